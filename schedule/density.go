@@ -3,6 +3,9 @@ package schedule
 import (
 	"math"
 	"slices"
+	"sort"
+
+	"gonum.org/v1/gonum/integrate/quad"
 )
 
 // Sample is one measurement of an energy density at the noise level Sigma = √g.
@@ -12,8 +15,8 @@ type Sample struct {
 	Stderr float64 // standard error of F; 0 where unknown
 }
 
-// ResidualSample turns a measured mean squared residual E|P(flow + ε)|² and its
-// standard error into a sample of the energy density:
+// ResidualSample turns a measured mean squared residual E|P(flow + ε)|² and its standard error into a sample of the
+// energy density:
 //
 //	F = residual/(g (c + g)),  g = σ².
 func ResidualSample(sigma, residual, stderr, c float64) Sample {
@@ -22,18 +25,16 @@ func ResidualSample(sigma, residual, stderr, c float64) Sample {
 	return Sample{Sigma: sigma, F: w * residual, Stderr: w * stderr}
 }
 
-// Density is the energy density F(g) of one subspace, known from samples: ln F is
-// linear in ln g between them. Beyond them F follows its limits for any data with
-// finite variance, 1/g below and 1/g³ above. A Density is immutable.
+// Density is the energy density F(g) of one subspace, known from samples: ln F is linear in ln g between them. Beyond
+// them F follows its limits for any data with finite variance, 1/g below and 1/g³ above. A Density is immutable.
 type Density struct {
 	samples []Sample
 	logg    []float64 // logarithms of the samples' variances
 	logf    []float64 // and of their values
 }
 
-// NewDensity returns the density through the samples, which need not be in order:
-// at least two different noise levels, F positive, everything finite.
-// An *Error's Row is the index of the offending sample.
+// NewDensity returns the density through the samples, which need not be in order: at least two different noise levels,
+// F positive, everything finite. An *Error's Row is the index of the offending sample.
 func NewDensity(samples []Sample) (*Density, error) {
 	for i, s := range samples {
 		switch {
@@ -65,18 +66,15 @@ func NewDensity(samples []Sample) (*Density, error) {
 	return d, nil
 }
 
-// Samples returns a copy of the samples in increasing order of the noise level.
-func (d *Density) Samples() []Sample { return slices.Clone(d.samples) }
-
-// The slopes d ln F/d ln g beyond the samples. As g → 0 the residual tends to the
-// dimension and F ~ 1/(c g); as g → ∞ it falls as 1/g and F ~ 1/g³.
+// The slopes d ln F/d ln g beyond the samples. As g → 0 the residual tends to the dimension and F ~ 1/(c g); as g → ∞
+// it falls as 1/g and F ~ 1/g³.
 const (
 	slopeBelow = -1
 	slopeAbove = -3
 )
 
-// piece returns the power law that holds just above the variance e^l: its exponent,
-// the logarithm of its value at e^l, and where it ends.
+// piece returns the power law that holds just above the variance e^l: its exponent, the logarithm of its value at e^l,
+// and where it ends.
 func (d *Density) piece(l float64) (p, logf, end float64) {
 	n := len(d.logg)
 	k, found := slices.BinarySearch(d.logg, l) // the first sample at or above l
@@ -107,8 +105,8 @@ func expRatio(z float64) float64 {
 	return math.Expm1(z) / z
 }
 
-// moment returns ∫ F^α g^β dg between the variances e^from and e^to, in closed form
-// on each piece: with F = F_a (g/g_a)^p and q = αp + β + 1,
+// moment returns ∫ F^α g^β dg between the variances e^from and e^to, in closed form on each piece: with F = F_a
+// (g/g_a)^p and q = αp + β + 1,
 //
 //	∫_{g_a}^{g_b} F^α g^β dg = F_a^α g_a^{β+1} ((g_b/g_a)^q − 1)/q.
 func (d *Density) moment(alpha, beta, from, to float64) float64 {
@@ -129,8 +127,7 @@ func (d *Density) moment(alpha, beta, from, to float64) float64 {
 // length returns the path length ∫√F dg between the variances e^from and e^to.
 func (d *Density) length(from, to float64) float64 { return d.moment(0.5, 0, from, to) }
 
-// travel returns the logarithm of the variance that lies the given length above
-// e^from.
+// travel returns the logarithm of the variance that lies the given length above e^from.
 func (d *Density) travel(from, length float64) float64 {
 	for l := from; ; {
 		p, logf, end := d.piece(l)
@@ -154,4 +151,238 @@ func (d *Density) shifted(i int, h float64) *Density {
 	out.logf = slices.Clone(d.logf)
 	out.logf[i] += h
 	return &out
+}
+
+// WithEnergy returns the schedule with a measured energy density for every row and subspace, f[row][subspace], each as
+// a function of that subspace's own variance.
+func (s *Schedule) WithEnergy(f [][]*Density) (*Schedule, error) {
+	if len(f) != s.Rows() {
+		return nil, failf(-1, "there must be energy densities for the %d rows of the schedule, got %d", s.Rows(), len(f))
+	}
+	c := *s
+	c.energy = nil
+	for r, row := range f {
+		if len(row) != s.J() || slices.Contains(row, nil) {
+			return nil, failf(-1, "there must be energy densities for the %d subspaces of the schedule, got %d in %s", s.J(),
+				len(row), s.rowName(r))
+		}
+		c.energy = append(c.energy, slices.Clone(row))
+	}
+	return &c, nil
+}
+
+// Energy returns the densities [row][subspace], nil where none are stored.
+func (s *Schedule) Energy() [][]*Density {
+	var out [][]*Density
+	for _, row := range s.energy {
+		out = append(out, slices.Clone(row))
+	}
+	return out
+}
+
+// speed returns √(Σ_j ġ_j² F_j) of a row at time t.
+func (s *Schedule) speed(row int, t float64) float64 {
+	var sum float64
+	for j, p := range s.paths[row] {
+		g, gdot := p.Eval(t)
+		sum += gdot * gdot * s.energy[row][j].At(g)
+	}
+	return math.Sqrt(sum)
+}
+
+// kinks returns the times at which a row's speed is not smooth: its knots, and where a path passes a sample of its
+// density.
+func (s *Schedule) kinks(row int) []float64 {
+	out := slices.Clone(s.geo[row].tau)
+	for j, p := range s.paths[row] {
+		for _, l := range s.energy[row][j].logg {
+			if p.logg[0] < l && l < p.logg[len(p.logg)-1] {
+				out = append(out, p.Inverse(math.Exp(l)))
+			}
+		}
+	}
+	sort.Float64s(out)
+	return slices.Compact(out)
+}
+
+// GeodesicTimes returns n+1 times from 0 to T at equal steps of a row's path length
+//
+//	∫ √(Σ_j ġ_j² F_j) dt.
+//
+// It answers ErrNoEnergy where no density is stored.
+func (s *Schedule) GeodesicTimes(row, n int) ([]float64, error) {
+	if s.energy == nil {
+		return nil, ErrNoEnergy
+	}
+	length := func(a, b float64) float64 {
+		return quad.Fixed(func(t float64) float64 { return s.speed(row, t) }, a, b, 16, quad.Legendre{}, 0)
+	}
+	at := s.kinks(row)
+	total := make([]float64, len(at)) // length up to each kink
+	for k := 1; k < len(at); k++ {
+		total[k] = total[k-1] + length(at[k-1], at[k])
+	}
+	times := make([]float64, n+1)
+	for i := 1; i < n; i++ {
+		want := total[len(total)-1] * float64(i) / float64(n)
+		k := min(max(sort.SearchFloat64s(total, want), 1), len(at)-1)
+		lo, hi := at[k-1], at[k]
+		for lo < hi {
+			mid := lo + (hi-lo)/2
+			if mid <= lo || mid >= hi {
+				break
+			}
+			if total[k-1]+length(at[k-1], mid) < want {
+				lo = mid
+			} else {
+				hi = mid
+			}
+		}
+		times[i] = hi
+	}
+	times[n] = s.T()
+	return times, nil
+}
+
+// Jackknife corrects an estimate of n equal parts of the data for its bias to first order, and tells its standard error
+// (Quenouille; Tukey 1958):
+//
+//	θ = n θ̂ − (n−1) θ̄,   s² = (n−1)/n Σ_i (θ̂_i − θ̄)²,
+//
+// θ̂ = estimate(−1) being the estimate from all parts, θ̂_i = estimate(i) that without part i, and θ̄ the mean of the
+// θ̂_i. A root of a noisy mean, as in ∫√F dg, is too small by such a bias, and the sum of roots over subspaces by more
+// than the root of the sum. One part tells nothing of either: θ̂ and no error.
+func Jackknife(n int, estimate func(without int) float64) (value, stderr float64) {
+	all := estimate(-1)
+	if n < 2 {
+		return all, 0
+	}
+	without := make([]float64, n)
+	var mean float64
+	for i := range without {
+		without[i] = estimate(i)
+		mean += without[i] / float64(n)
+	}
+	var squares float64
+	for _, v := range without {
+		squares += (v - mean) * (v - mean)
+	}
+	return float64(n)*all - float64(n-1)*mean, math.Sqrt(float64(n-1) / float64(n) * squares)
+}
+
+// LeastEnergy returns (∫√F dg)² between the variances g0 and gT for the density of residuals E|P(flow + ε)|² that were
+// measured at the noise levels sigma, increasing.
+func LeastEnergy(sigma, residual []float64, c, g0, gT float64) (float64, error) {
+	samples := make([]Sample, len(sigma))
+	for i, s := range sigma {
+		samples[i] = ResidualSample(s, residual[i], 0, c)
+	}
+	d, err := NewDensity(samples)
+	if err != nil {
+		return 0, err
+	}
+	l := d.length(math.Log(g0), math.Log(gT))
+	return l * l, nil
+}
+
+// Report is what a geodesic knows about itself. Energies are E = T²·(mean loss), the energy of the path with time
+// rescaled to [0, 1].
+type Report struct {
+	Bound        float64 // (∫√F dg)², the least energy of any schedule
+	BoundStderr  float64
+	Energy       float64 // energy of the path, whose knots are finite in number
+	EnergyStderr float64
+}
+
+// Add adds the energies of another subspace, with errors of its own.
+func (r *Report) Add(o Report) {
+	r.Bound, r.BoundStderr = r.Bound+o.Bound, math.Hypot(r.BoundStderr, o.BoundStderr)
+	r.Energy, r.EnergyStderr = r.Energy+o.Energy, math.Hypot(r.EnergyStderr, o.EnergyStderr)
+}
+
+// Geodesic returns the path of least energy for a measured density, J = 1, without any descent. The energy of a path,
+//
+//	E = T ∫ ġ² F(g) dt ≥ (∫ √F dg)²,
+//
+// is that of a curve in a metric F dg², so the best path moves at constant speed: ġ √F = const. The length ∫√F dg is
+// inverted at K uniform times; between them ln g is linear, which is what Report.Energy exceeds Report.Bound by.
+//
+// ThetaFromPath returns the same path as parameters for an optimiser. An *Error's Row is the index of an offending
+// sample.
+func Geodesic(samples []Sample, T, g0 float64, knots int) (*Path, Report, error) {
+	if err := checkRange(knots, T, g0); err != nil {
+		return nil, Report{}, err
+	}
+	d, err := NewDensity(samples)
+	if err != nil {
+		return nil, Report{}, err
+	}
+	low := math.Log(g0)
+	total := d.length(low, math.Log(T))
+	g := make([]float64, knots)
+	for k := range g {
+		g[k] = math.Exp(d.travel(low, total*float64(k)/float64(knots-1)))
+	}
+	g[0], g[knots-1] = g0, T
+	p, err := NewPath(uniform(T, knots), g)
+	if err != nil {
+		return nil, Report{}, failf(-1,
+			"the measured density is so uneven that neighbouring knots coincide; use fewer knots or fewer, smoother samples")
+	}
+	var r Report
+	r.Bound, r.BoundStderr = Bound([]*Density{d}, g0, T)
+	r.Energy, r.EnergyStderr = Energy([]*Path{p}, []*Density{d})
+	return p, r, nil
+}
+
+// Energy returns the energy of a row of paths, one density per subspace,
+//
+//	E = T ∫ Σ_j ġ_j² F_j dt = T²·(mean trajectory loss),
+//
+// and its standard error. Each F_j is taken as a function of its own g_j. On an interval of slope s, ġ² dt = s g dg, so
+// the integral is closed.
+func Energy(paths []*Path, f []*Density) (energy, stderr float64) {
+	if len(paths) != len(f) {
+		panic("schedule: Energy needs one density per path")
+	}
+	return propagate(f, func(j int, d *Density) float64 {
+		p := paths[j]
+		var sum float64
+		for k := 1; k < len(p.tau); k++ {
+			sum += p.slope(k) * d.moment(1, 1, p.logg[k-1], p.logg[k])
+		}
+		return p.T() * sum
+	})
+}
+
+// Bound returns the least energy of any paths between the variances g0 and gT,
+//
+//	Σ_j (∫√F_j dg)²,
+//
+// and its standard error. For J > 1 it holds as far as each F_j depends on its own g_j alone: set beside the bound for
+// J = 1 it predicts what a basis can gain.
+func Bound(f []*Density, g0, gT float64) (bound, stderr float64) {
+	return propagate(f, func(_ int, d *Density) float64 {
+		l := d.length(math.Log(g0), math.Log(gT))
+		return l * l
+	})
+}
+
+// propagate returns Σ_j value(j, f_j) and its standard error to first order, the samples being independent: √Σ
+// (∂value/∂F_i · stderr_i)², the derivatives by central differences in ln F_i.
+func propagate(f []*Density, value func(int, *Density) float64) (sum, stderr float64) {
+	const h = 1e-4
+	var variance float64
+	for j, d := range f {
+		sum += value(j, d)
+		for i, s := range d.samples {
+			if s.Stderr == 0 {
+				continue
+			}
+			slope := (value(j, d.shifted(i, h)) - value(j, d.shifted(i, -h))) / (2 * h)
+			e := slope * s.Stderr / s.F
+			variance += e * e
+		}
+	}
+	return sum, math.Sqrt(variance)
 }

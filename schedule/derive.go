@@ -8,10 +8,9 @@ import (
 // maxKnots bounds the knots of all paths that Expand makes: 21,841 classes of four subspaces have 48 each.
 const maxKnots = 1 << 22
 
-// Expand returns s spread over the rows and subspaces of a richer family, as the
-// start of its training: a class starts from its own row of s, or from the shared
-// one; every subspace starts from the isotropic path where s has one subspace.
-// Parameters are carried along where s has them, energy densities are not.
+// Expand returns s spread over the rows and subspaces of a richer family, as the start of its training: a class starts
+// from its own row of s, or from the shared one; every subspace starts from the isotropic path where s has one
+// subspace. Parameters are carried along where s has them, energy densities are not.
 func (s *Schedule) Expand(fam Family, labels []int, j int) (*Schedule, error) {
 	if s.J() != 1 && s.J() != j {
 		return nil, failf(-1, "cannot spread %d subspaces over %d; start from an isotropic schedule", s.J(), j)
@@ -55,10 +54,9 @@ func spread[E any](row []E, j int) []E {
 	return slices.Repeat(row, j)
 }
 
-// WithTheta returns s with every path replaced by the nearest one that has
-// parameters: ln g met at K uniform knots. A schedule that has parameters already on
-// that many knots is returned as it is. All paths of s must begin at one variance
-// and end at g(T) = T, within 1e-9 relative.
+// WithTheta returns s with every path replaced by the nearest one that has parameters: ln g met at K uniform knots. A
+// schedule that has parameters already on that many knots is returned as it is. All paths of s must begin at one
+// variance and end at g(T) = T, within 1e-9 relative.
 func (s *Schedule) WithTheta(knots int) (*Schedule, error) {
 	if s.theta != nil && len(s.theta[0][0]) == knots-1 {
 		return s, nil
@@ -81,14 +79,13 @@ func (s *Schedule) WithTheta(knots int) (*Schedule, error) {
 	return FromTheta(s.family, s.labels, theta, T, g0)
 }
 
-// Truncated returns the schedule cut off at lower noise levels, for sampling that starts
-// there: at one geometric mean of the subspaces' levels, or at the level of each subspace.
-// Paths keep their course and are stretched in time, each to the end T = σ² with σ the
-// geometric mean of the levels, so that uniform steps stay uniform. Parameters and
-// energy densities are not kept.
+// Truncated returns the schedule cut off at lower noise levels, for sampling that starts there: at one geometric mean
+// of the subspaces' levels, or at the level of each subspace. Paths keep their course and are stretched in time, each
+// to the end T = σ² with σ the geometric mean of the levels, so that uniform steps stay uniform. Parameters and energy
+// densities are not kept.
 //
-// Levels must lie above the paths' beginnings and no more than 1e-6, relatively, above
-// their ends, and be one or J. Errors are *Error.
+// Levels must lie above the paths' beginnings and no more than 1e-6, relatively, above their ends, and be one or J.
+// Errors are *Error.
 func (s *Schedule) Truncated(sigma []float64) (*Schedule, error) {
 	if len(sigma) != 1 && len(sigma) != s.J() {
 		return nil, failf(-1, "sigma_max must be one noise level or one for each of %d subspaces, got %d", s.J(), len(sigma))

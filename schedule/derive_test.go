@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A schedule that is cut off passes through the same noise levels at proportional times,
-// and ends exactly where it was asked to.
+// A schedule that is cut off passes through the same noise levels at proportional times, and ends exactly where it was
+// asked to.
 func TestUntil(t *testing.T) {
 	slow, err := NewPath([]float64{0, 2, 4}, []float64{1e-6, 1e-2, 400})
 	if err != nil {

@@ -25,9 +25,9 @@ const (
 //	 "sampler": {"solver": "dpmpp2m", "nfe": 5},                             optional
 //	 "provenance": {"kind": "geodesic", …}}                                  optional
 //
-// A schedule with parameters stores them and no knots, so that the two cannot
-// disagree. A file says the lowest version that has all its fields, so that older programs
-// read what they can. Numbers are written with as many digits as their float64 needs.
+// A schedule with parameters stores them and no knots, so that the two cannot disagree. A file says the lowest version
+// that has all its fields, so that older programs read what they can. Numbers are written with as many digits as their
+// float64 needs.
 type file struct {
 	Format  string         `json:"format"`
 	Version int            `json:"version"`
@@ -54,8 +54,7 @@ type fileEnergy struct {
 	Stderr []float64 `json:"stderr"`
 }
 
-// MarshalJSON writes the schedule file. Decode reads it back to the same schedule,
-// bit for bit.
+// MarshalJSON writes the schedule file. Decode reads it back to the same schedule, bit for bit.
 func (s *Schedule) MarshalJSON() ([]byte, error) {
 	f := file{
 		Format: fileFormat, Version: 2, Family: s.family, Labels: s.labels, Sampler: s.sampler,
@@ -90,8 +89,8 @@ func (s *Schedule) MarshalJSON() ([]byte, error) {
 	return json.Marshal(f)
 }
 
-// Decode reads a schedule file: one JSON object with known fields only and nothing
-// after it. What it refuses is an *Error; failures of r itself are passed on.
+// Decode reads a schedule file: one JSON object with known fields only and nothing after it. What it refuses is an
+// *Error; failures of r itself are passed on.
 func Decode(r io.Reader) (*Schedule, error) {
 	body, err := io.ReadAll(r)
 	if err != nil {

@@ -67,8 +67,7 @@ func told() Provenance {
 	}
 }
 
-// Where a schedule came from is written beside it, survives WithEnergy, and is the
-// caller's own copy.
+// Where a schedule came from is written beside it, survives WithEnergy, and is the caller's own copy.
 func TestProvenance(t *testing.T) {
 	s := anisotropic(t)
 	if s.Provenance() != nil {

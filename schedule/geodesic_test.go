@@ -10,8 +10,8 @@ import (
 	"gonum.org/v1/gonum/integrate/quad"
 )
 
-// gaussianDensity samples the energy density of centred Gaussian data with variance s
-// in one dimension: the best flow leaves the residual Var(ε | x) = s/(s + g), so
+// gaussianDensity samples the energy density of centred Gaussian data with variance s in one dimension: the best flow
+// leaves the residual Var(ε | x) = s/(s + g), so
 //
 //	F(g) = s/((s + g) g (c + g)).
 func gaussianDensity(s, c float64, n int, lo, hi float64) []Sample {
@@ -33,8 +33,8 @@ func density(t *testing.T, samples []Sample) *Density {
 	return d
 }
 
-// For unit Gaussian data and c = 1, √F = g^{−1/2}/(1 + g): the length is 2 atan √g,
-// so the geodesic is the cosine schedule, g = tan², and the bound is known.
+// For unit Gaussian data and c = 1, √F = g^{−1/2}/(1 + g): the length is 2 atan √g, so the geodesic is the cosine
+// schedule, g = tan², and the bound is known.
 func TestGeodesicOfAGaussianIsTheCosineSchedule(t *testing.T) {
 	const T, g0, knots = 6400.0, 1e-9, 32
 	p, r, err := Geodesic(gaussianDensity(1, 1, 2000, 1e-5, 100), T, g0, knots)
@@ -68,8 +68,7 @@ func TestGeodesicOfAGaussianIsTheCosineSchedule(t *testing.T) {
 	}
 }
 
-// The energy is T² times the mean loss: here the loss of a Gaussian in closed form,
-// averaged over t by quadrature.
+// The energy is T² times the mean loss: here the loss of a Gaussian in closed form, averaged over t by quadrature.
 func TestEnergyIsTheMeanLoss(t *testing.T) {
 	const T, g0, s, c = 100.0, 1e-6, 0.3, 0.7
 	d := density(t, gaussianDensity(s, c, 3000, 1e-3, 20))
@@ -100,7 +99,7 @@ func TestIntegralsOfADensity(t *testing.T) {
 	d := density(t, samples)
 	integral := func(lo, hi float64, f func(g float64) float64) float64 {
 		edges := []float64{lo}
-		for _, s := range d.Samples() {
+		for _, s := range d.samples {
 			if l := 2 * math.Log(s.Sigma); l > lo && l < hi {
 				edges = append(edges, l)
 			}

@@ -6,23 +6,20 @@ import (
 	"sort"
 )
 
-// Path is an increasing variance g(t) on [0, T] whose logarithm is linear between
-// knots (τ_k, ln g_k):
+// Path is an increasing variance g(t) on [0, T] whose logarithm is linear between knots (τ_k, ln g_k):
 //
 //	ln g(t) = ln g_k + s_k (t − τ_k),  s_k = (ln g_{k+1} − ln g_k)/(τ_{k+1} − τ_k),
 //	ġ(t)    = s_k g(t)                                   for τ_k < t ≤ τ_{k+1}.
 //
-// At a knot the interval on its left counts; at t = 0 the first one. A Path is
-// immutable and safe for concurrent use.
+// At a knot the interval on its left counts; at t = 0 the first one. A Path is immutable and safe for concurrent use.
 type Path struct {
 	tau  []float64 // knots' times, tau[0] = 0
 	g    []float64 // variances at the knots, returned exactly there
 	logg []float64 // ln g
 }
 
-// NewPath returns the path through the points (tau[k], g[k]): at least two, tau
-// strictly increasing from 0, g positive and strictly increasing, all finite.
-// An *Error's Row is the index of the first point that breaks a rule.
+// NewPath returns the path through the points (tau[k], g[k]): at least two, tau strictly increasing from 0, g positive
+// and strictly increasing, all finite. An *Error's Row is the index of the first point that breaks a rule.
 func NewPath(tau, g []float64) (*Path, error) {
 	if len(tau) != len(g) {
 		return nil, failf(-1, "a path must have one g for each t, got %d times and %d variances", len(tau), len(g))
@@ -63,11 +60,7 @@ func (p *Path) Knots() (tau, logg []float64) {
 	return slices.Clone(p.tau), slices.Clone(p.logg)
 }
 
-// Variances returns a copy of g at the knots.
-func (p *Path) Variances() []float64 { return slices.Clone(p.g) }
-
-// interval returns the index k ≥ 1 of the right end of the interval that holds t,
-// the left one at a knot.
+// interval returns the index k ≥ 1 of the right end of the interval that holds t, the left one at a knot.
 func (p *Path) interval(t float64) int {
 	k := sort.SearchFloat64s(p.tau, t)
 	return min(max(k, 1), len(p.tau)-1)
@@ -112,9 +105,8 @@ func (p *Path) Inverse(g float64) float64 {
 	return min(max(p.tau[k-1]+w*(p.tau[k]-p.tau[k-1]), p.tau[k-1]), p.tau[k])
 }
 
-// Chain adds to dlogg the derivative of A g(t) + B ġ(t), A and B constant, with
-// respect to ln g at each knot. With w the fraction of the interval [τ_{k−1}, τ_k]
-// that lies before t and Δ its length,
+// Chain adds to dlogg the derivative of A g(t) + B ġ(t), A and B constant, with respect to ln g at each knot. With w
+// the fraction of the interval [τ_{k−1}, τ_k] that lies before t and Δ its length,
 //
 //	∂/∂ln g_{k−1} = (1 − w)(A g + B ġ) − B g/Δ,
 //	∂/∂ln g_k     =      w (A g + B ġ) + B g/Δ.

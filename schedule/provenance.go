@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Provenance reports where a schedule came from. Only Kind is always there; the rest is
-// absent where it is unknown or has no meaning for the kind.
+// Provenance reports where a schedule came from. Only Kind is always there; the rest is absent where it is unknown or
+// has no meaning for the kind.
 type Provenance struct {
-	// Kind is how the schedule was made: a formula's name (edm, log-linear, cosine),
-	// weight, geodesic, gaussian, steps, start, fit, few, learned, or upload.
+	// Kind is how the schedule was made: a formula's name (edm, log-linear, cosine), weight, geodesic, gaussian, steps,
+	// start, fit, few, learned, or upload.
 	Kind    string  `json:"kind"`
 	Dataset *Source `json:"dataset,omitempty"` // that it was measured or trained on
 	Model   *Source `json:"model,omitempty"`   // whose network it was made for or with
@@ -19,8 +19,8 @@ type Provenance struct {
 	Steps    int64   `json:"steps,omitempty"` // of training
 	Kimg     float64 `json:"kimg,omitempty"`  // thousands of images trained on
 	Seed     *uint64 `json:"seed,omitempty"`
-	// EnergyBefore and EnergyAfter are E = T²·(mean trajectory loss) at the start and
-	// at the end; of a geodesic, of EDM's schedule and of the geodesic itself.
+	// EnergyBefore and EnergyAfter are E = T²·(mean trajectory loss) at the start and at the end; of a geodesic, of EDM's
+	// schedule and of the geodesic itself.
 	EnergyBefore *Estimate `json:"energy_before,omitempty"`
 	EnergyAfter  *Estimate `json:"energy_after,omitempty"`
 	// Few is what was tried for a schedule of kind few, as the server reported it.
@@ -57,8 +57,7 @@ func (s *Schedule) Provenance() *Provenance {
 	return &p
 }
 
-// Sampler is the one that a schedule was made for: sampling along it takes this solver where
-// no other is asked for.
+// Sampler is the one that a schedule was made for: sampling along it takes this solver where no other is asked for.
 type Sampler struct {
 	Solver string `json:"solver"`
 	Order  int    `json:"order,omitempty"` // 0: the solver's usual one

@@ -1,17 +1,40 @@
+// Package schedule holds noise schedules: how fast the noise variance of each subspace grows with time.
+//
+// A Path is one increasing function g(t), a variance, on [0, T]: ln g is linear between knots. A Theta is the
+// unconstrained form of a path that an optimiser moves. A Schedule is a table of paths, one row per class label (or one
+// shared row) and one column per subspace of the image space. A Density is a measured energy density F(g), from which
+// Geodesic builds the schedule of least energy without any descent.
+//
+// Everything is float64 and lives on the host. The device never sees a schedule: it receives g and ġ per sample and
+// returns two numbers per sample and subspace, A = ∂L/∂g and B = ∂L/∂ġ, which Path.Chain and Theta.Pull carry back to
+// the knots and to θ.
+//
+// Invariants. Paths, densities and schedules are immutable: methods return copies. Along every path g is positive and
+// strictly increasing. All paths of a schedule end at the same time T.
+//
+// The package imports the standard library, gonum's quadrature and subpackage basis, which holds the subspaces
+// themselves, only; it knows nothing of tensors, models or requests.
+//
+// Begin with path.go, then theta.go, then schedule.go.
 package schedule
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"sort"
 	"strconv"
+	"strings"
+
+	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
 // endTolerance is how far, relatively, the ends of a schedule's paths may differ.
 const endTolerance = 1e-9
 
-// Schedule is a table of paths, [row][subspace]: one row per class label, or one
-// row shared by all. It is immutable and safe for concurrent use.
+// Schedule is a table of paths, [row][subspace]: one row per class label, or one row shared by all. It is immutable and
+// safe for concurrent use.
 type Schedule struct {
 	family Family
 	labels []int       // nil where one row is shared
@@ -26,9 +49,9 @@ type Schedule struct {
 	sampler    *Sampler
 }
 
-// New returns the schedule of the given paths, paths[row][subspace]. labels names
-// the class of each row; nil means one row shared by every class and by samples
-// without one. All paths end at one T, within 1e-9 relative, each at a g(T) of its own.
+// New returns the schedule of the given paths, paths[row][subspace]. labels names the class of each row; nil means one
+// row shared by every class and by samples without one. All paths end at one T, within 1e-9 relative, each at a g(T) of
+// its own.
 func New(fam Family, labels []int, paths [][]*Path) (*Schedule, error) {
 	if len(paths) == 0 || len(paths[0]) == 0 {
 		return nil, failf(-1, "a schedule must have at least one path, got none")
@@ -80,8 +103,7 @@ func New(fam Family, labels []int, paths [][]*Path) (*Schedule, error) {
 	return s, nil
 }
 
-// Isotropic returns the schedule of one path, shared by all classes and covering
-// the whole image space.
+// Isotropic returns the schedule of one path, shared by all classes and covering the whole image space.
 func Isotropic(p *Path) *Schedule {
 	s, err := New(Family{Basis: "none"}, nil, [][]*Path{{p}})
 	if err != nil {
@@ -90,8 +112,8 @@ func Isotropic(p *Path) *Schedule {
 	return s
 }
 
-// FromTheta returns the schedule with parameters theta[row][subspace], all of one
-// length, between the variances g0 and T.
+// FromTheta returns the schedule with parameters theta[row][subspace], all of one length, between the variances g0 and
+// T.
 func FromTheta(fam Family, labels []int, theta [][]Theta, T, g0 float64) (*Schedule, error) {
 	if len(theta) == 0 || len(theta[0]) == 0 {
 		return nil, failf(-1, "a schedule must have at least one path, got none")
@@ -136,8 +158,8 @@ func (p *Path) endingAt(T float64) (*Path, error) {
 	return NewPath(tau, p.g)
 }
 
-// geometricMean returns the path of (Π_j g_j)^{1/J}: its logarithm is the mean of
-// the logarithms, linear between the merged knots.
+// geometricMean returns the path of (Π_j g_j)^{1/J}: its logarithm is the mean of the logarithms, linear between the
+// merged knots.
 func geometricMean(paths []*Path) *Path {
 	if len(paths) == 1 {
 		return paths[0]
@@ -186,8 +208,8 @@ func (s *Schedule) Family() Family { return s.family }
 // Labels returns a copy of the rows' labels, nil where one row is shared.
 func (s *Schedule) Labels() []int { return slices.Clone(s.labels) }
 
-// Row returns the row of a label. A shared schedule answers 0 to every label; a
-// per-class one has a *LabelError for −1 and for labels it does not know.
+// Row returns the row of a label. A shared schedule answers 0 to every label; a per-class one has a *LabelError for −1
+// and for labels it does not know.
 func (s *Schedule) Row(label int) (int, error) {
 	if s.labels == nil {
 		return 0, nil
@@ -223,8 +245,8 @@ func (s *Schedule) Eval(row int, t float64, g, gdot []float64) {
 	}
 }
 
-// On returns the schedule on another basis of as many subspaces, whose first has k
-// dimensions per channel (0: the basis's default).
+// On returns the schedule on another basis of as many subspaces, whose first has k dimensions per channel (0: the
+// basis's default).
 func (s *Schedule) On(basis string, k int) (*Schedule, error) {
 	c := *s
 	c.family.Basis, c.family.K = basis, k
@@ -239,8 +261,103 @@ func (s *Schedule) Sigma(row int, t float64) float64 {
 	return math.Sqrt(g)
 }
 
-// TimeOf returns the time at which a row's geometric-mean noise level is sigma, in
-// closed form per interval of the merged knots, clamped to [0, T].
+// TimeOf returns the time at which a row's geometric-mean noise level is sigma, in closed form per interval of the
+// merged knots, clamped to [0, T].
 func (s *Schedule) TimeOf(row int, sigma float64) float64 {
 	return s.geo[row].Inverse(sigma * sigma)
+}
+
+// Error reports why a schedule, a path or a table was refused.
+type Error struct {
+	Row int    // row of the offending table, counted from 0; −1 where no row is to blame
+	Msg string // what is wrong and what to do
+}
+
+// Error implements the error interface.
+func (e *Error) Error() string {
+	if e.Row < 0 {
+		return "schedule: " + e.Msg
+	}
+	return fmt.Sprintf("schedule: row %d: %s", e.Row, e.Msg)
+}
+
+// LabelError is returned where a per-class schedule has no row for a label.
+type LabelError struct {
+	Label int
+}
+
+// Error implements the error interface.
+func (e *LabelError) Error() string {
+	if e.Label < 0 {
+		return "schedule: this schedule has one row per class and needs a label; none was given"
+	}
+	return fmt.Sprintf("schedule: label %d has no row in this schedule", e.Label)
+}
+
+// ErrNoEnergy is returned where a schedule is asked for its path length but carries no energy density.
+var ErrNoEnergy = errors.New("schedule: no energy density is stored with this schedule; make one with a geodesic " +
+	"pass over a data set")
+
+func failf(row int, format string, args ...any) error {
+	return &Error{Row: row, Msg: fmt.Sprintf(format, args...)}
+}
+
+// Family says how a schedule is shared: over classes or not, and which basis splits the image space.
+type Family struct {
+	// PerClass is true where each class has paths of its own.
+	PerClass bool `json:"per_class"`
+	// Basis names the subspaces: one of [basis.Names], such as "none" (J = 1), or a stored basis.
+	Basis string `json:"basis"`
+	// K is the number of dimensions of the first subspace per channel; 0 means the basis's default.
+	K int `json:"k,omitempty"`
+	// Cuts are the nested bands of a basis that takes them, such as dct, J = len(Cuts)+1: P_1 holds the frequencies max(u,
+	// v) < Cuts[0], P_2 those below Cuts[1] but not in P_1, and so on. They exclude K.
+	Cuts []int `json:"cuts,omitempty"`
+}
+
+// Equal reports whether two families are one.
+func (f Family) Equal(o Family) bool {
+	return f.PerClass == o.PerClass && f.Basis == o.Basis && f.K == o.K && slices.Equal(f.Cuts, o.Cuts)
+}
+
+// check returns the first rule that a family with J subspaces breaks.
+func (f Family) check(j int) error {
+	d, _ := basis.Lookup(f.Basis)
+	switch {
+	case f.Basis == "":
+		return failf(-1, "family.basis is missing; use %s or the name of a stored basis",
+			strings.Join(basis.Names(nil), ", "))
+	case d.One && j != 1:
+		return failf(-1, "a schedule on basis %s must have one subspace, got %d", f.Basis, j)
+	case !d.One && j < 2:
+		return failf(-1, "a schedule on basis %s must have at least two subspaces, got %d", f.Basis, j)
+	case f.K < 0:
+		return failf(-1, "k must be at least 1, got %d", f.K)
+	case d.One && f.K != 0:
+		return failf(-1, "k must be left out for basis %s", f.Basis)
+	case len(f.Cuts) > 0 && !d.Cuts:
+		return failf(-1, "cuts must be left out for basis %s, got %v", f.Basis, f.Cuts)
+	case len(f.Cuts) > 0:
+		return f.checkCuts(j)
+	case d.CheckK != nil:
+		if wrong := d.CheckK(f.K); wrong != "" {
+			return failf(-1, "%s", wrong)
+		}
+	}
+	return nil
+}
+
+func (f Family) checkCuts(j int) error {
+	switch {
+	case f.K != 0:
+		return failf(-1, "k and cuts must not both be given, got %d and %v", f.K, f.Cuts)
+	case j != len(f.Cuts)+1:
+		return failf(-1, "cuts must make the %d subspaces of the schedule, got %v, which make %d", j, f.Cuts, len(f.Cuts)+1)
+	}
+	for i, c := range f.Cuts {
+		if c < 1 || i > 0 && c <= f.Cuts[i-1] {
+			return failf(-1, "cuts must increase from 1 on, got %v", f.Cuts)
+		}
+	}
+	return nil
 }

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// table returns a good per-class table: two classes, two subspaces, knots of their
-// own, the classes interleaved.
+// table returns a good per-class table: two classes, two subspaces, knots of their own, the classes interleaved.
 func table() []TableRow {
 	return []TableRow{
 		{0, 0, 0, 1e-4}, // 0

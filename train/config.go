@@ -1,3 +1,29 @@
+// Package train turns data into networks and noise schedules.
+//
+// A Run is one training stage:
+//
+//	pretrain      the network alone, by EDM's score-matching loss
+//	isotropic     one path g(t), by the trajectory loss; with the network or without
+//	anisotropic   one path per subspace, from the isotropic one
+//
+// Its Config has the same names everywhere: in configs/*.yaml, on the command line and in CreateRun. A step draws
+// images and noise levels on the host, runs one program on the device (package kernels), and moves the schedule's
+// parameters θ with Adam in float64. Everything the next step depends on is explicit state (State, Resume): a resumed
+// run has the same rows as one that was never stopped.
+//
+// A run stops by itself if its schedule's gradient is noise or its energy on a fixed evaluation set rises, as its
+// configuration asks, and always if its loss blows up (stop.go). Either comes as an error with the row of the step,
+// never silently.
+//
+// Passes over the data that need no run are package passes: the schedule of least energy that a run may start from,
+// evaluation, bases of principal components.
+//
+// A Run belongs to one goroutine. The schedules, rows and models that it returns are immutable and stay what they are
+// while training goes on.
+//
+// The package may import kernels, schedule, train/... and the standard library. Begin with config.go, then setup.go,
+// run.go and step.go; learner.go is the part of a step that the host computes, for runs and for networks outside the
+// process alike.
 package train
 
 import (
@@ -16,9 +42,9 @@ const (
 // Stages lists the stages.
 var Stages = []string{Pretrain, Isotropic, Anisotropic}
 
-// Config says what a run does. Only the stage, the data set and the network (Network
-// or Model) have no default; the zero value of any other field means its default.
-// Where zero is a choice of its own the field is a pointer, nil meaning the default.
+// Config says what a run does. Only the stage, the data set and the network (Network or Model) have no default; the
+// zero value of any other field means its default. Where zero is a choice of its own the field is a pointer, nil
+// meaning the default.
 //
 // Lengths are given in kimg, thousands of images, as in EDM.
 type Config struct {
@@ -34,8 +60,8 @@ type Config struct {
 	//
 	// A model without one, and a run that gives Init, start from Init.
 	Schedule string `json:"schedule,omitempty"`
-	// which paths there are: JSON such as {"per_class":false,"basis":"dct","k":16}; default one, shared, and in the
-	// stage anisotropic two, {"basis":"dct"}
+	// which paths there are: JSON such as {"per_class":false,"basis":"dct","k":16}; default one, shared, and in the stage
+	// anisotropic two, {"basis":"dct"}
 	Family schedule.Family `json:"family"`
 
 	Batch int     `json:"batch,omitempty"` // images per step; default 256
@@ -49,8 +75,8 @@ type Config struct {
 	Precision string `json:"precision,omitempty" oneof:"precisions"`
 	// images of a batch that a device sees at a time; default an equal share, or as many as fit
 	//
-	// The step is that of the whole batch, its noise and probes included, and also if it does not divide the batch;
-	// only dropout draws other masks.
+	// The step is that of the whole batch, its noise and probes included, and also if it does not divide the batch; only
+	// dropout draws other masks.
 	Microbatch int `json:"microbatch,omitempty"`
 	// weights of the samples' losses: balanced makes classes count alike; default none
 	//
@@ -118,10 +144,9 @@ type Config struct {
 	// Their weights start at zero: a model without them behaves unchanged at first.
 	RatioEmbedding bool `json:"ratio_embedding,omitempty"`
 
-	// Noise levels in pretrain: ln σ_j = PMean + PStd·n + PStdSubspace·n_j, n shared by
-	// the subspaces, n and n_j unit normal. In the other stages the network is trained at
-	// ln σ_j = ln √g_j + PStdSubspace·n_j, so that it knows the ratios on both sides of the
-	// schedule's; the schedule's gradient is that at g.
+	// Noise levels in pretrain: ln σ_j = PMean + PStd·n + PStdSubspace·n_j, n shared by the subspaces, n and n_j unit
+	// normal. In the other stages the network is trained at ln σ_j = ln √g_j + PStdSubspace·n_j, so that it knows the
+	// ratios on both sides of the schedule's; the schedule's gradient is that at g.
 
 	PMean *float64 `json:"p_mean,omitempty"` // of pretrain's ln σ: mean; default −1.2
 	PStd  float64  `json:"p_std,omitempty"`  // of pretrain's ln σ: deviation shared by the subspaces; default 1.2

@@ -70,32 +70,6 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-// TestDigitsRecipe pins what the recipe's names resolve to.
-func TestDigitsRecipe(t *testing.T) {
-	c, err := readFile(t, "../configs/digits-isotropic.yaml").Resolve()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ramp := c.scheduleRamp()
-	perStep := float64(c.Batch) / 1000
-	within(t, "steps", c.Kimg/perStep, 200, 1e-9)
-	within(t, "rate of step 1", ramp.At(0, perStep), 0.003, 1e-12)
-	within(t, "rate of step 10", ramp.At(9*perStep, 10*perStep), 0.03, 2e-4)
-	within(t, "rate of step 200", ramp.At(199*perStep, 200*perStep), 0.003, 1e-5)
-	if !*c.Stratified || *c.TrainNetwork || c.Probes != 1 || c.Probe != "rademacher" || c.C != 1 {
-		t.Errorf("resolved to %+v", c)
-	}
-	c, err = readFile(t, "../configs/digits-pretrain.yaml").Resolve()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ramp, perStep = c.networkRamp(), float64(c.Batch)/1000
-	within(t, "steps", c.Kimg/perStep, 1200, 1e-9)
-	within(t, "rate of step 50", ramp.At(49*perStep, 50*perStep), 0.002, 1e-12)
-	within(t, "rate of step 600", ramp.At(599*perStep, 600*perStep), 0.004, 1e-12)
-	within(t, "rate of step 900", ramp.At(900*perStep, 901*perStep), 0.002, 1e-12)
-}
-
 func TestConfigErrorsNameTheField(t *testing.T) {
 	nan := math.NaN()
 	for field, change := range map[string]func(*Config){
@@ -175,8 +149,8 @@ func TestConstantsComeFromAModel(t *testing.T) {
 	}
 }
 
-// TestWhereAScheduleStarts: a named schedule must agree with T; a model's own serves
-// only where nothing else is asked for.
+// TestWhereAScheduleStarts: a named schedule must agree with T; a model's own serves only where nothing else is asked
+// for.
 func TestWhereAScheduleStarts(t *testing.T) {
 	d := tinyData(t, 16)
 	cfg, err := unet.ParseConfig([]byte(tinyNetwork))

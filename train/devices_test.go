@@ -40,9 +40,9 @@ func stored(t *testing.T, r *Run) *checkpoint.Run {
 	return state
 }
 
-// TestDevicesArePartsOfABatch: a run on four devices has the rows and the state, to the last bit, of one
-// on one device that takes its batches in four parts; and so have runs that were begun on four devices and go on with
-// one and with two, or the other way round.
+// TestDevicesArePartsOfABatch: a run on four devices has the rows and the state, to the last bit, of one on one device
+// that takes its batches in four parts; and so have runs that were begun on four devices and go on with one and with
+// two, or the other way round.
 func TestDevicesArePartsOfABatch(t *testing.T) {
 	d := tinyData(t, 20)
 	shared := tinyConfig(Isotropic)

@@ -5,6 +5,8 @@ import (
 
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // The streams of package latent that training draws from.
@@ -13,9 +15,8 @@ const (
 	streamSigma uint32 = 0x7369676d
 )
 
-// times returns n times in [0, T) as a function of seed and step: independent and
-// uniform, or stratified, one from each of n equal parts of [0, T] in random order, so
-// that no class of a sorted batch keeps to one part.
+// times returns n times in [0, T) as a function of seed and step: independent and uniform, or stratified, one from each
+// of n equal parts of [0, T] in random order, so that no class of a sorted batch keeps to one part.
 func times(seed uint64, step int64, n int, T float64, stratified bool) []float64 {
 	key := latent.Uint64(seed, streamTime, uint64(step))
 	t := make([]float64, n)
@@ -38,8 +39,7 @@ func unit(key, counter uint64) float64 {
 	return float64(latent.Uint64(key, streamTime, counter)>>11) * 0x1p-53
 }
 
-// variances returns n·j noise variances of EDM's score-matching loss as a function of
-// seed and step,
+// variances returns n·j noise variances of EDM's score-matching loss as a function of seed and step,
 //
 //	ln σ_j = mean + std·n + extra·n_j,   g_j = σ_j²,
 //
@@ -119,4 +119,61 @@ func (l *learner) weightOf(labels []int32, i int) float64 {
 		return l.weights.weight(-1)
 	}
 	return l.weights.weight(labels[i])
+}
+
+// The values of Config.ClassWeighting.
+const (
+	WeightNone     = "none"
+	WeightBalanced = "balanced"
+)
+
+// Weightings lists the values of Config.ClassWeighting.
+var Weightings = []string{WeightNone, WeightBalanced}
+
+// classWeights are n/(C·n_y), so that the mean over the data of a weighted loss is the mean over classes of their
+// means. Nil weighs all samples alike.
+type classWeights map[int32]float64
+
+func newClassWeights(c Config, d *data.Dataset) (classWeights, error) {
+	if c.ClassWeighting != WeightBalanced {
+		return nil, nil
+	}
+	counts := map[int32]float64{}
+	for i := range d.Len() {
+		label := d.Label(i)
+		if label < 0 {
+			return nil, setting.Errorf("class_weighting",
+				"must be none unless every image has a label, got balanced and no label for image %d", i)
+		}
+		counts[label]++
+	}
+	return balanced(counts), nil
+}
+
+// balanced returns the weights of classes of so many images.
+func balanced(counts map[int32]float64) classWeights {
+	var n float64
+	for _, of := range counts {
+		n += of
+	}
+	w := classWeights{}
+	for label, of := range counts {
+		w[label] = n / (float64(len(counts)) * of)
+	}
+	return w
+}
+
+// weight returns the weight of a class: for one that the data set does not have, the largest of those that it has.
+func (w classWeights) weight(label int32) float64 {
+	if w == nil {
+		return 1
+	}
+	if v, ok := w[label]; ok {
+		return v
+	}
+	var most float64
+	for _, v := range w {
+		most = math.Max(most, v)
+	}
+	return most
 }

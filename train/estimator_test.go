@@ -15,15 +15,15 @@ import (
 // falseAlarm is the probability that a sound estimator fails any of the statistical rows.
 const falseAlarm = 1e-4
 
-// exact bounds the relative difference of what must agree sample by sample: finite
-// differences of the fourth order in float64 are good for 1e-9.
+// exact bounds the relative difference of what must agree sample by sample: finite differences of the fourth order in
+// float64 are good for 1e-9.
 const exact = 1e-6
 
 // comparison is one with finite differences.
 type comparison struct {
 	name string
-	// means counts the means that are compared: the deviation is then that of the worst, in
-	// its own standard errors. 0 is a comparison sample by sample, by the relative rms difference.
+	// means counts the means that are compared: the deviation is then that of the worst, in its own standard errors. 0 is
+	// a comparison sample by sample, by the relative rms difference.
 	means            int
 	deviation, bound float64
 }
@@ -77,9 +77,9 @@ func (l *laboratory) measure(ctx context.Context) (m measured, err error) {
 
 // judge compares every mode of the estimator with the truth. spoil, if there is one, makes each estimator wrong first.
 //
-// The flow is that of a mixture of two Gaussians, exact for every g. The data are
-// stretched and shifted, so that the flow is not optimal for them and every term
-// counts; except for the mode explicit, which is unbiased at the optimum only.
+// The flow is that of a mixture of two Gaussians, exact for every g. The data are stretched and shifted, so that the
+// flow is not optimal for them and every term counts; except for the mode explicit, which is unbiased at the optimum
+// only.
 //
 //   - backprop must agree with finite differences sample by sample;
 //   - full does so in the mean over the probes, explicit in that over data and noise:
@@ -87,8 +87,7 @@ func (l *laboratory) measure(ctx context.Context) (m measured, err error) {
 //   - the trace of every law of probes must have the right mean, E zzᵀ = I: with an exact
 //     flow, backprop tells what it is, sample by sample.
 //
-// z follows from the false-alarm probability by Bonferroni's inequality for all means of
-// all rows together.
+// z follows from the false-alarm probability by Bonferroni's inequality for all means of all rows together.
 func (l *laboratory) judge(m measured, spoil func(parts []kernels.Part, g, gdot []float64)) []comparison {
 	v := l.levels(point)
 	var rows []comparison
@@ -125,11 +124,9 @@ func (l *laboratory) judge(m measured, spoil func(parts []kernels.Part, g, gdot 
 	return rows
 }
 
-// traces returns per sample how far the implicit trace I is from its mean over the
-// probes, Σ_j (I_j − M_j) w_j. With an exact flow full and backprop are equal in that
-// mean, so M_j is what full's other terms leave of backprop. The weight
-// w_j = M_j/(M_j² + E_j²), E_j the explicit term, makes the deviations relative; it does
-// not depend on the probe.
+// traces returns per sample how far the implicit trace I is from its mean over the probes, Σ_j (I_j − M_j) w_j. With an
+// exact flow full and backprop are equal in that mean, so M_j is what full's other terms leave of backprop. The weight
+// w_j = M_j/(M_j² + E_j²), E_j the explicit term, makes the deviations relative; it does not depend on the probe.
 func traces(full, backprop []kernels.Part) [][]float64 {
 	rows := make([][]float64, len(full[0].A)/subspaces)
 	for i := range full[0].A {
@@ -143,8 +140,8 @@ func traces(full, backprop []kernels.Part) [][]float64 {
 	return rows
 }
 
-// score returns the largest |mean(a − b)| over the entries, in units of its standard
-// error over the samples. A nil b stands for zeros.
+// score returns the largest |mean(a − b)| over the entries, in units of its standard error over the samples. A nil b
+// stands for zeros.
 func score(a, b [][]float64) float64 {
 	var worst float64
 	n := float64(len(a))
@@ -243,19 +240,5 @@ func TestTheEstimatorIsTheGradient(t *testing.T) {
 		if !slices.ContainsFunc(lab.judge(m, spoil), func(row comparison) bool { return !row.ok() }) {
 			t.Errorf("%s: not found", name)
 		}
-	}
-}
-
-func TestBoundsAndScores(t *testing.T) {
-	if z := normalBound(0.05); math.Abs(z-1.959963985) > 1e-8 {
-		t.Errorf("two-sided bound of 5 %%: %v", z)
-	}
-	a, b := [][]float64{{1, 5}, {3, 5}, {5, 5}, {7, 6}}, [][]float64{{0, 5}, {0, 5}, {0, 5}, {0, 5}}
-	// means 4 and 1/4; standard errors √(5/3) and 1/4·√(3/3)
-	if s := score(a, b); math.Abs(s-4/math.Sqrt(5.0/3)) > 1e-12 {
-		t.Errorf("score %v", s)
-	}
-	if s := score([][]float64{{math.NaN()}, {1}}, [][]float64{{0}, {0}}); !math.IsNaN(s) {
-		t.Errorf("a score of NaN is %v", s)
 	}
 }

@@ -31,8 +31,8 @@ func small(t *testing.T) *kernels.Model {
 	return m
 }
 
-// TestMicrobatchIsTheLargestThatFits: with less and less memory the whole batch, then
-// the fewest equal parts that fit, and in the end an error; what fits is never cut up.
+// TestMicrobatchIsTheLargestThatFits: with less and less memory the whole batch, then the fewest equal parts that fit,
+// and in the end an error; what fits is never cut up.
 func TestMicrobatchIsTheLargestThatFits(t *testing.T) {
 	const batch = 24
 	yes := true

@@ -9,9 +9,8 @@ import (
 	"github.com/anisoflight/anisoflight/train/passes"
 )
 
-// TestGradientByDifferences compares d_θ of the mean of Σ_j A_j g_j + B_j ġ_j, two
-// classes and two subspaces, with central differences; and the standard error with its
-// definition.
+// TestGradientByDifferences compares d_θ of the mean of Σ_j A_j g_j + B_j ġ_j, two classes and two subspaces, with
+// central differences; and the standard error with its definition.
 func TestGradientByDifferences(t *testing.T) {
 	const T, g0, n = 9.0, 1e-4, 12
 	theta := [][]schedule.Theta{

@@ -20,9 +20,8 @@ func emaOf(t *testing.T, r *Run) (weight, average float64) {
 	return float64(s.Params[0][0]), float64(s.EMA[0][0])
 }
 
-// TestEMARampup: the average is ema ← ema + (1−β)(p−ema) with β = ½^(B/h), h the half-life
-// or, if it is shorter, 0.05 of the images seen before the step; so the first step makes
-// the average the network.
+// TestEMARampup: the average is ema ← ema + (1−β)(p−ema) with β = ½^(B/h), h the half-life or, if it is shorter, 0.05
+// of the images seen before the step; so the first step makes the average the network.
 func TestEMARampup(t *testing.T) {
 	for name, c := range map[string]struct{ halflife, ramp float64 }{
 		"ramped up": {1000, 0.05}, "reached": {0.0008, 0.05}, "off": {0.02, 0},
@@ -50,8 +49,8 @@ func TestEMARampup(t *testing.T) {
 	}
 }
 
-// TestEMARampupIsEDMs: a new network's run has EDM's 0.05, one that starts from a model
-// none, and a run that was stored without the field goes on without it.
+// TestEMARampupIsEDMs: a new network's run has EDM's 0.05, one that starts from a model none, and a run that was stored
+// without the field goes on without it.
 func TestEMARampupIsEDMs(t *testing.T) {
 	fresh, err := tinyConfig(Pretrain).Resolve()
 	if err != nil {
@@ -89,8 +88,8 @@ func resume(t *testing.T, s *checkpoint.Run, d *data.Dataset) *Run {
 	return r
 }
 
-// TestStaleAverages: a warning tells of an average that is a quarter or more the start,
-// of which the quick start's was one half before there was a ramp-up.
+// TestStaleAverages: a warning tells of an average that is a quarter or more the start, of which the quick start's was
+// one half before there was a ramp-up.
 func TestStaleAverages(t *testing.T) {
 	off, frozen := 0.0, false
 	for name, c := range map[string]struct {

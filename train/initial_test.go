@@ -11,8 +11,8 @@ import (
 	"github.com/anisoflight/anisoflight/train/setting"
 )
 
-// TestInitGeodesic: the run begins where MakeGeodesic ends, in every subspace alike, and
-// a run resumed before or after its first step goes on as if it had never stopped.
+// TestInitGeodesic: the run begins where MakeGeodesic ends, in every subspace alike, and a run resumed before or after
+// its first step goes on as if it had never stopped.
 func TestInitGeodesic(t *testing.T) {
 	const T, g0 = 25.0, 1e-6
 	b, err := basis.DCT(2, 2, 1)

@@ -32,8 +32,8 @@ type thetas [subspaces]schedule.Theta
 
 var point = thetas{{1.2, 0.4, 0.1}, {0.6, 0.9, -0.2}}
 
-// laboratory is a mixture of two Gaussians in 2×2 pixels, and a fixed draw of times
-// and images. Noise and probes are the device's own.
+// laboratory is a mixture of two Gaussians in 2×2 pixels, and a fixed draw of times and images. Noise and probes are
+// the device's own.
 type laboratory struct {
 	model *kernels.Model
 	t     []float64
@@ -144,8 +144,8 @@ func (l *laboratory) chained(parts []kernels.Part) [][]float64 {
 	return rows
 }
 
-// differences returns the truth [B][parameters]: the derivative of every sample's loss
-// by θ at fixed t, x_0 and ε, by a central difference of the fourth order.
+// differences returns the truth [B][parameters]: the derivative of every sample's loss by θ at fixed t, x_0 and ε, by a
+// central difference of the fourth order.
 func (l *laboratory) differences(ctx context.Context, optimal bool) ([][]float64, error) {
 	const h = 1e-3
 	rows := make([][]float64, len(l.t))

@@ -93,8 +93,8 @@ func (l *learner) advance(ctx context.Context, b batch, terms source) (Row, erro
 	return row, l.verdict(row, skipped, stop)
 }
 
-// verdict returns an error where a step was the last for now. Where the energy has risen or the run
-// looks lost, the best schedule that the evaluation set knows is the one that stays.
+// verdict returns an error where a step was the last for now. Where the energy has risen or the run looks lost, the
+// best schedule that the evaluation set knows is the one that stays.
 func (l *learner) verdict(row Row, skipped bool, stop error) error {
 	lost := l.guard.check(row, skipped)
 	if lost != nil {
@@ -109,8 +109,8 @@ func (l *learner) verdict(row Row, skipped bool, stop error) error {
 	return stop
 }
 
-// learn fills in what a step knows of the schedule's gradient and, if move is set and
-// the gradient is finite, takes one step of Adam on θ. stop is an error where it is only noise.
+// learn fills in what a step knows of the schedule's gradient and, if move is set and the gradient is finite, takes one
+// step of Adam on θ. stop is an error where it is only noise.
 func (l *learner) learn(b batch, terms *kernels.Terms, row *Row, move bool) (moved bool, stop, err error) {
 	d := gradient(l.sched, l.theta, b, terms.Parts(b.omega, b.g, b.gdot, l.cfg.C))
 	row.ScheduleGradNorm, row.ScheduleGradStderr = d.norm, d.stderr
@@ -149,8 +149,7 @@ func clipped(d [][][]float64, norm, limit float64) [][][]float64 {
 	return out
 }
 
-// keepBest puts the schedule of lowest energy in the place of the one that stands, and
-// begins its optimiser anew.
+// keepBest puts the schedule of lowest energy in the place of the one that stands, and begins its optimiser anew.
 func (l *learner) keepBest() error {
 	best := l.early.Best
 	if best == nil {
@@ -164,8 +163,8 @@ func (l *learner) keepBest() error {
 	return nil
 }
 
-// startFrom puts a schedule in the place of the one that stands, and begins anew
-// everything that follows it: its optimiser, its average, and what was noted of its gradient.
+// startFrom puts a schedule in the place of the one that stands, and begins anew everything that follows it: its
+// optimiser, its average, and what was noted of its gradient.
 func (l *learner) startFrom(s *schedule.Schedule) {
 	l.sched, l.theta = s, s.Theta()
 	l.adam = newScheduleAdam(l.cfg.ScheduleBeta1, l.cfg.ScheduleBeta2, l.theta)
@@ -175,8 +174,7 @@ func (l *learner) startFrom(s *schedule.Schedule) {
 	}
 }
 
-// published is the schedule that samplers see and that is saved: the average where there
-// is one.
+// published is the schedule that samplers see and that is saved: the average where there is one.
 func (l *learner) published() *schedule.Schedule {
 	if l.average == nil {
 		return l.sched

@@ -38,9 +38,9 @@ func (e *MemoryError) Error() string {
 
 func mib(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
 
-// Fit checks that a step of a resolved configuration fits that many bytes of memory, 0 if
-// unknown, and chooses how many images the device sees at a time where the configuration
-// leaves it open: all of the batch, or else the fewest equal parts that fit.
+// Fit checks that a step of a resolved configuration fits that many bytes of memory, 0 if unknown, and chooses how many
+// images the device sees at a time where the configuration leaves it open: all of the batch, or else the fewest equal
+// parts that fit.
 func (c Config) Fit(m *kernels.Model, available int64) (Memory, error) {
 	own := c.Stage != Pretrain && c.PStdSubspace > 0
 	need := func(part int) (int64, error) { return m.StepMemory(c.Trainer(), c.Batch, part, own) }

@@ -11,14 +11,12 @@ import (
 // adamEps keeps Adam's steps finite.
 const adamEps = 1e-8
 
-// scheduleAdam is Adam (Kingma and Ba, arXiv:1412.6980) on a table of schedule
-// parameters, in float64:
+// scheduleAdam is Adam (Kingma and Ba, arXiv:1412.6980) on a table of schedule parameters, in float64:
 //
 //	m ← β₁ m + (1−β₁) d     v ← β₂ v + (1−β₂) d²
 //	θ ← θ − lr · m/(1−β₁ⁿ) / ( √(v/(1−β₂ⁿ)) + ε )
 //
-// Every row counts its own steps n: the row of a class that is absent from a batch
-// stays as it is, moments included.
+// Every row counts its own steps n: the row of a class that is absent from a batch stays as it is, moments included.
 type scheduleAdam struct {
 	beta1, beta2 float64
 	m, v         [][][]float64 // [row][subspace][K−1]
@@ -72,8 +70,8 @@ type Ramp struct {
 	Final  float64 // cosine: the last rate as a part of Rate
 }
 
-// At returns the rate of a step that takes the run from one kimg to another. With p
-// the part of the length that lies before it,
+// At returns the rate of a step that takes the run from one kimg to another. With p the part of the length that lies
+// before it,
 //
 //	constant   Rate · min(to/Warmup, 1)
 //	cosine     the same, times Final + (1−Final)·½(1 + cos πu), u = (p−Hold)/(1−Hold) in [0, 1]
@@ -125,9 +123,8 @@ func (r Ramp) check(prefix string) error {
 	return nil
 }
 
-// halflife returns the half-life in kimg of the network's average in a step that begins
-// after so many kimg. It is never longer than the part EMARampup of them; as in EDM a
-// first step makes the average the network itself.
+// halflife returns the half-life in kimg of the network's average in a step that begins after so many kimg. It is never
+// longer than the part EMARampup of them; as in EDM a first step makes the average the network itself.
 func (c Config) halflife(kimg float64) float64 {
 	if ramp := *c.EMARampup; ramp > 0 {
 		return min(c.EMAHalflife, ramp*kimg)
@@ -135,13 +132,11 @@ func (c Config) halflife(kimg float64) float64 {
 	return c.EMAHalflife
 }
 
-// staleShare is the largest share of an average that the start of a run may have without
-// a warning.
+// staleShare is the largest share of an average that the start of a run may have without a warning.
 const staleShare = 0.25
 
-// Stale returns a sentence on the average of a resolved configuration where, after so
-// many kimg, too much of it is still the network that the run started from; else "".
-// The sentence says what to do.
+// Stale returns a sentence on the average of a resolved configuration where, after so many kimg, too much of it is
+// still the network that the run started from; else "". The sentence says what to do.
 func (c Config) Stale(kimg float64) string {
 	if !*c.TrainNetwork || c.EMARampup != nil && *c.EMARampup > 0 {
 		return ""

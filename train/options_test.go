@@ -34,8 +34,8 @@ func dct(tb testing.TB) *basis.Basis {
 	return b
 }
 
-// TestMicrobatchesAreTheBatch: seven images, three at a time, give the rows of seven at
-// once but for the rounding of float32.
+// TestMicrobatchesAreTheBatch: seven images, three at a time, give the rows of seven at once but for the rounding of
+// float32.
 func TestMicrobatchesAreTheBatch(t *testing.T) {
 	net, d := gaussian(t, basis.None(4, 4), []float64{0.2}, 32)
 	cfg := analyticConfig(Isotropic)
@@ -137,8 +137,8 @@ func TestBalancedWeights(t *testing.T) {
 	}
 }
 
-// TestScheduleAverage: it is the moving average of ln g at the knots, an increasing path
-// with the schedule's ends, and what is published.
+// TestScheduleAverage: it is the moving average of ln g at the knots, an increasing path with the schedule's ends, and
+// what is published.
 func TestScheduleAverage(t *testing.T) {
 	net, d := gaussian(t, basis.None(4, 4), []float64{0.2}, 32)
 	cfg := analyticConfig(Isotropic)
@@ -164,8 +164,12 @@ func TestScheduleAverage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if stored, err := Published(state); err != nil || !slices.Equal(stored.At(0, 0).Variances(), path.Variances()) {
-		t.Errorf("the stored state publishes another schedule (%v)", err)
+	stored, err := Published(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, published := stored.At(0, 0).Knots(); !slices.Equal(published, got) {
+		t.Errorf("the stored state publishes %v, the run %v", published, got)
 	}
 	_, last := r.sched.At(0, 0).Knots()
 	if math.Abs(last[4]-got[4]) < 1e-6 {
@@ -184,8 +188,8 @@ func TestClippedGradient(t *testing.T) {
 	}
 }
 
-// TestNoiseStops: a window whose mean gradient is within its standard error stops the
-// run, one with a direction does not.
+// TestNoiseStops: a window whose mean gradient is within its standard error stops the run, one with a direction does
+// not.
 func TestNoiseStops(t *testing.T) {
 	theta := [][]schedule.Theta{{make(schedule.Theta, 2)}}
 	tell := func(gradients []float64, stderr float64) (stops []int64) {
@@ -208,8 +212,8 @@ func TestNoiseStops(t *testing.T) {
 	}
 }
 
-// TestNetworkNoiseSpansTheRatios: in joint training the network sees noise about the
-// schedule's, the schedule's gradient does not.
+// TestNetworkNoiseSpansTheRatios: in joint training the network sees noise about the schedule's, the schedule's
+// gradient does not.
 func TestNetworkNoiseSpansTheRatios(t *testing.T) {
 	net, d := gaussian(t, dct(t), []float64{0.3, 0.05}, 32)
 	cfg := analyticConfig(Anisotropic)
@@ -248,9 +252,9 @@ func (b blind) Flow(s *nn.Scope, x, g, label *graph.Node) *graph.Node {
 	return b.FlowNetwork.Flow(s, x, graph.BroadcastToDims(mean, g.Shape().Dimensions...), label)
 }
 
-// TestDivergenceIsCaught: a network that does not see the ratios of the g_j is wrong where
-// they leave 1, and the full estimator drives them apart. The energy on the evaluation
-// set tells, the best schedule is kept, and training can go on from it.
+// TestDivergenceIsCaught: a network that does not see the ratios of the g_j is wrong where they leave 1, and the full
+// estimator drives them apart. The energy on the evaluation set tells, the best schedule is kept, and training can go
+// on from it.
 func TestDivergenceIsCaught(t *testing.T) {
 	net, d := gaussian(t, dct(t), []float64{0.3, 0.005}, 256)
 	cfg := analyticConfig(Anisotropic)

@@ -12,12 +12,10 @@ import (
 	"github.com/anisoflight/anisoflight/train/passes"
 )
 
-// TestDescentAgainstTheOracle trains schedules under the exact score of a mixture in the
-// plane. Their energies are taken of one density F, measured once with 250 images at
-// each of 160 noise levels, so they can be compared with each other and with the bound
-// (∫√F dg)² almost without noise: the energy falls, never by more than its own error
-// above its least so far, to within 5 % of the bound on 32 knots, and closer on 128. The
-// start is far above.
+// TestDescentAgainstTheOracle trains schedules under the exact score of a mixture in the plane. Their energies are
+// taken of one density F, measured once with 250 images at each of 160 noise levels, so they can be compared with each
+// other and with the bound (∫√F dg)² almost without noise: the energy falls, never by more than its own error above its
+// least so far, to within 5 % of the bound on 32 knots, and closer on 128. The start is far above.
 func TestDescentAgainstTheOracle(t *testing.T) {
 	const T, g0 = 400.0, 1e-6
 	set := mixturetest.Settings{

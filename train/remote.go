@@ -16,8 +16,8 @@ import (
 // streamAsked is the stream of package latent that seeds the noise of a remote step.
 const streamAsked uint32 = 0x61736b64
 
-// Remote learns a schedule for a network that an Asker evaluates: the steps of a Run with a frozen network, whose
-// terms come from elsewhere. It belongs to one goroutine.
+// Remote learns a schedule for a network that an Asker evaluates: the steps of a Run with a frozen network, whose terms
+// come from elsewhere. It belongs to one goroutine.
 type Remote struct {
 	learner
 

@@ -23,9 +23,9 @@ func orPointer[T any](v **T, by T) {
 	}
 }
 
-// Resolve returns the configuration with the defaults filled in that do not depend on
-// where the run starts, or a *[setting.Error] for the first field that cannot be used.
-// T, G0, Knots and Init stay zero where they are left to the start.
+// Resolve returns the configuration with the defaults filled in that do not depend on where the run starts, or a
+// *[setting.Error] for the first field that cannot be used. T, G0, Knots and Init stay zero where they are left to the
+// start.
 func (c Config) Resolve() (Config, error) {
 	pre := c.Stage == Pretrain
 	if c.Stage == "" {
@@ -221,8 +221,8 @@ func (c Config) checkOptions() error {
 
 func (c Config) stopsBy(what string) bool { return c.EarlyStop == what || c.EarlyStop == StopBoth }
 
-// initGeodesic and initTable are the starts of a schedule that are no formula: measured
-// on the run's own network and data before the first step, and a schedule by name.
+// initGeodesic and initTable are the starts of a schedule that are no formula: measured on the run's own network and
+// data before the first step, and a schedule by name.
 const (
 	initGeodesic = "geodesic"
 	initTable    = "table"

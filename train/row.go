@@ -6,9 +6,9 @@ import (
 	"github.com/anisoflight/anisoflight/kernels"
 )
 
-// Row is what one step reports. What a stage lacks is NaN: the energy and the
-// schedule's columns in pretrain, the network's columns where it is frozen, the terms
-// that the estimator's mode does not have, the MFU before the peak is measured.
+// Row is what one step reports. What a stage lacks is NaN: the energy and the schedule's columns in pretrain, the
+// network's columns where it is frozen, the terms that the estimator's mode does not have, the MFU before the peak is
+// measured.
 type Row struct {
 	Step               int64   // from 1
 	Kimg               float64 // thousands of images seen, this step's included
@@ -28,16 +28,16 @@ type Row struct {
 	// TermStderr is the standard error of every term, as ScheduleGradStderr of the whole.
 	TermStderr [len(kernels.PartNames)]float64
 
-	// EvalEnergy is that of the schedule before this step on the fixed evaluation set,
-	// where it was measured; EvalRise is how much it lies above the lowest so far.
+	// EvalEnergy is that of the schedule before this step on the fixed evaluation set, where it was measured; EvalRise is
+	// how much it lies above the lowest so far.
 	EvalEnergy, EvalRise, EvalRiseStderr float64
 
 	GFLOPS float64 // 10⁹ FLOP/s over the step's seconds: its convolutions and matrix products
 	MFU    float64 // GFLOPS as a share of the device's measured matmul peak, where that is known
 }
 
-// RowColumns names the columns of a Row in the order of Row.Values. New ones are added
-// at the end: rows that were stored before lack them.
+// RowColumns names the columns of a Row in the order of Row.Values. New ones are added at the end: rows that were
+// stored before lack them.
 var RowColumns = func() []string {
 	names := []string{
 		"step", "kimg", "loss", "energy", "grad_norm", "schedule_grad_norm", "schedule_grad_stderr", "lr", "schedule_lr",
@@ -86,8 +86,8 @@ func (r Row) Values() []float64 {
 	return values
 }
 
-// RowOf returns the row of such numbers. The columns that an older program did not
-// have are NaN; it fails where there are more than RowColumns, or none.
+// RowOf returns the row of such numbers. The columns that an older program did not have are NaN; it fails where there
+// are more than RowColumns, or none.
 func RowOf(values []float64) (Row, error) {
 	r := emptyRow()
 	fields := r.fields()

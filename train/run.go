@@ -34,8 +34,8 @@ type Run struct {
 	position uint64      // in order
 }
 
-// New checks the configuration against its sources and starts a run at step 0. An
-// error in a field is a *[setting.Error].
+// New checks the configuration against its sources and starts a run at step 0. An error in a field is a
+// *[setting.Error].
 func New(cfg Config, src Sources) (*Run, error) {
 	s, err := newSetup(cfg, src)
 	if err != nil {
@@ -96,8 +96,8 @@ func (r *Run) Damage() error {
 	return err
 }
 
-// Schedule returns the schedule that would be saved: the average if there is one,
-// else the present one; nil in pretrain without one.
+// Schedule returns the schedule that would be saved: the average if there is one, else the present one; nil in pretrain
+// without one.
 func (r *Run) Schedule() *schedule.Schedule { return r.published() }
 
 // Progress is how far a run is.
@@ -118,8 +118,7 @@ func (r *Run) Rows(from int) []Row {
 	return r.rows[min(max(from, 0), n):n:n]
 }
 
-// Model returns the averaged network with the present schedule, ready for
-// checkpoint.SaveModel.
+// Model returns the averaged network with the present schedule, ready for checkpoint.SaveModel.
 func (r *Run) Model(ctx context.Context) (*checkpoint.Model, error) {
 	if r.net == nil {
 		return nil, errNoModel

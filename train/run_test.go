@@ -15,8 +15,8 @@ import (
 	"github.com/anisoflight/anisoflight/train/passes"
 )
 
-// TestResumeIsExact: ten steps, and five, stored, loaded and five more, give the same
-// rows and the same state to the last bit.
+// TestResumeIsExact: ten steps, and five, stored, loaded and five more, give the same rows and the same state to the
+// last bit.
 func TestResumeIsExact(t *testing.T) {
 	d := tinyData(t, 20) // ten steps of eight cross epochs
 	shared := tinyConfig(Isotropic)
@@ -157,8 +157,8 @@ func TestCallersBatches(t *testing.T) {
 	}
 }
 
-// TestNonFiniteStepsAreSkipped: a learning rate beyond all measure makes the next
-// gradients non-finite; they change nothing, are counted, and are told.
+// TestNonFiniteStepsAreSkipped: a learning rate beyond all measure makes the next gradients non-finite; they change
+// nothing, are counted, and are told.
 func TestNonFiniteStepsAreSkipped(t *testing.T) {
 	cfg := tinyConfig(Isotropic)
 	cfg.LR = 1e30
@@ -218,8 +218,8 @@ func TestAbsentClassesStay(t *testing.T) {
 	}
 }
 
-// A run that pretrains on a basis per class keeps it in its state, beside the basis of
-// the schedule that it only passes on.
+// A run that pretrains on a basis per class keeps it in its state, beside the basis of the schedule that it only passes
+// on.
 func TestPretrainKeepsItsBasis(t *testing.T) {
 	cfg := tinyConfig(Pretrain)
 	cfg.Family = schedule.Family{Basis: "pca_per_class", K: 2}

@@ -32,8 +32,8 @@ type Sources struct {
 	ScheduleBasis *basis.Basis
 	// Basis is that of Config.Family; nil where the family says it all: a basis by formula.
 	Basis *basis.Basis
-	// Analytic stands in for a network, in laboratories: a run with one can neither be
-	// saved as a model nor train the network.
+	// Analytic stands in for a network, in laboratories: a run with one can neither be saved as a model nor train the
+	// network.
 	Analytic kernels.Network
 }
 
@@ -156,8 +156,8 @@ func (s setup) run(dev *device.Device, world *processes.World, resumed bool) (r 
 	return r, nil
 }
 
-// familyBasis returns the basis of the configuration's family for images of h×w: the one
-// that its name and numbers determine, else the given one.
+// familyBasis returns the basis of the configuration's family for images of h×w: the one that its name and numbers
+// determine, else the given one.
 func familyBasis(c Config, given *basis.Basis, h, w int) (*basis.Basis, error) {
 	b, formula, err := basis.Formula(c.Family.Basis, h, w, c.Family.K, c.Family.Cuts)
 	switch {
@@ -234,8 +234,7 @@ func network(c Config, src Sources) (kernels.Architecture, [][]float32, error) {
 	return learned, values, nil
 }
 
-// checkFrozen checks that the run suits a network whose flow is exact: there is
-// nothing to train, and it sees all of g.
+// checkFrozen checks that the run suits a network whose flow is exact: there is nothing to train, and it sees all of g.
 func (c Config) checkFrozen() error {
 	switch {
 	case c.Stage == Pretrain:
@@ -256,12 +255,10 @@ func networkError(err error) error {
 	return setting.Errorf("network", "cannot be used: %v", err)
 }
 
-// startSchedule returns the schedule that the stage starts from, spread over the rows
-// and subspaces of its family, with parameters, over the network's noise levels; and the configuration with T, G0 and
-// Knots as they are there.
+// startSchedule returns the schedule that the stage starts from, spread over the rows and subspaces of its family, with
+// parameters, over the network's noise levels; and the configuration with T, G0 and Knots as they are there.
 //
-// In pretrain the schedule is only kept for the model that is saved: it is the named
-// one, the model's own, or none.
+// In pretrain the schedule is only kept for the model that is saved: it is the named one, the model's own, or none.
 func startSchedule(c Config, src Sources, b *basis.Basis, classes int, known schedule.Range) (*schedule.Schedule,
 	Config, error,
 ) {

@@ -70,9 +70,8 @@ func (r *Run) trained(ctx context.Context) (*kernels.TrainerState, error) {
 	return t, nil
 }
 
-// Resume starts a run where a state left off, with the state's configuration. Of the
-// sources it needs the device and the data set. The next steps are those of a run that
-// was never stopped.
+// Resume starts a run where a state left off, with the state's configuration. Of the sources it needs the device and
+// the data set. The next steps are those of a run that was never stopped.
 func Resume(s *checkpoint.Run, src Sources) (*Run, error) {
 	var cfg Config
 	if err := json.Unmarshal(s.Config, &cfg); err != nil {

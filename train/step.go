@@ -11,8 +11,8 @@ import (
 
 // Step takes the next batch of the data set through one step.
 //
-// An error before the step leaves the run as it was. A *[DivergedError] comes with the
-// row of a step that has been taken.
+// An error before the step leaves the run as it was. A *[DivergedError] comes with the row of a step that has been
+// taken.
 func (r *Run) Step(ctx context.Context) (Row, error) {
 	n := r.cfg.Batch
 	images, labels := make([]float32, n*r.data.Pixels()), make([]int32, n)
@@ -26,14 +26,12 @@ func (r *Run) Step(ctx context.Context) (Row, error) {
 	return row, err
 }
 
-// StepOn takes a caller's batch through one step. The data set's order stays where it
-// is.
+// StepOn takes a caller's batch through one step. The data set's order stays where it is.
 //
 //	images  [B, H, W, C] in [−1, 1], or in the data set's own units where it has a normalization; they are overwritten
 //	labels  [B], −1 for none; nil for all −1
 //
-// An image that the data set could not hold is a *data.Error. Every new batch size costs
-// one compilation.
+// An image that the data set could not hold is a *data.Error. Every new batch size costs one compilation.
 func (r *Run) StepOn(ctx context.Context, images []float32, labels []int32) (Row, error) {
 	n := len(images) / r.model.Pixels()
 	if n == 0 || len(images) != n*r.model.Pixels() || labels != nil && len(labels) != n {
@@ -90,9 +88,8 @@ func (d deviceBatch) terms(ctx context.Context, b batch, row *Row) (kernels.Step
 	return out, err
 }
 
-// measureStart puts the geodesic in the place of the schedule, before the first step of
-// a run that starts with it: of each class where the family has schedules per class, the
-// same in every subspace.
+// measureStart puts the geodesic in the place of the schedule, before the first step of a run that starts with it: of
+// each class where the family has schedules per class, the same in every subspace.
 func (r *Run) measureStart(ctx context.Context) error {
 	if r.cfg.Init != initGeodesic || r.step > 0 || r.measured {
 		return nil

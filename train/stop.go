@@ -23,9 +23,8 @@ const (
 // Stops lists the values of Config.EarlyStop.
 var Stops = []string{StopNone, StopNoise, StopEnergy, StopBoth}
 
-// StoppedError is returned with the row of a step after which the run has stopped of its
-// own: see Config.EarlyStop. The step has been taken; going on is allowed, and begins at
-// the schedule that was kept.
+// StoppedError is returned with the row of a step after which the run has stopped of its own: see Config.EarlyStop. The
+// step has been taken; going on is allowed, and begins at the schedule that was kept.
 type StoppedError struct {
 	Step   int64
 	Reason string // noise or energy
@@ -60,9 +59,9 @@ type bestSchedule struct {
 	increments [][][]float64 // of ln g
 }
 
-// noise adds an estimate to the window, which begins at kimg if there is none, and
-// reports, at its end, whether what was learned in it is more than noise: whether the
-// mean estimate d̄ = (1/n) Σ d_i is longer than its standard error √(Σ stderr_i²)/n.
+// noise adds an estimate to the window, which begins at kimg if there is none, and reports, at its end, whether what
+// was learned in it is more than noise: whether the mean estimate d̄ = (1/n) Σ d_i is longer than its standard error
+// √(Σ stderr_i²)/n.
 func (w *earlyStop) noise(cfg Config, d thetaGradient, row Row, kimg float64) error {
 	if !cfg.stopsBy(StopNoise) || !setting.Finite(d.stderr) {
 		return nil
@@ -141,8 +140,8 @@ func (w *earlyStop) restore(s *checkpoint.Run, like [][][]float64) error {
 // riseBound is how many standard errors above the lowest energy count as a rise.
 const riseBound = 3
 
-// DivergedError is returned with the row of a step after which the run looks lost.
-// The step has been taken, and the state can still be read; going on is allowed.
+// DivergedError is returned with the row of a step after which the run looks lost. The step has been taken, and the
+// state can still be read; going on is allowed.
 type DivergedError struct {
 	Step int64
 	Msg  string
@@ -169,9 +168,8 @@ const (
 	guardSteps   = 20   // that the loss is smoothed over, at least
 )
 
-// guard notices when a run goes wrong: gradients that stay non-finite, or a loss, as
-// an exponential average, far above the lowest it has been. The full estimator diverges
-// so where the network does not see the ratios of the g_j.
+// guard notices when a run goes wrong: gradients that stay non-finite, or a loss, as an exponential average, far above
+// the lowest it has been. The full estimator diverges so where the network does not see the ratios of the g_j.
 type guard struct {
 	decay  float64
 	steps  int
@@ -186,8 +184,8 @@ func newGuard(batch int) guard {
 	return guard{decay: 1 - 1/over, lowest: math.Inf(1)}
 }
 
-// check takes note of a step and returns a *DivergedError if the run looks lost; it then
-// starts again, so that each fault is told once.
+// check takes note of a step and returns a *DivergedError if the run looks lost; it then starts again, so that each
+// fault is told once.
 func (w *guard) check(row Row, skipped bool) error {
 	if skipped || !setting.Finite(row.Loss) {
 		if w.skips++; w.skips < guardSkips {
@@ -220,8 +218,8 @@ func (w *guard) check(row Row, skipped bool) error {
 	return err
 }
 
-// evaluate returns the energy of a schedule on the fixed evaluation set, under the network
-// as it would be saved, sample by sample.
+// evaluate returns the energy of a schedule on the fixed evaluation set, under the network as it would be saved, sample
+// by sample.
 func (r *Run) evaluate(ctx context.Context, s *schedule.Schedule) ([]float64, error) {
 	w, err := r.trainer.Publish(ctx)
 	if err != nil {

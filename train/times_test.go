@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestTimes: one time in every part, a function of seed and step alone, in an order
-// that is not sorted.
+// TestTimes: one time in every part, a function of seed and step alone, in an order that is not sorted.
 func TestTimes(t *testing.T) {
 	const n, T = 50, 10.0
 	got := times(1, 7, n, T, true)

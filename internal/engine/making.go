@@ -169,7 +169,7 @@ func (e *Engine) makeBasis(ctx context.Context, req api.MakeBasis, progress func
 		b, err = e.vectors(schedule.Family{Basis: req.Kind, K: req.K}, d.Height(), d.Width())
 	} else {
 		b, spans, err = passes.PCA(ctx, d, passes.PCASettings{
-			K: req.K, PerClass: kind.PerClass, Components: kind.Components, Clusters: req.Clusters,
+			K: req.K, PerClass: kind.PerClass, Clusters: req.Clusters,
 			Progress: api.Sparsely(progress),
 		})
 	}

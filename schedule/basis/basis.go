@@ -1,3 +1,23 @@
+// Package basis splits the image space into orthogonal subspaces.
+//
+// A Basis stands for projectors P_1 … P_J with Σ_j P_j = I that act on the H×W plane of every colour channel alike. P_1
+// is the coarse part: low frequencies or leading components; P_J is whatever is left. With R_1 ⊂ R_2 ⊂ … the nested
+// spans,
+//
+//	P_1 = R_1,  P_j = R_j − R_{j−1},  P_J = I − R_{J−1}.
+//
+// Kinds: none (J = 1, P_1 = I), dct (separable low-pass cuts of the orthonormal DCT-II), haar (the coarse part of the
+// Haar wavelet transform, separable too), dense (orthonormal rows, shared, per class or per cluster of classes). Dense
+// rows are a user's own, or the principal components of images: Moments gathers the covariance of any number of them in
+// one pass, and Components are its leading eigenvectors.
+//
+// The package imports the standard library and gonum and computes in float64; Split is the reference that device
+// programs are compared with. Bases are immutable.
+//
+// The bases that have names are in a registry, which the rest of the program asks for names, how a basis is made, and
+// what it takes: see [Definition]. A new one is a file here, a line in definitions, a line of documentation and a test.
+//
+// Begin with basis.go; then dct.go and pca.go.
 package basis
 
 import (
@@ -7,8 +27,8 @@ import (
 	"strings"
 )
 
-// The kinds of a basis: the names of those by formula, and dense for vectors that were
-// made or given. Registered formulas have kinds of their own.
+// The kinds of a basis: the names of those by formula, and dense for vectors that were made or given. Registered
+// formulas have kinds of their own.
 const (
 	KindNone  = "none"
 	KindDCT   = "dct"
@@ -19,8 +39,8 @@ const (
 // Shared is the label of vectors that serve every class.
 const Shared = -1
 
-// Basis is a set of orthogonal projectors on H×W planes. The zero value is not
-// usable; make one with None, DCT, DCTBands, Haar, Dense or Clusters.
+// Basis is a set of orthogonal projectors on H×W planes. The zero value is not usable; make one with None, DCT,
+// DCTBands, Haar, Dense or Clusters.
 type Basis struct {
 	kind    string
 	h, w    int
@@ -34,8 +54,8 @@ type Basis struct {
 // Kind returns the name of the formula that made the basis, or KindDense.
 func (b *Basis) Kind() string { return b.kind }
 
-// String reports the kind and what tells it from others of its kind: the low-pass spans,
-// or the dimensions of the subspaces.
+// String reports the kind and what tells it from others of its kind: the low-pass spans, or the dimensions of the
+// subspaces.
 func (b *Basis) String() string {
 	if b.cuts == nil {
 		return fmt.Sprint(b.kind, b.dims)
@@ -59,8 +79,7 @@ func (b *Basis) J() int { return len(b.dims) }
 // K returns the number of dimensions of P_1 per channel.
 func (b *Basis) K() int { return b.dims[0] }
 
-// Dims returns the number of dimensions of each subspace per channel; they add up
-// to H·W.
+// Dims returns the number of dimensions of each subspace per channel; they add up to H·W.
 func (b *Basis) Dims() []int { return slices.Clone(b.dims) }
 
 // PerClass reports whether a sample's class chooses its vectors.
@@ -75,8 +94,7 @@ func (b *Basis) Knows(label int) bool {
 	return ok || !b.PerClass()
 }
 
-// Classes returns the labels that have vectors, in increasing order; nil where all
-// classes share them.
+// Classes returns the labels that have vectors, in increasing order; nil where all classes share them.
 func (b *Basis) Classes() []int {
 	if !b.PerClass() {
 		return nil
@@ -84,9 +102,8 @@ func (b *Basis) Classes() []int {
 	return slices.Sorted(maps.Keys(b.groupOf))
 }
 
-// Groups returns the labels that share vectors, a list for each set of vectors: the
-// classes one by one, clusters of them, or Shared alone. It is nil for bases without,
-// none and separable ones.
+// Groups returns the labels that share vectors, a list for each set of vectors: the classes one by one, clusters of
+// them, or Shared alone. It is nil for bases without, none and separable ones.
 func (b *Basis) Groups() [][]int {
 	if b.groups == nil {
 		return nil
@@ -98,10 +115,9 @@ func (b *Basis) Groups() [][]int {
 	return out
 }
 
-// Vectors returns a copy of the orthonormal rows that span P_1, [k·H·W]: the DCT or
-// Haar functions, along H slow and along W fast, or the vectors of a class (any label
-// will do where they are shared). It is an error for basis none, which has no vectors, and
-// for a class without any.
+// Vectors returns a copy of the orthonormal rows that span P_1, [k·H·W]: the DCT or Haar functions, along H slow and
+// along W fast, or the vectors of a class (any label will do where they are shared). It is an error for basis none,
+// which has no vectors, and for a class without any.
 func (b *Basis) Vectors(label int) ([]float64, error) {
 	switch {
 	case b.cuts != nil:
@@ -131,8 +147,7 @@ var none = Definition{
 	Formula: func(h, w, _ int, _ []int) (*Basis, error) { return None(h, w), nil },
 }
 
-// None returns the basis of one subspace, the whole plane. It panics unless both
-// sizes are positive.
+// None returns the basis of one subspace, the whole plane. It panics unless both sizes are positive.
 func None(h, w int) *Basis {
 	if h < 1 || w < 1 {
 		panic("basis: sizes must be positive")
@@ -160,4 +175,110 @@ func (e *Error) Error() string {
 
 func failf(label, row int, format string, args ...any) error {
 	return &Error{Label: label, Row: row, Msg: fmt.Sprintf(format, args...)}
+}
+
+// Definition is what there is to know of a basis that a family may name: how it is made and what of. A new basis is a
+// file with its Definition and a line in definitions.
+type Definition struct {
+	Name string
+	// Usage says in a few words what the first subspace holds.
+	Usage string
+
+	// Formula returns the basis of h×w planes with k dimensions in P_1, 0 for the default, or of nested cuts; nil for a
+	// basis that is made of images.
+	Formula func(h, w, k int, cuts []int) (*Basis, error)
+	// One is true where there is one subspace, whatever the numbers; it takes no k.
+	One bool
+	// Cuts is true where nested cuts may stand in for k: J = len(cuts)+1.
+	Cuts bool
+	// CheckK says what is wrong with a k that no plane can have; nil allows all.
+	CheckK func(k int) string
+	// Chains returns the nested spans whose promise Predict measures; nil for none.
+	Chains func(h, w int) []Chain
+
+	// Principal is true if P_1 is spanned by the principal components of images.
+	Principal bool
+	// PerClass is true where each class has components of its own images.
+	PerClass bool
+
+	// Made is true where a basis can be made, and stored under a name of its own.
+	Made bool
+}
+
+// Chain is an orthonormal set of functions whose leading ones span nested subspaces.
+type Chain struct {
+	Vectors [][]float64 // [n][H·W]
+	Ranks   []int       // numbers of leading functions at which it may be cut, increasing to n
+	Cuts    []int       // the cut that each rank is; nil where bases are known by k
+}
+
+// ByFormula reports whether numbers alone determine the basis.
+func (d Definition) ByFormula() bool { return d.Formula != nil }
+
+// Predicted reports whether Predict measures what the basis can gain.
+func (d Definition) Predicted() bool { return d.Chains != nil || d.Principal }
+
+// definitions are the bases known by name, in the order in which they are listed.
+var definitions = []Definition{none, dct, haar, pca, pcaPerClass}
+
+// Lookup returns the definition of a name; ok is false for the name of a stored basis.
+func Lookup(name string) (d Definition, ok bool) {
+	i := slices.IndexFunc(definitions, func(d Definition) bool { return d.Name == name })
+	if i < 0 {
+		return Definition{}, false
+	}
+	return definitions[i], true
+}
+
+// Definitions returns all, those for which keep is true, in order; nil keeps all.
+func Definitions(keep func(Definition) bool) []Definition {
+	var out []Definition
+	for _, d := range definitions {
+		if keep == nil || keep(d) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// Names returns the names of the definitions for which keep is true, in order; nil keeps all.
+func Names(keep func(Definition) bool) []string {
+	var out []string
+	for _, d := range Definitions(keep) {
+		out = append(out, d.Name)
+	}
+	return out
+}
+
+// ByFormula reports whether Formula knows a name.
+func ByFormula(name string) bool {
+	d, ok := Lookup(name)
+	return ok && d.ByFormula()
+}
+
+// Nested returns the names of the bases that take cuts, for messages.
+func Nested() string {
+	return strings.Join(Names(func(d Definition) bool { return d.Cuts }), ", ")
+}
+
+// Formula returns the basis that a name and numbers determine: of k dimensions in P_1 (0 means the basis's default), or
+// of nested cuts where it takes any, which exclude k. ok is false for any other name, of bases that are made from
+// images or uploaded.
+func Formula(name string, h, w, k int, cuts []int) (b *Basis, ok bool, err error) {
+	d, known := Lookup(name)
+	switch {
+	case len(cuts) > 0 && !d.Cuts:
+		return nil, true, failf(Shared, -1, "cuts must be left out for basis %s; only %s takes them", name, Nested())
+	case !known || !d.ByFormula():
+		return nil, false, nil
+	case d.One && k != 0:
+		return nil, true, failf(Shared, -1, "k must be left out for basis %s", name)
+	case len(cuts) > 0 && k != 0:
+		return nil, true, failf(Shared, -1, "k and cuts must not both be given, got %d and %v", k, cuts)
+	}
+	if b, err = d.Formula(h, w, k, cuts); err != nil {
+		return nil, true, err
+	}
+	b.kind = name
+	return b, true, nil
 }

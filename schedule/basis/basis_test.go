@@ -105,8 +105,8 @@ func every(t *testing.T) map[string]*Basis {
 	return out
 }
 
-// The projectors are symmetric, idempotent, mutually orthogonal, sum to the identity,
-// and have the ranks that Dims says.
+// The projectors are symmetric, idempotent, mutually orthogonal, sum to the identity, and have the ranks that Dims
+// says.
 func TestProjectorLaws(t *testing.T) {
 	const tol = 1e-12
 	for name, b := range every(t) {

@@ -40,9 +40,8 @@ func newCut(h, w, nu, nv int) cut {
 	return cut{h: h, w: w, nu: nu, nv: nv, ah: DCTRows(h, nu), aw: DCTRows(w, nv)}
 }
 
-// DCT returns the basis of two subspaces whose first is spanned by the k DCT-II
-// functions of lowest frequency, u and v < √k. k = 0 means half of each axis,
-// u < H/2 and v < W/2.
+// DCT returns the basis of two subspaces whose first is spanned by the k DCT-II functions of lowest frequency, u and v
+// < √k. k = 0 means half of each axis, u < H/2 and v < W/2.
 func DCT(h, w, k int) (*Basis, error) {
 	if k == 0 {
 		if h < 2 || w < 2 {
@@ -112,9 +111,8 @@ func dctChains(h, w int) []Chain {
 // rowsOf splits flat rows [n·d].
 func rowsOf(flat []float64, d int) [][]float64 { return slices.Collect(slices.Chunk(flat, d)) }
 
-// DCTBands returns the basis of nested frequency bands: with cuts c_1 < c_2 < …,
-// P_1 holds the frequencies max(u, v) < c_1, P_2 those below c_2 but not in P_1, and
-// so on; the last subspace holds the rest. J = len(cuts)+1.
+// DCTBands returns the basis of nested frequency bands: with cuts c_1 < c_2 < …, P_1 holds the frequencies max(u, v) <
+// c_1, P_2 those below c_2 but not in P_1, and so on; the last subspace holds the rest. J = len(cuts)+1.
 func DCTBands(h, w int, cuts ...int) (*Basis, error) {
 	if h < 1 || w < 1 {
 		return nil, failf(Shared, -1, "a %d×%d plane has no frequencies", h, w)
@@ -149,8 +147,8 @@ func bands(kind string, h, w int, spans ...cut) *Basis {
 	return b
 }
 
-// Separable returns the factors of the first cut's projector X → Q_H X Q_W, row-major
-// [H·H] and [W·W], with Q = AᵀA. ok is false for bases that are not separable.
+// Separable returns the factors of the first cut's projector X → Q_H X Q_W, row-major [H·H] and [W·W], with Q = AᵀA. ok
+// is false for bases that are not separable.
 func (b *Basis) Separable() (qh, qw []float64, ok bool) { return b.SeparableAt(0) }
 
 // SeparableAt returns the same factors for the nested span R_{i+1}, i < J−1.
@@ -160,4 +158,52 @@ func (b *Basis) SeparableAt(i int) (qh, qw []float64, ok bool) {
 	}
 	c := b.cuts[i]
 	return gram(c.ah, c.h), gram(c.aw, c.w), true
+}
+
+var haar = Definition{
+	Name: KindHaar, Usage: "means of 2×2 pixels, or of larger blocks where k says so", Made: true,
+	Formula: func(h, w, k int, _ []int) (*Basis, error) { return Haar(h, w, k) },
+	Chains: func(h, w int) (out []Chain) {
+		for k := h * w / 4; k >= 1; k /= 4 {
+			b, err := Haar(h, w, k)
+			if err != nil {
+				break // no such scale
+			}
+			out = append(out, Chain{Vectors: rowsOf(b.cuts[0].functions(), h*w), Ranks: []int{k}})
+		}
+		return out
+	},
+}
+
+// Haar returns the basis of two subspaces whose first holds the coarse part of the Haar wavelet transform: planes that
+// are constant on blocks of 2^l×2^l pixels, k = H·W/4^l. k = 0 means l = 1. Both sizes must be multiples of 2^l.
+func Haar(h, w, k int) (*Basis, error) {
+	if h < 2 || w < 2 || h%2 != 0 || w%2 != 0 {
+		return nil, failf(Shared, -1, "a %d×%d plane has no Haar basis; its sizes must be even", h, w)
+	}
+	if k == 0 {
+		k = h * w / 4
+	}
+	var ranks []int
+	for side := 2; h%side == 0 && w%side == 0; side *= 2 {
+		rank := h / side * (w / side)
+		if rank == k {
+			return bands(KindHaar, h, w, cut{
+				h: h, w: w, nu: h / side, nv: w / side, ah: haarRows(h, side),
+				aw: haarRows(w, side),
+			}), nil
+		}
+		ranks = append(ranks, rank)
+	}
+	return nil, failf(Shared, -1, "k is %d; the Haar bases of a %d×%d plane have k in %v", k, h, w, ranks)
+}
+
+// haarRows returns the coarse functions of length n, [n/side · n]: each is constant on a run of side samples and zero
+// elsewhere.
+func haarRows(n, side int) []float64 {
+	a := make([]float64, n/side*n)
+	for i := range n {
+		a[i/side*n+i] = 1 / math.Sqrt(float64(side))
+	}
+	return a
 }

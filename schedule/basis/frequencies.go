@@ -2,22 +2,21 @@ package basis
 
 import "fmt"
 
-// Frequencies is the orthonormal transform of H×W images of C channels, channels
-// fastest, to the frequencies of the DCT-II and, at each of them, to axes of the channels:
+// Frequencies is the orthonormal transform of H×W images of C channels, channels fastest, to the frequencies of the
+// DCT-II and, at each of them, to axes of the channels:
 //
 //	y_{uvk} = Σ_c A_{uvkc} Σ_{ij} R_{ui} S_{vj} x_{ijc},   R and S as in DCTRows.
 //
-// Coefficients are in the order of the images: frequency (u, v) with u slow, its axes
-// fastest. Frequencies is immutable and safe for concurrent use.
+// Coefficients are in the order of the images: frequency (u, v) with u slow, its axes fastest. Frequencies is immutable
+// and safe for concurrent use.
 type Frequencies struct {
 	h, w, c    int
 	rows, cols []float64
 	axes       []float64 // A, [H·W, C, C]; nil where the channels are their own axes
 }
 
-// NewFrequencies returns the transform of h×w images of c channels. axes is A [H·W·C·C]
-// of orthonormal rows, or nil for the channels themselves. It panics unless the sizes
-// are positive and axes has that length.
+// NewFrequencies returns the transform of h×w images of c channels. axes is A [H·W·C·C] of orthonormal rows, or nil for
+// the channels themselves. It panics unless the sizes are positive and axes has that length.
 func NewFrequencies(h, w, c int, axes []float64) *Frequencies {
 	if h < 1 || w < 1 || c < 1 || axes != nil && len(axes) != h*w*c*c {
 		panic(fmt.Sprintf("basis: NewFrequencies: %d axes for images of %d×%d×%d", len(axes), h, w, c))
@@ -117,8 +116,8 @@ func (f *Frequencies) check(a, b []float64) {
 	}
 }
 
-// FrequencyBands returns the subspace that each frequency of the DCT lies in, [H·W] with
-// u slow. ok is false for a basis that mixes frequencies, any other than none and dct.
+// FrequencyBands returns the subspace that each frequency of the DCT lies in, [H·W] with u slow. ok is false for a
+// basis that mixes frequencies, any other than none and dct.
 func (b *Basis) FrequencyBands() (bands []int, ok bool) {
 	if b.kind != KindNone && b.kind != KindDCT {
 		return nil, false

@@ -25,8 +25,7 @@ func near(t *testing.T, what string, got, want []float64, tolerance float64) {
 	}
 }
 
-// The transform is that of the sum in its documentation, its inverse is its transpose, and
-// both work in place.
+// The transform is that of the sum in its documentation, its inverse is its transpose, and both work in place.
 func TestFrequenciesAreTheTransform(t *testing.T) {
 	for _, size := range [][3]int{{1, 1, 1}, {3, 5, 2}, {4, 4, 3}} {
 		h, w, c := size[0], size[1], size[2]

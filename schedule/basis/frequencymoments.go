@@ -7,10 +7,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// FrequencyMoments are the mean of the coefficients of images and, at each frequency,
-// the covariance of the channels, gathered in one pass (Welford's recurrence). Its memory
-// is that of C+1 images, however many there are: what correlates two frequencies is
-// left out.
+// FrequencyMoments are the mean of the coefficients of images and, at each frequency, the covariance of the channels,
+// gathered in one pass (Welford's recurrence). Its memory is that of C+1 images, however many there are: what
+// correlates two frequencies is left out.
 type FrequencyMoments struct {
 	f        *Frequencies // the channels are their own axes
 	n        int64
@@ -21,8 +20,7 @@ type FrequencyMoments struct {
 	bad      bool
 }
 
-// NewFrequencyMoments returns the moments of no images. It panics unless the sizes are
-// positive.
+// NewFrequencyMoments returns the moments of no images. It panics unless the sizes are positive.
 func NewFrequencyMoments(h, w, c int) *FrequencyMoments {
 	f := NewFrequencies(h, w, c, nil)
 	return &FrequencyMoments{
@@ -85,8 +83,8 @@ func (m *FrequencyMoments) Merge(o *FrequencyMoments) {
 // Mean returns a copy of the mean of the coefficients, [H·W·C].
 func (m *FrequencyMoments) Mean() []float64 { return slices.Clone(m.mean) }
 
-// Covariance writes the covariance of the channels at a frequency to dst [C, C], divided
-// by the number of images; that of none is NaN.
+// Covariance writes the covariance of the channels at a frequency to dst [C, C], divided by the number of images; that
+// of none is NaN.
 func (m *FrequencyMoments) Covariance(frequency int, dst *mat.SymDense) {
 	c := m.f.c
 	for a := range c {

@@ -11,11 +11,11 @@ import (
 // blockRows is how many planes one update of the scatter matrix takes.
 const blockRows = 256
 
-// Moments are the mean and the covariance of H×W planes, gathered in one pass over
-// them in any order. Its memory is 8·(H·W)² bytes, however many planes there are.
+// Moments are the mean and the covariance of H×W planes, gathered in one pass over them in any order. Its memory is
+// 8·(H·W)² bytes, however many planes there are.
 //
-// Planes are taken in blocks, each centred by its own mean, and blocks of n_a and n_b
-// planes joined by the update of Chan, Golub and LeVeque (1982),
+// Planes are taken in blocks, each centred by its own mean, and blocks of n_a and n_b planes joined by the update of
+// Chan, Golub and LeVeque (1982),
 //
 //	S = S_a + S_b + n_a n_b/(n_a + n_b) δ δᵀ,   δ = mean_b − mean_a,
 //
@@ -29,8 +29,7 @@ type Moments struct {
 	centred []float64        // scratch: a block's deviations, [H·W, planes]
 }
 
-// NewMoments returns the moments of no planes. It panics unless both sizes are
-// positive.
+// NewMoments returns the moments of no planes. It panics unless both sizes are positive.
 func NewMoments(h, w int) *Moments {
 	if h < 1 || w < 1 {
 		panic("basis: sizes must be positive")
@@ -51,8 +50,7 @@ func (m *Moments) Mean() []float64 {
 	return append([]float64(nil), m.mean...)
 }
 
-// Covariance returns the covariance of the planes about their mean, divided by their
-// number; that of no planes is NaN.
+// Covariance returns the covariance of the planes about their mean, divided by their number; that of no planes is NaN.
 func (m *Moments) Covariance() *mat.SymDense {
 	m.flush()
 	d := len(m.mean)
@@ -149,8 +147,7 @@ type Components struct {
 	Total     float64     // variance of the planes, Σ over all H·W components
 }
 
-// Share returns the part of the planes' variance that the components hold; 0 where
-// there is none.
+// Share returns the part of the planes' variance that the components hold; 0 where there is none.
 func (c *Components) Share() float64 {
 	if c.Total == 0 {
 		return 0

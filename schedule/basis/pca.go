@@ -17,15 +17,13 @@ var (
 	}
 )
 
-// Components returns the k leading principal components: eigenvectors of the
-// covariance of the planes about their own mean, divided by their number, or what is
-// the same, right singular vectors of the centred table of planes. A vector's sign is
-// chosen so that its largest entry is positive, the first of several.
+// Components returns the k leading principal components: eigenvectors of the covariance of the planes about their own
+// mean, divided by their number, or what is the same, right singular vectors of the centred table of planes. A vector's
+// sign is chosen so that its largest entry is positive, the first of several.
 //
-// Where the planes vary in fewer than k dimensions, as those of a class with few
-// images do, the rest are the DCT functions of lowest frequency, orthogonalised
-// against the vectors before them. No planes, and k outside 1 … H·W − 1, are an
-// *Error.
+// Where the planes vary in fewer than k dimensions, as those of a class with few images do, the rest are the DCT
+// functions of lowest frequency, orthogonalised against the vectors before them. No planes, and k outside 1 … H·W − 1,
+// are an *Error.
 func (m *Moments) Components(k int) (*Components, error) {
 	m.flush()
 	d := len(m.mean)
@@ -63,8 +61,7 @@ func (m *Moments) Components(k int) (*Components, error) {
 	return c, nil
 }
 
-// upright returns v with its largest entry positive. Entries that rounding might tell
-// apart count as equal.
+// upright returns v with its largest entry positive. Entries that rounding might tell apart count as equal.
 func upright(v []float64) []float64 {
 	var largest float64
 	for _, x := range v {
@@ -96,8 +93,8 @@ func (c *Components) complete(h, w, k int) {
 				blas64.Axpy(-dot(q, x), blas64.Vector{N: d, Inc: 1, Data: q}, blas64.Vector{N: d, Inc: 1, Data: x})
 			}
 		}
-		// The squares of what is left of all d functions add up to d − len(c.Vectors) ≥ 2, so those passed over cannot be
-		// all that is needed.
+		// The squares of what is left of all d functions add up to d − len(c.Vectors) ≥ 2, so those passed over cannot be all
+		// that is needed.
 		left := math.Sqrt(dot(x, x))
 		if left*left < 0.5/float64(d) {
 			continue

@@ -11,8 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// planes draws n planes of h×w whose directions have falling variances, about a mean
-// that is large beside them.
+// planes draws n planes of h×w whose directions have falling variances, about a mean that is large beside them.
 func planes(seed uint64, n, h, w int) [][]float64 {
 	d := h * w
 	axes := orthonormal(seed, d, d)
@@ -48,8 +47,7 @@ func components(t *testing.T, m *Moments, k int) *Components {
 	return c
 }
 
-// The streamed components are the right singular vectors of the centred table of
-// planes, s²/n their variances.
+// The streamed components are the right singular vectors of the centred table of planes, s²/n their variances.
 func TestComponentsAgainstSVD(t *testing.T) {
 	const n, h, w, k = 700, 3, 5, 6 // blocks of 256, 256 and 188
 	all := planes(1, n, h, w)
@@ -91,8 +89,7 @@ func TestComponentsAgainstSVD(t *testing.T) {
 	}
 }
 
-// Neither the order of the planes nor how they are parted among moments that are
-// merged later matters.
+// Neither the order of the planes nor how they are parted among moments that are merged later matters.
 func TestMomentsOrder(t *testing.T) {
 	all := planes(2, 600, 3, 4)
 	whole := gather(3, 4, all)
@@ -132,8 +129,8 @@ func TestMomentsAreStable(t *testing.T) {
 	}
 }
 
-// The projector of principal components keeps more variance than any other of its
-// rank, here the DCT's and random ones'.
+// The projector of principal components keeps more variance than any other of its rank, here the DCT's and random
+// ones'.
 func TestComponentsKeepMost(t *testing.T) {
 	const h, w, k = 4, 4, 4
 	m := gather(h, w, planes(6, 300, h, w))

@@ -26,8 +26,8 @@ func draw(seed uint64, n, d int, mean, spread float64) [][]float32 {
 	return out
 }
 
-// Images are at no distance from themselves, and a shift of all pixels by δ is one of δ²HWC
-// over the variance, in the features that see it.
+// Images are at no distance from themselves, and a shift of all pixels by δ is one of δ²HWC over the variance, in the
+// features that see it.
 func TestDistanceIsExact(t *testing.T) {
 	const h, w, c = 4, 5, 2
 	images := draw(1, 60, h*w*c, 0, 0.1)
@@ -95,8 +95,7 @@ func TestEdges(t *testing.T) {
 	}
 }
 
-// A normal law with the data's moments is as good as the data to the frequencies, and not
-// to the edges.
+// A normal law with the data's moments is as good as the data to the frequencies, and not to the edges.
 func TestEdgesSeeMoreThanMoments(t *testing.T) {
 	const h, w, n = 8, 8, 3000
 	rng := rand.New(rand.NewPCG(3, 4))

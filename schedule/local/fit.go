@@ -8,11 +8,10 @@ import (
 //
 //	min_w  Σ_n (y_n − Σ_k w_k z_kn)² + ridge Σ_k |z′_k|² (c_k − c⁰_k)²,
 //
-// near the weights that are there. z holds, newest first, the running state and then of every
-// pair an evaluation and its state: x_0, D_0, D_1, x_1, D_2, x_2, …; weights are in the same
-// order. They are nearly alike where there is little noise, so what is held near is not w but
-// the coefficients c of x_0, D_0 − x_0, D_1 − D_0, D_1 − x_1, …, each in units of its own
-// size |z′_k|.
+// near the weights that are there. z holds, newest first, the running state and then of every pair an evaluation and
+// its state: x_0, D_0, D_1, x_1, D_2, x_2, …; weights are in the same order. They are nearly alike where there is
+// little noise, so what is held near is not w but the coefficients c of x_0, D_0 − x_0, D_1 − D_0, D_1 − x_1, …, each
+// in units of its own size |z′_k|.
 //
 //	z     [2K][N]
 //	y     [N]

@@ -8,8 +8,8 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/local"
 )
 
-// Without a ridge the weights that made the targets come back, from any start; with a large
-// one they stay where they are.
+// Without a ridge the weights that made the targets come back, from any start; with a large one they stay where they
+// are.
 func TestFit(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 4))
 	for _, size := range []int{2, 4, 6} {

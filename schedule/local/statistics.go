@@ -1,20 +1,18 @@
-// Package local describes a denoiser, coordinate by coordinate, as a Wiener filter: what
-// solver.Settings needs for the solver "local".
+// Package local describes a denoiser, coordinate by coordinate, as a Wiener filter: what solver.Settings needs for the
+// solver "local".
 //
 // In the coordinates of basis.Frequencies the denoiser is written as
 //
 //	D = q x + (1 − q) m,   q = λ/(λ + σ²),
 //
-// a filter for data of variance λ about a mean m, both of them local: m is what is left
-// of D, and λ the data's variance given the noisy image. By Tweedie's formula that is
-// σ² ∂D/∂x, on average the squared error of the denoiser,
+// a filter for data of variance λ about a mean m, both of them local: m is what is left of D, and λ the data's variance
+// given the noisy image. By Tweedie's formula that is σ² ∂D/∂x, on average the squared error of the denoiser,
 //
 //	E (D − x_0)² = σ² q,   so   q = E (D − x_0)²/σ² = E (flow + ε)²,   λ = σ² q/(1 − q),
 //
 // which one pass over the data measures. A normal law has λ = Σ and m = μ everywhere.
 //
-// The package imports schedule/basis and the standard library: no device, no tensors.
-// Begin with statistics.go.
+// The package imports schedule/basis and the standard library: no device, no tensors. Begin with statistics.go.
 package local
 
 import (
@@ -26,9 +24,8 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// Statistics hold the gains of a denoiser: of each row, which is a class or all of the
-// data, at each noise level and in each coordinate. They are immutable and safe for
-// concurrent use.
+// Statistics hold the gains of a denoiser: of each row, which is a class or all of the data, at each noise level and in
+// each coordinate. They are immutable and safe for concurrent use.
 type Statistics struct {
 	h, w, c int
 	rows    []Row
@@ -55,10 +52,9 @@ func failf(format string, args ...any) error { return &Error{fmt.Sprintf(format,
 // orthonormal is how far products of axes may be from 0 and 1.
 const orthonormal = 1e-6
 
-// New returns the statistics of H×W images of C channels, gains being those at the noise
-// levels sigma [P ≥ 2], increasing. labels has the class of each row; nil means one row
-// shared by all. It keeps the slices. What does not fit together, and values that are
-// not finite or negative, are an *Error.
+// New returns the statistics of H×W images of C channels, gains being those at the noise levels sigma [P ≥ 2],
+// increasing. labels has the class of each row; nil means one row shared by all. It keeps the slices. What does not fit
+// together, and values that are not finite or negative, are an *Error.
 func New(h, w, c int, labels []int, sigma []float64, rows []Row) (*Statistics, error) {
 	switch {
 	case h < 1 || w < 1 || c < 1:
@@ -151,9 +147,8 @@ func checkRow(row []float64, n int) error {
 	return nil
 }
 
-// variance returns λ = σ² q/(1 − q), at most the data's: no linear filter does worse than
-// the one that knows nothing of x but its noise, and where q approaches 1 the quotient is
-// all noise of the measurement.
+// variance returns λ = σ² q/(1 − q), at most the data's: no linear filter does worse than the one that knows nothing of
+// x but its noise, and where q approaches 1 the quotient is all noise of the measurement.
 func variance(q, sigma, prior float64) float64 {
 	if q >= 1 {
 		return prior
@@ -184,18 +179,8 @@ func (s *Statistics) Labels() []int { return slices.Clone(s.labels) }
 // Sigma returns a copy of the noise levels.
 func (s *Statistics) Sigma() []float64 { return slices.Clone(s.sigma) }
 
-// RowOf returns the row of a label: the shared one, or that of the class, which may not be
-// there.
-func (s *Statistics) RowOf(label int) (row int, ok bool) {
-	if s.labels == nil {
-		return 0, true
-	}
-	row = slices.Index(s.labels, label)
-	return row, row >= 0
-}
-
-// Variance writes λ(σ) of every coordinate of a row to dst: log-linear in ln σ between the
-// noise levels, constant beyond them, and at most the data's variance.
+// Variance writes λ(σ) of every coordinate of a row to dst: log-linear in ln σ between the noise levels, constant
+// beyond them, and at most the data's variance.
 func (s *Statistics) Variance(dst []float64, row int, sigma float64) {
 	p := sort.SearchFloat64s(s.sigma, sigma)
 	if p == 0 || p == len(s.sigma) {
@@ -212,8 +197,8 @@ func (s *Statistics) Variance(dst []float64, row int, sigma float64) {
 	}
 }
 
-// WithoutGain returns statistics of the same coordinates whose gains are 0, as of a denoiser that knows the image: λ
-// is 0 everywhere, and the solver local is DPM-Solver++.
+// WithoutGain returns statistics of the same coordinates whose gains are 0, as of a denoiser that knows the image: λ is
+// 0 everywhere, and the solver local is DPM-Solver++.
 func (s *Statistics) WithoutGain() *Statistics {
 	none := *s
 	none.rows, none.logs = slices.Clone(s.rows), nil
@@ -227,19 +212,4 @@ func (s *Statistics) WithoutGain() *Statistics {
 		none.logs = append(none.logs, logs)
 	}
 	return &none
-}
-
-// Normal returns the statistics of a denoiser that is exact for centred normal data whose
-// coordinates have these variances: q = λ/(λ + σ²) at every noise level.
-func Normal(h, w, c int, axes, variances []float64) (*Statistics, error) {
-	sigma := []float64{0.1, 10}
-	row := Row{Axes: axes, Variance: variances}
-	for _, s := range sigma {
-		q := make([]float64, len(variances))
-		for f, v := range variances {
-			q[f] = v / (v + s*s)
-		}
-		row.Gain = append(row.Gain, q)
-	}
-	return New(h, w, c, nil, sigma, []Row{row})
 }

@@ -2,20 +2,16 @@ package local_test
 
 import (
 	"math"
-	"slices"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/internal/solvertest"
 	"github.com/anisoflight/anisoflight/schedule/local"
 )
 
-// A normal law's variance is the same at every noise level, between those measured and
-// beyond them.
+// A normal law's variance is the same at every noise level, between those measured and beyond them.
 func TestVarianceOfANormalLaw(t *testing.T) {
 	want := []float64{0, 1e-4, 0.3, 20}
-	s, err := local.Normal(2, 2, 1, nil, want)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := solvertest.Normal(t, 2, 2, 1, want)
 	got := make([]float64, len(want))
 	for _, sigma := range []float64{1e-4, 0.1, 0.7, 10, 500} {
 		s.Variance(got, 0, sigma)
@@ -47,23 +43,6 @@ func TestVarianceOfGains(t *testing.T) {
 				t.Errorf("σ %v, coordinate %d: λ = %v, want %v", c.sigma, f, v, want)
 			}
 		}
-	}
-}
-
-func TestRowOf(t *testing.T) {
-	row := local.Row{Variance: []float64{1}, Gain: [][]float64{{0}, {0}}}
-	s, err := local.New(1, 1, 1, []int{4, 2}, []float64{1, 2}, []local.Row{row, row})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r, ok := s.RowOf(2); r != 1 || !ok {
-		t.Errorf("label 2 has row %d, %v", r, ok)
-	}
-	if _, ok := s.RowOf(3); ok {
-		t.Error("label 3 has a row")
-	}
-	if !slices.Equal(s.Labels(), []int{4, 2}) {
-		t.Errorf("labels %v", s.Labels())
 	}
 }
 

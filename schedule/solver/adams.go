@@ -7,14 +7,13 @@ import (
 	"gonum.org/v1/gonum/integrate/quad"
 )
 
-// adamsBashforth is the multistep method of order 1–3 in U with nodes in t: the flow
-// is continued by the polynomial through its last values as a function of schedule
-// time and integrated against the subspace's own clock,
+// adamsBashforth is the multistep method of order 1–3 in U with nodes in t: the flow is continued by the polynomial
+// through its last values as a function of schedule time and integrated against the subspace's own clock,
 //
 //	x ← x + Σ_j Σ_i β_{ji} P_j E_i,   β_{ji} = −∫ ℓ_i(t) dU_j(t) over the step.
 //
-// A learned schedule is one on which the flow changes evenly in t, hence the nodes.
-// Between knots U is an exponential; the integral is split at knots.
+// A learned schedule is one on which the flow changes evenly in t, hence the nodes. Between knots U is an exponential;
+// the integral is split at knots.
 func adamsBashforth(s Settings, c *clock) []link {
 	tau, logg := c.path.Knots()
 	out := make([]link, c.steps())
@@ -32,9 +31,8 @@ func adamsBashforth(s Settings, c *clock) []link {
 
 var gauss16 = gaussLegendre(16)
 
-// stieltjes returns ∫_a^b f dU with U = √g of the path through the knots. On a knot
-// interval of slope s = d ln g/dt, dU = ½ s U dt; panels span two e-folds of U at most,
-// on which the rule is exact to rounding for f a low polynomial.
+// stieltjes returns ∫_a^b f dU with U = √g of the path through the knots. On a knot interval of slope s = d ln g/dt, dU
+// = ½ s U dt; panels span two e-folds of U at most, on which the rule is exact to rounding for f a low polynomial.
 func stieltjes(tau, logg []float64, a, b float64, f func(float64) float64) float64 {
 	lo, hi := min(a, b), max(a, b)
 	var sum float64
@@ -59,13 +57,13 @@ var fixedWeights = [...][]float64{
 	4: {55. / 24, -59. / 24, 37. / 24, -9. / 24},
 }
 
-// ipndm is the improved pseudo-numerical method of order 1–4 (Zhang and Chen,
-// arXiv:2204.13902): Adams–Bashforth in U with the weights of uniform steps,
+// ipndm is the improved pseudo-numerical method of order 1–4 (Zhang and Chen, arXiv:2204.13902): Adams–Bashforth in U
+// with the weights of uniform steps,
 //
 //	x ← x − Σ_j ΔU_j P_j Σ_i w_i E_i.
 //
-// On a grid that is not uniform in U it is of second order only, which does not
-// keep it from being good; ipndmVariable has the weights of the actual steps.
+// On a grid that is not uniform in U it is of second order only, which does not keep it from being good; ipndmVariable
+// has the weights of the actual steps.
 func ipndm(s Settings, c *clock) []link {
 	out := make([]link, c.steps())
 	for i := range out {
@@ -81,8 +79,8 @@ func ipndm(s Settings, c *clock) []link {
 
 var gauss4 = gaussLegendre(4)
 
-// ipndmVariable is ipndm with the Adams–Bashforth weights of the actual steps, nodes
-// in U: β_{ji} = −∫ ℓ_i(u) du over the step.
+// ipndmVariable is ipndm with the Adams–Bashforth weights of the actual steps, nodes in U: β_{ji} = −∫ ℓ_i(u) du over
+// the step.
 func ipndmVariable(s Settings, c *clock) []link {
 	out := make([]link, c.steps())
 	for i := range out {
@@ -97,8 +95,8 @@ func ipndmVariable(s Settings, c *clock) []link {
 	return out
 }
 
-// The variance-preserving time of DEIS: σ(t) = 0.002 at t = 0.001 and 80 at t = 1,
-// with ln(1 + σ²) = ½ β_d t² + β_min t.
+// The variance-preserving time of DEIS: σ(t) = 0.002 at t = 0.001 and 80 at t = 1, with ln(1 + σ²) = ½ β_d t² + β_min
+// t.
 const (
 	vpSigmaMin, vpSigmaMax = 0.002, 80
 	vpTimeMin              = 1e-3
@@ -117,9 +115,9 @@ func vpTime(sigma float64) float64 {
 	return (math.Sqrt(vpBetaMin*vpBetaMin+2*vpBetaD*math.Log1p(sigma*sigma)) - vpBetaMin) / vpBetaD
 }
 
-// deis is the exponential integrator DEIS-tAB of order (degree) 1–3 (Zhang and Chen,
-// arXiv:2204.13902) on each subspace's own clock: the flow is continued by the
-// polynomial through its last values as a function of variance-preserving time s,
+// deis is the exponential integrator DEIS-tAB of order (degree) 1–3 (Zhang and Chen, arXiv:2204.13902) on each
+// subspace's own clock: the flow is continued by the polynomial through its last values as a function of
+// variance-preserving time s,
 //
 //	β_{ji} = −∫ ℓ_i(s(u)) du over the step.
 //
@@ -154,8 +152,7 @@ func gaussLegendre(n int) rule {
 	return r
 }
 
-// integrate returns ∫_a^b f. With n points it is exact for polynomials of degree
-// 2n−1.
+// integrate returns ∫_a^b f. With n points it is exact for polynomials of degree 2n−1.
 func (r rule) integrate(a, b float64, f func(float64) float64) float64 {
 	var sum float64
 	for i, x := range r.x {

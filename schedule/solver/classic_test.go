@@ -2,8 +2,8 @@ package solver
 
 import "math"
 
-// The samplers as their papers write them: one noise level, a denoiser D(x, σ), the
-// whole of x at once. They share no code with the package.
+// The samplers as their papers write them: one noise level, a denoiser D(x, σ), the whole of x at once. They share no
+// code with the package.
 
 type vec = []float64
 
@@ -25,8 +25,7 @@ func slopeOf(den denoiser, x vec, s float64) vec {
 	return combine([]float64{1 / s, -1 / s}, x, den(x, s))
 }
 
-// classicHeun is EDM's deterministic sampler, algorithm 1 of arXiv:2206.00364
-// without churn: sigma ends in 0.
+// classicHeun is EDM's deterministic sampler, algorithm 1 of arXiv:2206.00364 without churn: sigma ends in 0.
 func classicHeun(den denoiser, x vec, s []float64) (vec, int) {
 	calls := 0
 	for i := range len(s) - 1 {
@@ -89,8 +88,8 @@ func classicDPM(order int, taylor float64, lowered bool) func(denoiser, vec, []f
 	}
 }
 
-// classicUniPC is UniPC of order 3, data prediction, with the corrector written out
-// as a step of its own. Orders up to 3 solve their conditions by Cramer's rule.
+// classicUniPC is UniPC of order 3, data prediction, with the corrector written out as a step of its own. Orders up to
+// 3 solve their conditions by Cramer's rule.
 func classicUniPC(bh1, lowered bool) func(denoiser, vec, []float64) (vec, int) {
 	return func(den denoiser, x vec, s []float64) (vec, int) {
 		n := len(s) - 1

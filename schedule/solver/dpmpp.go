@@ -2,9 +2,8 @@ package solver
 
 import "math"
 
-// DPM-Solver++ (Lu et al., arXiv:2211.01095), multistep, data prediction, each
-// subspace on its own clock λ = −ln U. With h = λ_next − λ, m_0, m_1, m_2 the
-// denoised images of the last nodes and r_0, r_1 the previous steps over h,
+// DPM-Solver++ (Lu et al., arXiv:2211.01095), multistep, data prediction, each subspace on its own clock λ = −ln U.
+// With h = λ_next − λ, m_0, m_1, m_2 the denoised images of the last nodes and r_0, r_1 the previous steps over h,
 //
 //	order 1   x ← U′/U x + (1 − e^{−h}) m_0
 //	order 2   … + ½(1 − e^{−h}) (m_0 − m_1)/r_0
@@ -45,8 +44,7 @@ func dpmpp(s Settings, c *clock, p int, kappa float64) []link {
 	return out
 }
 
-// finalOrder is order, lowered towards the last step as published, where the
-// settings ask for it: min(p, i+1, N−i).
+// finalOrder is order, lowered towards the last step as published, where the settings ask for it: min(p, i+1, N−i).
 func (c *clock) finalOrder(s Settings, i, p int) int {
 	p = c.order(i, p)
 	if s.LowerOrderFinal == nil || *s.LowerOrderFinal {

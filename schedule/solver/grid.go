@@ -23,8 +23,7 @@ const (
 	GridTable      = "table"      // published noise levels, interpolated, then t = 0
 )
 
-// endTolerance is how far, relatively, a time or noise level may miss an end of the
-// schedule and still be taken for it.
+// endTolerance is how far, relatively, a time or noise level may miss an end of the schedule and still be taken for it.
 const endTolerance = 1e-6
 
 // EDM's noise levels and the exponent of its rule (arXiv:2206.00364, table 1).
@@ -34,22 +33,21 @@ const (
 	edmRho      = 7
 )
 
-// Grid says where the steps are. All noise levels are geometric means over the
-// subspaces unless there is one list for each.
+// Grid says where the steps are. All noise levels are geometric means over the subspaces unless there is one list for
+// each.
 type Grid struct {
 	// Kind is one of the constants above; GridSchedule by default.
 	Kind string
-	// SigmaMin and SigmaMax bound the noise levels of GridEDM, GridPolynomial and
-	// GridLogSNR. EDM's own 0.002 and 80, given or by default, give way to the ends
-	// of a schedule that does not reach them; other levels outside the schedule are
-	// errors.
+	// SigmaMin and SigmaMax bound the noise levels of GridEDM, GridPolynomial and GridLogSNR. EDM's own 0.002 and 80,
+	// given or by default, give way to the ends of a schedule that does not reach them; other levels outside the schedule
+	// are errors.
 	SigmaMin, SigmaMax float64
 	// Rho is the exponent of GridEDM and GridPolynomial, 7 by default.
 	Rho float64
 	// T lists the times of GridT, strictly decreasing.
 	T []float64
-	// Sigma lists the noise levels of GridSigma, strictly decreasing; the last may
-	// be 0. Several lists are of one length, one for each subspace.
+	// Sigma lists the noise levels of GridSigma, strictly decreasing; the last may be 0. Several lists are of one length,
+	// one for each subspace.
 	Sigma [][]float64
 	// Table of GridTable is one of Tables.
 	Table string
@@ -150,8 +148,7 @@ func (g Grid) endsAtZero() bool {
 	return list[len(list)-1] <= 0
 }
 
-// times returns the nodes of n steps on a row of a schedule, decreasing: one list, or
-// one for each subspace.
+// times returns the nodes of n steps on a row of a schedule, decreasing: one list, or one for each subspace.
 func (g Grid) times(sch *schedule.Schedule, row, n int) ([][]float64, error) {
 	switch g.Kind {
 	case GridEDM, GridLogSNR:
@@ -285,8 +282,8 @@ func clampTimes(list []float64, T float64) ([]float64, error) {
 	return t, nil
 }
 
-// tables are published noise levels of ten steps, by name: those of Align Your Steps
-// (Sabour, Fidler and Kreis, arXiv:2404.14507) for Stable Diffusion 1.5, XL and Video.
+// tables are published noise levels of ten steps, by name: those of Align Your Steps (Sabour, Fidler and Kreis,
+// arXiv:2404.14507) for Stable Diffusion 1.5, XL and Video.
 var tables = func() (t map[string][]float64) {
 	if err := json.Unmarshal(tablesFile, &t); err != nil {
 		panic(err) // a broken build
@@ -300,8 +297,8 @@ var tablesFile []byte
 // Tables returns the names of the tables of GridTable.
 func Tables() []string { return slices.Sorted(maps.Keys(tables)) }
 
-// tableLevels returns the noise levels of n steps: n+1 uniform in the table's index, between
-// its entries log-linear, as published; and the last one 0.
+// tableLevels returns the noise levels of n steps: n+1 uniform in the table's index, between its entries log-linear, as
+// published; and the last one 0.
 func tableLevels(table []float64, n int) []float64 {
 	out := make([]float64, n+1)
 	last := len(table) - 1

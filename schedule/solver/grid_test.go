@@ -72,8 +72,8 @@ func TestLogSNRGrid(t *testing.T) {
 	}
 }
 
-// For one subspace, equal steps of ∫√F dg. With F = 1/(c g) between any ends the
-// length is 2√(g/c): noise levels uniform in σ.
+// For one subspace, equal steps of ∫√F dg. With F = 1/(c g) between any ends the length is 2√(g/c): noise levels
+// uniform in σ.
 func TestGeodesicGrid(t *testing.T) {
 	power := func(p float64) *schedule.Density {
 		var samples []schedule.Sample

@@ -25,8 +25,8 @@ func kinked(t *testing.T) *schedule.Schedule {
 	return s
 }
 
-// A flow that does not depend on x or t is carried exactly by every solver:
-// x_end = x − (U_end − U_start) flow. It pins Σ β in every stage.
+// A flow that does not depend on x or t is carried exactly by every solver: x_end = x − (U_end − U_start) flow. It pins
+// Σ β in every stage.
 func TestConstantFlow(t *testing.T) {
 	sch := kinked(t)
 	for _, name := range subspaceSolvers() {
@@ -52,8 +52,8 @@ func TestConstantFlow(t *testing.T) {
 	}
 }
 
-// ab of order p is exact where the flow is a polynomial of degree p − 1 in t, whatever
-// the knots: x_end − x_start = −∫ t^m dU, here by an independent fine quadrature.
+// ab of order p is exact where the flow is a polynomial of degree p − 1 in t, whatever the knots: x_end − x_start = −∫
+// t^m dU, here by an independent fine quadrature.
 func TestAdamsBashforthIntegratesPolynomials(t *testing.T) {
 	sch := kinked(t)
 	times := []float64{9.3, 7, 3.4, 2.6, 1.2, 0.2}
@@ -67,8 +67,8 @@ func TestAdamsBashforthIntegratesPolynomials(t *testing.T) {
 					for k, b := range beta {
 						got += b * math.Pow(times[i+order-1-k], float64(m))
 					}
-					// Abel: ∫ t^m dU = [t^m U] − ∫ m t^{m−1} U dt, the latter by
-					// closed integrals of exponentials on the pieces between knots.
+					// Abel: ∫ t^m dU = [t^m U] − ∫ m t^{m−1} U dt, the latter by closed integrals of exponentials on the pieces
+					// between knots.
 					want := -momentOfU(sch.At(0, j), from, to, m)
 					if math.Abs(got-want) > 1e-11*math.Max(1, math.Abs(want)) {
 						t.Errorf("order %d, t^%d, step %d, subspace %d: %v, want %v", order, m, i, j, got, want)
@@ -79,8 +79,8 @@ func TestAdamsBashforthIntegratesPolynomials(t *testing.T) {
 	}
 }
 
-// momentOfU returns ∫_a^b t^m dU, m ≤ 2, U = √g, in closed form by parts on each
-// piece, where U ∝ e^{κt}: ∫ t^m dU = [U (t^m − m t^{m−1}/κ + m(m−1) t^{m−2}/κ²)].
+// momentOfU returns ∫_a^b t^m dU, m ≤ 2, U = √g, in closed form by parts on each piece, where U ∝ e^{κt}: ∫ t^m dU = [U
+// (t^m − m t^{m−1}/κ + m(m−1) t^{m−2}/κ²)].
 func momentOfU(p *schedule.Path, a, b float64, m int) float64 {
 	tau, logg := p.Knots()
 	var sum float64
@@ -108,8 +108,7 @@ func momentOfU(p *schedule.Path, a, b float64, m int) float64 {
 	return sum
 }
 
-// Data prediction is exact where the denoised image is constant: x tends to it along
-// a straight line in U.
+// Data prediction is exact where the denoised image is constant: x tends to it along a straight line in U.
 func TestConstantImage(t *testing.T) {
 	sch := kinked(t)
 	image := state{{0.5, -0.3}, {0.2, 0.9}}
@@ -162,8 +161,8 @@ func TestDenoiseToZero(t *testing.T) {
 	}
 }
 
-// The analytic first step is the same plan with the first evaluation replaced by
-// −x/√(1 + g), for every solver, and one evaluation less.
+// The analytic first step is the same plan with the first evaluation replaced by −x/√(1 + g), for every solver, and one
+// evaluation less.
 func TestAnalyticFirstStep(t *testing.T) {
 	sch, flow := kinked(t), gaussian(3, 2)
 	for _, name := range subspaceSolvers() {

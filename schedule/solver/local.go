@@ -6,28 +6,27 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 )
 
-// localGaussian takes every coordinate f of an image by a step of its own: that of the normal
-// law which the denoiser looks like there (package local). With λ held over the step and
+// localGaussian takes every coordinate f of an image by a step of its own: that of the normal law which the denoiser
+// looks like there (package local). With λ held over the step and
 //
 //	D = q x + (1 − q) m,   q = λ/(λ + σ²),   m = D + (λ/σ²)(D − x),   v(σ) = √(λ + σ²),
 //
-// the probability flow dx/dσ = (x − D)/σ is d(x/v) = m d(1/v). This is the flow that
-// DPM-Solver++ integrates, with v for σ and m for D:
+// the probability flow dx/dσ = (x − D)/σ is d(x/v) = m d(1/v). This is the flow that DPM-Solver++ integrates, with v
+// for σ and m for D:
 //
 //	x ← v′/v x + v′ ∫ m d(1/v),   v′ = v(σ′).
 //
-// m is continued as a polynomial in ln σ through its values at the last nodes, of degree
-// p − 1 in order p. The first order, m_0 held, is exact for a normal law, whatever the step.
-// With λ = 0 the orders 1 to 3 are DPM-Solver++, of the line's slope half counting as in 2M.
+// m is continued as a polynomial in ln σ through its values at the last nodes, of degree p − 1 in order p. The first
+// order, m_0 held, is exact for a normal law, whatever the step. With λ = 0 the orders 1 to 3 are DPM-Solver++, of the
+// line's slope half counting as in 2M.
 //
-// λ is the geometric mean of its values at both ends. Older m are taken with the λ of the
-// step at hand, so they need the state at which D was evaluated beside D: Plan.States. All
-// weights stay bounded however large λ/σ² is, since v′ ∫ d(1/v) ≤ ½ (σ² − σ′²)/(λ + σ²).
+// λ is the geometric mean of its values at both ends. Older m are taken with the λ of the step at hand, so they need
+// the state at which D was evaluated beside D: Plan.States. All weights stay bounded however large λ/σ² is, since v′ ∫
+// d(1/v) ≤ ½ (σ² − σ′²)/(λ + σ²).
 //
-// The corrector takes a step once more when its end has been evaluated, with the polynomial
-// through m′ there as well, which costs nothing and lifts the order by one. It holds λ at its
-// value at the end: m′ with the larger one of the step would weigh D′ − x′ by λ/σ′². With
-// λ = 0 this is the corrector of UniPC.
+// The corrector takes a step once more when its end has been evaluated, with the polynomial through m′ there as well,
+// which costs nothing and lifts the order by one. It holds λ at its value at the end: m′ with the larger one of the
+// step would weigh D′ − x′ by λ/σ′². With λ = 0 this is the corrector of UniPC.
 type localGaussian struct {
 	order     int
 	lower     bool // towards the last step
@@ -80,8 +79,8 @@ func localLinks(s Settings, c *clock) [][]link {
 	return chains
 }
 
-// localForm weighs, newest first, each evaluation and the state that it was made at, in turn:
-// D_0, x_0, D_1, x_1, … The state of the newest is the running x.
+// localForm weighs, newest first, each evaluation and the state that it was made at, in turn: D_0, x_0, D_1, x_1, … The
+// state of the newest is the running x.
 type localForm []float64
 
 // split returns the weight of the running x and those of the history.

@@ -7,19 +7,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/internal/solvertest"
 	"github.com/anisoflight/anisoflight/schedule"
-	"github.com/anisoflight/anisoflight/schedule/internal/solvertest"
 	"github.com/anisoflight/anisoflight/schedule/local"
 )
 
 // normalStatistics are those of a denoiser for a row of values of these variances.
 func normalStatistics(t *testing.T, variances ...float64) *local.Statistics {
 	t.Helper()
-	s, err := local.Normal(1, len(variances), 1, nil, variances)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return solvertest.Normal(t, 1, len(variances), 1, variances)
 }
 
 // everyForm calls f with each order of the solver local, with and without its corrector.
@@ -34,8 +30,8 @@ func everyForm(t *testing.T, f func(t *testing.T, s Settings)) {
 	}
 }
 
-// A normal law that is centred, or whose denoiser is Wiener's about any mean, is carried to
-// its end exactly, in one step or many:
+// A normal law that is centred, or whose denoiser is Wiener's about any mean, is carried to its end exactly, in one
+// step or many:
 //
 //	x(s) = μ + √((λ + s²)/(λ + σ²)) (x(σ) − μ).
 func TestLocalIsExactForANormalLaw(t *testing.T) {
@@ -133,8 +129,8 @@ func wavy(t *testing.T, size int) *local.Statistics {
 	return s
 }
 
-// Whatever the statistics, a method begun exactly is of its order on a law that is not
-// normal, and the corrector lifts it by one; half the slope of a line is of order 2.
+// Whatever the statistics, a method begun exactly is of its order on a law that is not normal, and the corrector lifts
+// it by one; half the slope of a line is of order 2.
 func TestLocalOrderOfConvergence(t *testing.T) {
 	const size = 3
 	law, stats := solvertest.Crossed(size), wavy(t, size)

@@ -51,8 +51,8 @@ func checkVec(t *testing.T, got, want vec, tol float64) {
 	}
 }
 
-// On EDM's schedule and grid, Heun's endpoint form is EDM's sampler. EDM ends at
-// σ = 0, which is where denoise_to_zero goes; without it the plan stops at √g_0.
+// On EDM's schedule and grid, Heun's endpoint form is EDM's sampler. EDM ends at σ = 0, which is where denoise_to_zero
+// goes; without it the plan stops at √g_0.
 func TestEDMHeun(t *testing.T) {
 	for _, n := range []int{5, 18} {
 		want, calls := classicHeun(crooked, scaled(latents, 80), append(edmLevels(n), 0))
@@ -141,9 +141,9 @@ func TestEDMGrid(t *testing.T) {
 	}
 }
 
-// The multistep samplers of the literature (diff-sampler's schedule_type polynomial, the
-// sigmas of DPM-Solver++ and UniPC in their EDM forms) count n evaluations for n + 1
-// levels of EDM's rule from σ_max to σ_min, and end at x(σ_min).
+// The multistep samplers of the literature (diff-sampler's schedule_type polynomial, the sigmas of DPM-Solver++ and
+// UniPC in their EDM forms) count n evaluations for n + 1 levels of EDM's rule from σ_max to σ_min, and end at
+// x(σ_min).
 func TestPolynomialGrid(t *testing.T) {
 	c := fixtures.Load(t, "samplers/isotropic")
 	want := c.F64("multistep_sigmas")
@@ -178,8 +178,8 @@ func TestPolynomialGrid(t *testing.T) {
 	}
 }
 
-// The anisotropic samplers' noise levels and times, with shared and with per-class
-// schedules; every sample on its own class's.
+// The anisotropic samplers' noise levels and times, with shared and with per-class schedules; every sample on its own
+// class's.
 func TestAnisotropicGrids(t *testing.T) {
 	for _, name := range []string{"samplers/anisotropic", "samplers/anisotropic_per_class"} {
 		t.Run(name, func(t *testing.T) {
@@ -263,8 +263,8 @@ func fixtureSchedule(t *testing.T, c *fixtures.Case) *schedule.Schedule {
 	return s
 }
 
-// The whole samplers on the fixtures' noise levels, with a flow in closed form: the
-// midpoint form on uniform times and the endpoint form on EDM's levels, as formulas.
+// The whole samplers on the fixtures' noise levels, with a flow in closed form: the midpoint form on uniform times and
+// the endpoint form on EDM's levels, as formulas.
 func TestAnisotropicHeun(t *testing.T) {
 	c := fixtures.Load(t, "samplers/anisotropic")
 	sch, flow, xi := fixtureSchedule(t, c), gaussian(5, 2), noise(5, 2)

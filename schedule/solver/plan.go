@@ -1,3 +1,29 @@
+// Package solver turns a schedule, a solver and a time grid into numbers: where the network is evaluated and how its
+// answers are combined.
+//
+// The probability flow is dx = −Σ_j P_j flow · d√g_j, so subspace j runs on its own clock u_j = √g_j. Every linear
+// multistep or Runge–Kutta method is then a sequence of stages
+//
+//	x ← x + Σ_j Noise_j P_j ξ     with churn alone
+//	E_0 = flow(x, G)              evaluate, E_0 pushed in front of the history
+//	x ← Σ_p P_p (α_p x + Σ_i β_{pi} E_i)
+//
+// with scalar coefficients by part p of the plan, computed here in float64. The parts are the schedule's subspaces, or
+// finer: the solvers local and fitted have coefficients for every coordinate of the DCT. Samples on different rows of a
+// per-class schedule have plans of equal shape and different numbers.
+//
+// A solver is a function from the clock of a subspace to its links, and a row of register.go, which holds its facts:
+// orders, history, whether it takes churn. Help texts, refusals and the test of orders read them there.
+//
+//	register.go    the solvers and their facts
+//	settings.go    what a request may say, and its defaults
+//	grid.go        where the steps lie
+//	plan.go        New, which makes the stages
+//	options.go     afs, warmup and denoise_to_zero, for any solver
+//	rungekutta.go, adams.go, dpmpp.go, unipc.go, local.go    the solvers
+//
+// The package imports schedule, schedule/local, gonum's quadrature and the standard library: no device, no tensors.
+// Begin with plan.go.
 package solver
 
 import (
@@ -178,4 +204,86 @@ func meanTime(sch *schedule.Schedule, row, j int, g func(int) float64) float64 {
 		log += math.Log(g(k))
 	}
 	return sch.TimeOf(row, math.Exp(log/float64(2*j)))
+}
+
+// clock is one subspace's view of a sampler: its path and the nodes of the steps.
+type clock struct {
+	path *schedule.Path
+	t    []float64 // times of the nodes, decreasing
+	g, u []float64 // variance and noise level √g at the nodes, strictly decreasing
+
+	eulerEnd bool    // the last step is an Euler step
+	from     []point // where the steps start, if not at their nodes
+}
+
+func newClock(path *schedule.Path, t []float64, eulerEnd bool) *clock {
+	c := &clock{path: path, t: t, eulerEnd: eulerEnd}
+	for _, ti := range t {
+		g, _ := path.Eval(ti)
+		c.g = append(c.g, g)
+		c.u = append(c.u, math.Sqrt(g))
+	}
+	return c
+}
+
+func (c *clock) steps() int { return len(c.t) - 1 }
+
+// ends reports whether step i is the last one and an Euler step.
+func (c *clock) ends(i int) bool { return c.eulerEnd && i == c.steps()-1 }
+
+// order returns the order of step i of a multistep method of order p: no more than the evaluations at hand, and 1 where
+// the last step is an Euler step.
+func (c *clock) order(i, p int) int {
+	if c.ends(i) {
+		return 1
+	}
+	return min(p, i+1)
+}
+
+// recent returns the last n of some node values up to node i, newest first.
+func recent(v []float64, i, n int) []float64 {
+	out := make([]float64, n)
+	for k := range out {
+		out[k] = v[i-k]
+	}
+	return out
+}
+
+// link is a Stage seen by one subspace.
+type link struct {
+	t, g  float64 // where the network is evaluated
+	alpha float64
+	beta  []float64 // newest first
+	step  int       // −1 for an inner stage
+	noise float64   // standard deviation of the noise added before the evaluation
+}
+
+// nodeLink returns a link whose evaluation is at node i and which ends step i.
+func (c *clock) nodeLink(i int, alpha float64, beta []float64) link {
+	return link{t: c.t[i], g: c.g[i], alpha: alpha, beta: beta, step: i}
+}
+
+// point is where a step starts on one subspace's clock.
+type point struct {
+	t, g, u float64
+	noise   float64 // standard deviation of the noise that led here from the node
+}
+
+// start returns where step i starts: at its node, or further up where the sampler churns.
+func (c *clock) start(i int) point {
+	if c.from != nil {
+		return c.from[i]
+	}
+	return point{t: c.t[i], g: c.g[i], u: c.u[i]}
+}
+
+// check reports nodes that coincide once they are rounded or clamped.
+func (c *clock) check() error {
+	for i := 1; i < len(c.u); i++ {
+		if !(c.u[i] < c.u[i-1]) {
+			return failf("grid", "must have distinct steps, got steps %d and %d both at noise level %v; take fewer steps or "+
+				"move sigma_min", i-1, i, c.u[i])
+		}
+	}
+	return nil
 }

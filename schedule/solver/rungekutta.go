@@ -29,16 +29,14 @@ const (
 	Endpoint = "endpoint"
 )
 
-// heun is the anisotropic form of Heun's second-order method with a general second
-// point, two evaluations a step:
+// heun is the anisotropic form of Heun's second-order method with a general second point, two evaluations a step:
 //
 //	x′ = x − Σ_j (U_mid,j − U_j) P_j flow(x, t),   flow′ = flow(x′, t_mid),
 //	x ← x − Σ_j ΔU_j P_j (flow + ½ρ_j (flow′ − flow)),
 //	ρ_j = ΔU_j/(U_mid,j − U_j).
 //
-// The midpoint form evaluates at the middle of the step in t, the endpoint form at
-// its end (ρ = 1). The running x is x′ when the step is completed, so the second
-// combination takes the first one back.
+// The midpoint form evaluates at the middle of the step in t, the endpoint form at its end (ρ = 1). The running x is x′
+// when the step is completed, so the second combination takes the first one back.
 func heun(s Settings, c *clock) []link {
 	var out []link
 	for i := range c.steps() {
@@ -69,8 +67,7 @@ func heunEvaluations(n int, eulerEnd bool) int {
 	return 2 * n
 }
 
-// heunEndsInEuler: the endpoint form would evaluate at g_0 only to average two flows over
-// a last, tiny step.
+// heunEndsInEuler: the endpoint form would evaluate at g_0 only to average two flows over a last, tiny step.
 func heunEndsInEuler(s Settings) bool { return s.SecondPoint == Endpoint }
 
 // mostChurn bounds γ: a step at most doubles the variance.

@@ -6,12 +6,12 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/internal/solvertest"
 	"github.com/anisoflight/anisoflight/schedule"
-	"github.com/anisoflight/anisoflight/schedule/internal/solvertest"
 )
 
-// The laboratory of these tests: a state of J subspaces, a flow in closed form, and
-// a machine that does to it what a device does to images.
+// The laboratory of these tests: a state of J subspaces, a flow in closed form, and a machine that does to it what a
+// device does to images.
 
 // state holds the coordinates of x in each subspace.
 type state [][]float64
@@ -27,8 +27,8 @@ func (x state) clone() state {
 // flowFunc returns flow(x; g).
 type flowFunc func(x state, g []float64) state
 
-// run executes a plan on unit noise xi. at, if not nil, may replace x before the
-// evaluation of a stage; it sees the stage's number.
+// run executes a plan on unit noise xi. at, if not nil, may replace x before the evaluation of a stage; it sees the
+// stage's number.
 func run(p *Plan, xi state, flow flowFunc, at func(i int, x state) state) state {
 	x := xi.clone()
 	for j := range x {
@@ -89,8 +89,8 @@ func distance(a, b state) float64 {
 	return math.Sqrt(num / den)
 }
 
-// gaussian returns the exact flow of centred Gaussian data whose coordinates in the
-// whole space are correlated across subspaces,
+// gaussian returns the exact flow of centred Gaussian data whose coordinates in the whole space are correlated across
+// subspaces,
 //
 //	flow = −M^{1/2} (C + M)^{−1} x,
 //
@@ -113,8 +113,8 @@ func gaussian(seed uint64, j int) flowFunc {
 	}
 }
 
-// mixture returns the exact flow of a mixture that couples J subspaces of two dimensions
-// each, at noise levels of their own.
+// mixture returns the exact flow of a mixture that couples J subspaces of two dimensions each, at noise levels of their
+// own.
 func mixture(j int) flowFunc {
 	law := solvertest.Crossed(2 * j)
 	return func(x state, g []float64) state {
@@ -180,8 +180,7 @@ func noise(seed uint64, j int) state {
 	return x
 }
 
-// smooth returns a schedule of two different clocks without inner knots, on which
-// every method shows its order.
+// smooth returns a schedule of two different clocks without inner knots, on which every method shows its order.
 func smooth(t *testing.T) *schedule.Schedule {
 	t.Helper()
 	return twoPaths(t, []float64{0, 1}, []float64{0.02, 4}, []float64{0.3, 4})
@@ -223,8 +222,8 @@ func plan(t *testing.T, s Settings, sch *schedule.Schedule) *Plan {
 	return p
 }
 
-// integrate returns the exact states at the given decreasing times, by the classical
-// Runge–Kutta method on dx_j/dt = −flow_j u̇_j with steps far below any solver's.
+// integrate returns the exact states at the given decreasing times, by the classical Runge–Kutta method on dx_j/dt =
+// −flow_j u̇_j with steps far below any solver's.
 func integrate(sch *schedule.Schedule, flow flowFunc, x state, times []float64) []state {
 	g, gdot := make([]float64, sch.J()), make([]float64, sch.J())
 	deriv := func(t float64, x state) state {

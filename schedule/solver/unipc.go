@@ -11,20 +11,19 @@ const (
 	BH2 = "bh2"
 )
 
-// unipc is the unified predictor–corrector of order 1–3 (Zhao et al.,
-// arXiv:2302.04867), multistep, data prediction, each subspace on its own clock
-// λ = −ln U. With m_k the denoised images of the last nodes, h = λ_next − λ,
-// r_k = (λ_{−k} − λ)/h and d_k = (m_k − m_0)/r_k,
+// unipc is the unified predictor–corrector of order 1–3 (Zhao et al., arXiv:2302.04867), multistep, data prediction,
+// each subspace on its own clock λ = −ln U. With m_k the denoised images of the last nodes, h = λ_next − λ, r_k =
+// (λ_{−k} − λ)/h and d_k = (m_k − m_0)/r_k,
 //
 //	base      = U′/U x − (e^{−h} − 1) m_0
 //	predicted = base − B Σ_k ρ_k d_k
 //	corrected = base − B (Σ_k ρ′_k d_k + ρ′_p (m′ − m_0))
 //
-// where m′ is the image at the predicted point; it serves the next step too, so that
-// correcting costs nothing. Every step but the last is corrected.
+// where m′ is the image at the predicted point; it serves the next step too, so that correcting costs nothing. Every
+// step but the last is corrected.
 //
-// The running x is the predicted point when m′ becomes known, so a link corrects the
-// step behind it, which only adds images, and predicts the next.
+// The running x is the predicted point when m′ becomes known, so a link corrects the step behind it, which only adds
+// images, and predicts the next.
 func unipc(s Settings, c *clock) []link {
 	out := make([]link, c.steps())
 	var last unipcStep

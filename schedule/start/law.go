@@ -129,9 +129,9 @@ func (l *Law) spread(dst *mat.SymDense, f func(variance float64) float64) {
 	}
 }
 
-// OnAxes returns the law's means and variances along the frequencies of the DCT, with axes
-// [H·W, C, C] of the channels, nil for the channels themselves. ok is false where the law
-// correlates those directions, relative to its largest variance.
+// OnAxes returns the law's means and variances along the frequencies of the DCT, with axes [H·W, C, C] of the channels,
+// nil for the channels themselves. ok is false where the law correlates those directions, relative to its largest
+// variance.
 func (l *Law) OnAxes(axes []float64) (mean, variance []float64, ok bool) {
 	if l.Vectors != nil {
 		return nil, nil, false

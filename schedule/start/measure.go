@@ -11,10 +11,9 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// Measure returns the start of images [H, W, C] with their labels, rows first, in one pass.
-// Moments are those of the images themselves (divided by their number), but for the
-// shrinkage of Settings. A class without images, and images without a label, get the law
-// of all.
+// Measure returns the start of images [H, W, C] with their labels, rows first, in one pass. Moments are those of the
+// images themselves (divided by their number), but for the shrinkage of Settings. A class without images, and images
+// without a label, get the law of all.
 //
 // No images, images of another size and values that are not finite are an *Error.
 func Measure[F float32 | float64](h, w, c int, images iter.Seq2[int, []F], set Settings) (*Start, error) {
@@ -242,8 +241,8 @@ func (e *estimator) components(l *Law, cov *mat.SymDense) error {
 
 var errEigen = errors.New("start: no eigenvectors")
 
-// eigen returns the eigenvalues, falling and not negative, and the eigenvectors as rows,
-// the largest entry of each positive.
+// eigen returns the eigenvalues, falling and not negative, and the eigenvectors as rows, the largest entry of each
+// positive.
 func eigen(cov *mat.SymDense) (values, rows []float64, err error) {
 	var e mat.EigenSym
 	if !e.Factorize(cov, true) {

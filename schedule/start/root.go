@@ -8,8 +8,8 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// Root is the map ξ → μ + (Σ + M)^½ ξ of one law at one covariance M of the noise. It is
-// immutable and safe for concurrent use.
+// Root is the map ξ → μ + (Σ + M)^½ ξ of one law at one covariance M of the noise. It is immutable and safe for
+// concurrent use.
 type Root struct {
 	law *Law
 	// One of three forms of the root:
@@ -21,10 +21,9 @@ type Root struct {
 	rest   float64
 }
 
-// Fits reports whether Root serves noise of covariance M = Σ_j g_j P_j, P_j those of a
-// basis. Equal g_j fit every law, and a law along frequencies every g_j of the bases none
-// and dct. Elsewhere M and Σ have no directions in common: then the root is that of the
-// whole matrix, for images of up to MaxDense values, and larger ones are an *Error.
+// Fits reports whether Root serves noise of covariance M = Σ_j g_j P_j, P_j those of a basis. Equal g_j fit every law,
+// and a law along frequencies every g_j of the bases none and dct. Elsewhere M and Σ have no directions in common: then
+// the root is that of the whole matrix, for images of up to MaxDense values, and larger ones are an *Error.
 func (l *Law) Fits(b *basis.Basis, g []float64) error {
 	switch {
 	case b.H() != l.H || b.W() != l.W:
@@ -45,8 +44,8 @@ func (l *Law) Fits(b *basis.Basis, g []float64) error {
 		"noise of one level at the start fits all", MaxDense, b.Kind(), l.H, l.W, l.C)
 }
 
-// Root returns the map at noise of covariance M = Σ_j g_j P_j, P_j those of a basis for a
-// label. Errors are those of Fits and of a class without vectors.
+// Root returns the map at noise of covariance M = Σ_j g_j P_j, P_j those of a basis for a label. Errors are those of
+// Fits and of a class without vectors.
 func (l *Law) Root(b *basis.Basis, label int, g []float64) (*Root, error) {
 	if err := l.Fits(b, g); err != nil {
 		return nil, err

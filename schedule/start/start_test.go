@@ -178,8 +178,7 @@ func checkFrequencies(t *testing.T, got, want *mat.SymDense) {
 	}
 }
 
-// Σ_y is shrunk towards the classes' mean covariance; a class without images has the law
-// of all.
+// Σ_y is shrunk towards the classes' mean covariance; a class without images has the law of all.
 func TestMeasurePerClass(t *testing.T) {
 	rows, labels := images(1)
 	within := mat.NewSymDense(d, nil)
@@ -209,8 +208,8 @@ func TestMeasurePerClass(t *testing.T) {
 	}
 }
 
-// The root of every form of law is symmetric and its square is Σ + M, M isotropic, by bands
-// of frequencies, and in a basis that has nothing in common with Σ.
+// The root of every form of law is symmetric and its square is Σ + M, M isotropic, by bands of frequencies, and in a
+// basis that has nothing in common with Σ.
 func TestRootIsTheSymmetricRoot(t *testing.T) {
 	dct, err := basis.DCT(h, w, 0)
 	if err != nil {

@@ -54,8 +54,7 @@ func readFolder[T any](dir string, read func(*atomicdir.Stored) (T, error)) (T, 
 	return out, nil
 }
 
-// withoutPath strips the path that a file error carries: the folder's place is the
-// caller's business.
+// withoutPath strips the path that a file error carries: the folder's place is the caller's business.
 func withoutPath(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {

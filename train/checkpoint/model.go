@@ -1,9 +1,35 @@
+// Package checkpoint stores models and the states of runs as folders.
+//
+//	model/  config.json         EDM's keyword arguments, or those of a mixture
+//	        model.safetensors   the state dict of EDM's EDMPrecond: names under "model.",
+//	                            PyTorch's layouts; or the tensors of a mixture
+//	        schedule.json       optional: the model's own schedule
+//	        basis.safetensors   optional: the dense basis of that schedule
+//
+//	run/    run.json            configuration and counters
+//	        state.safetensors   "params/…", "m/…", "v/…", "ema/…" by the parameters' names,
+//	                            "theta_m", "theta_v" [rows, J, K−1], "rows" [steps, columns]
+//	        network.json, schedule.json, basis.safetensors   as in a model, where there are any
+//
+// A folder appears whole or not at all, whatever moment the machine stops at (package atomicdir), and its bytes depend
+// on its content alone. Nothing that is read is trusted: names, shapes, types and sizes are checked, and errors name
+// the tensor.
+//
+// The package may import kernels, kernels/unet, kernels/mixture, schedule/... and its own leaves. Begin with model.go.
 package checkpoint
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/graphnet"
+	"github.com/anisoflight/anisoflight/kernels/mixture"
+	"github.com/anisoflight/anisoflight/kernels/nn"
+	"github.com/anisoflight/anisoflight/kernels/unet"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
@@ -63,8 +89,8 @@ func (m *Model) scheduleParts() []part {
 // OnBasis returns the network as kernels take it, with noise in the subspaces of b.
 func (m *Model) OnBasis(b *basis.Basis) (kernels.Network, error) { return m.Net.On(m.Values, b) }
 
-// SaveModel writes m as the folder dir, which appears whole or not at all, and sets
-// m.Hash. An existing folder is an error that wraps fs.ErrExist unless replace is true.
+// SaveModel writes m as the folder dir, which appears whole or not at all, and sets m.Hash. An existing folder is an
+// error that wraps fs.ErrExist unless replace is true.
 func SaveModel(dir string, m *Model, replace bool) error {
 	files := map[string][]byte{}
 	config, err := json.MarshalIndent(m.Net, "", "  ")
@@ -92,8 +118,8 @@ func SaveModel(dir string, m *Model, replace bool) error {
 	return err
 }
 
-// withHash completes the provenance of a schedule whose model has no hash so far: it is
-// the one that is written with it.
+// withHash completes the provenance of a schedule whose model has no hash so far: it is the one that is written with
+// it.
 func withHash(s *schedule.Schedule, hash string) *schedule.Schedule {
 	if s == nil {
 		return nil
@@ -104,4 +130,41 @@ func withHash(s *schedule.Schedule, hash string) *schedule.Schedule {
 	}
 	p.Model = &schedule.Source{Name: p.Model.Name, Hash: hash}
 	return s.WithProvenance(*p)
+}
+
+// architectures are what a config.json can describe, by its model_type. A new kind of network is a package and a line
+// here.
+var architectures = map[string]func(config []byte) (kernels.Architecture, error){
+	unet.SongUNet:      parser(unet.Parse),
+	unet.DhariwalUNet:  parser(unet.Parse),
+	mixture.ModelType:  parser(mixture.Parse),
+	graphnet.ModelType: parser(graphnet.Parse),
+}
+
+// parser returns a network's own Parse as one of any architecture.
+func parser[A kernels.Architecture](parse func([]byte) (A, error)) func([]byte) (kernels.Architecture, error) {
+	return func(config []byte) (kernels.Architecture, error) {
+		net, err := parse(config)
+		if err != nil {
+			return nil, err
+		}
+		return net, nil
+	}
+}
+
+// ParseNetwork returns what a config.json describes; its model_type says which kind of network it is, and is EDM's
+// default where it is absent. What cannot be used is a *[nn.ConfigError].
+func ParseNetwork(config []byte) (kernels.Architecture, error) {
+	head := struct {
+		ModelType string `json:"model_type"`
+	}{unet.DhariwalUNet}
+	if err := json.Unmarshal(config, &head); err != nil {
+		return unet.Parse(config) // which says what is wrong, and where
+	}
+	parse, ok := architectures[head.ModelType]
+	if !ok {
+		return nil, &nn.ConfigError{Field: "model_type", Reason: fmt.Sprintf(
+			"must be %s, got %q", strings.Join(slices.Sorted(maps.Keys(architectures)), ", "), head.ModelType)}
+	}
+	return parse(config)
 }

@@ -67,8 +67,7 @@ func read(tb testing.TB, dir string) map[string][]byte {
 	return files
 }
 
-// TestModelRoundTrip: saved, loaded and saved again, a model has the same values, hash
-// and bytes.
+// TestModelRoundTrip: saved, loaded and saved again, a model has the same values, hash and bytes.
 func TestModelRoundTrip(t *testing.T) {
 	dir := t.TempDir()
 	m := tinyModel(t)
@@ -279,8 +278,8 @@ func TestHalfPrecision(t *testing.T) {
 	}
 }
 
-// TestStateDictOfPyTorch loads the state dict that EDM's network had in PyTorch; saved
-// again, every tensor is the same to the last bit.
+// TestStateDictOfPyTorch loads the state dict that EDM's network had in PyTorch; saved again, every tensor is the same
+// to the last bit.
 func TestStateDictOfPyTorch(t *testing.T) {
 	c := fixtures.Load(t, "networks/ddpmpp")
 	given := c.File("weights.safetensors")

@@ -55,8 +55,8 @@ type runFileHead struct {
 	RunHead
 }
 
-// SaveRun writes r as the folder dir, in place of what is there, which takes the place of
-// the one at previous. A folder appears whole or not at all.
+// SaveRun writes r as the folder dir, in place of what is there, which takes the place of the one at previous. A folder
+// appears whole or not at all.
 func SaveRun(dir, previous string, r *Run) error {
 	files := map[string][]byte{}
 	head, err := json.MarshalIndent(runFileHead{runFormat, runVersion, r.RunHead}, "", "  ")

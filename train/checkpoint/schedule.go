@@ -28,8 +28,8 @@ type Schedule struct {
 	Fitted *solver.Fitted
 }
 
-// SaveSchedule writes a schedule and what travels with it as the folder dir, in place of
-// what is there, which appears whole or not at all.
+// SaveSchedule writes a schedule and what travels with it as the folder dir, in place of what is there, which appears
+// whole or not at all.
 func SaveSchedule(dir string, s Schedule) error {
 	files := map[string][]byte{}
 	if err := addSchedule(files, s.Schedule, s.Basis); err != nil {
@@ -43,8 +43,7 @@ func SaveSchedule(dir string, s Schedule) error {
 	return writeFolder(dir, files, true)
 }
 
-// LoadSchedule reads what SaveSchedule wrote. What is missing or cannot be used is an
-// *[Error].
+// LoadSchedule reads what SaveSchedule wrote. What is missing or cannot be used is an *[Error].
 func LoadSchedule(dir string) (Schedule, error) {
 	return readFolder(dir, func(folder *atomicdir.Stored) (s Schedule, err error) {
 		err = readParts(folder, []part{
@@ -91,8 +90,8 @@ func addSchedule(files map[string][]byte, s *schedule.Schedule, b *basis.Basis) 
 	return nil
 }
 
-// vectorsPrefix heads the tensors of a basis file: one [k, H, W] of float64 for each
-// label, −1 for a shared basis, or for the labels of a cluster with commas between.
+// vectorsPrefix heads the tensors of a basis file: one [k, H, W] of float64 for each label, −1 for a shared basis, or
+// for the labels of a cluster with commas between.
 const vectorsPrefix = "vectors."
 
 // EncodeBasis returns the safetensors file of a basis that has vectors.
@@ -132,8 +131,7 @@ func splitLabels(text string) (labels []int, err error) {
 	return labels, nil
 }
 
-// DecodeBasis reads what EncodeBasis wrote; the vectors must be orthonormal. What
-// cannot be used is an *[Error].
+// DecodeBasis reads what EncodeBasis wrote; the vectors must be orthonormal. What cannot be used is an *[Error].
 func DecodeBasis(b []byte) (*basis.Basis, error) {
 	f, err := safetensors.Decode(b)
 	if err != nil {

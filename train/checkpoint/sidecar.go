@@ -18,8 +18,8 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
 
-// Sidecar is a kind of file beside a schedule: safetensors, with its format and version in the
-// metadata. Its bytes depend on the value alone.
+// Sidecar is a kind of file beside a schedule: safetensors, with its format and version in the metadata. Its bytes
+// depend on the value alone.
 type Sidecar[T any] struct {
 	name   string
 	format string
@@ -152,8 +152,8 @@ func hashOf(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// FittedFile is that of fitted coefficients. Its tensors, all of float64, are the nodes and, of
-// each step, the weights in the coordinates of the schedule's statistics:
+// FittedFile is that of fitted coefficients. Its tensors, all of float64, are the nodes and, of each step, the weights
+// in the coordinates of the schedule's statistics:
 //
 //	sigma  [N + 1]  noise levels, decreasing
 //	alpha  [N, d]
@@ -198,9 +198,8 @@ func readFitted(f *sidecarFile) (*solver.Fitted, error) {
 	return out, nil
 }
 
-// StartFile is that of a start. Its metadata say how it was estimated, and through which
-// normalization the data were seen where they have one; its tensors, all of
-// float64 but images, are of each label, −1 for all images:
+// StartFile is that of a start. Its metadata say how it was estimated, and through which normalization the data were
+// seen where they have one; its tensors, all of float64 but images, are of each label, −1 for all images:
 //
 //	mean.LABEL      [H, W, C]     μ
 //	images.LABEL    [1] int64     that it was estimated from, 0 for unknown
@@ -310,8 +309,8 @@ func (f *sidecarFile) law(size []int, label string) *start.Law {
 	return l
 }
 
-// StatisticsFile is that of a denoiser's statistics. Its tensors, all of float64, are the noise
-// levels and, of each label, −1 for all images:
+// StatisticsFile is that of a denoiser's statistics. Its tensors, all of float64, are the noise levels and, of each
+// label, −1 for all images:
 //
 //	sigma           [P]           σ, increasing
 //	gain.LABEL      [P, H, W, C]  q = E (D − x_0)²/σ² along the frequencies (u, v) of the

@@ -1,3 +1,20 @@
+// Package data holds the images that runs train on.
+//
+// A Dataset is immutable: images of one size in the type and layout they were uploaded in, and a class for each or none
+// at all. One that is loaded lies in its file, mapped into memory, and a Writer stores one as its images come: neither
+// holds them. An Order says which image stands at which position of a run, as a function of a seed alone, so that the
+// position is all a resumed run has to know. A stored data set is a folder,
+//
+//	images.npy     [n, H, W, C] or [n, C, H, W], uint8 or float32
+//	labels.npy     [n] int32, only where there are labels
+//	dataset.json   {"format": "anisoflight-dataset", "version": 1, "layout": "HWC", "hash": …}
+//	               version 2 with "normalization": {"mean": […], "scale": […]} of floats in units of their own
+//
+// which appears whole or not at all, and whose files are never changed. Other formats are read by the Python package
+// (anisoflight.data), which uploads what it reads.
+//
+// The package may import internal/base/normalization, kernels/latent, train/checkpoint/atomicdir and the standard library. Begin
+// with dataset.go; npy.go reads and writes NumPy's formats.
 package data
 
 import (
@@ -14,9 +31,8 @@ import (
 // Tolerance is by how much a float image may leave [−1, 1].
 const Tolerance = 1e-6
 
-// Dataset is a table of images of one size. It is immutable and safe for
-// concurrent use. One that was loaded lies in its file, mapped into memory: it may be
-// larger than the machine's.
+// Dataset is a table of images of one size. It is immutable and safe for concurrent use. One that was loaded lies in
+// its file, mapped into memory: it may be larger than the machine's.
 type Dataset struct {
 	images  Images
 	n       int
@@ -25,9 +41,8 @@ type Dataset struct {
 	file    *mapped // that the images lie in; nil for those in memory
 }
 
-// New returns the data set of these images. It keeps their memory, which must not
-// change afterwards. A float that is not finite or leaves [−1, 1] by more than
-// Tolerance, and a label below −1, are an *[Error] that names the row.
+// New returns the data set of these images. It keeps their memory, which must not change afterwards. A float that is
+// not finite or leaves [−1, 1] by more than Tolerance, and a label below −1, are an *[Error] that names the row.
 func New(im Images) (*Dataset, error) {
 	d, err := newDataset(im)
 	if err != nil {
@@ -128,8 +143,8 @@ func CheckRow(row int, x []float32) error {
 	return nil
 }
 
-// CheckRow checks that the data set could hold an image, in its layout and units: as the function of that name,
-// but for a data set without bounds or with a normalization.
+// CheckRow checks that the data set could hold an image, in its layout and units: as the function of that name, but for
+// a data set without bounds or with a normalization.
 func (d *Dataset) CheckRow(row int, x []float32) error { return d.check(row, x, d.channel) }
 
 // CheckHWC is CheckRow of an image with the channels last, whatever the data set's layout.
@@ -164,8 +179,8 @@ func (d *Dataset) channel(i int) int {
 // Normalization returns the map from the floats' own units to those that a network sees; nil for images in [−1, 1].
 func (d *Dataset) Normalization() *normalization.Affine { return d.images.Normalization }
 
-// Under returns the same data set seen through the map of a network, which takes the place of its own. Nil leaves it
-// as it is. Bytes, and another number of channels, are an *[Error].
+// Under returns the same data set seen through the map of a network, which takes the place of its own. Nil leaves it as
+// it is. Bytes, and another number of channels, are an *[Error].
 func (d *Dataset) Under(n *normalization.Affine) (*Dataset, error) {
 	if n == nil || n.Equal(d.images.Normalization) {
 		return d, nil
@@ -224,12 +239,12 @@ func (d *Dataset) Label(i int) int32 {
 // IsFloat reports whether the images were given as floats.
 func (d *Dataset) IsFloat() bool { return d.images.Float32 != nil }
 
-// Uint8 returns a copy of the values of images from … to−1 as they were given, nil for a
-// data set of floats. A stored file that cannot be read is an *[Error].
+// Uint8 returns a copy of the values of images from … to−1 as they were given, nil for a data set of floats. A stored
+// file that cannot be read is an *[Error].
 func (d *Dataset) Uint8(from, to int) ([]uint8, error) { return rows(d, d.images.Uint8, from, to) }
 
-// Float32 returns a copy of the values of images from … to−1 as they were given, nil for a
-// data set of bytes. A stored file that cannot be read is an *[Error].
+// Float32 returns a copy of the values of images from … to−1 as they were given, nil for a data set of bytes. A stored
+// file that cannot be read is an *[Error].
 func (d *Dataset) Float32(from, to int) ([]float32, error) {
 	return rows(d, d.images.Float32, from, to)
 }
@@ -251,8 +266,8 @@ type Form struct {
 
 	// Normalization maps floats in units of their own to those that a network sees; nil for images in [−1, 1].
 	Normalization *normalization.Affine
-	// MeasureMean and MeasureScale take the channels' own mean, and twice their standard deviation, in the place of
-	// what Normalization says.
+	// MeasureMean and MeasureScale take the channels' own mean, and twice their standard deviation, in the place of what
+	// Normalization says.
 	MeasureMean, MeasureScale bool
 }
 
@@ -275,8 +290,8 @@ const (
 	storeFields = 2
 )
 
-// Images is what a Dataset is made of. Exactly one of Uint8 and Float32 is set;
-// both are row-major in Layout's order, one image after the other.
+// Images is what a Dataset is made of. Exactly one of Uint8 and Float32 is set; both are row-major in Layout's order,
+// one image after the other.
 type Images struct {
 	Height, Width, Channels int
 	Layout                  Layout // default HWC

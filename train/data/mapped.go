@@ -123,9 +123,8 @@ func (m *mapped) sum(ctx context.Context) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), err
 }
 
-// Hash returns the SHA-256 of the images and labels in hex. It depends on their type
-// and layout. A stored data set knows it since it was written; else it is computed when it
-// is first asked for.
+// Hash returns the SHA-256 of the images and labels in hex. It depends on their type and layout. A stored data set
+// knows it since it was written; else it is computed when it is first asked for.
 func (d *Dataset) Hash() string { return d.hash() }
 
 // computeHash returns the hash, empty where a stored file of images cannot be read.

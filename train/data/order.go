@@ -15,9 +15,8 @@ const (
 	streamFlip  uint32 = 0x666c6970
 )
 
-// Order is the endless sequence in which training visits n images: every epoch a fresh permutation.
-// Position p, which counts images from the start of training, is a function of (seed, p) alone.
-// It is safe for concurrent use.
+// Order is the endless sequence in which training visits n images: every epoch a fresh permutation. Position p, which
+// counts images from the start of training, is a function of (seed, p) alone. It is safe for concurrent use.
 type Order struct {
 	seed uint64
 	n    int

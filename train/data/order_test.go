@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestOrder: every epoch shows every image once, epochs and seeds differ, and a
-// position does not depend on how it is reached.
+// TestOrder: every epoch shows every image once, epochs and seeds differ, and a position does not depend on how it is
+// reached.
 func TestOrder(t *testing.T) {
 	const n = 97
 	o := NewOrder(7, n, true)

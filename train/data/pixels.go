@@ -20,8 +20,8 @@ const (
 	CHW Layout = "CHW"
 )
 
-// Convert writes images of h×w pixels in c channels from one layout to another, each
-// value as value returns it: FromUint8, say. It panics unless dst is as long as src.
+// Convert writes images of h×w pixels in c channels from one layout to another, each value as value returns it:
+// FromUint8, say. It panics unless dst is as long as src.
 func Convert[D, S any](dst []D, src []S, from, to Layout, h, w, c int, value func(S) D) {
 	if len(dst) != len(src) {
 		panic("data: Convert needs as much room as there are values")
@@ -75,8 +75,7 @@ func Mirror[E any](image []E, w, c int) {
 	}
 }
 
-// FromUint8 returns the float of a byte, v/127.5 − 1, computed in float64 and rounded
-// once.
+// FromUint8 returns the float of a byte, v/127.5 − 1, computed in float64 and rounded once.
 func FromUint8(v uint8) float32 { return byteFloats[v] }
 
 var byteFloats = func() (t [256]float32) {
@@ -86,8 +85,7 @@ var byteFloats = func() (t [256]float32) {
 	return t
 }()
 
-// ToUint8 returns the byte nearest to a float, 127.5·x + 127.5 clamped to 0 … 255, ties
-// to even. NaN becomes 0.
+// ToUint8 returns the byte nearest to a float, 127.5·x + 127.5 clamped to 0 … 255, ties to even. NaN becomes 0.
 func ToUint8(x float32) uint8 {
 	v := math.RoundToEven(127.5*float64(x) + 127.5)
 	if !(v > 0) {
@@ -96,8 +94,7 @@ func ToUint8(x float32) uint8 {
 	return uint8(min(v, 255))
 }
 
-// floats reads little-endian floats: in place, where the machine's own are and the bytes lie
-// aligned.
+// floats reads little-endian floats: in place, where the machine's own are and the bytes lie aligned.
 func floats(b []byte) []float32 {
 	n := len(b) / 4
 	if n == 0 {
@@ -116,8 +113,8 @@ func floats(b []byte) []float32 {
 var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
 // Image writes image i to dst as [H, W, C] in the units that a network sees, [−1, 1] where the data set has no
-// normalization, mirrored left to right if flip is true. Bytes become floats as in
-// [FromUint8]. It panics unless len(dst) is H·W·C. A stored file that cannot be read is an *[Error].
+// normalization, mirrored left to right if flip is true. Bytes become floats as in [FromUint8]. It panics unless
+// len(dst) is H·W·C. A stored file that cannot be read is an *[Error].
 func (d *Dataset) Image(i int, flip bool, dst []float32) error {
 	if len(dst) != d.Pixels() {
 		panic("data: Image needs room for H·W·C values")

@@ -37,8 +37,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// Every byte survives the way to a float and back; what is no number is black, what lies
-// beyond the range is clamped, and ties go to even.
+// Every byte survives the way to a float and back; what is no number is black, what lies beyond the range is clamped,
+// and ties go to even.
 func TestThereAndBack(t *testing.T) {
 	for v := range 256 {
 		if got := data.ToUint8(data.FromUint8(uint8(v))); int(got) != v {
@@ -53,8 +53,7 @@ func TestThereAndBack(t *testing.T) {
 	}
 }
 
-// Two images of 2×3 pixels in 2 channels, by hand; the way back is the inverse, and the
-// same layout is a copy.
+// Two images of 2×3 pixels in 2 channels, by hand; the way back is the inverse, and the same layout is a copy.
 func TestLayouts(t *testing.T) {
 	hwc := []uint8{0, 10, 1, 11, 2, 12, 3, 13, 4, 14, 5, 15, 20, 30, 21, 31, 22, 32, 23, 33, 24, 34, 25, 35}
 	chw := []uint8{0, 1, 2, 3, 4, 5, 10, 11, 12, 13, 14, 15, 20, 21, 22, 23, 24, 25, 30, 31, 32, 33, 34, 35}

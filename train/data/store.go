@@ -26,8 +26,8 @@ type storeHead struct {
 	Normalization *normalization.Affine `json:"normalization,omitempty"`
 }
 
-// Head is the path of the file that every data set stored as the folder dir has: whoever
-// replaces the folder replaces it.
+// Head is the path of the file that every data set stored as the folder dir has: whoever replaces the folder replaces
+// it.
 func Head(dir string) string { return filepath.Join(dir, headFile) }
 
 func readHead(folder *atomicdir.Stored) (storeHead, error) {
@@ -46,10 +46,10 @@ func readHead(folder *atomicdir.Stored) (storeHead, error) {
 	return head, nil
 }
 
-// Load opens the folder dir. Its images are not read but mapped into memory: the folder may
-// be moved, replaced or removed afterwards, but what lies in it must not be changed. What
-// does not make a data set is an *[Error]; a file that is not what was written is one whose cause is an
-// *[atomicdir.DamageError]. Of the images the size alone is compared with that: see [Dataset.Check].
+// Load opens the folder dir. Its images are not read but mapped into memory: the folder may be moved, replaced or
+// removed afterwards, but what lies in it must not be changed. What does not make a data set is an *[Error]; a file
+// that is not what was written is one whose cause is an *[atomicdir.DamageError]. Of the images the size alone is
+// compared with that: see [Dataset.Check].
 func Load(dir string) (d *Dataset, err error) {
 	err = atomicdir.Read(dir, func(folder *atomicdir.Stored) (err error) {
 		d, err = load(folder)

@@ -13,8 +13,8 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
-// Writer stores a data set as its images come, without keeping them: it may be larger than
-// memory. It ends with Commit, or with Abort, which does nothing after Commit.
+// Writer stores a data set as its images come, without keeping them: it may be larger than memory. It ends with Commit,
+// or with Abort, which does nothing after Commit.
 type Writer struct {
 	form   Form
 	like   *Dataset // one of no images, for its checks
@@ -79,8 +79,8 @@ func (w *Writer) header(n int) []byte {
 // Len returns the number of images so far.
 func (w *Writer) Len() int { return w.n }
 
-// Uint8 adds images of bytes, in the form's layout, with a label each if the form has
-// labels. What a data set cannot hold is an *[Error] that names the row.
+// Uint8 adds images of bytes, in the form's layout, with a label each if the form has labels. What a data set cannot
+// hold is an *[Error] that names the row.
 func (w *Writer) Uint8(images []uint8, labels []int32) error {
 	if w.form.Float {
 		return failf(w.n, "images must be floats, as those before, got bytes")
@@ -169,8 +169,8 @@ func (w *Writer) take(values int, labels []int32) error {
 	return nil
 }
 
-// Commit stores the data set, which appears whole or not at all. An existing folder is an
-// error that wraps fs.ErrExist unless replace is true. Another number of images than Create was given is an *[Error].
+// Commit stores the data set, which appears whole or not at all. An existing folder is an error that wraps fs.ErrExist
+// unless replace is true. Another number of images than Create was given is an *[Error].
 func (w *Writer) Commit(replace bool) error {
 	defer w.Abort()
 	if w.n == 0 {

@@ -11,8 +11,7 @@ import (
 	"unsafe"
 )
 
-// TestWriter: images that come one by one make the data set, with its hash, that they make
-// at once.
+// TestWriter: images that come one by one make the data set, with its hash, that they make at once.
 func TestWriter(t *testing.T) {
 	for name, im := range map[string]Images{
 		"bytes": {
@@ -130,8 +129,8 @@ func TestWriterRefuses(t *testing.T) {
 	}
 }
 
-// TestLargerThanTheHeap: a data set of 96 MiB is written, loaded and visited by an order
-// with a few MiB of heap; and stays what it was where another replaces it.
+// TestLargerThanTheHeap: a data set of 96 MiB is written, loaded and visited by an order with a few MiB of heap; and
+// stays what it was where another replaces it.
 func TestLargerThanTheHeap(t *testing.T) {
 	const side, n = 64, 8 << 10
 	dir := filepath.Join(t.TempDir(), "big")
@@ -187,8 +186,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestRowsOutliveTheDataset: rows that were handed out are the caller's, though the file that they lay in is
-// unmapped.
+// TestRowsOutliveTheDataset: rows that were handed out are the caller's, though the file that they lay in is unmapped.
 func TestRowsOutliveTheDataset(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "x")
 	want := mustNew(t, Images{Height: 1, Width: 4, Channels: 1, Uint8: []uint8{1, 2, 3, 4, 5, 6, 7, 8}})

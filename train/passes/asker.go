@@ -103,8 +103,8 @@ func CheckAsked(s Samples, j int, set GeodesicSettings) error {
 	return s.Check()
 }
 
-// AskGeodesic is MakeGeodesic for a network that somebody else evaluates, with noise in j subspaces. Statistics are
-// not measured.
+// AskGeodesic is MakeGeodesic for a network that somebody else evaluates, with noise in j subspaces. Statistics are not
+// measured.
 func AskGeodesic(ctx context.Context, by Asker, s Samples, j int, set GeodesicSettings) (*Geodesic, error) {
 	if err := CheckAsked(s, j, set); err != nil {
 		return nil, err

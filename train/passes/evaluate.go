@@ -1,3 +1,17 @@
+// Package passes measures networks, schedules and data in passes over a data set that need no run:
+//
+//	MakeGeodesic   the schedule of least energy, from the energy density F(σ)
+//	AskGeodesic    the same of a network that somebody else evaluates (asker.go)
+//	Evaluate       the loss of a network along a schedule, by noise level
+//	Energies       energies of one schedule on a fixed evaluation set, as runs watch it
+//	Predict        what bases and schedules per class can save before any is trained
+//	PCA            a basis of principal components
+//
+// What a pass returns is a function of its settings, its seed among them, and of the network and the data. Sample
+// number k has the same image and noise whatever it is measured at, so that two passes of one seed are paired.
+//
+// The package may import kernels, schedule, train/data, train/setting and the standard library; package train imports
+// it, never the other way round. Begin with evaluate.go, then meter.go.
 package passes
 
 import (
@@ -32,14 +46,12 @@ type EvaluationRow struct {
 	Stderr   float64 // standard error of Residual
 }
 
-// Evaluate measures the trajectory loss of a network along s, part by part of [0, T].
-// A schedule of one subspace may be measured by a model of several; it then has the
-// same g in each.
+// Evaluate measures the trajectory loss of a network along s, part by part of [0, T]. A schedule of one subspace may be
+// measured by a model of several; it then has the same g in each.
 //
-// The times are stratified once more within each part, so the energy that the rows
-// tell, T² times the mean over t of Σ_j loss_j, is free of bias. Image, noise and place
-// in [0, 1] of every sample depend on the seed alone, so evaluations of two schedules,
-// or of two networks, are paired. Rows are sorted by label, subspace and t.
+// The times are stratified once more within each part, so the energy that the rows tell, T² times the mean over t of
+// Σ_j loss_j, is free of bias. Image, noise and place in [0, 1] of every sample depend on the seed alone, so
+// evaluations of two schedules, or of two networks, are paired. Rows are sorted by label, subspace and t.
 func Evaluate(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, s *schedule.Schedule,
 	set EvaluateSettings,
 ) ([]EvaluationRow, error) {
@@ -116,9 +128,9 @@ type EnergySettings struct {
 	Weight  func(label int32) float64 // of a class
 }
 
-// Energies returns the energy T² Σ_j ω_j |P_j r|² of a schedule under a network, sample by
-// sample: of images as the data set has them, each with the row of its class, at stratified
-// times. The energies of two schedules are paired; see [StratifiedMean].
+// Energies returns the energy T² Σ_j ω_j |P_j r|² of a schedule under a network, sample by sample: of images as the
+// data set has them, each with the row of its class, at stratified times. The energies of two schedules are paired; see
+// [StratifiedMean].
 func Energies(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, s *schedule.Schedule,
 	set EnergySettings,
 ) ([]float64, error) {
@@ -154,8 +166,7 @@ func Mean(x []float64) float64 {
 	return sum / float64(len(x))
 }
 
-// MeanStderr returns the mean of independent samples x and its standard error; 0 for a
-// single one.
+// MeanStderr returns the mean of independent samples x and its standard error; 0 for a single one.
 func MeanStderr(x []float64) (mean, stderr float64) {
 	mean = Mean(x)
 	if len(x) < 2 {
@@ -169,14 +180,13 @@ func MeanStderr(x []float64) (mean, stderr float64) {
 	return mean, math.Sqrt(sum / (n - 1) / n)
 }
 
-// StratifiedMean returns the mean of samples of which each has a stratum of its own,
-// neighbours in order, and the standard error by the differences d within pairs of
-// neighbours,
+// StratifiedMean returns the mean of samples of which each has a stratum of its own, neighbours in order, and the
+// standard error by the differences d within pairs of neighbours,
 //
 //	√Σd² / n,
 //
-// the method of collapsed strata (Cochran, Sampling Techniques, 5A.12). What changes
-// from one stratum to the next makes it a little too large.
+// the method of collapsed strata (Cochran, Sampling Techniques, 5A.12). What changes from one stratum to the next makes
+// it a little too large.
 func StratifiedMean(x []float64) (mean, stderr float64) {
 	var squares float64
 	for i := 0; i+1 < len(x); i += 2 {

@@ -10,8 +10,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// For x_0 ~ N(0, v I) the flow is −√g x/(v+g), so the residual has mean square
-// d·v/(v+g), and F = d·v/((v+g) g (c+g)).
+// For x_0 ~ N(0, v I) the flow is −√g x/(v+g), so the residual has mean square d·v/(v+g), and F = d·v/((v+g) g (c+g)).
 
 func TestEvaluateGaussian(t *testing.T) {
 	const v, T = 0.04, 25.0
@@ -60,8 +59,7 @@ func exactDensity(d int, v, c, g0, T float64, n int) []schedule.Sample {
 	return out
 }
 
-// TestGeodesicGaussian compares the measured bound and path with those of the exact
-// density.
+// TestGeodesicGaussian compares the measured bound and path with those of the exact density.
 func TestGeodesicGaussian(t *testing.T) {
 	const v, T, g0 = 0.04, 25.0, 1e-6
 	b := basis.None(2, 2)
@@ -96,8 +94,7 @@ func TestGeodesicGaussian(t *testing.T) {
 	}
 }
 
-// TestGeodesicOfSubspaces: each subspace has the path of its own density, which is
-// known, and the energies add up.
+// TestGeodesicOfSubspaces: each subspace has the path of its own density, which is known, and the energies add up.
 func TestGeodesicOfSubspaces(t *testing.T) {
 	b, err := basis.DCT(2, 2, 1)
 	if err != nil {

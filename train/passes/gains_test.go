@@ -8,9 +8,9 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// TestGainsOfANormalLaw: the exact denoiser of a normal law is a Wiener filter in each of its
-// frequencies, q = λ/(λ + σ²), so that the law's own variances come back at every noise level.
-// The density that is measured on the way is that of the plain geodesic.
+// TestGainsOfANormalLaw: the exact denoiser of a normal law is a Wiener filter in each of its frequencies, q = λ/(λ +
+// σ²), so that the law's own variances come back at every noise level. The density that is measured on the way is that
+// of the plain geodesic.
 func TestGainsOfANormalLaw(t *testing.T) {
 	const low, high = 0.04, 0.004
 	b, err := basis.DCT(2, 2, 1)

@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// maxPlane bounds H·W of images that components are taken of: their covariance takes
-	// 8·(H·W)² bytes, its eigenvectors (H·W)³ operations.
+	// maxPlane bounds H·W of images that components are taken of: their covariance takes 8·(H·W)² bytes, its eigenvectors
+	// (H·W)³ operations.
 	maxPlane = 4096
-	// momentBytes is the memory that covariances may take at a time. Where there are more
-	// classes than fit, they take turns, at the price of another pass over the images.
+	// momentBytes is the memory that covariances may take at a time. Where there are more classes than fit, they take
+	// turns, at the price of another pass over the images.
 	momentBytes = 1 << 30
 )
 
@@ -29,8 +29,7 @@ type Images interface {
 	Image(i int, flip bool, dst []float32) error
 }
 
-// PCASettings say which principal components make a basis. The zero value of a field
-// means its default.
+// PCASettings say which principal components make a basis. The zero value of a field means its default.
 type PCASettings struct {
 	K        int                   // dimensions of P_1 per channel; default H·W/4
 	PerClass bool                  // components of each class's own images; default those of all
@@ -46,13 +45,12 @@ type Span struct {
 	Share  float64
 }
 
-// PCA returns the basis whose P_1 is spanned by the leading principal components of
-// the images: of their planes, the mean over the channels of images in [−1, 1],
-// centred by the mean of the images that the components are taken of. See
+// PCA returns the basis whose P_1 is spanned by the leading principal components of the images: of their planes, the
+// mean over the channels of images in [−1, 1], centred by the mean of the images that the components are taken of. See
 // [basis.Moments.Components] for images that vary in fewer than k dimensions.
 //
-// An error in a setting is a *[setting.Error] of the field k, clusters or dataset; a class
-// without images is one of dataset.
+// An error in a setting is a *[setting.Error] of the field k, clusters or dataset; a class without images is one of
+// dataset.
 func PCA(ctx context.Context, images Images, set PCASettings) (*basis.Basis, []Span, error) {
 	h, w := images.Height(), images.Width()
 	if set.K == 0 {
@@ -106,8 +104,8 @@ func PCA(ctx context.Context, images Images, set PCASettings) (*basis.Basis, []S
 	return b, spans, err
 }
 
-// leading returns the components of m. The decomposition itself cannot be stopped: where
-// ctx ends first it goes on, for nobody, and m must not be used again.
+// leading returns the components of m. The decomposition itself cannot be stopped: where ctx ends first it goes on, for
+// nobody, and m must not be used again.
 func leading(ctx context.Context, m *basis.Moments, k int) (*basis.Components, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -171,8 +169,7 @@ func measurePlanes(ctx context.Context, images Images, spans []Span, p *progress
 	return out, nil
 }
 
-// clusters returns the spans of classes 0 … n−1, each of which must have images, in the
-// order of their first labels.
+// clusters returns the spans of classes 0 … n−1, each of which must have images, in the order of their first labels.
 func clusters(images Images, set PCASettings) ([]Span, error) {
 	n := max(set.Classes, images.Classes())
 	if n == 0 {

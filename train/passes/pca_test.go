@@ -12,8 +12,8 @@ import (
 	"github.com/anisoflight/anisoflight/train/setting"
 )
 
-// coloured is three classes of 4×4 images in two channels, of which the mean over the
-// channels of class y varies along one direction only: pixel y against pixel y+4.
+// coloured is three classes of 4×4 images in two channels, of which the mean over the channels of class y varies along
+// one direction only: pixel y against pixel y+4.
 func coloured(t *testing.T, n int, labels []int32) *data.Dataset {
 	t.Helper()
 	im := data.Images{Height: 4, Width: 4, Channels: 2, Float32: make([]float32, 32*n), Labels: labels}

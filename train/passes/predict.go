@@ -35,26 +35,24 @@ type Prediction struct {
 	PerClass bool   // schedules per class
 	Energy   float64
 	Stderr   float64
-	// Gain is what is saved of the best isotropic energy, 1 − E/E_iso: all energies come
-	// from the same images and noise, so its error is much smaller than theirs.
+	// Gain is what is saved of the best isotropic energy, 1 − E/E_iso: all energies come from the same images and noise,
+	// so its error is much smaller than theirs.
 	Gain, GainStderr float64
 }
 
-// Predict returns how much energy a basis, or schedules per class, can save before
-// anything is trained, from one pass over the data with equal g in all directions. With
-// F_yj the energy density of class y in subspace j and π_y the class's share, the best
-// isotropic schedule has the energy (∫√F dg)², F = Σ_y π_y Σ_j F_yj, and those of other
+// Predict returns how much energy a basis, or schedules per class, can save before anything is trained, from one pass
+// over the data with equal g in all directions. With F_yj the energy density of class y in subspace j and π_y the
+// class's share, the best isotropic schedule has the energy (∫√F dg)², F = Σ_y π_y Σ_j F_yj, and those of other
 // families
 //
 //	shared, subspaces j          Σ_j (∫√(Σ_y π_y F_yj) dg)²
 //	per class                    Σ_y π_y (∫√(Σ_j F_yj) dg)²
 //	per class, subspaces j       Σ_y π_y Σ_j (∫√F_yj dg)²
 //
-// which none exceeds the first (Minkowski). It is what is reached where F_j depends on
-// its own g_j alone, as for a Gaussian whose covariance commutes with the basis; in
-// general each F_j depends on all g, and the prediction is one of first order in
-// ln(g_j/g_k). The best come first. Energies are jackknifed: corrected for what noise
-// alone would seem to gain.
+// which none exceeds the first (Minkowski). It is what is reached where F_j depends on its own g_j alone, as for a
+// Gaussian whose covariance commutes with the basis; in general each F_j depends on all g, and the prediction is one of
+// first order in ln(g_j/g_k). The best come first. Energies are jackknifed: corrected for what noise alone would seem
+// to gain.
 //
 // A model of one subspace is measured.
 func Predict(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset,
@@ -176,8 +174,7 @@ func (s *survey) predictions(ctx context.Context) ([]Prediction, error) {
 	return out, nil
 }
 
-// energies returns the plain energies of all candidates without one part; −1 leaves none
-// out.
+// energies returns the plain energies of all candidates without one part; −1 leaves none out.
 func (s *survey) energies(all []candidate, left int) ([]float64, error) {
 	known := map[string]float64{} // bands that candidates share
 	least := func(l, row, from, to int) (float64, error) {
@@ -220,8 +217,8 @@ func plusOne(at []int) []int {
 	return out
 }
 
-// residual returns the mean squared residual of parts from … to−1 of a ladder by noise
-// level, of a row or, for −1, of the rows' mixture.
+// residual returns the mean squared residual of parts from … to−1 of a ladder by noise level, of a row or, for −1, of
+// the rows' mixture.
 func (s *survey) residual(l, row, from, to, left int) []float64 {
 	var n float64
 	for part, count := range s.count {

@@ -13,8 +13,7 @@ import (
 
 const predictT, predictG0 = 25.0, 1e-6
 
-// exactEnergy is (∫√F dg)² where directions have these variances: the residual of each
-// is Var(ε | x) = λ/(λ + g).
+// exactEnergy is (∫√F dg)² where directions have these variances: the residual of each is Var(ε | x) = λ/(λ + g).
 func exactEnergy(t *testing.T, variances []float64) float64 {
 	t.Helper()
 	var sigma, residual []float64
@@ -33,9 +32,9 @@ func exactEnergy(t *testing.T, variances []float64) float64 {
 	return e
 }
 
-// TestPredict: on a Gaussian that is diagonal in the DCT the best energies of every cut
-// are known. Six numbers within four standard errors: false alarms below 1e-3 for a new
-// seed. A basis that gains nothing is not said to gain beyond its error.
+// TestPredict: on a Gaussian that is diagonal in the DCT the best energies of every cut are known. Six numbers within
+// four standard errors: false alarms below 1e-3 for a new seed. A basis that gains nothing is not said to gain beyond
+// its error.
 func TestPredict(t *testing.T) {
 	b, err := basis.DCTBands(4, 4, 1, 2)
 	if err != nil {

@@ -13,8 +13,7 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// mostParts is into how many parts the samples of a noise level are divided for the
-// jackknife.
+// mostParts is into how many parts the samples of a noise level are divided for the jackknife.
 const mostParts = 16
 
 // survey is the pass and what it measured.
@@ -95,8 +94,8 @@ func (s *survey) measure(ctx context.Context, m *kernels.Model, w *kernels.Weigh
 	return nil
 }
 
-// ladder is an orthonormal set of functions on a plane whose leading ones span nested
-// subspaces: cut at one rung it is a basis of two subspaces, at more of more.
+// ladder is an orthonormal set of functions on a plane whose leading ones span nested subspaces: cut at one rung it is
+// a basis of two subspaces, at more of more.
 type ladder struct {
 	name  string
 	rungs []int              // numbers of leading functions at which it may be cut, increasing
@@ -105,9 +104,8 @@ type ladder struct {
 	rows  map[int]*mat.Dense // [rungs' last, H·W] by label, or basis.Shared
 }
 
-// ladders returns those of the registered bases: what formulas nest, and the components
-// of the data. Planes too large for components go without those, and only names them
-// unless it is empty.
+// ladders returns those of the registered bases: what formulas nest, and the components of the data. Planes too large
+// for components go without those, and only names them unless it is empty.
 func ladders(ctx context.Context, images Images, perClass bool, only []string) ([]*ladder, error) {
 	h, w := images.Height(), images.Width()
 	var out []*ladder
@@ -166,8 +164,7 @@ func (l *ladder) take(b *basis.Basis) error {
 // parts is the number of parts that the rungs cut a plane into.
 func (l *ladder) parts() int { return len(l.rungs) + 1 }
 
-// energies adds to sums [parts] the squared lengths of the parts of an image's planes
-// [H·W, C] of a class.
+// energies adds to sums [parts] the squared lengths of the parts of an image's planes [H·W, C] of a class.
 func (l *ladder) energies(label int, planes *mat.Dense, sums []float64) {
 	rows, ok := l.rows[basis.Shared]
 	if !ok {

@@ -93,6 +93,7 @@ func (f *fewStepSearch) matchedCandidates(ctx context.Context, top float64) (out
 			edm.W2 = report.W2
 			nodes, err := gaussian.Optimize(ctx, f.law, none, gaussian.Settings{
 				Sampler: solver.Settings{Solver: name, NFE: f.req.NFE}, T: sigma * sigma, G0: f.model.G0(0),
+				Family: schedule.Family{Basis: basis.KindNone},
 			})
 			if err != nil {
 				return nil, err

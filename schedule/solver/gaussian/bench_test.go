@@ -10,8 +10,8 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
-// TestBenchOfFreeSolvers compares with an independent program: W2² ×10⁴ of iPNDM-4 and
-// DPM-Solver++(2M) on EDM's grid, σ_max 80, for the patches' band variances.
+// TestBenchOfFreeSolvers compares with an independent program: W2² ×10⁴ of iPNDM-4 and DPM-Solver++(2M) on EDM's grid,
+// σ_max 80, for the patches' band variances.
 func TestBenchOfFreeSolvers(t *testing.T) {
 	s := bands(t)
 	sch := isotropic(t, 6400, 1e-9)
@@ -45,8 +45,7 @@ func TestBenchOfFreeSolvers(t *testing.T) {
 	}
 }
 
-// TestBenchAddsUp: bands add up to the whole, which a shared path makes the same in
-// any basis.
+// TestBenchAddsUp: bands add up to the whole, which a shared path makes the same in any basis.
 func TestBenchAddsUp(t *testing.T) {
 	s := patches(t)
 	set := solver.Settings{Solver: "dpmpp2m", Steps: 6}
@@ -72,8 +71,8 @@ func TestBenchAddsUp(t *testing.T) {
 	near(t, "bands' variance", share, 1, 1e-12)
 }
 
-// TestBenchVanishes: W2² falls with the fourth power of the step for solvers of second
-// order, down to what the finite ends of noise leave.
+// TestBenchVanishes: W2² falls with the fourth power of the step for solvers of second order, down to what the finite
+// ends of noise leave.
 func TestBenchVanishes(t *testing.T) {
 	s := bands(t)
 	sch := isotropic(t, 1e8, 1e-8)
@@ -86,8 +85,8 @@ func TestBenchVanishes(t *testing.T) {
 	}
 }
 
-// TestShiftIsLeftByTheStart: a converged sampler that starts at mean zero keeps
-// m²(λ + g_0)/(λ + T) of the squared mean.
+// TestShiftIsLeftByTheStart: a converged sampler that starts at mean zero keeps m²(λ + g_0)/(λ + T) of the squared
+// mean.
 func TestShiftIsLeftByTheStart(t *testing.T) {
 	s := &Spectrum{H: 1, W: 1, C: 1, Directions: []Direction{{Mean: 2, Variance: 3}}}
 	p := plan(t, solver.Settings{Solver: "ab", Steps: 2000}, isotropic(t, 400, 1e-6))

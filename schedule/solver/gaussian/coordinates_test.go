@@ -4,14 +4,14 @@ import (
 	"math"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/internal/solvertest"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
-	"github.com/anisoflight/anisoflight/schedule/local"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
-// A plan in coordinates with the law's own variances has no error but that of the start, in
-// one step or many; with others it has what running it on single latents shows.
+// A plan in coordinates with the law's own variances has no error but that of the start, in one step or many; with
+// others it has what running it on single latents shows.
 func TestBenchOfCoordinates(t *testing.T) {
 	law := &Spectrum{H: 2, W: 2, C: 1, Directions: []Direction{
 		{Variance: 3},
@@ -30,12 +30,8 @@ func TestBenchOfCoordinates(t *testing.T) {
 		for f, d := range law.Directions {
 			variances[f] = scale * d.Variance
 		}
-		stats, err := local.Normal(2, 2, 1, nil, variances)
-		if err != nil {
-			t.Fatal(err)
-		}
 		p, err := solver.New(solver.Settings{
-			Solver: "local", Corrector: true, Steps: steps, Statistics: stats, Grid: solver.Grid{Kind: solver.GridPolynomial},
+			Solver: "local", Corrector: true, Steps: steps, Statistics: solvertest.Normal(t, 2, 2, 1, variances), Grid: solver.Grid{Kind: solver.GridPolynomial},
 		}, sch, 0)
 		if err != nil {
 			t.Fatal(err)

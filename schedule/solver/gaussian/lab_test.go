@@ -12,8 +12,8 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
-// patches is the spectrum of all 8×8 crops of scikit-learn's two sample photographs,
-// averaged over 2×2 pixels, in [−1, 1] (testdata, made by an independent program).
+// patches is the spectrum of all 8×8 crops of scikit-learn's two sample photographs, averaged over 2×2 pixels, in [−1,
+// 1] (testdata, made by an independent program).
 func patches(t testing.TB) *Spectrum {
 	t.Helper()
 	text, err := os.ReadFile("testdata/patches8.json")
@@ -36,8 +36,7 @@ func patches(t testing.TB) *Spectrum {
 	return s
 }
 
-// bands is the Gaussian of the band variances alone: centred, the same in each
-// channel.
+// bands is the Gaussian of the band variances alone: centred, the same in each channel.
 func bands(t testing.TB) *Spectrum {
 	s := patches(t)
 	for at := range slices.Chunk(s.Directions, s.C) {
@@ -116,9 +115,24 @@ func bench(t testing.TB, s *Spectrum, b *basis.Basis, p *solver.Plan) *Report {
 	return r
 }
 
-func optimize(t testing.TB, s *Spectrum, b *basis.Basis, set Settings) *Nodes {
+// familyOf is that of schedules on a split of 8×8 planes.
+func familyOf(b *basis.Basis) schedule.Family {
+	fam := schedule.Family{Basis: b.Kind()}
+	if b.J() > 1 {
+		fam.K = b.K()
+	}
+	return fam
+}
+
+func chosen(t testing.TB, s *Spectrum, b *basis.Basis, set Settings) *Nodes {
 	t.Helper()
-	n, err := Optimize(t.Context(), s, b, set)
+	return traded(t, s, b, set, networkError, tieShare)
+}
+
+func traded(t testing.TB, s *Spectrum, b *basis.Basis, set Settings, noise, tie float64) *Nodes {
+	t.Helper()
+	set.Family = familyOf(b)
+	n, err := optimize(t.Context(), s, b, set, noise, tie)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,8 +18,7 @@ type leastSquares struct {
 
 const (
 	maxIterations = 300
-	// differenceStep balances, in the log-increments, the error of a central
-	// difference, step², with rounding, 1e-16/step.
+	// differenceStep balances, in the log-increments, the error of a central difference, step², with rounding, 1e-16/step.
 	differenceStep = 1e-5
 	// flat is the relative gain of the last iteration.
 	flat = 1e-4
@@ -27,9 +26,9 @@ const (
 	stiff = 1e12
 )
 
-// minimize is the method of Levenberg and Marquardt with Nielsen's damping (Madsen,
-// Nielsen and Tingleff, Methods for non-linear least squares problems, 2004). It
-// returns a θ whose sum of squares is no larger than at the start, and that sum.
+// minimize is the method of Levenberg and Marquardt with Nielsen's damping (Madsen, Nielsen and Tingleff, Methods for
+// non-linear least squares problems, 2004). It returns a θ whose sum of squares is no larger than at the start, and
+// that sum.
 func (p leastSquares) minimize(start []float64) (theta []float64, sum float64) {
 	theta = slices.Clone(start)
 	r, trial := make([]float64, p.rows), make([]float64, p.rows)
@@ -66,10 +65,9 @@ func (p leastSquares) minimize(start []float64) (theta []float64, sum float64) {
 	return theta, square(r)
 }
 
-// dampedStep returns θ + δ with (JᵀJ + μ D) δ = −Jᵀr, and the decrease of the sum of
-// squares that the linear model promises. D is scale, the largest diagonal of JᵀJ so
-// far, which is updated. The step comes from a QR decomposition of J over √(μD): it
-// does not square the condition. promised is 0 where there is no such step.
+// dampedStep returns θ + δ with (JᵀJ + μ D) δ = −Jᵀr, and the decrease of the sum of squares that the linear model
+// promises. D is scale, the largest diagonal of JᵀJ so far, which is updated. The step comes from a QR decomposition of
+// J over √(μD): it does not square the condition. promised is 0 where there is no such step.
 func dampedStep(jac *mat.Dense, r, theta, scale []float64, mu float64) (next []float64, promised float64) {
 	rows, n := jac.Dims()
 	var most float64

@@ -7,9 +7,8 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
-// TestLeastSquaresFindsKnownMinima: Rosenbrock's valley, and Powell's singular
-// function, whose Jacobian at the minimum has no inverse (Moré, Garbow and Hillstrom,
-// Testing unconstrained optimization software, 1981, problems 1 and 13).
+// TestLeastSquaresFindsKnownMinima: Rosenbrock's valley, and Powell's singular function, whose Jacobian at the minimum
+// has no inverse (Moré, Garbow and Hillstrom, Testing unconstrained optimization software, 1981, problems 1 and 13).
 func TestLeastSquaresFindsKnownMinima(t *testing.T) {
 	rosenbrock := leastSquares{rows: 2, residual: func(x, r []float64) bool {
 		r[0], r[1] = 10*(x[1]-x[0]*x[0]), 1-x[0]
@@ -29,8 +28,7 @@ func TestLeastSquaresFindsKnownMinima(t *testing.T) {
 	}
 }
 
-// TestLeastSquaresStaysWhereAllowed: a forbidden region is not entered, and a
-// parameter without effect does no harm.
+// TestLeastSquaresStaysWhereAllowed: a forbidden region is not entered, and a parameter without effect does no harm.
 func TestLeastSquaresStaysWhereAllowed(t *testing.T) {
 	p := leastSquares{rows: 1, residual: func(x, r []float64) bool {
 		r[0] = x[0] - 3
@@ -42,8 +40,7 @@ func TestLeastSquaresStaysWhereAllowed(t *testing.T) {
 	}
 }
 
-// TestJacobianOfTheObjective: the gradient of the whole objective, ties included, by
-// differences of fourth order.
+// TestJacobianOfTheObjective: the gradient of the whole objective, ties included, by differences of fourth order.
 func TestJacobianOfTheObjective(t *testing.T) {
 	s := patches(t)
 	parts, err := s.Bands(split(t, 2))
@@ -51,7 +48,7 @@ func TestJacobianOfTheObjective(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"dpmpp2m", "ipndm", "ab"} {
-		o, err := newObjective(s, Settings{Sampler: solver.Settings{Solver: name, Steps: 4}})
+		o, err := newObjective(s, Settings{Sampler: solver.Settings{Solver: name, Steps: 4}}, networkError)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,8 +13,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// noiseImages returns n images of 4×6 pixels in 2 correlated channels, smooth and off
-// zero.
+// noiseImages returns n images of 4×6 pixels in 2 correlated channels, smooth and off zero.
 func noiseImages(n int) [][]float64 {
 	rng := rand.New(rand.NewPCG(1, 2))
 	out := make([][]float64, n)
@@ -41,8 +40,8 @@ func measure[F float32 | float64](t *testing.T, images [][]F) *Spectrum {
 	return s
 }
 
-// TestMeasureIsTheCovarianceOfCoefficients compares with coefficients taken one by
-// one against the DCT functions, and textbook covariances.
+// TestMeasureIsTheCovarianceOfCoefficients compares with coefficients taken one by one against the DCT functions, and
+// textbook covariances.
 func TestMeasureIsTheCovarianceOfCoefficients(t *testing.T) {
 	images := noiseImages(50)
 	s := measure(t, images)
@@ -82,8 +81,8 @@ func TestMeasureIsTheCovarianceOfCoefficients(t *testing.T) {
 	}
 }
 
-// TestMeasureKeepsVariance: the transform is orthonormal, so the total variance is
-// that of the pixels, and each band's that of its projection.
+// TestMeasureKeepsVariance: the transform is orthonormal, so the total variance is that of the pixels, and each band's
+// that of its projection.
 func TestMeasureKeepsVariance(t *testing.T) {
 	images := noiseImages(40)
 	s := measure(t, images)

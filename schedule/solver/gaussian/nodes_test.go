@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestLevels: any parameters give decreasing nodes with exact ends, and every such
-// list has parameters.
+// TestLevels: any parameters give decreasing nodes with exact ends, and every such list has parameters.
 func TestLevels(t *testing.T) {
 	for _, theta := range [][]float64{{}, {0}, {3, -2, 0.5}, {-4, 4, 700, 0}} {
 		sigma := levels(theta, 80, 1e-4)
@@ -26,8 +25,8 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// TestGroupsKeepWholes: grouping keeps the number of directions, their variance and
-// their squared means, and joins only neighbours.
+// TestGroupsKeepWholes: grouping keeps the number of directions, their variance and their squared means, and joins only
+// neighbours.
 func TestGroupsKeepWholes(t *testing.T) {
 	s := patches(t)
 	groups := grouped(s.Directions)

@@ -8,8 +8,8 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
-// sameVariance is how much, relatively, variances of one group differ: a solver's
-// error varies little over so small a part of the spectrum.
+// sameVariance is how much, relatively, variances of one group differ: a solver's error varies little over so small a
+// part of the spectrum.
 const sameVariance = 0.05
 
 // group stands for directions of about the same variance.
@@ -48,8 +48,8 @@ func alike(a, b Direction) bool {
 	return a.Start == nil || math.Abs(b.Start.Variance-a.Start.Variance) <= sameVariance*a.Start.Variance
 }
 
-// groupOf returns the group of some directions. Of the means of their starts it keeps the
-// part along their own means: all of it where the start has the data's means.
+// groupOf returns the group of some directions. Of the means of their starts it keeps the part along their own means:
+// all of it where the start has the data's means.
 func groupOf(band []Direction) group {
 	n := float64(len(band))
 	var variance, mean, along, starts float64
@@ -68,8 +68,8 @@ func groupOf(band []Direction) group {
 	return out
 }
 
-// objective is the distance of a sampler as a sum of squares, a function of the
-// parameters of nodes.go of each subspace, one after the other:
+// objective is the distance of a sampler as a sum of squares, a function of the parameters of the nodes of each
+// subspace, one after the other:
 //
 //	W2² + noise² · Noise + tie · mean_{j,k} (ln σ_{jk} − mean_j ln σ_{jk})².
 type objective struct {
@@ -107,8 +107,7 @@ func (o *objective) sigma(theta []float64) [][]float64 {
 	return out
 }
 
-// plan returns the sampler on one subspace with these nodes. A subspace's
-// coefficients do not depend on the others'.
+// plan returns the sampler on one subspace with these nodes. A subspace's coefficients do not depend on the others'.
 func (o *objective) plan(sigma []float64) (*solver.Plan, error) {
 	p, err := pathThrough(sigma, o.T, o.g0)
 	if err != nil {
@@ -117,8 +116,7 @@ func (o *objective) plan(sigma []float64) (*solver.Plan, error) {
 	return solver.New(o.sampler, schedule.Isotropic(p), 0)
 }
 
-// residual writes the roots of the terms of the sum to dst. It reports false where
-// nodes coincide.
+// residual writes the roots of the terms of the sum to dst. It reports false where nodes coincide.
 func (o *objective) residual(theta, dst []float64) bool {
 	sigma := o.sigma(theta)
 	for j, band := range o.bands {
@@ -142,8 +140,8 @@ func (o *objective) residual(theta, dst []float64) bool {
 	return true
 }
 
-// tied writes the roots of the terms of tie · mean_{j,k} (ln σ_{jk} − mean_j ln σ_{jk})²
-// over the nodes between the ends to dst.
+// tied writes the roots of the terms of tie · mean_{j,k} (ln σ_{jk} − mean_j ln σ_{jk})² over the nodes between the
+// ends to dst.
 func tied(sigma [][]float64, tie float64, dst []float64) {
 	free := len(sigma[0]) - 2
 	root := math.Sqrt(tie / float64(len(sigma)*free))
@@ -157,4 +155,59 @@ func tied(sigma [][]float64, tie float64, dst []float64) {
 		}
 		dst = dst[len(sigma):]
 	}
+}
+
+// The nodes of n steps are noise levels σ_0 > … > σ_n with both ends fixed. Their n log-increments add up to L =
+// ln(σ_0/σ_n), whatever the n−1 free parameters:
+//
+//	ln σ_{k−1} − ln σ_k = L e^{θ_k} / Σ_i e^{θ_i},  θ_n = 0.
+
+// levels returns the nodes of parameters θ.
+func levels(theta []float64, hi, lo float64) []float64 {
+	top := 0.0
+	for _, v := range theta {
+		top = max(top, v)
+	}
+	inc := make([]float64, len(theta)+1)
+	var sum float64
+	for k := range inc {
+		v := 0.0
+		if k < len(theta) {
+			v = theta[k]
+		}
+		inc[k] = math.Exp(v - top)
+		sum += inc[k]
+	}
+	out := make([]float64, len(inc)+1)
+	out[0], out[len(inc)] = hi, lo
+	at := math.Log(hi)
+	for k, v := range inc[:len(theta)] {
+		at -= math.Log(hi/lo) * v / sum
+		out[k+1] = math.Exp(at)
+	}
+	return out
+}
+
+// parameters is the inverse of levels.
+func parameters(sigma []float64) []float64 {
+	n := len(sigma) - 1
+	last := math.Log(sigma[n-1] / sigma[n])
+	theta := make([]float64, n-1)
+	for k := range theta {
+		theta[k] = math.Log(math.Log(sigma[k]/sigma[k+1]) / last)
+	}
+	return theta
+}
+
+// pathThrough returns the path with its knots at the nodes, at uniform times: the uniform grid of n steps passes
+// through them.
+func pathThrough(sigma []float64, T, g0 float64) (*schedule.Path, error) {
+	n := len(sigma) - 1
+	tau, g := make([]float64, n+1), make([]float64, n+1)
+	for i, s := range sigma {
+		tau[n-i] = T * float64(n-i) / float64(n)
+		g[n-i] = s * s
+	}
+	tau[n], g[n], g[0] = T, T, g0
+	return schedule.NewPath(tau, g)
 }

@@ -1,6 +1,7 @@
 package gaussian
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -12,44 +13,32 @@ import (
 )
 
 const (
-	maxSteps     = 32
-	defaultNoise = 0.01
-	defaultTie   = 0.01
+	maxSteps = 32
+	// networkError is the relative error that a network is taken to make, as in Distance.Noise. It keeps nodes apart whose
+	// difference would be extrapolated.
+	networkError = 0.01
+	// tieShare keeps the nodes of different subspaces together, because networks are best if all noise levels are alike: a
+	// root mean square of 1 between their logarithms costs this share of the objective.
+	tieShare = 0.01
 )
 
 // Settings say which nodes are sought. The zero value of a field means its default.
 type Settings struct {
 	// Sampler is the solver, its options and its Steps or NFE; its Grid stays empty.
 	Sampler solver.Settings
-	// T is the end of time and the variance there, σ_0 = √T; schedule.DefaultT by
-	// default.
-	T float64
-	// G0 is the variance at t = 0, σ_n = √G0; schedule.DefaultG0 by default.
-	G0 float64
-	// Noise is the relative error that a network is taken to make, as in
-	// Distance.Noise; 0.01 by default. It keeps nodes apart whose difference would
-	// be extrapolated. Negative means none.
-	Noise float64
-	// Tie keeps the nodes of different subspaces together, because networks are best
-	// where all noise levels are alike: a root mean square of 1 between their
-	// logarithms may cost this share of the objective; 0.01 by default. Negative
-	// means none.
-	Tie float64
-	// Family of the schedule; by default the basis's kind, and its K on a square plane. Give
-	// it for any cut of another plane than the default one.
-	Family schedule.Family
+	T       float64         // end of time and variance there, σ_0 = √T; default schedule.DefaultT
+	G0      float64         // variance at t = 0, σ_n = √G0; default schedule.DefaultG0
+	Family  schedule.Family // of the schedule
 	// Progress is told of starts done; may be nil.
 	Progress func(done, total int)
 }
 
 // Nodes are noise levels chosen for a sampler.
 type Nodes struct {
-	// Sigma holds σ_0 > … > σ_n of each subspace, [J][n+1], σ_0 = √T, σ_n = √g_0. As
-	// a grid of noise levels on another schedule with these ends it gives multistep
-	// solvers the same plan, but for ab, which looks at the times between.
+	// Sigma holds σ_0 > … > σ_n of each subspace, [J][n+1], σ_0 = √T, σ_n = √g_0. As a grid of noise levels on another
+	// schedule with these ends it gives multistep solvers the same plan, but for ab, which looks at the times between.
 	Sigma [][]float64
-	// Schedule has its knots at the nodes, at uniform times: the uniform grid of
-	// Sampler.Steps steps is the nodes.
+	// Schedule has its knots at the nodes, at uniform times: the uniform grid of Sampler.Steps steps is the nodes.
 	Schedule *schedule.Schedule
 	// Sampler is the sampler on that grid, resolved.
 	Sampler solver.Settings
@@ -57,34 +46,39 @@ type Nodes struct {
 	Report *Report
 }
 
-// Optimize returns the nodes of each subspace of a basis that bring a sampler closest
-// to the data's Gaussian, W2² of Spectrum.Bench plus the small terms of Settings. The
-// ends are fixed, J (n−1) nodes of n steps are free.
+// Optimize returns the nodes of each subspace of a basis that bring a sampler closest to the data's Gaussian, W2² of
+// Spectrum.Bench plus small terms for a network's errors and for subspaces that differ. The ends are fixed, J (n−1)
+// nodes of n steps are free.
 //
-// First all subspaces share their nodes: least squares from several starts, the best
-// is kept. Then each subspace has its own, from the same starts and from the shared
-// nodes; last they are tied, both from there and from the shared nodes, so that more
-// subspaces are no worse than one. The result depends on the arguments alone.
+// First all subspaces share their nodes: least squares from several starts, the best is kept. Then each subspace has
+// its own, from the same starts and from the shared nodes; last they are tied, both from there and from the shared
+// nodes, so that more subspaces are no worse than one. The result depends on the arguments alone.
 //
 // Errors are *Error, *solver.Error, *schedule.Error, or of the context.
 func Optimize(ctx context.Context, s *Spectrum, b *basis.Basis, set Settings) (*Nodes, error) {
+	return optimize(ctx, s, b, set, networkError, tieShare)
+}
+
+func optimize(ctx context.Context, s *Spectrum, b *basis.Basis, set Settings, noise, tie float64) (*Nodes, error) {
 	bands, err := s.Bands(b)
 	if err != nil {
 		return nil, err
 	}
-	o, err := newObjective(s, set)
+	o, err := newObjective(s, set, noise)
 	if err != nil {
 		return nil, err
 	}
-	search := &search{ctx: ctx, objective: o, tie: max(set.Tie, 0), progress: set.Progress}
-	if set.Tie == 0 {
-		search.tie = defaultTie
-	}
-	sigma, err := search.run(bands)
+	sigma, err := (&search{ctx: ctx, objective: o, tie: tie, progress: set.Progress}).run(bands)
 	if err != nil {
 		return nil, err
 	}
-	sch, err := scheduleThrough(sigma, o.T, o.g0, familyOf(b, set.Family))
+	paths := make([]*schedule.Path, len(sigma))
+	for j, list := range sigma {
+		if paths[j], err = pathThrough(list, o.T, o.g0); err != nil {
+			return nil, err
+		}
+	}
+	sch, err := schedule.New(set.Family, nil, [][]*schedule.Path{paths})
 	if err != nil {
 		return nil, err
 	}
@@ -93,32 +87,19 @@ func Optimize(ctx context.Context, s *Spectrum, b *basis.Basis, set Settings) (*
 		return nil, err
 	}
 	report, err := s.Bench(b, plan)
-	if err != nil {
-		return nil, err
-	}
-	return &Nodes{Sigma: sigma, Schedule: sch, Sampler: o.sampler, Report: report}, nil
+	return &Nodes{Sigma: sigma, Schedule: sch, Sampler: o.sampler, Report: report}, err
 }
 
 // newObjective returns the objective without bands, settings filled in and checked.
-func newObjective(s *Spectrum, set Settings) (o objective, err error) {
-	if set.Sampler.Grid.Kind != "" && set.Sampler.Grid.Kind != solver.GridSchedule {
-		return o, failf("grid", "must be left out where nodes are chosen, got %s", set.Sampler.Grid.Kind)
-	}
-	o = objective{T: set.T, g0: set.G0, noise: max(set.Noise, 0), total: s.Variance()}
-	if o.T == 0 {
-		o.T = schedule.DefaultT
-	}
-	if o.g0 == 0 {
-		o.g0 = schedule.DefaultG0
-	}
-	if set.Noise == 0 {
-		o.noise = defaultNoise
+func newObjective(s *Spectrum, set Settings, noise float64) (o objective, err error) {
+	o = objective{
+		T: cmp.Or(set.T, schedule.DefaultT), g0: cmp.Or(set.G0, schedule.DefaultG0), noise: noise, total: s.Variance(),
 	}
 	switch {
+	case set.Sampler.Grid.Kind != "" && set.Sampler.Grid.Kind != solver.GridSchedule:
+		return o, failf("grid", "must be left out if nodes are chosen, got %s", set.Sampler.Grid.Kind)
 	case !(o.g0 > 0 && o.T > o.g0) || math.IsInf(o.T, 1):
 		return o, failf("T", "must be above g0 and g0 above 0, got T = %v, g0 = %v", o.T, o.g0)
-	case math.IsNaN(set.Noise+set.Tie) || math.IsInf(set.Noise+set.Tie, 0):
-		return o, failf("noise", "and tie must be finite, got %v and %v", set.Noise, set.Tie)
 	case !(o.total > 0):
 		return o, failf("dataset", "must hold images that differ, got all alike")
 	}
@@ -138,7 +119,7 @@ func newObjective(s *Spectrum, set Settings) (o objective, err error) {
 type search struct {
 	ctx         context.Context
 	objective   objective // without bands
-	tie         float64   // relative, as in Settings
+	tie         float64   // as a share of the objective
 	progress    func(done, total int)
 	done, total int
 }
@@ -161,8 +142,7 @@ func (s *search) run(bands [][]Direction) ([][]float64, error) {
 	return s.objective.sigma(theta), s.ctx.Err()
 }
 
-// best returns the best parameters for some directions alone, and the sum there, from
-// all starts and those given.
+// best returns the best parameters for some directions alone, and the sum there, from all starts and those given.
 func (s *search) best(band []group, more ...[]float64) (theta []float64, sum float64) {
 	o := s.objective
 	o.bands = [][]group{band}
@@ -210,10 +190,9 @@ func (s *search) minimize(o *objective, start []float64) ([]float64, float64) {
 // numStarts is the number of starts.
 const numStarts = 10
 
-// starts returns nodes of n steps to start from, for directions in the order of
-// grouped: uniform in ln σ, and EDM's rule (arXiv:2206.00364, table 1) with several
-// exponents ρ, down to several noise levels about the data's own, then to σ_n in one
-// step.
+// starts returns nodes of n steps to start from, for directions in the order of grouped: uniform in ln σ, and EDM's
+// rule (arXiv:2206.00364, table 1) with several exponents ρ, down to several noise levels about the data's own, then to
+// σ_n in one step.
 func starts(band []group, n int, hi, lo float64) [][]float64 {
 	out := [][]float64{levels(make([]float64, n-1), hi, lo)}
 	middle := math.Sqrt(band[len(band)/2].Variance)

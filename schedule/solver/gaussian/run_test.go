@@ -8,8 +8,8 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
-// simulate runs a plan on numbers, as a device does on images: x of subspace j, the
-// flow of the Gaussian written out, and an error added to each evaluation.
+// simulate runs a plan on numbers, as a device does on images: x of subspace j, the flow of the Gaussian written out,
+// and an error added to each evaluation.
 func simulate(p *solver.Plan, j int, xi float64, d Direction, errs []float64) float64 {
 	x := p.Init[j] * xi
 	var history []float64 // newest first
@@ -43,8 +43,7 @@ func samplers(steps int) []solver.Settings {
 		solver.Settings{Solver: "unipc", AFS: true, DenoiseToZero: true, Steps: steps})
 }
 
-// TestRunIsTheSampler: a ξ + b m is what the sampler makes of ξ, for every solver and
-// option and in each subspace.
+// TestRunIsTheSampler: a ξ + b m is what the sampler makes of ξ, for every solver and option and in each subspace.
 func TestRunIsTheSampler(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	sch := slanted(t, 3, 400, 1e-6)
@@ -145,8 +144,8 @@ func TestRunConverges(t *testing.T) {
 	}
 }
 
-// Run executes subspace j of a plan on a direction of variance λ: the unit normal ξ
-// becomes a ξ + b m for data of mean m. It is exact but for rounding. Noise that the plan adds is left out.
+// Run executes subspace j of a plan on a direction of variance λ: the unit normal ξ becomes a ξ + b m for data of mean
+// m. It is exact but for rounding. Noise that the plan adds is left out.
 func Run(p *solver.Plan, j int, variance float64) (a, b float64) {
 	r := newRunner(p, j)
 	return r.run(variance, r.init)

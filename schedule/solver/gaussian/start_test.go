@@ -64,8 +64,8 @@ func spectrumOf(t *testing.T, of [][]float64) *Spectrum {
 	return s
 }
 
-// TestMatchedStartHasNoError: started from the data's own law a converged sampler ends in
-// it, from any noise level. From noise alone it misses the mean and the spread.
+// TestMatchedStartHasNoError: started from the data's own law a converged sampler ends in it, from any noise level.
+// From noise alone it misses the mean and the spread.
 func TestMatchedStartHasNoError(t *testing.T) {
 	of := images(200)
 	data := spectrumOf(t, of)
@@ -107,8 +107,8 @@ func TestFromRefusesWhatIsNotDiagonal(t *testing.T) {
 	}
 }
 
-// TestNodesFromTheMatchedStart: nodes chosen from the data's law have no price of the start
-// to pay, so they beat those from noise, and a shorter way beats a longer one.
+// TestNodesFromTheMatchedStart: nodes chosen from the data's law have no price of the start to pay, so they beat those
+// from noise, and a shorter way beats a longer one.
 func TestNodesFromTheMatchedStart(t *testing.T) {
 	of := images(200)
 	data := spectrumOf(t, of)
@@ -117,13 +117,8 @@ func TestNodesFromTheMatchedStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	choose := func(s *Spectrum, T float64) float64 {
-		nodes, err := Optimize(t.Context(), s, basis.None(4, 4), Settings{
-			Sampler: solver.Settings{Solver: "dpmpp2m", NFE: 4}, T: T, G0: 1e-8, Noise: -1,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return nodes.Report.W2
+		set := Settings{Sampler: solver.Settings{Solver: "dpmpp2m", NFE: 4}, T: T, G0: 1e-8}
+		return traded(t, s, basis.None(4, 4), set, 0, tieShare).Report.W2
 	}
 	noise, long, short := choose(data, 25), choose(matched, 25), choose(matched, 1)
 	if !(long < noise && short < long) || math.IsNaN(short) {

@@ -1,3 +1,21 @@
+// Package atomicdir makes folders that appear whole or not at all, and that tell when a file of theirs has changed.
+//
+// A folder is filled under a hidden name beside its place (".tmp-…"), every file in it is flushed to the disk, and it
+// is then renamed into place; a folder that stood there before is exchanged for it in the same system call where the
+// system has one. A crash leaves the old folder, or the new one, and at most a hidden leftover that [Prefix] names and
+// [Sweep] removes. [WriteFile] does the same for a file of its own.
+//
+// Each folder carries a manifest of its files, hashed while they were written:
+//
+//	manifest.json   {"format": "anisoflight-manifest", "version": 1,
+//	                 "files": {NAME: {"size": bytes, "sha256": hex}}, "sha256": of the list above in compact JSON}
+//
+// Invariants: no file of a committed folder is ever changed; what is read of a folder with a manifest is what was
+// written, or a [*DamageError] that names the file. A folder without one, of an older program or made by hand, is read
+// as it is.
+//
+// Everything that changes the file system is announced in system.go, where tests count, refuse and stop it. The package
+// imports nothing of the project. Begin at [Write] and [Read].
 package atomicdir
 
 import (
@@ -12,9 +30,8 @@ import (
 // Prefix heads the names of folders that are on their way in or out.
 const Prefix = ".tmp-"
 
-// Write makes the folder path of the files that fill creates in it. Where path exists
-// already Write replaces it or, without replace, answers an error that is [fs.ErrExist].
-// An error of fill leaves everything as it was.
+// Write makes the folder path of the files that fill creates in it. Where path exists already Write replaces it or,
+// without replace, answers an error that is [fs.ErrExist]. An error of fill leaves everything as it was.
 func Write(path string, replace bool, fill func(*Folder) error) error {
 	return write(path, "", replace, fill)
 }
@@ -62,8 +79,8 @@ func Begin(path string) (*Folder, error) {
 // dir is where the folder is filled.
 func (f *Folder) dir() string { return filepath.Join(f.hidden, "new") }
 
-// Commit writes the manifest and moves the folder to its place, as [Write] does. Every file
-// has been closed. After an error nothing of the folder is left.
+// Commit writes the manifest and moves the folder to its place, as [Write] does. Every file has been closed. After an
+// error nothing of the folder is left.
 func (f *Folder) Commit(replace bool) (err error) {
 	defer func() {
 		if rest := f.Abort(); err == nil {
@@ -162,8 +179,8 @@ func WriteFile(path string, data []byte) (err error) {
 	return sync(parent)
 }
 
-// Remove deletes the file or folder at path: it disappears at once, under a hidden name, and then piece by piece.
-// Where there is nothing it does nothing.
+// Remove deletes the file or folder at path: it disappears at once, under a hidden name, and then piece by piece. Where
+// there is nothing it does nothing.
 func Remove(path string) error {
 	unlock, err := lock(path) // so that no sweep is in the way
 	if errors.Is(err, fs.ErrNotExist) {
@@ -212,8 +229,8 @@ func Leftovers(parent string) (left []string, err error) {
 	return left, err
 }
 
-// Sweep removes what crashes have left in the folder parent. What a process, this one or
-// another, is still filling stays.
+// Sweep removes what crashes have left in the folder parent. What a process, this one or another, is still filling
+// stays.
 func Sweep(parent string) error { return eachLeftover(parent, removeAll) }
 
 // eachLeftover calls do with every leftover in a folder while it is locked.

@@ -41,8 +41,7 @@ func fillTwo(text string) func(*Folder) error {
 	}
 }
 
-// state returns "none", or what both files of the folder say; "half" where they do not
-// say the same.
+// state returns "none", or what both files of the folder say; "half" where they do not say the same.
 func state(t *testing.T, path string) string {
 	t.Helper()
 	if _, err := os.Stat(path); err != nil {
@@ -56,9 +55,8 @@ func state(t *testing.T, path string) string {
 	return string(a)
 }
 
-// TestCrashPoints stops the machine at every step of a first write and of a
-// replacement: what is visible is the old folder or the new one, and once Write has
-// returned without an error it is the new one.
+// TestCrashPoints stops the machine at every step of a first write and of a replacement: what is visible is the old
+// folder or the new one, and once Write has returned without an error it is the new one.
 func TestCrashPoints(t *testing.T) {
 	for _, before := range []string{"none", "old"} {
 		for stop := 0; ; stop++ {
@@ -96,8 +94,8 @@ func TestCrashPoints(t *testing.T) {
 	}
 }
 
-// TestNothingIsRenamedUnflushed pins the order of the steps: every file and its folder
-// reach the disk before the folder gets its name, and the name before Write returns.
+// TestNothingIsRenamedUnflushed pins the order of the steps: every file and its folder reach the disk before the folder
+// gets its name, and the name before Write returns.
 func TestNothingIsRenamedUnflushed(t *testing.T) {
 	root := t.TempDir()
 	path := filepath.Join(root, "x")

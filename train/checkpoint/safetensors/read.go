@@ -97,8 +97,8 @@ func readInto(data []byte, r io.Reader, n int) ([]byte, error) {
 	return data, nil
 }
 
-// describe reads the header of a file of size bytes, up to where the data begins, and returns the tensors without
-// data. It has then been checked that they fill the file.
+// describe reads the header of a file of size bytes, up to where the data begins, and returns the tensors without data.
+// It has then been checked that they fill the file.
 func describe(r io.Reader, size int64) (*File, error) {
 	if size < 8 {
 		return nil, &FormatError{"", fmt.Sprintf("%d bytes are too few for a file", size)}
@@ -151,8 +151,8 @@ func checkLayout(tensors []Tensor, entries []entry, size uint64) error {
 	return nil
 }
 
-// decodeHeader reads the JSON header token by token, because encoding/json lets the last of two equal
-// names win. Tensors come back sorted by where their bytes begin.
+// decodeHeader reads the JSON header token by token, because encoding/json lets the last of two equal names win.
+// Tensors come back sorted by where their bytes begin.
 func decodeHeader(b []byte) (*File, []entry, error) {
 	bad := func(err error) (*File, []entry, error) {
 		if errors.Is(err, io.EOF) {

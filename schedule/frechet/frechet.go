@@ -1,3 +1,15 @@
+// Package frechet compares the law of images with that of others, through features that need no network and no
+// training.
+//
+// Each set of features sees an image as a few dozen numbers, and a distance is that of Fréchet between the normal laws
+// which have the features' means and covariances,
+//
+//	|m_1 − m_2|² + tr(Σ_1 + Σ_2 − 2 (Σ_1^½ Σ_2 Σ_1^½)^½),
+//
+// over the total variance of the reference's features. Frequencies are linear: a normal law with the data's moments is
+// as good to them as the data. Edges are not.
+//
+// The package imports schedule/basis, gonum's matrices and the standard library.
 package frechet
 
 import (
@@ -18,8 +30,8 @@ type Reference struct {
 	total    float64    // tr Σ
 }
 
-// NewReference returns the law of images [H, W, C], in one pass. Fewer than two images and
-// images that do not differ in the features are errors.
+// NewReference returns the law of images [H, W, C], in one pass. Fewer than two images and images that do not differ in
+// the features are errors.
 func NewReference[F float32 | float64](f Features, images iter.Seq[[]F]) (*Reference, error) {
 	s := newSample[F](f)
 	for im := range images {
@@ -102,4 +114,57 @@ func (s *Sample[F]) Add(im []F) {
 	}
 	s.features.measure(s.x, s.y)
 	s.moments.Add(s.y)
+}
+
+// side is how many frequencies, and how many cells, there are at most along an axis.
+const side = 8
+
+// Features are numbers of an image [H, W, C].
+type Features struct {
+	Name string
+	Dims int
+	// Unbounded takes values as they are; else they are clamped to [−1, 1] first, as images are.
+	Unbounded bool
+
+	size    int
+	measure func(x, dst []float64)
+}
+
+// Frequencies are the coefficients u, v < 8 of the orthonormal DCT-II in each channel.
+func Frequencies(h, w, c int) Features {
+	nu, nv := min(h, side), min(w, side)
+	t := basis.NewFrequencies(h, w, c, nil)
+	y := make([]float64, h*w*c)
+	return Features{Name: "frequencies", Dims: nu * nv * c, size: h * w * c, measure: func(x, dst []float64) {
+		t.Forward(y, x)
+		for u := range nu {
+			copy(dst[u*nv*c:(u+1)*nv*c], y[u*w*c:])
+		}
+	}}
+}
+
+// Edges are the means, over the channels and the cells of a grid of at most 8×8, of the absolute differences between a
+// pixel and the next, down and across.
+func Edges(h, w, c int) Features {
+	nu, nv := min(h, side), min(w, side)
+	return Features{Name: "edges", Dims: 2 * nu * nv, size: h * w * c, measure: func(x, dst []float64) {
+		clear(dst)
+		for y := range h {
+			for k := range w {
+				cell := y*nu/h*nv + k*nv/w
+				for q := range c {
+					v := x[(y*w+k)*c+q]
+					if y+1 < h {
+						dst[cell] += math.Abs(x[((y+1)*w+k)*c+q] - v)
+					}
+					if k+1 < w {
+						dst[nu*nv+cell] += math.Abs(x[(y*w+k+1)*c+q] - v)
+					}
+				}
+			}
+		}
+		for i := range dst {
+			dst[i] *= float64(nu*nv) / float64(h*w*c)
+		}
+	}}
 }
