@@ -19,8 +19,8 @@ func ExampleIsotropic() {
 	// Output: σ = 2.5 at t = 3197 of 6400
 }
 
-// The schedule of least energy from one pass over the data: here residuals of unit Gaussian data, 1/(1 + g), for which
-// the least energy is close to π².
+// The schedule of least energy from one pass over the data: here residuals of unit
+// Gaussian data, 1/(1 + g), for which the least energy is close to π².
 func ExampleGeodesic() {
 	var pass []schedule.Sample
 	for sigma := 1e-4; sigma < 100; sigma *= 1.02 {

@@ -23,6 +23,8 @@ func ExampleNew() {
 		fmt.Printf("t = %.2f  flow at g = %.3f, then x ← %.0f x + %.3f flows\n", s.Time, s.G[0], s.Alpha[0], s.Beta[0])
 	}
 	// Output:
-	// x = 2 ξ t = 1.00 flow at g = 4.000, then x ← 1 x + [1.263] flows t = 0.67 flow at g = 0.543, then x ← 1 x + [0.660
-	// -0.195] flows t = 0.33 flow at g = 0.074, then x ← 1 x + [0.243 -0.072] flows
+	// x = 2 ξ
+	// t = 1.00  flow at g = 4.000, then x ← 1 x + [1.263] flows
+	// t = 0.67  flow at g = 0.543, then x ← 1 x + [0.660 -0.195] flows
+	// t = 0.33  flow at g = 0.074, then x ← 1 x + [0.243 -0.072] flows
 }

@@ -36,5 +36,6 @@ func ExampleOptimize() {
 			b.J(), len(nodes.Sigma), len(nodes.Sigma[0]), math.Sqrt(nodes.Report.W2))
 	}
 	// Output:
-	// J = 1: 1 lists of 6 noise levels, relative error 3e-02 J = 2: 2 lists of 6 noise levels, relative error 7e-03
+	// J = 1: 1 lists of 6 noise levels, relative error 3e-02
+	// J = 2: 2 lists of 6 noise levels, relative error 7e-03
 }
