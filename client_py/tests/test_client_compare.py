@@ -213,3 +213,18 @@ def test_plot(table: pd.DataFrame) -> None:
         ax = anisoflight.plot_comparison(table, column)
         assert len(ax.get_legend().get_texts()) == 4
         assert ax.get_yscale() == "log"
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "says"),
+    [
+        (["--nfe", "five"], 2, "--nfe"),
+        (["--seeds", "0"], 2, "must be at least 1"),
+        (["--solvers", "ab:2"], 1, "NAME:FIELD=VALUE"),
+        (["--out", "nowhere/a.csv"], 1, "there is no folder nowhere"),
+    ],
+)
+def test_the_command_refuses(client: anisoflight.Client, words: list[str], status: int, says: str) -> None:
+    done = run_compare("--server", client.location, *words)
+    assert done.returncode == status
+    assert says in done.stderr

@@ -184,7 +184,7 @@ def test_commands_in_python_reach_a_guarded_server(mutual: tuple[Path, list[str]
     for command in (
         [find_binary(), "data", "convert", str(tmp_path / "grey.npz"), "--name", "grey", *named],
         [find_binary(), "model", "mixture", "--name", "grey", "--dataset", "grey", *made, *flags],
-        [find_binary(), "compare", "--model", "grey", "--solvers", "euler", "--nfe", "2", "--probes", "2", *flags],
+        [find_binary(), "compare", "--model", "grey", "--solvers", "euler", "--nfe", "2", "--probes", "2", *named],
         [sys.executable, "-m", "anisoflight.recipe", recipe, "--twin", *named],
     ):
         environment = {**os.environ, "ANISOFLIGHT_PYTHON": sys.executable}

@@ -49,6 +49,11 @@ func (c *Client) ScheduleGradient(ctx context.Context, req api.ScheduleGradient,
 	return c.exchange(ctx, "ScheduleGradient", req, in)
 }
 
+// RemoteSchedule measures or learn a schedule for a network that the client keeps: the server asks, the client evaluates.
+func (c *Client) RemoteSchedule(ctx context.Context, req api.RemoteSchedule, in Input) Rows {
+	return c.exchange(ctx, "RemoteSchedule", req, in)
+}
+
 // EvaluateModel measures a model's loss by noise level on a data set.
 func (c *Client) EvaluateModel(ctx context.Context, req api.EvaluateModel) Rows {
 	return c.Get(ctx, "EvaluateModel", req)

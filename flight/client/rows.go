@@ -9,6 +9,7 @@ import (
 	"iter"
 
 	"github.com/apache/arrow-go/v18/arrow/flight"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/columns"
@@ -133,7 +134,7 @@ func send(to sender, op string, req any, in Input) error {
 	if err != nil {
 		return err
 	}
-	descriptor, err := marshal(&flight.FlightDescriptor{Type: flight.DescriptorCMD, Cmd: text})
+	descriptor, err := proto.Marshal(&flight.FlightDescriptor{Type: flight.DescriptorCMD, Cmd: text})
 	if err != nil {
 		return err
 	}

@@ -82,7 +82,6 @@ var basisDeleteSpec = command.Spec{
 	Options: slices.Concat([]command.Option{{
 		Name: "name", Required: true,
 		Usage: "`name` of the basis",
-		Names: connect.Bases,
 	}},
 		connect.FolderOptions),
 	Run: func(ctx context.Context, e command.Env) error {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -77,12 +78,19 @@ or in a YAML file named by --config; the first of these that is given wins.`,
 	}.Command()
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetFlagErrorFunc(command.FlagError)
-	root.Version = versionLine()
+	root.Version = fmt.Sprintf("anisoflight %s %s %s/%s", command.Version(), runtime.Version(), runtime.GOOS,
+		runtime.GOARCH)
 	root.SetVersionTemplate("{{.Version}}\n")
 	for _, g := range groups {
 		root.AddCommand(g.Command())
 	}
-	root.AddCommand(newData(), serve.NewToken(), serve.NewCertificate(), newConfig(), newVersion())
+	root.AddCommand(newData(), newCompare(), serve.NewToken(), serve.NewCertificate(), newConfig(), &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version of this program",
+		Example: "  anisoflight version",
+		Args:    command.NoArgs,
+		Run:     func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), root.Version) },
+	})
 	return root
 }
 
@@ -91,5 +99,5 @@ var groups = []command.Group{modelGroup, schedules.Group, basisGroup}
 
 // specs are the commands with settings.
 func specs() []command.Spec {
-	return []command.Spec{serve.Spec, trainSpec, sampleSpec, compareSpec, doctorSpec, fsckSpec}
+	return []command.Spec{serve.Spec, trainSpec, sampleSpec, doctorSpec, fsckSpec}
 }

@@ -248,7 +248,7 @@ func TestCommandErrors(t *testing.T) {
 		"too few evaluations": {[]string{
 			"schedule", "nodes", "--name", "s", "--dataset", "bars", "--solver", "heun",
 			"--nfe", "1",
-		}, "--nfe must be at least 2"},
+		}, "nfe must be at least 2"},
 		"model name taken": {[]string{
 			"train", "--name", "y", "--save", "taken", "--stage", "pretrain", "--dataset",
 			"bars",

@@ -46,7 +46,7 @@ type inspection struct {
 func runFsck(ctx context.Context, e command.Env) (err error) {
 	dir, repair := e.Text("data"), e.Toggle("repair")
 	if !command.Exists(dir) {
-		return e.NameFlag(fmt.Errorf("there is no data folder %q", dir))
+		return fmt.Errorf("there is no data folder %q", dir)
 	}
 	if repair {
 		lock, err := catalog.Acquire(dir, "anisoflight fsck")

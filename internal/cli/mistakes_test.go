@@ -36,35 +36,6 @@ func TestDidYouMean(t *testing.T) {
 	}
 }
 
-// Messages name what the user has typed, and the flag that is missing.
-func TestMessagesNameFlags(t *testing.T) {
-	dir := folder(t)
-	train := []string{"train", "--name", "a", "--stage", "pretrain"}
-	whole := append(train, "--dataset", "bars", "--network", tinyNetwork)
-	anisotropic := []string{"train", "--name", "a", "--stage", "anisotropic", "--dataset", "bars", "--model", "m"}
-	sample := []string{"sample", "--model", "m", "--out", filepath.Join(t.TempDir(), "a.png")}
-	for name, c := range map[string]struct {
-		args []string
-		want string
-	}{
-		"a flag":    {append(whole, "--kimg", "-3"), "anisoflight: --kimg must be positive, got -3\n"},
-		"dashes":    {append(whole, "--lr-warmup", "-3"), "anisoflight: --lr-warmup must be at least 0, got -3\n"},
-		"missing":   {train, "anisoflight: --dataset is missing\n"},
-		"two flags": {append(sample, "--nfe", "3", "--steps", "2"), "anisoflight: --steps and --nfe must not both be given"},
-		"of an object": {
-			append(anisotropic, "--family", `{"k":-3}`), "anisoflight: k of --family must be positive, got -3\n",
-		},
-		"of a file": {
-			append(whole, "--config", configFile(t, "kimg: -3\n")), "anisoflight: kimg must be positive, got -3\n",
-		},
-	} {
-		status, _, stderr := call(t, append(c.args, "--data", dir, "--device", "go")...)
-		if status != 1 || !strings.HasPrefix(stderr, c.want) {
-			t.Errorf("%s: status %d, says %q, want %q", name, status, stderr, c.want)
-		}
-	}
-}
-
 // A mistyped --data is an error that names the folder which was meant; serve alone makes the one it is given.
 func TestTypoMakesNoFolder(t *testing.T) {
 	t.Chdir(t.TempDir())
@@ -104,7 +75,6 @@ func TestOutIsTriedFirst(t *testing.T) {
 	for _, args := range [][]string{
 		{"sample", "--model", "m", "--out", filepath.Join(nowhere, "a.png")},
 		{"schedule", "export", "--schedule", "edm", "--out", filepath.Join(nowhere, "a.json")},
-		{"compare", "--model", "m", "--out", filepath.Join(nowhere, "a.csv")},
 	} {
 		out := args[len(args)-1]
 		want := "anisoflight: " + out + " cannot be written: there is no folder " + nowhere + "\n"

@@ -91,7 +91,6 @@ func TestWrongUsage(t *testing.T) {
 		"mistyped command":   {[]string{"smaple"}, `unknown command "smaple"; did you mean "sample"?`},
 		"of a group":         {[]string{"schedule", "lsit"}, `unknown command "lsit"; did you mean "list"?`},
 		"mistyped flag":      {[]string{"sample", "--modle", "m"}, `unknown flag: --modle; did you mean "--model"?`},
-		"of compare":         {[]string{"compare", "--model", "m", "--solvers", "huen"}, `got "huen"; did you mean "heun"?`},
 		"unknown flag":       {[]string{"doctor", "--nonsense"}, "--nonsense"},
 		"stray argument":     {[]string{"serve", "here"}, `"here"`},
 		"not a number":       {[]string{"schedule", "show", "--points", "many"}, "--points must be a whole number, got"},

@@ -32,7 +32,7 @@ as a model, and --resume goes on from there.`,
   anisoflight train --name learned --stage isotropic --dataset digits --model digits --kimg 12
   anisoflight train --name learned --resume --kimg 24`,
 	Options: slices.Concat([]command.Option{
-		{Name: "name", Required: true, Usage: "`name` of the run", Names: connect.Runs},
+		{Name: "name", Required: true, Usage: "`name` of the run"},
 		{Name: "save", Usage: "`name` of the model that is saved", Otherwise: "the run's"},
 		{Name: "resume", Kind: command.Toggle, Usage: "go on with a run of that name"},
 		{Name: "replace", Kind: command.Toggle, Usage: "replace a run and a model of that name"},

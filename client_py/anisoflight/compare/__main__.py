@@ -1,8 +1,9 @@
-"""The command ``anisoflight compare``: reads its plan as JSON from the standard input and prints what `Client.compare`
-measures, as a table or as JSON. The binary runs it; from Python call `Client.compare`."""
+"""``python -m anisoflight.compare``, which ``anisoflight compare`` runs: what `Client.compare` measures, as a table or as
+JSON."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sys
@@ -10,34 +11,119 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..program import connected_to, ended
+from ..program import add_folder, ended, exit_with, folder_server, path_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
 
     import pandas as pd
 
+ABOUT = """Compare samples with every solver on every grid of every schedule at every number of evaluations, from the same
+latents, and print a row for each:
 
-def measure(plan: Mapping[str, Any], progress: bool) -> pd.DataFrame:
-    """The comparison of a plan; its schedules, grids and solvers are called what the plan calls them."""
-    with connected_to(plan["location"]) as client:
+  ODE ERROR  100 x the rms distance per pixel to the converged solution of the same path (60 steps of Heun's method on
+             EDM's grid) from the same latents. Schedules with several subspaces have paths of their own: compare their
+             Fréchet distances instead.
+  FRECHET    with --dataset: the Fréchet distance of the samples to its images, on the leading principal components of
+             their pixels; mean and half the range over the seeds. Every row draws the same latents.
+
+A solver is NAME or NAME:FIELD=VALUE:..., with the fields of the request Sample. What a solver cannot do, such as too few
+evaluations, is said in its row.
+"""
+EXAMPLES = """examples:
+  anisoflight compare --model digits --solvers heun:second_point=endpoint,ipndm,ab --nfe 5,9 --grids schedule,edm
+  anisoflight compare --model digits --solvers ab:order=2 --nfe 5 --schedules own,fast --dataset digits --out table.csv
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    raw = argparse.RawDescriptionHelpFormatter
+    root = argparse.ArgumentParser("anisoflight compare", description=ABOUT, epilog=EXAMPLES, formatter_class=raw)
+    root.add_argument("--model", required=True, help="name of the model")
+    root.add_argument("--solvers", type=words, default="heun,ab,ipndm,dpmpp2m", help="list (default %(default)s)")
+    root.add_argument("--nfe", type=numbers, default="5,9", help="list of evaluations (default %(default)s)")
+    root.add_argument("--grids", type=words, default="schedule", help="list of grids and of tables of noise levels")
+    said = "list of names, edm, own: the model's own (default %(default)s)"
+    root.add_argument("--schedules", type=words, default="own", help=said)
+    root.add_argument("--dataset", metavar="NAME", help="data set of the Fréchet distance; without one it is left out")
+    for name, default, what in (
+        ("probes", 256, "latents of the ODE error"),
+        ("components", 40, "principal components of the Fréchet distance"),
+        ("samples", 2000, "images per seed of the Fréchet distance"),
+        ("seeds", 3, "repetitions of the Fréchet distance"),
+    ):
+        root.add_argument(f"--{name}", metavar="N", type=positive, default=default, help=f"{what} (default {default})")
+    guided = root.add_argument_group("guidance, as of Sample")
+    guided.add_argument("--guidance", metavar="S", type=float)
+    guided.add_argument("--guidance-interval", metavar="JSON", type=json.loads, help="such as [0.2,3]")
+    guided.add_argument("--guide", metavar="MODEL")
+    root.add_argument("--out", metavar="FILE", type=path_of, help="file for the table as CSV")
+    root.add_argument("--json", action="store_true", help="print JSON")
+    add_folder(root.add_argument_group("the server"))
+    return root
+
+
+def words(text: str) -> list[str]:
+    """A list with commas between."""
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def numbers(text: str) -> list[int]:
+    """A list of numbers."""
+    return [int(word) for word in words(text)]
+
+
+def positive(text: str) -> int:
+    """A number from 1 on."""
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")
+    return number
+
+
+def solver_of(word: str) -> dict[str, Any]:
+    """What Sample takes for NAME:FIELD=VALUE:…; a value that is JSON, such as a number, is taken as that."""
+    name, *parts = word.split(":")
+    fields: dict[str, Any] = {"solver": name}
+    for part in parts:
+        field, equals, value = part.partition("=")
+        if not equals or not field:
+            raise ValueError(f"--solvers must be NAME:FIELD=VALUE:… such as ab:order=2, got {word!r}")
+        try:
+            fields[field] = json.loads(value)
+        except ValueError:
+            fields[field] = value
+    return fields
+
+
+def grid_of(word: str) -> str | dict[str, str]:
+    """What Sample takes for a grid's name, or for a table's."""
+    return {"table": word} if word.startswith("ays-") else word
+
+
+def measure(args: argparse.Namespace) -> pd.DataFrame:
+    """The comparison; its schedules, grids and solvers are called as they were given."""
+    solvers = [solver_of(word) for word in args.solvers]
+    with folder_server(args) as client:
         frame = client.compare(
-            plan["model"],
-            solvers=[choice["value"] for choice in plan["solvers"]],
-            nfe=plan["nfe"],
-            grids=[choice["value"] for choice in plan["grids"]],
-            schedules=[choice["value"] for choice in plan["schedules"]],
-            probes=plan["probes"],
-            reference=plan.get("dataset"),
-            features=plan["components"],
-            samples=plan["samples"],
-            seeds=plan["seeds"],
-            **plan.get("guided", {}),
-            progress=progress,
+            args.model,
+            solvers=solvers,
+            nfe=args.nfe,
+            grids=[grid_of(word) for word in args.grids],
+            schedules=[None if word == "own" else word for word in args.schedules],
+            probes=args.probes,
+            reference=args.dataset,
+            features=args.components,
+            samples=args.samples,
+            seeds=args.seeds,
+            guidance=args.guidance,
+            guidance_interval=args.guidance_interval,
+            guide=args.guide,
+            progress=sys.stderr.isatty(),
         )
-    cells = list(product(plan["schedules"], plan["grids"], plan["solvers"], plan["nfe"]))
+    cells = list(product(args.schedules, args.grids, args.solvers, args.nfe))
     for i, column in enumerate(["schedule", "grid", "solver"]):
-        frame[column] = [cell[i]["name"] for cell in cells]
+        frame[column] = [cell[i] for cell in cells]
     return frame
 
 
@@ -60,16 +146,23 @@ def table(frame: pd.DataFrame) -> str:
     return "\n".join("".join(map(str.ljust, row, [*widths, 0])) for row in rows)
 
 
-def run() -> None:
-    """Do what the plan says."""
-    plan = json.load(sys.stdin)
-    frame = measure(plan, progress=sys.stderr.isatty())
-    if "out" in plan:
-        part = Path(f"{plan['out']}.part")
+def run(args: argparse.Namespace) -> None:
+    """Compare, and print or write the table."""
+    if args.out is not None and not args.out.absolute().parent.is_dir():
+        raise ValueError(f"{args.out} cannot be written: there is no folder {args.out.parent}")
+    frame = measure(args)
+    if args.out is not None:
+        part = Path(f"{args.out}.part")
         frame.to_csv(part, index=False)
-        os.replace(part, plan["out"])
-    print(json.dumps(records(frame), indent=2, ensure_ascii=False) if plan["json"] else table(frame))
+        os.replace(part, args.out)
+    print(json.dumps(records(frame), indent=2, ensure_ascii=False) if args.json else table(frame))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; the exit status."""
+    args = parser().parse_args(arguments)
+    return ended(lambda: run(args))
 
 
 if __name__ == "__main__":
-    sys.exit(ended(run))
+    exit_with(main)

@@ -1,12 +1,12 @@
 package command
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -39,8 +39,6 @@ type Option struct {
 
 	// OneOf lists words that the value may be, for completion: who takes the value checks it.
 	OneOf []string
-	// Names lists what there is to choose from where a command would work, for completion; nil where nothing is.
-	Names func(context.Context, Env) ([]string, error)
 	// List says that several words may be given, with commas between.
 	List bool
 }
@@ -71,10 +69,36 @@ func (o Option) register(flags *pflag.FlagSet) {
 	switch {
 	case o.List:
 		value.name = "list"
-	case o.Names != nil && o.Kind == Text:
+	case o.Kind == Text && strings.HasPrefix(o.Usage, "name of "):
 		value.name = "name"
 	}
 	flags.Var(value, o.Flag(), usage)
+}
+
+// complete returns what a shell asks for the values of a setting: the words that it may be, files, folders, or nothing.
+func (o Option) complete(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if o.OneOf == nil {
+		switch value, _ := pflag.UnquoteUsage(cmd.Flags().Lookup(o.Flag())); value {
+		case "file", "path":
+			return nil, cobra.ShellCompDirectiveDefault
+		case "folder":
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		}
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	before := ""
+	directive := cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	if o.List {
+		directive |= cobra.ShellCompDirectiveNoSpace
+		before = typed[:strings.LastIndex(typed, ",")+1]
+	}
+	var fit []cobra.Completion
+	for _, w := range o.OneOf {
+		if w = before + w; strings.HasPrefix(w, typed) {
+			fit = append(fit, w)
+		}
+	}
+	return fit, directive
 }
 
 // unparsed is a flag's value before it is parsed.

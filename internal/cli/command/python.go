@@ -11,23 +11,18 @@ import (
 	"time"
 )
 
-// Python returns the command `python -m MODULE ARGS`, with the input and output of this one. An interrupt is
-// passed on. The module says itself what is wrong: Wait makes its exit status this program's.
-func Python(ctx context.Context, e Env, module string, args ...string) (*exec.Cmd, error) {
+// Python runs `python -m MODULE ARGS` with the input and output of this program. An interrupt is passed on. The module
+// says itself what is wrong: its exit status becomes this program's.
+func Python(ctx context.Context, e Env, module string, args ...string) error {
 	program, err := findPython(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	cmd := exec.CommandContext(ctx, program, append([]string{"-m", module}, args...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = e.Cmd.InOrStdin(), e.Out, e.Err
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second // then it is killed
-	return cmd, nil
-}
-
-// Wait runs the command to its end.
-func Wait(ctx context.Context, cmd *exec.Cmd) error {
-	err := cmd.Run()
+	err = cmd.Run()
 	var exit *exec.ExitError
 	switch {
 	case err == nil:

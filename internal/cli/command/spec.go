@@ -84,7 +84,7 @@ func (s Spec) Command() *cobra.Command {
 				return Usagef(cmd, "--%s is missing", v.Flag())
 			}
 		}
-		return e.NameFlag(s.Run(cmd.Context(), e))
+		return s.Run(cmd.Context(), e)
 	}
 	return cmd
 }
@@ -94,7 +94,7 @@ func (s Spec) Flags(cmd *cobra.Command) {
 	cmd.Flags().SortFlags = false
 	for _, o := range s.All() {
 		o.register(cmd.Flags())
-		if err := cmd.RegisterFlagCompletionFunc(o.Flag(), s.completion(o)); err != nil {
+		if err := cmd.RegisterFlagCompletionFunc(o.Flag(), o.complete); err != nil {
 			panic(err) // two options of one name
 		}
 	}

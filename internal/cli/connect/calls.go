@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
+	"strings"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/client"
@@ -59,6 +61,61 @@ func Collect(ctx context.Context, e command.Env, op string, fields map[string]an
 	})
 }
 
+// Rows collects the rows of an operation, each as an object by the names of its columns. Its table has the columns in
+// their order; edit, which may be nil, changes a row by what the schema's metadata says.
+func Rows(ctx context.Context, e command.Env, op string, fields map[string]any, doing string,
+	edit func(row map[string]any, metadata map[string]string),
+) (*Table, error) {
+	t := &Table{}
+	err := Collect(ctx, e, op, fields, doing, func(m client.Message) {
+		if t.columns == nil {
+			for _, c := range m.Schema.Columns {
+				t.columns = append(t.columns, c.Name)
+			}
+		}
+		for i := range m.Batch.Rows {
+			row := map[string]any{}
+			for k, c := range m.Schema.Columns {
+				row[c.Name] = reflect.ValueOf(m.Batch.Cols[k]).Index(i).Interface()
+			}
+			if edit != nil {
+				edit(row, m.Schema.Metadata)
+			}
+			t.Rows = append(t.Rows, row)
+		}
+	})
+	return t, err
+}
+
+// Table is rows of objects.
+type Table struct {
+	columns []string
+	Rows    []map[string]any
+}
+
+// Print prints the rows. A label or a subspace of −1 is all of them.
+func (t *Table) Print(w io.Writer) error {
+	out := command.NewTable(w, strings.ToUpper(strings.Join(t.columns, "\t")))
+	for _, row := range t.Rows {
+		for _, name := range t.columns {
+			switch v := row[name].(type) {
+			case float64:
+				fmt.Fprintf(out, "%.4g\t", v)
+			case int32:
+				if v < 0 {
+					fmt.Fprint(out, "all\t")
+				} else {
+					fmt.Fprintf(out, "%d\t", v)
+				}
+			default:
+				fmt.Fprintf(out, "%v\t", v)
+			}
+		}
+		fmt.Fprintln(out)
+	}
+	return out.Flush()
+}
+
 // Notes writes what a reply notes, a line each.
 func Notes(w io.Writer, notes []string) {
 	for _, note := range notes {
@@ -75,27 +132,6 @@ func List[R any](
 		return err
 	})
 	return all, err
-}
-
-// Names of what there is, for completion.
-var (
-	Models    = names((*client.Client).ListModels, func(m api.ModelInfo) string { return m.Name })
-	Schedules = names((*client.Client).ListSchedules, func(s api.ScheduleInfo) string { return s.Name })
-	Bases     = names((*client.Client).ListBases, func(b api.BasisInfo) string { return b.Name })
-	Datasets  = names((*client.Client).ListDatasets, func(d api.DatasetInfo) string { return d.Name })
-	Runs      = names((*client.Client).ListRuns, func(r api.RunInfo) string { return r.Name })
-)
-
-func names[R any](method func(*client.Client, context.Context) ([]R, error), name func(R) string,
-) func(context.Context, command.Env) ([]string, error) {
-	return func(ctx context.Context, e command.Env) ([]string, error) {
-		all, err := List(ctx, e, method)
-		out := make([]string, len(all))
-		for i, one := range all {
-			out[i] = name(one)
-		}
-		return out, err
-	}
 }
 
 // showMeta moves a bar by the progress that an operation reports: the steps of the

@@ -180,21 +180,6 @@ func clientTLS(e command.Env) (*tls.Config, error) {
 	return cfg, nil
 }
 
-// Environment returns the environment of a program of the Python package: this process's, with the settings that
-// connect to the server, which the package reads under the same names.
-func Environment(e command.Env) []string {
-	env := os.Environ()
-	for _, o := range FolderOptions {
-		switch o.Name {
-		case "token", "tls_ca", "client_cert", "client_key":
-			if e.Has(o.Name) && e.Text(o.Name) != "" {
-				env = append(env, o.Env()+"="+e.Text(o.Name))
-			}
-		}
-	}
-	return env
-}
-
 // withOwn serves the data folder in this process, on a socket that this user alone can reach.
 func withOwn(ctx context.Context, e command.Env, lock *catalog.Lock, f func(Connection) error) (err error) {
 	eng, err := OpenEngine(ctx, e, lock)

@@ -14,11 +14,6 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// known are the names that fields may have, for completion.
-var known = map[string]func(context.Context, command.Env) ([]string, error){
-	"model": Models, "guide": Models, "dataset": Datasets, "schedule": Schedules, "schedules": Schedules, "basis": Bases,
-}
-
 // Fields returns an option for each field of a request, as flight/api declares and describes it. The changes are
 // options by the fields' names: what they say replaces what the field says.
 func Fields(request any, changes ...command.Option) []command.Option {
@@ -26,7 +21,7 @@ func Fields(request any, changes ...command.Option) []command.Option {
 	for _, f := range api.Fields(request) {
 		o := command.Option{
 			Name: f.Name, Kind: kindOf(f.Type), Usage: api.WithWords(f.Help, f.Words), Otherwise: f.Default,
-			Required: f.Required, OneOf: f.Words, Names: known[f.Name], List: isList(f.Type),
+			Required: f.Required, OneOf: f.Words, List: isList(f.Type),
 		}
 		switch {
 		case f.Type == reflect.TypeFor[api.ScheduleRef](), f.Type == reflect.TypeFor[[]api.ScheduleRef]():
@@ -92,7 +87,7 @@ func Making[R any](s command.Spec, action string, request any, doing string, tex
 	changes ...command.Option,
 ) command.Spec {
 	fields := slices.DeleteFunc(Fields(request, changes...), func(o command.Option) bool {
-		return len(o.OneOf) == 1 && o.Names == nil
+		return len(o.OneOf) == 1 && o.Name == "kind"
 	})
 	s.Options = slices.Concat(fields, FolderOptions)
 	s.Run = func(ctx context.Context, e command.Env) error {

@@ -2,7 +2,6 @@ package schedules
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,12 +27,6 @@ const (
 	startFile = "start.safetensors"
 )
 
-var formatOption = command.Option{
-	Name:  "format",
-	Usage: "json, the whole schedule file, or csv, the table label,subspace,t,g", Otherwise: "by the file's name",
-	OneOf: []string{"json", "csv"},
-}
-
 var exportSpec = command.Spec{
 	Use:   "export",
 	Short: "Write a schedule as a file",
@@ -44,21 +37,16 @@ json  everything: parameters or knots, the energy density where there is one, an
       the law that sampling starts from, where it has one, to start.safetensors.
 csv   the columns label, subspace, t and g, which PutSchedule takes: label −1 where all
       labels share it. The rows are the schedule's own knots, between which it is
-      log-linear, so that nothing is lost; --points asks for uniform times instead.`,
+      log-linear, so that nothing is lost.`,
 	Example: `  anisoflight schedule export --schedule digits --out digits/schedule.json
-  anisoflight schedule export --schedule digits --format csv --points 513 --out digits.csv`,
+  anisoflight schedule export --schedule digits --out digits.csv`,
 	Options: slices.Concat([]command.Option{
 		scheduleOption,
-		formatOption,
-		{Name: "points", Kind: command.Whole, Usage: "of csv: times, uniform from 0 to T", Otherwise: "the knots"},
-		{Name: "out", Usage: "`file` to write", Otherwise: "schedule.json or schedule.csv"},
+		{Name: "out", Default: "schedule.json", Usage: "`file` to write: .json or .csv"},
 	}, connect.FolderOptions),
 	Run: func(ctx context.Context, e command.Env) error {
 		ref := e.Get("schedule")
 		out := e.Text("out")
-		if out == "" {
-			out = "schedule." + cmp.Or(e.Text("format"), "json")
-		}
 		format, err := formatOf(e, out)
 		if err != nil {
 			return err
@@ -66,39 +54,29 @@ csv   the columns label, subspace, t and g, which PutSchedule takes: label −1 
 		if err := command.CheckOut(out); err != nil {
 			return err
 		}
-		points := e.Get("points").Given
-		if points && format == "json" {
-			return command.Usagef(e.Cmd, "--points belongs to csv; json holds the schedule itself")
-		}
 		return connect.WithServer(ctx, e, func(c connect.Connection) error {
 			s, err := exported(ctx, c, ref.Value)
 			if err != nil {
 				return err
 			}
-			if format == "json" {
+			if format == ".json" {
 				return writeSchedule(ctx, c, ref.Value, s, e.Out, out)
 			}
 			rows := s.Table()
-			if points {
-				table, err := evaluate(ctx, c, ref.Value, e.Whole("points"))
-				if err != nil {
-					return err
-				}
-				rows = table.rows()
+			if err := command.WriteFile(out, func(w io.Writer) error { return schedule.WriteCSV(w, rows) }); err != nil {
+				return err
 			}
-			return writeTable(e.Out, out, rows)
+			fmt.Fprintf(e.Out, "%s: %d rows\n", out, len(rows))
+			return nil
 		})
 	},
 }
 
-// formatOf returns the format that is asked for, or that of the file's name.
+// formatOf returns the ending of a file's name, which says the format.
 func formatOf(e command.Env, path string) (string, error) {
-	format := e.Text("format")
-	if format == "" {
-		format = strings.TrimPrefix(strings.ToLower(filepath.Ext(path)), ".")
-	}
-	if format != "json" && format != "csv" {
-		return "", command.Usagef(e.Cmd, "the format of %s is neither json nor csv; say which by --format", path)
+	format := strings.ToLower(filepath.Ext(path))
+	if format != ".json" && format != ".csv" {
+		return "", command.Usagef(e.Cmd, "the name of a schedule file must end in .json or .csv, got %q", path)
 	}
 	return format, nil
 }
@@ -110,22 +88,6 @@ func exported(ctx context.Context, c connect.Connection, ref any) (*schedule.Sch
 		return nil, err
 	}
 	return schedule.Decode(bytes.NewReader(file))
-}
-
-func (s scheduleTable) rows() []schedule.TableRow {
-	rows := make([]schedule.TableRow, len(s.T))
-	for i := range rows {
-		rows[i] = schedule.TableRow{Label: int(s.Label[i]), Subspace: int(s.Subspace[i]), T: s.T[i], G: s.G[i]}
-	}
-	return rows
-}
-
-func writeTable(says io.Writer, path string, rows []schedule.TableRow) error {
-	if err := command.WriteFile(path, func(w io.Writer) error { return schedule.WriteCSV(w, rows) }); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(says, "%s: %d rows\n", path, len(rows))
-	return err
 }
 
 // writeSchedule writes the schedule file and what travels beside it.

@@ -28,7 +28,7 @@ var importRequest = []command.Option{
 		Name: "basis",
 		Usage: "`name` of its basis: of csv none (default), dct or a stored one; of json the name its vectors are " +
 			"stored under",
-		Otherwise: "the schedule's", OneOf: []string{"none", "dct"}, Names: connect.Bases,
+		Otherwise: "the schedule's", OneOf: []string{"none", "dct"},
 	},
 	{Name: "k", Kind: command.Whole, Usage: "of csv: dimensions of P_1 per channel"},
 	{Name: "replace", Kind: command.Toggle, Usage: "replace a schedule, and a basis, of that name"},
@@ -48,7 +48,6 @@ in start.safetensors beside it is stored with the schedule.`,
   anisoflight schedule import --name pets --file pets/schedule.json`,
 	Options: slices.Concat([]command.Option{
 		{Name: "file", Required: true, Usage: "`file` to read: .json or .csv"},
-		formatOption,
 	}, importRequest, connect.FolderOptions),
 	Stores: true,
 	Run: func(ctx context.Context, e command.Env) error {
@@ -56,7 +55,7 @@ in start.safetensors beside it is stored with the schedule.`,
 		if err != nil {
 			return err
 		}
-		if format == "json" && e.Get("k").Given {
+		if format == ".json" && e.Get("k").Given {
 			return command.Usagef(e.Cmd, "--k belongs to csv; a json file knows its own")
 		}
 		text, err := os.ReadFile(e.Text("file"))
@@ -64,13 +63,13 @@ in start.safetensors beside it is stored with the schedule.`,
 			return err
 		}
 		err = connect.WithServer(ctx, e, func(c connect.Connection) error {
-			if format == "csv" {
+			if format == ".csv" {
 				return importTable(ctx, e, c, text)
 			}
 			return importFile(ctx, e, c, text)
 		})
 		if err != nil {
-			return fmt.Errorf("%s: %s", e.Text("file"), command.Plain(e.NameFlag(err)))
+			return fmt.Errorf("%s: %s", e.Text("file"), command.Plain(err))
 		}
 		fmt.Fprintf(e.Out, "%s: stored as schedule %s\n", e.Text("file"), e.Text("name"))
 		return nil

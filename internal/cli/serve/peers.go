@@ -8,17 +8,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/internal/cli/connect"
 )
 
-const (
-	peersFor     = 5 * time.Second // how long the addresses of a name are held to be right
-	peersTimeout = 2 * time.Second // what a question of a name may take
-)
+// peersTimeout is how long the question for the addresses of a name may take.
+const peersTimeout = 2 * time.Second
 
 // peers are the servers that --peers names. The addresses behind a name may change.
 type peers struct {
@@ -27,10 +24,6 @@ type peers struct {
 	scheme    string
 	log       *slog.Logger
 	lookup    func(ctx context.Context, host string) ([]string, error)
-
-	mu    sync.Mutex
-	found []string
-	until time.Time
 }
 
 type hostPort struct{ host, port string }
@@ -67,16 +60,8 @@ func parsePeers(e command.Env, secure bool) (func(context.Context) []string, err
 }
 
 // get returns the locations of all peers: those that were given, then those of the names, in order of address, so that
-// every server tells the same. Where a name cannot be asked after, what was last known of it holds.
+// every server tells the same. The addresses of a name that cannot be asked after are left out.
 func (p *peers) get(ctx context.Context) []string {
-	if len(p.names) == 0 {
-		return p.locations
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if time.Now().Before(p.until) {
-		return p.found
-	}
 	ctx, cancel := context.WithTimeout(ctx, peersTimeout)
 	defer cancel()
 	found := slices.Clone(p.locations)
@@ -84,14 +69,11 @@ func (p *peers) get(ctx context.Context) []string {
 		addresses, err := p.lookup(ctx, name.host)
 		if err != nil {
 			p.log.Warn("the addresses of peers cannot be found", "name", name.host, "error", fmt.Sprint(err))
-			found = p.found
-			break
 		}
 		slices.Sort(addresses)
 		for _, address := range slices.Compact(addresses) {
 			found = append(found, p.scheme+net.JoinHostPort(address, name.port))
 		}
 	}
-	p.found, p.until = found, time.Now().Add(peersFor)
-	return p.found
+	return found
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/signal"
@@ -165,6 +166,17 @@ func runServe(ctx context.Context, e command.Env) (err error) {
 	shutdown(ctx, e, server, letKill)
 	<-rested // what could not be stored is said by Release
 	return <-served
+}
+
+// untilEOF returns a context that also ends when in does. A pipe ends when nobody holds its other end any more, which
+// is how a program hears on every system that the one which started it has ended. What in holds is not looked at.
+func untilEOF(ctx context.Context, in io.Reader) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		defer cancel()
+		_, _ = io.Copy(io.Discard, in)
+	}()
+	return ctx
 }
 
 // locationHere returns the location of a listener for programs of this machine, wherever they run.
