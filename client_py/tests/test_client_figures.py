@@ -12,14 +12,11 @@ from matplotlib import pyplot
 from matplotlib.image import AxesImage
 
 from anisoflight import figures
-from anisoflight.figures.denoising import Reconstruction
-from anisoflight.subspaces import dct_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from anisoflight import Client
 
 T = 400.0
 TIMES = np.linspace(0, T, 33)
@@ -88,40 +85,9 @@ def test_ratio() -> None:
         figures.ratio(frame(FAST, SLOW), over="time")
 
 
-def test_geometric_mean() -> None:
-    ax = figures.geometric_mean(frame(FAST, SLOW))
-    mean, line = ys(ax)
-    np.testing.assert_allclose(mean, np.sqrt(FAST * SLOW))
-    np.testing.assert_allclose(line, [1e-3, T])
-    assert labels_of(ax) == ["schedule", "log-linear"]
-
-
-def test_class_ratios_multiply_to_one() -> None:
-    ax = figures.class_ratios(pd.concat([frame(SLOW, FAST, label=0), frame(FAST, SLOW, label=1)]))
-    *curves, one = ys(ax)
-    assert set(one) == {1.0}
-    np.testing.assert_allclose(curves[0], np.sqrt(SLOW / FAST))
-    np.testing.assert_allclose(curves[0] * curves[2], 1)  # P_1 of both classes
-    np.testing.assert_allclose(curves[1] * curves[3], 1)
-    assert [line.get_linestyle() for line in ax.get_lines()][:4] == ["-", "--", "-", "--"]
-    mean = ys(figures.class_ratios(pd.concat([frame(SLOW, FAST, label=0), frame(FAST, SLOW, label=1)]), mean=True))
-    np.testing.assert_allclose(mean[0], 1)  # the subspaces make up for each other here
-    with pytest.raises(ValueError, match="shared"):
-        figures.class_ratios(frame(SLOW))
-
-
 def patterns(figure: Figure) -> list[np.ndarray]:
     images = [child for ax in figure.axes for child in ax.get_children() if isinstance(child, AxesImage)]
     return [np.asarray(image.get_array()) for image in images]
-
-
-def test_dct_functions_are_orthonormal_and_by_frequency() -> None:
-    drawn = patterns(figures.dct_functions(8, 9))
-    flat = np.reshape(drawn, (9, 64))
-    np.testing.assert_allclose(flat @ flat.T, np.eye(9), atol=1e-12)
-    np.testing.assert_allclose(drawn[0], 1 / 8)
-    x = np.cos((2 * np.arange(8) + 1) * np.pi / 16) / np.sqrt(32)
-    np.testing.assert_allclose(drawn[1], np.tile(x, (8, 1)))
 
 
 def test_components() -> None:
@@ -133,93 +99,3 @@ def test_components() -> None:
     np.testing.assert_array_equal(drawn[3], vectors[4])
     assert figure.axes[2].get_ylabel() == "dog"
     assert len(patterns(figures.components(vectors, count=5))) == 5
-
-
-def test_subspace_distances() -> None:
-    rng = np.random.default_rng(0)
-    vectors = {y: np.linalg.qr(rng.standard_normal((16, 3)))[0].T.reshape(3, 4, 4) for y in range(4)}
-    d = figures.subspace_distances(vectors)
-    projectors = [v.reshape(3, 16).T @ v.reshape(3, 16) for v in vectors.values()]
-    for i, p in enumerate(projectors):
-        for k, q in enumerate(projectors):
-            assert d[i, k] == pytest.approx(np.linalg.norm(p - q) / np.sqrt(6), abs=1e-9)
-
-
-def test_scaling_is_exact_in_the_plane() -> None:
-    points = np.random.default_rng(1).standard_normal((7, 2))
-    distances = np.linalg.norm(points[:, None] - points, axis=2)
-    found, share = figures.classical_mds(distances)
-    np.testing.assert_allclose(np.linalg.norm(found[:, None] - found, axis=2), distances, atol=1e-10)
-    assert share == pytest.approx(1)
-    np.testing.assert_allclose(found.mean(axis=0), 0, atol=1e-12)
-    line, share = figures.classical_mds(distances, dims=1)
-    assert line.shape == (7, 1)
-    assert 0.5 < share < 1
-    same, _ = figures.classical_mds(np.zeros((3, 3)))
-    np.testing.assert_array_equal(same, np.zeros((3, 2)))
-
-
-def test_subspace_map() -> None:
-    axes = np.eye(16).reshape(16, 4, 4)
-    ax = figures.subspace_map({0: axes[:2], 1: axes[1:3], 5: axes[8:10]}, names=["cat", "dog"])
-    assert [text.get_text() for text in ax.texts] == ["cat", "dog", "class 5"]
-    spots = np.asarray(ax.collections[0].get_offsets())
-    assert np.linalg.norm(spots[0] - spots[1]) == pytest.approx(np.sqrt(0.5))
-    assert np.linalg.norm(spots[0] - spots[2]) == pytest.approx(1)
-
-
-def test_loss_by_level() -> None:
-    rows = pd.DataFrame({"label": -1, "subspace": [0, 0, 1, 1], "t": [100.0, 300, 100, 300], "sigma": [1, 5, 2, 6.0]})
-    rows["loss"], rows["residual"], rows["stderr"] = [4, 3, 2, 1.0], [32, 16, 24, 12.0], [1, 1, 1, 1.0]
-    figure = figures.loss_by_level(rows, dims=[16, 48])
-    left, right = figure.axes
-    assert left.get_xscale() == left.get_yscale() == right.get_yscale() == "log"
-    np.testing.assert_allclose(ys(left), [[2, 1], [0.5, 0.25]])
-    np.testing.assert_allclose(ys(right), np.array([[4, 3], [2, 1]]) * T**2)
-    np.testing.assert_allclose(np.asarray(right.get_lines()[0].get_xdata(), float), [0.25, 0.75])
-    assert len(left.collections) == 2
-    np.testing.assert_allclose(ys(figures.loss_by_level(rows).axes[0])[0], [32, 16])
-
-
-def test_reconstructions() -> None:
-    images = np.linspace(-1, 1, 3 * 16).reshape(3, 4, 4, 1)
-    path = Reconstruction(np.array([400.0, 100, 0]), np.array([[400.0], [4], [1e-9]]), images, -images)
-    split = Reconstruction(path.t, np.repeat(path.g, 2, axis=1), images, images)
-    figure = figures.reconstructions({"isotropic": path, "anisotropic": split})
-    drawn = patterns(figure)
-    assert len(drawn) == len(figure.axes) == 12
-    assert drawn[0][0, 0] == 0
-    assert drawn[3][0, 0] == 255
-    titles = [ax.get_title() for ax in figure.axes]
-    assert titles[:3] == ["σ = 20", "2", "3.2e-05"]
-    assert titles[6:9] == ["20 | 20", "2 | 2", "3.2e-05 | 3.2e-05"]
-
-
-@pytest.mark.parametrize("basis", ["none", "dct", "vectors"])
-def test_reconstruct_noises_each_subspace_by_its_own_variance(client: Client, basis: str) -> None:
-    rng = np.random.default_rng(2)
-    image, noise = rng.uniform(-1, 1, (8, 8, 1)), rng.standard_normal((8, 8, 1))
-    lead = np.zeros((8, 8))
-    lead[:4, :4] = 1
-    spectrum = np.linalg.qr(rng.standard_normal((64, 16)))[0].T
-    table = {"subspace": [0, 0, 1, 1, 1], "t": [0, 4, 0, 1, 4], "g": [1, 9, 1, 2, 9]}
-    if basis == "none":
-        table = {"t": [0, 4], "g": [1, 9]}
-        parts = noise[None]
-    elif basis == "dct":
-        rows = dct_rows(8)
-        low = rows.T @ (lead * (rows @ noise[..., 0] @ rows.T)) @ rows
-        parts = np.stack([low[..., None], noise - low[..., None]])
-    else:
-        client.put_basis("vectors", spectrum.reshape(16, 8, 8), replace=True)
-        low = (spectrum.T @ spectrum @ noise.reshape(64)).reshape(8, 8, 1)
-        parts = np.stack([low, noise - low])
-    client.put_schedule("noising", table, basis=basis, k=16 if basis == "dct" else None, replace=True)
-    got = figures.reconstruct(client, "digits", "noising", image, noise, t=[0, 1, 4], label=3)
-    assert got.t.tolist() == [4, 1, 0]
-    g = got.g[1]
-    np.testing.assert_allclose(g[-1], 2 if basis != "none" else np.sqrt(np.sqrt(9)), rtol=1e-9)
-    np.testing.assert_allclose(got.noisy[1], image + np.tensordot(np.sqrt(g), parts, axes=1), atol=1e-6)
-    np.testing.assert_allclose(got.noisy[0], image + 3 * noise, atol=1e-6)
-    assert got.denoised.shape == (3, 8, 8, 1)
-    client.delete_schedule("noising")

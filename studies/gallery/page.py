@@ -14,6 +14,7 @@ from matplotlib import pyplot
 from anisoflight import figures
 from studies.demo import stages
 from studies.demo.report import Report
+from studies.gallery import panels
 from studies.reports.networks import PROBLEMS, Problem
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def draw_digits(session: Session, gallery: Gallery) -> None:
     )
     gallery.add(
         "digits-classes",
-        figures.class_ratios(per_class, names=data.classes),
+        panels.class_ratios(per_class, names=data.classes),
         "Isotropic schedules learned per class, each over their geometric mean: what one class wants more noise for "
         "than the others, and when. All ends are shared.",
     )
@@ -156,7 +157,7 @@ def draw_digits(session: Session, gallery: Gallery) -> None:
     )
     gallery.add(
         "digits-subspaces",
-        figures.subspace_map(client.basis(f"{name}-pca-class"), names=data.classes),
+        panels.subspace_map(client.basis(f"{name}-pca-class"), names=data.classes),
         "Classical multidimensional scaling of the distances between the digits' 16-dimensional subspaces, "
         "‖Q₁Q₁ᵀ − Q₂Q₂ᵀ‖ / √(2k). The title says how much of the squared distances two dimensions can show.",
     )
@@ -198,18 +199,18 @@ def draw_patches(session: Session, gallery: Gallery) -> None:
     )
     gallery.add(
         "patches-mean",
-        figures.geometric_mean({key: curves[key] for key in ("DCT", "PCA")}),
+        panels.geometric_mean({key: curves[key] for key in ("DCT", "PCA")}),
         "Geometric means √(g₁g₂) of the learned schedules, beside the log-linear path.",
     )
     by_class = client.schedule(dct_classes).evaluate(points=figures.POINTS)
     gallery.add(
         "patches-classes",
-        figures.class_ratios(by_class, names=data.classes),
+        panels.class_ratios(by_class, names=data.classes),
         "DCT schedules learned per class, g over the classes' geometric mean: solid P₁, dashed P₂.",
     )
     gallery.add(
         "patches-class-means",
-        figures.class_ratios(by_class, names=data.classes, mean=True),
+        panels.class_ratios(by_class, names=data.classes, mean=True),
         "The same, by the geometric mean of each class's two subspaces.",
     )
     gallery.add(
@@ -218,7 +219,7 @@ def draw_patches(session: Session, gallery: Gallery) -> None:
         "Anisotropy of a schedule per class on the class's own principal components.",
     )
     gallery.add(
-        "patches-dct", figures.dct_functions(16, 9), "The first nine two-dimensional DCT functions, by frequency."
+        "patches-dct", panels.dct_functions(16, 9), "The first nine two-dimensional DCT functions, by frequency."
     )
     gallery.add(
         "patches-components",
@@ -232,7 +233,7 @@ def draw_patches(session: Session, gallery: Gallery) -> None:
     levels = client.evaluate_model(name, name, schedule=dct, points=32, samples=128, c=c, seed=session.seed)
     gallery.add(
         "patches-loss",
-        figures.loss_by_level(levels, dims=[channels * k, channels * (pixels - k)]),
+        panels.loss_by_level(levels, dims=[channels * k, channels * (pixels - k)]),
         "Where the loss is made. Left: what is left of the noise that the network cannot tell from the image, per "
         "dimension of each subspace, with standard errors. Right: its part in the energy over time along the DCT "
         f"schedule, weighed with the c = {c:g} that it was learned with.",
@@ -251,9 +252,9 @@ def _reconstructions(session: Session, data: Data, isotropic: str, dct: str) -> 
     image, label = data.test.images[chosen], int(data.test.labels[chosen])
     noise = np.random.default_rng(session.seed).standard_normal(image.shape)
     times = TIMES * session.problem.T
-    return figures.reconstructions(
+    return panels.reconstructions(
         {
-            title: figures.reconstruct(session.client, session.problem.name, schedule, image, noise, times, label)
+            title: panels.reconstruct(session.client, session.problem.name, schedule, image, noise, times, label)
             for title, schedule in (("isotropic", isotropic), ("DCT", dct))
         }
     )

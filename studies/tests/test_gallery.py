@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib import pyplot
 
 from anisoflight import figures
+from studies.gallery import panels
 from studies.gallery.page import Gallery
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def test_gallery_is_one_page_and_its_pictures(tmp_path: Path) -> None:
     gallery = Gallery(tmp_path / "figures")
     gallery.section("Digits & letters", "8 × 8")
     gallery.add("variances", figures.variances(curve), "g < T")
-    gallery.add("dct", figures.dct_functions(4, 3), "three functions")
+    gallery.add("dct", panels.dct_functions(4, 3), "three functions")
     page = gallery.write().read_text(encoding="utf-8")
     assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["dct.png", "index.html", "variances.png"]
     assert set(re.findall(r'(?:src|href)="([a-z]+:)', page)) == {"data:"}

@@ -1,0 +1,240 @@
+"""Pictures of schedules and bases, one function each. Needs matplotlib (the extra `plot`).
+
+    from anisoflight import figures
+
+    figures.variances({"EDM": client.schedule("edm"), "learned": client.schedule("digits")})
+    figures.ratio(client.schedule("patches"))
+
+The functions take `Schedule`s or the DataFrames that `Schedule.evaluate` returns. Those of one panel draw on the axes
+`ax`, or on new ones, and return them. Colours are Okabe and Ito's, which readers with any colour vision can tell apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from cycler import cycler
+from matplotlib import pyplot
+from matplotlib.colors import LinearSegmentedColormap
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Array = np.ndarray[Any, Any]
+Names = Sequence[str] | None
+"""Names of the classes; a class without one is called by its number."""
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+"""Okabe and Ito's palette (2008), which readers with any colour vision can tell apart."""
+_CLASSES = (*COLOURS, "#882255", "#999933", "#332288")  # and three of Tol's muted ones (2021), which go with them
+REFERENCE = "#777777"
+"""The colour of lines to compare with."""
+_DIVERGING = LinearSegmentedColormap.from_list("blue-orange", ["#003f69", "#0072B2", "#ffffff", "#D55E00", "#742f00"])
+LINES = ("-", "--", ":", "-.")
+"""Line styles of the subspaces, in their order."""
+TIME = "time  t / T"
+POINTS = 513
+"""The times at which a schedule is drawn."""
+
+STYLE: dict[Any, Any] = {
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.labelsize": 10,
+    "axes.linewidth": 0.8,
+    "axes.prop_cycle": cycler(color=COLOURS),
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 11,
+    "figure.dpi": 110,
+    "figure.figsize": (6.0, 3.8),
+    "figure.constrained_layout.use": True,
+    "font.size": 10,
+    "grid.alpha": 0.25,
+    "grid.linewidth": 0.6,
+    "legend.fontsize": 9,
+    "legend.frameon": False,
+    "lines.linewidth": 1.7,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
+}
+"""The style sheet, for `matplotlib.rc_context`."""
+
+
+class Evaluated(Protocol):
+    """A schedule, as far as it is drawn."""
+
+    def evaluate(self, points: int = ...) -> pd.DataFrame:
+        """The columns t, g and, where needed, label and subspace."""
+        ...
+
+
+Curves: TypeAlias = Evaluated | pd.DataFrame
+
+
+def variances(schedules: Curves | Mapping[str, Curves], ax: Axes | None = None, names: Names = None) -> Axes:
+    """Noise variances g_j(t) of one schedule or of several by name, on a logarithmic axis.
+
+    A colour per schedule, and a line style per subspace: solid for P_1, dashed for P_2. Of a per-class schedule alone,
+    a colour per class, called by its number or by `names`.
+    """
+    ax = axes(ax, xlabel=TIME, ylabel="noise variance  g(t)", yscale="log")
+    for line in lines_of(schedules, names):
+        for j, g in enumerate(line.paths):
+            subspace = f"$g_{j + 1}$" if len(line.paths) > 1 and not line.of_class else ""
+            name = ", ".join(part for part in (line.name, subspace) if part) or "$g$"
+            hidden = line.name is None or (line.of_class and j > 0)
+            ax.plot(line.t, g, LINES[j % len(LINES)], color=line.colour, label="_" if hidden else name)
+    ax.set_ylim(bottom=max(ax.get_ylim()[0], 1e-6))  # the decades that matter: EDM's smallest variance is 4e-6
+    legend(ax)
+    return ax
+
+
+def ratio(
+    schedules: Curves | Mapping[str, Curves], ax: Axes | None = None, names: Names = None, *, over: str = "t"
+) -> Axes:
+    """The anisotropy g_1(t) / g_2(t), or g_{1,y} / g_{2,y} per class, on a logarithmic axis with a line at 1.
+
+    Above it the noise is larger in P_1, the low frequencies or leading components. `over` is "t", or "sigma" for the
+    geometric mean noise level (g_1 g_2)^{1/4} on a logarithmic axis.
+    """
+    if over not in ("t", "sigma"):
+        raise ValueError(f"over must be 't' or 'sigma', got {over!r}")
+    ax = axes(ax, xlabel=TIME, ylabel="anisotropy  $g_1 / g_2$", yscale="log")
+    if over == "sigma":
+        ax.set(xlabel="noise level  $(g_1 g_2)^{1/4}$", xscale="log")
+    for line in lines_of(schedules, names):
+        if len(line.paths) < 2:
+            raise ValueError("a ratio needs a schedule of two subspaces")
+        x = line.t if over == "t" else np.exp(np.log(line.paths).mean(axis=0) / 2)
+        ax.plot(x, line.paths[0] / line.paths[1], color=line.colour, label=line.name or "_")
+    if over == "sigma":
+        ax.set_xlim(left=2e-3)  # EDM's smallest level; below it a schedule only leads to its end
+    around_one(ax)
+    legend(ax)
+    return ax
+
+
+def components(vectors: npt.ArrayLike | Mapping[int, npt.ArrayLike], count: int = 6, names: Names = None) -> Figure:
+    """The leading `count` components as images, a row per class: blue below zero, orange above.
+
+    vectors are rows [k, H, W], or a mapping of them by label as `Client.basis` returns; −1 is called "all". Each
+    component has a scale of its own, and of its two signs the one that makes its largest value positive.
+    """
+    rows = vectors if isinstance(vectors, Mapping) else {-1: vectors}
+    arrays = {label: np.asarray(rows[label]) for label in sorted(rows)}
+    count = min(count, *(len(array) for array in arrays.values()))
+    figure, panels = image_panels(len(arrays), count)
+    for line, (label, array) in zip(panels, arrays.items(), strict=True):
+        for i, ax in enumerate(line):
+            draw_pattern(ax, array[i] * np.sign(array[i].flat[np.abs(array[i]).argmax()]))
+        line[0].set_ylabel(class_name(label, names), rotation=0, ha="right", va="center", labelpad=8)
+    for i, ax in enumerate(panels[0]):
+        ax.set_title(f"{i + 1}", fontsize=10)
+    return figure
+
+
+# What figures are made of
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of a schedule: g [subspace, time] over t/T; without a name where another line already tells of it."""
+
+    name: str | None
+    of_class: bool  # in colours by class
+    colour: Any
+    paths: Array
+    t: Array
+
+
+def lines_of(schedules: Curves | Mapping[str, Curves], names: Names) -> list[Line]:
+    """The rows of all schedules: a colour per schedule, or per class of a schedule that is alone."""
+    many = schedules if isinstance(schedules, Mapping) else {"": schedules}
+    lines = []
+    for i, (name, schedule) in enumerate(many.items()):
+        rows = rows_of(schedule)
+        for n, (label, paths, t) in enumerate(rows):
+            if len(many) == 1 and label >= 0:
+                lines.append(Line(class_name(label, names), True, shade(n, len(rows)), paths, t))
+            else:
+                lines.append(Line(name if n == 0 else None, False, COLOURS[i % len(COLOURS)], paths, t))
+    return lines
+
+
+def rows_of(schedule: Curves) -> list[tuple[int, Array, Array]]:
+    """(label, g [subspace, time], t/T) of every row of a schedule."""
+    frame: pd.DataFrame = schedule if isinstance(schedule, pd.DataFrame) else schedule.evaluate(POINTS)
+    frame = frame.assign(**{c: v for c, v in (("label", -1), ("subspace", 0)) if c not in frame})
+    rows = []
+    for label, part in frame.groupby("label"):
+        curves = [curve for _, curve in part.groupby("subspace")]
+        t = curves[0]["t"].to_numpy(np.float64)
+        g = np.stack([curve["g"].to_numpy(np.float64) for curve in curves])
+        rows.append((int(cast("int", label)), g, t / t.max()))
+    return rows
+
+
+def class_name(label: int, names: Names) -> str:
+    if label < 0:
+        return "all"
+    return names[label] if names is not None and label < len(names) else f"class {label}"
+
+
+def shade(i: int, count: int) -> Any:
+    """The colour of class i of count: up to ten of a palette, more of them along viridis."""
+    return _CLASSES[i] if count <= len(_CLASSES) else mpl.colormaps["viridis"](0.94 * i / (count - 1))
+
+
+def axes(ax: Axes | None = None, **labels: Any) -> Axes:
+    """ax, or new axes in this package's style, with labels, scales and title as `Axes.set` takes them."""
+    if ax is None:
+        with mpl.rc_context(STYLE):
+            _, ax = pyplot.subplots()
+    ax.set(**labels)
+    return ax
+
+
+def legend(ax: Axes, beside: bool = False) -> None:
+    """A legend where there is anything to tell apart; beside the axes if it is long or `beside`."""
+    handles, names = ax.get_legend_handles_labels()
+    place: dict[str, Any] = {}
+    if beside or len(handles) > 5:
+        place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
+    if handles:
+        ax.legend(handles, names, frameon=False, fontsize=9, **place)
+
+
+def around_one(ax: Axes) -> None:
+    """A reference line at 1, and room on either side of it, with plain numbers."""
+    ax.axhline(1, ls="--", color=REFERENCE, lw=1.1, zorder=1)
+    low, high = ax.get_ylim()
+    ax.set_ylim(min(low, 1 / 1.02), max(high, 1.02))
+    low, high = ax.get_ylim()
+    if high / low < 30:
+        coarse = (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20)
+        fine = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1, 1.05, 1.1, 1.25, 1.5, 2, 3)
+        inside = [v for v in (fine if high / low < 3 else coarse) if low <= v <= high]
+        ax.set_yticks(inside, [f"{v:g}" for v in inside])
+        ax.minorticks_off()
+
+
+def image_panels(rows: int, columns: int) -> tuple[Figure, Any]:
+    """A figure of small images, and their axes [rows, columns]."""
+    with mpl.rc_context({**STYLE, "axes.grid": False}):
+        return pyplot.subplots(rows, columns, figsize=(1.05 * columns + 0.6, 1.05 * rows + 0.35), squeeze=False)
+
+
+def draw_pattern(ax: Axes, pattern: Array) -> None:
+    """Signed values as an image: blue below zero, white at zero, orange above."""
+    most = float(np.abs(pattern).max()) or 1.0
+    ax.imshow(pattern, cmap=_DIVERGING, vmin=-most, vmax=most, interpolation="nearest")
+    ax.set(xticks=[], yticks=[])
+    for spine in ax.spines.values():
+        spine.set(visible=True, color="#bbbbbb")
