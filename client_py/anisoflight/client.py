@@ -12,38 +12,22 @@ from .operations.models import Models
 from .operations.sampling import Sampling
 from .operations.schedules import Schedules
 from .operations.training import Training
-from .wire.calls import DEFAULT_LOCATION
-from .wire.retry import RETRY
 
 _LISTED = 8  # names of a kind that a notebook shows
 
 
-def connect(
-    location: str = DEFAULT_LOCATION,
-    token: str | None = None,
-    tls_root_certs: bytes | None = None,
-    timeout: float | None = None,
-    cert_chain: bytes | None = None,
-    private_key: bytes | None = None,
-    retry: float = RETRY,
-) -> Client:
-    """A client of the server at location: ``grpc://HOST:PORT``, ``grpc+tls://HOST:PORT`` or ``grpc+unix:///PATH``.
+class Client(Models, Sampling, Schedules, Datasets, Training, Measurements):
+    """A server's operations at location: ``grpc://HOST:PORT``, ``grpc+tls://HOST:PORT`` or ``grpc+unix:///PATH``.
 
     token is needed where the server has tokens configured, tls_root_certs (PEM) where its certificate is not
     publicly known, cert_chain with its private_key (PEM) where it asks for certificates of clients. timeout is what a
-    call may take, in seconds; without one, as long as it takes. The connection opens with the first call.
+    call may take, in seconds; without one, as long as it takes. The connection opens with the first call. A call that
+    changes nothing is made again for up to `retry` seconds where the server cannot be reached or is shutting down, as
+    long as nothing of its answer has come; 0 never does.
 
-    A call that changes nothing is made again for up to `retry` seconds where the server cannot be reached or is
-    shutting down, as long as nothing of its answer has come; 0 never does.
-    """
-    return Client(location, token, tls_root_certs, timeout, cert_chain, private_key, retry)
-
-
-class Client(Models, Sampling, Schedules, Datasets, Training, Measurements):
-    """A server's operations. Use it as a context manager, or close it.
-
-    Calls block until their answer is complete, show a progress bar when they take longer than half a second, and an
-    interrupt (Ctrl-C) ends them here and on the server. Errors are `AnisoflightError`s.
+    Use it as a context manager, or close it. Calls block until their answer is complete, show a progress bar when they
+    take longer than half a second, and an interrupt (Ctrl-C) ends them here and on the server. Errors are
+    `AnisoflightError`s.
 
     >>> client.models().index.tolist()
     ['digits']
@@ -67,11 +51,10 @@ class Client(Models, Sampling, Schedules, Datasets, Training, Measurements):
         """Version, device, load and memory of the server."""
         return self.call("ServerInfo")
 
-    def operations(self) -> dict[str, str]:
-        """Every action of the server with a sentence on what it does."""
-        return self._connection.operations()
-
     compare = compare
+
+
+connect = Client
 
 
 def _some(names: list[str]) -> str:

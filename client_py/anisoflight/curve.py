@@ -37,11 +37,11 @@ class Curve:
         """The curve of a table with columns t, g and, where needed, label and subspace; of one class, or of all."""
         labels = sorted(set(knots["label"])) if "label" in knots else [-1]
         if label is None and len(labels) > 1:
-            raise BadRequestError(f"label must be one of {labels}: this schedule differs by class", "BAD_REQUEST")
+            raise BadRequestError(f"label must be one of {labels}: this schedule differs by class")
         if label is not None and "label" in knots and labels != [-1]:
             knots = knots[knots["label"] == label]
         if not len(knots):
-            raise BadRequestError(f"label must be one of {labels}, got {label}", "BAD_REQUEST")
+            raise BadRequestError(f"label must be one of {labels}, got {label}")
         kind = knots["subspace"] if "subspace" in knots else pd.Series(0, knots.index)
         paths = [rows.sort_values("t") for _, rows in knots.groupby(kind)]
         t = np.unique(np.concatenate([path["t"].to_numpy(np.float64) for path in paths]))
@@ -56,7 +56,7 @@ class Curve:
     def sigmas(self, steps: int) -> Array:
         """steps + 1 noise levels at uniform times, from the largest down; the last is exactly 0."""
         if steps < 1:
-            raise BadRequestError(f"steps must be at least 1, got {steps}", "BAD_REQUEST")
+            raise BadRequestError(f"steps must be at least 1, got {steps}")
         times = np.linspace(self.t[-1], 0, steps + 1)[:-1]
         return np.append(np.exp(np.interp(times, self.t, self.logs)), 0.0)
 
@@ -81,7 +81,7 @@ def sigma_text(sigmas: Array, form: Form = "json", *, flow: bool = False) -> str
     if form == "json":
         return json.dumps(values.tolist())
     if form not in ("comfyui", "sd.cpp"):
-        raise BadRequestError(f"form must be json, comfyui or sd.cpp, got {form!r}", "BAD_REQUEST")
+        raise BadRequestError(f"form must be json, comfyui or sd.cpp, got {form!r}")
     texts = [
         np.format_float_positional(value, precision=8, unique=True, fractional=False, trim="-") for value in values
     ]

@@ -21,7 +21,7 @@ import numpy as np
 
 from .files.schedules import basis_bytes, basis_of
 from .networks import DDPM, EDM, Denoiser, Flow, Network
-from .plan import MixedStage, Plan, Stage
+from .plan import Plan, Stage
 from .start import Start
 from .stepping import Stepper
 
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["ddpm", "flow", "edm", "denoiser"]
 
+_BETAS = ["num_train_timesteps", "beta_start", "beta_end", "beta_schedule", "trained_betas", "rescale_betas_zero_snr"]
 _NEAR_UNIT = 0.02  # what unit noise may miss the start of a ddpm or flow network by, at σ = 50 of a flow
 
 
@@ -152,7 +153,12 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         if max(starts) - min(starts) > 1e-12 * max(starts):
             raise ValueError("the subspaces start at noise levels of their own: begin with start(noise)")
         self._begun = plan
-        return starts[0] * self.network.scale(np.mean(self._stepper.stages[0].sigma).item())
+        return starts[0] * self._first_scale
+
+    @property
+    def _first_scale(self) -> float:
+        """c of the first stage."""
+        return self.network.scale(np.mean(self._stepper.stages[0].sigma).item())
 
     def set_labels(self, labels: Any) -> None:
         """The classes of the images of the next passes, one for each, which plans of several classes need."""
@@ -243,11 +249,9 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         if self._stepper.plan.count > 1:
             raise ValueError("plans of several subspaces know their own levels only: train with Client.create_run")
         sigmas = [min(self.network.sigma(float(time)), 1e12) for time in torch.as_tensor(times).reshape(-1)]
-        scales = [self.network.scale(sigma) for sigma in sigmas]
-        levels = [sigma * scale for sigma, scale in zip(sigmas, scales, strict=True)]
+        scales = np.array([self.network.scale(sigma) for sigma in sigmas])
         shape = (-1, *[1] * (images.ndim - 1))
-        image, level = (images.new_tensor(values).reshape(shape) for values in (scales, levels))
-        return image, level
+        return images.new_tensor(scales).reshape(shape), images.new_tensor(scales * sigmas).reshape(shape)
 
     def _stage(self, timestep: Any) -> Any:
         """The stage that comes next, if that is the time asked for."""
@@ -275,8 +279,7 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
                 "the plan starts from the law of a dataset, not from noise alone: begin with start(noise) in a loop of "
                 'your own, or make the plan with start="standard"'
             )
-        level = self.network.scale(np.mean(self._stepper.stages[0].sigma).item())
-        ends = [start * level for start in self._stepper.starts]
+        ends = [start * self._first_scale for start in self._stepper.starts]
         if any(abs(end - 1) > _NEAR_UNIT for end in ends):
             raise ValueError(
                 f"the plan starts at {_short(ends)} times unit noise, and the loop asked for neither start nor "
@@ -289,9 +292,9 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
             stepper.set_labels(self._labels)
         return stepper
 
-    def _time(self, stage: Stage | MixedStage) -> Any:
+    def _time(self, stage: Stage) -> Any:
         """The network's own time of a stage, or of each image."""
-        if isinstance(stage, Stage):
+        if np.ndim(stage.sigma) == 0:
             return self.network.time(stage.sigma)
         return np.array([self.network.time(sigma) for sigma in stage.sigma.tolist()])
 
@@ -303,9 +306,7 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
     def _network(self, kind: str) -> Network:
         config = self.config
         if kind == "ddpm":
-            names = ("beta_start", "beta_end", "beta_schedule", "trained_betas", "rescale_betas_zero_snr")
-            names = ("num_train_timesteps", *names)
-            betas: Any = DDPMScheduler(**{name: config[name] for name in names})  # pyright: ignore[reportCallIssue]
+            betas: Any = DDPMScheduler(**{name: config[name] for name in _BETAS})  # pyright: ignore[reportCallIssue]
             self.alphas_cumprod = betas.alphas_cumprod
             return DDPM(self.alphas_cumprod.double().numpy(), config.prediction_type)
         if kind == "flow":
@@ -317,9 +318,9 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         raise ValueError(f"network must be ddpm, flow, edm or denoiser, got {kind!r}")
 
 
-def _level(stage: Stage | MixedStage, images: Any) -> Any:
+def _level(stage: Stage, images: Any) -> Any:
     """The noise level of a stage: a number, or a tensor to be multiplied with images [B, C, H, W]."""
-    if isinstance(stage, Stage):
+    if np.ndim(stage.sigma) == 0:
         return stage.sigma
     if len(images) != len(stage.sigma):
         raise ValueError(f"labels must be as many as the {len(images)} images, got {len(stage.sigma)}")

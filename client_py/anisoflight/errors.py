@@ -12,22 +12,34 @@ decides here. Each class below is also the builtin that Python users expect::
 
 from __future__ import annotations
 
+import json
 import re
+import sys
+import warnings
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 import pyarrow.flight as fl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_CLASSES: dict[str, type[AnisoflightError]] = {}
 
 
 class AnisoflightError(Exception):
     """Base class: ``code`` is stable, ``message`` is the sentence (and hint) for people."""
 
-    code: str
-    message: str
+    codes: ClassVar[tuple[str, ...]] = ("INTERNAL",)
+    """The codes that mean this class; the first is its default."""
 
-    def __init__(self, message: str, code: str = "INTERNAL") -> None:
+    def __init_subclass__(cls) -> None:
+        _CLASSES.update(dict.fromkeys(cls.__dict__.get("codes", ()), cls))
+
+    def __init__(self, message: str, code: str | None = None) -> None:
         super().__init__(message)
         self.message = message
-        self.code = code
+        self.code = code or self.codes[0]
 
     def __str__(self) -> str:  # KeyError would print the repr
         return f"[{self.code}] {self.message}"
@@ -43,94 +55,98 @@ class AnisoflightWarning(UserWarning):
 class NotFoundError(AnisoflightError, KeyError):
     """No model, schedule, basis, dataset, run or operation of that name."""
 
+    codes = (
+        *(f"{kind}_NOT_FOUND" for kind in ("MODEL", "SCHEDULE", "BASIS", "DATASET", "RUN", "OP", "PATH")),
+        "UNIMPLEMENTED",
+    )
+
 
 class BadRequestError(AnisoflightError, ValueError):
     """The request, a tensor, a schedule or a model folder is not acceptable."""
+
+    codes = ("BAD_REQUEST", "BAD_TENSOR", "BAD_SCHEDULE", "BAD_MODEL")
 
 
 class TooLargeError(BadRequestError):
     """The reply would exceed the server's bound on output bytes."""
 
+    codes = ("TOO_LARGE",)
+
 
 class NameTakenError(AnisoflightError, ValueError):
     """The name is in use; pass ``replace=True`` where that is meant."""
+
+    codes = ("NAME_TAKEN",)
 
 
 class RunNotRunnableError(AnisoflightError, RuntimeError):
     """The run is busy in the background, done or cancelled."""
 
+    codes = ("RUN_NOT_RUNNABLE",)
+
 
 class BusyError(AnisoflightError, RuntimeError):
     """The server has as much work as it admits; try again later."""
+
+    codes = ("BUSY",)
 
 
 class StorageError(AnisoflightError, OSError):
     """The server's disk is full, or fails; the message says what is kept."""
 
+    codes = ("STORAGE",)
+
 
 class UnavailableError(AnisoflightError, ConnectionError):
     """The server cannot be reached, or is shutting down."""
+
+    codes = ("UNAVAILABLE", "DRAINING")
 
 
 class AccessError(AnisoflightError, PermissionError):
     """The token is missing, unknown, or does not cover the operation."""
 
+    codes = ("NO_TOKEN", "SCOPE")
+
 
 class DeadlineError(AnisoflightError, TimeoutError):
     """The call took longer than the timeout it was given."""
+
+    codes = ("DEADLINE_EXCEEDED",)
 
 
 class CancelledError(AnisoflightError):
     """The call was cancelled."""
 
+    codes = ("CANCELLED",)
+
 
 class DamagedError(AnisoflightError, OSError):
     """A file on the server's disk is not what was written; the message names it."""
+
+    codes = ("DAMAGED",)
 
 
 class InternalError(AnisoflightError, RuntimeError):
     """A defect of the server; the message holds the request id to look for in its log."""
 
+    codes = ("INTERNAL",)
+
 
 class ServerStartError(AnisoflightError, RuntimeError):
     """``serve`` could not start a server; the message ends with the server's own log."""
 
+    codes = ("SERVER_START",)
 
-_CLASSES: dict[str, type[AnisoflightError]] = {
-    "MODEL_NOT_FOUND": NotFoundError,
-    "SCHEDULE_NOT_FOUND": NotFoundError,
-    "BASIS_NOT_FOUND": NotFoundError,
-    "DATASET_NOT_FOUND": NotFoundError,
-    "RUN_NOT_FOUND": NotFoundError,
-    "OP_NOT_FOUND": NotFoundError,
-    "PATH_NOT_FOUND": NotFoundError,
-    "UNIMPLEMENTED": NotFoundError,
-    "BAD_REQUEST": BadRequestError,
-    "BAD_TENSOR": BadRequestError,
-    "BAD_SCHEDULE": BadRequestError,
-    "BAD_MODEL": BadRequestError,
-    "NAME_TAKEN": NameTakenError,
-    "RUN_NOT_RUNNABLE": RunNotRunnableError,
-    "TOO_LARGE": TooLargeError,
-    "BUSY": BusyError,
-    "STORAGE": StorageError,
-    "DRAINING": UnavailableError,
-    "NO_TOKEN": AccessError,
-    "SCOPE": AccessError,
-    "CANCELLED": CancelledError,
-    "DEADLINE_EXCEEDED": DeadlineError,
-    "DAMAGED": DamagedError,
-    "INTERNAL": InternalError,
-}
 
 # Failures without a bracketed code: the connection's own, told apart by the class that pyarrow raises.
-_UNCODED: tuple[tuple[type[BaseException], type[AnisoflightError], str], ...] = (
-    (fl.FlightTimedOutError, DeadlineError, "DEADLINE_EXCEEDED"),
-    (fl.FlightCancelledError, CancelledError, "CANCELLED"),
-    (pa.ArrowCancelled, CancelledError, "CANCELLED"),
-    (fl.FlightUnavailableError, UnavailableError, "UNAVAILABLE"),
-    (fl.FlightUnauthenticatedError, AccessError, "NO_TOKEN"),
-    (fl.FlightUnauthorizedError, AccessError, "SCOPE"),
+_UNCODED: tuple[tuple[type[BaseException], str], ...] = (
+    (fl.FlightTimedOutError, "DEADLINE_EXCEEDED"),
+    (fl.FlightCancelledError, "CANCELLED"),
+    (pa.ArrowCancelled, "CANCELLED"),
+    (fl.FlightUnavailableError, "UNAVAILABLE"),
+    (fl.FlightUnauthenticatedError, "NO_TOKEN"),
+    (fl.FlightUnauthorizedError, "SCOPE"),
 )
 
 _CODED = re.compile(r"\[([A-Z][A-Z_]+)\] (.*)", re.DOTALL)
@@ -148,14 +164,27 @@ def from_arrow(error: BaseException) -> AnisoflightError:
     if isinstance(error, fl.FlightUnavailableError) and (refused := _REFUSED.search(text)):
         return UnavailableError(
             f"no server answers at {refused[1]} ({refused[2].lower()}); start one with anisoflight serve, "
-            "or give connect another location",
-            "UNAVAILABLE",
+            "or give connect another location"
         )
     if "message larger than max" in text or "decompression larger than max" in text:  # gRPC's own words
-        return TooLargeError("a message is larger than the server takes; send smaller batches", "TOO_LARGE")
+        return TooLargeError("a message is larger than the server takes; send smaller batches")
     if text == "FlightClient is closed":
-        return UnavailableError("this client is closed; connect once more", "UNAVAILABLE")
-    for kind, target, code in _UNCODED:
+        return UnavailableError("this client is closed; connect once more")
+    for kind, code in _UNCODED:
         if isinstance(error, kind):
-            return target(_TAIL.sub("", text).strip(), code)
-    return InternalError(text, "INTERNAL")
+            return _CLASSES[code](_TAIL.sub("", text).strip(), code)
+    return InternalError(text)
+
+
+def warn(notes: Iterable[str]) -> None:
+    """Warn of each note at the line of the user's program that asked; Python shows one of the same line once."""
+    level, frame = 1, sys._getframe()
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == __package__:
+        level, frame = level + 1, frame.f_back
+    for note in notes:
+        warnings.warn(note, AnisoflightWarning, stacklevel=level)
+
+
+def warn_of(table: pa.Table) -> None:
+    """Warn of what the metadata of a reply's table notes."""
+    warn(json.loads((table.schema.metadata or {}).get(b"notes", b"[]")))

@@ -16,7 +16,7 @@ References: Karras et al. 2022 (EDM), Table 1; Ho et al. 2020 (DDPM); Salimans a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,32 +28,34 @@ Level = Any
 """A noise level σ > 0: a number, or a tensor of them that has a shape to be multiplied with images."""
 
 
-class Network(Protocol):
-    """What a scheduler asks of a kind of network. Images are tensors or arrays."""
+class Network:
+    """What a scheduler asks of a kind of network; by default one that takes x and σ. Images are tensors or arrays."""
 
     def scale(self, sigma: Level) -> Any:
         """c, by which the images that a pipeline holds are x scaled; c(0) = 1."""
-        ...
+        del sigma
+        return 1.0
 
     def input_scale(self, sigma: Level) -> Any:
         """What the network takes, over what the pipeline holds."""
-        ...
+        del sigma
+        return 1.0
 
     def time(self, sigma: Level) -> Any:
         """The network's own time of the noise level σ."""
-        ...
+        return sigma
 
     def sigma(self, time: float) -> float:
         """The noise level at a time: the inverse of `time`."""
-        ...
+        return time
 
     def denoised(self, output: Any, held: Any, sigma: Level) -> Any:
         """x_0 from the network's output at images that the pipeline holds."""
-        ...
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class Denoiser:
+class Denoiser(Network):
     """A network that takes x and σ.
 
     >>> Denoiser("epsilon").denoised(2.0, 5.0, 0.5)
@@ -65,24 +67,12 @@ class Denoiser:
     def __post_init__(self) -> None:
         _check(self.prediction, "denoiser", "sample", "epsilon")
 
-    def scale(self, sigma: Level) -> float:
-        del sigma
-        return 1.0
-
-    input_scale = scale
-
-    def time(self, sigma: Level) -> Any:
-        return sigma
-
-    def sigma(self, time: float) -> float:
-        return time
-
     def denoised(self, output: Any, held: Any, sigma: Level) -> Any:
         return output if self.prediction == "sample" else held - sigma * output
 
 
 @dataclass(frozen=True)
-class EDM:
+class EDM(Network):
     """The raw network F of EDM's preconditioning, as diffusers' EDM schedulers have it: v_prediction turns c_out round.
 
     >>> edm = EDM(sigma_data=0.5)
@@ -95,10 +85,6 @@ class EDM:
 
     def __post_init__(self) -> None:
         _check(self.prediction, "edm", "epsilon", "v_prediction")
-
-    def scale(self, sigma: Level) -> float:
-        del sigma
-        return 1.0
 
     def input_scale(self, sigma: Level) -> Any:
         return 1 / _hypot(self.sigma_data, sigma)
@@ -115,19 +101,12 @@ class EDM:
         return (self.sigma_data / norm) ** 2 * held + sign * sigma * self.sigma_data / norm * output
 
 
-@dataclass(frozen=True)
-class VE:
+class VE(Network):
     """EDM's VE baseline: a network that takes x as it is and returns −ε.
 
     >>> VE().denoised(-2.0, 5.0, 0.5), round(VE().sigma(VE().time(3.0)), 6)
     (4.0, 3.0)
     """
-
-    def scale(self, sigma: Level) -> float:
-        del sigma
-        return 1.0
-
-    input_scale = scale
 
     def time(self, sigma: Level) -> Any:
         return _log(sigma / 2)
@@ -139,7 +118,7 @@ class VE:
         return held + sigma * output
 
 
-class DDPM:
+class DDPM(Network):
     """A network of N discrete times with ᾱ [N]; times between them are interpolated in ln σ, those outside clamped.
 
     >>> ddpm = DDPM([0.9, 0.5, 0.1], "epsilon")
@@ -147,23 +126,30 @@ class DDPM:
     (1.0, 0.0, 3.0)
     """
 
-    def __init__(self, alphas_cumprod: npt.ArrayLike, prediction: str = "epsilon") -> None:
+    def __init__(
+        self, alphas_cumprod: npt.ArrayLike, prediction: str = "epsilon", timesteps: npt.ArrayLike | None = None
+    ) -> None:
         _check(prediction, "ddpm", "epsilon", "sample", "v_prediction")
         self.prediction = prediction
         alphas = np.asarray(alphas_cumprod, np.float64)
-        alphas = alphas[alphas > 0]  # a last level of pure noise has no σ
+        times = np.asarray(np.arange(len(alphas)) if timesteps is None else timesteps, np.float64)
+        kept = alphas > 0  # a last level of pure noise has no σ
+        self._times, alphas = times[kept], alphas[kept]
         self._logs = 0.5 * np.log((1 - alphas) / alphas)
-        self._times = np.arange(len(alphas), dtype=np.float64)
 
     def scale(self, sigma: Level) -> Any:
         return 1 / _hypot(1, sigma)
 
-    def input_scale(self, sigma: Level) -> float:
-        del sigma
-        return 1.0
+    def time(self, sigma: Level) -> Any:
+        if _is_number(sigma):
+            return np.interp(np.log(sigma), self._logs, self._times).item()
+        import torch  # pyright: ignore[reportMissingImports]
 
-    def time(self, sigma: float) -> float:
-        return np.interp(np.log(sigma), self._logs, self._times).item()
+        knots, times = (torch.as_tensor(values).to(sigma.device) for values in (self._logs, self._times))
+        exact = sigma.log().double().clamp(knots[0], knots[-1])
+        at = (torch.searchsorted(knots, exact.detach(), right=True) - 1).clamp(0, len(knots) - 2)
+        slope = (times[at + 1] - times[at]) / (knots[at + 1] - knots[at])
+        return (times[at] + slope * (exact - knots[at])).to(sigma.dtype)
 
     def sigma(self, time: float) -> float:
         return np.exp(np.interp(time, self._times, self._logs)).item()
@@ -178,41 +164,69 @@ class DDPM:
 
 
 @dataclass(frozen=True)
-class Flow:
+class VP(Network):
+    """EDM's VP baseline: ε of x/√(1 + σ²), at a continuous time of betas that grow from beta_min by beta_d."""
+
+    beta_d: float = 19.9
+    beta_min: float = 0.1
+    times: float = 1000
+
+    def scale(self, sigma: Level) -> Any:
+        return 1 / _hypot(1, sigma)
+
+    def time(self, sigma: Level) -> Any:
+        log = np.log1p(sigma**2).item() if _is_number(sigma) else (sigma**2).log1p()
+        root = (self.beta_min**2 + 2 * self.beta_d * log) ** 0.5
+        return (self.times - 1) * 2 * log / (root + self.beta_min)  # (root − beta_min)/beta_d, without a difference
+
+    def sigma(self, time: float) -> float:
+        t = time / (self.times - 1)
+        return np.sqrt(np.expm1(0.5 * self.beta_d * t * t + self.beta_min * t)).item()
+
+    def denoised(self, output: Any, held: Any, sigma: Level) -> Any:
+        return _hypot(1, sigma) * held - sigma * output
+
+
+@dataclass(frozen=True)
+class Flow(Network):
     """A flow-matching network (rectified flow), whose times are s·N, from N (noise) to 0.
+
+    One `to_data` has times from 0 (noise) to N, and returns x_0 − ε.
 
     >>> flow = Flow(1000)
     >>> flow.time(1.0), flow.sigma(500.0), flow.scale(1.0)
     (500.0, 1.0, 0.5)
     """
 
-    times: int = 1000
+    times: float = 1000
+    to_data: bool = False
 
     def scale(self, sigma: Level) -> Any:
         return 1 / (1 + sigma)
 
-    def input_scale(self, sigma: Level) -> float:
-        del sigma
-        return 1.0
-
     def time(self, sigma: Level) -> Any:
-        return self.times * sigma / (1 + sigma)
+        return self.times / (1 + sigma) if self.to_data else self.times * sigma / (1 + sigma)
 
     def sigma(self, time: float) -> float:
-        share = time / self.times
+        share = 1 - time / self.times if self.to_data else time / self.times
         return share / (1 - share) if share < 1 else float("inf")
 
     def denoised(self, output: Any, held: Any, sigma: Level) -> Any:
-        return held - sigma / (1 + sigma) * output
+        sign = 1 if self.to_data else -1
+        return held + sign * sigma / (1 + sigma) * output
+
+
+def _is_number(sigma: Level) -> bool:
+    return isinstance(sigma, int | float | np.floating)
 
 
 def _hypot(a: float, sigma: Level) -> Any:
     """√(a² + σ²)."""
-    return np.hypot(a, sigma).item() if isinstance(sigma, int | float | np.floating) else (a**2 + sigma**2) ** 0.5
+    return np.hypot(a, sigma).item() if _is_number(sigma) else (a**2 + sigma**2) ** 0.5
 
 
 def _log(sigma: Level) -> Any:
-    return np.log(sigma).item() if isinstance(sigma, int | float | np.floating) else sigma.log()
+    return np.log(sigma).item() if _is_number(sigma) else sigma.log()
 
 
 def _check(prediction: str, kind: str, *allowed: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -28,40 +28,29 @@ _FORMAT = "anisoflight-plan"
 class Stage:
     """One evaluation of the network, and the combination that follows it."""
 
-    t: float
-    """Schedule time of the evaluation."""
+    t: Any
+    """Schedule time of the evaluation; [B] for images of classes with different noise levels."""
     sigmas: Array
-    """√g_j [J], the noise levels of the evaluation."""
-    alpha: list[float]
-    """[J], or an entry for each coordinate."""
-    beta: list[list[float]]
-    """As alpha, by the history, the newest first."""
-    noise: list[float]
-    """[J], standard deviations of the noise that is added before the evaluation; empty for none."""
+    """√g_j [J], the noise levels of the evaluation; [B, J] as t."""
     step: int
     """The step, from 0, that this stage ends; −1 for an inner stage."""
+    alpha: list[float] = field(default_factory=list)
+    """[J], or an entry for each coordinate. This and what follows is empty for images of several classes."""
+    beta: list[list[float]] = field(default_factory=list)
+    """As alpha, by the history, the newest first."""
+    noise: list[float] = field(default_factory=list)
+    """[J], standard deviations of the noise that is added before the evaluation; empty for none."""
 
     @property
-    def sigma(self) -> float:
-        """The geometric mean of `sigmas`."""
-        return float(np.exp(np.log(self.sigmas).mean()))
+    def sigma(self) -> Any:
+        """The geometric mean of `sigmas`, a number or [B]."""
+        mean = np.exp(np.log(self.sigmas).mean(-1))
+        return mean if mean.ndim else float(mean)
 
 
-@dataclass(frozen=True)
-class MixedStage:
-    """One evaluation of the network at images of several classes with different noise levels."""
-
-    t: Array
-    """[B], the schedule time of each image."""
-    sigmas: Array
-    """[B, J], the noise levels of each image."""
-    step: int
-    """As of `Stage`."""
-
-    @property
-    def sigma(self) -> Array:
-        """[B], the geometric means of `sigmas`."""
-        return np.exp(np.log(self.sigmas).mean(-1))
+def _entry(name: str, said: str) -> Any:
+    """A property with an entry of the plan's file."""
+    return property(lambda plan: plan.file[name], doc=said)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,10 +100,13 @@ class Plan:
         labels = f", labels={self.labels}" if self.labels else ""
         return f"Plan({self.schedule!r}{model}{labels}, solver={self.solver!r}, steps={self.steps}, nfe={self.nfe})"
 
-    @property
-    def schedule(self) -> str:
-        """The name of the schedule that the plan follows."""
-        return self.file["schedule"]
+    schedule = _entry("schedule", "The name of the schedule that the plan follows.")
+    label = _entry("label", "The class that the plan is for; −1 for none, and for several.")
+    solver = _entry("solver", "The name of the solver.")
+    steps = _entry("steps", "Steps of the solver.")
+    nfe = _entry("nfe", "Evaluations of the network.")
+    predicts = _entry("predicts", 'What the solver combines: "flow", about −ε, or "denoised" images.')
+    history = _entry("history", "How many evaluations have to be kept, the newest counted.")
 
     @property
     def model(self) -> str | None:
@@ -122,9 +114,9 @@ class Plan:
         return self.file.get("model")
 
     @property
-    def label(self) -> int:
-        """The class that the plan is for; −1 for none, and for several."""
-        return self.file["label"]
+    def states(self) -> bool:
+        """Whether the history holds, behind each evaluation, the x that it was made at."""
+        return self.file.get("states", False)
 
     @property
     def labels(self) -> list[int]:
@@ -158,34 +150,6 @@ class Plan:
         return self.file
 
     @property
-    def solver(self) -> str:
-        return self.file["solver"]
-
-    @property
-    def steps(self) -> int:
-        return self.file["steps"]
-
-    @property
-    def nfe(self) -> int:
-        """Evaluations of the network."""
-        return self.file["nfe"]
-
-    @property
-    def predicts(self) -> str:
-        """What the solver combines: "flow", about −ε, or "denoised" images."""
-        return self.file["predicts"]
-
-    @property
-    def history(self) -> int:
-        """How many evaluations have to be kept, the newest counted."""
-        return self.file["history"]
-
-    @property
-    def states(self) -> bool:
-        """Whether the history holds, behind each evaluation, the x that it was made at."""
-        return self.file.get("states", False)
-
-    @property
     def init(self) -> list[float]:
         """What unit noise is multiplied by at the start, in every subspace."""
         return _floats(self._numbers["init"])
@@ -202,10 +166,10 @@ class Plan:
             Stage(
                 float(part["t"]),
                 np.sqrt(part["g"]),
+                part["step"],
                 _floats(part["alpha"]),
                 [_floats(row) for row in part["beta"]],
                 _floats(part.get("noise", [])),
-                part["step"],
             )
             for part in self._numbers["stages"]
         ]

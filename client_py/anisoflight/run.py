@@ -6,20 +6,18 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from .errors import UnavailableError
+from .errors import UnavailableError, warn
 from .html import figure, table, titled
-from .wire import notes
-from .wire.progress import Bar, followed
+from .wire.calls import joined
+from .wire.progress import Bar
 from .wire.tensors import to_numpy
-from .wire.transport import joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pandas as pd
 
-    from .wire.calls import Calls
-    from .wire.transport import Message
+    from .wire.calls import Connection, Message
 
 
 _PATIENCE = 5.0  # seconds for the step that an interrupt falls into; a second interrupt ends the wait
@@ -54,7 +52,7 @@ class Run:
     >>> run.delete()
     """
 
-    def __init__(self, client: Calls, name: str) -> None:
+    def __init__(self, client: Connection, name: str) -> None:
         self._client = client
         self.name = name
 
@@ -148,10 +146,10 @@ class Run:
         before = self.info.get("notes", [])
         rows = self._follow("WatchRun", {"run": self.name, "from": 0}, progress, kept)
         info = self.info
-        notes.warn(f"run {self.name}: {note}" for note in info.get("notes", [])[len(before) :])
+        warn(f"run {self.name}: {note}" for note in info.get("notes", [])[len(before) :])
         stopped = info.get("stopped")
         if stopped and len(rows) and stopped["step"] == rows["step"].iloc[-1]:
-            notes.warn([f"run {self.name} stopped: {stopped['message']}"])
+            warn([f"run {self.name} stopped: {stopped['message']}"])
         return rows
 
     def _follow(self, op: str, request: dict[str, Any], progress: bool, kept: str) -> pd.DataFrame:
@@ -161,9 +159,9 @@ class Run:
         bar = Bar("train", "step", request.get("steps"), progress)
 
         def noted() -> Iterator[Message]:
-            for message in followed(self._client.stream(op, request), bar, lambda message: message.event):
+            for message in bar.over(self._client.stream(op, request)):
                 if "warning" in message.event:
-                    notes.warn([f"run {self.name}: {message.event['warning']}"])
+                    warn([f"run {self.name}: {message.event['warning']}"])
                 if message.batch.num_rows:
                     row = message.batch.slice(message.batch.num_rows - 1).to_pylist()[0]
                     if "steps" not in request and target:
@@ -207,7 +205,7 @@ class Run:
         """Write the averaged weights and the schedule as the model `name`; warns where the average is stale."""
         saved = self._client.call("SaveModel", run=self.name, name=name, replace=replace)
         if "warning" in saved:
-            notes.warn([f"run {self.name}: {saved['warning']}"])
+            warn([f"run {self.name}: {saved['warning']}"])
 
     def delete(self) -> None:
         """Forget the run and its files."""

@@ -153,8 +153,7 @@ class ImageTable(Sequence[Array]):
                 file.write_table(self.table)
         else:
             raise BadRequestError(
-                f"path must end in .png, .npy, .npz, .parquet, .arrow or .feather, got {os.fspath(path)!r}",
-                "BAD_REQUEST",
+                f"path must end in .png, .npy, .npz, .parquet, .arrow or .feather, got {os.fspath(path)!r}"
             )
 
     def _arrays(self) -> dict[str, Array]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from .curve import Form
     from .files.schedules import Vectors
-    from .operations.bases import Bases
+    from .operations.schedules import Schedules
 
 
 class Schedule:
@@ -39,7 +39,7 @@ class Schedule:
     [0.0, 3200.0, 6400.0]
     """
 
-    def __init__(self, client: Bases, name: str, made: dict[str, Any] | None = None) -> None:
+    def __init__(self, client: Schedules, name: str, made: dict[str, Any] | None = None) -> None:
         self._client = client
         self._made = made
         self.name = name
@@ -95,7 +95,7 @@ class Schedule:
         [80.0, 9.71, 0.47, 0.0]
         """
         if steps < 1:
-            raise BadRequestError(f"steps must be at least 1, got {steps}", "BAD_REQUEST")
+            raise BadRequestError(f"steps must be at least 1, got {steps}")
         frame = self.evaluate(points=steps + 1, labels=None if label is None else [label])
         if len(set(frame["label"])) > 1:
             raise ValueError("this schedule differs by class: give a label")

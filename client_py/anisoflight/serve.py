@@ -73,7 +73,7 @@ class LocalServer:
         except OSError as error:
             if self._folder:
                 self._folder.close()
-            raise ServerStartError(f"cannot run {arguments[0]}: {error}", "SERVER_START") from error
+            raise ServerStartError(f"cannot run {arguments[0]}: {error}") from error
         self.close = weakref.finalize(self, _end, self.process, self._folder)
         _servers.add(self)
         found: queue.Queue[str | None] = queue.Queue()
@@ -100,9 +100,9 @@ class LocalServer:
                 continue
             if address is None:
                 code = self.process.wait(_GRACE)
-                raise ServerStartError(f"the server ended with exit code {code}. Its log:\n{self.log}", "SERVER_START")
+                raise ServerStartError(f"the server ended with exit code {code}. Its log:\n{self.log}")
             return location_of(address)
-        raise ServerStartError(f"the server was not ready after {timeout:g} s. Its log:\n{self.log}", "SERVER_START")
+        raise ServerStartError(f"the server was not ready after {timeout:g} s. Its log:\n{self.log}")
 
     @property
     def log(self) -> str:
@@ -152,7 +152,7 @@ def find_binary(binary: str | os.PathLike[str] | None = None) -> str:
     given = binary or os.environ.get("ANISOFLIGHT_BIN")
     if given:
         if not os.access(given, os.X_OK):
-            raise ServerStartError(f"no program at {os.fspath(given)}; build one with make build", "SERVER_START")
+            raise ServerStartError(f"no program at {os.fspath(given)}; build one with make build")
         return os.fspath(given)
     name = "anisoflight.exe" if os.name == "nt" else "anisoflight"
     built = Path(__file__).resolve().parents[2] / "bin" / name
@@ -160,8 +160,7 @@ def find_binary(binary: str | os.PathLike[str] | None = None) -> str:
     if found is None:
         raise ServerStartError(
             f"no anisoflight binary: neither $ANISOFLIGHT_BIN nor this package nor the PATH nor {built} has one. "
-            "Install the wheel for this platform, or build it with make build in the repository",
-            "SERVER_START",
+            "Install the wheel for this platform, or build it with make build in the repository"
         )
     return found
 

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from .plan import MixedStage
+from .plan import Stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
 
-    from .plan import Plan, Stage
+    from .plan import Plan
 
 Array = np.ndarray[Any, Any]
 
@@ -54,33 +54,36 @@ class Stepper:
         self.prediction: Prediction = prediction
         self.denoised: Any = None
         """The denoised images of the last evaluation."""
-        self._parts: list[_Part] = [] if plan.labels else [_Part(plan, prediction, None)]
-        self._order: list[int] = []  # of the images in those of the parts
+        self.taken = plan.nfe
+        """How many evaluations are done."""
+        self._parts: list[_Part] = [] if plan.labels else [_Part(plan, prediction)]
+        self._order: list[int] = []  # of the images in those of several parts
 
     def set_labels(self, labels: npt.ArrayLike) -> None:
         """The classes of the images, one for each. A plan of several classes needs them before it begins."""
         classes = np.asarray(getattr(labels, "tolist", lambda: labels)()).reshape(-1)
         distinct = np.unique(classes).tolist()
-        rows = [None] if len(distinct) == 1 else [np.flatnonzero(classes == label) for label in distinct]
         plans = [self.plan.for_label(label) for label in distinct]
         if all(plan is self.plan for plan in plans):  # which is one for all classes
             return
-        self._parts = [_Part(plan, self.prediction, held) for plan, held in zip(plans, rows, strict=True)]
+        self.taken = self.plan.nfe
+        rows = [None] if len(plans) == 1 else [np.flatnonzero(classes == label).tolist() for label in distinct]
+        self._parts = [_Part(plan, self.prediction, own) for plan, own in zip(plans, rows, strict=True)]
         self._order = np.argsort(np.argsort(classes, kind="stable")).tolist()
 
     @property
-    def stages(self) -> Sequence[Stage | MixedStage]:
-        """The evaluations of the model, in order; `MixedStage`s where images of several classes have other levels."""
+    def stages(self) -> Sequence[Stage]:
+        """The evaluations of the model, in order; [B] images of several classes have other levels each."""
         parts = self._divided
         stages = parts[0].plan.stages
         if all(part.plan.file["stages"] is parts[0].plan.file["stages"] for part in parts):  # they share a row
             return stages
 
         def by_image(values: Callable[[_Part], Any]) -> Array:
-            return np.concatenate([np.repeat([values(part)], len(part), 0) for part in parts])[self._order]
+            return np.concatenate([np.repeat([values(part)], len(part.rows or ()), 0) for part in parts])[self._order]
 
         return [
-            MixedStage(
+            Stage(
                 by_image(lambda part, i=i: part.plan.stages[i].t),
                 by_image(lambda part, i=i: part.plan.stages[i].sigmas),
                 stage.step,
@@ -90,9 +93,9 @@ class Stepper:
 
     def reset(self) -> None:
         """Begin again."""
-        self.denoised = None
+        self.denoised, self.taken = None, 0
         for part in self._divided:
-            part.reset()
+            part.history = []
 
     def start(self, noise: Any, labels: npt.ArrayLike | None = None) -> Any:
         """Begin again with unit normal noise [B, C, H, W]; returns the images Σ_j init_j P_j noise, or draws of the law
@@ -112,12 +115,7 @@ class Stepper:
         return found[0]
 
     @property
-    def taken(self) -> int:
-        """How many evaluations are done."""
-        return self._divided[0].taken
-
-    @property
-    def ahead(self) -> Stage | MixedStage | None:
+    def ahead(self) -> Stage | None:
         """The stage that `step` takes next; None when all are done."""
         return self.stages[self.taken] if self.taken < self.plan.nfe else None
 
@@ -126,19 +124,15 @@ class Stepper:
 
         normal draws the noise of a plan with churn: unit normal values of an array's shape.
         """
-        noise: list[Any] = []
-
-        def drawn(part: _Part, like: Any) -> Any:
-            if part.rows is None:
-                return (normal or _normal)(like)
-            if not noise:
-                noise.append((normal or _normal)(x))
-            return part.select(noise[0])
-
-        following = self._joined(
-            x, lambda part: part.step(part.select(output), part.select(x), lambda like: drawn(part, like))
-        )
+        parts, number = self._divided, self.taken
+        if number == self.plan.nfe:
+            raise ValueError("all evaluations of the plan are done; call start to begin again")
+        following = self._joined(x, lambda part: part.step(number, part.select(output), part.select(x)))
         self.denoised = self._joined(x, lambda part: part.denoised)
+        self.taken += 1
+        if self.taken < self.plan.nfe and parts[0].plan.stages[self.taken].noise:
+            noise = (normal or _normal)(following)
+            following = following + self._joined(x, lambda part: part.churn(self.taken, part.select(noise)))
         return following
 
     @property
@@ -154,7 +148,7 @@ class Stepper:
     def _joined(self, images: Any, values: Callable[[_Part], Any]) -> Any:
         """Values of every part, in the order of the images."""
         parts = self._divided
-        if parts[0].rows is None:
+        if len(parts) == 1:
             return values(parts[0])
         if len(images) != len(self._order):
             raise ValueError(f"labels must be as many as the {len(images)} images, got {len(self._order)}")
@@ -169,24 +163,20 @@ class Stepper:
 class _Part:
     """The images of one class, or all: rows says which of a batch, None for all."""
 
-    def __init__(self, plan: Plan, prediction: Prediction, rows: Array | None) -> None:
-        self.plan = plan
-        self.prediction: Prediction = prediction
-        self.rows = rows
+    def __init__(self, plan: Plan, prediction: Prediction, rows: list[int] | None = None) -> None:
+        self.plan, self.prediction, self.rows = plan, prediction, rows
         self.denoised: Any = None
+        self.history: list[Any] = []  # as the plan's history: the newest first
         self._subspaces = plan.subspaces
-        self.taken = plan.nfe
-        self._history: list[Any] = []  # as the plan's history: the newest first
-
-    def __len__(self) -> int:
-        return 0 if self.rows is None else len(self.rows)
 
     def select(self, images: Any) -> Any:
         """The images of the part."""
-        return images if self.rows is None else images[self.rows.tolist()]
+        return images if self.rows is None else images[self.rows]
 
-    def reset(self) -> None:
-        self.taken, self._history, self.denoised = 0, [], None
+    @property
+    def starts(self) -> list[float]:
+        noise = self.plan.stages[0].noise or [0.0] * len(self.plan.init)
+        return np.hypot(self.plan.init, noise).tolist()
 
     def start(self, noise: Any) -> Any:
         """The images to begin with."""
@@ -198,28 +188,23 @@ class _Part:
         planes = np.moveaxis(drawn, -1, 1)
         return noise.new_tensor(planes) if hasattr(noise, "new_tensor") else planes.astype(values.dtype)
 
-    @property
-    def starts(self) -> list[float]:
-        noise = self.plan.stages[0].noise or [0.0] * len(self.plan.init)
-        return np.hypot(self.plan.init, noise).tolist()
+    def churn(self, number: int, noise: Any) -> Any:
+        """The noise that is added before an evaluation."""
+        return self._combine(noise, self.plan.stages[number].noise)
 
-    @property
-    def ahead(self) -> Stage | None:
-        return self.plan.stages[self.taken] if self.taken < self.plan.nfe else None
-
-    def step(self, output: Any, x: Any, normal: Callable[[Any], Any]) -> Any:
-        """As of `Stepper`."""
-        stage = self.ahead
-        if stage is None:
-            raise ValueError("all evaluations of the plan are done; call start to begin again")
+    def step(self, number: int, output: Any, x: Any) -> Any:
+        """The images after an evaluation, Σ_j P_j (α_j x + Σ_i β_ji E_i) in the plan's subspaces or coordinates."""
+        stage, coordinates = self.plan.stages[number], self.plan.coordinates
         evaluated, self.denoised = self._evaluation(output, x, stage)
         newest = [evaluated, x] if self.plan.states else [evaluated]
-        self._history = [*newest, *self._history][: self.plan.history]
-        following = self._combined(x, stage)
-        self.taken += 1
-        if self.ahead is not None and self.ahead.noise:
-            following = following + self._combine(normal(following), self.ahead.noise)
-        return following
+        self.history = [*newest, *self.history][: self.plan.history]
+        if coordinates is None:
+            return self._combine(x, stage.alpha, stage.beta)
+        count = max(len(row) for row in stage.beta)
+        beta = np.zeros((count, coordinates.size))
+        for f, row in enumerate(stage.beta):
+            beta[: len(row), f] = row
+        return coordinates.combine([x, *self.history[:count]], [np.array(stage.alpha), *beta])
 
     def _evaluation(self, output: Any, x: Any, stage: Stage) -> tuple[Any, Any]:
         """What the plan's solver combines, and the denoised image, from the model's output."""
@@ -230,22 +215,11 @@ class _Part:
         denoised = x + self._combine(flow, stage.sigmas.tolist())
         return flow if self.plan.predicts == "flow" else denoised, denoised
 
-    def _combined(self, x: Any, stage: Stage) -> Any:
-        """Σ_j P_j (α_j x + Σ_i β_ji E_i) in the plan's subspaces or coordinates."""
-        coordinates = self.plan.coordinates
-        if coordinates is None:
-            return self._combine(x, stage.alpha, stage.beta)
-        count = max(len(row) for row in stage.beta)
-        beta = np.zeros((count, coordinates.size))
-        for f, row in enumerate(stage.beta):
-            beta[: len(row), f] = row
-        return coordinates.combine([x, *self._history[:count]], [np.array(stage.alpha), *beta])
-
     def _combine(self, x: Any, alpha: Sequence[float], beta: Sequence[Sequence[float]] = ()) -> Any:
         """Σ_j P_j (α_j x + Σ_i β_ji E_i) over the history."""
         parts = [a * x for a in alpha]
         for j, row in enumerate(beta):
-            for weight, evaluated in zip(row, self._history, strict=False):
+            for weight, evaluated in zip(row, self.history, strict=False):
                 parts[j] = parts[j] + weight * evaluated
         return self._subspaces.combine(parts)
 

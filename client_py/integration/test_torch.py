@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from anisoflight.wire.uploads import dataset_table
+from anisoflight.wire.intake import dataset_table
 
 if TYPE_CHECKING:
     from anisoflight import Client

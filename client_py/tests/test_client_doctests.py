@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 import anisoflight
-from anisoflight import compare, convert, data, fid, figures, files, operations, wire
+from anisoflight import compare, convert, data, fid, files, operations, wire
 
 ELSEWHERE = ("anisoflight.anemoi", "anisoflight.diffusers", "anisoflight.physicsnemo")
 """These need packages that `make test-integration` has; it runs their examples."""
 
 MODULES = [
     name
-    for package in (anisoflight, compare, convert, data, fid, figures, files, operations, wire)
+    for package in (anisoflight, compare, convert, data, fid, files, operations, wire)
     for _, name, is_package in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
     if not is_package and not name.endswith("__main__") and name not in ELSEWHERE
 ]

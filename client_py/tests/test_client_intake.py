@@ -15,9 +15,8 @@ from conftest import pictures
 from PIL import Image
 
 from anisoflight import Client
-from anisoflight.wire.intake import columns_of, pieces_of
+from anisoflight.wire.intake import columns_of, dataset_table, pieces_of
 from anisoflight.wire.tensors import tensor_column
-from anisoflight.wire.uploads import dataset_table
 
 IMAGES, LABELS = pictures(12, seed=7)
 GREY = [Image.fromarray(image[..., 0]) for image in IMAGES]

@@ -19,8 +19,8 @@ from test_wire_cancel import becomes_idle
 
 import anisoflight
 from anisoflight import Client, LocalClient
+from anisoflight.wire.calls import Connection
 from anisoflight.wire.tensors import table_of, tensor_column
-from anisoflight.wire.transport import Connection, command
 
 
 def test_lists_are_frames_indexed_by_name(client: Client) -> None:
@@ -93,7 +93,7 @@ def test_datasets_larger_than_memory(client: LocalClient, tmp_path: Path) -> Non
 def test_an_interrupted_upload_is_not_stored(client: LocalClient) -> None:
     batches = table_of({"image": tensor_column(pictures(1000)[0], "HWC")}).to_batches(max_chunksize=10)
     connection = Connection(client.location)
-    for _ in connection.put(command({"op": "PutDataset", "name": "half"}), batches[0].schema, batches):
+    for _ in connection.upload({"op": "PutDataset", "name": "half"}, batches[0].schema, batches):
         break
     time.sleep(0.5)
     assert "half" not in client.datasets().index

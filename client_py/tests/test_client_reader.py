@@ -23,9 +23,9 @@ from fake_server import SCHEMA, rows
 
 from anisoflight import BusyError, Client, DeadlineError, NotFoundError, UnavailableError
 from anisoflight.wire import progress
+from anisoflight.wire.calls import Connection
 from anisoflight.wire.progress import Bar
-from anisoflight.wire.reader import Stream, in_thread
-from anisoflight.wire.transport import Connection
+from anisoflight.wire.reader import Stream
 
 PATIENCE = 5.0  # seconds that a busy test machine may take for what is instant
 PROMPT = 0.5  # seconds in which an interrupt must have been heard
@@ -69,7 +69,7 @@ def connection(fake: Fake) -> Iterator[Connection]:
 
 
 def test_messages_carry_rows_and_events(connection: Connection) -> None:
-    messages = list(connection.get("Count", {}))
+    messages = list(connection.stream("Count", {}))
     assert [message.batch.num_rows for message in messages] == [0, 2, 0, 2, 0]
     assert [message.event.get("event") for message in messages] == [None, "batch", "progress", "batch", "end"]
 
@@ -82,7 +82,7 @@ def test_table_joins_the_rows_of_all_messages(fake: Fake) -> None:
 def test_failure_in_the_middle_is_raised_after_what_came_before(connection: Connection) -> None:
     seen = []
     with pytest.raises(BusyError, match="Too much to do") as caught:
-        seen.extend(message.batch.num_rows for message in connection.get("Broken", {}))
+        seen.extend(message.batch.num_rows for message in connection.stream("Broken", {}))
     assert seen == [2]
     assert caught.value.code == "BUSY"
 
@@ -102,14 +102,14 @@ def test_an_action_answers_progress_and_then_its_result(fake: Fake) -> None:
 def test_nobody_there_is_unavailable() -> None:
     connection = Connection("grpc://127.0.0.1:1")
     with pytest.raises(UnavailableError):
-        list(connection.get("Count", {}))
+        list(connection.stream("Count", {}))
     connection.close()
 
 
 def test_a_call_may_have_a_timeout(fake: Fake) -> None:
     connection = Connection(fake.location, timeout=0.3)
     with pytest.raises(TimeoutError) as caught:
-        list(connection.get("Silent", {}))
+        list(connection.stream("Silent", {}))
     assert isinstance(caught.value, DeadlineError)
     connection.close()
     assert fake.next().startswith("cancelled get")
@@ -155,19 +155,19 @@ def test_a_short_input_is_closed_before_its_answer_is_read(
         sides = Recorded()
         client = types.SimpleNamespace(do_exchange=lambda *_, s=sides: (s, s), close=lambda: None)
         monkeypatch.setattr(connection, "_client", client)
-        assert list(connection.exchange("Denoise", {}, SCHEMA, batches)) == []
+        assert list(connection.converse("Denoise", {}, SCHEMA, batches)) == []
         assert sides.order == want
 
 
 def test_leaving_the_iteration_cancels_the_call(fake: Fake, connection: Connection) -> None:
-    for _ in connection.get("Endless", {}):
+    for _ in connection.stream("Endless", {}):
         break
     gc.collect()
     assert fake.next().startswith("cancelled endless")
 
 
 def test_dropping_a_stream_that_nobody_iterates_cancels_the_call(fake: Fake, connection: Connection) -> None:
-    stream = connection.get("Endless", {})
+    stream = connection.stream("Endless", {})
     time.sleep(0.2)
     del stream
     gc.collect()
@@ -176,7 +176,7 @@ def test_dropping_a_stream_that_nobody_iterates_cancels_the_call(fake: Fake, con
 
 def test_exchange_writes_while_it_reads(connection: Connection) -> None:
     values = list(range(200))
-    stream = connection.exchange("Double", {}, SCHEMA, (rows(value) for value in values))
+    stream = connection.converse("Double", {}, SCHEMA, (rows(value) for value in values))
     doubled = [value for message in stream for value in message.batch["value"].to_pylist()]
     assert doubled == [2 * value for value in values]
 
@@ -187,17 +187,17 @@ def test_an_error_in_the_callers_own_batches_ends_the_exchange(connection: Conne
         raise ZeroDivisionError("mine")
 
     with pytest.raises(ZeroDivisionError, match="mine"):
-        list(connection.exchange("Double", {}, SCHEMA, batches()))
+        list(connection.converse("Double", {}, SCHEMA, batches()))
 
 
 def test_put_reports_what_was_written_and_stored(fake: Fake, connection: Connection) -> None:
-    events = list(connection.put(fl.FlightDescriptor.for_path("x"), SCHEMA, iter([rows(1, 2), rows(3)])))
+    events = list(connection.upload({}, SCHEMA, iter([rows(1, 2), rows(3)])))
     assert events == [{"event": "batch", "done": 2}, {"event": "batch", "done": 3}, {"rows": 3}]
     assert fake.next() == "put clean 3"
 
 
 def test_an_abandoned_put_is_never_a_complete_one(fake: Fake, connection: Connection) -> None:
-    for _ in connection.put(fl.FlightDescriptor.for_path("x"), SCHEMA, (rows(1) for _ in range(1000))):
+    for _ in connection.upload({}, SCHEMA, (rows(1) for _ in range(1000))):
         break
     assert fake.next() == "put broken"
 
@@ -208,7 +208,7 @@ def test_an_error_in_the_callers_own_batches_spoils_the_put(fake: Fake, connecti
         raise ZeroDivisionError("mine")
 
     with pytest.raises(ZeroDivisionError, match="mine"):
-        list(connection.put(fl.FlightDescriptor.for_path("x"), SCHEMA, batches()))
+        list(connection.upload({}, SCHEMA, batches()))
     assert fake.next() == "put broken"
 
 
@@ -220,15 +220,10 @@ def test_a_slow_caller_holds_the_reading_thread_back() -> None:
     stream.close()
 
 
-def test_in_thread_raises_what_the_call_raised() -> None:
-    with pytest.raises(ZeroDivisionError):
-        in_thread(lambda: 1 // 0)
-
-
 CALLS = {
-    "get": "list(connection.get('Silent', {}))",
-    "exchange": "list(connection.exchange('Stuck', {}, SCHEMA, (big for _ in range(10**6))))",
-    "endless": "list(connection.get('Endless', {}))",
+    "get": "list(connection.stream('Silent', {}))",
+    "exchange": "list(connection.converse('Stuck', {}, SCHEMA, (big for _ in range(10**6))))",
+    "endless": "list(connection.stream('Endless', {}))",
 }
 
 
@@ -239,7 +234,7 @@ def test_ctrl_c_is_heard_on_both_sides(fake: Fake, name: str) -> None:
         import sys, time
         sys.path.insert(0, {str(Path(__file__).parent)!r})
         from fake_server import SCHEMA, rows
-        from anisoflight.wire.transport import Connection
+        from anisoflight.wire.calls import Connection
         connection = Connection({fake.location!r})
         big = rows(*range(100_000))
         print("started", flush=True)

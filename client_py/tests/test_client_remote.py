@@ -183,32 +183,6 @@ def test_the_geodesic_is_that_of_the_device(client: Client, mixture: str) -> Non
     assert client.schedule("remote-geodesic").info["provenance"]["kind"] == "geodesic"
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_the_learned_schedule_is_that_of_the_device(client: Client, mixture: str, mode: str) -> None:
-    """The same times and images, other noise: 60 steps end nearer each other than a tenth of how far they went."""
-    settings = {"T": T, "knots": 8, "init": "log-linear", "c": C, "batch": 480, "kimg": 28.8, "seed": 2}
-    settings |= {"schedule_lr": 0.05, "estimator": mode}
-    name = f"on-device-{mode}"
-    run = client.create_run(
-        name, "isotropic", "remote-images", model=mixture, train_network=False, replace=True, **settings
-    )
-    frame = run.step(60, progress=False)
-    run.save(f"{name}-model", replace=True)
-    ours = client.remote_schedule(
-        f"remote-{mode}", terms, (2, 4, 1), images=COUNT, progress=False, replace=True, **settings
-    )
-    assert [row["step"] for row in ours.info["rows"]] == list(range(1, 61))
-    client.make_schedule("remote-start", "log-linear", T=T, knots=8, replace=True)
-    start, theirs, mine = (logs(client, which) for which in ("remote-start", f"{name}-model", f"remote-{mode}"))
-    assert abs(mine - theirs).mean() < 0.1 * abs(theirs - start).mean()
-    energy = np.array([row["energy"] for row in ours.info["rows"]])
-    assert energy[-20:].mean() == pytest.approx(frame["energy"].to_numpy()[-20:].mean(), rel=0.05)
-    provenance = client.schedule(f"remote-{mode}").info["provenance"]
-    assert (provenance["kind"], provenance["steps"], provenance["stage"]) == ("learned", 60, "isotropic")
-    plan = client.plan(f"remote-{mode}", solver="euler", steps=4)  # and Scheduler, Stepper and Sample know it
-    assert plan.nfe == 4
-
-
 def test_what_was_learned_stays_where_the_answers_end(client: Client) -> None:
     calls = 0
 

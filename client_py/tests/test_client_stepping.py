@@ -330,28 +330,3 @@ def test_the_local_solver_is_the_servers(
         assert np.abs(mixed.images[1] - expected.images[1]).max() > 1e-3
         got = drawn(client, Stepper(client.plan("plan-local", labels=[3, 7], **options)), latents, [3, 7])
         assert np.abs(got - mixed.images).max() < 1e-3 * np.abs(mixed.images).max()
-
-
-def test_fitted_coefficients_are_nearer_to_converged_samples(client: Client, dataset: str) -> None:
-    """On latents that the fit has not seen; and they are stepped outside the server as they are there."""
-    made = {"model": "digits", "dataset": dataset, "points": 8, "samples": 16}
-    client.make_schedule("fit-base", statistics=True, replace=True, progress=False, **made)
-    options = {"model": "digits", "schedule": "fit-base", "nfe": 3, "samples": 48}
-    fitted = client.make_schedule("fit-3", "fit", replace=True, progress=False, **options)
-    told = fitted.info["fit"]
-    assert told["nfe"] == 3
-    assert told["fitted"] < 0.9 * told["local"]
-    latents, sampler = latents_of(2), {"solver": "fitted", "nfe": 3}
-    expected = client.sample(
-        "digits", latents=latents, labels=[3, 3], schedule="fit-3", dtype="float32", progress=False, **sampler
-    )
-    got = drawn(client, Stepper(client.plan("fit-3", **sampler)), latents, [3, 3])
-    assert np.abs(got - expected.images).max() < 1e-3 * np.abs(expected.images).max()
-    alike = client.make_schedule("fit-3-alike", "fit", replace=True, progress=False, isotropic=True, **options)
-    told_alike = alike.info["fit"]
-    assert told["fitted"] < told_alike["fitted"] < 0.9 * told_alike["local"]
-    for stage in client.plan("fit-3-alike", **sampler).stages:
-        for weights in (stage.alpha, stage.beta):
-            assert np.ptp(np.asarray(weights), axis=0).max() == 0
-    with pytest.raises(BadRequestError, match="nfe must be 3"):
-        client.sample("digits", n=1, schedule="fit-3", solver="fitted", nfe=4, progress=False)

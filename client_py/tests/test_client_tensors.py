@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from anisoflight.wire import exchanges, tensors, uploads
+from anisoflight.operations import schedules
+from anisoflight.wire import exchanges, intake, tensors
 
 
 def test_a_column_shares_the_array_and_the_view_shares_the_column() -> None:
@@ -66,10 +67,10 @@ def test_the_wrong_number_of_dimensions_is_an_error() -> None:
 
 
 def test_dataset_rows() -> None:
-    table = uploads.dataset_table(np.zeros((3, 8, 8, 1)), [0, 1, 2])
+    table = intake.dataset_table(np.zeros((3, 8, 8, 1)), [0, 1, 2])
     assert table["image"].type.value_type == pa.float32()
     assert table["label"].type == pa.int32()
-    assert "label" not in uploads.dataset_table(np.zeros((3, 8, 8, 1), np.uint8), None).column_names
+    assert "label" not in intake.dataset_table(np.zeros((3, 8, 8, 1), np.uint8), None).column_names
 
 
 @pytest.mark.parametrize(
@@ -78,23 +79,23 @@ def test_dataset_rows() -> None:
 )
 def test_dataset_rows_refuse(images: np.ndarray, labels: list[int] | None) -> None:
     with pytest.raises(ValueError, match=r"\w+ must (be|have) "):
-        uploads.dataset_table(images, labels)
+        intake.dataset_table(images, labels)
 
 
 def test_labels_that_do_not_fit_are_an_error() -> None:
     with pytest.raises(ValueError, match=r"must be in the range of int32, got \d+"):
-        uploads.dataset_table(np.zeros((1, 8, 8, 1), np.uint8), [2**40])
+        intake.dataset_table(np.zeros((1, 8, 8, 1), np.uint8), [2**40])
 
 
 def test_schedule_rows_have_their_defaults() -> None:
-    table = uploads.schedule_table({"t": [0, 1], "g": [1e-9, 1]})
+    table = schedules.schedule_table({"t": [0, 1], "g": [1e-9, 1]})
     assert table["label"].to_pylist() == [-1, -1]
     assert table["subspace"].to_pylist() == [0, 0]
     assert table["g"].type == pa.float64()
 
 
 def test_basis_rows_by_label() -> None:
-    table = uploads.basis_table({0: np.zeros((2, 4, 4)), 3: np.ones((1, 4, 4))}, None)
+    table = schedules.basis_table({0: np.zeros((2, 4, 4)), 3: np.ones((1, 4, 4))}, None)
     assert table["label"].to_pylist() == [0, 0, 3]
     assert table["vector"].type.dim_names == ["H", "W"]
 

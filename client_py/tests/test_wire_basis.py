@@ -20,45 +20,6 @@ def vectors(flight: fl.FlightClient, **request: Any) -> dict[int, np.ndarray]:
     return {int(label): rows[labels == label].reshape(-1, 64) for label in np.unique(labels)}
 
 
-def planes(flight: fl.FlightClient, dataset: str) -> tuple[np.ndarray, np.ndarray]:
-    """Images in [−1, 1], mean over the channels, and their labels."""
-    table = wire.get(flight, "Dataset", {"dataset": dataset}).table
-    images = wire.numbers(table["image"]) / 127.5 - 1
-    return images.mean(-1).reshape(len(images), -1), wire.numbers(table["label"])
-
-
-def components(x: np.ndarray, k: int) -> np.ndarray:
-    """The projector on the k leading right singular vectors of the centred rows."""
-    v = np.linalg.svd(x - x.mean(0), full_matrices=False)[2][:k]
-    return v.T @ v
-
-
-def test_principal_components_are_numpys(flight: fl.FlightClient, dataset: str) -> None:
-    x, labels = planes(flight, dataset)
-    made = make(flight, name="pca-all", kind="pca", dataset=dataset, k=7)
-    assert (made["height"], made["width"], made["k"], made["per_class"]) == (8, 8, 7, False)
-    (span,) = made["spans"]
-    assert (span["labels"], span["images"]) == ([-1], len(x))
-    v = vectors(flight, basis="pca-all")[-1]
-    np.testing.assert_allclose(v.T @ v, components(x, 7), atol=1e-5)
-    centred = x - x.mean(0)
-    np.testing.assert_allclose(span["share"], np.sum((centred @ v.T) ** 2) / np.sum(centred**2), rtol=1e-6)
-    largest = v[np.arange(7), np.abs(v).argmax(1)]
-    assert (largest > 0).all(), "the sign of a component is its largest entry's"
-
-    made = make(flight, name="pca-own", kind="pca_per_class", dataset=dataset, k=4, clusters=[[0, 5]])
-    assert [span["labels"] for span in made["spans"]] == [[0, 5], *([i] for i in (1, 2, 3, 4, 6, 7, 8, 9))]
-    own = vectors(flight, basis="pca-own")
-    assert sorted(own) == list(range(10))
-    np.testing.assert_array_equal(own[0], own[5])
-    for classes in ([0, 5], [3]):
-        want = components(x[np.isin(labels, classes)], 4)
-        np.testing.assert_allclose(own[classes[0]].T @ own[classes[0]], want, atol=1e-5)
-    listed = wire.entries(wire.act(flight, "ListBases"))
-    assert listed["pca-all"]["k"] == 7
-    assert listed["pca-own"]["per_class"]
-
-
 def test_a_class_is_split_by_its_own_basis(flight: fl.FlightClient, model: str, dataset: str) -> None:
     """ScheduleGradient on a basis per class against Denoise: loss = Σ_j ω_j |P_j r|², B_j = 2 ω_j |P_j r|²/ġ_j with
     r = flow(x_0 + Σ_j √g_j P_j ε) + ε and the sample's own P_j."""

@@ -52,32 +52,6 @@ def test_metadata_carries_the_resolved_request_and_the_model(flight: fl.FlightCl
     )
 
 
-def test_labels_are_drawn_within_range(flight: fl.FlightClient) -> None:
-    labels = sample(flight, n=200, seed=1, steps=1, solver="euler")["label"].to_numpy()
-    assert set(labels) == set(range(10))
-    assert sample(flight, labels=[3, -1, 9], steps=1)["label"].to_pylist() == [3, -1, 9]
-
-
-@pytest.mark.parametrize(
-    ("request_", "nfe"),
-    [
-        ({"solver": "euler", "steps": 4}, 4),
-        ({"solver": "heun", "steps": 4}, 8),
-        ({"solver": "heun", "second_point": "endpoint", "steps": 4}, 7),
-        ({"solver": "heun", "second_point": "endpoint", "grid": "edm", "steps": 4}, 7),
-        ({"solver": "ipndm", "grid": "polynomial", "nfe": 5}, 5),
-        ({"solver": "heun", "second_point": "endpoint", "nfe": 9}, 9),
-        ({"solver": "heun", "nfe": 9}, 8),
-        ({"solver": "euler", "nfe": 5}, 5),
-        ({"solver": "euler", "grid": {"t": [400, 100, 10, 0]}}, 3),
-        ({"solver": "euler", "grid": {"sigma": [20, 5, 1]}}, 2),
-        ({"solver": "euler", "grid": {"sigma": [20, 5, 1, 0]}}, 3),
-    ],
-)
-def test_evaluations_are_counted(flight: fl.FlightClient, request_: dict, nfe: int) -> None:
-    assert sample(flight, n=2, **request_)["nfe"].to_pylist() == [nfe, nfe]
-
-
 def test_latents_of_ones_own(flight: fl.FlightClient) -> None:
     """The caller's latents give the caller's samples, in any number of batches, with heartbeats that say so."""
     latents = np.random.default_rng(4).standard_normal((6, 8, 8, 1)).astype(np.float32)
@@ -97,35 +71,6 @@ def test_latents_of_ones_own(flight: fl.FlightClient) -> None:
     assert np.abs(wire.numbers(other.table["sample"]) - wire.numbers(whole.table["sample"])).max() > 0.1
 
 
-def test_an_exchange_in_lockstep(flight: fl.FlightClient) -> None:
-    """One batch out, one reply in: every batch is answered before the next is sent."""
-    latents = np.random.default_rng(5).standard_normal((3, 1, 8, 8, 1)).astype(np.float32)
-    writer, reader = flight.do_exchange(wire.command({"op": "Sample", "model": "digits", "steps": 2}))
-    batches = [wire.table(latent=wire.tensor(latent), label=wire.int32([1])).to_batches()[0] for latent in latents]
-    writer.begin(batches[0].schema)
-    for batch in batches:
-        writer.write_batch(batch)
-        while reader.read_chunk().data.num_rows == 0:
-            pass
-    writer.done_writing()
-    rest = [chunk.data.num_rows for chunk in reader]
-    assert sum(rest) == 0
-    writer.close()
-
-
-def test_pricing_says_what_will_come_and_computes_nothing(flight: fl.FlightClient) -> None:
-    request = {"op": "Sample", "model": "digits", "n": 10_000, "steps": 1000, "dtype": "float32"}
-    info = flight.get_flight_info(wire.command(request))
-    assert info.total_records == 10_000
-    assert 10_000 * 8 * 8 * 4 <= info.total_bytes <= 10_000 * 400
-    request = {**request, "n": 3, "steps": 1}
-    info = flight.get_flight_info(wire.command(request))
-    assert info.schema.names == [name for name, _ in FIELDS] + ["sample"]
-    rows = wire.collect(flight.do_get(info.endpoints[0].ticket)).table
-    assert rows.num_rows == info.total_records == 3
-    assert rows.equals(sample(flight, n=3, steps=1, dtype="float32"))
-
-
 def test_bodies_are_read_without_copying(flight: fl.FlightClient) -> None:
     request = {"model": "digits", "n": 300, "steps": 1, "dtype": "float32", "batch_bytes": 20_000}
     table = wire.get(flight, "Sample", request).table
@@ -142,16 +87,6 @@ def test_bodies_are_read_without_copying(flight: fl.FlightClient) -> None:
             reader.read_next_batch()
     assert len(schemas) > 1
     assert all(schema.equals(schemas[0], check_metadata=True) for schema in schemas)
-
-
-def test_progress_and_end_are_announced(flight: fl.FlightClient) -> None:
-    events = wire.get(flight, "Sample", {"model": "digits", "n": 32, "steps": 5, "batch_bytes": 4096}).events
-    batches = [event for event in events if event["event"] == "batch"]
-    assert [event["done"] for event in batches] == sorted(event["done"] for event in batches)
-    assert (batches[-1]["done"], batches[-1]["total"]) == (32, 32)
-    end = events[-1]
-    assert (end["event"], end["rows"]) == ("end", 32)
-    assert end["elapsed_s"] >= 0
 
 
 def test_the_schema_comes_at_once_and_heartbeats_keep_coming(flight: fl.FlightClient) -> None:

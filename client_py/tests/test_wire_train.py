@@ -61,40 +61,6 @@ def test_steps_count_from_one_and_missing_fields_are_nan(flight: fl.FlightClient
     assert not any(field.nullable for field in table.schema)
 
 
-@pytest.mark.parametrize("stage", ["isotropic", "anisotropic"])
-def test_schedule_stages_move_the_schedule(flight: fl.FlightClient, stage: str) -> None:
-    family = {"family": {"per_class": False, "basis": "dct"}} if stage == "anisotropic" else {}
-    run = create(flight, stage, stage=stage, model="digits", train_network=False, schedule_lr=0.05, **family)
-    frame = step(flight, run, 4).to_pandas()
-    assert np.isfinite(frame[["loss", "energy", "schedule_grad_norm", "schedule_lr"]].to_numpy()).all()
-    wire.act(flight, "SaveModel", {"run": run, "name": f"saved-{stage}"})
-    learned = wire.get(flight, "EvaluateSchedule", {"schedule": f"saved-{stage}", "points": 32}).table.to_pandas()
-    start = wire.get(flight, "EvaluateSchedule", {"schedule": {"edm": {"T": 400}}, "points": 32}).table["g"].to_numpy()
-    assert sorted(learned["subspace"].unique()) == ([0, 1] if stage == "anisotropic" else [0])
-    for _, curve in learned.groupby("subspace"):
-        g = curve["g"].to_numpy()
-        assert np.all(np.diff(g) > 0)
-        np.testing.assert_allclose(g[[0, -1]], start[[0, -1]], rtol=1e-9)
-        assert np.abs(np.log(g / start)).max() > 1e-3
-    samples = wire.get(flight, "Sample", {"model": f"saved-{stage}", "n": 2, "steps": 3}).table
-    assert samples.num_rows == 2
-
-
-@pytest.mark.parametrize(("estimator", "absent"), [("full", {"backprop"}), ("backprop", set(TERMS[1:5]))])
-def test_the_terms_of_the_estimate_are_reported(flight: fl.FlightClient, estimator: str, absent: set[str]) -> None:
-    run = create(
-        flight, f"terms-{estimator}", stage="isotropic", model="digits", train_network=False, estimator=estimator
-    )
-    frame = step(flight, run, 3).to_pandas()
-    for term in TERMS:
-        for column in (f"share_{term}", f"stderr_{term}"):
-            assert frame[column].isna().all() == (term in absent), column
-    np.testing.assert_allclose(frame.filter(like="share_").sum(axis=1), 1, rtol=1e-9)
-    cosine = frame["schedule_grad_cosine"].to_numpy()
-    assert np.isnan(cosine[0])
-    assert np.all(np.abs(cosine[1:]) <= 1)
-
-
 def test_a_run_is_watched_live(flight: fl.FlightClient) -> None:
     run = create(flight, "watched", lr=1e-3)
     step(flight, run, 2)
@@ -154,17 +120,3 @@ def test_samplers_keep_the_model_they_started_with(flight: fl.FlightClient) -> N
     assert during["sample"].combine_chunks().equals(before["sample"].combine_chunks())
     after = wire.get(flight, "Sample", request).table
     assert not after["sample"].combine_chunks().equals(before["sample"].combine_chunks())
-
-
-def test_loss_by_noise_level(flight: fl.FlightClient) -> None:
-    request = {"model": "digits", "dataset": "blocks", "points": 6, "samples": 8, "seed": 3}
-    table = wire.get(flight, "EvaluateModel", request).table
-    assert table.column_names == ["label", "subspace", "t", "sigma", "loss", "residual", "stderr"]
-    assert table.num_rows == 6
-    assert np.isfinite(table.to_pandas().to_numpy()).all()
-    assert table.equals(wire.act_rows(flight, "EvaluateModel", request))
-    heavy = wire.get(flight, "EvaluateModel", {**request, "c": 25}).table  # ω = ġ²/(g (c + g)): less where g is small
-    assert heavy["residual"].equals(table["residual"])
-    ratio = heavy["loss"].to_numpy() / table["loss"].to_numpy()
-    g = table["sigma"].to_numpy() ** 2
-    np.testing.assert_allclose(ratio[3:], ((1 + g) / (25 + g))[3:], rtol=0.3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 import textwrap
@@ -62,13 +61,6 @@ def test_datasets_come_back_as_they_went(flight: fl.FlightClient, name: str, arr
     assert not any(field.nullable for field in table.schema)
 
 
-def test_a_part_of_a_dataset(flight: fl.FlightClient, dataset: str) -> None:
-    assert read(flight, dataset, offset=60)["index"].to_pylist() == [60, 61, 62, 63]
-    assert read(flight, dataset, offset=3, limit=2)["index"].to_pylist() == [3, 4]
-    assert wire.get(flight, "Dataset", {"dataset": dataset, "limit": 0}).table.num_rows == 0
-    assert wire.get(flight, "Dataset", {"dataset": dataset, "offset": 1000}).table.num_rows == 0
-
-
 def test_many_batches_are_one_dataset(flight: fl.FlightClient) -> None:
     array = pixels(2000, 16, 16, 3)
     rows = wire.table(image=wire.tensor(array)).to_batches(max_chunksize=130)
@@ -77,17 +69,6 @@ def test_many_batches_are_one_dataset(flight: fl.FlightClient) -> None:
     reply = wire.get(flight, "Dataset", {"dataset": "batches"})
     np.testing.assert_array_equal(wire.numbers(reply.table["image"]), array)
     assert max(batch.nbytes for batch in reply.batches) <= 3.5 * 2**20
-
-
-def test_the_layout_of_nameless_tensors(flight: fl.FlightClient) -> None:
-    put(flight, "nameless", {"image": wire.tensor(pixels(2, 3, 8, 8), "")})
-    assert wire.entries(wire.act(flight, "ListDatasets"))["nameless"]
-    np.testing.assert_array_equal(wire.numbers(read(flight, "nameless")["image"]), pixels(2, 3, 8, 8))
-
-
-@pytest.mark.parametrize("name", ["", "A", "../x", "x" * 65, "edm"])
-def test_names_have_a_form(flight: fl.FlightClient, name: str) -> None:
-    assert wire.code(lambda: put(flight, name, {"image": wire.tensor(pixels(1, 8, 8, 1))})) == "BAD_REQUEST"
 
 
 def with_value(value: float) -> pa.Array:
@@ -108,47 +89,12 @@ def with_null(column: pa.Array) -> pa.Array:
 GOOD = wire.tensor(pixels(4, 8, 8, 1))
 BAD: dict[str, dict[str, Any]] = {
     "NaN": {"image": with_value(np.nan)},
-    "above one": {"image": with_value(1.001)},
-    "float64": {"image": wire.tensor(np.zeros((4, 8, 8, 1)))},
     "not a tensor": {"image": pa.array([1, 2, 3, 4], pa.uint8())},
-    "a list": {"image": pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(256, np.uint8)), 64)},
-    "other names": {"image": wire.tensor(pixels(4, 8, 8, 1), "WHC")},
     "permuted": {"image": wire.tensor(pixels(4, 1, 8, 8), "CHW", permutation=[1, 2, 0])},
     "null image": {"image": with_null(GOOD)},
-    "null label": {"image": GOOD, "label": with_null(wire.int32([0, 1, 2, 3]))},
-    "words for labels": {"image": GOOD, "label": pa.array(["a", "b", "c", "d"])},
     "label below -1": {"image": GOOD, "label": wire.int32([0, 1, 2, -2])},
     "no image": {"label": wire.int32([0])},
-    "another column": {"image": GOOD, "colour": wire.int32([0, 1, 2, 3])},
 }
-
-
-@pytest.mark.parametrize("kind", [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)])
-def test_labels_are_integers_of_any_type(flight: fl.FlightClient, kind: str) -> None:
-    labels = pa.array([4, 0, 1, 2], pa.type_for_alias(kind))
-    put(flight, "integers", {"image": GOOD, "label": labels}, replace=True)
-    table = read(flight, "integers")
-    assert table.schema.field("label").type == pa.int32()
-    assert table["label"].to_pylist() == [4, 0, 1, 2]
-
-
-@pytest.mark.parametrize(
-    ("kind", "value"),
-    [
-        (pa.int64(), 2**32),
-        (pa.uint64(), 2**64 - 1),
-        (pa.uint32(), 2**31),
-        (pa.int32(), 2**20),
-    ],
-)
-def test_labels_out_of_range_are_named(flight: fl.FlightClient, kind: pa.DataType, value: int) -> None:
-    batches = wire.table(image=GOOD, label=pa.array([0, 1, 2, 3], kind)).to_batches()
-    batches += wire.table(image=GOOD, label=pa.array([0, value, 2, 3], kind)).to_batches()
-    descriptor = wire.command({"op": "PutDataset", "name": "bad"})
-    with pytest.raises(wire.FAILURES, match=rf"\[BAD_TENSOR\].* {value}\b") as caught:
-        wire.put(flight, descriptor, batches)
-    assert re.search(r"[Rr]ow 5\b", str(caught.value))
-    assert is_absent(flight, "bad")
 
 
 @pytest.mark.parametrize("labels", [None, [4, 0, -1, 2, 3]])
@@ -188,93 +134,12 @@ def test_units_of_the_request_go_before_those_of_the_metadata(flight: fl.FlightC
         assert wire.code(lambda bad=bad: wire.put(flight, wire.command(command), bad)) == "BAD_REQUEST"
 
 
-@pytest.mark.parametrize("shape", [(8, 6, 3), (3, 8, 6)])
-def test_lists_are_images_of_the_requests_shape(flight: fl.FlightClient, shape: tuple[int, ...]) -> None:
-    array = pixels(4, *shape)
-    lists = pa.FixedSizeListArray.from_arrays(pa.array(array.reshape(-1)), 144)
-    put(flight, "listed", {"image": lists}, shape=shape, replace=True)
-    table = read(flight, "listed")
-    assert table["image"].type.dim_names == list("HWC" if shape[-1] == 3 else "CHW")
-    np.testing.assert_array_equal(wire.numbers(table["image"]), array)
-    put(flight, "listed", {"image": wire.tensor(array, "")}, shape=shape, replace=True)
-
-
-@pytest.mark.parametrize(
-    ("image", "request_", "message"),
-    [
-        (
-            pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(256, np.uint8)), 64),
-            {},
-            "[H,W,C], or fixed_size_list with shape in the request, got fixed_size_list<uint8>[64]",
-        ),
-        (
-            wire.tensor(np.zeros((4, 8, 8, 1))),
-            {},
-            'Column "image" must be fixed_shape_tensor<uint8|float32>[H,W,C], got fixed_shape_tensor<float64>[8,8,1]',
-        ),
-        (GOOD, {"shape": [8, 4, 2]}, 'Column "image" must have the shape [8 4 2] of the request, got fixed_shape'),
-        (
-            GOOD.storage,
-            {"shape": [8, 8, 3]},
-            'Column "image" must have the shape [8 8 3] of the request, got fixed_size',
-        ),
-        (GOOD.storage, {"shape": [64]}, "[BAD_REQUEST] shape must be [H, W, C] or [C, H, W]"),
-        (GOOD.storage, {"shape": [2**32, 2**32, 1]}, "[BAD_REQUEST] shape must be"),
-    ],
-)
-def test_messages_name_what_is_wanted(
-    flight: fl.FlightClient, image: pa.Array, request_: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(wire.FAILURES, match=re.escape(message)):
-        put(flight, "bad", {"image": image}, **request_)
-    assert is_absent(flight, "bad")
-
-
-def test_permutations_are_no_key_of_arrows(flight: fl.FlightClient) -> None:
-    """arrow-rs writes this key; null is none."""
-
-    def upload(permutations: str) -> None:
-        kind = pa.list_(pa.uint8(), 64)
-        text = f'{{"shape":[8,8,1],"dim_names":null,"permutations":{permutations}}}'
-        metadata = {"ARROW:extension:name": "arrow.fixed_shape_tensor", "ARROW:extension:metadata": text}
-        schema = pa.schema([pa.field("image", kind, nullable=False, metadata=metadata)])
-        command = wire.command({"op": "PutDataset", "name": "arrow-rs", "replace": True})
-        wire.put(flight, command, pa.Table.from_arrays([GOOD.storage], schema=schema))
-
-    upload("null")
-    np.testing.assert_array_equal(wire.numbers(read(flight, "arrow-rs")["image"]), pixels(4, 8, 8, 1))
-    with pytest.raises(wire.FAILURES, match=r'\[BAD_TENSOR\].*"permutations"'):
-        upload("[2,0,1]")
-
-
 @pytest.mark.parametrize("case", BAD)
 def test_bad_tensors_are_refused_and_leave_nothing(flight: fl.FlightClient, case: str) -> None:
     table = pa.table(BAD[case])  # nullable, as pyarrow makes them
     descriptor = wire.command({"op": "PutDataset", "name": "bad"})
     assert wire.code(lambda: wire.put(flight, descriptor, table)) == "BAD_TENSOR"
     assert is_absent(flight, "bad")
-
-
-def test_nullable_columns_without_nulls_are_welcome(flight: fl.FlightClient) -> None:
-    table = pa.table({"image": GOOD, "label": wire.int32([0, 1, 2, 3])})
-    wire.put(flight, wire.command({"op": "PutDataset", "name": "nullable"}), table)
-    assert read(flight, "nullable").num_rows == 4
-
-
-@pytest.mark.parametrize(
-    ("request_", "code"),
-    [
-        ({"op": "PutDataset"}, "BAD_REQUEST"),
-        ({"op": "PutDataset", "name": "x", "overwrite": True}, "BAD_REQUEST"),
-        ({"op": "PutDataset", "name": "x", "replace": 1}, "BAD_REQUEST"),
-        ({"op": "PutNothing", "name": "x"}, "OP_NOT_FOUND"),
-        ({"name": "x"}, "BAD_REQUEST"),
-        ({"op": "PutSchedule", "name": "x"}, "BAD_TENSOR"),
-        ({"op": "PutBasis", "name": "x"}, "BAD_TENSOR"),
-    ],
-)
-def test_bad_commands(flight: fl.FlightClient, request_: dict[str, Any], code: str) -> None:
-    assert wire.code(lambda: wire.put(flight, wire.command(request_), wire.table(image=GOOD))) == code
 
 
 def test_a_stream_cut_by_its_deadline_stores_nothing(flight: fl.FlightClient) -> None:

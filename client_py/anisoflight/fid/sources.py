@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from ..client import Client
     from ..data import Item
-    from ..wire.transport import Message
+    from ..wire.calls import Message
 
 Array = np.ndarray[Any, Any]
 

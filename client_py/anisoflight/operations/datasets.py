@@ -10,9 +10,8 @@ import pyarrow as pa
 
 from ..errors import BadRequestError
 from ..samples import Dataset, ImageTable
-from ..wire import uploads
-from ..wire.calls import Calls, frame_of, given
-from ..wire.intake import pieces_of
+from ..wire.calls import Connection, frame_of, given
+from ..wire.intake import PixelRange, dataset_batches, dataset_table, pieces_of
 from ..wire.tensors import batches_of
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ def _numbers(value: npt.ArrayLike | str | None) -> Any:
     return value if value is None or isinstance(value, str) else np.asarray(value, np.float64).tolist()
 
 
-class Datasets(Calls):
+class Datasets(Connection):
     """Datasets: uploaded, or drawn from a mixture."""
 
     def datasets(self) -> pd.DataFrame:
@@ -99,17 +98,16 @@ class Datasets(Calls):
         if pieces is not None:
             if labels is not None:
                 raise BadRequestError(
-                    "labels must come with the pieces; yield pairs (images, labels), or name a column label",
-                    "BAD_REQUEST",
+                    "labels must come with the pieces; yield pairs (images, labels), or name a column label"
                 )
-            schema, batches = uploads.dataset_batches(pieces, layout)
+            schema, batches = dataset_batches(pieces, layout)
         else:
-            table = uploads.dataset_table(images, labels, layout)
+            table = dataset_table(images, labels, layout)
             schema, batches, rows = table.schema, batches_of(table), table.num_rows
-        pixels = uploads.PixelRange()
+        pixels = PixelRange()
         if check_range and not units:
             batches = map(pixels.note, batches)
-        uploads.send_batches(self._connection, command, schema, batches, rows, title)
+        self.put_batches(command, schema, batches, rows, title)
         pixels.warn()
 
     def draw_dataset(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..wire.calls import Calls, given
+from ..wire.calls import Connection, given
 from ..wire.exchanges import Gradient, gradient_rows
 from . import documented
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Measurements(Calls):
+class Measurements(Connection):
     """What a model loses, what a schedule errs or could save, and the gradient that training follows."""
 
     @documented("EvaluateModel")

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from ..wire import uploads
-from ..wire.calls import Calls, frame_of, given
+from ..wire.calls import Connection, frame_of, given
 from ..wire.tensors import table_of
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Models(Calls):
+class Models(Connection):
     """Models: served from folders, or made of Gaussian mixtures."""
 
     def models(self) -> pd.DataFrame:
@@ -94,7 +93,7 @@ class Models(Calls):
         flat = pa.FixedSizeListArray.from_arrays(pa.array(rows.reshape(-1)), int(np.prod(rows.shape[1:])))
         table = table_of({"label": pa.array(labels), "condition": pa.ExtensionArray.from_storage(kind, flat)})
         command = {"op": "PutConditions", "model": model}
-        uploads.send(self._connection, command, table, model if progress else None)
+        self.put(command, table, model if progress else None)
         return self.describe_model(model)
 
     def make_mixture(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..samples import Samples
-from ..wire.calls import Calls, given
+from ..wire.calls import Connection, given
 from ..wire.exchanges import Denoised, denoise_rows, latent_rows
 from ..wire.tensors import integers
 from . import documented
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..pictures import Decoder
 
 
-class Sampling(Calls):
+class Sampling(Connection):
     """Samples of a model, and the single evaluations that they are made of."""
 
     @documented("Sample")

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from ..contract import FIELDS
+from ..errors import BadRequestError, warn
 from ..files.schedules import FORMULAS, read_start, read_with_basis
 from ..plan import Plan
 from ..remote import Answers, answer_terms, subspaces_of
 from ..schedule import Schedule
-from ..wire import notes, uploads
-from ..wire.calls import frame_of, given
-from ..wire.progress import Bar, followed
-from ..wire.tensors import integers
+from ..wire.calls import Connection, frame_of, given
+from ..wire.progress import Bar
+from ..wire.tensors import integers, table_of, tensor_column, to_numpy
 from . import documented
-from .bases import Bases
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
 
+    from ..files.schedules import Vectors
     from ..remote import Question
 
 
@@ -47,8 +50,8 @@ def gain_of(few: Mapping[str, Any]) -> str:
     )
 
 
-class Schedules(Bases):
-    """Schedules, and the bases that they bring along."""
+class Schedules(Connection):
+    """Schedules, and bases: the rows of P_1, uploaded or made of a dataset."""
 
     def schedules(self) -> pd.DataFrame:
         """The schedules, those that belong to models included. A notebook shows the main columns; the frame has all."""
@@ -125,11 +128,11 @@ class Schedules(Bases):
         """
         answers = Answers(answer, answer_terms(kind, options), subspaces_of(options))
         request = given(name=name, kind=kind, shape=[int(n) for n in shape], **options)
-        stream = self._connection.exchange("RemoteSchedule", request, answers.schema, answers.batches(), answers.end)
+        stream = self.converse("RemoteSchedule", request, answers.schema, answers.batches(), answers.end)
         rows: list[dict[str, Any]] = []
         end: dict[str, Any] = {}
         try:
-            for message in followed(stream, Bar(name, "sample", show=progress), lambda message: message.event):
+            for message in Bar(name, "sample", show=progress).over(stream):
                 event = message.event
                 if event.get("row") and (not rows or rows[-1]["step"] != event["row"]["step"]):
                     rows.append(event["row"])
@@ -174,7 +177,7 @@ class Schedules(Bases):
                 return self._import_schedule(name, path, basis, replace)
             table = pd.read_csv(path)
         command = given(op="PutSchedule", name=name, basis=basis, k=k, cuts=cuts, replace=replace)
-        uploads.send(self._connection, command, uploads.schedule_table(table))
+        self.put(command, schedule_table(table))
         return self.schedule(name)
 
     def _import_schedule(self, name: str, path: Path, basis: str | None, replace: bool) -> Schedule:
@@ -217,8 +220,109 @@ class Schedules(Bases):
         file = self.call("PlanSampler", **given(schedule=schedule, label=label, **levels, **options))
         vectors = None if file["family"]["basis"] in FORMULAS else self.basis(schedule=file["schedule"])
         law = self.schedule(file["schedule"]).start if "start" in file else None
-        notes.warn(file.get("notes", []))
+        warn(file.get("notes", []))
         return Plan(file, vectors, law)
 
     def delete_schedule(self, schedule: str) -> None:
         self.call("DeleteSchedule", schedule=schedule)
+
+    # Bases
+
+    def bases(self) -> pd.DataFrame:
+        """The stored bases: name, height, width, k, per_class."""
+        return frame_of(self.call("ListBases")["bases"])
+
+    def put_basis(self, name: str, vectors: Any, labels: npt.ArrayLike | None = None, replace: bool = False) -> None:
+        """Store a basis: the orthonormal rows [k, H, W] of P_1, or a dict of such arrays by label."""
+        command = {"op": "PutBasis", "name": name, "replace": replace}
+        self.put(command, basis_table(vectors, labels))
+
+    def basis(self, name: str | None = None, *, schedule: str | None = None) -> Vectors:
+        """The rows [k, H, W] of P_1 by label (−1 where all labels share them), of the stored basis of that name or of
+        the one that a schedule has.
+        """
+        rows = self.table("Basis", given(basis=name, schedule=schedule))
+        labels, vectors = to_numpy(rows["label"]), to_numpy(rows["vector"])
+        return {int(label): vectors[labels == label] for label in np.unique(labels)}
+
+    def make_basis(
+        self,
+        name: str,
+        kind: str,
+        dataset: str,
+        k: int | None = None,
+        *,
+        clusters: Sequence[Sequence[int]] | None = None,
+        model: str | None = None,
+        replace: bool = False,
+        progress: bool = True,
+    ) -> dict[str, Any]:
+        """Make and store a basis: P_1 holds the k (default H·W/4) leading principal components of a dataset's images
+        ("pca"), of each class's own ("pca_per_class"), or the means of blocks of pixels ("haar").
+
+        clusters lists classes that share components. The answer's `spans` tell, for each set of components, the labels
+        that share it, the number of images, and the share of their variance that lies in P_1.
+        `model` sees the data in units of its own, and the basis is made of what it sees.
+
+        >>> made = client.make_basis("blocks-pca", "pca", "blocks", k=8, replace=True)
+        >>> made["k"], client.basis("blocks-pca")[-1].shape
+        (8, (8, 8, 8))
+        """
+        request = given(name=name, kind=kind, dataset=dataset, k=k, clusters=clusters, model=model, replace=replace)
+        return self.call("MakeBasis", show="basis" if progress else None, **request)
+
+    def delete_basis(self, basis: str) -> None:
+        self.call("DeleteBasis", basis=basis)
+
+
+def schedule_table(table: Any) -> pa.Table:
+    """The rows of PutSchedule from anything with columns t, g and perhaps label and subspace.
+
+    >>> schedule_table({"t": [0, "five"], "g": [1, 2]})
+    Traceback (most recent call last):
+    anisoflight.errors.BadRequestError: [BAD_SCHEDULE] Row 1 of the schedule: t is 'five'; it is a number
+    """
+    try:
+        frame = table.to_pandas() if isinstance(table, pa.Table) else pd.DataFrame(table)
+    except (ValueError, TypeError) as error:
+        raise BadRequestError(f"a schedule must be a table with columns t and g, got {error}", "BAD_SCHEDULE") from None
+    if missing := [name for name in ("t", "g") if name not in frame]:
+        raise BadRequestError(
+            f"a schedule must have the columns t and g, got {', '.join(map(str, frame.columns)) or 'none'}; "
+            f"add {' and '.join(missing)}",
+            "BAD_SCHEDULE",
+        )
+    columns = {
+        "label": (pa.int32(), -1),
+        "subspace": (pa.int32(), 0),
+        "t": (pa.float64(), None),
+        "g": (pa.float64(), None),
+    }
+    return table_of({name: _numbers(frame, name, *what) for name, what in columns.items()})
+
+
+def _numbers(frame: pd.DataFrame, name: str, kind: pa.DataType, default: int | None) -> pa.Array:
+    """A column of a schedule table; what is no number is named by its row."""
+    if name not in frame:
+        return pa.array(np.full(len(frame), default), kind)
+    values = pd.to_numeric(frame[name], errors="coerce").to_numpy(np.float64)
+    whole = pa.types.is_integer(kind)
+    wrong = np.flatnonzero(np.isnan(values) | (whole & (values != np.rint(values))))
+    if len(wrong):
+        row, article = wrong[0], "a whole number" if whole else "a number"
+        raise BadRequestError(
+            f"Row {row} of the schedule: {name} is {frame[name].iloc[row]!r}; it is {article}", "BAD_SCHEDULE"
+        )
+    return pa.array(values).cast(kind)
+
+
+def basis_table(vectors: Any, labels: npt.ArrayLike | None) -> pa.Table:
+    """The rows of PutBasis: [k, H, W] with a label per row (default −1, shared), or {label: [k, H, W]}."""
+    if isinstance(vectors, Mapping):
+        labels = [int(label) for label, rows in vectors.items() for _ in range(len(rows))]
+        vectors = np.concatenate([np.asarray(rows, np.float64) for rows in vectors.values()])
+    array = np.asarray(vectors, np.float64)
+    if array.ndim != 3:
+        raise BadRequestError(f"vectors must have the shape [k, H, W], got {array.shape}", "BAD_TENSOR")
+    column = tensor_column(array, "HW")
+    return table_of({"label": pa.array([-1] * len(array) if labels is None else labels, pa.int32()), "vector": column})

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..errors import warn
 from ..run import Run
-from ..wire import notes
-from ..wire.calls import Calls, frame_of
+from ..wire.calls import Connection, frame_of
 from . import documented
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class Training(Calls):
+class Training(Connection):
     """Training runs; `Run` holds what can be done with one."""
 
     def runs(self) -> pd.DataFrame:
@@ -29,7 +29,7 @@ class Training(Calls):
         The run shows the size of its network at once, and the seconds of a step once it has taken two.
         """
         created = self.call("CreateRun", name=name, stage=stage, dataset=dataset, **settings)
-        notes.warn(created.get("notes", []))
+        warn(created.get("notes", []))
         return Run(self, name)
 
     def run(self, name: str) -> Run:

@@ -72,7 +72,7 @@ def _images(
     if callable(images):
         if shape is None or not ("images" in options or "counts" in options):
             raise BadRequestError(
-                "shape=(C, H, W) and images= or counts= must be given where a function gives the images", "BAD_REQUEST"
+                "shape=(C, H, W) and images= or counts= must be given where a function gives the images"
             )
         return images, shape, "counts" in options
     if len(images.shape) != 4:
@@ -99,8 +99,7 @@ def _subspaces(client: Any, options: Mapping[str, Any]) -> Subspaces:
     if -1 not in vectors:
         raise BadRequestError(
             f"family must have a basis that all classes share, got {basis!r}; write the answers of "
-            "Client.remote_schedule for one per class",
-            "BAD_REQUEST",
+            "Client.remote_schedule for one per class"
         )
     return Subspaces(family, vectors[-1])
 

@@ -13,7 +13,6 @@ import torch  # pyright: ignore[reportMissingImports]
 from safetensors.torch import load
 
 from ..errors import BadRequestError
-from ..wire.uploads import send_batches
 from .exporting import Exported, export
 from .meaning import meaning, network_of
 from .wrapping import evaluating
@@ -73,7 +72,7 @@ def _send(client: Client, name: str, exported: Exported, title: str | None, repl
     request.update(config_bytes=len(config), weights_bytes=len(weights))
     schema = pa.schema([pa.field("bytes", ROW)])
     rows = -(-(len(config) + len(weights)) // PART)
-    send_batches(client._connection, request, schema, _batches(schema, config, memoryview(weights)), rows, title)
+    client.put_batches(request, schema, _batches(schema, config, memoryview(weights)), rows, title)
 
 
 def _batches(schema: pa.Schema, config: bytes, weights: memoryview) -> Iterator[pa.RecordBatch]:

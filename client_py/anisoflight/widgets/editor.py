@@ -71,9 +71,9 @@ class ScheduleEditor(anywidget.AnyWidget):
         name: str | None = None,
     ) -> None:
         if dataset is None and model is None:
-            raise BadRequestError("the editor measures on a dataset, a model or both: give one", "BAD_REQUEST")
+            raise BadRequestError("the editor measures on a dataset, a model or both: give one")
         if knots < 3:
-            raise BadRequestError(f"knots must be at least 3, got {knots}", "BAD_REQUEST")
+            raise BadRequestError(f"knots must be at least 3, got {knots}")
         self._client = client
         self._source = client.schedule(schedule) if isinstance(schedule, str) else schedule
         self._dataset, self._model = dataset, model
@@ -184,7 +184,7 @@ def _chosen(label: int | None, labels: list[int]) -> int:
         return labels[0]
     if label not in labels:
         got = "this schedule differs by class" if label is None else f"got {label}"
-        raise BadRequestError(f"label must be one of {labels}: {got}", "BAD_REQUEST")
+        raise BadRequestError(f"label must be one of {labels}: {got}")
     return label
 
 

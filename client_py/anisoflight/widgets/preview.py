@@ -34,7 +34,7 @@ class Previews(anywidget.AnyWidget):
 
     def __init__(self, samples: Samples, columns: int | None = None, scale: int | None = None) -> None:
         if not samples.previews.num_rows:
-            raise BadRequestError("these samples have no previews: draw them with every=1, say", "BAD_REQUEST")
+            raise BadRequestError("these samples have no previews: draw them with every=1, say")
         seeds = samples.seeds[:MOST]
         order = {int(seed): place for place, seed in enumerate(seeds)}
         estimates, note = samples.to_pictures(samples.previews["sample"])

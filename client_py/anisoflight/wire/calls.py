@@ -1,32 +1,54 @@
-"""The connection of a client, and the calls that every operation is made of."""
+"""Calls of a server, in JSON requests and record batches; what they mean is the business of `anisoflight.operations`.
+
+A call that changes nothing is made again while the server is away for a moment: restarted, moved, or behind a balancer.
+What creates, replaces, deletes or trains is never: it may have been done although no answer came.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+import collections
+import contextlib
+import json
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.flight as fl
 
-from . import notes
-from .progress import Bar, followed, last
-from .retry import RETRY
+from ..contract import READS
+from ..errors import BadRequestError, from_arrow, warn_of
+from .progress import Bar
+from .reader import Call, Stream, start_thread
 from .tensors import batches_of
-from .transport import Connection, joined
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    import pyarrow as pa
-
-    from .transport import Message
+T = TypeVar("T")
 
 DEFAULT_LOCATION = "grpc://127.0.0.1:8815"
+_PAUSE, _LONGEST = 0.1, 2.0  # seconds between two calls: the first pause, which doubles up to the longest
+# What pyarrow raises when a call fails: FlightError for Flight's own, else the class of the gRPC code.
+_FAILURES = (fl.FlightError, pa.ArrowException, OSError)
+# Seconds that the reading of an exchange waits for a short input to be written. Where the server refuses a call, the
+# reader of Arrow closes the writing side, too, and without a lock: if done_writing closes it at the same moment, gRPC
+# aborts the process (WritableDataStream in Arrow's grpc_client.cc). A short input is closed before the answer is read.
+_SHORT = 0.05
 
 
-class Calls:
-    """A connection to one server, and what can be asked over it in terms of JSON and tables.
+@dataclass(frozen=True)
+class Message:
+    """One message of a stream: its rows (none in a heartbeat) and its JSON metadata."""
 
-    `call`, `stream` and `table` reach operations that have no method of their own.
-    """
+    batch: pa.RecordBatch
+    event: dict[str, Any]
+
+
+class Connection:
+    """A connection to one server. `call`, `stream` and `table` reach operations that have no method of their own."""
 
     def __init__(
         self,
@@ -36,16 +58,24 @@ class Calls:
         timeout: float | None = None,
         cert_chain: bytes | None = None,
         private_key: bytes | None = None,
-        retry: float = RETRY,
+        retry: float = 2.0,
     ) -> None:
-        self._connection = Connection(location, token, tls_root_certs, timeout, cert_chain, private_key, retry)
-
-    @property
-    def location(self) -> str:
-        return self._connection.location
+        self.location, self._retry = location, retry
+        if (cert_chain is None) != (private_key is None):
+            raise BadRequestError("cert_chain and private_key must be given together, got one of them")
+        certificates = {"tls_root_certs": tls_root_certs, "cert_chain": cert_chain, "private_key": private_key}
+        try:
+            self._client = fl.FlightClient(location, **certificates)
+        except (pa.ArrowException, TypeError) as error:
+            raise BadRequestError(
+                "location must be grpc://HOST:PORT, grpc+tls://HOST:PORT or grpc+unix:///PATH, "
+                f"got {location!r}; write grpc://localhost:8815 for a server on this machine"
+            ) from error
+        headers = [(b"authorization", b"Bearer " + token.encode())] if token else None
+        self._options = fl.FlightCallOptions(headers=headers, timeout=timeout)
 
     def close(self) -> None:
-        self._connection.close()
+        self._client.close()
 
     def __enter__(self) -> Self:
         return self
@@ -56,26 +86,128 @@ class Calls:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.location!r})"
 
-    def call(self, action: str, *, show: str | None = None, **request: Any) -> dict[str, Any]:
-        """The last JSON object that an action answers; with `show`, its progress on a bar of that title."""
-        bar = Bar(show or action, "step", show=show is not None)
-        return last(followed(self._connection.action(action, request), bar, lambda event: event))
+    # The four Flight calls, as streams that leaving the iteration cancels
 
-    def stream(self, op: str, request: Mapping[str, Any]) -> Iterable[Message]:
+    def operations(self) -> dict[str, str]:
+        """Every action of the server with a sentence on what it does."""
+        client, options = self._client, self._options
+        return {action.type: action.description for action in Stream(lambda _: iter(client.list_actions(options)))}
+
+    def action(self, name: str, request: Mapping[str, Any] | None = None) -> Stream[dict[str, Any]]:
+        """The JSON objects that an action answers, one by one."""
+        client, options, body = self._client, self._options, _encode(request or {})
+
+        def results(_: Call) -> Iterator[dict[str, Any]]:
+            # Dropping the iterator is what cancels an action; pyarrow has no other way.
+            for result in client.do_action(fl.Action(name, body), options):
+                yield json.loads(result.body.to_pybytes())
+
+        return Stream(self._repeated(results, name, lambda _: True))
+
+    def stream(self, op: str, request: Mapping[str, Any]) -> Stream[Message]:
         """The messages of an operation as they come; leaving the iteration cancels it."""
-        return self._connection.get(op, request)
+        client, options, ticket = self._client, self._options, fl.Ticket(_encode({"op": op, **request}))
 
-    def follow(
+        def messages(call: Call) -> Iterator[Message]:
+            reader = client.do_get(ticket, options)
+            call.on_cancel(reader.cancel)
+            return _messages(reader)
+
+        return Stream(self._repeated(messages, op, lambda message: message.batch.num_rows > 0))
+
+    def converse(
         self,
         op: str,
         request: Mapping[str, Any],
-        title: str,
-        unit: str,
-        total: int | None = None,
-        progress: bool = True,
-    ) -> Iterator[Message]:
-        """`stream` with a progress bar."""
-        return followed(self.stream(op, request), Bar(title, unit, total, progress), lambda message: message.event)
+        schema: pa.Schema,
+        batches: Iterable[pa.RecordBatch],
+        ended: Callable[[], None] | None = None,
+    ) -> Stream[Message]:
+        """The messages of an operation that takes rows; a second thread writes `batches` while they come in.
+
+        Batches that wait for messages must end when `ended` is called: no more will come. Heartbeats are then passed
+        over here: a caller that works on an answer for minutes must not keep the stream from being read.
+        """
+        client, options = self._client, self._options
+        descriptor = fl.FlightDescriptor.for_command(_encode({"op": op, **request}))
+
+        def messages(call: Call) -> Iterator[Message]:
+            writer, reader = client.do_exchange(descriptor, options)
+            call.on_cancel(reader.cancel)
+            writing = start_thread(_write, call, writer, schema, batches)
+            writing.join(_SHORT)
+            try:
+                for message in _messages(reader):
+                    if ended is None or message.event.get("event") != "progress":
+                        yield message
+            finally:
+                if ended is not None:
+                    ended()
+                # Not before: a writer that is closed, or dropped, throws away the replies still to come.
+                writing.join()
+                with contextlib.suppress(*_FAILURES):
+                    writer.close()
+
+        return Stream(messages)
+
+    def upload(
+        self, request: Mapping[str, Any], schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+    ) -> Stream[dict[str, Any]]:
+        """Upload batches: the rows written so far after each, at the end the server's answer."""
+        client, options = self._client, self._options
+        descriptor = fl.FlightDescriptor.for_command(_encode(request))
+
+        def written(call: Call) -> Iterator[dict[str, Any]]:
+            writer, answers = client.do_put(descriptor, schema, options)
+            rows = 0
+            try:
+                for batch in batches:
+                    writer.write_batch(batch)
+                    rows += batch.num_rows
+                    yield {"event": "batch", "done": rows}
+            except BaseException as error:
+                # Closing or dropping a writer ends the stream as if it were complete, and pyarrow cannot cancel it:
+                # an upload that stops short is spoilt with a row that the server must refuse.
+                refusal = _spoil(writer, schema)
+                if isinstance(error, fl.FlightError) and refusal is not None:
+                    raise refusal from error  # the write failed because the server had refused; this says why
+                raise
+            writer.done_writing()
+            answer = answers.read()
+            writer.close()  # raises the server's refusal, if it has one
+            yield json.loads(answer.to_pybytes())
+
+        return Stream(written)
+
+    def _repeated(
+        self, source: Callable[[Call], Iterator[T]], op: str, counts: Callable[[T], bool]
+    ) -> Callable[[Call], Iterator[T]]:
+        """A source that begins again while the server cannot be reached, until an item that counts has come of it."""
+        if op not in READS or self._retry <= 0:
+            return source
+
+        def repeated(call: Call) -> Iterator[T]:
+            end, pause, seen = time.monotonic() + self._retry, _PAUSE, False
+            while True:
+                try:
+                    for item in source(call):
+                        seen = seen or counts(item)
+                        yield item
+                except (fl.FlightError, pa.ArrowException) as error:
+                    away = from_arrow(error).code in ("UNAVAILABLE", "DRAINING")
+                    if seen or not away or time.monotonic() + pause > end or call.stopped.wait(pause):
+                        raise
+                    pause = min(2 * pause, _LONGEST)
+                else:
+                    return
+
+        return repeated
+
+    # Whole calls, with progress bars
+
+    def call(self, action: str, *, show: str | None = None, **request: Any) -> dict[str, Any]:
+        """The last JSON object that an action answers; with `show`, its progress on a bar of that title."""
+        return _last(Bar(show or action, "step", show=show is not None).over(self.action(action, request)))
 
     def table(
         self,
@@ -87,8 +219,8 @@ class Calls:
         progress: bool = False,
     ) -> pa.Table:
         """All rows of an operation, one chunk per message that has any."""
-        rows = joined(self.follow(op, request, title or op, unit, total, progress))
-        notes.warn_of(rows)
+        rows = joined(Bar(title or op, unit, total, progress).over(self.stream(op, request)))
+        warn_of(rows)
         return rows
 
     def exchange(
@@ -101,18 +233,99 @@ class Calls:
         events: dict[str, Any] | None = None,
     ) -> pa.Table:
         """All rows that an operation answers to `rows`; what the end of the stream says goes into `events`."""
-        stream = self._connection.exchange(op, request, rows.schema, batches_of(rows))
-        bar = Bar(title, "row", rows.num_rows, progress)
+        stream = self.converse(op, request, rows.schema, batches_of(rows))
 
         def noted() -> Iterator[Message]:
-            for message in followed(stream, bar, lambda message: message.event):
+            for message in Bar(title, "row", rows.num_rows, progress).over(stream):
                 if events is not None and message.event.get("event") == "end":
                     events.update(message.event)
                 yield message
 
         answered = joined(noted())
-        notes.warn_of(answered)
+        warn_of(answered)
         return answered
+
+    def put(self, request: Mapping[str, Any], table: pa.Table, title: str | None = None) -> None:
+        """Upload a table; with a title, on a progress bar."""
+        self.put_batches(request, table.schema, batches_of(table), table.num_rows, title)
+
+    def put_batches(
+        self,
+        request: Mapping[str, Any],
+        schema: pa.Schema,
+        batches: Iterable[pa.RecordBatch],
+        rows: int | None,
+        title: str | None = None,
+    ) -> None:
+        """Upload batches as they come. The server is told the number of rows if it is known, so that no part of them
+        can pass for the whole.
+        """
+        if rows:
+            request = {**request, "rows": rows}
+        bar = Bar(title or "upload", "row", rows, show=title is not None)
+        _last(bar.over(self.upload(request, schema, batches)))
+
+
+def joined(messages: Iterable[Message]) -> pa.Table:
+    """The rows of all messages as one table, one chunk per message that has any."""
+    batches = [message.batch for message in messages]
+    filled = [batch for batch in batches if batch.num_rows]
+    return pa.Table.from_batches(filled or batches[:1])
+
+
+def _last(items: Iterable[T]) -> T:
+    return collections.deque(items, maxlen=1)[0]
+
+
+def _encode(request: Mapping[str, Any]) -> bytes:
+    return json.dumps(request, separators=(",", ":"), default=_python_numbers).encode()
+
+
+def _python_numbers(value: Any) -> Any:
+    """The numbers of numpy as Python's."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise BadRequestError(f"a request holds numbers, strings, lists and mappings, got {value!r}")
+
+
+def _messages(reader: fl.FlightStreamReader) -> Iterator[Message]:
+    for chunk in reader:
+        metadata = chunk.app_metadata
+        event = json.loads(metadata.to_pybytes()) if metadata is not None and metadata.size else {}
+        yield Message(chunk.data, event)
+
+
+def _write(call: Call, writer: fl.FlightStreamWriter, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """Thread: write every batch, then say so. What the server refuses is reported by the reading side."""
+    try:
+        writer.begin(schema)
+        for batch in batches:
+            if call.stopped.is_set():
+                return
+            writer.write_batch(batch)
+        writer.done_writing()
+    except _FAILURES:
+        return
+    except Exception as error:  # from the caller's own iterator
+        call.fail(error)
+        call.cancel()
+
+
+def _spoil(writer: fl.FlightStreamWriter, schema: pa.Schema) -> Exception | None:
+    """End an upload with a row of nulls; gives the server's refusal."""
+    with contextlib.suppress(*_FAILURES):
+        writer.write_batch(pa.record_batch([_nulls(field.type) for field in schema], schema=schema))
+    try:
+        writer.close()
+    except _FAILURES as refusal:
+        return refusal
+    return None
+
+
+def _nulls(kind: pa.DataType) -> pa.Array:
+    if isinstance(kind, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(kind, pa.nulls(1, kind.storage_type))
+    return pa.nulls(1, kind)
 
 
 class Listing(pd.DataFrame):

@@ -28,14 +28,13 @@ def denoise_rows(
     """Rows of a Denoise exchange; sigma or g, one of them."""
     if (sigma is None) == (g is None):
         said = "neither" if g is None else "both"
-        raise BadRequestError(f"sigma or g must be given, one of them, got {said}", "BAD_REQUEST")
+        raise BadRequestError(f"sigma or g must be given, one of them, got {said}")
     column = _images(x, "x")
     rows = len(column)
-    noise: dict[str, pa.Array] = (
-        {"sigma": pa.array(_per_row(sigma, rows, "sigma"))}
-        if g is None
-        else {"g": vector_column(np.broadcast_to(np.asarray(g, np.float64), (rows, np.shape(g)[-1])))}
-    )
+    if g is None:
+        noise: dict[str, pa.Array] = {"sigma": _per_row(sigma, rows, "sigma")}
+    else:
+        noise = {"g": vector_column(np.broadcast_to(np.asarray(g, np.float64), (rows, np.shape(g)[-1])))}
     return table_of({"x": column, "label": _labels(labels, rows), **noise})
 
 
@@ -49,17 +48,9 @@ def gradient_rows(
     """Rows of a ScheduleGradient exchange; a missing probe is drawn from {−1, 1}."""
     column = _images(images, "images")
     if probe is None:
-        shape = np.shape(images)
-        probe = 2 * np.random.default_rng(0).integers(0, 2, shape).astype(np.float32) - 1
-    return table_of(
-        {
-            "image": column,
-            "noise": _images(noise, "noise"),
-            "probe": _images(probe, "probe"),
-            "t": pa.array(_per_row(t, len(column), "t")),
-            "label": _labels(labels, len(column)),
-        }
-    )
+        probe = 2 * np.random.default_rng(0).integers(0, 2, np.shape(images)).astype(np.float32) - 1
+    rows = {"image": column, "noise": _images(noise, "noise"), "probe": _images(probe, "probe")}
+    return table_of({**rows, "t": _per_row(t, len(column), "t"), "label": _labels(labels, len(column))})
 
 
 def _images(values: npt.ArrayLike, name: str) -> pa.FixedShapeTensorArray:
@@ -73,11 +64,10 @@ def _images(values: npt.ArrayLike, name: str) -> pa.FixedShapeTensorArray:
 
 
 def _labels(labels: npt.ArrayLike | None, rows: int) -> pa.Array:
-    return pa.array(_spread(integers(-1 if labels is None else labels, "labels"), rows, "labels"))
+    return _spread(integers(-1 if labels is None else labels, "labels"), rows, "labels")
 
 
-def _per_row(values: npt.ArrayLike | None, rows: int, name: str) -> Array:
-    """Numbers, one for every row."""
+def _per_row(values: npt.ArrayLike | None, rows: int, name: str) -> pa.Array:
     try:
         numbers = np.asarray(values, np.float64)
     except (ValueError, TypeError):
@@ -85,12 +75,13 @@ def _per_row(values: npt.ArrayLike | None, rows: int, name: str) -> Array:
     return _spread(numbers, rows, name)
 
 
-def _spread(numbers: Array, rows: int, name: str) -> Array:
+def _spread(numbers: Array, rows: int, name: str) -> pa.Array:
+    """Numbers, one for every row."""
     if numbers.ndim > 1 or (numbers.ndim == 1 and len(numbers) not in (1, rows)):
         raise BadRequestError(
             f"{name} must be one number, or one for each of {rows} images, got shape {numbers.shape}", "BAD_TENSOR"
         )
-    return np.broadcast_to(numbers, rows)
+    return pa.array(np.broadcast_to(numbers, rows))
 
 
 class Denoised:
@@ -98,21 +89,12 @@ class Denoised:
 
     def __init__(self, table: pa.Table) -> None:
         self.table = table
-
-    @property
-    def denoised(self) -> Array:
+        self.denoised = to_numpy(table["denoised"])
         """D(x), the posterior mean of the clean image."""
-        return to_numpy(self.table["denoised"])
-
-    @property
-    def flow(self) -> Array:
+        self.flow = to_numpy(table["flow"])
         """M^{-1/2}(D(x) − x), about −ε."""
-        return to_numpy(self.table["flow"])
-
-    @property
-    def raw(self) -> Array:
+        self.raw = to_numpy(table["raw"])
         """F, the network's own output."""
-        return to_numpy(self.table["raw"])
 
 
 class Gradient:
@@ -120,22 +102,13 @@ class Gradient:
 
     def __init__(self, table: pa.Table, end: dict[str, Any]) -> None:
         self.table = table
+        self.loss = to_numpy(table["loss"])
+        """[n] losses."""
+        self.A = to_numpy(table["A"])
+        """[n, J] derivatives by g_j(t)."""
+        self.B = to_numpy(table["B"])
+        """[n, J] derivatives by ġ_j(t)."""
         self.d_logg: list[Any] = end.get("d_logg", [])
         """Gradient of the mean loss by the knots' ln g, [label][subspace][knot]."""
         self.d_theta: list[Any] = end.get("d_theta", [])
         """The same by θ, [label][subspace][knot − 1]."""
-
-    @property
-    def loss(self) -> Array:
-        """[n] losses."""
-        return to_numpy(self.table["loss"])
-
-    @property
-    def A(self) -> Array:  # noqa: N802
-        """[n, J] derivatives by g_j(t)."""
-        return to_numpy(self.table["A"])
-
-    @property
-    def B(self) -> Array:  # noqa: N802
-        """[n, J] derivatives by ġ_j(t)."""
-        return to_numpy(self.table["B"])

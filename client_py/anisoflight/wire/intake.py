@@ -1,19 +1,20 @@
-"""Images in the forms that users hold them in, as columns of Arrow tensors; memory is shared wherever it can be."""
+"""Images in the forms that users hold them in, as rows of PutDataset; memory is shared wherever it can be."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from ..errors import BadRequestError
+from ..errors import BadRequestError, warn
 from ..samples import ImageTable
-from . import notes
-from .tensors import layout_of, tensor_column, to_numpy
+from .tensors import batches_of, integers, layout_of, table_of, tensor_column, to_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +22,77 @@ if TYPE_CHECKING:
 IMAGES = ("image", "images", "img", "sample", "pixel_values")
 LABELS = ("label", "labels", "fine_label")
 _ROWS = 1024  # of a data set of Hugging Face that are decoded at a time
+
+
+def dataset_batches(pieces: Iterator[Any], layout: str | None = None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """The rows of PutDataset from pieces, each images or (images, labels), of which no two are held at a time.
+
+    >>> schema, batches = dataset_batches(np.zeros((n, 2, 2, 1), np.uint8) for n in (3, 1))
+    >>> [batch.num_rows for batch in batches]
+    [3, 1]
+    """
+
+    def table(piece: Any) -> pa.Table:
+        images, labels = piece if isinstance(piece, tuple) else (piece, None)
+        return dataset_table(images, labels, layout)
+
+    tables = map(table, pieces)
+    first = next(tables, None)
+    if first is None:
+        raise BadRequestError("images must be one or more, got an iterator that ended at once", "BAD_TENSOR")
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for number, table in enumerate(itertools.chain([first], tables)):
+            if table.schema != first.schema:
+                raise BadRequestError(
+                    f"piece {number} must be like the first, {_row(first)}, got {_row(table)}", "BAD_TENSOR"
+                )
+            yield from batches_of(table)
+
+    return first.schema, batches()
+
+
+def _row(table: pa.Table) -> str:
+    """What a row of a data set's table holds."""
+    kind = table.schema.field("image").type
+    labels = "with a label" if "label" in table.column_names else "without label"
+    return f"{kind.value_type} of shape {tuple(kind.shape)} {labels}"
+
+
+def dataset_table(images: Any, labels: Any, layout: str | None = None) -> pa.Table:
+    """The rows of PutDataset, in the memory of the images where they are an array or a column of tensors."""
+    column, labels = columns_of(images, labels, layout)
+    if labels is None:
+        return table_of({"image": column})
+    numbers = integers(labels, "labels")
+    if numbers.shape != (len(column),):
+        raise BadRequestError(
+            f"labels must be one number an image, got shape {numbers.shape} for {len(column)} images", "BAD_TENSOR"
+        )
+    return table_of({"image": column, "label": pa.array(numbers)})
+
+
+class PixelRange:
+    """Tells images on the scale [0, 1] from those that the server expects; it looks until one value lies outside."""
+
+    def __init__(self) -> None:
+        self._low, self._high = np.inf, -np.inf
+
+    def note(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Look at the images of a batch, and return the batch as it is."""
+        if self._low >= 0 and self._high <= 1 and batch.num_rows:
+            images = to_numpy(batch["image"])
+            self._low, self._high = min(self._low, images.min()), max(self._high, images.max())
+        return batch
+
+    def warn(self) -> None:
+        """Warn where all values lie in [0, 1], but for images of one value."""
+        if 0 <= self._low < self._high <= 1:
+            warnings.warn(
+                f"images must be uint8 in [0, 255] or floats in [-1, 1], got values in [{self._low:g}, {self._high:g}] "
+                "only; put 2 * images - 1, or pass check_range=False where they are meant so",
+                stacklevel=3,
+            )
 
 
 def pieces_of(images: Any) -> Iterator[tuple[Any, Any]] | None:
@@ -57,7 +129,7 @@ def columns_of(images: Any, labels: Any, layout: str | None = None) -> tuple[pa.
         return _of_frame(images, labels)
     _check_kind(images)
     if layout not in (None, "HWC", "CHW"):
-        raise BadRequestError(f"layout must be HWC or CHW, got {layout!r}", "BAD_REQUEST")
+        raise BadRequestError(f"layout must be HWC or CHW, got {layout!r}")
     return pa.chunked_array([_column(_array(images), layout)]), labels
 
 
@@ -192,4 +264,4 @@ def _doubt(shape: tuple[int, ...], layout: str) -> None:
             f"images of shape {shape} are taken as {layout}: {channels} channels of {height}×{width} pixels; give "
             f'layout="{other}" if the channels are on the other side, or np.moveaxis(images, {moved})'
         )
-        notes.warn([note])
+        warn([note])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import sys
 import time
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -63,18 +62,28 @@ class Bar:
         self._bar = Progress(desc=title, unit=unit, total=total, disable=not show, delay=_DELAY, leave=False)
         self._batches = total is not None
 
+    def over(self, items: Iterable[T]) -> Iterator[T]:
+        """items, which are events or have one, with every event shown."""
+        try:
+            for item in items:
+                self.follow(getattr(item, "event", item))  # pyright: ignore[reportArgumentType]
+                yield item
+            if self._bar.total:  # a notebook keeps a bar that stops short, and draws it red
+                self._bar.update(self._bar.total - self._bar.n)
+        finally:
+            self.close()
+
     def follow(self, event: dict[str, Any]) -> None:
         kind = event.get("event")
         if kind == "batch" and "done" in event:
             self._batches = True
             self._move(event["done"], event.get("total"))
         elif kind == "progress" and "step" in event:
-            if self._batches:
-                self.note(f"step {event['step']}/{event.get('steps', '?')}")
-                self._bar.refresh()
-            else:
+            if not self._batches:
                 self._move(event["step"], event.get("steps"))
-
+                return
+            self.note(f"step {event['step']}/{event.get('steps', '?')}")
+            self._bar.refresh()
         elif kind == "compiling":
             self.note(f"compiling {event.get('program', '')} ({event.get('compile_s', 0):.0f} s)")
             self._bar.refresh()
@@ -83,36 +92,10 @@ class Bar:
         """Show text behind the bar."""
         self._bar.set_postfix_str(text, refresh=False)
 
+    def close(self) -> None:
+        self._bar.close()
+
     def _move(self, done: int, total: int | None) -> None:
         if total is not None:
             self._bar.total = total
         self._bar.update(done - self._bar.n)
-
-    def end(self) -> None:
-        """All is done, whatever the last event said: a notebook keeps a bar that stops short, and draws it red."""
-        if self._bar.total:
-            self._bar.update(self._bar.total - self._bar.n)
-
-    def close(self) -> None:
-        self._bar.close()
-
-
-def last(items: Iterable[T]) -> T:
-    """The last of items, of which there is at least one.
-
-    >>> last("abc")
-    'c'
-    """
-    (item,) = collections.deque(items, maxlen=1)
-    return item
-
-
-def followed(items: Iterable[T], bar: Bar, event_of: Any) -> Iterator[T]:
-    """items, with every item's event shown on bar."""
-    try:
-        for item in items:
-            bar.follow(event_of(item))
-            yield item
-        bar.end()
-    finally:
-        bar.close()

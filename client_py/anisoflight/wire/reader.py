@@ -15,11 +15,11 @@ The interpreter waits a moment for the threads of cancelled calls before it ends
 from __future__ import annotations
 
 import atexit
+import contextlib
 import queue
 import threading
 import time
 import weakref
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pyarrow as pa
@@ -56,21 +56,12 @@ def start_thread(target: Callable[..., None], call: Call, *args: Any) -> threadi
     return thread
 
 
-@dataclass(frozen=True)
-class _Failure:
-    error: BaseException
-
-
-class _End:
-    pass
-
-
 class Call:
     """What the threads of one call share: the way to the caller and the way to stop."""
 
     def __init__(self) -> None:
         self.stopped = threading.Event()
-        self._items: queue.Queue[Any] = queue.Queue(_AHEAD)
+        self._items: queue.Queue[tuple[str, Any]] = queue.Queue(_AHEAD)
         self._cancel: Callable[[], None] | None = None
         self._lock = threading.Lock()
 
@@ -90,26 +81,21 @@ class Call:
             cancel()
 
     def fail(self, error: BaseException) -> None:
-        """Raise error at the caller and stop the call."""
-        self.put(_Failure(error))
-        self.cancel()
+        """Raise error at the caller."""
+        self.put("failure", error)
 
-    def put(self, item: object) -> None:
-        """Hand item to the caller, waiting while it is behind."""
+    def put(self, kind: str, value: object = None) -> None:
+        """Hand an item, a failure or the end to the caller, waiting while it is behind."""
         while not self.stopped.is_set():
-            try:
-                return self._items.put(item, timeout=_TICK)
-            except queue.Full:
-                continue
+            with contextlib.suppress(queue.Full):
+                return self._items.put((kind, value), timeout=_TICK)
         return None
 
-    def get(self) -> Any:
-        """The next item; short waits, so that an interrupt is heard on every platform."""
+    def get(self) -> tuple[str, Any]:
+        """What comes next; short waits, so that an interrupt is heard on every platform."""
         while True:
-            try:
+            with contextlib.suppress(queue.Empty):
                 return self._items.get(timeout=_TICK)
-            except queue.Empty:
-                continue
 
 
 def _pump(call: Call, source: Callable[[Call], Iterator[Any]]) -> None:
@@ -118,11 +104,11 @@ def _pump(call: Call, source: Callable[[Call], Iterator[Any]]) -> None:
         for item in source(call):
             if call.stopped.is_set():
                 return
-            call.put(item)
+            call.put("item", item)
     except Exception as error:  # carried to the caller's thread
-        call.put(_Failure(error))
+        call.fail(error)
     else:
-        call.put(_End())
+        call.put("end")
 
 
 class Stream(Generic[T]):
@@ -142,28 +128,12 @@ class Stream(Generic[T]):
 
     def __iter__(self) -> Iterator[T]:
         try:
-            while not isinstance(item := self._call.get(), _End):
-                if isinstance(item, _Failure):
-                    raise _raised(item.error)
-                yield item
+            while True:
+                kind, value = self._call.get()
+                if kind == "end":
+                    return
+                if kind == "failure":
+                    raise from_arrow(value) if isinstance(value, fl.FlightError | pa.ArrowException) else value
+                yield value
         finally:
             self.close()
-
-
-def in_thread(call: Callable[[], T]) -> T:
-    """The value of one short blocking call, waited for so that an interrupt is heard.
-
-    >>> in_thread(lambda: 6 * 7)
-    42
-    """
-
-    def once(_: Call) -> Iterator[T]:
-        yield call()
-
-    return next(iter(Stream(once)))
-
-
-def _raised(error: BaseException) -> BaseException:
-    if isinstance(error, fl.FlightError | pa.ArrowException):
-        return from_arrow(error)
-    return error
