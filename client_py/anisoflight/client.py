@@ -55,6 +55,7 @@ class Client(Models, Sampling, Schedules, Datasets, Training, Measurements):
 
 
 connect = Client
+"""Connect to a server; `Client` has the arguments."""
 
 
 def _some(names: list[str]) -> str:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+__all__ = ["COLOURS", "POINTS", "STYLE", "axes", "components", "ratio", "variances"]
+
 Array = np.ndarray[Any, Any]
 Names = Sequence[str] | None
 """Names of the classes; a class without one is called by its number."""

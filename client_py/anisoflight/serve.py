@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import threading
-import time
 import weakref
 from importlib import metadata
 from pathlib import Path
@@ -55,7 +54,8 @@ class LocalServer:
         self._folder: TemporaryFolder | None = None
         arguments = [*command, "--until-eof"]
         if "--listen" not in arguments:
-            arguments += ["--listen", self._listen()]
+            self._folder = TemporaryFolder() if os.name == "posix" else None
+            arguments += ["--listen", f"unix:{self._folder.path}/socket" if self._folder else "127.0.0.1:0"]
         try:
             # In a session of its own: a Ctrl-C in the terminal is for the Python program, which then ends the server.
             # However that program ends, the pipe to the server's standard input ends with it, and so does the server.
@@ -85,24 +85,15 @@ class LocalServer:
             self.close()
             raise
 
-    def _listen(self) -> str:
-        if os.name != "posix":
-            return "127.0.0.1:0"
-        self._folder = TemporaryFolder()
-        return f"unix:{self._folder.path}/socket"
-
     def _wait(self, found: queue.Queue[str | None], timeout: float) -> str:
-        end = time.monotonic() + timeout
-        while time.monotonic() < end:
-            try:
-                address = found.get(timeout=0.1)
-            except queue.Empty:
-                continue
-            if address is None:
-                code = self.process.wait(_GRACE)
-                raise ServerStartError(f"the server ended with exit code {code}. Its log:\n{self.log}")
-            return location_of(address)
-        raise ServerStartError(f"the server was not ready after {timeout:g} s. Its log:\n{self.log}")
+        try:
+            address = found.get(timeout=timeout)
+        except queue.Empty:
+            raise ServerStartError(f"the server was not ready after {timeout:g} s. Its log:\n{self.log}") from None
+        if address is None:
+            code = self.process.wait(_GRACE)
+            raise ServerStartError(f"the server ended with exit code {code}. Its log:\n{self.log}")
+        return location_of(address)
 
     @property
     def log(self) -> str:
@@ -138,12 +129,9 @@ def serve(
     'xla:cpu'
     """
     command = [find_binary(binary), "serve"]
-    if config is not None:
-        command += ["--config", os.fspath(config)]
-    if data is not None:
-        command += ["--data", os.fspath(data)]
-    if listen is not None:
-        command += ["--listen", listen]
+    for option, value in (("--config", config), ("--data", data), ("--listen", listen)):
+        if value is not None:
+            command += [option, os.fspath(value)]
     return LocalClient(LocalServer([*command, *arguments], environment, log, timeout), token)
 
 

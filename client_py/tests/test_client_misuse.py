@@ -119,21 +119,6 @@ def test_defaults_and_poor_choices_are_said_once(client: Client) -> None:
     client.delete_schedule("misuse-steep")
 
 
-def test_labels_that_a_network_does_not_fit_are_said(client: Client) -> None:
-    network = client.run("for-model").info["config"]["network"]
-    for count, says in ((0, "labels are ignored; give label_dim 10"), (20, "labels from 10 on are never trained")):
-        with pytest.warns(AnisoflightWarning, match=says):
-            run = client.create_run(
-                "misuse-labels", "pretrain", "blocks", network={**network, "label_dim": count}, batch=8
-            )
-        assert says in run.info["notes"][0]
-        run.delete()
-    frozen: dict[str, Any] = {"model": "digits", "train_network": False, "batch": 8}
-    with pytest.warns(AnisoflightWarning, match='model "digits" is frozen and was never trained on noise'):
-        run = client.create_run("misuse-frozen", "anisotropic", "blocks", **frozen)
-    run.delete()
-
-
 def test_a_doubtful_layout_is_said(client: Client) -> None:
     with pytest.warns(AnisoflightWarning, match="are taken as CHW: 6 channels of 6×5 pixels"):
         client.put_dataset("misuse-layout", np.zeros((2, 6, 6, 5), np.float32), mean=0, scale=1, replace=True)
@@ -146,20 +131,6 @@ def test_a_doubtful_layout_is_said(client: Client) -> None:
             "misuse-layout", np.zeros((2, 6, 6, 5), np.float32), mean=0, scale=1, layout="HWC", replace=True
         )
     client.delete_dataset("misuse-layout")
-
-
-def test_a_stale_average_is_told(client: Client) -> None:
-    settings: dict[str, Any] = {
-        "network": client.run("for-model").info["config"]["network"],
-        "batch": 8,
-        "ema_rampup": 0,
-    }
-    run = client.create_run("misuse-stale", "pretrain", "blocks", **settings)
-    run.step(2, progress=False)
-    with pytest.warns(UserWarning, match="still what the run started from.* or ema_rampup 0.05"):
-        run.save("misuse-stale")
-    client.delete_model("misuse-stale")
-    run.delete()
 
 
 @pytest.fixture(scope="module")

@@ -47,13 +47,6 @@ def test_samples_by_number_by_label_and_by_latent(client: Client) -> None:
     assert "digits" in str(by_latent.metadata)
 
 
-def test_images_of_one_batch_are_a_view(client: Client) -> None:
-    samples = client.sample("digits", n=8, steps=1, dtype="float32")
-    values = samples.table["sample"].chunk(0).storage.flatten().buffers()[1]
-    assert samples.images.__array_interface__["data"][0] >= values.address
-    assert samples.images.base is not None
-
-
 def test_datasets_round_trip(client: Client) -> None:
     images, labels = pictures(30, seed=3)
     client.put_dataset("mine", images, labels, progress=False)
@@ -112,31 +105,6 @@ def test_a_schedule_is_a_frame_a_plot_and_sigmas(client: Client) -> None:
     assert len(schedule.plot(points=5).lines) == 1
     pyplot.close("all")
     assert "<svg" in schedule._repr_html_()
-
-
-def test_put_a_schedule_of_two_subspaces(client: Client) -> None:
-    frame = pd.DataFrame({"subspace": [0, 0, 1, 1], "t": [0, 9, 0, 9], "g": [1e-6, 4, 1e-6, 4]})
-    schedule = client.put_schedule("pair", frame, basis="dct", k=16)
-    assert schedule.evaluate(t=[9])["g"].tolist() == pytest.approx([4, 4])
-    np.testing.assert_allclose(schedule.sigmas(1), [2, 1e-3])
-    samples = client.sample("digits", n=2, steps=2, schedule="pair")
-    assert samples.nfe.tolist() == [4, 4]
-    client.delete_schedule("pair")
-
-
-def test_put_a_basis(client: Client) -> None:
-    client.put_basis("rows", np.eye(64)[:2].reshape(2, 8, 8))
-    assert client.bases().loc["rows", "k"] == 2
-    client.delete_basis("rows")
-
-
-def test_the_geodesic_reports_itself(client: Client) -> None:
-    options = {"model": "digits", "dataset": "blocks", "T": 400, "points": 16, "samples": 8}
-    schedule = client.make_schedule("shortest", "geodesic", **options)
-    assert schedule.info
-    assert client.schedule("shortest").info["T"] == 400
-    levels = client.evaluate_model("digits", "blocks", points=4, samples=4)
-    assert len(levels) == 4
 
 
 def test_denoise_takes_one_sigma_or_many(client: Client) -> None:

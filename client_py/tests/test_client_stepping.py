@@ -131,19 +131,6 @@ def test_one_plan_of_several_classes(client: Client, tmp_path: Path, solver: str
         _ = plan.stages
 
 
-def test_isotropic_schedules(client: Client) -> None:
-    client.make_schedule("plan-log", "log-linear", T=T, knots=8, replace=True, progress=False)
-    latents = latents_of(2)
-    options: dict[str, Any] = {"solver": "dpmpp2m", "steps": 6}
-    stepper = Stepper(client.plan("plan-log", **options))
-    options |= {"schedule": "plan-log", "dtype": "float32", "progress": False}
-    expected = client.sample("digits", latents=latents, labels=[2, 3], **options).images
-    assert np.abs(drawn(client, stepper, latents, [2, 3]) - expected).max() < 1e-4
-    sigmas = [stage.sigma for stage in stepper.stages]
-    assert sigmas == pytest.approx(client.schedule("plan-log").sigmas(6)[:-1], rel=1e-9)
-    assert stepper.starts == pytest.approx([np.sqrt(T)])
-
-
 @pytest.mark.parametrize(
     ("family", "dims"),
     [({"basis": "none"}, [36]), ({"basis": "dct"}, [9, 27]), ({"basis": "dct", "cuts": [1, 2, 4]}, [1, 3, 12, 20])],

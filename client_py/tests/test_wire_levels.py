@@ -65,19 +65,6 @@ def test_samplers_keep_within(flight: fl.FlightClient, bounded: str, grid: str, 
         assert sigma.min() == pytest.approx(LOW, rel=1e-5)
 
 
-def test_samples_are_images_without_noise(
-    server: anisoflight.LocalClient, flight: fl.FlightClient, bounded: str
-) -> None:
-    """The last step ends at no noise: Euler's is then the denoised image of the last evaluation."""
-    noisy, clean = (
-        server.sample(
-            bounded, n=4, solver="euler", steps=6, grid="edm", dtype="float32", denoise_to_zero=to_zero
-        ).images
-        for to_zero in (False, True)
-    )
-    np.testing.assert_allclose(noisy, clean, atol=2e-3)
-
-
 def test_noise_levels_beyond_are_refused(
     server: anisoflight.LocalClient, flight: fl.FlightClient, bounded: str
 ) -> None:
@@ -131,28 +118,6 @@ def test_training_keeps_within(
         fl.Ticket(json.dumps({"op": "TrainStep", "run": request["name"], "steps": 2}).encode())
     ).read_all()
     assert np.isfinite(rows["loss"].to_numpy()).all()
-
-
-def test_measurements_keep_within(server: anisoflight.LocalClient, dataset: str, bounded: str) -> None:
-    """Predict, EvaluateModel and ScheduleGradient measure at the model's own levels, and refuse others."""
-    quiet: dict[str, Any] = {"points": 4, "samples": 2, "progress": False}
-    rows = server.evaluate_model(bounded, dataset, schedule="edm", **quiet)
-    assert rows["sigma"].min() >= LOW * (1 - 1e-6)
-    assert rows["sigma"].max() <= HIGH * (1 + 1e-6)
-    assert np.isfinite(rows["loss"]).all()
-    assert np.isfinite(server.predict(bounded, dataset, bases=["dct"], **quiet)["energy"]).all()
-    with pytest.raises(AnisoflightError, match="noise levels"):
-        server.evaluate_model(bounded, dataset, schedule={"edm": {"T": 400}}, **quiet)
-    with pytest.raises(AnisoflightError, match="noise levels"):
-        server.predict(bounded, dataset, bases=["dct"], T=400, **quiet)
-    image, noise = np.zeros((2, 8, 8, 1), np.float32), np.ones((2, 8, 8, 1), np.float32)
-    server.make_schedule("within-edm", "edm", T=HIGH**2, g0=LOW**2, replace=True)
-    server.make_schedule("beyond-edm", "edm", T=400, replace=True)
-    asked: dict[str, Any] = {"mode": "explicit", "progress": False}
-    found = server.schedule_gradient("within-edm", bounded, image, noise, t=[HIGH**2, 1.0], **asked)
-    assert np.isfinite(found.loss).all()
-    with pytest.raises(AnisoflightError, match="noise levels"):
-        server.schedule_gradient("beyond-edm", bounded, image, noise, t=[400.0, 1.0], **asked)
 
 
 def test_fitted_levels_keep_within(

@@ -63,32 +63,24 @@ class Schedules(Connection):
 
     @documented(*(name for name in FIELDS if name.startswith("MakeSchedule")))
     def make_schedule(self, name: str, kind: str = "geodesic", *, progress: bool = True, **options: Any) -> Schedule:
-        """Make and store a schedule: from a model and a dataset (geodesic), from a dataset and a solver (gaussian),
-        or from a formula (edm, log-linear, cosine).
+        """Make and store a schedule. The fields of each kind are below; these are the kinds:
 
-        The geodesic moves at constant speed, ġ √F(g) constant, F the residual measured in one pass over the data.
-        With statistics=True it keeps the network's errors by DCT frequency, which `Client.sample` needs for solver
-        "local". Kind "fit" (model, schedule, nfe, order, grid, isotropic, lower_order_final, samples, seed) takes
-        such a schedule and moves the solver's coefficients to where each step should end on trajectories of the
-        model: sample with solver "fitted" and that nfe; `info["fit"]` tells the gain. isotropic=True fits one set for
-        all frequencies. A gaussian schedule holds the noise levels that bring a solver of nfe evaluations closest to
-        the dataset's own normal law, without a model: sample with that solver and nfe.
-        `info["bench"]` tells the gain over EDM's levels. Options are the action's own: model, dataset, T, g0, knots, c,
-        points, samples, statistics, seed, replace; of gaussian dataset, solver, nfe, basis ("none" or "dct"), k or
-        cuts, T, g0, replace.
-        Kind "start" (dataset, model, schedule, covariance, per_class, sigma_max) is another schedule, by default edm,
-        that sampling starts along from the normal law of the dataset, not from noise: `Schedule.start` is that
-        law. covariance "dct" keeps the channels' covariance at each DCT frequency; others are "none", "bands" (cuts),
-        "pca" (rank) and "full". sigma_max cuts the schedule off at a lower noise level. A gaussian schedule takes
-        start={"covariance": …, "per_class": …} and then holds the levels that suit that start. Both see the data
-        through the normalization of their `model`, where they name one, and a start serves no model that has another.
-        Kind "few" (model, dataset, nfe; solvers, samples, seed, start) tries solvers, starts and noise levels on the
-        model and keeps what does best in so few evaluations, with its solver: sample with that schedule and nfe alone.
-        It prints the gain on samples held back unless progress is off; `info["few"]` has every try, those dropped early
-        last. At 16×16 with 1.4 M parameters nfe=5 takes 95 s on two quiet cores.
-        It takes guidance, guidance_interval and guide of `Client.sample`, and chooses for samples that are guided so.
-        Kind "weight" (sigma, weight, c, T, g0, knots) is the isotropic schedule along which the trajectory loss is
-        score matching with that weight on the squared error of the score, given at noise levels sigma.
+        - "geodesic" (model, dataset) moves at constant speed, ġ √F(g) constant, F the residual measured in one pass
+          over the data. With statistics=True it keeps the network's errors by DCT frequency, which solver "local" of
+          `Client.sample` needs.
+        - "fit" (model, schedule, nfe) takes such a schedule and moves the solver's coefficients to where each step
+          should end on trajectories of the model: sample with solver "fitted" and that nfe. `info["fit"]` has the gain.
+        - "gaussian" (dataset, solver, nfe) holds the noise levels that bring a solver closest to the dataset's own
+          normal law, without a model: sample with that solver and nfe. `info["bench"]` has the gain over EDM's levels.
+        - "start" (dataset) is another schedule, by default edm, that sampling starts along from the normal law of the
+          dataset, not from noise; `Schedule.start` is that law. It serves no model with another normalization.
+        - "few" (model, dataset, nfe) tries solvers, starts and noise levels on the model and keeps what does best in so
+          few evaluations: sample with that schedule and nfe alone. It prints the gain on samples held back unless
+          progress is off; `info["few"]` has every try. At 16×16 with 1.4 M parameters nfe=5 takes 95 s on two quiet
+          cores. Guidance given here is what it chooses for.
+        - "weight" (sigma, weight) is the isotropic schedule along which the trajectory loss is score matching with that
+          weight on the squared error of the score, given at noise levels sigma.
+        - "edm", "log-linear" and "cosine" are formulas.
 
         >>> client.make_schedule("steep", "log-linear", T=400, knots=16, replace=True)
         Schedule('steep')

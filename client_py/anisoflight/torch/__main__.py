@@ -19,17 +19,17 @@ def main(argv: list[str] | None = None) -> int:
         prog="python -m anisoflight.torch",
         description="Send a network that diffusers has saved, with its scheduler, to a server.",
     )
+    for option, said in {
+        "--revision": "branch, tag or commit of the repository on the Hub (default: main)",
+        "--token": "where the server asks for one",
+        "--part": "folder of the pipeline that is the network (default: unet, or transformer)",
+        "--prediction": "without a scheduler: edm, vp, ve, epsilon, v, sample or flow",
+    }.items():
+        parser.add_argument(option, help=said)
     said = "folder of a pipeline, or of a model (config.json and its weights); or its name on the Hub, user/name"
     parser.add_argument("source", metavar="FOLDER_OR_HUB_NAME", help=said)
-    parser.add_argument("--revision", help="of the repository on the Hub: a branch, tag or commit (default: main)")
     parser.add_argument("--name", required=True, help="of the model on the server")
     parser.add_argument("--server", default=DEFAULT_LOCATION, help="default: %(default)s")
-    parser.add_argument("--token", help="where the server asks for one")
-    parser.add_argument("--part", help="of the pipeline that is the network (default: unet, or transformer)")
-    parser.add_argument(
-        "--prediction",
-        help="what the network predicts, where the folder has no scheduler: edm, vp, ve, epsilon, v, sample or flow",
-    )
     parser.add_argument("--replace", action="store_true", help="put it in the place of an older model")
     given = parser.parse_args(argv)
     try:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import fnmatch
 import math
 import operator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch  # pyright: ignore[reportMissingImports]
@@ -33,17 +32,6 @@ _KEPT = frozenset(
 _DROPPED = ("device", "layout", "pin_memory", "memory_format", "generator", "non_blocking", "copy", "enable_gqa")
 
 
-@dataclass
-class Recorded:
-    """A forward pass: the nodes with their output, and the tensors by name."""
-
-    nodes: list[dict[str, Any]] = field(default_factory=list)
-    output: str = ""
-    tensors: dict[str, torch.Tensor] = field(default_factory=dict)
-    ratios: int = 0
-    """Places where log-ratio inputs can enter."""
-
-
 def record(
     wrapper: torch.nn.Module,
     examples: Sequence[tuple[str, dict[str, Any], torch.Tensor]],
@@ -64,13 +52,18 @@ def record(
             if packet is not None:
                 table.pop(getattr(packet, overload or "default", None), None)
         program = program.run_decompositions(table)
-    return _Walk(program, examples, ratios_at).recorded
+    return Recorded(program, examples, ratios_at)
 
 
-class _Walk:
+class Recorded:
+    """A forward pass: the nodes with their output, and the tensors by name."""
+
     def __init__(self, program: Any, examples: Sequence[Any], ratios_at: Sequence[str]) -> None:
         self.program = program
-        self.recorded = Recorded()
+        self.nodes: list[dict[str, Any]] = []
+        self.output = ""
+        self.tensors: dict[str, torch.Tensor] = {}
+        self.ratios = 0  # places where log-ratio inputs can enter
         self.alias: dict[str, str] = {}
         specs = {spec.arg.name: spec for spec in program.graph_signature.input_specs if hasattr(spec.arg, "name")}
         inputs = iter(examples)
@@ -81,7 +74,7 @@ class _Walk:
                 kind, args, _ = next(inputs)
                 self.add(node, "input", args, target=kind)
             elif node.op == "output":
-                self.output(node)
+                self.end(node)
             elif node in stored:
                 self.keep(node, f"constant.{node.name}", stored[node], frozen=True)
             elif node not in needed:
@@ -120,7 +113,7 @@ class _Walk:
         module = _module(node)
         if module:
             entry["module"] = module
-        self.recorded.nodes.append(entry)
+        self.nodes.append(entry)
 
     def parameter(self, node: Any, spec: Any) -> None:
         value = self.value(spec)
@@ -134,7 +127,7 @@ class _Walk:
 
     def keep(self, node: Any, name: str, value: torch.Tensor, *, frozen: bool) -> None:
         """A tensor of the weights."""
-        self.recorded.tensors[name] = value
+        self.tensors[name] = value
         self.add(node, "param", {}, target=name, **({"frozen": True} if frozen else {}))
 
     def call(self, node: Any) -> None:
@@ -150,17 +143,10 @@ class _Walk:
             return
         args: dict[str, Any] = {}
         for place, argument in enumerate(schema.arguments):
-            if place < len(node.args):
-                given = node.args[place]
-            elif argument.name in node.kwargs:
-                given = node.kwargs[argument.name]
-            elif argument.has_default_value():
-                given = argument.default_value
-            else:
-                continue
-            if given is None or argument.name in _DROPPED:
-                continue
-            args[argument.name] = self.encoded(given, node)
+            rest = node.kwargs.get(argument.name, argument.default_value)
+            given = node.args[place] if place < len(node.args) else rest
+            if given is not None and argument.name not in _DROPPED:
+                args[argument.name] = self.encoded(given, node)
         self.add(node, str(node.target).removeprefix("aten."), args)
 
     def encoded(self, given: Any, node: Any) -> Any:
@@ -187,20 +173,20 @@ class _Walk:
             raise BadRequestError(
                 f"ratios_at must name modules that return an embedding [B, E]; {_module(node)} does not", "BAD_MODEL"
             )
-        self.add(node, "add_ratios", {"self": "%" + node.name, "index": self.recorded.ratios})
-        self.recorded.ratios += 1
+        self.add(node, "add_ratios", {"self": "%" + node.name, "index": self.ratios})
+        self.ratios += 1
         name = f"{node.name}__ratios"
-        self.recorded.nodes[-1]["name"] = name
+        self.nodes[-1]["name"] = name
         self.alias[node.name] = name
 
-    def output(self, node: Any) -> None:
+    def end(self, node: Any) -> None:
         found = node.args[0][0]
         value = found.meta["val"]
         if isinstance(value.shape[0], int):
             raise BadRequestError(
                 "forward must work for any batch size; this module computes with the size of the example", "BAD_MODEL"
             )
-        self.recorded.output = str(self.alias.get(found.name, found.name))
+        self.output = str(self.alias.get(found.name, found.name))
 
 
 def _last(needed: Container[Any], graph: Any, patterns: Sequence[str]) -> set[Any]:

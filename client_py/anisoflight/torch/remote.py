@@ -144,15 +144,13 @@ class _Answers:
         want = (len(question.image), *self.shape)
         if tuple(x0.shape) != want:
             raise BadRequestError(f"images must have the shape {want}, got {tuple(x0.shape)}", "BAD_TENSOR")
-        eps = self._planes(question.noise(self._rows()))
+        eps = self._planes(question.noise)
         return x0.detach().to(self.device, self.dtype), eps, self._tensor(question.g), self._tensor(question.omega)
 
-    def _rows(self) -> tuple[int, int, int]:
+    def _planes(self, draw: Callable[..., Array], *which: int) -> Tensor:
+        """Noise or probes, which the question draws with the channels last."""
         channels, height, width = self.shape
-        return height, width, channels
-
-    def _planes(self, values: Array) -> Tensor:
-        return self._tensor(np.moveaxis(values, -1, 1))
+        return self._tensor(np.moveaxis(draw((height, width, channels), *which), -1, 1))
 
     def _tensor(self, values: Array) -> Tensor:
         return torch.tensor(np.ascontiguousarray(values)).to(self.device, self.dtype)  # a copy: columns are read-only
@@ -190,7 +188,7 @@ class _Answers:
         if full:
             trace = torch.zeros_like(out["residual"])
             for number in range(self.probes):
-                z = self._planes(question.probe(self._rows(), number))
+                z = self._planes(question.probe, number)
                 (h,) = torch.autograd.grad((a * z).sum(), x, retain_graph=number + 1 < self.probes)
                 trace += _dots(self.subspaces.split(h), z) / (2 * self.probes)
             out["implicit1"] = trace
@@ -205,10 +203,7 @@ def _per(values: Tensor, j: int) -> Tensor:
 
 def _mixed(coefficients: Tensor, parts: list[Tensor]) -> Tensor:
     """Σ_j c_j y_j."""
-    total = _per(coefficients, 0) * parts[0]
-    for j in range(1, len(parts)):
-        total = total + _per(coefficients, j) * parts[j]
-    return total
+    return sum((_per(coefficients, j) * part for j, part in enumerate(parts)), torch.zeros_like(parts[0]))
 
 
 def _dots(parts: list[Tensor], b: Tensor) -> Tensor:

@@ -27,11 +27,6 @@ class Wrapped:
     width: int
     labels: int = 0
 
-    @property
-    def none(self) -> bool:
-        """Whether a sample may have no class."""
-        return any(kind == "onehot" or "none" in args for kind, args, _ in self.examples[2:])
-
     def call(self, sample: torch.Tensor, noise: torch.Tensor, label: torch.Tensor | None) -> torch.Tensor:
         """F; label is a class per sample, −1 for none."""
         given = [sample, noise.to(sample.dtype)]
@@ -48,22 +43,17 @@ class Wrapped:
 class _Diffusers(torch.nn.Module):
     """A model of diffusers: sample, timestep, and by name what else it takes. Learned variances are cut off."""
 
-    def __init__(
-        self, module: torch.nn.Module, channels: int, label_name: str | None, condition: Any, tabled: bool = False
-    ) -> None:
+    def __init__(self, module: torch.nn.Module, channels: int, label_name: str = "", conditions: Any = None) -> None:
         super().__init__()
-        self.module = module
-        self.channels = channels
-        self.label_name = label_name
-        if condition is not None:
-            self.register_buffer("conditions", condition)
-        self.tabled = tabled
+        self.module, self.channels, self.label_name = module, channels, label_name
+        if conditions is not None:
+            self.register_buffer("conditions", conditions)
 
     def forward(self, sample: torch.Tensor, noise: torch.Tensor, label: torch.Tensor | None = None) -> torch.Tensor:
         given: dict[str, Any] = {}
         if hasattr(self, "conditions"):
             table: torch.Tensor = self.conditions  # pyright: ignore[reportAssignmentType]
-            if self.tabled:
+            if label is not None:
                 rows = torch.nn.functional.embedding(label, table.flatten(1))
                 given["encoder_hidden_states"] = rows.unflatten(1, table.shape[1:])
             else:
@@ -79,8 +69,7 @@ class _Plain(torch.nn.Module):
 
     def __init__(self, module: torch.nn.Module, channels: int) -> None:
         super().__init__()
-        self.module = module
-        self.channels = channels
+        self.module, self.channels = module, channels
 
     def forward(self, sample: torch.Tensor, noise: torch.Tensor, label: torch.Tensor | None = None) -> torch.Tensor:
         out = self.module(sample, noise) if label is None else self.module(sample, noise, label)
@@ -112,7 +101,8 @@ def wrapped(
     sample = torch.randn(BATCH, channels, height, width, dtype=like.dtype)
     examples: list[Any] = [("sample", {}, sample), ("noise", {}, torch.rand(BATCH, dtype=like.dtype) + 0.5)]
     if theirs:
-        return _of_diffusers(module, config, examples, channels, height, width, labels, conditions, empty)
+        shape = (channels, height, width)
+        return _of_diffusers(module, config, examples, shape, labels, conditions, empty)
     if conditions is not None:
         raise BadRequestError(
             "conditions are those of diffusers' modules; write forward(x, noise, labels)", "BAD_MODEL"
@@ -129,13 +119,12 @@ def _of_diffusers(
     module: torch.nn.Module,
     config: Any,
     examples: list[Any],
-    channels: int,
-    h: int,
-    w: int,
+    shape: tuple[int, int, int],
     labels: int | None,
     given: Any,
     empty: Any,
 ) -> Wrapped:
+    channels = shape[0]
     takes = inspect.signature(module.forward).parameters
     out = int(config.get("out_channels") or channels)
     if out not in (channels, 2 * channels):
@@ -152,24 +141,22 @@ def _of_diffusers(
             )
         table = torch.as_tensor(given, dtype=examples[0][2].dtype)
         if table.ndim == 2:
-            return Wrapped(_Diffusers(module, channels, None, table[None]), examples, channels, h, w)
+            return Wrapped(_Diffusers(module, channels, conditions=table[None]), examples, *shape)
         count = len(table)
         last = torch.zeros_like(table[:1]) if empty is None else torch.as_tensor(empty, dtype=table.dtype)[None]
         examples.append(("label", {"none": count}, torch.arange(BATCH) % count))
-        module = _Diffusers(module, channels, None, torch.cat([table, last]), tabled=True)
-        return Wrapped(module, examples, channels, h, w, count)
-    name = "class_labels" if "class_labels" in takes else None
-    count = config.get("num_class_embeds") or config.get("num_embeds_ada_norm") or 0
-    if name is None or not count:
-        return Wrapped(_Diffusers(module, channels, None, None), examples, channels, h, w)
+        module = _Diffusers(module, channels, conditions=torch.cat([table, last]))
+        return Wrapped(module, examples, *shape, count)
+    count = int(config.get("num_class_embeds") or config.get("num_embeds_ada_norm") or 0)
+    if "class_labels" not in takes or not count:
+        return Wrapped(_Diffusers(module, channels), examples, *shape)
     none = {}
     if type(module).__name__ == "DiTTransformer2DModel":  # its table has one row more: of no class
-        none = {"none": int(count)}
-    elif labels is not None and labels < int(count):  # so has a UNet that was trained with a class left out
-        none = {"none": int(labels)}
-        count = labels
-    examples.append(("label", none, torch.arange(BATCH) % int(count)))
-    return Wrapped(_Diffusers(module, channels, name, None), examples, channels, h, w, int(count))
+        none = {"none": count}
+    elif labels is not None and labels < count:  # so has a UNet that was trained with a class left out
+        none, count = {"none": labels}, labels
+    examples.append(("label", none, torch.arange(BATCH) % count))
+    return Wrapped(_Diffusers(module, channels, "class_labels"), examples, *shape, count)
 
 
 @contextmanager
