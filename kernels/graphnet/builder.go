@@ -133,14 +133,14 @@ func (b *builder) apply(o *node) (v value, err error) {
 			err = asFault(r)
 		}
 	}()
-	v = rules[o.op](&call{b: b, o: o})
-	if v.n != nil && o.dtype != "" {
+	v = rules[o.Op](&call{b: b, o: o})
+	if v.n != nil && o.DType != "" {
 		want := (&call{b: b, o: o}).target()
 		if !slices.Equal(v.dims(), want) {
 			return v, fmt.Errorf("computes shape %v; the file says %v", v.dims(), want)
 		}
-		if k := kinds[o.dtype]; kindOf(v.n.DType()) != k {
-			return v, fmt.Errorf("computes %s values; the file says %s", kindOf(v.n.DType()), o.dtype)
+		if k := kinds[o.DType]; kindOf(v.n.DType()) != k {
+			return v, fmt.Errorf("computes %s values; the file says %s", kindOf(v.n.DType()), o.DType)
 		}
 	}
 	return v, nil

@@ -20,9 +20,9 @@ type fault string
 
 func refuse(format string, args ...any) { panic(fault(fmt.Sprintf(format, args...))) }
 
-func (c *call) has(name string) bool { return c.o.args[name] != nil }
+func (c *call) has(name string) bool { return c.o.Args[name] != nil }
 
-func (c *call) tensor(name string) value { return c.asTensor(name, c.o.args[name]) }
+func (c *call) tensor(name string) value { return c.asTensor(name, c.o.Args[name]) }
 
 func (c *call) asTensor(name string, a any) value {
 	r, ok := a.(ref)
@@ -31,7 +31,7 @@ func (c *call) asTensor(name string, a any) value {
 	}
 	v := c.b.values[r]
 	if v.n == nil {
-		refuse("%s is %s, which is no single tensor", name, c.b.p.nodes[r].name)
+		refuse("%s is %s, which is no single tensor", name, c.b.p.nodes[r].Name)
 	}
 	return v
 }
@@ -77,9 +77,9 @@ func (c *call) vector(name string, size int) *Node {
 // operand returns a tensor, or a number as one of like's type. PyTorch has 2 and 2.0, which JSON has not: the declared
 // type says which it was.
 func (c *call) operand(name string, like *Node) value {
-	a, ok := c.o.args[name].(float64)
+	a, ok := c.o.Args[name].(float64)
 	if !ok {
-		if t, isBool := c.o.args[name].(bool); isBool {
+		if t, isBool := c.o.Args[name].(bool); isBool {
 			return plain(graph.Const(c.b.g, t))
 		}
 		return c.tensor(name)
@@ -87,7 +87,7 @@ func (c *call) operand(name string, like *Node) value {
 	t := like.DType()
 	if !t.IsFloat() {
 		t = c.b.dtype(integer)
-		if c.o.dtype != "" && kinds[c.o.dtype] == float || a != math.Trunc(a) {
+		if c.o.DType != "" && kinds[c.o.DType] == float || a != math.Trunc(a) {
 			t = c.b.wide
 		}
 	}
@@ -96,7 +96,7 @@ func (c *call) operand(name string, like *Node) value {
 
 // operands returns self and other, one of which may be a number.
 func (c *call) operands() (x, y value) {
-	if _, number := c.o.args["self"].(float64); number {
+	if _, number := c.o.Args["self"].(float64); number {
 		y = c.tensor("other")
 		return c.operand("self", y.n), y
 	}
@@ -115,9 +115,9 @@ func (c *call) tensors(name string) (out []value) {
 }
 
 func (c *call) list(name string) []any {
-	l, ok := c.o.args[name].([]any)
+	l, ok := c.o.Args[name].([]any)
 	if !ok && c.has(name) {
-		refuse("%s must be a list, got %v", name, c.o.args[name])
+		refuse("%s must be a list, got %v", name, c.o.Args[name])
 	}
 	return l
 }
@@ -136,7 +136,7 @@ func (c *call) size(name string, a any) int {
 	return 0
 }
 
-func (c *call) int(name string) int { return c.size(name, c.o.args[name]) }
+func (c *call) int(name string) int { return c.size(name, c.o.Args[name]) }
 
 func (c *call) intOr(name string, other int) int {
 	if !c.has(name) {
@@ -146,7 +146,7 @@ func (c *call) intOr(name string, other int) int {
 }
 
 func (c *call) ints(name string) []int {
-	if n, ok := c.o.args[name].(float64); ok { // a list of one
+	if n, ok := c.o.Args[name].(float64); ok { // a list of one
 		return []int{c.size(name, n)}
 	}
 	var out []int
@@ -157,7 +157,7 @@ func (c *call) ints(name string) []int {
 }
 
 func (c *call) float(name string, other float64) float64 {
-	switch v := c.o.args[name].(type) {
+	switch v := c.o.Args[name].(type) {
 	case nil:
 	case float64:
 		return v
@@ -168,7 +168,7 @@ func (c *call) float(name string, other float64) float64 {
 }
 
 func (c *call) bool(name string) bool {
-	switch v := c.o.args[name].(type) {
+	switch v := c.o.Args[name].(type) {
 	case nil:
 	case bool:
 		return v
@@ -179,7 +179,7 @@ func (c *call) bool(name string) bool {
 }
 
 func (c *call) str(name string) string {
-	switch v := c.o.args[name].(type) {
+	switch v := c.o.Args[name].(type) {
 	case nil:
 	case string:
 		return v
@@ -222,8 +222,8 @@ func (c *call) axes(name string, rank int) []int {
 
 // target returns the sizes that the file declares for the result.
 func (c *call) target() []int {
-	out := make([]int, len(c.o.shape))
-	for i, d := range c.o.shape {
+	out := make([]int, len(c.o.Shape))
+	for i, d := range c.o.Shape {
 		out[i] = d.of(c.b.batch)
 	}
 	return out

@@ -98,7 +98,7 @@ func clamp(c *call) value {
 	x := c.tensor("self")
 	n := x.n
 	lo, hi := "min", "max"
-	if c.o.op == "hardtanh.default" {
+	if c.o.Op == "hardtanh.default" {
 		lo, hi = "min_val", "max_val"
 	}
 	bound := func(name string, outside func(x, y *Node) *Node) {
@@ -172,7 +172,7 @@ func scalarPow(c *call) value {
 
 // convert leaves floats in the precision of the model.
 func convert(c *call) value {
-	x, k := c.tensor("self"), kinds[c.o.dtype]
+	x, k := c.tensor("self"), kinds[c.o.DType]
 	if kindOf(x.n.DType()) == k {
 		return x
 	}
@@ -183,7 +183,7 @@ func where(c *call) value {
 	cond := c.boolean("condition")
 	var like *Node
 	for _, name := range []string{"self", "other"} {
-		if r, ok := c.o.args[name].(ref); ok {
+		if r, ok := c.o.Args[name].(ref); ok {
 			like = c.b.values[r].n
 			break
 		}

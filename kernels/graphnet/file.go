@@ -1,18 +1,23 @@
 package graphnet
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"strings"
 
 	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 
-// A dim is a size: a number, or a multiple of the batch's.
+// The operations that are not PyTorch's.
+const (
+	opInput  = "input"      // target: sample, noise, label or onehot
+	opParam  = "param"      // target: the tensor's name
+	opRatios = "add_ratios" // self [B, E] + W ρ, W zero until it is trained; nothing without ratio inputs
+)
+
+// A dim is a size: a number, or a multiple of the batch's, which JSON writes as {"batch": n}.
 type dim struct {
 	n     int
 	batch bool
@@ -32,26 +37,58 @@ func (d dim) String() string {
 	return fmt.Sprint(d.n)
 }
 
+// UnmarshalJSON reads a size of a shape.
+func (d *dim) UnmarshalJSON(text []byte) error {
+	var a any
+	if err := json.Unmarshal(text, &a); err != nil {
+		return err
+	}
+	var err error
+	switch a := a.(type) {
+	case map[string]any:
+		*d, err = batchDim(a)
+	case float64:
+		if a != math.Trunc(a) || a < 0 || a > maxElements {
+			return fmt.Errorf("a size must be an integer from 0 to %d, got %v", maxElements, a)
+		}
+		*d = dim{n: int(a)}
+	default:
+		err = fmt.Errorf("a size must be an integer or a multiple of the batch, got %v", a)
+	}
+	return err
+}
+
+// batchDim reads {"batch": n}.
+func batchDim(a map[string]any) (dim, error) {
+	n, ok := a["batch"].(float64)
+	if !ok || len(a) != 1 || n != math.Trunc(n) || n < 1 || n > maxElements {
+		return dim{}, errors.New(`must be a number, "%NAME" of a node or {"batch": n}`)
+	}
+	return dim{n: int(n), batch: true}, nil
+}
+
 // A ref is the place of a node in the list.
 type ref int
 
 // node is an operation with its arguments: numbers (float64), bool, string, nil, ref, dim of
 // the batch, and lists of those.
 type node struct {
-	name, op, module string
-	target           string // of inputs and parameters
-	args             map[string]any
-	shape            []dim
-	dtype            string
-	frozen           bool
+	Name   string         `json:"name"`
+	Op     string         `json:"op"`
+	Target string         `json:"target"` // of inputs and parameters
+	Module string         `json:"module"`
+	Args   map[string]any `json:"args"`
+	Shape  []dim          `json:"shape"`
+	DType  string         `json:"dtype"`
+	Frozen bool           `json:"frozen"`
 }
 
 func (o *node) where() string {
 	at := ""
-	if o.module != "" {
-		at = " in " + o.module
+	if o.Module != "" {
+		at = " in " + o.Module
 	}
-	return fmt.Sprintf("node %s (%s%s)", o.name, o.op, at)
+	return fmt.Sprintf("node %s (%s%s)", o.Name, o.Op, at)
 }
 
 // program is a checked list of nodes, each after those that it uses.
@@ -68,16 +105,14 @@ func graphError(format string, args ...any) error {
 	return nn.ConfigErrorf("graph", format, args...)
 }
 
-// rawNode is a node as JSON has it.
-type rawNode struct {
-	Name   string         `json:"name"`
-	Op     string         `json:"op"`
-	Target string         `json:"target"`
-	Module string         `json:"module"`
-	Args   map[string]any `json:"args"`
-	Shape  []any          `json:"shape"`
-	DType  string         `json:"dtype"`
-	Frozen bool           `json:"frozen"`
+// decode reads an object strictly. prefix begins the error's words.
+func decode(text []byte, prefix, what string, to any) error {
+	err := nn.DecodeConfig(text, what, to)
+	var wrong *nn.ConfigError
+	if errors.As(err, &wrong) {
+		return graphError("%s%s: %s", prefix, wrong.Field, wrong.Reason)
+	}
+	return err
 }
 
 // reader turns JSON into a program and counts what it takes.
@@ -89,162 +124,79 @@ type reader struct {
 	total   float64
 }
 
-// readGraph decodes {"nodes": […], "output": NAME}. One node's text is in memory at a time
-// beside what has been accepted, and the first that breaks a limit ends the reading.
+// readGraph decodes {"nodes": […], "output": NAME}. The first node that breaks a limit ends the reading.
 func readGraph(text []byte) (*program, error) {
+	var raw struct {
+		Nodes  []json.RawMessage `json:"nodes"`
+		Output string            `json:"output"`
+	}
+	if err := decode(text, "", "nodes and output", &raw); err != nil {
+		return nil, err
+	}
+	if len(raw.Nodes) > maxNodes {
+		return nil, graphError("nodes must be at most %d, got %d", maxNodes, len(raw.Nodes))
+	}
 	r := &reader{places: map[string]ref{}, targets: map[string]bool{}}
-	dec := json.NewDecoder(bytes.NewReader(text))
-	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
-		return nil, graphError("must be an object of nodes and output")
-	}
-	output, found := "", map[string]bool{}
-	for dec.More() {
-		tok, err := dec.Token()
-		if err != nil {
-			return nil, graphError("%v", err)
-		}
-		key, _ := tok.(string)
-		if found[key] {
-			return nil, graphError("%s is given twice", key)
-		}
-		found[key] = true
-		switch key {
-		case "nodes":
-			err = r.nodesOf(dec)
-		case "output":
-			err = dec.Decode(&output)
-		default:
-			return nil, graphError("unknown field %q; the fields are nodes and output", shorten(key))
-		}
-		if err != nil {
-			return nil, asGraphError(err)
+	for _, text := range raw.Nodes {
+		if err := r.add(text); err != nil {
+			return nil, err
 		}
 	}
-	if _, err := dec.Token(); err != nil {
-		return nil, graphError("%v", err)
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, graphError("more than one JSON value")
-	}
-	at, ok := r.places[output]
+	at, ok := r.places[raw.Output]
 	if !ok {
-		return nil, graphError("output must be one of the %d nodes, got %q", len(r.nodes), shorten(output))
+		return nil, graphError("output must be one of the %d nodes, got %q", len(r.nodes), shorten(raw.Output))
 	}
 	r.output = at
 	return &r.program, nil
 }
 
-func asGraphError(err error) error {
-	var e *nn.ConfigError
-	if errors.As(err, &e) {
-		return err
-	}
-	return graphError("%v", err)
-}
-
-func (r *reader) nodesOf(dec *json.Decoder) error {
-	if tok, err := dec.Token(); err != nil || tok != json.Delim('[') {
-		return graphError("nodes must be a list")
-	}
-	for dec.More() {
-		if len(r.nodes) == maxNodes {
-			return graphError("nodes must be at most %d, got more", maxNodes)
-		}
-		var text json.RawMessage
-		if err := dec.Decode(&text); err != nil {
-			return err
-		}
-		if err := r.add(text); err != nil {
-			return err
-		}
-	}
-	_, err := dec.Token()
-	return err
-}
-
-func (r *reader) add(text json.RawMessage) error {
+func (r *reader) add(text []byte) error {
 	place := len(r.nodes)
 	if len(text) > maxNodeText {
 		return graphError("node %d must have at most %d bytes, got %d", place, maxNodeText, len(text))
 	}
-	if deep(text) {
-		return graphError("node %d has lists more than %d deep", place, maxDepth)
+	var o node
+	if err := decode(text, fmt.Sprintf("node %d: ", place), "a node's fields", &o); err != nil {
+		return err
 	}
-	var raw rawNode
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&raw); err != nil {
-		return graphError("node %d: %v", place, err)
-	}
-	if raw.Name == "" || raw.Op == "" || len(raw.Name) > maxNameText || len(raw.Op) > maxNameText {
+	if o.Name == "" || o.Op == "" || len(o.Name) > maxNameText || len(o.Op) > maxNameText {
 		return graphError("node %d: name and op must be given, up to %d bytes each", place, maxNameText)
 	}
-	if _, there := r.places[raw.Name]; there {
-		return graphError("two nodes are named %q", shorten(raw.Name))
-	}
-	o := node{
-		name: raw.Name, op: raw.Op, module: raw.Module, target: raw.Target, dtype: raw.DType,
-		frozen: raw.Frozen,
+	if _, there := r.places[o.Name]; there {
+		return graphError("two nodes are named %q", shorten(o.Name))
 	}
 	fail := func(format string, args ...any) error {
 		return graphError("%s: %s", o.where(), fmt.Sprintf(format, args...))
 	}
-	o.args = make(map[string]any, len(raw.Args))
-	for name, a := range raw.Args {
-		v, err := r.argument(a)
+	for name, a := range o.Args {
+		v, err := r.argument(a, 0)
 		if err != nil {
 			return fail("%s: %v", shorten(name), err)
 		}
-		o.args[name] = v
+		o.Args[name] = v
 	}
-	if raw.Shape != nil || o.dtype != "" {
-		shape, err := r.shapeOf(raw.Shape)
-		if err != nil {
-			return fail("shape: %v", err)
-		}
-		if _, ok := kinds[o.dtype]; !ok && r.badType == nil {
-			r.badType = fail("dtype must be one of %s, got %q", knownTypes(), shorten(o.dtype))
-		}
-		o.shape = shape
+	if err := r.checkSize(o.Shape); err != nil {
+		return fail("shape: %v", err)
 	}
-	if o.op == opParam {
+	if _, ok := kinds[o.DType]; !ok && (o.Shape != nil || o.DType != "") && r.badType == nil {
+		r.badType = fail("dtype must be one of %s, got %q", knownTypes(), shorten(o.DType))
+	}
+	if o.Op == opParam {
 		if err := r.parameter(&o); err != nil {
 			return fail("%v", err)
 		}
 	}
-	r.places[o.name] = ref(place)
+	r.places[o.Name] = ref(place)
 	r.nodes = append(r.nodes, o)
 	return nil
 }
 
-// deep reports whether lists and objects in the text of a node nest further than a node's own may.
-func deep(text []byte) bool {
-	depth, inside := 0, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case inside && c == '\\':
-			i++
-		case c == '"':
-			inside = !inside
-		case inside:
-		case c == '[' || c == '{':
-			if depth++; depth > maxDepth+2 {
-				return true
-			}
-		case c == ']' || c == '}':
-			depth--
-		}
-	}
-	return false
-}
-
-func (r *reader) argument(a any) (any, error) {
+// argument returns a node's argument with the places of the nodes that it names.
+func (r *reader) argument(a any, depth int) (any, error) {
 	if r.entries++; r.entries > maxEntries {
 		return nil, fmt.Errorf("the arguments of all nodes together hold more than %d values", maxEntries)
 	}
 	switch a := a.(type) {
-	case nil, bool, float64:
-		return a, nil
 	case string:
 		switch a { // what JSON cannot write
 		case "inf":
@@ -265,70 +217,52 @@ func (r *reader) argument(a any) (any, error) {
 	case map[string]any:
 		return batchDim(a)
 	case []any:
+		if depth == maxDepth {
+			return nil, fmt.Errorf("lists are more than %d deep", maxDepth)
+		}
 		out := make([]any, len(a))
 		for i, v := range a {
 			var err error
-			if out[i], err = r.argument(v); err != nil {
+			if out[i], err = r.argument(v, depth+1); err != nil {
 				return nil, err
 			}
 		}
 		return out, nil
 	}
-	return nil, fmt.Errorf("%v is no argument", a)
+	return a, nil // a number, true, false or null
 }
 
-// batchDim reads {"batch": n}.
-func batchDim(a map[string]any) (dim, error) {
-	n, ok := a["batch"].(float64)
-	if !ok || len(a) != 1 || n != math.Trunc(n) || n < 1 || n > maxElements {
-		return dim{}, fmt.Errorf(`must be a number, "%%NAME" of a node or {"batch": n}`)
+// checkSize checks a shape against the limits.
+func (r *reader) checkSize(shape []dim) error {
+	if len(shape) > maxRank {
+		return fmt.Errorf("must have at most %d axes, got %d", maxRank, len(shape))
 	}
-	return dim{n: int(n), batch: true}, nil
-}
-
-// shapeOf reads a shape of a size that is allowed.
-func (r *reader) shapeOf(raw []any) ([]dim, error) {
-	if len(raw) > maxRank {
-		return nil, fmt.Errorf("must have at most %d axes, got %d", maxRank, len(raw))
+	size := 1.0
+	for _, d := range shape {
+		size *= float64(d.n)
 	}
-	out, size := make([]dim, len(raw)), 1.0
-	for i, a := range raw {
-		switch a := a.(type) {
-		case float64:
-			if a != math.Trunc(a) || a < 0 || a > maxElements {
-				return nil, fmt.Errorf("a size must be an integer from 0 to %d, got %v", maxElements, a)
-			}
-			out[i] = dim{n: int(a)}
-		case map[string]any:
-			d, err := batchDim(a)
-			if err != nil {
-				return nil, err
-			}
-			out[i] = d
-		default:
-			return nil, fmt.Errorf("a size must be an integer or a multiple of the batch, got %v", a)
-		}
-		size *= float64(out[i].n)
+	if shape == nil {
+		size = 0
 	}
 	if r.total += size; size > maxElements || r.total > maxTotal {
-		return nil, fmt.Errorf("%v has %.3g values for one image, and all up to it %.3g; at most %.3g and %.3g",
-			out, size, r.total, float64(maxElements), float64(maxTotal))
+		return fmt.Errorf("%v has %.3g values for one image, and all up to it %.3g; at most %.3g and %.3g",
+			shape, size, r.total, float64(maxElements), float64(maxTotal))
 	}
-	return out, nil
+	return nil
 }
 
 func (r *reader) parameter(o *node) error {
-	if o.target == "" || len(o.target) > maxNameText {
+	if o.Target == "" || len(o.Target) > maxNameText {
 		return fmt.Errorf("target must be the tensor's name in model.safetensors, up to %d bytes", maxNameText)
 	}
-	if r.targets[o.target] {
-		return fmt.Errorf("two nodes stand for the tensor %q; list it once", shorten(o.target))
+	if r.targets[o.Target] {
+		return fmt.Errorf("two nodes stand for the tensor %q; list it once", shorten(o.Target))
 	}
-	r.targets[o.target] = true
+	r.targets[o.Target] = true
 	size := 1
-	for _, d := range o.shape {
+	for _, d := range o.Shape {
 		if d.batch || d.n < 1 {
-			return fmt.Errorf("a parameter's sizes are positive and do not depend on the batch, got %v", o.shape)
+			return fmt.Errorf("a parameter's sizes are positive and do not depend on the batch, got %v", o.Shape)
 		}
 		size *= d.n
 	}
@@ -345,10 +279,3 @@ func shorten(s string) string {
 	}
 	return s
 }
-
-// The operations that are not PyTorch's.
-const (
-	opInput  = "input"      // target: sample, noise, label or onehot
-	opParam  = "param"      // target: the tensor's name
-	opRatios = "add_ratios" // self [B, E] + W ρ, W zero until it is trained; nothing without ratio inputs
-)

@@ -27,7 +27,7 @@ func convolve(c *call) value {
 	}
 	n := nn.Window{Stride: c.two("stride", 1), Dilate: c.two("dilation", 1)}
 	k := w.dims()
-	switch pad, words := c.o.args["padding"].(string); {
+	switch pad, words := c.o.Args["padding"].(string); {
 	case words && pad == "valid":
 	case words && pad == "same":
 		for i := range n.Pad {
@@ -188,7 +188,7 @@ func lastNorm(c *call) value {
 		refuse("normalized_shape must be the last sizes of %v, got %v", d, shape)
 	}
 	eps := 1e-5
-	layer := c.o.op == "layer_norm.default"
+	layer := c.o.Op == "layer_norm.default"
 	if !layer {
 		eps = 1.1920928955078125e-07 // PyTorch's: that of float32
 	}
@@ -257,7 +257,7 @@ func (c *call) imageOf(name string) (*Node, []int) {
 // nearest repeats pixels to the size that the file declares, a multiple of the image's.
 func nearest(c *call) value {
 	name := "input"
-	if c.o.op == "upsample_nearest2d.default" {
+	if c.o.Op == "upsample_nearest2d.default" {
 		name = "self"
 	}
 	n, d := c.imageOf(name)

@@ -33,14 +33,24 @@ var (
 
 // Parse returns the network of a config.json; see [ParseConfig].
 func Parse(config []byte) (*Net, error) {
-	return remembered(config, func() (*Net, error) {
-		c, err := ParseConfig(config)
-		if err != nil {
-			return nil, err
-		}
-		return New(c)
-	})
+	key := sha256.Sum256(config)
+	if n, ok := known.Get(key); ok {
+		return n, nil
+	}
+	c, err := ParseConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	n, err := New(c)
+	if err != nil {
+		return nil, err
+	}
+	known.Add(key, n)
+	return n, nil
 }
+
+// known holds the networks that have been parsed last: a server lists its models often.
+var known, _ = lru.New[[sha256.Size]byte, *Net](16)
 
 // New returns the network of a configuration, or a *[nn.ConfigError].
 func New(c Config) (*Net, error) {
@@ -75,24 +85,24 @@ func New(c Config) (*Net, error) {
 func (n *Net) layOut() error {
 	places := 0
 	for _, o := range n.program.nodes {
-		switch o.op {
+		switch o.Op {
 		case opParam:
-			p := nn.Param{Name: o.target, Frozen: o.frozen || kinds[o.dtype] != float}
-			for _, d := range o.shape {
+			p := nn.Param{Name: o.Target, Frozen: o.Frozen || kinds[o.DType] != float}
+			for _, d := range o.Shape {
 				p.Shape = append(p.Shape, d.n)
 			}
 			n.Layout = append(n.Layout, nn.Entry{Param: p})
 		case opRatios:
-			if i, ok := o.args["index"].(float64); !ok || int(i) != places {
+			if i, ok := o.Args["index"].(float64); !ok || int(i) != places {
 				return graphError("%s: index must be %d, its place among the operations of its kind", o.where(),
 					places)
 			}
-			if len(o.shape) != 2 || o.shape[1].batch {
-				return graphError("%s: shape must be that of an embedding [batch, E], got %v", o.where(), o.shape)
+			if len(o.Shape) != 2 || o.Shape[1].batch {
+				return graphError("%s: shape must be that of an embedding [batch, E], got %v", o.where(), o.Shape)
 			}
 			if n.cfg.RatioEmbedding > 0 {
 				n.Layout = append(n.Layout, nn.Entry{Param: nn.Param{
-					Name: ratioWeight(places), Shape: []int{o.shape[1].n, n.cfg.RatioEmbedding}, Optional: true,
+					Name: ratioWeight(places), Shape: []int{o.Shape[1].n, n.cfg.RatioEmbedding}, Optional: true,
 				}})
 			}
 			places++
@@ -195,20 +205,4 @@ func initializer(p nn.Param) nn.Initializer {
 		}
 	}
 	return nil
-}
-
-// known holds the networks that have been parsed last: a server lists its models often.
-var known, _ = lru.New[[sha256.Size]byte, *Net](16)
-
-func remembered(config []byte, parse func() (*Net, error)) (*Net, error) {
-	key := sha256.Sum256(config)
-	if n, ok := known.Get(key); ok {
-		return n, nil
-	}
-	n, err := parse()
-	if err != nil {
-		return nil, err
-	}
-	known.Add(key, n)
-	return n, nil
 }

@@ -28,7 +28,7 @@ func linear(c *call) value {
 
 func addmm(c *call) value {
 	a, b := "mat1", "mat2"
-	if c.o.op == "baddbmm.default" {
+	if c.o.Op == "baddbmm.default" {
 		a, b = "batch1", "batch2"
 	}
 	y := c.multiply(c.floating(a), c.floating(b))
@@ -44,7 +44,7 @@ func addmm(c *call) value {
 
 func matmul(c *call) value {
 	other := "mat2"
-	if c.o.op == "matmul.default" {
+	if c.o.Op == "matmul.default" {
 		other = "other"
 	}
 	return c.multiply(c.floating("self"), c.floating(other))

@@ -100,11 +100,11 @@ func init() { // of functions that, through build, need the table
 func (p *program) checkKnown() error {
 	from := map[string][]string{}
 	for _, o := range p.nodes {
-		if rules[o.op] != nil {
+		if rules[o.Op] != nil {
 			continue
 		}
-		if modules := from[o.op]; len(modules) < 3 && (!slices.Contains(modules, o.module)) {
-			from[o.op] = append(modules, o.module)
+		if modules := from[o.Op]; len(modules) < 3 && (!slices.Contains(modules, o.Module)) {
+			from[o.Op] = append(modules, o.Module)
 		}
 	}
 	if len(from) == 0 {
@@ -126,8 +126,8 @@ func (p *program) checkKnown() error {
 }
 
 func param(c *call) value {
-	n := c.b.s.Param(c.o.target)
-	if k := kinds[c.o.dtype]; k != float {
+	n := c.b.s.Param(c.o.Target)
+	if k := kinds[c.o.DType]; k != float {
 		n = graph.ConvertDType(n, c.b.dtype(k))
 	}
 	if n.Rank() == 4 {
@@ -140,21 +140,21 @@ func param(c *call) value {
 // (−1 where that is not given) for none, or as onehot, zeros for none.
 func input(c *call) value {
 	b := c.b
-	switch c.o.target {
+	switch c.o.Target {
 	case "sample":
 		return image(b.in.z)
 	case "noise":
 		return plain(b.in.noise)
 	case "onehot", "label":
 		if b.label == nil {
-			refuse("the input %s needs label_dim", c.o.target)
+			refuse("the input %s needs label_dim", c.o.Target)
 		}
-		if c.o.target == "onehot" {
+		if c.o.Target == "onehot" {
 			return plain(b.label)
 		}
 		return plain(b.index(c.intOr("none", -1)))
 	}
-	refuse("target must be sample, noise, label or onehot, got %q", shorten(c.o.target))
+	refuse("target must be sample, noise, label or onehot, got %q", shorten(c.o.Target))
 	return value{}
 }
 
@@ -183,7 +183,7 @@ func addRatios(c *call) value {
 }
 
 func getItem(c *call) value {
-	r, ok := c.o.args["of"].(ref)
+	r, ok := c.o.Args["of"].(ref)
 	if !ok {
 		refuse("of must be a node with several results")
 	}
@@ -196,11 +196,11 @@ func getItem(c *call) value {
 
 // filled returns a constant of the shape and type that the file declares.
 func (c *call) filled(v float64) value {
-	if c.o.dtype == "" {
+	if c.o.DType == "" {
 		refuse("its shape and dtype must be given")
 	}
 	n := graph.Scalar(c.b.g, c.b.dtype(integer), v)
-	switch k := kinds[c.o.dtype]; k {
+	switch k := kinds[c.o.DType]; k {
 	case float:
 		n = graph.Scalar(c.b.g, c.b.wide, v)
 	case boolean:
@@ -215,7 +215,7 @@ func (c *call) filled(v float64) value {
 func constant(v float64) rule { return func(c *call) value { return c.filled(v) } }
 
 func full(c *call) value {
-	if on, ok := c.o.args["fill_value"].(bool); ok {
+	if on, ok := c.o.Args["fill_value"].(bool); ok {
 		if on {
 			return c.filled(1)
 		}
@@ -228,10 +228,10 @@ func scalar(c *call) value { return c.filled(c.float("s", 0)) }
 
 // steps returns 0, 1, … as many as the file declares.
 func (c *call) steps() *Node {
-	if len(c.o.shape) != 1 || kinds[c.o.dtype] == boolean {
-		refuse("its shape must have one axis, got %v", c.o.shape)
+	if len(c.o.Shape) != 1 || kinds[c.o.DType] == boolean {
+		refuse("its shape must have one axis, got %v", c.o.Shape)
 	}
-	return graph.Iota(c.b.g, shapes.Make(c.b.dtype(kinds[c.o.dtype]), c.target()...), 0)
+	return graph.Iota(c.b.g, shapes.Make(c.b.dtype(kinds[c.o.DType]), c.target()...), 0)
 }
 
 func arange(c *call) value {

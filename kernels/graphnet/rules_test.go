@@ -270,14 +270,14 @@ func (c ruleCase) apply(op string, x []*graph.Node) *graph.Node {
 	b := &builder{g: g, batch: 2, wide: dtypes.Float64, p: &r.program, s: nn.NewScope(nil, nil), values: []value{
 		plain(graph.Const(g, []int64{3, 0, 4, 3})), plain(graph.Const(g, []bool{true, false, false, true})),
 	}}
-	o := &node{name: op, op: op, args: map[string]any{}, dtype: "float64"}
+	o := &node{Name: op, Op: op, Args: map[string]any{}, DType: "float64"}
 	for i, name := range c.tensors {
 		n := x[i]
 		if c.positive {
 			n = graph.AddScalar(graph.MulScalar(n, 0.5), 1)
 		}
 		r.places[name] = ref(len(b.values))
-		o.args[name] = r.places[name]
+		o.Args[name] = r.places[name]
 		b.values = append(b.values, plain(n))
 	}
 	if c.args != "" {
@@ -286,18 +286,18 @@ func (c ruleCase) apply(op string, x []*graph.Node) *graph.Node {
 			panic(err)
 		}
 		for name, a := range raw {
-			v, err := r.argument(a)
+			v, err := r.argument(a, 0)
 			if err != nil {
 				panic(err)
 			}
-			o.args[name] = v
+			o.Args[name] = v
 		}
 	}
 	for _, n := range c.shape {
-		o.shape = append(o.shape, dim{n: n})
+		o.Shape = append(o.Shape, dim{n: n})
 	}
 	if c.shape == nil {
-		o.dtype = ""
+		o.DType = ""
 	}
 	b.p.nodes = make([]node, len(b.values))
 	v, err := b.apply(o)
@@ -334,13 +334,13 @@ func TestNumbersFirst(t *testing.T) {
 				plain(graph.Const(g, []int64{0, 1, 2, 3})), plain(graph.Const(g, []int64{1, 1, 1, 1})),
 			}}
 			r := &reader{places: map[string]ref{"i": 0, "ones": 1}}
-			o := &node{name: "y", op: c.op, args: map[string]any{}, shape: []dim{{n: 4}}, dtype: c.dtype}
+			o := &node{Name: "y", Op: c.op, Args: map[string]any{}, Shape: []dim{{n: 4}}, DType: c.dtype}
 			var raw map[string]any
 			if err := json.Unmarshal([]byte(c.args), &raw); err != nil {
 				t.Fatal(err)
 			}
 			for name, a := range raw {
-				o.args[name], _ = r.argument(a)
+				o.Args[name], _ = r.argument(a, 0)
 			}
 			v, err := b.apply(o)
 			if err != nil {
