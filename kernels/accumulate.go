@@ -18,7 +18,7 @@ func (t *Trainer) stepInParts(ctx context.Context, in StepInput, n int) (StepOut
 	if in.Part == 0 || in.Part > n {
 		in.Part = n
 	}
-	alone := Replicas{trainers: []*Trainer{t}}
+	alone := Replicas{Trainer: t, trainers: []*Trainer{t}}
 	return alone.inParts(ctx, in, n)
 }
 
@@ -102,12 +102,9 @@ func (t *Trainer) noise(ctx context.Context, in StepInput, n, size int) ([][]*de
 	if err != nil {
 		return nil, err
 	}
-	rng, err := m.dev.Upload(randomState(in.Seed, in.Step), 3)
-	if err != nil {
-		return nil, err
-	}
-	defer rng.Release()
-	out, err := t.run(ctx, p, device.Use(rng))
+	s := m.stage()
+	defer s.release()
+	out, err := t.run(ctx, s, p, s.random(randomState(in.Seed, in.Step)))
 	if err != nil {
 		return nil, err
 	}
@@ -173,15 +170,14 @@ func (t *Trainer) part(ctx context.Context, job partJob, in StepInput, noise []*
 	if err != nil {
 		return nil, sum, err
 	}
-	args, err := m.batchArgs(padded(in.Labels, 1, job.size), job.size)
+	s := m.stage()
+	defer s.release()
+	args, err := s.batchArgs(padded(in.Labels, 1, job.size), job.size)
 	if err != nil {
 		return nil, sum, err
 	}
-	defer args.release()
 	omega := make([]float64, job.size*m.J())
 	copy(omega, in.Omega) // the rest weighs nothing
-	s := m.stage()
-	defer s.release()
 	run := append(args.with(func() device.Arg { return device.Use(t.state[0]) }),
 		device.Use(job.images),
 		put(s, padded(job.g, m.J(), job.size), job.size, m.J()),
@@ -190,17 +186,9 @@ func (t *Trainer) part(ctx context.Context, job partJob, in StepInput, noise []*
 		run = append(run, device.Use(x))
 	}
 	if job.train {
-		rng, err := m.dev.Upload(partState(in.Seed, in.Step, job.index), 3)
-		if err != nil {
-			return nil, sum, err
-		}
-		defer rng.Release()
-		run = append(run, device.Use(rng), device.Donate(sum))
+		run = append(run, s.random(partState(in.Seed, in.Step, job.index)), device.Donate(sum))
 	}
-	if s.err != nil {
-		return nil, sum, s.err
-	}
-	out, err := t.run(ctx, p, run...)
+	out, err := t.run(ctx, s, p, run...)
 	if err != nil {
 		return nil, sum, err
 	}
@@ -251,10 +239,7 @@ func (t *Trainer) apply(ctx context.Context, in StepInput, n int, sum *device.Bu
 		args = append(args, device.Donate(b))
 	}
 	args = append(args, device.Use(sum), put(s, rates(t.cfg, t.count, in.LR, in.EMABeta, in.Clip), 4))
-	if s.err != nil {
-		return 0, s.err
-	}
-	out, err := t.run(ctx, p, args...)
+	out, err := t.run(ctx, s, p, args...)
 	if err != nil {
 		t.lost = !t.state[0].Live()
 		return 0, err

@@ -21,35 +21,44 @@ type coordinates struct {
 	axes, rows *device.Buffer
 }
 
-// newCoordinates checks and uploads the axes, and the row of each sample of a batch, which are padded here.
-func (m *Model) newCoordinates(axes [][]float64, rows []int32, batch int) (*coordinates, error) {
-	size := m.Pixels() * m.spec.Channels
+// UseCoordinates makes [Trajectory.CombineCoordinates] combine in the coordinates of
+// basis.Frequencies. Call it before the first evaluation.
+//
+//	axes  [R][H·W·C·C], the channels' axes at each frequency; nil for the channels themselves
+//	rows  [B], each sample's row of axes and of weights
+func (t *Trajectory) UseCoordinates(axes [][]float64, rows []int32) error {
+	m := t.model
+	if err := checkLength("rows", len(rows), t.n); err != nil {
+		return err
+	}
+	size, channels := m.Pixels()*m.spec.Channels, m.spec.Channels
 	flat := make([]float64, 0, len(axes)*size)
 	for r, row := range axes {
 		if row == nil {
-			row = channelAxes(m.Pixels(), m.spec.Channels)
+			row = channelAxes(m.Pixels(), channels)
 		}
 		if len(row) != size {
-			return nil, inputf("axes", "must have %d values, got %d in row %d", size, len(row), r)
+			return inputf("axes", "must have %d values, got %d in row %d", size, len(row), r)
 		}
 		flat = append(flat, row...)
 	}
 	for i, r := range rows {
 		if r < 0 || int(r) >= len(axes) {
-			return nil, inputf("rows", "must lie in 0 … %d, got %d in sample %d", len(axes)-1, r, i)
+			return inputf("rows", "must lie in 0 … %d, got %d in sample %d", len(axes)-1, r, i)
 		}
 	}
 	c := &coordinates{count: len(axes)}
 	var err error
-	if c.axes, err = device.UploadAs(m.dev, m.dtype, flat, len(axes), m.spec.Height*m.spec.Width, m.spec.Channels,
-		m.spec.Channels); err != nil {
-		return nil, err
+	if c.axes, err = device.UploadAs(m.dev, m.dtype, flat, len(axes), m.Pixels()/channels, channels, channels); err != nil {
+		return err
 	}
-	if c.rows, err = m.dev.Upload(padded(rows, 1, batch), batch); err != nil {
+	if c.rows, err = m.dev.Upload(padded(rows, 1, t.batch), t.batch); err != nil {
 		c.release()
-		return nil, err
+		return err
 	}
-	return c, nil
+	t.coordinates.release()
+	t.coordinates = c
+	return nil
 }
 
 // channelAxes are those of channels that are their own axes.
@@ -70,57 +79,54 @@ func (c *coordinates) release() {
 	}
 }
 
-// combineCoordinates is the program x' = Fᵀ( w_r0 ∘ F x + Σ_i w_r(1+i) ∘ F E_i ) with up to h parts of a history.
-// Where fewer have been made, their weights must be zero and x stands in.
-func (m *Model) combineCoordinates(ctx context.Context, c *coordinates, batch, h int, x *device.Buffer,
-	history []*device.Buffer, weights []float64,
-) (*device.Buffer, error) {
-	size := m.Pixels()
+// CombineCoordinates moves the state by itself and h parts of the history, each coordinate f of
+// a sample's row r with weights of its own:
+//
+//	x ← Fᵀ ( w_r0 ∘ F x + Σ_i w_r(1+i) ∘ F E_i ),  E_0 the newest evaluation
+//
+//	weights  [R, 1 + h, H·W·C]
+//
+// With [Trajectory.KeepStates] E_1 is the state that E_0 was made at, E_2 the evaluation before,
+// and so on.
+func (t *Trajectory) CombineCoordinates(ctx context.Context, weights []float64) error {
+	m, c := t.model, t.coordinates
+	if t.closed {
+		return ErrClosed
+	}
+	if c == nil {
+		return inputf("weights", "must wait for UseCoordinates")
+	}
+	size, channels := m.Pixels(), m.spec.Channels
 	parts := len(weights) / (c.count * size)
 	switch {
 	case parts < 1 || len(weights) != parts*c.count*size:
-		return nil, inputf("weights", "must hold a multiple of %d values, got %d", c.count*size, len(weights))
-	case parts-1 > h:
-		return nil, inputf("weights", "must weigh at most the %d parts kept, got %d", h, parts-1)
+		return inputf("weights", "must hold a multiple of %d values, got %d", c.count*size, len(weights))
+	case parts-1 > t.keep:
+		return inputf("weights", "must weigh at most the %d parts kept, got %d", t.keep, parts-1)
 	}
 	if err := checkFinite("weights", weights); err != nil {
-		return nil, err
+		return err
 	}
-	if err := c.checkMade(weights, parts, len(history), size); err != nil {
-		return nil, err
+	for i, v := range weights {
+		if part := i/size%parts - 1; part >= len(t.history) && v != 0 {
+			return inputf("weights", "must weigh the %d parts made, got a weight of part %d", len(t.history), part)
+		}
 	}
-	p, err := m.coordinatesProgram(ctx, batch, c.count, h)
+	p, err := m.coordinatesProgram(ctx, t.batch, c.count, t.keep)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	s := m.stage()
 	defer s.release()
-	run := []device.Arg{
-		device.Use(c.axes), device.Use(c.rows), device.Use(x),
-		put(s, c.byFrequency(weights, parts, 1+h, m.spec.Channels), c.count, m.spec.Height*m.spec.Width, 1+h,
-			m.spec.Channels),
+	args := []device.Arg{
+		device.Use(c.axes), device.Use(c.rows), device.Use(t.x),
+		put(s, c.byFrequency(weights, parts, 1+t.keep, channels), c.count, size/channels, 1+t.keep, channels),
 	}
-	if s.err != nil {
-		return nil, s.err
-	}
-	out, err := p.Run(ctx, withHistory(run, history, h, x)...)
+	out, err := s.run(ctx, p, withHistory(args, t.history, t.keep, t.x)...)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return out[0], nil
-}
-
-// checkMade refuses weights [R, parts, size] of what has not been evaluated.
-func (c *coordinates) checkMade(weights []float64, parts, made, size int) error {
-	for r := range c.count {
-		for k := made + 1; k < parts; k++ {
-			for _, v := range weights[(r*parts+k)*size:][:size] {
-				if v != 0 {
-					return inputf("weights", "must weigh the %d parts made, got a weight of part %d", made, k-1)
-				}
-			}
-		}
-	}
+	t.replace(out[0])
 	return nil
 }
 

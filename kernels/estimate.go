@@ -53,11 +53,12 @@ func estimate[T device.Float](ctx context.Context, m *Model, w *Weights, mode Mo
 		return nil, err
 	}
 	batch := Bucket(n)
-	args, err := m.batchArgs(padded(labels, 1, batch), batch)
+	s := m.stage()
+	defer s.release()
+	args, err := s.batchArgs(padded(labels, 1, batch), batch)
 	if err != nil {
 		return nil, err
 	}
-	defer args.release()
 	p, err := m.program(ctx, fmt.Sprintf("estimate %s %d", mode, batch), func(gr *graph.Graph) []*Node {
 		f := m.frame(gr, batch)
 		e := estimator{mode: mode, x0: f.image("x0"), eps: f.image("eps")}
@@ -72,8 +73,6 @@ func estimate[T device.Float](ctx context.Context, m *Model, w *Weights, mode Mo
 	if err != nil {
 		return nil, err
 	}
-	s := m.stage()
-	defer s.release()
 	image := m.imageDims(batch)
 	run := append(args.using(w),
 		put(s, padded(x0, m.Pixels(), batch), image...),
@@ -83,10 +82,7 @@ func estimate[T device.Float](ctx context.Context, m *Model, w *Weights, mode Mo
 	if mode.probed() {
 		run = append(run, put(s, padded(probe, m.Pixels(), batch), image...))
 	}
-	if s.err != nil {
-		return nil, s.err
-	}
-	out, err := p.Run(ctx, run...)
+	out, err := s.run(ctx, p, run...)
 	if err != nil {
 		return nil, err
 	}

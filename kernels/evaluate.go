@@ -49,11 +49,12 @@ func denoise[T device.Float](ctx context.Context, m *Model, w *Weights, x []T, g
 		return nil, nil, nil, err
 	}
 	batch := Bucket(n)
-	args, err := m.batchArgs(padded(labels, 1, batch), batch)
+	s := m.stage()
+	defer s.release()
+	args, err := s.batchArgs(padded(labels, 1, batch), batch)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	defer args.release()
 	state, err := device.UploadAs(m.dev, m.dtype, padded(x, m.Pixels(), batch), m.imageDims(batch)...)
 	if err != nil {
 		return nil, nil, nil, err
@@ -95,10 +96,7 @@ func (m *Model) evaluate(ctx context.Context, w *Weights, args *batchArgs, batch
 	s := m.stage()
 	defer s.release()
 	run := append(args.using(w), device.Use(x), put(s, padded(g, m.J(), batch), batch, m.J()))
-	if s.err != nil {
-		return evaluation{}, s.err
-	}
-	out, err := p.Run(ctx, run...)
+	out, err := s.run(ctx, p, run...)
 	if err != nil {
 		return evaluation{}, err
 	}
@@ -130,28 +128,6 @@ func (m *Model) evaluateGraph(g *graph.Graph, batch int) []*Node {
 	return out
 }
 
-// combine is the program x' = Σ_j P_j(α_j x + Σ_i β_ji E_i) with h evaluations.
-// Where fewer have been made, their coefficients are zero and x stands in.
-func (m *Model) combine(ctx context.Context, args *batchArgs, batch, h int, x *device.Buffer, history []*device.Buffer,
-	alpha, beta []float64,
-) (*device.Buffer, error) {
-	p, err := m.combineProgram(ctx, batch, h)
-	if err != nil {
-		return nil, err
-	}
-	s := m.stage()
-	defer s.release()
-	run := append(args.basis(), device.Use(x), put(s, coefficients(alpha, beta, batch, m.J(), h), batch, m.J()*(h+1)))
-	if s.err != nil {
-		return nil, s.err
-	}
-	out, err := p.Run(ctx, withHistory(run, history, h, x)...)
-	if err != nil {
-		return nil, err
-	}
-	return out[0], nil
-}
-
 // withHistory appends h parts of a history to the arguments of a program; x stands in for those not made yet.
 func withHistory(args []device.Arg, history []*device.Buffer, h int, x *device.Buffer) []device.Arg {
 	for i := range h {
@@ -164,7 +140,7 @@ func withHistory(args []device.Arg, history []*device.Buffer, h int, x *device.B
 	return args
 }
 
-// combineProgram is the program of combine.
+// combineProgram is the program x' = Σ_j P_j(α_j x + Σ_i β_ji E_i) with h evaluations.
 func (m *Model) combineProgram(ctx context.Context, batch, h int) (*device.Program, error) {
 	key := fmt.Sprintf("combine %d×%d|%s", batch, h, m.key)
 	return m.dev.Program(ctx, key, func(g *graph.Graph) []*Node {
@@ -178,18 +154,4 @@ func (m *Model) combineProgram(ctx context.Context, batch, h int) (*device.Progr
 		}
 		return []*Node{f.sub.Mix(terms...)}
 	})
-}
-
-// coefficients interleaves α [B, J] and β [B, J, h] to rows α_1 … α_J, β_10 … β_J0, β_11 …
-func coefficients(alpha, beta []float64, batch, j, h int) []float64 {
-	out := make([]float64, 0, batch*j*(h+1))
-	for b := range batch {
-		out = append(out, alpha[b*j:(b+1)*j]...)
-		for i := range h {
-			for k := range j {
-				out = append(out, beta[(b*j+k)*h+i])
-			}
-		}
-	}
-	return out
 }

@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -156,7 +157,7 @@ func releaseAll(bufs []*device.Buffer) {
 	}
 }
 
-// staging collects buffers that live for one run.
+// staging collects buffers that live for one run; the first error sticks.
 type staging struct {
 	model *Model
 	bufs  []*device.Buffer
@@ -165,18 +166,41 @@ type staging struct {
 
 func (m *Model) stage() *staging { return &staging{model: m} }
 
-// put uploads values in the model's type; the first error sticks.
-func put[T device.Float](s *staging, values []T, dims ...int) device.Arg {
-	if s.err != nil {
-		return device.Arg{}
-	}
-	b, err := device.UploadAs(s.model.dev, s.model.dtype, values, dims...)
+// keep takes over a buffer and returns it as an argument.
+func (s *staging) keep(b *device.Buffer, err error) device.Arg {
 	if err != nil {
-		s.err = err
+		s.err = cmp.Or(s.err, err)
 		return device.Arg{}
 	}
 	s.bufs = append(s.bufs, b)
 	return device.Use(b)
+}
+
+// put uploads values in the model's type.
+func put[T device.Float](s *staging, values []T, dims ...int) device.Arg {
+	return s.keep(device.UploadAs(s.model.dev, s.model.dtype, values, dims...))
+}
+
+// random uploads the state of the device's generator.
+func (s *staging) random(state []uint64) device.Arg {
+	return s.keep(s.model.dev.Upload(state, len(state)))
+}
+
+// batchArgs is [Model.batchArgs] for one run.
+func (s *staging) batchArgs(labels []int32, batch int) (*batchArgs, error) {
+	a, err := s.model.batchArgs(labels, batch)
+	if err == nil {
+		s.bufs = append(s.bufs, a.rows, a.labels)
+	}
+	return a, err
+}
+
+// run runs a program unless something could not be uploaded.
+func (s *staging) run(ctx context.Context, p *device.Program, args ...device.Arg) ([]*device.Buffer, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	return p.Run(ctx, args...)
 }
 
 func (s *staging) release() { releaseAll(s.bufs) }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/anisoflight/anisoflight/internal/base/safely"
@@ -29,8 +30,8 @@ import (
 // Of several processes with M devices, device k of process i is device iM + k above, and [collective.Across] adds up.
 // Every process takes the same steps, each with the whole batch.
 type Replicas struct {
+	*Trainer // of the first device
 	trainers []*Trainer
-	lost     bool
 
 	world  *processes.World // nil: this process alone
 	across *collective.Across
@@ -59,6 +60,7 @@ func (m *Model) NewReplicas(devices []*device.Device, cfg TrainerConfig, init []
 		}
 		r.trainers = append(r.trainers, t)
 	}
+	r.Trainer = r.trainers[0]
 	return r, nil
 }
 
@@ -68,47 +70,25 @@ func (r *Replicas) Join(w *processes.World) { r.world, r.across = w, &collective
 // Len returns the number of devices of all processes.
 func (r *Replicas) Len() int { return len(r.trainers) * r.world.Size() }
 
-// Mode is [Trainer.Mode].
-func (r *Replicas) Mode() Mode { return r.trainers[0].Mode() }
-
-// Count is [Trainer.Count].
-func (r *Replicas) Count() int64 { return r.trainers[0].Count() }
-
-// Export is [Trainer.Export].
-func (r *Replicas) Export(ctx context.Context) (*TrainerState, error) {
-	if r.lost {
-		return nil, ErrStateLost
-	}
-	return r.trainers[0].Export(ctx)
-}
-
-// Average is [Trainer.Average].
-func (r *Replicas) Average() ([][]float32, error) {
-	if r.lost {
-		return nil, ErrStateLost
-	}
-	return r.trainers[0].Average()
-}
-
-// Publish is [Trainer.Publish], on the first device.
-func (r *Replicas) Publish(ctx context.Context) (*Weights, error) {
-	if r.lost {
-		return nil, ErrStateLost
-	}
-	return r.trainers[0].Publish(ctx)
-}
-
 // Restore is [Trainer.Restore] on every device. Where one of them fails after the first has its new state, the state is
 // lost.
 func (r *Replicas) Restore(s *TrainerState) error {
 	for k, t := range r.trainers {
 		if err := t.Restore(s); err != nil {
-			r.lost = r.lost || k > 0
+			if k > 0 {
+				r.lose()
+			}
 			return err
 		}
 	}
-	r.lost = false
 	return nil
+}
+
+// lose marks the state of all devices as lost.
+func (r *Replicas) lose() {
+	for _, t := range r.trainers {
+		t.lost = true
+	}
 }
 
 // Close frees the memory of all devices. It may be called twice.
@@ -127,14 +107,10 @@ func (r *Replicas) Close() {
 // Step is [Trainer.Step] on all devices together. Once it has begun to move the states, one that fails loses them all.
 // Of several processes a step that has begun is not interrupted, and a process that cannot take it ends the others'.
 func (r *Replicas) Step(ctx context.Context, in StepInput) (StepOutput, error) {
-	first := r.trainers[0]
-	if r.lost && !first.done {
-		return StepOutput{}, r.agree(ctx, 0, ErrStateLost)
-	}
 	if len(r.trainers) == 1 && r.world == nil {
-		return first.Step(ctx, in)
+		return r.Trainer.Step(ctx, in)
 	}
-	n, err := first.checkStep(in)
+	n, err := r.checkStep(in)
 	if r.world != nil {
 		if err := ctx.Err(); err != nil {
 			return StepOutput{}, err
@@ -165,7 +141,7 @@ func (r *Replicas) Step(ctx context.Context, in StepInput) (StepOutput, error) {
 
 // agree returns err, where there is one, after it has told the other processes; or that one of them cannot go on.
 func (r *Replicas) agree(ctx context.Context, digest uint64, err error) error {
-	if r.world == nil || r.trainers[0].done {
+	if r.world == nil || r.done {
 		return err
 	}
 	return r.world.Agree(ctx, digest, err)
@@ -190,11 +166,11 @@ func (r *Replicas) digest(in StepInput) uint64 {
 
 // whole takes a step of one part on every device. A frozen network has nothing to keep the same: the first estimates.
 func (r *Replicas) whole(ctx context.Context, in StepInput) (StepOutput, error) {
-	if !r.trainers[0].cfg.TrainNetwork {
-		return r.trainers[0].Step(ctx, in)
+	if !r.cfg.TrainNetwork {
+		return r.Trainer.Step(ctx, in)
 	}
 	if in.NetworkG == nil { // compiled while ctx can still end it
-		if _, err := r.trainers[0].program(ctx, len(in.Images)/r.trainers[0].model.Pixels()); err != nil {
+		if _, err := r.program(ctx, len(in.Images)/r.model.Pixels()); err != nil {
 			return StepOutput{}, err
 		}
 	}
@@ -209,8 +185,7 @@ func (r *Replicas) whole(ctx context.Context, in StepInput) (StepOutput, error) 
 // inParts takes a step on a batch in parts: gradients are summed, then one optimiser step is taken on their mean over
 // all n images. The last part is filled up with images of weight zero, so that one program serves all.
 func (r *Replicas) inParts(ctx context.Context, in StepInput, n int) (StepOutput, error) {
-	first, devices := r.trainers[0], len(r.trainers)
-	m, size := first.model, in.Part
+	devices, m, size := len(r.trainers), r.model, in.Part
 	parts := (n + size - 1) / size
 	shares := make([]*share, devices)
 	defer func() {
@@ -236,13 +211,13 @@ func (r *Replicas) inParts(ctx context.Context, in StepInput, n int) (StepOutput
 		if err := r.agree(ctx, uint64(from), err); err != nil {
 			return StepOutput{}, err
 		}
-		if first.cfg.TrainNetwork {
+		if r.cfg.TrainNetwork {
 			if err := r.sum(ctx, shares, from+r.Len() >= parts); err != nil {
 				return StepOutput{}, err
 			}
 		}
 	}
-	out := StepOutput{Terms: &Terms{Mode: first.cfg.Mode, J: m.J()}, Loss: make([]float64, n)}
+	out := StepOutput{Terms: &Terms{Mode: r.cfg.Mode, J: m.J()}, Loss: make([]float64, n)}
 	if out.FLOPs, err = r.gather(ctx, terms, size*m.J(), n*m.J()); err != nil {
 		return StepOutput{}, err
 	}
@@ -252,7 +227,7 @@ func (r *Replicas) inParts(ctx context.Context, in StepInput, n int) (StepOutput
 	for i, v := range out.Terms.Residual {
 		out.Loss[i/m.J()] += in.Omega[i] * v
 	}
-	if !first.cfg.TrainNetwork {
+	if !r.cfg.TrainNetwork {
 		return out, nil
 	}
 	norms := make([]float64, devices)
@@ -273,7 +248,7 @@ func (r *Replicas) gather(ctx context.Context, terms []Terms, each, all int) (fl
 	if r.world == nil {
 		return 0, nil
 	}
-	kinds := termsOf(r.trainers[0].cfg.Mode)
+	kinds := termsOf(r.cfg.Mode)
 	values := make([]float64, len(kinds)*all+1)
 	for i := range values {
 		values[i] = math.Copysign(0, -1) // which changes nothing that it is added to, not even a zero
@@ -346,14 +321,16 @@ func (r *Replicas) move(ctx context.Context, do func(ctx context.Context, k int,
 		return err
 	})
 	if err != nil {
-		for _, t := range r.trainers {
-			r.lost = r.lost || t.lost || t.count != count || !t.state[0].Live()
+		if slices.ContainsFunc(r.trainers, func(t *Trainer) bool {
+			return t.lost || t.count != count || !t.state[0].Live()
+		}) {
+			r.lose()
 		}
 		return err
 	}
 	for k, v := range norms {
 		if math.Float64bits(v) != math.Float64bits(norms[0]) && finite(v) {
-			r.lost = true
+			r.lose()
 			return fmt.Errorf("device %d has another gradient than device 0, of norm %g in place of %g: %w", k, v, norms[0],
 				ErrStateLost)
 		}

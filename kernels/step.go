@@ -73,36 +73,26 @@ func (t *Trainer) step(ctx context.Context, in StepInput) (StepOutput, error) {
 	if err != nil {
 		return StepOutput{}, err
 	}
-	labels, err := m.batchArgs(in.Labels, n)
-	if err != nil {
-		return StepOutput{}, err
-	}
-	defer labels.release()
 	s := m.stage()
 	defer s.release()
-	args := labels.with(func() device.Arg {
-		if t.cfg.TrainNetwork {
-			return device.Donate(t.state[0])
-		}
-		return device.Use(t.state[0])
-	})
-	args = append(args, put(s, in.Images, m.imageDims(n)...), put(s, in.G, n, m.J()), put(s, in.Omega, n, m.J()))
-	rng, err := m.dev.Upload(randomState(in.Seed, in.Step), 3)
+	labels, err := s.batchArgs(in.Labels, n)
 	if err != nil {
 		return StepOutput{}, err
 	}
-	defer rng.Release()
-	args = append(args, device.Use(rng))
+	state := device.Use
+	if t.cfg.TrainNetwork {
+		state = device.Donate
+	}
+	args := append(labels.with(func() device.Arg { return state(t.state[0]) }),
+		put(s, in.Images, m.imageDims(n)...), put(s, in.G, n, m.J()), put(s, in.Omega, n, m.J()),
+		s.random(randomState(in.Seed, in.Step)))
 	if t.cfg.TrainNetwork {
 		for _, b := range t.state[1:] {
 			args = append(args, device.Donate(b))
 		}
 		args = append(args, put(s, rates(t.cfg, t.count, in.LR, in.EMABeta, in.Clip), 4))
 	}
-	if s.err != nil {
-		return StepOutput{}, s.err
-	}
-	out, err := t.run(ctx, p, args...)
+	out, err := t.run(ctx, s, p, args...)
 	if err != nil {
 		t.lost = m.size > 0 && !t.state[0].Live()
 		return StepOutput{}, err
@@ -139,9 +129,9 @@ func (t *Trainer) checkStep(in StepInput) (n int, err error) {
 }
 
 // run runs a program of the step under way.
-func (t *Trainer) run(ctx context.Context, p *device.Program, args ...device.Arg) ([]*device.Buffer, error) {
+func (t *Trainer) run(ctx context.Context, s *staging, p *device.Program, args ...device.Arg) ([]*device.Buffer, error) {
 	t.flops += p.FLOPs()
-	return p.Run(ctx, args...)
+	return s.run(ctx, p, args...)
 }
 
 // program returns the program of a step on n images.

@@ -134,7 +134,11 @@ func (t *Trajectory) push(denoised, flow *device.Buffer) {
 	} else {
 		t.denoised = denoised
 	}
-	t.history = append(t.evaluation(newest), t.history...)
+	made := []*device.Buffer{newest}
+	if t.states {
+		made = append(made, t.x)
+	}
+	t.history = append(made, t.history...)
 	if len(t.history) > t.keep {
 		for _, b := range t.history[t.keep:] {
 			if b != t.x {
@@ -143,14 +147,6 @@ func (t *Trajectory) push(denoised, flow *device.Buffer) {
 		}
 		t.history = t.history[:t.keep]
 	}
-}
-
-// evaluation returns what enters the history.
-func (t *Trajectory) evaluation(newest *device.Buffer) []*device.Buffer {
-	if t.states {
-		return []*device.Buffer{newest, t.x}
-	}
-	return []*device.Buffer{newest}
 }
 
 // replace makes x the state. The history keeps the one before, where it is there.
@@ -196,48 +192,6 @@ func (t *Trajectory) Combine(ctx context.Context, alpha, beta []float64) error {
 	return t.move(ctx, t.history, alpha, beta, h)
 }
 
-// UseCoordinates makes [Trajectory.CombineCoordinates] combine in the coordinates of
-// basis.Frequencies. Call it before the first evaluation.
-//
-//	axes  [R][H·W·C·C], the channels' axes at each frequency; nil for the channels themselves
-//	rows  [B], each sample's row of axes and of weights
-func (t *Trajectory) UseCoordinates(axes [][]float64, rows []int32) error {
-	if err := checkLength("rows", len(rows), t.n); err != nil {
-		return err
-	}
-	c, err := t.model.newCoordinates(axes, rows, t.batch)
-	if err != nil {
-		return err
-	}
-	t.coordinates.release()
-	t.coordinates = c
-	return nil
-}
-
-// CombineCoordinates moves the state by itself and h parts of the history, each coordinate f of
-// a sample's row r with weights of its own:
-//
-//	x ← Fᵀ ( w_r0 ∘ F x + Σ_i w_r(1+i) ∘ F E_i ),  E_0 the newest evaluation
-//
-//	weights  [R, 1 + h, H·W·C]
-//
-// With [Trajectory.KeepStates] E_1 is the state that E_0 was made at, E_2 the evaluation before,
-// and so on.
-func (t *Trajectory) CombineCoordinates(ctx context.Context, weights []float64) error {
-	if t.closed {
-		return ErrClosed
-	}
-	if t.coordinates == nil {
-		return inputf("weights", "must wait for UseCoordinates")
-	}
-	x, err := t.model.combineCoordinates(ctx, t.coordinates, t.batch, t.keep, t.x, t.history, weights)
-	if err != nil {
-		return err
-	}
-	t.replace(x)
-	return nil
-}
-
 // AddNoise moves the state by noise of the caller's own, with the program of Combine:
 //
 //	x ← x + Σ_j P_j s_j ξ
@@ -261,28 +215,33 @@ func (t *Trajectory) AddNoise(ctx context.Context, noise []float32, scale []floa
 	return t.move(ctx, []*device.Buffer{xi}, slices.Repeat([]float64{1}, rows), scale, 1)
 }
 
-// move replaces x by Σ_j P_j(α_j x + Σ_i β_ji E_i) over h evaluations.
+// move replaces x by Σ_j P_j(α_j x + Σ_i β_ji E_i) over h evaluations. The program takes as many as are kept: for
+// those that are not there their coefficients are zero and x stands in.
 func (t *Trajectory) move(ctx context.Context, evaluations []*device.Buffer, alpha, beta []float64, h int) error {
-	m := t.model
-	x, err := m.combine(ctx, t.args, t.batch, t.keep, t.x, evaluations,
-		padded(alpha, m.J(), t.batch), padded(widened(beta, h, t.keep, t.n*m.J()), m.J()*t.keep, t.batch))
+	m, j := t.model, t.model.J()
+	p, err := m.combineProgram(ctx, t.batch, t.keep)
 	if err != nil {
 		return err
 	}
-	t.replace(x)
+	s := m.stage()
+	defer s.release()
+	per := j * (t.keep + 1) // a sample's α_1 … α_J, β_10 … β_J0, β_11 …
+	coefficients := make([]float64, t.n*per)
+	for b := range t.n {
+		copy(coefficients[b*per:], alpha[b*j:(b+1)*j])
+		for i := range h {
+			for k := range j {
+				coefficients[b*per+(i+1)*j+k] = beta[(b*j+k)*h+i]
+			}
+		}
+	}
+	args := append(t.args.basis(), device.Use(t.x), put(s, padded(coefficients, per, t.batch), t.batch, per))
+	out, err := s.run(ctx, p, withHistory(args, evaluations, t.keep, t.x)...)
+	if err != nil {
+		return err
+	}
+	t.replace(out[0])
 	return nil
-}
-
-// widened pads rows of h coefficients with zeros to rows of n.
-func widened(beta []float64, h, n, rows int) []float64 {
-	if h == n {
-		return beta
-	}
-	out := make([]float64, rows*n)
-	for r := range rows {
-		copy(out[r*n:], beta[r*h:(r+1)*h])
-	}
-	return out
 }
 
 // X copies the state into dst [B, H, W, C].
