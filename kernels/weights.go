@@ -34,29 +34,30 @@ func newWeights(m *Model, flat *device.Buffer) *Weights {
 	return w
 }
 
-// Upload copies parameter values, in PyTorch's layout and the order of the
-// network's Params, to the device.
+// Upload copies parameter values, in PyTorch's layout and the order of the network's Params, to the device.
 func (m *Model) Upload(values [][]float32) (*Weights, error) {
-	flat, err := m.uploadFlat("values", values)
-	if err != nil {
+	flat := make([]float32, m.size)
+	if err := m.join(flat, "values", values); err != nil {
 		return nil, err
 	}
-	return newWeights(m, flat), nil
+	return m.uploadFlat(flat)
 }
 
 // UploadEach is Upload of values that fill gives one parameter after the other, in any order, by calls of put. Those
 // that it leaves out are zero.
 func (m *Model) UploadEach(fill func(put func(i int, values []float32)) error) (*Weights, error) {
-	flat, begins := make([]float32, m.size), make([]int, len(m.params))
-	for i, p := range m.params[:max(len(m.params)-1, 0)] {
-		begins[i+1] = begins[i] + p.Size()
+	flat, places := make([]float32, m.size), make([][]float32, len(m.params))
+	rest := flat
+	for i, p := range m.params {
+		places[i], rest = rest[:p.Size()], rest[p.Size():]
 	}
-	err := fill(func(i int, values []float32) {
-		m.params[i].PutDevice(flat[begins[i]:begins[i]+m.params[i].Size()], values)
-	})
-	if err != nil {
+	if err := fill(func(i int, values []float32) { m.params[i].PutDevice(places[i], values) }); err != nil {
 		return nil, err
 	}
+	return m.uploadFlat(flat)
+}
+
+func (m *Model) uploadFlat(flat []float32) (*Weights, error) {
 	if m.size == 0 {
 		return newWeights(m, nil), nil
 	}
@@ -137,15 +138,6 @@ func (w *Weights) Export() ([][]float32, error) {
 	return w.model.downloadFlat(w.flat)
 }
 
-// uploadFlat joins values to the flat tensor.
-func (m *Model) uploadFlat(field string, values [][]float32) (*device.Buffer, error) {
-	flat := make([]float32, m.size)
-	if err := m.join(flat, field, values); err != nil || m.size == 0 {
-		return nil, err
-	}
-	return device.UploadAs(m.dev, m.dtype, flat, m.size)
-}
-
 // join puts the values of each parameter into a flat tensor; it is the inverse of split.
 func (m *Model) join(flat []float32, field string, values [][]float32) error {
 	if len(values) != len(m.params) {
@@ -162,7 +154,7 @@ func (m *Model) join(flat []float32, field string, values [][]float32) error {
 	return nil
 }
 
-// downloadFlat is the inverse of uploadFlat. Where the host sees the device's memory the result is the one copy.
+// downloadFlat returns the values in a flat tensor. Where the host sees the device's memory the result is the one copy.
 func (m *Model) downloadFlat(b *device.Buffer) ([][]float32, error) {
 	if m.size == 0 {
 		return m.split(nil), nil

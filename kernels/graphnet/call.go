@@ -156,37 +156,23 @@ func (c *call) ints(name string) []int {
 	return out
 }
 
-func (c *call) float(name string, other float64) float64 {
-	switch v := c.o.Args[name].(type) {
-	case nil:
-	case float64:
-		return v
-	default:
-		refuse("%s must be a number, got %v", name, v)
-	}
-	return other
-}
+func (c *call) float(name string, other float64) float64 { return argument(c, name, "a number", other) }
 
-func (c *call) bool(name string) bool {
-	switch v := c.o.Args[name].(type) {
-	case nil:
-	case bool:
-		return v
-	default:
-		refuse("%s must be true or false, got %v", name, v)
-	}
-	return false
-}
+func (c *call) bool(name string) bool { return argument(c, name, "true or false", false) }
 
-func (c *call) str(name string) string {
-	switch v := c.o.Args[name].(type) {
-	case nil:
-	case string:
-		return v
-	default:
-		refuse("%s must be a word, got %v", name, v)
+func (c *call) str(name string) string { return argument(c, name, "a word", "") }
+
+// argument returns an argument of a type, or other if it is not given.
+func argument[T any](c *call, name, must string, other T) T {
+	a := c.o.Args[name]
+	if a == nil {
+		return other
 	}
-	return ""
+	v, ok := a.(T)
+	if !ok {
+		refuse("%s must be %s, got %v", name, must, a)
+	}
+	return v
 }
 
 // axis returns an axis counted from the front.

@@ -2,6 +2,7 @@ package graphnet
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -48,32 +49,27 @@ func ParseConfig(data []byte) (Config, error) {
 }
 
 func (c Config) check() error {
-	bad := nn.ConfigErrorf
 	h, w := c.ImgResolution.Height, c.ImgResolution.Width
-	switch {
-	case c.ModelType != ModelType:
-		return bad("model_type", "must be %s, got %q", ModelType, shorten(c.ModelType))
-	case h < 1 || w < 1 || h > maxSize || w > maxSize:
-		return bad("img_resolution", "must be sizes from 1 to %d, got %d×%d", maxSize, h, w)
-	case c.ImgChannels < 1 || c.ImgChannels > maxSize:
-		return bad("img_channels", "must be an integer from 1 to %d, got %d", maxSize, c.ImgChannels)
-	case h*w > maxElements/c.ImgChannels:
-		return bad("img_resolution", "must be that of images of up to %d values, got %d×%d pixels in %d channels",
-			maxElements, h, w,
-			c.ImgChannels)
-	case c.LabelDim < 0 || c.LabelDim > maxLabels:
-		return bad("label_dim", "must be an integer from 0 to %d, got %d", maxLabels, c.LabelDim)
-	case !(c.LabelDropout >= 0 && c.LabelDropout < 1):
-		return bad("label_dropout", "must be a number in [0, 1), got %g", c.LabelDropout)
-	case c.RatioEmbedding < 0 || c.RatioEmbedding > maxSize:
-		return bad("ratio_embedding", "must be an integer from 0 to %d, got %d", maxSize, c.RatioEmbedding)
-	case len(c.Classes) != 0 && len(c.Classes) != c.LabelDim:
-		return bad("classes", "must be no names or label_dim = %d of them, got %d", c.LabelDim, len(c.Classes))
-	case len(c.Graph) == 0:
-		return bad("graph", "is missing")
+	if err := nn.Broken(
+		nn.OneOf("model_type", c.ModelType, ModelType),
+		nn.Integer("img_resolution", h, 1, maxSize),
+		nn.Integer("img_resolution", w, 1, maxSize),
+		nn.Integer("img_channels", c.ImgChannels, 1, maxSize),
+		nn.Must(h*w <= maxElements/max(c.ImgChannels, 1), "img_resolution",
+			fmt.Sprintf("that of images of up to %d values", maxElements), fmt.Sprintf("%d×%d", h, w)),
+		nn.Integer("label_dim", c.LabelDim, 0, maxLabels),
+		nn.Must(c.LabelDropout >= 0 && c.LabelDropout < 1, "label_dropout", "a number in [0, 1)", c.LabelDropout),
+		nn.Integer("ratio_embedding", c.RatioEmbedding, 0, maxSize),
+		nn.Must(len(c.Classes) == 0 || len(c.Classes) == c.LabelDim, "classes",
+			fmt.Sprintf("no names or label_dim = %d of them", c.LabelDim), len(c.Classes)),
+	); err != nil {
+		return err
+	}
+	if len(c.Graph) == 0 {
+		return nn.ConfigErrorf("graph", "is missing")
 	}
 	if err := c.Normalization.Fits(c.ImgChannels); err != nil {
-		return bad("normalization", "%v", err)
+		return nn.ConfigErrorf("normalization", "%v", err)
 	}
 	return nil
 }

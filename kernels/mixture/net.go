@@ -202,46 +202,40 @@ func ParseConfig(data []byte) (Config, error) {
 
 // Validate returns the first rule that c breaks, as a *[nn.ConfigError].
 func (c Config) Validate() error {
-	bad := nn.ConfigErrorf
-	h, w, n := c.ImgResolution.Height, c.ImgResolution.Width, len(c.Components)
-	switch {
-	case c.ModelType != ModelType:
-		return bad("model_type", "must be %s, got %q", ModelType, c.ModelType)
-	case h < 1 || w < 1 || c.ImgChannels < 1:
-		return bad("img_resolution", "must be sizes of at least 1, got %d×%d pixels in %d channels", h, w, c.ImgChannels)
-	case h > maxPixels || w > maxPixels || c.ImgChannels > maxPixels || h*w > maxPixels || h*w*c.ImgChannels > maxPixels:
-		return bad("img_resolution", "must be that of images of up to %d values, got %d×%d pixels in %d channels",
-			maxPixels, h,
-			w, c.ImgChannels)
-	case n == 0:
-		return bad("components", "must be one or more, got none")
-	case n*c.Pixels()*c.Pixels() > maxValues:
-		return bad("components", "%d of %d values each are too large: all axes together may have %d", n, c.Pixels(),
-			maxValues)
-	case c.LabelDim < 0 || c.LabelDim > maxLabels:
-		return bad("label_dim", "must be an integer from 0 to %d, got %d", maxLabels, c.LabelDim)
-	case !(c.SigmaData >= 0) || math.IsInf(c.SigmaData, 1):
-		return bad("sigma_data", "must be a positive number, got %g", c.SigmaData)
-	case len(c.Classes) != 0 && len(c.Classes) != c.LabelDim:
-		return bad("classes", "must be no names or label_dim = %d of them, got %d", c.LabelDim, len(c.Classes))
+	h, w, channels, n := c.ImgResolution.Height, c.ImgResolution.Width, c.ImgChannels, len(c.Components)
+	rules := []nn.Rule{
+		nn.OneOf("model_type", c.ModelType, ModelType),
+		nn.Integer("img_resolution", h, 1, maxPixels),
+		nn.Integer("img_resolution", w, 1, maxPixels),
+		nn.Integer("img_channels", channels, 1, maxPixels),
+		nn.Must(h*w*channels <= maxPixels, "img_resolution", fmt.Sprintf("that of images of up to %d values", maxPixels),
+			fmt.Sprintf("%d×%d pixels in %d channels", h, w, channels)),
+		nn.Must(n > 0 && n*c.Pixels()*c.Pixels() <= maxValues, "components", fmt.Sprintf(
+			"one or more, whose axes have %d values together at most", maxValues), n),
+		nn.Integer("label_dim", c.LabelDim, 0, maxLabels),
+		nn.Must(c.SigmaData >= 0 && !math.IsInf(c.SigmaData, 1), "sigma_data", "a positive number", c.SigmaData),
+		nn.Must(len(c.Classes) == 0 || len(c.Classes) == c.LabelDim, "classes",
+			fmt.Sprintf("no names or label_dim = %d of them", c.LabelDim), len(c.Classes)),
+	}
+	seen := make(map[int]bool, n)
+	for i, k := range c.Components {
+		seen[k.Label] = true
+		rules = append(rules,
+			nn.Must(k.Weight > 0 && !math.IsInf(k.Weight, 1), "components", "of positive weights",
+				fmt.Sprintf("%g of component %d", k.Weight, i)),
+			nn.Must(k.Label >= 0 && k.Label < max(c.LabelDim, 1), "components",
+				fmt.Sprintf("of labels below label_dim = %d", c.LabelDim), fmt.Sprintf("%d of component %d", k.Label, i)))
+	}
+	if err := nn.Broken(rules...); err != nil {
+		return err
+	}
+	for label := range c.LabelDim {
+		if !seen[label] {
+			return nn.ConfigErrorf("components", "must have one of each class, got none of class %d", label)
+		}
 	}
 	if err := c.Normalization.Fits(c.ImgChannels); err != nil {
-		return bad("normalization", "%v", err)
-	}
-	for i, k := range c.Components {
-		if !(k.Weight > 0) || math.IsInf(k.Weight, 1) {
-			return bad("components", "must have positive weights, got %g of component %d", k.Weight, i)
-		}
-		if k.Label < 0 || k.Label >= max(c.LabelDim, 1) {
-			return bad("components", "must have labels below label_dim = %d, got %d of component %d", c.LabelDim, k.Label, i)
-		}
-	}
-	seen := make([]bool, max(c.LabelDim, 1))
-	for _, k := range c.Components {
-		seen[k.Label] = true
-	}
-	if label := slices.Index(seen[:c.LabelDim], false); label >= 0 {
-		return bad("components", "must have one of each class, got none of class %d", label)
+		return nn.ConfigErrorf("normalization", "%v", err)
 	}
 	return nil
 }

@@ -126,6 +126,36 @@ func ConfigErrorf(field, format string, args ...any) error {
 	return &ConfigError{Field: field, Reason: fmt.Sprintf(format, args...)}
 }
 
+// Rule is what a field of a configuration must be.
+type Rule struct {
+	ok          bool
+	field, must string
+	got         any
+}
+
+// Must is the rule that a field must be something, which it is if ok.
+func Must(ok bool, field, must string, got any) Rule { return Rule{ok, field, must, got} }
+
+// Integer is the rule of an integer from lo to hi.
+func Integer(field string, v, lo, hi int) Rule {
+	return Rule{lo <= v && v <= hi, field, fmt.Sprintf("an integer from %d to %d", lo, hi), v}
+}
+
+// OneOf is the rule of a word.
+func OneOf(field, v string, allowed ...string) Rule {
+	return Rule{slices.Contains(allowed, v), field, strings.Join(allowed, " or "), fmt.Sprintf("%.60q", v)}
+}
+
+// Broken returns a *[ConfigError] for the first rule that is broken.
+func Broken(rules ...Rule) error {
+	for _, r := range rules {
+		if !r.ok {
+			return ConfigErrorf(r.field, "must be %s, got %v", r.must, r.got)
+		}
+	}
+	return nil
+}
+
 // DecodeConfig sets the fields of a struct to those of one JSON object, strictly: unknown and repeated fields, values of
 // another type and text after the object are a *[ConfigError]. what says what the fields are of.
 func DecodeConfig(data []byte, what string, to any) error {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/kernels/parametrization"
@@ -18,76 +17,53 @@ const (
 	maxParams = 1 << 32
 )
 
-// rule is what a field must be.
-type rule struct {
-	ok          bool
-	field, must string
-	got         any
-}
-
-func integer(field string, v, lo, hi int) rule {
-	return rule{lo <= v && v <= hi, field, fmt.Sprintf("an integer from %d to %d", lo, hi), v}
-}
-
-func oneOf(field, v string, allowed ...string) rule {
-	return rule{slices.Contains(allowed, v), field, strings.Join(allowed, " or "), fmt.Sprintf("%q", v)}
-}
-
 // check looks at every field by itself.
 func (c Config) check() error {
 	levels, finite := len(c.ChannelMult), func(v float64) bool { return !math.IsInf(v, 0) && !math.IsNaN(v) }
 	step := 1 << min(max(levels-1, 0), 16)
 	height, width := c.ImgResolution.Height, c.ImgResolution.Width
-	rules := []rule{
-		oneOf("model_type", c.ModelType, SongUNet, DhariwalUNet),
-		integer("img_resolution", height, 1, maxSize),
-		integer("img_resolution", width, 1, maxSize),
-		integer("img_channels", c.ImgChannels, 1, maxSize),
-		integer("label_dim", c.LabelDim, 0, 1<<20),
-		integer("augment_dim", c.AugmentDim, 0, maxSize),
-		integer("model_channels", c.ModelChannels, 4, maxSize),
-		integer("channel_mult_emb", c.ChannelMultEmb, 1, maxBlocks),
-		integer("num_blocks", c.NumBlocks, 1, maxBlocks),
-		integer("ratio_embedding", c.RatioEmbedding, 0, maxSize),
-		{1 <= levels && levels <= 16, "channel_mult", "one integer per level, 1 to 16 levels", levels},
-		{
-			height%step == 0 && width%step == 0, "img_resolution",
-			fmt.Sprintf("a multiple of %d, as it is halved %d times", step, levels-1), c.ImgResolution,
-		},
-		{c.ModelChannels%2 == 0, "model_channels", "even for the noise embedding", c.ModelChannels},
-		{c.SigmaData > 0 && finite(c.SigmaData), "sigma_data", "a positive number", c.SigmaData},
-		{c.SigmaMin >= 0 && finite(float64(c.SigmaMin)), "sigma_min", "a number from 0", float64(c.SigmaMin)},
-		{c.SigmaMax > c.SigmaMin, "sigma_max", `a number above sigma_min, or "inf"`, float64(c.SigmaMax)},
-		{c.Dropout >= 0 && c.Dropout < 1, "dropout", "a rate in [0, 1)", c.Dropout},
-		{c.LabelDropout >= 0 && c.LabelDropout <= 1, "label_dropout", "a rate in [0, 1]", c.LabelDropout},
-		{
-			len(c.Classes) == 0 || len(c.Classes) == c.LabelDim, "classes",
-			fmt.Sprintf("no names or label_dim = %d of them", c.LabelDim), len(c.Classes),
-		},
+	rules := []nn.Rule{
+		nn.OneOf("model_type", c.ModelType, SongUNet, DhariwalUNet),
+		nn.Integer("img_resolution", height, 1, maxSize),
+		nn.Integer("img_resolution", width, 1, maxSize),
+		nn.Integer("img_channels", c.ImgChannels, 1, maxSize),
+		nn.Integer("label_dim", c.LabelDim, 0, 1<<20),
+		nn.Integer("augment_dim", c.AugmentDim, 0, maxSize),
+		nn.Integer("model_channels", c.ModelChannels, 4, maxSize),
+		nn.Integer("channel_mult_emb", c.ChannelMultEmb, 1, maxBlocks),
+		nn.Integer("num_blocks", c.NumBlocks, 1, maxBlocks),
+		nn.Integer("ratio_embedding", c.RatioEmbedding, 0, maxSize),
+		nn.Must(1 <= levels && levels <= 16, "channel_mult", "one integer per level, 1 to 16 levels", levels),
+		nn.Must(height%step == 0 && width%step == 0, "img_resolution",
+			fmt.Sprintf("a multiple of %d, as it is halved %d times", step, levels-1), c.ImgResolution),
+		nn.Must(c.ModelChannels%2 == 0, "model_channels", "even for the noise embedding", c.ModelChannels),
+		nn.Must(c.SigmaData > 0 && finite(c.SigmaData), "sigma_data", "a positive number", c.SigmaData),
+		nn.Must(c.SigmaMin >= 0 && finite(float64(c.SigmaMin)), "sigma_min", "a number from 0", float64(c.SigmaMin)),
+		nn.Must(c.SigmaMax > c.SigmaMin, "sigma_max", `a number above sigma_min, or "inf"`, float64(c.SigmaMax)),
+		nn.Must(c.Dropout >= 0 && c.Dropout < 1, "dropout", "a rate in [0, 1)", c.Dropout),
+		nn.Must(c.LabelDropout >= 0 && c.LabelDropout <= 1, "label_dropout", "a rate in [0, 1]", c.LabelDropout),
+		nn.Must(len(c.Classes) == 0 || len(c.Classes) == c.LabelDim, "classes",
+			fmt.Sprintf("no names or label_dim = %d of them", c.LabelDim), len(c.Classes)),
 	}
 	for _, m := range c.ChannelMult {
-		rules = append(rules, integer("channel_mult", m, 1, maxBlocks))
+		rules = append(rules, nn.Integer("channel_mult", m, 1, maxBlocks))
 	}
 	for _, r := range c.AttnResolutions {
-		rules = append(rules, rule{r >= 1, "attn_resolutions", "resolutions of at least 1", r})
+		rules = append(rules, nn.Must(r >= 1, "attn_resolutions", "resolutions of at least 1", r))
 	}
 	for i, name := range c.Classes {
 		distinct := name != "" && !slices.Contains(c.Classes[:i], name)
-		rules = append(rules, rule{distinct, "classes", "distinct names", fmt.Sprintf("%q at %d", name, i)})
+		rules = append(rules, nn.Must(distinct, "classes", "distinct names", fmt.Sprintf("%q at %d", name, i)))
 	}
 	if p := c.Parametrization; p != nil && p.Kind() == parametrization.EDM {
-		rules = append(rules, rule{
-			p.SigmaData() == c.SigmaData, parametrization.Section + ".sigma_data",
-			fmt.Sprintf("the configuration's own sigma_data, %v, or left out", c.SigmaData), p.SigmaData(),
-		})
+		rules = append(rules, nn.Must(p.SigmaData() == c.SigmaData, parametrization.Section+".sigma_data",
+			fmt.Sprintf("the configuration's own sigma_data, %v, or left out", c.SigmaData), p.SigmaData()))
 	}
 	if c.ModelType == SongUNet {
 		rules = append(rules, c.songRules()...)
 	}
-	for _, r := range rules {
-		if !r.ok {
-			return nn.ConfigErrorf(r.field, "must be %s, got %v", r.must, r.got)
-		}
+	if err := nn.Broken(rules...); err != nil {
+		return err
 	}
 	if err := c.Normalization.Fits(c.ImgChannels); err != nil {
 		return nn.ConfigErrorf("normalization", "%v", err)
@@ -110,19 +86,17 @@ func (c Config) check() error {
 }
 
 // songRules are those of the arguments that only SongUNet has.
-func (c Config) songRules() []rule {
+func (c Config) songRules() []nn.Rule {
 	taps, sum := len(c.ResampleFilter), 0.0
 	for _, f := range c.ResampleFilter {
 		sum += f
 	}
-	return []rule{
-		oneOf("embedding_type", c.EmbeddingType, "positional", "fourier"),
-		oneOf("encoder_type", c.EncoderType, "standard", "skip", "residual"),
-		oneOf("decoder_type", c.DecoderType, "standard", "skip"),
-		integer("channel_mult_noise", c.ChannelMultNoise, 1, maxBlocks),
-		{
-			taps > 0 && taps%2 == 0 && taps <= maxBlocks && math.Abs(sum) > 0 && !math.IsInf(sum, 0),
-			"resample_filter", "an even number of taps with a nonzero sum", c.ResampleFilter,
-		},
+	return []nn.Rule{
+		nn.OneOf("embedding_type", c.EmbeddingType, "positional", "fourier"),
+		nn.OneOf("encoder_type", c.EncoderType, "standard", "skip", "residual"),
+		nn.OneOf("decoder_type", c.DecoderType, "standard", "skip"),
+		nn.Integer("channel_mult_noise", c.ChannelMultNoise, 1, maxBlocks),
+		nn.Must(taps > 0 && taps%2 == 0 && taps <= maxBlocks && math.Abs(sum) > 0 && !math.IsInf(sum, 0),
+			"resample_filter", "an even number of taps with a nonzero sum", c.ResampleFilter),
 	}
 }
