@@ -152,20 +152,3 @@ func TestEstimatorInEveryParametrization(t *testing.T) {
 		})
 	}
 }
-
-// TestBackpropInEveryParametrization: as TestBackpropIsAutodiff, on a network of no law at all.
-func TestBackpropInEveryParametrization(t *testing.T) {
-	t.Parallel()
-	for name, as := range parametrizations(t) {
-		t.Run(name, func(t *testing.T) {
-			net := toy{ratios: 2, as: as}
-			m, w := model64(t, net, toyBasis(t, 3), net.values(1))
-			in := toyBatch(3, 4, 3)
-			want, err := m.LevelGradient(w, in)
-			if err != nil {
-				t.Fatal(err)
-			}
-			expect(t, "backprop", estimate64(t, m, w, in).Backprop, want, 1e-11)
-		})
-	}
-}

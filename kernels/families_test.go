@@ -103,51 +103,6 @@ func TestOwnBasis(t *testing.T) {
 	}
 }
 
-// The classes of a cluster have the same vectors without having copies of them.
-func TestSharedByCluster(t *testing.T) {
-	all := vectorsOf(t, []int{0, 1, 2})
-	clusters, err := basis.Clusters(toySide, toySide, [][]int{{2, 0}, {1}}, [][][]float64{all[0], all[1]})
-	if err != nil {
-		t.Fatal(err)
-	}
-	copies := dense(t, map[int][][]float64{0: all[0], 1: all[1], 2: all[0]})
-	in := labelled(32, 5, 2)
-	in.Mode = kernels.Explicit
-	m, w := model64(t, toy{}, clusters, toy{}.values(3))
-	n, v := model64(t, toy{}, copies, toy{}.values(3))
-	expect(t, "residual", estimate64(t, m, w, in).Residual, estimate64(t, n, v, in).Residual, 1e-12)
-}
-
-// Names of classes mean nothing: renamed in the basis, the network and the batch they
-// leave every term where it was.
-func TestLabelPermutation(t *testing.T) {
-	name := []int{2, 0, 1}
-	values := toy{}.values(3)
-	renamed := slices.Clone(values)
-	for i, p := range (toy{}).Params() {
-		if p.Name != "label" {
-			continue
-		}
-		renamed[i] = make([]float32, len(values[i]))
-		for label := range toyLabels {
-			copy(renamed[i][name[label]*toyHidden:(name[label]+1)*toyHidden], values[i][label*toyHidden:(label+1)*toyHidden])
-		}
-	}
-	in := labelled(33, 6, 2)
-	in.Mode = kernels.Full
-	m, w := model64(t, toy{}, dense(t, vectorsOf(t, []int{0, 1, 2})), values)
-	want := estimate64(t, m, w, in)
-	in.Labels = slices.Clone(in.Labels)
-	for i, l := range in.Labels {
-		in.Labels[i] = int32(name[l])
-	}
-	n, v := model64(t, toy{}, dense(t, vectorsOf(t, name)), renamed)
-	got := estimate64(t, n, v, in)
-	for name, term := range termsByName {
-		expect(t, name, term(got), term(want), 1e-12)
-	}
-}
-
 // With equal paths in all subspaces there is one noise level, and the estimate is the
 // isotropic one: the same loss, and Σ_j A_j = A, Σ_j B_j = B.
 func TestEqualPathsAreIsotropic(t *testing.T) {

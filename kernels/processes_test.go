@@ -49,8 +49,6 @@ func TestProcessesAreDevices(t *testing.T) {
 		j    int
 		cfg  kernels.TrainerConfig
 	}{
-		{"EDM's loss", toy{}, 1, kernels.TrainerConfig{TrainNetwork: true}},
-		{"backprop", toy{}, 1, kernels.TrainerConfig{TrainNetwork: true, Estimate: true, Mode: kernels.Backprop}},
 		{"full", toy{}, 2, kernels.TrainerConfig{TrainNetwork: true, Estimate: true, Mode: kernels.Full, Probes: 2}},
 		{"frozen", toy{}, 2, kernels.TrainerConfig{Estimate: true, Mode: kernels.Full}},
 	} {

@@ -92,16 +92,11 @@ func TestDevicesAreParts(t *testing.T) {
 		cfg   kernels.TrainerConfig
 		own   bool // the network has noise levels of its own
 	}{
-		{name: "EDM's loss", cfg: kernels.TrainerConfig{TrainNetwork: true}},
 		{name: "backprop", cfg: kernels.TrainerConfig{TrainNetwork: true, Estimate: true, Mode: kernels.Backprop}},
-		{
-			name: "full", basis: toyBasis(t, 2),
-			cfg: kernels.TrainerConfig{TrainNetwork: true, Estimate: true, Mode: kernels.Full, Probes: 2},
-		},
 		{
 			name: "full, by probes on the sphere", net: toy{ratios: 2}, basis: toyBasis(t, 3),
 			cfg: kernels.TrainerConfig{
-				TrainNetwork: true, Estimate: true, Mode: kernels.Full, Probe: kernels.Sphere,
+				TrainNetwork: true, Estimate: true, Mode: kernels.Full, Probe: kernels.Sphere, Probes: 2,
 			},
 		},
 		{

@@ -293,42 +293,6 @@ func TestDraws(t *testing.T) {
 	}
 }
 
-// TestEDMWeight: with ω = (g+σ_d²)/σ_d² the step's loss is EDM's,
-// (g+σ_d²)/(g σ_d²) |D(x) − x_0|², summed over pixels.
-func TestEDMWeight(t *testing.T) {
-	m, w := model64(t, toy{}, nil, toy{}.values(1))
-	tr := newTrainer(t, m, kernels.TrainerConfig{TrainNetwork: true}, toy{}.values(1))
-	in := toyStep(0)
-	in.G = []float64{1e-3, 0.2, 3, 500}
-	in.Omega = nil
-	for _, g := range in.G {
-		in.Omega = append(in.Omega, m.EDMWeight(g))
-	}
-	loss := mustStep(t, tr, in).Loss
-	eps, err := m.Noise(in.Seed, in.Step, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x0 := widen(in.Images)
-	x := make([]float64, len(x0))
-	for i := range x {
-		x[i] = x0[i] + math.Sqrt(in.G[i/toyPixels])*eps[i]
-	}
-	d, _, _, err := m.Denoise64(context.Background(), w, x, in.G, in.Labels)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for b, g := range in.G {
-		var want float64
-		for i := b * toyPixels; i < (b+1)*toyPixels; i++ {
-			want += (g + 0.25) / (g * 0.25) * (d[i] - x0[i]) * (d[i] - x0[i])
-		}
-		if math.Abs(loss[b]/want-1) > 1e-9 {
-			t.Errorf("g = %g: loss %g, EDM's %g", g, loss[b], want)
-		}
-	}
-}
-
 // TestTrainerConfig: what no step can be built for is refused.
 func TestTrainerConfig(t *testing.T) {
 	m, _ := model64(t, toy{}, nil, toy{}.values(1))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/anisoflight/anisoflight/internal/fixtures"
@@ -175,28 +174,6 @@ func narrow(x []float64) []float32 {
 		out[i] = float32(v)
 	}
 	return out
-}
-
-// TestKeepDenoised: the history can hold D = x + Σ_j √g_j P_j flow.
-func TestKeepDenoised(t *testing.T) {
-	m, w := modelAt(t, kernels.Float32, toy{}, toyBasis(t, 1), toy{}.values(3))
-	ctx := context.Background()
-	tr, err := m.NewTrajectory(ctx, w, make([]float32, toyPixels), nil, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tr.Close()
-	tr.KeepDenoised()
-	if err := errors.Join(tr.Evaluate(ctx, []float64{2}), tr.Combine(ctx, []float64{0}, []float64{1})); err != nil {
-		t.Fatal(err)
-	}
-	x, d := make([]float32, toyPixels), make([]float32, toyPixels)
-	if err := errors.Join(tr.X(x), tr.Denoised(d)); err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(x, d) {
-		t.Errorf("x = 0·x + 1·E is %v, the denoised image %v", x, d)
-	}
 }
 
 // TestBatchIndependence: a sample does not depend on its batch, beyond rounding.

@@ -73,26 +73,3 @@ func TestMemoryStaysFlatOverDonatedSteps(t *testing.T) {
 		t.Errorf("resident memory grew by %.0f MiB over %d steps", grown, steps-100)
 	}
 }
-
-// Buffers that nobody released are freed when they become unreachable.
-func TestForgottenBuffersAreFreed(t *testing.T) {
-	dev := devicetest.Open(t)
-	const n = 1 << 20
-	zero := make([]float32, n)
-	var start float64
-	for i := range 400 {
-		if _, err := dev.Upload(zero, n); err != nil {
-			t.Fatal(err)
-		}
-		if i%20 == 0 {
-			runtime.GC()
-		}
-		if i == 100 {
-			start = residentMiB(t)
-		}
-	}
-	runtime.GC()
-	if grown := residentMiB(t) - start; grown > 400 {
-		t.Errorf("resident memory grew by %.0f MiB over 300 forgotten buffers of 4 MiB", grown)
-	}
-}

@@ -112,27 +112,6 @@ func TestRunEveryDType(t *testing.T) {
 	})
 }
 
-func TestUploadCopies(t *testing.T) {
-	backends(t, func(t *testing.T, dev *device.Device) {
-		src := make([]float32, 1<<16)
-		src[7] = 7
-		b := upload(t, dev, src, 256, 256)
-		src[7] = 0
-		if got := read[float32](t, b)[7]; got != 7 {
-			t.Errorf("after the caller changed its slice the buffer holds %v, want 7", got)
-		}
-	})
-}
-
-func TestScalar(t *testing.T) {
-	backends(t, func(t *testing.T, dev *device.Device) {
-		b := upload(t, dev, []float64{42})
-		if len(b.Dims()) != 0 || b.Size() != 1 || read[float64](t, b)[0] != 42 {
-			t.Errorf("scalar has dims %v, size %d", b.Dims(), b.Size())
-		}
-	})
-}
-
 // An output that is a parameter, or another output, has memory of its own.
 func TestOutputsAreIndependent(t *testing.T) {
 	backends(t, func(t *testing.T, dev *device.Device) {
@@ -237,41 +216,6 @@ func TestEvictionSparesRunningPrograms(t *testing.T) {
 		})
 	}
 	wg.Wait()
-}
-
-func TestConcurrentRuns(t *testing.T) {
-	backends(t, func(t *testing.T, dev *device.Device) {
-		const n = 1000
-		shared := make([]float32, n)
-		for i := range shared {
-			shared[i] = float32(i)
-		}
-		in := upload(t, dev, shared, n)
-		var wg sync.WaitGroup
-		for worker := range 8 {
-			wg.Go(func() {
-				scale := float64(worker%3 + 1)
-				p, err := dev.Program(t.Context(), "concurrent "+string(rune('0'+worker%3)), affine(dtypes.Float32, n, scale))
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				for range 20 {
-					out, err := p.Run(t.Context(), device.Use(in))
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					got := read[float32](t, out[0])
-					if want := float32(scale)*shared[n-1] + 1; got[n-1] != want || got[0] != 1 {
-						t.Errorf("worker %d: got %v … %v, want 1 … %v", worker, got[0], got[n-1], want)
-					}
-					out[0].Release()
-				}
-			})
-		}
-		wg.Wait()
-	})
 }
 
 func TestGraphErrors(t *testing.T) {

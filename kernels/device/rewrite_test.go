@@ -17,39 +17,6 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 
-// The form that programs are given for XLA on the host computes what they say: a group norm of images that are large
-// enough for it, and its gradient, agree with the pure-Go device, which is given the graph itself.
-func TestProgramsKeepTheirMeaning(t *testing.T) {
-	const (
-		batch, side, channels, groups = 2, 32, 16, 4
-		size                          = channels / groups
-		values                        = batch * side * side * channels
-	)
-	norm := func(x *graph.Node) *graph.Node {
-		mean := func(v *graph.Node) *graph.Node {
-			v = graph.ReduceSum(graph.Reshape(graph.ReduceSum(v, 1, 2), batch, groups, size), 2)
-			v = graph.BroadcastToDims(graph.Reshape(graph.MulScalar(v, 1.0/(side*side*size)), batch, groups, 1), batch, groups,
-				size)
-			return graph.Reshape(v, batch, 1, 1, channels)
-		}
-		centred := graph.Sub(x, mean(x))
-		return graph.Div(centred, graph.Sqrt(graph.AddScalar(mean(graph.Square(centred)), 1e-6)))
-	}
-	build := func(g *graph.Graph) []*graph.Node {
-		x := graph.Parameter(g, "x", shapes.Make(dtypes.Float32, batch, side, side, channels))
-		y := norm(x)
-		return append(graph.Gradient(graph.ReduceAllSum(graph.Mul(y, graph.Exp(y))), x), y)
-	}
-	x := make([]float32, values)
-	for i := range x {
-		x[i] = float32(math.Sin(float64(i*i%1009)) + float64(i%channels)/4)
-	}
-	run := func(dev *device.Device) [][]float32 {
-		return results(t, program(t, dev, "norm", build), upload(t, dev, x, batch, side, side, channels))
-	}
-	agree(t, []string{"gradient", "norm"}, run(devicetest.Open(t)), run(devicetest.PureGo(t)))
-}
-
 // results returns what a program makes of its inputs.
 func results(t *testing.T, p *device.Program, inputs ...*device.Buffer) (all [][]float32) {
 	t.Helper()

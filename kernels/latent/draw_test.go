@@ -92,17 +92,13 @@ func TestNormalDistribution(t *testing.T) {
 // Across consecutive seeds, as the samples of one request use them.
 func TestSeedsAreIndependent(t *testing.T) {
 	const n = 50_000
-	x, u := make([]float64, n), make([]float64, n)
+	x := make([]float64, n)
 	var neighbours float64
 	z := make([]float32, 1)
 	start := uint64(math.MaxUint64 - n/2) // seeds wrap around on the way
 	for i := range x {
 		Normal(start+uint64(i), StreamLatent, z)
 		x[i] = float64(z[0])
-		u[i] = Uniform(start+uint64(i), 5)
-		if u[i] < 0 || u[i] >= 1 {
-			t.Fatalf("uniform %v", u[i])
-		}
 		if i > 0 {
 			neighbours += x[i] * x[i-1] / n
 		}
@@ -112,9 +108,6 @@ func TestSeedsAreIndependent(t *testing.T) {
 	}
 	if d := kolmogorov(x, func(v float64) float64 { return 0.5 * math.Erfc(-v/math.Sqrt2) }); d > 1.95 {
 		t.Errorf("normal: Kolmogorov's distance %v", d)
-	}
-	if d := kolmogorov(u, func(v float64) float64 { return v }); d > 1.95 {
-		t.Errorf("uniform: Kolmogorov's distance %v", d)
 	}
 }
 
@@ -190,13 +183,4 @@ func TestPerm(t *testing.T) {
 	if len(c) != 24 || chiSquare(c) > 5 {
 		t.Errorf("%d orders of four, χ² is %.1f standard deviations off", len(c), chiSquare(c))
 	}
-}
-
-func TestLabelNeedsClasses(t *testing.T) {
-	defer func() {
-		if recover() == nil {
-			t.Error("no panic")
-		}
-	}()
-	Label(1, 0)
 }

@@ -102,13 +102,3 @@ func TestDropRows(t *testing.T) {
 		t.Errorf("%d of %d rows dropped, want about %v", dropped, rows, rate*rows)
 	}
 }
-
-func TestRateZeroLeavesTheStateAlone(t *testing.T) {
-	rng := []uint64{1, 2, 3}
-	y, state := draw(t, devicetest.PureGo(t), "", 2, 2, rng, func(s *nn.Scope, x *nn.Node) *nn.Node {
-		return nn.Dropout(s, nn.DropRows(s, graph.MulScalar(x, 3), 0), 0)
-	})
-	if !slices.Equal(y, []float32{3, 3, 3, 3}) || !slices.Equal(state, rng) {
-		t.Errorf("got %v, state %v", y, state)
-	}
-}

@@ -3,7 +3,6 @@ package nn_test
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/gomlx/gomlx/pkg/core/dtypes"
@@ -268,41 +267,3 @@ func TestLinear(t *testing.T) {
 		})
 	}
 }
-
-// TestConvolvePadded holds padding other than "same".
-func TestConvolvePadded(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	x := image{1, 3, 4, 2, random(rng, 24)}
-	p := nn.Conv2D{Name: "l", In: 2, Out: 3, Kernel: 3}.Params()[:1]
-	w := tensors{"l.weight": random(rng, 54), "l.bias": make([]float64, 3)}
-	wide := newImage(1, 5, 6, 2).each(func(b, y, col, c int) float64 { return x.at(b, y-1, col-1, c) })
-	got := eval(t, devicetest.PureGo(t), x, p, w, func(s *nn.Scope,
-		x *nn.Node,
-	) *nn.Node {
-		return nn.Convolve(x, s.Param("l.weight"), 2)
-	})
-	equal(t, "convolve", got, convolution(wide, w, 3, 3).v)
-}
-
-func TestSiLU(t *testing.T) {
-	x := image{1, 1, 1, 4, []float64{-30, -1, 0, 2}}
-	want := make([]float64, 4)
-	for i, v := range x.v {
-		want[i] = v / (1 + math.Exp(-v))
-	}
-	got := eval(t, devicetest.PureGo(t), x, nil, nil, func(_ *nn.Scope, x *nn.Node) *nn.Node { return nn.SiLU(x) })
-	equal(t, "silu", got, want)
-}
-
-// TestFrequencies: the embedding's frequencies fall geometrically from 1 to
-// 1/10000, or towards it.
-func TestFrequencies(t *testing.T) {
-	if got := nn.Frequencies(5, true); !slices.EqualFunc(got, []float64{1, 0.1, 0.01, 0.001, 0.0001}, near) {
-		t.Errorf("with endpoint: %v", got)
-	}
-	if got := nn.Frequencies(4, false); !slices.EqualFunc(got, []float64{1, 0.1, 0.01, 0.001}, near) {
-		t.Errorf("without: %v", got)
-	}
-}
-
-func near(a, b float64) bool { return math.Abs(a-b) <= 1e-15*math.Abs(b)*10 }

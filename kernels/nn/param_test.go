@@ -2,12 +2,9 @@ package nn_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
-	"github.com/gomlx/gomlx/pkg/core/dtypes"
 	"github.com/gomlx/gomlx/pkg/core/graph"
-	"github.com/gomlx/gomlx/pkg/core/shapes"
 
 	"github.com/anisoflight/anisoflight/internal/devicetest"
 	"github.com/anisoflight/anisoflight/kernels/nn"
@@ -39,26 +36,6 @@ func TestLayouts(t *testing.T) {
 	}
 	if moved[0] = 9; v[0] != 1 {
 		t.Error("ToDevice shares memory with its argument")
-	}
-}
-
-func TestScopeRefusesWhatDoesNotFit(t *testing.T) {
-	for name, f := range map[string]func(x *nn.Node){
-		"1 nodes for 0 parameters": func(x *nn.Node) { nn.NewScope(nil, []*nn.Node{x}) },
-		"parameter p":              func(x *nn.Node) { nn.NewScope([]nn.Param{{Name: "p", Shape: []int{4}}}, []*nn.Node{x}) },
-		"no parameter q": func(x *nn.Node) {
-			nn.NewScope([]nn.Param{{Name: "p", Shape: []int{3}}},
-				[]*nn.Node{x}).Param("q")
-		},
-	} {
-		_, err := devicetest.PureGo(t).Program(t.Context(), name, func(g *graph.Graph) []*nn.Node {
-			x := graph.Parameter(g, "x", shapes.Make(dtypes.Float32, 3))
-			f(x)
-			return []*nn.Node{x}
-		})
-		if err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("got %v, want %q", err, name)
-		}
 	}
 }
 

@@ -106,14 +106,3 @@ func (l Layout) State(values [][]float32) []Tensor {
 	}
 	return out
 }
-
-// Buffers returns the constants of the state dict.
-func (l Layout) Buffers() []Tensor {
-	var out []Tensor
-	for _, e := range l {
-		if e.Constant != nil {
-			out = append(out, Tensor{Name: e.Name, Shape: slices.Clone(e.Shape), Data: slices.Clone(e.Constant)})
-		}
-	}
-	return out
-}

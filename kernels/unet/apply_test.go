@@ -202,24 +202,6 @@ func TestRatioEmbedding(t *testing.T) {
 	}
 }
 
-func TestNoLabelIsTheZeroLabel(t *testing.T) {
-	dev, net := devicetest.PureGo(t), build(t, small())
-	values := lively(net)
-	none := apply(t, dev, net, values, conditions{})
-	zeros := apply(t, dev, net, values, conditions{label: make([]float32, 6)})
-	some := apply(t, dev, net, values, conditions{label: []float32{0, 1, 0, 0, 0, 0}})
-	half := len(none) / 2
-	if !slices.Equal(none, zeros) {
-		t.Errorf("outputs differ by %v", distance(none, zeros))
-	}
-	if !slices.Equal(some[half:], none[half:]) {
-		t.Error("a zero label beside another one is not none")
-	}
-	if distance(some[:half], none[:half]) < 1e-2 {
-		t.Error("labels have no effect")
-	}
-}
-
 func TestDropoutInTraining(t *testing.T) {
 	dev := devicetest.PureGo(t)
 	net := build(t, small())
@@ -260,22 +242,5 @@ func TestLabelDropoutInTraining(t *testing.T) {
 		if got := apply(t, dev, net, values, conditions{label: label}); slices.Equal(got, none) {
 			t.Errorf("%s: labels are dropped outside training", family)
 		}
-	}
-}
-
-func TestApplyPanicsOnWrongShapes(t *testing.T) {
-	_, err := devicetest.PureGo(t).Program(t.Context(), t.Name(), func(g *graph.Graph) []*node {
-		net := build(t, small())
-		var params []*node
-		for _, p := range net.Params() {
-			params = append(params, graph.Parameter(g, p.Name, shapes.Make(dtypes.Float32, p.DeviceShape()...)))
-		}
-		x := graph.Parameter(g, "x", shapes.Make(dtypes.Float32, 2, 4, 4, 2))
-		noise := graph.Parameter(g, "noise", shapes.Make(dtypes.Float32, 2))
-		label := graph.Parameter(g, "label", shapes.Make(dtypes.Float32, 2, 4))
-		return []*node{net.Apply(nn.NewScope(net.Params(), params), x, noise, nil, label, nil)}
-	})
-	if err == nil || !strings.Contains(err.Error(), "unet: label") {
-		t.Errorf("got %v", err)
 	}
 }

@@ -93,30 +93,15 @@ func (n *Net) Init(seed uint64) [][]float32 {
 //
 // All in one float type, which is also the scope's; x alone may be bfloat16 among float32,
 // and is what decides on the precision (see package nn). In training (s.RNG set)
-// dropout is active and advances s.RNG. Apply panics where a shape does not fit
+// dropout is active and advances s.RNG. Apply panics if a shape does not fit
 // the configuration, as the graph library does.
 func (n *Net) Apply(s *nn.Scope, x, noise, ratios, label, augment *graph.Node) *graph.Node {
-	batch := x.Shape().Dimensions[0]
-	expect("x", x, batch, n.cfg.ImgResolution.Height, n.cfg.ImgResolution.Width, n.cfg.ImgChannels)
-	expect("noise", noise, batch)
-	expect("ratios", ratios, batch, n.cfg.RatioEmbedding)
-	expect("label", label, batch, n.cfg.LabelDim)
-	expect("augment", augment, batch, n.cfg.AugmentDim)
 	w := &walk{scope: s, dropout: n.cfg.Dropout, x: x, aux: x}
 	w.emb = n.embed.apply(s, noise, ratios, label, augment)
 	for _, st := range n.steps {
 		st.apply(w)
 	}
 	return w.out
-}
-
-func expect(what string, x *graph.Node, dims ...int) {
-	if x == nil {
-		return
-	}
-	if err := x.Shape().CheckDims(dims...); err != nil {
-		panic(fmt.Sprintf("unet: %s: %v", what, err))
-	}
 }
 
 var (

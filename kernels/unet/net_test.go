@@ -103,34 +103,6 @@ func TestStateDict(t *testing.T) {
 	}
 }
 
-func TestRatioEmbeddingIsTheOnlyDifference(t *testing.T) {
-	for _, name := range families {
-		plain := fixtureNet(t, fixtures.Load(t, "networks/"+name))
-		cfg := plain.Config()
-		cfg.RatioEmbedding = 2
-		with := build(t, cfg)
-		params, values := with.Params(), with.Init(5)
-		var rest [][]float32
-		var names []string
-		for i, p := range params {
-			if strings.Contains(p.Name, "map_ratio") {
-				names = append(names, p.Name)
-				if !p.Optional || slices.ContainsFunc(values[i], func(v float32) bool { return v != 0 }) {
-					t.Errorf("%s: %s is not optional or does not start at zero", name, p.Name)
-				}
-			} else {
-				rest = append(rest, values[i])
-			}
-		}
-		if !slices.Equal(names, []string{"model.map_ratio0.weight", "model.map_ratio1.weight"}) {
-			t.Errorf("%s: ratio parameters %v", name, names)
-		}
-		if !slices.EqualFunc(rest, plain.Init(5), slices.Equal[[]float32]) {
-			t.Errorf("%s: the ratio embedding changes the start of other parameters", name)
-		}
-	}
-}
-
 // TestInit compares every tensor of a middling network with the distribution EDM
 // draws it from: exactly zero or one where that is constant; else the bounds,
 // mean and variance, within five standard errors.

@@ -92,16 +92,6 @@ func TestSumIsInOrder(t *testing.T) {
 	}
 }
 
-// TestSumOfOne needs no run.
-func TestSumOfOne(t *testing.T) {
-	b := upload(t, devicetest.Several(t), draws(3, 1))
-	sums, err := collective.Sum(t.Context(), b)
-	if err != nil || sums[0] != b[0] {
-		t.Errorf("sums %v, error %v", sums, err)
-	}
-	b[0].Release()
-}
-
 // TestSumRefuses: terms that do not fit stay as they were.
 func TestSumRefuses(t *testing.T) {
 	devices := devicetest.Several(t)

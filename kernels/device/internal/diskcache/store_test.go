@@ -91,29 +91,6 @@ func TestTheProgramUsedLongestAgoGoesFirst(t *testing.T) {
 	}
 }
 
-func TestWritersDoNotDisturbReaders(t *testing.T) {
-	dir := t.TempDir()
-	program := bytes.Repeat([]byte("code"), 1<<14)
-	key := Open(dir, 1<<20).Key([]byte("p"))
-	var wg sync.WaitGroup
-	for range 4 {
-		s := Open(dir, 1<<20)
-		wg.Go(func() {
-			for range 50 {
-				s.Put(key, program)
-				if got := s.Get(key); !bytes.Equal(got, program) {
-					t.Error("a reader saw a file that was not whole")
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	if left, err := filepath.Glob(filepath.Join(dir, "new-*")); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
-}
-
 func TestAFolderThatCannotBeWrittenOnlyCostsTime(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
