@@ -62,15 +62,12 @@ func newLaboratory(dev *device.Device, samples int) (*laboratory, error) {
 		return nil, err
 	}
 	for i := range l.t { // stratified, each its own stratum
-		u := uniform(latent.Uint64(seed, streamTime, uint64(i)), streamTime)
+		u := latent.Uniform(latent.Uint64(seed, streamTime, uint64(i)), streamTime)
 		l.t[i] = endT * (float64(i) + u) / float64(samples)
 	}
 	l.draw(mix)
 	return l, nil
 }
-
-// uniform returns a number in [0, 1).
-func uniform(seed uint64, stream uint32) float64 { return float64(latent.Uint64(seed, stream, 0)>>11) * 0x1p-53 }
 
 // draw makes the images: as the mixture has them, and 1.6 times as large and shifted.
 func (l *laboratory) draw(mix *mixturetest.Mixture) {
@@ -84,7 +81,7 @@ func (l *laboratory) draw(mix *mixturetest.Mixture) {
 		}
 	}
 	x := make([]float64, len(l.t)*pixels)
-	mix.Sample(x, normal, func() float64 { return uniform(next(), streamImage) })
+	mix.Sample(x, normal, func() float64 { return latent.Uniform(next(), streamImage) })
 	for i, v := range x {
 		l.data[true] = append(l.data[true], float32(v))
 		l.data[false] = append(l.data[false], float32(1.6*v+0.5*float64(1+i%pixels)))

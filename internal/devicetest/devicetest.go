@@ -5,14 +5,20 @@
 //
 //	dev := devicetest.Open(t)
 //
-// It imports the testing package and kernels/device only, and only tests import it.
+// [Compute] runs a graph on numbers. Only tests import the package.
 package devicetest
 
 import (
+	"fmt"
 	"os"
+	"reflect"
 	"strconv"
 	"sync"
 	"testing"
+
+	"github.com/gomlx/gomlx/pkg/core/dtypes"
+	"github.com/gomlx/gomlx/pkg/core/graph"
+	"github.com/gomlx/gomlx/pkg/core/shapes"
 
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
@@ -89,4 +95,63 @@ func PureGo(t testing.TB) *device.Device {
 		}
 	})
 	return dev
+}
+
+// Input is an argument of [Compute]: a slice of numbers in the order of memory, and its dimensions.
+type Input struct {
+	Flat any
+	Dims []int
+}
+
+// In returns an input of the type float32 or float64.
+func In(dtype dtypes.DType, values []float64, dims ...int) Input {
+	if dtype == dtypes.Float64 {
+		return Input{values, dims}
+	}
+	rounded := make([]float32, len(values))
+	for i, v := range values {
+		rounded[i] = float32(v)
+	}
+	return Input{rounded, dims}
+}
+
+// Compute runs the graph that build draws of parameters for the inputs, and returns its outputs, which are float32 or
+// float64. key names the graph, inputs included, in the device's cache of programs.
+func Compute(t testing.TB, dev *device.Device, key string, build func(in []*graph.Node) []*graph.Node,
+	inputs ...Input,
+) (results [][]float64) {
+	t.Helper()
+	program, err := dev.Program(t.Context(), t.Name()+" "+key, func(g *graph.Graph) []*graph.Node {
+		var in []*graph.Node
+		for i, x := range inputs {
+			dtype := dtypes.FromGoType(reflect.TypeOf(x.Flat).Elem())
+			in = append(in, graph.Parameter(g, fmt.Sprint("in", i), shapes.Make(dtype, x.Dims...)))
+		}
+		return build(in)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var args []device.Arg
+	for _, x := range inputs {
+		b, err := dev.Upload(x.Flat, x.Dims...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Release()
+		args = append(args, device.Use(b))
+	}
+	out, err := program.Run(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range out {
+		v := make([]float64, b.Size())
+		if err := device.Download(b, v); err != nil {
+			t.Fatal(err)
+		}
+		b.Release()
+		results = append(results, v)
+	}
+	return results
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/shapes"
 	"gonum.org/v1/gonum/floats"
 
+	"github.com/anisoflight/anisoflight/internal/devicetest"
 	"github.com/anisoflight/anisoflight/kernels/autodiff"
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
@@ -44,36 +45,17 @@ func Check(t *testing.T, dev *device.Device, key string, sizes [][]int, op func(
 		n := shapes.Make(dtypes.Float64, dims...).Size()
 		x[i], z[i] = uniform(rng, n), uniform(rng, n)
 	}
-	program, err := dev.Program(t.Context(), "gradcheck "+key, func(g *graph.Graph) []*graph.Node {
-		return draw(g, sizes, z, op)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-
 	// at returns f, G₁, G₂, ... at x + εz, each G as one vector.
 	at := func(eps float64) [][]float64 {
-		args := make([]device.Arg, len(x))
+		inputs := make([]devicetest.Input, len(x))
 		for i := range x {
 			moved := floats.AddScaledTo(make([]float64, len(x[i])), x[i], eps, z[i])
-			b, err := dev.Upload(moved, sizes[i]...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer b.Release()
-			args[i] = device.Use(b)
-		}
-		out, err := program.Run(t.Context(), args...)
-		if err != nil {
-			t.Fatal(err)
+			inputs[i] = devicetest.Input{Flat: moved, Dims: sizes[i]}
 		}
 		res := make([][]float64, order+1)
-		for i, b := range out {
-			v := make([]float64, b.Size())
-			if err := b.Read(v); err != nil {
-				t.Fatal(err)
-			}
-			b.Release()
+		for i, v := range devicetest.Compute(t, dev, "gradcheck "+key, func(in []*graph.Node) []*graph.Node {
+			return draw(in, z, op)
+		}, inputs...) {
 			k := (i + len(x) - 1) / len(x)
 			res[k] = append(res[k], v...)
 		}
@@ -101,11 +83,10 @@ func Check(t *testing.T, dev *device.Device, key string, sizes [][]int, op func(
 }
 
 // draw returns f and the entries of G₁, ..., G_order.
-func draw(g *graph.Graph, sizes [][]int, z [][]float64, op func(x []*graph.Node) *graph.Node) []*graph.Node {
-	in, dir := make([]*graph.Node, len(sizes)), make([]*graph.Node, len(sizes))
-	for i, dims := range sizes {
-		in[i] = graph.Parameter(g, string(rune('a'+i)), shapes.Make(dtypes.Float64, dims...))
-		dir[i] = graph.Reshape(graph.Const(g, z[i]), dims...)
+func draw(in []*graph.Node, z [][]float64, op func(x []*graph.Node) *graph.Node) []*graph.Node {
+	g, dir := in[0].Graph(), make([]*graph.Node, len(in))
+	for i, x := range in {
+		dir[i] = graph.Reshape(graph.Const(g, z[i]), x.Shape().Dimensions...)
 	}
 	y := op(in)
 	w := graph.Const(g, uniform(rand.New(rand.NewPCG(3, 5)), y.Shape().Size()))

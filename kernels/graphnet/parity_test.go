@@ -1,14 +1,12 @@
 package graphnet_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/gomlx/gomlx/pkg/core/dtypes"
 	"github.com/gomlx/gomlx/pkg/core/graph"
-	"github.com/gomlx/gomlx/pkg/core/shapes"
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/anisoflight/anisoflight/internal/devicetest"
@@ -154,74 +152,41 @@ func (s *sample) compare(t *testing.T, dev *device.Device, dtype dtypes.DType, t
 	}
 	_, dims := s.tensor(t, "x")
 	hot := s.onehot(t)
-	program, err := dev.Program(t.Context(), fmt.Sprintf("parity %s %s", s.name, dtype),
-		func(g *graph.Graph) []*node {
-			arg := func(name string, d ...int) *node { return graph.Parameter(g, name, shapes.Make(dtype, d...)) }
-			var values []*node
-			for i, p := range params {
-				values = append(values, arg(fmt.Sprintf("p%d", i), p.DeviceShape()...))
-			}
-			x, u, z, noise := arg("x", dims...), arg("u", dims...), arg("z", dims...), arg("noise", dims[0])
-			var label *node
-			if hot != nil {
-				label = arg("label", dims[0], s.net.Spec().Labels)
-			}
-			f := s.net.Raw(nn.NewScope(params, values), graph.TransposeAllAxes(x, 0, 2, 3, 1), noise, nil, label)
-			f = graph.TransposeAllAxes(f, 0, 3, 1, 2)
-			if !differentiate {
-				return []*node{f}
-			}
-			wanted := []*node{x, noise}
-			for _, i := range trained {
-				wanted = append(wanted, values[i])
-			}
-			grads := graph.Gradient(graph.ReduceAllSum(graph.Mul(u, f)), wanted...)
-			double := graph.Gradient(graph.ReduceAllSum(graph.Mul(grads[0], z)), x)[0]
-			return append([]*node{f, double}, grads...)
-		})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var args []device.Arg
-	up := func(v []float64, d ...int) {
-		b, err := dev.Upload(v, d...)
-		if dtype == dtypes.Float32 {
-			b, err = dev.Upload(narrow(v), d...)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		args = append(args, device.Use(b))
-	}
+	var inputs []devicetest.Input
 	for i, p := range params {
-		up(wide(p.ToDevice(s.values[i])), p.DeviceShape()...)
+		inputs = append(inputs, devicetest.In(dtype, wide(p.ToDevice(s.values[i])), p.DeviceShape()...))
 	}
 	for _, name := range []string{"x", "u", "z", "noise"} {
 		v, d := s.tensor(t, name)
-		up(v, d...)
+		inputs = append(inputs, devicetest.In(dtype, v, d...))
 	}
 	if hot != nil {
-		up(hot, dims[0], s.net.Spec().Labels)
+		inputs = append(inputs, devicetest.In(dtype, hot, dims[0], s.net.Spec().Labels))
 	}
-	out, err := program.Run(t.Context(), args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := devicetest.Compute(t, dev, dtype.String(), func(in []*node) []*node {
+		values, in := in[:len(params)], in[len(params):]
+		x, u, z, noise := in[0], in[1], in[2], in[3]
+		var label *node
+		if hot != nil {
+			label = in[4]
+		}
+		f := s.net.Raw(nn.NewScope(params, values), graph.TransposeAllAxes(x, 0, 2, 3, 1), noise, nil, label)
+		f = graph.TransposeAllAxes(f, 0, 3, 1, 2)
+		if !differentiate {
+			return []*node{f}
+		}
+		wanted := []*node{x, noise}
+		for _, i := range trained {
+			wanted = append(wanted, values[i])
+		}
+		grads := graph.Gradient(graph.ReduceAllSum(graph.Mul(u, f)), wanted...)
+		double := graph.Gradient(graph.ReduceAllSum(graph.Mul(grads[0], z)), x)[0]
+		return append([]*node{f, double}, grads...)
+	}, inputs...)
 	whole := s.gradientNorm(t, params, trained)
 	names := []string{"F", "double", "grad_x", "grad_noise"}
 	var ours, theirs []float64 // of all parameters together
-	for i, b := range out {
-		got := make([]float64, b.Size())
-		if dtype == dtypes.Float32 {
-			v := make([]float32, b.Size())
-			err = b.Read(v)
-			copy(got, wide(v))
-		} else {
-			err = b.Read(got)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	for i, got := range out {
 		if i < len(names) {
 			want, _ := s.tensor(t, names[i])
 			s.check(t, names[i], got, want, tol)

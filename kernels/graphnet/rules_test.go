@@ -329,10 +329,8 @@ func TestNumbersFirst(t *testing.T) {
 		{"mul.Tensor", `{"self":"%i","other":2}`, "float32", []float64{0, 2, 4, 6}},
 		{"div.Tensor", `{"self":6,"other":"%ones"}`, "float32", []float64{6, 6, 6, 6}},
 	} {
-		program, err := dev.Program(t.Context(), c.op+c.args+c.dtype, func(g *graph.Graph) []*graph.Node {
-			b := &builder{g: g, batch: 1, wide: dtypes.Float64, values: []value{
-				plain(graph.Const(g, []int64{0, 1, 2, 3})), plain(graph.Const(g, []int64{1, 1, 1, 1})),
-			}}
+		got := devicetest.Compute(t, dev, c.op+c.args+c.dtype, func(in []*graph.Node) []*graph.Node {
+			b := &builder{g: in[0].Graph(), batch: 1, wide: dtypes.Float64, values: []value{plain(in[0]), plain(in[1])}}
 			r := &reader{places: map[string]ref{"i": 0, "ones": 1}}
 			o := &node{Name: "y", Op: c.op, Args: map[string]any{}, Shape: []dim{{n: 4}}, DType: c.dtype}
 			var raw map[string]any
@@ -347,18 +345,9 @@ func TestNumbersFirst(t *testing.T) {
 				t.Fatalf("%s %s: %v", c.op, c.args, err)
 			}
 			return []*graph.Node{graph.ConvertDType(v.plain(), dtypes.Float64)}
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := program.Run(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := make([]float64, len(c.want))
-		if err := out[0].Read(got); err != nil {
-			t.Fatal(err)
-		}
+		}, devicetest.Input{Flat: []int64{0, 1, 2, 3}, Dims: []int{4}}, devicetest.Input{
+			Flat: []int64{1, 1, 1, 1}, Dims: []int{4},
+		})[0]
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s %s is %v; want %v", c.op, c.args, got, c.want)
 		}

@@ -34,6 +34,12 @@ func Uint64(seed uint64, stream uint32, counter uint64) uint64 {
 // open maps 64 random bits to (0, 1], 53 of them used.
 func open(bits uint64) float64 { return float64(bits>>11+1) * 0x1p-53 }
 
+// Uniform returns a number uniform in [0, 1).
+func Uniform(seed uint64, stream uint32) float64 {
+	a, _ := pair(seed, stream, 0, forUniform)
+	return float64(a>>11) * 0x1p-53
+}
+
 // Normal fills dst with independent standard normal numbers. Entry i depends on
 // (seed, stream, i) alone, so a longer dst begins with the same numbers. Each block
 // of the generator gives two by Box and Muller's transform in float64,

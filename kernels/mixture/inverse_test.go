@@ -1,19 +1,15 @@
 package mixture
 
 import (
-	"context"
 	"math"
 	"math/rand/v2"
 	"testing"
 
-	"github.com/gomlx/gomlx/pkg/core/dtypes"
 	"github.com/gomlx/gomlx/pkg/core/graph"
-	"github.com/gomlx/gomlx/pkg/core/shapes"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/anisoflight/anisoflight/internal/devicetest"
 	"github.com/anisoflight/anisoflight/kernels/autodiff"
-	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
 // TestInverseDerivatives compares S^{-1}, ln|S| and their first and second
@@ -43,11 +39,11 @@ func TestInverseDerivatives(t *testing.T) {
 	probe := matrix()
 
 	autodiff.Install()
-	dev := devicetest.Open(t)
-	p, err := dev.Program(context.Background(), "test inverse", func(g *graph.Graph) []*graph.Node {
-		shape := shapes.Make(dtypes.Float64, 1, d, d)
-		s, e, probe := graph.Parameter(g, "s", shape), graph.Parameter(g, "e", shape), graph.Parameter(g, "probe", shape)
-		along := graph.Parameter(g, "along", shapes.Make(dtypes.Float64))
+	input := func(m *mat.Dense) devicetest.Input {
+		return devicetest.Input{Flat: m.RawMatrix().Data, Dims: []int{1, d, d}}
+	}
+	out := devicetest.Compute(t, devicetest.Open(t), "", func(in []*graph.Node) []*graph.Node {
+		s, e, probe, along := in[0], in[1], in[2], in[3]
 		x, ld := inverse(graph.Add(s, graph.Mul(e, along)))
 		value := graph.ReduceAllSum(graph.Mul(x, probe))
 		logDet := graph.ReduceAllSum(ld)
@@ -57,26 +53,7 @@ func TestInverseDerivatives(t *testing.T) {
 			value, first, graph.Gradient(first, along)[0],
 			logDet, firstLog, graph.Gradient(firstLog, along)[0],
 		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var args []device.Arg
-	for _, m := range []*mat.Dense{&s, &e, probe} {
-		b, err := dev.Upload(m.RawMatrix().Data, 1, d, d)
-		if err != nil {
-			t.Fatal(err)
-		}
-		args = append(args, device.Use(b))
-	}
-	zero, err := dev.Upload([]float64{0})
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := p.Run(context.Background(), append(args, device.Use(zero))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, input(&s), input(&e), input(probe), devicetest.Input{Flat: []float64{0}})
 
 	var x, xe, xex, xexex mat.Dense
 	if err := x.Inverse(&s); err != nil {
@@ -100,10 +77,7 @@ func TestInverseDerivatives(t *testing.T) {
 		-mat.Trace(&square),
 	}
 	for i, name := range []string{"inverse", "inverse′", "inverse″", "ln det", "ln det′", "ln det″"} {
-		got := make([]float64, 1)
-		if err := out[i].Read(got); err != nil {
-			t.Fatal(err)
-		}
+		got := out[i]
 		if math.Abs(got[0]-want[i]) > 1e-10*(1+math.Abs(want[i])) {
 			t.Errorf("%s is %.15g, want %.15g", name, got[0], want[i])
 		}

@@ -5,9 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/gomlx/gomlx/pkg/core/dtypes"
 	"github.com/gomlx/gomlx/pkg/core/graph"
-	"github.com/gomlx/gomlx/pkg/core/shapes"
 
 	"github.com/anisoflight/anisoflight/internal/devicetest"
 	"github.com/anisoflight/anisoflight/internal/gradcheck"
@@ -64,41 +62,13 @@ func eval(t *testing.T, dev *device.Device, x image, params []nn.Param, values t
 	f func(s *nn.Scope, x *nn.Node) *nn.Node,
 ) []float64 {
 	t.Helper()
-	var args []device.Arg
-	upload := func(v []float64, dims []int) {
-		b, err := dev.Upload(v, dims...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(b.Release)
-		args = append(args, device.Use(b))
-	}
-	dims := []int{x.b, x.h, x.w, x.c}
-	upload(x.v, dims)
+	inputs := []devicetest.Input{{Flat: x.v, Dims: []int{x.b, x.h, x.w, x.c}}}
 	for _, p := range params {
-		upload(toDevice(p, values[p.Name]), p.DeviceShape())
+		inputs = append(inputs, devicetest.Input{Flat: toDevice(p, values[p.Name]), Dims: p.DeviceShape()})
 	}
-	program, err := dev.Program(t.Context(), t.Name(), func(g *graph.Graph) []*nn.Node {
-		in := graph.Parameter(g, "x", shapes.Make(dtypes.Float64, dims...))
-		var nodes []*nn.Node
-		for _, p := range params {
-			nodes = append(nodes, graph.Parameter(g, p.Name, shapes.Make(dtypes.Float64, p.DeviceShape()...)))
-		}
-		return []*nn.Node{f(nn.NewScope(params, nodes), in)}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := program.Run(t.Context(), args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	y := make([]float64, out[0].Size())
-	if err := out[0].Read(y); err != nil {
-		t.Fatal(err)
-	}
-	out[0].Release()
-	return y
+	return devicetest.Compute(t, dev, "", func(in []*nn.Node) []*nn.Node {
+		return []*nn.Node{f(nn.NewScope(params, in[1:]), in[0])}
+	}, inputs...)[0]
 }
 
 // toDevice is Param.ToDevice for float64.

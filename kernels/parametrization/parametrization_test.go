@@ -9,11 +9,9 @@ import (
 
 	"github.com/gomlx/gomlx/pkg/core/dtypes"
 	"github.com/gomlx/gomlx/pkg/core/graph"
-	"github.com/gomlx/gomlx/pkg/core/shapes"
 
 	"github.com/anisoflight/anisoflight/internal/devicetest"
 	"github.com/anisoflight/anisoflight/kernels/autodiff"
-	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/kernels/parametrization"
 )
@@ -173,37 +171,12 @@ func TestRanges(t *testing.T) {
 }
 
 // run runs a graph on one vector, which is rounded to the type.
-func run(t *testing.T, dtype dtypes.DType, values []float64, key string,
-	build func(x *graph.Node) []*graph.Node,
+func run(t *testing.T, dtype dtypes.DType, values []float64, key string, build func(x *graph.Node) []*graph.Node,
 ) [][]float64 {
 	t.Helper()
 	autodiff.Install()
-	dev, n := devicetest.Open(t), len(values)
-	p, err := dev.Program(t.Context(), t.Name()+key+dtype.String(), func(g *graph.Graph) []*graph.Node {
-		return build(graph.Parameter(g, "x", shapes.Make(dtype, n)))
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, err := device.UploadAs(dev, dtype, values, n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer x.Release()
-	bufs, err := p.Run(t.Context(), device.Use(x))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out [][]float64
-	for _, b := range bufs {
-		v := make([]float64, n)
-		if err := device.Download(b, v); err != nil {
-			t.Fatal(err)
-		}
-		b.Release()
-		out = append(out, v)
-	}
-	return out
+	return devicetest.Compute(t, devicetest.Open(t), key+dtype.String(),
+		func(in []*graph.Node) []*graph.Node { return build(in[0]) }, devicetest.In(dtype, values, len(values)))
 }
 
 // TestDerivatives: those of the coefficients by g and of the label by ln σ agree with central differences in float64,

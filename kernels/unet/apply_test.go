@@ -8,10 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gomlx/gomlx/pkg/core/dtypes"
-	"github.com/gomlx/gomlx/pkg/core/graph"
-	"github.com/gomlx/gomlx/pkg/core/shapes"
-
 	"github.com/anisoflight/anisoflight/internal/devicetest"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
@@ -26,69 +22,43 @@ type conditions struct {
 }
 
 // apply runs a network on a fixed batch of two images in float32.
-func apply(t *testing.T, dev *device.Device, net *unet.Net, values [][]float32, c conditions) []float32 {
+func apply(t *testing.T, dev *device.Device, net *unet.Net, values [][]float32, c conditions) []float64 {
 	t.Helper()
 	const batch = 2
 	cfg := net.Config()
-	f32 := func(dims ...int) shapes.Shape { return shapes.Make(dtypes.Float32, dims...) }
-	var args []device.Arg
-	upload := func(v any, dims ...int) {
-		b, err := dev.Upload(v, dims...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(b.Release)
-		args = append(args, device.Use(b))
+	var inputs []devicetest.Input
+	add := func(v any, dims ...int) { inputs = append(inputs, devicetest.Input{Flat: v, Dims: dims}) }
+	params := net.Params()
+	for i, p := range params {
+		add(p.ToDevice(values[i]), p.DeviceShape()...)
 	}
-	for i, p := range net.Params() {
-		upload(p.ToDevice(values[i]), p.DeviceShape()...)
-	}
-	rng := rand.New(rand.NewPCG(1, 2))
-	image := []int{batch, cfg.ImgResolution.Height, cfg.ImgResolution.Width, cfg.ImgChannels}
-	upload(gaussian(rng, f32(image...).Size()), image...)
-	upload([]float32{-0.7, 0.4}, batch)
+	size := cfg.ImgResolution
+	add(gaussian(rand.New(rand.NewPCG(1, 2)), batch*size.Height*size.Width*cfg.ImgChannels),
+		batch, size.Height, size.Width, cfg.ImgChannels)
+	add([]float32{-0.7, 0.4}, batch)
 	for _, v := range [][]float32{c.ratios, c.label, c.augment} {
 		if v != nil {
-			upload(v, batch, len(v)/batch)
+			add(v, batch, len(v)/batch)
 		}
 	}
 	if c.rng != nil {
-		upload(c.rng, len(c.rng))
+		add(c.rng, len(c.rng))
 	}
-	program, err := dev.Program(t.Context(), fmt.Sprint("apply ", cfg, len(c.ratios), len(c.label), len(c.augment),
-		len(c.rng)), func(g *graph.Graph) []*node {
-		var params []*node
-		for _, p := range net.Params() {
-			params = append(params, graph.Parameter(g, p.Name, f32(p.DeviceShape()...)))
-		}
-		x := graph.Parameter(g, "x", f32(image...))
-		noise := graph.Parameter(g, "noise", f32(batch))
-		optional := func(name string, v []float32) *node {
-			if v == nil {
-				return nil
+	key := fmt.Sprint("apply ", cfg, len(c.ratios), len(c.label), len(c.augment), len(c.rng))
+	return devicetest.Compute(t, dev, key, func(in []*node) []*node {
+		scope := nn.NewScope(params, in[:len(params)])
+		in = in[len(params):]
+		next := func(given bool) (x *node) {
+			if given {
+				x, in = in[0], in[1:]
 			}
-			return graph.Parameter(g, name, f32(batch, len(v)/batch))
+			return x
 		}
-		ratios, label, augment := optional("ratios", c.ratios), optional("label", c.label), optional("augment", c.augment)
-		scope := nn.NewScope(net.Params(), params)
-		if c.rng != nil {
-			scope.RNG = graph.Parameter(g, "rng", shapes.Make(dtypes.Uint64, len(c.rng)))
-		}
+		x, noise := next(true), next(true)
+		ratios, label, augment := next(c.ratios != nil), next(c.label != nil), next(c.augment != nil)
+		scope.RNG = next(c.rng != nil)
 		return []*node{net.Apply(scope, x, noise, ratios, label, augment)}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := program.Run(t.Context(), args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	y := make([]float32, out[0].Size())
-	if err := out[0].Read(y); err != nil {
-		t.Fatal(err)
-	}
-	out[0].Release()
-	return y
+	}, inputs...)[0]
 }
 
 func gaussian(rng *rand.Rand, n int) []float32 {
@@ -126,10 +96,10 @@ func index(t *testing.T, net *unet.Net, name string) int {
 	return i
 }
 
-func distance(a, b []float32) float64 {
+func distance(a, b []float64) float64 {
 	d := 0.
 	for i := range a {
-		d = max(d, math.Abs(float64(a[i]-b[i])))
+		d = max(d, math.Abs(a[i]-b[i]))
 	}
 	return d
 }

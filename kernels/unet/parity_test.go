@@ -6,7 +6,6 @@ import (
 
 	"github.com/gomlx/gomlx/pkg/core/dtypes"
 	"github.com/gomlx/gomlx/pkg/core/graph"
-	"github.com/gomlx/gomlx/pkg/core/shapes"
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/anisoflight/anisoflight/internal/devicetest"
@@ -126,41 +125,25 @@ type inputs struct {
 // run compiles and runs a function of the parameters and the named tensors.
 func (p *parity) run(t *testing.T, key string, names []string, f func(in inputs) []*node) [][]float64 {
 	t.Helper()
-	program, err := p.dev.Program(t.Context(), t.Name()+key, func(g *graph.Graph) []*node {
-		in := inputs{at: map[string]*node{}}
-		for _, q := range p.params {
-			in.params = append(in.params, graph.Parameter(g, q.Name, shapes.Make(p.dtype, q.DeviceShape()...)))
-		}
-		for _, name := range names {
-			in.at[name] = graph.Parameter(g, name, shapes.Make(p.dtype, p.dims(name)...))
-		}
-		in.scope = nn.NewScope(p.params, in.params)
-		return f(in)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var args []device.Arg
+	var given []devicetest.Input
 	for i, q := range p.params {
-		args = append(args, p.upload(t, fixtures.Widen(q.ToDevice(p.values[i])), q.DeviceShape()))
+		given = append(given, devicetest.In(p.dtype, fixtures.Widen(q.ToDevice(p.values[i])), q.DeviceShape()...))
 	}
 	for _, name := range names {
 		v := p.F64(name)
 		if s := p.Shape(name); len(s) == 4 {
 			v = fixtures.NHWC(v, s[0], s[1], s[2], s[3])
 		}
-		args = append(args, p.upload(t, v, p.dims(name)))
+		given = append(given, devicetest.In(p.dtype, v, p.dims(name)...))
 	}
-	out, err := program.Run(t.Context(), args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	res := make([][]float64, len(out))
-	for i, b := range out {
-		res[i] = read(t, b)
-		b.Release()
-	}
-	return res
+	return devicetest.Compute(t, p.dev, key, func(nodes []*node) []*node {
+		in := inputs{params: nodes[:len(p.params)], at: map[string]*node{}}
+		for i, name := range names {
+			in.at[name] = nodes[len(p.params)+i]
+		}
+		in.scope = nn.NewScope(p.params, in.params)
+		return f(in)
+	}, given...)
 }
 
 // dims is the shape of a tensor of the case on the device.
@@ -170,40 +153,6 @@ func (p *parity) dims(name string) []int {
 		return []int{s[0], s[2], s[3], s[1]}
 	}
 	return s
-}
-
-func (p *parity) upload(t *testing.T, v []float64, dims []int) device.Arg {
-	t.Helper()
-	var flat any = v
-	if p.dtype == dtypes.Float32 {
-		f := make([]float32, len(v))
-		for i := range v {
-			f[i] = float32(v[i])
-		}
-		flat = f
-	}
-	b, err := p.dev.Upload(flat, dims...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.Release)
-	return device.Use(b)
-}
-
-func read(t *testing.T, b *device.Buffer) []float64 {
-	t.Helper()
-	if b.DType() == dtypes.Float64 {
-		v := make([]float64, b.Size())
-		if err := b.Read(v); err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-	v := make([]float32, b.Size())
-	if err := b.Read(v); err != nil {
-		t.Fatal(err)
-	}
-	return fixtures.Widen(v)
 }
 
 func (p *parity) image(name string, v []float64) (got, want []float64) {
