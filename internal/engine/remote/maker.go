@@ -127,16 +127,8 @@ func (w *maker) prepareLearned() error {
 		return err
 	}
 	var src train.Sources
-	if cfg.Schedule != "" {
-		ref := api.ScheduleRef{Name: cfg.Schedule, T: cfg.T}
-		if ref.T == 0 {
-			ref.T = w.samples.Range.T()
-		}
-		from, err := w.catalog.ScheduleNamed(ref)
-		if err != nil {
-			return err
-		}
-		src.Schedule, src.ScheduleBasis = from.Schedule, from.Basis
+	if err := runs.AddSchedule(&src, w.catalog, cfg, w.samples.Range.T()); err != nil {
+		return err
 	}
 	if name := cfg.Family.Basis; name != "" && !basis.ByFormula(name) {
 		if src.ScheduleBasis != nil && src.Schedule.Family().Basis == name {

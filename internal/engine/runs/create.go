@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -51,7 +52,7 @@ func (s *Runs) Create(ctx context.Context, req api.CreateRun, progress func(api.
 		fresh.Close()
 		return info, err
 	}
-	return r.describe(), nil
+	return r.configured(), nil
 }
 
 // place stores a new run, whose folder appears whole in place of the one that it replaces, and lists it.
@@ -132,19 +133,22 @@ func (s *Runs) sources(ctx context.Context, cfg train.Config, progress func(api.
 			return src, err
 		}
 	}
-	if cfg.Schedule != "" {
-		ref := api.ScheduleRef{Name: cfg.Schedule, T: cfg.T}
-		if ref.T == 0 {
-			ref.T = api.DefaultT
-		}
-		from, err := s.cfg.Catalog.ScheduleNamed(ref)
-		if err != nil {
-			return src, err
-		}
-		src.Schedule, src.ScheduleBasis = from.Schedule, from.Basis
+	if err := AddSchedule(&src, s.cfg.Catalog, cfg, api.DefaultT); err != nil {
+		return src, err
 	}
 	src.Basis, err = s.familyBasis(ctx, cfg, src, progress)
 	return src, err
+}
+
+// AddSchedule finds the schedule that a configuration starts from, if it names one. T is the end of EDM's if the
+// configuration has none.
+func AddSchedule(src *train.Sources, c *catalog.Catalog, cfg train.Config, T float64) error {
+	if cfg.Schedule == "" {
+		return nil
+	}
+	s, err := c.ScheduleNamed(api.ScheduleRef{Name: cfg.Schedule, T: cmp.Or(cfg.T, T)})
+	src.Schedule, src.ScheduleBasis = s.Schedule, s.Basis
+	return err
 }
 
 // images finds the data set that a configuration names, and what it is trained on.

@@ -27,7 +27,7 @@ func (s *Runs) Get(_ context.Context, req api.RunName) (api.RunInfo, error) {
 	if err != nil {
 		return api.RunInfo{}, err
 	}
-	return r.describe(), nil
+	return r.configured(), nil
 }
 
 // SaveModel writes the averaged network of a run, with its schedule, as models/NAME and serves it. A run at work goes

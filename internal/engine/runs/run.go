@@ -69,17 +69,12 @@ type command struct {
 
 // snapshot is a run between two commands. It is immutable.
 type snapshot struct {
-	status     status
-	files      api.Integrity
-	step       int64
-	kimg       float64
-	rows       []train.Row
-	rowsRead   bool
-	stepping   int
-	work       *work
-	storedStep int64
-	storeError string
-	replaced   chan struct{} // closed when another snapshot takes its place
+	info     api.RunInfo // without the configuration
+	resting  string      // its state without the requests that step it
+	rows     []train.Row
+	rowsRead bool
+	work     *work
+	replaced chan struct{} // closed when another snapshot takes its place
 }
 
 // live is the owner. It ends when the run is retired.
@@ -117,13 +112,36 @@ func (r *Run) do(ctx context.Context, f func() error) error {
 // publish replaces the snapshot and wakes those who wait for it.
 func (r *Run) publish() {
 	last := r.snapshot.Swap(&snapshot{
-		status: r.status, files: r.files, step: r.step, kimg: r.kimg, rows: r.rows, rowsRead: r.rowsRead,
-		stepping: r.stepping, work: r.work, storedStep: r.keeper.step, storeError: r.keeper.storeError(),
+		info: r.describe(), resting: r.status.State, rows: r.rows, rowsRead: r.rowsRead, work: r.work,
 		replaced: make(chan struct{}),
 	})
 	if last != nil {
 		close(last.replaced)
 	}
+}
+
+// describe describes the run. One that TrainStep requests step is running, though it is stored as created or paused.
+func (r *Run) describe() api.RunInfo {
+	info := api.RunInfo{
+		Name: r.name, State: r.status.State, Stage: r.cfg.Stage, Dataset: r.cfg.Dataset, Step: r.step, Kimg: r.kimg,
+		StoredStep: r.keeper.step, StoreError: r.keeper.storeError(),
+		Restored: r.status.Restored, Notes: slices.Clone(r.status.Notes), Integrity: r.files,
+		Target: r.status.Target, Error: r.status.Error, Stopped: r.status.Stopped, Memory: r.status.Memory,
+		Created: r.status.Created, Parameters: r.status.Parameters, StepSeconds: stepSeconds(r.rows),
+	}
+	if r.stepping > 0 && (info.State == Created || info.State == Paused) {
+		info.State = Running
+	}
+	if r.status.Noisy != "" {
+		info.Notes = append(info.Notes, r.status.Noisy)
+	}
+	if info.State == Broken {
+		info.Integrity = api.Integrity{State: api.IsDamaged, Damage: r.status.Error}
+	}
+	if n := len(r.rows); n > 0 {
+		info.Last = FiniteValues(r.rows[n-1])
+	}
+	return info
 }
 
 // Name returns the run's name.
@@ -135,44 +153,16 @@ func (r *Run) notRunnable(what string) *api.Error {
 
 // readable refuses a run of which nothing can be read.
 func (r *Run) readable() error {
-	s := r.snapshot.Load().status
-	if s.State != Broken {
+	s := r.snapshot.Load()
+	if s.resting != Broken {
 		return nil
 	}
-	return api.Errorf(api.Damaged, "The run %q is broken: %s", r.name, s.Error).
+	return api.Errorf(api.Damaged, "The run %q is broken: %s", r.name, s.info.Error).
 		WithHint("End the server and put the state before in its place by anisoflight fsck --repair, or delete the run.")
 }
 
-// state returns the run's state. A run that TrainStep requests step is running, so that one that is created or paused
-// can be started.
-func (s *snapshot) state() string {
-	if s.stepping > 0 && (s.status.State == Created || s.status.State == Paused) {
-		return Running
-	}
-	return s.status.State
-}
-
 // Info describes the run.
-func (r *Run) Info() api.RunInfo {
-	s := r.snapshot.Load()
-	info := api.RunInfo{
-		Name: r.name, State: s.state(), Stage: r.cfg.Stage, Dataset: r.cfg.Dataset, Step: s.step, Kimg: s.kimg,
-		StoredStep: s.storedStep, StoreError: s.storeError,
-		Restored: s.status.Restored, Notes: slices.Clone(s.status.Notes), Integrity: s.files,
-		Target: s.status.Target, Error: s.status.Error, Stopped: s.status.Stopped, Memory: s.status.Memory,
-		Created: s.status.Created, Parameters: s.status.Parameters, StepSeconds: stepSeconds(s.rows),
-	}
-	if s.status.Noisy != "" {
-		info.Notes = append(info.Notes, s.status.Noisy)
-	}
-	if info.State == Broken {
-		info.Integrity = api.Integrity{State: api.IsDamaged, Damage: s.status.Error}
-	}
-	if n := len(s.rows); n > 0 {
-		info.Last = FiniteValues(s.rows[n-1])
-	}
-	return info
-}
+func (r *Run) Info() api.RunInfo { return r.snapshot.Load().info }
 
 // FiniteValues returns the columns of a row that JSON can hold.
 func FiniteValues(row train.Row) map[string]any {
@@ -185,8 +175,8 @@ func FiniteValues(row train.Row) map[string]any {
 	return out
 }
 
-// describe is Info with the configuration.
-func (r *Run) describe() api.RunInfo {
+// configured is Info with the configuration.
+func (r *Run) configured() api.RunInfo {
 	info := r.Info()
 	info.Config = r.config
 	return info
@@ -245,7 +235,7 @@ func (r *Run) Watch(ctx context.Context, from int, noWait bool, emit func(api.Ev
 				return err
 			}
 		}
-		state := s.state()
+		state := s.info.State
 		var ending <-chan struct{} // of the server, if there is no step to come
 		if state == Created {
 			ending = r.runs.ending

@@ -124,16 +124,6 @@ func (s *Runs) All() []*Run {
 	return all
 }
 
-// isEnding reports whether the server ends.
-func (s *Runs) isEnding() bool {
-	select {
-	case <-s.ending:
-		return true
-	default:
-		return false
-	}
-}
-
 // Delete deletes a run and its folder.
 func (s *Runs) Delete(ctx context.Context, req api.RunName) error {
 	s.changes.Lock()
@@ -178,10 +168,10 @@ func (r *Run) retire() {
 	r.closeTraining()
 }
 
-// isRetired reports whether the owner has ended.
-func (r *Run) isRetired() bool {
+// isClosed reports whether what a channel tells of has come.
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-r.ended:
+	case <-c:
 		return true
 	default:
 		return false
@@ -210,7 +200,7 @@ func (s *Runs) each(f func(*Run) error) error {
 	var group sync.WaitGroup
 	for i, r := range all {
 		group.Go(func() {
-			if err := safely.Do(func() error { return f(r) }); !r.isRetired() {
+			if err := safely.Do(func() error { return f(r) }); !isClosed(r.ended) {
 				errs[i] = err
 			}
 		})

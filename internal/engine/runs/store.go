@@ -214,7 +214,7 @@ func (r *Run) keep(ctx context.Context) error {
 // Store stores what has been stepped, even if ctx ends. If that fails it stays in memory, and the error says so.
 func (r *Run) Store(ctx context.Context) error {
 	err := r.keep(context.WithoutCancel(ctx))
-	if r.isRetired() { // there is nothing to store
+	if isClosed(r.ended) { // there is nothing to store
 		return nil
 	}
 	return err

@@ -234,7 +234,7 @@ func TestCreateRunIsAtomic(t *testing.T) {
 			t.Fatalf("stop %d: %v", stop, err)
 		}
 		after := killed(t, s)
-		info := named(t, after).describe()
+		info := named(t, after).configured()
 		var cfg struct{ Seed int64 }
 		if err := json.Unmarshal(info.Config, &cfg); err != nil {
 			t.Fatalf("stop %d: %v in %+v", stop, err, info)

@@ -39,7 +39,7 @@ func (s *Runs) Start(ctx context.Context, req api.StartRun) (info api.RunInfo, e
 }
 
 func (r *Run) start(ctx context.Context, target float64) error {
-	if r.runs.isEnding() {
+	if isClosed(r.runs.ending) {
 		return errEnding()
 	}
 	if err := r.mayWork(true); err != nil {
@@ -250,7 +250,7 @@ func (r *Run) MayStep() error {
 
 // Begin notes a TrainStep request.
 func (r *Run) Begin() error {
-	if r.runs.isEnding() {
+	if isClosed(r.runs.ending) {
 		return errEnding()
 	}
 	return r.do(context.Background(), func() error {
@@ -336,7 +336,7 @@ func (s *Runs) Pause(ctx context.Context, req api.RunName) (info api.RunInfo, er
 	if err := r.readable(); err != nil {
 		return info, err
 	}
-	if state := r.snapshot.Load().status.State; state != Created && state != Paused && state != Done {
+	if state := r.snapshot.Load().resting; state != Created && state != Paused && state != Done {
 		return info, r.notRunnable(state)
 	}
 	err = r.keep(ctx)

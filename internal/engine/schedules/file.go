@@ -3,12 +3,16 @@ package schedules
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/schedule/local"
+	"github.com/anisoflight/anisoflight/schedule/start"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
@@ -69,32 +73,29 @@ func decoded[T any](field, text string, as checkpoint.Sidecar[T]) (*T, error) {
 }
 
 // ExportStatistics returns the statistics of a schedule as their file.
-func (k *Maker) ExportStatistics(_ context.Context, req api.ExportPart) (part api.SchedulePart, err error) {
-	s, err := k.Catalog.ScheduleNamed(req.Schedule)
-	if err != nil {
-		return part, err
-	}
-	if s.Statistics == nil {
-		return part, api.Errorf(api.BadRequest, "The schedule %q carries no statistics", s.Name).
-			WithHint("Make one that does with MakeSchedule of kind geodesic and statistics.")
-	}
-	return exported(s, s.Statistics, checkpoint.StatisticsFile)
+func (k *Maker) ExportStatistics(_ context.Context, req api.ExportPart) (api.SchedulePart, error) {
+	return exported(k.Catalog, req, checkpoint.StatisticsFile, "kind geodesic and statistics",
+		func(s catalog.Schedule) *local.Statistics { return s.Statistics })
 }
 
 // ExportStart returns the start of a schedule as its file.
-func (k *Maker) ExportStart(_ context.Context, req api.ExportPart) (part api.SchedulePart, err error) {
-	s, err := k.Catalog.ScheduleNamed(req.Schedule)
+func (k *Maker) ExportStart(_ context.Context, req api.ExportPart) (api.SchedulePart, error) {
+	return exported(k.Catalog, req, checkpoint.StartFile, "kind start",
+		func(s catalog.Schedule) *start.Start { return s.Start })
+}
+
+func exported[T any](
+	c *catalog.Catalog, req api.ExportPart, as checkpoint.Sidecar[T], maker string, of func(catalog.Schedule) *T,
+) (part api.SchedulePart, err error) {
+	s, err := c.ScheduleNamed(req.Schedule)
 	if err != nil {
 		return part, err
 	}
-	if s.Start == nil {
-		return part, api.Errorf(api.BadRequest, "The schedule %q carries no start", s.Name).
-			WithHint("Make one that does with MakeSchedule of kind start.")
+	v := of(s)
+	if v == nil {
+		return part, api.Errorf(api.BadRequest, "The schedule %q carries no %s", s.Name, as.Name()).
+			WithHint("Make one that does with MakeSchedule of %s.", maker)
 	}
-	return exported(s, s.Start, checkpoint.StartFile)
-}
-
-func exported[T any](s catalog.Schedule, v *T, as checkpoint.Sidecar[T]) (part api.SchedulePart, err error) {
 	if part.File, err = as.Encode(v); err != nil {
 		return part, err
 	}
@@ -102,8 +103,8 @@ func exported[T any](s catalog.Schedule, v *T, as checkpoint.Sidecar[T]) (part a
 		return part, api.Errorf(api.TooLarge, "%s of %q has %d bytes, a reply at most %d", as.Name(), s.Name,
 			len(part.File), api.MaxPart).WithHint("Copy it from the schedule's folder.")
 	}
-	part.Hash, err = as.Hash(v)
-	return part, err
+	part.Hash = fmt.Sprintf("%x", sha256.Sum256(part.File))
+	return part, nil
 }
 
 // onBasis returns an imported schedule on the stored basis of this name, or of its family's own if the name is empty,
