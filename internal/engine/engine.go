@@ -33,7 +33,7 @@ type Config struct {
 	Apart  bool         // evaluate every request by itself, though others wait for the same network
 	Logger *slog.Logger // default slog.Default()
 
-	// Device is the device, which stays the caller's to close. Where it is nil OpenDevice opens one when an operation
+	// Device is the device, which stays the caller's to close. If it is nil OpenDevice opens one when an operation
 	// first needs it, and the engine closes that.
 	Device     *device.Device
 	OpenDevice func() (*device.Device, error)

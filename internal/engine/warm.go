@@ -84,7 +84,7 @@ func (e *Engine) warmOne(ctx context.Context, what string, batch int) error {
 	return network.Warm(ctx, batch, solver.MaxHistory)
 }
 
-// idle waits until nobody waits for the device; false where ctx ends first.
+// idle waits until nobody waits for the device; false if ctx ends first.
 func (e *Engine) idle(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		if waiting, _ := e.queue.Load(); waiting+e.batcher.Waiting() == 0 {
@@ -104,7 +104,7 @@ func (w *warming) note(change func(*api.Warming)) {
 	change(&w.info)
 }
 
-// snapshot says how far the warm-up is; nil where none was asked for.
+// snapshot says how far the warm-up is; nil if none was asked for.
 func (w *warming) snapshot() *api.Warming {
 	if w == nil {
 		return nil

@@ -112,7 +112,7 @@ func (b *Batcher) evaluate(ctx context.Context, net Network, p part) error {
 	return errors.Join(ctx.Err(), own.err)
 }
 
-// sizeFor returns the size of the batches of a network that requests fill together; 0 where every one goes alone.
+// sizeFor returns the size of the batches of a network that requests fill together; 0 if every one goes alone.
 func (b *Batcher) sizeFor(net Network) int {
 	if b.apart {
 		return 0
@@ -151,7 +151,7 @@ func (b *Batcher) exit(net Network, q *networkQueue) {
 }
 
 // claim claims own, and as many of the others in its queue as fit beside it into a batch, in the order in which they
-// came. It claims none where another has claimed own.
+// came. It claims none if another has claimed own.
 func (b *Batcher) claim(q *networkQueue, own *pending, size int) (members []*pending) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

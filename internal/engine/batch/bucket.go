@@ -12,7 +12,7 @@ const (
 )
 
 // BucketFor returns the size of the next device batch when n rows remain. Small remainders go in several small batches
-// where a padded row costs as much as a true one, on a CPU; so do all where a large one would not fit the device's
+// where a padded row costs as much as a true one, on a CPU; so do all if a large one would not fit the device's
 // memory.
 func BucketFor(on *kernels.Model, n int) int {
 	if (n > LargeBucket/2 || n > SmallBucket && accelerated(on.Device())) && on.FitBatch(LargeBucket) == LargeBucket {

@@ -1,7 +1,7 @@
 // Package batch shares the device among requests and runs: a fair queue of slots, a dynamic batcher that evaluates what
 // waits for one network together, and the following of trajectories, evaluation by evaluation.
 //
-// Invariants: everybody who uses the device holds a slot, and queues anew for each evaluation; a row's values do not
+// Invariants: everybody who uses the device holds a slot, and queues again for each evaluation; a row's values do not
 // depend on the rows beside it; what a batch fails with is the error of those alone who caused it.
 //
 // It imports kernels, schedule/solver and flight/api, which names clients and progress. Begin reading with Queue, then

@@ -94,7 +94,7 @@ func (b *Batcher) Follow(ctx context.Context, net Network, rows []Row, plans []*
 }
 
 // churn draws the noise that stage k adds: of each sample from its own seed, and of each stage its own. Both results
-// are nil where nothing is added; noise [B, H, W, C] and scale [B·J] are 0 for rows without, and for padding.
+// are nil if nothing is added; noise [B, H, W, C] and scale [B·J] are 0 for rows without, and for padding.
 func churn(rows []Row, plans []*solver.Plan, k, size int) (noise []float32, scale []float64) {
 	for i, r := range rows {
 		own := plans[i].Stages[k].Noise

@@ -33,7 +33,7 @@ func (g *Guide) acts(s solver.Stage) bool {
 	return sigma > g.From && sigma <= g.To
 }
 
-// Evaluations returns how often networks are evaluated in the first n stages of a plan: twice where they are mixed.
+// Evaluations returns how often networks are evaluated in the first n stages of a plan: twice if they are mixed.
 func (g *Guide) Evaluations(p *solver.Plan, n int) (count int) {
 	for _, s := range p.Stages[:n] {
 		count++

@@ -10,7 +10,7 @@ import (
 )
 
 // Queue shares a number of slots fairly among clients. Everyone takes a slot for each network evaluation (or training
-// step) and queues anew for the next one. Clients take turns, however many requests each has waiting, and the requests
+// step) and queues again for the next one. Clients take turns, however many requests each has waiting, and the requests
 // of one client in the order of asking: a long request, or a client with many, only ever delays another client by one
 // evaluation of each of the others.
 //
@@ -34,7 +34,7 @@ const (
 	requestShare = 9
 )
 
-// NewQueue returns a queue for so many slots.
+// NewQueue returns a queue of that many slots.
 func NewQueue(slots int64) *Queue {
 	return &Queue{free: max(0, slots), waiting: map[string][]chan struct{}{}}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/anisoflight/anisoflight/kernels"
 )
 
-// stage is one stage of a trajectory: noise is added where there is any, the network evaluated, the state moved.
+// stage is one stage of a trajectory: noise is added if there is any, the network evaluated, the state moved.
 type stage struct {
 	t       *kernels.Trajectory
 	n, size int       // rows that are no padding, and numbers in each

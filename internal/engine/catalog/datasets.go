@@ -137,7 +137,7 @@ func (c *Catalog) PlaceDataset(name string, w *data.Writer, replace bool) error 
 	return w.Commit(replace)
 }
 
-// SeenBy returns a data set as the named model sees it, and through its own normalization where no model is named.
+// SeenBy returns a data set as the named model sees it, and through its own normalization if no model is named.
 func (c *Catalog) SeenBy(model, name string) (*data.Dataset, error) {
 	if model == "" {
 		return c.Dataset(name)

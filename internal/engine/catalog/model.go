@@ -27,7 +27,7 @@ type Model struct {
 	Net      kernels.Architecture
 	Shape    kernels.Shape
 	Schedule *schedule.Schedule // nil: samples with edm
-	Basis    *basis.Basis       // of its schedule; nil where the family's name is enough
+	Basis    *basis.Basis       // of its schedule; nil if the family's name is enough
 
 	catalog   *Catalog
 	folder    string
@@ -59,7 +59,7 @@ func (m *Model) Precision() kernels.Precision {
 // bytes are those of the weights on the device.
 func (m *Model) bytes() int64 { return 4 * int64(m.Net.ParamCount()) }
 
-// Hold keeps the model's weights on the device, where it loads them if need be, until Release. It fails where the model
+// Hold keeps the model's weights on the device, which loads them if need be, until Release. It fails if the model
 // has been unloaded or replaced.
 func (m *Model) Hold() error {
 	m.mu.Lock()
@@ -190,7 +190,7 @@ func (m *Model) load() error {
 	return err
 }
 
-// makeRoom unloads models that nobody holds, the least recently used first, until so many bytes of weights fit. If
+// makeRoom unloads models that nobody holds, the least recently used first, until that many bytes of weights fit. If
 // memory has no bound of its own, as much again is kept for the programs.
 func (c *Catalog) makeRoom(bytes int64) error {
 	dev, err := c.cfg.Device()
@@ -214,7 +214,7 @@ func (c *Catalog) makeRoom(bytes int64) error {
 	return nil
 }
 
-// unload frees the weights where nobody holds them. It does not wait for those who use the model.
+// unload frees the weights if nobody holds them. It does not wait for those who use the model.
 func (m *Model) unload() bool {
 	if !m.mu.TryLock() {
 		return false
@@ -331,7 +331,7 @@ func (m *Model) Describe() api.ModelInfo {
 	return info
 }
 
-// G0 returns the variance at which schedules for the model begin, where a request leaves it at the default.
+// G0 returns the variance at which schedules for the model begin, if a request leaves it at the default.
 func (m *Model) G0(asked float64) float64 {
 	if asked == 0 || asked == schedule.DefaultG0 {
 		return m.Shape.Range.G0()

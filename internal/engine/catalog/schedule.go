@@ -76,7 +76,7 @@ func (m *Model) OwnSchedule() (Schedule, error) {
 	return m.edm(0)
 }
 
-// edm returns EDM's schedule over the model's noise levels, up to T where that is not 0.
+// edm returns EDM's schedule over the model's noise levels, up to T if that is not 0.
 func (m *Model) edm(T float64) (Schedule, error) {
 	if T == 0 {
 		T = m.Shape.Range.T()

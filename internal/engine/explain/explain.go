@@ -124,7 +124,7 @@ var storage = []struct {
 	{syscall.EPERM, "The server has no access to its data folder"},
 }
 
-// Disk says in a sentence what is wrong with the disk, where that is what an error tells of; else it is empty.
+// Disk says in a sentence what is wrong with the disk, if that is what an error is about; else it is empty.
 func Disk(err error) string {
 	for _, s := range storage {
 		if errors.Is(err, s.err) {

@@ -3,7 +3,7 @@
 // Checking reads every byte and changes nothing: it may be done beside a server, since what is committed is replaced as
 // a whole and never changed. Repairing needs the folder's lock. It removes what crashes have left, writes the manifests
 // of what was stored without one, puts a run's previous state in the place of a damaged one, which it keeps aside, and
-// makes a damaged status anew. It says so of each, and deletes nothing that has a name.
+// makes a damaged status again. It says so of each, and deletes nothing that has a name.
 //
 // The package imports internal/engine/catalog, for the places of things, and train/..., which reads them. Begin at
 // Check.
@@ -223,7 +223,7 @@ func (c *checker) folder(dir string, load func(dir string) []error) (Finding, er
 	return f, nil
 }
 
-// report is folder for those where nothing else is to be done. What is gone meanwhile is nothing.
+// report is folder for folders that need nothing else. What is gone meanwhile is nothing.
 func (c *checker) report(dir string, load func(dir string) []error) error {
 	f, err := c.folder(dir, load)
 	if err != nil {

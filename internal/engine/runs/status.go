@@ -65,7 +65,7 @@ func (s *status) encode() ([]byte, error) {
 	return fmt.Appendf(text[:len(text)-1], "%s%x%s", hashHead, sum, hashTail), nil
 }
 
-// hashed returns the text of a status without its hash; ok is false where it has none, as those of older programs.
+// hashed returns the text of a status without its hash; ok is false if it has none, as those of older programs.
 func hashed(text []byte) (rest []byte, hash string, ok bool) {
 	at := len(text) - len(hashHead) - 2*sha256.Size - len(hashTail)
 	if at < 0 || !bytes.HasPrefix(text[at:], []byte(hashHead)) || !bytes.HasSuffix(text, []byte(hashTail)) {
@@ -129,7 +129,7 @@ func CheckStatus(folder string) (sealed bool, err error) {
 	return sealed, err
 }
 
-// MendStatus writes the status of a run anew: with its hash, if it can be read, else as that of a run which is paused
+// MendStatus writes the status of a run again: with its hash, if it can be read, else as that of a run which is paused
 // at its stored state. Nobody else writes it meanwhile.
 func MendStatus(folder string) error {
 	st, _, err := readStatus(folder)

@@ -11,7 +11,7 @@ import (
 )
 
 // notes returns sentences on what a sampler takes in place of what was asked for or might be expected, and on what
-// gives poor samples. p is the plan of a row of s; m is nil where no model is known.
+// gives poor samples. p is the plan of a row of s; m is nil if no model is known.
 func notes(
 	asked api.Sample, set solver.Settings, s catalog.Schedule, row int, m *catalog.Model, p *solver.Plan,
 ) []string {

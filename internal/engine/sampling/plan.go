@@ -97,7 +97,7 @@ func (k *planner) classes(labels []int32) (out []api.PlanClass, err error) {
 	return out, nil
 }
 
-// labelsOf returns the classes of a plan, and whether it is one of several classes: −1 alone where the request names
+// labelsOf returns the classes of a plan, and whether it is one of several classes: −1 alone if the request names
 // none and none makes a difference.
 func labelsOf(
 	c *catalog.Catalog, req api.PlanSampler, s catalog.Schedule, m *catalog.Model, from *start.Start,
@@ -131,7 +131,7 @@ func labelsOf(
 	return labels, req.Label == nil, nil
 }
 
-// planned finds the schedule of a plan, and the model or the network outside whose noise levels rule; nil where they
+// planned finds the schedule of a plan, and the model or the network outside whose noise levels rule; nil if they
 // make no difference. It fills in the model of the request.
 func planned(c *catalog.Catalog, req *api.PlanSampler) (s catalog.Schedule, m *catalog.Model, err error) {
 	switch {

@@ -12,7 +12,7 @@ import (
 )
 
 // Want checks the columns of an input: every one of required is there, nothing but required and optional is, and
-// types, kinds and shapes agree where they are given. A nil shape agrees with any, and an integer with every type of
+// types, kinds and shapes agree if they are given. A nil shape agrees with any, and an integer with every type of
 // integers (see Int32s). Columns of one name are alternatives.
 func Want(in api.Schema, required, optional []api.Column) error {
 	seen := map[string]bool{}
@@ -181,7 +181,7 @@ func ImageColumn(name string, t api.Type, l data.Layout, h, w, c int) api.Column
 	return api.Column{Name: name, Type: t, Kind: api.Tensor, Shape: []int{h, w, c}, DimNames: []string{"H", "W", "C"}}
 }
 
-// ImageLayout reads the layout of an input off its dim_names, or, where it has none, off its shape: HWC when the last
+// ImageLayout reads the layout of an input off its dim_names, or, if it has none, off its shape: HWC when the last
 // size is at most 4. It returns the sizes too.
 func ImageLayout(col api.Column) (l data.Layout, h, w, c int, err error) {
 	if col.Kind != api.Tensor || len(col.Shape) != 3 {

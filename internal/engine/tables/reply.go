@@ -49,7 +49,7 @@ func OfModel(m *catalog.Model, op string, request any) map[string]string {
 	return Metadata(op, request, append(own, "model", m.Name, "version", strconv.Itoa(m.Version), "weights", m.Hash)...)
 }
 
-// Price returns the bytes of rows rows under s, or TOO_LARGE where they exceed the limit.
+// Price returns the bytes of rows rows under s, or TOO_LARGE if they exceed the limit.
 func Price(limit int64, s api.Schema, rows int64) (int64, error) {
 	size := s.RowBytes()
 	hi, lo := bits.Mul64(uint64(rows), uint64(size))
@@ -89,7 +89,7 @@ func SendInBatches(ctx context.Context, s api.Schema, rows int, emit func(api.Ev
 	return nil
 }
 
-// RowsPerBatch returns how many rows make about so many bytes.
+// RowsPerBatch returns how many rows make about that many bytes.
 func RowsPerBatch(s api.Schema, bytes int64) int {
 	return int(max(1, bytes/max(1, s.RowBytes())))
 }
