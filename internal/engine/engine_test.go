@@ -130,20 +130,11 @@ func (r *rows) add(e api.Event) error {
 	}
 	r.n += e.Batch.Rows
 	for i, c := range r.schema.Columns {
-		switch v := e.Batch.Cols[i].(type) {
-		case []uint8:
-			r.cols[c.Name] = append(column[uint8](r, c.Name), v...)
-		case []int32:
-			r.cols[c.Name] = append(column[int32](r, c.Name), v...)
-		case []int64:
-			r.cols[c.Name] = append(column[int64](r, c.Name), v...)
-		case []uint64:
-			r.cols[c.Name] = append(column[uint64](r, c.Name), v...)
-		case []float32:
-			r.cols[c.Name] = append(column[float32](r, c.Name), v...)
-		case []float64:
-			r.cols[c.Name] = append(column[float64](r, c.Name), v...)
+		sent := reflect.ValueOf(e.Batch.Cols[i])
+		if joined, ok := r.cols[c.Name]; ok {
+			sent = reflect.AppendSlice(reflect.ValueOf(joined), sent)
 		}
+		r.cols[c.Name] = sent.Interface()
 	}
 	return nil
 }

@@ -232,15 +232,6 @@ func TestSaveModelWarnsOfAStaleAverage(t *testing.T) {
 	}
 }
 
-func collectNow(t *testing.T, e *Engine, op, body string) (*rows, error) {
-	t.Helper()
-	job, err := prepare(t.Context(), e, op, body)
-	if err != nil {
-		return nil, err
-	}
-	return collect(t.Context(), job)
-}
-
 // A watcher of a run that was only created waits; its cancellation ends it.
 func TestWatchIsCancelled(t *testing.T) {
 	e := open(t)
