@@ -83,8 +83,14 @@ func validateFields(request any, path string) error {
 			return nil
 		}
 		// A request that is part of another, as Sample is of PlanSampler, may leave out what it requires alone.
-		if ref, ok := v.Interface().(ScheduleRef); f.Required && f.Group != "Sample" &&
-			(v.Kind() == reflect.String && v.Len() == 0 || ok && !ref.Given()) {
+		missing := v.Kind() == reflect.String && v.Len() == 0
+		switch v := v.Interface().(type) {
+		case json.RawMessage:
+			missing = len(v) == 0
+		case ScheduleRef:
+			missing = !v.Given()
+		}
+		if missing && f.Required && f.Group != "Sample" {
 			return Errorf(BadRequest, "%s is missing", name)
 		}
 		if f.tag.Get("name") != "" {
