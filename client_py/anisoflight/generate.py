@@ -11,16 +11,15 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import signal
-import sys
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .client import connect
-from .errors import AnisoflightError, BadRequestError
+from .errors import BadRequestError
 from .fid.sources import ServerSamples
 from .images import png
+from .program import add_server, connected, ended, exit_with
 from .wire.calls import DEFAULT_LOCATION
 from .wire.progress import Progress
 
@@ -58,8 +57,7 @@ def options_of(args: argparse.Namespace) -> dict[str, Any]:
     options: dict[str, Any] = {"steps": args.steps, "solver": args.solver}
     if args.solver == "heun":
         options["second_point"] = "endpoint"
-    levels = {name: getattr(args, name) for name in ("sigma_min", "sigma_max", "rho")}
-    given = {name: value for name, value in levels.items() if value is not None}
+    given = {name: getattr(args, name) for name in ("sigma_min", "sigma_max", "rho") if getattr(args, name) is not None}
     if args.schedule is None:
         options["grid"] = {"edm": given}
     else:
@@ -83,17 +81,14 @@ def png_path(folder: Path, seed: int, subdirs: bool) -> Path:
     return inside / f"{seed:06d}.png"
 
 
-def generate(sources: Sequence[ServerSamples], folder: Path, subdirs: bool, chunk: int, progress: bool) -> int:
+def generate(sources: Sequence[ServerSamples], folder: Path, subdirs: bool, chunk: int) -> int:
     """Write the samples of all sources; files that are there stay. Returns how many were written.
 
     A file is whole or not there.
     """
     total = sum(source.count for source in sources)
     written = 0
-    with (
-        Progress(total=total, desc="generate", unit="image", disable=not progress) as bar,
-        ThreadPoolExecutor() as pool,
-    ):
+    with Progress(total=total, desc="generate", unit="image") as bar, ThreadPoolExecutor() as pool:
         for source in sources:
             for start in range(0, source.count, chunk):
                 stop = min(start + chunk, source.count)
@@ -101,11 +96,9 @@ def generate(sources: Sequence[ServerSamples], folder: Path, subdirs: bool, chun
                 if all(path.exists() for path in paths):
                     bar.update(len(paths))
                     continue
-                place = 0
+                places = iter(paths)
                 for images in source.read(start, stop):
-                    some = paths[place : place + len(images)]
-                    written += sum(pool.map(_write, some, images))
-                    place += len(images)
+                    written += sum(pool.map(_write, islice(places, len(images)), images))
                     bar.update(len(images))
     return written
 
@@ -138,33 +131,26 @@ def parser() -> argparse.ArgumentParser:
         made.add_argument(f"--{name}", metavar="X", type=float, help="stochasticity, as EDM's")
     made.add_argument("--solver", default="heun", help="heun, euler, or another of the server's (default %(default)s)")
     made.add_argument("--schedule", metavar="NAME", help="a learned schedule, instead of EDM's grid")
-    made.add_argument("--server", metavar="URL", default=DEFAULT_LOCATION, help="location (default %(default)s)")
-    made.add_argument("--token-file", metavar="FILE", type=Path, help="file that holds its token")
+    add_server(made.add_argument_group("server"), DEFAULT_LOCATION, "location (default %(default)s)")
     return made
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command: 0, 1 of a named error, 130 if interrupted."""
     args = parser().parse_args(arguments)
-    token = args.token_file.read_text(encoding="utf-8").strip() if args.token_file else None
-    try:
+
+    def run() -> None:
         options = options_of(args)
-        with connect(args.server, token=token) as client:
+        with connected(args) as client:
             runs = [
                 ServerSamples(client, args.network, first, last - first + 1, options, args.class_idx)
                 for first, last in args.seeds
             ]
-            written = generate(runs, args.outdir, args.subdirs, args.batch, progress=True)
-    except (AnisoflightError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("interrupted; the same command writes what is missing", file=sys.stderr)
-        return 130
-    print(f"{args.outdir}: {written} images written, {sum(run.count for run in runs) - written} were there")
-    return 0
+            written = generate(runs, args.outdir, args.subdirs, args.batch)
+        print(f"{args.outdir}: {written} images written, {sum(run.count for run in runs) - written} were there")
+
+    return ended(run, interrupted="interrupted; the same command writes what is missing")
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    sys.exit(main())
+    exit_with(main)

@@ -20,7 +20,7 @@ MODULES = [
     name
     for package in (anisoflight, compare, convert, data, fid, files, operations, wire)
     for _, name, is_package in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
-    if not is_package and not name.endswith("__main__") and name not in ELSEWHERE
+    if not is_package and name not in ELSEWHERE and (not name.endswith("__main__") or package in (data, fid))
 ]
 
 

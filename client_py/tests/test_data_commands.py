@@ -40,16 +40,8 @@ def test_to_the_data_folder_and_back(three: Path, tmp_path: Path, capsys: pytest
     assert main(["convert", str(stored), "--out", str(tmp_path / "out.zip")]) == 0
     assert main(["convert", str(tmp_path / "out.zip"), "--out", str(tmp_path / "out" / "folder"), "--json"]) == 0
     said = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert said == {
-        "path": str(tmp_path / "out" / "folder"),
-        "images": 3,
-        "left_out": 0,
-        "bad": 0,
-        "height": 8,
-        "width": 8,
-        "channels": 3,
-        "labels": True,
-    }
+    shape = {"height": 8, "width": 8, "channels": 3, "labels": True}
+    assert said == {"path": str(tmp_path / "out" / "folder"), "images": 3, "left_out": 0, "bad": 0, **shape}
     for path in (stored, tmp_path / "out.zip", tmp_path / "out" / "folder"):
         assert report(path, capsys)["hash"] == want
     assert main(convert) == 1
@@ -114,14 +106,10 @@ def test_fields(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     winds = np.random.default_rng(0).normal([3, 288], [5, 20], (6, 4, 8, 2))
     np.save(tmp_path / "winds.npy", winds)
     said = report(tmp_path / "winds.npy", capsys)
-    assert (said["dtype"], said["bad"], said["sizes"]) == (
-        "float32",
-        [],
-        [{"height": 4, "width": 8, "channels": 2, "images": 6}],
-    )
-    np.testing.assert_allclose(
-        np.array([said["low"], said["high"]]), [winds.min((0, 1, 2)), winds.max((0, 1, 2))], 1e-6
-    )
+    sizes = [{"height": 4, "width": 8, "channels": 2, "images": 6}]
+    assert (said["dtype"], said["bad"], said["sizes"]) == ("float32", [], sizes)
+    for name, want in {"low": winds.min, "high": winds.max, "mean": winds.mean, "std": winds.std}.items():
+        np.testing.assert_allclose(said[name], want((0, 1, 2)), 1e-6)
     data = tmp_path / "data"
     convert = ["convert", str(tmp_path / "winds.npy"), "--data", str(data), "--name", "winds"]
     assert main(convert) == 1

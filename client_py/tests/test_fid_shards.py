@@ -76,13 +76,6 @@ def test_merged_rows_are_those_of_one_run(
     assert sorted(p.name for p in tmp_path.iterdir()) == ["rows.jsonl"]
 
 
-def test_a_row_that_is_there_is_kept(whole: Path, shards: list[Path], tmp_path: Path) -> None:
-    out = tmp_path / "rows.jsonl"
-    out.write_bytes(whole.read_bytes())
-    assert merge(*shards, "--out", out) == 0
-    assert out.read_bytes() == whole.read_bytes()
-
-
 def test_more_shards_than_stretches(calc: list[str], tmp_path: Path) -> None:
     few = ["--steps", "1", "--seeds", "0-29", "--metrics", "fid"]
     files = [tmp_path / f"{i}.npz" for i in range(4)]

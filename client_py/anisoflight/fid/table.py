@@ -77,25 +77,28 @@ class Section:
         """The cells of every line, and its best; in bold the best measured one of a column that has several."""
         better = max if self.metric in METRICS else min
         notes = self.notes()
-        rows = []
-        for line in self.lines:
-            best = better(line.cells.values(), key=lambda cell: cell.value(statistic))
-            rows.append([*(line.cells.get(nfe) for nfe in self.columns), best])
-        for column in range(len(self.columns) + 1):
-            rivals = [
-                row[column].value(statistic)
-                for line, row in zip(self.lines, rows, strict=True)
-                if line.measured and row[column]
+        rows: list[list[Cell | None]] = [
+            [
+                *(line.cells.get(nfe) for nfe in self.columns),
+                better(line.cells.values(), key=lambda cell: cell.value(statistic)),
             ]
-            for line, row in zip(self.lines, rows, strict=True):
-                if (cell := row[column]) is None:
-                    row[column] = "–"
-                    continue
-                first = line.measured and len(rivals) > 1 and cell.value(statistic) == better(rivals)
-                marks = ",".join(_MARKS[notes.index(note)] for note in cell.notes)
-                shown = (bold if first else "{}").format(cell.text(statistic))
-                row[column] = shown + (mark.format(marks) if marks else "")
-        return rows
+            for line in self.lines
+        ]
+        measured = [row for line, row in zip(self.lines, rows, strict=True) if line.measured]
+        rivals = [[cell.value(statistic) for cell in column if cell] for column in zip(*measured, strict=True)]
+
+        def text(cell: Cell | None, rivals: list[float]) -> str:
+            if cell is None:
+                return "–"
+            first = len(rivals) > 1 and cell.value(statistic) == better(rivals)
+            marks = ",".join(_MARKS[notes.index(note)] for note in cell.notes)
+            return (bold if first else "{}").format(cell.text(statistic)) + (mark.format(marks) if marks else "")
+
+        none: list[list[float]] = [[]] * (len(self.columns) + 1)
+        return [
+            [text(cell, others) for cell, others in zip(row, rivals if line.measured else none, strict=True)]
+            for line, row in zip(self.lines, rows, strict=True)
+        ]
 
     def notes(self) -> list[str]:
         """Every reason why a cell is not comparable, in order of appearance; marks are their places."""

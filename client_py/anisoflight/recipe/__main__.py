@@ -77,7 +77,8 @@ def _run(args: argparse.Namespace) -> None:
     if args.dry_run:
         rate = args.flops_per_second or _measured_rate(args)
         plans = [plan(recipe, place, rate) for recipe in recipes]
-        print(json.dumps(plans, indent=2, ensure_ascii=False) if args.json else "\n\n".join(map(_text, plans)))
+        texts = ["\n".join(lines(plan)) for plan in plans]
+        print(json.dumps(plans, indent=2, ensure_ascii=False) if args.json else "\n\n".join(texts))
         return
     if args.data == Path("data"):
         args.data.mkdir(exist_ok=True)
@@ -90,10 +91,6 @@ def _run(args: argparse.Namespace) -> None:
         commands = [s.command for r in recipes for s in stages_of(r, place) if s.kind in MEASURES]
         print("The models are there. To measure them, serve the folder, and name a network of features:")
         print("\n".join(f"  {line}" for line in dict.fromkeys([f"anisoflight serve --data {place.data}", *commands])))
-
-
-def _text(plan: dict[str, Any]) -> str:
-    return "\n".join(lines(plan))
 
 
 def _measured_rate(args: argparse.Namespace) -> float:

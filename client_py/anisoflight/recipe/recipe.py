@@ -20,11 +20,9 @@ from ..serve import find_binary, serve
 from .twin import FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from ..client import Client
-
-    Need = Callable[[object, str, str], None]
 
 VARIANTS = ("uniform", "edm", "midpoint")
 """Rows of Heun's method next to the recipe's own: the network as it was, uniform in t of EDM's schedule; the method on
@@ -185,7 +183,9 @@ def load(files: Sequence[Path | str], twin: bool = False) -> list[Recipe]:
     recipes = [_load(Path(file), twin, ()) for file in files]
     with empty_server("--device", "go") as client:
         for step in {step.file: step for recipe in recipes for step in recipe.lineage}.values():
-            _check(step, client)
+            for fits, entry, message in _checks(step, client):
+                if not fits:
+                    raise step.error(entry, message)
     return recipes
 
 
@@ -254,100 +254,92 @@ def _merged(section: Section, entries: dict[str, Any], file: Path, where: str) -
     return replace(section, **changed)
 
 
-def _check(r: Recipe, client: Client) -> None:
-    """Raise a RecipeError of the first entry that cannot be used, or that does not fit another."""
+Check = tuple[object, str, str]
+"""Whether an entry fits, the entry, and what is wrong if it does not."""
 
-    def need(fits: object, entry: str, message: str) -> None:
-        if not fits:
-            raise r.error(entry, message)
 
+def _checks(r: Recipe, client: Client) -> Iterator[Check]:
     for entry, name in (("name", r.name), ("", r.method), ("network.name", r.network.name)):
-        need(_NAME.fullmatch(name), entry, f"must consist of a-z, 0-9, dot, dash and underscore, got {name!r}")
-    _check_dataset(r.dataset, need)
-    _check_network(r, need)
-    _check_basis(r, need)
-    _check_train(r, need, client)
-    _check_fid(r.fid, need, client)
-
-
-def _check_dataset(d: Dataset, need: Need) -> None:
+        yield _NAME.fullmatch(name), entry, f"must consist of a-z, 0-9, dot, dash and underscore, got {name!r}"
+    d = r.dataset
     for entry, least in (("images", 1), ("resolution", 1), ("channels", 1), ("classes", 0)):
         value = getattr(d, entry)
-        need(value >= least, f"dataset.{entry}", f"must be at least {least}, got {value}")
+        yield value >= least, f"dataset.{entry}", f"must be at least {least}, got {value}"
     for entry, choices in (("transform", TRANSFORMS), ("generate", FORMATS)):
         value = getattr(d, entry)
-        need(not value or value in choices, f"dataset.{entry}", f"must be one of {', '.join(choices)}, got {value!r}")
-    need(d.source or d.generate, "dataset.source", "is missing: the file or folder with the images, as downloaded")
+        yield not value or value in choices, f"dataset.{entry}", f"must be one of {', '.join(choices)}, got {value!r}"
+    yield d.source or d.generate, "dataset.source", "is missing: the file or folder with the images, as downloaded"
+    yield from _network_checks(r)
+    yield from _basis_checks(r)
+    yield from _train_checks(r, client)
+    yield from _fid_checks(r.fid, client)
 
 
-def _check_network(r: Recipe, need: Need) -> None:
+def _network_checks(r: Recipe) -> Iterator[Check]:
     either = "must have either checkpoint, a pickle of EDM's, or pretrain, the settings that train the network"
-    need(bool(r.network.checkpoint) != bool(r.network.pretrain), "network", either)
+    yield bool(r.network.checkpoint) != bool(r.network.pretrain), "network", either
     config = network_report(r)["config"]
     for name, entry in (("img_resolution", "resolution"), ("img_channels", "channels"), ("label_dim", "classes")):
         have, want = config[name], getattr(r.dataset, entry)
         unconditional = name == "label_dim" and not have
-        need(have == want or unconditional, f"network.config.{name}", f"{have}, but dataset.{entry} is {want}")
-    if r.parent:
-        have, want = r.parent.network_model, r.network_model
-        said = f"{r.after} starts from the network {have}, this recipe from {want}; give both the same base"
-        need(have == want, "after", said)
+        yield have == want or unconditional, f"network.config.{name}", f"{have}, but dataset.{entry} is {want}"
+    have, want = (r.parent or r).network_model, r.network_model
+    said = f"{r.after} starts from the network {have}, this recipe from {want}; give both the same base"
+    yield have == want, "after", said
 
 
-def _check_basis(r: Recipe, need: Need) -> None:
-    b, pixels = r.basis, r.dataset.resolution**2
-    need(b.kind or not (b.k or b.cluster_size), "basis.kind", "is missing; choose pca or pca_per_class")
-    if not b.kind:
-        return
-    per_class = b.kind == PER_CLASS
-    need(b.kind in ("pca", PER_CLASS), "basis.kind", f"must be pca or pca_per_class, got {b.kind!r}")
+def _basis_checks(r: Recipe) -> Iterator[Check]:
+    b, pixels, per_class = r.basis, r.dataset.resolution**2, r.basis.kind == PER_CLASS
+    yield b.kind or not (b.k or b.cluster_size), "basis.kind", "is missing; choose pca or pca_per_class"
+    yield b.kind in ("", "pca", PER_CLASS), "basis.kind", f"must be pca or pca_per_class, got {b.kind!r}"
     classes = r.network.config.get("label_dim") or not per_class
-    need(classes, "basis.kind", f"must be pca, got {b.kind!r}; {_NO_CLASSES}")
-    said = f"must be from 1 to {pixels - 1}, or 0 for a quarter of the pixels, got {b.k}"
-    need(0 <= b.k < pixels, "basis.k", said)
-    need(per_class or not b.cluster_size, "basis.cluster_size", "goes with kind pca_per_class only")
+    yield classes, "basis.kind", f"must be pca, got {b.kind!r}; {_NO_CLASSES}"
+    yield 0 <= b.k < pixels, "basis.k", f"must be from 1 to {pixels - 1}, or 0 for a quarter of the pixels, got {b.k}"
+    yield per_class or not b.cluster_size, "basis.cluster_size", "goes with kind pca_per_class only"
     said = f"must be at most the number of classes, {r.dataset.classes}, got {b.cluster_size}"
-    need(0 <= b.cluster_size <= r.dataset.classes, "basis.cluster_size", said)
+    yield 0 <= b.cluster_size <= r.dataset.classes, "basis.cluster_size", said
 
 
-def _check_train(r: Recipe, need: Need, client: Client) -> None:
+def _train_checks(r: Recipe, client: Client) -> Iterator[Check]:
     for entry, given in (("train", r.train), ("network.pretrain", r.network.pretrain)):
         for name in ("dataset", "model", "network", "name", "replace"):
-            need(name not in given, f"{entry}.{name}", "must be left out: the recipe says it elsewhere")
+            yield name not in given, f"{entry}.{name}", "must be left out: the recipe says it elsewhere"
     family = r.train.get("family", {})
-    need(isinstance(family, dict), "train.family", f"must be a mapping, got {family!r}")
+    yield isinstance(family, dict), "train.family", f"must be a mapping, got {family!r}"
     made = "must be left out: the recipe makes a basis of its own"
-    need(not (r.basis.kind and family.get("basis")), "train.family.basis", made)
+    yield not (r.basis.kind and family.get("basis")), "train.family.basis", made
     classes = r.network.config.get("label_dim") or not family.get("per_class")
-    need(classes, "train.family.per_class", f"must be false; {_NO_CLASSES}")
+    yield classes, "train.family.per_class", f"must be false; {_NO_CLASSES}"
     said = "must be isotropic or anisotropic; the settings of pretrain are an entry of network"
-    need(r.train.get("stage") != "pretrain", "train.stage", said)
+    yield r.train.get("stage") != "pretrain", "train.stage", said
     # The server checks settings before it looks for the data set, of which the new folder has none.
-    _ask(need, "train", client, "CreateRun", name="recipe", **r.settings)
+    yield _accepted(client, "train", "CreateRun", name="recipe", **r.settings)
     if r.network.pretrain:
-        _ask(need, "network.pretrain", client, "CreateRun", name="recipe", **r.pretrain_settings)
+        yield _accepted(client, "network.pretrain", "CreateRun", name="recipe", **r.pretrain_settings)
 
 
-def _check_fid(f: Fid, need: Need, client: Client) -> None:
+def _fid_checks(f: Fid, client: Client) -> Iterator[Check]:
     plan = {"steps": 6, "schedule": "edm", "sigma_min": 0.002, "sigma_max": 80}
     for entry, solvers in (("fid.solver", [f.solver]), ("fid.baselines", f.baselines)):
         for solver in solvers:
-            _ask(need, entry, client, "PlanSampler", solver=solver, **plan)
-    numbers = all(isinstance(n, int) and n > 0 for n in f.nfe)
-    need(f.nfe and numbers, "fid.nfe", f"must list numbers of evaluations of the network, got {f.nfe}")
-    need(f.seeds and min(f.counts) > 0, "fid.seeds", f"must list blocks FROM-TO such as 0-49999, got {f.seeds}")
-    unknown = [variant for variant in f.variants if variant not in VARIANTS]
-    need(not unknown, "fid.variants", f"must be of {', '.join(VARIANTS)}, got {unknown}")
+            yield _accepted(client, entry, "PlanSampler", solver=solver, **plan)
+    numbers = f.nfe and all(isinstance(n, int) and n > 0 for n in f.nfe)
+    yield numbers, "fid.nfe", f"must list numbers of evaluations of the network, got {f.nfe}"
+    blocks = f.seeds and min(f.counts) > 0
+    yield blocks, "fid.seeds", f"must list blocks FROM-TO such as 0-49999, got {f.seeds}"
+    unknown = sorted(set(f.variants) - set(VARIANTS))
+    yield not unknown, "fid.variants", f"must be of {', '.join(VARIANTS)}, got {unknown}"
 
 
-def _ask(need: Need, entry: str, client: Client, operation: str, **request: Any) -> None:
-    """Let a server check a request; its message names the field."""
+def _accepted(client: Client, entry: str, operation: str, **request: Any) -> Check:
+    """What a server says of a request; its message names the field."""
     try:
         client.call(operation, **request)
     except NotFoundError:
         pass
     except BadRequestError as error:
-        need(False, entry, error.message)
+        return False, entry, error.message
+    return True, entry, ""
 
 
 def network_report(recipe: Recipe) -> dict[str, Any]:
