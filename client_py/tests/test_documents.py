@@ -195,7 +195,7 @@ def ours(place: Place, where: str, words: list[str]) -> None:
         data_parser().parse_args(words[2:])
     else:
         told = place.run([str(binary), *words[1:], "--help"], where)
-        assert re.search(rf"^Usage:\s+{words[0]} {plain[0] if plain else ''}", told, re.M), (
+        assert re.search(rf"^Usage:\s+{words[0]} {plain[0] if plain else ''}", told, re.M | re.I), (
             f"{where}: no command {line}"
         )
     for part in words[1:]:
