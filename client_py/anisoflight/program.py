@@ -50,21 +50,18 @@ def add_server(group: argparse._ArgumentGroup, default: str | None, said: str) -
 
 
 def connected(args: argparse.Namespace) -> Client:
-    """A client of the server that the arguments of `add_server` choose."""
+    """A client of the server that the arguments of `add_server` choose. What is not given the environment has, under
+    the names that `anisoflight` reads.
+    """
     token = args.token_file.read_text(encoding="utf-8").strip() if args.token_file else None
-    return connected_to(args.server, token, {name: getattr(args, name) for name in _FILES})
-
-
-def connected_to(location: str, token: str | None = None, given: dict[str, Path | None] | None = None) -> Client:
-    """A client of a server. What is not given the environment has, under the names that `anisoflight` reads."""
-    token = token or os.environ.get("ANISOFLIGHT_TOKEN")
 
     def content(name: str) -> bytes | None:
-        named = (given or {}).get(name) or os.environ.get(f"ANISOFLIGHT_{name.upper()}")
+        named = getattr(args, name) or os.environ.get(f"ANISOFLIGHT_{name.upper()}")
         return Path(named).read_bytes() if named else None
 
     roots, chain, key = (content(name) for name in _FILES)
-    return connect(location, token, roots, cert_chain=chain, private_key=key)
+    token = token or os.environ.get("ANISOFLIGHT_TOKEN")
+    return connect(args.server, token, roots, cert_chain=chain, private_key=key)
 
 
 def add_folder(group: argparse._ArgumentGroup) -> None:

@@ -34,7 +34,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load
 
 from .latents import latents
-from .subspaces import Subspaces, dct_rows
+from .subspaces import Coordinates, Subspaces
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -129,14 +129,8 @@ class Start:
 
     def _transformed(self, xi: Array, factor: Array, label: int) -> Array:
         """Every coefficient of ξ times its factor [H, W, C]."""
-        rows, columns = dct_rows(self.size[0]), dct_rows(self.size[1])
-        y = np.einsum("uh,vw,nhwc->nuvc", rows, columns, xi, optimize=True)
-        axes = self._tensors.get(f"axes.{label}")
-        if axes is None:
-            y = y * factor
-        else:
-            y = np.einsum("uvkc,nuvk->nuvc", axes, np.einsum("uvkc,nuvc->nuvk", axes, y) * factor)
-        return np.einsum("uh,vw,nuvc->nhwc", rows, columns, y, optimize=True)
+        coordinates = Coordinates(*self.size, self._tensors.get(f"axes.{label}"))
+        return np.moveaxis(coordinates.combine([np.moveaxis(xi, -1, 1)], [factor]), 1, -1)
 
     def _anisotropic(self, xi: Array, levels: Array, label: int, subspaces: Subspaces) -> Array:
         """(Σ + Σ_j g_j P_j)^½ ξ, by the root of the whole matrix."""

@@ -17,7 +17,7 @@ from wire import NETWORK, within
 
 from anisoflight import ServerStartError, UnavailableError, connect, serve
 from anisoflight.files.temporary import TemporaryFolder
-from anisoflight.serve import find_binary, location_of
+from anisoflight.serve import find_binary
 
 
 def program(folder: Path, body: str) -> Path:
@@ -88,12 +88,6 @@ def test_the_binary_is_looked_for_in_order(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("ANISOFLIGHT_BIN", str(tmp_path / "missing"))
     with pytest.raises(ServerStartError, match="make build"):
         find_binary()
-
-
-def test_addresses_become_locations() -> None:
-    assert location_of("[::1]:8815") == "grpc://[::1]:8815"
-    assert location_of("grpc+tls://host:1") == "grpc+tls://host:1"
-    assert location_of("unix:/run/x") == "grpc+unix:///run/x"
 
 
 def test_temporary_folders_of_killed_processes_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,28 +39,6 @@ def floats(*shape: int) -> np.ndarray:
     return np.random.default_rng(0).uniform(-1, 1, shape).astype(np.float32)
 
 
-@pytest.mark.parametrize(
-    ("name", "array", "dims"),
-    [
-        ("grey", pixels(5, 8, 8, 1), "HWC"),
-        ("colour", pixels(5, 6, 10, 3), "HWC"),
-        ("first", pixels(5, 3, 8, 8), "CHW"),
-        ("floats", floats(5, 8, 8, 3), "HWC"),
-        ("floats-first", floats(5, 1, 8, 8), "CHW"),
-    ],
-)
-def test_datasets_come_back_as_they_went(flight: fl.FlightClient, name: str, array: np.ndarray, dims: str) -> None:
-    labels = wire.int32([4, 0, 1, 2, 3])
-    assert put(flight, name, {"image": wire.tensor(array, dims), "label": labels}) == {"rows": 5}
-    table = read(flight, name)
-    assert table.schema.field("image").type.dim_names == list(dims)
-    assert table.schema.field("image").type.value_type == pa.from_numpy_dtype(array.dtype)
-    np.testing.assert_array_equal(wire.numbers(table["image"]), array)
-    assert table["label"].to_pylist() == [4, 0, 1, 2, 3]
-    assert table["index"].to_pylist() == [0, 1, 2, 3, 4]
-    assert not any(field.nullable for field in table.schema)
-
-
 def test_many_batches_are_one_dataset(flight: fl.FlightClient) -> None:
     array = pixels(2000, 16, 16, 3)
     rows = wire.table(image=wire.tensor(array)).to_batches(max_chunksize=130)
@@ -119,19 +97,6 @@ def test_what_was_read_can_be_uploaded(
     kept = [{k: v for k, v in t.schema.metadata.items() if k not in (b"request", b"dataset")} for t in (first, second)]
     assert kept[0] == kept[1]
     assert (b"normalization" in kept[0]) == bool(units)
-
-
-def test_units_of_the_request_go_before_those_of_the_metadata(flight: fl.FlightClient) -> None:
-    table = wire.table(image=wire.tensor(7 * floats(4, 4, 8, 2)))
-    command = {"op": "PutDataset", "name": "units", "replace": True}
-    known = table.replace_schema_metadata({"normalization": '{"mean":[1,2],"scale":[3,4]}'})
-    wire.put(flight, wire.command({**command, "scale": 5}), known)
-    assert json.loads(read(flight, "units").schema.metadata[b"normalization"]) == {"mean": [0, 0], "scale": [5, 5]}
-    wire.put(flight, wire.command(command), known)
-    assert json.loads(read(flight, "units").schema.metadata[b"normalization"]) == {"mean": [1, 2], "scale": [3, 4]}
-    for text in ("mine", "null", "{}", '{"mean":[1],"scale":[3]}', '{"mean":[1,2],"scale":[3,0]}'):
-        bad = table.replace_schema_metadata({"normalization": text})
-        assert wire.code(lambda bad=bad: wire.put(flight, wire.command(command), bad)) == "BAD_REQUEST"
 
 
 @pytest.mark.parametrize("case", BAD)
