@@ -1,6 +1,8 @@
 package api
 
 import (
+	"bytes"
+	"encoding/json"
 	"slices"
 
 	"github.com/anisoflight/anisoflight/schedule/solver"
@@ -156,4 +158,297 @@ func (r *Sample) CheckExchange() error {
 		return Errorf(BadRequest, "n and labels must be left out of an exchange, where the rows sent decide")
 	}
 	return nil
+}
+
+// MaxPlan bounds the numbers of a plan in one reply: evaluations times subspaces, of all its classes.
+const MaxPlan = 1 << 14
+
+// PlanSampler asks for the numbers of a sampler instead of its samples. Every Sample request is one, too: its fields
+// that do not shape the sampler have no effect. The reply is a [Plan].
+//
+// A plan depends on the noise levels that the network was trained on. They are those of the model; without one, those
+// between SigmaMin and SigmaMax, of a network outside the server; without these, those of the model that the schedule
+// was made for. A sampler that depends on the class needs Label, or Labels for one plan of several classes.
+type PlanSampler struct {
+	Sample
+	Label *int32 `json:"label,omitempty"` // class of the plan, −1 for none
+
+	SigmaMin float64 `json:"sigma_min,omitempty"` // lowest noise level of the network, in place of a model
+	SigmaMax float64 `json:"sigma_max,omitempty"` // highest noise level of the network, in place of a model
+}
+
+// Validate implements Request.
+func (r *PlanSampler) Validate() error {
+	if r.Model == "" && !r.Schedule.Given() {
+		return Errorf(BadRequest, "model and schedule are both missing").WithHint("Give one of them.")
+	}
+	switch lo, hi := r.SigmaMin, r.SigmaMax; {
+	case r.Label != nil && r.Labels != nil:
+		return Errorf(BadRequest, "label and labels must not both be given").WithHint("Give one of them.")
+	case lo == 0 && hi == 0:
+	case r.Model != "":
+		return Errorf(BadRequest, "sigma_min and sigma_max must be left out with a model, which has its own")
+	case !(0 < lo && lo < hi && hi <= 1e6):
+		return Errorf(BadRequest, "sigma_min and sigma_max must be positive and increase, up to 1e6, got %g and %g", lo, hi)
+	}
+	return r.Sample.Validate()
+}
+
+// PlanFormat and a version begin every plan.
+const (
+	PlanFormat         = "anisoflight-plan"
+	PlanVersion        = 1
+	PlanClassesVersion = 2 // with Classes
+)
+
+// The quantities that a plan's history may hold.
+const (
+	PredictsFlow     = "flow"     // E = flow(x, g), about −ε
+	PredictsDenoised = "denoised" // E = D = x + Σ_j √g_j P_j flow
+)
+
+// Plan is a sampler as numbers: x = Σ_j Init_j P_j ξ for a unit normal ξ, unless Start says otherwise, and then for
+// every stage
+//
+//	x ← x + Σ_j Noise_j P_j ξ′              with Noise, ξ′ a fresh unit normal
+//	E_0 = flow or denoised image of x at G  evaluate, E_0 pushed in front of the history
+//	x ← Σ_j P_j (Alpha_j x + Σ_i Beta_ji E_i)
+type Plan struct {
+	Format   string `json:"format"`
+	Version  int    `json:"version"`
+	Schedule string `json:"schedule"`
+	Model    string `json:"model,omitempty"` // whose noise levels the plan keeps to
+	Label    int32  `json:"label"`
+	Family   Family `json:"family"` // its basis has the P_j
+	Solver   string `json:"solver"`
+	Steps    int    `json:"steps"`
+	NFE      int    `json:"nfe"` // evaluations of the network: len(Stages)
+	Predicts string `json:"predicts"`
+	History  int    `json:"history"` // how many evaluations to keep
+	// Start describes the law that sampling starts from, x = μ + (Σ + Σ_j Init_j² P_j)^½ ξ; absent for noise alone
+	Start *StartInfo `json:"start,omitempty"`
+	// States is true where the history holds, behind each evaluation, the x that it was made at: E_0, its x, E_1, …
+	States bool `json:"states,omitempty"`
+	PlanNumbers
+	// Classes has the numbers by class in their place, in a plan of several classes.
+	Classes []PlanClass `json:"classes,omitempty"`
+	// Notes are sentences on defaults that shape the plan, and on what gives poor samples.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// PlanNumbers is what may differ by class in a plan.
+type PlanNumbers struct {
+	T    []float64 `json:"t,omitempty"`    // [Steps + 1] times between the steps, the start first
+	Init []float64 `json:"init,omitempty"` // [J]
+	// Coordinates are those in which the stages combine, in place of the family's subspaces: their Alpha and Beta have an
+	// entry for each of them. Init and G are by subspace all the same.
+	Coordinates *PlanCoordinates `json:"coordinates,omitempty"`
+	Stages      []PlanStage      `json:"stages,omitempty"`
+}
+
+// PlanClass is the part of a plan that some classes share.
+type PlanClass struct {
+	Labels []int32 `json:"labels"`
+	PlanNumbers
+}
+
+// PlanCoordinates are the frequencies (u, v) of the orthonormal DCT-II of images and, at each of them, axes k of the
+// channels, the last index fastest.
+type PlanCoordinates struct {
+	Height   int `json:"height"`
+	Width    int `json:"width"`
+	Channels int `json:"channels"`
+	// [H·W·C·C], axis k of frequency (u, v) in the channels; absent: the channels are the axes
+	Axes []float64 `json:"axes,omitempty"`
+}
+
+// PlanStage is one evaluation of the network and the combination that follows it.
+type PlanStage struct {
+	G     []float64   `json:"g"`               // [J] noise variances of the evaluation
+	Time  float64     `json:"t"`               // schedule time of the evaluation
+	Alpha []float64   `json:"alpha"`           // [J]
+	Beta  [][]float64 `json:"beta"`            // [J][up to History], the newest first
+	Step  int         `json:"step"`            // the step, from 0, that this stage ends; −1 for an inner stage
+	Noise []float64   `json:"noise,omitempty"` // [J], or absent for none
+}
+
+// Family says how a schedule is shared over classes, and what splits the image space.
+type Family struct {
+	PerClass bool   `json:"per_class"`
+	Basis    string `json:"basis"`
+	K        int    `json:"k,omitempty"`
+	Cuts     []int  `json:"cuts,omitempty"`
+}
+
+// The named grids of Sample.
+const (
+	GridSchedule   = "schedule"   // uniform in the schedule's t
+	GridEDM        = "edm"        // EDM's σ rule, mapped to times by the geometric mean of the g_j, then t = 0
+	GridPolynomial = "polynomial" // EDM's σ rule with n + 1 levels for n steps, the last of which ends at σ_min
+	GridLogSNR     = "logsnr"     // uniform in ln σ
+	GridGeodesic   = "geodesic"   // equal lengths of ∫√(Σ_j ġ_j² F_j) dt
+	GridTimes      = "t"          // an explicit list of times
+	GridSigmas     = "sigma"      // an explicit list of σ, or one per subspace
+	GridTable      = "table"      // a published list of σ, interpolated to the number of steps
+)
+
+// GridNames lists the grids that need no more than their name.
+var GridNames = []string{GridSchedule, GridEDM, GridPolynomial, GridLogSNR, GridGeodesic}
+
+// Grid says at which times a sampler evaluates the network. Its JSON is a name, or one of
+//
+//	{"edm":{"sigma_min":0.002,"sigma_max":80,"rho":7}}   {"polynomial":{...}}   {"t":[...]}
+//	{"sigma":[...]}   {"sigma":[[...],[...]]}   {"table":"ays-sd15"}
+//
+// An explicit list runs from noise to data and holds every time including the last.
+type Grid struct {
+	Kind     string
+	SigmaMin float64     // of GridEDM and GridPolynomial; default 0.002
+	SigmaMax float64     // of GridEDM and GridPolynomial; default 80
+	Rho      float64     // of GridEDM and GridPolynomial; default 7
+	T        []float64   // of GridTimes
+	Sigma    [][]float64 // of GridSigmas: one list, or one for each subspace
+	Table    string      // of GridTable: one of Tables
+}
+
+// Tables lists the tables by the names of the contract: Align Your Steps for Stable Diffusion 1.5, XL and Video.
+var Tables = solver.Tables()
+
+// Explicit reports whether the grid is a list, which needs neither steps nor nfe.
+func (g Grid) Explicit() bool { return g.Kind == GridTimes || g.Kind == GridSigmas }
+
+// levelRule is what GridEDM and GridPolynomial take.
+type levelRule struct {
+	SigmaMin float64 `json:"sigma_min"`
+	SigmaMax float64 `json:"sigma_max"`
+	Rho      float64 `json:"rho"`
+}
+
+// decodeStrictly takes a name, or an object with one name and what it says.
+func (g *Grid) decodeStrictly(at place, v rawValue) error {
+	*g = Grid{}
+	if v.Kind() == '"' {
+		if err := decodeJSON(v, at, &g.Kind); err != nil {
+			return err
+		}
+		if g.Kind == GridEDM || g.Kind == GridPolynomial {
+			g.setRule(edmRule)
+		}
+		return oneOf(at.String(), g.Kind, GridNames...)
+	}
+	var form struct {
+		EDM        levelRule `json:"edm"`
+		Polynomial levelRule `json:"polynomial"`
+		T          []float64 `json:"t"`
+		Sigma      rawValue  `json:"sigma"`
+		Table      string    `json:"table"`
+	}
+	form.EDM, form.Polynomial = edmRule, edmRule
+	for name, value := range fieldsIn(v) {
+		if g.Kind = name; value.Kind() == 'n' {
+			g.Kind = ""
+		}
+	}
+	if len(fieldsIn(v)) != 1 || g.Kind == "" {
+		return wrongJSON(at,
+			`a name, {"edm":{...}}, {"polynomial":{...}}, {"t":[...]}, {"sigma":[...]} or {"table":"..."}`, v)
+	}
+	if err := decodeJSON(v, at, &form); err != nil {
+		return err
+	}
+	at = at.field(g.Kind)
+	switch g.Kind {
+	case GridEDM:
+		return g.checkRule(at, form.EDM)
+	case GridPolynomial:
+		return g.checkRule(at, form.Polynomial)
+	case GridTimes:
+		g.T = form.T
+		return checkFalling(at, g.T)
+	case GridTable:
+		g.Table = form.Table
+		return oneOf(at.String(), g.Table, Tables...)
+	}
+	return g.setSigma(at, form.Sigma)
+}
+
+// edmRule is EDM's.
+var edmRule = levelRule{0.002, 80, 7}
+
+func (g *Grid) setRule(r levelRule) { g.SigmaMin, g.SigmaMax, g.Rho = r.SigmaMin, r.SigmaMax, r.Rho }
+
+func (g *Grid) checkRule(at place, r levelRule) error {
+	g.setRule(r)
+	if !(0 < g.SigmaMin && g.SigmaMin < g.SigmaMax && g.Rho > 0) {
+		return Errorf(BadRequest, "%s needs 0 < sigma_min < sigma_max and rho > 0, not sigma_min %g, sigma_max %g, rho %g",
+			at, g.SigmaMin, g.SigmaMax, g.Rho)
+	}
+	return nil
+}
+
+// setSigma takes one list of noise levels, or one for each subspace.
+func (g *Grid) setSigma(at place, v rawValue) error {
+	var err error
+	if bytes.HasPrefix(v, []byte("[[")) {
+		err = decodeJSON(v, at, &g.Sigma)
+	} else {
+		g.Sigma = make([][]float64, 1)
+		err = decodeJSON(v, at, &g.Sigma[0])
+	}
+	for _, list := range g.Sigma {
+		if err == nil {
+			err = checkFalling(at, list)
+		}
+		if err == nil && len(list) != len(g.Sigma[0]) {
+			err = Errorf(BadRequest, "%s must hold lists of one length, not %d and %d", at, len(g.Sigma[0]), len(list))
+		}
+	}
+	return err
+}
+
+// checkFalling wants at least two numbers ≥ 0, each less than the one before.
+func checkFalling(at place, x []float64) error {
+	if len(x) < 2 {
+		return Errorf(BadRequest, "%s must hold at least two numbers, where to start and where to end, not %d",
+			at, len(x))
+	}
+	for i, v := range x {
+		switch {
+		case v < 0:
+			return Errorf(BadRequest, "%s must not be negative; entry %d is %g", at, i, v)
+		case i > 0 && v >= x[i-1]:
+			return Errorf(BadRequest, "%s must fall strictly from noise to data; entry %d is %g after %g",
+				at, i, v, x[i-1])
+		}
+	}
+	return nil
+}
+
+// MarshalJSON writes the form that decodes to g.
+func (g Grid) MarshalJSON() ([]byte, error) {
+	switch g.Kind {
+	case "":
+		return json.Marshal(GridSchedule)
+	case GridEDM, GridPolynomial:
+		return json.Marshal(map[string]any{g.Kind: levelRule{g.SigmaMin, g.SigmaMax, g.Rho}})
+	case GridTimes:
+		return json.Marshal(map[string]any{GridTimes: g.T})
+	case GridTable:
+		return json.Marshal(map[string]any{GridTable: g.Table})
+	case GridSigmas:
+		if len(g.Sigma) == 1 {
+			return json.Marshal(map[string]any{GridSigmas: g.Sigma[0]})
+		}
+		return json.Marshal(map[string]any{GridSigmas: g.Sigma})
+	}
+	return json.Marshal(g.Kind)
+}
+
+// UnmarshalJSON reads a grid strictly.
+func (g *Grid) UnmarshalJSON(body []byte) error {
+	v, err := readJSON(body)
+	if err != nil {
+		return err
+	}
+	return g.decodeStrictly(place{}.field("grid"), v)
 }

@@ -1,5 +1,14 @@
 package api
 
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/anisoflight/anisoflight/schedule/solver"
+)
+
 // GeodesicSchedule is the schedule of least energy of a model on a data set.
 type GeodesicSchedule struct {
 	NewSchedule
@@ -159,4 +168,295 @@ func (b *Bands) check() error {
 		return Errorf(BadRequest, "k must be left out for basis none")
 	}
 	return checkCuts(b.Basis, b.K, b.Cuts)
+}
+
+// MakeSchedule makes a schedule and stores it. Its JSON is that of its kind with the kind's name as "kind".
+type MakeSchedule struct{ Of ScheduleKind }
+
+// ScheduleKind is a request for a schedule of one kind: a *GeodesicSchedule, *GaussianSchedule, *StartSchedule,
+// *FitSchedule, *FewSchedule, *WeightSchedule or *FormulaSchedule.
+type ScheduleKind interface {
+	Request
+	// Kind returns the kind's name.
+	Kind() string
+	// Stored returns what the kinds have in common.
+	Stored() NewSchedule
+}
+
+// scheduleKinds lists the kinds by their names.
+var scheduleKinds = []func() ScheduleKind{
+	func() ScheduleKind { return new(GeodesicSchedule) },
+	func() ScheduleKind { return new(GaussianSchedule) },
+	func() ScheduleKind { return new(StartSchedule) },
+	func() ScheduleKind { return new(FitSchedule) },
+	func() ScheduleKind { return new(FewSchedule) },
+	func() ScheduleKind { return new(WeightSchedule) },
+	func() ScheduleKind { return &FormulaSchedule{Formula: "edm"} },
+	func() ScheduleKind { return &FormulaSchedule{Formula: "log-linear"} },
+	func() ScheduleKind { return &FormulaSchedule{Formula: "cosine"} },
+}
+
+// ScheduleKinds returns an empty request of each kind.
+func ScheduleKinds() []ScheduleKind {
+	kinds := make([]ScheduleKind, len(scheduleKinds))
+	for i, fresh := range scheduleKinds {
+		kinds[i] = fresh()
+	}
+	return kinds
+}
+
+// Validate implements Request.
+func (r *MakeSchedule) Validate() error {
+	return Validate(r.Of)
+}
+
+// decodeStrictly decodes the kind that "kind" names. A field of another kind is refused with the kinds that take it.
+func (r *MakeSchedule) decodeStrictly(at place, v rawValue) error {
+	if v.Kind() != '{' {
+		return wrongJSON(at, "an object", v)
+	}
+	var name string
+	kind, object := take(v, "kind")
+	if kind != nil {
+		if err := decodeJSON(kind, at.field("kind"), &name); err != nil {
+			return err
+		}
+	}
+	var names []string
+	takers := map[string][]string{} // kinds by field
+	for _, fresh := range scheduleKinds {
+		kind := fresh()
+		names = append(names, kind.Kind())
+		for _, field := range Fields(kind) {
+			takers[field.Name] = append(takers[field.Name], kind.Kind())
+		}
+		if kind.Kind() == name {
+			r.Of = kind
+		}
+	}
+	if r.Of == nil {
+		return first(need("kind", name), oneOf("kind", name, names...))
+	}
+	for _, field := range slices.Sorted(maps.Keys(fieldsIn(object))) {
+		if kinds := takers[field]; kinds != nil && !slices.Contains(kinds, name) {
+			return Errorf(BadRequest, "%s must be left out of a schedule of kind %s; only %s take it",
+				at.field(field), name, strings.Join(kinds, ", "))
+		}
+	}
+	SetDefaults(r.Of)
+	return decodeJSON(object, at, r.Of)
+}
+
+// MarshalJSON writes the kind's fields beside its name, as they travel.
+func (r MakeSchedule) MarshalJSON() ([]byte, error) {
+	own, err := json.Marshal(r.Of)
+	if err != nil {
+		return nil, err
+	}
+	return encodeWithRest(map[string]string{"kind": r.Of.Kind()}, own)
+}
+
+// FewSchedule is the schedule, with its start and its solver, that samples a model best in few evaluations: among
+// solvers, noise levels to start from and noise levels to pass through, as far as they were tried. Each try is measured
+// on the model, the best of them on samples that the choice has not seen, beside the best of the isotropic samplers
+// that start from noise alone. Sampling along it needs no other setting than nfe.
+type FewSchedule struct {
+	NewSchedule
+	Model   string `json:"model"`                // name of the model to sample; required
+	Dataset string `json:"dataset"`              // name of the data set that samples are compared with; required
+	NFE     int    `json:"nfe" min:"1" max:"32"` // at most so many evaluations of the network; required
+	// list of solvers to try, one at least besides local and fitted; default ipndm, dpmpp2m, unipc, local, fitted
+	Solvers []string `json:"solvers,omitempty" oneof:"solvers"`
+	Samples int      `json:"samples" default:"1024" min:"64" max:"65536"` // of each try, and as many held back
+	Seed    uint64   `json:"seed"`                                        // of the samples; default 0
+	// what is kept of the data's covariance: JSON such as {"covariance":"full"}; default dct, per class
+	Start  *Start `json:"start,omitempty"`
+	Guided        // the samples that are drawn
+}
+
+// FewSolvers are tried where a request names none.
+var FewSolvers = []string{"ipndm", "dpmpp2m", "unipc", "local", "fitted"}
+
+// Kind implements ScheduleKind.
+func (r *FewSchedule) Kind() string { return "few" }
+
+// SetDefaults sets what tags cannot say.
+func (r *FewSchedule) SetDefaults() {
+	r.Guided = Guided{Guidance: 1}
+}
+
+// Validate implements Request.
+func (r *FewSchedule) Validate() error {
+	if r.Solvers == nil {
+		r.Solvers = slices.Clone(FewSolvers)
+	}
+	if len(r.Solvers) == 0 || len(r.Solvers) > len(Solvers) {
+		return Errorf(BadRequest, "solvers must name 1 to %d solvers, got %d", len(Solvers), len(r.Solvers))
+	}
+	if !slices.ContainsFunc(r.Solvers, func(s string) bool { return s != solver.LocalName && s != solver.FittedName }) {
+		return Errorf(BadRequest, "solvers must name one besides local and fitted, which they are compared with, got %v",
+			r.Solvers)
+	}
+	return first(r.Start.check("start"), r.Guided.check())
+}
+
+// Few reports what was tried for a schedule of kind few, and what the choice gains on samples that it has not seen.
+type Few struct {
+	Model   string   `json:"model"`
+	Samples int      `json:"samples"` // of each try, and as many held back
+	Chosen  FewTry   `json:"chosen"`
+	Against FewTry   `json:"against"` // the best of the isotropic samplers from noise alone
+	Tries   []FewTry `json:"tries"`   // all, the best first; those dropped early are last
+}
+
+// FewTry is a sampler that was tried. Distances are squared Fréchet distances to the data set over the variance of its
+// features: frequencies are the low frequencies of the DCT, edges mean absolute differences of neighbouring pixels.
+type FewTry struct {
+	Solver   string  `json:"solver"`
+	NFE      int     `json:"nfe"`
+	SigmaMax float64 `json:"sigma_max"`
+	Start    string  `json:"start"`  // standard or matched
+	Levels   string  `json:"levels"` // polynomial: EDM's rule to σ = 0.002; gaussian: chosen for the solver
+	// W2 is the distance to the data's own Gaussian, of matched starts.
+	W2 float64 `json:"w2_squared,omitempty"`
+	// Samples is the number that the distances are of: fewer than the request's where the try was dropped early.
+	Samples     int     `json:"samples"`
+	Frequencies float64 `json:"frequencies"`
+	Edges       float64 `json:"edges"`
+	// Held are the same distances on samples held back, of the chosen and of the one that it is against.
+	Held *FewHeld `json:"held,omitempty"`
+	// ODEError is the root mean square difference to the converged samples from the same start, of the chosen.
+	ODEError float64 `json:"ode_error,omitempty"`
+}
+
+// FewHeld are distances on samples held back.
+type FewHeld struct {
+	Frequencies float64 `json:"frequencies"`
+	Edges       float64 `json:"edges"`
+}
+
+// Where sampling starts, by the names of Sample's start.
+const (
+	StartStandard = "standard" // from noise alone, x = Σ_j √g_j P_j ξ
+	StartMatched  = "matched"  // from the law that the schedule carries, x = μ + (Σ + Σ_j g_j P_j)^½ ξ
+)
+
+// Covariances lists what a start keeps of the data's covariance Σ, the coarsest first.
+var Covariances = []string{"none", "bands", "dct", "pca", "full"}
+
+// StartSettings say how the law of a data set is estimated for a start: its mean and its covariance.
+type StartSettings struct {
+	// what is kept of the data's covariance: none, one variance for all; bands, one for each band of DCT frequencies;
+	// dct, the channels' covariance at each frequency; pca, the leading components and one variance for the rest; or
+	// full, all of it. The last two serve images of up to 1024 values. Default dct
+	Covariance string `json:"covariance,omitempty" default:"dct" oneof:"covariances"`
+	Rank       int    `json:"rank,omitempty" given:"1"` // of pca: leading components; default 16
+	Cuts       []int  `json:"cuts,omitempty"`           // of bands: where they are cut, such as [1,2,4]; default octaves
+	PerClass   *bool  `json:"per_class,omitempty"`      // a law for each class that has images; default true
+	// of per_class: ν images that the classes' mean covariance Σ_w counts for in that of a class of n,
+	// (n Σ_y + ν Σ_w)/(n + ν); default the values estimated together
+	Shrinkage *float64 `json:"shrinkage,omitempty"`
+}
+
+// Start is StartSettings as a field of another request.
+type Start struct{ StartSettings }
+
+// decodeStrictly fills in what is left out.
+func (r *Start) decodeStrictly(at place, v rawValue) error {
+	*r = Start{}
+	SetDefaults(r)
+	return decodeJSON(v, at, &r.StartSettings)
+}
+
+func (r *Start) check(path string) error {
+	if r == nil {
+		return nil
+	}
+	return first(validateFields(&r.StartSettings, path), r.StartSettings.check(path))
+}
+
+// check completes and checks the fields of a start at a path, "" for those of the request itself.
+func (r *StartSettings) check(path string) error {
+	if r.Covariance == "" {
+		r.Covariance = "dct"
+	}
+	switch {
+	case r.Rank != 0 && r.Covariance != "pca":
+		return Errorf(BadRequest, "%s must be left out for covariance %s; only pca takes it", join(path, "rank"),
+			r.Covariance)
+	case r.Cuts != nil && r.Covariance != "bands":
+		return Errorf(BadRequest, "%s must be left out for covariance %s; only bands takes them", join(path, "cuts"),
+			r.Covariance)
+	case r.Shrinkage != nil && !(*r.Shrinkage >= 0):
+		return Errorf(BadRequest, "%s must not be negative, got %g", join(path, "shrinkage"), *r.Shrinkage)
+	}
+	return nil
+}
+
+// StartSchedule is another schedule with a start: sampling along it starts from the normal law that has the mean and
+// the covariance of a data set, at the schedule's end or at lower noise levels.
+type StartSchedule struct {
+	NewSchedule
+	StartSettings
+	Dataset string `json:"dataset"`         // name of the data set whose mean and covariance are measured; required
+	Model   string `json:"model,omitempty"` // name of a model that sees the data in its own units
+	// whose paths are kept: a name, a model's for its own, or JSON such as {"edm":{"T":400}}; default edm
+	Schedule ScheduleRef `json:"schedule"`
+	// start at this lower noise level, one for all subspaces, or one for each such as [20,5]; default the schedule's end
+	SigmaMax Levels `json:"sigma_max,omitempty"`
+}
+
+// Kind implements ScheduleKind.
+func (r *StartSchedule) Kind() string { return "start" }
+
+// SetDefaults sets what tags cannot say.
+func (r *StartSchedule) SetDefaults() {
+	r.Schedule = ScheduleRef{Name: "edm", T: DefaultT}
+}
+
+// Validate implements Request.
+func (r *StartSchedule) Validate() error {
+	return first(r.check(""), r.SigmaMax.check("sigma_max"))
+}
+
+// Levels are noise levels: in JSON one number, or a list with one for each subspace.
+type Levels []float64
+
+// decodeStrictly takes one number, or a list.
+func (l *Levels) decodeStrictly(at place, v rawValue) error {
+	if v.Kind() == '[' {
+		return decodeJSON(v, at, (*[]float64)(l))
+	}
+	*l = make(Levels, 1)
+	return decodeJSON(v, at, &(*l)[0])
+}
+
+func (l Levels) check(field string) error {
+	if i := slices.IndexFunc(l, func(v float64) bool { return !(v > 0) }); i >= 0 {
+		return Errorf(BadRequest, "%s must be positive, got %g", field, l[i])
+	}
+	return nil
+}
+
+// StartInfo describes a schedule's start.
+type StartInfo struct {
+	Covariance string  `json:"covariance"`
+	Rank       int     `json:"rank,omitempty" given:"1"`
+	Cuts       []int   `json:"cuts,omitempty"`
+	PerClass   bool    `json:"per_class"`
+	Labels     []int32 `json:"labels,omitempty"` // classes with laws of their own
+	Shrinkage  float64 `json:"shrinkage,omitempty"`
+	Images     int64   `json:"images"`   // that it was estimated from
+	Variance   float64 `json:"variance"` // tr Σ of all images
+	Hash       string  `json:"hash"`     // SHA-256 of its file
+}
+
+// StatisticsInfo describes the statistics of a denoiser that a schedule carries for the solver local: its mean squared
+// errors by noise level, DCT frequency and axis of the channels.
+type StatisticsInfo struct {
+	Points   int     `json:"points"` // noise levels
+	SigmaMin float64 `json:"sigma_min"`
+	SigmaMax float64 `json:"sigma_max"`
+	Labels   []int32 `json:"labels,omitempty"` // classes with statistics of their own
+	Hash     string  `json:"hash"`             // SHA-256 of their file
 }

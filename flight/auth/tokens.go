@@ -122,3 +122,18 @@ func NewToken(name string, scopes []api.Scope) (token, line string, err error) {
 	_, err = parseEntry(fields)
 	return token, strings.Join(fields, " "), err
 }
+
+// ParseScopes reads a list such as "read,sample".
+func ParseScopes(text string) ([]api.Scope, error) {
+	var list []api.Scope
+	for word := range strings.SplitSeq(text, ",") {
+		s := api.Scope(word)
+		if !slices.Contains(api.Scopes, s) {
+			return nil, fmt.Errorf("auth: %q is not a scope: read, sample, train or admin", word)
+		}
+		if !slices.Contains(list, s) {
+			list = append(list, s)
+		}
+	}
+	return list, nil
+}

@@ -9,6 +9,8 @@ import (
 	"iter"
 
 	"github.com/apache/arrow-go/v18/arrow/flight"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -185,4 +187,29 @@ func receive(ctx context.Context, from flight.DataStreamReader, yield func(Messa
 	if err != nil {
 		yield(Message{}, explain(ctx, err))
 	}
+}
+
+// explain makes an error of gRPC an *api.Error, if it is one of the server's, or the context's own error.
+func explain(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	var s interface{ GRPCStatus() *status.Status }
+	if !errors.As(err, &s) {
+		return err
+	}
+	if e, ok := api.ParseError(s.GRPCStatus().Message()); ok {
+		return e
+	}
+	switch code := s.GRPCStatus().Code(); {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case code == codes.Canceled:
+		return context.Canceled
+	case code == codes.ResourceExhausted: // gRPC's own refusal of a message
+		return api.Errorf(api.TooLarge, "A message is too large: %w", err).WithHint("Send smaller batches.")
+	case code == codes.DeadlineExceeded:
+		return context.DeadlineExceeded
+	}
+	return fmt.Errorf("client: %w", err)
 }
