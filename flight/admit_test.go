@@ -68,30 +68,9 @@ func everyCall(s *testServer) map[string]func(context.Context) error {
 		return stream.RecvMsg(&flight.FlightData{})
 	}
 	return map[string]func(context.Context) error{
-		"Handshake": func(ctx context.Context) error {
-			stream, err := s.client.Handshake(ctx)
-			if err != nil {
-				return err
-			}
-			_, err = stream.Recv()
-			return err
-		},
-		"ListFlights": func(ctx context.Context) error {
-			stream, err := s.client.ListFlights(ctx, &flight.Criteria{})
-			if err != nil {
-				return err
-			}
-			_, err = stream.Recv()
-			return err
-		},
-		"ListActions": func(ctx context.Context) error {
-			stream, err := s.client.ListActions(ctx, &flight.Empty{})
-			if err != nil {
-				return err
-			}
-			_, err = stream.Recv()
-			return err
-		},
+		"Handshake":   func(ctx context.Context) error { return firstOf(s.client.Handshake(ctx)) },
+		"ListFlights": func(ctx context.Context) error { return firstOf(s.client.ListFlights(ctx, &flight.Criteria{})) },
+		"ListActions": func(ctx context.Context) error { return firstOf(s.client.ListActions(ctx, &flight.Empty{})) },
 		"GetFlightInfo": func(ctx context.Context) error {
 			_, err := s.client.GetFlightInfo(ctx, descriptor)
 			return err
@@ -105,12 +84,7 @@ func everyCall(s *testServer) map[string]func(context.Context) error {
 			return err
 		},
 		"DoGet": func(ctx context.Context) error {
-			stream, err := s.client.DoGet(ctx, &flight.Ticket{Ticket: descriptor.Cmd})
-			if err != nil {
-				return err
-			}
-			_, err = stream.Recv()
-			return err
+			return firstOf(s.client.DoGet(ctx, &flight.Ticket{Ticket: descriptor.Cmd}))
 		},
 		"DoExchange": func(ctx context.Context) error {
 			stream, err := s.client.DoExchange(ctx)
@@ -122,6 +96,14 @@ func everyCall(s *testServer) map[string]func(context.Context) error {
 		},
 		"DoAction": func(ctx context.Context) error { return s.doAction(ctx, "ListModels") },
 	}
+}
+
+// firstOf returns the error of a stream, or of its first message.
+func firstOf[M any](stream interface{ Recv() (M, error) }, err error) error {
+	if err == nil {
+		_, err = stream.Recv()
+	}
+	return err
 }
 
 func (s *testServer) doAction(ctx context.Context, name string) error {

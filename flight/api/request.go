@@ -20,7 +20,7 @@ import (
 //
 //	default:"256"      the value of a field that is left out
 //	min:"2" max:"4096" the bounds of a number; beyond max it is TOO_LARGE
-//	above:"0"          a number is larger than this
+//	above:"0"          a number is positive
 //	given:"1"          the least value of a number that may be left out, which is 0 then
 //	oneof:"a b"        the words that a text, or each of a list, may be; also the name of one of wordLists
 //	name:"new"         a text is well formed as a name
@@ -77,9 +77,8 @@ func validateFields(request any, path string) error {
 		case v.CanInt():
 			return validateInt(name, f.tag, v)
 		case v.CanFloat():
-			if least, ok := f.tag.Lookup("above"); ok && !(v.Float() > 0) {
-				return Errorf(BadRequest, "%s must be %s, got %g", name,
-					map[bool]string{true: "positive", false: "above " + least}[least == "0"], v.Float())
+			if f.tag.Get("above") == "0" && !(v.Float() > 0) {
+				return Errorf(BadRequest, "%s must be positive, got %g", name, v.Float())
 			}
 			return nil
 		}

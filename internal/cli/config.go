@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -56,25 +57,24 @@ func showSettings(s command.Spec, path string) *cobra.Command {
 			return err
 		}
 		e.JSON = *asJSON
-		return e.Show(settingsJSON(e.Values), func(w io.Writer) error { return printSettings(w, e.Values) })
+		settings := settingsJSON(e.Values)
+		return e.Show(settings, func(w io.Writer) error { return printSettings(w, settings, e.Values) })
 	}
 	return cmd
 }
 
-func printSettings(w io.Writer, values []command.Value) error {
+func printSettings(w io.Writer, settings map[string]settingJSON, order []command.Value) error {
 	t := command.NewTable(w, "SETTING\tVALUE\tSOURCE")
-	for _, v := range values {
-		value, source := "-", v.Source
-		switch {
-		case v.Value == nil && v.Otherwise != "":
-			value = v.Otherwise
-		case v.Value != nil:
-			raw, err := json.Marshal(shown(v))
+	for _, v := range order {
+		s := settings[v.Name]
+		value, source := cmp.Or(s.Otherwise, "-"), s.Source
+		if s.Value != nil {
+			raw, err := json.Marshal(s.Value)
 			if err != nil {
 				return err
 			}
 			value = string(raw)
-		case v.Required:
+		} else if v.Required {
 			source = "missing"
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\n", v.Name, value, source)
@@ -83,7 +83,7 @@ func printSettings(w io.Writer, values []command.Value) error {
 }
 
 type settingJSON struct {
-	Value     any    `json:"value"`               // null where the command does not decide it
+	Value     any    `json:"value"`               // null if the command does not decide it
 	Otherwise string `json:"otherwise,omitempty"` // what holds then, in words
 	Source    string `json:"source"`
 }
@@ -91,19 +91,14 @@ type settingJSON struct {
 func settingsJSON(values []command.Value) map[string]settingJSON {
 	out := map[string]settingJSON{}
 	for _, v := range values {
-		s := settingJSON{Value: shown(v), Source: v.Source}
-		if v.Value == nil {
+		s := settingJSON{Value: v.Value, Source: v.Source}
+		switch {
+		case v.Value == nil:
 			s.Otherwise = v.Otherwise
+		case v.Secret:
+			s.Value = "(secret)"
 		}
 		out[v.Name] = s
 	}
 	return out
-}
-
-// shown returns a setting's value, if it may be seen.
-func shown(v command.Value) any {
-	if v.Value != nil && v.Secret {
-		return "(secret)"
-	}
-	return v.Value
 }

@@ -10,5 +10,5 @@
 // It knows no command, no server and no device. Of this module it imports flight/api, for the errors of the
 // contract, and internal/base/suggest.
 //
-// Begin reading at option.go, then settings.go and spec.go; completion.go is what shells ask.
+// Begin reading at option.go, then settings.go and spec.go.
 package command

@@ -138,22 +138,17 @@ func names(options []Option) []string {
 	return all
 }
 
-// Get returns the setting of that name, which the command must have.
+// Get returns the setting of that name; the zero Value if the command has none.
 func (s *Settings) Get(name string) Value {
 	for _, v := range s.Values {
 		if v.Name == name {
 			return v
 		}
 	}
-	panic("command: no option " + name)
+	return Value{}
 }
 
-// Has reports whether the command has a setting of that name.
-func (s *Settings) Has(name string) bool {
-	return slices.ContainsFunc(s.Values, func(v Value) bool { return v.Name == name })
-}
-
-// Text returns a text setting, empty if it is unset.
+// Text returns a text setting, empty if it is unset or the command has none, as the other types.
 func (s *Settings) Text(name string) string {
 	t, _ := s.Get(name).Value.(string)
 	return t

@@ -2,11 +2,16 @@ package connect
 
 import (
 	"context"
+	"errors"
 	"math"
+	"os/signal"
+	"syscall"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/base/suggest"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
+	"github.com/anisoflight/anisoflight/internal/engine"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
@@ -57,27 +62,20 @@ var PrecisionOption = command.Option{
 
 // OpenDevice opens the backend that the settings ask for.
 func OpenDevice(e command.Env) (*device.Device, error) {
-	cfg := device.Config{Plugin: e.Text("device"), Logger: e.Log}
-	if e.Has("devices") {
-		cfg.Devices = e.Text("devices")
+	if v := e.Get("memory_fraction"); v.Given && e.Number("memory_fraction") == 0 {
+		return nil, command.Usagef(e.Cmd, "--memory-fraction is a share above 0")
 	}
-	if e.Has("device_index") {
-		if v := e.Get("memory_fraction"); v.Given && e.Number("memory_fraction") == 0 {
-			return nil, command.Usagef(e.Cmd, "--memory-fraction is a share above 0")
-		}
-		cfg.Index, cfg.Preallocate, cfg.MemoryFraction = int(e.Whole("device_index")), e.Toggle("preallocate"),
-			e.Number("memory_fraction")
-	}
-	if e.Has("memory_limit") {
-		cfg.MemoryLimit = e.Whole("memory_limit")
-	}
-	return device.Open(cfg)
+	return device.Open(device.Config{
+		Plugin: e.Text("device"), Logger: e.Log, Devices: e.Text("devices"), Index: int(e.Whole("device_index")),
+		Preallocate: e.Toggle("preallocate"), MemoryFraction: e.Number("memory_fraction"),
+		MemoryLimit: e.Whole("memory_limit"),
+	})
 }
 
 // measurePeak measures the device's peak where that is asked for, at a precision. It comes before the engine, whose
 // warm-up would take the processors meanwhile.
 func measurePeak(ctx context.Context, e command.Env, dev *device.Device, at kernels.Precision) error {
-	if !e.Has("measure_peak") || !e.Toggle("measure_peak") {
+	if !e.Toggle("measure_peak") {
 		return nil
 	}
 	peak, err := kernels.MatmulPeak(ctx, dev, at)
@@ -89,7 +87,7 @@ func measurePeak(ctx context.Context, e command.Env, dev *device.Device, at kern
 
 // precision returns that of networks, where the command lets one choose.
 func precision(e command.Env) (kernels.Precision, error) {
-	if !e.Has("precision") {
+	if e.Text("precision") == "" {
 		return kernels.Float32, nil
 	}
 	p, err := kernels.ParsePrecision(e.Text("precision"))
@@ -97,4 +95,58 @@ func precision(e command.Env) (kernels.Precision, error) {
 		return "", command.Usagef(e.Cmd, "--precision %s", suggest.OneOf(e.Text("precision"), kernels.Precisions))
 	}
 	return p, nil
+}
+
+// Engine is the engine of this process, with its device and the folder's lock.
+type Engine struct {
+	*engine.Engine
+	dev  *device.Device
+	lock *catalog.Lock
+}
+
+// OpenEngine opens the data folder whose lock is held. The lock is released with the engine, or at once if that fails.
+func OpenEngine(ctx context.Context, e command.Env, lock *catalog.Lock) (_ *Engine, err error) {
+	// Whoever reads the log or the output may end first: that is an error of a write then, and not the end of a process
+	// that has runs to store.
+	signal.Ignore(syscall.SIGPIPE)
+	o := &Engine{lock: lock}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, o.closeRest())
+		}
+	}()
+	at, err := precision(e)
+	if err != nil {
+		return nil, err
+	}
+	if e.Text("listen") != "" || e.Toggle("measure_peak") { // others open it where they need it
+		if o.dev, err = OpenDevice(e); err != nil {
+			return nil, err
+		}
+		if err := measurePeak(ctx, e, o.dev, at); err != nil {
+			return nil, err
+		}
+	}
+	o.Engine, err = engine.Open(ctx, engine.Config{
+		Device: o.dev, OpenDevice: func() (*device.Device, error) { return OpenDevice(e) }, Precision: at,
+		Dir: e.Text("data"), Version: command.Version(), Logger: e.Log,
+		MaxBytes: e.Whole("max_bytes"), MaxUploadBytes: e.Whole("max_upload_bytes"), MaxRequests: e.Whole("max_requests"),
+		Slots: e.Whole("slots"),
+		World: worldOf(ctx),
+		Warm:  command.Words(e.Text("warm")), Apart: e.Get("dynamic_batching").Value == false,
+	})
+	return o, err
+}
+
+// Release stores the runs and gives back the device and the folder.
+func (o *Engine) Release(ctx context.Context) error {
+	return errors.Join(o.Close(ctx), o.closeRest())
+}
+
+func (o *Engine) closeRest() error {
+	var err error
+	if o.dev != nil {
+		err = o.dev.Close()
+	}
+	return errors.Join(err, o.lock.Release())
 }

@@ -8,5 +8,5 @@
 // one. Runs are stored even after an interrupt.
 //
 // It may import internal/cli/command, flight, internal/engine and kernels, and no command. Begin reading at connect.go,
-// then calls.go.
+// then fields.go.
 package connect

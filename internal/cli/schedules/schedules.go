@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"text/tabwriter"
-	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/client"
@@ -73,8 +72,10 @@ var showSpec = command.Spec{
 			return err
 		}
 		return e.Show(shown, func(w io.Writer) error {
-			if p := shown.Provenance; p != nil {
-				printProvenance(w, *p)
+			if shown.Provenance != nil {
+				if err := command.PrintJSON(w, shown.Provenance); err != nil {
+					return err
+				}
 			}
 			return shown.print(w)
 		})
@@ -116,32 +117,4 @@ func (s scheduleTable) print(w io.Writer) error {
 		fmt.Fprintf(t, "%s\t%d\t%.6g\t%.4e\t%.4e\t%.4e\t\n", label, s.Subspace[i], s.T[i], s.G[i], s.Gdot[i], s.Sigma[i])
 	}
 	return t.Flush()
-}
-
-// printProvenance says in a few lines where a schedule came from.
-func printProvenance(w io.Writer, p schedule.Provenance) {
-	kind := p.Kind
-	if p.Stage != "" {
-		kind = fmt.Sprintf("%s, stage %s, %d steps, %g kimg", kind, p.Stage, p.Steps, p.Kimg)
-	}
-	if p.Seed != nil {
-		kind = fmt.Sprintf("%s, seed %d", kind, *p.Seed)
-	}
-	fmt.Fprintf(w, "kind      %s\n", kind)
-	for _, s := range []struct {
-		what string
-		from *schedule.Source
-	}{{"dataset", p.Dataset}, {"model", p.Model}} {
-		if s.from != nil {
-			fmt.Fprintf(w, "%-9s %s %.12s\n", s.what, s.from.Name, s.from.Hash)
-		}
-	}
-	if b, a := p.EnergyBefore, p.EnergyAfter; b != nil && a != nil {
-		fmt.Fprintf(w, "energy    %.4g ± %.2g before, %.4g ± %.2g after\n", b.Value, b.Stderr, a.Value, a.Stderr)
-	}
-	fmt.Fprintf(w, "made by   %s", p.Program)
-	if !p.Created.IsZero() {
-		fmt.Fprintf(w, " on %s", p.Created.Format(time.RFC3339))
-	}
-	fmt.Fprint(w, "\n\n")
 }
