@@ -122,7 +122,7 @@ func (n disguise) logSigma(c *graph.Node) *graph.Node {
 // differences of the loss sample by sample. The terms are those of the flow itself.
 func TestEstimatorInEveryParametrization(t *testing.T) {
 	t.Parallel()
-	plain := newLaboratory(t, 1, 128, 1.6, 0.5)
+	plain := newLaboratory(t, 1, 64, 1.6, 0.5)
 	truth := slices.Concat(plain.differences(t)...)
 	g, gdot := plain.levels(plain.theta)
 	want := plain.terms(t, kernels.Full, g, gdot)

@@ -176,9 +176,6 @@ func (d *Device) Report() Report {
 // Peers returns the devices in use, in order; each is one of its own peers.
 func (d *Device) Peers() []*Device { return slices.Clone(d.devices) }
 
-// Ordinal returns the device's place among its peers.
-func (d *Device) Ordinal() int { return int(d.ordinal) }
-
 // Stats returns the counters of the programs of all devices, and of this one's buffers.
 func (d *Device) Stats() Stats {
 	s := d.programs.snapshot()

@@ -1,6 +1,7 @@
 package device_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,7 +37,7 @@ func TestOutputsOfSeveralDevices(t *testing.T) {
 	}
 	for k, b := range out {
 		if got := read[float32](t, b); got[0] != 2*float32(k) || got[2] != 200 || b.Device() != devices[k] {
-			t.Errorf("output %d is %v, on device %d", k, got, b.Device().Ordinal())
+			t.Errorf("output %d is %v, on device %d", k, got, slices.Index(devices, b.Device()))
 		}
 		b.Release()
 	}
@@ -66,7 +67,7 @@ func TestDevicesShareTheirPrograms(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := read[float32](t, out[0]); got[2] != float32(3)*0.1+1 || out[0].Device() != d {
-			t.Errorf("device %d: %v, on device %d", k, got, out[0].Device().Ordinal())
+			t.Errorf("device %d: %v, on device %d", k, got, slices.Index(devices, out[0].Device()))
 		}
 		other := program(t, devices[(k+1)%4], "shared f32[3]", affine(dtypes.Float32, 3, 0.1))
 		if _, err := other.Run(t.Context(), device.Use(x)); err == nil {

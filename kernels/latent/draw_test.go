@@ -89,28 +89,6 @@ func TestNormalDistribution(t *testing.T) {
 	}
 }
 
-// Across consecutive seeds, as the samples of one request use them.
-func TestSeedsAreIndependent(t *testing.T) {
-	const n = 50_000
-	x := make([]float64, n)
-	var neighbours float64
-	z := make([]float32, 1)
-	start := uint64(math.MaxUint64 - n/2) // seeds wrap around on the way
-	for i := range x {
-		Normal(start+uint64(i), StreamLatent, z)
-		x[i] = float64(z[0])
-		if i > 0 {
-			neighbours += x[i] * x[i-1] / n
-		}
-	}
-	if math.Abs(neighbours) > 5/math.Sqrt(n) {
-		t.Errorf("neighbouring seeds correlate: %v", neighbours)
-	}
-	if d := kolmogorov(x, func(v float64) float64 { return 0.5 * math.Erfc(-v/math.Sqrt2) }); d > 1.95 {
-		t.Errorf("normal: Kolmogorov's distance %v", d)
-	}
-}
-
 func TestOpenNeverGivesZero(t *testing.T) {
 	if lo, hi := open(0), open(math.MaxUint64); lo != 0x1p-53 || hi != 1 {
 		t.Errorf("the ends are %v and %v, want 2⁻⁵³ and 1", lo, hi)

@@ -54,7 +54,7 @@ func TestAcrossIsSum(t *testing.T) {
 			}
 			for i, b := range slices.Concat(of...) {
 				if b.Device() != devices[i] {
-					t.Errorf("sum %d lies on device %d", i, b.Device().Ordinal())
+					t.Errorf("sum %d lies on device %d", i, slices.Index(devices, b.Device()))
 				}
 				if err := b.Read(got); err != nil {
 					t.Fatal(err)

@@ -4,7 +4,6 @@ package selfcheck
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -80,7 +79,7 @@ func convolve(x, w *graph.Node) *graph.Node {
 	return graph.Convolve(x, w).PadSame().Strides(1).DilationPerAxis(1, 1).Done()
 }
 
-// Run runs all checks. It also uses a donated buffer again, which must be an error.
+// Run runs all checks.
 func Run(ctx context.Context, dev *device.Device) (results []Result) {
 	autodiff.Install()
 	reference, err := device.Open(device.Config{Plugin: "go"})
@@ -88,15 +87,11 @@ func Run(ctx context.Context, dev *device.Device) (results []Result) {
 		return []Result{{Name: "pure-Go backend", Err: err}}
 	}
 	defer reference.Close()
-	add := func(name string, run func() (detail string, err error)) {
-		start := time.Now()
-		detail, err := run()
-		results = append(results, Result{Name: name, Detail: detail, Seconds: time.Since(start).Seconds(), Err: err})
-	}
 	for _, c := range checks {
-		add(c.name, func() (string, error) { return c.run(ctx, dev, reference) })
+		start := time.Now()
+		detail, err := c.run(ctx, dev, reference)
+		results = append(results, Result{Name: c.name, Detail: detail, Seconds: time.Since(start).Seconds(), Err: err})
 	}
-	add("donated buffer", func() (string, error) { return donation(ctx, dev) })
 	return results
 }
 
@@ -179,26 +174,4 @@ func relativeDeviation(got, want []float64) float64 {
 		largest = max(largest, math.Abs(v))
 	}
 	return worst / largest
-}
-
-func donation(ctx context.Context, dev *device.Device) (string, error) {
-	p, err := dev.Program(ctx, "selfcheck donation", func(g *graph.Graph) []*graph.Node {
-		return []*graph.Node{graph.Neg(graph.Parameter(g, "x", shapes.Make(dtypes.Float32, 4)))}
-	})
-	if err != nil {
-		return "", err
-	}
-	b, err := dev.Upload(make([]float32, 4), 4)
-	if err != nil {
-		return "", err
-	}
-	out, err := p.Run(ctx, device.Donate(b))
-	if err != nil {
-		return "", err
-	}
-	out[0].Release()
-	if _, err := p.Run(ctx, device.Use(b)); !errors.Is(err, device.ErrDonated) {
-		return "", fmt.Errorf("using it again gave %w, want %w", err, device.ErrDonated)
-	}
-	return "using it again is an error, not a crash", nil
 }
