@@ -88,8 +88,8 @@ func (in StepInput) slice(m *Model, from, to int) StepInput {
 	return in
 }
 
-// noise draws ε and the probes of a whole batch and cuts them into parts, the last one
-// filled up with zeros: [part][ε, probes…].
+// noise draws ε and the probes of a whole batch and cuts them into parts, the last one filled up with zeros: [part][ε,
+// probes…].
 func (t *Trainer) noise(ctx context.Context, in StepInput, n, size int) ([][]*device.Buffer, error) {
 	m, probes := t.model, 0
 	if t.cfg.Mode.probed() {
@@ -147,8 +147,8 @@ type partJob struct {
 	images      *device.Buffer
 }
 
-// jobs lists the programs that a part of a batch goes through: one, or two where the
-// network is trained at noise levels of its own, and the estimator at the schedule's.
+// jobs lists the programs that a part of a batch goes through: one, or two where the network is trained at noise levels
+// of its own, and the estimator at the schedule's.
 func (c TrainerConfig) jobs(g, networkG []float64) []partJob {
 	if networkG != nil && c.TrainNetwork {
 		return []partJob{{mode: LossOnly, train: true, g: networkG}, {mode: c.Mode, g: g}}
@@ -200,9 +200,9 @@ func (t *Trainer) part(ctx context.Context, job partJob, in StepInput, noise []*
 	return terms, sum, err
 }
 
-// partGraph is the program of a part. Its parameters are frame's, then images, g,
-// omega, ε, the probes and, if the network trains, the random state of its dropout and
-// the sum of the gradients so far; its outputs the new sum if so, and the terms.
+// partGraph is the program of a part. Its parameters are frame's, then images, g, omega, ε, the probes and, if the
+// network trains, the random state of its dropout and the sum of the gradients so far; its outputs the new sum if so,
+// and the terms.
 func (m *Model) partGraph(g *graph.Graph, job partJob, probes int) []*Node {
 	f := m.frame(g, job.size)
 	e := estimator{mode: job.mode, x0: f.image("images")}

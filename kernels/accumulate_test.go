@@ -30,8 +30,8 @@ func sameStates(t *testing.T, got, want *kernels.TrainerState) {
 	}
 }
 
-// TestPartsAreTheBatch: steps whose images pass the device three at a time, the last
-// part filled up, are those of the whole batch, with the same noise and probes.
+// TestPartsAreTheBatch: steps whose images pass the device three at a time, the last part filled up, are those of the
+// whole batch, with the same noise and probes.
 func TestPartsAreTheBatch(t *testing.T) {
 	t.Parallel()
 	net := toy{}
@@ -58,8 +58,8 @@ func TestPartsAreTheBatch(t *testing.T) {
 	sameStates(t, export(t, parts), export(t, whole))
 }
 
-// TestNetworkLevels: with noise levels of its own the network takes the step of a
-// trainer without the estimator there, and the terms stay those at G.
+// TestNetworkLevels: with noise levels of its own the network takes the step of a trainer without the estimator there,
+// and the terms stay those at G.
 func TestNetworkLevels(t *testing.T) {
 	t.Parallel()
 	net := toy{ratios: 1}
@@ -86,8 +86,7 @@ func TestNetworkLevels(t *testing.T) {
 	sameStates(t, export(t, both), export(t, alone))
 }
 
-// TestClip: a gradient longer than the limit enters Adam's first moment at that length,
-// a shorter one as it is.
+// TestClip: a gradient longer than the limit enters Adam's first moment at that length, a shorter one as it is.
 func TestClip(t *testing.T) {
 	t.Parallel()
 	net := toy{ratios: 1}

@@ -8,21 +8,19 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
-// optimiserState is the state of the network's optimiser in a graph: flat
-// tensors of all parameters.
+// optimiserState is the state of the network's optimiser in a graph: flat tensors of all parameters.
 type optimiserState struct{ params, m, v, ema *Node }
 
 func (s optimiserState) nodes() []*Node { return []*Node{s.params, s.m, s.v, s.ema} }
 
-// moments declares the rest of the optimiser's state beside the parameters' values. Runs
-// donate all of it.
+// moments declares the rest of the optimiser's state beside the parameters' values. Runs donate all of it.
 func (f *frame) moments(params *Node) optimiserState {
 	flat := func(name string) *Node { return f.param(device.Donated(name), f.model.size) }
 	return optimiserState{params: params, m: flat("m"), v: flat("v"), ema: flat("ema")}
 }
 
-// rates are the scalars of one optimiser step. They are computed on the host in
-// float64: 1 − β^t cancels in float32. A clip of 0 is none.
+// rates are the scalars of one optimiser step. They are computed on the host in float64: 1 − β^t cancels in float32. A
+// clip of 0 is none.
 func rates(cfg TrainerConfig, count int64, lr, emaBeta, clip float64) []float64 {
 	t := float64(count + 1)
 	if clip == 0 {
@@ -41,9 +39,8 @@ func scalar(vector *Node, i int) *Node {
 	return graph.Reshape(graph.Slice(vector, graph.AxisRange(i, i+1)))
 }
 
-// adamOn appends a step of adam on the gradient, scaled down to the norm that rates
-// allows, and returns the new state and the norm that it had [1]. A norm that is not
-// finite leaves the state as it is.
+// adamOn appends a step of adam on the gradient, scaled down to the norm that rates allows, and returns the new state
+// and the norm that it had [1]. A norm that is not finite leaves the state as it is.
 func adamOn(cfg TrainerConfig, s optimiserState, grad, rate *Node) []*Node {
 	norm := graph.Sqrt(graph.ReduceAllSum(graph.Square(grad)))
 	scale := graph.Min(graph.Div(scalar(rate, 3), norm), graph.OnesLike(norm))
@@ -51,8 +48,7 @@ func adamOn(cfg TrainerConfig, s optimiserState, grad, rate *Node) []*Node {
 	return append(next.nodes(), graph.Reshape(norm, 1))
 }
 
-// adam appends one step of Adam (Kingma and Ba, arXiv 1412.6980) and of the
-// moving average,
+// adam appends one step of Adam (Kingma and Ba, arXiv 1412.6980) and of the moving average,
 //
 //	m ← β₁ m + (1−β₁) g     v ← β₂ v + (1−β₂) g²
 //	p ← p − lr/(1−β₁^t) · m / ( √(v/(1−β₂^t)) + eps )

@@ -21,8 +21,7 @@ type Shape struct {
 	Height, Width, Channels int
 	Labels                  int      // 0 for an unconditional network
 	Classes                 []string // names of the labels: none, or Labels of them
-	// Parametrization is the kind of it, one of parametrization.Kinds; empty for a network
-	// that is the flow itself.
+	// Parametrization is the kind of it, one of parametrization.Kinds; empty for a network that is the flow itself.
 	Parametrization string
 	// Range is the noise levels that the network was trained on.
 	Range schedule.Range
@@ -30,35 +29,35 @@ type Shape struct {
 	Normalization *normalization.Affine
 }
 
-// Architecture is what a model's config.json describes: a network before it is joined
-// with values and a basis. JSON writes it as its config.json, with every default
-// filled in. An Architecture is immutable; what checkpoint.ParseNetwork reads is one.
+// Architecture is what a model's config.json describes: a network before it is joined with values and a basis. JSON
+// writes it as its config.json, with every default filled in. An Architecture is immutable; what
+// checkpoint.ParseNetwork reads is one.
 type Architecture interface {
 	json.Marshaler
 	Shape() Shape
 	// Params lists the parameters in the order of every [][]float32 of values.
 	Params() []nn.Param
 	ParamCount() int
-	// Load picks the values of Params out of a state dict, State is its inverse, and
-	// Check compares a state dict that is read one tensor at a time.
+	// Load picks the values of Params out of a state dict, State is its inverse, and Check compares a state dict that is
+	// read one tensor at a time.
 	Load(state []nn.Tensor) ([][]float32, error)
 	State(values [][]float32) []nn.Tensor
 	Check() *nn.Check
-	// On returns the network with noise in the subspaces of b. A network whose graph
-	// depends on its values, or that does not serve every basis, says so here.
+	// On returns the network with noise in the subspaces of b. A network whose graph depends on its values, or that does
+	// not serve every basis, says so here.
 	On(values [][]float32, b *basis.Basis) (Network, error)
 	// Normalized returns the same network of data in other units; nil is of images in [−1, 1].
 	Normalized(n *normalization.Affine) Architecture
 }
 
-// Trainable is an [Architecture] whose values are learned. One that is not is exact: it
-// keeps its values, and On reads them.
+// Trainable is an [Architecture] whose values are learned. One that is not is exact: it keeps its values, and On reads
+// them.
 type Trainable interface {
 	Architecture
 	// Init draws initial values.
 	Init(seed uint64) [][]float32
-	// Ratios is the number of log-ratio inputs, and WithRatios returns the same network
-	// with so many; values without them load as zeros and compute what they did.
+	// Ratios is the number of log-ratio inputs, and WithRatios returns the same network with so many; values without them
+	// load as zeros and compute what they did.
 	Ratios() int
 	WithRatios(n int) (Trainable, error)
 }
@@ -66,13 +65,12 @@ type Trainable interface {
 // Sampler is an [Architecture] that knows the law of its images.
 type Sampler interface {
 	Architecture
-	// Draw fills image [H, W, C] with a draw from the law and returns its label, from
-	// a number u in [0, 1) and as many unit normal numbers as the image has values.
+	// Draw fills image [H, W, C] with a draw from the law and returns its label, from a number u in [0, 1) and as many
+	// unit normal numbers as the image has values.
 	Draw(values [][]float32, u float64, normal, image []float32) (label int)
 }
 
-// Resolution is an image's height and width; JSON writes one number where they are
-// equal.
+// Resolution is an image's height and width; JSON writes one number where they are equal.
 type Resolution struct{ Height, Width int }
 
 // Square returns the size of n×n pixels.
@@ -114,8 +112,8 @@ type Node = graph.Node
 
 // Spec is what a Model has to know of a network.
 type Spec struct {
-	// Key names the network's structure, constants included, in the cache of
-	// compiled programs: two networks with one key append the same graph.
+	// Key names the network's structure, constants included, in the cache of compiled programs: two networks with one key
+	// append the same graph.
 	Key string
 	// Height, Width and Channels of an image.
 	Height, Width, Channels int
@@ -125,8 +123,7 @@ type Spec struct {
 	Ratios int
 	// SigmaData is σ_d; 0 means that of the parametrisation, or 0.5.
 	SigmaData float64
-	// Parametrization says how the flow is made of a RawNetwork's output; nil means
-	// EDM's with SigmaData.
+	// Parametrization says how the flow is made of a RawNetwork's output; nil means EDM's with SigmaData.
 	Parametrization *parametrization.Parametrization
 	// Range is the noise levels that the network was trained on.
 	Range schedule.Range
@@ -134,18 +131,16 @@ type Spec struct {
 	Dropout float64
 }
 
-// Network is a function that can stand behind a [Model]. It is a [RawNetwork],
-// which the model preconditions, or a [FlowNetwork], which is taken as it is.
-// A Network holds no values and is safe for concurrent use.
+// Network is a function that can stand behind a [Model]. It is a [RawNetwork], which the model preconditions, or a
+// [FlowNetwork], which is taken as it is. A Network holds no values and is safe for concurrent use.
 type Network interface {
 	Spec() Spec
-	// Params lists the parameters in the order of every [][]float32 of values;
-	// none for an analytic network.
+	// Params lists the parameters in the order of every [][]float32 of values; none for an analytic network.
 	Params() []nn.Param
 }
 
-// RawNetwork is a network F that has to be wrapped: it is given scaled input and
-// predicts what its parametrisation says.
+// RawNetwork is a network F that has to be wrapped: it is given scaled input and predicts what its parametrisation
+// says.
 type RawNetwork interface {
 	Network
 	// Raw appends F to the graph and returns it, shaped as z.

@@ -24,9 +24,8 @@ func toyBasis(t *testing.T, j int) *basis.Basis {
 	return b
 }
 
-// TestBackpropIsAutodiff: mode backprop, a closed form over one reverse pass of
-// ⟨u, F⟩, equals ordinary differentiation of the loss through the state, the
-// input scaling, the noise label, the ratio inputs and the output scaling.
+// TestBackpropIsAutodiff: mode backprop, a closed form over one reverse pass of ⟨u, F⟩, equals ordinary differentiation
+// of the loss through the state, the input scaling, the noise label, the ratio inputs and the output scaling.
 func TestBackpropIsAutodiff(t *testing.T) {
 	t.Parallel()
 	for j := 1; j <= 3; j++ {
@@ -52,9 +51,8 @@ func TestBackpropIsAutodiff(t *testing.T) {
 	}
 }
 
-// TestBlindNetworkIsFull: a network that sees the geometric mean of two variances
-// alone gets the full estimator, and one whose ratio inputs do not match the
-// basis is refused.
+// TestBlindNetworkIsFull: a network that sees the geometric mean of two variances alone gets the full estimator, and
+// one whose ratio inputs do not match the basis is refused.
 func TestBlindNetworkIsFull(t *testing.T) {
 	net := toy{}
 	m, _ := model64(t, net, toyBasis(t, 2), net.values(1))

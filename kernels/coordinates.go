@@ -13,16 +13,16 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// coordinates are those of basis.Frequencies in which a trajectory's states are combined: the
-// axes of the channels at each frequency, [R, H·W, C, C], and the row of each sample, [B]. They
-// are arguments of one program, whatever their values.
+// coordinates are those of basis.Frequencies in which a trajectory's states are combined: the axes of the channels at
+// each frequency, [R, H·W, C, C], and the row of each sample, [B]. They are arguments of one program, whatever their
+// values.
 type coordinates struct {
 	count      int // R
 	axes, rows *device.Buffer
 }
 
-// UseCoordinates makes [Trajectory.CombineCoordinates] combine in the coordinates of
-// basis.Frequencies. Call it before the first evaluation.
+// UseCoordinates makes [Trajectory.CombineCoordinates] combine in the coordinates of basis.Frequencies. Call it before
+// the first evaluation.
 //
 //	axes  [R][H·W·C·C], the channels' axes at each frequency; nil for the channels themselves
 //	rows  [B], each sample's row of axes and of weights
@@ -79,15 +79,14 @@ func (c *coordinates) release() {
 	}
 }
 
-// CombineCoordinates moves the state by itself and h parts of the history, each coordinate f of
-// a sample's row r with weights of its own:
+// CombineCoordinates moves the state by itself and h parts of the history, each coordinate f of a sample's row r with
+// weights of its own:
 //
 //	x ← Fᵀ ( w_r0 ∘ F x + Σ_i w_r(1+i) ∘ F E_i ),  E_0 the newest evaluation
 //
 //	weights  [R, 1 + h, H·W·C]
 //
-// With [Trajectory.KeepStates] E_1 is the state that E_0 was made at, E_2 the evaluation before,
-// and so on.
+// With [Trajectory.KeepStates] E_1 is the state that E_0 was made at, E_2 the evaluation before, and so on.
 func (t *Trajectory) CombineCoordinates(ctx context.Context, weights []float64) error {
 	m, c := t.model, t.coordinates
 	if t.closed {

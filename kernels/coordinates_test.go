@@ -27,8 +27,8 @@ func randomAxes(rng *rand.Rand) []float64 {
 	return out
 }
 
-// TestCombineCoordinates follows x ← Fᵀ (w_0 ∘ F x + Σ_i w_(1+i) ∘ F E_i) on the host by
-// basis.Frequencies, with rows of their own, and states kept beside denoised images.
+// TestCombineCoordinates follows x ← Fᵀ (w_0 ∘ F x + Σ_i w_(1+i) ∘ F E_i) on the host by basis.Frequencies, with rows
+// of their own, and states kept beside denoised images.
 func TestCombineCoordinates(t *testing.T) {
 	const n, keep, steps = 3, 4, 3
 	m, w := modelAt(t, kernels.Float32, toy{}, toyBasis(t, 1), toy{}.values(3))

@@ -6,9 +6,8 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
-// EvaluateCost returns what one evaluation of the network on n images takes, at the
-// batch size that it is computed at. The graph is drawn and not compiled, so that a
-// model on a pure-Go device tells it on any machine.
+// EvaluateCost returns what one evaluation of the network on n images takes, at the batch size that it is computed at.
+// The graph is drawn and not compiled, so that a model on a pure-Go device tells it on any machine.
 func (m *Model) EvaluateCost(n int) (device.Cost, error) {
 	batch := Bucket(n)
 	if known, ok := m.costs.Load(batch); ok {
@@ -21,8 +20,8 @@ func (m *Model) EvaluateCost(n int) (device.Cost, error) {
 	return cost, err
 }
 
-// FitBatch returns how many of n images to evaluate at a time: n halved until an estimate
-// says that the evaluation fits the device's memory, and no less than 1.
+// FitBatch returns how many of n images to evaluate at a time: n halved until an estimate says that the evaluation fits
+// the device's memory, and no less than 1.
 func (m *Model) FitBatch(n int) int {
 	available, known := m.dev.Available()
 	for known && n > 1 {
@@ -35,8 +34,8 @@ func (m *Model) FitBatch(n int) int {
 	return n
 }
 
-// StepCost returns what a training step on n images takes, all of them on the device at
-// once. As EvaluateCost it compiles nothing.
+// StepCost returns what a training step on n images takes, all of them on the device at once. As EvaluateCost it
+// compiles nothing.
 func (m *Model) StepCost(cfg TrainerConfig, n int) (device.Cost, error) {
 	cfg, err := cfg.resolved(m)
 	if err != nil {
@@ -45,9 +44,9 @@ func (m *Model) StepCost(cfg TrainerConfig, n int) (device.Cost, error) {
 	return m.dev.Cost("step", func(g *graph.Graph) []*Node { return m.stepGraph(g, cfg, n) })
 }
 
-// StepMemory estimates how many bytes of device memory steps on n images take, all that
-// the trainer keeps included, with part of them on the device at a time; 0 means all.
-// own says that the network is trained at noise levels of its own ([StepInput.NetworkG]).
+// StepMemory estimates how many bytes of device memory steps on n images take, all that the trainer keeps included,
+// with part of them on the device at a time; 0 means all. own says that the network is trained at noise levels of its
+// own ([StepInput.NetworkG]).
 func (m *Model) StepMemory(cfg TrainerConfig, n, part int, own bool) (int64, error) {
 	cfg, err := cfg.resolved(m)
 	if err != nil {
@@ -63,8 +62,8 @@ func (m *Model) StepMemory(cfg TrainerConfig, n, part int, own bool) (int64, err
 	return m.partsMemory(cfg, n, part, own)
 }
 
-// partsMemory is StepMemory of stepInParts: the most that one of its programs needs
-// beside what lies on the device meanwhile.
+// partsMemory is StepMemory of stepInParts: the most that one of its programs needs beside what lies on the device
+// meanwhile.
 func (m *Model) partsMemory(cfg TrainerConfig, n, part int, own bool) (most int64, err error) {
 	value := int64(m.dtype.Size())
 	flat := int64(m.size) * value

@@ -8,9 +8,8 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/unet"
 )
 
-// TestCostsOfStepsAreMultiplesOfTheNetworks: what each kind of step computes, in
-// evaluations of a network without attention. Every convolution's reverse pass is one
-// convolution for its input and one for its kernel.
+// TestCostsOfStepsAreMultiplesOfTheNetworks: what each kind of step computes, in evaluations of a network without
+// attention. Every convolution's reverse pass is one convolution for its input and one for its kernel.
 func TestCostsOfStepsAreMultiplesOfTheNetworks(t *testing.T) {
 	cfg := unet.Defaults(unet.SongUNet)
 	cfg.ImgResolution, cfg.ImgChannels, cfg.ModelChannels = kernels.Square(8), 1, 32

@@ -6,8 +6,7 @@ import (
 	"math"
 )
 
-// InputError reports an argument that does not fit the model. Nothing has been
-// computed when it is returned.
+// InputError reports an argument that does not fit the model. Nothing has been computed when it is returned.
 type InputError struct {
 	Field string // the argument, as it is named in this package
 	Msg   string // goes on after the field's name: "must hold 64 values, got 63"
@@ -25,8 +24,8 @@ var ErrReleased = errors.New("kernels: weights were released")
 // ErrClosed is returned when a trajectory or a trainer is used after Close.
 var ErrClosed = errors.New("kernels: used after Close")
 
-// ErrStateLost is returned by a Trainer whose state went down with a failed run
-// on the device. Restore it from the last exported state.
+// ErrStateLost is returned by a Trainer whose state went down with a failed run on the device. Restore it from the last
+// exported state.
 var ErrStateLost = errors.New("kernels: the training state was lost in a failed step; restore it from the last " +
 	"exported state")
 

@@ -23,8 +23,7 @@ type EstimateInput struct {
 	Labels []int32   // [B], −1 for none; nil for all −1
 }
 
-// Estimate computes the terms of the schedule's gradient, per sample and
-// subspace. Dropout is off.
+// Estimate computes the terms of the schedule's gradient, per sample and subspace. Dropout is off.
 func (m *Model) Estimate(ctx context.Context, w *Weights, in EstimateInput) (*Terms, error) {
 	return estimate(ctx, m, w, in.Mode, in.X0, in.Eps, in.Probe, in.G, in.Omega, in.Labels)
 }
@@ -97,17 +96,16 @@ type Mode string
 const (
 	// Auto is Backprop where the network sees all of g, and Full elsewhere.
 	Auto Mode = "auto"
-	// Full is all five terms, by double reverse mode. The network's dependence
-	// on g is covered by the implicit terms, so g is a constant to it.
+	// Full is all five terms, by double reverse mode. The network's dependence on g is covered by the implicit terms, so g
+	// is a constant to it.
 	Full Mode = "full"
-	// Backprop is the explicit terms and ordinary differentiation through every
-	// way in which g conditions the network. One reverse pass.
+	// Backprop is the explicit terms and ordinary differentiation through every way in which g conditions the network. One
+	// reverse pass.
 	Backprop Mode = "backprop"
-	// Explicit is the explicit terms alone: unbiased only at the optimal
-	// network. A diagnostic.
+	// Explicit is the explicit terms alone: unbiased only at the optimal network. A diagnostic.
 	Explicit Mode = "explicit"
-	// LossOnly is |P_j r|² and no derivative: for measuring the loss. It is not
-	// among the estimator's modes that a user may name.
+	// LossOnly is |P_j r|² and no derivative: for measuring the loss. It is not among the estimator's modes that a user
+	// may name.
 	LossOnly Mode = "loss"
 )
 

@@ -11,9 +11,8 @@ import (
 //	r = flow(x_t) + ε     w = 2 Σ_j ω_j P_j r     u = Σ_j out_j P_j w
 //	b = (∂F/∂y)ᵀ u        a = Σ_j P_j( skip_j w + in_j b ) = (∂flow/∂x)ᵀ w
 //
-// u is a constant to every differentiation. One reverse pass of ⟨u, F⟩ gives b,
-// the gradient of the summed loss with respect to the network's parameters, and
-// the derivatives by the conditioning.
+// u is a constant to every differentiation. One reverse pass of ⟨u, F⟩ gives b, the gradient of the summed loss with
+// respect to the network's parameters, and the derivatives by the conditioning.
 type estimator struct {
 	*wrapped
 	mode    Mode
@@ -28,8 +27,8 @@ type estimator struct {
 	v       *Node   // flow(x_t)
 }
 
-// build returns the terms of the mode, each [B, J] and in the order of termsOf,
-// and the gradients of the summed loss with respect to train.
+// build returns the terms of the mode, each [B, J] and in the order of termsOf, and the gradients of the summed loss
+// with respect to train.
 func (e *estimator) build() (terms, gradients []*Node) {
 	x := e.noisy(e.x0, e.eps)
 	e.y = e.input(x)
@@ -82,8 +81,7 @@ func sumOf(parts []*Node, c subspace.Scalars) *Node {
 	return out
 }
 
-// transported returns, given b, the explicit term through x_t and in the full
-// modes the three implicit ones:
+// transported returns, given b, the explicit term through x_t and in the full modes the three implicit ones:
 //
 //	½ g_j^{-1/2} ⟨P_j a, ε⟩,  ½ ⟨P_j h, z⟩,  g_j^{-1/2} ⟨P_j a, v⟩,  ½ g_j^{-1} ⟨P_j w, v⟩
 func (e *estimator) transported(b *Node) []*Node {
@@ -109,8 +107,8 @@ func (e *estimator) transported(b *Node) []*Node {
 	return []*Node{explicit.Table(), e.trace(b).Table(), transport.Table(), drift.Table()}
 }
 
-// trace returns ½⟨P_j h, z⟩ averaged over the probes z, with h = ∇_x⟨a, z⟩.
-// Since w is a constant, h = Σ_j in_j P_j ∇_y⟨b, q⟩ with q = Σ_j in_j P_j z.
+// trace returns ½⟨P_j h, z⟩ averaged over the probes z, with h = ∇_x⟨a, z⟩. Since w is a constant, h = Σ_j in_j P_j
+// ∇_y⟨b, q⟩ with q = Σ_j in_j P_j z.
 func (e *estimator) trace(b *Node) subspace.Scalars {
 	var sum subspace.Scalars
 	for _, z := range e.probes {
@@ -145,10 +143,9 @@ func (e *estimator) conditioned() []*Node {
 // seesRatios reports whether the ratio inputs depend on g.
 func (e *estimator) seesRatios() bool { return e.ratios != nil && e.sub.Count() > 1 }
 
-// backprop returns the derivative of Σ_j ω_j |P_j r|² by g_j at constant ω. For
-// a raw network, with r = Σ_j P_j(keep_j ε + skip_j x_0 + out_j F), its scaled state
-// y = Σ_j P_j(in_j x_0 + in_j √g_j ε), and e and q_i the derivatives of ⟨u, F⟩ by
-// ln(σ_geo)/4 and by ρ_i (q_J = 0),
+// backprop returns the derivative of Σ_j ω_j |P_j r|² by g_j at constant ω. For a raw network, with r = Σ_j P_j(keep_j
+// ε + skip_j x_0 + out_j F), its scaled state y = Σ_j P_j(in_j x_0 + in_j √g_j ε), and e and q_i the derivatives of ⟨u,
+// F⟩ by ln(σ_geo)/4 and by ρ_i (q_J = 0),
 //
 //	keep'_j ⟨P_j w, ε⟩ + skip'_j ⟨P_j w, x_0⟩ + out'_j ⟨P_j w, F⟩
 //	+ in'_j ⟨P_j b, x_0⟩ + (in_j √g_j)' ⟨P_j b, ε⟩

@@ -79,8 +79,8 @@ func denoise[T device.Float](ctx context.Context, m *Model, w *Weights, x []T, g
 	return denoised, flow, raw, downloadPadded(out.raw, raw)
 }
 
-// evaluation is what one evaluation leaves on the device, each [B, H, W, C]; raw
-// is nil for a FlowNetwork, whose output is the flow.
+// evaluation is what one evaluation leaves on the device, each [B, H, W, C]; raw is nil for a FlowNetwork, whose output
+// is the flow.
 type evaluation struct{ denoised, flow, raw *device.Buffer }
 
 func (e evaluation) release() { releaseAll([]*device.Buffer{e.denoised, e.flow, e.raw}) }
@@ -114,8 +114,8 @@ func (m *Model) evaluateProgram(ctx context.Context, batch int) (*device.Program
 	})
 }
 
-// evaluateGraph is the program of one evaluation. Its parameters are frame's, then x and
-// g; its outputs those of evaluation.
+// evaluateGraph is the program of one evaluation. Its parameters are frame's, then x and g; its outputs those of
+// evaluation.
 func (m *Model) evaluateGraph(g *graph.Graph, batch int) []*Node {
 	f := m.frame(g, batch)
 	state := f.image("x")

@@ -71,8 +71,7 @@ func readFirst(out []*device.Buffer, err error) ([]float64, error) {
 	return v, device.Download(out[0], v)
 }
 
-// ParameterGradient returns the gradient of the summed loss with respect to every
-// parameter, in PyTorch's layout.
+// ParameterGradient returns the gradient of the summed loss with respect to every parameter, in PyTorch's layout.
 func (m *Model) ParameterGradient(w *Weights, in EstimateInput64) ([][]float32, error) {
 	n := len(in.X0) / m.Pixels()
 	flat, err := m.differentiated("phi", w, in, func(f *frame, e *estimator) *Node {
@@ -91,8 +90,8 @@ func (m *Model) ParameterGradient(w *Weights, in EstimateInput64) ([][]float32, 
 	return m.downloadFlat(b)
 }
 
-// LevelGradient returns the derivative of Σ_j ω_j |P_j(flow(x_t) + ε)|² by g_j at
-// constant ω, by ordinary differentiation of that expression as it stands.
+// LevelGradient returns the derivative of Σ_j ω_j |P_j(flow(x_t) + ε)|² by g_j at constant ω, by ordinary
+// differentiation of that expression as it stands.
 func (m *Model) LevelGradient(w *Weights, in EstimateInput64) ([]float64, error) {
 	return m.differentiated("levels", w, in, func(f *frame, e *estimator) *Node {
 		x := e.noisy(e.x0, e.eps)

@@ -50,9 +50,9 @@ var termsByName = map[string]func(*kernels.Terms) []float64{
 	"implicit 3": func(t *kernels.Terms) []float64 { return t.Implicit3 },
 }
 
-// Each sample is split by its own class's vectors, in the estimator and in a training
-// step: as by a shared basis of these vectors, with which it is alone. Class 0's
-// vectors for all, or the first sample's for the whole batch, would differ.
+// Each sample is split by its own class's vectors, in the estimator and in a training step: as by a shared basis of
+// these vectors, with which it is alone. Class 0's vectors for all, or the first sample's for the whole batch, would
+// differ.
 func TestOwnBasis(t *testing.T) {
 	const n = 6
 	ctx := context.Background()

@@ -13,8 +13,8 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/subspace"
 )
 
-// frame is the part that all programs which evaluate the network have in common.
-// Their first parameters are, in this order and as far as the model has them:
+// frame is the part that all programs which evaluate the network have in common. Their first parameters are, in this
+// order and as far as the model has them:
 //
 //	params   [N]        the flat tensor of parameter values
 //	vectors  [R, k, HW] of a dense basis
@@ -127,8 +127,7 @@ func (a *batchArgs) basis() []device.Arg {
 	return args
 }
 
-// with returns the arguments of frame, the flat tensor passed as flat where the
-// network has parameters.
+// with returns the arguments of frame, the flat tensor passed as flat where the network has parameters.
 func (a *batchArgs) with(flat func() device.Arg) []device.Arg {
 	var args []device.Arg
 	if a.model.size > 0 {
@@ -210,10 +209,9 @@ func (m *Model) program(ctx context.Context, name string, build func(g *graph.Gr
 	return m.dev.Program(ctx, name+"|"+m.key, build, m.at.Options()...)
 }
 
-// Bucket returns the batch size that n samples are computed at: the next power
-// of two up to 32, the next multiple of 32 beyond. Programs are compiled for
-// buckets only, so a request of any size finds one compiled soon; the samples
-// that fill up are dropped.
+// Bucket returns the batch size that n samples are computed at: the next power of two up to 32, the next multiple of 32
+// beyond. Programs are compiled for buckets only, so a request of any size finds one compiled soon; the samples that
+// fill up are dropped.
 func Bucket(n int) int {
 	if n > 32 {
 		return (n + 31) / 32 * 32

@@ -51,8 +51,7 @@ func omegas(g, gdot []float64, c float64) []float64 {
 	return out
 }
 
-// chain sums A dg/dθ + B dġ/dθ over a batch, for a table θ [rows, K−1] of one
-// subspace; row[b] is the sample's row.
+// chain sums A dg/dθ + B dġ/dθ over a batch, for a table θ [rows, K−1] of one subspace; row[b] is the sample's row.
 func chain(theta [][]float64, row []int64, T, g0 float64, t, a, b []float64) []float64 {
 	grads := make([][]float64, len(theta))
 	for i := range grads {

@@ -12,8 +12,8 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// laboratory is a mixture of two Gaussians in four dimensions, noise in two
-// subspaces on learned schedules of four knots, and a fixed draw of (t, x_0, ε, z).
+// laboratory is a mixture of two Gaussians in four dimensions, noise in two subspaces on learned schedules of four
+// knots, and a fixed draw of (t, x_0, ε, z).
 type laboratory struct {
 	m      *kernels.Model
 	w      *kernels.Weights
@@ -28,8 +28,8 @@ const (
 	labSamples        = 2048 // for comparisons of means
 )
 
-// newLaboratory draws x_0 from the mixture and stretches and shifts it. At 1 and 0
-// the flow is the optimal one for the data, and the implicit terms have mean zero.
+// newLaboratory draws x_0 from the mixture and stretches and shifts it. At 1 and 0 the flow is the optimal one for the
+// data, and the implicit terms have mean zero.
 func newLaboratory(t *testing.T, seed uint64, samples int, stretch, shift float64) *laboratory {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -102,8 +102,8 @@ func (l *laboratory) perSample(a, b []float64) [][]float64 {
 	return out
 }
 
-// differences returns the derivative of each sample's loss by θ, x_0, ε and t
-// fixed, by a fourth-order central difference: the truth.
+// differences returns the derivative of each sample's loss by θ, x_0, ε and t fixed, by a fourth-order central
+// difference: the truth.
 func (l *laboratory) differences(t *testing.T) [][]float64 {
 	t.Helper()
 	const h = 1e-3
@@ -125,8 +125,7 @@ func (l *laboratory) differences(t *testing.T) [][]float64 {
 	return out
 }
 
-// score returns, for the entry of θ where it is largest, |mean(a − b)| in units
-// of its standard error over the samples.
+// score returns, for the entry of θ where it is largest, |mean(a − b)| in units of its standard error over the samples.
 func score(a, b [][]float64) float64 {
 	var worst float64
 	for k := range a[0] {
@@ -168,14 +167,11 @@ func (l *laboratory) exactTrace(t *testing.T, g, gdot []float64) *kernels.Terms 
 	return out
 }
 
-// TestEstimatorAgainstFiniteDifferences: off the optimum, so that every term
-// counts, the full estimator with one random probe per sample agrees with finite
-// differences of the loss to within its own standard error. The six scores are
-// near normal; a bound of 4.5 has a false-alarm probability below 5e-5 for a new
-// seed, and none for this one.
+// TestEstimatorAgainstFiniteDifferences: off the optimum, so that every term counts, the full estimator with one random
+// probe per sample agrees with finite differences of the loss to within its own standard error. The six scores are near
+// normal; a bound of 4.5 has a false-alarm probability below 5e-5 for a new seed, and none for this one.
 //
-// With an exact trace, and in mode backprop, the agreement is exact sample by
-// sample.
+// With an exact trace, and in mode backprop, the agreement is exact sample by sample.
 func TestEstimatorAgainstFiniteDifferences(t *testing.T) {
 	t.Parallel()
 	const bound = 4.5

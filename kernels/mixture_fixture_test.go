@@ -11,8 +11,8 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// mixtureCase is the fixtures' analytic mixture of three Gaussians with full
-// covariances in 16 dimensions, noise in two subspaces.
+// mixtureCase is the fixtures' analytic mixture of three Gaussians with full covariances in 16 dimensions, noise in two
+// subspaces.
 type mixtureCase struct {
 	*fixtures.Case
 	m       *kernels.Model
@@ -51,9 +51,8 @@ func (c *mixtureCase) dtheta(a, b []float64) []float64 {
 	return append(g, chain(rows(c.F64("theta_h"), 1), row, c.T, c.g0, t, column(a, 1, 2), column(b, 1, 2))...)
 }
 
-// TestMixtureFixture compares the flow, every term of the estimator and the
-// gradient by θ with values from an independent implementation in float64, and
-// the gradient with an exact trace with finite differences of the loss.
+// TestMixtureFixture compares the flow, every term of the estimator and the gradient by θ with values from an
+// independent implementation in float64, and the gradient with an exact trace with finite differences of the loss.
 func TestMixtureFixture(t *testing.T) {
 	t.Parallel()
 	c := loadMixture(t)
@@ -90,8 +89,8 @@ func TestMixtureFixture(t *testing.T) {
 		expect(t, name+" A, explicit", a, c.F64(name+"_A_explicit"), 1e-9)
 		expect(t, name+" dtheta, explicit", c.dtheta(a, b), c.F64(name+"_dtheta_explicit"), 1e-9)
 
-		// The network is a function of all of g, so differentiating through it is
-		// the same number as the implicit terms with an exact trace.
+		// The network is a function of all of g, so differentiating through it is the same number as the implicit terms with
+		// an exact trace.
 		in.Mode = kernels.Auto
 		auto := estimate64(t, c.m, c.w, in)
 		if auto.Mode != kernels.Backprop {

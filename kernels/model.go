@@ -16,9 +16,8 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// Model is a network on a device, together with the basis that splits images
-// into subspaces. It holds no parameter values; it is immutable and safe for
-// concurrent use. Programs are compiled at their first use, one per function and
+// Model is a network on a device, together with the basis that splits images into subspaces. It holds no parameter
+// values; it is immutable and safe for concurrent use. Programs are compiled at their first use, one per function and
 // batch size.
 type Model struct {
 	dev    *device.Device
@@ -36,8 +35,8 @@ type Model struct {
 	copies map[*device.Device]*Model // on other devices
 }
 
-// NewModel joins a network, a device and a basis, in float32. The basis must be
-// of the network's image size; nil means none (J = 1).
+// NewModel joins a network, a device and a basis, in float32. The basis must be of the network's image size; nil means
+// none (J = 1).
 func NewModel(dev *device.Device, net Network, b *basis.Basis) (*Model, error) {
 	return NewModelAt(Float32, dev, net, b)
 }
@@ -122,8 +121,8 @@ func (m *Model) Pixels() int { return m.spec.Height * m.spec.Width * m.spec.Chan
 // Range returns the noise levels that the network was trained on.
 func (m *Model) Range() schedule.Range { return m.spec.Range }
 
-// SeesAll reports whether the network is a function of all of g_1 … g_J: of one
-// noise level, or of the ratios too. Where it is, Auto means Backprop.
+// SeesAll reports whether the network is a function of all of g_1 … g_J: of one noise level, or of the ratios too.
+// Where it is, Auto means Backprop.
 func (m *Model) SeesAll() bool {
 	_, flow := m.net.(FlowNetwork)
 	return flow || m.J() == 1 || m.spec.Ratios == m.J()-1
@@ -180,8 +179,7 @@ func (m *Model) imageDims(batch int) []int {
 	return []int{batch, m.spec.Height, m.spec.Width, m.spec.Channels}
 }
 
-// EDMWeight returns the weight ω = (g+σ_d²)/σ_d² of EDM's score-matching loss at
-// noise variance g.
+// EDMWeight returns the weight ω = (g+σ_d²)/σ_d² of EDM's score-matching loss at noise variance g.
 func (m *Model) EDMWeight(g float64) float64 {
 	return 1 + g/math.Pow(m.spec.SigmaData, 2)
 }

@@ -21,8 +21,8 @@ var Probes = []string{Rademacher, Sphere, Gaussian}
 // streamStep is the stream of package latent that seeds a training step.
 const streamStep uint32 = 0x73746570
 
-// randomState returns the device generator's state for a step: three words that
-// depend on seed and step alone, so that a run can be resumed at any step.
+// randomState returns the device generator's state for a step: three words that depend on seed and step alone, so that
+// a run can be resumed at any step.
 func randomState(seed uint64, step int64) []uint64 {
 	state := make([]uint64, 3)
 	for i := range state {

@@ -9,12 +9,12 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
-// Precision says in what arithmetic a model's network is computed. Parameters, their
-// gradients and the optimiser are float32 whatever it is, and so are preconditioning,
-// losses, inner products, projections, group norms' statistics and softmax.
+// Precision says in what arithmetic a model's network is computed. Parameters, their gradients and the optimiser are
+// float32 whatever it is, and so are preconditioning, losses, inner products, projections, group norms' statistics and
+// softmax.
 //
-// bfloat16 has float32's exponents. Gradients that fit float32 therefore do not vanish in
-// it, and the loss is not scaled as training in float16 would need.
+// bfloat16 has float32's exponents. Gradients that fit float32 therefore do not vanish in it, and the loss is not
+// scaled as training in float16 would need.
 type Precision string
 
 // The precisions. Analytic networks (FlowNetwork) are computed in float32 at all of them.
@@ -56,9 +56,8 @@ func (p Precision) Activations() dtypes.DType {
 	return p.master()
 }
 
-// projections is the type in which projectors are applied. Whether products round to
-// TensorFloat-32 is decided for a whole program, and does not touch float64; products with
-// projectors are few beside the network's.
+// projections is the type in which projectors are applied. Whether products round to TensorFloat-32 is decided for a
+// whole program, and does not touch float64; products with projectors are few beside the network's.
 func (p Precision) projections() dtypes.DType {
 	if p == TF32 {
 		return dtypes.Float64
@@ -74,8 +73,7 @@ func (p Precision) Options() []device.ProgramOption {
 	return nil
 }
 
-// MatmulPeak is the device's rate of matrix products in the network's arithmetic, see
-// [device.Device.MatmulPeak].
+// MatmulPeak is the device's rate of matrix products in the network's arithmetic, see [device.Device.MatmulPeak].
 func MatmulPeak(ctx context.Context, dev *device.Device, at Precision) (float64, error) {
 	return dev.MatmulPeak(ctx, at.Activations(), at.Options()...)
 }

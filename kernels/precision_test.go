@@ -18,8 +18,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// lively draws values under which every layer counts: EDM's own start the last ones near
-// zero.
+// lively draws values under which every layer counts: EDM's own start the last ones near zero.
 func lively(params []nn.Param) [][]float32 {
 	rng := rand.New(rand.NewPCG(5, 0))
 	values := make([][]float32, len(params))
@@ -141,8 +140,8 @@ func TestPrecisionOfEvaluation(t *testing.T) {
 	}
 }
 
-// TestPrecisionOfEstimator compares the terms of the schedule's gradient, second
-// derivatives included, and the gradient of the parameters.
+// TestPrecisionOfEstimator compares the terms of the schedule's gradient, second derivatives included, and the gradient
+// of the parameters.
 func TestPrecisionOfEstimator(t *testing.T) {
 	t.Parallel()
 	net, values := onePass{}, lively(onePass{}.Params())

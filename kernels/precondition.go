@@ -7,17 +7,16 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/subspace"
 )
 
-// wrapped is a network in a graph at noise variances g, as a flow. Both kinds
-// of network are brought to one form: a function F of a scaled state y, with
+// wrapped is a network in a graph at noise variances g, as a flow. Both kinds of network are brought to one form: a
+// function F of a scaled state y, with
 //
 //	y        = Σ_j in_j P_j x
 //	flow     = Σ_j P_j( skip_j x + out_j F(y) )
 //	denoised = Σ_j P_j( keep_j x + √g_j out_j F(y) )
 //
-// For a RawNetwork they are those of its parametrisation (package parametrization)
-// at g_j; for equal g_j EDM's are EDM's preconditioning. For a FlowNetwork in, out
-// and keep are 1 and skip is 0. The flow is never formed as (D − x)/√g, which has
-// no digits left in float32 at small g.
+// For a RawNetwork they are those of its parametrisation (package parametrization) at g_j; for equal g_j EDM's are
+// EDM's preconditioning. For a FlowNetwork in, out and keep are 1 and skip is 0. The flow is never formed as (D −
+// x)/√g, which has no digits left in float32 at small g.
 type wrapped struct {
 	sub  subspace.Subspaces
 	raw  RawNetwork
@@ -71,8 +70,8 @@ func (f *frame) wrap(g *Node) *wrapped {
 //	log     [B]          mean_j ln g_j / 8 = ln(σ_geo)/4, EDM's noise label
 //	ratios  [B, ratios]  (ln g_i − mean_j ln g_j) / 8, i < J
 //
-// A network with ratio inputs on one subspace sees ratios 0. Neither is made from
-// the other, so that a derivative by one holds the other fixed.
+// A network with ratio inputs on one subspace sees ratios 0. Neither is made from the other, so that a derivative by
+// one holds the other fixed.
 func conditioning(g *Node, ratios int) (log, rho *Node) {
 	d := g.Shape().Dimensions
 	logs := graph.MulScalar(graph.Log(g), 0.125)
@@ -98,8 +97,8 @@ func (w *wrapped) input(x *Node) *Node {
 	return w.sub.Mix(subspace.Scaled(w.in, x))
 }
 
-// apply appends F(y); with a random state rng, as in training. A raw network sees y in
-// the precision's type of activations; F has the type of y.
+// apply appends F(y); with a random state rng, as in training. A raw network sees y in the precision's type of
+// activations; F has the type of y.
 func (w *wrapped) apply(y, rng *Node) *Node {
 	s := nn.NewScope(w.params, w.values)
 	s.RNG = rng

@@ -68,8 +68,8 @@ func plansOf(t *testing.T, s solver.Settings, sch *schedule.Schedule, rows []int
 	return out
 }
 
-// TestIsotropicSamplers compares whole trajectories with the fixtures' samplers:
-// EDM's Heun, and every multistep solver on one list of noise levels.
+// TestIsotropicSamplers compares whole trajectories with the fixtures' samplers: EDM's Heun, and every multistep solver
+// on one list of noise levels.
 func TestIsotropicSamplers(t *testing.T) {
 	t.Parallel()
 	m, w, _ := unetModel(t, "none")
@@ -110,9 +110,8 @@ func TestIsotropicSamplers(t *testing.T) {
 	}
 }
 
-// TestAnisotropicSamplers compares the midpoint form on the schedule's own times
-// and the endpoint form on EDM's noise levels, with one schedule and with every
-// sample on the schedule of its class.
+// TestAnisotropicSamplers compares the midpoint form on the schedule's own times and the endpoint form on EDM's noise
+// levels, with one schedule and with every sample on the schedule of its class.
 func TestAnisotropicSamplers(t *testing.T) {
 	t.Parallel()
 	m, w, _ := unetModel(t, "dct")

@@ -17,9 +17,8 @@ type StepInput struct {
 	Labels []int32   // [B], −1 for none; nil for all −1
 	G      []float64 // [B*J] noise variances
 
-	// Omega [B*J] weighs the loss Σ_j ω_j |P_j r|². The trajectory loss has
-	// ω = ġ²/(g(c+g)); ω = (g+σ_d²)/σ_d² is EDM's score-matching loss, whose
-	// residual D − x_0 is √g r and whose weight is (g+σ_d²)/(g σ_d²).
+	// Omega [B*J] weighs the loss Σ_j ω_j |P_j r|². The trajectory loss has ω = ġ²/(g(c+g)); ω = (g+σ_d²)/σ_d² is EDM's
+	// score-matching loss, whose residual D − x_0 is √g r and whose weight is (g+σ_d²)/(g σ_d²).
 	Omega []float64
 
 	Seed uint64 // with Step, determines noise, probes and dropout
@@ -29,11 +28,11 @@ type StepInput struct {
 	EMABeta float64 // decay of the moving average: ema ← β ema + (1−β) params
 	Clip    float64 // largest norm of the network's gradient, which is scaled down to it; 0: none
 
-	// Part is how many images the device sees at a time; 0: all. The step is that of the
-	// whole batch, ε and probes included; only dropout differs.
+	// Part is how many images the device sees at a time; 0: all. The step is that of the whole batch, ε and probes
+	// included; only dropout differs.
 	Part int
-	// NetworkG [B*J] are noise variances at which the network is trained in place of G,
-	// with the weights Omega; nil: G. The terms are those at G.
+	// NetworkG [B*J] are noise variances at which the network is trained in place of G, with the weights Omega; nil: G.
+	// The terms are those at G.
 	NetworkG []float64
 }
 
@@ -46,13 +45,11 @@ type StepOutput struct {
 	FLOPs    int64     // of the step's programs
 }
 
-// Step draws ε (and probes), and takes one optimiser step on the batch mean of
-// the per-sample loss, which is summed over subspaces and pixels as in EDM. With
-// a frozen network it only estimates. Dropout is on while the network trains.
+// Step draws ε (and probes), and takes one optimiser step on the batch mean of the per-sample loss, which is summed
+// over subspaces and pixels as in EDM. With a frozen network it only estimates. Dropout is on while the network trains.
 //
-// An error before the run leaves the state as it was; so does a gradient that is
-// not finite, which is no error but Skipped. If the run itself fails on the
-// device the state is gone and every call answers ErrStateLost until Restore.
+// An error before the run leaves the state as it was; so does a gradient that is not finite, which is no error but
+// Skipped. If the run itself fails on the device the state is gone and every call answers ErrStateLost until Restore.
 func (t *Trainer) Step(ctx context.Context, in StepInput) (StepOutput, error) {
 	t.flops = 0
 	out, err := t.step(ctx, in)
@@ -180,9 +177,8 @@ func (t *Trainer) countStep(report *device.Buffer) (float64, error) {
 	return norm[0], nil
 }
 
-// stepGraph is the program of one step. Its parameters are frame's, then images,
-// g, omega, rng and, if the network trains, m, v, ema and the rates; its outputs
-// the new state if the network trains, the terms, and the gradient's norm.
+// stepGraph is the program of one step. Its parameters are frame's, then images, g, omega, rng and, if the network
+// trains, m, v, ema and the rates; its outputs the new state if the network trains, the terms, and the gradient's norm.
 func (m *Model) stepGraph(g *graph.Graph, cfg TrainerConfig, batch int) []*Node {
 	params := "params"
 	if cfg.TrainNetwork {

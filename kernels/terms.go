@@ -5,9 +5,8 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 )
 
-// Terms are the parts of the loss and of its derivative with respect to g_j,
-// per sample and subspace: each slice is flat row-major [B*J], and nil where
-// the mode has no such term. With r = flow + ε, v = flow(x_t), w = 2Σ_j ω_j P_j r,
+// Terms are the parts of the loss and of its derivative with respect to g_j, per sample and subspace: each slice is
+// flat row-major [B*J], and nil where the mode has no such term. With r = flow + ε, v = flow(x_t), w = 2Σ_j ω_j P_j r,
 // a = (∂flow/∂x)ᵀw, h = ∇_x⟨a, z⟩ for a probe z:
 //
 //	Residual   |P_j r|²
@@ -48,8 +47,8 @@ func (t *Terms) Assemble(g, gdot []float64, c float64) (loss, A, B []float64) {
 	return loss, A, B
 }
 
-// PartNames names the terms of the loss's derivative by the schedule, in the order
-// in which reports list them. No mode has all of them.
+// PartNames names the terms of the loss's derivative by the schedule, in the order in which reports list them. No mode
+// has all of them.
 var PartNames = [...]string{"weight", "explicit", "implicit1", "implicit2", "implicit3", "backprop"}
 
 // Part is what one term adds to A and B of [Terms.Assemble].
@@ -59,13 +58,12 @@ type Part struct {
 	B     []float64 // [B*J]; nil for zeros: only the weight depends on ġ
 }
 
-// Parts returns the terms that the mode has, the weight's first: both its
-// derivatives,
+// Parts returns the terms that the mode has, the weight's first: both its derivatives,
 //
 //	A_j = −ω_j (1/g_j + 1/(c+g_j)) |P_j r|²,   B_j = 2 ω_j |P_j r|² / ġ_j,
 //
-// then those of the device, with A alone. omega [B*J] are the weights that the terms
-// were computed with: those of the trajectory loss, times any factor of the sample's.
+// then those of the device, with A alone. omega [B*J] are the weights that the terms were computed with: those of the
+// trajectory loss, times any factor of the sample's.
 func (t *Terms) Parts(omega, g, gdot []float64, c float64) []Part {
 	weight := Part{A: make([]float64, len(g)), B: make([]float64, len(g))}
 	for i, n2 := range t.Residual {

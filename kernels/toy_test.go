@@ -11,8 +11,8 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/parametrization"
 )
 
-// toy is a small smooth network on 4×4×2 images with three classes, quick to
-// compile and nonlinear in everything it is given:
+// toy is a small smooth network on 4×4×2 images with three classes, quick to compile and nonlinear in everything it is
+// given:
 //
 //	F = W₂ tanh( W₁ y + sin(noise·n + k) + R ρ + L label ) + S y
 type toy struct {

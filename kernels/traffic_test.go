@@ -33,9 +33,9 @@ func ownModel(t *testing.T) (*device.Device, *kernels.Model, [][]float32) {
 	return dev, m, net.values(4)
 }
 
-// TestTrafficOfTraining holds what crosses the bus in a step of B samples: up go the images
-// and, per sample, a label and 2J numbers (g and ω), down 5J terms, whatever the size of the
-// network and the images. Noise and probes are drawn on the device, its state stays there.
+// TestTrafficOfTraining holds what crosses the bus in a step of B samples: up go the images and, per sample, a label
+// and 2J numbers (g and ω), down 5J terms, whatever the size of the network and the images. Noise and probes are drawn
+// on the device, its state stays there.
 func TestTrafficOfTraining(t *testing.T) {
 	t.Parallel()
 	dev, m, values := ownModel(t)
@@ -64,8 +64,8 @@ func TestTrafficOfTraining(t *testing.T) {
 	}
 }
 
-// TestTrainingStateStaysInPlace: a step's outputs lie in the memory of the state that it
-// is given, and nothing else is left over.
+// TestTrainingStateStaysInPlace: a step's outputs lie in the memory of the state that it is given, and nothing else is
+// left over.
 func TestTrainingStateStaysInPlace(t *testing.T) {
 	t.Parallel()
 	dev, m, values := ownModel(t)
@@ -85,9 +85,8 @@ func TestTrainingStateStaysInPlace(t *testing.T) {
 	}
 }
 
-// TestTrafficOfSampling: up go the latents once and the solver's numbers, J per sample and
-// evaluation and (1+h)J per combination of h evaluations. Nothing comes back before it is
-// asked for.
+// TestTrafficOfSampling: up go the latents once and the solver's numbers, J per sample and evaluation and (1+h)J per
+// combination of h evaluations. Nothing comes back before it is asked for.
 func TestTrafficOfSampling(t *testing.T) {
 	t.Parallel()
 	dev, m, values := ownModel(t)

@@ -64,9 +64,8 @@ func (c TrainerConfig) resolved(m *Model) (TrainerConfig, error) {
 // key names all of the configuration that a step's program depends on.
 func (c TrainerConfig) key() string { return fmt.Sprintf("%+v", c) }
 
-// Trainer owns the state of a network in training: parameters, Adam's moments
-// and the exponential moving average, resident on the device and replaced in
-// every step. It belongs to one goroutine; what it publishes does not.
+// Trainer owns the state of a network in training: parameters, Adam's moments and the exponential moving average,
+// resident on the device and replaced in every step. It belongs to one goroutine; what it publishes does not.
 type Trainer struct {
 	model *Model
 	cfg   TrainerConfig
@@ -77,8 +76,7 @@ type Trainer struct {
 	done  bool
 }
 
-// NewTrainer starts from the values init, in PyTorch's layout, with the moving
-// average equal to them.
+// NewTrainer starts from the values init, in PyTorch's layout, with the moving average equal to them.
 func (m *Model) NewTrainer(cfg TrainerConfig, init [][]float32) (*Trainer, error) {
 	cfg, err := cfg.resolved(m)
 	if err != nil {
@@ -99,8 +97,8 @@ func (t *Trainer) Mode() Mode {
 	return t.cfg.Mode
 }
 
-// TrainerState is the whole state of a Trainer, values in PyTorch's layout. M, V
-// and EMA are nil where the network is frozen.
+// TrainerState is the whole state of a Trainer, values in PyTorch's layout. M, V and EMA are nil where the network is
+// frozen.
 type TrainerState struct {
 	Params, M, V, EMA [][]float32
 	Count             int64 // optimiser steps taken, skipped ones not counted
@@ -136,8 +134,8 @@ func (t *Trainer) Average() ([][]float32, error) {
 	return t.model.downloadFlat(t.state[len(t.state)-1])
 }
 
-// Restore replaces the state. Nil moments mean zeros, a nil moving average the
-// parameters. The old state stays if there is an error.
+// Restore replaces the state. Nil moments mean zeros, a nil moving average the parameters. The old state stays if there
+// is an error.
 func (t *Trainer) Restore(s *TrainerState) error {
 	if t.done {
 		return ErrClosed
@@ -176,8 +174,8 @@ func (t *Trainer) Restore(s *TrainerState) error {
 	return nil
 }
 
-// Publish returns a copy of the moving average (of the parameters, if the
-// network is frozen) for samplers. Training goes on beside it.
+// Publish returns a copy of the moving average (of the parameters, if the network is frozen) for samplers. Training
+// goes on beside it.
 func (t *Trainer) Publish(ctx context.Context) (*Weights, error) {
 	if err := t.usable(); err != nil {
 		return nil, err

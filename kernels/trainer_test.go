@@ -47,8 +47,8 @@ func export(t *testing.T, tr *kernels.Trainer) *kernels.TrainerState {
 	return s
 }
 
-// TestStepIsAdam follows three steps on the host: the gradient of the batch mean
-// at the noise the device drew, Adam with bias correction, the moving average.
+// TestStepIsAdam follows three steps on the host: the gradient of the batch mean at the noise the device drew, Adam
+// with bias correction, the moving average.
 func TestStepIsAdam(t *testing.T) {
 	t.Parallel()
 	net := toy{ratios: 1}
@@ -136,8 +136,8 @@ func widen(x []float32) []float64 {
 	return out
 }
 
-// TestTrainerState: a restored trainer goes on bit for bit; a step that is
-// refused or not finite changes nothing; what was published stays as it was.
+// TestTrainerState: a restored trainer goes on bit for bit; a step that is refused or not finite changes nothing; what
+// was published stays as it was.
 func TestTrainerState(t *testing.T) {
 	t.Parallel()
 	net := toy{ratios: 1}
@@ -206,8 +206,8 @@ func TestTrainerState(t *testing.T) {
 	}
 }
 
-// TestFrozenTrainer: without training, a step is the estimator at the noise and
-// the probes that it draws, averaged over them, and leaves the weights alone.
+// TestFrozenTrainer: without training, a step is the estimator at the noise and the probes that it draws, averaged over
+// them, and leaves the weights alone.
 func TestFrozenTrainer(t *testing.T) {
 	t.Parallel()
 	net := toy{}
@@ -246,8 +246,8 @@ func TestFrozenTrainer(t *testing.T) {
 	}
 }
 
-// TestDraws: ε is unit normal, and every probe has E zzᵀ = I. 4096 draws; each
-// bound is five standard errors, so a false alarm has probability 6e-7.
+// TestDraws: ε is unit normal, and every probe has E zzᵀ = I. 4096 draws; each bound is five standard errors, so a
+// false alarm has probability 6e-7.
 func TestDraws(t *testing.T) {
 	m, _ := model64(t, toy{}, nil, toy{}.values(1))
 	const n = 128

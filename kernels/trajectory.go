@@ -8,9 +8,8 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
-// Trajectory is a batch of samples on its way along the probability flow. The
-// state x and the last few evaluations stay on the device. A Trajectory belongs
-// to one goroutine.
+// Trajectory is a batch of samples on its way along the probability flow. The state x and the last few evaluations stay
+// on the device. A Trajectory belongs to one goroutine.
 type Trajectory struct {
 	model   *Model
 	weights *Weights
@@ -29,8 +28,7 @@ type Trajectory struct {
 	closed   bool
 }
 
-// NewTrajectory starts a batch at x = latents, keeping the last history
-// evaluations. It retains w until Close.
+// NewTrajectory starts a batch at x = latents, keeping the last history evaluations. It retains w until Close.
 //
 //	latents  [B, H, W, C]
 //	labels   [B], −1 for none; nil for all −1
@@ -67,16 +65,15 @@ func (m *Model) NewTrajectory(_ context.Context, w *Weights, latents []float32, 
 // Samples returns the number of samples, without padding.
 func (t *Trajectory) Samples() int { return t.n }
 
-// KeepDenoised makes the history hold denoised images D instead of flows, for
-// solvers that predict the data. Call it before the first evaluation.
+// KeepDenoised makes the history hold denoised images D instead of flows, for solvers that predict the data. Call it
+// before the first evaluation.
 func (t *Trajectory) KeepDenoised() { t.data = true }
 
-// KeepStates makes the history hold the state that each evaluation was made at, behind it:
-// E_{2i} is the evaluation i back and E_{2i+1} its state. Call it before the first evaluation.
+// KeepStates makes the history hold the state that each evaluation was made at, behind it: E_{2i} is the evaluation i
+// back and E_{2i+1} its state. Call it before the first evaluation.
 func (t *Trajectory) KeepStates() { t.states = true }
 
-// Evaluate computes the flow at x for the noise variances g [B*J] and puts it
-// in front of the history.
+// Evaluate computes the flow at x for the noise variances g [B*J] and puts it in front of the history.
 func (t *Trajectory) Evaluate(ctx context.Context, g []float64) error {
 	m := t.model
 	if t.closed {
@@ -97,8 +94,7 @@ func (t *Trajectory) Evaluate(ctx context.Context, g []float64) error {
 	return nil
 }
 
-// Record puts an evaluation at x that was made elsewhere, by [Model.Denoise], in
-// front of the history.
+// Record puts an evaluation at x that was made elsewhere, by [Model.Denoise], in front of the history.
 //
 //	denoised, flow  [B, H, W, C]
 func (t *Trajectory) Record(denoised, flow []float32) error {
@@ -215,8 +211,8 @@ func (t *Trajectory) AddNoise(ctx context.Context, noise []float32, scale []floa
 	return t.move(ctx, []*device.Buffer{xi}, slices.Repeat([]float64{1}, rows), scale, 1)
 }
 
-// move replaces x by Σ_j P_j(α_j x + Σ_i β_ji E_i) over h evaluations. The program takes as many as are kept: for
-// those that are not there their coefficients are zero and x stands in.
+// move replaces x by Σ_j P_j(α_j x + Σ_i β_ji E_i) over h evaluations. The program takes as many as are kept: for those
+// that are not there their coefficients are zero and x stands in.
 func (t *Trajectory) move(ctx context.Context, evaluations []*device.Buffer, alpha, beta []float64, h int) error {
 	m, j := t.model, t.model.J()
 	p, err := m.combineProgram(ctx, t.batch, t.keep)
@@ -284,9 +280,8 @@ func (t *Trajectory) Close() {
 	t.weights.Release()
 }
 
-// Warm compiles what a [Trajectory] of up to batch samples that keeps history
-// evaluations runs, unless that is done. [Model.Denoise] runs one of the same two
-// programs. A context that ends leaves the compilation to the next caller.
+// Warm compiles what a [Trajectory] of up to batch samples that keeps history evaluations runs, unless that is done.
+// [Model.Denoise] runs one of the same two programs. A context that ends leaves the compilation to the next caller.
 func (m *Model) Warm(ctx context.Context, batch, history int) error {
 	if _, err := m.evaluateProgram(ctx, Bucket(batch)); err != nil {
 		return err

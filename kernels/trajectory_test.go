@@ -12,8 +12,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// classBasis gives each of three classes three random orthonormal vectors, or
-// shares the first class's.
+// classBasis gives each of three classes three random orthonormal vectors, or shares the first class's.
 func classBasis(t *testing.T, shared bool) *basis.Basis {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(7, 7))
@@ -84,9 +83,8 @@ func mix(t *testing.T, b *basis.Basis, label int, y [][]float64) []float64 {
 	return out
 }
 
-// TestTrajectory follows x ← Σ_j P_j(α_j x + Σ_i β_ji E_i + s_j ξ) on the host, for every
-// kind of basis, and finds the device in the same place: history newest first,
-// each sample on its own coefficients and its own class's basis.
+// TestTrajectory follows x ← Σ_j P_j(α_j x + Σ_i β_ji E_i + s_j ξ) on the host, for every kind of basis, and finds the
+// device in the same place: history newest first, each sample on its own coefficients and its own class's basis.
 func TestTrajectory(t *testing.T) {
 	const n, history = 3, 2
 	for name, b := range map[string]*basis.Basis{
@@ -203,8 +201,7 @@ func TestBuckets(t *testing.T) {
 	}
 }
 
-// TestBadInput: wrong arguments are InputErrors that name the argument, and used
-// up objects say so.
+// TestBadInput: wrong arguments are InputErrors that name the argument, and used up objects say so.
 func TestBadInput(t *testing.T) {
 	m, w := modelAt(t, kernels.Float32, toy{}, classBasis(t, false), toy{}.values(3))
 	ctx := context.Background()

@@ -45,8 +45,8 @@ func fixtureNet(t *testing.T) (net kernels.RawNetwork, params []string, values [
 	return n, params, values
 }
 
-// fixtureBasis returns a basis of the fixtures: none, dct, or as "pca per class"
-// the stored vectors of pca given to every class by itself.
+// fixtureBasis returns a basis of the fixtures: none, dct, or as "pca per class" the stored vectors of pca given to
+// every class by itself.
 func fixtureBasis(t *testing.T, name string) *basis.Basis {
 	t.Helper()
 	var b *basis.Basis
@@ -151,8 +151,7 @@ func boundsOf(t *testing.T, c *fixtures.Case, under string) bounds {
 	return b
 }
 
-// check compares with the tolerance of that name and, where the case has one,
-// entry by entry.
+// check compares with the tolerance of that name and, where the case has one, entry by entry.
 func (b bounds) check(t *testing.T, what, name string, got, want []float64) {
 	t.Helper()
 	tol, ok := b[name]
@@ -172,8 +171,8 @@ func (b bounds) check(t *testing.T, what, name string, got, want []float64) {
 	}
 }
 
-// TestPreconditioning compares the network's output, the denoiser and the flow
-// at unequal variances with the fixtures, for a separable and for dense bases.
+// TestPreconditioning compares the network's output, the denoiser and the flow at unequal variances with the fixtures,
+// for a separable and for dense bases.
 func TestPreconditioning(t *testing.T) {
 	t.Parallel() // programs compile side by side
 	c := fixtures.Load(t, "aniso/wrap")
@@ -194,8 +193,8 @@ func TestPreconditioning(t *testing.T) {
 	}
 }
 
-// TestEstimatorFixture compares every term of the estimator, A, B, the gradient
-// by θ and the gradient of every parameter, for one schedule and one per class.
+// TestEstimatorFixture compares every term of the estimator, A, B, the gradient by θ and the gradient of every
+// parameter, for one schedule and one per class.
 func TestEstimatorFixture(t *testing.T) {
 	t.Parallel()
 	m, w, params := unetModel(t, "dct")
@@ -229,8 +228,7 @@ func TestEstimatorFixture(t *testing.T) {
 					"explicit_W": explicitWeight(full, g, gdot, weight), "explicit_x": full.ExplicitX,
 					"implicit_1": full.Implicit1, "implicit_2": full.Implicit2, "implicit_3": full.Implicit3,
 				}
-				// The case states no tolerance for single terms; they are bounded by
-				// that of a and h, from which they are made.
+				// The case states no tolerance for single terms; they are bounded by that of a and h, from which they are made.
 				for part, got := range parts {
 					tol.check(t, part, "h", got, c.F64(key+"_A_"+part))
 				}
@@ -251,8 +249,8 @@ func TestEstimatorFixture(t *testing.T) {
 	}
 }
 
-// TestIsotropicFixture compares mode backprop with the gradient of the isotropic
-// loss through everything, for one schedule and one per class.
+// TestIsotropicFixture compares mode backprop with the gradient of the isotropic loss through everything, for one
+// schedule and one per class.
 func TestIsotropicFixture(t *testing.T) {
 	t.Parallel()
 	m, w, params := unetModel(t, "none")
@@ -287,8 +285,7 @@ func TestIsotropicFixture(t *testing.T) {
 	}
 }
 
-// estimateFive estimates cases of four samples as five, so that all cases share
-// one compiled program.
+// estimateFive estimates cases of four samples as five, so that all cases share one compiled program.
 func estimateFive(t *testing.T, m *kernels.Model, w *kernels.Weights, in kernels.EstimateInput64) *kernels.Terms {
 	t.Helper()
 	n := len(in.Labels)
@@ -321,8 +318,8 @@ func lengthened(in kernels.EstimateInput64, n int) kernels.EstimateInput64 {
 	return in
 }
 
-// checkParameterGradient compares stored entries of the gradient of every
-// parameter; over divides the gradient of the sum.
+// checkParameterGradient compares stored entries of the gradient of every parameter; over divides the gradient of the
+// sum.
 func checkParameterGradient(t *testing.T, name string, c *fixtures.Case, m *kernels.Model, w *kernels.Weights,
 	params []string, in kernels.EstimateInput64, over float64,
 ) {

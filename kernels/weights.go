@@ -13,12 +13,11 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
-// Weights are the values of a network's parameters on the device: immutable,
-// shared by any number of users, counted. The maker holds one reference.
+// Weights are the values of a network's parameters on the device: immutable, shared by any number of users, counted.
+// The maker holds one reference.
 //
-// All parameters lie in one flat tensor, each in its device layout, in the order
-// of the network's Params: one buffer to pass, copy or average, however many
-// layers there are.
+// All parameters lie in one flat tensor, each in its device layout, in the order of the network's Params: one buffer to
+// pass, copy or average, however many layers there are.
 type Weights struct {
 	model *Model
 	refs  atomic.Int64
@@ -189,8 +188,7 @@ func (m *Model) split(flat []float32) [][]float32 {
 	return out
 }
 
-// flatten joins the gradients of the trained parameters to one flat tensor, with
-// zeros for frozen ones.
+// flatten joins the gradients of the trained parameters to one flat tensor, with zeros for frozen ones.
 func (m *Model) flatten(g *graph.Graph, grads []*Node) *Node {
 	var parts []*Node
 	for _, p := range m.params {

@@ -1,7 +1,6 @@
 // Package devicetest opens the device that a package's tests share.
 //
-// Opening XLA takes a moment and a process needs only one client, so every test
-// of a binary gets the same device:
+// Opening XLA takes a moment and a process needs only one client, so every test of a binary gets the same device:
 //
 //	dev := devicetest.Open(t)
 //
@@ -41,8 +40,8 @@ var interpreter = sync.OnceValues(func() (*device.Device, error) {
 	return device.Open(device.Config{Plugin: "go"})
 })
 
-// Fast returns the process's pure-Go device, which has nothing to compile, for tests of small networks in which XLA
-// is not the point. With ANISOFLIGHT_TEST_DEVICE=xla it is the device of Open.
+// Fast returns the process's pure-Go device, which has nothing to compile, for tests of small networks in which XLA is
+// not the point. With ANISOFLIGHT_TEST_DEVICE=xla it is the device of Open.
 func Fast(t testing.TB) *device.Device {
 	t.Helper()
 	if os.Getenv("ANISOFLIGHT_TEST_DEVICE") == "xla" {

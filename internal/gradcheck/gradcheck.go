@@ -1,5 +1,5 @@
-// Package gradcheck compares derivatives that graphs compute with central
-// differences. It imports the testing package, and only tests import it.
+// Package gradcheck compares derivatives that graphs compute with central differences. It imports the testing package,
+// and only tests import it.
 package gradcheck
 
 import (
@@ -22,20 +22,17 @@ const (
 	limit = 1e-8 // relative distance allowed
 )
 
-// Check compares the first three derivatives of y = op(x₁, x₂, ...) with central
-// differences, in float64 on one device, where the xᵢ have the given sizes and
-// entries uniform in (−1, 1). With the scalar f = Σᵢ wᵢ sin(yᵢ + 1) and a fixed
+// Check compares the first three derivatives of y = op(x₁, x₂, ...) with central differences, in float64 on one device,
+// where the xᵢ have the given sizes and entries uniform in (−1, 1). With the scalar f = Σᵢ wᵢ sin(yᵢ + 1) and a fixed
 // direction z, let
 //
 //	G₁ = ∇f,  G_{k+1} = ∇⟨G_k, z⟩
 //
-// computed by reverse mode over reverse mode. Derivatives are symmetric, so along
-// x(ε) = x + εz
+// computed by reverse mode over reverse mode. Derivatives are symmetric, so along x(ε) = x + εz
 //
 //	⟨G₁, z⟩ = df/dε,  G_{k+1} = dG_k/dε  at ε = 0
 //
-// and the right-hand sides are differences of order four. key names op in the
-// device's cache of programs.
+// and the right-hand sides are differences of order four. key names op in the device's cache of programs.
 func Check(t *testing.T, dev *device.Device, key string, sizes [][]int, op func(x []*graph.Node) *graph.Node) {
 	t.Helper()
 	autodiff.Install()

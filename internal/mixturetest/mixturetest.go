@@ -18,8 +18,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// Mixture is a Gaussian mixture over images, with the projectors that noise is
-// added in. It is a [kernels.FlowNetwork].
+// Mixture is a Gaussian mixture over images, with the projectors that noise is added in. It is a [kernels.FlowNetwork].
 type Mixture struct {
 	spec       kernels.Spec
 	d          int
@@ -42,8 +41,8 @@ type Settings struct {
 	SigmaData float64
 }
 
-// New returns a mixture. The basis gives the projectors P_j and must be the one
-// of the model; nil means none (J = 1). It must be shared by all classes.
+// New returns a mixture. The basis gives the projectors P_j and must be the one of the model; nil means none (J = 1).
+// It must be shared by all classes.
 func New(s Settings, b *basis.Basis) (*Mixture, error) {
 	d := s.Height * s.Width * s.Channels
 	if b == nil {
@@ -80,8 +79,8 @@ func (m *Mixture) Spec() kernels.Spec { return m.spec }
 // Params implements [kernels.Network]: there are none.
 func (m *Mixture) Params() []nn.Param { return nil }
 
-// Sample fills dst [n, H, W, C] with draws from p_0; normal fills its argument
-// with unit normal numbers, uniform returns one in [0, 1).
+// Sample fills dst [n, H, W, C] with draws from p_0; normal fills its argument with unit normal numbers, uniform
+// returns one in [0, 1).
 func (m *Mixture) Sample(dst []float64, normal func([]float64), uniform func() float64) {
 	z := make([]float64, m.d)
 	for ; len(dst) > 0; dst = dst[m.d:] {

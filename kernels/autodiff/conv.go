@@ -6,8 +6,8 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/internal/nodes"
 )
 
-// window describes a convolution along one spatial axis. With x dilated by ℓ
-// (ℓ−1 zeros between entries), the kernel by r, stride s, padding (p, q):
+// window describes a convolution along one spatial axis. With x dilated by ℓ (ℓ−1 zeros between entries), the kernel by
+// r, stride s, padding (p, q):
 //
 //	y[i] = Σ_k x̃[i·s + k·r − p] w[k],   x̃[j·ℓ] = x[j], zero elsewhere
 //
@@ -20,8 +20,8 @@ type window struct {
 // dilated is the extent of n entries with d−1 zeros between them.
 func dilated(n, d int) int { return (n-1)*d + 1 }
 
-// input returns the window of x̄ = conv(v, reversed w), where v takes the role
-// of the input: v dilated by s, w by r, stride ℓ.
+// input returns the window of x̄ = conv(v, reversed w), where v takes the role of the input: v dilated by s, w by r,
+// stride ℓ.
 func (w window) input(n, m, o int) window {
 	lo := dilated(m, w.rhsDilation) - 1 - w.pad[0]
 	return window{
@@ -30,8 +30,7 @@ func (w window) input(n, m, o int) window {
 	}
 }
 
-// kernel returns the window of w̄ = conv(x, v), where v takes the role of the
-// kernel: x dilated by ℓ, v by s, stride r.
+// kernel returns the window of w̄ = conv(x, v), where v takes the role of the kernel: x dilated by ℓ, v by s, stride r.
 func (w window) kernel(n, m, o int) window {
 	lo := w.pad[0]
 	return window{
@@ -40,8 +39,8 @@ func (w window) kernel(n, m, o int) window {
 	}
 }
 
-// exchanged returns the window of w̄ = conv(v, x) run backwards, where v takes the
-// role of the input and x that of the kernel: v dilated by s, x by ℓ, stride r.
+// exchanged returns the window of w̄ = conv(v, x) run backwards, where v takes the role of the input and x that of the
+// kernel: v dilated by s, x by ℓ, stride r.
 func (w window) exchanged(n, m, o int) window {
 	lo := dilated(m, w.rhsDilation) - 1 - w.pad[0]
 	return window{
@@ -50,16 +49,14 @@ func (w window) exchanged(n, m, o int) window {
 	}
 }
 
-// convGeneral is the rule of ConvGeneral without groups, for any strides,
-// dilations, paddings and order of axes. Both adjoints are ConvGeneral again,
-// with windows of the same kind, so the rule applies to its own output:
+// convGeneral is the rule of ConvGeneral without groups, for any strides, dilations, paddings and order of axes. Both
+// adjoints are ConvGeneral again, with windows of the same kind, so the rule applies to its own output:
 //
 //	x̄ = conv(v, w run backwards, its channel axes exchanged)
 //	w̄ = conv(x, v), batch axes summed, channel axes kept
 //
-// or w̄ = conv(v, x) run backwards where the kernel has far fewer outputs than inputs:
-// XLA for CPU rearranges the image that it convolves, and v is then the smaller one
-// (bench/docs/model.md has the times).
+// or w̄ = conv(v, x) run backwards where the kernel has far fewer outputs than inputs: XLA for CPU rearranges the image
+// that it convolves, and v is then the smaller one (bench/docs/model.md has the times).
 //
 // Grouped convolutions panic: nothing in this module uses them.
 func convGeneral(node, v *graph.Node) []*graph.Node {

@@ -11,9 +11,8 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/autodiff"
 )
 
-// TestConversionBetweenTypes holds x³ computed in bfloat16 within a float32 graph. Its
-// derivatives 3x², 6xz and 6z² are whole numbers that bfloat16 holds exactly, and are of
-// x's type at every order.
+// TestConversionBetweenTypes holds x³ computed in bfloat16 within a float32 graph. Its derivatives 3x², 6xz and 6z² are
+// whole numbers that bfloat16 holds exactly, and are of x's type at every order.
 func TestConversionBetweenTypes(t *testing.T) {
 	autodiff.Install()
 	x, z := []float32{1, -2, 3, 4}, []float32{2, 3, -1, 1}

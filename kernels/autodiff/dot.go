@@ -6,9 +6,8 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/internal/nodes"
 )
 
-// A product describes y = Σ lhs·rhs over the contracted axes, kept apart over
-// the batch axes. The axes of y are the batch axes, then the free axes of lhs,
-// then the free axes of rhs.
+// A product describes y = Σ lhs·rhs over the contracted axes, kept apart over the batch axes. The axes of y are the
+// batch axes, then the free axes of lhs, then the free axes of rhs.
 type product struct {
 	lhs, rhs           *graph.Node
 	lhsSum, lhsBatch   []int
@@ -36,15 +35,14 @@ func dotGeneral(node, v *graph.Node) []*graph.Node {
 		a.Ints("rhsContractingAxes"), a.Ints("rhsBatchAxes")).adjoints(v)
 }
 
-// dot is the rule of products of vectors and matrices: the last axis of lhs
-// against the first of rhs.
+// dot is the rule of products of vectors and matrices: the last axis of lhs against the first of rhs.
 func dot(node, v *graph.Node) []*graph.Node {
 	in := node.Inputs()
 	return newProduct(in[0], in[1], []int{in[0].Rank() - 1}, nil, []int{0}, nil).adjoints(v)
 }
 
-// adjoints returns lhs̄ = Σ v·rhs over rhs's free axes and rhs̄ = Σ v·lhs over
-// lhs's free axes, each transposed to the layout of its operand.
+// adjoints returns lhs̄ = Σ v·rhs over rhs's free axes and rhs̄ = Σ v·lhs over lhs's free axes, each transposed to the
+// layout of its operand.
 func (p product) adjoints(v *graph.Node) []*graph.Node {
 	batch := count(0, p.batch)
 	left := count(p.batch, p.left)
@@ -55,10 +53,9 @@ func (p product) adjoints(v *graph.Node) []*graph.Node {
 	}
 }
 
-// other multiplies v with the operand x and returns the adjoint of the other
-// operand. Axes of v: sum against xSum, batch against xBatch, keep. What is
-// left of x are its contracted axes xKeep; they pair off with toSum, v's keep
-// with toFree and the batch axes with toBatch in the result.
+// other multiplies v with the operand x and returns the adjoint of the other operand. Axes of v: sum against xSum,
+// batch against xBatch, keep. What is left of x are its contracted axes xKeep; they pair off with toSum, v's keep with
+// toFree and the batch axes with toBatch in the result.
 func other(v *graph.Node, sum, batch, keep []int, x *graph.Node, xSum, xBatch, xKeep, toBatch, toFree,
 	toSum []int,
 ) *graph.Node {

@@ -12,8 +12,7 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/autodiff"
 )
 
-// TestGroupedConvolutionIsRefused: a rule that is wrong to second order would be
-// worse than none.
+// TestGroupedConvolutionIsRefused: a rule that is wrong to second order would be worse than none.
 func TestGroupedConvolutionIsRefused(t *testing.T) {
 	autodiff.Install()
 	_, err := devicetest.Open(t).Program(t.Context(), t.Name(), func(g *graph.Graph) []*graph.Node {

@@ -1,24 +1,18 @@
-// Package autodiff repairs the derivative rules of the graph library, so that
-// every operation this module builds networks and losses from can be
-// differentiated by reverse mode any number of times.
+// Package autodiff repairs the derivative rules of the graph library, so that every operation this module builds
+// networks and losses from can be differentiated by reverse mode any number of times.
 //
-// The schedule's gradient needs second derivatives: h = ∇ₓ⟨Jᵀw, z⟩ is a reverse
-// pass over a reverse pass. The library's own rules break there in two ways:
-// a convolution's derivative is a dilated convolution, which has no derivative
-// of its own, and the derivative of a matrix product multiplies out the whole
-// outer product before it sums. The rules here are closed: the derivative of a
-// convolution is written with convolutions, of a product with products, of a
-// slice with concatenations, so the rule set can be applied to its own output.
+// The schedule's gradient needs second derivatives: h = ∇ₓ⟨Jᵀw, z⟩ is a reverse pass over a reverse pass. The library's
+// own rules break there in two ways: a convolution's derivative is a dilated convolution, which has no derivative of
+// its own, and the derivative of a matrix product multiplies out the whole outer product before it sums. The rules here
+// are closed: the derivative of a convolution is written with convolutions, of a product with products, of a slice with
+// concatenations, so the rule set can be applied to its own output.
 //
-// May import: the graph library and kernels/internal/nodes (the tests' helper
-// gradcheck opens a device). Invariant: after
-// Install, the vector-Jacobian product of a listed operation contains listed
-// operations only. Begin reading at Install; each rule is one file, named after
-// the operation.
+// May import: the graph library and kernels/internal/nodes (the tests' helper gradcheck opens a device). Invariant:
+// after Install, the vector-Jacobian product of a listed operation contains listed operations only. Begin reading at
+// Install; each rule is one file, named after the operation.
 //
-// Operations outside the list (pooling, grouped convolution, cumulative sums,
-// FFT, padding, custom gradients) keep the library's rule, which may be valid
-// to first order only. Do not use them in anything that is differentiated twice.
+// Operations outside the list (pooling, grouped convolution, cumulative sums, FFT, padding, custom gradients) keep the
+// library's rule, which may be valid to first order only. Do not use them in anything that is differentiated twice.
 package autodiff
 
 import (
@@ -33,15 +27,13 @@ import (
 
 var once sync.Once
 
-// Install registers the repaired rules in the graph library's table. It may be
-// called any number of times from any number of goroutines; it must have
-// returned before a graph is differentiated.
+// Install registers the repaired rules in the graph library's table. It may be called any number of times from any
+// number of goroutines; it must have returned before a graph is differentiated.
 //
 // The table is the library's own and global to the process.
 func Install() { once.Do(register) }
 
-// A rule maps the adjoint v of node's output to the adjoints of node's inputs;
-// nil stands for an adjoint that is zero.
+// A rule maps the adjoint v of node's output to the adjoints of node's inputs; nil stands for an adjoint that is zero.
 type rule func(node, v *graph.Node) []*graph.Node
 
 func register() {
@@ -67,8 +59,7 @@ func register() {
 	}
 }
 
-// rsqrt: y = x^{−1/2}, x̄ = −½ y³ v. Written in y, so that it stays finite
-// wherever y is.
+// rsqrt: y = x^{−1/2}, x̄ = −½ y³ v. Written in y, so that it stays finite wherever y is.
 func rsqrt(node, v *graph.Node) []*graph.Node {
 	cube := graph.Mul(node, graph.Square(node))
 	return []*graph.Node{graph.Mul(v, graph.MulScalar(cube, -0.5))}
@@ -82,15 +73,13 @@ func expm1(node, v *graph.Node) []*graph.Node {
 // identity: x̄ = v.
 func identity(_, v *graph.Node) []*graph.Node { return []*graph.Node{v} }
 
-// flat is the rule of piecewise constant functions (sign, floor, ...): zero
-// almost everywhere. First-order rules of max, abs and their like are made of
-// these, so second derivatives of those need it.
+// flat is the rule of piecewise constant functions (sign, floor, ...): zero almost everywhere. First-order rules of
+// max, abs and their like are made of these, so second derivatives of those need it.
 func flat(node, _ *graph.Node) []*graph.Node { return make([]*graph.Node, len(node.Inputs())) }
 
-// extremum is the rule of ReduceMax and ReduceMin: v goes to every entry equal
-// to the extremum. The library compares by the sign of a difference, which XLA
-// may contract with the product that made x to a fused multiply-add; then no
-// entry is equal any more. A comparison cannot be contracted.
+// extremum is the rule of ReduceMax and ReduceMin: v goes to every entry equal to the extremum. The library compares by
+// the sign of a difference, which XLA may contract with the product that made x to a fused multiply-add; then no entry
+// is equal any more. A comparison cannot be contracted.
 func extremum(node, v *graph.Node) []*graph.Node {
 	x := node.Inputs()[0]
 	dims := x.Shape().Clone().Dimensions
@@ -112,9 +101,8 @@ func reverse(node, v *graph.Node) []*graph.Node {
 	return []*graph.Node{Reverse(v, nodes.Of(node).Ints("axes")...)}
 }
 
-// Reverse runs x's entries backwards along the axes. The pure-Go backend has
-// no such operation; there single entries are concatenated, which costs nothing
-// worth mentioning for the kernels (3×3) it is used on.
+// Reverse runs x's entries backwards along the axes. The pure-Go backend has no such operation; there single entries
+// are concatenated, which costs nothing worth mentioning for the kernels (3×3) it is used on.
 func Reverse(x *graph.Node, axes ...int) *graph.Node {
 	if x.Graph().Backend().Capabilities().Operations[backends.OpTypeReverse] {
 		return graph.Reverse(x, axes...)
@@ -132,8 +120,8 @@ func Reverse(x *graph.Node, axes ...int) *graph.Node {
 	return x
 }
 
-// slice: y = x[start:limit:stride] along every axis. The adjoint puts v back
-// among zeros, axis by axis, with Concatenate, whose own rule is Slice.
+// slice: y = x[start:limit:stride] along every axis. The adjoint puts v back among zeros, axis by axis, with
+// Concatenate, whose own rule is Slice.
 func slice(node, v *graph.Node) []*graph.Node {
 	x := node.Inputs()[0]
 	a := nodes.Of(node)
@@ -148,8 +136,8 @@ func slice(node, v *graph.Node) []*graph.Node {
 	return []*graph.Node{v}
 }
 
-// embed returns the array of the given size along axis that holds v's entries
-// at start, start+stride, ... and zeros elsewhere.
+// embed returns the array of the given size along axis that holds v's entries at start, start+stride, ... and zeros
+// elsewhere.
 func embed(v *graph.Node, axis, start, stride, size int) *graph.Node {
 	if stride > 1 {
 		v = spread(v, axis, stride)

@@ -26,12 +26,11 @@ const (
 
 // Buffer is a tensor on the device. It is live until it is donated or released.
 //
-// Any number of goroutines may read a live buffer, or run programs on it, at the
-// same time. Donating and releasing wait for those readers.
+// Any number of goroutines may read a live buffer, or run programs on it, at the same time. Donating and releasing wait
+// for those readers.
 //
-// Device memory is invisible to the garbage collector's pacing, so call
-// [Buffer.Release] as soon as a buffer is no longer needed. A forgotten buffer is
-// freed when the collector finds it unreachable.
+// Device memory is invisible to the garbage collector's pacing, so call [Buffer.Release] as soon as a buffer is no
+// longer needed. A forgotten buffer is freed when the collector finds it unreachable.
 type Buffer struct {
 	dev   *Device
 	id    uint64 // order in which several buffers are locked
@@ -49,11 +48,11 @@ func newBuffer(d *Device, raw backends.Buffer, shape shapes.Shape) *Buffer {
 	return &Buffer{dev: d, id: bufferIDs.Add(1), shape: shape, raw: raw}
 }
 
-// Upload copies a flat row-major slice to the device. dims gives its shape; none
-// means a scalar, of a slice of length one.
+// Upload copies a flat row-major slice to the device. dims gives its shape; none means a scalar, of a slice of length
+// one.
 //
-// flat is a []float32, []float64, []int32, []int64, []uint32, []uint64, []uint8 or
-// []bool; it may be changed as soon as Upload returns.
+// flat is a []float32, []float64, []int32, []int64, []uint32, []uint64, []uint8 or []bool; it may be changed as soon as
+// Upload returns.
 func (d *Device) Upload(flat any, dims ...int) (*Buffer, error) {
 	v := reflect.ValueOf(flat)
 	if v.Kind() != reflect.Slice {
@@ -142,16 +141,16 @@ func (b *Buffer) Device() *Device { return b.dev }
 // Size returns the number of elements. It works in every state.
 func (b *Buffer) Size() int { return b.shape.Size() }
 
-// Live reports whether the buffer can still be used. Another goroutine may
-// release it at any time, so an error of the use itself is what counts.
+// Live reports whether the buffer can still be used. Another goroutine may release it at any time, so an error of the
+// use itself is what counts.
 func (b *Buffer) Live() bool {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	return b.state == live
 }
 
-// Read copies the buffer into dst, a slice of the buffer's element type and
-// exactly [Buffer.Size] elements: one copy, from the device into the caller's memory.
+// Read copies the buffer into dst, a slice of the buffer's element type and exactly [Buffer.Size] elements: one copy,
+// from the device into the caller's memory.
 func (b *Buffer) Read(dst any) error {
 	if err := b.fits(dst); err != nil {
 		return err
@@ -161,9 +160,8 @@ func (b *Buffer) Read(dst any) error {
 	})
 }
 
-// View calls use with the buffer's own memory as a flat slice (a []float32 for
-// float32), without a copy. The slice must not be changed, nor kept after use
-// returns. Devices whose memory the host cannot see answer an error that is
+// View calls use with the buffer's own memory as a flat slice (a []float32 for float32), without a copy. The slice must
+// not be changed, nor kept after use returns. Devices whose memory the host cannot see answer an error that is
 // [errors.ErrUnsupported]; then Read.
 func (b *Buffer) View(use func(flat any) error) error {
 	if !b.dev.hostVisible {
@@ -178,8 +176,8 @@ func (b *Buffer) View(use func(flat any) error) error {
 	})
 }
 
-// Release frees the device memory. It waits for readers and does nothing to a
-// buffer that is no longer live. A nil buffer is allowed.
+// Release frees the device memory. It waits for readers and does nothing to a buffer that is no longer live. A nil
+// buffer is allowed.
 func (b *Buffer) Release() {
 	if b == nil {
 		return
@@ -254,13 +252,13 @@ type Arg struct {
 // Use passes a buffer that stays live.
 func Use(b *Buffer) Arg { return Arg{buf: b} }
 
-// Donated returns the name of a parameter whose argument will be donated. XLA lets an
-// output of the same size take over its memory; of a parameter with another name the
-// memory is freed, but only after the run. An argument passed with [Use] is copied first.
+// Donated returns the name of a parameter whose argument will be donated. XLA lets an output of the same size take over
+// its memory; of a parameter with another name the memory is freed, but only after the run. An argument passed with
+// [Use] is copied first.
 func Donated(name string) string { return shim.DonorPrefix + name }
 
-// Donate passes a buffer and gives it up: the run may write its outputs over it (see
-// [Donated]). Once the run has started the buffer is unusable, even if the run fails.
+// Donate passes a buffer and gives it up: the run may write its outputs over it (see [Donated]). Once the run has
+// started the buffer is unusable, even if the run fails.
 func Donate(b *Buffer) Arg { return Arg{buf: b, donate: true} }
 
 // fit compares the arguments of a run on a device with the program's parameters.
@@ -281,9 +279,8 @@ func fit(key string, dev *Device, want []shapes.Shape, args []Arg) error {
 	return nil
 }
 
-// lock takes every argument's lock, exclusive for donations, and answers an
-// error if one of them is not live. Locks are taken in the order of the buffers'
-// ids, so that concurrent runs cannot wait for each other in a circle.
+// lock takes every argument's lock, exclusive for donations, and answers an error if one of them is not live. Locks are
+// taken in the order of the buffers' ids, so that concurrent runs cannot wait for each other in a circle.
 func lock(key string, args []Arg) (unlock func(), err error) {
 	order := make([]int, len(args))
 	for i := range order {

@@ -165,8 +165,8 @@ func TestViewIsTheBuffersMemory(t *testing.T) {
 	})
 }
 
-// Runs that donate the same buffers in opposite orders neither deadlock nor share:
-// for every buffer exactly one of them wins.
+// Runs that donate the same buffers in opposite orders neither deadlock nor share: for every buffer exactly one of them
+// wins.
 func TestDonationRaces(t *testing.T) {
 	backends(t, func(t *testing.T, dev *device.Device) {
 		f32 := shapes.Make(dtypes.Float32, 64)

@@ -26,8 +26,8 @@ type Stats struct {
 	BytesDown      int64   // copied, or viewed, from buffers
 }
 
-// cache keeps the executables used last. One key is compiled once at a time; an
-// evicted executable is finalised when its last run ends.
+// cache keeps the executables used last. One key is compiled once at a time; an evicted executable is finalised when
+// its last run ends.
 type cache struct {
 	enter  func() error // announces a compilation; leave ends it
 	leave  func()
@@ -72,8 +72,7 @@ func (c *cache) acquire(ctx context.Context, key string, compile func() (*execut
 		if err := c.await(ctx, key, compile); err != nil {
 			return nil, err
 		}
-		// Look again: in a small cache the executable may be gone already, and
-		// then it is compiled again.
+		// Look again: in a small cache the executable may be gone already, and then it is compiled again.
 	}
 }
 
@@ -102,8 +101,8 @@ func (c *cache) lookup(key string) *executable {
 	return exe
 }
 
-// fill compiles a program into the cache. It runs on its own goroutine, and
-// enters the device because its caller may leave before it is done.
+// fill compiles a program into the cache. It runs on its own goroutine, and enters the device because its caller may
+// leave before it is done.
 func (c *cache) fill(key string, compile func() (*executable, error)) error {
 	if err := c.enter(); err != nil {
 		return err
@@ -155,8 +154,7 @@ func (e *executable) release() {
 	e.finalizeIfIdle()
 }
 
-// finalizeIfIdle frees an evicted executable that nobody runs. The caller holds
-// the cache's lock.
+// finalizeIfIdle frees an evicted executable that nobody runs. The caller holds the cache's lock.
 func (e *executable) finalizeIfIdle() {
 	if e.evicted && e.users == 0 && e.exec != nil {
 		e.exec.Finalize()
@@ -164,8 +162,8 @@ func (e *executable) finalizeIfIdle() {
 	}
 }
 
-// Watch tells another goroutine what the work of a context waits for. The zero
-// value is ready; it is safe for concurrent use.
+// Watch tells another goroutine what the work of a context waits for. The zero value is ready; it is safe for
+// concurrent use.
 type Watch struct{ waits atomic.Pointer[waiting] }
 
 // waiting is a wait for a compilation.
@@ -181,8 +179,8 @@ func (w *Watch) With(ctx context.Context) context.Context {
 	return context.WithValue(ctx, watchKey{}, w)
 }
 
-// Compiling returns the key of the program whose compilation is being waited for,
-// by whomever it was begun, and since when; ok is false where there is none.
+// Compiling returns the key of the program whose compilation is being waited for, by whomever it was begun, and since
+// when; ok is false where there is none.
 func (w *Watch) Compiling() (key string, since time.Time, ok bool) {
 	if now := w.waits.Load(); now != nil {
 		return now.key, now.since, true
@@ -190,8 +188,7 @@ func (w *Watch) Compiling() (key string, since time.Time, ok bool) {
 	return "", time.Time{}, false
 }
 
-// waitsFor notes on the context's Watch, if it has one, that its work waits for a
-// compilation, until ended is called.
+// waitsFor notes on the context's Watch, if it has one, that its work waits for a compilation, until ended is called.
 func waitsFor(ctx context.Context, key string) (ended func()) {
 	w, ok := ctx.Value(watchKey{}).(*Watch)
 	if !ok {

@@ -27,16 +27,16 @@ type Config struct {
 	//	a path    this PJRT plugin and no other; an error where it cannot be used
 	Plugin string
 
-	// ProjectDir is the folder whose .venv is searched. Default: the parent of
-	// the executable's folder, then the working directory and its parents.
+	// ProjectDir is the folder whose .venv is searched. Default: the parent of the executable's folder, then the working
+	// directory and its parents.
 	ProjectDir string
 
 	// Programs is the largest number of compiled programs kept. Default 128.
 	Programs int
 
-	// Index says which of the machine's GPUs is used, counted from 0 as CUDA counts
-	// them (CUDA_VISIBLE_DEVICES first). Without Devices one process uses one; the others
-	// are not touched. Anything but 0 is an error with a backend that is not CUDA.
+	// Index says which of the machine's GPUs is used, counted from 0 as CUDA counts them (CUDA_VISIBLE_DEVICES first).
+	// Without Devices one process uses one; the others are not touched. Anything but 0 is an error with a backend that is
+	// not CUDA.
 	Index int
 
 	// Devices says which of the backend's devices are used by this process, each with memory of its own:
@@ -50,17 +50,17 @@ type Config struct {
 	// thread for each of them, be they more than the processors.
 	Devices string
 
-	// MemoryFraction is the share of a GPU's memory that this process may take, in
-	// (0, 1]. Default 0.75. Other backends ignore it.
+	// MemoryFraction is the share of a GPU's memory that this process may take, in (0, 1]. Default 0.75. Other backends
+	// ignore it.
 	MemoryFraction float64
 
-	// Preallocate takes that share at the start, in one piece, so that the memory can
-	// neither fragment nor go to another process meanwhile. Other backends ignore it.
+	// Preallocate takes that share at the start, in one piece, so that the memory can neither fragment nor go to another
+	// process meanwhile. Other backends ignore it.
 	Preallocate bool
 
-	// MemoryLimit is how many bytes buffers and programs may take together, on each device. Programs that
-	// need more by estimate are refused before they are compiled. Default: what the
-	// machine, or the GPU's share, has to give; see [Device.Available].
+	// MemoryLimit is how many bytes buffers and programs may take together, on each device. Programs that need more by
+	// estimate are refused before they are compiled. Default: what the machine, or the GPU's share, has to give; see
+	// [Device.Available].
 	MemoryLimit int64
 
 	// ProgramCache is the folder that keeps compiled programs between processes:

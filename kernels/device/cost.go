@@ -11,8 +11,7 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/internal/nodes"
 )
 
-// Memory is what a compiled program needs on the device, in bytes, as its compiler
-// counts it.
+// Memory is what a compiled program needs on the device, in bytes, as its compiler counts it.
 type Memory struct {
 	Arguments int64 `json:"arguments"`
 	Outputs   int64 `json:"outputs"`
@@ -23,12 +22,12 @@ type Memory struct {
 // Total returns the most that is in use at once.
 func (m Memory) Total() int64 { return m.Arguments + m.Outputs - m.Aliased + m.Temporary }
 
-// Of what the buffers come to, XLA for CPU needs between 1.1 and 1.35 times as much,
-// whatever the network, the mode of the step and the batch: it fuses less and pads.
+// Of what the buffers come to, XLA for CPU needs between 1.1 and 1.35 times as much, whatever the network, the mode of
+// the step and the batch: it fuses less and pads.
 const unfused = 1.25
 
-// estimateMemory estimates what a compiler will need for a graph. It follows the
-// buffers through the graph and takes the most that live at once:
+// estimateMemory estimates what a compiler will need for a graph. It follows the buffers through the graph and takes
+// the most that live at once:
 //
 //   - A node is computed as soon as what it reads is, beside all others that can be: a
 //     node's turn is the length of the longest way to it. So do compilers that look
@@ -144,8 +143,7 @@ func lastReaders(order []*graph.Node, stored, output map[*graph.Node]bool) map[*
 	return last
 }
 
-// bytesOf is the size of a node's value. Those of a node with several are read through
-// one node for each.
+// bytesOf is the size of a node's value. Those of a node with several are read through one node for each.
 func bytesOf(node *graph.Node) int64 {
 	if node.NumOutputs() != 1 {
 		return 0
@@ -159,8 +157,8 @@ type Cost struct {
 	Memory Memory // an estimate: what the compiler will need is known when it has compiled
 }
 
-// Cost draws a program's graph, as [Device.Program] would, and counts what a run would
-// take. Nothing is compiled and nothing is kept.
+// Cost draws a program's graph, as [Device.Program] would, and counts what a run would take. Nothing is compiled and
+// nothing is kept.
 func (d *Device) Cost(key string, build func(g *graph.Graph) []*graph.Node) (c Cost, err error) {
 	if err := d.enter(); err != nil {
 		return c, err
@@ -174,15 +172,14 @@ func (d *Device) Cost(key string, build func(g *graph.Graph) []*graph.Node) (c C
 	return Cost{FLOPs: countFLOPs(outputs), Memory: estimateMemory(outputs)}, nil
 }
 
-// countFLOPs counts the floating-point operations of the convolutions and matrix
-// products that the outputs need, a multiply-add being two:
+// countFLOPs counts the floating-point operations of the convolutions and matrix products that the outputs need, a
+// multiply-add being two:
 //
 //	convolution   2 · |y| · |w| / C_out     taps on padding and in holes count, too
 //	product       2 · |y| · Π contracted
 //
-// What else a program does (norms, activations, sums) is small beside that and, by
-// custom, not counted. Nodes that no output needs are left out, as the compiler leaves
-// them out.
+// What else a program does (norms, activations, sums) is small beside that and, by custom, not counted. Nodes that no
+// output needs are left out, as the compiler leaves them out.
 func countFLOPs(outputs []*graph.Node) int64 {
 	var total int64
 	for _, node := range reachable(outputs) {

@@ -44,8 +44,8 @@ type client struct {
 	work map[string]Work // by kind; guarded by mu
 
 	// together is held by a run on several devices: two of them, begun in one order here and in the other there, would
-	// wait for each other for ever. On the host every other run shares it: XLA for CPU has a thread for each part of a
-	// run on several devices only where no other program has taken it.
+	// wait for each other for ever. On the host every other run shares it: XLA for CPU has a thread for each part of a run
+	// on several devices only where no other program has taken it.
 	together sync.RWMutex
 
 	peakOnce sync.Mutex    // held by the measurement
@@ -190,9 +190,8 @@ func (d *Device) Stats() Stats {
 // HostVisible reports whether [Buffer.View] works: buffers lie in the host's memory.
 func (d *Device) HostVisible() bool { return d.hostVisible }
 
-// Close waits for the calls in progress, compilations included, and frees the
-// backend. Afterwards the device's programs and buffers answer [ErrClosed].
-// Closing twice is allowed.
+// Close waits for the calls in progress, compilations included, and frees the backend. Afterwards the device's programs
+// and buffers answer [ErrClosed]. Closing twice is allowed.
 func (d *Device) Close() error {
 	d.mu.Lock()
 	again := d.closing
@@ -206,8 +205,8 @@ func (d *Device) Close() error {
 	return nil
 }
 
-// enter announces a call that uses the backend and must be followed by leave.
-// It is not a lock: calls may nest, and none can wait for Close.
+// enter announces a call that uses the backend and must be followed by leave. It is not a lock: calls may nest, and
+// none can wait for Close.
 func (d *Device) enter() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package device runs compiled tensor programs: it finds and loads a PJRT
-// plugin, compiles graphs once, and keeps tensors on the device.
+// Package device runs compiled tensor programs: it finds and loads a PJRT plugin, compiles graphs once, and keeps
+// tensors on the device.
 //
 // A [Device] is opened once per process:
 //
@@ -37,16 +37,15 @@
 //
 // # Testing for races
 //
-// go-xla keeps one pool of argument memory per processor, which is safe but
-// invisible to the race detector. Its build tag race_mu adds the locks that it needs:
+// go-xla keeps one pool of argument memory per processor, which is safe but invisible to the race detector. Its build
+// tag race_mu adds the locks that it needs:
 //
 //	go test -race -tags race_mu ./kernels/device/
 //
 // # Imports
 //
-// gomlx (graph and backends), go-xla, the standard library and kernels/internal/nodes;
-// nothing else of this module. Everything compiled for the device goes through this package, so it
-// knows neither networks nor schedules.
+// gomlx (graph and backends), go-xla, the standard library and kernels/internal/nodes; nothing else of this module.
+// Everything compiled for the device goes through this package, so it knows neither networks nor schedules.
 //
 // # Where to begin
 //

@@ -52,15 +52,14 @@ func (e *ProgramError) Error() string {
 
 func (e *ProgramError) Unwrap() error { return e.Err }
 
-// OutOfMemory reports whether the device had too little memory left for the program.
-// go-xla tells PJRT's code, which is 8 for RESOURCE_EXHAUSTED, in its words alone.
+// OutOfMemory reports whether the device had too little memory left for the program. go-xla tells PJRT's code, which is
+// 8 for RESOURCE_EXHAUSTED, in its words alone.
 func (e *ProgramError) OutOfMemory() bool {
 	said := e.Err.Error()
 	return strings.Contains(said, "PJRT error (code=8)") || strings.Contains(said, "RESOURCE_EXHAUSTED")
 }
 
-// MemoryError reports a program that would need more memory than there is, by
-// estimate. It has not been compiled.
+// MemoryError reports a program that would need more memory than there is, by estimate. It has not been compiled.
 type MemoryError struct {
 	Key       string // the program's key
 	Needed    int64  // bytes beyond the arguments: outputs and temporaries
@@ -71,8 +70,8 @@ func (e *MemoryError) Error() string {
 	return fmt.Sprintf("device program %q needs an estimated %d bytes, %d are available", e.Key, e.Needed, e.Available)
 }
 
-// ArgumentError reports an argument that does not fit the program's parameter.
-// Nothing has been run or donated when it is returned.
+// ArgumentError reports an argument that does not fit the program's parameter. Nothing has been run or donated when it
+// is returned.
 type ArgumentError struct {
 	Key   string // the program's key
 	Index int    // the argument's position, −1 for their number
@@ -88,8 +87,7 @@ func (e *ArgumentError) Error() string {
 
 func (e *ArgumentError) Unwrap() error { return e.Err }
 
-// recovered turns a panic into a *ProgramError: the one place where gomlx's
-// panics end.
+// recovered turns a panic into a *ProgramError: the one place where gomlx's panics end.
 func recovered(key, phase string, err *error) {
 	r := recover()
 	if r == nil {

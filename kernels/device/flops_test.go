@@ -11,8 +11,7 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
-// convolve is a 3×3 convolution of x [2, 8, 8, 4] with w [3, 3, 4, 6], of
-// 2 · (2·8·8·6) · (3·3·4) = 55,296 operations.
+// convolve is a 3×3 convolution of x [2, 8, 8, 4] with w [3, 3, 4, 6], of 2 · (2·8·8·6) · (3·3·4) = 55,296 operations.
 func convolve(x, w *graph.Node) *graph.Node {
 	axes := graph.ConvolveAxesConfig{
 		InputBatch: 0, InputSpatial: []int{1, 2}, InputChannels: 3,
@@ -25,8 +24,8 @@ func convolve(x, w *graph.Node) *graph.Node {
 
 const convolution = 2 * (2 * 8 * 8 * 6) * (3 * 3 * 4)
 
-// TestFLOPs compares with counts by hand. A derivative of a convolution by either
-// argument is a convolution of as many operations, with the same taps on the padding.
+// TestFLOPs compares with counts by hand. A derivative of a convolution by either argument is a convolution of as many
+// operations, with the same taps on the padding.
 func TestFLOPs(t *testing.T) {
 	autodiff.Install()
 	param := func(g *graph.Graph, name string, dims ...int) *graph.Node {
@@ -92,8 +91,8 @@ func TestFLOPs(t *testing.T) {
 	})
 }
 
-// TestWorkAddsUpByKind: every run counts under the first word of its program's key, and
-// an executable that the cache already has is known to the count as well.
+// TestWorkAddsUpByKind: every run counts under the first word of its program's key, and an executable that the cache
+// already has is known to the count as well.
 func TestWorkAddsUpByKind(t *testing.T) {
 	dev := open(t, device.Config{Plugin: "go"})
 	square := func(g *graph.Graph) []*graph.Node {

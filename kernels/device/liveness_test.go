@@ -11,8 +11,7 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
-// TestMemoryFollowsTheBuffers: estimates of graphs small enough to follow by hand, in
-// units of one 16×16 matrix.
+// TestMemoryFollowsTheBuffers: estimates of graphs small enough to follow by hand, in units of one 16×16 matrix.
 func TestMemoryFollowsTheBuffers(t *testing.T) {
 	const unit, unfused = 16 * 16 * 4, 1.25
 	matrix := func(g *graph.Graph, name string) *graph.Node {
@@ -72,8 +71,8 @@ func TestMemoryFollowsTheBuffers(t *testing.T) {
 	}
 }
 
-// TestMemoryIsCheckedBeforeCompiling: what does not fit beside the buffers that are held
-// is refused with both numbers, and what does fit is not.
+// TestMemoryIsCheckedBeforeCompiling: what does not fit beside the buffers that are held is refused with both numbers,
+// and what does fit is not.
 func TestMemoryIsCheckedBeforeCompiling(t *testing.T) {
 	dev := open(t, device.Config{Plugin: "go", MemoryLimit: 5 << 10})
 	square := func(n int) drawing {

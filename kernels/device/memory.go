@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Available returns how many bytes programs and buffers may still take: what
-// [Config.MemoryLimit] leaves beside the buffers that are held, else
+// Available returns how many bytes programs and buffers may still take: what [Config.MemoryLimit] leaves beside the
+// buffers that are held, else
 //
 //	CPU   what the machine has available, or this process's control group if that is less; an equal share of it where
 //	      the host is several devices
@@ -43,8 +43,8 @@ func hostMemory(root string) (bytes int64, ok bool) {
 	return bytes, ok
 }
 
-// groupMemory returns what each control group that this process is in has left, those of
-// version 2 with their ancestors. Cached files that nobody uses are given back on demand.
+// groupMemory returns what each control group that this process is in has left, those of version 2 with their
+// ancestors. Cached files that nobody uses are given back on demand.
 func groupMemory(root string) (left []int64) {
 	groups, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
 	if err != nil {

@@ -30,8 +30,8 @@ func residentMiB(t *testing.T) float64 {
 	return float64(resident*os.Getpagesize()) / (1 << 20)
 }
 
-// A training loop donates its state and uploads a batch in every step. 1,500
-// steps of 4 MiB each would grow to 6 GiB if one buffer in a step were lost.
+// A training loop donates its state and uploads a batch in every step. 1,500 steps of 4 MiB each would grow to 6 GiB if
+// one buffer in a step were lost.
 func TestMemoryStaysFlatOverDonatedSteps(t *testing.T) {
 	dev := devicetest.Open(t)
 	const n = 1 << 20

@@ -8,8 +8,8 @@ import (
 	"github.com/anisoflight/anisoflight/internal/devicetest"
 )
 
-// TestMatmulPeakIsMeasuredOnce: unknown at first, then the same number for good, and at
-// least the mean rate of the products it was measured on.
+// TestMatmulPeakIsMeasuredOnce: unknown at first, then the same number for good, and at least the mean rate of the
+// products it was measured on.
 func TestMatmulPeakIsMeasuredOnce(t *testing.T) {
 	dev := devicetest.PureGo(t)
 	if peak, ok := dev.Peak(); ok || peak != 0 {

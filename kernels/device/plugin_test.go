@@ -119,8 +119,7 @@ func TestBadPluginIsAnError(t *testing.T) {
 	}
 }
 
-// What the search finds but cannot use is passed over; the report says why and
-// one warning tells of the slow fallback.
+// What the search finds but cannot use is passed over; the report says why and one warning tells of the slow fallback.
 func TestFallback(t *testing.T) {
 	project := t.TempDir()
 	bad := write(t, filepath.Join(project, ".venv/lib/python3.11/site-packages/fastatomstruct_xla_cpu/libpjrt_cpu.so"),

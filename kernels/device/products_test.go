@@ -13,9 +13,8 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device/internal/shim"
 )
 
-// The shim writes the precision of products into programs for GPUs. A plugin for the
-// processor takes the same text, which makes no difference there but to the program's key
-// on disk.
+// The shim writes the precision of products into programs for GPUs. A plugin for the processor takes the same text,
+// which makes no difference there but to the program's key on disk.
 func TestPrecisionOfProductsReachesThePlugin(t *testing.T) {
 	dir := t.TempDir()
 	values := []float32{1, 1 + 1.0/4096, 3, -1} // TensorFloat-32 cannot hold the second one

@@ -12,9 +12,8 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device/internal/shim"
 )
 
-// Program is a function on the device: a graph for one set of shapes and types.
-// It may be kept as long as its device and run by many goroutines at once. Where
-// the cache has dropped its executable meanwhile, Run compiles it again.
+// Program is a function on the device: a graph for one set of shapes and types. It may be kept as long as its device
+// and run by many goroutines at once. Where the cache has dropped its executable meanwhile, Run compiles it again.
 type Program struct {
 	dev   *Device
 	key   string
@@ -27,10 +26,9 @@ type Program struct {
 // ProgramOption changes how a program is compiled.
 type ProgramOption func(*Program)
 
-// AllowTF32 lets the products of a program round their factors from float32 to
-// TensorFloat-32 (8 bits of exponent, 10 of mantissa) on devices that multiply those
-// faster, as NVIDIA's do since Ampere. Without it products of float32 are exact to
-// float32. CPU plugins and the pure-Go backend compute in float32 either way.
+// AllowTF32 lets the products of a program round their factors from float32 to TensorFloat-32 (8 bits of exponent, 10
+// of mantissa) on devices that multiply those faster, as NVIDIA's do since Ampere. Without it products of float32 are
+// exact to float32. CPU plugins and the pure-Go backend compute in float32 either way.
 func AllowTF32(p *Program) { p.tf32 = true }
 
 // module is the name of the program's module, by which the plugin's shim knows it.
@@ -43,15 +41,13 @@ func (p *Program) module() string {
 
 // Program returns the program of that key, compiling it if the cache has none.
 //
-// build draws the graph: its parameters in the order in which Run takes them, and
-// the nodes it returns. It may panic, as gomlx's functions do, and it may be
-// called again later. key names all that build depends on (function, shapes,
-// types, options): equal keys share one executable, whoever built it. Its first word
-// is the kind under which [Device.Work] counts the runs.
+// build draws the graph: its parameters in the order in which Run takes them, and the nodes it returns. It may panic,
+// as gomlx's functions do, and it may be called again later. key names all that build depends on (function, shapes,
+// types, options): equal keys share one executable, whoever built it. Its first word is the kind under which
+// [Device.Work] counts the runs.
 //
-// Callers of one key wait for one compilation. When ctx ends first, Program
-// returns its error, and the compilation goes on for the next caller. Other
-// errors are [*MemoryError], [*ProgramError] and [ErrClosed].
+// Callers of one key wait for one compilation. When ctx ends first, Program returns its error, and the compilation goes
+// on for the next caller. Other errors are [*MemoryError], [*ProgramError] and [ErrClosed].
 func (d *Device) Program(ctx context.Context, key string, build func(g *graph.Graph) []*graph.Node,
 	options ...ProgramOption,
 ) (*Program, error) {
@@ -75,8 +71,8 @@ func (d *Device) Program(ctx context.Context, key string, build func(g *graph.Gr
 // Key returns the program's key.
 func (p *Program) Key() string { return p.key }
 
-// FLOPs counts the floating-point operations of one run: those of its convolutions and
-// matrix products, a multiply-add being two.
+// FLOPs counts the floating-point operations of one run: those of its convolutions and matrix products, a multiply-add
+// being two.
 func (p *Program) FLOPs() int64 { return p.flops }
 
 // acquire returns the program's executable for the length of one run, which ends with its release.
@@ -103,8 +99,8 @@ func (p *Program) compile() (*executable, error) {
 	return &executable{exec: into.exec, inputs: inputs, seconds: time.Since(start).Seconds(), flops: flops}, nil
 }
 
-// checkMemory refuses a program whose outputs and temporaries would not fit. Arguments
-// lie on the device already, or are small beside them.
+// checkMemory refuses a program whose outputs and temporaries would not fit. Arguments lie on the device already, or
+// are small beside them.
 func (p *Program) checkMemory(m Memory) error {
 	available, known := p.dev.Available()
 	if needed := m.Total() - m.Arguments; known && needed > available {
@@ -138,8 +134,8 @@ func finish(p *Program, g *graph.Graph, nodes []*graph.Node) (err error) {
 	return nil
 }
 
-// capturing hands out builders that remember the executable they compile. A graph
-// keeps all its nodes as long as it lives, and its executable is all that a run needs.
+// capturing hands out builders that remember the executable they compile. A graph keeps all its nodes as long as it
+// lives, and its executable is all that a run needs.
 type capturing struct {
 	backends.Backend
 	exec backends.Executable

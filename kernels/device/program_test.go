@@ -190,8 +190,8 @@ func TestLeastRecentlyUsedIsDropped(t *testing.T) {
 	}
 }
 
-// With room for one program, every run evicts the other's executable while it may
-// be running: it must not be finalised under its user.
+// With room for one program, every run evicts the other's executable while it may be running: it must not be finalised
+// under its user.
 func TestEvictionSparesRunningPrograms(t *testing.T) {
 	dev := open(t, device.Config{Programs: 1})
 	programs := []*device.Program{

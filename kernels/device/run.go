@@ -77,8 +77,8 @@ func (p *Program) launch(exe *executable, args []Arg) ([]backends.Buffer, error)
 		}
 		a.buf.state, a.buf.raw = donated, nil
 		a.buf.dev.held.Add(-int64(a.buf.shape.Memory()))
-		// XLA leaves the husks of a failed run's donations to us. The pure-Go
-		// backend may have handed the memory on: that is the collector's.
+		// XLA leaves the husks of a failed run's donations to us. The pure-Go backend may have handed the memory on: that is
+		// the collector's.
 		if err != nil && p.dev.plugin != nil {
 			p.dev.free(in[i])
 		}
@@ -86,10 +86,9 @@ func (p *Program) launch(exe *executable, args []Arg) ([]backends.Buffer, error)
 	return out, err
 }
 
-// adopt makes buffers of a run's outputs, the k-th of one on several devices on
-// device k. Asking the backend for their shapes
-// here also fills go-xla's own record of them, which it would otherwise write
-// unguarded at the first of several concurrent reads.
+// adopt makes buffers of a run's outputs, the k-th of one on several devices on device k. Asking the backend for their
+// shapes here also fills go-xla's own record of them, which it would otherwise write unguarded at the first of several
+// concurrent reads.
 func (p *Program) adopt(out []backends.Buffer) ([]*Buffer, error) {
 	res := make([]*Buffer, len(out))
 	for i, raw := range out {

@@ -39,18 +39,16 @@ func (d *Device) count(key string, flops int64, took time.Duration) {
 	d.work[kind] = w
 }
 
-// The products that MatmulPeak times: their size is doubled until one takes long
-// enough for its start not to matter.
+// The products that MatmulPeak times: their size is doubled until one takes long enough for its start not to matter.
 const (
 	peakLeast, peakMost = 512, 16384
 	peakLong            = 50 * time.Millisecond
 	peakRepeats         = 5
 )
 
-// MatmulPeak returns the rate, in FLOP/s, at which the device multiplies large square
-// matrices of a type, under the options of the programs that are compared with it: the
-// best of several products, measured by the first call, about a second long, and
-// remembered. It is what shares of the peak (MFU) refer to.
+// MatmulPeak returns the rate, in FLOP/s, at which the device multiplies large square matrices of a type, under the
+// options of the programs that are compared with it: the best of several products, measured by the first call, about a
+// second long, and remembered. It is what shares of the peak (MFU) refer to.
 func (d *Device) MatmulPeak(ctx context.Context, dtype dtypes.DType, options ...ProgramOption) (float64, error) {
 	d.peakOnce.Lock()
 	defer d.peakOnce.Unlock()

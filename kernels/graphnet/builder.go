@@ -71,8 +71,8 @@ func (b *builder) alike(x, y *Node) (*Node, *Node) {
 	return graph.ConvertDType(x, t), graph.ConvertDType(y, t)
 }
 
-// pair broadcasts two operands from the right, as PyTorch does, in the order of the larger.
-// With an image in bfloat16 among them, f is computed wide and rounded once.
+// pair broadcasts two operands from the right, as PyTorch does, in the order of the larger. With an image in bfloat16
+// among them, f is computed wide and rounded once.
 func (b *builder) pair(x, y value, f func(x, y *Node) *Node) value {
 	rank := max(x.rank(), y.rank())
 	x, y = x.raise(rank), y.raise(rank)

@@ -8,8 +8,8 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/graph"
 )
 
-// call is a node that is being built. Its methods read arguments and panic where one is not
-// what the operation takes; build turns that into an error that names the node.
+// call is a node that is being built. Its methods read arguments and panic where one is not what the operation takes;
+// build turns that into an error that names the node.
 type call struct {
 	b *builder
 	o *node

@@ -38,8 +38,8 @@ func (n *Net) Conditions() *Conditions {
 	return nil
 }
 
-// WithConditions returns the network with a table for so many labels, whose names are left out where they were fewer
-// or more. A network without labels has one row, and stays as it is.
+// WithConditions returns the network with a table for so many labels, whose names are left out where they were fewer or
+// more. A network without labels has one row, and stays as it is.
 func (n *Net) WithConditions(labels int) (*Net, error) {
 	have := n.Conditions()
 	if have == nil || n.cfg.LabelDim == 0 || labels == have.Labels {

@@ -18,8 +18,8 @@ import (
 // ModelType is the model_type of a described network's config.json.
 const ModelType = "Graph"
 
-// Config is the config.json of a described network. Where they have the same meaning, fields
-// have the names of EDM's keyword arguments.
+// Config is the config.json of a described network. Where they have the same meaning, fields have the names of EDM's
+// keyword arguments.
 type Config struct {
 	ModelType      string             `json:"model_type"`     // Graph
 	ImgResolution  kernels.Resolution `json:"img_resolution"` // one number, or [height, width]
@@ -35,8 +35,8 @@ type Config struct {
 	Graph         json.RawMessage       `json:"graph"` // nodes and output
 }
 
-// ParseConfig decodes a config.json strictly and within limits. What cannot be used is a
-// *[nn.ConfigError]; the graph is looked at by [New].
+// ParseConfig decodes a config.json strictly and within limits. What cannot be used is a *[nn.ConfigError]; the graph
+// is looked at by [New].
 func ParseConfig(data []byte) (Config, error) {
 	var c Config
 	if len(data) > maxText {
@@ -74,8 +74,7 @@ func (c Config) check() error {
 	return nil
 }
 
-// kind is what the package distinguishes of PyTorch's types: every float is computed in the
-// precision of the model.
+// kind is what the package distinguishes of PyTorch's types: every float is computed in the precision of the model.
 type kind int
 
 const (
@@ -103,8 +102,8 @@ func kindOf(t lib.DType) kind {
 
 func (k kind) String() string { return [...]string{"floating", "integer", "boolean"}[k] }
 
-// Bounds on what a file may ask for, far above published networks and far below what would
-// exhaust a machine before an error could be given.
+// Bounds on what a file may ask for, far above published networks and far below what would exhaust a machine before an
+// error could be given.
 const (
 	maxText     = 32 << 20 // bytes of a config.json
 	maxNodes    = 20000    // of a graph; SDXL's network has about 6000

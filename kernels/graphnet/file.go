@@ -70,8 +70,8 @@ func batchDim(a map[string]any) (dim, error) {
 // A ref is the place of a node in the list.
 type ref int
 
-// node is an operation with its arguments: numbers (float64), bool, string, nil, ref, dim of
-// the batch, and lists of those.
+// node is an operation with its arguments: numbers (float64), bool, string, nil, ref, dim of the batch, and lists of
+// those.
 type node struct {
 	Name   string         `json:"name"`
 	Op     string         `json:"op"`
@@ -96,8 +96,8 @@ type program struct {
 	nodes  []node
 	output ref
 	params int // values of all parameters
-	// badType says which node has a type that is unknown. It is told after operations without
-	// a rule, which such types come from.
+	// badType says which node has a type that is unknown. It is told after operations without a rule, which such types
+	// come from.
 	badType error
 }
 

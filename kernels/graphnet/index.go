@@ -6,8 +6,8 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/graph"
 )
 
-// rowsOf returns table[i] for integers i of any shape: a product with a one-hot matrix, which
-// can be differentiated any number of times. An index outside the table gives zeros.
+// rowsOf returns table[i] for integers i of any shape: a product with a one-hot matrix, which can be differentiated any
+// number of times. An index outside the table gives zeros.
 func (b *builder) rowsOf(table, i value) value {
 	d := table.dims()
 	if i.n.DType().IsFloat() || len(d) < 1 || d[0] > maxRows {

@@ -45,8 +45,8 @@ func convolve(c *call) value {
 	return c.b.grouped(c, x, w.in(2, 3, 1, 0), n, k[0])
 }
 
-// convolveBack is a transposed convolution [B, I, H, W] → [B, O, H', W'] with a kernel
-// [I, O, K, L]: a convolution of the spread image with the kernel run backwards.
+// convolveBack is a transposed convolution [B, I, H, W] → [B, O, H', W'] with a kernel [I, O, K, L]: a convolution of
+// the spread image with the kernel run backwards.
 func convolveBack(c *call) value {
 	x, w := c.floating("input"), c.floating("weight")
 	if x.rank() != 4 || w.rank() != 4 {
@@ -112,8 +112,8 @@ func (b *builder) grouped(c *call, x value, w *Node, n nn.Window, out int) value
 	return image(y)
 }
 
-// depthwise convolves each channel with a kernel of its own, w [K, L, 1, C]: a sum of shifted
-// images, which can be differentiated any number of times where grouped convolutions cannot.
+// depthwise convolves each channel with a kernel of its own, w [K, L, 1, C]: a sum of shifted images, which can be
+// differentiated any number of times where grouped convolutions cannot.
 func depthwise(x, w *Node, n nn.Window) *Node {
 	k := w.Shape().Dimensions
 	for i := range n.Pad {

@@ -17,8 +17,8 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// Net is a described network. Its parameters are those that its graph lists, in that order,
-// then the weights of the ratios. It is immutable and safe for concurrent use.
+// Net is a described network. Its parameters are those that its graph lists, in that order, then the weights of the
+// ratios. It is immutable and safe for concurrent use.
 type Net struct {
 	nn.Layout
 	cfg     Config
@@ -178,9 +178,9 @@ func (n *Net) WithRatios(ratios int) (kernels.Trainable, error) {
 	return New(c)
 }
 
-// Init implements [kernels.Trainable]. A file does not say from which law a module draws its
-// weights: kernels and matrices are drawn as EDM's layers are by default, N(0, 1/fan-in),
-// vectors named weight are one, all else is zero. A module's own values come with its export.
+// Init implements [kernels.Trainable]. A file does not say from which law a module draws its weights: kernels and
+// matrices are drawn as EDM's layers are by default, N(0, 1/fan-in), vectors named weight are one, all else is zero. A
+// module's own values come with its export.
 func (n *Net) Init(seed uint64) [][]float32 {
 	params := n.Params()
 	out := make([][]float32, len(params))

@@ -136,8 +136,8 @@ func param(c *call) value {
 	return plain(n)
 }
 
-// input returns what the model gives. The class is asked for as label, the number with none
-// (−1 where that is not given) for none, or as onehot, zeros for none.
+// input returns what the model gives. The class is asked for as label, the number with none (−1 where that is not
+// given) for none, or as onehot, zeros for none.
 func input(c *call) value {
 	b := c.b
 	switch c.o.Target {

@@ -11,9 +11,9 @@ import (
 // Node is a value in a computation graph.
 type Node = nn.Node
 
-// value is a tensor in PyTorch's order of axes, however it is stored: axis i of PyTorch's is
-// axis at[i] of the node. Permutations change at alone, and what follows them mostly takes
-// the node as it is: images are [B, H, W, C], kernels as package nn stores them.
+// value is a tensor in PyTorch's order of axes, however it is stored: axis i of PyTorch's is axis at[i] of the node.
+// Permutations change at alone, and what follows them mostly takes the node as it is: images are [B, H, W, C], kernels
+// as package nn stores them.
 type value struct {
 	n     *Node
 	at    []int
@@ -118,8 +118,8 @@ func (v value) raise(rank int) value {
 	return value{n: graph.Reshape(v.n, d...), at: at}
 }
 
-// reshape returns v in other sizes. Where each run of axes that is split or merged lies
-// together and in order, nothing is moved.
+// reshape returns v in other sizes. Where each run of axes that is split or merged lies together and in order, nothing
+// is moved.
 func (v value) reshape(to []int) value {
 	from := v.dims()
 	if slices.Equal(from, to) {
@@ -149,8 +149,8 @@ func (v value) reshape(to []int) value {
 // group says that axes from … fromEnd−1 become axes to … toEnd−1.
 type group struct{ from, fromEnd, to, toEnd int }
 
-// match splits two shapes of one size into the shortest runs of one size, none empty on
-// either side. It fails where an axis of size one has no place of its own.
+// match splits two shapes of one size into the shortest runs of one size, none empty on either side. It fails where an
+// axis of size one has no place of its own.
 func match(from, to []int) (out []group, ok bool) {
 	i, j := 0, 0
 	for i < len(from) && j < len(to) {

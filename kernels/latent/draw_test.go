@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// These values are what every seed of every model stands for: a change of the
-// generator changes all samples and must be meant.
+// These values are what every seed of every model stands for: a change of the generator changes all samples and must be
+// meant.
 func TestGolden(t *testing.T) {
 	z := make([]float32, 3)
 	Normal(42, StreamLatent, z)

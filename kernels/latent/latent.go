@@ -1,15 +1,12 @@
-// Package latent is the host's random number generator: counter-based, so that a
-// number is a function of (seed, stream, position) alone and never of batch size,
-// order of evaluation or device.
+// Package latent is the host's random number generator: counter-based, so that a number is a function of (seed, stream,
+// position) alone and never of batch size, order of evaluation or device.
 //
-// The generator is Philox4x32-10 (Salmon, Moraes, Dror and Shaw, Parallel random
-// numbers: as easy as 1, 2, 3, SC 2011): ten rounds of two 32×32-bit products turn
-// a 128-bit counter and a 64-bit key into 128 random bits. The key is the seed, the
-// counter is (position, stream, purpose): different purposes and streams of one seed
-// never share a block.
+// The generator is Philox4x32-10 (Salmon, Moraes, Dror and Shaw, Parallel random numbers: as easy as 1, 2, 3, SC 2011):
+// ten rounds of two 32×32-bit products turn a 128-bit counter and a 64-bit key into 128 random bits. The key is the
+// seed, the counter is (position, stream, purpose): different purposes and streams of one seed never share a block.
 //
-// Sample i of a request uses the seed s + i modulo 2⁶⁴: its latent is
-// Normal(s+i, StreamLatent, …), its class Label(s+i, classes).
+// Sample i of a request uses the seed s + i modulo 2⁶⁴: its latent is Normal(s+i, StreamLatent, …), its class
+// Label(s+i, classes).
 //
 // The package imports the standard library only. Begin with philox.go.
 package latent
@@ -40,9 +37,8 @@ func Uniform(seed uint64, stream uint32) float64 {
 	return float64(a>>11) * 0x1p-53
 }
 
-// Normal fills dst with independent standard normal numbers. Entry i depends on
-// (seed, stream, i) alone, so a longer dst begins with the same numbers. Each block
-// of the generator gives two by Box and Muller's transform in float64,
+// Normal fills dst with independent standard normal numbers. Entry i depends on (seed, stream, i) alone, so a longer
+// dst begins with the same numbers. Each block of the generator gives two by Box and Muller's transform in float64,
 //
 //	√(−2 ln u) cos 2πv,  √(−2 ln u) sin 2πv.
 func Normal(seed uint64, stream uint32, dst []float32) {
@@ -57,8 +53,7 @@ func Normal(seed uint64, stream uint32, dst []float32) {
 	}
 }
 
-// Label returns a class drawn uniformly from [0, classes). It panics unless
-// classes is positive.
+// Label returns a class drawn uniformly from [0, classes). It panics unless classes is positive.
 func Label(seed uint64, classes int) int32 {
 	if classes <= 0 || classes > math.MaxInt32 {
 		panic("latent: Label needs a positive number of classes")
@@ -71,8 +66,8 @@ func Label(seed uint64, classes int) int32 {
 	}))
 }
 
-// below returns a number uniform in [0, n) from random bits, without bias: the high
-// word of bits·n, refused where the low word falls into the 2⁶⁴ mod n left over.
+// below returns a number uniform in [0, n) from random bits, without bias: the high word of bits·n, refused where the
+// low word falls into the 2⁶⁴ mod n left over.
 func below(n uint64, next func() uint64) uint64 {
 	for {
 		hi, lo := bits.Mul64(next(), n)
@@ -82,8 +77,8 @@ func below(n uint64, next func() uint64) uint64 {
 	}
 }
 
-// Perm returns a permutation of 0 … n−1, all equally likely, as a function of its
-// arguments: the order of a data set in one epoch.
+// Perm returns a permutation of 0 … n−1, all equally likely, as a function of its arguments: the order of a data set in
+// one epoch.
 func Perm(seed uint64, stream uint32, n int) []int {
 	order := make([]int, n)
 	for i := range order {
@@ -102,8 +97,7 @@ func Perm(seed uint64, stream uint32, n int) []int {
 	return order
 }
 
-// The multipliers of the two products and the Weyl increments of the key
-// (Salmon et al., table 2: Philox-4×32).
+// The multipliers of the two products and the Weyl increments of the key (Salmon et al., table 2: Philox-4×32).
 const (
 	mult0, mult1 = 0xD2511F53, 0xCD9E8D57
 	weyl0, weyl1 = 0x9E3779B9, 0xBB67AE85

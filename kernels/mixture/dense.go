@@ -62,19 +62,16 @@ func combine(projectors [][]float64, c *graph.Node, d int) *graph.Node {
 
 func square(flat []float64, d int) [][]float64 { return slices.Collect(slices.Chunk(flat, d)) }
 
-// inverse returns S^{-1} and ln|S| of symmetric positive definite matrices
-// S [N, d, d], differentiable to second order.
+// inverse returns S^{-1} and ln|S| of symmetric positive definite matrices S [N, d, d], differentiable to second order.
 //
-// Gauss–Jordan elimination gives X = S^{-1}, which is then taken as a constant:
-// differentiating through d elimination steps would be long and lose digits.
-// The derivatives come back from Newton's iteration for the inverse,
+// Gauss–Jordan elimination gives X = S^{-1}, which is then taken as a constant: differentiating through d elimination
+// steps would be long and lose digits. The derivatives come back from Newton's iteration for the inverse,
 //
 //	X ← X (2I − S X),
 //
-// which leaves the value where it is. As a function of S the constant X is wrong
-// by terms of first order in the change of S; a step squares the error, so after
-// two steps it is of fourth order and three derivatives are exact. Likewise ln|S|
-// is the constant plus the series of tr ln(XS) about XS = I,
+// which leaves the value where it is. As a function of S the constant X is wrong by terms of first order in the change
+// of S; a step squares the error, so after two steps it is of fourth order and three derivatives are exact. Likewise
+// ln|S| is the constant plus the series of tr ln(XS) about XS = I,
 //
 //	tr(XS − I) − ½ tr (XS − I)²,
 //
@@ -96,9 +93,9 @@ func inverse(s *graph.Node) (inv, logDet *graph.Node) {
 	return x, logDet
 }
 
-// eliminate inverts by Gauss–Jordan elimination without pivoting, which positive
-// definite matrices do not need. In step k the row of the pivot is divided by it
-// and then subtracted from the others; ln|S| is the sum of the pivots' logarithms.
+// eliminate inverts by Gauss–Jordan elimination without pivoting, which positive definite matrices do not need. In step
+// k the row of the pivot is divided by it and then subtracted from the others; ln|S| is the sum of the pivots'
+// logarithms.
 func eliminate(s *graph.Node) (inv, logDet *graph.Node) {
 	d := s.Shape().Dimensions[1]
 	n := s.Shape().Dimensions[0]

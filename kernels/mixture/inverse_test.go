@@ -12,8 +12,8 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/autodiff"
 )
 
-// TestInverseDerivatives compares S^{-1}, ln|S| and their first and second
-// derivatives along a direction E with the closed forms
+// TestInverseDerivatives compares S^{-1}, ln|S| and their first and second derivatives along a direction E with the
+// closed forms
 //
 //	(S^{-1})′ = −X E X      (S^{-1})″ = 2 X E X E X
 //	(ln|S|)′  = tr X E      (ln|S|)″  = −tr X E X E,      X = S^{-1}.

@@ -16,14 +16,13 @@ type Law struct {
 	Component
 	Mean []float64 // [d], pixels in the order of an image
 	Cov  []float64 // [d·d], symmetric
-	// Blocks are orthonormal rows [m·d], together a basis of image space: only the
-	// covariance within each block is kept. Nil keeps all of it.
+	// Blocks are orthonormal rows [m·d], together a basis of image space: only the covariance within each block is kept.
+	// Nil keeps all of it.
 	Blocks [][]float64
 }
 
-// Build returns the mixture of these laws, whose weights and labels go to the
-// configuration's Components, with the values of its parameters. Eigenvalues are
-// raised to floor; 0 takes none but positive ones.
+// Build returns the mixture of these laws, whose weights and labels go to the configuration's Components, with the
+// values of its parameters. Eigenvalues are raised to floor; 0 takes none but positive ones.
 func Build(c Config, laws []Law, floor float64) (*Net, [][]float32, error) {
 	c.ModelType, c.Components = ModelType, nil
 	for _, l := range laws {
@@ -109,8 +108,8 @@ func identityRows(d int) []float64 {
 	return out
 }
 
-// DCTBlocks returns a block for each frequency of the two-dimensional DCT: its
-// function on each channel. Covariances made of them commute with every dct basis.
+// DCTBlocks returns a block for each frequency of the two-dimensional DCT: its function on each channel. Covariances
+// made of them commute with every dct basis.
 func DCTBlocks(h, w, channels int) [][]float64 {
 	rows, cols := basis.DCTRows(h, h), basis.DCTRows(w, w)
 	out := make([][]float64, 0, h*w)
@@ -128,8 +127,7 @@ func DCTBlocks(h, w, channels int) [][]float64 {
 	return out
 }
 
-// BasisBlocks returns a block for each subspace of b, for a class where b has vectors
-// per class.
+// BasisBlocks returns a block for each subspace of b, for a class where b has vectors per class.
 func BasisBlocks(b *basis.Basis, label, channels int) ([][]float64, error) {
 	hw := b.H() * b.W()
 	parts, projectors := make([][]float64, b.J()), make([]*mat.SymDense, b.J())
@@ -183,9 +181,9 @@ func onChannels(planes [][]float64, channels int) []float64 {
 	return out
 }
 
-// Measure returns the law of each class of labelled images [H, W, C]: its share, mean
-// and covariance (divided by the number of images), in one pass. Without labels, −1
-// for every image, there is one law. Memory is (H·W·C)² numbers per class.
+// Measure returns the law of each class of labelled images [H, W, C]: its share, mean and covariance (divided by the
+// number of images), in one pass. Without labels, −1 for every image, there is one law. Memory is (H·W·C)² numbers per
+// class.
 func Measure(pixels, classes int, images iter.Seq2[[]float32, int32]) ([]Law, error) {
 	sums := make([]*moments, max(classes, 1))
 	for i := range sums {
@@ -211,8 +209,7 @@ func Measure(pixels, classes int, images iter.Seq2[[]float32, int32]) ([]Law, er
 	return laws, nil
 }
 
-// moments are sums of images less the class's first, which keeps digits where the
-// mean is large beside the deviations.
+// moments are sums of images less the class's first, which keeps digits where the mean is large beside the deviations.
 type moments struct {
 	n, d   int
 	origin []float64

@@ -68,8 +68,8 @@ func logDensity(t *testing.T, s mixturetest.Settings, m *mat.SymDense, x []float
 	return math.Log(sum)
 }
 
-// TestFlowIsTheScore: the flow is M^{1/2} times the gradient of ln p_t, taken by
-// central differences of the density on the host, in three bands of two channels.
+// TestFlowIsTheScore: the flow is M^{1/2} times the gradient of ln p_t, taken by central differences of the density on
+// the host, in three bands of two channels.
 func TestFlowIsTheScore(t *testing.T) {
 	s := random(1, 2, 3, 3, 2)
 	b, err := basis.DCTBands(3, 3, 1, 2)

@@ -11,8 +11,8 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 
-// The parameters of a stored mixture of n components over d = H·W·C values, pixels in
-// the order of an image, rows first, channels last.
+// The parameters of a stored mixture of n components over d = H·W·C values, pixels in the order of an image, rows
+// first, channels last.
 const (
 	meansName     = "means"     // [n, d]     μ_i
 	variancesName = "variances" // [n, d]     λ_i, the covariance's eigenvalues
@@ -22,10 +22,9 @@ const (
 // axesTolerance is how far U_i U_iᵀ may be from the identity: float32 and its sums.
 const axesTolerance = 1e-4
 
-// Net is a mixture whose numbers are parameters: the covariance of component i is
-// Σ_i = U_iᵀ diag(λ_i) U_i. It is what a model folder with model_type Mixture holds;
-// its classes are those of its components. Its parameters are means, variances and
-// axes; none is trained. On joins it with a basis.
+// Net is a mixture whose numbers are parameters: the covariance of component i is Σ_i = U_iᵀ diag(λ_i) U_i. It is what
+// a model folder with model_type Mixture holds; its classes are those of its components. Its parameters are means,
+// variances and axes; none is trained. On joins it with a basis.
 type Net struct {
 	nn.Layout
 	cfg Config
@@ -116,8 +115,7 @@ func checkAxes(axes []float32, d int) string {
 	return ""
 }
 
-// worstRow returns the row r of U [d·d] at which U Uᵀ is farthest from the identity,
-// in the maximum norm.
+// worstRow returns the row r of U [d·d] at which U Uᵀ is farthest from the identity, in the maximum norm.
 func worstRow(axes []float32, d int) (row int, far float64) {
 	for i := range d {
 		a := axes[i*d : (i+1)*d]
@@ -170,8 +168,8 @@ const (
 	maxLabels = 1 << 20
 )
 
-// Config is the config.json of a mixture: what its tensors do not say. Where they
-// have the same meaning, fields have the names of EDM's keyword arguments.
+// Config is the config.json of a mixture: what its tensors do not say. Where they have the same meaning, fields have
+// the names of EDM's keyword arguments.
 type Config struct {
 	ModelType     string             `json:"model_type"`     // Mixture
 	ImgResolution kernels.Resolution `json:"img_resolution"` // one number, or [height, width]
@@ -190,8 +188,7 @@ type Component struct {
 	Label  int     `json:"label,omitempty"` // its class, in a mixture with classes
 }
 
-// ParseConfig decodes a config.json strictly. What cannot be used is a
-// *[nn.ConfigError].
+// ParseConfig decodes a config.json strictly. What cannot be used is a *[nn.ConfigError].
 func ParseConfig(data []byte) (Config, error) {
 	var c Config
 	if err := nn.DecodeConfig(data, "a mixture's fields", &c); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// built returns the settings as a net with parameters, and the settings as they are
-// after the rounding of these to float32.
+// built returns the settings as a net with parameters, and the settings as they are after the rounding of these to
+// float32.
 func built(t *testing.T, s mixturetest.Settings, labelled bool, blocks [][]float64) (*mixture.Net, [][]float32,
 	mixturetest.Settings,
 ) {
@@ -76,8 +76,8 @@ func flowAt(t *testing.T, net kernels.Network, values [][]float32, b *basis.Basi
 	return flow
 }
 
-// TestNetIsTheMixture: with parameters, on bases that the covariances commute with and
-// on one that they do not, the flow is that of the mixture of constants.
+// TestNetIsTheMixture: with parameters, on bases that the covariances commute with and on one that they do not, the
+// flow is that of the mixture of constants.
 func TestNetIsTheMixture(t *testing.T) {
 	s := random(7, 2, 2, 2, 2)
 	bands, err := basis.DCTBands(2, 2, 1)
@@ -123,8 +123,7 @@ func TestNetIsTheMixture(t *testing.T) {
 	}
 }
 
-// TestNetOfClasses: a label leaves the components of its class alone; without one all
-// count.
+// TestNetOfClasses: a label leaves the components of its class alone; without one all count.
 func TestNetOfClasses(t *testing.T) {
 	s := random(9, 2, 2, 2, 1)
 	net, values, _ := built(t, s, true, nil)

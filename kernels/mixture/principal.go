@@ -13,22 +13,20 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// alignedTolerance is which part of an axis' squared length may lie outside its
-// subspace: float32's rounding.
+// alignedTolerance is which part of an axis' squared length may lie outside its subspace: float32's rounding.
 const alignedTolerance = 1e-5
 
-// maxDense is the number of values of an image up to which covariances may mix
-// subspaces. Beyond it, elimination in float32 would be slow and lose digits.
+// maxDense is the number of values of an image up to which covariances may mix subspaces. Beyond it, elimination in
+// float32 would be slow and lose digits.
 const maxDense = 64
 
-// principal is a Net on a basis. Where every axis of a component lies in one subspace
-// the flow separates: with y = U(x − μ) and g_a the noise of axis a's subspace,
+// principal is a Net on a basis. Where every axis of a component lies in one subspace the flow separates: with y = U(x
+// − μ) and g_a the noise of axis a's subspace,
 //
 //	flow = −Σ_i ρ_i Uᵀ( √g_a y_a/(λ_a + g_a) ),
 //	ln ρ_i = ln π_i − ½ Σ_a y_a²/(λ_a + g_a) + ln(λ_a + g_a) + const,
 //
-// which is exact in any precision and costs two products with U. Other covariances
-// need S^{-1}, see [Solve].
+// which is exact in any precision and costs two products with U. Other covariances need S^{-1}, see [Solve].
 type principal struct {
 	net    *Net
 	spec   kernels.Spec
@@ -38,10 +36,9 @@ type principal struct {
 
 var _ kernels.FlowNetwork = (*principal)(nil)
 
-// On returns the mixture as a network whose noise is added in the subspaces of b. An
-// image of more than 64 values has to have all axes in the subspaces, as they are for
-// basis none, for dct where the covariances are diagonal in the DCT, and for the
-// basis whose blocks the covariances were made of.
+// On returns the mixture as a network whose noise is added in the subspaces of b. An image of more than 64 values has
+// to have all axes in the subspaces, as they are for basis none, for dct where the covariances are diagonal in the DCT,
+// and for the basis whose blocks the covariances were made of.
 func (n *Net) On(values [][]float32, b *basis.Basis) (kernels.Network, error) {
 	c := n.cfg
 	if b.H() != c.ImgResolution.Height || b.W() != c.ImgResolution.Width {
@@ -85,8 +82,8 @@ func keyOf(numbers ...any) (string, error) {
 	return fmt.Sprintf("mixture %x", sha256.Sum256(text)), err
 }
 
-// members finds the subspace of every axis. It returns the first axis that lies in
-// none, and which part of it lies outside the nearest; −1 where there is no such.
+// members finds the subspace of every axis. It returns the first axis that lies in none, and which part of it lies
+// outside the nearest; −1 where there is no such.
 func (n *Net) members(axes []float32, b *basis.Basis, p *principal) (axis int, outside float64, err error) {
 	d, hw, channels := n.cfg.Pixels(), b.H()*b.W(), n.cfg.ImgChannels
 	plane, parts := make([]float64, hw), make([][]float64, b.J())
@@ -178,8 +175,7 @@ func (p *principal) separate(diff, g, variances, axes *graph.Node) (density, flo
 // barred is the log weight of components of other classes than the sample's.
 const barred = -1e30
 
-// prior returns ln π_i, and bars the components of other classes than the sample's.
-// Without a label all count.
+// prior returns ln π_i, and bars the components of other classes than the sample's. Without a label all count.
 func (p *principal) prior(like, label *graph.Node) *graph.Node {
 	components := p.net.cfg.Components
 	logs := make([]float64, len(components))

@@ -17,8 +17,8 @@ import (
 	"github.com/anisoflight/anisoflight/internal/base/suggest"
 )
 
-// Check compares a state dict, one tensor at a time, with a network's. Make one
-// with [Layout.Check]; values need not be kept after [Check.Add].
+// Check compares a state dict, one tensor at a time, with a network's. Make one with [Layout.Check]; values need not be
+// kept after [Check.Add].
 type Check struct {
 	layout  Layout
 	place   map[string]int // of the network's tensors
@@ -27,10 +27,9 @@ type Check struct {
 	seen    map[string]bool
 }
 
-// Check begins a comparison. Constants may be there and must then agree with the
-// configuration; Optional parameters may be missing and are then zero. A tensor that
-// is missing, unknown, twice there, of another shape or not finite is a fault, and so
-// is what an entry's own Check says.
+// Check begins a comparison. Constants may be there and must then agree with the configuration; Optional parameters may
+// be missing and are then zero. A tensor that is missing, unknown, twice there, of another shape or not finite is a
+// fault, and so is what an entry's own Check says.
 func (l Layout) Check() *Check {
 	c := &Check{layout: l, place: make(map[string]int, len(l)), faults: map[int]*StateError{}, seen: map[string]bool{}}
 	for i, e := range l {
@@ -65,8 +64,8 @@ func (c *Check) Add(t Tensor) bool {
 // Skip takes note of a tensor that is there, with faults of its own.
 func (c *Check) Skip(name string) { c.seen[name] = true }
 
-// Faults returns what is wrong with the tensors added, which are all there are: in
-// the network's order, then what the network does not know.
+// Faults returns what is wrong with the tensors added, which are all there are: in the network's order, then what the
+// network does not know.
 func (c *Check) Faults() []*StateError {
 	for i, e := range c.layout {
 		if !c.seen[e.Name] && e.Constant == nil && !e.Optional {
@@ -156,8 +155,8 @@ func Broken(rules ...Rule) error {
 	return nil
 }
 
-// DecodeConfig sets the fields of a struct to those of one JSON object, strictly: unknown and repeated fields, values of
-// another type and text after the object are a *[ConfigError]. what says what the fields are of.
+// DecodeConfig sets the fields of a struct to those of one JSON object, strictly: unknown and repeated fields, values
+// of another type and text after the object are a *[ConfigError]. what says what the fields are of.
 func DecodeConfig(data []byte, what string, to any) error {
 	err := jsonv2.Unmarshal(data, to, jsonv2.RejectUnknownMembers(true))
 	var section *ConfigError

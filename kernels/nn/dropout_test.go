@@ -14,8 +14,7 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 
-// draw applies f to ones [rows, columns] in training, and returns the result and
-// the random state afterwards.
+// draw applies f to ones [rows, columns] in training, and returns the result and the random state afterwards.
 func draw(t *testing.T, dev *device.Device, key string, rows, columns int, rng []uint64,
 	f func(s *nn.Scope, x *nn.Node) *nn.Node,
 ) ([]float32, []uint64) {

@@ -6,8 +6,7 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/graph"
 )
 
-// Conv2D is a convolution with stride one and zero padding Kernel/2, so that the
-// resolution stays (Kernel odd):
+// Conv2D is a convolution with stride one and zero padding Kernel/2, so that the resolution stays (Kernel odd):
 //
 //	y[b, p, o] = Σ_{k, i} x[b, p+k−⌊Kernel/2⌋, i] · weight[o, i, k] + bias[o]
 //
@@ -32,15 +31,13 @@ func (c Conv2D) Apply(s *Scope, x *Node) *Node {
 	return Shift(Convolve(x, s.Like(x, c.Name+".weight"), c.Kernel/2), channels(s.Param(c.Name+".bias")))
 }
 
-// Convolve convolves x [B, H, W, In] with w [K, K, In, Out] at stride one, with
-// pad zeros on every side. A 1×1 kernel without padding is a matrix product,
-// which is faster.
+// Convolve convolves x [B, H, W, In] with w [K, K, In, Out] at stride one, with pad zeros on every side. A 1×1 kernel
+// without padding is a matrix product, which is faster.
 func Convolve(x, w *Node, pad int) *Node {
 	return Window{Pad: [2][2]int{{pad, pad}, {pad, pad}}}.Convolve(x, w)
 }
 
-// Window says how a convolution goes over rows and columns. Of strides, dilations and
-// spreads zero means one.
+// Window says how a convolution goes over rows and columns. Of strides, dilations and spreads zero means one.
 type Window struct {
 	Stride [2]int
 	Pad    [2][2]int // zeros before and behind
@@ -128,9 +125,8 @@ func Constants(like *Node, values []float64) *Node {
 	return graph.ConvertDType(graph.Const(like.Graph(), values), like.DType())
 }
 
-// Dropout zeroes every entry of x with probability rate and scales the others by
-// 1/(1−rate), in training. Otherwise, and at rate zero, it returns x and leaves
-// the random state alone.
+// Dropout zeroes every entry of x with probability rate and scales the others by 1/(1−rate), in training. Otherwise,
+// and at rate zero, it returns x and leaves the random state alone.
 func Dropout(s *Scope, x *Node, rate float64) *Node {
 	if !s.Training() || rate <= 0 {
 		return x
@@ -139,8 +135,8 @@ func Dropout(s *Scope, x *Node, rate float64) *Node {
 	return graph.Where(kept, graph.MulScalar(x, 1/(1-rate)), graph.ZerosLike(x))
 }
 
-// DropRows zeroes every row of x [B, n] with probability rate, in training, and
-// leaves the others as they are: EDM's label dropout.
+// DropRows zeroes every row of x [B, n] with probability rate, in training, and leaves the others as they are: EDM's
+// label dropout.
 func DropRows(s *Scope, x *Node, rate float64) *Node {
 	if !s.Training() || rate <= 0 {
 		return x
@@ -161,8 +157,8 @@ func (s *Scope) keep(like *Node, rate float64) *Node {
 //
 //	y = (x − μ_g) / √(σ_g² + Eps) · weight + bias
 //
-// with μ_g and σ_g² the mean and the biased variance over a group's channels and
-// all pixels. There are min(32, Channels/4) groups, EDM's rule.
+// with μ_g and σ_g² the mean and the biased variance over a group's channels and all pixels. There are min(32,
+// Channels/4) groups, EDM's rule.
 type GroupNorm struct {
 	Name     string
 	Channels int
@@ -185,12 +181,11 @@ func (n GroupNorm) Apply(s *Scope, x *Node) *Node {
 	return NormalizeGroups(x, n.Groups(), n.Eps, s.Param(n.Name+".weight"), s.Param(n.Name+".bias"))
 }
 
-// NormalizeGroups normalises groups of neighbouring channels of x [B, H, W, C] over their
-// pixels, as [GroupNorm] says; weight and bias are [C], or nil for one and zero.
+// NormalizeGroups normalises groups of neighbouring channels of x [B, H, W, C] over their pixels, as [GroupNorm] says;
+// weight and bias are [C], or nil for one and zero.
 //
-// Sums run over the pixels first, [B, C], and over a group's channels then, so
-// that channels stay the fastest axis of everything large; the scale and the
-// weight are joined to one factor per sample and channel.
+// Sums run over the pixels first, [B, C], and over a group's channels then, so that channels stay the fastest axis of
+// everything large; the scale and the weight are joined to one factor per sample and channel.
 func NormalizeGroups(x *Node, groups int, eps float64, weight, bias *Node) *Node {
 	wide := Wide(x)
 	centred := graph.Sub(wide, groupMean(wide, groups))
@@ -216,8 +211,8 @@ func groupMean(x *Node, groups int) *Node {
 	return graph.Reshape(mean, d[0], 1, 1, d[3])
 }
 
-// NormalizeLast normalises x over its last axes axes, with the mean taken off where centre
-// is set (a layer norm) and as it is where not (an RMS norm):
+// NormalizeLast normalises x over its last axes axes, with the mean taken off where centre is set (a layer norm) and as
+// it is where not (an RMS norm):
 //
 //	y = (x − μ) / √(mean (x − μ)² + eps)
 //
@@ -239,9 +234,8 @@ func NormalizeLast(x *Node, axes int, eps float64, centre bool) *Node {
 //
 //	[q k v] = 1×1 convolution of x,   y = proj( Σ_k softmax_k(q·k/√c) v_k )
 //
-// on Heads heads of c = Channels/Heads channels. In EDM's checkpoints the 3·Channels
-// outputs of the first convolution are ordered [head][channel][q, k, v], q, k, v
-// fastest.
+// on Heads heads of c = Channels/Heads channels. In EDM's checkpoints the 3·Channels outputs of the first convolution
+// are ordered [head][channel][q, k, v], q, k, v fastest.
 type Attention struct {
 	Name            string // of the block; the convolutions are Name.qkv and Name.proj
 	Channels, Heads int
@@ -260,15 +254,13 @@ func (a Attention) proj() Conv2D {
 // Params lists the tensors of Name.qkv and Name.proj.
 func (a Attention) Params() []Param { return append(a.qkv().Params(), a.proj().Params()...) }
 
-// Apply maps x [B, H, W, Channels], already normalised, to the same shape. The
-// residual sum is the caller's.
+// Apply maps x [B, H, W, Channels], already normalised, to the same shape. The residual sum is the caller's.
 func (a Attention) Apply(s *Scope, x *Node) *Node {
 	d := x.Shape().Dimensions
 	size := a.Channels / a.Heads
 	x = graph.Reshape(x, d[0], d[1]*d[2], a.Channels)
 
-	// The weight is small and the image large, so q, k and v are taken apart
-	// in the weight.
+	// The weight is small and the image large, so q, k and v are taken apart in the weight.
 	w := graph.Reshape(s.Like(x, a.Name+".qkv.weight"), a.Channels, a.Channels, 3)
 	b := graph.Reshape(s.Param(a.Name+".qkv.bias"), a.Channels, 3)
 	part := func(i int) *Node {
@@ -281,9 +273,8 @@ func (a Attention) Apply(s *Scope, x *Node) *Node {
 	return a.proj().Apply(s, graph.Reshape(y, d...))
 }
 
-// Attend returns Σ_k softmax_k(scale q·k + mask) v_k for q [B, N, heads, c], k and v
-// [B, M, heads, c], shaped as q. The mask is one that can be broadcast to [B, heads, N, M],
-// or nil. The softmax is computed wide.
+// Attend returns Σ_k softmax_k(scale q·k + mask) v_k for q [B, N, heads, c], k and v [B, M, heads, c], shaped as q. The
+// mask is one that can be broadcast to [B, heads, N, M], or nil. The softmax is computed wide.
 func Attend(q, k, v *Node, scale float64, mask *Node) *Node {
 	k = graph.MulScalar(k, scale)
 	weights := Wide(graph.DotGeneral(q, []int{3}, []int{0, 2}, k, []int{3}, []int{0, 2})) // [B, head, query, key]

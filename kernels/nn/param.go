@@ -9,10 +9,9 @@ import (
 
 // Param describes one named tensor of a network's state.
 //
-// On disk and at every border a parameter has PyTorch's name, shape and
-// row-major layout. On the device a convolution kernel [out, in, H, W] is stored
-// as [H, W, in, out], which is the fastest order there; tensors of any other
-// rank are stored as they are.
+// On disk and at every border a parameter has PyTorch's name, shape and row-major layout. On the device a convolution
+// kernel [out, in, H, W] is stored as [H, W, in, out], which is the fastest order there; tensors of any other rank are
+// stored as they are.
 type Param struct {
 	// Name in the state dict, such as "model.map_layer0.weight".
 	Name string
@@ -20,8 +19,7 @@ type Param struct {
 	Shape []int
 	// Init draws initial values in PyTorch's layout. Nil means zeros.
 	Init Initializer
-	// Frozen tensors are part of the state but not trained: networks stop
-	// their gradient, so it is zero.
+	// Frozen tensors are part of the state but not trained: networks stop their gradient, so it is zero.
 	Frozen bool
 	// Optional tensors may be absent from a state dict and are zero then.
 	Optional bool
@@ -36,9 +34,8 @@ func (p Param) Size() int {
 	return n
 }
 
-// Values draws the initial values, in PyTorch's layout. They depend on the seed
-// and the parameter's name only, so a parameter more or less in a network
-// changes no other.
+// Values draws the initial values, in PyTorch's layout. They depend on the seed and the parameter's name only, so a
+// parameter more or less in a network changes no other.
 func (p Param) Values(seed uint64) []float32 {
 	v := make([]float32, p.Size())
 	if p.Init != nil {
@@ -58,8 +55,8 @@ func (p Param) DeviceShape() []int {
 	return append([]int(nil), s...)
 }
 
-// ToDevice returns the values, given in PyTorch's layout, in the device's. It
-// panics unless there are p.Size() of them. The result is new memory.
+// ToDevice returns the values, given in PyTorch's layout, in the device's. It panics unless there are p.Size() of them.
+// The result is new memory.
 func (p Param) ToDevice(torch []float32) []float32 {
 	device := make([]float32, p.Size())
 	p.PutDevice(device, torch)
@@ -102,8 +99,8 @@ func (p Param) reorder(dst, src []float32, toDevice bool) {
 // Initializer fills dst with the initial values of a tensor.
 type Initializer func(rng *rand.Rand, dst []float32)
 
-// Mode is one of EDM's initial distributions. With n_in and n_out the fan-in and
-// fan-out of the layer (channels × kernel area),
+// Mode is one of EDM's initial distributions. With n_in and n_out the fan-in and fan-out of the layer (channels ×
+// kernel area),
 //
 //	XavierUniform   U(−1, 1) · √(6/(n_in+n_out))
 //	XavierNormal    N(0, 1)  · √(2/(n_in+n_out))
@@ -121,8 +118,8 @@ const (
 	XavierUniform
 )
 
-// Init says how a layer starts: a mode, and the factors on its weight and bias.
-// EDM draws biases from the same distribution as weights, usually times zero.
+// Init says how a layer starts: a mode, and the factors on its weight and bias. EDM draws biases from the same
+// distribution as weights, usually times zero.
 type Init struct {
 	Mode         Mode
 	Weight, Bias float64

@@ -2,16 +2,14 @@ package nn
 
 import "github.com/gomlx/gomlx/pkg/core/graph"
 
-// Resampler halves or doubles the resolution of an image with a separable filter
-// f of even length n, as EDM's convolutions do. With f normalised to Σf = 1 and
-// p = n/2 − 1, along each axis
+// Resampler halves or doubles the resolution of an image with a separable filter f of even length n, as EDM's
+// convolutions do. With f normalised to Σf = 1 and p = n/2 − 1, along each axis
 //
 //	down: y[q] = Σ_k f[k] x[2q + k − p]
 //	up:   y[j] = 2 Σ_i f[j − 2i + p] x[i]
 //
-// with zeros outside the image. The filter [1, 1] means the mean of 2×2 pixels
-// and repetition. Everything is slices and sums; the library's strided and
-// grouped convolutions cannot be differentiated twice.
+// with zeros outside the image. The filter [1, 1] means the mean of 2×2 pixels and repetition. Everything is slices and
+// sums; the library's strided and grouped convolutions cannot be differentiated twice.
 type Resampler struct{ taps []float64 }
 
 // NewResampler returns the resampler of a filter of even length and nonzero sum.
@@ -68,8 +66,8 @@ func (r Resampler) Up(x *Node) *Node {
 	return r.up(r.up(x, 1), 2)
 }
 
-// down filters and halves one axis. Tap k meets x[2q + k − pad]: an even or an
-// odd entry of x, by the parity of k − pad.
+// down filters and halves one axis. Tap k meets x[2q + k − pad]: an even or an odd entry of x, by the parity of k −
+// pad.
 func (r Resampler) down(x *Node, axis, pad int) *Node {
 	d := x.Shape().Clone().Dimensions
 	half := d[axis] / 2
@@ -91,8 +89,7 @@ func (r Resampler) down(x *Node, axis, pad int) *Node {
 	return y
 }
 
-// up doubles and filters one axis. Output j = 2q + parity meets x[i] through tap
-// k = j − 2i + p.
+// up doubles and filters one axis. Output j = 2q + parity meets x[i] through tap k = j − 2i + p.
 func (r Resampler) up(x *Node, axis int) *Node {
 	d := x.Shape().Clone().Dimensions
 	n := d[axis]

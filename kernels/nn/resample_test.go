@@ -11,8 +11,8 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 
-// TestResampler compares with the definition for EDM's filters and an unsymmetric
-// one that shows which way round they are.
+// TestResampler compares with the definition for EDM's filters and an unsymmetric one that shows which way round they
+// are.
 func TestResampler(t *testing.T) {
 	dev := devicetest.PureGo(t)
 	for _, filter := range [][]float64{{1, 1}, {1, 3, 3, 1}, {1, 2}, {1, 2, 3, 4, 5, 6}} {

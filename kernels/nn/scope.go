@@ -12,20 +12,19 @@ import (
 // Node is a value in a computation graph.
 type Node = graph.Node
 
-// Scope is what a network needs to append itself to a graph: the nodes of its
-// parameters by name and, in training, a random state.
+// Scope is what a network needs to append itself to a graph: the nodes of its parameters by name and, in training, a
+// random state.
 type Scope struct {
-	// RNG is the random state in training and nil otherwise; random layers
-	// (dropout) are active where it is set. Its form is that of
-	// graph.RNGStateFromSeed. Every random layer advances it, so that after
-	// the network is applied it holds the state to go on with.
+	// RNG is the random state in training and nil otherwise; random layers (dropout) are active where it is set. Its form
+	// is that of graph.RNGStateFromSeed. Every random layer advances it, so that after the network is applied it holds the
+	// state to go on with.
 	RNG *Node
 
 	params map[string]*Node
 }
 
-// NewScope returns the scope in which params[i] is nodes[i], of shape
-// params[i].DeviceShape(). It panics where counts or shapes differ.
+// NewScope returns the scope in which params[i] is nodes[i], of shape params[i].DeviceShape(). It panics where counts
+// or shapes differ.
 func NewScope(params []Param, nodes []*Node) *Scope {
 	autodiff.Install()
 	if len(params) != len(nodes) {
@@ -57,12 +56,11 @@ func (s *Scope) Param(name string) *Node {
 	return n
 }
 
-// What an image's type decides. Parameters are float32 (float64 in tests) and an
-// image may be bfloat16. Then convolutions and matrix products take their weights
-// in bfloat16 too; what is summed over many entries (norms, softmax, and in reverse
-// mode the gradients of biases) is computed in float32 and rounded once. Adjoints
-// have the types of what they belong to, so that all of this holds for derivatives
-// of every order. With images in float32 the conversions below append nothing.
+// What an image's type decides. Parameters are float32 (float64 in tests) and an image may be bfloat16. Then
+// convolutions and matrix products take their weights in bfloat16 too; what is summed over many entries (norms,
+// softmax, and in reverse mode the gradients of biases) is computed in float32 and rounded once. Adjoints have the
+// types of what they belong to, so that all of this holds for derivatives of every order. With images in float32 the
+// conversions below append nothing.
 
 // Wide returns x in float32 if it is bfloat16, else x itself.
 func Wide(x *Node) *Node {

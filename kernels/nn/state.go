@@ -12,18 +12,17 @@ type Tensor struct {
 	Data  []float32
 }
 
-// Entry is one tensor of a network's state dict: a parameter, or a constant that is
-// stored beside the parameters (PyTorch calls it a registered buffer).
+// Entry is one tensor of a network's state dict: a parameter, or a constant that is stored beside the parameters
+// (PyTorch calls it a registered buffer).
 type Entry struct {
 	Param
 	Constant []float32 // nil for a parameter
-	// Check says what is wrong with values that have the right number and are finite;
-	// empty where nothing is. Nil asks for nothing more.
+	// Check says what is wrong with values that have the right number and are finite; empty where nothing is. Nil asks for
+	// nothing more.
 	Check func(data []float32) string
 }
 
-// Layout is the state dict of a network: its tensors in order. Networks embed it, so
-// that its methods are theirs.
+// Layout is the state dict of a network: its tensors in order. Networks embed it, so that its methods are theirs.
 type Layout []Entry
 
 // Entries returns parameters as entries that ask for nothing more.
@@ -57,9 +56,8 @@ func (l Layout) ParamCount() int {
 	return total
 }
 
-// Load picks the values of Params, in their order, out of a state dict in any order.
-// What [Layout.Check] finds wrong first is the error. The result shares memory with
-// state.
+// Load picks the values of Params, in their order, out of a state dict in any order. What [Layout.Check] finds wrong
+// first is the error. The result shares memory with state.
 func (l Layout) Load(state []Tensor) ([][]float32, error) {
 	given := make(map[string][]float32, len(state))
 	check := l.Check()
@@ -84,9 +82,8 @@ func (l Layout) Load(state []Tensor) ([][]float32, error) {
 	return out, nil
 }
 
-// State returns the state dict with these values of Params, constants included, in
-// order. It shares memory with values and panics where their number or sizes differ
-// from Params.
+// State returns the state dict with these values of Params, constants included, in order. It shares memory with values
+// and panics where their number or sizes differ from Params.
 func (l Layout) State(values [][]float32) []Tensor {
 	out := make([]Tensor, len(l))
 	i := 0

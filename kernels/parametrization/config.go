@@ -44,8 +44,8 @@ type Config struct {
 	Steps    float64 `json:"steps,omitempty"`     // of vp: M, 1000; of flow: N, the label of t = 1, by default 1
 	EpsilonT float64 `json:"epsilon_t,omitempty"` // of vp: the least t, 1e-5
 
-	// of epsilon, v and x0: ᾱ of every discrete time, decreasing in (0, 1); entries of 0 at the end have no σ and are
-	// left out
+	// of epsilon, v and x0: ᾱ of every discrete time, decreasing in (0, 1); entries of 0 at the end have no σ and are left
+	// out
 	AlphasCumprod []float64 `json:"alphas_cumprod,omitempty"`
 	// of epsilon, v and x0: the label of every entry of the table, by default 0, 1, 2, …
 	Timesteps []float64 `json:"timesteps,omitempty"`

@@ -23,8 +23,8 @@ import (
 type Link interface {
 	// Place returns which process this is, from 0, and how many there are.
 	Place() (rank, size int)
-	// Exchange sends the k-th of size equal blocks of out to process k, and receives process k's block for this one as
-	// the k-th of in, which is as long. The end of ctx may end the waiting; no exchange can follow.
+	// Exchange sends the k-th of size equal blocks of out to process k, and receives process k's block for this one as the
+	// k-th of in, which is as long. The end of ctx may end the waiting; no exchange can follow.
 	Exchange(ctx context.Context, out, in []byte) error
 }
 

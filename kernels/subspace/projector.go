@@ -11,9 +11,8 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// Projector is a basis as compiled programs take it. Separable projectors are
-// constants of the program; the vectors of a dense basis are a buffer, from
-// which a basis per class gathers every sample's own.
+// Projector is a basis as compiled programs take it. Separable projectors are constants of the program; the vectors of
+// a dense basis are a buffer, from which a basis per class gathers every sample's own.
 type Projector struct {
 	basis   *basis.Basis
 	key     string
@@ -71,8 +70,8 @@ func (p *Projector) Row(label int32) (int32, bool) {
 	return row, ok
 }
 
-// In declares the projector's parameters and returns its application, which is
-// computed in the type dtype and takes and gives images of any.
+// In declares the projector's parameters and returns its application, which is computed in the type dtype and takes and
+// gives images of any.
 func (p *Projector) In(g *graph.Graph, dtype dtypes.DType, batch int) Subspaces {
 	s := p.nested(g, dtype, batch)
 	for i, q := range s.nest {

@@ -69,8 +69,8 @@ func gaussian(rng *rand.Rand, n int) []float32 {
 	return v
 }
 
-// lively returns values under which every part of a network matters: EDM starts
-// the last layer of each branch near zero.
+// lively returns values under which every part of a network matters: EDM starts the last layer of each branch near
+// zero.
 func lively(net *unet.Net) [][]float32 {
 	var out [][]float32
 	for i, p := range net.Params() {
@@ -104,8 +104,8 @@ func distance(a, b []float64) float64 {
 	return d
 }
 
-// TestZeroRatioEmbeddingChangesNothing: a checkpoint that knows nothing of ratios
-// gives the same bytes in a network that is told them, whatever they are.
+// TestZeroRatioEmbeddingChangesNothing: a checkpoint that knows nothing of ratios gives the same bytes in a network
+// that is told them, whatever they are.
 func TestZeroRatioEmbeddingChangesNothing(t *testing.T) {
 	for _, dev := range []*device.Device{devicetest.PureGo(t), devicetest.Open(t)} {
 		plain := build(t, small())
@@ -126,10 +126,9 @@ func TestZeroRatioEmbeddingChangesNothing(t *testing.T) {
 	}
 }
 
-// TestRatioEmbedding: W pos(ρ) joins the embedding where the augmentation's does.
-// So a network whose augmentation layer holds W₀ pos(ρ₀) + W₁ pos(ρ₁) as its
-// first column, and whose first augmentation label is one, computes the same. W
-// is applied here by hand: pos(ρ) = [sin ρf, cos ρf], f = (1, 10⁻⁴ᐟ³, ...).
+// TestRatioEmbedding: W pos(ρ) joins the embedding where the augmentation's does. So a network whose augmentation layer
+// holds W₀ pos(ρ₀) + W₁ pos(ρ₁) as its first column, and whose first augmentation label is one, computes the same. W is
+// applied here by hand: pos(ρ) = [sin ρf, cos ρf], f = (1, 10⁻⁴ᐟ³, ...).
 func TestRatioEmbedding(t *testing.T) {
 	dev := devicetest.PureGo(t)
 	cfg := small()

@@ -15,8 +15,8 @@ const (
 	up                     // doubles it
 )
 
-// conv is EDM's convolution: resampling, then a convolution of kernel size
-// Kernel; Kernel 0 means resampling alone, without parameters.
+// conv is EDM's convolution: resampling, then a convolution of kernel size Kernel; Kernel 0 means resampling alone,
+// without parameters.
 type conv struct {
 	nn.Conv2D
 	dir    direction
@@ -49,9 +49,8 @@ func (c conv) apply(s *nn.Scope, x *graph.Node) *graph.Node {
 	return c.Apply(s, x)
 }
 
-// applyFused convolves first and then filters down, with the zero padding of
-// both put around the image once: EDM's fused_resample, which NCSN++ uses on its
-// input pyramid. Near the border it differs from apply.
+// applyFused convolves first and then filters down, with the zero padding of both put around the image once: EDM's
+// fused_resample, which NCSN++ uses on its input pyramid. Near the border it differs from apply.
 func (c conv) applyFused(s *nn.Scope, x *graph.Node) *graph.Node {
 	x = nn.Convolve(x, s.Like(x, c.Name+".weight"), c.Kernel/2+c.filter.Pad())
 	x = c.filter.DownPadded(x)

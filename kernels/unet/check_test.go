@@ -8,8 +8,8 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 
-// TestCheckTellsEverything: all faults of a state dict, in the network's order and the
-// unknown ones after them, however the tensors came.
+// TestCheckTellsEverything: all faults of a state dict, in the network's order and the unknown ones after them, however
+// the tensors came.
 func TestCheckTellsEverything(t *testing.T) {
 	net := build(t, small())
 	state := net.State(net.Init(1))

@@ -20,9 +20,8 @@ const (
 	DhariwalUNet = "DhariwalUNet"
 )
 
-// Config holds the keyword arguments of EDM's EDMPrecond and of its networks,
-// by their own names. Start from [Defaults] or [ParseConfig]: a zero field is a
-// zero, not a default.
+// Config holds the keyword arguments of EDM's EDMPrecond and of its networks, by their own names. Start from [Defaults]
+// or [ParseConfig]: a zero field is a zero, not a default.
 type Config struct {
 	ModelType     string             `json:"model_type"`     // SongUNet or DhariwalUNet
 	ImgResolution kernels.Resolution `json:"img_resolution"` // one number, or [height, width]
@@ -52,19 +51,19 @@ type Config struct {
 
 	// Classes names the labels: none, or LabelDim names. Not an argument of EDM's.
 	Classes []string `json:"classes,omitempty"`
-	// RatioEmbedding is the number of log-ratio inputs: J−1 for a network that
-	// sees the noise levels of J subspaces, 0 for EDM's own. Not an argument of EDM's.
+	// RatioEmbedding is the number of log-ratio inputs: J−1 for a network that sees the noise levels of J subspaces, 0 for
+	// EDM's own. Not an argument of EDM's.
 	RatioEmbedding int `json:"ratio_embedding,omitempty"`
-	// Parametrization says how D is made of the network's output; nil means EDM's with
-	// SigmaData. Not an argument of EDM's, which has a class for each.
+	// Parametrization says how D is made of the network's output; nil means EDM's with SigmaData. Not an argument of
+	// EDM's, which has a class for each.
 	Parametrization *parametrization.Parametrization `json:"parametrization,omitempty"`
-	// Normalization maps data in units of their own to those that the network sees; nil means
-	// images in [−1, 1]. Not an argument of EDM's.
+	// Normalization maps data in units of their own to those that the network sees; nil means images in [−1, 1]. Not an
+	// argument of EDM's.
 	Normalization *normalization.Affine `json:"normalization,omitempty"`
 }
 
-// Defaults returns EDM's defaults for a model type; the image's size and the
-// label count are left at zero. Of an unknown type only the common ones are set.
+// Defaults returns EDM's defaults for a model type; the image's size and the label count are left at zero. Of an
+// unknown type only the common ones are set.
 func Defaults(modelType string) Config {
 	c := Config{
 		ModelType: modelType, SigmaMax: Extended(math.Inf(1)), SigmaData: 0.5,
@@ -84,8 +83,8 @@ func Defaults(modelType string) Config {
 	return c
 }
 
-// ParseConfig decodes a config.json: one JSON object with the fields of [Config], EDM's defaults where a field is absent
-// (model_type too: DhariwalUNet). What cannot be used is a *[nn.ConfigError].
+// ParseConfig decodes a config.json: one JSON object with the fields of [Config], EDM's defaults where a field is
+// absent (model_type too: DhariwalUNet). What cannot be used is a *[nn.ConfigError].
 func ParseConfig(data []byte) (Config, error) {
 	head := struct {
 		ModelType string `json:"model_type"`

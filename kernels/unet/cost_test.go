@@ -12,9 +12,8 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/unet"
 )
 
-// TestFLOPsOfPublishedNetworks compares with PyTorch 2.15's FlopCounterMode on an
-// independent implementation of EDM's networks, and with the parameters that
-// implementation has.
+// TestFLOPsOfPublishedNetworks compares with PyTorch 2.15's FlopCounterMode on an independent implementation of EDM's
+// networks, and with the parameters that implementation has.
 func TestFLOPsOfPublishedNetworks(t *testing.T) {
 	dev := devicetest.PureGo(t)
 	for _, c := range []struct {

@@ -9,8 +9,8 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 
-// embedder turns the conditions (noise level, ratios, class, augmentation) into
-// the vector that every block sees. With pos the noise embedding,
+// embedder turns the conditions (noise level, ratios, class, augmentation) into the vector that every block sees. With
+// pos the noise embedding,
 //
 //	e = pos(noise) + augment + Σ_i W_i pos(ρ_i)
 //	SongUNet      silu(layer1(silu(layer0(e + label·√L))))
@@ -27,8 +27,8 @@ type embedder struct {
 	labelDropout   float64
 }
 
-// newEmbedder takes the initial distributions of the layers; only the label's
-// and the augmentation's differ between the families.
+// newEmbedder takes the initial distributions of the layers; only the label's and the augmentation's differ between the
+// families.
 func newEmbedder(c Config, channels, width int, initial, initialLabel, initialAugment nn.Init) embedder {
 	e := embedder{
 		song: c.ModelType == SongUNet, fourier: c.EmbeddingType == "fourier",
@@ -89,8 +89,7 @@ func (e embedder) entries() []nn.Entry {
 	return out
 }
 
-// pos embeds a scalar per sample, t [B], to [B, channels]. SongUNet's order is
-// [sin, cos], DhariwalUNet's [cos, sin].
+// pos embeds a scalar per sample, t [B], to [B, channels]. SongUNet's order is [sin, cos], DhariwalUNet's [cos, sin].
 func (e embedder) pos(s *nn.Scope, t *graph.Node) *graph.Node {
 	var f *graph.Node
 	if e.fourier {
@@ -128,8 +127,7 @@ func (e embedder) apply(s *nn.Scope, noise, ratios, label, augment *graph.Node) 
 	return nn.SiLU(y)
 }
 
-// applyLabel maps label [B, L] · scale; nil stands for zeros, one row of which
-// serves the batch.
+// applyLabel maps label [B, L] · scale; nil stands for zeros, one row of which serves the batch.
 func (e embedder) applyLabel(s *nn.Scope, like, label *graph.Node, scale float64) *graph.Node {
 	if label == nil {
 		d := like.Shape().Clone()

@@ -39,9 +39,8 @@ type step struct {
 	apply   func(w *walk)
 }
 
-// layout lays out the steps both families share: an encoder that halves the
-// resolution level by level, a decoder that doubles it again, and skips between
-// the two, each block of the decoder taking the latest skip that is left.
+// layout lays out the steps both families share: an encoder that halves the resolution level by level, a decoder that
+// doubles it again, and skips between the two, each block of the decoder taking the latest skip that is left.
 type layout struct {
 	cfg      Config
 	family   *family
@@ -55,8 +54,8 @@ func (l *layout) add(entries []nn.Entry, apply func(w *walk)) {
 	l.steps = append(l.steps, step{entries, apply})
 }
 
-// name is "model.enc.16x16_block0" for part "enc", level 0 of 16 pixels and "block0". Of images that are not square
-// the height counts, as in PhysicsNeMo's.
+// name is "model.enc.16x16_block0" for part "enc", level 0 of 16 pixels and "block0". Of images that are not square the
+// height counts, as in PhysicsNeMo's.
 func (l *layout) name(part string, lv int, module string) string {
 	res := l.cfg.ImgResolution.Height >> lv
 	return fmt.Sprintf("%s%s.%dx%d_%s", prefix, part, res, res, module)
@@ -78,8 +77,7 @@ func nothing(*walk) {}
 // joinSkip puts the latest skip next to the image's channels.
 func joinSkip(w *walk) { w.x = graph.Concatenate([]*graph.Node{w.x, w.pop()}, 3) }
 
-// enter begins a level of the encoder: the first convolution, to out channels,
-// on level 0 and a halving block below.
+// enter begins a level of the encoder: the first convolution, to out channels, on level 0 and a halving block below.
 func (l *layout) enter(lv, out int) {
 	if lv == 0 {
 		first := conv{Conv2D: nn.Conv2D{
@@ -106,8 +104,8 @@ func (l *layout) encode(lv int, attend bool) {
 	}
 }
 
-// decode adds a level of the decoder: two blocks on the lowest and a doubling
-// one above, then one block per skip. attend says which of those have attention.
+// decode adds a level of the decoder: two blocks on the lowest and a doubling one above, then one block per skip.
+// attend says which of those have attention.
 func (l *layout) decode(lv int, attend func(i int) bool) {
 	if lv == len(l.cfg.ChannelMult)-1 {
 		l.block(l.name("dec", lv, "in0"), l.channels, l.channels, level, true, nothing, nothing)
@@ -124,9 +122,8 @@ func (l *layout) decode(lv int, attend func(i int) bool) {
 	}
 }
 
-// buildSong lays out SongUNet (Song et al., arXiv 2011.13456, as EDM has it). Its
-// arguments cover DDPM++ (positional, standard, standard, [1, 1]) and NCSN++
-// (fourier, residual, standard, [1, 3, 3, 1]).
+// buildSong lays out SongUNet (Song et al., arXiv 2011.13456, as EDM has it). Its arguments cover DDPM++ (positional,
+// standard, standard, [1, 1]) and NCSN++ (fourier, residual, standard, [1, 3, 3, 1]).
 func buildSong(c Config) (embedder, *layout) {
 	width := c.ModelChannels * c.ChannelMultEmb
 	initial := nn.Init{Mode: nn.XavierUniform, Weight: 1}
@@ -156,8 +153,8 @@ func buildSong(c Config) (embedder, *layout) {
 	return newEmbedder(c, c.ModelChannels*c.ChannelMultNoise, width, initial, initial, initial), l
 }
 
-// pyramid adds what the encoder's type does to a level with the halved input, of
-// that many channels, and returns the channels it has afterwards.
+// pyramid adds what the encoder's type does to a level with the halved input, of that many channels, and returns the
+// channels it has afterwards.
 func (l *layout) pyramid(lv, channels int) int {
 	f := l.family
 	switch l.cfg.EncoderType {
@@ -210,9 +207,8 @@ func (l *layout) output(normName, convName string) {
 	})
 }
 
-// buildDhariwal lays out DhariwalUNet, the ADM network (Dhariwal and Nichol,
-// arXiv 2105.05233, as EDM has it): adaptive group norm, attention with 64
-// channels a head in every block of a listed resolution, unscaled skips.
+// buildDhariwal lays out DhariwalUNet, the ADM network (Dhariwal and Nichol, arXiv 2105.05233, as EDM has it): adaptive
+// group norm, attention with 64 channels a head in every block of a listed resolution, unscaled skips.
 func buildDhariwal(c Config) (embedder, *layout) {
 	width := c.ModelChannels * c.ChannelMultEmb
 	third := math.Sqrt(1. / 3)

@@ -15,12 +15,11 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// Net is the shape of one network: its parameters and the graph it appends. It
-// holds no values, and is immutable and safe for concurrent use.
+// Net is the shape of one network: its parameters and the graph it appends. It holds no values, and is immutable and
+// safe for concurrent use.
 //
-// Its parameters are in the order of EDM's state dict, those of the ratio embedding
-// before map_layer0. A Fourier embedding's frequencies, which EDM calls a buffer, are
-// among them, Frozen: they differ between checkpoints.
+// Its parameters are in the order of EDM's state dict, those of the ratio embedding before map_layer0. A Fourier
+// embedding's frequencies, which EDM calls a buffer, are among them, Frozen: they differ between checkpoints.
 type Net struct {
 	nn.Layout
 	cfg   Config
@@ -70,8 +69,8 @@ func (n *Net) checkSizes(blocks []block) error {
 	return nil
 }
 
-// Init draws initial values from EDM's distributions, in PyTorch's layout and
-// the order of Params. Each tensor depends on the seed and its own name only.
+// Init draws initial values from EDM's distributions, in PyTorch's layout and the order of Params. Each tensor depends
+// on the seed and its own name only.
 func (n *Net) Init(seed uint64) [][]float32 {
 	params := n.Params()
 	out := make([][]float32, len(params))
@@ -91,10 +90,9 @@ func (n *Net) Init(seed uint64) [][]float32 {
 //	label    [B, L]        one-hot class labels; nil means none, that is zeros
 //	augment  [B, A]        augmentation labels; nil means none
 //
-// All in one float type, which is also the scope's; x alone may be bfloat16 among float32,
-// and is what decides on the precision (see package nn). In training (s.RNG set)
-// dropout is active and advances s.RNG. Apply panics if a shape does not fit
-// the configuration, as the graph library does.
+// All in one float type, which is also the scope's; x alone may be bfloat16 among float32, and is what decides on the
+// precision (see package nn). In training (s.RNG set) dropout is active and advances s.RNG. Apply panics if a shape
+// does not fit the configuration, as the graph library does.
 func (n *Net) Apply(s *nn.Scope, x, noise, ratios, label, augment *graph.Node) *graph.Node {
 	w := &walk{scope: s, dropout: n.cfg.Dropout, x: x, aux: x}
 	w.emb = n.embed.apply(s, noise, ratios, label, augment)

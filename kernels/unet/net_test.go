@@ -60,9 +60,8 @@ func TestStateDict(t *testing.T) {
 	}
 }
 
-// TestInit compares every tensor of a middling network with the distribution EDM
-// draws it from: exactly zero or one where that is constant; else the bounds,
-// mean and variance, within five standard errors.
+// TestInit compares every tensor of a middling network with the distribution EDM draws it from: exactly zero or one
+// where that is constant; else the bounds, mean and variance, within five standard errors.
 func TestInit(t *testing.T) {
 	song := unet.Defaults(unet.SongUNet)
 	song.ImgResolution, song.ImgChannels, song.LabelDim, song.AugmentDim = kernels.Square(16), 3, 10, 9
@@ -87,8 +86,7 @@ func TestInit(t *testing.T) {
 	}
 }
 
-// distribution is uniform on (−scale, scale), normal of standard deviation scale,
-// or the constant scale.
+// distribution is uniform on (−scale, scale), normal of standard deviation scale, or the constant scale.
 type distribution struct {
 	kind  string
 	scale float64

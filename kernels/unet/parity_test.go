@@ -17,11 +17,10 @@ import (
 
 type node = graph.Node
 
-// The tests in this file compare networks with values that an independent
-// implementation computed in float64.
+// The tests in this file compare networks with values that an independent implementation computed in float64.
 
-// TestParityFloat64 compares everything in float64, to rounding. It runs on the
-// pure-Go backend, which needs no compilation.
+// TestParityFloat64 compares everything in float64, to rounding. It runs on the pure-Go backend, which needs no
+// compilation.
 func TestParityFloat64(t *testing.T) {
 	dev := devicetest.PureGo(t)
 	for _, name := range families {
@@ -33,8 +32,7 @@ func TestParityFloat64(t *testing.T) {
 	}
 }
 
-// TestParityFloat32 compares in the type and on the backend of daily use, to ten
-// times what PyTorch's float32 gives.
+// TestParityFloat32 compares in the type and on the backend of daily use, to ten times what PyTorch's float32 gives.
 func TestParityFloat32(t *testing.T) {
 	dev := devicetest.Open(t)
 	for _, name := range families {
@@ -81,8 +79,7 @@ func newParity(t *testing.T, dev *device.Device, name string, dtype dtypes.DType
 	return p
 }
 
-// fixtureNet reads a fixture's configuration, which is EDM's without the parts
-// of the preconditioner.
+// fixtureNet reads a fixture's configuration, which is EDM's without the parts of the preconditioner.
 func fixtureNet(t *testing.T, c *fixtures.Case) *unet.Net {
 	t.Helper()
 	var raw json.RawMessage
@@ -98,8 +95,7 @@ func fixtureNet(t *testing.T, c *fixtures.Case) *unet.Net {
 	return net
 }
 
-// check compares in the test's type: the fixture's own tolerance in float32, and
-// rounding alone in float64.
+// check compares in the test's type: the fixture's own tolerance in float32, and rounding alone in float64.
 func (p *parity) check(t *testing.T, what, tolerance string, got, want []float64) {
 	t.Helper()
 	var bound struct{ Recommended fixtures.Tolerance }
@@ -114,8 +110,7 @@ func (p *parity) check(t *testing.T, what, tolerance string, got, want []float64
 	fixtures.Check(t, what, got, want, tol)
 }
 
-// inputs are the network's parameters and the named tensors of the case as graph
-// parameters.
+// inputs are the network's parameters and the named tensors of the case as graph parameters.
 type inputs struct {
 	scope  *nn.Scope
 	params []*node
@@ -160,8 +155,8 @@ func (p *parity) image(name string, v []float64) (got, want []float64) {
 	return fixtures.NCHW(v, s[0], s[2], s[3], s[1]), p.F64(name)
 }
 
-// derivatives checks the output F, a = Jᵀw, h = ∇ₓ⟨a, z⟩ by reverse mode over
-// reverse mode, and the gradient of ⟨w, F⟩ by every parameter.
+// derivatives checks the output F, a = Jᵀw, h = ∇ₓ⟨a, z⟩ by reverse mode over reverse mode, and the gradient of ⟨w, F⟩
+// by every parameter.
 func (p *parity) derivatives(t *testing.T) {
 	t.Helper()
 	names := []string{"x", "noise_labels", "class_labels", "w", "z"}
@@ -189,8 +184,7 @@ func (p *parity) derivatives(t *testing.T) {
 		p.check(t, name, name, got, want)
 	}
 
-	// Gradients: norm and a few entries of every parameter, and all entries
-	// where the case has them.
+	// Gradients: norm and a few entries of every parameter, and all entries where the case has them.
 	var order []string
 	p.JSON("param_names", &order)
 	norms, samples, index := p.F64("grad_norm"), p.F64("grad_sample"), p.I64("grad_index")

@@ -9,8 +9,8 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/parametrization"
 )
 
-// Bounds on what a configuration may ask for, far above any published network
-// and far below what would exhaust a machine before an error could be given.
+// Bounds on what a configuration may ask for, far above any published network and far below what would exhaust a
+// machine before an error could be given.
 const (
 	maxSize   = 1 << 16 // sizes and counts
 	maxBlocks = 1 << 8  // blocks per level, multipliers, filter taps

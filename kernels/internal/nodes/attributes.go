@@ -1,8 +1,8 @@
-// Package nodes reads of a graph's nodes what the graph library keeps to itself: their
-// static parameters (axes, strides, paddings), which only its own derivative rules see.
+// Package nodes reads of a graph's nodes what the graph library keeps to itself: their static parameters (axes,
+// strides, paddings), which only its own derivative rules see.
 //
-// It may import the graph library. kernels/autodiff, whose rules need the parameters,
-// and kernels/device, which counts a program's operations, share it. Begin at [Of].
+// It may import the graph library. kernels/autodiff, whose rules need the parameters, and kernels/device, which counts
+// a program's operations, share it. Begin at [Of].
 package nodes
 
 import (
@@ -11,10 +11,9 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/graph"
 )
 
-// Attributes are the static parameters of a node, by the library's own names. They lie
-// in an unexported struct, so they are read by reflection. A field that is missing,
-// which can only follow an upgrade of the library, panics; the tests of packages
-// autodiff and device read every field that is used.
+// Attributes are the static parameters of a node, by the library's own names. They lie in an unexported struct, so they
+// are read by reflection. A field that is missing, which can only follow an upgrade of the library, panics; the tests
+// of packages autodiff and device read every field that is used.
 type Attributes struct{ v reflect.Value }
 
 // Of returns the attributes of a node.

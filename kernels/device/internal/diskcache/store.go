@@ -1,17 +1,14 @@
 // Package diskcache keeps compiled programs on disk between processes.
 //
-// A store is a folder with one file per program, named by the hash of everything
-// that the compiled code depends on:
+// A store is a folder with one file per program, named by the hash of everything that the compiled code depends on:
 //
 //	KEY    "anisoflight program 1\n" | SHA-256 of the rest, 32 bytes | the executable
 //
-// A file appears whole or not at all, so processes may share a folder. What is
-// damaged reads as absent and is written anew. When the files together exceed the
-// limit those used longest ago go. The cache only saves time: no failure of the
-// file system is an error.
+// A file appears whole or not at all, so processes may share a folder. What is damaged reads as absent and is written
+// anew. When the files together exceed the limit those used longest ago go. The cache only saves time: no failure of
+// the file system is an error.
 //
-// Whoever can write to the folder can run code in the processes that read it. It
-// is made for its owner alone.
+// Whoever can write to the folder can run code in the processes that read it. It is made for its owner alone.
 //
 // The package imports the standard library only.
 package diskcache
@@ -37,8 +34,7 @@ const (
 	suffix = ".program"
 )
 
-// Store is a folder of compiled programs. It is safe for concurrent use, by
-// several processes too.
+// Store is a folder of compiled programs. It is safe for concurrent use, by several processes too.
 type Store struct {
 	dir     string
 	limit   int64
@@ -47,9 +43,8 @@ type Store struct {
 	mu sync.Mutex // one clean-up at a time
 }
 
-// Open returns the store in dir, which need not exist yet, for programs that
-// depend on the context beside their own text: the compiler, its flags, the
-// machine. The files may take limit bytes together.
+// Open returns the store in dir, which need not exist yet, for programs that depend on the context beside their own
+// text: the compiler, its flags, the machine. The files may take limit bytes together.
 func Open(dir string, limit int64, context ...string) *Store {
 	parts := make([][]byte, len(context))
 	for i, c := range context {
@@ -121,8 +116,8 @@ func (s *Store) write(key string, program []byte) (err error) {
 	return os.Rename(f.Name(), s.path(key))
 }
 
-// trim removes the programs used longest ago, and what writers left that died an
-// hour ago or longer, until the rest is within the limit.
+// trim removes the programs used longest ago, and what writers left that died an hour ago or longer, until the rest is
+// within the limit.
 func (s *Store) trim() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

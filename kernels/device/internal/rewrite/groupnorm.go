@@ -9,9 +9,9 @@ import (
 
 const (
 	sumParts = 4
-	// sumSpan is the number of values from which on it pays, between the first and the last that a sum takes in: 32
-	// KiB, what a processor has at hand. It says nothing of the batch where that is no axis of the sum, so that an
-	// image's values do not depend on those beside it.
+	// sumSpan is the number of values from which on it pays, between the first and the last that a sum takes in: 32 KiB,
+	// what a processor has at hand. It says nothing of the batch where that is no axis of the sum, so that an image's
+	// values do not depend on those beside it.
 	sumSpan = 1 << 13
 )
 

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// The shim writes PJRT's offsets down as numbers, because another module's header
-// cannot be included. This compares them with the header that go-xla was built with.
+// The shim writes PJRT's offsets down as numbers, because another module's header cannot be included. This compares
+// them with the header that go-xla was built with.
 func TestOffsetsMatchTheHeader(t *testing.T) {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/gomlx/go-xla").Output()
 	if err != nil {
