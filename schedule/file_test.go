@@ -135,7 +135,7 @@ func TestFamilyOfBands(t *testing.T) {
 		t.Error(text)
 	}
 	back, err := Decode(strings.NewReader(text))
-	if err != nil || !back.Family().Equal(fam) || back.J() != 3 {
+	if err != nil || !reflect.DeepEqual(back.Family(), fam) || back.J() != 3 {
 		t.Errorf("%+v, %v", back.Family(), err)
 	}
 	for _, q := range []struct {

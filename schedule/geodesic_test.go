@@ -163,34 +163,6 @@ func TestBoundIsABound(t *testing.T) {
 	}
 }
 
-// The geodesic beats every start and every neighbour of itself but for its knots.
-func TestGeodesicIsShort(t *testing.T) {
-	const T, g0, K = 6400.0, 1e-9, 32
-	samples := gaussianDensity(0.25, 1, 160, 1e-5, 100)
-	p, r, err := Geodesic(samples, T, g0, K)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := []*Density{density(t, samples)}
-	if e, _ := Energy([]*Path{p}, f); e != r.Energy {
-		t.Errorf("energy %v, reported %v", e, r.Energy)
-	}
-	for _, start := range []string{"edm", "log-linear"} {
-		th, err := InitialTheta(start, K, T, g0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if e, _ := Energy([]*Path{th.Path(T, g0)}, f); e < 1.3*r.Energy {
-			t.Errorf("the %s start has energy %v, the geodesic %v", start, e, r.Energy)
-		}
-	}
-	// The same path as parameters, for an optimiser to go on with.
-	th := ThetaFromPath(p, K, T, g0)
-	if e, _ := Energy([]*Path{th.Path(T, g0)}, f); math.Abs(e/r.Energy-1) > 1e-9 {
-		t.Errorf("energy %v as parameters, %v before", e, r.Energy)
-	}
-}
-
 // The stated errors are the spread of the results under fresh measurements.
 func TestStandardErrors(t *testing.T) {
 	const T, g0 = 400.0, 1e-6

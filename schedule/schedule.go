@@ -315,11 +315,6 @@ type Family struct {
 	Cuts []int `json:"cuts,omitempty"`
 }
 
-// Equal reports whether two families are one.
-func (f Family) Equal(o Family) bool {
-	return f.PerClass == o.PerClass && f.Basis == o.Basis && f.K == o.K && slices.Equal(f.Cuts, o.Cuts)
-}
-
 // check returns the first rule that a family with J subspaces breaks.
 func (f Family) check(j int) error {
 	d, _ := basis.Lookup(f.Basis)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -205,7 +206,7 @@ func TestExpand(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if s.J() != q.j || !slices.Equal(s.Labels(), q.labels) || !s.Family().Equal(q.fam) ||
+			if s.J() != q.j || !slices.Equal(s.Labels(), q.labels) || !reflect.DeepEqual(s.Family(), q.fam) ||
 				(s.Theta() == nil) != (q.from.Theta() == nil) {
 				t.Errorf("J %d, labels %v, family %+v", s.J(), s.Labels(), s.Family())
 			}

@@ -3,6 +3,7 @@ package schedule
 import (
 	"errors"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -29,7 +30,8 @@ func TestFromTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (Family{PerClass: true, Basis: "dct", K: 4}); !s.Family().Equal(want) || s.J() != 2 || s.Rows() != 2 {
+	want := Family{PerClass: true, Basis: "dct", K: 4}
+	if !reflect.DeepEqual(s.Family(), want) || s.J() != 2 || s.Rows() != 2 {
 		t.Errorf("family %+v, J %d, rows %d", s.Family(), s.J(), s.Rows())
 	}
 	for _, r := range table() {

@@ -15,6 +15,8 @@ const (
 	maxBatch  = 1 << 16
 	maxKnots  = 1 << 12
 	maxProbes = 1 << 8
+
+	maxEvalSamples = 1 << 20 // of which numbers are kept
 )
 
 func orPointer[T any](v **T, by T) {
@@ -82,57 +84,67 @@ func pick[T any](cond bool, a, b T) T {
 
 // check returns the first field of a resolved configuration that cannot be used.
 func (c Config) check() error {
-	if err := c.checkNames(); err != nil {
-		return err
-	}
-	if err := c.networkRamp().check(""); err != nil {
-		return err
-	}
-	if err := c.scheduleRamp().check("schedule_"); err != nil {
-		return err
-	}
-	for _, f := range []struct {
-		name string
-		v    float64
-		low  float64 // not included
-		high float64 // not included; 0 means any
-	}{
-		{"kimg", c.Kimg, 0, 0},
-		{"ema_halflife_kimg", c.EMAHalflife, 0, 0},
-		{"c", c.C, 0, 0},
-		{"p_std", c.PStd, 0, 0},
-		{"beta1", c.Beta1, 0, 1},
-		{"beta2", c.Beta2, 0, 1},
-		{"schedule_beta1", c.ScheduleBeta1, 0, 1},
-		{"schedule_beta2", c.ScheduleBeta2, 0, 1},
+	for _, check := range []func() error{
+		c.checkNames,
+		func() error { return c.networkRamp().check("") },
+		func() error { return c.scheduleRamp().check("schedule_") },
+		c.checkNumbers,
+		c.checkOptions,
 	} {
-		switch {
-		case f.high == 0 && !setting.Positive(f.v):
-			return setting.Errorf(f.name, "must be positive, got %g", f.v)
-		case f.high != 0 && !(f.v > f.low && f.v < f.high):
-			return setting.Errorf(f.name, "must lie between %g and %g, got %g", f.low, f.high, f.v)
+		if err := check(); err != nil {
+			return err
 		}
 	}
-	if err := c.checkOptions(); err != nil {
-		return err
+	return nil
+}
+
+// checkNumbers checks the fields that have a range of their own.
+func (c Config) checkNumbers() error {
+	type number struct {
+		field string
+		value float64
+	}
+	for _, f := range []number{
+		{"kimg", c.Kimg}, {"ema_halflife_kimg", c.EMAHalflife}, {"c", c.C}, {"p_std", c.PStd}, {"T", c.T}, {"g0", c.G0},
+	} {
+		given := f.value != 0 || f.field != "T" && f.field != "g0" // else the start has them
+		if given && !setting.Positive(f.value) {
+			return setting.Errorf(f.field, "must be positive, got %g", f.value)
+		}
+	}
+	for _, f := range []number{
+		{"beta1", c.Beta1}, {"beta2", c.Beta2}, {"schedule_beta1", c.ScheduleBeta1}, {"schedule_beta2", c.ScheduleBeta2},
+	} {
+		if !(f.value > 0 && f.value < 1) {
+			return setting.Errorf(f.field, "must lie between 0 and 1, got %g", f.value)
+		}
+	}
+	for _, f := range []number{
+		{"clip", c.Clip}, {"schedule_clip", c.ScheduleClip}, {"schedule_ema_halflife_kimg", c.ScheduleEMAHalflife},
+		{"early_stop_window_kimg", c.EarlyStopWindow}, {"eval_every_kimg", c.EvalEvery},
+		{"p_std_subspace", c.PStdSubspace},
+	} {
+		if !(f.value >= 0) || math.IsInf(f.value, 1) {
+			return setting.Errorf(f.field, "must be at least 0, got %g", f.value)
+		}
+	}
+	for _, f := range []struct {
+		field            string
+		value, low, high int
+	}{
+		{"batch", c.Batch, 1, maxBatch}, {"probes", c.Probes, 1, maxProbes}, {"knots", c.Knots, 2, maxKnots},
+		{"eval_samples", c.EvalSamples, 2, maxEvalSamples},
+	} {
+		given := f.value != 0 || f.low == 1 // else the start, or nobody, has them
+		if given && (f.value < f.low || f.value > f.high) {
+			return setting.Errorf(f.field, "must lie between %d and %d, got %d", f.low, f.high, f.value)
+		}
 	}
 	switch {
 	case !(*c.EMARampup >= 0 && *c.EMARampup <= 1):
 		return setting.Errorf("ema_rampup", "must lie between 0 and 1, as a part of the images seen, got %g", *c.EMARampup)
-	case c.Batch < 1 || c.Batch > maxBatch:
-		return setting.Errorf("batch", "must lie between 1 and %d, got %d", maxBatch, c.Batch)
-	case c.Probes < 1 || c.Probes > maxProbes:
-		return setting.Errorf("probes", "must lie between 1 and %d, got %d", maxProbes, c.Probes)
-	case c.T != 0 && !setting.Positive(c.T):
-		return setting.Errorf("T", "must be positive, got %g", c.T)
-	case c.G0 != 0 && !setting.Positive(c.G0):
-		return setting.Errorf("g0", "must be positive, got %g", c.G0)
-	case c.Knots != 0 && (c.Knots < 2 || c.Knots > maxKnots):
-		return setting.Errorf("knots", "must lie between 2 and %d, got %d", maxKnots, c.Knots)
 	case !setting.Finite(*c.PMean):
 		return setting.Errorf("p_mean", "must be finite, got %g", *c.PMean)
-	case !(c.PStdSubspace >= 0) || !setting.Finite(c.PStdSubspace):
-		return setting.Errorf("p_std_subspace", "must be at least 0, got %g", c.PStdSubspace)
 	}
 	return nil
 }
@@ -180,25 +192,8 @@ func (c Config) scheduleRamp() Ramp {
 	}
 }
 
-// maxEvalSamples bounds the numbers that are kept of an evaluation.
-const maxEvalSamples = 1 << 20
-
 // checkOptions checks what may be added to a plain run.
 func (c Config) checkOptions() error {
-	for _, f := range []struct {
-		name string
-		v    float64
-	}{
-		{"clip", c.Clip},
-		{"schedule_clip", c.ScheduleClip},
-		{"schedule_ema_halflife_kimg", c.ScheduleEMAHalflife},
-		{"early_stop_window_kimg", c.EarlyStopWindow},
-		{"eval_every_kimg", c.EvalEvery},
-	} {
-		if !(f.v >= 0) || math.IsInf(f.v, 1) {
-			return setting.Errorf(f.name, "must be at least 0, got %g", f.v)
-		}
-	}
 	if err := setting.OneOf("class_weighting", c.ClassWeighting, Weightings...); err != nil {
 		return err
 	}
@@ -208,8 +203,6 @@ func (c Config) checkOptions() error {
 	switch {
 	case c.Microbatch < 0:
 		return setting.Errorf("microbatch", "must be positive, got %d; leave it out to have it chosen", c.Microbatch)
-	case c.EvalSamples < 0 || c.EvalSamples == 1 || c.EvalSamples > maxEvalSamples:
-		return setting.Errorf("eval_samples", "must lie between 2 and %d, got %d", maxEvalSamples, c.EvalSamples)
 	case c.Stage == Pretrain && c.EarlyStop != StopNone:
 		return setting.Errorf("early_stop", "must be none in the stage pretrain, which trains no schedule, got %q",
 			c.EarlyStop)

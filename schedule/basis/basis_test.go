@@ -265,24 +265,6 @@ func TestFixtureBases(t *testing.T) {
 	}
 }
 
-// A constant plane lies in P_1, a chequerboard in the last subspace.
-func TestFrequencies(t *testing.T) {
-	b, err := DCTBands(8, 8, 1, 3)
-	must(t, b, err)
-	flat, board := make([]float64, 64), make([]float64, 64)
-	for i := range 64 {
-		flat[i] = 1
-		board[i] = float64(1 - 2*((i/8+i)%2))
-	}
-	if d := gap(split(t, b, Shared, flat)[0], flat); d > 1e-12 {
-		t.Errorf("a constant is not low: %.1e", d)
-	}
-	p := split(t, b, Shared, board)
-	if low := norm(p[0]) + norm(p[1]); low > norm(p[2]) {
-		t.Errorf("a chequerboard has %v in the low bands, %v in the last", low, norm(p[2]))
-	}
-}
-
 // The classes of a cluster share vectors, and Groups tells which.
 func TestClusters(t *testing.T) {
 	b, err := Clusters(4, 6, [][]int{{8, 3}, {7}}, [][][]float64{orthonormal(4, 5, 24), orthonormal(5, 5, 24)})
@@ -344,6 +326,15 @@ func TestRefused(t *testing.T) {
 	skew[2] = rows[0]
 	nan := slices.Clone(rows)
 	nan[1] = append([]float64{math.NaN()}, rows[1][1:]...)
+	dense := func(v map[int][][]float64) func() (*Basis, error) {
+		return func() (*Basis, error) { return Dense(4, 4, v) }
+	}
+	clusters := func(labels [][]int, v ...[][]float64) func() (*Basis, error) {
+		return func() (*Basis, error) { return Clusters(4, 4, labels, v) }
+	}
+	formula := func(name string, k int, cuts ...int) func() (*Basis, error) {
+		return func() (*Basis, error) { b, _, err := Formula(name, 8, 8, k, cuts); return b, err }
+	}
 	for _, q := range []struct {
 		name       string
 		make       func() (*Basis, error)
@@ -358,58 +349,24 @@ func TestRefused(t *testing.T) {
 		{"no plane", func() (*Basis, error) { return DCTBands(0, 8, 1) }, Shared, -1, "no frequencies"},
 		{"no cuts", func() (*Basis, error) { return DCTBands(8, 8) }, Shared, -1, "no cuts"},
 		{"falling cuts", func() (*Basis, error) { return DCTBands(8, 8, 3, 3) }, Shared, -1, "increase"},
-		{"no vectors", func() (*Basis, error) { return Dense(4, 4, nil) }, Shared, -1, "no vectors"},
-		{"no rows", func() (*Basis, error) { return Dense(4, 4, map[int][][]float64{2: nil}) }, 2, -1, "1 … 15"},
+		{"no vectors", dense(nil), Shared, -1, "no vectors"},
+		{"no rows", dense(map[int][][]float64{2: nil}), 2, -1, "1 … 15"},
 		{"all rows", func() (*Basis, error) { return Dense(1, 3, map[int][][]float64{2: rows}) }, 2, -1, "1 … 2"},
-		{
-			"mixed labels", func() (*Basis, error) { return Dense(4, 4, map[int][][]float64{Shared: rows, 1: rows}) }, Shared,
-			-1, "not both",
-		},
-		{
-			"strange label", func() (*Basis, error) { return Dense(4, 4, map[int][][]float64{-2: rows}) }, -2, -1,
-			"label is -2",
-		},
-		{
-			"uneven classes", func() (*Basis, error) { return Dense(4, 4, map[int][][]float64{0: rows, 1: rows[:2]}) }, 1, -1,
-			"same number",
-		},
-		{
-			"long row", func() (*Basis, error) { return Dense(4, 4, map[int][][]float64{0: rows, 4: long}) }, 4, 1,
-			"17 entries",
-		},
-		{
-			"long vector", func() (*Basis, error) { return Dense(4, 4, map[int][][]float64{Shared: stretched}) }, Shared, 2,
-			"length",
-		},
-		{
-			"twice the same", func() (*Basis, error) { return Dense(4, 4, map[int][][]float64{Shared: skew}) }, Shared, 2,
-			"vector 0",
-		},
-		{"shared twice", func() (*Basis, error) {
-			return Clusters(4, 4, [][]int{{0, 3}, {3}}, [][][]float64{rows, rows})
-		}, 3, -1, "two clusters"},
-		{
-			"no labels", func() (*Basis, error) { return Clusters(4, 4, [][]int{{}}, [][][]float64{rows}) }, Shared, -1,
-			"cluster 0",
-		},
-		{"vectors without labels", func() (*Basis, error) {
-			return Clusters(4, 4, [][]int{{1}}, [][][]float64{rows, rows})
-		}, Shared, -1, "1 clusters"},
+		{"mixed labels", dense(map[int][][]float64{Shared: rows, 1: rows}), Shared, -1, "not both"},
+		{"strange label", dense(map[int][][]float64{-2: rows}), -2, -1, "label is -2"},
+		{"uneven classes", dense(map[int][][]float64{0: rows, 1: rows[:2]}), 1, -1, "same number"},
+		{"long row", dense(map[int][][]float64{0: rows, 4: long}), 4, 1, "17 entries"},
+		{"long vector", dense(map[int][][]float64{Shared: stretched}), Shared, 2, "length"},
+		{"twice the same", dense(map[int][][]float64{Shared: skew}), Shared, 2, "vector 0"},
+		{"shared twice", clusters([][]int{{0, 3}, {3}}, rows, rows), 3, -1, "two clusters"},
+		{"no labels", clusters([][]int{{}}, rows), Shared, -1, "cluster 0"},
+		{"vectors without labels", clusters([][]int{{1}}, rows, rows), Shared, -1, "1 clusters"},
 		{"odd haar", func() (*Basis, error) { return Haar(5, 4, 0) }, Shared, -1, "even"},
 		{"k of haar", func() (*Basis, error) { return Haar(8, 8, 8) }, Shared, -1, "[16 4 1]"},
-		{
-			"cuts of haar", func() (*Basis, error) { b, _, err := Formula("haar", 8, 8, 0, []int{2}); return b, err }, Shared,
-			-1, "cuts must be left out",
-		},
-		{
-			"cuts and k", func() (*Basis, error) { b, _, err := Formula("dct", 8, 8, 4, []int{2}); return b, err }, Shared, -1,
-			"k and cuts",
-		},
-		{
-			"k of none", func() (*Basis, error) { b, _, err := Formula("none", 8, 8, 4, nil); return b, err }, Shared, -1,
-			"k must be left out",
-		},
-		{"not a number", func() (*Basis, error) { return Dense(4, 4, map[int][][]float64{Shared: nan}) }, Shared, 1, "NaN"},
+		{"cuts of haar", formula("haar", 0, 2), Shared, -1, "cuts must be left out"},
+		{"cuts and k", formula("dct", 4, 2), Shared, -1, "k and cuts"},
+		{"k of none", formula("none", 4), Shared, -1, "k must be left out"},
+		{"not a number", dense(map[int][][]float64{Shared: nan}), Shared, 1, "NaN"},
 	} {
 		t.Run(q.name, func(t *testing.T) {
 			_, err := q.make()
@@ -421,23 +378,5 @@ func TestRefused(t *testing.T) {
 				t.Errorf("label %d, row %d: %v; want %d, %d, %q", bad.Label, bad.Row, err, q.label, q.row, q.says)
 			}
 		})
-	}
-}
-
-func TestSizesPanic(t *testing.T) {
-	for name, f := range map[string]func(){
-		"None":         func() { None(0, 3) },
-		"Split, x":     func() { _ = None(2, 2).Split(0, make([]float64, 3), [][]float64{make([]float64, 4)}) },
-		"Split, dst":   func() { _ = None(2, 2).Split(0, make([]float64, 4), [][]float64{make([]float64, 3)}) },
-		"Split, count": func() { _ = None(2, 2).Split(0, make([]float64, 4), nil) },
-	} {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("%s: no panic", name)
-				}
-			}()
-			f()
-		}()
 	}
 }

@@ -194,21 +194,3 @@ func TestAnalyticFirstStep(t *testing.T) {
 		}
 	}
 }
-
-// History is what a device has to keep.
-func TestHistory(t *testing.T) {
-	for name, want := range map[string]int{
-		"euler": 1, "heun": 2, "ab": 3, "ipndm": 4, "ipndm_v": 4, "dpmpp2m": 2,
-		"dpmpp3m": 3, "unipc": 4, "deis": 4,
-	} {
-		p := plan(t, Settings{Solver: name, Steps: 15}, edm(t, schedule.DefaultT))
-		if p.History != want {
-			t.Errorf("%s keeps %d evaluations, want %d", name, p.History, want)
-		}
-		for i, st := range p.Stages {
-			if len(st.Beta[0]) > i+1 {
-				t.Errorf("%s: stage %d asks for %d evaluations", name, i, len(st.Beta[0]))
-			}
-		}
-	}
-}

@@ -127,20 +127,6 @@ func TestDEISCoefficients(t *testing.T) {
 	}
 }
 
-func TestEDMGrid(t *testing.T) {
-	want := fixtures.Load(t, "samplers/isotropic").F64("multistep_sigmas")
-	sch := edm(t, schedule.DefaultT)
-	p := plan(t, Settings{Solver: "euler", Steps: len(want), Grid: Grid{Kind: GridEDM}}, sch)
-	for i, w := range want {
-		if got := math.Sqrt(p.Stages[i].G[0]); math.Abs(got-w) > 1e-11*w {
-			t.Errorf("noise level %d: %v, want %v", i, got, w)
-		}
-	}
-	if last := p.T[len(want)]; last != 0 {
-		t.Errorf("the grid ends at t = %v, want 0", last)
-	}
-}
-
 // The multistep samplers of the literature (diff-sampler's schedule_type polynomial, the sigmas of DPM-Solver++ and
 // UniPC in their EDM forms) count n evaluations for n + 1 levels of EDM's rule from σ_max to σ_min, and end at
 // x(σ_min).

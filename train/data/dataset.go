@@ -124,27 +124,7 @@ func checkLabels(row int, labels []int32) error {
 	return nil
 }
 
-// firstBad returns the index of the first value that no image may hold, or −1.
-func firstBad(x []float32) int {
-	for i, v := range x {
-		if !(math.Abs(float64(v)) <= 1+Tolerance) {
-			return i
-		}
-	}
-	return -1
-}
-
-// CheckRow checks one image of floats, as New does; row is what an error names.
-func CheckRow(row int, x []float32) error {
-	if i := firstBad(x); i >= 0 {
-		return failf(row, "values must be finite and lie in [−1, 1], got %v; a data set of others declares mean and scale",
-			x[i])
-	}
-	return nil
-}
-
-// CheckRow checks that the data set could hold an image, in its layout and units: as the function of that name, but for
-// a data set without bounds or with a normalization.
+// CheckRow checks that the data set could hold an image, in its layout and units; row is what an error names.
 func (d *Dataset) CheckRow(row int, x []float32) error { return d.check(row, x, d.channel) }
 
 // CheckHWC is CheckRow of an image with the channels last, whatever the data set's layout.
@@ -154,15 +134,16 @@ func (d *Dataset) CheckHWC(row int, x []float32) error {
 
 func (d *Dataset) check(row int, x []float32, channel func(i int) int) error {
 	im := &d.images
-	if !im.Unbounded && im.Normalization == nil {
-		return CheckRow(row, x)
-	}
+	bounded := !im.Unbounded && im.Normalization == nil
 	for i, v := range x {
-		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
+		switch size := math.Abs(float64(v)); {
+		case bounded && !(size <= 1+Tolerance):
+			return failf(row, "values must be finite and lie in [−1, 1], got %v; a data set of others declares mean and scale", v)
+		case bounded:
+		case !(size <= math.MaxFloat32):
 			return failf(row, "values must be finite, got %v", v)
-		}
-		if c := channel(i); !im.Normalization.Holds(v, c) {
-			return failf(row, "values must stay finite as (x − mean)/scale, got %v in channel %d", v, c)
+		case !im.Normalization.Holds(v, channel(i)):
+			return failf(row, "values must stay finite as (x − mean)/scale, got %v in channel %d", v, channel(i))
 		}
 	}
 	return nil

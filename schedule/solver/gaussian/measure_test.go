@@ -162,20 +162,6 @@ func TestMeasureTurnsWithTheChannels(t *testing.T) {
 	}
 }
 
-func TestMeasureTakesEitherFloat(t *testing.T) {
-	double := noiseImages(20)
-	single := make([][]float32, len(double))
-	for i, im := range double {
-		for k, v := range im {
-			single[i] = append(single[i], float32(v))
-			im[k] = float64(float32(v))
-		}
-	}
-	if !slices.Equal(measure(t, single).Directions, measure(t, double).Directions) {
-		t.Error("float32 images have another spectrum than the same numbers as float64")
-	}
-}
-
 func TestMeasureRefuses(t *testing.T) {
 	whole := make([]float64, 48)
 	bad := make([]float64, 48)

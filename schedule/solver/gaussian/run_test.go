@@ -61,25 +61,6 @@ func TestRunIsTheSampler(t *testing.T) {
 	}
 }
 
-// TestMomentsOfManySamples draws what Run says in closed form.
-func TestMomentsOfManySamples(t *testing.T) {
-	const n = 100_000
-	p := plan(t, solver.Settings{Solver: "ab", Steps: 5}, isotropic(t, 400, 1e-6))
-	d := Direction{Mean: 1.5, Variance: 0.7}
-	a, b := Run(p, 0, d.Variance)
-	rng := rand.New(rand.NewPCG(5, 6))
-	var sum, squares float64
-	for range n {
-		x := simulate(p, 0, rng.NormFloat64(), d, nil)
-		sum += x / n
-		squares += x * x / n
-	}
-	if off := math.Abs(sum - b*d.Mean); off > 5*math.Abs(a)/math.Sqrt(n) {
-		t.Errorf("mean of %d samples is %v off b m = %v", n, off, b*d.Mean)
-	}
-	near(t, "variance of samples", squares-sum*sum, a*a, 5*math.Sqrt(2./n))
-}
-
 // TestNoiseIsTheSpreadOfErrors: each evaluation is disturbed by itself.
 func TestNoiseIsTheSpreadOfErrors(t *testing.T) {
 	sch := slanted(t, 2, 400, 1e-6)
@@ -100,46 +81,6 @@ func TestNoiseIsTheSpreadOfErrors(t *testing.T) {
 			}
 			got, _ := newRunner(p, j).noise(d.Variance)
 			near(t, set.Solver+": noise", got, want, 1e-8)
-		}
-	}
-}
-
-// TestRunConverges: the flow of a Gaussian is linear and carries ξ to
-//
-//	√T √((λ + g_0)/(λ + T)) ξ + (1 − √((λ + g_0)/(λ + T))) m;
-//
-// solvers come to it with their order, at most 2 from a first-order start.
-func TestRunConverges(t *testing.T) {
-	const T, g0, variance = 400, 1e-4, 0.5
-	shrink := math.Sqrt((variance + g0) / (variance + T))
-	sch := isotropic(t, T, g0)
-	for _, set := range []struct {
-		solver string
-		order  int
-		least  float64
-	}{
-		{"euler", 0, 1},
-		{"heun", 0, 2},
-		{"ab", 2, 2},
-		{"ipndm", 4, 2},
-		{"ipndm_v", 2, 2},
-		{"dpmpp2m", 0, 2},
-		{"dpmpp3m_taylor", 0, 2},
-		{"unipc", 3, 2},
-		{"deis", 3, 2},
-	} {
-		var off [2][2]float64
-		for i, n := range []int{128, 512} {
-			a, b := Run(plan(t, solver.Settings{Solver: set.solver, Order: set.order, Steps: n}, sch), 0, variance)
-			off[i] = [2]float64{math.Abs(a - shrink*math.Sqrt(T)), math.Abs(b - (1 - shrink))}
-		}
-		for k, of := range []string{"a", "b"} {
-			if off[1][k] > 1e-2 {
-				t.Errorf("%s: %s is %v off after 512 steps", set.solver, of, off[1][k])
-			}
-			if slope := math.Log(off[0][k]/off[1][k]) / math.Log(4); slope < set.least-0.15 {
-				t.Errorf("%s: %s converges with order %.2f, want %v", set.solver, of, slope, set.least)
-			}
 		}
 	}
 }
