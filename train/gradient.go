@@ -94,27 +94,20 @@ func gradient(s *schedule.Schedule, theta [][]schedule.Theta, b batch, parts []k
 	return out
 }
 
-// shares returns by how much each term makes up the whole: ⟨d_term, d⟩/|d|², which sum to 1, or NaN for a term that the
-// mode lacks.
-func (d thetaGradient) shares() (shares [len(kernels.PartNames)]float64) {
+// byTerm returns a value of each term, or NaN for one that the mode lacks.
+func (d thetaGradient) byTerm(value func(term *estimate) float64) (values [len(kernels.PartNames)]float64) {
 	for i, term := range d.terms {
-		shares[i] = math.NaN()
+		values[i] = math.NaN()
 		if term != nil {
-			shares[i] = dotTables(term.mean, d.mean) / (d.norm * d.norm)
+			values[i] = value(term)
 		}
 	}
-	return shares
+	return values
 }
 
-// stderrs returns the standard error of each term, or NaN for one that the mode lacks.
-func (d thetaGradient) stderrs() (stderrs [len(kernels.PartNames)]float64) {
-	for i, term := range d.terms {
-		stderrs[i] = math.NaN()
-		if term != nil {
-			stderrs[i] = term.stderr
-		}
-	}
-	return stderrs
+// share returns by how much a term makes up the whole: ⟨d_term, d⟩/|d|². The shares sum to 1.
+func (d thetaGradient) share(term *estimate) float64 {
+	return dotTables(term.mean, d.mean) / (d.norm * d.norm)
 }
 
 // cosine returns that of the angle between two estimates, over the rows that both have samples of; NaN where there is

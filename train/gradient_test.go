@@ -71,7 +71,7 @@ func TestGradientByDifferences(t *testing.T) {
 	within(t, "norm", got.norm, math.Sqrt(norm2), 1e-6*got.norm)
 	within(t, "stderr", got.stderr, math.Sqrt(variance), 1e-6*got.stderr)
 	alone := gradient(of(theta), theta, b, []kernels.Part{{Index: 3, A: half}})
-	shares, stderrs := got.shares(), got.stderrs()
+	shares, stderrs := got.byTerm(got.share), got.byTerm(func(term *estimate) float64 { return term.stderr })
 	within(t, "sum of the shares", shares[0]+shares[3], 1, 1e-12)
 	within(t, "share of a term", shares[3], dotTables(alone.mean, got.mean)/(got.norm*got.norm), 1e-12)
 	within(t, "stderr of a term", stderrs[3], alone.stderr, 1e-12*alone.stderr)

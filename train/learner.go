@@ -114,7 +114,8 @@ func (l *learner) verdict(row Row, skipped bool, stop error) error {
 func (l *learner) learn(b batch, terms *kernels.Terms, row *Row, move bool) (moved bool, stop, err error) {
 	d := gradient(l.sched, l.theta, b, terms.Parts(b.omega, b.g, b.gdot, l.cfg.C))
 	row.ScheduleGradNorm, row.ScheduleGradStderr = d.norm, d.stderr
-	row.ScheduleGradCosine, row.Share, row.TermStderr = cosine(d.mean, l.previous), d.shares(), d.stderrs()
+	row.ScheduleGradCosine, row.Share = cosine(d.mean, l.previous), d.byTerm(d.share)
+	row.TermStderr = d.byTerm(func(term *estimate) float64 { return term.stderr })
 	if !move || !setting.Finite(d.norm) {
 		return false, nil, nil
 	}

@@ -2,7 +2,6 @@ package passes
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -176,9 +175,9 @@ func (s *survey) predictions(ctx context.Context) ([]Prediction, error) {
 
 // energies returns the plain energies of all candidates without one part; −1 leaves none out.
 func (s *survey) energies(all []candidate, left int) ([]float64, error) {
-	known := map[string]float64{} // bands that candidates share
+	known := map[[4]int]float64{} // bands that candidates share
 	least := func(l, row, from, to int) (float64, error) {
-		key := fmt.Sprint(l, row, from, to)
+		key := [4]int{l, row, from, to}
 		if v, ok := known[key]; ok {
 			return v, nil
 		}
@@ -188,7 +187,11 @@ func (s *survey) energies(all []candidate, left int) ([]float64, error) {
 	}
 	out := make([]float64, len(all))
 	for i, c := range all {
-		edges := append(append([]int{0}, plusOne(c.at)...), s.ladders[c.ladder].parts())
+		edges := []int{0}
+		for _, rung := range c.at {
+			edges = append(edges, rung+1)
+		}
+		edges = append(edges, s.ladders[c.ladder].parts())
 		rows, share := []int{-1}, []float64{1}
 		if c.PerClass {
 			rows, share = nil, s.share
@@ -209,14 +212,6 @@ func (s *survey) energies(all []candidate, left int) ([]float64, error) {
 	return out, nil
 }
 
-func plusOne(at []int) []int {
-	out := make([]int, len(at))
-	for i, v := range at {
-		out[i] = v + 1
-	}
-	return out
-}
-
 // residual returns the mean squared residual of parts from … to−1 of a ladder by noise level, of a row or, for −1, of
 // the rows' mixture.
 func (s *survey) residual(l, row, from, to, left int) []float64 {
@@ -226,23 +221,20 @@ func (s *survey) residual(l, row, from, to, left int) []float64 {
 			n += count
 		}
 	}
+	share := s.share
+	if row >= 0 {
+		share = make([]float64, len(s.share))
+		share[row] = 1
+	}
 	out := make([]float64, len(s.sigma))
 	for r := range s.pools {
-		share := s.share[r]
-		switch {
-		case row < 0:
-		case r == row:
-			share = 1
-		default:
-			continue
-		}
 		for p := range out {
 			for part, sums := range s.energy[l][r][p] {
 				if part == left {
 					continue
 				}
 				for _, v := range sums[from:to] {
-					out[p] += share * v / n
+					out[p] += share[r] * v / n
 				}
 			}
 		}

@@ -2,7 +2,7 @@ package passes
 
 import (
 	"context"
-	"math"
+	"maps"
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
@@ -30,26 +30,23 @@ type survey struct {
 	count  []float64 // samples in each part
 }
 
-// classes divides labelled images by class.
+// classes divides the images by class if every one of them has a class, and there are several.
 func (s *survey) classes(d *data.Dataset) {
-	var pools [][]int
-	var labels []int
-	var share []float64
-	of := map[int][]int{} // in one pass: there may be a million labels
+	images := map[int][]int{} // by class; in one pass: there may be a million labels
 	for i := range d.Len() {
-		of[int(d.Label(i))] = append(of[int(d.Label(i))], i)
-	}
-	for label := range d.Classes() {
-		if pool := of[label]; pool != nil {
-			pools, labels, share = append(pools, pool), append(labels, label), append(share, float64(len(pool))/float64(d.Len()))
+		label := int(d.Label(i))
+		if label < 0 {
+			return
 		}
+		images[label] = append(images[label], i)
 	}
-	total := 0.0
-	for _, v := range share {
-		total += v
+	if len(images) < 2 {
+		return
 	}
-	if len(pools) > 1 && math.Abs(total-1) < 1e-9 { // every image has a class
-		s.pools, s.labels, s.share = pools, labels, share
+	s.labels, s.pools, s.share = slices.Sorted(maps.Keys(images)), nil, nil
+	for _, label := range s.labels {
+		s.pools = append(s.pools, images[label])
+		s.share = append(s.share, float64(len(images[label]))/float64(d.Len()))
 	}
 }
 
@@ -131,34 +128,21 @@ func ladders(ctx context.Context, images Images, perClass bool, only []string) (
 		if err != nil {
 			return nil, err
 		}
-		l := &ladder{name: d.Name}
+		l := &ladder{name: d.Name, rows: map[int]*mat.Dense{}}
 		for k := 1; k <= set.K; k *= 2 {
 			l.rungs = append(l.rungs, k)
 		}
-		if err := l.take(b); err != nil {
-			return nil, err
+		n := l.rungs[len(l.rungs)-1]
+		for _, labels := range b.Groups() { // which no classes share
+			v, err := b.Vectors(labels[0])
+			if err != nil {
+				return nil, err
+			}
+			l.rows[labels[0]] = mat.NewDense(n, h*w, v[:n*h*w])
 		}
 		out = append(out, l)
 	}
 	return out, nil
-}
-
-// take takes the functions of a basis, as many as the last rung says.
-func (l *ladder) take(b *basis.Basis) error {
-	labels := b.Classes()
-	if labels == nil {
-		labels = []int{basis.Shared}
-	}
-	n, hw := l.rungs[len(l.rungs)-1], b.H()*b.W()
-	l.rows = map[int]*mat.Dense{}
-	for _, label := range labels {
-		v, err := b.Vectors(label)
-		if err != nil {
-			return err
-		}
-		l.rows[label] = mat.NewDense(n, hw, v[:n*hw])
-	}
-	return nil
 }
 
 // parts is the number of parts that the rungs cut a plane into.
