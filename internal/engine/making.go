@@ -73,6 +73,9 @@ func (e *Engine) mixtureOf(ctx context.Context, req api.MakeModel, progress func
 	if err != nil {
 		return nil, err
 	}
+	if label, all := everyClass(d); !all { // before memory is taken for a million classes
+		return nil, api.Errorf(api.BadRequest, "The data set %q makes no mixture: class %d has no images", req.Dataset, label)
+	}
 	h, w, channels := d.Height(), d.Width(), d.Channels()
 	c := mixture.Config{
 		ModelType: mixture.ModelType, ImgResolution: kernels.Resolution{Height: h, Width: w},
@@ -84,9 +87,6 @@ func (e *Engine) mixtureOf(ctx context.Context, req api.MakeModel, progress func
 	}
 	if err := c.Validate(); err != nil { // before memory is taken
 		return nil, api.Errorf(api.TooLarge, "A mixture of the classes of %q is too large: %w", req.Dataset, err)
-	}
-	if label, all := everyClass(d); !all { // before a million classes are measured for one image
-		return nil, api.Errorf(api.BadRequest, "The data set %q makes no mixture: class %d has no images", req.Dataset, label)
 	}
 	blocks := make([][][]float64, len(c.Components))
 	for i, k := range c.Components {
