@@ -17,41 +17,42 @@ func Write(w io.Writer, f *File) error {
 		return err
 	}
 	_, err = w.Write(header)
+	var encoded []byte // room for a piece of any tensor
 	for i := range f.Tensors {
 		if err == nil {
-			err = f.Tensors[i].write(w)
+			encoded, err = f.Tensors[i].write(w, encoded)
 		}
 	}
 	return err
 }
 
-func (t *Tensor) write(w io.Writer) error {
+func (t *Tensor) write(w io.Writer, encoded []byte) ([]byte, error) {
 	switch values := t.values.(type) {
 	case []float32:
-		return writeValues(w, values)
+		return writeValues(w, values, encoded)
 	case []float64:
-		return writeValues(w, values)
+		return writeValues(w, values, encoded)
 	case []int64:
-		return writeValues(w, values)
+		return writeValues(w, values, encoded)
 	}
 	_, err := w.Write(t.Data)
-	return err
+	return encoded, err
 }
 
-// writeValues writes values piece by piece: there is no copy of all of them.
-func writeValues[E float32 | float64 | int64](w io.Writer, values []E) error {
+// writeValues writes values piece by piece, in the memory of encoded if that is large enough: there is no copy of all
+// of them.
+func writeValues[E float32 | float64 | int64](w io.Writer, values []E, encoded []byte) ([]byte, error) {
 	const piece = 1 << 15
-	var encoded []byte
 	var err error
 	for part := range slices.Chunk(values, piece) {
 		if encoded, err = binary.Append(encoded[:0], binary.LittleEndian, part); err != nil {
-			return err
+			return encoded, err
 		}
 		if _, err = w.Write(encoded); err != nil {
-			return err
+			return encoded, err
 		}
 	}
-	return nil
+	return encoded, nil
 }
 
 // size returns the bytes that the tensor has.
