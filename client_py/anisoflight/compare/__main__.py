@@ -1,5 +1,5 @@
-"""``python -m anisoflight.compare``, which ``anisoflight compare`` runs: what `Client.compare` measures, as a table or as
-JSON."""
+"""``python -m anisoflight.compare``, which ``anisoflight compare`` runs: what `Client.compare` measures, as a table or
+as JSON."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-ABOUT = """Compare samples with every solver on every grid of every schedule at every number of evaluations, from the same
-latents, and print a row for each:
+ABOUT = """Compare samples with every solver on every grid of every schedule at every number of evaluations, from the
+same latents, and print a row for each:
 
   ODE ERROR  100 x the rms distance per pixel to the converged solution of the same path (60 steps of Heun's method on
              EDM's grid) from the same latents. Schedules with several subspaces have paths of their own: compare their
@@ -27,8 +27,8 @@ latents, and print a row for each:
   FRECHET    with --dataset: the Fréchet distance of the samples to its images, on the leading principal components of
              their pixels; mean and half the range over the seeds. Every row draws the same latents.
 
-A solver is NAME or NAME:FIELD=VALUE:..., with the fields of the request Sample. What a solver cannot do, such as too few
-evaluations, is said in its row.
+A solver is NAME or NAME:FIELD=VALUE:..., with the fields of the request Sample. What a solver cannot do, such as too
+few evaluations, is said in its row.
 """
 EXAMPLES = """examples:
   anisoflight compare --model digits --solvers heun:second_point=endpoint,ipndm,ab --nfe 5,9 --grids schedule,edm
