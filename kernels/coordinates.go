@@ -49,7 +49,8 @@ func (t *Trajectory) UseCoordinates(axes [][]float64, rows []int32) error {
 	}
 	c := &coordinates{count: len(axes)}
 	var err error
-	if c.axes, err = device.UploadAs(m.dev, m.dtype, flat, len(axes), m.Pixels()/channels, channels, channels); err != nil {
+	c.axes, err = device.UploadAs(m.dev, m.dtype, flat, len(axes), m.Pixels()/channels, channels, channels)
+	if err != nil {
 		return err
 	}
 	if c.rows, err = m.dev.Upload(padded(rows, 1, t.batch), t.batch); err != nil {

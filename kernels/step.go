@@ -126,7 +126,9 @@ func (t *Trainer) checkStep(in StepInput) (n int, err error) {
 }
 
 // run runs a program of the step under way.
-func (t *Trainer) run(ctx context.Context, s *staging, p *device.Program, args ...device.Arg) ([]*device.Buffer, error) {
+func (t *Trainer) run(
+	ctx context.Context, s *staging, p *device.Program, args ...device.Arg,
+) ([]*device.Buffer, error) {
 	t.flops += p.FLOPs()
 	return s.run(ctx, p, args...)
 }

@@ -120,8 +120,11 @@ func (c Config) checkNumbers() error {
 		}
 	}
 	for _, f := range []number{
-		{"clip", c.Clip}, {"schedule_clip", c.ScheduleClip}, {"schedule_ema_halflife_kimg", c.ScheduleEMAHalflife},
-		{"early_stop_window_kimg", c.EarlyStopWindow}, {"eval_every_kimg", c.EvalEvery},
+		{"clip", c.Clip},
+		{"schedule_clip", c.ScheduleClip},
+		{"schedule_ema_halflife_kimg", c.ScheduleEMAHalflife},
+		{"early_stop_window_kimg", c.EarlyStopWindow},
+		{"eval_every_kimg", c.EvalEvery},
 		{"p_std_subspace", c.PStdSubspace},
 	} {
 		if !(f.value >= 0) || math.IsInf(f.value, 1) {
@@ -132,7 +135,9 @@ func (c Config) checkNumbers() error {
 		field            string
 		value, low, high int
 	}{
-		{"batch", c.Batch, 1, maxBatch}, {"probes", c.Probes, 1, maxProbes}, {"knots", c.Knots, 2, maxKnots},
+		{"batch", c.Batch, 1, maxBatch},
+		{"probes", c.Probes, 1, maxProbes},
+		{"knots", c.Knots, 2, maxKnots},
 		{"eval_samples", c.EvalSamples, 2, maxEvalSamples},
 	} {
 		given := f.value != 0 || f.low == 1 // else the start, or nobody, has them

@@ -45,7 +45,8 @@ func folder(t *testing.T) string {
 	if err := os.Mkdir(filepath.Join(dir, "datasets"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	w, err := data.Create(filepath.Join(dir, "datasets", "bars"), data.Form{Height: 8, Width: 8, Channels: 1, Labels: true}, n)
+	form := data.Form{Height: 8, Width: 8, Channels: 1, Labels: true}
+	w, err := data.Create(filepath.Join(dir, "datasets", "bars"), form, n)
 	if err != nil {
 		t.Fatal(err)
 	}

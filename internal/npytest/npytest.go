@@ -15,7 +15,8 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-var header = regexp.MustCompile(`(?s)^.NUMPY\x01\x00..{'descr': '(.*)', 'fortran_order': False, 'shape': \((.*?),?\), } *\n`)
+var header = regexp.MustCompile(
+	`(?s)^.NUMPY\x01\x00..{'descr': '(.*)', 'fortran_order': False, 'shape': \((.*?),?\), } *\n`)
 
 // ReadNPZ returns the arrays of a .npz file by name.
 func ReadNPZ(tb testing.TB, path string) map[string]*data.Array {

@@ -138,7 +138,8 @@ func (d *Dataset) check(row int, x []float32, channel func(i int) int) error {
 	for i, v := range x {
 		switch size := math.Abs(float64(v)); {
 		case bounded && !(size <= 1+Tolerance):
-			return failf(row, "values must be finite and lie in [−1, 1], got %v; a data set of others declares mean and scale", v)
+			return failf(row, "values must be finite and lie in [−1, 1], got %v; "+
+				"a data set of others declares mean and scale", v)
 		case bounded:
 		case !(size <= math.MaxFloat32):
 			return failf(row, "values must be finite, got %v", v)

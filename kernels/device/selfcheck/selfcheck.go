@@ -44,29 +44,35 @@ var (
 
 var checks = []check{
 	{
-		"matrix product", "16×32 by 32×8", 0, [][]int{{16, 32}, {32, 8}},
+		"matrix product", "16×32 by 32×8", 0,
+		[][]int{{16, 32}, {32, 8}},
 		func(in []*graph.Node) *graph.Node { return graph.Dot(in[0], in[1]) },
 	},
 	{
-		"sum over pixels", "squares over 16×16 pixels", 1, [][]int{{1, 16, 16, 64}},
+		"sum over pixels", "squares over 16×16 pixels", 1,
+		[][]int{{1, 16, 16, 64}},
 		func(in []*graph.Node) *graph.Node { return graph.ReduceSum(graph.Square(in[0]), 1, 2) },
 	},
 	{ // as in group norms
-		"values of groups", "4 groups of 8 channels", 1, [][]int{{1, 4, 1}, {1, 4, 8}},
+		"values of groups", "4 groups of 8 channels", 1,
+		[][]int{{1, 4, 1}, {1, 4, 8}},
 		func(in []*graph.Node) *graph.Node { return graph.Mul(graph.BroadcastToDims(in[0], 1, 4, 8), in[1]) },
 	},
 	{
-		"convolution", "3×3 on 8×8×128", 1, [][]int{image, kernel},
+		"convolution", "3×3 on 8×8×128", 1,
+		[][]int{image, kernel},
 		func(in []*graph.Node) *graph.Node { return convolve(in[0], in[1]) },
 	},
 	{
-		"kernel's gradient", "by 3×3×128×128", 1, [][]int{image, image, kernel},
+		"kernel's gradient", "by 3×3×128×128", 1,
+		[][]int{image, image, kernel},
 		func(in []*graph.Node) *graph.Node {
 			return graph.Gradient(graph.ReduceAllSum(graph.Mul(convolve(in[0], in[2]), in[1])), in[2])[0]
 		},
 	},
 	{ // H z with H the Hessian of Σ (x ∗ w)³/6, as the schedule's gradient has it
-		"second derivative", "through a convolution", 0, [][]int{{1, 6, 6, 2}, {3, 3, 2, 3}, {1, 6, 6, 2}},
+		"second derivative", "through a convolution", 0,
+		[][]int{{1, 6, 6, 2}, {3, 3, 2, 3}, {1, 6, 6, 2}},
 		func(in []*graph.Node) *graph.Node {
 			y := convolve(in[0], in[1])
 			first := graph.Gradient(graph.DivScalar(graph.ReduceAllSum(graph.Mul(y, graph.Square(y))), 6), in[0])[0]

@@ -31,7 +31,8 @@ func TestBenchOfCoordinates(t *testing.T) {
 			variances[f] = scale * d.Variance
 		}
 		p, err := solver.New(solver.Settings{
-			Solver: "local", Corrector: true, Steps: steps, Statistics: solvertest.Normal(t, 2, 2, 1, variances), Grid: solver.Grid{Kind: solver.GridPolynomial},
+			Solver: "local", Corrector: true, Steps: steps, Grid: solver.Grid{Kind: solver.GridPolynomial},
+			Statistics: solvertest.Normal(t, 2, 2, 1, variances),
 		}, sch, 0)
 		if err != nil {
 			t.Fatal(err)
