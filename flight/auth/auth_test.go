@@ -55,6 +55,7 @@ func TestTokensThatAreRefused(t *testing.T) {
 		"ci read, " + hash:              `"" is not a scope`,
 		"ci read " + hash[7:]:           "sha256:",
 		"ci read " + hash[:60]:          "sha256:",
+		"ci read " + hash[:69]:          "sha256:",
 		"\nci read sha256:" + "zz" + "": "line 2",
 	} {
 		if _, err := ParseTokens([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
