@@ -37,9 +37,7 @@ LANGUAGES = {
     "rust": Language("src/main.rs", ("cargo", "cc"), "cargo build -q --locked", "target/debug/samples"),
     "go": Language("main.go", ("go",), "go build -mod=readonly -o samples .", "./samples"),
     "java": Language("src/main/java/Samples.java", ("java", "mvn"), "mvn -q -B compile", "mvn -q -B exec:exec"),
-    "node": Language(
-        "samples.js", ("node", "npm"), "npm ci --no-audit --no-fund --ignore-scripts", "node samples.js"
-    ),
+    "node": Language("samples.js", ("node", "npm"), "npm ci --no-audit --no-fund --ignore-scripts", "node samples.js"),
 }
 
 

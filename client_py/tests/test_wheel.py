@@ -122,8 +122,6 @@ def test_the_wheel_is_for_this_platform_and_brings_the_plugin(wheel: Path) -> No
     assert re.sub(r"[\s\"']", "", plugin) == re.sub(
         r"[\s\"']", "", hatch_build.pinned(ROOT / "client_py/requirements.txt", hatch_build.PLUGIN)
     )
-    # What the server compares the plugin with is of the same release.
-    assert plugin.partition(";")[0] in (ROOT / "kernels/device/verify.go").read_text(encoding="utf-8")
     assert {"notebook", "torch", "cuda"} <= set(told.get_all("Provides-Extra", []))
 
 
