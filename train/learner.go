@@ -150,7 +150,7 @@ func clipped(d [][][]float64, norm, limit float64) [][][]float64 {
 	return out
 }
 
-// keepBest puts the schedule of lowest energy in the place of the one that stands, and begins its optimiser anew.
+// keepBest replaces the schedule by that of lowest energy, and resets its optimiser.
 func (l *learner) keepBest() error {
 	best := l.early.Best
 	if best == nil {
@@ -164,8 +164,8 @@ func (l *learner) keepBest() error {
 	return nil
 }
 
-// startFrom puts a schedule in the place of the one that stands, and begins anew everything that follows it: its
-// optimiser, its average, and what was noted of its gradient.
+// startFrom replaces the schedule, and resets all that follows it: its optimiser, its average, and what is known of its
+// gradient.
 func (l *learner) startFrom(s *schedule.Schedule) {
 	l.sched, l.theta = s, s.Theta()
 	l.adam = newScheduleAdam(l.cfg.ScheduleBeta1, l.cfg.ScheduleBeta2, l.theta)

@@ -34,7 +34,7 @@ func dct(tb testing.TB) *basis.Basis {
 	return b
 }
 
-// TestMicrobatchesAreTheBatch: seven images, three at a time, give the rows of seven at once but for the rounding of
+// TestMicrobatchesAreTheBatch: seven images, three at a time, give the rows of seven at once up to the rounding of
 // float32.
 func TestMicrobatchesAreTheBatch(t *testing.T) {
 	net, d := gaussian(t, basis.None(4, 4), []float64{0.2}, 32)

@@ -185,7 +185,7 @@ func newGuard(batch int) guard {
 }
 
 // check takes note of a step and returns a *DivergedError if the run looks lost; it then starts again, so that each
-// fault is told once.
+// fault is reported once.
 func (w *guard) check(row Row, skipped bool) error {
 	if skipped || !setting.Finite(row.Loss) {
 		if w.skips++; w.skips < guardSkips {

@@ -12,8 +12,8 @@ from .curve import Curve, sigma_text
 from .errors import BadRequestError, NotFoundError
 from .files.schedules import FORMULAS, write_with_basis
 from .html import figure, table, titled
+from .listing import frame_of
 from .start import Start
-from .wire.calls import frame_of
 
 if TYPE_CHECKING:
     from os import PathLike

@@ -51,7 +51,7 @@ func readTLS(cert, key, clientCA string) (*tls.Config, error) {
 	return c, nil
 }
 
-// Watched is a value read from files, read anew when they change.
+// Watched is a value read from files, which are read again when they change.
 type Watched[T any] struct {
 	log   *slog.Logger
 	load  func() (T, error)

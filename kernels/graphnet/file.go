@@ -96,8 +96,8 @@ type program struct {
 	nodes  []node
 	output ref
 	params int // values of all parameters
-	// badType says which node has a type that is unknown. It is told after operations without a rule, which such types
-	// come from.
+	// badType says which node has an unknown type. Operations without a rule, which are the cause of such types, are
+	// reported first.
 	badType error
 }
 

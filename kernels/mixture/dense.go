@@ -37,7 +37,7 @@ func Projectors(b *basis.Basis, channels int) ([][]float64, error) {
 	return out, nil
 }
 
-// Solve returns the components' log densities [B, n], but for ln π_i, and their own flows [B, n, d], of x − μ [B, n, d]
+// Solve returns the components' log densities [B, n], without ln π_i, and their own flows [B, n, d], of x − μ [B, n, d]
 // and covariances [n, d, d].
 func Solve(diff, g, cov *graph.Node, projectors [][]float64) (density, flow *graph.Node) {
 	batch, n, d := diff.Shape().Dimensions[0], diff.Shape().Dimensions[1], diff.Shape().Dimensions[2]

@@ -105,7 +105,7 @@ func distance(a, b []float64) float64 {
 }
 
 // TestZeroRatioEmbeddingChangesNothing: a checkpoint that knows nothing of ratios gives the same bytes in a network
-// that is told them, whatever they are.
+// that takes them, for any ratios.
 func TestZeroRatioEmbeddingChangesNothing(t *testing.T) {
 	for _, dev := range []*device.Device{devicetest.PureGo(t), devicetest.Open(t)} {
 		plain := build(t, small())

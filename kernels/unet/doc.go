@@ -6,7 +6,7 @@
 // [Net.Apply] appends the raw network F to a computation graph; the wrapping around it (preconditioning) is package
 // kernels' business.
 //
-// One thing is added to EDM: with ratio_embedding = J−1 the network is told how the noise levels of J subspaces differ,
+// One thing is added to EDM: with ratio_embedding = J−1 the network sees how the noise levels of J subspaces differ,
 // through linear maps of the embedded log-ratios that start at zero. A checkpoint without them loads with zeros and
 // computes what it always did.
 //

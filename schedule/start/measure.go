@@ -12,7 +12,7 @@ import (
 )
 
 // Measure returns the start of images [H, W, C] with their labels, rows first, in one pass. Moments are those of the
-// images themselves (divided by their number), but for the shrinkage of Settings. A class without images, and images
+// images themselves (divided by their number), except for the shrinkage of Settings. A class without images, and images
 // without a label, get the law of all.
 //
 // No images, images of another size and values that are not finite are an *Error.

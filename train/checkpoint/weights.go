@@ -188,8 +188,8 @@ func appendFault(faults []error, err error) []error {
 	return faults
 }
 
-// DescribeModel reads the model folder dir but for the values of its weights, whose names and shapes it compares with
-// the configuration. The hash is that of the folder's manifest, empty where it has none. What is missing or cannot be
+// DescribeModel reads the model folder dir without the values of its weights, whose names and shapes it compares with
+// the configuration. The hash is that of the folder's manifest, empty if it has none. What is missing or cannot be
 // used is an *[Error]. [LoadModel] looks closer.
 func DescribeModel(dir string) (*Model, error) { return readModel(dir, (*Model).describeWeights) }
 

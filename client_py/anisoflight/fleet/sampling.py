@@ -52,7 +52,7 @@ class Setup:
 
 
 class Worker:
-    """What an actor does, without a word of Ray: a server on a folder of its own that has the model, and features."""
+    """What an actor does: it has a server, whose folder holds the model, and the features. It does not import Ray."""
 
     def __init__(self, setup: Setup) -> None:
         self._features, self._batch = for_calc(setup.features, setup.reference, setup.loading), setup.batch

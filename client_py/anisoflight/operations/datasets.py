@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import BadRequestError
+from ..listing import frame_of
 from ..samples import Dataset, ImageTable
-from ..wire.calls import Connection, frame_of, given
+from ..wire.calls import Connection, given
 from ..wire.intake import PixelRange, dataset_batches, dataset_table, pieces_of
 from ..wire.tensors import batches_of
 

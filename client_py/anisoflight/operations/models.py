@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from ..wire.calls import Connection, frame_of, given
+from ..listing import frame_of
+from ..wire.calls import Connection, given
 from ..wire.tensors import table_of
 
 if TYPE_CHECKING:

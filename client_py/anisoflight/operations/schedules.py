@@ -15,10 +15,11 @@ import pyarrow as pa
 from ..contract import FIELDS
 from ..errors import BadRequestError, warn
 from ..files.schedules import FORMULAS, read_start, read_with_basis
+from ..listing import frame_of
 from ..plan import Plan
 from ..remote import Answers, answer_terms, subspaces_of
 from ..schedule import Schedule
-from ..wire.calls import Connection, frame_of, given
+from ..wire.calls import Connection, given
 from ..wire.progress import Bar
 from ..wire.tensors import integers, table_of, tensor_column, to_numpy
 from . import documented

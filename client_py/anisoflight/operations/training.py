@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import warn
+from ..listing import frame_of
 from ..run import Run
-from ..wire.calls import Connection, frame_of
+from ..wire.calls import Connection
 from . import documented
 
 if TYPE_CHECKING:

@@ -11,10 +11,9 @@ import contextlib
 import json
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.flight as fl
 
@@ -257,9 +256,7 @@ class Connection:
         rows: int | None,
         title: str | None = None,
     ) -> None:
-        """Upload batches as they come. The server is told the number of rows if it is known, so that no part of them
-        can pass for the whole.
-        """
+        """Upload batches as they come. Give `rows` if known: the server then refuses an upload that was cut off."""
         if rows:
             request = {**request, "rows": rows}
         bar = Bar(title or "upload", "row", rows, show=title is not None)
@@ -326,45 +323,6 @@ def _nulls(kind: pa.DataType) -> pa.Array:
     if isinstance(kind, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(kind, pa.nulls(1, kind.storage_type))
     return pa.nulls(1, kind)
-
-
-class Listing(pd.DataFrame):
-    """A DataFrame with a column for every field, which prints those in `shown`. Slices of it print all they have."""
-
-    _metadata: ClassVar[list[str]] = ["shown"]
-    shown: tuple[str, ...]
-
-    @property
-    def _constructor(self) -> type[pd.DataFrame]:
-        return pd.DataFrame
-
-    def _narrow(self) -> pd.DataFrame:
-        return self[[name for name in self.shown if name in self.columns]]
-
-    def __repr__(self) -> str:
-        return f"{self._narrow()!r}\n{self._rest()}".rstrip()
-
-    def _repr_html_(self) -> str:
-        return f"{self._narrow().to_html(max_rows=pd.get_option('display.max_rows'))}<p>{self._rest()}</p>"
-
-    def _rest(self) -> str:
-        rest = [name for name in self.columns if name not in self.shown]
-        return f"not shown: {', '.join(rest)}" if rest else ""
-
-
-def frame_of(rows: list[dict[str, Any]], *shown: str) -> pd.DataFrame:
-    """Entries with names as a DataFrame indexed by them, which prints the columns in `shown`, or all without.
-
-    >>> frame = frame_of([{"name": "fast", "T": 400, "family": {"basis": "dct", "k": 16}}], "T")
-    >>> repr(frame).splitlines()[-2:], list(frame.columns)
-    (['fast  400', 'not shown: family'], ['T', 'family'])
-    """
-    frame = pd.DataFrame.from_records(rows, columns=None if rows else ["name"]).set_index("name")
-    if not shown:
-        return frame
-    listing = Listing(frame)
-    listing.shown = shown
-    return listing
 
 
 def given(**fields: Any) -> dict[str, Any]:

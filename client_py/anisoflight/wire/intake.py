@@ -86,7 +86,7 @@ class PixelRange:
         return batch
 
     def warn(self) -> None:
-        """Warn where all values lie in [0, 1], but for images of one value."""
+        """Warn if all values lie in [0, 1], unless all are equal."""
         if 0 <= self._low < self._high <= 1:
             warnings.warn(
                 f"images must be uint8 in [0, 255] or floats in [-1, 1], got values in [{self._low:g}, {self._high:g}] "

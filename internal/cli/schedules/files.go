@@ -34,10 +34,10 @@ var exportSpec = command.Spec{
 	Short: "Write a schedule as a file",
 	Long: `Export writes a schedule as one of two files. Import reads both.
 
-json  everything: parameters or knots, the energy density where there is one, and where
-      the schedule came from. Vectors of its basis go to basis.safetensors beside it, and
-      the law that sampling starts from, where it has one, to start.safetensors.
-csv   the columns label, subspace, t and g, which PutSchedule takes: label −1 where all
+json  everything: parameters or knots, the energy density if there is one, and the origin
+      of the schedule. Vectors of its basis go to basis.safetensors beside it, and
+      the law that sampling starts from, if it has one, to start.safetensors.
+csv   the columns label, subspace, t and g, which PutSchedule takes: label −1 if all
       labels share it. The rows are the schedule's own knots, between which it is
       log-linear, so that nothing is lost.`,
 	Example: `  anisoflight schedule export --schedule digits --out digits/schedule.json

@@ -168,7 +168,7 @@ func (r *Run) retire() {
 	r.closeTraining()
 }
 
-// isClosed reports whether what a channel tells of has come.
+// isClosed reports whether a channel is closed.
 func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:

@@ -36,7 +36,7 @@ type Settings struct {
 // Nodes are noise levels chosen for a sampler.
 type Nodes struct {
 	// Sigma holds σ_0 > … > σ_n of each subspace, [J][n+1], σ_0 = √T, σ_n = √g_0. As a grid of noise levels on another
-	// schedule with these ends it gives multistep solvers the same plan, but for ab, which looks at the times between.
+	// schedule with these ends it gives multistep solvers the same plan, except ab, which uses the times between.
 	Sigma [][]float64
 	// Schedule has its knots at the nodes, at uniform times: the uniform grid of Sampler.Steps steps is the nodes.
 	Schedule *schedule.Schedule

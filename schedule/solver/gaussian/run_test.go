@@ -86,7 +86,7 @@ func TestNoiseIsTheSpreadOfErrors(t *testing.T) {
 }
 
 // Run executes subspace j of a plan on a direction of variance λ: the unit normal ξ becomes a ξ + b m for data of mean
-// m. It is exact but for rounding. Noise that the plan adds is left out.
+// m. It is exact up to rounding. Noise that the plan adds is left out.
 func Run(p *solver.Plan, j int, variance float64) (a, b float64) {
 	r := newRunner(p, j)
 	return r.run(variance, r.init)
