@@ -11,9 +11,7 @@
 // parameters θ with Adam in float64. Everything the next step depends on is explicit state (State, Resume): a resumed
 // run has the same rows as one that was never stopped.
 //
-// A run stops by itself if its schedule's gradient is noise or its energy on a fixed evaluation set rises, as its
-// configuration asks, and always if its loss blows up (stop.go). Either comes as an error with the row of the step,
-// never silently.
+// A run stops by itself if its loss blows up (guard.go), with an error that has the row of the step.
 //
 // Passes over the data that need no run are package passes: the schedule of least energy that a run may start from,
 // evaluation, bases of principal components.
@@ -78,10 +76,6 @@ type Config struct {
 	// The step is that of the whole batch, its noise and probes included, and also if it does not divide the batch; only
 	// dropout draws other masks.
 	Microbatch int `json:"microbatch,omitempty"`
-	// weights of the samples' losses: balanced makes classes count alike; default none
-	//
-	// They are n/(C·n_y) with n_y the images of a sample's class among n in C classes.
-	ClassWeighting string `json:"class_weighting,omitempty"`
 
 	TrainNetwork *bool    `json:"train_network,omitempty"` // train the network, not the schedule alone; default true
 	LR           float64  `json:"lr,omitempty"`            // learning rate; default 1e-3 in pretrain, 1e-5 elsewhere
@@ -115,25 +109,7 @@ type Config struct {
 	ScheduleLRHold   float64  `json:"schedule_lr_hold,omitempty"`   // part of the length before its rate falls; default 0
 	ScheduleLRFinal  *float64 `json:"schedule_lr_final,omitempty"`  // last rate as a part of schedule_lr; default 0.1
 	// one t from each of batch equal parts of [0, T]; default true
-	Stratified   *bool   `json:"stratified,omitempty"`
-	ScheduleClip float64 `json:"schedule_clip,omitempty"` // largest |d_θH|; default none
-	// half-life in kimg of the averaged schedule that is published and saved; default none, the schedule as it stands
-	//
-	// The average is that of ln g at the knots, not of θ, whose common scale is free and drifts: see docs/method.md.
-	ScheduleEMAHalflife float64 `json:"schedule_ema_halflife_kimg,omitempty"`
-
-	// reason to stop before the end: noise (the schedule's gradient is nothing else), energy (it has risen on a fixed set)
-	// or both; default none
-	//
-	//	noise   the mean of d_θH over a window is no longer than its own standard error
-	//	energy  on a fixed set of images, times and noise, the energy has risen above the
-	//	        lowest measured by more than three standard errors of the difference; the
-	//	        schedule with the lowest is kept
-	EarlyStop       string  `json:"early_stop,omitempty"`
-	EarlyStopWindow float64 `json:"early_stop_window_kimg,omitempty"` // kimg of the mean; default an eighth of the length
-	// kimg between two evaluations of the energy; default a sixteenth of the length
-	EvalEvery   float64 `json:"eval_every_kimg,omitempty"`
-	EvalSamples int     `json:"eval_samples,omitempty"` // images of the fixed evaluation set; default 1024
+	Stratified *bool `json:"stratified,omitempty"`
 
 	Estimator string `json:"estimator,omitempty" oneof:"modes"` // of the schedule's gradient; default auto
 	Probe     string `json:"probe,omitempty"`                   // law of the estimator's probes; default rademacher
@@ -154,35 +130,8 @@ type Config struct {
 	PStdSubspace float64 `json:"p_std_subspace,omitempty"`
 }
 
-// Unset names the numbers that are zero, which stands for their default, although zero is no value of theirs.
-func (c Config) Unset() []string {
-	var names []string
-	for _, f := range []struct {
-		name string
-		zero bool
-	}{
-		{"batch", c.Batch == 0},
-		{"kimg", c.Kimg == 0},
-		{"lr", c.LR == 0},
-		{"beta1", c.Beta1 == 0},
-		{"beta2", c.Beta2 == 0},
-		{"ema_halflife_kimg", c.EMAHalflife == 0},
-		{"T", c.T == 0},
-		{"g0", c.G0 == 0},
-		{"knots", c.Knots == 0},
-		{"c", c.C == 0},
-		{"schedule_lr", c.ScheduleLR == 0},
-		{"schedule_beta1", c.ScheduleBeta1 == 0},
-		{"schedule_beta2", c.ScheduleBeta2 == 0},
-		{"probes", c.Probes == 0},
-		{"p_std", c.PStd == 0},
-		{"early_stop_window_kimg", c.EarlyStopWindow == 0},
-		{"eval_every_kimg", c.EvalEvery == 0},
-		{"eval_samples", c.EvalSamples == 0},
-	} {
-		if f.zero {
-			names = append(names, f.name)
-		}
-	}
-	return names
+// Positive lists the numbers whose zero value means their default, although zero is no value of theirs.
+var Positive = []string{
+	"batch", "kimg", "lr", "beta1", "beta2", "ema_halflife_kimg", "T", "g0", "knots", "c", "schedule_lr",
+	"schedule_beta1", "schedule_beta2", "probes", "p_std",
 }

@@ -102,16 +102,8 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 		"p_std":             func(c *Config) { c.PStd = -1 },
 		"p_std_subspace":    func(c *Config) { c.PStdSubspace = -1 },
 		"microbatch":        func(c *Config) { c.Microbatch = -1 },
-		"class_weighting":   func(c *Config) { c.ClassWeighting = "heavy" },
 		"clip":              func(c *Config) { c.Clip = nan },
-		"schedule_clip":     func(c *Config) { c.ScheduleClip = -1 },
-		"early_stop":        func(c *Config) { c.EarlyStop = "later" },
-		"eval_samples":      func(c *Config) { c.EvalSamples = 1 },
-		"eval_every_kimg":   func(c *Config) { c.EvalEvery = math.Inf(1) },
-
-		"early_stop_window_kimg":     func(c *Config) { c.EarlyStopWindow = -1 },
-		"schedule_ema_halflife_kimg": func(c *Config) { c.ScheduleEMAHalflife = -1 },
-		"network":                    func(c *Config) { c.Model = "digits" },
+		"network":           func(c *Config) { c.Model = "digits" },
 		"network.label_dim": func(c *Config) {
 			c.Network = json.RawMessage(`{"img_resolution":4,"img_channels":1,` +
 				`"label_dim":-1}`)

@@ -5,8 +5,6 @@ import (
 
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/schedule"
-	"github.com/anisoflight/anisoflight/train/data"
-	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // The streams of package latent that training draws from.
@@ -62,7 +60,7 @@ type batch struct {
 	n              int       // samples
 	rows           []int     // of the schedule, per sample; nil in pretrain
 	t              []float64 // [B]
-	g, gdot, omega []float64 // [B*J]; omega with the weights of the classes
+	g, gdot, omega []float64 // [B*J]; omega_j is the weight of the loss
 	network        []float64 // [B*J] variances at which the network is trained; nil for g
 }
 
@@ -76,7 +74,7 @@ func (r *Run) draw(n int, labels []int32) (batch, error) {
 		}
 		b.omega = make([]float64, len(b.g))
 		for i, g := range b.g {
-			b.omega[i] = r.model.EDMWeight(g) * r.weightOf(labels, i/j)
+			b.omega[i] = r.model.EDMWeight(g)
 		}
 		return b, nil
 	}
@@ -107,73 +105,8 @@ func (l *learner) drawAlongSchedule(n int, labels []int32) (batch, error) {
 		own := func(x []float64) []float64 { return x[i*j : (i+1)*j] }
 		l.sched.Eval(b.rows[i], t, own(b.g), own(b.gdot))
 		for k := range own(b.omega) {
-			own(b.omega)[k] = schedule.Omega(own(b.g)[k], own(b.gdot)[k], l.cfg.C) * l.weightOf(labels, i)
+			own(b.omega)[k] = schedule.Omega(own(b.g)[k], own(b.gdot)[k], l.cfg.C)
 		}
 	}
 	return b, nil
-}
-
-// weightOf returns the weight of a sample's class.
-func (l *learner) weightOf(labels []int32, i int) float64 {
-	if labels == nil {
-		return l.weights.weight(-1)
-	}
-	return l.weights.weight(labels[i])
-}
-
-// The values of Config.ClassWeighting.
-const (
-	WeightNone     = "none"
-	WeightBalanced = "balanced"
-)
-
-// Weightings lists the values of Config.ClassWeighting.
-var Weightings = []string{WeightNone, WeightBalanced}
-
-// classWeights are n/(C·n_y), so that the mean over the data of a weighted loss is the mean over classes of their
-// means. Nil weighs all samples alike.
-type classWeights map[int32]float64
-
-func newClassWeights(c Config, d *data.Dataset) (classWeights, error) {
-	if c.ClassWeighting != WeightBalanced {
-		return nil, nil
-	}
-	counts := map[int32]float64{}
-	for i := range d.Len() {
-		label := d.Label(i)
-		if label < 0 {
-			return nil, setting.Errorf("class_weighting",
-				"must be none unless every image has a label, got balanced and no label for image %d", i)
-		}
-		counts[label]++
-	}
-	return balanced(counts), nil
-}
-
-// balanced returns the weights of classes of so many images.
-func balanced(counts map[int32]float64) classWeights {
-	var n float64
-	for _, of := range counts {
-		n += of
-	}
-	w := classWeights{}
-	for label, of := range counts {
-		w[label] = n / (float64(len(counts)) * of)
-	}
-	return w
-}
-
-// weight returns the weight of a class: for one that the data set does not have, the largest of those that it has.
-func (w classWeights) weight(label int32) float64 {
-	if w == nil {
-		return 1
-	}
-	if v, ok := w[label]; ok {
-		return v
-	}
-	var most float64
-	for _, v := range w {
-		most = math.Max(most, v)
-	}
-	return most
 }

@@ -25,7 +25,7 @@ func TestInitGeodesic(t *testing.T) {
 			Basis: "dct",
 			K:     1,
 		}, TrainNetwork: refuse(), Init: "geodesic", T: T, G0: g0, Knots: 8,
-		Batch: 16, Kimg: 0.16, ScheduleLR: 1e-12, ScheduleEMAHalflife: 1, Seed: 3, // what is published is the average
+		Batch: 16, Kimg: 0.16, ScheduleLR: 1e-12, Seed: 3,
 	}
 	r := start(t, cfg, Sources{Dataset: d, Analytic: net})
 	step(t, r, 1)

@@ -64,7 +64,6 @@ func TestProcessesArePartsOfABatch(t *testing.T) {
 	d := tinyData(t, 20)
 	shared := tinyConfig(Isotropic)
 	shared.Estimator = "backprop"
-	shared.EarlyStop, shared.EvalSamples = StopEnergy, 4
 	full := tinyConfig(Anisotropic)
 	full.Family, full.Estimator = schedule.Family{Basis: "dct", K: 4}, "full"
 	for _, c := range []struct {

@@ -33,3 +33,20 @@ func TestRamps(t *testing.T) {
 		}
 	}
 }
+
+// TestRatesFollowTheImagesSeen: the rates of a step are those between the images seen before it and after it.
+func TestRatesFollowTheImagesSeen(t *testing.T) {
+	cfg := tinyConfig(Isotropic)
+	cfg.Kimg, cfg.LR, cfg.LRHold, cfg.ScheduleLR, cfg.ScheduleLRWarmup = 0.032, 2e-3, new(float64), 4e-2, 0.016
+	r := start(t, cfg, Sources{Dataset: tinyData(t, 16)})
+	fall := func(part float64) float64 { return (1 + math.Cos(math.Pi*part)) / 2 }
+	for i, row := range step(t, r, 3) {
+		part := float64(i) / 4
+		within(t, "kimg", row.Kimg, 0.008*float64(i+1), 1e-15)
+		within(t, "lr", row.LR, 2e-3*fall(part), 1e-12)
+		within(t, "schedule_lr", row.ScheduleLR, 4e-2*min(float64(i+1)/2, 1)*(0.1+0.9*fall(part)), 1e-12)
+	}
+	if got := r.Progress().Kimg; got != 0.024 {
+		t.Errorf("after three steps of eight images kimg is %v", got)
+	}
+}

@@ -32,10 +32,9 @@ type Remote struct {
 
 // RemoteFields are the fields of a Config that a Remote has a use for: what the host computes.
 var RemoteFields = []string{
-	"family", "schedule", "batch", "kimg", "seed", "class_weighting", "T", "g0", "knots", "init", "c", "schedule_lr",
-	"schedule_beta1", "schedule_beta2", "schedule_lr_ramp", "schedule_lr_warmup", "schedule_lr_hold",
-	"schedule_lr_final", "stratified", "schedule_clip", "schedule_ema_halflife_kimg", "early_stop",
-	"early_stop_window_kimg", "estimator",
+	"family", "schedule", "batch", "kimg", "seed", "T", "g0", "knots", "init", "c", "schedule_lr", "schedule_beta1",
+	"schedule_beta2", "schedule_lr_ramp", "schedule_lr_warmup", "schedule_lr_hold", "schedule_lr_final", "stratified",
+	"estimator",
 }
 
 // NewRemote checks the configuration against its samples and starts at step 0. Of the sources it reads the schedule to
@@ -50,10 +49,6 @@ func NewRemote(cfg Config, samples passes.Samples, src Sources, by passes.Asker)
 	cfg, err := cfg.Resolve()
 	if err != nil {
 		return nil, err
-	}
-	if cfg.stopsBy(StopEnergy) {
-		return nil, setting.Errorf("early_stop", "must be none or noise for a network that is not on the device, got %s",
-			cfg.EarlyStop)
 	}
 	if err := samples.Check(); err != nil {
 		return nil, err
@@ -70,38 +65,30 @@ func NewRemote(cfg Config, samples passes.Samples, src Sources, by passes.Asker)
 	if err != nil {
 		return nil, err
 	}
-	weights, err := remoteWeights(cfg, samples, b)
-	if err != nil {
+	if err := checkClasses(cfg, samples, b); err != nil {
 		return nil, err
 	}
 	return &Remote{
-		learner: newLearner(cfg, start, weights), asker: by, samples: samples,
+		learner: newLearner(cfg, start), asker: by, samples: samples,
 		order: data.NewOrder(cfg.Seed, samples.Images, false), basis: dense(b), j: b.J(), mode: mode,
 	}, nil
 }
 
-// remoteWeights checks that the classes serve the family, and returns their weights.
-func remoteWeights(cfg Config, samples passes.Samples, b *basis.Basis) (classWeights, error) {
-	counts := map[int32]float64{}
+// checkClasses checks that the classes serve the family's basis.
+func checkClasses(cfg Config, samples passes.Samples, b *basis.Basis) error {
+	if !b.PerClass() {
+		return nil
+	}
+	if samples.Counts == nil {
+		return setting.Errorf("counts", "must be given for a basis per class, got none")
+	}
 	for label, n := range samples.Counts {
-		if n == 0 {
-			continue
-		}
-		counts[int32(label)] = float64(n)
-		if b.PerClass() && !b.Knows(label) {
-			return nil, setting.Errorf("family", "must have a basis with vectors for every class, got %q with none for class %d",
+		if n > 0 && !b.Knows(label) {
+			return setting.Errorf("family", "must have a basis with vectors for every class, got %q with none for class %d",
 				cfg.Family.Basis, label)
 		}
 	}
-	switch {
-	case b.PerClass() && len(counts) == 0:
-		return nil, setting.Errorf("counts", "must be given for a basis per class, got none")
-	case cfg.ClassWeighting != WeightBalanced:
-		return nil, nil
-	case len(counts) == 0:
-		return nil, setting.Errorf("class_weighting", "must be none if there are no classes, got balanced")
-	}
-	return balanced(counts), nil
+	return nil
 }
 
 // Mode returns the estimator's mode: never Auto.
@@ -119,7 +106,7 @@ func (r *Remote) Steps() int64 {
 }
 
 // Schedule returns the schedule as it would be stored, and the dense basis that travels with it, if there is one.
-func (r *Remote) Schedule() (*schedule.Schedule, *basis.Basis) { return r.published(), r.basis }
+func (r *Remote) Schedule() (*schedule.Schedule, *basis.Basis) { return r.sched, r.basis }
 
 // Rows returns a copy of the rows so far.
 func (r *Remote) Rows() []Row { return slices.Clone(r.rows) }
@@ -138,8 +125,8 @@ func (r *Remote) Start(ctx context.Context, progress func(done, total int)) erro
 	return r.startAt(g)
 }
 
-// Step asks for the terms of the next batch and takes a step with them. A *[DivergedError] or *[StoppedError] comes
-// with the row of a step that has been taken; any other error leaves the schedule as it was.
+// Step asks for the terms of the next batch and takes a step with them. A *[DivergedError] comes with the row
+// of a step that has been taken; any other error leaves the schedule as it was.
 func (r *Remote) Step(ctx context.Context) (Row, error) {
 	n := r.cfg.Batch
 	images, labels := make([]int64, n), make([]int32, n)

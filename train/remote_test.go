@@ -87,7 +87,6 @@ func TestRemoteIsARun(t *testing.T) {
 		"backprop": func(*Config) {},
 		"full of two subspaces, per class": func(c *Config) {
 			c.Stage, c.Family = Anisotropic, schedule.Family{PerClass: true, Basis: "dct"}
-			c.ScheduleEMAHalflife, c.ClassWeighting = 0.02, "balanced"
 		},
 		"explicit from the geodesic": func(c *Config) { c.Estimator, c.Init = "explicit", "geodesic" },
 	} {
@@ -170,11 +169,9 @@ func TestRemoteSettings(t *testing.T) {
 		cfg   Config
 		of    func(*passes.Samples)
 	}{
-		{"early_stop", Config{EarlyStop: StopEnergy}, nil},
 		{"images", Config{}, func(s *passes.Samples) { s.Images, s.Counts = 0, nil }},
 		{"counts", Config{}, func(s *passes.Samples) { s.Counts = []int{9, -1} }},
 		{"counts", Config{}, func(s *passes.Samples) { s.Counts = []int{4, 5} }},
-		{"class_weighting", Config{ClassWeighting: WeightBalanced}, func(s *passes.Samples) { s.Counts = nil }},
 		{"family", Config{Family: schedule.Family{PerClass: true}}, func(s *passes.Samples) { s.Counts = nil }},
 		{"family.k", Config{Family: schedule.Family{K: 4}}, nil},
 	} {

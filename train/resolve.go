@@ -15,8 +15,6 @@ const (
 	maxBatch  = 1 << 16
 	maxKnots  = 1 << 12
 	maxProbes = 1 << 8
-
-	maxEvalSamples = 1 << 20 // of which numbers are kept
 )
 
 func orPointer[T any](v **T, by T) {
@@ -65,13 +63,6 @@ func (c Config) Resolve() (Config, error) {
 	setting.Default(&c.Probes, 1)
 	orPointer(&c.PMean, -1.2)
 	setting.Default(&c.PStd, 1.2)
-	setting.Default(&c.ClassWeighting, WeightNone)
-	setting.Default(&c.EarlyStop, StopNone)
-	if c.EarlyStop != StopNone {
-		setting.Default(&c.EarlyStopWindow, c.Kimg/8)
-		setting.Default(&c.EvalEvery, c.Kimg/16)
-		setting.Default(&c.EvalSamples, 1024)
-	}
 	return c, c.check()
 }
 
@@ -120,12 +111,7 @@ func (c Config) checkNumbers() error {
 		}
 	}
 	for _, f := range []number{
-		{"clip", c.Clip},
-		{"schedule_clip", c.ScheduleClip},
-		{"schedule_ema_halflife_kimg", c.ScheduleEMAHalflife},
-		{"early_stop_window_kimg", c.EarlyStopWindow},
-		{"eval_every_kimg", c.EvalEvery},
-		{"p_std_subspace", c.PStdSubspace},
+		{"clip", c.Clip}, {"p_std_subspace", c.PStdSubspace},
 	} {
 		if !(f.value >= 0) || math.IsInf(f.value, 1) {
 			return setting.Errorf(f.field, "must be at least 0, got %g", f.value)
@@ -138,9 +124,8 @@ func (c Config) checkNumbers() error {
 		{"batch", c.Batch, 1, maxBatch},
 		{"probes", c.Probes, 1, maxProbes},
 		{"knots", c.Knots, 2, maxKnots},
-		{"eval_samples", c.EvalSamples, 2, maxEvalSamples},
 	} {
-		given := f.value != 0 || f.low == 1 // else the start, or nobody, has them
+		given := f.value != 0 || f.low == 1 // else the start has them
 		if given && (f.value < f.low || f.value > f.high) {
 			return setting.Errorf(f.field, "must lie between %d and %d, got %d", f.low, f.high, f.value)
 		}
@@ -199,25 +184,14 @@ func (c Config) scheduleRamp() Ramp {
 
 // checkOptions checks what may be added to a plain run.
 func (c Config) checkOptions() error {
-	if err := setting.OneOf("class_weighting", c.ClassWeighting, Weightings...); err != nil {
-		return err
-	}
-	if err := setting.OneOf("early_stop", c.EarlyStop, Stops...); err != nil {
-		return err
-	}
 	switch {
 	case c.Microbatch < 0:
 		return setting.Errorf("microbatch", "must be positive, got %d; leave it out to have it chosen", c.Microbatch)
-	case c.Stage == Pretrain && c.EarlyStop != StopNone:
-		return setting.Errorf("early_stop", "must be none in the stage pretrain, which trains no schedule, got %q",
-			c.EarlyStop)
 	case c.Stage != Pretrain && c.PStdSubspace != 0 && !*c.TrainNetwork:
 		return setting.Errorf("p_std_subspace", "must be 0 while the network is frozen, got %g", c.PStdSubspace)
 	}
 	return nil
 }
-
-func (c Config) stopsBy(what string) bool { return c.EarlyStop == what || c.EarlyStop == StopBoth }
 
 // initGeodesic and initTable are the starts of a schedule that are no formula: measured on the run's own network and
 // data before the first step, and a schedule by name.

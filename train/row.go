@@ -2,6 +2,7 @@ package train
 
 import (
 	"math"
+	"slices"
 
 	"github.com/anisoflight/anisoflight/kernels"
 )
@@ -28,10 +29,6 @@ type Row struct {
 	// TermStderr is the standard error of every term, as ScheduleGradStderr of the whole.
 	TermStderr [len(kernels.PartNames)]float64
 
-	// EvalEnergy is that of the schedule before this step on the fixed evaluation set, where it was measured; EvalRise is
-	// how much it lies above the lowest so far.
-	EvalEnergy, EvalRise, EvalRiseStderr float64
-
 	GFLOPS float64 // 10⁹ FLOP/s over the step's seconds: its convolutions and matrix products
 	MFU    float64 // GFLOPS as a share of the device's measured matmul peak, where that is known
 }
@@ -49,7 +46,7 @@ var RowColumns = func() []string {
 			names = append(names, prefix+term)
 		}
 	}
-	names = append(names, "eval_energy", "eval_rise", "eval_rise_stderr", "gflops", "mfu")
+	names = append(names, "gflops", "mfu")
 	return names
 }()
 
@@ -74,7 +71,7 @@ func (r *Row) fields() []*float64 {
 	for i := range r.TermStderr {
 		fields = append(fields, &r.TermStderr[i])
 	}
-	return append(fields, &r.EvalEnergy, &r.EvalRise, &r.EvalRiseStderr, &r.GFLOPS, &r.MFU)
+	return append(fields, &r.GFLOPS, &r.MFU)
 }
 
 // Values returns the row as numbers, in the order of RowColumns.
@@ -86,11 +83,14 @@ func (r Row) Values() []float64 {
 	return values
 }
 
-// RowOf returns the row of such numbers. The columns that an older program did not have are NaN; it fails where there
-// are more than RowColumns, or none.
+// RowOf returns the row of such numbers. The columns that an older program did not have are NaN. One that could stop
+// early had three more columns before the GFLOPS, which it may have been without. Any other number is an error.
 func RowOf(values []float64) (Row, error) {
 	r := emptyRow()
 	fields := r.fields()
+	if extra := len(values) - len(RowColumns); extra == 1 || extra == 3 {
+		values = slices.Delete(slices.Clone(values), len(RowColumns)-2, len(RowColumns)+1)
+	}
 	if len(values) == 0 || len(values) > len(fields)+1 {
 		return r, stateError("a row of %d columns; there are %d", len(values), len(fields)+1)
 	}

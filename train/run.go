@@ -96,9 +96,8 @@ func (r *Run) Damage() error {
 	return err
 }
 
-// Schedule returns the schedule that would be saved: the average if there is one, else the present one; nil in pretrain
-// without one.
-func (r *Run) Schedule() *schedule.Schedule { return r.published() }
+// Schedule returns the schedule as it stands; nil in pretrain without one.
+func (r *Run) Schedule() *schedule.Schedule { return r.sched }
 
 // Progress is how far a run is.
 type Progress struct {
@@ -130,7 +129,7 @@ func (r *Run) Model(ctx context.Context) (*checkpoint.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &checkpoint.Model{Net: r.net, Values: values, Schedule: r.published(), Basis: r.scheduleBasis}, nil
+	return &checkpoint.Model{Net: r.net, Values: values, Schedule: r.sched, Basis: r.scheduleBasis}, nil
 }
 
 // Close frees the device memory.

@@ -65,10 +65,15 @@ func TestRowsOfOlderPrograms(t *testing.T) {
 	if err != nil || row.Step != 3 || row.Loss != 7 || !math.IsNaN(row.Energy) || !math.IsNaN(row.TermStderr[5]) {
 		t.Errorf("row %+v, error %v", row, err)
 	}
+	old := slices.Insert(slices.Repeat([]float64{1}, len(RowColumns)), len(RowColumns)-2, 7, 8, 9) // of early stopping
+	old[len(old)-2] = 5
+	if row, err = RowOf(old); err != nil || row.GFLOPS != 5 || row.MFU != 1 || row.TermStderr[5] != 1 {
+		t.Errorf("row %+v, error %v", row, err)
+	}
 	if n := len(row.Values()); n != len(RowColumns) {
 		t.Errorf("%d values for %d columns", n, len(RowColumns))
 	}
-	if _, err := RowOf(make([]float64, len(RowColumns)+1)); err == nil {
+	if _, err := RowOf(make([]float64, len(RowColumns)+2)); err == nil {
 		t.Error("a row of too many columns is taken")
 	}
 }

@@ -47,7 +47,6 @@ type setup struct {
 	basis         *basis.Basis         // of the family
 	schedule      *schedule.Schedule   // nil in pretrain without one
 	scheduleBasis *basis.Basis         // dense one that travels with schedule; nil if its name says it all
-	weights       classWeights
 }
 
 func newSetup(cfg Config, src Sources) (s setup, err error) {
@@ -96,8 +95,7 @@ func newSetup(cfg Config, src Sources) (s setup, err error) {
 	case src.Model != nil:
 		s.scheduleBasis = src.Model.Basis
 	}
-	s.weights, err = newClassWeights(cfg, s.data)
-	return s, err
+	return s, nil
 }
 
 // dense returns a basis that has vectors, nil for one whose name says it all.
@@ -142,7 +140,7 @@ func (s setup) run(dev *device.Device, world *processes.World, resumed bool) (r 
 		trainer.Join(world)
 	}
 	r = &Run{
-		learner: newLearner(cfg, s.schedule, s.weights),
+		learner: newLearner(cfg, s.schedule),
 		data:    s.data, order: data.NewOrder(cfg.Seed, s.data.Len(), cfg.Flip), net: s.net, model: m, trainer: trainer,
 		memory: memory, scheduleBasis: s.scheduleBasis, familyBasis: dense(s.basis), initial: s.values,
 	}

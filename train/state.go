@@ -35,12 +35,6 @@ func (r *Run) State(ctx context.Context) (*checkpoint.Run, error) {
 	if r.adam != nil {
 		s.ThetaM, s.ThetaV, s.ThetaUpdates = cloneTable(r.adam.m), cloneTable(r.adam.v), slices.Clone(r.adam.n)
 		s.ThetaGradient = r.previous // never written to again
-		if r.average != nil {
-			s.ScheduleAverage = cloneTable(r.average)
-		}
-		if err := r.early.store(s); err != nil {
-			return nil, err
-		}
 	}
 	for _, row := range r.rows {
 		s.Rows = append(s.Rows, row.Values())
@@ -132,15 +126,6 @@ func (r *Run) restore(s *checkpoint.Run) error {
 			return stateError("the last gradient of θ does not fit the schedule")
 		}
 		r.previous = s.ThetaGradient
-		if r.average != nil {
-			if !sameTable(r.average, s.ScheduleAverage) {
-				return stateError("the average does not fit the schedule")
-			}
-			r.average = cloneTable(s.ScheduleAverage)
-		}
-		if err := r.early.restore(s, r.adam.m); err != nil {
-			return err
-		}
 	}
 	if s.Step < 0 || s.Seen < 0 || s.Position < 0 || s.Skipped < 0 {
 		return stateError("a counter is negative")

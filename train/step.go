@@ -68,9 +68,6 @@ type deviceBatch struct {
 // terms implements source.
 func (d deviceBatch) terms(ctx context.Context, b batch, row *Row) (kernels.StepOutput, error) {
 	r := d.r
-	if err := r.watchEnergy(ctx, row); err != nil {
-		return kernels.StepOutput{}, err
-	}
 	in := kernels.StepInput{
 		Images: d.images, Labels: d.labels, G: b.g, Omega: b.omega, Seed: r.cfg.Seed, Step: row.Step,
 		Clip: r.cfg.Clip, Part: r.cfg.Microbatch, NetworkG: b.network,

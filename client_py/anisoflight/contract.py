@@ -398,7 +398,6 @@ FIELDS = {
         precision: str, default float32. Arithmetic of the network's activations and products: float32, tf32,
             bfloat16.
         microbatch: int, default an equal share, or as many as fit. Images of a batch that a device sees at a time.
-        class_weighting: str, default none. Weights of the samples' losses: balanced makes classes count alike.
         train_network: bool, default true. Train the network, not the schedule alone.
         lr: float, default 1e-3 in pretrain, 1e-5 elsewhere. Learning rate.
         beta1: float, default 0.9. Of the network's Adam.
@@ -426,14 +425,6 @@ FIELDS = {
         schedule_lr_hold: float, default 0. Part of the length before its rate falls.
         schedule_lr_final: float, default 0.1. Last rate as a part of schedule_lr.
         stratified: bool, default true. One t from each of batch equal parts of [0, T].
-        schedule_clip: float, default none. Largest |d_θH|.
-        schedule_ema_halflife_kimg: float, default none, the schedule as it stands. Half-life in kimg of the averaged
-            schedule that is published and saved.
-        early_stop: str, default none. Reason to stop before the end: noise (the schedule's gradient is nothing else),
-            energy (it has risen on a fixed set) or both.
-        early_stop_window_kimg: float, default an eighth of the length. Kimg of the mean.
-        eval_every_kimg: float, default a sixteenth of the length. Kimg between two evaluations of the energy.
-        eval_samples: int, default 1024. Images of the fixed evaluation set.
         estimator: str, default auto. Of the schedule's gradient: auto, full, backprop, explicit.
         probe: str, default rademacher. Law of the estimator's probes.
         probes: int, default 1. Number of probes averaged per sample.

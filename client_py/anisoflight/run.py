@@ -102,7 +102,7 @@ class Run:
 
     @property
     def stopped(self) -> dict[str, Any] | None:
-        """Why it stopped of its own (`early_stop`, divergence): reason, step, message, best_step, best_energy."""
+        """Why it stopped by itself: reason ("diverged"), step and message; None if it did not."""
         return self.info.get("stopped")
 
     def step(self, steps: int = 1, progress: bool = True) -> pd.DataFrame:

@@ -211,21 +211,15 @@ def test_serve_in_a_folder_of_its_own(tmp_path: Path) -> None:
         assert "kept" in client.datasets().index
 
 
-def test_a_run_that_stops_of_its_own_warns(client: Client) -> None:
-    options = {
-        "early_stop": "energy",
-        "eval_every_kimg": 0.016,
-        "eval_samples": 1024,
-        "schedule_ema_halflife_kimg": 0.001,
-    }
-    settings = {"T": 400, "batch": 8, "kimg": 1.0, "schedule_lr": 10, "train_network": False}
-    run = client.create_run("overshooting", "isotropic", "blocks", model="digits", **settings, **options)
+def test_a_run_that_diverges_warns(client: Client) -> None:
+    settings = {"T": 400, "batch": 8, "kimg": 1.0, "lr": 1e30}
+    run = client.create_run("overshooting", "isotropic", "blocks", model="digits", **settings)
     assert run.stopped is None
     run.start(kimg=1.0)
-    with pytest.warns(UserWarning, match="the energy on the evaluation set has risen"):
+    with pytest.warns(UserWarning, match="the gradients of 20 steps in a row were not finite"):
         rows = run.wait(progress=False)
-    stopped = run.stopped
-    assert stopped is not None
-    assert stopped["step"] == len(rows)
-    assert rows["eval_energy"].min() == pytest.approx(stopped["best_energy"], rel=1e-9)
+    assert run.stopped is not None
+    assert run.stopped["reason"] == "diverged"
+    assert run.stopped["step"] == len(rows)
+    assert run.state == "paused"
     pd.testing.assert_frame_equal(run.metrics(), rows)

@@ -25,7 +25,7 @@ COLUMNS = [
 ]
 TERMS = ["weight", "explicit", "implicit1", "implicit2", "implicit3", "backprop"]
 COLUMNS += ["schedule_grad_cosine", *(f"share_{term}" for term in TERMS), *(f"stderr_{term}" for term in TERMS)]
-COLUMNS += ["eval_energy", "eval_rise", "eval_rise_stderr", "gflops", "mfu"]
+COLUMNS += ["gflops", "mfu"]
 
 
 def create(flight: fl.FlightClient, name: str, **settings: Any) -> str:

@@ -265,13 +265,9 @@ type RunMemory struct {
 
 // Stopped reports why a run stopped before it had seen what it was to see.
 type Stopped struct {
-	Reason  string `json:"reason"` // noise, energy or diverged
+	Reason  string `json:"reason"` // diverged
 	Step    int64  `json:"step"`
 	Message string `json:"message"`
-	// BestStep is the step after which the energy on the evaluation set was lowest, whose
-	// schedule is the run's where the energy rose after it.
-	BestStep   *int64   `json:"best_step,omitempty"`
-	BestEnergy *float64 `json:"best_energy,omitempty"`
 }
 
 // Flight is one entry of ListFlights.

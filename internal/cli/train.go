@@ -247,10 +247,8 @@ func keep(ctx context.Context, c connect.Connection, e command.Env, run, model s
 // trainRequest are the fields of a run's configuration, those of CreateRun and of the files in configs/.
 var trainRequest = connect.Fields(new(train.Config),
 	command.Option{Name: "stage", OneOf: train.Stages},
-	command.Option{Name: "class_weighting", OneOf: train.Weightings},
 	command.Option{Name: "lr_ramp", OneOf: train.Ramps},
 	command.Option{Name: "init", OneOf: train.Inits},
 	command.Option{Name: "schedule_lr_ramp", OneOf: train.Ramps},
-	command.Option{Name: "early_stop", OneOf: train.Stops},
 	command.Option{Name: "probe", OneOf: kernels.Probes},
 )

@@ -24,7 +24,6 @@ type RunHead struct {
 	DatasetHash  string          `json:"dataset_hash,omitempty"`  // empty in a state of an older program
 	Updates      int64           `json:"updates"`                 // of the network's optimiser
 	ThetaUpdates []int64         `json:"theta_updates,omitempty"` // per row of the schedule
-	Watch        json.RawMessage `json:"watch,omitempty"`         // of early stopping; nil if it is off
 }
 
 // Run is the whole state of a training run between two steps.
@@ -39,11 +38,6 @@ type Run struct {
 	Family         *basis.Basis       // dense basis of the configuration's family, if it is not that of Schedule
 	ThetaM, ThetaV [][][]float64      // Adam's moments [row][subspace][K−1]; nil if the schedule is not trained
 	ThetaGradient  [][][]float64      // of the last step that moved θ; nil before one has
-
-	ScheduleAverage [][][]float64 // moving average of the increments of ln g; nil if there is none
-	WindowSum       [][][]float64 // of the gradients in the present window of early stopping; nil between two
-	BestIncrements  [][][]float64 // of ln g of the schedule of lowest energy; nil before the first evaluation
-	BestEnergies    []float64     // of it, sample by sample
 
 	Rows [][]float64 // metric rows so far, one value per column
 }
@@ -79,9 +73,6 @@ func SaveRun(dir, previous string, r *Run) error {
 		if *t.values != nil {
 			f.Tensors = append(f.Tensors, tableTensor(t.name, *t.values))
 		}
-	}
-	if n := len(r.BestEnergies); n > 0 {
-		f.Tensors = append(f.Tensors, safetensors.FromFloat64s("best_energies", []int{n}, r.BestEnergies))
 	}
 	if len(r.Rows) > 0 {
 		shape := []int{len(r.Rows), len(r.Rows[0])}
@@ -172,11 +163,6 @@ func (r *Run) decodeState(b []byte) error {
 			return err
 		}
 	}
-	if t := f.Lookup("best_energies"); t != nil {
-		if r.BestEnergies, err = t.Float64s(); err != nil {
-			return err
-		}
-	}
 	if t := f.Lookup("rows"); t != nil {
 		values, err := t.Float64s()
 		if err != nil || len(t.Shape) != 2 || t.Shape[1] < 1 {
@@ -196,9 +182,6 @@ func (r *Run) tables() []table {
 		{"theta_m", &r.ThetaM},
 		{"theta_v", &r.ThetaV},
 		{"theta_gradient", &r.ThetaGradient},
-		{"schedule_average", &r.ScheduleAverage},
-		{"window_sum", &r.WindowSum},
-		{"best_increments", &r.BestIncrements},
 	}
 }
 

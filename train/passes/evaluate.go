@@ -3,7 +3,6 @@
 //	MakeGeodesic   the schedule of least energy, from the energy density F(σ)
 //	AskGeodesic    the same of a network that somebody else evaluates (asker.go)
 //	Evaluate       the loss of a network along a schedule, by noise level
-//	Energies       energies of one schedule on a fixed evaluation set, as runs watch it
 //	Predict        what bases and schedules per class can save before any is trained
 //	PCA            a basis of principal components
 //
@@ -120,43 +119,6 @@ func partRows(s *schedule.Schedule, row, subspaces int, set EvaluateSettings, we
 	return rows
 }
 
-// EnergySettings says on how many images Energies measures a schedule.
-type EnergySettings struct {
-	Samples int
-	C       float64                   // of the loss weight
-	Seed    uint64                    // of images, noise and times
-	Weight  func(label int32) float64 // of a class
-}
-
-// Energies returns the energy T² Σ_j ω_j |P_j r|² of a schedule under a network, sample by sample: of images as the
-// data set has them, each with the row of its class, at stratified times. The energies of two schedules are paired; see
-// [StratifiedMean].
-func Energies(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, s *schedule.Schedule,
-	set EnergySettings,
-) ([]float64, error) {
-	n, j := set.Samples, m.J()
-	meter := newMeter(m, w, d, nil, set.Seed, min(n, 128), &progress{})
-	g, gdot, scale := make([]float64, n*j), make([]float64, n*j), make([]float64, n)
-	for i := range n {
-		label := d.Label(meter.image(i))
-		row, err := s.Row(int(label))
-		if err != nil {
-			return nil, err
-		}
-		s.Eval(row, meter.time(i, n, s.T()), g[i*j:(i+1)*j], gdot[i*j:(i+1)*j])
-		scale[i] = s.T() * s.T() * set.Weight(label)
-	}
-	residual, err := meter.residuals(ctx, g)
-	if err != nil {
-		return nil, err
-	}
-	energy := make([]float64, n)
-	for i, v := range residual {
-		energy[i/j] += scale[i/j] * schedule.Omega(g[i], gdot[i], set.C) * v
-	}
-	return energy, nil
-}
-
 // Mean returns the mean of x, summed in order.
 func Mean(x []float64) float64 {
 	var sum float64
@@ -178,20 +140,4 @@ func MeanStderr(x []float64) (mean, stderr float64) {
 	}
 	n := float64(len(x))
 	return mean, math.Sqrt(sum / (n - 1) / n)
-}
-
-// StratifiedMean returns the mean of samples of which each has a stratum of its own, neighbours in order, and the
-// standard error by the differences d within pairs of neighbours,
-//
-//	√Σd² / n,
-//
-// the method of collapsed strata (Cochran, Sampling Techniques, 5A.12). What changes from one stratum to the next makes
-// it a little too large.
-func StratifiedMean(x []float64) (mean, stderr float64) {
-	var squares float64
-	for i := 0; i+1 < len(x); i += 2 {
-		d := x[i+1] - x[i]
-		squares += d * d
-	}
-	return Mean(x), math.Sqrt(squares) / float64(len(x))
 }

@@ -83,6 +83,6 @@ func noisy(rows []train.Row) string {
 		return ""
 	}
 	return fmt.Sprintf("the schedule's gradient, %.3g, is no more than its standard error, %.3g, over the last %d steps: "+
-		"what is learned is mostly noise; take a larger batch or more probes, or end it by early_stop noise",
+		"what is learned is mostly noise; take a larger batch or more probes",
 		math.Sqrt(norm/noiseWindow), math.Sqrt(stderr/noiseWindow), noiseWindow)
 }

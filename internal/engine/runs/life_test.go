@@ -73,7 +73,6 @@ func (f *fake) Config() train.Config {
 }
 func (f *fake) Memory() train.Memory    { return train.Memory{} }
 func (f *fake) ParamCount() int         { return 1 }
-func (f *fake) Best() *train.Best       { return nil }
 func (f *fake) Damage() error           { return nil }
 func (f *fake) Facts() []processes.Fact { return nil }
 func (f *fake) Close()                  {}
@@ -310,37 +309,29 @@ func TestPanicFailsTheRunAlone(t *testing.T) {
 	}
 }
 
-// A step after which a run diverges counts, and pauses it; one that stops it early ends it. A request learns of both.
-func TestStops(t *testing.T) {
-	for _, test := range []struct {
-		err    error
-		reason string
-		state  string
-	}{
-		{&train.DivergedError{Step: 2, Msg: "the loss has risen"}, "diverged", Paused},
-		{&train.StoppedError{Step: 2, Reason: "noise", Msg: "nothing is left to learn"}, "noise", Done},
-	} {
-		stop := func(_ context.Context, row *train.Row) error {
-			if row.Step%2 == 0 {
-				return test.err
-			}
-			return nil
+// A step after which a run diverges counts, and pauses it. A request learns of it.
+func TestARunThatDiverges(t *testing.T) {
+	lost := &train.DivergedError{Step: 2, Msg: "the loss has risen"}
+	diverge := func(_ context.Context, row *train.Row) error {
+		if row.Step%2 == 0 {
+			return lost
 		}
-		s, r := made(t, stop)
-		start(t, s, 1)
-		steps, info := watch(t, r, 0), r.Info()
-		if len(steps) != 2 || info.State != test.state || info.Stopped == nil || info.Stopped.Reason != test.reason ||
-			info.StoredStep != 2 {
-			t.Errorf("%s: %v of a run that is %+v", test.reason, steps, info)
-		}
-		_, r = made(t, stop)
-		var last api.Event
-		if err := trainStep(t.Context(), r, 2, func(e api.Event) error { last = e; return nil }); err != nil {
-			t.Fatal(err)
-		}
-		if last.Meta["warning"] != test.err.Error() {
-			t.Errorf("%s: TrainStep says %v", test.reason, last.Meta)
-		}
+		return nil
+	}
+	s, r := made(t, diverge)
+	start(t, s, 1)
+	steps, info := watch(t, r, 0), r.Info()
+	if len(steps) != 2 || info.State != Paused || info.Stopped == nil || info.Stopped.Reason != "diverged" ||
+		info.StoredStep != 2 {
+		t.Errorf("%v of a run that is %+v", steps, info)
+	}
+	_, r = made(t, diverge)
+	var last api.Event
+	if err := trainStep(t.Context(), r, 2, func(e api.Event) error { last = e; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if last.Meta["warning"] != lost.Error() {
+		t.Errorf("TrainStep says %v", last.Meta)
 	}
 }
 

@@ -55,7 +55,6 @@ type training interface {
 	Config() train.Config
 	Memory() train.Memory
 	ParamCount() int
-	Best() *train.Best
 	Damage() error
 	Facts() []processes.Fact
 	Close()

@@ -99,6 +99,11 @@ func decodeStatus(text []byte) (_ status, sealed bool, err error) {
 	var s struct {
 		status
 		Step, Kimg, Config json.RawMessage // of older programs: the state's are true
+		Stopped            *struct {
+			api.Stopped
+			BestStep   json.RawMessage `json:"best_step"` // of older programs
+			BestEnergy json.RawMessage `json:"best_energy"`
+		} `json:"stopped"`
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
@@ -107,6 +112,9 @@ func decodeStatus(text []byte) (_ status, sealed bool, err error) {
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return s.status, sealed, errors.New("there is more than one JSON value")
+	}
+	if s.Stopped != nil {
+		s.status.Stopped = &s.Stopped.Stopped
 	}
 	if known := []string{Created, Running, Paused, Done, Cancelled, Failed}; !slices.Contains(known, s.State) {
 		return s.status, sealed, fmt.Errorf("state must be one of %v, got %q", known, s.State)

@@ -194,11 +194,7 @@ func (r *Run) storedModel() (*checkpoint.Model, error) {
 	if values == nil { // frozen: the network is as it was
 		values = state.Params
 	}
-	learned, err := train.Published(state)
-	if err != nil {
-		return nil, err
-	}
-	return &checkpoint.Model{Net: state.Network, Values: values, Schedule: learned, Basis: state.Basis}, nil
+	return &checkpoint.Model{Net: state.Network, Values: values, Schedule: state.Schedule, Basis: state.Basis}, nil
 }
 
 // ReadConfig reads a training configuration strictly. If zero stands for a field's default, a zero that was sent is
@@ -211,8 +207,10 @@ func ReadConfig(body json.RawMessage) (cfg train.Config, err error) {
 	if err := json.Unmarshal(body, &sent); err != nil {
 		return cfg, err
 	}
-	for _, name := range cfg.Unset() {
-		if value, ok := sent[name]; ok && string(value) != "null" {
+	for _, name := range train.Positive {
+		var number float64
+		value, ok := sent[name]
+		if ok && string(value) != "null" && json.Unmarshal(value, &number) == nil && number == 0 {
 			return cfg, api.Errorf(api.BadRequest, "%s must be positive, got %s", name, value).
 				WithHint("Leave it out for its default.")
 		}

@@ -147,7 +147,7 @@ func (r *Run) advance(ctx context.Context, images []float32, labels []int32) (ro
 		r.distrust()
 		return row, err
 	}
-	stopped := r.stoppedBy(err)
+	stopped := stoppedBy(err)
 	if stopped != nil {
 		r.status.Stopped = stopped
 	}
@@ -164,8 +164,7 @@ func (r *Run) advance(ctx context.Context, images []float32, labels []int32) (ro
 // StopsRun reports whether an error says that a run stops by itself, with a step that counts.
 func StopsRun(err error) bool {
 	_, lost := errors.AsType[*train.DivergedError](err)
-	_, early := errors.AsType[*train.StoppedError](err)
-	return lost || early
+	return lost
 }
 
 // distrust forgets the training after a panic in a step: what the step had done is not to be stored. The run goes on,
@@ -176,22 +175,12 @@ func (r *Run) distrust() {
 }
 
 // stoppedBy says why a run stopped by itself with a step that was taken; nil if err is something else.
-func (r *Run) stoppedBy(err error) *api.Stopped {
+func stoppedBy(err error) *api.Stopped {
 	var lost *train.DivergedError
-	var early *train.StoppedError
-	var s *api.Stopped
-	switch {
-	case errors.As(err, &lost):
-		s = &api.Stopped{Reason: "diverged", Step: lost.Step, Message: lost.Error()}
-	case errors.As(err, &early):
-		s = &api.Stopped{Reason: early.Reason, Step: early.Step, Message: early.Error()}
-	default:
+	if !errors.As(err, &lost) {
 		return nil
 	}
-	if best := r.training.Best(); best != nil {
-		s.BestStep, s.BestEnergy = &best.Step, &best.Energy
-	}
-	return s
+	return &api.Stopped{Reason: "diverged", Step: lost.Step, Message: lost.Error()}
 }
 
 // finish stores the state when training in the background ends, for whatever reason, and then says what has become of
@@ -211,7 +200,6 @@ func (r *Run) finish(why error) {
 func (r *Run) outcome(why error) (state, text string) {
 	var memory *device.MemoryError
 	var lost *train.DivergedError
-	var early *train.StoppedError
 	var unstored *notStored
 	var fault *safely.Panic
 	var end processes.EndError
@@ -225,9 +213,6 @@ func (r *Run) outcome(why error) (state, text string) {
 		return Cancelled, ""
 	case errors.As(why, &unstored): // the disk may have room later
 		return Paused, api.ErrorOf(r.notKept(unstored.err)).Message
-	case errors.As(why, &early): // it has what it was to learn, or can learn no more; StartRun goes on all the same
-		log.Warn("run stopped early", "run", r.name, "reason", why)
-		return Done, ""
 	case errors.As(why, &lost): // the user decides whether to go on
 		log.Warn("run paused", "run", r.name, "error", why)
 		return Paused, lost.Error()

@@ -1,0 +1,86 @@
+package train
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/anisoflight/anisoflight/train/setting"
+)
+
+// DivergedError is returned with the row of a step after which the run looks lost. The step has been taken, and the
+// state can still be read; going on is allowed.
+type DivergedError struct {
+	Step int64
+	Msg  string
+}
+
+// Error implements the error interface.
+func (e *DivergedError) Error() string { return fmt.Sprintf("step %d: %s", e.Step, e.Msg) }
+
+// StateError says why a stored state cannot be resumed.
+type StateError struct{ Msg string }
+
+// Error implements the error interface.
+func (e *StateError) Error() string { return "train: stored state: " + e.Msg }
+
+func stateError(format string, args ...any) error {
+	return &StateError{Msg: fmt.Sprintf(format, args...)}
+}
+
+// The limits of a guard.
+const (
+	guardBlowUp  = 5.0  // times the lowest smoothed loss
+	guardSkips   = 20   // steps in a row whose gradient is not finite
+	guardSamples = 2048 // that the loss is smoothed over, at least
+	guardSteps   = 20   // that the loss is smoothed over, at least
+)
+
+// guard notices when a run goes wrong: gradients that stay non-finite, or a loss, as an exponential average, far above
+// the lowest it has been. The full estimator diverges so where the network does not see the ratios of the g_j.
+type guard struct {
+	decay  float64
+	steps  int
+	weight float64 // of what average holds; 1 in the long run
+	sum    float64 // average·weight
+	lowest float64 // of the average, once it is smooth
+	skips  int
+}
+
+func newGuard(batch int) guard {
+	over := math.Max(guardSteps, guardSamples/float64(batch))
+	return guard{decay: 1 - 1/over, lowest: math.Inf(1)}
+}
+
+// check takes note of a step and returns a *DivergedError if the run looks lost; it then starts again, so that each
+// fault is reported once.
+func (w *guard) check(row Row, skipped bool) error {
+	if skipped || !setting.Finite(row.Loss) {
+		if w.skips++; w.skips < guardSkips {
+			return nil
+		}
+		w.skips = 0
+		return &DivergedError{
+			row.Step,
+			fmt.Sprintf("the gradients of %d steps in a row were not finite; lower the learning rates", guardSkips),
+		}
+	}
+	w.skips = 0
+	w.steps++
+	w.sum = w.decay*w.sum + (1-w.decay)*row.Loss
+	w.weight = w.decay*w.weight + (1 - w.decay)
+	average := w.sum / w.weight
+	if float64(w.steps)*(1-w.decay) < 1 {
+		return nil
+	}
+	w.lowest = math.Min(w.lowest, average)
+	if average <= guardBlowUp*w.lowest {
+		return nil
+	}
+	err := &DivergedError{
+		row.Step,
+		fmt.Sprintf("the loss has risen from %.4g to %.4g; lower the learning rates or, if the stage is anisotropic, give "+
+			"the network ratio_embedding", w.lowest, average),
+	}
+	*w = guard{decay: w.decay, lowest: math.Inf(1)}
+	return err
+}
