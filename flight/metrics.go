@@ -179,12 +179,6 @@ func collect(i api.ServerInfo, gauge, counter func(name, help string, value floa
 	counter("programs_from_disk_total", "Of the programs compiled, those read from the cache on disk.",
 		float64(i.FromDisk))
 	counter("compile_seconds_total", "Time spent in compiling.", i.CompileS)
-	pending := 0
-	if i.Warming != nil {
-		pending = i.Warming.Total - i.Warming.Done
-	}
-	gauge("warm_up_pending", "Batches of the configured models for which nothing has been compiled ahead yet.",
-		float64(pending))
 	gauge("matmul_peak_flops",
 		"FLOP/s of a large matrix product on the device in the server's precision; 0 before it is measured.",
 		i.PeakGFLOPS*1e9)

@@ -160,10 +160,6 @@ FIELDS = {
         rows: int. As of PutDataset.
         replace: bool. Replace a model of that name.
     """,
-    "PutConditions": """
-        model: str, required. Name of the model.
-        rows: int. As of PutDataset.
-    """,
     "PutDataset": """
         name: str, required. Name of the data set.
         rows: int. Number of rows that will be sent, if it is known: an upload cut short is then refused.
@@ -188,10 +184,10 @@ FIELDS = {
         replace: bool. Replace a basis of that name.
     """,
     "LoadModel": """
-        name: str, required. Name to serve it under.
-        path: str, default the name. Relative to the models folder.
+        name: str, required. Name of the model and of its folder.
         precision: str, default as it is loaded already, else the server's. Float32, tf32, bfloat16.
-        replace: bool, default false. Rename the served model path to name.
+        model: str, default none. A served model that is renamed to name, with its folder, in place of what is called
+            so.
     """,
     "MakeModel": """
         name: str, required. Name of the new model.

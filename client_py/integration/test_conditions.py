@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pytest
 import torch
 from diffusers import UNet2DConditionModel
 from network_fixtures import networks
 
-from anisoflight import BadRequestError
 from anisoflight.diffusers import Scheduler
 from anisoflight.torch import Denoiser
 
@@ -61,7 +59,8 @@ def test_label_k_is_prompt_k(client: Client) -> None:
     latents, images = drawn([0, 1, 2])
     np.testing.assert_allclose(images, in_torch(client, unet, latents, old), rtol=0, atol=1e-3)
 
-    changed = client.put_conditions("prompts", new, empty, progress=False)
+    how.update(conditions=torch.from_numpy(new), empty=torch.from_numpy(empty))
+    changed = client.put_network("prompts", unet, prediction="edm", replace=True, progress=False, **how)
     assert (changed["label_dim"], changed["conditions"]["labels"]) == (5, 5)
     assert changed["hash"] != made["hash"]
     latents, images = drawn([4, 0, 3, 1, 2])
@@ -71,5 +70,3 @@ def test_label_k_is_prompt_k(client: Client) -> None:
     latents, images = drawn([2, 0], guidance=1.7)
     want = in_torch(client, unet, latents, new[[2, 0]], 1.7, empty[None])
     np.testing.assert_allclose(images, want, rtol=0, atol=2e-3)
-    with pytest.raises(BadRequestError, match=r"has the shape \[4\], the conditions of model \"prompts\" have \[4 6\]"):
-        client.put_conditions("prompts", np.zeros((2, 4)), progress=False)

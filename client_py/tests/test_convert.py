@@ -75,7 +75,7 @@ def test_served_it_denoises_as_in_torch(name: str, server: anisoflight.LocalClie
     case, io = case_of(folder), pickles.safetensors((folder / "io.safetensors").read_bytes())
     model = name.replace("_", "-")
     made = convert(folder / "snapshot.pkl", data_folder / "models" / model, progress=False)
-    loaded = server.load_model(model, model)
+    loaded = server.load_model(model)
     assert loaded["hash"] == made.weights_sha256
     x = np.ascontiguousarray(np.moveaxis(io["x"], 1, 3), np.float32)
     labels = [int(np.argmax(row)) if row.any() else -1 for row in io["class_labels"]]
@@ -131,7 +131,7 @@ def test_baselines_denoise_by_their_published_formulas(
         source = snapshot(folder, {"ema": pickles.network(tensors, arguments, name)})
         model = f"{kind[:2]}-{name[:3]}".lower()
         made[name] = convert(source, data_folder / "models" / model, progress=False)
-        server.load_model(model, model)
+        server.load_model(model)
     names = [made[name].target.name for name in ("EDMPrecond", kind)]
     if kind == "VPPrecond":
         assert made[kind].config["parametrization"] == {

@@ -89,7 +89,7 @@ RUN = {"name": "new", "stage": "pretrain", "dataset": "blocks", "network": NETWO
 ACTIONS: dict[str, tuple[str, dict[str, Any], str | tuple[str, ...]]] = {
     "unknown action": ("Dance", {}, "OP_NOT_FOUND"),
     "describe nobody": ("DescribeModel", {"model": "nobody"}, "MODEL_NOT_FOUND"),
-    "load a missing folder": ("LoadModel", {"name": "new", "path": "missing"}, ("MODEL_NOT_FOUND", "BAD_MODEL")),
+    "load a missing folder": ("LoadModel", {"name": "missing"}, ("MODEL_NOT_FOUND", "BAD_MODEL")),
     "delete no model": ("DeleteModel", {"model": "nobody"}, "MODEL_NOT_FOUND"),
     "delete a built-in": ("DeleteSchedule", {"schedule": "edm"}, ("BAD_REQUEST", "SCHEDULE_NOT_FOUND")),
     "save over a model": ("SaveModel", {"run": "idle", "name": "digits"}, "NAME_TAKEN"),

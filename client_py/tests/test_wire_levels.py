@@ -39,7 +39,7 @@ def bounded(
         config["parametrization"] = SECTIONS[request.param]
     (target / "config.json").write_text(json.dumps(config))
     shutil.copy(source / "model.safetensors", target)
-    server.load_model(name, name)
+    server.load_model(name)
     yield name
     server.unload_model(name)
 
@@ -169,4 +169,4 @@ def test_a_plan_keeps_to_the_model_of_its_schedule(
         with pytest.raises(AnisoflightError, match=rf'model is missing.*for the model "{bounded}", which is not here'):
             server.plan("levels-of", **options)
     finally:
-        server.load_model(bounded, bounded)
+        server.load_model(bounded)

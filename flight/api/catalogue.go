@@ -12,20 +12,12 @@ type ModelName struct {
 // Precisions lists the arithmetic that networks may have.
 var Precisions = []string{"float32", "tf32", "bfloat16"}
 
-// LoadModel reads a model folder. The folder may have appeared after the server started.
+// LoadModel reads a model folder, which may have appeared after the server started, or renames a model.
 type LoadModel struct {
-	Name      string `json:"name" name:"new"`                        // name to serve it under; required
-	Path      string `json:"path"`                                   // relative to the models folder; default the name
+	Name      string `json:"name" name:"new"`                        // name of the model and of its folder; required
 	Precision string `json:"precision,omitempty" oneof:"precisions"` // default as it is loaded already, else the server's
-	Replace   bool   `json:"replace,omitempty"`                      // rename the served model path to name; default false
-}
-
-// Validate implements Request.
-func (r *LoadModel) Validate() error {
-	if r.Path == "" {
-		r.Path = r.Name
-	}
-	return nil
+	// a served model that is renamed to name, with its folder, in place of what is called so; default none
+	Model string `json:"model,omitempty"`
 }
 
 // ScheduleName is the request of DeleteSchedule.

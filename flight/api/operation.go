@@ -185,8 +185,6 @@ var operations = Table{
 
 	writes[PutModel]("PutModel", ByPut, TrainScope,
 		"Upload a model folder: a network's configuration and its weights."),
-	writes[PutConditions]("PutConditions", ByPut, TrainScope,
-		"Upload what a model is given of each label: a table of conditions."),
 	writes[PutDataset]("PutDataset", ByPut, TrainScope, "Upload images and labels as a data set."),
 	writes[PutSchedule]("PutSchedule", ByPut, TrainScope, "Upload a table of (label, subspace, t, g) as a schedule."),
 	writes[PutBasis]("PutBasis", ByPut, TrainScope, "Upload orthonormal vectors as a basis."),
@@ -197,7 +195,7 @@ var operations = Table{
 		replying([]ModelInfo{}),
 	reads[ModelName]("DescribeModel", ByAction, ReadScope, "Describe one model with its configuration.").
 		replying(ModelInfo{}),
-	writes[LoadModel]("LoadModel", ByAction, AdminScope, "Read a model folder and serve it under a name.").
+	writes[LoadModel]("LoadModel", ByAction, AdminScope, "Read a model folder and serve it, or rename a model.").
 		replying(ModelInfo{}),
 	writes[ModelName]("UnloadModel", ByAction, AdminScope, "Stop serving a model; its folder stays."),
 	writes[ModelName]("DeleteModel", ByAction, AdminScope, "Delete a model and its folder."),

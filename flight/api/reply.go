@@ -32,16 +32,7 @@ type ServerInfo struct {
 
 	Work map[string]Work `json:"work"` // by kind of program: evaluate, step, …
 	// rate of a large matrix product in that precision, once it is measured
-	PeakGFLOPS float64  `json:"peak_gflops,omitempty"`
-	Warming    *Warming `json:"warming,omitempty"` // absent where serve was not told to warm anything up
-}
-
-// Warming reports how far the compilation ahead of requests is.
-type Warming struct {
-	Done    int    `json:"done"`
-	Total   int    `json:"total"`
-	Failed  int    `json:"failed,omitempty"`  // of those done; the log says why
-	Current string `json:"current,omitempty"` // under way: a model and the size of a batch
+	PeakGFLOPS float64 `json:"peak_gflops,omitempty"`
 }
 
 // Work is what the runs of one kind of program have done since the start. Floating-point operations are those of
@@ -85,7 +76,6 @@ const (
 // ModelInfo is what ListModels and DescribeModel say about a model.
 type ModelInfo struct {
 	Name       string   `json:"name"`
-	Path       string   `json:"path"`                // of its folder, relative to the models folder
 	Version    int      `json:"version"`             // rises when the model is saved anew
 	Hash       string   `json:"hash"`                // of its weights
 	Type       string   `json:"model_type"`          // SongUNet, DhariwalUNet or Mixture
@@ -114,7 +104,7 @@ type ModelInfo struct {
 	Integrity
 }
 
-// ConditionsInfo describes a model's table of conditions, which PutConditions replaces.
+// ConditionsInfo describes a model's table of conditions.
 type ConditionsInfo struct {
 	Labels int   `json:"labels"` // that have one; 1 where the model has no labels
 	None   bool  `json:"none"`   // whether no class, label −1, has one too

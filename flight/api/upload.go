@@ -66,16 +66,6 @@ type PutBasis struct {
 	Replace bool   `json:"replace"`                // replace a basis of that name
 }
 
-// PutConditions replaces a model's table of conditions, of a network that was exported with one: row k is what it is
-// given of label k.
-//
-// Rows in: label int32, every one of 0 … K−1 and, for no class, −1; condition fixed_shape_tensor float32 of the shape
-// that DescribeModel tells. Where K changes, so do the model's labels. Without a row −1 that of no class stays.
-type PutConditions struct {
-	Model string `json:"model"`                  // name of the model; required
-	Rows  int64  `json:"rows,omitempty" min:"0"` // as of PutDataset
-}
-
 // PartBytes is how many bytes of a model folder's files a row holds, of PutModel and of Model.
 const PartBytes = 1 << 16
 

@@ -89,11 +89,6 @@ func (c *Client) PutModel(ctx context.Context, req api.PutModel, in Input) (int6
 	return c.Put(ctx, "PutModel", req, in)
 }
 
-// PutConditions uploads what a model is given of each label: a table of conditions.
-func (c *Client) PutConditions(ctx context.Context, req api.PutConditions, in Input) (int64, error) {
-	return c.Put(ctx, "PutConditions", req, in)
-}
-
 // PutDataset uploads images and labels as a data set.
 func (c *Client) PutDataset(ctx context.Context, req api.PutDataset, in Input) (int64, error) {
 	return c.Put(ctx, "PutDataset", req, in)
@@ -127,7 +122,7 @@ func (c *Client) DescribeModel(ctx context.Context, model string) (api.ModelInfo
 	return act[api.ModelInfo](ctx, c, "DescribeModel", api.ModelName{Model: model}, nil)
 }
 
-// LoadModel reads a model folder and serve it under a name.
+// LoadModel reads a model folder and serve it, or rename a model.
 func (c *Client) LoadModel(ctx context.Context, req api.LoadModel) (api.ModelInfo, error) {
 	return act[api.ModelInfo](ctx, c, "LoadModel", req, nil)
 }

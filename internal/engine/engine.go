@@ -24,14 +24,11 @@ type Config struct {
 	MaxUploadBytes int64             // bytes an upload may have; default 4 GiB. All under way together: twice that
 	MaxRequests    int64             // operations under way at a time; default 256, beyond BUSY
 	MaxWatchers    int64             // operations that watch runs at a time; default 1024, beyond BUSY
-	StepIdle       time.Duration     // how long a TrainStep exchange that sends nothing keeps its run; default 30 s
 	ModelBytes     int64             // bytes of weights loaded at a time; default what the device's memory allows
 	Precision      kernels.Precision // of models and runs that name none; default float32
 	Slots          int64             // evaluations, or compilations, that use the devices at a time; default 4 for each
-	// models, or MODEL:SCHEDULE, whose sampling programs are compiled in the background from the start
-	Warm   []string
-	Apart  bool         // evaluate every request by itself, though others wait for the same network
-	Logger *slog.Logger // default slog.Default()
+	Apart          bool              // evaluate every request by itself, though others wait for the same network
+	Logger         *slog.Logger      // default slog.Default()
 
 	// Device is the device, which stays the caller's to close. If it is nil OpenDevice opens one when an operation
 	// first needs it, and the engine closes that.
@@ -54,9 +51,6 @@ func (c Config) withDefaults() Config {
 	}
 	if c.MaxWatchers <= 0 {
 		c.MaxWatchers = 1024
-	}
-	if c.StepIdle <= 0 {
-		c.StepIdle = 30 * time.Second
 	}
 	if c.Precision == "" {
 		c.Precision = kernels.Float32
@@ -87,7 +81,6 @@ type Engine struct {
 	watching atomic.Int64 // of operations that watch, which are not active
 	uploads  uploads.Uploads
 	handlers map[string]handler // by operation
-	warming  *warming           // nil: none
 }
 
 // Open reads the folder and makes ready to serve it. What cannot be read is logged and left out; it never keeps the
@@ -114,11 +107,10 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	}
 	e.runs = runs.Open(runs.Config{
 		Catalog: e.catalog, Queue: e.queue, Device: e.device.get, Precision: cfg.Precision,
-		Logger: cfg.Logger, World: cfg.World, Version: cfg.Version, StepIdle: cfg.StepIdle, MaxBytes: cfg.MaxBytes,
+		Logger: cfg.Logger, World: cfg.World, Version: cfg.Version, MaxBytes: cfg.MaxBytes,
 	})
 	e.uploads.Catalog, e.uploads.MaxBytes = e.catalog, cfg.MaxUploadBytes
 	e.handlers = e.newHandlers()
-	e.warm()
 	return e, nil
 }
 
@@ -129,10 +121,9 @@ func (e *Engine) Joined() uint64 { return e.batcher.Joined() }
 // for the requests under way.
 func (e *Engine) Rest(ctx context.Context) error { return e.runs.Rest(ctx) }
 
-// Close ends the warm-up, pauses the runs, stores their states and releases the device memory of runs and models.
+// Close pauses the runs, stores their states and releases the device memory of runs and models.
 // Operations must have ended.
 func (e *Engine) Close(ctx context.Context) error {
-	e.warming.close()
 	err := e.runs.Close(ctx)
 	e.catalog.Close()
 	if e.cfg.Device == nil {

@@ -17,26 +17,19 @@ func TestLoadModelRules(t *testing.T) {
 		return err
 	}
 	// A folder that appears after the start.
-	writeModel(t, filepath.Join(e.catalog.Folders().Models, "deep", "late"), tiny, 2)
+	writeModel(t, filepath.Join(e.catalog.Folders().Models, "late"), tiny, 2)
 	wantCode(t, "not loaded yet", func() error { _, err := e.catalog.Model("late"); return err }(), api.ModelNotFound)
 	for range 2 { // the second time changes nothing
-		if err := load(`{"name":"late","path":"deep/late"}`); err != nil {
+		if err := load(`{"name":"late"}`); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if v := act(t, e, "DescribeModel", `{"model":"late"}`)["version"]; v != 1.0 {
 		t.Errorf("version %v after loading the same folder twice", v)
 	}
-	wantCode(t, "another folder", load(`{"name":"late","path":"tiny"}`), api.NameTaken)
-	if err := load(`{"name":"tiny"}`); err != nil {
-		t.Errorf("the same folder by its default path: %v", err)
-	}
 	wantCode(t, "no folder", load(`{"name":"none-here"}`), api.ModelNotFound)
-	wantCode(t, "parent", load(`{"name":"x","path":"../models/tiny"}`), api.BadModel)
-	wantCode(t, "absolute", load(`{"name":"x","path":"/etc"}`), api.BadModel)
-	wantCode(t, "root itself", load(`{"name":"x","path":"."}`), api.BadModel)
-	wantCode(t, "a file", load(`{"name":"x","path":"tiny/config.json"}`), api.BadModel)
-	wantCode(t, "bad name", load(`{"name":"X","path":"tiny"}`), api.BadRequest)
+	wantCode(t, "bad name", load(`{"name":"../tiny"}`), api.BadRequest)
+	wantCode(t, "no model", load(`{"name":"x","model":"none-here"}`), api.ModelNotFound)
 }
 
 // TestModelsAreRenamed: a model takes the name of another, which goes, and its folder that of the other's.
@@ -47,8 +40,8 @@ func TestModelsAreRenamed(t *testing.T) {
 	act(t, e, "LoadModel", `{"name":"trial"}`)
 	wanted := act(t, e, "DescribeModel", `{"model":"trial"}`)["hash"]
 	for _, name := range []string{"tiny", "fresh"} { // one that is there, and one that is not
-		act(t, e, "LoadModel", `{"name":"`+name+`","path":"trial","replace":true}`)
-		if got := act(t, e, "DescribeModel", `{"model":"`+name+`"}`); got["hash"] != wanted || got["path"] != name {
+		act(t, e, "LoadModel", `{"name":"`+name+`","model":"trial"}`)
+		if got := act(t, e, "DescribeModel", `{"model":"`+name+`"}`); got["hash"] != wanted {
 			t.Errorf("the model %s is %v", name, got)
 		}
 		if _, err := os.Stat(filepath.Join(models, "trial")); !os.IsNotExist(err) {
@@ -56,11 +49,8 @@ func TestModelsAreRenamed(t *testing.T) {
 		}
 		_, err := perform(t.Context(), e, "DescribeModel", `{"model":"trial"}`, nil)
 		wantCode(t, "the name of before", err, api.ModelNotFound)
-		act(t, e, "LoadModel", `{"name":"trial","path":"`+name+`","replace":true}`)
+		act(t, e, "LoadModel", `{"name":"trial","model":"`+name+`"}`)
 	}
-	act(t, e, "LoadModel", `{"name":"alias","path":"trial"}`)
-	_, err := perform(t.Context(), e, "LoadModel", `{"name":"other","path":"trial","replace":true}`, nil)
-	wantCode(t, "a folder of two models", err, api.BadRequest)
 }
 
 // Neither a linked folder nor a linked file may lead out of the models folder.

@@ -44,11 +44,10 @@ func (e *Engine) newHandlers() map[string]handler {
 		"Basis":         {job: job(e.readBasis)},
 		"Model":         {job: job(e.readModel)},
 
-		"PutModel":      {upload: taking(u.Model)},
-		"PutConditions": {upload: taking(u.Conditions)},
-		"PutDataset":    {upload: taking(u.Dataset)},
-		"PutSchedule":   {upload: taking(u.Schedule)},
-		"PutBasis":      {upload: taking(u.Basis)},
+		"PutModel":    {upload: taking(u.Model)},
+		"PutDataset":  {upload: taking(u.Dataset)},
+		"PutSchedule": {upload: taking(u.Schedule)},
+		"PutBasis":    {upload: taking(u.Basis)},
 
 		"ServerInfo": ask(e.serverInfo),
 		"ListModels": list("models", c.ModelInfos),

@@ -13,8 +13,6 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/runs"
-	"github.com/anisoflight/anisoflight/internal/engine/tables"
-	"github.com/anisoflight/anisoflight/train/data"
 )
 
 // newRun creates a run on fresh images.
@@ -176,40 +174,6 @@ func TestCreateRunRejects(t *testing.T) {
 	if left, err := os.ReadDir(e.catalog.Folders().Runs); err != nil || len(left) != 1 {
 		t.Errorf("runs folder: %v, %v", left, err)
 	}
-}
-
-// TestSilentTrainStepExchangeLetsGo: an exchange that sends nothing keeps its run for a moment alone. A client that
-// goes on finds the run as it was, or hears what became of it.
-func TestSilentTrainStepExchangeLetsGo(t *testing.T) {
-	dir := t.TempDir()
-	writeModel(t, filepath.Join(dir, "models", "tiny"), tiny, 1)
-	e := reopen(t, dir, Config{StepIdle: 50 * time.Millisecond})
-	newRun(t, e, "r", "")
-	in := api.Schema{Columns: []api.Column{
-		tables.ImageColumn("image", api.Float32, data.HWC, 8, 8, 1), {Name: "label", Type: api.Int32},
-	}}
-	x, err := openExchange(t.Context(), e, "TrainStep", `{"run":"r"}`, in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer x.Close()
-	step := func() error {
-		ignore := func(api.Event) error { return nil }
-		return x.Do(t.Context(), api.Batch{Rows: 8, Cols: []any{make([]float32, 512), make([]int32, 8)}}, ignore)
-	}
-	for range 2 {
-		if err := step(); err != nil {
-			t.Fatal(err)
-		}
-		waitFor(t, func() bool { // nobody steps it any more
-			_, err := perform(t.Context(), e, "StartRun", `{"run":"r","kimg":1000}`, nil)
-			return err == nil
-		})
-		wantCode(t, "a step of a running run", step(), api.RunNotRunnable)
-		act(t, e, "PauseRun", `{"run":"r"}`)
-	}
-	act(t, e, "DeleteRun", `{"run":"r"}`)
-	wantCode(t, "a step of a run that is deleted", step(), api.RunNotRunnable)
 }
 
 // A run whose half-life is long for what it has seen is saved with a warning, unless the half-life is ramped up.

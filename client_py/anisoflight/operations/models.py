@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from ..listing import frame_of
 from ..wire.calls import Connection, given
-from ..wire.tensors import table_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -28,13 +26,13 @@ class Models(Connection):
         """One model with its whole configuration."""
         return self.call("DescribeModel", model=model)
 
-    def load_model(self, name: str, path: str | None = None, *, precision: str | None = None) -> dict[str, Any]:
-        """Serve the model folder at path, relative to the server's models folder (default: the name).
+    def load_model(self, name: str, *, precision: str | None = None) -> dict[str, Any]:
+        """Serve a model folder that has appeared in the server's models folder after its start.
 
         Its network is computed in float32, tf32 or bfloat16; by default as it is loaded already, else as the
         server's setting says.
         """
-        return self.call("LoadModel", **given(name=name, path=path or name, precision=precision))
+        return self.call("LoadModel", **given(name=name, precision=precision))
 
     def unload_model(self, model: str) -> None:
         """Stop serving a model; its folder stays."""
@@ -75,27 +73,6 @@ class Models(Connection):
         from ..torch.service import get_network
 
         return get_network(self, name, module)  # pyright: ignore[reportArgumentType]
-
-    def put_conditions(
-        self, model: str, conditions: npt.ArrayLike, empty: npt.ArrayLike | None = None, *, progress: bool = True
-    ) -> dict[str, Any]:
-        """Replace a model's table of conditions: label k means row k of [K, …], the embeddings of prompt k.
-
-        It is for networks that `put_network` exported with `conditions`; `describe_model` tells the shape of a row.
-        `empty` is that of label −1, no class, which guidance starts from; without it that row stays. Returns the
-        model's description.
-        """
-        rows = np.asarray(conditions, np.float32)
-        labels = np.arange(len(rows), dtype=np.int32)
-        if empty is not None:
-            rows = np.concatenate([rows, np.asarray(empty, np.float32)[None]])
-            labels = np.append(labels, np.int32(-1))
-        kind = pa.fixed_shape_tensor(pa.float32(), rows.shape[1:])
-        flat = pa.FixedSizeListArray.from_arrays(pa.array(rows.reshape(-1)), int(np.prod(rows.shape[1:])))
-        table = table_of({"label": pa.array(labels), "condition": pa.ExtensionArray.from_storage(kind, flat)})
-        command = {"op": "PutConditions", "model": model}
-        self.put(command, table, model if progress else None)
-        return self.describe_model(model)
 
     def make_mixture(
         self,

@@ -58,7 +58,7 @@ def put_network(
     try:
         _compare(client, trial, name, exported)
         if older:
-            client.call("LoadModel", name=name, path=trial, replace=True)
+            client.call("LoadModel", name=name, model=trial)
     except BaseException:
         client.delete_model(trial)
         raise

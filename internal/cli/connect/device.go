@@ -72,8 +72,8 @@ func OpenDevice(e command.Env) (*device.Device, error) {
 	})
 }
 
-// measurePeak measures the device's peak where that is asked for, at a precision. It comes before the engine, whose
-// warm-up would take the processors meanwhile.
+// measurePeak measures the device's peak at a precision if that is asked for. It comes before the engine, whose runs
+// would take the processors meanwhile.
 func measurePeak(ctx context.Context, e command.Env, dev *device.Device, at kernels.Precision) error {
 	if !e.Toggle("measure_peak") {
 		return nil
@@ -133,7 +133,7 @@ func OpenEngine(ctx context.Context, e command.Env, lock *catalog.Lock) (_ *Engi
 		MaxBytes: e.Whole("max_bytes"), MaxUploadBytes: e.Whole("max_upload_bytes"), MaxRequests: e.Whole("max_requests"),
 		Slots: e.Whole("slots"),
 		World: worldOf(ctx),
-		Warm:  command.Words(e.Text("warm")), Apart: e.Get("dynamic_batching").Value == false,
+		Apart: e.Get("dynamic_batching").Value == false,
 	})
 	return o, err
 }

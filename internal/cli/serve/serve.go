@@ -38,8 +38,8 @@ Addresses that other machines reach need TLS (--tls-cert and --tls-key; see
 request needs a token of that file, but ServerInfo and health checks (see "anisoflight
 token --help"). Tokens and certificates are read anew when their files change.
 
-What XLA compiles for a model's first request is compiled ahead with --warm, in the
-background, and kept on disk for the next start (ANISOFLIGHT_PROGRAM_CACHE).
+What XLA compiles for a model's first request is kept on disk for the next start
+(ANISOFLIGHT_PROGRAM_CACHE).
 
 With --until-eof it also ends, as on SIGTERM, when its standard input does: give it a pipe,
 and it ends with the program that holds the other end, however that ends.
@@ -48,7 +48,6 @@ With --metrics ADDRESS Prometheus finds metrics at http://ADDRESS/metrics. Where
 OTEL_EXPORTER_OTLP_ENDPOINT is set, traces go to the OpenTelemetry collector there.`,
 	Example: `  anisoflight serve --data data
   anisoflight serve --listen unix:anisoflight.sock
-  anisoflight serve --warm digits
   ANISOFLIGHT_LISTEN=127.0.0.1:9000 anisoflight serve --log-format json
   anisoflight serve --listen :8815 --tls-cert certs/server.pem --tls-key certs/server-key.pem --tokens tokens`,
 	Options: slices.Concat([]command.Option{
@@ -85,11 +84,6 @@ OTEL_EXPORTER_OTLP_ENDPOINT is set, traces go to the OpenTelemetry collector the
 		{
 			Name: "dynamic_batching", Kind: command.Toggle, Default: "true",
 			Usage: "evaluate requests that wait for the same network in one batch",
-		},
-		{
-			Name: "warm",
-			Usage: "`models` whose sampling programs are compiled from the start, in the background: a list such as " +
-				"digits,faces:edm (MODEL or MODEL:SCHEDULE)",
 		},
 		{
 			Name: "until_eof", Kind: command.Toggle,

@@ -54,49 +54,33 @@ func (f Folders) all() []string {
 	return []string{f.Models, f.Schedules, f.Bases, f.Datasets, f.Runs}
 }
 
-// errOutside is the answer to a path that leaves its root.
+// errOutside is the answer to a symbolic link that leaves its root.
 var errOutside = errors.New("the path leads outside its folder")
 
-// inside resolves path, which is relative to root, and makes sure that neither its words nor symbolic links, of the
-// folder or of the files in it, lead out of root.
-func inside(root, path string) (string, error) {
-	if !filepath.IsLocal(path) {
-		return "", errOutside
-	}
-	realRoot, err := filepath.EvalSymlinks(root)
+// inside refuses a folder of root that is, or holds, a symbolic link out of root.
+func inside(root, folder string) error {
+	root, err := filepath.EvalSymlinks(root)
 	if err != nil {
-		return "", err
-	}
-	folder, err := filepath.EvalSymlinks(filepath.Join(realRoot, path))
-	if err != nil {
-		return "", err
-	}
-	if !below(realRoot, folder) {
-		return "", errOutside
+		return err
 	}
 	entries, err := os.ReadDir(folder)
 	if err != nil {
-		return "", err
+		return err
 	}
+	paths := []string{folder}
 	for _, entry := range entries {
-		if entry.Type()&fs.ModeSymlink == 0 {
-			continue
-		}
-		target, err := filepath.EvalSymlinks(filepath.Join(folder, entry.Name()))
+		paths = append(paths, filepath.Join(folder, entry.Name()))
+	}
+	for _, path := range paths {
+		target, err := filepath.EvalSymlinks(path)
 		if err != nil {
-			return "", err
+			return err
 		}
-		if !below(realRoot, target) {
-			return "", errOutside
+		if rel, err := filepath.Rel(root, target); err != nil || rel == "." || !filepath.IsLocal(rel) {
+			return errOutside
 		}
 	}
-	return folder, nil
-}
-
-// below reports whether path lies strictly under root; both are absolute and free of symbolic links.
-func below(root, path string) bool {
-	rel, err := filepath.Rel(root, path)
-	return err == nil && rel != "." && filepath.IsLocal(rel)
+	return nil
 }
 
 // Missing reports whether err says that a file is not there.

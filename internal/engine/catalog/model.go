@@ -21,7 +21,6 @@ import (
 // once and every request that works with it once more; the last to let go frees the weights.
 type Model struct {
 	Name     string
-	Path     string // of its folder, relative to the models folder
 	Version  int    // counts what was saved under this name since the start
 	Hash     string // of its weights
 	Net      kernels.Architecture
@@ -308,7 +307,7 @@ func (m *Model) Stored() (*checkpoint.Model, error) {
 // Describe says what lists say about the model.
 func (m *Model) Describe() api.ModelInfo {
 	info := api.ModelInfo{
-		Name: m.Name, Path: m.Path, Version: m.Version, Hash: m.Hash,
+		Name: m.Name, Version: m.Version, Hash: m.Hash,
 		Type: m.Shape.Type, Resolution: m.Shape.Height, Channels: m.Shape.Channels, LabelDim: m.Shape.Labels,
 		Classes: m.Shape.Classes, Parameters: m.Net.ParamCount(),
 		Precision: string(m.Precision()), Parametrization: m.Shape.Parametrization,

@@ -1,12 +1,11 @@
 package catalog
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/kernels"
@@ -55,20 +54,17 @@ func (c *Catalog) Models() []*Model {
 func (c *Catalog) ModelInfos() []api.ModelInfo {
 	return infos(&c.models, func(_ string, m *Model) api.ModelInfo { return m.Describe() },
 		func(name string, files api.Integrity) api.ModelInfo {
-			return api.ModelInfo{Name: name, Path: name, Integrity: files}
+			return api.ModelInfo{Name: name, Integrity: files}
 		})
 }
 
 // scanModels describes every model folder. A broken one is logged and left out.
 func (c *Catalog) scanModels(log *slog.Logger) {
 	for _, name := range StoredNames(c.folders.Models, "") {
-		folder, path, err := c.resolve(name)
+		err := c.nameFree(name)
 		var m *Model
 		if err == nil {
-			err = c.nameFree(name, path)
-		}
-		if err == nil {
-			m, err = c.described(name, folder, path, c.cfg.Precision)
+			m, err = c.described(name, c.cfg.Precision)
 		}
 		if err == nil {
 			c.install(m)
@@ -78,64 +74,52 @@ func (c *Catalog) scanModels(log *slog.Logger) {
 	}
 }
 
-// resolve finds a model folder by its path below the models folder, and that path free of symbolic links.
-func (c *Catalog) resolve(asked string) (folder, path string, err error) {
-	folder, err = inside(c.folders.Models, asked)
-	switch {
-	case errors.Is(err, errOutside):
-		return "", "", api.Errorf(api.BadModel, "The path %q leads outside the models folder", asked).
-			WithHint("Paths are relative to the models folder, without symbolic links out of it.")
-	case Missing(err):
-		return "", "", api.Errorf(api.ModelNotFound, "There is no model folder %q", asked)
-	case err != nil:
-		return "", "", api.Errorf(api.BadModel, "The path %q is not a model folder: %w", asked, withoutPath(err))
-	}
-	root, err := filepath.EvalSymlinks(c.folders.Models)
-	if err != nil {
-		return "", "", err
-	}
-	path, err = filepath.Rel(root, folder)
-	return folder, filepath.ToSlash(path), err
-}
-
-// LoadModel serves the folder req.Path under req.Name. Doing so again changes nothing except the precision.
+// LoadModel serves the folder of a name, or renames a model. Doing so again changes nothing except the precision.
 func (c *Catalog) LoadModel(req api.LoadModel) error {
-	folder, path, err := c.resolve(req.Path)
-	if err != nil {
-		return err
-	}
 	c.changes.Lock()
 	defer c.changes.Unlock()
-	if req.Replace && path != req.Name {
-		return c.renameModel(path, req.Name)
+	if req.Model != "" {
+		return c.renameModel(req.Model, req.Name)
 	}
-	if err := c.nameFree(req.Name, path); err != nil {
+	if err := c.nameFree(req.Name); err != nil {
 		return err
 	}
-	precision, served := c.precisionOf(req.Name, path)
-	if asked := kernels.Precision(req.Precision); asked != "" && asked != precision {
-		precision, served = asked, false
+	precision := cmp.Or(kernels.Precision(req.Precision), c.cfg.Precision)
+	if old, err := c.Model(req.Name); err == nil {
+		if req.Precision == "" || precision == old.precision {
+			return nil
+		}
 	}
-	if served {
-		return nil
-	}
-	m, err := c.described(req.Name, folder, path, precision)
+	m, err := c.described(req.Name, precision)
 	if err == nil { // the description has looked at the shapes of the values alone
-		_, err = checkpoint.ReadWeights(folder, m.Net, func(int, []float32) {})
+		_, err = checkpoint.ReadWeights(m.folder, m.Net, func(int, []float32) {})
 	}
 	if _, ok := errors.AsType[*atomicdir.DamageError](err); ok {
-		return Damaged("model folder", req.Path, err)
+		return Damaged("model folder", req.Name, err)
+	}
+	if _, ok := errors.AsType[*api.Error](err); ok {
+		return err
 	}
 	if err != nil {
-		return api.Errorf(api.BadModel, "The folder %q holds no model that can be served: %w", req.Path, withoutPath(err))
+		return api.Errorf(api.BadModel, "The folder %q holds no model that can be served: %w", req.Name, withoutPath(err))
 	}
-	m.note(ReadWhole(folder))
+	m.note(ReadWhole(m.folder))
 	c.install(m)
 	return nil
 }
 
 // described returns the model that a folder describes, to be computed at a precision.
-func (c *Catalog) described(name, folder, path string, precision kernels.Precision) (*Model, error) {
+func (c *Catalog) described(name string, precision kernels.Precision) (*Model, error) {
+	folder := c.modelFolder(name)
+	switch err := inside(c.folders.Models, folder); {
+	case errors.Is(err, errOutside):
+		return nil, api.Errorf(api.BadModel, "The model folder %q leads outside the models folder", name).
+			WithHint("Symbolic links must stay in the models folder.")
+	case Missing(err):
+		return nil, api.Errorf(api.ModelNotFound, "There is no model folder %q", name)
+	case err != nil:
+		return nil, err
+	}
 	stored, err := checkpoint.DescribeModel(folder)
 	if err != nil {
 		return nil, err
@@ -145,20 +129,25 @@ func (c *Catalog) described(name, folder, path string, precision kernels.Precisi
 			return nil, err
 		}
 	}
-	return c.newModel(name, folder, path, precision, stored), nil
+	return c.newModel(name, precision, stored), nil
 }
 
-func (c *Catalog) newModel(name, folder, path string, precision kernels.Precision, stored *checkpoint.Model) *Model {
+func (c *Catalog) newModel(name string, precision kernels.Precision, stored *checkpoint.Model) *Model {
 	return &Model{
-		Name: name, Path: path, Hash: stored.Hash, Net: stored.Net, Shape: stored.Net.Shape(), Schedule: stored.Schedule,
+		Name: name, Hash: stored.Hash, Net: stored.Net, Shape: stored.Net.Shape(), Schedule: stored.Schedule,
 		Basis:   stored.Basis,
-		catalog: c, folder: folder, precision: precision, holders: 1, kernels: map[*basis.Basis]*kernels.Model{},
+		catalog: c, folder: c.modelFolder(name), precision: precision, holders: 1,
+		kernels: map[*basis.Basis]*kernels.Model{},
 	}
 }
 
-// installOwn serves a folder of the models folder that was just written.
-func (c *Catalog) installOwn(name string, precision kernels.Precision, stored *checkpoint.Model) *Model {
-	m := c.newModel(name, c.modelFolder(name), name, precision, stored)
+// installWritten serves a model folder that was just written, at the precision of the model that had its name, or else
+// at the given one.
+func (c *Catalog) installWritten(name string, stored *checkpoint.Model, precision kernels.Precision) *Model {
+	if old, err := c.Model(name); err == nil {
+		precision = old.precision
+	}
+	m := c.newModel(name, precision, stored)
 	m.note(ReadWhole(m.folder))
 	c.install(m)
 	return m
@@ -183,8 +172,7 @@ func (c *Catalog) SaveModel(name string, replace bool, stored *checkpoint.Model)
 	if err != nil {
 		return nil, err
 	}
-	precision, _ := c.precisionOf(name, name)
-	return c.installOwn(name, precision, written), nil
+	return c.installWritten(name, written, c.cfg.Precision), nil
 }
 
 // CreateModel begins to write a model folder of files that come piece by piece, which gets its place by PlaceModel.
@@ -204,18 +192,17 @@ func (c *Catalog) PlaceModel(name string, w *checkpoint.ModelWriter, replace boo
 	if err != nil {
 		return err
 	}
-	precision, _ := c.precisionOf(name, name)
-	c.installOwn(name, precision, stored)
+	c.installWritten(name, stored, c.cfg.Precision)
 	return nil
 }
 
 // FreeModel checks that a model may be saved under a name.
 func (c *Catalog) FreeModel(name string, replace bool) error {
-	if err := c.nameFree(name, name); err != nil {
+	if err := c.nameFree(name); err != nil {
 		return err
 	}
-	_, served := c.precisionOf(name, name)
-	return free("model", name, served || exists(c.modelFolder(name)), replace)
+	_, err := c.Model(name)
+	return free("model", name, err == nil || exists(c.modelFolder(name)), replace)
 }
 
 // renameModel gives a model and its folder the name of another, whose place it takes. The caller holds changes.
@@ -224,51 +211,27 @@ func (c *Catalog) renameModel(from, name string) error {
 	if err != nil {
 		return err
 	}
-	if m.Path != from || !c.ownFolder(m) {
-		return api.Errorf(api.BadRequest, "path must be a model that is served under its own name alone, got %q", from)
-	}
-	if err := c.FreeModel(name, true); err != nil {
+	if err := c.FreeModel(name, true); err != nil || name == from {
 		return err
-	}
-	precision, served := c.precisionOf(name, name)
-	if !served {
-		precision = m.precision
 	}
 	if err := atomicdir.Swap(c.modelFolder(name), m.folder); err != nil {
 		return err
 	}
-	c.installOwn(name, precision, &checkpoint.Model{Net: m.Net, Hash: m.Hash, Schedule: m.Schedule, Basis: m.Basis})
+	stored := &checkpoint.Model{Net: m.Net, Hash: m.Hash, Schedule: m.Schedule, Basis: m.Basis}
+	c.installWritten(name, stored, m.precision)
 	if err := c.dropModel(from); err != nil {
 		return err
 	}
 	return atomicdir.Remove(m.folder) // of the model that was called so
 }
 
-// precisionOf returns that of the model of a folder if name means it already, else that of models that name none.
-func (c *Catalog) precisionOf(name, path string) (precision kernels.Precision, served bool) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	if m := c.models.items[name]; m != nil && m.Path == path {
-		return m.precision, true
-	}
-	return c.cfg.Precision, false
-}
-
-// nameFree checks that a folder may be served under name.
-func (c *Catalog) nameFree(name, path string) error {
+// nameFree checks that a model may be called so.
+func (c *Catalog) nameFree(name string) error {
 	if err := CheckReserved(name); err != nil {
 		return err
 	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if c.models.broken[name] != nil && path != name {
-		return api.Errorf(api.NameTaken, "The model %q is the folder of that name, which is damaged", name).
-			WithHint("Choose another name, or DeleteModel first.")
-	}
-	if m := c.models.items[name]; m != nil && m.Path != path {
-		return api.Errorf(api.NameTaken, "The model %q is the folder %q", name, m.Path).
-			WithHint("Choose another name, or UnloadModel first.")
-	}
 	if c.schedules.taken(name) {
 		return api.Errorf(api.NameTaken, "A schedule is called %q, and a model's name means its own schedule", name).
 			WithHint("Choose another name.")
@@ -306,24 +269,15 @@ func (c *Catalog) dropModel(name string) error {
 	return nil
 }
 
-// DeleteModel stops serving a model and deletes its folder, which is no other model's.
+// DeleteModel stops serving a model and deletes its folder.
 func (c *Catalog) DeleteModel(name string) error {
 	c.changes.Lock()
 	defer c.changes.Unlock()
-	path := name // of a folder that cannot be served
-	link, _ := os.Readlink(c.modelFolder(name))
 	m, err := c.Model(name)
-	switch {
-	case err == nil && link != "": // the link goes, and not what it leads to
-	case err == nil:
-		if path = m.Path; !c.ownFolder(m) {
-			return api.Errorf(api.BadRequest, "The folder %q of the model %q is another model's, too", path, name).
-				WithHint("UnloadModel lets go of a name and leaves the folder.")
-		}
-	case api.ErrorOf(err).Code != api.Damaged:
+	if err != nil && api.ErrorOf(err).Code != api.Damaged {
 		return err
 	}
-	if err := atomicdir.Remove(c.modelFolder(filepath.FromSlash(path))); err != nil {
+	if err := atomicdir.Remove(c.modelFolder(name)); err != nil {
 		return err
 	}
 	c.models.drop(name)
@@ -331,17 +285,4 @@ func (c *Catalog) DeleteModel(name string) error {
 		m.Release()
 	}
 	return nil
-}
-
-// ownFolder reports whether the folder of a model belongs to no other model, be it served now or after the next start.
-func (c *Catalog) ownFolder(m *Model) bool {
-	if scanned := !strings.Contains(m.Path, "/"); scanned && m.Path != m.Name {
-		return false
-	}
-	for _, other := range c.Models() {
-		if other.Name != m.Name && other.Path == m.Path {
-			return false
-		}
-	}
-	return true
 }

@@ -15,7 +15,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
@@ -56,12 +55,10 @@ type checker struct {
 type kind struct {
 	load  func(dir string) []error // reads a folder whose bytes are what was written
 	check func(dir string) error   // of a folder; nil: its bytes and load
-	deep  bool                     // they may lie in folders of folders
 
-	// Older programs have stored a file with a suffix in place of the folder with another. decode reads it, and stores it
-	// as the folder that it is given, if it is given one.
+	// Older programs have stored a file with a suffix in place of the folder with another.
 	fileSuffix, folderSuffix string
-	decode                   func(file []byte, folder string) error
+	decode                   func(file []byte) error
 }
 
 // Check calls found with what lies in the data folder dir, place by place, and repairs what it can if repair is true;
@@ -72,31 +69,19 @@ func Check(ctx context.Context, dir string, repair bool, found func(Finding)) er
 		return err
 	}
 	c := &checker{ctx: ctx, root: filepath.Dir(folders.Models), repair: repair, found: found}
-	models := kind{deep: true, load: func(dir string) []error {
+	models := kind{load: func(dir string) []error {
 		_, faults := checkpoint.CheckModel(dir)
 		return faults
 	}}
 	schedules := kind{
 		load:       func(dir string) []error { _, err := checkpoint.LoadSchedule(dir); return faultsOf(err) },
 		fileSuffix: catalog.ScheduleFileSuffix, folderSuffix: catalog.ScheduleFolderSuffix,
-		decode: func(file []byte, folder string) error {
-			s, err := checkpoint.DecodeSchedule(file)
-			if err == nil && folder != "" {
-				err = checkpoint.SaveSchedule(folder, checkpoint.Schedule{Schedule: s})
-			}
-			return err
-		},
+		decode: func(file []byte) error { _, err := checkpoint.DecodeSchedule(file); return err },
 	}
 	bases := kind{
 		load:       func(dir string) []error { _, err := checkpoint.LoadBasis(dir); return faultsOf(err) },
 		fileSuffix: catalog.BasisFileSuffix, folderSuffix: catalog.BasisFolderSuffix,
-		decode: func(file []byte, folder string) error {
-			b, err := checkpoint.DecodeBasis(file)
-			if err == nil && folder != "" {
-				err = checkpoint.SaveBasis(folder, b, true)
-			}
-			return err
-		},
+		decode: func(file []byte) error { _, err := checkpoint.DecodeBasis(file); return err },
 	}
 	datasets := kind{load: func(dir string) []error {
 		d, err := data.Load(dir)
@@ -151,8 +136,6 @@ func (c *checker) all(folder string, k kind) error {
 			if name, ok := strings.CutSuffix(path, k.fileSuffix); ok && k.decode != nil {
 				err = c.file(path, name+k.folderSuffix, k.decode)
 			}
-		case k.deep && !holdsFiles(path):
-			err = c.all(path, k)
 		case k.check != nil:
 			err = k.check(path)
 		default:
@@ -163,12 +146,6 @@ func (c *checker) all(folder string, k kind) error {
 		}
 	}
 	return nil
-}
-
-// holdsFiles reports whether a folder is more than a folder of folders.
-func holdsFiles(path string) bool {
-	entries, err := os.ReadDir(path)
-	return err != nil || len(entries) == 0 || slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !e.IsDir() })
 }
 
 // leftovers reports what crashes have left in a folder, and removes it.
@@ -235,8 +212,8 @@ func (c *checker) report(dir string, load func(dir string) []error) error {
 	return nil
 }
 
-// file checks what an older program has stored as a file, and makes the folder of it that it would be today.
-func (c *checker) file(path, folder string, decode func(file []byte, folder string) error) error {
+// file checks what an older program has stored as a file.
+func (c *checker) file(path, folder string, decode func(file []byte) error) error {
 	if _, err := os.Lstat(folder); err == nil {
 		return nil // a crash has left the file, and the folder counts
 	}
@@ -246,15 +223,10 @@ func (c *checker) file(path, folder string, decode func(file []byte, folder stri
 		return nil
 	}
 	if err == nil {
-		err = decode(file, "")
+		err = decode(file)
 	}
 	if err != nil {
 		f.State, f.Faults = Damaged, []string{catalog.FaultOf(err)}
-	} else if c.repair {
-		if err := errors.Join(decode(file, folder), atomicdir.Remove(path)); err != nil {
-			return err
-		}
-		f.State, f.Repaired = OK, "stored as "+filepath.Base(folder)+" with a manifest"
 	}
 	c.found(f)
 	return nil

@@ -30,7 +30,7 @@ func (c *checker) run(path string) error {
 	if c.repair && status.State != OK && runs.MendStatus(path) == nil {
 		status.Repaired = "its hash is written"
 		if status.State == Damaged {
-			status.Repaired = "made anew from the state: the run is paused there"
+			status.Repaired = "made again from the state: the run is paused there"
 		}
 		status.State = OK
 	}

@@ -1,7 +1,6 @@
 package runs
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/anisoflight/anisoflight/schedule"
@@ -62,27 +61,4 @@ func estimate(values []float64) *schedule.Estimate {
 		square += (v - mean) * (v - mean)
 	}
 	return &schedule.Estimate{Value: mean, Stderr: math.Sqrt(square / (n - 1) / n)}
-}
-
-// noiseWindow is the number of steps over which the schedule's gradient is compared with its standard error.
-const noiseWindow = 32
-
-// noisy returns a sentence if the schedule's gradient over the last steps is no more than its standard error. The
-// squares are compared: that of an estimate without any signal is that of its error in the mean.
-func noisy(rows []train.Row) string {
-	const most = 1.25
-	if len(rows) < noiseWindow {
-		return ""
-	}
-	var norm, stderr float64
-	for _, row := range rows[len(rows)-noiseWindow:] {
-		norm += row.ScheduleGradNorm * row.ScheduleGradNorm
-		stderr += row.ScheduleGradStderr * row.ScheduleGradStderr
-	}
-	if !(stderr > 0 && norm <= most*stderr) { // NaN if a run learns no schedule
-		return ""
-	}
-	return fmt.Sprintf("the schedule's gradient, %.3g, is no more than its standard error, %.3g, over the last %d steps: "+
-		"what is learned is mostly noise; take a larger batch or more probes",
-		math.Sqrt(norm/noiseWindow), math.Sqrt(stderr/noiseWindow), noiseWindow)
 }

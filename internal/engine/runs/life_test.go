@@ -141,15 +141,14 @@ func start(t *testing.T, s *Runs, kimg float64) {
 
 // trainStep is a TrainStep request of n steps.
 func trainStep(ctx context.Context, r *Run, n int, emit func(api.Event) error) error {
-	if err := r.Begin(); err != nil {
+	release, err := r.hold()
+	if err != nil {
 		return err
 	}
-	var err error
 	for i := 0; i < n && err == nil; i++ {
-		err = r.TakeStep(ctx, nil, nil, emit, int64(i+1), int64(n))
+		err = r.trainStep(ctx, nil, nil, emit, int64(i+1), int64(n))
 	}
-	r.End()
-	return errors.Join(err, r.Store(ctx))
+	return errors.Join(err, release())
 }
 
 func ignore(api.Event) error { return nil }
@@ -157,7 +156,7 @@ func ignore(api.Event) error { return nil }
 // watch returns the steps that WatchRun sends until it ends.
 func watch(t *testing.T, r *Run, from int) (steps []int64) {
 	t.Helper()
-	err := r.Watch(t.Context(), from, false, func(e api.Event) error {
+	err := r.watch(t.Context(), from, false, func(e api.Event) error {
 		steps = append(steps, e.Batch.Cols[0].([]int64)...)
 		return nil
 	})
@@ -335,24 +334,6 @@ func TestARunThatDiverges(t *testing.T) {
 	}
 }
 
-// A warning is told once and listed ever after, also after a restart.
-func TestANoisyGradientIsToldOnce(t *testing.T) {
-	s, r := made(t, func(_ context.Context, row *train.Row) error {
-		row.ScheduleGradNorm, row.ScheduleGradStderr = 1, 1
-		return nil
-	})
-	told := 0
-	err := trainStep(t.Context(), r, noiseWindow+3, func(e api.Event) error {
-		if w, ok := e.Meta["warning"].(string); ok && strings.Contains(w, "mostly noise") {
-			told++
-		}
-		return nil
-	})
-	if notes := named(t, killed(t, s)).Info().Notes; err != nil || told != 1 || len(notes) != 1 {
-		t.Errorf("told %d times, listed as %q, %v", told, notes, err)
-	}
-}
-
 // A run in the background leaves nine times what a step took to the requests that use the device. It goes on all the
 // same, and answers while it waits.
 func TestBackgroundStepsYield(t *testing.T) {
@@ -386,7 +367,7 @@ func TestRest(t *testing.T) {
 		t.Fatal(err)
 	}
 	watched := make(chan error, 1)
-	go func() { watched <- waiting.Watch(context.WithoutCancel(t.Context()), 0, false, ignore) }()
+	go func() { watched <- waiting.watch(context.WithoutCancel(t.Context()), 0, false, ignore) }()
 	start(t, s, 1000)
 	waitFor(t, func() bool { return r.Info().Step > 0 })
 	if err := s.Rest(t.Context()); err != nil {
@@ -411,8 +392,8 @@ func TestCommandsAtOnce(t *testing.T) {
 			_, _ = s.Start(t.Context(), api.StartRun{Run: "r", Kimg: 1000})
 			_, _ = s.Pause(t.Context(), api.RunName{Run: "r"})
 		})
-		group.Go(func() { _, _ = r.Model(t.Context()); _ = r.Warning(t.Context()) })
-		group.Go(func() { _ = r.Watch(t.Context(), 0, true, ignore) })
+		group.Go(func() { _, _ = r.Model(t.Context()) })
+		group.Go(func() { _ = r.watch(t.Context(), 0, true, ignore) })
 	}
 	group.Wait()
 	if _, err := s.Pause(t.Context(), api.RunName{Run: "r"}); err != nil {

@@ -1,12 +1,10 @@
 package runs
 
 import (
+	"cmp"
 	"context"
-	"sync"
-	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/base/safely"
 	"github.com/anisoflight/anisoflight/internal/engine/tables"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/data"
@@ -50,7 +48,7 @@ func (s *Runs) SaveModel(ctx context.Context, req api.SaveModel) (info api.Model
 		return info, err
 	}
 	info = made.Describe()
-	info.Warning = r.Warning(ctx)
+	info.Warning = r.cfg.Stale(r.Info().Kimg)
 	return info, nil
 }
 
@@ -81,13 +79,13 @@ func (s *Runs) Watch(ctx context.Context, req api.WatchRun) (*api.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.History(ctx); err != nil {
+	if err := r.history(ctx); err != nil {
 		return nil, err
 	}
 	return &api.Job{
 		Schema: WatchSchema(req), Rows: -1, Bytes: -1,
 		Run: func(ctx context.Context, emit func(api.Event) error) error {
-			return r.Watch(ctx, req.From, req.NoWait, emit)
+			return r.watch(ctx, req.From, req.NoWait, emit)
 		},
 	}, nil
 }
@@ -98,25 +96,19 @@ func (s *Runs) TrainSteps(_ context.Context, req api.TrainStep) (*api.Job, error
 	if err != nil {
 		return nil, err
 	}
-	if err := r.MayStep(); err != nil {
+	if err := r.do(context.Background(), func() error { return r.mayWork(false) }); err != nil {
 		return nil, err
 	}
 	run := func(ctx context.Context, emit func(api.Event) error) (err error) {
-		if err := r.Begin(); err != nil {
+		release, err := r.hold()
+		if err != nil {
 			return err
 		}
-		defer func() {
-			r.End()
-			if unkept := r.Store(ctx); err == nil {
-				err = unkept
-			}
-		}()
-		for i := range req.Steps {
-			if err := r.TakeStep(ctx, nil, nil, emit, int64(i+1), int64(req.Steps)); err != nil {
-				return err
-			}
+		defer func() { err = cmp.Or(err, release()) }()
+		for i := 0; i < req.Steps && err == nil; i++ {
+			err = r.trainStep(ctx, nil, nil, emit, int64(i+1), int64(req.Steps))
 		}
-		return nil
+		return err
 	}
 	return tables.Priced(s.cfg.MaxBytes, rowSchema("TrainStep", req, req.Run), int64(req.Steps), run)
 }
@@ -134,11 +126,10 @@ func (s *Runs) TrainOn(_ context.Context, req api.TrainStep, in api.Schema) (*ap
 	if err != nil {
 		return nil, err
 	}
-	hold := &stepHold{run: r, idle: s.cfg.StepIdle}
-	if err := hold.begin(); err != nil {
+	release, err := r.hold()
+	if err != nil {
 		return nil, err
 	}
-	hold.pause()
 	var steps int64
 	return &api.Exchange{
 		Out: rowSchema("TrainStep", req, req.Run), Window: 2,
@@ -150,21 +141,11 @@ func (s *Runs) TrainOn(_ context.Context, req api.TrainStep, in api.Schema) (*ap
 			if err != nil {
 				return err
 			}
-			if err := hold.begin(); err != nil { // it may have been started or deleted meanwhile
-				return err
-			}
-			defer hold.pause()
 			steps++
-			return r.TakeStep(ctx, hwc(b), labels, emit, steps, -1)
+			return r.trainStep(ctx, hwc(b), labels, emit, steps, -1)
 		},
-		End: func(ctx context.Context) (map[string]any, error) {
-			hold.end()
-			return nil, r.Store(ctx)
-		},
-		Close: func() { // of a client that has left, too: what fails then is logged, and tried again
-			hold.end()
-			_ = r.Store(context.Background())
-		},
+		End:   func(context.Context) (map[string]any, error) { return nil, release() },
+		Close: func() { _ = release() }, // of a client that has left, too: what fails then is logged, and tried again
 	}, nil
 }
 
@@ -199,56 +180,4 @@ func (s *Runs) imagesFor(r *Run, in api.Schema) (func(api.Batch) []float32, erro
 		}
 		return images
 	}, nil
-}
-
-// stepHold is the hold that an exchange has on the run that it steps. An exchange may stay open as long as its client
-// likes, and keeps the run from being deleted or started only while it steps it.
-type stepHold struct {
-	run  *Run
-	idle time.Duration // after which a silent exchange lets go
-
-	mu   sync.Mutex
-	held bool
-	turn int // batches begun
-}
-
-// begin holds the run, unless it is held already.
-func (h *stepHold) begin() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.turn++
-	if h.held {
-		return nil
-	}
-	err := h.run.Begin()
-	h.held = err == nil
-	return err
-}
-
-// pause lets go of the run if no batch comes for a while.
-func (h *stepHold) pause() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	turn := h.turn
-	time.AfterFunc(h.idle, func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if h.turn == turn {
-			_ = safely.Do(func() error { h.release(); return nil })
-		}
-	})
-}
-
-// end lets go of the run when the exchange is over.
-func (h *stepHold) end() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.release()
-}
-
-func (h *stepHold) release() {
-	if h.held {
-		h.held = false
-		h.run.End()
-	}
 }

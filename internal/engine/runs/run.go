@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -30,19 +29,18 @@ type Run struct {
 	ended    chan struct{} // closed when the owner has ended
 
 	// The owner's alone.
-	training   training // nil until it is first needed and after the end
-	status     status
-	next       *status // what the status becomes once the state is stored; nil: it stays what it is
-	files      api.Integrity
-	step       int64
-	kimg       float64
-	rows       []train.Row // shared with training; never written to again
-	rowsRead   bool        // rows begins with the run's first step
-	unreported []string    // warnings that no reply has had
-	stepping   int         // TrainStep requests under way
-	work       *work       // in the background; nil while there is none
-	keeper     keeper
-	retired    bool // deleted, replaced or closed: the owner ends
+	training training // nil until it is first needed and after the end
+	status   status
+	next     *status // what the status becomes once the state is stored; nil: it stays what it is
+	files    api.Integrity
+	step     int64
+	kimg     float64
+	rows     []train.Row // shared with training; never written to again
+	rowsRead bool        // rows begins with the run's first step
+	stepping int         // TrainStep requests under way
+	work     *work       // in the background; nil while there is none
+	keeper   keeper
+	retired  bool // deleted, replaced or closed: the owner ends
 }
 
 // training is what a run steps: a [*train.Run].
@@ -124,15 +122,12 @@ func (r *Run) describe() api.RunInfo {
 	info := api.RunInfo{
 		Name: r.name, State: r.status.State, Stage: r.cfg.Stage, Dataset: r.cfg.Dataset, Step: r.step, Kimg: r.kimg,
 		StoredStep: r.keeper.step, StoreError: r.keeper.storeError(),
-		Restored: r.status.Restored, Notes: slices.Clone(r.status.Notes), Integrity: r.files,
+		Restored: r.status.Restored, Notes: r.status.Notes, Integrity: r.files,
 		Target: r.status.Target, Error: r.status.Error, Stopped: r.status.Stopped, Memory: r.status.Memory,
 		Created: r.status.Created, Parameters: r.status.Parameters, StepSeconds: stepSeconds(r.rows),
 	}
 	if r.stepping > 0 && (info.State == Created || info.State == Paused) {
 		info.State = Running
-	}
-	if r.status.Noisy != "" {
-		info.Notes = append(info.Notes, r.status.Noisy)
 	}
 	if info.State == Broken {
 		info.Integrity = api.Integrity{State: api.IsDamaged, Damage: r.status.Error}
@@ -181,29 +176,6 @@ func (r *Run) configured() api.RunInfo {
 	return info
 }
 
-// warn keeps a warning in a field of the status and reports it in the next reply about the run.
-func (r *Run) warn(field *string, text string) {
-	*field = text
-	r.unreported = append(r.unreported, text)
-}
-
-// tell returns the warnings that no reply has had.
-func (r *Run) tell() string {
-	text := strings.Join(r.unreported, " ")
-	r.unreported = nil
-	return text
-}
-
-// Warning returns the warnings for the reply that saves the run's network: those that no reply has had, and that the
-// averaged network still holds much of what it started from. It is empty if there are none.
-func (r *Run) Warning(ctx context.Context) string {
-	var text string
-	if err := r.do(ctx, func() error { text = r.tell(); return nil }); err != nil {
-		return ""
-	}
-	return strings.TrimSpace(text + " " + r.cfg.Stale(r.Info().Kimg))
-}
-
 // stepSeconds returns the median time of the last steps, without a run's first one, which waits for the compiler; 0
 // if there are none.
 func stepSeconds(rows []train.Row) float64 {
@@ -221,9 +193,9 @@ func stepSeconds(rows []train.Row) float64 {
 	return all[len(all)/2]
 }
 
-// Watch sends the rows from the given one on as they come, until the run is at rest: done, cancelled, failed or paused.
+// watch sends the rows from the given one on as they come, until the run is at rest: done, cancelled, failed or paused.
 // A run that was only created is waited for, until the server ends. With noWait it ends after the present rows.
-func (r *Run) Watch(ctx context.Context, from int, noWait bool, emit func(api.Event) error) error {
+func (r *Run) watch(ctx context.Context, from int, noWait bool, emit func(api.Event) error) error {
 	const most = 10_000 // rows of 80 bytes in one batch
 	for {
 		s := r.snapshot.Load()

@@ -32,7 +32,6 @@ type Config struct {
 	Logger    *slog.Logger
 	World     *processes.World // that trains the one run which is started; nil: this process alone
 	Version   string           // of the program, which all processes have
-	StepIdle  time.Duration    // how long a TrainStep exchange that sends nothing keeps its run
 	MaxBytes  int64            // that a reply may have
 }
 

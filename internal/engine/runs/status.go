@@ -41,9 +41,8 @@ type status struct {
 	Parameters int `json:"parameters,omitempty"`
 	// Restored says that the last state was damaged, and from where the run went on.
 	Restored string `json:"restored,omitempty"`
-	// Notes are sentences on what gives poor results, and Noisy is one on a gradient that is mostly noise.
+	// Notes are sentences on what gives poor results.
 	Notes []string `json:"notes,omitempty"`
-	Noisy string   `json:"noisy,omitempty"`
 }
 
 // hashHead and hashTail enclose the SHA-256 in hex that ends status.json. It is that of the file as it were without.
@@ -98,8 +97,8 @@ func decodeStatus(text []byte) (_ status, sealed bool, err error) {
 	}
 	var s struct {
 		status
-		Step, Kimg, Config json.RawMessage // of older programs: the state's are true
-		Stopped            *struct {
+		Step, Kimg, Config, Noisy json.RawMessage // of older programs
+		Stopped                   *struct {
 			api.Stopped
 			BestStep   json.RawMessage `json:"best_step"` // of older programs
 			BestEnergy json.RawMessage `json:"best_energy"`

@@ -211,15 +211,6 @@ func (r *Run) keep(ctx context.Context) error {
 	}
 }
 
-// Store stores what has been stepped, even if ctx ends. If that fails it stays in memory, and the error says so.
-func (r *Run) Store(ctx context.Context) error {
-	err := r.keep(context.WithoutCancel(ctx))
-	if isClosed(r.ended) { // there is nothing to store
-		return nil
-	}
-	return err
-}
-
 // notStored is why a run in the background pauses when it cannot be stored.
 type notStored struct{ err error }
 

@@ -94,14 +94,20 @@ func FuzzStatus(f *testing.F) {
 // A request that goes on for long is stored on its way, and so is one that says nothing.
 func TestStoresBesideASteppingClient(t *testing.T) {
 	s, r := made(t, nil)
-	if err := errors.Join(r.Begin(), r.TakeStep(t.Context(), nil, nil, ignore, 1, -1)); err != nil {
+	release, err := r.hold()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.trainStep(t.Context(), nil, nil, ignore, 1, -1); err != nil {
 		t.Fatal(err)
 	}
 	waitFor(t, func() bool { return r.Info().StoredStep == 1 })
 	if info := named(t, killed(t, s)).Info(); info.Step != 1 {
 		t.Errorf("after a kill it is at step %d", info.Step)
 	}
-	r.End()
+	if err := release(); err != nil {
+		t.Error(err)
+	}
 }
 
 // A run is trained on while its state is written, however long that takes.
@@ -313,7 +319,7 @@ func TestDamagedState(t *testing.T) {
 	_, pausing := s.Pause(t.Context(), api.RunName{Run: "r"})
 	_, saving := r.Model(t.Context())
 	for what, err := range map[string]error{
-		"StartRun": starting, "PauseRun": pausing, "SaveModel": saving, "WatchRun": r.History(t.Context()),
+		"StartRun": starting, "PauseRun": pausing, "SaveModel": saving, "WatchRun": r.history(t.Context()),
 		"TrainStep": trainStep(t.Context(), r, 1, ignore),
 	} {
 		wantCode(t, what, err, api.Damaged)

@@ -68,9 +68,9 @@ func (r *Run) fallBack(damage error) (*checkpoint.Run, error) {
 	}
 	r.runs.log.Error("the last state of a run is damaged; it goes on from the one before", "run", r.name,
 		"error", damage, "step", before.Step)
-	r.warn(&r.status.Restored, fmt.Sprintf(
+	r.status.Restored = fmt.Sprintf(
 		"The last stored state was damaged (%s); the run goes on from the one before it, of step %d", faultOf(damage),
-		before.Step))
+		before.Step)
 	return before, nil
 }
 
@@ -149,8 +149,8 @@ func (r *Run) closeTraining() {
 	}
 }
 
-// History makes sure that the rows of earlier servers are known.
-func (r *Run) History(ctx context.Context) error {
+// history makes sure that the rows of earlier servers are known.
+func (r *Run) history(ctx context.Context) error {
 	if err := r.readable(); err != nil || r.snapshot.Load().rowsRead {
 		return err
 	}

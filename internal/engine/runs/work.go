@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/base/safely"
@@ -153,9 +154,6 @@ func (r *Run) advance(ctx context.Context, images []float32, labels []int32) (ro
 	}
 	if row.Step > 0 && (err == nil || stopped != nil) {
 		r.rows, r.step, r.kimg = r.training.Rows(0), row.Step, row.Kimg
-		if note := noisy(r.rows); note != "" && r.status.Noisy == "" {
-			r.warn(&r.status.Noisy, note)
-		}
 		r.runs.steps.Add(1)
 	}
 	return row, err
@@ -228,17 +226,14 @@ func (r *Run) outcome(why error) (state, text string) {
 	return Failed, api.ErrorOf(explain.Error(why)).Message
 }
 
-// MayStep checks that requests may step the run.
-func (r *Run) MayStep() error {
-	return r.do(context.Background(), func() error { return r.mayWork(false) })
-}
-
-// Begin notes a TrainStep request.
-func (r *Run) Begin() error {
+// hold notes a TrainStep request, which keeps the run from being started or deleted until release. That stores what was
+// stepped, whatever has become of the request; if it fails the steps stay in memory, and the error says so. A run that
+// has been stepped is paused from then on.
+func (r *Run) hold() (release func() error, err error) {
 	if isClosed(r.runs.ending) {
-		return errEnding()
+		return nil, errEnding()
 	}
-	return r.do(context.Background(), func() error {
+	err = r.do(context.Background(), func() error {
 		if err := r.mayWork(false); err != nil {
 			return err
 		}
@@ -248,21 +243,23 @@ func (r *Run) Begin() error {
 		r.stepping++
 		return nil
 	})
-}
-
-// End is the end of a TrainStep request. A run that has been stepped is paused from then on.
-func (r *Run) End() {
-	_ = r.do(context.Background(), func() error { // nothing is left to end if it is deleted
-		if r.stepping--; r.status.State == Created && r.step > 0 {
-			r.status.State = Paused
+	return sync.OnceValue(func() error {
+		err := r.do(context.Background(), func() error {
+			if r.stepping--; r.status.State == Created && r.step > 0 {
+				r.status.State = Paused
+			}
+			return r.notKept(r.store())
+		})
+		if isClosed(r.ended) { // it is deleted, and there is nothing to store
+			return nil
 		}
-		return nil
-	})
+		return err
+	}), err
 }
 
-// TakeStep takes a step for a TrainStep request, on the caller's images [B, H, W, C] and labels or, if they are nil, on
+// trainStep takes a step for a TrainStep request, on the caller's images [B, H, W, C] and labels or, if they are nil, on
 // the run's own next batch, and sends its row.
-func (r *Run) TakeStep(
+func (r *Run) trainStep(
 	ctx context.Context, images []float32, labels []int32, emit func(api.Event) error, done, total int64,
 ) error {
 	ready := func() error {
@@ -272,21 +269,16 @@ func (r *Run) TakeStep(
 		return r.open(ctx)
 	}
 	var row train.Row
-	var warning string
 	err := r.takeStep(ctx, r.runs.cfg.Queue.Take, ready, func() (err error) {
 		row, err = r.advance(ctx, images, labels)
-		warning = r.tell()
 		return err
 	})
+	meta := api.Done(done, total)
 	switch {
 	case StopsRun(err): // the step counts; the caller decides whether to go on
-		warning = err.Error()
+		meta["warning"] = err.Error()
 	case err != nil:
 		return err
-	}
-	meta := api.Done(done, total)
-	if warning != "" {
-		meta["warning"] = warning
 	}
 	return emit(api.Event{Batch: rowBatch([]train.Row{row}), Meta: meta})
 }

@@ -41,16 +41,12 @@ func (k *Sampler) Plan(_ context.Context, req api.PlanSampler) (api.Plan, error)
 	if err != nil {
 		return out, err
 	}
-	row, err := s.Row(int(labels[0]))
-	if err != nil {
-		return out, err
-	}
 	first := plans.plan
 	out = api.Plan{
 		Format: api.PlanFormat, Version: api.PlanClassesVersion, Model: req.Model, Schedule: s.Name, Label: -1,
 		Family: api.Family(s.Family()), Solver: plans.set.Solver, Steps: plans.set.Steps, NFE: first.NFE,
 		Predicts: api.PredictsFlow, History: first.History, States: first.States, Classes: classes,
-		Notes: notes(req.Sample, plans.set, s, row, m, first),
+		Notes: notes(req.Sample, plans.set, s, m, first),
 	}
 	if first.Data {
 		out.Predicts = api.PredictsDenoised

@@ -181,11 +181,7 @@ func (s *sampling) note(label int32) error {
 	if err != nil {
 		return err
 	}
-	row, err := s.sched.Row(int(label))
-	if err != nil {
-		return err
-	}
-	tables.Note(s.schema.Metadata, notes(s.req, s.set, s.sched, row, s.model, p))
+	tables.Note(s.schema.Metadata, notes(s.req, s.set, s.sched, s.model, p))
 	return nil
 }
 
