@@ -40,18 +40,15 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.MaxBytes <= 0 {
-		c.MaxBytes = 1 << 30
+	orDefault := func(field *int64, value int64) {
+		if *field <= 0 {
+			*field = value
+		}
 	}
-	if c.MaxUploadBytes <= 0 {
-		c.MaxUploadBytes = 4 << 30
-	}
-	if c.MaxRequests <= 0 {
-		c.MaxRequests = 256
-	}
-	if c.MaxWatchers <= 0 {
-		c.MaxWatchers = 1024
-	}
+	orDefault(&c.MaxBytes, 1<<30)
+	orDefault(&c.MaxUploadBytes, 4<<30)
+	orDefault(&c.MaxRequests, 256)
+	orDefault(&c.MaxWatchers, 1024)
 	if c.Precision == "" {
 		c.Precision = kernels.Float32
 	}
@@ -88,13 +85,21 @@ type Engine struct {
 func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	cfg = cfg.withDefaults()
 	e := &Engine{cfg: cfg, log: cfg.Logger, start: time.Now()}
-	e.device.dev, e.device.open = cfg.Device, cfg.OpenDevice
 	if e.queue = batch.NewQueue(cfg.Slots); cfg.Slots <= 0 {
 		e.queue.Widen(slotsPerDevice)
-		e.device.opens = func(dev *device.Device) { e.queue.Widen(slotsPerDevice * (len(dev.Peers()) - 1)) }
 	}
-	if cfg.Device != nil && e.device.opens != nil {
-		e.device.opens(cfg.Device)
+	e.device.open = func() (*device.Device, error) {
+		dev, err := cfg.OpenDevice()
+		if err == nil && cfg.Slots <= 0 {
+			e.queue.Widen(slotsPerDevice * (len(dev.Peers()) - 1))
+		}
+		return dev, err
+	}
+	if cfg.Device != nil {
+		cfg.OpenDevice = func() (*device.Device, error) { return cfg.Device, nil }
+		if _, err := e.device.get(); err != nil {
+			return nil, err
+		}
 	}
 	e.batcher = batch.New(e.queue, cfg.Apart)
 	var err error
@@ -126,8 +131,8 @@ func (e *Engine) Rest(ctx context.Context) error { return e.runs.Rest(ctx) }
 func (e *Engine) Close(ctx context.Context) error {
 	err := e.runs.Close(ctx)
 	e.catalog.Close()
-	if e.cfg.Device == nil {
-		e.device.close()
+	if dev := e.device.opened(); dev != nil && e.cfg.Device == nil {
+		_ = dev.Close()
 	}
 	return err
 }
@@ -137,19 +142,16 @@ type lazyDevice struct {
 	mu   sync.Mutex
 	dev  *device.Device
 	open func() (*device.Device, error)
-
-	opens func(*device.Device) // nil, or called once it is open
 }
 
 func (d *lazyDevice) get() (*device.Device, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var err error
-	if d.dev == nil {
-		if d.dev, err = d.open(); err == nil && d.opens != nil {
-			d.opens(d.dev)
-		}
+	if d.dev != nil {
+		return d.dev, nil
 	}
+	var err error
+	d.dev, err = d.open()
 	return d.dev, err
 }
 
@@ -158,10 +160,4 @@ func (d *lazyDevice) opened() *device.Device {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.dev
-}
-
-func (d *lazyDevice) close() {
-	if dev := d.opened(); dev != nil {
-		_ = dev.Close()
-	}
 }

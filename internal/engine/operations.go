@@ -33,35 +33,25 @@ func (e *Engine) newHandlers() map[string]handler {
 		"WatchRun":         {job: job(r.Watch)},
 		"Denoise":          {exchange: taking(e.denoise)},
 		"ScheduleGradient": {exchange: taking(e.scheduleGradient)},
-		"RemoteSchedule": {exchange: taking(func(_ context.Context, req api.RemoteSchedule, in api.Schema,
-		) (*api.Exchange, error) {
-			return remote.Open(c, req, in)
-		})},
-		"EvaluateModel": {job: job(e.evaluateModel)},
-		"Predict":       {job: job(e.predict)},
-		"BenchSchedule": {job: job(k.Bench)},
-		"Dataset":       {job: job(e.readDataset)},
-		"Basis":         {job: job(e.readBasis)},
-		"Model":         {job: job(e.readModel)},
+		"RemoteSchedule":   {exchange: taking(remote.Maker{Catalog: c}.Open)},
+		"EvaluateModel":    {job: job(e.evaluateModel)},
+		"Predict":          {job: job(e.predict)},
+		"BenchSchedule":    {job: job(k.Bench)},
+		"Dataset":          {job: job(e.readDataset)},
+		"Basis":            {job: job(e.readBasis)},
+		"Model":            {job: job(e.readModel)},
 
 		"PutModel":    {upload: taking(u.Model)},
 		"PutDataset":  {upload: taking(u.Dataset)},
 		"PutSchedule": {upload: taking(u.Schedule)},
 		"PutBasis":    {upload: taking(u.Basis)},
 
-		"ServerInfo": ask(e.serverInfo),
-		"ListModels": list("models", c.ModelInfos),
-		"DescribeModel": ask(func(_ context.Context, r api.ModelName) (api.ModelInfo, error) {
-			return c.DescribeModel(r.Model)
-		}),
-		"LoadModel": ask(func(_ context.Context, r api.LoadModel) (api.ModelInfo, error) {
-			if err := c.LoadModel(r); err != nil {
-				return api.ModelInfo{}, err
-			}
-			return c.DescribeModel(r.Name)
-		}),
-		"UnloadModel":      done(func(_ context.Context, r api.ModelName) error { return c.UnloadModel(r.Model) }),
-		"DeleteModel":      done(func(_ context.Context, r api.ModelName) error { return c.DeleteModel(r.Model) }),
+		"ServerInfo":       ask(e.serverInfo),
+		"ListModels":       list("models", c.ModelInfos),
+		"DescribeModel":    ask(c.DescribeModel),
+		"LoadModel":        ask(c.LoadModel),
+		"UnloadModel":      done(c.UnloadModel),
+		"DeleteModel":      done(c.DeleteModel),
 		"MakeModel":        action(e.makeModel),
 		"ListSchedules":    list("schedules", c.ScheduleInfos),
 		"MakeSchedule":     action(k.Make),
@@ -70,13 +60,13 @@ func (e *Engine) newHandlers() map[string]handler {
 		"ExportStatistics": ask(k.ExportStatistics),
 		"PlanSampler":      ask(s.Plan),
 		"ImportSchedule":   ask(k.Import),
-		"DeleteSchedule":   done(func(_ context.Context, r api.ScheduleName) error { return c.DeleteSchedule(r.Schedule) }),
+		"DeleteSchedule":   done(c.DeleteSchedule),
 		"ListBases":        list("bases", c.BasisInfos),
 		"MakeBasis":        action(e.makeBasis),
-		"DeleteBasis":      done(func(_ context.Context, r api.BasisName) error { return c.DeleteBasis(r.Basis) }),
+		"DeleteBasis":      done(c.DeleteBasis),
 		"ListDatasets":     list("datasets", c.DatasetInfos),
 		"MakeDataset":      action(e.makeDataset),
-		"DeleteDataset":    done(func(_ context.Context, r api.DatasetName) error { return c.DeleteDataset(r.Dataset) }),
+		"DeleteDataset":    done(c.DeleteDataset),
 		"ListRuns":         list("runs", r.Infos),
 		"GetRun":           ask(r.Get),
 		"CreateRun":        action(r.Create),
@@ -126,25 +116,12 @@ func taking[R, Out any, P request[R]](f func(context.Context, R, api.Schema) (*O
 	return func(ctx context.Context, req api.Request, in api.Schema) (*Out, error) { return f(ctx, *req.(P), in) }
 }
 
-// handlerOf returns what does an operation by a way, chosen by has.
-func (e *Engine) handlerOf(call api.Call, way api.Way, has func(handler) bool) (handler, error) {
-	h, known := e.handlers[call.Op.Name]
-	if !known || !has(h) {
-		return h, api.Errorf(api.OpNotFound, "There is no %s %q", way, call.Op.Name)
-	}
-	return h, nil
-}
-
 // Operations returns the contract's operations, all of which the engine does.
 func (e *Engine) Operations() api.Table { return api.Operations() }
 
 // Action does an operation that speaks JSON and returns the object to reply with. Long ones call progress, which may be
 // nil, now and then.
 func (e *Engine) Action(ctx context.Context, call api.Call, progress func(api.Meta)) (any, error) {
-	h, err := e.handlerOf(call, api.ByAction, func(h handler) bool { return h.action != nil })
-	if err != nil {
-		return nil, err
-	}
 	if progress == nil {
 		progress = func(api.Meta) {}
 	}
@@ -155,17 +132,13 @@ func (e *Engine) Action(ctx context.Context, call api.Call, progress func(api.Me
 		}
 		defer leave()
 	}
-	reply, err := h.action(ctx, call.Request, progress)
+	reply, err := e.handlers[call.Op.Name].action(ctx, call.Request, progress)
 	return reply, explain.Error(err)
 }
 
 // Prepare checks and prices an operation that gives rows. The context bounds the preparation alone.
 func (e *Engine) Prepare(ctx context.Context, call api.Call) (*api.Job, error) {
-	h, err := e.handlerOf(call, api.ByGet, func(h handler) bool { return h.job != nil })
-	if err != nil {
-		return nil, err
-	}
-	job, err := h.job(ctx, call.Request)
+	job, err := e.handlers[call.Op.Name].job(ctx, call.Request)
 	if err != nil {
 		return nil, explain.Error(err)
 	}
@@ -184,15 +157,11 @@ func (e *Engine) Prepare(ctx context.Context, call api.Call) (*api.Job, error) {
 
 // Exchange opens an operation that takes rows of the schema in.
 func (e *Engine) Exchange(ctx context.Context, call api.Call, in api.Schema) (*api.Exchange, error) {
-	h, err := e.handlerOf(call, api.ByExchange, func(h handler) bool { return h.exchange != nil })
-	if err != nil {
-		return nil, err
-	}
 	leave, err := e.enter(call.Op)
 	if err != nil {
 		return nil, err
 	}
-	x, err := h.exchange(ctx, call.Request, in)
+	x, err := e.handlers[call.Op.Name].exchange(ctx, call.Request, in)
 	if err != nil {
 		leave()
 		return nil, explain.Error(err)
@@ -217,11 +186,7 @@ func (e *Engine) Exchange(ctx context.Context, call api.Call, in api.Schema) (*a
 
 // Put opens an upload.
 func (e *Engine) Put(ctx context.Context, call api.Call, in api.Schema) (*api.Upload, error) {
-	h, err := e.handlerOf(call, api.ByPut, func(h handler) bool { return h.upload != nil })
-	if err != nil {
-		return nil, err
-	}
-	u, err := h.upload(ctx, call.Request, in)
+	u, err := e.handlers[call.Op.Name].upload(ctx, call.Request, in)
 	if err != nil {
 		return nil, explain.Error(err)
 	}

@@ -51,15 +51,15 @@ type networkQueue struct {
 	users   int
 }
 
-// part is a number of rows to be evaluated. Its methods are called in a slot, from one goroutine at a time.
-type part interface {
-	rows() int
+// part is a number of rows to be evaluated. Its functions are called in a slot, from one goroutine at a time.
+type part struct {
+	rows int
 	// alone evaluates the rows and uses the result.
-	alone(ctx context.Context) error
+	alone func(ctx context.Context) error
 	// input returns the rows: images [n, H, W, C], variances [n·J] and labels [n].
-	input(ctx context.Context) (x []float32, g []float64, labels []int32, err error)
+	input func(ctx context.Context) (x []float32, g []float64, labels []int32, err error)
 	// output takes the evaluation of the rows that input returned.
-	output(ctx context.Context, denoised, flow, raw []float32) error
+	output func(ctx context.Context, denoised, flow, raw []float32) error
 }
 
 // pending is a part that waits to be evaluated, in its own slot or another's.
@@ -91,7 +91,7 @@ func (b *Batcher) Waiting() (n int) {
 // evaluate evaluates p, alone or with others. It returns when p is not in use any more, also when ctx has ended before.
 func (b *Batcher) evaluate(ctx context.Context, net Network, p part) error {
 	size := b.sizeFor(net)
-	if p.rows() >= size {
+	if p.rows >= size {
 		return b.queue.Take(ctx, func() error { return p.alone(ctx) })
 	}
 	queued, leave := context.WithCancel(ctx)
@@ -158,15 +158,15 @@ func (b *Batcher) claim(q *networkQueue, own *pending, size int) (members []*pen
 	if own.claimed {
 		return nil
 	}
-	members, size = []*pending{own}, size-own.rows()
+	members, size = []*pending{own}, size-own.rows
 	q.pending = slices.DeleteFunc(q.pending, func(o *pending) bool {
 		if o == own {
 			return true
 		}
-		if o.rows() > size {
+		if o.rows > size {
 			return false
 		}
-		size -= o.rows()
+		size -= o.rows
 		members = append(members, o)
 		return true
 	})
@@ -225,9 +225,62 @@ func (b *Batcher) together(ctx context.Context, net Network, members []*pending)
 	}
 	at := 0
 	for _, p := range inside {
-		from, to := at*size, (at+p.rows())*size
+		from, to := at*size, (at+p.rows)*size
 		p.err = p.output(ctx, denoised[from:to], flow[from:to], raw[from:to])
-		at += p.rows()
+		at += p.rows
 	}
 	return nil
+}
+
+// Denoise evaluates a network on n noisy images [n, H, W, C] with their variances [n·J] and labels [n], a bucket at a
+// time, alone or with other requests. The results have no padding.
+func (b *Batcher) Denoise(
+	ctx context.Context, net Network, x []float32, g []float64, labels []int32,
+) (denoised, flow, raw []float32, err error) {
+	net, leave, err := b.spread.take(net)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	defer leave()
+	return b.denoise(ctx, net, x, g, labels)
+}
+
+// denoise is Denoise on the device where the network is.
+func (b *Batcher) denoise(
+	ctx context.Context, net Network, x []float32, g []float64, labels []int32,
+) (denoised, flow, raw []float32, err error) {
+	for done := 0; done < len(labels); {
+		bucket := BucketFor(net.Model, len(labels)-done)
+		n := min(bucket, len(labels)-done)
+		p := denoisePart(net, n, Pad(x, net.Model.Pixels(), done, n, bucket), Pad(g, net.Model.J(), done, n, bucket),
+			Pad(labels, 1, done, n, bucket), func(_ context.Context, d, f, r []float32) error {
+				denoised, flow, raw = append(denoised, d...), append(flow, f...), append(raw, r...)
+				return nil
+			})
+		if err := b.evaluate(ctx, net, p); err != nil {
+			return nil, nil, nil, err
+		}
+		done += n
+	}
+	return denoised, flow, raw, nil
+}
+
+// denoisePart is a part of n images, padded to a bucket. output takes their evaluation without padding.
+func denoisePart(net Network, n int, x []float32, g []float64, labels []int32,
+	output func(ctx context.Context, denoised, flow, raw []float32) error,
+) part {
+	size := n * net.Model.Pixels()
+	return part{
+		rows: n, output: output,
+		alone: func(ctx context.Context) error {
+			denoised, flow, raw, err := net.Model.Denoise(ctx, net.Weights, x, g, labels)
+			if err != nil {
+				return err
+			}
+			return output(ctx, denoised[:size], flow[:size], raw[:size])
+		},
+		input: func(context.Context) ([]float32, []float64, []int32, error) {
+			return x[:size], g[:n*net.Model.J()], labels[:n], nil
+		},
+	}
 }

@@ -89,37 +89,14 @@ func noisy(r *rand.Rand, n, size int) (x []float32, g []float64, labels []int32)
 	return x, g, labels
 }
 
-// broken is a part that fails in its own way.
-type broken struct {
-	denoisePart
-	inputs error // input fails with this
-	lone   error // alone fails with this
-}
-
-func (b *broken) input(ctx context.Context) ([]float32, []float64, []int32, error) {
-	x, g, labels, err := b.denoisePart.input(ctx)
-	return x, g, labels, errors.Join(err, b.inputs)
-}
-
-func (b *broken) alone(ctx context.Context) error {
-	if b.lone != nil {
-		return b.lone
-	}
-	return b.denoisePart.alone(ctx)
-}
-
-// panicking is a part that panics when it is asked for its rows.
-type panicking struct{ denoisePart }
-
-func (*panicking) input(context.Context) ([]float32, []float64, []int32, error) { panic("no rows") }
-
 // Nobody takes an evaluation for made whose evaluator has panicked.
 func TestPanicLosesTheBatch(t *testing.T) {
 	net := network(t, devicetest.Open(t))
 	x, g, labels := noisy(rand.New(rand.NewPCG(5, 6)), SmallBucket, net.Model.Pixels())
-	part := denoisePart{net: net, n: 2, x: x, g: g, labels: labels}
-	first := &pending{part: &part, done: make(chan struct{}), err: errLost}
-	second := &pending{part: &panicking{part}, done: make(chan struct{}), err: errLost}
+	p := denoisePart(net, 2, x, g, labels, func(context.Context, []float32, []float32, []float32) error { return nil })
+	first := &pending{part: p, done: make(chan struct{}), err: errLost}
+	p.input = func(context.Context) ([]float32, []float64, []int32, error) { panic("no rows") }
+	second := &pending{part: p, done: make(chan struct{}), err: errLost}
 	func() {
 		defer func() {
 			if recover() == nil {
@@ -141,22 +118,34 @@ func TestErrorsAreOnesOwn(t *testing.T) {
 	net := network(t, devicetest.Open(t))
 	failure, spoiled := errors.New("failure"), errors.New("spoiled")
 	r := rand.New(rand.NewPCG(3, 4))
-	waiting := func(inputs, lone error) *pending {
+	waiting := func(inputs, lone error) (_ *pending, values *int) { // of which input, or alone, fails
+		values = new(int)
 		x, g, labels := noisy(r, SmallBucket, net.Model.Pixels())
 		if lone != nil {
 			labels[0] = 99 // which the network does not know
 		}
-		p := &broken{denoisePart: denoisePart{net: net, n: 2, x: x, g: g, labels: labels}, inputs: inputs, lone: lone}
-		return &pending{part: p, done: make(chan struct{}), err: errLost}
+		p := denoisePart(net, 2, x, g, labels, func(_ context.Context, denoised, _, _ []float32) error {
+			*values = len(denoised)
+			return nil
+		})
+		if inputs != nil {
+			p.input = func(context.Context) ([]float32, []float64, []int32, error) { return nil, nil, nil, inputs }
+		}
+		if lone != nil {
+			p.alone = func(context.Context) error { return lone }
+		}
+		return &pending{part: p, done: make(chan struct{}), err: errLost}, values
 	}
 	for _, spoils := range []error{nil, spoiled} {
-		good, bad, worse := waiting(nil, nil), waiting(failure, nil), waiting(nil, spoils)
+		good, values := waiting(nil, nil)
+		bad, _ := waiting(failure, nil)
+		worse, _ := waiting(nil, spoils)
 		New(NewQueue(1), false).run(t.Context(), net, []*pending{good, bad, worse})
 		if good.err != nil || !errors.Is(bad.err, failure) || !errors.Is(worse.err, spoils) {
 			t.Errorf("errors are %v, %v, %v", good.err, bad.err, worse.err)
 		}
-		if out := good.part.(*broken).out; len(out[0]) != 2*net.Model.Pixels() {
-			t.Errorf("the good one has %d values", len(out[0]))
+		if *values != 2*net.Model.Pixels() {
+			t.Errorf("the good one has %d values", *values)
 		}
 	}
 }

@@ -80,7 +80,7 @@ func (b *Batcher) Follow(ctx context.Context, net Network, rows []Row, plans []*
 		if slices.ContainsFunc(plans, func(p *solver.Plan) bool { return guide.acts(p.Stages[k]) }) {
 			err = b.guided(ctx, net, guide, plans, k, st)
 		} else {
-			err = b.evaluate(ctx, net, st)
+			err = b.evaluate(ctx, net, part{st.n, st.alone, st.input, st.output})
 		}
 		if err == nil && after != nil {
 			err = after(k, t)
@@ -108,4 +108,51 @@ func churn(rows []Row, plans []*solver.Plan, k, size int) (noise []float32, scal
 		copy(scale[i*len(own):], own)
 	}
 	return noise, scale
+}
+
+// stage is one stage of a trajectory: noise is added if there is any, the network evaluated, the state moved.
+type stage struct {
+	t       *kernels.Trajectory
+	n, size int       // rows that are no padding, and numbers in each
+	labels  []int32   // [B], as everything that follows
+	noise   []float32 // nil: none, or added already
+	scale   []float64
+	g       []float64
+	move    func(context.Context) error // combines the evaluations
+}
+
+func (s *stage) addNoise(ctx context.Context) error {
+	if s.noise == nil {
+		return nil
+	}
+	noise := s.noise
+	s.noise = nil
+	return s.t.AddNoise(ctx, noise, s.scale)
+}
+
+func (s *stage) alone(ctx context.Context) error {
+	if err := s.addNoise(ctx); err != nil {
+		return err
+	}
+	if err := s.t.Evaluate(ctx, s.g); err != nil {
+		return err
+	}
+	return s.move(ctx)
+}
+
+func (s *stage) input(ctx context.Context) (x []float32, g []float64, labels []int32, err error) {
+	if err := s.addNoise(ctx); err != nil {
+		return nil, nil, nil, err
+	}
+	batch := len(s.labels)
+	x = make([]float32, batch*s.size)
+	return x[:s.n*s.size], s.g[:len(s.g)/batch*s.n], s.labels[:s.n], s.t.X(x)
+}
+
+func (s *stage) output(ctx context.Context, denoised, flow, _ []float32) error {
+	batch := len(s.labels)
+	if err := s.t.Record(Pad(denoised, s.size, 0, s.n, batch), Pad(flow, s.size, 0, s.n, batch)); err != nil {
+		return err
+	}
+	return s.move(ctx)
 }

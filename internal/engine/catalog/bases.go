@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -153,11 +154,11 @@ func (c *Catalog) FreeBasis(name string, replace bool) error {
 }
 
 // DeleteBasis deletes a basis. Schedules, runs and models keep the copy that they took.
-func (c *Catalog) DeleteBasis(name string) error {
+func (c *Catalog) DeleteBasis(_ context.Context, req api.BasisName) error {
 	c.changes.Lock()
 	defer c.changes.Unlock()
-	if _, err := c.Basis(name); err != nil && api.ErrorOf(err).Code != api.Damaged {
+	if _, err := c.Basis(req.Basis); err != nil && api.ErrorOf(err).Code != api.Damaged {
 		return err
 	}
-	return c.bases.remove(name)
+	return c.bases.remove(req.Basis)
 }

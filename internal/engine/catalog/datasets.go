@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 
@@ -96,7 +97,8 @@ func datasetIntegrity(name string, d *data.Dataset) api.Integrity {
 }
 
 // DeleteDataset deletes a data set. A run that reads it keeps what it has opened.
-func (c *Catalog) DeleteDataset(name string) error {
+func (c *Catalog) DeleteDataset(_ context.Context, req api.DatasetName) error {
+	name := req.Dataset
 	c.changes.Lock()
 	defer c.changes.Unlock()
 	if api.CheckName("dataset", name) != nil || !exists(c.datasetPath(name)) {

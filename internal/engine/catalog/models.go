@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -29,8 +30,8 @@ func (c *Catalog) Model(name string) (*Model, error) {
 }
 
 // DescribeModel describes a model with its configuration.
-func (c *Catalog) DescribeModel(name string) (api.ModelInfo, error) {
-	m, err := c.Model(name)
+func (c *Catalog) DescribeModel(_ context.Context, req api.ModelName) (api.ModelInfo, error) {
+	m, err := c.Model(req.Model)
 	if err != nil {
 		return api.ModelInfo{}, err
 	}
@@ -75,7 +76,14 @@ func (c *Catalog) scanModels(log *slog.Logger) {
 }
 
 // LoadModel serves the folder of a name, or renames a model. Doing so again changes nothing except the precision.
-func (c *Catalog) LoadModel(req api.LoadModel) error {
+func (c *Catalog) LoadModel(ctx context.Context, req api.LoadModel) (api.ModelInfo, error) {
+	if err := c.loadModel(req); err != nil {
+		return api.ModelInfo{}, err
+	}
+	return c.DescribeModel(ctx, api.ModelName{Model: req.Name})
+}
+
+func (c *Catalog) loadModel(req api.LoadModel) error {
 	c.changes.Lock()
 	defer c.changes.Unlock()
 	if req.Model != "" {
@@ -253,10 +261,10 @@ func (c *Catalog) install(m *Model) {
 }
 
 // UnloadModel stops serving a model; requests under way keep it.
-func (c *Catalog) UnloadModel(name string) error {
+func (c *Catalog) UnloadModel(_ context.Context, req api.ModelName) error {
 	c.changes.Lock()
 	defer c.changes.Unlock()
-	return c.dropModel(name)
+	return c.dropModel(req.Model)
 }
 
 func (c *Catalog) dropModel(name string) error {
@@ -270,17 +278,17 @@ func (c *Catalog) dropModel(name string) error {
 }
 
 // DeleteModel stops serving a model and deletes its folder.
-func (c *Catalog) DeleteModel(name string) error {
+func (c *Catalog) DeleteModel(_ context.Context, req api.ModelName) error {
 	c.changes.Lock()
 	defer c.changes.Unlock()
-	m, err := c.Model(name)
+	m, err := c.Model(req.Model)
 	if err != nil && api.ErrorOf(err).Code != api.Damaged {
 		return err
 	}
-	if err := atomicdir.Remove(c.modelFolder(name)); err != nil {
+	if err := atomicdir.Remove(c.modelFolder(req.Model)); err != nil {
 		return err
 	}
-	c.models.drop(name)
+	c.models.drop(req.Model)
 	if m != nil {
 		m.Release()
 	}

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"cmp"
+	"context"
 	"slices"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -144,7 +145,8 @@ func (c *Catalog) FreeSchedule(name string, replace bool) error {
 }
 
 // DeleteSchedule deletes a stored schedule.
-func (c *Catalog) DeleteSchedule(name string) error {
+func (c *Catalog) DeleteSchedule(_ context.Context, req api.ScheduleName) error {
+	name := req.Schedule
 	c.changes.Lock()
 	defer c.changes.Unlock()
 	c.mu.RLock()

@@ -77,7 +77,7 @@ func TestShelf(t *testing.T) {
 	if c = open(t, dir); first("old") != 0 || len(c.BasisInfos()) != 1 {
 		t.Errorf("after a restart it begins with %v", first("old"))
 	}
-	if err := c.DeleteBasis("old"); err != nil {
+	if err := c.DeleteBasis(t.Context(), api.BasisName{Basis: "old"}); err != nil {
 		t.Fatal(err)
 	}
 	c = open(t, dir)
@@ -107,7 +107,7 @@ func TestDamagedSchedule(t *testing.T) {
 	if infos := c.ScheduleInfos(); len(infos) != 1 || infos[0].Integrity.State != api.IsDamaged {
 		t.Errorf("it is listed as %+v", infos)
 	}
-	if err := c.DeleteSchedule("s"); err != nil {
+	if err := c.DeleteSchedule(t.Context(), api.ScheduleName{Schedule: "s"}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = c.ScheduleNamed(api.ScheduleRef{Name: "s"})

@@ -8,7 +8,7 @@
 // Invariants: one question is unanswered at a time; an answer that cannot be is refused before anything moves; whatever
 // ends the exchange, the steps taken are stored.
 //
-// It imports catalog, tables, runs (for what a schedule says of its making) and train. Begin reading with Open.
+// It imports catalog, tables, runs (for what a schedule says of its making) and train. Begin reading with Maker.
 package remote
 
 import (
@@ -50,15 +50,18 @@ var errLeft = errors.New("remote: the client has left")
 // questionBytes is more than a question has: it travels as one message.
 const questionBytes = 32 << 20
 
-// Open checks a request and the columns of the answers, and makes a schedule for a network that the client evaluates.
-func Open(c *catalog.Catalog, req api.RemoteSchedule, in api.Schema) (*api.Exchange, error) {
-	if err := c.FreeSchedule(req.Name, req.Replace); err != nil { // before the work; checked again when it is stored
+// Maker makes schedules for networks that clients evaluate.
+type Maker struct{ Catalog *catalog.Catalog }
+
+// Open checks a request and the columns of the answers, and opens a session.
+func (k Maker) Open(_ context.Context, req api.RemoteSchedule, in api.Schema) (*api.Exchange, error) {
+	if err := k.Catalog.FreeSchedule(req.Name, req.Replace); err != nil { // before the work; checked again when it is stored
 		return nil, err
 	}
 	s := &session{
 		in: in, questions: make(chan question), answers: make(chan *kernels.Terms), ended: make(chan struct{}),
 	}
-	if err := s.prepare(c, req, s); err != nil {
+	if err := s.prepare(k.Catalog, req, s); err != nil {
 		return nil, err
 	}
 	perSubspace := func(name string) api.Column {
