@@ -24,7 +24,6 @@ type Config struct {
 	MaxUploadBytes int64             // bytes an upload may have; default 4 GiB. All under way together: twice that
 	MaxRequests    int64             // operations under way at a time; default 256, beyond BUSY
 	MaxWatchers    int64             // operations that watch runs at a time; default 1024, beyond BUSY
-	ModelBytes     int64             // bytes of weights loaded at a time; default what the device's memory allows
 	Precision      kernels.Precision // of models and runs that name none; default float32
 	Slots          int64             // evaluations, or compilations, that use the devices at a time; default 4 for each
 	Apart          bool              // evaluate every request by itself, though others wait for the same network
@@ -105,7 +104,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	var err error
 	e.catalog, err = catalog.Open(ctx, catalog.Config{
 		Dir: cfg.Dir, Program: "anisoflight " + cfg.Version, Precision: cfg.Precision, Device: e.device.get,
-		ModelBytes: cfg.ModelBytes, Logger: cfg.Logger,
+		Logger: cfg.Logger,
 	})
 	if err != nil {
 		return nil, err

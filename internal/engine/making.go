@@ -214,7 +214,7 @@ func (e *Engine) makeDataset(ctx context.Context, req api.MakeDataset, progress 
 		return info, api.Errorf(api.BadRequest, "The model %q is no mixture: images of a known law are drawn from one",
 			req.Model).WithHint("MakeModel makes mixtures.")
 	}
-	values, err := m.Values()
+	stored, err := m.Stored()
 	if err != nil {
 		return info, err
 	}
@@ -239,11 +239,11 @@ func (e *Engine) makeDataset(ctx context.Context, req api.MakeDataset, progress 
 		}
 		key := latent.Uint64(req.Seed+uint64(i), 0, 0)
 		latent.Normal(key, 1, normal)
-		label := net.Draw(values, float64(latent.Uint64(key, 0, 0)>>11)*0x1p-53, normal, image)
+		label := net.Draw(stored.Values, float64(latent.Uint64(key, 0, 0)>>11)*0x1p-53, normal, image)
 		m.Shape.Normalization.Back(image)
-		var labels []int32
-		if m.Shape.Labels > 0 {
-			labels = []int32{int32(label)}
+		labels := []int32{int32(label)}
+		if m.Shape.Labels == 0 {
+			labels = nil
 		}
 		if err := images.Float32(image, labels); err != nil {
 			return info, err

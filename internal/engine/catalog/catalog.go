@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -22,9 +21,7 @@ type Config struct {
 	Program   string                         // that signs new schedules, such as "anisoflight 1.2"
 	Precision kernels.Precision              // of models that name none
 	Device    func() (*device.Device, error) // the device, opened when it is first needed
-	// bytes of weights that may be loaded at a time; 0: what the device's memory allows
-	ModelBytes int64
-	Logger     *slog.Logger
+	Logger    *slog.Logger
 }
 
 // Catalog is what is stored in one folder. Its methods may be called concurrently.
@@ -42,8 +39,6 @@ type Catalog struct {
 	bases     folders[*basis.Basis]
 	formulas  map[basisKey]*basis.Basis // bases by formula
 	datasets  map[string]dataset        // those that have been opened
-
-	loaded atomic.Int64 // bytes of the weights on the device
 }
 
 // Folders returns the places of what is stored.

@@ -47,17 +47,6 @@ func (m *Model) analytic() bool {
 	return !learns
 }
 
-// Precision returns that of the network: an analytic one's is float32.
-func (m *Model) Precision() kernels.Precision {
-	if m.analytic() {
-		return kernels.Float32
-	}
-	return m.precision
-}
-
-// bytes are those of the weights on the device.
-func (m *Model) bytes() int64 { return 4 * int64(m.Net.ParamCount()) }
-
 // Hold keeps the model's weights on the device, which loads them if need be, until Release. It fails if the model
 // has been unloaded or replaced.
 func (m *Model) Hold() error {
@@ -66,10 +55,8 @@ func (m *Model) Hold() error {
 	if m.holders == 0 {
 		return m.gone()
 	}
-	if m.weights == nil {
-		if err := m.load(); err != nil {
-			return err
-		}
+	if err := m.load(); err != nil {
+		return err
 	}
 	m.holders++
 	m.used.Store(time.Now().UnixNano())
@@ -96,23 +83,6 @@ func (m *Model) WeightsFile() string { return checkpoint.WeightsFile(m.folder) }
 
 // Weights returns the weights of a model that is held.
 func (m *Model) Weights() *kernels.Weights { return m.weights }
-
-// Values returns the values of an analytic network.
-func (m *Model) Values() ([][]float32, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	err := m.readValues()
-	return m.values, err
-}
-
-// readValues makes sure that the values of an analytic network are there. The caller holds mu.
-func (m *Model) readValues() error {
-	if !m.analytic() || m.values != nil {
-		return nil
-	}
-	_, err := m.read()
-	return err
-}
 
 func (m *Model) gone() error {
 	return api.Errorf(api.ModelNotFound, "The model %q was unloaded or replaced meanwhile", m.Name).WithHint("Ask again.")
@@ -149,13 +119,6 @@ func (m *Model) read() (stored *checkpoint.Model, err error) {
 	return stored, err
 }
 
-// upload brings the weights of a network that learns from the disk to the device. The caller holds mu.
-func (m *Model) upload(network *kernels.Model) (*kernels.Weights, error) {
-	return network.UploadEach(func(put func(i int, values []float32)) error {
-		return m.reading(func() (string, error) { return checkpoint.ReadWeights(m.folder, m.Net, put) })
-	})
-}
-
 func (m *Model) note(files api.Integrity) { m.files.Store(&files) }
 
 // integrity returns what is known of the model's files.
@@ -169,37 +132,36 @@ func (m *Model) integrity() api.Integrity {
 	return api.Integrity{State: api.Unchecked}
 }
 
-// load brings the weights onto the device. The caller holds mu.
+// load makes sure that the weights are on the device. The caller holds mu.
 func (m *Model) load() error {
-	if err := m.catalog.makeRoom(m.bytes()); err != nil {
+	if m.weights != nil {
+		return nil
+	}
+	if err := m.catalog.makeRoom(4 * int64(m.Net.ParamCount())); err != nil {
 		return err
 	}
-	network, err := m.isotropicNetwork()
+	network, err := m.network(nil)
 	if err != nil {
 		return err
 	}
 	if m.analytic() {
 		m.weights, err = network.Upload(m.values)
 	} else {
-		m.weights, err = m.upload(network)
-	}
-	if err == nil {
-		m.catalog.loaded.Add(m.bytes())
+		m.weights, err = network.UploadEach(func(put func(i int, values []float32)) error {
+			return m.reading(func() (string, error) { return checkpoint.ReadWeights(m.folder, m.Net, put) })
+		})
 	}
 	return err
 }
 
-// makeRoom unloads models that nobody holds, the least recently used first, until that many bytes of weights fit. If
-// memory has no bound of its own, as much again is kept for the programs.
+// makeRoom unloads models that nobody holds, the least recently used first, until that many bytes of weights fit, and
+// as many for the programs.
 func (c *Catalog) makeRoom(bytes int64) error {
 	dev, err := c.cfg.Device()
 	if err != nil {
 		return err
 	}
 	short := func() bool {
-		if c.cfg.ModelBytes > 0 {
-			return c.loaded.Load()+bytes > c.cfg.ModelBytes
-		}
 		available, known := dev.Available()
 		return known && available < 2*bytes
 	}
@@ -219,56 +181,51 @@ func (m *Model) unload() bool {
 		return false
 	}
 	defer m.mu.Unlock()
-	if m.holders > 1 || m.weights == nil {
-		return false
-	}
-	m.free()
-	return true
+	return m.holders <= 1 && m.free()
 }
 
-func (m *Model) free() {
-	if m.weights != nil {
-		m.catalog.loaded.Add(-m.bytes())
-		m.weights.Release()
-		m.weights = nil
+// free frees the weights, and reports whether they were loaded.
+func (m *Model) free() bool {
+	if m.weights == nil {
+		return false
 	}
+	m.weights.Release()
+	m.weights = nil
+	return true
 }
 
 // mostBases bounds the bases a model is prepared for at a time: uploaded bases come and go.
 const mostBases = 16
 
-// NetworkOn returns the programs of the model's network for a basis.
+// IsotropicNetwork returns the programs of the model's network for noise of one level in the whole image space.
+func (m *Model) IsotropicNetwork() (*kernels.Model, error) { return m.NetworkOn(nil) }
+
+// NetworkOn returns the programs of the model's network for a basis; nil is that of IsotropicNetwork.
 func (m *Model) NetworkOn(b *basis.Basis) (*kernels.Model, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.network(b)
 }
 
-// IsotropicNetwork returns the programs of the model's network for noise of one level in the whole image space.
-func (m *Model) IsotropicNetwork() (*kernels.Model, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.isotropicNetwork()
-}
-
-// isotropicNetwork is IsotropicNetwork. The caller holds mu, as for network.
-func (m *Model) isotropicNetwork() (*kernels.Model, error) {
-	b, err := m.catalog.BasisFor(schedule.Family{Basis: "none"}, m.Shape.Height, m.Shape.Width, nil, nil)
-	if err != nil {
-		return nil, err
-	}
-	return m.network(b)
-}
-
+// network is NetworkOn. The caller holds mu.
 func (m *Model) network(b *basis.Basis) (*kernels.Model, error) {
 	if m.holders == 0 {
 		return nil, m.gone()
 	}
+	var err error
+	if b == nil {
+		b, _, err = m.catalog.Formula(schedule.Family{Basis: "none"}, m.Shape.Height, m.Shape.Width)
+		if err != nil {
+			return nil, err
+		}
+	}
 	if k, ok := m.kernels[b]; ok {
 		return k, nil
 	}
-	if err := m.readValues(); err != nil {
-		return nil, err
+	if m.analytic() && m.values == nil {
+		if _, err := m.read(); err != nil {
+			return nil, err
+		}
 	}
 	dev, err := m.catalog.cfg.Device()
 	if err != nil {
@@ -306,11 +263,15 @@ func (m *Model) Stored() (*checkpoint.Model, error) {
 
 // Describe says what lists say about the model.
 func (m *Model) Describe() api.ModelInfo {
+	precision := m.precision
+	if m.analytic() {
+		precision = kernels.Float32
+	}
 	info := api.ModelInfo{
 		Name: m.Name, Version: m.Version, Hash: m.Hash,
 		Type: m.Shape.Type, Resolution: m.Shape.Height, Channels: m.Shape.Channels, LabelDim: m.Shape.Labels,
 		Classes: m.Shape.Classes, Parameters: m.Net.ParamCount(),
-		Precision: string(m.Precision()), Parametrization: m.Shape.Parametrization,
+		Precision: string(precision), Parametrization: m.Shape.Parametrization,
 		SigmaMin: m.Shape.Range.Min, SigmaMax: m.Shape.Range.Max,
 		Normalization: m.Shape.Normalization,
 		Integrity:     m.integrity(),
