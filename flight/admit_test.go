@@ -3,7 +3,6 @@ package flight
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"io"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/auth"
+	"github.com/anisoflight/anisoflight/internal/certtest"
 )
 
 // guardedServer is a server with one token of each scope, by its scope's name.
@@ -285,24 +285,12 @@ func TestLogsHoldNoSecrets(t *testing.T) {
 
 // TestTLS: a server with a certificate is reached over TLS alone.
 func TestTLS(t *testing.T) {
-	a, err := auth.NewAuthority(time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, key, err := a.Server("127.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	pair, err := tls.X509KeyPair(cert, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair, roots := certtest.Pair(t)
 	s := serve(t, Config{TLS: &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}})
 	if err := s.doAction(t.Context(), "ServerInfo"); err == nil {
 		t.Error("a plain connection is served")
 	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(a.Certificate())
+	var err error
 	s.client, err = flight.NewClientWithMiddleware(s.address, nil, nil,
 		grpc.WithTransportCredentials(credentials.NewClientTLSFromCert(roots, "")))
 	if err != nil {

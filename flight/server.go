@@ -18,7 +18,6 @@ import (
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/stats"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/auth"
@@ -39,7 +38,6 @@ type Config struct {
 	Logger           *slog.Logger  // default slog.Default()
 
 	Metrics prometheus.Registerer // where the server's metrics are to be found; default nowhere
-	Stats   stats.Handler         // hears of every call beside the server's own, for tracing; default none
 
 	// Peers returns the locations of servers that give the same samples, this one among them, of which GetFlightInfo
 	// tells; nil, or none: this one alone.
@@ -143,9 +141,6 @@ func New(e Engine, cfg Config) *Server {
 		grpc.InTapHandle(s.admit),
 		grpc.ChainUnaryInterceptor(s.unary),
 		grpc.ChainStreamInterceptor(s.stream),
-	}
-	if cfg.Stats != nil {
-		options = append(options, grpc.StatsHandler(cfg.Stats))
 	}
 	if cfg.TLS != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(cfg.TLS)))

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"strings"
 	"testing"
 )
 
@@ -54,37 +53,6 @@ func FuzzDecode(f *testing.F) {
 		}
 		if rewritten, err := json.Marshal(again); err != nil || !bytes.Equal(rewritten, written) {
 			t.Fatalf("%s is written as %s, %v", written, rewritten, err)
-		}
-	})
-}
-
-// FuzzReadCSV reads tables as text. What is taken is written back as a table that reads the same; what makes a schedule
-// of it is checked by FromTable.
-func FuzzReadCSV(f *testing.F) {
-	f.Add("label,subspace,t,g\n-1,0,0,1e-9\n-1,0,1,400\n")
-	f.Add("t,g\n0,1e-9\n1,400\n")
-	f.Add("g,t,other\n1e-9,0,\"a,b\"\n400,1,\n")
-	f.Add("label,subspace,t,g\n0,0,NaN,Inf\n")
-	f.Fuzz(func(t *testing.T, text string) {
-		rows, err := ReadCSV(strings.NewReader(text))
-		if err != nil {
-			if !errors.As(err, new(*Error)) {
-				t.Fatalf("%T: %v", err, err)
-			}
-			return
-		}
-		var written bytes.Buffer
-		if err := WriteCSV(&written, rows); err != nil {
-			t.Fatal(err)
-		}
-		again, err := ReadCSV(&written)
-		if err != nil || len(again) != len(rows) {
-			t.Fatalf("%d rows come back as %d, %v", len(rows), len(again), err)
-		}
-		for _, basis := range []string{"none", "dct"} {
-			if _, err := FromTable(Family{Basis: basis, K: 4}, rows); err != nil && !errors.As(err, new(*Error)) {
-				t.Fatalf("%T: %v", err, err)
-			}
 		}
 	})
 }

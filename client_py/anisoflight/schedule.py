@@ -155,7 +155,7 @@ class Schedule:
         """Write the schedule file as JSON, and beside it the vectors of its basis to basis.safetensors and its start to
         start.safetensors, as far as it has them.
 
-        `Client.put_schedule` reads it back, and so does ``anisoflight schedule import``.
+        `Client.put_schedule` reads it back.
         """
         write_with_basis(Path(path), self.file, self.vectors(), self.start)
 

@@ -54,14 +54,18 @@ class Guarded:
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     folder = tmp_path_factory.mktemp("guarded")
     certs, file = folder / "certs", folder / "tokens"
-    subprocess.run([find_binary(), "certificate", "--out", str(certs)], check=True)
+    certs.mkdir()
+    make = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
+    for name in ("server", "client"):  # as docs/operation.md tells
+        command = f"{make} -subj /CN={name} -addext subjectAltName=DNS:localhost -out {name}.pem -keyout {name}-key.pem"
+        subprocess.run(command.split(), cwd=certs, check=True, capture_output=True)
     tokens = {scope: new_token(file, scope.replace(",", "-"), scope) for scope in (*SCOPES, ",".join(SCOPES))}
     arguments = ["--tls-cert", str(certs / "server.pem"), "--tls-key", str(certs / "server-key.pem")]
     arguments += ["--tokens", str(file), "--device", "go"]
     # On every address: with TLS other machines may reach it.
     with anisoflight.serve(data=folder / "data", listen="0.0.0.0:0", arguments=arguments) as server:
         port = server.location.rsplit(":", 1)[1]
-        yield Guarded(f"grpc+tls://localhost:{port}", (certs / "ca.pem").read_bytes(), file, tokens)
+        yield Guarded(f"grpc+tls://localhost:{port}", (certs / "server.pem").read_bytes(), file, tokens)
 
 
 def test_without_a_token(guarded: Guarded) -> None:
@@ -153,10 +157,10 @@ def mutual(guarded: Guarded, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     """The data folder of a server that asks for tokens and certificates of clients, and the flags that reach it."""
     folder, certs = tmp_path_factory.mktemp("mutual"), guarded.file.parent / "certs"
     arguments = ["--tls-cert", str(certs / "server.pem"), "--tls-key", str(certs / "server-key.pem"), "--device", "go"]
-    arguments += ["--tokens", str(guarded.file), "--client-ca", str(certs / "ca.pem")]
+    arguments += ["--tokens", str(guarded.file), "--client-ca", str(certs / "client.pem")]
     with anisoflight.serve(data=folder, listen="0.0.0.0:0", arguments=arguments) as server:
         flags = ["--server", f"grpc+tls://localhost:{server.location.rsplit(':', 1)[1]}", "--data", str(folder)]
-        flags += ["--token", guarded.tokens[",".join(SCOPES)], "--tls-ca", str(certs / "ca.pem")]
+        flags += ["--token", guarded.tokens[",".join(SCOPES)], "--tls-ca", str(certs / "server.pem")]
         flags += ["--client-cert", str(certs / "client.pem"), "--client-key", str(certs / "client-key.pem")]
         yield folder, flags
 

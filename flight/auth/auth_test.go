@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/certtest"
 )
 
 func TestTokens(t *testing.T) {
@@ -117,31 +118,6 @@ func TestTokensAreReloaded(t *testing.T) {
 	}
 }
 
-// files writes an authority's server certificate as PEM files.
-func files(t *testing.T, dir string, a *Authority) (cert, key, ca string) {
-	t.Helper()
-	c, k, err := a.Server("127.0.0.1", "localhost")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, key, ca = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "ca.pem")
-	for path, text := range map[string][]byte{cert: c, key: k, ca: a.Certificate()} {
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return cert, key, ca
-}
-
-func authority(t *testing.T) *Authority {
-	t.Helper()
-	a, err := NewAuthority(time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
-}
-
 // shake does a TLS handshake over loopback and returns the client's view of it.
 func shake(t *testing.T, server, client *tls.Config) (tls.ConnectionState, error) {
 	t.Helper()
@@ -167,89 +143,91 @@ func shake(t *testing.T, server, client *tls.Config) (tls.ConnectionState, error
 	return c.ConnectionState(), err
 }
 
-func trusting(a *Authority) *tls.Config {
+// trusting is a client that trusts a certificate.
+func trusting(t *testing.T, cert string) *tls.Config {
+	t.Helper()
+	text, err := os.ReadFile(cert)
+	if err != nil {
+		t.Fatal(err)
+	}
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(a.Certificate())
+	pool.AppendCertsFromPEM(text)
 	return &tls.Config{RootCAs: pool, NextProtos: []string{"h2"}}
 }
 
 func TestServerTLS(t *testing.T) {
-	mine, other := authority(t), authority(t)
-	cert, key, _ := files(t, t.TempDir(), mine)
+	cert, key := certtest.Files(t, t.TempDir())
+	other, _ := certtest.Files(t, t.TempDir())
 	server, err := ServerTLS(cert, key, "", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if state, err := shake(t, server, trusting(mine)); err != nil || state.NegotiatedProtocol != "h2" {
+	if state, err := shake(t, server, trusting(t, cert)); err != nil || state.NegotiatedProtocol != "h2" {
 		t.Errorf("%v, %q", err, state.NegotiatedProtocol)
 	}
-	old := trusting(mine)
+	old := trusting(t, cert)
 	old.MaxVersion = tls.VersionTLS11
 	if _, err := shake(t, server, old); err == nil {
 		t.Error("TLS 1.1 is served")
 	}
-	if _, err := shake(t, server, trusting(other)); err == nil {
+	if _, err := shake(t, server, trusting(t, other)); err == nil {
 		t.Error("a client that trusts another authority connected")
 	}
 }
 
 // TestCertificatesAreReloaded: a new certificate serves new connections without a restart.
 func TestCertificatesAreReloaded(t *testing.T) {
-	first, second, dir := authority(t), authority(t), t.TempDir()
-	cert, key, _ := files(t, dir, first)
-	paths := []string{cert, key}
-	w, err := Watch(slog.New(slog.DiscardHandler), func() (*tls.Config, error) { return readTLS(cert, key, "") }, paths...)
+	dir := t.TempDir()
+	cert, key := certtest.Files(t, dir)
+	first := trusting(t, cert)
+	w, err := Watch(slog.New(slog.DiscardHandler), func() (*tls.Config, error) { return readTLS(cert, key, "") }, cert, key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return w.Get(), nil }}
-	if _, err := shake(t, server, trusting(first)); err != nil {
+	if _, err := shake(t, server, first); err != nil {
 		t.Fatal(err)
 	}
-	files(t, dir, second)
+	certtest.Files(t, dir)
 	w.looked = time.Time{}
-	if _, err := shake(t, server, trusting(second)); err != nil {
+	if _, err := shake(t, server, trusting(t, cert)); err != nil {
 		t.Errorf("the new certificate: %v", err)
 	}
-	if _, err := shake(t, server, trusting(first)); err == nil {
+	if _, err := shake(t, server, first); err == nil {
 		t.Error("the old certificate is still served")
 	}
 }
 
 func TestClientCertificates(t *testing.T) {
-	mine, other := authority(t), authority(t)
-	cert, key, ca := files(t, t.TempDir(), mine)
-	server, err := ServerTLS(cert, key, ca, slog.New(slog.DiscardHandler))
+	cert, key := certtest.Files(t, t.TempDir())
+	clientCert, clientKey := certtest.Files(t, t.TempDir())
+	server, err := ServerTLS(cert, key, clientCert, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	with := func(a *Authority) *tls.Config {
-		c := trusting(mine)
-		cert, key, err := a.Client("notebook")
-		if err != nil {
-			t.Fatal(err)
-		}
-		pair, err := tls.X509KeyPair(cert, key)
+	with := func(clientCert, clientKey string) *tls.Config {
+		c := trusting(t, cert)
+		pair, err := tls.LoadX509KeyPair(clientCert, clientKey)
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.Certificates = []tls.Certificate{pair}
 		return c
 	}
-	if _, err := shake(t, server, with(mine)); err != nil {
+	if _, err := shake(t, server, with(clientCert, clientKey)); err != nil {
 		t.Error(err)
 	}
-	if _, err := shake(t, server, trusting(mine)); err == nil {
+	if _, err := shake(t, server, trusting(t, cert)); err == nil {
 		t.Error("a client without a certificate connected")
 	}
-	if _, err := shake(t, server, with(other)); err == nil {
+	if _, err := shake(t, server, with(cert, key)); err == nil {
 		t.Error("a client of another authority connected")
 	}
 }
 
 func TestBadCertificateFiles(t *testing.T) {
 	dir := t.TempDir()
-	cert, key, _ := files(t, dir, authority(t))
+	cert, key := certtest.Files(t, dir)
 	for _, paths := range [][3]string{
 		{cert, "", ""},
 		{"", key, ""},

@@ -2,8 +2,7 @@
 //
 // A token is 256 random bits; a Tokens file holds its SHA-256 alone, which is enough for a secret that nobody can
 // guess, and gives nothing away. Each operation needs exactly one scope, which the table of package api says. Files of
-// tokens and certificates are read anew when they change, and a broken file leaves the last good one in force
-// (reload.go).
+// tokens and certificates are read again when they change, and a broken file leaves the last good one in force.
 //
 // It knows no transport and imports flight/api alone. Begin reading with Tokens.
 package auth

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -24,6 +25,8 @@ type Options struct {
 	Token           string      // the bearer token; default none. It travels as it is: use TLS, or loopback
 	TLS             *tls.Config // of locations grpc+tls; default the system's authorities
 	MaxMessageBytes int         // a message received; default 128 MiB
+	// Dial connects to the server in place of the address of the location; default by the address
+	Dial func(context.Context) (net.Conn, error)
 }
 
 // Client is a connection to a server. Its methods may be called concurrently.
@@ -54,6 +57,10 @@ func Dial(ctx context.Context, location string, o Options) (*Client, error) {
 			grpc.MaxCallRecvMsgSize(cmp.Or(o.MaxMessageBytes, 128<<20)),
 			grpc.MaxCallSendMsgSize(1<<31-1),
 		),
+	}
+	if o.Dial != nil {
+		dial := func(ctx context.Context, _ string) (net.Conn, error) { return o.Dial(ctx) }
+		options = append(options, grpc.WithContextDialer(dial))
 	}
 	if o.Token != "" {
 		options = append(options, grpc.WithPerRPCCredentials(bearer(o.Token)))

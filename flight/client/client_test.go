@@ -3,7 +3,6 @@ package client_test
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"reflect"
@@ -17,6 +16,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/auth"
 	"github.com/anisoflight/anisoflight/flight/client"
+	"github.com/anisoflight/anisoflight/internal/certtest"
 )
 
 func dial(t *testing.T, cfg flight.Config, o client.Options) *client.Client {
@@ -198,18 +198,7 @@ func TestContextsEnd(t *testing.T) {
 }
 
 func TestTokenOverTLS(t *testing.T) {
-	a, err := auth.NewAuthority(time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, key, err := a.Server("127.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	pair, err := tls.X509KeyPair(cert, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair, roots := certtest.Pair(t)
 	token, line, err := auth.NewToken("reader", []api.Scope{api.ReadScope})
 	if err != nil {
 		t.Fatal(err)
@@ -218,8 +207,6 @@ func TestTokenOverTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(a.Certificate())
 	cfg := flight.Config{
 		TLS:    &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
 		Tokens: func() *auth.Tokens { return tokens },

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -45,30 +44,12 @@ subspace and leaves the rest to the second.
 ` + basisKinds() + `
 Of a basis per class, --clusters lists classes that share components.
 The planes are the mean over the channels of images in [−1, 1], about the mean of the
-images that the components are taken of. The table says how much of their variance
+images that the components are taken of. The reply says how much of their variance
 lies in the first subspace.`,
 	Example: `  anisoflight basis make --name digits-pca --kind pca --dataset digits
   anisoflight basis make --name pairs --kind pca_per_class --dataset digits --k 8 --clusters '[[3,8],[4,9]]'`,
-	JSON: true,
-}, "MakeBasis", new(api.MakeBasis), "measuring", printBasis,
+}, "MakeBasis", new(api.MakeBasis), "measuring",
 	command.Option{Name: "kind", OneOf: basis.Names(madeBasis)})
-
-func printBasis(w io.Writer, b api.BasisInfo) error {
-	fmt.Fprintf(w, "%s: %d×%d pixels, %d dimensions of %d in the first subspace\n", b.Name, b.Height, b.Width, b.K,
-		b.Height*b.Width)
-	if b.Spans == nil {
-		return nil
-	}
-	t := command.NewTable(w, "CLASSES\tIMAGES\tVARIANCE IN THE FIRST")
-	for _, s := range b.Spans {
-		classes := "all"
-		if b.PerClass {
-			classes = strings.Trim(fmt.Sprint(s.Labels), "[]")
-		}
-		fmt.Fprintf(t, "%s\t%d\t%.1f %%\n", classes, s.Images, 100*s.Share)
-	}
-	return t.Flush()
-}
 
 var basisListSpec = connect.ListSpec("stored bases", "basis", (*client.Client).ListBases, "NAME\tPIXELS\tK\tPER CLASS",
 	func(b api.BasisInfo) string {
@@ -85,6 +66,6 @@ var basisDeleteSpec = command.Spec{
 	}},
 		connect.FolderOptions),
 	Run: func(ctx context.Context, e command.Env) error {
-		return connect.WithServer(ctx, e, func(c connect.Connection) error { return c.DeleteBasis(ctx, e.Text("name")) })
+		return connect.WithServer(ctx, e, func(c *client.Client) error { return c.DeleteBasis(ctx, e.Text("name")) })
 	},
 }

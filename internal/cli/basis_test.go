@@ -10,12 +10,14 @@ import (
 
 func TestBasisCommands(t *testing.T) {
 	dir := folder(t)
-	got := must(t, dir, "basis", "make", "--name", "pairs", "--kind", "pca_per_class", "--dataset", "bars", "--k", "2",
-		"--clusters", "[[0,2]]")
-	for _, want := range []string{"pairs: 8×8 pixels, 2 dimensions of 64", "0 2      32", "1        16", "100.0 %"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("%q is missing in\n%s", want, got)
-		}
+	var made api.BasisInfo
+	if err := json.Unmarshal([]byte(must(t, dir, "basis", "make", "--name", "pairs", "--kind", "pca_per_class", "--dataset",
+		"bars", "--k", "2", "--clusters", "[[0,2]]")), &made); err != nil {
+		t.Fatal(err)
+	}
+	if made.Name != "pairs" || made.K != 2 || len(made.Spans) != 2 || made.Spans[0].Images != 32 ||
+		made.Spans[1].Images != 16 {
+		t.Errorf("made %+v", made)
 	}
 	must(t, dir, "basis", "make", "--name", "coarse", "--kind", "haar", "--dataset", "bars")
 	var listed []api.BasisInfo

@@ -74,17 +74,17 @@ or in a YAML file named by --config; the first of these that is given wins.`,
   anisoflight serve --data data
   anisoflight train --name digits --config configs/digits-pretrain.yaml
   anisoflight sample --model digits --n 64 --steps 9 --out digits.png`,
-		Specs: specs(),
+		Specs: []command.Spec{serve.Spec, trainSpec, sampleSpec, doctorSpec, fsckSpec},
 	}.Command()
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetFlagErrorFunc(command.FlagError)
 	root.Version = fmt.Sprintf("anisoflight %s %s %s/%s", command.Version(), runtime.Version(), runtime.GOOS,
 		runtime.GOARCH)
 	root.SetVersionTemplate("{{.Version}}\n")
-	for _, g := range groups {
+	for _, g := range []command.Group{modelGroup, schedules.Group, basisGroup} {
 		root.AddCommand(g.Command())
 	}
-	root.AddCommand(newData(), newCompare(), serve.NewToken(), serve.NewCertificate(), newConfig(), &cobra.Command{
+	root.AddCommand(newData(), newCompare(), serve.NewToken(), &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version of this program",
 		Example: "  anisoflight version",
@@ -92,12 +92,4 @@ or in a YAML file named by --config; the first of these that is given wins.`,
 		Run:     func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), root.Version) },
 	})
 	return root
-}
-
-// groups are the commands that only have others with settings.
-var groups = []command.Group{modelGroup, schedules.Group, basisGroup}
-
-// specs are the commands with settings.
-func specs() []command.Spec {
-	return []command.Spec{serve.Spec, trainSpec, sampleSpec, doctorSpec, fsckSpec}
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -136,51 +135,22 @@ func TestWalkThrough(t *testing.T) {
 	}
 }
 
-// The table shows how much nearer to the data's Gaussian the nodes are, and the schedule samples as it says.
+// The nodes are nearer to the data's Gaussian than EDM's levels, and the schedule samples as it says.
 func TestScheduleNodes(t *testing.T) {
 	dir := folder(t)
-	got := must(t, dir, "schedule", "nodes", "--name", "bars-4", "--dataset", "bars", "--basis", "dct", "--k", "4",
-		"--solver", "dpmpp2m", "--nfe", "4", "--T", "400")
-	var rows [2]struct {
-		name, grid     string
-		steps, nfe     int
-		all, low, high float64
+	var info api.ScheduleInfo
+	if err := json.Unmarshal([]byte(must(t, dir, "schedule", "nodes", "--name", "bars-4", "--dataset", "bars", "--basis",
+		"dct", "--k", "4", "--solver", "dpmpp2m", "--nfe", "4", "--T", "400")), &info); err != nil {
+		t.Fatal(err)
 	}
-	lines := strings.Split(got, "\n")
-	if len(lines) != 5 {
-		t.Fatalf("nodes says\n%s", got)
-	}
-	head, says := lines[0], lines[3]
-	for i := range rows {
-		r := &rows[i]
-		if _, err := fmt.Sscan(lines[1+i], &r.name, &r.grid, &r.steps, &r.nfe, &r.all, &r.low, &r.high); err != nil {
-			t.Fatalf("line %q: %v", lines[1+i], err)
-		}
-		if r.steps != 4 || r.nfe != 4 || math.Abs(r.low+r.high-r.all) > 0.02*r.all {
-			t.Errorf("row %+v; want 4 steps, 4 evaluations, and parts that add up", r)
-		}
-	}
-	if !strings.Contains(head, "SUBSPACE 1 (60 dims") || rows[0].name != "bars-4" || rows[1].name != "edm" ||
-		!(rows[0].all < rows[1].all/2) {
-		t.Errorf("nodes says\n%s", got)
-	}
-	if says != "sample with: --schedule bars-4 --solver dpmpp2m --nfe 4" {
-		t.Errorf("nodes says %q", says)
+	if b := info.Bench; info.J != 2 || b == nil || b.Nodes.NFE != 4 || !(b.Nodes.W2 < b.Baseline.W2/2) {
+		t.Errorf("nodes says %+v", info)
 	}
 	pretrain(t, dir, "bars")
 	picture := filepath.Join(t.TempDir(), "bars.png")
 	if got := must(t, dir, "sample", "--model", "bars", "--n", "2", "--schedule", "bars-4", "--solver", "dpmpp2m", "--nfe",
 		"4", "--out", picture); !strings.Contains(got, "4 evaluations each") {
 		t.Errorf("sample says %q", got)
-	}
-
-	var info api.ScheduleInfo
-	if err := json.Unmarshal([]byte(must(t, dir, "schedule", "nodes", "--name", "bars-4", "--replace", "--dataset", "bars",
-		"--solver", "ab", "--nfe", "3", "--json")), &info); err != nil {
-		t.Fatal(err)
-	}
-	if info.J != 1 || info.Bench == nil || info.Bench.Nodes.NFE != 3 {
-		t.Errorf("nodes says %+v", info)
 	}
 }
 

@@ -19,7 +19,7 @@ func completions(t *testing.T, words ...string) []string {
 
 func TestCompletion(t *testing.T) {
 	for line, want := range map[string][]string{
-		"sch": {"schedule\tList, show, make, export and import noise schedules"},
+		"sch": {"schedule\tList, show and make noise schedules"},
 		"schedule show --sch": {
 			"--schedule\ta schedule's or model's name, edm, or JSON such as {\"edm\":{\"T\":400}} (required)",
 		},
@@ -28,7 +28,6 @@ func TestCompletion(t *testing.T) {
 		"sample --grid e":                     {"edm"},
 		"schedule bench --solvers heun,ipndm": {"heun,ipndm", "heun,ipndm_v"},
 		"train --stage i":                     {"isotropic"},
-		"config train --stage a":              {"anisotropic"},
 		"sample --log-level ":                 {"debug", "info", "warn", "error"},
 		"sample --steps ":                     nil,
 	} {

@@ -1,8 +1,7 @@
 // Package cli is the command line: one file per command, each a thin shell around
 // the packages that do the work.
 //
-// What they stand on is internal/cli/command: `anisoflight config` prints the settings that
-// it resolves, and where each value comes from. Commands that work on a data folder are
+// internal/cli/command has what all of them share. Commands that work on a data folder are
 // clients of a server, which internal/cli/connect finds. What the user leaves open is not
 // sent, so that defaults live in one place, with the engine. The command serve and
 // those on schedules have packages of their own.

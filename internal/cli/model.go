@@ -54,14 +54,14 @@ Images of up to 64 values take any basis.`,
   anisoflight model mixture --name plane --means '[[0.5,0],[-0.5,0]]' \
     --covariances '[[[0.04,0],[0,0.01]],[[0.01,0],[0,0.04]]]'`,
 	Stores: true,
-}, "MakeModel", new(api.MakeModel), "measuring", connect.PrintReply,
+}, "MakeModel", new(api.MakeModel), "measuring",
 	command.Option{Name: "covariance", OneOf: []string{"dct", "full"}})
 
 var modelDrawSpec = connect.Making(command.Spec{
 	Use:     "draw",
 	Short:   "Draw a data set from a mixture: images of a known law",
 	Example: "  anisoflight model draw --name known --model digits-gmm --n 10000",
-}, "MakeDataset", new(api.MakeDataset), "drawing", connect.PrintReply)
+}, "MakeDataset", new(api.MakeDataset), "drawing")
 
 var modelCheckSpec = command.Spec{
 	Use:   "check",

@@ -21,18 +21,20 @@ const (
 
 // processesOption says whether this process trains with others.
 var processesOption = command.Option{
-	Name: "processes", Local: true,
+	Name:      "processes",
 	Usage:     "what joins the processes that a launcher has started: `mpi`, the file of an MPI library, or one for none",
 	Otherwise: "mpi where mpiexec or srun has started several, else one",
 	OneOf:     []string{processesMPI, processesOne},
 }
 
 // withProcesses calls first in the first of several processes, or in the only one; the others follow it.
-func withProcesses(ctx context.Context, e command.Env, first func(context.Context, command.Env) error) (err error) {
+func withProcesses(ctx context.Context, e command.Env,
+	first func(context.Context, command.Env, *processes.World) error,
+) (err error) {
 	library := e.Text("processes")
 	switch {
 	case library == processesOne, library == "" && !mpi.Launched():
-		return first(ctx, e)
+		return first(ctx, e, nil)
 	case library == processesMPI:
 		library = ""
 	}
@@ -52,7 +54,7 @@ func withProcesses(ctx context.Context, e command.Env, first func(context.Contex
 	if world.Rank() > 0 {
 		return follow(ctx, e, world)
 	}
-	err = first(connect.Among(ctx, world), e)
+	err = first(ctx, e, world)
 	tellEnd(ctx, world, err)
 	return err
 }

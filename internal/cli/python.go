@@ -11,10 +11,7 @@ func pythonCommand(cmd cobra.Command, module string) *cobra.Command {
 	cmd.Long += "\n\nIt is python -m " + module + ": the Python package must be installed (ANISOFLIGHT_PYTHON\n" +
 		"names the interpreter). --help lists its flags."
 	cmd.DisableFlagParsing = true
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		e := command.Env{Cmd: cmd, Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr()}
-		return command.Python(cmd.Context(), e, module, args...)
-	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return command.Python(cmd, module, args...) }
 	return &cmd
 }
 

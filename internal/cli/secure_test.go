@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"crypto/tls"
 	"io"
 	"net/http"
 	"os"
@@ -41,26 +40,6 @@ func TestNewToken(t *testing.T) {
 		if status, _, told := call(t, append([]string{"token"}, wrong...)...); status == 0 {
 			t.Errorf("%v: %s", wrong, told)
 		}
-	}
-}
-
-func TestCertificate(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "certs")
-	if status, _, told := call(t, "certificate", "--out", folder, "--hosts", "127.0.0.1,gpu1"); status != 0 {
-		t.Fatalf("status %d: %s", status, told)
-	}
-	for _, name := range []string{"server", "client"} {
-		if _, err := tls.LoadX509KeyPair(filepath.Join(folder, name+".pem"),
-			filepath.Join(folder, name+"-key.pem")); err != nil {
-			t.Error(err)
-		}
-	}
-	info, err := os.Stat(filepath.Join(folder, "server-key.pem"))
-	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the key: %v, %v", info.Mode(), err)
-	}
-	if status, _, _ := call(t, "certificate", "--out", folder); status != 1 {
-		t.Errorf("a second time: status %d", status)
 	}
 }
 

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -30,58 +29,6 @@ func configFile(t *testing.T, content string) string {
 	return path
 }
 
-func TestFlagBeforeEnvironmentBeforeFileBeforeDefault(t *testing.T) {
-	file := configFile(t, "listen: file:1\ndata: from-file\n")
-	for _, c := range []struct {
-		name, flag, env, file string
-		want                  any
-		source                string
-	}{
-		{"nothing", "", "", "", "127.0.0.1:8815", "default"},
-		{"file", "", "", file, "file:1", "file " + file},
-		{"environment", "", "env:1", "", "env:1", "environment ANISOFLIGHT_LISTEN"},
-		{"environment over file", "", "env:1", file, "env:1", "environment ANISOFLIGHT_LISTEN"},
-		{"flag over all", "flag:1", "env:1", file, "flag:1", "flag --listen"},
-		{"flag that says the default", "127.0.0.1:8815", "env:1", file, "127.0.0.1:8815", "flag --listen"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Setenv("ANISOFLIGHT_LISTEN", c.env)
-			args := []string{"config", "serve", "--json"}
-			if c.flag != "" {
-				args = append(args, "--listen", c.flag)
-			}
-			if c.file != "" {
-				args = append(args, "--config", c.file)
-			}
-			status, stdout, stderr := call(t, args...)
-			if status != 0 {
-				t.Fatalf("status %d: %s", status, stderr)
-			}
-			var got map[string]settingJSON
-			if err := json.Unmarshal([]byte(stdout), &got); err != nil {
-				t.Fatal(err)
-			}
-			if want := (settingJSON{Value: c.want, Source: c.source}); got["listen"] != want {
-				t.Errorf("listen is %v, want %v", got["listen"], want)
-			}
-			if want := (settingJSON{Value: "from-file", Source: "file " + file}); c.file != "" && got["data"] != want {
-				t.Errorf("data is %v, want %v", got["data"], want)
-			}
-		})
-	}
-}
-
-func TestEnvironmentNamesTheFile(t *testing.T) {
-	t.Setenv("ANISOFLIGHT_CONFIG", configFile(t, "log_level: debug\n"))
-	if _, stdout, _ := call(t, "config"); !strings.Contains(stdout, `"debug"`) {
-		t.Errorf("ANISOFLIGHT_CONFIG was not read:\n%s", stdout)
-	}
-	other := configFile(t, "log_level: error\n")
-	if _, stdout, _ := call(t, "config", "--config", other); !strings.Contains(stdout, `"error"`) {
-		t.Errorf("--config does not go before ANISOFLIGHT_CONFIG:\n%s", stdout)
-	}
-}
-
 func TestWrongUsage(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string
@@ -94,15 +41,15 @@ func TestWrongUsage(t *testing.T) {
 		"unknown flag":       {[]string{"doctor", "--nonsense"}, "--nonsense"},
 		"stray argument":     {[]string{"serve", "here"}, `"here"`},
 		"not a number":       {[]string{"schedule", "show", "--points", "many"}, "--points must be a whole number, got"},
-		"no such log level":  {[]string{"config", "--log-level", "loud"}, "loud"},
-		"no such log format": {[]string{"config", "--log-format", "xml"}, "xml"},
-		"missing file":       {[]string{"config", "--config", "nowhere.yaml"}, "nowhere.yaml does not exist"},
+		"no such log level":  {[]string{"doctor", "--log-level", "loud"}, "loud"},
+		"no such log format": {[]string{"doctor", "--log-format", "xml"}, "xml"},
+		"missing file":       {[]string{"doctor", "--config", "nowhere.yaml"}, "nowhere.yaml does not exist"},
 		"unknown setting": {
-			[]string{"config", "--config", configFile(t, "listne: :1\n")},
+			[]string{"serve", "--config", configFile(t, "listne: :1\n")},
 			`unknown setting "listne"; did you mean "listen"?; --help lists them`,
 		},
-		"not YAML":             {[]string{"config", "--config", configFile(t, "a: [\n")}, "configuration file"},
-		"a list for a text":    {[]string{"config", "--config", configFile(t, "listen: [a, b]\n")}, "single string"},
+		"not YAML":             {[]string{"serve", "--config", configFile(t, "a: [\n")}, "configuration file"},
+		"a list for a text":    {[]string{"serve", "--config", configFile(t, "listen: [a, b]\n")}, "single string"},
 		"model is missing":     {[]string{"sample"}, "--model"},
 		"name is missing":      {[]string{"train"}, "--name"},
 		"nodes for no solver":  {[]string{"schedule", "nodes", "--name", "s", "--dataset", "d", "--nfe", "3"}, "--solver"},
@@ -171,29 +118,19 @@ func TestCompleteSample(t *testing.T) {
 	}
 }
 
-// Every command with settings has them below config: each with its value, or what holds without one.
-func TestConfigShowsWhatHolds(t *testing.T) {
-	for _, c := range []struct{ command, setting, want string }{
-		{"config", "listen", `"127.0.0.1:8815"  default`},
-		{"config serve", "max_bytes", "1 GiB default"},
-		{"config sample", "model", "- missing"},
-		{"config sample", "solver", "the schedule's own, else heun default"},
-		{"config sample --solver ab", "solver", `"ab" flag --solver`},
-		{"config train", "lr", "1e-3 in pretrain, 1e-5 elsewhere default"},
-		{"config train --lr 2e-3", "lr", "0.002 flag --lr"},
-		{"config schedule nodes", "T", "6400 default"},
-		{"config basis make", "k", "a quarter of the pixels default"},
-		{"config model list --token secret", "token", `"(secret)" flag --token`},
-	} {
-		status, out, stderr := call(t, strings.Split(c.command, " ")...)
-		found := ""
-		for line := range strings.Lines(out) {
-			if words := strings.Fields(line); words[0] == c.setting {
-				found = strings.Join(words[1:], " ")
-			}
-		}
-		if want := strings.Join(strings.Fields(c.want), " "); status != 0 || found != want {
-			t.Errorf("%s: status %d, %s is %q, want %q\n%s", c.command, status, c.setting, found, want, stderr)
-		}
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return string(text)
+}
+
+func write(t *testing.T, path, text string) string {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

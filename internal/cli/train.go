@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/flight/client"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/internal/cli/connect"
 	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/processes"
 	"github.com/anisoflight/anisoflight/train"
 )
 
@@ -50,13 +51,13 @@ func runTrain(ctx context.Context, e command.Env) error {
 }
 
 // trainHere trains in this process, or by a server.
-func trainHere(ctx context.Context, e command.Env) error {
+func trainHere(ctx context.Context, e command.Env, w *processes.World) error {
 	run := e.Text("name")
 	model := e.Text("save")
 	if model == "" {
 		model = run
 	}
-	return connect.WithServer(ctx, e, func(c connect.Connection) error {
+	return connect.Among(ctx, e, w, func(c *client.Client) error {
 		if err := mayWrite(ctx, c, e, model); err != nil {
 			return err
 		}
@@ -70,8 +71,8 @@ func trainHere(ctx context.Context, e command.Env) error {
 			return keep(ctx, c, e, run, model)
 		}
 		start := map[string]any{"run": run}
-		if kimg := e.Get("kimg"); kimg.Given {
-			start["kimg"] = kimg.Value // of a resumed run a new length, else the configured one
+		if e.Given("kimg") {
+			start["kimg"] = e.Value("kimg") // of a resumed run a new length, else the configured one
 		}
 		if err := connect.Act(ctx, c, "StartRun", start, nil, nil); err != nil {
 			return err
@@ -100,8 +101,8 @@ func trainHere(ctx context.Context, e command.Env) error {
 
 // unsaved reports whether a run that is to be resumed has nothing left to do: it ended, and whoever began it did not
 // come to save it.
-func unsaved(ctx context.Context, c connect.Connection, e command.Env, run string) (bool, error) {
-	if !e.Toggle("resume") || e.Get("kimg").Given {
+func unsaved(ctx context.Context, c *client.Client, e command.Env, run string) (bool, error) {
+	if !e.Toggle("resume") || e.Given("kimg") {
 		return false, nil
 	}
 	info, err := c.GetRun(ctx, run)
@@ -109,7 +110,7 @@ func unsaved(ctx context.Context, c connect.Connection, e command.Env, run strin
 }
 
 // mayWrite refuses a taken name before the training, not after it.
-func mayWrite(ctx context.Context, c connect.Connection, e command.Env, model string) error {
+func mayWrite(ctx context.Context, c *client.Client, e command.Env, model string) error {
 	if e.Toggle("replace") || e.Toggle("resume") {
 		return nil
 	}
@@ -124,10 +125,10 @@ func mayWrite(ctx context.Context, c connect.Connection, e command.Env, model st
 }
 
 // openRun creates the run, or finds the one to go on with.
-func openRun(ctx context.Context, c connect.Connection, e command.Env, run string) error {
+func openRun(ctx context.Context, c *client.Client, e command.Env, run string) error {
 	if e.Toggle("resume") {
 		for _, o := range trainRequest {
-			if v := e.Get(o.Name); o.Name != "kimg" && strings.HasPrefix(v.Source, "flag ") {
+			if o.Name != "kimg" && e.Cmd.Flags().Changed(o.Flag()) {
 				return command.Usagef(e.Cmd, "--%s cannot go with --resume: a run keeps its settings", o.Flag())
 			}
 		}
@@ -143,7 +144,7 @@ func openRun(ctx context.Context, c connect.Connection, e command.Env, run strin
 }
 
 // watch shows the run's rows until it ends.
-func watch(ctx context.Context, c connect.Connection, e command.Env, run string) error {
+func watch(ctx context.Context, c *client.Client, e command.Env, run string) error {
 	info, err := c.GetRun(ctx, run)
 	if err != nil {
 		return err
@@ -207,7 +208,7 @@ func goOn(e command.Env, run string) string {
 }
 
 // keep saves the run's model and says what there is now.
-func keep(ctx context.Context, c connect.Connection, e command.Env, run, model string) error {
+func keep(ctx context.Context, c *client.Client, e command.Env, run, model string) error {
 	info, err := c.GetRun(ctx, run)
 	if err != nil {
 		return err

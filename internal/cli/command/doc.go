@@ -5,7 +5,7 @@
 // Every setting is an [Option]: it has a flag, an environment variable ANISOFLIGHT_NAME and a key in the configuration
 // file. The first of these that is given wins, before the default. All three go through one
 // parser, with the same errors. A setting that nobody gave is not part of a request: the
-// engine knows the defaults. Secrets are never printed.
+// engine knows the defaults.
 //
 // It knows no command, no server and no device. Of this module it imports flight/api, for the errors of the
 // contract, and internal/base/suggest.

@@ -30,17 +30,13 @@ type Option struct {
 	Kind     Kind
 	Usage    string // `word` in backquotes names the value in the help
 	Required bool   // the command does nothing without it
-	Secret   bool   // not to be shown
-	Local    bool   // of the process that has the device
 
-	// Default is the value, as text, of a setting that nobody gave. It is empty where another package decides; what
-	// holds then, Otherwise says in words, for the help and for `config`.
+	// Default is the value, as text, of a setting that nobody gave. It is empty if another package decides; Otherwise
+	// tells the help what holds then.
 	Default, Otherwise string
 
-	// OneOf lists words that the value may be, for completion: who takes the value checks it.
-	OneOf []string
-	// List says that several words may be given, with commas between.
-	List bool
+	OneOf []string // words that the value may be, for completion: who takes the value checks it
+	List  bool     // several words may be given, with commas between
 }
 
 // Flag returns the name of the flag, without dashes before it.

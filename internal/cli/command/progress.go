@@ -17,20 +17,14 @@ type Progress struct {
 	log  *slog.Logger
 	what string
 	next time.Time // of the next log line
-	now  func() time.Time
-	from struct { // what was done when progress was first reported, and when that was
-		done int64
-		at   time.Time
-	}
-	full bool // done has reached the total
+	full bool      // done has reached the total
 }
 
 const logEvery = 10 * time.Second
 
 // NewProgress shows what is being done on w: a bar where that is a terminal, else lines of the log.
 func NewProgress(w io.Writer, log *slog.Logger, what string) *Progress {
-	p := &Progress{out: w, log: log, what: what, now: time.Now}
-	p.next = p.now().Add(logEvery)
+	p := &Progress{out: w, log: log, what: what, next: time.Now().Add(logEvery)}
 	if onTerminal(w) {
 		p.bar = progressbar.NewOptions64(-1,
 			progressbar.OptionSetWriter(w),
@@ -50,17 +44,9 @@ func NewProgress(w io.Writer, log *slog.Logger, what string) *Progress {
 func (p *Progress) Set(done, total int64, note string) {
 	p.full = total > 0 && done >= total
 	if p.bar == nil {
-		now := p.now()
-		if p.from.at.IsZero() {
-			p.from.done, p.from.at = done, now
-		}
-		if now.After(p.next) {
+		if now := time.Now(); now.After(p.next) {
 			p.next = now.Add(logEvery)
-			about := []any{"done", done, "total", total, "note", note}
-			if left := p.left(done, total, now); left > 0 {
-				about = append(about, "left", left.Round(time.Second).String())
-			}
-			p.log.Info(p.what, about...)
+			p.log.Info(p.what, "done", done, "total", total, "note", note)
 		}
 		return
 	}
@@ -71,14 +57,6 @@ func (p *Progress) Set(done, total int64, note string) {
 		p.bar.Describe(p.what + " " + note)
 	}
 	_ = p.bar.Set64(done) // a bar that cannot be drawn is no reason to stop
-}
-
-// left returns how long the rest will take if it goes on as since the first report; 0 where that is not known.
-func (p *Progress) left(done, total int64, now time.Time) time.Duration {
-	if done <= p.from.done || total <= done {
-		return 0
-	}
-	return time.Duration(float64(now.Sub(p.from.at)) * float64(total-done) / float64(done-p.from.done))
 }
 
 // Close leaves the bar where it is and ends its line.

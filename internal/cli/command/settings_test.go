@@ -49,13 +49,7 @@ func TestKindsFromEveryPlace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := map[string]any{}
-		for _, v := range s.Values {
-			if !v.Given {
-				t.Errorf("%s is not given", v.Name)
-			}
-			got[v.Name] = v.Value
-		}
+		got := s.Request(options) // what is given
 		// YAML tells whole numbers from others inside objects, JSON does not.
 		if raw, err := json.Marshal(got["object"]); err != nil || string(raw) != given["object"] {
 			t.Errorf("object is %s, want %s", raw, given["object"])
@@ -103,6 +97,37 @@ T: 6400
 			t.Errorf("a request of nothing given holds %v", fields)
 		}
 	})
+}
+
+// The flag goes before the environment, this before the file, and the file before the default.
+func TestPlacesInOrder(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "settings.yaml")
+	if err := os.WriteFile(file, []byte("listen: file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	options := []Option{{Name: "listen", Default: "default"}}
+	for _, c := range []struct{ flag, env, file, want string }{
+		{"", "", "", "default"},
+		{"", "", file, "file"},
+		{"", "env", file, "env"},
+		{"flag", "env", file, "flag"},
+		{"default", "env", file, "default"}, // a flag that says the default
+	} {
+		t.Setenv("ANISOFLIGHT_LISTEN", c.env)
+		t.Setenv("ANISOFLIGHT_CONFIG", c.file)
+		flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+		flags.String("config", "", "")
+		options[0].register(flags)
+		if c.flag != "" {
+			if err := flags.Set("listen", c.flag); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := Resolve(options, flags)
+		if err != nil || s.Text("listen") != c.want || s.Given("listen") != (c.flag+c.env+c.file != "") {
+			t.Errorf("%+v: %v, %v", c, s, err)
+		}
+	}
 }
 
 // Lists on the command line become what a request wants.

@@ -7,17 +7,15 @@ import (
 	"log/slog"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
 
-// Spec describes a command with settings, so that `config` can show them without
-// running it.
+// Spec describes a command with settings.
 type Spec struct {
 	Use, Short, Long, Example string
-	Args                      string // what its arguments are, such as FILE...; none if empty
+	Args                      string // what its one argument is, such as FOLDER; none if empty
 	Options                   []Option
 	JSON                      bool // the command has a flag --json, which is no setting
 	Stores                    bool // the command makes the data folder if it is missing
@@ -52,45 +50,20 @@ func (s Spec) All() []Option { return slices.Concat(s.Options, common) }
 // Command returns the command, which resolves its settings before it runs.
 func (s Spec) Command() *cobra.Command {
 	cmd := &cobra.Command{Use: s.Use, Short: s.Short, Long: s.Long, Example: s.Example, Args: NoArgs}
-	if s.Args != "" {
-		cmd.Use += " " + s.Args
-		one, several := strings.CutSuffix(s.Args, "...")
-		cmd.Args = func(cmd *cobra.Command, args []string) error {
-			switch {
-			case len(args) == 0:
-				return Usagef(cmd, "%s is missing", one)
-			case len(args) > 1 && !several:
-				return Usagef(cmd, "unexpected argument %q", args[1])
-			}
-			return nil
-		}
-	}
-	s.Flags(cmd)
 	if s.Args == "" {
 		cmd.ValidArgsFunction = cobra.NoFileCompletions
-	}
-	asJSON := new(bool)
-	if s.JSON {
-		cmd.Flags().BoolVar(asJSON, "json", false, "print JSON")
-	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		e, err := s.Prepare(cmd)
-		if err != nil {
-			return err
-		}
-		e.JSON, e.Args, e.Stores = *asJSON, args, s.Stores
-		for _, v := range e.Values {
-			if v.Required && (v.Value == nil || v.Value == "") {
-				return Usagef(cmd, "--%s is missing", v.Flag())
+	} else {
+		cmd.Use += " " + s.Args
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			switch len(args) {
+			case 0:
+				return Usagef(cmd, "%s is missing", s.Args)
+			case 1:
+				return nil
 			}
+			return Usagef(cmd, "unexpected argument %q", args[1])
 		}
-		return s.Run(cmd.Context(), e)
 	}
-	return cmd
-}
-
-// Flags defines the flags of all the command's settings.
-func (s Spec) Flags(cmd *cobra.Command) {
 	cmd.Flags().SortFlags = false
 	for _, o := range s.All() {
 		o.register(cmd.Flags())
@@ -99,19 +72,26 @@ func (s Spec) Flags(cmd *cobra.Command) {
 		}
 	}
 	cmd.Flags().String("config", "", "YAML `file` with settings; environment ANISOFLIGHT_CONFIG")
-}
-
-// Prepare resolves the settings and sets the log up.
-func (s Spec) Prepare(cmd *cobra.Command) (Env, error) {
-	set, err := Resolve(s.All(), cmd.Flags())
-	if err != nil {
-		return Env{}, Usagef(cmd, "%w", err)
+	e := Env{Stores: s.Stores}
+	if s.JSON {
+		cmd.Flags().BoolVar(&e.JSON, "json", false, "print JSON")
 	}
-	log, err := newLogger(cmd.ErrOrStderr(), set.Text("log_format"), set.Text("log_level"))
-	if err != nil {
-		return Env{}, Usagef(cmd, "%w", err)
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		e.Cmd, e.Out, e.Err, e.Args = cmd, cmd.OutOrStdout(), cmd.ErrOrStderr(), args
+		if e.Settings, err = Resolve(s.All(), cmd.Flags()); err == nil {
+			e.Log, err = newLogger(e.Err, e.Text("log_format"), e.Text("log_level"))
+		}
+		if err != nil {
+			return Usagef(cmd, "%w", err)
+		}
+		for _, o := range s.Options {
+			if value := e.Value(o.Name); o.Required && (value == nil || value == "") {
+				return Usagef(cmd, "--%s is missing", o.Flag())
+			}
+		}
+		return s.Run(cmd.Context(), e)
 	}
-	return Env{Settings: set, Cmd: cmd, Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr(), Log: log}, nil
+	return cmd
 }
 
 func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {

@@ -105,9 +105,6 @@ func groupArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	if args[0] == "recipe" {
-		return Usagef(cmd, "recipes are done by `python -m anisoflight.recipe FILE` now, of the Python package")
-	}
 	var known []string
 	for _, sub := range cmd.Commands() {
 		if sub.IsAvailableCommand() {

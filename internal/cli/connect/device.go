@@ -14,55 +14,56 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/anisoflight/anisoflight/kernels/processes"
 )
 
 // DeviceOption chooses what runs the programs.
 var DeviceOption = command.Option{
-	Name: "device", Local: true,
+	Name:  "device",
 	Usage: "`backend`: cpu, cuda, go, or a PJRT plugin's path", Otherwise: "the best one found",
 	OneOf: []string{"cpu", "cuda", "go"},
 }
 
 // MemoryLimitOption bounds what is kept on the device.
 var MemoryLimitOption = command.Option{
-	Name: "memory_limit", Kind: command.Whole, Local: true,
+	Name: "memory_limit", Kind: command.Whole,
 	Usage:     "`bytes` that each device's buffers and programs may take",
 	Otherwise: "what the machine, or the GPU, has to give",
 }
 
 // DevicesOption says how many devices there are to work on.
 var DevicesOption = command.Option{
-	Name: "devices", Local: true,
+	Name:  "devices",
 	Usage: "`which` devices to use: all, how many, or a list of GPUs such as 0,2", Otherwise: "one",
 }
 
 // GPUOptions say what of which GPU is used; commands that work for long have them.
 var GPUOptions = []command.Option{
 	DevicesOption,
-	{Name: "device_index", Kind: command.Whole, Local: true, Usage: "`number` of the GPU to use, from 0", Otherwise: "0"},
+	{Name: "device_index", Kind: command.Whole, Usage: "`number` of the GPU to use, from 0", Otherwise: "0"},
 	{
-		Name: "memory_fraction", Kind: command.Number, Local: true,
+		Name: "memory_fraction", Kind: command.Number,
 		Usage: "`share` of the GPU's memory that may be taken", Otherwise: "0.75",
 	},
-	{Name: "preallocate", Kind: command.Toggle, Local: true, Usage: "take that share at the start, in one piece"},
+	{Name: "preallocate", Kind: command.Toggle, Usage: "take that share at the start, in one piece"},
 }
 
 // MeasurePeakOption is that of commands whose output has shares of the peak.
 var MeasurePeakOption = command.Option{
-	Name: "measure_peak", Kind: command.Toggle, Local: true,
+	Name: "measure_peak", Kind: command.Toggle,
 	Usage: "time a large matrix product first, about a second, so that rates are also reported as shares of it (MFU)",
 }
 
 // PrecisionOption chooses the arithmetic of networks.
 var PrecisionOption = command.Option{
-	Name: "precision", Local: true,
+	Name:  "precision",
 	Usage: "`arithmetic` of networks: float32, tf32 or bfloat16", Otherwise: "float32",
 	OneOf: api.Precisions,
 }
 
 // OpenDevice opens the backend that the settings ask for.
 func OpenDevice(e command.Env) (*device.Device, error) {
-	if v := e.Get("memory_fraction"); v.Given && e.Number("memory_fraction") == 0 {
+	if e.Given("memory_fraction") && e.Number("memory_fraction") == 0 {
 		return nil, command.Usagef(e.Cmd, "--memory-fraction is a share above 0")
 	}
 	return device.Open(device.Config{
@@ -105,7 +106,8 @@ type Engine struct {
 }
 
 // OpenEngine opens the data folder whose lock is held. The lock is released with the engine, or at once if that fails.
-func OpenEngine(ctx context.Context, e command.Env, lock *catalog.Lock) (_ *Engine, err error) {
+// The world may be nil: see Among.
+func OpenEngine(ctx context.Context, e command.Env, lock *catalog.Lock, w *processes.World) (_ *Engine, err error) {
 	// Whoever reads the log or the output may end first: that is an error of a write then, and not the end of a process
 	// that has runs to store.
 	signal.Ignore(syscall.SIGPIPE)
@@ -132,8 +134,8 @@ func OpenEngine(ctx context.Context, e command.Env, lock *catalog.Lock) (_ *Engi
 		Dir: e.Text("data"), Version: command.Version(), Logger: e.Log,
 		MaxBytes: e.Whole("max_bytes"), MaxUploadBytes: e.Whole("max_upload_bytes"), MaxRequests: e.Whole("max_requests"),
 		Slots: e.Whole("slots"),
-		World: worldOf(ctx),
-		Apart: e.Get("dynamic_batching").Value == false,
+		World: w,
+		Apart: e.Value("dynamic_batching") == false,
 	})
 	return o, err
 }

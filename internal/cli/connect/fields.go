@@ -84,10 +84,8 @@ func Without(options []command.Option, names ...string) []command.Option {
 
 // Making returns the command that calls an action which makes something: its options are the fields of the request,
 // except those of one possible value, and those of a data folder. It shows the progress of what is being done, and then
-// the reply as text does.
-func Making[R any](s command.Spec, action string, request any, doing string, text func(io.Writer, R) error,
-	changes ...command.Option,
-) command.Spec {
+// the reply.
+func Making(s command.Spec, action string, request any, doing string, changes ...command.Option) command.Spec {
 	fields := slices.DeleteFunc(Fields(request, changes...), func(o command.Option) bool {
 		return len(o.OneOf) == 1 && o.Name == "kind"
 	})
@@ -97,17 +95,18 @@ func Making[R any](s command.Spec, action string, request any, doing string, tex
 		if kind, ok := request.(api.ScheduleKind); ok {
 			given["kind"] = kind.Kind()
 		}
-		var made R
-		if err := Perform(ctx, e, action, given, doing, &made); err != nil {
-			return err
-		}
-		return e.Show(made, func(w io.Writer) error { return text(w, made) })
+		return WithServer(ctx, e, func(c *client.Client) error {
+			p := command.NewProgress(e.Err, e.Log, doing)
+			defer p.Close()
+			var made json.RawMessage
+			if err := Act(ctx, c, action, given, func(m api.Meta) { showMeta(p, m) }, &made); err != nil {
+				return err
+			}
+			return command.PrintJSON(e.Out, made)
+		})
 	}
 	return s
 }
-
-// PrintReply prints a reply that has no form of its own.
-func PrintReply(w io.Writer, reply map[string]any) error { return command.PrintJSON(w, reply) }
 
 // ListSpec is the command `GROUP list`, which prints a line for each one that a method of the client lists.
 func ListSpec[R any](what, group string, method func(*client.Client, context.Context) ([]R, error), head string,
@@ -120,23 +119,25 @@ func ListSpec[R any](what, group string, method func(*client.Client, context.Con
 		Options: FolderOptions,
 		JSON:    true,
 		Run: func(ctx context.Context, e command.Env) error {
-			all, err := List(ctx, e, method)
-			if err != nil {
-				return err
-			}
-			return e.Show(all, func(w io.Writer) error {
-				t := command.NewTable(w, head)
-				for _, one := range all {
-					fmt.Fprintln(t, line(one))
+			return WithServer(ctx, e, func(c *client.Client) error {
+				all, err := method(c, ctx)
+				if err != nil {
+					return err
 				}
-				return t.Flush()
+				return e.Show(all, func(w io.Writer) error {
+					t := command.NewTable(w, head)
+					for _, one := range all {
+						fmt.Fprintln(t, line(one))
+					}
+					return t.Flush()
+				})
 			})
 		},
 	}
 }
 
 // Act does an action and decodes its reply into result, which may be nil.
-func Act(ctx context.Context, c Connection, name string, fields map[string]any, progress func(api.Meta),
+func Act(ctx context.Context, c *client.Client, name string, fields map[string]any, progress func(api.Meta),
 	result any,
 ) error {
 	reply, err := c.Action(ctx, name, fields, progress)
@@ -146,20 +147,11 @@ func Act(ctx context.Context, c Connection, name string, fields map[string]any, 
 	return json.Unmarshal(reply, result)
 }
 
-// Perform does an action that may take its time, and shows the progress.
-func Perform(ctx context.Context, e command.Env, name string, fields map[string]any, doing string, result any) error {
-	return WithServer(ctx, e, func(c Connection) error {
-		p := command.NewProgress(e.Err, e.Log, doing)
-		defer p.Close()
-		return Act(ctx, c, name, fields, func(m api.Meta) { showMeta(p, m) }, result)
-	})
-}
-
 // Collect runs an operation that returns rows, shows the progress, and hands every message with rows to take.
 func Collect(ctx context.Context, e command.Env, op string, fields map[string]any, doing string,
 	take func(client.Message),
 ) error {
-	return WithServer(ctx, e, func(c Connection) error {
+	return WithServer(ctx, e, func(c *client.Client) error {
 		p := command.NewProgress(e.Err, e.Log, doing)
 		defer p.Close()
 		said := false
@@ -243,17 +235,6 @@ func Notes(w io.Writer, notes []string) {
 	for _, note := range notes {
 		fmt.Fprintf(w, "note: %s\n", note)
 	}
-}
-
-// List returns what one of the client's methods lists.
-func List[R any](
-	ctx context.Context, e command.Env, method func(*client.Client, context.Context) ([]R, error),
-) (all []R, err error) {
-	err = WithServer(ctx, e, func(c Connection) (err error) {
-		all, err = method(c.Client, ctx)
-		return err
-	})
-	return all, err
 }
 
 // showMeta moves a bar by the progress that an operation reports: the steps of the

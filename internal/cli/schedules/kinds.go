@@ -1,9 +1,6 @@
 package schedules
 
 import (
-	"fmt"
-	"io"
-
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/internal/cli/connect"
@@ -19,7 +16,7 @@ residual of every DCT frequency, by which the solver local steps.`,
 	Example: `  anisoflight schedule geodesic --name digits-geo --model digits --dataset digits
   anisoflight schedule geodesic --name digits-local --model digits --dataset digits --statistics
   anisoflight sample --model digits --schedule digits-local --solver local --corrector --grid polynomial --nfe 5`,
-}, "MakeSchedule", new(api.GeodesicSchedule), "measuring", connect.PrintReply)
+}, "MakeSchedule", new(api.GeodesicSchedule), "measuring")
 
 var nodesSpec = connect.Making(command.Spec{
 	Use:   "nodes",
@@ -29,43 +26,11 @@ which a solver with so few evaluations comes closest to the normal law that has 
 in each subspace of a basis its own. It stores them as a schedule for that solver and
 that number of evaluations, for any model of such images.
 
-The table has the squared 2-Wasserstein distances to that law, over its total
+The reply has the squared 2-Wasserstein distances to that law, over its total
 variance: of the nodes, and of the same solver on EDM's noise levels (ρ = 7).`,
 	Example: `  anisoflight schedule nodes --name digits-5 --dataset digits --basis dct --solver dpmpp2m --nfe 5
   anisoflight sample --model digits --schedule digits-5 --solver dpmpp2m --nfe 5`,
-	JSON: true,
-}, "MakeSchedule", new(api.GaussianSchedule), "choosing", printNodes)
-
-func printNodes(w io.Writer, s api.ScheduleInfo) error {
-	return printBench(w, s.Name, *s.Bench)
-}
-
-// printBench shows the gain of nodes, in all and by subspace.
-func printBench(w io.Writer, name string, b api.Bench) error {
-	bands := b.Bands
-	if len(bands) == 1 { // which is all
-		bands = nil
-	}
-	head := "SCHEDULE\tGRID\tSTEPS\tNFE\tW2²"
-	for j, band := range bands {
-		head += fmt.Sprintf("\tSUBSPACE %d (%d dims, %.3g %% of variance)", j, band.Dims, 100*band.Variance)
-	}
-	t := command.NewTable(w, head)
-	row := func(schedule, grid string, s api.BenchSampler, part func(api.BenchBand) float64) {
-		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%.2e", schedule, grid, s.Steps, s.NFE, s.W2)
-		for _, band := range bands {
-			fmt.Fprintf(t, "\t%.2e", part(band))
-		}
-		fmt.Fprintln(t)
-	}
-	row(name, "schedule", b.Nodes, func(band api.BenchBand) float64 { return band.Nodes })
-	row("edm", "edm", b.Baseline, func(band api.BenchBand) float64 { return band.Baseline })
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(w, "sample with: --schedule %s --solver %s --nfe %d\n", name, b.Solver, b.Nodes.NFE)
-	return err
-}
+}, "MakeSchedule", new(api.GaussianSchedule), "choosing")
 
 var startSpec = connect.Making(command.Spec{
 	Use:   "start",
@@ -77,22 +42,10 @@ so. Sampling along it starts from
   x = μ + (Σ + M)^½ ξ    instead of    x = M^½ ξ,
 
 the law that such data have under noise of covariance M, as far as they are normal. It
-costs no evaluation, and lets few evaluations begin at lower noise. Export writes the
-law as start.safetensors, for other samplers.`,
+costs no evaluation, and lets few evaluations begin at lower noise.`,
 	Example: `  anisoflight schedule start --name digits-start --dataset digits --sigma-max 10
   anisoflight sample --model digits --schedule digits-start --solver dpmpp2m --grid polynomial --nfe 5`,
-	JSON: true,
-}, "MakeSchedule", new(api.StartSchedule), "measuring", printStart)
-
-func printStart(w io.Writer, made api.ScheduleInfo) error {
-	s, laws := made.Start, "one law"
-	if n := len(s.Labels); n > 0 {
-		laws = fmt.Sprintf("laws of %d classes", n)
-	}
-	_, err := fmt.Fprintf(w, "%s: T = %g, %s of %d images, covariance %s, total variance %.4g\n"+
-		"sample with: --schedule %s\n", made.Name, made.T, laws, s.Images, s.Covariance, s.Variance, made.Name)
-	return err
-}
+}, "MakeSchedule", new(api.StartSchedule), "measuring")
 
 var fitSpec = connect.Making(command.Spec{
 	Use:   "fit",
@@ -106,15 +59,7 @@ fitted and the same number of evaluations.`,
 	Example: `  anisoflight schedule geodesic --name digits-local --model digits --dataset digits --statistics
   anisoflight schedule fit --name digits-5 --model digits --schedule digits-local --nfe 5
   anisoflight sample --model digits --schedule digits-5 --solver fitted --nfe 5`,
-	JSON: true,
-}, "MakeSchedule", new(api.FitSchedule), "fitting", printFit)
-
-func printFit(w io.Writer, made api.ScheduleInfo) error {
-	f := made.Fit
-	_, err := fmt.Fprintf(w, "ODE error on %d other latents: %.3g fitted, %.3g before\n"+
-		"sample with: --schedule %s --solver fitted --nfe %d\n", f.Samples, f.Fitted, f.Local, made.Name, f.NFE)
-	return err
-}
+}, "MakeSchedule", new(api.FitSchedule), "fitting")
 
 var fewSpec = connect.Making(command.Spec{
 	Use:   "few",
@@ -123,7 +68,7 @@ var fewSpec = connect.Making(command.Spec{
 solver on the data's own Gaussian, started from the data's own law at several noise
 levels; and beside them the same solvers from noise alone. Of those it keeps what comes
 closest to the data set, by two Fréchet distances that need no network: of the low
-frequencies, and of the differences between neighbouring pixels. The table has them on
+frequencies, and of the differences between neighbouring pixels. The reply has them on
 the samples of the choice and on as many that it has not seen. At 16×16 with 1.4 M
 parameters 5 evaluations take 95 s on two quiet cores; the time grows with the cost of
 an evaluation.
@@ -131,26 +76,7 @@ an evaluation.
 The schedule knows its start and its solver: sample along it with nfe alone.`,
 	Example: `  anisoflight schedule few --name few --model digits --dataset digits --nfe 5
   anisoflight sample --model digits --schedule few --nfe 5`,
-	JSON: true,
-}, "MakeSchedule", new(api.FewSchedule), "trying", printFew)
-
-// printFew shows the sampler that was chosen beside the best from noise alone.
-func printFew(w io.Writer, made api.ScheduleInfo) error {
-	f := made.Few
-	t := command.NewTable(w, "\tSOLVER\tNFE\tFROM\tSTART\tLEVELS\tFREQUENCIES\tEDGES\tHELD BACK")
-	for _, q := range []struct {
-		is  string
-		try api.FewTry
-	}{{"chosen", f.Chosen}, {"from noise", f.Against}} {
-		fmt.Fprintf(t, "%s\t%s\t%d\t%.3g\t%s\t%s\t%.3g\t%.3g\t%.3g, %.3g\n", q.is, q.try.Solver, q.try.NFE, q.try.SigmaMax,
-			q.try.Start, q.try.Levels, q.try.Frequencies, q.try.Edges, q.try.Held.Frequencies, q.try.Held.Edges)
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(w, "sample with: --schedule %s --nfe %d\n", made.Name, f.Chosen.NFE)
-	return err
-}
+}, "MakeSchedule", new(api.FewSchedule), "trying")
 
 var weightSpec = connect.Making(command.Spec{
 	Use:   "weight",
@@ -161,10 +87,5 @@ variance g and integrated over g (the paper's Lemma A.2). Between the noise leve
 w is a power of sigma, beyond them what it is at the ends.`,
 	Example: `  anisoflight schedule weight --name even --sigma [1] --weight [1]
   anisoflight schedule show --schedule even --points 5`,
-	JSON: true,
-}, "MakeSchedule", new(api.WeightSchedule), "making", printWeight)
-
-func printWeight(w io.Writer, made api.ScheduleInfo) error {
-	_, err := fmt.Fprintf(w, "made %s, up to T = %g\n", made.Name, made.T)
-	return err
-}
+	Stores: true,
+}, "MakeSchedule", new(api.WeightSchedule), "making")

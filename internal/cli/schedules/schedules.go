@@ -2,6 +2,7 @@ package schedules
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -11,30 +12,24 @@ import (
 	"github.com/anisoflight/anisoflight/flight/client"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/internal/cli/connect"
-	"github.com/anisoflight/anisoflight/schedule"
 )
 
 // Group is the commands on schedules.
 var Group = command.Group{
 	Use:   "schedule",
-	Short: "List, show, make, export and import noise schedules",
+	Short: "List, show and make noise schedules",
+	Long: `Schedule lists, shows and makes noise schedules. In Python, Schedule.save and
+Client.put_schedule write and read their files.`,
 	Example: `  anisoflight schedule list
   anisoflight schedule show --schedule digits
-  anisoflight schedule export --schedule digits --out digits.csv
-  anisoflight schedule import --name mine --file digits.csv
   anisoflight schedule geodesic --name digits-geo --model digits --dataset digits
   anisoflight schedule nodes --name digits-5 --dataset digits --solver dpmpp2m --nfe 5
   anisoflight schedule start --name digits-start --dataset digits --sigma-max 10
   anisoflight schedule few --name few --model digits --dataset digits --nfe 5`,
 	Specs: []command.Spec{
-		listSpec, showSpec, exportSpec, importSpec, geodesicSpec, nodesSpec,
-		startSpec, fewSpec, fitSpec, weightSpec, benchSpec,
-		predictSpec,
+		listSpec, showSpec, geodesicSpec, nodesSpec, startSpec, fewSpec, fitSpec, weightSpec, benchSpec, predictSpec,
 	},
 }
-
-// scheduleOption names the schedule that is shown, as EvaluateSchedule does.
-var scheduleOption = connect.Fields(new(api.EvaluateSchedule))[0]
 
 var listSpec = connect.ListSpec("schedules, those of models included", "schedule", (*client.Client).ListSchedules,
 	"NAME\tOF\tT\tJ\tPER CLASS\tBASIS", func(s api.ScheduleInfo) string {
@@ -47,66 +42,55 @@ var showSpec = command.Spec{
 	Example: `  anisoflight schedule show --schedule digits
   anisoflight schedule show --schedule edm --points 5`,
 	Options: slices.Concat([]command.Option{
-		scheduleOption,
+		connect.Fields(new(api.EvaluateSchedule))[0], // schedule
 		{Name: "points", Kind: command.Whole, Default: "17", Usage: "times, uniform from 0 to T"},
 	}, connect.FolderOptions),
 	JSON: true,
 	Run: func(ctx context.Context, e command.Env) error {
-		ref := e.Get("schedule")
-		var shown struct {
-			scheduleTable
-			Provenance *schedule.Provenance `json:"provenance,omitempty"`
-		}
-		err := connect.WithServer(ctx, e, func(c connect.Connection) (err error) {
-			if shown.scheduleTable, err = evaluate(ctx, c, ref.Value, e.Whole("points")); err != nil {
+		var shown scheduleTable
+		err := connect.WithServer(ctx, e, func(c *client.Client) error {
+			request := map[string]any{"schedule": e.Value("schedule")}
+			var file struct {
+				Provenance json.RawMessage `json:"provenance"`
+			}
+			if err := connect.Act(ctx, c, "ExportSchedule", request, nil, &file); err != nil {
 				return err
 			}
-			s, err := exported(ctx, c, ref.Value)
+			shown.Provenance = file.Provenance
+			request["points"] = e.Whole("points")
+			s, b, _, err := client.ReadAll(c.Get(ctx, "EvaluateSchedule", request))
 			if err != nil {
 				return err
 			}
-			shown.Provenance = s.Provenance()
+			shown.Label, shown.Subspace = api.ColumnOf[int32](s, b, "label"), api.ColumnOf[int32](s, b, "subspace")
+			shown.T, shown.G = api.ColumnOf[float64](s, b, "t"), api.ColumnOf[float64](s, b, "g")
+			shown.Gdot, shown.Sigma = api.ColumnOf[float64](s, b, "gdot"), api.ColumnOf[float64](s, b, "sigma")
 			return nil
 		})
 		if err != nil {
 			return err
 		}
-		return e.Show(shown, func(w io.Writer) error {
-			if shown.Provenance != nil {
-				if err := command.PrintJSON(w, shown.Provenance); err != nil {
-					return err
-				}
-			}
-			return shown.print(w)
-		})
+		return e.Show(shown, shown.print)
 	},
 }
 
-// scheduleTable is the columns of EvaluateSchedule.
+// scheduleTable is the columns of EvaluateSchedule, and the provenance of a schedule's file.
 type scheduleTable struct {
-	Label    []int32   `json:"label"`
-	Subspace []int32   `json:"subspace"`
-	T        []float64 `json:"t"`
-	G        []float64 `json:"g"`
-	Gdot     []float64 `json:"gdot"`
-	Sigma    []float64 `json:"sigma"`
-}
-
-// evaluate tabulates a schedule.
-func evaluate(ctx context.Context, c connect.Connection, ref any, points int64) (scheduleTable, error) {
-	s, b, _, err := client.ReadAll(c.Get(ctx, "EvaluateSchedule", map[string]any{"schedule": ref, "points": points}))
-	if err != nil {
-		return scheduleTable{}, err
-	}
-	return scheduleTable{
-		Label: api.ColumnOf[int32](s, b, "label"), Subspace: api.ColumnOf[int32](s, b, "subspace"),
-		T: api.ColumnOf[float64](s, b, "t"),
-		G: api.ColumnOf[float64](s, b, "g"), Gdot: api.ColumnOf[float64](s, b, "gdot"),
-		Sigma: api.ColumnOf[float64](s, b, "sigma"),
-	}, nil
+	Label      []int32         `json:"label"`
+	Subspace   []int32         `json:"subspace"`
+	T          []float64       `json:"t"`
+	G          []float64       `json:"g"`
+	Gdot       []float64       `json:"gdot"`
+	Sigma      []float64       `json:"sigma"`
+	Provenance json.RawMessage `json:"provenance,omitempty"`
 }
 
 func (s scheduleTable) print(w io.Writer) error {
+	if s.Provenance != nil {
+		if err := command.PrintJSON(w, s.Provenance); err != nil {
+			return err
+		}
+	}
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "label\tsubspace\tt\tg\tgdot\tsigma\t")
 	for i := range s.T {

@@ -2,77 +2,12 @@ package serve
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/anisoflight/anisoflight/flight/auth"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
 )
-
-// NewCertificate makes the command that writes certificates for serve --tls-cert.
-func NewCertificate() *cobra.Command {
-	var hosts, client, out string
-	var days int
-	cmd := &cobra.Command{
-		Use:   "certificate",
-		Short: "Write TLS certificates of one's own for serve",
-		Long: `Certificate makes an authority and, signed by it, a certificate for a server and one
-for a client, for machines that have no certificate from elsewhere. It writes
-
-  ca.pem                         what clients trust (tls_root_certs), and --client-ca
-  server.pem, server-key.pem     --tls-cert and --tls-key
-  client.pem, client-key.pem     a client's, for servers with --client-ca
-
-The authority's own key is not kept: run the command again before the certificates end,
-and give clients the new ca.pem.`,
-		Example: `  anisoflight certificate --hosts gpu1.lab,10.0.0.5,localhost --out certs
-  anisoflight serve --listen :8815 --tls-cert certs/server.pem --tls-key certs/server-key.pem --tokens tokens`,
-		Args: command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if days < 1 {
-				return command.Usagef(cmd, "--days must be at least 1, got %d", days)
-			}
-			return writeCertificates(out, strings.Split(hosts, ","), client, time.Duration(days)*24*time.Hour)
-		},
-	}
-	cmd.Flags().StringVar(&hosts, "hosts", "localhost,127.0.0.1,::1",
-		"`names` and addresses that clients reach the server by")
-	cmd.Flags().StringVar(&client, "client", "client", "`name` of the client")
-	cmd.Flags().StringVar(&out, "out", "certs", "`folder` to write to, which must not exist")
-	cmd.Flags().IntVar(&days, "days", 365, "`days` for which the certificates are good")
-	return cmd
-}
-
-func writeCertificates(folder string, hosts []string, client string, life time.Duration) error {
-	authority, err := auth.NewAuthority(life)
-	if err != nil {
-		return err
-	}
-	server, serverKey, err := authority.Server(hosts...)
-	if err != nil {
-		return fmt.Errorf("a certificate for %s: %w", strings.Join(hosts, ","), err)
-	}
-	user, userKey, err := authority.Client(client)
-	if err != nil {
-		return fmt.Errorf("a certificate for %s: %w", client, err)
-	}
-	if err := os.Mkdir(folder, 0o700); err != nil {
-		return err
-	}
-	for name, text := range map[string][]byte{
-		"ca.pem": authority.Certificate(), "server.pem": server, "server-key.pem": serverKey, "client.pem": user,
-		"client-key.pem": userKey,
-	} {
-		if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // NewToken makes the command group for the tokens of serve --tokens.
 func NewToken() *cobra.Command {

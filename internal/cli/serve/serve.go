@@ -33,8 +33,8 @@ on the folder meanwhile; commands on it find the server and go through it. On SI
 Ctrl-C it pauses and stores the runs at once, takes no new requests, and lets those in progress
 end within the grace period. A second signal cuts off what is in progress, a third kills.
 
-Addresses that other machines reach need TLS (--tls-cert and --tls-key; see
-"anisoflight certificate --help") unless --insecure is given. With --tokens every
+Addresses that other machines reach need TLS (--tls-cert and --tls-key; docs/operation.md
+shows how to make them) unless --insecure is given. With --tokens every
 request needs a token of that file, but ServerInfo and health checks (see "anisoflight
 token --help"). Tokens and certificates are read anew when their files change.
 
@@ -44,12 +44,11 @@ What XLA compiles for a model's first request is kept on disk for the next start
 With --until-eof it also ends, as on SIGTERM, when its standard input does: give it a pipe,
 and it ends with the program that holds the other end, however that ends.
 
-With --metrics ADDRESS Prometheus finds metrics at http://ADDRESS/metrics. Where
-OTEL_EXPORTER_OTLP_ENDPOINT is set, traces go to the OpenTelemetry collector there.`,
+With --metrics ADDRESS Prometheus finds metrics at http://ADDRESS/metrics.`,
 	Example: `  anisoflight serve --data data
   anisoflight serve --listen unix:anisoflight.sock
   ANISOFLIGHT_LISTEN=127.0.0.1:9000 anisoflight serve --log-format json
-  anisoflight serve --listen :8815 --tls-cert certs/server.pem --tls-key certs/server-key.pem --tokens tokens`,
+  anisoflight serve --listen :8815 --tls-cert server.pem --tls-key server-key.pem --tokens tokens`,
 	Options: slices.Concat([]command.Option{
 		{Name: "listen", Default: "127.0.0.1:8815", Usage: "`address`: HOST:PORT (port 0: any free one) or unix:PATH"},
 		connect.DataOption, connect.DeviceOption,
@@ -116,7 +115,7 @@ func runServe(ctx context.Context, e command.Env) (err error) {
 	}
 	letKill := holdSignals()
 	defer letKill()
-	eng, err := connect.OpenEngine(ctx, e, lock)
+	eng, err := connect.OpenEngine(ctx, e, lock, nil)
 	if err != nil {
 		return err
 	}
@@ -131,12 +130,7 @@ func runServe(ctx context.Context, e command.Env) (err error) {
 		return errors.Join(err, listener.Close())
 	}
 	defer stopMetrics()
-	tracing, stopTracing, err := startTracing(ctx)
-	if err != nil {
-		return errors.Join(err, listener.Close())
-	}
-	defer stopTracing()
-	cfg.Metrics, cfg.Stats = metrics, tracing
+	cfg.Metrics = metrics
 	server := flight.New(eng, cfg)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
@@ -221,8 +215,7 @@ func listen(ctx context.Context, e command.Env, secure bool) (net.Listener, erro
 	}
 	if !secure && !e.Toggle("insecure") && !flight.Local(listener.Addr()) {
 		return nil, errors.Join(listener.Close(), fmt.Errorf("other machines reach %s, which needs TLS: give --tls-cert and "+
-			"--tls-key "+
-			"(anisoflight certificate makes them), listen on 127.0.0.1, or force it with --insecure", e.Text("listen")))
+			"--tls-key (docs/operation.md shows how to make them), listen on 127.0.0.1, or force it with --insecure", e.Text("listen")))
 	}
 	if !flight.Local(listener.Addr()) && e.Text("tokens")+e.Text("client_ca") == "" {
 		e.Log.Warn("whoever reaches this address may do everything: neither --tokens nor --client-ca is given")
