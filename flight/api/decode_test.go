@@ -117,7 +117,7 @@ func TestNumbersOfOtherLanguages(t *testing.T) {
 	}
 	run := new(CreateRun)
 	err := decode([]byte(`{"name":"r","batch":8.0,"network":{"model_channels":16.0,"dropout":0.5}}`), run)
-	if err != nil || string(run.Config) != `{"batch":8,"network":{"dropout":0.5,"model_channels":16}}` {
+	if err != nil || string(run.Config) != `{"batch":8,"network":{"model_channels":16,"dropout":0.5}}` {
 		t.Errorf("%s, %v", run.Config, err)
 	}
 }

@@ -134,15 +134,13 @@ func (r *BenchSchedule) Validate() error {
 	case r.Grid.Explicit():
 		return Errorf(BadRequest, "grid must be one that any number of evaluations can take, got an explicit list").
 			WithHint("Use the grids schedule, edm, polynomial or logsnr, or put the list in a schedule.")
-	case r.Basis == "none" && (r.K != 0 || r.Cuts != nil):
-		return Errorf(BadRequest, "k and cuts must be left out for basis none")
-	case r.K != 0 && r.Cuts != nil:
-		return Errorf(BadRequest, "k and cuts must not both be given").WithHint("Give one of them.")
+	case r.Basis == "none" && r.K != 0:
+		return Errorf(BadRequest, "k must be left out for basis none")
 	}
 	for _, n := range r.NFE {
 		if err := within("nfe", n, 1, 2*MaxSteps); err != nil {
 			return err
 		}
 	}
-	return nil
+	return checkCuts(r.Basis, r.K, r.Cuts)
 }

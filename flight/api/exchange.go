@@ -1,8 +1,6 @@
 package api
 
-import (
-	"encoding/json"
-)
+import "github.com/go-json-experiment/json/jsontext"
 
 // Denoise evaluates a model on the caller's own noisy images.
 //
@@ -57,8 +55,8 @@ type RemoteSchedule struct {
 	SigmaMin float64 `json:"sigma_min,omitempty"`
 	SigmaMax float64 `json:"sigma_max,omitempty"` // default 80
 	// the training configuration, as of CreateRun, of which package train says what applies; of kind geodesic a
-	// RemoteGeodesic
-	Config json.RawMessage `json:"-"`
+	// RemoteGeodesic: every other field
+	Config jsontext.Value `json:",embed"`
 }
 
 // RemoteGeodesic says what kind geodesic of RemoteSchedule measures.
@@ -84,15 +82,7 @@ func (r *RemoteGeodesic) Validate() error {
 const mostValues = 1 << 30
 
 // SetDefaults sets what tags cannot say.
-func (r *RemoteSchedule) SetDefaults() {
-	r.Config = json.RawMessage("{}")
-}
-
-// decodeStrictly takes every field that is not its own as one of the configuration.
-func (r *RemoteSchedule) decodeStrictly(at place, v rawValue) error {
-	type plain RemoteSchedule // without this method
-	return decodeWithRest(at, v, (*plain)(r), &r.Config)
-}
+func (r *RemoteSchedule) SetDefaults() { r.Config = jsontext.Value("{}") }
 
 // Validate implements Request.
 func (r *RemoteSchedule) Validate() error {
@@ -119,5 +109,5 @@ func (r *RemoteSchedule) Validate() error {
 // MarshalJSON writes the configuration's fields beside the others, as they travel.
 func (r RemoteSchedule) MarshalJSON() ([]byte, error) {
 	type plain RemoteSchedule // without this method
-	return encodeWithRest(plain(r), r.Config)
+	return embedding(plain(r))
 }

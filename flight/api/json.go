@@ -16,6 +16,7 @@ import (
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 
 	"github.com/anisoflight/anisoflight/internal/base/jsonerror"
 )
@@ -39,7 +40,6 @@ func decodeJSON(v rawValue, at place, dst any) error {
 			}
 			return dst.decodeStrictly(at.within(d.StackPointer()), v.Clone())
 		}),
-		jsonv2.UnmarshalFromFunc(func(d *jsontext.Decoder, dst *json.RawMessage) error { return decodeRaw(d, at, dst) }),
 	)))
 	var own *Error
 	var wrong *jsonv2.SemanticError
@@ -70,12 +70,13 @@ var kindNames = map[jsontext.Kind]string{
 func decodeScalar(d *jsontext.Decoder, at place, dst any) error {
 	v, kind := reflect.ValueOf(dst).Elem(), d.PeekKind()
 	want := jsonerror.Wanted(v.Type())
-	if kind != 'n' {
-		_, several := dst.(decoder)
-		raw := v.Type() == reflect.TypeFor[rawValue]() || v.Type() == reflect.TypeFor[json.RawMessage]()
-		if several || raw || v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface || kindNames[kind] == want {
-			return errors.ErrUnsupported
-		}
+	if v.Type() == reflect.TypeFor[json.RawMessage]() {
+		want = "an object"
+	}
+	_, several := dst.(decoder)
+	several = several || v.Type() == reflect.TypeFor[rawValue]() || v.Kind() == reflect.Pointer
+	if kind != 'n' && (several || v.Kind() == reflect.Interface || kindNames[kind] == want) {
+		return errors.ErrUnsupported
 	}
 	text, err := d.ReadValue()
 	if err != nil {
@@ -136,22 +137,8 @@ func decodeNumber(text rawValue, v reflect.Value, at func() place) (err error) {
 	return Errorf(BadRequest, "%s must be a number in range, got %s", at(), describe(text))
 }
 
-// decodeRaw keeps an object as it is, with its fields sorted.
-func decodeRaw(d *jsontext.Decoder, at place, dst *json.RawMessage) error {
-	v, err := d.ReadValue()
-	switch {
-	case err != nil:
-		return err
-	case v.Kind() != '{':
-		return wrongJSON(at.within(d.StackPointer()), "an object", v)
-	}
-	v = v.Clone()
-	if err := v.Format(jsontext.ReorderRawObjects(true)); err != nil {
-		return err
-	}
-	*dst = json.RawMessage(v)
-	return nil
-}
+// embedding returns the JSON of a request, in which the fields of an embedded value stand beside its own.
+func embedding(request any) ([]byte, error) { return jsonv2.Marshal(request, jsonv1.DefaultOptionsV1()) }
 
 // maxDepth bounds the nesting of a request.
 const maxDepth = 32

@@ -289,49 +289,6 @@ func DecodeStruct(body []byte, dst any) error {
 	return decodeJSON(v, place{}, dst)
 }
 
-// decodeWithRest decodes the fields that dst has, and keeps the others, sorted, as they are.
-func decodeWithRest(at place, v rawValue, dst any, rest *json.RawMessage) error {
-	if v.Kind() != '{' {
-		return wrongJSON(at, "an object", v)
-	}
-	own, others := map[string]rawValue{}, fieldsIn(v)
-	for _, f := range Fields(dst) {
-		if value, given := others[f.Name]; given {
-			own[f.Name] = value
-			delete(others, f.Name)
-		}
-	}
-	if len(others) > 0 {
-		if err := decodeJSON(objectOf(others), at, rest); err != nil {
-			return err
-		}
-	}
-	return decodeJSON(objectOf(own), at, dst)
-}
-
-// encodeWithRest writes a request beside other fields, which it replaces.
-func encodeWithRest(request any, rest []byte) ([]byte, error) {
-	fields := map[string]json.RawMessage{}
-	own, err := json.Marshal(request)
-	if err != nil {
-		return nil, err
-	}
-	for _, object := range [][]byte{rest, own} {
-		if len(object) == 0 {
-			continue
-		}
-		if err := json.Unmarshal(object, &fields); err != nil {
-			return nil, err
-		}
-	}
-	for name, value := range fields {
-		if string(value) == "null" {
-			delete(fields, name)
-		}
-	}
-	return json.Marshal(fields)
-}
-
 var namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
 // CheckName returns an error unless name is well formed as the name of a model, schedule, basis, data set or run; field
@@ -362,14 +319,6 @@ func NotFound(code Code, what, name string, there []string) *Error {
 		hint += "There are: " + strings.Join(there, " ") + "."
 	}
 	return Errorf(code, "No %s is called %s", what, quoted(name)).WithHint("%s", hint)
-}
-
-// need wants a field to be there.
-func need(field, value string) error {
-	if value == "" {
-		return Errorf(BadRequest, "%s is missing", field)
-	}
-	return nil
 }
 
 // join returns the name of a field within a field of a request's own; path is empty for the request itself.

@@ -1,8 +1,6 @@
 package api
 
-import (
-	"encoding/json"
-)
+import "github.com/go-json-experiment/json/jsontext"
 
 // CreateRun makes a training run. Everything but its name is the training configuration, by the same names as in the
 // configuration files (stage, dataset, model or network, schedule, family, batch, lr, ...); package train owns and
@@ -10,19 +8,17 @@ import (
 type CreateRun struct {
 	Name    string `json:"name" name:"new"`   // name of the run; required
 	Replace bool   `json:"replace,omitempty"` // delete a run of this name first, if it is not running
-	// the training configuration
-	Config json.RawMessage `json:"-"`
+	// the training configuration: every other field
+	Config jsontext.Value `json:",embed"`
 }
 
 // SetDefaults sets what tags cannot say.
-func (r *CreateRun) SetDefaults() {
-	r.Config = json.RawMessage("{}")
-}
+func (r *CreateRun) SetDefaults() { r.Config = jsontext.Value("{}") }
 
-// decodeStrictly takes every field that is not its own as one of the configuration.
-func (r *CreateRun) decodeStrictly(at place, v rawValue) error {
+// MarshalJSON writes the configuration's fields beside the name, as they travel.
+func (r CreateRun) MarshalJSON() ([]byte, error) {
 	type plain CreateRun // without this method
-	return decodeWithRest(at, v, (*plain)(r), &r.Config)
+	return embedding(plain(r))
 }
 
 // StartRun lets a run train in the background until kimg thousand images have been seen in all.
@@ -69,10 +65,4 @@ type SaveModel struct {
 	Run     string `json:"run"`             // name of the run; required
 	Name    string `json:"name" name:"new"` // name of the model; required
 	Replace bool   `json:"replace"`         // replace a model of that name
-}
-
-// MarshalJSON writes the configuration's fields beside the name, as they travel.
-func (r CreateRun) MarshalJSON() ([]byte, error) {
-	type plain CreateRun // without this method
-	return encodeWithRest(plain(r), r.Config)
 }

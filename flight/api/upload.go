@@ -50,10 +50,13 @@ type PutSchedule struct {
 
 // Validate implements Request.
 func (r *PutSchedule) Validate() error {
-	if r.Basis == "none" && r.K != 0 {
+	switch {
+	case r.Basis == "":
+		return Errorf(BadRequest, "basis is missing")
+	case r.Basis == "none" && r.K != 0:
 		return Errorf(BadRequest, "k must be left out for basis none")
 	}
-	return first(need("basis", r.Basis), checkCuts(r.Basis, r.K, r.Cuts))
+	return checkCuts(r.Basis, r.K, r.Cuts)
 }
 
 // PutBasis uploads a basis.
