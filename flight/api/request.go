@@ -35,9 +35,9 @@ const unset = -1 << 62
 // SetDefaults fills what a request leaves out, before it is decoded.
 func SetDefaults(request Request) {
 	eachField(reflect.ValueOf(request).Elem(), "", func(f Field, v reflect.Value) error {
-		text, given := f.tag.Lookup("default")
+		text, given := f.Tag.Lookup("default")
 		switch {
-		case f.tag.Get("given") != "":
+		case f.Tag.Get("given") != "":
 			v.SetInt(unset)
 		case !given:
 		case v.CanInt():
@@ -75,9 +75,9 @@ func validateFields(request any, path string) error {
 		name := join(path, f.Name)
 		switch {
 		case v.CanInt():
-			return validateInt(name, f.tag, v)
+			return validateInt(name, f.Tag, v)
 		case v.CanFloat():
-			if f.tag.Get("above") == "0" && !(v.Float() > 0) {
+			if f.Tag.Get("above") == "0" && !(v.Float() > 0) {
 				return Errorf(BadRequest, "%s must be positive, got %g", name, v.Float())
 			}
 			return nil
@@ -93,7 +93,7 @@ func validateFields(request any, path string) error {
 		if missing && f.Required && f.Group != "Sample" {
 			return Errorf(BadRequest, "%s is missing", name)
 		}
-		if f.tag.Get("name") != "" {
+		if f.Tag.Get("name") != "" {
 			return CheckName(name, v.String())
 		}
 		var words []string
@@ -147,8 +147,9 @@ type Field struct {
 	Required bool     // it cannot be left out
 	Words    []string // that the value, or each of a list, may be; empty if that is not known here
 	Group    string   // name of the embedded struct that it comes from, such as Output; empty for the request's own
+	Key      string   // such as api.Sample.Model: its struct and its name in Go
+	Tag      reflect.StructTag
 
-	tag     reflect.StructTag
 	omitted bool // JSON may leave it out
 }
 
@@ -178,10 +179,10 @@ func eachField(v reflect.Value, group string, do func(Field, reflect.Value) erro
 		case f.Anonymous && name == "":
 			err = eachField(v.Field(i), cmp.Or(group, f.Name), do)
 		case f.IsExported() && name != "" && name != "-":
-			field := helps[t.String()+"."+f.Name]
+			key := t.String() + "." + f.Name
+			field := helps[key]
 			field.Name, field.Type, field.Words, field.Group = name, f.Type, wordsOf(f), group
-			field.Default = cmp.Or(field.Default, f.Tag.Get("default"))
-			field.tag, field.omitted = f.Tag, options == "omitempty"
+			field.Key, field.Tag, field.omitted = key, f.Tag, options == "omitempty"
 			err = do(field, v.Field(i))
 		}
 		if err != nil {

@@ -148,16 +148,17 @@ func (c comments) keywords(t reflect.Type) (parameters, arguments string) {
 	return parameters, arguments
 }
 
-// table returns a function that writes a table of Markdown, with empty lines around it.
-func table(head ...string) func(rows [][]string) string {
-	return func(rows [][]string) string {
-		title := "| " + strings.Join(head, " | ") + " |\n"
-		text := "\n" + strings.ReplaceAll(title, "|  |", "| |") + strings.Repeat("|---", len(head)) + "|\n"
-		for _, row := range rows {
-			text += "| " + strings.Join(row, " | ") + " |\n"
+// table returns a table of Markdown whose first row is its head, with empty lines around it.
+func table(rows ...[]string) string {
+	text := "\n"
+	for i, row := range rows {
+		line := "| " + strings.Join(row, " | ") + " |\n"
+		if i == 0 {
+			line = strings.ReplaceAll(line, "|  |", "| |") + strings.Repeat("|---", len(row)) + "|\n"
 		}
-		return text + "\n"
+		text += line
 	}
+	return text + "\n"
 }
 
 // cell returns text for a cell of a table.
@@ -165,7 +166,7 @@ func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
 // fieldTable returns a table of a request's fields.
 func (c comments) fieldTable(t reflect.Type) string {
-	var rows [][]string
+	rows := [][]string{{"field", "default", ""}}
 	for _, f := range c.fields(t) {
 		byDefault := f.Default
 		if f.Required {
@@ -173,7 +174,7 @@ func (c comments) fieldTable(t reflect.Type) string {
 		}
 		rows = append(rows, []string{f.Name, cell(byDefault), cell(api.WithWords(f.Help, f.Words))})
 	}
-	return table("field", "default", "")(rows)
+	return table(rows...)
 }
 
 // longestDefault bounds the bytes of a default in a list of fields.
@@ -197,7 +198,7 @@ func (c comments) fieldList(t reflect.Type, without string) string {
 
 // operations returns a table of the operations that move tensors and tables.
 func (c comments) operations() string {
-	var rows [][]string
+	rows := [][]string{{"operation", "by", "fields (default)", "rows"}}
 	for _, op := range api.Operations() {
 		if !op.Rows {
 			continue
@@ -218,12 +219,12 @@ func (c comments) operations() string {
 		}
 		rows = append(rows, []string{"`" + op.Name + "`", strings.Join(ways, ", "), fields, said})
 	}
-	return table("operation", "by", "fields (default)", "rows")(rows)
+	return table(rows...)
 }
 
 // actions returns a table of the actions that answer with JSON.
 func (c comments) actions() string {
-	var rows [][]string
+	rows := [][]string{{"action", "fields (default)", ""}}
 	for _, op := range api.Operations() {
 		if !op.By(api.ByAction) || op.Rows {
 			continue
@@ -237,21 +238,21 @@ func (c comments) actions() string {
 		}
 		rows = append(rows, []string{"`" + op.Name + "`", fields, cell(op.Sentence)})
 	}
-	return table("action", "fields (default)", "")(rows)
+	return table(rows...)
 }
 
 // kinds returns a table of the kinds of MakeSchedule.
 func (c comments) kinds() string {
-	var rows [][]string
+	rows := [][]string{{"kind", "fields (default), besides `name` and `replace`"}}
 	for _, kind := range api.ScheduleKinds() {
 		rows = append(rows, []string{kind.Kind(), c.fieldList(kindType(kind), "NewSchedule")})
 	}
-	return table("kind", "fields (default), besides `name` and `replace`")(rows)
+	return table(rows...)
 }
 
 // scopes returns a table of the operations by the scope that they need.
 func scopes() string {
-	var rows [][]string
+	rows := [][]string{{"scope", "operations"}}
 	for _, scope := range api.Scopes {
 		var names []string
 		for _, op := range api.Operations() {
@@ -264,5 +265,5 @@ func scopes() string {
 		}
 		rows = append(rows, []string{string(scope), strings.Join(names, ", ")})
 	}
-	return table("scope", "operations")(rows)
+	return table(rows...)
 }

@@ -199,7 +199,7 @@ func (r *Run) storedModel() (*checkpoint.Model, error) {
 
 // ReadConfig reads a training configuration strictly. If zero stands for a field's default, a zero that was sent is
 // refused: it would silently become another number.
-func ReadConfig(body json.RawMessage) (cfg train.Config, err error) {
+func ReadConfig(body []byte) (cfg train.Config, err error) {
 	if err := api.DecodeStruct(body, &cfg); err != nil {
 		return cfg, err
 	}
