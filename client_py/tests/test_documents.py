@@ -296,6 +296,11 @@ def outside(place: Place, where: str, words: list[str]) -> None:
         assert done.returncode == 0, f"{where}: {command}\n{done.stderr}"
 
 
+def installed(place: Place, where: str, words: list[str]) -> None:
+    """A program of the reader's machine, as it is."""
+    place.run(words, where)
+
+
 def container(place: Place, where: str, words: list[str]) -> None:
     """test_container.py has the file; here, that the target is one of it."""
     if "--target" in words:
@@ -330,6 +335,7 @@ PROGRAMS = {
     "make": make,
     "mkdir": nothing,
     "mpiexec": launched,
+    "openssl": installed,
     "pip": pip,
     "podman": container,
     "python": python,

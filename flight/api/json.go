@@ -138,7 +138,9 @@ func decodeNumber(text rawValue, v reflect.Value, at func() place) (err error) {
 }
 
 // embedding returns the JSON of a request, in which the fields of an embedded value stand beside its own.
-func embedding(request any) ([]byte, error) { return jsonv2.Marshal(request, jsonv1.DefaultOptionsV1()) }
+func embedding(request any) ([]byte, error) {
+	return jsonv2.Marshal(request, jsonv1.DefaultOptionsV1())
+}
 
 // maxDepth bounds the nesting of a request.
 const maxDepth = 32
