@@ -41,12 +41,11 @@ def run(options: argparse.Namespace, program: str, *arguments: str) -> Any:
         *arguments,
         "--device",
         options.device,
-        "--device-index",
-        str(options.index),
         "--json",
     ]
     print("$", " ".join(map(str, command)), file=sys.stderr)
-    answer = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=os.environ, check=False)
+    environment = os.environ | {"CUDA_VISIBLE_DEVICES": str(options.index)}
+    answer = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, check=False)
     if answer.returncode != 0:
         sys.exit(f"{program} {arguments[0]} failed with status {answer.returncode}")
     return json.loads(answer.stdout)

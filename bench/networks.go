@@ -94,10 +94,8 @@ func (m *modelFlags) register(f *pflag.FlagSet, network string) {
 	f.StringVar(&m.precision, "precision", string(kernels.Float32), "`arithmetic` of networks: float32, tf32 or bfloat16")
 	f.StringVar(&m.device.Plugin, "device", "",
 		"`backend`: cpu, cuda, go, or a PJRT plugin's path (default: the best one found)")
-	f.IntVar(&m.device.Index, "device-index", 0, "`number` of the GPU to use, from 0")
 	f.Float64Var(&m.device.MemoryFraction, "memory-fraction", 0,
 		"`share` of the GPU's memory that may be taken (default 0.75)")
-	f.BoolVar(&m.device.Preallocate, "preallocate", false, "take that share at the start, in one piece")
 }
 
 // load reads the model, or makes it of a configuration, and sets the batch where it is left open.

@@ -26,7 +26,7 @@ CONDA_PREFIX).`,
 	Example: `  anisoflight doctor
   anisoflight doctor --device go
   anisoflight doctor --devices all
-  anisoflight doctor --device cuda --device-index 1 --memory-fraction 0.9 --preallocate
+  anisoflight doctor --device cuda --memory-fraction 0.9
   anisoflight doctor --json | jq .device`,
 	Options: append([]command.Option{connect.DeviceOption}, connect.GPUOptions...),
 	JSON:    true,
@@ -109,11 +109,8 @@ func (d diagnosis) print(e command.Env) error {
 		}
 		row("", "%s%s", name, used)
 	}
-	if m := d.Device.Memory; m != nil {
-		row("memory", "%.0f %%, %s", 100*m.Fraction, map[bool]string{
-			true:  "taken at the start",
-			false: "taken as needed",
-		}[m.Preallocate])
+	if share := d.Device.MemoryFraction; share > 0 {
+		row("memory", "%.0f %%, taken as needed", 100*share)
 	}
 	if d.Device.ProgramCache != "" {
 		row("program cache", "%s", d.Device.ProgramCache)

@@ -69,7 +69,7 @@ func convGeneral(node, v *graph.Node) []*graph.Node {
 	spatial := x.Rank() - 2
 	in, out := x.Shape().Dimensions[ax.InputChannels], node.Shape().Dimensions[ax.OutputChannels]
 	exchange := 2*out < in
-	var toInput, toKernel windows
+	var toInput, toKernel []window
 	strides, lhs, rhs, pads := a.Ints("strides"), a.Ints("inputDilations"), a.Ints("kernelDilations"), a.Pairs("paddings")
 	for i := range spatial {
 		win := window{stride: at(strides, i), lhsDilation: at(lhs, i), rhsDilation: at(rhs, i)}
@@ -79,11 +79,11 @@ func convGeneral(node, v *graph.Node) []*graph.Node {
 		n := x.Shape().Dimensions[ax.InputSpatial[i]]
 		m := w.Shape().Dimensions[ax.KernelSpatial[i]]
 		o := node.Shape().Dimensions[ax.OutputSpatial[i]]
-		toInput.add(win.input(n, m, o))
+		toInput = append(toInput, win.input(n, m, o))
 		if exchange {
-			toKernel.add(win.exchanged(n, m, o))
+			toKernel = append(toKernel, win.exchanged(n, m, o))
 		} else {
-			toKernel.add(win.kernel(n, m, o))
+			toKernel = append(toKernel, win.kernel(n, m, o))
 		}
 	}
 
@@ -93,36 +93,30 @@ func convGeneral(node, v *graph.Node) []*graph.Node {
 		KernelSpatial: ax.KernelSpatial,
 		OutputBatch:   ax.InputBatch, OutputChannels: ax.InputChannels, OutputSpatial: ax.InputSpatial,
 	}
-	toX := toInput.conv(v, Reverse(w, ax.KernelSpatial...), inputAxes)
+	toX := convolve(v, Reverse(w, ax.KernelSpatial...), inputAxes, toInput)
 	if exchange {
-		return []*graph.Node{toX, Reverse(toKernel.conv(v, x, graph.ConvolveAxesConfig{
+		return []*graph.Node{toX, Reverse(convolve(v, x, graph.ConvolveAxesConfig{
 			InputBatch: ax.OutputChannels, InputChannels: ax.OutputBatch, InputSpatial: ax.OutputSpatial,
 			KernelInputChannels: ax.InputBatch, KernelOutputChannels: ax.InputChannels, KernelSpatial: ax.InputSpatial,
 			OutputBatch: ax.KernelOutputChannels, OutputChannels: ax.KernelInputChannels, OutputSpatial: ax.KernelSpatial,
-		}), ax.KernelSpatial...)}
+		}, toKernel), ax.KernelSpatial...)}
 	}
-	return []*graph.Node{toX, toKernel.conv(x, v, graph.ConvolveAxesConfig{
+	return []*graph.Node{toX, convolve(x, v, graph.ConvolveAxesConfig{
 		InputBatch: ax.InputChannels, InputChannels: ax.InputBatch, InputSpatial: ax.InputSpatial,
 		KernelInputChannels: ax.OutputBatch, KernelOutputChannels: ax.OutputChannels, KernelSpatial: ax.OutputSpatial,
 		OutputBatch: ax.KernelInputChannels, OutputChannels: ax.KernelOutputChannels, OutputSpatial: ax.KernelSpatial,
-	})}
+	}, toKernel)}
 }
 
-// windows holds one window per spatial axis in the form ConvGeneral takes.
-type windows struct {
-	strides, lhsDilations, rhsDilations []int
-	pads                                [][2]int
-}
-
-func (s *windows) add(w window) {
-	s.strides = append(s.strides, w.stride)
-	s.lhsDilations = append(s.lhsDilations, w.lhsDilation)
-	s.rhsDilations = append(s.rhsDilations, w.rhsDilation)
-	s.pads = append(s.pads, w.pad)
-}
-
-func (s *windows) conv(x, w *graph.Node, axes graph.ConvolveAxesConfig) *graph.Node {
-	return graph.ConvGeneral(x, w, axes, s.strides, s.pads, s.lhsDilations, s.rhsDilations, 1, 1)
+// convolve convolves with one window per spatial axis.
+func convolve(x, w *graph.Node, axes graph.ConvolveAxesConfig, windows []window) *graph.Node {
+	var strides, lhs, rhs []int
+	var pads [][2]int
+	for _, w := range windows {
+		strides, lhs, rhs = append(strides, w.stride), append(lhs, w.lhsDilation), append(rhs, w.rhsDilation)
+		pads = append(pads, w.pad)
+	}
+	return graph.ConvGeneral(x, w, axes, strides, pads, lhs, rhs, 1, 1)
 }
 
 // at returns values[i], or 1 where the list was left empty.

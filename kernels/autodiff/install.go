@@ -139,37 +139,41 @@ func slice(node, v *graph.Node) []*graph.Node {
 // embed returns the array of the given size along axis that holds v's entries at start, start+stride, ... and zeros
 // elsewhere.
 func embed(v *graph.Node, axis, start, stride, size int) *graph.Node {
-	if stride > 1 {
-		v = spread(v, axis, stride)
-		if over := start + v.Shape().Dimensions[axis] - size; over > 0 {
-			v = graph.SliceAxis(v, axis, graph.AxisRange(0, size-start))
-		}
+	if stride > 1 { // with stride−1 zeros after every entry
+		dims := v.Shape().Clone().Dimensions
+		dims[axis] *= stride
+		v = graph.InsertAxes(v, axis+1)
+		v = graph.Reshape(graph.Concatenate([]*graph.Node{v, zeros(v, axis+1, stride-1)}, axis+1), dims...)
 	}
-	parts := []*graph.Node{v}
-	if start > 0 {
-		parts = []*graph.Node{zeros(v, axis, start), v}
+	return Padded(v, axis, start, size-start-v.Shape().Dimensions[axis])
+}
+
+// Padded puts zeros before and behind the entries along an axis, or takes entries off where a number is negative.
+func Padded(x *graph.Node, axis, before, behind int) *graph.Node {
+	size := x.Shape().Dimensions[axis]
+	from, to := max(-before, 0), min(size+behind, size)
+	if from >= to {
+		return zeros(x, axis, size+before+behind)
 	}
-	if rest := size - start - v.Shape().Dimensions[axis]; rest > 0 {
-		parts = append(parts, zeros(v, axis, rest))
+	if from > 0 || to < size {
+		x = graph.SliceAxis(x, axis, graph.AxisRange(from, to))
+	}
+	parts := []*graph.Node{x}
+	if before > 0 {
+		parts = []*graph.Node{zeros(x, axis, before), x}
+	}
+	if behind > 0 {
+		parts = append(parts, zeros(x, axis, behind))
 	}
 	if len(parts) == 1 {
-		return v
+		return x
 	}
 	return graph.Concatenate(parts, axis)
 }
 
-// spread puts stride−1 zeros after every entry along axis.
-func spread(v *graph.Node, axis, stride int) *graph.Node {
-	dims := v.Shape().Clone().Dimensions
-	v = graph.InsertAxes(v, axis+1)
-	v = graph.Concatenate([]*graph.Node{v, zeros(v, axis+1, stride-1)}, axis+1)
-	dims[axis] *= stride
-	return graph.Reshape(v, dims...)
-}
-
-// zeros has the shape of v, but for n entries along axis.
-func zeros(v *graph.Node, axis, n int) *graph.Node {
-	s := v.Shape().Clone()
+// zeros has the shape of x, but for n entries along axis.
+func zeros(x *graph.Node, axis, n int) *graph.Node {
+	s := x.Shape().Clone()
 	s.Dimensions[axis] = n
-	return graph.Zeros(v.Graph(), s)
+	return graph.Zeros(x.Graph(), s)
 }

@@ -36,7 +36,7 @@ func openXLA(path string, kind Kind, cfg Config) (b backends.Backend, plugin *sh
 	}
 	name, options := plugin.Name, pjrt.NamedValuesMap{}
 	if kind == CUDA {
-		options["preallocate"] = cfg.Preallocate
+		options["preallocate"] = false
 		options["memory_fraction"] = float32(cfg.MemoryFraction)
 		if cfg.gpus != nil {
 			options["visible_devices"] = cfg.gpus

@@ -108,13 +108,9 @@ func downloadAs[S, T Float](b *Buffer, dst []T) error {
 		return b.Read(same)
 	}
 	src := make([]S, len(dst))
-	if err := b.Read(src); err != nil {
-		return err
-	}
-	for i, v := range src {
-		dst[i] = T(v)
-	}
-	return nil
+	err := b.Read(src)
+	copy(dst, converted[T](src))
+	return err
 }
 
 // converted returns values as a slice of T, itself where it is one.
@@ -282,34 +278,32 @@ func fit(key string, dev *Device, want []shapes.Shape, args []Arg) error {
 // lock takes every argument's lock, exclusive for donations, and answers an error if one of them is not live. Locks are
 // taken in the order of the buffers' ids, so that concurrent runs cannot wait for each other in a circle.
 func lock(key string, args []Arg) (unlock func(), err error) {
-	order := make([]int, len(args))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(i, j int) int {
-		return cmp.Or(cmp.Compare(args[i].buf.id, args[j].buf.id), cmp.Compare(i, j))
-	})
-	for n := 1; n < len(order); n++ {
-		i, j := order[n-1], order[n]
-		if args[i].buf == args[j].buf && (args[i].donate || args[j].donate) {
-			return nil, &ArgumentError{Key: key, Index: j, Err: fmt.Errorf("it is argument %d's buffer again, and donated", i)}
+	places := map[*Buffer]int{} // of each buffer's first argument
+	var order []Arg
+	for i, a := range args {
+		first, again := places[a.buf]
+		switch {
+		case !again:
+			places[a.buf] = i
+			order = append(order, a)
+		case a.donate || args[first].donate:
+			return nil, &ArgumentError{Key: key, Index: i, Err: fmt.Errorf("it is argument %d's buffer again, and donated", first)}
 		}
 	}
-	order = slices.CompactFunc(order, func(i, j int) bool { return args[i].buf == args[j].buf })
-
-	for _, i := range order {
-		if args[i].donate {
-			args[i].buf.mu.Lock()
+	slices.SortFunc(order, func(a, b Arg) int { return cmp.Compare(a.buf.id, b.buf.id) })
+	for _, a := range order {
+		if a.donate {
+			a.buf.mu.Lock()
 		} else {
-			args[i].buf.mu.RLock()
+			a.buf.mu.RLock()
 		}
 	}
 	unlock = func() {
-		for _, i := range order {
-			if args[i].donate {
-				args[i].buf.mu.Unlock()
+		for _, a := range order {
+			if a.donate {
+				a.buf.mu.Unlock()
 			} else {
-				args[i].buf.mu.RUnlock()
+				a.buf.mu.RUnlock()
 			}
 		}
 	}

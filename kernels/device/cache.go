@@ -19,8 +19,6 @@ type Stats struct {
 	FromDisk       int64   // of them, read from the cache on disk instead of compiled
 	Rewritten      int64   // places in programs that were given the form in which XLA for the host is fast
 	CompileSeconds float64 // spent in making them, drawing the graphs included
-	Hits           int64   // runs and look-ups that found their executable
-	Evicted        int64   // executables dropped because the cache was full
 	BufferBytes    int64   // in buffers that were not released
 	BytesUp        int64   // copied from the host to buffers
 	BytesDown      int64   // copied, or viewed, from buffers
@@ -59,8 +57,8 @@ func newCache(size int, enter func() error, leave func()) (*cache, error) {
 	return &cache{enter: enter, leave: leave, lru: l}, err
 }
 
-// acquire returns the key's executable for the length of one run, which ends with release; where there is none it is
-// compiled.
+// acquire returns the key's executable for the length of one run, which ends with release. If there is none, it is
+// compiled: by the caller, or by who compiles it already.
 func (c *cache) acquire(ctx context.Context, key string, compile func() (*executable, error)) (*executable, error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -69,22 +67,20 @@ func (c *cache) acquire(ctx context.Context, key string, compile func() (*execut
 		if exe := c.lookup(key); exe != nil {
 			return exe, nil
 		}
-		if err := c.await(ctx, key, compile); err != nil {
+		ended := waitsFor(ctx, key)
+		done := c.flight.DoChan(key, func() (any, error) { return nil, c.fill(key, compile) })
+		var err error
+		select {
+		case <-ctx.Done():
+			err = ctx.Err()
+		case r := <-done:
+			err = r.Err
+		}
+		ended()
+		if err != nil {
 			return nil, err
 		}
 		// Look again: in a small cache the executable may be gone already, and then it is compiled again.
-	}
-}
-
-// await has a program compiled, or waits for who compiles it already.
-func (c *cache) await(ctx context.Context, key string, compile func() (*executable, error)) error {
-	defer waitsFor(ctx, key)()
-	done := c.flight.DoChan(key, func() (any, error) { return nil, c.fill(key, compile) })
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case r := <-done:
-		return r.Err
 	}
 }
 
@@ -96,7 +92,6 @@ func (c *cache) lookup(key string) *executable {
 	if !ok {
 		return nil
 	}
-	c.stats.Hits++
 	exe.users++
 	return exe
 }
@@ -108,7 +103,8 @@ func (c *cache) fill(key string, compile func() (*executable, error)) error {
 		return err
 	}
 	defer c.leave()
-	if c.has(key) {
+	if exe := c.lookup(key); exe != nil {
+		exe.release()
 		return nil // another flight landed between the caller's look and this one
 	}
 	exe, err := compile()
@@ -120,16 +116,8 @@ func (c *cache) fill(key string, compile func() (*executable, error)) error {
 	defer c.mu.Unlock()
 	c.stats.Compiled++
 	c.stats.CompileSeconds += exe.seconds
-	if c.lru.Add(key, exe) {
-		c.stats.Evicted++
-	}
+	c.lru.Add(key, exe)
 	return nil
-}
-
-func (c *cache) has(key string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.lru.Contains(key)
 }
 
 // purge finalises all executables; nobody is running one.

@@ -27,24 +27,15 @@ type Config struct {
 	//	a path    this PJRT plugin and no other; an error where it cannot be used
 	Plugin string
 
-	// ProjectDir is the folder whose .venv is searched. Default: the parent of the executable's folder, then the working
-	// directory and its parents.
-	ProjectDir string
-
 	// Programs is the largest number of compiled programs kept. Default 128.
 	Programs int
 
-	// Index says which of the machine's GPUs is used, counted from 0 as CUDA counts them (CUDA_VISIBLE_DEVICES first).
-	// Without Devices one process uses one; the others are not touched. Anything but 0 is an error with a backend that is
-	// not CUDA.
-	Index int
-
 	// Devices says which of the backend's devices are used by this process, each with memory of its own:
 	//
-	//	""       one: GPU Index, or the host
+	//	""       one: the first GPU, or the host
 	//	"all"    all GPUs; the host is one
 	//	"4"      so many: GPUs from 0 on, or parts of the host, which share its processors
-	//	"0,2"    these GPUs
+	//	"0,2"    these GPUs, as CUDA counts them (CUDA_VISIBLE_DEVICES first)
 	//
 	// On the host several devices serve to try what several GPUs would do; they compute no faster than one. XLA has a
 	// thread for each of them, be they more than the processors.
@@ -53,10 +44,6 @@ type Config struct {
 	// MemoryFraction is the share of a GPU's memory that this process may take, in (0, 1]. Default 0.75. Other backends
 	// ignore it.
 	MemoryFraction float64
-
-	// Preallocate takes that share at the start, in one piece, so that the memory can neither fragment nor go to another
-	// process meanwhile. Other backends ignore it.
-	Preallocate bool
 
 	// MemoryLimit is how many bytes buffers and programs may take together, on each device. Programs that need more by
 	// estimate are refused before they are compiled. Default: what the machine, or the GPU's share, has to give; see
@@ -93,10 +80,6 @@ func (c Config) resolved(env func(string) string) (Config, error) {
 	switch {
 	case !(c.MemoryFraction > 0 && c.MemoryFraction <= 1):
 		return c, fmt.Errorf("the device's share of memory must lie above 0 and be at most 1, got %g", c.MemoryFraction)
-	case c.Index < 0:
-		return c, fmt.Errorf("the device's index must not be negative, got %d", c.Index)
-	case c.Index > 0 && c.Devices != "":
-		return c, fmt.Errorf("the device's index must be left out beside devices, got %d beside %q", c.Index, c.Devices)
 	case c.MemoryLimit < 0:
 		return c, fmt.Errorf("the device's memory limit must be a number of bytes, or 0 for what there is, got %d",
 			c.MemoryLimit)
@@ -113,43 +96,38 @@ const mostDevices = 64
 func (c Config) devices() (gpus []int64, n int, err error) {
 	switch c.Devices {
 	case "":
-		return []int64{int64(c.Index)}, 1, nil
+		return []int64{0}, 1, nil
 	case "all":
 		return nil, 0, nil
 	}
-	wrong := fmt.Errorf("devices must be all, a number from 1 to %d, or a list of different GPUs such as 0,2, got %q",
-		mostDevices, c.Devices)
 	for part := range strings.SplitSeq(c.Devices, ",") {
-		gpu, err := strconv.ParseUint(strings.TrimSpace(part), 10, 16)
-		if err != nil || slices.Contains(gpus, int64(gpu)) {
-			return nil, 0, wrong
+		gpu, wrong := strconv.ParseUint(strings.TrimSpace(part), 10, 16)
+		if wrong != nil || slices.Contains(gpus, int64(gpu)) {
+			gpus = nil
+			break
 		}
 		gpus = append(gpus, int64(gpu))
 	}
-	if c.listed() {
+	switch {
+	case len(gpus) > 1:
 		return gpus, len(gpus), nil
+	case len(gpus) == 0 || gpus[0] < 1 || gpus[0] > mostDevices:
+		return nil, 0, fmt.Errorf("devices must be all, a number from 1 to %d, or a list of different GPUs such as 0,2, got %q",
+			mostDevices, c.Devices)
 	}
-	if n = int(gpus[0]); n < 1 || n > mostDevices {
-		return nil, 0, wrong
-	}
-	gpus = nil
+	n = int(gpus[0])
+	gpus = gpus[:0]
 	for k := range n {
 		gpus = append(gpus, int64(k))
 	}
 	return gpus, n, nil
 }
 
-// listed reports whether Devices is a list of GPUs.
-func (c Config) listed() bool { return strings.Contains(c.Devices, ",") }
-
 // count returns how many of a backend's devices are used.
 func (c Config) count(name string, shown int) (int, error) {
 	n := cmp.Or(c.asked, shown)
-	cuda := name == "xla:"+string(CUDA)
 	switch {
-	case c.Index > 0 && !cuda:
-		return n, fmt.Errorf("device index %d: it counts GPUs, and %s runs the programs", c.Index, name)
-	case c.listed() && !cuda:
+	case strings.Contains(c.Devices, ",") && name != "xla:"+string(CUDA):
 		return n, fmt.Errorf("devices must be all or a number where %s runs the programs, got %q: a list counts GPUs", name,
 			c.Devices)
 	case n > shown:
@@ -204,19 +182,15 @@ func programCache(path string, b backends.Backend, cfg Config) *diskcache.Store 
 		runtime.GOARCH, fmt.Sprint("threads ", max(threads(), cfg.asked)), processor())
 }
 
-// processor reports what instructions the processor has, as Linux describes it.
+// processor reports what instructions the processor has, as Linux describes it. What changes while it runs is left out.
 func processor() string {
 	file, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
 		return ""
 	}
 	first, _, _ := strings.Cut(string(file), "\n\n")
-	var lines []string
-	for line := range strings.Lines(first) {
-		switch name, _, _ := strings.Cut(line, ":"); strings.TrimSpace(name) {
-		case "vendor_id", "cpu family", "model", "model name", "stepping", "flags", "Features", "CPU part":
-			lines = append(lines, strings.TrimSpace(line))
-		}
-	}
+	lines := slices.DeleteFunc(strings.Split(first, "\n"), func(line string) bool {
+		return strings.Contains(line, "MHz") || strings.Contains(strings.ToLower(line), "bogomips")
+	})
 	return strings.Join(lines, "\n")
 }

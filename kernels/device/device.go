@@ -1,7 +1,6 @@
 package device
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -91,26 +90,22 @@ func (d *Device) start(h host) error {
 	found, named := search(d.cfg, h)
 	d.report.Candidates = found
 	reason := "no plugin found; run `make build`, or see `anisoflight doctor`"
-	var refused []*Candidate
 	for i := range found {
 		c := &found[i]
 		if c.Reason != "" { // of no use on this machine
 			continue
 		}
-		wrong := d.startXLA(*c)
-		if wrong == nil {
+		err := d.startXLA(*c)
+		if err == nil {
 			c.Used = true
-			for _, better := range refused {
-				d.cfg.Logger.Warn("plugin not used", "path", better.Path, "reason", better.Reason)
-			}
 			return nil
 		}
 		if named {
-			return wrong
+			return &PluginError{Path: c.Path, Source: c.Source, Reason: err.Error()}
 		}
-		c.Reason = wrong.reason()
+		c.Reason = err.Error()
 		reason = c.Path + ": " + c.Reason
-		refused = append(refused, c)
+		d.cfg.Logger.Warn("plugin not used", "path", c.Path, "reason", c.Reason)
 	}
 	if d.cfg.Plugin == string(CUDA) {
 		return &PluginError{Path: "cuda", Source: d.cfg.source, Reason: noCUDA(found)}
@@ -119,18 +114,14 @@ func (d *Device) start(h host) error {
 	return d.startGo()
 }
 
-func (d *Device) startXLA(c Candidate) *PluginError {
+// startXLA opens a plugin, or returns what is wrong with it.
+func (d *Device) startXLA(c Candidate) error {
 	err := verify(c.Path)
 	if err == nil {
 		d.backend, d.plugin, err = openXLA(c.Path, c.Kind, d.cfg)
 	}
 	if err != nil {
-		var refused *PluginError
-		if !errors.As(err, &refused) {
-			refused = &PluginError{Path: c.Path, Reason: err.Error()}
-		}
-		refused.Source = c.Source
-		return refused
+		return err
 	}
 	d.hostVisible = c.Kind == CPU
 	d.before = [2]int64{d.plugin.FromDisk(), d.plugin.Rewritten()}
@@ -138,7 +129,7 @@ func (d *Device) startXLA(c Candidate) *PluginError {
 	d.report.Plugin, d.report.APIVersion = c.Path, fmt.Sprintf("%d.%d", d.plugin.Major, d.plugin.Minor)
 	d.report.ProgramCache = d.cfg.programDir()
 	if c.Kind == CUDA {
-		d.report.Memory = &MemoryShare{Fraction: d.cfg.MemoryFraction, Preallocate: d.cfg.Preallocate}
+		d.report.MemoryFraction = d.cfg.MemoryFraction
 	}
 	return nil
 }
@@ -239,18 +230,12 @@ type Report struct {
 	GPU        bool        `json:"gpu"`        // the machine has an NVIDIA GPU
 	Plugins    bool        `json:"plugins"`    // this build can load plugins
 	Candidates []Candidate `json:"candidates"` // best first
-	// Memory is what may be taken of a GPU's memory; nil on other backends, which take what they need.
-	Memory *MemoryShare `json:"memory,omitempty"`
+	// MemoryFraction is the share of a GPU's memory that may be taken; 0 on other backends, which take what they need.
+	MemoryFraction float64 `json:"memory_fraction,omitempty"`
 	// Allocator is the library that [PreloadAllocator] takes; empty if there is none.
 	Allocator string `json:"allocator"`
 	// ProgramCache is the folder that keeps compiled programs between processes; empty if they are not kept.
 	ProgramCache string `json:"program_cache"`
-}
-
-// MemoryShare is the part of a GPU's memory that the process may take.
-type MemoryShare struct {
-	Fraction    float64 `json:"fraction"`
-	Preallocate bool    `json:"preallocate"` // it was taken at the start
 }
 
 // Candidate is a plugin file that was considered.

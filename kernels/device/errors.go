@@ -21,22 +21,11 @@ type PluginError struct {
 	Path   string // the file as it was given or found
 	Source string // where the path came from, such as "ANISOFLIGHT_PLUGIN"
 	Reason string // what is wrong and what to do
-	Err    error  // the cause, or nil
 }
 
 func (e *PluginError) Error() string {
-	return fmt.Sprintf("plugin %s (from %s): %s", e.Path, e.Source, e.reason())
+	return fmt.Sprintf("plugin %s (from %s): %s", e.Path, e.Source, e.Reason)
 }
-
-// reason returns what is wrong, with its cause.
-func (e *PluginError) reason() string {
-	if e.Err == nil {
-		return e.Reason
-	}
-	return e.Reason + ": " + e.Err.Error()
-}
-
-func (e *PluginError) Unwrap() error { return e.Err }
 
 // ProgramError reports a program that could not be built, compiled or run.
 type ProgramError struct {

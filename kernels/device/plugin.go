@@ -48,14 +48,11 @@ func search(cfg Config, h host) (found []Candidate, named bool) {
 			}
 		}
 	}
-	projects := []string{cfg.ProjectDir}
-	if cfg.ProjectDir == "" {
-		projects = parents(h.workDir)
-		if h.executable != "" {
-			home := filepath.Dir(filepath.Dir(h.executable))
-			environment(home, "installed beside this program")
-			projects = append([]string{home}, projects...)
-		}
+	projects := parents(h.workDir)
+	if h.executable != "" {
+		home := filepath.Dir(filepath.Dir(h.executable))
+		environment(home, "installed beside this program")
+		projects = append([]string{home}, projects...)
 	}
 	for _, dir := range projects {
 		environment(filepath.Join(dir, ".venv"), "project .venv")
@@ -148,24 +145,24 @@ func nvidiaGPU(root string) bool {
 	return false
 }
 
-// verify returns an error unless a file is a whole shared library for this machine that exports GetPjrtApi, and has the
-// size of the pinned wheel's if it has its name. A library that passes may still end the process that loads it.
+// verify returns an error unless a file is a shared library for this machine that exports GetPjrtApi, and has the size of
+// the pinned wheel's if it has its name. A library that passes may still end the process that loads it.
 func verify(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return &PluginError{Path: path, Reason: "there is no such file"}
+		return errors.New("there is no such file")
 	case err != nil:
-		return &PluginError{Path: path, Reason: "it cannot be read", Err: err}
+		return fmt.Errorf("it cannot be read: %w", err)
 	case !info.Mode().IsRegular():
-		return &PluginError{Path: path, Reason: "it is not a regular file; give the shared library itself"}
+		return errors.New("it is not a regular file; give the shared library itself")
 	}
 	if err := wholeELF(path, uint64(info.Size())); err != nil {
-		return &PluginError{Path: path, Reason: "it is not a usable shared library", Err: err}
+		return fmt.Errorf("it is not a usable shared library: %w", err)
 	}
 	if strings.HasSuffix(path, "/"+pinnedFile) && info.Size() != pinnedSize {
-		return &PluginError{Path: path, Reason: fmt.Sprintf("it has %d bytes, the pinned wheel's has %d; reinstall it with "+
-			"`pip install --force-reinstall %s`", info.Size(), pinnedSize, pinnedWheel)}
+		return fmt.Errorf("it has %d bytes, the pinned wheel's has %d; reinstall it with "+
+			"`pip install --force-reinstall %s`", info.Size(), pinnedSize, pinnedWheel)
 	}
 	return nil
 }
@@ -183,9 +180,6 @@ func wholeELF(path string, size uint64) (err error) {
 		return fmt.Errorf("not an ELF library, or cut short: %w", err)
 	}
 	defer f.Close()
-	if f.Type != elf.ET_DYN {
-		return fmt.Errorf("ELF file is %v, not a shared library", f.Type)
-	}
 	machines := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 	if m, ok := machines[runtime.GOARCH]; ok && f.Machine != m {
 		return fmt.Errorf("built for %v, this process is %s", f.Machine, runtime.GOARCH)
@@ -193,11 +187,6 @@ func wholeELF(path string, size uint64) (err error) {
 	for _, p := range f.Progs {
 		if p.Filesz > 0 && (p.Off > size || p.Filesz > size-p.Off) {
 			return fmt.Errorf("cut short: a segment ends at byte %d of %d", p.Off+p.Filesz, size)
-		}
-	}
-	for _, s := range f.Sections {
-		if s.Type != elf.SHT_NOBITS && s.Type != elf.SHT_NULL && (s.Offset > size || s.FileSize > size-s.Offset) {
-			return fmt.Errorf("cut short: section %s ends at byte %d of %d", s.Name, s.Offset+s.FileSize, size)
 		}
 	}
 	symbols, err := f.DynamicSymbols()

@@ -5,7 +5,6 @@ package device_test
 import (
 	"errors"
 	"io"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -116,29 +115,6 @@ func TestBadPluginIsAnError(t *testing.T) {
 				t.Errorf("error %q, want one that says %q", err, c.says)
 			}
 		})
-	}
-}
-
-// What the search finds but cannot use is passed over; the report says why and one warning tells of the slow fallback.
-func TestFallback(t *testing.T) {
-	project := t.TempDir()
-	bad := write(t, filepath.Join(project, ".venv/lib/python3.11/site-packages/fastatomstruct_xla_cpu/libpjrt_cpu.so"),
-		"nothing")
-	t.Setenv("VIRTUAL_ENV", "")
-	t.Setenv("CONDA_PREFIX", "")
-	t.Setenv("ANISOFLIGHT_PLUGIN", "")
-	var log strings.Builder
-	dev := open(t, device.Config{ProjectDir: project, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	if dev.Name() != "go" {
-		t.Fatalf("opened %s, want go", dev.Name())
-	}
-	r := dev.Report()
-	if len(r.Candidates) != 1 || r.Candidates[0].Path != bad || r.Candidates[0].Used ||
-		!strings.Contains(r.Candidates[0].Reason, "ELF") {
-		t.Errorf("candidates %+v, want %s refused as no ELF file", r.Candidates, bad)
-	}
-	if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "level=WARN") {
-		t.Errorf("%d log lines, want one warning:\n%s", n, log.String())
 	}
 }
 

@@ -1,6 +1,7 @@
 package device
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -80,7 +81,6 @@ func TestSearchOrder(t *testing.T) {
 		{"with a GPU", Config{}, true, append([]string{cuda}, inOrder...)},
 		{"CPU asked for", Config{Plugin: "cpu"}, true, inOrder},
 		{"CUDA asked for", Config{Plugin: "cuda"}, true, []string{cuda}},
-		{"another project", Config{ProjectDir: filepath.Join(root, "[a]*?")}, false, inOrder[2:]},
 	} {
 		h.gpu = c.gpu
 		found, named := search(c.cfg, h)
@@ -111,5 +111,24 @@ func TestNvidiaGPU(t *testing.T) {
 		if got := nvidiaGPU(tree(t, file)); got != want {
 			t.Errorf("machine with %s has a GPU: %v, want %v", file, got, want)
 		}
+	}
+}
+
+// What the search finds but cannot use is passed over; the report says why and warnings tell of the slow fallback.
+func TestFallback(t *testing.T) {
+	root := tree(t, site+cpuSO)
+	var log strings.Builder
+	cfg := Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	dev := &Device{client: &client{cfg: cfg}}
+	if err := dev.start(host{env: func(name string) string { return map[string]string{"VIRTUAL_ENV": root}[name] }}); err != nil {
+		t.Fatal(err)
+	}
+	defer dev.backend.Finalize()
+	found := dev.report.Candidates
+	if dev.Name() != "go" || len(found) != 1 || found[0].Used || !strings.Contains(found[0].Reason, "ELF") {
+		t.Errorf("%s of the candidates %+v, want one that is no ELF file", dev.Name(), found)
+	}
+	if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), "slower than XLA") {
+		t.Errorf("logged %s", log.String())
 	}
 }

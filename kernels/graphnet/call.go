@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	lib "github.com/gomlx/gomlx/pkg/core/dtypes"
 	"github.com/gomlx/gomlx/pkg/core/graph"
 )
 
@@ -37,19 +36,15 @@ func (c *call) asTensor(name string, a any) value {
 }
 
 // floating returns a tensor that can be differentiated.
-func (c *call) floating(name string) value {
-	v := c.tensor(name)
-	if !v.n.DType().IsFloat() {
-		refuse("%s must be of a floating type, got %s", name, v.n.DType())
-	}
-	return v
-}
+func (c *call) floating(name string) value { return c.tensorOf(float, name) }
 
 // boolean returns a tensor of true and false.
-func (c *call) boolean(name string) value {
+func (c *call) boolean(name string) value { return c.tensorOf(boolean, name) }
+
+func (c *call) tensorOf(k kind, name string) value {
 	v := c.tensor(name)
-	if v.n.DType() != lib.Bool {
-		refuse("%s must be boolean, got %s", name, v.n.DType())
+	if kindOf(v.n.DType()) != k {
+		refuse("%s must be of a %s type, got %s", name, k, v.n.DType())
 	}
 	return v
 }
@@ -217,17 +212,17 @@ func (c *call) target() []int {
 
 // two returns a pair that may be given as one number, or not at all.
 func (c *call) two(name string, other int) [2]int {
-	switch v := c.ints(name); len(v) {
+	v := c.ints(name)
+	switch len(v) {
 	case 0:
-		return [2]int{other, other}
+		v = []int{other, other}
 	case 1:
-		return [2]int{v[0], v[0]}
+		v = []int{v[0], v[0]}
 	case 2:
-		return [2]int{v[0], v[1]}
 	default:
 		refuse("%s must have one or two numbers, got %v", name, v)
 	}
-	return [2]int{}
+	return [2]int{v[0], v[1]}
 }
 
 // A rule appends an operation.

@@ -3,9 +3,6 @@ package graphnet
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	lib "github.com/gomlx/gomlx/pkg/core/dtypes"
 
@@ -50,19 +47,13 @@ func ParseConfig(data []byte) (Config, error) {
 
 func (c Config) check() error {
 	h, w := c.ImgResolution.Height, c.ImgResolution.Width
-	if err := nn.Broken(
+	if err := nn.Broken(append(
+		nn.ImageRules(h, w, c.ImgChannels, c.LabelDim, c.RatioEmbedding, c.Classes),
 		nn.OneOf("model_type", c.ModelType, ModelType),
-		nn.Integer("img_resolution", h, 1, maxSize),
-		nn.Integer("img_resolution", w, 1, maxSize),
-		nn.Integer("img_channels", c.ImgChannels, 1, maxSize),
 		nn.Must(h*w <= maxElements/max(c.ImgChannels, 1), "img_resolution",
 			fmt.Sprintf("that of images of up to %d values", maxElements), fmt.Sprintf("%d×%d", h, w)),
-		nn.Integer("label_dim", c.LabelDim, 0, maxLabels),
 		nn.Must(c.LabelDropout >= 0 && c.LabelDropout < 1, "label_dropout", "a number in [0, 1)", c.LabelDropout),
-		nn.Integer("ratio_embedding", c.RatioEmbedding, 0, maxSize),
-		nn.Must(len(c.Classes) == 0 || len(c.Classes) == c.LabelDim, "classes",
-			fmt.Sprintf("no names or label_dim = %d of them", c.LabelDim), len(c.Classes)),
-	); err != nil {
+	)...); err != nil {
 		return err
 	}
 	if len(c.Graph) == 0 {
@@ -88,8 +79,6 @@ var kinds = map[string]kind{
 	"int64": integer, "int32": integer, "int16": integer, "int8": integer, "uint8": integer, "bool": boolean,
 }
 
-func knownTypes() string { return strings.Join(slices.Sorted(maps.Keys(kinds)), ", ") }
-
 func kindOf(t lib.DType) kind {
 	switch {
 	case t.IsFloat():
@@ -111,8 +100,7 @@ const (
 	maxEntries  = 1 << 20  // values in the arguments of all nodes together
 	maxDepth    = 3        // lists within lists in arguments
 	maxRank     = 8        // axes of a tensor
-	maxSize     = 1 << 16  // rows, columns and channels of an image
-	maxLabels   = 1 << 20  // classes
+	maxSize     = 1 << 16  // strides, paddings and factors
 	maxElements = 1 << 28  // values of one tensor, for one image
 	maxTotal    = 1 << 36  // values of all tensors together, for one image
 	maxParams   = 1 << 32  // values of all parameters together
@@ -120,5 +108,4 @@ const (
 	maxGroups   = 1 << 12  // of a convolution
 	maxParts    = 1 << 12  // of a split
 	maxRows     = 1 << 20  // of a table that is indexed
-	maxNameText = 1 << 10  // bytes of a name
 )

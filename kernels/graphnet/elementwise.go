@@ -116,25 +116,24 @@ func clamp(c *call) value {
 // pow writes whole and half exponents as products and roots, which stay finite at zero.
 func pow(c *call) value {
 	x, e := c.tensor("self"), c.float("exponent", 1)
+	size := math.Abs(e)
+	n := int(min(size, 64))
 	if !x.n.DType().IsFloat() && (e < 0 || e != math.Trunc(e)) {
 		x.n = c.b.float(x.n)
 	}
-	if e != math.Trunc(2*e)/2 || math.Abs(e) > 64 {
-		w := nn.Wide(c.b.float(x.n))
-		y := graph.Exp(graph.MulScalar(graph.Log(w), e))
-		return x.with(graph.ConvertDType(y, x.n.DType()))
-	}
-	y := whole(x.n, int(math.Abs(e)))
-	if math.Abs(e) != math.Trunc(math.Abs(e)) {
-		root := graph.Sqrt(x.n)
-		if y == nil {
-			y = root
-		} else {
-			y = graph.Mul(y, root)
-		}
-	}
-	if y == nil {
+	var y *Node
+	switch {
+	case e == 0:
 		return x.with(graph.OnesLike(x.n))
+	case size > 64 || 2*size != math.Trunc(2*size):
+		w := nn.Wide(c.b.float(x.n))
+		return x.with(graph.ConvertDType(graph.Exp(graph.MulScalar(graph.Log(w), e)), x.n.DType()))
+	case n == 0:
+		y = graph.Sqrt(x.n)
+	case size == float64(n):
+		y = whole(x.n, n)
+	default:
+		y = graph.Mul(whole(x.n, n), graph.Sqrt(x.n))
 	}
 	if e < 0 {
 		y = graph.Reciprocal(y)
@@ -142,22 +141,15 @@ func pow(c *call) value {
 	return x.with(y)
 }
 
-// whole returns xⁿ, and nil for n = 0.
+// whole returns xⁿ, n ≥ 1.
 func whole(x *Node, n int) *Node {
-	var y *Node
-	for ; n > 0; n >>= 1 {
-		if n&1 == 1 {
-			if y == nil {
-				y = x
-			} else {
-				y = graph.Mul(y, x)
-			}
-		}
-		if n > 1 {
-			x = graph.Square(x)
-		}
+	switch {
+	case n == 1:
+		return x
+	case n%2 == 0:
+		return whole(graph.Square(x), n/2)
 	}
-	return y
+	return graph.Mul(x, whole(graph.Square(x), n/2))
 }
 
 // scalarPow is sˣ of a positive number s.

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/anisoflight/anisoflight/kernels/nn"
@@ -84,11 +86,10 @@ type node struct {
 }
 
 func (o *node) where() string {
-	at := ""
-	if o.Module != "" {
-		at = " in " + o.Module
+	if o.Module == "" {
+		return fmt.Sprintf("node %s (%s)", shorten(o.Name), shorten(o.Op))
 	}
-	return fmt.Sprintf("node %s (%s%s)", o.Name, o.Op, at)
+	return fmt.Sprintf("node %s (%s in %s)", shorten(o.Name), shorten(o.Op), shorten(o.Module))
 }
 
 // program is a checked list of nodes, each after those that it uses.
@@ -159,8 +160,8 @@ func (r *reader) add(text []byte) error {
 	if err := decode(text, fmt.Sprintf("node %d: ", place), "a node's fields", &o); err != nil {
 		return err
 	}
-	if o.Name == "" || o.Op == "" || len(o.Name) > maxNameText || len(o.Op) > maxNameText {
-		return graphError("node %d: name and op must be given, up to %d bytes each", place, maxNameText)
+	if o.Name == "" || o.Op == "" {
+		return graphError("node %d: name and op must be given", place)
 	}
 	if _, there := r.places[o.Name]; there {
 		return graphError("two nodes are named %q", shorten(o.Name))
@@ -179,7 +180,8 @@ func (r *reader) add(text []byte) error {
 		return fail("shape: %v", err)
 	}
 	if _, ok := kinds[o.DType]; !ok && (o.Shape != nil || o.DType != "") && r.badType == nil {
-		r.badType = fail("dtype must be one of %s, got %q", knownTypes(), shorten(o.DType))
+		r.badType = fail("dtype must be one of %s, got %q", strings.Join(slices.Sorted(maps.Keys(kinds)), ", "),
+			shorten(o.DType))
 	}
 	if o.Op == opParam {
 		if err := r.parameter(&o); err != nil {
@@ -252,8 +254,8 @@ func (r *reader) checkSize(shape []dim) error {
 }
 
 func (r *reader) parameter(o *node) error {
-	if o.Target == "" || len(o.Target) > maxNameText {
-		return fmt.Errorf("target must be the tensor's name in model.safetensors, up to %d bytes", maxNameText)
+	if o.Target == "" {
+		return errors.New("target must be the tensor's name in model.safetensors")
 	}
 	if r.targets[o.Target] {
 		return fmt.Errorf("two nodes stand for the tensor %q; list it once", shorten(o.Target))

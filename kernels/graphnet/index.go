@@ -39,29 +39,20 @@ func indexSelect(c *call) value {
 
 // moved brings axis from to place to.
 func moved(x value, from, to int) value {
-	axes := count(x.rank())
-	axes = append(axes[:from], axes[from+1:]...)
-	axes = append(axes[:to], append([]int{from}, axes[to:]...)...)
-	return permuted(x, axes)
+	axes := slices.Delete(count(x.rank()), from, from+1)
+	return permuted(x, slices.Insert(axes, to, from))
 }
 
 // indexTensor indexes one axis with a tensor of integers; the others are taken whole.
 func indexTensor(c *call) value {
 	x := c.floating("self")
-	at := -1
-	for k, a := range c.list("indices") {
-		switch {
-		case a == nil:
-		case at >= 0:
-			refuse("several axes are indexed at once; index one")
-		default:
-			at = k
-		}
+	given := c.list("indices")
+	isTensor := func(a any) bool { return a != nil }
+	at := slices.IndexFunc(given, isTensor)
+	if at < 0 || at >= x.rank() || slices.ContainsFunc(given[at+1:], isTensor) {
+		refuse("indices must hold one tensor, of one axis")
 	}
-	if at < 0 || at >= x.rank() {
-		refuse("indices must hold a tensor")
-	}
-	i := c.asTensor("indices", c.list("indices")[at])
+	i := c.asTensor("indices", given[at])
 	if kindOf(i.n.DType()) != integer {
 		refuse("indices must be integers, got %s", i.n.DType())
 	}
@@ -132,9 +123,6 @@ func split(c *call) value {
 	var out value
 	from := 0
 	for _, s := range sizes {
-		if s < 1 || from+s > n {
-			refuse("%v cannot be split along axis %d into %v", x.dims(), a, sizes)
-		}
 		out.parts = append(out.parts, cut(x, a, from, from+s, 1))
 		from += s
 	}

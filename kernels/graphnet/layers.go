@@ -117,7 +117,7 @@ func (b *builder) grouped(c *call, x value, w *Node, n nn.Window, out int) value
 func depthwise(x, w *Node, n nn.Window) *Node {
 	k := w.Shape().Dimensions
 	for i := range n.Pad {
-		x = padded(x, 1+i, n.Pad[i][0], n.Pad[i][1])
+		x = autodiff.Padded(x, 1+i, n.Pad[i][0], n.Pad[i][1])
 	}
 	d := x.Shape().Dimensions
 	var y *Node

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -91,6 +90,7 @@ func (n *Net) layOut() error {
 			for _, d := range o.Shape {
 				p.Shape = append(p.Shape, d.n)
 			}
+			p.Init = initializer(p)
 			n.Layout = append(n.Layout, nn.Entry{Param: p})
 		case opRatios:
 			if i, ok := o.Args["index"].(float64); !ok || int(i) != places {
@@ -109,11 +109,8 @@ func (n *Net) layOut() error {
 		}
 	}
 	if n.cfg.RatioEmbedding > 0 && places == 0 {
-		return &nn.ConfigError{
-			Field: "ratio_embedding",
-			Reason: "this network has no place for the noise levels of " +
-				"subspaces; export it with ratios_at",
-		}
+		return nn.ConfigErrorf("ratio_embedding",
+			"this network has no place for the noise levels of subspaces; export it with ratios_at")
 	}
 	return nil
 }
@@ -178,31 +175,17 @@ func (n *Net) WithRatios(ratios int) (kernels.Trainable, error) {
 	return New(c)
 }
 
-// Init implements [kernels.Trainable]. A file does not say from which law a module draws its weights: kernels and
-// matrices are drawn as EDM's layers are by default, N(0, 1/fan-in), vectors named weight are one, all else is zero. A
-// module's own values come with its export.
-func (n *Net) Init(seed uint64) [][]float32 {
-	params := n.Params()
-	out := make([][]float32, len(params))
-	for i, p := range params {
-		p.Init = initializer(p)
-		out[i] = p.Values(seed)
-	}
-	return out
-}
-
+// initializer returns the law of a parameter's initial values. A file does not say from which one a module draws its
+// weights: kernels and matrices are drawn as EDM's layers are by default, N(0, 1/fan-in), vectors named weight are one,
+// all else is zero. A module's own values come with its export.
 func initializer(p nn.Param) nn.Initializer {
 	switch {
-	case p.Optional || p.Frozen:
+	case p.Frozen:
 		return nil
 	case len(p.Shape) >= 2:
 		return nn.Normal(1 / math.Sqrt(float64(max(p.Size()/p.Shape[0], 1))))
 	case strings.HasSuffix(p.Name, "weight"):
-		return func(_ *rand.Rand, dst []float32) {
-			for i := range dst {
-				dst[i] = 1
-			}
-		}
+		return nn.Ones
 	}
 	return nil
 }

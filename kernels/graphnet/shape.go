@@ -136,23 +136,17 @@ func broadcast(x value, to []int) value {
 func repeat(c *call) value {
 	times := c.ints("repeats")
 	x := c.tensor("self")
-	if len(times) < x.rank() || product(times) < 1 {
-		refuse("repeats must be positive, one for each axis, got %v", times)
+	if len(times) < x.rank() {
+		refuse("repeats must be one number for each axis, got %v", times)
 	}
 	x = x.raise(len(times))
 	for i, n := range times {
-		if n < 1 || n > maxElements {
-			refuse("repeats must be positive, got %v", times)
+		if n < 1 || n > maxParts {
+			refuse("repeats must lie in 1 … %d, got %v", maxParts, times)
 		}
-		if n == 1 {
-			continue
+		if n > 1 {
+			x = x.with(graph.Concatenate(slices.Repeat([]*Node{x.n}, n), x.at[i]))
 		}
-		d := x.dims()
-		at := insert(x, i)
-		wide := at.dims()
-		wide[i] = n
-		d[i] *= n
-		x = broadcast(at, wide).reshape(d)
 	}
 	return x
 }
@@ -213,33 +207,9 @@ func pad(c *call) value {
 		if lo > maxSize || hi > maxSize || size+lo+hi < 1 || -lo >= size || -hi >= size {
 			refuse("pad %v does not suit %v", pads, x.dims())
 		}
-		n = padded(n, x.at[a], lo, hi)
+		n = autodiff.Padded(n, x.at[a], lo, hi)
 	}
 	return x.with(n)
-}
-
-// padded puts zeros before and behind an axis, or takes entries off where lo or hi is negative.
-func padded(x *Node, axis, lo, hi int) *Node {
-	size := x.Shape().Dimensions[axis]
-	if lo < 0 || hi < 0 {
-		x = graph.SliceAxis(x, axis, graph.AxisRange(max(-lo, 0), size-max(-hi, 0)))
-	}
-	zeros := func(n int) *Node {
-		s := x.Shape().Clone()
-		s.Dimensions[axis] = n
-		return graph.Zeros(x.Graph(), s)
-	}
-	parts := []*Node{x}
-	if lo > 0 {
-		parts = append([]*Node{zeros(lo)}, parts...)
-	}
-	if hi > 0 {
-		parts = append(parts, zeros(hi))
-	}
-	if len(parts) == 1 {
-		return x
-	}
-	return graph.Concatenate(parts, axis)
 }
 
 // pixelShuffle maps [B, C r², H, W] to [B, C, H r, W r].

@@ -20,11 +20,10 @@ import (
 // Check compares a state dict, one tensor at a time, with a network's. Make one with [Layout.Check]; values need not be
 // kept after [Check.Add].
 type Check struct {
-	layout  Layout
-	place   map[string]int // of the network's tensors
-	faults  map[int]*StateError
-	unknown []*StateError
-	seen    map[string]bool
+	layout Layout
+	place  map[string]int      // of the network's tensors
+	faults map[int]*StateError // by the tensor's place; what the network does not know comes last
+	seen   map[string]bool
 }
 
 // Check begins a comparison. Constants may be there and must then agree with the configuration; Optional parameters may
@@ -40,7 +39,7 @@ func (l Layout) Check() *Check {
 
 // Add compares a tensor, and reports whether it is right.
 func (c *Check) Add(t Tensor) bool {
-	i, known := c.place[t.Name]
+	place, known := c.place[t.Name]
 	var reason string
 	switch {
 	case c.seen[t.Name]:
@@ -48,17 +47,17 @@ func (c *Check) Add(t Tensor) bool {
 	case !known:
 		reason = "is unknown to the network of config.json"
 	default:
-		reason = c.layout[i].misfit(t)
+		reason = c.layout[place].misfit(t)
 	}
 	c.seen[t.Name] = true
-	switch {
-	case reason == "":
-	case known:
-		c.faults[i] = &StateError{t.Name, reason}
-	default:
-		c.unknown = append(c.unknown, &StateError{t.Name, reason})
+	if reason == "" {
+		return true
 	}
-	return reason == ""
+	if !known {
+		place = len(c.layout) + len(c.faults)
+	}
+	c.faults[place] = &StateError{t.Name, reason}
+	return false
 }
 
 // Skip takes note of a tensor that is there, with faults of its own.
@@ -76,7 +75,7 @@ func (c *Check) Faults() []*StateError {
 	for _, i := range slices.Sorted(maps.Keys(c.faults)) {
 		out = append(out, c.faults[i])
 	}
-	return append(out, c.unknown...)
+	return out
 }
 
 // misfit returns what is wrong with a tensor of the entry's name.
@@ -143,6 +142,20 @@ func Integer(field string, v, lo, hi int) Rule {
 // OneOf is the rule of a word.
 func OneOf(field, v string, allowed ...string) Rule {
 	return Rule{slices.Contains(allowed, v), field, strings.Join(allowed, " or "), fmt.Sprintf("%.60q", v)}
+}
+
+// ImageRules are those of the fields that every network of images and classes has.
+func ImageRules(height, width, channels, labels, ratios int, classes []string) []Rule {
+	const most = 1 << 16 // rows, columns and channels
+	return []Rule{
+		Integer("img_resolution", height, 1, most),
+		Integer("img_resolution", width, 1, most),
+		Integer("img_channels", channels, 1, most),
+		Integer("label_dim", labels, 0, 1<<20),
+		Integer("ratio_embedding", ratios, 0, most),
+		Must(len(classes) == 0 || len(classes) == labels, "classes",
+			fmt.Sprintf("no names or label_dim = %d of them", labels), len(classes)),
+	}
 }
 
 // Broken returns a *[ConfigError] for the first rule that is broken.

@@ -171,7 +171,7 @@ func (n GroupNorm) Groups() int { return min(32, n.Channels/4) }
 // Params lists weight and bias, [Channels] each.
 func (n GroupNorm) Params() []Param {
 	return []Param{
-		{Name: n.Name + ".weight", Shape: []int{n.Channels}, Init: ones},
+		{Name: n.Name + ".weight", Shape: []int{n.Channels}, Init: Ones},
 		{Name: n.Name + ".bias", Shape: []int{n.Channels}},
 	}
 }

@@ -103,7 +103,6 @@ type Initializer func(rng *rand.Rand, dst []float32)
 // kernel area),
 //
 //	XavierUniform   U(−1, 1) · √(6/(n_in+n_out))
-//	XavierNormal    N(0, 1)  · √(2/(n_in+n_out))
 //	KaimingUniform  U(−1, 1) · √(3/n_in)
 //	KaimingNormal   N(0, 1)  · √(1/n_in)
 //
@@ -114,7 +113,6 @@ type Mode int
 const (
 	KaimingNormal Mode = iota
 	KaimingUniform
-	XavierNormal
 	XavierUniform
 )
 
@@ -143,8 +141,6 @@ func (m Mode) scaled(factor float64, fanIn, fanOut int) Initializer {
 		return fill(normal, factor*math.Sqrt(1/in))
 	case KaimingUniform:
 		return fill(uniform, factor*math.Sqrt(3/in))
-	case XavierNormal:
-		return fill(normal, factor*math.Sqrt(2/(in+out)))
 	case XavierUniform:
 		return fill(uniform, factor*math.Sqrt(6/(in+out)))
 	}
@@ -162,8 +158,8 @@ func fill(draw func(*rand.Rand) float64, scale float64) Initializer {
 // Normal returns the initialiser N(0, std²).
 func Normal(std float64) Initializer { return fill((*rand.Rand).NormFloat64, std) }
 
-// ones is the initialiser of a norm's scale.
-func ones(_ *rand.Rand, dst []float32) {
+// Ones is the initialiser of a norm's scale.
+func Ones(_ *rand.Rand, dst []float32) {
 	for i := range dst {
 		dst[i] = 1
 	}

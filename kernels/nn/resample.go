@@ -1,6 +1,12 @@
 package nn
 
-import "github.com/gomlx/gomlx/pkg/core/graph"
+import (
+	"slices"
+
+	"github.com/gomlx/gomlx/pkg/core/graph"
+
+	"github.com/anisoflight/anisoflight/kernels/autodiff"
+)
 
 // Resampler halves or doubles the resolution of an image with a separable filter f of even length n, as EDM's
 // convolutions do. With f normalised to Σf = 1 and p = n/2 − 1, along each axis
@@ -71,9 +77,8 @@ func (r Resampler) Up(x *Node) *Node {
 func (r Resampler) down(x *Node, axis, pad int) *Node {
 	d := x.Shape().Clone().Dimensions
 	half := d[axis] / 2
-	pairs := append(append(append([]int(nil), d[:axis]...), half, 2), d[axis+1:]...)
-	x = graph.Reshape(x, pairs...)
 	d[axis] = half
+	x = graph.Reshape(x, slices.Insert(slices.Clone(d), axis+1, 2)...)
 	phase := [2]*Node{}
 	for i := range phase {
 		phase[i] = graph.Reshape(graph.SliceAxis(x, axis+1, graph.AxisElem(i)), d...)
@@ -83,8 +88,7 @@ func (r Resampler) down(x *Node, axis, pad int) *Node {
 	for k, tap := range r.taps {
 		m := k - pad
 		parity := m & 1
-		term := graph.MulScalar(shift(phase[parity], axis, (m-parity)/2, n), tap)
-		y = plus(y, term)
+		y = plus(y, graph.MulScalar(shift(phase[parity], axis, (m-parity)/2, n), tap))
 	}
 	return y
 }
@@ -107,34 +111,7 @@ func (r Resampler) up(x *Node, axis int) *Node {
 
 // shift returns y[q] = x[q + by], q = 0, ..., n−1 along axis, zero outside x.
 func shift(x *Node, axis, by, n int) *Node {
-	size := x.Shape().Dimensions[axis]
-	from, to := max(by, 0), min(by+n, size)
-	if from >= to {
-		return zeroed(x, axis, n)
-	}
-	parts := make([]*Node, 0, 3)
-	if lead := from - by; lead > 0 {
-		parts = append(parts, zeroed(x, axis, lead))
-	}
-	if from == 0 && to == size {
-		parts = append(parts, x)
-	} else {
-		parts = append(parts, graph.SliceAxis(x, axis, graph.AxisRange(from, to)))
-	}
-	if tail := by + n - to; tail > 0 {
-		parts = append(parts, zeroed(x, axis, tail))
-	}
-	if len(parts) == 1 {
-		return parts[0]
-	}
-	return graph.Concatenate(parts, axis)
-}
-
-// zeroed is a block of zeros, shaped as x but for n entries along axis.
-func zeroed(x *Node, axis, n int) *Node {
-	s := x.Shape().Clone()
-	s.Dimensions[axis] = n
-	return graph.Zeros(x.Graph(), s)
+	return autodiff.Padded(x, axis, -by, n+by-x.Shape().Dimensions[axis])
 }
 
 func plus(sum, term *Node) *Node {

@@ -25,11 +25,12 @@ type Entry struct {
 // Layout is the state dict of a network: its tensors in order. Networks embed it, so that its methods are theirs.
 type Layout []Entry
 
-// Entries returns parameters as entries that ask for nothing more.
-func Entries(params []Param) []Entry {
-	out := make([]Entry, len(params))
-	for i, p := range params {
-		out[i] = Entry{Param: p}
+// Entries returns the parameters of layers as entries that ask for nothing more.
+func Entries(layers ...interface{ Params() []Param }) (out []Entry) {
+	for _, l := range layers {
+		for _, p := range l.Params() {
+			out = append(out, Entry{Param: p})
+		}
 	}
 	return out
 }
@@ -41,6 +42,15 @@ func (l Layout) Params() []Param {
 		if e.Constant == nil {
 			out = append(out, e.Param)
 		}
+	}
+	return out
+}
+
+// Init draws initial values, in PyTorch's layout and the order of Params. Each tensor depends on the seed and its own
+// name only.
+func (l Layout) Init(seed uint64) (out [][]float32) {
+	for _, p := range l.Params() {
+		out = append(out, p.Values(seed))
 	}
 	return out
 }

@@ -26,7 +26,7 @@ type conv struct {
 func (c conv) entries() []nn.Entry {
 	var out []nn.Entry
 	if c.Kernel > 0 {
-		out = nn.Entries(c.Params())
+		out = nn.Entries(c)
 	}
 	if c.dir != level {
 		f := c.filter.Filter()
@@ -73,117 +73,90 @@ type family struct {
 
 // block is the residual block of both families. With e = affine(emb),
 //
-//	y = conv0(silu(norm0(x)))                    resampled by dir
+//	y = conv0(silu(norm0(x)))                    resampled
 //	y = silu(norm1(y + e))                       SongUNet
 //	y = silu(norm1(y)·(1 + e_scale) + e_shift)   DhariwalUNet
 //	y = (conv1(dropout(y)) + skip(x)) · skipScale
 //	y = (y + attention(norm2(y))) · skipScale    where there are heads
 type block struct {
-	name    string
-	in, out int
-	dir     direction
-	attend  bool
-	family  *family
+	family              *family
+	norm0, norm1, norm2 nn.GroupNorm
+	conv0               conv
+	conv1               nn.Conv2D
+	affine              nn.Linear
+	skip                *conv         // nil: the identity
+	attention           *nn.Attention // nil: none
 }
 
-func (b block) norm(i string, channels int) nn.GroupNorm {
-	return nn.GroupNorm{Name: b.name + ".norm" + i, Channels: channels, Eps: b.family.eps}
-}
-
-func (b block) conv0() conv {
-	return conv{
-		nn.Conv2D{Name: b.name + ".conv0", In: b.in, Out: b.out, Kernel: 3, Init: b.family.initial},
-		b.dir,
-		b.family.filter,
+func newBlock(f *family, name string, in, out int, dir direction, attend bool) *block {
+	norm := func(i string, channels int) nn.GroupNorm {
+		return nn.GroupNorm{Name: name + ".norm" + i, Channels: channels, Eps: f.eps}
 	}
+	layer := func(suffix string, in, kernel int, initial nn.Init) nn.Conv2D {
+		return nn.Conv2D{Name: name + suffix, In: in, Out: out, Kernel: kernel, Init: initial}
+	}
+	b := &block{
+		family: f, norm0: norm("0", in), norm1: norm("1", out), norm2: norm("2", out),
+		conv0:  conv{layer(".conv0", in, 3, f.initial), dir, f.filter},
+		conv1:  layer(".conv1", out, 3, f.initialLast),
+		affine: nn.Linear{Name: name + ".affine", In: f.embedding, Out: out, Init: f.initial},
+	}
+	if f.adaptive {
+		b.affine.Out = 2 * out
+	}
+	if in != out || dir != level {
+		kernel := 0
+		if f.resampleProj || in != out {
+			kernel = 1
+		}
+		b.skip = &conv{layer(".skip", in, kernel, f.initial), dir, f.filter}
+	}
+	if heads := f.heads(out); attend && heads > 0 {
+		b.attention = &nn.Attention{
+			Name: name, Channels: out, Heads: heads, InitQKV: f.initialQKV, InitProj: f.initialLast,
+		}
+	}
+	return b
 }
 
-func (b block) conv1() nn.Conv2D {
-	return nn.Conv2D{Name: b.name + ".conv1", In: b.out, Out: b.out, Kernel: 3, Init: b.family.initialLast}
-}
-
-func (b block) affine() nn.Linear {
-	out := b.out
-	if b.family.adaptive {
-		out *= 2
+func (b *block) entries() []nn.Entry {
+	out := append(nn.Entries(b.norm0), b.conv0.entries()...)
+	out = append(out, nn.Entries(b.affine, b.norm1, b.conv1)...)
+	if b.skip != nil {
+		out = append(out, b.skip.entries()...)
 	}
-	return nn.Linear{Name: b.name + ".affine", In: b.family.embedding, Out: out, Init: b.family.initial}
-}
-
-// skip returns the layer on the short path; ok is false where that is the identity.
-func (b block) skip() (c conv, ok bool) {
-	if b.in == b.out && b.dir == level {
-		return conv{}, false
-	}
-	kernel := 0
-	if b.family.resampleProj || b.in != b.out {
-		kernel = 1
-	}
-	return conv{
-		nn.Conv2D{Name: b.name + ".skip", In: b.in, Out: b.out, Kernel: kernel, Init: b.family.initial},
-		b.dir,
-		b.family.filter,
-	}, true
-}
-
-// attention is without meaning where heads returns 0.
-func (b block) attention() nn.Attention {
-	return nn.Attention{
-		Name: b.name, Channels: b.out, Heads: b.heads(), InitQKV: b.family.initialQKV,
-		InitProj: b.family.initialLast,
-	}
-}
-
-func (b block) heads() int {
-	if !b.attend {
-		return 0
-	}
-	return b.family.heads(b.out)
-}
-
-func (b block) entries() []nn.Entry {
-	out := nn.Entries(b.norm("0", b.in).Params())
-	out = append(out, b.conv0().entries()...)
-	out = append(out, nn.Entries(b.affine().Params())...)
-	out = append(out, nn.Entries(b.norm("1", b.out).Params())...)
-	out = append(out, nn.Entries(b.conv1().Params())...)
-	if skip, ok := b.skip(); ok {
-		out = append(out, skip.entries()...)
-	}
-	if b.heads() > 0 {
-		out = append(out, nn.Entries(b.norm("2", b.out).Params())...)
-		out = append(out, nn.Entries(b.attention().Params())...)
+	if b.attention != nil {
+		out = append(out, nn.Entries(b.norm2, b.attention)...)
 	}
 	return out
 }
 
 // apply maps x [B, H, W, in] and emb [B, E] to [B, H', W', out].
-func (b block) apply(s *nn.Scope, x, emb *graph.Node, dropout float64) *graph.Node {
-	f := b.family
-	y := b.conv0().apply(s, nn.SiLU(b.norm("0", b.in).Apply(s, x)))
-	e := b.affine().Apply(s, emb)
-	part := func(from, to int) *graph.Node {
-		return graph.Reshape(graph.SliceAxis(e, 1, graph.AxisRange(from, to)), -1, 1, 1, b.out)
-	}
-	if f.adaptive {
-		scale, shift := part(0, b.out), part(b.out, 2*b.out)
-		y = nn.Shift(nn.Scale(b.norm("1", b.out).Apply(s, y), graph.AddScalar(scale, 1)), shift)
+func (b *block) apply(s *nn.Scope, x, emb *graph.Node, dropout float64) *graph.Node {
+	out := b.conv1.Out
+	y := b.conv0.apply(s, nn.SiLU(b.norm0.Apply(s, x)))
+	e := b.affine.Apply(s, emb)
+	if b.family.adaptive {
+		part := func(from, to int) *graph.Node {
+			return graph.Reshape(graph.SliceAxis(e, 1, graph.AxisRange(from, to)), -1, 1, 1, out)
+		}
+		scale, shift := part(0, out), part(out, 2*out)
+		y = nn.Shift(nn.Scale(b.norm1.Apply(s, y), graph.AddScalar(scale, 1)), shift)
 	} else {
-		y = b.norm("1", b.out).Apply(s, nn.Shift(y, graph.Reshape(e, -1, 1, 1, b.out)))
+		y = b.norm1.Apply(s, nn.Shift(y, graph.Reshape(e, -1, 1, 1, out)))
 	}
-	y = b.conv1().Apply(s, nn.Dropout(s, nn.SiLU(y), dropout))
-	if skip, ok := b.skip(); ok {
-		x = skip.apply(s, x)
+	y = b.conv1.Apply(s, nn.Dropout(s, nn.SiLU(y), dropout))
+	if b.skip != nil {
+		x = b.skip.apply(s, x)
 	}
 	y = b.scaled(graph.Add(y, x))
-	if b.heads() > 0 {
-		a := b.attention().Apply(s, b.norm("2", b.out).Apply(s, y))
-		y = b.scaled(graph.Add(a, y))
+	if b.attention != nil {
+		y = b.scaled(graph.Add(b.attention.Apply(s, b.norm2.Apply(s, y)), y))
 	}
 	return y
 }
 
-func (b block) scaled(x *graph.Node) *graph.Node {
+func (b *block) scaled(x *graph.Node) *graph.Node {
 	if b.family.skipScale == 1 {
 		return x
 	}

@@ -3,9 +3,7 @@ package unet
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
-	"strconv"
 
 	"github.com/anisoflight/anisoflight/internal/base/normalization"
 	"github.com/anisoflight/anisoflight/kernels"
@@ -45,8 +43,8 @@ type Config struct {
 	EmbeddingType string `json:"embedding_type,omitempty"` // "positional" (DDPM++) or "fourier" (NCSN++)
 	// width of the noise embedding / ModelChannels: 1 or 2
 	ChannelMultNoise int       `json:"channel_mult_noise,omitempty"`
-	EncoderType      string    `json:"encoder_type,omitempty"`    // "standard" (DDPM++), "residual" (NCSN++) or "skip"
-	DecoderType      string    `json:"decoder_type,omitempty"`    // "standard" or "skip"
+	EncoderType      string    `json:"encoder_type,omitempty"`    // "standard" (DDPM++) or "residual" (NCSN++)
+	DecoderType      string    `json:"decoder_type,omitempty"`    // "standard"
 	ResampleFilter   []float64 `json:"resample_filter,omitempty"` // [1, 1] (DDPM++) or [1, 3, 3, 1] (NCSN++)
 
 	// Classes names the labels: none, or LabelDim names. Not an argument of EDM's.
@@ -83,34 +81,27 @@ func Defaults(modelType string) Config {
 	return c
 }
 
-// ParseConfig decodes a config.json: one JSON object with the fields of [Config], EDM's defaults where a field is
-// absent (model_type too: DhariwalUNet). What cannot be used is a *[nn.ConfigError].
-func ParseConfig(data []byte) (Config, error) {
+// Parse returns the network of a config.json: one JSON object with the fields of [Config], EDM's defaults where a field
+// is absent (model_type too: DhariwalUNet). What cannot be used is a *[nn.ConfigError].
+func Parse(data []byte) (*Net, error) {
 	head := struct {
 		ModelType string `json:"model_type"`
 	}{DhariwalUNet}
 	_ = json.Unmarshal(data, &head) // the strict reading below says what is wrong
 	c := Defaults(head.ModelType)
 	if err := nn.DecodeConfig(data, `EDM's arguments, with infinity as "inf"`, &c); err != nil {
-		return Config{}, err
+		return nil, err
 	}
-	if _, err := New(c); err != nil {
-		return Config{}, err
-	}
-	return c, nil
+	return New(c)
 }
 
-// MarshalJSON writes what ParseConfig reads.
-func (c Config) MarshalJSON() ([]byte, error) {
-	type plain Config
-	p := plain(c)
-	if p.ChannelMult == nil {
-		p.ChannelMult = []int{}
+// ParseConfig returns the configuration of the network that [Parse] returns.
+func ParseConfig(data []byte) (Config, error) {
+	n, err := Parse(data)
+	if err != nil {
+		return Config{}, err
 	}
-	if p.AttnResolutions == nil {
-		p.AttnResolutions = []int{}
-	}
-	return json.Marshal(p)
+	return n.Config(), nil
 }
 
 // noiseLevels returns those that the network was trained on: its own and its parametrisation's.
@@ -125,28 +116,18 @@ func (c Config) noiseLevels() schedule.Range {
 // Extended is a float64 that may be infinite, which JSON writes as "inf".
 type Extended float64
 
-// MarshalJSON writes a number, or "inf" or "-inf".
+// MarshalJSON writes a number, or "inf".
 func (e Extended) MarshalJSON() ([]byte, error) {
-	switch f := float64(e); {
-	case math.IsNaN(f):
-		return nil, fmt.Errorf("unet: cannot write NaN as JSON")
-	case math.IsInf(f, 1):
+	if math.IsInf(float64(e), 1) {
 		return []byte(`"inf"`), nil
-	case math.IsInf(f, -1):
-		return []byte(`"-inf"`), nil
-	default:
-		return strconv.AppendFloat(nil, f, 'g', -1, 64), nil
 	}
+	return json.Marshal(float64(e))
 }
 
-// UnmarshalJSON reads a number, or "inf" or "-inf".
+// UnmarshalJSON reads a number, or "inf".
 func (e *Extended) UnmarshalJSON(b []byte) error {
-	switch string(b) {
-	case `"inf"`:
+	if string(b) == `"inf"` {
 		*e = Extended(math.Inf(1))
-		return nil
-	case `"-inf"`:
-		*e = Extended(math.Inf(-1))
 		return nil
 	}
 	if json.Unmarshal(b, (*float64)(e)) != nil {

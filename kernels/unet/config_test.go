@@ -94,7 +94,7 @@ func TestParametrization(t *testing.T) {
 func TestConfigSurvivesJSON(t *testing.T) {
 	for _, c := range []unet.Config{cifar(10), small()} {
 		c.AttnResolutions = nil // no attention must not turn into the default
-		b, err := json.Marshal(c)
+		b, err := json.Marshal(build(t, c))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,9 +102,9 @@ func TestConfigSurvivesJSON(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", b, err)
 		}
-		c.AttnResolutions = []int{}
-		if !reflect.DeepEqual(got, c) {
-			t.Errorf("got %+v\nwant %+v", got, c)
+		got.AttnResolutions = nil
+		if !reflect.DeepEqual(got, c) || !strings.Contains(string(b), `"attn_resolutions":[]`) {
+			t.Errorf("%s: got %+v\nwant %+v", b, got, c)
 		}
 	}
 }
@@ -146,14 +146,14 @@ func TestParseConfigRefuses(t *testing.T) {
 		{"sigma_max", song(`, "sigma_min": 2, "sigma_max": 1`), "sigma_max", "above sigma_min"},
 		{"embedding", song(`, "embedding_type": "zero"`), "embedding_type", "positional or fourier"},
 		{"encoder", song(`, "encoder_type": "none"`), "encoder_type", "residual"},
-		{"decoder", song(`, "decoder_type": "residual"`), "decoder_type", "standard or skip"},
+		{"decoder", song(`, "decoder_type": "residual"`), "decoder_type", "must be standard"},
 		{"odd filter", song(`, "resample_filter": [1, 2, 1]`), "resample_filter", "even"},
 		{"empty filter", song(`, "resample_filter": []`), "resample_filter", "even"},
 		{"filter without mean", song(`, "resample_filter": [1, -1]`), "resample_filter", "nonzero sum"},
 		{"attention at zero", song(`, "attn_resolutions": [0]`), "attn_resolutions", "got 0"},
 		{"ratios", song(`, "ratio_embedding": -1`), "ratio_embedding", "got -1"},
 		{
-			"SongUNet's arguments elsewhere", `{"img_resolution": 64, "img_channels": 3, "encoder_type": "skip"}`,
+			"SongUNet's arguments elsewhere", `{"img_resolution": 64, "img_channels": 3, "encoder_type": "standard"}`,
 			"encoder_type", "DhariwalUNet",
 		},
 		{

@@ -44,15 +44,12 @@ func newEmbedder(c Config, channels, width int, initial, initialLabel, initialAu
 	}
 	if c.AugmentDim > 0 {
 		e.augment = &nn.Linear{
-			Name: prefix + "map_augment", In: c.AugmentDim, Out: channels, NoBias: true,
-			Init: initialAugment,
+			Name: prefix + "map_augment", In: c.AugmentDim, Out: channels, NoBias: true, Init: initialAugment,
 		}
 	}
 	for i := range c.RatioEmbedding {
-		e.ratios = append(e.ratios, nn.Linear{
-			Name: fmt.Sprintf("%smap_ratio%d", prefix, i), In: channels, Out: channels,
-			NoBias: true,
-		})
+		name := fmt.Sprintf("%smap_ratio%d", prefix, i)
+		e.ratios = append(e.ratios, nn.Linear{Name: name, In: channels, Out: channels, NoBias: true})
 	}
 	return e
 }
@@ -61,30 +58,25 @@ const freqs = prefix + "map_noise.freqs"
 
 func (e embedder) entries() []nn.Entry {
 	var out []nn.Entry
-	add := func(l *nn.Linear) {
-		if l != nil {
-			out = append(out, nn.Entries(l.Params())...)
-		}
-	}
 	if e.fourier {
 		out = append(out, nn.Entry{Param: nn.Param{
-			Name: freqs, Shape: []int{e.channels / 2}, Init: nn.Normal(16),
-			Frozen: true,
+			Name: freqs, Shape: []int{e.channels / 2}, Init: nn.Normal(16), Frozen: true,
 		}})
 	}
-	if e.song {
-		add(e.label)
+	if e.song && e.label != nil {
+		out = append(out, nn.Entries(e.label)...)
 	}
-	add(e.augment)
+	if e.augment != nil {
+		out = append(out, nn.Entries(e.augment)...)
+	}
 	for _, r := range e.ratios {
-		p := r.Params()[0]
-		p.Optional = true
-		out = append(out, nn.Entry{Param: p})
+		entry := nn.Entries(r)[0]
+		entry.Optional = true
+		out = append(out, entry)
 	}
-	add(&e.layer0)
-	add(&e.layer1)
-	if !e.song {
-		add(e.label)
+	out = append(out, nn.Entries(e.layer0, e.layer1)...)
+	if !e.song && e.label != nil {
+		out = append(out, nn.Entries(e.label)...)
 	}
 	return out
 }

@@ -20,17 +20,7 @@ type walk struct {
 	x       *graph.Node   // the image on its way
 	emb     *graph.Node   // [B, E], the embedded conditions
 	skips   []*graph.Node // from the encoder to the decoder, last in first out
-	aux     *graph.Node   // NCSN++'s input pyramid
-	out     *graph.Node   // the output, summed up over the decoder's levels
-}
-
-func (w *walk) push() { w.skips = append(w.skips, w.x) }
-
-func (w *walk) pop() *graph.Node {
-	last := len(w.skips) - 1
-	x := w.skips[last]
-	w.skips = w.skips[:last]
-	return x
+	pyramid *graph.Node   // NCSN++'s, of the input
 }
 
 // step is one module of the encoder or decoder, in the state dict's order.
@@ -45,7 +35,7 @@ type layout struct {
 	cfg      Config
 	family   *family
 	steps    []step
-	blocks   []block
+	blocks   []*block
 	channels int   // of the image so far
 	skips    []int // channels of the skips
 }
@@ -61,46 +51,55 @@ func (l *layout) name(part string, lv int, module string) string {
 	return fmt.Sprintf("%s%s.%dx%d_%s", prefix, part, res, res, module)
 }
 
-// block adds a block from in to out channels, between what comes before and after it.
-func (l *layout) block(name string, in, out int, dir direction, attend bool, before, after func(w *walk)) {
-	b := block{name: name, in: in, out: out, dir: dir, attend: attend, family: l.family}
+// attends reports whether a level's blocks have attention.
+func (l *layout) attends(lv int) bool {
+	return slices.Contains(l.cfg.AttnResolutions, l.cfg.ImgResolution.Height>>lv)
+}
+
+// block adds a block to out channels.
+func (l *layout) block(name string, out int, dir direction, attend bool) {
+	b := newBlock(l.family, name, l.channels, out, dir, attend)
 	l.blocks, l.channels = append(l.blocks, b), out
-	l.add(b.entries(), func(w *walk) {
-		before(w)
-		w.x = b.apply(w.scope, w.x, w.emb, w.dropout)
-		after(w)
+	l.add(b.entries(), func(w *walk) { w.x = b.apply(w.scope, w.x, w.emb, w.dropout) })
+}
+
+// push keeps the image as a skip.
+func (l *layout) push() {
+	l.skips = append(l.skips, l.channels)
+	l.add(nil, func(w *walk) { w.skips = append(w.skips, w.x) })
+}
+
+// pop puts the latest skip next to the image's channels.
+func (l *layout) pop() {
+	last := len(l.skips) - 1
+	l.channels += l.skips[last]
+	l.skips = l.skips[:last]
+	l.add(nil, func(w *walk) {
+		last := len(w.skips) - 1
+		w.x = graph.Concatenate([]*graph.Node{w.x, w.skips[last]}, 3)
+		w.skips = w.skips[:last]
 	})
 }
 
-func nothing(*walk) {}
-
-// joinSkip puts the latest skip next to the image's channels.
-func joinSkip(w *walk) { w.x = graph.Concatenate([]*graph.Node{w.x, w.pop()}, 3) }
-
 // enter begins a level of the encoder: the first convolution, to out channels, on level 0 and a halving block below.
 func (l *layout) enter(lv, out int) {
-	if lv == 0 {
-		first := conv{Conv2D: nn.Conv2D{
-			Name: l.name("enc", 0, "conv"), In: l.cfg.ImgChannels, Out: out, Kernel: 3,
-			Init: l.family.initial,
-		}}
-		l.add(first.entries(), func(w *walk) {
-			w.x = first.apply(w.scope, w.x)
-			w.push()
-		})
-		l.channels = out
-	} else {
-		l.block(l.name("enc", lv, "down"), l.channels, l.channels, down, false, nothing, (*walk).push)
+	if lv > 0 {
+		l.block(l.name("enc", lv, "down"), l.channels, down, false)
+		return
 	}
-	l.skips = append(l.skips, l.channels)
+	first := nn.Conv2D{
+		Name: l.name("enc", 0, "conv"), In: l.cfg.ImgChannels, Out: out, Kernel: 3, Init: l.family.initial,
+	}
+	l.add(nn.Entries(first), func(w *walk) { w.x = first.Apply(w.scope, w.x) })
+	l.channels = out
 }
 
 // encode adds the blocks of a level of the encoder.
-func (l *layout) encode(lv int, attend bool) {
-	out := l.cfg.ModelChannels * l.cfg.ChannelMult[lv]
+func (l *layout) encode(lv int) {
+	l.push()
 	for i := range l.cfg.NumBlocks {
-		l.block(l.name("enc", lv, fmt.Sprintf("block%d", i)), l.channels, out, level, attend, nothing, (*walk).push)
-		l.skips = append(l.skips, out)
+		l.block(l.name("enc", lv, fmt.Sprintf("block%d", i)), l.cfg.ModelChannels*l.cfg.ChannelMult[lv], level, l.attends(lv))
+		l.push()
 	}
 }
 
@@ -108,22 +107,26 @@ func (l *layout) encode(lv int, attend bool) {
 // attend says which of those have attention.
 func (l *layout) decode(lv int, attend func(i int) bool) {
 	if lv == len(l.cfg.ChannelMult)-1 {
-		l.block(l.name("dec", lv, "in0"), l.channels, l.channels, level, true, nothing, nothing)
-		l.block(l.name("dec", lv, "in1"), l.channels, l.channels, level, false, nothing, nothing)
+		l.block(l.name("dec", lv, "in0"), l.channels, level, true)
+		l.block(l.name("dec", lv, "in1"), l.channels, level, false)
 	} else {
-		l.block(l.name("dec", lv, "up"), l.channels, l.channels, up, false, nothing, nothing)
+		l.block(l.name("dec", lv, "up"), l.channels, up, false)
 	}
-	out := l.cfg.ModelChannels * l.cfg.ChannelMult[lv]
 	for i := range l.cfg.NumBlocks + 1 {
-		last := len(l.skips) - 1
-		in := l.channels + l.skips[last]
-		l.skips = l.skips[:last]
-		l.block(l.name("dec", lv, fmt.Sprintf("block%d", i)), in, out, level, attend(i), joinSkip, nothing)
+		l.pop()
+		l.block(l.name("dec", lv, fmt.Sprintf("block%d", i)), l.cfg.ModelChannels*l.cfg.ChannelMult[lv], level, attend(i))
 	}
 }
 
+// output ends the network with conv(silu(norm(x))).
+func (l *layout) output(normName, convName string) {
+	norm := nn.GroupNorm{Name: normName, Channels: l.channels, Eps: l.family.eps}
+	last := nn.Conv2D{Name: convName, In: l.channels, Out: l.cfg.ImgChannels, Kernel: 3, Init: l.family.initialLast}
+	l.add(nn.Entries(norm, last), func(w *walk) { w.x = last.Apply(w.scope, nn.SiLU(norm.Apply(w.scope, w.x))) })
+}
+
 // buildSong lays out SongUNet (Song et al., arXiv 2011.13456, as EDM has it). Its arguments cover DDPM++ (positional,
-// standard, standard, [1, 1]) and NCSN++ (fourier, residual, standard, [1, 3, 3, 1]).
+// standard, [1, 1]) and NCSN++ (fourier, residual, [1, 3, 3, 1]).
 func buildSong(c Config) (embedder, *layout) {
 	width := c.ModelChannels * c.ChannelMultEmb
 	initial := nn.Init{Mode: nn.XavierUniform, Weight: 1}
@@ -134,76 +137,30 @@ func buildSong(c Config) (embedder, *layout) {
 		initialQKV: nn.Init{Mode: nn.XavierUniform, Weight: math.Sqrt(0.2)},
 		heads:      func(int) int { return 1 },
 	}}
-
 	pyramid := c.ImgChannels // channels of the input pyramid
 	for lv := range c.ChannelMult {
 		l.enter(lv, c.ModelChannels)
-		if lv > 0 {
-			pyramid = l.pyramid(lv, pyramid)
+		if lv > 0 && c.EncoderType == "residual" {
+			l.residual(lv, pyramid)
+			pyramid = l.channels
 		}
-		l.encode(lv, slices.Contains(c.AttnResolutions, c.ImgResolution.Height>>lv))
+		l.encode(lv)
 	}
 	for lv := len(c.ChannelMult) - 1; lv >= 0; lv-- {
-		listed := slices.Contains(c.AttnResolutions, c.ImgResolution.Height>>lv)
-		l.decode(lv, func(i int) bool { return listed && i == c.NumBlocks })
-		if c.DecoderType == "skip" || lv == 0 {
-			l.emit(lv)
-		}
+		l.decode(lv, func(i int) bool { return l.attends(lv) && i == c.NumBlocks })
 	}
+	l.output(l.name("dec", 0, "aux_norm"), l.name("dec", 0, "aux_conv"))
 	return newEmbedder(c, c.ModelChannels*c.ChannelMultNoise, width, initial, initial, initial), l
 }
 
-// pyramid adds what the encoder's type does to a level with the halved input, of that many channels, and returns the
-// channels it has afterwards.
-func (l *layout) pyramid(lv, channels int) int {
-	f := l.family
-	switch l.cfg.EncoderType {
-	case "skip":
-		shrink := conv{nn.Conv2D{Name: l.name("enc", lv, "aux_down"), In: channels, Out: channels}, down, f.filter}
-		l.add(shrink.entries(), func(w *walk) { w.aux = shrink.apply(w.scope, w.aux) })
-		toImage := conv{Conv2D: nn.Conv2D{
-			Name: l.name("enc", lv, "aux_skip"), In: channels, Out: l.channels, Kernel: 1, Init: f.initial,
-		}}
-		l.add(toImage.entries(), func(w *walk) {
-			w.pop()
-			w.x = graph.Add(w.x, toImage.apply(w.scope, w.aux))
-			w.push()
-		})
-	case "residual": // the sum is the pyramid from there on
-		residual := conv{nn.Conv2D{
-			Name: l.name("enc", lv, "aux_residual"), In: channels, Out: l.channels, Kernel: 3, Init: f.initial,
-		}, down, f.filter}
-		l.add(residual.entries(), func(w *walk) {
-			w.pop()
-			w.x = graph.MulScalar(graph.Add(w.x, residual.applyFused(w.scope, w.aux)), math.Sqrt(0.5))
-			w.aux = w.x
-			w.push()
-		})
-		return l.channels
-	}
-	return channels
-}
-
-// emit adds the output of a level.
-func (l *layout) emit(lv int) {
-	c, f := l.cfg, l.family
-	if c.DecoderType == "skip" && lv < len(c.ChannelMult)-1 {
-		grow := conv{nn.Conv2D{Name: l.name("dec", lv, "aux_up"), In: c.ImgChannels, Out: c.ImgChannels}, up, f.filter}
-		l.add(grow.entries(), func(w *walk) { w.out = grow.apply(w.scope, w.out) })
-	}
-	l.output(l.name("dec", lv, "aux_norm"), l.name("dec", lv, "aux_conv"))
-}
-
-// output adds conv(silu(norm(x))) to the network's output.
-func (l *layout) output(normName, convName string) {
-	norm := nn.GroupNorm{Name: normName, Channels: l.channels, Eps: l.family.eps}
-	last := nn.Conv2D{Name: convName, In: l.channels, Out: l.cfg.ImgChannels, Kernel: 3, Init: l.family.initialLast}
-	l.add(nn.Entries(slices.Concat(norm.Params(), last.Params())), func(w *walk) {
-		y := last.Apply(w.scope, nn.SiLU(norm.Apply(w.scope, w.x)))
-		if w.out != nil {
-			y = graph.Add(w.out, y)
-		}
-		w.out = y
+// residual adds the halved pyramid, of so many channels, to the image. The sum is the pyramid from there on.
+func (l *layout) residual(lv, channels int) {
+	halved := conv{nn.Conv2D{
+		Name: l.name("enc", lv, "aux_residual"), In: channels, Out: l.channels, Kernel: 3, Init: l.family.initial,
+	}, down, l.family.filter}
+	l.add(halved.entries(), func(w *walk) {
+		w.x = graph.MulScalar(graph.Add(w.x, halved.applyFused(w.scope, w.pyramid)), math.Sqrt(0.5))
+		w.pyramid = w.x
 	})
 }
 
@@ -222,11 +179,10 @@ func buildDhariwal(c Config) (embedder, *layout) {
 	}}
 	for lv, mult := range c.ChannelMult {
 		l.enter(lv, c.ModelChannels*mult)
-		l.encode(lv, slices.Contains(c.AttnResolutions, c.ImgResolution.Height>>lv))
+		l.encode(lv)
 	}
 	for lv := len(c.ChannelMult) - 1; lv >= 0; lv-- {
-		listed := slices.Contains(c.AttnResolutions, c.ImgResolution.Height>>lv)
-		l.decode(lv, func(int) bool { return listed })
+		l.decode(lv, func(int) bool { return l.attends(lv) })
 	}
 	l.output(prefix+"out_norm", prefix+"out_conv")
 	label := nn.Init{Mode: nn.KaimingNormal, Weight: math.Sqrt(float64(c.LabelDim))}

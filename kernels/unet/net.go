@@ -32,6 +32,7 @@ func New(cfg Config) (*Net, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
+	cfg.AttnResolutions = append([]int{}, cfg.AttnResolutions...) // JSON writes none as [], which is not the default
 	build := buildDhariwal
 	if cfg.ModelType == SongUNet {
 		build = buildSong
@@ -45,7 +46,7 @@ func New(cfg Config) (*Net, error) {
 }
 
 // checkSizes refuses what only the finished layout shows.
-func (n *Net) checkSizes(blocks []block) error {
+func (n *Net) checkSizes(blocks []*block) error {
 	total := 0
 	for _, e := range n.Layout {
 		if total += e.Size(); total > maxParams {
@@ -61,23 +62,12 @@ func (n *Net) checkSizes(blocks []block) error {
 		}
 	}
 	for _, b := range blocks {
-		if h := b.heads(); h > 0 && b.out%h != 0 {
+		if a := b.attention; a != nil && a.Channels%a.Heads != 0 {
 			return nn.ConfigErrorf("model_channels",
-				"%s would split %d channels into %d heads; choose a multiple of 64", b.name, b.out, h)
+				"%s would split %d channels into %d heads; choose a multiple of 64", a.Name, a.Channels, a.Heads)
 		}
 	}
 	return nil
-}
-
-// Init draws initial values from EDM's distributions, in PyTorch's layout and the order of Params. Each tensor depends
-// on the seed and its own name only.
-func (n *Net) Init(seed uint64) [][]float32 {
-	params := n.Params()
-	out := make([][]float32, len(params))
-	for i, p := range params {
-		out[i] = p.Values(seed)
-	}
-	return out
 }
 
 // Apply appends the raw network to the graph and returns
@@ -94,27 +84,18 @@ func (n *Net) Init(seed uint64) [][]float32 {
 // precision (see package nn). In training (s.RNG set) dropout is active and advances s.RNG. Apply panics if a shape
 // does not fit the configuration, as the graph library does.
 func (n *Net) Apply(s *nn.Scope, x, noise, ratios, label, augment *graph.Node) *graph.Node {
-	w := &walk{scope: s, dropout: n.cfg.Dropout, x: x, aux: x}
+	w := &walk{scope: s, dropout: n.cfg.Dropout, x: x, pyramid: x}
 	w.emb = n.embed.apply(s, noise, ratios, label, augment)
 	for _, st := range n.steps {
 		st.apply(w)
 	}
-	return w.out
+	return w.x
 }
 
 var (
 	_ kernels.RawNetwork = (*Net)(nil)
 	_ kernels.Trainable  = (*Net)(nil)
 )
-
-// Parse returns the network of a config.json; see [ParseConfig].
-func Parse(config []byte) (*Net, error) {
-	cfg, err := ParseConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	return New(cfg)
-}
 
 // Config returns the configuration the network was made from.
 func (n *Net) Config() Config {

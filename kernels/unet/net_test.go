@@ -15,7 +15,7 @@ import (
 )
 
 // families are the fixtures' networks.
-var families = []string{"ddpmpp", "ncsnpp", "adm", "skip"}
+var families = []string{"ddpmpp", "ncsnpp", "adm"}
 
 func build(t *testing.T, c unet.Config) *unet.Net {
 	t.Helper()

@@ -22,17 +22,14 @@ func (c Config) check() error {
 	levels, finite := len(c.ChannelMult), func(v float64) bool { return !math.IsInf(v, 0) && !math.IsNaN(v) }
 	step := 1 << min(max(levels-1, 0), 16)
 	height, width := c.ImgResolution.Height, c.ImgResolution.Width
-	rules := []nn.Rule{
-		nn.OneOf("model_type", c.ModelType, SongUNet, DhariwalUNet),
-		nn.Integer("img_resolution", height, 1, maxSize),
-		nn.Integer("img_resolution", width, 1, maxSize),
-		nn.Integer("img_channels", c.ImgChannels, 1, maxSize),
-		nn.Integer("label_dim", c.LabelDim, 0, 1<<20),
+	rules := []nn.Rule{nn.OneOf("model_type", c.ModelType, SongUNet, DhariwalUNet)}
+	rules = append(rules, nn.ImageRules(height, width, c.ImgChannels, c.LabelDim, c.RatioEmbedding, c.Classes)...)
+	rules = append(
+		rules,
 		nn.Integer("augment_dim", c.AugmentDim, 0, maxSize),
 		nn.Integer("model_channels", c.ModelChannels, 4, maxSize),
 		nn.Integer("channel_mult_emb", c.ChannelMultEmb, 1, maxBlocks),
 		nn.Integer("num_blocks", c.NumBlocks, 1, maxBlocks),
-		nn.Integer("ratio_embedding", c.RatioEmbedding, 0, maxSize),
 		nn.Must(1 <= levels && levels <= 16, "channel_mult", "one integer per level, 1 to 16 levels", levels),
 		nn.Must(height%step == 0 && width%step == 0, "img_resolution",
 			fmt.Sprintf("a multiple of %d, as it is halved %d times", step, levels-1), c.ImgResolution),
@@ -42,9 +39,7 @@ func (c Config) check() error {
 		nn.Must(c.SigmaMax > c.SigmaMin, "sigma_max", `a number above sigma_min, or "inf"`, float64(c.SigmaMax)),
 		nn.Must(c.Dropout >= 0 && c.Dropout < 1, "dropout", "a rate in [0, 1)", c.Dropout),
 		nn.Must(c.LabelDropout >= 0 && c.LabelDropout <= 1, "label_dropout", "a rate in [0, 1]", c.LabelDropout),
-		nn.Must(len(c.Classes) == 0 || len(c.Classes) == c.LabelDim, "classes",
-			fmt.Sprintf("no names or label_dim = %d of them", c.LabelDim), len(c.Classes)),
-	}
+	)
 	for _, m := range c.ChannelMult {
 		rules = append(rules, nn.Integer("channel_mult", m, 1, maxBlocks))
 	}
@@ -61,6 +56,16 @@ func (c Config) check() error {
 	}
 	if c.ModelType == SongUNet {
 		rules = append(rules, c.songRules()...)
+	} else {
+		const must = "left out where model_type is " + DhariwalUNet
+		rules = append(
+			rules,
+			nn.Must(c.EmbeddingType == "", "embedding_type", must, c.EmbeddingType),
+			nn.Must(c.ChannelMultNoise == 0, "channel_mult_noise", must, c.ChannelMultNoise),
+			nn.Must(c.EncoderType == "", "encoder_type", must, c.EncoderType),
+			nn.Must(c.DecoderType == "", "decoder_type", must, c.DecoderType),
+			nn.Must(c.ResampleFilter == nil, "resample_filter", must, c.ResampleFilter),
+		)
 	}
 	if err := nn.Broken(rules...); err != nil {
 		return err
@@ -71,16 +76,6 @@ func (c Config) check() error {
 	if r := c.noiseLevels(); r.Empty() {
 		return nn.ConfigErrorf("sigma_max",
 			"no noise level lies within sigma_min, sigma_max and the parametrization's own; got %v … %v", r.Min, r.Max)
-	}
-	if c.ModelType == DhariwalUNet {
-		for field, given := range map[string]bool{
-			"embedding_type": c.EmbeddingType != "", "channel_mult_noise": c.ChannelMultNoise != 0,
-			"encoder_type": c.EncoderType != "", "decoder_type": c.DecoderType != "", "resample_filter": c.ResampleFilter != nil,
-		} {
-			if given {
-				return nn.ConfigErrorf(field, "is no argument of %s; remove it, or set model_type to %s", DhariwalUNet, SongUNet)
-			}
-		}
 	}
 	return nil
 }
@@ -93,8 +88,8 @@ func (c Config) songRules() []nn.Rule {
 	}
 	return []nn.Rule{
 		nn.OneOf("embedding_type", c.EmbeddingType, "positional", "fourier"),
-		nn.OneOf("encoder_type", c.EncoderType, "standard", "skip", "residual"),
-		nn.OneOf("decoder_type", c.DecoderType, "standard", "skip"),
+		nn.OneOf("encoder_type", c.EncoderType, "standard", "residual"),
+		nn.OneOf("decoder_type", c.DecoderType, "standard"),
 		nn.Integer("channel_mult_noise", c.ChannelMultNoise, 1, maxBlocks),
 		nn.Must(taps > 0 && taps%2 == 0 && taps <= maxBlocks && math.Abs(sum) > 0 && !math.IsInf(sum, 0),
 			"resample_filter", "an even number of taps with a nonzero sum", c.ResampleFilter),

@@ -37,15 +37,13 @@ var DevicesOption = command.Option{
 	Usage: "`which` devices to use: all, how many, or a list of GPUs such as 0,2", Otherwise: "one",
 }
 
-// GPUOptions say what of which GPU is used; commands that work for long have them.
+// GPUOptions say which GPUs are used, and how much of them; commands that work for long have them.
 var GPUOptions = []command.Option{
 	DevicesOption,
-	{Name: "device_index", Kind: command.Whole, Usage: "`number` of the GPU to use, from 0", Otherwise: "0"},
 	{
 		Name: "memory_fraction", Kind: command.Number,
 		Usage: "`share` of the GPU's memory that may be taken", Otherwise: "0.75",
 	},
-	{Name: "preallocate", Kind: command.Toggle, Usage: "take that share at the start, in one piece"},
 }
 
 // MeasurePeakOption is that of commands whose output has shares of the peak.
@@ -67,9 +65,8 @@ func OpenDevice(e command.Env) (*device.Device, error) {
 		return nil, command.Usagef(e.Cmd, "--memory-fraction is a share above 0")
 	}
 	return device.Open(device.Config{
-		Plugin: e.Text("device"), Logger: e.Log, Devices: e.Text("devices"), Index: int(e.Whole("device_index")),
-		Preallocate: e.Toggle("preallocate"), MemoryFraction: e.Number("memory_fraction"),
-		MemoryLimit: e.Whole("memory_limit"),
+		Plugin: e.Text("device"), Logger: e.Log, Devices: e.Text("devices"),
+		MemoryFraction: e.Number("memory_fraction"), MemoryLimit: e.Whole("memory_limit"),
 	})
 }
 
