@@ -156,15 +156,7 @@ func TestDerivatives(t *testing.T) {
 // devices returns XLA, where there is one, and the pure-Go backend.
 func devices(t *testing.T) []*device.Device {
 	t.Helper()
-	pure, err := device.Open(device.Config{Plugin: "go"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := pure.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	pure := devicetest.PureGo(t)
 	if found := devicetest.Open(t); found.Name() != pure.Name() {
 		return []*device.Device{found, pure}
 	}

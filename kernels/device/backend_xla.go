@@ -38,8 +38,12 @@ func openXLA(path string, kind Kind, cfg Config) (b backends.Backend, plugin *sh
 	if kind == CUDA {
 		options["preallocate"] = false
 		options["memory_fraction"] = float32(cfg.MemoryFraction)
-		if cfg.gpus != nil {
-			options["visible_devices"] = cfg.gpus
+		if cfg.asked > 0 {
+			visible := make([]int64, cfg.asked)
+			for i := range visible {
+				visible[i] = int64(i)
+			}
+			options["visible_devices"] = visible
 		}
 	} else {
 		name += ",shared_buffers"

@@ -55,23 +55,17 @@ func newBuffer(d *Device, raw backends.Buffer, shape shapes.Shape) *Buffer {
 // Upload returns.
 func (d *Device) Upload(flat any, dims ...int) (*Buffer, error) {
 	v := reflect.ValueOf(flat)
-	if v.Kind() != reflect.Slice {
-		return nil, fmt.Errorf("device upload: want a slice, got %T", flat)
+	if v.Kind() != reflect.Slice || dtypes.FromGoType(v.Type().Elem()) == dtypes.InvalidDType {
+		return nil, fmt.Errorf("device upload: want a slice of numbers, got %T", flat)
 	}
-	dtype := dtypes.FromGoType(v.Type().Elem())
-	if dtype == dtypes.InvalidDType {
-		return nil, fmt.Errorf("device upload: element type %s is not supported", v.Type().Elem())
+	size := 1
+	for _, n := range dims {
+		size *= max(n, 0)
 	}
-	if slices.ContainsFunc(dims, func(n int) bool { return n < 0 }) {
-		return nil, fmt.Errorf("device upload: negative dimension in %v", dims)
+	if size != v.Len() || size == 0 { // the device keeps no empty tensors
+		return nil, fmt.Errorf("device upload: %d values do not fill shape %v of %d", v.Len(), dims, size)
 	}
-	shape := shapes.Make(dtype, dims...)
-	if shape.Size() != v.Len() {
-		return nil, fmt.Errorf("device upload: %d values do not fill shape %v of %d", v.Len(), dims, shape.Size())
-	}
-	if v.Len() == 0 {
-		return nil, fmt.Errorf("device upload: shape %v holds no values, and the device keeps no empty tensors", dims)
-	}
+	shape := shapes.Make(dtypes.FromGoType(v.Type().Elem()), dims...)
 	if err := d.enter(); err != nil {
 		return nil, err
 	}
@@ -125,16 +119,16 @@ func converted[T, S Float](values []S) []T {
 	return out
 }
 
-// Dims returns the buffer's dimensions; the caller may keep the slice. It works in every state.
+// Dims returns the buffer's dimensions. Like the next three methods it works in every state.
 func (b *Buffer) Dims() []int { return slices.Clone(b.shape.Dimensions) }
 
-// DType returns the type of the buffer's elements. It works in every state.
+// DType returns the type of the buffer's elements.
 func (b *Buffer) DType() dtypes.DType { return b.shape.DType }
 
-// Device returns the device on which the buffer lies. It works in every state.
+// Device returns the device on which the buffer lies.
 func (b *Buffer) Device() *Device { return b.dev }
 
-// Size returns the number of elements. It works in every state.
+// Size returns the number of elements.
 func (b *Buffer) Size() int { return b.shape.Size() }
 
 // Live reports whether the buffer can still be used. Another goroutine may release it at any time, so an error of the
@@ -257,19 +251,25 @@ func Donated(name string) string { return shim.DonorPrefix + name }
 // started the buffer is unusable, even if the run fails.
 func Donate(b *Buffer) Arg { return Arg{buf: b, donate: true} }
 
-// fit compares the arguments of a run on a device with the program's parameters.
-func fit(key string, dev *Device, want []shapes.Shape, args []Arg) error {
+// fit compares the arguments of a run with the program's parameters. A program on several devices has one parameter,
+// and one argument of each device.
+func (p *Program) fit(want []shapes.Shape, args []Arg) error {
+	owner := func(int) *Device { return p.dev }
+	if p.share > 0 {
+		want = slices.Repeat(want, p.share)
+		owner = func(i int) *Device { return p.dev.devices[i] }
+	}
 	if len(args) != len(want) {
-		return &ArgumentError{Key: key, Index: -1, Err: fmt.Errorf("got %d arguments, want %d", len(args), len(want))}
+		return &ProgramError{Key: p.key, Phase: "arguments", Err: fmt.Errorf("got %d, want %d", len(args), len(want))}
 	}
 	for i, a := range args {
 		switch {
 		case a.buf == nil:
-			return &ArgumentError{Key: key, Index: i, Err: errors.New("the buffer is nil")}
-		case a.buf.dev != dev:
-			return &ArgumentError{Key: key, Index: i, Err: errors.New("the buffer belongs to another device")}
+			return argumentError(p.key, i, errors.New("the buffer is nil"))
+		case a.buf.dev != owner(i):
+			return argumentError(p.key, i, errors.New("the buffer belongs to another device"))
 		case !a.buf.shape.Equal(want[i]):
-			return &ArgumentError{Key: key, Index: i, Err: fmt.Errorf("got %s, want %s", a.buf.shape, want[i])}
+			return argumentError(p.key, i, fmt.Errorf("got %s, want %s", a.buf.shape, want[i]))
 		}
 	}
 	return nil
@@ -287,7 +287,7 @@ func lock(key string, args []Arg) (unlock func(), err error) {
 			places[a.buf] = i
 			order = append(order, a)
 		case a.donate || args[first].donate:
-			return nil, &ArgumentError{Key: key, Index: i, Err: fmt.Errorf("it is argument %d's buffer again, and donated", first)}
+			return nil, argumentError(key, i, fmt.Errorf("it is argument %d's buffer again, and donated", first))
 		}
 	}
 	slices.SortFunc(order, func(a, b Arg) int { return cmp.Compare(a.buf.id, b.buf.id) })
@@ -310,7 +310,7 @@ func lock(key string, args []Arg) (unlock func(), err error) {
 	for i, a := range args {
 		if err := a.buf.usable(); err != nil {
 			unlock()
-			return nil, &ArgumentError{Key: key, Index: i, Err: err}
+			return nil, argumentError(key, i, err)
 		}
 	}
 	return unlock, nil

@@ -27,8 +27,7 @@ type Stats struct {
 // cache keeps the executables used last. One key is compiled once at a time; an evicted executable is finalised when
 // its last run ends.
 type cache struct {
-	enter  func() error // announces a compilation; leave ends it
-	leave  func()
+	client *client
 	flight singleflight.Group
 
 	mu    sync.Mutex
@@ -48,13 +47,13 @@ type executable struct {
 	evicted bool // guarded by cache.mu
 }
 
-// newCache returns a cache of so many executables. A compilation runs between enter and leave.
-func newCache(size int, enter func() error, leave func()) (*cache, error) {
+// newCache returns a cache of so many executables.
+func newCache(size int, c *client) (*cache, error) {
 	l, err := lru.NewLRU(size, func(_ string, exe *executable) {
 		exe.evicted = true
 		exe.finalizeIfIdle()
 	})
-	return &cache{enter: enter, leave: leave, lru: l}, err
+	return &cache{client: c, lru: l}, err
 }
 
 // acquire returns the key's executable for the length of one run, which ends with release. If there is none, it is
@@ -99,10 +98,10 @@ func (c *cache) lookup(key string) *executable {
 // fill compiles a program into the cache. It runs on its own goroutine, and enters the device because its caller may
 // leave before it is done.
 func (c *cache) fill(key string, compile func() (*executable, error)) error {
-	if err := c.enter(); err != nil {
+	if err := c.client.enter(); err != nil {
 		return err
 	}
-	defer c.leave()
+	defer c.client.leave()
 	if exe := c.lookup(key); exe != nil {
 		exe.release()
 		return nil // another flight landed between the caller's look and this one

@@ -30,15 +30,9 @@ type Config struct {
 	// Programs is the largest number of compiled programs kept. Default 128.
 	Programs int
 
-	// Devices says which of the backend's devices are used by this process, each with memory of its own:
-	//
-	//	""       one: the first GPU, or the host
-	//	"all"    all GPUs; the host is one
-	//	"4"      so many: GPUs from 0 on, or parts of the host, which share its processors
-	//	"0,2"    these GPUs, as CUDA counts them (CUDA_VISIBLE_DEVICES first)
-	//
-	// On the host several devices serve to try what several GPUs would do; they compute no faster than one. XLA has a
-	// thread for each of them, be they more than the processors.
+	// Devices says how many of the backend's devices this process uses, each with memory of its own: "all", or a number.
+	// Default 1. GPUs count as CUDA counts them, which CUDA_VISIBLE_DEVICES decides on. Parts of the host share its
+	// processors: they serve to try what several GPUs would do, and compute no faster than one.
 	Devices string
 
 	// MemoryFraction is the share of a GPU's memory that this process may take, in (0, 1]. Default 0.75. Other backends
@@ -61,9 +55,8 @@ type Config struct {
 	// Logger receives the one line about the slow fallback. Default slog.Default().
 	Logger *slog.Logger
 
-	source string  // where Plugin comes from
-	gpus   []int64 // that the backend shall show; nil is all
-	asked  int     // devices; 0 is all
+	source string // where Plugin comes from
+	asked  int    // devices; 0 is all
 }
 
 // resolved fills in what the caller has left open, from the environment or from the defaults above, and refuses what no
@@ -84,57 +77,19 @@ func (c Config) resolved(env func(string) string) (Config, error) {
 		return c, fmt.Errorf("the device's memory limit must be a number of bytes, or 0 for what there is, got %d",
 			c.MemoryLimit)
 	}
-	var err error
-	c.gpus, c.asked, err = c.devices()
-	return c, err
+	if c.Devices == "all" {
+		return c, nil
+	}
+	n, err := strconv.Atoi(cmp.Or(c.Devices, "1"))
+	if err != nil || n < 1 || n > mostDevices {
+		return c, fmt.Errorf("devices must be all or a number from 1 to %d, got %q", mostDevices, c.Devices)
+	}
+	c.asked = n
+	return c, nil
 }
 
 // mostDevices bounds what is asked of a backend.
 const mostDevices = 64
-
-// devices returns the GPUs that the backend shall show, nil for all, and how many devices are asked for; 0 is all.
-func (c Config) devices() (gpus []int64, n int, err error) {
-	switch c.Devices {
-	case "":
-		return []int64{0}, 1, nil
-	case "all":
-		return nil, 0, nil
-	}
-	for part := range strings.SplitSeq(c.Devices, ",") {
-		gpu, wrong := strconv.ParseUint(strings.TrimSpace(part), 10, 16)
-		if wrong != nil || slices.Contains(gpus, int64(gpu)) {
-			gpus = nil
-			break
-		}
-		gpus = append(gpus, int64(gpu))
-	}
-	switch {
-	case len(gpus) > 1:
-		return gpus, len(gpus), nil
-	case len(gpus) == 0 || gpus[0] < 1 || gpus[0] > mostDevices:
-		return nil, 0, fmt.Errorf("devices must be all, a number from 1 to %d, or a list of different GPUs such as 0,2, got %q",
-			mostDevices, c.Devices)
-	}
-	n = int(gpus[0])
-	gpus = gpus[:0]
-	for k := range n {
-		gpus = append(gpus, int64(k))
-	}
-	return gpus, n, nil
-}
-
-// count returns how many of a backend's devices are used.
-func (c Config) count(name string, shown int) (int, error) {
-	n := cmp.Or(c.asked, shown)
-	switch {
-	case strings.Contains(c.Devices, ",") && name != "xla:"+string(CUDA):
-		return n, fmt.Errorf("devices must be all or a number where %s runs the programs, got %q: a list counts GPUs", name,
-			c.Devices)
-	case n > shown:
-		return n, fmt.Errorf("devices must be at most the %d of %s, got %q", shown, name, c.Devices)
-	}
-	return n, nil
-}
 
 // threadsOfXLA is the environment's name for how many threads XLA for CPU shall have.
 const threadsOfXLA = "NPROC"

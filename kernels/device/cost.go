@@ -1,7 +1,6 @@
 package device
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -44,19 +43,31 @@ func estimateMemory(outputs []*graph.Node) Memory {
 	}
 	m := borders(order, output)
 	stored := storedNodes(order)
-	ending := map[*graph.Node]int64{} // bytes of buffers, by their last reader
-	for node, reader := range lastReaders(order, stored, output) {
-		if !output[node] {
-			ending[reader] += bytesOf(node)
+	place := make(map[*graph.Node]int, len(order))
+	for i, node := range order {
+		place[node] = i
+	}
+	last := make([]int, len(order))     // the place of the last reader of each node
+	ending := make([]int64, len(order)) // bytes of buffers, by the place of their last reader
+	for i, node := range slices.Backward(order) {
+		read := max(i, last[i]) // where what the node reads is read, if it has no buffer
+		if stored[node] {
+			if !output[node] {
+				ending[read] += bytesOf(node)
+			}
+			read = i
+		}
+		for _, in := range node.Inputs() {
+			last[place[in]] = max(last[place[in]], read)
 		}
 	}
 	var live int64
-	for _, node := range order {
+	for i, node := range order {
 		if stored[node] && !output[node] {
 			live += bytesOf(node)
 		}
 		m.Temporary = max(m.Temporary, live)
-		live -= ending[node]
+		live -= ending[i]
 	}
 	m.Temporary = int64(unfused * float64(m.Temporary))
 	return m
@@ -120,29 +131,6 @@ func storedNodes(order []*graph.Node) map[*graph.Node]bool {
 	return stored
 }
 
-// lastReaders finds the last reader of each stored node. What a node without a buffer reads is read where that node is.
-func lastReaders(order []*graph.Node, stored, output map[*graph.Node]bool) map[*graph.Node]*graph.Node {
-	last := map[*graph.Node]*graph.Node{}
-	reads := map[*graph.Node]map[*graph.Node]bool{} // the stored nodes that a node reads, directly or not
-	for _, node := range order {
-		reads[node] = map[*graph.Node]bool{}
-		for _, in := range node.Inputs() {
-			if stored[in] {
-				reads[node][in] = true
-				continue
-			}
-			maps.Copy(reads[node], reads[in])
-		}
-		if stored[node] || output[node] {
-			last[node] = node
-			for in := range reads[node] {
-				last[in] = node
-			}
-		}
-	}
-	return last
-}
-
 // bytesOf is the size of a node's value. Those of a node with several are read through one node for each.
 func bytesOf(node *graph.Node) int64 {
 	if node.NumOutputs() != 1 {
@@ -178,32 +166,26 @@ func (d *Device) Cost(key string, build func(g *graph.Graph) []*graph.Node) (c C
 //	convolution   2 · |y| · |w| / C_out     taps on padding and in holes count, too
 //	product       2 · |y| · Π contracted
 //
-// What else a program does (norms, activations, sums) is small beside that and, by custom, not counted. Nodes that no
-// output needs are left out, as the compiler leaves them out.
-func countFLOPs(outputs []*graph.Node) int64 {
-	var total int64
+// What else a program does (norms, activations, sums) is small beside that and, by custom, not counted.
+func countFLOPs(outputs []*graph.Node) (total int64) {
 	for _, node := range reachable(outputs) {
-		total += nodeFLOPs(node)
+		in, size := node.Inputs(), 1
+		switch node.Type() {
+		case graph.NodeTypeConvGeneral:
+			channels := node.Shape().Dimensions[nodes.Of(node).Sub("axes").Int("OutputChannels")]
+			size = in[1].Shape().Size() / channels
+		case graph.NodeTypeDot:
+			size = in[0].Shape().Dimensions[in[0].Rank()-1]
+		case graph.NodeTypeDotGeneral:
+			for _, axis := range nodes.Of(node).Ints("lhsContractingAxes") {
+				size *= in[0].Shape().Dimensions[axis]
+			}
+		default:
+			continue
+		}
+		total += 2 * int64(node.Shape().Size()) * int64(size)
 	}
 	return total
-}
-
-func nodeFLOPs(node *graph.Node) int64 {
-	in, size := node.Inputs(), int64(1)
-	switch node.Type() {
-	case graph.NodeTypeConvGeneral:
-		channels := node.Shape().Dimensions[nodes.Of(node).Sub("axes").Int("OutputChannels")]
-		size = int64(in[1].Shape().Size()) / int64(channels)
-	case graph.NodeTypeDot:
-		size = int64(in[0].Shape().Dimensions[in[0].Rank()-1])
-	case graph.NodeTypeDotGeneral:
-		for _, axis := range nodes.Of(node).Ints("lhsContractingAxes") {
-			size *= int64(in[0].Shape().Dimensions[axis])
-		}
-	default:
-		return 0
-	}
-	return 2 * int64(node.Shape().Size()) * size
 }
 
 // reachable lists the nodes that the outputs need, each once, inputs before their users.

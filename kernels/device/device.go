@@ -1,6 +1,7 @@
 package device
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -68,10 +69,13 @@ func Open(cfg Config) (*Device, error) {
 	for i := range d.backend.NumDevices() {
 		d.report.Devices = append(d.report.Devices, fmt.Sprint(d.backend.DeviceDescription(backends.DeviceNum(i))))
 	}
-	if d.report.Used, err = cfg.count(d.Name(), d.backend.NumDevices()); err == nil {
-		d.programs, err = newCache(cfg.Programs, d.enter, d.leave)
+	shown := d.backend.NumDevices()
+	d.report.Used = cmp.Or(cfg.asked, shown)
+	if d.report.Used > shown {
+		d.backend.Finalize()
+		return nil, fmt.Errorf("devices must be at most the %d of %s, got %q", shown, d.Name(), cfg.Devices)
 	}
-	if err != nil {
+	if d.programs, err = newCache(cfg.Programs, d.client); err != nil {
 		d.backend.Finalize()
 		return nil, err
 	}
@@ -198,17 +202,17 @@ func (d *Device) Close() error {
 
 // enter announces a call that uses the backend and must be followed by leave. It is not a lock: calls may nest, and
 // none can wait for Close.
-func (d *Device) enter() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closing {
+func (c *client) enter() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closing {
 		return ErrClosed
 	}
-	d.inside.Add(1)
+	c.inside.Add(1)
 	return nil
 }
 
-func (d *Device) leave() { d.inside.Done() }
+func (c *client) leave() { c.inside.Done() }
 
 // Kind is what a plugin computes on.
 type Kind string

@@ -35,20 +35,9 @@
 //   - One compilation per key at a time, whoever asks; an executable in use is
 //     never finalised, however full the cache is.
 //
-// # Testing for races
-//
 // go-xla keeps one pool of argument memory per processor, which is safe but invisible to the race detector. Its build
-// tag race_mu adds the locks that it needs:
+// tag race_mu adds the locks that `go test -race` needs.
 //
-//	go test -race -tags race_mu ./kernels/device/
-//
-// # Imports
-//
-// gomlx (graph and backends), go-xla, the standard library and kernels/internal/nodes; nothing else of this module.
-// Everything compiled for the device goes through this package, so it knows neither networks nor schedules.
-//
-// # Where to begin
-//
-// device.go (Open), then plugin.go for the way to a plugin, program.go, run.go and buffer.go for the way of a tensor,
-// cost.go for what a program takes before it is compiled.
+// May import: gomlx, go-xla, kernels/internal/nodes and its own internal packages. Begin reading at device.go, then
+// plugin.go for the way to a plugin, program.go, run.go and buffer.go for the way of a tensor.
 package device

@@ -30,7 +30,7 @@ func (e *PluginError) Error() string {
 // ProgramError reports a program that could not be built, compiled or run.
 type ProgramError struct {
 	Key   string // the program's key
-	Phase string // "build", "compile" or "run"
+	Phase string // "build", "compile", "run", or the argument that does not fit
 	Err   error
 	Stack []byte // of the panic, where there was one
 }
@@ -59,22 +59,10 @@ func (e *MemoryError) Error() string {
 	return fmt.Sprintf("device program %q needs an estimated %d bytes, %d are available", e.Key, e.Needed, e.Available)
 }
 
-// ArgumentError reports an argument that does not fit the program's parameter. Nothing has been run or donated when it
-// is returned.
-type ArgumentError struct {
-	Key   string // the program's key
-	Index int    // the argument's position, −1 for their number
-	Err   error
+// argumentError reports an argument that does not fit the program's parameter. Nothing has been run or donated then.
+func argumentError(key string, place int, err error) error {
+	return &ProgramError{Key: key, Phase: fmt.Sprint("argument ", place), Err: err}
 }
-
-func (e *ArgumentError) Error() string {
-	if e.Index < 0 {
-		return fmt.Sprintf("device program %q: %v", e.Key, e.Err)
-	}
-	return fmt.Sprintf("device program %q, argument %d: %v", e.Key, e.Index, e.Err)
-}
-
-func (e *ArgumentError) Unwrap() error { return e.Err }
 
 // recovered turns a panic into a *ProgramError: the one place where gomlx's panics end.
 func recovered(key, phase string, err *error) {

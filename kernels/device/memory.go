@@ -46,21 +46,16 @@ func hostMemory(root string) (bytes int64, ok bool) {
 // groupMemory returns what each control group that this process is in has left, those of version 2 with their
 // ancestors. Cached files that nobody uses are given back on demand.
 func groupMemory(root string) (left []int64) {
-	groups, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
-	if err != nil {
-		return nil
-	}
+	groups, _ := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
 	for line := range strings.Lines(string(groups)) {
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(parts) != 3 {
+		if len(parts) != 3 || parts[1] != "" && parts[1] != "memory" {
 			continue
 		}
 		dir, limit, usage, cached := "sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"
-		if parts[1] == "memory" {
+		if parts[1] == "memory" { // version 1
 			dir, limit, usage, cached = "sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
 				"total_inactive_file"
-		} else if parts[1] != "" {
-			continue
 		}
 		for group := filepath.Clean("/" + parts[2]); ; group = filepath.Dir(group) {
 			at := filepath.Join(root, dir, group)
@@ -79,20 +74,14 @@ func groupMemory(root string) (left []int64) {
 
 // number reads a file that holds one number.
 func number(path string) (int64, bool) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return 0, false
-	}
+	text, _ := os.ReadFile(path)
 	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
 	return n, err == nil
 }
 
 // field reads the number behind a name in a file of such lines.
 func field(path, name string) (int64, bool) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return 0, false
-	}
+	text, _ := os.ReadFile(path)
 	for line := range strings.Lines(string(text)) {
 		if words := strings.Fields(line); len(words) >= 2 && words[0] == name {
 			n, err := strconv.ParseInt(words[1], 10, 64)
@@ -105,11 +94,7 @@ func field(path, name string) (int64, bool) {
 // gpuMemory asks the driver, once, how much memory the device's GPU has.
 func (d *Device) gpuMemory() (bytes int64, ok bool) {
 	d.gpuOnce.Do(func() {
-		index := int(d.ordinal)
-		if d.cfg.gpus != nil {
-			index = int(d.cfg.gpus[d.ordinal])
-		}
-		d.gpuBytes = nvidiaMemory(visibleGPU(os.Getenv("CUDA_VISIBLE_DEVICES"), index))
+		d.gpuBytes = nvidiaMemory(visibleGPU(os.Getenv("CUDA_VISIBLE_DEVICES"), int(d.ordinal)))
 	})
 	return d.gpuBytes, d.gpuBytes > 0
 }

@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -15,17 +16,10 @@ import (
 var wheels = []string{
 	"jax_plugins/xla_cuda13/xla_cuda_plugin.so",
 	"jax_plugins/xla_cuda12/xla_cuda_plugin.so",
-	pinnedFile,
+	"fastatomstruct_xla_cpu/libpjrt_cpu.so", // of the wheel that `make build` installs
 	"*/libpjrt_cpu*.so",
 	"*/pjrt_c_api_cpu_plugin*.so",
 }
-
-// The plugin of the wheel that `make build` installs: XLA for CPU, PJRT API 0.106, Linux on amd64.
-const (
-	pinnedWheel = "fastatomstruct-xla-cpu==2026.6.23"
-	pinnedFile  = "fastatomstruct_xla_cpu/libpjrt_cpu.so"
-	pinnedSize  = 273768800
-)
 
 // search lists the plugins to try, best first. Those that are of no use on this machine have their reason already.
 // named is true if the user chose one file: then no other may take its place.
@@ -39,9 +33,9 @@ func search(cfg Config, h host) (found []Candidate, named bool) {
 			return
 		}
 		for _, wheel := range wheels {
-			files, _ := filepath.Glob(filepath.Join(literal(dir), "lib", "python3*", "site-packages", wheel))
-			for _, path := range files {
-				path = absolute(path)
+			files, _ := fs.Glob(os.DirFS(dir), "lib/python3*/site-packages/"+wheel)
+			for _, file := range files {
+				path := absolute(filepath.Join(dir, file))
 				if !slices.ContainsFunc(found, func(c Candidate) bool { return c.Path == path }) {
 					found = append(found, Candidate{Path: path, Source: source, Kind: kindOf(path)})
 				}
@@ -69,15 +63,9 @@ func search(cfg Config, h host) (found []Candidate, named bool) {
 		}
 	}
 	// A GPU goes before everything else; otherwise the order of the search stands.
-	slices.SortStableFunc(found, func(a, b Candidate) int { return rank(a) - rank(b) })
-	return found, false
-}
-
-func rank(c Candidate) int {
-	if c.Kind == CUDA && c.Reason == "" {
-		return 0
-	}
-	return 1
+	usableGPU := func(c Candidate) bool { return c.Kind == CUDA && c.Reason == "" }
+	gpus := slices.DeleteFunc(slices.Clone(found), func(c Candidate) bool { return !usableGPU(c) })
+	return append(gpus, slices.DeleteFunc(found, usableGPU)...), false
 }
 
 // absolute returns the path itself if the working directory is unknown.
@@ -90,18 +78,10 @@ func absolute(path string) string {
 
 // parents lists a folder and those above it.
 func parents(dir string) (out []string) {
-	for ; dir != ""; dir = filepath.Dir(dir) {
+	for above := filepath.Dir(dir); dir != above; dir, above = above, filepath.Dir(above) {
 		out = append(out, dir)
-		if dir == filepath.Dir(dir) {
-			break
-		}
 	}
-	return out
-}
-
-// literal escapes a path for use in a glob pattern.
-func literal(path string) string {
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
+	return append(out, dir)
 }
 
 // kindOf guesses from a plugin's file name and its folder, which is what its client options depend on.
@@ -145,8 +125,8 @@ func nvidiaGPU(root string) bool {
 	return false
 }
 
-// verify returns an error unless a file is a shared library for this machine that exports GetPjrtApi, and has the size of
-// the pinned wheel's if it has its name. A library that passes may still end the process that loads it.
+// verify returns an error unless a file is a shared library for this machine that exports GetPjrtApi. A library that
+// passes may still end the process that loads it.
 func verify(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -159,10 +139,6 @@ func verify(path string) error {
 	}
 	if err := wholeELF(path, uint64(info.Size())); err != nil {
 		return fmt.Errorf("it is not a usable shared library: %w", err)
-	}
-	if strings.HasSuffix(path, "/"+pinnedFile) && info.Size() != pinnedSize {
-		return fmt.Errorf("it has %d bytes, the pinned wheel's has %d; reinstall it with "+
-			"`pip install --force-reinstall %s`", info.Size(), pinnedSize, pinnedWheel)
 	}
 	return nil
 }

@@ -125,6 +125,9 @@ func draw(backend backends.Backend, p *Program) (g *graph.Graph, nodes []*graph.
 	if len(nodes) == 0 {
 		return nil, nil, &ProgramError{Key: p.key, Phase: "build", Err: errors.New("the graph has no outputs")}
 	}
+	if p.share > 0 && (len(nodes) > 1 || g.NumParameters() != 1) {
+		return nil, nil, &ProgramError{Key: p.key, Phase: "build", Err: errors.New("it must have one parameter and one output")}
+	}
 	return g, nodes, nil
 }
 

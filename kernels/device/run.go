@@ -2,7 +2,6 @@ package device
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -15,8 +14,8 @@ import (
 // A program made with [Together] takes one argument of device 0, 1, …, and gives one output of each. Such runs go one
 // after the other, so that no two can wait for each other.
 //
-// Arguments that do not fit give an [*ArgumentError] (which wraps [ErrDonated] or [ErrReleased] for dead buffers) and
-// leave every buffer as it was. A failure of the run itself is a [*ProgramError]; donated buffers are lost.
+// Errors are [*ProgramError]. Arguments that do not fit (their error wraps [ErrDonated] or [ErrReleased] for dead
+// buffers) leave every buffer as it was. When the run itself fails, donated buffers are lost.
 func (p *Program) Run(ctx context.Context, args ...Arg) ([]*Buffer, error) {
 	d := p.dev
 	if err := d.enter(); err != nil {
@@ -28,12 +27,7 @@ func (p *Program) Run(ctx context.Context, args ...Arg) ([]*Buffer, error) {
 		return nil, err
 	}
 	defer exe.release()
-	if p.share > 0 {
-		err = p.fitTogether(exe, args)
-	} else {
-		err = fit(p.key, d, exe.inputs, args)
-	}
-	if err != nil {
+	if err := p.fit(exe.inputs, args); err != nil {
 		return nil, err
 	}
 	unlock, err := lock(p.key, args)
@@ -52,15 +46,11 @@ func (p *Program) Run(ctx context.Context, args ...Arg) ([]*Buffer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	out, err := p.launch(exe, args)
-	if err != nil {
-		return nil, err
-	}
-	return p.adopt(out)
+	return p.launch(exe, args)
 }
 
 // launch executes a program on arguments that are locked, and gives up those that are donated.
-func (p *Program) launch(exe *executable, args []Arg) ([]backends.Buffer, error) {
+func (p *Program) launch(exe *executable, args []Arg) ([]*Buffer, error) {
 	in := make([]backends.Buffer, len(args))
 	donate := make([]bool, len(args))
 	for i, a := range args {
@@ -83,7 +73,10 @@ func (p *Program) launch(exe *executable, args []Arg) ([]backends.Buffer, error)
 			p.dev.free(in[i])
 		}
 	}
-	return out, err
+	if err != nil {
+		return nil, err
+	}
+	return p.adopt(out)
 }
 
 // adopt makes buffers of a run's outputs, the k-th of one on several devices on device k. Asking the backend for their
@@ -123,23 +116,6 @@ func execute(key string, exec backends.Executable, in []backends.Buffer, donate 
 }
 
 // Together makes a program that runs on the first n devices of its device's backend at once, where it may compute with
-// values of the others: see graph.Graph.Distributed. It has one parameter and one output. More outputs than one go-xla
-// would read past the end of the first device's list (TestOutputsOfSeveralDevices).
+// values of the others: see graph.Graph.Distributed. It must have one parameter and one output: of more outputs go-xla
+// would read past the end of the first device's list.
 func Together(n int) ProgramOption { return func(p *Program) { p.share = n } }
-
-// fitTogether compares the arguments, one of each device, with the program's parameter.
-func (p *Program) fitTogether(exe *executable, args []Arg) error {
-	if len(exe.inputs) != 1 || len(exe.exec.Outputs()) != 1 {
-		return &ProgramError{Key: p.key, Phase: "run", Err: errors.New("it must have one parameter and one output")}
-	}
-	if len(args) != p.share {
-		return &ArgumentError{Key: p.key, Index: -1, Err: fmt.Errorf("got %d arguments, want %d", len(args), p.share)}
-	}
-	for i := range args {
-		var wrong *ArgumentError
-		if err := fit(p.key, p.dev.devices[i], exe.inputs, args[i:i+1]); errors.As(err, &wrong) {
-			return &ArgumentError{Key: p.key, Index: i, Err: wrong.Err}
-		}
-	}
-	return nil
-}

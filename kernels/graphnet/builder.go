@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	lib "github.com/gomlx/gomlx/pkg/core/dtypes"
@@ -17,7 +18,7 @@ import (
 
 // inputs of a network, in the model's types; see [Net.Raw].
 type inputs struct {
-	z, noise, ratios, label *Node
+	z, noise, ratios *Node
 }
 
 // builder appends a program to a graph.
@@ -31,13 +32,6 @@ type builder struct {
 	label *Node     // [B, Labels], after the label dropout
 
 	values []value
-}
-
-func newBuilder(p *program, s *nn.Scope, in inputs) *builder {
-	return &builder{
-		p: p, g: in.z.Graph(), s: s, in: in,
-		batch: in.z.Shape().Dimensions[0], wide: in.noise.DType(), values: make([]value, len(p.nodes)),
-	}
 }
 
 // float converts to the wide floating type, unless v is floating already.
@@ -133,37 +127,24 @@ func (b *builder) apply(o *node) (v value, err error) {
 			err = asFault(r)
 		}
 	}()
-	v = rules[o.Op](&call{b: b, o: o})
-	if v.n != nil && o.DType != "" {
-		want := (&call{b: b, o: o}).target()
-		if !slices.Equal(v.dims(), want) {
-			return v, fmt.Errorf("computes shape %v; the file says %v", v.dims(), want)
-		}
-		if k := kinds[o.DType]; kindOf(v.n.DType()) != k {
-			return v, fmt.Errorf("computes %s values; the file says %s", kindOf(v.n.DType()), o.DType)
-		}
+	c := &call{b: b, o: o}
+	v = rules[o.Op](c)
+	if v.n == nil || o.DType == "" {
+		return v, nil
+	}
+	if want := c.target(); !slices.Equal(v.dims(), want) {
+		return v, fmt.Errorf("computes shape %v; the file says %v", v.dims(), want)
+	}
+	if k := kindOf(v.n.DType()); k != kinds[o.DType] {
+		return v, fmt.Errorf("computes %s values; the file says %s", k, o.DType)
 	}
 	return v, nil
 }
 
+// asFault returns the first line of what was refused: the graph library adds a stack.
 func asFault(r any) error {
-	switch r := r.(type) {
-	case fault:
-		return errors.New(string(r))
-	case error:
-		return errors.New(shortLine(r.Error()))
-	}
-	return errors.New(shortLine(fmt.Sprint(r)))
-}
-
-// shortLine returns the first line of what the graph library says.
-func shortLine(s string) string {
-	for i, c := range s {
-		if c == '\n' || i > 300 {
-			return s[:i]
-		}
-	}
-	return s
+	line, _, _ := strings.Cut(fmt.Sprint(r), "\n")
+	return errors.New(line[:min(len(line), 300)])
 }
 
 // board draws graphs without computing anything.
@@ -184,7 +165,7 @@ func draw(n kernels.RawNetwork) error {
 	case errors.As(err, &bad):
 		return bad
 	case err != nil:
-		return graphError("%s", shortLine(err.Error()))
+		return graphError("%v", asFault(err))
 	case cost.FLOPs < 0 || float64(cost.FLOPs) > maxFLOPs*drawBatch:
 		return graphError("one evaluation takes %.3g operations an image; at most %.3g",
 			float64(cost.FLOPs)/drawBatch, maxFLOPs)

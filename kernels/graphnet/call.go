@@ -14,10 +14,7 @@ type call struct {
 	o *node
 }
 
-// fault is what a rule panics with.
-type fault string
-
-func refuse(format string, args ...any) { panic(fault(fmt.Sprintf(format, args...))) }
+func refuse(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 
 func (c *call) has(name string) bool { return c.o.Args[name] != nil }
 

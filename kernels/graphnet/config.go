@@ -94,10 +94,9 @@ func (k kind) String() string { return [...]string{"floating", "integer", "boole
 // Bounds on what a file may ask for, far above published networks and far below what would exhaust a machine before an
 // error could be given.
 const (
-	maxText     = 32 << 20 // bytes of a config.json
+	maxText     = 16 << 20 // bytes of a config.json
 	maxNodes    = 20000    // of a graph; SDXL's network has about 6000
 	maxNodeText = 1 << 16  // bytes of a node
-	maxEntries  = 1 << 20  // values in the arguments of all nodes together
 	maxDepth    = 3        // lists within lists in arguments
 	maxRank     = 8        // axes of a tensor
 	maxSize     = 1 << 16  // strides, paddings and factors

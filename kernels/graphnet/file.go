@@ -40,24 +40,21 @@ func (d dim) String() string {
 }
 
 // UnmarshalJSON reads a size of a shape.
-func (d *dim) UnmarshalJSON(text []byte) error {
+func (d *dim) UnmarshalJSON(text []byte) (err error) {
 	var a any
 	if err := json.Unmarshal(text, &a); err != nil {
 		return err
 	}
-	var err error
-	switch a := a.(type) {
-	case map[string]any:
-		*d, err = batchDim(a)
-	case float64:
-		if a != math.Trunc(a) || a < 0 || a > maxElements {
-			return fmt.Errorf("a size must be an integer from 0 to %d, got %v", maxElements, a)
-		}
-		*d = dim{n: int(a)}
-	default:
-		err = fmt.Errorf("a size must be an integer or a multiple of the batch, got %v", a)
+	if times, ok := a.(map[string]any); ok {
+		*d, err = batchDim(times)
+		return err
 	}
-	return err
+	n, ok := a.(float64)
+	if !ok || n != math.Trunc(n) || n < 0 || n > maxElements {
+		return fmt.Errorf("a size must be an integer from 0 to %d, or a multiple of the batch, got %v", maxElements, a)
+	}
+	*d = dim{n: int(n)}
+	return nil
 }
 
 // batchDim reads {"batch": n}.
@@ -121,7 +118,6 @@ type reader struct {
 	program
 	places  map[string]ref
 	targets map[string]bool
-	entries int
 	total   float64
 }
 
@@ -195,9 +191,6 @@ func (r *reader) add(text []byte) error {
 
 // argument returns a node's argument with the places of the nodes that it names.
 func (r *reader) argument(a any, depth int) (any, error) {
-	if r.entries++; r.entries > maxEntries {
-		return nil, fmt.Errorf("the arguments of all nodes together hold more than %d values", maxEntries)
-	}
 	switch a := a.(type) {
 	case string:
 		switch a { // what JSON cannot write

@@ -89,12 +89,6 @@ func slice(c *call) value {
 	return cut(x, a, clip(c.intOr("start", 0)), clip(c.intOr("end", n)), c.intOr("step", 1))
 }
 
-func narrow(c *call) value {
-	x := c.tensor("self")
-	start := c.int("start")
-	return cut(x, c.axis("dim", 0, x.rank()), start, start+c.int("length"), 1)
-}
-
 func selectOne(c *call) value {
 	x := c.tensor("self")
 	a := c.axis("dim", 0, x.rank())

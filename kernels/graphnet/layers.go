@@ -11,52 +11,40 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 
-// convolution is the form that both take when an exporter has taken them apart.
+// convolution is one [B, I, H, W] → [B, O, H', W'], or a transposed one.
 func convolution(c *call) value {
-	if c.bool("transposed") {
-		return convolveBack(c)
-	}
-	return convolve(c)
-}
-
-// convolve is a convolution [B, I, H, W] → [B, O, H', W']. Groups are convolved one by one.
-func convolve(c *call) value {
 	x, w := c.floating("input"), c.floating("weight")
 	if x.rank() != 4 || w.rank() != 4 {
 		refuse("input and weight must have four axes, got %v and %v", x.dims(), w.dims())
 	}
-	n := nn.Window{Stride: c.two("stride", 1), Dilate: c.two("dilation", 1)}
-	k := w.dims()
+	stride, dilate := c.two("stride", 1), c.two("dilation", 1)
+	positive(stride, dilate)
+	if c.o.Op == "conv_transpose2d.input" || c.bool("transposed") {
+		return c.convolveBack(x, w, nn.Window{Spread: stride, Dilate: dilate})
+	}
+	n := nn.Window{Stride: stride, Dilate: dilate}
 	switch pad, words := c.o.Args["padding"].(string); {
-	case words && pad == "valid":
 	case words && pad == "same":
 		for i := range n.Pad {
-			all := (k[2+i] - 1) * n.Dilate[i]
+			all := (w.dims()[2+i] - 1) * n.Dilate[i]
 			n.Pad[i] = [2]int{all / 2, all - all/2}
 		}
-	case words:
-		refuse("padding must be same, valid or numbers, got %q", shorten(pad))
-	default:
+	case !words:
 		for i, p := range c.two("padding", 0) {
 			n.Pad[i] = [2]int{p, p}
 		}
+	case pad != "valid":
+		refuse("padding must be same, valid or numbers, got %q", shorten(pad))
 	}
-	positive(n.Stride, n.Dilate)
-	return c.b.grouped(c, x, w.in(2, 3, 1, 0), n, k[0])
+	return c.convolve(x, w.in(2, 3, 1, 0), n, w.dims()[0])
 }
 
-// convolveBack is a transposed convolution [B, I, H, W] → [B, O, H', W'] with a kernel [I, O, K, L]: a convolution of
-// the spread image with the kernel run backwards.
-func convolveBack(c *call) value {
-	x, w := c.floating("input"), c.floating("weight")
-	if x.rank() != 4 || w.rank() != 4 {
-		refuse("input and weight must have four axes, got %v and %v", x.dims(), w.dims())
-	}
+// convolveBack is a transposed convolution with a kernel [I, O, K, L]: a convolution of the spread image with the kernel
+// run backwards.
+func (c *call) convolveBack(x, w value, n nn.Window) value {
 	if g := c.intOr("groups", 1); g != 1 {
 		refuse("transposed convolutions in %d groups have no rule", g)
 	}
-	n := nn.Window{Spread: c.two("stride", 1), Dilate: c.two("dilation", 1)}
-	positive(n.Spread, n.Dilate)
 	k, pad, more := w.dims(), c.two("padding", 0), c.two("output_padding", 0)
 	for i := range n.Pad {
 		lead := (k[2+i]-1)*n.Dilate[i] - pad[i]
@@ -65,7 +53,7 @@ func convolveBack(c *call) value {
 			refuse("padding %d is more than the kernel's reach", pad[i])
 		}
 	}
-	return c.b.grouped(c, x, autodiff.Reverse(w.in(2, 3, 0, 1), 0, 1), n, k[1])
+	return c.convolve(x, autodiff.Reverse(w.in(2, 3, 0, 1), 0, 1), n, k[1])
 }
 
 func positive(pairs ...[2]int) {
@@ -76,8 +64,8 @@ func positive(pairs ...[2]int) {
 	}
 }
 
-// grouped convolves x with w [K, L, I/groups, O] and adds the bias.
-func (b *builder) grouped(c *call, x value, w *Node, n nn.Window, out int) value {
+// convolve convolves x with w [K, L, I/groups, O] and adds the bias. Groups are convolved one by one.
+func (c *call) convolve(x value, w *Node, n nn.Window, out int) value {
 	for _, p := range n.Pad {
 		if p[0] < 0 || p[1] < 0 || p[0] > maxSize || p[1] > maxSize {
 			refuse("padding must lie in 0 … %d, got %v", maxSize, p)
@@ -150,9 +138,7 @@ func reach(size, taps, dilate, stride int) int {
 }
 
 // groupNorm normalises [B, C, …] whatever the axes behind the channels are.
-func groupNorm(c *call) value {
-	return groupsOf(c, c.int("num_groups"))
-}
+func groupNorm(c *call) value { return c.groups(c.floating("input"), c.int("num_groups")) }
 
 // instanceNorm is a group norm of one channel each. It has no running statistics.
 func instanceNorm(c *call) value {
@@ -160,14 +146,10 @@ func instanceNorm(c *call) value {
 		refuse("running statistics have no rule")
 	}
 	x := c.floating("input")
-	if x.rank() < 2 {
-		refuse("input must have at least two axes")
-	}
-	return groupsOf(c, x.dims()[1])
+	return c.groups(x, x.dims()[axis(1, x.rank())])
 }
 
-func groupsOf(c *call, groups int) value {
-	x := c.floating("input")
+func (c *call) groups(x value, groups int) value {
 	d := x.dims()
 	if len(d) < 3 || groups < 1 || d[1]%groups != 0 {
 		refuse("cannot normalise %v in %d groups", d, groups)
@@ -206,10 +188,8 @@ func lastNorm(c *call) value {
 func attend(c *call) value {
 	q, k, v := c.floating("query"), c.floating("key"), c.floating("value")
 	if q.rank() == 3 { // without heads
-		heads := func(x value) value { d := x.dims(); return x.reshape([]int{d[0], 1, d[1], d[2]}) }
-		y := c.attend(heads(q), heads(k), heads(v))
-		d := y.dims()
-		return y.reshape([]int{d[0], d[2], d[3]})
+		heads := func(x value) value { return insert(x, 1) }
+		return drop(c.attend(heads(q), heads(k), heads(v)), []int{1})
 	}
 	if q.rank() != 4 || k.rank() != 4 || v.rank() != 4 {
 		refuse("query, key and value must have three or four axes, got %v", q.dims())

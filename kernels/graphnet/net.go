@@ -158,7 +158,10 @@ func (n *Net) Spec() kernels.Spec {
 
 // Raw implements [kernels.RawNetwork].
 func (n *Net) Raw(s *nn.Scope, z, noise, ratios, label *Node) *Node {
-	b := newBuilder(n.program, s, inputs{z, noise, ratios, label})
+	b := &builder{
+		p: n.program, g: z.Graph(), s: s, in: inputs{z, noise, ratios},
+		batch: z.Shape().Dimensions[0], wide: noise.DType(), values: make([]value, len(n.program.nodes)),
+	}
 	if label != nil {
 		b.label = nn.DropRows(s, label, n.cfg.LabelDropout)
 	}

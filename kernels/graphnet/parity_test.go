@@ -102,11 +102,7 @@ func (s *sample) tensor(t testing.TB, name string) ([]float64, []int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out := make([]float64, len(v))
-		for i, a := range v {
-			out[i] = float64(a)
-		}
-		return out, x.Shape
+		return fixtures.Widen(v), x.Shape
 	}
 	v, err := x.Float64s()
 	if err != nil {
@@ -154,7 +150,7 @@ func (s *sample) compare(t *testing.T, dev *device.Device, dtype dtypes.DType, t
 	hot := s.onehot(t)
 	var inputs []devicetest.Input
 	for i, p := range params {
-		inputs = append(inputs, devicetest.In(dtype, wide(p.ToDevice(s.values[i])), p.DeviceShape()...))
+		inputs = append(inputs, devicetest.In(dtype, fixtures.Widen(p.ToDevice(s.values[i])), p.DeviceShape()...))
 	}
 	for _, name := range []string{"x", "u", "z", "noise"} {
 		v, d := s.tensor(t, name)
@@ -183,7 +179,12 @@ func (s *sample) compare(t *testing.T, dev *device.Device, dtype dtypes.DType, t
 		double := graph.Gradient(graph.ReduceAllSum(graph.Mul(grads[0], z)), x)[0]
 		return append([]*node{f, double}, grads...)
 	}, inputs...)
-	whole := s.gradientNorm(t, params, trained)
+	var all []float64
+	for _, i := range trained {
+		v, _ := s.tensor(t, "grad/"+params[i].Name)
+		all = append(all, v...)
+	}
+	whole := floats.Norm(all, 2)
 	names := []string{"F", "double", "grad_x", "grad_noise"}
 	var ours, theirs []float64 // of all parameters together
 	for i, got := range out {
@@ -194,7 +195,11 @@ func (s *sample) compare(t *testing.T, dev *device.Device, dtype dtypes.DType, t
 		}
 		p := params[trained[i-len(names)]]
 		want, _ := s.tensor(t, "grad/"+p.Name)
-		got = wide(p.FromDevice(narrow(got)))
+		rounded := make([]float32, len(got))
+		for k, v := range got {
+			rounded[k] = float32(v)
+		}
+		got = fixtures.Widen(p.FromDevice(rounded))
 		ours, theirs = append(ours, got...), append(theirs, want...)
 		// Some are zero but for rounding, as that of a key's bias.
 		if d := floats.Distance(got, want, 2); !(d <= tol*(10*floats.Norm(want, 2)+whole)) {
@@ -207,16 +212,6 @@ func (s *sample) compare(t *testing.T, dev *device.Device, dtype dtypes.DType, t
 	}
 }
 
-// gradientNorm returns the norm of all gradients of parameters together.
-func (s *sample) gradientNorm(t *testing.T, params []nn.Param, trained []int) float64 {
-	var all []float64
-	for _, i := range trained {
-		v, _ := s.tensor(t, "grad/"+params[i].Name)
-		all = append(all, v...)
-	}
-	return floats.Norm(all, 2)
-}
-
 func (s *sample) check(t *testing.T, what string, got, want []float64, tol float64) {
 	t.Helper()
 	e := fixtures.RelL2(got, want)
@@ -224,20 +219,4 @@ func (s *sample) check(t *testing.T, what string, got, want []float64, tol float
 	if !(e <= tol) {
 		t.Errorf("%s differs from torch's by %.2g relative, allowed %.2g", what, e, tol)
 	}
-}
-
-func wide(v []float32) []float64 {
-	out := make([]float64, len(v))
-	for i, a := range v {
-		out[i] = float64(a)
-	}
-	return out
-}
-
-func narrow(v []float64) []float32 {
-	out := make([]float32, len(v))
-	for i, a := range v {
-		out[i] = float32(a)
-	}
-	return out
 }

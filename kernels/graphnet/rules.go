@@ -21,7 +21,7 @@ func init() { // of functions that, through build, need the table
 		opInput: input, opParam: param, opRatios: addRatios, "getitem": getItem,
 
 		// Constants.
-		"arange.default": arange, "arange.start": arange, "arange.start_step": arange, "linspace.default": linspace,
+		"arange.default": arange, "arange.start": arange, "arange.start_step": arange,
 		"full.default": full, "full_like.default": full, "scalar_tensor.default": scalar,
 		"zeros.default": constant(0), "zeros_like.default": constant(0), "new_zeros.default": constant(0),
 		"ones.default": constant(1), "ones_like.default": constant(1), "new_ones.default": constant(1),
@@ -65,7 +65,7 @@ func init() { // of functions that, through build, need the table
 		"where.self": where, "where.ScalarSelf": where, "where.ScalarOther": where,
 
 		// Layers.
-		"conv2d.default": convolve, "conv2d.padding": convolve, "conv_transpose2d.input": convolveBack,
+		"conv2d.default": convolution, "conv2d.padding": convolution, "conv_transpose2d.input": convolution,
 		"convolution.default": convolution,
 		"group_norm.default":  groupNorm, "instance_norm.default": instanceNorm,
 		"layer_norm.default": lastNorm, "rms_norm.default": lastNorm,
@@ -90,7 +90,7 @@ func init() { // of functions that, through build, need the table
 		"pixel_shuffle.default": pixelShuffle, "pixel_unshuffle.default": pixelUnshuffle,
 
 		// Parts.
-		"slice.Tensor": slice, "select.int": selectOne, "narrow.default": narrow,
+		"slice.Tensor": slice, "select.int": selectOne,
 		"split.Tensor": split, "split_with_sizes.default": split, "chunk.default": split, "unbind.int": unbind,
 		"embedding.default": embedding, "index_select.default": indexSelect, "index.Tensor": indexTensor,
 	}
@@ -100,26 +100,25 @@ func init() { // of functions that, through build, need the table
 func (p *program) checkKnown() error {
 	from := map[string][]string{}
 	for _, o := range p.nodes {
-		if rules[o.Op] != nil {
-			continue
-		}
-		if modules := from[o.Op]; len(modules) < 3 && (!slices.Contains(modules, o.Module)) {
-			from[o.Op] = append(modules, o.Module)
+		modules := from[o.Op]
+		switch {
+		case rules[o.Op] != nil:
+		case o.Module == "" || len(modules) == 3 || slices.Contains(modules, o.Module):
+			from[o.Op] = modules
+		default:
+			from[o.Op] = append(modules, shorten(o.Module))
 		}
 	}
 	if len(from) == 0 {
 		return nil
 	}
 	var out []string
-	for _, op := range slices.Sorted(maps.Keys(from)) {
-		at := strings.Join(slices.DeleteFunc(from[op], func(m string) bool { return m == "" }), ", ")
-		if at != "" {
-			at = " (in " + at + ")"
+	for _, op := range slices.Sorted(maps.Keys(from))[:min(len(from), 50)] {
+		text := shorten(op)
+		if modules := from[op]; len(modules) > 0 {
+			text += " (in " + strings.Join(modules, ", ") + ")"
 		}
-		out = append(out, shorten(op)+at)
-		if len(out) == 50 {
-			break
-		}
+		out = append(out, text)
 	}
 	return graphError("%d operations have no rule: %s. Write the module without them, or keep it in the notebook "+
 		"(docs/networks.md)", len(from), strings.Join(out, "; "))
@@ -241,10 +240,4 @@ func arange(c *call) value {
 		i = graph.AddScalar(i, start)
 	}
 	return plain(i)
-}
-
-func linspace(c *call) value {
-	i, start, end := c.steps(), c.float("start", 0), c.float("end", 0)
-	n := max(c.target()[0]-1, 1)
-	return plain(graph.AddScalar(graph.MulScalar(i, (end-start)/float64(n)), start))
 }

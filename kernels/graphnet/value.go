@@ -172,21 +172,10 @@ func match(from, to []int) (out []group, ok bool) {
 		g.fromEnd, g.toEnd = i, j
 		out = append(out, g)
 	}
-	if len(out) == 0 {
+	if len(out) == 0 || product(from[i:]) != 1 || product(to[j:]) != 1 {
 		return nil, false
 	}
-	last := &out[len(out)-1]
-	for ; i < len(from); i++ { // sizes of one at the end
-		if from[i] != 1 {
-			return nil, false
-		}
-		last.fromEnd++
-	}
-	for ; j < len(to); j++ {
-		if to[j] != 1 {
-			return nil, false
-		}
-		last.toEnd++
-	}
+	last := &out[len(out)-1] // takes the sizes of one at the end
+	last.fromEnd, last.toEnd = len(from), len(to)
 	return out, true
 }

@@ -123,12 +123,6 @@ type Init struct {
 	Weight, Bias float64
 }
 
-// weight returns the initialiser of a weight of the given fans.
-func (i Init) weight(fanIn, fanOut int) Initializer { return i.Mode.scaled(i.Weight, fanIn, fanOut) }
-
-// bias returns the initialiser of a bias of the given fans.
-func (i Init) bias(fanIn, fanOut int) Initializer { return i.Mode.scaled(i.Bias, fanIn, fanOut) }
-
 func (m Mode) scaled(factor float64, fanIn, fanOut int) Initializer {
 	if factor == 0 {
 		return nil

@@ -41,28 +41,13 @@ func TestLayouts(t *testing.T) {
 
 // TestFrozen: a frozen parameter takes part, and its gradient is zero.
 func TestFrozen(t *testing.T) {
-	dev := devicetest.PureGo(t)
 	params := []nn.Param{{Name: "a", Shape: []int{1}, Frozen: true}, {Name: "b", Shape: []int{1}}}
-	program, err := dev.Program(t.Context(), t.Name(), func(g *graph.Graph) []*nn.Node {
-		a, b := graph.Const(g, []float64{3}), graph.Const(g, []float64{5})
-		s := nn.NewScope(params, []*nn.Node{a, b})
+	out := devicetest.Compute(t, devicetest.PureGo(t), "", func(in []*nn.Node) []*nn.Node {
+		s := nn.NewScope(params, in)
 		y := graph.ReduceAllSum(graph.Mul(s.Param("a"), s.Param("b")))
-		return append(graph.Gradient(y, a, b), y)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := program.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, want := range []float64{0, 3, 15} {
-		got := make([]float64, 1)
-		if err := out[i].Read(got); err != nil {
-			t.Fatal(err)
-		}
-		if got[0] != want {
-			t.Errorf("output %d: %v, want %v", i, got[0], want)
-		}
+		return append(graph.Gradient(y, in...), y)
+	}, devicetest.Input{Flat: []float64{3}, Dims: []int{1}}, devicetest.Input{Flat: []float64{5}, Dims: []int{1}})
+	if got := slices.Concat(out...); !slices.Equal(got, []float64{0, 3, 15}) {
+		t.Errorf("gradients and product are %v", got)
 	}
 }

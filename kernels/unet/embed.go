@@ -18,71 +18,55 @@ import (
 //
 // where augment and label stand for linear maps of those inputs.
 type embedder struct {
+	entries        []nn.Entry
 	song           bool
 	fourier        bool
 	channels       int // of pos
 	label, augment *nn.Linear
-	ratios         []nn.Linear
-	layer0, layer1 nn.Linear
+	ratios         []*nn.Linear
+	layer0, layer1 *nn.Linear
 	labelDropout   float64
-}
-
-// newEmbedder takes the initial distributions of the layers; only the label's and the augmentation's differ between the
-// families.
-func newEmbedder(c Config, channels, width int, initial, initialLabel, initialAugment nn.Init) embedder {
-	e := embedder{
-		song: c.ModelType == SongUNet, fourier: c.EmbeddingType == "fourier",
-		channels: channels, labelDropout: c.LabelDropout,
-		layer0: nn.Linear{Name: prefix + "map_layer0", In: channels, Out: width, Init: initial},
-		layer1: nn.Linear{Name: prefix + "map_layer1", In: width, Out: width, Init: initial},
-	}
-	if c.LabelDim > 0 {
-		e.label = &nn.Linear{Name: prefix + "map_label", In: c.LabelDim, Out: channels, Init: initialLabel}
-		if !e.song {
-			e.label.Out, e.label.NoBias = width, true
-		}
-	}
-	if c.AugmentDim > 0 {
-		e.augment = &nn.Linear{
-			Name: prefix + "map_augment", In: c.AugmentDim, Out: channels, NoBias: true, Init: initialAugment,
-		}
-	}
-	for i := range c.RatioEmbedding {
-		name := fmt.Sprintf("%smap_ratio%d", prefix, i)
-		e.ratios = append(e.ratios, nn.Linear{Name: name, In: channels, Out: channels, NoBias: true})
-	}
-	return e
 }
 
 const freqs = prefix + "map_noise.freqs"
 
-func (e embedder) entries() []nn.Entry {
-	var out []nn.Entry
+// newEmbedder takes the initial distributions of the layers; only the label's and the augmentation's differ between the
+// families.
+func newEmbedder(c Config, channels, width int, initial, initialLabel, initialAugment nn.Init) *embedder {
+	e := &embedder{
+		song: c.ModelType == SongUNet, fourier: c.EmbeddingType == "fourier",
+		channels: channels, labelDropout: c.LabelDropout,
+	}
+	add := func(name string, in, out int, bias bool, init nn.Init) *nn.Linear {
+		l := &nn.Linear{Name: prefix + name, In: in, Out: out, NoBias: !bias, Init: init}
+		e.entries = append(e.entries, nn.Entries(l)...)
+		return l
+	}
 	if e.fourier {
-		out = append(out, nn.Entry{Param: nn.Param{
-			Name: freqs, Shape: []int{e.channels / 2}, Init: nn.Normal(16), Frozen: true,
+		e.entries = append(e.entries, nn.Entry{Param: nn.Param{
+			Name: freqs, Shape: []int{channels / 2}, Init: nn.Normal(16), Frozen: true,
 		}})
 	}
-	if e.song && e.label != nil {
-		out = append(out, nn.Entries(e.label)...)
+	if e.song && c.LabelDim > 0 {
+		e.label = add("map_label", c.LabelDim, channels, true, initialLabel)
 	}
-	if e.augment != nil {
-		out = append(out, nn.Entries(e.augment)...)
+	if c.AugmentDim > 0 {
+		e.augment = add("map_augment", c.AugmentDim, channels, false, initialAugment)
 	}
-	for _, r := range e.ratios {
-		entry := nn.Entries(r)[0]
-		entry.Optional = true
-		out = append(out, entry)
+	for i := range c.RatioEmbedding {
+		e.ratios = append(e.ratios, add(fmt.Sprint("map_ratio", i), channels, channels, false, nn.Init{}))
+		e.entries[len(e.entries)-1].Optional = true
 	}
-	out = append(out, nn.Entries(e.layer0, e.layer1)...)
-	if !e.song && e.label != nil {
-		out = append(out, nn.Entries(e.label)...)
+	e.layer0 = add("map_layer0", channels, width, true, initial)
+	e.layer1 = add("map_layer1", width, width, true, initial)
+	if !e.song && c.LabelDim > 0 {
+		e.label = add("map_label", c.LabelDim, width, false, initialLabel)
 	}
-	return out
+	return e
 }
 
 // pos embeds a scalar per sample, t [B], to [B, channels]. SongUNet's order is [sin, cos], DhariwalUNet's [cos, sin].
-func (e embedder) pos(s *nn.Scope, t *graph.Node) *graph.Node {
+func (e *embedder) pos(s *nn.Scope, t *graph.Node) *graph.Node {
 	var f *graph.Node
 	if e.fourier {
 		f = graph.MulScalar(s.Param(freqs), 2*math.Pi)
@@ -96,7 +80,7 @@ func (e embedder) pos(s *nn.Scope, t *graph.Node) *graph.Node {
 	return graph.Concatenate([]*graph.Node{cos, sin}, 1)
 }
 
-func (e embedder) apply(s *nn.Scope, noise, ratios, label, augment *graph.Node) *graph.Node {
+func (e *embedder) apply(s *nn.Scope, noise, ratios, label, augment *graph.Node) *graph.Node {
 	y := e.pos(s, noise)
 	if e.song && e.label != nil {
 		y = graph.Add(y, e.applyLabel(s, y, label, math.Sqrt(float64(e.label.In))))
@@ -120,7 +104,7 @@ func (e embedder) apply(s *nn.Scope, noise, ratios, label, augment *graph.Node) 
 }
 
 // applyLabel maps label [B, L] · scale; nil stands for zeros, one row of which serves the batch.
-func (e embedder) applyLabel(s *nn.Scope, like, label *graph.Node, scale float64) *graph.Node {
+func (e *embedder) applyLabel(s *nn.Scope, like, label *graph.Node, scale float64) *graph.Node {
 	if label == nil {
 		d := like.Shape().Clone()
 		d.Dimensions = []int{1, e.label.In}

@@ -127,7 +127,7 @@ func (l *layout) output(normName, convName string) {
 
 // buildSong lays out SongUNet (Song et al., arXiv 2011.13456, as EDM has it). Its arguments cover DDPM++ (positional,
 // standard, [1, 1]) and NCSN++ (fourier, residual, [1, 3, 3, 1]).
-func buildSong(c Config) (embedder, *layout) {
+func buildSong(c Config) (*embedder, *layout) {
 	width := c.ModelChannels * c.ChannelMultEmb
 	initial := nn.Init{Mode: nn.XavierUniform, Weight: 1}
 	l := &layout{cfg: c, family: &family{
@@ -166,7 +166,7 @@ func (l *layout) residual(lv, channels int) {
 
 // buildDhariwal lays out DhariwalUNet, the ADM network (Dhariwal and Nichol, arXiv 2105.05233, as EDM has it): adaptive
 // group norm, attention with 64 channels a head in every block of a listed resolution, unscaled skips.
-func buildDhariwal(c Config) (embedder, *layout) {
+func buildDhariwal(c Config) (*embedder, *layout) {
 	width := c.ModelChannels * c.ChannelMultEmb
 	third := math.Sqrt(1. / 3)
 	initial := nn.Init{Mode: nn.KaimingUniform, Weight: third, Bias: third}

@@ -23,7 +23,7 @@ import (
 type Net struct {
 	nn.Layout
 	cfg   Config
-	embed embedder
+	embed *embedder
 	steps []step
 }
 
@@ -38,7 +38,7 @@ func New(cfg Config) (*Net, error) {
 		build = buildSong
 	}
 	embed, l := build(cfg)
-	n := &Net{Layout: embed.entries(), cfg: cfg, embed: embed, steps: l.steps}
+	n := &Net{Layout: embed.entries, cfg: cfg, embed: embed, steps: l.steps}
 	for _, st := range n.steps {
 		n.Layout = append(n.Layout, st.entries...)
 	}

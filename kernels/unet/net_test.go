@@ -86,10 +86,17 @@ func TestInit(t *testing.T) {
 	}
 }
 
-// distribution is uniform on (−scale, scale), normal of standard deviation scale, or the constant scale.
-type distribution struct {
-	kind  string
-	scale float64
+// distribution is what is told of one: constants have a deviation of zero, uniform ones a bound.
+type distribution struct{ mean, deviation, bound float64 }
+
+func constant(v float64) distribution { return distribution{mean: v, bound: math.Abs(v)} }
+
+func normal(deviation float64) distribution {
+	return distribution{deviation: deviation, bound: math.Inf(1)}
+}
+
+func uniform(bound float64) distribution {
+	return distribution{deviation: bound / math.Sqrt(3), bound: bound}
 }
 
 // initially restates EDM's choices, module by module.
@@ -101,12 +108,11 @@ func initially(cfg unet.Config, p nn.Param, all []nn.Param) distribution {
 	}
 	switch {
 	case tensor == "freqs":
-		return distribution{"normal", 16}
+		return normal(16)
+	case is("norm0", "norm1", "norm2", "_norm") && tensor == "weight":
+		return constant(1)
 	case is("norm0", "norm1", "norm2", "_norm"):
-		if tensor == "weight" {
-			return distribution{"constant", 1}
-		}
-		return distribution{"constant", 0}
+		return constant(0)
 	}
 	weight := p.Shape // the weight's, for a bias too
 	for _, q := range all {
@@ -124,21 +130,21 @@ func initially(cfg unet.Config, p nn.Param, all []nn.Param) distribution {
 		bound := math.Sqrt(6 / (in + out))
 		switch {
 		case tensor == "bias":
-			return distribution{"constant", 0}
+			return constant(0)
 		case last:
-			return distribution{"uniform", 1e-5 * bound}
+			return uniform(1e-5 * bound)
 		case is(".qkv"):
-			return distribution{"uniform", math.Sqrt(0.2) * bound}
+			return uniform(math.Sqrt(0.2) * bound)
 		}
-		return distribution{"uniform", bound}
+		return uniform(bound)
 	}
 	switch {
 	case last || is("map_augment"):
-		return distribution{"constant", 0}
+		return constant(0)
 	case is("map_label"):
-		return distribution{"normal", math.Sqrt(float64(cfg.LabelDim)) / math.Sqrt(in)}
+		return normal(math.Sqrt(float64(cfg.LabelDim)) / math.Sqrt(in))
 	}
-	return distribution{"uniform", math.Sqrt(1/3.) * math.Sqrt(3/in)}
+	return uniform(math.Sqrt(1/3.) * math.Sqrt(3/in))
 }
 
 func checkDistribution(t *testing.T, name string, v []float32, want distribution) {
@@ -146,32 +152,14 @@ func checkDistribution(t *testing.T, name string, v []float32, want distribution
 	x := fixtures.Widen(v)
 	n := float64(len(x))
 	mean, variance := stat.PopMeanVariance(x, nil)
-	largest := 0.0
-	for _, xi := range x {
-		largest = max(largest, math.Abs(xi))
+	if math.Abs(mean-want.mean) > 5*want.deviation/math.Sqrt(n) {
+		t.Errorf("%s: mean %v, want %v", name, mean, want.mean)
 	}
-	var sigma2, kurtosis float64 // of the distribution
-	switch want.kind {
-	case "constant":
-		for _, xi := range x {
-			if xi != want.scale {
-				t.Errorf("%s: %v, want all %v", name, xi, want.scale)
-				return
-			}
-		}
-		return
-	case "uniform":
-		sigma2, kurtosis = want.scale*want.scale/3, 9./5
-		if largest > want.scale*(1+1e-6) || largest < want.scale*(1-20/n) {
-			t.Errorf("%s: largest of %v is %v, bound %v", name, n, largest, want.scale)
-		}
-	case "normal":
-		sigma2, kurtosis = want.scale*want.scale, 3
-	}
-	if math.Abs(mean) > 5*math.Sqrt(sigma2/n) {
-		t.Errorf("%s: mean %v, want 0", name, mean)
-	}
-	if math.Abs(variance-sigma2) > 5*sigma2*math.Sqrt((kurtosis-1)/n)+sigma2/n {
+	sigma2 := want.deviation * want.deviation
+	if math.Abs(variance-sigma2) > 5*sigma2*math.Sqrt(2/n)+sigma2/n {
 		t.Errorf("%s: variance %v, want %v", name, variance, sigma2)
+	}
+	if largest := max(slices.Max(x), -slices.Min(x)); largest > want.bound*(1+1e-6) {
+		t.Errorf("%s: largest of %v is %v, bound %v", name, n, largest, want.bound)
 	}
 }

@@ -98,3 +98,32 @@ func TestLoadRefuses(t *testing.T) {
 		})
 	}
 }
+
+// TestCheckTellsEverything: all faults of a state dict, in the network's order and the unknown ones after them, however
+// the tensors came.
+func TestCheckTellsEverything(t *testing.T) {
+	net := build(t, small())
+	check := net.Check()
+	for _, s := range slices.Backward(net.State(net.Init(1))) {
+		switch s.Name {
+		case "model.map_layer0.bias":
+			continue
+		case "model.map_layer1.weight":
+			s.Shape = []int{1}
+		case "model.map_layer1.bias":
+			s.Name = "model.map_layer1.gain"
+		}
+		check.Add(s)
+	}
+	var got []string
+	for _, f := range check.Faults() {
+		got = append(got, strings.Join(strings.Fields(f.Error())[2:5], " "))
+	}
+	want := []string{
+		"model.map_layer0.bias: is missing;", "model.map_layer1.weight: has shape",
+		"model.map_layer1.bias: is missing;", "model.map_layer1.gain: is unknown",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+}

@@ -34,7 +34,7 @@ var MemoryLimitOption = command.Option{
 // DevicesOption says how many devices there are to work on.
 var DevicesOption = command.Option{
 	Name:  "devices",
-	Usage: "`which` devices to use: all, how many, or a list of GPUs such as 0,2", Otherwise: "one",
+	Usage: "`number` of devices to use, or all", Otherwise: "1",
 }
 
 // GPUOptions say which GPUs are used, and how much of them; commands that work for long have them.

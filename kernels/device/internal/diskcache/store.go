@@ -16,9 +16,9 @@ package diskcache
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -46,9 +46,9 @@ type Store struct {
 // Open returns the store in dir, which need not exist yet, for programs that depend on the context beside their own
 // text: the compiler, its flags, the machine. The files may take limit bytes together.
 func Open(dir string, limit int64, context ...string) *Store {
-	parts := make([][]byte, len(context))
-	for i, c := range context {
-		parts[i] = []byte(c)
+	var parts [][]byte
+	for _, c := range context {
+		parts = append(parts, []byte(c))
 	}
 	return &Store{dir: dir, limit: limit, context: hash(parts...)}
 }
@@ -56,11 +56,8 @@ func Open(dir string, limit int64, context ...string) *Store {
 // hash keeps its parts apart, so that no two lists of parts have one hash.
 func hash(parts ...[]byte) []byte {
 	h := sha256.New()
-	var n [8]byte
 	for _, p := range parts {
-		binary.LittleEndian.PutUint64(n[:], uint64(len(p)))
-		h.Write(n[:])
-		h.Write(p)
+		fmt.Fprintf(h, "%d %s", len(p), p)
 	}
 	return h.Sum(nil)
 }
@@ -89,31 +86,20 @@ func (s *Store) Get(key string) []byte {
 
 // Put writes a program. One that is larger than the limit is not kept.
 func (s *Store) Put(key string, program []byte) {
-	if int64(header+len(program)) > s.limit || s.write(key, program) != nil {
+	if int64(header+len(program)) > s.limit || os.MkdirAll(s.dir, 0o700) != nil {
 		return
-	}
-	s.trim()
-}
-
-func (s *Store) write(key string, program []byte) (err error) {
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
-		return err
 	}
 	f, err := os.CreateTemp(s.dir, "new-*")
 	if err != nil {
-		return err
+		return
 	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
 	sum := sha256.Sum256(program)
 	_, err = f.Write(slices.Concat([]byte(magic), sum[:], program))
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
+	if errors.Join(err, f.Close()) != nil || os.Rename(f.Name(), s.path(key)) != nil {
+		_ = os.Remove(f.Name())
+		return
 	}
-	return os.Rename(f.Name(), s.path(key))
+	s.trim()
 }
 
 // trim removes the programs used longest ago, and what writers left that died an hour ago or longer, until the rest is

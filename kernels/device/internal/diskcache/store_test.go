@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 )
@@ -100,43 +99,6 @@ func TestAFolderThatCannotBeWrittenOnlyCostsTime(t *testing.T) {
 	s.Put(s.Key([]byte("p")), []byte("code"))
 	if s.Get(s.Key([]byte("p"))) != nil {
 		t.Error("a file served as a folder")
-	}
-}
-
-// Writers that trim one folder at once, as processes do, keep it within the limit, and what readers see is whole.
-func TestTheLimitHoldsAmongSeveralWriters(t *testing.T) {
-	dir := t.TempDir()
-	program := bytes.Repeat([]byte("code"), 100)
-	limit := int64(5 * (header + len(program)))
-	var wg sync.WaitGroup
-	for w := range 4 {
-		s := Open(dir, limit)
-		wg.Go(func() {
-			for i := range 40 {
-				s.Put(s.Key([]byte{byte(w), byte(i)}), program)
-				if got := s.Get(s.Key([]byte{byte(w + 1), byte(i)})); got != nil && !bytes.Equal(got, program) {
-					t.Error("a reader saw a file that was not whole")
-				}
-			}
-		})
-	}
-	wg.Wait()
-	last := Open(dir, limit)
-	last.Put(last.Key([]byte("last")), program)
-	var total int64
-	files, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
-		info, err := os.Stat(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		total += info.Size()
-	}
-	if total > limit || len(files) == 0 || last.Get(last.Key([]byte("last"))) == nil {
-		t.Errorf("%d files have %d bytes, the limit is %d", len(files), total, limit)
 	}
 }
 
