@@ -70,45 +70,6 @@ FIELDS = {
         layout: str, default HWC. Order of the axes: HWC, CHW.
         batch_bytes: int, default 2 MiB. About so many bytes a reply batch.
     """,
-    "EvaluateSchedule": """
-        schedule: str | Mapping[str, Any], required. A schedule's or model's name, edm, or JSON such as
-            {"edm":{"T":400}}.
-        points: int, default 256. Number of times, uniform in [0, T] with both ends.
-        t: Sequence[float]. These times instead.
-        knots: bool. Each path's own knots instead: the table that PutSchedule takes.
-        labels: Sequence[int], default all. Classes.
-    """,
-    "TrainStep": """
-        run: str, required. Name of the run.
-        steps: int, default 1. Number of steps.
-    """,
-    "WatchRun": """
-        run: str, required. Name of the run.
-        from: int, default 0. Number of rows to leave out.
-        no_wait: bool. End after the rows that there are.
-    """,
-    "Denoise": """
-        model: str, required. Name of the model.
-        basis: str, default the model's own. Subspaces that g is given for.
-        k: int, default H·W/4. Of dct and haar: dimensions of P_1 per channel.
-        cuts: Sequence[int]. Of dct: nested bands instead of k, such as [1,2,4].
-    """,
-    "ScheduleGradient": """
-        schedule: str | Mapping[str, Any], required. Name of the schedule.
-        model: str, required. Name of the model.
-        mode: str, default auto. Of the estimator: auto, full, backprop, explicit.
-        c: float, default 1. Of the weight ġ²/(g(c+g)).
-    """,
-    "RemoteSchedule": """
-        name: str, required. Name of the new schedule.
-        replace: bool. Replace a schedule of that name.
-        kind: str, default learned. What is made: learned, geodesic.
-        shape: Sequence[int], required. [H, W, C] of an image.
-        images: int, default the sum of counts. Of the client, to choose from.
-        counts: Sequence[int], default no classes. Images of each class.
-        sigma_min: float, default 0.002. Ends of the noise levels that the network was trained on.
-        sigma_max: float, default 80
-    """,
     "EvaluateModel": """
         model: str, required. Name of the model.
         dataset: str, required. Name of the data set.
@@ -143,51 +104,6 @@ FIELDS = {
         cuts: Sequence[int]. Of dct: nested bands instead of k, such as [1,2,4].
         per_class: bool. Measure each schedule on each class's own Gaussian, as those per class always are.
         start: str, default matched for schedules that carry one. Law that sampling begins from: standard, matched.
-    """,
-    "Dataset": """
-        dataset: str, required. Name of the data set.
-        offset: int, default 0. Index of the first image.
-        limit: int, default all. Number of images.
-    """,
-    "Basis": """
-        basis: str. Name of a stored basis.
-        schedule: str | Mapping[str, Any]. In place of basis: a schedule, whose basis is meant.
-    """,
-    "PutModel": """
-        name: str, required. Name of the model.
-        config_bytes: int, required. Size of config.json.
-        weights_bytes: int, required. Size of model.safetensors.
-        rows: int. As of PutDataset.
-        replace: bool. Replace a model of that name.
-    """,
-    "PutDataset": """
-        name: str, required. Name of the data set.
-        rows: int. Number of rows that will be sent, if it is known: an upload cut short is then refused.
-        replace: bool. Replace a data set of that name.
-        shape: Sequence[int]. Of an image that comes as a fixed_size_list.
-        mean: float | Sequence[float] | str, default 0 if scale is given. A number, one for each channel, or
-            "measured", the data's own; a network sees (x − mean)/scale.
-        scale: float | Sequence[float] | str, default 1 if mean is given. Likewise; measured is twice each channel's
-            standard deviation.
-    """,
-    "PutSchedule": """
-        name: str, required. Name of the schedule.
-        basis: str, default none. None, dct, haar, a stored basis, or pca and pca_per_class, the model's own.
-        k: int. Dimensions of P_1 per channel; absent for none.
-        cuts: Sequence[int]. Nested bands of dct, instead of k: J = len(cuts) + 1.
-        rows: int. As of PutDataset.
-        replace: bool. Replace a schedule of that name.
-    """,
-    "PutBasis": """
-        name: str, required. Name of the basis.
-        rows: int. As of PutDataset.
-        replace: bool. Replace a basis of that name.
-    """,
-    "LoadModel": """
-        name: str, required. Name of the model and of its folder.
-        precision: str, default as it is loaded already, else the server's. Float32, tf32, bfloat16.
-        model: str, default none. A served model that is renamed to name, with its folder, in place of what is called
-            so.
     """,
     "MakeModel": """
         name: str, required. Name of the new model.
@@ -312,59 +228,6 @@ FIELDS = {
         g0: float, default 1e-9. Variance at t = 0.
         knots: int, default 32. Knots of the path.
     """,
-    "PlanSampler": """
-        model: str, required. Name of the model.
-        n: int. Number of images; a conditional model draws their labels from seed + i.
-        labels: Sequence[int]. In place of n: one image per label, −1 for none.
-        seed: int, default 0. Image i is made from seed + i alone.
-        offset: int, default 0. Index of the first row.
-        weights: str, default any. Hash that the model's weights must have.
-        steps: int. Solver steps.
-        nfe: int. In place of steps: at most so many evaluations of the network, by the most steps that fit; 9 of heun
-            needs the second point endpoint.
-        solver: str, default the schedule's own, else heun. Name of the solver: ab, deis, dpmpp2m, dpmpp3m,
-            dpmpp3m_taylor, euler, fitted, heun, ipndm, ipndm_v, local, unipc.
-        order: int, default ab 3, ipndm 4, ipndm_v 4, dpmpp3m 3, dpmpp3m_taylor 3, unipc 3, deis 3, local 2, of unipc
-            and dpmpp3m 2 below 13 evaluations. Of the solvers that have several.
-        variant: str, default bh2. Of unipc: bh1, bh2.
-        second_point: str, default midpoint. Of heun, where the midpoint is in t: midpoint, endpoint.
-        grid: str | Mapping[str, Any], default schedule. Where the steps lie: schedule, edm, polynomial, logsnr,
-            geodesic.
-        denoise_to_zero: bool. End with the denoised image of the last evaluation.
-        afs: bool. Take the first step without the network, by the limit of its answer for large noise.
-        lower_order_final: bool, default true. Of dpmpp, unipc and local: lower the order towards the end.
-        corrector: bool. Of local: correct each step by the evaluation after it, at no cost.
-        warmup: str, default euler. First step of ab, ipndm, ipndm_v, dpmpp2m, dpmpp3m, dpmpp3m_taylor, deis, at no
-            further evaluation: euler, heun.
-        S_churn: float, default 0: none. Of euler, heun: EDM's stochastic churn.
-        S_min: float, default 0. Churn from this noise level on.
-        S_max: float, default no bound. Churn up to this noise level.
-        S_noise: float, default 1. Standard deviation of the noise that churn adds.
-        guidance: float, default 1: none. S in D₀ + s (D₁ − D₀), D₀ without a label or of the guide.
-        guidance_interval: Sequence[float], default all. Noise levels that are guided, above the first, up to the
-            second: JSON such as [0.2,3].
-        guide: str, default the model without a label. Another model, for D₀, which sees the labels, too.
-        schedule: str | Mapping[str, Any], default the model's own. A schedule's name, edm, or JSON such as
-            {"edm":{"T":400}}.
-        start: str, default matched where it carries one. Law that sampling begins from, noise alone or the one that
-            the schedule carries: standard, matched.
-        every: int, default 0: none. Previews, the denoised estimate, each so many steps.
-        dtype: str, default uint8, and float32, all there is, for a model whose data have units of their own. Type of
-            the values: uint8, float32.
-        layout: str, default HWC. Order of the axes: HWC, CHW.
-        batch_bytes: int, default 2 MiB. About so many bytes a reply batch.
-        label: int. Class of the plan, −1 for none.
-        sigma_min: float. Lowest noise level of the network, in place of a model.
-        sigma_max: float. Highest noise level of the network, in place of a model.
-    """,
-    "ImportSchedule": """
-        name: str, required. Name of the new schedule.
-        file: Mapping[str, Any], required. A JSON object, as ExportSchedule answers.
-        basis: str, default the one that the file names. A stored basis that takes the place of the file's own.
-        start: str. The file of a start, in base64, as ExportStart answers.
-        statistics: str. The file of statistics, in base64, as ExportStatistics answers.
-        replace: bool. Replace a schedule of that name.
-    """,
     "MakeBasis": """
         name: str, required. Name of the new basis.
         kind: str, required. Pca, pca_per_class or haar.
@@ -373,13 +236,6 @@ FIELDS = {
         k: int, default a quarter of the pixels. Dimensions of the first subspace per channel.
         clusters: Sequence[Sequence[int]]. Of pca_per_class: classes that share components, such as [[0,6,8],[1,7]].
         replace: bool. Replace a basis of that name.
-    """,
-    "MakeDataset": """
-        name: str, required. Name of the new data set.
-        model: str, required. Name of the mixture.
-        n: int, required. Number of images.
-        seed: int, default 0. Of the first image.
-        replace: bool. Replace a data set of that name.
     """,
     "CreateRun": """
         network: Mapping[str, Any]. JSON of a new network: EDM's keyword arguments, as in a model's config.json.
@@ -429,15 +285,6 @@ FIELDS = {
         p_std: float, default 1.2. Of pretrain's ln σ: deviation shared by the subspaces.
         p_std_subspace: float, default 0. Of pretrain's ln σ, elsewhere of the network's about the schedule's:
             deviation of each subspace.
-    """,
-    "StartRun": """
-        run: str, required. Name of the run.
-        kimg: float, default the length of its configuration. Thousands of images seen in all at its end.
-    """,
-    "SaveModel": """
-        run: str, required. Name of the run.
-        name: str, required. Name of the model.
-        replace: bool. Replace a model of that name.
     """,
 }
 """The fields of requests with their types and defaults, for docstrings."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -28,7 +27,8 @@ from .stepping import Stepper
 try:
     import torch  # pyright: ignore[reportMissingImports]
     from diffusers import ConfigMixin, DDPMScheduler, SchedulerMixin  # pyright: ignore[reportMissingImports]
-    from diffusers.utils import BaseOutput  # pyright: ignore[reportMissingImports]
+    from diffusers.configuration_utils import register_to_config  # pyright: ignore[reportMissingImports]
+    from diffusers.schedulers.scheduling_ddpm import DDPMSchedulerOutput  # pyright: ignore[reportMissingImports]
     from diffusers.utils.torch_utils import randn_tensor  # pyright: ignore[reportMissingImports]
 except ImportError as error:
     raise ImportError(
@@ -43,16 +43,6 @@ Kind = Literal["ddpm", "flow", "edm", "denoiser"]
 
 _BETAS = ["num_train_timesteps", "beta_start", "beta_end", "beta_schedule", "trained_betas", "rescale_betas_zero_snr"]
 _NEAR_UNIT = 0.02  # what unit noise may miss the start of a ddpm or flow network by, at σ = 50 of a flow
-
-
-@dataclass
-class SchedulerOutput(BaseOutput):
-    """What a step returns."""
-
-    prev_sample: Any
-    """The images that the next evaluation takes, or the samples."""
-    pred_original_sample: Any
-    """The network's estimate of x_0."""
 
 
 class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTypeIssues]
@@ -75,6 +65,7 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
     refused where the plan begins elsewhere.
     """
 
+    @register_to_config
     def __init__(
         self,
         plans: Plan | Mapping[str, Any] | Sequence[Plan | Mapping[str, Any]],
@@ -102,20 +93,7 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
                 f"a network of kind {network} is told one noise level at a time, this plan has {several.count}; "
                 'make it on a schedule of one subspace, or say network="denoiser"'
             )
-        self.register_to_config(
-            plans=[_written(plan) for plan in found],
-            network=network,
-            prediction_type=prediction_type,
-            num_train_timesteps=num_train_timesteps,
-            beta_start=beta_start,
-            beta_end=beta_end,
-            beta_schedule=beta_schedule,
-            trained_betas=trained_betas,
-            rescale_betas_zero_snr=rescale_betas_zero_snr,
-            sigma_data=sigma_data,
-            clip_sample=clip_sample,
-            clip_sample_range=clip_sample_range,
-        )
+        self.register_to_config(plans=[_written(plan) for plan in found], network=network)
         self.plans = {plan.steps: plan for plan in found}
         self.network = self._network(network)
         self.num_inference_steps: int | None = None
@@ -146,11 +124,10 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
 
         Where the subspaces start at noise levels of their own, begin with `start`.
         """
-        plan = self._stepper.plan
+        plan, starts = self._stepper.plan, self._stepper.starts
         if plan.law is not None:
             raise ValueError("the plan starts from the law of a dataset: begin with start(noise)")
-        starts = self._stepper.starts
-        if max(starts) - min(starts) > 1e-12 * max(starts):
+        if np.ptp(starts) > 1e-12 * max(starts):
             raise ValueError("the subspaces start at noise levels of their own: begin with start(noise)")
         self._begun = plan
         return starts[0] * self._first_scale
@@ -205,7 +182,8 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         """Go on from sample, [B, C, H, W], with the network's output at it; timestep is the next of `timesteps`.
 
         generator draws the noise of a plan with churn. eta must be 0: how much noise is added is the plan's.
-        Returns a `SchedulerOutput`, or a tuple without return_dict.
+        Returns the images that the next evaluation takes, or the samples, as prev_sample, and the estimate of x_0 as
+        pred_original_sample; without return_dict as a tuple.
         """
         if eta:
             raise ValueError(f"eta must be 0, got {eta}: make a plan with S_churn for a sampler that adds noise")
@@ -230,28 +208,17 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         following, denoised = following.to(sample.dtype), self._stepper.denoised.to(sample.dtype)
         if not return_dict:
             return following, denoised
-        return SchedulerOutput(prev_sample=following, pred_original_sample=denoised)
+        return DDPMSchedulerOutput(prev_sample=following, pred_original_sample=denoised)
 
     def add_noise(self, original_samples: Any, noise: Any, timesteps: Any) -> Any:
         """Images with noise at the network's own times [B], c·(x_0 + σε), for its training."""
-        image, level = self._levels(original_samples, timesteps)
-        return image * original_samples + level * noise
-
-    def get_velocity(self, sample: Any, noise: Any, timesteps: Any) -> Any:
-        """What a network of v_prediction is trained to return: √ᾱ ε − √(1 − ᾱ) x_0."""
-        if self.config.network != "ddpm":
-            raise ValueError(f"velocity is what ddpm networks predict; this one is of kind {self.config.network}")
-        image, level = self._levels(sample, timesteps)
-        return image * noise - level * sample
-
-    def _levels(self, images: Any, times: Any) -> tuple[Any, Any]:
-        """c and c·σ at times [B], for images [B, …]."""
         if self._stepper.plan.count > 1:
             raise ValueError("plans of several subspaces know their own levels only: train with Client.create_run")
-        sigmas = [min(self.network.sigma(float(time)), 1e12) for time in torch.as_tensor(times).reshape(-1)]
+        sigmas = [min(self.network.sigma(float(time)), 1e12) for time in torch.as_tensor(timesteps).reshape(-1)]
         scales = np.array([self.network.scale(sigma) for sigma in sigmas])
-        shape = (-1, *[1] * (images.ndim - 1))
-        return images.new_tensor(scales).reshape(shape), images.new_tensor(scales * sigmas).reshape(shape)
+        shape = (-1, *[1] * (original_samples.ndim - 1))
+        image, level = (original_samples.new_tensor(part).reshape(shape) for part in (scales, scales * sigmas))
+        return image * original_samples + level * noise
 
     def _stage(self, timestep: Any) -> Any:
         """The stage that comes next, if that is the time asked for."""
@@ -272,15 +239,16 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
 
     def _check_begun(self) -> None:
         """Refuse unit noise where the plan begins elsewhere."""
-        if self._begun is self._stepper.plan:
+        plan = self._stepper.plan
+        if self._begun is plan:
             return
-        if self._stepper.plan.law is not None:
+        if plan.law is not None:
             raise ValueError(
                 "the plan starts from the law of a dataset, not from noise alone: begin with start(noise) in a loop of "
                 'your own, or make the plan with start="standard"'
             )
-        ends = [start * self._first_scale for start in self._stepper.starts]
-        if any(abs(end - 1) > _NEAR_UNIT for end in ends):
+        ends = np.multiply(self._stepper.starts, self._first_scale)
+        if np.abs(ends - 1).max() > _NEAR_UNIT:
             raise ValueError(
                 f"the plan starts at {_short(ends)} times unit noise, and the loop asked for neither start nor "
                 "init_noise_sigma: begin with start(noise)"
@@ -309,13 +277,11 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
             betas: Any = DDPMScheduler(**{name: config[name] for name in _BETAS})  # pyright: ignore[reportCallIssue]
             self.alphas_cumprod = betas.alphas_cumprod
             return DDPM(self.alphas_cumprod.double().numpy(), config.prediction_type)
-        if kind == "flow":
-            return Flow(config.num_train_timesteps)
         if kind == "edm":
             return EDM(config.prediction_type, config.sigma_data)
-        if kind == "denoiser":
-            return Denoiser(config.prediction_type)
-        raise ValueError(f"network must be ddpm, flow, edm or denoiser, got {kind!r}")
+        if kind not in ("flow", "denoiser"):
+            raise ValueError(f"network must be ddpm, flow, edm or denoiser, got {kind!r}")
+        return Flow(config.num_train_timesteps) if kind == "flow" else Denoiser(config.prediction_type)
 
 
 def _level(stage: Stage, images: Any) -> Any:
@@ -333,14 +299,16 @@ def _short(numbers: Any) -> str:
 
 def _written(plan: Plan) -> dict[str, Any]:
     """A plan as plain JSON, with the vectors of its basis and its law as safetensors files in base64."""
-    files = {"law": None if plan.law is None else plan.law.file}
-    files["basis"] = None if plan.vectors is None else basis_bytes(plan.vectors)
-    return {**plan.file, **{name: base64.b64encode(data).decode() for name, data in files.items() if data is not None}}
+    written = dict(plan.file)
+    if plan.law is not None:
+        written["law"] = base64.b64encode(plan.law.file).decode()
+    if plan.vectors is not None:
+        written["basis"] = base64.b64encode(basis_bytes(plan.vectors)).decode()
+    return written
 
 
-def _read(file: Mapping[str, Any]) -> Plan:
+def _read(written: Mapping[str, Any]) -> Plan:
     """The plan that `_written` wrote."""
-    rest = dict(file)
-    found = {name: base64.b64decode(rest.pop(name)) for name in ("basis", "law") if name in rest}
-    vectors = basis_of(found["basis"]) if "basis" in found else None
-    return Plan(rest, vectors, Start(found["law"]) if "law" in found else None)
+    file = dict(written)
+    law, basis = (base64.b64decode(file.pop(name, "")) for name in ("law", "basis"))
+    return Plan(file, basis_of(basis) if basis else None, Start(law) if law else None)

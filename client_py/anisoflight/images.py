@@ -105,10 +105,9 @@ def data_uri(picture: npt.ArrayLike) -> str:
     return "data:image/png;base64," + base64.b64encode(png(picture)).decode()
 
 
-def thumbnails(images: npt.NDArray[Any], most: int = 64, columns: int | None = None) -> str:
-    """HTML of the first `most` images as one grid, small ones enlarged to about 48 pixels."""
+def thumbnails(images: Pixels, columns: int | None = None) -> str:
+    """HTML of images as one grid, small ones enlarged to about 48 pixels."""
     if not len(images):
         return "<p>no images</p>"
-    size = max(images.shape[1:3])
-    picture = grid(images[:most], columns=columns, scale=max(1, 48 // size), gap=2)
-    return f'<img alt="{min(most, len(images))} images" style="image-rendering:pixelated" src="{data_uri(picture)}">'
+    picture = grid(images, columns=columns, scale=max(1, 48 // max(images.shape[1:3])), gap=2)
+    return f'<img alt="{len(images)} images" style="image-rendering:pixelated" src="{data_uri(picture)}">'

@@ -15,6 +15,7 @@ References: Karras et al. 2022 (EDM), Table 1; Ho et al. 2020 (DDPM); Salimans a
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +24,8 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-
 Level = Any
-"""A noise level σ > 0: a number, or a tensor of them that has a shape to be multiplied with images."""
+"""A noise level σ > 0: a number, or an array or a tensor whose shape can be multiplied with images."""
 
 
 class Network:
@@ -42,7 +42,7 @@ class Network:
         return 1.0
 
     def time(self, sigma: Level) -> Any:
-        """The network's own time of the noise level σ."""
+        """The network's own time of a number or a tensor σ."""
         return sigma
 
     def sigma(self, time: float) -> float:
@@ -76,7 +76,7 @@ class EDM(Network):
     """The raw network F of EDM's preconditioning, as diffusers' EDM schedulers have it: v_prediction turns c_out round.
 
     >>> edm = EDM(sigma_data=0.5)
-    >>> round(edm.time(1.0), 6), round(edm.denoised(0.0, 1.0, 0.5), 6)
+    >>> edm.time(1.0), round(edm.denoised(0.0, 1.0, 0.5), 6)
     (0.0, 0.5)
     """
 
@@ -93,7 +93,7 @@ class EDM(Network):
         return 0.25 * _log(sigma)
 
     def sigma(self, time: float) -> float:
-        return np.exp(4 * time).item()
+        return math.exp(4 * time)
 
     def denoised(self, output: Any, held: Any, sigma: Level) -> Any:
         norm = _hypot(self.sigma_data, sigma)
@@ -112,13 +112,20 @@ class VE(Network):
         return _log(sigma / 2)
 
     def sigma(self, time: float) -> float:
-        return 2 * np.exp(time).item()
+        return 2 * math.exp(time)
 
     def denoised(self, output: Any, held: Any, sigma: Level) -> Any:
         return held + sigma * output
 
 
-class DDPM(Network):
+class _Preserving(Network):
+    """A network of images x / √(1 + σ²), whose variance is that of the data where that is 1."""
+
+    def scale(self, sigma: Level) -> Any:
+        return 1 / _hypot(1, sigma)
+
+
+class DDPM(_Preserving):
     """A network of N discrete times with ᾱ [N]; times between them are interpolated in ln σ, those outside clamped.
 
     >>> ddpm = DDPM([0.9, 0.5, 0.1], "epsilon")
@@ -137,22 +144,19 @@ class DDPM(Network):
         self._times, alphas = times[kept], alphas[kept]
         self._logs = 0.5 * np.log((1 - alphas) / alphas)
 
-    def scale(self, sigma: Level) -> Any:
-        return 1 / _hypot(1, sigma)
-
     def time(self, sigma: Level) -> Any:
-        if _is_number(sigma):
-            return np.interp(np.log(sigma), self._logs, self._times).item()
+        if not hasattr(sigma, "new_tensor"):
+            return float(np.interp(math.log(sigma), self._logs, self._times))
         import torch  # pyright: ignore[reportMissingImports]
 
-        knots, times = (torch.as_tensor(values).to(sigma.device) for values in (self._logs, self._times))
-        exact = sigma.log().double().clamp(knots[0], knots[-1])
-        at = (torch.searchsorted(knots, exact.detach(), right=True) - 1).clamp(0, len(knots) - 2)
-        slope = (times[at + 1] - times[at]) / (knots[at + 1] - knots[at])
-        return (times[at] + slope * (exact - knots[at])).to(sigma.dtype)
+        logs, times = (torch.as_tensor(values).to(sigma.device) for values in (self._logs, self._times))
+        exact = sigma.log().double().clamp(logs[0], logs[-1])
+        left = (torch.searchsorted(logs, exact.detach(), right=True) - 1).clamp(0, len(logs) - 2)
+        slope = (times[left + 1] - times[left]) / (logs[left + 1] - logs[left])
+        return (times[left] + slope * (exact - logs[left])).to(sigma.dtype)
 
     def sigma(self, time: float) -> float:
-        return np.exp(np.interp(time, self._times, self._logs)).item()
+        return math.exp(np.interp(time, self._times, self._logs))
 
     def denoised(self, output: Any, held: Any, sigma: Level) -> Any:
         if self.prediction == "sample":
@@ -164,24 +168,21 @@ class DDPM(Network):
 
 
 @dataclass(frozen=True)
-class VP(Network):
+class VP(_Preserving):
     """EDM's VP baseline: ε of x/√(1 + σ²), at a continuous time of betas that grow from beta_min by beta_d."""
 
     beta_d: float = 19.9
     beta_min: float = 0.1
     times: float = 1000
 
-    def scale(self, sigma: Level) -> Any:
-        return 1 / _hypot(1, sigma)
-
     def time(self, sigma: Level) -> Any:
-        log = np.log1p(sigma**2).item() if _is_number(sigma) else (sigma**2).log1p()
+        log = sigma.square().log1p() if hasattr(sigma, "log1p") else math.log1p(sigma**2)
         root = (self.beta_min**2 + 2 * self.beta_d * log) ** 0.5
         return (self.times - 1) * 2 * log / (root + self.beta_min)  # (root − beta_min)/beta_d, without a difference
 
     def sigma(self, time: float) -> float:
         t = time / (self.times - 1)
-        return np.sqrt(np.expm1(0.5 * self.beta_d * t * t + self.beta_min * t)).item()
+        return math.sqrt(math.expm1(0.5 * self.beta_d * t * t + self.beta_min * t))
 
     def denoised(self, output: Any, held: Any, sigma: Level) -> Any:
         return _hypot(1, sigma) * held - sigma * output
@@ -209,24 +210,20 @@ class Flow(Network):
 
     def sigma(self, time: float) -> float:
         share = 1 - time / self.times if self.to_data else time / self.times
-        return share / (1 - share) if share < 1 else float("inf")
+        return share / (1 - share) if share < 1 else math.inf
 
     def denoised(self, output: Any, held: Any, sigma: Level) -> Any:
         sign = 1 if self.to_data else -1
         return held + sign * sigma / (1 + sigma) * output
 
 
-def _is_number(sigma: Level) -> bool:
-    return isinstance(sigma, int | float | np.floating)
-
-
 def _hypot(a: float, sigma: Level) -> Any:
     """√(a² + σ²)."""
-    return np.hypot(a, sigma).item() if _is_number(sigma) else (a**2 + sigma**2) ** 0.5
+    return (a**2 + sigma**2) ** 0.5
 
 
 def _log(sigma: Level) -> Any:
-    return np.log(sigma).item() if _is_number(sigma) else sigma.log()
+    return sigma.log() if hasattr(sigma, "log") else math.log(sigma)
 
 
 def _check(prediction: str, kind: str, *allowed: str) -> None:

@@ -56,8 +56,8 @@ class Question:
 
     def part(self, rows: slice) -> Question:
         """Some of the samples."""
-        own = {name: getattr(self, name)[rows] for name in ("image", "label", "seed", "t", "g", "omega")}
-        return Question(**own, terms=self.terms)
+        columns = {name: value[rows] for name, value in vars(self).items() if name != "terms"}
+        return Question(**columns, terms=self.terms)
 
     def noise(self, shape: Sequence[int]) -> Array:
         """ε [B, *shape], float32: the noise that the server itself would take for these samples."""
@@ -90,17 +90,13 @@ class Answers:
     """The client's side of an exchange: batches to be written as questions come in."""
 
     def __init__(self, answer: Callable[[Question], Mapping[str, Any]], terms: Sequence[str], subspaces: int) -> None:
-        self._answer, self._terms, self._subspaces = answer, list(terms), subspaces
+        self._answer, self._terms = answer, terms
         self._ready: queue.SimpleQueue[pa.RecordBatch | None] = queue.SimpleQueue()
-
-    @property
-    def schema(self) -> pa.Schema:
-        return table_of({name: vector_column(np.zeros((0, self._subspaces))) for name in self._terms}).schema
+        self.schema = table_of({name: vector_column(np.zeros((0, subspaces))) for name in terms}).schema
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The answers, as they are given; ends with `end`."""
-        while (batch := self._ready.get()) is not None:
-            yield batch
+        return iter(self._ready.get, None)
 
     def end(self) -> None:
         self._ready.put(None)
@@ -111,20 +107,22 @@ class Answers:
         columns["seed"] = columns.pop("noise")
         question = Question(**columns, terms=tuple(terms))
         given = self._answer(question)
-        rows = {name: self._column(given, name, question) for name in self._terms}
-        self._ready.put(table_of(rows).combine_chunks().to_batches()[0])
+        rows = {name: vector_column(_values(given, name, question)) for name in self._terms}
+        self._ready.put(pa.record_batch(list(rows.values()), schema=self.schema))
 
-    def _column(self, given: Mapping[str, Any], name: str, question: Question) -> pa.Array:
-        shape = question.g.shape
-        if name not in question.terms:  # of a measurement before training
-            return vector_column(np.zeros(shape))
-        if name not in given:
-            raise BadRequestError(
-                f"an answer must hold {', '.join(question.terms)}, got {', '.join(given) or 'nothing'}", "BAD_TENSOR"
-            )
-        values = np.asarray(given[name], np.float64)
-        if values.shape == shape[:1] and shape[1] == 1:
-            values = values[:, None]
-        if values.shape != shape:
-            raise BadRequestError(f"{name} must have the shape {shape} of g, got {values.shape}", "BAD_TENSOR")
-        return vector_column(values)
+
+def _values(given: Mapping[str, Any], name: str, question: Question) -> Array:
+    """The values of a term [B, J], 0 where it is not asked for: by a measurement before training."""
+    shape = question.g.shape
+    if name not in question.terms:
+        return np.zeros(shape)
+    if name not in given:
+        raise BadRequestError(
+            f"an answer must hold {', '.join(question.terms)}, got {', '.join(given) or 'nothing'}", "BAD_TENSOR"
+        )
+    values = np.asarray(given[name], np.float64)
+    if values.shape == shape[:1] and shape[1] == 1:
+        values = values[:, None]
+    if values.shape != shape:
+        raise BadRequestError(f"{name} must have the shape {shape} of g, got {values.shape}", "BAD_TENSOR")
+    return values

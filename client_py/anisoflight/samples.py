@@ -6,7 +6,7 @@ import html
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, overload
@@ -17,16 +17,17 @@ import pyarrow.compute as pc
 
 from . import images as pictures
 from .errors import BadRequestError
-from .pictures import pictures_of
 from .wire.tensors import to_numpy
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
-    from .pictures import Decoder
-
 Array = np.ndarray[Any, Any]
+
+Decoder = Callable[[Array], Any]
+"""Values [N, H, W, C] in the data's own units to images: [N, h, w, 1 or 3], or without the last axis, of uint8 or
+floats in [−1, 1]."""
 
 
 class ImageTable(Sequence[Array]):
@@ -54,9 +55,8 @@ class ImageTable(Sequence[Array]):
         if not isinstance(place, slice):
             return self.images[place]
         start, stop, step = place.indices(len(self))
-        rows = (
-            self.table.slice(start, max(0, stop - start)) if step == 1 else self.table.take(np.arange(len(self))[place])
-        )
+        near = step == 1
+        rows = self.table.slice(start, max(0, stop - start)) if near else self.table.take(np.arange(start, stop, step))
         return type(self)(rows, self.decode)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
@@ -69,10 +69,15 @@ class ImageTable(Sequence[Array]):
         shape = "×".join(str(n) for n in self.images.shape)
         return f"{type(self).__name__}({shape} {self.images.dtype})"
 
+    @property
+    def column(self) -> pa.ChunkedArray:
+        """The images as a column of Arrow's tensors."""
+        return self.table[self._column]
+
     @cached_property
     def images(self) -> Array:
         """[N, H, W, C] or [N, C, H, W], as requested: a read-only view where one batch came, else one copy."""
-        return to_numpy(self.table[self._column])
+        return to_numpy(self.column)
 
     @property
     def labels(self) -> Array:
@@ -87,22 +92,28 @@ class ImageTable(Sequence[Array]):
     @property
     def layout(self) -> str:
         """How the axes of an image lie: HWC or CHW."""
-        return "".join(self.table[self._column].type.dim_names or "HWC")
+        return "".join(self.column.type.dim_names or "HWC")
 
     @property
     def normalization(self) -> dict[str, list[float]] | None:
         """`mean` and `scale` of each channel, of values in units of their own; None of images in [−1, 1]."""
-        said = self.metadata.get("normalization")
-        return None if said is None else json.loads(said)
+        return json.loads(self.metadata.get("normalization", "null"))
 
-    def to_pictures(self, column: Any = None) -> tuple[pictures.Pixels, str]:
-        """All images as uint8 [N, h, w, 1 or 3], and a note of what they show: plain images as they are, others through
-        `decode`, or mapped from their least to their greatest value. `column` is another column of such tensors."""
-        column = self.table[self._column] if column is None else column
-        values = to_numpy(column)
-        if list(column.type.dim_names or "HWC") == ["C", "H", "W"]:
+    def to_pictures(self, column: pa.ChunkedArray | None = None) -> tuple[pictures.Pixels, str]:
+        """All images as uint8 [N, h, w, 1 or 3], and a note of what they show; `column` is another column of such
+        images.
+
+        Plain images are as they are. Others go through `decode`; without it each channel is mapped from its least to
+        its greatest value over all images, and channels that are not 1 or 3 stand side by side.
+        """
+        values = to_numpy(self.column if column is None else column)
+        if self.layout == "CHW":
             values = np.moveaxis(values, 1, 3)
-        return pictures_of(values, own_units=self.normalization is not None, decode=self.decode)
+        if self.decode is not None:
+            return _checked(np.asarray(self.decode(values)), len(values)), "decoded"
+        if self.normalization is None:
+            return pictures.to_uint8(values), ""
+        return _mapped(values.astype(np.float64))
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per image; the image column holds one array each."""
@@ -121,11 +132,7 @@ class ImageTable(Sequence[Array]):
         return pictures.grid(self.to_pictures()[0], columns=columns, scale=scale)
 
     def to_pil(self) -> list[Any]:
-        """One image of Pillow's each, of mode L or RGB.
-
-        Fields and latents go through `decode`; without it each channel is mapped from its least to its greatest value
-        over all images, and channels that are not 1 or 3 stand side by side.
-        """
+        """One image of Pillow's each, of mode L or RGB, as `to_pictures` makes them."""
         from .data.pictures import image_of
 
         return [image_of(picture) for picture in self.to_pictures()[0]]
@@ -189,7 +196,38 @@ class ImageTable(Sequence[Array]):
 
     def _html(self, most: int, columns: int | None) -> str:
         pixels, note = self[:most].to_pictures()
-        return pictures.thumbnails(pixels, most, columns) + (f"<p>{html.escape(note)}</p>" if note else "")
+        return pictures.thumbnails(pixels, columns) + (f"<p>{html.escape(note)}</p>" if note else "")
+
+
+def _mapped(values: Array) -> tuple[pictures.Pixels, str]:
+    """Values in units of their own as pictures, and which values they show.
+
+    >>> pixels, note = _mapped(np.array([[[[270.0]], [[290.0]]]]))
+    >>> pixels.ravel().tolist(), note
+    ([0, 255], 'black to white: 270 to 290')
+    """
+    channels = values.shape[3]
+    if not values.size:
+        return np.zeros((*values.shape[:3], 1), np.uint8), ""
+    low, high = values.min((0, 1, 2)), values.max((0, 1, 2))
+    pixels = np.rint((values - low) * (255 / np.where(high > low, high - low, 1))).astype(np.uint8)
+    ranges = ", ".join(f"{a:.4g} to {b:.4g}" for a, b in zip(low, high, strict=True))
+    if channels == 3:
+        return pixels, f"red, green, blue: {ranges}"
+    if channels == 1:
+        return pixels, f"black to white: {ranges}"
+    beside = np.concatenate(np.split(pixels, channels, axis=3), axis=2)
+    return beside, f"{channels} channels side by side, black to white: {ranges}"
+
+
+def _checked(decoded: Array, count: int) -> pictures.Pixels:
+    """What a decoder gave, if it is images."""
+    images = decoded[..., None] if decoded.ndim == 3 else decoded
+    if images.ndim != 4 or len(images) != count or images.shape[3] not in (1, 3):
+        raise BadRequestError(f"decode must return {count} images [N, h, w, 1 or 3], got the shape {images.shape}")
+    if images.dtype != np.uint8 and images.dtype.kind != "f":
+        raise BadRequestError(f"decode must return uint8 or floats in [−1, 1], got {images.dtype}")
+    return pictures.to_uint8(images)
 
 
 class Samples(ImageTable):
@@ -228,11 +266,11 @@ class Samples(ImageTable):
         request = json.loads(self.metadata.get("request", "{}"))
         if not request:
             return []
-        grid = request["grid"] if isinstance(request["grid"], str) else json.dumps(request["grid"])
+        grid, schedule = (
+            value if isinstance(value, str) else json.dumps(value) for value in (request["grid"], request["schedule"])
+        )
         order = f" of order {request['order']}" if "order" in request else ""
-        schedule, nfe = request["schedule"], self.metadata.get("nfe")
-        schedule = schedule if isinstance(schedule, str) else json.dumps(schedule)
-        cost = f", {nfe} evaluations" if nfe else ""
+        cost = f", {self.metadata['nfe']} evaluations" if "nfe" in self.metadata else ""
         return [f"solver {request['solver']}{order}{cost}, grid {grid}, schedule {schedule}"]
 
 

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import torch
-from diffusers import DDPMPipeline, DDPMScheduler, UNet2DModel
+from diffusers import DDPMScheduler, UNet2DModel
 from network_fixtures import networks
 
 from anisoflight.diffusers import Scheduler
 from anisoflight.errors import AnisoflightError
 from anisoflight.networks import EDM
 from anisoflight.torch import Denoiser, Exported, export, parametrization
-from anisoflight.torch.__main__ import main as command
 
 if TYPE_CHECKING:
     from anisoflight import Client
@@ -167,7 +166,7 @@ def in_torch(unet: UNet2DModel, plan: Any, latents: np.ndarray[Any, Any]) -> np.
     return x.permute(0, 2, 3, 1).numpy()
 
 
-def test_everything_works_on_an_exported_network(client: Client, unet: UNet2DModel, tmp_path: Path) -> None:
+def test_everything_works_on_an_exported_network(client: Client, unet: UNet2DModel) -> None:
     scheduler = DDPMScheduler()
     client.put_network("ddpm", unet, scheduler=scheduler, replace=True, progress=False)
     latents = np.random.default_rng(0).standard_normal((4, 8, 8, 1), np.float32)
@@ -203,11 +202,6 @@ def test_everything_works_on_an_exported_network(client: Client, unet: UNet2DMod
     family = {"basis": "dct", "k": 16}
     run = client.create_run("net-ratios", "anisotropic", family=family, ratio_embedding=True, **fields)
     assert np.isfinite(run.step(1, progress=False)["loss"]).all()
-
-    DDPMPipeline(unet, scheduler).save_pretrained(tmp_path / "pipe")
-    assert command([str(tmp_path / "pipe"), "--name", "from-disk", "--server", client.location]) == 0
-    disk = client.sample("from-disk", latents=latents, dtype="float32", progress=False, **asked)
-    np.testing.assert_array_equal(disk.images, drawn.images)
 
 
 def test_what_differs_is_removed(client: Client) -> None:
@@ -279,11 +273,12 @@ def test_refusals(client: Client) -> None:
         client.put_network("short", exported, progress=False)
 
 
-def test_blocks_of_the_document(client: Client) -> None:
+def test_blocks_of_the_document(client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     text = (Path(__file__).parents[2] / "docs" / "networks.md").read_text(encoding="utf-8")
     names: dict[str, Any] = {}
     for code in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
         code = code.replace('anisoflight.serve(data="network-data")', f'anisoflight.connect("{client.location}")')
         exec(compile(code.replace('"ddpm"', '"document"'), "networks.md", "exec"), names)
     assert names["images"].images.shape == (4, 8, 8, 1)
-    assert {"document", "mine"} <= set(client.models().index)
+    assert {"document", "mine", "from-a-pipeline"} <= set(client.models().index)

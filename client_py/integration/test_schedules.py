@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -13,12 +14,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 from anemoi.models.samplers.transport_samplers import EDMHeunSampler
-from anemoi.models.transport.schedules import SIGMA_SCHEDULES, SamplingSchedule
+from anemoi.models.transport.schedules import SamplingSchedule
 from physicsnemo.diffusion.noise_schedulers import NoiseScheduler
 from physicsnemo.diffusion.samplers import sample
 
-from anisoflight.anemoi import CurveSchedule
-from anisoflight.physicsnemo import CurveNoiseScheduler
 from anisoflight.stepping import Stepper
 
 if TYPE_CHECKING:
@@ -34,17 +33,22 @@ def denoised(x: torch.Tensor, sigma: torch.Tensor | float) -> torch.Tensor:
 
 
 @pytest.fixture(scope="module")
-def file(client: Client, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A schedule made for the digits, as a table."""
+def documented(client: Client, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The names of the block of docs/ecosystem.md that has schedules for anemoi and PhysicsNeMo."""
+    text = (Path(__file__).parents[2] / "docs" / "ecosystem.md").read_text(encoding="utf-8")
+    (code,) = (
+        code for code in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE) if "anemoi" in code
+    )
     made = client.make_schedule("made", "gaussian", dataset="digits", solver="heun", nfe=11, progress=False)
-    path = tmp_path_factory.mktemp("schedules") / "made.csv"
-    made.to_csv(path)
-    return path
+    folder = tmp_path_factory.mktemp("schedules")
+    names: dict[str, Any] = {"schedule": made}
+    exec(code.replace("out/", f"{folder}/"), names)
+    return names
 
 
 @pytest.fixture(scope="module")
-def expected(client: Client, file: Path) -> torch.Tensor:
-    assert file.exists()
+def expected(client: Client, documented: dict[str, Any]) -> torch.Tensor:
+    assert documented
     stepper = Stepper(client.plan("made", solver="heun", second_point="endpoint", steps=STEPS))
     x = stepper.start(NOISE.reshape(2, 3, 10, 4))
     for stage in stepper.stages:
@@ -56,9 +60,8 @@ def close(got: torch.Tensor, expected: torch.Tensor) -> None:
     torch.testing.assert_close(got, expected, rtol=0, atol=1e-4)  # the plan ends at the schedule's last σ, they at 0
 
 
-def test_anemoi(file: Path, expected: torch.Tensor) -> None:
-    SIGMA_SCHEDULES["anisoflight"] = CurveSchedule
-    schedule = SIGMA_SCHEDULES["anisoflight"](num_steps=STEPS, path=file)
+def test_anemoi(documented: dict[str, Any], expected: torch.Tensor) -> None:
+    schedule = documented["SIGMA_SCHEDULES"]["learned"](sigma_max=80, sigma_min=0.002, num_steps=STEPS)
     assert isinstance(schedule, SamplingSchedule)
     sigmas = schedule.get_schedule()
     assert sigmas.shape == (STEPS + 1,)
@@ -69,25 +72,20 @@ def test_anemoi(file: Path, expected: torch.Tensor) -> None:
 
     data = {"digits": torch.zeros_like(NOISE)}
     close(EDMHeunSampler().sample(data, {"digits": NOISE * sigmas[0]}, sigmas, network)["digits"], expected)
-    with pytest.raises(ValueError, match="sigma_max must reach the schedule's 80, got 10: leave it out"):
-        CurveSchedule(num_steps=STEPS, path=file, sigma_max=10)
 
 
-def test_physicsnemo(file: Path, expected: torch.Tensor) -> None:
-    scheduler = CurveNoiseScheduler(file, sigma_data=0.3)
+def test_physicsnemo(documented: dict[str, Any], expected: torch.Tensor) -> None:
+    scheduler = documented["LearnedNoise"](sigma_data=0.3)
     assert isinstance(scheduler, NoiseScheduler)
     sigmas = scheduler.timesteps(STEPS, dtype=torch.float64)
     assert sigmas.shape == (STEPS + 1,)
     assert sigmas[-1] == 0
-    assert scheduler.sigma_max == pytest.approx(float(sigmas[0]))
 
     def network(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
         return denoised(x, t.reshape(-1, *[1] * (x.ndim - 1)))
 
     latents = NOISE * sigmas[0]
     close(sample(scheduler.get_denoiser(x0_predictor=network), latents, scheduler, STEPS, solver="heun"), expected)
-    with pytest.raises(ValueError, match="rho is the schedule's to say: leave it out"):
-        CurveNoiseScheduler(file, rho=5)
 
 
 @pytest.fixture(scope="module")

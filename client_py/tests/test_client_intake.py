@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +22,6 @@ GREY = [Image.fromarray(image[..., 0]) for image in IMAGES]
 TENSORS = tensor_column(IMAGES, "HWC")
 
 
-def encoded(image: Image.Image) -> bytes:
-    buffer = io.BytesIO()
-    image.save(buffer, "PNG")
-    return buffer.getvalue()
-
-
 FORMS: dict[str, tuple[Any, Any]] = {
     "array": (IMAGES, LABELS),
     "without channels": (IMAGES[..., 0], LABELS),
@@ -40,8 +33,6 @@ FORMS: dict[str, tuple[Any, Any]] = {
     "table": (pa.table({"img": TENSORS, "labels": LABELS}), None),
     "table, other labels": (pa.table({"img": TENSORS, "label": 0 * LABELS}), LABELS),
     "batch": (pa.record_batch({"image": TENSORS, "label": LABELS}), None),
-    "lists in a table": (pa.table({"image": IMAGES.tolist(), "label": LABELS}), None),
-    "bytes in a table": (pa.table({"image": [encoded(image) for image in GREY], "label": LABELS}), None),
     "pandas of arrays": (pd.DataFrame({"image": list(IMAGES), "label": LABELS}), None),
     "pandas of Pillow": (pd.DataFrame({"image": GREY, "label": LABELS}), None),
     "series": (pd.DataFrame({"image": list(IMAGES)})["image"].to_list(), pd.Series(LABELS)),

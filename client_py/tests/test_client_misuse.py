@@ -14,6 +14,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import anisoflight
@@ -156,7 +157,11 @@ MISTAKES: dict[str, tuple[str, str]] = {
         r"got int64; put images.astype",
     ),
     "a folder's path": ("client.put_dataset('new', 'photos')", "got the path 'photos'; store files with python -m"),
-    "nothing": ("client.put_dataset('new', None)", "images must be an array, a table or a list of images, got None"),
+    "nothing": ("client.put_dataset('new', None)", r"images must have the shape .*, got \(\)"),
+    "a column of bytes": (
+        "client.put_dataset('new', pa.table({'image': [b'x']}))",
+        "must be one of tensors, got binary",
+    ),
     "images of two sizes": ("client.put_dataset('new', [images[0], images[0, :4]])", "must be of one size, got .4, 8"),
     "labels too few": ("client.put_dataset('new', images, [1])", r"one number an image, got shape \(1,\) for 3 images"),
     "a frame without images": (
@@ -188,7 +193,7 @@ def test_a_mistake_is_told_in_one_sentence(client: LocalClient, places: Path, mi
         return other
 
     typed, said = MISTAKES[mistake]
-    names = {"client": client, "closed": closed, "places": places, "images": IMAGES, "x": X, "np": np}
+    names = {"client": client, "closed": closed, "places": places, "images": IMAGES, "x": X, "np": np, "pa": pa}
     with pytest.raises((AnisoflightError, ValueError), match=said) as caught:
         eval(typed, {**names, "connect": anisoflight.connect, "serve": anisoflight.serve, "Plan": anisoflight.Plan})
     sentence = getattr(caught.value, "message", str(caught.value))

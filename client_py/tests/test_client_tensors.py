@@ -61,11 +61,6 @@ def test_batches_are_about_as_large_as_asked_and_in_order() -> None:
     assert not any(field.nullable for field in table.schema)
 
 
-def test_the_wrong_number_of_dimensions_is_an_error() -> None:
-    with pytest.raises(ValueError, match="rows, H, W, C"):
-        tensors.tensor_column(np.zeros((4, 8, 8)), "HWC")
-
-
 def test_dataset_rows() -> None:
     table = intake.dataset_table(np.zeros((3, 8, 8, 1)), [0, 1, 2])
     assert table["image"].type.value_type == pa.float32()

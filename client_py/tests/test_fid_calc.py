@@ -18,7 +18,6 @@ from anisoflight import LocalClient
 from anisoflight.compare.metrics import principal_features
 from anisoflight.fid.__main__ import main
 from anisoflight.fid.sources import ServerSamples
-from anisoflight.generate import main as generate
 from anisoflight.images import Pixels, to_float
 from anisoflight.moments import Moments, frechet_distance
 
@@ -160,11 +159,14 @@ def test_checkpoints_and_batches_move_nothing_but_rounding(calc: Calc, client: L
 def test_images_written_are_the_images_measured(
     calc: Calc, client: LocalClient, reference: Path, tmp_path: Path
 ) -> None:
-    """The folder that `anisoflight.generate` writes gives the distance of the stream."""
+    """A folder of the samples gives the distance of the stream."""
     asked = ["--steps", "2", "--seeds", "990-1009", "--class", "4"]
     streamed = calc(*asked, "--second-point", "endpoint", "--grid", "edm")[0]
     folder = tmp_path / "images"
-    assert generate(["--server", client.location, "--network", "digits", *asked, "--outdir", str(folder)]) == 0
+    folder.mkdir()
+    drawn = client.sample("digits", labels=[4] * 20, seed=990, steps=2, second_point="endpoint", grid="edm")
+    for number, image in enumerate(drawn.to_pil()):
+        image.save(folder / f"{number:06d}.png")
     out = tmp_path / "folder.jsonl"
     measured = ["calc", "--images", str(folder), "--ref", str(reference), "--out", str(out), "--allow-fewer", "--quiet"]
     assert main(measured) == 0

@@ -50,16 +50,13 @@ func derive(root string) (map[string]string, error) {
 	if files["flight/client/operations_generated.go"], err = clientFile(); err != nil {
 		return nil, err
 	}
-	parameters, arguments := c.keywords(sample)
 	for name, sections := range map[string]map[string]string{
 		"docs/wire.md": {
 			"operations": c.operations(), "fields of Sample": c.fieldTable(sample), "actions": c.actions(),
 			"schedule kinds": c.kinds(),
 		},
 		"docs/operation.md": {"scopes": scopes()},
-		"client_py/anisoflight/operations/sampling.py": {
-			"fields of Sample": parameters, "request of Sample": arguments,
-		},
+		"client_py/anisoflight/operations/sampling.py": {"fields of Sample": c.keywords(sample)},
 	} {
 		text, err := os.ReadFile(filepath.Join(root, name))
 		if err != nil {

@@ -33,6 +33,11 @@ func usualOrders() string {
 	return strings.Join(all, ", ")
 }
 
+// documented are the operations whose methods in Python pass on fields by name, which their docstrings list.
+var documented = []string{
+	"Sample", "EvaluateModel", "Predict", "BenchSchedule", "MakeModel", "MakeSchedule", "MakeBasis", "CreateRun",
+}
+
 // contract returns the Python module of what flight/api says.
 func (c comments) contract() string {
 	var b strings.Builder
@@ -64,15 +69,16 @@ FIELDS = {
 		b.WriteString("    \"\"\",\n")
 	}
 	for _, op := range api.Operations() {
-		switch t := requestType(op); {
+		switch {
+		case !slices.Contains(documented, op.Name):
 		case op.Name == "MakeSchedule":
 			for _, kind := range api.ScheduleKinds() {
 				section(op.Name+" "+kind.Kind(), kindType(kind), "name")
 			}
 		case op.Name == "CreateRun":
 			section(op.Name, reflect.TypeFor[train.Config](), "stage", "dataset")
-		case len(c.fields(t)) > 1:
-			section(op.Name, t)
+		default:
+			section(op.Name, requestType(op))
 		}
 	}
 	b.WriteString("}\n\"\"\"The fields of requests with their types and defaults, for docstrings.\"\"\"\n")
@@ -135,17 +141,16 @@ func python(t reflect.Type) string {
 	return "Mapping[str, Any]"
 }
 
-// keywords returns the fields that a method of Python takes by their own names, as parameters and as arguments of a
-// call. It takes model and labels in a form of its own.
-func (c comments) keywords(t reflect.Type) (parameters, arguments string) {
+// keywords returns the fields that a method of Python takes by their own names, as its parameters. It takes model and
+// labels in a form of its own.
+func (c comments) keywords(t reflect.Type) string {
+	var parameters string
 	for _, f := range c.fields(t) {
-		if f.Group == "Part" || f.Name == "model" || f.Name == "labels" {
-			continue
+		if f.Group != "Part" && f.Name != "model" && f.Name != "labels" {
+			parameters += fmt.Sprintf("        %s: %s | None = None,\n", f.Name, python(f.Type))
 		}
-		parameters += fmt.Sprintf("        %s: %s | None = None,\n", f.Name, python(f.Type))
-		arguments += fmt.Sprintf("            %s=%s,\n", f.Name, f.Name)
 	}
-	return parameters, arguments
+	return parameters
 }
 
 // table returns a table of Markdown whose first row is its head, with empty lines around it.

@@ -15,7 +15,6 @@ import pandas as pd
 
 from ..errors import BadRequestError
 from ..images import to_float
-from ..wire.calls import given
 from ..wire.progress import Progress
 from .bench import Bench, Draws, Reference, Sampler, half_range, normalized
 from .metrics import Features, principal_features
@@ -97,7 +96,7 @@ def compare(
     for name, choices in {"solvers": solvers, "nfe": nfe, "schedules": schedules, "grids": grids}.items():
         if isinstance(choices, str | Mapping) or np.ndim(choices) != 1 or len(choices) == 0:
             raise ValueError(f"{name} must be a list of one or more, got {choices!r}")
-    common = given(guidance=guidance, guidance_interval=guidance_interval, guide=guide)
+    common: dict[str, Any] = {"guidance": guidance, "guidance_interval": guidance_interval, "guide": guide}
     fields = False
     if isinstance(reference, str):
         stored = client.dataset(reference, progress=False)

@@ -5,24 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from ..errors import BadRequestError
 from ..listing import frame_of
 from ..samples import Dataset, ImageTable
-from ..wire.calls import Connection, given
+from ..wire.calls import Connection
 from ..wire.intake import PixelRange, dataset_batches, dataset_table, pieces_of
 from ..wire.tensors import batches_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
-
-
-def _numbers(value: npt.ArrayLike | str | None) -> Any:
-    """One number, a list of them, or a word, as JSON holds them."""
-    return value if value is None or isinstance(value, str) else np.asarray(value, np.float64).tolist()
 
 
 class Datasets(Connection):
@@ -89,26 +83,24 @@ class Datasets(Connection):
         [0, 0, 1, 1, 2, 2]
         >>> client.put_dataset("drawn", client.sample("digits", n=3, steps=2), replace=True)
         """
-        read = Dataset(images) if isinstance(images, pa.Table) else images if isinstance(images, ImageTable) else None
-        kept = read.normalization if read is not None and mean is None and scale is None else None
-        units = given(**(kept or {"mean": _numbers(mean), "scale": _numbers(scale)}))
-        command = {"op": "PutDataset", "name": name, "replace": replace, **units}
-        title = "upload" if progress else None
+        units: dict[str, Any] = {"mean": mean, "scale": scale}
+        if isinstance(images, pa.Table | ImageTable) and mean is None and scale is None:
+            units = (images if isinstance(images, ImageTable) else Dataset(images)).normalization or units
         pieces = images if isinstance(images, Iterator) else pieces_of(images)
-        rows = None
-        if pieces is not None:
-            if labels is not None:
-                raise BadRequestError(
-                    "labels must come with the pieces; yield pairs (images, labels), or name a column label"
-                )
-            schema, batches = dataset_batches(pieces, layout)
-        else:
+        if pieces is None:
             table = dataset_table(images, labels, layout)
             schema, batches, rows = table.schema, batches_of(table), table.num_rows
+        elif labels is None:
+            (schema, batches), rows = dataset_batches(pieces, layout), None
+        else:
+            raise BadRequestError(
+                "labels must come with the pieces; yield pairs (images, labels), or name a column label"
+            )
         pixels = PixelRange()
-        if check_range and not units:
+        if check_range and units["mean"] is None and units["scale"] is None:
             batches = map(pixels.note, batches)
-        self.put_batches(command, schema, batches, rows, title)
+        command = {"op": "PutDataset", "name": name, "replace": replace, **units}
+        self.put_batches(command, schema, batches, rows, "upload" if progress else None)
         pixels.warn()
 
     def draw_dataset(
@@ -120,7 +112,7 @@ class Datasets(Connection):
 
     def dataset(self, name: str, offset: int = 0, limit: int | None = None, progress: bool = True) -> Dataset:
         """Read a dataset, or `limit` images of it from `offset` on, as it was uploaded."""
-        request = given(dataset=name, offset=offset, limit=limit)
+        request = {"dataset": name, "offset": offset, "limit": limit}
         return Dataset(self.table("Dataset", request, "read", "image", progress=progress))
 
     def delete_dataset(self, dataset: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..wire.calls import Connection, given
+from ..wire.calls import Connection
 from ..wire.exchanges import Gradient, gradient_rows
 from . import documented
 
@@ -20,10 +20,7 @@ class Measurements(Connection):
 
     @documented("EvaluateModel")
     def evaluate_model(self, model: str, dataset: str, *, progress: bool = True, **options: Any) -> pd.DataFrame:
-        """Loss by noise level: columns label, subspace, t, sigma, loss, residual, stderr.
-
-        Options are the operation's own: schedule, points, samples, c, seed.
-        """
+        """Loss by noise level: columns label, subspace, t, sigma, loss, residual, stderr."""
         request = {"model": model, "dataset": dataset, **options}
         return self.table("EvaluateModel", request, "evaluate", "level", progress=progress).to_pandas()
 
@@ -35,8 +32,6 @@ class Measurements(Connection):
         Columns basis, per_class, k (dimensions of P_1 per channel), cuts (of dct), energy, stderr, gain = 1 − E/E_iso
         with E_iso that of the best isotropic schedule, and gain_stderr: a gain within two of them is none. Energies are
         corrected for what noise alone would seem to gain.
-
-        Options are the operation's own: T, g0, c, points, samples, seed, bases (of dct, haar, pca, pca_per_class).
 
         >>> table = client.predict("digits", "blocks", T=400, points=8, samples=4, bases=["dct"])
         >>> sorted(set(table["basis"]))
@@ -68,9 +63,7 @@ class Measurements(Connection):
         Columns schedule, solver, nfe, steps, label (−1: the whole dataset), subspace (−1: the whole image), dims,
         variance (the subspace's share), w2_squared = spread + shift: the squared 2-Wasserstein distance over the data's
         total variance; noise: what independent errors of a network would add. No model, no samples, no noise.
-
-        Options are the operation's own: grid, per_class; basis ("dct") and k or cuts, the bands of isotropic schedules;
-        model, which sees the data in units of its own. Schedules on other bases than "none" and "dct" are refused.
+        Schedules on other bases than "none" and "dct" are refused.
 
         >>> table = client.bench_schedule("blocks", solvers=["euler", "dpmpp2m"], nfe=[5])
         >>> table["solver"].tolist(), table["subspace"].tolist()
@@ -103,8 +96,6 @@ class Measurements(Connection):
 
         noise is ε, as images; t [n] are the times; probe (default: drawn signs ±1) estimates the trace in mode "full".
         """
-        request = given(schedule=schedule, model=model, mode=mode, c=c)
+        request = {"schedule": schedule, "model": model, "mode": mode, "c": c}
         rows = gradient_rows(images, noise, probe, t, labels)
-        events: dict[str, Any] = {}
-        table = self.exchange("ScheduleGradient", request, rows, "gradient", progress, events)
-        return Gradient(table, events)
+        return Gradient(*self.exchange("ScheduleGradient", request, rows, "gradient", progress))

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..listing import frame_of
-from ..wire.calls import Connection, given
+from ..wire.calls import Connection
+from . import documented
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
     import pandas as pd
 
 
@@ -32,7 +30,7 @@ class Models(Connection):
         Its network is computed in float32, tf32 or bfloat16; by default as it is loaded already, else as the
         server's setting says.
         """
-        return self.call("LoadModel", **given(name=name, precision=precision))
+        return self.call("LoadModel", name=name, precision=precision)
 
     def unload_model(self, model: str) -> None:
         """Stop serving a model; its folder stays."""
@@ -64,42 +62,26 @@ class Models(Connection):
         """
         from ..torch.service import put_network
 
-        options = {"scheduler": scheduler, "prediction": prediction, "replace": replace, "check": check}
-        return put_network(self, name, module, progress=progress, **options, **how)  # pyright: ignore[reportArgumentType]
+        return put_network(self, name, module, scheduler, prediction, replace, check, progress, **how)
 
     def get_network(self, name: str, module: Any) -> Any:
         """Fill the module that was put, or one like it, with the model's weights, trained on the server or not; returns
         the module. A module that lacks or adds a tensor is refused, and left as it is."""
         from ..torch.service import get_network
 
-        return get_network(self, name, module)  # pyright: ignore[reportArgumentType]
+        return get_network(self, name, module)
 
+    @documented("MakeModel")
     def make_mixture(
-        self,
-        name: str,
-        dataset: str | None = None,
-        *,
-        covariance: str | None = None,
-        floor: float | None = None,
-        means: npt.ArrayLike | None = None,
-        covariances: npt.ArrayLike | None = None,
-        weights: npt.ArrayLike | None = None,
-        labels: npt.ArrayLike | None = None,
-        shape: tuple[int, int, int] | None = None,
-        replace: bool = False,
-        progress: bool = True,
+        self, name: str, dataset: str | None = None, *, progress: bool = True, **options: Any
     ) -> dict[str, Any]:
         """Make a Gaussian mixture, whose score is exact, and serve it as a model.
 
-        Of a dataset's classes, one component each, with as much of their covariance as `covariance` says: "dct" (the
-        channels of each frequency), "full", or the blocks of a basis by name. Or of your own laws: means [n, d] and
-        covariances [n, d, d] of images of `shape` [H, W, C] (default [1, d, 1]), with weights [n] and class labels [n].
+        Of a dataset's classes, one component each, with as much of their covariance as `covariance` says. Or of your
+        own laws: means [n, d] and covariances [n, d, d] of images of `shape`, with weights [n] and class labels [n].
 
         >>> cov = [[[0.04, 0.01], [0.01, 0.02]], [[0.01, 0], [0, 0.03]]]
         >>> client.make_mixture("plane", means=[[0.5, 0], [-0.5, 0.25]], covariances=cov, replace=True)["model_type"]
         'Mixture'
         """
-        lists = {"means": means, "covariances": covariances, "weights": weights, "labels": labels, "shape": shape}
-        arrays = {field: np.asarray(values).tolist() for field, values in lists.items() if values is not None}
-        request = given(name=name, dataset=dataset, covariance=covariance, floor=floor, replace=replace)
-        return self.call("MakeModel", show="mixture" if progress else None, **request, **arrays)
+        return self.call("MakeModel", show="mixture" if progress else None, name=name, dataset=dataset, **options)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..samples import Samples
-from ..wire.calls import Connection, given
+from ..wire.calls import Connection
 from ..wire.exchanges import Denoised, denoise_rows, latent_rows
 from ..wire.tensors import integers
 from . import documented
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from ..pictures import Decoder
+    from ..samples import Decoder
 
 
 class Sampling(Connection):
@@ -96,44 +96,14 @@ class Sampling(Connection):
         >>> client.sample("digits", n=2, nfe=5, solver="ipndm", grid="polynomial").nfe.tolist()
         [5, 5]
         """
-        request = given(
-            model=model,
-            # generated: request of Sample
-            n=n,
-            seed=seed,
-            steps=steps,
-            nfe=nfe,
-            solver=solver,
-            order=order,
-            variant=variant,
-            second_point=second_point,
-            grid=grid,
-            denoise_to_zero=denoise_to_zero,
-            afs=afs,
-            lower_order_final=lower_order_final,
-            corrector=corrector,
-            warmup=warmup,
-            S_churn=S_churn,
-            S_min=S_min,
-            S_max=S_max,
-            S_noise=S_noise,
-            guidance=guidance,
-            guidance_interval=guidance_interval,
-            guide=guide,
-            schedule=schedule,
-            start=start,
-            every=every,
-            dtype=dtype,
-            layout=layout,
-            batch_bytes=batch_bytes,
-            # end generated
-        )
+        request: dict[str, Any] = dict(locals())  # the fields of Sample; what is None is left out
+        for name in ("self", "labels", "latents", "decode", "progress"):
+            del request[name]
         if latents is not None:
-            rows = self.exchange("Sample", request, latent_rows(latents, labels), "sample", progress)
+            rows, _ = self.exchange("Sample", request, latent_rows(latents, labels), "sample", progress)
         else:
-            if labels is not None:
-                request["labels"] = integers(labels, "labels").tolist()
-            total = n if n is not None else np.size(request.get("labels", []))
+            request["labels"] = None if labels is None else integers(labels, "labels").tolist()
+            total = n if n is not None else np.size(request["labels"] or [])
             rows = self.table("Sample", request, "sample", "image", total=total, progress=progress)
         return Samples(rows, decode)
 
@@ -162,5 +132,6 @@ class Sampling(Connection):
         >>> client.denoise("digits", x, sigma=0.5).flow.shape
         (2, 8, 8, 1)
         """
-        request = given(model=model, basis=basis, k=k, cuts=cuts)
-        return Denoised(self.exchange("Denoise", request, denoise_rows(x, sigma, g, labels), "denoise", progress))
+        request = {"model": model, "basis": basis, "k": k, "cuts": cuts}
+        rows = denoise_rows(x, sigma, g, labels)
+        return Denoised(self.exchange("Denoise", request, rows, "denoise", progress)[0])

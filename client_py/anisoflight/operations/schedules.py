@@ -19,7 +19,7 @@ from ..listing import frame_of
 from ..plan import Plan
 from ..remote import Answers, answer_terms, subspaces_of
 from ..schedule import Schedule
-from ..wire.calls import Connection, given
+from ..wire.calls import Connection
 from ..wire.progress import Bar
 from ..wire.tensors import integers, table_of, tensor_column, to_numpy
 from . import documented
@@ -35,20 +35,22 @@ if TYPE_CHECKING:
 
 def gain_of(few: Mapping[str, Any]) -> str:
     """What a schedule of kind few gains, in a sentence, from what the server reports of it."""
-
-    def named(sampler: Mapping[str, Any]) -> str:
-        return (
-            f"{sampler['solver']} from sigma {sampler['sigma_max']:g} ({sampler['start']} start, {sampler['levels']})"
-        )
-
-    ours, theirs = few["chosen"], few["against"]
-    if ours["start"] == "standard":
-        return f"{named(ours)}, {ours['nfe']} evaluations: no start from the data's law did better than noise alone"
-    ratios = [f"{ours['held'][key] / theirs['held'][key]:.2f} in {key}" for key in ("frequencies", "edges")]
-    return (
-        f"{named(ours)}, {ours['nfe']} evaluations: on {few['samples']} samples held back its Fréchet distances are "
-        f"{' and '.join(ratios)} of those of {named(theirs)}, the best from noise alone"
+    ours, theirs = (
+        f"{sampler['solver']} from sigma {sampler['sigma_max']:g} ({sampler['start']} start, {sampler['levels']})"
+        for sampler in (few["chosen"], few["against"])
     )
+    nfe, held, rival = few["chosen"]["nfe"], few["chosen"]["held"], few["against"]["held"]
+    if few["chosen"]["start"] == "standard":
+        return f"{ours}, {nfe} evaluations: no start from the data's law did better than noise alone"
+    ratios = " and ".join(f"{held[key] / rival[key]:.2f} in {key}" for key in ("frequencies", "edges"))
+    return (
+        f"{ours}, {nfe} evaluations: on {few['samples']} samples held back its Fréchet distances are {ratios} of those "
+        f"of {theirs}, the best from noise alone"
+    )
+
+
+_KNOTS = {"label": (pa.int32(), -1), "subspace": (pa.int32(), 0), "t": (pa.float64(), None), "g": (pa.float64(), None)}
+"""The columns of a schedule's table, and what stands for one that is left out."""
 
 
 class Schedules(Connection):
@@ -120,7 +122,7 @@ class Schedules(Connection):
         Schedule('white')
         """
         answers = Answers(answer, answer_terms(kind, options), subspaces_of(options))
-        request = given(name=name, kind=kind, shape=[int(n) for n in shape], **options)
+        request = {"name": name, "kind": kind, "shape": [int(n) for n in shape], **options}
         stream = self.converse("RemoteSchedule", request, answers.schema, answers.batches(), answers.end)
         rows: list[dict[str, Any]] = []
         end: dict[str, Any] = {}
@@ -169,7 +171,7 @@ class Schedules(Connection):
                     raise ValueError("a schedule file knows its k and cuts")
                 return self._import_schedule(name, path, basis, replace)
             table = pd.read_csv(path)
-        command = given(op="PutSchedule", name=name, basis=basis, k=k, cuts=cuts, replace=replace)
+        command = {"op": "PutSchedule", "name": name, "basis": basis, "k": k, "cuts": cuts, "replace": replace}
         self.put(command, schedule_table(table))
         return self.schedule(name)
 
@@ -180,10 +182,10 @@ class Schedules(Connection):
             self.put_basis(basis, vectors, replace=replace)
         law = read_start(path)
         start = None if law is None else base64.b64encode(law.file).decode()
-        self.call("ImportSchedule", **given(name=name, file=file, basis=basis, start=start, replace=replace))
+        self.call("ImportSchedule", name=name, file=file, basis=basis, start=start, replace=replace)
         return self.schedule(name)
 
-    @documented("PlanSampler")
+    @documented("Sample")
     def plan(
         self,
         schedule: str | Mapping[str, Any],
@@ -207,10 +209,10 @@ class Schedules(Connection):
         >>> client.plan({"edm": {"T": 400}}, model="digits", solver="unipc", steps=6, grid="edm")
         Plan('edm', model='digits', solver='unipc', steps=6, nfe=6)
         """
-        levels = given(model=model, sigma_min=sigma_min, sigma_max=sigma_max)
         if labels is not None:
             options["labels"] = integers(labels, "labels").tolist()
-        file = self.call("PlanSampler", **given(schedule=schedule, label=label, **levels, **options))
+        levels = {"model": model, "sigma_min": sigma_min, "sigma_max": sigma_max}
+        file = self.call("PlanSampler", schedule=schedule, label=label, **levels, **options)
         vectors = None if file["family"]["basis"] in FORMULAS else self.basis(schedule=file["schedule"])
         law = self.schedule(file["schedule"]).start if "start" in file else None
         warn(file.get("notes", []))
@@ -234,35 +236,26 @@ class Schedules(Connection):
         """The rows [k, H, W] of P_1 by label (−1 where all labels share them), of the stored basis of that name or of
         the one that a schedule has.
         """
-        rows = self.table("Basis", given(basis=name, schedule=schedule))
+        rows = self.table("Basis", {"basis": name, "schedule": schedule})
         labels, vectors = to_numpy(rows["label"]), to_numpy(rows["vector"])
         return {int(label): vectors[labels == label] for label in np.unique(labels)}
 
+    @documented("MakeBasis")
     def make_basis(
-        self,
-        name: str,
-        kind: str,
-        dataset: str,
-        k: int | None = None,
-        *,
-        clusters: Sequence[Sequence[int]] | None = None,
-        model: str | None = None,
-        replace: bool = False,
-        progress: bool = True,
+        self, name: str, kind: str, dataset: str, k: int | None = None, *, progress: bool = True, **options: Any
     ) -> dict[str, Any]:
-        """Make and store a basis: P_1 holds the k (default H·W/4) leading principal components of a dataset's images
-        ("pca"), of each class's own ("pca_per_class"), or the means of blocks of pixels ("haar").
+        """Make and store a basis: P_1 holds the leading principal components of a dataset's images ("pca"), of each
+        class's own ("pca_per_class"), or the means of blocks of pixels ("haar").
 
-        clusters lists classes that share components. The answer's `spans` tell, for each set of components, the labels
-        that share it, the number of images, and the share of their variance that lies in P_1.
-        `model` sees the data in units of its own, and the basis is made of what it sees.
+        The answer's `spans` tell, for each set of components, the labels that share it, the number of images, and the
+        share of their variance that lies in P_1.
 
         >>> made = client.make_basis("blocks-pca", "pca", "blocks", k=8, replace=True)
         >>> made["k"], client.basis("blocks-pca")[-1].shape
         (8, (8, 8, 8))
         """
-        request = given(name=name, kind=kind, dataset=dataset, k=k, clusters=clusters, model=model, replace=replace)
-        return self.call("MakeBasis", show="basis" if progress else None, **request)
+        show = "basis" if progress else None
+        return self.call("MakeBasis", show=show, name=name, kind=kind, dataset=dataset, k=k, **options)
 
     def delete_basis(self, basis: str) -> None:
         self.call("DeleteBasis", basis=basis)
@@ -271,9 +264,9 @@ class Schedules(Connection):
 def schedule_table(table: Any) -> pa.Table:
     """The rows of PutSchedule from anything with columns t, g and perhaps label and subspace.
 
-    >>> schedule_table({"t": [0, "five"], "g": [1, 2]})
+    >>> schedule_table({"t": [0, 5], "g": [1e-9, "two"]})
     Traceback (most recent call last):
-    anisoflight.errors.BadRequestError: [BAD_SCHEDULE] Row 1 of the schedule: t is 'five'; it is a number
+    anisoflight.errors.BadRequestError: [BAD_SCHEDULE] g of the schedule: Could not convert 'two' with type str: ...
     """
     try:
         frame = table.to_pandas() if isinstance(table, pa.Table) else pd.DataFrame(table)
@@ -285,28 +278,13 @@ def schedule_table(table: Any) -> pa.Table:
             f"add {' and '.join(missing)}",
             "BAD_SCHEDULE",
         )
-    columns = {
-        "label": (pa.int32(), -1),
-        "subspace": (pa.int32(), 0),
-        "t": (pa.float64(), None),
-        "g": (pa.float64(), None),
-    }
-    return table_of({name: _numbers(frame, name, *what) for name, what in columns.items()})
-
-
-def _numbers(frame: pd.DataFrame, name: str, kind: pa.DataType, default: int | None) -> pa.Array:
-    """A column of a schedule table; what is no number is named by its row."""
-    if name not in frame:
-        return pa.array(np.full(len(frame), default), kind)
-    values = pd.to_numeric(frame[name], errors="coerce").to_numpy(np.float64)
-    whole = pa.types.is_integer(kind)
-    wrong = np.flatnonzero(np.isnan(values) | (whole & (values != np.rint(values))))
-    if len(wrong):
-        row, article = wrong[0], "a whole number" if whole else "a number"
-        raise BadRequestError(
-            f"Row {row} of the schedule: {name} is {frame[name].iloc[row]!r}; it is {article}", "BAD_SCHEDULE"
-        )
-    return pa.array(values).cast(kind)
+    columns = {}
+    for name, (kind, default) in _KNOTS.items():
+        try:
+            columns[name] = pa.array(frame[name].to_numpy() if name in frame else [default] * len(frame), kind)
+        except pa.ArrowException as error:
+            raise BadRequestError(f"{name} of the schedule: {error}", "BAD_SCHEDULE") from None
+    return table_of(columns)
 
 
 def basis_table(vectors: Any, labels: npt.ArrayLike | None) -> pa.Table:

@@ -6,8 +6,8 @@
     client.get_network("tuned", unet)                         # weights that the server has trained, back in the module
     remote(Denoiser(unet, scheduler), client, "learned", images)   # a network that stays here gets a schedule
 
-`Latents` brings images into the latents of an autoencoder and samples back to images. `python -m anisoflight.torch
-FOLDER_OR_HUB_NAME --name NAME` takes a folder or repository of diffusers. docs/networks.md says what is accepted.
+`Latents` brings images into the latents of an autoencoder and samples back to images. docs/networks.md says what is
+accepted.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import os
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,7 +13,7 @@ import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 from safetensors.torch import save
 
-from ..errors import BadRequestError
+from ..errors import BadRequestError, warn
 from .program import record
 from .wrapping import Wrapped, evaluating, wrapped
 
@@ -73,8 +72,8 @@ def export(
 
     - A model of diffusers tells its `size`, `channels` and `labels` itself. UNet2DModel, UNet2DConditionModel (with
       `conditions` [S, D], or [K, S, D] of which each label k is given row k, and label −1 `empty` [S, D], by default
-      zeros), DiT and other transformers that take
-      sample, timestep and class_labels are known; learned variances are cut off.
+      zeros), DiT and other transformers that take sample, timestep and class_labels are known; learned variances are
+      cut off.
     - Any other module is called as forward(x, noise_label), or forward(x, noise_label, class_labels) with `labels`
       classes: their numbers, or with label="onehot" float [B, labels], zeros for none. x is [B, channels, H, W] and
       size an integer or (H, W).
@@ -90,9 +89,7 @@ def export(
     """
     module = _in_float32(module)
     with evaluating(module):
-        ask = wrapped(
-            module, size=size, channels=channels, labels=labels, label=label, conditions=conditions, empty=empty
-        )
+        ask = wrapped(module, size, channels, labels, label, conditions, empty)
         try:
             found = record(ask.module, ask.examples, _places(module, ratios_at))
         except BadRequestError:
@@ -119,45 +116,37 @@ def export(
     if parametrization is not None:
         config["parametrization"] = dict(parametrization)
     if mean is not None or scale is not None:
-        config["normalization"] = {
-            "mean": _spread("mean", 0 if mean is None else mean, ask.channels),
-            "scale": _spread("scale", 1 if scale is None else scale, ask.channels),
-        }
+        numbers = {"mean": 0 if mean is None else mean, "scale": 1 if scale is None else scale}
+        config["normalization"] = {name: _spread(name, given, ask.channels) for name, given in numbers.items()}
     config["graph"] = {"nodes": found.nodes, "output": found.output}
     return Exported(config, found.tensors, ask)
 
 
 def _in_float32(module: torch.nn.Module) -> torch.nn.Module:
     """The module, or where a tensor of it is in a shorter type a copy in float32: the module itself stays as it is."""
-    own = (*module.parameters(), *module.buffers())
-    short = sorted(
-        {str(one.dtype).removeprefix("torch.") for one in own if one.is_floating_point() and one.itemsize < 4}
-    )
+    tensors = (*module.parameters(), *module.buffers())
+    short = {str(tensor.dtype) for tensor in tensors if tensor.is_floating_point() and tensor.itemsize < 4}
     if not short:
         return module
+    named = f"{type(module).__name__} is in {' and '.join(sorted(short)).replace('torch.', '')}"
     try:
         longer = copy.deepcopy(module).float()
     except Exception as error:
         raise BadRequestError(
-            f"module must be in float32, got a {type(module).__name__} in {' and '.join(short)} that cannot be copied "
-            f"({error}); give module.float()",
-            "BAD_MODEL",
+            f"the {named}, and cannot be copied ({error}); give module.float()", "BAD_MODEL"
         ) from error
-    warnings.warn(
-        f"the {type(module).__name__} is in {' and '.join(short)}; a copy in float32 is served",
-        stacklevel=3,
-    )
+    warn([f"the {named}; a copy in float32 is served"])
     return longer
 
 
 def _spread(name: str, numbers: float | Sequence[float], channels: int) -> list[float]:
     """A number for each channel."""
-    found = np.atleast_1d(np.asarray(numbers, np.float64)).tolist()
-    if len(found) not in (1, channels):
+    try:
+        return np.broadcast_to(np.asarray(numbers, np.float64), channels).tolist()
+    except ValueError:
         raise BadRequestError(
-            f"{name} must be one number, or one for each of {channels} channels, got {len(found)}", "BAD_MODEL"
-        )
-    return found * channels if len(found) == 1 else found
+            f"{name} must be one number, or one for each of {channels} channels, got {numbers}", "BAD_MODEL"
+        ) from None
 
 
 def _places(module: torch.nn.Module, given: str | Sequence[str] | None) -> list[str]:

@@ -81,12 +81,11 @@ def _with_alphas(name: str, alphas: Any) -> dict[str, Any]:
 
 def network_of(section: Mapping[str, Any]) -> tuple[Network, float, float]:
     """How a network of this section is asked, and a range of noise levels that it knows."""
-    kind = section["kind"]
-    low, high = float(section.get("sigma_min") or 0.02), float(section.get("sigma_max") or 20)
 
     def number(name: str, default: float) -> float:
         return float(section.get(name) or default)
 
+    kind, low, high = section["kind"], number("sigma_min", 0.02), number("sigma_max", 20)
     if kind == "edm":
         return EDM("epsilon", number("sigma_data", 0.5)), low, high
     if kind == "ve":
@@ -95,12 +94,10 @@ def network_of(section: Mapping[str, Any]) -> tuple[Network, float, float]:
         return Flow(number("steps", 1), bool(section.get("to_data"))), low, high
     if kind == "vp":
         network = VP(number("beta_d", 19.9), number("beta_min", 0.1), number("steps", 1000))
-        ends = [number("epsilon_t", 1e-5), 1.0]
-        levels = [network.sigma(end * (network.times - 1)) for end in ends]
+        ends = [number("epsilon_t", 1e-5) * (network.times - 1), network.times - 1]
     elif kind in _PREDICTIONS:
         network = DDPM(section["alphas_cumprod"], _PREDICTIONS[kind], section.get("timesteps"))
-        alphas = [a for a in section["alphas_cumprod"] if a > 0]
-        levels = [float(np.sqrt((1 - a) / a)) for a in (alphas[0], alphas[-1])]
+        ends = [-np.inf, np.inf]  # times beyond the table's are those of its ends
     else:
         raise BadRequestError(f"kind must be one of edm, vp, ve, epsilon, v, x0, flow, got {kind!r}", "BAD_MODEL")
-    return network, max(low, levels[0]), min(high, levels[1])
+    return network, max(low, network.sigma(ends[0])), min(high, network.sigma(ends[1]))

@@ -15,7 +15,7 @@ from ..subspaces import FORMULAS, Subspaces
 from .meaning import meaning, network_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from ..remote import Question
     from ..schedule import Schedule
@@ -32,7 +32,6 @@ def remote(
     labels: Any = None,
     *,
     kind: str = "learned",
-    shape: tuple[int, int, int] | None = None,
     microbatch: int | None = None,
     probes: int = 1,
     device: Any = None,
@@ -46,48 +45,34 @@ def remote(
     sigma is [B]; where the schedule has a basis, [B, J]: the noise level of each subspace. It must be differentiable,
     for the estimator full twice, and treat every image by itself. `Denoiser` makes one of a network.
 
-    `images` is [N, C, H, W] in what the denoiser takes, with `labels` [N] where it has classes; or a function of the
-    numbers and labels of the images asked for, with their `shape` (C, H, W) and in the options `images`, their number,
-    or `counts`, the number of each class.
+    `images` is [N, C, H, W] in what the denoiser takes, with `labels` [N] where it has classes: a tensor, an array, or
+    anything else that has a shape and gives images for an array of their numbers.
 
     A batch is computed `microbatch` images at a time. Options are those of `Client.remote_schedule`: batch, kimg,
     family, estimator, sigma_min, sigma_max, …. The denoiser itself is not trained.
     """
-    fetch, shape, labelled = _images(images, labels, shape, options)
-    subspaces = _subspaces(client, options)
-    count = subspaces_of(options)
-    if isinstance(denoise, Denoiser):
-        denoise = denoise.in_subspaces(subspaces)
-    device = device if device is not None else getattr(denoise, "device", "cpu")
-
-    answer = _Answers(denoise, fetch, shape, labelled, subspaces, count, probes, microbatch, device, dtype)
-    channels, height, width = shape
-    return client.remote_schedule(name, answer, (height, width, channels), kind, progress=progress, **options)
-
-
-def _images(
-    images: Any, labels: Any, shape: tuple[int, int, int] | None, options: dict[str, Any]
-) -> tuple[Callable[..., Any], tuple[int, int, int], bool]:
-    """How images are had by their numbers, their shape, and whether they have classes; the options get their number."""
-    if callable(images):
-        if shape is None or not ("images" in options or "counts" in options):
-            raise BadRequestError(
-                "shape=(C, H, W) and images= or counts= must be given where a function gives the images"
-            )
-        return images, shape, "counts" in options
     if len(images.shape) != 4:
         raise BadRequestError(f"images must have the shape [N, C, H, W], got {tuple(images.shape)}", "BAD_TENSOR")
-    order = np.arange(len(images))
+    count, *shape = (int(n) for n in images.shape)
+    order = np.arange(count)
     if labels is None:
-        options["images"] = len(images)
+        options["images"] = count
     else:
         classes = np.asarray(labels)
         if classes.shape != order.shape or (classes.size and classes.min() < 0):
             raise BadRequestError("labels must be one class for each image, from 0 on", "BAD_TENSOR")
         order = np.argsort(classes, kind="stable")
         options["counts"] = np.bincount(classes.astype(np.int64)).tolist()
-    channels, height, width = (int(n) for n in images.shape[1:])
-    return lambda chosen, _: images[order[chosen]], (channels, height, width), labels is not None
+    subspaces = _subspaces(client, options)
+    if isinstance(denoise, Denoiser):
+        denoise = denoise.in_subspaces(subspaces)
+    device = device if device is not None else getattr(denoise, "device", "cpu")
+    answer = _Answers(
+        denoise, images, order, shape, labels is not None, subspaces, subspaces_of(options), probes, microbatch, device,
+        dtype,
+    )  # fmt: skip
+    channels, height, width = shape
+    return client.remote_schedule(name, answer, (height, width, channels), kind, progress=progress, **options)
 
 
 def _subspaces(client: Any, options: Mapping[str, Any]) -> Subspaces:
@@ -109,8 +94,10 @@ class _Answers:
     """The terms of a question's samples; docs/method.md has them under the schedule's gradient."""
 
     denoise: Callable[..., Tensor]
-    fetch: Callable[..., Any]
-    shape: tuple[int, int, int]
+    images: Any
+    order: Array
+    """The numbers of the images, where those of a class follow each other."""
+    shape: Sequence[int]
     labelled: bool
     subspaces: Subspaces
     count: int
@@ -139,11 +126,7 @@ class _Answers:
 
     def _drawn(self, question: Question) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """x_0, ε, g and ω."""
-        chosen = self.fetch(question.image, question.label)
-        x0 = chosen if isinstance(chosen, Tensor) else torch.as_tensor(np.asarray(chosen))
-        want = (len(question.image), *self.shape)
-        if tuple(x0.shape) != want:
-            raise BadRequestError(f"images must have the shape {want}, got {tuple(x0.shape)}", "BAD_TENSOR")
+        x0 = torch.as_tensor(self.images[self.order[question.image]])
         eps = self._planes(question.noise)
         return x0.detach().to(self.device, self.dtype), eps, self._tensor(question.g), self._tensor(question.omega)
 

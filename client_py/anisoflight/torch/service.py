@@ -33,7 +33,6 @@ def put_network(
     client: Client,
     name: str,
     module: torch.nn.Module | Exported,
-    *,
     scheduler: Any = None,
     prediction: str | None = None,
     replace: bool = False,
@@ -49,14 +48,12 @@ def put_network(
     else:
         section = meaning(module.wrapped.module.module, scheduler, prediction)
         exported = replaced(module, config={**module.config, "parametrization": section})
-    if not check:
-        _send(client, name, exported, name if progress else None, replace)
-        return client.describe_model(name)
-    older = replace and name in client.models().index
+    older = replace and check and name in client.models().index
     trial = f"{name[:48]}-{secrets.token_hex(4)}" if older else name  # what is there stays until the new one is checked
-    _send(client, trial, exported, name if progress else None)
+    _send(client, trial, exported, name if progress else None, replace and not check)
     try:
-        _compare(client, trial, name, exported)
+        if check:
+            _compare(client, trial, name, exported)
         if older:
             client.call("LoadModel", name=name, model=trial)
     except BaseException:
@@ -65,7 +62,7 @@ def put_network(
     return client.describe_model(name)
 
 
-def _send(client: Client, name: str, exported: Exported, title: str | None, replace: bool = False) -> None:
+def _send(client: Client, name: str, exported: Exported, title: str | None, replace: bool) -> None:
     """Upload the files of a network as the model of that name."""
     config, weights = exported.files()
     request = {"op": "PutModel", "name": name, "replace": replace}
@@ -89,24 +86,22 @@ def _compare(client: Client, trial: str, name: str, exported: Exported) -> None:
     """Raise unless the server computes F and D of the model `trial` as torch does, on random inputs; `name` is what the
     error calls it. Then the model is not kept."""
     ask = exported.wrapped
-    kind, lo, hi = network_of(exported.config.get("parametrization") or {"kind": "edm"})
-    sigmas = np.exp(np.linspace(np.log(lo * 1.01), np.log(hi * 0.99), 4))
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((4, ask.channels, ask.height, ask.width)) * np.hypot(1, sigmas)[:, None, None, None]
-    x = x.astype(np.float32)
+    kind, low, high = network_of(exported.config.get("parametrization") or {"kind": "edm"})
+    levels = np.geomspace(low * 1.01, high * 0.99, 4)
+    sigmas = levels[:, None, None, None]
+    noise = np.random.default_rng(0).standard_normal((4, ask.channels, ask.height, ask.width))
+    x = (noise * np.hypot(1, sigmas)).astype(np.float32)
     labels = np.arange(4, dtype=np.int32) % ask.labels if ask.labels else None
-    served = client.denoise(trial, x.transpose(0, 2, 3, 1), sigmas, labels, progress=False)
-    scale = np.array([kind.scale(s) * kind.input_scale(s) for s in sigmas])
-    times = torch.tensor([kind.time(s) for s in sigmas], dtype=torch.float32)
-    z = torch.from_numpy((x * scale[:, None, None, None]).astype(np.float32))
+    served = client.denoise(trial, x.transpose(0, 2, 3, 1), levels, labels, progress=False)
+    held = x * kind.scale(sigmas)
+    times = torch.tensor([kind.time(level) for level in levels.tolist()], dtype=torch.float32)
+    z = torch.from_numpy((held * kind.input_scale(sigmas)).astype(np.float32))
     with evaluating(ask.module), torch.no_grad():
         like = next((p for p in ask.module.parameters() if p.dtype.is_floating_point), z)
         raw = ask.call(z.to(like), times.to(like), None if labels is None else torch.from_numpy(labels).long())
     raw = raw.float().cpu().numpy()
-    held = x * np.array([kind.scale(s) for s in sigmas])[:, None, None, None]
-    wanted = np.stack([kind.denoised(raw[i], held[i], float(s)) for i, s in enumerate(sigmas)])
-    ours = (np.asarray(served.raw), np.asarray(served.denoised))
-    for what, got, want in zip(("F", "D"), ours, (raw, wanted), strict=True):
+    wanted = {"F": (raw, served.raw), "D": (kind.denoised(raw, held, sigmas), served.denoised)}
+    for what, (want, got) in wanted.items():
         want = want.transpose(0, 2, 3, 1).astype(np.float64)
         error = float(np.linalg.norm(got - want) / max(float(np.linalg.norm(want)), 1e-30))
         if not error <= TOLERANCE:
@@ -135,12 +130,16 @@ def get_network(client: Client, name: str, module: torch.nn.Module) -> torch.nn.
     if lacking:  # the server does not have what a forward pass does not use
         used = _used(module, config, tensors)
         lacking = [key for key in lacking if key in used]
-    nodes = config.get("graph", {}).get("nodes", [])
-    trained = {node["target"] for node in nodes if node["op"] == "param" and not node.get("frozen")}
-    extra = sorted(trained - own.keys())
+    trained = {node["target"] for node in _nodes(config, "param") if not node.get("frozen")}
+    shapes = [
+        f"{key} is {list(value.shape)} there, {list(own[key].shape)} here"
+        for key, value in found.items()
+        if value.shape != own[key].shape
+    ]
     for names, what in (
         (lacking, f"of its {len(own)} tensors are not in the model"),
-        (extra, f"of the model's {len(tensors)} tensors are not in it"),
+        (sorted(trained - own.keys()), f"of the model's {len(tensors)} tensors are not in it"),
+        (shapes, "tensors have another shape"),
     ):
         if names:
             first = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
@@ -149,20 +148,17 @@ def get_network(client: Client, name: str, module: torch.nn.Module) -> torch.nn.
                 "nothing was replaced",
                 "BAD_MODEL",
             )
-    for key, value in found.items():
-        if tuple(value.shape) != tuple(own[key].shape):
-            raise BadRequestError(
-                f"{key} of the model {name!r} has shape {tuple(value.shape)}, the module's {tuple(own[key].shape)}; "
-                "nothing was replaced",
-                "BAD_MODEL",
-            )
     module.load_state_dict({key: value.to(own[key]) for key, value in found.items()}, strict=False)
     return module
 
 
+def _nodes(config: dict[str, Any], op: str) -> list[dict[str, Any]]:
+    return [node for node in config.get("graph", {}).get("nodes", []) if node["op"] == op]
+
+
 def _used(module: torch.nn.Module, config: dict[str, Any], tensors: dict[str, torch.Tensor]) -> set[str]:
     """The tensors that a module's forward pass uses, asked as the model of that config is; all where it cannot be."""
-    inputs = {node["target"] for node in config.get("graph", {}).get("nodes", []) if node["op"] == "input"}
+    inputs = {node["target"] for node in _nodes(config, "input")}
     how: dict[str, Any] = {"size": config["img_resolution"], "channels": config["img_channels"]}
     if "onehot" in inputs:
         how["label"] = "onehot"

@@ -79,18 +79,17 @@ class _Plain(torch.nn.Module):
 
 def wrapped(
     module: torch.nn.Module,
-    *,
     size: int | Sequence[int] | None,
     channels: int | None,
     labels: int | None,
     label: str,
     conditions: Any,
-    empty: Any = None,
+    empty: Any,
 ) -> Wrapped:
     """The module in the server's form. What its config says is asked there, else of the arguments."""
     config: Any = getattr(module, "config", {})
-    theirs = hasattr(config, "get") and type(module).__module__.startswith("diffusers.")
-    if theirs:
+    of_diffusers = hasattr(config, "get") and type(module).__module__.startswith("diffusers.")
+    if of_diffusers:
         size = size if size is not None else config.get("sample_size")
         channels = channels if channels is not None else config.get("in_channels")
     if size is None or channels is None:
@@ -100,31 +99,33 @@ def wrapped(
     like = next((p for p in module.parameters() if p.dtype.is_floating_point), torch.zeros(()))
     sample = torch.randn(BATCH, channels, height, width, dtype=like.dtype)
     examples: list[Any] = [("sample", {}, sample), ("noise", {}, torch.rand(BATCH, dtype=like.dtype) + 0.5)]
-    if theirs:
-        shape = (channels, height, width)
-        return _of_diffusers(module, config, examples, shape, labels, conditions, empty)
+    if of_diffusers:
+        wrapper, count, none = _of_diffusers(module, config, channels, labels, conditions, empty, like.dtype)
+        if count:
+            examples.append(("label", none, torch.arange(BATCH) % count))
+        return Wrapped(wrapper, examples, channels, height, width, count)
     if conditions is not None:
         raise BadRequestError(
             "conditions are those of diffusers' modules; write forward(x, noise, labels)", "BAD_MODEL"
         )
     labels = labels or 0
-    if labels and label == "onehot":
-        examples.append(("onehot", {}, torch.eye(labels, dtype=like.dtype)[torch.arange(BATCH) % labels]))
-    elif labels:
-        examples.append(("label", {}, torch.arange(BATCH) % labels))
+    if labels:
+        numbers = torch.arange(BATCH) % labels
+        hot = label == "onehot"
+        examples.append((label, {}, torch.eye(labels, dtype=like.dtype)[numbers]) if hot else ("label", {}, numbers))
     return Wrapped(_Plain(module, channels), examples, channels, height, width, labels)
 
 
 def _of_diffusers(
     module: torch.nn.Module,
     config: Any,
-    examples: list[Any],
-    shape: tuple[int, int, int],
+    channels: int,
     labels: int | None,
-    given: Any,
+    conditions: Any,
     empty: Any,
-) -> Wrapped:
-    channels = shape[0]
+    dtype: torch.dtype,
+) -> tuple[torch.nn.Module, int, dict[str, Any]]:
+    """The wrapper of a module, its number of classes, and how its input of labels calls no class."""
     takes = inspect.signature(module.forward).parameters
     out = int(config.get("out_channels") or channels)
     if out not in (channels, 2 * channels):
@@ -133,30 +134,26 @@ def _of_diffusers(
             "BAD_MODEL",
         )
     if "encoder_hidden_states" in takes and config.get("cross_attention_dim"):
-        if given is None:
+        if conditions is None:
             raise BadRequestError(
                 "conditions must be given, [S, D] or [K, S, D]: the embeddings of one prompt, or of one per label; "
                 f"a {type(module).__name__} has no other input",
                 "BAD_MODEL",
             )
-        table = torch.as_tensor(given, dtype=examples[0][2].dtype)
+        table = torch.as_tensor(conditions, dtype=dtype)
         if table.ndim == 2:
-            return Wrapped(_Diffusers(module, channels, conditions=table[None]), examples, *shape)
-        count = len(table)
-        last = torch.zeros_like(table[:1]) if empty is None else torch.as_tensor(empty, dtype=table.dtype)[None]
-        examples.append(("label", {"none": count}, torch.arange(BATCH) % count))
-        module = _Diffusers(module, channels, conditions=torch.cat([table, last]))
-        return Wrapped(module, examples, *shape, count)
+            return _Diffusers(module, channels, conditions=table[None]), 0, {}
+        last = torch.zeros_like(table[:1]) if empty is None else torch.as_tensor(empty, dtype=dtype)[None]
+        return _Diffusers(module, channels, conditions=torch.cat([table, last])), len(table), {"none": len(table)}
     count = int(config.get("num_class_embeds") or config.get("num_embeds_ada_norm") or 0)
     if "class_labels" not in takes or not count:
-        return Wrapped(_Diffusers(module, channels), examples, *shape)
+        return _Diffusers(module, channels), 0, {}
     none = {}
     if type(module).__name__ == "DiTTransformer2DModel":  # its table has one row more: of no class
         none = {"none": count}
     elif labels is not None and labels < count:  # so has a UNet that was trained with a class left out
         none, count = {"none": labels}, labels
-    examples.append(("label", none, torch.arange(BATCH) % count))
-    return Wrapped(_Diffusers(module, channels, "class_labels"), examples, *shape, count)
+    return _Diffusers(module, channels, "class_labels"), count, none
 
 
 @contextmanager

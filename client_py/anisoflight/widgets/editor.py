@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ..schedule import Schedule
 
 SOLVERS = ("ipndm", "heun", "dpmpp2m", "unipc")
+SHOWN = ["paths", "nfe", "solver"]
+"""The traits that say what is drawn and measured."""
 _SMOOTH = 65  # points of the curves in the background
 Path = dict[str, Any]
 """name, and the knots t and sigma of one subspace, from t = 0 to T."""
@@ -86,13 +88,12 @@ class ScheduleEditor(anywidget.AnyWidget):
         self._probes = probes
         self._converged: Any = None
         self._before: dict[tuple[int, str], dict[str, float]] = {}
-        self._muted = False
         paths, solvers = _paths(drawn, knots), list(dict.fromkeys([solver, *solvers]))
         super().__init__(
             curves=_paths(drawn, _SMOOTH), original=paths, paths=paths, nfe=nfe, solver=solver, solvers=solvers
         )
-        self.observe(self._asked, names="edit")
-        self.observe(self._set, names=["paths", "nfe", "solver"])
+        self.observe(self._edited, names="edit")
+        self.observe(self._set, names=SHOWN)
         self._measure()
 
     @property
@@ -113,37 +114,32 @@ class ScheduleEditor(anywidget.AnyWidget):
         """Begin again."""
         self.paths = self.original
 
-    def _asked(self, change: Any) -> None:
+    def _edited(self, change: Any) -> None:
         """The page has moved something."""
-        self._muted = True
+        self.unobserve(self._set, names=SHOWN)
         try:
             with self.hold_sync():
-                for name in ("paths", "nfe", "solver"):
+                for name in SHOWN:
                     setattr(self, name, change["new"][name])
                 self._measure(change["new"]["number"])
         finally:
-            self._muted = False
+            self.observe(self._set, names=SHOWN)
 
     def _set(self, _: Any) -> None:
         """Python has."""
-        if not self._muted:
-            self._measure(self.result["number"])
+        self._measure(self.result["number"])
 
     def _measure(self, number: int = 0) -> None:
+        key, rows, message = (self.nfe, self.solver), [], ""
         try:
-            rows = self._rows()
+            if key not in self._before:
+                self._before[key] = self._values(self._source.name)
+            self._put(self.schedule.name, self.knots, True)
+            now = self._values(self.schedule.name)
+            rows = [{"name": name, "before": before, "now": now[name]} for name, before in self._before[key].items()]
         except AnisoflightError as error:
-            self.result = {"number": number, "measures": [], "message": str(error)}
-        else:
-            self.result = {"number": number, "measures": rows, "message": ""}
-
-    def _rows(self) -> list[dict[str, Any]]:
-        key = (self.nfe, self.solver)
-        if key not in self._before:
-            self._before[key] = self._values(self._source.name)
-        self._put(self.schedule.name, self.knots, True)
-        now = self._values(self.schedule.name)
-        return [{"name": name, "before": before, "now": now[name]} for name, before in self._before[key].items()]
+            message = str(error)
+        self.result = {"number": number, "measures": rows, "message": message}
 
     def _values(self, schedule: str) -> dict[str, float]:
         """The measures of a schedule on the server."""

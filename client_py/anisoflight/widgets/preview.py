@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anywidget
+import numpy as np
 import traitlets
 
 from .. import images as pictures
@@ -35,25 +35,17 @@ class Previews(anywidget.AnyWidget):
     def __init__(self, samples: Samples, columns: int | None = None, scale: int | None = None) -> None:
         if not samples.previews.num_rows:
             raise BadRequestError("these samples have no previews: draw them with every=1, say")
-        seeds = samples.seeds[:MOST]
-        order = {int(seed): place for place, seed in enumerate(seeds)}
         estimates, note = samples.to_pictures(samples.previews["sample"])
         step, seed = (to_numpy(samples.previews[name]) for name in ("step", "seed"))
-        frames = []
-        for number in sorted({int(s) for s in step}):
-            rows = [row for row in (step == number).nonzero()[0] if int(seed[row]) in order]
-            rows.sort(key=lambda row: order[int(seed[row])])
-            frames.append(_frame(f"step {number}", estimates[rows], columns))
-        frames.append(_frame("the images", samples[:MOST].to_pictures()[0], columns))
-        for frame in frames:
-            frame["name"] += f", {note}" if note else ""
-        wide = frames[-1].pop("wide")
-        for frame in frames[:-1]:
-            frame.pop("wide")
+        shown = {}
+        for number in np.unique(step):
+            rows = {int(seed[row]): row for row in np.flatnonzero(step == number)}
+            shown[f"step {number}"] = estimates[[rows[int(one)] for one in samples.seeds[:MOST]]]
+        shown["the images"] = samples[:MOST].to_pictures()[0]
+        grids = {name: pictures.grid(images, columns=columns) for name, images in shown.items()}
+        wide = grids["the images"].shape[1]
+        frames = [
+            {"name": f"{name}, {note}" if note else name, "picture": pictures.data_uri(grid)}
+            for name, grid in grids.items()
+        ]
         super().__init__(frames=frames, place=len(frames) - 1, width=wide * (scale or max(1, round(400 / wide))))
-
-
-def _frame(name: str, images: Any, columns: int | None) -> dict[str, Any]:
-    picture = pictures.grid(images, columns=columns)
-    data = base64.b64encode(pictures.png(picture)).decode()
-    return {"name": name, "picture": f"data:image/png;base64,{data}", "wide": picture.shape[1]}

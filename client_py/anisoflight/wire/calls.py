@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.flight as fl
 
 from ..contract import READS
-from ..errors import BadRequestError, from_arrow, warn_of
+from ..errors import BadRequestError, from_arrow, warn
 from .progress import Bar
 from .reader import Call, Stream, start_thread
 from .tensors import batches_of
@@ -89,26 +89,26 @@ class Connection:
 
     def operations(self) -> dict[str, str]:
         """Every action of the server with a sentence on what it does."""
-        client, options = self._client, self._options
-        return {action.type: action.description for action in Stream(lambda _: iter(client.list_actions(options)))}
+        actions = Stream(lambda _: iter(self._client.list_actions(self._options)))
+        return {action.type: action.description for action in actions}
 
     def action(self, name: str, request: Mapping[str, Any] | None = None) -> Stream[dict[str, Any]]:
         """The JSON objects that an action answers, one by one."""
-        client, options, body = self._client, self._options, _encode(request or {})
+        body = _encode(request or {})
 
         def results(_: Call) -> Iterator[dict[str, Any]]:
             # Dropping the iterator is what cancels an action; pyarrow has no other way.
-            for result in client.do_action(fl.Action(name, body), options):
+            for result in self._client.do_action(fl.Action(name, body), self._options):
                 yield json.loads(result.body.to_pybytes())
 
         return Stream(self._repeated(results, name, lambda _: True))
 
     def stream(self, op: str, request: Mapping[str, Any]) -> Stream[Message]:
         """The messages of an operation as they come; leaving the iteration cancels it."""
-        client, options, ticket = self._client, self._options, fl.Ticket(_encode({"op": op, **request}))
+        ticket = fl.Ticket(_encode({"op": op, **request}))
 
         def messages(call: Call) -> Iterator[Message]:
-            reader = client.do_get(ticket, options)
+            reader = self._client.do_get(ticket, self._options)
             call.on_cancel(reader.cancel)
             return _messages(reader)
 
@@ -127,11 +127,10 @@ class Connection:
         Batches that wait for messages must end when `ended` is called: no more will come. Heartbeats are then passed
         over here: a caller that works on an answer for minutes must not keep the stream from being read.
         """
-        client, options = self._client, self._options
         descriptor = fl.FlightDescriptor.for_command(_encode({"op": op, **request}))
 
         def messages(call: Call) -> Iterator[Message]:
-            writer, reader = client.do_exchange(descriptor, options)
+            writer, reader = self._client.do_exchange(descriptor, self._options)
             call.on_cancel(reader.cancel)
             writing = start_thread(_write, call, writer, schema, batches)
             writing.join(_SHORT)
@@ -153,11 +152,10 @@ class Connection:
         self, request: Mapping[str, Any], schema: pa.Schema, batches: Iterable[pa.RecordBatch]
     ) -> Stream[dict[str, Any]]:
         """Upload batches: the rows written so far after each, at the end the server's answer."""
-        client, options = self._client, self._options
         descriptor = fl.FlightDescriptor.for_command(_encode(request))
 
         def written(call: Call) -> Iterator[dict[str, Any]]:
-            writer, answers = client.do_put(descriptor, schema, options)
+            writer, answers = self._client.do_put(descriptor, schema, self._options)
             rows = 0
             try:
                 for batch in batches:
@@ -218,31 +216,15 @@ class Connection:
         progress: bool = False,
     ) -> pa.Table:
         """All rows of an operation, one chunk per message that has any."""
-        rows = joined(Bar(title or op, unit, total, progress).over(self.stream(op, request)))
-        warn_of(rows)
-        return rows
+        return joined(Bar(title or op, unit, total, progress).over(self.stream(op, request)))
 
     def exchange(
-        self,
-        op: str,
-        request: Mapping[str, Any],
-        rows: pa.Table,
-        title: str,
-        progress: bool,
-        events: dict[str, Any] | None = None,
-    ) -> pa.Table:
-        """All rows that an operation answers to `rows`; what the end of the stream says goes into `events`."""
+        self, op: str, request: Mapping[str, Any], rows: pa.Table, title: str, progress: bool
+    ) -> tuple[pa.Table, dict[str, Any]]:
+        """All rows that an operation answers to `rows`, and the event at its end."""
         stream = self.converse(op, request, rows.schema, batches_of(rows))
-
-        def noted() -> Iterator[Message]:
-            for message in Bar(title, "row", rows.num_rows, progress).over(stream):
-                if events is not None and message.event.get("event") == "end":
-                    events.update(message.event)
-                yield message
-
-        answered = joined(noted())
-        warn_of(answered)
-        return answered
+        messages = list(Bar(title, "row", rows.num_rows, progress).over(stream))
+        return joined(messages), messages[-1].event
 
     def put(self, request: Mapping[str, Any], table: pa.Table, title: str | None = None) -> None:
         """Upload a table; with a title, on a progress bar."""
@@ -257,17 +239,16 @@ class Connection:
         title: str | None = None,
     ) -> None:
         """Upload batches as they come. Give `rows` if known: the server then refuses an upload that was cut off."""
-        if rows:
-            request = {**request, "rows": rows}
         bar = Bar(title or "upload", "row", rows, show=title is not None)
-        _last(bar.over(self.upload(request, schema, batches)))
+        _last(bar.over(self.upload({**request, "rows": rows or None}, schema, batches)))
 
 
 def joined(messages: Iterable[Message]) -> pa.Table:
-    """The rows of all messages as one table, one chunk per message that has any."""
+    """The rows of all messages as one table, one chunk per message that has any; warns of what its metadata notes."""
     batches = [message.batch for message in messages]
-    filled = [batch for batch in batches if batch.num_rows]
-    return pa.Table.from_batches(filled or batches[:1])
+    table = pa.Table.from_batches([batch for batch in batches if batch.num_rows] or batches[:1])
+    warn(json.loads((table.schema.metadata or {}).get(b"notes", b"[]")))
+    return table
 
 
 def _last(items: Iterable[T]) -> T:
@@ -275,7 +256,9 @@ def _last(items: Iterable[T]) -> T:
 
 
 def _encode(request: Mapping[str, Any]) -> bytes:
-    return json.dumps(request, separators=(",", ":"), default=_python_numbers).encode()
+    """A request in JSON, without the fields that are None."""
+    fields = {name: value for name, value in request.items() if value is not None}
+    return json.dumps(fields, separators=(",", ":"), default=_python_numbers).encode()
 
 
 def _python_numbers(value: Any) -> Any:
@@ -311,20 +294,9 @@ def _write(call: Call, writer: fl.FlightStreamWriter, schema: pa.Schema, batches
 def _spoil(writer: fl.FlightStreamWriter, schema: pa.Schema) -> Exception | None:
     """End an upload with a row of nulls; gives the server's refusal."""
     with contextlib.suppress(*_FAILURES):
-        writer.write_batch(pa.record_batch([_nulls(field.type) for field in schema], schema=schema))
+        writer.write_batch(pa.record_batch([pa.nulls(1, field.type) for field in schema], schema=schema))
     try:
         writer.close()
     except _FAILURES as refusal:
         return refusal
     return None
-
-
-def _nulls(kind: pa.DataType) -> pa.Array:
-    if isinstance(kind, pa.BaseExtensionType):
-        return pa.ExtensionArray.from_storage(kind, pa.nulls(1, kind.storage_type))
-    return pa.nulls(1, kind)
-
-
-def given(**fields: Any) -> dict[str, Any]:
-    """The fields that are not None."""
-    return {name: value for name, value in fields.items() if value is not None}

@@ -31,11 +31,11 @@ def denoise_rows(
         raise BadRequestError(f"sigma or g must be given, one of them, got {said}")
     column = _images(x, "x")
     rows = len(column)
+    columns = {"x": column, "label": _labels(labels, rows)}
     if g is None:
-        noise: dict[str, pa.Array] = {"sigma": _per_row(sigma, rows, "sigma")}
-    else:
-        noise = {"g": vector_column(np.broadcast_to(np.asarray(g, np.float64), (rows, np.shape(g)[-1])))}
-    return table_of({"x": column, "label": _labels(labels, rows), **noise})
+        return table_of({**columns, "sigma": _per_row(sigma, rows, "sigma")})
+    variances = np.asarray(g, np.float64)
+    return table_of({**columns, "g": vector_column(np.broadcast_to(variances, (rows, variances.shape[-1])))})
 
 
 def gradient_rows(
@@ -46,11 +46,11 @@ def gradient_rows(
     labels: npt.ArrayLike | None,
 ) -> pa.Table:
     """Rows of a ScheduleGradient exchange; a missing probe is drawn from {−1, 1}."""
-    column = _images(images, "images")
     if probe is None:
-        probe = 2 * np.random.default_rng(0).integers(0, 2, np.shape(images)).astype(np.float32) - 1
-    rows = {"image": column, "noise": _images(noise, "noise"), "probe": _images(probe, "probe")}
-    return table_of({**rows, "t": _per_row(t, len(column), "t"), "label": _labels(labels, len(column))})
+        probe = np.random.default_rng(0).choice([-1.0, 1.0], np.shape(images))
+    rows = {"image": _images(images, "images"), "noise": _images(noise, "noise"), "probe": _images(probe, "probe")}
+    count = len(rows["image"])
+    return table_of({**rows, "t": _per_row(t, count, "t"), "label": _labels(labels, count)})
 
 
 def _images(values: npt.ArrayLike, name: str) -> pa.FixedShapeTensorArray:
@@ -64,24 +64,18 @@ def _images(values: npt.ArrayLike, name: str) -> pa.FixedShapeTensorArray:
 
 
 def _labels(labels: npt.ArrayLike | None, rows: int) -> pa.Array:
-    return _spread(integers(-1 if labels is None else labels, "labels"), rows, "labels")
+    return _per_row(integers(-1 if labels is None else labels, "labels"), rows, "labels", np.int32)
 
 
-def _per_row(values: npt.ArrayLike | None, rows: int, name: str) -> pa.Array:
+def _per_row(values: Any, rows: int, name: str, dtype: type[np.number] = np.float64) -> pa.Array:
+    """One number for every row, of one for all or one for each."""
     try:
-        numbers = np.asarray(values, np.float64)
+        return pa.array(np.broadcast_to(np.asarray(values, dtype), rows))
     except (ValueError, TypeError):
-        raise BadRequestError(f"{name} must be a number, or one for each image, got {values!r}", "BAD_TENSOR") from None
-    return _spread(numbers, rows, name)
-
-
-def _spread(numbers: Array, rows: int, name: str) -> pa.Array:
-    """Numbers, one for every row."""
-    if numbers.ndim > 1 or (numbers.ndim == 1 and len(numbers) not in (1, rows)):
+        given = f"shape {np.shape(values)}" if np.ndim(values) else repr(values)
         raise BadRequestError(
-            f"{name} must be one number, or one for each of {rows} images, got shape {numbers.shape}", "BAD_TENSOR"
-        )
-    return pa.array(np.broadcast_to(numbers, rows))
+            f"{name} must be a number, or one for each of {rows} images, got {given}", "BAD_TENSOR"
+        ) from None
 
 
 class Denoised:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import sys
-import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -17,26 +16,22 @@ from ..samples import ImageTable
 from .tensors import batches_of, integers, layout_of, table_of, tensor_column, to_numpy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 IMAGES = ("image", "images", "img", "sample", "pixel_values")
 LABELS = ("label", "labels", "fine_label")
 _ROWS = 1024  # of a data set of Hugging Face that are decoded at a time
 
 
-def dataset_batches(pieces: Iterator[Any], layout: str | None = None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+def dataset_batches(pieces: Iterable[Any], layout: str | None = None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """The rows of PutDataset from pieces, each images or (images, labels), of which no two are held at a time.
 
     >>> schema, batches = dataset_batches(np.zeros((n, 2, 2, 1), np.uint8) for n in (3, 1))
     >>> [batch.num_rows for batch in batches]
     [3, 1]
     """
-
-    def table(piece: Any) -> pa.Table:
-        images, labels = piece if isinstance(piece, tuple) else (piece, None)
-        return dataset_table(images, labels, layout)
-
-    tables = map(table, pieces)
+    pairs = (piece if isinstance(piece, tuple) else (piece, None) for piece in pieces)
+    tables = (dataset_table(images, labels, layout) for images, labels in pairs)
     first = next(tables, None)
     if first is None:
         raise BadRequestError("images must be one or more, got an iterator that ended at once", "BAD_TENSOR")
@@ -44,19 +39,11 @@ def dataset_batches(pieces: Iterator[Any], layout: str | None = None) -> tuple[p
     def batches() -> Iterator[pa.RecordBatch]:
         for number, table in enumerate(itertools.chain([first], tables)):
             if table.schema != first.schema:
-                raise BadRequestError(
-                    f"piece {number} must be like the first, {_row(first)}, got {_row(table)}", "BAD_TENSOR"
-                )
+                wanted, got = (", ".join(map(str, schema.types)) for schema in (first.schema, table.schema))
+                raise BadRequestError(f"piece {number} must be like the first, {wanted}, got {got}", "BAD_TENSOR")
             yield from batches_of(table)
 
     return first.schema, batches()
-
-
-def _row(table: pa.Table) -> str:
-    """What a row of a data set's table holds."""
-    kind = table.schema.field("image").type
-    labels = "with a label" if "label" in table.column_names else "without label"
-    return f"{kind.value_type} of shape {tuple(kind.shape)} {labels}"
 
 
 def dataset_table(images: Any, labels: Any, layout: str | None = None) -> pa.Table:
@@ -88,11 +75,11 @@ class PixelRange:
     def warn(self) -> None:
         """Warn if all values lie in [0, 1], unless all are equal."""
         if 0 <= self._low < self._high <= 1:
-            warnings.warn(
+            note = (
                 f"images must be uint8 in [0, 255] or floats in [-1, 1], got values in [{self._low:g}, {self._high:g}] "
-                "only; put 2 * images - 1, or pass check_range=False where they are meant so",
-                stacklevel=3,
+                "only; put 2 * images - 1, or pass check_range=False where they are meant so"
             )
+            warn([note])
 
 
 def pieces_of(images: Any) -> Iterator[tuple[Any, Any]] | None:
@@ -100,13 +87,13 @@ def pieces_of(images: Any) -> Iterator[tuple[Any, Any]] | None:
     datasets = sys.modules.get("datasets")
     if datasets is None or not isinstance(images, datasets.Dataset | datasets.IterableDataset):
         return None
-    names = list(images.column_names or [])
-    pixels, labels = one_of(names, IMAGES), next((name for name in LABELS if name in names), None)
+    pixels, labels = _columns(list(images.column_names or []))
 
     def pieces() -> Iterator[tuple[Any, Any]]:
         for part in images.with_format("numpy").iter(_ROWS):
-            found = part[pixels]  # whole numbers as int64, where they are not decoded images
-            found = _narrowed(found) if isinstance(found, np.ndarray) and found.dtype != object else list(found)
+            found = _array(list(part[pixels]))
+            if found.dtype == np.int64 and found.min() >= 0 and found.max() <= 255:  # bytes that were no images there
+                found = found.astype(np.uint8)
             yield found, None if labels is None else part[labels]
 
     return pieces()
@@ -120,93 +107,51 @@ def columns_of(images: Any, labels: Any, layout: str | None = None) -> tuple[pa.
     ([2, 2, 1], [0, 1, 0])
     """
     if isinstance(images, ImageTable):
-        images, kept = images.table, images.labels
-        labels = kept if labels is None and (kept >= 0).any() else labels
-        images = images.drop_columns(["label"])
+        known = images.labels if labels is None and (images.labels >= 0).any() else labels
+        return columns_of(images.column, known)
     if isinstance(images, pa.Array | pa.ChunkedArray):
         return _tensors(pa.chunked_array(images) if isinstance(images, pa.Array) else images), labels
     if isinstance(images, Mapping) or hasattr(images, "column_names") or hasattr(images, "columns"):
-        return _of_frame(images, labels)
-    _check_kind(images)
+        pandas = hasattr(images, "iloc")
+        frame: Any = images if pandas or isinstance(images, Mapping | pa.Table) else pa.table(images)
+        pixels, named = _columns(frame.column_names if isinstance(frame, pa.Table) else list(frame))
+        # Of pandas a list: Arrow would take a column of arrays apart.
+        found = frame[pixels].to_list() if pandas else frame[pixels]
+        return columns_of(found, frame[named] if labels is None and named is not None else labels)
     if layout not in (None, "HWC", "CHW"):
         raise BadRequestError(f"layout must be HWC or CHW, got {layout!r}")
     return pa.chunked_array([_column(_array(images), layout)]), labels
 
 
-def one_of(names: list[str], wanted: tuple[str, ...]) -> str:
-    """The column of images among names."""
-    for name in wanted:
-        if name in names:
-            return name
-    raise BadRequestError(
-        f"images must be a column named {', '.join(wanted)}, got {', '.join(map(str, names)) or 'no columns'}; "
-        "rename one, or pass that column alone",
-        "BAD_TENSOR",
-    )
-
-
-def _check_kind(images: Any) -> None:
-    """Tell what is often put where images belong."""
-    first = images[0] if isinstance(images, list | tuple) and images else images
-    if isinstance(first, str | os.PathLike):
+def _columns(names: list[str]) -> tuple[str, str | None]:
+    """The column of images among names, and that of labels, if there is one."""
+    pixels, labels = (next((name for name in wanted if name in names), None) for wanted in (IMAGES, LABELS))
+    if pixels is None:
         raise BadRequestError(
-            f"images must be pixels, got the path {os.fspath(first)!r}; store files with python -m anisoflight.data",
+            f"images must be a column named {', '.join(IMAGES)}, got {', '.join(map(str, names)) or 'no columns'}; "
+            "rename one, or pass that column alone",
             "BAD_TENSOR",
         )
-    if first is None:
-        raise BadRequestError("images must be an array, a table or a list of images, got None", "BAD_TENSOR")
-
-
-def _of_frame(table: Any, labels: Any) -> tuple[pa.ChunkedArray, Any]:
-    """Columns of an Arrow table, or of a frame of pandas or of another library that Arrow reads."""
-    if isinstance(table, Mapping):
-        names, column = list(table), lambda name: table[name]
-    elif hasattr(table, "iloc"):  # pandas: a column of arrays, which Arrow would take apart
-        names, column = list(table.columns), lambda name: table[name].to_list()
-    else:
-        table = table if isinstance(table, pa.Table) else pa.table(table)
-        names, column = table.column_names, table.column
-    found = column(one_of(names, IMAGES))
-    named = next((name for name in LABELS if name in names), None)
-    if labels is None and named is not None:
-        labels = column(named)
-        labels = to_numpy(labels) if isinstance(labels, pa.ChunkedArray) else labels
-    return columns_of(found, labels)
+    return pixels, labels
 
 
 def _tensors(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column of tensors as it is sent, of the same memory where it can be; of other columns the images decoded."""
+    """A column of tensors as it is sent, of the same memory where it can be."""
     kind = column.type
     if not isinstance(kind, pa.FixedShapeTensorType):
-        return pa.chunked_array([_column(np.stack([_decoded(value) for value in column.to_pylist()]))])
+        raise BadRequestError(
+            f"a column of images must be one of tensors, got {kind}; store encoded images with python -m "
+            "anisoflight.data",
+            "BAD_TENSOR",
+        )
+    if column.null_count:
+        raise BadRequestError(f"images must not be null, got {column.null_count} rows without one", "BAD_TENSOR")
     permuted = kind.permutation and list(kind.permutation) != sorted(kind.permutation)
-    if permuted or len(kind.shape) != 3 or kind.value_type not in (pa.uint8(), pa.float32()) or column.null_count:
-        if column.null_count:
-            raise BadRequestError(f"images must not be null, got {column.null_count} rows without one", "BAD_TENSOR")
-        chunks = [chunk.to_numpy_ndarray() for chunk in column.chunks]
-        return pa.chunked_array([_column(chunk) for chunk in chunks])
+    if permuted or len(kind.shape) != 3 or kind.value_type not in (pa.uint8(), pa.float32()):
+        return pa.chunked_array([_column(chunk.to_numpy_ndarray()) for chunk in column.chunks])
     names = kind.dim_names or list(layout_of(kind.shape))
     wanted = pa.fixed_shape_tensor(kind.value_type, kind.shape, dim_names=names)
     return pa.chunked_array([pa.ExtensionArray.from_storage(wanted, chunk.storage) for chunk in column.chunks], wanted)
-
-
-def _decoded(value: Any) -> np.ndarray[Any, Any]:
-    """The image of a row: nested lists, encoded bytes, or Hugging Face's struct of bytes and path."""
-    if isinstance(value, dict) and "bytes" in value:
-        value = value["bytes"]
-    if isinstance(value, bytes):
-        from ..data.pictures import decoded
-
-        return decoded(value)
-    if value is None:
-        raise BadRequestError("images must not be null, got a row without one", "BAD_TENSOR")
-    return _narrowed(np.asarray(value))
-
-
-def _narrowed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Whole numbers that bytes can hold as bytes."""
-    bytes_all = array.size and array.dtype.kind in "iu" and array.min() >= 0 and array.max() <= 255
-    return array.astype(np.uint8, copy=False) if bytes_all else array
 
 
 def _array(images: Any) -> np.ndarray[Any, Any]:
@@ -220,11 +165,17 @@ def _array(images: Any) -> np.ndarray[Any, Any]:
                 "BAD_TENSOR",
             )
         return np.stack(parts) if parts else np.zeros(0)
-    if type(images).__module__.partition(".")[0] == "torch":
+    if isinstance(images, str | os.PathLike):
+        raise BadRequestError(
+            f"images must be pixels, got the path {os.fspath(images)!r}; store files with python -m anisoflight.data",
+            "BAD_TENSOR",
+        )
+    library = type(images).__module__.partition(".")[0]
+    if library == "torch":
         images = images.detach().cpu()
         images = (images.float() if images.dtype.is_floating_point and images.dtype.itemsize < 4 else images).numpy()
-    if type(images).__module__.startswith("PIL."):
-        images = images if images.mode in ("L", "RGB") else images.convert("L" if images.mode == "1" else "RGB")
+    elif library == "PIL" and images.mode not in ("L", "RGB"):
+        images = images.convert("L" if images.mode == "1" else "RGB")
     return np.asarray(images)
 
 
@@ -246,22 +197,19 @@ def _column(array: np.ndarray[Any, Any], layout: str | None = None) -> pa.FixedS
             "where they are bytes",
             "BAD_TENSOR",
         )
-    if layout is None:
-        layout = layout_of(array.shape[1:])
-        _doubt(array.shape[1:], layout)
-    return tensor_column(array, layout)
+    return tensor_column(array, layout or _guessed_layout(array.shape[1:]))
 
 
-def _doubt(shape: tuple[int, ...], layout: str) -> None:
-    """Warn of a guess at the layout that makes oblong images where the other layout makes square ones."""
-    first, middle, last = shape
-    sides = {"HWC": first == middle, "CHW": middle == last}
+def _guessed_layout(shape: tuple[int, ...]) -> str:
+    """`layout_of`, with a warning of a guess that makes oblong images where the other layout makes square ones."""
+    layout = layout_of(shape)
     other = "CHW" if layout == "HWC" else "HWC"
-    if sides[other] and not sides[layout]:
-        (height, width), channels = (shape[:2], last) if layout == "HWC" else (shape[1:], first)
+    sizes, of_other = (dict(zip(axes, shape, strict=True)) for axes in (layout, other))
+    if sizes["H"] != sizes["W"] and of_other["H"] == of_other["W"]:
         moved = "1, -1" if layout == "HWC" else "-1, 1"
         note = (
-            f"images of shape {shape} are taken as {layout}: {channels} channels of {height}×{width} pixels; give "
-            f'layout="{other}" if the channels are on the other side, or np.moveaxis(images, {moved})'
+            f"images of shape {shape} are taken as {layout}: {sizes['C']} channels of {sizes['H']}×{sizes['W']} "
+            f'pixels; give layout="{other}" if the channels are on the other side, or np.moveaxis(images, {moved})'
         )
         warn([note])
+    return layout

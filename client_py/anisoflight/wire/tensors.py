@@ -18,10 +18,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-Layout = str  # "HWC" or "CHW"
 
-
-def layout_of(shape: Sequence[int]) -> Layout:
+def layout_of(shape: Sequence[int]) -> str:
     """The layout of an image shape without names: HWC when the last size is at most 4, else CHW.
 
     >>> layout_of((8, 8, 3)), layout_of((3, 32, 32))
@@ -37,10 +35,6 @@ def tensor_column(values: npt.ArrayLike, dims: Sequence[str]) -> pa.FixedShapeTe
     [8, 8, 1]
     """
     array = np.ascontiguousarray(values)
-    if array.ndim != len(dims) + 1:
-        raise ValueError(
-            f"an array must have {len(dims) + 1} axes (rows, {', '.join(dims)}), got the shape {array.shape}"
-        )
     kind = pa.fixed_shape_tensor(pa.from_numpy_dtype(array.dtype), array.shape[1:], dim_names=list(dims))
     width = int(np.prod(array.shape[1:]))
     return pa.ExtensionArray.from_storage(kind, pa.FixedSizeListArray.from_arrays(pa.array(array.reshape(-1)), width))
@@ -56,13 +50,8 @@ def integers(values: npt.ArrayLike, name: str) -> np.ndarray[Any, np.dtype[np.in
     anisoflight.errors.BadRequestError: [BAD_TENSOR] labels must be integers, got 'cat'; number the classes from 0
     """
     array = np.asarray(values)
-    if array.size == 0:
-        return array.astype(np.int32)
-    if array.dtype.kind not in "iubf":
-        wrong = array.reshape(-1)[:1]
-    else:
-        with np.errstate(invalid="ignore"):
-            wrong = array[array != array.astype(np.int32)]
+    with np.errstate(invalid="ignore"):
+        wrong = array[array != array.astype(np.int32)] if array.dtype.kind in "iubf" else array.reshape(-1)[:1]
     if wrong.size:
         first = wrong.tolist()[0]
         want = "in the range of int32" if isinstance(first, int) else "integers"
@@ -73,8 +62,6 @@ def integers(values: npt.ArrayLike, name: str) -> np.ndarray[Any, np.dtype[np.in
 def vector_column(values: npt.ArrayLike) -> pa.FixedSizeListArray:
     """The fixed_size_list<float64> column of a 2-D array."""
     array = np.ascontiguousarray(values, dtype=np.float64)
-    if array.ndim != 2:
-        raise ValueError(f"an array must have 2 axes, got the shape {array.shape}")
     return pa.FixedSizeListArray.from_arrays(pa.array(array.reshape(-1)), array.shape[1])
 
 
@@ -85,20 +72,13 @@ def to_numpy(column: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, Any]:
     [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
     """
     if isinstance(column, pa.ChunkedArray):
-        chunks = [chunk for chunk in column.chunks if len(chunk)]
-        if len(chunks) > 1:
-            return np.concatenate([_view(chunk) for chunk in chunks])
-        return _view(chunks[0] if chunks else pa.array([], column.type))
-    return _view(column)
-
-
-def _view(array: pa.Array) -> np.ndarray[Any, Any]:
-    if isinstance(array.type, pa.FixedShapeTensorType):
-        flat = array.storage.flatten().to_numpy()
-        return flat.reshape(len(array), *array.type.shape)
-    if isinstance(array.type, pa.FixedSizeListType):
-        return array.flatten().to_numpy().reshape(len(array), array.type.list_size)
-    return array.to_numpy()
+        chunks = [chunk for chunk in column.chunks if len(chunk)] or [pa.array([], column.type)]
+        return to_numpy(chunks[0]) if len(chunks) == 1 else np.concatenate([to_numpy(chunk) for chunk in chunks])
+    if isinstance(column.type, pa.FixedShapeTensorType):
+        return column.to_numpy_ndarray()
+    if isinstance(column.type, pa.FixedSizeListType):
+        return column.flatten().to_numpy().reshape(len(column), column.type.list_size)
+    return column.to_numpy()
 
 
 def table_of(columns: Mapping[str, pa.Array | pa.ChunkedArray]) -> pa.Table:
