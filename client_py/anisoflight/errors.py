@@ -12,11 +12,10 @@ decides here. Each class below is also the builtin that Python users expect::
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 import warnings
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.flight as fl
@@ -30,16 +29,17 @@ _CLASSES: dict[str, type[AnisoflightError]] = {}
 class AnisoflightError(Exception):
     """Base class: ``code`` is stable, ``message`` is the sentence (and hint) for people."""
 
-    codes: ClassVar[tuple[str, ...]] = ("INTERNAL",)
-    """The codes that mean this class; the first is its default."""
+    _default = "INTERNAL"
 
-    def __init_subclass__(cls) -> None:
-        _CLASSES.update(dict.fromkeys(cls.__dict__.get("codes", ()), cls))
+    def __init_subclass__(cls, codes: tuple[str, ...] = ()) -> None:
+        """The codes that mean this class; the first is its default."""
+        _CLASSES.update(dict.fromkeys(codes, cls))
+        cls._default = next(iter(codes), cls._default)
 
     def __init__(self, message: str, code: str | None = None) -> None:
         super().__init__(message)
         self.message = message
-        self.code = code or self.codes[0]
+        self.code = code or self._default
 
     def __str__(self) -> str:  # KeyError would print the repr
         return f"[{self.code}] {self.message}"
@@ -52,91 +52,63 @@ class AnisoflightWarning(UserWarning):
     """What a server or this package takes in place of what was asked for, and what gives poor results."""
 
 
-class NotFoundError(AnisoflightError, KeyError):
+_MISSING = tuple(f"{kind}_NOT_FOUND" for kind in ("MODEL", "SCHEDULE", "BASIS", "DATASET", "RUN", "OP", "PATH"))
+
+
+class NotFoundError(AnisoflightError, KeyError, codes=(*_MISSING, "UNIMPLEMENTED")):
     """No model, schedule, basis, dataset, run or operation of that name."""
 
-    codes = (
-        *(f"{kind}_NOT_FOUND" for kind in ("MODEL", "SCHEDULE", "BASIS", "DATASET", "RUN", "OP", "PATH")),
-        "UNIMPLEMENTED",
-    )
 
-
-class BadRequestError(AnisoflightError, ValueError):
+class BadRequestError(AnisoflightError, ValueError, codes=("BAD_REQUEST", "BAD_TENSOR", "BAD_SCHEDULE", "BAD_MODEL")):
     """The request, a tensor, a schedule or a model folder is not acceptable."""
 
-    codes = ("BAD_REQUEST", "BAD_TENSOR", "BAD_SCHEDULE", "BAD_MODEL")
 
-
-class TooLargeError(BadRequestError):
+class TooLargeError(BadRequestError, codes=("TOO_LARGE",)):
     """The reply would exceed the server's bound on output bytes."""
 
-    codes = ("TOO_LARGE",)
 
-
-class NameTakenError(AnisoflightError, ValueError):
+class NameTakenError(AnisoflightError, ValueError, codes=("NAME_TAKEN",)):
     """The name is in use; pass ``replace=True`` where that is meant."""
 
-    codes = ("NAME_TAKEN",)
 
-
-class RunNotRunnableError(AnisoflightError, RuntimeError):
+class RunNotRunnableError(AnisoflightError, RuntimeError, codes=("RUN_NOT_RUNNABLE",)):
     """The run is busy in the background, done or cancelled."""
 
-    codes = ("RUN_NOT_RUNNABLE",)
 
-
-class BusyError(AnisoflightError, RuntimeError):
+class BusyError(AnisoflightError, RuntimeError, codes=("BUSY",)):
     """The server has as much work as it admits; try again later."""
 
-    codes = ("BUSY",)
 
-
-class StorageError(AnisoflightError, OSError):
+class StorageError(AnisoflightError, OSError, codes=("STORAGE",)):
     """The server's disk is full, or fails; the message says what is kept."""
 
-    codes = ("STORAGE",)
 
-
-class UnavailableError(AnisoflightError, ConnectionError):
+class UnavailableError(AnisoflightError, ConnectionError, codes=("UNAVAILABLE", "DRAINING")):
     """The server cannot be reached, or is shutting down."""
 
-    codes = ("UNAVAILABLE", "DRAINING")
 
-
-class AccessError(AnisoflightError, PermissionError):
+class AccessError(AnisoflightError, PermissionError, codes=("NO_TOKEN", "SCOPE")):
     """The token is missing, unknown, or does not cover the operation."""
 
-    codes = ("NO_TOKEN", "SCOPE")
 
-
-class DeadlineError(AnisoflightError, TimeoutError):
+class DeadlineError(AnisoflightError, TimeoutError, codes=("DEADLINE_EXCEEDED",)):
     """The call took longer than the timeout it was given."""
 
-    codes = ("DEADLINE_EXCEEDED",)
 
-
-class CancelledError(AnisoflightError):
+class CancelledError(AnisoflightError, codes=("CANCELLED",)):
     """The call was cancelled."""
 
-    codes = ("CANCELLED",)
 
-
-class DamagedError(AnisoflightError, OSError):
+class DamagedError(AnisoflightError, OSError, codes=("DAMAGED",)):
     """A file on the server's disk is not what was written; the message names it."""
 
-    codes = ("DAMAGED",)
 
-
-class InternalError(AnisoflightError, RuntimeError):
+class InternalError(AnisoflightError, RuntimeError, codes=("INTERNAL",)):
     """A defect of the server; the message holds the request id to look for in its log."""
 
-    codes = ("INTERNAL",)
 
-
-class ServerStartError(AnisoflightError, RuntimeError):
+class ServerStartError(AnisoflightError, RuntimeError, codes=("SERVER_START",)):
     """``serve`` could not start a server; the message ends with the server's own log."""
-
-    codes = ("SERVER_START",)
 
 
 # Failures without a bracketed code: the connection's own, told apart by the class that pyarrow raises.
@@ -183,8 +155,3 @@ def warn(notes: Iterable[str]) -> None:
         level, frame = level + 1, frame.f_back
     for note in notes:
         warnings.warn(note, AnisoflightWarning, stacklevel=level)
-
-
-def warn_of(table: pa.Table) -> None:
-    """Warn of what the metadata of a reply's table notes."""
-    warn(json.loads((table.schema.metadata or {}).get(b"notes", b"[]")))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import matplotlib as mpl
 import numpy as np
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from .schedule import Schedule
 
 __all__ = ["COLOURS", "POINTS", "STYLE", "axes", "components", "ratio", "variances"]
 
@@ -69,15 +71,8 @@ STYLE: dict[Any, Any] = {
 """The style sheet, for `matplotlib.rc_context`."""
 
 
-class Evaluated(Protocol):
-    """A schedule, as far as it is drawn."""
-
-    def evaluate(self, points: int = ...) -> pd.DataFrame:
-        """The columns t, g and, where needed, label and subspace."""
-        ...
-
-
-Curves: TypeAlias = Evaluated | pd.DataFrame
+Curves: TypeAlias = "Schedule | pd.DataFrame"
+"""A schedule, or its columns t, g and, where needed, label and subspace."""
 
 
 def variances(schedules: Curves | Mapping[str, Curves], ax: Axes | None = None, names: Names = None) -> Axes:

@@ -23,14 +23,15 @@ if TYPE_CHECKING:
 _PATIENCE = 5.0  # seconds for the step that an interrupt falls into; a second interrupt ends the wait
 
 
+def _told(name: str, said: str) -> Any:
+    """A property with a field of the server's description."""
+    return property(lambda run: run.info.get(name), doc=said)
+
+
 def _costs(info: dict[str, Any]) -> dict[str, str]:
     """What is known of the size of a run's network and of the time of its steps."""
-    known = {}
-    if parameters := info.get("parameters"):
-        known["network"] = f"{parameters:,} parameters"
-    if seconds := info.get("step_seconds"):
-        known["speed"] = f"{seconds:.2g} s a step"
-    return known
+    network = {"network": f"{info['parameters']:,} parameters"} if info.get("parameters") else {}
+    return network | ({"speed": f"{info['step_seconds']:.2g} s a step"} if info.get("step_seconds") else {})
 
 
 def _draw_loss(ax: Any, rows: pd.DataFrame) -> None:
@@ -85,25 +86,12 @@ class Run:
         """
         return self.info["state"]
 
-    @property
-    def stored_step(self) -> int:
-        """The step whose state is on the server's disk; what was stepped since is in its memory, and stored soon."""
-        return self.info["stored_step"]
-
-    @property
-    def store_error(self) -> str | None:
-        """Why the server could not store the run, which it tries again by itself; None where it could."""
-        return self.info.get("store_error")
-
-    @property
-    def restored(self) -> str | None:
-        """That its last stored state was damaged, and from which step it went on; None where none was."""
-        return self.info.get("restored")
-
-    @property
-    def stopped(self) -> dict[str, Any] | None:
-        """Why it stopped by itself: reason ("diverged"), step and message; None if it did not."""
-        return self.info.get("stopped")
+    stored_step = _told("stored_step", "The step that is on the server's disk; later steps are stored soon.")
+    store_error = _told(
+        "store_error", "Why the server could not store the run, which it tries again by itself, or None."
+    )
+    restored = _told("restored", "That its last stored state was damaged, and from which step it went on, or None.")
+    stopped = _told("stopped", "Why it stopped of its own, by divergence: reason, step and message, or None.")
 
     def step(self, steps: int = 1, progress: bool = True) -> pd.DataFrame:
         """Take training steps now and return their rows.
@@ -120,8 +108,7 @@ class Run:
 
     def watch(self, from_: int = 0) -> Iterator[dict[str, Any]]:
         """The rows after the first `from_`, each as it happens, until the run is paused, done or cancelled."""
-        stream = self._client.stream("WatchRun", {"run": self.name, "from": from_})
-        for message in stream:
+        for message in self._client.stream("WatchRun", {"run": self.name, "from": from_}):
             yield from message.batch.to_pylist()
 
     def metrics(self) -> pd.DataFrame:

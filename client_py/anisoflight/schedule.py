@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .curve import Curve, sigma_text
-from .errors import BadRequestError, NotFoundError
+from .errors import NotFoundError
 from .files.schedules import FORMULAS, write_with_basis
 from .html import figure, table, titled
 from .listing import frame_of
@@ -82,32 +82,24 @@ class Schedule:
         request = {"schedule": self.name, "knots": True}
         return self._client.table("EvaluateSchedule", request).to_pandas()[["label", "subspace", "t", "g"]]
 
-    def sigmas(
-        self, steps: int, label: int | None = None, *, by_subspace: bool = False, zero: bool = False
-    ) -> np.ndarray[Any, Any]:
+    def curve(self, label: int | None = None) -> Curve:
+        """The noise levels σ(t) to keep without a server, such as for anemoi."""
+        return Curve.of(self.knots(), label)
+
+    def sigmas(self, steps: int, label: int | None = None, *, zero: bool = False) -> np.ndarray[Any, Any]:
         """The steps + 1 noise levels σ of grid "schedule", from the largest down, for the solvers of other programs.
 
-        σ is the geometric mean over the subspaces, exp(½ mean_j ln g_j), or with `by_subspace` each one's own √g_j,
-        [J, steps + 1]. The last is √g_0, about 3e-5; with `zero` it is exactly 0, as EDM's own sampler wants it. A
-        per-class schedule needs the label.
+        σ is the geometric mean over the subspaces, exp(½ mean_j ln g_j). The last is that of g(0), about 3e-5; with
+        `zero` it is exactly 0, as EDM's own sampler wants it. A per-class schedule needs the label.
 
         >>> client.schedule("edm").sigmas(3, zero=True).round(2).tolist()
         [80.0, 9.71, 0.47, 0.0]
         """
-        if steps < 1:
-            raise BadRequestError(f"steps must be at least 1, got {steps}")
-        frame = self.evaluate(points=steps + 1, labels=None if label is None else [label])
-        if len(set(frame["label"])) > 1:
-            raise ValueError("this schedule differs by class: give a label")
-        logg = np.log(frame["g"].to_numpy()).reshape(-1, steps + 1)  # [subspace, time]
-        sigmas = np.exp(0.5 * (logg if by_subspace else logg.mean(axis=0)))[..., ::-1].copy()
-        if zero:
-            sigmas[..., -1] = 0
+        curve = self.curve(label)
+        sigmas = curve.sigmas(steps)
+        if not zero:
+            sigmas[-1] = np.exp(curve.logs[0])
         return sigmas
-
-    def curve(self, label: int | None = None) -> Curve:
-        """The noise levels σ(t) to keep without a server, such as for anemoi."""
-        return Curve.of(self.knots(), label)
 
     def sigma_text(self, steps: int, form: Form = "json", label: int | None = None, *, flow: bool = False) -> str:
         """`sigmas(steps, zero=True)` as text for k-diffusion ("json"), ComfyUI ("comfyui") or stable-diffusion.cpp
@@ -117,16 +109,6 @@ class Schedule:
         '80,9.7143963,0.46898728,0'
         """
         return sigma_text(self.sigmas(steps, label, zero=True), form, flow=flow)
-
-    def diffusers_sigmas(self, steps: int, label: int | None = None) -> list[float]:
-        """The noise levels as the schedulers of diffusers take them: `scheduler.set_timesteps(sigmas=...)`.
-
-        They are `sigmas(steps)` without the last, in whose place the scheduler appends its own 0.
-
-        >>> len(client.schedule("edm").diffusers_sigmas(18))
-        18
-        """
-        return self.sigmas(steps, label)[:-1].tolist()
 
     # Files
 

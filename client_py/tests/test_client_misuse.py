@@ -158,7 +158,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "a folder's path": ("client.put_dataset('new', 'photos')", "got the path 'photos'; store files with python -m"),
     "nothing": ("client.put_dataset('new', None)", r"images must have the shape .*, got \(\)"),
-    "a column of bytes": (
+    "bytes": (
         "client.put_dataset('new', pa.table({'image': [b'x']}))",
         "must be one of tensors, got binary",
     ),

@@ -127,19 +127,13 @@ def test_bad_files_are_refused(client: Client, tmp_path: Path) -> None:
         client.put_schedule("bad", path, k=16)
 
 
-def test_sigmas_by_subspace_and_for_other_programs(client: Client, pair: Schedule) -> None:
+def test_sigmas_for_other_programs(client: Client, pair: Schedule) -> None:
     g = np.sqrt(pair.evaluate(points=6)["g"].to_numpy().reshape(2, 6))[:, ::-1]
-    np.testing.assert_allclose(pair.sigmas(5, by_subspace=True), g, rtol=1e-12)
     np.testing.assert_allclose(pair.sigmas(5), np.sqrt(g[0] * g[1]), rtol=1e-12)
     assert pair.sigmas(5, zero=True)[-1] == 0
     np.testing.assert_array_equal(pair.sigmas(5, zero=True)[:-1], pair.sigmas(5)[:-1])
-    assert (pair.sigmas(5, zero=True, by_subspace=True)[:, -1] == 0).all()
-    theirs = pair.diffusers_sigmas(5)
-    assert theirs == sorted(theirs, reverse=True)
-    assert len(theirs) == 5
-    assert theirs[0] == pytest.approx(10)
     client.put_schedule("classes", {"label": [0, 0, 1, 1], "t": [0, 4, 0, 4], "g": [1, 9, 2, 9]}, replace=True)
-    with pytest.raises(ValueError, match="give a label"):
+    with pytest.raises(ValueError, match=r"label must be one of \[0, 1\]: this schedule differs by class"):
         client.schedule("classes").sigmas(3)
     assert client.schedule("classes").sigmas(1, label=1).tolist() == pytest.approx([3, np.sqrt(2)])
     client.delete_schedule("classes")

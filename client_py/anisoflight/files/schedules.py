@@ -55,17 +55,14 @@ def write_with_basis(path: Path, file: Mapping[str, Any], vectors: Vectors | Non
 
     A file there that holds another basis or start is a `FileExistsError`.
     """
-    law = path.with_name(START_FILE)
-    if start is not None and law.exists() and law.read_bytes() != start.file:
-        raise FileExistsError(f"{law} holds another start; write {path.name} into a folder of its own")
-    beside = path.with_name(BASIS_FILE)
-    if vectors is not None and beside.exists() and not _holds(beside.read_bytes(), vectors):
-        raise FileExistsError(f"{beside} holds another basis; write {path.name} into a folder of its own")
+    files = {BASIS_FILE: None if vectors is None else basis_bytes(vectors), START_FILE: start and start.file}
+    beside = {path.with_name(name): data for name, data in files.items() if data is not None}
+    for other, data in beside.items():
+        if other.exists() and other.read_bytes() != data:
+            raise FileExistsError(f"{other} holds another {other.stem}; write {path.name} into a folder of its own")
     path.write_text(json.dumps(file, indent=2) + "\n", encoding="utf-8")
-    if vectors is not None:
-        beside.write_bytes(basis_bytes(vectors))
-    if start is not None:
-        start.save(law)
+    for other, data in beside.items():
+        other.write_bytes(data)
 
 
 def read_with_basis(path: Path) -> tuple[dict[str, Any], Vectors | None]:
@@ -83,12 +80,3 @@ def read_start(path: Path) -> Start | None:
     """The start beside a schedule file or a plan, None where there is none."""
     beside = path.with_name(START_FILE)
     return Start.load(beside) if beside.exists() else None
-
-
-def _holds(data: bytes, vectors: Vectors) -> bool:
-    """Whether a file is of the same basis."""
-    try:
-        found = basis_of(data)
-    except ValueError:
-        return False
-    return found.keys() == vectors.keys() and all(np.array_equal(found[label], vectors[label]) for label in found)
