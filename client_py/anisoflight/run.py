@@ -91,7 +91,7 @@ class Run:
         "store_error", "Why the server could not store the run, which it tries again by itself, or None."
     )
     restored = _told("restored", "That its last stored state was damaged, and from which step it went on, or None.")
-    stopped = _told("stopped", "Why it stopped of its own, by divergence: reason, step and message, or None.")
+    stopped = _told("stopped", "Why it stopped by itself: reason (diverged), step and message, or None.")
 
     def step(self, steps: int = 1, progress: bool = True) -> pd.DataFrame:
         """Take training steps now and return their rows.
