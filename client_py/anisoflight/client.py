@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from .compare.comparison import compare
-from .html import table, titled
 from .operations.datasets import Datasets
 from .operations.measurements import Measurements
 from .operations.models import Models
 from .operations.sampling import Sampling
 from .operations.schedules import Schedules
 from .operations.training import Training
-
-_LISTED = 8  # names of a kind that a notebook shows
 
 
 class Client(Models, Sampling, Schedules, Datasets, Training, Measurements):
@@ -33,20 +30,6 @@ class Client(Models, Sampling, Schedules, Datasets, Training, Measurements):
     ['digits']
     """
 
-    def _repr_html_(self) -> str:
-        """What the server is and holds, for notebooks."""
-        info = self.info()
-        facts = {"version": info["version"], "device": info["device"]["name"]}
-        held = {
-            "models": self.models(),
-            "datasets": self.datasets(),
-            "schedules": self.schedules(),
-            "bases": self.bases(),
-            "runs": self.runs(),
-        }
-        names = {kind: _some(frame.index.tolist()) for kind, frame in held.items()}
-        return titled(self, table({**facts, **names}))
-
     def info(self) -> dict[str, Any]:
         """Version, device, load and memory of the server."""
         return self.call("ServerInfo")
@@ -56,9 +39,3 @@ class Client(Models, Sampling, Schedules, Datasets, Training, Measurements):
 
 connect = Client
 """Connect to a server; `Client` has the arguments."""
-
-
-def _some(names: list[str]) -> str:
-    """The first names of a list, and how many more there are."""
-    more = len(names) - _LISTED
-    return ", ".join(names[:_LISTED]) + (f" and {more} more" if more > 0 else "") or "none"

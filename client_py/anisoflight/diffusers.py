@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from .files.schedules import basis_bytes, basis_of
-from .networks import DDPM, EDM, Denoiser, Flow, Network
+from .networks import Network, ddpm, denoiser, edm, flow
 from .plan import Plan, Stage
 from .start import Start
 from .stepping import Stepper
@@ -110,13 +110,6 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         """Evaluations of the network per step, rounded up."""
         plan = self._stepper.plan
         return -(-plan.nfe // plan.steps)
-
-    @property
-    def sigmas(self) -> Any:
-        """The noise levels of the evaluations, and a 0 for the samples: float32 [nfe + 1], or [nfe + 1, B] as
-        `timesteps`."""
-        levels = np.array([stage.sigma for stage in self._stepper.stages])
-        return torch.tensor(np.concatenate([levels, np.zeros_like(levels[:1])]), dtype=torch.float32)
 
     @property
     def init_noise_sigma(self) -> float:
@@ -276,12 +269,12 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         if kind == "ddpm":
             betas: Any = DDPMScheduler(**{name: config[name] for name in _BETAS})  # pyright: ignore[reportCallIssue]
             self.alphas_cumprod = betas.alphas_cumprod
-            return DDPM(self.alphas_cumprod.double().numpy(), config.prediction_type)
+            return ddpm(self.alphas_cumprod.double().numpy(), config.prediction_type)
         if kind == "edm":
-            return EDM(config.prediction_type, config.sigma_data)
+            return edm(config.prediction_type, config.sigma_data)
         if kind not in ("flow", "denoiser"):
             raise ValueError(f"network must be ddpm, flow, edm or denoiser, got {kind!r}")
-        return Flow(config.num_train_timesteps) if kind == "flow" else Denoiser(config.prediction_type)
+        return flow(config.num_train_timesteps) if kind == "flow" else denoiser(config.prediction_type)
 
 
 def _level(stage: Stage, images: Any) -> Any:

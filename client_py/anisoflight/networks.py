@@ -22,199 +22,156 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
 Level = Any
 """A noise level σ > 0: a number, or an array or a tensor whose shape can be multiplied with images."""
 
 
+@dataclass(frozen=True)
 class Network:
     """What a scheduler asks of a kind of network; by default one that takes x and σ. Images are tensors or arrays."""
 
-    def scale(self, sigma: Level) -> Any:
-        """c, by which the images that a pipeline holds are x scaled; c(0) = 1."""
-        del sigma
-        return 1.0
-
-    def input_scale(self, sigma: Level) -> Any:
-        """What the network takes, over what the pipeline holds."""
-        del sigma
-        return 1.0
-
-    def time(self, sigma: Level) -> Any:
-        """The network's own time of a number or a tensor σ."""
-        return sigma
-
-    def sigma(self, time: float) -> float:
-        """The noise level at a time: the inverse of `time`."""
-        return time
-
-    def denoised(self, output: Any, held: Any, sigma: Level) -> Any:
-        """x_0 from the network's output at images that the pipeline holds."""
-        raise NotImplementedError
+    denoised: Callable[[Any, Any, Level], Any]
+    """x_0 from the network's output, the images that the pipeline holds, and σ."""
+    time: Callable[[Level], Any] = lambda sigma: sigma
+    """The network's own time of a number or a tensor σ."""
+    sigma: Callable[[float], float] = lambda time: time
+    """The noise level at a time: the inverse of `time`."""
+    scale: Callable[[Level], Any] = lambda _: 1.0
+    """c, by which the images that a pipeline holds are x scaled; c(0) = 1."""
+    input_scale: Callable[[Level], Any] = lambda _: 1.0
+    """What the network takes, over what the pipeline holds."""
 
 
-@dataclass(frozen=True)
-class Denoiser(Network):
+def denoiser(prediction: str = "sample") -> Network:
     """A network that takes x and σ.
 
-    >>> Denoiser("epsilon").denoised(2.0, 5.0, 0.5)
+    >>> denoiser("epsilon").denoised(2.0, 5.0, 0.5)
     4.0
     """
-
-    prediction: str = "sample"
-
-    def __post_init__(self) -> None:
-        _check(self.prediction, "denoiser", "sample", "epsilon")
-
-    def denoised(self, output: Any, held: Any, sigma: Level) -> Any:
-        return output if self.prediction == "sample" else held - sigma * output
+    _check(prediction, "denoiser", "sample", "epsilon")
+    if prediction == "sample":
+        return Network(lambda output, held, sigma: output)
+    return Network(lambda output, held, sigma: held - sigma * output)
 
 
-@dataclass(frozen=True)
-class EDM(Network):
+def edm(prediction: str = "epsilon", sigma_data: float = 0.5) -> Network:
     """The raw network F of EDM's preconditioning, as diffusers' EDM schedulers have it: v_prediction turns c_out round.
 
-    >>> edm = EDM(sigma_data=0.5)
-    >>> edm.time(1.0), round(edm.denoised(0.0, 1.0, 0.5), 6)
+    >>> network = edm(sigma_data=0.5)
+    >>> network.time(1.0), round(network.denoised(0.0, 1.0, 0.5), 6)
     (0.0, 0.5)
     """
+    _check(prediction, "edm", "epsilon", "v_prediction")
+    sign = 1 if prediction == "epsilon" else -1
 
-    prediction: str = "epsilon"
-    sigma_data: float = 0.5
+    def denoised(output: Any, held: Any, sigma: Level) -> Any:
+        norm = _hypot(sigma_data, sigma)
+        return (sigma_data / norm) ** 2 * held + sign * sigma * sigma_data / norm * output
 
-    def __post_init__(self) -> None:
-        _check(self.prediction, "edm", "epsilon", "v_prediction")
-
-    def input_scale(self, sigma: Level) -> Any:
-        return 1 / _hypot(self.sigma_data, sigma)
-
-    def time(self, sigma: Level) -> Any:
-        return 0.25 * _log(sigma)
-
-    def sigma(self, time: float) -> float:
-        return math.exp(4 * time)
-
-    def denoised(self, output: Any, held: Any, sigma: Level) -> Any:
-        norm = _hypot(self.sigma_data, sigma)
-        sign = 1 if self.prediction == "epsilon" else -1
-        return (self.sigma_data / norm) ** 2 * held + sign * sigma * self.sigma_data / norm * output
+    return Network(
+        denoised,
+        time=lambda sigma: 0.25 * _log(sigma),
+        sigma=lambda time: math.exp(4 * time),
+        input_scale=lambda sigma: 1 / _hypot(sigma_data, sigma),
+    )
 
 
-class VE(Network):
+def ve() -> Network:
     """EDM's VE baseline: a network that takes x as it is and returns −ε.
 
-    >>> VE().denoised(-2.0, 5.0, 0.5), round(VE().sigma(VE().time(3.0)), 6)
+    >>> ve().denoised(-2.0, 5.0, 0.5), round(ve().sigma(ve().time(3.0)), 6)
     (4.0, 3.0)
     """
-
-    def time(self, sigma: Level) -> Any:
-        return _log(sigma / 2)
-
-    def sigma(self, time: float) -> float:
-        return 2 * math.exp(time)
-
-    def denoised(self, output: Any, held: Any, sigma: Level) -> Any:
-        return held + sigma * output
+    return Network(
+        lambda output, held, sigma: held + sigma * output,
+        time=lambda sigma: _log(sigma / 2),
+        sigma=lambda time: 2 * math.exp(time),
+    )
 
 
-class _Preserving(Network):
-    """A network of images x / √(1 + σ²), whose variance is that of the data where that is 1."""
-
-    def scale(self, sigma: Level) -> Any:
-        return 1 / _hypot(1, sigma)
-
-
-class DDPM(_Preserving):
+def ddpm(alphas_cumprod: npt.ArrayLike, prediction: str = "epsilon", timesteps: npt.ArrayLike | None = None) -> Network:
     """A network of N discrete times with ᾱ [N]; times between them are interpolated in ln σ, those outside clamped.
 
-    >>> ddpm = DDPM([0.9, 0.5, 0.1], "epsilon")
-    >>> round(ddpm.time(1.0), 6), round(ddpm.time(1e-6), 6), round(ddpm.sigma(2), 6)
+    >>> network = ddpm([0.9, 0.5, 0.1], "epsilon")
+    >>> round(network.time(1.0), 6), round(network.time(1e-6), 6), round(network.sigma(2), 6)
     (1.0, 0.0, 3.0)
     """
+    _check(prediction, "ddpm", "epsilon", "sample", "v_prediction")
+    alphas = np.asarray(alphas_cumprod, np.float64)
+    times = np.asarray(np.arange(len(alphas)) if timesteps is None else timesteps, np.float64)
+    kept = alphas > 0  # a last level of pure noise has no σ
+    times, alphas = times[kept], alphas[kept]
+    logs = 0.5 * np.log((1 - alphas) / alphas)
 
-    def __init__(
-        self, alphas_cumprod: npt.ArrayLike, prediction: str = "epsilon", timesteps: npt.ArrayLike | None = None
-    ) -> None:
-        _check(prediction, "ddpm", "epsilon", "sample", "v_prediction")
-        self.prediction = prediction
-        alphas = np.asarray(alphas_cumprod, np.float64)
-        times = np.asarray(np.arange(len(alphas)) if timesteps is None else timesteps, np.float64)
-        kept = alphas > 0  # a last level of pure noise has no σ
-        self._times, alphas = times[kept], alphas[kept]
-        self._logs = 0.5 * np.log((1 - alphas) / alphas)
-
-    def time(self, sigma: Level) -> Any:
+    def time(sigma: Level) -> Any:
         if not hasattr(sigma, "new_tensor"):
-            return float(np.interp(math.log(sigma), self._logs, self._times))
+            return float(np.interp(math.log(sigma), logs, times))
         import torch  # pyright: ignore[reportMissingImports]
 
-        logs, times = (torch.as_tensor(values).to(sigma.device) for values in (self._logs, self._times))
-        exact = sigma.log().double().clamp(logs[0], logs[-1])
-        left = (torch.searchsorted(logs, exact.detach(), right=True) - 1).clamp(0, len(logs) - 2)
-        slope = (times[left + 1] - times[left]) / (logs[left + 1] - logs[left])
-        return (times[left] + slope * (exact - logs[left])).to(sigma.dtype)
+        x, y = (torch.as_tensor(values).to(sigma.device) for values in (logs, times))
+        exact = sigma.log().double().clamp(x[0], x[-1])
+        left = (torch.searchsorted(x, exact.detach(), right=True) - 1).clamp(0, len(x) - 2)
+        slope = (y[left + 1] - y[left]) / (x[left + 1] - x[left])
+        return (y[left] + slope * (exact - x[left])).to(sigma.dtype)
 
-    def sigma(self, time: float) -> float:
-        return math.exp(np.interp(time, self._times, self._logs))
-
-    def denoised(self, output: Any, held: Any, sigma: Level) -> Any:
-        if self.prediction == "sample":
+    def denoised(output: Any, held: Any, sigma: Level) -> Any:
+        if prediction == "sample":
             return output
-        alpha = self.scale(sigma)
-        if self.prediction == "v_prediction":
-            return alpha * held - sigma * alpha * output
-        return (1 / alpha) * held - sigma * output
+        norm = _hypot(1, sigma)
+        if prediction == "v_prediction":
+            return (held - sigma * output) / norm
+        return norm * held - sigma * output
+
+    return Network(
+        denoised, time, lambda time: math.exp(np.interp(time, times, logs)), lambda sigma: 1 / _hypot(1, sigma)
+    )
 
 
-@dataclass(frozen=True)
-class VP(_Preserving):
+def vp(beta_d: float = 19.9, beta_min: float = 0.1, times: float = 1000) -> Network:
     """EDM's VP baseline: ε of x/√(1 + σ²), at a continuous time of betas that grow from beta_min by beta_d."""
 
-    beta_d: float = 19.9
-    beta_min: float = 0.1
-    times: float = 1000
-
-    def time(self, sigma: Level) -> Any:
+    def time(sigma: Level) -> Any:
         log = sigma.square().log1p() if hasattr(sigma, "log1p") else math.log1p(sigma**2)
-        root = (self.beta_min**2 + 2 * self.beta_d * log) ** 0.5
-        return (self.times - 1) * 2 * log / (root + self.beta_min)  # (root − beta_min)/beta_d, without a difference
+        root = (beta_min**2 + 2 * beta_d * log) ** 0.5
+        return (times - 1) * 2 * log / (root + beta_min)  # (root − beta_min)/beta_d, without a difference
 
-    def sigma(self, time: float) -> float:
-        t = time / (self.times - 1)
-        return math.sqrt(math.expm1(0.5 * self.beta_d * t * t + self.beta_min * t))
+    def sigma(time: float) -> float:
+        t = time / (times - 1)
+        return math.sqrt(math.expm1(0.5 * beta_d * t * t + beta_min * t))
 
-    def denoised(self, output: Any, held: Any, sigma: Level) -> Any:
-        return _hypot(1, sigma) * held - sigma * output
+    return Network(
+        lambda output, held, sigma: _hypot(1, sigma) * held - sigma * output,
+        time,
+        sigma,
+        lambda sigma: 1 / _hypot(1, sigma),
+    )
 
 
-@dataclass(frozen=True)
-class Flow(Network):
+def flow(times: float = 1000, to_data: bool = False) -> Network:
     """A flow-matching network (rectified flow), whose times are s·N, from N (noise) to 0.
 
     One `to_data` has times from 0 (noise) to N, and returns x_0 − ε.
 
-    >>> flow = Flow(1000)
-    >>> flow.time(1.0), flow.sigma(500.0), flow.scale(1.0)
+    >>> network = flow(1000)
+    >>> network.time(1.0), network.sigma(500.0), network.scale(1.0)
     (500.0, 1.0, 0.5)
     """
+    sign = 1 if to_data else -1
 
-    times: float = 1000
-    to_data: bool = False
-
-    def scale(self, sigma: Level) -> Any:
-        return 1 / (1 + sigma)
-
-    def time(self, sigma: Level) -> Any:
-        return self.times / (1 + sigma) if self.to_data else self.times * sigma / (1 + sigma)
-
-    def sigma(self, time: float) -> float:
-        share = 1 - time / self.times if self.to_data else time / self.times
+    def sigma(time: float) -> float:
+        share = 1 - time / times if to_data else time / times
         return share / (1 - share) if share < 1 else math.inf
 
-    def denoised(self, output: Any, held: Any, sigma: Level) -> Any:
-        sign = 1 if self.to_data else -1
-        return held + sign * sigma / (1 + sigma) * output
+    return Network(
+        lambda output, held, sigma: held + sign * sigma / (1 + sigma) * output,
+        lambda sigma: times / (1 + sigma) if to_data else times * sigma / (1 + sigma),
+        sigma,
+        lambda sigma: 1 / (1 + sigma),
+    )
 
 
 def _hypot(a: float, sigma: Level) -> Any:

@@ -50,7 +50,7 @@ class Stage:
 
 def _entry(name: str, said: str) -> Any:
     """A property with an entry of the plan's file."""
-    return property(lambda plan: plan.file[name], doc=said)
+    return property(lambda plan: plan.file.get(name), doc=said)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,11 +77,11 @@ class Plan:
     """What sampling starts from: noise alone where it is None, else x = μ + (Σ + Σ_j init_j² P_j)^½ ξ."""
 
     def __post_init__(self) -> None:
-        found = (self.file.get("format"), self.file.get("version")) if isinstance(self.file, dict) else None
-        wanted = (_FORMAT, 2 if isinstance(self.file, dict) and "classes" in self.file else 1)
+        file = self.file if isinstance(self.file, dict) else {}
+        found, wanted = (file.get("format"), file.get("version")), (_FORMAT, 2 if "classes" in file else 1)
         if found != wanted:
             raise ValueError(f"not a plan: format and version must be {wanted}, got {found}")
-        asked = self.file.get("start", {}).get("hash")
+        asked = file.get("start", {}).get("hash")
         if asked != (None if self.law is None else self.law.hash):
             raise ValueError(f"the plan's start must be the file of hash {asked}, got {self.law}")
 
@@ -108,15 +108,8 @@ class Plan:
     predicts = _entry("predicts", 'What the solver combines: "flow", about −ε, or "denoised" images.')
     history = _entry("history", "How many evaluations have to be kept, the newest counted.")
 
-    @property
-    def model(self) -> str | None:
-        """The model of the server whose noise levels the plan keeps to; None for a network outside, or any."""
-        return self.file.get("model")
-
-    @property
-    def states(self) -> bool:
-        """Whether the history holds, behind each evaluation, the x that it was made at."""
-        return self.file.get("states", False)
+    model = _entry("model", "The model whose noise levels the plan keeps to; None for a network outside, or any.")
+    states = _entry("states", "Whether the history holds, behind each evaluation, the x that it was made at.")
 
     @property
     def labels(self) -> list[int]:
@@ -127,9 +120,9 @@ class Plan:
         """The plan of one class of several."""
         for part in self.file.get("classes", []):
             if label in part["labels"]:
-                numbers = {name: value for name, value in part.items() if name != "labels"}
-                rest = {name: value for name, value in self.file.items() if name != "classes"}
-                return Plan({**rest, "version": 1, "label": label, **numbers}, self.vectors, self.law)
+                file = {**self.file, **part, "version": 1, "label": label}
+                del file["classes"], file["labels"]
+                return Plan(file, self.vectors, self.law)
         if not self.labels and (label == self.label or not self._differs):
             return self
         held = self.labels or self.label
@@ -180,9 +173,9 @@ class Plan:
         found = self._numbers.get("coordinates")
         if found is None:
             return None
-        sizes = (found["height"], found["width"], found["channels"])
-        axes = found.get("axes")
-        return Coordinates(*sizes, None if axes is None else np.reshape(axes, (*sizes, sizes[2])))
+        height, width, channels = found["height"], found["width"], found["channels"]
+        axes = np.reshape(found["axes"], (height, width, channels, channels)) if "axes" in found else None
+        return Coordinates(height, width, channels, axes)
 
     @cached_property
     def subspaces(self) -> Subspaces:

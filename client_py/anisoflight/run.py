@@ -7,7 +7,6 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from .errors import UnavailableError, warn
-from .html import figure, table, titled
 from .wire.calls import joined
 from .wire.progress import Bar
 from .wire.tensors import to_numpy
@@ -28,21 +27,6 @@ def _told(name: str, said: str) -> Any:
     return property(lambda run: run.info.get(name), doc=said)
 
 
-def _costs(info: dict[str, Any]) -> dict[str, str]:
-    """What is known of the size of a run's network and of the time of its steps."""
-    network = {"network": f"{info['parameters']:,} parameters"} if info.get("parameters") else {}
-    return network | ({"speed": f"{info['step_seconds']:.2g} s a step"} if info.get("step_seconds") else {})
-
-
-def _draw_loss(ax: Any, rows: pd.DataFrame) -> None:
-    """The loss of every step, and its mean over the last twentieth of them."""
-    mean = rows["loss"].rolling(max(1, len(rows) // 20), min_periods=1).mean()
-    ax.plot(rows["step"], rows["loss"], alpha=0.35, label="loss")
-    ax.plot(rows["step"], mean, color="C0", label="mean")
-    ax.set(xlabel="step", ylabel="loss")
-    ax.legend(frameon=False)
-
-
 class Run:
     """A training run on the server, by name. It outlives the client.
 
@@ -58,20 +42,11 @@ class Run:
         self.name = name
 
     def __repr__(self) -> str:
+        """The state, the size of the network, and the time of a step as far as it is known."""
         info = self.info
-        return ", ".join([f"Run({self.name!r}", repr(info["state"]), *_costs(info).values()]) + ")"
-
-    def _repr_html_(self) -> str:
-        """State, settings and the loss so far, for notebooks."""
-        info = self.info
-        settings = ("stage", "dataset", "model", "batch")
-        chosen = {name: info["config"][name] for name in settings if info["config"].get(name)}
-        seen = {name: f"{info[name]:.5g}" for name in ("step", "kimg", "target_kimg") if name in info}
-        rows = self.metrics()
-        said = table({"state": info["state"], **chosen, **_costs(info), **seen})
-        if not len(rows):
-            return titled(self, said)
-        return titled(self, said + figure(lambda ax: _draw_loss(ax, rows)))
+        size = f", {info['parameters']:,} parameters" if info.get("parameters") else ""
+        speed = f", {info['step_seconds']:.2g} s a step" if info.get("step_seconds") else ""
+        return f"Run({self.name!r}, {info['state']!r}{size}{speed})"
 
     @property
     def info(self) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import io
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +13,6 @@ import numpy as np
 from .curve import Curve, sigma_text
 from .errors import NotFoundError
 from .files.schedules import FORMULAS, write_with_basis
-from .html import figure, table, titled
 from .listing import frame_of
 from .start import Start
 
@@ -167,15 +168,15 @@ class Schedule:
         return ax
 
     def _repr_html_(self) -> str:
-        """The noise variances over time, a line for each label and subspace, for notebooks."""
-        frame = self.evaluate(points=65)
-        levels = f"{frame['sigma'].max():.4g} … {frame['sigma'].min():.2g}"
-        kinds = {"subspaces": frame["subspace"].nunique(), "classes": (frame["label"].unique() >= 0).sum() or "all"}
-        facts = {"T": f"{frame['t'].max():.6g}", "σ": levels, **kinds}
+        """The noise variances over time, a line for each label and subspace, for notebooks with matplotlib."""
+        try:
+            from matplotlib.figure import Figure
 
-        def draw(ax: Any) -> None:
             from .figures import variances
-
-            variances(frame, ax)
-
-        return titled(self, table(facts) + figure(draw))
+        except ImportError:
+            return f"<div><code>{escape(repr(self))}</code></div>"
+        figure, svg = Figure(figsize=(4.6, 2.4), layout="constrained"), io.StringIO()
+        variances(self.evaluate(points=65), figure.subplots())
+        figure.savefig(svg, format="svg")
+        drawn = svg.getvalue()[svg.getvalue().index("<svg") :]
+        return f"<div><code>{escape(repr(self))}</code>{drawn}</div>"

@@ -80,20 +80,17 @@ class LocalServer:
         args = (self.process.stdout, self.lines, log, found)
         threading.Thread(target=_copy_log, args=args, name="anisoflight-log", daemon=True).start()
         try:
-            self.location = self._wait(found, timeout)
-        except BaseException:
-            self.close()
-            raise
-
-    def _wait(self, found: queue.Queue[str | None], timeout: float) -> str:
-        try:
             address = found.get(timeout=timeout)
-        except queue.Empty:
-            raise ServerStartError(f"the server was not ready after {timeout:g} s. Its log:\n{self.log}") from None
-        if address is None:
-            code = self.process.wait(_GRACE)
-            raise ServerStartError(f"the server ended with exit code {code}. Its log:\n{self.log}")
-        return location_of(address)
+            if address is None:
+                code = self.process.wait(_GRACE)
+                raise ServerStartError(f"the server ended with exit code {code}. Its log:\n{self.log}")
+        except BaseException as error:
+            self.close()
+            if isinstance(error, queue.Empty):
+                said = f"the server was not ready after {timeout:g} s. Its log:\n{self.log}"
+                raise ServerStartError(said) from None
+            raise
+        self.location = location_of(address)
 
     @property
     def log(self) -> str:

@@ -15,11 +15,13 @@ A plan of several classes takes a label for each image: `stepper.start(noise, la
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from .plan import Stage
+from .subspaces import like
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -74,21 +76,18 @@ class Stepper:
     @property
     def stages(self) -> Sequence[Stage]:
         """The evaluations of the model, in order; [B] images of several classes have other levels each."""
-        parts = self._divided
-        stages = parts[0].plan.stages
-        if all(part.plan.file["stages"] is parts[0].plan.file["stages"] for part in parts):  # they share a row
-            return stages
-
-        def by_image(values: Callable[[_Part], Any]) -> Array:
-            return np.concatenate([np.repeat([values(part)], len(part.rows or ()), 0) for part in parts])[self._order]
-
+        plans = [part.plan for part in self._divided]
+        if all(plan.file["stages"] is plans[0].file["stages"] for plan in plans):  # they share a row
+            return plans[0].stages
+        sizes = [len(part.rows or ()) for part in self._parts]
+        together = zip(*(plan.stages for plan in plans), strict=True)
         return [
             Stage(
-                by_image(lambda part, i=i: part.plan.stages[i].t),
-                by_image(lambda part, i=i: part.plan.stages[i].sigmas),
-                stage.step,
+                np.repeat([stage.t for stage in stages], sizes)[self._order],
+                np.repeat([stage.sigmas for stage in stages], sizes, axis=0)[self._order],
+                stages[0].step,
             )
-            for i, stage in enumerate(stages)
+            for stages in together
         ]
 
     def reset(self) -> None:
@@ -185,8 +184,7 @@ class _Part:
             return self._combine(noise, self.starts)
         values = noise.detach().cpu().numpy() if hasattr(noise, "detach") else np.asarray(noise)
         drawn = law.draw(np.moveaxis(values, 1, -1), np.square(self.starts), self.plan.label, self._subspaces)
-        planes = np.moveaxis(drawn, -1, 1)
-        return noise.new_tensor(planes) if hasattr(noise, "new_tensor") else planes.astype(values.dtype)
+        return like(np.moveaxis(drawn, -1, 1), noise)
 
     def churn(self, number: int, noise: Any) -> Any:
         """The noise that is added before an evaluation."""
@@ -200,11 +198,8 @@ class _Part:
         self.history = [*newest, *self.history][: self.plan.history]
         if coordinates is None:
             return self._combine(x, stage.alpha, stage.beta)
-        count = max(len(row) for row in stage.beta)
-        beta = np.zeros((count, coordinates.size))
-        for f, row in enumerate(stage.beta):
-            beta[: len(row), f] = row
-        return coordinates.combine([x, *self.history[:count]], [np.array(stage.alpha), *beta])
+        beta = list(itertools.zip_longest(*stage.beta, fillvalue=0.0))  # by evaluation, the newest first
+        return coordinates.combine([x, *self.history[: len(beta)]], [np.array(row) for row in (stage.alpha, *beta)])
 
     def _evaluation(self, output: Any, x: Any, stage: Stage) -> tuple[Any, Any]:
         """What the plan's solver combines, and the denoised image, from the model's output."""

@@ -65,7 +65,7 @@ class Subspaces:
         """S_j x."""
         batch, channels, height, width = x.shape
         if self._vectors is not None:
-            rows = _like(self._vectors.reshape(len(self._vectors), -1), x)
+            rows = like(self._vectors.reshape(len(self._vectors), -1), x)
             return ((x.reshape(batch, channels, height * width) @ rows.T) @ rows).reshape(x.shape)
         if (height, width) not in self._filters:
             low = _means if self._basis == "haar" else _low
@@ -73,7 +73,7 @@ class Subspaces:
                 (low(height, rows), low(width, columns)) for rows, columns in self._cuts(height, width)
             ]
         down, across = self._filters[height, width][j]
-        return _like(down, x) @ x @ _like(across, x)
+        return like(down, x) @ x @ like(across, x)
 
     def _cuts(self, height: int, width: int) -> list[tuple[int, int]]:
         if cuts := self._family.get("cuts"):
@@ -108,22 +108,13 @@ class Coordinates:
 
     def combine(self, images: Sequence[Any], weights: Sequence[Array]) -> Any:
         """Σ_i F^T (w_i ∘ F x_i) of images [B, C, H, W], weights [H·W·C] each, in their own kind and dtype."""
-        rows, columns, axes = (_like(part, images[0]) for part in self._parts)
-        einsum = _einsum(images[0])
+        rows, columns, axes = (like(part, images[0]) for part in self._parts)
         total: Any = 0
         for image, weight in zip(images, weights, strict=True):
-            planes = einsum("ui,vj,bcij->buvc", rows, columns, image)
-            own = _like(np.reshape(weight, self._shape), images[0])
-            total = total + own * einsum("uvkc,buvc->buvk", axes, planes)
-        return einsum("ui,vj,bcuv->bcij", rows, columns, einsum("uvkc,buvk->bcuv", axes, total))
-
-
-def _einsum(x: Any) -> Any:
-    if hasattr(x, "new_tensor"):
-        import torch  # pyright: ignore[reportMissingImports]
-
-        return torch.einsum
-    return lambda form, *operands: np.einsum(form, *operands, optimize=True)
+            planes = (rows @ image @ columns.T).swapaxes(1, 2).swapaxes(2, 3)[..., None]  # [B, u, v, C, 1]
+            total = total + like(np.reshape(weight, (*self._shape, 1)), image) * (axes @ planes)
+        planes = (axes.swapaxes(2, 3) @ total)[..., 0].swapaxes(2, 3).swapaxes(1, 2)
+        return rows.T @ planes @ columns
 
 
 def _low(size: int, cut: int) -> Array:
@@ -138,6 +129,6 @@ def _means(size: int, blocks: int) -> Array:
     return np.kron(np.eye(blocks), np.full((side, side), 1 / side))
 
 
-def _like(constant: Array, x: Any) -> Any:
+def like(constant: Array, x: Any) -> Any:
     """A constant as an array of x's kind, dtype and device."""
     return x.new_tensor(constant) if hasattr(x, "new_tensor") else np.asarray(constant, x.dtype)

@@ -21,7 +21,7 @@ from diffusers import (
 from diffusers.schedulers.scheduling_utils import SchedulerMixin
 
 from anisoflight.diffusers import Scheduler
-from anisoflight.networks import DDPM
+from anisoflight.networks import ddpm
 from anisoflight.stepping import Stepper
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Network = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 OUTSIDE = {"sigma_min": 0.01, "sigma_max": 160.0}  # the noise levels of DDPM's betas
-LEVELS = DDPM(DDPMScheduler().alphas_cumprod.double().numpy())
+LEVELS = ddpm(DDPMScheduler().alphas_cumprod.double().numpy())
 
 
 def noise(count: int = 4) -> torch.Tensor:

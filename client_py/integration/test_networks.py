@@ -16,7 +16,7 @@ from network_fixtures import networks
 
 from anisoflight.diffusers import Scheduler
 from anisoflight.errors import AnisoflightError
-from anisoflight.networks import EDM
+from anisoflight.networks import edm
 from anisoflight.torch import Denoiser, Exported, export, parametrization
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def away(client: Client, name: str, module: torch.nn.Module, allowed: float) -> 
     x = torch.randn(3, 1, 8, 8, generator=torch.Generator().manual_seed(1))
     sigma = torch.tensor([0.3, 1.0, 4.0], dtype=torch.float64)
     labels = np.array([2, 0, 1], np.int32) if client.describe_model(name)["label_dim"] else None
-    ask = EDM("epsilon", 0.5)
+    ask = edm("epsilon", 0.5)
     given = [x * ask.input_scale(sigma).float()[:, None, None, None], ask.time(sigma).float()]
     want = module(*given, *([] if labels is None else [torch.from_numpy(labels).long()])).permute(0, 2, 3, 1).numpy()
     got = np.asarray(client.denoise(name, x.permute(0, 2, 3, 1).numpy(), sigma.numpy(), labels, progress=False).raw)

@@ -244,20 +244,10 @@ def test_an_interrupt_returns_the_rows_so_far(client: LocalClient, capfd: pytest
 
 
 def test_what_notebooks_show(client: LocalClient) -> None:
+    page = ElementTree.fromstring(client.schedule("edm")._repr_html_())  # well-formed
+    assert [child.tag.rpartition("}")[2] for child in page] == ["code", "svg"]
     run = client.run("for-model")
-    client.put_schedule(
-        "misuse-pair", {"subspace": [0, 0, 1, 1], "t": [0, 9, 0, 9], "g": [1e-6, 4, 1e-6, 4]}, basis="dct", k=16
-    )
-    pages = {
-        "client": (client._repr_html_(), ["digits", "blocks", "for-model", "xla"]),
-        "run": (run._repr_html_(), ["pretrain", "paused", "<svg"]),
-        "schedule": (client.schedule("edm")._repr_html_(), ["80 …", "6400", "<svg"]),
-        "two": (client.schedule("misuse-pair")._repr_html_(), ["<th>subspaces</th>", "<td>2</td>"]),
-    }
-    for page, words in pages.values():
-        assert all(word in page for word in words), page
-        ElementTree.fromstring(page)  # well-formed
-    parameters = client.call("GetRun", run="for-model")["parameters"]
+    parameters = run.info["parameters"]
     assert parameters > 1000
     assert re.match(rf"Run\('for-model', 'paused', {parameters:,} parameters[,)]", repr(run))
     assert repr(client.schedule("edm")) == "Schedule('edm')"
@@ -269,4 +259,3 @@ def test_what_notebooks_show(client: LocalClient) -> None:
         assert kept in printed.splitlines()[-1]
         assert f"<th>{kept}</th>" not in listed._repr_html_()
         assert kept in listed.columns
-    client.delete_schedule("misuse-pair")

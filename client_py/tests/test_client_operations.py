@@ -129,6 +129,7 @@ def test_a_run_from_creation_to_model(client: Client) -> None:
     run = client.create_run("mine", "pretrain", "blocks", model="digits", batch=8, T=400)
     assert run.state == "created"
     assert run.step(2)["step"].tolist() == [1, 2]
+    assert (run.stored_step, run.store_error, run.restored) == (2, None, None)
     run.start(kimg=0.04)
     assert [row["step"] for row in run.watch(from_=2)] == [3, 4, 5]
     assert run.wait()["step"].tolist() == [1, 2, 3, 4, 5]

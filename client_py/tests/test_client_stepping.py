@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from anisoflight import BadRequestError, Client
-from anisoflight.networks import DDPM, EDM, Denoiser, Flow
+from anisoflight.networks import ddpm, denoiser, edm, flow
 from anisoflight.plan import Plan
 from anisoflight.stepping import Stepper
 from anisoflight.subspaces import Subspaces
@@ -146,43 +146,6 @@ def test_projectors_split_the_plane(family: dict[str, Any], dims: list[int]) -> 
         assert np.trace(part) == pytest.approx(trace)
 
 
-class _Tensor:
-    """What of a torch tensor a stepper needs: arithmetic, @, shape, reshape, T and new_tensor. Not an array."""
-
-    __array_ufunc__ = None
-
-    def __init__(self, data: np.ndarray) -> None:
-        self.data, self.shape = data, data.shape
-
-    def new_tensor(self, data: np.ndarray) -> _Tensor:
-        return _Tensor(np.asarray(data, self.data.dtype))
-
-    def reshape(self, *shape: Any) -> _Tensor:
-        return _Tensor(self.data.reshape(*shape))
-
-    @property
-    def T(self) -> _Tensor:  # noqa: N802 (torch's name)
-        return _Tensor(self.data.T)
-
-    def __add__(self, other: _Tensor) -> _Tensor:
-        return _Tensor(self.data + other.data)
-
-    def __sub__(self, other: _Tensor) -> _Tensor:
-        return _Tensor(self.data - other.data)
-
-    def __neg__(self) -> _Tensor:
-        return _Tensor(-self.data)
-
-    def __matmul__(self, other: _Tensor) -> _Tensor:
-        return _Tensor(self.data @ other.data)
-
-    def __mul__(self, factor: float) -> _Tensor:
-        assert type(factor) is float
-        return _Tensor(self.data * np.float32(factor))
-
-    __rmul__ = __mul__
-
-
 def stepped(stepper: Stepper, kind: Any, normal: Any = None) -> Any:
     """What a loop with a model that halves its input ends with."""
     x = stepper.start(kind(np.random.default_rng(1).standard_normal((2, 3, 8, 8)).astype(np.float32)))
@@ -190,14 +153,6 @@ def stepped(stepper: Stepper, kind: Any, normal: Any = None) -> Any:
         x = stepper.step(0.5 * x, x, normal)
         assert stepper.denoised.shape == (2, 3, 8, 8)
     return x
-
-
-@pytest.mark.parametrize("prediction", ["sample", "epsilon", "flow"])
-def test_tensors_are_stepped_as_arrays_are(prediction: Any) -> None:
-    stepper = Stepper(Plan.load(GOLDEN), prediction)
-    tensors = stepped(stepper, _Tensor)
-    assert tensors.data.dtype == np.float32
-    assert tensors.data == pytest.approx(stepped(stepper, np.asarray), rel=1e-4, abs=1e-5)
 
 
 def test_churn_adds_noise_before_an_evaluation(client: Client) -> None:
@@ -257,11 +212,11 @@ def test_misuse_is_told(tmp_path: Path) -> None:
 
 
 NETWORKS = {
-    "denoiser": Denoiser("epsilon"),
-    "edm": EDM("v_prediction", 0.7),
-    "ddpm ε": DDPM(np.cumprod(1 - np.linspace(1e-4, 0.02, 1000))),
-    "ddpm v": DDPM(np.cumprod(1 - np.linspace(1e-4, 0.02, 1000)), "v_prediction"),
-    "flow": Flow(1000),
+    "denoiser": denoiser("epsilon"),
+    "edm": edm("v_prediction", 0.7),
+    "ddpm ε": ddpm(np.cumprod(1 - np.linspace(1e-4, 0.02, 1000))),
+    "ddpm v": ddpm(np.cumprod(1 - np.linspace(1e-4, 0.02, 1000)), "v_prediction"),
+    "flow": flow(1000),
 }
 
 
@@ -289,7 +244,7 @@ def test_kinds_of_networks(kind: str, sigma: float) -> None:
 
 def test_kinds_of_networks_say_what_they_predict() -> None:
     with pytest.raises(ValueError, match="epsilon or sample or v_prediction for a network of kind ddpm, got 'x'"):
-        DDPM([0.5], "x")
+        ddpm([0.5], "x")
 
 
 @pytest.mark.parametrize("per_class", [False, True])

@@ -116,25 +116,16 @@ def test_vectors_of_a_basis_come_along(client: anisoflight.Client) -> None:
     assert np.allclose(drawn[-1], vectors)
 
 
-def test_one_class_is_drawn(client: anisoflight.Client) -> None:
-    knots = {"label": [0] * 3 + [1] * 3, "t": [0, 200, 400] * 2, "g": [1e-9, 1.0, 400, 1e-9, 2.0, 400]}
-    client.put_schedule("drawn-by-class", knots, replace=True)
-    with pytest.raises(BadRequestError, match=r"label must be one of \[0, 1\]: this schedule differs by class"):
-        ScheduleEditor(client, "drawn-by-class", dataset="blocks")
-    editor = ScheduleEditor(client, "drawn-by-class", dataset="blocks", label=1, knots=5, nfe=5)
-    editor.paths = moved(editor, 2, 1.2)
-    drawn = editor.schedule.knots()
-    assert drawn.loc[drawn["label"] == 0, "g"].tolist() == [1e-9, 1.0, 400]
-    assert (drawn["label"] == 1).sum() == 5
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [({}, "give one"), ({"dataset": "blocks", "knots": 2}, "knots must be at least 3, got 2")],
-)
-def test_the_editor_says_what_it_needs(client: anisoflight.Client, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(BadRequestError, match=message):
-        ScheduleEditor(client, "edm", **options)
+def test_the_editor_says_what_it_needs(client: anisoflight.Client) -> None:
+    client.put_schedule("drawn-by-class", {"label": [0, 0, 1, 1], "t": [0, 4] * 2, "g": [1e-9, 4] * 2}, replace=True)
+    cases: tuple[tuple[str, dict[str, Any], str], ...] = (
+        ("edm", {}, "give one"),
+        ("edm", {"dataset": "blocks", "knots": 2}, "knots must be at least 3, got 2"),
+        ("drawn-by-class", {"dataset": "blocks"}, "schedule must have the same paths for all classes"),
+    )
+    for name, options, message in cases:
+        with pytest.raises(BadRequestError, match=message):
+            ScheduleEditor(client, name, **options)
 
 
 def test_previews_are_the_estimates_and_then_the_images(client: anisoflight.Client, tmp_path: Path) -> None:

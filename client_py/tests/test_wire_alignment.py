@@ -46,23 +46,11 @@ def test_get(flight: fl.FlightClient, model: str, n: int) -> None:
     check(wire.get(flight, "Sample", request).batches)
 
 
-def test_get_numbers(flight: fl.FlightClient) -> None:
-    for points in (2, 5, 256, 5000):
-        check(wire.get(flight, "EvaluateSchedule", {"schedule": "edm", "points": points}).batches)
-
-
 @pytest.mark.parametrize("n", [1, 5, 40])
 def test_exchange(flight: fl.FlightClient, model: str, n: int) -> None:
     x = np.random.default_rng(0).standard_normal((n, 8, 8, 1), np.float32)
     rows = wire.table(x=wire.tensor(x), label=wire.int32([0] * n), sigma=np.ones(n))
     check(wire.exchange(flight, "Denoise", {"model": model}, rows.to_batches()).batches)
-
-
-@pytest.mark.parametrize("n", [1, 3, 64, 300])
-def test_action(flight: fl.FlightClient, model: str, n: int) -> None:
-    request = {"model": model, "n": n, "steps": 1, "solver": "euler", "dtype": "float32"}
-    for body in wire.bodies(flight, "Sample", request):
-        check(pa.ipc.open_stream(body).read_all().to_batches())
 
 
 BIG = """

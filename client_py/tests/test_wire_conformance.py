@@ -7,7 +7,6 @@ none of which the service offers; poll_flight_info, since work starts with DoGet
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 
 import numpy as np
@@ -15,8 +14,6 @@ import pyarrow as pa
 import pyarrow.flight as fl
 import pytest
 import wire
-
-import anisoflight
 
 ROWS = 3 * 700 + 5  # several messages on the way back
 
@@ -78,26 +75,6 @@ def test_app_metadata(flight: fl.FlightClient, uploaded: pa.Table) -> None:
     assert event["rows"] == done == ROWS
 
 
-def test_reuse_connection(flight: fl.FlightClient, uploaded: pa.Table) -> None:
-    """No endpoint names a place: the connection that asked is the one to fetch from, as often as one likes."""
-    (endpoint,) = info(flight).endpoints
-    assert endpoint.locations == []
-    first, second = (flight.do_get(endpoint.ticket).read_all() for _ in range(2))
-    assert first.equals(second)
-
-
-def test_tickets_do_not_expire(flight: fl.FlightClient, uploaded: pa.Table) -> None:
-    (endpoint,) = info(flight).endpoints
-    assert endpoint.expiration_time is None
-
-
-@pytest.mark.parametrize("action", ["CancelFlightInfo", "RenewFlightEndpoint", "CloseSession", "CancelQuery"])
-def test_what_needs_no_cancelling_is_not_offered(flight: fl.FlightClient, uploaded: pa.Table, action: str) -> None:
-    """Nothing is held for a FlightInfo, so nothing is there to cancel or renew: cancelling a call ends its work."""
-    assert action not in {offered.type for offered in flight.list_actions()}
-    assert wire.code(lambda: list(flight.do_action(fl.Action(action, info(flight).serialize())))) == "UNIMPLEMENTED"
-
-
 def test_a_path_of_one_component(flight: fl.FlightClient, uploaded: pa.Table) -> None:
     """Clients that can send one component alone, ClickHouse's and R's among them, write the path into it."""
     one, two = (
@@ -118,50 +95,3 @@ def test_a_path_of_one_component(flight: fl.FlightClient, uploaded: pa.Table) ->
     ):
         for ask in (flight.get_flight_info, flight.get_schema):
             assert wire.code(lambda ask=ask, path=path: ask(fl.FlightDescriptor.for_path(path))) == code
-
-
-def test_cancelling_a_get(flight: fl.FlightClient, uploaded: pa.Table) -> None:
-    reader = flight.do_get(info(flight).endpoints[0].ticket)
-    reader.read_chunk()
-    reader.cancel()
-    with pytest.raises(fl.FlightCancelledError):
-        for _ in reader:
-            pass
-    assert flight.do_get(info(flight).endpoints[0].ticket).read_all().num_rows == ROWS
-
-
-class Watch(fl.ClientMiddlewareFactory):
-    """Sends headers with every call and notes how it ended."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lock = threading.Lock()
-        self.completed: list[BaseException | None] = []
-
-    def start_call(self, info: fl.CallInfo) -> fl.ClientMiddleware:
-        return Watching(self)
-
-
-class Watching(fl.ClientMiddleware):
-    def __init__(self, watch: Watch) -> None:
-        super().__init__()
-        self.watch = watch
-
-    def sending_headers(self) -> dict[str, list[str | bytes]]:
-        return {"x-middleware": ["expected value"], "x-middleware-bin": [b"\x00\xff"]}
-
-    def call_completed(self, exception: BaseException | None) -> None:
-        with self.watch.lock:
-            self.watch.completed.append(exception)
-
-
-def test_middleware(server: anisoflight.LocalClient, uploaded: pa.Table) -> None:
-    """Headers that the service does not know pass; a middleware hears how a call ended."""
-    watch = Watch()
-    with fl.FlightClient(server.location, middleware=[watch]) as client:
-        info(client)
-        assert watch.completed == [None]
-        with pytest.raises(wire.FAILURES, match=r"\[DATASET_NOT_FOUND\]"):
-            client.get_flight_info(fl.FlightDescriptor.for_path("datasets", "no-such"))
-        assert watch.completed[1] is not None
-        assert client.do_get(info(client).endpoints[0].ticket).read_all().num_rows == ROWS

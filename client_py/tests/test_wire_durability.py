@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import queue
-import resource
 import signal
 import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.flight as fl
@@ -38,21 +35,6 @@ def started(folder: Path) -> Iterator[anisoflight.LocalClient]:
 def stored_step(folder: Path, run: str) -> int:
     """What the disk says, without the server."""
     return json.loads((folder / "runs" / run / "state" / "run.json").read_text())["step"]
-
-
-def test_acknowledged_steps_survive_a_kill(tmp_path: Path) -> None:
-    with started(tmp_path) as client:
-        run = client.create_run("r", **RUN)
-        losses = run.step(200, progress=False)["loss"].tolist()
-        assert run.stored_step == 200
-        assert run.store_error is None
-        os.kill(client.server.process.pid, signal.SIGKILL)
-        client.server.process.wait()
-    with started(tmp_path) as client:
-        run = client.run("r")
-        assert run.info["step"] == 200
-        assert run.metrics()["loss"].tolist() == losses
-        assert not list((tmp_path / "runs").rglob(".tmp-*"))
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
@@ -132,37 +114,3 @@ def test_a_log_that_nobody_reads_does_not_end_the_server_unstored(tmp_path: Path
         process.send_signal(signal.SIGTERM)
     assert process.wait(30) == 0
     assert stored_step(tmp_path, "r") > 2
-
-
-@contextlib.contextmanager
-def full_disk(pid: int) -> Iterator[None]:
-    """No file of the process may grow beyond 64 bytes: what a full disk is where file systems cannot be mounted."""
-    before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
-    resource.prlimit(pid, resource.RLIMIT_FSIZE, (64, before[1]))
-    yield
-    resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
-
-
-def test_a_run_on_a_full_disk_waits_in_memory(tmp_path: Path) -> None:
-    with started(tmp_path) as client:
-        run, twin = (client.create_run(name, **RUN) for name in ("r", "twin"))
-        twin.step(1, progress=False)
-        twin.save("want")
-        with full_disk(client.server.process.pid):
-            run.start(kimg=0.008)  # one step, which a slow machine takes, too, before a store fails
-            run.wait(progress=False)
-            info: dict[str, Any] = run.info
-            assert (info["state"], info["step"], info["stored_step"]) == ("paused", 1, 0)
-            assert run.store_error
-            assert "kept in memory at step 1, and stored up to step 0" in info["error"]
-            with pytest.raises(anisoflight.StorageError, match="kept in memory at step 1"):
-                run.pause()
-            with pytest.raises(anisoflight.StorageError, match="nothing was changed"):
-                run.save("got")
-            with pytest.raises(anisoflight.StorageError, match="nothing was changed"):
-                client.create_run("s", **RUN)
-        run.save("got")
-        assert wire.within(60, lambda: run.state == "done")
-        assert (run.stored_step, run.store_error) == (1, None)
-    got, want = ((tmp_path / "models" / name / "model.safetensors").read_bytes() for name in ("got", "want"))
-    assert got == want

@@ -57,19 +57,3 @@ def test_a_request_for_samples_is_one_for_a_plan(flight: fl.FlightClient, model:
     assert plan["nfe"] == samples["nfe"][0].as_py() == len(plan["stages"])
     assert [stage["step"] for stage in plan["stages"]] == [-1, 0, -1, 1, -1, 2]
     assert ["noise" in stage for stage in plan["stages"]] == [True, False] * 3
-
-
-def test_a_start_at_another_noise_level_is_noted(flight: fl.FlightClient) -> None:
-    """EDM's schedule begins at 80, whatever the network knows above it, and below where it knows less."""
-
-    def made(sigma_max: float, schedule: Any) -> dict[str, Any]:
-        levels = {"sigma_min": 0.01, "sigma_max": sigma_max}
-        return wire.act(flight, "PlanSampler", {**levels, "schedule": schedule, "solver": "euler", "steps": 18})[-1]
-
-    (note,) = made(157, "edm")["notes"]
-    assert '{"edm":{"T":24649}} begins there' in note
-    whole = made(157, {"edm": {"T": 24649}})
-    assert whole["init"] == [157]
-    assert "notes" not in whole
-    (note,) = made(20, "edm")["notes"]
-    assert "schedule edm begins at noise level 20, the highest that the network knows" in note

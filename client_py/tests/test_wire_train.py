@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
@@ -59,37 +58,6 @@ def test_steps_count_from_one_and_missing_fields_are_nan(flight: fl.FlightClient
     assert np.isfinite(frame[["loss", "grad_norm", "lr", "seconds"]].to_numpy()).all()
     assert frame[["schedule_grad_norm", "schedule_lr"]].isna().all().all()
     assert not any(field.nullable for field in table.schema)
-
-
-def test_a_run_is_watched_live(flight: fl.FlightClient) -> None:
-    run = create(flight, "watched", lr=1e-3)
-    step(flight, run, 2)
-    seen: list[int] = []
-    live = threading.Event()
-
-    def watch() -> None:
-        for chunk in flight.do_get(wire.ticket("WatchRun", {"run": run, "from": 0})):
-            seen.extend(chunk.data["step"].to_pylist())
-            if len(seen) > 2:
-                live.set()
-
-    wire.act(flight, "StartRun", {"run": run, "kimg": 1000})
-    watching = threading.Thread(target=watch, daemon=True)
-    watching.start()
-    assert live.wait(20), "no row arrived while the run was at work"
-    assert state(flight, run) == "running"
-    assert wire.code(lambda: step(flight, run)) == "RUN_NOT_RUNNABLE"
-    wire.act(flight, "PauseRun", {"run": run})
-    watching.join(10)
-    assert not watching.is_alive(), "watching goes on after the pause"
-    assert seen == list(range(1, len(seen) + 1))
-    assert state(flight, run) == "paused"
-    assert step(flight, run)["step"].to_pylist() == [len(seen) + 1]
-    late = wire.get(flight, "WatchRun", {"run": run, "from": len(seen)}).table
-    assert late["step"].to_pylist() == [len(seen) + 1]
-    wire.act(flight, "CancelRun", {"run": run})
-    assert state(flight, run) == "cancelled"
-    assert wire.code(lambda: step(flight, run)) == "RUN_NOT_RUNNABLE"
 
 
 def test_cancelling_the_call_keeps_what_was_learned(flight: fl.FlightClient) -> None:

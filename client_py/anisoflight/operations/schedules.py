@@ -266,7 +266,7 @@ def schedule_table(table: Any) -> pa.Table:
 
     >>> schedule_table({"t": [0, 5], "g": [1e-9, "two"]})
     Traceback (most recent call last):
-    anisoflight.errors.BadRequestError: [BAD_SCHEDULE] g of the schedule: Could not convert 'two' with type str: ...
+    anisoflight.errors.BadRequestError: [BAD_SCHEDULE] g of the schedule: Unable to parse string "two" at position 1
     """
     try:
         frame = table.to_pandas() if isinstance(table, pa.Table) else pd.DataFrame(table)
@@ -281,8 +281,9 @@ def schedule_table(table: Any) -> pa.Table:
     columns = {}
     for name, (kind, default) in _KNOTS.items():
         try:
-            columns[name] = pa.array(frame[name].to_numpy() if name in frame else [default] * len(frame), kind)
-        except pa.ArrowException as error:
+            values = pd.to_numeric(frame[name]).to_numpy() if name in frame else [default] * len(frame)
+            columns[name] = pa.array(values, kind)
+        except (ValueError, TypeError, pa.ArrowException) as error:
             raise BadRequestError(f"{name} of the schedule: {error}", "BAD_SCHEDULE") from None
     return table_of(columns)
 

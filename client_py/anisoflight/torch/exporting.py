@@ -32,11 +32,6 @@ class Exported:
     wrapped: Wrapped
     """The module as the server asks it."""
 
-    @property
-    def operations(self) -> list[str]:
-        """The kinds of operation, by PyTorch's names."""
-        return sorted({node["op"] for node in self.config["graph"]["nodes"]})
-
     def files(self) -> tuple[bytes, bytes]:
         """config.json and model.safetensors, which has a tensor even where the module has none."""
         tensors = {name: value.float().contiguous().cpu().clone() for name, value in self.tensors.items()}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import BadRequestError
-from ..networks import DDPM, EDM, VE, VP, Flow
+from ..networks import ddpm, edm, flow, ve, vp
 
 if TYPE_CHECKING:
     from ..networks import Network
@@ -87,16 +87,17 @@ def network_of(section: Mapping[str, Any]) -> tuple[Network, float, float]:
 
     kind, low, high = section["kind"], number("sigma_min", 0.02), number("sigma_max", 20)
     if kind == "edm":
-        return EDM("epsilon", number("sigma_data", 0.5)), low, high
+        return edm("epsilon", number("sigma_data", 0.5)), low, high
     if kind == "ve":
-        return VE(), low, high
+        return ve(), low, high
     if kind == "flow":
-        return Flow(number("steps", 1), bool(section.get("to_data"))), low, high
+        return flow(number("steps", 1), bool(section.get("to_data"))), low, high
     if kind == "vp":
-        network = VP(number("beta_d", 19.9), number("beta_min", 0.1), number("steps", 1000))
-        ends = [number("epsilon_t", 1e-5) * (network.times - 1), network.times - 1]
+        times = number("steps", 1000)
+        network = vp(number("beta_d", 19.9), number("beta_min", 0.1), times)
+        ends = [number("epsilon_t", 1e-5) * (times - 1), times - 1]
     elif kind in _PREDICTIONS:
-        network = DDPM(section["alphas_cumprod"], _PREDICTIONS[kind], section.get("timesteps"))
+        network = ddpm(section["alphas_cumprod"], _PREDICTIONS[kind], section.get("timesteps"))
         ends = [-np.inf, np.inf]  # times beyond the table's are those of its ends
     else:
         raise BadRequestError(f"kind must be one of edm, vp, ve, epsilon, v, x0, flow, got {kind!r}", "BAD_MODEL")

@@ -17,7 +17,7 @@ from ..errors import BadRequestError
 from . import constants
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping, Sequence
+    from collections.abc import Container, Sequence
 
 PREFIX = "module."  # of the names in a wrapper that holds the user's module
 BATCH = 3  # of the example: a size that is 3 by chance does not follow the batch
@@ -63,11 +63,15 @@ class Recorded:
         self.nodes: list[dict[str, Any]] = []
         self.output = ""
         self.tensors: dict[str, torch.Tensor] = {}
-        self.ratios = 0  # places where log-ratio inputs can enter
-        self.alias: dict[str, str] = {}
+        self.alias: dict[str, str] = {}  # of the nodes that log-ratio inputs are added to
         specs = {spec.arg.name: spec for spec in program.graph_signature.input_specs if hasattr(spec.arg, "name")}
         inputs = iter(examples)
-        needed, stored = constants.split(program.graph, self.buffers(specs))
+        buffers = {
+            node: value.detach()
+            for node in program.graph.nodes
+            if node.op == "placeholder" and (value := self.constant(specs[node.name])) is not None
+        }
+        needed, stored = constants.split(program.graph, buffers)
         last = _last(needed, program.graph, ratios_at)
         for node in program.graph.nodes:
             if node.op == "placeholder" and specs[node.name].kind.name == "USER_INPUT":
@@ -86,21 +90,15 @@ class Recorded:
                 if node in last:
                     self.ratio(node)
 
-    def buffers(self, specs: Mapping[str, Any]) -> dict[Any, torch.Tensor]:
-        """The placeholders that are constants, with their values. A table of conditions can be replaced later."""
-        found: dict[Any, torch.Tensor] = {}
-        for node in self.program.graph.nodes:
-            spec = specs.get(node.name) if node.op == "placeholder" else None
-            if spec is None or spec.kind.name not in ("BUFFER", "CONSTANT_TENSOR"):
-                continue
-            value = self.value(spec)
-            if isinstance(value, torch.Tensor) and spec.target.removeprefix(PREFIX) != "conditions":
-                found[node] = value.detach()
-        return found
+    def constant(self, spec: Any) -> torch.Tensor | None:
+        """The value of an input that is a constant. Labels choose a row of a table of conditions, which is none."""
+        if spec.kind.name not in ("BUFFER", "CONSTANT_TENSOR") or spec.target.removeprefix(PREFIX) == "conditions":
+            return None
+        value = self.value(spec)
+        return value if isinstance(value, torch.Tensor) else None
 
     def value(self, spec: Any) -> Any:
-        value = self.program.state_dict.get(spec.target)
-        return self.program.constants.get(spec.target) if value is None else value
+        return self.program.state_dict.get(spec.target, self.program.constants.get(spec.target))
 
     def add(self, node: Any, op: str, args: dict[str, Any], **rest: Any) -> None:
         value = node.meta.get("val")
@@ -152,9 +150,8 @@ class Recorded:
     def encoded(self, given: Any, node: Any) -> Any:
         if isinstance(given, torch.fx.Node):
             value = given.meta.get("val")
-            if isinstance(value, torch.SymInt | int):
-                return _size(value, node)
-            return f"%{self.alias.get(given.name, given.name)}"
+            sized = isinstance(value, torch.SymInt | int)
+            return _size(value, node) if sized else f"%{self.alias.get(given.name, given.name)}"
         if isinstance(given, torch.SymInt):
             return _size(given, node)
         if isinstance(given, list | tuple):
@@ -173,16 +170,12 @@ class Recorded:
             raise BadRequestError(
                 f"ratios_at must name modules that return an embedding [B, E]; {_module(node)} does not", "BAD_MODEL"
             )
-        self.add(node, "add_ratios", {"self": "%" + node.name, "index": self.ratios})
-        self.ratios += 1
-        name = f"{node.name}__ratios"
-        self.nodes[-1]["name"] = name
-        self.alias[node.name] = name
+        self.add(node, "add_ratios", {"self": "%" + node.name, "index": len(self.alias)})
+        self.nodes[-1]["name"] = self.alias[node.name] = f"{node.name}__ratios"
 
     def end(self, node: Any) -> None:
         found = node.args[0][0]
-        value = found.meta["val"]
-        if isinstance(value.shape[0], int):
+        if isinstance(found.meta["val"].shape[0], int):
             raise BadRequestError(
                 "forward must work for any batch size; this module computes with the size of the example", "BAD_MODEL"
             )

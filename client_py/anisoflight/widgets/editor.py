@@ -41,8 +41,8 @@ class ScheduleEditor(anywidget.AnyWidget):
 
     Both step uniformly in t. What is drawn is the schedule `name` on the server, "NAME-drawn" unless one is given, at
     any moment: sample with it, or `save` it under another name. `schedule` is where to begin, `knots` how many to show
-    of each subspace, at even distances in ln g; ends stay where they are. A schedule that differs by class needs a
-    label: the paths of that class are drawn, those of the others stay. A start of the schedule is not carried along.
+    of each subspace, at even distances in ln g; ends stay where they are. A schedule that differs by class is refused,
+    and a start of the schedule is not carried along.
 
     Traits: `paths`, `nfe` and `solver` are what is shown; setting one of them measures anew. `result` has the measures.
     """
@@ -64,7 +64,6 @@ class ScheduleEditor(anywidget.AnyWidget):
         *,
         dataset: str | None = None,
         model: str | None = None,
-        label: int | None = None,
         knots: int = 9,
         nfe: int = 9,
         solver: str = "ipndm",
@@ -82,9 +81,9 @@ class ScheduleEditor(anywidget.AnyWidget):
         self.schedule = client.schedule(name or f"{self._source.name}-drawn")
         """What is drawn, on the server."""
         self._family: dict[str, Any] = self._source.file["family"] if self._source.name != "edm" else {"basis": "none"}
-        own = self._source.knots()
-        self._label = _chosen(label, sorted({int(value) for value in own["label"]}))
-        self._rest, drawn = (own[other] for other in (own["label"] != self._label, own["label"] == self._label))
+        drawn = self._source.knots()
+        if drawn["label"].nunique() > 1:
+            raise BadRequestError(f"schedule must have the same paths for all classes, got {self._source.name!r}")
         self._probes = probes
         self._converged: Any = None
         self._before: dict[tuple[int, str], dict[str, float]] = {}
@@ -99,7 +98,11 @@ class ScheduleEditor(anywidget.AnyWidget):
     @property
     def knots(self) -> pd.DataFrame:
         """What is drawn, as `Client.put_schedule` takes it: columns label, subspace, t, g."""
-        return pd.concat([self._rest, _frame(self.paths, self._label)], ignore_index=True)
+        parts = [
+            pd.DataFrame({"label": -1, "subspace": subspace, "t": path["t"], "g": np.square(path["sigma"])})
+            for subspace, path in enumerate(self.paths)
+        ]
+        return pd.concat(parts, ignore_index=True)
 
     @property
     def measures(self) -> pd.DataFrame:
@@ -146,7 +149,7 @@ class ScheduleEditor(anywidget.AnyWidget):
         values = {}
         if self._dataset is not None and self._family["basis"] in ("none", "dct"):  # the bases that a bench takes
             rows = self._client.bench_schedule(self._dataset, [schedule], [self.solver], [self.nfe], progress=False)
-            seen = (rows["subspace"] == -1) & (rows["label"] == self._label)
+            seen = (rows["subspace"] == -1) & (rows["label"] == -1)
             values["W₂²"] = float(rows.loc[seen, "w2_squared"].iloc[0])
         if self._model is not None:
             # Isotropic paths are one path at different speeds: they converge to the same samples.
@@ -160,9 +163,8 @@ class ScheduleEditor(anywidget.AnyWidget):
 
     def _draw(self, schedule: str, options: Mapping[str, Any]) -> Any:
         """The samples of the latents that errors are measured on, [probes, H, W, C]."""
-        whose = {"n": self._probes} if self._label < 0 else {"labels": [self._label] * self._probes}
-        common = {"schedule": schedule, "seed": PROBE_SEED, "dtype": "float32", "progress": False}
-        return self._client.sample(cast("str", self._model), **common, **whose, **options).images
+        common = {"n": self._probes, "seed": PROBE_SEED, "dtype": "float32", "progress": False}
+        return self._client.sample(cast("str", self._model), schedule=schedule, **common, **options).images
 
     def _put(self, name: str, knots: pd.DataFrame, replace: bool) -> Schedule:
         basis = self._family["basis"]
@@ -174,18 +176,8 @@ class ScheduleEditor(anywidget.AnyWidget):
         return self._client.put_schedule(name, knots, basis=vectors, replace=replace)
 
 
-def _chosen(label: int | None, labels: list[int]) -> int:
-    """The label whose paths are drawn."""
-    if len(labels) == 1:
-        return labels[0]
-    if label not in labels:
-        got = "this schedule differs by class" if label is None else f"got {label}"
-        raise BadRequestError(f"label must be one of {labels}: {got}")
-    return label
-
-
 def _paths(own: pd.DataFrame, knots: int) -> list[Path]:
-    """The paths of one class through so many points each."""
+    """The paths through so many points each."""
     paths = []
     for subspace, rows in own.groupby("subspace"):
         t, logs = rows["t"].to_numpy(), np.log(rows["g"].to_numpy())
@@ -193,12 +185,3 @@ def _paths(own: pd.DataFrame, knots: int) -> list[Path]:
         times = np.interp(levels, logs, t)
         paths.append({"name": f"subspace {subspace}", "t": times.tolist(), "sigma": np.exp(levels / 2).tolist()})
     return paths
-
-
-def _frame(paths: list[Path], label: int) -> pd.DataFrame:
-    """Paths as knots."""
-    parts = [
-        pd.DataFrame({"label": label, "subspace": subspace, "t": path["t"], "g": np.square(path["sigma"])})
-        for subspace, path in enumerate(paths)
-    ]
-    return pd.concat(parts, ignore_index=True)
