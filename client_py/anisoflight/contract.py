@@ -210,19 +210,7 @@ FIELDS = {
         g0: float, default 1e-9. Variance at t = 0.
         knots: int, default 32. Knots of the path.
     """,
-    "MakeSchedule edm": """
-        replace: bool. Replace a schedule of that name.
-        T: float, default 6400. End of time, a variance.
-        g0: float, default 1e-9. Variance at t = 0.
-        knots: int, default 32. Knots of the path.
-    """,
-    "MakeSchedule log-linear": """
-        replace: bool. Replace a schedule of that name.
-        T: float, default 6400. End of time, a variance.
-        g0: float, default 1e-9. Variance at t = 0.
-        knots: int, default 32. Knots of the path.
-    """,
-    "MakeSchedule cosine": """
+    "MakeSchedule edm, MakeSchedule log-linear, MakeSchedule cosine": """
         replace: bool. Replace a schedule of that name.
         T: float, default 6400. End of time, a variance.
         g0: float, default 1e-9. Variance at t = 0.

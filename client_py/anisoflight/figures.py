@@ -171,10 +171,8 @@ def rows_of(schedule: Curves) -> list[tuple[int, Array, Array]]:
     frame = frame.assign(**{c: v for c, v in (("label", -1), ("subspace", 0)) if c not in frame})
     rows = []
     for label, part in frame.groupby("label"):
-        curves = [curve for _, curve in part.groupby("subspace")]
-        t = curves[0]["t"].to_numpy(np.float64)
-        g = np.stack([curve["g"].to_numpy(np.float64) for curve in curves])
-        rows.append((int(cast("int", label)), g, t / t.max()))
+        g = part.pivot(index="t", columns="subspace", values="g")
+        rows.append((int(cast("int", label)), g.to_numpy(np.float64).T, g.index.to_numpy() / g.index.max()))
     return rows
 
 

@@ -17,18 +17,19 @@ class Listing(pd.DataFrame):
     def _constructor(self) -> type[pd.DataFrame]:
         return pd.DataFrame
 
-    def _narrow(self) -> pd.DataFrame:
-        return self[[name for name in self.shown if name in self.columns]]
+    def _parts(self) -> tuple[pd.DataFrame, str]:
+        """What is printed, and which columns are not."""
+        rest = [name for name in self.columns if name not in self.shown]
+        narrow = self[[name for name in self.shown if name in self.columns]]
+        return narrow, f"not shown: {', '.join(rest)}" if rest else ""
 
     def __repr__(self) -> str:
-        return f"{self._narrow()!r}\n{self._rest()}".rstrip()
+        narrow, rest = self._parts()
+        return f"{narrow!r}\n{rest}".rstrip()
 
     def _repr_html_(self) -> str:
-        return f"{self._narrow().to_html(max_rows=pd.get_option('display.max_rows'))}<p>{self._rest()}</p>"
-
-    def _rest(self) -> str:
-        rest = [name for name in self.columns if name not in self.shown]
-        return f"not shown: {', '.join(rest)}" if rest else ""
+        narrow, rest = self._parts()
+        return f"{narrow.to_html(max_rows=pd.get_option('display.max_rows'))}<p>{rest}</p>"
 
 
 def frame_of(rows: list[dict[str, Any]], *shown: str) -> pd.DataFrame:

@@ -122,15 +122,11 @@ class Start:
         variance = self._tensors[f"variance.{label}"]
         vectors = self._tensors.get(f"vectors.{label}")
         if vectors is None:
-            return self._transformed(xi, np.sqrt(variance + g), label)
+            coordinates = Coordinates(*self.size, self._tensors.get(f"axes.{label}"))
+            return np.moveaxis(coordinates.combine([np.moveaxis(xi, -1, 1)], [np.sqrt(variance + g)]), 1, -1)
         rest = np.sqrt(self._tensors[f"rest.{label}"][0] + g)
         along = np.einsum("rhwc,nhwc->nr", vectors, xi) * (np.sqrt(variance + g) - rest)
         return rest * xi + np.einsum("rhwc,nr->nhwc", vectors, along)
-
-    def _transformed(self, xi: Array, factor: Array, label: int) -> Array:
-        """Every coefficient of ξ times its factor [H, W, C]."""
-        coordinates = Coordinates(*self.size, self._tensors.get(f"axes.{label}"))
-        return np.moveaxis(coordinates.combine([np.moveaxis(xi, -1, 1)], [factor]), 1, -1)
 
     def _anisotropic(self, xi: Array, levels: Array, label: int, subspaces: Subspaces) -> Array:
         """(Σ + Σ_j g_j P_j)^½ ξ, by the root of the whole matrix."""

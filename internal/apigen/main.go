@@ -55,7 +55,7 @@ func derive(root string) (map[string]string, error) {
 			"operations": c.operations(), "fields of Sample": c.fieldTable(sample), "actions": c.actions(),
 			"schedule kinds": c.kinds(),
 		},
-		"docs/operation.md": {"scopes": scopes()},
+		"docs/operation.md":                            {"scopes": scopes()},
 		"client_py/anisoflight/operations/sampling.py": {"fields of Sample": c.keywords(sample)},
 	} {
 		text, err := os.ReadFile(filepath.Join(root, name))

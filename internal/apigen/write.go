@@ -59,14 +59,19 @@ READS = frozenset(
 
 FIELDS = {
 `)
+	var names, bodies []string
 	section := func(name string, t reflect.Type, without ...string) {
-		fmt.Fprintf(&b, "    %q: \"\"\"\n", name)
+		var body string
 		for _, f := range c.fields(t) {
 			if !slices.Contains(without, f.Name) && f.Group != "Part" {
-				b.WriteString(docstring(f))
+				body += docstring(f)
 			}
 		}
-		b.WriteString("    \"\"\",\n")
+		if last := len(bodies) - 1; last >= 0 && bodies[last] == body { // formulas of schedules, which have the same fields
+			names[last] += ", " + name
+			return
+		}
+		names, bodies = append(names, name), append(bodies, body)
 	}
 	for _, op := range api.Operations() {
 		switch {
@@ -80,6 +85,9 @@ FIELDS = {
 		default:
 			section(op.Name, requestType(op))
 		}
+	}
+	for i, name := range names {
+		fmt.Fprintf(&b, "    %q: \"\"\"\n%s    \"\"\",\n", name, bodies[i])
 	}
 	b.WriteString("}\n\"\"\"The fields of requests with their types and defaults, for docstrings.\"\"\"\n")
 	return b.String()

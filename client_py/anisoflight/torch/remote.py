@@ -113,22 +113,43 @@ class _Answers:
         return {term: np.concatenate([part[term] for part in parts]) for term in question.terms}
 
     def _part(self, question: Question) -> dict[str, Array]:
-        if "explicit" in question.terms:
-            out = self._transported(question)
-        elif "backprop" in question.terms:
-            out = self._conditioned(question)
-        else:
-            with torch.no_grad():
-                x0, eps, g, _ = self._drawn(question)
-                rj, _ = self._residual(question, x0, self._noisy(x0, eps, g.sqrt()), g.sqrt())
-                out = {"residual": _squares(rj)}
+        through_x, through_g = "explicit" in question.terms, "backprop" in question.terms
+        eps, g, omega = self._planes(question.noise), self._tensor(question.g), self._tensor(question.omega)
+        x0 = torch.as_tensor(self.images[self.order[question.image]]).detach().to(self.device, self.dtype)
+        with torch.set_grad_enabled(through_x or through_g):
+            root = g.requires_grad_(through_g).sqrt()
+            x = x0 + _mixed(root, self._split(eps))
+            if through_x:
+                x.requires_grad_()
+            named = (torch.as_tensor(question.label.astype(np.int64)).to(self.device),) if self.labelled else ()
+            clean = self.denoise(x, root if self.count > 1 else root[:, 0], *named)
+            residual = self._split(clean - x0) / _wide(root)  # P_j (flow + ε) = P_j (D − x_0)/√g_j
+            out = {"residual": _dots(residual, residual)}
+            if through_g:  # through x_t and everything in which g conditions the denoiser
+                (out["backprop"],) = torch.autograd.grad((omega * out["residual"]).sum(), g)
+            if through_x:
+                w = _mixed(2 * omega, residual).detach()
+                out |= self._transported(question, w, x, clean, root, eps)
         return {term: value.detach().to("cpu", torch.float64).numpy() for term, value in out.items()}
 
-    def _drawn(self, question: Question) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """x_0, ε, g and ω."""
-        x0 = torch.as_tensor(self.images[self.order[question.image]])
-        eps = self._planes(question.noise)
-        return x0.detach().to(self.device, self.dtype), eps, self._tensor(question.g), self._tensor(question.omega)
+    def _transported(
+        self, question: Question, w: Tensor, x: Tensor, clean: Tensor, root: Tensor, eps: Tensor
+    ) -> dict[str, Tensor]:
+        """The derivatives at fixed g: a = (∂flow/∂x)ᵀ w, and of the implicit terms h = ∇_x⟨a, z⟩."""
+        full = "implicit1" in question.terms
+        flow = _mixed(1 / root, self._split(clean - x))
+        (a,) = torch.autograd.grad((w * flow).sum(), x, create_graph=full)
+        parts, flow = self._split(a), flow.detach()
+        out = {"explicit": _dots(parts, eps[:, None]) / (2 * root)}
+        if full:
+            out["implicit1"] = torch.zeros_like(root)
+            for number in range(self.probes):
+                z = self._planes(question.probe, number)
+                (h,) = torch.autograd.grad((a * z).sum(), x, retain_graph=number + 1 < self.probes)
+                out["implicit1"] += _dots(self._split(h), z[:, None]) / (2 * self.probes)
+            out["implicit2"] = _dots(parts, flow[:, None]) / root
+            out["implicit3"] = _dots(self._split(w), flow[:, None]) / (2 * root**2)
+        return out
 
     def _planes(self, draw: Callable[..., Array], *which: int) -> Tensor:
         """Noise or probes, which the question draws with the channels last."""
@@ -138,64 +159,24 @@ class _Answers:
     def _tensor(self, values: Array) -> Tensor:
         return torch.tensor(np.ascontiguousarray(values)).to(self.device, self.dtype)  # a copy: columns are read-only
 
-    def _noisy(self, x0: Tensor, eps: Tensor, root: Tensor) -> Tensor:
-        return x0 + _mixed(root, self.subspaces.split(eps))
-
-    def _residual(self, question: Question, x0: Tensor, x: Tensor, root: Tensor) -> tuple[list[Tensor], Tensor]:
-        """P_j (flow + ε) = P_j (D − x_0)/√g_j, and D."""
-        named = (torch.as_tensor(question.label.astype(np.int64)).to(self.device),) if self.labelled else ()
-        clean = self.denoise(x, root if self.count > 1 else root[:, 0], *named)
-        return [own / _per(root, j) for j, own in enumerate(self.subspaces.split(clean - x0))], clean
-
-    def _conditioned(self, question: Question) -> dict[str, Tensor]:
-        """Differentiation through x_t and everything in which g conditions the denoiser."""
-        x0, eps, g, omega = self._drawn(question)
-        root = g.requires_grad_().sqrt()
-        rj, _ = self._residual(question, x0, self._noisy(x0, eps, root), root)
-        squares = _squares(rj)
-        (by_g,) = torch.autograd.grad((omega * squares).sum(), g)
-        return {"residual": squares, "backprop": by_g}
-
-    def _transported(self, question: Question) -> dict[str, Tensor]:
-        """The derivatives at fixed g: a = (∂flow/∂x)ᵀ w, and of the implicit terms h = ∇_x⟨a, z⟩."""
-        full = "implicit1" in question.terms
-        x0, eps, g, omega = self._drawn(question)
-        root = g.sqrt()
-        x = self._noisy(x0, eps, root).requires_grad_()
-        rj, clean = self._residual(question, x0, x, root)
-        w = _mixed(2 * omega, rj).detach()
-        flow = _mixed(1 / root, self.subspaces.split(clean - x))
-        (a,) = torch.autograd.grad((w * flow).sum(), x, create_graph=full)
-        aj, flow = self.subspaces.split(a), flow.detach()
-        out = {"residual": _squares(rj), "explicit": _dots(aj, eps) / (2 * root)}
-        if full:
-            trace = torch.zeros_like(out["residual"])
-            for number in range(self.probes):
-                z = self._planes(question.probe, number)
-                (h,) = torch.autograd.grad((a * z).sum(), x, retain_graph=number + 1 < self.probes)
-                trace += _dots(self.subspaces.split(h), z) / (2 * self.probes)
-            out["implicit1"] = trace
-            out["implicit2"] = _dots(aj, flow) / root
-            out["implicit3"] = _dots(self.subspaces.split(w), flow) / (2 * g)
-        return out
+    def _split(self, x: Tensor) -> Tensor:
+        """P_j x [B, J, C, H, W]."""
+        return torch.stack(self.subspaces.split(x), 1)
 
 
-def _per(values: Tensor, j: int) -> Tensor:
-    return values[:, j, None, None, None]
+def _wide(numbers: Tensor) -> Tensor:
+    """Numbers [B, J], to be multiplied with images of each subspace."""
+    return numbers[..., None, None, None]
 
 
-def _mixed(coefficients: Tensor, parts: list[Tensor]) -> Tensor:
+def _mixed(numbers: Tensor, parts: Tensor) -> Tensor:
     """Σ_j c_j y_j."""
-    return sum((_per(coefficients, j) * part for j, part in enumerate(parts)), torch.zeros_like(parts[0]))
+    return (_wide(numbers) * parts).sum(1)
 
 
-def _dots(parts: list[Tensor], b: Tensor) -> Tensor:
+def _dots(parts: Tensor, others: Tensor) -> Tensor:
     """⟨P_j a, b⟩ [B, J]."""
-    return torch.stack([(own * b).flatten(1).sum(1) for own in parts], 1)
-
-
-def _squares(parts: list[Tensor]) -> Tensor:
-    return torch.stack([own.square().flatten(1).sum(1) for own in parts], 1)
+    return (parts * others).flatten(2).sum(2)
 
 
 class Denoiser:
@@ -223,13 +204,9 @@ class Denoiser:
 
     def __call__(self, x: Tensor, sigma: Tensor, *labels: Tensor) -> Tensor:
         levels, network = (sigma if sigma.ndim == 2 else sigma[:, None]), self._network
-        parts = self._subspaces.split(x)
-        at = [_per(levels, j) for j in range(len(parts))]
-        held = [network.scale(level) * own for level, own in zip(at, parts, strict=True)]
-        z = sum((network.input_scale(level) * own for level, own in zip(at, held, strict=True)), torch.zeros_like(x))
-        output = self._ask(z, network.time(levels.log().mean(1).exp()), *labels)
+        wide = _wide(levels)
+        held = network.scale(wide) * torch.stack(self._subspaces.split(x), 1)
+        output = self._ask((network.input_scale(wide) * held).sum(1), network.time(levels.log().mean(1).exp()), *labels)
         output = getattr(output, "sample", output)
         output = (output[0] if isinstance(output, tuple | list) else output)[:, : x.shape[1]]
-        given = self._subspaces.split(output)
-        clean = (network.denoised(f, own, level) for f, own, level in zip(given, held, at, strict=True))
-        return sum(clean, torch.zeros_like(x))
+        return network.denoised(torch.stack(self._subspaces.split(output), 1), held, wide).sum(1)
