@@ -35,15 +35,13 @@ class Curve:
     @classmethod
     def of(cls, knots: pd.DataFrame, label: int | None = None) -> Self:
         """The curve of a table with columns t, g and, where needed, label and subspace; of one class, or of all."""
-        labels = sorted(set(knots["label"])) if "label" in knots else [-1]
-        if label is None and len(labels) > 1:
-            raise BadRequestError(f"label must be one of {labels}: this schedule differs by class")
-        if label is not None and "label" in knots and labels != [-1]:
-            knots = knots[knots["label"] == label]
-        if not len(knots):
-            raise BadRequestError(f"label must be one of {labels}, got {label}")
-        kind = knots["subspace"] if "subspace" in knots else pd.Series(0, knots.index)
-        paths = [rows.sort_values("t") for _, rows in knots.groupby(kind)]
+        knots = pd.DataFrame({"label": -1, "subspace": 0}, knots.index).assign(**knots)
+        labels = sorted(set(knots["label"]))
+        if len(labels) > 1 and label not in labels:
+            got = "this schedule differs by class" if label is None else f"got {label}"
+            raise BadRequestError(f"label must be one of {labels}: {got}")
+        shown = knots[knots["label"] == label] if len(labels) > 1 else knots
+        paths = [rows.sort_values("t") for _, rows in shown.groupby("subspace")]
         t = np.unique(np.concatenate([path["t"].to_numpy(np.float64) for path in paths]))
         logs = [np.interp(t, path["t"], 0.5 * np.log(path["g"])) for path in paths]
         return cls(t, np.mean(logs, axis=0))

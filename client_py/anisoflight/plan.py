@@ -155,17 +155,12 @@ class Plan:
     @cached_property
     def stages(self) -> list[Stage]:
         """One stage for each evaluation, in order."""
-        return [
-            Stage(
-                float(part["t"]),
-                np.sqrt(part["g"]),
-                part["step"],
-                _floats(part["alpha"]),
-                [_floats(row) for row in part["beta"]],
-                _floats(part.get("noise", [])),
-            )
-            for part in self._numbers["stages"]
-        ]
+        stages = []
+        for part in self._numbers["stages"]:
+            alpha, noise = _floats(part["alpha"]), _floats(part.get("noise", []))
+            beta = [_floats(row) for row in part["beta"]]
+            stages.append(Stage(float(part["t"]), np.sqrt(part["g"]), part["step"], alpha, beta, noise))
+        return stages
 
     @cached_property
     def coordinates(self) -> Coordinates | None:

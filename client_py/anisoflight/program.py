@@ -50,9 +50,7 @@ def add_server(group: argparse._ArgumentGroup, default: str | None, said: str) -
 
 
 def connected(args: argparse.Namespace) -> Client:
-    """A client of the server that the arguments of `add_server` choose. What is not given the environment has, under
-    the names that `anisoflight` reads.
-    """
+    """A client of the server that the arguments of `add_server` choose, else the variables that `anisoflight` reads."""
     token = args.token_file.read_text(encoding="utf-8").strip() if args.token_file else None
 
     def content(name: str) -> bytes | None:
@@ -69,10 +67,8 @@ def add_folder(group: argparse._ArgumentGroup) -> None:
     data = path_of(os.environ.get("ANISOFLIGHT_DATA") or "data")
     said = "data folder (default: what ANISOFLIGHT_DATA names, else data)"
     group.add_argument("--data", metavar="DIR", type=path_of, default=data, help=said)
-    said = (
-        "location of a server (default: what ANISOFLIGHT_SERVER names, else the one that serves the folder, else one "
-    )
-    add_server(group, os.environ.get("ANISOFLIGHT_SERVER") or None, f"{said}for as long as it takes)")
+    said = "location of a server (default: what ANISOFLIGHT_SERVER names, else the folder's, else one of its own)"
+    add_server(group, os.environ.get("ANISOFLIGHT_SERVER") or None, said)
 
 
 @contextmanager

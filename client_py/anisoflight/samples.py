@@ -150,7 +150,8 @@ class ImageTable(Sequence[Array]):
         elif kind == ".npy":
             np.save(path, self.images)
         elif kind == ".npz":
-            np.savez(path, allow_pickle=False, **self._arrays())
+            seeds = {"seeds": to_numpy(self.table["seed"])} if "seed" in self.table.column_names else {}
+            np.savez(path, allow_pickle=False, images=self.images, labels=self.labels, **seeds)
         elif kind == ".parquet":
             import pyarrow.parquet
 
@@ -162,10 +163,6 @@ class ImageTable(Sequence[Array]):
             raise BadRequestError(
                 f"path must end in .png, .npy, .npz, .parquet, .arrow or .feather, got {os.fspath(path)!r}"
             )
-
-    def _arrays(self) -> dict[str, Array]:
-        """What goes into an .npz."""
-        return {"images": self.images, "labels": self.labels}
 
     def show(self, columns: int | None = None) -> None:
         """Display the grid: in a notebook inline, elsewhere with matplotlib."""
@@ -191,8 +188,16 @@ class ImageTable(Sequence[Array]):
         return said + self._html(64, None)
 
     def _settings_used(self) -> list[str]:
-        """Lines on how the images were made."""
-        return []
+        """How the images were drawn, if they were."""
+        request = json.loads(self.metadata.get("request", "{}"))
+        if "solver" not in request:
+            return []
+        grid, schedule = (
+            value if isinstance(value, str) else json.dumps(value) for value in (request["grid"], request["schedule"])
+        )
+        order = f" of order {request['order']}" if "order" in request else ""
+        cost = f", {self.metadata['nfe']} evaluations" if "nfe" in self.metadata else ""
+        return [f"solver {request['solver']}{order}{cost}, grid {grid}, schedule {schedule}"]
 
     def _html(self, most: int, columns: int | None) -> str:
         pixels, note = self[:most].to_pictures()
@@ -258,20 +263,6 @@ class Samples(ImageTable):
     def nfe(self) -> Array:
         """[N] int32: evaluations of the network spent on each sample."""
         return to_numpy(self.table["nfe"])
-
-    def _arrays(self) -> dict[str, Array]:
-        return {**super()._arrays(), "seeds": self.seeds}
-
-    def _settings_used(self) -> list[str]:
-        request = json.loads(self.metadata.get("request", "{}"))
-        if not request:
-            return []
-        grid, schedule = (
-            value if isinstance(value, str) else json.dumps(value) for value in (request["grid"], request["schedule"])
-        )
-        order = f" of order {request['order']}" if "order" in request else ""
-        cost = f", {self.metadata['nfe']} evaluations" if "nfe" in self.metadata else ""
-        return [f"solver {request['solver']}{order}{cost}, grid {grid}, schedule {schedule}"]
 
 
 class Dataset(ImageTable):

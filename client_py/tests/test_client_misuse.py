@@ -251,6 +251,7 @@ def test_what_notebooks_show(client: LocalClient) -> None:
     assert parameters > 1000
     assert re.match(rf"Run\('for-model', 'paused', {parameters:,} parameters[,)]", repr(run))
     assert repr(client.schedule("edm")) == "Schedule('edm')"
+    client.put_schedule("misuse-shown", {"t": [0, 9], "g": [1e-6, 4]}, replace=True)
     lists = [(client.runs(), "state", "created"), (client.models(), "parameters", "hash")]
     for listed, shown, kept in [*lists, (client.schedules(), "T", "provenance")]:
         printed = repr(listed)
@@ -259,3 +260,4 @@ def test_what_notebooks_show(client: LocalClient) -> None:
         assert kept in printed.splitlines()[-1]
         assert f"<th>{kept}</th>" not in listed._repr_html_()
         assert kept in listed.columns
+    client.delete_schedule("misuse-shown")

@@ -102,7 +102,7 @@ def test_basis_file_is_safetensors() -> None:
     ("text", "says"),
     [
         ("t,g\n0,1\n5,2\n6,1\n", "Row 2"),
-        ("t,g\n0,1\nfive,2\n", 't of the schedule: Unable to parse string "five" at position 1'),
+        ("t,g\n0,1\nfive,2\n", "t of the schedule: Unable to parse string .five. at position 1"),
         ("label,t,g\n0.5,0,1\n", "label of the schedule: Float value 0.5.* was truncated"),
         ("t,h\n0,1\n", "must have the columns t and g, got t, h; add g"),
         ("t,g\n0,1\n5,\n", "Row 1 of the schedule: g must be finite"),

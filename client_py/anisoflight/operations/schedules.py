@@ -164,13 +164,12 @@ class Schedules(Connection):
         >>> client.put_schedule("two-knots", {"t": [0, 400], "g": [1e-9, 400]}, replace=True)
         Schedule('two-knots')
         """
+        if isinstance(table, str | PathLike) and Path(table).suffix == ".json":
+            if k is not None or cuts is not None:
+                raise ValueError("a schedule file knows its k and cuts")
+            return self._import_schedule(name, Path(table), basis, replace)
         if isinstance(table, str | PathLike):
-            path = Path(table)
-            if path.suffix == ".json":
-                if k is not None or cuts is not None:
-                    raise ValueError("a schedule file knows its k and cuts")
-                return self._import_schedule(name, path, basis, replace)
-            table = pd.read_csv(path)
+            table = pd.read_csv(table)
         command = {"op": "PutSchedule", "name": name, "basis": basis, "k": k, "cuts": cuts, "replace": replace}
         self.put(command, schedule_table(table))
         return self.schedule(name)
@@ -266,7 +265,7 @@ def schedule_table(table: Any) -> pa.Table:
 
     >>> schedule_table({"t": [0, 5], "g": [1e-9, "two"]})
     Traceback (most recent call last):
-    anisoflight.errors.BadRequestError: [BAD_SCHEDULE] g of the schedule: Unable to parse string "two" at position 1
+    anisoflight.errors.BadRequestError: [BAD_SCHEDULE] g of the schedule: Unable to parse string 'two' at position 1
     """
     try:
         frame = table.to_pandas() if isinstance(table, pa.Table) else pd.DataFrame(table)

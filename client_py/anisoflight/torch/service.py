@@ -13,6 +13,7 @@ import torch  # pyright: ignore[reportMissingImports]
 from safetensors.torch import load
 
 from ..errors import BadRequestError
+from ..wire.tensors import to_numpy
 from .exporting import Exported, export
 from .meaning import meaning, network_of
 from .wrapping import evaluating
@@ -112,18 +113,13 @@ def _compare(client: Client, trial: str, name: str, exported: Exported) -> None:
             )
 
 
-def tensors_of(client: Client, name: str) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-    """A model's config.json, and its tensors by name."""
-    rows = client.table("Model", {"model": name}, name, "part")
-    said = json.loads((rows.schema.metadata or {})[b"request"])
-    values = np.concatenate([c.storage.flatten().to_numpy(zero_copy_only=False) for c in rows["bytes"].chunks])
-    cut, end = said["config_bytes"], said["config_bytes"] + said["weights_bytes"]
-    return json.loads(values[:cut].tobytes()), load(values[cut:end].tobytes())
-
-
 def get_network(client: Client, name: str, module: torch.nn.Module) -> torch.nn.Module:
     """Fill a module with a model's weights; see `Client.get_network`."""
-    config, tensors = tensors_of(client, name)
+    rows = client.table("Model", {"model": name}, name, "part")
+    said = json.loads((rows.schema.metadata or {})[b"request"])
+    values = to_numpy(rows["bytes"]).reshape(-1)
+    cut, end = said["config_bytes"], said["config_bytes"] + said["weights_bytes"]
+    config, tensors = json.loads(values[:cut].tobytes()), load(values[cut:end].tobytes())
     own = module.state_dict()
     found = {key: value for key, value in tensors.items() if key in own}
     lacking = [key for key in own if key not in tensors]
