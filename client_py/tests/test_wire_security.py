@@ -66,21 +66,6 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
         yield Guarded(f"grpc+tls://localhost:{port}", (certs / "server.pem").read_bytes(), file, tokens)
 
 
-def test_without_a_token(guarded: Guarded) -> None:
-    with fl.FlightClient(guarded.location, tls_root_certs=guarded.roots) as client:
-        assert "version" in wire.act(client, "ServerInfo")[0]
-        for call in (
-            lambda: wire.act(client, "ListModels"),
-            lambda: wire.get(client, "Dataset", {"dataset": "x"}),
-            lambda: list(client.list_flights()),
-            lambda: list(client.list_actions()),
-            lambda: client.get_flight_info(wire.command({"op": "Sample", "model": "x"})),
-            lambda: wire.exchange(client, "Denoise", {"model": "x"}, wire.table(x=pa_images()).to_batches()),
-            lambda: wire.put(client, fl.FlightDescriptor.for_path("datasets", "x"), wire.table(image=pa_images())),
-        ):
-            assert wire.code(call) == "NO_TOKEN"
-
-
 def pa_images() -> pa.ExtensionArray:
     return wire.tensor(np.zeros((2, 4, 4, 1), np.uint8))
 
