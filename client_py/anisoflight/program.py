@@ -11,7 +11,7 @@ import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .client import connect
 from .errors import AnisoflightError
@@ -36,6 +36,25 @@ _FILES = {
 def path_of(text: str) -> Path:
     """A path on the command line."""
     return Path(text).expanduser()
+
+
+def positive(text: str) -> int:
+    """A number from 1 on."""
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")
+    return number
+
+
+def value_of(text: str) -> Any:
+    """JSON if it is that, else the text: a name.
+
+    >>> value_of('{"edm": {"T": 400}}'), value_of("edm")
+    ({'edm': {'T': 400}}, 'edm')
+    """
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def add_server(group: argparse._ArgumentGroup, default: str | None, said: str) -> None:

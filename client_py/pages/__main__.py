@@ -29,7 +29,7 @@ REFERENCE = {
     "Widgets": ["widgets.ScheduleEditor", "widgets.Previews", "widgets.LossCurve"],
     "Image files": ["data"],
     "EDM checkpoints": ["convert"],
-    "Fréchet distances": ["moments", "metrics", "fid"],
+    "Fréchet distances": ["moments", "compare.metrics", "fid"],
     "Loops of your own, diffusers": ["stepping", "diffusers"],
     "Errors": ["errors"],
 }
@@ -38,11 +38,6 @@ REFERENCE = {
 GO = ["flight", "flight/api", "flight/client", "schedule", "schedule/basis", "schedule/solver", "kernels", "train"]
 
 NOTEBOOKS = ["quickstart", "anisotropy", "your-data", "edm-checkpoint", "fid", "your-own-solver", "draw-a-schedule"]
-
-DIRECTORIES = {
-    "flight/client": "reference/go/flight-client.md",
-}
-"""What a link to a folder of the repository leads to."""
 
 
 def lay_out(stage: Path) -> None:
@@ -79,13 +74,10 @@ def page_of(notebook: Path) -> str:
 
 
 def relinked(page: Path, text: str) -> str:
-    """The text with links to notebooks and folders as links to their pages."""
-    up = "../" * (len(page.parts) - 1)
+    """The text with links to notebooks and to the Go client's folder as links to their pages."""
     text = re.sub(r"(\]\([^()\s]*)\.ipynb(#[^()\s]*)?\)", r"\1.md\2)", text)
-    for folder, target in DIRECTORIES.items():
-        text = re.sub(rf"\]\((?:\.\./)*{folder}\)", f"]({up}{target})", text)
-        text = re.sub(rf"\]\({Path(folder).name}\)", f"]({up}{target})", text) if page.parts[0] == "docs" else text
-    return text
+    client = "../" * (len(page.parts) - 1) + "reference/go/flight-client.md"
+    return re.sub(r"\]\((?:\.\./)*flight/client\)", f"]({client})", text)
 
 
 def slug(title: str) -> str:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
 
 from anisoflight.compare import metrics
 from anisoflight.compare.bench import Bench, Reference, Sampler
@@ -47,18 +46,6 @@ def test_frechet_distance_of_known_gaussians() -> None:
     mean = rng.standard_normal((2, 5))
     got = frechet_distance(Moments(mean[0], (axes * a) @ axes.T), Moments(mean[1], (axes * b) @ axes.T))
     assert got == pytest.approx(((mean[0] - mean[1]) ** 2).sum() + ((np.sqrt(a) - np.sqrt(b)) ** 2).sum(), rel=1e-9)
-
-
-def test_classifier_features_are_scikit_learns_own() -> None:
-    neural_network = pytest.importorskip("sklearn.neural_network")
-    pixels, labels = load_digits(return_X_y=True)
-    images, labels = (pixels[:300].reshape(-1, 8, 8, 1) / 8 - 1).astype(np.float32), labels[:300]
-    passed: list[int] = []
-    features, _ = metrics.classifier_features(images, labels, passed.append)
-    net = neural_network.MLPClassifier((64,), max_iter=metrics.PASSES, random_state=0).fit(metrics.flat(images), labels)
-    hidden = metrics.HiddenUnits(net.coefs_[0], net.intercepts_[0], features.scale)
-    np.testing.assert_allclose(features(images), hidden(images), rtol=0, atol=1e-5)
-    assert all(0 <= done <= metrics.PASSES for done in passed)
 
 
 def test_ode_error_is_a_hundred_times_the_rms() -> None:

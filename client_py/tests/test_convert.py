@@ -116,48 +116,6 @@ def test_every_network_in_every_format(name: str, form: str, tmp_path: Path) -> 
     assert made.parameters == case_of(NETWORKS / name)["parameter_count"]
 
 
-@pytest.mark.parametrize("kind", ["VPPrecond", "VEPrecond"])
-def test_baselines_denoise_by_their_published_formulas(
-    kind: str, server: anisoflight.LocalClient, data_folder: Path, tmp_path: Path
-) -> None:
-    """D = x + c_out F(c_in x, c_noise), F being what the same weights give in EDM's own preconditioning."""
-    config, state = network_case("ddpmpp")
-    tensors = {key: pickles.tensor(values) for key, values in state.items()}
-    arguments = {key: value for key, value in config.items() if key not in ("sigma_data", "sigma_min", "sigma_max")}
-    made = {}
-    for name in ("EDMPrecond", kind):
-        folder = tmp_path / name
-        folder.mkdir()
-        source = snapshot(folder, {"ema": pickles.network(tensors, arguments, name)})
-        model = f"{kind[:2]}-{name[:3]}".lower()
-        made[name] = convert(source, data_folder / "models" / model, progress=False)
-        server.load_model(model)
-    names = [made[name].target.name for name in ("EDMPrecond", kind)]
-    if kind == "VPPrecond":
-        assert made[kind].config["parametrization"] == {
-            "kind": "vp", "beta_d": 19.9, "beta_min": 0.1, "epsilon_t": 1e-5, "steps": 1000,
-        }  # fmt: skip
-        sigma = np.array([0.002, 0.01, 0.04])
-        c_in = 1 / np.sqrt(1 + sigma**2)
-        c_noise = 999 * (np.sqrt(0.1**2 + 2 * 19.9 * np.log(1 + sigma**2)) - 0.1) / 19.9
-        c_out, ends = -sigma, (np.sqrt(np.expm1(1e-6 + 9.95e-10)), np.sqrt(np.expm1(10.05)))
-    else:
-        assert made[kind].config["parametrization"] == {"kind": "ve", "sigma_min": 0.02, "sigma_max": 100}
-        sigma = np.array([0.05, 1.0, 9.0])
-        c_in, c_noise, c_out, ends = np.ones(3), np.log(sigma / 2), sigma, (0.02, 100)
-    info = server.describe_model(names[1])
-    assert info["parametrization"] == kind[:2].lower()
-    np.testing.assert_allclose((info["sigma_min"], info["sigma_max"]), ends, rtol=1e-6)
-    x = np.random.default_rng(0).standard_normal((3, 16, 16, 3), np.float32)
-    other = np.exp(4 * c_noise)  # where EDM's label, ln(σ)/4, is the same
-    wide = (-1, 1, 1, 1)
-    scaled = x * (c_in * np.hypot(other, 0.5)).reshape(wide)
-    raw = server.denoise(names[0], scaled.astype(np.float32), other, labels=[0, 1, -1]).raw
-    got = server.denoise(names[1], x, sigma, labels=[0, 1, -1])
-    np.testing.assert_allclose(got.raw, raw, atol=2e-5 * np.abs(raw).max())
-    np.testing.assert_allclose(got.denoised, x + c_out.reshape(wide) * raw, atol=5e-5 * np.abs(raw).max())
-
-
 def test_views_of_storages(tmp_path: Path) -> None:
     """Transposed, strided, at an offset, of half precision, without values, without axes."""
     base = np.arange(24, dtype=np.float32)
@@ -295,9 +253,9 @@ def test_folders_are_replaced_whole_and_on_demand(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("class_name", "changed", "says"),
     [
-        ("iDDPMPrecond", {}, "(?s)iDDPM.*Accepted are EDMPrecond"),
-        ("Precond", {}, "(?s)magnitude-preserving.*Accepted are EDMPrecond"),
-        ("StackedRandomGenerator", {}, "(?s)class StackedRandomGenerator.*Accepted are EDMPrecond"),
+        ("VPPrecond", {}, "(?s)baseline VP.*Accepted is EDMPrecond"),
+        ("Precond", {}, "(?s)magnitude-preserving.*Accepted is EDMPrecond"),
+        ("StackedRandomGenerator", {}, "(?s)class StackedRandomGenerator.*Accepted is EDMPrecond"),
         ("EDMPrecond", {"model_type": "DhariwalUNet", "encoder_type": "skip"}, "encoder_type"),
         ("EDMPrecond", {"model_type": "UNet"}, "class UNet"),
     ],

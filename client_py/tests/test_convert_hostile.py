@@ -196,7 +196,6 @@ def test_instructions_that_no_checkpoint_needs(what: str, data: Any, tmp_path: P
         b"})K\x01s",  # a tuple as key
         b"\x8f()\x90",  # a tuple as item of a set
         b"\x8c\x02\xff\xfe",  # not UTF-8
-        b"c" + b"a" * 5000,  # a name without end
         b"\x80\x63",  # a protocol of the future
         b"K\x01K\x02\x93",  # a name that is no text
     ],

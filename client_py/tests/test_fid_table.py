@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from anisoflight.fid import table
-from anisoflight.fid.published import NFES, PUBLISHED
+from anisoflight.fid.table import NFES, published
 
 Row = dict[str, Any]
 
@@ -44,25 +44,23 @@ def lines_of(text: str) -> dict[str, list[str]]:
 def test_the_paper_has_sixteen_rows_whose_best_are_these(capsys: pytest.CaptureFixture[str]) -> None:
     assert table.main(["--published"]) == 0
     text = capsys.readouterr().out
-    assert len(PUBLISHED) == text.count("(published)") == 16
-    best = {(row.benchmark, row.method): min(row.fid.values()) for row in PUBLISHED}
+    assert text.count("(published)") == 16
+    found = {(name, row.method): row.cells for name in NFES for row in published(name)}
+    best = {row: min(cell.values[0] for cell in cells.values()) for row, cells in found.items()}
     ours = [("cifar10", "pca"), ("afhqv2", "dct"), ("ffhq", "isotropic"), ("imagenet64", "dct-per-class")]
     assert [best[row] for row in ours] == [1.803, 2.010, 2.242, 2.238]
     assert [best[name, "EDM"] for name in NFES] == [1.829, 2.042, 2.374, 2.276]
-    assert all(tuple(row.fid) == NFES[row.benchmark] for row in PUBLISHED)
 
 
 def test_blocks_of_seeds_join_in_a_cell(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     blocks = {"0-49999": 1.9, "50000-99999": 1.8, "100000-149999": 2.0}
     rows = [*(row(frechet, seeds=seeds) for seeds, frechet in blocks.items()), row(12.346, nfe=5)]
     path = tmp_path / "r.jsonl"
-    assert lines_of(printed(capsys, path, rows))["pca"] == ["12.35", "1.800", "1.800"]
-    mean = "1.900 ± 0.100"
-    assert lines_of(printed(capsys, path, rows, "--statistic", "mean"))["pca"] == ["12.35", mean, mean]
-    assert lines_of(printed(capsys, path, rows, "--statistic", "both"))["pca"][1] == f"1.800 ({mean})"
     text = printed(capsys, path, rows)
+    joined = "1.800 (1.900 ± 0.100)"
+    assert lines_of(text)["pca"] == ["12.35", joined, joined]
     assert "### CIFAR-10: inception.pkl, reference 01234567" in text
-    assert "FID: the least of 1–3 blocks of seeds." in text
+    assert "FID of several blocks of seeds: the least, and the mean ± half the range." in text
 
 
 def test_published_rows_stand_below_the_measured_ones(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -90,7 +88,7 @@ def test_what_is_not_comparable_is_marked(capsys: pytest.CaptureFixture[str], tm
 def test_rows_are_counted_once_and_never_mixed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     again = {**row(1.9), "key": "with precision", "precision": 0.7}
     rows = [row(1.9), again, row(4.0, solver="euler")]
-    found = lines_of(printed(capsys, tmp_path / "r.jsonl", rows, "--statistic", "both"))
+    found = lines_of(printed(capsys, tmp_path / "r.jsonl", rows))
     assert [found[name][0] for name in ("pca", "pca (2)")] == ["**1.900**", "4.000"]
     found = lines_of(printed(capsys, tmp_path / "r.jsonl", [again], "--metric", "precision"))
     assert found["pca"] == ["0.700", "0.700"]

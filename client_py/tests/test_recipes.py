@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 import anisoflight
+from anisoflight.recipe.recipe import load
+from anisoflight.recipe.stages import Place, stages_of
 
 pytestmark = pytest.mark.slow
 
@@ -92,8 +94,8 @@ def test_stopped_runs_go_on_to_the_same_end(twins: Path, tmp_path: Path) -> None
     files = [path for path in RECIPES if path.parent.name == "cifar10"]
     shutil.copytree(twins, tmp_path, dirs_exist_ok=True)
     shutil.rmtree(tmp_path / "runs")
-    plans = json.loads(recipe(tmp_path, *files, "--dry-run", "--flops-per-second", "1e9", "--json").stdout)
-    runs = {s["makes"]: s["settings"] for plan in plans for s in plan["stages"] if "settings" in s}
+    stages = [stage for recipe in load(files, twin=True) for stage in stages_of(recipe, Place(tmp_path))]
+    runs = {stage.makes: stage.request for stage in stages if stage.trains}
     with anisoflight.serve(data=tmp_path, arguments=["--device", "go"]) as client:
         for run, settings in runs.items():
             client.create_run(run, **settings).step(1)

@@ -13,8 +13,7 @@ import numpy as np
 import pandas as pd
 
 from anisoflight.compare.bench import Bench, Reference, Sampler
-from anisoflight.compare.metrics import classifier_features
-from studies.features import edge_features
+from studies.features import classifier_features, edge_features
 from studies.measuring import measure, value
 
 from . import data, figures, stages

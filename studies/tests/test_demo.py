@@ -20,7 +20,7 @@ from studies.demo import data, figures, stages
 from studies.demo.checks import Check, Checks, missing
 from studies.demo.energy import Energy
 from studies.demo.report import Report, pm
-from studies.features import clipped_gaussian, edge_features
+from studies.features import classifier_features, clipped_gaussian, edge_features
 from studies.measuring import require_count
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def test_classifier_features_are_those_of_the_recipe() -> None:
     digits = data.digits()
-    features, net = metrics.classifier_features(digits.train.images, digits.train.labels)
+    features, net = classifier_features(digits.train.images, digits.train.labels)
     assert features(digits.train.images).var(axis=0).sum() == pytest.approx(64)
     assert net.score(metrics.flat(digits.test.images), digits.test.labels) > 0.97
     real = Reference(features, digits.test.images).distance(digits.train.images)

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..program import add_folder, ended, exit_with, folder_server, path_of
+from ..files.temporary import whole_file
+from ..program import add_folder, ended, exit_with, folder_server, path_of, positive, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,31 +73,13 @@ def numbers(text: str) -> list[int]:
     return [int(word) for word in words(text)]
 
 
-def positive(text: str) -> int:
-    """A number from 1 on."""
-    if (number := int(text)) < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")
-    return number
-
-
 def solver_of(word: str) -> dict[str, Any]:
     """What Sample takes for NAME:FIELD=VALUE:…; a value that is JSON, such as a number, is taken as that."""
     name, *parts = word.split(":")
-    fields: dict[str, Any] = {"solver": name}
-    for part in parts:
-        field, equals, value = part.partition("=")
-        if not equals or not field:
-            raise ValueError(f"--solvers must be NAME:FIELD=VALUE:… such as ab:order=2, got {word!r}")
-        try:
-            fields[field] = json.loads(value)
-        except ValueError:
-            fields[field] = value
-    return fields
-
-
-def grid_of(word: str) -> str | dict[str, str]:
-    """What Sample takes for a grid's name, or for a table's."""
-    return {"table": word} if word.startswith("ays-") else word
+    pairs = [part.split("=", 1) for part in parts]
+    if not all(len(pair) == 2 and pair[0] for pair in pairs):
+        raise ValueError(f"--solvers must be NAME:FIELD=VALUE:… such as ab:order=2, got {word!r}")
+    return {"solver": name, **{field: value_of(value) for field, value in pairs}}
 
 
 def measure(args: argparse.Namespace) -> pd.DataFrame:
@@ -109,7 +90,7 @@ def measure(args: argparse.Namespace) -> pd.DataFrame:
             args.model,
             solvers=solvers,
             nfe=args.nfe,
-            grids=[grid_of(word) for word in args.grids],
+            grids=[{"table": word} if word.startswith("ays-") else word for word in args.grids],
             schedules=[None if word == "own" else word for word in args.schedules],
             probes=args.probes,
             reference=args.dataset,
@@ -121,9 +102,8 @@ def measure(args: argparse.Namespace) -> pd.DataFrame:
             guide=args.guide,
             progress=sys.stderr.isatty(),
         )
-    cells = list(product(args.schedules, args.grids, args.solvers, args.nfe))
-    for i, column in enumerate(["schedule", "grid", "solver"]):
-        frame[column] = [cell[i] for cell in cells]
+    cells = product(args.schedules, args.grids, args.solvers, args.nfe)
+    frame["schedule"], frame["grid"], frame["solver"], _ = zip(*cells, strict=True)
     return frame
 
 
@@ -152,9 +132,8 @@ def run(args: argparse.Namespace) -> None:
         raise ValueError(f"{args.out} cannot be written: there is no folder {args.out.parent}")
     frame = measure(args)
     if args.out is not None:
-        part = Path(f"{args.out}.part")
-        frame.to_csv(part, index=False)
-        os.replace(part, args.out)
+        with whole_file(args.out) as file:
+            frame.to_csv(file, index=False)
     print(json.dumps(records(frame), indent=2, ensure_ascii=False) if args.json else table(frame))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,21 +13,13 @@ from ..moments import Moments, frechet_distance
 from .metrics import Features, ode_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import ArrayLike
 
+    from ..client import Client
     from ..samples import ImageTable, Samples
 
 PROBE_SEED = 10**12
 """Of the latents that the ODE error is measured on; no repetition draws from there."""
-
-
-class Draws(Protocol):
-    """What is asked of a client: its samples."""
-
-    @property
-    def sample(self) -> Callable[..., Samples]: ...
 
 
 @dataclass(frozen=True)
@@ -43,20 +35,15 @@ class Sampler:
         """The same sampler with further options."""
         return replace(self, options={**self.options, **more})
 
-    def draw(self, client: Draws, **more: Any) -> Samples:
+    def draw(self, client: Client, **more: Any) -> Samples:
         """Samples in float32, by this sampler and what more says (n or labels, seed, nfe)."""
         return client.sample(self.model, dtype="float32", progress=False, **{**self.options, **more})
 
-    def seen(self, client: Draws, **more: Any) -> tuple[Samples, np.ndarray[Any, Any]]:
-        """Samples, and their values as the network sees them: of fields, the same distance in every channel counts the
-        same whatever its units."""
-        drawn = self.draw(client, **more)
-        return drawn, normalized(drawn)
-
 
 def normalized(images: ImageTable, like: Mapping[str, Sequence[float]] | None = None) -> np.ndarray[Any, Any]:
-    """Images as the network sees them, (x − mean)/scale by channel: with the numbers `like`, by default their own;
-    images that have none as they are."""
+    """Images as the network sees them, (x − mean)/scale by channel, so that the same distance counts the same in every
+    channel whatever its units: with the numbers `like`, by default their own. Images that have none are as they are.
+    """
     numbers = like or images.normalization
     if numbers is None:
         return images.images
@@ -103,7 +90,7 @@ class Bench:
     measured on ``probes`` latents of their own, the same ones for every sampler.
     """
 
-    client: Draws
+    client: Client
     references: Mapping[str, Reference]
     seeds: Sequence[int]
     count: int
@@ -112,7 +99,7 @@ class Bench:
 
     def converged(self, path: str, sampler: Sampler) -> None:
         """Let this sampler's result stand for the exact solution of a path."""
-        self._converged[path] = sampler.seen(self.client, n=self.probes, seed=PROBE_SEED)[1]
+        self._converged[path] = normalized(sampler.draw(self.client, n=self.probes, seed=PROBE_SEED))
 
     def distances(self, sampler: Sampler, nfe: int) -> Distances:
         """The Fréchet distances of ``count`` samples of every seed."""
@@ -120,19 +107,20 @@ class Bench:
         evaluations, spent = 0, 0.0
         for seed in self.seeds:
             started = time.perf_counter()
-            drawn, values = sampler.seen(self.client, n=self.count, seed=seed, nfe=nfe)
+            drawn = sampler.draw(self.client, n=self.count, seed=seed, nfe=nfe)
             spent += time.perf_counter() - started
             evaluations = max(evaluations, int(drawn.nfe.max()))
             for name, reference in self.references.items():
-                found[name].append(reference.distance(values))
+                found[name].append(reference.distance(normalized(drawn)))
         return Distances(found, evaluations, 1000 * spent / (len(self.seeds) * self.count))
 
     def probe(self, sampler: Sampler, nfe: int) -> Probe:
         """The ODE error on the latents set aside for it."""
         started = time.perf_counter()
-        drawn, values = sampler.seen(self.client, n=self.probes, seed=PROBE_SEED, nfe=nfe)
+        drawn = sampler.draw(self.client, n=self.probes, seed=PROBE_SEED, nfe=nfe)
         seconds = 1000 * (time.perf_counter() - started) / self.probes
-        return Probe(ode_error(values, self._converged[sampler.path]), int(drawn.nfe.max()), seconds)
+        error = ode_error(normalized(drawn), self._converged[sampler.path])
+        return Probe(error, int(drawn.nfe.max()), seconds)
 
 
 def half_range(values: Sequence[float]) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 import pandas as pd
@@ -16,15 +16,13 @@ import pandas as pd
 from ..errors import BadRequestError
 from ..images import to_float
 from ..wire.progress import Progress
-from .bench import Bench, Draws, Reference, Sampler, half_range, normalized
+from .bench import Bench, Reference, Sampler, half_range, normalized
 from .metrics import Features, principal_features
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import ArrayLike
 
-    from ..samples import Dataset
+    from ..client import Client
 
 Choice: TypeAlias = str | Mapping[str, Any]
 """A name, or a mapping as Sample takes it."""
@@ -40,18 +38,8 @@ _COLUMNS = ["schedule", "grid", "solver", "nfe", "evaluations", "ode_error", "fr
 _COLUMNS += ["frechet_min", "frechet_max", "frechet_spread", "seconds", "code", "message"]
 
 
-class Source(Draws, Protocol):
-    """What is asked of a client: its samples and data sets."""
-
-    @property
-    def dataset(self) -> Callable[..., Dataset]: ...
-
-    @property
-    def call(self) -> Callable[..., dict[str, Any]]: ...
-
-
 def compare(
-    client: Source,
+    client: Client,
     model: str,
     *,
     solvers: Sequence[Choice],
@@ -113,19 +101,15 @@ def compare(
         raise ValueError(f"needs seeds ≥ 1, samples ≥ 2, probes ≥ 1, not {seeds}, {samples}, {probes}")
     bench = Bench(client, references, base, samples, probes)
     for schedule in schedules:
-        path, along = label(schedule), {**_schedule(schedule), **common}
+        path, along = label(schedule), {**given(schedule=schedule), **common}
         bench.converged(path, Sampler("converged", model, {**CONVERGED, **along}, path))
         if references:
             Sampler("warming", model, {**WARMING, **along}, path).draw(client, n=samples, seed=0)
-    rows = []
+    rows: list[dict[str, Any]] = []
     jobs = list(product(schedules, grids, solvers, map(int, nfe)))
     for schedule, grid, solver, evaluations in Progress(jobs, desc="compare", unit="cell", disable=not progress):
-        options = {
-            **({"solver": solver} if isinstance(solver, str) else solver),
-            "grid": grid,
-            **_schedule(schedule),
-            **common,
-        }
+        named = {"solver": solver} if isinstance(solver, str) else solver
+        options = {**named, "grid": grid, **given(schedule=schedule), **common}
         sampler = Sampler(label(solver), model, options, label(schedule))
         row = {"schedule": sampler.path, "grid": label(grid), "solver": sampler.name, "nfe": evaluations}
         try:
@@ -183,10 +167,6 @@ def label(choice: Choice | None) -> str:
 
 
 _AXES = {"ode_error": "ODE error × 100", "frechet": "Fréchet distance", "seconds": "s / 1000 samples"}
-
-
-def _schedule(choice: Choice | None) -> dict[str, Any]:
-    return {} if choice is None else {"schedule": choice}
 
 
 def _cell(bench: Bench, sampler: Sampler, nfe: int) -> dict[str, Any]:

@@ -17,9 +17,8 @@ import mmap
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from ..wire.progress import Progress
 from . import folder as folders
 from .errors import (
     BadCheckpointError,
@@ -29,7 +28,7 @@ from .errors import (
     UnsupportedNetworkError,
 )
 from .names import IN_CHECKPOINTS
-from .network import choose, complete, config_of, state_of, summary
+from .network import choose, complete, config_of, state_of
 from .torchfile import LEGACY, ZIP, read_legacy, read_zip
 from .unpickler import Budget, Unpickler
 from .values import Module
@@ -44,8 +43,6 @@ __all__ = [
     "convert",
 ]
 
-_CHUNK = 1 << 24
-
 
 @dataclass(frozen=True)
 class Conversion:
@@ -58,11 +55,6 @@ class Conversion:
     source_sha256: str
     weights_sha256: str  # of model.safetensors; the server calls it the model's hash
     verified: bool
-
-    @property
-    def summary(self) -> str:
-        """A line about the network."""
-        return summary(self.config)
 
 
 def convert(
@@ -90,8 +82,9 @@ def convert(
     """
     source, target = Path(source), Path(os.path.abspath(target))
     folders.refuse_taken(target, replace)  # before the work; asked again at its end
-    data = _map(source)
-    found = choose(_read(source, data), key)
+    with source.open("rb") as file:
+        size, digest = os.fstat(file.fileno()).st_size, hashlib.file_digest(file, "sha256").hexdigest()
+        found = choose(_read(file, size), key)
     if isinstance(found, Module):
         if config is not None:
             raise BadCheckpointError("the checkpoint has its own configuration; leave --config out")
@@ -100,44 +93,28 @@ def convert(
         raise BadCheckpointError("the checkpoint is a state dict, without its network's arguments; give --config")
     else:
         settings, state = _settings(Path(config)), found
-    values = sum(tensor.size for tensor in state.values())
-    with Progress(
-        total=len(data) + 4 * values, desc=target.name, unit="B", unit_scale=True, delay=0.5, leave=False,
-        disable=not progress,
-    ) as bar:  # fmt: skip
-        digest = hashlib.sha256()
-        for start in range(0, len(data), _CHUNK):
-            part = data[start : start + _CHUNK]
-            digest.update(part)
-            bar.update(len(part))
-        with folders.appearing(target, replace) as made:
-            folders.write_config(made, settings)
-            weights = folders.write_weights(made, state, digest.hexdigest(), 4 * len(data), bar.update)
-            parameters = folders.verify(made, binary)["parameters"] if check else values
-    return Conversion(target, settings, len(state), parameters, digest.hexdigest(), weights, check)
+    with folders.appearing(target, replace) as made:
+        weights = folders.write_model(made, settings, state, digest, 4 * size, progress)
+        values = sum(tensor.size for tensor in state.values())
+        parameters = folders.verify(made, binary)["parameters"] if check else values
+    return Conversion(target, settings, len(state), parameters, digest, weights, check)
 
 
-def _map(source: Path) -> memoryview:
-    """The bytes of a file, read as they are used."""
-    with source.open("rb") as file:
-        if os.fstat(file.fileno()).st_size == 0:
-            raise BadCheckpointError(f"{source} is empty")
-        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-
-
-def _read(source: Path, data: memoryview) -> Any:
+def _read(file: BinaryIO, size: int) -> Any:
     """What a checkpoint holds."""
+    if size == 0:
+        raise BadCheckpointError("the file is empty")
+    data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)  # a read of more than there is allocates nothing
     budget = Budget()
     if data[:4] == ZIP:
-        return read_zip(source, IN_CHECKPOINTS, budget)
+        return read_zip(file, IN_CHECKPOINTS, budget)
     if data[: len(LEGACY)] == LEGACY:
         return read_legacy(data, IN_CHECKPOINTS, budget)
     if data[0] != 0x80:
         raise BadCheckpointError("the file is neither a pickle of protocol 2 or later nor one of torch.save")
-    unpickler = Unpickler(data, IN_CHECKPOINTS, None, budget)
-    found = unpickler.load()
-    if unpickler.end != len(data):
-        raise BadCheckpointError(f"the file goes on for {len(data) - unpickler.end:,} bytes after its pickle")
+    found = Unpickler(data, IN_CHECKPOINTS, None, budget).load()
+    if data.tell() != size:
+        raise BadCheckpointError(f"the file goes on for {size - data.tell():,} bytes after its pickle")
     return found
 
 
@@ -148,4 +125,4 @@ def _settings(path: Path) -> dict[str, Any]:
         raise BadCheckpointError(f"{path} is not JSON: {error}") from error
     if not isinstance(settings, dict):
         raise BadCheckpointError(f"{path} is not a JSON object")
-    return complete(settings, extra=("classes", "ratio_embedding"))
+    return complete(settings, extra=("classes", "ratio_embedding", "parametrization"))

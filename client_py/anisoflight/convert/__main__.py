@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import re
-import sys
 from pathlib import Path
 
-from ..errors import AnisoflightError
-from . import Conversion, convert
+from ..program import ended, exit_with
+from . import convert
 
 _LICENCE = (
     "EDM's published weights are licensed CC BY-NC-SA 4.0: not for commercial use, with attribution, and what is made\n"
@@ -21,7 +19,7 @@ _EXAMPLE = """example:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Convert as the command line says; 0 where that succeeded, 1 where not, 2 on wrong usage."""
+    """Convert: 0, 1 of a named error, 2 of wrong usage, 130 if interrupted."""
     parser = argparse.ArgumentParser(
         prog="python -m anisoflight.convert",
         description="Convert an EDM checkpoint to a model folder. Nothing in the checkpoint is executed.",
@@ -36,48 +34,24 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--no-verify", action="store_true", help="do not compare the weights with the configuration")
     parser.add_argument("--binary", type=Path, help="anisoflight program that compares (default: as serve finds it)")
     args = parser.parse_args(arguments)
-    try:
-        made = convert(
-            args.source,
-            args.target,
-            key=args.key,
-            config=args.config,
-            replace=args.replace,
-            check=not args.no_verify,
-            binary=args.binary,
-        )
-    except (AnisoflightError, OSError) as error:
-        print(f"{parser.prog}: {args.source}: {error}", file=sys.stderr)
-        return 1
-    print(_report(made, args.source))
-    return 0
 
+    def run() -> None:
+        named = {"key": args.key, "config": args.config, "replace": args.replace}
+        made = convert(args.source, args.target, **named, check=not args.no_verify, binary=args.binary)
+        config, target = made.config, made.target
+        values = "parameters" if made.verified else "values"
+        compared = "names and shapes agree with" if made.verified else "not compared with"
+        classes = f"{config['label_dim']} classes" if config["label_dim"] else "unconditional"
+        size = "×".join(str(config[name]) for name in ("img_resolution", "img_resolution", "img_channels"))
+        print(f"{target}: {config['model_type']}, images {size}, {classes}")
+        print(f"  {made.parameters:,} {values} in {made.tensors} tensors, {compared} the configuration")
+        print(f"  sha256 of {args.source.name}: {made.source_sha256}")
+        print(f"  sha256 of model.safetensors: {made.weights_sha256}")
+        print(_LICENCE)
+        print("Next, of a folder DATA/models/NAME: anisoflight sample --data DATA --model NAME --out NAME.png")
 
-def _report(made: Conversion, source: Path) -> str:
-    values = "parameters" if made.verified else "values"
-    compared = "names and shapes agree with" if made.verified else "not compared with"
-    return "\n".join(
-        [
-            f"{made.target}: {made.summary}",
-            f"  {made.parameters:,} {values} in {made.tensors} tensors, {compared} the configuration",
-            f"  sha256 of {source.name}: {made.source_sha256}",
-            f"  sha256 of model.safetensors: {made.weights_sha256}",
-            _LICENCE,
-            _next(made.target),
-        ]
-    )
-
-
-def _next(target: Path) -> str:
-    """The command to type next."""
-    name = target.name
-    if target.parent.name != "models" or not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,63}", name):
-        return "Next: move the folder to DATA/models/NAME, DATA the server's --data, NAME of a-z, 0-9, . _ and -"
-    return f"Next: anisoflight sample --data {target.parent.parent} --model {name} --n 64 --steps 18 --out {name}.png"
+    return ended(run)
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit(130)
+    exit_with(main)

@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from safetensors.numpy import save_file
 
 from ..errors import NameTakenError, ServerStartError
 from ..serve import find_binary
+from ..wire.progress import Progress
 from .errors import BadModelError, UnsafePickleError
 from .values import Tensor
 
@@ -61,15 +62,10 @@ def refuse_taken(target: Path, replace: bool) -> None:
         raise NameTakenError(f"{target} is not a model folder, so it is not replaced", "NAME_TAKEN")
 
 
-def write_config(folder: Path, config: Mapping[str, Any]) -> None:
-    (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-    _stored(folder / CONFIG)
-
-
-def write_weights(
-    folder: Path, state: Mapping[str, Tensor], source_sha256: str, bound: int, checked: Callable[[int], object]
+def write_model(
+    folder: Path, config: Mapping[str, Any], state: Mapping[str, Tensor], source: str, bound: int, progress: bool
 ) -> str:
-    """Write the state dict as float32, with the hash of its source, and return the SHA-256 of the file.
+    """Write the configuration, and the state dict as float32 with the hash of its source; returns its own SHA-256.
 
     float32 is kept to the last bit, float16 widened, which is exact. More than bound bytes are refused: tensors that
     share a storage could otherwise add up to any size.
@@ -81,14 +77,15 @@ def write_weights(
     if sum(tensor.size for tensor in state.values()) * _WEIGHT.itemsize > bound:
         raise UnsafePickleError("the weights are several times larger than the file that they come from")
     values = {}
-    for name, tensor in state.items():
+    for name, tensor in Progress(state.items(), desc="convert", unit="tensor", leave=False, disable=not progress):
         values[name] = np.asarray(tensor.array(), _WEIGHT, order="C")
         if not np.isfinite(values[name]).all():
             raise BadModelError(f"the tensor {name} holds values that are not finite")
-        checked(values[name].nbytes)
+    (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    _stored(folder / CONFIG)
     path = folder / WEIGHTS
     try:
-        save_file(values, path, {"source_sha256": source_sha256})  # of several entries it would vary the order
+        save_file(values, path, {"source_sha256": source})  # of several entries it would vary the order
     except SafetensorError as error:
         raise OSError(f"{path}: {error}") from error
     return _stored(path)
@@ -104,25 +101,13 @@ def _stored(path: Path) -> str:
 def verify(folder: Path, binary: str | os.PathLike[str] | None = None) -> dict[str, Any]:
     """What `anisoflight model check --json` says of a model folder that is sound; else a BadModelError."""
     try:
-        program = find_binary(binary)
-        done = subprocess.run(
-            [program, "model", "check", "--json", os.fspath(folder)], capture_output=True, text=True, check=False
-        )
-    except (ServerStartError, OSError) as error:
-        says = error.message if isinstance(error, ServerStartError) else str(error)
-        raise ServerStartError(
-            f"the weights cannot be compared with the configuration: {says}. With --no-verify they are not compared "
-            "until a server loads the model",
-            "SERVER_START",
-        ) from error
-    try:
+        words = [find_binary(binary), "model", "check", "--json", os.fspath(folder)]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
         found = json.loads(done.stdout)
-        faults = found["faults"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ServerStartError(
-            f"{program} model check failed: {done.stderr.strip()[-2000:]}", "SERVER_START"
-        ) from error
-    if faults:
+    except (ServerStartError, OSError, ValueError) as error:
+        said = "the weights cannot be compared with the configuration; --no-verify leaves that to the server"
+        raise ServerStartError(f"{said}: {getattr(error, 'message', error)}", "SERVER_START") from error
+    if faults := found["faults"]:
         lines = [": ".join(fault[part] for part in ("file", "tensor", "reason") if part in fault) for fault in faults]
         more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
         raise BadModelError("\n  ".join(["the weights do not fit the configuration:", *lines[:_SHOWN], *more]))

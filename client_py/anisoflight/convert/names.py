@@ -6,34 +6,41 @@ that are not a checkpoint's give None, which ends the reading.
 
 from __future__ import annotations
 
+import io
+from collections.abc import Callable
 from typing import Any
 
 from .errors import UnsafePickleError
-from .torchfile import STORAGES, read_legacy
+from .torchfile import LEGACY, STORAGES, read_legacy
 from .unpickler import Budget, Maker, Named, Names, clip
 from .values import Inert, Module, Scalars, Storage, Tensor
 
 _DTYPES = ("float32", "float16", "float64", "int64", "uint8", "bool")
 
 
-def _persistent(budget: Budget, args: tuple[Any, ...]) -> Module | None:
-    """An object of EDM's persistence layer; the source text that lies beside its state is not looked at."""
-    match args:
-        case ({"type": "class", "class_name": str(name), "state": dict(state)},):
-            return Module(clip(name), state)
-        case ({"type": "class", "class_name": str(name), "state": None},):
-            return Module(clip(name))
-    return None
+def _taking(function: Callable[..., Any], *kinds: type) -> Maker:
+    """A function of arguments of these types; those that come after them are of no use here."""
 
-
-def _container(name: str) -> Maker:
-    def make(budget: Budget, args: tuple[Any, ...]) -> Module | None:
-        return None if args else Module(name)
+    def make(_: Budget, args: tuple[Any, ...]) -> Any:
+        fits = len(args) >= len(kinds) and all(map(isinstance, args, kinds))
+        return function(*args[: len(kinds)]) if fits else None
 
     return make
 
 
-def _reconstructor(budget: Budget, args: tuple[Any, ...]) -> Any:
+def _persistent(meta: dict[Any, Any]) -> Module | None:
+    """An object of EDM's persistence layer; the source text that lies beside its state is not looked at."""
+    match meta:
+        case {"type": "class", "class_name": str(name), "state": dict() | None as state}:
+            return Module(clip(name), state or {})
+    return None
+
+
+def _container(name: str) -> Maker:
+    return lambda _, args: None if args else Module(name)
+
+
+def _reconstructor(_: Budget, args: tuple[Any, ...]) -> Any:
     """copyreg._reconstructor(cls, object, None), by which protocol 2 makes objects."""
     match args:
         case (Named() as cls, Named(name="object"), None):
@@ -54,7 +61,7 @@ def _dict(budget: Budget, args: tuple[Any, ...]) -> dict[Any, Any] | None:
 
 def _set(budget: Budget, args: tuple[Any, ...]) -> set[Any] | None:
     match args:
-        case () | ([],):
+        case ():
             return set()
         case (list(items),) if all(isinstance(item, str | int | float) for item in items):
             budget.spend(len(items))
@@ -62,38 +69,10 @@ def _set(budget: Budget, args: tuple[Any, ...]) -> set[Any] | None:
     return None
 
 
-def _tensor(budget: Budget, args: tuple[Any, ...]) -> Tensor | None:
-    match args:
-        case (Storage() as storage, int(offset), tuple(shape), tuple(strides), *_):
-            return Tensor(storage, offset, shape, strides).check()
-    return None
-
-
-def _parameter(budget: Budget, args: tuple[Any, ...]) -> Tensor | None:
-    match args:
-        case (Tensor() as tensor, *_):
-            return tensor
-    return None
-
-
 def _load_from_bytes(budget: Budget, args: tuple[Any, ...]) -> Any:
     match args:
-        case (memoryview() | bytes() as data,):
-            return read_legacy(memoryview(data), IN_STORAGES, budget)
-    return None
-
-
-def _dtype(budget: Budget, args: tuple[Any, ...]) -> Scalars | None:
-    match args:
-        case (str(code), *_):
-            return Scalars(clip(code))
-    return None
-
-
-def _scalar(budget: Budget, args: tuple[Any, ...]) -> int | float | bool | None:
-    match args:
-        case (Scalars() as kind, memoryview() | bytes() as data):
-            return kind.value(memoryview(data))
+        case (bytes(data),) if data.startswith(LEGACY):
+            return read_legacy(io.BytesIO(data), IN_STORAGES, budget)
     return None
 
 
@@ -102,10 +81,7 @@ def _encode(budget: Budget, args: tuple[Any, ...]) -> bytes | None:
     match args:
         case (str(text), "latin1"):
             budget.spend(len(text) // 256)
-            try:
-                return text.encode("latin1")
-            except UnicodeEncodeError:
-                pass
+            return text.encode("latin1")
     return None
 
 
@@ -117,7 +93,11 @@ def _storage_class(name: str) -> Maker:
 
 
 def _inert(name: str) -> Maker:
-    return lambda budget, args: Inert(name)
+    return lambda _, args: Inert(name)
+
+
+def _tensor(storage: Storage, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
+    return Tensor(storage, offset, shape, strides).check()
 
 
 # What the pickle inside torch.storage._load_from_bytes may name.
@@ -125,16 +105,16 @@ IN_STORAGES: Names = {("torch", name): _storage_class(name) for name in STORAGES
 
 IN_CHECKPOINTS: Names = {
     **IN_STORAGES,
-    ("torch_utils.persistence", "_reconstruct_persistent_obj"): _persistent,
+    ("torch_utils.persistence", "_reconstruct_persistent_obj"): _taking(_persistent, dict),
     ("torch.nn.modules.container", "ModuleDict"): _container("ModuleDict"),
     ("torch.nn.modules.container", "ModuleList"): _container("ModuleList"),
-    ("torch._utils", "_rebuild_tensor_v2"): _tensor,
-    ("torch._utils", "_rebuild_parameter"): _parameter,
-    ("torch._utils", "_rebuild_parameter_with_state"): _parameter,
+    ("torch._utils", "_rebuild_tensor_v2"): _taking(_tensor, Storage, int, tuple, tuple),
+    ("torch._utils", "_rebuild_parameter"): _taking(lambda tensor: tensor, Tensor),
+    ("torch._utils", "_rebuild_parameter_with_state"): _taking(lambda tensor: tensor, Tensor),
     ("torch.storage", "_load_from_bytes"): _load_from_bytes,
-    ("numpy", "dtype"): _dtype,
-    ("numpy.core.multiarray", "scalar"): _scalar,
-    ("numpy._core.multiarray", "scalar"): _scalar,
+    ("numpy", "dtype"): _taking(lambda code: Scalars(clip(code)), str),
+    ("numpy.core.multiarray", "scalar"): _taking(Scalars.value, Scalars, bytes),
+    ("numpy._core.multiarray", "scalar"): _taking(Scalars.value, Scalars, bytes),
     # Containers.
     ("collections", "OrderedDict"): _dict,
     ("dnnlib.util", "EasyDict"): _dict,

@@ -11,9 +11,11 @@ from .errors import BadCheckpointError, UnsupportedNetworkError
 from .unpickler import clip
 from .values import Module, Tensor
 
-ACCEPTED = "Accepted are EDMPrecond, VPPrecond and VEPrecond around SongUNet (DDPM++, NCSN++) or DhariwalUNet (ADM)"
+ACCEPTED = "Accepted is EDMPrecond around SongUNet (DDPM++, NCSN++) or DhariwalUNet (ADM)"
 
 _OTHERS = {
+    "VPPrecond": "EDM's baseline VP",
+    "VEPrecond": "EDM's baseline VE",
     "iDDPMPrecond": "the preconditioning of the iDDPM and ADM baselines, which rounds noise levels to a table",
     "Precond": "the preconditioning of EDM2, around a magnitude-preserving network",
 }
@@ -29,13 +31,6 @@ _PRECOND: dict[str, Any] = {
     "sigma_data": 0.5,
     "model_type": "DhariwalUNet",
 }
-
-# Those of VPPrecond and VEPrecond, EDM's baselines, in their order; both take SongUNet by default.
-_BASELINES: dict[str, dict[str, Any]] = {
-    "VPPrecond": {"beta_d": 19.9, "beta_min": 0.1, "M": 1000, "epsilon_t": 1e-5},
-    "VEPrecond": {"sigma_min": 0.02, "sigma_max": 100},
-}
-_COMMON = ("img_resolution", "img_channels", "label_dim", "use_fp16")
 
 # What it hands on to the network.
 _SONG: dict[str, Any] = {
@@ -91,9 +86,19 @@ def choose(found: Any, key: str | None) -> Module | dict[str, Tensor]:
 
 def config_of(network: Module) -> dict[str, Any]:
     """The config.json of a network: every keyword argument of EDMPrecond and of the network in it."""
-    _refuse_others(network)
-    extra = ("parametrization",) if network.kind in _BASELINES else ()
-    config = complete(_edm(network.kind, _given(network)), extra)
+    if network.kind != "EDMPrecond":
+        what = _OTHERS.get(network.kind)
+        says = f"a {network.kind}, {what}" if what else f"an object of class {network.kind}"
+        raise UnsupportedNetworkError(f"the checkpoint holds {says}. {ACCEPTED}")
+    args, keywords = network.state.get("_init_args", ()), network.state.get("_init_kwargs", {})
+    if not isinstance(args, tuple | list) or not isinstance(keywords, dict) or len(args) > len(_PRECOND):
+        raise BadCheckpointError("the checkpoint does not tell the arguments its network was made with")
+    given: dict[str, Any] = dict(zip(_PRECOND, args, strict=False))
+    for name, value in keywords.items():
+        if not isinstance(name, str) or name in given:
+            raise BadCheckpointError(f"the network was made with the argument {clip(name)} twice, or by no name")
+        given[name] = value
+    config = complete(given)
     inner = network.part("_modules").get("model")
     if not isinstance(inner, Module) or inner.kind != config["model_type"]:
         raise BadCheckpointError(f"the checkpoint's network is not the {config['model_type']} of its arguments")
@@ -116,25 +121,6 @@ def complete(given: Mapping[str, Any], extra: tuple[str, ...] = ()) -> dict[str,
         if config[name] is None:
             raise BadCheckpointError(f"the network's configuration lacks {name}")
     return config | {name: given[name] for name in extra if name in given}
-
-
-def _edm(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments as those of EDMPrecond, with the section `parametrization` for the constants of a baseline."""
-    if kind == "EDMPrecond":
-        return dict(given)
-    own = {name: _number(name, given.get(name, default)) for name, default in _BASELINES[kind].items()}
-    if "M" in own:
-        own["steps"] = own.pop("M")
-    rest = {name: value for name, value in given.items() if name not in _BASELINES[kind]}
-    if "sigma_data" in rest or "parametrization" in rest:
-        raise UnsupportedNetworkError(f"the network was made with an argument that {kind} does not have")
-    return {"model_type": "SongUNet", **rest, "parametrization": {"kind": kind[:2].lower(), **own}}
-
-
-def _number(name: str, value: Any) -> float:
-    if type(value) not in (int, float) or not 0 < value < math.inf:
-        raise BadCheckpointError(f"the network's argument {clip(name)} is no positive number")
-    return value
 
 
 def state_of(network: Module) -> dict[str, Tensor]:
@@ -173,30 +159,6 @@ def _check_name(name: Any, dotted: bool = False) -> None:
         raise BadCheckpointError(f"{clip(name)!r} is no name of a tensor or module")
 
 
-def _refuse_others(network: Module) -> None:
-    if network.kind == "EDMPrecond" or network.kind in _BASELINES:
-        return
-    what = _OTHERS.get(network.kind)
-    says = f"a {network.kind}, {what}" if what else f"an object of class {network.kind}"
-    raise UnsupportedNetworkError(f"the checkpoint holds {says}. {ACCEPTED}")
-
-
-def _given(network: Module) -> dict[str, Any]:
-    """The arguments the network was made with, by name."""
-    args, keywords = network.state.get("_init_args", ()), network.state.get("_init_kwargs", {})
-    names = list(_PRECOND)
-    if network.kind in _BASELINES:
-        names = [*_COMMON, *_BASELINES[network.kind], "model_type"]
-    if not isinstance(args, tuple | list) or not isinstance(keywords, dict) or len(args) > len(names):
-        raise BadCheckpointError("the checkpoint does not tell the arguments its network was made with")
-    given: dict[str, Any] = dict(zip(names, args, strict=False))
-    for name, value in keywords.items():
-        if not isinstance(name, str) or name in given:
-            raise BadCheckpointError(f"the network was made with the argument {clip(name)} twice, or by no name")
-        given[name] = value
-    return given
-
-
 def _as_json(name: str, value: Any) -> Any:
     """A value as JSON has it: a number, a text, true or false, or a list of numbers; infinity as "inf"."""
     if isinstance(value, list | tuple) and len(value) <= 64 and all(type(item) in (int, float) for item in value):
@@ -208,18 +170,3 @@ def _as_json(name: str, value: Any) -> Any:
     if type(value) is float and not math.isnan(value):
         return value if math.isfinite(value) else ("inf" if value > 0 else "-inf")
     raise BadCheckpointError(f"the network's argument {clip(name)} is neither a number, a text nor a list of numbers")
-
-
-def summary(config: Mapping[str, Any]) -> str:
-    """A line about a network.
-
-    >>> summary({"model_type": "SongUNet", "img_resolution": 32, "img_channels": 3, "label_dim": 10,
-    ...          "model_channels": 128, "channel_mult": [2, 2, 2], "num_blocks": 4})
-    'SongUNet, images 32×32×3, 10 classes, 128 channels × [2, 2, 2], 4 blocks per level'
-    """
-    size, channels, labels = config["img_resolution"], config["img_channels"], config["label_dim"]
-    classes = f"{labels} classes" if labels else "unconditional"
-    return (
-        f"{config['model_type']}, images {size}×{size}×{channels}, {classes}, "
-        f"{config['model_channels']} channels × {config['channel_mult']}, {config['num_blocks']} blocks per level"
-    )

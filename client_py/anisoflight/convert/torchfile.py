@@ -10,9 +10,8 @@ In both, a storage is the persistent id ("storage", class, key, location, count)
 
 from __future__ import annotations
 
-import struct
+import io
 import zipfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,51 +42,38 @@ def _storage_of(pid: Any) -> tuple[str, Storage]:
     """Key and storage, still empty, of a persistent id."""
     match pid:
         case ("storage", Named(module="torch", name=kind), str(key), str(), int(size), *rest):
-            if size >= 0 and kind in STORAGES and rest in ([], [None]):
+            if 0 <= size < 1 << 48 and kind in STORAGES and rest in ([], [None]):
                 return key, Storage(np.dtype(STORAGES[kind]), size)
     raise BadCheckpointError("a persistent id is not that of a storage of torch")
 
 
-def read_legacy(data: memoryview, names: Names, budget: Budget) -> Any:
+def read_legacy(file: Any, names: Names, budget: Budget) -> Any:
     """The object of a torch file of the legacy format."""
-    if data[: len(LEGACY)] != LEGACY:
-        raise BadCheckpointError("what should be written by torch.save is not")
     storages: dict[str, Storage] = {}
 
     def persistent(pid: Any) -> Storage:
         key, storage = _storage_of(pid)
         return storages.setdefault(key, storage)
 
-    end = 0
-    parts = []
-    for known in ({}, {}, {}, names, {}):
-        unpickler = Unpickler(data, known, persistent if known else None, budget, end)
-        parts.append(unpickler.load())
-        end = unpickler.end
-    _, protocol, facts, found, keys = parts
-    if protocol != 1001 or not isinstance(facts, dict) or facts.get("little_endian") is not True:
+    magic, protocol, facts, found, keys = (
+        Unpickler(file, known, persistent if known else None, budget).load() for known in ({}, {}, {}, names, {})
+    )
+    if magic != _MAGIC or protocol != 1001 or not isinstance(facts, dict) or facts.get("little_endian") is not True:
         raise BadCheckpointError("a torch file is of another protocol, or of a big-endian machine")
-    if not isinstance(keys, list) or len(keys) != len(storages) or not all(isinstance(key, str) for key in keys):
+    if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys) or sorted(keys) != sorted(storages):
         raise BadCheckpointError("a torch file lists other storages than it uses")
     for key in keys:
-        if key not in storages:
-            raise BadCheckpointError("a torch file lists other storages than it uses")
-        if len(data) < end + 8:
-            raise BadCheckpointError("a torch file is cut short")
-        (count,) = struct.unpack_from("<q", data, end)
         storage = storages[key]
-        size = storage.size * storage.dtype.itemsize
-        if count != storage.size or len(data) < end + 8 + size:
-            raise BadCheckpointError(f"a torch file is cut short, or its storage of {storage.size:,} values is")
-        storage.fill(data[end + 8 : end + 8 + size])
-        end += 8 + size
+        if int.from_bytes(file.read(8), "little", signed=True) != storage.size:
+            raise BadCheckpointError("a torch file is cut short, or one of its storages has another size")
+        storage.fill(file.read(storage.size * storage.dtype.itemsize))
     return found
 
 
-def read_zip(path: Path, names: Names, budget: Budget) -> Any:
+def read_zip(file: Any, names: Names, budget: Budget) -> Any:
     """The object of a torch file of the zip format."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(file) as archive:
             entries = {info.filename: info for info in archive.infolist()}
             budget.spend(len(entries))
             for info in entries.values():
@@ -102,15 +88,11 @@ def read_zip(path: Path, names: Names, budget: Budget) -> Any:
 
             def persistent(pid: Any) -> Storage:
                 key, storage = _storage_of(pid)
-                name = f"{roots[0]}data/{key}"
-                if name not in entries:
-                    raise BadCheckpointError("a torch file lacks one of its storages")
                 if key not in storages:
-                    storage.fill(memoryview(archive.read(name)))
+                    storage.fill(archive.read(f"{roots[0]}data/{key}"))
                     storages[key] = storage
                 return storages[key]
 
-            pickled = memoryview(archive.read(roots[0] + "data.pkl"))
-            return Unpickler(pickled, names, persistent, budget).load()
-    except (zipfile.BadZipFile, EOFError, NotImplementedError) as error:
+            return Unpickler(io.BytesIO(archive.read(roots[0] + "data.pkl")), names, persistent, budget).load()
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, KeyError) as error:
         raise BadCheckpointError(f"a torch file is a damaged zip: {error}") from error

@@ -2,11 +2,12 @@
 
 A name in the pickle is looked up in a table that the caller gives, `Names`, whose entries are functions of this
 package; any other name ends the reading. Instructions that no checkpoint needs are refused. The result consists of
-numbers, texts, tuples, lists, dicts, sets and the few classes of `values`. Long bytes are views of the file.
+numbers, texts, tuples, lists, dicts, sets and the few classes of `values`.
 """
 
 from __future__ import annotations
 
+import io  # noqa: F401 (the example)
 import pickle
 import struct
 from collections.abc import Callable, Mapping
@@ -22,8 +23,6 @@ Names = Mapping[tuple[str, str], Maker]
 """What a pickle may name, as (module, name), and the function of this package that stands for it."""
 
 WORK = 1_000_000  # instructions and copied items per checkpoint: the largest of EDM's takes about an eighth
-_LONGEST_LINE = 1024
-_COPIED = 1024  # bytes up to which a read is a copy; of more it is a view
 
 
 @dataclass
@@ -55,35 +54,8 @@ class Named:
         return made
 
 
-@dataclass
-class _View:
-    """A memoryview as the file that the unpickler reads."""
-
-    data: memoryview
-    at: int
-
-    def read(self, size: int) -> bytes | memoryview:
-        end = self.at + size
-        if end > len(self.data):
-            raise BadCheckpointError(f"the pickle is cut short: {size:,} bytes are wanted at byte {self.at:,}")
-        found, self.at = self.data[self.at : end], end
-        return found if size > _COPIED else bytes(found)
-
-    def readline(self) -> bytes:
-        line, ended, _ = bytes(self.data[self.at : self.at + _LONGEST_LINE]).partition(b"\n")
-        if not ended:
-            raise BadCheckpointError(f"the pickle has a name at byte {self.at:,} that does not end")
-        self.at += len(line) + 1
-        return line + b"\n"
-
-
 _Standard: Any = pickle._Unpickler
 _Step = Callable[[Any], None]
-
-
-def _frame(unpickler: Any) -> None:
-    """Frames only help to read ahead, and a view needs no such help."""
-    unpickler.read(8)
 
 
 def _build(unpickler: Any) -> None:
@@ -96,16 +68,10 @@ def _build(unpickler: Any) -> None:
         raise UnsafePickleError("the pickle sets the state of something that has none")
 
 
-def _reduce_with_keywords(unpickler: Any) -> None:
-    if unpickler.stack.pop() != {}:
-        raise UnsafePickleError("the pickle makes an object with keywords")
-    unpickler.load_reduce()
-
-
 # Protocols 0 and 1 have instructions that neither torch nor EDM writes. They are left out on purpose, and so are
-# extension codes (EXT1…), bytearrays, out-of-band buffers, and texts and numbers of more than 4 GiB.
+# extension codes (EXT1…), bytearrays, out-of-band buffers, keywords, and texts and numbers of more than 4 GiB.
 _STANDARD = (
-    pickle.PROTO, pickle.STOP, pickle.MARK, pickle.POP, pickle.POP_MARK, pickle.DUP,
+    pickle.PROTO, pickle.FRAME, pickle.STOP, pickle.MARK, pickle.POP, pickle.POP_MARK, pickle.DUP,
     pickle.NONE, pickle.NEWTRUE, pickle.NEWFALSE, pickle.BININT, pickle.BININT1, pickle.BININT2, pickle.LONG1,
     pickle.BINFLOAT, pickle.SHORT_BINSTRING, pickle.BINSTRING, pickle.BINUNICODE, pickle.SHORT_BINUNICODE,
     pickle.BINBYTES, pickle.SHORT_BINBYTES, pickle.BINBYTES8,
@@ -116,10 +82,8 @@ _STANDARD = (
     pickle.GLOBAL, pickle.STACK_GLOBAL, pickle.REDUCE, pickle.BINPERSID,
 )  # fmt: skip
 _STEPS: dict[bytes, _Step] = {code: _Standard.dispatch[code[0]] for code in _STANDARD} | {
-    pickle.FRAME: _frame,
     pickle.BUILD: _build,
     pickle.NEWOBJ: _Standard.load_reduce,
-    pickle.NEWOBJ_EX: _reduce_with_keywords,
 }
 # Where on the stack an instruction finds the values that it hashes.
 _HASHED = {
@@ -140,7 +104,7 @@ def _bounded(step: _Step, hashed: slice | None) -> _Step:
     def run(unpickler: Any) -> None:
         unpickler.budget.spend(1)
         keys = () if hashed is None else unpickler.stack[hashed]
-        if not all(isinstance(key, str | bytes | memoryview | int | float | None) for key in keys):
+        if not all(isinstance(key, str | bytes | int | float | None) for key in keys):
             raise BadCheckpointError("the pickle has a key that is neither text nor number")
         step(unpickler)
 
@@ -153,30 +117,20 @@ class _Instructions(dict[int, _Step]):
 
 
 class Unpickler(_Standard):
-    """Reads one pickle that begins at `start` of `data`; `end` is where it ended.
+    """Reads one pickle from where a file is.
 
-    >>> Unpickler(memoryview(pickle.dumps({"a": (1, [2.5, None])})), {}).load()
+    >>> Unpickler(io.BytesIO(pickle.dumps({"a": (1, [2.5, None])})), {}).load()
     {'a': (1, [2.5, None])}
     """
 
     dispatch = _Instructions({code[0]: _bounded(step, _HASHED.get(code)) for code, step in _STEPS.items()})
 
     def __init__(
-        self,
-        data: memoryview,
-        names: Names,
-        persistent: Callable[[Any], Any] | None = None,
-        budget: Budget | None = None,
-        start: int = 0,
+        self, file: Any, names: Names, persistent: Callable[[Any], Any] | None = None, budget: Budget | None = None
     ) -> None:
-        self._view = _View(data, start)
-        super().__init__(self._view)
+        super().__init__(file, encoding="latin1")
         self._names, self._persistent = names, persistent
         self.budget = budget or Budget()
-
-    @property
-    def end(self) -> int:
-        return self._view.at
 
     def load(self) -> Any:
         """The object that the pickle describes."""
@@ -184,15 +138,12 @@ class Unpickler(_Standard):
             return super().load()
         except ConvertError:
             raise
+        except EOFError as error:
+            raise BadCheckpointError("the pickle is cut short") from error
         except (
-            ArithmeticError, AttributeError, EOFError, LookupError, TypeError, ValueError,
-            pickle.UnpicklingError, struct.error,
+            ArithmeticError, AttributeError, LookupError, TypeError, ValueError, pickle.UnpicklingError, struct.error,
         ) as error:  # fmt: skip
-            raise BadCheckpointError(f"the pickle is damaged before byte {self.end:,}: {clip(error)}") from error
-
-    def _decode_string(self, value: bytes | memoryview) -> str:
-        """A text or the bytes that Python 2 wrote."""
-        return str(value, "latin1")
+            raise BadCheckpointError(f"the pickle is damaged: {clip(error)}") from error
 
     def find_class(self, module: str, name: str) -> Named:
         make = self._names.get((module, name))

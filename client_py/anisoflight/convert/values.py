@@ -59,7 +59,7 @@ class Scalars(Buildable):
             case _:
                 raise BadCheckpointError("the state of a numpy.dtype is not what numpy writes")
 
-    def value(self, data: memoryview) -> int | float | bool:
+    def value(self, data: bytes) -> int | float | bool:
         """The one number in data, as Python has it."""
         if self.code not in ("f8", "f4", "f2", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "b1"):
             raise BadCheckpointError("a numpy.dtype is not one of a number")
@@ -85,9 +85,9 @@ class Storage:
 
     dtype: np.dtype[Any]
     size: int
-    data: memoryview | None = None
+    data: bytes | None = None
 
-    def fill(self, data: memoryview) -> None:
+    def fill(self, data: bytes) -> None:
         if len(data) != self.size * self.dtype.itemsize:
             raise BadCheckpointError(f"a storage of {self.size:,} {self.dtype.name} has {len(data):,} bytes")
         self.data = data
@@ -122,7 +122,7 @@ class Tensor:
         return prod(self.shape)
 
     def array(self) -> Array:
-        """Its values, a read-only view of the file."""
+        """Its values, a read-only view of its storage."""
         if self.storage.data is None:
             raise BadCheckpointError("a tensor's storage is missing from the file")
         if self.size == 0:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import re
 import tarfile
-import zlib
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..convert.errors import ConvertError
 from ..convert.names import IN_CHECKPOINTS
 from ..convert.unpickler import Names, Unpickler
 from ..convert.values import Buildable, Scalars
-from .arrays import named, rows
+from .arrays import rows
 from .pictures import read_at_most
-from .source import DataError, Item, Source
+from .source import DataError, Item, Source, named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,47 +41,37 @@ def from_files(path: Path, files: list[Path]) -> Source:
             return read_at_most(file, _MAX_BATCH)
 
     one = len(files) == 1
-    return _source(path, [(f.name, lambda f=f: read(f)) for f in files if one or _TRAINING.fullmatch(f.name)])
+    return _source(path, {f.name: lambda f=f: read(f) for f in files if one or _TRAINING.fullmatch(f.name)})
 
 
 def from_tar(path: Path) -> Source:
     """Batches of a tar, compressed or not: held in memory, because their order there is arbitrary."""
     found: dict[str, bytes] = {}
-    try:
-        with tarfile.open(path, "r|*") as tar:
-            for member in tar:
-                name = PurePosixPath(member.name).name
-                if not member.isreg() or not _TRAINING.fullmatch(name):
-                    continue
+    with named(path), tarfile.open(path, "r|*") as tar:
+        for member in tar:
+            name = PurePosixPath(member.name).name
+            if member.isreg() and _TRAINING.fullmatch(name):
                 if len(found) == _MAX_BATCHES:
                     raise DataError(path, member.name, f"is batch number {_MAX_BATCHES + 1}; CIFAR-10 has 5")
                 file = tar.extractfile(member)
                 assert file is not None  # of a regular file
                 found[name] = read_at_most(file, _MAX_BATCH)
-    except DataError:
-        raise
-    except (tarfile.TarError, zlib.error, EOFError, ValueError, OSError) as error:
-        raise DataError(path, "", f"is no whole tar: {error}") from error
-    return _source(path, [(name, lambda data=found[name]: data) for name in sorted(found)])
+    return _source(path, {name: lambda data=found[name]: data for name in sorted(found)})
 
 
-def _source(path: Path, batches: list[tuple[str, Callable[[], bytes]]]) -> Source:
+def _source(path: Path, batches: dict[str, Callable[[], bytes]]) -> Source:
     if not batches:
         raise DataError(path, "", "holds no data_batch_1 … of CIFAR-10")
 
-    def batch(name: str, read: Callable[[], bytes]) -> tuple[Array, Array]:
+    def batch(name: str) -> tuple[Array, Array]:
         with named(path, name):
-            try:
-                return _batch(read())
-            except ConvertError as error:
-                raise ValueError(error.message) from error
+            return _batch(batches[name]())
 
     def items() -> Iterator[Item]:
-        for name, read in batches:
-            images, labels = batch(name, read)
-            yield from rows(images, labels, name)
+        for name in batches:
+            yield from rows(*batch(name), name)
 
-    count = sum(len(batch(name, read)[1]) for name, read in batches)
+    count = sum(len(batch(name)[1]) for name in batches)
     return Source(path, "CIFAR-10 batches", count, True, items, CLASSES)
 
 
@@ -103,7 +92,7 @@ def _batch(data: bytes) -> tuple[Array, Array]:
 
 def _pickled(data: bytes) -> tuple[Array, Array]:
     """A dict with data, an array [n, 3072] of uint8, and labels, a list of n."""
-    match Unpickler(memoryview(data), _NAMES).load():
+    match Unpickler(io.BytesIO(data), _NAMES).load():
         case (
             {"data": _Pixels(data=pixels), "labels": list(labels)}
             | {b"data": _Pixels(data=pixels), b"labels": list(labels)}  # as Python 3 keeps what Python 2 wrote
@@ -121,11 +110,11 @@ def _pickled(data: bytes) -> tuple[Array, Array]:
 class _Pixels(Buildable):
     """An array [n, 3072] of uint8."""
 
-    data: bytes | memoryview = b""
+    data: bytes = b""
 
     def build(self, state: Any) -> None:
         match state:  # version, shape, type, columns first, bytes
-            case (int(), (int(), 3072), Scalars(code="u1"), False, str() | bytes() | memoryview() as data):
+            case (int(), (int(), 3072), Scalars(code="u1"), False, str() | bytes() as data):
                 self.data = data.encode("latin1") if isinstance(data, str) else data
             case _:
                 raise ValueError(f"has an array of another form; data is [n, {_PIXELS}] of uint8, row by row")

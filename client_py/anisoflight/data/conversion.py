@@ -8,11 +8,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-import numpy as np
-
 from ..wire.progress import Progress
 from .pictures import Picture, checked
-from .source import DataError
+from .source import DataError, named
 from .transforms import check, transformed
 
 if TYPE_CHECKING:
@@ -82,29 +80,24 @@ class Conversion:
         if self.mean is None and self.scale is None and self.source.units:
             self.mean, self.scale = self.source.units["mean"], self.source.units["scale"]
 
-    @property
-    def own_units(self) -> bool:
-        """Whether values have units of their own."""
-        return self.mean is not None or self.scale is not None
-
     def __iter__(self) -> Iterator[tuple[Picture, int]]:
-        dtype = None
+        first: Picture | None = None
         for item, future in each(self.source, self._prepared, "convert", self.progress):
             try:
-                picture = future.result()
-                if picture is None:
-                    self.left_out += 1
-                    continue
-                if self.shape is None:
-                    self.shape, dtype = picture.shape, picture.dtype
-                self._fits(picture, dtype)
-            except (ValueError, OSError) as error:
-                named = error if isinstance(error, DataError) else DataError(self.source.path, item.name, error)
+                with named(self.source.path, item.name):
+                    picture = future.result()
+                    if picture is None:
+                        self.left_out += 1
+                        continue
+                    first = picture if first is None else first
+                    _fits(picture, first)
+            except DataError as error:
                 if self.skip is None:
-                    raise named from error
+                    raise
                 self.bad += 1
-                self.skip(named)
+                self.skip(error)
                 continue
+            self.shape = first.shape
             self.images += 1
             yield picture, item.label
         if not self.images:
@@ -113,16 +106,16 @@ class Conversion:
 
     def _prepared(self, item: Item) -> Picture | None:
         picture = transformed(item.read(), self.transform, self.size, self.channels)
-        return None if picture is None else checked(picture, self.own_units)
+        return None if picture is None else checked(picture, self.mean is not None or self.scale is not None)
 
-    def _fits(self, picture: Picture, dtype: np.dtype | None) -> None:
-        """ValueError unless a picture has the form of the first."""
-        assert self.shape is not None
-        (height, width, channels), first = picture.shape, self.shape
-        if channels != first[2]:
-            raise ValueError(f"has {channels} channels, those before have {first[2]}; --channels makes them alike")
-        if picture.shape != first:
-            before = f"{first[0]}×{first[1]}"
-            raise ValueError(f"has {height}×{width} pixels, those before have {before}; --resolution makes them alike")
-        if picture.dtype != dtype:
-            raise ValueError(f"is of {picture.dtype}, those before are of {dtype}")
+
+def _fits(picture: Picture, first: Picture) -> None:
+    """ValueError unless a picture has the form of the first."""
+    (height, width, channels), want = picture.shape, first.shape
+    if channels != want[2]:
+        raise ValueError(f"has {channels} channels, those before have {want[2]}; --channels makes them alike")
+    if picture.shape != want:
+        before = f"{want[0]}×{want[1]}"
+        raise ValueError(f"has {height}×{width} pixels, those before have {before}; --resolution makes them alike")
+    if picture.dtype != first.dtype:
+        raise ValueError(f"is of {picture.dtype}, those before are of {first.dtype}")

@@ -9,9 +9,8 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from . import arrays
-from .arrays import ZIP_ERRORS, named
 from .pictures import MAX_ENCODED, Picture, decoded, is_image, read_at_most
-from .source import DataError, Item, Source
+from .source import DataError, Item, Source, named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -44,40 +43,34 @@ def folder(path: Path, rule: str) -> Source:
 
 def archive(path: Path, rule: str, layout: str | None = None, under: str = "") -> Source:
     """A zip of images, of those in its folder `under` alone if that is given, or an .npz."""
+    with named(path):
+        opened = zipfile.ZipFile(path)
     try:
-        held = zipfile.ZipFile(path)
-    except ZIP_ERRORS as error:
-        raise DataError(path, "", f"is no whole zip: {error}") from error
-    try:
-        return _archive(path, held, rule, layout, under)
+        entries: dict[str, zipfile.ZipInfo] = {}
+        for info in opened.infolist():
+            name = info.filename
+            if "\\" in name or name.startswith("/") or not set(name.split("/")[:-1]).isdisjoint(("", ".", "..")):
+                raise DataError(path, name, "is no name in a folder; names are relative and never lead out of it")
+            if name in entries:
+                raise DataError(path, name, "is there twice")
+            if not info.is_dir():
+                entries[name] = info
+        if under:
+            within = f"{under}/"
+            entries = {name.removeprefix(within): entries[name] for name in entries if name.startswith(within)}
+            if not entries:
+                raise DataError(path, under, "is no folder in this zip")
+        if any(name.endswith(".npy") for name in entries):
+            return arrays.npz(path, opened, entries, layout)
+
+        def read(name: str, most: int) -> bytes:
+            with opened.open(entries[name]) as file:
+                return read_at_most(file, most)
+
+        return _encoded(path, "zip of images", list(entries), read, rule, opened.close)
     except BaseException:
-        held.close()
+        opened.close()
         raise
-
-
-def _archive(path: Path, held: zipfile.ZipFile, rule: str, layout: str | None, under: str) -> Source:
-    names: dict[str, zipfile.ZipInfo] = {}
-    for info in held.infolist():
-        if info.is_dir():
-            continue
-        name = info.filename
-        if "\\" in name or name.startswith("/") or not set(name.split("/")).isdisjoint(("", ".", "..")):
-            raise DataError(path, name, "is no name of a file in a folder; names are relative and never lead out of it")
-        if name in names:
-            raise DataError(path, name, "is there twice")
-        names[name] = info
-    if under:
-        names = {name.removeprefix(f"{under}/"): names[name] for name in names if name.startswith(f"{under}/")}
-        if not names:
-            raise DataError(path, under, "is no folder in this zip")
-    if any(PurePosixPath(name).suffix == ".npy" for name in names):
-        return arrays.npz(path, held, names, layout)
-
-    def read(name: str, most: int) -> bytes:
-        with held.open(names[name]) as file:
-            return read_at_most(file, most)
-
-    return _encoded(path, "zip of images", list(names), read, rule, held.close)
 
 
 def _encoded(
@@ -113,67 +106,53 @@ def _encoded(
 
 
 def labels_by_name(path: Path, names: Sequence[str], listed: bytes | None, rule: str) -> Labels:
-    """Labels of images; `listed` is dataset.json, if it is there.
+    """Labels of images; `listed` is dataset.json, if it is there. By folder, classes are numbered in the order of
+    their names; one folder is no class.
 
     >>> labels_by_name(folder, ["cat/1.png", "dog/2.png"], None, "auto")
     ([0, 1], ['cat', 'dog'])
     """
-    if rule == "none":
+    if rule == "none" or (rule == "listed" and listed is None):
         return None, ()
+    if listed is not None and rule != "folder":
+        with named(path, FILE):
+            return _by_list(names, listed), ()
     if rule == "folder":
-        return _by_folder(path, names, lambda name: PurePosixPath(name).parent.name)
-    if listed is not None:
-        return _by_list(path, names, listed), ()
-    if rule == "listed":
-        return None, ()
-    top = {name.partition("/")[0] for name in names if "/" in name}
-    if len(top) > 1 and {name.lower() for name in top} <= _SPLITS:
-        one = "train" if "train" in top else min(top)
-        raise DataError(
-            path,
-            "",
-            f"has the folders {', '.join(sorted(top))}, which are parts of a dataset and no classes; --under {one} "
-            f'(under="{one}" in Python) reads one of them, --labels folder or none reads all',
-        )
-    return _by_folder(path, names, lambda name: name.partition("/")[0] if "/" in name else "")
-
-
-def _by_folder(path: Path, names: Sequence[str], folder: Callable[[str], str]) -> Labels:
-    """Classes are numbered in the order of their names; one folder is no class."""
-    folders = [folder(name) for name in names]
+        folders = [PurePosixPath(name).parent.name for name in names]
+    else:
+        folders = [name.partition("/")[0] if "/" in name else "" for name in names]
     classes = sorted(set(folders))
     if len(classes) < 2:
         return None, ()
     if not classes[0]:
         said = "lies beside folders, which are classes: it has no label; --labels none drops all"
         raise DataError(path, names[folders.index("")], said)
+    if rule == "auto" and {name.lower() for name in classes} <= _SPLITS:
+        one = "train" if "train" in classes else classes[0]
+        raise DataError(
+            path,
+            "",
+            f"has the folders {', '.join(classes)}, which are parts of a dataset and no classes; --under {one} "
+            f'(under="{one}" in Python) reads one of them, --labels folder or none reads all',
+        )
     numbers = {name: number for number, name in enumerate(classes)}
     return [numbers[name] for name in folders], classes
 
 
-def _by_list(path: Path, names: Sequence[str], listed: bytes) -> list[int] | None:
+def _by_list(names: Sequence[str], listed: bytes) -> list[int] | None:
     """{"labels": [["00000/img00000000.png", 6], …]}; null is no labels."""
-
-    def fail(reason: str) -> DataError:
-        return DataError(path, FILE, reason)
-
     try:
         pairs = json.loads(listed)["labels"] or []
         known = dict(pairs)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise fail(f'is not {{"labels": [[name, label], …]}}: {error}') from None
+        raise ValueError(f'is not {{"labels": [[name, label], …]}}: {error}') from None
     if not pairs:
         return None
-    seen = set()
-    for name, label in pairs:
-        if not isinstance(name, str) or type(label) is not int or not 0 <= label < 1 << 31:
-            raise fail(f"gives {str(name)[:100]} the label {str(label)[:40]!r}; labels are whole numbers from 0")
-        if name in seen:
-            raise fail(f"gives {name} two labels")
-        seen.add(name)
-    for name in names:
-        if name not in known:
-            raise DataError(path, name, f"has no label in {FILE}, which has {len(known)} for {len(names)} images")
-    if missing := known.keys() - set(names):
-        raise fail(f"has a label for {min(missing)!r}, which is not there")
+    if len(known) < len(pairs):
+        raise ValueError("gives an image two labels")
+    for name, label in known.items():
+        if type(label) is not int or not 0 <= label < 1 << 31:
+            raise ValueError(f"gives {str(name)[:100]} the label {str(label)[:40]!r}; labels are whole numbers from 0")
+    if odd := known.keys() ^ set(names):
+        raise ValueError(f"must list the images that are there, each once; it differs in {min(odd)!r}")
     return [known[name] for name in names]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 LABELS = ("auto", "listed", "folder", "none")
 """Where labels come from: what the format has, of that what a file lists, the folder that an image lies in, nowhere."""
-_FORMATS = "folders and zips of PNG, JPEG, WebP or BMP, .npy, .npz, CIFAR-10's batches, Parquet, Arrow"
+_FORMATS = "folders and zips of PNG, JPEG, WebP or BMP, .npy, .npz, CIFAR-10's batches, Parquet"
 
 
 def open_source(
@@ -54,8 +54,8 @@ def _open(path: Path, labels: str, layout: str | None, under: str) -> Source:
     if path.is_dir():
         if under and not (path := path / under).is_dir():
             raise DataError(path, "", "is no folder; under must be one of those in the folder")
-        if arrays.is_stored(path):
-            return arrays.stored(path)
+        if source := arrays.stored(path):
+            return source
         if batches := sorted(path.glob("data_batch_*")):
             return cifar.from_files(path, batches)
         return files.folder(path, labels)
@@ -63,17 +63,15 @@ def _open(path: Path, labels: str, layout: str | None, under: str) -> Source:
         head = file.read(512)
     if under and head[:4] != b"PK\x03\x04":
         raise DataError(path, "", "has no folders; under is for folders and zips of images")
+    if not head:
+        raise DataError(path, "", "is empty")
     match head[:4]:
-        case b"":
-            raise DataError(path, "", "is empty")
         case b"PK\x03\x04" | b"PK\x05\x06":
             return files.archive(path, labels, layout, under)
         case b"\x93NUM":
             return arrays.npy(path, layout)
         case b"PAR1":
             return tables.parquet(path)
-        case b"ARRO" | b"\xff\xff\xff\xff":
-            return tables.arrow(path)
     if head.startswith(b"\x1f\x8b") or head[257:262] == b"ustar":
         return cifar.from_tar(path)
     if head.startswith(b"\x80") or path.suffix == ".bin":

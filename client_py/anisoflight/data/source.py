@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import os
+import tarfile
+import zipfile
+import zlib
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import BadRequestError
+import pyarrow as pa
+
+from ..errors import AnisoflightError, BadRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from .pictures import Picture
+
+IMAGES = ("images", "image", "img", "samples", "arr_0")
+LABELS = ("labels", "label", "arr_1")
+"""Names that arrays and columns may have; the first that is there counts."""
 
 
 class DataError(BadRequestError):
@@ -25,6 +35,22 @@ class DataError(BadRequestError):
 
     def __reduce__(self) -> Any:
         return DataError, (self.path, self.entry, self.reason)
+
+
+@contextmanager
+def named(path: Path, entry: str = "") -> Iterator[None]:
+    """Failures to read an entry of a file, of Python's libraries and pyarrow, as a DataError of it."""
+    try:
+        yield
+    except DataError:
+        raise
+    except AnisoflightError as error:
+        raise DataError(path, entry, error.message) from error
+    except (
+        ValueError, LookupError, TypeError, RuntimeError, OSError, EOFError,
+        pa.ArrowException, tarfile.TarError, zipfile.BadZipFile, zlib.error,
+    ) as error:  # fmt: skip
+        raise DataError(path, entry, str(error).partition("\n")[0]) from error
 
 
 @dataclass(frozen=True)

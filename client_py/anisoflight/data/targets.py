@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import tempfile
 import zipfile
 from itertools import islice
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..files.temporary import whole_file
 from ..serve import serve
 from .files import FILE
 from .pictures import Picture, image_of
@@ -34,25 +34,15 @@ def write_zip(path: Path, images: Conversion) -> None:
 
     Uncompressed PNGs 00000/img00000000.png, …, and dataset.json: {"labels": [[name, label], …]}, null without labels.
     """
-    handle, scratch = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            os.fchmod(file.fileno(), 0o644)
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as out:
-                labels = []
-                for i, (picture, label) in enumerate(images):
-                    name = f"{i // 1000:05d}/img{i:08d}.png"
-                    out.writestr(name, _png(images.source.path, name, picture))
-                    labels.append([name, label])
-                if images.source.labelled and (bare := next((name for name, label in labels if label < 0), None)):
-                    raise DataError(path, bare, "has no label, others have; --labels none drops all")
-                out.writestr(FILE, json.dumps({"labels": labels if images.source.labelled else None}))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(scratch, path)
-    except BaseException:
-        os.unlink(scratch)
-        raise
+    labels = []
+    with whole_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as out:
+        for i, (picture, label) in enumerate(images):
+            name = f"{i // 1000:05d}/img{i:08d}.png"
+            out.writestr(name, _png(images.source.path, name, picture))
+            labels.append([name, label])
+        if images.source.labelled and (bare := next((name for name, label in labels if label < 0), None)):
+            raise DataError(path, bare, "has no label, others have; --labels none drops all")
+        out.writestr(FILE, json.dumps({"labels": labels if images.source.labelled else None}))
 
 
 def _png(path: Path, name: str, picture: Picture) -> bytes:

@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
-import shutil
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ..compare.comparison import label
-from ..program import add_server, connected, ended, exit_with, path_of
+from ..program import add_server, connected, ended, exit_with, path_of, positive, value_of
 from ..wire.calls import DEFAULT_LOCATION
 from .errors import FidError
-from .features import Loading, for_calc, for_reference
-from .measure import Pace, looks_here, see
-from .measurement import METRICS, Job, Measurement, remove_empty, state_folder, versions
-from .published import NFES
+from .features import for_calc, for_reference
+from .measure import Pace, look, see
+from .measurement import METRICS, Job, Measurement, state_of, versions
+from .networks import Loading
 from .reference import Reference, load_reference
 from .shards import merge, share_of, write_shard
 from .sources import Files, ServerDataset, ServerSamples, server_versions
 from .table import METRICS as COLUMNS
-from .table import markdown, sections
+from .table import NFES, markdown, sections
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from .sources import Source
 
     Samples = list[tuple[partial[ServerSamples], dict[str, int]]]
+    """What is sampled once there is a server, each with its {"nfe": …} or {"steps": …}."""
 
 EXAMPLES = {
     "ref": "python -m anisoflight.fid ref --dataset cifar10 --features inception.pkl --trust --out cifar10.npz",
@@ -39,7 +38,7 @@ EXAMPLES = {
     "merge": "python -m anisoflight.fid merge shard-*.npz --out results.jsonl",
 }
 EPILOG = "features: a network's file (.pkl of EDM with --trust, .pt, .torchscript, .onnx), or for small images, and\n"
-EPILOG += "not FID: pixels, pca-N, classifier. docs/fid.md explains every number."
+EPILOG += "not FID: pixels, pca-N. docs/fid.md explains every number."
 _BLOCK = re.compile(r"(\d+)-(\d+)")
 
 
@@ -48,20 +47,33 @@ def parser() -> argparse.ArgumentParser:
     root = argparse.ArgumentParser(prog="python -m anisoflight.fid", description=__doc__)
     commands = root.add_subparsers(metavar="COMMAND", required=True)
 
-    def command(name: str, about: str, run: object) -> argparse.ArgumentParser:
-        text = f"example:\n    {EXAMPLES[name]}" + ("" if name == "merge" else f"\n\n{EPILOG}")
+    def command(name: str, about: str, run: Callable[[argparse.Namespace], None]) -> argparse.ArgumentParser:
+        text = f"example:\n    {EXAMPLES[name]}\n\n{EPILOG}"
         style = argparse.RawDescriptionHelpFormatter
         made = commands.add_parser(name, help=about, description=about, epilog=text, formatter_class=style)
         made.set_defaults(run=run)
         made.add_argument("--quiet", action="store_true", help="no progress bars")
-        if name != "merge":
-            add_server(made.add_argument_group("server"), DEFAULT_LOCATION, "location (default %(default)s)")
-            said = "images between two checkpoints, of a request to the server, and of a stretch (default %(default)s)"
-            made.add_argument("--checkpoint", type=_positive, metavar="N", default=Pace.checkpoint, help=said)
         return made
 
-    _ref(command("ref", "reference statistics of real images, as EDM's npz {mu, sigma}", ref))
-    _calc(command("calc", "distances of samples, or of images in files, to a reference", calc))
+    ref_command = command("ref", "reference statistics of real images, as EDM's npz {mu, sigma}", ref)
+    _images(ref_command.add_mutually_exclusive_group(required=True))
+    ref_command.add_argument("--rows", action="store_true", help="keep the features too, for other metrics")
+    ref_command.add_argument("--out", metavar="NPZ", type=path_of, required=True, help="the reference")
+    calc_command = command("calc", "distances of samples, or of images in files, to a reference", calc)
+    _calc(calc_command)
+    for made in (ref_command, calc_command):
+        seen = made.add_argument_group("features")
+        said = "a network's file, or pixels, pca-N"
+        said += "" if made is ref_command else " (default: the reference's built-in)"
+        seen.add_argument("--features", required=made is ref_command, help=said)
+        seen.add_argument("--trust", action="store_true", help="load a pickle, which executes code that it holds")
+        seen.add_argument("--device", default="auto", help="of the network: auto, cpu, cuda, cuda:1 (default auto)")
+        said = "images at a time (default %(default)s)"
+        seen.add_argument("--batch", type=positive, metavar="N", default=Pace.batch, help=said)
+        add_server(made.add_argument_group("server"), DEFAULT_LOCATION, "location (default %(default)s)")
+        said = "images between two checkpoints, of a request to the server, and of a stretch (default %(default)s)"
+        made.add_argument("--checkpoint", type=positive, metavar="N", default=Pace.checkpoint, help=said)
+
     made = command("merge", "rows of results from the shards of calc --shard", merge_shards)
     made.add_argument("shards", metavar="SHARD", nargs="+", type=path_of, help="files of calc --shard, all of them")
     said = "the reference (default: the file that the shards name)"
@@ -70,11 +82,9 @@ def parser() -> argparse.ArgumentParser:
     return root
 
 
-def _ref(command: argparse.ArgumentParser) -> None:
-    _images(command.add_mutually_exclusive_group(required=True))
-    _features(command, required=True)
-    command.add_argument("--rows", action="store_true", help="keep the features too, for other metrics")
-    command.add_argument("--out", metavar="NPZ", type=path_of, required=True, help="the reference")
+def _images(group: argparse._MutuallyExclusiveGroup) -> None:
+    group.add_argument("--dataset", help="images of this data set of the server")
+    group.add_argument("--images", metavar="PATH", type=path_of, help="images of a folder, a .zip or an .npz")
 
 
 def _calc(command: argparse.ArgumentParser) -> None:
@@ -87,14 +97,13 @@ def _calc(command: argparse.ArgumentParser) -> None:
     drawn.add_argument("--steps", metavar="LIST", help="solver steps, 5,18, instead")
     drawn.add_argument("--schedule", type=value_of, help='a name, or JSON such as {"edm": {"T": 400}}')
     drawn.add_argument("--solver")
-    drawn.add_argument("--order", type=_positive)
+    drawn.add_argument("--order", type=positive)
     drawn.add_argument("--second-point", choices=("midpoint", "endpoint"), help="of heun; published FIDs: endpoint")
     drawn.add_argument("--grid", type=value_of, help="a name, or JSON")
     option: dict[str, Any] = {"metavar": "NAME=VALUE", "type": option_of, "action": "append", "default": []}
     drawn.add_argument("--option", **option, help="any other option of Sample, its value JSON or a name: S_churn=40")
     said = "the class of all samples, −1 none (default: drawn by the server)"
     drawn.add_argument("--class", metavar="N", dest="class_label", type=int, help=said)
-    _features(command, required=False)
     measured = command.add_argument_group("what is measured")
     measured.add_argument("--ref", metavar="NPZ", type=path_of, required=True, help="the reference")
     said = f"comma-separated, of {', '.join(METRICS)} (default fid; the others need a reference with --rows)"
@@ -107,7 +116,7 @@ def _calc(command: argparse.ArgumentParser) -> None:
     said = "look at the stretches of shard I of N, I = 0 … N−1, alone; --out is the shard's file (npz), for merge"
     shared.add_argument("--shard", metavar="I/N", help=said)
     said = "N actors of Ray, each with a server of its own on --data, look at the stretches (anisoflight[fleet])"
-    shared.add_argument("--ray", metavar="N", type=_positive, default=0, help=said)
+    shared.add_argument("--ray", metavar="N", type=positive, default=0, help=said)
     said = "the cluster (default: what RAY_ADDRESS names, else one of this machine alone)"
     shared.add_argument("--ray-address", metavar="URL", help=said)
     shared.add_argument("--ray-cpus", metavar="X", type=float, default=1, help="CPUs of an actor (default 1)")
@@ -115,27 +124,6 @@ def _calc(command: argparse.ArgumentParser) -> None:
     shared.add_argument("--ray-gpus", metavar="X", type=float, help=said)
     said = "data folder of the models, by the same path on every node (default %(default)s)"
     shared.add_argument("--data", metavar="DIR", type=path_of, default=path_of("data"), help=said)
-
-
-def _images(group: argparse._MutuallyExclusiveGroup) -> None:
-    group.add_argument("--dataset", help="images of this data set of the server")
-    group.add_argument("--images", metavar="PATH", type=path_of, help="images of a folder, a .zip or an .npz")
-
-
-def _features(command: argparse.ArgumentParser, required: bool) -> None:
-    seen = command.add_argument_group("features")
-    said = "a network's file, or pixels, pca-N, classifier"
-    said += "" if required else " (default: the reference's built-in)"
-    seen.add_argument("--features", required=required, help=said)
-    seen.add_argument("--trust", action="store_true", help="load a pickle, which executes code that it holds")
-    seen.add_argument("--device", default="auto", help="of the network: auto, cpu, cuda, cuda:1 (default auto)")
-    seen.add_argument("--batch", type=_positive, metavar="N", default=Pace.batch, help="images at a time (%(default)s)")
-
-
-def _positive(text: str) -> int:
-    if (number := int(text)) < 1:
-        raise ValueError
-    return number
 
 
 def _metrics(text: str) -> tuple[str, ...]:
@@ -148,30 +136,29 @@ def _metrics(text: str) -> tuple[str, ...]:
 def ref(args: argparse.Namespace) -> None:
     """Make a reference of a server's data set, or of images in files."""
     ((source, _),), _ = _opened(args, [])
-    pace, identity = _pace(args), source.identity()
-    features = for_reference(args.features, source, Loading(args.device, args.trust), not args.quiet)
-    folder = state_folder(args.out, {"source": identity, "features": features.hash, "rows": args.rows})
-    looks = looks_here(source, features, pace.batch)
-    seen = see(looks, source.count, features.dimension, folder, pace, "reference", args.rows)
-    provenance = {
-        "source": identity,
-        "count": source.count,
-        "shape": list(seen.shape),
-        "images": seen.digest.hex(),
-        "features": {name: value for name, value in features.facts.items() if name != "dimension"},
-        "versions": versions(),
-    }
-    rows = seen.rows() if args.rows else None
-    Reference(seen.running.moments(), provenance, features.parameters, rows).save(args.out)
-    shutil.rmtree(folder, ignore_errors=True)
-    remove_empty(folder.parent)
+    pace, identity = Pace(args.batch, args.checkpoint, not args.quiet), source.identity()
+    features = for_reference(args.features, source, Loading(args.device, args.trust))
+    key = {"source": identity, "features": features.hash, "rows": args.rows}
+    with state_of(args.out, key, "another program makes this reference; waiting for it") as folder:
+        looked = partial(look, source, features, pace.batch)
+        seen = see(looked, source.count, features.dimension, folder, pace, "reference", args.rows)
+        provenance = {
+            "source": identity,
+            "count": source.count,
+            "shape": seen.shape,
+            "images": seen.digest.hex(),
+            "features": {name: value for name, value in features.facts.items() if name != "dimension"},
+            "versions": versions(),
+        }
+        rows = seen.rows() if args.rows else None
+        Reference(seen.running.moments(), provenance, features.parameters, rows).save(args.out)
     print(f"{args.out}: {features.dimension} features ({features.name}) of {source.count} images")
 
 
 def calc(args: argparse.Namespace) -> None:
     """Measure every number of evaluations on every block of seeds, or the images of a file or a data set once."""
     reference = load_reference(args.ref, rows=len(args.metrics) > 1)
-    loading, pace = Loading(args.device, args.trust), _pace(args)
+    loading, pace = Loading(args.device, args.trust), Pace(args.batch, args.checkpoint, not args.quiet)
     features = for_calc(args.features, reference, loading)
     measurement = Measurement(args.out, reference, features, args.metrics, args.allow_fewer, pace)
     samples, name = _samples(args) if args.model else ([], args.dataset or args.images.name)
@@ -185,15 +172,15 @@ def calc(args: argparse.Namespace) -> None:
         known = Reference(reference.moments, reference.provenance, reference.parameters)  # actors need no rows
         setup = Setup(args.data.resolve(), args.model, known, args.features, loading, pace.batch)
         with Fleet(setup, args.ray, args.ray_address, args.ray_cpus, args.ray_gpus) as fleet:
-            show(fleet.rows(measurement, job, samples))
+            _show(fleet.rows(measurement, job, samples))
         return
     sources, server = _opened(args, samples)
     jobs = [
-        job(source.identity(), source.count, looks_here(source, features, pace.batch), asked=asked, versions=server)
+        job(source.identity(), source.count, partial(look, source, features, pace.batch), asked=asked, versions=server)
         for source, asked in sources
     ]
     if args.shard is None:
-        show(measurement.rows(jobs))
+        _show(measurement.rows(jobs))
     else:
         count = write_shard(measurement, jobs, share_of(args.shard), args.ref.resolve())
         print(f"{args.out}: shard {args.shard}, {count} images")
@@ -201,18 +188,18 @@ def calc(args: argparse.Namespace) -> None:
 
 def merge_shards(args: argparse.Namespace) -> None:
     """Fold the shards of a measurement into its rows."""
-    show(merge(args.shards, args.out, args.ref, not args.quiet))
+    _show(merge(args.shards, args.out, args.ref, not args.quiet))
 
 
-def show(rows: list[dict[str, Any]]) -> None:
+def _show(rows: list[dict[str, Any]]) -> None:
     """Print rows as tables, one for each metric."""
     for metric in COLUMNS:
         if metric in rows[0]:
-            print(markdown(sections(rows, metric), "both" if metric == "frechet" else "mean"))
+            print(markdown(sections(rows, metric)))
 
 
 def _samples(args: argparse.Namespace) -> tuple[Samples, str]:
-    """What is sampled, each with its {"nfe": …} or {"steps": …}, once there is a server; and what rows are called."""
+    """What is sampled, and what rows are called."""
     named = {name: getattr(args, name) for name in ("schedule", "solver", "order", "second_point", "grid")}
     options = {**{name: value for name, value in named.items() if value is not None}, **dict(args.option)}
     if (args.nfe is None) == (args.steps is None):
@@ -235,22 +222,6 @@ def _opened(args: argparse.Namespace, samples: Samples) -> tuple[list[tuple[Sour
     client = connected(args)
     sources: list[tuple[Source, dict[str, int]]] = [(source(client), asked) for source, asked in samples]
     return sources or [(ServerDataset(client, args.dataset), {})], server_versions(client)
-
-
-def _pace(args: argparse.Namespace) -> Pace:
-    return Pace(args.batch, args.checkpoint, not args.quiet)
-
-
-def value_of(text: str) -> Any:
-    """JSON if it is that, else the text: a name.
-
-    >>> value_of('{"edm": {"T": 400}}'), value_of("edm")
-    ({'edm': {'T': 400}}, 'edm')
-    """
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def option_of(text: str) -> tuple[str, Any]:
@@ -291,11 +262,10 @@ def numbers_of(text: str, flag: str) -> list[int]:
     ([9, 35], [9, 11, 13, 15, 17, 35, 59, 79])
     """
     if text in NFES:
-        return list(NFES[text])
+        return NFES[text]
     parts = text.split(",")
     if not all(part.strip().isdigit() and int(part) for part in parts):
-        named = f", or one of {', '.join(NFES)}" if flag == "--nfe" else ""
-        raise FidError(f"{flag}: {text!r} is no list of positive numbers such as 9,35{named}", "BAD_REQUEST")
+        raise FidError(f"{flag}: {text!r} is no list of positive numbers such as 9,35", "BAD_REQUEST")
     return list(dict.fromkeys(map(int, parts)))
 
 

@@ -3,8 +3,7 @@
 Built-ins are for small images, and a Fréchet distance on them is *not* FID:
 
 - ``pixels``: all pixels in [−1, 1];
-- ``pca-N``: pixels projected on the N leading principal components of the reference images;
-- ``classifier``: 64 hidden units of a small classifier of the labelled reference images (scikit-learn).
+- ``pca-N``: pixels projected on the N leading principal components of the reference images.
 
 They are fitted when the reference is made and kept in its file.
 """
@@ -18,14 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tqdm.auto import tqdm
 
-from ..compare.metrics import PASSES, HiddenUnits, Principal, classifier_features, flat
+from ..compare.metrics import Principal, flat
 from ..images import to_float
 from ..moments import RunningMoments
 from . import networks
-from .errors import FidError, needs
-from .preparation import declared
+from .errors import FidError
+from .networks import Loading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
 
 MOST_VALUES = 4096
 """Pixel values per image up to which built-ins are offered: their covariance has the square of that many entries."""
-_PCA = re.compile(r"pca-([1-9][0-9]*)")
+_BUILTIN = re.compile(r"pixels|pca-[1-9][0-9]*")
 _SUFFIXES = (".pt", ".torchscript", ".pkl", ".onnx")
 _INCEPTION = 2048  # features of the network of published FIDs
 
@@ -65,22 +63,9 @@ class Features:
         return {name: getattr(self, name) for name in ("name", "hash", "dimension", "published")}
 
 
-@dataclass(frozen=True)
-class Loading:
-    """How a network's file is run."""
-
-    device: str = "auto"
-    """Of torch and onnxruntime: auto, cpu, cuda, cuda:1."""
-    trust: bool = False
-    """Whether a pickle, which executes code of its own, may be loaded."""
-
-
-def for_reference(name: str, source: Source, loading: Loading, progress: bool = False) -> Features:
-    """The features that a reference is made with: a network's file, or a built-in fitted to its images.
-
-    `progress` shows a bar while a built-in is fitted.
-    """
-    return _fitted(name, source, progress) if _is_builtin(name) else _load(name, loading)
+def for_reference(name: str, source: Source, loading: Loading) -> Features:
+    """The features that a reference is made with: a network's file, or a built-in fitted to its images."""
+    return _fitted(name, source) if _BUILTIN.fullmatch(name) else _load(name, loading)
 
 
 def for_calc(name: str | None, reference: Reference, loading: Loading) -> Features:
@@ -89,7 +74,7 @@ def for_calc(name: str | None, reference: Reference, loading: Loading) -> Featur
     What does not fit the reference is a `FidError`.
     """
     made = reference.provenance.get("features", {})
-    if name is None or _is_builtin(name):
+    if name is None or _BUILTIN.fullmatch(name):
         known = made.get("name", "features that it does not name")
         if not reference.parameters or name not in (None, known):
             asked = f"--features {name}" if name else "no --features"
@@ -107,11 +92,11 @@ def for_calc(name: str | None, reference: Reference, loading: Loading) -> Featur
 def _load(name: str, loading: Loading) -> Features:
     path = Path(name)
     if path.suffix not in _SUFFIXES:
-        choices = "a .pkl, .pt, .torchscript or .onnx file, pixels, pca-N or classifier"
+        choices = f"a file {', '.join(_SUFFIXES)}, pixels or pca-N"
         raise FidError(f"{name!r} names no features; they are {choices}", "BAD_FEATURES")
     if not path.is_file():
         raise FidError(f"there is no file {path}", "BAD_FEATURES")
-    prepared = declared(path)
+    prepared = networks.declared(path)
     run, inception, axes = networks.load(path, loading)
 
     def function(images: Pixels) -> Matrix:
@@ -127,21 +112,12 @@ def _load(name: str, loading: Loading) -> Features:
     black = np.zeros((1, *(side if isinstance(side, int) else 64 for side in sides), 3), np.uint8)
     dimension = function(black).shape[1]
     published = prepared.published or (inception and dimension == _INCEPTION)
-    return Features(prepared.name, _digest(path), dimension, published, function)
-
-
-def _digest(path: Path) -> str:
-    """The hash of a network's file and of its declaration."""
     digest = hashlib.sha256()
     for part in (path, path.with_name(path.name + ".json")):
         if part.exists():
             with part.open("rb") as file:
                 digest.update(hashlib.file_digest(file, "sha256").digest())
-    return digest.hexdigest()
-
-
-def _is_builtin(name: str) -> bool:
-    return name in ("pixels", "classifier") or _PCA.fullmatch(name) is not None
+    return Features(prepared.name, digest.hexdigest(), dimension, published, function)
 
 
 def _restored(name: str, kept: Mapping[str, Any]) -> Features:
@@ -150,12 +126,10 @@ def _restored(name: str, kept: Mapping[str, Any]) -> Features:
     parameters = {part: value for part, value in kept.items() if part != "shape"}
     if name == "pixels":
         of_floats, dimension = flat, int(np.prod(shape))
-    elif name == "classifier":
-        of_floats = HiddenUnits(kept["weights"], kept["bias"], float(kept["scale"]))
-        dimension = len(kept["bias"])
+    elif "basis" in kept:
+        of_floats, dimension = Principal(kept["mean"], kept["basis"]), kept["basis"].shape[1]
     else:
-        of_floats = Principal(kept["mean"], kept["basis"])
-        dimension = kept["basis"].shape[1]
+        raise FidError(f"the reference is of {name}, which this version does not have; make it again", "BAD_FEATURES")
     digest = hashlib.sha256(f"{name} {shape}".encode())
     for part in sorted(parameters):
         digest.update(np.ascontiguousarray(parameters[part], np.float64).tobytes())
@@ -169,35 +143,20 @@ def _restored(name: str, kept: Mapping[str, Any]) -> Features:
     return Features(name, digest.hexdigest(), dimension, False, function, {**kept, "shape": np.array(shape)})
 
 
-def _fitted(name: str, source: Source, progress: bool) -> Features:
+def _fitted(name: str, source: Source) -> Features:
     """The built-in of that name, fitted to the images of a source."""
     shape = next(iter(source.read(0, 1))).shape[1:]
     values = int(np.prod(shape))
     if values > MOST_VALUES:
         sizes = f"of {values} values, more than {MOST_VALUES}"
         raise FidError(f"{name} is for small images; these are {sizes}. Use a network's file", "BAD_FEATURES")
-    parameters: dict[str, Any] = {}
-    if match := _PCA.fullmatch(name):
-        if int(match[1]) > values:
-            raise FidError(f"{name}: the images have {values} values", "BAD_FEATURES")
-        running = RunningMoments(values)
-        for images in source.read(0, source.count):
-            running.update(flat(to_float(images)))
-        principal = Principal.of(running.moments(), int(match[1]))
-        parameters = {"mean": principal.mean, "basis": principal.basis}
-    elif name == "classifier":
-        units = _classified(source, progress)
-        parameters = {"weights": units.weights, "bias": units.bias, "scale": units.scale}
-    return _restored(name, {"shape": shape, **parameters})
-
-
-def _classified(source: Source, progress: bool) -> HiddenUnits:
-    labels = source.labels()
-    if labels is None:
-        raise FidError("features classifier are fitted to labelled images; these have no labels", "BAD_FEATURES")
-    images = to_float(np.concatenate(list(source.read(0, source.count))))
-    try:
-        with tqdm(total=PASSES, desc="fitting the classifier", unit="pass", disable=not progress) as bar:
-            return classifier_features(images, labels, lambda done: bar.update(done - bar.n))[0]
-    except ImportError:
-        raise needs("scikit-learn", "features classifier") from None
+    if name == "pixels":
+        return _restored(name, {"shape": shape})
+    components = int(name.removeprefix("pca-"))
+    if components > values:
+        raise FidError(f"{name}: the images have {values} values", "BAD_FEATURES")
+    running = RunningMoments(values)
+    for images in source.read(0, source.count):
+        running.update(flat(to_float(images)))
+    principal = Principal.of(running.moments(), components)
+    return _restored(name, {"shape": shape, "mean": principal.mean, "basis": principal.basis})

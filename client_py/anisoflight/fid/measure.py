@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 Bounds = tuple[int, int]
 """Images start … stop − 1."""
-Looks = Callable[[Sequence[Bounds], Callable[[int], object]], Iterator["Stretch"]]
-"""Who looks at the images: gives the stretches of those bounds in order, and tells the second how many are done."""
+Look = Callable[[Bounds, Callable[[int], object]], "Stretch"]
+"""Gives a stretch, and may tell the second how many of its images are done as it goes."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,10 @@ class Stretch:
     seconds: Array
 
     @classmethod
-    def of(cls, arrays: Any, prefix: str = "") -> Stretch:
-        """The stretch of a mapping of arrays, or an npz."""
-        return cls(*(arrays[prefix + name] for name in cls.__dataclass_fields__))
+    def load(cls, file: Path, prefix: str = "") -> Stretch:
+        """The stretch of an npz, whose entries begin with a prefix."""
+        with np.load(file, allow_pickle=False) as arrays:
+            return cls(*(arrays[prefix + name] for name in cls.__dataclass_fields__))
 
 
 def bounds(count: int, length: int) -> list[Bounds]:
@@ -74,23 +75,21 @@ def bounds(count: int, length: int) -> list[Bounds]:
 
 
 def look(
-    source: Source, features: Features, start: int, stop: int, batch: int, tick: Callable[[int], object] | None = None
+    source: Source, features: Features, batch: int, stretch: Bounds, tick: Callable[[int], object] | None = None
 ) -> Stretch:
-    """Look at images start … stop − 1, `batch` at a time; `tick` hears how many are done."""
+    """Look at a stretch, `batch` images at a time."""
     began = time.perf_counter()
     found: list[Array] = []
     hashes: list[bytes] = []
     shape: tuple[int, ...] = ()
-    for images in rebatched(source.read(start, stop), batch):
-        shape = shape or images.shape[1:]
-        if images.shape[1:] != shape:
-            raise FidError(f"images of {images.shape[1:]} among images of {shape}", "BAD_IMAGES")
+    for images in rebatched(source.read(*stretch), batch):
+        shape = images.shape[1:]
         hashes += [hashlib.sha256(image.tobytes()).digest() for image in np.ascontiguousarray(images)]
         found.append(features(images))
         if tick is not None:
             tick(len(images))
-    if len(hashes) != stop - start:
-        raise FidError(f"{len(hashes)} images came where {stop - start} were asked for", "BAD_IMAGES")
+    if len(hashes) != stretch[1] - stretch[0]:
+        raise FidError(f"{len(hashes)} images came, {stretch[1] - stretch[0]} were asked for", "BAD_IMAGES")
     whole = np.concatenate(found)
     with np.errstate(over="ignore"):
         narrow = whole.astype(np.float32)
@@ -101,11 +100,6 @@ def look(
         np.array(sorted(getattr(source, "evaluations", ())), np.int64),
         np.array(time.perf_counter() - began),
     )
-
-
-def looks_here(source: Source, features: Features, batch: int) -> Looks:
-    """This process looks."""
-    return lambda stretches, tick: (look(source, features, *stretch, batch, tick) for stretch in stretches)
 
 
 def rebatched(parts: Iterable[Pixels], size: int) -> Iterator[Pixels]:
@@ -125,11 +119,11 @@ def rebatched(parts: Iterable[Pixels], size: int) -> Iterator[Pixels]:
 
 
 class Seen:
-    """What is known of the images of a source so far."""
+    """The statistics of images, of a whole source in the end."""
 
     def __init__(self, dimension: int, keep_rows: bool) -> None:
         self.running = RunningMoments(dimension)
-        self.shape: tuple[int, ...] = ()
+        self.shape: list[int] = []
         """Of one image [H, W, C]."""
         self.digest = bytes(32)
         """h_i = SHA-256(h_{i−1}, SHA-256(pixels of image i)), h_{−1} = 0: the same however the images are read."""
@@ -139,10 +133,7 @@ class Seen:
 
     def fold(self, stretch: Stretch) -> None:
         """Take the next stretch."""
-        shape = tuple(stretch.shape.tolist())
-        self.shape = self.shape or shape
-        if shape != self.shape:
-            raise FidError(f"images of {shape} among images of {self.shape}", "BAD_IMAGES")
+        self.shape = stretch.shape.tolist()
         self.running.update(stretch.features)
         for found in stretch.hashes:
             self.digest = hashlib.sha256(self.digest + found.tobytes()).digest()
@@ -162,26 +153,21 @@ def stretch_file(folder: Path, stretch: Bounds) -> Path:
     return folder / f"{stretch[0]:012d}-{stretch[1]:012d}.npz"
 
 
-def see(
-    looks: Looks, count: int, dimension: int, folder: Path, pace: Pace, title: str, keep_rows: bool = False
-) -> Seen:
+def see(look: Look, count: int, dimension: int, folder: Path, pace: Pace, title: str, keep_rows: bool = False) -> Seen:
     """See all images. A stretch that is done is kept in `folder`; one that was stopped counts as never begun."""
     wanted = bounds(count, pace.checkpoint)
-    missing = [stretch for stretch in wanted if not stretch_file(folder, stretch).exists()]
-    if len(missing) < len(wanted):
-        left = sum(stop - start for start, stop in missing)
-        Progress.write(f"going on from {count - left} of {count} images")
+    kept = sum(stop - start for start, stop in wanted if stretch_file(folder, (start, stop)).exists())
+    if kept:
+        Progress.write(f"going on from {kept} of {count} images")
     seen = Seen(dimension, keep_rows)
     with Progress(total=count, desc=title, unit="image", disable=not pace.progress) as bar:
-        found = looks(missing, bar.update)
         for stretch in wanted:
             file = stretch_file(folder, stretch)
-            if stretch in missing:
-                looked = next(found)
-                save_arrays(file, vars(looked))
+            if file.exists():
+                found = Stretch.load(file)
             else:
-                with np.load(file, allow_pickle=False) as arrays:
-                    looked = Stretch.of(arrays)
-                bar.update(stretch[1] - stretch[0])
-            seen.fold(looked)
+                found = look(stretch, bar.update)
+                save_arrays(file, vars(found))
+            seen.fold(found)
+            bar.update(stretch[1] - bar.n)
     return seen

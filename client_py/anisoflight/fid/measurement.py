@@ -9,7 +9,7 @@ import json
 import platform
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +23,7 @@ from ..files.locks import exclusive
 from ..moments import frechet_distance
 from ..wire.progress import Progress
 from .errors import FidError
-from .measure import Bounds, Looks, Pace, Seen, bounds, see, stretch_file
+from .measure import Bounds, Look, Pace, Seen, bounds, see, stretch_file
 from .neighbours import Neighbours
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Job:
     source: Mapping[str, Any]
     """All that the images depend on, as JSON: two sources of the same identity hold the same images."""
     count: int
-    looks: Looks = field(repr=False)
+    look: Look = field(repr=False)
     method: str
     benchmark: str
     asked: Mapping[str, Any] = field(default_factory=dict)
@@ -83,10 +83,9 @@ class Measurement:
 
     def missing(self, job: Job) -> list[Bounds]:
         """The stretches of a job that nobody has looked at."""
-        key = self._key(job)
-        if key in self._cells:
+        if self._key(job) in self._cells:
             return []
-        folder = state_folder(self.out, key)
+        folder = state_folder(self.out, self._key(job))
         stretches = bounds(job.count, self.pace.checkpoint)
         return [stretch for stretch in stretches if not stretch_file(folder, stretch).exists()]
 
@@ -120,21 +119,13 @@ class Measurement:
 
     def _row(self, job: Job) -> dict[str, Any]:
         key = self._key(job)
-        folder = state_folder(self.out, key)
-
-        def waiting() -> None:
-            Progress.write(f"{job.title}: another program measures this row; waiting for it")
-
-        with exclusive(folder.with_suffix(".lock"), waiting):
-            row = self._cells.measured(key, lambda: self._measured(job, folder))
-            shutil.rmtree(folder, ignore_errors=True)  # only now that the row is on the disk
-        remove_empty(folder.parent)
-        return row
+        with state_of(self.out, key, f"{job.title}: another program measures this row; waiting for it") as folder:
+            return self._cells.measured(key, lambda: self._measured(job, folder))
 
     def _measured(self, job: Job, folder: Path) -> dict[str, Any]:
         began = time.perf_counter()
         more = len(self.metrics) > 1
-        seen = see(job.looks, job.count, self.features.dimension, folder, self.pace, job.title, more)
+        seen = see(job.look, job.count, self.features.dimension, folder, self.pace, job.title, more)
         found = {"frechet": frechet_distance(seen.running.moments(), self.reference.moments)}
         if "precision-recall" in self.metrics:
             found |= self._neighbours.precision_recall(seen.rows())
@@ -181,10 +172,17 @@ def state_folder(out: Path, key: dict[str, Any]) -> Path:
     return out.with_name(out.name + ".state") / name
 
 
-def remove_empty(folder: Path) -> None:
-    """Remove a folder of states if it holds none any more."""
-    with contextlib.suppress(OSError):
-        folder.rmdir()
+@contextlib.contextmanager
+def state_of(out: Path, key: dict[str, Any], waiting: str) -> Iterator[Path]:
+    """The folder for this program alone; it is removed when what it is for has been written."""
+    folder = state_folder(out, key)
+    try:
+        with exclusive(folder.with_suffix(".lock"), lambda: Progress.write(waiting)):
+            yield folder
+            shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        with contextlib.suppress(OSError):  # there are others in it
+            folder.parent.rmdir()
 
 
 def versions() -> dict[str, str]:

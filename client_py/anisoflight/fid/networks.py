@@ -1,26 +1,101 @@
-"""Networks in files, run by torch (TorchScript, and the pickle of EDM's Inception network) or by onnxruntime."""
+"""Networks in files, run by torch (TorchScript, and the pickle of EDM's Inception network) or by onnxruntime.
+
+What a network wants its images to be is declared in a JSON file beside it, FILE.json.
+
+    {"name": "dinov2-vitl14", "size": [224, 224], "range": [0, 1],
+     "mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225], "layout": "NCHW"}
+
+Every field has a default. Without the file the network is given uint8 NCHW with three channels, as EDM's Inception
+network takes it.
+"""
 
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import pickle
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from PIL.Image import Resampling
+
+from ..data.pictures import image_of
 from .errors import FidError, needs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    import numpy as np
-
-    from .features import Loading
+    from ..images import Pixels
 
     Array = np.ndarray[Any, Any]
     Network = tuple[Callable[[Array], Array], bool, list[Any]]
     """Its output for a batch, whether it takes return_features as NVIDIA's Inception files do, and the axes of its
     input, of which those that are no numbers may have any length."""
+
+
+@dataclass(frozen=True)
+class Loading:
+    """How a network's file is run."""
+
+    device: str = "auto"
+    """Of torch and onnxruntime: auto, cpu, cuda, cuda:1."""
+    trust: bool = False
+    """Whether a pickle, which executes code of its own, may be loaded."""
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """From uint8 [n, H, W, C] to what the network takes.
+
+    x = (low + (high − low) pixel/255 − mean) / std
+    """
+
+    name: str
+    size: tuple[int, int] | None = None
+    """[height, width] to which Pillow resizes, bicubic with antialiasing; default: as they come."""
+    range: tuple[float, float] | None = None
+    """[low, high] of float32 pixels; default: uint8."""
+    mean: tuple[float, ...] = (0.0, 0.0, 0.0)
+    std: tuple[float, ...] = (1.0, 1.0, 1.0)
+    """By channel; for float32 pixels."""
+    layout: str = "NCHW"
+    """Or NHWC."""
+    published: bool = False
+    """Whether this is the Inception network of published FIDs."""
+
+    def __call__(self, images: Pixels) -> Array:
+        if self.size is not None:
+            height, width = self.size
+            resized = [np.asarray(image_of(image).resize((width, height), Resampling.BICUBIC)) for image in images]
+            images = np.stack(resized).reshape(len(images), height, width, images.shape[3])
+        if images.shape[3] == 1:
+            images = np.repeat(images, 3, axis=3)
+        prepared: Array = images
+        if self.range is not None:
+            low, high = self.range
+            prepared = ((low + (high - low) * (images / 255) - self.mean) / self.std).astype(np.float32)
+        return np.ascontiguousarray(prepared.transpose(0, 3, 1, 2) if self.layout == "NCHW" else prepared)
+
+
+def declared(path: Path) -> Preparation:
+    """What FILE.json says; the default without one."""
+    beside = path.with_name(path.name + ".json")
+    if not beside.exists():
+        return Preparation(path.name)
+    try:
+        said = json.loads(beside.read_text(encoding="utf-8"))
+        if said.get("layout", "NCHW") not in ("NCHW", "NHWC"):
+            raise ValueError(f"layout must be NCHW or NHWC, got {said['layout']!r}")
+        if "range" not in said and ("mean" in said or "std" in said):
+            raise ValueError("mean and std are of float32 pixels: declare their range, such as [0, 1]")
+        prepared = Preparation(**{"name": path.name, **said})
+        prepared(np.zeros((1, 8, 8, 3), np.uint8))  # numbers that are no numbers fail here
+    except (ValueError, TypeError) as error:
+        raise FidError(f"{beside}: {error}", "BAD_FEATURES") from error
+    return prepared
 
 
 def load(path: Path, loading: Loading) -> Network:
@@ -43,18 +118,23 @@ def _torch(path: Path, loading: Loading) -> Network:
     name = ("cuda" if torch.cuda.is_available() else "cpu") if loading.device == "auto" else loading.device
     device = torch.device(name)
     module = module.to(device).eval()
-    inception = "return_features" in _parameters(module)
+    schema = getattr(module.forward, "schema", None)  # of a script module, which has no signature
+    parameters = [p.name for p in schema.arguments] if schema else inspect.signature(module.forward).parameters
+    more = {"return_features": True} if "return_features" in parameters else {}
 
     def run(batch: Array) -> Array:
         try:
             with torch.inference_mode():
-                found = module(torch.from_numpy(batch).to(device), **({"return_features": True} if inception else {}))
+                return module(torch.from_numpy(batch).to(device), **more).cpu().numpy()
         except RuntimeError as error:
-            said = f"{path.name} fails on {batch.dtype} of {'×'.join(map(str, batch.shape))}"
-            raise FidError(f"{said}: {str(error).splitlines()[-1]}", "BAD_FEATURES") from error
-        return found.cpu().numpy()
+            raise _unfit(path, batch, str(error).splitlines()[-1]) from error
 
-    return run, inception, []
+    return run, bool(more), []
+
+
+def _unfit(path: Path, batch: Array, reason: str) -> FidError:
+    sizes = "×".join(map(str, batch.shape))
+    return FidError(f"{path.name} fails on {batch.dtype} of {sizes}: {reason}", "BAD_FEATURES")
 
 
 def _unpickled(path: Path, trust: bool) -> Any:
@@ -75,14 +155,6 @@ def _unpickled(path: Path, trust: bool) -> Any:
         raise FidError(f"{path} is no whole pickle: {error}", "BAD_FEATURES") from error
 
 
-def _parameters(module: Any) -> list[str]:
-    """Names of forward's parameters; a script module's are in its schema."""
-    schema = getattr(module.forward, "schema", None)
-    if schema is not None:
-        return [argument.name for argument in schema.arguments]
-    return list(inspect.signature(module.forward).parameters)
-
-
 def _onnx(path: Path, loading: Loading) -> Network:
     try:
         import onnxruntime  # pyright: ignore[reportMissingImports]
@@ -94,19 +166,14 @@ def _onnx(path: Path, loading: Loading) -> Network:
     wanted = [cuda] if loading.device != "cpu" and cuda in offered else []
     try:
         session = onnxruntime.InferenceSession(os.fspath(path), providers=[*wanted, "CPUExecutionProvider"])
+        (given,) = session.get_inputs()
     except Exception as error:  # its classes are not public
-        raise FidError(f"{path} is no ONNX network: {str(error).splitlines()[0]}", "BAD_FEATURES") from error
-    if len(session.get_inputs()) != 1:
-        names = ", ".join(given.name for given in session.get_inputs())
-        raise FidError(f"{path} has the inputs {names}; one that takes images is wanted", "BAD_FEATURES")
-    (given,) = session.get_inputs()
+        raise FidError(f"{path} is no ONNX network of images: {str(error).splitlines()[0]}", "BAD_FEATURES") from error
 
     def run(batch: Array) -> Array:
         try:
             return session.run(None, {given.name: batch})[0]
         except Exception as error:
-            sizes, wanted = "×".join(map(str, batch.shape)), "×".join(map(str, given.shape))
-            said = f"{path.name} takes {given.type} {wanted} and was given {batch.dtype} {sizes}"
-            raise FidError(f"{said}: {str(error).splitlines()[0]}", "BAD_FEATURES") from error
+            raise _unfit(path, batch, f"it takes {given.type} {given.shape}; {str(error).splitlines()[0]}") from error
 
     return run, False, list(given.shape)

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import zipfile
 import zlib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..files.temporary import whole_file
 from ..moments import Moments
 from .errors import FidError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 _PREFIX = "features."
@@ -89,10 +89,5 @@ def load_reference(path: Path, *, rows: bool = False) -> Reference:
 
 def save_arrays(path: Path, entries: dict[str, Any]) -> None:
     """Write an npz so that at any moment the file is the old one or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    with part.open("wb") as file:
+    with whole_file(path) as file:
         np.savez(file, **entries)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from ..data import DataError, open_source
+from ..data.source import named
 from ..files.schedules import basis_bytes
 from ..images import Pixels, to_uint8
 from ..wire.tensors import to_numpy
@@ -24,12 +23,10 @@ from .errors import FidError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from ..client import Client
     from ..data import Item
-    from ..wire.calls import Message
-
-Array = np.ndarray[Any, Any]
 
 _BATCH = 256  # images of files that are handed out at a time
 
@@ -45,10 +42,6 @@ class Source(Protocol):
 
     def read(self, start: int, stop: int) -> Iterator[Pixels]:
         """Images start … stop−1 in order, in batches of any size [n, H, W, C]."""
-        ...
-
-    def labels(self) -> Array | None:
-        """The images' classes [count], where they are known before the images."""
         ...
 
 
@@ -98,9 +91,6 @@ class ServerSamples:
             digest.update(basis_bytes(vectors))
         return {"name": named, "hash": digest.hexdigest()}
 
-    def labels(self) -> None:
-        return None
-
     def read(self, start: int, stop: int) -> Iterator[Pixels]:
         request = {"model": self.model, "seed": self.first + start, **self.options, "dtype": "uint8", "layout": "HWC"}
         if self.label is None:
@@ -137,79 +127,51 @@ class ServerDataset:
         """The name, and the hash of images and labels that tells one data set of that name from another."""
         return {"dataset": self.name, "count": self.count, "hash": self.hash}
 
-    def labels(self) -> Array | None:
-        labels = np.concatenate([to_numpy(message.batch["label"]) for message in self._messages(0, self.count)])
-        return labels if (labels >= 0).all() else None
-
     def read(self, start: int, stop: int) -> Iterator[Pixels]:
-        for message in self._messages(start, stop):
-            column = message.batch["image"]
-            images = to_uint8(to_numpy(column))
-            yield np.moveaxis(images, 1, 3) if column.type.dim_names[0] == "C" else images
-
-    def _messages(self, start: int, stop: int) -> Iterator[Message]:
         request = {"dataset": self.name, "offset": start, "limit": stop - start}
-        return (message for message in self.client.stream("Dataset", request) if message.batch.num_rows)
+        for message in self.client.stream("Dataset", request):
+            if message.batch.num_rows:
+                column = message.batch["image"]
+                images = to_uint8(to_numpy(column))
+                yield np.moveaxis(images, 1, 3) if column.type.dim_names[0] == "C" else images
 
 
 class Files:
-    """Images at a path, all of one shape; labels if a file lists them."""
+    """Images at a path, all of one shape."""
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
             raise FidError(f"there is nothing at {path}; images are a folder or a file of them", "BAD_IMAGES")
-        self.path = path
-        with _named(path):
-            self._source = open_source(path, labels="listed")
+        self._source = open_source(path, labels="none")
         self.count = self._source.count
 
     def identity(self) -> dict[str, Any]:
-        known = {"images": str(self.path.resolve()), "count": self.count}
-        if not self.path.is_dir():
-            stat = self.path.stat()
-            return {**known, "bytes": stat.st_size, "changed": stat.st_mtime_ns}
+        path = self._source.path
+        known = {"images": str(path.resolve()), "count": self.count}
+        if not path.is_dir():
+            return {**known, "bytes": path.stat().st_size, "changed": path.stat().st_mtime_ns}
         names = [item.name for item in self._source.items()]
-        stats = [(self.path / name).stat() for name in (names[0], names[-1])]
+        stats = [(path / name).stat() for name in (names[0], names[-1])]
         return {**known, "ends": [(stat.st_size, stat.st_mtime_ns) for stat in stats]}
 
-    def labels(self) -> Array | None:
-        if not self._source.labelled:
-            return None
-        with _named(self.path):
-            return np.array([item.label for item in self._source.items()])
-
     def read(self, start: int, stop: int) -> Iterator[Pixels]:
-        with _named(self.path):
-            first = next(iter(self._source.items()))
-            shape = self._pixels(first).shape
-            items = islice(self._source.items(), start, stop)
-            while batch := list(islice(items, _BATCH)):
-                images = []
-                for item in batch:
-                    images.append(self._pixels(item))
-                    if images[-1].shape != shape:
-                        sizes = ["×".join(map(str, size)) for size in (images[-1].shape, shape)]
-                        raise DataError(self.path, item.name, f"is {sizes[0]}, where {first.name} is {sizes[1]}")
-                yield np.stack(images)
+        first = next(iter(self._source.items()))
+        shape = self._pixels(first).shape
+        items = islice(self._source.items(), start, stop)
+        while batch := list(islice(items, _BATCH)):
+            images = [self._pixels(item) for item in batch]
+            for item, image in zip(batch, images, strict=True):
+                if image.shape != shape:
+                    sizes = ["×".join(map(str, size)) for size in (image.shape, shape)]
+                    raise DataError(self._source.path, item.name, f"is {sizes[0]}, where {first.name} is {sizes[1]}")
+            yield np.stack(images)
 
     def _pixels(self, item: Item) -> Pixels:
-        with _named(self.path, item.name):
+        with named(self._source.path, item.name):
             pixels = item.read()
             if pixels.dtype != np.uint8 or pixels.shape[2] not in (1, 3):
                 raise ValueError(f"holds {pixels.dtype} {pixels.shape}; FID sees uint8 of one or three channels")
             return pixels
-
-
-@contextmanager
-def _named(path: Path, entry: str = "") -> Iterator[None]:
-    """Failures to read path, or an entry of it, as errors that name both."""
-    try:
-        yield
-    except FidError:
-        raise
-    except (ValueError, OSError) as error:
-        named = error if isinstance(error, DataError) else DataError(path, entry, error)
-        raise FidError(named.message, "BAD_IMAGES") from error
 
 
 def server_versions(client: Client) -> dict[str, str]:

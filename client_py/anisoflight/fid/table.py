@@ -7,7 +7,7 @@ import itertools
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,10 @@ import pandas as pd
 
 from ..compare.bench import half_range
 from ..files.cells import rows_of
-from .published import NFES, PUBLISHED, TITLES
 
 METRICS = ("frechet", "precision", "recall", "density", "coverage")
 SOURCE = "Published: Variational Trajectory Optimization of Anisotropic Diffusion Schedules, table 1; "
 SOURCE += "the least of three runs of 50,000 samples."
-_HOW = {"min": "the least", "mean": "mean ± half the range", "both": "the least (mean ± half the range)"}
 _MARKS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -36,17 +34,6 @@ class Cell:
     notes: Sequence[str] = ()
     """Why it is not comparable with published FIDs."""
 
-    def value(self, statistic: str) -> float:
-        return float(np.mean(self.values)) if statistic == "mean" else min(self.values)
-
-    def text(self, statistic: str) -> str:
-        if len(self.values) == 1:
-            return _digits(self.values[0])
-        around = f"{_digits(self.value('mean'))} ± {_digits(half_range(self.values))}"
-        return {"min": _digits(min(self.values)), "mean": around, "both": f"{_digits(min(self.values))} ({around})"}[
-            statistic
-        ]
-
 
 @dataclass(frozen=True)
 class Line:
@@ -57,6 +44,24 @@ class Line:
     measured: bool
     cells: dict[int, Cell]
     """By NFE; of files, which have none, in column 0."""
+
+
+_PAPER = json.loads(Path(__file__).with_name("published.json").read_text(encoding="utf-8"))["benchmarks"]
+"""Table 1 of "Variational Trajectory Optimization of Anisotropic Diffusion Schedules": FID by NFE of 50,000 samples,
+the least of three runs; its rows EDM are the networks of Karras et al. (2022) as measured there.
+"""
+NFES: dict[str, list[int]] = {name: part["nfe"] for name, part in _PAPER.items()}
+"""The NFE at which the paper measures each data set."""
+
+
+def published(benchmark: str) -> list[Line]:
+    """The paper's rows of a data set."""
+    part = _PAPER.get(benchmark, {"rows": []})
+    lines = []
+    for row in part["rows"]:
+        cells = {nfe: Cell([fid], 50_000) for nfe, fid in zip(part["nfe"], row["fid"], strict=True)}
+        lines.append(Line(row["method"], row["latex"], False, cells))
+    return lines
 
 
 @dataclass(frozen=True)
@@ -73,52 +78,59 @@ class Section:
     def columns(self) -> list[int]:
         return sorted({nfe for line in self.lines for nfe in line.cells})
 
-    def texts(self, statistic: str, bold: str, mark: str) -> list[list[str]]:
-        """The cells of every line, and its best; in bold the best measured one of a column that has several."""
-        better = max if self.metric in METRICS else min
-        notes = self.notes()
-        rows: list[list[Cell | None]] = [
-            [
-                *(line.cells.get(nfe) for nfe in self.columns),
-                better(line.cells.values(), key=lambda cell: cell.value(statistic)),
-            ]
-            for line in self.lines
-        ]
-        measured = [row for line, row in zip(self.lines, rows, strict=True) if line.measured]
-        rivals = [[cell.value(statistic) for cell in column if cell] for column in zip(*measured, strict=True)]
-
-        def text(cell: Cell | None, rivals: list[float]) -> str:
-            if cell is None:
-                return "–"
-            first = len(rivals) > 1 and cell.value(statistic) == better(rivals)
-            marks = ",".join(_MARKS[notes.index(note)] for note in cell.notes)
-            return (bold if first else "{}").format(cell.text(statistic)) + (mark.format(marks) if marks else "")
-
-        none: list[list[float]] = [[]] * (len(self.columns) + 1)
-        return [
-            [text(cell, others) for cell, others in zip(row, rivals if line.measured else none, strict=True)]
-            for line, row in zip(self.lines, rows, strict=True)
-        ]
-
+    @property
     def notes(self) -> list[str]:
         """Every reason why a cell is not comparable, in order of appearance; marks are their places."""
         found = (note for line in self.lines for cell in line.cells.values() for note in cell.notes)
         return list(dict.fromkeys(found))
 
-    def captions(self, statistic: str, mark: str) -> list[str]:
+    def value(self, cell: Cell) -> float:
+        """By which cells are compared: as EDM and the paper do, the least distance; of other metrics the mean."""
+        return float(np.mean(cell.values)) if self.metric in METRICS else min(cell.values)
+
+    def head(self) -> list[str]:
+        """The titles of the columns."""
+        return ["method", *(f"nfe {nfe}" if nfe else "images" for nfe in self.columns), f"best {self.metric}"]
+
+    def texts(self, bold: str, mark: str) -> list[list[str]]:
+        """The cells of every line, and its best; in bold the best measured one of a column that has several."""
+        better = max if self.metric in METRICS else min
+        rows: list[list[Cell | None]] = [
+            [*map(line.cells.get, self.columns), better(line.cells.values(), key=self.value)] for line in self.lines
+        ]
+        measured = [row for line, row in zip(self.lines, rows, strict=True) if line.measured]
+        columns = [[self.value(cell) for cell in column if cell] for column in zip(*measured, strict=True)]
+
+        def text(cell: Cell | None, rivals: Sequence[float]) -> str:
+            if cell is None:
+                return "–"
+            written = _digits(self.value(cell))
+            if len(cell.values) > 1:
+                around = f"{_digits(float(np.mean(cell.values)))} ± {_digits(half_range(cell.values))}"
+                written = around if self.metric in METRICS else f"{written} ({around})"
+            if len(rivals) > 1 and self.value(cell) == better(rivals):
+                written = bold.format(written)
+            marks = ",".join(_MARKS[self.notes.index(note)] for note in cell.notes)
+            return written + (mark.format(marks) if marks else "")
+
+        return [
+            [text(cell, rivals if line.measured else ()) for cell, rivals in itertools.zip_longest(row, columns)]
+            for line, row in zip(self.lines, rows, strict=True)
+        ]
+
+    def captions(self, mark: str) -> list[str]:
         """What stands below the table."""
         told = []
-        blocks = sorted(len(cell.values) for line in self.lines if line.measured for cell in line.cells.values())
-        if blocks:
-            number = "–".join(map(str, dict.fromkeys((blocks[0], blocks[-1]))))
-            told.append(f"{self.metric}: {_HOW[statistic]} of {number} block{'s' * (number != '1')} of seeds.")
+        if any(len(cell.values) > 1 for line in self.lines for cell in line.cells.values()):
+            least = "" if self.metric in METRICS else "the least, and "
+            told.append(f"{self.metric} of several blocks of seeds: {least}the mean ± half the range.")
         if not all(line.measured for line in self.lines):
             told.append(SOURCE)
-        marked = (f"{mark.format(letter)} {note}." for letter, note in zip(_MARKS, self.notes(), strict=False))
-        return [" ".join(told), *marked]
+        marked = [f"{mark.format(letter)} {note}." for letter, note in zip(_MARKS, self.notes, strict=False)]
+        return ([" ".join(told)] if told else []) + marked
 
 
-def sections(rows: Iterable[dict[str, Any]], metric: str = "frechet", published: bool = False) -> list[Section]:
+def sections(rows: Iterable[dict[str, Any]], metric: str = "frechet", paper: bool = False) -> list[Section]:
     """Rows of results as tables, in order of appearance.
 
     Rows that were seen through different features, or compared to different references, are in different tables. If
@@ -130,20 +142,19 @@ def sections(rows: Iterable[dict[str, Any]], metric: str = "frechet", published:
             which = (row["benchmark"], row["features"]["hash"], row["reference"]["hash"])
             images = json.dumps([row["source"], row["asked"]], sort_keys=True)
             groups.setdefault(which, {})[images] = row
-    return [_section(list(group.values()), metric, published) for group in groups.values()]
+    made = []
+    for (benchmark, _, reference), group in groups.items():
+        features = next(iter(group.values()))["features"]
+        title = f"{_title(benchmark)}: {features['name']}, reference {reference[:8]}"
+        lines, name = _measured(group.values(), metric), metric
+        if metric == "frechet":
+            lines = _beside(lines, benchmark) if paper else lines
+            name = "FID" if features["published"] else "Fréchet distance"
+        made.append(Section(title, benchmark, name, lines))
+    return made
 
 
-def _section(rows: list[dict[str, Any]], metric: str, published: bool) -> Section:
-    benchmark, features = rows[0]["benchmark"], rows[0]["features"]
-    title = f"{TITLES.get(benchmark, benchmark)}: {features['name']}, reference {rows[0]['reference']['hash'][:8]}"
-    lines = _measured(rows, metric)
-    if metric == "frechet":
-        lines = _beside(lines, benchmark) if published else lines
-        metric = "FID" if features["published"] else "Fréchet distance"
-    return Section(title, benchmark, metric, lines)
-
-
-def _measured(rows: list[dict[str, Any]], metric: str) -> list[Line]:
+def _measured(rows: Iterable[dict[str, Any]], metric: str) -> list[Line]:
     """Blocks of seeds join in a cell; rows of one name and NFE that differ in more get lines of their own."""
     found: dict[str, dict[int, list[dict[str, Any]]]] = {}
     for row in rows:
@@ -165,27 +176,24 @@ def _measured(rows: list[dict[str, Any]], metric: str) -> list[Line]:
 def _beside(lines: list[Line], benchmark: str) -> list[Line]:
     """Every published line directly below the measured one of its method; the others in the paper's order."""
     paired = []
-    for row in PUBLISHED:
-        if row.benchmark == benchmark:
-            paired += [Line(own.method, row.latex, True, own.cells) for own in lines if own.method == row.method]
-            paired.append(Line(row.method, row.latex, False, {nfe: Cell([x], 50_000) for nfe, x in row.fid.items()}))
+    for row in published(benchmark):
+        paired += [replace(line, latex=row.latex) for line in lines if line.method == row.method] + [row]
     return paired + [line for line in lines if line.method not in {other.method for other in paired}]
 
 
-def markdown(sections: Sequence[Section], statistic: str) -> str:
+def markdown(sections: Sequence[Section]) -> str:
     """One table each, the least measured value of a column in bold, and footnotes."""
     parts = []
     for section in sections:
-        head = ["method", *map(_column, section.columns), f"best {section.metric}"]
-        names = [line.method + ("" if line.measured else " (published)") for line in section.lines]
-        texts = section.texts(statistic, "**{}**", "<sup>{}</sup>")
-        rows = [head, ["---"] * len(head), *([name, *cells] for name, cells in zip(names, texts, strict=True))]
+        rows = [section.head(), ["---"] * len(section.head())]
+        for line, texts in zip(section.lines, section.texts("**{}**", "<sup>{}</sup>"), strict=True):
+            rows.append([line.method + ("" if line.measured else " (published)"), *texts])
         table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-        parts.append(f"### {section.title}\n\n{table}\n\n" + "  \n".join(section.captions(statistic, "<sup>{}</sup>")))
-    return "\n\n".join(parts) + "\n"
+        parts.append("\n\n".join([f"### {section.title}", table, "  \n".join(section.captions("<sup>{}</sup>"))]))
+    return "\n\n".join(part.rstrip() for part in parts) + "\n"
 
 
-def comma_separated(sections: Sequence[Section], _statistic: str) -> str:
+def comma_separated(sections: Sequence[Section]) -> str:
     """A row for every cell, with all statistics."""
     rows = [
         {
@@ -197,8 +205,8 @@ def comma_separated(sections: Sequence[Section], _statistic: str) -> str:
             "nfe": nfe or "",
             "blocks": len(cell.values) if line.measured else 3,
             "count": cell.count,
-            "min": cell.value("min"),
-            "mean": cell.value("mean") if line.measured else None,
+            "min": min(cell.values),
+            "mean": float(np.mean(cell.values)) if line.measured else None,
             "spread": half_range(cell.values) if line.measured else None,
             "notes": "; ".join(cell.notes),
         }
@@ -209,35 +217,28 @@ def comma_separated(sections: Sequence[Section], _statistic: str) -> str:
     return pd.DataFrame(rows).to_csv(index=False)
 
 
-def latex(sections: Sequence[Section], statistic: str) -> str:
+def latex(sections: Sequence[Section]) -> str:
     """One booktabs tabular, a block of rows for each section, as the paper's table is laid out."""
     widest = max((len(section.columns) for section in sections), default=0)
     lines = [rf"\begin{{tabular}}{{l|{'c' * widest}|c}}", r"\toprule"]
-    footnotes = []
     for section in sections:
-        pad = [""] * (widest - len(section.columns))
-
-        def row(name: str, cells: Sequence[str], pad: list[str] = pad) -> str:
-            return " & ".join([name, *cells[:-1], *pad, cells[-1]]) + r" \\"
-
-        lines.append(rf"\multicolumn{{{widest + 2}}}{{c}}{{\textbf{{{_escaped(section.title)}}}}} \\")
-        head = row("Method", [*map(_column, section.columns), f"Best {section.metric}"])
-        lines += [r"\midrule", head, r"\midrule"]
-        texts = section.texts(statistic, r"\textbf{{{}}}", r"\textsuperscript{{{}}}")
-        for line, cells in zip(section.lines, texts, strict=True):
+        rows = [section.head()]
+        for line, texts in zip(section.lines, section.texts(r"\textbf{{{}}}", r"\textsuperscript{{{}}}"), strict=True):
             name = (line.latex or _escaped(line.method)) + ("" if line.measured else " (published)")
-            lines.append(row(name, [text.replace("±", r"$\pm$") for text in cells]))
-        lines.append(r"\midrule")
-        footnotes += section.captions(statistic, "{}:")
-    lines[-1:] = [r"\bottomrule", r"\end{tabular}"]
-    return "\n".join(lines + [f"% {note}" for note in dict.fromkeys(footnotes)]) + "\n"
+            rows.append([name, *(text.replace("±", r"$\pm$") for text in texts)])
+        pad = [""] * (widest - len(section.columns))
+        head, *body = (" & ".join([*row[:-1], *pad, row[-1]]) + r" \\" for row in rows)
+        title = rf"\multicolumn{{{widest + 2}}}{{c}}{{\textbf{{{_escaped(section.title)}}}}} \\"
+        lines += [title, r"\midrule", head, r"\midrule", *body, r"\midrule"]
+    footnotes = dict.fromkeys(note for section in sections for note in section.captions("{}:"))
+    return "\n".join([*lines[:-1], r"\bottomrule", r"\end{tabular}", *(f"% {note}" for note in footnotes)]) + "\n"
 
 
-FORMS: dict[str, Callable[[Sequence[Section], str], str]] = {
-    "markdown": markdown,
-    "csv": comma_separated,
-    "latex": latex,
-}
+FORMS: dict[str, Callable[[Sequence[Section]], str]] = {"markdown": markdown, "csv": comma_separated, "latex": latex}
+
+
+def _title(benchmark: str) -> str:
+    return _PAPER[benchmark]["title"] if benchmark in _PAPER else benchmark
 
 
 def _digits(value: float) -> str:
@@ -247,10 +248,6 @@ def _digits(value: float) -> str:
     ('1.803', '35.52')
     """
     return f"{value:.3f}" if value < 10 else f"{value:.2f}"
-
-
-def _column(nfe: int) -> str:
-    return f"nfe {nfe}" if nfe else "images"
 
 
 def _escaped(text: str) -> str:
@@ -272,10 +269,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--published", action="store_true", help=said)
     parser.add_argument("--form", choices=FORMS, default="markdown", help="default markdown")
     parser.add_argument("--metric", choices=METRICS, default="frechet", help="default frechet, FID on its own features")
-    said = "of several blocks of seeds: min (as EDM and the paper report FID), mean (± half the range), or both "
-    said += "(default min of distances, mean of the others)"
-    parser.add_argument("--statistic", choices=_HOW, help=said)
-    parser.add_argument("--out", metavar="FILE", type=Path, help="write there (default: print)")
     args = parser.parse_args(arguments)
     if not args.results and not args.published:
         parser.error("name at least one file of results, or --published")
@@ -283,12 +276,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rows = [row for path in args.results for row in rows_of(path)]
         found = sections(rows, args.metric, args.published)
         if not args.results:
-            found = [Section(TITLES[name], name, "FID", _beside([], name)) for name in NFES]
-        text = FORMS[args.form](found, args.statistic or ("min" if args.metric == "frechet" else "mean"))
-        if args.out is None:
-            print(text, end="")
-        else:
-            args.out.write_text(text, encoding="utf-8")
+            found = [Section(_title(name), name, "FID", published(name)) for name in NFES]
+        print(FORMS[args.form](found), end="")
     except (OSError, ValueError, KeyError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -1,4 +1,4 @@
-"""Temporary folders that a killed process leaves to the next one to remove.
+"""Files that appear whole, and temporary folders that a killed process leaves to the next one to remove.
 
 A folder ``anisoflight-…`` holds a file ``lock``, which its process keeps locked (flock) for as long as it lives,
 however it ends. Whoever makes such a folder removes those that nobody holds. The command line does the same.
@@ -19,11 +19,27 @@ from typing import TYPE_CHECKING
 from .locks import LOCKS, try_lock
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import IO, Self
 
 _PREFIX = "anisoflight-"
 _LOCK = "lock"
 _FRESH = 60.0  # seconds for which a folder is left alone, since its maker may not have locked it yet
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write to, which becomes `path` when the block ends well: a reader sees the old one or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 class TemporaryFolder:

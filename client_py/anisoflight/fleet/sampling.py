@@ -7,33 +7,34 @@ and gives it its calls again. An actor whose server has ended ends itself, and s
 from __future__ import annotations
 
 import os
+import shutil
 from collections import deque
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import AnisoflightError, UnavailableError
 from ..fid.errors import FidError, needs
-from ..fid.features import Loading, for_calc
-from ..fid.measure import Bounds, Stretch, look
+from ..fid.features import for_calc
+from ..fid.measure import Bounds, Look, Stretch, look
 from ..fid.measurement import Job, Measurement
+from ..fid.networks import Loading
 from ..fid.sources import ServerSamples, server_versions
 from ..files.temporary import TemporaryFolder
 from ..serve import serve
-from .folders import bring, publish
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from functools import partial
     from typing import Self
 
-    from ..fid.measure import Looks
     from ..fid.reference import Reference
 
     Samples = partial[ServerSamples]
     """Samples of a model, once there is a server."""
-    Unit = tuple[int, int, int]
-    """Row, and the bounds of a stretch of its images."""
+    Unit = tuple[int, Bounds]
+    """Row, and a stretch of its images."""
 
 _RETRIES = 4  # of a call whose actor was lost
 _AHEAD = 4  # stretches under way or not yet folded, for each actor
@@ -58,22 +59,23 @@ class Worker:
         self._features, self._batch = for_calc(setup.features, setup.reference, setup.loading), setup.batch
         self._folder = TemporaryFolder()
         data = self._folder.path / "data"
-        data.mkdir()
-        publish(setup.data / "models" / setup.model, data / "models" / setup.model, data)
-        bring(setup.data, data, ("schedules", "bases"))
+        unfinished = shutil.ignore_patterns(".*")
+        for kind in (f"models/{setup.model}", "schedules", "bases"):
+            if (setup.data / kind).exists():
+                shutil.copytree(setup.data / kind, data / kind, ignore=unfinished, copy_function=_link)
         self._client = serve(data=data)
 
     def described(self, samples: list[Samples]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         """What the images depend on, and the versions of the server."""
         return [source(self._client).identity() for source in samples], server_versions(self._client)
 
-    def look(self, samples: Samples, identity: dict[str, Any], start: int, stop: int) -> Stretch:
+    def look(self, samples: Samples, identity: dict[str, Any], stretch: Bounds) -> Stretch:
         """Look at a stretch."""
         try:
             source = samples(self._client)
             if (found := source.identity()) != identity:
                 raise FidError(f"this actor would sample {found}, not {identity}", "BAD_IMAGES")
-            return look(source, self._features, start, stop, self._batch)
+            return look(source, self._features, self._batch, stretch)
         except AnisoflightError as error:
             if isinstance(error, UnavailableError) or self._client.server.process.poll() is not None:
                 os._exit(1)  # Ray starts another, and gives it this call
@@ -84,15 +86,12 @@ class Worker:
         return os.getpid(), self._client.server.process.pid
 
 
-def joined(address: str | None) -> Any:
-    """Ray, connected to the cluster at that address, or that of RAY_ADDRESS, else to one of this machine alone."""
+def _link(source: str, to: str) -> None:
+    """What is stored is written once and never changed, so that a link is as good as a copy."""
     try:
-        import ray  # pyright: ignore[reportMissingImports]
-    except ImportError:
-        raise needs("ray", "--ray") from None
-    if not ray.is_initialized():
-        ray.init(address=address, include_dashboard=False, log_to_driver=False, logging_level="warning")
-    return ray
+        os.link(source, to)
+    except OSError:  # another file system
+        shutil.copy2(source, to)
 
 
 class Fleet:
@@ -103,7 +102,13 @@ class Fleet:
     ) -> None:
         if not (setup.data / "models" / setup.model).is_dir():
             raise FidError(f"there is no model {setup.model!r} in {setup.data}", "BAD_REQUEST")
-        self._ray = ray = joined(address)
+        try:
+            import ray  # pyright: ignore[reportMissingImports]
+        except ImportError:
+            raise needs("ray", "--ray") from None
+        if not ray.is_initialized():  # without an address a cluster of RAY_ADDRESS, else of this machine alone
+            ray.init(address=address, include_dashboard=False, log_to_driver=False, logging_level="warning")
+        self._ray = ray
         if gpus is None:
             gpus = 1 if ray.cluster_resources().get("GPU") else 0
         actor = ray.remote(num_cpus=cpus, num_gpus=gpus, max_restarts=-1, max_task_retries=_RETRIES)(Worker)
@@ -123,14 +128,14 @@ class Fleet:
     ) -> list[dict[str, Any]]:
         """The rows of samples, each with its {"nfe": …} or {"steps": …}, as one run has them."""
         counts = [source.keywords["count"] for source, _ in samples]
-        measurement.require_enough([job({}, count, self._looks(0)) for count in counts])
+        measurement.require_enough([job({}, count, self._look(0)) for count in counts])
         described = self.workers[0].described.remote([source for source, _ in samples])
         identities, versions = self._get(described)
         jobs = [
-            job(identity, counts[row], self._looks(row), asked=samples[row][1], versions=versions)
+            job(identity, counts[row], self._look(row), asked=samples[row][1], versions=versions)
             for row, identity in enumerate(identities)
         ]
-        units = [(row, *stretch) for row, job in enumerate(jobs) for stretch in measurement.missing(job)]
+        units = [(row, stretch) for row, job in enumerate(jobs) for stretch in measurement.missing(job)]
         self.expect([source for source, _ in samples], identities, units)
         return measurement.rows(jobs)
 
@@ -139,27 +144,19 @@ class Fleet:
         sent: deque[tuple[Unit, Any]] = deque()
 
         def found() -> Iterator[tuple[Unit, Stretch]]:
-            for place, (row, start, stop) in enumerate(units):
-                worker = self.workers[place % len(self.workers)]
-                sent.append(((row, start, stop), worker.look.remote(samples[row], identities[row], start, stop)))
+            for (row, stretch), worker in zip(units, cycle(self.workers), strict=False):
+                sent.append(((row, stretch), worker.look.remote(samples[row], identities[row], stretch)))
                 if len(sent) == _AHEAD * len(self.workers):
-                    yield received(*sent.popleft())
-            while sent:
-                yield received(*sent.popleft())
-
-        def received(unit: Unit, promise: Any) -> tuple[Unit, Stretch]:
-            return unit, self._get(promise)
+                    unit, promise = sent.popleft()
+                    yield unit, self._get(promise)
+            for unit, promise in sent:
+                yield unit, self._get(promise)
 
         self._found = found()
 
-    def _looks(self, row: int) -> Looks:
-        def give(stretches: Sequence[Bounds], tick: Callable[[int], object]) -> Iterator[Stretch]:
-            for start, stop in stretches:
-                # Not always the next: another program may have done a part of the row meanwhile.
-                yield next(stretch for unit, stretch in self._found if unit == (row, start, stop))
-                tick(stop - start)
-
-        return give
+    def _look(self, row: int) -> Look:
+        # Not always the next: another program may have done a part of the row meanwhile.
+        return lambda stretch, _: next(found for unit, found in self._found if unit == (row, stretch))
 
     def _get(self, promise: Any) -> Any:
         try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
-import json
 import os
 import sys
 from dataclasses import replace
@@ -15,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 from ..errors import AnisoflightError, NotFoundError
 from ..files.locks import exclusive
 from ..program import add_folder, ended, exit_with, folder_server, path_of
-from .plan import lines, plan
-from .recipe import empty_server, load
+from .recipe import load, network_report
 from .stages import MEASURES, Place, stages_of
 from .twin import generate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from ..client import Client
     from ..run import Run
@@ -42,26 +41,16 @@ def parser() -> argparse.ArgumentParser:
     prog = "python -m anisoflight.recipe"
     root = argparse.ArgumentParser(prog=prog, description=__doc__, epilog=EXAMPLES, formatter_class=style)
     root.add_argument("recipes", metavar="FILE", nargs="+", type=path_of, help="such as configs/cifar10/dct.yaml")
-    root.add_argument("--dry-run", action="store_true", help="print the settings, costs and commands, and do nothing")
+    root.add_argument("--dry-run", action="store_true", help="print what would be done and every command, do nothing")
     root.add_argument("--twin", action="store_true", help="the scaled-down twins: generated images, small networks")
     said = "network of the distances, as python -m anisoflight.fid takes it, or none (default: none; of a twin pixels)"
     root.add_argument("--features", metavar="NETWORK", help=said)
     root.add_argument("--trust", action="store_true", help="load a pickle of features, which executes its code")
-    said = "number to estimate times with (default: what this machine's device does in a matrix product)"
-    root.add_argument("--flops-per-second", metavar="NUMBER", type=_positive, help=said)
-    root.add_argument("--json", action="store_true", help="print the plan of --dry-run as JSON")
     place = root.add_argument_group("where")
     add_folder(place)
     for name, said in (("device", "backend of that server: cpu, cuda, go"), ("devices", "which devices it uses")):
         place.add_argument(f"--{name}", metavar=name.upper(), help=f"{said}, as in anisoflight serve")
     return root
-
-
-def _positive(text: str) -> float:
-    number = float(text)
-    if not number > 0:
-        raise argparse.ArgumentTypeError(f"must be positive, got {text}")
-    return number
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -75,10 +64,7 @@ def _run(args: argparse.Namespace) -> None:
     features = args.features or ("pixels" if args.twin else "none")
     place = Place(args.data, "FEATURES" if features == "none" else features, args.trust)
     if args.dry_run:
-        rate = args.flops_per_second or _measured_rate(args)
-        plans = [plan(recipe, place, rate) for recipe in recipes]
-        texts = ["\n".join(lines(plan)) for plan in plans]
-        print(json.dumps(plans, indent=2, ensure_ascii=False) if args.json else "\n\n".join(texts))
+        print("\n\n".join("\n".join(_lines(recipe, place)) for recipe in recipes))
         return
     if args.data == Path("data"):
         args.data.mkdir(exist_ok=True)
@@ -93,27 +79,28 @@ def _run(args: argparse.Namespace) -> None:
         print("\n".join(f"  {line}" for line in dict.fromkeys([f"anisoflight serve --data {place.data}", *commands])))
 
 
-def _measured_rate(args: argparse.Namespace) -> float:
-    """Floating-point operations a second of this machine's device, in a large matrix product."""
-    with empty_server("--measure-peak", *_devices(args)) as client:
-        return 1e9 * client.info()["peak_gflops"]
+def _lines(recipe: Recipe, place: Place) -> Iterator[str]:
+    """What a recipe would do, with the commands."""
+    d, report = recipe.dataset, network_report(recipe)
+    classes = f"in {d.classes} classes" if d.classes else "without classes"
+    yield f"recipe {recipe.file}"
+    yield f"data set {recipe.name}: {d.images} images of {d.resolution}×{d.resolution}×{d.channels}, {classes}"
+    yield f"network {recipe.network_model}: {report['model_type']}, {report['parameters']} parameters"
+    for number, stage in enumerate(stages_of(recipe, place), 1):
+        if stage.kind == "reference":
+            yield f"\n# for the rest, a server of the folder\nanisoflight serve --data {place.data} &"
+        yield f"\n# {number} {stage.kind}\n{stage.command}"
 
 
-def _devices(args: argparse.Namespace) -> list[str]:
-    given = {"--device": args.device, "--devices": args.devices}
-    return [word for flag, value in given.items() if value for word in (flag, value)]
-
-
-@contextlib.contextmanager
-def _server(args: argparse.Namespace) -> Iterator[Client]:
+def _server(args: argparse.Namespace) -> AbstractContextManager[Client]:
     """The server that is named, else that of the data folder, else one for as long as it takes."""
     if token := args.token_file:
         os.environ["ANISOFLIGHT_TOKEN"] = token.read_text(encoding="utf-8").strip()
     for name in ("tls_ca", "client_cert", "client_key"):  # the stages find them there
         if file := getattr(args, name):
             os.environ[f"ANISOFLIGHT_{name.upper()}"] = str(file)
-    with folder_server(args, *_devices(args), "--max-upload-bytes", str(1 << 40)) as client:
-        yield client
+    given = {"--device": args.device, "--devices": args.devices, "--max-upload-bytes": str(1 << 40)}
+    return folder_server(args, *(word for flag, value in given.items() if value for word in (flag, value)))
 
 
 def _say(text: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import json
 import re
@@ -181,22 +180,12 @@ _Loader.add_implicit_resolver(
 def load(files: Sequence[Path | str], twin: bool = False) -> list[Recipe]:
     """Recipes, or their scaled-down twins, with those that they start from. A mistake in one is a RecipeError."""
     recipes = [_load(Path(file), twin, ()) for file in files]
-    with empty_server("--device", "go") as client:
+    with TemporaryFolder() as folder, serve(data=folder.path / "data", arguments=["--device", "go"]) as client:
         for step in {step.file: step for recipe in recipes for step in recipe.lineage}.values():
             for fits, entry, message in _checks(step, client):
                 if not fits:
                     raise step.error(entry, message)
     return recipes
-
-
-@contextlib.contextmanager
-def empty_server(*arguments: str) -> Iterator[Client]:
-    """A server of an empty data folder."""
-    with TemporaryFolder() as folder:
-        data = folder.path / "data"
-        data.mkdir()
-        with serve(data=data, arguments=arguments) as client:
-            yield client
 
 
 def _load(file: Path, twin: bool, inside: tuple[Path, ...]) -> Recipe:
@@ -261,55 +250,44 @@ Check = tuple[object, str, str]
 def _checks(r: Recipe, client: Client) -> Iterator[Check]:
     for entry, name in (("name", r.name), ("", r.method), ("network.name", r.network.name)):
         yield _NAME.fullmatch(name), entry, f"must consist of a-z, 0-9, dot, dash and underscore, got {name!r}"
-    d = r.dataset
+    d, b, f, family = r.dataset, r.basis, r.fid, r.train.get("family", {})
     for entry, least in (("images", 1), ("resolution", 1), ("channels", 1), ("classes", 0)):
         value = getattr(d, entry)
         yield value >= least, f"dataset.{entry}", f"must be at least {least}, got {value}"
-    for entry, choices in (("transform", TRANSFORMS), ("generate", FORMATS)):
-        value = getattr(d, entry)
-        yield not value or value in choices, f"dataset.{entry}", f"must be one of {', '.join(choices)}, got {value!r}"
+    for entry, value, choices in (
+        ("dataset.transform", d.transform, TRANSFORMS),
+        ("dataset.generate", d.generate, FORMATS),
+        ("basis.kind", b.kind, ("pca", PER_CLASS)),
+    ):
+        yield not value or value in choices, entry, f"must be one of {', '.join(choices)}, got {value!r}"
     yield d.source or d.generate, "dataset.source", "is missing: the file or folder with the images, as downloaded"
-    yield from _network_checks(r)
-    yield from _basis_checks(r)
-    yield from _train_checks(r, client)
-    yield from _fid_checks(r.fid, client)
 
-
-def _network_checks(r: Recipe) -> Iterator[Check]:
     either = "must have either checkpoint, a pickle of EDM's, or pretrain, the settings that train the network"
     yield bool(r.network.checkpoint) != bool(r.network.pretrain), "network", either
     config = network_report(r)["config"]
     for name, entry in (("img_resolution", "resolution"), ("img_channels", "channels"), ("label_dim", "classes")):
-        have, want = config[name], getattr(r.dataset, entry)
+        have, want = config[name], getattr(d, entry)
         unconditional = name == "label_dim" and not have
         yield have == want or unconditional, f"network.config.{name}", f"{have}, but dataset.{entry} is {want}"
     have, want = (r.parent or r).network_model, r.network_model
     said = f"{r.after} starts from the network {have}, this recipe from {want}; give both the same base"
     yield have == want, "after", said
 
-
-def _basis_checks(r: Recipe) -> Iterator[Check]:
-    b, pixels, per_class = r.basis, r.dataset.resolution**2, r.basis.kind == PER_CLASS
+    classes, pixels = config["label_dim"], d.resolution**2
     yield b.kind or not (b.k or b.cluster_size), "basis.kind", "is missing; choose pca or pca_per_class"
-    yield b.kind in ("", "pca", PER_CLASS), "basis.kind", f"must be pca or pca_per_class, got {b.kind!r}"
-    classes = r.network.config.get("label_dim") or not per_class
-    yield classes, "basis.kind", f"must be pca, got {b.kind!r}; {_NO_CLASSES}"
+    yield classes or b.kind != PER_CLASS, "basis.kind", f"must be pca, got {b.kind!r}; {_NO_CLASSES}"
     yield 0 <= b.k < pixels, "basis.k", f"must be from 1 to {pixels - 1}, or 0 for a quarter of the pixels, got {b.k}"
-    yield per_class or not b.cluster_size, "basis.cluster_size", "goes with kind pca_per_class only"
-    said = f"must be at most the number of classes, {r.dataset.classes}, got {b.cluster_size}"
-    yield 0 <= b.cluster_size <= r.dataset.classes, "basis.cluster_size", said
+    yield b.kind == PER_CLASS or not b.cluster_size, "basis.cluster_size", "goes with kind pca_per_class only"
+    said = f"must be at most the number of classes, {d.classes}, got {b.cluster_size}"
+    yield 0 <= b.cluster_size <= d.classes, "basis.cluster_size", said
 
-
-def _train_checks(r: Recipe, client: Client) -> Iterator[Check]:
     for entry, given in (("train", r.train), ("network.pretrain", r.network.pretrain)):
         for name in ("dataset", "model", "network", "name", "replace"):
             yield name not in given, f"{entry}.{name}", "must be left out: the recipe says it elsewhere"
-    family = r.train.get("family", {})
     yield isinstance(family, dict), "train.family", f"must be a mapping, got {family!r}"
     made = "must be left out: the recipe makes a basis of its own"
-    yield not (r.basis.kind and family.get("basis")), "train.family.basis", made
-    classes = r.network.config.get("label_dim") or not family.get("per_class")
-    yield classes, "train.family.per_class", f"must be false; {_NO_CLASSES}"
+    yield not (b.kind and family.get("basis")), "train.family.basis", made
+    yield classes or not family.get("per_class"), "train.family.per_class", f"must be false; {_NO_CLASSES}"
     said = "must be isotropic or anisotropic; the settings of pretrain are an entry of network"
     yield r.train.get("stage") != "pretrain", "train.stage", said
     # The server checks settings before it looks for the data set, of which the new folder has none.
@@ -317,18 +295,15 @@ def _train_checks(r: Recipe, client: Client) -> Iterator[Check]:
     if r.network.pretrain:
         yield _accepted(client, "network.pretrain", "CreateRun", name="recipe", **r.pretrain_settings)
 
-
-def _fid_checks(f: Fid, client: Client) -> Iterator[Check]:
-    plan = {"steps": 6, "schedule": "edm", "sigma_min": 0.002, "sigma_max": 80}
-    for entry, solvers in (("fid.solver", [f.solver]), ("fid.baselines", f.baselines)):
-        for solver in solvers:
-            yield _accepted(client, entry, "PlanSampler", solver=solver, **plan)
+    for entry, solver in [("fid.solver", f.solver), *(("fid.baselines", solver) for solver in f.baselines)]:
+        plan = {"steps": 6, "schedule": "edm", "sigma_min": 0.002, "sigma_max": 80}
+        yield _accepted(client, entry, "PlanSampler", solver=solver, **plan)
     numbers = f.nfe and all(isinstance(n, int) and n > 0 for n in f.nfe)
     yield numbers, "fid.nfe", f"must list numbers of evaluations of the network, got {f.nfe}"
     blocks = f.seeds and min(f.counts) > 0
     yield blocks, "fid.seeds", f"must list blocks FROM-TO such as 0-49999, got {f.seeds}"
-    unknown = sorted(set(f.variants) - set(VARIANTS))
-    yield not unknown, "fid.variants", f"must be of {', '.join(VARIANTS)}, got {unknown}"
+    said = f"must be of {', '.join(VARIANTS)}, got {f.variants}"
+    yield set(f.variants) <= set(VARIANTS), "fid.variants", said
 
 
 def _accepted(client: Client, entry: str, operation: str, **request: Any) -> Check:

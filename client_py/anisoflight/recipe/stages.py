@@ -45,7 +45,6 @@ class Stage:
     words: tuple[str, ...]
     request: dict[str, Any] = field(default_factory=dict)  # of a run, or a basis: what the command asks of the server
     source: tuple[str, str] = ("", "")  # the user's file that must be there, and where to get it
-    model: str = ""  # whose samples are measured
 
     @property
     def command(self) -> str:
@@ -60,23 +59,6 @@ class Stage:
         if self.kind not in _FOLDERS:
             return Path(self.makes)
         return data / _FOLDERS[self.kind] / (self.makes + (".basis" if self.kind == "basis" else ""))
-
-    def follows(self, before: Stage) -> bool:
-        """Whether it needs what an earlier stage of its recipe makes."""
-        if self.kind == "network":  # a checkpoint's needs no images
-            return before.kind == "data" and self.trains
-        if self.kind in ("basis", "reference"):
-            return before.kind == "data"
-        if self.kind == "train":  # also those of the recipes that it starts from
-            return before.kind not in MEASURES
-        if self.kind == "fid":
-            return before.kind == "reference" or (before.kind not in MEASURES and before.makes == self.model)
-        return self.kind == "table" and before.kind == "fid"
-
-
-def after(stages: list[Stage]) -> list[list[int]]:
-    """For each stage the places, from 0, of those that must have ended before it begins."""
-    return [[j for j, before in enumerate(stages[:i]) if stage.follows(before)] for i, stage in enumerate(stages)]
 
 
 def stages_of(recipe: Recipe, place: Place) -> list[Stage]:
@@ -146,7 +128,21 @@ def _measures(r: Recipe, place: Place) -> list[Stage]:
         common = ["--server", place.server, "--features", place.features, *more]
         return ("python", "-m", "anisoflight.fid", command, *common, *(["--trust"] if place.trust else []))
 
-    def calc(model: str, method: str, solver: str, *more: str) -> Stage:
+    network = r.network.name.replace("edm", "EDM", 1)
+    rows: list[tuple[str, ...]] = []
+    for solver in r.fid.baselines:
+        grid = "edm" if solver in ("heun", "euler") else "polynomial"
+        rows.append((r.network_model, network + ("" if solver == "heun" else f" {solver}"), solver, "--grid", grid))
+    if "uniform" in r.fid.variants:
+        rows.append((r.network_model, f"{network}, uniform in t", "heun", "--schedule", "edm", "--grid", "schedule"))
+    rows.append((r.model, r.method, r.fid.solver))
+    edm = (r.model, f"{r.method}, EDM's grid", "heun", "--grid", "edm")
+    if "edm" in r.fid.variants:
+        rows.append(edm)
+    if "midpoint" in r.fid.variants:
+        rows.append((r.model, f"{edm[1]}, midpoint", *edm[2:], "--second-point", "midpoint"))
+    made = [Stage("reference", reference, fid("ref", "--dataset", r.name, "--out", reference))]
+    for model, method, solver, *more in rows:
         words = ["--model", model, "--solver", solver, *more, "--nfe", ",".join(map(str, r.fid.nfe))]
         words += ["--seeds", ",".join(r.fid.seeds), "--ref", reference, "--benchmark", r.name, "--method", method]
         words += ["--out", results]
@@ -154,23 +150,5 @@ def _measures(r: Recipe, place: Place) -> list[Stage]:
             words += ["--second-point", r.fid.second_point]
         if min(r.fid.counts) < _COMPARABLE:
             words += ["--allow-fewer"]
-        return Stage("fid", method, fid("calc", *words), model=model)
-
-    network, made = r.network.name.replace("edm", "EDM", 1), []
-    for solver in r.fid.baselines:
-        grid = "edm" if solver in ("heun", "euler") else "polynomial"
-        made.append(calc(r.network_model, network + ("" if solver == "heun" else f" {solver}"), solver, "--grid", grid))
-    if "uniform" in r.fid.variants:
-        uniform = ("--schedule", "edm", "--grid", "schedule")
-        made.append(calc(r.network_model, f"{network}, uniform in t", "heun", *uniform))
-    made.append(calc(r.model, r.method, r.fid.solver))
-    if "edm" in r.fid.variants:
-        made.append(calc(r.model, f"{r.method}, EDM's grid", "heun", "--grid", "edm"))
-    if "midpoint" in r.fid.variants:
-        midpoint = ("--grid", "edm", "--second-point", "midpoint")
-        made.append(calc(r.model, f"{r.method}, EDM's grid, midpoint", "heun", *midpoint))
-    return [
-        Stage("reference", reference, fid("ref", "--dataset", r.name, "--out", reference)),
-        *made,
-        Stage("table", "", ("python", "-m", "anisoflight.fid.table", results)),
-    ]
+        made.append(Stage("fid", method, fid("calc", *words)))
+    return [*made, Stage("table", "", ("python", "-m", "anisoflight.fid.table", results))]

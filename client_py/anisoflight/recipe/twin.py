@@ -13,14 +13,17 @@ import numpy as np
 from PIL import Image
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     import numpy.typing as npt
 
     from .recipe import Dataset
 
-_SIDE = 20  # of files in folders, the shorter one
-_BATCHES = 5  # of CIFAR-10
+FORMATS = ("cifar10-batches", "png-folders", "jpeg-folders", "edm-zip")
+"""Those in which the real images are downloaded: CIFAR-10's binary batches, folders as AFHQv2's and ImageNet's, FFHQ's
+zip as EDM prepares it.
+"""
 
 
 def generate(dataset: Dataset, target: Path) -> None:
@@ -28,64 +31,46 @@ def generate(dataset: Dataset, target: Path) -> None:
     if target.is_dir():
         shutil.rmtree(target)
     target.parent.mkdir(parents=True, exist_ok=True)
-    FORMATS[dataset.generate](dataset, target)
+    if dataset.generate == "edm-zip":
+        with zipfile.ZipFile(target, "w") as archive:
+            for name, content in _files(dataset):
+                archive.writestr(name, content)
+        return
+    for name, content in _files(dataset):
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        (target / name).write_bytes(content)
 
 
-def _picture(dataset: Dataset, i: int, width: int, height: int) -> npt.NDArray[np.uint8]:
-    rng = np.random.default_rng(i)
-    angle = math.pi * _label(dataset, i) / max(1, dataset.classes)
-    x, y = np.arange(width) / width, np.arange(height)[:, None] / height
-    turns = 2 * (math.cos(angle) * x + math.sin(angle) * y) + rng.random()
-    wave = np.sin(2 * math.pi * turns)[..., None] * np.array([1.0, 0.5, -0.5])
-    return (128 + 90 * wave + 30 * rng.random((height, width, 3))).astype(np.uint8)
+def _files(dataset: Dataset) -> Iterator[tuple[str, bytes]]:
+    labels = [i % dataset.classes if dataset.classes else 0 for i in range(dataset.images)]
 
+    def picture(i: int, width: int, height: int) -> npt.NDArray[np.uint8]:
+        rng = np.random.default_rng(i)
+        angle = math.pi * labels[i] / max(1, dataset.classes)
+        x, y = np.arange(width) / width, np.arange(height)[:, None] / height
+        turns = 2 * (math.cos(angle) * x + math.sin(angle) * y) + rng.random()
+        wave = np.sin(2 * math.pi * turns)[..., None] * np.array([1.0, 0.5, -0.5])
+        return (128 + 90 * wave + 30 * rng.random((height, width, 3))).astype(np.uint8)
 
-def _label(dataset: Dataset, i: int) -> int:
-    return i % dataset.classes if dataset.classes else 0
-
-
-def _encoded(pixels: npt.NDArray[np.uint8], form: str) -> bytes:
-    file = io.BytesIO()
-    Image.fromarray(pixels).save(file, form)
-    return file.getvalue()
-
-
-def _cifar(dataset: Dataset, target: Path) -> None:
-    """data_batch_1.bin to data_batch_5.bin: for each image a byte of label and the planes of red, green and blue."""
-    target.mkdir()
-    for batch, images in enumerate(np.array_split(np.arange(dataset.images), _BATCHES), 1):
-        rows = [bytes([_label(dataset, i)]) + _picture(dataset, i, 32, 32).transpose(2, 0, 1).tobytes() for i in images]
-        (target / f"data_batch_{batch}.bin").write_bytes(b"".join(rows))
-
-
-def _pngs(dataset: Dataset, target: Path) -> None:
-    """Class folders of PNGs in train and in test, as AFHQv2."""
-    for i in range(dataset.images):
-        split = "train" if i < dataset.images // 2 else "test"
-        file = target / split / f"class{_label(dataset, i):04d}" / f"{i:08d}.png"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(_encoded(_picture(dataset, i, _SIDE, _SIDE), "PNG"))
-
-
-def _jpegs(dataset: Dataset, target: Path) -> None:
-    """Class folders of JPEGs that are not square, as ImageNet."""
-    for i in range(dataset.images):
-        file = target / f"class{_label(dataset, i):04d}" / f"{i:08d}.JPEG"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(_encoded(_picture(dataset, i, _SIDE + 4, _SIDE), "JPEG"))
-
-
-def _zip(dataset: Dataset, target: Path) -> None:
-    """EDM's zip of PNGs of the final size, and dataset.json, whose labels are null without classes."""
-    size = dataset.resolution
-    labels = []
-    with zipfile.ZipFile(target, "w") as out:
-        for i in range(dataset.images):
-            name = f"{i // 1000:05d}/img{i:08d}.png"
-            out.writestr(name, _encoded(_picture(dataset, i, size, size), "PNG"))
-            labels.append([name, _label(dataset, i)])
-        out.writestr("dataset.json", json.dumps({"labels": labels if dataset.classes else None}))
-
-
-FORMATS = {"cifar10-batches": _cifar, "png-folders": _pngs, "jpeg-folders": _jpegs, "edm-zip": _zip}
-"""The formats, those in which the real images are downloaded."""
+    if dataset.generate == "cifar10-batches":  # for each image its label, and the planes of red, green and blue
+        rows = [bytes([label]) + picture(i, 32, 32).transpose(2, 0, 1).tobytes() for i, label in enumerate(labels)]
+        for batch in range(5):
+            yield f"data_batch_{batch + 1}.bin", b"".join(rows[batch::5])
+        return
+    names = []
+    for i, label in enumerate(labels):
+        match dataset.generate:
+            case "png-folders":
+                split = "train" if i < dataset.images // 2 else "test"
+                name, size = f"{split}/class{label:04d}/{i:08d}.png", (20, 20)
+            case "jpeg-folders":
+                name, size = f"class{label:04d}/{i:08d}.JPEG", (24, 20)
+            case _:
+                name, size = f"{i // 1000:05d}/img{i:08d}.png", (dataset.resolution, dataset.resolution)
+        names.append(name)
+        file = io.BytesIO()
+        Image.fromarray(picture(i, *size)).save(file, "JPEG" if name.endswith("JPEG") else "PNG")
+        yield name, file.getvalue()
+    if dataset.generate == "edm-zip":
+        pairs = list(zip(names, labels, strict=True)) if dataset.classes else None
+        yield "dataset.json", json.dumps({"labels": pairs}).encode()
