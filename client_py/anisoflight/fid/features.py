@@ -96,28 +96,22 @@ def _load(name: str, loading: Loading) -> Features:
         raise FidError(f"{name!r} names no features; they are {choices}", "BAD_FEATURES")
     if not path.is_file():
         raise FidError(f"there is no file {path}", "BAD_FEATURES")
-    prepared = networks.declared(path)
     run, inception, axes = networks.load(path, loading)
 
     def function(images: Pixels) -> Matrix:
-        rows = np.asarray(run(prepared(images)), np.float64)
+        coloured = np.repeat(images, 3, axis=3) if images.shape[3] == 1 else images
+        rows = np.asarray(run(np.ascontiguousarray(coloured.transpose(0, 3, 1, 2))), np.float64)
         if rows.ndim > 2 and rows[0].size == rows.shape[1]:
             rows = rows.reshape(len(rows), -1)
         if rows.ndim != 2:
-            said = f"{prepared.name} gives {rows.shape}; features are one row per image, [n, d]"
-            raise FidError(said, "BAD_FEATURES")
+            raise FidError(f"{path.name} gives {rows.shape}; features are one row per image, [n, d]", "BAD_FEATURES")
         return rows
 
-    sides = (axes[2:] if prepared.layout == "NCHW" else axes[1:3]) or (64, 64)
-    black = np.zeros((1, *(side if isinstance(side, int) else 64 for side in sides), 3), np.uint8)
-    dimension = function(black).shape[1]
-    published = prepared.published or (inception and dimension == _INCEPTION)
-    digest = hashlib.sha256()
-    for part in (path, path.with_name(path.name + ".json")):
-        if part.exists():
-            with part.open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
-    return Features(prepared.name, digest.hexdigest(), dimension, published, function)
+    sides = [side if isinstance(side, int) else 64 for side in axes[2:] or (64, 64)]
+    dimension = function(np.zeros((1, *sides, 3), np.uint8)).shape[1]
+    with path.open("rb") as file:  # hashed twice, as ever: references that are there have it
+        digest = hashlib.sha256(hashlib.file_digest(file, "sha256").digest()).hexdigest()
+    return Features(path.name, digest, dimension, inception and dimension == _INCEPTION, function)
 
 
 def _restored(name: str, kept: Mapping[str, Any]) -> Features:

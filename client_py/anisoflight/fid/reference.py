@@ -1,8 +1,7 @@
 """References: mean and covariance of real images' features, in the npz of EDM, {mu, sigma}.
 
 Files written here hold more than EDM's, which reads mu and sigma alone: ``provenance`` (JSON: features, images, their
-digest and number), ``features.*`` (built-in features' parameters) and, on request, ``rows``, the features themselves
-[N, D] as float32, for the distances that look at neighbours.
+digest and number) and ``features.*`` (built-in features' parameters).
 """
 
 from __future__ import annotations
@@ -36,7 +35,6 @@ class Reference:
     """Empty of a file by other hands."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     """Of built-in features."""
-    rows: np.ndarray[Any, Any] | None = None
 
     @property
     def dimension(self) -> int:
@@ -52,17 +50,17 @@ class Reference:
         entries: dict[str, Any] = {"mu": self.moments.mean, "sigma": self.moments.cov}
         entries["provenance"] = np.array(json.dumps(self.provenance))
         entries |= {_PREFIX + name: value for name, value in self.parameters.items()}
-        save_arrays(path, entries if self.rows is None else {**entries, "rows": self.rows})
+        save_arrays(path, entries)
 
 
-def load_reference(path: Path, *, rows: bool = False) -> Reference:
-    """Read a reference file, EDM's or one written here; the features themselves only with `rows`."""
+def load_reference(path: Path) -> Reference:
+    """Read a reference file, EDM's or one written here."""
     entry = ""
     try:
         with np.load(path, allow_pickle=False) as file:
             found: dict[str, Any] = {}
             for entry in file.files:
-                if entry != "rows" or rows:
+                if entry != "rows":  # of earlier versions: the features themselves, which are large
                     found[entry] = file[entry]
         provenance = json.loads(str(found.get("provenance", "{}")))
     except FileNotFoundError:
@@ -84,7 +82,7 @@ def load_reference(path: Path, *, rows: bool = False) -> Reference:
         raise FidError(f"{path}, entry sigma: a covariance is symmetric", "BAD_REFERENCE")
     parameters = {name.removeprefix(_PREFIX): found[name] for name in found if name.startswith(_PREFIX)}
     moments = Moments(mean.astype(np.float64), cov.astype(np.float64))
-    return Reference(moments, provenance, parameters, found.get("rows"))
+    return Reference(moments, provenance, parameters)
 
 
 def save_arrays(path: Path, entries: dict[str, Any]) -> None:
