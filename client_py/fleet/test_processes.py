@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import shlex
 import shutil
 import signal
 import subprocess
@@ -21,7 +19,6 @@ from small import NETWORK
 import anisoflight
 from anisoflight.serve import find_binary
 
-ROOT = Path(__file__).parents[2]
 MPIEXEC = Path(sys.executable).with_name("mpiexec")
 STAGES: dict[str, list[str]] = {
     "edm": ["--stage", "pretrain", "--network", json.dumps(NETWORK)],
@@ -135,66 +132,36 @@ def whole(data: Path) -> dict[str, Any]:
     return state(data, "whole")
 
 
-def resumed(data: Path, name: str, tmp_path: Path, whole: dict[str, Any]) -> None:
-    """The run goes on with two processes, and a copy of it with one, to the same bits."""
+@pytest.mark.parametrize(
+    ("end", "says"),
+    [
+        ("killed", ["BAD TERMINATION", "EXIT CODE: 9"]),  # a process
+        (
+            "told",
+            ["The run cannot go on: process 1 of 2 has ended", "go on with: anisoflight train --name told --resume"],
+        ),
+        ("ended", ["run ended: paused after step"]),  # the job, as a batch system does before the end of its time
+    ],
+)
+def test_what_ends_in_the_middle_goes_on(
+    data: Path, whole: dict[str, Any], tmp_path: Path, end: str, says: list[str]
+) -> None:
+    """With two processes, and a copy of the run with one, to the same bits."""
+    with train(data, end, *LONG, processes=2) as job:
+        under_way(data, end, job)
+        if end == "ended":
+            job.send_signal(signal.SIGTERM)
+        else:
+            os.kill(second(end), signal.SIGKILL if end == "killed" else signal.SIGTERM)
+        told, _ = job.communicate(timeout=60)
+    assert [said for said in says if said not in told] == []
+    assert end != "killed" or job.returncode != 0
     shutil.copytree(data, tmp_path / "data")
-    trained(data, name, "--resume", processes=2)
-    trained(tmp_path / "data", name, "--resume")
+    trained(data, end, "--resume", processes=2)
+    trained(tmp_path / "data", end, "--resume")
     for folder in (data, tmp_path / "data"):
-        found = state(folder, name)
+        found = state(folder, end)
         assert {k for k in whole if found[k] != whole[k]} == set(), folder
-
-
-def test_a_process_that_is_killed_ends_all(data: Path, whole: dict[str, Any], tmp_path: Path) -> None:
-    with train(data, "killed", *LONG, processes=2) as job:
-        under_way(data, "killed", job)
-        os.kill(second("killed"), signal.SIGKILL)
-        told, _ = job.communicate(timeout=60)
-    assert job.returncode != 0, told
-    assert "BAD TERMINATION" in told
-    assert "EXIT CODE: 9" in told
-    with pytest.raises(AssertionError, match="nobody follows"):
-        second("killed")
-    resumed(data, "killed", tmp_path, whole)
-
-
-def test_a_process_that_is_told_to_end_ends_all(data: Path, whole: dict[str, Any], tmp_path: Path) -> None:
-    with train(data, "told", *LONG, processes=2) as job:
-        under_way(data, "told", job)
-        os.kill(second("told"), signal.SIGTERM)
-        told, _ = job.communicate(timeout=60)
-    assert "anisoflight: The run cannot go on: process 1 of 2 has ended" in told
-    assert "go on with: anisoflight train --name told --resume" in told
-    resumed(data, "told", tmp_path, whole)
-
-
-def test_a_job_that_is_told_to_end_keeps_what_it_has(data: Path, whole: dict[str, Any], tmp_path: Path) -> None:
-    """As a batch system does before the end of a job's time."""
-    with train(data, "ended", *LONG, processes=2) as job:
-        under_way(data, "ended", job)
-        job.send_signal(signal.SIGTERM)
-        told, _ = job.communicate(timeout=60)
-    assert "run ended: paused after step" in told
-    resumed(data, "ended", tmp_path, whole)
-
-
-def test_the_documents_commands(tmp_path: Path) -> None:
-    """As they stand, but shorter, where test_documents.py has only what each process does."""
-    text = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
-    lines = re.findall(r"^mpiexec .*", text, re.MULTILINE)
-    assert len(lines) == 1
-    (tmp_path / "configs").symlink_to(ROOT / "configs")
-    images = np.random.default_rng(1).integers(0, 256, (300, 8, 8, 1), np.uint8)
-    with anisoflight.serve(data=tmp_path / "data", environment={"ANISOFLIGHT_DEVICE": "cpu"}) as client:
-        client.put_dataset("digits", images, np.arange(300, dtype=np.int32) % 10)
-    paths = os.pathsep.join([str(MPIEXEC.parent), str(Path(find_binary()).parent), os.environ["PATH"]])
-    environment = {**os.environ, "PATH": paths, "ANISOFLIGHT_DEVICE": "cpu"}
-    words = [*shlex.split(lines[0]), "--kimg", "0.256"]
-    done = subprocess.run(
-        words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "done after step 2" in done.stdout
 
 
 def test_what_is_in_the_way_is_said(data: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import resource
 import struct
 import sys
 import time
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -348,5 +349,6 @@ def test_zip_entries_that_lie(tmp_path: Path) -> None:
             broken = bytearray(data)
             struct.pack_into("<I", broken, at + field, value)
             assert refusal(tmp_path, bytes(broken)).code in ("BAD_CHECKPOINT", "UNSAFE_PICKLE")
-    lacking = pickles.zipped({"ema": net}, {})
-    assert refusal(tmp_path, lacking).code == "BAD_CHECKPOINT"
+    assert refusal(tmp_path, pickles.zipped({"ema": net}, {})).code == "BAD_CHECKPOINT"  # lacks its storage
+    compressed = pickles.zipped({"ema": net}, {"0": flat}, zipfile.ZIP_DEFLATED)
+    assert "compressed" in refusal(tmp_path, compressed).message

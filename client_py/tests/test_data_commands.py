@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from test_data_transforms import picture
 
-import anisoflight
 from anisoflight.data.__main__ import main
 from anisoflight.images import png
 
@@ -51,13 +50,6 @@ def test_to_the_data_folder_and_back(three: Path, tmp_path: Path, capsys: pytest
     assert report(stored, capsys)["sizes"] == [{"height": 2, "width": 4, "channels": 1, "images": 3}]
     assert main(["convert", str(three), "--out", str(tmp_path / "out" / "folder"), *smaller]) == 0
     assert [p.name for p in (tmp_path / "out").iterdir()] == ["folder"], "something is left behind"
-
-
-def test_to_a_server(three: Path, client: anisoflight.Client) -> None:
-    location = client.server.location  # pyright: ignore[reportAttributeAccessIssue]
-    assert main(["convert", str(three), "--server", location, "--name", "uploaded"]) == 0
-    assert (client.dataset("uploaded").images == picture(8, 8)).all()
-    client.delete_dataset("uploaded")
 
 
 def test_inspect(three: Path, capsys: pytest.CaptureFixture[str]) -> None:

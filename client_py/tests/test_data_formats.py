@@ -154,9 +154,6 @@ def test_cifar(tmp_path: Path) -> None:
         assert found == labels, path
         assert [image.shape for image in images] == [(32, 32, 3)] * len(values)
         assert [set(image.ravel()) for image in images] == [{value} for value in values], path
-
-
-def test_planes_become_pixels(tmp_path: Path) -> None:
     record = bytearray(3073)
     record[1 + 1024 + 33] = 200  # green, row 1, column 1
     images, _ = read(written(tmp_path, **{"data_batch_1.bin": bytes(record)}) / "data_batch_1.bin")
@@ -222,16 +219,6 @@ def test_order_is_that_of_names(tmp_path: Path) -> None:
     files = {f"{i:03d}.png": encoded(np.full((1 + 40 * (i % 3),) * 2, i, np.uint8)) for i in range(200)}
     images, _ = read(written(tmp_path / "many", **files), size=(2, 2))
     assert [image[0, 0, 0] for image in images] == list(range(200))
-
-
-def test_small_and_bad_images_are_counted(tmp_path: Path) -> None:
-    files = {"a.png": encoded(picture(30, 40)), "b.png": encoded(picture(10, 20)), "c.png": b"x"}
-    told: list[str] = []
-    with open_source(written(tmp_path / "some", **files)) as source:
-        images = Conversion(source, (24, 32), "center-crop-wide", skip=lambda error: told.append(error.message))
-        assert [image.shape for image, _ in images] == [(32, 32, 3)]
-    assert (images.images, images.left_out, images.bad) == (1, 1, 1)
-    assert told == [f"{tmp_path / 'some'}: c.png: is no PNG, JPEG, WebP or BMP"]
 
 
 def test_edm_zip(tmp_path: Path) -> None:

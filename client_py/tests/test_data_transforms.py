@@ -105,16 +105,6 @@ def test_transforms(transform: str, size: tuple[int, int], shape: tuple[int, int
     assert got is None or (got == want).all()
 
 
-def test_wide_crops_lie_between_black_bars() -> None:
-    got = transformed(picture(30, 40), "center-crop-wide", (30, 40), None)
-    assert got is not None
-    assert (got[5:35] == picture(30, 40)).all()
-    assert not got[:5].any()
-    assert not got[35:].any()
-    for small in [(30, 39), (29, 40)]:
-        assert transformed(picture(*small), "center-crop-wide", (30, 40), None) is None
-
-
 def test_channels() -> None:
     """Grey by ITU-R 601-2 in 16 binary places, (19595·R + 38470·G + 7471·B + 2¹⁵)/2¹⁶; colour repeats it."""
     image = np.array([[[255, 0, 0], [0, 255, 0], [10, 20, 250]]], np.uint8)

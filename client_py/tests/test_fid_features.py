@@ -190,9 +190,7 @@ def test_onnx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     features = for_reference(str(path), UNREAD, Loading())
     assert features.dimension == 3  # by an image of the size that it fixes
     assert features(np.full((2, 8, 6, 3), 51, np.uint8)).tolist() == [[51] * 3] * 2
-    with pytest.raises(
-        FidError, match=r"net.onnx fails on uint8 of 1×3×4×4: it takes .*INVALID_ARGUMENT$"
-    ):
+    with pytest.raises(FidError, match=r"net.onnx fails on uint8 of 1×3×4×4: it takes .*INVALID_ARGUMENT$"):
         features(IMAGES[:1])
     with pytest.raises(FidError, match="onnxruntime offers no CUDA here"):
         for_reference(str(path), UNREAD, Loading(device="cuda"))
