@@ -108,13 +108,11 @@ def _inspect(args: argparse.Namespace) -> None:
     print(json.dumps(report, indent=2, ensure_ascii=False) if args.json else "\n".join(_lines(report)))
 
 
-def _lines(report: dict[str, Any], most: int = 10) -> Iterator[str]:
+def _lines(report: dict[str, Any]) -> Iterator[str]:
     yield f"format   {report['format']}"
     yield f"images   {report['images']} {report['dtype']}"
-    for size in report["sizes"][:most]:
+    for size in report["sizes"]:
         yield f"size     {size['height']}×{size['width']}, {size['channels']} channels: {size['images']} images"
-    if len(report["sizes"]) > most:
-        yield f"         and {len(report['sizes']) - most} other sizes"
     for name in ("mean", "std", "low", "high"):
         if name in report:
             yield f"{name:8} {' '.join(f'{value:.4f}' for value in report[name])}"

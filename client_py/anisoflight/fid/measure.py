@@ -10,6 +10,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -84,7 +85,7 @@ def look(
     shape: tuple[int, ...] = ()
     for images in rebatched(source.read(*stretch), batch):
         shape = images.shape[1:]
-        hashes += [hashlib.sha256(image.tobytes()).digest() for image in np.ascontiguousarray(images)]
+        hashes += [hashlib.sha256(image.tobytes()).digest() for image in images]
         found.append(features(images))
         if tick is not None:
             tick(len(images))
@@ -108,14 +109,9 @@ def rebatched(parts: Iterable[Pixels], size: int) -> Iterator[Pixels]:
     >>> [len(batch) for batch in rebatched([np.zeros((3, 2, 2, 1)), np.zeros((4, 2, 2, 1))], 2)]
     [2, 2, 2, 1]
     """
-    rest: Pixels | None = None
-    for part in parts:
-        joined = part if rest is None else np.concatenate([rest, part])
-        whole = len(joined) - len(joined) % size
-        yield from (joined[start : start + size] for start in range(0, whole, size))
-        rest = joined[whole:]
-    if rest is not None and len(rest):
-        yield rest
+    images = (image for part in parts for image in part)
+    while batch := list(islice(images, size)):
+        yield np.stack(batch)
 
 
 class Seen:
