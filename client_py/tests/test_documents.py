@@ -71,7 +71,8 @@ class Place:
         code = re.sub(r"\.start\(kimg=[0-9.]+\)", ".start(kimg=0.256)", code)
         code = code.replace('"cuda"', '"cpu"')
         compiled = compile(code, block.place, "exec")
-        if ("torch" in code or "diffusers" in code) and find_spec("torch") is None:  # it is no package that the tests need
+        heavy = "torch" in code or "diffusers" in code  # packages that the tests do not need
+        if heavy and find_spec("torch") is None:
             return
         names["client"] = self.client
         exec(compiled, names)
