@@ -101,7 +101,7 @@ def compare(
         raise ValueError(f"needs seeds ≥ 1, samples ≥ 2, probes ≥ 1, not {seeds}, {samples}, {probes}")
     bench = Bench(client, references, base, samples, probes)
     for schedule in schedules:
-        path, along = label(schedule), {**given(schedule=schedule), **common}
+        path, along = label(schedule), {"schedule": schedule, **common}
         bench.converged(path, Sampler("converged", model, {**CONVERGED, **along}, path))
         if references:
             Sampler("warming", model, {**WARMING, **along}, path).draw(client, n=samples, seed=0)
@@ -109,7 +109,7 @@ def compare(
     jobs = list(product(schedules, grids, solvers, map(int, nfe)))
     for schedule, grid, solver, evaluations in Progress(jobs, desc="compare", unit="cell", disable=not progress):
         named = {"solver": solver} if isinstance(solver, str) else solver
-        options = {**named, "grid": grid, **given(schedule=schedule), **common}
+        options = {**named, "grid": grid, "schedule": schedule, **common}
         sampler = Sampler(label(solver), model, options, label(schedule))
         row = {"schedule": sampler.path, "grid": label(grid), "solver": sampler.name, "nfe": evaluations}
         try:
