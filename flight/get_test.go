@@ -15,8 +15,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/flight"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-
-	"github.com/anisoflight/anisoflight/flight/tensor"
 )
 
 // message is one message as a client sees it.
@@ -129,25 +127,6 @@ func TestGetStreamsRows(t *testing.T) {
 	want := []any{"start", "progress", "batch", "progress", "batch", "progress", "batch", "end"}
 	if !slices.Equal(events, want) {
 		t.Errorf("events %v, want %v", events, want)
-	}
-}
-
-func TestSchemaTravels(t *testing.T) {
-	s := serve(t, Config{}).get(t.Context(), t, `{"op":"Sample","rows":1}`).schema
-	for _, f := range s.Fields() {
-		if f.Nullable {
-			t.Errorf("column %s is nullable", f.Name)
-		}
-	}
-	typ, ok := s.Field(1).Type.(*tensor.Type)
-	if !ok || !slices.Equal(typ.Shape(), []int{2, 2, 3}) || !slices.Equal(typ.DimNames(), []string{"H", "W", "C"}) {
-		t.Errorf("the tensor is %s", s.Field(1).Type)
-	}
-	if list := s.Field(2).Type; !arrow.TypeEqual(list, arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float64)) {
-		t.Errorf("the list is %s", list)
-	}
-	if hash, _ := s.Metadata().GetValue("hash"); hash != "abc" {
-		t.Errorf("metadata %v", s.Metadata())
 	}
 }
 

@@ -146,17 +146,6 @@ func TestSocketFilesInTheWay(t *testing.T) {
 	}
 }
 
-func TestLocationOfTCP(t *testing.T) {
-	l, err := Listen(t.Context(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	if got := Location(l, false); got != "grpc://"+l.Addr().String() {
-		t.Error(got)
-	}
-}
-
 // TestUnknownCalls are refused, and the server lives.
 func TestUnknownCalls(t *testing.T) {
 	s := serve(t, Config{})

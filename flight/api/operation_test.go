@@ -1,28 +1,9 @@
 package api
 
 import (
-	"slices"
 	"strings"
 	"testing"
 )
-
-// Every operation says what it is in full: its name once, ways, a scope and a sentence.
-func TestTableIsWhole(t *testing.T) {
-	seen := map[string]bool{}
-	for _, op := range Operations() {
-		switch {
-		case seen[op.Name]:
-			t.Errorf("%s is listed twice", op.Name)
-		case op.Ways == 0 || op.Sentence == "":
-			t.Errorf("%s has no way or no sentence", op.Name)
-		case !slices.Contains(Scopes, op.Scope):
-			t.Errorf("%s needs the scope %q", op.Name, op.Scope)
-		case op.Scope == ReadScope && !op.Reads:
-			t.Errorf("%s changes what is stored and needs no more than read", op.Name)
-		}
-		seen[op.Name] = true
-	}
-}
 
 // A body that names another operation than is called is a mistake.
 func TestTheBodyNamesWhatIsCalled(t *testing.T) {

@@ -34,22 +34,6 @@ func dial(t *testing.T, cfg flight.Config, o client.Options) *client.Client {
 	return c
 }
 
-// TestEveryOperationHasAMethod, and one for the exchange where there is another way.
-func TestEveryOperationHasAMethod(t *testing.T) {
-	methods := reflect.TypeFor[*client.Client]()
-	for _, op := range api.Operations() {
-		names := []string{op.Name}
-		if op.By(api.ByExchange) && op.By(api.ByGet) {
-			names = append(names, op.Name+"Exchange")
-		}
-		for _, name := range names {
-			if _, ok := methods.MethodByName(name); !ok {
-				t.Errorf("there is no method %s", name)
-			}
-		}
-	}
-}
-
 func wantCode(t *testing.T, what string, err error, code api.Code) {
 	t.Helper()
 	var e *api.Error

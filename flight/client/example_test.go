@@ -84,27 +84,6 @@ func Example() {
 	// Output: -1 +1 +1 batch 3 of 3
 }
 
-// Errors of the server carry the codes of the contract.
-func ExampleClient_Sample_errors() {
-	location, stop, err := serve(flight.Config{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer stop()
-	ctx := context.Background()
-	c, err := client.Dial(ctx, location, client.Options{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer c.Close()
-	_, _, _, err = client.ReadAll(c.Sample(ctx, api.Sample{Model: "three", Labels: []int32{0}, NFE: 9}))
-	var e *api.Error
-	if errors.As(err, &e) {
-		fmt.Println(e.Code)
-	}
-	// Output: MODEL_NOT_FOUND
-}
-
 // Operations that take rows have an iterator of batches.
 func ExampleClient_Denoise() {
 	location, stop, err := serve(flight.Config{})

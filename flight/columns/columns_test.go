@@ -38,6 +38,9 @@ func TestBatchesTravelWithoutCopies(t *testing.T) {
 		t.Fatal(err)
 	}
 	back := FromArrow(as)
+	if back.Metadata["k"] != "v" {
+		t.Errorf("metadata %v", back.Metadata)
+	}
 	for i, c := range back.Columns {
 		want := s.Columns[i]
 		if c.Name != want.Name || c.Type != want.Type || c.Kind != want.Kind || !slices.Equal(c.Shape, want.Shape) ||

@@ -313,36 +313,3 @@ func TestOtherMessagesAreProtobuf(t *testing.T) {
 		t.Errorf("the codec is called %q", name)
 	}
 }
-
-// TestAllocationsDoNotGrow sends records of 4 KiB and 4 MiB: both cost the same allocations, and the same few bytes.
-func TestAllocationsDoNotGrow(t *testing.T) {
-	cost := func(rows int) (allocs, bytes int64) {
-		r := images(rows, 1<<10)
-		result := testing.Benchmark(func(b *testing.B) {
-			b.ReportAllocs()
-			w := NewWriter(discard{}, r.Schema(), nil)
-			for b.Loop() {
-				if err := w.Write(r, nil); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-		w := NewWriter(discard{}, r.Schema(), nil)
-		return int64(testing.AllocsPerRun(100, func() { _ = w.Write(r, nil) })), result.AllocedBytesPerOp()
-	}
-	smallAllocs, smallBytes := cost(1)
-	largeAllocs, largeBytes := cost(1 << 10)
-	if largeAllocs > smallAllocs || largeBytes > smallBytes+256 {
-		t.Errorf("4 MiB cost %d allocations of %d bytes, 4 KiB %d of %d", largeAllocs, largeBytes, smallAllocs, smallBytes)
-	}
-	t.Logf("%d allocations of %d bytes a batch", largeAllocs, largeBytes)
-}
-
-// discard encodes and forgets.
-type discard struct{}
-
-func (discard) SendMsg(m any) error {
-	b, err := Codec{}.Marshal(m)
-	b.Free()
-	return err
-}

@@ -8,14 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"github.com/anisoflight/anisoflight/flight/client"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
@@ -44,11 +41,6 @@ var beside = []string{
 	"train --name learned --stage isotropic --dataset bars --model bars --batch 8 --kimg 0.008 --knots 4",
 	"train --name learned --resume --kimg 0.016",
 	"data convert OUT/bars.npz --name converted --data DIR --quiet --labels none",
-}
-
-// elsewhere are commands on a data folder that have no line above, with the reason.
-var elsewhere = map[string]string{
-	"anisoflight serve": "it is refused: TestOneServerOfAFolder",
 }
 
 // TestServerKilledUnderTrain: the error says that the run is kept, and the command that goes on with it.
@@ -153,29 +145,6 @@ func TestCommandsBesideAServer(t *testing.T) {
 	if got := states(t, c); got != want || !strings.HasSuffix(got, made) {
 		t.Errorf("after a kill the runs are\n%s, want\n%s, with %d steps", got, want, steps.Load())
 	}
-}
-
-// TestEveryCommandIsTriedBesideAServer: each command that takes a data folder has a line above.
-func TestEveryCommandIsTriedBesideAServer(t *testing.T) {
-	var tried []string
-	for _, line := range beside {
-		cmd, _, err := newRoot().Find(strings.Fields(line))
-		if err != nil {
-			t.Fatal(err)
-		}
-		tried = append(tried, cmd.CommandPath())
-	}
-	var look func(*cobra.Command)
-	look = func(cmd *cobra.Command) {
-		path := cmd.CommandPath()
-		if cmd.Runnable() && cmd.Flags().Lookup("data") != nil && !slices.Contains(tried, path) && elsewhere[path] == "" {
-			t.Errorf("%s is not tried", path)
-		}
-		for _, sub := range cmd.Commands() {
-			look(sub)
-		}
-	}
-	look(newRoot())
 }
 
 // startProcess starts a server as a process of its own.

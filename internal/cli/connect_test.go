@@ -192,24 +192,6 @@ func TestFolderInUseByACommand(t *testing.T) {
 	}
 }
 
-func TestFolderThatIsMissing(t *testing.T) {
-	for _, args := range [][]string{
-		{"schedule", "list"},
-		{"model", "list"},
-		{"basis", "list"},
-		{"schedule", "show", "--schedule", "edm"},
-		{"sample", "--model", "digits", "--out", filepath.Join(t.TempDir(), "a.png")},
-		{"model", "mixture", "--name", "a"},
-	} {
-		dir := filepath.Join(t.TempDir(), "dtaa")
-		status, _, stderr := call(t, append(args, "--data", dir, "--device", "go")...)
-		if status != 1 || !strings.Contains(stderr, fmt.Sprintf("the data folder %q does not exist", dir)) ||
-			command.Exists(dir) {
-			t.Errorf("%v: status %d, %q", args, status, stderr)
-		}
-	}
-}
-
 // The folder that nobody names is made by what stores something.
 func TestDefaultFolderIsMade(t *testing.T) {
 	t.Chdir(t.TempDir())

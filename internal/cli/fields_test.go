@@ -36,8 +36,14 @@ func TestFieldsInFiles(t *testing.T) {
 	if err := writeNPZ(file, got); err != nil {
 		t.Fatal(err)
 	}
-	if stored := npytest.ReadNPZ(t, file)["images"]; !slices.Equal(stored.Values.([]float32), want) {
-		t.Errorf("stored %v", stored)
+	stored := npytest.ReadNPZ(t, file)
+	if images := stored["images"]; !slices.Equal(images.Values.([]float32), want) ||
+		!slices.Equal(images.Shape, []int{2, 1, 2, 1}) {
+		t.Errorf("stored %v", images)
+	}
+	if !slices.Equal(stored["labels"].Values.([]int32), []int32{-1, -1}) ||
+		!slices.Equal(stored["seeds"].Values.([]uint64), []uint64{1, 2}) {
+		t.Errorf("stored %v and %v", stored["labels"], stored["seeds"])
 	}
 	if bytes := mapped(want, 1); !slices.Equal(bytes, []uint8{85, 170, 255, 0}) {
 		t.Errorf("a picture of %v", bytes)

@@ -13,8 +13,6 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/client"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
-	"github.com/anisoflight/anisoflight/internal/npytest"
-	"github.com/anisoflight/anisoflight/train/data"
 )
 
 // sampled are the rows of three images of 2×1 pixels, the second a preview.
@@ -82,22 +80,6 @@ func TestPNGGrid(t *testing.T) {
 	}
 	if err := writePNG(path, sampled(2), 0, 0); err == nil {
 		t.Error("two channels were drawn")
-	}
-}
-
-func TestNPZRoundTrip(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "samples.npz")
-	g := sampled(3)
-	if err := writeNPZ(path, g); err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]*data.Array{
-		"images": {Shape: []int{2, 2, 1, 3}, Values: g.pixels},
-		"labels": {Shape: []int{2}, Values: g.labels},
-		"seeds":  {Shape: []int{2}, Values: g.seeds},
-	}
-	if diff := cmp.Diff(want, npytest.ReadNPZ(t, path)); diff != "" {
-		t.Errorf("arrays differ (-want +got):\n%s", diff)
 	}
 }
 

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/anisoflight/anisoflight/internal/cli/schedules"
 )
 
 // call runs the command line and returns its exit status and output.
@@ -64,19 +62,6 @@ func TestWrongUsage(t *testing.T) {
 				t.Errorf("status %d, output %q, error %q; want status 2 and an error with %q", status, stdout, stderr, c.says)
 			}
 		})
-	}
-}
-
-// Every command explains itself with an example that names it.
-func TestHelpHasExamples(t *testing.T) {
-	root := newRoot()
-	for _, cmd := range slices.Concat(root.Commands(), schedules.Group.Command().Commands()) {
-		if cmd.Name() == "help" || cmd.Name() == "completion" {
-			continue
-		}
-		if cmd.Short == "" || !strings.Contains(cmd.Example, "anisoflight ") || !strings.Contains(cmd.Example, cmd.Name()) {
-			t.Errorf("%s: short %q, example %q", cmd.CommandPath(), cmd.Short, cmd.Example)
-		}
 	}
 }
 
