@@ -136,7 +136,7 @@ func TestGridForms(t *testing.T) {
 	}
 	for body, want := range tests {
 		var g, back Grid
-		if err := json.Unmarshal([]byte(body), &g); err != nil {
+		if err := DecodeStruct([]byte(body), &g); err != nil {
 			t.Errorf("%s: %v", body, err)
 			continue
 		}
@@ -147,7 +147,7 @@ func TestGridForms(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := json.Unmarshal(again, &back); err != nil || !reflect.DeepEqual(back, g) {
+		if err := DecodeStruct(again, &back); err != nil || !reflect.DeepEqual(back, g) {
 			t.Errorf("%s: came back from %s as %+v, %v", body, again, back, err)
 		}
 	}
@@ -158,14 +158,14 @@ func TestScheduleForms(t *testing.T) {
 		`"mine"`: {"mine", 6400}, `"edm"`: {"edm", 6400}, `{"edm":{}}`: {"edm", 6400}, `{"edm":{"T":400}}`: {"edm", 400},
 	} {
 		var r, back ScheduleRef
-		if err := json.Unmarshal([]byte(body), &r); err != nil || r != want {
+		if err := DecodeStruct([]byte(body), &r); err != nil || r != want {
 			t.Errorf("%s: got %+v, %v", body, r, err)
 		}
 		again, err := json.Marshal(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := json.Unmarshal(again, &back); err != nil || back != r {
+		if err := DecodeStruct(again, &back); err != nil || back != r {
 			t.Errorf("%s: came back from %s as %+v, %v", body, again, back, err)
 		}
 	}

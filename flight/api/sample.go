@@ -326,64 +326,54 @@ type levelRule struct {
 
 // decodeStrictly takes a name, or an object with one name and what it says.
 func (g *Grid) decodeStrictly(at place, v rawValue) error {
-	*g = Grid{}
+	rule := levelRule{0.002, 80, 7} // EDM's
 	if v.Kind() == '"' {
-		if err := decodeJSON(v, at, &g.Kind); err != nil {
+		var name string
+		if err := decodeJSON(v, at, &name); err != nil {
 			return err
 		}
-		if g.Kind == GridEDM || g.Kind == GridPolynomial {
-			g.setRule(edmRule)
+		*g = Grid{Kind: name}
+		if name == GridEDM || name == GridPolynomial {
+			g.SigmaMin, g.SigmaMax, g.Rho = rule.SigmaMin, rule.SigmaMax, rule.Rho
 		}
-		return oneOf(at.String(), g.Kind, GridNames...)
+		return oneOf(at.String(), name, GridNames...)
 	}
-	var form struct {
-		EDM        levelRule `json:"edm"`
-		Polynomial levelRule `json:"polynomial"`
-		T          []float64 `json:"t"`
-		Sigma      rawValue  `json:"sigma"`
-		Table      string    `json:"table"`
-	}
-	form.EDM, form.Polynomial = edmRule, edmRule
+	form := struct {
+		EDM        *levelRule `json:"edm"`
+		Polynomial *levelRule `json:"polynomial"`
+		T          []float64  `json:"t"`
+		Sigma      rawValue   `json:"sigma"`
+		Table      string     `json:"table"`
+	}{EDM: &rule, Polynomial: &rule}
+	var given []string
 	for name, value := range fieldsIn(v) {
-		if g.Kind = name; value.Kind() == 'n' {
-			g.Kind = ""
+		if value.Kind() != 'n' {
+			given = append(given, name)
 		}
 	}
-	if len(fieldsIn(v)) != 1 || g.Kind == "" {
+	if len(given) != 1 || len(fieldsIn(v)) != 1 {
 		return wrongJSON(at,
 			`a name, {"edm":{...}}, {"polynomial":{...}}, {"t":[...]}, {"sigma":[...]} or {"table":"..."}`, v)
 	}
 	if err := decodeJSON(v, at, &form); err != nil {
 		return err
 	}
+	*g = Grid{Kind: given[0], T: form.T, Table: form.Table}
 	at = at.field(g.Kind)
 	switch g.Kind {
-	case GridEDM:
-		return g.checkRule(at, form.EDM)
-	case GridPolynomial:
-		return g.checkRule(at, form.Polynomial)
+	case GridEDM, GridPolynomial:
+		g.SigmaMin, g.SigmaMax, g.Rho = rule.SigmaMin, rule.SigmaMax, rule.Rho
+		if !(0 < rule.SigmaMin && rule.SigmaMin < rule.SigmaMax && rule.Rho > 0) {
+			return Errorf(BadRequest, "%s needs 0 < sigma_min < sigma_max and rho > 0, not sigma_min %g, sigma_max %g, rho %g",
+				at, rule.SigmaMin, rule.SigmaMax, rule.Rho)
+		}
+		return nil
 	case GridTimes:
-		g.T = form.T
 		return checkFalling(at, g.T)
 	case GridTable:
-		g.Table = form.Table
 		return oneOf(at.String(), g.Table, Tables...)
 	}
 	return g.setSigma(at, form.Sigma)
-}
-
-// edmRule is EDM's.
-var edmRule = levelRule{0.002, 80, 7}
-
-func (g *Grid) setRule(r levelRule) { g.SigmaMin, g.SigmaMax, g.Rho = r.SigmaMin, r.SigmaMax, r.Rho }
-
-func (g *Grid) checkRule(at place, r levelRule) error {
-	g.setRule(r)
-	if !(0 < g.SigmaMin && g.SigmaMin < g.SigmaMax && g.Rho > 0) {
-		return Errorf(BadRequest, "%s needs 0 < sigma_min < sigma_max and rho > 0, not sigma_min %g, sigma_max %g, rho %g",
-			at, g.SigmaMin, g.SigmaMax, g.Rho)
-	}
-	return nil
 }
 
 // setSigma takes one list of noise levels, or one for each subspace.
@@ -442,13 +432,4 @@ func (g Grid) MarshalJSON() ([]byte, error) {
 		return json.Marshal(map[string]any{GridSigmas: g.Sigma})
 	}
 	return json.Marshal(g.Kind)
-}
-
-// UnmarshalJSON reads a grid strictly.
-func (g *Grid) UnmarshalJSON(body []byte) error {
-	v, err := readJSON(body)
-	if err != nil {
-		return err
-	}
-	return g.decodeStrictly(place{}.field("grid"), v)
 }

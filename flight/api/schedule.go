@@ -64,15 +64,6 @@ func (r ScheduleRef) MarshalJSON() ([]byte, error) {
 	return json.Marshal(r.Name)
 }
 
-// UnmarshalJSON reads a reference strictly.
-func (r *ScheduleRef) UnmarshalJSON(body []byte) error {
-	v, err := readJSON(body)
-	if err != nil {
-		return err
-	}
-	return r.decodeStrictly(place{}.field("schedule"), v)
-}
-
 // NewSchedule says where a new schedule is stored.
 type NewSchedule struct {
 	Name    string `json:"name" name:"new"` // name of the new schedule; required
