@@ -26,7 +26,7 @@ const storeEvery = 15 * time.Second
 type maker struct {
 	catalog *catalog.Catalog
 	req     api.RemoteSchedule
-	ask     passes.Asker
+	asker   passes.Asker
 	samples passes.Samples
 	j       int          // subspaces
 	mode    kernels.Mode // of the estimator; LossOnly if residuals alone are asked for
@@ -69,8 +69,8 @@ func (w *maker) status() api.Meta {
 }
 
 // prepare checks a request and makes ready for it.
-func (w *maker) prepare(c *catalog.Catalog, req api.RemoteSchedule, ask passes.Asker) error {
-	w.catalog, w.req, w.ask, w.stored = c, req, ask, time.Now()
+func (w *maker) prepare(c *catalog.Catalog, req api.RemoteSchedule, asker passes.Asker) error {
+	w.catalog, w.req, w.asker, w.stored = c, req, asker, time.Now()
 	w.samples = passes.Samples{
 		Height: req.Shape[0], Width: req.Shape[1], Channels: req.Shape[2], Images: req.Images, Counts: req.Counts,
 		Range: schedule.Range{Min: req.SigmaMin, Max: req.SigmaMax},
@@ -143,7 +143,7 @@ func (w *maker) prepareLearned() error {
 			}
 		}
 	}
-	if w.learner, err = train.NewRemote(cfg, w.samples, src, w.ask); err != nil {
+	if w.learner, err = train.NewRemote(cfg, w.samples, src, w.asker); err != nil {
 		return err
 	}
 	w.j, w.mode = w.learner.J(), w.learner.Mode()
@@ -160,7 +160,7 @@ func (w *maker) work(ctx context.Context) error {
 		return w.learn(ctx)
 	}
 	w.total = int64(w.geodesic.Points * w.geodesic.Samples)
-	g, err := passes.AskGeodesic(ctx, w.ask, w.samples, w.j, *w.geodesic)
+	g, err := passes.AskGeodesic(ctx, w.asker, w.samples, w.j, *w.geodesic)
 	if err != nil {
 		return unlessLeft(err)
 	}

@@ -14,6 +14,7 @@ package remote
 import (
 	"context"
 	"errors"
+	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -26,16 +27,17 @@ import (
 	"github.com/anisoflight/anisoflight/train/passes"
 )
 
-// session asks a client for the terms of its network, and works with the answers in a goroutine of its own.
+// session asks a client for the terms of its network, and works with the answers. The work is a coroutine: it runs from
+// one question to the next while the exchange waits for it.
 type session struct {
 	maker
-	in        api.Schema
-	questions chan question
-	answers   chan *kernels.Terms
-	pending   *question     // not yet answered
-	ended     chan struct{} // closed when the work has ended; err is then set
-	stop      context.CancelFunc
-	err       error
+	in       api.Schema
+	next     func() (question, bool) // false when the work has ended; err is then set
+	stop     func()                  // ends the work: its question has no answer
+	question *question               // not yet answered
+	ask      func(question) bool
+	answer   *kernels.Terms
+	err      error
 }
 
 // question is what is asked, with what a reply says about it.
@@ -58,9 +60,7 @@ func (k Maker) Open(_ context.Context, req api.RemoteSchedule, in api.Schema) (*
 	if err := k.Catalog.FreeSchedule(req.Name, req.Replace); err != nil { // before the work; checked again when it is stored
 		return nil, err
 	}
-	s := &session{
-		in: in, questions: make(chan question), answers: make(chan *kernels.Terms), ended: make(chan struct{}),
-	}
+	s := &session{in: in, stop: func() {}}
 	if err := s.prepare(k.Catalog, req, s); err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (k Maker) Open(_ context.Context, req api.RemoteSchedule, in api.Schema) (*
 		Metadata: tables.Metadata("RemoteSchedule", req, "subspaces", strconv.Itoa(s.j), "estimator", string(s.mode)),
 	}
 	return &api.Exchange{
-		Out: out, Window: 1, BatchBytes: questionBytes, Begin: s.begin, Do: s.answer, End: s.end, Close: s.close,
+		Out: out, Window: 1, BatchBytes: questionBytes, Begin: s.begin, Do: s.take, End: s.end, Close: func() { s.stop() },
 	}, nil
 }
 
@@ -124,80 +124,57 @@ func namesOf(mode kernels.Mode) (names []string) {
 }
 
 // Ask implements passes.Asker. It is called by the work.
-func (s *session) Ask(ctx context.Context, q passes.Question) (*kernels.Terms, error) {
-	select {
-	case s.questions <- question{q, s.status()}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+func (s *session) Ask(_ context.Context, q passes.Question) (*kernels.Terms, error) {
+	if !s.ask(question{q, s.status()}) {
+		return nil, errLeft
 	}
-	select {
-	case answer, ok := <-s.answers:
-		if !ok {
-			return nil, errLeft
-		}
-		return answer, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return s.answer, nil
 }
 
 // begin starts the work and emits the first question.
 func (s *session) begin(ctx context.Context, emit func(api.Event) error) error {
-	var working context.Context
-	working, s.stop = context.WithCancel(context.WithoutCancel(ctx))
-	go func() {
-		defer close(s.ended)
-		s.err = safely.Do(func() error { return s.work(working) })
-	}()
-	return s.next(ctx, emit)
+	s.next, s.stop = iter.Pull(func(ask func(question) bool) {
+		s.ask = ask
+		s.err = safely.Do(func() error { return s.work(ctx) })
+	})
+	return s.goOn(emit)
 }
 
-// next emits the next question, or says that all is done.
-func (s *session) next(ctx context.Context, emit func(api.Event) error) error {
-	select {
-	case q := <-s.questions:
-		s.pending = &q
+// goOn emits the next question, or says that all is done.
+func (s *session) goOn(emit func(api.Event) error) error {
+	if q, asked := s.next(); asked {
+		s.question = &q
 		batch := &api.Batch{Rows: len(q.Images), Cols: []any{q.Images, q.Labels, q.Noise, q.T, q.G, q.Omega}}
 		q.meta["terms"] = namesOf(q.Mode)
 		return emit(api.Event{Batch: batch, Meta: q.meta})
-	case <-s.ended:
-		if s.err != nil {
-			return s.err
-		}
-		meta := api.Meta(s.result())
-		meta["event"] = "stored"
-		if s.row != nil {
-			meta["row"] = s.row
-		}
-		return emit(api.Event{Meta: meta})
-	case <-ctx.Done():
-		return ctx.Err()
 	}
+	if s.err != nil {
+		return s.err
+	}
+	meta := api.Meta(s.result())
+	meta["event"] = "stored"
+	if s.row != nil {
+		meta["row"] = s.row
+	}
+	return emit(api.Event{Meta: meta})
 }
 
-// answer takes the client's answer to the question that is open, and emits the next.
-func (s *session) answer(ctx context.Context, in api.Batch, emit func(api.Event) error) error {
-	if s.pending == nil {
+// take takes the client's answer to the question that is open, and emits the next.
+func (s *session) take(_ context.Context, in api.Batch, emit func(api.Event) error) (err error) {
+	if s.question == nil {
 		return api.Errorf(api.BadRequest, "The schedule %q is stored, and nothing is asked", s.req.Name).
 			WithHint("End the stream when a reply says stored.")
 	}
-	answer, err := s.read(in)
-	if err != nil {
+	if s.answer, err = s.read(in); err != nil {
 		return err
 	}
-	s.pending = nil
-	select {
-	case s.answers <- answer:
-	case <-s.ended:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	return s.next(ctx, emit)
+	s.question = nil
+	return s.goOn(emit)
 }
 
 // read checks an answer.
 func (s *session) read(in api.Batch) (*kernels.Terms, error) {
-	q := s.pending
+	q := s.question
 	if in.Rows != len(q.Images) {
 		return nil, api.Errorf(api.BadTensor, "The answer has %d rows, the question %d", in.Rows, len(q.Images)).
 			WithHint("One batch answers one question, row by row.")
@@ -220,24 +197,10 @@ func (s *session) read(in api.Batch) (*kernels.Terms, error) {
 }
 
 // end is the end of a client that sends no more: what it has answered is worked in, and stored.
-func (s *session) end(ctx context.Context) (map[string]any, error) {
-	close(s.answers)
-	select {
-	case <-s.ended:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+func (s *session) end(context.Context) (map[string]any, error) {
+	s.stop()
 	if s.err != nil {
 		return nil, s.err
 	}
 	return s.result(), nil
-}
-
-// close ends the work, however the exchange ended, once what it has learned is stored.
-func (s *session) close() {
-	if s.stop == nil {
-		return
-	}
-	s.stop()
-	<-s.ended
 }
