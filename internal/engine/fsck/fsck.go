@@ -51,14 +51,23 @@ type checker struct {
 	found  func(Finding)
 }
 
-// kind is how one kind of stored folders is checked.
+// kind is how the stored things of one folder are checked.
 type kind struct {
-	load  func(dir string) []error // reads a folder whose bytes are what was written
-	check func(dir string) error   // of a folder; nil: its bytes and load
+	folder string
+	load   func(dir string) error // reads one whose bytes are what was written; several faults are joined
+	check  func(dir string) error // in place of its bytes and load
 
 	// Older programs have stored a file with a suffix in place of the folder with another.
 	fileSuffix, folderSuffix string
 	decode                   func(file []byte) error
+}
+
+// reading returns a check of whether something can be read.
+func reading[From, T any](read func(From) (T, error)) func(From) error {
+	return func(from From) error {
+		_, err := read(from)
+		return err
+	}
 }
 
 // Check calls found with what lies in the data folder dir, place by place, and repairs what it can if repair is true;
@@ -69,58 +78,41 @@ func Check(ctx context.Context, dir string, repair bool, found func(Finding)) er
 		return err
 	}
 	c := &checker{ctx: ctx, root: filepath.Dir(folders.Models), repair: repair, found: found}
-	models := kind{load: func(dir string) []error {
-		_, faults := checkpoint.CheckModel(dir)
-		return faults
-	}}
-	schedules := kind{
-		load:       func(dir string) []error { _, err := checkpoint.LoadSchedule(dir); return faultsOf(err) },
-		fileSuffix: catalog.ScheduleFileSuffix, folderSuffix: catalog.ScheduleFolderSuffix,
-		decode: func(file []byte) error { _, err := checkpoint.DecodeSchedule(file); return err },
-	}
-	bases := kind{
-		load:       func(dir string) []error { _, err := checkpoint.LoadBasis(dir); return faultsOf(err) },
-		fileSuffix: catalog.BasisFileSuffix, folderSuffix: catalog.BasisFolderSuffix,
-		decode: func(file []byte) error { _, err := checkpoint.DecodeBasis(file); return err },
-	}
-	datasets := kind{load: func(dir string) []error {
-		d, err := data.Load(dir)
-		if err == nil {
-			err = d.Check(ctx)
-		}
-		return faultsOf(err)
-	}}
-	for _, of := range []struct {
-		folder string
-		kind   kind
-	}{
-		{folders.Models, models},
-		{folders.Schedules, schedules},
-		{folders.Bases, bases},
-		{folders.Datasets, datasets},
-		{folders.Runs, kind{check: c.run}},
+	for _, k := range []kind{
+		{folder: folders.Models, load: func(dir string) error {
+			_, faults := checkpoint.CheckModel(dir)
+			return errors.Join(faults...)
+		}},
+		{
+			folder: folders.Schedules, load: reading(checkpoint.LoadSchedule), decode: reading(checkpoint.DecodeSchedule),
+			fileSuffix: catalog.ScheduleFileSuffix, folderSuffix: catalog.ScheduleFolderSuffix,
+		},
+		{
+			folder: folders.Bases, load: reading(checkpoint.LoadBasis), decode: reading(checkpoint.DecodeBasis),
+			fileSuffix: catalog.BasisFileSuffix, folderSuffix: catalog.BasisFolderSuffix,
+		},
+		{folder: folders.Datasets, load: func(dir string) error {
+			d, err := data.Load(dir)
+			if err == nil {
+				err = d.Check(ctx)
+			}
+			return err
+		}},
+		{folder: folders.Runs, check: c.run},
 	} {
-		if err := c.all(of.folder, of.kind); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := c.all(k); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
 	return ctx.Err()
 }
 
-// faultsOf makes a list of an error.
-func faultsOf(err error) []error {
-	if err == nil {
-		return nil
-	}
-	return []error{err}
-}
-
 // all checks what lies in a folder, after its leftovers. What a symbolic link leads to lies elsewhere in it.
-func (c *checker) all(folder string, k kind) error {
-	if err := c.leftovers(folder); err != nil {
+func (c *checker) all(k kind) error {
+	if err := c.leftovers(k.folder); err != nil {
 		return err
 	}
-	entries, err := os.ReadDir(folder)
+	entries, err := os.ReadDir(k.folder)
 	if err != nil {
 		return err
 	}
@@ -128,10 +120,10 @@ func (c *checker) all(folder string, k kind) error {
 		if err := c.ctx.Err(); err != nil {
 			return err
 		}
-		path := filepath.Join(folder, entry.Name())
+		path := filepath.Join(k.folder, entry.Name())
 		var err error
-		switch hidden := entry.Name()[0] == '.'; {
-		case hidden:
+		switch {
+		case entry.Name()[0] == '.':
 		case !entry.IsDir():
 			if name, ok := strings.CutSuffix(path, k.fileSuffix); ok && k.decode != nil {
 				err = c.file(path, name+k.folderSuffix, k.decode)
@@ -168,29 +160,22 @@ func (c *checker) leftovers(folder string) error {
 }
 
 // folder checks a committed folder: its bytes, and what load makes of them.
-func (c *checker) folder(dir string, load func(dir string) []error) (Finding, error) {
+func (c *checker) folder(dir string, load func(dir string) error) (Finding, error) {
 	f := Finding{Path: c.below(dir), State: OK, Bytes: catalog.BytesIn(dir)}
-	var faults []error
 	err := atomicdir.Read(dir, func(folder *atomicdir.Stored) error {
 		f.State = OK
 		if !folder.HasManifest() {
 			f.State = Unverified
 		}
-		faults = folder.CheckAll(c.ctx)
-		return errors.Join(faults...)
+		return errors.Join(folder.CheckAll(c.ctx)...)
 	})
 	if ended := c.ctx.Err(); ended != nil {
 		return f, ended
 	}
-	if err != nil && len(faults) == 0 { // the manifest itself
-		faults = []error{err}
-	}
 	if err == nil {
-		faults = load(dir)
+		err = load(dir)
 	}
-	for _, fault := range faults {
-		f.State, f.Faults = Damaged, append(f.Faults, catalog.FaultOf(fault))
-	}
+	f.blame(err)
 	if f.State == Unverified && c.repair {
 		if err := atomicdir.Seal(c.ctx, dir); err != nil {
 			return f, err
@@ -200,8 +185,22 @@ func (c *checker) folder(dir string, load func(dir string) []error) (Finding, er
 	return f, nil
 }
 
+// blame notes what is wrong, if err is not nil: one fault, or several that are joined.
+func (f *Finding) blame(err error) {
+	faults := []error{err}
+	var joined interface{ Unwrap() []error }
+	if errors.As(err, &joined) {
+		faults = joined.Unwrap()
+	}
+	for _, fault := range faults {
+		if fault != nil {
+			f.State, f.Faults = Damaged, append(f.Faults, catalog.FaultOf(fault))
+		}
+	}
+}
+
 // report is folder for folders that need nothing else. What is gone meanwhile is nothing.
-func (c *checker) report(dir string, load func(dir string) []error) error {
+func (c *checker) report(dir string, load func(dir string) error) error {
 	f, err := c.folder(dir, load)
 	if err != nil {
 		return err
@@ -225,9 +224,7 @@ func (c *checker) file(path, folder string, decode func(file []byte) error) erro
 	if err == nil {
 		err = decode(file)
 	}
-	if err != nil {
-		f.State, f.Faults = Damaged, []string{catalog.FaultOf(err)}
-	}
+	f.blame(err)
 	c.found(f)
 	return nil
 }

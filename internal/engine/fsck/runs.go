@@ -21,12 +21,10 @@ func (c *checker) run(path string) error {
 	if err := c.states(path); err != nil {
 		return err
 	}
-	switch {
-	case fault != nil:
-		status.State, status.Faults = Damaged, []string{catalog.FaultOf(fault)}
-	case !sealed:
+	if !sealed {
 		status.State = Unverified
 	}
+	status.blame(fault)
 	if c.repair && status.State != OK && runs.MendStatus(path) == nil {
 		status.Repaired = "its hash is written"
 		if status.State == Damaged {
@@ -40,7 +38,7 @@ func (c *checker) run(path string) error {
 
 // states checks the states of a run. Where the last is damaged and the one before is not, that takes its place.
 func (c *checker) states(run string) error {
-	load := func(dir string) []error { _, err := checkpoint.LoadRun(dir); return faultsOf(err) }
+	load := reading(checkpoint.LoadRun)
 	last, previous := runs.StatePath(run), runs.PreviousPath(run)
 	state, err := c.folder(last, load)
 	if err != nil {

@@ -131,16 +131,12 @@ func (w *maker) prepareLearned() error {
 		return err
 	}
 	if name := cfg.Family.Basis; name != "" && !basis.ByFormula(name) {
-		if src.ScheduleBasis != nil && src.Schedule.Family().Basis == name {
-			src.Basis = src.ScheduleBasis
-		} else {
-			b, err := w.catalog.BasisFor(cfg.Family, w.samples.Height, w.samples.Width, nil, nil)
-			if err != nil {
-				return err
-			}
-			if catalog.StoredByName(name) {
-				src.Basis = b
-			}
+		own := src.ScheduleBasis
+		if own != nil && src.Schedule.Family().Basis != name {
+			own = nil
+		}
+		if src.Basis, err = w.catalog.BasisFor(cfg.Family, w.samples.Height, w.samples.Width, own, nil); err != nil {
+			return err
 		}
 	}
 	if w.learner, err = train.NewRemote(cfg, w.samples, src, w.asker); err != nil {
