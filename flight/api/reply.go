@@ -59,18 +59,14 @@ type Device struct {
 
 // Integrity is what is known of the files of something stored.
 type Integrity struct {
-	// checked: they are what was written; unchecked: the large ones are not read yet; unverified: they were stored
-	// without a manifest; damaged: they cannot be used
-	State  string `json:"integrity,omitempty"`
-	Damage string `json:"damage,omitempty"` // which file is damaged, and how
+	State  string `json:"integrity,omitempty"` // ok, as far as they have been read, or damaged: they cannot be used
+	Damage string `json:"damage,omitempty"`    // which file is damaged, and how
 }
 
 // The states of an Integrity.
 const (
-	Checked    = "checked"
-	Unchecked  = "unchecked"
-	Unverified = "unverified"
-	IsDamaged  = "damaged"
+	Intact    = "ok"
+	IsDamaged = "damaged"
 )
 
 // ModelInfo is what ListModels and DescribeModel say about a model.

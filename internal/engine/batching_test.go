@@ -55,15 +55,15 @@ func TestTogetherAsAlone(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if e.Joined() < 5 {
-		t.Errorf("%d evaluations were made in another's slot; this test wants some", e.Joined())
+	if e.batcher.Joined() < 5 {
+		t.Errorf("%d evaluations were made in another's slot; this test wants some", e.batcher.Joined())
 	}
 	for i, body := range bodies {
 		if want := get(t, alone, "Sample", body); !sameSamples(got[i], want) {
 			t.Errorf("%s: together it gave other samples than alone", body)
 		}
 	}
-	if n := alone.Joined(); n != 0 {
+	if n := alone.batcher.Joined(); n != 0 {
 		t.Errorf("%d evaluations were joined where none should be", n)
 	}
 }

@@ -315,48 +315,29 @@ func TestRepair(t *testing.T) {
 	e := reopen(t, dir, Config{})
 	get(t, e, "TrainStep", `{"run":"r","steps":1}`)
 	get(t, e, "Basis", `{"basis":"old"}`)
-	if state, _ := (storedThing{list: "ListModels", key: "models", name: "m"}).listed(t, e); state != api.Unchecked {
+	if state, _ := (storedThing{list: "ListModels", key: "models", name: "m"}).listed(t, e); state != api.Intact {
 		t.Errorf("the repaired model is %s", state)
 	}
 }
 
-// TestIntegrityInLists: what has been read is checked, what has not is unchecked, and what was stored without a
-// manifest is unverified and served.
-func TestIntegrityInLists(t *testing.T) {
+// TestStoredWithoutAManifest: what older programs have stored without one is served.
+func TestStoredWithoutAManifest(t *testing.T) {
 	dir, things := storeEverything(t)
-	e := reopen(t, dir, Config{})
-	first := map[string]string{"models": api.Unchecked, "datasets": api.Unchecked}
 	for _, thing := range things[:4] {
-		want := first[thing.key]
-		if want == "" {
-			want = api.Checked
-		}
-		if state, _ := thing.listed(t, e); state != want {
-			t.Errorf("%s at first: %s", thing.key, state)
-		}
-		if err := thing.use(t.Context(), e); err != nil {
-			t.Fatal(err)
-		}
-		if state, _ := thing.listed(t, e); state != api.Checked {
-			t.Errorf("%s once used: %s", thing.key, state)
-		}
 		if err := os.Remove(filepath.Join(dir, thing.folder, atomicdir.ManifestFile)); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if err := os.Remove(filepath.Join(dir, "datasets/noise/dataset.json")); err != nil {
-		t.Fatal(err)
 	}
 	head := []byte(`{"format":"anisoflight-dataset","version":1,"layout":"HWC"}`) // as the first programs wrote it
 	if err := os.WriteFile(filepath.Join(dir, "datasets/noise/dataset.json"), head, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	e = reopen(t, dir, Config{})
+	e := reopen(t, dir, Config{})
 	for _, thing := range things[:4] {
 		if err := thing.use(t.Context(), e); err != nil {
 			t.Error(err)
 		}
-		if state, _ := thing.listed(t, e); state != api.Unverified {
+		if state, _ := thing.listed(t, e); state != api.Intact {
 			t.Errorf("%s without a manifest: %s", thing.key, state)
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// denoise evaluates a model on the caller's noisy images.
 func (e *Engine) denoise(_ context.Context, req api.Denoise, in api.Schema) (*api.Exchange, error) {
 	m, err := e.catalog.Model(req.Model)
 	if err != nil {

@@ -118,9 +118,6 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// Joined returns how many evaluations were made in the slot of another request.
-func (e *Engine) Joined() uint64 { return e.batcher.Joined() }
-
 // Rest stores the runs at once, and starts none from then on: it is for a server that is told to end, before it waits
 // for the requests under way.
 func (e *Engine) Rest(ctx context.Context) error { return e.runs.Rest(ctx) }

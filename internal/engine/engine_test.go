@@ -172,6 +172,25 @@ func openExchange(ctx context.Context, e *Engine, op, body string, in api.Schema
 	return e.Exchange(ctx, call, in)
 }
 
+// converse opens an exchange that must succeed, until the end of the test, and a place for its rows.
+func converse(t *testing.T, e *Engine, op, body string, in api.Schema) (*api.Exchange, *rows) {
+	t.Helper()
+	x, err := openExchange(t.Context(), e, op, body, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(x.Close)
+	return x, &rows{schema: x.Out, cols: map[string]any{}}
+}
+
+// send has an exchange answer a batch, and takes the rows.
+func (r *rows) send(t *testing.T, x *api.Exchange, n int, columns ...any) {
+	t.Helper()
+	if err := x.Do(t.Context(), api.Batch{Rows: n, Cols: columns}, r.add); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // openUpload decodes a command and opens its upload.
 func openUpload(ctx context.Context, e *Engine, command string, in api.Schema) (*api.Upload, error) {
 	m, err := api.ReadMessage([]byte(command))

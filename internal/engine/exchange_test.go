@@ -25,11 +25,7 @@ func TestDenoise(t *testing.T) {
 		{Name: "label", Type: api.Int32},
 		tables.ImageColumn("x", api.Float32, data.CHW, 8, 8, 1),
 	}}
-	x, err := openExchange(t.Context(), e, "Denoise", `{"model":"tiny"}`, in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer x.Close()
+	x, got := converse(t, e, "Denoise", `{"model":"tiny"}`, in)
 	if got := x.Out.Columns[0].DimNames; !slices.Equal(got, []string{"C", "H", "W"}) {
 		t.Errorf("the reply's dim_names are %v, not those of x", got)
 	}
@@ -38,10 +34,7 @@ func TestDenoise(t *testing.T) {
 	for i := range sigma {
 		sigma[i], labels[i] = 0.05*float64(i+1), int32(i%4)-1
 	}
-	got := &rows{schema: x.Out, cols: map[string]any{}}
-	if err := x.Do(t.Context(), api.Batch{Rows: n, Cols: []any{sigma, labels, img}}, got.add); err != nil {
-		t.Fatal(err)
-	}
+	got.send(t, x, n, sigma, labels, img)
 	d, flow, raw := column[float32](got, "denoised"), column[float32](got, "flow"), column[float32](got, "raw")
 	for i := range d { // D = x + σ·flow, and EDM's preconditioning of the raw output
 		s := sigma[i/64]
@@ -56,11 +49,7 @@ func TestDenoise(t *testing.T) {
 	for name, b := range map[string]api.Batch{
 		"zero sigma": {Rows: 1, Cols: []any{[]float64{0}, []int32{0}, noise(1, 1)}},
 		"NaN sigma":  {Rows: 1, Cols: []any{[]float64{math.NaN()}, []int32{0}, noise(1, 1)}},
-		"Inf in x": {Rows: 1, Cols: []any{
-			[]float64{1},
-			[]int32{0},
-			append([]float32{float32(math.Inf(1))}, noise(1, 1)[1:]...),
-		}},
+		"Inf in x":   {Rows: 1, Cols: []any{[]float64{1}, []int32{0}, slices.Repeat([]float32{float32(math.Inf(1))}, 64)}},
 	} {
 		wantCode(t, name, x.Do(t.Context(), b, got.add), api.BadTensor)
 	}
@@ -68,26 +57,17 @@ func TestDenoise(t *testing.T) {
 
 func TestDenoiseByVariances(t *testing.T) {
 	e := open(t)
-	open := func(body string, j int) (*api.Exchange, api.Schema, error) {
-		in := api.Schema{Columns: []api.Column{
+	in := func(j int) api.Schema {
+		return api.Schema{Columns: []api.Column{
 			tables.ImageColumn("x", api.Float32, data.HWC, 8, 8, 1),
 			{Name: "label", Type: api.Int32},
 			{Name: "g", Type: api.Float64, Kind: api.List, Shape: []int{j}},
 		}}
-		x, err := openExchange(t.Context(), e, "Denoise", body, in)
-		return x, in, err
 	}
 	answer := func(body string, g ...float64) []float32 {
 		t.Helper()
-		x, _, err := open(body, len(g))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer x.Close()
-		got := &rows{schema: x.Out, cols: map[string]any{}}
-		if err := x.Do(t.Context(), api.Batch{Rows: 1, Cols: []any{noise(1, 5), []int32{1}, g}}, got.add); err != nil {
-			t.Fatal(err)
-		}
+		x, got := converse(t, e, "Denoise", body, in(len(g)))
+		got.send(t, x, 1, noise(1, 5), []int32{1}, g)
 		return column[float32](got, "flow")
 	}
 	one, two := answer(`{"model":"tiny"}`, 2.25), answer(`{"model":"tiny","basis":"dct"}`, 2.25, 2.25)
@@ -96,12 +76,14 @@ func TestDenoiseByVariances(t *testing.T) {
 			t.Fatalf("value %d: equal variances in two subspaces give %v, one gives %v", i, two[i], one[i])
 		}
 	}
-	_, _, err := open(`{"model":"tiny","basis":"dct"}`, 3)
-	wantCode(t, "three variances for two subspaces", err, api.BadTensor)
-	_, _, err = open(`{"model":"tiny","basis":"dct","k":5}`, 2)
-	wantCode(t, "k", err, api.BadRequest)
-	_, _, err = open(`{"model":"tiny","basis":"nobody"}`, 2)
-	wantCode(t, "basis", err, api.BasisNotFound)
+	for _, c := range []struct {
+		basis string
+		j     int
+		code  api.Code
+	}{{`"dct"`, 3, api.BadTensor}, {`"dct","k":5`, 2, api.BadRequest}, {`"nobody"`, 2, api.BasisNotFound}} {
+		_, err := openExchange(t.Context(), e, "Denoise", `{"model":"tiny","basis":`+c.basis+`}`, in(c.j))
+		wantCode(t, c.basis, err, c.code)
+	}
 }
 
 func TestScheduleGradient(t *testing.T) {
@@ -114,22 +96,12 @@ func TestScheduleGradient(t *testing.T) {
 		{Name: "t", Type: api.Float64},
 		{Name: "label", Type: api.Int32},
 	}}
-	x, err := openExchange(t.Context(), e, "ScheduleGradient", `{"schedule":"s","model":"tiny"}`, in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer x.Close()
-	got := &rows{schema: x.Out, cols: map[string]any{}}
+	x, got := converse(t, e, "ScheduleGradient", `{"schedule":"s","model":"tiny"}`, in)
 	times := []float64{3, 50, 99, 41, 77}
 	for i, part := range [][2]int{{0, 2}, {2, 5}} {
 		n := part[1] - part[0]
-		b := api.Batch{Rows: n, Cols: []any{
-			noise(n, uint64(10+i)), noise(n, uint64(20+i)), noise(n, uint64(30+i)),
-			times[part[0]:part[1]], make([]int32, n),
-		}}
-		if err := x.Do(t.Context(), b, got.add); err != nil {
-			t.Fatal(err)
-		}
+		got.send(t, x, n, noise(n, uint64(10+i)), noise(n, uint64(20+i)), noise(n, uint64(30+i)),
+			times[part[0]:part[1]], make([]int32, n))
 	}
 	end, err := x.End(t.Context())
 	if err != nil {

@@ -124,25 +124,15 @@ func TestTrainStepOnTheCallersFields(t *testing.T) {
 		act(t, e, "CreateRun", fmt.Sprintf(
 			`{"name":%q,"stage":"pretrain","dataset":%q,"batch":8,"kimg":1,"network":%s}`, name, name, fieldNet))
 		in := api.Schema{Columns: []api.Column{fieldSchema.Columns[0], {Name: "label", Type: api.Int32}}}
-		exchange, err := openExchange(t.Context(), e, "TrainStep", fmt.Sprintf(`{"run":%q}`, name), in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := &rows{schema: exchange.Out, cols: map[string]any{}}
-		send := func(x []float32) error {
-			return exchange.Do(t.Context(), api.Batch{Rows: 8, Cols: []any{x, make([]int32, 8)}}, got.add)
-		}
-		if err := send(slices.Clone(x[:8*64])); err != nil {
-			t.Fatal(err)
-		}
+		exchange, got := converse(t, e, "TrainStep", fmt.Sprintf(`{"run":%q}`, name), in)
+		got.send(t, exchange, 8, slices.Clone(x[:8*64]), make([]int32, 8))
 		bad := slices.Clone(x[:8*64])
 		bad[3*64+1] = float32(math.NaN())
-		err = send(bad)
+		err := exchange.Do(t.Context(), api.Batch{Rows: 8, Cols: []any{bad, make([]int32, 8)}}, got.add)
 		wantCode(t, "NaN", err, api.BadTensor)
 		if err == nil || !strings.Contains(err.Error(), "Row 3") {
 			t.Errorf("the row is not named: %v", err)
 		}
-		exchange.Close()
 		loss[name] = column[float64](got, "loss")[0]
 	}
 	if loss["field"] != loss["plain"] || loss["field"] == 0 {

@@ -36,7 +36,6 @@ func (e *Engine) serverInfo(context.Context, api.Empty) (api.ServerInfo, error) 
 	return info, nil
 }
 
-// describeDevice adds what the device says of itself and its programs.
 func describeDevice(info *api.ServerInfo, dev *device.Device) error {
 	details, err := json.Marshal(dev.Report())
 	if err != nil {
@@ -66,7 +65,6 @@ func describeDevice(info *api.ServerInfo, dev *device.Device) error {
 	return nil
 }
 
-// liveHeap returns the bytes of Go objects.
 func liveHeap() uint64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)

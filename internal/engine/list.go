@@ -12,7 +12,18 @@ import (
 func (e *Engine) List(ctx context.Context) []api.Flight {
 	var flights []api.Flight
 	add := func(kind, op, field, name string) {
-		flights = append(flights, e.flight(ctx, kind, name, op, map[string]string{"op": op, field: name}))
+		f := api.Flight{Path: []string{kind, name}}
+		f.Ticket, _ = json.Marshal(map[string]string{"op": op, field: name}) // never fails
+		call, err := api.Operations().Call(api.ByGet, op, f.Ticket)
+		var job *api.Job
+		if err == nil {
+			job, err = e.Prepare(ctx, call)
+		}
+		if err == nil {
+			f.Schema, f.Records, f.Bytes = job.Schema, job.Rows, job.Bytes
+		}
+		f.Err = err // it went away between the list and here, or is larger than one reply
+		flights = append(flights, f)
 	}
 	for _, m := range e.catalog.Models() {
 		add("models", "Model", "model", m.Name)
@@ -28,37 +39,16 @@ func (e *Engine) List(ctx context.Context) []api.Flight {
 	for _, d := range e.catalog.DatasetInfos() {
 		add("datasets", "Dataset", "dataset", d.Name)
 	}
-	for _, r := range e.runs.All() {
-		flights = append(flights, runFlight(r.Name()))
+	for _, r := range e.runs.All() { // whose rows are not counted: a run of an earlier server would be read for it
+		request := api.WatchRun{Run: r.Name(), NoWait: true}
+		f := api.Flight{
+			Path: []string{"runs", r.Name()}, Schema: runs.WatchSchema(request), Records: -1, Bytes: -1,
+		}
+		f.Ticket, f.Err = json.Marshal(struct {
+			Op string `json:"op"`
+			api.WatchRun
+		}{"WatchRun", request})
+		flights = append(flights, f)
 	}
 	return flights
-}
-
-// flight describes what an operation that reads something stored gives.
-func (e *Engine) flight(ctx context.Context, kind, name, op string, request map[string]string) api.Flight {
-	f := api.Flight{Path: []string{kind, name}}
-	f.Ticket, _ = json.Marshal(request) // never fails
-	call, err := api.Operations().Call(api.ByGet, op, f.Ticket)
-	var job *api.Job
-	if err == nil {
-		job, err = e.Prepare(ctx, call)
-	}
-	if err != nil { // it went away between the list and here, or is larger than one reply
-		f.Err = err
-		return f
-	}
-	f.Schema, f.Records, f.Bytes = job.Schema, job.Rows, job.Bytes
-	return f
-}
-
-// runFlight describes the rows that a run has so far. They are not counted: a run of an earlier server would be read
-// for it.
-func runFlight(name string) api.Flight {
-	request := api.WatchRun{Run: name, NoWait: true}
-	f := api.Flight{Path: []string{"runs", name}, Schema: runs.WatchSchema(request), Records: -1, Bytes: -1}
-	f.Ticket, f.Err = json.Marshal(struct {
-		Op string `json:"op"`
-		api.WatchRun
-	}{"WatchRun", request})
-	return f
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/anisoflight/anisoflight/train/passes"
 )
 
-// makeModel makes a mixture and serves it.
 func (e *Engine) makeModel(ctx context.Context, req api.MakeModel, progress func(api.Meta),
 ) (info api.ModelInfo, err error) {
 	if err := e.catalog.FreeModel(req.Name, req.Replace); err != nil { // before the work; SaveModel checks again
@@ -39,7 +38,6 @@ func (e *Engine) makeModel(ctx context.Context, req api.MakeModel, progress func
 	return made.Describe(), nil
 }
 
-// mixtureBy makes the mixture of the request's own laws.
 func mixtureBy(req api.MakeModel) (*checkpoint.Model, error) {
 	c := mixture.Config{
 		ImgResolution: kernels.Resolution{Height: req.Shape[0], Width: req.Shape[1]},
@@ -67,7 +65,6 @@ func built(c mixture.Config, laws []mixture.Law, floor float64) (*checkpoint.Mod
 	return &checkpoint.Model{Net: net, Values: values}, nil
 }
 
-// mixtureOf measures the mixture of a data set's classes.
 func (e *Engine) mixtureOf(ctx context.Context, req api.MakeModel, progress func(api.Meta)) (*checkpoint.Model, error) {
 	d, err := e.catalog.Dataset(req.Dataset)
 	if err != nil {
@@ -145,7 +142,6 @@ func (e *Engine) blocksOf(covariance string, d *data.Dataset, label int) ([][]fl
 	return mixture.BasisBlocks(b, label, d.Channels())
 }
 
-// makeBasis makes a basis from a data set and stores it.
 func (e *Engine) makeBasis(ctx context.Context, req api.MakeBasis, progress func(api.Meta),
 ) (info api.BasisInfo, err error) {
 	if err := e.catalog.FreeBasis(req.Name, req.Replace); err != nil { // before the work; storeBasis checks again

@@ -22,7 +22,6 @@ var evaluationColumns = []api.Column{
 	{Name: "stderr", Type: api.Float64},
 }
 
-// evaluateModel measures a model's loss by noise level.
 func (e *Engine) evaluateModel(_ context.Context, req api.EvaluateModel) (*api.Job, error) {
 	m, err := e.catalog.Model(req.Model)
 	if err != nil {
@@ -64,7 +63,6 @@ var predictColumns = []api.Column{
 	{Name: "gain_stderr", Type: api.Float64},
 }
 
-// predict measures what bases and classes can gain.
 func (e *Engine) predict(_ context.Context, req api.Predict) (*api.Job, error) {
 	for _, b := range req.Bases {
 		if _, err := catalog.BasisKind("bases", b, basis.Definition.Predicted); err != nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// readDataset reads a data set back.
 func (e *Engine) readDataset(_ context.Context, req api.Dataset) (*api.Job, error) {
 	d, err := e.catalog.Dataset(req.Dataset)
 	if err != nil {
@@ -40,7 +39,6 @@ func (e *Engine) readDataset(_ context.Context, req api.Dataset) (*api.Job, erro
 	})
 }
 
-// imageColumns returns the columns of images from … to−1.
 func imageColumns(d *data.Dataset, from, to int) (columns []any, err error) {
 	label, index := make([]int32, to-from), make([]int64, to-from)
 	for i := range label {
@@ -55,7 +53,6 @@ func imageColumns(d *data.Dataset, from, to int) (columns []any, err error) {
 	return []any{images, label, index}, err
 }
 
-// readBasis reads the vectors of a basis back.
 func (e *Engine) readBasis(_ context.Context, req api.Basis) (*api.Job, error) {
 	b, err := e.vectorsOf(req)
 	if err != nil {
@@ -72,22 +69,19 @@ func (e *Engine) readBasis(_ context.Context, req api.Basis) (*api.Job, error) {
 	if labels == nil {
 		labels = []int{basis.Shared}
 	}
-	n := len(labels) * b.K()
+	n, size := len(labels)*b.K(), b.H()*b.W()
 	return tables.Priced(e.cfg.MaxBytes, schema, int64(n), func(ctx context.Context, emit func(api.Event) error) error {
 		return tables.SendInBatches(ctx, schema, n, emit, func(from, to int) ([]any, error) {
-			column, vectors := make([]int32, 0, to-from), make([]float64, 0, (to-from)*b.H()*b.W())
-			for i := from; i < to; {
-				label, first := labels[i/b.K()], i%b.K()
-				v, err := b.Vectors(label)
-				if err != nil {
-					return nil, err
+			var column []int32
+			var vectors, ofLabel []float64
+			for i := from; i < to; i++ {
+				label, first := labels[i/b.K()], i%b.K()*size
+				if ofLabel == nil || first == 0 {
+					if ofLabel, err = b.Vectors(label); err != nil {
+						return nil, err
+					}
 				}
-				last := min(b.K(), first+to-i)
-				vectors = append(vectors, v[first*b.H()*b.W():last*b.H()*b.W()]...)
-				for ; first < last; first++ {
-					column = append(column, int32(label))
-					i++
-				}
+				column, vectors = append(column, int32(label)), append(vectors, ofLabel[first:first+size]...)
 			}
 			return []any{column, vectors}, nil
 		})

@@ -17,13 +17,8 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-func TestSampleTwiceGivesTheSameBytes(t *testing.T) {
-	e := open(t)
-	const body = `{"model":"tiny","n":11,"seed":42,"steps":3,"dtype":"float32"}`
-	a, b := get(t, e, "Sample", body), get(t, e, "Sample", body)
-	if !reflect.DeepEqual(a.cols, b.cols) {
-		t.Error("the same request gave different samples")
-	}
+func TestSampleRows(t *testing.T) {
+	a := get(t, open(t), "Sample", `{"model":"tiny","n":11,"seed":42,"steps":3,"dtype":"float32"}`)
 	if !slices.Equal(column[int32](a, "nfe"), slices.Repeat([]int32{6}, 11)) {
 		t.Errorf("nfe %v, want 6 each: Heun's midpoint form costs two a step", column[int32](a, "nfe"))
 	}
@@ -184,23 +179,13 @@ func TestSampleExchange(t *testing.T) {
 		tables.ImageColumn("latent", api.Float32, data.CHW, 8, 8, 1),
 		{Name: "label", Type: api.Int32},
 	}}
-	x, err := openExchange(t.Context(), e, "Sample", `{"model":"tiny","seed":9,"steps":2,"dtype":"float32"}`, in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer x.Close()
+	x, got := converse(t, e, "Sample", `{"model":"tiny","seed":9,"steps":2,"dtype":"float32"}`, in)
 	latents := make([]float32, 3*64)
 	for i := range 3 {
 		latent.Normal(9+uint64(i), latent.StreamLatent, latents[64*i:64*(i+1)])
 	}
-	got := &rows{schema: x.Out, cols: map[string]any{}}
-	for _, part := range [][2]int{{0, 2}, {2, 3}} {
-		from, to := part[0], part[1]
-		batch := api.Batch{Rows: to - from, Cols: []any{latents[64*from : 64*to], []int32{2, 0, 1}[from:to]}}
-		if err := x.Do(t.Context(), batch, got.add); err != nil {
-			t.Fatal(err)
-		}
-	}
+	got.send(t, x, 2, latents[:2*64], []int32{2, 0})
+	got.send(t, x, 1, latents[2*64:], []int32{1})
 	if !reflect.DeepEqual(got.cols["index"], ref.cols["index"]) ||
 		!reflect.DeepEqual(got.cols["label"], ref.cols["label"]) {
 		t.Error("index or label differ from the request by seed")
@@ -250,15 +235,9 @@ func TestExchangeRejectsColumns(t *testing.T) {
 func TestSamplingCompilesOnce(t *testing.T) {
 	e := open(t)
 	act(t, e, "MakeSchedule", `{"name":"steep","kind":"log-linear","T":100,"knots":5}`)
-	in := api.Schema{Columns: []api.Column{
-		{Name: "label", Type: api.Int32},
-		{Name: "subspace", Type: api.Int32},
-		{Name: "t", Type: api.Float64},
-		{Name: "g", Type: api.Float64},
-	}}
-	if _, err := put(e, `{"op":"PutSchedule","name":"by-class"}`, in, api.Batch{Rows: 6, Cols: []any{
-		[]int32{0, 0, 1, 1, 2, 2}, make([]int32, 6), []float64{0, 10, 0, 10, 0, 10}, []float64{1e-4, 10, 1e-3, 10, 1e-5, 10},
-	}}); err != nil {
+	byClass := knots(knot{0, 0, 0, 1e-4}, knot{0, 0, 10, 10}, knot{1, 0, 0, 1e-3}, knot{1, 0, 10, 10},
+		knot{2, 0, 0, 1e-5}, knot{2, 0, 10, 10})
+	if _, err := put(e, `{"op":"PutSchedule","name":"by-class"}`, scheduleTable, byClass); err != nil {
 		t.Fatal(err)
 	}
 	get(t, e, "Sample", `{"model":"tiny","n":3,"solver":"euler","steps":2}`)

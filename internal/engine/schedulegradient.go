@@ -25,7 +25,6 @@ type gradient struct {
 	dlogg [][][]float64 // [row][subspace][knot], summed over rows
 }
 
-// scheduleGradient estimates the gradient of the trajectory loss with respect to a schedule.
 func (e *Engine) scheduleGradient(_ context.Context, req api.ScheduleGradient, in api.Schema) (*api.Exchange, error) {
 	m, err := e.catalog.Model(req.Model)
 	if err != nil {

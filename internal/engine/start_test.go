@@ -74,7 +74,10 @@ func TestSampleStartsFromTheFile(t *testing.T) {
 					t.Fatal(err)
 				}
 				init = []float64{5, 2}
-				putKnots(t, e, "wavelet", "haar", [][3]float64{{0, 0, 1e-6}, {0, 1, 25}, {1, 0, 1e-6}, {1, 1, 4}})
+				table := knots(knot{-1, 0, 0, 1e-6}, knot{-1, 0, 1, 25}, knot{-1, 1, 0, 1e-6}, knot{-1, 1, 1, 4})
+				if _, err := put(e, `{"op":"PutSchedule","name":"wavelet","basis":"haar"}`, scheduleTable, table); err != nil {
+					t.Fatal(err)
+				}
 			}
 			info := makeGaussian(t, e, fmt.Sprintf(`{"name":%q,"kind":"start","dataset":"smooth",%s}`, q.name, q.fields))
 			if info.Start == nil || info.Start.Images != 48 || info.J != b.J() {
@@ -102,16 +105,9 @@ func TestSampleStartsFromTheFile(t *testing.T) {
 			in := api.Schema{Columns: []api.Column{
 				{Name: "label", Type: api.Int32}, tables.ImageColumn("latent", api.Float32, data.HWC, 8, 8, 1),
 			}}
-			x, err := openExchange(t.Context(), e, "Sample", fmt.Sprintf(
+			x, want := converse(t, e, "Sample", fmt.Sprintf(
 				`{"model":"tiny","dtype":"float32","solver":"ipndm","nfe":4,"schedule":%q,"start":"standard"}`, q.name), in)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer x.Close()
-			want := &rows{schema: x.Out, cols: map[string]any{}}
-			if err := x.Do(t.Context(), api.Batch{Rows: 2, Cols: []any{[]int32{0, 2}, latents}}, want.add); err != nil {
-				t.Fatal(err)
-			}
+			want.send(t, x, 2, []int32{0, 2}, latents)
 			for i, v := range column[float32](want, "sample") {
 				if math.Abs(float64(got[i]-v)) > 1e-3 {
 					t.Fatalf("value %d is %v, from the file's start %v", i, got[i], v)
@@ -140,27 +136,6 @@ func unscaled(t *testing.T, b *basis.Basis, init []float64, x []float32) {
 			sum += part[i] / init[j]
 		}
 		x[i] = float32(sum)
-	}
-}
-
-// putKnots uploads a schedule of rows (subspace, t, g).
-func putKnots(t *testing.T, e *Engine, name, of string, knots [][3]float64) {
-	t.Helper()
-	in := api.Schema{Columns: []api.Column{
-		{Name: "label", Type: api.Int32},
-		{Name: "subspace", Type: api.Int32},
-		{Name: "t", Type: api.Float64},
-		{Name: "g", Type: api.Float64},
-	}}
-	labels, subspaces, times, g := []int32{}, []int32{}, []float64{}, []float64{}
-	for _, k := range knots {
-		labels, subspaces = append(labels, -1), append(subspaces, int32(k[0]))
-		times, g = append(times, k[1]), append(g, k[2])
-	}
-	_, err := put(e, fmt.Sprintf(`{"op":"PutSchedule","name":%q,"basis":%q}`, name, of), in,
-		api.Batch{Rows: len(knots), Cols: []any{labels, subspaces, times, g}})
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -33,15 +33,10 @@ func TestTrainStepOnTheRunsOwnBytes(t *testing.T) {
 	newRun(t, e, "sent", `,"seed":5`)
 	want := get(t, e, "TrainStep", `{"run":"own","steps":3}`)
 
-	x, err := openExchange(t.Context(), e, "TrainStep", `{"run":"sent"}`, in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer x.Close()
+	x, got := converse(t, e, "TrainStep", `{"run":"sent"}`, in)
 	wide := api.Schema{Columns: []api.Column{tables.ImageColumn("image", api.Uint8, data.CHW, 8, 9, 1), in.Columns[1]}}
-	_, err = openExchange(t.Context(), e, "TrainStep", `{"run":"sent"}`, wide)
+	_, err := openExchange(t.Context(), e, "TrainStep", `{"run":"sent"}`, wide)
 	wantCode(t, "images of another size", err, api.BadTensor)
-	got := &rows{schema: x.Out, cols: map[string]any{}}
 	order := data.NewOrder(5, n, false)
 	for step := range 3 {
 		images, labels := []uint8(nil), make([]int32, 8)
@@ -49,17 +44,12 @@ func TestTrainStepOnTheRunsOwnBytes(t *testing.T) {
 			at, _ := order.At(uint64(step*8 + k))
 			images, labels[k] = append(images, im.Uint8[at*size:(at+1)*size]...), im.Labels[at]
 		}
-		if err := x.Do(t.Context(), api.Batch{Rows: 8, Cols: []any{images, labels}}, got.add); err != nil {
-			t.Fatal(err)
-		}
+		got.send(t, x, 8, images, labels)
 	}
 	for _, name := range []string{"loss", "energy", "grad_norm", "schedule_grad_norm"} {
 		a, b := column[float64](got, name), column[float64](want, name)
-		if len(b) != 3 || !slices.EqualFunc(a, b, func(a,
-			b float64,
-		) bool {
-			return math.Float64bits(a) == math.Float64bits(b)
-		}) {
+		same := func(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) }
+		if len(b) != 3 || !slices.EqualFunc(a, b, same) {
 			t.Errorf("%s: %v on bytes that were sent, %v on the run's own", name, a, b)
 		}
 	}

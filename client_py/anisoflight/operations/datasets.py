@@ -23,14 +23,12 @@ class Datasets(Connection):
     """Datasets: uploaded, or drawn from a mixture."""
 
     def datasets(self) -> pd.DataFrame:
-        """The stored datasets. The column `integrity` says what is known of a dataset's files: "checked" when they
-        have been compared with the SHA-256 that was stored with them, which happens before the images are first used;
-        "unchecked" until then; "unverified" for what older versions stored without; or "damaged", with the file and
-        the fault in the column `damage`. A damaged dataset can be deleted or replaced.
+        """The stored datasets. The column `integrity` is "ok", as far as the files have been read, or "damaged", with
+        the file and the fault in the column `damage`. A damaged dataset can be deleted or replaced.
 
         >>> client.put_dataset("whole", np.zeros((2, 8, 8, 1), np.uint8), replace=True)
         >>> client.datasets().loc["whole", "integrity"]
-        'unchecked'
+        'ok'
         """
         return frame_of(self.call("ListDatasets")["datasets"])
 

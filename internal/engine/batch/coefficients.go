@@ -89,7 +89,6 @@ func byCoordinate(plans []*solver.Plan, k, size int) []float64 {
 	return out
 }
 
-// longest returns the length of the longest list.
 func longest(lists [][]float64) (n int) {
 	for _, list := range lists {
 		n = max(n, len(list))

@@ -13,7 +13,7 @@ type Ensemble struct {
 	batcher *Batcher
 	net     Network
 	Rows    []Row
-	Start   Start  // of every trajectory; nil for noise alone
+	Start   *Start // of every trajectory; nil for noise alone
 	Guide   *Guide // of every trajectory; nil for none
 }
 

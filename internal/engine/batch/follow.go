@@ -16,18 +16,12 @@ type Row struct {
 	Label int32
 }
 
-// Start puts samples where they start.
-type Start interface {
-	// Draw turns the latent of a row into the state at which its plan starts, in place, whatever the batch.
-	Draw(label int32, p *solver.Plan, latent []float32) error
-}
-
 // Follow takes a batch of rows from its latents, padded to a bucket, along the rows' plans, of equal structure, to
 // samples. start, which it leaves in the place of the latents, may be nil: then the latents are scaled to the noise at
 // which the plans start; guide may be nil, too. Padding follows the last row. after, which may be nil, is called when
 // a stage is done.
 func (b *Batcher) Follow(ctx context.Context, net Network, rows []Row, plans []*solver.Plan, latents []float32,
-	start Start, guide *Guide, after func(stage int, t *kernels.Trajectory) error,
+	start *Start, guide *Guide, after func(stage int, t *kernels.Trajectory) error,
 ) ([]float32, error) {
 	net, leave, err := b.spread.take(net)
 	if err != nil {

@@ -88,7 +88,6 @@ func (n Network) fits(d *device.Device) bool {
 	return !known || n.Weights.On(d) || available >= 2*n.Weights.Bytes()
 }
 
-// beside returns the network on a device.
 func (n Network) beside(d *device.Device) (Network, error) {
 	on, err := n.Model.Beside(d)
 	if err != nil {

@@ -184,7 +184,6 @@ func (q *Queue) leave(client string, given chan struct{}) {
 	q.mu.Unlock()
 }
 
-// drop removes entry i of a client.
 func (q *Queue) drop(client string, i int) {
 	if q.waiting[client] = slices.Delete(q.waiting[client], i, i+1); len(q.waiting[client]) == 0 {
 		delete(q.waiting, client)

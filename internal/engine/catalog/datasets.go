@@ -21,14 +21,17 @@ func (c *Catalog) datasetPath(name string) string { return filepath.Join(c.folde
 // Dataset opens a stored data set. The folder may have appeared, or been replaced, after the start, and one that was
 // found damaged may have been mended.
 func (c *Catalog) Dataset(name string) (*data.Dataset, error) {
-	return c.openDataset(name, func(d *data.Dataset) bool {
-		_, damage := d.Checked()
-		return damage == nil
-	})
+	d, err := c.openDataset(name, false)
+	if err == nil {
+		if _, damage := d.Checked(); damage != nil {
+			return c.openDataset(name, true)
+		}
+	}
+	return d, err
 }
 
-// openDataset opens a stored data set, again unless it is open already and keep keeps it.
-func (c *Catalog) openDataset(name string, keep func(*data.Dataset) bool) (*data.Dataset, error) {
+// openDataset opens a stored data set, unless it is open already and not to be opened again.
+func (c *Catalog) openDataset(name string, again bool) (*data.Dataset, error) {
 	if api.CheckName("dataset", name) != nil || !exists(c.datasetPath(name)) { // such a name may lead anywhere
 		return nil, api.NotFound(api.DatasetNotFound, "data set", name, c.datasetNames())
 	}
@@ -43,8 +46,7 @@ func (c *Catalog) openDataset(name string, keep func(*data.Dataset) bool) (*data
 	c.mu.RLock()
 	known := c.datasets[name]
 	c.mu.RUnlock()
-	if known.data != nil && os.SameFile(known.head, head) && known.head.ModTime().Equal(head.ModTime()) &&
-		keep(known.data) {
+	if !again && known.data != nil && os.SameFile(known.head, head) && known.head.ModTime().Equal(head.ModTime()) {
 		return known.data, nil
 	}
 	d, err := data.Load(c.datasetPath(name))
@@ -63,7 +65,7 @@ func (c *Catalog) datasetNames() []string { return StoredNames(c.folders.Dataset
 func (c *Catalog) DatasetInfos() []api.DatasetInfo {
 	infos := []api.DatasetInfo{}
 	for _, name := range c.datasetNames() {
-		d, err := c.openDataset(name, func(*data.Dataset) bool { return true })
+		d, err := c.openDataset(name, false)
 		if err != nil {
 			c.log.Warn("data set cannot be read", "name", name, "error", err)
 			infos = append(infos, api.DatasetInfo{Name: name, Shape: []int{}, Integrity: damagedBy(api.ErrorOf(err))})
@@ -76,24 +78,15 @@ func (c *Catalog) DatasetInfos() []api.DatasetInfo {
 
 // DescribeDataset says what lists say about a data set.
 func DescribeDataset(name string, d *data.Dataset) api.DatasetInfo {
-	return api.DatasetInfo{
+	info := api.DatasetInfo{
 		Name: name, Rows: d.Len(), Shape: d.Shape(), Layout: string(d.Layout()), DType: ImageType(d).String(),
-		Classes: d.Classes(), Hash: d.Hash(), Integrity: datasetIntegrity(name, d), Normalization: d.Normalization(),
+		Classes: d.Classes(), Hash: d.Hash(), Normalization: d.Normalization(),
+		Integrity: api.Integrity{State: api.Intact},
 	}
-}
-
-// datasetIntegrity returns what is known of a data set's files.
-func datasetIntegrity(name string, d *data.Dataset) api.Integrity {
-	done, damage := d.Checked()
-	switch {
-	case damage != nil:
-		return damagedBy(Damaged("data set", name, damage))
-	case done:
-		return api.Integrity{State: api.Checked}
-	case d.Verifiable():
-		return api.Integrity{State: api.Unchecked}
+	if _, damage := d.Checked(); damage != nil {
+		info.Integrity = damagedBy(Damaged("data set", name, damage))
 	}
-	return api.Integrity{State: api.Unverified}
+	return info
 }
 
 // DeleteDataset deletes a data set. A run that reads it keeps what it has opened.

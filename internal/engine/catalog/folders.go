@@ -86,7 +86,6 @@ func inside(root, folder string) error {
 // Missing reports whether err says that a file is not there.
 func Missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
-// exists reports whether there is anything at path.
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil

@@ -96,7 +96,6 @@ func (l *Lock) Release() error {
 	return errors.Join(l.file.Truncate(0), l.file.Close())
 }
 
-// write replaces the file's text.
 func (l *Lock) write(h Holder) error {
 	text, err := json.Marshal(h)
 	if err != nil {

@@ -30,9 +30,9 @@ type Model struct {
 
 	catalog   *Catalog
 	folder    string
-	precision kernels.Precision             // that it was loaded for
-	files     atomic.Pointer[api.Integrity] // nil: the weights have not been read
-	used      atomic.Int64                  // when it was last held, by the clock
+	precision kernels.Precision         // that it was loaded for
+	damage    atomic.Pointer[api.Error] // of the weights, as they were read last; nil for none
+	used      atomic.Int64              // when it was last held, by the clock
 
 	mu      sync.Mutex
 	holders int              // 0: gone
@@ -88,16 +88,16 @@ func (m *Model) gone() error {
 	return api.Errorf(api.ModelNotFound, "The model %q was unloaded or replaced meanwhile", m.Name).WithHint("Ask again.")
 }
 
-// reading calls read, which reads the weights, notes what is known of the files from then on, and returns an error if
-// the weights are not those that the folder had. The caller holds mu.
+// reading calls read, which reads the weights, notes whether they are damaged, and returns an error if they are not
+// those that the folder had. The caller holds mu.
 func (m *Model) reading(read func() (hash string, err error)) error {
 	hash, err := read()
 	if err != nil {
 		damage := Damaged("model", m.Name, err)
-		m.note(damagedBy(damage))
+		m.damage.Store(damage)
 		return damage
 	}
-	m.note(ReadWhole(m.folder))
+	m.damage.Store(nil)
 	if hash != m.Hash {
 		return api.Errorf(api.BadModel, "The folder of the model %q has changed", m.Name).
 			WithHint("UnloadModel and LoadModel it.")
@@ -117,19 +117,6 @@ func (m *Model) read() (stored *checkpoint.Model, err error) {
 		return stored.Hash, nil
 	})
 	return stored, err
-}
-
-func (m *Model) note(files api.Integrity) { m.files.Store(&files) }
-
-// integrity returns what is known of the model's files.
-func (m *Model) integrity() api.Integrity {
-	if known := m.files.Load(); known != nil {
-		return *known
-	}
-	if whole := ReadWhole(m.folder); whole.State != api.Checked {
-		return whole
-	}
-	return api.Integrity{State: api.Unchecked}
 }
 
 // load makes sure that the weights are on the device. The caller holds mu.
@@ -274,12 +261,15 @@ func (m *Model) Describe() api.ModelInfo {
 		Precision: string(precision), Parametrization: m.Shape.Parametrization,
 		SigmaMin: m.Shape.Range.Min, SigmaMax: m.Shape.Range.Max,
 		Normalization: m.Shape.Normalization,
-		Integrity:     m.integrity(),
+		Integrity:     api.Integrity{State: api.Intact},
 	}
 	if net, ok := m.Net.(*graphnet.Net); ok {
 		if table := net.Conditions(); table != nil {
 			info.Conditions = &api.ConditionsInfo{Labels: table.Labels, None: table.None, Shape: table.Shape}
 		}
+	}
+	if damage := m.damage.Load(); damage != nil {
+		info.Integrity = damagedBy(damage)
 	}
 	if m.Shape.Width != m.Shape.Height {
 		info.Width = m.Shape.Width

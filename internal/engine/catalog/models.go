@@ -111,7 +111,6 @@ func (c *Catalog) loadModel(req api.LoadModel) error {
 	if err != nil {
 		return api.Errorf(api.BadModel, "The folder %q holds no model that can be served: %w", req.Name, withoutPath(err))
 	}
-	m.note(ReadWhole(m.folder))
 	c.install(m)
 	return nil
 }
@@ -156,7 +155,6 @@ func (c *Catalog) installWritten(name string, stored *checkpoint.Model, precisio
 		precision = old.precision
 	}
 	m := c.newModel(name, precision, stored)
-	m.note(ReadWhole(m.folder))
 	c.install(m)
 	return m
 }

@@ -39,7 +39,6 @@ func (s *shelf[T]) damage(name string) error {
 	return nil
 }
 
-// set puts a value in the place of what has its name.
 func (s *shelf[T]) set(name string, value T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +46,6 @@ func (s *shelf[T]) set(name string, value T) {
 	delete(s.broken, name)
 }
 
-// drop forgets what has a name.
 func (s *shelf[T]) drop(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,12 +160,4 @@ func FaultOf(err error) string {
 
 func damagedBy(err *api.Error) api.Integrity {
 	return api.Integrity{State: api.IsDamaged, Damage: err.Message}
-}
-
-// ReadWhole is the integrity of a folder that has been read without a fault.
-func ReadWhole(folder string) api.Integrity {
-	if exists(filepath.Join(folder, atomicdir.ManifestFile)) {
-		return api.Integrity{State: api.Checked}
-	}
-	return api.Integrity{State: api.Unverified}
 }

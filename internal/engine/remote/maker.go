@@ -44,7 +44,6 @@ type maker struct {
 	stopped     string // why it stopped by itself; empty if it did not
 }
 
-// result returns what the end of an exchange says.
 func (w *maker) result() map[string]any {
 	out := map[string]any{"complete": w.complete}
 	if w.info != nil {
@@ -68,7 +67,6 @@ func (w *maker) status() api.Meta {
 	return meta
 }
 
-// prepare checks a request and makes ready for it.
 func (w *maker) prepare(c *catalog.Catalog, req api.RemoteSchedule, asker passes.Asker) error {
 	w.catalog, w.req, w.asker, w.stored = c, req, asker, time.Now()
 	w.samples = passes.Samples{
@@ -146,7 +144,6 @@ func (w *maker) prepareLearned() error {
 	return nil
 }
 
-// progress takes note of how much is measured.
 func (w *maker) progress(done, total int) { w.done, w.total = int64(done), int64(total) }
 
 // work goes on until all is done, the client leaves or ctx ends, and stores what there is: of a geodesic that is not
@@ -203,7 +200,6 @@ func (w *maker) learn(ctx context.Context) error {
 	return errors.Join(unlessLeft(err), w.storeLearned())
 }
 
-// storeLearned stores the schedule as it stands.
 func (w *maker) storeLearned() error {
 	cfg, rows := w.learner.Config(), w.learner.Rows()
 	last := rows[len(rows)-1]

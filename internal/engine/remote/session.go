@@ -68,7 +68,7 @@ func (k Maker) Open(_ context.Context, req api.RemoteSchedule, in api.Schema) (*
 		return api.Column{Name: name, Type: api.Float64, Kind: api.List, Shape: []int{s.j}}
 	}
 	var columns []api.Column
-	for _, name := range namesOf(s.mode) {
+	for _, name := range columnsOf[s.mode] {
 		columns = append(columns, perSubspace(name))
 	}
 	if err := tables.Want(in, columns, nil); err != nil {
@@ -89,38 +89,12 @@ func (k Maker) Open(_ context.Context, req api.RemoteSchedule, in api.Schema) (*
 	}, nil
 }
 
-// term is a column of an answer, and where its values go.
-type term struct {
-	name   string
-	values func(*kernels.Terms) *[]float64
-}
-
-// termsOf returns the columns of an answer.
-func termsOf(mode kernels.Mode) []term {
-	residual := term{"residual", func(t *kernels.Terms) *[]float64 { return &t.Residual }}
-	explicit := term{"explicit", func(t *kernels.Terms) *[]float64 { return &t.ExplicitX }}
-	switch mode {
-	case kernels.Full:
-		return []term{
-			residual, explicit,
-			{"implicit1", func(t *kernels.Terms) *[]float64 { return &t.Implicit1 }},
-			{"implicit2", func(t *kernels.Terms) *[]float64 { return &t.Implicit2 }},
-			{"implicit3", func(t *kernels.Terms) *[]float64 { return &t.Implicit3 }},
-		}
-	case kernels.Explicit:
-		return []term{residual, explicit}
-	case kernels.Backprop:
-		return []term{residual, {"backprop", func(t *kernels.Terms) *[]float64 { return &t.Backprop }}}
-	}
-	return []term{residual}
-}
-
-// namesOf returns the names of an answer's columns.
-func namesOf(mode kernels.Mode) (names []string) {
-	for _, t := range termsOf(mode) {
-		names = append(names, t.name)
-	}
-	return names
+// columnsOf are the columns of an answer, by what is asked for.
+var columnsOf = map[kernels.Mode][]string{
+	kernels.LossOnly: {"residual"},
+	kernels.Explicit: {"residual", "explicit"},
+	kernels.Backprop: {"residual", "backprop"},
+	kernels.Full:     {"residual", "explicit", "implicit1", "implicit2", "implicit3"},
 }
 
 // Ask implements passes.Asker. It is called by the work.
@@ -145,7 +119,7 @@ func (s *session) goOn(emit func(api.Event) error) error {
 	if q, asked := s.next(); asked {
 		s.question = &q
 		batch := &api.Batch{Rows: len(q.Images), Cols: []any{q.Images, q.Labels, q.Noise, q.T, q.G, q.Omega}}
-		q.meta["terms"] = namesOf(q.Mode)
+		q.meta["terms"] = columnsOf[q.Mode]
 		return emit(api.Event{Batch: batch, Meta: q.meta})
 	}
 	if s.err != nil {
@@ -180,12 +154,16 @@ func (s *session) read(in api.Batch) (*kernels.Terms, error) {
 			WithHint("One batch answers one question, row by row.")
 	}
 	out := &kernels.Terms{Mode: q.Mode, J: q.J}
-	for _, t := range termsOf(q.Mode) { // of a measurement the residual alone
-		values := slices.Clone(api.ColumnOf[float64](s.in, in, t.name)) // the batch's memory is lent
-		if err := tables.Finite(t.name, values, q.J); err != nil {
+	fields := map[string]*[]float64{
+		"residual": &out.Residual, "explicit": &out.ExplicitX, "backprop": &out.Backprop,
+		"implicit1": &out.Implicit1, "implicit2": &out.Implicit2, "implicit3": &out.Implicit3,
+	}
+	for _, name := range columnsOf[q.Mode] { // of a measurement the residual alone
+		values := slices.Clone(api.ColumnOf[float64](s.in, in, name)) // the batch's memory is lent
+		if err := tables.Finite(name, values, q.J); err != nil {
 			return nil, err
 		}
-		*t.values(out) = values
+		*fields[name] = values
 	}
 	for i, v := range out.Residual {
 		if v < 0 || v > math.MaxFloat32 {

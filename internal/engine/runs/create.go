@@ -62,7 +62,7 @@ func (s *Runs) place(ctx context.Context, req api.CreateRun, fresh training, not
 		State: Created, Created: time.Now().UTC(), Memory: memoryOf(fresh), Parameters: fresh.ParamCount(),
 		Notes: notes,
 	}
-	r.cfg, r.training, r.rowsRead, r.files = fresh.Config(), fresh, true, api.Integrity{State: api.Checked}
+	r.cfg, r.training, r.rowsRead, r.files = fresh.Config(), fresh, true, api.Integrity{State: api.Intact}
 	state, err := fresh.State(ctx)
 	if err != nil {
 		return nil, err
@@ -215,7 +215,6 @@ func networkOf(cfg train.Config, src train.Sources) kernels.Architecture {
 	return net
 }
 
-// classesOf is the number of classes that a run's network knows, 0 if it cannot be told.
 func classesOf(cfg train.Config, src train.Sources) int {
 	if net := networkOf(cfg, src); net != nil {
 		return net.Shape().Labels

@@ -44,7 +44,6 @@ func (s *Runs) join(ctx context.Context, r *Run) error {
 	return compare(ctx, w, s.cfg.Version, r.name, r.training)
 }
 
-// compare compares what has to be the same for all.
 func compare(ctx context.Context, w *processes.World, version, name string, t training) error {
 	return w.Compare(ctx, append([]processes.Fact{{Name: "version", Value: version}, {Name: "run", Value: name}},
 		t.Facts()...))
@@ -96,7 +95,6 @@ func (f Following) begin(ctx context.Context) (*train.Run, error) {
 	return t, compare(ctx, f.World, f.Version, f.Run, t)
 }
 
-// open reads the run's state and its data set.
 func (f Following) open(ctx context.Context) (*train.Run, error) {
 	folders, err := catalog.FoldersOf(f.Dir)
 	if err != nil {

@@ -169,7 +169,6 @@ func FiniteValues(row train.Row) map[string]any {
 	return out
 }
 
-// configured is Info with the configuration.
 func (r *Run) configured() api.RunInfo {
 	info := r.Info()
 	info.Config = r.config
@@ -236,16 +235,13 @@ func RowColumns() []api.Column {
 	return columns
 }
 
-// rowBatch makes the columns of some rows.
 func rowBatch(rows []train.Row) *api.Batch {
-	steps, columns := make([]int64, len(rows)), make([][]float64, len(train.RowColumns)-1)
-	for i := range columns {
-		columns[i] = make([]float64, len(rows))
-	}
-	for k, row := range rows {
-		steps[k] = row.Step
+	var steps []int64
+	columns := make([][]float64, len(train.RowColumns)-1)
+	for _, row := range rows {
+		steps = append(steps, row.Step)
 		for i, v := range row.Values()[1:] {
-			columns[i][k] = v
+			columns[i] = append(columns[i], v)
 		}
 	}
 	batch := &api.Batch{Rows: len(rows), Cols: []any{steps}}

@@ -65,7 +65,6 @@ func Open(cfg Config) *Runs {
 	return s
 }
 
-// root is the folder of the runs' folders.
 func (s *Runs) root() string { return s.cfg.Catalog.Folders().Runs }
 
 // stored returns a run as it is on the disk.
@@ -91,7 +90,6 @@ func (s *Runs) newRun(name string) *Run {
 	}
 }
 
-// begin starts a run's owner.
 func (r *Run) begin() {
 	r.turn <- struct{}{}
 	r.publish()
@@ -167,7 +165,6 @@ func (r *Run) retire() {
 	r.closeTraining()
 }
 
-// isClosed reports whether a channel is closed.
 func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:

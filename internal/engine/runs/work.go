@@ -161,8 +161,7 @@ func (r *Run) advance(ctx context.Context, images []float32, labels []int32) (ro
 
 // StopsRun reports whether an error says that a run stops by itself, with a step that counts.
 func StopsRun(err error) bool {
-	_, lost := errors.AsType[*train.DivergedError](err)
-	return lost
+	return stoppedBy(err) != nil
 }
 
 // distrust forgets the training after a panic in a step: what the step had done is not to be stored. The run goes on,
@@ -201,10 +200,12 @@ func (r *Run) outcome(why error) (state, text string) {
 	var unstored *notStored
 	var fault *safely.Panic
 	var end processes.EndError
-	log := r.runs.log
-	switch {
-	case why == nil:
+	if why == nil {
 		return Done, ""
+	}
+	reason := api.ErrorOf(explain.Error(why))
+	state, text = Failed, reason.Message
+	switch {
 	case errors.Is(why, errPause):
 		return Paused, ""
 	case errors.Is(why, errCancel):
@@ -212,18 +213,15 @@ func (r *Run) outcome(why error) (state, text string) {
 	case errors.As(why, &unstored): // the disk may have room later
 		return Paused, api.ErrorOf(r.notKept(unstored.err)).Message
 	case errors.As(why, &lost): // the user decides whether to go on
-		log.Warn("run paused", "run", r.name, "error", why)
-		return Paused, lost.Error()
+		state, text = Paused, lost.Error()
 	case errors.As(why, &memory), errors.As(why, &end), // there may be more of it later, and the other processes again
-		api.ErrorOf(explain.Error(why)).Code == api.Damaged: // with an intact copy in its place it can go on
-		log.Warn("run paused", "run", r.name, "error", why)
-		return Paused, api.ErrorOf(explain.Error(why)).Message
+		reason.Code == api.Damaged: // with an intact copy in its place it can go on
+		state = Paused
 	case errors.As(why, &fault): // the run ends as it was stored last
-		log.Error("run failed", "run", r.name, "error", why, "stack", string(fault.Stack))
-		return Failed, fmt.Sprintf("A fault of the server ended step %d: %.80s", r.step+1, fault.Error())
+		text = fmt.Sprintf("A fault of the server ended step %d: %.80s", r.step+1, fault.Error())
 	}
-	log.Error("run failed", "run", r.name, "error", why)
-	return Failed, api.ErrorOf(explain.Error(why)).Message
+	r.runs.log.Error("run "+state, "run", r.name, "error", why, "stack", stackOf(why))
+	return state, text
 }
 
 // hold notes a TrainStep request, which keeps the run from being started or deleted until release. That stores what was

@@ -2,6 +2,7 @@ package sampling
 
 import (
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/solver"
@@ -13,7 +14,7 @@ type planner struct {
 	sched catalog.Schedule
 	set   solver.Settings // resolved
 	basis *basis.Basis    // of the network's noise; nil if no network is known
-	start *Start          // nil for noise alone
+	start *batch.Start    // nil for noise alone
 	plans map[int]*solver.Plan
 	plan  *solver.Plan // the first: all have equal structure
 }
@@ -84,11 +85,31 @@ func onSampler(r api.Sample, s catalog.Schedule) api.Sample {
 	return r
 }
 
-// settingsOf returns what a request says about the sampler.
 func settingsOf(r api.Sample) solver.Settings {
 	return solver.Settings{
 		Solver: r.Solver, Order: r.Order, SecondPoint: r.SecondPoint, Variant: r.Variant, Grid: solver.Grid(r.Grid),
 		Steps: r.Steps, NFE: r.NFE, AFS: r.AFS, DenoiseToZero: r.DenoiseToZero, LowerOrderFinal: r.LowerOrderFinal,
 		Corrector: r.Corrector, Warmup: r.Warmup, SChurn: r.SChurn, SMin: r.SMin, SMax: r.SMax, SNoise: r.SNoise,
 	}
+}
+
+// NewStart returns what starts the samples of a schedule that a request means by its field start, on the images of a
+// model and with noise in the subspaces of a basis; nil for noise alone.
+func NewStart(s catalog.Schedule, field string, m *catalog.Model, b *basis.Basis) (*batch.Start, error) {
+	from, err := s.StartFor(field)
+	if err != nil || from == nil {
+		return nil, err
+	}
+	h, w, c := from.Size()
+	if mh, mw, mc := m.ImageSize(); h != mh || w != mw || c != mc {
+		return nil, api.Errorf(api.BadRequest, "The start of the schedule %q is made for images of %d×%d×%d, those of the "+
+			"model %q have %d×%d×%d", s.Name, h, w, c, m.Name, mh, mw, mc).
+			WithHint("Make one of the model's own data set, or set start to standard.")
+	}
+	if own, of := m.Shape.Normalization, from.Settings().Units; own != nil && !own.Equal(of) {
+		return nil, api.Errorf(api.BadRequest, "The start of the schedule %q is made for data with the normalization %v, "+
+			"the model %q has %v", s.Name, of, m.Name, own).
+			WithHint("Make one with model %q, or set start to standard.", m.Name)
+	}
+	return batch.StartOf(from, b), nil
 }

@@ -76,10 +76,6 @@ func (s *sampling) run(
 // reports the progress.
 func (s *sampling) runBuckets(ctx context.Context, buckets []bucket, out *sampleWriter) error {
 	net := batch.Network{Model: s.network, Weights: s.model.Weights()}
-	var start batch.Start
-	if s.start != nil {
-		start = s.start
-	}
 	group, groupCtx := errgroup.WithContext(ctx)
 	for k := range buckets {
 		b := &buckets[k]
@@ -90,7 +86,7 @@ func (s *sampling) runBuckets(ctx context.Context, buckets []bucket, out *sample
 		group.Go(func() error {
 			return safely.Do(func() (err error) {
 				b.samples, err = s.sampler.Batcher.Follow(
-					groupCtx, net, b.rows, b.plans, b.latents, start, s.guide.Held(), after)
+					groupCtx, net, b.rows, b.plans, b.latents, s.start, s.guide.Held(), after)
 				return err
 			})
 		})
@@ -154,7 +150,6 @@ func (o *sampleWriter) final(rows []batch.Row, images []float32, nfe int) error 
 	return nil
 }
 
-// flush sends what waits.
 func (o *sampleWriter) flush() error {
 	rows, data := o.rows, o.data
 	o.rows, o.data = nil, nil
@@ -180,7 +175,6 @@ func (o *sampleWriter) send(rows []batch.Row, images []float32, step, nfe int32,
 	return nil
 }
 
-// columns makes the columns of the reply.
 func (s *sampling) columns(rows []batch.Row, images []float32, step, nfe int32) *api.Batch {
 	n := len(rows)
 	index, seed, label := make([]int64, n), make([]uint64, n), make([]int32, n)

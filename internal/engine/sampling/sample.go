@@ -272,10 +272,8 @@ func (s *sampling) planAll(labels []int32) error {
 	return nil
 }
 
-// classes is the number of labels a caller may name.
 func (s *sampling) classes() int { return s.model.Shape.Labels }
 
-// labels lists the labels that may be drawn.
 func (s *sampling) labels() []int32 {
 	if s.classes() == 0 {
 		return []int32{-1}

@@ -9,7 +9,6 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
-	"github.com/anisoflight/anisoflight/internal/engine/sampling"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/schedule"
@@ -219,7 +218,7 @@ func (f *fewStepSearch) ensemble(c *candidate, offset uint64, n int) *batch.Ense
 	}
 	e.Guide = f.guide
 	if c.Start == api.StartMatched {
-		e.Start = sampling.StartOf(f.start, f.network.Model.Basis())
+		e.Start = batch.StartOf(f.start, f.network.Model.Basis())
 	}
 	return e
 }

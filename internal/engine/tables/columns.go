@@ -39,7 +39,6 @@ func Want(in api.Schema, required, optional []api.Column) error {
 	return nil
 }
 
-// named returns the columns of a name.
 func named(name string, lists ...[]api.Column) (out []api.Column) {
 	for _, list := range lists {
 		for _, c := range list {

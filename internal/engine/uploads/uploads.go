@@ -15,9 +15,6 @@ type Uploads struct {
 	held     atomic.Int64
 }
 
-// Held returns the number of bytes that the uploads under way hold.
-func (u *Uploads) Held() int64 { return u.held.Load() }
-
 // bound returns an upload within the bounds: it may receive limit bytes, and holds cost bytes for each. Rows are those
 // that the client has announced, 0 for any number. A batch for which there is no room is refused.
 func (u *Uploads) bound(opened api.Upload, in api.Schema, rows, limit, cost int64) *api.Upload {

@@ -28,18 +28,18 @@ func TestBudget(t *testing.T) {
 		{first, 1, api.Busy, 96},
 	} {
 		err := step.upload.Write(api.Batch{Rows: step.rows})
-		if codeOf(err) != step.code || budget.Held() != step.held {
-			t.Errorf("%d rows: %v, and %d bytes are held; want %q and %d", step.rows, err, budget.Held(), step.code, step.held)
+		if codeOf(err) != step.code || budget.held.Load() != step.held {
+			t.Errorf("%d rows: %v, and %d bytes are held; want %q and %d", step.rows, err, budget.held.Load(), step.code, step.held)
 		}
 	}
-	if first.Abort(); budget.Held() != 0 {
-		t.Errorf("%d bytes are held by none", budget.Held())
+	if first.Abort(); budget.held.Load() != 0 {
+		t.Errorf("%d bytes are held by none", budget.held.Load())
 	}
 	if err := second.Write(api.Batch{Rows: 3}); codeOf(err) != api.TooLarge {
 		t.Errorf("24 bytes of 16: %v", err)
 	}
-	if _, err := second.Commit(); err != nil || budget.Held() != 0 {
-		t.Errorf("%v; %d bytes are held by none", err, budget.Held())
+	if _, err := second.Commit(); err != nil || budget.held.Load() != 0 {
+		t.Errorf("%v; %d bytes are held by none", err, budget.held.Load())
 	}
 }
 

@@ -1,19 +1,17 @@
-package sampling
+package batch
 
 import (
 	"encoding/binary"
 	"math"
 	"sync"
 
-	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/schedule/start"
 )
 
-// Start draws the states at which samples start from the law of the data that a schedule carries. It is safe for
-// concurrent use. The state of a sample depends on its latent, its label and its plan alone.
+// Start draws the states at which samples start from the law of the data that a schedule carries. A nil Start starts
+// from noise alone. It is safe for concurrent use. The state of a sample depends on its latent, its label and its plan alone.
 type Start struct {
 	from  *start.Start
 	basis *basis.Basis
@@ -27,27 +25,6 @@ type Start struct {
 type key struct {
 	label int
 	noise string
-}
-
-// NewStart returns what starts the samples of a schedule that a request means by its field start, on the images of a
-// model and with noise in the subspaces of a basis; nil for noise alone.
-func NewStart(s catalog.Schedule, field string, m *catalog.Model, b *basis.Basis) (*Start, error) {
-	from, err := s.StartFor(field)
-	if err != nil || from == nil {
-		return nil, err
-	}
-	h, w, c := from.Size()
-	if mh, mw, mc := m.ImageSize(); h != mh || w != mw || c != mc {
-		return nil, api.Errorf(api.BadRequest, "The start of the schedule %q is made for images of %d×%d×%d, those of the "+
-			"model %q have %d×%d×%d", s.Name, h, w, c, m.Name, mh, mw, mc).
-			WithHint("Make one of the model's own data set, or set start to standard.")
-	}
-	if own, of := m.Shape.Normalization, from.Settings().Units; own != nil && !own.Equal(of) {
-		return nil, api.Errorf(api.BadRequest, "The start of the schedule %q is made for data with the normalization %v, "+
-			"the model %q has %v", s.Name, of, m.Name, own).
-			WithHint("Make one with model %q, or set start to standard.", m.Name)
-	}
-	return StartOf(from, b), nil
 }
 
 // StartOf returns what draws from a start, with noise in the subspaces of a basis; nil for nil.
