@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/gomlx/gomlx/pkg/core/graph"
@@ -21,15 +22,13 @@ func (f *frame) moments(params *Node) optimiserState {
 
 // rates are the scalars of one optimiser step. They are computed on the host in float64: 1 − β^t cancels in float32. A
 // clip of 0 is none.
-func rates(cfg TrainerConfig, count int64, lr, emaBeta, clip float64) []float64 {
-	t := float64(count + 1)
-	if clip == 0 {
-		clip = math.Inf(1)
-	}
+func (t *Trainer) rates(in StepInput) []float64 {
+	count := float64(t.count + 1)
+	clip := cmp.Or(in.Clip, math.Inf(1))
 	return []float64{
-		lr / (1 - math.Pow(cfg.Beta1, t)),
-		1 / (1 - math.Pow(cfg.Beta2, t)),
-		1 - emaBeta,
+		in.LR / (1 - math.Pow(t.cfg.Beta1, count)),
+		1 / (1 - math.Pow(t.cfg.Beta2, count)),
+		1 - in.EMABeta,
 		clip,
 	}
 }

@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -13,53 +14,34 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// coordinates are those of basis.Frequencies in which a trajectory's states are combined: the axes of the channels at
-// each frequency, [R, H·W, C, C], and the row of each sample, [B]. They are arguments of one program, whatever their
-// values.
+// coordinates are those of basis.Frequencies in which a trajectory's states are combined. They are arguments of one
+// program, whatever their values.
 type coordinates struct {
-	count      int // R
-	axes, rows *device.Buffer
+	count      int        // R
+	axes, rows device.Arg // of the channels at each frequency, [R, H·W, C, C]; and the row of each sample, [B]
 }
 
-// UseCoordinates makes [Trajectory.CombineCoordinates] combine in the coordinates of basis.Frequencies. Call it before
-// the first evaluation.
+// UseCoordinates makes [Trajectory.CombineCoordinates] combine in the coordinates of basis.Frequencies. Call it once,
+// before the first evaluation.
 //
 //	axes  [R][H·W·C·C], the channels' axes at each frequency; nil for the channels themselves
 //	rows  [B], each sample's row of axes and of weights
 func (t *Trajectory) UseCoordinates(axes [][]float64, rows []int32) error {
 	m := t.model
-	if err := checkLength("rows", len(rows), t.n); err != nil {
-		return err
-	}
-	size, channels := m.Pixels()*m.spec.Channels, m.spec.Channels
-	flat := make([]float64, 0, len(axes)*size)
-	for r, row := range axes {
+	channels := m.spec.Channels
+	var flat []float64
+	for _, row := range axes {
 		if row == nil {
 			row = channelAxes(m.Pixels(), channels)
 		}
-		if len(row) != size {
-			return inputf("axes", "must have %d values, got %d in row %d", size, len(row), r)
-		}
 		flat = append(flat, row...)
 	}
-	for i, r := range rows {
-		if r < 0 || int(r) >= len(axes) {
-			return inputf("rows", "must lie in 0 … %d, got %d in sample %d", len(axes)-1, r, i)
-		}
+	t.coordinates = coordinates{
+		count: len(axes),
+		axes:  put(t.stage, flat, len(axes), m.Pixels()/channels, channels, channels),
+		rows:  t.stage.keep(m.dev.Upload(padded(rows, 1, t.batch), t.batch)),
 	}
-	c := &coordinates{count: len(axes)}
-	var err error
-	c.axes, err = device.UploadAs(m.dev, m.dtype, flat, len(axes), m.Pixels()/channels, channels, channels)
-	if err != nil {
-		return err
-	}
-	if c.rows, err = m.dev.Upload(padded(rows, 1, t.batch), t.batch); err != nil {
-		c.release()
-		return err
-	}
-	t.coordinates.release()
-	t.coordinates = c
-	return nil
+	return t.stage.err
 }
 
 // channelAxes are those of channels that are their own axes.
@@ -73,13 +55,6 @@ func channelAxes(pixels, c int) []float64 {
 	return axes
 }
 
-func (c *coordinates) release() {
-	if c != nil {
-		c.axes.Release()
-		c.rows.Release()
-	}
-}
-
 // CombineCoordinates moves the state by itself and h parts of the history, each coordinate f of a sample's row r with
 // weights of its own:
 //
@@ -87,30 +62,14 @@ func (c *coordinates) release() {
 //
 //	weights  [R, 1 + h, H·W·C]
 //
-// With [Trajectory.KeepStates] E_1 is the state that E_0 was made at, E_2 the evaluation before, and so on.
+// With [Trajectory.KeepStates] E_1 is the state that E_0 was made at, E_2 the evaluation before, and so on. Weights of
+// what has not been made must be zero.
 func (t *Trajectory) CombineCoordinates(ctx context.Context, weights []float64) error {
 	m, c := t.model, t.coordinates
-	if t.closed {
-		return ErrClosed
-	}
-	if c == nil {
-		return inputf("weights", "must wait for UseCoordinates")
-	}
 	size, channels := m.Pixels(), m.spec.Channels
 	parts := len(weights) / (c.count * size)
-	switch {
-	case parts < 1 || len(weights) != parts*c.count*size:
-		return inputf("weights", "must hold a multiple of %d values, got %d", c.count*size, len(weights))
-	case parts-1 > t.keep:
-		return inputf("weights", "must weigh at most the %d parts kept, got %d", t.keep, parts-1)
-	}
-	if err := checkFinite("weights", weights); err != nil {
+	if err := cmp.Or(t.usable(), checkLength("weights", len(weights), min(parts, 1+t.keep)*c.count*size)); err != nil {
 		return err
-	}
-	for i, v := range weights {
-		if part := i/size%parts - 1; part >= len(t.history) && v != 0 {
-			return inputf("weights", "must weigh the %d parts made, got a weight of part %d", len(t.history), part)
-		}
 	}
 	p, err := m.coordinatesProgram(ctx, t.batch, c.count, t.keep)
 	if err != nil {
@@ -118,20 +77,14 @@ func (t *Trajectory) CombineCoordinates(ctx context.Context, weights []float64) 
 	}
 	s := m.stage()
 	defer s.release()
-	args := []device.Arg{
-		device.Use(c.axes), device.Use(c.rows), device.Use(t.x),
+	return t.run(ctx, s, p, []device.Arg{
+		c.axes, c.rows, device.Use(t.x),
 		put(s, c.byFrequency(weights, parts, 1+t.keep, channels), c.count, size/channels, 1+t.keep, channels),
-	}
-	out, err := s.run(ctx, p, withHistory(args, t.history, t.keep, t.x)...)
-	if err != nil {
-		return err
-	}
-	t.replace(out[0])
-	return nil
+	}, t.history)
 }
 
 // byFrequency orders weights [R, parts, H·W, C] as [R, H·W, all, C], with zeros for parts that are left out.
-func (c *coordinates) byFrequency(weights []float64, parts, all, channels int) []float64 {
+func (c coordinates) byFrequency(weights []float64, parts, all, channels int) []float64 {
 	frequencies := len(weights) / (c.count * parts * channels)
 	out := make([]float64, c.count*frequencies*all*channels)
 	for r := range c.count {

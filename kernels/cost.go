@@ -1,6 +1,8 @@
 package kernels
 
 import (
+	"cmp"
+
 	"github.com/gomlx/gomlx/pkg/core/graph"
 
 	"github.com/anisoflight/anisoflight/kernels/device"
@@ -62,48 +64,27 @@ func (m *Model) StepMemory(cfg TrainerConfig, n, part int, own bool) (int64, err
 	return m.partsMemory(cfg, n, part, own)
 }
 
-// partsMemory is StepMemory of stepInParts: the most that one of its programs needs beside what lies on the device
-// meanwhile.
+// partsMemory is StepMemory of stepInParts: what lies on the device all the time, and the most that one of its programs
+// adds.
 func (m *Model) partsMemory(cfg TrainerConfig, n, part int, own bool) (most int64, err error) {
 	value := int64(m.dtype.Size())
-	flat := int64(m.size) * value
-	state := flat // params, and with them m, v, ema and the sum of gradients
+	state := int64(m.size) * value // params, and with them m, v, ema and the sum of gradients
 	if cfg.TrainNetwork {
-		state = 5 * flat
+		state *= 5
 	}
-	count := func(kept int64, graphOf func(g *graph.Graph) []*Node) {
-		if err != nil {
-			return
-		}
-		var c device.Cost
-		c, err = m.dev.Cost("part", graphOf)
-		most = max(most, kept+c.Memory.Total())
+	images := int64(part*m.Pixels()) * value
+	noise := images * int64((n+part-1)/part*(1+cfg.probesOf(cfg.Mode)))
+	add := func(resident int64, draw func(g *graph.Graph) []*Node) {
+		cost, failed := m.dev.Cost("part", draw)
+		err = cmp.Or(err, failed)
+		most = max(most, resident+cost.Memory.Total()-cost.Memory.Arguments)
 	}
-	probes := 0
-	if cfg.Mode.probed() {
-		probes = cfg.Probes
-	}
-	count(state, func(g *graph.Graph) []*Node { return m.noiseGraph(g, cfg, probes, n, part) })
-	parts := int64((n + part - 1) / part)
-	drawn := int64(part*m.Pixels()*(1+probes)) * value // ε and probes of one part
-	var networkG []float64
-	if own {
-		networkG = []float64{}
-	}
-	for _, job := range cfg.jobs(nil, networkG) {
-		job.size = part
-		read, used := flat, probes // of the state and of the noise, by the program itself
-		if job.train {
-			read = 2 * flat
-		}
-		if !job.mode.probed() {
-			used = 0
-		}
-		noise := parts*drawn - int64(part*m.Pixels()*(1+used))*value
-		count(state-read+noise, func(g *graph.Graph) []*Node { return m.partGraph(g, job, used) })
+	add(state, func(g *graph.Graph) []*Node { return m.noiseGraph(g, cfg, n, part) })
+	for _, job := range cfg.jobs(own) {
+		add(state+noise+images, func(g *graph.Graph) []*Node { return m.partGraph(g, job, part) })
 	}
 	if cfg.TrainNetwork {
-		count(parts*drawn, func(g *graph.Graph) []*Node { return m.applyGraph(g, cfg, n) })
+		add(state+noise, func(g *graph.Graph) []*Node { return m.applyGraph(g, cfg, n) })
 	}
 	return most, err
 }

@@ -40,29 +40,11 @@ func checkLength(field string, got, want int) error {
 // checkVariances requires finite positive values.
 func checkVariances(field string, g []float64) error {
 	for i, v := range g {
-		if !(v > 0) || math.IsInf(v, 1) {
+		if !(v > 0) || !finite(v) {
 			return inputf(field, "must be finite and positive, got %g at %d", v, i)
 		}
 	}
 	return nil
 }
 
-// checkWeights requires finite values that are not negative.
-func checkWeights(field string, omega []float64) error {
-	for i, v := range omega {
-		if !(v >= 0) || math.IsInf(v, 1) {
-			return inputf(field, "must be finite and not negative, got %g at %d", v, i)
-		}
-	}
-	return nil
-}
-
-// checkFinite requires finite values.
-func checkFinite(field string, x []float64) error {
-	for i, v := range x {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return inputf(field, "must be finite, got %g at %d", v, i)
-		}
-	}
-	return nil
-}
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -1,10 +1,8 @@
 package kernels
 
 import (
+	"cmp"
 	"context"
-	"fmt"
-
-	"github.com/gomlx/gomlx/pkg/core/graph"
 
 	"github.com/anisoflight/anisoflight/internal/base/suggest"
 	"github.com/anisoflight/anisoflight/kernels/device"
@@ -35,58 +33,48 @@ func estimate[T device.Float](ctx context.Context, m *Model, w *Weights, mode Mo
 	if err != nil {
 		return nil, err
 	}
-	n := len(x0) / m.Pixels()
-	switch {
-	case n == 0 || len(x0) != n*m.Pixels():
-		return nil, inputf("x0", "must hold whole images of %d values, got %d values", m.Pixels(), len(x0))
-	case len(eps) != len(x0):
-		return nil, inputf("eps", "must hold %d values, got %d", len(x0), len(eps))
-	case mode.probed() && len(probe) != len(x0):
-		return nil, inputf("probe", "must hold %d values, got %d", len(x0), len(probe))
-	case labels != nil && len(labels) != n:
-		return nil, inputf("labels", "must be one for each of %d images, got %d", n, len(labels))
-	case w.refs.Load() <= 0:
-		return nil, ErrReleased
-	}
-	if err := m.checkLevels(n, g, omega); err != nil {
-		return nil, err
-	}
-	batch := Bucket(n)
-	s := m.stage()
-	defer s.release()
-	args, err := s.batchArgs(padded(labels, 1, batch), batch)
+	n, err := m.checkImages("x0", len(x0), labels)
 	if err != nil {
 		return nil, err
 	}
-	p, err := m.program(ctx, fmt.Sprintf("estimate %s %d", mode, batch), func(gr *graph.Graph) []*Node {
-		f := m.frame(gr, batch)
-		e := estimator{mode: mode, x0: f.image("x0"), eps: f.image("eps")}
-		e.wrapped = f.wrap(f.perSubspace("g"))
-		e.omega = f.perSubspace("omega")
-		if mode.probed() {
-			e.probes = []*Node{f.image("probe")}
+	noise := [][]T{eps}
+	if mode.probed() {
+		noise = append(noise, probe)
+	}
+	for i, x := range noise {
+		if err := checkLength([]string{"eps", "probe"}[i], len(x), len(x0)); err != nil {
+			return nil, err
 		}
-		terms, _ := e.build()
-		return []*Node{graph.Stack(terms, 0)}
-	})
+	}
+	if err := cmp.Or(m.checkLevels("g", n, g), m.checkWeights(n, omega), w.usable()); err != nil {
+		return nil, err
+	}
+	batch := Bucket(n)
+	p, err := m.partProgram(ctx, job{mode: mode, probes: len(noise) - 1}, batch)
+	if err != nil {
+		return nil, err
+	}
+	s := m.stage()
+	defer s.release()
+	args, err := s.batchArgs(labels, batch)
 	if err != nil {
 		return nil, err
 	}
 	image := m.imageDims(batch)
-	run := append(args.using(w),
+	run := append(args.with(w.flat, device.Use),
 		put(s, padded(x0, m.Pixels(), batch), image...),
-		put(s, padded(eps, m.Pixels(), batch), image...),
 		put(s, padded(g, m.J(), batch), batch, m.J()),
 		put(s, padded(omega, m.J(), batch), batch, m.J()))
-	if mode.probed() {
-		run = append(run, put(s, padded(probe, m.Pixels(), batch), image...))
+	for _, x := range noise {
+		run = append(run, put(s, padded(x, m.Pixels(), batch), image...))
 	}
 	out, err := s.run(ctx, p, run...)
 	if err != nil {
 		return nil, err
 	}
 	defer releaseAll(out)
-	return readTerms(out[0], mode, n, batch, m.J())
+	terms := newTerms(mode, n, m.J())
+	return terms, terms.read(out[0], 0, n)
 }
 
 // Mode names a way to estimate the gradient with respect to the schedule.

@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -24,87 +25,50 @@ func (m *Model) Denoise(ctx context.Context, w *Weights, x []float32, g []float6
 	return denoise(ctx, m, w, x, g, labels)
 }
 
-// Denoise64 is Denoise with images in float64, for models of that precision.
-func (m *Model) Denoise64(ctx context.Context, w *Weights, x, g []float64, labels []int32) (denoised, flow,
-	raw []float64, err error,
-) {
-	return denoise(ctx, m, w, x, g, labels)
-}
-
 func denoise[T device.Float](ctx context.Context, m *Model, w *Weights, x []T, g []float64, labels []int32) (
 	denoised, flow, raw []T, err error,
 ) {
-	n := len(x) / m.Pixels()
-	switch {
-	case n == 0 || len(x) != n*m.Pixels():
-		return nil, nil, nil, inputf("x", "must hold whole images of %d values, got %d values", m.Pixels(), len(x))
-	case len(g) != n*m.J():
-		return nil, nil, nil, inputf("g", "must hold %d values, got %d", n*m.J(), len(g))
-	case labels != nil && len(labels) != n:
-		return nil, nil, nil, inputf("labels", "must be one for each of %d images, got %d", n, len(labels))
-	case w.refs.Load() <= 0:
-		return nil, nil, nil, ErrReleased
+	n, err := m.checkImages("x", len(x), labels)
+	if err != nil {
+		return nil, nil, nil, err
 	}
-	if err := checkVariances("g", g); err != nil {
+	if err := cmp.Or(m.checkLevels("g", n, g), w.usable()); err != nil {
 		return nil, nil, nil, err
 	}
 	batch := Bucket(n)
 	s := m.stage()
 	defer s.release()
-	args, err := s.batchArgs(padded(labels, 1, batch), batch)
+	args, err := s.batchArgs(labels, batch)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	state, err := device.UploadAs(m.dev, m.dtype, padded(x, m.Pixels(), batch), m.imageDims(batch)...)
+	state := put(s, padded(x, m.Pixels(), batch), m.imageDims(batch)...)
+	out, err := m.evaluate(ctx, s, w, args, batch, state, g)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	defer state.Release()
-	out, err := m.evaluate(ctx, w, args, batch, state, g)
-	if err != nil {
-		return nil, nil, nil, err
+	defer releaseAll(out)
+	var images [3][]T
+	for i := range images {
+		images[i] = make([]T, len(x))
+		if i == len(out) { // the output of a FlowNetwork is the flow
+			copy(images[i], images[1])
+		} else if err := downloadPadded(out[i], images[i]); err != nil {
+			return nil, nil, nil, err
+		}
 	}
-	defer out.release()
-	denoised, flow, raw = make([]T, len(x)), make([]T, len(x)), make([]T, len(x))
-	if err := downloadPadded(out.denoised, denoised); err != nil {
-		return nil, nil, nil, err
-	}
-	if err := downloadPadded(out.flow, flow); err != nil {
-		return nil, nil, nil, err
-	}
-	if out.raw == nil {
-		copy(raw, flow)
-		return denoised, flow, raw, nil
-	}
-	return denoised, flow, raw, downloadPadded(out.raw, raw)
+	return images[0], images[1], images[2], nil
 }
 
-// evaluation is what one evaluation leaves on the device, each [B, H, W, C]; raw is nil for a FlowNetwork, whose output
-// is the flow.
-type evaluation struct{ denoised, flow, raw *device.Buffer }
-
-func (e evaluation) release() { releaseAll([]*device.Buffer{e.denoised, e.flow, e.raw}) }
-
-// evaluate runs the network at x for variances g, which are padded here.
-func (m *Model) evaluate(ctx context.Context, w *Weights, args *batchArgs, batch int, x *device.Buffer,
+// evaluate runs the network at x for variances g, which are padded here, and returns what evaluateGraph does.
+func (m *Model) evaluate(ctx context.Context, s *staging, w *Weights, args batchArgs, batch int, x device.Arg,
 	g []float64,
-) (evaluation, error) {
+) ([]*device.Buffer, error) {
 	p, err := m.evaluateProgram(ctx, batch)
 	if err != nil {
-		return evaluation{}, err
+		return nil, err
 	}
-	s := m.stage()
-	defer s.release()
-	run := append(args.using(w), device.Use(x), put(s, padded(g, m.J(), batch), batch, m.J()))
-	out, err := s.run(ctx, p, run...)
-	if err != nil {
-		return evaluation{}, err
-	}
-	e := evaluation{denoised: out[0], flow: out[1]}
-	if len(out) > 2 {
-		e.raw = out[2]
-	}
-	return e, nil
+	return s.run(ctx, p, append(args.with(w.flat, device.Use), x, put(s, padded(g, m.J(), batch), batch, m.J()))...)
 }
 
 // evaluateProgram is the program of evaluate.
@@ -114,10 +78,10 @@ func (m *Model) evaluateProgram(ctx context.Context, batch int) (*device.Program
 	})
 }
 
-// evaluateGraph is the program of one evaluation. Its parameters are frame's, then x and g; its outputs those of
-// evaluation.
+// evaluateGraph is the program of one evaluation. Its parameters are frame's, then x and g; its outputs the denoised
+// images, the flow and, unless it is the flow, the network's own output.
 func (m *Model) evaluateGraph(g *graph.Graph, batch int) []*Node {
-	f := m.frame(g, batch)
+	f := m.frame(g, batch, "params")
 	state := f.image("x")
 	net := f.wrap(f.perSubspace("g"))
 	raw := net.apply(net.input(state), nil)
@@ -126,18 +90,6 @@ func (m *Model) evaluateGraph(g *graph.Graph, batch int) []*Node {
 		out = append(out, raw)
 	}
 	return out
-}
-
-// withHistory appends h parts of a history to the arguments of a program; x stands in for those not made yet.
-func withHistory(args []device.Arg, history []*device.Buffer, h int, x *device.Buffer) []device.Arg {
-	for i := range h {
-		part := x
-		if i < len(history) {
-			part = history[i]
-		}
-		args = append(args, device.Use(part))
-	}
-	return args
 }
 
 // combineProgram is the program x' = Σ_j P_j(α_j x + Σ_i β_ji E_i) with h evaluations.

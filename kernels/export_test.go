@@ -27,6 +27,13 @@ func (m *Model) Estimate64(ctx context.Context, w *Weights, in EstimateInput64) 
 	return estimate(ctx, m, w, in.Mode, in.X0, in.Eps, in.Probe, in.G, in.Omega, in.Labels)
 }
 
+// Denoise64 is Denoise with images in float64, for models of that precision.
+func (m *Model) Denoise64(ctx context.Context, w *Weights, x, g []float64, labels []int32) (denoised, flow,
+	raw []float64, err error,
+) {
+	return denoise(ctx, m, w, x, g, labels)
+}
+
 // Noise returns the ε that a training step draws.
 func (m *Model) Noise(seed uint64, step int64, batch int) ([]float64, error) {
 	return m.drawn("noise", seed, step, batch, func(r *generator, shape shapes.Shape) *Node { return r.normal(shape) })
@@ -116,7 +123,7 @@ func (m *Model) differentiated(name string, w *Weights, in EstimateInput64, buil
 ) ([]float64, error) {
 	ctx := context.Background()
 	p, err := m.dev.Program(ctx, fmt.Sprintf("test %s %d|%s", name, n, m.key), func(g *graph.Graph) []*Node {
-		f := m.frame(g, n)
+		f := m.frame(g, n, "params")
 		e := &estimator{mode: LossOnly, x0: f.image("x0"), eps: f.image("eps")}
 		e.wrapped = f.wrap(f.perSubspace("g"))
 		e.omega = f.perSubspace("omega")
@@ -125,14 +132,13 @@ func (m *Model) differentiated(name string, w *Weights, in EstimateInput64, buil
 	if err != nil {
 		return nil, err
 	}
-	args, err := m.batchArgs(in.Labels, n)
+	s := m.stage()
+	defer s.release()
+	args, err := s.batchArgs(in.Labels, n)
 	if err != nil {
 		return nil, err
 	}
-	defer args.release()
-	s := m.stage()
-	defer s.release()
-	run := append(args.using(w), put(s, in.X0, m.imageDims(n)...), put(s, in.Eps, m.imageDims(n)...),
+	run := append(args.with(w.flat, device.Use), put(s, in.X0, m.imageDims(n)...), put(s, in.Eps, m.imageDims(n)...),
 		put(s, in.G, n, m.J()), put(s, in.Omega, n, m.J()))
 	if s.err != nil {
 		return nil, s.err
@@ -142,7 +148,7 @@ func (m *Model) differentiated(name string, w *Weights, in EstimateInput64, buil
 
 // StateMemory returns where the parameters, the two moments and the average lie; nothing if the host cannot see them.
 func (t *Trainer) StateMemory(tb testing.TB) (at []*float32) {
-	for _, b := range t.state {
+	for _, b := range t.replicas[0].state {
 		if !b.Device().HostVisible() {
 			return nil
 		}
@@ -156,11 +162,18 @@ func (t *Trainer) StateMemory(tb testing.TB) (at []*float32) {
 	return at
 }
 
-// LoseState makes the next step fail as if the device had lost the state.
-func (t *Trainer) LoseState() { releaseAll(t.state) }
+// LoseState makes the next step fail as if a device had lost the state, of which part is left.
+func (t *Trainer) LoseState(device int, part bool) {
+	state := t.replicas[device].state
+	if part {
+		state = state[1:]
+	}
+	releaseAll(state)
+}
 
-// LoseShare makes the next step fail on one device, in moving its state.
-func (r *Replicas) LoseShare(k int) { r.trainers[k].state[1].Release() }
-
-// At returns the trainer of one device.
-func (r *Replicas) At(k int) *Trainer { return r.trainers[k] }
+// ExportFrom is Export from one device.
+func (t *Trainer) ExportFrom(device int) (*TrainerState, error) {
+	one := *t
+	one.replicas = t.replicas[device : device+1]
+	return one.Export(context.Background())
+}

@@ -32,11 +32,8 @@ type frame struct {
 	sub    subspace.Subspaces
 }
 
-// frame declares the common parameters of a program.
-func (m *Model) frame(g *graph.Graph, batch int) *frame { return m.frameOf(g, batch, "params") }
-
-// frameOf is frame with another name for the flat tensor of parameter values.
-func (m *Model) frameOf(g *graph.Graph, batch int, params string) *frame {
+// frame declares the common parameters of a program. params names the flat tensor of parameter values.
+func (m *Model) frame(g *graph.Graph, batch int, params string) *frame {
 	f := &frame{model: m, g: g, batch: batch}
 	if m.size > 0 {
 		f.flat = f.param(params, m.size)
@@ -69,94 +66,25 @@ func (f *frame) image(name string) *Node { return f.param(name, f.model.imageDim
 
 func (f *frame) perSubspace(name string) *Node { return f.param(name, f.batch, f.model.J()) }
 
-// batchArgs holds what a batch's labels become on the device.
-type batchArgs struct {
-	model        *Model
-	rows, labels *device.Buffer // nil where the model has no use for them
-}
-
-// batchArgs checks the labels of a batch and uploads them. Nil means −1 for all.
-func (m *Model) batchArgs(labels []int32, batch int) (*batchArgs, error) {
-	if labels == nil {
-		labels = make([]int32, batch)
-		for i := range labels {
-			labels[i] = -1
-		}
-	}
-	if err := checkLength("labels", len(labels), batch); err != nil {
-		return nil, err
-	}
-	for i, label := range labels {
-		if label < -1 || m.spec.Labels > 0 && int(label) >= m.spec.Labels {
-			return nil, inputf("labels", "must lie in 0 … %d, or be −1 for none, got %d in sample %d",
-				m.spec.Labels-1, label, i)
-		}
-	}
-	a := &batchArgs{model: m}
-	var err error
-	if m.proj.PerClass() {
-		rows := make([]int32, batch)
-		for i, label := range labels {
-			var ok bool
-			if rows[i], ok = m.proj.Row(label); !ok {
-				return nil, inputf("labels", "must be classes that the basis holds vectors for, got %d in sample %d", label, i)
-			}
-		}
-		if a.rows, err = m.dev.Upload(rows, batch); err != nil {
-			return nil, err
-		}
-	}
-	if m.spec.Labels > 0 {
-		if a.labels, err = m.dev.Upload(labels, batch); err != nil {
-			a.release()
-			return nil, err
-		}
-	}
-	return a, nil
-}
-
-// basis returns the arguments of basisFrame.
-func (a *batchArgs) basis() []device.Arg {
-	var args []device.Arg
-	if v := a.model.proj.Vectors(); v != nil {
-		args = append(args, device.Use(v))
-	}
-	if a.rows != nil {
-		args = append(args, device.Use(a.rows))
-	}
-	return args
-}
-
-// with returns the arguments of frame, the flat tensor passed as flat where the network has parameters.
-func (a *batchArgs) with(flat func() device.Arg) []device.Arg {
-	var args []device.Arg
-	if a.model.size > 0 {
-		args = append(args, flat())
-	}
-	args = append(args, a.basis()...)
-	if a.labels != nil {
-		args = append(args, device.Use(a.labels))
-	}
-	return args
-}
-
-// using returns the arguments of frame with the values of w.
-func (a *batchArgs) using(w *Weights) []device.Arg {
-	return a.with(func() device.Arg { return device.Use(w.flat) })
-}
-
-func (a *batchArgs) release() {
-	a.rows.Release()
-	a.labels.Release()
-}
-
 func releaseAll(bufs []*device.Buffer) {
 	for _, b := range bufs {
 		b.Release()
 	}
 }
 
-// staging collects buffers that live for one run; the first error sticks.
+// batchArgs are the arguments of frame that a batch's labels decide.
+type batchArgs struct{ basis, label []device.Arg }
+
+// with returns the arguments of frame. A network without parameters has none to pass.
+func (a batchArgs) with(params *device.Buffer, pass func(*device.Buffer) device.Arg) []device.Arg {
+	var args []device.Arg
+	if params != nil {
+		args = append(args, pass(params))
+	}
+	return append(append(args, a.basis...), a.label...)
+}
+
+// staging collects buffers that are released together; the first error sticks.
 type staging struct {
 	model *Model
 	bufs  []*device.Buffer
@@ -185,13 +113,34 @@ func (s *staging) random(state []uint64) device.Arg {
 	return s.keep(s.model.dev.Upload(state, len(state)))
 }
 
-// batchArgs is [Model.batchArgs] for one run.
-func (s *staging) batchArgs(labels []int32, batch int) (*batchArgs, error) {
-	a, err := s.model.batchArgs(labels, batch)
-	if err == nil {
-		s.bufs = append(s.bufs, a.rows, a.labels)
+// batchArgs checks the labels of samples, nil for −1 for all, and uploads them for a batch, in which the last sample is
+// repeated.
+func (s *staging) batchArgs(labels []int32, batch int) (a batchArgs, err error) {
+	m := s.model
+	if labels == nil {
+		labels = []int32{-1}
 	}
-	return a, err
+	rows := make([]int32, len(labels))
+	for i, label := range labels {
+		if label < -1 || m.spec.Labels > 0 && int(label) >= m.spec.Labels {
+			return a, inputf("labels", "must lie in 0 … %d, or be −1 for none, got %d in sample %d",
+				m.spec.Labels-1, label, i)
+		}
+		var ok bool
+		if rows[i], ok = m.proj.Row(label); m.proj.PerClass() && !ok {
+			return a, inputf("labels", "must be classes that the basis holds vectors for, got %d in sample %d", label, i)
+		}
+	}
+	if v := m.proj.Vectors(); v != nil {
+		a.basis = append(a.basis, device.Use(v))
+	}
+	if m.proj.PerClass() {
+		a.basis = append(a.basis, s.keep(m.dev.Upload(padded(rows, 1, batch), batch)))
+	}
+	if m.spec.Labels > 0 {
+		a.label = append(a.label, s.keep(m.dev.Upload(padded(labels, 1, batch), batch)))
+	}
+	return a, s.err
 }
 
 // run runs a program unless something could not be uploaded.

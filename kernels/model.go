@@ -184,16 +184,33 @@ func (m *Model) EDMWeight(g float64) float64 {
 	return 1 + g/math.Pow(m.spec.SigmaData, 2)
 }
 
-// checkLevels checks the variances and weights of n samples.
-func (m *Model) checkLevels(n int, g, omega []float64) error {
-	if err := checkLength("g", len(g), n*m.J()); err != nil {
+// checkImages checks that a field holds whole images and that there is a label for each, or none; and returns how many
+// images they are.
+func (m *Model) checkImages(field string, values int, labels []int32) (n int, err error) {
+	n = values / m.Pixels()
+	switch {
+	case n == 0 || values != n*m.Pixels():
+		return 0, inputf(field, "must hold whole images of %d values, got %d values", m.Pixels(), values)
+	case labels != nil && len(labels) != n:
+		return 0, inputf("labels", "must be one for each of %d images, got %d", n, len(labels))
+	}
+	return n, nil
+}
+
+// checkLevels checks the variances of n samples.
+func (m *Model) checkLevels(field string, n int, g []float64) error {
+	if err := checkLength(field, len(g), n*m.J()); err != nil {
 		return err
 	}
-	if err := checkLength("omega", len(omega), n*m.J()); err != nil {
-		return err
+	return checkVariances(field, g)
+}
+
+// checkWeights checks the weights of n samples' losses.
+func (m *Model) checkWeights(n int, omega []float64) error {
+	for i, v := range omega {
+		if !(v >= 0) || !finite(v) {
+			return inputf("omega", "must be finite and not negative, got %g at %d", v, i)
+		}
 	}
-	if err := checkVariances("g", g); err != nil {
-		return err
-	}
-	return checkWeights("omega", omega)
+	return checkLength("omega", len(omega), n*m.J())
 }

@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -48,66 +49,52 @@ type StepOutput struct {
 // Step draws ε (and probes), and takes one optimiser step on the batch mean of the per-sample loss, which is summed
 // over subspaces and pixels as in EDM. With a frozen network it only estimates. Dropout is on while the network trains.
 //
-// An error before the run leaves the state as it was; so does a gradient that is not finite, which is no error but
-// Skipped. If the run itself fails on the device the state is gone and every call answers ErrStateLost until Restore.
+// An error before the states move leaves them as they were; so does a gradient that is not finite, which is no error
+// but Skipped. If the move itself fails the state is gone, on all devices, and every call answers ErrStateLost until
+// Restore. Of several processes a step that has begun is not interrupted, and one that cannot take it ends the others.
 func (t *Trainer) Step(ctx context.Context, in StepInput) (StepOutput, error) {
-	t.flops = 0
-	out, err := t.step(ctx, in)
-	out.FLOPs = t.flops
-	return out, err
-}
-
-func (t *Trainer) step(ctx context.Context, in StepInput) (StepOutput, error) {
-	m := t.model
-	n, err := t.checkStep(in)
-	if err != nil {
-		return StepOutput{}, err
-	}
-	if in.Part > 0 && in.Part < n || in.NetworkG != nil && t.cfg.TrainNetwork {
-		return t.stepInParts(ctx, in, n)
-	}
-	p, err := t.program(ctx, n)
-	if err != nil {
-		return StepOutput{}, err
-	}
-	s := m.stage()
-	defer s.release()
-	labels, err := s.batchArgs(in.Labels, n)
-	if err != nil {
-		return StepOutput{}, err
-	}
-	state := device.Use
-	if t.cfg.TrainNetwork {
-		state = device.Donate
-	}
-	args := append(labels.with(func() device.Arg { return state(t.state[0]) }),
-		put(s, in.Images, m.imageDims(n)...), put(s, in.G, n, m.J()), put(s, in.Omega, n, m.J()),
-		s.random(randomState(in.Seed, in.Step)))
-	if t.cfg.TrainNetwork {
-		for _, b := range t.state[1:] {
-			args = append(args, device.Donate(b))
+	n, err := t.check(in)
+	if t.world != nil {
+		if err := ctx.Err(); err != nil {
+			return StepOutput{}, err
 		}
-		args = append(args, put(s, rates(t.cfg, t.count, in.LR, in.EMABeta, in.Clip), 4))
+		ctx = context.WithoutCancel(ctx)
+		err = t.agree(ctx, t.digest(in), err)
 	}
-	out, err := t.run(ctx, s, p, args...)
 	if err != nil {
-		t.lost = m.size > 0 && !t.state[0].Live()
 		return StepOutput{}, err
 	}
-	return t.finish(in, n, out)
+	for _, r := range t.replicas {
+		r.flops = 0
+	}
+	take := t.wholeStep
+	if in.Part > 0 && in.Part < n || in.NetworkG != nil && t.cfg.TrainNetwork {
+		take = t.stepInParts
+	}
+	out, err := take(ctx, in, n)
+	if err != nil {
+		return StepOutput{}, err
+	}
+	out.Loss = make([]float64, n)
+	for i, v := range out.Terms.Residual {
+		out.Loss[i/out.Terms.J] += in.Omega[i] * v
+	}
+	if t.norm = out.GradNorm; !finite(t.norm) {
+		out.Skipped, t.norm = true, 0
+	}
+	return out, nil
 }
 
-// checkStep checks that the trainer can take a step, and returns the number of its images.
-func (t *Trainer) checkStep(in StepInput) (n int, err error) {
+// check checks that the trainer can take a step, and returns the number of its images.
+func (t *Trainer) check(in StepInput) (n int, err error) {
 	if err := t.usable(); err != nil {
 		return 0, err
 	}
 	m := t.model
-	n = len(in.Images) / m.Pixels()
-	if n == 0 || len(in.Images) != n*m.Pixels() {
-		return 0, inputf("Images", "must hold whole images of %d values, got %d values", m.Pixels(), len(in.Images))
+	if n, err = m.checkImages("Images", len(in.Images), in.Labels); err != nil {
+		return 0, err
 	}
-	if err := m.checkLevels(n, in.G, in.Omega); err != nil {
+	if err := cmp.Or(m.checkLevels("g", n, in.G), m.checkWeights(n, in.Omega)); err != nil {
 		return 0, err
 	}
 	if !finite(in.LR) || !(in.EMABeta >= 0 && in.EMABeta <= 1) {
@@ -116,87 +103,88 @@ func (t *Trainer) checkStep(in StepInput) (n int, err error) {
 	if in.Part < 0 || !(in.Clip >= 0) {
 		return 0, inputf("Part, Clip", "must not be negative, got %d and %g", in.Part, in.Clip)
 	}
-	if in.NetworkG == nil {
-		return n, nil
+	if in.NetworkG != nil {
+		err = m.checkLevels("NetworkG", n, in.NetworkG)
 	}
-	if err := checkLength("NetworkG", len(in.NetworkG), n*m.J()); err != nil {
-		return 0, err
+	return n, err
+}
+
+// wholeStep takes a step on the batch at once, on every device; with a frozen network, on the first.
+func (t *Trainer) wholeStep(ctx context.Context, in StepInput, n int) (out StepOutput, err error) {
+	first := t.replicas[0]
+	if _, err := first.stepProgram(ctx, t.cfg, n); err != nil { // compiled while ctx can still end it
+		return out, err
 	}
-	return n, checkVariances("NetworkG", in.NetworkG)
+	run := func(ctx context.Context, r *replica) ([]*device.Buffer, error) { return t.stepOn(ctx, r, in, n) }
+	var report []*device.Buffer
+	if t.cfg.TrainNetwork {
+		report, out.GradNorm, err = t.move(ctx, run)
+	} else {
+		report, err = run(ctx, first)
+	}
+	if err != nil {
+		return out, err
+	}
+	defer releaseAll(report)
+	out.FLOPs, out.Terms = first.flops, newTerms(t.cfg.Mode, n, t.model.J())
+	return out, out.Terms.read(report[0], 0, n)
+}
+
+// stepOn runs the program of a step on one device.
+func (t *Trainer) stepOn(ctx context.Context, r *replica, in StepInput, n int) ([]*device.Buffer, error) {
+	m := r.model
+	p, err := r.stepProgram(ctx, t.cfg, n)
+	if err != nil {
+		return nil, err
+	}
+	s := m.stage()
+	defer s.release()
+	labels, err := s.batchArgs(in.Labels, n)
+	if err != nil {
+		return nil, err
+	}
+	pass := device.Use
+	if t.cfg.TrainNetwork {
+		pass = device.Donate
+	}
+	args := append(labels.with(r.state[0], pass),
+		put(s, in.Images, m.imageDims(n)...), put(s, in.G, n, m.J()), put(s, in.Omega, n, m.J()),
+		s.random(randomState(in.Seed, in.Step)))
+	if t.cfg.TrainNetwork {
+		for _, b := range r.state[1:] {
+			args = append(args, device.Donate(b))
+		}
+		args = append(args, put(s, t.rates(in), 4))
+	}
+	return r.run(ctx, s, p, args...)
 }
 
 // run runs a program of the step under way.
-func (t *Trainer) run(
-	ctx context.Context, s *staging, p *device.Program, args ...device.Arg,
-) ([]*device.Buffer, error) {
-	t.flops += p.FLOPs()
+func (r *replica) run(ctx context.Context, s *staging, p *device.Program, args ...device.Arg) ([]*device.Buffer, error) {
+	r.flops += p.FLOPs()
 	return s.run(ctx, p, args...)
 }
 
-// program returns the program of a step on n images.
-func (t *Trainer) program(ctx context.Context, n int) (*device.Program, error) {
-	m := t.model
-	return m.program(ctx, fmt.Sprintf("step %s %d", t.cfg.key(), n), func(g *graph.Graph) []*Node {
-		return m.stepGraph(g, t.cfg, n)
+func (r *replica) stepProgram(ctx context.Context, cfg TrainerConfig, n int) (*device.Program, error) {
+	return r.model.program(ctx, fmt.Sprintf("step %s %d", cfg.key(), n), func(g *graph.Graph) []*Node {
+		return r.model.stepGraph(g, cfg, n)
 	})
 }
 
-// finish takes over the new state and reads what the step reports.
-func (t *Trainer) finish(in StepInput, n int, out []*device.Buffer) (StepOutput, error) {
-	report := out
-	if t.cfg.TrainNetwork {
-		t.state, report = out[:4:4], out[4:]
-	}
-	defer releaseAll(report)
-	var res StepOutput
-	if t.cfg.TrainNetwork {
-		var err error
-		if res.GradNorm, err = t.countStep(report[1]); err != nil {
-			return res, err
-		}
-		res.Skipped = !finite(res.GradNorm)
-	}
-	var err error
-	if res.Terms, err = readTerms(report[0], t.cfg.Mode, n, n, t.model.J()); err != nil {
-		return res, err
-	}
-	res.Loss = make([]float64, n)
-	for i, r := range res.Terms.Residual {
-		res.Loss[i/t.model.J()] += in.Omega[i] * r
-	}
-	return res, nil
-}
-
-// countStep reads the gradient's norm, and counts the step unless it was skipped.
-func (t *Trainer) countStep(report *device.Buffer) (float64, error) {
-	norm := make([]float64, 1)
-	if err := device.Download(report, norm); err != nil {
-		return 0, err
-	}
-	if finite(norm[0]) {
-		t.count++
-	}
-	return norm[0], nil
-}
-
-// stepGraph is the program of one step. Its parameters are frame's, then images, g, omega, rng and, if the network
-// trains, m, v, ema and the rates; its outputs the new state if the network trains, the terms, and the gradient's norm.
+// stepGraph is the program of one step. Its parameters are those of a batch, then rng and, if the network trains, m, v,
+// ema and the rates; its outputs the new state if the network trains, the terms, and the gradient's norm.
 func (m *Model) stepGraph(g *graph.Graph, cfg TrainerConfig, batch int) []*Node {
 	params := "params"
 	if cfg.TrainNetwork {
 		params = device.Donated(params)
 	}
-	f := m.frameOf(g, batch, params)
-	e := estimator{mode: cfg.Mode, x0: f.image("images")}
-	e.wrapped = f.wrap(f.perSubspace("g"))
-	e.omega = f.perSubspace("omega")
+	f := m.frame(g, batch, params)
+	e := f.estimator(cfg.Mode)
 	draw := generator{graph.Parameter(g, "rng", shapes.Make(dtypes.Uint64, 3))}
 	shape := e.x0.Shape()
 	e.eps = draw.normal(shape)
-	if cfg.Mode.probed() {
-		for range cfg.Probes {
-			e.probes = append(e.probes, draw.probe(cfg.Probe, shape))
-		}
+	for range cfg.probesOf(cfg.Mode) {
+		e.probes = append(e.probes, draw.probe(cfg.Probe, shape))
 	}
 	if !cfg.TrainNetwork {
 		terms, _ := e.build()
@@ -210,6 +198,14 @@ func (m *Model) stepGraph(g *graph.Graph, cfg TrainerConfig, batch int) []*Node 
 	grad := graph.MulScalar(m.flatten(g, grads), 1/float64(batch))
 	out := adamOn(cfg, state, grad, rate)
 	return append(out[:4:4], graph.Stack(terms, 0), out[4])
+}
+
+// estimator declares the images, noise variances and weights of a batch.
+func (f *frame) estimator(mode Mode) estimator {
+	e := estimator{mode: mode, x0: f.image("images")}
+	e.wrapped = f.wrap(f.perSubspace("g"))
+	e.omega = f.perSubspace("omega")
+	return e
 }
 
 // trained lists the parameters that are not frozen.

@@ -1,6 +1,8 @@
 package kernels
 
 import (
+	"slices"
+
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/schedule"
 )
@@ -80,51 +82,37 @@ func (t *Terms) Parts(omega, g, gdot []float64, c float64) []Part {
 	return parts
 }
 
-// Terms that the device may return, in the order of its table.
-const (
-	termResidual = iota
-	termExplicitX
-	termImplicit1
-	termImplicit2
-	termImplicit3
-	termBackprop
-)
-
-// termsOf lists the terms that a mode computes.
-func termsOf(mode Mode) []int {
+// newTerms returns zeros for the terms that a mode computes.
+func newTerms(mode Mode, n, j int) *Terms {
+	t := &Terms{Mode: mode, J: j}
+	zeros := func() []float64 { return make([]float64, n*j) }
+	t.Residual = zeros()
 	switch mode {
 	case Full:
-		return []int{termResidual, termExplicitX, termImplicit1, termImplicit2, termImplicit3}
+		t.ExplicitX, t.Implicit1, t.Implicit2, t.Implicit3 = zeros(), zeros(), zeros(), zeros()
 	case Explicit:
-		return []int{termResidual, termExplicitX}
+		t.ExplicitX = zeros()
 	case Backprop:
-		return []int{termResidual, termBackprop}
+		t.Backprop = zeros()
 	}
-	return []int{termResidual} // the loss alone
+	return t
 }
 
-// readTerms reads the device's table [terms, batch, J] and keeps n samples.
-func readTerms(table *device.Buffer, mode Mode, n, batch, j int) (*Terms, error) {
+// fields lists the terms that the mode has, in the order in which the device returns them.
+func (t *Terms) fields() [][]float64 {
+	all := [][]float64{t.Residual, t.ExplicitX, t.Implicit1, t.Implicit2, t.Implicit3, t.Backprop}
+	return slices.DeleteFunc(all, func(term []float64) bool { return term == nil })
+}
+
+// read fills in samples from … to−1, with which the device's table [terms, batch, J] begins.
+func (t *Terms) read(table *device.Buffer, from, to int) error {
 	all := make([]float64, table.Size())
 	if err := device.Download(table, all); err != nil {
-		return nil, err
+		return err
 	}
-	t := &Terms{Mode: mode, J: j}
-	for i, kind := range termsOf(mode) {
-		*t.fields()[kind] = all[i*batch*j : i*batch*j+n*j : i*batch*j+n*j]
+	fields := t.fields()
+	for i, term := range fields {
+		copy(term[from*t.J:to*t.J], all[i*len(all)/len(fields):])
 	}
-	return t, nil
-}
-
-// fields returns the terms in the order of the device's.
-func (t *Terms) fields() [termBackprop + 1]*[]float64 {
-	return [...]*[]float64{&t.Residual, &t.ExplicitX, &t.Implicit1, &t.Implicit2, &t.Implicit3, &t.Backprop}
-}
-
-// extend appends the samples of more.
-func (t *Terms) extend(more *Terms) {
-	from := more.fields()
-	for i, to := range t.fields() {
-		*to = append(*to, *from[i]...)
-	}
+	return nil
 }

@@ -54,7 +54,7 @@ func TestTrafficOfTraining(t *testing.T) {
 		}, // and one random state per part
 		{
 			"at the network's own levels", func() kernels.StepInput { in := toyStep(2); in.NetworkG = in.G; return in }(),
-			b*(toyPixels+2*(1+2*j)) + rng + rng + rates, b*(1+5)*j + norm,
+			b*(toyPixels+1+3*j) + rng + rng + rates, b*5*j + norm,
 		}, // two programs on the same images
 	} {
 		up, down := traffic(dev, func() { mustStep(t, tr, c.in) })

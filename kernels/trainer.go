@@ -1,12 +1,14 @@
 package kernels
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/anisoflight/anisoflight/internal/base/suggest"
 	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/anisoflight/anisoflight/kernels/device/collective"
+	"github.com/anisoflight/anisoflight/kernels/processes"
 )
 
 // TrainerConfig says what a Trainer's step computes. Zero values mean defaults.
@@ -30,20 +32,8 @@ func (c TrainerConfig) resolved(m *Model) (TrainerConfig, error) {
 	if !c.Estimate {
 		c.Mode = LossOnly
 	}
-	if c.Probe == "" {
-		c.Probe = Rademacher
-	}
-	if c.Probes == 0 {
-		c.Probes = 1
-	}
-	for _, d := range []struct {
-		v  *float64
-		by float64
-	}{{&c.Beta1, 0.9}, {&c.Beta2, 0.999}, {&c.Eps, 1e-8}} {
-		if *d.v == 0 {
-			*d.v = d.by
-		}
-	}
+	c.Probe, c.Probes = cmp.Or(c.Probe, Rademacher), cmp.Or(c.Probes, 1)
+	c.Beta1, c.Beta2, c.Eps = cmp.Or(c.Beta1, 0.9), cmp.Or(c.Beta2, 0.999), cmp.Or(c.Eps, 1e-8)
 	if wrong := suggest.OneOf(c.Probe, Probes); wrong != "" {
 		return c, inputf("Probe", "%s", wrong)
 	}
@@ -64,38 +54,82 @@ func (c TrainerConfig) resolved(m *Model) (TrainerConfig, error) {
 // key names all of the configuration that a step's program depends on.
 func (c TrainerConfig) key() string { return fmt.Sprintf("%+v", c) }
 
-// Trainer owns the state of a network in training: parameters, Adam's moments and the exponential moving average,
-// resident on the device and replaced in every step. It belongs to one goroutine; what it publishes does not.
-type Trainer struct {
-	model *Model
-	cfg   TrainerConfig
-	state []*device.Buffer // params, m, v, ema; params alone if the network is frozen
-	count int64            // optimiser steps taken
-	lost  bool
-	flops int64 // of the step under way
-	done  bool
+// probesOf returns the number of probes that a mode takes.
+func (c TrainerConfig) probesOf(mode Mode) int {
+	if mode.probed() {
+		return c.Probes
+	}
+	return 0
 }
 
-// NewTrainer starts from the values init, in PyTorch's layout, with the moving average equal to them.
-func (m *Model) NewTrainer(cfg TrainerConfig, init [][]float32) (*Trainer, error) {
+// Trainer owns the state of a network in training: parameters, Adam's moments and the exponential moving average,
+// resident on the device and replaced in every step. It belongs to one goroutine; what it publishes does not.
+//
+// On several devices of one process, or of several, each device has the whole state, takes its share of the parts of a
+// batch, and moves its state by the gradient of all of them, so that all states stay the same.
+//
+// What a step computes depends on the parts of the batch ([StepInput.Part]), and not on the devices that take them. In
+// round r device k has part rN + k, and device 0 adds to the gradient s of the rounds before:
+//
+//	s ← (s + ∇_{rN}) + ∇_{rN+1} + … + ∇_{rN+N−1}
+//
+// which [collective.Sum] adds up in that order on XLA for CPU: the bits are those of one device, for any N. On GPUs
+// the order of a round's terms is the collective library's. A batch of one part is computed by every device.
+//
+// Of several processes with M devices, device k of process i is device iM + k above, and [collective.Across] adds up.
+// Every process takes the same steps, each with the whole batch.
+type Trainer struct {
+	cfg      TrainerConfig
+	model    *Model // on the first device
+	replicas []*replica
+	count    int64 // optimiser steps taken
+	lost     bool  // the state went down with a failed run
+	closed   bool
+
+	world  *processes.World // nil: this process alone
+	across *collective.Across
+	norm   float64 // of the gradient before
+}
+
+// replica is a Trainer's share on one device.
+type replica struct {
+	model *Model
+	state []*device.Buffer // params, m, v, ema; params alone if the network is frozen
+
+	// of the step under way
+	flops int64
+	noise [][]*device.Buffer // ε and the probes of all parts
+	sum   *device.Buffer     // of the parameters' gradients; nil where the network is frozen
+}
+
+// NewTrainer starts from the values init, in PyTorch's layout, with the moving average equal to them. It trains on the
+// model's device and on others of its backend, which follow it in order and get models of their own.
+func (m *Model) NewTrainer(cfg TrainerConfig, init [][]float32, others ...*device.Device) (*Trainer, error) {
 	cfg, err := cfg.resolved(m)
 	if err != nil {
 		return nil, err
 	}
-	t := &Trainer{model: m, cfg: cfg}
+	t := &Trainer{cfg: cfg, model: m, replicas: []*replica{{model: m}}}
+	for _, dev := range others {
+		like, err := NewModelAt(m.at, dev, m.net, m.Basis())
+		if err != nil {
+			t.Close()
+			return nil, err
+		}
+		t.replicas = append(t.replicas, &replica{model: like})
+	}
 	if err := t.Restore(&TrainerState{Params: init, EMA: init}); err != nil {
+		t.Close()
 		return nil, err
 	}
 	return t, nil
 }
 
-// Mode returns what the estimator's mode resolved to.
-func (t *Trainer) Mode() Mode {
-	if !t.cfg.Estimate {
-		return ""
-	}
-	return t.cfg.Mode
-}
+// Join makes the trainers of several processes one, before their first step. Every process has as many devices.
+func (t *Trainer) Join(w *processes.World) { t.world, t.across = w, &collective.Across{World: w} }
+
+// Len returns the number of devices of all processes.
+func (t *Trainer) Len() int { return len(t.replicas) * t.world.Size() }
 
 // TrainerState is the whole state of a Trainer, values in PyTorch's layout. M, V and EMA are nil where the network is
 // frozen.
@@ -110,19 +144,23 @@ func (t *Trainer) Export(ctx context.Context) (*TrainerState, error) {
 		return nil, err
 	}
 	s := &TrainerState{Count: t.count}
-	for i, dst := range []*[][]float32{&s.Params, &s.M, &s.V, &s.EMA} {
-		if i >= len(t.state) {
-			break
-		}
+	parts := []*[][]float32{&s.Params, &s.M, &s.V, &s.EMA}
+	for i, b := range t.replicas[0].state {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		var err error
-		if *dst, err = t.model.downloadFlat(t.state[i]); err != nil {
+		if *parts[i], err = t.model.downloadFlat(b); err != nil {
 			return nil, err
 		}
 	}
 	return s, nil
+}
+
+// average is the moving average, or the parameters if the network is frozen.
+func (t *Trainer) average() *device.Buffer {
+	state := t.replicas[0].state
+	return state[len(state)-1]
 }
 
 // Average returns a copy of the moving average (of the parameters, if the network is frozen) on the host, in PyTorch's
@@ -131,13 +169,29 @@ func (t *Trainer) Average() ([][]float32, error) {
 	if err := t.usable(); err != nil {
 		return nil, err
 	}
-	return t.model.downloadFlat(t.state[len(t.state)-1])
+	return t.model.downloadFlat(t.average())
+}
+
+// Publish returns a copy of the moving average (of the parameters, if the network is frozen) for samplers. Training
+// goes on beside it.
+func (t *Trainer) Publish(ctx context.Context) (*Weights, error) {
+	if err := t.usable(); err != nil {
+		return nil, err
+	}
+	if t.model.size == 0 {
+		return newWeights(t.model, nil), nil
+	}
+	flat, err := t.model.copyFlat(ctx, t.average())
+	if err != nil {
+		return nil, err
+	}
+	return newWeights(t.model, flat), nil
 }
 
 // Restore replaces the state. Nil moments mean zeros, a nil moving average the parameters. The old state stays if there
 // is an error.
 func (t *Trainer) Restore(s *TrainerState) error {
-	if t.done {
+	if t.closed {
 		return ErrClosed
 	}
 	if s.Count < 0 {
@@ -150,65 +204,59 @@ func (t *Trainer) Restore(s *TrainerState) error {
 			parts[3] = s.Params
 		}
 	}
-	var fresh []*device.Buffer
+	fresh := make([][]*device.Buffer, len(t.replicas))
 	flat := make([]float32, t.model.size) // one for all parts: they are large
 	for i, values := range parts {
-		var b *device.Buffer
+		clear(flat)
 		var err error
-		if field := []string{"Params", "M", "V", "EMA"}[i]; values == nil && (field == "M" || field == "V") {
-			clear(flat)
-		} else {
-			err = t.model.join(flat, field, values)
+		if values != nil || i == 0 {
+			err = t.model.join(flat, []string{"Params", "M", "V", "EMA"}[i], values)
 		}
-		if err == nil && t.model.size > 0 {
-			b, err = device.UploadAs(t.model.dev, t.model.dtype, flat, t.model.size)
+		for k, r := range t.replicas {
+			var b *device.Buffer
+			if err == nil {
+				b, err = r.model.uploadFlat(flat)
+			}
+			fresh[k] = append(fresh[k], b)
 		}
 		if err != nil {
-			releaseAll(fresh)
+			for _, state := range fresh {
+				releaseAll(state)
+			}
 			return err
 		}
-		fresh = append(fresh, b)
 	}
-	releaseAll(t.state)
-	t.state, t.count, t.lost = fresh, s.Count, false
+	for k, r := range t.replicas {
+		releaseAll(r.state)
+		r.state = fresh[k]
+	}
+	t.count, t.lost = s.Count, false
 	return nil
-}
-
-// Publish returns a copy of the moving average (of the parameters, if the network is frozen) for samplers. Training
-// goes on beside it.
-func (t *Trainer) Publish(ctx context.Context) (*Weights, error) {
-	if err := t.usable(); err != nil {
-		return nil, err
-	}
-	if t.model.size == 0 {
-		return newWeights(t.model, nil), nil
-	}
-	flat, err := t.model.copyFlat(ctx, t.state[len(t.state)-1])
-	if err != nil {
-		return nil, err
-	}
-	return newWeights(t.model, flat), nil
 }
 
 // Count returns the number of optimiser steps taken.
 func (t *Trainer) Count() int64 { return t.count }
 
-// Close frees the device's memory. It may be called twice.
+// Close frees the devices' memory. It may be called twice.
 func (t *Trainer) Close() {
-	if !t.done {
-		t.done = true
-		releaseAll(t.state)
+	if t.closed {
+		return
+	}
+	t.closed = true
+	for _, r := range t.replicas {
+		releaseAll(r.state)
+		if r.model != t.model {
+			r.model.Close()
+		}
 	}
 }
 
 func (t *Trainer) usable() error {
 	switch {
-	case t.done:
+	case t.closed:
 		return ErrClosed
 	case t.lost:
 		return ErrStateLost
 	}
 	return nil
 }
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

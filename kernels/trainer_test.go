@@ -189,7 +189,7 @@ func TestTrainerState(t *testing.T) {
 		t.Error("a state with a missing tensor was restored")
 	}
 	mustStep(t, twin, toyStep(2))
-	twin.LoseState()
+	twin.LoseState(0, false)
 	if _, err := twin.Step(context.Background(), toyStep(3)); err == nil {
 		t.Error("a step without state succeeded")
 	}

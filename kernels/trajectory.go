@@ -1,8 +1,8 @@
 package kernels
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/anisoflight/anisoflight/kernels/device"
@@ -13,14 +13,15 @@ import (
 type Trajectory struct {
 	model   *Model
 	weights *Weights
-	args    *batchArgs
+	stage   *staging // of what stays until Close: args and coordinates
+	args    batchArgs
 	n       int // samples
 	batch   int // samples computed
 	keep    int // evaluations kept
 	data    bool
 	states  bool
 
-	coordinates *coordinates // nil: the model's subspaces
+	coordinates coordinates
 
 	x        *device.Buffer
 	denoised *device.Buffer   // of the last evaluation
@@ -37,29 +38,28 @@ type Trajectory struct {
 func (m *Model) NewTrajectory(_ context.Context, w *Weights, latents []float32, labels []int32,
 	history int,
 ) (*Trajectory, error) {
-	n := len(latents) / m.Pixels()
-	switch {
-	case n == 0 || len(latents) != n*m.Pixels():
-		return nil, inputf("latents", "must hold whole images of %d values, got %d values", m.Pixels(), len(latents))
-	case history < 1:
-		return nil, inputf("history", "must be at least 1, got %d", history)
-	case labels != nil && len(labels) != n:
-		return nil, inputf("labels", "must be one for each of %d images, got %d", n, len(labels))
-	case w.refs.Load() <= 0:
-		return nil, ErrReleased
-	}
-	t := &Trajectory{model: m, weights: w.Retain(), n: n, batch: Bucket(n), keep: history}
-	var err error
-	if t.args, err = m.batchArgs(padded(labels, 1, t.batch), t.batch); err != nil {
-		t.Close()
+	n, err := m.checkImages("latents", len(latents), labels)
+	if err != nil {
 		return nil, err
 	}
-	x := padded(latents, m.Pixels(), t.batch)
-	if t.x, err = device.UploadAs(m.dev, m.dtype, x, m.imageDims(t.batch)...); err != nil {
+	if err := w.usable(); err != nil {
+		return nil, err
+	}
+	t := &Trajectory{model: m, weights: w.Retain(), stage: m.stage(), n: n, batch: Bucket(n), keep: history}
+	if t.args, err = t.stage.batchArgs(labels, t.batch); err == nil {
+		t.x, err = t.upload(latents)
+	}
+	if err != nil {
 		t.Close()
 		return nil, err
 	}
 	return t, nil
+}
+
+// upload copies images of all samples to the device.
+func (t *Trajectory) upload(images []float32) (*device.Buffer, error) {
+	m := t.model
+	return device.UploadAs(m.dev, m.dtype, padded(images, m.Pixels(), t.batch), m.imageDims(t.batch)...)
 }
 
 // Samples returns the number of samples, without padding.
@@ -76,21 +76,17 @@ func (t *Trajectory) KeepStates() { t.states = true }
 // Evaluate computes the flow at x for the noise variances g [B*J] and puts it in front of the history.
 func (t *Trajectory) Evaluate(ctx context.Context, g []float64) error {
 	m := t.model
-	if t.closed {
-		return ErrClosed
-	}
-	if err := checkLength("g", len(g), t.n*m.J()); err != nil {
+	if err := cmp.Or(t.usable(), m.checkLevels("g", t.n, g)); err != nil {
 		return err
 	}
-	if err := checkVariances("g", g); err != nil {
-		return err
-	}
-	out, err := m.evaluate(ctx, t.weights, t.args, t.batch, t.x, g)
+	s := m.stage()
+	defer s.release()
+	out, err := m.evaluate(ctx, s, t.weights, t.args, t.batch, device.Use(t.x), g)
 	if err != nil {
 		return err
 	}
-	out.raw.Release()
-	t.push(out.denoised, out.flow)
+	releaseAll(out[2:])
+	t.push(out[0], out[1])
 	return nil
 }
 
@@ -98,19 +94,16 @@ func (t *Trajectory) Evaluate(ctx context.Context, g []float64) error {
 //
 //	denoised, flow  [B, H, W, C]
 func (t *Trajectory) Record(denoised, flow []float32) error {
-	m, size := t.model, t.n*t.model.Pixels()
-	if t.closed {
-		return ErrClosed
-	}
-	if err := errors.Join(checkLength("denoised", len(denoised), size), checkLength("flow", len(flow), size)); err != nil {
+	size := t.n * t.model.Pixels()
+	if err := cmp.Or(t.usable(), checkLength("denoised", len(denoised), size),
+		checkLength("flow", len(flow), size)); err != nil {
 		return err
 	}
-	dims := m.imageDims(t.batch)
-	d, err := device.UploadAs(m.dev, m.dtype, padded(denoised, m.Pixels(), t.batch), dims...)
+	d, err := t.upload(denoised)
 	if err != nil {
 		return err
 	}
-	f, err := device.UploadAs(m.dev, m.dtype, padded(flow, m.Pixels(), t.batch), dims...)
+	f, err := t.upload(flow)
 	if err != nil {
 		d.Release()
 		return err
@@ -159,33 +152,10 @@ func (t *Trajectory) replace(x *device.Buffer) {
 //
 //	alpha  [B*J]
 //	beta   [B*J*h], newest first, for any h up to the evaluations kept; nil for none
+//
+// Weights of evaluations that have not been made must be zero.
 func (t *Trajectory) Combine(ctx context.Context, alpha, beta []float64) error {
-	rows := t.n * t.model.J()
-	if t.closed {
-		return ErrClosed
-	}
-	if err := checkLength("alpha", len(alpha), rows); err != nil {
-		return err
-	}
-	h := len(beta) / rows
-	switch {
-	case len(beta) != h*rows:
-		return inputf("beta", "must hold a multiple of %d values, got %d", rows, len(beta))
-	case h > t.keep:
-		return inputf("beta", "must weigh at most the %d evaluations kept, got %d", t.keep, h)
-	}
-	if err := checkFinite("alpha", alpha); err != nil {
-		return err
-	}
-	if err := checkFinite("beta", beta); err != nil {
-		return err
-	}
-	for i, v := range beta {
-		if i%max(h, 1) >= len(t.history) && v != 0 {
-			return inputf("beta", "must weigh the %d evaluations made, got a weight of evaluation %d", len(t.history), i%h)
-		}
-	}
-	return t.move(ctx, t.history, alpha, beta, h)
+	return t.move(ctx, t.history, alpha, beta)
 }
 
 // AddNoise moves the state by noise of the caller's own, with the program of Combine:
@@ -195,32 +165,31 @@ func (t *Trajectory) Combine(ctx context.Context, alpha, beta []float64) error {
 //	noise  ξ [B, H, W, C]
 //	scale  s [B*J]
 func (t *Trajectory) AddNoise(ctx context.Context, noise []float32, scale []float64) error {
-	m, rows := t.model, t.n*t.model.J()
-	if t.closed {
-		return ErrClosed
-	}
-	if err := errors.Join(checkLength("noise", len(noise), t.n*m.Pixels()), checkLength("scale", len(scale), rows),
-		checkFinite("scale", scale)); err != nil {
+	if err := checkLength("noise", len(noise), t.n*t.model.Pixels()); err != nil {
 		return err
 	}
-	xi, err := device.UploadAs(m.dev, m.dtype, padded(noise, m.Pixels(), t.batch), m.imageDims(t.batch)...)
+	xi, err := t.upload(noise)
 	if err != nil {
 		return err
 	}
 	defer xi.Release()
-	return t.move(ctx, []*device.Buffer{xi}, slices.Repeat([]float64{1}, rows), scale, 1)
+	return t.move(ctx, []*device.Buffer{xi}, slices.Repeat([]float64{1}, len(scale)), scale)
 }
 
-// move replaces x by Σ_j P_j(α_j x + Σ_i β_ji E_i) over h evaluations. The program takes as many as are kept: for those
-// that are not there their coefficients are zero and x stands in.
-func (t *Trajectory) move(ctx context.Context, evaluations []*device.Buffer, alpha, beta []float64, h int) error {
+// move replaces x by Σ_j P_j(α_j x + Σ_i β_ji E_i). The program takes as many evaluations as are kept: for those that
+// are not there their coefficients are zero and x stands in.
+func (t *Trajectory) move(ctx context.Context, evaluations []*device.Buffer, alpha, beta []float64) error {
 	m, j := t.model, t.model.J()
+	rows := t.n * j
+	h := len(beta) / rows
+	if err := cmp.Or(t.usable(), checkLength("alpha", len(alpha), rows),
+		checkLength("beta", len(beta), min(h, t.keep)*rows)); err != nil {
+		return err
+	}
 	p, err := m.combineProgram(ctx, t.batch, t.keep)
 	if err != nil {
 		return err
 	}
-	s := m.stage()
-	defer s.release()
 	per := j * (t.keep + 1) // a sample's α_1 … α_J, β_10 … β_J0, β_11 …
 	coefficients := make([]float64, t.n*per)
 	for b := range t.n {
@@ -231,8 +200,24 @@ func (t *Trajectory) move(ctx context.Context, evaluations []*device.Buffer, alp
 			}
 		}
 	}
-	args := append(t.args.basis(), device.Use(t.x), put(s, padded(coefficients, per, t.batch), t.batch, per))
-	out, err := s.run(ctx, p, withHistory(args, evaluations, t.keep, t.x)...)
+	s := m.stage()
+	defer s.release()
+	weights := put(s, padded(coefficients, per, t.batch), t.batch, per)
+	return t.run(ctx, s, p, slices.Concat(t.args.basis, []device.Arg{device.Use(t.x), weights}), evaluations)
+}
+
+// run moves the state by a program, which takes the evaluations kept after its other arguments.
+func (t *Trajectory) run(ctx context.Context, s *staging, p *device.Program, args []device.Arg,
+	evaluations []*device.Buffer,
+) error {
+	for i := range t.keep {
+		e := t.x
+		if i < len(evaluations) {
+			e = evaluations[i]
+		}
+		args = append(args, device.Use(e))
+	}
+	out, err := s.run(ctx, p, args...)
 	if err != nil {
 		return err
 	}
@@ -245,23 +230,24 @@ func (t *Trajectory) X(dst []float32) error { return t.read(t.x, dst) }
 
 // Denoised copies the denoised image of the last evaluation into dst.
 func (t *Trajectory) Denoised(dst []float32) error {
-	if t.data && len(t.history) > 0 {
+	if t.data {
 		return t.read(t.history[0], dst)
-	}
-	if t.denoised == nil && !t.closed {
-		return inputf("dst", "must wait for an evaluation, got none yet")
 	}
 	return t.read(t.denoised, dst)
 }
 
 func (t *Trajectory) read(b *device.Buffer, dst []float32) error {
-	if t.closed {
-		return ErrClosed
-	}
-	if err := checkLength("dst", len(dst), t.n*t.model.Pixels()); err != nil {
+	if err := cmp.Or(t.usable(), checkLength("dst", len(dst), t.n*t.model.Pixels())); err != nil {
 		return err
 	}
 	return downloadPadded(b, dst)
+}
+
+func (t *Trajectory) usable() error {
+	if t.closed {
+		return ErrClosed
+	}
+	return nil
 }
 
 // Close frees the device's memory. It may be called twice.
@@ -270,10 +256,7 @@ func (t *Trajectory) Close() {
 		return
 	}
 	t.closed = true
-	if t.args != nil {
-		t.args.release()
-	}
-	t.coordinates.release()
+	t.stage.release()
 	t.replace(nil)
 	releaseAll(t.history)
 	t.denoised.Release()

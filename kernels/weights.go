@@ -2,11 +2,11 @@ package kernels
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 
+	"github.com/gomlx/gomlx/pkg/core/dtypes"
 	"github.com/gomlx/gomlx/pkg/core/graph"
 	"github.com/gomlx/gomlx/pkg/core/shapes"
 
@@ -39,32 +39,51 @@ func (m *Model) Upload(values [][]float32) (*Weights, error) {
 	if err := m.join(flat, "values", values); err != nil {
 		return nil, err
 	}
-	return m.uploadFlat(flat)
+	return m.weightsOf(flat)
 }
 
 // UploadEach is Upload of values that fill gives one parameter after the other, in any order, by calls of put. Those
 // that it leaves out are zero.
 func (m *Model) UploadEach(fill func(put func(i int, values []float32)) error) (*Weights, error) {
-	flat, places := make([]float32, m.size), make([][]float32, len(m.params))
-	rest := flat
-	for i, p := range m.params {
-		places[i], rest = rest[:p.Size()], rest[p.Size():]
-	}
+	flat := make([]float32, m.size)
+	places := m.places(flat)
 	if err := fill(func(i int, values []float32) { m.params[i].PutDevice(places[i], values) }); err != nil {
 		return nil, err
 	}
-	return m.uploadFlat(flat)
+	return m.weightsOf(flat)
 }
 
-func (m *Model) uploadFlat(flat []float32) (*Weights, error) {
-	if m.size == 0 {
-		return newWeights(m, nil), nil
+// places cuts a flat tensor into those of the parameters.
+func (m *Model) places(flat []float32) [][]float32 {
+	out := make([][]float32, len(m.params))
+	for i, p := range m.params {
+		n := p.Size()
+		out[i], flat = flat[:n:n], flat[n:]
 	}
-	b, err := device.UploadAs(m.dev, m.dtype, flat, m.size)
+	return out
+}
+
+func (m *Model) weightsOf(flat []float32) (*Weights, error) {
+	b, err := m.uploadFlat(flat)
 	if err != nil {
 		return nil, err
 	}
 	return newWeights(m, b), nil
+}
+
+// uploadFlat copies a flat tensor to the device; without parameters there is none.
+func (m *Model) uploadFlat(flat []float32) (*device.Buffer, error) {
+	if m.size == 0 {
+		return nil, nil
+	}
+	return device.UploadAs(m.dev, m.dtype, flat, m.size)
+}
+
+func (w *Weights) usable() error {
+	if w.refs.Load() <= 0 {
+		return ErrReleased
+	}
+	return nil
 }
 
 // Retain adds a reference and returns w.
@@ -98,19 +117,18 @@ func (w *Weights) Beside(m *Model) (*Weights, error) {
 	if c := w.copies[m.dev]; c != nil {
 		return c, nil
 	}
-	if w.refs.Load() <= 0 {
-		return nil, ErrReleased
+	if err := w.usable(); err != nil {
+		return nil, err
 	}
-	c := newWeights(m, nil)
-	if w.flat != nil {
-		values := make([]float32, w.flat.Size())
-		err := device.Download(w.flat, values)
-		if err == nil {
-			c.flat, err = device.UploadAs(m.dev, w.flat.DType(), values, len(values))
-		}
-		if err != nil {
+	values := make([]float32, m.size)
+	if m.size > 0 {
+		if err := device.Download(w.flat, values); err != nil {
 			return nil, err
 		}
+	}
+	c, err := m.weightsOf(values)
+	if err != nil {
+		return nil, err
 	}
 	if w.copies == nil {
 		w.copies = map[*device.Device]*Weights{}
@@ -131,8 +149,8 @@ func (w *Weights) Bytes() int64 { return int64(w.model.size) * int64(w.model.dty
 
 // Export copies the values back, in PyTorch's layout.
 func (w *Weights) Export() ([][]float32, error) {
-	if w.refs.Load() <= 0 {
-		return nil, ErrReleased
+	if err := w.usable(); err != nil {
+		return nil, err
 	}
 	return w.model.downloadFlat(w.flat)
 }
@@ -142,32 +160,34 @@ func (m *Model) join(flat []float32, field string, values [][]float32) error {
 	if len(values) != len(m.params) {
 		return inputf(field, "must hold %d tensors, one for each parameter, got %d", len(m.params), len(values))
 	}
-	for i, p := range m.params {
-		n := p.Size()
-		if len(values[i]) != n {
-			return inputf(field, "must hold %d values for %s, got %d", n, p.Name, len(values[i]))
+	for i, place := range m.places(flat) {
+		if len(values[i]) != len(place) {
+			return inputf(field, "must hold %d values for %s, got %d", len(place), m.params[i].Name, len(values[i]))
 		}
-		p.PutDevice(flat[:n], values[i])
-		flat = flat[n:]
+		m.params[i].PutDevice(place, values[i])
 	}
 	return nil
 }
 
+// split returns the values of each parameter in a flat tensor, in PyTorch's layout.
+func (m *Model) split(flat []float32) [][]float32 {
+	out := m.places(flat)
+	for i, p := range m.params {
+		out[i] = p.FromDevice(out[i])
+	}
+	return out
+}
+
 // downloadFlat returns the values in a flat tensor. Where the host sees the device's memory the result is the one copy.
-func (m *Model) downloadFlat(b *device.Buffer) ([][]float32, error) {
+func (m *Model) downloadFlat(b *device.Buffer) (out [][]float32, err error) {
 	if m.size == 0 {
 		return m.split(nil), nil
 	}
-	var out [][]float32
-	err := b.View(func(flat any) error {
-		seen, ok := flat.([]float32)
-		if !ok {
-			return errors.ErrUnsupported
-		}
-		out = m.split(seen)
-		return nil
-	})
-	if !errors.Is(err, errors.ErrUnsupported) {
+	if m.dev.HostVisible() && m.dtype == dtypes.Float32 {
+		err = b.View(func(flat any) error {
+			out = m.split(flat.([]float32))
+			return nil
+		})
 		return out, err
 	}
 	flat := make([]float32, m.size)
@@ -175,17 +195,6 @@ func (m *Model) downloadFlat(b *device.Buffer) ([][]float32, error) {
 		return nil, err
 	}
 	return m.split(flat), nil
-}
-
-// split returns the values of each parameter in a flat tensor, in PyTorch's layout.
-func (m *Model) split(flat []float32) [][]float32 {
-	out := make([][]float32, len(m.params))
-	for i, p := range m.params {
-		n := p.Size()
-		out[i] = p.FromDevice(flat[:n:n])
-		flat = flat[n:]
-	}
-	return out
 }
 
 // flatten joins the gradients of the trained parameters to one flat tensor, with zeros for frozen ones.

@@ -24,7 +24,7 @@ type Run struct {
 	order   *data.Order
 	net     kernels.Architecture // nil for an analytic network
 	model   *kernels.Model
-	trainer *kernels.Replicas
+	trainer *kernels.Trainer
 	memory  Memory
 
 	scheduleBasis *basis.Basis // dense one that travels with the schedule; nil if its name says it all

@@ -131,8 +131,8 @@ func (s setup) run(dev *device.Device, world *processes.World, resumed bool) (r 
 	if memory.Microbatch < cfg.Batch {
 		cfg.Microbatch = memory.Microbatch
 	}
-	devices := dev.Peers()[:partOf(memory.Devices, world.Size())]
-	trainer, err := m.NewReplicas(devices, cfg.Trainer(), s.values)
+	others := dev.Peers()[1:partOf(memory.Devices, world.Size())]
+	trainer, err := m.NewTrainer(cfg.Trainer(), s.values, others...)
 	if err != nil {
 		return nil, err
 	}
