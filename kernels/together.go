@@ -104,7 +104,7 @@ func (t *Trainer) gather(ctx context.Context, terms *Terms) (flops int64, err er
 	}
 	if t.world != nil {
 		for _, values := range append(terms.fields(), counted) {
-			if err := processes.Sum(ctx, t.world, values); err != nil {
+			if err := processes.Sum(ctx, t.world, false, values); err != nil {
 				return 0, err
 			}
 		}

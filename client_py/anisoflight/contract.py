@@ -110,8 +110,7 @@ FIELDS = {
         kind: str, default mixture. What is made: mixture.
         replace: bool. Replace a model of that name.
         dataset: str. Name of the data set whose classes it has.
-        covariance: str, default dct. Kept of each class: dct, the channels of each frequency, full, or the blocks of
-            a basis by name.
+        covariance: str, default dct. Kept of each class: dct, the channels of each frequency, or full.
         floor: float, default 1e-4. Least variance in any direction.
         shape: Sequence[int], default [1,dimensions,1]. [H,W,C] of an image.
         weights: Sequence[float], default equal. Of the components.

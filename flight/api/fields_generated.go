@@ -106,7 +106,7 @@ var helps = map[string]Field{
 	"api.MakeDataset.Name":            {Help: "name of the new data set", Default: "", Required: true},
 	"api.MakeDataset.Replace":         {Help: "replace a data set of that name", Default: "", Required: false},
 	"api.MakeDataset.Seed":            {Help: "of the first image", Default: "0", Required: false},
-	"api.MakeModel.Covariance":        {Help: "kept of each class: dct, the channels of each frequency, full, or the blocks of a basis by name", Default: "dct", Required: false},
+	"api.MakeModel.Covariance":        {Help: "kept of each class: dct, the channels of each frequency, or full", Default: "dct", Required: false},
 	"api.MakeModel.Covariances":       {Help: "of the components: [[[...],...],...]", Default: "", Required: false},
 	"api.MakeModel.Dataset":           {Help: "name of the data set whose classes it has", Default: "", Required: false},
 	"api.MakeModel.Floor":             {Help: "least variance in any direction", Default: "1e-4", Required: false},

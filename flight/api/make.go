@@ -12,8 +12,8 @@ type MakeModel struct {
 	// From a data set: every class has its mean and its covariance.
 
 	Dataset string `json:"dataset"` // name of the data set whose classes it has
-	// kept of each class: dct, the channels of each frequency, full, or the blocks of a basis by name; default dct
-	Covariance string  `json:"covariance"`
+	// kept of each class: dct, the channels of each frequency, or full; default dct
+	Covariance string  `json:"covariance" oneof:"dct full"`
 	Floor      float64 `json:"floor"` // least variance in any direction; default 1e-4
 
 	// By its laws: pixels are in the order of an image [H, W, C].

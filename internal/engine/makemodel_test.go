@@ -91,7 +91,7 @@ func TestMixtureOfADataSet(t *testing.T) {
 	}{
 		"both":          {`{"name":"x","dataset":"smooth","means":[[0]]}`, api.BadRequest},
 		"neither":       {`{"name":"x"}`, api.BadRequest},
-		"no such basis": {`{"name":"x","dataset":"smooth","covariance":"mine"}`, api.BasisNotFound},
+		"covariance":    {`{"name":"x","dataset":"smooth","covariance":"mine"}`, api.BadRequest},
 		"floor":         {`{"name":"x","dataset":"smooth","floor":-1}`, api.BadRequest},
 		"indefinite":    {`{"name":"x","means":[[0,0]],"covariances":[[[1,2],[2,1]]]}`, api.BadRequest},
 		"not symmetric": {`{"name":"x","means":[[0,0]],"covariances":[[[1,0.5],[0,1]]]}`, api.BadRequest},

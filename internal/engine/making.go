@@ -85,11 +85,9 @@ func (e *Engine) mixtureOf(ctx context.Context, req api.MakeModel, progress func
 	if err := c.Validate(); err != nil { // before memory is taken
 		return nil, api.Errorf(api.TooLarge, "A mixture of the classes of %q is too large: %w", req.Dataset, err)
 	}
-	blocks := make([][][]float64, len(c.Components))
-	for i, k := range c.Components {
-		if blocks[i], err = e.blocksOf(req.Covariance, d, k.Label); err != nil {
-			return nil, err
-		}
+	var blocks [][]float64
+	if req.Covariance == "dct" {
+		blocks = mixture.DCTBlocks(h, w, channels)
 	}
 	report := api.Sparsely(progress)
 	im := make([]float32, d.Pixels())
@@ -110,7 +108,7 @@ func (e *Engine) mixtureOf(ctx context.Context, req api.MakeModel, progress func
 		return nil, api.Errorf(api.BadRequest, "The data set %q makes no mixture: %w", req.Dataset, err)
 	}
 	for i := range laws {
-		laws[i].Blocks = blocks[i]
+		laws[i].Blocks = blocks
 	}
 	return built(c, laws, req.Floor)
 }
@@ -125,21 +123,6 @@ func everyClass(d *data.Dataset) (missing int, all bool) {
 	}
 	missing = slices.Index(seen, false)
 	return missing, missing < 0
-}
-
-// blocksOf returns the blocks within which a class's covariance is kept.
-func (e *Engine) blocksOf(covariance string, d *data.Dataset, label int) ([][]float64, error) {
-	switch covariance {
-	case "full":
-		return nil, nil
-	case "dct":
-		return mixture.DCTBlocks(d.Height(), d.Width(), d.Channels()), nil
-	}
-	b, err := e.catalog.BasisFor(schedule.Family{Basis: covariance}, d.Height(), d.Width(), nil, nil)
-	if err != nil {
-		return nil, err
-	}
-	return mixture.BasisBlocks(b, label, d.Channels())
 }
 
 func (e *Engine) makeBasis(ctx context.Context, req api.MakeBasis, progress func(api.Meta),

@@ -108,8 +108,8 @@ func TestLossOfAFollower(t *testing.T) {
 			if info["error"] != want || info["stored_step"] != info["step"] {
 				t.Errorf("%v", info)
 			}
-			var lost *processes.LostError
-			if err := <-ended; name == "ends" && err != nil || name == "dies" && !errors.As(err, &lost) {
+			var lost *processes.EndError
+			if err := <-ended; name == "ends" && err != nil || name == "dies" && !(errors.As(err, &lost) && lost.Lost != nil) {
 				t.Errorf("the follower: %v", err)
 			}
 		})

@@ -1,5 +1,7 @@
 // Package mixturetest is a Gaussian mixture whose flow is known in closed form, as a network without parameters: what
-// estimators, runs and passes are compared with in tests. Package kernels/mixture explains the flow.
+// estimators, runs and passes are compared with in tests:
+//
+//	S_i = Σ_i + M,  flow = M^{1/2} Σ_i ρ_i S_i^{−1}(μ_i − x),  ρ_i ∝ π_i |S_i|^{−1/2} exp(−½ (x−μ_i)ᵀ S_i^{−1} (x−μ_i))
 package mixturetest
 
 import (
@@ -13,7 +15,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/anisoflight/anisoflight/kernels"
-	"github.com/anisoflight/anisoflight/kernels/mixture"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
@@ -26,7 +27,7 @@ type Mixture struct {
 	means      [][]float64 // μ_i, [d], pixels row-major as in an image
 	covs       [][]float64 // Σ_i, [d·d]
 	factors    []*mat.TriDense
-	projectors [][]float64 // P_j, [d·d]
+	projectors [][][]float64 // P_j, [d, d]
 }
 
 var _ kernels.FlowNetwork = (*Mixture)(nil)
@@ -64,7 +65,7 @@ func New(s Settings, b *basis.Basis) (*Mixture, error) {
 		m.weights = append(m.weights, w/sum)
 	}
 	var err error
-	if m.projectors, err = mixture.Projectors(b, s.Channels); err != nil {
+	if m.projectors, err = projectorsOf(b, s.Channels); err != nil {
 		return nil, err
 	}
 	m.spec = kernels.Spec{Height: s.Height, Width: s.Width, Channels: s.Channels, SigmaData: s.SigmaData}
@@ -111,7 +112,7 @@ func (m *Mixture) Flow(_ *nn.Scope, x, g, _ *graph.Node) *graph.Node {
 		logs[i] = math.Log(w)
 	}
 	diff := graph.Sub(graph.Reshape(x, batch, 1, m.d), graph.InsertAxes(array(m.means), 0)) // [B, n, d]
-	density, parts := mixture.Solve(diff, g, array(covs), m.projectors)
+	density, parts := solve(diff, g, array(covs), array(m.projectors))
 	density = graph.Add(density, graph.InsertAxes(array(logs), 0))
 	resp := graph.Reshape(graph.Softmax(density, 1), batch, n, 1) // ρ_i
 	return graph.Reshape(graph.ReduceSum(graph.Mul(resp, parts), 1), x.Shape().Dimensions...)

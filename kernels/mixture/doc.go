@@ -6,9 +6,9 @@
 //	ρ_i(x) ∝ π_i |S_i|^{-1/2} exp( −½ (x−μ_i)ᵀ S_i^{-1} (x−μ_i) ).
 //
 // The optimal network is at hand, so estimators can be compared with finite differences of the loss, and solvers with
-// the exact solution. A [Net] is what a model folder holds, with classes; its images may have any size if the
-// covariances commute with the noise.
+// the exact solution. A [Net] is what a model folder holds, with classes. Its covariances must not mix the subspaces of
+// the noise; its images may have any size.
 //
 // It imports kernels, kernels/nn, schedule/basis and gonum. A [Net] is immutable. Begin with net.go and principal.go;
-// dense.go explains how S_i^{-1} is differentiated, law.go makes a mixture of images.
+// law.go makes a mixture of images.
 package mixture

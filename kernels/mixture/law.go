@@ -65,7 +65,11 @@ func (l Law) principal(floor float64) (variances, axes []float64, err error) {
 	}
 	blocks := l.Blocks
 	if blocks == nil {
-		blocks = [][]float64{identityRows(d)}
+		rows := make([]float64, d*d)
+		for i := range d {
+			rows[i*d+i] = 1
+		}
+		blocks = [][]float64{rows}
 	}
 	cov := mat.NewDense(d, d, l.Cov)
 	for _, rows := range blocks {
@@ -100,14 +104,6 @@ func (l Law) principal(floor float64) (variances, axes []float64, err error) {
 	return variances, axes, nil
 }
 
-func identityRows(d int) []float64 {
-	out := make([]float64, d*d)
-	for i := range d {
-		out[i*d+i] = 1
-	}
-	return out
-}
-
 // DCTBlocks returns a block for each frequency of the two-dimensional DCT: its function on each channel. Covariances
 // made of them commute with every dct basis.
 func DCTBlocks(h, w, channels int) [][]float64 {
@@ -115,67 +111,15 @@ func DCTBlocks(h, w, channels int) [][]float64 {
 	out := make([][]float64, 0, h*w)
 	for u := range h {
 		for v := range w {
-			plane := make([]float64, 0, h*w)
+			block := make([]float64, channels*h*w*channels)
 			for y := range h {
 				for x := range w {
-					plane = append(plane, rows[u*h+y]*cols[v*w+x])
+					for c := range channels {
+						block[((c*h+y)*w+x)*channels+c] = rows[u*h+y] * cols[v*w+x]
+					}
 				}
 			}
-			out = append(out, onChannels([][]float64{plane}, channels))
-		}
-	}
-	return out
-}
-
-// BasisBlocks returns a block for each subspace of b, for a class where b has vectors per class.
-func BasisBlocks(b *basis.Basis, label, channels int) ([][]float64, error) {
-	hw := b.H() * b.W()
-	parts, projectors := make([][]float64, b.J()), make([]*mat.SymDense, b.J())
-	for j := range parts {
-		parts[j], projectors[j] = make([]float64, hw), mat.NewSymDense(hw, nil)
-	}
-	unit := make([]float64, hw)
-	for i := range hw {
-		unit[i] = 1
-		if err := b.Split(label, unit, parts); err != nil {
-			return nil, err
-		}
-		unit[i] = 0
-		for j, part := range parts {
-			for k := range i + 1 {
-				projectors[j].SetSym(i, k, part[k])
-			}
-		}
-	}
-	out := make([][]float64, b.J())
-	for j, p := range projectors {
-		var eigen mat.EigenSym
-		if !eigen.Factorize(p, true) {
-			return nil, fmt.Errorf("mixture: projector %d has no eigenvalues", j)
-		}
-		var vectors mat.Dense
-		eigen.VectorsTo(&vectors)
-		var planes [][]float64
-		for i, v := range eigen.Values(nil) {
-			if v > 0.5 {
-				planes = append(planes, mat.Col(nil, i, &vectors))
-			}
-		}
-		out[j] = onChannels(planes, channels)
-	}
-	return out, nil
-}
-
-// onChannels returns rows of whole images, each plane on each channel.
-func onChannels(planes [][]float64, channels int) []float64 {
-	var out []float64
-	for _, plane := range planes {
-		for c := range channels {
-			row := make([]float64, len(plane)*channels)
-			for q, v := range plane {
-				row[q*channels+c] = v
-			}
-			out = append(out, row...)
+			out = append(out, block)
 		}
 	}
 	return out

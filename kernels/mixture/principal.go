@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/gomlx/gomlx/pkg/core/graph"
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/nn"
@@ -16,29 +17,23 @@ import (
 // alignedTolerance is which part of an axis' squared length may lie outside its subspace: float32's rounding.
 const alignedTolerance = 1e-5
 
-// maxDense is the number of values of an image up to which covariances may mix subspaces. Beyond it, elimination in
-// float32 would be slow and lose digits.
-const maxDense = 64
-
-// principal is a Net on a basis. Where every axis of a component lies in one subspace the flow separates: with y = U(x
-// − μ) and g_a the noise of axis a's subspace,
+// principal is a Net on a basis. Every axis of a component lies in one subspace, so that the flow separates: with y =
+// U(x − μ) and g_a the noise of axis a's subspace,
 //
 //	flow = −Σ_i ρ_i Uᵀ( √g_a y_a/(λ_a + g_a) ),
 //	ln ρ_i = ln π_i − ½ Σ_a y_a²/(λ_a + g_a) + ln(λ_a + g_a) + const,
 //
-// which is exact in any precision and costs two products with U. Other covariances need S^{-1}, see [Solve].
+// which is exact in any precision and costs two products with U.
 type principal struct {
 	net    *Net
 	spec   kernels.Spec
-	member [][][]float64 // [n][d][J]: 1 where the axis lies in the subspace; nil if dense
-	dense  [][]float64   // P_j [d·d]; nil where the axes lie in subspaces
+	member [][][]float64 // [n][d][J]: 1 where the axis lies in the subspace; nil for one subspace
 }
 
 var _ kernels.FlowNetwork = (*principal)(nil)
 
-// On returns the mixture as a network whose noise is added in the subspaces of b. An image of more than 64 values has
-// to have all axes in the subspaces, as they are for basis none, for dct where the covariances are diagonal in the DCT,
-// and for the basis whose blocks the covariances were made of.
+// On returns the mixture as a network whose noise is added in the subspaces of b, in which all axes have to lie: as they
+// do for basis none, and for dct where the covariances are diagonal in the DCT.
 func (n *Net) On(values [][]float32, b *basis.Basis) (kernels.Network, error) {
 	c := n.cfg
 	if b.H() != c.ImgResolution.Height || b.W() != c.ImgResolution.Width {
@@ -50,82 +45,56 @@ func (n *Net) On(values [][]float32, b *basis.Basis) (kernels.Network, error) {
 	}
 	p := &principal{net: n}
 	if b.J() > 1 {
-		axis, outside, err := n.members(values[2], b, p)
-		if err != nil {
+		var err error
+		if p.member, err = n.members(values[2], b); err != nil {
 			return nil, err
 		}
-		if axis >= 0 {
-			if b.PerClass() || c.Pixels() > maxDense {
-				return nil, fmt.Errorf("mixture: %.2g of axis %d lies outside its subspace; images of more than %d values, and "+
-					"bases per class, need covariances made of the basis' own blocks", outside, axis, maxDense)
-			}
-			p.member = nil
-			if p.dense, err = Projectors(b, c.ImgChannels); err != nil {
-				return nil, err
-			}
-		}
 	}
-	key, err := keyOf(c, p.member, p.dense)
-	if err != nil {
-		return nil, err
-	}
+	numbers, err := json.Marshal([]any{c, p.member, nil}) // what is built into the graph
 	p.spec = kernels.Spec{
 		Height: c.ImgResolution.Height, Width: c.ImgResolution.Width, Channels: c.ImgChannels, Labels: c.LabelDim,
-		SigmaData: c.SigmaData, Key: key,
+		SigmaData: c.SigmaData, Key: fmt.Sprintf("mixture %x", sha256.Sum256(numbers)),
 	}
-	return p, nil
+	return p, err
 }
 
-// keyOf names a graph by the numbers that are built into it.
-func keyOf(numbers ...any) (string, error) {
-	text, err := json.Marshal(numbers)
-	return fmt.Sprintf("mixture %x", sha256.Sum256(text)), err
-}
-
-// members finds the subspace of every axis. It returns the first axis that lies in none, and which part of it lies
-// outside the nearest; −1 where there is no such.
-func (n *Net) members(axes []float32, b *basis.Basis, p *principal) (axis int, outside float64, err error) {
+// members finds the subspace of every axis.
+func (n *Net) members(axes []float32, b *basis.Basis) ([][][]float64, error) {
 	d, hw, channels := n.cfg.Pixels(), b.H()*b.W(), n.cfg.ImgChannels
 	plane, parts := make([]float64, hw), make([][]float64, b.J())
 	for j := range parts {
 		parts[j] = make([]float64, hw)
 	}
+	out := make([][][]float64, len(n.cfg.Components))
 	for i, k := range n.cfg.Components {
 		label := k.Label
 		if n.cfg.LabelDim == 0 {
 			label = basis.Shared
 		}
-		rows := make([][]float64, d)
-		for a := range rows {
-			rows[a] = make([]float64, b.J())
+		for a := range d {
+			row := make([]float64, b.J()) // squared lengths of the axis in the subspaces
 			for c := range channels {
 				for q := range plane {
 					plane[q] = float64(axes[(i*d+a)*d+q*channels+c])
 				}
 				if err := b.Split(label, plane, parts); err != nil {
-					return 0, 0, err
+					return nil, err
 				}
 				for j, part := range parts {
-					for _, v := range part {
-						rows[a][j] += v * v
-					}
+					row[j] += floats.Dot(part, part)
 				}
 			}
-			best := 0
-			for j, v := range rows[a] {
-				if v > rows[a][best] {
-					best = j
-				}
+			nearest := floats.MaxIdx(row)
+			if outside := 1 - row[nearest]; outside > alignedTolerance {
+				return nil, fmt.Errorf("mixture: %.2g of axis %d lies outside its subspace; several subspaces need covariances that "+
+					"do not mix them, as dct ones do not", outside, a)
 			}
-			if out := 1 - rows[a][best]; out > alignedTolerance {
-				return a, out, nil
-			}
-			clear(rows[a])
-			rows[a][best] = 1
+			clear(row)
+			row[nearest] = 1
+			out[i] = append(out[i], row)
 		}
-		p.member = append(p.member, rows)
 	}
-	return -1, 0, nil
+	return out, nil
 }
 
 // Spec implements [kernels.Network].
@@ -140,14 +109,7 @@ func (p *principal) Flow(s *nn.Scope, x, g, label *graph.Node) *graph.Node {
 	means, variances, axes := s.Param(meansName), s.Param(variancesName), s.Param(axesName)
 	diff := graph.Sub(graph.Reshape(x, batch, 1, d), graph.InsertAxes(means, 0)) // [B, n, d]
 
-	var density, parts *graph.Node // [B, n], and each component's own flow [B, n, d]
-	if p.dense == nil {
-		density, parts = p.separate(diff, g, variances, axes)
-	} else {
-		scaled := graph.Mul(axes, graph.InsertAxes(variances, 2))
-		cov := graph.DotGeneral(axes, []int{1}, []int{0}, scaled, []int{1}, []int{0}) // Uᵀ diag(λ) U, [n, d, d]
-		density, parts = Solve(diff, g, cov, p.dense)
-	}
+	density, parts := p.separate(diff, g, variances, axes) // [B, n], and each component's own flow [B, n, d]
 	density = graph.Add(density, p.prior(density, label))
 	resp := graph.Reshape(graph.Softmax(density, 1), batch, n, 1) // ρ_i
 	return graph.Reshape(graph.ReduceSum(graph.Mul(resp, parts), 1), x.Shape().Dimensions...)
@@ -159,7 +121,7 @@ func (p *principal) separate(diff, g, variances, axes *graph.Node) (density, flo
 	if p.member == nil {
 		noise = graph.Reshape(g, g.Shape().Dimensions[0], 1, 1)
 	} else {
-		noise = graph.DotGeneral(g, []int{1}, nil, constant(g.Graph(), g.DType(), p.member), []int{2}, nil)
+		noise = graph.DotGeneral(g, []int{1}, nil, graph.ConstAsDType(g.Graph(), g.DType(), p.member), []int{2}, nil)
 	}
 	total := graph.Add(graph.InsertAxes(variances, 0), noise) // λ + g
 	// [B, n, a]
@@ -182,7 +144,7 @@ func (p *principal) prior(like, label *graph.Node) *graph.Node {
 	for i, k := range components {
 		logs[i] = math.Log(k.Weight)
 	}
-	out := graph.InsertAxes(constant(like.Graph(), like.DType(), logs), 0)
+	out := graph.InsertAxes(graph.ConstAsDType(like.Graph(), like.DType(), logs), 0)
 	if label == nil {
 		return out
 	}
@@ -195,6 +157,6 @@ func (p *principal) prior(like, label *graph.Node) *graph.Node {
 			}
 		}
 	}
-	bar := graph.DotGeneral(label, []int{1}, nil, constant(like.Graph(), like.DType(), others), []int{0}, nil)
+	bar := graph.DotGeneral(label, []int{1}, nil, graph.ConstAsDType(like.Graph(), like.DType(), others), []int{0}, nil)
 	return graph.Add(bar, out)
 }

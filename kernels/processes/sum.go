@@ -18,24 +18,13 @@ const chunk = 32 << 20
 //
 // Each process adds up its own N-th part of the numbers: it sends and receives (M + 1)(N − 1)/N times the bytes of a
 // term.
-func Sum[T float32 | float64](ctx context.Context, w *World, terms ...[]T) error {
-	return sum(ctx, w, 0, terms)
-}
-
-// SumFlushed is Sum as processors do it that take what is smaller than the smallest normal number for zero, which XLA
-// has them do.
-func SumFlushed[T float32 | float64](ctx context.Context, w *World, terms ...[]T) error {
-	smallest := T(0x1p-126)
-	if unsafe.Sizeof(smallest) == 8 {
-		smallest = T(smallestNormal)
+//
+// flush takes sums that are smaller than the smallest normal number for zero.
+func Sum[T float32 | float64](ctx context.Context, w *World, flush bool, terms ...[]T) error {
+	var smallest T
+	if flush {
+		smallest = smallestNormal[T]()
 	}
-	return sum(ctx, w, smallest, terms)
-}
-
-var smallestNormal = math.Ldexp(1, -1022) // of float64
-
-// sum is Sum, with zeros for sums below the smallest.
-func sum[T float32 | float64](ctx context.Context, w *World, smallest T, terms [][]T) error {
 	n, per := len(terms[0]), max(1, chunk/(w.size*len(terms)*int(unsafe.Sizeof(terms[0][0]))))
 	per = min(per, (n+w.size-1)/w.size)
 	out, in := make([]T, w.size*len(terms)*per), make([]T, w.size*len(terms)*per)
@@ -69,6 +58,14 @@ func sum[T float32 | float64](ctx context.Context, w *World, smallest T, terms [
 		copy(terms[0][from:], all)
 	}
 	return nil
+}
+
+func smallestNormal[T float32 | float64]() T {
+	var v T
+	if unsafe.Sizeof(v) == 4 {
+		return 0x1p-126
+	}
+	return T(math.Ldexp(1, -1022))
 }
 
 // part returns n values from one on, or fewer where they end.

@@ -49,14 +49,14 @@ func TestSumIsInOrder(t *testing.T) {
 			}
 			for k, err := range together(t, c.size, func(w *processes.World) error {
 				own := x[w.Rank()*c.terms:][:c.terms]
-				if err := processes.Sum(t.Context(), w, own...); err != nil {
+				if err := processes.Sum(t.Context(), w, false, own...); err != nil {
 					return err
 				}
 				if !slices.Equal(own[0], want) {
 					return errors.New("other bits")
 				}
 				wide := []float64{float64(w.Rank()) / 3}
-				if err := processes.Sum(t.Context(), w, wide); err != nil {
+				if err := processes.Sum(t.Context(), w, false, wide); err != nil {
 					return err
 				}
 				var sum float64
@@ -119,7 +119,7 @@ func TestAgree(t *testing.T) {
 					t.Errorf("process %d: %v, want %q", k, err, c.want[k])
 				}
 			}
-			var peer *processes.PeerError
+			var peer *processes.EndError
 			if c.name == "ended" && !(errors.As(errs[1], &peer) && peer.Ended) {
 				t.Errorf("%v does not say that it is an end", errs[1])
 			}
@@ -153,11 +153,11 @@ func TestDeath(t *testing.T) {
 	go func() { told <- w.Agree(t.Context(), 0, nil) }()
 	job.Kill()
 	err := <-told
-	var lost *processes.LostError
+	var lost *processes.EndError
 	if !errors.As(err, &lost) || err.Error() != "process 0 of 2 has lost the others: a process was killed" || !w.Broken() {
 		t.Errorf("%v", err)
 	}
-	if err := processes.Sum(t.Context(), w, []float32{1}); !errors.As(err, &lost) {
+	if err := processes.Sum(t.Context(), w, false, []float32{1}); !errors.As(err, &lost) {
 		t.Errorf("afterwards: %v", err)
 	}
 }

@@ -12,6 +12,7 @@ package processes
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -70,11 +71,7 @@ func (w *World) Fail(err error) {
 func (w *World) Broken() bool { return w.broken }
 
 // stop notes the first reason why nothing can follow.
-func (w *World) stop(err error) {
-	if w.end == nil {
-		w.end = err
-	}
-}
+func (w *World) stop(err error) { w.end = cmp.Or(w.end, err) }
 
 // exchange is the link's, after which nothing follows if it fails.
 func (w *World) exchange(ctx context.Context, out, in []byte) error {
@@ -82,7 +79,7 @@ func (w *World) exchange(ctx context.Context, out, in []byte) error {
 		return w.end
 	}
 	if err := w.link.Exchange(ctx, out, in); err != nil {
-		w.Fail(&LostError{Rank: w.rank, Size: w.size, Err: err})
+		w.Fail(&EndError{Rank: w.rank, Size: w.size, Msg: fmt.Sprintf("has lost the others: %v", err), Lost: err})
 	}
 	return w.end
 }
@@ -96,38 +93,20 @@ func (w *World) gather(ctx context.Context, block []byte) ([]byte, error) {
 	return in, w.exchange(ctx, out, in)
 }
 
-// EndError is a *LostError or a *PeerError: the processes cannot go on together.
-type EndError interface {
-	error
-	end()
-}
-
-func (*LostError) end() {}
-func (*PeerError) end() {}
-
-// LostError says that the processes cannot be reached any more.
-type LostError struct {
-	Rank, Size int // of this process
-	Err        error
+// EndError says that the processes cannot go on together: another one ends, or is not where this one is, or cannot be
+// reached any more.
+type EndError struct {
+	Rank, Size int    // of the process that the message is about
+	Msg        string // what it has done: "has failed" for instance
+	Ended      bool   // as it should
+	Lost       error  // what the link said, where the others are lost
 }
 
 // Error implements the error interface.
-func (e *LostError) Error() string {
-	return fmt.Sprintf("process %d of %d has lost the others: %v", e.Rank, e.Size, e.Err)
-}
+func (e *EndError) Error() string { return fmt.Sprintf("process %d of %d %s", e.Rank, e.Size, e.Msg) }
 
 // Unwrap returns what the link said.
-func (e *LostError) Unwrap() error { return e.Err }
-
-// PeerError says that another process ends, or is not where this one is.
-type PeerError struct {
-	Rank, Size int // of that process
-	Ended      bool
-	Msg        string // what it has done, "has failed" for instance
-}
-
-// Error implements the error interface.
-func (e *PeerError) Error() string { return fmt.Sprintf("process %d of %d %s", e.Rank, e.Size, e.Msg) }
+func (e *EndError) Unwrap() error { return e.Lost }
 
 // What a process says of itself in Agree.
 const (
@@ -141,7 +120,7 @@ var ErrEnded = errors.New("the processes end")
 
 // Agree tells the others where this process is, and whether it can go on: mine is nil, [ErrEnded], or what has
 // happened. It returns nil where all can and have the same digest of what they are about to do; else mine, where it is
-// not nil, or a *[PeerError] about the first of those others. After an error nothing can follow.
+// not nil, or a *[EndError] about the first of those others. After an error nothing can follow.
 func (w *World) Agree(ctx context.Context, digest uint64, mine error) error {
 	var state uint64 = ready
 	switch {
@@ -159,14 +138,14 @@ func (w *World) Agree(ctx context.Context, digest uint64, mine error) error {
 	for k := range w.size {
 		switch said(k, 0) {
 		case failed:
-			w.stop(&PeerError{Rank: k, Size: w.size, Msg: "has failed; its log says why"})
+			w.stop(&EndError{Rank: k, Size: w.size, Msg: "has failed; its log says why"})
 		case ended:
-			w.stop(&PeerError{Rank: k, Size: w.size, Ended: true, Msg: "has ended"})
+			w.stop(&EndError{Rank: k, Size: w.size, Ended: true, Msg: "has ended"})
 		}
 	}
 	for k := range w.size {
 		if said(k, 1) != said(0, 1) {
-			w.stop(&PeerError{Rank: k, Size: w.size, Msg: "is about to do another step than process 0: its data, noise " +
+			w.stop(&EndError{Rank: k, Size: w.size, Msg: "is about to do another step than process 0: its data, noise " +
 				"levels, rates or the gradient before differ; all need the same processors, files and version"})
 		}
 	}
@@ -183,7 +162,7 @@ type Fact struct{ Name, Value string }
 // factBytes is how many bytes of a value are compared.
 const factBytes = 96
 
-// Compare returns a *[PeerError] unless all processes have the same facts, of which all have the same names.
+// Compare returns a *[EndError] unless all processes have the same facts, of which all have the same names.
 func (w *World) Compare(ctx context.Context, facts []Fact) error {
 	block := make([]byte, factBytes*len(facts))
 	for i, f := range facts {
@@ -197,7 +176,7 @@ func (w *World) Compare(ctx context.Context, facts []Fact) error {
 		for i, f := range facts {
 			theirs, first := all[k*len(block)+i*factBytes:][:factBytes], all[i*factBytes:][:factBytes]
 			if !bytes.Equal(theirs, first) {
-				w.stop(&PeerError{Rank: k, Size: w.size, Msg: fmt.Sprintf("has another %s than process 0: %q, not %q", f.Name,
+				w.stop(&EndError{Rank: k, Size: w.size, Msg: fmt.Sprintf("has another %s than process 0: %q, not %q", f.Name,
 					strings.TrimRight(string(theirs), "\x00"), strings.TrimRight(string(first), "\x00"))})
 			}
 		}

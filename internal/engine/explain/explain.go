@@ -42,7 +42,7 @@ func Error(err error) error {
 		program  *device.MemoryError
 		failed   *device.ProgramError
 		damage   *atomicdir.DamageError
-		end      processes.EndError
+		end      *processes.EndError
 	)
 	switch {
 	case err == nil:

@@ -76,7 +76,7 @@ func Follow(ctx context.Context, f Following) error {
 			err = nil // the first process knows of it
 		}
 	}
-	var peer *processes.PeerError
+	var peer *processes.EndError
 	if errors.Is(err, processes.ErrEnded) || errors.As(err, &peer) && peer.Ended {
 		return nil
 	}

@@ -199,7 +199,7 @@ func (r *Run) outcome(why error) (state, text string) {
 	var lost *train.DivergedError
 	var unstored *notStored
 	var fault *safely.Panic
-	var end processes.EndError
+	var end *processes.EndError
 	if why == nil {
 		return Done, ""
 	}

@@ -82,7 +82,7 @@ func TestAcrossAlone(t *testing.T) {
 	w := job.World(0)
 	given := upload(t, devices[:2], draws(5, 2))
 	left, err := (&collective.Across{World: w}).Sum(t.Context(), given)
-	var lost *processes.LostError
+	var lost *processes.EndError
 	if !errors.As(err, &lost) || !w.Broken() || !slices.Equal(left, given) {
 		t.Errorf("%v, error %v", left, err)
 	}

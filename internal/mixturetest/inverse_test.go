@@ -1,4 +1,4 @@
-package mixture
+package mixturetest
 
 import (
 	"math"

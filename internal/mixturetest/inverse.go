@@ -1,35 +1,32 @@
-package mixture
+package mixturetest
 
 import (
 	"slices"
 
-	"github.com/gomlx/gomlx/pkg/core/dtypes"
 	"github.com/gomlx/gomlx/pkg/core/graph"
 
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// Projectors returns P_j as matrices on whole images, pixels then channels.
-func Projectors(b *basis.Basis, channels int) ([][]float64, error) {
+// projectorsOf returns P_j as matrices on whole images, pixels then channels.
+func projectorsOf(b *basis.Basis, channels int) ([][][]float64, error) {
 	hw := b.H() * b.W()
-	d := hw * channels
-	out := make([][]float64, b.J())
-	parts := make([][]float64, b.J())
+	out, parts := make([][][]float64, b.J()), make([][]float64, b.J())
 	for j := range out {
-		out[j] = make([]float64, d*d)
+		out[j] = slices.Collect(slices.Chunk(make([]float64, hw*channels*hw*channels), hw*channels))
 		parts[j] = make([]float64, hw)
 	}
 	unit := make([]float64, hw)
 	for col := range hw {
 		unit[col] = 1
-		if err := b.Split(-1, unit, parts); err != nil {
+		if err := b.Split(basis.Shared, unit, parts); err != nil {
 			return nil, err
 		}
 		unit[col] = 0
 		for j, part := range parts {
 			for row, v := range part {
 				for c := range channels {
-					out[j][(row*channels+c)*d+col*channels+c] = v
+					out[j][row*channels+c][col*channels+c] = v
 				}
 			}
 		}
@@ -37,30 +34,22 @@ func Projectors(b *basis.Basis, channels int) ([][]float64, error) {
 	return out, nil
 }
 
-// Solve returns the components' log densities [B, n], without ln π_i, and their own flows [B, n, d], of x − μ [B, n, d]
-// and covariances [n, d, d].
-func Solve(diff, g, cov *graph.Node, projectors [][]float64) (density, flow *graph.Node) {
+// solve returns the components' log densities [B, n], without ln π_i, and their own flows [B, n, d], of x − μ [B, n, d],
+// covariances [n, d, d] and projectors [J, d, d].
+func solve(diff, g, cov, projectors *graph.Node) (density, flow *graph.Node) {
 	batch, n, d := diff.Shape().Dimensions[0], diff.Shape().Dimensions[1], diff.Shape().Dimensions[2]
-	total := graph.Add(graph.InsertAxes(cov, 0), graph.InsertAxes(combine(projectors, g, d), 1))
+	combined := func(c *graph.Node) *graph.Node { // Σ_j c_j P_j, [B, d, d], for c [B, J]
+		return graph.DotGeneral(c, []int{1}, nil, projectors, []int{0}, nil)
+	}
+	total := graph.Add(graph.InsertAxes(cov, 0), graph.InsertAxes(combined(g), 1))
 	inv, logDet := inverse(graph.Reshape(total, batch*n, d, d))
 	flat := graph.Reshape(diff, batch*n, d)
 	a := graph.DotGeneral(inv, []int{2}, []int{0}, flat, []int{1}, []int{0}) // S^{-1}(x − μ)
 	density = graph.MulScalar(graph.Add(graph.ReduceSum(graph.Mul(a, flat), 1), logDet), -0.5)
-	root := combine(projectors, graph.Sqrt(g), d) // M^{1/2}, [B, d, d]
+	root := combined(graph.Sqrt(g)) // M^{1/2}
 	flow = graph.Neg(graph.DotGeneral(graph.Reshape(a, batch, n, d), []int{2}, []int{0}, root, []int{1}, []int{0}))
 	return graph.Reshape(density, batch, n), flow
 }
-
-// combine returns Σ_j c_j P_j, [B, d, d], for c [B, J].
-func combine(projectors [][]float64, c *graph.Node, d int) *graph.Node {
-	p := make([][][]float64, len(projectors))
-	for j, flat := range projectors {
-		p[j] = square(flat, d)
-	}
-	return graph.DotGeneral(c, []int{1}, nil, constant(c.Graph(), c.DType(), p), []int{0}, nil)
-}
-
-func square(flat []float64, d int) [][]float64 { return slices.Collect(slices.Chunk(flat, d)) }
 
 // inverse returns S^{-1} and ln|S| of symmetric positive definite matrices S [N, d, d], differentiable to second order.
 //
@@ -130,9 +119,5 @@ func identity(like *graph.Node) *graph.Node {
 		v[i] = make([]float64, d)
 		v[i][i] = 1
 	}
-	return graph.InsertAxes(constant(like.Graph(), like.DType(), v), 0)
-}
-
-func constant(g *graph.Graph, dtype dtypes.DType, v any) *graph.Node {
-	return graph.ConstAsDType(g, dtype, v)
+	return graph.InsertAxes(graph.ConstAsDType(like.Graph(), like.DType(), v), 0)
 }

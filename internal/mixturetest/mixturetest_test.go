@@ -1,16 +1,15 @@
-package mixture_test
+package mixturetest_test
 
 import (
-	"context"
 	"math"
 	"math/rand/v2"
 	"testing"
 
+	"github.com/gomlx/gomlx/pkg/core/graph"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/anisoflight/anisoflight/internal/devicetest"
 	"github.com/anisoflight/anisoflight/internal/mixturetest"
-	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
@@ -80,14 +79,6 @@ func TestFlowIsTheScore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := kernels.NewModelAt(kernels.Float64, devicetest.Open(t), net, b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := m.Upload(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	rng := rand.New(rand.NewPCG(2, 0))
 	const d = 18
 	g := []float64{0.4, 2, 0.05}
@@ -95,10 +86,9 @@ func TestFlowIsTheScore(t *testing.T) {
 	for i := range x {
 		x[i] = rng.NormFloat64()
 	}
-	_, flow, _, err := m.Denoise64(context.Background(), w, x, g, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	flow := devicetest.Compute(t, devicetest.Open(t), "", func(in []*graph.Node) []*graph.Node {
+		return []*graph.Node{net.Flow(nil, in[0], in[1], nil)}
+	}, devicetest.Input{Flat: x, Dims: []int{1, 3, 3, 2}}, devicetest.Input{Flat: g, Dims: []int{1, 3}})[0]
 	noise := mat.NewSymDense(d, nil)
 	for i := range d {
 		unit := make([]float64, d)
