@@ -127,14 +127,14 @@ func (s *staging) batchArgs(labels []int32, batch int) (a batchArgs, err error) 
 				m.spec.Labels-1, label, i)
 		}
 		var ok bool
-		if rows[i], ok = m.proj.Row(label); m.proj.PerClass() && !ok {
+		if rows[i], ok = m.proj.Rows[label]; m.proj.Rows != nil && !ok {
 			return a, inputf("labels", "must be classes that the basis holds vectors for, got %d in sample %d", label, i)
 		}
 	}
-	if v := m.proj.Vectors(); v != nil {
-		a.basis = append(a.basis, device.Use(v))
+	if m.proj.Vectors != nil {
+		a.basis = append(a.basis, device.Use(m.proj.Vectors))
 	}
-	if m.proj.PerClass() {
+	if m.proj.Rows != nil {
 		a.basis = append(a.basis, s.keep(m.dev.Upload(padded(rows, 1, batch), batch)))
 	}
 	if m.spec.Labels > 0 {

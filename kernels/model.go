@@ -73,7 +73,7 @@ func NewModelAt(precision Precision, dev *device.Device, net Network, b *basis.B
 	if m.proj, err = subspace.NewProjector(dev, m.at.projections(), b); err != nil {
 		return nil, err
 	}
-	m.key = fmt.Sprintf("%s|%s|%s|%s", m.at, m.proj.Key(), m.spec.Parametrization.Key(), m.spec.Key)
+	m.key = fmt.Sprintf("%s|%s|%s|%s", m.at, m.proj.Key, m.spec.Parametrization.Key(), m.spec.Key)
 	return m, nil
 }
 
@@ -86,18 +86,11 @@ func (m *Model) check(b *basis.Basis) error {
 	case b.H() != m.spec.Height || b.W() != m.spec.Width:
 		return inputf("basis", "must split images of %d×%d as the network's, got %d×%d", m.spec.Height,
 			m.spec.Width, b.H(), b.W())
-	case b.J() > 2 && !separable(b):
-		return inputf("basis", "must have 2 subspaces where it is dense, got %d", b.J())
 	case m.spec.Ratios != 0 && b.J() != 1 && m.spec.Ratios != b.J()-1:
 		return inputf("basis", "must have 1 subspace or %d, one more than the network's log-ratios, got %d",
 			m.spec.Ratios+1, b.J())
 	}
 	return nil
-}
-
-func separable(b *basis.Basis) bool {
-	_, _, ok := b.Separable()
-	return ok
 }
 
 // Precision returns the precision of the model's programs.
@@ -110,10 +103,10 @@ func (m *Model) Network() Network { return m.net }
 func (m *Model) Device() *device.Device { return m.dev }
 
 // Basis returns the basis.
-func (m *Model) Basis() *basis.Basis { return m.proj.Basis() }
+func (m *Model) Basis() *basis.Basis { return m.proj.Basis }
 
 // J returns the number of subspaces.
-func (m *Model) J() int { return m.proj.Basis().J() }
+func (m *Model) J() int { return m.proj.Basis.J() }
 
 // Pixels returns H·W·C, the number of values in one image.
 func (m *Model) Pixels() int { return m.spec.Height * m.spec.Width * m.spec.Channels }
@@ -172,7 +165,7 @@ func (m *Model) Close() {
 		c.Close()
 	}
 	m.copies = nil
-	m.proj.Vectors().Release()
+	m.proj.Vectors.Release()
 }
 
 func (m *Model) imageDims(batch int) []int {

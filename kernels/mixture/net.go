@@ -58,22 +58,15 @@ func NewNet(c Config) (*Net, error) {
 	}}, nil
 }
 
-// Config returns the configuration.
-func (n *Net) Config() Config {
-	c := n.cfg
-	c.Components, c.Classes = slices.Clone(c.Components), slices.Clone(c.Classes)
-	return c
-}
-
 // MarshalJSON writes the config.json.
 func (n *Net) MarshalJSON() ([]byte, error) { return json.Marshal(n.cfg) }
 
 // Shape implements [kernels.Architecture].
 func (n *Net) Shape() kernels.Shape {
-	c := n.Config()
+	c := n.cfg
 	return kernels.Shape{
 		Type: c.ModelType, Height: c.ImgResolution.Height, Width: c.ImgResolution.Width, Channels: c.ImgChannels,
-		Labels: c.LabelDim, Classes: c.Classes, Normalization: c.Normalization.Clone(),
+		Labels: c.LabelDim, Classes: slices.Clone(c.Classes), Normalization: c.Normalization.Clone(),
 	}
 }
 

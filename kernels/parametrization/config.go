@@ -1,6 +1,7 @@
 package parametrization
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"slices"
@@ -27,7 +28,7 @@ var Kinds = []string{EDM, VP, VE, Epsilon, V, X0, Flow}
 // Section is the field of a config.json that holds a Config.
 const Section = "parametrization"
 
-const maxTable = 1 << 16
+const maxTable = 1 << 16 // entries
 
 // Config is the section "parametrization" of a config.json. A zero field is one that is not given; Resolved fills in
 // what the kind takes.
@@ -53,46 +54,30 @@ type Config struct {
 	ToData bool `json:"to_data,omitempty"` // of flow: time runs from noise at 0 to data at 1
 }
 
-// Parse reads a section strictly. Errors are *[nn.ConfigError].
-func Parse(section []byte) (*Parametrization, error) {
+// UnmarshalJSON reads a section strictly. Errors are *[nn.ConfigError].
+func (p *Parametrization) UnmarshalJSON(section []byte) error {
 	var c Config
 	if err := nn.DecodeConfig(section, "the field kind and what that kind takes", &c); err != nil {
 		var wrong *nn.ConfigError
 		if errors.As(err, &wrong) {
 			wrong.Field = strings.TrimSuffix(Section+"."+wrong.Field, ".")
 		}
-		return nil, err
+		return err
 	}
-	return New(c)
-}
-
-// UnmarshalJSON reads a section as Parse does.
-func (p *Parametrization) UnmarshalJSON(section []byte) error {
-	read, err := Parse(section)
+	read, err := New(c)
 	if err == nil {
 		*p = *read
 	}
 	return err
 }
 
-// bad returns the error of a field of the section, or of all of it.
+// bad returns the error of a field of the section.
 func bad(field, format string, args ...any) error {
-	name := Section
-	if field != "" {
-		name += "." + field
-	}
-	return nn.ConfigErrorf(name, format, args...)
+	return nn.ConfigErrorf(Section+"."+field, format, args...)
 }
 
-// takes lists the fields of each kind beside kind, sigma_data, sigma_min and sigma_max, which all take.
-var takes = map[string][]string{
-	EDM: nil, VE: nil,
-	VP:      {"beta_d", "beta_min", "steps", "epsilon_t"},
-	Epsilon: {"alphas_cumprod", "timesteps"},
-	V:       {"alphas_cumprod", "timesteps"},
-	X0:      {"alphas_cumprod", "timesteps"},
-	Flow:    {"steps", "to_data"},
-}
+// tabled are the kinds whose labels are a table's.
+var tabled = []string{Epsilon, V, X0}
 
 // check looks at what is given, before defaults.
 func (c Config) check() error {
@@ -102,29 +87,39 @@ func (c Config) check() error {
 	if wrong := suggest.OneOf(c.Kind, Kinds); wrong != "" {
 		return bad("kind", "%s", wrong)
 	}
-	for name, given := range map[string]bool{
-		"beta_d": c.BetaD != 0, "beta_min": c.BetaMin != 0, "steps": c.Steps != 0, "epsilon_t": c.EpsilonT != 0,
-		"alphas_cumprod": c.AlphasCumprod != nil, "timesteps": c.Timesteps != nil, "to_data": c.ToData,
+	toData := 0.0
+	if c.ToData {
+		toData = 1
+	}
+	for _, f := range []struct {
+		name  string
+		value float64
+		kinds []string // that take it
+	}{
+		{"sigma_data", c.SigmaData, Kinds},
+		{"sigma_min", c.SigmaMin, Kinds},
+		{"sigma_max", c.SigmaMax, Kinds},
+		{"beta_d", c.BetaD, []string{VP}},
+		{"beta_min", c.BetaMin, []string{VP}},
+		{"steps", c.Steps, []string{VP, Flow}},
+		{"epsilon_t", c.EpsilonT, []string{VP}},
+		{"alphas_cumprod", float64(len(c.AlphasCumprod)), tabled},
+		{"timesteps", float64(len(c.Timesteps)), tabled},
+		{"to_data", toData, []string{Flow}},
 	} {
-		if given && !slices.Contains(takes[c.Kind], name) {
-			return bad(name, "is no field of the kind %s; remove it", c.Kind)
+		switch {
+		case f.value != 0 && !slices.Contains(f.kinds, c.Kind):
+			return bad(f.name, "is no field of the kind %s; remove it", c.Kind)
+		case !(f.value >= 0) || math.IsInf(f.value, 1):
+			return bad(f.name, "must be positive and finite, got %v", f.value)
 		}
 	}
-	for name, v := range map[string]float64{
-		"sigma_data": c.SigmaData, "sigma_min": c.SigmaMin, "sigma_max": c.SigmaMax, "beta_d": c.BetaD,
-		"beta_min": c.BetaMin, "steps": c.Steps, "epsilon_t": c.EpsilonT,
-	} {
-		if !(v >= 0) || math.IsInf(v, 1) {
-			return bad(name, "must be positive and finite, got %v", v)
-		}
-	}
-	if c.SigmaMax != 0 && c.SigmaMin >= c.SigmaMax {
+	switch {
+	case c.SigmaMax != 0 && c.SigmaMin >= c.SigmaMax:
 		return bad("sigma_max", "must lie above sigma_min = %v, got %v", c.SigmaMin, c.SigmaMax)
-	}
-	if c.EpsilonT >= 1 {
+	case c.EpsilonT >= 1:
 		return bad("epsilon_t", "must lie below 1, got %v", c.EpsilonT)
-	}
-	if slices.Contains(takes[c.Kind], "alphas_cumprod") {
+	case slices.Contains(tabled, c.Kind):
 		return c.checkTable()
 	}
 	return nil
@@ -160,20 +155,13 @@ func (c Config) checkTable() error {
 
 // resolved fills in the defaults of the kind.
 func (c Config) resolved() Config {
-	orDefault := func(v *float64, to float64) {
-		if *v == 0 {
-			*v = to
-		}
-	}
-	orDefault(&c.SigmaData, 0.5)
+	c.SigmaData = cmp.Or(c.SigmaData, 0.5)
 	switch c.Kind {
 	case VP:
-		orDefault(&c.BetaD, 19.9)
-		orDefault(&c.BetaMin, 0.1)
-		orDefault(&c.Steps, 1000)
-		orDefault(&c.EpsilonT, 1e-5)
+		c.BetaD, c.BetaMin = cmp.Or(c.BetaD, 19.9), cmp.Or(c.BetaMin, 0.1)
+		c.Steps, c.EpsilonT = cmp.Or(c.Steps, 1000), cmp.Or(c.EpsilonT, 1e-5)
 	case Flow:
-		orDefault(&c.Steps, 1)
+		c.Steps = cmp.Or(c.Steps, 1)
 	case Epsilon, V, X0:
 		c.AlphasCumprod = slices.Clone(c.AlphasCumprod)
 		c.Timesteps = slices.Clone(c.Timesteps)

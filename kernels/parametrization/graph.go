@@ -91,7 +91,7 @@ func (t table) noise(logSigma *graph.Node) *graph.Node {
 		base[k], from[k] = t.labels[knot], t.logs[knot]
 		starts[k], ends[k] = from[k], t.logs[min(k, n-1)]
 		if k > 0 && k < n {
-			slope[k] = t.slope(knot)
+			slope[k] = (t.labels[k] - t.labels[knot]) / (t.logs[k] - t.logs[knot])
 		}
 	}
 	starts[0], ends[n] = -1e30, 1e30

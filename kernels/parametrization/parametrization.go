@@ -94,8 +94,3 @@ func (p *Parametrization) Key() string {
 	}
 	return fmt.Sprintf("%s %x", p.cfg.Kind, sha256.Sum256(text))
 }
-
-// slope returns that of the piece that begins at knot k.
-func (t table) slope(k int) float64 {
-	return (t.labels[k+1] - t.labels[k]) / (t.logs[k+1] - t.logs[k])
-}

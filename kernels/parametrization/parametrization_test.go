@@ -258,7 +258,7 @@ func TestRefusals(t *testing.T) {
 		`{"kind":"x0","alphas_cumprod":[0.9,0,0]}`:                   "got 1",
 		`{"kind":"epsilon","alphas_cumprod":[0.9,0.5],"beta_min":1}`: "beta_min",
 	} {
-		_, err := parametrization.Parse([]byte(text))
+		err := new(parametrization.Parametrization).UnmarshalJSON([]byte(text))
 		var config *nn.ConfigError
 		if !errors.As(err, &config) || !strings.HasPrefix(config.Field, parametrization.Section) ||
 			!strings.Contains(err.Error(), want) {
@@ -276,8 +276,8 @@ func TestJSON(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := parametrization.Parse(text)
-		if err != nil {
+		again := new(parametrization.Parametrization)
+		if err := json.Unmarshal(text, again); err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
 		if again.Key() != p.Key() {

@@ -2,6 +2,7 @@ package subspace
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/gomlx/gomlx/pkg/core/dtypes"
 	"github.com/gomlx/gomlx/pkg/core/graph"
@@ -14,15 +15,15 @@ import (
 // Projector is a basis as compiled programs take it. Separable projectors are constants of the program; the vectors of
 // a dense basis are a buffer, from which a basis per class gathers every sample's own.
 type Projector struct {
-	basis   *basis.Basis
-	key     string
-	vectors *device.Buffer  // [rows, k, H·W] of a dense basis, else nil
-	rows    map[int32]int32 // label → row, if there is one basis per class
+	Basis   *basis.Basis
+	Key     string          // tells programs with different projectors apart
+	Vectors *device.Buffer  // [rows, k, H·W] of a dense basis, an argument of every program on it; else nil
+	Rows    map[int32]int32 // label → row of the vectors, if there is one basis per class; else nil
 }
 
 // NewProjector puts a basis on a device, its vectors in the type dtype.
 func NewProjector(dev *device.Device, dtype dtypes.DType, b *basis.Basis) (*Projector, error) {
-	p := &Projector{basis: b, key: b.String()}
+	p := &Projector{Basis: b, Key: b.String()}
 	if b.J() == 1 {
 		return p, nil
 	}
@@ -31,7 +32,7 @@ func NewProjector(dev *device.Device, dtype dtypes.DType, b *basis.Basis) (*Proj
 	}
 	groups := b.Groups()
 	if b.PerClass() {
-		p.rows = map[int32]int32{}
+		p.Rows = map[int32]int32{}
 	}
 	var all []float64
 	for i, labels := range groups {
@@ -42,65 +43,38 @@ func NewProjector(dev *device.Device, dtype dtypes.DType, b *basis.Basis) (*Proj
 		all = append(all, v...)
 		if b.PerClass() {
 			for _, label := range labels {
-				p.rows[int32(label)] = int32(i)
+				p.Rows[int32(label)] = int32(i)
 			}
 		}
 	}
 	var err error
-	p.vectors, err = device.UploadAs(dev, dtype, all, len(groups), b.K(), b.H()*b.W())
-	p.key += fmt.Sprintf("x%d", len(groups))
+	p.Vectors, err = device.UploadAs(dev, dtype, all, len(groups), b.K(), b.H()*b.W())
+	p.Key += fmt.Sprintf("x%d", len(groups))
 	return p, err
-}
-
-// Basis returns the basis.
-func (p *Projector) Basis() *basis.Basis { return p.basis }
-
-// Key tells programs with different projectors apart.
-func (p *Projector) Key() string { return p.key }
-
-// Vectors returns the vectors of a dense basis, an argument of every program on it; else nil.
-func (p *Projector) Vectors() *device.Buffer { return p.vectors }
-
-// PerClass reports whether a sample's label chooses its projectors.
-func (p *Projector) PerClass() bool { return p.rows != nil }
-
-// Row returns the row of the vectors that belongs to a label, and reports whether there is one.
-func (p *Projector) Row(label int32) (int32, bool) {
-	row, ok := p.rows[label]
-	return row, ok
 }
 
 // In declares the projector's parameters and returns its application, which is computed in the type dtype and takes and
 // gives images of any.
-func (p *Projector) In(g *graph.Graph, dtype dtypes.DType, batch int) Subspaces {
-	s := p.nested(g, dtype, batch)
-	for i, q := range s.nest {
-		s.nest[i] = func(x *graph.Node) *graph.Node { return graph.ConvertDType(q(graph.ConvertDType(x, dtype)), x.DType()) }
+func (p *Projector) In(g *graph.Graph, dtype dtypes.DType, batch int) (s Subspaces) {
+	add := func(q func(*graph.Node) *graph.Node) {
+		s.nest = append(s.nest, func(x *graph.Node) *graph.Node {
+			return graph.ConvertDType(q(graph.ConvertDType(x, dtype)), x.DType())
+		})
 	}
-	return s
-}
-
-func (p *Projector) nested(g *graph.Graph, dtype dtypes.DType, batch int) Subspaces {
-	var s Subspaces
-	if p.basis.J() == 1 {
-		return s
-	}
-	if p.vectors == nil {
-		for i := range p.basis.J() - 1 {
-			qh, qw, _ := p.basis.SeparableAt(i)
-			s.nest = append(s.nest, separable(g, dtype, qh, qw, p.basis.H(), p.basis.W()))
+	if p.Vectors == nil {
+		for i := range p.Basis.J() - 1 {
+			qh, qw, _ := p.Basis.SeparableAt(i)
+			add(separable(g, dtype, qh, qw, p.Basis.H(), p.Basis.W()))
 		}
 		return s
 	}
-	v := graph.Parameter(g, "vectors", shapes.Make(dtype, p.vectors.Dims()...))
-	if !p.PerClass() {
-		k, hw := p.basis.K(), p.basis.H()*p.basis.W()
-		s.nest = append(s.nest, shared(graph.Reshape(v, k, hw)))
+	v := graph.Parameter(g, "vectors", shapes.Make(dtype, p.Vectors.Dims()...))
+	if p.Rows == nil {
+		add(shared(graph.Reshape(v, p.Basis.K(), p.Basis.H()*p.Basis.W())))
 		return s
 	}
 	rows := graph.Parameter(g, "rows", shapes.Make(dtypes.Int32, batch))
-	own := graph.StopGradient(graph.Gather(v, graph.Reshape(rows, batch, 1)))
-	s.nest = append(s.nest, perSample(own))
+	add(perSample(graph.StopGradient(graph.Gather(v, graph.Reshape(rows, batch, 1)))))
 	return s
 }
 
@@ -138,10 +112,4 @@ func perSample(v *graph.Node) func(*graph.Node) *graph.Node {
 }
 
 // Matrix shapes a flat n×n matrix for a constant.
-func Matrix(flat []float64, n int) [][]float64 {
-	out := make([][]float64, n)
-	for i := range out {
-		out[i] = flat[i*n : (i+1)*n]
-	}
-	return out
-}
+func Matrix(flat []float64, n int) [][]float64 { return slices.Collect(slices.Chunk(flat, n)) }

@@ -3,23 +3,18 @@
 package mpi
 
 import (
-	"context"
 	"errors"
+
+	"github.com/anisoflight/anisoflight/kernels/processes"
 )
 
-// Link is the processes of an MPI job.
-type Link struct{}
-
-var errBuild = errors.New("this build cannot load MPI; build on Linux with a C compiler and CGO_ENABLED=1")
+// Link is the processes of an MPI job, which this build cannot join.
+type Link struct{ processes.Link }
 
 // Open answers an error: this build has no MPI.
-func Open(string) (*Link, error) { return nil, errBuild }
-
-// Place implements processes.Link.
-func (*Link) Place() (rank, size int) { return 0, 1 }
-
-// Exchange implements processes.Link.
-func (*Link) Exchange(context.Context, []byte, []byte) error { return errBuild }
+func Open(string) (*Link, error) {
+	return nil, errors.New("this build cannot load MPI; build on Linux with a C compiler and CGO_ENABLED=1")
+}
 
 // Close does nothing.
 func (*Link) Close() error { return nil }
