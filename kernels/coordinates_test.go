@@ -3,9 +3,8 @@ package kernels_test
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"testing"
-
-	"gonum.org/v1/gonum/mat"
 
 	"github.com/anisoflight/anisoflight/internal/fixtures"
 	"github.com/anisoflight/anisoflight/kernels"
@@ -16,13 +15,7 @@ import (
 func randomAxes(rng *rand.Rand) []float64 {
 	var out []float64
 	for range toySide * toySide {
-		m := mat.NewDense(toyChannels, toyChannels, nil)
-		m.Apply(func(int, int, float64) float64 { return rng.NormFloat64() }, m)
-		var qr mat.QR
-		var q mat.Dense
-		qr.Factorize(m)
-		qr.QTo(&q)
-		out = append(out, q.RawMatrix().Data...)
+		out = append(out, slices.Concat(orthonormal(rng, toyChannels, toyChannels)...)...)
 	}
 	return out
 }

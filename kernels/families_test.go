@@ -1,7 +1,6 @@
 package kernels_test
 
 import (
-	"context"
 	"slices"
 	"testing"
 
@@ -50,54 +49,24 @@ var termsByName = map[string]func(*kernels.Terms) []float64{
 	"implicit 3": func(t *kernels.Terms) []float64 { return t.Implicit3 },
 }
 
-// Each sample is split by its own class's vectors, in the estimator and in a training step: as by a shared basis of
-// these vectors, with which it is alone. Class 0's vectors for all, or the first sample's for the whole batch, would
-// differ.
+// TestOwnBasis: each sample is split by its own class's vectors, as by a shared basis of these vectors.
 func TestOwnBasis(t *testing.T) {
-	const n = 6
-	ctx := context.Background()
 	all := vectorsOf(t, []int{0, 1, 2})
-	in := labelled(31, n, 2)
+	in := labelled(31, 6, 2)
 	in.Mode = kernels.Full
 	m, w := model64(t, toy{}, dense(t, all), toy{}.values(3))
 	got := estimate64(t, m, w, in)
-	step := func(b *basis.Basis) *kernels.Terms {
-		t.Helper()
-		m, _ := model64(t, toy{}, b, toy{}.values(3))
-		trainer, err := m.NewTrainer(kernels.TrainerConfig{Mode: kernels.Explicit, Estimate: true}, toy{}.values(3))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer trainer.Close()
-		out, err := trainer.Step(ctx, kernels.StepInput{
-			Images: narrow(in.X0), Labels: in.Labels, G: in.G, Omega: in.Omega,
-			Seed: 5, Step: 1,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return out.Terms
-	}
-	trained := step(dense(t, all))
 	for label := range toyLabels {
-		one := dense(t, map[int][][]float64{basis.Shared: all[label]})
-		m, w := model64(t, toy{}, one, toy{}.values(3))
-		alone, aloneTrained := estimate64(t, m, w, in), step(one)
+		m, w := model64(t, toy{}, dense(t, map[int][][]float64{basis.Shared: all[label]}), toy{}.values(3))
+		alone := estimate64(t, m, w, in)
 		for i, l := range in.Labels {
-			same := int(l) == label
 			for name, term := range termsByName {
 				a, b := term(got)[2*i:2*i+2], term(alone)[2*i:2*i+2]
-				if same {
+				if int(l) == label {
 					expect(t, name, a, b, 1e-9)
 				} else if name == "residual" && slices.Equal(a, b) {
 					t.Errorf("sample %d of class %d is split by class %d", i, l, label)
 				}
-			}
-			a, b := trained.Residual[2*i:2*i+2], aloneTrained.Residual[2*i:2*i+2]
-			if same {
-				expect(t, "residual of a step", a, b, 1e-9)
-			} else if slices.Equal(a, b) {
-				t.Errorf("step: sample %d of class %d is split by class %d", i, l, label)
 			}
 		}
 	}

@@ -7,51 +7,38 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/anisoflight/anisoflight/internal/fixtures"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
+// orthonormal returns k random orthonormal rows of n values.
+func orthonormal(rng *rand.Rand, k, n int) [][]float64 {
+	m, q := mat.NewDense(n, k, nil), new(mat.Dense)
+	m.Apply(func(int, int, float64) float64 { return rng.NormFloat64() }, m)
+	var qr mat.QR
+	qr.Factorize(m)
+	qr.QTo(q)
+	out := make([][]float64, k)
+	for i := range out {
+		out[i] = mat.Col(nil, i, q)
+	}
+	return out
+}
+
 // classBasis gives each of three classes three random orthonormal vectors, or shares the first class's.
 func classBasis(t *testing.T, shared bool) *basis.Basis {
 	t.Helper()
-	rng := rand.New(rand.NewPCG(7, 7))
-	v := map[int][][]float64{}
+	rng, v := rand.New(rand.NewPCG(7, 7)), map[int][][]float64{}
 	for label := range toyLabels {
-		for len(v[label]) < 3 {
-			x := make([]float64, toySide*toySide)
-			for i := range x {
-				x[i] = rng.NormFloat64()
-			}
-			for range 2 { // Gram–Schmidt, twice for the last digits
-				for _, y := range v[label] {
-					var s float64
-					for i := range x {
-						s += x[i] * y[i]
-					}
-					for i := range x {
-						x[i] -= s * y[i]
-					}
-				}
-			}
-			var n float64
-			for _, a := range x {
-				n += a * a
-			}
-			for i := range x {
-				x[i] /= math.Sqrt(n)
-			}
-			v[label] = append(v[label], x)
-		}
+		v[label] = orthonormal(rng, 3, toySide*toySide)
 	}
 	if shared {
 		v = map[int][][]float64{basis.Shared: v[0]}
 	}
-	b, err := basis.Dense(toySide, toySide, v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return dense(t, v)
 }
 
 // mix is the reference of Combine: Σ_j P_j y_j, by package basis.
@@ -220,26 +207,22 @@ func TestBadInput(t *testing.T) {
 		Mode: kernels.Full, X0: x, Eps: x, G: []float64{1, 1},
 		Omega: []float64{1, 1}, Labels: []int32{0},
 	})
-	for field, err := range map[string]error{
-		"x":       denoise(x[1:], []float64{1, 1}, 0),
-		"g":       denoise(x, []float64{1, math.NaN()}, 0),
-		"labels":  denoise(x, []float64{1, 1}, toyLabels),
-		"labels ": denoise(x, []float64{1, 1}, -1), // no basis for no class
-		"alpha":   tr.Combine(ctx, []float64{1}, nil),
-		"beta":    tr.Combine(ctx, []float64{1, 1}, []float64{1, 1, 1, 1}), // two evaluations, of which one is kept
-		"values":  short,
-		"probe":   noProbe,
+	for _, c := range []struct {
+		field string
+		err   error
+	}{
+		{"x", denoise(x[1:], []float64{1, 1}, 0)},
+		{"g", denoise(x, []float64{1, math.NaN()}, 0)},
+		{"labels", denoise(x, []float64{1, 1}, toyLabels)},
+		{"labels", denoise(x, []float64{1, 1}, -1)}, // no basis for no class
+		{"alpha", tr.Combine(ctx, []float64{1}, nil)},
+		{"beta", tr.Combine(ctx, []float64{1, 1}, []float64{1, 1, 1, 1})}, // two evaluations, of which one is kept
+		{"values", short},
+		{"probe", noProbe},
 	} {
 		var input *kernels.InputError
-		if !errors.As(err, &input) {
-			t.Errorf("%s: error %v, want an InputError", field, err)
-			continue
-		}
-		if want := map[bool]string{
-			true:  field,
-			false: field[:len(field)-1],
-		}[field[len(field)-1] != ' ']; input.Field != want {
-			t.Errorf("error names %q, want %q", input.Field, want)
+		if !errors.As(c.err, &input) || input.Field != c.field {
+			t.Errorf("%s: error %v, want an InputError that names it", c.field, c.err)
 		}
 	}
 	if wrongMode == nil {

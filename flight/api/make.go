@@ -13,7 +13,7 @@ type MakeModel struct {
 
 	Dataset string `json:"dataset"` // name of the data set whose classes it has
 	// kept of each class: dct, the channels of each frequency, or full; default dct
-	Covariance string  `json:"covariance" oneof:"dct full"`
+	Covariance string  `json:"covariance,omitempty" oneof:"dct full"`
 	Floor      float64 `json:"floor"` // least variance in any direction; default 1e-4
 
 	// By its laws: pixels are in the order of an image [H, W, C].
