@@ -160,7 +160,8 @@ func (t *Trainer) stepOn(ctx context.Context, r *replica, in StepInput, n int) (
 }
 
 // run runs a program of the step under way.
-func (r *replica) run(ctx context.Context, s *staging, p *device.Program, args ...device.Arg) ([]*device.Buffer, error) {
+func (r *replica) run(ctx context.Context, s *staging, p *device.Program, args ...device.Arg,
+) ([]*device.Buffer, error) {
 	r.flops += p.FLOPs()
 	return s.run(ctx, p, args...)
 }

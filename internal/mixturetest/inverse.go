@@ -34,8 +34,8 @@ func projectorsOf(b *basis.Basis, channels int) ([][][]float64, error) {
 	return out, nil
 }
 
-// solve returns the components' log densities [B, n], without ln π_i, and their own flows [B, n, d], of x − μ [B, n, d],
-// covariances [n, d, d] and projectors [J, d, d].
+// solve returns the components' log densities [B, n], without ln π_i, and their own flows [B, n, d], of x − μ [B, n,
+// d], covariances [n, d, d] and projectors [J, d, d].
 func solve(diff, g, cov, projectors *graph.Node) (density, flow *graph.Node) {
 	batch, n, d := diff.Shape().Dimensions[0], diff.Shape().Dimensions[1], diff.Shape().Dimensions[2]
 	combined := func(c *graph.Node) *graph.Node { // Σ_j c_j P_j, [B, d, d], for c [B, J]

@@ -57,8 +57,8 @@ func built(t *testing.T, s mixturetest.Settings, labelled bool, blocks [][]float
 	return net, values, out
 }
 
-// TestNetIsTheMixture: on bases with which the covariances commute the flow is that of the mixture of constants; a label
-// leaves the components of its class alone, and without one all count.
+// TestNetIsTheMixture: on bases with which the covariances commute the flow is that of the mixture of constants; a
+// label leaves the components of its class alone, and without one all count.
 func TestNetIsTheMixture(t *testing.T) {
 	bands, err := basis.DCTBands(2, 2, 1)
 	if err != nil {

@@ -32,8 +32,8 @@ type principal struct {
 
 var _ kernels.FlowNetwork = (*principal)(nil)
 
-// On returns the mixture as a network whose noise is added in the subspaces of b, in which all axes have to lie: as they
-// do for basis none, and for dct where the covariances are diagonal in the DCT.
+// On returns the mixture as a network whose noise is added in the subspaces of b, in which all axes have to lie: as
+// they do for basis none, and for dct where the covariances are diagonal in the DCT.
 func (n *Net) On(values [][]float32, b *basis.Basis) (kernels.Network, error) {
 	c := n.cfg
 	if b.H() != c.ImgResolution.Height || b.W() != c.ImgResolution.Width {
@@ -86,8 +86,8 @@ func (n *Net) members(axes []float32, b *basis.Basis) ([][][]float64, error) {
 			}
 			nearest := floats.MaxIdx(row)
 			if outside := 1 - row[nearest]; outside > alignedTolerance {
-				return nil, fmt.Errorf("mixture: %.2g of axis %d lies outside its subspace; several subspaces need covariances that "+
-					"do not mix them, as dct ones do not", outside, a)
+				return nil, fmt.Errorf("mixture: %.2g of axis %d lies outside its subspace; several subspaces need covariances "+
+					"that do not mix them, as dct ones do not", outside, a)
 			}
 			clear(row)
 			row[nearest] = 1
