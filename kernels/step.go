@@ -112,8 +112,10 @@ func (t *Trainer) check(in StepInput) (n int, err error) {
 // wholeStep takes a step on the batch at once, on every device; with a frozen network, on the first.
 func (t *Trainer) wholeStep(ctx context.Context, in StepInput, n int) (out StepOutput, err error) {
 	first := t.replicas[0]
-	if _, err := first.stepProgram(ctx, t.cfg, n); err != nil { // compiled while ctx can still end it
-		return out, err
+	if len(t.replicas) > 1 { // compile while ctx can still end it: a move on several devices is not interrupted
+		if _, err := first.stepProgram(ctx, t.cfg, n); err != nil {
+			return out, err
+		}
 	}
 	run := func(ctx context.Context, r *replica) ([]*device.Buffer, error) { return t.stepOn(ctx, r, in, n) }
 	var report []*device.Buffer

@@ -17,6 +17,9 @@ import (
 
 // each calls do for every device at once, and waits for all.
 func (t *Trainer) each(do func(k int, r *replica) error) error {
+	if len(t.replicas) == 1 { // a goroutine would take 3 % of a step of one millisecond
+		return safely.Do(func() error { return do(0, t.replicas[0]) })
+	}
 	errs := make([]error, len(t.replicas))
 	var all sync.WaitGroup
 	for k, r := range t.replicas {
