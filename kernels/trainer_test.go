@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/anisoflight/anisoflight/kernels"
@@ -171,6 +172,9 @@ func TestTrainerState(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer published.Release()
+	if want := int64(4 * len(slices.Concat(before.EMA...))); published.Bytes() != want {
+		t.Errorf("the published average takes %d bytes, want %d", published.Bytes(), want)
+	}
 	want := mustStep(t, tr, toyStep(1))
 	if values, err := published.Export(); err != nil || !reflect.DeepEqual(values, before.EMA) {
 		t.Errorf("the published average changed: %v", err)
