@@ -10,8 +10,6 @@ import (
 // r, stride s, padding (p, q):
 //
 //	y[i] = Σ_k x̃[i·s + k·r − p] w[k],   x̃[j·ℓ] = x[j], zero elsewhere
-//
-// Sizes: x has n entries, w has m, y has o.
 type window struct {
 	stride, lhsDilation, rhsDilation int
 	pad                              [2]int
@@ -20,33 +18,10 @@ type window struct {
 // dilated is the extent of n entries with d−1 zeros between them.
 func dilated(n, d int) int { return (n-1)*d + 1 }
 
-// input returns the window of x̄ = conv(v, reversed w), where v takes the role of the input: v dilated by s, w by r,
-// stride ℓ.
-func (w window) input(n, m, o int) window {
-	lo := dilated(m, w.rhsDilation) - 1 - w.pad[0]
-	return window{
-		stride: w.lhsDilation, lhsDilation: w.stride, rhsDilation: w.rhsDilation,
-		pad: [2]int{lo, dilated(n, w.lhsDilation) - 1 + dilated(m, w.rhsDilation) - dilated(o, w.stride) - lo},
-	}
-}
-
-// kernel returns the window of w̄ = conv(x, v), where v takes the role of the kernel: x dilated by ℓ, v by s, stride r.
-func (w window) kernel(n, m, o int) window {
-	lo := w.pad[0]
-	return window{
-		stride: w.rhsDilation, lhsDilation: w.lhsDilation, rhsDilation: w.stride,
-		pad: [2]int{lo, dilated(m, w.rhsDilation) - 1 + dilated(o, w.stride) - dilated(n, w.lhsDilation) - lo},
-	}
-}
-
-// exchanged returns the window of w̄ = conv(v, x) run backwards, where v takes the role of the input and x that of the
-// kernel: v dilated by s, x by ℓ, stride r.
-func (w window) exchanged(n, m, o int) window {
-	lo := dilated(m, w.rhsDilation) - 1 - w.pad[0]
-	return window{
-		stride: w.rhsDilation, lhsDilation: w.stride, rhsDilation: w.lhsDilation,
-		pad: [2]int{lo, dilated(m, w.rhsDilation) - 1 + dilated(n, w.lhsDilation) - dilated(o, w.stride) - lo},
-	}
+// windowOf returns the window with padding p in front that makes out entries of n with a kernel of m.
+func windowOf(stride, lhsDilation, rhsDilation, p, n, m, out int) window {
+	q := dilated(out, stride) - 1 + dilated(m, rhsDilation) - dilated(n, lhsDilation) - p
+	return window{stride, lhsDilation, rhsDilation, [2]int{p, q}}
 }
 
 // convGeneral is the rule of ConvGeneral without groups, for any strides, dilations, paddings and order of axes. Both
@@ -72,18 +47,19 @@ func convGeneral(node, v *graph.Node) []*graph.Node {
 	var toInput, toKernel []window
 	strides, lhs, rhs, pads := a.Ints("strides"), a.Ints("inputDilations"), a.Ints("kernelDilations"), a.Pairs("paddings")
 	for i := range spatial {
-		win := window{stride: at(strides, i), lhsDilation: at(lhs, i), rhsDilation: at(rhs, i)}
+		stride, lhsDilation, rhsDilation, p := at(strides, i), at(lhs, i), at(rhs, i), 0
 		if len(pads) > 0 {
-			win.pad = pads[i]
+			p = pads[i][0]
 		}
 		n := x.Shape().Dimensions[ax.InputSpatial[i]]
 		m := w.Shape().Dimensions[ax.KernelSpatial[i]]
 		o := node.Shape().Dimensions[ax.OutputSpatial[i]]
-		toInput = append(toInput, win.input(n, m, o))
+		reversed := dilated(m, rhsDilation) - 1 - p
+		toInput = append(toInput, windowOf(lhsDilation, stride, rhsDilation, reversed, o, m, n))
 		if exchange {
-			toKernel = append(toKernel, win.exchanged(n, m, o))
+			toKernel = append(toKernel, windowOf(rhsDilation, stride, lhsDilation, reversed, o, n, m))
 		} else {
-			toKernel = append(toKernel, win.kernel(n, m, o))
+			toKernel = append(toKernel, windowOf(rhsDilation, lhsDilation, stride, p, n, o, m))
 		}
 	}
 

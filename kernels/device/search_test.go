@@ -94,15 +94,6 @@ func TestSearchOrder(t *testing.T) {
 	}
 }
 
-func TestSearchNamedFile(t *testing.T) {
-	_, h := machine(t)
-	found, named := search(Config{Plugin: "/from/flag_cuda.so", source: "configuration"}, h)
-	if !named || len(found) != 1 || found[0].Path != "/from/flag_cuda.so" || found[0].Kind != CUDA ||
-		found[0].Source != "configuration" {
-		t.Errorf("%+v, named %v", found, named)
-	}
-}
-
 func TestNvidiaGPU(t *testing.T) {
 	for file, want := range map[string]bool{
 		"dev/nvidia0": true, "proc/driver/nvidia/gpus/0000:01:00.0/information": true,

@@ -56,15 +56,13 @@ func (d *Device) MatmulPeak(ctx context.Context, dtype dtypes.DType, options ...
 		return peak, nil
 	}
 	var best float64
-	for n := peakLeast; ; n *= 2 {
-		took, err := d.timeProduct(ctx, n, dtype, options)
-		if err != nil {
+	var took time.Duration
+	for n := peakLeast; n <= peakMost && took < peakLong; n *= 2 {
+		var err error
+		if took, err = d.timeProduct(ctx, n, dtype, options); err != nil {
 			return 0, err
 		}
 		best = max(best, 2*math.Pow(float64(n), 3)/took.Seconds())
-		if took >= peakLong || n == peakMost {
-			break
-		}
 	}
 	d.peak.Store(math.Float64bits(best))
 	return best, nil

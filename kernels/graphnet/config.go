@@ -32,19 +32,6 @@ type Config struct {
 	Graph         json.RawMessage       `json:"graph"` // nodes and output
 }
 
-// ParseConfig decodes a config.json strictly and within limits. What cannot be used is a *[nn.ConfigError]; the graph
-// is looked at by [New].
-func ParseConfig(data []byte) (Config, error) {
-	var c Config
-	if len(data) > maxText {
-		return c, nn.ConfigErrorf("", "must have at most %d bytes, got %d", maxText, len(data))
-	}
-	if err := nn.DecodeConfig(data, "a described network's fields", &c); err != nil {
-		return c, err
-	}
-	return c, c.check()
-}
-
 func (c Config) check() error {
 	h, w := c.ImgResolution.Height, c.ImgResolution.Width
 	if err := nn.Broken(append(

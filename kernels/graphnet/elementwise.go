@@ -96,21 +96,18 @@ func gelu(c *call) value {
 
 func clamp(c *call) value {
 	x := c.tensor("self")
-	n := x.n
-	lo, hi := "min", "max"
-	if c.o.Op == "hardtanh.default" {
-		lo, hi = "min_val", "max_val"
-	}
 	bound := func(name string, outside func(x, y *Node) *Node) {
 		if c.has(name) {
-			v := graph.Scalar(c.b.g, n.DType(), c.float(name, 0))
-			v = graph.BroadcastToDims(v, n.Shape().Dimensions...)
-			n = graph.Where(outside(n, v), v, n)
+			v := graph.Scalar(c.b.g, x.n.DType(), c.float(name, 0))
+			v = graph.BroadcastToDims(v, x.n.Shape().Dimensions...)
+			x.n = graph.Where(outside(x.n, v), v, x.n)
 		}
 	}
-	bound(lo, graph.LessThan)
-	bound(hi, graph.GreaterThan)
-	return x.with(n)
+	bound("min", graph.LessThan)
+	bound("min_val", graph.LessThan) // hardtanh's
+	bound("max", graph.GreaterThan)
+	bound("max_val", graph.GreaterThan)
+	return x
 }
 
 // pow writes whole and half exponents as products and roots, which stay finite at zero.

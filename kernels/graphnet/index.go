@@ -13,20 +13,14 @@ func (b *builder) rowsOf(table, i value) value {
 	if i.n.DType().IsFloat() || len(d) < 1 || d[0] > maxRows {
 		refuse("cannot look up %s indices in a table %v", i.n.DType(), d)
 	}
-	at := i.plain()
+	at := graph.Reshape(i.plain(), -1)
 	// A one-hot matrix of all indices must fit as a tensor of the file would.
 	if float64(at.Shape().Size())*float64(d[0]) > maxElements {
 		refuse("%d indices of a table of %d rows are too many", at.Shape().Size(), d[0])
 	}
-	rank := at.Rank()
-	if rank == 0 {
-		at = graph.Reshape(at, 1)
-	}
 	values := graph.Reshape(table.plain(), d[0], -1)
-	hot := graph.OneHot(at, d[0], values.DType())
-	y := graph.DotGeneral(hot, []int{hot.Rank() - 1}, nil, values, []int{0}, nil)
-	dims := append(i.dims(), d[1:]...)
-	return plain(graph.Reshape(y, dims...))
+	y := graph.Dot(graph.OneHot(at, d[0], values.DType()), values)
+	return plain(graph.Reshape(y, append(i.dims(), d[1:]...)...))
 }
 
 func embedding(c *call) value { return c.b.rowsOf(c.floating("weight"), c.tensor("indices")) }

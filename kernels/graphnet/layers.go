@@ -225,7 +225,12 @@ func softmax(c *call) value {
 	return x.with(graph.ConvertDType(graph.Softmax(nn.Wide(x.n), a), x.n.DType()))
 }
 
-func (c *call) imageOf(name string) (*Node, []int) {
+// image returns the node of the image input or self, with its sizes.
+func (c *call) image() (*Node, []int) {
+	name := "self"
+	if c.has("input") {
+		name = "input"
+	}
 	x := c.floating(name)
 	if x.rank() != 4 {
 		refuse("%s must be an image [B, C, H, W], got %v", name, x.dims())
@@ -236,11 +241,7 @@ func (c *call) imageOf(name string) (*Node, []int) {
 
 // nearest repeats pixels to the size that the file declares, a multiple of the image's.
 func nearest(c *call) value {
-	name := "input"
-	if c.o.Op == "upsample_nearest2d.default" {
-		name = "self"
-	}
-	n, d := c.imageOf(name)
+	n, d := c.image()
 	to := c.target()
 	if len(to) != 4 || to[2]%d[1] != 0 || to[3]%d[2] != 0 {
 		refuse("%d×%d pixels become %v; the nearest is taken of whole multiples", d[1], d[2], to)
@@ -253,7 +254,7 @@ func nearest(c *call) value {
 
 // average takes the mean of blocks of pixels that do not overlap.
 func average(c *call) value {
-	n, d := c.imageOf("self")
+	n, d := c.image()
 	to := c.target()
 	if len(to) != 4 || to[2] < 1 || to[3] < 1 || d[1]%to[2] != 0 || d[2]%to[3] != 0 {
 		refuse("%d×%d pixels become %v; the mean is taken of whole blocks", d[1], d[2], to)

@@ -30,14 +30,18 @@ var (
 	_ kernels.Trainable  = (*Net)(nil)
 )
 
-// Parse returns the network of a config.json; see [ParseConfig].
+// Parse returns the network of a config.json, which it decodes strictly and within limits. What cannot be used is a
+// *[nn.ConfigError].
 func Parse(config []byte) (*Net, error) {
 	key := sha256.Sum256(config)
 	if n, ok := known.Get(key); ok {
 		return n, nil
 	}
-	c, err := ParseConfig(config)
-	if err != nil {
+	if len(config) > maxText {
+		return nil, nn.ConfigErrorf("", "must have at most %d bytes, got %d", maxText, len(config))
+	}
+	var c Config
+	if err := nn.DecodeConfig(config, "a described network's fields", &c); err != nil {
 		return nil, err
 	}
 	n, err := New(c)

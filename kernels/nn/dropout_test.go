@@ -14,80 +14,52 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 
-// draw applies f to ones [rows, columns] in training, and returns the result and the random state afterwards.
-func draw(t *testing.T, dev *device.Device, key string, rows, columns int, rng []uint64,
-	f func(s *nn.Scope, x *nn.Node) *nn.Node,
-) ([]float32, []uint64) {
+// draw applies f twice to ones [rows, columns] in training, one after the other.
+func draw(t *testing.T, dev *device.Device, rows, columns int, f func(s *nn.Scope, x *nn.Node) *nn.Node) [][]float64 {
 	t.Helper()
-	program, err := dev.Program(t.Context(), t.Name()+key, func(g *graph.Graph) []*nn.Node {
+	return devicetest.Compute(t, dev, "", func(in []*nn.Node) []*nn.Node {
 		s := nn.NewScope(nil, nil)
-		s.RNG = graph.Parameter(g, "rng", shapes.Make(dtypes.Uint64, 3))
-		y := f(s, graph.Ones(g, shapes.Make(dtypes.Float32, rows, columns)))
-		return []*nn.Node{y, s.RNG}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := dev.Upload(rng, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.Release)
-	out, err := program.Run(t.Context(), device.Use(b))
-	if err != nil {
-		t.Fatal(err)
-	}
-	y, state := make([]float32, rows*columns), make([]uint64, 3)
-	if err := out[0].Read(y); err != nil {
-		t.Fatal(err)
-	}
-	if err := out[1].Read(state); err != nil {
-		t.Fatal(err)
-	}
-	return y, state
+		s.RNG = in[0]
+		x := graph.Ones(in[0].Graph(), shapes.Make(dtypes.Float32, rows, columns))
+		return []*nn.Node{f(s, x), f(s, x)}
+	}, devicetest.Input{Flat: []uint64{1, 2, 3}, Dims: []int{3}})
 }
 
 func TestDropout(t *testing.T) {
 	const n, rate = 1 << 16, 0.13
 	drop := func(s *nn.Scope, x *nn.Node) *nn.Node { return nn.Dropout(s, x, rate) }
 	for _, dev := range []*device.Device{devicetest.PureGo(t), devicetest.Open(t)} {
-		y, next := draw(t, dev, "", 1, n, []uint64{1, 2, 3}, drop)
-		dropped := 0
-		for _, v := range y {
+		y := draw(t, dev, 1, n, drop)
+		dropped, both := 0, 0
+		for i, v := range y[0] {
 			switch v {
 			case 0:
 				dropped++
-			case float32(1 / (1 - rate)):
+			case float64(float32(1 / (1 - rate))):
 			default:
 				t.Fatalf("%s: one became %v", dev.Name(), v)
+			}
+			if v == 0 && y[1][i] == 0 {
+				both++
 			}
 		}
 		if e := math.Abs(float64(dropped) - rate*n); e > 5*math.Sqrt(n*rate*(1-rate)) {
 			t.Errorf("%s: %d of %d dropped, want about %v", dev.Name(), dropped, n, rate*n)
 		}
-
-		again, _ := draw(t, dev, "", 1, n, []uint64{1, 2, 3}, drop)
-		if !slices.Equal(y, again) {
-			t.Errorf("%s: one state gives two masks", dev.Name())
-		}
-		other, _ := draw(t, dev, "", 1, n, next, drop)
-		both := 0
-		for i := range y {
-			if y[i] == 0 && other[i] == 0 {
-				both++
-			}
-		}
 		if e := math.Abs(float64(both) - rate*rate*n); e > 5*math.Sqrt(n*rate*rate) {
 			t.Errorf("%s: %d entries dropped twice in a row, want about %v", dev.Name(), both, rate*rate*n)
+		}
+		if again := draw(t, dev, 1, n, drop); !slices.Equal(y[0], again[0]) {
+			t.Errorf("%s: one state gives two masks", dev.Name())
 		}
 	}
 }
 
 func TestDropRows(t *testing.T) {
 	const rows, columns, rate = 4096, 3, 0.25
-	y, _ := draw(t, devicetest.PureGo(t), "", rows, columns, []uint64{1, 2, 3}, func(s *nn.Scope, x *nn.Node) *nn.Node {
+	y := draw(t, devicetest.PureGo(t), rows, columns, func(s *nn.Scope, x *nn.Node) *nn.Node {
 		return nn.DropRows(s, x, rate)
-	})
+	})[0]
 	dropped := 0
 	for row := range slices.Chunk(y, columns) {
 		if row[0] == 0 {
