@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/anisoflight/anisoflight/internal/base/normalization"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
@@ -33,6 +35,17 @@ type mapped struct {
 
 // verdict is what reading a file has shown; err is nil where it is what was written.
 type verdict struct{ err error }
+
+// mapFile maps a file of size > 0 bytes.
+func mapFile(f *os.File, size int64) (*mapped, error) {
+	b, err := syscall.Mmap(int(f.Fd()), 0, int(size), syscall.PROT_READ, syscall.MAP_SHARED)
+	if err != nil {
+		return nil, &os.PathError{Op: "mmap", Path: f.Name(), Err: err}
+	}
+	m := &mapped{bytes: b}
+	runtime.AddCleanup(m, func(b []byte) { _ = syscall.Munmap(b) }, b)
+	return m, nil
+}
 
 // guard calls read, which reads the images, once they are known to be what was written.
 func (d *Dataset) guard(read func()) error {
