@@ -24,10 +24,10 @@ import (
 // bytes keeps it, too. A file that is removed or replaced meanwhile stays what it was. What has been cut short, or what
 // the disk no longer gives, faults where it is read, which is why every reader is guarded.
 type mapped struct {
-	folder  string // its name
-	bytes   []byte
-	written string // the SHA-256 of the bytes, by the folder's manifest; empty where it has none
-	content string // the data set's own hash when it was stored; empty where an older program has stored it
+	folder      string // its name
+	bytes       []byte
+	fileHash    string // the SHA-256 of the bytes, by the folder's manifest; empty where it has none
+	contentHash string // the data set's own hash when it was stored; empty where an older program has stored it
 
 	checking sync.Mutex
 	verdict  atomic.Pointer[verdict] // nil: not all images have been read
@@ -86,7 +86,7 @@ func (d *Dataset) damaged(msg string) error {
 }
 
 // Verifiable reports whether it is known what was written.
-func (d *Dataset) Verifiable() bool { return d.file != nil && d.file.written+d.file.content != "" }
+func (d *Dataset) Verifiable() bool { return d.file != nil && d.file.fileHash+d.file.contentHash != "" }
 
 // Checked returns what reading the images has shown so far: done is false until they have all been compared with what
 // was written.
@@ -113,9 +113,9 @@ func (d *Dataset) Check(ctx context.Context) error {
 	if done, err := d.Checked(); done {
 		return err
 	}
-	want, sum := d.file.written, d.file.sum
+	want, sum := d.file.fileHash, d.file.sum
 	if want == "" {
-		want, sum = d.file.content, d.contentSum
+		want, sum = d.file.contentHash, d.contentSum
 	}
 	var got string
 	var ended error

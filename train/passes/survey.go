@@ -95,7 +95,7 @@ type ladder struct {
 
 // ladders returns those of the registered bases: what formulas nest, and the components of the data. Planes too large
 // for components go without those, and only names them unless it is empty.
-func ladders(ctx context.Context, images Images, perClass bool, only []string) ([]*ladder, error) {
+func ladders(ctx context.Context, images *data.Dataset, perClass bool, only []string) ([]*ladder, error) {
 	h, w := images.Height(), images.Width()
 	var out []*ladder
 	for _, d := range basis.Definitions(basis.Definition.Predicted) {
