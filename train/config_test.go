@@ -1,16 +1,11 @@
 package train
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/anisoflight/anisoflight/internal/traintest"
 	"github.com/anisoflight/anisoflight/kernels/unet"
@@ -18,57 +13,6 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/setting"
 )
-
-// readFile reads a recipe as strictly as a request.
-func readFile(t *testing.T, path string) Config {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var tree map[string]any
-	if err := yaml.Unmarshal(text, &tree); err != nil {
-		t.Fatalf("%s: %v", path, err)
-	}
-	body, err := json.Marshal(tree)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dec := json.NewDecoder(bytes.NewReader(body))
-	dec.DisallowUnknownFields()
-	var c Config
-	if err := dec.Decode(&c); err != nil {
-		t.Fatalf("%s: %v", path, err)
-	}
-	return c
-}
-
-// TestRecipes: every file in configs/ can be used, and its network built.
-func TestRecipes(t *testing.T) {
-	files, err := filepath.Glob("../configs/*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no recipes: %v", err)
-	}
-	for _, path := range files {
-		c, err := readFile(t, path).Resolve()
-		if err != nil {
-			t.Errorf("%s: %v", path, err)
-			continue
-		}
-		if c.Dataset == "" || (c.Network == nil) == (c.Model == "") {
-			t.Errorf("%s names no data set, or not one of network and model", path)
-		}
-		if c.Network != nil {
-			if cfg, err := unet.ParseConfig(c.Network); err != nil {
-				t.Errorf("%s: %v", path, err)
-			} else if net, err := unet.New(cfg); err != nil {
-				t.Errorf("%s: %v", path, err)
-			} else if filepath.Base(path) == "digits-pretrain.yaml" && math.Abs(float64(net.ParamCount())-0.19e6) > 5e3 {
-				t.Errorf("%s: the network has %d parameters", path, net.ParamCount())
-			}
-		}
-	}
-}
 
 func TestConfigErrorsNameTheField(t *testing.T) {
 	nan := math.NaN()

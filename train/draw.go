@@ -47,9 +47,9 @@ func variances(seed uint64, step int64, n, j int, mean, std, extra float64) []fl
 	latent.Normal(latent.Uint64(seed, streamSigma, uint64(step)), streamSigma, draw)
 	g := make([]float64, 0, n*j)
 	for i := range n {
-		own := draw[i*(j+1) : (i+1)*(j+1)]
-		for _, x := range own[1:] {
-			g = append(g, math.Exp(2*(mean+std*float64(own[0])+extra*float64(x))))
+		normals := draw[i*(j+1) : (i+1)*(j+1)]
+		for _, x := range normals[1:] {
+			g = append(g, math.Exp(2*(mean+std*float64(normals[0])+extra*float64(x))))
 		}
 	}
 	return g
@@ -102,10 +102,10 @@ func (l *learner) drawAlongSchedule(n int, labels []int32) (batch, error) {
 		if b.rows[i], err = l.sched.Row(label); err != nil {
 			return b, err
 		}
-		own := func(x []float64) []float64 { return x[i*j : (i+1)*j] }
-		l.sched.Eval(b.rows[i], t, own(b.g), own(b.gdot))
-		for k := range own(b.omega) {
-			own(b.omega)[k] = schedule.Omega(own(b.g)[k], own(b.gdot)[k], l.cfg.C)
+		g, gdot := b.g[i*j:(i+1)*j], b.gdot[i*j:(i+1)*j]
+		l.sched.Eval(b.rows[i], t, g, gdot)
+		for k := range g {
+			b.omega[i*j+k] = schedule.Omega(g[k], gdot[k], l.cfg.C)
 		}
 	}
 	return b, nil

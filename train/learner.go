@@ -1,7 +1,6 @@
 package train
 
 import (
-	"context"
 	"time"
 
 	"github.com/anisoflight/anisoflight/kernels"
@@ -27,12 +26,6 @@ type learner struct {
 	peak                func() (flops float64, ok bool) // of the device; nil without one
 }
 
-// source computes the terms of a batch: the device, or a client that keeps its network. What it knows of the step
-// beyond them it writes into the row.
-type source interface {
-	terms(ctx context.Context, b batch, row *Row) (kernels.StepOutput, error)
-}
-
 func newLearner(cfg Config, s *schedule.Schedule) learner {
 	l := learner{cfg: cfg, sched: s, guard: newGuard(cfg.Batch)}
 	if cfg.Stage != Pretrain {
@@ -41,16 +34,17 @@ func newLearner(cfg Config, s *schedule.Schedule) learner {
 	return l
 }
 
-// advance takes one step on a batch.
+// advance takes one step on a batch, whose terms the device computes, or a client that keeps its network: what terms
+// knows of the step beyond them it writes into the row.
 //
 // An error before the step leaves everything as it was. A *[DivergedError] comes with the row of a step that has been
 // taken.
-func (l *learner) advance(ctx context.Context, b batch, terms source) (Row, error) {
+func (l *learner) advance(b batch, terms func(row *Row) (kernels.StepOutput, error)) (Row, error) {
 	began, n := time.Now(), b.n
 	begin, end := float64(l.seen)/1000, float64(l.seen+int64(n))/1000
 	row := emptyRow()
 	row.Step, row.Kimg = l.step+1, end
-	out, err := terms.terms(ctx, b, &row)
+	out, err := terms(&row)
 	if err != nil {
 		return Row{}, err
 	}

@@ -138,37 +138,27 @@ func (r *Remote) Step(ctx context.Context) (Row, error) {
 	if err != nil {
 		return Row{}, err
 	}
-	row, err := r.advance(ctx, b, askedBatch{r, images, labels})
+	row, err := r.advance(b, func(row *Row) (kernels.StepOutput, error) {
+		q := passes.Question{
+			Mode: r.mode, J: r.j, Step: row.Step, Images: images, Labels: labels, T: b.t, G: b.g, Omega: b.omega,
+			Noise: make([]uint64, n),
+		}
+		key := latent.Uint64(r.cfg.Seed, streamAsked, uint64(row.Step))
+		for i := range q.Noise {
+			q.Noise[i] = latent.Uint64(key, streamAsked, uint64(i))
+		}
+		terms, err := r.asker.Ask(ctx, q)
+		if err != nil {
+			return kernels.StepOutput{}, err
+		}
+		loss := make([]float64, n)
+		for i, v := range terms.Residual {
+			loss[i/r.j] += b.omega[i] * v
+		}
+		return kernels.StepOutput{Terms: terms, Loss: loss}, nil
+	})
 	if row.Step > 0 {
 		r.position += uint64(n)
 	}
 	return row, err
-}
-
-// askedBatch is a batch whose terms an Asker computes.
-type askedBatch struct {
-	r      *Remote
-	images []int64
-	labels []int32
-}
-
-// terms implements source.
-func (a askedBatch) terms(ctx context.Context, b batch, row *Row) (kernels.StepOutput, error) {
-	q := passes.Question{
-		Mode: a.r.mode, J: a.r.j, Step: row.Step, Images: a.images, Labels: a.labels, T: b.t, G: b.g, Omega: b.omega,
-		Noise: make([]uint64, b.n),
-	}
-	key := latent.Uint64(a.r.cfg.Seed, streamAsked, uint64(row.Step))
-	for i := range q.Noise {
-		q.Noise[i] = latent.Uint64(key, streamAsked, uint64(i))
-	}
-	terms, err := a.r.asker.Ask(ctx, q)
-	if err != nil {
-		return kernels.StepOutput{}, err
-	}
-	loss := make([]float64, b.n)
-	for i, v := range terms.Residual {
-		loss[i/a.r.j] += b.omega[i] * v
-	}
-	return kernels.StepOutput{Terms: terms, Loss: loss}, nil
 }

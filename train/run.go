@@ -36,13 +36,7 @@ type Run struct {
 
 // New checks the configuration against its sources and starts a run at step 0. An error in a field is a
 // *[setting.Error].
-func New(cfg Config, src Sources) (*Run, error) {
-	s, err := newSetup(cfg, src)
-	if err != nil {
-		return nil, err
-	}
-	return s.run(src.Device, src.World, false)
-}
+func New(cfg Config, src Sources) (*Run, error) { return newRun(cfg, src, false) }
 
 // Trainer returns what steps of a resolved configuration compute.
 func (c Config) Trainer() kernels.TrainerConfig {

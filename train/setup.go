@@ -37,65 +37,97 @@ type Sources struct {
 	Analytic kernels.Network
 }
 
-// setup is what a run starts from: all that is known without the device, each part checked against the others.
-type setup struct {
-	cfg           Config // resolved
-	data          *data.Dataset
-	net           kernels.Architecture // nil for an analytic network
-	values        [][]float32          // of net
-	flow          kernels.Network      // net, or the analytic one, on the family's basis
-	basis         *basis.Basis         // of the family
-	schedule      *schedule.Schedule   // nil in pretrain without one
-	scheduleBasis *basis.Basis         // dense one that travels with schedule; nil if its name says it all
-}
-
-func newSetup(cfg Config, src Sources) (s setup, err error) {
+// newRun checks a configuration against its sources, and then puts the network on the devices. The batches of a run that
+// is resumed stay in the parts that they were in.
+func newRun(cfg Config, src Sources, resumed bool) (r *Run, err error) {
 	if cfg, err = cfg.Resolve(); err != nil {
-		return s, err
+		return nil, err
 	}
-	s.data, s.flow = src.Dataset, src.Analytic
+	r = &Run{data: src.Dataset}
+	flow := src.Analytic
 	var shape kernels.Shape
-	if s.flow != nil {
-		spec := s.flow.Spec()
+	if flow != nil {
+		spec := flow.Spec()
 		shape = kernels.Shape{
 			Height: spec.Height, Width: spec.Width, Channels: spec.Channels, Labels: spec.Labels, Range: spec.Range,
 		}
 	} else {
-		if s.net, s.values, err = network(cfg, src); err != nil {
-			return s, err
+		if r.net, r.initial, err = network(cfg, src); err != nil {
+			return nil, err
 		}
-		if s.net, s.data, err = InUnits(s.net, s.data); err != nil {
-			return s, err
+		if r.net, r.data, err = InUnits(r.net, r.data); err != nil {
+			return nil, err
 		}
-		shape = s.net.Shape()
+		shape = r.net.Shape()
 	}
-	if s.basis, err = familyBasis(cfg, src.Basis, shape.Height, shape.Width); err != nil {
-		return s, err
+	b, err := familyBasis(cfg, src.Basis, shape.Height, shape.Width)
+	if err != nil {
+		return nil, err
 	}
-	if err := checkData(cfg, s.data, s.basis, shape); err != nil {
-		return s, err
+	if err := checkData(cfg, r.data, b, shape); err != nil {
+		return nil, err
 	}
-	if s.flow == nil {
-		if s.flow, err = s.net.On(s.values, s.basis); err != nil {
-			return s, setting.Errorf("family", "cannot be used: %v", err)
+	if flow == nil {
+		if flow, err = r.net.On(r.initial, b); err != nil {
+			return nil, setting.Errorf("family", "cannot be used: %v", err)
 		}
 	}
 	classes := shape.Labels
 	if classes == 0 {
-		classes = s.data.Classes()
+		classes = r.data.Classes()
 	}
-	if s.schedule, s.cfg, err = startSchedule(cfg, src, s.basis, classes, shape.Range); err != nil {
-		return s, err
+	start, cfg, err := startSchedule(cfg, src, b, classes, shape.Range)
+	if err != nil {
+		return nil, err
 	}
+	r.familyBasis = dense(b)
 	switch {
 	case cfg.Stage != Pretrain:
-		s.scheduleBasis = dense(s.basis)
+		r.scheduleBasis = r.familyBasis
 	case src.Schedule != nil: // it is kept for the model that is saved
-		s.scheduleBasis = src.ScheduleBasis
+		r.scheduleBasis = src.ScheduleBasis
 	case src.Model != nil:
-		s.scheduleBasis = src.Model.Basis
+		r.scheduleBasis = src.Model.Basis
 	}
-	return s, nil
+	if ratios := flow.Spec().Ratios; cfg.RatioEmbedding && ratios != b.J()-1 {
+		return nil, setting.Errorf("ratio_embedding",
+			"must be off for a network of %d log-ratios and a family of %d subspaces", ratios, b.J())
+	}
+	if r.model, err = kernels.NewModelAt(kernels.Precision(cfg.Precision), src.Device, flow, b); err != nil {
+		return nil, err
+	}
+	if err := r.open(cfg, src, start, resumed); err != nil {
+		r.model.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// open divides the batches into parts, and gives each device of the run a trainer.
+func (r *Run) open(cfg Config, src Sources, start *schedule.Schedule, resumed bool) (err error) {
+	cfg.Precision = string(r.model.Precision())
+	if r.memory, err = cfg.fitDevices(r.model, src.World.Size(), !resumed); err != nil {
+		return err
+	}
+	if r.memory.Microbatch < cfg.Batch {
+		cfg.Microbatch = r.memory.Microbatch
+	}
+	others := src.Device.Peers()[1:partOf(r.memory.Devices, src.World.Size())]
+	if r.trainer, err = r.model.NewTrainer(cfg.Trainer(), r.initial, others...); err != nil {
+		return err
+	}
+	if src.World != nil {
+		r.trainer.Join(src.World)
+	}
+	r.learner, r.order = newLearner(cfg, start), data.NewOrder(cfg.Seed, r.data.Len(), cfg.Flip)
+	r.peak = func() (float64, bool) {
+		peak, ok := src.Device.Peak()
+		if src.Device.HostVisible() { // whose devices share the processors
+			return peak, ok
+		}
+		return peak * float64(r.trainer.Len()), ok
+	}
+	return nil
 }
 
 // dense returns a basis that has vectors, nil for one whose name says it all.
@@ -104,54 +136,6 @@ func dense(b *basis.Basis) *basis.Basis {
 		return b
 	}
 	return nil
-}
-
-// run puts the network on the devices and returns a run at step 0. The batches of one that has been under way stay in
-// the parts that they were in.
-func (s setup) run(dev *device.Device, world *processes.World, resumed bool) (r *Run, err error) {
-	m, err := kernels.NewModelAt(kernels.Precision(s.cfg.Precision), dev, s.flow, s.basis)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			m.Close()
-		}
-	}()
-	cfg := s.cfg
-	cfg.Precision = string(m.Precision())
-	if ratios := s.flow.Spec().Ratios; cfg.RatioEmbedding && ratios != s.basis.J()-1 {
-		return nil, setting.Errorf("ratio_embedding",
-			"must be off for a network of %d log-ratios and a family of %d subspaces", ratios, s.basis.J())
-	}
-	memory, err := cfg.fitDevices(m, world.Size(), !resumed)
-	if err != nil {
-		return nil, err
-	}
-	if memory.Microbatch < cfg.Batch {
-		cfg.Microbatch = memory.Microbatch
-	}
-	others := dev.Peers()[1:partOf(memory.Devices, world.Size())]
-	trainer, err := m.NewTrainer(cfg.Trainer(), s.values, others...)
-	if err != nil {
-		return nil, err
-	}
-	if world != nil {
-		trainer.Join(world)
-	}
-	r = &Run{
-		learner: newLearner(cfg, s.schedule),
-		data:    s.data, order: data.NewOrder(cfg.Seed, s.data.Len(), cfg.Flip), net: s.net, model: m, trainer: trainer,
-		memory: memory, scheduleBasis: s.scheduleBasis, familyBasis: dense(s.basis), initial: s.values,
-	}
-	r.peak = func() (float64, bool) {
-		peak, ok := dev.Peak()
-		if dev.HostVisible() { // whose devices share the processors
-			return peak, ok
-		}
-		return peak * float64(trainer.Len()), ok
-	}
-	return r, nil
 }
 
 // familyBasis returns the basis of the configuration's family for images of h×w: the one that its name and numbers

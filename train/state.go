@@ -91,11 +91,7 @@ func Resume(s *checkpoint.Run, src Sources) (*Run, error) {
 		}
 		src.Model = &checkpoint.Model{Net: s.Network, Values: s.Params, Schedule: s.Schedule, Basis: s.Basis}
 	}
-	start, err := newSetup(cfg, src)
-	if err != nil {
-		return nil, err
-	}
-	r, err := start.run(src.Device, src.World, true)
+	r, err := newRun(cfg, src, true)
 	if err != nil {
 		return nil, err
 	}

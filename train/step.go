@@ -46,7 +46,7 @@ func (r *Run) StepOn(ctx context.Context, images []float32, labels []int32) (Row
 	return r.advance(ctx, images, labels)
 }
 
-// advance is StepOn for images that are known to be good.
+// advance is StepOn for images that are known to be good. It trains the network, too, unless that is frozen.
 func (r *Run) advance(ctx context.Context, images []float32, labels []int32) (Row, error) {
 	if err := r.measureStart(ctx); err != nil {
 		return Row{}, err
@@ -55,34 +55,23 @@ func (r *Run) advance(ctx context.Context, images []float32, labels []int32) (Ro
 	if err != nil {
 		return Row{}, err
 	}
-	return r.learner.advance(ctx, b, deviceBatch{r, images, labels})
-}
-
-// deviceBatch is a batch whose terms the device computes, in a step that trains the network where it is not frozen.
-type deviceBatch struct {
-	r      *Run
-	images []float32
-	labels []int32
-}
-
-// terms implements source.
-func (d deviceBatch) terms(ctx context.Context, b batch, row *Row) (kernels.StepOutput, error) {
-	r := d.r
-	in := kernels.StepInput{
-		Images: d.images, Labels: d.labels, G: b.g, Omega: b.omega, Seed: r.cfg.Seed, Step: row.Step,
-		Clip: r.cfg.Clip, Part: r.cfg.Microbatch, NetworkG: b.network,
-	}
-	if *r.cfg.TrainNetwork {
-		from := float64(r.seen) / 1000
-		row.LR = r.cfg.networkRamp().At(from, row.Kimg)
-		in.LR, in.EMABeta = row.LR, math.Pow(0.5, (row.Kimg-from)/r.cfg.halflife(from))
-	}
-	r.initial = nil
-	out, err := r.trainer.Step(ctx, in)
-	if err == nil && *r.cfg.TrainNetwork {
-		row.GradNorm = out.GradNorm
-	}
-	return out, err
+	return r.learner.advance(b, func(row *Row) (kernels.StepOutput, error) {
+		in := kernels.StepInput{
+			Images: images, Labels: labels, G: b.g, Omega: b.omega, Seed: r.cfg.Seed, Step: row.Step,
+			Clip: r.cfg.Clip, Part: r.cfg.Microbatch, NetworkG: b.network,
+		}
+		if *r.cfg.TrainNetwork {
+			from := float64(r.seen) / 1000
+			row.LR = r.cfg.networkRamp().At(from, row.Kimg)
+			in.LR, in.EMABeta = row.LR, math.Pow(0.5, (row.Kimg-from)/r.cfg.halflife(from))
+		}
+		r.initial = nil
+		out, err := r.trainer.Step(ctx, in)
+		if err == nil && *r.cfg.TrainNetwork {
+			row.GradNorm = out.GradNorm
+		}
+		return out, err
+	})
 }
 
 // measureStart puts the geodesic in the place of the schedule, before the first step of a run that starts with it: of

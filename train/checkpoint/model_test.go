@@ -109,32 +109,6 @@ func TestModelRoundTrip(t *testing.T) {
 	}
 }
 
-// TestTensorNames: the state dict has EDM's names under "model.", and PyTorch's shapes.
-func TestTensorNames(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "m")
-	if err := SaveModel(dir, tinyModel(t), false); err != nil {
-		t.Fatal(err)
-	}
-	f, err := safetensors.ReadFile(filepath.Join(dir, weightsFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, shape := range map[string][]int{
-		"model.map_layer0.weight":                  {32, 8},
-		"model.enc.4x4_conv.weight":                {8, 1, 3, 3},
-		"model.enc.2x2_down.conv0.weight":          {8, 8, 3, 3},
-		"model.dec.4x4_aux_conv.weight":            {1, 8, 3, 3},
-		"model.enc.2x2_down.conv0.resample_filter": {1, 1, 2, 2},
-	} {
-		tensor := f.Lookup(name)
-		if tensor == nil {
-			t.Errorf("there is no %s", name)
-		} else if !slices.Equal(tensor.Shape, shape) {
-			t.Errorf("%s has shape %v, want %v", name, tensor.Shape, shape)
-		}
-	}
-}
-
 // TestBrokenModels: errors say which file, and which tensor of it.
 func TestBrokenModels(t *testing.T) {
 	dir := t.TempDir()
@@ -241,41 +215,6 @@ func TestCheckModel(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("faults %q, want %q", got, want)
-	}
-}
-
-// TestHalfPrecision: values stored as F16 are read.
-func TestHalfPrecision(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "m")
-	m := tinyModel(t)
-	if err := SaveModel(dir, m, false); err != nil {
-		t.Fatal(err)
-	}
-	files := read(t, dir)
-	f, err := safetensors.Decode(files[weightsFile])
-	if err != nil {
-		t.Fatal(err)
-	}
-	const bias = "model.enc.4x4_conv.bias"
-	// 1.5
-	*f.Lookup(bias) = safetensors.Tensor{
-		Name: bias, DType: safetensors.F16, Shape: []int{8},
-		Data: bytes.Repeat([]byte{0x00, 0x3e}, 8),
-	}
-	if files[weightsFile], err = encode(f); err != nil {
-		t.Fatal(err)
-	}
-	if err := writeFolder(dir, files, true); err != nil {
-		t.Fatal(err)
-	}
-	got, err := LoadModel(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, p := range got.Net.Params() {
-		if p.Name == bias && !slices.Equal(got.Values[i], slices.Repeat([]float32{1.5}, 8)) {
-			t.Errorf("%s is %v", bias, got.Values[i])
-		}
 	}
 }
 

@@ -3,11 +3,8 @@ package checkpoint
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -189,15 +186,13 @@ func appendFault(faults []error, err error) []error {
 }
 
 // DescribeModel reads the model folder dir without the values of its weights, whose names and shapes it compares with
-// the configuration. The hash is that of the folder's manifest, empty if it has none. What is missing or cannot be
-// used is an *[Error]. [LoadModel] looks closer.
+// the configuration. What is missing or cannot be used is an *[Error]. [LoadModel] looks closer.
 func DescribeModel(dir string) (*Model, error) { return readModel(dir, (*Model).describeWeights) }
 
 func (m *Model) describeWeights(folder *atomicdir.Stored) error {
 	if err := folder.CheckSize(weightsFile); err != nil {
 		return inFile(weightsFile, withoutPath(err))
 	}
-	m.Hash = folder.Hash(weightsFile)
 	f, err := safetensors.ReadHeader(folder.Path(weightsFile))
 	if err != nil {
 		err = cmp.Or(folder.Check(context.Background(), weightsFile), err)
@@ -213,22 +208,11 @@ func (m *Model) describeWeights(folder *atomicdir.Stored) error {
 			return &Error{File: weightsFile, Tensor: p.Name, Msg: "is of another shape than config.json asks for"}
 		}
 	}
-	return nil
+	if m.Hash = folder.Hash(weightsFile); m.Hash == "" { // there is no manifest
+		m.Hash, err = folder.Sum(context.Background(), weightsFile)
+	}
+	return inFile(weightsFile, withoutPath(err))
 }
 
 // WeightsFile returns the place of the weights of the model folder dir.
 func WeightsFile(dir string) string { return filepath.Join(dir, weightsFile) }
-
-// HashWeights returns the Hash of the model folder dir.
-func HashWeights(dir string) (string, error) {
-	file, err := os.Open(WeightsFile(dir))
-	if err != nil {
-		return "", inFile(weightsFile, withoutPath(err))
-	}
-	defer file.Close()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, file); err != nil {
-		return "", inFile(weightsFile, err)
-	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
-}

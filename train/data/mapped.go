@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/anisoflight/anisoflight/internal/base/normalization"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
@@ -22,10 +24,10 @@ import (
 // bytes keeps it, too. A file that is removed or replaced meanwhile stays what it was. What has been cut short, or what
 // the disk no longer gives, faults where it is read, which is why every reader is guarded.
 type mapped struct {
-	folder  string // its name
-	bytes   []byte
-	written string // the SHA-256 of the bytes, by the folder's manifest; empty where it has none
-	content string // the data set's own hash when it was stored; empty where an older program has stored it
+	folder      string // its name
+	bytes       []byte
+	fileHash    string // the SHA-256 of the bytes, by the folder's manifest; empty where it has none
+	contentHash string // the data set's own hash when it was stored; empty where an older program has stored it
 
 	checking sync.Mutex
 	verdict  atomic.Pointer[verdict] // nil: not all images have been read
@@ -33,6 +35,17 @@ type mapped struct {
 
 // verdict is what reading a file has shown; err is nil where it is what was written.
 type verdict struct{ err error }
+
+// mapFile maps a file of size > 0 bytes.
+func mapFile(f *os.File, size int64) (*mapped, error) {
+	b, err := syscall.Mmap(int(f.Fd()), 0, int(size), syscall.PROT_READ, syscall.MAP_SHARED)
+	if err != nil {
+		return nil, &os.PathError{Op: "mmap", Path: f.Name(), Err: err}
+	}
+	m := &mapped{bytes: b}
+	runtime.AddCleanup(m, func(b []byte) { _ = syscall.Munmap(b) }, b)
+	return m, nil
+}
 
 // guard calls read, which reads the images, once they are known to be what was written.
 func (d *Dataset) guard(read func()) error {
@@ -73,7 +86,7 @@ func (d *Dataset) damaged(msg string) error {
 }
 
 // Verifiable reports whether it is known what was written.
-func (d *Dataset) Verifiable() bool { return d.file != nil && d.file.written+d.file.content != "" }
+func (d *Dataset) Verifiable() bool { return d.file != nil && d.file.fileHash+d.file.contentHash != "" }
 
 // Checked returns what reading the images has shown so far: done is false until they have all been compared with what
 // was written.
@@ -100,9 +113,9 @@ func (d *Dataset) Check(ctx context.Context) error {
 	if done, err := d.Checked(); done {
 		return err
 	}
-	want, sum := d.file.written, d.file.sum
+	want, sum := d.file.fileHash, d.file.sum
 	if want == "" {
-		want, sum = d.file.content, d.contentSum
+		want, sum = d.file.contentHash, d.contentSum
 	}
 	var got string
 	var ended error

@@ -93,7 +93,7 @@ func load(folder *atomicdir.Stored) (*Dataset, error) {
 		return nil, err
 	}
 	d.file, file.folder = file, filepath.Base(folder.Path("."))
-	file.content, file.written = head.Hash, folder.Hash(imagesFile)
+	file.contentHash, file.fileHash = head.Hash, folder.Hash(imagesFile)
 	if head.Hash != "" {
 		d.hash = func() string { return head.Hash }
 		return d, nil

@@ -17,16 +17,17 @@ import (
 // or with Abort, which does nothing after Commit.
 type Writer struct {
 	form   Form
-	like   *Dataset // one of no images, for its checks
+	empty  *Dataset // of the form, for its checks
 	folder *atomicdir.Folder
 	file   *atomicdir.File
 	images *bufio.Writer
 	labels []int32
-	seen   *normalization.Measure // nil where nothing is measured
-	sum    hash.Hash
-	head   int // bytes of the header: room for any number of images
-	n      int // images so far
-	total  int // images to come; 0 where that is known at the end only
+	// measured is nil where nothing is measured.
+	measured *normalization.Measure
+	hash     hash.Hash
+	head     int // bytes of the header: room for any number of images
+	n        int // images so far
+	total    int // images to come; 0 where that is known at the end only
 }
 
 // Create begins to store a data set of n images as the folder dir; n is 0 where it is not known yet, which costs one
@@ -35,17 +36,17 @@ func Create(dir string, form Form, n int) (*Writer, error) {
 	if form.Layout == "" {
 		form.Layout = HWC
 	}
-	like := &Dataset{images: Images{
+	empty := &Dataset{images: Images{
 		Height: form.Height, Width: form.Width, Channels: form.Channels, Layout: form.Layout,
 		Unbounded: form.Unbounded || form.MeasureMean || form.MeasureScale,
 	}}
 	if !form.MeasureMean && !form.MeasureScale {
-		like.images.Normalization = form.Normalization
+		empty.images.Normalization = form.Normalization
 	}
-	if err := like.checkForm(); err != nil {
+	if err := empty.checkForm(); err != nil {
 		return nil, err
 	}
-	if form.Normalization != nil && !form.Float || like.images.Unbounded && !form.Float {
+	if form.Normalization != nil && !form.Float || empty.images.Unbounded && !form.Float {
 		return nil, failf(-1, "mean and scale are those of float32; bytes are images in [−1, 1]")
 	}
 	folder, err := atomicdir.Begin(dir)
@@ -57,11 +58,11 @@ func Create(dir string, form Form, n int) (*Writer, error) {
 		return nil, errors.Join(err, folder.Abort())
 	}
 	w := &Writer{
-		form: form, like: like, folder: folder, file: f, images: bufio.NewWriterSize(f, 1<<20),
-		sum: newHash(form), total: n,
+		form: form, empty: empty, folder: folder, file: f, images: bufio.NewWriterSize(f, 1<<20),
+		hash: newHash(form), total: n,
 	}
 	if form.MeasureMean || form.MeasureScale {
-		w.seen = normalization.NewMeasure(form.Channels)
+		w.measured = normalization.NewMeasure(form.Channels)
 	}
 	w.head = len(w.header(math.MaxInt))
 	_, _ = w.images.Write(w.header(n)) // an error stays until Commit
@@ -73,7 +74,7 @@ func (w *Writer) header(n int) []byte {
 	if w.form.Float {
 		descr = "<f4"
 	}
-	return npyHeader(descr, append([]int{n}, w.like.Shape()...), w.head)
+	return npyHeader(descr, append([]int{n}, w.empty.Shape()...), w.head)
 }
 
 // Len returns the number of images so far.
@@ -85,10 +86,10 @@ func (w *Writer) Uint8(images []uint8, labels []int32) error {
 	if w.form.Float {
 		return failf(w.n, "images must be floats, as those before, got bytes")
 	}
-	if err := w.take(len(images), labels); err != nil {
+	if err := w.count(len(images), labels); err != nil {
 		return err
 	}
-	_, err := w.both().Write(images)
+	_, err := w.sinks().Write(images)
 	return err
 }
 
@@ -97,51 +98,47 @@ func (w *Writer) Float32(images []float32, labels []int32) error {
 	if !w.form.Float {
 		return failf(w.n, "images must be bytes, as those before, got floats")
 	}
-	size := w.like.Pixels()
+	size := w.empty.Pixels()
 	for i := range len(images) / size {
-		if err := w.like.CheckRow(w.n+i, images[i*size:(i+1)*size]); err != nil {
+		if err := w.empty.CheckRow(w.n+i, images[i*size:(i+1)*size]); err != nil {
 			return err
 		}
 	}
-	if err := w.take(len(images), labels); err != nil {
+	if err := w.count(len(images), labels); err != nil {
 		return err
 	}
-	if w.seen != nil {
+	if w.measured != nil {
 		for i, v := range images {
-			w.seen.Add(v, w.like.channel(i%size))
+			w.measured.Add(v, w.empty.channel(i%size))
 		}
 	}
-	return writeValues(w.both(), images)
+	return writeValues(w.sinks(), images)
 }
 
 // normalization returns that of the images that have come.
 func (w *Writer) normalization() (*normalization.Affine, error) {
-	n := w.form.Normalization
-	if w.seen == nil {
-		return n, nil
+	if w.measured == nil {
+		return w.form.Normalization, nil
 	}
-	mean, _ := w.seen.Moments()
-	scale := []float64{1}
-	if n != nil {
-		scale = n.Scale
+	var mean, scale []float64
+	if n := w.form.Normalization; n != nil {
+		mean, scale = n.Mean, n.Scale
 	}
-	if !w.form.MeasureMean {
-		mean = nil
-		if n != nil {
-			mean = n.Mean
-		}
+	if w.form.MeasureMean {
+		mean, _ = w.measured.Moments()
 	}
 	var err error
 	if w.form.MeasureScale {
-		if scale, err = w.seen.Scales(); err != nil {
+		if scale, err = w.measured.Scales(); err != nil {
 			return nil, failf(-1, "%v", err)
 		}
 	}
-	if n, err = normalization.New(mean, scale, w.form.Channels); err != nil {
+	n, err := normalization.New(mean, scale, w.form.Channels)
+	if err != nil {
 		return nil, failf(-1, "%v", err)
 	}
 	for c := range w.form.Channels {
-		for _, v := range []float32{w.seen.Low[c], w.seen.High[c]} {
+		for _, v := range []float32{w.measured.Low[c], w.measured.High[c]} {
 			if !n.Holds(v, c) {
 				return nil, failf(-1, "values must stay finite as (x − mean)/scale, got %v in channel %d", v, c)
 			}
@@ -150,14 +147,14 @@ func (w *Writer) normalization() (*normalization.Affine, error) {
 	return n, nil
 }
 
-func (w *Writer) both() io.Writer { return io.MultiWriter(w.images, w.sum) }
+func (w *Writer) sinks() io.Writer { return io.MultiWriter(w.images, w.hash) }
 
-// take counts images of so many values, and keeps their labels.
-func (w *Writer) take(values int, labels []int32) error {
-	n := values / w.like.Pixels()
+// count counts images of so many values, and keeps their labels.
+func (w *Writer) count(values int, labels []int32) error {
+	n := values / w.empty.Pixels()
 	switch {
-	case n*w.like.Pixels() != values:
-		return failf(-1, "values must make whole images of %d, got %d", w.like.Pixels(), values)
+	case n*w.empty.Pixels() != values:
+		return failf(-1, "values must make whole images of %d, got %d", w.empty.Pixels(), values)
 	case w.form.Labels && len(labels) != n, !w.form.Labels && labels != nil:
 		return failf(-1, "labels must be as many as images, %d, got %d", n, len(labels))
 	}
@@ -199,14 +196,14 @@ func (w *Writer) Commit(replace bool) error {
 			return err
 		}
 	}
-	_ = writeNormalization(w.sum, affine) // a hash never fails
+	_ = writeNormalization(w.hash, affine) // a hash never fails
 	version := storeVersion
 	if affine != nil {
 		version = storeFields
 	}
 	head, err := json.Marshal(storeHead{
 		storeFormat, version, w.form.Layout, w.form.Unbounded,
-		hex.EncodeToString(w.sum.Sum(nil)), affine,
+		hex.EncodeToString(w.hash.Sum(nil)), affine,
 	})
 	if err != nil {
 		return err
@@ -220,7 +217,7 @@ func (w *Writer) Commit(replace bool) error {
 }
 
 func (w *Writer) writeLabels() error {
-	_ = writeValues(w.sum, w.labels) // a hash never fails
+	_ = writeValues(w.hash, w.labels) // a hash never fails
 	f, err := w.folder.Create(labelsFile)
 	if err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"math"
 	"testing"
 
-	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
@@ -71,20 +70,5 @@ func TestGainsArePooled(t *testing.T) {
 				t.Errorf("levels %v", levels)
 			}
 		}
-	}
-}
-
-func TestGainsAreThoseOfIsotropicNoise(t *testing.T) {
-	b, err := basis.DCT(2, 2, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	net, d := gaussian(t, b, []float64{0.04, 0.004}, 16)
-	m, w := onDevice(t, net, b)
-	_, err = MakeGeodesic(t.Context(), m, w, d, GeodesicSettings{
-		T: 25, G0: 1e-6, Statistics: true, Family: schedule.Family{Basis: "dct", K: 1},
-	})
-	if err == nil {
-		t.Error("statistics of two subspaces: accepted")
 	}
 }

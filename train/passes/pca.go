@@ -6,6 +6,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/internal/base/safely"
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/train/data"
 	"github.com/anisoflight/anisoflight/train/setting"
 )
 
@@ -17,17 +18,6 @@ const (
 	// turns, at the price of another pass over the images.
 	momentBytes = 1 << 30
 )
-
-// Images are what principal components are taken of; a *data.Dataset is.
-type Images interface {
-	Len() int
-	Height() int
-	Width() int
-	Channels() int
-	Classes() int // one more than the largest label
-	Label(i int) int32
-	Image(i int, flip bool, dst []float32) error
-}
 
 // PCASettings say which principal components make a basis. The zero value of a field means its default.
 type PCASettings struct {
@@ -51,7 +41,7 @@ type Span struct {
 //
 // An error in a setting is a *[setting.Error] of the field k, clusters or dataset; a class without images is one of
 // dataset.
-func PCA(ctx context.Context, images Images, set PCASettings) (*basis.Basis, []Span, error) {
+func PCA(ctx context.Context, images *data.Dataset, set PCASettings) (*basis.Basis, []Span, error) {
 	h, w := images.Height(), images.Width()
 	if set.K == 0 {
 		set.K = h * w / 4
@@ -132,7 +122,7 @@ func leading(ctx context.Context, m *basis.Moments, k int) (*basis.Components, e
 }
 
 // measurePlanes returns the moments of the images of each span.
-func measurePlanes(ctx context.Context, images Images, spans []Span, p *progress) ([]*basis.Moments, error) {
+func measurePlanes(ctx context.Context, images *data.Dataset, spans []Span, p *progress) ([]*basis.Moments, error) {
 	h, w, c := images.Height(), images.Width(), images.Channels()
 	of := map[int]*basis.Moments{} // by label
 	out := make([]*basis.Moments, len(spans))
@@ -170,7 +160,7 @@ func measurePlanes(ctx context.Context, images Images, spans []Span, p *progress
 }
 
 // clusters returns the spans of classes 0 … n−1, each of which must have images, in the order of their first labels.
-func clusters(images Images, set PCASettings) ([]Span, error) {
+func clusters(images *data.Dataset, set PCASettings) ([]Span, error) {
 	n := max(set.Classes, images.Classes())
 	if n == 0 {
 		return nil, setting.Errorf("dataset", "must have a label for each image for components per class, got none")

@@ -129,38 +129,6 @@ func TestPCAOfClusters(t *testing.T) {
 	}
 }
 
-// Renamed classes have renamed components.
-func TestPCAPermutation(t *testing.T) {
-	name := []int32{2, 0, 1}
-	labels := classes(60)
-	d := coloured(t, 60, labels)
-	values, err := d.Float32(0, 60)
-	if err != nil {
-		t.Fatal(err)
-	}
-	im := data.Images{Height: 4, Width: 4, Channels: 2, Float32: values, Labels: make([]int32, 60)}
-	for i, l := range labels {
-		im.Labels[i] = name[l]
-	}
-	renamed, err := data.New(im)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, _, err := PCA(t.Context(), d, PCASettings{K: 3, PerClass: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, _, err := PCA(t.Context(), renamed, PCASettings{K: 3, PerClass: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for y := range 3 {
-		if !slices.EqualFunc(vectors(t, a, y), vectors(t, b, int(name[y])), slices.Equal) {
-			t.Errorf("class %d has other components as class %d", y, name[y])
-		}
-	}
-}
-
 func TestPCARefused(t *testing.T) {
 	d := coloured(t, 60, classes(60))
 	for name, q := range map[string]struct {

@@ -1,6 +1,7 @@
 package passes
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -68,8 +69,7 @@ func Predict(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.
 	if m.J() != 1 {
 		panic("train: Predict measures with one noise level")
 	}
-	s := &survey{set: set, share: []float64{1}, pools: [][]int{nil}, labels: []int{-1}}
-	s.classes(d)
+	s := newSurvey(d, set)
 	var err error
 	if s.ladders, err = ladders(ctx, d, len(s.pools) > 1, set.Bases); err != nil {
 		return nil, err
@@ -105,34 +105,29 @@ func (set PredictSettings) check(known schedule.Range) error {
 // candidate is a family of schedules.
 type candidate struct {
 	Prediction
-	ladder int   // any for none, which is cut nowhere
-	at     []int // rungs
+	ladder *ladder // any for none, which is cut nowhere
+	rungs  []int   // at which it is cut, by index
 }
 
-func (s *survey) candidates() []candidate {
-	var out []candidate
-	perClass := []bool{false}
-	if len(s.pools) > 1 {
-		perClass = []bool{false, true}
-	}
-	for _, own := range perClass {
-		out = append(out, candidate{Prediction: Prediction{Basis: "none", PerClass: own}})
-		for l, rungs := range s.ladders {
-			for i := range rungs.rungs {
-				out = append(out, rungs.candidate(own, l, i))
-				for k := i + 1; k < len(rungs.rungs) && rungs.pairs; k++ {
-					out = append(out, rungs.candidate(own, l, i, k))
+// candidates returns all families, first the best isotropic schedule.
+func (s *survey) candidates() (all []candidate) {
+	for _, perClass := range []bool{false, true}[:min(len(s.pools), 2)] {
+		all = append(all, candidate{Prediction{Basis: "none", PerClass: perClass}, s.ladders[0], nil})
+		for _, l := range s.ladders {
+			for i := range l.rungs {
+				all = append(all, l.candidate(perClass, i))
+				for k := i + 1; k < len(l.rungs) && l.cuts != nil; k++ { // two cuts at a time are bases, too
+					all = append(all, l.candidate(perClass, i, k))
 				}
 			}
 		}
 	}
-	return out
+	return all
 }
 
-// candidate returns the family of this ladder, the l-th, cut at some rungs.
-func (l *ladder) candidate(perClass bool, index int, at ...int) candidate {
-	c := candidate{Prediction{Basis: l.name, K: l.rungs[at[0]], PerClass: perClass}, index, at}
-	for _, i := range at {
+func (l *ladder) candidate(perClass bool, rungs ...int) candidate {
+	c := candidate{Prediction{Basis: l.name, K: l.rungs[rungs[0]], PerClass: perClass}, l, rungs}
+	for _, i := range rungs {
 		if l.cuts != nil {
 			c.Cuts = append(c.Cuts, l.cuts[i])
 		}
@@ -143,7 +138,7 @@ func (l *ladder) candidate(perClass bool, index int, at ...int) candidate {
 // predictions returns every candidate's jackknifed energy and gain, the best first.
 func (s *survey) predictions(ctx context.Context) ([]Prediction, error) {
 	all := s.candidates()
-	energies := make([][]float64, s.parts+1) // [1 + left out][candidate]
+	energies := make([][]float64, len(s.count)+1) // [1 + left out][candidate]
 	for left := range energies {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -154,44 +149,26 @@ func (s *survey) predictions(ctx context.Context) ([]Prediction, error) {
 		}
 	}
 	out := make([]Prediction, len(all))
-	for i := range all {
-		p := all[i].Prediction
-		p.Energy, p.Stderr = schedule.Jackknife(s.parts, func(left int) float64 { return energies[left+1][i] })
-		p.Gain, p.GainStderr = schedule.Jackknife(s.parts,
+	for i, c := range all {
+		p := c.Prediction
+		p.Energy, p.Stderr = schedule.Jackknife(len(s.count), func(left int) float64 { return energies[left+1][i] })
+		p.Gain, p.GainStderr = schedule.Jackknife(len(s.count),
 			func(left int) float64 { return 1 - energies[left+1][i]/energies[left+1][0] })
 		out[i] = p
 	}
-	slices.SortStableFunc(out, func(a, b Prediction) int {
-		switch {
-		case a.Gain > b.Gain:
-			return -1
-		case a.Gain < b.Gain:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(out, func(a, b Prediction) int { return cmp.Compare(b.Gain, a.Gain) })
 	return out, nil
 }
 
-// energies returns the plain energies of all candidates without one part; −1 leaves none out.
+// energies returns the least energies of all candidates without one part of the samples; −1 leaves none out.
 func (s *survey) energies(all []candidate, left int) ([]float64, error) {
-	known := map[[4]int]float64{} // bands that candidates share
-	least := func(l, row, from, to int) (float64, error) {
-		key := [4]int{l, row, from, to}
-		if v, ok := known[key]; ok {
-			return v, nil
-		}
-		v, err := schedule.LeastEnergy(s.sigma, s.residual(l, row, from, to, left), s.set.C, s.set.G0, s.set.T)
-		known[key] = v
-		return v, err
+	type band struct {
+		ladder         *ladder
+		row, from, end int
 	}
+	known := map[band]float64{} // candidates share them
 	out := make([]float64, len(all))
 	for i, c := range all {
-		edges := []int{0}
-		for _, rung := range c.at {
-			edges = append(edges, rung+1)
-		}
-		edges = append(edges, s.ladders[c.ladder].parts())
 		rows, share := []int{-1}, []float64{1}
 		if c.PerClass {
 			rows, share = nil, s.share
@@ -200,41 +177,54 @@ func (s *survey) energies(all []candidate, left int) ([]float64, error) {
 			}
 		}
 		for r, row := range rows {
-			for j := 1; j < len(edges); j++ {
-				v, err := least(c.ladder, row, edges[j-1], edges[j])
-				if err != nil {
-					return nil, err
+			from := 0
+			for j := range len(c.rungs) + 1 {
+				b := band{c.ladder, row, from, c.ladder.bands()}
+				if j < len(c.rungs) {
+					b.end = c.rungs[j] + 1
 				}
-				out[i] += share[r] * v
+				from = b.end
+				least, ok := known[b]
+				if !ok {
+					var err error
+					residual := s.residual(c.ladder, row, b.from, b.end, left)
+					if least, err = schedule.LeastEnergy(s.sigma, residual, s.set.C, s.set.G0, s.set.T); err != nil {
+						return nil, err
+					}
+					known[b] = least
+				}
+				out[i] += share[r] * least
 			}
 		}
 	}
 	return out, nil
 }
 
-// residual returns the mean squared residual of parts from … to−1 of a ladder by noise level, of a row or, for −1, of
-// the rows' mixture.
-func (s *survey) residual(l, row, from, to, left int) []float64 {
+// residual returns the mean squared residual of bands from … end−1 of a ladder by noise level, of a row or, for −1, of
+// the rows' mixture, without one part of the samples.
+func (s *survey) residual(l *ladder, row, from, end, left int) []float64 {
 	var n float64
 	for part, count := range s.count {
 		if part != left {
 			n += count
 		}
 	}
-	share := s.share
-	if row >= 0 {
-		share = make([]float64, len(s.share))
-		share[row] = 1
-	}
 	out := make([]float64, len(s.sigma))
-	for r := range s.pools {
+	for r, share := range s.share {
+		switch row {
+		case -1:
+		case r:
+			share = 1
+		default:
+			continue
+		}
 		for p := range out {
-			for part, sums := range s.energy[l][r][p] {
+			for part := range s.count {
 				if part == left {
 					continue
 				}
-				for _, v := range sums[from:to] {
-					out[p] += share[r] * v / n
+				for _, v := range s.sums(l, r, p, part)[from:end] {
+					out[p] += share * v / n
 				}
 			}
 		}

@@ -19,57 +19,42 @@ const mostParts = 16
 // survey is the pass and what it measured.
 type survey struct {
 	set     PredictSettings
-	share   []float64 // π of each class; one for all images where there are none
-	pools   [][]int
-	labels  []int
+	labels  []int     // the classes; −1 for all images together
+	pools   [][]int   // images of each class
+	share   []float64 // π of each class
 	sigma   []float64
+	count   []float64 // samples in each part of the jackknife
 	ladders []*ladder
-	parts   int // of the jackknife
-	// energy[l][row][point][part] holds the sums of the parts of ladder l, [parts()].
-	energy [][][][][]float64
-	count  []float64 // samples in each part
 }
 
-// classes divides the images by class if every one of them has a class, and there are several.
-func (s *survey) classes(d *data.Dataset) {
+// newSurvey divides the images by class if every one of them has a class, and there are several.
+func newSurvey(d *data.Dataset, set PredictSettings) *survey {
+	s := &survey{set: set, labels: []int{-1}, pools: [][]int{nil}, share: []float64{1}}
+	s.sigma, s.count = noiseLevels(set.Points, set.G0, set.T), make([]float64, min(mostParts, set.Samples))
+	for k := range set.Samples {
+		s.count[k%len(s.count)]++
+	}
 	images := map[int][]int{} // by class; in one pass: there may be a million labels
 	for i := range d.Len() {
 		label := int(d.Label(i))
-		if label < 0 {
-			return
-		}
 		images[label] = append(images[label], i)
 	}
-	if len(images) < 2 {
-		return
+	if len(images) < 2 || images[-1] != nil {
+		return s
 	}
 	s.labels, s.pools, s.share = slices.Sorted(maps.Keys(images)), nil, nil
 	for _, label := range s.labels {
 		s.pools = append(s.pools, images[label])
 		s.share = append(s.share, float64(len(images[label]))/float64(d.Len()))
 	}
+	return s
 }
 
-// measure sums the residuals' parts of every class, noise level and part.
+// measure sums the squared residuals in the bands of every ladder.
 func (s *survey) measure(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset) error {
 	set := s.set
-	s.sigma = noiseLevels(set.Points, set.G0, set.T)
-	s.parts = min(mostParts, set.Samples)
-	s.count = make([]float64, s.parts)
-	for k := range set.Samples {
-		s.count[k%s.parts]++
-	}
-	s.energy = make([][][][][]float64, len(s.ladders))
-	for l, rungs := range s.ladders {
-		s.energy[l] = make([][][][]float64, len(s.pools))
-		for row := range s.pools {
-			s.energy[l][row] = make([][][]float64, set.Points)
-			for p := range set.Points {
-				for range s.parts {
-					s.energy[l][row][p] = append(s.energy[l][row][p], make([]float64, rungs.parts()))
-				}
-			}
-		}
+	for _, l := range s.ladders {
+		l.energy = make([]float64, len(s.pools)*set.Points*len(s.count)*l.bands())
 	}
 	planes := mat.NewDense(d.Height()*d.Width(), d.Channels(), nil)
 	p := &progress{report: set.Progress, total: len(s.pools) * set.Points * set.Samples}
@@ -78,10 +63,10 @@ func (s *survey) measure(ctx context.Context, m *kernels.Model, w *kernels.Weigh
 		// The rows' streams differ, so that their errors are independent.
 		meter.seed = latent.Uint64(meter.seed, streamSample, uint64(row)<<32|1)
 		err := meter.residualImages(ctx, s.sigma, set.Samples, func(i int, residual []float64) {
-			p, k := i/set.Samples, i%set.Samples
+			point, part := i/set.Samples, i%set.Samples%len(s.count)
 			copy(planes.RawMatrix().Data, residual)
-			for l, rungs := range s.ladders {
-				rungs.energies(s.labels[row], planes, s.energy[l][row][p][k%s.parts])
+			for _, l := range s.ladders {
+				l.add(s.labels[row], planes, s.sums(l, row, point, part))
 			}
 		})
 		if err != nil {
@@ -91,19 +76,26 @@ func (s *survey) measure(ctx context.Context, m *kernels.Model, w *kernels.Weigh
 	return nil
 }
 
+// sums returns the sums of a ladder's bands, of a class at a noise level, in one part of the samples.
+func (s *survey) sums(l *ladder, row, point, part int) []float64 {
+	at := ((row*s.set.Points+point)*len(s.count) + part) * l.bands()
+	return l.energy[at : at+l.bands()]
+}
+
 // ladder is an orthonormal set of functions on a plane whose leading ones span nested subspaces: cut at one rung it is
 // a basis of two subspaces, at more of more.
 type ladder struct {
 	name  string
 	rungs []int              // numbers of leading functions at which it may be cut, increasing
-	cuts  []int              // the cut that each rung is, of a basis of cuts
-	pairs bool               // two cuts at a time are bases, too
+	cuts  []int              // the cut that each rung is; nil of a basis without cuts
 	rows  map[int]*mat.Dense // [rungs' last, H·W] by label, or basis.Shared
+
+	energy []float64 // [row][point][part][bands()], measured
 }
 
 // ladders returns those of the registered bases: what formulas nest, and the components of the data. Planes too large
 // for components go without those, and only names them unless it is empty.
-func ladders(ctx context.Context, images Images, perClass bool, only []string) ([]*ladder, error) {
+func ladders(ctx context.Context, images *data.Dataset, perClass bool, only []string) ([]*ladder, error) {
 	h, w := images.Height(), images.Width()
 	var out []*ladder
 	for _, d := range basis.Definitions(basis.Definition.Predicted) {
@@ -113,10 +105,7 @@ func ladders(ctx context.Context, images Images, perClass bool, only []string) (
 		if d.Chains != nil {
 			for _, c := range d.Chains(h, w) {
 				rows := mat.NewDense(len(c.Vectors), h*w, slices.Concat(c.Vectors...))
-				out = append(out, &ladder{
-					name: d.Name, rungs: c.Ranks, cuts: c.Cuts, pairs: c.Cuts != nil,
-					rows: map[int]*mat.Dense{basis.Shared: rows},
-				})
+				out = append(out, &ladder{name: d.Name, rungs: c.Ranks, cuts: c.Cuts, rows: map[int]*mat.Dense{basis.Shared: rows}})
 			}
 			continue
 		}
@@ -145,11 +134,11 @@ func ladders(ctx context.Context, images Images, perClass bool, only []string) (
 	return out, nil
 }
 
-// parts is the number of parts that the rungs cut a plane into.
-func (l *ladder) parts() int { return len(l.rungs) + 1 }
+// bands is the number of bands that the rungs cut a plane into.
+func (l *ladder) bands() int { return len(l.rungs) + 1 }
 
-// energies adds to sums [parts] the squared lengths of the parts of an image's planes [H·W, C] of a class.
-func (l *ladder) energies(label int, planes *mat.Dense, sums []float64) {
+// add adds to sums [bands()] the squared lengths of the bands of an image's planes [H·W, C] of a class.
+func (l *ladder) add(label int, planes *mat.Dense, sums []float64) {
 	rows, ok := l.rows[basis.Shared]
 	if !ok {
 		rows = l.rows[label]
@@ -160,13 +149,13 @@ func (l *ladder) energies(label int, planes *mat.Dense, sums []float64) {
 	for _, v := range planes.RawMatrix().Data {
 		rest += v * v
 	}
-	part := 0
+	band := 0
 	for i := range rows.RawMatrix().Rows {
-		for part < len(l.rungs)-1 && i >= l.rungs[part] {
-			part++
+		for band < len(l.rungs)-1 && i >= l.rungs[band] {
+			band++
 		}
 		for _, v := range coef.RawRowView(i) {
-			sums[part] += v * v
+			sums[band] += v * v
 			rest -= v * v
 		}
 	}

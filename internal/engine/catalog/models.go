@@ -131,11 +131,6 @@ func (c *Catalog) described(name string, precision kernels.Precision) (*Model, e
 	if err != nil {
 		return nil, err
 	}
-	if stored.Hash == "" { // there is no manifest
-		if stored.Hash, err = checkpoint.HashWeights(folder); err != nil {
-			return nil, err
-		}
-	}
 	return c.newModel(name, precision, stored), nil
 }
 

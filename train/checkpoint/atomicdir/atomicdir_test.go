@@ -65,22 +65,6 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestNeverHalf: while fill runs the place shows the old folder, or nothing.
-func TestNeverHalf(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x")
-	for i, before := range []string{"none", "one"} {
-		err := Write(path, true, func(f *Folder) error {
-			if got := content(t, path); got != before {
-				t.Errorf("write %d: the place shows %q while it is being filled", i, got)
-			}
-			return fillWith("one")(f)
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 func TestExchangeByTwo(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -132,7 +131,7 @@ func Seal(ctx context.Context, dir string) error {
 		if !info.Mode().IsRegular() {
 			continue
 		}
-		hash, err := (&Stored{dir: dir}).scan(ctx, e.Name(), func(io.Reader, int64) error { return nil })
+		hash, err := (&Stored{dir: dir}).Sum(ctx, e.Name())
 		if err != nil {
 			return err
 		}

@@ -95,8 +95,13 @@ func (s *Stored) CheckSize(name string) error {
 // Check compares the bytes of a file with those that were written, as ReadFile does, without holding them. An end of
 // ctx ends it.
 func (s *Stored) Check(ctx context.Context, name string) error {
-	_, err := s.scan(ctx, name, func(io.Reader, int64) error { return nil })
+	_, err := s.Sum(ctx, name)
 	return err
+}
+
+// Sum is Check that returns the SHA-256 of the file, in hex.
+func (s *Stored) Sum(ctx context.Context, name string) (string, error) {
+	return s.scan(ctx, name, func(io.Reader, int64) error { return nil })
 }
 
 // CheckAll checks every file that the folder was written with, and returns what is wrong with each. There is nothing to

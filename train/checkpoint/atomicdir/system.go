@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync/atomic"
+
+	"golang.org/x/sys/unix"
 )
 
 // Effect is something that is about to be done to the file system.
@@ -72,8 +74,15 @@ func rename(from, to string) error {
 	return perform("rename", to, func() error { return os.Rename(from, to) })
 }
 
+// exchange swaps two folders in one step, or in two if the file system cannot.
 func exchange(a, b string) error {
-	return perform("exchange", b, func() error { return exchangeAtOnce(a, b) })
+	return perform("exchange", b, func() error {
+		err := swap(a, b)
+		if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.ENOTSUP) {
+			return exchangeByTwo(a, b)
+		}
+		return err
+	})
 }
 
 // removeAll removes a folder file by file, each with an announcement, and then what is left of it.
@@ -115,4 +124,32 @@ func exchangeByTwo(a, b string) error {
 		return err
 	}
 	return os.Rename(old, a)
+}
+
+// Free returns the bytes that may still be written to the file system of path.
+func Free(path string) (int64, error) {
+	if err := about("free", path); err != nil {
+		return 0, err
+	}
+	var s unix.Statfs_t
+	if err := unix.Statfs(path, &s); err != nil {
+		return 0, &os.PathError{Op: "statfs", Path: path, Err: err}
+	}
+	return int64(s.Bavail) * int64(s.Bsize), nil
+}
+
+// lock takes hold of a folder until unlock, or the end of the process.
+func lock(path string) (unlock func(), err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, errLocked
+		}
+		return nil, &os.PathError{Op: "flock", Path: path, Err: err}
+	}
+	return func() { _ = f.Close() }, nil
 }

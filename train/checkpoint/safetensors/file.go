@@ -10,7 +10,7 @@
 // The reader trusts nothing: it bounds the header, and refuses duplicate names, offsets that overlap or leave gaps, and
 // sizes that disagree with dtype and shape, before it touches data.
 //
-// The package is a leaf: it imports the standard library only. Begin at [File].
+// The package imports nothing of the project. Begin at [File].
 package safetensors
 
 import (
@@ -25,47 +25,40 @@ const MaxHeader = 1 << 20
 // DType is an element type by its name in the file.
 type DType string
 
-// The element types of the format that this project meets.
+// The element types that this project reads and writes.
 const (
 	F64  DType = "F64"
 	F32  DType = "F32"
 	F16  DType = "F16"
 	BF16 DType = "BF16"
 	I64  DType = "I64"
-	I32  DType = "I32"
-	I16  DType = "I16"
-	I8   DType = "I8"
-	U64  DType = "U64"
-	U32  DType = "U32"
-	U16  DType = "U16"
-	U8   DType = "U8"
-	Bool DType = "BOOL"
 )
 
-// Size returns the bytes of one element, 0 for an unknown type.
-func (d DType) Size() int {
-	switch d {
-	case F64, I64, U64:
-		return 8
-	case F32, I32, U32:
-		return 4
-	case F16, BF16, I16, U16:
-		return 2
-	case I8, U8, Bool:
-		return 1
-	}
-	return 0
+// sizes holds the bytes of one element of every type of the format.
+var sizes = map[DType]int{
+	F64: 8, I64: 8, "U64": 8, F32: 4, "I32": 4, "U32": 4, F16: 2, BF16: 2, "I16": 2, "U16": 2, "I8": 1, "U8": 1, "BOOL": 1,
 }
 
-// Tensor is one named array. Data is row-major and little-endian, len(Data) = ∏ Shape · DType.Size(). A tensor that is
-// made of numbers, to be written, has no Data.
+// metadataName is the member of the header that is no tensor.
+const metadataName = "__metadata__"
+
+// entry is what the header says of a tensor.
+type entry struct {
+	DType   DType     `json:"dtype"`
+	Shape   []int     `json:"shape"`
+	Offsets [2]uint64 `json:"data_offsets"`
+}
+
+// Tensor is one named array. Data is row-major and little-endian, of as many bytes as DType and Shape ask for. A
+// tensor that is made of numbers, to be written, has no Data.
 type Tensor struct {
 	Name  string
 	DType DType
 	Shape []int
 	Data  []byte
 
-	values any // []float32, []float64 or []int64 instead of Data
+	values  any       // []float32, []float64 or []int64 instead of Data
+	offsets [2]uint64 // of Data in the file that was read
 }
 
 // File is the content of one safetensors file, tensors in the order of their bytes.
@@ -98,7 +91,7 @@ func (f *File) Lookup(name string) *Tensor {
 }
 
 // bytes returns the size of the data that DType and Shape ask for.
-func (t *Tensor) bytes() int { return elements(t.Shape) * t.DType.Size() }
+func (t *Tensor) bytes() int { return elements(t.Shape) * sizes[t.DType] }
 
 // elements returns ∏ shape, or −1 where it is negative or overflows.
 func elements(shape []int) int {
@@ -116,10 +109,8 @@ func elements(shape []int) int {
 func (t *Tensor) Float32s() ([]float32, error) {
 	if t.DType == F32 {
 		out := make([]float32, len(t.Data)/4)
-		for i := range out {
-			out[i] = math.Float32frombits(binary.LittleEndian.Uint32(t.Data[4*i:]))
-		}
-		return out, nil
+		_, err := binary.Decode(t.Data, binary.LittleEndian, out)
+		return out, err
 	}
 	wide, err := t.Float64s()
 	if err != nil {
@@ -134,10 +125,7 @@ func (t *Tensor) Float32s() ([]float32, error) {
 
 // Float64s returns the values of an F64, F32, F16 or BF16 tensor as float64.
 func (t *Tensor) Float64s() ([]float64, error) {
-	size := t.DType.Size()
-	if size == 0 {
-		return nil, &FormatError{t.Name, fmt.Sprintf("unknown dtype %q", t.DType)}
-	}
+	size := max(sizes[t.DType], 1)
 	out := make([]float64, len(t.Data)/size)
 	for i := range out {
 		b := t.Data[i*size:]
@@ -163,10 +151,8 @@ func (t *Tensor) Int64s() ([]int64, error) {
 		return nil, &FormatError{t.Name, fmt.Sprintf("dtype %s, want I64", t.DType)}
 	}
 	out := make([]int64, len(t.Data)/8)
-	for i := range out {
-		out[i] = int64(binary.LittleEndian.Uint64(t.Data[8*i:]))
-	}
-	return out, nil
+	_, err := binary.Decode(t.Data, binary.LittleEndian, out)
+	return out, err
 }
 
 // half converts an IEEE 754 binary16 value.

@@ -2,22 +2,18 @@ package safetensors
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"os"
 	"slices"
-)
 
-// entry is one tensor's description in the header.
-type entry struct {
-	DType   DType     `json:"dtype"`
-	Shape   []int     `json:"shape"`
-	Offsets [2]uint64 `json:"data_offsets"`
-}
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // ReadFile reads the file at path. A file that breaks the format is a [*FormatError].
 func ReadFile(path string) (*File, error) {
@@ -118,100 +114,67 @@ func describe(r io.Reader, size int64) (*File, error) {
 	if _, err := io.ReadFull(r, header); err != nil {
 		return nil, err
 	}
-	f, entries, err := decodeHeader(header)
+	f, err := decodeHeader(header)
 	if err != nil {
+		return nil, &FormatError{"", "header: " + err.Error()}
+	}
+	return f, checkLayout(f.Tensors, uint64(size)-8-n)
+}
+
+// decodeHeader returns the tensors of a header in the order of their bytes. Names that stand twice are refused.
+func decodeHeader(header []byte) (*File, error) {
+	if jsontext.Value(header).Kind() != '{' {
+		return nil, errors.New("not a JSON object")
+	}
+	var members map[string]jsontext.Value
+	if err := json.Unmarshal(header, &members); err != nil {
 		return nil, err
 	}
-	return f, checkLayout(f.Tensors, entries, uint64(size)-8-n)
-}
-
-// checkLayout checks that the tensors fill that many bytes without gaps or overlap.
-func checkLayout(tensors []Tensor, entries []entry, size uint64) error {
-	var end uint64
-	for i, e := range entries {
-		t := &tensors[i]
-		switch {
-		case e.DType.Size() == 0:
-			return &FormatError{t.Name, fmt.Sprintf("unknown dtype %q", e.DType)}
-		case elements(e.Shape) < 0:
-			return &FormatError{t.Name, fmt.Sprintf("impossible shape %v", e.Shape)}
-		case e.Offsets[0] != end:
-			return &FormatError{t.Name, fmt.Sprintf("begins at %d where the one before ends at %d: a gap or an overlap",
-				e.Offsets[0], end)}
-		case e.Offsets[1] < e.Offsets[0] || e.Offsets[1] > size:
-			return &FormatError{t.Name, fmt.Sprintf("offsets %v in %d bytes of data: truncated", e.Offsets, size)}
-		case e.Offsets[1]-e.Offsets[0] != uint64(t.bytes()):
-			return &FormatError{t.Name, fmt.Sprintf("%d bytes for %v %s", e.Offsets[1]-e.Offsets[0], e.Shape, e.DType)}
-		}
-		end = e.Offsets[1]
-	}
-	if end != size {
-		return &FormatError{"", fmt.Sprintf("%d bytes after the last tensor", size-end)}
-	}
-	return nil
-}
-
-// decodeHeader reads the JSON header token by token, because encoding/json lets the last of two equal names win.
-// Tensors come back sorted by where their bytes begin.
-func decodeHeader(b []byte) (*File, []entry, error) {
-	bad := func(err error) (*File, []entry, error) {
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
-		return nil, nil, &FormatError{"", "header: " + err.Error()}
-	}
-	dec := json.NewDecoder(bytes.NewReader(b))
-	if tok, err := dec.Token(); err != nil {
-		return bad(err)
-	} else if tok != json.Delim('{') {
-		return bad(errors.New("not a JSON object"))
-	}
-	type named struct {
-		Tensor
-		entry
-	}
-	f, seen := &File{}, map[string]bool{}
-	var all []named
-	for dec.More() {
-		tok, err := dec.Token()
-		if err != nil {
-			return bad(err)
-		}
-		name, _ := tok.(string)
-		if seen[name] {
-			return bad(fmt.Errorf("name %q stands twice", name))
-		}
-		seen[name] = true
-		if name == "__metadata__" {
-			if err := dec.Decode(&f.Metadata); err != nil {
-				return bad(err)
+	f := &File{}
+	for name, value := range members {
+		if name == metadataName {
+			if err := json.Unmarshal(value, &f.Metadata); err != nil {
+				return nil, err
 			}
 			continue
 		}
-		var e entry
-		if err := dec.Decode(&e); err != nil {
-			return bad(fmt.Errorf("%q: %w", name, err))
+		e := entry{Shape: []int{}}
+		if err := json.Unmarshal(value, &e); err != nil {
+			return nil, fmt.Errorf("%q: %w", name, err)
 		}
-		if e.Shape == nil {
-			e.Shape = []int{}
-		}
-		all = append(all, named{Tensor{Name: name, DType: e.DType, Shape: e.Shape}, e})
+		f.Tensors = append(f.Tensors, Tensor{Name: name, DType: e.DType, Shape: e.Shape, offsets: e.Offsets})
 	}
-	if _, err := dec.Token(); err != nil {
-		return bad(err)
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return bad(errors.New("more than one JSON value"))
-	}
-	slices.SortStableFunc(all, func(a, b named) int {
-		if a.Offsets[0] != b.Offsets[0] {
-			return int(min(max(int64(a.Offsets[0])-int64(b.Offsets[0]), -1), 1))
-		}
-		return int(min(max(int64(a.Offsets[1])-int64(b.Offsets[1]), -1), 1)) // empty tensors first
+	slices.SortFunc(f.Tensors, func(a, b Tensor) int {
+		return cmp.Or(slices.Compare(a.offsets[:], b.offsets[:]), cmp.Compare(a.Name, b.Name)) // empty tensors first
 	})
-	var entries []entry
-	for _, n := range all {
-		f.Tensors, entries = append(f.Tensors, n.Tensor), append(entries, n.entry)
+	return f, nil
+}
+
+// checkLayout checks that the tensors fill that many bytes without gaps or overlap.
+func checkLayout(tensors []Tensor, size uint64) error {
+	var last uint64
+	for _, t := range tensors {
+		begin, end := t.offsets[0], t.offsets[1]
+		fault := ""
+		switch {
+		case sizes[t.DType] == 0:
+			fault = fmt.Sprintf("unknown dtype %q", t.DType)
+		case elements(t.Shape) < 0:
+			fault = fmt.Sprintf("impossible shape %v", t.Shape)
+		case begin != last:
+			fault = fmt.Sprintf("begins at %d where the one before ends at %d: a gap or an overlap", begin, last)
+		case end < begin || end > size:
+			fault = fmt.Sprintf("offsets %v in %d bytes of data: truncated", t.offsets, size)
+		case end-begin != uint64(t.bytes()):
+			fault = fmt.Sprintf("%d bytes for %v %s", end-begin, t.Shape, t.DType)
+		}
+		if fault != "" {
+			return &FormatError{t.Name, fault}
+		}
+		last = end
 	}
-	return f, entries, nil
+	if last != size {
+		return &FormatError{"", fmt.Sprintf("%d bytes after the last tensor", size-last)}
+	}
+	return nil
 }

@@ -1,12 +1,13 @@
 package safetensors
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 )
 
 // Write writes f to w. The bytes depend on f alone: tensors stand in the order given, metadata keys sorted. The header
@@ -65,61 +66,39 @@ func (t *Tensor) size() int {
 
 // encodeHeader returns the length and the padded JSON header.
 func encodeHeader(f *File) ([]byte, error) {
-	var buf bytes.Buffer
-	buf.Write(make([]byte, 8))
-	buf.WriteByte('{')
-	put := func(name string, v any) error {
-		if buf.Len() > 9 {
-			buf.WriteByte(',')
-		}
-		k, err := json.Marshal(name)
-		if err != nil {
-			return err
-		}
-		b, err := json.Marshal(v)
-		if err != nil {
-			return err
-		}
-		buf.Write(k)
-		buf.WriteByte(':')
-		buf.Write(b)
-		return nil
+	var members []string
+	add := func(name string, v any) error {
+		key, keyErr := json.Marshal(name)
+		value, err := json.Marshal(v)
+		members = append(members, string(key)+":"+string(value))
+		return errors.Join(keyErr, err)
 	}
 	if len(f.Metadata) > 0 {
-		if err := put("__metadata__", f.Metadata); err != nil {
+		if err := add(metadataName, f.Metadata); err != nil {
 			return nil, err
 		}
 	}
-	seen := map[string]bool{"__metadata__": true}
+	seen := map[string]bool{metadataName: true}
 	var end uint64
-	for i := range f.Tensors {
-		t := &f.Tensors[i]
+	for _, t := range f.Tensors {
 		if seen[t.Name] {
 			return nil, &FormatError{t.Name, "name stands twice or is reserved"}
 		}
 		seen[t.Name] = true
-		if t.DType.Size() == 0 || elements(t.Shape) < 0 || t.bytes() != t.size() {
+		if sizes[t.DType] == 0 || elements(t.Shape) < 0 || t.bytes() != t.size() {
 			return nil, &FormatError{t.Name, fmt.Sprintf("%d bytes for %v %s", t.size(), t.Shape, t.DType)}
-		}
-		shape := t.Shape
-		if shape == nil {
-			shape = []int{}
 		}
 		begin := end
 		end += uint64(t.bytes())
-		if err := put(t.Name, entry{t.DType, shape, [2]uint64{begin, end}}); err != nil {
+		shape := append([]int{}, t.Shape...) // [] and not null
+		if err := add(t.Name, entry{t.DType, shape, [2]uint64{begin, end}}); err != nil {
 			return nil, err
 		}
 	}
-	buf.WriteByte('}')
-	for buf.Len()%8 != 0 {
-		buf.WriteByte(' ')
+	text := "{" + strings.Join(members, ",") + "}"
+	if padded := (len(text) + 7) / 8 * 8; padded > MaxHeader {
+		return nil, &FormatError{"", fmt.Sprintf("header of %d bytes, at most %d are written", padded, MaxHeader)}
 	}
-	n := buf.Len() - 8
-	if n > MaxHeader {
-		return nil, &FormatError{"", fmt.Sprintf("header of %d bytes, at most %d are written", n, MaxHeader)}
-	}
-	out := buf.Bytes()
-	binary.LittleEndian.PutUint64(out, uint64(n))
-	return out, nil
+	text += strings.Repeat(" ", -len(text)&7)
+	return append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text...), nil
 }

@@ -1,0 +1,213 @@
+package checkpoint
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/local"
+	"github.com/anisoflight/anisoflight/schedule/solver"
+	"github.com/anisoflight/anisoflight/schedule/start"
+	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
+)
+
+// startOf returns the start of some images of 2×3 pixels in two channels.
+func startOf(t *testing.T, set start.Settings) *start.Start {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(1, 2))
+	s, err := start.Measure(2, 3, 2, func(yield func(int, []float64) bool) {
+		for i := range 20 {
+			x := make([]float64, 12)
+			for k := range x {
+				x[k] = rng.NormFloat64() + float64(i%2)
+			}
+			if !yield(i%2, x) {
+				return
+			}
+		}
+	}, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func someStatistics(t *testing.T, labels []int) *local.Statistics {
+	t.Helper()
+	rows := make([]local.Row, max(len(labels), 1))
+	for r := range rows {
+		v := float64(r + 1)
+		rows[r] = local.Row{Variance: []float64{v, 0.1, 0, 2}, Gain: [][]float64{{0.9, v / 10, 0, 1.2}, {0.1, 0.2, 0.3, 0.4}}}
+	}
+	rows[0].Axes = []float64{0, 1, -1, 0, 0.6, 0.8, -0.8, 0.6}
+	s, err := local.New(1, 2, 2, labels, []float64{0.1, 3}, rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func someFitted() *solver.Fitted {
+	return &solver.Fitted{
+		Sigma: []float64{80, 3, 0.002},
+		Alpha: [][]float64{{1, 2}, {0.1, 0.3}},
+		Beta:  [][][]float64{{{0.5}, {0.25}}, {{1, 0, -0.5}, {0.125, 0, 2}}},
+	}
+}
+
+// comesBack returns what is read of a value's file, which must have the same bytes and hash when it is written again.
+func comesBack[T any](t *testing.T, kind Sidecar[T], v *T) *T {
+	t.Helper()
+	file, err := kind.Encode(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := kind.Decode(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := kind.Encode(back); err != nil || !bytes.Equal(again, file) {
+		t.Errorf("%s: another file, %v", kind.Name(), err)
+	}
+	if hash, err := kind.Hash(v); err != nil || hash != hashOf(file) {
+		t.Errorf("%s: hash %s, %v", kind.Name(), hash, err)
+	}
+	return back
+}
+
+// TestSidecarsComeBack: with every bit, shared or by class; rows of coefficients are filled up with zeros.
+func TestSidecarsComeBack(t *testing.T) {
+	for _, set := range []start.Settings{
+		{},
+		{Covariance: start.None},
+		{Covariance: start.Bands, Cuts: []int{1, 2}},
+		{PerClass: true},
+		{Covariance: start.PCA, Rank: 3, PerClass: true, Shrinkage: 2.5},
+		{Covariance: start.Full},
+	} {
+		s := startOf(t, set)
+		if back := comesBack(t, StartFile, s); !reflect.DeepEqual(back, s) {
+			t.Errorf("%+v came back as %+v", s, back)
+		}
+	}
+	for _, labels := range [][]int{nil, {0, 3}} {
+		s := someStatistics(t, labels)
+		back := comesBack(t, StatisticsFile, s)
+		diff := cmp.Diff(labels, back.Labels()) + cmp.Diff(s.Sigma(), back.Sigma())
+		for r := range s.Rows() {
+			diff += cmp.Diff(s.At(r), back.At(r))
+		}
+		if diff != "" {
+			t.Error(diff)
+		}
+	}
+	fitted := someFitted()
+	back := comesBack(t, FittedFile, fitted)
+	fitted.Beta[0] = [][]float64{{0.5, 0, 0}, {0.25, 0, 0}}
+	if diff := cmp.Diff(fitted, back); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A schedule's folder keeps the start beside the schedule.
+func TestScheduleFolderWithStart(t *testing.T) {
+	p, err := schedule.NewPath([]float64{0, 4}, []float64{1e-6, 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "s")
+	want := Schedule{Schedule: schedule.Isotropic(p), Start: startOf(t, start.Settings{})}
+	if err := SaveSchedule(dir, want); err != nil {
+		t.Fatal(err)
+	}
+	got, err := LoadSchedule(dir)
+	if err != nil || got.T() != 4 || !reflect.DeepEqual(got.Start, want.Start) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// refuses checks that a changed file of a value is an *Error that says what is wrong.
+func refuses[T any](t *testing.T, kind Sidecar[T], v *T, name string, change func(f *safetensors.File), want string) {
+	t.Helper()
+	file, err := kind.Encode(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := safetensors.Decode(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(f)
+	if file, err = encode(f); err != nil {
+		t.Fatal(err)
+	}
+	_, err = kind.Decode(file)
+	var wrong *Error
+	if !errors.As(err, &wrong) || !strings.Contains(err.Error(), want) {
+		t.Errorf("%s, %s: error %v, want %q", kind.Name(), name, err, want)
+	}
+}
+
+// TestBadSidecars: what cannot be used is refused by name.
+func TestBadSidecars(t *testing.T) {
+	without := func(name string) func(f *safetensors.File) {
+		return func(f *safetensors.File) {
+			f.Tensors = slices.DeleteFunc(f.Tensors, func(t safetensors.Tensor) bool { return t.Name == name })
+		}
+	}
+	meta := func(key, value string) func(f *safetensors.File) {
+		return func(f *safetensors.File) { f.Metadata[key] = value }
+	}
+	replaced := func(t safetensors.Tensor) func(f *safetensors.File) {
+		return func(f *safetensors.File) { *f.Lookup(t.Name) = t }
+	}
+	shaped := func(name string, shape ...int) func(f *safetensors.File) {
+		return func(f *safetensors.File) { f.Lookup(name).Shape = shape }
+	}
+	law := startOf(t, start.Settings{Covariance: start.PCA, Rank: 2})
+	for name, c := range map[string]struct {
+		change func(f *safetensors.File)
+		want   string
+	}{
+		"format":         {meta("format", "pt"), "must be of format anisoflight-start"},
+		"covariance":     {meta("covariance", "x"), "covariance must be one of"},
+		"shrinkage":      {meta("shrinkage", "x"), "metadata that cannot be read"},
+		"no mean":        {without("mean.-1"), "mean.-1"},
+		"a label's name": {func(f *safetensors.File) { f.Lookup("mean.-1").Name = "mean.x" }, "is not the mean"},
+		"no variance":    {without("variance.-1"), `"variance.-1": is missing`},
+		"negative": {
+			replaced(safetensors.FromFloat64s("variance.-1", []int{2}, []float64{1, -1})),
+			"variance must be finite and not negative, got -1",
+		},
+		"not orthonormal": {
+			replaced(safetensors.FromFloat64s("vectors.-1", []int{2, 2, 3, 2}, make([]float64, 24))),
+			"axes must be orthonormal",
+		},
+		"a shape": {shaped("rest.-1", 1, 1), "must be F64 of the shape [1]"},
+		"images": {
+			replaced(safetensors.FromInt64s("images.-1", []int{1}, []int64{-1})), "must be one number that is not negative",
+		},
+	} {
+		refuses(t, StartFile, law, name, c.change, c.want)
+	}
+	statistics := someStatistics(t, nil)
+	refuses(t, StatisticsFile, statistics, "format", meta("format", "other"), "format")
+	refuses(t, StatisticsFile, statistics, "no gain", without("gain.-1"), "gain.-1")
+	refuses(t, StatisticsFile, statistics, "no rows", without("variance.-1"), "sigma")
+	refuses(t, StatisticsFile, statistics, "shape", shaped("axes.-1", 1, 2, 4, 1), "axes.-1")
+	refuses(t, StatisticsFile, statistics, "levels", shaped("sigma", 2, 1), "sigma")
+	for _, name := range []string{"sigma", "alpha", "beta"} {
+		refuses(t, FittedFile, someFitted(), "without", without(name), name)
+	}
+	if _, err := StartFile.Decode([]byte("x")); err == nil {
+		t.Error("a file of one byte is a start")
+	}
+}
