@@ -15,38 +15,52 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
 
-// startOf returns the start of some images of 2×3 pixels in two channels.
-func startOf(t *testing.T, set start.Settings) *start.Start {
+// startOf returns the start of images of 2×3 pixels in two channels.
+func startOf(t *testing.T, perClass bool) *start.Start {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(1, 2))
-	s, err := start.Measure(2, 3, 2, func(yield func(int, []float64) bool) {
-		for i := range 20 {
-			x := make([]float64, 12)
-			for k := range x {
-				x[k] = rng.NormFloat64() + float64(i%2)
-			}
-			if !yield(i%2, x) {
-				return
-			}
+	e := start.NewEstimator(2, 3, 2, perClass, nil)
+	for i := range 20 {
+		x := make([]float64, 12)
+		for k := range x {
+			x[k] = rng.NormFloat64() + float64(i%2)
 		}
-	}, set)
+		if err := e.Add(i%2, x); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := e.Start()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-// A start comes back as it was, and its bytes and its hash depend on it alone.
+// components returns a start of leading components, as earlier versions made them.
+func components(t *testing.T) *start.Start {
+	t.Helper()
+	law := &start.Law{
+		H: 2, W: 3, C: 2, Images: 20, Mean: make([]float64, 12), Variance: []float64{2, 1}, Vectors: make([]float64, 24),
+		Rest: 0.5,
+	}
+	law.Vectors[0], law.Vectors[12+3] = 1, 1
+	s, err := start.New(start.Settings{Covariance: "pca", Rank: 2}, map[int]*start.Law{start.Shared: law})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// A start comes back as it was, those of earlier versions too, and its bytes and its hash depend on it alone.
 func TestStartRoundTrip(t *testing.T) {
-	for _, set := range []start.Settings{
-		{},
-		{Covariance: start.None},
-		{Covariance: start.Bands, Cuts: []int{1, 2}},
-		{PerClass: true},
-		{Covariance: start.PCA, Rank: 3, PerClass: true, Shrinkage: 2.5},
-		{Covariance: start.Full},
+	law := &start.Law{H: 2, W: 3, C: 2, Mean: make([]float64, 12), Variance: slices.Repeat([]float64{2}, 12)}
+	bands, err := start.New(start.Settings{Covariance: "bands", Cuts: []int{1, 2}}, map[int]*start.Law{start.Shared: law})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range map[string]*start.Start{
+		"of all": startOf(t, false), "of classes": startOf(t, true), "components": components(t), "bands": bands,
 	} {
-		s := startOf(t, set)
 		file, err := StartFile.Encode(s)
 		if err != nil {
 			t.Fatal(err)
@@ -56,14 +70,14 @@ func TestStartRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !reflect.DeepEqual(back, s) {
-			t.Errorf("%+v came back as %+v", s, back)
+			t.Errorf("%s: %+v came back as %+v", name, s, back)
 		}
 		again, err := StartFile.Encode(back)
 		if err != nil || !bytes.Equal(again, file) {
-			t.Errorf("%s: another file, %v", set.Covariance, err)
+			t.Errorf("%s: another file, %v", name, err)
 		}
 		if hash, err := StartFile.Hash(s); err != nil || hash != hashOf(file) {
-			t.Errorf("%s: hash %s, %v", set.Covariance, hash, err)
+			t.Errorf("%s: hash %s, %v", name, hash, err)
 		}
 	}
 }
@@ -75,7 +89,7 @@ func TestScheduleFolderWithStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "s")
-	want := Schedule{Schedule: schedule.Isotropic(p), Start: startOf(t, start.Settings{})}
+	want := Schedule{Schedule: schedule.Isotropic(p), Start: startOf(t, false)}
 	if err := SaveSchedule(dir, want); err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +101,7 @@ func TestScheduleFolderWithStart(t *testing.T) {
 
 // What is no start is refused by name.
 func TestDecodeStartRefuses(t *testing.T) {
-	good, err := StartFile.Encode(startOf(t, start.Settings{Covariance: start.PCA, Rank: 2}))
+	good, err := StartFile.Encode(components(t))
 	if err != nil {
 		t.Fatal(err)
 	}
