@@ -63,6 +63,12 @@ type modelServer struct {
 	clients []*client.Client // each with a connection of its own
 }
 
+// joined returns how many evaluations were made in another request's slot.
+func (s *modelServer) joined(ctx context.Context) (uint64, error) {
+	info, err := s.clients[0].ServerInfo(ctx)
+	return info.Joined, err
+}
+
 // serveModel starts a server on dev and connects clients with it. The caller closes it. cfg.Dir is set here.
 func serveModel(
 	ctx context.Context, dev *device.Device, m *checkpoint.Model, cfg engine.Config, clients int,

@@ -113,12 +113,19 @@ func (b *serviceBench) measure(
 		return nil, err
 	}
 	s := series{}
-	before := b.batched.engine.Joined()
+	before, err := b.batched.joined(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for round := range b.Rounds {
 		if err := b.round(ctx, round, s); err != nil {
 			return nil, err
 		}
 		progress(round+1, b.Rounds)
+	}
+	after, err := b.batched.joined(ctx)
+	if err != nil {
+		return nil, err
 	}
 	evaluations := b.Rounds * b.Clients * b.Requests * b.NFE * ((b.Each + 7) / 8)
 	of := func(server string) traffic {
@@ -133,7 +140,7 @@ func (b *serviceBench) measure(
 		Concurrent: concurrent{
 			Alone: of("alone"), Batched: of("batched"), Rate: s.ratio("batched", "alone"),
 			Latency: s.ratio("batched latency", "alone latency"),
-			Shared:  float64(b.batched.engine.Joined()-before) / float64(evaluations),
+			Shared:  float64(after-before) / float64(evaluations),
 		},
 	}, nil
 }

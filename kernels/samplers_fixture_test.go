@@ -96,7 +96,7 @@ func TestIsotropicSamplers(t *testing.T) {
 			DenoiseToZero: true,
 		})
 	}
-	levels := solver.Grid{Kind: "sigma", Sigma: [][]float64{c.F64("multistep_sigmas")}}
+	levels := solver.Grid{Kind: "sigma", Sigma: c.F64("multistep_sigmas")}
 	for stored, name := range map[string]string{
 		"ipndm4": "ipndm", "dpmpp_2m": "dpmpp2m", "dpmpp_3m": "dpmpp3m", "dpmpp_3m_taylor": "dpmpp3m_taylor",
 		"unipc3_bh2": "unipc", "deis_tab3": "deis",

@@ -3,9 +3,6 @@ package schedule
 import (
 	"math"
 	"slices"
-	"sort"
-
-	"gonum.org/v1/gonum/integrate/quad"
 )
 
 // Sample is one measurement of an energy density at the noise level Sigma = √g.
@@ -178,70 +175,6 @@ func (s *Schedule) Energy() [][]*Density {
 		out = append(out, slices.Clone(row))
 	}
 	return out
-}
-
-// speed returns √(Σ_j ġ_j² F_j) of a row at time t.
-func (s *Schedule) speed(row int, t float64) float64 {
-	var sum float64
-	for j, p := range s.paths[row] {
-		g, gdot := p.Eval(t)
-		sum += gdot * gdot * s.energy[row][j].At(g)
-	}
-	return math.Sqrt(sum)
-}
-
-// kinks returns the times at which a row's speed is not smooth: its knots, and where a path passes a sample of its
-// density.
-func (s *Schedule) kinks(row int) []float64 {
-	out := slices.Clone(s.geo[row].tau)
-	for j, p := range s.paths[row] {
-		for _, l := range s.energy[row][j].logg {
-			if p.logg[0] < l && l < p.logg[len(p.logg)-1] {
-				out = append(out, p.Inverse(math.Exp(l)))
-			}
-		}
-	}
-	sort.Float64s(out)
-	return slices.Compact(out)
-}
-
-// GeodesicTimes returns n+1 times from 0 to T at equal steps of a row's path length
-//
-//	∫ √(Σ_j ġ_j² F_j) dt.
-//
-// It answers ErrNoEnergy where no density is stored.
-func (s *Schedule) GeodesicTimes(row, n int) ([]float64, error) {
-	if s.energy == nil {
-		return nil, ErrNoEnergy
-	}
-	length := func(a, b float64) float64 {
-		return quad.Fixed(func(t float64) float64 { return s.speed(row, t) }, a, b, 16, quad.Legendre{}, 0)
-	}
-	at := s.kinks(row)
-	total := make([]float64, len(at)) // length up to each kink
-	for k := 1; k < len(at); k++ {
-		total[k] = total[k-1] + length(at[k-1], at[k])
-	}
-	times := make([]float64, n+1)
-	for i := 1; i < n; i++ {
-		want := total[len(total)-1] * float64(i) / float64(n)
-		k := min(max(sort.SearchFloat64s(total, want), 1), len(at)-1)
-		lo, hi := at[k-1], at[k]
-		for lo < hi {
-			mid := lo + (hi-lo)/2
-			if mid <= lo || mid >= hi {
-				break
-			}
-			if total[k-1]+length(at[k-1], mid) < want {
-				lo = mid
-			} else {
-				hi = mid
-			}
-		}
-		times[i] = hi
-	}
-	times[n] = s.T()
-	return times, nil
 }
 
 // Jackknife corrects an estimate of n equal parts of the data for its bias to first order, and tells its standard error

@@ -79,45 +79,31 @@ func (s *Schedule) WithTheta(knots int) (*Schedule, error) {
 	return FromTheta(s.family, s.labels, theta, T, g0)
 }
 
-// Truncated returns the schedule cut off at lower noise levels, for sampling that starts there: at one geometric mean
-// of the subspaces' levels, or at the level of each subspace. Paths keep their course and are stretched in time, each
-// to the end T = σ² with σ the geometric mean of the levels, so that uniform steps stay uniform. Parameters and energy
-// densities are not kept.
+// Truncated returns the schedule cut off at a lower noise level, the geometric mean of the subspaces' levels, for
+// sampling that starts there. Paths keep their course and are stretched in time to the end T = σ², so that uniform
+// steps stay uniform. Parameters and energy densities are not kept.
 //
-// Levels must lie above the paths' beginnings and no more than 1e-6, relatively, above their ends, and be one or J.
-// Errors are *Error.
-func (s *Schedule) Truncated(sigma []float64) (*Schedule, error) {
-	if len(sigma) != 1 && len(sigma) != s.J() {
-		return nil, failf(-1, "sigma_max must be one noise level or one for each of %d subspaces, got %d", s.J(), len(sigma))
+// The level must lie above the paths' beginnings and no more than 1e-6, relatively, above their ends. Errors are
+// *Error.
+func (s *Schedule) Truncated(sigma float64) (*Schedule, error) {
+	if !(sigma > 0) || math.IsInf(sigma, 1) {
+		return nil, failf(-1, "sigma_max must be positive and finite, got %v", sigma)
 	}
-	var log float64
-	for _, v := range sigma {
-		if !(v > 0) || math.IsInf(v, 1) {
-			return nil, failf(-1, "sigma_max must be positive and finite, got %v", v)
-		}
-		log += math.Log(v) / float64(len(sigma))
-	}
-	T := math.Exp(2 * log)
+	T := math.Exp(2 * math.Log(sigma))
 	paths := make([][]*Path, s.Rows())
 	for r, row := range s.paths {
-		for j, p := range row {
-			var err error
-			level := sigma[0]
-			end := s.TimeOf(r, level)
-			top := s.Sigma(r, s.T())
-			if len(sigma) > 1 {
-				level = sigma[j]
-				end, top = p.Inverse(level*level), math.Sqrt(p.GT())
-			}
+		end, top := s.TimeOf(r, sigma), s.Sigma(r, s.T())
+		if sigma > top*(1+endTolerance*1e3) || end <= 0 {
+			return nil, failf(-1, "sigma_max must lie between the noise levels %v and %v of %s, got %v", s.Sigma(r, 0), top,
+				s.rowName(r), sigma)
+		}
+		for _, p := range row {
 			g, _ := p.Eval(end)
-			if len(row) == 1 || len(sigma) > 1 {
-				g = level * level
+			if len(row) == 1 {
+				g = sigma * sigma
 			}
-			if level > top*(1+endTolerance*1e3) || end <= 0 {
-				return nil, failf(-1, "sigma_max must lie between the noise levels %v and %v of %s, subspace %d, got %v",
-					math.Sqrt(p.G0()), top, s.rowName(r), j, level)
-			}
-			if p, err = p.truncated(end, g, T); err != nil {
+			p, err := p.truncated(end, g, T)
+			if err != nil {
 				return nil, err
 			}
 			paths[r] = append(paths[r], p)

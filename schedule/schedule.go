@@ -19,7 +19,6 @@
 package schedule
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -293,10 +292,6 @@ func (e *LabelError) Error() string {
 	}
 	return fmt.Sprintf("schedule: label %d has no row in this schedule", e.Label)
 }
-
-// ErrNoEnergy is returned where a schedule is asked for its path length but carries no energy density.
-var ErrNoEnergy = errors.New("schedule: no energy density is stored with this schedule; make one with a geodesic " +
-	"pass over a data set")
 
 func failf(row int, format string, args ...any) error {
 	return &Error{Row: row, Msg: fmt.Sprintf(format, args...)}

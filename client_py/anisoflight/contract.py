@@ -44,10 +44,8 @@ FIELDS = {
             and dpmpp3m 2 below 13 evaluations. Of the solvers that have several.
         variant: str, default bh2. Of unipc: bh1, bh2.
         second_point: str, default midpoint. Of heun, where the midpoint is in t: midpoint, endpoint.
-        grid: str | Mapping[str, Any], default schedule. Where the steps lie: schedule, edm, polynomial, logsnr,
-            geodesic.
+        grid: str | Mapping[str, Any], default schedule. Where the steps lie: schedule, edm, polynomial, logsnr.
         denoise_to_zero: bool. End with the denoised image of the last evaluation.
-        afs: bool. Take the first step without the network, by the limit of its answer for large noise.
         lower_order_final: bool, default true. Of dpmpp, unipc and local: lower the order towards the end.
         corrector: bool. Of local: correct each step by the evaluation after it, at no cost.
         warmup: str, default euler. First step of ab, ipndm, ipndm_v, dpmpp2m, dpmpp3m, dpmpp3m_taylor, deis, at no
@@ -92,18 +90,10 @@ FIELDS = {
     """,
     "BenchSchedule": """
         dataset: str, required. Name of the data set whose Gaussian is sampled.
-        model: str. Name of a model that sees the data in its own units.
         schedules: Sequence[str | Mapping[str, Any]], default edm. List of schedules.
         solvers: Sequence[str], default heun. List of solvers: ab, deis, dpmpp2m, dpmpp3m, dpmpp3m_taylor, euler,
             fitted, heun, ipndm, ipndm_v, local, unipc.
         nfe: Sequence[int], required. List of evaluations, such as 5,9,17.
-        grid: str | Mapping[str, Any], default schedule. Where the steps lie: schedule, edm, polynomial, logsnr,
-            geodesic.
-        basis: str, default none. Subspaces that isotropic schedules are seen by: none, dct.
-        k: int. Of dct: dimensions of the low frequencies per channel, a square.
-        cuts: Sequence[int]. Of dct: nested bands instead of k, such as [1,2,4].
-        per_class: bool. Measure each schedule on each class's own Gaussian, as those per class always are.
-        start: str, default matched for schedules that carry one. Law that sampling begins from: standard, matched.
     """,
     "MakeModel": """
         name: str, required. Name of the new model.
@@ -149,25 +139,16 @@ FIELDS = {
         k: int, default H·W/4. Of dct and haar: dimensions of P_1 per channel.
         cuts: Sequence[int]. Of dct: nested bands instead of k, such as [1,2,4].
         start: Mapping[str, Any], default from noise alone. Keep the data's own law, which sampling then starts from:
-            JSON such as {"covariance":"dct"}.
+            JSON such as {"per_class":false}.
     """,
     "MakeSchedule start": """
         replace: bool. Replace a schedule of that name.
-        covariance: str, default dct. What is kept of the data's covariance: none, one variance for all; bands, one
-            for each band of DCT frequencies; dct, the channels' covariance at each frequency; pca, the leading
-            components and one variance for the rest; or full, all of it. The last two serve images of up to 1024
-            values.
-        rank: int, default 16. Of pca: leading components.
-        cuts: Sequence[int], default octaves. Of bands: where they are cut, such as [1,2,4].
         per_class: bool, default true. A law for each class that has images.
-        shrinkage: float, default the values estimated together. Of per_class: ν images that the classes' mean
-            covariance Σ_w counts for in that of a class of n, (n Σ_y + ν Σ_w)/(n + ν).
         dataset: str, required. Name of the data set whose mean and covariance are measured.
         model: str. Name of a model that sees the data in its own units.
         schedule: str | Mapping[str, Any], default edm. Whose paths are kept: a name, a model's for its own, or JSON
             such as {"edm":{"T":400}}.
-        sigma_max: float | Sequence[float], default the schedule's end. Start at this lower noise level, one for all
-            subspaces, or one for each such as [20,5].
+        sigma_max: float, default the schedule's end. Start at this lower noise level.
     """,
     "MakeSchedule fit": """
         replace: bool. Replace a schedule of that name.
@@ -175,7 +156,7 @@ FIELDS = {
         schedule: str | Mapping[str, Any], required. A schedule with statistics that all classes share.
         nfe: int, required. Number of evaluations of the network.
         order: int, default 2. Of the solver local, where the fit begins, 1 to 3.
-        grid: str | Mapping[str, Any], default polynomial. Of the nodes: schedule, edm, polynomial, logsnr, geodesic.
+        grid: str | Mapping[str, Any], default polynomial. Of the nodes: schedule, edm, polynomial, logsnr.
         isotropic: bool. One set of coefficients for all frequencies, from DPM-Solver++ instead of local.
         lower_order_final: bool, default true. The last steps look back on less.
         samples: int, default 256. Trajectories to fit to, as many to choose the ridge, and as many to judge.
@@ -191,8 +172,6 @@ FIELDS = {
             local, unipc.
         samples: int, default 1024. Of each try, and as many held back.
         seed: int, default 0. Of the samples.
-        start: Mapping[str, Any], default dct, per class. What is kept of the data's covariance: JSON such as
-            {"covariance":"full"}.
         guidance: float, default 1: none. S in D₀ + s (D₁ − D₀), D₀ without a label or of the guide.
         guidance_interval: Sequence[float], default all. Noise levels that are guided, above the first, up to the
             second: JSON such as [0.2,3].

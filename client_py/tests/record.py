@@ -85,7 +85,6 @@ def samples() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "heun with churn", {"solver": "heun", "grid": "edm", "steps": 6, **churn}
     yield "heun, endpoint", {"solver": "heun", "second_point": "endpoint", "schedule": "geodesic-dct", "steps": 4}
     yield "unipc bh1", {"solver": "unipc", "variant": "bh1", "nfe": 8, "order": 3}
-    yield "ipndm, first step for nothing", {"solver": "ipndm", "grid": "polynomial", "nfe": 5, "afs": True}
     yield "guided", {"solver": "heun", "steps": 3, "guidance": 2.0, "grid": "edm"}
     for name in ("weight", "log-linear", "cosine", "start"):
         yield f"heun on {name}", {"solver": "heun", "schedule": name, "steps": 5}

@@ -198,8 +198,8 @@ def test_the_command_says_what_is_wrong(client: anisoflight.Client, words: list[
 
 def test_labels() -> None:
     assert label(None) == "model's own"
-    assert label({"solver": "ab", "order": 2, "afs": True, "lower_order_final": False}) == (
-        "ab order=2 afs no lower_order_final"
+    assert label({"solver": "ab", "order": 2, "corrector": True, "lower_order_final": False}) == (
+        "ab order=2 corrector no lower_order_final"
     )
 
 

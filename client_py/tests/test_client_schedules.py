@@ -54,7 +54,7 @@ def test_json_comes_back_with_its_provenance(client: Client, tmp_path: Path) -> 
     assert not (tmp_path / "basis.safetensors").exists()
     client.delete_schedule("geo-file")
     assert client.put_schedule("geo-file", path).file == json.loads(path.read_text())
-    assert client.sample("digits", n=1, steps=2, grid="geodesic", schedule="geo-file").nfe.tolist() == [4]
+    assert client.sample("digits", n=1, steps=2, schedule="geo-file").nfe.tolist() == [4]
     client.delete_schedule("geo-file")
 
 

@@ -29,7 +29,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     **SOLVERS,
     "endpoint": {"solver": "heun", "second_point": "endpoint"},
     "warm and clean": {"solver": "ipndm", "order": 3, "warmup": "heun", "denoise_to_zero": True},
-    "afs on other levels": {"solver": "dpmpp2m", "afs": True, "grid": {"edm": {"sigma_max": 15}}},
+    "other levels": {"solver": "dpmpp2m", "grid": {"edm": {"sigma_max": 15}}},
 }
 
 

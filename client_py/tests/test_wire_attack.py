@@ -252,7 +252,7 @@ def test_large_labels(victim: Victim, label: int) -> None:
         assert victim.code(lambda c, o: upload(c, o, labelled)) == "BAD_TENSOR"
 
 
-@pytest.mark.parametrize("op", ["MakeModel", "CreateRun", "MakeBasis", "MakeSchedule", "BenchSchedule"])
+@pytest.mark.parametrize("op", ["MakeModel", "CreateRun", "MakeBasis", "MakeSchedule"])
 def test_the_largest_label(victim: Victim, op: str) -> None:
     """2²⁰ classes of which one has an image: whatever counts classes stays small and answers."""
     to = wire.command({"op": "PutDataset", "name": "classes", "replace": True})
@@ -272,7 +272,6 @@ def test_the_largest_label(victim: Victim, op: str) -> None:
         },
         "MakeBasis": {"name": "b", "kind": "pca_per_class", "dataset": "classes", "k": 1},
         "MakeSchedule": {"name": "s", "kind": "geodesic", "model": "two", "dataset": "classes", "per_class": True},
-        "BenchSchedule": {"dataset": "classes", "schedules": ["edm"], "nfe": [3], "per_class": True},
     }
     with victim.costs_at_most(mib=700, seconds=30):
         body = json.dumps(requests[op]).encode()

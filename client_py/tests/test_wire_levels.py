@@ -99,7 +99,7 @@ def test_what_is_measured_and_made_keeps_within(
         assert sigma.max() <= HIGH * (1 + 1e-6), request
 
     made(kind="geodesic", model=bounded, dataset=dataset, points=8, samples=2)
-    sigma = levels(plan(flight, model=bounded, schedule="within", grid="geodesic", nfe=5))
+    sigma = levels(plan(flight, model=bounded, schedule="within", nfe=5))
     assert sigma.min() >= LOW * (1 - 1e-6)
     made(kind="few", model=bounded, dataset=dataset, nfe=3, samples=64, solvers=["dpmpp2m"])
     with pytest.raises(AnisoflightError, match="within the model's noise levels"):

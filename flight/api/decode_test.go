@@ -74,7 +74,7 @@ func TestDecodeRejects(t *testing.T) {
 		{"grid with steps", `{` + ok + `,"grid":{"t":[1,0]}}`, BadRequest, "grid"},
 		{"grid rises", `{"model":"m","n":1,"grid":{"t":[0,1]}}`, BadRequest, "grid.t"},
 		{"grid too short", `{"model":"m","n":1,"grid":{"sigma":[1]}}`, BadRequest, "grid.sigma"},
-		{"grid lengths", `{"model":"m","n":1,"grid":{"sigma":[[2,1],[3,2,1]]}}`, BadRequest, "grid.sigma"},
+		{"grid of lists", `{"model":"m","n":1,"grid":{"sigma":[[2,1],[3,2,1]]}}`, BadRequest, "grid.sigma"},
 		{"schedule form", `{` + ok + `,"schedule":{"x":1}}`, BadRequest, "schedule.x"},
 		{"schedule T", `{` + ok + `,"schedule":{"edm":{"T":0}}}`, BadRequest, "schedule.edm.T"},
 		{"deep", strings.Repeat("[", 1000) + strings.Repeat("]", 1000), BadRequest, "deep"},
@@ -124,15 +124,14 @@ func TestNumbersOfOtherLanguages(t *testing.T) {
 
 func TestGridForms(t *testing.T) {
 	tests := map[string]Grid{
-		`"geodesic"`:                       {Kind: GridGeodesic},
+		`"logsnr"`:                         {Kind: GridLogSNR},
 		`"edm"`:                            {Kind: GridEDM, SigmaMin: 0.002, SigmaMax: 80, Rho: 7},
 		`{"edm":{}}`:                       {Kind: GridEDM, SigmaMin: 0.002, SigmaMax: 80, Rho: 7},
 		`"polynomial"`:                     {Kind: GridPolynomial, SigmaMin: 0.002, SigmaMax: 80, Rho: 7},
 		`{"polynomial":{"sigma_max":20}}`:  {Kind: GridPolynomial, SigmaMin: 0.002, SigmaMax: 20, Rho: 7},
 		`{"edm":{"sigma_max":20,"rho":5}}`: {Kind: GridEDM, SigmaMin: 0.002, SigmaMax: 20, Rho: 5},
 		`{"t":[3,2,0]}`:                    {Kind: GridTimes, T: []float64{3, 2, 0}},
-		`{"sigma":[3,1]}`:                  {Kind: GridSigmas, Sigma: [][]float64{{3, 1}}},
-		`{"sigma":[[3,1],[4,2]]}`:          {Kind: GridSigmas, Sigma: [][]float64{{3, 1}, {4, 2}}},
+		`{"sigma":[3,1]}`:                  {Kind: GridSigmas, Sigma: []float64{3, 1}},
 	}
 	for body, want := range tests {
 		var g, back Grid

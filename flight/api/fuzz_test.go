@@ -13,7 +13,7 @@ func FuzzRequests(f *testing.F) {
 	for _, text := range []string{
 		``, `{}`, `[]`, `null`, `{"op":"Sample","model":"digits","n":5,"steps":9,"seed":18446744073709551615}`,
 		`{"model":"m","labels":[1,-1],"grid":{"edm":{"sigma_min":0.002,"sigma_max":80,"rho":7}},"steps":3}`,
-		`{"model":"m","n":1,"grid":{"sigma":[[3,2,0],[4,1,0]]},"schedule":{"edm":{"T":400}}}`,
+		`{"model":"m","n":1,"grid":{"sigma":[3,2,0]},"schedule":{"edm":{"T":400}}}`,
 		`{"model":"m","n":8.0,"steps":2e1,"seed":"18446744073709551615","every":null}`, `{"op":null,"seed":1e19}`,
 		`{"model":"m","n":1,"grid":{"t":[1,0.5]},"solver":"unipc","order":3,"variant":"bh1"}`,
 		`{"name":"a","kind":"gaussian","dataset":"d","basis":"dct","k":9,"solver":"heun","nfe":9,"cuts":[1,2]}`,

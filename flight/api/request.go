@@ -202,7 +202,7 @@ func WithWords(help string, words []string) string {
 
 // wordLists are the lists that the tag oneof may name in place of words.
 var wordLists = map[string]*[]string{
-	"solvers": &Solvers, "grids": &GridNames, "modes": &Modes, "precisions": &Precisions, "covariances": &Covariances,
+	"solvers": &Solvers, "grids": &GridNames, "modes": &Modes, "precisions": &Precisions,
 }
 
 // wordsOf returns the words of a field's tag oneof.

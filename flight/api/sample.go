@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 
@@ -48,8 +47,6 @@ type Sample struct {
 	Grid        Grid   `json:"grid" oneof:"grids"` // where the steps lie; default schedule
 	// end with the denoised image of the last evaluation
 	DenoiseToZero bool `json:"denoise_to_zero"`
-	// take the first step without the network, by the limit of its answer for large noise
-	AFS bool `json:"afs"`
 	// of dpmpp, unipc and local: lower the order towards the end; default true
 	LowerOrderFinal *bool `json:"lower_order_final,omitempty"`
 	// of local: correct each step by the evaluation after it, at no cost
@@ -286,29 +283,28 @@ const (
 	GridEDM        = "edm"        // EDM's σ rule, mapped to times by the geometric mean of the g_j, then t = 0
 	GridPolynomial = "polynomial" // EDM's σ rule with n + 1 levels for n steps, the last of which ends at σ_min
 	GridLogSNR     = "logsnr"     // uniform in ln σ
-	GridGeodesic   = "geodesic"   // equal lengths of ∫√(Σ_j ġ_j² F_j) dt
 	GridTimes      = "t"          // an explicit list of times
-	GridSigmas     = "sigma"      // an explicit list of σ, or one per subspace
+	GridSigmas     = "sigma"      // an explicit list of σ
 	GridTable      = "table"      // a published list of σ, interpolated to the number of steps
 )
 
 // GridNames lists the grids that need no more than their name.
-var GridNames = []string{GridSchedule, GridEDM, GridPolynomial, GridLogSNR, GridGeodesic}
+var GridNames = []string{GridSchedule, GridEDM, GridPolynomial, GridLogSNR}
 
 // Grid says at which times a sampler evaluates the network. Its JSON is a name, or one of
 //
 //	{"edm":{"sigma_min":0.002,"sigma_max":80,"rho":7}}   {"polynomial":{...}}   {"t":[...]}
-//	{"sigma":[...]}   {"sigma":[[...],[...]]}   {"table":"ays-sd15"}
+//	{"sigma":[...]}   {"table":"ays-sd15"}
 //
 // An explicit list runs from noise to data and holds every time including the last.
 type Grid struct {
 	Kind     string
-	SigmaMin float64     // of GridEDM and GridPolynomial; default 0.002
-	SigmaMax float64     // of GridEDM and GridPolynomial; default 80
-	Rho      float64     // of GridEDM and GridPolynomial; default 7
-	T        []float64   // of GridTimes
-	Sigma    [][]float64 // of GridSigmas: one list, or one for each subspace
-	Table    string      // of GridTable: one of Tables
+	SigmaMin float64   // of GridEDM and GridPolynomial; default 0.002
+	SigmaMax float64   // of GridEDM and GridPolynomial; default 80
+	Rho      float64   // of GridEDM and GridPolynomial; default 7
+	T        []float64 // of GridTimes
+	Sigma    []float64 // of GridSigmas
+	Table    string    // of GridTable: one of Tables
 }
 
 // Tables lists the tables by the names of the contract: Align Your Steps for Stable Diffusion 1.5, XL and Video.
@@ -342,7 +338,7 @@ func (g *Grid) decodeStrictly(at place, v rawValue) error {
 		EDM        *levelRule `json:"edm"`
 		Polynomial *levelRule `json:"polynomial"`
 		T          []float64  `json:"t"`
-		Sigma      rawValue   `json:"sigma"`
+		Sigma      []float64  `json:"sigma"`
 		Table      string     `json:"table"`
 	}{EDM: &rule, Polynomial: &rule}
 	var given []string
@@ -373,27 +369,8 @@ func (g *Grid) decodeStrictly(at place, v rawValue) error {
 	case GridTable:
 		return oneOf(at.String(), g.Table, Tables...)
 	}
-	return g.setSigma(at, form.Sigma)
-}
-
-// setSigma takes one list of noise levels, or one for each subspace.
-func (g *Grid) setSigma(at place, v rawValue) error {
-	var err error
-	if bytes.HasPrefix(v, []byte("[[")) {
-		err = decodeJSON(v, at, &g.Sigma)
-	} else {
-		g.Sigma = make([][]float64, 1)
-		err = decodeJSON(v, at, &g.Sigma[0])
-	}
-	for _, list := range g.Sigma {
-		if err == nil {
-			err = checkFalling(at, list)
-		}
-		if err == nil && len(list) != len(g.Sigma[0]) {
-			err = Errorf(BadRequest, "%s must hold lists of one length, not %d and %d", at, len(g.Sigma[0]), len(list))
-		}
-	}
-	return err
+	g.Sigma = form.Sigma
+	return checkFalling(at, g.Sigma)
 }
 
 // checkFalling wants at least two numbers ≥ 0, each less than the one before.
@@ -426,9 +403,6 @@ func (g Grid) MarshalJSON() ([]byte, error) {
 	case GridTable:
 		return json.Marshal(map[string]any{GridTable: g.Table})
 	case GridSigmas:
-		if len(g.Sigma) == 1 {
-			return json.Marshal(map[string]any{GridSigmas: g.Sigma[0]})
-		}
 		return json.Marshal(map[string]any{GridSigmas: g.Sigma})
 	}
 	return json.Marshal(g.Kind)

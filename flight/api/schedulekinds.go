@@ -47,9 +47,8 @@ type GaussianSchedule struct {
 	T      float64 `json:"T,omitempty"`                      // end of time, a variance; default 6400
 	G0     float64 `json:"g0" default:"1e-9"`                // variance at t = 0
 	Bands
-	// keep the data's own law, which sampling then starts from: JSON such as {"covariance":"dct"}; default from noise
-	// alone
-	Start *Start `json:"start,omitempty"`
+	// keep the data's own law, which sampling then starts from: JSON such as {"per_class":false}; default from noise alone
+	Start *StartSettings `json:"start,omitempty"`
 }
 
 // Kind implements ScheduleKind.
@@ -60,7 +59,7 @@ func (r *GaussianSchedule) Validate() error {
 	if r.Basis != "" && r.Basis != "none" && r.Basis != "dct" {
 		return Errorf(BadRequest, "basis must be none or dct, where the data's Gaussian is diagonal, got %q", r.Basis)
 	}
-	return first(r.Bands.check(), r.Start.check("start"), checkEnds(r.T, r.G0))
+	return first(r.Bands.check(), checkEnds(r.T, r.G0))
 }
 
 // FitSchedule is another schedule, which carries statistics of a denoiser, with the coefficients of the solver fitted:
@@ -229,9 +228,7 @@ type FewSchedule struct {
 	Solvers []string `json:"solvers,omitempty" oneof:"solvers"`
 	Samples int      `json:"samples" default:"1024" min:"64" max:"65536"` // of each try, and as many held back
 	Seed    uint64   `json:"seed"`                                        // of the samples; default 0
-	// what is kept of the data's covariance: JSON such as {"covariance":"full"}; default dct, per class
-	Start  *Start `json:"start,omitempty"`
-	Guided        // the samples that are drawn
+	Guided           // the samples that are drawn
 }
 
 // FewSolvers are tried where a request names none.
@@ -257,7 +254,7 @@ func (r *FewSchedule) Validate() error {
 		return Errorf(BadRequest, "solvers must name one besides local and fitted, which they are compared with, got %v",
 			r.Solvers)
 	}
-	return first(r.Start.check("start"), r.Guided.check())
+	return r.Guided.check()
 }
 
 // Few reports what was tried for a schedule of kind few, and what the choice gains on samples that it has not seen.
@@ -301,56 +298,10 @@ const (
 	StartMatched  = "matched"  // from the law that the schedule carries, x = μ + (Σ + Σ_j g_j P_j)^½ ξ
 )
 
-// Covariances lists what a start keeps of the data's covariance Σ, the coarsest first.
-var Covariances = []string{"none", "bands", "dct", "pca", "full"}
-
-// StartSettings say how the law of a data set is estimated for a start: its mean and its covariance.
+// StartSettings say how the law of a data set is estimated for a start: its mean, and the channels' covariance at each
+// frequency of the DCT.
 type StartSettings struct {
-	// what is kept of the data's covariance: none, one variance for all; bands, one for each band of DCT frequencies;
-	// dct, the channels' covariance at each frequency; pca, the leading components and one variance for the rest; or
-	// full, all of it. The last two serve images of up to 1024 values. Default dct
-	Covariance string `json:"covariance,omitempty" default:"dct" oneof:"covariances"`
-	Rank       int    `json:"rank,omitempty" given:"1"` // of pca: leading components; default 16
-	Cuts       []int  `json:"cuts,omitempty"`           // of bands: where they are cut, such as [1,2,4]; default octaves
-	PerClass   *bool  `json:"per_class,omitempty"`      // a law for each class that has images; default true
-	// of per_class: ν images that the classes' mean covariance Σ_w counts for in that of a class of n,
-	// (n Σ_y + ν Σ_w)/(n + ν); default the values estimated together
-	Shrinkage *float64 `json:"shrinkage,omitempty"`
-}
-
-// Start is StartSettings as a field of another request.
-type Start struct{ StartSettings }
-
-// decodeStrictly fills in what is left out.
-func (r *Start) decodeStrictly(at place, v rawValue) error {
-	*r = Start{}
-	SetDefaults(r)
-	return decodeJSON(v, at, &r.StartSettings)
-}
-
-func (r *Start) check(path string) error {
-	if r == nil {
-		return nil
-	}
-	return first(validateFields(&r.StartSettings, path), r.StartSettings.check(path))
-}
-
-// check completes and checks the fields of a start at a path, "" for those of the request itself.
-func (r *StartSettings) check(path string) error {
-	if r.Covariance == "" {
-		r.Covariance = "dct"
-	}
-	switch {
-	case r.Rank != 0 && r.Covariance != "pca":
-		return Errorf(BadRequest, "%s must be left out for covariance %s; only pca takes it", join(path, "rank"),
-			r.Covariance)
-	case r.Cuts != nil && r.Covariance != "bands":
-		return Errorf(BadRequest, "%s must be left out for covariance %s; only bands takes them", join(path, "cuts"),
-			r.Covariance)
-	case r.Shrinkage != nil && !(*r.Shrinkage >= 0):
-		return Errorf(BadRequest, "%s must not be negative, got %g", join(path, "shrinkage"), *r.Shrinkage)
-	}
-	return nil
+	PerClass *bool `json:"per_class,omitempty"` // a law for each class that has images; default true
 }
 
 // StartSchedule is another schedule with a start: sampling along it starts from the normal law that has the mean and
@@ -362,8 +313,7 @@ type StartSchedule struct {
 	Model   string `json:"model,omitempty"` // name of a model that sees the data in its own units
 	// whose paths are kept: a name, a model's for its own, or JSON such as {"edm":{"T":400}}; default edm
 	Schedule ScheduleRef `json:"schedule"`
-	// start at this lower noise level, one for all subspaces, or one for each such as [20,5]; default the schedule's end
-	SigmaMax Levels `json:"sigma_max,omitempty"`
+	SigmaMax float64     `json:"sigma_max,omitempty"` // start at this lower noise level; default the schedule's end
 }
 
 // Kind implements ScheduleKind.
@@ -376,33 +326,15 @@ func (r *StartSchedule) SetDefaults() {
 
 // Validate implements Request.
 func (r *StartSchedule) Validate() error {
-	return first(r.check(""), r.SigmaMax.check("sigma_max"))
-}
-
-// Levels are noise levels: in JSON one number, or a list with one for each subspace.
-type Levels []float64
-
-// decodeStrictly takes one number, or a list.
-func (l *Levels) decodeStrictly(at place, v rawValue) error {
-	if v.Kind() == '[' {
-		return decodeJSON(v, at, (*[]float64)(l))
-	}
-	*l = make(Levels, 1)
-	return decodeJSON(v, at, &(*l)[0])
-}
-
-func (l Levels) check(field string) error {
-	if i := slices.IndexFunc(l, func(v float64) bool { return !(v > 0) }); i >= 0 {
-		return Errorf(BadRequest, "%s must be positive, got %g", field, l[i])
+	if r.SigmaMax < 0 {
+		return Errorf(BadRequest, "sigma_max must be positive, got %g", r.SigmaMax)
 	}
 	return nil
 }
 
 // StartInfo describes a schedule's start.
 type StartInfo struct {
-	Covariance string  `json:"covariance"`
-	Rank       int     `json:"rank,omitempty" given:"1"`
-	Cuts       []int   `json:"cuts,omitempty"`
+	Covariance string  `json:"covariance"` // dct; another of a start that an earlier version made
 	PerClass   bool    `json:"per_class"`
 	Labels     []int32 `json:"labels,omitempty"` // classes with laws of their own
 	Shrinkage  float64 `json:"shrinkage,omitempty"`

@@ -127,8 +127,6 @@ func python(t reflect.Type) string {
 		return "str | Mapping[str, Any]"
 	case reflect.TypeFor[api.Channels]():
 		return "float | Sequence[float] | str"
-	case reflect.TypeFor[api.Levels]():
-		return "float | Sequence[float]"
 	}
 	switch t.Kind() {
 	case reflect.Pointer:

@@ -9,46 +9,28 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 )
 
-// The bench of a schedule made for a solver tells what making it told, whole and by band, beside the better of EDM's
-// grids.
+// The bench of a schedule made for a solver tells what making it told, whole and by band.
 func TestBenchAgreesWithMakeSchedule(t *testing.T) {
 	e := open(t)
 	putSmooth(t, e, "smooth", 48)
 	want := makeGaussian(t, e,
 		`{"name":"two","kind":"gaussian","dataset":"smooth","solver":"dpmpp2m","nfe":5,"basis":"dct","k":16,"T":400}`).Bench
-	nodes := get(t, e, "BenchSchedule", `{"dataset":"smooth","schedules":["two"],"solvers":["dpmpp2m"],"nfe":[5]}`)
-	onGrid := func(grid string) *rows {
-		return get(t, e, "BenchSchedule",
-			`{"dataset":"smooth","schedules":[{"edm":{"T":400}}],"solvers":["dpmpp2m"],"nfe":[5],"basis":"dct","k":16,`+
-				`"grid":"`+grid+`"}`)
+	got := get(t, e, "BenchSchedule", `{"dataset":"smooth","schedules":["two"],"solvers":["dpmpp2m"],"nfe":[5]}`)
+	w2, subspace := column[float64](got, "w2_squared"), column[int32](got, "subspace")
+	if len(w2) != 3 || subspace[0] != -1 || subspace[2] != 1 {
+		t.Fatalf("subspaces %v", subspace)
 	}
-	edm := onGrid(want.Baseline.Grid)
-	for _, grid := range []string{"edm", "polynomial"} {
-		if w2 := column[float64](onGrid(grid), "w2_squared")[0]; w2 < want.Baseline.W2*(1-1e-12) {
-			t.Errorf("the baseline is %g on the grid %s, %g on %s", want.Baseline.W2, want.Baseline.Grid, w2, grid)
+	for i, v := range []float64{want.Nodes.W2, want.Bands[0].Nodes, want.Bands[1].Nodes} {
+		if math.Abs(w2[i]-v) > 1e-12*v {
+			t.Errorf("subspace %d: %g, want %g", subspace[i], w2[i], v)
 		}
 	}
-	for name, c := range map[string]struct {
-		got   *rows
-		whole float64
-		part  func(api.BenchBand) float64
-	}{
-		"nodes": {nodes, want.Nodes.W2, func(b api.BenchBand) float64 { return b.Nodes }},
-		"edm":   {edm, want.Baseline.W2, func(b api.BenchBand) float64 { return b.Baseline }},
-	} {
-		w2, subspace := column[float64](c.got, "w2_squared"), column[int32](c.got, "subspace")
-		if len(w2) != 3 || subspace[0] != -1 || subspace[2] != 1 {
-			t.Fatalf("%s: subspaces %v", name, subspace)
-		}
-		for i, v := range []float64{c.whole, c.part(want.Bands[0]), c.part(want.Bands[1])} {
-			if math.Abs(w2[i]-v) > 1e-12*v {
-				t.Errorf("%s, subspace %d: %g, want %g", name, subspace[i], w2[i], v)
-			}
-		}
-		if spread, shift := column[float64](c.got, "spread")[0], column[float64](c.got,
-			"shift")[0]; math.Abs(spread+shift-w2[0]) > 1e-12*w2[0] {
-			t.Errorf("%s: %g and %g do not add up to %g", name, spread, shift, w2[0])
-		}
+	if spread, shift := column[float64](got, "spread")[0], column[float64](got, "shift")[0]; math.Abs(
+		spread+shift-w2[0]) > 1e-12*w2[0] {
+		t.Errorf("%g and %g do not add up to %g", spread, shift, w2[0])
+	}
+	if want.Baseline.W2 < want.Nodes.W2 || want.Bands[0].Baseline+want.Bands[1].Baseline > want.Baseline.W2*(1+1e-12) {
+		t.Errorf("the better of EDM's grids: %+v, %+v", want.Baseline, want.Bands)
 	}
 }
 
@@ -73,8 +55,8 @@ func TestBenchRows(t *testing.T) {
 		"nfe too few":  {`{"dataset":"smooth","solvers":["heun"],"nfe":[1]}`, api.BadRequest},
 		"solver":       {`{"dataset":"smooth","solvers":["rk4"],"nfe":[5]}`, api.BadRequest},
 		"dataset":      {`{"dataset":"nowhere","nfe":[5]}`, api.DatasetNotFound},
-		"mixing basis": {`{"dataset":"smooth","nfe":[5],"basis":"haar"}`, api.BadRequest},
-		"no labels":    {`{"dataset":"smooth","nfe":[5],"per_class":true}`, api.BadRequest},
+		"by frequency": {`{"dataset":"smooth","nfe":[5],"solvers":["local"]}`, api.BadRequest},
+		"withdrawn":    {`{"dataset":"smooth","nfe":[5],"per_class":true}`, api.BadRequest},
 		"combinations": {`{"dataset":"smooth","nfe":[` + strings.Repeat("5,", 1<<17) + `5]}`, api.TooLarge},
 	} {
 		_, err := prepare(t.Context(), e, "BenchSchedule", c.body)

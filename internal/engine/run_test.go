@@ -236,7 +236,7 @@ func TestEvaluateModelAndGeodesic(t *testing.T) {
 	}
 	// It stores its density, so the geodesic grid works on it, over a restart too.
 	again := reopen(t, filepath.Dir(e.catalog.Folders().Models), Config{})
-	get(t, again, "Sample", `{"model":"tiny","n":1,"steps":3,"schedule":"geo","grid":"geodesic"}`)
+	get(t, again, "Sample", `{"model":"tiny","n":1,"steps":3,"schedule":"geo"}`)
 
 	for body, code := range map[string]api.Code{
 		`{"name":"g","kind":"geodesic","model":"nobody","dataset":"noise"}`: api.ModelNotFound,

@@ -246,7 +246,7 @@ func TestSamplingCompilesOnce(t *testing.T) {
 		get(t, e, "Sample", `{"model":"tiny","labels":[2,0,-1,1],"nfe":7,"solver":"`+solver+`"}`)
 	}
 	for _, more := range []string{
-		`"steps":3,"schedule":"steep"`, `"steps":4,"schedule":"by-class"`, `"steps":5,"afs":true,"every":2`,
+		`"steps":3,"schedule":"steep"`, `"steps":4,"schedule":"by-class"`, `"steps":5,"every":2`,
 		`"steps":3,"S_churn":2`, `"solver":"ipndm","nfe":6,"warmup":"heun"`, `"nfe":5,"solver":"unipc","dtype":"float32"`,
 	} {
 		get(t, e, "Sample", `{"model":"tiny","labels":[2,0],`+more+`}`)
@@ -261,8 +261,7 @@ func TestSamplingCompilesOnce(t *testing.T) {
 func TestPreviewsAreDenoised(t *testing.T) {
 	e := open(t)
 	for options, nfe := range map[string]int32{
-		`"solver":"ab","warmup":"heun"`: 3, `"solver":"dpmpp2m"`: 3, `"solver":"heun","S_churn":1`: 6, `"solver":"ipndm",` +
-			`"afs":true`: 2,
+		`"solver":"ab","warmup":"heun"`: 3, `"solver":"dpmpp2m"`: 3, `"solver":"heun","S_churn":1`: 6,
 	} {
 		r := get(t, e, "Sample",
 			`{"model":"tiny","n":1,"steps":3,"every":1,"denoise_to_zero":true,"dtype":"float32",`+options+`}`)

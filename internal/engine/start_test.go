@@ -48,36 +48,31 @@ func TestSampleStartsFromTheFile(t *testing.T) {
 	e := open(t)
 	putSmooth(t, e, "smooth", 48)
 	for _, q := range []struct{ name, fields string }{
-		{"iso", `"sigma_max":4,"covariance":"dct"`},
-		{"components", `"schedule":{"edm":{"T":9}},"covariance":"pca","rank":5`},
-		{"two", `"schedule":"nodes","sigma_max":[4,1.5],"covariance":"dct"`},
-		{"whole", `"schedule":"wavelet","covariance":"full"`},
+		{"iso", `"sigma_max":4`},
+		{"two", `"schedule":"ends"`},
+		{"mixing", `"schedule":"wavelet"`},
 	} {
 		t.Run(q.name, func(t *testing.T) {
-			if q.name == "two" {
-				makeGaussian(t, e, `{"name":"nodes","kind":"gaussian","dataset":"smooth","solver":"ipndm","nfe":4,"basis":"dct",
-					"k":16,"T":400}`)
-			}
 			b, init := basis.None(8, 8), []float64{4}
+			var err error
 			switch q.name {
-			case "components":
-				init = []float64{3}
 			case "two":
-				var err error
-				if b, err = basis.DCT(8, 8, 16); err != nil {
-					t.Fatal(err)
-				}
+				b, err = basis.DCT(8, 8, 16)
 				init = []float64{4, 1.5}
-			case "whole":
-				var err error
-				if b, err = basis.Haar(8, 8, 16); err != nil {
+				table := knots(knot{-1, 0, 0, 1e-6}, knot{-1, 0, 1, 16}, knot{-1, 1, 0, 1e-6}, knot{-1, 1, 1, 2.25})
+				if _, err := put(e, `{"op":"PutSchedule","name":"ends","basis":"dct"}`, scheduleTable, table); err != nil {
 					t.Fatal(err)
 				}
+			case "mixing":
+				b, err = basis.Haar(8, 8, 16)
 				init = []float64{5, 2}
 				table := knots(knot{-1, 0, 0, 1e-6}, knot{-1, 0, 1, 25}, knot{-1, 1, 0, 1e-6}, knot{-1, 1, 1, 4})
 				if _, err := put(e, `{"op":"PutSchedule","name":"wavelet","basis":"haar"}`, scheduleTable, table); err != nil {
 					t.Fatal(err)
 				}
+			}
+			if err != nil {
+				t.Fatal(err)
 			}
 			info := makeGaussian(t, e, fmt.Sprintf(`{"name":%q,"kind":"start","dataset":"smooth",%s}`, q.name, q.fields))
 			if info.Start == nil || info.Start.Images != 48 || info.J != b.J() {
@@ -159,7 +154,6 @@ func TestStartIsTheSchedules(t *testing.T) {
 	}
 	for fields, want := range map[string]string{
 		`"schedule":"edm","start":"matched"`: "start must not be matched on the schedule \"edm\", which carries no law",
-		`"schedule":"ours","afs":true`:       "afs must be left out with a start from the law of the data",
 		`"schedule":"ours","start":"cold"`:   "start must be one of standard, matched, got \"cold\"",
 	} {
 		_, err := prepare(t.Context(), e, "Sample", `{"model":"tiny","n":1,"nfe":4,"solver":"ipndm",`+fields+`}`)
@@ -173,13 +167,13 @@ func TestStartIsTheSchedules(t *testing.T) {
 func TestStartIsStored(t *testing.T) {
 	e := open(t)
 	putSmooth(t, e, "smooth", 48)
-	made := makeGaussian(t, e, `{"name":"ours","kind":"start","dataset":"smooth","covariance":"bands","cuts":[2]}`)
+	made := makeGaussian(t, e, `{"name":"ours","kind":"start","dataset":"smooth","per_class":false}`)
 	_, file := startFile(t, e, "ours")
 	sum := sha256.Sum256(file.File)
 	if want := hex.EncodeToString(sum[:]); made.Start.Hash != want || file.Hash != want {
 		t.Errorf("hashes %s and %s of a file of %s", made.Start.Hash, file.Hash, want)
 	}
-	if p := made.Provenance; !slices.Equal(made.Start.Cuts, []int{2}) || p == nil {
+	if made.Start.Covariance != "dct" || made.Start.PerClass || made.Provenance == nil {
 		t.Errorf("made %+v", made)
 	}
 	schedule, err := perform(t.Context(), e, "ExportSchedule", `{"schedule":"ours"}`, nil)
@@ -222,18 +216,13 @@ func TestSchedulesAreMadeFromTheStart(t *testing.T) {
 	putSmooth(t, e, "smooth", 48)
 	const nodes = `"kind":"gaussian","dataset":"smooth","solver":"dpmpp2m","nfe":4,"T":25`
 	noise := makeGaussian(t, e, `{"name":"noise",`+nodes+`}`)
-	ours := makeGaussian(t, e, `{"name":"ours","start":{"covariance":"dct"},`+nodes+`}`)
+	ours := makeGaussian(t, e, `{"name":"ours","start":{"per_class":false},`+nodes+`}`)
 	if noise.Start != nil || ours.Start == nil || !(ours.Bench.Nodes.W2 < noise.Bench.Nodes.W2) {
 		t.Errorf("W2² %g from noise, %g from the data's law", noise.Bench.Nodes.W2, ours.Bench.Nodes.W2)
 	}
-	bench := func(fields string) float64 {
-		got := get(t, e, "BenchSchedule",
-			`{"dataset":"smooth","schedules":["ours"],"solvers":["dpmpp2m"],"nfe":[4]`+fields+`}`)
-		return column[float64](got, "w2_squared")[0]
-	}
-	if own, standard := bench(""), bench(`,"start":"standard"`); !(own < standard) ||
-		math.Abs(own-ours.Bench.Nodes.W2) > 1e-9 {
-		t.Errorf("W2² %g from the schedule's start, %g from noise, %g when it was made", own, standard, ours.Bench.Nodes.W2)
+	got := get(t, e, "BenchSchedule", `{"dataset":"smooth","schedules":["ours"],"solvers":["dpmpp2m"],"nfe":[4]}`)
+	if own := column[float64](got, "w2_squared")[0]; math.Abs(own-ours.Bench.Nodes.W2) > 1e-9 {
+		t.Errorf("W2² %g from the schedule's start, %g when it was made", own, ours.Bench.Nodes.W2)
 	}
 }
 
@@ -241,13 +230,13 @@ func TestStartRefuses(t *testing.T) {
 	e := open(t)
 	putSmooth(t, e, "smooth", 8)
 	for fields, want := range map[string]string{
-		`"dataset":"none"`:                                  "No data set is called",
-		`"dataset":"smooth","rank":3`:                       "rank must be left out for covariance dct",
-		`"dataset":"smooth","sigma_max":100`:                "sigma_max must lie between the noise levels",
-		`"dataset":"smooth","covariance":"bands","cuts":[]`: "",
+		`"dataset":"none"`:                   "No data set is called",
+		`"dataset":"smooth","rank":3`:        "rank is not a field",
+		`"dataset":"smooth","sigma_max":-1`:  "sigma_max must be positive",
+		`"dataset":"smooth","sigma_max":100`: "sigma_max must lie between the noise levels",
 	} {
 		_, err := perform(t.Context(), e, "MakeSchedule", `{"name":"x","kind":"start","replace":true,`+fields+`}`, nil)
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", fields, err, want)
 		}
 	}

@@ -114,8 +114,8 @@ func TestFrequencyMoments(t *testing.T) {
 	}
 	merged.Merge(NewFrequencyMoments(h, w, c))
 	for name, m := range map[string]*FrequencyMoments{"whole": whole, "merged": merged} {
-		if m.N() != n || !m.Finite() {
-			t.Fatalf("%s: %d images, finite %v", name, m.N(), m.Finite())
+		if err := m.Check(); m.N() != n || err != nil {
+			t.Fatalf("%s: %d images, %v", name, m.N(), err)
 		}
 		mean, cov := m.Mean(), mat.NewSymDense(c, nil)
 		for k := range h * w {
@@ -137,7 +137,7 @@ func TestFrequencyMoments(t *testing.T) {
 		}
 	}
 	whole.Add([]float64{math.NaN(), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})
-	if whole.Finite() {
-		t.Error("moments of NaN are called finite")
+	if whole.Check() == nil || NewFrequencyMoments(h, w, c).Check() == nil {
+		t.Error("moments of NaN, or of no images, are called usable")
 	}
 }

@@ -1,7 +1,7 @@
 package basis
 
 import (
-	"math"
+	"errors"
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
@@ -17,7 +17,6 @@ type FrequencyMoments struct {
 	products []float64 // [frequency, channel, channel]: sums of products of deviations
 	coef     []float64 // of the image at hand
 	off      []float64 // its deviations from the old mean, at one frequency
-	bad      bool
 }
 
 // NewFrequencyMoments returns the moments of no images. It panics unless the sizes are positive.
@@ -32,8 +31,21 @@ func NewFrequencyMoments(h, w, c int) *FrequencyMoments {
 // N returns the number of images.
 func (m *FrequencyMoments) N() int64 { return m.n }
 
-// Finite reports whether every image had finite values.
-func (m *FrequencyMoments) Finite() bool { return !m.bad }
+// Dims returns the images' height, width and channels.
+func (m *FrequencyMoments) Dims() (h, w, c int) { return m.f.h, m.f.w, m.f.c }
+
+// Check reports moments of no images, or of values that are not finite.
+func (m *FrequencyMoments) Check() error {
+	if m.n == 0 {
+		return errors.New("must hold at least one image, got none")
+	}
+	for _, v := range m.mean {
+		if v-v != 0 {
+			return errors.New("must hold finite values")
+		}
+	}
+	return nil
+}
 
 // Add takes one image [H, W, C]; another length panics.
 func (m *FrequencyMoments) Add(x []float64) {
@@ -45,7 +57,6 @@ func (m *FrequencyMoments) Add(x []float64) {
 		for a := range mean {
 			m.off[a] = x[a] - mean[a]
 			mean[a] += m.off[a] / float64(m.n)
-			m.bad = m.bad || math.IsNaN(m.off[a]) || math.IsInf(m.off[a], 0)
 		}
 		for a := range mean {
 			for b := range mean {
@@ -60,7 +71,6 @@ func (m *FrequencyMoments) Merge(o *FrequencyMoments) {
 	if len(m.mean) != len(o.mean) || len(m.products) != len(o.products) {
 		panic("basis: FrequencyMoments.Merge: images of two sizes")
 	}
-	m.bad = m.bad || o.bad
 	if o.n == 0 {
 		return
 	}

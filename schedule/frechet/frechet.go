@@ -14,7 +14,6 @@ package frechet
 
 import (
 	"fmt"
-	"iter"
 	"math"
 
 	"gonum.org/v1/gonum/mat"
@@ -30,13 +29,10 @@ type Reference struct {
 	total    float64    // tr Σ
 }
 
-// NewReference returns the law of images [H, W, C], in one pass. Fewer than two images and images that do not differ in
-// the features are errors.
-func NewReference[F float32 | float64](f Features, images iter.Seq[[]F]) (*Reference, error) {
-	s := newSample[F](f)
-	for im := range images {
-		s.Add(im)
-	}
+// Reference returns the law of the images of a sample. Fewer than two images and images that do not differ in the
+// features are errors.
+func (s *Sample) Reference() (*Reference, error) {
+	f := s.features
 	if n := s.moments.N(); n < 2 {
 		return nil, fmt.Errorf("frechet: a reference needs at least two images, got %d", n)
 	}
@@ -63,7 +59,7 @@ func NewReference[F float32 | float64](f Features, images iter.Seq[[]F]) (*Refer
 
 // Distance returns the squared distance of a sample to the reference, over the reference's total variance. Images may
 // be added to the sample later. Less than two images, and values that are not finite, give NaN.
-func (r *Reference) Distance(s *Sample[float32]) float64 {
+func (r *Reference) Distance(s *Sample) float64 {
 	if s.moments.N() < 2 {
 		return math.NaN()
 	}
@@ -92,24 +88,26 @@ func (r *Reference) Distance(s *Sample[float32]) float64 {
 }
 
 // Sample holds the moments of the features of some images.
-type Sample[F float32 | float64] struct {
+type Sample struct {
 	features Features
 	moments  *basis.Moments
 	x, y     []float64 // scratch: an image and its features
 }
 
-// NewSample returns a sample without images, to compare with the reference.
-func (r *Reference) NewSample() *Sample[float32] { return newSample[float32](r.features) }
-
-func newSample[F float32 | float64](f Features) *Sample[F] {
-	return &Sample[F]{f, basis.NewMoments(1, f.Dims), make([]float64, f.size), make([]float64, f.Dims)}
+// NewSample returns a sample without images.
+func (f Features) NewSample() *Sample {
+	return &Sample{f, basis.NewMoments(1, f.Dims), make([]float64, f.size), make([]float64, f.Dims)}
 }
 
+// NewSample returns a sample without images, to compare with the reference.
+func (r *Reference) NewSample() *Sample { return r.features.NewSample() }
+
 // Add takes one image.
-func (s *Sample[F]) Add(im []F) {
-	for i, v := range im {
-		if s.x[i] = float64(v); !s.features.Unbounded {
-			s.x[i] = min(max(s.x[i], -1), 1)
+func (s *Sample) Add(im []float64) {
+	copy(s.x, im)
+	if !s.features.Unbounded {
+		for i, v := range s.x {
+			s.x[i] = min(max(v, -1), 1)
 		}
 	}
 	s.features.measure(s.x, s.y)

@@ -1,7 +1,6 @@
 package frechet
 
 import (
-	"iter"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -10,17 +9,14 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// values yields images one by one.
-func values(images [][]float32) iter.Seq[[]float32] { return slices.Values(images) }
-
 // draw returns n images of d values, mean + spread·N(0, 1).
-func draw(seed uint64, n, d int, mean, spread float64) [][]float32 {
+func draw(seed uint64, n, d int, mean, spread float64) [][]float64 {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	out := make([][]float32, n)
+	out := make([][]float64, n)
 	for i := range out {
-		out[i] = make([]float32, d)
+		out[i] = make([]float64, d)
 		for k := range out[i] {
-			out[i][k] = float32(mean + spread*rng.NormFloat64())
+			out[i][k] = float64(mean + spread*rng.NormFloat64())
 		}
 	}
 	return out
@@ -31,14 +27,14 @@ func draw(seed uint64, n, d int, mean, spread float64) [][]float32 {
 func TestDistanceIsExact(t *testing.T) {
 	const h, w, c = 4, 5, 2
 	images := draw(1, 60, h*w*c, 0, 0.1)
-	r, err := NewReference(Frequencies(h, w, c), values(images))
+	r, err := reference(Frequencies(h, w, c), images)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := distance(r, values(images)); got > 1e-9 {
+	if got := distance(r, images); got > 1e-9 {
 		t.Errorf("distance %v to itself", got)
 	}
-	shifted := make([][]float32, len(images))
+	shifted := make([][]float64, len(images))
 	for i, im := range images {
 		shifted[i] = slices.Clone(im)
 		for k := range shifted[i] {
@@ -46,11 +42,11 @@ func TestDistanceIsExact(t *testing.T) {
 		}
 	}
 	want := 0.25 * 0.25 * h * w * c / r.total
-	if got := distance(r, values(shifted)); math.Abs(got-want) > 1e-6*want {
+	if got := distance(r, shifted); math.Abs(got-want) > 1e-6*want {
 		t.Errorf("distance %v of a shift, want %v", got, want)
 	}
 	// Scaled by a, Σ_2 = a² Σ_1, the distance is (1 − a)² tr Σ_1 and the mean's.
-	scaled := make([][]float32, len(images))
+	scaled := make([][]float64, len(images))
 	for i, im := range images {
 		scaled[i] = slices.Clone(im)
 		for k := range scaled[i] {
@@ -59,7 +55,7 @@ func TestDistanceIsExact(t *testing.T) {
 	}
 	mean := mat.Norm(mat.NewVecDense(len(r.mean), r.mean), 2)
 	want = 0.25 + 0.25*mean*mean/r.total
-	if got := distance(r, values(scaled)); math.Abs(got-want) > 1e-5 {
+	if got := distance(r, scaled); math.Abs(got-want) > 1e-5 {
 		t.Errorf("distance %v of half the images, want %v", got, want)
 	}
 }
@@ -99,23 +95,23 @@ func TestEdges(t *testing.T) {
 func TestEdgesSeeMoreThanMoments(t *testing.T) {
 	const h, w, n = 8, 8, 3000
 	rng := rand.New(rand.NewPCG(3, 4))
-	var data, normal [][]float32
+	var data, normal [][]float64
 	for range n {
-		a, b := make([]float32, h*w), make([]float32, h*w)
-		sign := float32(rng.IntN(2)*2 - 1)
+		a, b := make([]float64, h*w), make([]float64, h*w)
+		sign := float64(rng.IntN(2)*2 - 1)
 		for i := range a {
-			a[i] = 0.4 * sign * float32(rng.IntN(2)*2-1)
-			b[i] = 0.4 * float32(rng.NormFloat64())
+			a[i] = 0.4 * sign * float64(rng.IntN(2)*2-1)
+			b[i] = 0.4 * float64(rng.NormFloat64())
 		}
 		data, normal = append(data, a), append(normal, b)
 	}
 	var found [2]float64
 	for i, f := range []Features{Frequencies(h, w, 1), Edges(h, w, 1)} {
-		r, err := NewReference(f, values(data))
+		r, err := reference(f, data)
 		if err != nil {
 			t.Fatal(err)
 		}
-		found[i] = distance(r, values(normal))
+		found[i] = distance(r, normal)
 	}
 	if found[0] > 0.1 || found[1] < 2*found[0] {
 		t.Errorf("a normal law is %v away in frequencies and %v in edges", found[0], found[1])
@@ -125,7 +121,7 @@ func TestEdgesSeeMoreThanMoments(t *testing.T) {
 // TestUnbounded: of images what lies beyond [−1, 1] is not seen, of fields it is.
 func TestUnbounded(t *testing.T) {
 	images := draw(9, 40, 12, 0, 2)
-	scaled := make([][]float32, len(images))
+	scaled := make([][]float64, len(images))
 	for i, im := range images {
 		scaled[i] = slices.Clone(im)
 		for k, v := range im {
@@ -137,11 +133,11 @@ func TestUnbounded(t *testing.T) {
 	for _, unbounded := range []bool{false, true} {
 		f := Frequencies(3, 4, 1)
 		f.Unbounded = unbounded
-		r, err := NewReference(f, values(images))
+		r, err := reference(f, images)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := distance(r, values(scaled)); (d > 0.5) != unbounded {
+		if d := distance(r, scaled); (d > 0.5) != unbounded {
 			t.Errorf("unbounded %v: a distance of %g", unbounded, d)
 		}
 	}
@@ -149,25 +145,33 @@ func TestUnbounded(t *testing.T) {
 
 func TestReferenceRefuses(t *testing.T) {
 	f := Frequencies(2, 2, 1)
-	for name, images := range map[string][][]float32{"one": {{1, 2, 3, 4}}, "alike": {{0, 0, 0, 0}, {0, 0, 0, 0}}} {
-		if _, err := NewReference(f, values(images)); err == nil {
+	for name, images := range map[string][][]float64{"one": {{1, 2, 3, 4}}, "alike": {{0, 0, 0, 0}, {0, 0, 0, 0}}} {
+		if _, err := reference(f, images); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	r, err := NewReference(f, values(draw(1, 9, 4, 0, 1)))
+	r, err := reference(f, draw(1, 9, 4, 0, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := distance(r, values(draw(1, 1, 4, 0, 1))); !math.IsNaN(got) {
+	if got := distance(r, draw(1, 1, 4, 0, 1)); !math.IsNaN(got) {
 		t.Errorf("one image is at %v", got)
 	}
 }
 
-// distance returns the distance of images to a reference.
-func distance(r *Reference, images iter.Seq[[]float32]) float64 {
-	s := r.NewSample()
-	for im := range images {
+func sampleOf(f Features, images [][]float64) *Sample {
+	s := f.NewSample()
+	for _, im := range images {
 		s.Add(im)
 	}
-	return r.Distance(s)
+	return s
+}
+
+func reference(f Features, images [][]float64) (*Reference, error) {
+	return sampleOf(f, images).Reference()
+}
+
+// distance returns the distance of images to a reference.
+func distance(r *Reference, images [][]float64) float64 {
+	return r.Distance(sampleOf(r.features, images))
 }

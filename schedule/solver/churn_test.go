@@ -169,21 +169,3 @@ func TestNoChurn(t *testing.T) {
 		}
 	}
 }
-
-// Where each subspace has nodes of its own, every noise level grows by 1 + γ; with afs the first step is not churned.
-func TestChurnOfOwnNodes(t *testing.T) {
-	s := Settings{Solver: "euler", Grid: Grid{Kind: GridSigma, Sigma: [][]float64{{8, 2, 0.1}, {9, 1, 0.3}}}, SChurn: 0.5}
-	p := plan(t, s, kinked(t))
-	for i, st := range p.Stages {
-		for j, list := range s.Grid.Sigma {
-			u := 1.25 * list[i]
-			if math.Abs(st.G[j]/(u*u)-1) > 1e-12 || math.Abs(st.Noise[j]/math.Sqrt(u*u-list[i]*list[i])-1) > 1e-12 {
-				t.Errorf("step %d, subspace %d starts at %v with noise %v", i, j, math.Sqrt(st.G[j]), st.Noise[j])
-			}
-		}
-	}
-	s.AFS = true
-	if p := plan(t, s, kinked(t)); p.NFE != 1 || p.Stages[0].Noise == nil || p.Init[0] > 8 {
-		t.Errorf("with afs %+v", p)
-	}
-}

@@ -47,7 +47,7 @@ func dpmpp(s Settings, c *clock, p int, kappa float64) []link {
 // finalOrder is order, lowered towards the last step as published, where the settings ask for it: min(p, i+1, N−i).
 func (c *clock) finalOrder(s Settings, i, p int) int {
 	p = c.order(i, p)
-	if s.LowerOrderFinal == nil || *s.LowerOrderFinal {
+	if *s.LowerOrderFinal {
 		p = min(p, c.steps()-i)
 	}
 	return p

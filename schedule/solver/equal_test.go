@@ -23,7 +23,7 @@ func TestEqualClocks(t *testing.T) {
 		for _, s := range []Settings{
 			{Steps: 6},
 			{Steps: 6, Grid: Grid{Kind: GridEDM}},
-			{Steps: 5, Grid: Grid{Kind: GridLogSNR}, AFS: true},
+			{Steps: 5, Grid: Grid{Kind: GridLogSNR}},
 			{Steps: 4, Grid: Grid{Kind: GridTable, Table: "ays-sdxl"}, DenoiseToZero: true},
 			{Steps: 6, SChurn: 2},
 			{Steps: 6, Warmup: WarmupHeun},
@@ -32,7 +32,7 @@ func TestEqualClocks(t *testing.T) {
 			if m := s.method(); s.SChurn > 0 && !m.Churns || s.Warmup == WarmupHeun && !m.WarmsUp {
 				continue
 			}
-			t.Run(fmt.Sprint(name, " ", s.Grid.Kind, s.AFS, s.DenoiseToZero, s.SChurn, s.Warmup), func(t *testing.T) {
+			t.Run(fmt.Sprint(name, " ", s.Grid.Kind, s.DenoiseToZero, s.SChurn, s.Warmup), func(t *testing.T) {
 				want, got := plan(t, s, one), plan(t, s, three)
 				if len(got.Stages) != len(want.Stages) || got.NFE != want.NFE || got.History != want.History {
 					t.Fatalf("%d stages, %d evaluations, want %d and %d", len(got.Stages), got.NFE, len(want.Stages), want.NFE)

@@ -1,6 +1,7 @@
 package solver
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"maps"
@@ -17,7 +18,6 @@ const (
 	GridEDM        = "edm"        // EDM's noise levels, one for each step, then t = 0
 	GridPolynomial = "polynomial" // EDM's rule with a level more, and the end at σ_min
 	GridLogSNR     = "logsnr"     // noise levels uniform in ln σ, then t = 0
-	GridGeodesic   = "geodesic"   // equal steps of the schedule's path length
 	GridT          = "t"          // an explicit list of times
 	GridSigma      = "sigma"      // explicit noise levels
 	GridTable      = "table"      // published noise levels, interpolated, then t = 0
@@ -33,8 +33,7 @@ const (
 	edmRho      = 7
 )
 
-// Grid says where the steps are. All noise levels are geometric means over the subspaces unless there is one list for
-// each.
+// Grid says where the steps are. All noise levels are geometric means over the subspaces.
 type Grid struct {
 	// Kind is one of the constants above; GridSchedule by default.
 	Kind string
@@ -46,144 +45,67 @@ type Grid struct {
 	Rho float64
 	// T lists the times of GridT, strictly decreasing.
 	T []float64
-	// Sigma lists the noise levels of GridSigma, strictly decreasing; the last may be 0. Several lists are of one length,
-	// one for each subspace.
-	Sigma [][]float64
+	// Sigma lists the noise levels of GridSigma, strictly decreasing; the last may be 0.
+	Sigma []float64
 	// Table of GridTable is one of Tables.
 	Table string
 }
 
-// resolve fills in defaults and checks all that needs no schedule.
+// resolve fills in the kind and checks names. Lists and levels are checked when they meet a schedule.
 func (g Grid) resolve() (Grid, error) {
 	orDefault(&g.Kind, GridSchedule)
-	if g.Kind != GridT && g.T != nil || g.Kind != GridSigma && g.Sigma != nil {
-		return g, failf("grid", "grid %s takes no list", g.Kind)
-	}
-	power := g.Kind == GridEDM || g.Kind == GridPolynomial
-	levels := power || g.Kind == GridLogSNR
-	if !levels && (g.SigmaMin != 0 || g.SigmaMax != 0) || !power && g.Rho != 0 {
-		return g, failf("grid", "grid %s takes no sigma_min, sigma_max or rho of this kind", g.Kind)
-	}
-	if g.Kind != GridTable && g.Table != "" {
-		return g, failf("grid", "grid %s takes no table", g.Kind)
-	}
 	switch g.Kind {
-	case GridSchedule, GridGeodesic:
+	case GridSchedule, GridEDM, GridPolynomial, GridLogSNR, GridT, GridSigma:
+		return g, nil
 	case GridTable:
 		if tables[g.Table] == nil {
 			return g, failf("grid", "no table is called %q; there are %s", g.Table, strings.Join(Tables(), ", "))
 		}
-	case GridEDM, GridPolynomial, GridLogSNR:
-		if power && g.Rho == 0 {
-			g.Rho = edmRho
-		}
-		for _, v := range []float64{g.SigmaMin, g.SigmaMax, g.Rho} {
-			if !(v >= 0) || math.IsInf(v, 1) {
-				return g, failf("grid", "sigma_min %v, sigma_max %v, rho %v must be positive and finite",
-					g.SigmaMin, g.SigmaMax, g.Rho)
-			}
-		}
-		if g.SigmaMax != 0 && g.SigmaMin >= g.SigmaMax {
-			return g, failf("grid", "sigma_min %v is not below sigma_max %v", g.SigmaMin, g.SigmaMax)
-		}
-	case GridT:
-		if err := checkList("t", g.T); err != nil {
-			return g, err
-		}
-	case GridSigma:
-		if len(g.Sigma) == 0 {
-			return g, failf("grid", "the list of sigma is empty")
-		}
-		for _, list := range g.Sigma {
-			if err := checkList("sigma", list); err != nil {
-				return g, err
-			}
-			n := len(g.Sigma[0])
-			if len(list) != n || (list[n-1] == 0) != (g.Sigma[0][n-1] == 0) {
-				return g, failf("grid", "the lists of sigma must be of one length and end at 0 together")
-			}
-			if list[n-1] < 0 {
-				return g, failf("grid", "sigma is %v; noise levels are not negative", list[n-1])
-			}
-		}
-	default:
-		return g, failf("grid", "no grid is called %q; there are %s, %s, %s, %s, %s, tables and lists of t or sigma", g.Kind,
-			GridSchedule, GridEDM, GridPolynomial, GridLogSNR, GridGeodesic)
+		return g, nil
 	}
-	return g, nil
+	return g, failf("grid", "no grid is called %q; there are %s, %s, %s, %s, tables and lists of t or sigma", g.Kind,
+		GridSchedule, GridEDM, GridPolynomial, GridLogSNR)
 }
 
-func checkList(name string, list []float64) error {
-	if len(list) < 2 {
-		return failf("grid", "a list of %s needs at least two entries, where to start and where to end", name)
-	}
-	for i, v := range list {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return failf("grid", "%s[%d] is %v", name, i, v)
-		}
-		if i > 0 && v >= list[i-1] {
-			return failf("grid", "%s[%d] is %v after %v; the list must be strictly decreasing", name, i, v, list[i-1])
-		}
+// list returns the nodes of an explicit grid, nil of others.
+func (g Grid) list() []float64 {
+	switch g.Kind {
+	case GridT:
+		return g.T
+	case GridSigma:
+		return g.Sigma
 	}
 	return nil
 }
 
-// intervals returns the number of steps of an explicit list, 0 for other grids.
-func (g Grid) intervals() int {
-	switch g.Kind {
-	case GridT:
-		return len(g.T) - 1
-	case GridSigma:
-		return len(g.Sigma[0]) - 1
-	}
-	return 0
-}
-
-// endsAtZero reports whether an explicit list ends at 0.
-func (g Grid) endsAtZero() bool {
-	list := g.T
-	if g.Kind == GridSigma {
-		list = g.Sigma[0]
-	}
-	return list[len(list)-1] <= 0
-}
-
-// times returns the nodes of n steps on a row of a schedule, decreasing: one list, or one for each subspace.
-func (g Grid) times(sch *schedule.Schedule, row, n int) ([][]float64, error) {
+// times returns the nodes of n steps on a row of a schedule, decreasing.
+func (g Grid) times(sch *schedule.Schedule, row, n int) ([]float64, error) {
 	switch g.Kind {
 	case GridEDM, GridLogSNR:
 		sigma, err := g.levels(sch, row, n)
 		if err != nil {
 			return nil, err
 		}
-		return timesOnRow(append(sigma, 0), sch, row)
+		return timesOf(append(sigma, 0), sch, row)
 	case GridPolynomial:
 		sigma, err := g.levels(sch, row, n+1)
 		if err != nil {
 			return nil, err
 		}
-		return timesOnRow(sigma, sch, row)
+		return timesOf(sigma, sch, row)
 	case GridTable:
-		return timesOnRow(tableLevels(tables[g.Table], n), sch, row)
-	case GridGeodesic:
-		t, err := sch.GeodesicTimes(row, n)
-		if err != nil {
-			return nil, &Error{Field: "grid", Msg: err.Error(), cause: err}
-		}
-		slices.Reverse(t)
-		return [][]float64{t}, nil
+		return timesOf(tableLevels(tables[g.Table], n), sch, row)
 	case GridT:
-		t, err := clampTimes(g.T, sch.T())
-		return [][]float64{t}, err
+		return clampTimes(g.T, sch.T())
 	case GridSigma:
-		return g.listed(sch, row)
+		return timesOf(g.Sigma, sch, row)
 	}
 	t := make([]float64, n+1)
 	for i := range t {
 		t[i] = sch.T() * float64(n-i) / float64(n)
 	}
 	t[0] = sch.T()
-	return [][]float64{t}, nil
+	return t, nil
 }
 
 // levels returns n noise levels from σ_max down to σ_min: EDM's rule,
@@ -202,7 +124,7 @@ func (g Grid) levels(sch *schedule.Schedule, row, n int) ([]float64, error) {
 	if lo >= hi {
 		return nil, failf("grid", "sigma_min %v is not below sigma_max %v on this schedule", lo, hi)
 	}
-	out := make([]float64, n)
+	out, rho := make([]float64, n), cmp.Or(g.Rho, edmRho)
 	for i := range out {
 		s := 0.0
 		if n > 1 {
@@ -212,43 +134,15 @@ func (g Grid) levels(sch *schedule.Schedule, row, n int) ([]float64, error) {
 			out[i] = hi * math.Pow(lo/hi, s)
 			continue
 		}
-		a, b := math.Pow(hi, 1/g.Rho), math.Pow(lo, 1/g.Rho)
-		out[i] = math.Pow(a+s*(b-a), g.Rho)
+		a, b := math.Pow(hi, 1/rho), math.Pow(lo, 1/rho)
+		out[i] = math.Pow(a+s*(b-a), rho)
 	}
 	return out, nil
 }
 
-// listed maps explicit noise levels to times.
-func (g Grid) listed(sch *schedule.Schedule, row int) ([][]float64, error) {
-	if len(g.Sigma) == 1 {
-		return timesOnRow(g.Sigma[0], sch, row)
-	}
-	if len(g.Sigma) != sch.J() {
-		return nil, failf("grid", "%d lists of sigma, the schedule has %d subspaces; give one list, or one for each",
-			len(g.Sigma), sch.J())
-	}
-	out := make([][]float64, sch.J())
-	for j, list := range g.Sigma {
-		p := sch.At(row, j)
-		var err error
-		timeOf := func(s float64) float64 { return p.Inverse(s * s) }
-		out[j], err = timesOf(list, math.Sqrt(p.G0()), math.Sqrt(p.GT()), timeOf)
-		if err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-// timesOnRow maps geometric-mean noise levels to times that all subspaces share.
-func timesOnRow(sigma []float64, sch *schedule.Schedule, row int) ([][]float64, error) {
-	timeOf := func(s float64) float64 { return sch.TimeOf(row, s) }
-	t, err := timesOf(sigma, sch.Sigma(row, 0), sch.Sigma(row, sch.T()), timeOf)
-	return [][]float64{t}, err
-}
-
-// timesOf maps noise levels between the ends lo and hi to times; a last 0 is t = 0.
-func timesOf(sigma []float64, lo, hi float64, timeOf func(float64) float64) ([]float64, error) {
+// timesOf maps geometric-mean noise levels to times on a row; a last 0 is t = 0.
+func timesOf(sigma []float64, sch *schedule.Schedule, row int) ([]float64, error) {
+	lo, hi := sch.Sigma(row, 0), sch.Sigma(row, sch.T())
 	t := make([]float64, len(sigma))
 	for i, s := range sigma {
 		switch {
@@ -258,10 +152,10 @@ func timesOf(sigma []float64, lo, hi float64, timeOf func(float64) float64) ([]f
 			s = hi
 		case math.Abs(s-lo) <= endTolerance*lo:
 			s = lo
-		case s < lo || s > hi:
+		case !(s >= lo && s <= hi):
 			return nil, failf("grid", "noise level %.9g lies outside the schedule's %.9g … %.9g", s, lo, hi)
 		}
-		t[i] = timeOf(s)
+		t[i] = sch.TimeOf(row, s)
 	}
 	return t, nil
 }
@@ -275,7 +169,7 @@ func clampTimes(list []float64, T float64) ([]float64, error) {
 			t[i] = T
 		case v < 0 && v >= -endTolerance*T:
 			t[i] = 0
-		case v < 0 || v > T:
+		case !(v >= 0 && v <= T):
 			return nil, failf("grid", "t[%d] is %v, outside the schedule's 0 … %v", i, v, T)
 		}
 	}

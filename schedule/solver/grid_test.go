@@ -72,38 +72,6 @@ func TestLogSNRGrid(t *testing.T) {
 	}
 }
 
-// For one subspace, equal steps of ∫√F dg. With F = 1/(c g) between any ends the length is 2√(g/c): noise levels
-// uniform in σ.
-func TestGeodesicGrid(t *testing.T) {
-	power := func(p float64) *schedule.Density {
-		var samples []schedule.Sample
-		for _, s := range []float64{1e-5, 1, 100} {
-			samples = append(samples, schedule.Sample{Sigma: s, F: math.Pow(s*s, p)})
-		}
-		d, err := schedule.NewDensity(samples)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return d
-	}
-	sch, err := edm(t, 6400).WithEnergy([][]*schedule.Density{{power(-1)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := plan(t, Settings{Solver: "euler", Steps: 8, Grid: Grid{Kind: GridGeodesic}}, sch)
-	for i, st := range p.Stages {
-		lo := math.Sqrt(schedule.DefaultG0)
-		near(t, "level", math.Sqrt(st.G[0]), 80+(lo-80)*float64(i)/8, 1e-9)
-	}
-	if p.T[8] != 0 {
-		t.Errorf("ends at %v", p.T[8])
-	}
-	// The endpoint form ends in Euler here as it does on uniform times.
-	if n := plan(t, Settings{SecondPoint: Endpoint, Steps: 8, Grid: Grid{Kind: GridGeodesic}}, sch).NFE; n != 15 {
-		t.Errorf("%d evaluations, want 15", n)
-	}
-}
-
 // An explicit list holds every time; nothing is appended, x starts at the first.
 func TestExplicitTimes(t *testing.T) {
 	sch := edm(t, 6400)
@@ -131,46 +99,23 @@ func TestExplicitTimes(t *testing.T) {
 
 func TestExplicitLevels(t *testing.T) {
 	sch := edm(t, 6400)
-	p := plan(t, Settings{Solver: "euler", Grid: Grid{Kind: GridSigma, Sigma: [][]float64{{80 * (1 + 9e-7), 3, 0}}}}, sch)
+	p := plan(t, Settings{Solver: "euler", Grid: Grid{Kind: GridSigma, Sigma: []float64{80 * (1 + 9e-7), 3, 0}}}, sch)
 	if p.Init[0] != 80 || p.T[0] != 6400 || p.T[2] != 0 {
 		t.Errorf("start %v, times %v", p.Init[0], p.T)
 	}
 	near(t, "level", math.Sqrt(p.Stages[1].G[0]), 3, 1e-12)
 	p = plan(t, Settings{Solver: "euler", Grid: Grid{
 		Kind:  GridSigma,
-		Sigma: [][]float64{{3, math.Sqrt(1e-9) * (1 - 9e-7)}},
+		Sigma: []float64{3, math.Sqrt(1e-9) * (1 - 9e-7)},
 	}}, sch)
 	if p.T[1] != 0 {
 		t.Errorf("ends at %v, want 0", p.T[1])
 	}
 
-	// One list: the geometric mean. One per subspace: each its own.
+	// Of several subspaces the levels are geometric means.
 	two := twoPaths(t, []float64{0, 2, 6400}, []float64{1e-9, 3e-4, 6400}, []float64{1e-9, 2e-3, 6400})
-	p = plan(t, Settings{Solver: "euler", Grid: Grid{Kind: GridSigma, Sigma: [][]float64{{5, 0.3}}}}, two)
+	p = plan(t, Settings{Solver: "euler", Grid: Grid{Kind: GridSigma, Sigma: []float64{5, 0.3}}}, two)
 	near(t, "mean", math.Pow(p.Stages[0].G[0]*p.Stages[0].G[1], 0.25), 5, 1e-12)
-
-	p = plan(t, Settings{Grid: Grid{Kind: GridSigma, Sigma: [][]float64{{5, 0.3, 0}, {7, 2, 0}}}}, two)
-	if p.NFE != 3 {
-		t.Fatalf("%d evaluations, want 3", p.NFE)
-	}
-	for i, want := range [][]float64{{5, 7}, nil, {0.3, 2}} {
-		for j := range want {
-			near(t, "own level", math.Sqrt(p.Stages[i].G[j]), want[j], 1e-12)
-		}
-	}
-	// The second point is the middle of each subspace's own time.
-	for j, want := range []float64{5, 7} {
-		next := []float64{0.3, 2}[j]
-		path := two.At(0, j)
-		g, _ := path.Eval((path.Inverse(want*want) + path.Inverse(next*next)) / 2)
-		near(t, "own midpoint", p.Stages[1].G[j], g, 1e-12)
-	}
-	// Times are those of the geometric mean.
-	near(t, "time", p.Stages[0].Time, two.TimeOf(0, math.Sqrt(35)), 1e-12)
-	near(t, "step time", p.T[1], two.TimeOf(0, math.Sqrt(0.6)), 1e-12)
-	if p.T[2] != 0 {
-		t.Errorf("ends at %v", p.T[2])
-	}
 }
 
 // Every solver takes one Euler step where a grid ends at t = 0 by the contract.
@@ -213,7 +158,7 @@ func TestRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range subspaceSolvers() {
-		s := Settings{Solver: name, Steps: 6, Grid: Grid{Kind: GridEDM}, AFS: true}
+		s := Settings{Solver: name, Steps: 6, Grid: Grid{Kind: GridEDM}}
 		var plans [2]*Plan
 		for r, alone := range []*schedule.Schedule{a, b} {
 			if plans[r], err = New(s, sch, r); err != nil {

@@ -30,9 +30,9 @@ func kinked(t *testing.T) *schedule.Schedule {
 func TestConstantFlow(t *testing.T) {
 	sch := kinked(t)
 	for _, name := range subspaceSolvers() {
-		for _, afsOrNot := range []Grid{{}, {Kind: GridEDM}, {Kind: GridT, T: []float64{9, 5, 2, 1.1, 0.4}}} {
-			s := Settings{Solver: name, Grid: afsOrNot}
-			if afsOrNot.T == nil {
+		for _, grid := range []Grid{{}, {Kind: GridEDM}, {Kind: GridT, T: []float64{9, 5, 2, 1.1, 0.4}}} {
+			s := Settings{Solver: name, Grid: grid}
+			if grid.T == nil {
 				s.Steps = 6
 			}
 			p := plan(t, s, sch)
@@ -46,7 +46,7 @@ func TestConstantFlow(t *testing.T) {
 				}
 			}
 			if d := distance(got, want); d > 1e-12 {
-				t.Errorf("%s on %q: relative distance %.1e", name, afsOrNot.Kind, d)
+				t.Errorf("%s on %q: relative distance %.1e", name, grid.Kind, d)
 			}
 		}
 	}
@@ -157,40 +157,6 @@ func TestDenoiseToZero(t *testing.T) {
 		}
 		if p.NFE != plain.NFE {
 			t.Errorf("%s: %d evaluations, %d without", name, p.NFE, plain.NFE)
-		}
-	}
-}
-
-// The analytic first step is the same plan with the first evaluation replaced by −x/√(1 + g), for every solver, and one
-// evaluation less.
-func TestAnalyticFirstStep(t *testing.T) {
-	sch, flow := kinked(t), gaussian(3, 2)
-	for _, name := range subspaceSolvers() {
-		for _, grid := range []Grid{{}, {Kind: GridEDM}} {
-			s := Settings{Solver: name, Steps: 6, Grid: grid}
-			full := plan(t, s, sch)
-			calls := 0
-			want := run(full, noise(4, 2), func(x state, g []float64) state {
-				calls++
-				if calls > 1 {
-					return flow(x, g)
-				}
-				out := x.clone()
-				for j := range out {
-					for k := range out[j] {
-						out[j][k] *= -1 / math.Sqrt(1+g[j])
-					}
-				}
-				return out
-			}, nil)
-			s.AFS = true
-			p := plan(t, s, sch)
-			if d := distance(run(p, noise(4, 2), flow, nil), want); d > 1e-11 {
-				t.Errorf("%s on %q: relative distance %.1e", name, grid.Kind, d)
-			}
-			if p.NFE != full.NFE-1 || p.History > full.History {
-				t.Errorf("%s: %d evaluations and %d kept, want %d and at most %d", name, p.NFE, p.History, full.NFE-1, full.History)
-			}
 		}
 	}
 }

@@ -204,8 +204,8 @@ func checkFitted(s Settings, sch *schedule.Schedule) error {
 }
 
 // fittedTimes returns the nodes that coefficients were fitted for.
-func fittedTimes(s Settings, sch *schedule.Schedule, row int) ([][]float64, error) {
-	return timesOnRow(s.Fitted.Sigma, sch, row)
+func fittedTimes(s Settings, sch *schedule.Schedule, row int) ([]float64, error) {
+	return timesOf(s.Fitted.Sigma, sch, row)
 }
 
 // fittedLinks returns the links of every coordinate.

@@ -220,7 +220,6 @@ func TestLocalRefuses(t *testing.T) {
 	stats := normalStatistics(t, 1, 2)
 	for field, s := range map[string]Settings{
 		"solver must be another": {},
-		"afs must be left out":   {Statistics: stats, AFS: true},
 		"S_churn must be 0":      {Statistics: stats, SChurn: 1},
 		"warmup must be left":    {Statistics: stats, Warmup: WarmupHeun},
 		"order must lie in 1 …":  {Statistics: stats, Order: 4},

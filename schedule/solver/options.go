@@ -1,46 +1,6 @@
 package solver
 
-import (
-	"math"
-	"slices"
-)
-
-// analyticFirstStep removes the first evaluation of one subspace's links and returns the factor by which the initial x
-// grows in its place. At the highest noise level the flow tends to that of unit-variance data,
-//
-//	E_first = γ x,  γ = −1/√(1 + g)   (or γ = 1 − √g/√(1 + g) where E is a denoised image),
-//
-// so the first combination only scales x. Later ones may still ask for E_first; it is followed as a combination p x +
-// Σ_i q_i E_i of the running x and the evaluations since: after x′ = α x + Σ β_i E_i it reads p/α x′ + Σ (q_i − p/α
-// β_i) E_i.
-func analyticFirstStep(links []link, data bool) (rest []link, factor float64) {
-	first := links[0]
-	gamma := -1 / math.Sqrt(1+first.g)
-	if data {
-		gamma = 1 + math.Sqrt(first.g)*gamma
-	}
-	factor = first.alpha + first.beta[0]*gamma
-	p, q := gamma/factor, []float64{} // q newest first
-	for i, l := range links[1:] {
-		q = append([]float64{0}, q...) // this link evaluates too
-		beta := slices.Clone(l.beta)
-		if made := i + 1; len(beta) > made { // E_first is the oldest of made+1
-			w := beta[made]
-			l.alpha += w * p
-			beta = beta[:made]
-			for k := range beta {
-				beta[k] += w * q[k]
-			}
-		}
-		l.beta = beta
-		rest = append(rest, l)
-		p /= l.alpha
-		for k, b := range beta {
-			q[k] -= p * b
-		}
-	}
-	return rest, factor
-}
+import "math"
 
 // denoiseToZero makes the last combination return the denoised image of the last evaluation, x + √g E.
 func denoiseToZero(links []link, data bool) {

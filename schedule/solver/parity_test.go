@@ -95,7 +95,7 @@ func TestMultistepSolvers(t *testing.T) {
 		{"unipc not lowered", Settings{Solver: "unipc", Order: 3, LowerOrderFinal: &no}, classicUniPC(false, false), ""},
 	} {
 		t.Run(q.name, func(t *testing.T) {
-			q.settings.Grid = Grid{Kind: GridSigma, Sigma: [][]float64{sigma}}
+			q.settings.Grid = Grid{Kind: GridSigma, Sigma: sigma}
 			want, calls := q.classic(crooked, scaled(latents, 80), sigma)
 			p := plan(t, q.settings, edm(t, schedule.DefaultT))
 			checkVec(t, run(p, state{latents}, flowOf(crooked), nil)[0], want, 1e-9)
@@ -112,7 +112,7 @@ func TestMultistepSolvers(t *testing.T) {
 func TestDEISCoefficients(t *testing.T) {
 	c := fixtures.Load(t, "samplers/isotropic")
 	want := c.F64("deis_tab3_coefficients") // [10, 4], of dx/dσ = −flow, the current one first
-	p := plan(t, Settings{Solver: "deis", Grid: Grid{Kind: GridSigma, Sigma: [][]float64{c.F64("multistep_sigmas")}}},
+	p := plan(t, Settings{Solver: "deis", Grid: Grid{Kind: GridSigma, Sigma: c.F64("multistep_sigmas")}},
 		edm(t, schedule.DefaultT))
 	if len(p.Stages) != 10 {
 		t.Fatalf("%d stages, want 10", len(p.Stages))

@@ -19,7 +19,7 @@
 //	settings.go    what a request may say, and its defaults
 //	grid.go        where the steps lie
 //	plan.go        New, which makes the stages
-//	options.go     afs, warmup and denoise_to_zero, for any solver
+//	options.go     warmup and denoise_to_zero, for any solver
 //	rungekutta.go, adams.go, dpmpp.go, unipc.go, local.go    the solvers
 //
 // The package imports schedule, schedule/local, gonum's quadrature and the standard library: no device, no tensors.
@@ -60,9 +60,7 @@ type Plan struct {
 	States bool
 	// Coordinates are the parts if they are finer than the subspaces; nil otherwise. Init and G are by subspace always.
 	Coordinates *Coordinates
-	// T lists the times of the steps' ends, the start first; of their geometric-mean noise level if each subspace has
-	// nodes of its own.
-	T []float64
+	T           []float64 // times of the steps' ends, the start first
 }
 
 // Steps returns the number of solver steps.
@@ -101,16 +99,15 @@ func New(s Settings, sch *schedule.Schedule, row int) (*Plan, error) {
 	}
 	clocks := make([]*clock, sch.J())
 	for j := range clocks {
-		clocks[j] = newClock(sch.At(row, j), times[min(j, len(times)-1)], s.eulerEnd())
+		clocks[j] = newClock(sch.At(row, j), times, s.eulerEnd())
 		if err := clocks[j].check(); err != nil {
 			return nil, err
 		}
 	}
-	ownNodes := len(times) > 1
 	if s.SChurn > 0 {
-		churn(s, sch, row, clocks, ownNodes)
+		churn(s, sch, row, clocks)
 	}
-	p := &Plan{Data: m.Denoised, T: times[0]}
+	p := &Plan{Data: m.Denoised, T: times}
 	for _, c := range clocks {
 		p.Init = append(p.Init, c.u[0])
 	}
@@ -130,29 +127,12 @@ func New(s Settings, sch *schedule.Schedule, row int) (*Plan, error) {
 		if s.DenoiseToZero && !m.given {
 			denoiseToZero(chains[j], m.Denoised)
 		}
-		if s.AFS {
-			var factor float64
-			chains[j], factor = analyticFirstStep(chains[j], m.Denoised)
-			p.Init[j] *= factor
-		}
 	}
-	if err := p.assemble(s, chains); err != nil {
-		return nil, err
-	}
-	if ownNodes {
-		p.T = make([]float64, len(times[0]))
-		for i := range p.T {
-			p.T[i] = meanTime(sch, row, len(clocks), func(j int) float64 { return clocks[j].g[i] })
-		}
-		for i := range p.Stages {
-			p.Stages[i].Time = meanTime(sch, row, len(clocks), func(j int) float64 { return p.Stages[i].G[j] })
-		}
-	}
-	return p, nil
+	return p, p.assemble(s, chains)
 }
 
-// nodes returns the times of the nodes: one list, or one for each subspace.
-func (m Method) nodes(s Settings, sch *schedule.Schedule, row int) ([][]float64, error) {
+// nodes returns the times of the nodes.
+func (m Method) nodes(s Settings, sch *schedule.Schedule, row int) ([]float64, error) {
 	if m.times != nil {
 		return m.times(s, sch, row)
 	}
@@ -195,15 +175,6 @@ func (l link) finite() bool {
 		sum += v - v
 	}
 	return sum == 0
-}
-
-// meanTime returns the time of the geometric mean of J variances.
-func meanTime(sch *schedule.Schedule, row, j int, g func(int) float64) float64 {
-	var log float64
-	for k := range j {
-		log += math.Log(g(k))
-	}
-	return sch.TimeOf(row, math.Exp(log/float64(2*j)))
 }
 
 // clock is one subspace's view of a sampler: its path and the nodes of the steps.

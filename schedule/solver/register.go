@@ -35,12 +35,12 @@ type Method struct {
 	given bool
 	// endsInEuler reports whether the last step on a uniform grid is an Euler step; nil means never.
 	endsInEuler func(s Settings) bool
-	// evaluations returns the number of evaluations of n steps, whose last may be an Euler step; nil means one for each.
-	evaluations func(n int, eulerEnd bool) int
+	// evaluations is the number of evaluations of a step; 0 means one. An Euler step has one always.
+	evaluations int
 	// check refuses settings and schedules that the solver cannot take; nil means none.
 	check func(s Settings, sch *schedule.Schedule) error
 	// times returns the nodes, as Grid.times does; nil means those of the grid.
-	times func(s Settings, sch *schedule.Schedule, row int) ([][]float64, error)
+	times func(s Settings, sch *schedule.Schedule, row int) ([]float64, error)
 	// links returns the stages of one subspace. Their number, kinds and lengths depend on the settings and the number of
 	// steps alone. It is nil for a solver by coordinate.
 	links func(s Settings, c *clock) []link
@@ -59,7 +59,7 @@ var register = []Method{
 	{Name: "euler", links: euler, Churns: true, Accuracy: always(1), History: always(1)},
 	{
 		Name: "heun", links: heun, Churns: true, Accuracy: always(2), History: always(2),
-		evaluations: heunEvaluations, endsInEuler: heunEndsInEuler,
+		evaluations: 2, endsInEuler: heunEndsInEuler,
 	},
 	{
 		Name: "ab", links: adamsBashforth, LeastOrder: 1, MostOrder: 3, UsualOrder: 3, WarmsUp: true,
@@ -155,15 +155,12 @@ func (m Method) defaultOrder(nfe int) int {
 }
 
 // cost returns the number of evaluations of n steps.
-func (m Method) cost(n int, eulerEnd, afs bool) int {
-	cost := n
-	if m.evaluations != nil {
-		cost = m.evaluations(n, eulerEnd)
+func (m Method) cost(n int, eulerEnd bool) int {
+	each := max(1, m.evaluations)
+	if eulerEnd {
+		return each*(n-1) + 1
 	}
-	if afs {
-		cost--
-	}
-	return cost
+	return each * n
 }
 
 // alternatives joins names as in "a, b or c".

@@ -60,13 +60,6 @@ func heun(s Settings, c *clock) []link {
 	return out
 }
 
-func heunEvaluations(n int, eulerEnd bool) int {
-	if eulerEnd {
-		return 2*n - 1
-	}
-	return 2 * n
-}
-
 // heunEndsInEuler: the endpoint form would evaluate at g_0 only to average two flows over a last, tiny step.
 func heunEndsInEuler(s Settings) bool { return s.SecondPoint == Endpoint }
 
@@ -79,10 +72,9 @@ const mostChurn = math.Sqrt2 - 1
 //	σ̂ = σ (1 + γ),  γ = min(S_churn/N, √2 − 1) where S_min ≤ σ ≤ S_max, else 0,
 //	x̂ = x + S_noise Σ_j √(g_j(t̂) − g_j(t)) P_j ξ,
 //
-// with fresh unit noise ξ. t̂ is the time of σ̂. Beyond the schedule's end, and where each subspace has nodes of its
-// own and so no time in common, every √g_j grows by 1 + γ instead, which is the same for J = 1. With afs the first
-// step, which has no evaluation to start with, is not churned.
-func churn(s Settings, sch *schedule.Schedule, row int, clocks []*clock, own bool) {
+// with fresh unit noise ξ. t̂ is the time of σ̂. Beyond the schedule's end every √g_j grows by 1 + γ instead, which is
+// the same for J = 1.
+func churn(s Settings, sch *schedule.Schedule, row int, clocks []*clock) {
 	gamma := min(s.SChurn/float64(s.Steps), mostChurn)
 	for i := range s.Steps {
 		var log float64
@@ -90,8 +82,8 @@ func churn(s Settings, sch *schedule.Schedule, row int, clocks []*clock, own boo
 			log += math.Log(c.u[i]) / float64(len(clocks))
 		}
 		sigma := math.Exp(log)
-		stays := gamma == 0 || sigma < s.SMin || s.SMax > 0 && sigma > s.SMax || i == 0 && s.AFS
-		scale := own || sigma*(1+gamma) > sch.Sigma(row, sch.T())
+		stays := gamma == 0 || sigma < s.SMin || s.SMax > 0 && sigma > s.SMax
+		scale := sigma*(1+gamma) > sch.Sigma(row, sch.T())
 		for _, c := range clocks {
 			p := point{t: c.t[i], g: c.g[i], u: c.u[i]}
 			switch {

@@ -27,8 +27,6 @@ type Settings struct {
 	// Steps is the number of solver steps; NFE the number of network evaluations to stay within, by as many steps as fit.
 	// One of the two, and neither for an explicit list.
 	Steps, NFE int
-	// AFS replaces the first evaluation by its limit for large noise, −x/√(1 + g).
-	AFS bool
 	// DenoiseToZero returns the denoised image of the last evaluation.
 	DenoiseToZero bool
 	// LowerOrderFinal lowers the order of dpmpp*, unipc and local towards the end; nil means true. No effect on other
@@ -76,10 +74,6 @@ func (s Settings) Resolve() (Settings, error) {
 	if s.SecondPoint != Midpoint && s.SecondPoint != Endpoint {
 		return s, failf("second_point", "must be %s or %s, got %q", Midpoint, Endpoint, s.SecondPoint)
 	}
-	if s.AFS && m.ByCoordinate {
-		return s, failf("afs", "must be left out with solver %s, whose first step is exact for a normal law already",
-			s.Solver)
-	}
 	if s.Variant != BH1 && s.Variant != BH2 {
 		return s, failf("variant", "must be %s or %s, got %q", BH1, BH2, s.Variant)
 	}
@@ -118,7 +112,7 @@ func (s Settings) LowersOrder() bool {
 // eulerEnd reports whether the last step of resolved settings is an Euler step.
 func (s Settings) eulerEnd() bool {
 	switch s.Grid.Kind {
-	case GridSchedule, GridGeodesic:
+	case GridSchedule:
 		m := s.method()
 		return m.endsInEuler != nil && m.endsInEuler(s)
 	case GridEDM, GridLogSNR, GridTable:
@@ -126,51 +120,44 @@ func (s Settings) eulerEnd() bool {
 	case GridPolynomial:
 		return false
 	}
-	return s.Grid.endsAtZero()
+	list := s.Grid.list()
+	return len(list) > 0 && list[len(list)-1] <= 0
 }
 
 // count settles Steps and NFE.
 func (s Settings) count(m Method) (Settings, error) {
-	cost := func(n int) int { return m.cost(n, s.eulerEnd(), s.AFS) }
-	given, nfe := s.Steps, s.NFE
-	switch n := s.Grid.intervals(); {
+	cost := func(n int) int { return m.cost(n, s.eulerEnd()) }
+	switch listed := len(s.Grid.list()) - 1; {
 	case s.Steps < 0:
 		return s, failf("steps", "must be at least 1, got %d", s.Steps)
 	case s.NFE < 0:
 		return s, failf("nfe", "must be at least 1, got %d", s.NFE)
-	case n > 0 && given > 0 && given != n:
-		return s, failf("steps", "must be left out or be the %d steps of the explicit grid, got %d", n, given)
-	case n > 0:
-		s.Steps = n
-	case given == 0 && s.NFE == 0:
+	case listed > 0 && s.Steps > 0 && s.Steps != listed:
+		return s, failf("steps", "must be left out or be the %d steps of the explicit grid, got %d", listed, s.Steps)
+	case listed > 0:
+		s.Steps = listed
+	case s.Steps == 0 && s.NFE == 0:
 		return s, failf("steps", "or nfe must be given")
-	case given == 0:
-		// A step costs at least one evaluation, and afs saves one of them all.
-		s.Steps = min(s.NFE+1, MaxSteps+1)
-		for s.Steps > 0 && cost(s.Steps) > s.NFE {
+	case s.Steps == 0:
+		nfe := s.NFE
+		s.Steps, s.NFE = min(nfe, MaxSteps+1), 0 // a step costs at least one evaluation
+		for s.Steps > 0 && cost(s.Steps) > nfe {
 			s.Steps--
 		}
-		if s.Steps < 1 || cost(s.Steps) < 1 {
-			return s, failf("nfe", "must be at least %d, one step of %s on this grid, got %d", cost(1), s.Solver, s.NFE)
+		if s.Steps < 1 {
+			return s, failf("nfe", "must be at least %d, one step of %s on this grid, got %d", cost(1), s.Solver, nfe)
 		}
-		s.NFE = 0
+		if s.Steps > MaxSteps {
+			return s, &Error{Field: "nfe", Msg: fmt.Sprintf("must be at most what %d steps of %s take, got %d", MaxSteps,
+				s.Solver, nfe), TooLarge: true}
+		}
 	}
-	switch {
-	case s.Steps > MaxSteps && given == 0 && s.Grid.intervals() == 0:
-		return s, &Error{Field: "nfe", Msg: fmt.Sprintf("must be at most what %d steps of %s take, got %d", MaxSteps,
-			s.Solver, nfe), TooLarge: true}
-	case s.Steps > MaxSteps:
+	if s.Steps > MaxSteps {
 		return s, &Error{Field: "steps", Msg: fmt.Sprintf("must be at most %d, got %d", MaxSteps, s.Steps), TooLarge: true}
 	}
 	total := cost(s.Steps)
 	if s.NFE > 0 && s.NFE != total {
-		if s.Grid.intervals() > 0 {
-			return s, failf("nfe", "must be left out or be the %d evaluations of the explicit grid, got %d", total, s.NFE)
-		}
 		return s, failf("nfe", "must be left out or be the %d evaluations of %d steps, got %d", total, s.Steps, s.NFE)
-	}
-	if total < 1 {
-		return s, failf("afs", "must leave something to evaluate; take more steps or leave it out")
 	}
 	s.NFE = total
 	return s, nil
@@ -216,14 +203,10 @@ type Error struct {
 	Field    string // wire name of the field: solver, order, grid, steps, nfe, …
 	Msg      string // goes on after the field's name: "must be at least 1, got 0"
 	TooLarge bool   // a well-formed number beyond what can be served
-	cause    error
 }
 
 // Error implements the error interface.
 func (e *Error) Error() string { return e.Field + " " + e.Msg }
-
-// Unwrap returns what lies behind the error, such as schedule.ErrNoEnergy, or nil.
-func (e *Error) Unwrap() error { return e.cause }
 
 func failf(field, format string, args ...any) *Error {
 	return &Error{Field: field, Msg: fmt.Sprintf(format, args...)}

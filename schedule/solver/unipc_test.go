@@ -20,7 +20,7 @@ func TestUniPCOnUnevenSteps(t *testing.T) {
 		"long after short": {5, 5 - 1e-8, 5 - 2e-8, 5 - 3e-8, 1e-3},
 	} {
 		for _, variant := range []string{BH1, BH2} {
-			grid := Grid{Kind: GridSigma, Sigma: [][]float64{sigma}}
+			grid := Grid{Kind: GridSigma, Sigma: sigma}
 			plan, err := New(Settings{Solver: "unipc", Order: 3, Variant: variant, Grid: grid}, schedule.Isotropic(p), 0)
 			if err != nil {
 				t.Errorf("%s, %s: %v", name, variant, err)
@@ -48,7 +48,7 @@ func TestUniPCOnEqualSteps(t *testing.T) {
 	}
 	near := math.Nextafter(1, 0)
 	for _, sigma := range [][]float64{{10, 1, near, math.Nextafter(near, 0), 0.1, 1e-3}, {10, 1, near, 0.5, 1e-3}} {
-		plan, err := New(Settings{Solver: "unipc", Order: 3, Grid: Grid{Kind: GridSigma, Sigma: [][]float64{sigma}}},
+		plan, err := New(Settings{Solver: "unipc", Order: 3, Grid: Grid{Kind: GridSigma, Sigma: sigma}},
 			schedule.Isotropic(p), 0)
 		if err != nil {
 			t.Log(err)

@@ -103,30 +103,25 @@ func (l *Law) TotalVariance() float64 {
 
 // Covariance returns Σ, [H·W·C]².
 func (l *Law) Covariance() *mat.SymDense {
-	out := mat.NewSymDense(l.size(), nil)
-	l.spread(out, func(v float64) float64 { return v })
-	return out
-}
-
-// spread adds f(Σ), f of each eigenvalue, to dst.
-func (l *Law) spread(dst *mat.SymDense, f func(variance float64) float64) {
 	d := l.size()
+	out := mat.NewSymDense(d, nil)
 	if l.Vectors != nil {
 		for i := range d {
-			dst.SetSym(i, i, dst.At(i, i)+f(l.Rest))
+			out.SetSym(i, i, l.Rest)
 		}
 		for k, v := range l.Variance {
-			dst.SymRankOne(dst, f(v)-f(l.Rest), mat.NewVecDense(d, l.Vectors[k*d:(k+1)*d]))
+			out.SymRankOne(out, v-l.Rest, mat.NewVecDense(d, l.Vectors[k*d:(k+1)*d]))
 		}
-		return
+		return out
 	}
 	transform, row := l.frequencies(), make([]float64, d)
 	for k, v := range l.Variance {
 		clear(row)
 		row[k] = 1
 		transform.Inverse(row, row)
-		dst.SymRankOne(dst, f(v), mat.NewVecDense(d, row))
+		out.SymRankOne(out, v, mat.NewVecDense(d, row))
 	}
+	return out
 }
 
 // OnAxes returns the law's means and variances along the frequencies of the DCT, with axes [H·W, C, C] of the channels,

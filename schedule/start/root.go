@@ -23,7 +23,7 @@ type Root struct {
 
 // Fits reports whether Root serves noise of covariance M = Σ_j g_j P_j, P_j those of a basis. Equal g_j fit every law,
 // and a law along frequencies every g_j of the bases none and dct. Elsewhere M and Σ have no directions in common: then
-// the root is that of the whole matrix, for images of up to MaxDense values, and larger ones are an *Error.
+// the root is that of the whole matrix, for images of up to maxDense values, and larger ones are an *Error.
 func (l *Law) Fits(b *basis.Basis, g []float64) error {
 	switch {
 	case b.H() != l.H || b.W() != l.W:
@@ -36,12 +36,11 @@ func (l *Law) Fits(b *basis.Basis, g []float64) error {
 			return failf("start", "needs noise of finite variances, got %v", v)
 		}
 	}
-	if _, byFrequency := b.FrequencyBands(); equal(g) || byFrequency && l.Vectors == nil || l.size() <= MaxDense {
+	if _, byFrequency := b.FrequencyBands(); equal(g) || byFrequency && l.Vectors == nil || l.size() <= maxDense {
 		return nil
 	}
 	return largef("start", "must have the directions of its noise in common with a basis for images of more than %d "+
-		"values: %s splits images of %d×%d×%d otherwise; bases none and dct fit the covariances none, bands and dct, and "+
-		"noise of one level at the start fits all", MaxDense, b.Kind(), l.H, l.W, l.C)
+		"values: %s splits images of %d×%d×%d otherwise; take basis none or dct, or noise of one level", maxDense, b.Kind(), l.H, l.W, l.C)
 }
 
 // Root returns the map at noise of covariance M = Σ_j g_j P_j, P_j those of a basis for a label. Errors are those of

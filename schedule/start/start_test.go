@@ -3,7 +3,6 @@ package start
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -41,19 +40,17 @@ func images(seed uint64) (rows [][]float64, labels []int) {
 	return rows, labels
 }
 
-func labelled(rows [][]float64, labels []int) iter.Seq2[int, []float64] {
-	return func(yield func(int, []float64) bool) {
-		for i, x := range rows {
-			if !yield(labels[i], x) {
-				return
-			}
+// startOf returns the start of images.
+func startOf(t *testing.T, perClass bool) *Start {
+	t.Helper()
+	e := NewEstimator(h, w, c, perClass, nil)
+	rows, labels := images(1)
+	for i, x := range rows {
+		if err := e.Add(labels[i], x); err != nil {
+			t.Fatal(err)
 		}
 	}
-}
-
-func measure(t *testing.T, set Settings) *Start {
-	t.Helper()
-	s, err := Measure(h, w, c, labelled(images(1)), set)
+	s, err := e.Start()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,58 +90,51 @@ func same(t *testing.T, what string, got, want mat.Matrix) {
 	}
 }
 
-func settings() []Settings {
-	return []Settings{
-		{Covariance: None},
-		{Covariance: Bands},
-		{Covariance: Bands, Cuts: []int{2}},
-		{},
-		{Covariance: PCA, Rank: 5},
-		{Covariance: Full},
-	}
-}
-
-// full keeps all of the covariance; the others keep its trace and what their names say.
-func TestMeasureKeepsMoments(t *testing.T) {
+// laws returns one of each form: along frequencies and the channels' axes, along frequencies, along some vectors and
+// along all.
+func laws(t *testing.T) map[string]*Law {
+	t.Helper()
+	out := map[string]*Law{"axes": startOf(t, false).Law(Shared)}
 	rows, labels := images(1)
 	mean, cov, _ := moments2(rows, labels, -1)
-	for _, set := range settings() {
-		t.Run(fmt.Sprint(set.Covariance, set.Cuts), func(t *testing.T) {
-			l := measure(t, set).Law(3)
-			same(t, "mean", mat.NewVecDense(d, l.Mean), mat.NewVecDense(d, mean))
-			if got, want := l.TotalVariance(), mat.Trace(cov); math.Abs(got-want) > 1e-9*want || l.Images != 90 {
-				t.Errorf("total variance %v of %d images, want %v of 90", got, l.Images, want)
-			}
-			got := l.Covariance()
-			switch set.Covariance {
-			case Full:
-				same(t, "covariance", got, cov)
-			case PCA:
-				var e, own mat.EigenSym
-				if !e.Factorize(cov, false) || !own.Factorize(got, false) {
-					t.Fatal("no eigenvalues")
-				}
-				for k := range 5 {
-					want := e.Values(nil)[d-1-k]
-					if have := own.Values(nil)[d-1-k]; math.Abs(have-want) > 1e-9*want {
-						t.Errorf("component %d has variance %v, want %v", k, have, want)
-					}
-				}
-			case None:
-				same(t, "covariance", got, scaled(mat.Trace(cov)/d))
-			case DCT, "":
-				checkFrequencies(t, got, cov)
-			}
-		})
+	level := &Law{H: h, W: w, C: c, Mean: mean, Variance: make([]float64, d)}
+	for i := range level.Variance {
+		level.Variance[i] = 1 + float64(i/8)
 	}
+	out["frequencies"] = level
+	values, vectors, err := eigen(cov)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, rank := range map[string]int{"some vectors": 5, "all vectors": d} {
+		l := &Law{H: h, W: w, C: c, Mean: mean, Variance: values[:rank], Vectors: vectors[:rank*d]}
+		for _, v := range values[rank:] {
+			l.Rest += v / float64(d-rank)
+		}
+		out[name] = l
+	}
+	for name, l := range out {
+		if err := l.Check(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got, want := l.TotalVariance(), mat.Trace(l.Covariance()); math.Abs(got-want) > 1e-9*want {
+			t.Errorf("%s: total variance %v, want %v", name, got, want)
+		}
+	}
+	same(t, "covariance of all components", out["all vectors"].Covariance(), cov)
+	return out
 }
 
-func scaled(v float64) *mat.SymDense {
-	out := mat.NewSymDense(d, nil)
-	for i := range d {
-		out.SetSym(i, i, v)
+// The law of all images keeps their mean, their total variance, and the channels' covariance at each frequency.
+func TestEstimatorKeepsMoments(t *testing.T) {
+	rows, labels := images(1)
+	mean, cov, _ := moments2(rows, labels, -1)
+	l := startOf(t, true).Law(3)
+	same(t, "mean", mat.NewVecDense(d, l.Mean), mat.NewVecDense(d, mean))
+	if got, want := l.TotalVariance(), mat.Trace(cov); math.Abs(got-want) > 1e-9*want || l.Images != 90 {
+		t.Errorf("total variance %v of %d images, want %v of 90", got, l.Images, want)
 	}
-	return out
+	checkFrequencies(t, l.Covariance(), cov)
 }
 
 // checkFrequencies compares the channels' covariances at each frequency.
@@ -179,7 +169,7 @@ func checkFrequencies(t *testing.T, got, want *mat.SymDense) {
 }
 
 // Σ_y is shrunk towards the classes' mean covariance; a class without images has the law of all.
-func TestMeasurePerClass(t *testing.T) {
+func TestEstimatorPerClass(t *testing.T) {
 	rows, labels := images(1)
 	within := mat.NewSymDense(d, nil)
 	for class := range 3 {
@@ -187,24 +177,21 @@ func TestMeasurePerClass(t *testing.T) {
 		cov.ScaleSym(n/90, cov)
 		within.AddSym(within, cov)
 	}
-	for _, nu := range []float64{-1, 4, 0} {
-		s := measure(t, Settings{Covariance: Full, PerClass: true, Shrinkage: nu})
-		weight := map[float64]float64{-1: 0, 4: 4, 0: d}[nu]
-		for class := range 3 {
-			mean, cov, n := moments2(rows, labels, class)
-			want, rest := mat.NewSymDense(d, nil), mat.NewSymDense(d, nil)
-			want.ScaleSym(n/(n+weight), cov)
-			rest.ScaleSym(weight/(n+weight), within)
-			want.AddSym(want, rest)
-			same(t, "mean", mat.NewVecDense(d, s.Law(class).Mean), mat.NewVecDense(d, mean))
-			same(t, "covariance", s.Law(class).Covariance(), want)
-		}
-		if s.Law(7) != s.Law(Shared) || s.Law(7).Images != 90 || fmt.Sprint(s.Labels()) != "[0 1 2]" {
-			t.Errorf("labels %v, law of another class of %d images", s.Labels(), s.Law(7).Images)
-		}
-		if got := s.Settings().Shrinkage; got != weight {
-			t.Errorf("settings tell a shrinkage of %v, want %v", got, weight)
-		}
+	s := startOf(t, true)
+	for class := range 3 {
+		mean, cov, n := moments2(rows, labels, class)
+		want, rest := mat.NewSymDense(d, nil), mat.NewSymDense(d, nil)
+		want.ScaleSym(n/(n+c), cov)
+		rest.ScaleSym(c/(n+c), within)
+		want.AddSym(want, rest)
+		same(t, "mean", mat.NewVecDense(d, s.Law(class).Mean), mat.NewVecDense(d, mean))
+		checkFrequencies(t, s.Law(class).Covariance(), want)
+	}
+	if s.Law(7) != s.Law(Shared) || s.Law(7).Images != 90 || fmt.Sprint(s.Labels()) != "[0 1 2]" {
+		t.Errorf("labels %v, law of another class of %d images", s.Labels(), s.Law(7).Images)
+	}
+	if got := s.Settings(); got.Shrinkage != c || !got.PerClass || got.Covariance != DCT {
+		t.Errorf("settings %+v", got)
 	}
 }
 
@@ -238,8 +225,7 @@ func TestRootIsTheSymmetricRoot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, set := range settings() {
-		l := measure(t, set).Law(Shared)
+	for name, l := range laws(t) {
 		for _, at := range []struct {
 			b *basis.Basis
 			g []float64
@@ -278,7 +264,7 @@ func TestRootIsTheSymmetricRoot(t *testing.T) {
 			}
 			var square mat.Dense
 			square.Mul(got, got)
-			same(t, fmt.Sprint(set.Covariance, " on ", at.b, at.g), &square, want)
+			same(t, fmt.Sprint(name, " on ", at.b, at.g), &square, want)
 		}
 	}
 }
@@ -305,8 +291,7 @@ func TestRootTendsToTheStandardStart(t *testing.T) {
 	for i := range xi {
 		xi[i] = r.NormFloat64()
 	}
-	for _, set := range settings() {
-		l := measure(t, set).Law(Shared)
+	for name, l := range laws(t) {
 		root, err := l.Root(basis.None(h, w), Shared, []float64{1e12})
 		if err != nil {
 			t.Fatal(err)
@@ -315,7 +300,7 @@ func TestRootTendsToTheStandardStart(t *testing.T) {
 		root.Draw(x, xi)
 		for i := range x {
 			if math.Abs(x[i]/1e6-xi[i]) > 1e-4 {
-				t.Fatalf("%s: %v, want about %v", set.Covariance, x[i], 1e6*xi[i])
+				t.Fatalf("%s: %v, want about %v", name, x[i], 1e6*xi[i])
 			}
 		}
 	}
@@ -323,7 +308,8 @@ func TestRootTendsToTheStandardStart(t *testing.T) {
 
 // OnAxes gives the variances in the law's own axes, and refuses axes that it correlates.
 func TestOnAxes(t *testing.T) {
-	l := measure(t, Settings{}).Law(Shared)
+	all := laws(t)
+	l := all["axes"]
 	mean, variance, ok := l.OnAxes(l.Axes)
 	if !ok {
 		t.Fatal("a law correlates its own axes")
@@ -338,55 +324,37 @@ func TestOnAxes(t *testing.T) {
 	if _, _, ok := l.OnAxes(nil); ok {
 		t.Error("channels that correlate are called uncorrelated")
 	}
-	if _, _, ok := measure(t, Settings{Covariance: None}).Law(0).OnAxes(l.Axes); !ok {
-		t.Error("one variance for all has no axes that it correlates")
+	if _, _, ok := all["frequencies"].OnAxes(l.Axes); !ok {
+		t.Error("one variance for all channels has no axes that it correlates")
 	}
-	if _, _, ok := measure(t, Settings{Covariance: Full}).Law(0).OnAxes(l.Axes); ok {
+	if _, _, ok := all["all vectors"].OnAxes(l.Axes); ok {
 		t.Error("the whole covariance is called diagonal")
 	}
 }
 
 func TestErrors(t *testing.T) {
-	rows, labels := images(1)
 	dct, err := basis.DCT(40, 40, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
-	big := func(yield func(int, []float64) bool) { yield(0, make([]float64, 33*33)) }
+	law := laws(t)["axes"]
+	nan := NewEstimator(1, 1, 1, false, nil)
+	if err := nan.Add(0, []float64{math.NaN()}); err != nil {
+		t.Fatal(err)
+	}
+	full := NewEstimator(512, 512, 127, true, nil)
 	for _, q := range []struct {
 		err  error
 		want string
 	}{
-		{second(Measure(h, w, c, labelled(nil, nil), Settings{})), "dataset must hold at least one image, got none"},
+		{second(NewEstimator(h, w, c, false, nil).Start()), "dataset must hold at least one image, got none"},
+		{second(nan.Start()), "dataset must hold finite values"},
+		{full.Add(0, nil), "per_class takes too much memory for more than 0 classes"},
+		{second(New(Settings{Covariance: "x"}, nil)), "covariance must be one of none, bands"},
+		{second(New(Settings{Covariance: DCT}, nil)), "mean.-1 must be there"},
+		{second(law.Root(basis.None(4, 4), 0, []float64{1})), "start must be made for planes of 4×4, got 3×4"},
 		{
-			second(Measure(h, w, 1, labelled(rows, labels), Settings{})),
-			"dataset must hold images of 3×4×1 = 12 values, got 24",
-		},
-		{second(Measure(0, w, c, labelled(rows, labels), Settings{})), "dataset must hold images of positive sizes"},
-		{
-			second(Measure(1, 1, 1, labelled([][]float64{{math.NaN()}}, []int{0}), Settings{})),
-			"dataset must hold finite values, got another in image 0",
-		},
-		{
-			second(Measure(h, w, c, labelled(rows, labels), Settings{Covariance: "x"})),
-			"covariance must be one of none, bands",
-		},
-		{second(Measure(h, w, c, labelled(rows, labels), Settings{Rank: 3})), "rank must be left out for covariance dct"},
-		{
-			second(Measure(h, w, c, labelled(rows, labels), Settings{Covariance: PCA, Rank: 25})),
-			"rank must be at most the 24 values",
-		},
-		{
-			second(Measure(h, w, c, labelled(rows, labels), Settings{Covariance: Bands, Cuts: []int{9}})),
-			"cuts must be cuts of the images' frequencies",
-		},
-		{second(Measure(33, 33, 1, big, Settings{Covariance: Full})), "covariance full serves images of up to 1024 values"},
-		{
-			second(measure(t, Settings{}).Law(0).Root(basis.None(4, 4), 0, []float64{1})),
-			"start must be made for planes of 4×4, got 3×4",
-		},
-		{
-			second(measure(t, Settings{}).Law(0).Root(basis.None(h, w), 0, []float64{1, 2})),
+			second(law.Root(basis.None(h, w), 0, []float64{1, 2})),
 			"start needs noise in the 1 subspaces of the basis, got 2",
 		},
 		{

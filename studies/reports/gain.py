@@ -80,7 +80,7 @@ class Mixture:
     def nodes(self, solver: str, nfe: int, subspaces: int, sigma: float | None) -> str:
         """Nodes of a solver in J bands, for the start that they are sampled from."""
         family = {"basis": "dct", "cuts": CUTS[subspaces]} if subspaces > 1 else {}
-        begin = {} if sigma is None else {"T": sigma**2, "start": {"covariance": "dct"}}
+        begin = {} if sigma is None else {"T": sigma**2, "start": {}}
         end = "" if sigma is None else f"-from-{sigma:g}"
         options = {"dataset": self.draws, "solver": solver, "nfe": nfe, **family, **begin}
         return self.schedule(f"nodes-{solver}-{nfe}-{subspaces}{end}", "gaussian", **options)

@@ -19,21 +19,36 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
 
-// startOf returns the start of some images of 2×3 pixels in two channels.
-func startOf(t *testing.T, set start.Settings) *start.Start {
+// startOf returns the start of images of 2×3 pixels in two channels.
+func startOf(t *testing.T, perClass bool) *start.Start {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(1, 2))
-	s, err := start.Measure(2, 3, 2, func(yield func(int, []float64) bool) {
-		for i := range 20 {
-			x := make([]float64, 12)
-			for k := range x {
-				x[k] = rng.NormFloat64() + float64(i%2)
-			}
-			if !yield(i%2, x) {
-				return
-			}
+	e := start.NewEstimator(2, 3, 2, perClass, nil)
+	for i := range 20 {
+		x := make([]float64, 12)
+		for k := range x {
+			x[k] = rng.NormFloat64() + float64(i%2)
 		}
-	}, set)
+		if err := e.Add(i%2, x); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := e.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// components returns a start of leading components, as earlier versions made them.
+func components(t *testing.T) *start.Start {
+	t.Helper()
+	law := &start.Law{
+		H: 2, W: 3, C: 2, Images: 20, Mean: make([]float64, 12), Variance: []float64{2, 1}, Vectors: make([]float64, 24),
+		Rest: 0.5,
+	}
+	law.Vectors[0], law.Vectors[12+3] = 1, 1
+	s, err := start.New(start.Settings{Covariance: "pca", Rank: 2}, map[int]*start.Law{start.Shared: law})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,15 +100,12 @@ func comesBack[T any](t *testing.T, kind Sidecar[T], v *T) *T {
 
 // TestSidecarsComeBack: with every bit, shared or by class; rows of coefficients are filled up with zeros.
 func TestSidecarsComeBack(t *testing.T) {
-	for _, set := range []start.Settings{
-		{},
-		{Covariance: start.None},
-		{Covariance: start.Bands, Cuts: []int{1, 2}},
-		{PerClass: true},
-		{Covariance: start.PCA, Rank: 3, PerClass: true, Shrinkage: 2.5},
-		{Covariance: start.Full},
-	} {
-		s := startOf(t, set)
+	law := &start.Law{H: 2, W: 3, C: 2, Mean: make([]float64, 12), Variance: slices.Repeat([]float64{2}, 12)}
+	bands, err := start.New(start.Settings{Covariance: "bands", Cuts: []int{1, 2}}, map[int]*start.Law{start.Shared: law})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*start.Start{startOf(t, false), startOf(t, true), components(t), bands} {
 		if back := comesBack(t, StartFile, s); !reflect.DeepEqual(back, s) {
 			t.Errorf("%+v came back as %+v", s, back)
 		}
@@ -124,7 +136,7 @@ func TestScheduleFolderWithStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "s")
-	want := Schedule{Schedule: schedule.Isotropic(p), Start: startOf(t, start.Settings{})}
+	want := Schedule{Schedule: schedule.Isotropic(p), Start: startOf(t, false)}
 	if err := SaveSchedule(dir, want); err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +184,7 @@ func TestBadSidecars(t *testing.T) {
 	shaped := func(name string, shape ...int) func(f *safetensors.File) {
 		return func(f *safetensors.File) { f.Lookup(name).Shape = shape }
 	}
-	law := startOf(t, start.Settings{Covariance: start.PCA, Rank: 2})
+	law := components(t)
 	for name, c := range map[string]struct {
 		change func(f *safetensors.File)
 		want   string

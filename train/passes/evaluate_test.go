@@ -116,9 +116,6 @@ func TestGeodesicOfSubspaces(t *testing.T) {
 	if s := g.Schedule; s.J() != 2 || len(s.Energy()[0]) != 2 {
 		t.Errorf("%d subspaces, densities %v", s.J(), s.Energy())
 	}
-	if _, err := g.Schedule.GeodesicTimes(0, 8); err != nil {
-		t.Error(err)
-	}
 }
 
 // TestEvaluationsArePaired: evaluations of two near schedules differ by far less than either is uncertain.

@@ -303,8 +303,16 @@ func measureGains(ctx context.Context, meter *meter, set GeodesicSettings) ([]sc
 	d := meter.data
 	law := set.Spectrum
 	if law == nil || set.Family.PerClass {
-		var unread, err error
-		law, err = normal.Measure(d.Height(), d.Width(), d.Channels(), meter.images(ctx, &unread))
+		var unread error
+		moments, wide := basis.NewFrequencyMoments(d.Height(), d.Width(), d.Channels()), make([]float64, d.Pixels())
+		for image := range meter.images(ctx, &unread) {
+			for i, v := range image {
+				wide[i] = float64(v)
+			}
+			moments.Add(wide)
+		}
+		var err error
+		law, err = normal.NewSpectrum(moments)
 		if err := cmp.Or(unread, ctx.Err(), err); err != nil {
 			return nil, local.Row{}, err
 		}

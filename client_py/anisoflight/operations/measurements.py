@@ -56,21 +56,21 @@ class Measurements(Connection):
         nfe: Sequence[int] = (5, 9, 17),
         *,
         progress: bool = True,
-        **options: Any,
     ) -> pd.DataFrame:
         """Run solvers on schedules on a dataset's own Gaussian, where a sampler's output is known in closed form.
 
         Columns schedule, solver, nfe, steps, label (−1: the whole dataset), subspace (−1: the whole image), dims,
         variance (the subspace's share), w2_squared = spread + shift: the squared 2-Wasserstein distance over the data's
         total variance; noise: what independent errors of a network would add. No model, no samples, no noise.
-        Schedules on other bases than "none" and "dct" are refused.
+        Schedules per class run on each class's own Gaussian, and those with a start begin from it. Schedules on other
+        bases than "none" and "dct" are refused, and the solvers local and fitted.
 
         >>> table = client.bench_schedule("blocks", solvers=["euler", "dpmpp2m"], nfe=[5])
         >>> table["solver"].tolist(), table["subspace"].tolist()
         (['euler', 'euler', 'dpmpp2m', 'dpmpp2m'], [-1, 0, -1, 0])
         """
         lists = {"schedules": list(schedules), "solvers": list(solvers), "nfe": list(nfe)}
-        request = {"dataset": dataset, **lists, **options}
+        request = {"dataset": dataset, **lists}
         frame = self.table("BenchSchedule", request, "bench", "row", progress=progress).to_pandas()
         frame["schedule"] = [lists["schedules"][i] for i in frame["schedule"]]
         frame["solver"] = [lists["solvers"][i] for i in frame["solver"]]

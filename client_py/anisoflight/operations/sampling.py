@@ -41,7 +41,6 @@ class Sampling(Connection):
         second_point: str | None = None,
         grid: str | Mapping[str, Any] | None = None,
         denoise_to_zero: bool | None = None,
-        afs: bool | None = None,
         lower_order_final: bool | None = None,
         corrector: bool | None = None,
         warmup: str | None = None,

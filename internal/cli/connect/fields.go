@@ -71,7 +71,7 @@ func kindOf(t reflect.Type) command.Kind {
 func isList(t reflect.Type) bool {
 	switch t {
 	case reflect.TypeFor[[]string](), reflect.TypeFor[[]api.ScheduleRef](), reflect.TypeFor[[]int](),
-		reflect.TypeFor[[]float64](), reflect.TypeFor[api.Levels]():
+		reflect.TypeFor[[]float64]():
 		return true
 	}
 	return false

@@ -92,8 +92,8 @@ func (s Schedule) StartInfo() *api.StartInfo {
 	}
 	set, all := s.Start.Settings(), s.Start.Law(start.Shared)
 	return &api.StartInfo{
-		Covariance: set.Covariance, Rank: set.Rank, Cuts: set.Cuts, PerClass: set.PerClass, Shrinkage: set.Shrinkage,
-		Images: all.Images, Variance: all.TotalVariance(), Hash: s.startHash, Labels: int32s(s.Start.Labels()),
+		Covariance: set.Covariance, PerClass: set.PerClass, Shrinkage: set.Shrinkage, Images: all.Images,
+		Variance: all.TotalVariance(), Hash: s.startHash, Labels: int32s(s.Start.Labels()),
 	}
 }
 

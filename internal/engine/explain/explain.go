@@ -16,7 +16,6 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/solver"
-	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
 	"github.com/anisoflight/anisoflight/schedule/start"
 	"github.com/anisoflight/anisoflight/train"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
@@ -33,7 +32,6 @@ func Error(err error) error {
 		label    *schedule.LabelError
 		vectors  *basis.Error
 		settings *solver.Error
-		law      *gaussian.Error
 		begin    *start.Error
 		images   *data.Error
 		argument *kernels.InputError
@@ -57,9 +55,6 @@ func Error(err error) error {
 	case errors.As(err, &label):
 		return api.Errorf(api.BadRequest, "The schedule has a row for each class and none for label %d", label.Label).
 			WithHint("Choose among the labels that ListSchedules gives for it.")
-	case errors.Is(err, schedule.ErrNoEnergy):
-		return api.Errorf(api.BadRequest, "The grid geodesic needs a schedule that stores its energy density").
-			WithHint("Make one with MakeSchedule of kind geodesic, or use another grid.")
 	case errors.As(err, &table) && table.Row >= 0:
 		return api.Errorf(api.BadSchedule, "Row %d of the schedule: %s", table.Row, table.Msg)
 	case errors.As(err, &table):
@@ -72,8 +67,6 @@ func Error(err error) error {
 			code = api.TooLarge
 		}
 		return api.Errorf(code, "%s", settings.Error())
-	case errors.As(err, &law):
-		return api.Errorf(api.BadRequest, "%s %s", law.Field, law.Msg)
 	case errors.As(err, &begin) && begin.TooLarge:
 		return api.Errorf(api.TooLarge, "%s", begin.Error())
 	case errors.As(err, &begin):

@@ -30,9 +30,6 @@ func (k *Sampler) Plan(_ context.Context, req api.PlanSampler) (api.Plan, error)
 	if err != nil {
 		return out, err
 	}
-	if from != nil && req.AFS {
-		return out, errAFS()
-	}
 	labels, several, err := labelsOf(k.Catalog, req, s, m, from)
 	if err != nil {
 		return out, err

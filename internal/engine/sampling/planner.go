@@ -65,12 +65,6 @@ func errNoVectors(s catalog.Schedule, label int32, classes []int) error {
 		label).WithHint("Choose among its classes: %v.", classes)
 }
 
-// errAFS refuses afs with a start from the law of the data.
-func errAFS() error {
-	return api.Errorf(api.BadRequest, "afs must be left out with a start from the law of the data").
-		WithHint("That start is good at lower noise levels: take a lower sigma_max instead.")
-}
-
 // onSampler returns a request with the solver filled in: the one that the schedule was made for, or the default.
 func onSampler(r api.Sample, s catalog.Schedule) api.Sample {
 	if r.Solver != "" {
@@ -88,8 +82,8 @@ func onSampler(r api.Sample, s catalog.Schedule) api.Sample {
 func settingsOf(r api.Sample) solver.Settings {
 	return solver.Settings{
 		Solver: r.Solver, Order: r.Order, SecondPoint: r.SecondPoint, Variant: r.Variant, Grid: solver.Grid(r.Grid),
-		Steps: r.Steps, NFE: r.NFE, AFS: r.AFS, DenoiseToZero: r.DenoiseToZero, LowerOrderFinal: r.LowerOrderFinal,
-		Corrector: r.Corrector, Warmup: r.Warmup, SChurn: r.SChurn, SMin: r.SMin, SMax: r.SMax, SNoise: r.SNoise,
+		Steps: r.Steps, NFE: r.NFE, DenoiseToZero: r.DenoiseToZero, LowerOrderFinal: r.LowerOrderFinal, Corrector: r.Corrector,
+		Warmup: r.Warmup, SChurn: r.SChurn, SMin: r.SMin, SMax: r.SMax, SNoise: r.SNoise,
 	}
 }
 

@@ -135,9 +135,6 @@ func (k *Sampler) newSampling(req api.Sample) (*sampling, error) {
 	if s.guide, err = NewGuide(k.Catalog, req.Guided, m, s.basis); err != nil {
 		return nil, err
 	}
-	if s.start != nil && req.AFS {
-		return nil, errAFS()
-	}
 	valueType := api.Uint8
 	switch inUnits := m.Shape.Normalization != nil; {
 	case req.DType == api.Float32.String(), req.DType == "" && inUnits:
@@ -185,7 +182,7 @@ func (s *sampling) note(label int32) error {
 	return nil
 }
 
-// previews returns the number of preview rows of each sample. The step that afs saves shows none.
+// previews returns the number of preview rows of each sample.
 func (s *sampling) previews() (n int64) {
 	if s.req.Every == 0 || s.plan == nil {
 		return 0
@@ -253,10 +250,7 @@ func (s *sampling) planAll(labels []int32) error {
 		}
 		rows[row] = true
 	}
-	steps := max(s.req.Steps, len(s.req.Grid.T))
-	for _, list := range s.req.Grid.Sigma {
-		steps = max(steps, len(list))
-	}
+	steps := max(s.req.Steps, len(s.req.Grid.T), len(s.req.Grid.Sigma))
 	stages := int64(2*steps + s.req.NFE)
 	const stageBytes, subspaceBytes = 200, 100
 	parts := int64(s.sched.Complete(s.set).Parts(s.sched.J()))

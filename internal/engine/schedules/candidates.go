@@ -36,8 +36,8 @@ type candidate struct {
 	api.FewTry
 	schedule *schedule.Schedule
 	settings solver.Settings
-	first    uint64                     // the first of its samples
-	samples  []*frechet.Sample[float32] // drawn so far, by reference
+	first    uint64            // the first of its samples
+	samples  []*frechet.Sample // drawn so far, by reference
 }
 
 // fromNoise reports whether the sampler uses nothing of the data.
@@ -239,11 +239,15 @@ func (f *fewStepSearch) draw(ctx context.Context, c *candidate, n int) error {
 		return err
 	}
 	if c.samples == nil {
-		c.samples = []*frechet.Sample[float32]{f.references[0].NewSample(), f.references[1].NewSample()}
+		c.samples = []*frechet.Sample{f.references[0].NewSample(), f.references[1].NewSample()}
 	}
+	wide := make([]float64, e.Pixels())
 	for im := range slices.Chunk(x, e.Pixels()) {
+		for i, v := range im {
+			wide[i] = float64(v)
+		}
 		for _, s := range c.samples {
-			s.Add(im)
+			s.Add(wide)
 		}
 	}
 	c.Samples += n

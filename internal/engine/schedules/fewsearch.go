@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"iter"
 	"math"
 	"slices"
 
@@ -128,38 +127,44 @@ func (f *fewStepSearch) measureImages(ctx context.Context) (err error) {
 	if err := checkMeasurable(f.req.Dataset, f.data); err != nil {
 		return err
 	}
-	settings := api.StartSettings{Covariance: start.DCT}
-	if f.req.Start != nil {
-		settings = f.req.Start.StartSettings
+	h, w, c := f.data.Height(), f.data.Width(), f.data.Channels()
+	law, moments := start.NewEstimator(h, w, c, true, f.data.Normalization()), basis.NewFrequencyMoments(h, w, c)
+	samples := make([]*frechet.Sample, 0, 2)
+	for _, features := range []frechet.Features{frechet.Frequencies(h, w, c), frechet.Edges(h, w, c)} {
+		features.Unbounded = f.data.Normalization() != nil
+		samples = append(samples, features.NewSample())
 	}
-	f.references = make([]*frechet.Reference, 2)
 	f.progress.begin(shareOfImages, 0)
-	err = pass(ctx, f.data, f.progress.at, startReader(&f.start, f.data, settings),
-		lawReader(&f.images, f.data, -1, gaussian.Measure[float32]),
-		f.featureReader(&f.references[0], frechet.Frequencies), f.featureReader(&f.references[1], frechet.Edges))
+	err = pass(ctx, f.data, f.progress.at, law.Add, func(_ int, image []float64) error {
+		moments.Add(image)
+		for _, s := range samples {
+			s.Add(image)
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
+	if f.start, err = law.Start(); err != nil {
+		return err
+	}
+	if f.images, err = gaussian.NewSpectrum(moments); err != nil {
+		return err
+	}
+	for _, s := range samples {
+		reference, err := s.Reference()
+		if err != nil {
+			return api.Errorf(api.BadRequest, "The data set %q cannot be compared with samples: %w", f.req.Dataset, err)
+		}
+		f.references = append(f.references, reference)
+	}
 	// The levels are chosen for the start of all images whose covariance is diagonal where the Gaussian is.
-	shared, err := start.New(start.Settings{}, map[int]*start.Law{start.Shared: lawOf(f.images)})
+	shared, err := start.New(start.Settings{Covariance: start.DCT}, map[int]*start.Law{start.Shared: lawOf(f.images)})
 	if err != nil {
 		return err
 	}
 	f.law, err = f.images.From(shared.Law(start.Shared))
 	return err
-}
-
-// featureReader returns the reader that takes the moments of features into *to.
-func (f *fewStepSearch) featureReader(to **frechet.Reference, features func(h, w, c int) frechet.Features) reader {
-	return lawReader(to, f.data, -1, func(h, w, c int, all iter.Seq[[]float32]) (*frechet.Reference, error) {
-		set := features(h, w, c)
-		set.Unbounded = f.data.Normalization() != nil
-		r, err := frechet.NewReference(set, all)
-		if err != nil {
-			err = api.Errorf(api.BadRequest, "The data set %q cannot be compared with samples: %w", f.req.Dataset, err)
-		}
-		return r, err
-	})
 }
 
 // lawOf returns the normal law of a spectrum, about a mean of any sign.

@@ -142,7 +142,7 @@ func (f *fitter) converged(sigma []float64) ([][][]float64, error) {
 		}
 	}
 	plan, err := f.schedule.Plan(solver.Settings{
-		Solver: "ipndm_v", Warmup: solver.WarmupHeun, Grid: solver.Grid{Kind: solver.GridSigma, Sigma: [][]float64{fine}},
+		Solver: "ipndm_v", Warmup: solver.WarmupHeun, Grid: solver.Grid{Kind: solver.GridSigma, Sigma: fine},
 	}, -1, f.h, f.w, f.c)
 	if err != nil {
 		return nil, err

@@ -47,12 +47,13 @@ func (k *Maker) gaussian(ctx context.Context, req api.GaussianSchedule, progress
 		return nil, err
 	}
 	report := api.Sparsely(progress)
-	law, err := measured(ctx, d, -1, report, gaussian.Measure[float32])
+	spectra, err := spectraOf(ctx, d, []int{-1}, report)
 	if err != nil {
 		return nil, err
 	}
+	law := spectra[-1]
 	if req.Start != nil {
-		if made.parts.Start, err = measureStart(ctx, req.Dataset, d, req.Start.StartSettings, report); err != nil {
+		if made.parts.Start, err = measureStart(ctx, req.Dataset, d, *req.Start, report); err != nil {
 			return nil, err
 		}
 		if law, err = law.From(made.parts.Start.Law(start.Shared)); err != nil {
@@ -82,7 +83,7 @@ func benchOf(
 	if err != nil {
 		return nil, err
 	}
-	split, err := inSubspaces(edm, nodes.Schedule.Family(), b.J())
+	split, err := edm.Expand(nodes.Schedule.Family(), nil, b.J())
 	if err != nil {
 		return nil, err
 	}

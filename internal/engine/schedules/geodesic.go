@@ -82,7 +82,7 @@ func (k *Maker) startSchedule(ctx context.Context, req api.StartSchedule, progre
 	}
 	made.parts = named.Parts
 	made.parts.Fitted = nil
-	if len(req.SigmaMax) > 0 {
+	if req.SigmaMax != 0 {
 		if made.parts.Schedule, err = named.Truncated(req.SigmaMax); err != nil {
 			return nil, api.Errorf(api.BadRequest, "%w", err)
 		}

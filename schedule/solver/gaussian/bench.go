@@ -33,85 +33,40 @@ type Distance struct {
 // Band is the part of a Report that belongs to one subspace.
 type Band struct {
 	Distance
-	Dims     int         // directions
-	Variance float64     // share of the total variance
-	Output   []Direction // what the sampler makes of each direction, in the order of Spectrum.Bands
+	Dims     int     // directions
+	Variance float64 // share of the total variance
 }
 
-// Bench runs a plan of J subspaces on the Gaussian and returns its distance. A basis that Spectrum.Bands refuses, a
-// plan for another J and data without variance are an *Error.
+// Bench runs a plan of J subspaces, without churn, on the Gaussian and returns its distance. A basis that Spectrum.Bands
+// refuses, a plan for another J or with coefficients by coordinate, and data without variance are a *solver.Error.
 func (s *Spectrum) Bench(b *basis.Basis, p *solver.Plan) (*Report, error) {
 	bands, err := s.Bands(b)
 	if err != nil {
 		return nil, err
 	}
-	if len(p.Init) != len(bands) {
-		return nil, failf("schedule", "must have the %d subspaces of the basis, got %d", len(bands), len(p.Init))
-	}
-	if err := s.checkCoordinates(b, p); err != nil {
-		return nil, err
-	}
 	total := s.Variance()
-	if !(total > 0) {
+	switch {
+	case len(p.Init) != len(bands):
+		return nil, failf("schedule", "must have the %d subspaces of the basis, got %d", len(bands), len(p.Init))
+	case p.Coordinates != nil:
+		return nil, failf("solver", "must be one with the same coefficients for all frequencies of a subspace")
+	case !(total > 0):
 		return nil, failf("dataset", "must hold images that differ, got all alike")
 	}
 	rep := &Report{}
 	for j, band := range bands {
-		out := Band{Dims: len(band), Output: make([]Direction, len(band))}
+		out := Band{Dims: len(band)}
 		r := newRunner(p, j)
-		for i, d := range band {
-			if p.Coordinates != nil {
-				r.part = i
-			}
+		for _, d := range band {
 			deviation, shift := r.outcome(d)
-			noise, churn := r.noise(d.Variance)
-			deviation = math.Hypot(deviation, math.Sqrt(churn)) // with independent noise
 			spread := deviation - math.Sqrt(d.Variance)
-			out.add(Distance{Spread: spread * spread / total, Shift: shift * shift / total, Noise: noise / total})
+			out.add(Distance{Spread: spread * spread / total, Shift: shift * shift / total, Noise: r.noise(d.Variance) / total})
 			out.Variance += d.Variance / total
-			out.Output[i] = Direction{Mean: d.Mean + shift, Variance: deviation * deviation}
 		}
 		rep.add(out.Distance)
 		rep.Bands = append(rep.Bands, out)
 	}
 	return rep, nil
-}
-
-// checkCoordinates refuses a plan whose own coordinates are not the law's.
-func (s *Spectrum) checkCoordinates(b *basis.Basis, p *solver.Plan) error {
-	c := p.Coordinates
-	if c == nil {
-		return nil
-	}
-	if c.H != s.H || c.W != s.W || c.C != s.C || b.J() != 1 {
-		return failf("basis",
-			"must be none, and the statistics those of images of %d×%d×%d as the data has, got %d×%d×%d in %d subspaces",
-			s.H, s.W, s.C, c.H, c.W, c.C, b.J())
-	}
-	data, plan := s.axes(), (&Spectrum{H: s.H, W: s.W, C: s.C, Axes: c.Axes[c.Row]}).axes()
-	for i, v := range data {
-		if math.Abs(math.Abs(v)-math.Abs(plan[i])) > sameAxes {
-			return failf("dataset", "must be the one that the schedule's statistics are of: its axes of the channels are others")
-		}
-	}
-	return nil
-}
-
-// sameAxes is how far the components of axes may differ.
-const sameAxes = 1e-6
-
-// axes returns those of the channels at each frequency.
-func (s *Spectrum) axes() []float64 {
-	if s.Axes != nil {
-		return s.Axes
-	}
-	axes := make([]float64, s.H*s.W*s.C*s.C)
-	for f := range s.H * s.W {
-		for k := range s.C {
-			axes[(f*s.C+k)*s.C+k] = 1
-		}
-	}
-	return axes
 }
 
 func (d *Distance) add(e Distance) {
@@ -157,34 +112,22 @@ func SolutionError(ctx context.Context, s solver.Settings, sch *schedule.Schedul
 	return math.Sqrt(sum / float64(max(1, len(x[0])))), nil
 }
 
-// runner is a plan seen by one subspace, or one coordinate, with room for its history.
+// runner is a plan seen by one subspace, with room for its history.
 type runner struct {
 	init   float64
 	data   bool
-	states bool // the history holds the state behind each evaluation
 	stages []solver.Stage
-	j      int       // subspace, of the noise
-	part   int       // part of the plan, of the combinations
+	j      int
 	ea, eb []float64 // evaluations as multiples of ξ and of m, the oldest first
-	xa, xb []float64 // the states that they were made at
-	q, qx  []float64 // derivatives of the output by the evaluations, and by those states
+	q      []float64 // derivatives of the output by the evaluations
 }
 
 func newRunner(p *solver.Plan, j int) *runner {
 	n := len(p.Stages)
 	return &runner{
-		init: p.Init[j], data: p.Data, states: p.States, stages: p.Stages, j: j, part: j,
+		init: p.Init[j], data: p.Data, stages: p.Stages, j: j,
 		ea: make([]float64, n), eb: make([]float64, n), q: make([]float64, n),
-		xa: make([]float64, n), xb: make([]float64, n), qx: make([]float64, n),
 	}
-}
-
-// back returns how many evaluations back the part k of the history is, and whether it is the state there.
-func (r *runner) back(k int) (evaluations int, state bool) {
-	if r.states {
-		return k / 2, k%2 == 1
-	}
-	return k, false
 }
 
 // gain returns ∂E/∂x: E = gain·x + shift·m is D or the flow.
@@ -196,8 +139,7 @@ func (r *runner) gain(variance, g float64) (gain, shift float64) {
 	return -w, w
 }
 
-// outcome returns the standard deviation of what the plan makes of a direction, churn left out, and how far its mean is
-// off.
+// outcome returns the standard deviation of what the plan makes of a direction, and how far its mean is off.
 func (r *runner) outcome(d Direction) (deviation, shift float64) {
 	if d.Start == nil {
 		a, b := r.run(d.Variance, r.init)
@@ -213,16 +155,10 @@ func (r *runner) run(variance, start float64) (a, b float64) {
 	for i, s := range r.stages {
 		gain, shift := r.gain(variance, s.G[r.j])
 		r.ea[i], r.eb[i] = gain*a, gain*b+shift
-		r.xa[i], r.xb[i] = a, b
-		a, b = s.Alpha[r.part]*a, s.Alpha[r.part]*b
-		for k, beta := range s.Beta[r.part] {
-			ea, eb := r.ea, r.eb
-			at, state := r.back(k)
-			if state {
-				ea, eb = r.xa, r.xb
-			}
-			a += beta * ea[i-at]
-			b += beta * eb[i-at]
+		a, b = s.Alpha[r.j]*a, s.Alpha[r.j]*b
+		for k, beta := range s.Beta[r.j] {
+			a += beta * r.ea[i-k]
+			b += beta * r.eb[i-k]
 		}
 	}
 	return a, b
@@ -233,32 +169,23 @@ func (r *runner) run(variance, start float64) (a, b float64) {
 //
 //	Var D = λ g/(λ + g),  Var flow = λ/(λ + g).
 //
-// It sums the squared derivatives of the output by the evaluations, found backwards. churn is the variance of the noise
-// that the plan itself adds, if it churns.
-func (r *runner) noise(variance float64) (sum, churn float64) {
+// It sums the squared derivatives of the output by the evaluations, found backwards.
+func (r *runner) noise(variance float64) (sum float64) {
 	clear(r.q)
-	clear(r.qx)
 	p := 1.0 // derivative by the running x
 	for i := len(r.stages) - 1; i >= 0; i-- {
 		s := r.stages[i]
-		for k, beta := range s.Beta[r.part] {
-			if at, state := r.back(k); state {
-				r.qx[i-at] += p * beta
-			} else {
-				r.q[i-at] += p * beta
-			}
+		for k, beta := range s.Beta[r.j] {
+			r.q[i-k] += p * beta
 		}
 		g := s.G[r.j]
 		gain, _ := r.gain(variance, g)
-		p = p*s.Alpha[r.part] + r.q[i]*gain + r.qx[i]
+		p = p*s.Alpha[r.j] + r.q[i]*gain
 		posterior := variance / (variance + g)
 		if r.data {
 			posterior *= g
 		}
 		sum += r.q[i] * r.q[i] * posterior
-		if s.Noise != nil {
-			churn += p * p * s.Noise[r.j] * s.Noise[r.j]
-		}
 	}
-	return sum, churn
+	return sum
 }

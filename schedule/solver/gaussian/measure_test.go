@@ -4,13 +4,13 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
 // noiseImages returns n images of 4×6 pixels in 2 correlated channels, smooth and off zero.
@@ -31,9 +31,18 @@ func noiseImages(n int) [][]float64 {
 	return out
 }
 
-func measure[F float32 | float64](t *testing.T, images [][]F) *Spectrum {
+func measure(t *testing.T, images [][]float64) *Spectrum {
 	t.Helper()
-	s, err := Measure(4, 6, 2, slices.Values(images))
+	return spectrumOf(t, 4, 6, 2, images)
+}
+
+func spectrumOf(t *testing.T, h, w, c int, images [][]float64) *Spectrum {
+	t.Helper()
+	m := basis.NewFrequencyMoments(h, w, c)
+	for _, im := range images {
+		m.Add(im)
+	}
+	s, err := NewSpectrum(m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,16 +171,15 @@ func TestMeasureTurnsWithTheChannels(t *testing.T) {
 	}
 }
 
-func TestMeasureRefuses(t *testing.T) {
-	whole := make([]float64, 48)
-	bad := make([]float64, 48)
-	bad[5] = math.NaN()
-	for name, images := range map[string][][]float64{
-		"no images": nil, "short image": {whole, whole[:47]}, "NaN": {whole, bad},
-	} {
-		_, err := Measure(4, 6, 2, slices.Values(images))
-		if e := (*Error)(nil); !errors.As(err, &e) || e.Field != "dataset" {
-			t.Errorf("%s: error %v, want one about the data set", name, err)
+func TestSpectrumRefuses(t *testing.T) {
+	m := basis.NewFrequencyMoments(1, 2, 1)
+	for _, images := range [][][]float64{nil, {{0, 1}, {math.NaN(), 0}}} {
+		for _, im := range images {
+			m.Add(im)
+		}
+		_, err := NewSpectrum(m)
+		if e := (*solver.Error)(nil); !errors.As(err, &e) || e.Field != "dataset" {
+			t.Errorf("%d images: error %v, want one about the data set", m.N(), err)
 		}
 	}
 }

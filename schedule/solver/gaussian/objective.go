@@ -1,6 +1,7 @@
 package gaussian
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -21,15 +22,7 @@ type group struct {
 // grouped returns the groups of some directions, by increasing variance.
 func grouped(band []Direction) []group {
 	band = slices.Clone(band)
-	slices.SortFunc(band, func(a, b Direction) int {
-		switch {
-		case a.Variance < b.Variance:
-			return -1
-		case a.Variance > b.Variance:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(band, func(a, b Direction) int { return cmp.Compare(a.Variance, b.Variance) })
 	var out []group
 	for from, to := 0, 0; from < len(band); from = to {
 		for to < len(band) && alike(band[from], band[to]) {
@@ -129,8 +122,7 @@ func (o *objective) residual(theta, dst []float64) bool {
 			deviation, shift := r.outcome(g.Direction)
 			dst[0] = (deviation - math.Sqrt(g.Variance)) * math.Sqrt(g.n/o.total)
 			dst[1] = shift / math.Sqrt(o.total)
-			noise, _ := r.noise(g.Variance)
-			dst[2] = o.noise * math.Sqrt(g.n*noise/o.total)
+			dst[2] = o.noise * math.Sqrt(g.n*r.noise(g.Variance)/o.total)
 			dst = dst[3:]
 		}
 	}

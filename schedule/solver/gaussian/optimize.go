@@ -35,9 +35,7 @@ type Settings struct {
 
 // Nodes are noise levels chosen for a sampler.
 type Nodes struct {
-	// Sigma holds σ_0 > … > σ_n of each subspace, [J][n+1], σ_0 = √T, σ_n = √g_0. As a grid of noise levels on another
-	// schedule with these ends it gives multistep solvers the same plan, except ab, which uses the times between.
-	Sigma [][]float64
+	Sigma [][]float64 // σ_0 > … > σ_n of each subspace, [J][n+1], σ_0 = √T, σ_n = √g_0
 	// Schedule has its knots at the nodes, at uniform times: the uniform grid of Sampler.Steps steps is the nodes.
 	Schedule *schedule.Schedule
 	// Sampler is the sampler on that grid, resolved.
@@ -54,7 +52,7 @@ type Nodes struct {
 // its own, from the same starts and from the shared nodes; last they are tied, both from there and from the shared
 // nodes, so that more subspaces are no worse than one. The result depends on the arguments alone.
 //
-// Errors are *Error, *solver.Error, *schedule.Error, or of the context.
+// Errors are *solver.Error, *schedule.Error, or of the context.
 func Optimize(ctx context.Context, s *Spectrum, b *basis.Basis, set Settings) (*Nodes, error) {
 	return optimize(ctx, s, b, set, networkError, tieShare)
 }

@@ -21,12 +21,12 @@ package gaussian
 
 import (
 	"fmt"
-	"iter"
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/schedule/start"
 )
 
@@ -57,7 +57,7 @@ type Spectrum struct {
 }
 
 // From returns the spectrum with sampling started from a law, x_T = μ + (Σ + M)^½ ξ. A law that correlates the
-// spectrum's directions, or of another size, is an *Error.
+// spectrum's directions, or of another size, is a *solver.Error.
 func (s *Spectrum) From(l *start.Law) (*Spectrum, error) {
 	if l.H != s.H || l.W != s.W || l.C != s.C {
 		return nil, failf("start", "must be made for the data's images of %d×%d×%d, got %d×%d×%d", s.H, s.W, s.C, l.H, l.W,
@@ -85,7 +85,7 @@ func (s *Spectrum) Variance() float64 {
 	return sum
 }
 
-// Bands returns the directions of each subspace of a basis none or dct. Other bases mix frequencies and are an *Error.
+// Bands returns the directions of each subspace of a basis none or dct. Other bases mix frequencies and are a *solver.Error.
 func (s *Spectrum) Bands(b *basis.Basis) ([][]Direction, error) {
 	bands, ok := b.FrequencyBands()
 	switch {
@@ -101,33 +101,14 @@ func (s *Spectrum) Bands(b *basis.Basis) ([][]Direction, error) {
 	return out, nil
 }
 
-// Measure returns the spectrum of images [H, W, C], rows first, in one pass. Moments are those of the images themselves
-// (divided by their number). No images, images of another size and values that are not finite are an *Error.
-func Measure[F float32 | float64](h, w, c int, images iter.Seq[[]F]) (*Spectrum, error) {
-	if h < 1 || w < 1 || c < 1 {
-		return nil, failf("dataset", "must hold images of positive sizes, got %d×%d pixels in %d channels", h, w, c)
+// NewSpectrum returns the spectrum of the images of some moments, divided by their number: it turns the channels of
+// each frequency to the axes of their covariance, each axis to the side of the mean. No images and values that are not
+// finite are a *solver.Error.
+func NewSpectrum(m *basis.FrequencyMoments) (*Spectrum, error) {
+	if err := m.Check(); err != nil {
+		return nil, failf("dataset", "%v", err)
 	}
-	m, row := basis.NewFrequencyMoments(h, w, c), make([]float64, h*w*c)
-	for im := range images {
-		if len(im) != len(row) {
-			return nil, failf("dataset", "must hold images of %d×%d×%d = %d values, got %d in image %d", h, w, c, len(row),
-				len(im), m.N())
-		}
-		for i, v := range im {
-			row[i] = float64(v)
-		}
-		if m.Add(row); !m.Finite() {
-			return nil, failf("dataset", "must hold finite values, got another in image %d", m.N())
-		}
-	}
-	if m.N() == 0 {
-		return nil, failf("dataset", "must hold at least one image, got none")
-	}
-	return spectrum(m, h, w, c)
-}
-
-// spectrum turns the channels of each frequency to the axes of their covariance, each axis to the side of the mean.
-func spectrum(m *basis.FrequencyMoments, h, w, c int) (*Spectrum, error) {
+	h, w, c := m.Dims()
 	s := &Spectrum{H: h, W: w, C: c, Directions: make([]Direction, h*w*c), Axes: make([]float64, h*w*c*c)}
 	means := m.Mean()
 	cov := mat.NewSymDense(c, nil)
@@ -159,15 +140,6 @@ func spectrum(m *basis.FrequencyMoments, h, w, c int) (*Spectrum, error) {
 	return s, nil
 }
 
-// Error reports why data, a basis or settings were refused.
-type Error struct {
-	Field string // dataset, basis, grid, t, …
-	Msg   string // what is wrong and what to do
-}
-
-// Error implements the error interface.
-func (e *Error) Error() string { return "gaussian: " + e.Field + " " + e.Msg }
-
 func failf(field, format string, args ...any) error {
-	return &Error{Field: field, Msg: fmt.Sprintf(format, args...)}
+	return &solver.Error{Field: field, Msg: fmt.Sprintf(format, args...)}
 }

@@ -1,7 +1,6 @@
 package gaussian
 
 import (
-	"iter"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -33,43 +32,27 @@ func images(n int) [][]float64 {
 }
 
 // startOf measures the law of all images.
-func startOf(t *testing.T, of [][]float64, set start.Settings) *start.Law {
+func startOf(t *testing.T, of [][]float64) *start.Law {
 	t.Helper()
-	var pairs iter.Seq2[int, []float64] = func(yield func(int, []float64) bool) {
-		for i, im := range of {
-			if !yield(i%2, im) {
-				return
-			}
+	e := start.NewEstimator(4, 4, 2, false, nil)
+	for _, im := range of {
+		if err := e.Add(-1, im); err != nil {
+			t.Fatal(err)
 		}
 	}
-	s, err := start.Measure(4, 4, 2, pairs, set)
+	s, err := e.Start()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s.Law(start.Shared)
 }
 
-func spectrumOf(t *testing.T, of [][]float64) *Spectrum {
-	t.Helper()
-	s, err := Measure(4, 4, 2, func(yield func([]float64) bool) {
-		for _, im := range of {
-			if !yield(im) {
-				return
-			}
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // TestMatchedStartHasNoError: started from the data's own law a converged sampler ends in it, from any noise level.
 // From noise alone it misses the mean and the spread.
 func TestMatchedStartHasNoError(t *testing.T) {
 	of := images(200)
-	data := spectrumOf(t, of)
-	matched, err := data.From(startOf(t, of, start.Settings{}))
+	data := spectrumOf(t, 4, 4, 2, of)
+	matched, err := data.From(startOf(t, of))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,8 +85,10 @@ func TestMatchedStartHasNoError(t *testing.T) {
 // TestFromRefusesWhatIsNotDiagonal: a law that correlates the spectrum's directions has no bench.
 func TestFromRefusesWhatIsNotDiagonal(t *testing.T) {
 	of := images(50)
-	if _, err := spectrumOf(t, of).From(startOf(t, of, start.Settings{Covariance: start.Full})); err == nil {
-		t.Error("a whole covariance is called diagonal")
+	channels := *startOf(t, of)
+	channels.Axes = nil
+	if _, err := spectrumOf(t, 4, 4, 2, of).From(&channels); err == nil {
+		t.Error("channels that correlate are called diagonal")
 	}
 }
 
@@ -111,8 +96,8 @@ func TestFromRefusesWhatIsNotDiagonal(t *testing.T) {
 // from noise, and a shorter way beats a longer one.
 func TestNodesFromTheMatchedStart(t *testing.T) {
 	of := images(200)
-	data := spectrumOf(t, of)
-	matched, err := data.From(startOf(t, of, start.Settings{}))
+	data := spectrumOf(t, 4, 4, 2, of)
+	matched, err := data.From(startOf(t, of))
 	if err != nil {
 		t.Fatal(err)
 	}
