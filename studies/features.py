@@ -6,11 +6,9 @@ Principal components are linear: a Gaussian with the data's moments is as good t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-
-from anisoflight.compare.metrics import flat
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -61,34 +59,6 @@ def edge_features(images: ArrayLike, filters: int = 32, seed: int = 0) -> Edges:
     weights /= responses(x[:_ROWS], weights).std(axis=(0, 1, 2))
     edges = Edges(weights, rng.standard_normal(filters))
     return replace(edges, scale=float(np.sqrt(64 / edges(x).var(axis=0).sum())))
-
-
-@dataclass(frozen=True)
-class HiddenUnits:
-    """Features f(x) = scale · max(0, clip(x, −1, 1) W + b): the hidden layer of a small classifier."""
-
-    weights: Matrix
-    bias: Matrix
-    scale: float
-
-    def __call__(self, images: ArrayLike) -> Matrix:
-        return self.scale * np.maximum(flat(images) @ self.weights + self.bias, 0)
-
-
-def classifier_features(images: ArrayLike, labels: ArrayLike) -> tuple[HiddenUnits, Any]:
-    """Hidden activations of a small classifier of the labelled images, and the fitted classifier.
-
-    scikit-learn's ``MLPClassifier((64,), max_iter=400, random_state=0)`` on flat pixels; 64 ReLU units, scaled so that
-    their total variance on the images is 64.
-    """
-    from sklearn.neural_network import MLPClassifier
-    from threadpoolctl import threadpool_limits
-
-    net = MLPClassifier((64,), max_iter=400, random_state=0)
-    with threadpool_limits(1):  # its products are small: several threads wait for each other longer than they work
-        net.fit(flat(images), np.asarray(labels))
-    hidden = HiddenUnits(net.coefs_[0], net.intercepts_[0], 1.0)
-    return replace(hidden, scale=float(np.sqrt(64 / hidden(images).var(axis=0).sum()))), net
 
 
 def clipped_gaussian(images: ArrayLike, n: int, seed: int) -> NDArray[np.float32]:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,7 +27,7 @@ ENDPOINT = ["--second-point", "endpoint"]
 @pytest.fixture(scope="module")
 def reference(client: LocalClient, dataset: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("fid") / "blocks.npz"
-    made = ["ref", "--server", client.location, "--dataset", dataset, "--features", "pca-6", "--quiet"]
+    made = ["ref", "--server", client.location, "--dataset", dataset, "--features", "pca-6", "--rows", "--quiet"]
     assert main([*made, "--out", str(path)]) == 0
     return path
 
@@ -97,7 +101,7 @@ def test_fewer_than_fifty_thousand_are_refused_before_anything_is_drawn(
 def test_what_was_interrupted_goes_on_to_the_same_bits(
     calc: Calc, client: LocalClient, reference: Path, tmp_path: Path
 ) -> None:
-    flags = ["--steps", "2", "--seeds", "7-206", "--checkpoint", "40"]
+    flags = ["--steps", "2", "--seeds", "7-206", "--checkpoint", "40", "--metrics", "precision-recall,density-coverage"]
     whole = Calc(client, reference, tmp_path / "whole.jsonl")(*flags)[0]
     kept, read = [], ServerSamples.read
 
@@ -113,13 +117,34 @@ def test_what_was_interrupted_goes_on_to_the_same_bits(
         patch.setattr(ServerSamples, "read", failing)
         assert main([*calc.arguments, *flags]) == 130
         assert kept == [0, 40, 80]
-        assert len(list(calc.folder.glob("*/*.npz"))) == 2
         patch.setattr(ServerSamples, "read", lambda self, start, stop: (kept.append(start), read(self, start, stop))[1])
         resumed = calc(*flags)[0]
     assert kept[3:] == [80, 120, 160]
-    for name in ("frechet", "images", "nfe", "key"):
+    for name in ("frechet", "precision", "recall", "density", "coverage", "images", "nfe", "key"):
         assert resumed[name] == whole[name], name
     assert not calc.folder.exists()
+
+
+def test_a_killed_process_loses_no_more_than_since_its_checkpoint(
+    calc: Calc, client: LocalClient, reference: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--nfe", "5", "--seeds", "0-599", "--checkpoint", "50"]
+    process = subprocess.Popen([sys.executable, "-m", "anisoflight.fid", *calc.arguments, *flags])
+    try:
+        end = time.monotonic() + 60
+        while not list(calc.folder.glob("*/*.npz")):
+            assert time.monotonic() < end
+            assert process.poll() is None
+            time.sleep(0.02)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    kept = list(calc.folder.glob("*/*.npz"))
+    assert 1 <= len(kept) < 12
+    resumed = calc(*flags)[0]
+    assert f"going on from {50 * len(kept)} of 600 images" in capsys.readouterr().out
+    whole = Calc(client, reference, calc.out.with_name("whole.jsonl"))(*flags)[0]
+    assert (resumed["frechet"], resumed["images"]) == (whole["frechet"], whole["images"])
 
 
 def test_checkpoints_and_batches_move_nothing_but_rounding(calc: Calc, client: LocalClient, reference: Path) -> None:
@@ -152,7 +177,9 @@ def test_images_written_are_the_images_measured(
 
 def test_a_data_set_is_at_no_distance_from_itself(calc: Calc, dataset: str, client: LocalClient) -> None:
     calc.arguments[calc.arguments.index("--model") : calc.arguments.index("--model") + 2] = ["--dataset", dataset]
-    assert abs(calc()[0]["frechet"]) < 1e-9
+    row = calc("--metrics", "precision-recall")[0]
+    assert abs(row["frechet"]) < 1e-9
+    assert (row["precision"], row["recall"]) == (1, 1)
 
 
 def test_a_data_set_that_was_replaced_is_measured_again(calc: Calc, client: LocalClient, dataset: str) -> None:
@@ -187,6 +214,17 @@ def test_what_cannot_be_measured(calc: Calc, capsys: pytest.CaptureFixture[str],
     assert main([*calc.arguments, *flags]) == 1
     assert says in capsys.readouterr().err
     assert calc.rows() == []
+
+
+def test_other_metrics_need_the_features_of_the_reference(
+    calc: Calc, reference: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with np.load(reference) as file:
+        entries = {name: file[name] for name in file.files if name != "rows"}
+    np.savez(tmp_path / "r.npz", **entries)
+    flags = ["--ref", str(tmp_path / "r.npz"), "--nfe", "3", "--metrics", "density-coverage"]
+    assert main([*calc.arguments, *flags]) == 1
+    assert "density-coverage needs the reference's features themselves: make it with" in capsys.readouterr().err
 
 
 def test_guided_samples_are_of_both_networks(calc: Calc, client: LocalClient) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import sys
 from contextlib import nullcontext
@@ -15,7 +16,7 @@ import pytest
 from anisoflight.compare.metrics import principal_features
 from anisoflight.fid.errors import FidError
 from anisoflight.fid.features import for_calc, for_reference
-from anisoflight.fid.networks import Loading
+from anisoflight.fid.networks import Loading, declared
 from anisoflight.fid.reference import Reference
 from anisoflight.fid.sources import Files
 from anisoflight.images import to_float
@@ -170,36 +171,60 @@ def test_a_reference_of_other_features_is_refused(tmp_path: Path) -> None:
         for_calc(other, unnamed, Loading())
 
 
-def test_onnx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_onnx_is_fed_as_declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fed = []
+
     class Session:
         def __init__(self, path: str, providers: list[str]) -> None:
-            assert (Path(path).name, providers) == ("net.onnx", ["CPUExecutionProvider"])
+            assert (Path(path).name, providers) == ("dino.onnx", ["CPUExecutionProvider"])
 
         def get_inputs(self) -> list[SimpleNamespace]:
-            return [SimpleNamespace(name="pixels", type="tensor(uint8)", shape=["n", 3, 8, 6])]
+            return [SimpleNamespace(name="pixels", type="tensor(float)", shape=["n", 8, 6, 3])]
 
         def run(self, _: None, named: dict[str, np.ndarray]) -> list[np.ndarray]:
-            if named["pixels"].shape[1:] != (3, 8, 6):
+            fed.append(named["pixels"])
+            if fed[-1].shape[1:3] != (8, 6):
                 raise RuntimeError("INVALID_ARGUMENT\nmore")
-            return [named["pixels"].mean(axis=(2, 3))]
+            return [named["pixels"].mean(axis=(1, 2))]
 
     fake = SimpleNamespace(InferenceSession=Session, get_available_providers=lambda: ["CPUExecutionProvider"])
     monkeypatch.setitem(sys.modules, "onnxruntime", fake)
-    path = tmp_path / "net.onnx"
+    path = tmp_path / "dino.onnx"
     path.write_bytes(b"network")
+    with pytest.raises(FidError, match=r"dino.onnx fails on uint8 of 1×.* takes tensor\(float\).*INVALID_ARGUMENT$"):
+        for_reference(str(path), UNREAD, Loading())  # a black image, channels first
+    (tmp_path / "dino.onnx.json").write_text('{"layout": "NHWC"}')
+    plain = for_reference(str(path), UNREAD, Loading())
+    assert plain.dimension == 3  # by an image of the size that it fixes
+    said = {"name": "dino", "size": [8, 6], "range": [0, 1], "mean": [0.5, 0.4, 0.3], "std": [0.2, 0.3, 0.4]}
+    (tmp_path / "dino.onnx.json").write_text(json.dumps({**said, "layout": "NHWC", "published": False}))
     features = for_reference(str(path), UNREAD, Loading())
-    assert features.dimension == 3  # by an image of the size that it fixes
-    assert features(np.full((2, 8, 6, 3), 51, np.uint8)).tolist() == [[51] * 3] * 2
-    with pytest.raises(FidError, match=r"net.onnx fails on uint8 of 1×3×4×4: it takes .*INVALID_ARGUMENT$"):
-        features(IMAGES[:1])
+    assert features.hash != plain.hash  # the declaration counts
+    features(np.full((2, 4, 4, 3), 51, np.uint8))
+    assert (fed[-1].shape, fed[-1].dtype) == ((2, 8, 6, 3), np.float32)
+    np.testing.assert_allclose(fed[-1][0, 0, 0], (0.2 - np.array([0.5, 0.4, 0.3])) / [0.2, 0.3, 0.4], rtol=1e-6)
     with pytest.raises(FidError, match="onnxruntime offers no CUDA here"):
         for_reference(str(path), UNREAD, Loading(device="cuda"))
 
 
+def test_declarations_that_are_none(tmp_path: Path) -> None:
+    beside, path = tmp_path / "n.pt.json", tmp_path / "n.pt"
+    for said, message in {
+        '{"resolution": 224}': "unexpected keyword argument 'resolution'",
+        '{"size": 224}': "int",
+        '{"layout": "CHW"}': "layout must be NCHW or NHWC",
+        '{"mean": [0, 0, 1]}': "declare their range",
+        "{": "Expecting property name",
+    }.items():
+        beside.write_text(said)
+        with pytest.raises(FidError, match=message):
+            declared(path)
+
+
 def test_builtins_are_fitted_to_the_reference_and_kept_in_it(tmp_path: Path) -> None:
-    np.savez(tmp_path / "n.npz", images=IMAGES)
+    np.savez(tmp_path / "n.npz", images=IMAGES, labels=(IMAGES[:, 0, 0, 0] > 127).astype(int))
     source = Files(tmp_path / "n.npz")
-    for name, dimension in {"pixels": 48, "pca-5": 5}.items():
+    for name, dimension in {"pixels": 48, "pca-5": 5, "classifier": 64}.items():
         features = for_reference(name, source, Loading())
         assert (features.name, features.dimension, features.published) == (name, dimension, False)
         again = for_calc(name, reference_of(features), Loading())
@@ -217,3 +242,6 @@ def test_builtins_are_fitted_to_the_reference_and_kept_in_it(tmp_path: Path) -> 
     np.savez(tmp_path / "large.npz", images=np.zeros((2, 64, 64, 3), np.uint8))
     with pytest.raises(FidError, match="of 12288 values, more than 4096"):
         for_reference("pixels", Files(tmp_path / "large.npz"), Loading())
+    np.savez(tmp_path / "plain.npz", images=IMAGES)
+    with pytest.raises(FidError, match="fitted to labelled images"):
+        for_reference("classifier", Files(tmp_path / "plain.npz"), Loading())

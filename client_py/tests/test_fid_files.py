@@ -23,7 +23,7 @@ QUIET = Pace(batch=7, checkpoint=11, progress=False)
 
 
 def seen(source: Files, features: Features, folder: Path, pace: Pace = QUIET) -> Seen:
-    return see(partial(look, source, features, pace.batch), source.count, features.dimension, folder, pace, "")
+    return see(partial(look, source, features, pace.batch), source.count, features.dimension, folder, pace, "", True)
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_edm_references_are_read(tmp_path: Path) -> None:
     np.savez(tmp_path / "edm.npz", mu=moments.mean, sigma=moments.cov)
     reference = load_reference(tmp_path / "edm.npz")
     assert reference.moments.cov.tobytes() == moments.cov.tobytes()
-    assert (reference.provenance, reference.parameters) == ({}, {})
+    assert (reference.provenance, reference.parameters, reference.rows) == ({}, {}, None)
     with pytest.raises(FidError, match="no --features, but the reference is of features that it does not name"):
         for_calc(None, reference, Loading())
 
@@ -107,12 +107,14 @@ def test_references_are_written_for_edm_to_read(tmp_path: Path, images: np.ndarr
     found = seen(source, features, tmp_path / "state")
     moments = found.running.moments()
     provenance = {"features": {"name": features.name, "hash": features.hash}}
-    Reference(moments, provenance, features.parameters).save(tmp_path / "r.npz")
+    Reference(moments, provenance, features.parameters, found.rows()).save(tmp_path / "r.npz")
     with np.load(tmp_path / "r.npz") as file:  # as EDM's fid.py reads it
         ref = dict(file)
     assert (ref["mu"].shape, ref["sigma"].shape, ref["mu"].dtype) == ((4,), (4, 4), np.float64)
-    back = load_reference(tmp_path / "r.npz")
+    back = load_reference(tmp_path / "r.npz", rows=True)
     assert back.hash == Reference(moments).hash
+    assert back.rows is not None
+    assert back.rows.shape == (30, 4)
     again = for_calc(None, back, Loading())
     assert again.hash == features.hash
     np.testing.assert_array_equal(again(images), features(images))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
+from anisoflight.fid.neighbours import Neighbours
 from anisoflight.moments import Moments, RunningMoments, frechet_distance
 
 
@@ -71,3 +72,27 @@ def test_frechet_distance_where_features_outnumber_images() -> None:
     assert abs(frechet_distance(few, few)) < 1e-10 * np.trace(few.cov)
     wider = Moments(few.mean, few.cov + 0.0)
     assert frechet_distance(few, Moments(few.mean + 1, wider.cov)) == pytest.approx(200, rel=1e-9)
+
+
+def test_neighbours_against_their_definitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("anisoflight.fid.neighbours._TILE", 16)  # several blocks
+    rng = np.random.default_rng(0)
+    real, fake = rng.standard_normal((50, 3)).astype(np.float32), 0.5 + rng.standard_normal((41, 3)).astype(np.float32)
+
+    def distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return np.linalg.norm(a[:, None].astype(float) - b[None], axis=2)
+
+    def radius(points: np.ndarray, k: int) -> np.ndarray:
+        return np.sort(distances(points, points), axis=1)[:, k]  # the nearest is the point itself
+
+    across = distances(real, fake)
+    found = Neighbours(real, progress=False)
+    pair = found.precision_recall(fake)
+    assert pair["precision"] == (across <= radius(real, 3)[:, None]).any(axis=0).mean()
+    assert pair["recall"] == (across <= radius(fake, 3)[None]).any(axis=1).mean()
+    other = found.density_coverage(fake)
+    assert other["density"] == pytest.approx((across <= radius(real, 5)[:, None]).sum() / (5 * 41))
+    assert other["coverage"] == (across <= radius(real, 5)[:, None]).any(axis=1).mean()
+    assert found.precision_recall(real) == {"precision": 1.0, "recall": 1.0}
+    with pytest.raises(ValueError, match="5 images have no 5 neighbours"):
+        Neighbours(real[:5], progress=False)

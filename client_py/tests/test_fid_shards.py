@@ -18,14 +18,14 @@ from anisoflight.fid.sources import ServerSamples
 from anisoflight.files.cells import Cells, rows_of
 from anisoflight.images import Pixels
 
-SAMPLED = ["--steps", "1,2", "--seeds", "3-62,100-149", "--checkpoint", "20"]
+SAMPLED = ["--steps", "1,2", "--seeds", "3-62,100-149", "--checkpoint", "20", "--metrics", "precision-recall"]
 
 
 @pytest.fixture(scope="module")
 def calc(client: LocalClient, dataset: str, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The command that measures, but for its --out."""
     reference = tmp_path_factory.mktemp("reference") / "blocks.npz"
-    made = ["ref", "--server", client.location, "--dataset", dataset, "--features", "pca-6", "--quiet"]
+    made = ["ref", "--server", client.location, "--dataset", dataset, "--features", "pca-6", "--rows", "--quiet"]
     assert main([*made, "--out", str(reference)]) == 0
     known = ["--server", client.location, "--model", "digits", "--ref", str(reference), "--allow-fewer", "--quiet"]
     return ["calc", *known, *SAMPLED]
@@ -76,7 +76,7 @@ def test_merged_rows_are_those_of_one_run(
 
 
 def test_more_shards_than_stretches(calc: list[str], tmp_path: Path) -> None:
-    few = ["--steps", "1", "--seeds", "0-29"]
+    few = ["--steps", "1", "--seeds", "0-29", "--metrics", "fid"]
     files = [tmp_path / f"{i}.npz" for i in range(4)]
     for i, file in enumerate(files):
         assert main([*calc, *few, "--shard", f"{i}/4", "--out", str(file)]) == 0

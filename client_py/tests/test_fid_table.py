@@ -60,7 +60,7 @@ def test_blocks_of_seeds_join_in_a_cell(capsys: pytest.CaptureFixture[str], tmp_
     joined = "1.800 (1.900 ± 0.100)"
     assert lines_of(text)["pca"] == ["12.35", joined, joined]
     assert "### CIFAR-10: inception.pkl, reference 01234567" in text
-    assert "FID of several blocks of seeds: the least (the mean ± half the range)." in text
+    assert "FID of several blocks of seeds: the least, and the mean ± half the range." in text
 
 
 def test_published_rows_stand_below_the_measured_ones(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -86,9 +86,12 @@ def test_what_is_not_comparable_is_marked(capsys: pytest.CaptureFixture[str], tm
 
 
 def test_rows_are_counted_once_and_never_mixed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    rows = [row(2.5), row(1.9), row(4.0, solver="euler")]
+    again = {**row(1.9), "key": "with precision", "precision": 0.7}
+    rows = [row(1.9), again, row(4.0, solver="euler")]
     found = lines_of(printed(capsys, tmp_path / "r.jsonl", rows))
     assert [found[name][0] for name in ("pca", "pca (2)")] == ["**1.900**", "4.000"]
+    found = lines_of(printed(capsys, tmp_path / "r.jsonl", [again], "--metric", "precision"))
+    assert found["pca"] == ["0.700", "0.700"]
 
 
 def test_csv_has_a_row_for_every_cell(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

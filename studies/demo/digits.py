@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 
 from anisoflight.compare.bench import Bench, Reference, Sampler
-from studies.features import classifier_features, edge_features
+from anisoflight.compare.metrics import classifier_features
+from studies.features import edge_features
 from studies.measuring import measure, value
 
 from . import data, figures, stages

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from anisoflight.compare.bench import Bench, Reference, Sampler
 from anisoflight.compare.comparison import CONVERGED
-from anisoflight.compare.metrics import principal_features
+from anisoflight.compare.metrics import classifier_features, principal_features
 from anisoflight.errors import BadRequestError
-from studies.features import classifier_features
 
 from . import schedules
 

@@ -15,12 +15,13 @@ from matplotlib.colors import to_hex
 
 from anisoflight.compare import metrics
 from anisoflight.compare.bench import Reference
+from anisoflight.compare.metrics import classifier_features
 from studies.demo import __main__ as demo
 from studies.demo import data, figures, stages
 from studies.demo.checks import Check, Checks, missing
 from studies.demo.energy import Energy
 from studies.demo.report import Report, pm
-from studies.features import classifier_features, clipped_gaussian, edge_features
+from studies.features import clipped_gaussian, edge_features
 from studies.measuring import require_count
 
 if TYPE_CHECKING:

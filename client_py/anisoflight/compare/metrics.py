@@ -1,12 +1,13 @@
 """How samples are judged without a large network: small features, and the distance to the converged solution.
 
-All in float64; `moments` has the Fréchet distance.
+All in float64; `moments` has the Fréchet distance. `classifier_features` needs scikit-learn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +22,34 @@ def flat(images: ArrayLike, clip: bool = True) -> Matrix:
     """Images [N, H, W, C], clamped to [-1, 1] unless they are fields, as float64 rows [N, H*W*C]."""
     x = np.asarray(images, np.float64)
     return (np.clip(x, -1, 1) if clip else x).reshape(len(x), -1)
+
+
+@dataclass(frozen=True)
+class HiddenUnits:
+    """Features f(x) = scale · max(0, clip(x, −1, 1) W + b): the hidden layer of a small classifier."""
+
+    weights: Matrix
+    bias: Matrix
+    scale: float
+
+    def __call__(self, images: ArrayLike) -> Matrix:
+        return self.scale * np.maximum(flat(images) @ self.weights + self.bias, 0)
+
+
+def classifier_features(images: ArrayLike, labels: ArrayLike) -> tuple[HiddenUnits, Any]:
+    """Hidden activations of a small classifier of the labelled images, and the fitted classifier.
+
+    scikit-learn's ``MLPClassifier((64,), max_iter=400, random_state=0)`` on flat pixels; 64 ReLU units, scaled so that
+    their total variance on the images is 64.
+    """
+    from sklearn.neural_network import MLPClassifier
+    from threadpoolctl import threadpool_limits
+
+    net = MLPClassifier((64,), max_iter=400, random_state=0)
+    with threadpool_limits(1):  # its products are small: several threads wait for each other longer than they work
+        net.fit(flat(images), np.asarray(labels))
+    hidden = HiddenUnits(net.coefs_[0], net.intercepts_[0], 1.0)
+    return replace(hidden, scale=float(np.sqrt(64 / hidden(images).var(axis=0).sum()))), net
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,12 @@ from ..wire.calls import DEFAULT_LOCATION
 from .errors import FidError
 from .features import for_calc, for_reference
 from .measure import Pace, look, see
-from .measurement import Job, Measurement, state_of, versions
+from .measurement import METRICS, Job, Measurement, state_of, versions
 from .networks import Loading
 from .reference import Reference, load_reference
 from .shards import merge, share_of, write_shard
 from .sources import Files, ServerDataset, ServerSamples, server_versions
+from .table import METRICS as COLUMNS
 from .table import NFES, markdown, sections
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def parser() -> argparse.ArgumentParser:
 
     ref_command = command("ref", "reference statistics of real images, as EDM's npz {mu, sigma}", ref)
     _images(ref_command.add_mutually_exclusive_group(required=True))
+    ref_command.add_argument("--rows", action="store_true", help="keep the features too, for other metrics")
     ref_command.add_argument("--out", metavar="NPZ", type=path_of, required=True, help="the reference")
     calc_command = command("calc", "distances of samples, or of images in files, to a reference", calc)
     _calc(calc_command)
@@ -104,6 +106,8 @@ def _calc(command: argparse.ArgumentParser) -> None:
     drawn.add_argument("--class", metavar="N", dest="class_label", type=int, help=said)
     measured = command.add_argument_group("what is measured")
     measured.add_argument("--ref", metavar="NPZ", type=path_of, required=True, help="the reference")
+    said = f"comma-separated, of {', '.join(METRICS)} (default fid; the others need a reference with --rows)"
+    measured.add_argument("--metrics", type=_metrics, default=("fid",), help=said)
     measured.add_argument("--allow-fewer", action="store_true", help="measure fewer than 50,000 images; rows say so")
     measured.add_argument("--benchmark", help="the table's data set: cifar10, afhqv2, ffhq, imagenet64, or any name")
     measured.add_argument("--method", help="the table's row (default: from schedule and solver)")
@@ -122,15 +126,22 @@ def _calc(command: argparse.ArgumentParser) -> None:
     shared.add_argument("--data", metavar="DIR", type=path_of, default=path_of("data"), help=said)
 
 
+def _metrics(text: str) -> tuple[str, ...]:
+    asked = text.split(",")
+    if unknown := [name for name in asked if name not in METRICS]:
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not one of {', '.join(METRICS)}")
+    return tuple(name for name in METRICS if name in asked or name == "fid")
+
+
 def ref(args: argparse.Namespace) -> None:
     """Make a reference of a server's data set, or of images in files."""
     ((source, _),), _ = _opened(args, [])
     pace, identity = Pace(args.batch, args.checkpoint, not args.quiet), source.identity()
     features = for_reference(args.features, source, Loading(args.device, args.trust))
-    key = {"source": identity, "features": features.hash}
+    key = {"source": identity, "features": features.hash, "rows": args.rows}
     with state_of(args.out, key, "another program makes this reference; waiting for it") as folder:
         looked = partial(look, source, features, pace.batch)
-        seen = see(looked, source.count, features.dimension, folder, pace, "reference")
+        seen = see(looked, source.count, features.dimension, folder, pace, "reference", args.rows)
         provenance = {
             "source": identity,
             "count": source.count,
@@ -139,16 +150,17 @@ def ref(args: argparse.Namespace) -> None:
             "features": {name: value for name, value in features.facts.items() if name != "dimension"},
             "versions": versions(),
         }
-        Reference(seen.running.moments(), provenance, features.parameters).save(args.out)
+        rows = seen.rows() if args.rows else None
+        Reference(seen.running.moments(), provenance, features.parameters, rows).save(args.out)
     print(f"{args.out}: {features.dimension} features ({features.name}) of {source.count} images")
 
 
 def calc(args: argparse.Namespace) -> None:
     """Measure every number of evaluations on every block of seeds, or the images of a file or a data set once."""
-    reference = load_reference(args.ref)
+    reference = load_reference(args.ref, rows=len(args.metrics) > 1)
     loading, pace = Loading(args.device, args.trust), Pace(args.batch, args.checkpoint, not args.quiet)
     features = for_calc(args.features, reference, loading)
-    measurement = Measurement(args.out, reference, features, args.allow_fewer, pace)
+    measurement = Measurement(args.out, reference, features, args.metrics, args.allow_fewer, pace)
     samples, name = _samples(args) if args.model else ([], args.dataset or args.images.name)
     benchmark = args.benchmark or reference.provenance.get("source", {}).get("dataset") or args.ref.stem
     job = partial(Job, method=args.method or name, benchmark=benchmark)
@@ -157,9 +169,10 @@ def calc(args: argparse.Namespace) -> None:
 
         if not samples or args.shard is not None:
             raise FidError("--ray is for samples, of --model, and goes without --shard", "BAD_REQUEST")
-        setup = Setup(args.data.resolve(), args.model, reference, args.features, loading, pace.batch)
+        known = Reference(reference.moments, reference.provenance, reference.parameters)  # actors need no rows
+        setup = Setup(args.data.resolve(), args.model, known, args.features, loading, pace.batch)
         with Fleet(setup, args.ray, args.ray_address, args.ray_cpus, args.ray_gpus) as fleet:
-            print(markdown(sections(fleet.rows(measurement, job, samples))))
+            _show(fleet.rows(measurement, job, samples))
         return
     sources, server = _opened(args, samples)
     jobs = [
@@ -167,7 +180,7 @@ def calc(args: argparse.Namespace) -> None:
         for source, asked in sources
     ]
     if args.shard is None:
-        print(markdown(sections(measurement.rows(jobs))))
+        _show(measurement.rows(jobs))
     else:
         count = write_shard(measurement, jobs, share_of(args.shard), args.ref.resolve())
         print(f"{args.out}: shard {args.shard}, {count} images")
@@ -175,7 +188,14 @@ def calc(args: argparse.Namespace) -> None:
 
 def merge_shards(args: argparse.Namespace) -> None:
     """Fold the shards of a measurement into its rows."""
-    print(markdown(sections(merge(args.shards, args.out, args.ref, not args.quiet))))
+    _show(merge(args.shards, args.out, args.ref, not args.quiet))
+
+
+def _show(rows: list[dict[str, Any]]) -> None:
+    """Print rows as tables, one for each metric."""
+    for metric in COLUMNS:
+        if metric in rows[0]:
+            print(markdown(sections(rows, metric)))
 
 
 def _samples(args: argparse.Namespace) -> tuple[Samples, str]:

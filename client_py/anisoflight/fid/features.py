@@ -3,7 +3,8 @@
 Built-ins are for small images, and a Fréchet distance on them is *not* FID:
 
 - ``pixels``: all pixels in [−1, 1];
-- ``pca-N``: pixels projected on the N leading principal components of the reference images.
+- ``pca-N``: pixels projected on the N leading principal components of the reference images;
+- ``classifier``: 64 hidden units of a small classifier of the labelled reference images (scikit-learn).
 
 They are fitted when the reference is made and kept in its file.
 """
@@ -18,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..compare.metrics import Principal, flat
+from ..compare.metrics import HiddenUnits, Principal, classifier_features, flat
 from ..images import to_float
 from ..moments import RunningMoments
 from . import networks
-from .errors import FidError
+from .errors import FidError, needs
 from .networks import Loading
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 MOST_VALUES = 4096
 """Pixel values per image up to which built-ins are offered: their covariance has the square of that many entries."""
-_BUILTIN = re.compile(r"pixels|pca-[1-9][0-9]*")
+_BUILTIN = re.compile(r"pixels|classifier|pca-[1-9][0-9]*")
 _SUFFIXES = (".pt", ".torchscript", ".pkl", ".onnx")
 _INCEPTION = 2048  # features of the network of published FIDs
 
@@ -92,26 +93,32 @@ def for_calc(name: str | None, reference: Reference, loading: Loading) -> Featur
 def _load(name: str, loading: Loading) -> Features:
     path = Path(name)
     if path.suffix not in _SUFFIXES:
-        choices = f"a file {', '.join(_SUFFIXES)}, pixels or pca-N"
+        choices = f"a file {', '.join(_SUFFIXES)}, pixels, pca-N or classifier"
         raise FidError(f"{name!r} names no features; they are {choices}", "BAD_FEATURES")
     if not path.is_file():
         raise FidError(f"there is no file {path}", "BAD_FEATURES")
+    prepared = networks.declared(path)
     run, inception, axes = networks.load(path, loading)
 
     def function(images: Pixels) -> Matrix:
-        coloured = np.repeat(images, 3, axis=3) if images.shape[3] == 1 else images
-        rows = np.asarray(run(np.ascontiguousarray(coloured.transpose(0, 3, 1, 2))), np.float64)
+        rows = np.asarray(run(prepared(images)), np.float64)
         if rows.ndim > 2 and rows[0].size == rows.shape[1]:
             rows = rows.reshape(len(rows), -1)
         if rows.ndim != 2:
-            raise FidError(f"{path.name} gives {rows.shape}; features are one row per image, [n, d]", "BAD_FEATURES")
+            said = f"{prepared.name} gives {rows.shape}; features are one row per image, [n, d]"
+            raise FidError(said, "BAD_FEATURES")
         return rows
 
-    sides = [side if isinstance(side, int) else 64 for side in axes[2:] or (64, 64)]
-    dimension = function(np.zeros((1, *sides, 3), np.uint8)).shape[1]
-    with path.open("rb") as file:  # hashed twice, as ever: references that are there have it
-        digest = hashlib.sha256(hashlib.file_digest(file, "sha256").digest()).hexdigest()
-    return Features(path.name, digest, dimension, inception and dimension == _INCEPTION, function)
+    sides = (axes[2:] if prepared.layout == "NCHW" else axes[1:3]) or (64, 64)
+    black = np.zeros((1, *(side if isinstance(side, int) else 64 for side in sides), 3), np.uint8)
+    dimension = function(black).shape[1]
+    published = prepared.published or (inception and dimension == _INCEPTION)
+    digest = hashlib.sha256()
+    for part in (path, path.with_name(path.name + ".json")):
+        if part.exists():
+            with part.open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+    return Features(prepared.name, digest.hexdigest(), dimension, published, function)
 
 
 def _restored(name: str, kept: Mapping[str, Any]) -> Features:
@@ -123,7 +130,8 @@ def _restored(name: str, kept: Mapping[str, Any]) -> Features:
     elif "basis" in kept:
         of_floats, dimension = Principal(kept["mean"], kept["basis"]), kept["basis"].shape[1]
     else:
-        raise FidError(f"the reference is of {name}, which this version does not have; make it again", "BAD_FEATURES")
+        of_floats = HiddenUnits(kept["weights"], kept["bias"], float(kept["scale"]))
+        dimension = len(kept["bias"])
     digest = hashlib.sha256(f"{name} {shape}".encode())
     for part in sorted(parameters):
         digest.update(np.ascontiguousarray(parameters[part], np.float64).tobytes())
@@ -146,6 +154,9 @@ def _fitted(name: str, source: Source) -> Features:
         raise FidError(f"{name} is for small images; these are {sizes}. Use a network's file", "BAD_FEATURES")
     if name == "pixels":
         return _restored(name, {"shape": shape})
+    if name == "classifier":
+        units = _classified(source)
+        return _restored(name, {"shape": shape, "weights": units.weights, "bias": units.bias, "scale": units.scale})
     components = int(name.removeprefix("pca-"))
     if components > values:
         raise FidError(f"{name}: the images have {values} values", "BAD_FEATURES")
@@ -154,3 +165,14 @@ def _fitted(name: str, source: Source) -> Features:
         running.update(flat(to_float(images)))
     principal = Principal.of(running.moments(), components)
     return _restored(name, {"shape": shape, "mean": principal.mean, "basis": principal.basis})
+
+
+def _classified(source: Source) -> HiddenUnits:
+    labels = source.labels()
+    if labels is None:
+        raise FidError("features classifier are fitted to labelled images; these have no labels", "BAD_FEATURES")
+    images = to_float(np.concatenate(list(source.read(0, source.count))))
+    try:
+        return classifier_features(images, labels)[0]
+    except ImportError:
+        raise needs("scikit-learn", "features classifier") from None

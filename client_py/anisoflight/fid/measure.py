@@ -117,7 +117,7 @@ def rebatched(parts: Iterable[Pixels], size: int) -> Iterator[Pixels]:
 class Seen:
     """The statistics of images, of a whole source in the end."""
 
-    def __init__(self, dimension: int) -> None:
+    def __init__(self, dimension: int, keep_rows: bool) -> None:
         self.running = RunningMoments(dimension)
         self.shape: list[int] = []
         """Of one image [H, W, C]."""
@@ -125,6 +125,7 @@ class Seen:
         """h_i = SHA-256(h_{i−1}, SHA-256(pixels of image i)), h_{−1} = 0: the same however the images are read."""
         self.seconds = 0.0
         self.evaluations: set[int] = set()
+        self._rows: list[Array] | None = [] if keep_rows else None
 
     def fold(self, stretch: Stretch) -> None:
         """Take the next stretch."""
@@ -134,6 +135,13 @@ class Seen:
             self.digest = hashlib.sha256(self.digest + found.tobytes()).digest()
         self.seconds += float(stretch.seconds)
         self.evaluations.update(stretch.evaluations.tolist())
+        if self._rows is not None:
+            self._rows.append(stretch.features.astype(np.float32))
+
+    def rows(self) -> Array:
+        """The features [N, D] as float32, if they are kept."""
+        assert self._rows is not None
+        return np.concatenate(self._rows)
 
 
 def stretch_file(folder: Path, stretch: Bounds) -> Path:
@@ -141,13 +149,13 @@ def stretch_file(folder: Path, stretch: Bounds) -> Path:
     return folder / f"{stretch[0]:012d}-{stretch[1]:012d}.npz"
 
 
-def see(look: Look, count: int, dimension: int, folder: Path, pace: Pace, title: str) -> Seen:
+def see(look: Look, count: int, dimension: int, folder: Path, pace: Pace, title: str, keep_rows: bool = False) -> Seen:
     """See all images. A stretch that is done is kept in `folder`; one that was stopped counts as never begun."""
     wanted = bounds(count, pace.checkpoint)
     kept = sum(stop - start for start, stop in wanted if stretch_file(folder, (start, stop)).exists())
     if kept:
         Progress.write(f"going on from {kept} of {count} images")
-    seen = Seen(dimension)
+    seen = Seen(dimension, keep_rows)
     with Progress(total=count, desc=title, unit="image", disable=not pace.progress) as bar:
         for stretch in wanted:
             file = stretch_file(folder, stretch)

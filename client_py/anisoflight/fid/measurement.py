@@ -24,6 +24,7 @@ from ..moments import frechet_distance
 from ..wire.progress import Progress
 from .errors import FidError
 from .measure import Bounds, Look, Pace, Seen, bounds, see, stretch_file
+from .neighbours import Neighbours
 
 if TYPE_CHECKING:
     from .features import Features
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 FULL = 50_000
 """Samples of a published FID."""
+METRICS = ("fid", "precision-recall", "density-coverage")
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,14 @@ class Measurement:
     out: Path
     reference: Reference
     features: Features
+    metrics: tuple[str, ...] = ("fid",)
     allow_fewer: bool = False
     pace: Pace = field(default_factory=Pace)
+
+    def __post_init__(self) -> None:
+        if len(self.metrics) > 1 and self.reference.rows is None:
+            said = "needs the reference's features themselves: make it with ref --rows"
+            raise FidError(f"{self.metrics[1]} {said}", "BAD_REFERENCE")
 
     def rows(self, jobs: Sequence[Job]) -> list[dict[str, Any]]:
         """The rows of jobs, each measured unless it has been; FidError of fewer than 50,000 images comes first."""
@@ -95,11 +103,16 @@ class Measurement:
     def _cells(self) -> Cells:
         return Cells(self.out)
 
+    @cached_property
+    def _neighbours(self) -> Neighbours:
+        assert self.reference.rows is not None
+        return Neighbours(self.reference.rows, self.pace.progress)
+
     def _key(self, job: Job) -> dict[str, Any]:
         return {
             "source": job.source,
             "asked": dict(job.asked),
-            "metrics": ["fid"],  # rows that are there have it
+            "metrics": self.metrics,
             "features": self.features.hash,
             "reference": self.reference.hash,
         }
@@ -111,7 +124,13 @@ class Measurement:
 
     def _measured(self, job: Job, folder: Path) -> dict[str, Any]:
         began = time.perf_counter()
-        seen = see(job.look, job.count, self.features.dimension, folder, self.pace, job.title)
+        more = len(self.metrics) > 1
+        seen = see(job.look, job.count, self.features.dimension, folder, self.pace, job.title, more)
+        found = {"frechet": frechet_distance(seen.running.moments(), self.reference.moments)}
+        if "precision-recall" in self.metrics:
+            found |= self._neighbours.precision_recall(seen.rows())
+        if "density-coverage" in self.metrics:
+            found |= self._neighbours.density_coverage(seen.rows())
         notes = []
         if job.count < FULL:
             notes.append(f"{job.count} images, fewer than {FULL}")
@@ -124,7 +143,7 @@ class Measurement:
             "asked": dict(job.asked),
             "seeds": job.source.get("seeds"),
             "count": job.count,
-            "frechet": frechet_distance(seen.running.moments(), self.reference.moments),
+            **found,
             "comparable": not notes,
             "notes": notes,
             "features": self.features.facts,

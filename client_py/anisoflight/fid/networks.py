@@ -1,24 +1,34 @@
 """Networks in files, run by torch (TorchScript, and the pickle of EDM's Inception network) or by onnxruntime.
 
-They are given uint8 NCHW with three channels, as EDM's Inception network takes it; one that wants something else has to
-prepare its images itself.
+What a network wants its images to be is declared in a JSON file beside it, FILE.json.
+
+    {"name": "dinov2-vitl14", "size": [224, 224], "range": [0, 1],
+     "mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225], "layout": "NCHW"}
+
+Every field has a default. Without the file the network is given uint8 NCHW with three channels, as EDM's Inception
+network takes it.
 """
 
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import pickle
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from PIL.Image import Resampling
+
+from ..data.pictures import image_of
 from .errors import FidError, needs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    import numpy as np
+    from ..images import Pixels
 
     Array = np.ndarray[Any, Any]
     Network = tuple[Callable[[Array], Array], bool, list[Any]]
@@ -34,6 +44,58 @@ class Loading:
     """Of torch and onnxruntime: auto, cpu, cuda, cuda:1."""
     trust: bool = False
     """Whether a pickle, which executes code of its own, may be loaded."""
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """From uint8 [n, H, W, C] to what the network takes.
+
+    x = (low + (high − low) pixel/255 − mean) / std
+    """
+
+    name: str
+    size: tuple[int, int] | None = None
+    """[height, width] to which Pillow resizes, bicubic with antialiasing; default: as they come."""
+    range: tuple[float, float] | None = None
+    """[low, high] of float32 pixels; default: uint8."""
+    mean: tuple[float, ...] = (0.0, 0.0, 0.0)
+    std: tuple[float, ...] = (1.0, 1.0, 1.0)
+    """By channel; for float32 pixels."""
+    layout: str = "NCHW"
+    """Or NHWC."""
+    published: bool = False
+    """Whether this is the Inception network of published FIDs."""
+
+    def __call__(self, images: Pixels) -> Array:
+        if self.size is not None:
+            height, width = self.size
+            resized = [np.asarray(image_of(image).resize((width, height), Resampling.BICUBIC)) for image in images]
+            images = np.stack(resized).reshape(len(images), height, width, images.shape[3])
+        if images.shape[3] == 1:
+            images = np.repeat(images, 3, axis=3)
+        prepared: Array = images
+        if self.range is not None:
+            low, high = self.range
+            prepared = ((low + (high - low) * (images / 255) - self.mean) / self.std).astype(np.float32)
+        return np.ascontiguousarray(prepared.transpose(0, 3, 1, 2) if self.layout == "NCHW" else prepared)
+
+
+def declared(path: Path) -> Preparation:
+    """What FILE.json says; the default without one."""
+    beside = path.with_name(path.name + ".json")
+    if not beside.exists():
+        return Preparation(path.name)
+    try:
+        said = json.loads(beside.read_text(encoding="utf-8"))
+        if said.get("layout", "NCHW") not in ("NCHW", "NHWC"):
+            raise ValueError(f"layout must be NCHW or NHWC, got {said['layout']!r}")
+        if "range" not in said and ("mean" in said or "std" in said):
+            raise ValueError("mean and std are of float32 pixels: declare their range, such as [0, 1]")
+        prepared = Preparation(**{"name": path.name, **said})
+        prepared(np.zeros((1, 8, 8, 3), np.uint8))  # numbers that are no numbers fail here
+    except (ValueError, TypeError) as error:
+        raise FidError(f"{beside}: {error}", "BAD_FEATURES") from error
+    return prepared
 
 
 def load(path: Path, loading: Loading) -> Network:

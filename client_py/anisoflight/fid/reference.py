@@ -1,7 +1,8 @@
 """References: mean and covariance of real images' features, in the npz of EDM, {mu, sigma}.
 
 Files written here hold more than EDM's, which reads mu and sigma alone: ``provenance`` (JSON: features, images, their
-digest and number) and ``features.*`` (built-in features' parameters).
+digest and number), ``features.*`` (built-in features' parameters) and, on request, ``rows``, the features themselves
+[N, D] as float32, for the distances that look at neighbours.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Reference:
     """Empty of a file by other hands."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     """Of built-in features."""
+    rows: np.ndarray[Any, Any] | None = None
 
     @property
     def dimension(self) -> int:
@@ -50,17 +52,17 @@ class Reference:
         entries: dict[str, Any] = {"mu": self.moments.mean, "sigma": self.moments.cov}
         entries["provenance"] = np.array(json.dumps(self.provenance))
         entries |= {_PREFIX + name: value for name, value in self.parameters.items()}
-        save_arrays(path, entries)
+        save_arrays(path, entries if self.rows is None else {**entries, "rows": self.rows})
 
 
-def load_reference(path: Path) -> Reference:
-    """Read a reference file, EDM's or one written here."""
+def load_reference(path: Path, *, rows: bool = False) -> Reference:
+    """Read a reference file, EDM's or one written here; the features themselves only with `rows`."""
     entry = ""
     try:
         with np.load(path, allow_pickle=False) as file:
             found: dict[str, Any] = {}
             for entry in file.files:
-                if entry != "rows":  # of earlier versions: the features themselves, which are large
+                if entry != "rows" or rows:
                     found[entry] = file[entry]
         provenance = json.loads(str(found.get("provenance", "{}")))
     except FileNotFoundError:
@@ -82,7 +84,7 @@ def load_reference(path: Path) -> Reference:
         raise FidError(f"{path}, entry sigma: a covariance is symmetric", "BAD_REFERENCE")
     parameters = {name.removeprefix(_PREFIX): found[name] for name in found if name.startswith(_PREFIX)}
     moments = Moments(mean.astype(np.float64), cov.astype(np.float64))
-    return Reference(moments, provenance, parameters)
+    return Reference(moments, provenance, parameters, found.get("rows"))
 
 
 def save_arrays(path: Path, entries: dict[str, Any]) -> None:

@@ -102,6 +102,7 @@ def write_shard(measurement: Measurement, jobs: Sequence[Job], share: tuple[int,
     names = ("source", "count", "method", "benchmark", "asked")
     plan = {
         "rows": [{name: getattr(job, name) for name in names} for job in jobs],
+        "metrics": measurement.metrics,
         "features": measurement.features.facts,
         "reference": measurement.reference.hash,
         "allow_fewer": measurement.allow_fewer,
@@ -140,13 +141,13 @@ def merge(paths: Sequence[Path], out: Path, reference_file: Path | None, progres
     files = _complete([(path, Shard.load(path)) for path in paths])
     first = next(iter(files.values()))
     plan, path = first.plan, reference_file or Path(first.reference_file)
-    reference = load_reference(path)
+    reference = load_reference(path, rows=len(plan["metrics"]) > 1)
     if reference.hash != plan["reference"]:
         said = f"{path} is not the reference that the shards were made for; name that with --ref"
         raise FidError(said, "BAD_REFERENCE")
     features = Features(**plan["features"], function=lambda _: np.zeros(0))  # the shards have what it would give
     pace = Pace(plan["batch"], plan["stretch"], progress)
-    measurement = Measurement(out, reference, features, plan["allow_fewer"], pace)
+    measurement = Measurement(out, reference, features, tuple(plan["metrics"]), plan["allow_fewer"], pace)
     owners = {unit: path for path, shard in files.items() for unit in shard.units}
 
     def look_of(row: int) -> Look:

@@ -25,8 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    import pyarrow as pa
+
     from ..client import Client
     from ..data import Item
+
+Array = np.ndarray[Any, Any]
 
 _BATCH = 256  # images of files that are handed out at a time
 
@@ -38,6 +42,10 @@ class Source(Protocol):
 
     def identity(self) -> dict[str, Any]:
         """All that the images depend on, as JSON."""
+        ...
+
+    def labels(self) -> Array | None:
+        """The images' classes [count], if they are known before the images."""
         ...
 
     def read(self, start: int, stop: int) -> Iterator[Pixels]:
@@ -91,6 +99,9 @@ class ServerSamples:
             digest.update(basis_bytes(vectors))
         return {"name": named, "hash": digest.hexdigest()}
 
+    def labels(self) -> None:
+        return None
+
     def read(self, start: int, stop: int) -> Iterator[Pixels]:
         request = {"model": self.model, "seed": self.first + start, **self.options, "dtype": "uint8", "layout": "HWC"}
         if self.label is None:
@@ -127,22 +138,28 @@ class ServerDataset:
         """The name, and the hash of images and labels that tells one data set of that name from another."""
         return {"dataset": self.name, "count": self.count, "hash": self.hash}
 
+    def labels(self) -> Array | None:
+        labels = np.concatenate([to_numpy(batch["label"]) for batch in self._batches(0, self.count)])
+        return labels if (labels >= 0).all() else None
+
     def read(self, start: int, stop: int) -> Iterator[Pixels]:
+        for batch in self._batches(start, stop):
+            column = batch["image"]
+            images = to_uint8(to_numpy(column))
+            yield np.moveaxis(images, 1, 3) if column.type.dim_names[0] == "C" else images
+
+    def _batches(self, start: int, stop: int) -> Iterator[pa.RecordBatch]:
         request = {"dataset": self.name, "offset": start, "limit": stop - start}
-        for message in self.client.stream("Dataset", request):
-            if message.batch.num_rows:
-                column = message.batch["image"]
-                images = to_uint8(to_numpy(column))
-                yield np.moveaxis(images, 1, 3) if column.type.dim_names[0] == "C" else images
+        return (message.batch for message in self.client.stream("Dataset", request) if message.batch.num_rows)
 
 
 class Files:
-    """Images at a path, all of one shape."""
+    """Images at a path, all of one shape; labels if a file lists them."""
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
             raise FidError(f"there is nothing at {path}; images are a folder or a file of them", "BAD_IMAGES")
-        self._source = open_source(path, labels="none")
+        self._source = open_source(path, labels="listed")
         self.count = self._source.count
 
     def identity(self) -> dict[str, Any]:
@@ -153,6 +170,11 @@ class Files:
         names = [item.name for item in self._source.items()]
         stats = [(path / name).stat() for name in (names[0], names[-1])]
         return {**known, "ends": [(stat.st_size, stat.st_mtime_ns) for stat in stats]}
+
+    def labels(self) -> Array | None:
+        if not self._source.labelled:
+            return None
+        return np.array([item.label for item in self._source.items()])
 
     def read(self, start: int, stop: int) -> Iterator[Pixels]:
         first = next(iter(self._source.items()))

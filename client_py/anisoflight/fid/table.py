@@ -17,6 +17,7 @@ import pandas as pd
 from ..compare.bench import half_range
 from ..files.cells import rows_of
 
+METRICS = ("frechet", "precision", "recall", "density", "coverage")
 SOURCE = "Published: Variational Trajectory Optimization of Anisotropic Diffusion Schedules, table 1; "
 SOURCE += "the least of three runs of 50,000 samples."
 _MARKS = "abcdefghijklmnopqrstuvwxyz"
@@ -32,11 +33,6 @@ class Cell:
     """Images of the smallest block."""
     notes: Sequence[str] = ()
     """Why it is not comparable with published FIDs."""
-
-    @property
-    def least(self) -> float:
-        """By which cells are compared, as EDM and the paper do."""
-        return min(self.values)
 
 
 @dataclass(frozen=True)
@@ -75,7 +71,7 @@ class Section:
     title: str
     benchmark: str
     metric: str
-    """FID only of features that published ones are of, else Fréchet distance."""
+    """As it is printed: FID only of features that published ones are of."""
     lines: list[Line]
 
     @property
@@ -88,26 +84,31 @@ class Section:
         found = (note for line in self.lines for cell in line.cells.values() for note in cell.notes)
         return list(dict.fromkeys(found))
 
+    def value(self, cell: Cell) -> float:
+        """By which cells are compared: as EDM and the paper do, the least distance; of other metrics the mean."""
+        return float(np.mean(cell.values)) if self.metric in METRICS else min(cell.values)
+
     def head(self) -> list[str]:
         """The titles of the columns."""
         return ["method", *(f"nfe {nfe}" if nfe else "images" for nfe in self.columns), f"best {self.metric}"]
 
     def texts(self, bold: str, mark: str) -> list[list[str]]:
         """The cells of every line, and its best; in bold the best measured one of a column that has several."""
-        rows: list[list[Cell | None]] = []
-        for line in self.lines:
-            best = min(line.cells.values(), key=lambda cell: cell.least)
-            rows.append([*map(line.cells.get, self.columns), best])
+        better = max if self.metric in METRICS else min
+        rows: list[list[Cell | None]] = [
+            [*map(line.cells.get, self.columns), better(line.cells.values(), key=self.value)] for line in self.lines
+        ]
         measured = [row for line, row in zip(self.lines, rows, strict=True) if line.measured]
-        columns = [[cell.least for cell in column if cell] for column in zip(*measured, strict=True)]
+        columns = [[self.value(cell) for cell in column if cell] for column in zip(*measured, strict=True)]
 
         def text(cell: Cell | None, rivals: Sequence[float]) -> str:
             if cell is None:
                 return "–"
-            written = _digits(cell.least)
+            written = _digits(self.value(cell))
             if len(cell.values) > 1:
-                written += f" ({_digits(float(np.mean(cell.values)))} ± {_digits(half_range(cell.values))})"
-            if len(rivals) > 1 and cell.least == min(rivals):
+                around = f"{_digits(float(np.mean(cell.values)))} ± {_digits(half_range(cell.values))}"
+                written = around if self.metric in METRICS else f"{written} ({around})"
+            if len(rivals) > 1 and self.value(cell) == better(rivals):
                 written = bold.format(written)
             marks = ",".join(_MARKS[self.notes.index(note)] for note in cell.notes)
             return written + (mark.format(marks) if marks else "")
@@ -121,14 +122,15 @@ class Section:
         """What stands below the table."""
         told = []
         if any(len(cell.values) > 1 for line in self.lines for cell in line.cells.values()):
-            told.append(f"{self.metric} of several blocks of seeds: the least (the mean ± half the range).")
+            least = "" if self.metric in METRICS else "the least, and "
+            told.append(f"{self.metric} of several blocks of seeds: {least}the mean ± half the range.")
         if not all(line.measured for line in self.lines):
             told.append(SOURCE)
         marked = [f"{mark.format(letter)} {note}." for letter, note in zip(_MARKS, self.notes, strict=False)]
         return ([" ".join(told)] if told else []) + marked
 
 
-def sections(rows: Iterable[dict[str, Any]], paper: bool = False) -> list[Section]:
+def sections(rows: Iterable[dict[str, Any]], metric: str = "frechet", paper: bool = False) -> list[Section]:
     """Rows of results as tables, in order of appearance.
 
     Rows that were seen through different features, or compared to different references, are in different tables. If
@@ -136,20 +138,23 @@ def sections(rows: Iterable[dict[str, Any]], paper: bool = False) -> list[Sectio
     """
     groups: dict[tuple[str, str, str], dict[str, dict[str, Any]]] = {}
     for row in rows:
-        which = (row["benchmark"], row["features"]["hash"], row["reference"]["hash"])
-        images = json.dumps([row["source"], row["asked"]], sort_keys=True)
-        groups.setdefault(which, {})[images] = row
+        if metric in row:
+            which = (row["benchmark"], row["features"]["hash"], row["reference"]["hash"])
+            images = json.dumps([row["source"], row["asked"]], sort_keys=True)
+            groups.setdefault(which, {})[images] = row
     made = []
     for (benchmark, _, reference), group in groups.items():
         features = next(iter(group.values()))["features"]
         title = f"{_title(benchmark)}: {features['name']}, reference {reference[:8]}"
-        lines = _measured(group.values())
-        metric = "FID" if features["published"] else "Fréchet distance"
-        made.append(Section(title, benchmark, metric, _beside(lines, benchmark) if paper else lines))
+        lines, name = _measured(group.values(), metric), metric
+        if metric == "frechet":
+            lines = _beside(lines, benchmark) if paper else lines
+            name = "FID" if features["published"] else "Fréchet distance"
+        made.append(Section(title, benchmark, name, lines))
     return made
 
 
-def _measured(rows: Iterable[dict[str, Any]]) -> list[Line]:
+def _measured(rows: Iterable[dict[str, Any]], metric: str) -> list[Line]:
     """Blocks of seeds join in a cell; rows of one name and NFE that differ in more get lines of their own."""
     found: dict[str, dict[int, list[dict[str, Any]]]] = {}
     for row in rows:
@@ -163,7 +168,7 @@ def _measured(rows: Iterable[dict[str, Any]]) -> list[Line]:
 
     def cell(group: list[dict[str, Any]]) -> Cell:
         notes = list(dict.fromkeys(note for row in group for note in row["notes"]))
-        return Cell([row["frechet"] for row in group], min(row["count"] for row in group), notes)
+        return Cell([row[metric] for row in group], min(row["count"] for row in group), notes)
 
     return [Line(name, "", True, {nfe: cell(group) for nfe, group in by.items()}) for name, by in found.items()]
 
@@ -200,7 +205,7 @@ def comma_separated(sections: Sequence[Section]) -> str:
             "nfe": nfe or "",
             "blocks": len(cell.values) if line.measured else 3,
             "count": cell.count,
-            "min": cell.least,
+            "min": min(cell.values),
             "mean": float(np.mean(cell.values)) if line.measured else None,
             "spread": half_range(cell.values) if line.measured else None,
             "notes": "; ".join(cell.notes),
@@ -263,12 +268,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     said = "beside the paper's numbers; without results its whole table"
     parser.add_argument("--published", action="store_true", help=said)
     parser.add_argument("--form", choices=FORMS, default="markdown", help="default markdown")
+    parser.add_argument("--metric", choices=METRICS, default="frechet", help="default frechet, FID on its own features")
     args = parser.parse_args(arguments)
     if not args.results and not args.published:
         parser.error("name at least one file of results, or --published")
     try:
         rows = [row for path in args.results for row in rows_of(path)]
-        found = sections(rows, args.published)
+        found = sections(rows, args.metric, args.published)
         if not args.results:
             found = [Section(_title(name), name, "FID", published(name)) for name in NFES]
         print(FORMS[args.form](found), end="")
