@@ -18,7 +18,7 @@ func TestDidYouMean(t *testing.T) {
 		"sample --model cifar":                           `No model is called "cifar". There are: bars-gmm.`,
 		"sample --model bars-gmm --schedule tow":         `No schedule is called "tow". Did you mean "two"?`,
 		"sample --model bars-gmm --solver huen":          `got "huen"; did you mean "heun"?`,
-		"sample --model bars-gmm --grid edn":             `geodesic, got "edn"; did you mean "edm"?`,
+		"sample --model bars-gmm --grid edn":             `logsnr, got "edn"; did you mean "edm"?`,
 		"train --name a --dataset bars --stage pretrian": `anisotropic, got "pretrian"; did you mean "pretrain"?`,
 		"train --name a --stage pretrain --dataset bar":  `No data set is called "bar". Did you mean "bars"?`,
 		"train --name a --resume":                        `No run is called "a". There is none so far`,
