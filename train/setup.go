@@ -37,8 +37,8 @@ type Sources struct {
 	Analytic kernels.Network
 }
 
-// newRun checks a configuration against its sources, and then puts the network on the devices. The batches of a run that
-// is resumed stay in the parts that they were in.
+// newRun checks a configuration against its sources, and then puts the network on the devices. The batches of a run
+// that is resumed stay in the parts that they were in.
 func newRun(cfg Config, src Sources, resumed bool) (r *Run, err error) {
 	if cfg, err = cfg.Resolve(); err != nil {
 		return nil, err

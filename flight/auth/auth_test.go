@@ -180,7 +180,8 @@ func TestCertificatesAreReloaded(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := certtest.Files(t, dir)
 	first := trusting(t, cert)
-	w, err := Watch(slog.New(slog.DiscardHandler), func() (*tls.Config, error) { return readTLS(cert, key, "") }, cert, key)
+	read := func() (*tls.Config, error) { return readTLS(cert, key, "") }
+	w, err := Watch(slog.New(slog.DiscardHandler), read, cert, key)
 	if err != nil {
 		t.Fatal(err)
 	}

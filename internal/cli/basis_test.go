@@ -11,8 +11,9 @@ import (
 func TestBasisCommands(t *testing.T) {
 	dir := folder(t)
 	var made api.BasisInfo
-	if err := json.Unmarshal([]byte(must(t, dir, "basis", "make", "--name", "pairs", "--kind", "pca_per_class", "--dataset",
-		"bars", "--k", "2", "--clusters", "[[0,2]]")), &made); err != nil {
+	printed := must(t, dir, "basis", "make", "--name", "pairs", "--kind", "pca_per_class", "--dataset", "bars",
+		"--k", "2", "--clusters", "[[0,2]]")
+	if err := json.Unmarshal([]byte(printed), &made); err != nil {
 		t.Fatal(err)
 	}
 	if made.Name != "pairs" || made.K != 2 || len(made.Spans) != 2 || made.Spans[0].Images != 32 ||

@@ -183,7 +183,8 @@ func TestRunFallsBack(t *testing.T) {
 	for range 2 {
 		info := act(t, e, "GetRun", `{"run":"r"}`)
 		restored, _ := info["restored"].(string)
-		if !strings.Contains(restored, file) || !strings.Contains(restored, "the one before it, of step 0") || info["step"] != 2.0 || info["stored_step"] != 2.0 || info["damage"] != nil {
+		if !strings.Contains(restored, file) || !strings.Contains(restored, "the one before it, of step 0") ||
+			info["step"] != 2.0 || info["stored_step"] != 2.0 || info["damage"] != nil {
 			t.Errorf("it is %v", info)
 		}
 		if err := e.Close(t.Context()); err != nil {

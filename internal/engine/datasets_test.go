@@ -166,7 +166,8 @@ func TestDatasetsAppear(t *testing.T) {
 		if _, err := e.catalog.Dataset(name); api.ErrorOf(err).Code != api.DatasetNotFound {
 			t.Errorf("%q: %v", name, err)
 		}
-		if err := e.catalog.DeleteDataset(t.Context(), api.DatasetName{Dataset: name}); api.ErrorOf(err).Code != api.DatasetNotFound {
+		err := e.catalog.DeleteDataset(t.Context(), api.DatasetName{Dataset: name})
+		if api.ErrorOf(err).Code != api.DatasetNotFound {
 			t.Errorf("delete %q: %v", name, err)
 		}
 	}

@@ -51,8 +51,8 @@ func TestMetadataNeedsNoDevice(t *testing.T) {
 	}
 }
 
-// Weights beyond the device's memory leave the device, the least recently used first; whoever holds a model keeps it, and what
-// has left comes back with the same samples.
+// Weights beyond the device's memory leave the device, the least recently used first; whoever holds a model keeps it,
+// and what has left comes back with the same samples.
 func TestModelsLeaveWhenMemoryIsShort(t *testing.T) {
 	dir := t.TempDir()
 	// Its weights take more memory than its evaluation.

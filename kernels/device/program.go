@@ -126,7 +126,8 @@ func draw(backend backends.Backend, p *Program) (g *graph.Graph, nodes []*graph.
 		return nil, nil, &ProgramError{Key: p.key, Phase: "build", Err: errors.New("the graph has no outputs")}
 	}
 	if p.share > 0 && (len(nodes) > 1 || g.NumParameters() != 1) {
-		return nil, nil, &ProgramError{Key: p.key, Phase: "build", Err: errors.New("it must have one parameter and one output")}
+		err := errors.New("it must have one parameter and one output")
+		return nil, nil, &ProgramError{Key: p.key, Phase: "build", Err: err}
 	}
 	return g, nodes, nil
 }

@@ -111,7 +111,8 @@ func TestFallback(t *testing.T) {
 	var log strings.Builder
 	cfg := Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	dev := &Device{client: &client{cfg: cfg}}
-	if err := dev.start(host{env: func(name string) string { return map[string]string{"VIRTUAL_ENV": root}[name] }}); err != nil {
+	env := map[string]string{"VIRTUAL_ENV": root}
+	if err := dev.start(host{env: func(name string) string { return env[name] }}); err != nil {
 		t.Fatal(err)
 	}
 	defer dev.backend.Finalize()

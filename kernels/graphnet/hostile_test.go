@@ -44,7 +44,7 @@ func TestSmallestNetwork(t *testing.T) {
 // TestRefusals: what cannot be used is an error of the graph that names the node and says what is wrong.
 func TestRefusals(t *testing.T) {
 	y := func(rest string) []byte { return small(`,{"name":"y",`+rest+`}`, "y") }
-	replaced := func(old, new string) []byte { return bytes.Replace(small(``, "x"), []byte(old), []byte(new), 1) }
+	replaced := func(a, b string) []byte { return bytes.Replace(small(``, "x"), []byte(a), []byte(b), 1) }
 	neg := func(rest string) []byte { return y(`"op":"neg.default","args":{"self":"%x"},` + rest) }
 	zeros := func(shape string) []byte { return y(`"op":"zeros.default","dtype":"float32","shape":` + shape) }
 	param := func(name, target, shape string) string {
@@ -114,8 +114,10 @@ func TestLargeFilesEndEarly(t *testing.T) {
 		fmt.Fprintf(&wide, `,{"name":"w%d","op":"neg.default","args":{"self":[%s0]}}`, i, numbers)
 	}
 	for name, c := range map[string]struct{ nodes, want string }{
-		"nodes":            {nodes.String(), "nodes must be at most 20000"},
-		"one node":         {`,{"name":"y","op":"o","args":{"a":[` + numbers + numbers + `0]}}`, "must have at most 65536 bytes"},
+		"nodes": {nodes.String(), "nodes must be at most 20000"},
+		"one node": {
+			`,{"name":"y","op":"o","args":{"a":[` + numbers + numbers + `0]}}`, "must have at most 65536 bytes",
+		},
 		"arguments of all": {wide.String(), "self must be a tensor"},
 		"text":             {strings.Repeat(" ", 17<<20), "must have at most 16777216 bytes"},
 	} {

@@ -39,8 +39,8 @@ func convolution(c *call) value {
 	return c.convolve(x, w.in(2, 3, 1, 0), n, w.dims()[0])
 }
 
-// convolveBack is a transposed convolution with a kernel [I, O, K, L]: a convolution of the spread image with the kernel
-// run backwards.
+// convolveBack is a transposed convolution with a kernel [I, O, K, L]: a convolution of the spread image with the
+// kernel run backwards.
 func (c *call) convolveBack(x, w value, n nn.Window) value {
 	if g := c.intOr("groups", 1); g != 1 {
 		refuse("transposed convolutions in %d groups have no rule", g)

@@ -21,7 +21,10 @@ type Conv2D struct {
 func (c Conv2D) Params() []Param {
 	fanIn, fanOut := c.In*c.Kernel*c.Kernel, c.Out*c.Kernel*c.Kernel
 	return []Param{
-		{Name: c.Name + ".weight", Shape: []int{c.Out, c.In, c.Kernel, c.Kernel}, Init: c.Init.Mode.scaled(c.Init.Weight, fanIn, fanOut)},
+		{
+			Name: c.Name + ".weight", Shape: []int{c.Out, c.In, c.Kernel, c.Kernel},
+			Init: c.Init.Mode.scaled(c.Init.Weight, fanIn, fanOut),
+		},
 		{Name: c.Name + ".bias", Shape: []int{c.Out}, Init: c.Init.Mode.scaled(c.Init.Bias, fanIn, fanOut)},
 	}
 }
@@ -75,7 +78,8 @@ type Linear struct {
 
 // Params lists weight [Out, In] and bias [Out].
 func (l Linear) Params() []Param {
-	p := []Param{{Name: l.Name + ".weight", Shape: []int{l.Out, l.In}, Init: l.Init.Mode.scaled(l.Init.Weight, l.In, l.Out)}}
+	weight := l.Init.Mode.scaled(l.Init.Weight, l.In, l.Out)
+	p := []Param{{Name: l.Name + ".weight", Shape: []int{l.Out, l.In}, Init: weight}}
 	if !l.NoBias {
 		p = append(p, Param{Name: l.Name + ".bias", Shape: []int{l.Out}, Init: l.Init.Mode.scaled(l.Init.Bias, l.In, l.Out)})
 	}

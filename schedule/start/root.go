@@ -40,7 +40,8 @@ func (l *Law) Fits(b *basis.Basis, g []float64) error {
 		return nil
 	}
 	return largef("start", "must have the directions of its noise in common with a basis for images of more than %d "+
-		"values: %s splits images of %d×%d×%d otherwise; take basis none or dct, or noise of one level", maxDense, b.Kind(), l.H, l.W, l.C)
+		"values: %s splits images of %d×%d×%d otherwise; take basis none or dct, or noise of one level",
+		maxDense, b.Kind(), l.H, l.W, l.C)
 }
 
 // Root returns the map at noise of covariance M = Σ_j g_j P_j, P_j those of a basis for a label. Errors are those of

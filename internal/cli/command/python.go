@@ -33,8 +33,8 @@ func Python(cmd *cobra.Command, module string, args ...string) error {
 	return fmt.Errorf("this command needs Python and its package anisoflight (`pip install anisoflight`): %w", err)
 }
 
-// interpreter returns ANISOFLIGHT_PYTHON, else the Python of the project's .venv, next to this program, above it or above
-// the working folder; else that of the PATH.
+// interpreter returns ANISOFLIGHT_PYTHON, else the Python of the project's .venv, next to this program, above it or
+// above the working folder; else that of the PATH.
 func interpreter() string {
 	if given := os.Getenv("ANISOFLIGHT_PYTHON"); given != "" {
 		return given

@@ -18,7 +18,8 @@ type Settings struct {
 	given  map[string]bool
 }
 
-// Resolve reads the options from all their places: flag > environment > file > default. The flags must have been parsed.
+// Resolve reads the options from all their places: flag > environment > file > default. The flags must have been
+// parsed.
 func Resolve(options []Option, flags *pflag.FlagSet) (*Settings, error) {
 	v := viper.New()
 	v.SetEnvPrefix("anisoflight")

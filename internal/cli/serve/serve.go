@@ -215,7 +215,8 @@ func listen(ctx context.Context, e command.Env, secure bool) (net.Listener, erro
 	}
 	if !secure && !e.Toggle("insecure") && !flight.Local(listener.Addr()) {
 		return nil, errors.Join(listener.Close(), fmt.Errorf("other machines reach %s, which needs TLS: give --tls-cert and "+
-			"--tls-key (docs/operation.md shows how to make them), listen on 127.0.0.1, or force it with --insecure", e.Text("listen")))
+			"--tls-key (docs/operation.md shows how to make them), listen on 127.0.0.1, or force it with --insecure",
+			e.Text("listen")))
 	}
 	if !flight.Local(listener.Addr()) && e.Text("tokens")+e.Text("client_ca") == "" {
 		e.Log.Warn("whoever reaches this address may do everything: neither --tokens nor --client-ca is given")

@@ -11,7 +11,8 @@ import (
 )
 
 // Start draws the states at which samples start from the law of the data that a schedule carries. A nil Start starts
-// from noise alone. It is safe for concurrent use. The state of a sample depends on its latent, its label and its plan alone.
+// from noise alone. It is safe for concurrent use. The state of a sample depends on its latent, its label and its plan
+// alone.
 type Start struct {
 	from  *start.Start
 	basis *basis.Basis

@@ -57,7 +57,8 @@ type Maker struct{ Catalog *catalog.Catalog }
 
 // Open checks a request and the columns of the answers, and opens a session.
 func (k Maker) Open(_ context.Context, req api.RemoteSchedule, in api.Schema) (*api.Exchange, error) {
-	if err := k.Catalog.FreeSchedule(req.Name, req.Replace); err != nil { // before the work; checked again when it is stored
+	// Before the work; storing checks it again.
+	if err := k.Catalog.FreeSchedule(req.Name, req.Replace); err != nil {
 		return nil, err
 	}
 	s := &session{in: in, stop: func() {}}

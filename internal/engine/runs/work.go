@@ -255,8 +255,8 @@ func (r *Run) hold() (release func() error, err error) {
 	}), err
 }
 
-// trainStep takes a step for a TrainStep request, on the caller's images [B, H, W, C] and labels or, if they are nil, on
-// the run's own next batch, and sends its row.
+// trainStep takes a step for a TrainStep request, on the caller's images [B, H, W, C] and labels or, if they are nil,
+// on the run's own next batch, and sends its row.
 func (r *Run) trainStep(
 	ctx context.Context, images []float32, labels []int32, emit func(api.Event) error, done, total int64,
 ) error {

@@ -10,8 +10,8 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
-// notes returns sentences on what a sampler takes in place of what was asked for or might be expected. p is a plan along
-// s; m is nil if no model is known.
+// notes returns sentences on what a sampler takes in place of what was asked for or might be expected. p is a plan
+// along s; m is nil if no model is known.
 func notes(asked api.Sample, set solver.Settings, s catalog.Schedule, m *catalog.Model, p *solver.Plan) []string {
 	var out []string
 	if asked.NFE > set.NFE {

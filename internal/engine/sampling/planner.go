@@ -82,7 +82,8 @@ func onSampler(r api.Sample, s catalog.Schedule) api.Sample {
 func settingsOf(r api.Sample) solver.Settings {
 	return solver.Settings{
 		Solver: r.Solver, Order: r.Order, SecondPoint: r.SecondPoint, Variant: r.Variant, Grid: solver.Grid(r.Grid),
-		Steps: r.Steps, NFE: r.NFE, DenoiseToZero: r.DenoiseToZero, LowerOrderFinal: r.LowerOrderFinal, Corrector: r.Corrector,
+		Steps: r.Steps, NFE: r.NFE,
+		DenoiseToZero: r.DenoiseToZero, LowerOrderFinal: r.LowerOrderFinal, Corrector: r.Corrector,
 		Warmup: r.Warmup, SChurn: r.SChurn, SMin: r.SMin, SMax: r.SMax, SNoise: r.SNoise,
 	}
 }

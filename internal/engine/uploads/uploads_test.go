@@ -29,7 +29,8 @@ func TestBudget(t *testing.T) {
 	} {
 		err := step.upload.Write(api.Batch{Rows: step.rows})
 		if codeOf(err) != step.code || budget.held.Load() != step.held {
-			t.Errorf("%d rows: %v, and %d bytes are held; want %q and %d", step.rows, err, budget.held.Load(), step.code, step.held)
+			t.Errorf("%d rows: %v, and %d bytes are held; want %q and %d",
+				step.rows, err, budget.held.Load(), step.code, step.held)
 		}
 	}
 	if first.Abort(); budget.held.Load() != 0 {

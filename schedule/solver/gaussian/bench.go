@@ -21,8 +21,8 @@ type Distance struct {
 	W2 float64 // Spread + Shift
 	// Spread is due to wrong variances: the solver's error.
 	Spread float64
-	// Shift is due to wrong means. From noise alone no solver is without it: sampling starts at mean zero as if the noise
-	// had drowned the data's mean, and m²λ/σ_max² of it stays. From the data's own law there is none.
+	// Shift is due to wrong means. From noise alone no solver is without it: sampling starts at mean zero as if the
+	// noise had drowned the data's mean, and m²λ/σ_max² of it stays. From the data's own law there is none.
 	Shift float64
 	// Noise is what errors of a network would add to W2, if its evaluations erred independently, by the posterior's own
 	// standard deviation. Errors of a hundredth of that add 1e-4·Noise. It is no part of W2 and tells plans that
@@ -37,8 +37,9 @@ type Band struct {
 	Variance float64 // share of the total variance
 }
 
-// Bench runs a plan of J subspaces, without churn, on the Gaussian and returns its distance. A basis that Spectrum.Bands
-// refuses, a plan for another J or with coefficients by coordinate, and data without variance are a *solver.Error.
+// Bench runs a plan of J subspaces, without churn, on the Gaussian and returns its distance. A basis that
+// Spectrum.Bands refuses, a plan for another J or with coefficients by coordinate, and data without variance are a
+// *solver.Error.
 func (s *Spectrum) Bench(b *basis.Basis, p *solver.Plan) (*Report, error) {
 	bands, err := s.Bands(b)
 	if err != nil {

@@ -34,8 +34,8 @@ import (
 type Direction struct {
 	Mean     float64 // not negative: a direction has no sign
 	Variance float64
-	// Start is the law of the states at which sampling starts, less the noise; nil where it starts from noise alone. See
-	// Spectrum.From.
+	// Start is the law of the states at which sampling starts, less the noise; nil where it starts from noise alone.
+	// See Spectrum.From.
 	Start *StartLaw
 }
 
@@ -85,7 +85,8 @@ func (s *Spectrum) Variance() float64 {
 	return sum
 }
 
-// Bands returns the directions of each subspace of a basis none or dct. Other bases mix frequencies and are a *solver.Error.
+// Bands returns the directions of each subspace of a basis none or dct. Other bases mix frequencies and are a
+// *solver.Error.
 func (s *Spectrum) Bands(b *basis.Basis) ([][]Direction, error) {
 	bands, ok := b.FrequencyBands()
 	switch {
