@@ -105,6 +105,59 @@ def test_csv_has_a_row_for_every_cell(capsys: pytest.CaptureFixture[str], tmp_pa
     assert [line["nfe"] for line in found if line["method"] == "folder"] == [""]
 
 
+def test_real_images_have_a_row_with_their_number(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    reference = {"hash": "0123456789", "floor": {"1000": 4.0, "5000": 0.8, "25000": 0.16}}
+    rows = [
+        row(1.9, reference=reference),
+        row(1.95, reference=reference, method="EDM", solver="euler"),
+        row(0.1, nfe=5),
+    ]
+    text = printed(capsys, tmp_path / "r.jsonl", [{**one, "count": 6000} for one in rows[:2]])
+    found = lines_of(text)
+    assert list(found)[-1] == "real images, N = 5000"
+    assert found["real images, N = 5000"] == ["–", "0.800"]
+    assert found["pca"] == ["**1.900**", "**1.900**"]  # the best of what was measured
+    assert table.FLOOR in text
+    text = printed(capsys, tmp_path / "r.jsonl", rows[:2], "--published", "--form", "csv")
+    (real,) = [line for line in csv.DictReader(io.StringIO(text)) if line["origin"] == "real images"]
+    assert (real["count"], real["nfe"], real["min"], real["mean"]) == ("25000", "", "0.16", "")
+    assert "real images" not in printed(capsys, tmp_path / "r.jsonl", rows[2:])
+
+
+def test_two_sets_of_features_that_rank_differently_are_named(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    dino: Row = {"features": {"name": "dino", "hash": "d", "dimension": 4, "published": False}}
+    blocks = ("0-49999", "50000-99999")
+
+    def measured(pca: tuple[float, float], edm: tuple[float, float], **more: Any) -> list[Row]:
+        known = {"pca": (pca, "heun"), "EDM": (edm, "euler")}
+        return [
+            row(value, method=name, solver=solver, seeds=seeds, **more)
+            for name, (values, solver) in known.items()
+            for seeds, value in zip(blocks, values, strict=True)
+        ]
+
+    def warned(rows: list[Row], *flags: str) -> list[str]:
+        return [
+            line for line in printed(capsys, tmp_path / "r.jsonl", rows, *flags).splitlines() if "change order" in line
+        ]
+
+    one, other = measured((1.8, 2.0), (2.1, 2.3)), measured((12.5, 12.7), (11.4, 11.6), **dino)
+    places = "1.900 and 2.200 in CIFAR-10: inception.pkl, reference 01234567; "
+    places += "12.60 and 11.50 in CIFAR-10: dino, reference 01234567."
+    said = f"pca and EDM change order at NFE 9, by more than half the range of seeds: {places}"
+    assert warned([*one, *other]) == [said]
+    assert warned([*one, *other], "--form", "latex") == [f"% {said}"]
+    assert warned([*one, *measured((11.4, 12.6), (11.4, 11.6), **dino)]) == []  # 0.5 apart, half the range is 0.6
+    assert warned([*one, *measured((2.4, 2.5), (3.1, 3.2), **dino)]) == []  # the same order
+    assert warned([*one, *[{**line, "source": {**line["source"], "weights": "v"}} for line in other]]) == []
+    places = "1.800 and 2.100 in CIFAR-10: inception.pkl, reference 01234567; "
+    places += "12.50 and 11.40 in CIFAR-10: dino, reference 01234567."
+    single = [line for line in [*one, *other] if line["seeds"] == blocks[0]]
+    assert warned(single) == [f"pca and EDM change order at NFE 9, of one block of seeds, without a spread: {places}"]
+
+
 def test_latex_is_whole(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     rows = [row(1.9), row(3.0, method="a_b & 5%", notes=["odd"], comparable=False)]
     text = printed(capsys, tmp_path / "r.jsonl", rows, "--published", "--form", "latex")

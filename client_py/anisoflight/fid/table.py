@@ -20,6 +20,8 @@ from ..files.cells import rows_of
 METRICS = ("frechet", "precision", "recall", "density", "coverage")
 SOURCE = "Published: Variational Trajectory Optimization of Anisotropic Diffusion Schedules, table 1; "
 SOURCE += "the least of three runs of 50,000 samples."
+MEASURED, PUBLISHED, REAL = "measured", "published", "real images"
+FLOOR = "Real images: the distance of N random images of the reference to the half of it that they are not in."
 _MARKS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -33,6 +35,16 @@ class Cell:
     """Images of the smallest block."""
     notes: Sequence[str] = ()
     """Why it is not comparable with published FIDs."""
+    source: str = ""
+    """What was measured, except for its seeds."""
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(self.values))
+
+    @property
+    def spread(self) -> float:
+        return half_range(self.values)
 
 
 @dataclass(frozen=True)
@@ -41,9 +53,18 @@ class Line:
 
     method: str
     latex: str
-    measured: bool
+    origin: str
+    """measured, published, or real images."""
     cells: dict[int, Cell]
-    """By NFE; of files, which have none, in column 0."""
+    """By NFE; of files, which have none, and of real images in column 0."""
+
+    @property
+    def measured(self) -> bool:
+        return self.origin == MEASURED
+
+    @property
+    def suffix(self) -> str:
+        return " (published)" if self.origin == PUBLISHED else ""
 
 
 _PAPER = json.loads(Path(__file__).with_name("published.json").read_text(encoding="utf-8"))["benchmarks"]
@@ -60,7 +81,7 @@ def published(benchmark: str) -> list[Line]:
     lines = []
     for row in part["rows"]:
         cells = {nfe: Cell([fid], 50_000) for nfe, fid in zip(part["nfe"], row["fid"], strict=True)}
-        lines.append(Line(row["method"], row["latex"], False, cells))
+        lines.append(Line(row["method"], row["latex"], PUBLISHED, cells))
     return lines
 
 
@@ -76,7 +97,7 @@ class Section:
 
     @property
     def columns(self) -> list[int]:
-        return sorted({nfe for line in self.lines for nfe in line.cells})
+        return sorted({nfe for line in self.lines if line.origin != REAL for nfe in line.cells})
 
     @property
     def notes(self) -> list[str]:
@@ -86,7 +107,7 @@ class Section:
 
     def value(self, cell: Cell) -> float:
         """By which cells are compared: as EDM and the paper do, the least distance; of other metrics the mean."""
-        return float(np.mean(cell.values)) if self.metric in METRICS else min(cell.values)
+        return cell.mean if self.metric in METRICS else min(cell.values)
 
     def head(self) -> list[str]:
         """The titles of the columns."""
@@ -106,7 +127,7 @@ class Section:
                 return "–"
             written = _digits(self.value(cell))
             if len(cell.values) > 1:
-                around = f"{_digits(float(np.mean(cell.values)))} ± {_digits(half_range(cell.values))}"
+                around = f"{_digits(cell.mean)} ± {_digits(cell.spread)}"
                 written = around if self.metric in METRICS else f"{written} ({around})"
             if len(rivals) > 1 and self.value(cell) == better(rivals):
                 written = bold.format(written)
@@ -124,8 +145,8 @@ class Section:
         if any(len(cell.values) > 1 for line in self.lines for cell in line.cells.values()):
             least = "" if self.metric in METRICS else "the least, and "
             told.append(f"{self.metric} of several blocks of seeds: {least}the mean ± half the range.")
-        if not all(line.measured for line in self.lines):
-            told.append(SOURCE)
+        origins = {line.origin for line in self.lines}
+        told += [said for origin, said in ((PUBLISHED, SOURCE), (REAL, FLOOR)) if origin in origins]
         marked = [f"{mark.format(letter)} {note}." for letter, note in zip(_MARKS, self.notes, strict=False)]
         return ([" ".join(told)] if told else []) + marked
 
@@ -148,7 +169,7 @@ def sections(rows: Iterable[dict[str, Any]], metric: str = "frechet", paper: boo
         title = f"{_title(benchmark)}: {features['name']}, reference {reference[:8]}"
         lines, name = _measured(group.values(), metric), metric
         if metric == "frechet":
-            lines = _beside(lines, benchmark) if paper else lines
+            lines = [*(_beside(lines, benchmark) if paper else lines), *_real(group.values())]
             name = "FID" if features["published"] else "Fréchet distance"
         made.append(Section(title, benchmark, name, lines))
     return made
@@ -168,9 +189,41 @@ def _measured(rows: Iterable[dict[str, Any]], metric: str) -> list[Line]:
 
     def cell(group: list[dict[str, Any]]) -> Cell:
         notes = list(dict.fromkeys(note for row in group for note in row["notes"]))
-        return Cell([row[metric] for row in group], min(row["count"] for row in group), notes)
+        source = json.dumps({**group[0]["source"], "seeds": 0}, sort_keys=True)
+        return Cell([row[metric] for row in group], min(row["count"] for row in group), notes, source)
 
-    return [Line(name, "", True, {nfe: cell(group) for nfe, group in by.items()}) for name, by in found.items()]
+    return [Line(name, "", MEASURED, {nfe: cell(group) for nfe, group in by.items()}) for name, by in found.items()]
+
+
+def _real(rows: Iterable[dict[str, Any]]) -> list[Line]:
+    """Real images among themselves: for each number of images the most of which their distance is known."""
+    known = {int(size): value for row in rows for size, value in row["reference"].get("floor", {}).items()}
+    if not known:
+        return []
+    sizes = {max((size for size in known if size <= row["count"]), default=min(known)) for row in rows}
+    return [Line(f"{REAL}, N = {size}", "", REAL, {0: Cell([known[size]], size)}) for size in sorted(sizes)]
+
+
+def disagreements(sections: Sequence[Section]) -> list[str]:
+    """A sentence for two methods whose order in two tables of the same samples differs by more than the spreads."""
+    found = []
+    for tables in itertools.combinations(sections, 2):
+        known, others = (
+            {(nfe, line.method): cell for line in t.lines if line.measured for nfe, cell in line.cells.items()}
+            for t in tables
+        )
+        shared = [at for at, cell in known.items() if at in others and others[at].source == cell.source]
+        for one, other in itertools.combinations(shared, 2):
+            pairs = [(cells[one], cells[other]) for cells in (known, others)]
+            apart = [a.mean - b.mean for a, b in pairs]
+            spreads = [max(a.spread, b.spread) for a, b in pairs]
+            if one[0] == other[0] and apart[0] * apart[1] < 0 and all(np.abs(apart) > spreads):
+                single = any(len(cell.values) == 1 for pair in pairs for cell in pair)
+                how = "of one block of seeds, without a spread" if single else "by more than half the range of seeds"
+                means = [f"{_digits(a.mean)} and {_digits(b.mean)}" for a, b in pairs]
+                places = "; ".join(f"{mean} in {t.title}" for mean, t in zip(means, tables, strict=True))
+                found.append(f"{one[1]} and {other[1]} change order at NFE {one[0]}, {how}: {places}.")
+    return found
 
 
 def _beside(lines: list[Line], benchmark: str) -> list[Line]:
@@ -187,10 +240,10 @@ def markdown(sections: Sequence[Section]) -> str:
     for section in sections:
         rows = [section.head(), ["---"] * len(section.head())]
         for line, texts in zip(section.lines, section.texts("**{}**", "<sup>{}</sup>"), strict=True):
-            rows.append([line.method + ("" if line.measured else " (published)"), *texts])
+            rows.append([line.method + line.suffix, *texts])
         table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
         parts.append("\n\n".join([f"### {section.title}", table, "  \n".join(section.captions("<sup>{}</sup>"))]))
-    return "\n\n".join(part.rstrip() for part in parts) + "\n"
+    return "\n\n".join(part.rstrip() for part in [*parts, *disagreements(sections)]) + "\n"
 
 
 def comma_separated(sections: Sequence[Section]) -> str:
@@ -200,14 +253,14 @@ def comma_separated(sections: Sequence[Section]) -> str:
             "benchmark": section.benchmark,
             "table": section.title,
             "method": line.method,
-            "origin": "measured" if line.measured else "published",
+            "origin": line.origin,
             "metric": section.metric,
             "nfe": nfe or "",
-            "blocks": len(cell.values) if line.measured else 3,
+            "blocks": 3 if line.origin == PUBLISHED else len(cell.values),
             "count": cell.count,
             "min": min(cell.values),
-            "mean": float(np.mean(cell.values)) if line.measured else None,
-            "spread": half_range(cell.values) if line.measured else None,
+            "mean": cell.mean if line.measured else None,
+            "spread": cell.spread if line.measured else None,
             "notes": "; ".join(cell.notes),
         }
         for section in sections
@@ -224,13 +277,14 @@ def latex(sections: Sequence[Section]) -> str:
     for section in sections:
         rows = [section.head()]
         for line, texts in zip(section.lines, section.texts(r"\textbf{{{}}}", r"\textsuperscript{{{}}}"), strict=True):
-            name = (line.latex or _escaped(line.method)) + ("" if line.measured else " (published)")
+            name = (line.latex or _escaped(line.method)) + line.suffix
             rows.append([name, *(text.replace("±", r"$\pm$") for text in texts)])
         pad = [""] * (widest - len(section.columns))
         head, *body = (" & ".join([*row[:-1], *pad, row[-1]]) + r" \\" for row in rows)
         title = rf"\multicolumn{{{widest + 2}}}{{c}}{{\textbf{{{_escaped(section.title)}}}}} \\"
         lines += [title, r"\midrule", head, r"\midrule", *body, r"\midrule"]
-    footnotes = dict.fromkeys(note for section in sections for note in section.captions("{}:"))
+    captions = (note for section in sections for note in section.captions("{}:"))
+    footnotes = dict.fromkeys([*captions, *disagreements(sections)])
     return "\n".join([*lines[:-1], r"\bottomrule", r"\end{tabular}", *(f"% {note}" for note in footnotes)]) + "\n"
 
 
@@ -278,6 +332,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not args.results:
             found = [Section(_title(name), name, "FID", published(name)) for name in NFES]
         print(FORMS[args.form](found), end="")
+        for said in disagreements(found) if args.form == "csv" else ():
+            print(said, file=sys.stderr)
     except (OSError, ValueError, KeyError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
