@@ -156,6 +156,94 @@ def test_checkpoints_and_batches_move_nothing_but_rounding(calc: Calc, client: L
     assert calc(*flags, "--batch", "3")[0]["frechet"] == pytest.approx(one, rel=1e-12)
 
 
+@pytest.fixture(scope="module")
+def second(client: LocalClient, dataset: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A reference of other features of the same images."""
+    path = tmp_path_factory.mktemp("fid") / "pixels.npz"
+    made = ["ref", "--server", client.location, "--dataset", dataset, "--features", "pixels", "--quiet"]
+    assert main([*made, "--out", str(path)]) == 0
+    return path
+
+
+def lasting(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows without what time they took, and when."""
+    return [{name: value for name, value in row.items() if name not in ("seconds", "finished")} for row in rows]
+
+
+def test_several_references_in_one_pass(
+    calc: Calc, client: LocalClient, reference: Path, second: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flags = ["--nfe", "3,5", "--seeds", "0-99", "--checkpoint", "40"]
+    one = Calc(client, reference, tmp_path / "one.jsonl")(*flags)
+    other = Calc(client, second, tmp_path / "other.jsonl")(*flags)
+    starts, read = [], ServerSamples.read
+
+    def reading(self: ServerSamples, start: int, stop: int) -> Iterator[Pixels]:
+        starts.append(start)
+        if len(starts) == 2:
+            raise KeyboardInterrupt
+        yield from read(self, start, stop)
+
+    monkeypatch.setattr(ServerSamples, "read", reading)
+    assert main([*calc.arguments, *flags, "--ref", str(second)]) == 130
+    both = calc(*flags, "--ref", str(second))
+    assert starts == [0, 40, 40, 80, 0, 40, 80]  # each image once, except for the stretch that was stopped
+    assert lasting(both) == lasting([one[0], other[0], one[1], other[1]])
+
+    calc.out.write_text("".join(line + "\n" for line in calc.out.read_text().splitlines()[:3]))
+    assert lasting(calc(*flags, "--ref", str(second))) == lasting(both)
+    assert starts[7:] == [0, 40, 80]  # of the missing row alone
+    assert not calc.folder.exists()
+
+
+def test_a_dry_run_prints_what_is_left(calc: Calc, second: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    calc("--nfe", "3", *ENDPOINT, "--seeds", "0-29")
+    capsys.readouterr()
+    calc("--nfe", "3,5", *ENDPOINT, "--seeds", "0-29", "--ref", str(second), "--dry-run")
+    of = "evaluations of the network at most"
+    assert capsys.readouterr().out.splitlines() == [
+        f"digits, heun endpoint, nfe 3, seeds 0-29: rows 1, images 30, {of} 90",
+        f"digits, heun endpoint, nfe 5, seeds 0-29: rows 2, images 30, {of} 150",
+        f"to measure: rows 3, images 60, {of} 240",
+    ]
+    calc("--steps", "2", *ENDPOINT, "--seeds", "0-9", "--option", "guidance=2", "--dry-run")
+    assert f"to measure: rows 1, images 10, {of} 60\n" in capsys.readouterr().out
+    assert len(calc.rows()) == 1
+
+
+def test_what_is_to_be_done_is_said_first_and_then_the_time_of_all_rows(
+    calc: Calc, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calc.arguments.remove("--quiet")
+    calc("--nfe", "3,5", *ENDPOINT, "--seeds", "0-29")
+    printed = capsys.readouterr()
+    assert printed.out.startswith("to measure: rows 2, images 60, evaluations of the network at most 240\n")
+    first, last = [line for line in printed.err.splitlines() if ", all rows 0" in line]
+    assert ("nfe 3" in first, "nfe 5" in last) == (True, True)
+    assert last.endswith(", all rows 00:00]")
+
+
+def test_references_carry_the_distances_of_real_images(
+    client: LocalClient, dataset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = ["ref", "--server", client.location, "--dataset", dataset, "--features", "pca-6", "--rows", "--quiet"]
+    made += ["--checkpoint", "10", "--out", str(tmp_path / "r.npz")]
+    assert main([*made, "--floor", "9,20"]) == 0
+    with np.load(tmp_path / "r.npz") as file:
+        rows, floor = file["rows"].astype(float), json.loads(str(file["provenance"]))["floor"]
+    order = np.argsort(np.random.default_rng(0).permutation(64))  # images by rank
+    rest = Moments.of(rows[order[32:]])
+    expected = {str(size): frechet_distance(Moments.of(rows[order[:size]]), rest) for size in (9, 20)}
+    assert floor == pytest.approx(expected, rel=1e-5)
+    capsys.readouterr()
+    assert main(made) == 0
+    assert "real images, N = 32: " in capsys.readouterr().out
+    assert main([*made, "--floor", "33"]) == 1
+    assert "--floor must be 2 to 32, half of the 64 images, got 33" in capsys.readouterr().err
+    assert main([*made, "--floor", "none"]) == 0
+    assert "real images" not in capsys.readouterr().out
+
+
 def test_images_written_are_the_images_measured(
     calc: Calc, client: LocalClient, reference: Path, tmp_path: Path
 ) -> None:
@@ -208,6 +296,7 @@ def test_a_data_set_that_was_replaced_is_measured_again(calc: Calc, client: Loca
         (["--nfe", "3", "--model", "nobody"], 'anisoflight: No model is called "nobody"'),
         (["--nfe", "3", "--seeds", "0-9", "--option", "temperature=2"], "anisoflight: temperature is not a field here"),
         (["--nfe", "3", "--features", "pixels"], "anisoflight: --features pixels, but the reference is of pca-6"),
+        (["--nfe", "3", "--shard", "0/2", "--dry-run"], "anisoflight: --ray and --shard take one --ref"),
     ],
 )
 def test_what_cannot_be_measured(calc: Calc, capsys: pytest.CaptureFixture[str], flags: list[str], says: str) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from anisoflight.compare.metrics import principal_features
 from anisoflight.fid.errors import FidError
-from anisoflight.fid.features import for_calc, for_reference
+from anisoflight.fid.features import for_calc, for_each, for_reference
 from anisoflight.fid.networks import Loading, declared
 from anisoflight.fid.reference import Reference
 from anisoflight.fid.sources import Files
@@ -169,6 +169,21 @@ def test_a_reference_of_other_features_is_refused(tmp_path: Path) -> None:
     assert for_calc(path, unnamed, Loading()).dimension == 3
     with pytest.raises(FidError, match=r"other.pt gives 5 features, the reference has 3"):
         for_calc(other, unnamed, Loading())
+
+
+@pytest.mark.usefixtures("torch")
+def test_each_reference_finds_its_features(tmp_path: Path) -> None:
+    np.savez(tmp_path / "n.npz", images=IMAGES)
+    paths = [written(tmp_path / "net.pt", Module()), written(tmp_path / "other.pt", Module(5))]
+    made = [for_reference(name, Files(tmp_path / "n.npz"), Loading()) for name in (*paths, "pixels")]
+    unnamed = Reference(Moments(np.zeros(5), np.eye(5)))  # as EDM's are
+    references = [*map(reference_of, made), unnamed]
+    found = for_each(paths, references, Loading())
+    assert [features.hash for features in found] == [made[i].hash for i in (0, 1, 2, 1)]
+    with pytest.raises(FidError, match=r"the reference of 5 features of other\.pt needs its network among --features"):
+        for_each(paths[:1], references, Loading())
+    with pytest.raises(FidError, match=r"--features pca-5, but the references are of net\.pt, other\.pt, pixels"):
+        for_each(["pca-5"], references, Loading())
 
 
 def test_onnx_is_fed_as_declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -11,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 from ..compare.comparison import label
 from ..program import add_server, connected, ended, exit_with, path_of, positive, value_of
 from ..wire.calls import DEFAULT_LOCATION
+from ..wire.progress import Progress
 from .errors import FidError
-from .features import for_calc, for_reference
-from .measure import Pace, look, see
-from .measurement import METRICS, Job, Measurement, state_of, versions
+from .features import for_each, for_reference
+from .measure import Pace, Stretch, bounds, look, see, stretch_file
+from .measurement import METRICS, Job, Measurement, measured, plan_of, state_of, versions
 from .networks import Loading
-from .reference import Reference, load_reference
+from .reference import Reference, floor_of, floor_sizes, load_reference
 from .shards import merge, share_of, write_shard
 from .sources import Files, ServerDataset, ServerSamples, server_versions
 from .table import METRICS as COLUMNS
@@ -58,14 +60,20 @@ def parser() -> argparse.ArgumentParser:
     ref_command = command("ref", "reference statistics of real images, as EDM's npz {mu, sigma}", ref)
     _images(ref_command.add_mutually_exclusive_group(required=True))
     ref_command.add_argument("--rows", action="store_true", help="keep the features too, for other metrics")
+    said = (
+        "keep the distances of real images among themselves for these N, or none (default: 1000,2000,5000 … and half)"
+    )
+    ref_command.add_argument("--floor", metavar="LIST", help=said)
     ref_command.add_argument("--out", metavar="NPZ", type=path_of, required=True, help="the reference")
     calc_command = command("calc", "distances of samples, or of images in files, to a reference", calc)
     _calc(calc_command)
     for made in (ref_command, calc_command):
         seen = made.add_argument_group("features")
-        said = "a network's file, or pixels, pca-N"
-        said += "" if made is ref_command else " (default: the reference's built-in)"
-        seen.add_argument("--features", required=made is ref_command, help=said)
+        said, how = "a network's file, or pixels, pca-N", dict[str, Any](required=True)
+        if made is calc_command:
+            said += "; several of several references (default: the reference's built-in)"
+            how = {"nargs": "+", "action": "extend", "default": []}
+        seen.add_argument("--features", help=said, **how)
         seen.add_argument("--trust", action="store_true", help="load a pickle, which executes code that it holds")
         seen.add_argument("--device", default="auto", help="of the network: auto, cpu, cuda, cuda:1 (default auto)")
         said = "images at a time (default %(default)s)"
@@ -105,12 +113,14 @@ def _calc(command: argparse.ArgumentParser) -> None:
     said = "the class of all samples, −1 none (default: drawn by the server)"
     drawn.add_argument("--class", metavar="N", dest="class_label", type=int, help=said)
     measured = command.add_argument_group("what is measured")
-    measured.add_argument("--ref", metavar="NPZ", type=path_of, required=True, help="the reference")
+    said = "the reference; several are measured in one pass, a row for each"
+    measured.add_argument("--ref", metavar="NPZ", type=path_of, nargs="+", action="extend", required=True, help=said)
     said = f"comma-separated, of {', '.join(METRICS)} (default fid; the others need a reference with --rows)"
     measured.add_argument("--metrics", type=_metrics, default=("fid",), help=said)
     measured.add_argument("--allow-fewer", action="store_true", help="measure fewer than 50,000 images; rows say so")
     measured.add_argument("--benchmark", help="the table's data set: cifar10, afhqv2, ffhq, imagenet64, or any name")
     measured.add_argument("--method", help="the table's row (default: from schedule and solver)")
+    measured.add_argument("--dry-run", action="store_true", help="print what would be measured, and draw nothing")
     measured.add_argument("--out", metavar="FILE", type=path_of, required=True, help="rows of results (JSONL)")
     shared = command.add_argument_group("with others (docs/scale.md)")
     said = "look at the stretches of shard I of N, I = 0 … N−1, alone; --out is the shard's file (npz), for merge"
@@ -138,10 +148,15 @@ def ref(args: argparse.Namespace) -> None:
     ((source, _),), _ = _opened(args, [])
     pace, identity = Pace(args.batch, args.checkpoint, not args.quiet), source.identity()
     features = for_reference(args.features, source, Loading(args.device, args.trust))
+    asked = [] if args.floor == "none" else args.floor and numbers_of(args.floor, "--floor")
+    sizes = floor_sizes(asked, source.count)
     key = {"source": identity, "features": features.hash, "rows": args.rows}
     with state_of(args.out, key, "another program makes this reference; waiting for it") as folder:
         looked = partial(look, source, features, pace.batch)
         seen = see(looked, source.count, features.dimension, folder, pace, "reference", args.rows)
+        kept = (stretch_file(folder, stretch) for stretch in bounds(source.count, pace.checkpoint))
+        parts = (Stretch.load(file).features for file in kept)
+        floor = floor_of(parts, features.dimension, source.count, sizes, pace.progress)
         provenance = {
             "source": identity,
             "count": source.count,
@@ -149,41 +164,59 @@ def ref(args: argparse.Namespace) -> None:
             "images": seen.digest.hex(),
             "features": {name: value for name, value in features.facts.items() if name != "dimension"},
             "versions": versions(),
+            "floor": floor,
         }
         rows = seen.rows() if args.rows else None
         Reference(seen.running.moments(), provenance, features.parameters, rows).save(args.out)
     print(f"{args.out}: {features.dimension} features ({features.name}) of {source.count} images")
+    for size, distance in floor.items():
+        print(f"real images, N = {size}: {distance:.4g}")
 
 
 def calc(args: argparse.Namespace) -> None:
     """Measure every number of evaluations on every block of seeds, or the images of a file or a data set once."""
-    reference = load_reference(args.ref, rows=len(args.metrics) > 1)
+    references = [load_reference(path, rows=len(args.metrics) > 1) for path in args.ref]
     loading, pace = Loading(args.device, args.trust), Pace(args.batch, args.checkpoint, not args.quiet)
-    features = for_calc(args.features, reference, loading)
-    measurement = Measurement(args.out, reference, features, args.metrics, args.allow_fewer, pace)
+    features = for_each(args.features, references, loading)
     samples, name = _samples(args) if args.model else ([], args.dataset or args.images.name)
-    benchmark = args.benchmark or reference.provenance.get("source", {}).get("dataset") or args.ref.stem
-    job = partial(Job, method=args.method or name, benchmark=benchmark)
+    if (args.ray or args.shard is not None) and (args.dry_run or len(args.ref) > 1 or len(args.features) > 1):
+        raise FidError("--ray and --shard take one --ref and one of --features, and no --dry-run", "BAD_REQUEST")
+    measurements, jobs = [], []
+    for path, reference, seen in zip(args.ref, references, features, strict=True):
+        measurements.append(Measurement(args.out, reference, seen, args.metrics, args.allow_fewer, pace))
+        benchmark = args.benchmark or reference.provenance.get("source", {}).get("dataset") or path.stem
+        jobs.append(partial(Job, method=args.method or name, benchmark=benchmark))
     if args.ray:
         from ..fleet.sampling import Fleet, Setup
 
         if not samples or args.shard is not None:
             raise FidError("--ray is for samples, of --model, and goes without --shard", "BAD_REQUEST")
-        known = Reference(reference.moments, reference.provenance, reference.parameters)  # actors need no rows
-        setup = Setup(args.data.resolve(), args.model, known, args.features, loading, pace.batch)
+        known = replace(references[0], rows=None)  # actors need none
+        setup = Setup(args.data.resolve(), args.model, known, next(iter(args.features), None), loading, pace.batch)
         with Fleet(setup, args.ray, args.ray_address, args.ray_cpus, args.ray_gpus) as fleet:
-            _show(fleet.rows(measurement, job, samples))
+            _show(fleet.rows(measurements[0], jobs[0], samples))
         return
     sources, server = _opened(args, samples)
-    jobs = [
-        job(source.identity(), source.count, partial(look, source, features, pace.batch), asked=asked, versions=server)
-        for source, asked in sources
-    ]
-    if args.shard is None:
-        _show(measurement.rows(jobs))
-    else:
-        count = write_shard(measurement, jobs, share_of(args.shard), args.ref.resolve())
+    images = []
+    for source, asked in sources:
+        cost = source.cost() if isinstance(source, ServerSamples) else 0
+        known = {"source": source.identity(), "count": source.count, "asked": asked, "evaluations": cost}
+        looks = [partial(look, source, seen, pace.batch) for seen in features]
+        made = [job(**known, look=looked, versions=server) for job, looked in zip(jobs, looks, strict=True)]
+        images.append(list(zip(measurements, made, strict=True)))
+    first = [pairs[0][1] for pairs in images]
+    if args.shard is not None:
+        count = write_shard(measurements[0], first, share_of(args.shard), args.ref[0].resolve())
         print(f"{args.out}: shard {args.shard}, {count} images")
+        return
+    measurements[0].require_enough(first)
+    plan = plan_of(images)
+    if args.dry_run:
+        print("\n".join(plan))
+        return
+    if pace.progress:
+        Progress.write(plan[-1])
+    _show(measured(images))
 
 
 def merge_shards(args: argparse.Namespace) -> None:

@@ -27,7 +27,7 @@ from .errors import FidError, needs
 from .networks import Loading
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from ..images import Pixels
     from ..moments import Matrix
@@ -82,12 +82,42 @@ def for_calc(name: str | None, reference: Reference, loading: Loading) -> Featur
             raise FidError(f"{asked}, but the reference is of {known}", "BAD_FEATURES")
         return _restored(known, reference.parameters)
     features = _load(name, loading)
-    if "hash" in made and made["hash"] != features.hash:
-        raise FidError(f"{name} is not the network of the reference, which is of {made['name']}", "BAD_REFERENCE")
-    if features.dimension != reference.dimension:
-        sizes = f"{features.dimension} features, the reference has {reference.dimension}"
-        raise FidError(f"{name} gives {sizes}", "BAD_REFERENCE")
+    if reason := _misfit(features, reference):
+        raise FidError(f"{name} {reason}", "BAD_REFERENCE")
     return features
+
+
+def for_each(names: Sequence[str], references: Sequence[Reference], loading: Loading) -> list[Features]:
+    """The features of several references: of each its built-in, or the first of the networks' files that fits it."""
+    if len(references) == 1 and len(names) < 2:
+        return [for_calc(names[0] if names else None, references[0], loading)]
+    made = [
+        reference.provenance.get("features", {}).get("name", "a network that it does not name")
+        for reference in references
+    ]
+    if wrong := [name for name in names if _BUILTIN.fullmatch(name) and name not in made]:
+        raise FidError(f"--features {wrong[0]}, but the references are of {', '.join(made)}", "BAD_FEATURES")
+    networks = [_load(name, loading) for name in names if not _BUILTIN.fullmatch(name)]
+
+    def fitting(reference: Reference, known: str) -> Features:
+        if reference.parameters:
+            return for_calc(None, reference, loading)
+        if found := [features for features in networks if not _misfit(features, reference)]:
+            return found[0]
+        said = f"the reference of {reference.dimension} features of {known} needs its network among --features"
+        raise FidError(said, "BAD_FEATURES")
+
+    return list(map(fitting, references, made))
+
+
+def _misfit(features: Features, reference: Reference) -> str:
+    """Why a network is not the reference's; empty if it is, or may be."""
+    made = reference.provenance.get("features", {})
+    if "hash" in made and made["hash"] != features.hash:
+        return f"is not the network of the reference, which is of {made['name']}"
+    if features.dimension != reference.dimension:
+        return f"gives {features.dimension} features, the reference has {reference.dimension}"
+    return ""
 
 
 def _load(name: str, loading: Loading) -> Features:

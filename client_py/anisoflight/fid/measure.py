@@ -21,6 +21,7 @@ from .errors import FidError
 from .reference import save_arrays
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from ..images import Pixels
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 Bounds = tuple[int, int]
 """Images start … stop − 1."""
-Look = Callable[[Bounds, Callable[[int], object]], "Stretch"]
-"""Gives a stretch, and may tell the second how many of its images are done as it goes."""
+Look = Callable[..., "Stretch"]
+"""Gives a stretch, and may tell the second how many of its images are done as it goes. For several references
+there is a third, `others` of `look`."""
 
 
 @dataclass(frozen=True)
@@ -76,31 +78,45 @@ def bounds(count: int, length: int) -> list[Bounds]:
 
 
 def look(
-    source: Source, features: Features, batch: int, stretch: Bounds, tick: Callable[[int], object] | None = None
+    source: Source,
+    features: Features,
+    batch: int,
+    stretch: Bounds,
+    tick: Callable[[int], object] | None = None,
+    others: Mapping[Path, Features] | None = None,
 ) -> Stretch:
-    """Look at a stretch, `batch` images at a time."""
+    """Look at a stretch, `batch` images at a time. What `others` see of the same images is stored in their files."""
     began = time.perf_counter()
-    found: list[Array] = []
+    others = others or {}
+    functions = {function.hash: function for function in (features, *others.values())}
+    found: dict[str, list[Array]] = {name: [] for name in functions}
     hashes: list[bytes] = []
     shape: tuple[int, ...] = ()
     for images in rebatched(source.read(*stretch), batch):
         shape = images.shape[1:]
         hashes += [hashlib.sha256(image.tobytes()).digest() for image in images]
-        found.append(features(images))
+        for name, function in functions.items():
+            found[name].append(function(images))
         if tick is not None:
             tick(len(images))
     if len(hashes) != stretch[1] - stretch[0]:
         raise FidError(f"{len(hashes)} images came, {stretch[1] - stretch[0]} were asked for", "BAD_IMAGES")
-    whole = np.concatenate(found)
-    with np.errstate(over="ignore"):
-        narrow = whole.astype(np.float32)
-    return Stretch(
-        narrow if np.array_equal(narrow, whole) else whole,
+    facts = (
         np.frombuffer(b"".join(hashes), np.uint8).reshape(-1, 32),
         np.array(shape, np.int64),
         np.array(sorted(getattr(source, "evaluations", ())), np.int64),
         np.array(time.perf_counter() - began),
     )
+    for file, function in others.items():
+        save_arrays(file, vars(Stretch(_narrowed(found[function.hash]), *facts)))
+    return Stretch(_narrowed(found[features.hash]), *facts)
+
+
+def _narrowed(parts: list[Array]) -> Array:
+    whole = np.concatenate(parts)
+    with np.errstate(over="ignore"):
+        narrow = whole.astype(np.float32)
+    return narrow if np.array_equal(narrow, whole) else whole
 
 
 def rebatched(parts: Iterable[Pixels], size: int) -> Iterator[Pixels]:
@@ -149,21 +165,39 @@ def stretch_file(folder: Path, stretch: Bounds) -> Path:
     return folder / f"{stretch[0]:012d}-{stretch[1]:012d}.npz"
 
 
-def see(look: Look, count: int, dimension: int, folder: Path, pace: Pace, title: str, keep_rows: bool = False) -> Seen:
-    """See all images. A stretch that is done is kept in `folder`; one that was stopped counts as never begun."""
+def see(
+    look: Look,
+    count: int,
+    dimension: int,
+    folder: Path,
+    pace: Pace,
+    title: str,
+    keep_rows: bool = False,
+    note: Callable[[int], str] = lambda _: "",
+) -> Seen:
+    """See all images. A stretch that is done is kept in `folder`; one that was stopped counts as never begun.
+
+    `note` returns what stands behind the bar when a number of further images are done.
+    """
     wanted = bounds(count, pace.checkpoint)
     kept = sum(stop - start for start, stop in wanted if stretch_file(folder, (start, stop)).exists())
-    if kept:
+    if 0 < kept < count:
         Progress.write(f"going on from {kept} of {count} images")
     seen = Seen(dimension, keep_rows)
     with Progress(total=count, desc=title, unit="image", disable=not pace.progress) as bar:
+
+        def tick(images: int) -> None:
+            bar.set_postfix_str(note(images), refresh=False)
+            bar.update(images)
+
         for stretch in wanted:
             file = stretch_file(folder, stretch)
             if file.exists():
                 found = Stretch.load(file)
+                bar.update(stretch[1] - bar.n)
             else:
-                found = look(stretch, bar.update)
+                found = look(stretch, tick)
                 save_arrays(file, vars(found))
+                tick(stretch[1] - bar.n)
             seen.fold(found)
-            bar.update(stretch[1] - bar.n)
     return seen

@@ -6,12 +6,13 @@ import contextlib
 import datetime
 import hashlib
 import json
+import operator
 import platform
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from ..files.locks import exclusive
 from ..moments import frechet_distance
 from ..wire.progress import Progress
 from .errors import FidError
-from .measure import Bounds, Look, Pace, Seen, bounds, see, stretch_file
+from .measure import Bounds, Look, Pace, Seen, Stretch, bounds, see, stretch_file
 from .neighbours import Neighbours
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ class Job:
     """{"nfe": …} or {"steps": …} of samples; nothing of other images."""
     versions: Mapping[str, Any] = field(default_factory=dict)
     """Of the server."""
+    evaluations: int | None = 0
+    """Of the network for an image, at most; None if that is not known."""
 
     @property
     def title(self) -> str:
@@ -79,14 +82,17 @@ class Measurement:
     def rows(self, jobs: Sequence[Job]) -> list[dict[str, Any]]:
         """The rows of jobs, each measured unless it has been; FidError of fewer than 50,000 images comes first."""
         self.require_enough(jobs)
-        return [self._row(job) for job in jobs]
+        return measured([[(self, job)] for job in jobs])
+
+    def has(self, job: Job) -> bool:
+        """Whether a job's row is there."""
+        return self._key(job) in self._cells
 
     def missing(self, job: Job) -> list[Bounds]:
         """The stretches of a job that nobody has looked at."""
-        if self._key(job) in self._cells:
+        if self.has(job):
             return []
-        folder = state_folder(self.out, self._key(job))
-        stretches = bounds(job.count, self.pace.checkpoint)
+        folder, stretches = self.folder(job), bounds(job.count, self.pace.checkpoint)
         return [stretch for stretch in stretches if not stretch_file(folder, stretch).exists()]
 
     def require_enough(self, jobs: Sequence[Job]) -> None:
@@ -117,15 +123,27 @@ class Measurement:
             "reference": self.reference.hash,
         }
 
-    def _row(self, job: Job) -> dict[str, Any]:
-        key = self._key(job)
-        with state_of(self.out, key, f"{job.title}: another program measures this row; waiting for it") as folder:
-            return self._cells.measured(key, lambda: self._measured(job, folder))
+    def folder(self, job: Job) -> Path:
+        """Where the stretches of a job are kept."""
+        return state_folder(self.out, self._key(job))
 
-    def _measured(self, job: Job, folder: Path) -> dict[str, Any]:
+    def alone(self, job: Job) -> contextlib.AbstractContextManager[Path]:
+        """The folder of a job for this program alone."""
+        return state_of(self.out, self._key(job), f"{job.title}: another program measures this row; waiting for it")
+
+    def row(self, job: Job, later: Sequence[Pair], note: Callable[[int], str]) -> dict[str, Any]:
+        """The row of a job, whose folder this program has alone. What is looked at is stored for `later` ones, too."""
+        return self._cells.measured(self._key(job), lambda: self._measured(job, later, note))
+
+    def _measured(self, job: Job, later: Sequence[Pair], note: Callable[[int], str]) -> dict[str, Any]:
+        def look(stretch: Bounds, tick: Callable[[int], object]) -> Stretch:
+            wanting = [(other, same) for other, same in later if stretch in other.missing(same)]
+            others = {stretch_file(other.folder(same), stretch): other.features for other, same in wanting}
+            return job.look(stretch, tick, *([others] if others else []))
+
         began = time.perf_counter()
-        more = len(self.metrics) > 1
-        seen = see(job.look, job.count, self.features.dimension, folder, self.pace, job.title, more)
+        more, title = len(self.metrics) > 1, f"{job.title}, {self.features.name}"
+        seen = see(look, job.count, self.features.dimension, self.folder(job), self.pace, title, more, note)
         found = {"frechet": frechet_distance(seen.running.moments(), self.reference.moments)}
         if "precision-recall" in self.metrics:
             found |= self._neighbours.precision_recall(seen.rows())
@@ -154,6 +172,49 @@ class Measurement:
             "versions": {**versions(), **job.versions},
             "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         }
+
+
+Pair = tuple[Measurement, Job]
+
+
+def measured(images: Sequence[Sequence[Pair]]) -> list[dict[str, Any]]:
+    """Rows in one file against several references. The pairs of an entry are of the same images, looked at once."""
+    costs = [max(pairs[0][1].evaluations or 0, *pairs[0][1].asked.values(), 1) for pairs in images]  # of an image
+    total, done, began = sum(map(operator.mul, costs, map(left, images))), 0, time.monotonic()
+
+    def note(cost: int, count: int) -> str:
+        nonlocal done
+        done += cost * count
+        rest = (time.monotonic() - began) * (total - done) / max(done, 1)
+        return f"all rows {Progress.format_interval(max(rest, 0))}" if len(images) > 1 else ""
+
+    rows = []
+    for cost, pairs in zip(costs, images, strict=True):
+        with contextlib.ExitStack() as held:  # in one order for all programs, so that no two wait for each other
+            for _, (measurement, job) in sorted({pair[0].folder(pair[1]): pair for pair in pairs}.items()):
+                held.enter_context(measurement.alone(job))
+            for place, (measurement, job) in enumerate(pairs, 1):
+                rows.append(measurement.row(job, pairs[place:], partial(note, cost)))
+    return rows
+
+
+def left(pairs: Sequence[Pair]) -> int:
+    """How many images have to be looked at yet."""
+    stretches = {stretch for measurement, job in pairs for stretch in measurement.missing(job)}
+    return sum(stop - start for start, stop in stretches)
+
+
+def plan_of(images: Sequence[Sequence[Pair]]) -> list[str]:
+    """What measuring takes yet: a line for each entry of `measured`, then one for all."""
+
+    def line(title: str, parts: Sequence[Sequence[Pair]]) -> str:
+        rows = sum(not measurement.has(job) for pairs in parts for measurement, job in pairs)
+        counts = [(left(pairs), pairs[0][1].evaluations) for pairs in parts]
+        images, known = sum(count for count, _ in counts), all(each is not None for _, each in counts)
+        total = f"at most {sum(count * (each or 0) for count, each in counts)}" if known else "unknown"
+        return f"{title}: rows {rows}, images {images}, evaluations of the network {total}"
+
+    return [*(line(pairs[0][1].title, [pairs]) for pairs in images), line("to measure", images)]
 
 
 def _evaluations(job: Job, seen: Seen) -> int | list[int] | None:

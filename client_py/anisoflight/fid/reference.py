@@ -12,17 +12,21 @@ import json
 import zipfile
 import zlib
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..files.temporary import whole_file
-from ..moments import Moments
+from ..moments import Moments, RunningMoments, frechet_distance
+from ..wire.progress import Progress
 from .errors import FidError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
+
+Rows = np.ndarray[Any, Any]
 
 _PREFIX = "features."
 
@@ -36,13 +40,13 @@ class Reference:
     """Empty of a file by other hands."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     """Of built-in features."""
-    rows: np.ndarray[Any, Any] | None = None
+    rows: Rows | None = None
 
     @property
     def dimension(self) -> int:
         return len(self.moments.mean)
 
-    @property
+    @cached_property
     def hash(self) -> str:
         """SHA-256 of mu and sigma."""
         return hashlib.sha256(self.moments.mean.tobytes() + self.moments.cov.tobytes()).hexdigest()
@@ -85,6 +89,37 @@ def load_reference(path: Path, *, rows: bool = False) -> Reference:
     parameters = {name.removeprefix(_PREFIX): found[name] for name in found if name.startswith(_PREFIX)}
     moments = Moments(mean.astype(np.float64), cov.astype(np.float64))
     return Reference(moments, provenance, parameters, found.get("rows"))
+
+
+def floor_sizes(asked: Sequence[int] | None, count: int) -> list[int]:
+    """The N of `floor_of` for a number of images: those asked for, or 1000, 2000, 5000 … and half of the images.
+
+    >>> floor_sizes(None, 5000), floor_sizes(None, 64), floor_sizes([], 64)
+    ([1000, 2000, 2500], [32], [])
+    """
+    half = count // 2
+    if asked is None:
+        rounds = {digit * 10**power for digit in (1, 2, 5) for power in range(3, 7)}
+        return sorted(size for size in {*rounds, half} if 2 <= size <= half)
+    if wrong := [size for size in asked if not 2 <= size <= half]:
+        raise FidError(f"--floor must be 2 to {half}, half of the {count} images, got {wrong[0]}", "BAD_REQUEST")
+    return sorted(set(asked))
+
+
+def floor_of(
+    features: Iterable[Rows], dimension: int, count: int, sizes: Sequence[int], progress: bool
+) -> dict[str, float]:
+    """The Fréchet distance of N random images to the half of all `count` images that they are not in, by N."""
+    rank, start = np.random.default_rng(0).permutation(count), 0
+    rest, drawn = RunningMoments(dimension), {size: RunningMoments(dimension) for size in sizes}
+    for part in features if sizes else ():
+        ranks = rank[start : start + len(part)]
+        start += len(part)
+        rest.update(part[ranks >= count // 2])
+        for size, running in drawn.items():
+            running.update(part[ranks < size])
+    bar = Progress(drawn.items(), desc="real images", unit="distance", disable=not progress, leave=False)
+    return {str(size): frechet_distance(running.moments(), rest.moments()) for size, running in bar}
 
 
 def save_arrays(path: Path, entries: dict[str, Any]) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..data import DataError, open_source
 from ..data.source import named
+from ..errors import AnisoflightError
 from ..files.schedules import basis_bytes
 from ..images import Pixels, to_uint8
 from ..wire.tensors import to_numpy
@@ -78,6 +79,16 @@ class ServerSamples:
         if described.get("normalization"):
             raise _fields(f"model {self.model!r}")
         self.weights = described["hash"]
+
+    def cost(self) -> int | None:
+        """Evaluations of an image, at most; None if the server cannot plan the steps without sampling."""
+        nfe = self.options.get("nfe")
+        if nfe is None:
+            try:
+                nfe = self.client.call("PlanSampler", model=self.model, label=self.label, **self.options)["nfe"]
+            except AnisoflightError:  # the sampler differs by class, or its plan is too long
+                return None
+        return nfe if self.options.get("guidance", 1) == 1 else 2 * nfe
 
     def identity(self) -> dict[str, Any]:
         seeds = f"{self.first}-{self.first + self.count - 1}"
