@@ -93,12 +93,13 @@ type Config struct {
 	EMARampup *float64 `json:"ema_rampup,omitempty"`
 	Clip      float64  `json:"clip,omitempty"` // largest norm of the network's gradient; default none
 
-	T     float64 `json:"T,omitempty"`     // end of time, a variance; default that of the start, else 6400
+	T     float64 `json:"T,omitempty"`     // end of time, a variance; default that of the start, else as the data need
 	G0    float64 `json:"g0,omitempty"`    // variance at t = 0; default that of the start, else 1e-9
 	Knots int     `json:"knots,omitempty"` // number of knots of each path; default those of the start, else 32
-	// kind of a new schedule: geodesic is measured before the first step, table is schedule as it is; default edm
+	// kind of a new schedule: geodesic is measured before the first step, table is schedule as it is; default geodesic of
+	// a model, edm of a new network
 	Init string  `json:"init,omitempty"`
-	C    float64 `json:"c,omitempty"` // data variance c in the weight ġ²/(g(c+g)); default 1
+	C    float64 `json:"c,omitempty"` // data variance c in the weight ġ²/(g(c+g)); default the largest one of the data
 	// the schedule's learning rate; default 1e-2 in isotropic, 1e-4 in anisotropic
 	ScheduleLR float64 `json:"schedule_lr,omitempty"`
 

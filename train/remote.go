@@ -61,7 +61,7 @@ func NewRemote(cfg Config, samples passes.Samples, src Sources, by passes.Asker)
 	if mode == kernels.Auto {
 		mode = pick(b.J() == 1, kernels.Backprop, kernels.Full)
 	}
-	start, cfg, err := startSchedule(cfg, src, b, len(samples.Counts), samples.Range)
+	start, cfg, err := startSchedule(cfg, src, nil, b, len(samples.Counts), samples.Range)
 	if err != nil {
 		return nil, err
 	}

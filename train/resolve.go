@@ -24,8 +24,8 @@ func orPointer[T any](v **T, by T) {
 }
 
 // Resolve returns the configuration with the defaults filled in that do not depend on where the run starts, or a
-// *[setting.Error] for the first field that cannot be used. T, G0, Knots and Init stay zero where they are left to the
-// start.
+// *[setting.Error] for the first field that cannot be used. T, G0, Knots, Init and C stay zero where they are left to
+// the start and the data.
 func (c Config) Resolve() (Config, error) {
 	pre := c.Stage == Pretrain
 	if c.Stage == "" {
@@ -51,7 +51,6 @@ func (c Config) Resolve() (Config, error) {
 	orPointer(&c.LRHold, 0.5)
 	setting.Default(&c.EMAHalflife, pick(pre, min(0.03*c.Kimg, 500), 500))
 	orPointer(&c.EMARampup, pick(c.Model == "", 0.05, 0))
-	setting.Default(&c.C, 1)
 	setting.Default(&c.ScheduleLR, pick(c.Stage == Isotropic, 1e-2, 1e-4))
 	setting.Default(&c.ScheduleBeta1, 0.9)
 	setting.Default(&c.ScheduleBeta2, 0.999)
@@ -98,7 +97,7 @@ func (c Config) checkNumbers() error {
 	for _, f := range []number{
 		{"kimg", c.Kimg}, {"ema_halflife_kimg", c.EMAHalflife}, {"c", c.C}, {"p_std", c.PStd}, {"T", c.T}, {"g0", c.G0},
 	} {
-		given := f.value != 0 || f.field != "T" && f.field != "g0" // else the start has them
+		given := f.value != 0 || f.field != "T" && f.field != "g0" && f.field != "c" // else the start or the data have them
 		if given && !setting.Positive(f.value) {
 			return setting.Errorf(f.field, "must be positive, got %g", f.value)
 		}

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -13,6 +14,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/train/passes"
 	"github.com/anisoflight/anisoflight/train/setting"
 )
 
@@ -76,7 +78,7 @@ func newRun(cfg Config, src Sources, resumed bool) (r *Run, err error) {
 	if classes == 0 {
 		classes = r.data.Classes()
 	}
-	start, cfg, err := startSchedule(cfg, src, b, classes, shape.Range)
+	start, cfg, err := startSchedule(cfg, src, r.data, b, classes, shape.Range)
 	if err != nil {
 		return nil, err
 	}
@@ -238,12 +240,12 @@ func networkError(err error) error {
 }
 
 // startSchedule returns the schedule that the stage starts from, spread over the rows and subspaces of its family, with
-// parameters, over the network's noise levels; and the configuration with T, G0 and Knots as they are there.
+// parameters, over the network's noise levels; and the configuration with T, G0, Knots and C as they are there. d is
+// what T and C follow from where nothing else says them; nil if it is not at hand.
 //
 // In pretrain the schedule is only kept for the model that is saved: it is the named one, the model's own, or none.
-func startSchedule(c Config, src Sources, b *basis.Basis, classes int, known schedule.Range) (*schedule.Schedule,
-	Config, error,
-) {
+func startSchedule(c Config, src Sources, d *data.Dataset, b *basis.Basis, classes int, known schedule.Range,
+) (*schedule.Schedule, Config, error) {
 	start, named := src.Schedule, src.Schedule != nil
 	if start == nil && c.Init == "" && src.Model != nil {
 		start = src.Model.Schedule
@@ -263,10 +265,12 @@ func startSchedule(c Config, src Sources, b *basis.Basis, classes int, known sch
 		if c.Init == initGeodesic && src.Model != nil && src.Model.Schedule != nil { // on the model's own time
 			setting.Default(&c.T, src.Model.Schedule.T())
 		}
-		setting.Default(&c.T, known.T())
+		if err := c.defaultScale(d, known); err != nil {
+			return nil, c, err
+		}
 		setting.Default(&c.G0, known.G0())
 		setting.Default(&c.Knots, schedule.DefaultKnots)
-		setting.Default(&c.Init, "edm")
+		setting.Default(&c.Init, pick(src.Model != nil, initGeodesic, "edm"))
 		if c.G0 >= c.T {
 			return nil, c, setting.Errorf("g0", "must lie below T = %g, got %g", c.T, c.G0)
 		}
@@ -306,10 +310,22 @@ func startSchedule(c Config, src Sources, b *basis.Basis, classes int, known sch
 		return nil, c, setting.Errorf("schedule", "cannot be used: %v", err)
 	}
 	c.T, c.G0 = start.T(), start.At(0, 0).G0()
+	if err := c.defaultScale(d, known); err != nil {
+		return nil, c, err
+	}
 	if err := start.Check(known); err != nil {
 		return nil, c, setting.Errorf("schedule", "cannot be used: %v", err)
 	}
 	return start, c, nil
+}
+
+// defaultScale sets T and C where they are 0.
+func (c *Config) defaultScale(d *data.Dataset, known schedule.Range) error {
+	if d == nil {
+		setting.Default(&c.T, known.T())
+		setting.Default(&c.C, 1)
+	}
+	return passes.DefaultScale(context.Background(), &c.T, &c.C, d, known)
 }
 
 // disagrees returns the field of T and G0 that is given and is not s's, with s's value.

@@ -47,7 +47,8 @@ type EvaluateModel struct {
 	Points   int         `json:"points" default:"32" min:"2" max:"1048576"`     // noise levels
 	Samples  int         `json:"samples" default:"64" min:"1" max:"1073741824"` // images per noise level
 	Seed     uint64      `json:"seed"`                                          // of images and noise; default 0
-	C        float64     `json:"c" default:"1" above:"0"`                       // of the weight ġ²/(g(c+g))
+	// of the weight ġ²/(g(c+g)); default the largest variance of the data
+	C float64 `json:"c,omitempty" above:"0"`
 }
 
 // Validate implements Request.
@@ -66,10 +67,11 @@ type Predict struct {
 	// name of the model whose residual is measured; required
 	Model   string `json:"model"`
 	Dataset string `json:"dataset"` // name of the data set to measure it on; required
-	// end of time, a variance; default the end of the model's own schedule
-	T       float64 `json:"T"`
-	G0      float64 `json:"g0" default:"1e-9"`                          // variance at t = 0
-	C       float64 `json:"c" default:"1" above:"0"`                    // of the weight ġ²/(g(c+g))
+	// end of time, a variance; default the end of the model's own schedule, else as the data need
+	T  float64 `json:"T,omitempty"`
+	G0 float64 `json:"g0" default:"1e-9"` // variance at t = 0
+	// of the weight ġ²/(g(c+g)); default the largest variance of the data
+	C       float64 `json:"c,omitempty" above:"0"`
 	Points  int     `json:"points" default:"64" min:"4" max:"4096"`     // noise levels measured
 	Samples int     `json:"samples" default:"32" min:"2" max:"1048576"` // images per noise level and class
 	Seed    uint64  `json:"seed"`                                       // of the images and the noise; default 0

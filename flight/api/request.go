@@ -77,7 +77,8 @@ func validateFields(request any, path string) error {
 		case v.CanInt():
 			return validateInt(name, f.Tag, v)
 		case v.CanFloat():
-			if f.Tag.Get("above") == "0" && !(v.Float() > 0) {
+			_, always := f.Tag.Lookup("default")
+			if f.Tag.Get("above") == "0" && !(v.Float() > 0) && (always || v.Float() != 0) {
 				return Errorf(BadRequest, "%s must be positive, got %g", name, v.Float())
 			}
 			return nil

@@ -12,11 +12,12 @@ type GeodesicSchedule struct {
 	// name of the model whose residual is the metric; required
 	Model   string `json:"model"`
 	Dataset string `json:"dataset"` // name of the data set to measure it on; required
-	// end of time, a variance; default the end of the model's own schedule
-	T       float64 `json:"T,omitempty"`
-	G0      float64 `json:"g0" default:"1e-9"`                           // variance at t = 0
-	Knots   int     `json:"knots" default:"32" min:"2" max:"4096"`       // knots of the path
-	C       float64 `json:"c" default:"1" above:"0"`                     // of the weight ġ²/(g(c+g))
+	// end of time, a variance; default the end of the model's own schedule, else as the data need
+	T     float64 `json:"T,omitempty"`
+	G0    float64 `json:"g0" default:"1e-9"`                     // variance at t = 0
+	Knots int     `json:"knots" default:"32" min:"2" max:"4096"` // knots of the path
+	// of the weight ġ²/(g(c+g)); default the largest variance of the data
+	C       float64 `json:"c,omitempty" above:"0"`
 	Points  int     `json:"points" default:"160" min:"4" max:"65536"`    // noise levels measured
 	Samples int     `json:"samples" default:"24" min:"1" max:"16777216"` // images per noise level
 	Seed    uint64  `json:"seed"`                                        // of the noise; default 0

@@ -81,12 +81,8 @@ func (e *Engine) predict(_ context.Context, req api.Predict) (*api.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	if req.T == 0 { // the end of the model's own time
-		own, err := m.OwnSchedule()
-		if err != nil {
-			return nil, err
-		}
-		req.T = own.T()
+	if req.T == 0 && m.Schedule != nil { // the end of the model's own time
+		req.T = m.Schedule.T()
 	}
 	req.G0 = m.G0(req.G0)
 	schema := api.Schema{Columns: predictColumns, Metadata: tables.OfModel(m, "Predict", req)}

@@ -27,7 +27,7 @@ import (
 type EvaluateSettings struct {
 	Points  int     // equal parts of [0, T]; default 32
 	Samples int     // images per part and row of the schedule; default 64
-	C       float64 // of the loss weight; default 1
+	C       float64 // of the loss weight; default the largest variance of the data
 	Batch   int     // samples per device program; default 128
 	Seed    uint64  // of images, noise and times
 	// Progress is told of samples done; may be nil.
@@ -56,7 +56,10 @@ func Evaluate(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data
 ) ([]EvaluationRow, error) {
 	setting.Default(&set.Points, 32)
 	setting.Default(&set.Samples, 64)
-	setting.Default(&set.C, 1)
+	T := s.T()
+	if err := DefaultScale(ctx, &T, &set.C, d, m.Range()); err != nil {
+		return nil, err
+	}
 	if s.J() != m.J() && s.J() != 1 {
 		return nil, setting.Errorf("schedule", "must have one subspace or the %d of the model's basis, got %d", m.J(), s.J())
 	}

@@ -24,9 +24,9 @@ const (
 
 // GeodesicSettings says which schedule MakeGeodesic makes, and from how much data.
 type GeodesicSettings struct {
-	T       float64 // default 6400
+	T       float64 // default as the data need
 	G0      float64 // default 1e-9
-	C       float64 // of the loss weight; default 1
+	C       float64 // of the loss weight; default the largest variance of the data
 	Knots   int     // default 32
 	Points  int     // noise levels, uniform in ln σ; default DefaultPoints
 	Samples int     // images per noise level; default DefaultSamples
@@ -62,6 +62,9 @@ type Geodesic struct {
 func MakeGeodesic(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset,
 	set GeodesicSettings,
 ) (*Geodesic, error) {
+	if err := DefaultScale(ctx, &set.T, &set.C, d, m.Range()); err != nil {
+		return nil, err
+	}
 	set = set.resolved(m.Range())
 	labels, measured, rows, err := set.measure(ctx, m, w, d)
 	if err != nil {
@@ -79,6 +82,7 @@ func MakeGeodesic(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *
 func MeasureStatistics(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset,
 	set GeodesicSettings,
 ) (*local.Statistics, error) {
+	setting.Default(&set.C, 1) // of no influence here
 	set = set.resolved(m.Range())
 	set.Statistics = true
 	labels, _, rows, err := set.measure(ctx, m, w, d)
@@ -133,7 +137,7 @@ func (set GeodesicSettings) measure(ctx context.Context, m *kernels.Model, w *ke
 	return labels, measured, rows, nil
 }
 
-// resolved fills in the defaults for a network that knows such noise levels.
+// resolved fills in the defaults for a network that knows such noise levels, where no data are at hand.
 func (set GeodesicSettings) resolved(known schedule.Range) GeodesicSettings {
 	setting.Default(&set.T, known.T())
 	setting.Default(&set.G0, known.G0())

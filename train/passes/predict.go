@@ -15,9 +15,9 @@ import (
 
 // PredictSettings say from how much data Predict predicts.
 type PredictSettings struct {
-	T       float64  // default 6400
+	T       float64  // default as the data need
 	G0      float64  // default 1e-9
-	C       float64  // of the loss weight; default 1
+	C       float64  // of the loss weight; default the largest variance of the data
 	Points  int      // noise levels, uniform in ln σ; default 64
 	Samples int      // images per noise level and class; default 32
 	Batch   int      // samples per device program; default 128
@@ -58,9 +58,10 @@ type Prediction struct {
 func Predict(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset,
 	set PredictSettings,
 ) ([]Prediction, error) {
-	setting.Default(&set.T, m.Range().T())
+	if err := DefaultScale(ctx, &set.T, &set.C, d, m.Range()); err != nil {
+		return nil, err
+	}
 	setting.Default(&set.G0, m.Range().G0())
-	setting.Default(&set.C, 1)
 	setting.Default(&set.Points, 64)
 	setting.Default(&set.Samples, 32)
 	if err := set.check(m.Range()); err != nil {

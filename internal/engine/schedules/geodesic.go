@@ -11,12 +11,12 @@ import (
 
 // geodesic makes the schedule of least energy of a model on a data set.
 func (k *Maker) geodesic(ctx context.Context, req api.GeodesicSchedule, progress func(api.Meta)) (*newSchedule, error) {
-	m, d, end, err := k.modelAndImages(req.Model, req.Dataset)
+	m, d, _, err := k.modelAndImages(req.Model, req.Dataset)
 	if err != nil {
 		return nil, err
 	}
-	if req.T == 0 { // the end of the model's own time
-		req.T = end
+	if req.T == 0 && m.Schedule != nil { // the end of the model's own time
+		req.T = m.Schedule.T()
 	}
 	req.G0 = m.G0(req.G0)
 	family := schedule.Family{PerClass: req.PerClass, Basis: req.Basis, K: req.K, Cuts: req.Cuts}

@@ -21,6 +21,7 @@ package gaussian
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
@@ -83,6 +84,47 @@ func (s *Spectrum) Variance() float64 {
 		sum += d.Variance
 	}
 	return sum
+}
+
+// Largest returns the largest variance of a direction.
+func (s *Spectrum) Largest() float64 {
+	var most float64
+	for _, d := range s.Directions {
+		most = max(most, d.Variance)
+	}
+	return most
+}
+
+// Horizon returns the least variance T of the noise from which the exact flow, started from noise alone, ends within
+// W2² = part·Variance of the data:
+//
+//	W2² = Σ λ (1 − √(T/(λ + T)))² + m²λ/(λ + T)   over the directions.
+//
+// part lies between 0 and 1. It is 0 for data without variance.
+func (s *Spectrum) Horizon(part float64) float64 {
+	distance := func(T float64) (sum float64) {
+		for _, d := range s.Directions {
+			short := 1 - math.Sqrt(T/(d.Variance+T))
+			sum += d.Variance * (short*short + d.Mean*d.Mean/(d.Variance+T))
+		}
+		return sum
+	}
+	most := part * s.Variance()
+	if most == 0 {
+		return 0
+	}
+	low, high := 0.0, s.Largest()
+	for distance(high) > most {
+		low, high = high, 2*high
+	}
+	for high-low > 1e-9*high {
+		if middle := (low + high) / 2; distance(middle) > most {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return high
 }
 
 // Bands returns the directions of each subspace of a basis none or dct. Other bases mix frequencies and are a

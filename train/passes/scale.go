@@ -1,0 +1,72 @@
+package passes
+
+import (
+	"context"
+
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+	normal "github.com/anisoflight/anisoflight/schedule/solver/gaussian"
+	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/train/setting"
+)
+
+// Scale is what the defaults of a schedule follow from in the data.
+type Scale struct {
+	// T is the least variance of the noise from which sampling may start: what the exact flow then misses of the data's
+	// Gaussian is a thousandth of its variance.
+	T float64
+	// C is the largest variance of the data's Gaussian, for c of the loss weight. With a smaller c the speed of the
+	// largest directions counts too little where g lies between c and their variance, and the path hurries through it.
+	C float64
+}
+
+const (
+	// horizon is the part of the data's variance that a start from noise alone may miss.
+	horizon = 1e-3
+	// scaleNumbers is how many numbers of images a scale is measured on, leastScaleImages the least number of images.
+	scaleNumbers     = 1 << 25
+	leastScaleImages = 1 << 10
+)
+
+// MeasureScale measures the scale of a data set on images that are evenly spaced in it.
+func MeasureScale(ctx context.Context, d *data.Dataset) (Scale, error) {
+	h, w, c := d.Height(), d.Width(), d.Channels()
+	moments, n := basis.NewFrequencyMoments(h, w, c), min(d.Len(), max(leastScaleImages, scaleNumbers/d.Pixels()))
+	im, wide := make([]float32, d.Pixels()), make([]float64, d.Pixels())
+	for k := range n {
+		if err := ctx.Err(); err != nil {
+			return Scale{}, err
+		}
+		if err := d.Image(int(int64(k)*int64(d.Len())/int64(n)), false, im); err != nil {
+			return Scale{}, err
+		}
+		for i, v := range im {
+			wide[i] = float64(v)
+		}
+		moments.Add(wide)
+	}
+	s, err := normal.NewSpectrum(moments)
+	if err != nil {
+		return Scale{}, err
+	}
+	return Scale{T: s.Horizon(horizon), C: s.Largest()}, nil
+}
+
+// DefaultScale sets the end of time and c where they are 0: as the data need, within the noise levels that a network
+// knows.
+func DefaultScale(ctx context.Context, T, c *float64, d *data.Dataset, known schedule.Range) error {
+	if *T != 0 && *c != 0 {
+		return nil
+	}
+	s, err := MeasureScale(ctx, d)
+	if err != nil {
+		return err
+	}
+	if s.C == 0 {
+		return setting.Errorf("c", "must be given for images that are all alike")
+	}
+	low, _ := known.Ends()
+	setting.Default(T, min(max(s.T, 2*low*low), known.T()))
+	setting.Default(c, s.C)
+	return nil
+}
