@@ -11,6 +11,7 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/unet"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
+	"github.com/anisoflight/anisoflight/train/passes"
 	"github.com/anisoflight/anisoflight/train/setting"
 )
 
@@ -86,7 +87,7 @@ func TestConstantsComeFromAModel(t *testing.T) {
 }
 
 // TestWhereAScheduleStarts: a named schedule must agree with T; a model's own serves only where nothing else is asked
-// for.
+// for. A new one ends where the data say, and c is theirs.
 func TestWhereAScheduleStarts(t *testing.T) {
 	d := tinyData(t, 16)
 	cfg, err := unet.ParseConfig([]byte(tinyNetwork))
@@ -94,6 +95,10 @@ func TestWhereAScheduleStarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	net, err := unet.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scale, err := passes.MeasureScale(t.Context(), d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +114,7 @@ func TestWhereAScheduleStarts(t *testing.T) {
 		{"the model's own", func(*Config, *Sources) {}, 400, 16, ""},
 		{"the model's own on more knots", func(c *Config, _ *Sources) { c.Knots = 20 }, 400, 20, ""},
 		{"another T", func(c *Config, _ *Sources) { c.T = 100 }, 100, 32, ""},
-		{"init", func(c *Config, _ *Sources) { c.Init = "cosine" }, 6400, 32, ""},
+		{"init", func(c *Config, _ *Sources) { c.Init = "cosine" }, scale.T, 32, ""},
 		{"named", func(c *Config, s *Sources) { c.Schedule, s.Schedule = "x", edm(t, 64, 1e-9) }, 64, 16, ""},
 		{
 			"named, another T", func(c *Config, s *Sources) { c.Schedule, s.Schedule, c.T = "x", edm(t, 64, 1e-9), 100 }, 0, 0,
@@ -135,8 +140,8 @@ func TestWhereAScheduleStarts(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		if r.Schedule().T() != c.T || len(r.theta[0][0]) != c.knots-1 || r.Config().T != c.T {
-			t.Errorf("%s: T %v, %d parameters", c.name, r.Schedule().T(), len(r.theta[0][0]))
+		if r.Schedule().T() != c.T || len(r.theta[0][0]) != c.knots-1 || r.Config().T != c.T || r.Config().C != scale.C {
+			t.Errorf("%s: T %v, c %v, %d parameters", c.name, r.Schedule().T(), r.Config().C, len(r.theta[0][0]))
 		}
 		r.Close()
 	}

@@ -18,7 +18,7 @@ func TestEvaluateGaussian(t *testing.T) {
 	net, d := gaussian(t, b, []float64{v}, 4096)
 	m, w := onDevice(t, net, b)
 	s := edm(t, T, 1e-6)
-	set := EvaluateSettings{Points: 16, Samples: 256, Seed: 5}
+	set := EvaluateSettings{Points: 16, Samples: 256, C: 1, Seed: 5}
 	rows, err := Evaluate(t.Context(), m, w, d, s, set)
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func TestGeodesicGaussian(t *testing.T) {
 	m, w := onDevice(t, net, b)
 	var last int
 	got, err := MakeGeodesic(t.Context(), m, w, d, GeodesicSettings{
-		T: T, G0: g0, Points: 100, Samples: 64, Seed: 1,
+		T: T, G0: g0, C: 1, Points: 100, Samples: 64, Seed: 1,
 		Progress: func(done, total int) { last = total - done },
 	})
 	if err != nil {
@@ -103,7 +103,7 @@ func TestGeodesicOfSubspaces(t *testing.T) {
 	net, d := gaussian(t, b, []float64{0.04, 0.004}, 1024)
 	m, w := onDevice(t, net, b)
 	g, err := MakeGeodesic(t.Context(), m, w, d, GeodesicSettings{
-		T: predictT, G0: predictG0, Knots: 64, Samples: 64, Family: schedule.Family{Basis: "dct", K: 1},
+		T: predictT, G0: predictG0, C: 1, Knots: 64, Samples: 64, Family: schedule.Family{Basis: "dct", K: 1},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -43,7 +43,7 @@ func TestPredict(t *testing.T) {
 	variances := []float64{0.05, 0.005, 0.0005}
 	_, d := gaussian(t, b, variances, 4096)
 	m, w := onDevice(t, whole(t, b, variances), nil)
-	got, err := Predict(t.Context(), m, w, d, PredictSettings{T: predictT, G0: predictG0, Samples: 64, Seed: 5})
+	got, err := Predict(t.Context(), m, w, d, PredictSettings{T: predictT, G0: predictG0, C: 1, Samples: 64, Seed: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
