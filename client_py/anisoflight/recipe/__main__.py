@@ -43,6 +43,7 @@ def parser() -> argparse.ArgumentParser:
     root.add_argument("recipes", metavar="FILE", nargs="+", type=path_of, help="such as configs/cifar10/dct.yaml")
     root.add_argument("--dry-run", action="store_true", help="print what would be done and every command, do nothing")
     root.add_argument("--twin", action="store_true", help="the scaled-down twins: generated images, small networks")
+    root.add_argument("--seed", type=int, metavar="N", help="of all runs, instead of the recipes'; models end in -sN")
     said = "network of the distances, as python -m anisoflight.fid takes it, or none (default: none; of a twin pixels)"
     root.add_argument("--features", metavar="NETWORK", help=said)
     root.add_argument("--trust", action="store_true", help="load a pickle of features, which executes its code")
@@ -60,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace) -> None:
-    recipes = load(args.recipes, args.twin)
+    recipes = load(args.recipes, args.twin, args.seed)
     features = args.features or ("pixels" if args.twin else "none")
     place = Place(args.data, "FEATURES" if features == "none" else features, args.trust)
     if args.dry_run:

@@ -51,6 +51,7 @@ class Dataset:
 
     source: str = ""  # file or folder to convert, as it was downloaded
     from_: str = ""  # where to get the source, for people
+    under: str = ""  # the folder of the source whose images alone are read, such as train
     generate: str = ""  # of a twin: the format, one of FORMATS, in which images are generated
     transform: str = ""  # how images become square; default: they are resized
     labels: str = ""  # auto (default), folder or none
@@ -105,6 +106,7 @@ class Recipe:
     file: Path
     base: str = ""  # a file, next to this one, whose entries hold unless this one has them
     name: str = ""  # of the data set, and first part of the models' names
+    seed: int = 0  # of all runs; one that is not 0 is the last part of the models' names
     dataset: Dataset = field(default_factory=Dataset)
     network: Network = field(default_factory=Network)
     after: str = ""  # the recipe, next to this one, whose model the stage starts from
@@ -121,11 +123,15 @@ class Recipe:
     @property
     def model(self) -> str:
         """The name of the run, and of the model, that the recipe makes."""
-        return f"{self.name}-{self.method}"
+        return f"{self.name}-{self.method}{self._suffix}"
 
     @property
     def network_model(self) -> str:
-        return f"{self.name}-{self.network.name}"
+        return f"{self.name}-{self.network.name}{self._suffix}"
+
+    @property
+    def _suffix(self) -> str:
+        return f"-s{self.seed}" if self.seed else ""
 
     @property
     def basis_name(self) -> str:
@@ -139,13 +145,17 @@ class Recipe:
         """Those of the run that learns the schedule."""
         start = self.parent.model if self.parent else self.network_model
         more = {"family": {**self.train.get("family", {}), "basis": self.basis_name}} if self.basis.kind else {}
-        return {**self.train, **more, "dataset": self.name, "model": start}
+        return {**self.train, **more, **self._seed, "dataset": self.name, "model": start}
 
     @property
     def pretrain_settings(self) -> dict[str, Any]:
         """Those of the run that trains the network."""
         own = {"stage": "pretrain", "dataset": self.name, "network": self.network.config}
-        return {**self.network.pretrain, **own}
+        return {**self.network.pretrain, **self._seed, **own}
+
+    @property
+    def _seed(self) -> dict[str, Any]:
+        return {"seed": self.seed} if self.seed else {}
 
     @property
     def lineage(self) -> list[Recipe]:
@@ -177,9 +187,12 @@ _Loader.add_implicit_resolver(
 )
 
 
-def load(files: Sequence[Path | str], twin: bool = False) -> list[Recipe]:
-    """Recipes, or their scaled-down twins, with those that they start from. A mistake in one is a RecipeError."""
-    recipes = [_load(Path(file), twin, ()) for file in files]
+def load(files: Sequence[Path | str], twin: bool = False, seed: int | None = None) -> list[Recipe]:
+    """Recipes, or their scaled-down twins, with those that they start from. A mistake in one is a RecipeError.
+
+    A seed takes the place of that of the files.
+    """
+    recipes = [_load(Path(file), twin, seed, ()) for file in files]
     with TemporaryFolder() as folder, serve(data=folder.path / "data", arguments=["--device", "go"]) as client:
         for step in {step.file: step for recipe in recipes for step in recipe.lineage}.values():
             for fits, entry, message in _checks(step, client):
@@ -188,7 +201,7 @@ def load(files: Sequence[Path | str], twin: bool = False) -> list[Recipe]:
     return recipes
 
 
-def _load(file: Path, twin: bool, inside: tuple[Path, ...]) -> Recipe:
+def _load(file: Path, twin: bool, seed: int | None, inside: tuple[Path, ...]) -> Recipe:
     if file in inside:
         raise RecipeError(file, "after", "it starts from itself")
     recipe = _read(Recipe(file), file, ())
@@ -196,8 +209,10 @@ def _load(file: Path, twin: bool, inside: tuple[Path, ...]) -> Recipe:
         if not recipe.twin:
             raise recipe.error("twin", "it is missing: the recipe has no scaled-down twin")
         recipe = _merged(recipe, recipe.twin, file, "twin.")
+    if seed is not None:
+        recipe = replace(recipe, seed=seed)
     if recipe.after:
-        recipe = replace(recipe, parent=_load(file.with_name(recipe.after), twin, (*inside, file)))
+        recipe = replace(recipe, parent=_load(file.with_name(recipe.after), twin, seed, (*inside, file)))
     return recipe
 
 

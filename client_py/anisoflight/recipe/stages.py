@@ -77,6 +77,7 @@ def _data(r: Recipe, place: Place) -> Stage:
     words += ["--name", r.name, "--resolution", str(d.resolution)]
     words += ["--transform", d.transform] if d.transform else []
     words += ["--labels", d.labels] if d.labels else []
+    words += ["--under", d.under] if d.under else []
     return Stage("data", r.name, tuple(words), source=(d.source, d.from_))
 
 
