@@ -16,7 +16,7 @@ type GeodesicSchedule struct {
 	T     float64 `json:"T,omitempty"`
 	G0    float64 `json:"g0" default:"1e-9"`                     // variance at t = 0
 	Knots int     `json:"knots" default:"32" min:"2" max:"4096"` // knots of the path
-	// of the weight ġ²/(g(c+g)); default the largest variance of the data
+	// of the weight ġ²/(g(c+g)); default that of the data in its leading directions
 	C       float64 `json:"c,omitempty" above:"0"`
 	Points  int     `json:"points" default:"160" min:"4" max:"65536"`    // noise levels measured
 	Samples int     `json:"samples" default:"24" min:"1" max:"16777216"` // images per noise level

@@ -41,7 +41,7 @@ func storeEverything(t *testing.T) (dir string, things []storedThing) {
 	}
 	putImages(t, e, "noise", 24)
 	act(t, e, "CreateRun", `{"name":"r","stage":"anisotropic","family":{"basis":"corner"},"dataset":"noise",
-		"model":"tiny","batch":8,"knots":6,"T":100,"kimg":1}`)
+		"model":"tiny","batch":8,"knots":6,"T":100,"init":"edm","kimg":1}`)
 	get(t, e, "TrainStep", `{"run":"r","steps":1}`)
 	act(t, e, "SaveModel", `{"run":"r","name":"m"}`)
 	dir = filepath.Dir(e.catalog.Folders().Models)

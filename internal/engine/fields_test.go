@@ -101,7 +101,7 @@ func TestFieldsTrainAndSampleInTheirUnits(t *testing.T) {
 	// So it is where a run starts from the model.
 	tuned := func(dataset string) ([]float64, []float64) {
 		act(t, e, "CreateRun", fmt.Sprintf(`{"name":"tune-%s","stage":"anisotropic","dataset":%q,"batch":8,"kimg":1,`+
-			`"knots":6,"model":"field","family":{"basis":"pca","k":3},"train_network":false,"estimator":"full"}`,
+			`"knots":6,"init":"edm","model":"field","family":{"basis":"pca","k":3},"train_network":false,"estimator":"full"}`,
 			dataset, dataset))
 		loss := column[float64](get(t, e, "TrainStep", fmt.Sprintf(`{"run":"tune-%s","steps":1}`, dataset)), "loss")
 		act(t, e, "SaveModel", fmt.Sprintf(`{"run":"tune-%s","name":"tune-%s"}`, dataset, dataset))

@@ -79,7 +79,7 @@ func TestProvenanceOfRuns(t *testing.T) {
 	putImages(t, e, "bars", 24)
 	act(t, e, "CreateRun",
 		`{"name":"r","stage":"isotropic","dataset":"bars","model":"tiny","train_network":false,"batch":2,"T":400,`+
-			`"knots":8,"seed":5}`)
+			`"knots":8,"init":"edm","seed":5}`)
 	get(t, e, "TrainStep", `{"run":"r","steps":4}`)
 	act(t, e, "SaveModel", `{"run":"r","name":"learned"}`)
 	check := func(when, name string, p schedule.Provenance) {

@@ -22,8 +22,8 @@ func newRun(t *testing.T, e *Engine, name, more string) {
 		putImages(t, e, "noise", 24)
 	}
 	act(t, e, "CreateRun",
-		fmt.Sprintf(`{"name":%q,"stage":"isotropic","dataset":"noise","model":"tiny","batch":8,"knots":6,"T":100,"kimg":1%s}`,
-			name, more))
+		fmt.Sprintf(`{"name":%q,"stage":"isotropic","dataset":"noise","model":"tiny","batch":8,"knots":6,"T":100,`+
+			`"init":"edm","kimg":1%s}`, name, more))
 }
 
 func state(t *testing.T, e *Engine, name string) string {

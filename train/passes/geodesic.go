@@ -26,7 +26,7 @@ const (
 type GeodesicSettings struct {
 	T       float64 // default as the data need
 	G0      float64 // default 1e-9
-	C       float64 // of the loss weight; default the largest variance of the data
+	C       float64 // of the loss weight; default the variance of its leading directions
 	Knots   int     // default 32
 	Points  int     // noise levels, uniform in ln σ; default DefaultPoints
 	Samples int     // images per noise level; default DefaultSamples

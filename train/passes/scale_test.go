@@ -20,7 +20,7 @@ func TestScaleOfGaussian(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := 1 - math.Sqrt(horizon)
-	within(t, "c", s.C, v, 0.1*v) // the largest of four estimates
+	within(t, "c", s.C, v, 0.1*v)
 	within(t, "T", s.T, v*a*a/(1-a*a), 0.1*s.T)
 }
 

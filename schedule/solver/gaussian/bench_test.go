@@ -122,3 +122,23 @@ func TestBenchRefuses(t *testing.T) {
 		t.Error("a basis of another size passed")
 	}
 }
+
+// TestScaleOfSpectrum: variances 3 and 1 lead with (9 + 1)/4. From noise of the horizon's variance the exact flow misses
+// just the part of the variance that is asked for.
+func TestScaleOfSpectrum(t *testing.T) {
+	s := &Spectrum{H: 1, W: 2, C: 1, Directions: []Direction{{Variance: 3}, {Mean: 0.5, Variance: 1}}}
+	if got := s.Leading(); got != 2.5 {
+		t.Errorf("the leading variance is %v, want 2.5", got)
+	}
+	for _, part := range []float64{0.5, 1e-2, 1e-4} {
+		T := s.Horizon(part)
+		a, b := 1-math.Sqrt(T/(3+T)), 1-math.Sqrt(T/(1+T))
+		if got, want := 3*a*a+b*b+0.25/(1+T), part*4; math.Abs(got-want) > 1e-6*want {
+			t.Errorf("part %g: from T = %v the flow misses %v, want %v", part, T, got, want)
+		}
+	}
+	none := &Spectrum{H: 1, W: 1, C: 1, Directions: []Direction{{Mean: 1}}}
+	if none.Leading() != 0 || none.Horizon(1e-3) != 0 {
+		t.Errorf("without variance: %v, %v", none.Leading(), none.Horizon(1e-3))
+	}
+}

@@ -86,13 +86,17 @@ func (s *Spectrum) Variance() float64 {
 	return sum
 }
 
-// Largest returns the largest variance of a direction.
-func (s *Spectrum) Largest() float64 {
-	var most float64
+// Leading returns the variance of the leading directions: the mean of the variances, weighted by themselves, Σλ²/Σλ. It
+// is 0 for data without variance.
+func (s *Spectrum) Leading() float64 {
+	var sum, squares float64
 	for _, d := range s.Directions {
-		most = max(most, d.Variance)
+		sum, squares = sum+d.Variance, squares+d.Variance*d.Variance
 	}
-	return most
+	if sum == 0 {
+		return 0
+	}
+	return squares / sum
 }
 
 // Horizon returns the least variance T of the noise from which the exact flow, started from noise alone, ends within
@@ -113,7 +117,7 @@ func (s *Spectrum) Horizon(part float64) float64 {
 	if most == 0 {
 		return 0
 	}
-	low, high := 0.0, s.Largest()
+	low, high := 0.0, s.Variance()
 	for distance(high) > most {
 		low, high = high, 2*high
 	}

@@ -1,0 +1,175 @@
+"""``python -m studies.reports.real``: schedules on CIFAR-10 at 16×16, by the recipes of configs/cifar10-16.
+
+    make report-real                              # three networks, one after the other; hours
+    python -m studies.reports.real --seeds 1      # one of them
+    python -m studies.reports.real --page         # the page alone, from the rows that are there
+
+Each network is trained once; each recipe starts from it. Everything is kept under --data, so that a command that was
+stopped goes on where it was. Rows are in studies/docs/real-rows.jsonl.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+import anisoflight
+from anisoflight.data.__main__ import main as data
+from anisoflight.fid.__main__ import main as fid
+from anisoflight.recipe.__main__ import main as recipe
+from studies.reports.page import Page
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from anisoflight import Client
+
+ROOT = Path(__file__).parents[2]
+CONFIGS = ROOT / "configs" / "cifar10-16"
+DOCS = Path(__file__).parents[1] / "docs"
+ROWS = DOCS / "real-rows.jsonl"
+LEARNED = {
+    "isotropic": "g",
+    "isotropic-per-class": "{g_y}",
+    "dct-per-class": "DCT, per class",
+    "pca": "PCA",
+    "paper": "g, c = 1, T = 80²",
+}
+"""Recipes, and what their rows are called."""
+FEATURES = ("classifier", "pca-64")
+SHORT, LONG = (9, 11, 13, 15, 17), (35,)
+FEW = (3, 5, 9)
+EDM_20 = '{"edm": {"T": 400}}'
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is sampled: a model, with options of Sample."""
+
+    method: str
+    model: str
+    options: dict[str, str] = field(default_factory=dict)
+    nfe: tuple[int, ...] = SHORT + LONG
+
+
+def rows(seed: int) -> Iterator[Row]:
+    """All rows of a network; the cheap and telling ones first."""
+    name = f"cifar10-16-edm-s{seed}"
+    heun = {"solver": "heun", "second-point": "endpoint"}
+    yield Row("EDM, σ_max 80", name, {**heun, "grid": "edm", "schedule": "edm"})
+    yield Row("geodesic, nothing trained", name, {**heun, "schedule": f"geodesic-s{seed}"})
+    yield Row("EDM, σ_max 20", name, {**heun, "grid": "edm", "schedule": EDM_20})
+    for solver, called in (("ipndm", "iPNDM-4"), ("dpmpp2m", "DPM-Solver++(2M)")):
+        yield Row(called, name, {"solver": solver, "grid": "polynomial", "schedule": "edm"}, (*FEW[:2], *SHORT))
+    for nfe in FEW:
+        yield Row("few", name, {"schedule": f"few{nfe}-s{seed}"}, (nfe,))
+    for method, called in LEARNED.items():
+        yield Row(called, f"cifar10-16-{method}-s{seed}", heun)
+
+
+def train(seed: int, folder: Path, source: Path) -> None:
+    """Train a network and the recipes that start from it, as far as they are not there."""
+    if not (folder / "datasets" / "cifar10-16").exists():
+        _done(data(["convert", str(source), "--under", "train", "--labels", "folder", "--resolution", "16", "--name",
+                    "cifar10-16", "--data", str(folder)]))  # fmt: skip
+    files = [str(CONFIGS / f"{method}.yaml") for method in LEARNED]
+    _done(recipe([*files, "--seed", str(seed), "--data", str(folder)]))
+
+
+def measure(seed: int, folder: Path, count: int) -> None:
+    """Measure all rows of a network that are not there."""
+    with anisoflight.serve(data=folder) as client:
+        server = ["--server", client.location]
+        references = [folder / f"{features}.npz" for features in FEATURES]
+        for features, file in zip(FEATURES, references, strict=True):
+            if not file.exists():
+                common = ["--dataset", "cifar10-16", "--features", features, "--out", str(file), *server]
+                _done(fid(["ref", *common, "--floor", str(count)]))
+        _make_schedules(client, seed)
+        for row in rows(seed):
+            words = [word for name, value in row.options.items() for word in (f"--{name}", value)]
+            words += ["--nfe", ",".join(map(str, row.nfe)), "--seeds", f"0-{count - 1}", "--allow-fewer"]
+            words += ["--benchmark", f"network {seed}", "--method", row.method, "--out", str(ROWS)]
+            _done(fid(["calc", "--model", row.model, "--ref", *map(str, references), *words, *server]))
+
+
+def _make_schedules(client: Client, seed: int) -> None:
+    """The schedules that need a pass or a search, and no training."""
+    there = {found["name"] for found in client.call("ListSchedules")["schedules"]}
+    common = {"model": f"cifar10-16-edm-s{seed}", "dataset": "cifar10-16"}
+    if f"geodesic-s{seed}" not in there:
+        client.make_schedule(f"geodesic-s{seed}", "geodesic", **common)
+    for nfe in FEW:
+        if f"few{nfe}-s{seed}" not in there:
+            client.make_schedule(f"few{nfe}-s{seed}", "few", nfe=nfe, **common)
+
+
+def _done(status: int) -> None:
+    if status:
+        raise SystemExit(status)
+
+
+def table(found: pd.DataFrame) -> pd.DataFrame:
+    """Mean over the networks, ± their standard deviation, of each method and number of evaluations."""
+    cells = found.groupby(["method", "nfe"], sort=False).frechet.agg(["mean", "std", "count"])
+    text = cells.apply(lambda c: f"{c['mean']:.2f}" + (f" ± {c['std']:.2f}" if c["count"] > 1 else ""), axis=1)
+    wide = text.unstack("nfe").reindex(found.method.unique()).sort_index(axis=1).fillna("")
+    return wide.rename_axis(None, axis=1).reset_index()
+
+
+def read(file: Path = ROWS) -> pd.DataFrame:
+    """The rows: features, network, method, nfe, frechet."""
+    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    return pd.DataFrame(
+        [
+            {"features": r["features"]["name"], "network": r["benchmark"], "method": r["method"], "nfe": r["nfe"],
+             "frechet": r["frechet"], "count": r["count"]}
+            for r in lines
+        ]
+    )  # fmt: skip
+
+
+def write() -> Path:
+    """Write the page from the rows that are there."""
+    found = read()
+    page = Page(DOCS, "real", "Schedules on CIFAR-10 at 16×16")
+    networks, count = found.network.nunique(), int(found["count"].min())
+    page.text(
+        f"Fréchet distances of {count:,} samples to the 50,000 training images, which were re-encoded as JPEG and are "
+        f"reduced to 16×16. Networks: {networks}, of 329,075 parameters, trained on 400,000 images by EDM's loss; the "
+        "learned rows are fine-tuned together with the network on 25,600 images more. ± is the standard deviation over "
+        "networks. Heun's method spends 2n − 1 evaluations in n steps. `make report-real` repeats it."
+    )
+    for features in found.features.unique():
+        page.heading(f"Features: {features}")
+        page.table(table(found[found.features == features]))
+    page.numbers(found, "rows")
+    return page.write()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m studies.reports.real", description=__doc__)
+    parser.add_argument("--source", type=Path, default=ROOT / "downloads" / "cifar10.zip",
+                        help="CIFAR-10 with a folder for each class in train/ (default %(default)s)")  # fmt: skip
+    parser.add_argument("--data", type=Path, default=ROOT / "runs" / "real", help="data folder (default %(default)s)")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="of the networks (default 1 2 3)")
+    parser.add_argument("--count", type=int, default=5000, help="samples of a row (default %(default)s)")
+    parser.add_argument("--page", action="store_true", help="write the page alone")
+    args = parser.parse_args()
+    if not args.page:
+        if not args.source.exists():
+            parser.error(f"{args.source} is missing; give the images as --source")
+        args.data.mkdir(parents=True, exist_ok=True)
+        for seed in args.seeds:
+            train(seed, args.data, args.source)
+            measure(seed, args.data, args.count)
+    print(write())
+
+
+if __name__ == "__main__":
+    main()
