@@ -23,6 +23,7 @@ READS = frozenset(
         "ExportStatistics",
         "ListBases",
         "ListDatasets",
+        "Advise",
         "ListRuns",
         "GetRun",
     }
@@ -202,6 +203,13 @@ FIELDS = {
         k: int, default a quarter of the pixels. Dimensions of the first subspace per channel.
         clusters: Sequence[Sequence[int]]. Of pca_per_class: classes that share components, such as [[0,6,8],[1,7]].
         replace: bool. Replace a basis of that name.
+    """,
+    "Advise": """
+        dataset: str, required. Name of the data set.
+        model: str, default none, that of the data's Gaussian is computed. Name of a model whose residual is measured.
+        nfe: Sequence[int], default 3,5,9,18. List of evaluations to recommend samplers for.
+        samples: int, default 256. Images per noise level that a model is measured with, of all classes together.
+        seed: int, default 0. Of the images and noise that a model is measured with.
     """,
     "CreateRun": """
         network: Mapping[str, Any]. JSON of a new network: EDM's keyword arguments, as in a model's config.json.

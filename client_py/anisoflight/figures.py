@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from .schedule import Schedule
 
-__all__ = ["COLOURS", "POINTS", "STYLE", "axes", "components", "ratio", "variances"]
+__all__ = ["COLOURS", "POINTS", "STYLE", "advice", "axes", "components", "ratio", "variances"]
 
 Array = np.ndarray[Any, Any]
 Names = Sequence[str] | None
@@ -134,6 +134,36 @@ def components(vectors: npt.ArrayLike | Mapping[int, npt.ArrayLike], count: int 
         line[0].set_ylabel(class_name(label, names), rotation=0, ha="right", va="center", labelpad=8)
     for i, ax in enumerate(panels[0]):
         ax.set_title(f"{i + 1}", fontsize=10)
+    return figure
+
+
+def advice(found: Mapping[str, Any]) -> Figure:
+    """What `Client.advise` measured: the data's spectrum, the loss that can be reduced, and samplers."""
+    with mpl.rc_context({**STYLE, "figure.figsize": (12.0, 3.6)}):
+        figure, (spectrum, loss, samplers) = pyplot.subplots(1, 3)
+    axes(spectrum, xlabel="radial frequency, cycles per pixel", ylabel="variance of a direction", yscale="log")
+    spectrum.plot(found["frequency"], found["variance"], "o-", ms=3)
+    spectrum.axhline(found["c"], ls="--", color=REFERENCE, lw=1.1, label=f"largest: c = {found['c']:.3g}")
+    spectrum.axhline(found["sigma_min"] ** 2, ls=":", color=REFERENCE, lw=1.1, label="$\\sigma_{min}^2$")
+    axes(loss, xlabel="noise level  $\\sigma$", ylabel="part of the loss that stays", xscale="log")
+    loss.plot(found["sigma"], found["ratio"], label="the data's Gaussian")
+    if ratio := found.get("model_ratio"):
+        loss.plot(found["sigma"][: len(ratio)], ratio, label="the model")
+    mean, deviation = found["P_mean"], found["P_std"]
+    said = f"$P_{{mean}} \\pm P_{{std}}$ = {mean:.2f} ± {deviation:.2f}"
+    loss.axvspan(*np.exp([mean - deviation, mean + deviation]), color=COLOURS[4], alpha=0.2, lw=0, label=said)
+    for end, line in (("min", ":"), ("max", "--")):
+        level = found[f"sigma_{end}"]
+        loss.axvline(level, ls=line, color=REFERENCE, lw=1.1, label=f"$\\sigma_{{{end}}}$ = {level:.3g}")
+    loss.set(xlim=(0.7 * found["sigma_min"], 10 * found["sigma_max"]), ylim=(0, None))
+    axes(samplers, xlabel="evaluations", ylabel="$W_2^2$ to the Gaussian / variance", xscale="log", yscale="log")
+    nfe = [row["nfe"] for row in found["samplers"]]
+    for key, name in (("edm", "EDM's Heun"), ("from_noise", "best from noise"), ("best", "best of all")):
+        samplers.plot(nfe, [row[key]["w2_squared"] for row in found["samplers"]], "o-", ms=4, label=name)
+    samplers.set_xticks(nfe, [str(n) for n in nfe])
+    samplers.minorticks_off()
+    for ax in (spectrum, loss, samplers):
+        ax.legend(frameon=False, fontsize=8)
     return figure
 
 

@@ -84,7 +84,7 @@ or in a YAML file named by --config; the first of these that is given wins.`,
 	for _, g := range []command.Group{modelGroup, schedules.Group, basisGroup} {
 		root.AddCommand(g.Command())
 	}
-	root.AddCommand(newData(), newCompare(), serve.NewToken(), &cobra.Command{
+	root.AddCommand(newData(), newAdvise(), newCompare(), serve.NewToken(), &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version of this program",
 		Example: "  anisoflight version",

@@ -37,3 +37,15 @@ evaluations, from the same latents, and prints a row for each, as Client.compare
   anisoflight compare --model digits --solvers heun:second_point=endpoint,ipndm,ab --nfe 5,9 --grids schedule,edm`,
 	}, "anisoflight.compare")
 }
+
+func newAdvise() *cobra.Command {
+	return pythonCommand(cobra.Command{
+		Use:   "advise",
+		Short: "Recommend settings of training, schedules and samplers for a data set",
+		Long: `Advise measures a data set, and a model on it, and prints settings with the
+measurement behind each, as Client.advise does.`,
+		Example: `  anisoflight advise --help
+  anisoflight advise digits
+  anisoflight advise digits digits --picture advice.png`,
+	}, "anisoflight.advise")
+}

@@ -3,12 +3,14 @@ package passes
 import (
 	"cmp"
 	"context"
+	"math/bits"
 	"slices"
 	"strings"
 
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	normal "github.com/anisoflight/anisoflight/schedule/solver/gaussian"
 	"github.com/anisoflight/anisoflight/train/data"
 	"github.com/anisoflight/anisoflight/train/setting"
 )
@@ -58,6 +60,17 @@ type Prediction struct {
 func Predict(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset,
 	set PredictSettings,
 ) ([]Prediction, error) {
+	s, err := MeasureSurvey(ctx, m, w, d, set)
+	if err != nil {
+		return nil, err
+	}
+	return s.Predictions(ctx)
+}
+
+// MeasureSurvey is the pass that Predict predicts from.
+func MeasureSurvey(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset,
+	set PredictSettings,
+) (*Survey, error) {
 	if err := DefaultScale(ctx, &set.T, &set.C, d, m.Range()); err != nil {
 		return nil, err
 	}
@@ -79,10 +92,36 @@ func Predict(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.
 		return nil, setting.Errorf("dataset", "must have images that one of the bases splits, got %d×%d pixels", d.Height(),
 			d.Width())
 	}
-	if err := s.measure(ctx, m, w, d); err != nil {
-		return nil, err
+	return s, s.measure(ctx, m, w, d)
+}
+
+// GaussianSurvey is a survey of the best denoiser of the data's Gaussian, in closed form: without errors, and of basis
+// dct alone, cut at powers of two. The settings have T, G0, C and Points.
+func GaussianSurvey(law *normal.Spectrum, set PredictSettings) *Survey {
+	s := &Survey{set: set, labels: []int{-1}, pools: [][]int{nil}, share: []float64{1}, count: []float64{1}}
+	s.sigma = noiseLevels(set.Points, set.G0, set.T)
+	l := &ladder{name: basis.KindDCT}
+	for cut := 1; cut < max(law.H, law.W); cut *= 2 {
+		l.rungs, l.cuts = append(l.rungs, min(cut, law.H)*min(cut, law.W)), append(l.cuts, cut)
 	}
-	return s.predictions(ctx)
+	l.energy = make([]float64, len(s.sigma)*l.bands())
+	s.ladders = []*ladder{l}
+	for i, direction := range law.Directions {
+		f := i / law.C
+		band := bits.Len(uint(max(f/law.W, f%law.W))) // cuts at 1, 2, 4 … below
+		for p, sigma := range s.sigma {
+			s.sums(l, 0, p, 0)[band] += max(direction.Residual(sigma), leastResidual)
+		}
+	}
+	return s
+}
+
+// leastResidual is that of a direction in which images do not vary: a density is positive.
+const leastResidual = 1e-12
+
+// Residual returns the mean squared residual of the whole by noise level, increasing.
+func (s *Survey) Residual() (sigma, residual []float64) {
+	return s.sigma, s.residual(s.ladders[0], -1, 0, s.ladders[0].bands(), -1)
 }
 
 func (set PredictSettings) check(known schedule.Range) error {
@@ -111,7 +150,7 @@ type candidate struct {
 }
 
 // candidates returns all families, first the best isotropic schedule.
-func (s *survey) candidates() (all []candidate) {
+func (s *Survey) candidates() (all []candidate) {
 	for _, perClass := range []bool{false, true}[:min(len(s.pools), 2)] {
 		all = append(all, candidate{Prediction{Basis: "none", PerClass: perClass}, s.ladders[0], nil})
 		for _, l := range s.ladders {
@@ -136,10 +175,14 @@ func (l *ladder) candidate(perClass bool, rungs ...int) candidate {
 	return c
 }
 
-// predictions returns every candidate's jackknifed energy and gain, the best first.
-func (s *survey) predictions(ctx context.Context) ([]Prediction, error) {
+// Predictions returns every candidate's jackknifed energy and gain, the best first.
+func (s *Survey) Predictions(ctx context.Context) ([]Prediction, error) {
 	all := s.candidates()
-	energies := make([][]float64, len(s.count)+1) // [1 + left out][candidate]
+	parts := len(s.count)
+	if parts == 1 {
+		parts = 0 // none can be left out
+	}
+	energies := make([][]float64, parts+1) // [1 + left out][candidate]
 	for left := range energies {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -152,8 +195,8 @@ func (s *survey) predictions(ctx context.Context) ([]Prediction, error) {
 	out := make([]Prediction, len(all))
 	for i, c := range all {
 		p := c.Prediction
-		p.Energy, p.Stderr = schedule.Jackknife(len(s.count), func(left int) float64 { return energies[left+1][i] })
-		p.Gain, p.GainStderr = schedule.Jackknife(len(s.count),
+		p.Energy, p.Stderr = schedule.Jackknife(parts, func(left int) float64 { return energies[left+1][i] })
+		p.Gain, p.GainStderr = schedule.Jackknife(parts,
 			func(left int) float64 { return 1 - energies[left+1][i]/energies[left+1][0] })
 		out[i] = p
 	}
@@ -162,7 +205,7 @@ func (s *survey) predictions(ctx context.Context) ([]Prediction, error) {
 }
 
 // energies returns the least energies of all candidates without one part of the samples; −1 leaves none out.
-func (s *survey) energies(all []candidate, left int) ([]float64, error) {
+func (s *Survey) energies(all []candidate, left int) ([]float64, error) {
 	type band struct {
 		ladder         *ladder
 		row, from, end int
@@ -203,7 +246,7 @@ func (s *survey) energies(all []candidate, left int) ([]float64, error) {
 
 // residual returns the mean squared residual of bands from … end−1 of a ladder by noise level, of a row or, for −1, of
 // the rows' mixture, without one part of the samples.
-func (s *survey) residual(l *ladder, row, from, end, left int) []float64 {
+func (s *Survey) residual(l *ladder, row, from, end, left int) []float64 {
 	var n float64
 	for part, count := range s.count {
 		if part != left {

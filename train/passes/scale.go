@@ -28,28 +28,46 @@ const (
 	leastScaleImages = 1 << 10
 )
 
-// MeasureScale measures the scale of a data set on images that are evenly spaced in it.
-func MeasureScale(ctx context.Context, d *data.Dataset) (Scale, error) {
+// MeasureSpectrum measures the Gaussian of a data set on images that are evenly spaced in it, and returns their number,
+// too.
+func MeasureSpectrum(ctx context.Context, d *data.Dataset, report func(done, total int)) (*normal.Spectrum, int, error) {
 	h, w, c := d.Height(), d.Width(), d.Channels()
 	moments, n := basis.NewFrequencyMoments(h, w, c), min(d.Len(), max(leastScaleImages, scaleNumbers/d.Pixels()))
 	im, wide := make([]float32, d.Pixels()), make([]float64, d.Pixels())
 	for k := range n {
 		if err := ctx.Err(); err != nil {
-			return Scale{}, err
+			return nil, 0, err
 		}
 		if err := d.Image(int(int64(k)*int64(d.Len())/int64(n)), false, im); err != nil {
-			return Scale{}, err
+			return nil, 0, err
 		}
 		for i, v := range im {
 			wide[i] = float64(v)
 		}
 		moments.Add(wide)
+		report(k+1, n)
 	}
 	s, err := normal.NewSpectrum(moments)
+	return s, n, err
+}
+
+// ScaleOf returns the scale of data with such a Gaussian.
+func ScaleOf(s *normal.Spectrum) Scale { return Scale{T: s.Horizon(horizon), C: s.Leading()} }
+
+// Within returns the scale with an end of time that a network knows.
+func (s Scale) Within(known schedule.Range) Scale {
+	low, _ := known.Ends()
+	s.T = min(max(s.T, 2*low*low), known.T())
+	return s
+}
+
+// MeasureScale measures the scale of a data set on images that are evenly spaced in it.
+func MeasureScale(ctx context.Context, d *data.Dataset) (Scale, error) {
+	s, _, err := MeasureSpectrum(ctx, d, func(_, _ int) {})
 	if err != nil {
 		return Scale{}, err
 	}
-	return Scale{T: s.Horizon(horizon), C: s.Leading()}, nil
+	return ScaleOf(s), nil
 }
 
 // DefaultScale sets the end of time and c where they are 0: as the data need, within the noise levels that a network
@@ -65,8 +83,7 @@ func DefaultScale(ctx context.Context, T, c *float64, d *data.Dataset, known sch
 	if s.C == 0 {
 		return setting.Errorf("c", "must be given for images that are all alike")
 	}
-	low, _ := known.Ends()
-	setting.Default(T, min(max(s.T, 2*low*low), known.T()))
+	setting.Default(T, s.Within(known).T)
 	setting.Default(c, s.C)
 	return nil
 }

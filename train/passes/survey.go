@@ -16,8 +16,8 @@ import (
 // mostParts is into how many parts the samples of a noise level are divided for the jackknife.
 const mostParts = 16
 
-// survey is the pass and what it measured.
-type survey struct {
+// Survey is a pass over data and what it measured: residuals by noise level, class and band of every basis.
+type Survey struct {
 	set     PredictSettings
 	labels  []int     // the classes; −1 for all images together
 	pools   [][]int   // images of each class
@@ -28,8 +28,8 @@ type survey struct {
 }
 
 // newSurvey divides the images by class if every one of them has a class, and there are several.
-func newSurvey(d *data.Dataset, set PredictSettings) *survey {
-	s := &survey{set: set, labels: []int{-1}, pools: [][]int{nil}, share: []float64{1}}
+func newSurvey(d *data.Dataset, set PredictSettings) *Survey {
+	s := &Survey{set: set, labels: []int{-1}, pools: [][]int{nil}, share: []float64{1}}
 	s.sigma, s.count = noiseLevels(set.Points, set.G0, set.T), make([]float64, min(mostParts, set.Samples))
 	for k := range set.Samples {
 		s.count[k%len(s.count)]++
@@ -51,7 +51,7 @@ func newSurvey(d *data.Dataset, set PredictSettings) *survey {
 }
 
 // measure sums the squared residuals in the bands of every ladder.
-func (s *survey) measure(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset) error {
+func (s *Survey) measure(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset) error {
 	set := s.set
 	for _, l := range s.ladders {
 		l.energy = make([]float64, len(s.pools)*set.Points*len(s.count)*l.bands())
@@ -77,7 +77,7 @@ func (s *survey) measure(ctx context.Context, m *kernels.Model, w *kernels.Weigh
 }
 
 // sums returns the sums of a ladder's bands, of a class at a noise level, in one part of the samples.
-func (s *survey) sums(l *ladder, row, point, part int) []float64 {
+func (s *Survey) sums(l *ladder, row, point, part int) []float64 {
 	at := ((row*s.set.Points+point)*len(s.count) + part) * l.bands()
 	return l.energy[at : at+l.bands()]
 }

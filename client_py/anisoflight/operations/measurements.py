@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..advice import Advice
 from ..wire.calls import Connection
 from ..wire.exchanges import Gradient, gradient_rows
 from . import documented
@@ -16,7 +17,23 @@ if TYPE_CHECKING:
 
 
 class Measurements(Connection):
-    """What a model loses, what a schedule errs or could save, and the gradient that training follows."""
+    """What suits a dataset, what a model loses, what a schedule errs or could save, and the gradient that training
+    follows."""
+
+    @documented("Advise")
+    def advise(self, dataset: str, model: str | None = None, *, progress: bool = True, **options: Any) -> Advice:
+        """Settings of training (σ_data, σ_min, σ_max, P_mean, P_std), of schedules (T, c, subspaces) and of samplers for
+        a dataset, each with the measurement behind it.
+
+        They follow from the dataset's own normal law, measured in one pass over at most 2²⁵ numbers of its images, and
+        with a model from its residual by noise level, measured in one pass of the network. `Advice.figure` draws them.
+
+        >>> advice = client.advise("blocks", nfe=[5], progress=False)
+        >>> advice.table.index.tolist()[:3], advice["samplers"][0]["nfe"]
+        (['sigma_data', 'sigma_min', 'sigma_max'], 5)
+        """
+        show = "advise" if progress else None
+        return Advice(self.call("Advise", show=show, dataset=dataset, model=model, **options))
 
     @documented("EvaluateModel")
     def evaluate_model(self, model: str, dataset: str, *, progress: bool = True, **options: Any) -> pd.DataFrame:

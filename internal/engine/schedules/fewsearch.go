@@ -158,26 +158,8 @@ func (f *fewStepSearch) measureImages(ctx context.Context) (err error) {
 		}
 		f.references = append(f.references, reference)
 	}
-	// The levels are chosen for the start of all images whose covariance is diagonal where the Gaussian is.
-	shared, err := start.New(start.Settings{Covariance: start.DCT}, map[int]*start.Law{start.Shared: lawOf(f.images)})
-	if err != nil {
-		return err
-	}
-	f.law, err = f.images.From(shared.Law(start.Shared))
-	return err
-}
-
-// lawOf returns the normal law of a spectrum, about a mean of any sign.
-func lawOf(s *gaussian.Spectrum) *start.Law {
-	l := &start.Law{H: s.H, W: s.W, C: s.C, Axes: s.Axes}
-	mean := make([]float64, len(s.Directions))
-	for i, d := range s.Directions {
-		mean[i] = d.Mean
-		l.Variance = append(l.Variance, d.Variance)
-	}
-	l.Mean = make([]float64, len(mean))
-	basis.NewFrequencies(s.H, s.W, s.C, s.Axes).Inverse(l.Mean, mean)
-	return l
+	f.law = f.images.Matched() // the levels are chosen for the start of all images
+	return nil
 }
 
 // measureStatistics measures the denoiser at noise levels up to √T, in the frequencies of the images' spectrum.

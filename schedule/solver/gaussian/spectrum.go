@@ -131,6 +131,32 @@ func (s *Spectrum) Horizon(part float64) float64 {
 	return high
 }
 
+// Residual returns E (flow + ε)² = λ/(λ + σ²) of the direction's best denoiser.
+func (d Direction) Residual(sigma float64) float64 {
+	if d.Variance == 0 {
+		return 0
+	}
+	return d.Variance / (d.Variance + sigma*sigma)
+}
+
+// Residual returns E|flow + ε|² of the spectrum's best denoiser.
+func (s *Spectrum) Residual(sigma float64) (sum float64) {
+	for _, d := range s.Directions {
+		sum += d.Residual(sigma)
+	}
+	return sum
+}
+
+// Matched returns the spectrum with sampling started from its own law.
+func (s *Spectrum) Matched() *Spectrum {
+	out := *s
+	out.Directions = slices.Clone(s.Directions)
+	for i, d := range out.Directions {
+		out.Directions[i].Start = &StartLaw{Mean: d.Mean, Variance: d.Variance}
+	}
+	return &out
+}
+
 // Bands returns the directions of each subspace of a basis none or dct. Other bases mix frequencies and are a
 // *solver.Error.
 func (s *Spectrum) Bands(b *basis.Basis) ([][]Direction, error) {

@@ -82,6 +82,23 @@ func TestMatchedStartHasNoError(t *testing.T) {
 	}
 }
 
+// TestMatched: the spectrum's own law is that of its images.
+func TestMatched(t *testing.T) {
+	of := images(200)
+	data := spectrumOf(t, 4, 4, 2, of)
+	want, err := data.From(startOf(t, of))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, d := range data.Matched().Directions {
+		near(t, "mean", d.Start.Mean, want.Directions[i].Start.Mean, 1e-9)
+		near(t, "variance", d.Start.Variance, want.Directions[i].Start.Variance, 1e-9)
+	}
+	if data.Directions[0].Start != nil {
+		t.Error("the spectrum itself has a start")
+	}
+}
+
 // TestFromRefusesWhatIsNotDiagonal: a law that correlates the spectrum's directions has no bench.
 func TestFromRefusesWhatIsNotDiagonal(t *testing.T) {
 	of := images(50)
