@@ -16,15 +16,12 @@ if TYPE_CHECKING:
 ABOUT = """Recommend settings for a data set, each with the measurement behind it: sigma_data, sigma_min, sigma_max,
 P_mean and P_std of training, T, c and subspaces of schedules, and a sampler for each number of evaluations. They follow
 from the data's Gaussian, and with a model from its residual on the data, too."""
-EXAMPLES = """examples:
-  anisoflight advise digits
-  anisoflight advise cifar10 cifar10-dct --nfe 5,9 --picture advice.png"""
+EXAMPLE = "example: anisoflight advise cifar10 cifar10-dct --nfe 5,9 --picture advice.png"
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    raw = argparse.RawDescriptionHelpFormatter
-    root = argparse.ArgumentParser("anisoflight advise", description=ABOUT, epilog=EXAMPLES, formatter_class=raw)
+    root = argparse.ArgumentParser("anisoflight advise", description=ABOUT, epilog=EXAMPLE)
     root.add_argument("dataset", metavar="DATA", help="name of the data set")
     root.add_argument("model", metavar="MODEL", nargs="?", help="name of a model of such images")
     numbers = {"metavar": "LIST", "type": lambda text: [int(word) for word in text.split(",")]}

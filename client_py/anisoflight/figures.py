@@ -141,14 +141,13 @@ def advice(found: Mapping[str, Any]) -> Figure:
     """What `Client.advise` measured: the data's spectrum, the loss that can be reduced, and samplers."""
     with mpl.rc_context({**STYLE, "figure.figsize": (12.0, 3.6)}):
         figure, (spectrum, loss, samplers) = pyplot.subplots(1, 3)
-    axes(spectrum, xlabel="radial frequency, cycles per pixel", ylabel="variance of a direction", yscale="log")
-    spectrum.plot(found["frequency"], found["variance"], "o-", ms=3)
+    axes(spectrum, xlabel="DCT frequency  max(u, v)", ylabel="variance of a direction", yscale="log")
+    spectrum.plot(found["variance"], "o-", ms=3)
     spectrum.axhline(found["c"], ls="--", color=REFERENCE, lw=1.1, label=f"largest: c = {found['c']:.3g}")
-    spectrum.axhline(found["sigma_min"] ** 2, ls=":", color=REFERENCE, lw=1.1, label="$\\sigma_{min}^2$")
     axes(loss, xlabel="noise level  $\\sigma$", ylabel="part of the loss that stays", xscale="log")
-    loss.plot(found["sigma"], found["ratio"], label="the data's Gaussian")
-    if ratio := found.get("model_ratio"):
-        loss.plot(found["sigma"][: len(ratio)], ratio, label="the model")
+    for key, name in (("ratio", "the data's Gaussian"), ("model_ratio", "the model")):
+        if ratio := found.get(key):
+            loss.plot(found["sigma"][: len(ratio)], ratio, label=name)
     mean, deviation = found["P_mean"], found["P_std"]
     said = f"$P_{{mean}} \\pm P_{{std}}$ = {mean:.2f} ± {deviation:.2f}"
     loss.axvspan(*np.exp([mean - deviation, mean + deviation]), color=COLOURS[4], alpha=0.2, lw=0, label=said)

@@ -43,12 +43,11 @@ type Advice struct {
 	Samplers  []AdvisedSamplers `json:"samplers"`
 	Items     []AdvisedItem     `json:"items"` // all of these for people
 
-	Frequency []float64 `json:"frequency"` // radial, in cycles per pixel
-	Variance  []float64 `json:"variance"`  // mean over the directions about each frequency
-	Sigma     []float64 `json:"sigma"`     // noise levels
-	// the part of the loss, from where EDM's preconditioning begins, that the Gaussian's best denoiser leaves at each
-	Ratio []float64 `json:"ratio"`
-	// that the model leaves, at the first noise levels, where it was measured
+	Variance []float64 `json:"variance"` // mean of a direction by DCT frequency max(u, v)
+	Sigma    []float64 `json:"sigma"`    // noise levels
+	// the part of the loss, from where EDM's preconditioning begins, that the Gaussian's best denoiser leaves there, and
+	// that the model leaves at the first of them
+	Ratio      []float64 `json:"ratio"`
 	ModelRatio []float64 `json:"model_ratio,omitempty"`
 }
 
