@@ -14,7 +14,7 @@ import argparse
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -101,7 +101,7 @@ def measure(seed: int, folder: Path, count: int) -> None:
 def _make_schedules(client: Client, seed: int) -> None:
     """The schedules that need a pass or a search, and no training."""
     there = {found["name"] for found in client.call("ListSchedules")["schedules"]}
-    common = {"model": f"cifar10-16-edm-s{seed}", "dataset": "cifar10-16"}
+    common: dict[str, Any] = {"model": f"cifar10-16-edm-s{seed}", "dataset": "cifar10-16"}
     if f"geodesic-s{seed}" not in there:
         client.make_schedule(f"geodesic-s{seed}", "geodesic", **common)
     for nfe in FEW:

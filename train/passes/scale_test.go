@@ -49,7 +49,8 @@ func TestDefaultScale(t *testing.T) {
 	}
 	_, alone := gaussian(t, basis.None(2, 2), []float64{0.04}, 1)
 	var T, c float64
-	if e, ok := errors.AsType[*setting.Error](DefaultScale(t.Context(), &T, &c, alone, schedule.Range{})); !ok || e.Field != "c" {
+	err = DefaultScale(t.Context(), &T, &c, alone, schedule.Range{})
+	if e, ok := errors.AsType[*setting.Error](err); !ok || e.Field != "c" {
 		t.Errorf("one image: T %v, c %v, error %v", T, c, e)
 	}
 }

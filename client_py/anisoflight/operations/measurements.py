@@ -22,8 +22,8 @@ class Measurements(Connection):
 
     @documented("Advise")
     def advise(self, dataset: str, model: str | None = None, *, progress: bool = True, **options: Any) -> Advice:
-        """Settings of training (σ_data, σ_min, σ_max, P_mean, P_std), of schedules (T, c, subspaces) and of samplers for
-        a dataset, each with the measurement behind it.
+        """Settings of training (σ_data, σ_min, σ_max, P_mean, P_std), of schedules (T, c, subspaces) and of samplers
+        for a dataset, each with the measurement behind it.
 
         They follow from the dataset's own normal law, measured in one pass over at most 2²⁵ numbers of its images, and
         with a model from its residual by noise level, measured in one pass of the network. `Advice.figure` draws them.

@@ -101,7 +101,8 @@ func (a *adviser) scales() {
 	a.item("sigma_data", short(a.out.SigmaData), "The deviation of %d images' values from the mean image, whose own have "+
 		"the root mean square %s.", a.out.Images, short(math.Sqrt(mean)))
 	a.out.SigmaMin = schedule.DefaultSigmaMin
-	because := fmt.Sprintf("8 bits round with the deviation %.2g: below it there is nothing to learn.", 2/(255*math.Sqrt(12)))
+	because := fmt.Sprintf("8 bits round with the deviation %.2g: below it there is nothing to learn.",
+		2/(255*math.Sqrt(12)))
 	if a.data.IsFloat() {
 		a.out.SigmaMin *= a.out.SigmaData / edmSigmaData
 		because = "EDM's share of sigma_data, as floats do not say how they were rounded."
@@ -117,8 +118,8 @@ func (a *adviser) scales() {
 	}
 	a.out.T, a.out.C = a.scale.T, a.scale.C
 	a.item("T", short(a.out.T), "%s", because)
-	a.item("c", short(a.out.C), "The largest variance of a direction, %s of all: with less, the path hurries through "+
-		"its noise level.", percent(a.out.C/a.law.Variance()))
+	a.item("c", short(a.out.C), "The variance of the leading directions, %s of all: with less, the path hurries through "+
+		"their noise levels.", percent(a.out.C/a.law.Variance()))
 }
 
 // survey measures the residual of the model, or computes that of the data's Gaussian.
@@ -197,8 +198,8 @@ func (a *adviser) subspaces(ctx context.Context, survey *passes.Survey) error {
 	if a.out.Subspaces.Worth {
 		value = name
 	}
-	a.item("subspaces", value, "The best split, %s, saves %.1f ± %.1f %% of the energy on the %s; samples were not better "+
-		"with 6 %%, and it is worth a try from %g %% on.", name, 100*p.Gain, 100*p.GainStderr, a.by, 100*leastGain)
+	a.item("subspaces", value, "The best split, %s, saves %.1f ± %.1f %% of the energy on the %s; samples were not "+
+		"better with 6 %%, and it is worth a try from %g %% on.", name, 100*p.Gain, 100*p.GainStderr, a.by, 100*leastGain)
 	return nil
 }
 
@@ -231,7 +232,8 @@ func (a *adviser) samplers(ctx context.Context, levels []float64) error {
 		name, grid string
 		*schedule.Schedule
 	}{
-		{solver.GridEDM, solver.GridEDM, edm}, {solver.GridPolynomial, solver.GridPolynomial, edm},
+		{solver.GridEDM, solver.GridEDM, edm},
+		{solver.GridPolynomial, solver.GridPolynomial, edm},
 		{solver.GridPolynomial, solver.GridPolynomial, lower},
 		{"geodesic", solver.GridSchedule, schedule.Isotropic(geodesic)},
 	}

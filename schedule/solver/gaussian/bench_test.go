@@ -123,8 +123,8 @@ func TestBenchRefuses(t *testing.T) {
 	}
 }
 
-// TestScaleOfSpectrum: variances 3 and 1 lead with (9 + 1)/4. From noise of the horizon's variance the exact flow misses
-// just the part of the variance that is asked for.
+// TestScaleOfSpectrum: variances 3 and 1 lead with (9 + 1)/4. From noise of the horizon's variance the exact flow
+// misses just the part of the variance that is asked for.
 func TestScaleOfSpectrum(t *testing.T) {
 	s := &Spectrum{H: 1, W: 2, C: 1, Directions: []Direction{{Variance: 3}, {Mean: 0.5, Variance: 1}}}
 	if got := s.Leading(); got != 2.5 {

@@ -153,9 +153,9 @@ func (s *Spectrum) LossRatio(sigma, residual float64) float64 {
 	return residual / n * (1 + sigma*sigma*n/s.Variance())
 }
 
-// TrainingLevels returns the mean and the standard deviation of ln σ, EDM's P_mean and P_std, under the weight 1 − r(σ):
-// noise levels are worth training at as far as the loss can be reduced there. The levels are uniform in ln σ. ok is
-// false if it can be reduced nowhere.
+// TrainingLevels returns the mean and the standard deviation of ln σ, EDM's P_mean and P_std, under the weight 1 −
+// r(σ): noise levels are worth training at as far as the loss can be reduced there. The levels are uniform in ln σ. ok
+// is false if it can be reduced nowhere.
 func TrainingLevels(sigma, ratio []float64) (mean, std float64, ok bool) {
 	const least = 1e-6 // below it 1 − r is rounding
 	var sum, first, second float64
