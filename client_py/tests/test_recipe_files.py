@@ -32,6 +32,7 @@ METHODS = {
     "ffhq": SHARED,  # no classes
     "imagenet64": PER_CLASS + SHARED,
 }
+SMALL = [CONFIGS / "cifar10-16" / f"{method}.yaml" for method in ("paper", "isotropic", "pca", *PER_CLASS[:2])]
 FILES = [CONFIGS / folder / f"{method}.yaml" for folder in METHODS for method in METHODS[folder]]
 
 
@@ -50,7 +51,7 @@ def learns(recipe: Recipe) -> Stage:
 
 
 def test_every_file_is_known() -> None:
-    assert {path for path in CONFIGS.glob("*/*.yaml") if path.stem not in ("base", "conditional")} == set(FILES)
+    assert {path for path in CONFIGS.glob("*/*.yaml") if path.stem not in ("base", "conditional")} == {*FILES, *SMALL}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
@@ -79,6 +80,15 @@ def test_the_papers_settings(recipes: dict[Path, Recipe], path: Path) -> None:
     assert recipe.fid.counts == [50000] * 3
     own = path.parent.name == "afhqv2" and path.stem in PER_CLASS  # EDM has no network with its classes
     assert recipe.network_model == f"{path.parent.name}-{'conditional' if own else 'edm'}"
+
+
+def test_a_seed_is_that_of_all_runs_and_ends_their_names() -> None:
+    for recipe in load(SMALL, seed=2):
+        stages = stages_of(recipe, PLACE)
+        runs = [stage for stage in stages if stage.trains]
+        assert all(stage.makes.endswith("-s2") and stage.request["seed"] == 2 for stage in runs)
+        assert runs[-1].request["model"] == runs[-2].makes
+        assert "--under train" in stages[0].command
 
 
 def test_what_would_be_done(capsys: pytest.CaptureFixture[str]) -> None:
