@@ -102,15 +102,13 @@ func (l *learner) startFrom(s *schedule.Schedule) {
 	l.previous = nil
 }
 
-// startSettings are those of the geodesic that a stage starts from.
+// startSettings are those of the geodesic that a stage starts from: one path, since one of each class would cost a pass
+// for each.
 func (l *learner) startSettings() passes.GeodesicSettings {
-	return passes.GeodesicSettings{
-		T: l.cfg.T, G0: l.cfg.G0, C: l.cfg.C, Knots: l.cfg.Knots, Seed: l.cfg.Seed,
-		Family: schedule.Family{PerClass: l.cfg.Family.PerClass},
-	}
+	return passes.GeodesicSettings{T: l.cfg.T, G0: l.cfg.G0, C: l.cfg.C, Knots: l.cfg.Knots, Seed: l.cfg.Seed}
 }
 
-// startAt puts a geodesic in the place of the schedule: the same in every subspace.
+// startAt puts a geodesic in the place of the schedule: the same in every class and subspace.
 func (l *learner) startAt(g *passes.Geodesic) error {
 	s, err := g.Schedule.Expand(l.sched.Family(), l.sched.Labels(), l.sched.J())
 	if err != nil {

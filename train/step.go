@@ -74,8 +74,7 @@ func (r *Run) advance(ctx context.Context, images []float32, labels []int32) (Ro
 	})
 }
 
-// measureStart puts the geodesic in the place of the schedule, before the first step of a run that starts with it: of
-// each class where the family has schedules per class, the same in every subspace.
+// measureStart puts the geodesic in the place of the schedule, before the first step of a run that starts with it.
 func (r *Run) measureStart(ctx context.Context) error {
 	if r.cfg.Init != initGeodesic || r.step > 0 || r.measured {
 		return nil
