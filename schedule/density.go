@@ -121,17 +121,22 @@ func (d *Density) moment(alpha, beta, from, to float64) float64 {
 	return sum
 }
 
-// length returns the path length ∫√F dg between the variances e^from and e^to.
-func (d *Density) length(from, to float64) float64 { return d.moment(0.5, 0, from, to) }
+// length returns the length ∫(g²F)^{1/(order+1)} d ln g of a path between the variances e^from and e^to: ∫√F dg for
+// order 1.
+func (d *Density) length(order int, from, to float64) float64 {
+	alpha := 1 / float64(order+1)
+	return d.moment(alpha, 2*alpha-1, from, to)
+}
 
 // travel returns the logarithm of the variance that lies the given length above e^from.
-func (d *Density) travel(from, length float64) float64 {
+func (d *Density) travel(order int, from, length float64) float64 {
+	alpha := 1 / float64(order+1)
 	for l := from; ; {
 		p, logf, end := d.piece(l)
-		pieceLength := d.length(l, end)
+		pieceLength := d.length(order, l, end)
 		if math.IsInf(end, 1) || pieceLength >= length {
-			// length = √F_a g_a (e^{qΔ} − 1)/q, solved for Δ.
-			q, unit := 0.5*p+1, length/math.Exp(0.5*logf+l)
+			// length = (g_a²F_a)^α (e^{qΔ} − 1)/q, solved for Δ.
+			q, unit := alpha*(p+2), length/math.Exp(alpha*(logf+2*l))
 			if q == 0 {
 				return l + unit
 			}
@@ -214,7 +219,7 @@ func LeastEnergy(sigma, residual []float64, c, g0, gT float64) (float64, error) 
 	if err != nil {
 		return 0, err
 	}
-	l := d.length(math.Log(g0), math.Log(gT))
+	l := d.length(1, math.Log(g0), math.Log(gT))
 	return l * l, nil
 }
 
@@ -233,28 +238,37 @@ func (r *Report) Add(o Report) {
 	r.Energy, r.EnergyStderr = r.Energy+o.Energy, math.Hypot(r.EnergyStderr, o.EnergyStderr)
 }
 
-// Geodesic returns the path of least energy for a measured density, J = 1, without any descent. The energy of a path,
+// Geodesic returns the best path for a measured density, J = 1, without any descent. The energy of a path,
 //
 //	E = T ∫ ġ² F(g) dt ≥ (∫ √F dg)²,
 //
-// is that of a curve in a metric F dg², so the best path moves at constant speed: ġ √F = const. The length ∫√F dg is
-// inverted at K uniform times; between them ln g is linear, which is what Report.Energy exceeds Report.Bound by.
+// is that of a curve in a metric F dg², so the path of least energy moves at constant speed: ġ √F = const. It is that
+// of order 1. What a step leaves behind is of second order for Euler's method, and of order p + 1 for a solver of order
+// p, whose best path minimises
+//
+//	∫ (d ln g/dt)^{p+1} g²F dt:  (d ln g/dt) (g²F)^{1/(p+1)} = const.
+//
+// The length ∫(g²F)^{1/(p+1)} d ln g is inverted at K uniform times; between them ln g is linear. Of order 1, that is
+// what Report.Energy exceeds Report.Bound by.
 //
 // ThetaFromPath returns the same path as parameters for an optimiser. An *Error's Row is the index of an offending
 // sample.
-func Geodesic(samples []Sample, T, g0 float64, knots int) (*Path, Report, error) {
+func Geodesic(samples []Sample, order int, T, g0 float64, knots int) (*Path, Report, error) {
 	if err := checkRange(knots, T, g0); err != nil {
 		return nil, Report{}, err
+	}
+	if order < 1 {
+		return nil, Report{}, failf(-1, "order must be positive, got %d", order)
 	}
 	d, err := NewDensity(samples)
 	if err != nil {
 		return nil, Report{}, err
 	}
 	low := math.Log(g0)
-	total := d.length(low, math.Log(T))
+	total := d.length(order, low, math.Log(T))
 	g := make([]float64, knots)
 	for k := range g {
-		g[k] = math.Exp(d.travel(low, total*float64(k)/float64(knots-1)))
+		g[k] = math.Exp(d.travel(order, low, total*float64(k)/float64(knots-1)))
 	}
 	g[0], g[knots-1] = g0, T
 	p, err := NewPath(uniform(T, knots), g)
@@ -296,7 +310,7 @@ func Energy(paths []*Path, f []*Density) (energy, stderr float64) {
 // J = 1 it predicts what a basis can gain.
 func Bound(f []*Density, g0, gT float64) (bound, stderr float64) {
 	return propagate(f, func(_ int, d *Density) float64 {
-		l := d.length(math.Log(g0), math.Log(gT))
+		l := d.length(1, math.Log(g0), math.Log(gT))
 		return l * l
 	})
 }

@@ -26,7 +26,7 @@ func ExampleGeodesic() {
 	for sigma := 1e-4; sigma < 100; sigma *= 1.02 {
 		pass = append(pass, schedule.ResidualSample(sigma, 1/(1+sigma*sigma), 0, 1))
 	}
-	_, report, err := schedule.Geodesic(pass, 6400, 1e-9, 32)
+	_, report, err := schedule.Geodesic(pass, 1, 6400, 1e-9, 32)
 	if err != nil {
 		log.Fatal(err)
 	}

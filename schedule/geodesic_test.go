@@ -37,7 +37,7 @@ func density(t *testing.T, samples []Sample) *Density {
 // schedule, g = tan², and the bound is known.
 func TestGeodesicOfAGaussianIsTheCosineSchedule(t *testing.T) {
 	const T, g0, knots = 6400.0, 1e-9, 32
-	p, r, err := Geodesic(gaussianDensity(1, 1, 2000, 1e-5, 100), T, g0, knots)
+	p, r, err := Geodesic(gaussianDensity(1, 1, 2000, 1e-5, 100), 1, T, g0, knots)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,12 +59,35 @@ func TestGeodesicOfAGaussianIsTheCosineSchedule(t *testing.T) {
 	if !(r.Energy > r.Bound && r.Energy < 1.15*r.Bound) {
 		t.Errorf("energy %v, bound %v", r.Energy, r.Bound)
 	}
-	_, fine, err := Geodesic(gaussianDensity(1, 1, 2000, 1e-5, 100), T, g0, 2000)
+	_, fine, err := Geodesic(gaussianDensity(1, 1, 2000, 1e-5, 100), 1, T, g0, 2000)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !(fine.Energy > fine.Bound && fine.Energy < 1.002*fine.Bound) {
 		t.Errorf("on 2000 knots: energy %v, bound %v", fine.Energy, fine.Bound)
+	}
+}
+
+// For F = 1/g the path of order p has EDM's form with ρ = (p + 1)/2: σ^{1/ρ} is linear in t.
+func TestGeodesicOfAnOrder(t *testing.T) {
+	const T, g0, knots = 6400.0, 1e-6, 33
+	samples := []Sample{{Sigma: 1e-3, F: 1e6}, {Sigma: 1, F: 1}, {Sigma: 80, F: 1.0 / 6400}}
+	for order := 1; order <= 13; order++ {
+		p, r, err := Geodesic(samples, order, T, g0, knots)
+		if err != nil {
+			t.Fatal(err)
+		}
+		power := 1 / float64(order+1) // of g
+		low, high := math.Pow(g0, power), math.Pow(T, power)
+		_, got := p.Knots()
+		for k := range got {
+			if want := math.Log(low+(high-low)*float64(k)/(knots-1)) / power; math.Abs(got[k]-want) > 1e-9 {
+				t.Errorf("order %d: ln g at knot %d: %v, want %v", order, k, got[k], want)
+			}
+		}
+		if order > 1 && r.Energy < 1.05*r.Bound {
+			t.Errorf("order %d: energy %v, bound %v", order, r.Energy, r.Bound)
+		}
 	}
 }
 
@@ -115,14 +138,14 @@ func TestIntegralsOfADensity(t *testing.T) {
 		lo := -16 + 10*rng.Float64()
 		hi := lo + 20*rng.Float64() // beyond the samples on both sides now and then
 		length := integral(lo, hi, func(g float64) float64 { return math.Sqrt(d.At(g)) })
-		if got := d.length(lo, hi); math.Abs(got/length-1) > 1e-10 {
+		if got := d.length(1, lo, hi); math.Abs(got/length-1) > 1e-10 {
 			t.Errorf("length %v, want %v", got, length)
 		}
 		energy := integral(lo, hi, func(g float64) float64 { return g * d.At(g) })
 		if got := d.moment(1, 1, lo, hi); math.Abs(got/energy-1) > 1e-10 {
 			t.Errorf("∫ g F dg = %v, want %v", got, energy)
 		}
-		if got := d.travel(lo, length); math.Abs(got-hi) > 1e-9 {
+		if got := d.travel(1, lo, length); math.Abs(got-hi) > 1e-9 {
 			t.Errorf("travelled to %v, want %v", got, hi)
 		}
 	}
@@ -170,7 +193,7 @@ func TestStandardErrors(t *testing.T) {
 	for i := range samples {
 		samples[i].Stderr = 0.02 * samples[i].F
 	}
-	p, r, err := Geodesic(samples, T, g0, 16)
+	p, r, err := Geodesic(samples, 1, T, g0, 16)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +237,7 @@ func TestDensityRefuses(t *testing.T) {
 		{"negative error", []Sample{ok, {Sigma: 2, F: 1, Stderr: -1}}, 1, "standard error"},
 	} {
 		t.Run(q.name, func(t *testing.T) {
-			_, _, err := Geodesic(q.samples, 100, 0.01, 8)
+			_, _, err := Geodesic(q.samples, 1, 100, 0.01, 8)
 			var bad *Error
 			if !errors.As(err, &bad) || bad.Row != q.row || !strings.Contains(bad.Msg, q.says) {
 				t.Errorf("%v; want row %d and %q", err, q.row, q.says)
@@ -222,10 +245,13 @@ func TestDensityRefuses(t *testing.T) {
 		})
 	}
 	two := []Sample{ok, {Sigma: 2, F: 1}}
-	if _, _, err := Geodesic(two, 1, 2, 8); err == nil {
+	if _, _, err := Geodesic(two, 1, 1, 2, 8); err == nil {
 		t.Error("g0 above T is accepted")
 	}
-	if _, _, err := Geodesic(two, 2, 1, 1); err == nil {
+	if _, _, err := Geodesic(two, 1, 2, 1, 1); err == nil {
 		t.Error("one knot is accepted")
+	}
+	if _, _, err := Geodesic(two, 0, 2, 1, 8); err == nil {
+		t.Error("order 0 is accepted")
 	}
 }

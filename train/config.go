@@ -99,7 +99,7 @@ type Config struct {
 	// kind of a new schedule: geodesic is measured before the first step, table is schedule as it is; default geodesic of
 	// a model, edm of a new network
 	Init string  `json:"init,omitempty"`
-	C    float64 `json:"c,omitempty"` // data variance c in the weight ġ²/(g(c+g)); default that of the leading directions
+	C    float64 `json:"c,omitempty"` // data variance c in the weight ġ²/(g(c+g)); default that of the leading direction
 	// the schedule's learning rate; default 1e-2 in isotropic, 1e-4 in anisotropic
 	ScheduleLR float64 `json:"schedule_lr,omitempty"`
 

@@ -76,14 +76,14 @@ FIELDS = {
         points: int, default 32. Noise levels.
         samples: int, default 64. Images per noise level.
         seed: int, default 0. Of images and noise.
-        c: float, default that of the data in its leading directions. Of the weight ġ²/(g(c+g)).
+        c: float, default that of the data in its leading direction. Of the weight ġ²/(g(c+g)).
     """,
     "Predict": """
         model: str, required. Name of the model whose residual is measured.
         dataset: str, required. Name of the data set to measure it on.
         T: float, default the end of the model's own schedule, else as the data need. End of time, a variance.
         g0: float, default 1e-9. Variance at t = 0.
-        c: float, default that of the data in its leading directions. Of the weight ġ²/(g(c+g)).
+        c: float, default that of the data in its leading direction. Of the weight ġ²/(g(c+g)).
         points: int, default 64. Noise levels measured.
         samples: int, default 32. Images per noise level and class.
         seed: int, default 0. Of the images and the noise.
@@ -116,7 +116,9 @@ FIELDS = {
         T: float, default the end of the model's own schedule, else as the data need. End of time, a variance.
         g0: float, default 1e-9. Variance at t = 0.
         knots: int, default 32. Knots of the path.
-        c: float, default that of the data in its leading directions. Of the weight ġ²/(g(c+g)).
+        order: int, default 2. Order of the solver that the path is for; 1 gives the least energy, as the paper's loss
+            has it.
+        c: float, default that of the data in its leading direction. Of the weight ġ²/(g(c+g)).
         points: int, default 160. Noise levels measured.
         samples: int, default 24. Images per noise level.
         seed: int, default 0. Of the noise.
@@ -242,7 +244,7 @@ FIELDS = {
         knots: int, default those of the start, else 32. Number of knots of each path.
         init: str, default geodesic of a model, edm of a new network. Kind of a new schedule: geodesic is measured
             before the first step, table is schedule as it is.
-        c: float, default that of the leading directions. Data variance c in the weight ġ²/(g(c+g)).
+        c: float, default that of the leading direction. Data variance c in the weight ġ²/(g(c+g)).
         schedule_lr: float, default 1e-2 in isotropic, 1e-4 in anisotropic. The schedule's learning rate.
         schedule_beta1: float, default 0.9. Of the schedule's Adam.
         schedule_beta2: float, default 0.999. Of the schedule's Adam.

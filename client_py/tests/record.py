@@ -30,9 +30,18 @@ RECORD = HERE / "testdata" / "record.npz"
 
 SOLVERS = ["euler", "heun", "ab", "ipndm", "ipndm_v", "dpmpp2m", "dpmpp3m", "dpmpp3m_taylor", "unipc", "deis", "local"]
 SCHEDULES: dict[str, dict[str, Any]] = {
-    "geodesic-g": {"kind": "geodesic", "model": "exact", "dataset": "blocks", "samples": 64, "points": 12, "T": 400},
+    "geodesic-g": {
+        "kind": "geodesic",
+        "order": 1,
+        "model": "exact",
+        "dataset": "blocks",
+        "samples": 64,
+        "points": 12,
+        "T": 400,
+    },
     "geodesic-dct": {
         "kind": "geodesic",
+        "order": 1,
         "model": "exact",
         "dataset": "blocks",
         "samples": 64,
@@ -44,6 +53,7 @@ SCHEDULES: dict[str, dict[str, Any]] = {
     },
     "geodesic-statistics": {
         "kind": "geodesic",
+        "order": 1,
         "model": "exact",
         "dataset": "blocks",
         "samples": 64,

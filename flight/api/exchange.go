@@ -64,6 +64,7 @@ type RemoteGeodesic struct {
 	T       float64 `json:"T,omitempty"`                                 // end of time, a variance; default sigma_max²
 	G0      float64 `json:"g0" default:"1e-9"`                           // variance at t = 0
 	Knots   int     `json:"knots" default:"32" min:"2" max:"4096"`       // of each path
+	Order   int     `json:"order" default:"2" min:"1" max:"16"`          // of the solver; 1 gives the least energy
 	C       float64 `json:"c" default:"1" above:"0"`                     // of the weight ġ²/(g(c+g))
 	Points  int     `json:"points" default:"160" min:"4" max:"65536"`    // noise levels
 	Samples int     `json:"samples" default:"24" min:"1" max:"16777216"` // images per noise level

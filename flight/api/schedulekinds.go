@@ -6,7 +6,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
-// GeodesicSchedule is the schedule of least energy of a model on a data set.
+// GeodesicSchedule is the best schedule of a model on a data set, for a solver of an order.
 type GeodesicSchedule struct {
 	NewSchedule
 	// name of the model whose residual is the metric; required
@@ -16,7 +16,9 @@ type GeodesicSchedule struct {
 	T     float64 `json:"T,omitempty"`
 	G0    float64 `json:"g0" default:"1e-9"`                     // variance at t = 0
 	Knots int     `json:"knots" default:"32" min:"2" max:"4096"` // knots of the path
-	// of the weight ġ²/(g(c+g)); default that of the data in its leading directions
+	// order of the solver that the path is for; 1 gives the least energy, as the paper's loss has it
+	Order int `json:"order" default:"2" min:"1" max:"16"`
+	// of the weight ġ²/(g(c+g)); default that of the data in its leading direction
 	C       float64 `json:"c,omitempty" above:"0"`
 	Points  int     `json:"points" default:"160" min:"4" max:"65536"`    // noise levels measured
 	Samples int     `json:"samples" default:"24" min:"1" max:"16777216"` // images per noise level

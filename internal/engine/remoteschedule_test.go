@@ -92,7 +92,7 @@ func (a *asked) answer(by white, n int) {
 func TestRemoteGeodesic(t *testing.T) {
 	e := open(t)
 	a := askRemote(t, e, `{"name":"r","kind":"geodesic","shape":[8,8,1],"images":7,"T":100,"points":400,"samples":1,
-		"batch":64,"c":0.25}`, answerSchema(1, "residual"))
+		"batch":64,"c":0.25,"order":1}`, answerSchema(1, "residual"))
 	if cols := a.last.Batch.Cols; len(cols[0].([]int64)) != 64 || slices.Max(cols[0].([]int64)) > 6 {
 		t.Errorf("the first question is %v", cols)
 	}

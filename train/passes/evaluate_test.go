@@ -67,7 +67,7 @@ func TestGeodesicGaussian(t *testing.T) {
 	m, w := onDevice(t, net, b)
 	var last int
 	got, err := MakeGeodesic(t.Context(), m, w, d, GeodesicSettings{
-		T: T, G0: g0, C: 1, Points: 100, Samples: 64, Seed: 1,
+		T: T, G0: g0, C: 1, Order: 1, Points: 100, Samples: 64, Seed: 1,
 		Progress: func(done, total int) { last = total - done },
 	})
 	if err != nil {
@@ -76,7 +76,7 @@ func TestGeodesicGaussian(t *testing.T) {
 	if last != 0 {
 		t.Errorf("progress ends %d short", last)
 	}
-	path, want, err := schedule.Geodesic(exactDensity(4, v, 1, g0, T, 400), T, g0, schedule.DefaultKnots)
+	path, want, err := schedule.Geodesic(exactDensity(4, v, 1, g0, T, 400), 1, T, g0, schedule.DefaultKnots)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestGeodesicOfSubspaces(t *testing.T) {
 	net, d := gaussian(t, b, []float64{0.04, 0.004}, 1024)
 	m, w := onDevice(t, net, b)
 	g, err := MakeGeodesic(t.Context(), m, w, d, GeodesicSettings{
-		T: predictT, G0: predictG0, C: 1, Knots: 64, Samples: 64, Family: schedule.Family{Basis: "dct", K: 1},
+		T: predictT, G0: predictG0, C: 1, Order: 1, Knots: 64, Samples: 64, Family: schedule.Family{Basis: "dct", K: 1},
 	})
 	if err != nil {
 		t.Fatal(err)

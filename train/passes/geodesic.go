@@ -22,12 +22,16 @@ const (
 	DefaultSamples = 24
 )
 
+// DefaultOrder is that of Heun's method and of most other solvers at few evaluations.
+const DefaultOrder = 2
+
 // GeodesicSettings says which schedule MakeGeodesic makes, and from how much data.
 type GeodesicSettings struct {
 	T       float64 // default as the data need
 	G0      float64 // default 1e-9
-	C       float64 // of the loss weight; default the variance of its leading directions
+	C       float64 // of the loss weight; default the largest variance of a direction
 	Knots   int     // default 32
+	Order   int     // of the solver that the path is for; 1 gives the least energy; default DefaultOrder
 	Points  int     // noise levels, uniform in ln σ; default DefaultPoints
 	Samples int     // images per noise level; default DefaultSamples
 	Batch   int     // samples per device program; default 128
@@ -44,7 +48,7 @@ type GeodesicSettings struct {
 	Progress func(done, total int)
 }
 
-// Geodesic is a schedule of least energy, with what is known about its energy.
+// Geodesic is the schedule of a measured density, with what is known about its energy.
 type Geodesic struct {
 	Schedule *schedule.Schedule // with parameters and the energy densities
 	Reports  []schedule.Report  // per row of the schedule
@@ -56,7 +60,8 @@ type Geodesic struct {
 //
 //	F(g) = E|flow(x_t) + ε|² / (g (c + g)),
 //
-// in one pass over the data on a grid of noise levels, and returns the schedule of least energy: ġ √F constant. A model
+// in one pass over the data on a grid of noise levels, and returns the schedule of [schedule.Geodesic]: ġ √F constant
+// for order 1. A model
 // of several subspaces is measured with the same g in each; its schedule is isotropic, or has ġ_j √F_j constant in
 // every subspace, which is the best as far as F_j depends on its own g_j alone.
 func MakeGeodesic(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset,
@@ -143,6 +148,7 @@ func (set GeodesicSettings) resolved(known schedule.Range) GeodesicSettings {
 	setting.Default(&set.G0, known.G0())
 	setting.Default(&set.C, 1)
 	setting.Default(&set.Knots, schedule.DefaultKnots)
+	setting.Default(&set.Order, DefaultOrder)
 	setting.Default(&set.Points, DefaultPoints)
 	setting.Default(&set.Samples, DefaultSamples)
 	setting.Default(&set.Family.Basis, "none")
@@ -172,7 +178,7 @@ func (set GeodesicSettings) check(known schedule.Range, subspaces int) error {
 	return nil
 }
 
-// geodesic returns the schedule of least energy of the densities measured, [row][subspace][noise level].
+// geodesic returns the schedule of the densities measured, [row][subspace][noise level].
 func (set GeodesicSettings) geodesic(labels []int, measured [][][]schedule.Sample) (*Geodesic, error) {
 	out := &Geodesic{}
 	var theta [][]schedule.Theta
@@ -182,7 +188,7 @@ func (set GeodesicSettings) geodesic(labels []int, measured [][][]schedule.Sampl
 		var rowDensity []*schedule.Density
 		var rowReport schedule.Report
 		for _, samples := range row {
-			path, report, err := schedule.Geodesic(samples, set.T, set.G0, set.Knots)
+			path, report, err := schedule.Geodesic(samples, set.Order, set.T, set.G0, set.Knots)
 			if err != nil {
 				return nil, err
 			}

@@ -15,8 +15,8 @@ type Scale struct {
 	// T is the least variance of the noise from which sampling may start: what the exact flow then misses of the data's
 	// Gaussian is a thousandth of its variance.
 	T float64
-	// C is the variance of the leading directions of the data's Gaussian, Σλ²/Σλ, for c of the loss weight. With a
-	// smaller c their speed counts too little where g lies between c and their variance, and the path hurries through it.
+	// C is the largest variance of a direction of the data's Gaussian, for c of the loss weight. With a smaller c the
+	// speed of this direction counts too little where g lies between c and its variance, and the path hurries through it.
 	C float64
 }
 

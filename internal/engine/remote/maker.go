@@ -102,8 +102,8 @@ func (w *maker) prepareGeodesic() error {
 	}
 	w.j, w.mode = b.J(), kernels.LossOnly
 	w.geodesic = &passes.GeodesicSettings{
-		T: req.T, G0: max(req.G0, w.samples.Range.G0()), C: req.C, Knots: req.Knots, Points: req.Points, Samples: req.Samples,
-		Batch: req.Batch, Seed: req.Seed, Family: family, Progress: w.progress,
+		T: req.T, G0: max(req.G0, w.samples.Range.G0()), C: req.C, Knots: req.Knots, Order: req.Order,
+		Points: req.Points, Samples: req.Samples, Batch: req.Batch, Seed: req.Seed, Family: family, Progress: w.progress,
 	}
 	return passes.CheckAsked(w.samples, w.j, *w.geodesic)
 }

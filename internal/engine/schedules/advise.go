@@ -118,8 +118,8 @@ func (a *adviser) scales() {
 	}
 	a.out.T, a.out.C = a.scale.T, a.scale.C
 	a.item("T", short(a.out.T), "%s", because)
-	a.item("c", short(a.out.C), "The variance of the leading directions, %s of all: with less, the path hurries through "+
-		"their noise levels.", percent(a.out.C/a.law.Variance()))
+	a.item("c", short(a.out.C), "The variance of the leading direction, %s of all: with less, the path hurries through "+
+		"its noise levels.", percent(a.out.C/a.law.Variance()))
 }
 
 // survey measures the residual of the model, or computes that of the data's Gaussian.
@@ -224,7 +224,7 @@ func (a *adviser) samplers(ctx context.Context, levels []float64) error {
 	for _, s := range levels {
 		density = append(density, schedule.ResidualSample(s, a.law.Residual(s), 0, a.scale.C))
 	}
-	geodesic, _, err := schedule.Geodesic(density, a.scale.T, g0, schedule.DefaultKnots)
+	geodesic, _, err := schedule.Geodesic(density, passes.DefaultOrder, a.scale.T, g0, schedule.DefaultKnots)
 	if err != nil {
 		return err
 	}

@@ -86,17 +86,13 @@ func (s *Spectrum) Variance() float64 {
 	return sum
 }
 
-// Leading returns the variance of the leading directions: the mean of the variances, weighted by themselves, Σλ²/Σλ. It
-// is 0 for data without variance.
+// Leading returns the largest variance of a direction: 0 for data without variance.
 func (s *Spectrum) Leading() float64 {
-	var sum, squares float64
+	var most float64
 	for _, d := range s.Directions {
-		sum, squares = sum+d.Variance, squares+d.Variance*d.Variance
+		most = max(most, d.Variance)
 	}
-	if sum == 0 {
-		return 0
-	}
-	return squares / sum
+	return most
 }
 
 // Horizon returns the least variance T of the noise from which the exact flow, started from noise alone, ends within
