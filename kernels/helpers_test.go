@@ -117,5 +117,5 @@ func estimate64(t *testing.T, m *kernels.Model, w *kernels.Weights, in kernels.E
 
 // explicitWeight is the part of A that comes from the weight ω itself.
 func explicitWeight(terms *kernels.Terms, g, gdot []float64, c float64) []float64 {
-	return terms.Parts(omegas(g, gdot, c), g, gdot, c)[0].A
+	return terms.Parts(omegas(g, gdot, c), g, gdot, c, 1)[0].A
 }

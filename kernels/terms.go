@@ -39,7 +39,7 @@ func (t *Terms) Assemble(g, gdot []float64, c float64) (loss, A, B []float64) {
 		w[i] = schedule.Omega(g[i], gdot[i], c)
 		loss[i/t.J] += w[i] * n2
 	}
-	parts := t.Parts(w, g, gdot, c)
+	parts := t.Parts(w, g, gdot, c, 1)
 	A, B = parts[0].A, parts[0].B
 	for _, part := range parts[1:] {
 		for i, v := range part.A {
@@ -62,16 +62,21 @@ type Part struct {
 
 // Parts returns the terms that the mode has, the weight's first: both its derivatives,
 //
-//	A_j = −ω_j (1/g_j + 1/(c+g_j)) |P_j r|²,   B_j = 2 ω_j |P_j r|² / ġ_j,
+//	A_j = −ω_j (p/g_j + 1/(c+g_j)) |P_j r|²,   B_j = (p+1) ω_j |P_j r|² / ġ_j,
 //
-// then those of the device, with A alone. omega [B*J] are the weights that the terms were computed with: those of the
-// trajectory loss, times any factor of the sample's.
-func (t *Terms) Parts(omega, g, gdot []float64, c float64) []Part {
+// then those of the device, with A alone. omega [B*J] are the weights that the terms were computed with, those of the
+// loss of order p,
+//
+//	ω_j = (T ġ_j/g_j)^{p−1} ġ_j²/(g_j (c + g_j)),
+//
+// times any factor of the sample's.
+func (t *Terms) Parts(omega, g, gdot []float64, c float64, order int) []Part {
+	p := float64(order)
 	weight := Part{A: make([]float64, len(g)), B: make([]float64, len(g))}
 	for i, n2 := range t.Residual {
 		e := omega[i] * n2
-		weight.A[i] = -e * (1/g[i] + 1/(c+g[i]))
-		weight.B[i] = 2 * e / gdot[i]
+		weight.A[i] = -e * (p/g[i] + 1/(c+g[i]))
+		weight.B[i] = (p + 1) * e / gdot[i]
 	}
 	parts := []Part{weight}
 	for i, a := range [][]float64{t.ExplicitX, t.Implicit1, t.Implicit2, t.Implicit3, t.Backprop} {

@@ -100,6 +100,9 @@ type Config struct {
 	// a model, edm of a new network
 	Init string  `json:"init,omitempty"`
 	C    float64 `json:"c,omitempty"` // data variance c in the weight ġ²/(g(c+g)); default that of the leading direction
+	// order p of the solver that the schedule is learned for, a factor (T ġ/g)^{p−1} in the weight: 1 is the paper's loss;
+	// default 2
+	Order int `json:"order,omitempty"`
 	// the schedule's learning rate; default 1e-2 in isotropic, 1e-4 in anisotropic
 	ScheduleLR float64 `json:"schedule_lr,omitempty"`
 
@@ -133,6 +136,6 @@ type Config struct {
 
 // Positive lists the numbers whose zero value means their default, although zero is no value of theirs.
 var Positive = []string{
-	"batch", "kimg", "lr", "beta1", "beta2", "ema_halflife_kimg", "T", "g0", "knots", "c", "schedule_lr",
+	"batch", "kimg", "lr", "beta1", "beta2", "ema_halflife_kimg", "T", "g0", "knots", "c", "order", "schedule_lr",
 	"schedule_beta1", "schedule_beta2", "probes", "p_std",
 }

@@ -105,7 +105,8 @@ func (l *learner) drawAlongSchedule(n int, labels []int32) (batch, error) {
 		g, gdot := b.g[i*j:(i+1)*j], b.gdot[i*j:(i+1)*j]
 		l.sched.Eval(b.rows[i], t, g, gdot)
 		for k := range g {
-			b.omega[i*j+k] = schedule.Omega(g[k], gdot[k], l.cfg.C)
+			faster := math.Pow(l.sched.T()*gdot[k]/g[k], float64(l.cfg.Order-1))
+			b.omega[i*j+k] = faster * schedule.Omega(g[k], gdot[k], l.cfg.C)
 		}
 	}
 	return b, nil

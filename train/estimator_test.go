@@ -93,7 +93,7 @@ func (l *laboratory) judge(m measured, spoil func(parts []kernels.Part, g, gdot 
 	var rows []comparison
 	var backprop []kernels.Part
 	for i, s := range subjects() {
-		parts := m.terms[i].Parts(v.omega, v.g, v.gdot, weightC)
+		parts := m.terms[i].Parts(v.omega, v.g, v.gdot, weightC, 1)
 		if spoil != nil {
 			for k := range parts {
 				parts[k].A = slices.Clone(parts[k].A)

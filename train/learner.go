@@ -78,7 +78,7 @@ func (l *learner) advance(b batch, terms func(row *Row) (kernels.StepOutput, err
 // learn fills in what a step knows of the schedule's gradient and, if move is set and the gradient is finite, takes one
 // step of Adam on θ.
 func (l *learner) learn(b batch, terms *kernels.Terms, row *Row, move bool) (moved bool, err error) {
-	d := gradient(l.sched, l.theta, b, terms.Parts(b.omega, b.g, b.gdot, l.cfg.C))
+	d := gradient(l.sched, l.theta, b, terms.Parts(b.omega, b.g, b.gdot, l.cfg.C, l.cfg.Order))
 	row.ScheduleGradNorm, row.ScheduleGradStderr = d.norm, d.stderr
 	row.ScheduleGradCosine, row.Share = cosine(d.mean, l.previous), d.byTerm(d.share)
 	row.TermStderr = d.byTerm(func(term *estimate) float64 { return term.stderr })
@@ -105,7 +105,7 @@ func (l *learner) startFrom(s *schedule.Schedule) {
 // startSettings are those of the geodesic that a stage starts from: one path, since one of each class would cost a pass
 // for each.
 func (l *learner) startSettings() passes.GeodesicSettings {
-	return passes.GeodesicSettings{T: l.cfg.T, G0: l.cfg.G0, C: l.cfg.C, Knots: l.cfg.Knots, Seed: l.cfg.Seed}
+	return passes.GeodesicSettings{T: l.cfg.T, G0: l.cfg.G0, C: l.cfg.C, Knots: l.cfg.Knots, Order: l.cfg.Order, Seed: l.cfg.Seed}
 }
 
 // startAt puts a geodesic in the place of the schedule: the same in every class and subspace.

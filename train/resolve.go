@@ -8,12 +8,14 @@ import (
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/train/passes"
 	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 const (
 	maxBatch  = 1 << 16
 	maxKnots  = 1 << 12
+	maxOrder  = 16
 	maxProbes = 1 << 8
 )
 
@@ -51,6 +53,7 @@ func (c Config) Resolve() (Config, error) {
 	orPointer(&c.LRHold, 0.5)
 	setting.Default(&c.EMAHalflife, pick(pre, min(0.03*c.Kimg, 500), 500))
 	orPointer(&c.EMARampup, pick(c.Model == "", 0.05, 0))
+	setting.Default(&c.Order, passes.DefaultOrder)
 	setting.Default(&c.ScheduleLR, pick(c.Stage == Isotropic, 1e-2, 1e-4))
 	setting.Default(&c.ScheduleBeta1, 0.9)
 	setting.Default(&c.ScheduleBeta2, 0.999)
@@ -122,6 +125,7 @@ func (c Config) checkNumbers() error {
 	}{
 		{"batch", c.Batch, 1, maxBatch},
 		{"probes", c.Probes, 1, maxProbes},
+		{"order", c.Order, 1, maxOrder},
 		{"knots", c.Knots, 2, maxKnots},
 	} {
 		given := f.value != 0 || f.low == 1 // else the start has them

@@ -80,6 +80,7 @@ func Resume(s *checkpoint.Run, src Sources) (*Run, error) {
 			"now. Store that one again, or create a new run", cfg.Dataset)
 	}
 	orPointer(&cfg.EMARampup, 0) // a state of an older program
+	setting.Default(&cfg.Order, 1)
 	cfg.Network, cfg.Model = nil, ""
 	src.Model, src.Schedule, src.ScheduleBasis, src.Basis = nil, s.Schedule, s.Basis, s.Family
 	if s.Family == nil {
@@ -99,6 +100,7 @@ func Resume(s *checkpoint.Run, src Sources) (*Run, error) {
 		r.Close()
 		return nil, stateError("configuration: %v", err)
 	}
+	setting.Default(&r.cfg.Order, 1)
 	if err := r.restore(s); err != nil {
 		r.Close()
 		return nil, err

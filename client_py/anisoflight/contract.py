@@ -245,6 +245,8 @@ FIELDS = {
         init: str, default geodesic of a model, edm of a new network. Kind of a new schedule: geodesic is measured
             before the first step, table is schedule as it is.
         c: float, default that of the leading direction. Data variance c in the weight ġ²/(g(c+g)).
+        order: int, default 2. Order p of the solver that the schedule is learned for, a factor (T ġ/g)^{p−1} in the
+            weight: 1 is the paper's loss.
         schedule_lr: float, default 1e-2 in isotropic, 1e-4 in anisotropic. The schedule's learning rate.
         schedule_beta1: float, default 0.9. Of the schedule's Adam.
         schedule_beta2: float, default 0.999. Of the schedule's Adam.

@@ -122,7 +122,7 @@ def schedules(client: fl.FlightClient) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def training(client: fl.FlightClient) -> Iterator[tuple[str, np.ndarray]]:
-    common = {"dataset": "blocks", "batch": 8, "kimg": 1, "T": 400}
+    common = {"dataset": "blocks", "batch": 8, "kimg": 1, "T": 400, "order": 1}
     runs: dict[str, dict[str, Any]] = {
         "pretrain": {"stage": "pretrain", "network": wire.NETWORK, "lr": 5e-3},
         "isotropic": {"stage": "isotropic", "model": "trained", "knots": 8},

@@ -84,6 +84,17 @@ def check_fid(names: dict[str, Any], axes: list[Any]) -> None:
     assert axes[-1].get_xlabel() == "evaluations of the network"
 
 
+def check_schedules(names: dict[str, Any], axes: list[Any]) -> None:
+    """At nine evaluations the geodesic is closer to the data than EDM's levels, though nothing was set for it."""
+    table = names["table"]
+    assert table.loc["Heun, geodesic", 9] < 0.9 * table.loc["Heun, EDM's levels", 9]
+    assert table.notna().sum(axis=1).to_dict() == {
+        "Heun, EDM's levels": 3, "Heun, geodesic": 3, "iPNDM-4, EDM's levels": 3, "few": 1, "Heun, learned": 3
+    }  # fmt: skip
+    assert [ax.get_title() for ax in axes[-2:]] == ["EDM's levels", "geodesic"]
+    assert all(len(ax.images) == 1 for ax in axes[-2:])
+
+
 def check_your_own_solver(names: dict[str, Any], axes: list[Any]) -> None:
     assert names["agreement"] < 1e-3
     for solver, errors in names["errors"].items():
@@ -111,6 +122,7 @@ CHECKS = {
     "edm-checkpoint": check_edm_checkpoint,
     "fid": check_fid,
     "quickstart": check_quickstart,
+    "schedules": check_schedules,
     "your-data": check_your_data,
     "your-own-solver": check_your_own_solver,
 }

@@ -61,6 +61,7 @@ def test_the_papers_settings(recipes: dict[Path, Recipe], path: Path) -> None:
     want = {
         "stage": "isotropic" if isotropic else "anisotropic",
         "c": 1 if isotropic else paper["c"],
+        "order": 1,
         "lr": 1e-5,
         "schedule_lr": 1e-2 if isotropic else 1e-4,
         "batch": paper["batch"],
@@ -72,6 +73,7 @@ def test_the_papers_settings(recipes: dict[Path, Recipe], path: Path) -> None:
         "dataset": path.parent.name,
     }
     settings = learns(recipe).request
+    want |= {"init": "edm", "T": 6400} if isotropic else {}
     assert {name: settings[name] for name in want} == want
     assert settings.get("family", {}).get("per_class", False) == (path.stem in PER_CLASS)
     assert not {"beta2", "train_network"} & set(settings)  # the defaults are the paper's

@@ -55,7 +55,7 @@ class Geodesic:
 
 def geodesic(client: Client, name: str, **options: Any) -> Geodesic:
     """Make the isotropic schedule of constant speed under a model in one pass over a data set, and store it."""
-    answer = client.call("MakeSchedule", show=name, name=name, kind="geodesic", replace=True, **options)
+    answer = client.call("MakeSchedule", show=name, name=name, kind="geodesic", order=1, replace=True, **options)
     report = answer["energies"][0]
     return Geodesic(report["energy"], report["bound"], report["bound_stderr"])
 

@@ -83,7 +83,7 @@ class Session:
         config = {**self.problem.config(self.seed, kimg), "lr_warmup": kimg / 12}
         stages.train(client, f"{name}-pretrain", config, save=name)
         options = {"model": name, "dataset": name, "T": self.problem.T, "c": self.problem.c, "seed": self.seed}
-        client.make_schedule(f"{name}-geodesic", "geodesic", replace=True, **options)
+        client.make_schedule(f"{name}-geodesic", "geodesic", order=1, replace=True, **options)
         client.make_schedule(f"{name}-edm", "edm", T=self.problem.T, replace=True)
         return data
 
@@ -91,6 +91,7 @@ class Session:
         """Learn a schedule with the network frozen, and save it as the model NAME."""
         config = {
             "stage": stage,
+            "order": 1,
             "dataset": self.problem.name,
             "model": self.problem.name,
             "schedule": f"{self.problem.name}-geodesic",

@@ -89,6 +89,7 @@ def config(problem: networks.Problem, plain: str, start: str, branch: Branch, se
     isotropic = branch.kind == jointpage.ISOTROPIC
     kimg = size.kimg
     return {
+        "order": 1,
         "stage": "isotropic" if isotropic else "anisotropic",
         "family": {"basis": "none"} if isotropic else {"basis": "dct", "k": problem.k},
         "ratio_embedding": not isotropic,

@@ -42,7 +42,7 @@ LEARNED = {
 }
 """Recipes, and what their rows are called."""
 FEATURES = ("classifier", "pca-64")
-SHORT, LONG = (9, 11, 13, 15, 17), (35,)
+NFE = (9, 13, 17, 35)
 FEW = (3, 5, 9)
 EDM_20 = '{"edm": {"T": 400}}'
 
@@ -54,22 +54,26 @@ class Row:
     method: str
     model: str
     options: dict[str, str] = field(default_factory=dict)
-    nfe: tuple[int, ...] = SHORT + LONG
+    nfe: tuple[int, ...] = NFE
 
 
 def rows(seed: int) -> Iterator[Row]:
     """All rows of a network; the cheap and telling ones first."""
     name = f"cifar10-16-edm-s{seed}"
     heun = {"solver": "heun", "second-point": "endpoint"}
-    yield Row("EDM, σ_max 80", name, {**heun, "grid": "edm", "schedule": "edm"})
-    yield Row("geodesic, nothing trained", name, {**heun, "schedule": f"geodesic-s{seed}"})
+    edm, geodesic = {**heun, "grid": "edm", "schedule": "edm"}, {**heun, "schedule": f"geodesic-s{seed}"}
+    yield Row("EDM, σ_max 80", name, edm)
+    yield Row("geodesic, nothing trained", name, geodesic)
     yield Row("EDM, σ_max 20", name, {**heun, "grid": "edm", "schedule": EDM_20})
     for solver, called in (("ipndm", "iPNDM-4"), ("dpmpp2m", "DPM-Solver++(2M)")):
-        yield Row(called, name, {"solver": solver, "grid": "polynomial", "schedule": "edm"}, (*FEW[:2], *SHORT))
+        yield Row(called, name, {"solver": solver, "grid": "polynomial", "schedule": "edm"}, (3, 5, *NFE[:3]))
     for nfe in FEW:
         yield Row("few", name, {"schedule": f"few{nfe}-s{seed}"}, (nfe,))
     for method, called in LEARNED.items():
         yield Row(called, f"cifar10-16-{method}-s{seed}", heun)
+    yield Row("geodesic of order 1", name, {**heun, "schedule": f"energy-s{seed}"})
+    yield Row("EDM, σ_max 80", name, edm, (79,))
+    yield Row("geodesic, nothing trained", name, geodesic, (79,))
 
 
 def train(seed: int, folder: Path, source: Path) -> None:
@@ -102,8 +106,9 @@ def _make_schedules(client: Client, seed: int) -> None:
     """The schedules that need a pass or a search, and no training."""
     there = {found["name"] for found in client.call("ListSchedules")["schedules"]}
     common: dict[str, Any] = {"model": f"cifar10-16-edm-s{seed}", "dataset": "cifar10-16"}
-    if f"geodesic-s{seed}" not in there:
-        client.make_schedule(f"geodesic-s{seed}", "geodesic", **common)
+    for name, order in ((f"geodesic-s{seed}", 2), (f"energy-s{seed}", 1)):
+        if name not in there:
+            client.make_schedule(name, "geodesic", order=order, **common)
     for nfe in FEW:
         if f"few{nfe}-s{seed}" not in there:
             client.make_schedule(f"few{nfe}-s{seed}", "few", nfe=nfe, **common)
@@ -123,12 +128,12 @@ def table(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def read(file: Path = ROWS) -> pd.DataFrame:
-    """The rows: features, network, method, nfe, frechet."""
+    """The rows: features, network, method, nfe, frechet; floor is the distance of as many real images to others."""
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     return pd.DataFrame(
         [
             {"features": r["features"]["name"], "network": r["benchmark"], "method": r["method"], "nfe": r["nfe"],
-             "frechet": r["frechet"], "count": r["count"]}
+             "frechet": r["frechet"], "count": r["count"], "floor": r["reference"]["floor"][str(r["count"])]}
             for r in lines
         ]
     )  # fmt: skip
@@ -146,8 +151,10 @@ def write() -> Path:
         "networks. Heun's method spends 2n − 1 evaluations in n steps. `make report-real` repeats it."
     )
     for features in found.features.unique():
+        rows = found[found.features == features]
         page.heading(f"Features: {features}")
-        page.table(table(found[found.features == features]))
+        page.text(f"Real images among themselves: {rows.floor.iloc[0]:.2f}.")
+        page.table(table(rows))
     page.numbers(found, "rows")
     return page.write()
 

@@ -88,6 +88,7 @@ def learned(
     name = f"{model}-{name}"
     if not kept and name not in client.models().index:
         config = {
+            "order": 1,
             "stage": "isotropic" if family["basis"] == "none" else "anisotropic",
             "family": dict(family),
             "dataset": problem.name,
