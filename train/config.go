@@ -99,7 +99,7 @@ type Config struct {
 	// kind of a new schedule: geodesic is measured before the first step, table is schedule as it is; default geodesic of
 	// a model, edm of a new network
 	Init string  `json:"init,omitempty"`
-	C    float64 `json:"c,omitempty"` // data variance c in the weight ġ²/(g(c+g)); default that of the leading direction
+	C    float64 `json:"c,omitempty"` // c of the weight ġ²/(g(c+g)); default the data's variance, summed over an image
 	// order p of the solver that the schedule is learned for, a factor (T ġ/g)^{p−1} in the weight: 1 is the paper's loss;
 	// default 2
 	Order int `json:"order,omitempty"`

@@ -76,14 +76,14 @@ FIELDS = {
         points: int, default 32. Noise levels.
         samples: int, default 64. Images per noise level.
         seed: int, default 0. Of images and noise.
-        c: float, default that of the data in its leading direction. Of the weight ġ²/(g(c+g)).
+        c: float, default the data's variance, summed over an image. Of the weight ġ²/(g(c+g)).
     """,
     "Predict": """
         model: str, required. Name of the model whose residual is measured.
         dataset: str, required. Name of the data set to measure it on.
         T: float, default the end of the model's own schedule, else as the data need. End of time, a variance.
         g0: float, default 1e-9. Variance at t = 0.
-        c: float, default that of the data in its leading direction. Of the weight ġ²/(g(c+g)).
+        c: float, default the data's variance, summed over an image. Of the weight ġ²/(g(c+g)).
         points: int, default 64. Noise levels measured.
         samples: int, default 32. Images per noise level and class.
         seed: int, default 0. Of the images and the noise.
@@ -118,7 +118,7 @@ FIELDS = {
         knots: int, default 32. Knots of the path.
         order: int, default 2. Order of the solver that the path is for; 1 gives the least energy, as the paper's loss
             has it.
-        c: float, default that of the data in its leading direction. Of the weight ġ²/(g(c+g)).
+        c: float, default the data's variance, summed over an image. Of the weight ġ²/(g(c+g)).
         points: int, default 160. Noise levels measured.
         samples: int, default 24. Images per noise level.
         seed: int, default 0. Of the noise.
@@ -244,7 +244,7 @@ FIELDS = {
         knots: int, default those of the start, else 32. Number of knots of each path.
         init: str, default geodesic of a model, edm of a new network. Kind of a new schedule: geodesic is measured
             before the first step, table is schedule as it is.
-        c: float, default that of the leading direction. Data variance c in the weight ġ²/(g(c+g)).
+        c: float, default the data's variance, summed over an image. C of the weight ġ²/(g(c+g)).
         order: int, default 2. Order p of the solver that the schedule is learned for, a factor (T ġ/g)^{p−1} in the
             weight: 1 is the paper's loss.
         schedule_lr: float, default 1e-2 in isotropic, 1e-4 in anisotropic. The schedule's learning rate.

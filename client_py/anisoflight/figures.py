@@ -143,7 +143,6 @@ def advice(found: Mapping[str, Any]) -> Figure:
         figure, (spectrum, loss, samplers) = pyplot.subplots(1, 3)
     axes(spectrum, xlabel="DCT frequency  max(u, v)", ylabel="variance of a direction", yscale="log")
     spectrum.plot(found["variance"], "o-", ms=3)
-    spectrum.axhline(found["c"], ls="--", color=REFERENCE, lw=1.1, label=f"leading: c = {found['c']:.3g}")
     axes(loss, xlabel="noise level  $\\sigma$", ylabel="part of the loss that stays", xscale="log")
     for key, name in (("ratio", "the data's Gaussian"), ("model_ratio", "the model")):
         if ratio := found.get(key):

@@ -47,7 +47,7 @@ type EvaluateModel struct {
 	Points   int         `json:"points" default:"32" min:"2" max:"1048576"`     // noise levels
 	Samples  int         `json:"samples" default:"64" min:"1" max:"1073741824"` // images per noise level
 	Seed     uint64      `json:"seed"`                                          // of images and noise; default 0
-	// of the weight ġ²/(g(c+g)); default that of the data in its leading direction
+	// of the weight ġ²/(g(c+g)); default the data's variance, summed over an image
 	C float64 `json:"c,omitempty" above:"0"`
 }
 
@@ -70,7 +70,7 @@ type Predict struct {
 	// end of time, a variance; default the end of the model's own schedule, else as the data need
 	T  float64 `json:"T,omitempty"`
 	G0 float64 `json:"g0" default:"1e-9"` // variance at t = 0
-	// of the weight ġ²/(g(c+g)); default that of the data in its leading direction
+	// of the weight ġ²/(g(c+g)); default the data's variance, summed over an image
 	C       float64 `json:"c,omitempty" above:"0"`
 	Points  int     `json:"points" default:"64" min:"4" max:"4096"`     // noise levels measured
 	Samples int     `json:"samples" default:"32" min:"2" max:"1048576"` // images per noise level and class

@@ -18,7 +18,7 @@ type GeodesicSchedule struct {
 	Knots int     `json:"knots" default:"32" min:"2" max:"4096"` // knots of the path
 	// order of the solver that the path is for; 1 gives the least energy, as the paper's loss has it
 	Order int `json:"order" default:"2" min:"1" max:"16"`
-	// of the weight ġ²/(g(c+g)); default that of the data in its leading direction
+	// of the weight ġ²/(g(c+g)); default the data's variance, summed over an image
 	C       float64 `json:"c,omitempty" above:"0"`
 	Points  int     `json:"points" default:"160" min:"4" max:"65536"`    // noise levels measured
 	Samples int     `json:"samples" default:"24" min:"1" max:"16777216"` // images per noise level

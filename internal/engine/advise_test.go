@@ -48,7 +48,7 @@ func TestAdviseOnKnownGaussian(t *testing.T) {
 	sigma := math.Sqrt((a*a + b*b) / 4)
 	near("sigma_data", got.SigmaData, sigma, 1e-6)
 	near("sigma_min", got.SigmaMin, 0.002*sigma/0.5, 1e-8)
-	near("c", got.C, a*a, 1e-6)
+	near("c", got.C, a*a+b*b, 1e-6)
 	near("T", got.T, got.SigmaMax*got.SigmaMax, 1e-12)
 	var missed float64
 	for _, v := range []float64{a * a, b * b} {

@@ -27,7 +27,7 @@ import (
 type EvaluateSettings struct {
 	Points  int     // equal parts of [0, T]; default 32
 	Samples int     // images per part and row of the schedule; default 64
-	C       float64 // of the loss weight; default the largest variance of a direction
+	C       float64 // of the loss weight; default the data's variance, Σλ
 	Batch   int     // samples per device program; default 128
 	Seed    uint64  // of images, noise and times
 	// Progress is told of samples done; may be nil.

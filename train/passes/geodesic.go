@@ -29,7 +29,7 @@ const DefaultOrder = 2
 type GeodesicSettings struct {
 	T       float64 // default as the data need
 	G0      float64 // default 1e-9
-	C       float64 // of the loss weight; default the largest variance of a direction
+	C       float64 // of the loss weight; default the data's variance, Σλ
 	Knots   int     // default 32
 	Order   int     // of the solver that the path is for; 1 gives the least energy; default DefaultOrder
 	Points  int     // noise levels, uniform in ln σ; default DefaultPoints

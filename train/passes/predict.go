@@ -19,7 +19,7 @@ import (
 type PredictSettings struct {
 	T       float64  // default as the data need
 	G0      float64  // default 1e-9
-	C       float64  // of the loss weight; default the largest variance of a direction
+	C       float64  // of the loss weight; default the data's variance, Σλ
 	Points  int      // noise levels, uniform in ln σ; default 64
 	Samples int      // images per noise level and class; default 32
 	Batch   int      // samples per device program; default 128

@@ -15,8 +15,8 @@ type Scale struct {
 	// T is the least variance of the noise from which sampling may start: what the exact flow then misses of the data's
 	// Gaussian is a thousandth of its variance.
 	T float64
-	// C is the largest variance of a direction of the data's Gaussian, for c of the loss weight. With a smaller c the
-	// speed of this direction counts too little where g lies between c and its variance, and the path hurries through it.
+	// C is the data's variance, summed over the values of an image, for c of the loss weight. With a smaller c the speed
+	// of a direction counts too little where g lies between c and its variance, and the path hurries through it.
 	C float64
 }
 
@@ -53,7 +53,7 @@ func MeasureSpectrum(ctx context.Context, d *data.Dataset, report func(done, tot
 }
 
 // ScaleOf returns the scale of data with such a Gaussian.
-func ScaleOf(s *normal.Spectrum) Scale { return Scale{T: s.Horizon(horizon), C: s.Leading()} }
+func ScaleOf(s *normal.Spectrum) Scale { return Scale{T: s.Horizon(horizon), C: s.Variance()} }
 
 // Within returns the scale with an end of time that a network knows.
 func (s Scale) Within(known schedule.Range) Scale {

@@ -49,7 +49,8 @@ def remote(
     anything else that has a shape and gives images for an array of their numbers.
 
     A batch is computed `microbatch` images at a time. Options are those of `Client.remote_schedule`: batch, kimg,
-    family, estimator, sigma_min, sigma_max, …. The denoiser itself is not trained.
+    family, estimator, sigma_min, sigma_max, …; c is by default the variance of 1024 of the images. The denoiser itself is
+    not trained.
     """
     if len(images.shape) != 4:
         raise BadRequestError(f"images must have the shape [N, C, H, W], got {tuple(images.shape)}", "BAD_TENSOR")
@@ -63,6 +64,9 @@ def remote(
             raise BadRequestError("labels must be one class for each image, from 0 on", "BAD_TENSOR")
         order = np.argsort(classes, kind="stable")
         options["counts"] = np.bincount(classes.astype(np.int64)).tolist()
+    if count and "c" not in options:
+        some = torch.as_tensor(images[np.linspace(0, count - 1, min(count, 1024)).astype(int)]).double()
+        options["c"] = float(some.var(0, correction=0).sum()) or 1.0
     subspaces = _subspaces(client, options)
     if isinstance(denoise, Denoiser):
         denoise = denoise.in_subspaces(subspaces)

@@ -86,15 +86,6 @@ func (s *Spectrum) Variance() float64 {
 	return sum
 }
 
-// Leading returns the largest variance of a direction: 0 for data without variance.
-func (s *Spectrum) Leading() float64 {
-	var most float64
-	for _, d := range s.Directions {
-		most = max(most, d.Variance)
-	}
-	return most
-}
-
 // Horizon returns the least variance T of the noise from which the exact flow, started from noise alone, ends within
 // W2² = part·Variance of the data:
 //
