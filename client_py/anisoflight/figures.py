@@ -160,7 +160,7 @@ def advice(found: Mapping[str, Any]) -> Figure:
         samplers.plot(nfe, [row[key]["w2_squared"] for row in found["samplers"]], "o-", ms=4, label=name)
     samplers.set_xticks(nfe, [str(n) for n in nfe])
     samplers.minorticks_off()
-    for ax in (spectrum, loss, samplers):
+    for ax in (loss, samplers):
         ax.legend(frameon=False, fontsize=8, loc="lower right" if ax is loss else "best")
     return figure
 

@@ -38,7 +38,7 @@ LEARNED = {
     "isotropic-per-class": "{g_y}",
     "dct-per-class": "DCT, per class",
     "pca": "PCA",
-    "paper": "g, c = 1, T = 80²",
+    "paper": "g as in the paper",
 }
 """Recipes, and what their rows are called."""
 FEATURES = ("classifier", "pca-64")
@@ -148,7 +148,9 @@ def write() -> Path:
         f"Fréchet distances of {count:,} samples to the 50,000 training images, which were re-encoded as JPEG and are "
         f"reduced to 16×16. Networks: {networks}, of 329,075 parameters, trained on 400,000 images by EDM's loss; the "
         "learned rows are fine-tuned together with the network on 25,600 images more. ± is the standard deviation over "
-        "networks. Heun's method spends 2n − 1 evaluations in n steps. `make report-real` repeats it."
+        "networks; of one network there is none. Heun's method spends 2n − 1 evaluations in n steps. The geodesics are of "
+        "order 2 unless stated, and so are the learned paths, except for the paper's: from EDM's levels, of order 1, with "
+        "c = 1 and T = 80². `make report-real` repeats it; `--count` says how many samples."
     )
     for features in found.features.unique():
         rows = found[found.features == features]
