@@ -49,8 +49,8 @@ def remote(
     anything else that has a shape and gives images for an array of their numbers.
 
     A batch is computed `microbatch` images at a time. Options are those of `Client.remote_schedule`: batch, kimg,
-    family, estimator, sigma_min, sigma_max, …; c is by default the variance of 1024 of the images. The denoiser itself is
-    not trained.
+    family, estimator, sigma_min, sigma_max, …; c is by default the variance of 1024 of the images. The denoiser itself
+    is not trained.
     """
     if len(images.shape) != 4:
         raise BadRequestError(f"images must have the shape [N, C, H, W], got {tuple(images.shape)}", "BAD_TENSOR")
