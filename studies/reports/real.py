@@ -149,7 +149,7 @@ def write() -> Path:
         f"reduced to 16×16. Networks: {networks}, of 329,075 parameters, trained on 400,000 images by EDM's loss; the "
         "learned rows are fine-tuned together with the network on 25,600 images more. ± is the standard deviation over "
         "networks; of one network there is none. Heun's method spends 2n − 1 evaluations in n steps. The geodesics are "
-        "of order 2 unless stated, and so are the learned paths, except for the paper's: from EDM's levels, of order 1, "
+        "of order 2 unless stated, and so are the learned paths, except the paper's: from EDM's levels, of order 1, "
         "with c = 1 and T = 80². `make report-real` repeats it; `--count` says how many samples."
     )
     for features in found.features.unique():
