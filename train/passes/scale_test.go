@@ -10,7 +10,7 @@ import (
 	"github.com/anisoflight/anisoflight/train/setting"
 )
 
-// TestScaleOfGaussian: of data of variance v in every direction and mean 0, a start from noise of variance T misses
+// TestScaleOfGaussian: data of variance v in each of four directions have 4 v in all; of mean 0, a start from noise of variance T misses
 // (1 − √(T/(v+T)))² of it, which solves to T = v a²/(1 − a²) with a = 1 − √part.
 func TestScaleOfGaussian(t *testing.T) {
 	const v = 0.04
@@ -20,7 +20,7 @@ func TestScaleOfGaussian(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := 1 - math.Sqrt(horizon)
-	within(t, "c", s.C, v, 0.1*v)
+	within(t, "c", s.C, 4*v, 0.1*4*v)
 	within(t, "T", s.T, v*a*a/(1-a*a), 0.1*s.T)
 }
 
