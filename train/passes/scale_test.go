@@ -10,8 +10,8 @@ import (
 	"github.com/anisoflight/anisoflight/train/setting"
 )
 
-// TestScaleOfGaussian: data of variance v in each of four directions have 4 v in all; of mean 0, a start from noise of variance T misses
-// (1 − √(T/(v+T)))² of it, which solves to T = v a²/(1 − a²) with a = 1 − √part.
+// TestScaleOfGaussian: data of variance v in each of four directions and mean 0 have 4 v in all. A start from noise of
+// variance T misses (1 − √(T/(v+T)))² of it, which solves to T = v a²/(1 − a²) with a = 1 − √part.
 func TestScaleOfGaussian(t *testing.T) {
 	const v = 0.04
 	_, d := gaussian(t, basis.None(2, 2), []float64{v}, 4096)
