@@ -140,6 +140,7 @@ def test_the_terms_are_those_of_the_device(client: Client, mixture: str, mode: s
         batch=COUNT,
         kimg=COUNT / 1000,
         c=C,
+        order=1,
         progress=False,
         replace=True,
     )
