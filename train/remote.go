@@ -32,9 +32,9 @@ type Remote struct {
 
 // RemoteFields are the fields of a Config that a Remote has a use for: what the host computes.
 var RemoteFields = []string{
-	"family", "schedule", "batch", "kimg", "seed", "T", "g0", "knots", "init", "c", "schedule_lr", "schedule_beta1",
-	"schedule_beta2", "schedule_lr_ramp", "schedule_lr_warmup", "schedule_lr_hold", "schedule_lr_final", "stratified",
-	"estimator",
+	"family", "schedule", "batch", "kimg", "seed", "T", "g0", "knots", "init", "c", "order", "schedule_lr",
+	"schedule_beta1", "schedule_beta2", "schedule_lr_ramp", "schedule_lr_warmup", "schedule_lr_hold", "schedule_lr_final",
+	"stratified", "estimator",
 }
 
 // NewRemote checks the configuration against its samples and starts at step 0. Of the sources it reads the schedule to

@@ -64,6 +64,7 @@ def test_the_terms_are_those_of_the_device(
 
     client.remote_schedule = noted  # pyright: ignore[reportAttributeAccessIssue]
     settings: dict[str, Any] = {"schedule": start, "family": family, "estimator": mode, "batch": 24, "kimg": 0.024}
+    settings |= {"order": 1, "c": 1}
     try:
         denoiser = Denoiser(unet, DDPMScheduler())
         remote(
