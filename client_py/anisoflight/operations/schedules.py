@@ -109,8 +109,9 @@ class Schedules(Connection):
 
         `shape` is [H, W, C] of an image. `images` is how many there are to choose from, or `counts` how many of each
         class, numbered one class after the other. Kind "learned" takes a run's settings that move the schedule (batch,
-        kimg, seed, family, estimator, init, schedule, T, knots, c, order, schedule_lr, …), kind "geodesic" T, g0, knots,
-        c, order, points, samples, batch, seed, basis, k or cuts, per_class. `sigma_min` and `sigma_max` are the network's own.
+        kimg, seed, family, estimator, init, schedule, T, knots, c, order, schedule_lr, …), kind "geodesic" T, g0,
+        knots, c, order, points, samples, batch, seed, basis, k or cuts, per_class. `sigma_min` and `sigma_max` are the
+        network's own.
 
         It is stored under the name when it is done, and every few seconds before: an answer that raises, or Ctrl-C,
         leaves the steps taken. `info` has what the server says of it, `info["rows"]` what it said of each step.
