@@ -105,7 +105,9 @@ func (l *learner) startFrom(s *schedule.Schedule) {
 // startSettings are those of the geodesic that a stage starts from: one path, since one of each class would cost a pass
 // for each.
 func (l *learner) startSettings() passes.GeodesicSettings {
-	return passes.GeodesicSettings{T: l.cfg.T, G0: l.cfg.G0, C: l.cfg.C, Knots: l.cfg.Knots, Order: l.cfg.Order, Seed: l.cfg.Seed}
+	return passes.GeodesicSettings{
+		T: l.cfg.T, G0: l.cfg.G0, C: l.cfg.C, Knots: l.cfg.Knots, Order: l.cfg.Order, Seed: l.cfg.Seed,
+	}
 }
 
 // startAt puts a geodesic in the place of the schedule: the same in every class and subspace.

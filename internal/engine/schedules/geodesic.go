@@ -43,8 +43,8 @@ func (k *Maker) geodesic(ctx context.Context, req api.GeodesicSchedule, progress
 	}
 	defer m.Release()
 	set := passes.GeodesicSettings{
-		T: req.T, G0: req.G0, C: req.C, Knots: req.Knots, Order: req.Order, Points: req.Points, Samples: req.Samples, Seed: req.Seed,
-		Family: family, Statistics: req.Statistics,
+		T: req.T, G0: req.G0, C: req.C, Knots: req.Knots, Order: req.Order, Points: req.Points,
+		Samples: req.Samples, Seed: req.Seed, Family: family, Statistics: req.Statistics,
 	}
 	var g *passes.Geodesic
 	emit := func(ev api.Event) error { progress(ev.Meta); return nil }

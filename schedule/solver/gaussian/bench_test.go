@@ -123,7 +123,8 @@ func TestBenchRefuses(t *testing.T) {
 	}
 }
 
-// TestHorizon: from noise of the horizon's variance the exact flow misses just the part of the variance that is asked for.
+// TestHorizon: from noise of the horizon's variance the exact flow misses just the part of the variance that is asked
+// for.
 func TestHorizon(t *testing.T) {
 	s := &Spectrum{H: 1, W: 2, C: 1, Directions: []Direction{{Variance: 3}, {Mean: 0.5, Variance: 1}}}
 	for _, part := range []float64{0.5, 1e-2, 1e-4} {
