@@ -118,8 +118,8 @@ func (a *adviser) scales() {
 	}
 	a.out.T, a.out.C = a.scale.T, a.scale.C
 	a.item("T", short(a.out.T), "%s", because)
-	a.item("c", short(a.out.C), "The data's variance, summed over an image: with less, the path hurries through the noise "+
-		"levels of the leading directions.")
+	a.item("c", short(a.out.C), "The data's variance, summed over an image: with less, the path hurries through the "+
+		"noise levels of the leading directions.")
 }
 
 // survey measures the residual of the model, or computes that of the data's Gaussian.
