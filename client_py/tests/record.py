@@ -33,6 +33,7 @@ SCHEDULES: dict[str, dict[str, Any]] = {
     "geodesic-g": {
         "kind": "geodesic",
         "order": 1,
+        "c": 1,
         "model": "exact",
         "dataset": "blocks",
         "samples": 64,
@@ -42,6 +43,7 @@ SCHEDULES: dict[str, dict[str, Any]] = {
     "geodesic-dct": {
         "kind": "geodesic",
         "order": 1,
+        "c": 1,
         "model": "exact",
         "dataset": "blocks",
         "samples": 64,
@@ -54,11 +56,13 @@ SCHEDULES: dict[str, dict[str, Any]] = {
     "geodesic-statistics": {
         "kind": "geodesic",
         "order": 1,
+        "c": 1,
         "model": "exact",
         "dataset": "blocks",
         "samples": 64,
         "points": 12,
         "statistics": True,
+        "T": 6400,
     },
     "weight": {"kind": "weight", "sigma": [0.01, 1, 50], "weight": [1, 2, 0.5]},
     "log-linear": {"kind": "log-linear", "T": 400},
@@ -122,12 +126,13 @@ def schedules(client: fl.FlightClient) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def training(client: fl.FlightClient) -> Iterator[tuple[str, np.ndarray]]:
-    common = {"dataset": "blocks", "batch": 8, "kimg": 1, "T": 400, "order": 1}
+    common = {"dataset": "blocks", "batch": 8, "kimg": 1, "T": 400, "order": 1, "c": 1}
     runs: dict[str, dict[str, Any]] = {
         "pretrain": {"stage": "pretrain", "network": wire.NETWORK, "lr": 5e-3},
-        "isotropic": {"stage": "isotropic", "model": "trained", "knots": 8},
+        "isotropic": {"stage": "isotropic", "model": "trained", "knots": 8, "init": "edm"},
         "anisotropic": {
             "stage": "anisotropic",
+            "init": "edm",
             "model": "trained",
             "knots": 8,
             "family": {"basis": "dct", "k": 16, "per_class": True},
