@@ -168,7 +168,7 @@ def main() -> None:
                         help="CIFAR-10 with a folder for each class in train/ (default %(default)s)")  # fmt: skip
     parser.add_argument("--data", type=Path, default=ROOT / "runs" / "real", help="data folder (default %(default)s)")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="of the networks (default 1 2 3)")
-    parser.add_argument("--count", type=int, default=5000, help="samples of a row (default %(default)s)")
+    parser.add_argument("--count", type=int, default=2500, help="samples of a row (default %(default)s)")
     parser.add_argument("--page", action="store_true", help="write the page alone")
     args = parser.parse_args()
     if not args.page:
