@@ -136,7 +136,7 @@ func (d *Density) travel(order int, from, length float64) float64 {
 		pieceLength := d.length(order, l, end)
 		if math.IsInf(end, 1) || pieceLength >= length {
 			// length = (g_a²F_a)^α (e^{qΔ} − 1)/q, solved for Δ.
-			q, unit := alpha*(p+2), length/math.Exp(alpha*(logf+2*l))
+			q, unit := alpha*p+2*alpha, length/math.Exp(alpha*logf+2*alpha*l)
 			if q == 0 {
 				return l + unit
 			}
