@@ -103,7 +103,7 @@ type Config struct {
 	// order p of the solver that the schedule is learned for, a factor (T ġ/g)^{p−1} in the weight: 1 is the paper's loss;
 	// default 2
 	Order int `json:"order,omitempty"`
-	// the schedule's learning rate; default 1e-2 in isotropic, 1e-4 in anisotropic
+	// the schedule's learning rate; default 1e-4 in anisotropic, in isotropic 1e-2 from a form such as edm, else 3e-4
 	ScheduleLR float64 `json:"schedule_lr,omitempty"`
 
 	ScheduleBeta1    float64  `json:"schedule_beta1,omitempty"`     // of the schedule's Adam; default 0.9

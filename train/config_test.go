@@ -86,6 +86,28 @@ func TestConstantsComeFromAModel(t *testing.T) {
 	}
 }
 
+// TestTheSchedulesRateFollowsItsStart: a form is learned at the paper's rate, a path that was measured or learned at a
+// smaller one.
+func TestTheSchedulesRateFollowsItsStart(t *testing.T) {
+	for _, c := range []struct {
+		cfg  Config
+		want float64
+	}{
+		{Config{Stage: Isotropic}, 1e-2},
+		{Config{Stage: Isotropic, Model: "m", Init: "edm"}, 1e-2},
+		{Config{Stage: Isotropic, Model: "m"}, 3e-4},
+		{Config{Stage: Isotropic, Schedule: "s"}, 3e-4},
+		{Config{Stage: Isotropic, Init: "geodesic"}, 3e-4},
+		{Config{Stage: Anisotropic, Model: "m"}, 1e-4},
+		{Config{Stage: Isotropic, Model: "m", ScheduleLR: 0.5}, 0.5},
+	} {
+		got, err := c.cfg.Resolve()
+		if err != nil || got.ScheduleLR != c.want {
+			t.Errorf("%+v: rate %v, error %v, want rate %v", c.cfg, got.ScheduleLR, err, c.want)
+		}
+	}
+}
+
 // TestWhereAScheduleStarts: a named schedule must agree with T; a model's own serves only where nothing else is asked
 // for. A new one ends where the data say, and c is theirs.
 func TestWhereAScheduleStarts(t *testing.T) {

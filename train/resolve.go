@@ -54,7 +54,7 @@ func (c Config) Resolve() (Config, error) {
 	setting.Default(&c.EMAHalflife, pick(pre, min(0.03*c.Kimg, 500), 500))
 	orPointer(&c.EMARampup, pick(c.Model == "", 0.05, 0))
 	setting.Default(&c.Order, passes.DefaultOrder)
-	setting.Default(&c.ScheduleLR, pick(c.Stage == Isotropic, 1e-2, 1e-4))
+	setting.Default(&c.ScheduleLR, c.defaultScheduleLR())
 	setting.Default(&c.ScheduleBeta1, 0.9)
 	setting.Default(&c.ScheduleBeta2, 0.999)
 	setting.Default(&c.ScheduleLRRamp, RampCosine)
@@ -66,6 +66,18 @@ func (c Config) Resolve() (Config, error) {
 	orPointer(&c.PMean, -1.2)
 	setting.Default(&c.PStd, 1.2)
 	return c, c.check()
+}
+
+// defaultScheduleLR is the paper's rate where the schedule starts from a form, as it does there. A path that was measured
+// or learned needs a smaller one: with the paper's it leaves a geodesic for worse (docs/schedules.md).
+func (c Config) defaultScheduleLR() float64 {
+	switch {
+	case c.Stage != Isotropic:
+		return 1e-4
+	case c.Init == initGeodesic, c.Init == initTable, c.Init == "" && (c.Model != "" || c.Schedule != ""):
+		return 3e-4
+	}
+	return 1e-2
 }
 
 func pick[T any](cond bool, a, b T) T {

@@ -247,7 +247,8 @@ FIELDS = {
         c: float, default the data's variance, summed over an image. C of the weight ġ²/(g(c+g)).
         order: int, default 2. Order p of the solver that the schedule is learned for, a factor (T ġ/g)^{p−1} in the
             weight: 1 is the paper's loss.
-        schedule_lr: float, default 1e-2 in isotropic, 1e-4 in anisotropic. The schedule's learning rate.
+        schedule_lr: float, default 1e-4 in anisotropic, in isotropic 1e-2 from a form such as edm, else 3e-4. The
+            schedule's learning rate.
         schedule_beta1: float, default 0.9. Of the schedule's Adam.
         schedule_beta2: float, default 0.999. Of the schedule's Adam.
         schedule_lr_ramp: str, default cosine. Shape of its rate, as lr_ramp.

@@ -247,7 +247,7 @@ var helps = map[string]Field{
 	"train.Config.Schedule":           {Help: "name of the schedule to start from", Default: "the model's own", Required: false},
 	"train.Config.ScheduleBeta1":      {Help: "of the schedule's Adam", Default: "0.9", Required: false},
 	"train.Config.ScheduleBeta2":      {Help: "of the schedule's Adam", Default: "0.999", Required: false},
-	"train.Config.ScheduleLR":         {Help: "the schedule's learning rate", Default: "1e-2 in isotropic, 1e-4 in anisotropic", Required: false},
+	"train.Config.ScheduleLR":         {Help: "the schedule's learning rate", Default: "1e-4 in anisotropic, in isotropic 1e-2 from a form such as edm, else 3e-4", Required: false},
 	"train.Config.ScheduleLRFinal":    {Help: "last rate as a part of schedule_lr", Default: "0.1", Required: false},
 	"train.Config.ScheduleLRHold":     {Help: "part of the length before its rate falls", Default: "0", Required: false},
 	"train.Config.ScheduleLRRamp":     {Help: "shape of its rate, as lr_ramp", Default: "cosine", Required: false},
