@@ -52,6 +52,11 @@ type Config struct {
 	// Whoever can write to it can run code in this process.
 	ProgramCache string
 
+	// Lower, if not nil, is called with each program before it is compiled. Where it returns true the program is not
+	// compiled, and [Device.Program] returns [ErrLowered]. It may be called by several goroutines at once. The pure-Go
+	// backend calls it for no program.
+	Lower func(Lowered) (enough bool)
+
 	// Logger receives the one line about the slow fallback. Default slog.Default().
 	Logger *slog.Logger
 

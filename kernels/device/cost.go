@@ -152,7 +152,7 @@ func (d *Device) Cost(key string, build func(g *graph.Graph) []*graph.Node) (c C
 		return c, err
 	}
 	defer d.leave()
-	g, outputs, err := draw(d.backend, &Program{key: key, build: build})
+	g, outputs, err := draw(d.backend, &Program{key: key, build: build}, "main")
 	if err != nil {
 		return c, err
 	}

@@ -12,6 +12,8 @@ var (
 	ErrDonated = errors.New("buffer was donated to an earlier run; keep the run's outputs instead")
 	// ErrReleased is returned when a buffer is used after Release.
 	ErrReleased = errors.New("buffer was released")
+	// ErrLowered is returned for a program that [Config.Lower] has taken.
+	ErrLowered = errors.New("program was written out, not compiled")
 	// ErrClosed is returned by every call on a closed device.
 	ErrClosed = errors.New("device is closed")
 )

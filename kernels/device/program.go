@@ -82,9 +82,16 @@ func (p *Program) acquire(ctx context.Context) (*executable, error) {
 
 // compile draws the program's graph and compiles it.
 func (p *Program) compile() (*executable, error) {
+	if lower := p.dev.cfg.Lower; lower != nil && p.dev.plugin != nil {
+		if written, err := p.lower(); err != nil {
+			return nil, err
+		} else if lower(written) {
+			return nil, ErrLowered
+		}
+	}
 	start := time.Now()
 	into := &capturing{Backend: p.dev.backend}
-	g, nodes, err := draw(into, p)
+	g, nodes, err := draw(into, p, p.module())
 	if err != nil {
 		return nil, err
 	}
@@ -109,9 +116,9 @@ func (p *Program) checkMemory(m Memory) error {
 	return nil
 }
 
-func draw(backend backends.Backend, p *Program) (g *graph.Graph, nodes []*graph.Node, err error) {
+func draw(backend backends.Backend, p *Program, module string) (g *graph.Graph, nodes []*graph.Node, err error) {
 	defer recovered(p.key, "build", &err)
-	g = graph.NewGraph(backend, p.module())
+	g = graph.NewGraph(backend, module)
 	if p.share > 0 {
 		mesh, err := distributed.NewDeviceMesh([]int{p.share}, []string{"device"})
 		if err == nil {

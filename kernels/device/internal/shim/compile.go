@@ -6,6 +6,8 @@ package shim
 import "C"
 
 import (
+	"bytes"
+	"slices"
 	"unsafe"
 
 	"github.com/anisoflight/anisoflight/kernels/device/internal/rewrite"
@@ -20,6 +22,11 @@ func shimCompile(slot C.int, arguments unsafe.Pointer) unsafe.Pointer {
 	plugin := bySlot[slot].Load()
 	settings := plugin.settings.Load()
 	code := withDonors(view(args.program.code, args.program.code_size))
+	if text, found := bytes.CutPrefix(code, []byte("module @"+loweredModule)); found {
+		plugin.lowered = withExactProducts(slices.Concat([]byte("module @"), text))
+		code = []byte("no program") // the plugin answers an error
+		return C.shim_compile(slot, args, (*C.char)(unsafe.Pointer(unsafe.SliceData(code))), C.size_t(len(code)))
+	}
 	if settings.ExactProducts {
 		code = withExactProducts(code)
 	}
@@ -58,6 +65,19 @@ func shimCompile(slot C.int, arguments unsafe.Pointer) unsafe.Pointer {
 		store.Put(key, view(s.bytes, s.size))
 	}
 	return nil
+}
+
+// loweredModule begins the names of modules that are to be written out, not compiled.
+const loweredModule = "lowered_"
+
+// Lower returns a program as a CUDA plugin would be given it, as StableHLO's text. compile compiles a program whose
+// module has the name it is called with, and is answered an error. The text is nil where it did not get so far.
+func (p *Plugin) Lower(module string, compile func(module string)) []byte {
+	p.lowering.Lock()
+	defer p.lowering.Unlock()
+	p.lowered = nil
+	compile(loweredModule + module)
+	return p.lowered
 }
 
 // view returns memory of C as bytes, without a copy.

@@ -32,6 +32,9 @@ type Plugin struct {
 
 	settings            atomic.Pointer[Settings]
 	fromDisk, rewritten atomic.Int64
+
+	lowering sync.Mutex
+	lowered  []byte // the text that Lower waits for; guarded by lowering
 }
 
 // Settings say how a plugin's programs are compiled. The zero value leaves that to the plugin.
