@@ -19,7 +19,7 @@ LINKED  := $(LDFLAGS) -X github.com/anisoflight/anisoflight/internal/cli/command
 .DEFAULT_GOAL := help
 # Where Go code is.
 ROOMS   := $(wildcard base) flight internal kernels schedule train
-BENCHES := bench bench-torch
+BENCHES := bench bench-torch gpu-compile
 TESTS   := test test-go test-python test-all test-rest test-go-rest test-python-rest test-languages
 STUDIES := demo figures picture report-fair report-alone report-solvers report-gain report-families report-diffusers
 .PHONY: help notebook $(TESTS) test-integration test-crash build wheel test-wheel test-browser test-fleet docs lint \

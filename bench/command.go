@@ -25,7 +25,8 @@ brackets. Run them on a machine that does nothing else.`,
 		SilenceErrors: true, SilenceUsage: true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newModel(), newEstimator(), newMemory(), newCompile(), newLower(), newGrowth(), newService(), newFlight())
+	root.AddCommand(newModel(), newEstimator(), newMemory(), newCompile(), newLower(), newGrowth(), newService(),
+		newFlight())
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)

@@ -19,10 +19,10 @@ func newLower() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lower FOLDER",
 		Short: "Write a network's programs as XLA for GPUs would get them",
-		Long: `Lower writes the programs of one network as StableHLO, in the form that a CUDA plugin would be given: FOLDER gets
-PROGRAM.mlir and PROGRAM.json, which has the floating-point operations and the estimate of its memory. Nothing large is
-compiled, so networks may be larger than this machine. bench/gpu_compile.py compiles the files for a GPU that is not
-there; bench/docs/gpu.md has the figures.`,
+		Long: `Lower writes the programs of one network as StableHLO, in the form that a CUDA plugin would be given:
+FOLDER gets PROGRAM.mlir and PROGRAM.json, which has the floating-point operations and the estimate of its memory.
+Nothing large is compiled. bench/gpu_compile.py compiles the files for a GPU that is not there; bench/docs/gpu.md has
+the figures.`,
 		Example: `  anisoflight-bench lower programs --network cifar10 --batch 128 --precision bfloat16`,
 	}
 	var flags modelFlags

@@ -22,7 +22,7 @@ type builtin struct {
 }
 
 // builtins are that of configs/digits-pretrain.yaml, two of a size for processors, and EDM's for CIFAR-10
-// (class-conditional DDPM++).
+// (class-conditional DDPM++), FFHQ (DDPM++) and ImageNet at 64×64 (ADM).
 var builtins = []builtin{
 	{"digits", 64, `{"model_type":"SongUNet","img_resolution":8,"img_channels":1,"label_dim":10,"model_channels":16,` +
 		`"channel_mult":[1,2],"num_blocks":1,"attn_resolutions":[4],"dropout":0}`},
@@ -32,6 +32,10 @@ var builtins = []builtin{
 		`"channel_mult":[1,2,2],"num_blocks":2,"attn_resolutions":[16],"dropout":0}`},
 	{"cifar10", 64, `{"model_type":"SongUNet","img_resolution":32,"img_channels":3,"label_dim":10,"model_channels":128,` +
 		`"channel_mult":[2,2,2],"num_blocks":4,"attn_resolutions":[16],"dropout":0.13,"augment_dim":9}`},
+	{"ffhq", 32, `{"model_type":"SongUNet","img_resolution":64,"img_channels":3,"label_dim":0,"model_channels":128,` +
+		`"channel_mult":[1,2,2,2],"num_blocks":4,"attn_resolutions":[16],"dropout":0.05,"augment_dim":9}`},
+	{"imagenet64", 32, `{"model_type":"DhariwalUNet","img_resolution":64,"img_channels":3,"label_dim":1000,` +
+		`"model_channels":192,"channel_mult":[1,2,3,4],"num_blocks":3,"attn_resolutions":[32,16,8],"dropout":0.1}`},
 }
 
 // builtinNamed returns the network of that name, or of that JSON, whose batch is 64.
@@ -88,7 +92,7 @@ type modelFlags struct {
 
 func (m *modelFlags) register(f *pflag.FlagSet, network string) {
 	f.StringVar(&m.network, "network", network,
-		"`name` of a built-in network (digits, 8x8, 32x32 or cifar10), or JSON of a config.json")
+		"`name` of a built-in network (digits, 8x8, 32x32, cifar10, ffhq or imagenet64), or JSON of a config.json")
 	f.StringVar(&m.folder, "model", "", "`folder` of a model, instead of --network")
 	positive(f, &m.batch, "batch", 0, "`images` per batch (default: the built-in network's own, else 64)")
 	f.StringVar(&m.precision, "precision", string(kernels.Float32), "`arithmetic` of networks: float32, tf32 or bfloat16")

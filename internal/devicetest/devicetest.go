@@ -8,8 +8,10 @@
 package devicetest
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strconv"
 	"sync"
@@ -23,8 +25,22 @@ import (
 )
 
 var shared = sync.OnceValues(func() (*device.Device, error) {
-	return device.Open(device.Config{})
+	cfg := device.Config{}
+	if folder := os.Getenv("ANISOFLIGHT_TEST_LOWER"); folder != "" {
+		cfg.Lower = func(l device.Lowered) bool { return lower(folder, l) }
+	}
+	return device.Open(cfg)
 })
+
+// lower keeps a program that a test compiles in the folder of ANISOFLIGHT_TEST_LOWER, under its content's hash, for
+// bench/gpu_compile.py. The test goes on.
+func lower(folder string, l device.Lowered) bool {
+	name := filepath.Join(folder, fmt.Sprintf("%.12x.mlir", sha256.Sum256(l.Text)))
+	if err := os.WriteFile(name, l.Text, 0o666); err != nil {
+		panic(err)
+	}
+	return false
+}
 
 // Open returns the process's device, opened by the first call. It is never closed.
 func Open(t testing.TB) *device.Device {

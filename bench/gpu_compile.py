@@ -1,0 +1,310 @@
+"""Compile the networks' programs for GPUs that are not there, and check what comes out: `make gpu-compile`.
+
+XLA's plugin for CUDA compiles ahead of time from a description of the GPU. Each program is compiled for an H100 and for
+an H200. It is an error where one
+
+  - does not compile,
+  - has a convolution that is no call of cuDNN, or one whose channels are not the last axis,
+  - multiplies float32 in a bfloat16 program, but for the embedding of noise levels and labels,
+  - may round factors of float32 to TensorFloat-32, or may not where tf32 asks for it,
+  - copies an argument that it is donated,
+  - has more kernels, traffic or temporaries than bench/docs/gpu.csv says, by more than a twentieth.
+
+With --write the table in bench/docs/gpu.csv is written instead. Nothing runs on a GPU: times are those of a model, the
+larger of work and traffic of each kernel, at the rates of the data sheet.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import hashlib
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from hlo import GPU, Module
+
+ROOT = Path(__file__).parents[1]
+TABLE = Path(__file__).parent / "docs" / "gpu.csv"
+GPUS = {
+    "h100": GPU("NVIDIA H100 80GB HBM3", 84_942_979_072, 3.352e12, 2_619_000),
+    "h200": GPU("NVIDIA H200 141GB HBM3e", 151_397_597_184, 4.8e12, 3_750_000),
+}
+BATCHES = {"cifar10": 128, "ffhq": 32, "imagenet64": 32}
+PRECISIONS = ("float32", "tf32", "bfloat16")
+PROGRAMS = {"sample": "evaluate", "step-score": "plain step", "step-full": "full step"}
+"""As anisoflight-bench calls them, and as the table does: sampling is evaluations."""
+EMBEDDING = 1e-3
+"""The most that products of the embedding may be of a program's work."""
+GROWTH = 1.05
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a compiled program is made of."""
+
+    gpu: str
+    network: str
+    batch: int
+    precision: str
+    program: str
+    kernels: int
+    tflop: float
+    gb: float
+    ms: float
+    """The least that it takes by the model."""
+    share: float
+    """Of that time, what its products would take at the full rate."""
+    arguments_mib: float
+    temporary_mib: float
+    estimate_mib: float
+    """What anisoflight expects of temporaries before it compiles."""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return self.gpu, self.network, str(self.batch), self.precision, self.program
+
+
+def description(gpu: GPU) -> str:
+    """What XLA needs to know of a GPU of the architecture sm_90a, in its text format."""
+    scalar = [(4, 64, 1), (8, 64, 1), (10, 128, 2), (11, 128, 1), (12, 64, 1), (16, 128, 2)]
+    matrix = [*((key, 1024) for key in (2, 6, 19, 20, 23, 24, 25, 28, 29, 33, 35, 36)), (10, 512), (11, 256), (16, 512)]
+    units = [("scalar", 1.98, scalar), ("matrix", 1.83, [(key, 4, ops) for key, ops in matrix])]
+    rates = "\n".join(
+        f"{kind}_unit_description {{ "
+        + " ".join(
+            f"rate_infos {{ key: {key} value {{ clock_rate_ghz: {clock} units_per_core: {n} ops_per_clock: {ops} }} }}"
+            for key, n, ops in each
+        )
+        + " }"
+        for kind, clock, each in units
+    )
+    return f"""gpu_device_info {{
+  threads_per_block_limit: 1024 threads_per_warp: 32 threads_per_core_limit: 2048
+  shared_memory_per_block: 49152 shared_memory_per_core: 233472 shared_memory_per_block_optin: 232448
+  core_count: 132 fpus_per_core: 128 clock_rate_ghz: 1.98
+  block_dim_limit_x: 2147483647 block_dim_limit_y: 65535 block_dim_limit_z: 65535
+  thread_dim_limit_x: 1024 thread_dim_limit_y: 1024 thread_dim_limit_z: 64
+  registers_per_core_limit: 65536 registers_per_block_limit: 65536
+  memory_bandwidth: {gpu.bandwidth:.0f} l2_cache_size: 52428800 device_memory_size: {gpu.memory}
+  cuda_compute_capability {{ major: 9 feature_extension: ACCELERATED_FEATURES }}
+  {rates}
+  device_vendor: "NVIDIA Corporation" name: "{gpu.name}" platform_version: "Compute Capability 9.0a"
+  model_str: "sm_9.0a with {gpu.memory}B RAM, 132 cores, 1980000KHz clock, "
+    "{gpu.memory_clock}KHz mem clock, 52428800B L2$"
+  device_address_bits: 64 pcie_bandwidth: 34359738368 ecc_enabled: true
+  driver_version: "13.0.0" runtime_version: "13.0.0" compile_time_toolkit_version: "13.0.0" dnn_version: "9.12.0"
+  device_interconnect_info {{ active_links: 18 }}
+}}
+platform_name: "CUDA"
+dnn_version_info {{ major: 9 minor: 12 patch: 0 }}
+device_description_str: "{gpu.name}"
+"""
+
+
+def compile_for(gpu: GPU, file: Path, out: Path) -> str:
+    """Compile a program for a GPU; the optimised program's text goes to out, its memory to .json. Returns an error."""
+    key = hashlib.sha256(file.read_bytes() + description(gpu).encode()).hexdigest()
+    kept = out.with_suffix(".json")
+    if kept.exists() and json.loads(kept.read_text())["of"] == key:
+        return ""
+    import numpy as np
+    from jax._src.interpreters import mlir
+    from jax._src.lib import xla_client
+    from jax.experimental import topologies
+    from jaxlib.mlir import ir
+
+    topology = topologies.get_topology_desc(
+        platform="cuda", topology_name="none", target_config=description(gpu), topology="1x1x1"
+    )
+    options = xla_client.CompileOptions()
+    build = options.executable_build_options
+    for settings in (options, build):
+        settings.num_replicas = settings.num_partitions = 1
+    build.device_assignment = xla_client.DeviceAssignment.create(np.zeros((1, 1), np.int32))
+    options.env_option_overrides = [("xla_gpu_autotune_level", 0)]  # it would run kernels
+    try:
+        with mlir.make_ir_context() as context:
+            context.allow_unregistered_dialects = True
+            executable = topology.devices[0].client.compile(
+                ir.Module.parse(file.read_text()), xla_client.DeviceList(tuple(topology.devices)), options
+            )
+    except Exception as error:
+        return f"does not compile: {str(error).splitlines()[0]}"
+    memory = executable.get_compiled_memory_stats()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(executable.hlo_modules()[0].to_string())
+    kept.write_text(json.dumps({
+        "of": key, "arguments": memory.argument_size_in_bytes, "aliased": memory.alias_size_in_bytes,
+        "temporary": memory.temp_size_in_bytes,
+    }))  # fmt: skip
+    return ""
+
+
+def problems(module: Module, precision: str, donated: int, aliased: int) -> list[str]:
+    """What is wrong with a program of a network."""
+    found = []
+    products = [product for kernel in module.kernels for product in kernel.products]
+    total = sum(product.flops for product in products)
+    for layout in sorted({p.layout for p in products if p.layout}):
+        images, _, result = layout.replace("->", "_").split("_") if "_" in layout else (layout, "", layout)
+        if images != "b01f" or result != "b01f":
+            found.append(f"convolutions with {layout}")
+    single = [product for product in products if product.dtype == "f32"]
+    if precision == "bfloat16":
+        if any(product.layout for product in single) or sum(p.flops for p in single) > EMBEDDING * total:
+            found.append("products of float32")
+    elif any(product.exact != (precision == "float32") for product in single):
+        found.append("products that may not be rounded" if precision == "tf32" else "products that may be rounded")
+    copied = [kernel.name for kernel in module.kernels if kernel.kind == "copy"]
+    if aliased < donated or copied:
+        found.append(f"{donated - aliased} donated bytes are not taken over, copies {copied}")
+    return found
+
+
+def measure(gpu: str, network: str, precision: str, program: str, folder: Path) -> tuple[Row, list[str]]:
+    """The row of a compiled program, and what is wrong with it."""
+    lowered = json.loads((folder / precision / network / f"{program}.json").read_text())
+    out = folder / gpu / precision / network / f"{program}.hlo"
+    memory, module = json.loads(out.with_suffix(".json").read_text()), Module(out.read_text())
+    card, total = GPUS[gpu], 0.0
+    for kernel in module.kernels:
+        total += sum(product.flops / card.rate(product) for product in kernel.products)
+    seconds = card.seconds(module.kernels)
+    row = Row(
+        gpu, network, BATCHES[network], precision, PROGRAMS[program], len(module.kernels),
+        round(sum(k.flops for k in module.kernels) / 1e12, 3), round(sum(k.bytes for k in module.kernels) / 1e9, 2),
+        round(1e3 * seconds, 2), round(total / seconds, 3), round(memory["arguments"] / 2**20, 1),
+        round(memory["temporary"] / 2**20, 1), round(lowered["memory"]["temporary"] / 2**20, 1),
+    )  # fmt: skip
+    return row, problems(module, precision, lowered["memory"]["aliased"], memory["aliased"])
+
+
+def grown(row: Row, before: dict[tuple[str, ...], Row]) -> list[str]:
+    """What a program has more of than the table says."""
+    old = before.get(row.key)
+    if old is None:
+        return ["not in the table: run with --write"]
+    return [
+        f"{name}: {getattr(row, name):g}, the table says {getattr(old, name):g}"
+        for name in ("kernels", "gb", "temporary_mib")
+        if getattr(row, name) > GROWTH * getattr(old, name)
+    ]
+
+
+def read(file: Path = TABLE) -> list[Row]:
+    """The committed table."""
+    if not file.exists():
+        return []
+    kinds = {f.name: {"str": str, "int": int, "float": float}[str(f.type)] for f in fields(Row)}
+    with file.open(newline="") as lines:
+        return [Row(**{name: kinds[name](value) for name, value in line.items()}) for line in csv.DictReader(lines)]
+
+
+def write(rows: list[Row], file: Path = TABLE) -> None:
+    """Write the table, with the rows that stand there and were not measured."""
+    kept = {row.key: row for row in [*read(file), *rows]}
+    order = [list(GPUS), list(BATCHES), None, list(PRECISIONS), list(PROGRAMS.values())]
+
+    def place(row: Row) -> list[int]:
+        return [known.index(word) for known, word in zip(order, row.key, strict=True) if known]
+
+    with file.open("w", newline="") as out:
+        writer = csv.DictWriter(out, [f.name for f in fields(Row)], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(asdict(row) for row in sorted(kept.values(), key=place))
+
+
+def lower(options: argparse.Namespace) -> None:
+    """Write the programs of the networks, and those that the tests compile."""
+    for network in options.networks:
+        for precision in options.precisions:
+            out = options.folder / precision / network
+            run([ROOT / "bin" / "anisoflight-bench", "lower", out, "--network", network, "--batch", BATCHES[network],
+                 "--precision", precision, "--programs", ",".join(options.programs)])  # fmt: skip
+    tests = options.folder / "tests"
+    if options.tests:
+        tests.mkdir(parents=True, exist_ok=True)
+        run(["go", "test", "-count=1", "-vet=off", "./kernels/...", "./train/..."], ANISOFLIGHT_TEST_LOWER=str(tests),
+            ANISOFLIGHT_TEST_DEVICE="xla", XLA_FLAGS="--xla_backend_optimization_level=0")  # fmt: skip
+
+
+def run(command: list[Any], **environment: str) -> None:
+    print("$", *command, flush=True)
+    if subprocess.run([*map(str, command)], cwd=ROOT, env=os.environ | environment, check=False).returncode:
+        sys.exit(f"{command[0]} failed")
+
+
+def check(options: argparse.Namespace) -> tuple[list[Row], list[str]]:
+    """Compile everything; returns the rows of the networks, and what is wrong."""
+    before = {row.key: row for row in read()}
+    jobs: list[tuple[str, tuple[str, ...], Path, Path]] = []
+    for gpu in options.gpus:
+        for network in options.networks:
+            for precision in options.precisions:
+                for program in options.programs:
+                    file = options.folder / precision / network / f"{program}.mlir"
+                    out = options.folder / gpu / precision / network / f"{program}.hlo"
+                    jobs.append((gpu, (network, precision, program), file, out))
+        if options.tests:
+            tests = sorted((options.folder / "tests").glob("*.mlir"))
+            jobs += [(gpu, (), file, options.folder / gpu / "tests" / f"{file.stem}.hlo") for file in tests]
+    rows, wrong = [], []
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(options.jobs, mp_context=spawn, max_tasks_per_child=8) as pool:
+        waiting = {pool.submit(compile_for, GPUS[job[0]], *job[2:]): job for job in jobs}
+        for done, future in enumerate(as_completed(waiting), 1):
+            gpu, program, file, _ = waiting[future]
+            name = " ".join([gpu, *(program or [file.name])])
+            error = future.result()
+            found = [error] if error else []
+            if program and not error:
+                row, found = measure(gpu, *program, options.folder)
+                rows.append(row)
+                found += [] if options.write else grown(row, before)
+            print(f"{done} of {len(jobs)}: {name}: {'; '.join(found) or 'ok'}", flush=True)
+            wrong += [f"{name}: {problem}" for problem in found]
+    return rows, wrong
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--gpus", type=words(GPUS), default=list(GPUS), help=f"of {', '.join(GPUS)} (default all)")
+    add("--networks", type=words(BATCHES), default=list(BATCHES), help=f"of {', '.join(BATCHES)} (default all)")
+    add("--precisions", type=words(PRECISIONS), default=PRECISIONS, help=f"of {', '.join(PRECISIONS)} (default all)")
+    add("--programs", type=words(PROGRAMS), default=list(PROGRAMS), help=f"of {', '.join(PROGRAMS)} (default all)")
+    add("--tests", action=argparse.BooleanOptionalAction, default=True, help="the programs of the Go tests, too")
+    add("--folder", type=Path, default=ROOT / "bin" / "gpu", help="for programs; what is there is not compiled again")
+    add("--jobs", type=int, default=os.cpu_count(), help="programs at once (default %(default)s)")
+    add("--write", action="store_true", help="write the table")
+    options = parser.parse_args()
+    lower(options)
+    rows, wrong = check(options)
+    if options.write:
+        write(rows)
+    if wrong:
+        sys.exit("\n".join([f"{len(wrong)} problems:", *sorted(wrong)]))
+
+
+def words(known: Any) -> Any:
+    """A parser of lists of known words."""
+
+    def parse(text: str) -> list[str]:
+        found = text.split(",")
+        if unknown := set(found) - set(known):
+            raise argparse.ArgumentTypeError(f"unknown: {', '.join(sorted(unknown))}")
+        return found
+
+    return parse
+
+
+if __name__ == "__main__":
+    main()
