@@ -139,7 +139,18 @@ func programCache(path string, b backends.Backend, cfg Config) *diskcache.Store 
 		fmt.Sprint(path, info.Size(), info.ModTime().UnixNano()),
 		os.Getenv("XLA_FLAGS"),
 		fmt.Sprint(b.DeviceDescription(0)),
-		runtime.GOARCH, fmt.Sprint("threads ", max(threads(), cfg.asked)), processor())
+		runtime.GOARCH, fmt.Sprint("threads ", max(threads(), cfg.asked)), processor(), cudaVersions(path, "/proc"))
+}
+
+// cudaVersions names NVIDIA's driver and, by their records, the wheels with its libraries that stand in the plugin's
+// site-packages. It is empty where there are none.
+func cudaVersions(plugin, proc string) string {
+	driver, _ := os.ReadFile(filepath.Join(proc, "driver/nvidia/version"))
+	wheels, _ := filepath.Glob(filepath.Join(filepath.Dir(plugin), "../../nvidia_*.dist-info"))
+	for i, path := range wheels {
+		wheels[i] = filepath.Base(path)
+	}
+	return string(driver) + strings.Join(wheels, "\n")
 }
 
 // processor reports what instructions the processor has, as Linux describes it. What changes while it runs is left out.

@@ -24,3 +24,20 @@ func TestPointXLAToCUDA(t *testing.T) {
 		})
 	}
 }
+
+// TestTheCacheKnowsTheVersionsOfCUDA: a program was tuned for one driver and one cuDNN.
+func TestTheCacheKnowsTheVersionsOfCUDA(t *testing.T) {
+	root := tree(t, site+cudaSO, site+"nvidia_cudnn_cu13-9.12.0.dist-info/RECORD", site+"numpy-2.4.6.dist-info/RECORD",
+		"proc/driver/nvidia/version")
+	driver := filepath.Join(root, "proc/driver/nvidia/version")
+	if err := os.WriteFile(driver, []byte("NVRM version: 580.65.06\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := cudaVersions(filepath.Join(root, site, cudaSO), filepath.Join(root, "proc"))
+	if want := "NVRM version: 580.65.06\nnvidia_cudnn_cu13-9.12.0.dist-info"; got != want {
+		t.Errorf("versions are %q, want %q", got, want)
+	}
+	if got := cudaVersions(filepath.Join(root, "lib/plugin.so"), root); got != "" {
+		t.Errorf("versions without CUDA are %q", got)
+	}
+}
