@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 import anisoflight
 from anisoflight.data.__main__ import main as data
@@ -140,6 +141,31 @@ def read(file: Path = ROWS) -> pd.DataFrame:
     )  # fmt: skip
 
 
+DRAWN = {
+    "EDM, σ_max 80": "k-", "EDM, σ_max 20": "k--", "geodesic, nothing trained": "C0-", "g": "C1-",
+    "DCT, per class": "C2-", "PCA": "C3-", "g as in the paper": "C1:", "iPNDM-4": "C4--", "few": "C5o",
+}  # fmt: skip
+"""Methods of the picture, and their lines."""
+
+
+def figure(found: pd.DataFrame) -> Figure:
+    """Distance by the number of evaluations, mean and range over the networks, for each kind of features."""
+    drawn = Figure(figsize=(11, 4.2))
+    for axes, (features, rows) in zip(drawn.subplots(1, 2), found.groupby("features", sort=False), strict=True):
+        for method, style in DRAWN.items():
+            points = rows[rows.method == method].groupby("nfe").frechet.agg(["mean", "min", "max"])
+            (line,) = axes.plot(points.index, points["mean"], style, label=method, linewidth=1.3, markersize=4)
+            axes.fill_between(points.index, points["min"], points["max"], color=line.get_color(), alpha=0.15)
+        axes.axhline(rows.floor.mean(), color="0.6", linewidth=0.8, label="real images")
+        axes.set(xscale="log", yscale="log", xlabel="evaluations", title=f"Fréchet distance, {features}")
+        axes.set_xticks(sorted(rows.nfe.unique()), labels=sorted(rows.nfe.unique()))
+        axes.minorticks_off()
+        axes.grid(alpha=0.3)
+    drawn.tight_layout(rect=(0, 0.14, 1, 1))
+    drawn.legend(*drawn.axes[0].get_legend_handles_labels(), frameon=False, fontsize=9, loc="lower center", ncols=5)
+    return drawn
+
+
 def write() -> Path:
     """Write the page from the rows that are there."""
     found = read()
@@ -153,6 +179,8 @@ def write() -> Path:
         "of order 2 unless stated, and so are the learned paths, except the paper's: from EDM's levels, of order 1, "
         "with c = 1 and T = 80². `make report-real` repeats it; `--count` says how many samples."
     )
+    page.figure(figure(found), "distances", "Distances by the number of evaluations; the bands are from the least to "
+                "the largest of the networks.")  # fmt: skip
     for features in found.features.unique():
         rows = found[found.features == features]
         page.heading(f"Features: {features}")
