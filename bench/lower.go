@@ -58,6 +58,9 @@ func (m *modelFlags) lower(ctx context.Context, name string) (l device.Lowered, 
 		return one.FLOPs > 0
 	}
 	_, err = flags.measure(func(dev *device.Device, model *checkpoint.Model, at kernels.Precision) (report, error) {
+		if dev.Name() == "go" {
+			return nil, errors.New("no XLA plugin for processors, which writes programs: run make build")
+		}
 		b, err := openModel(dev, model, modelOptions{batch: flags.batch, at: at})
 		if err != nil {
 			return nil, err
