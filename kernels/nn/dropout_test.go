@@ -55,6 +55,27 @@ func TestDropout(t *testing.T) {
 	}
 }
 
+// TestDropoutInBFloat16: the product x/(1−rate) is rounded to bfloat16, but not its factor.
+func TestDropoutInBFloat16(t *testing.T) {
+	const rate, steps = 0.13, 128
+	var x []float64 // what bfloat16 holds between 1 and 2
+	for i := range steps {
+		x = append(x, 1+float64(i)/steps)
+	}
+	y := devicetest.Compute(t, devicetest.Open(t), "", func(in []*nn.Node) []*nn.Node {
+		s := nn.NewScope(nil, nil)
+		s.RNG = in[0]
+		dropped := nn.Dropout(s, graph.ConvertDType(in[1], dtypes.BFloat16), rate)
+		return []*nn.Node{graph.ConvertDType(dropped, dtypes.Float32)}
+	}, devicetest.Input{Flat: []uint64{1, 2, 3}, Dims: []int{3}}, devicetest.In(dtypes.Float32, x, 1, steps))[0]
+	for i, got := range y {
+		want := x[i] / (1 - rate)
+		if half := math.Exp2(math.Floor(math.Log2(want))) / (2 * steps); got != 0 && math.Abs(got-want) > half {
+			t.Errorf("%v became %v, want %v ± %v", x[i], got, want, half)
+		}
+	}
+}
+
 func TestDropRows(t *testing.T) {
 	const rows, columns, rate = 4096, 3, 0.25
 	y := draw(t, devicetest.PureGo(t), rows, columns, func(s *nn.Scope, x *nn.Node) *nn.Node {

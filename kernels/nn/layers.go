@@ -136,7 +136,7 @@ func Dropout(s *Scope, x *Node, rate float64) *Node {
 		return x
 	}
 	kept := s.keep(x, rate)
-	return graph.Where(kept, graph.MulScalar(x, 1/(1-rate)), graph.ZerosLike(x))
+	return graph.Where(kept, narrow(graph.MulScalar(Wide(x), 1/(1-rate)), x), graph.ZerosLike(x))
 }
 
 // DropRows zeroes every row of x [B, n] with probability rate, in training, and leaves the others as they are: EDM's
