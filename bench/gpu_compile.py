@@ -10,8 +10,8 @@ an H200. It is an error where one
   - copies an argument that it is donated,
   - has more kernels, traffic or temporaries than bench/docs/gpu.csv says, by more than a twentieth.
 
-With --write the table in bench/docs/gpu.csv is written instead. Nothing runs on a GPU: times are those of a model, the
-larger of work and traffic of each kernel, at the rates of the data sheet.
+With --write the table in bench/docs/gpu.csv is written instead, and that of the page. Nothing runs on a GPU: times are
+those of a model, the larger of work and traffic of each kernel, at the rates of the data sheet.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from hlo import GPU, Module
 
 ROOT = Path(__file__).parents[1]
 TABLE = Path(__file__).parent / "docs" / "gpu.csv"
+PAGE = TABLE.with_suffix(".md")
 GPUS = {
     "h100": GPU("NVIDIA H100 80GB HBM3", 84_942_979_072, 3.352e12, 2_619_000),
     "h200": GPU("NVIDIA H200 141GB HBM3e", 151_397_597_184, 4.8e12, 3_750_000),
@@ -222,6 +223,29 @@ def write(rows: list[Row], file: Path = TABLE) -> None:
         writer.writerows(asdict(row) for row in sorted(kept.values(), key=place))
 
 
+HEAD = ("network", "batch", "precision", "program", "kernels", "TFLOP", "GB", "H100 ms", "share", "H200 ms", "share",
+        "temporaries, MiB", "estimate, MiB")  # fmt: skip
+
+
+def table(rows: list[Row]) -> str:
+    """The table of the page: a line for each program that both GPUs have."""
+    lines = [f"| {' | '.join(HEAD)} |", "|---|---|---|---|" + "--:|" * (len(HEAD) - 4)]
+    other = {row.key[1:]: row for row in rows if row.gpu == "h200"}
+    for row in rows:
+        if row.gpu == "h100" and (twin := other.get(row.key[1:])):
+            cells = [row.network, row.batch, row.precision, row.program, f"{row.kernels:,}", f"{row.tflop:.3g}",
+                     f"{row.gb:.3g}", f"{row.ms:.3g}", f"{row.share:.0%}", f"{twin.ms:.3g}", f"{twin.share:.0%}",
+                     f"{row.temporary_mib:,.0f}", f"{row.estimate_mib:,.0f}"]  # fmt: skip
+            lines.append(f"| {' | '.join(map(str, cells))} |")
+    return "\n".join(lines)
+
+
+def put(text: str, page: str) -> str:
+    """The page with another table."""
+    head, _, rest = page.partition("| network |")
+    return head + text + rest[rest.index("\n\n") :]
+
+
 def lower(options: argparse.Namespace) -> None:
     """Write the programs of the networks, and those that the tests compile."""
     for network in options.networks:
@@ -290,6 +314,7 @@ def main() -> None:
     rows, wrong = check(options)
     if options.write:
         write(rows)
+        PAGE.write_text(put(table(read()), PAGE.read_text()))
     if wrong:
         sys.exit("\n".join([f"{len(wrong)} problems:", *sorted(wrong)]))
 

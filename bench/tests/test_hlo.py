@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpu_compile import BATCHES, GPUS, PRECISIONS, PROGRAMS, TABLE, Row, grown, problems, read, write
+from gpu_compile import BATCHES, GPUS, PAGE, PRECISIONS, PROGRAMS, TABLE, Row, grown, problems, put, read, table, write
 from hlo import GPU, Module, Product, Shape
 
 if TYPE_CHECKING:
@@ -118,6 +118,7 @@ def test_the_table(tmp_path: Path) -> None:
     rows = read()
     write(rows[::-1], tmp_path / "gpu.csv")
     assert (tmp_path / "gpu.csv").read_text() == TABLE.read_text()
+    assert PAGE.read_text() == put(table(rows), PAGE.read_text())
     assert {row.key[:2] for row in rows} == {(gpu, network) for gpu in GPUS for network in BATCHES}
     assert {row.precision for row in rows} == set(PRECISIONS)
     assert {row.program for row in rows} == set(PROGRAMS.values())
