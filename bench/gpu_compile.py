@@ -42,6 +42,11 @@ BATCHES = {"cifar10": 128, "ffhq": 32, "imagenet64": 32}
 PRECISIONS = ("float32", "tf32", "bfloat16")
 PROGRAMS = {"sample": "evaluate", "step-score": "plain step", "step-full": "full step"}
 """As anisoflight-bench calls them, and as the table does: sampling is evaluations."""
+OPTIONS: list[tuple[str, bool | int]] = [
+    ("xla_gpu_autotune_level", 0),  # it would run kernels
+    ("xla_allow_excess_precision", False),  # as kernels/device sets it
+]
+"""XLA's flags."""
 EMBEDDING = 1e-3
 """The most that products of the embedding may be of a program's work."""
 GROWTH = 1.05
@@ -112,7 +117,7 @@ device_description_str: "{gpu.name}"
 
 def compile_for(gpu: GPU, file: Path, out: Path) -> str:
     """Compile a program for a GPU; the optimised program's text goes to out, its memory to .json. Returns an error."""
-    key = hashlib.sha256(file.read_bytes() + description(gpu).encode()).hexdigest()
+    key = hashlib.sha256(file.read_bytes() + f"{description(gpu)}{OPTIONS}".encode()).hexdigest()
     kept = out.with_suffix(".json")
     if kept.exists() and json.loads(kept.read_text())["of"] == key:
         return ""
@@ -130,7 +135,7 @@ def compile_for(gpu: GPU, file: Path, out: Path) -> str:
     for settings in (options, build):
         settings.num_replicas = settings.num_partitions = 1
     build.device_assignment = xla_client.DeviceAssignment.create(np.zeros((1, 1), np.int32))
-    options.env_option_overrides = [("xla_gpu_autotune_level", 0)]  # it would run kernels
+    options.env_option_overrides = OPTIONS
     try:
         with mlir.make_ir_context() as context:
             context.allow_unregistered_dialects = True

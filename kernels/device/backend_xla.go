@@ -29,7 +29,7 @@ func openXLA(path string, kind Kind, cfg Config) (b backends.Backend, plugin *sh
 	shim.TuneMalloc()
 	quietLoader()
 	if kind == CUDA {
-		pointXLAToCUDA(path)
+		setCUDAFlags(path)
 	}
 	if plugin, err = shim.Load(path); err != nil {
 		return nil, nil, err

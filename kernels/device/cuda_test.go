@@ -6,18 +6,22 @@ import (
 	"testing"
 )
 
-func TestPointXLAToCUDA(t *testing.T) {
+func TestCUDAFlags(t *testing.T) {
 	root := tree(t, site+cudaSO, site+"nvidia/cuda_nvcc/nvvm/libdevice/libdevice.10.bc", site+"nvidia/cu13/include/cuda.h")
 	plugin, dir := filepath.Join(root, site, cudaSO), filepath.Join(root, site, "nvidia/cuda_nvcc")
+	const round = "--xla_allow_excess_precision=false"
 	for _, c := range []struct{ name, plugin, before, after string }{
-		{"found beside the plugin", plugin, "", "--xla_gpu_cuda_data_dir=" + dir},
-		{"added to other flags", plugin, "--xla_dump_to=x", "--xla_dump_to=x --xla_gpu_cuda_data_dir=" + dir},
-		{"the user's own stands", plugin, "--xla_gpu_cuda_data_dir=/mine", "--xla_gpu_cuda_data_dir=/mine"},
-		{"nothing beside the plugin", filepath.Join(t.TempDir(), "a/b/xla_cuda_plugin.so"), "", ""},
+		{"found beside the plugin", plugin, "", round + " --xla_gpu_cuda_data_dir=" + dir},
+		{"added to other flags", plugin, "--xla_dump_to=x", "--xla_dump_to=x " + round + " --xla_gpu_cuda_data_dir=" + dir},
+		{
+			"the user's own stands", plugin, "--xla_gpu_cuda_data_dir=/mine --xla_allow_excess_precision=true",
+			"--xla_gpu_cuda_data_dir=/mine --xla_allow_excess_precision=true",
+		},
+		{"nothing beside the plugin", filepath.Join(t.TempDir(), "a/b/xla_cuda_plugin.so"), "", round},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv("XLA_FLAGS", c.before)
-			pointXLAToCUDA(c.plugin)
+			setCUDAFlags(c.plugin)
 			if got := os.Getenv("XLA_FLAGS"); got != c.after {
 				t.Errorf("XLA_FLAGS is %q, want %q", got, c.after)
 			}

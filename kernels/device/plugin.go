@@ -181,15 +181,15 @@ func wholeELF(path string, size uint64) (err error) {
 // (nvvm/libdevice) and assembler for XLA's compiler.
 var cudaDataDirs = []string{"nvidia/cu13", "nvidia/cuda_nvcc", "nvidia/cu12"}
 
-// pointXLAToCUDA tells XLA where the CUDA wheels beside the plugin, in site-packages/jax_plugins/xla_cudaNN/, have put
-// what its compiler needs. XLA itself searches /usr/local/cuda and the working directory. The user's own flag stands.
-// XLA reads XLA_FLAGS once, when the first client starts.
-func pointXLAToCUDA(plugin string) {
-	const flag = "--xla_gpu_cuda_data_dir="
-	given := os.Getenv("XLA_FLAGS")
-	if strings.Contains(given, flag) {
-		return
-	}
+// setCUDAFlags sets what XLA's compiler for CUDA needs to know before the first client starts, when it reads XLA_FLAGS,
+// once. The user's own flags stand.
+//
+//   - The CUDA wheels beside the plugin, in site-packages/jax_plugins/xla_cudaNN/, have the device library and the
+//     assembler. XLA itself searches /usr/local/cuda and the working directory.
+//   - Tensors are rounded to bfloat16 where the graph says so. Left to itself XLA leaves out a rounding that is followed by
+//     a widening, and then stores float32, at twice the traffic.
+func setCUDAFlags(plugin string) {
+	setXLAFlag("--xla_allow_excess_precision=", "false")
 	site := filepath.Dir(filepath.Dir(filepath.Dir(plugin)))
 	for _, dir := range cudaDataDirs {
 		dir = filepath.Join(site, dir)
@@ -197,8 +197,14 @@ func pointXLAToCUDA(plugin string) {
 			continue
 		}
 		if info, err := os.Stat(filepath.Join(dir, "nvvm", "libdevice")); err == nil && info.IsDir() {
-			_ = os.Setenv("XLA_FLAGS", strings.TrimSpace(given+" "+flag+dir))
+			setXLAFlag("--xla_gpu_cuda_data_dir=", dir)
 			return
 		}
+	}
+}
+
+func setXLAFlag(flag, value string) {
+	if given := os.Getenv("XLA_FLAGS"); !strings.Contains(given, flag) {
+		_ = os.Setenv("XLA_FLAGS", strings.TrimSpace(given+" "+flag+value))
 	}
 }

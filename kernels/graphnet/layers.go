@@ -86,6 +86,8 @@ func (c *call) convolve(x value, w *Node, n nn.Window, out int) value {
 		y = n.Convolve(img, w)
 	case groups == in && out == in:
 		y = depthwise(img, w, n)
+	case n.Pointwise(w):
+		y = pointwise(img, w, groups)
 	default:
 		parts := make([]*Node, groups)
 		for i := range parts {
@@ -98,6 +100,16 @@ func (c *call) convolve(x value, w *Node, n nn.Window, out int) value {
 		y = nn.Shift(y, graph.Reshape(bias, 1, 1, 1, out))
 	}
 	return image(y)
+}
+
+// pointwise multiplies the channels of each group of x [B, H, W, I] by its part of w [1, 1, I/groups, O]: one product with
+// a batch of groups. XLA for CUDA cannot compile some products of slices of channels.
+func pointwise(x, w *Node, groups int) *Node {
+	d, out := x.Shape().Dimensions, w.Shape().Dimensions[3]
+	x = graph.Reshape(x, d[0], d[1], d[2], groups, d[3]/groups)
+	w = graph.Reshape(w, d[3]/groups, groups, out/groups)
+	y := graph.DotGeneral(x, []int{4}, []int{3}, w, []int{0}, []int{1}) // [groups, B, H, W, O/groups]
+	return graph.Reshape(graph.TransposeAllAxes(y, 1, 2, 3, 0, 4), d[0], d[1], d[2], out)
 }
 
 // depthwise convolves each channel with a kernel of its own, w [K, L, 1, C]: a sum of shifted images, which can be

@@ -50,9 +50,8 @@ type Window struct {
 
 // Convolve convolves x [B, H, W, In] with w [K, L, In, Out].
 func (n Window) Convolve(x, w *Node) *Node {
-	stride, dilate, spread := unit(n.Stride), unit(n.Dilate), unit(n.Spread)
-	one := [2]int{1, 1}
-	if d := w.Shape().Dimensions; d[0] == 1 && d[1] == 1 && n.Pad == [2][2]int{} && stride == one && spread == one {
+	if n.Pointwise(w) {
+		d := w.Shape().Dimensions
 		return graph.DotGeneral(x, []int{3}, nil, graph.Reshape(w, d[2], d[3]), []int{0}, nil)
 	}
 	axes := graph.ConvolveAxesConfig{
@@ -60,7 +59,14 @@ func (n Window) Convolve(x, w *Node) *Node {
 		KernelSpatial: []int{0, 1}, KernelInputChannels: 2, KernelOutputChannels: 3,
 		OutputBatch: 0, OutputSpatial: []int{1, 2}, OutputChannels: 3,
 	}
+	stride, dilate, spread := unit(n.Stride), unit(n.Dilate), unit(n.Spread)
 	return graph.ConvGeneral(x, w, axes, stride[:], n.Pad[:], spread[:], dilate[:], 1, 1)
+}
+
+// Pointwise reports whether a convolution with w [K, L, In, Out] is a product of each pixel's channels.
+func (n Window) Pointwise(w *Node) bool {
+	d, one := w.Shape().Dimensions, [2]int{1, 1}
+	return d[0] == 1 && d[1] == 1 && n.Pad == [2][2]int{} && unit(n.Stride) == one && unit(n.Spread) == one
 }
 
 func unit(v [2]int) [2]int { return [2]int{max(v[0], 1), max(v[1], 1)} }
