@@ -82,10 +82,12 @@ def test_a_convolutions_derivatives_are_as_much_work(target: str, operands: tupl
 ENTRY %main (x: {x}, y: {y}) -> {result} {{
   %x = {x} parameter(0)
   %y = {y} parameter(1)
-  ROOT %c = ({result}, u8[0]) custom-call(%x, %y), dim_labels=b01f_o01i->b01f, custom_call_target="__cudnn$conv{target}"
+  ROOT %c = ({result}, u8[0]) custom-call(%x, %y), dim_labels=b01f_o01i->b01f, \
+operand_precision={{highest,highest,default}}, custom_call_target="__cudnn$conv{target}"
 }}
 """
-    assert Module(text).kernels[0].flops == CONVOLUTION.flops
+    (found,) = Module(text).kernels[0].products
+    assert (found.flops, found.exact) == (CONVOLUTION.flops, True)
 
 
 def test_a_kernel_takes_as_long_as_its_products_or_its_traffic() -> None:
