@@ -8,6 +8,7 @@ an H200. It is an error where one
   - multiplies float32 in a bfloat16 program, but for the embedding of noise levels and labels,
   - may round factors of float32 to TensorFloat-32, or may not where tf32 asks for it,
   - copies an argument that it is donated,
+  - needs memory that differs from what anisoflight expects by more than 15 %,
   - has more kernels, traffic or temporaries than bench/docs/gpu.csv says, by more than a twentieth.
 
 With --write the table in bench/docs/gpu.csv is written instead, and that of the page. Nothing runs on a GPU: times are
@@ -50,6 +51,8 @@ OPTIONS: list[tuple[str, bool | int]] = [
 EMBEDDING = 1e-3
 """The most that products of the embedding may be of a program's work."""
 GROWTH = 1.05
+ESTIMATE = 0.15
+"""How far what anisoflight expects of arguments and temporaries may be off."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +193,11 @@ def measure(gpu: str, network: str, precision: str, program: str, folder: Path) 
         round(1e3 * seconds, 2), round(total / seconds, 3), round(memory["arguments"] / 2**20, 1),
         round(memory["temporary"] / 2**20, 1), round(lowered["memory"]["temporary"] / 2**20, 1),
     )  # fmt: skip
-    return row, problems(module, precision, lowered["memory"]["aliased"], memory["aliased"])
+    found = problems(module, precision, lowered["memory"]["aliased"], memory["aliased"])
+    needed, expected = (row.arguments_mib + mib for mib in (row.temporary_mib, row.estimate_mib))
+    if abs(expected - needed) > ESTIMATE * needed:
+        found.append(f"needs {needed:.0f} MiB, {expected:.0f} are expected")
+    return row, found
 
 
 def grown(row: Row, before: dict[tuple[str, ...], Row]) -> list[str]:

@@ -21,9 +21,14 @@ type Memory struct {
 // Total returns the most that is in use at once.
 func (m Memory) Total() int64 { return m.Arguments + m.Outputs - m.Aliased + m.Temporary }
 
-// Of what the buffers come to, XLA for CPU needs between 1.1 and 1.35 times as much, whatever the network, the mode of
-// the step and the batch: it fuses less and pads.
-const unfused = 1.25
+// What compilers need of what the buffers come to, whatever the network, the mode of the step and the batch. XLA for CPU
+// takes between 1.1 and 1.35 times as much: it fuses less and pads. XLA for CUDA takes between .85 and 1 times as much
+// (bench/docs/gpu.md).
+const unfusedCPU, unfusedCUDA = 1.25, 0.95
+
+// workspaces is what cuDNN may take for its convolutions beside a program's temporaries, while they run. It is a guess:
+// no compiler counts it.
+const workspaces = 512 << 20
 
 // estimateMemory estimates what a compiler will need for a graph. It follows the buffers through the graph and takes
 // the most that live at once:
@@ -35,7 +40,7 @@ const unfused = 1.25
 //     products read.
 //   - Everything else is computed where it is read, and constants are.
 //   - A buffer lives until its last reader, through what is computed on the way there.
-func estimateMemory(outputs []*graph.Node) Memory {
+func estimateMemory(outputs []*graph.Node, on Kind) Memory {
 	order := byTurn(reachable(outputs))
 	output := map[*graph.Node]bool{}
 	for _, node := range outputs {
@@ -68,6 +73,10 @@ func estimateMemory(outputs []*graph.Node) Memory {
 		}
 		m.Temporary = max(m.Temporary, live)
 		live -= ending[i]
+	}
+	unfused := unfusedCPU
+	if on == CUDA {
+		unfused = unfusedCUDA
 	}
 	m.Temporary = int64(unfused * float64(m.Temporary))
 	return m
@@ -157,7 +166,7 @@ func (d *Device) Cost(key string, build func(g *graph.Graph) []*graph.Node) (c C
 		return c, err
 	}
 	defer g.Finalize()
-	return Cost{FLOPs: countFLOPs(outputs), Memory: estimateMemory(outputs)}, nil
+	return Cost{FLOPs: countFLOPs(outputs), Memory: estimateMemory(outputs, d.kind())}, nil
 }
 
 // countFLOPs counts the floating-point operations of the convolutions and matrix products that the outputs need, a

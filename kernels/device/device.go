@@ -217,6 +217,14 @@ func (c *client) leave() { c.inside.Done() }
 // Kind is what a plugin computes on.
 type Kind string
 
+// kind is that of the plugin; CPU for the pure-Go backend.
+func (c *client) kind() Kind {
+	if c.report.Name == "xla:"+string(CUDA) {
+		return CUDA
+	}
+	return CPU
+}
+
 // The kinds of plugins.
 const (
 	CPU  Kind = "cpu"

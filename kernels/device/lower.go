@@ -20,7 +20,7 @@ func (p *Program) lower() (Lowered, error) {
 			return
 		}
 		defer g.Finalize()
-		l.Cost = Cost{FLOPs: countFLOPs(nodes), Memory: estimateMemory(nodes)}
+		l.Cost = Cost{FLOPs: countFLOPs(nodes), Memory: estimateMemory(nodes, CUDA)}
 		err = finish(p, g, nodes)
 	})
 	if l.Text != nil {

@@ -23,7 +23,7 @@ func (d *Device) Available() (bytes int64, ok bool) {
 	switch {
 	case d.cfg.MemoryLimit > 0:
 		return max(0, d.cfg.MemoryLimit-d.held.Load()), true
-	case d.report.Name == "xla:"+string(CUDA):
+	case d.kind() == CUDA:
 		total, ok := d.gpuMemory()
 		return max(0, int64(d.cfg.MemoryFraction*float64(total))-d.held.Load()), ok
 	}

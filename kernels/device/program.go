@@ -96,7 +96,7 @@ func (p *Program) compile() (*executable, error) {
 		return nil, err
 	}
 	flops := countFLOPs(nodes)
-	if err := p.checkMemory(estimateMemory(nodes)); err != nil {
+	if err := p.checkMemory(estimateMemory(nodes, p.dev.kind())); err != nil {
 		return nil, err
 	}
 	if err := finish(p, g, nodes); err != nil {
@@ -110,7 +110,11 @@ func (p *Program) compile() (*executable, error) {
 // are small beside them.
 func (p *Program) checkMemory(m Memory) error {
 	available, known := p.dev.Available()
-	if needed := m.Total() - m.Arguments; known && needed > available {
+	needed := m.Total() - m.Arguments
+	if p.dev.kind() == CUDA {
+		needed += workspaces
+	}
+	if known && needed > available {
 		return &MemoryError{Key: p.key, Needed: needed, Available: available}
 	}
 	return nil
