@@ -9,7 +9,7 @@ an H200. It is an error where one
   - may round factors of float32 to TensorFloat-32, or may not where tf32 asks for it,
   - copies an argument that it is donated,
   - needs memory that differs from what anisoflight expects by more than 15 %,
-  - has more kernels, traffic or temporaries than bench/docs/gpu.csv says, by more than a twentieth.
+  - has more kernels, traffic or temporaries than its row in bench/docs/gpu.csv, by more than a twentieth.
 
 With --write the table in bench/docs/gpu.csv is written instead, and that of the page. Nothing runs on a GPU: times are
 those of a model, the larger of work and traffic of each kernel, at the rates of the data sheet.
@@ -201,10 +201,8 @@ def measure(gpu: str, network: str, precision: str, program: str, folder: Path) 
 
 
 def grown(row: Row, before: dict[tuple[str, ...], Row]) -> list[str]:
-    """What a program has more of than the table says."""
-    old = before.get(row.key)
-    if old is None:
-        return ["not in the table: run with --write"]
+    """What a program has more of than the table says; nothing where it has no row."""
+    old = before.get(row.key, row)
     return [
         f"{name}: {getattr(row, name):g}, the table says {getattr(old, name):g}"
         for name in ("kernels", "gb", "temporary_mib")
@@ -305,7 +303,8 @@ def check(options: argparse.Namespace) -> tuple[list[Row], list[str]]:
                 row, found = measure(gpu, *program, options.folder)
                 rows.append(row)
                 found += [] if options.write else grown(row, before)
-            print(f"{done} of {len(jobs)}: {name}: {'; '.join(found) or 'ok'}", flush=True)
+            fine = "ok, and new" if program and not error and row.key not in before else "ok"
+            print(f"{done} of {len(jobs)}: {name}: {'; '.join(found) or fine}", flush=True)
             wrong += [f"{name}: {problem}" for problem in found]
     return rows, wrong
 

@@ -121,9 +121,10 @@ def test_the_table(tmp_path: Path) -> None:
     write(rows[::-1], tmp_path / "gpu.csv")
     assert (tmp_path / "gpu.csv").read_text() == TABLE.read_text()
     assert PAGE.read_text() == put(table(rows), PAGE.read_text())
-    assert {row.key[:2] for row in rows} == {(gpu, network) for gpu in GPUS for network in BATCHES}
-    assert {row.precision for row in rows} == set(PRECISIONS)
-    assert {row.program for row in rows} == set(PROGRAMS.values())
+    assert {row.key for row in rows} >= {
+        (gpu, "cifar10", str(BATCHES["cifar10"]), precision, program)
+        for gpu in GPUS for precision in PRECISIONS for program in PROGRAMS.values()
+    }  # fmt: skip
     assert all(0 < row.share <= 1 for row in rows)
 
 
@@ -131,6 +132,6 @@ def test_growth_is_an_error() -> None:
     row = Row("h100", "ffhq", 32, "tf32", "evaluate", 105, 1, 10.5, 1, 0.5, 1, 105, 1)
     before = Row("h100", "ffhq", 32, "tf32", "evaluate", 100, 1, 10.0, 1, 0.5, 1, 100, 1)
     assert grown(row, {before.key: before}) == []
-    assert grown(before, {}) == ["not in the table: run with --write"]
+    assert grown(row, {}) == []
     more = Row("h100", "ffhq", 32, "tf32", "evaluate", 106, 1, 10.0, 1, 0.5, 1, 100, 1)
     assert grown(more, {before.key: before}) == ["kernels: 106, the table says 100"]
