@@ -14,8 +14,10 @@ import (
 // Lower writes a network's evaluation and its step, and the step takes over the state that it is given.
 func TestLower(t *testing.T) {
 	folder := t.TempDir()
-	args := []string{"lower", folder, "--network", smallest, "--batch", "2", "--precision", "tf32", "--programs",
-		"sample,step-score"}
+	args := []string{
+		"lower", folder, "--network", smallest, "--batch", "2", "--precision", "tf32", "--programs",
+		"sample,step-score",
+	}
 	var out, errs bytes.Buffer
 	if status := Main(args, nil, &out, &errs); status != 0 {
 		t.Fatalf("status %d: %s", status, errs.String())

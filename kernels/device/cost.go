@@ -21,9 +21,9 @@ type Memory struct {
 // Total returns the most that is in use at once.
 func (m Memory) Total() int64 { return m.Arguments + m.Outputs - m.Aliased + m.Temporary }
 
-// What compilers need of what the buffers come to, whatever the network, the mode of the step and the batch. XLA for CPU
-// takes between 1.1 and 1.35 times as much: it fuses less and pads. XLA for CUDA takes between .85 and 1 times as much
-// (bench/docs/gpu.md).
+// What compilers need of what the buffers come to, whatever the network, the mode of the step and the batch. XLA for
+// CPU takes between 1.1 and 1.35 times as much: it fuses less and pads. XLA for CUDA takes between .85 and 1 times as
+// much (bench/docs/gpu.md).
 const unfusedCPU, unfusedCUDA = 1.25, 0.95
 
 // workspaces is what cuDNN may take for its convolutions beside a program's temporaries, while they run. It is a guess:

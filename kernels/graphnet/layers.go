@@ -102,8 +102,8 @@ func (c *call) convolve(x value, w *Node, n nn.Window, out int) value {
 	return image(y)
 }
 
-// pointwise multiplies the channels of each group of x [B, H, W, I] by its part of w [1, 1, I/groups, O]: one product with
-// a batch of groups. XLA for CUDA cannot compile some products of slices of channels.
+// pointwise multiplies the channels of each group of x [B, H, W, I] by its part of w [1, 1, I/groups, O]: one product
+// with a batch of groups. XLA for CUDA cannot compile some products of slices of channels.
 func pointwise(x, w *Node, groups int) *Node {
 	d, out := x.Shape().Dimensions, w.Shape().Dimensions[3]
 	x = graph.Reshape(x, d[0], d[1], d[2], groups, d[3]/groups)
