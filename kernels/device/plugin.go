@@ -186,8 +186,8 @@ var cudaDataDirs = []string{"nvidia/cu13", "nvidia/cuda_nvcc", "nvidia/cu12"}
 //
 //   - The CUDA wheels beside the plugin, in site-packages/jax_plugins/xla_cudaNN/, have the device library and the
 //     assembler. XLA itself searches /usr/local/cuda and the working directory.
-//   - Tensors are rounded to bfloat16 where the graph says so. Left to itself XLA leaves out a rounding that is followed
-//     by a widening, and then stores float32, at twice the traffic.
+//   - Tensors are rounded to bfloat16 where the graph says so. Left to itself XLA leaves a rounding out where a
+//     widening follows, and then stores float32, at twice the traffic.
 func setCUDAFlags(plugin string) {
 	setXLAFlag("--xla_allow_excess_precision=", "false")
 	site := filepath.Dir(filepath.Dir(filepath.Dir(plugin)))
