@@ -292,7 +292,7 @@ def check(options: argparse.Namespace) -> tuple[list[Row], list[str]]:
             jobs += [(gpu, (), file, options.folder / gpu / "tests" / f"{file.stem}.hlo") for file in tests]
     rows, wrong = [], []
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(options.jobs, mp_context=spawn, max_tasks_per_child=8) as pool:
+    with ProcessPoolExecutor(options.jobs, mp_context=spawn) as pool:
         waiting = {pool.submit(compile_for, GPUS[job[0]], *job[2:]): job for job in jobs}
         for done, future in enumerate(as_completed(waiting), 1):
             gpu, program, file, _ = waiting[future]
