@@ -128,9 +128,9 @@ class Module:
                 inside, attributes = _brackets(found[4])
                 operands = tuple(re.findall(r"%([\w.\-]+)", inside))
                 current[found[1]] = Instruction(found[1], shapes(found[2]), found[3], operands, inside, attributes)
-        head = text[: text.find("\n")]
-        self.aliased = [int(n) for n in re.findall(r"\}: \((\d+), \{\}, m\w+-alias\)", head)]
-        """Parameters whose memory outputs take over."""
+        taken = re.findall(r"\}: \((\d+), \{\}, m\w+-alias\)", text[: text.find("\n")])
+        self.aliased = sum(i.bytes for i in self.entry.values() if i.opcode == "parameter" and i.inside in taken)
+        """Bytes of parameters whose memory outputs take over."""
         self.kernels = [self._kernel(i) for i in self.entry.values() if i.opcode not in FREE]
 
     def _kernel(self, i: Instruction) -> Kernel:

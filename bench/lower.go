@@ -9,9 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
-	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/spf13/cobra"
 )
 
@@ -32,7 +30,7 @@ the figures.`,
 		"`list` of programs: "+strings.Join(programNames(), ","))
 	cmd.Args = cobra.ExactArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		for _, name := range *programs {
+		for _, name := range *programs { // each on a model that is opened for it: a step holds four times its parameters
 			l, err := flags.lower(cmd.Context(), name)
 			if err == nil {
 				err = write(args[0], name, l)
@@ -48,33 +46,26 @@ the figures.`,
 }
 
 // lower returns the first program with products that the benchmark of that name wants to run.
-func (m *modelFlags) lower(ctx context.Context, name string) (l device.Lowered, err error) {
-	flags := *m
-	flags.device.Plugin = string(device.CPU)
-	flags.device.Lower = func(one device.Lowered) bool {
-		if one.FLOPs > 0 {
-			l = one
-		}
-		return one.FLOPs > 0
+func (m *modelFlags) lower(ctx context.Context, name string) (last device.Lowered, err error) {
+	m.device.Plugin = string(device.CPU)
+	m.device.Lower = func(l device.Lowered) bool {
+		last = l
+		return l.FLOPs > 0
 	}
-	_, err = flags.measure(func(dev *device.Device, model *checkpoint.Model, at kernels.Precision) (report, error) {
-		if dev.Name() == "go" {
+	_, err = m.open(modelOptions{}, func(b *modelBench) (report, error) {
+		if b.dev.Name() == "go" {
 			return nil, errors.New("no XLA plugin for processors, which writes programs: run make build")
 		}
-		b, err := openModel(dev, model, modelOptions{batch: flags.batch, at: at})
-		if err != nil {
-			return nil, err
-		}
-		_, err = b.compile(ctx, name)
-		return nil, errors.Join(err, b.close())
+		_, err := b.compile(ctx, name)
+		return nil, err
 	})
-	if errors.Is(err, device.ErrLowered) {
-		return l, nil
-	}
-	if err == nil {
+	switch {
+	case errors.Is(err, device.ErrLowered):
+		return last, nil
+	case err == nil:
 		err = errors.New("it has no convolution and no product")
 	}
-	return l, err
+	return last, err
 }
 
 // write keeps a program in a folder.

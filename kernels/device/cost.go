@@ -26,10 +26,6 @@ func (m Memory) Total() int64 { return m.Arguments + m.Outputs - m.Aliased + m.T
 // much (bench/docs/gpu.md).
 const unfusedCPU, unfusedCUDA = 1.25, 0.95
 
-// workspaces is what cuDNN may take for its convolutions beside a program's temporaries, while they run. It is a guess:
-// no compiler counts it.
-const workspaces = 512 << 20
-
 // estimateMemory estimates what a compiler will need for a graph. It follows the buffers through the graph and takes
 // the most that live at once:
 //

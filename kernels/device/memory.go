@@ -18,18 +18,26 @@ import (
 //	      the host is several devices
 //	CUDA  the share [Config.MemoryFraction] of the GPU's memory, less the buffers
 //
-// ok is false where nobody tells.
+// On CUDA 512 MiB are left to cuDNN in both cases. ok is false where nobody tells.
 func (d *Device) Available() (bytes int64, ok bool) {
+	reserved := d.held.Load()
+	if d.kind() == CUDA {
+		reserved += workspaces
+	}
 	switch {
 	case d.cfg.MemoryLimit > 0:
-		return max(0, d.cfg.MemoryLimit-d.held.Load()), true
+		return max(0, d.cfg.MemoryLimit-reserved), true
 	case d.kind() == CUDA:
 		total, ok := d.gpuMemory()
-		return max(0, int64(d.cfg.MemoryFraction*float64(total))-d.held.Load()), ok
+		return max(0, int64(d.cfg.MemoryFraction*float64(total))-reserved), ok
 	}
 	bytes, ok = hostMemory("/")
 	return bytes / int64(len(d.devices)), ok
 }
+
+// workspaces is what cuDNN may take for its convolutions beside a program's temporaries, while they run. It is a guess:
+// no compiler counts it.
+const workspaces = 512 << 20
 
 // hostMemory returns the memory that a process of the system under root may still take.
 func hostMemory(root string) (bytes int64, ok bool) {

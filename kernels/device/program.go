@@ -110,11 +110,7 @@ func (p *Program) compile() (*executable, error) {
 // are small beside them.
 func (p *Program) checkMemory(m Memory) error {
 	available, known := p.dev.Available()
-	needed := m.Total() - m.Arguments
-	if p.dev.kind() == CUDA {
-		needed += workspaces
-	}
-	if known && needed > available {
+	if needed := m.Total() - m.Arguments; known && needed > available {
 		return &MemoryError{Key: p.key, Needed: needed, Available: available}
 	}
 	return nil

@@ -145,7 +145,8 @@ def read(file: Path = ROWS) -> pd.DataFrame:
 
 DRAWN = {
     "EDM, σ_max 80": "k-", "EDM, σ_max 20": "k--", "geodesic, nothing trained": "C0-", "g": "C1-",
-    "DCT, per class": "C2-", "PCA": "C3-", "g as in the paper": "C1:", "iPNDM-4": "C4--", "few": "C5o",
+    "DCT, per class": "C2-", "PCA": "C3-", "g as in the paper": "C1:", "iPNDM-4": "C4--",
+    "iPNDM-4, network of g": "C4-", "few": "C5o",
 }  # fmt: skip
 """Methods of the picture, and their lines."""
 
