@@ -31,13 +31,14 @@ const unfusedCPU, unfusedCUDA = 1.25, 0.95
 //
 //   - A node is computed as soon as what it reads is, beside all others that can be: a
 //     node's turn is the length of the longest way to it. So do compilers that look
-//     for concurrency, XLA for CPU among them; others need less.
+//     for concurrency, XLA for CPU among them; XLA for CUDA cuts weights from the
+//     parameters only when they are read.
 //   - Convolutions, products and sums have buffers, as has what convolutions and
 //     products read.
 //   - Everything else is computed where it is read, and constants are.
 //   - A buffer lives until its last reader, through what is computed on the way there.
 func estimateMemory(outputs []*graph.Node, on Kind) Memory {
-	order := byTurn(reachable(outputs))
+	order := byTurn(reachable(outputs), on == CUDA)
 	output := map[*graph.Node]bool{}
 	for _, node := range outputs {
 		output[node] = true
@@ -78,12 +79,25 @@ func estimateMemory(outputs []*graph.Node, on Kind) Memory {
 	return m
 }
 
-// byTurn sorts nodes by the length of the longest way to each.
-func byTurn(order []*graph.Node) []*graph.Node {
-	turn := make(map[*graph.Node]int, len(order))
+// byTurn sorts nodes by the length of the longest way to each. With late, what is made of one parameter alone is as late
+// as its first reader.
+func byTurn(order []*graph.Node, late bool) []*graph.Node {
+	turn, first := make(map[*graph.Node]int, len(order)), make(map[*graph.Node]int, len(order))
+	weight := map[*graph.Node]bool{}
 	for _, node := range order {
 		for _, in := range node.Inputs() {
 			turn[node] = max(turn[node], turn[in]+1)
+			weight[node] = len(node.Inputs()) == 1 && (weight[in] || in.Type() == graph.NodeTypeParameter)
+		}
+	}
+	for _, node := range slices.Backward(order) {
+		if reader, ok := first[node]; ok && late && weight[node] {
+			turn[node] = reader
+		}
+		for _, in := range node.Inputs() {
+			if reader, ok := first[in]; !ok || turn[node] < reader {
+				first[in] = turn[node]
+			}
 		}
 	}
 	slices.SortStableFunc(order, func(a, b *graph.Node) int { return turn[a] - turn[b] })

@@ -60,3 +60,37 @@ func TestLowerWritesWhatCUDAWouldGet(t *testing.T) {
 		t.Errorf("the square is %v", got)
 	}
 }
+
+// TestWeightsAreCutWhenTheyAreReadOnCUDA: of 8 weights in one vector, one is held at a time beside what goes through;
+// processors hold all of them from the start.
+func TestWeightsAreCutWhenTheyAreReadOnCUDA(t *testing.T) {
+	const n, width = 8, 64
+	var onCUDA device.Memory
+	chain := func(g *graph.Graph) []*graph.Node {
+		x := graph.Parameter(g, "x", shapes.Make(dtypes.Float32, 1, width))
+		weights := graph.Parameter(g, "weights", shapes.Make(dtypes.Float32, n*width*width))
+		for i := range n {
+			cut := graph.Slice(weights, graph.AxisRange(i*width*width, (i+1)*width*width))
+			x = graph.Dot(x, graph.Reshape(cut, width, width))
+		}
+		return []*graph.Node{x}
+	}
+	dev := open(t, device.Config{Plugin: "cpu", Lower: func(l device.Lowered) bool {
+		onCUDA = l.Memory
+		return true
+	}})
+	if _, err := dev.Program(t.Context(), "chain", chain); !errors.Is(err, device.ErrLowered) {
+		t.Fatal(err)
+	}
+	here, err := dev.Cost("chain", chain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const weight, vector = 4 * width * width, 4 * width
+	if want := int64(weight+2*vector) * 95 / 100; onCUDA.Temporary != want {
+		t.Errorf("on CUDA %d bytes, want %d", onCUDA.Temporary, want)
+	}
+	if want := int64(n*weight+vector) * 5 / 4; here.Memory.Temporary != want {
+		t.Errorf("on a processor %d bytes, want %d", here.Memory.Temporary, want)
+	}
+}
