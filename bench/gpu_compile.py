@@ -1,7 +1,7 @@
 """Compile the networks' programs for GPUs that are not there, and check what comes out: `make gpu-compile`.
 
-XLA's plugin for CUDA compiles ahead of time from a description of the GPU. Each program is compiled for an H100 and for
-an H200. It is an error where one
+XLA's plugin for CUDA compiles ahead of time from a description of the GPU. Each program is compiled for an H100 in
+bfloat16; with --all for an H200, and in float32 and tf32, too. It is an error where one
 
   - does not compile,
   - has a convolution that is no call of cuDNN, or one whose channels are not the last axis,
@@ -20,13 +20,16 @@ from __future__ import annotations
 import argparse
 import csv
 import hashlib
+import itertools
 import json
 import multiprocessing
 import os
 import re
+import shutil
 import subprocess
 import sys
-from concurrent.futures import ProcessPoolExecutor, as_completed
+import time
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -44,6 +47,8 @@ BATCHES = {"cifar10": 128, "ffhq": 32, "imagenet64": 32}
 PRECISIONS = ("float32", "tf32", "bfloat16")
 PROGRAMS = {"sample": "evaluate", "step-score": "plain step", "step-full": "full step"}
 """As anisoflight-bench calls them, and as the table does: sampling is evaluations."""
+USUAL = {"gpus": ["h100"], "precisions": ["bfloat16"]}
+"""What is compiled without --all. An H200 has the same cores."""
 OPTIONS: list[tuple[str, bool | int]] = [
     ("xla_gpu_autotune_level", 0),  # it would run kernels
     ("xla_allow_excess_precision", False),  # as kernels/device sets it
@@ -119,7 +124,32 @@ device_description_str: "{gpu.name}"
 """
 
 
-def compile_for(gpu: GPU, file: Path, out: Path) -> str:
+@dataclass(frozen=True)
+class Job:
+    """A program for a GPU."""
+
+    gpu: str
+    program: tuple[str, ...]
+    """Network, precision and name; of a test nothing."""
+    file: Path
+    out: Path
+
+    @property
+    def name(self) -> str:
+        return " ".join([self.gpu, *(self.program or ["test", self.file.stem])])
+
+
+def compile_all(jobs: list[Job], kernels: Path) -> list[str]:
+    """Compile programs that share kernels, which are kept in a file. Returns an error for each, or nothing."""
+    errors = []
+    for job in jobs:
+        begin = time.monotonic()
+        errors.append(compile_for(GPUS[job.gpu], job.file, job.out, kernels))
+        print(f"{job.name}: {errors[-1] or f'{time.monotonic() - begin:.0f} s'}", flush=True)
+    return errors
+
+
+def compile_for(gpu: GPU, file: Path, out: Path, kernels: Path) -> str:
     """Compile a program for a GPU; the optimised program's text goes to out, its memory to .json. Returns an error."""
     key = hashlib.sha256(file.read_bytes() + f"{description(gpu)}{OPTIONS}".encode()).hexdigest()
     kept = out.with_suffix(".json")
@@ -139,7 +169,12 @@ def compile_for(gpu: GPU, file: Path, out: Path) -> str:
     for settings in (options, build):
         settings.num_replicas = settings.num_partitions = 1
     build.device_assignment = xla_client.DeviceAssignment.create(np.zeros((1, 1), np.int32))
-    options.env_option_overrides = OPTIONS
+    options.env_option_overrides = [
+        *OPTIONS,
+        ("xla_gpu_enable_llvm_module_compilation_parallelism", True),  # which the file of kernels needs
+        ("xla_gpu_kernel_cache_file", str(kernels)),
+    ]
+    kernels.parent.mkdir(parents=True, exist_ok=True)
     try:
         with mlir.make_ir_context() as context:
             context.allow_unregistered_dialects = True
@@ -255,67 +290,84 @@ def put(text: str, page: str) -> str:
 
 def lower(options: argparse.Namespace) -> None:
     """Write the programs of the networks, and those that the tests compile."""
-    for network in options.networks:
-        for precision in options.precisions:
-            out = options.folder / precision / network
-            run([ROOT / "bin" / "anisoflight-bench", "lower", out, "--network", network, "--batch", BATCHES[network],
-                 "--precision", precision, "--programs", ",".join(options.programs)])  # fmt: skip
-    tests = options.folder / "tests"
+    tests, running = options.folder / "tests", None
     if options.tests:
-        tests.mkdir(parents=True, exist_ok=True)
-        run(["go", "test", "-count=1", "-vet=off", "./kernels/...", "./train/..."], ANISOFLIGHT_TEST_LOWER=str(tests),
-            ANISOFLIGHT_TEST_DEVICE="xla", XLA_FLAGS="--xla_backend_optimization_level=0")  # fmt: skip
+        shutil.rmtree(tests, ignore_errors=True)  # of tests that have changed
+        tests.mkdir(parents=True)
+        running = start(["go", "test", "-count=1", "-vet=off", "./kernels/...", "./train/..."],
+                        ANISOFLIGHT_TEST_LOWER=str(tests), ANISOFLIGHT_TEST_DEVICE="xla",
+                        XLA_FLAGS="--xla_backend_optimization_level=0")  # fmt: skip
+    for network, precision in itertools.product(options.networks, options.precisions):
+        out = options.folder / precision / network
+        command = [ROOT / "bin" / "anisoflight-bench", "lower", out, "--network", network]
+        command += ["--batch", BATCHES[network], "--precision", precision, "--programs", ",".join(options.programs)]
+        finish(start(command))
+    if running:
+        finish(running)
 
 
-def run(command: list[Any], **environment: str) -> None:
+def start(command: list[Any], **environment: str) -> subprocess.Popen[bytes]:
     print("$", *command, flush=True)
-    if subprocess.run([*map(str, command)], cwd=ROOT, env=os.environ | environment, check=False).returncode:
-        sys.exit(f"{command[0]} failed")
+    return subprocess.Popen([*map(str, command)], cwd=ROOT, env=os.environ | environment)
+
+
+def finish(process: subprocess.Popen[bytes]) -> None:
+    if process.wait():
+        sys.exit(f"{process.args} failed")
+
+
+def groups(options: argparse.Namespace) -> dict[str, list[Job]]:
+    """What there is to compile, by the file of the kernels. float32 and tf32 have most in common, and both GPUs."""
+    found: dict[str, list[Job]] = {}
+    for network, precision in itertools.product(options.networks, options.precisions):
+        jobs = found.setdefault(f"{network}-{'bfloat16' if precision == 'bfloat16' else 'float32'}", [])
+        for program, gpu in itertools.product(options.programs, options.gpus):
+            out = options.folder / gpu / precision / network / f"{program}.hlo"
+            file = options.folder / precision / network / f"{program}.mlir"
+            jobs.append(Job(gpu, (network, precision, program), file, out))
+    if options.tests:
+        for file, gpu in itertools.product(sorted((options.folder / "tests").glob("*.mlir")), options.gpus):
+            job = Job(gpu, (), file, options.folder / gpu / "tests" / f"{file.stem}.hlo")
+            found.setdefault(f"tests-{int(file.stem[:8], 16) % 2}", []).append(job)
+    return found
 
 
 def check(options: argparse.Namespace) -> tuple[list[Row], list[str]]:
     """Compile everything; returns the rows of the networks, and what is wrong."""
     before = {row.key: row for row in read()}
-    jobs: list[tuple[str, tuple[str, ...], Path, Path]] = []
-    for gpu in options.gpus:
-        for network in options.networks:
-            for precision in options.precisions:
-                for program in options.programs:
-                    file = options.folder / precision / network / f"{program}.mlir"
-                    out = options.folder / gpu / precision / network / f"{program}.hlo"
-                    jobs.append((gpu, (network, precision, program), file, out))
-        if options.tests:
-            tests = sorted((options.folder / "tests").glob("*.mlir"))
-            jobs += [(gpu, (), file, options.folder / gpu / "tests" / f"{file.stem}.hlo") for file in tests]
     rows, wrong = [], []
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(options.jobs, mp_context=spawn) as pool:
-        waiting = {pool.submit(compile_for, GPUS[job[0]], *job[2:]): job for job in jobs}
-        for done, future in enumerate(as_completed(waiting), 1):
-            gpu, program, file, _ = waiting[future]
-            name = " ".join([gpu, *(program or [file.name])])
-            error = future.result()
-            found = [error] if error else []
-            if program and not error:
-                row, found = measure(gpu, *program, options.folder)
-                rows.append(row)
-                found += [] if options.write else grown(row, before)
-            fine = "ok, and new" if program and not error and row.key not in before else "ok"
-            print(f"{done} of {len(jobs)}: {name}: {'; '.join(found) or fine}", flush=True)
-            wrong += [f"{name}: {problem}" for problem in found]
+        kernels = options.folder / "kernels"
+        waiting = [(jobs, pool.submit(compile_all, jobs, kernels / name)) for name, jobs in groups(options).items()]
+        for jobs, future in waiting:
+            for job, error in zip(jobs, future.result(), strict=True):
+                found = [error] if error else []
+                if job.program and not error:
+                    row, found = measure(job.gpu, *job.program, options.folder)
+                    rows.append(row)
+                    found += [] if options.write else grown(row, before)
+                    if row.key not in before:
+                        print(f"{job.name}: new")
+                wrong += [f"{job.name}: {problem}" for problem in found]
     return rows, wrong
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    for name, known in (("gpus", GPUS), ("networks", BATCHES), ("precisions", PRECISIONS), ("programs", PROGRAMS)):
-        add(f"--{name}", nargs="+", choices=list(known), default=list(known), help="default all")
+    known = {"gpus": GPUS, "precisions": PRECISIONS, "networks": BATCHES, "programs": PROGRAMS}
+    for name, words in known.items():
+        default = USUAL.get(name, list(words))
+        add(f"--{name}", nargs="+", choices=list(words), default=default, help=f"default {' '.join(default)}")
+    add("--all", action="store_true", help="all GPUs and precisions")
     add("--tests", action=argparse.BooleanOptionalAction, default=True, help="the programs of the Go tests, too")
     add("--folder", type=Path, default=ROOT / "bin" / "gpu", help="for programs; what is there is not compiled again")
     add("--jobs", type=int, default=os.cpu_count(), help="programs at once (default %(default)s)")
     add("--write", action="store_true", help="write the table")
     options = parser.parse_args()
+    if options.all:
+        options.gpus, options.precisions = list(GPUS), list(PRECISIONS)
     lower(options)
     rows, wrong = check(options)
     if options.write:

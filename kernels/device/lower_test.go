@@ -87,7 +87,7 @@ func TestWeightsAreCutWhenTheyAreReadOnCUDA(t *testing.T) {
 		t.Fatal(err)
 	}
 	const weight, vector = 4 * width * width, 4 * width
-	if want := int64(weight+2*vector) * 95 / 100; onCUDA.Temporary != want {
+	if want := int64(weight+2*vector) * 995 / 1000; onCUDA.Temporary != want {
 		t.Errorf("on CUDA %d bytes, want %d", onCUDA.Temporary, want)
 	}
 	if want := int64(n*weight+vector) * 5 / 4; here.Memory.Temporary != want {
