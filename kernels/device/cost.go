@@ -22,8 +22,8 @@ type Memory struct {
 func (m Memory) Total() int64 { return m.Arguments + m.Outputs - m.Aliased + m.Temporary }
 
 // What compilers need of what the buffers come to, whatever the network, the mode of the step and the batch. XLA for
-// CPU takes between 1.1 and 1.35 times as much: it fuses less and pads. XLA for CUDA takes between .85 and 1.19 times as
-// much (bench/docs/gpu.md); the factor is in the middle of what programs need with their arguments.
+// CPU takes between 1.1 and 1.35 times as much: it fuses less and pads. XLA for CUDA takes between .85 and 1.19 times
+// as much (bench/docs/gpu.md); the factor is in the middle of what programs need with their arguments.
 const unfusedCPU, unfusedCUDA = 1.25, 0.995
 
 // estimateMemory estimates what a compiler will need for a graph. It follows the buffers through the graph and takes
@@ -79,8 +79,8 @@ func estimateMemory(outputs []*graph.Node, on Kind) Memory {
 	return m
 }
 
-// byTurn sorts nodes by the length of the longest way to each. With late, what is made of one parameter alone is as late
-// as its first reader.
+// byTurn sorts nodes by the length of the longest way to each. With late, what is made of one parameter alone is as
+// late as its first reader.
 func byTurn(order []*graph.Node, late bool) []*graph.Node {
 	turn, first := make(map[*graph.Node]int, len(order)), make(map[*graph.Node]int, len(order))
 	weight := map[*graph.Node]bool{}
