@@ -48,7 +48,7 @@ PRECISIONS = ("float32", "tf32", "bfloat16")
 PROGRAMS = {"sample": "evaluate", "step-score": "plain step", "step-full": "full step"}
 """As anisoflight-bench calls them, and as the table does: sampling is evaluations."""
 USUAL = {"gpus": ["h100"], "precisions": ["bfloat16"]}
-"""What is compiled without --all. An H200 has the same cores."""
+"""What is compiled without --all: what is most likely to break, in a third of the time. An H200 has the same cores."""
 OPTIONS: list[tuple[str, bool | int]] = [
     ("xla_gpu_autotune_level", 0),  # it would run kernels
     ("xla_allow_excess_precision", False),  # as kernels/device sets it
@@ -174,7 +174,6 @@ def compile_for(gpu: GPU, file: Path, out: Path, kernels: Path) -> str:
         ("xla_gpu_enable_llvm_module_compilation_parallelism", True),  # which the file of kernels needs
         ("xla_gpu_kernel_cache_file", str(kernels)),
     ]
-    kernels.parent.mkdir(parents=True, exist_ok=True)
     try:
         with mlir.make_ir_context() as context:
             context.allow_unregistered_dialects = True
@@ -211,16 +210,15 @@ def problems(module: Module, precision: str, donated: int) -> list[str]:
     return found
 
 
-def measure(gpu: str, network: str, precision: str, program: str, folder: Path) -> tuple[Row, list[str]]:
-    """The row of a compiled program, and what is wrong with it."""
-    lowered = json.loads((folder / precision / network / f"{program}.json").read_text())
-    out = folder / gpu / precision / network / f"{program}.hlo"
-    memory, module = json.loads(out.with_suffix(".json").read_text()), Module(out.read_text())
-    card = GPUS[gpu]
+def measure(job: Job) -> tuple[Row, list[str]]:
+    """The row of a compiled program of a network, and what is wrong with it."""
+    lowered, memory = (json.loads(file.with_suffix(".json").read_text()) for file in (job.file, job.out))
+    module, card = Module(job.out.read_text()), GPUS[job.gpu]
+    network, precision, program = job.program
     seconds = card.seconds(module.kernels)
     products = sum(product.flops / card.rate(product) for kernel in module.kernels for product in kernel.products)
     row = Row(
-        gpu, network, BATCHES[network], precision, PROGRAMS[program], len(module.kernels),
+        job.gpu, network, BATCHES[network], precision, PROGRAMS[program], len(module.kernels),
         round(sum(k.flops for k in module.kernels) / 1e12, 3), round(sum(k.bytes for k in module.kernels) / 1e9, 2),
         round(1e3 * seconds, 2), round(products / seconds, 3), round(memory["arguments"] / 2**20, 1),
         round(memory["temporary"] / 2**20, 1), round(lowered["memory"]["temporary"] / 2**20, 1),
@@ -313,11 +311,13 @@ def start(command: list[Any], **environment: str) -> subprocess.Popen[bytes]:
 
 def finish(process: subprocess.Popen[bytes]) -> None:
     if process.wait():
-        sys.exit(f"{process.args} failed")
+        sys.exit(f"failed with status {process.returncode}: {process.args}")
 
 
 def groups(options: argparse.Namespace) -> dict[str, list[Job]]:
-    """What there is to compile, by the file of the kernels. float32 and tf32 have most in common, and both GPUs."""
+    """What there is to compile, by the file of its kernels, which one process writes at a time. float32 and tf32 have
+    most kernels in common, and so have both GPUs; tests come in two halves, told apart by their hashes.
+    """
     found: dict[str, list[Job]] = {}
     for network, precision in itertools.product(options.networks, options.precisions):
         jobs = found.setdefault(f"{network}-{'bfloat16' if precision == 'bfloat16' else 'float32'}", [])
@@ -339,12 +339,13 @@ def check(options: argparse.Namespace) -> tuple[list[Row], list[str]]:
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(options.jobs, mp_context=spawn) as pool:
         kernels = options.folder / "kernels"
+        kernels.mkdir(parents=True, exist_ok=True)
         waiting = [(jobs, pool.submit(compile_all, jobs, kernels / name)) for name, jobs in groups(options).items()]
         for jobs, future in waiting:
             for job, error in zip(jobs, future.result(), strict=True):
                 found = [error] if error else []
                 if job.program and not error:
-                    row, found = measure(job.gpu, *job.program, options.folder)
+                    row, found = measure(job)
                     rows.append(row)
                     found += [] if options.write else grown(row, before)
                     if row.key not in before:
@@ -363,7 +364,7 @@ def main() -> None:
     add("--all", action="store_true", help="all GPUs and precisions")
     add("--tests", action=argparse.BooleanOptionalAction, default=True, help="the programs of the Go tests, too")
     add("--folder", type=Path, default=ROOT / "bin" / "gpu", help="for programs; what is there is not compiled again")
-    add("--jobs", type=int, default=os.cpu_count(), help="programs at once (default %(default)s)")
+    add("--jobs", type=int, default=os.cpu_count(), help="processes (default %(default)s)")
     add("--write", action="store_true", help="write the table")
     options = parser.parse_args()
     if options.all:

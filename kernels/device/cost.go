@@ -82,16 +82,18 @@ func estimateMemory(outputs []*graph.Node, on Kind) Memory {
 // byTurn sorts nodes by the length of the longest way to each. With late, what is made of one parameter alone is as
 // late as its first reader.
 func byTurn(order []*graph.Node, late bool) []*graph.Node {
-	turn, first := make(map[*graph.Node]int, len(order)), make(map[*graph.Node]int, len(order))
+	turn := make(map[*graph.Node]int, len(order))
+	first := make(map[*graph.Node]int, len(order)) // the turn of a node's first reader
 	weight := map[*graph.Node]bool{}
 	for _, node := range order {
-		for _, in := range node.Inputs() {
+		inputs := node.Inputs()
+		for _, in := range inputs {
 			turn[node] = max(turn[node], turn[in]+1)
-			weight[node] = len(node.Inputs()) == 1 && (weight[in] || in.Type() == graph.NodeTypeParameter)
 		}
+		weight[node] = late && len(inputs) == 1 && (weight[inputs[0]] || inputs[0].Type() == graph.NodeTypeParameter)
 	}
 	for _, node := range slices.Backward(order) {
-		if reader, ok := first[node]; ok && late && weight[node] {
+		if reader, ok := first[node]; ok && weight[node] {
 			turn[node] = reader
 		}
 		for _, in := range node.Inputs() {
