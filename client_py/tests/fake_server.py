@@ -7,6 +7,7 @@ upload ended.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import threading
@@ -64,8 +65,10 @@ class FakeServer(fl.FlightServerBase):
         op = json.loads(descriptor.command)["op"]
         writer.begin(SCHEMA)
         if op == "Double":
-            for chunk in reader:
-                writer.write_batch(rows(*(2 * value for value in chunk.data["value"].to_pylist())))
+            with self.heartbeats(writer) as lock:
+                for chunk in reader:
+                    with lock:
+                        writer.write_batch(rows(*(2 * value for value in chunk.data["value"].to_pylist())))
             return
         self.until_cancelled(context, "exchange")  # Stuck: never reads what the client writes
 
@@ -89,6 +92,25 @@ class FakeServer(fl.FlightServerBase):
         for step in range(3):
             yield fl.Result(json.dumps({"event": "progress", "step": step, "steps": 3}).encode())
         yield fl.Result(json.dumps({"name": action.type, "body": action.body.to_pybytes().decode()}).encode())
+
+    @staticmethod
+    @contextlib.contextmanager
+    def heartbeats(writer):
+        """Messages without rows all the while; the lock is for those with rows."""
+        lock, ended = threading.Lock(), threading.Event()
+
+        def beat():
+            while not ended.wait(0.05):
+                with lock:
+                    writer.write_batch(EMPTY)
+
+        beating = threading.Thread(target=beat)
+        beating.start()
+        try:
+            yield lock
+        finally:
+            ended.set()
+            beating.join()
 
     @staticmethod
     def until_cancelled(context, name: str) -> None:

@@ -21,7 +21,7 @@ import pyarrow.flight as fl
 import pytest
 from fake_server import SCHEMA, rows
 
-from anisoflight import BusyError, Client, DeadlineError, NotFoundError, UnavailableError
+from anisoflight import AnisoflightError, BusyError, Client, DeadlineError, NotFoundError, UnavailableError
 from anisoflight.wire import progress
 from anisoflight.wire.calls import Connection
 from anisoflight.wire.progress import Bar
@@ -116,25 +116,35 @@ def test_a_call_may_have_a_timeout(fake: Fake) -> None:
 
 
 class Recorded:
-    """Both sides of an exchange that write down when the input has been closed, and when reading begins."""
+    """Both sides of an exchange that write down when the input has been closed, and when reading begins.
+
+    There is one message, after the input has been written.
+    """
 
     def __init__(self) -> None:
         self.order: list[str] = []
-        self.reading = threading.Event()
+        self.begun, self.reading = threading.Event(), threading.Event()
+        self.threads: set[threading.Thread] = set()
 
     def begin(self, schema: pa.Schema) -> None:
-        pass
+        self.writing = threading.current_thread()
+        self.begun.set()
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
         time.sleep(0.005)
 
     def done_writing(self) -> None:
         self.order.append("closed")
+        self.threads.add(threading.current_thread())
 
     def __iter__(self) -> Iterator[fl.FlightStreamChunk]:
         self.order.append("read")
+        self.threads.add(threading.current_thread())
         self.reading.set()
-        return iter(())
+        assert self.begun.wait(PATIENCE)
+        self.writing.join(PATIENCE)
+        yield types.SimpleNamespace(data=rows(), app_metadata=None)
+        self.order.append("read")
 
     def cancel(self) -> None:
         pass
@@ -142,21 +152,21 @@ class Recorded:
     close = cancel
 
 
-def test_a_short_input_is_closed_before_its_answer_is_read(
-    connection: Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Closing and a refusal at the same time are more than pyarrow takes; what is long is read while it is written."""
+def test_the_thread_that_reads_closes_the_input(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Closing it while a read fails is more than gRPC takes. What is short is closed before its answer is read."""
 
     def long() -> Iterator[pa.RecordBatch]:
         assert sides.reading.wait(PATIENCE)
         yield rows(2)
 
-    for batches, want in ([rows(2)], ["closed", "read"]), (long(), ["read", "closed"]):
+    for batches, want in ([rows(2)], ["closed", "read", "closed", "read"]), (long(), ["read", "closed", "read"]):
         sides = Recorded()
         client = types.SimpleNamespace(do_exchange=lambda *_, s=sides: (s, s), close=lambda: None)
         monkeypatch.setattr(connection, "_client", client)
-        assert list(connection.converse("Denoise", {}, SCHEMA, batches)) == []
+        assert len(list(connection.converse("Denoise", {}, SCHEMA, batches))) == 1
         assert sides.order == want
+        assert len(sides.threads) == 1
+        assert sides.writing not in sides.threads
 
 
 def test_leaving_the_iteration_cancels_the_call(fake: Fake, connection: Connection) -> None:
@@ -188,6 +198,8 @@ def test_an_error_in_the_callers_own_batches_ends_the_exchange(connection: Conne
 
     with pytest.raises(ZeroDivisionError, match="mine"):
         list(connection.converse("Double", {}, SCHEMA, batches()))
+    with pytest.raises(AnisoflightError, match="different schema"):
+        list(connection.converse("Double", {}, pa.schema({"other": pa.int8()}), [rows(1)]))
 
 
 def test_put_reports_what_was_written_and_stored(fake: Fake, connection: Connection) -> None:

@@ -136,9 +136,8 @@ class Schedules(Connection):
                     answers.take(message.batch, event["terms"])
                 elif event.get("event") in ("stored", "end"):
                     end |= event
-                    answers.end()
         finally:
-            answers.end()
+            stream.close()
         info = {**end.get("schedule", {}), "rows": rows}
         return Schedule(self, name, info | {key: end[key] for key in ("steps", "stopped") if key in end})
 

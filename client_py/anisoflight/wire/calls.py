@@ -32,10 +32,7 @@ DEFAULT_LOCATION = "grpc://127.0.0.1:8815"
 _PAUSE, _LONGEST = 0.1, 2.0  # seconds between two calls: the first pause, which doubles up to the longest
 # What pyarrow raises when a call fails: FlightError for Flight's own, else the class of the gRPC code.
 _FAILURES = (fl.FlightError, pa.ArrowException, OSError)
-# Seconds that the reading of an exchange waits for a short input to be written. Where the server refuses a call, the
-# reader of Arrow closes the writing side, too, and without a lock: if done_writing closes it at the same moment, gRPC
-# aborts the process (WritableDataStream in Arrow's grpc_client.cc). A short input is closed before the answer is read.
-_SHORT = 0.05
+_SHORT = 0.05  # seconds that an exchange waits for a short input to be written before it reads
 
 
 @dataclass(frozen=True)
@@ -124,8 +121,9 @@ class Connection:
     ) -> Stream[Message]:
         """The messages of an operation that takes rows; a second thread writes `batches` while they come in.
 
-        Batches that wait for messages must end when `ended` is called: no more will come. Heartbeats are then passed
-        over here: a caller that works on an answer for minutes must not keep the stream from being read.
+        Batches that wait for messages must end when `ended` is called, after the message "stored" or a failure.
+        Heartbeats are then passed over here: a caller that works on an answer for minutes must not keep the stream from
+        being read.
         """
         descriptor = fl.FlightDescriptor.for_command(_encode({"op": op, **request}))
 
@@ -133,10 +131,25 @@ class Connection:
             writer, reader = self._client.do_exchange(descriptor, self._options)
             call.on_cancel(reader.cancel)
             writing = start_thread(_write, call, writer, schema, batches)
-            writing.join(_SHORT)
+
+            def end_input() -> None:
+                # By the thread that reads: a read that fails also ends the input, and gRPC aborts the process if two
+                # threads end it at once (WritableDataStream in Arrow's grpc_client.cc). An input that was still being
+                # written ends with the next message, which comes within half a second. Ending it twice does nothing.
+                if not writing.is_alive():
+                    with contextlib.suppress(*_FAILURES):  # the next read raises what the server refuses
+                        writer.done_writing()
+
             try:
+                writing.join(_SHORT)
+                end_input()
                 for message in _messages(reader):
-                    if ended is None or message.event.get("event") != "progress":
+                    kind = message.event.get("event")
+                    if ended is not None and kind == "stored":
+                        ended()
+                        writing.join()
+                    end_input()
+                    if ended is None or kind != "progress":
                         yield message
             finally:
                 if ended is not None:
@@ -276,17 +289,14 @@ def _messages(reader: fl.FlightStreamReader) -> Iterator[Message]:
 
 
 def _write(call: Call, writer: fl.FlightStreamWriter, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-    """Thread: write every batch, then say so. What the server refuses is reported by the reading side."""
+    """Thread: write every batch; the thread that reads says that there are no more."""
     try:
         writer.begin(schema)
         for batch in batches:
             if call.stopped.is_set():
                 return
             writer.write_batch(batch)
-        writer.done_writing()
-    except _FAILURES:
-        return
-    except Exception as error:  # from the caller's own iterator
+    except Exception as error:  # from the caller's own iterator, or the server's refusal
         call.fail(error)
         call.cancel()
 
