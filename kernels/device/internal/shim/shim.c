@@ -219,6 +219,13 @@ shim_status shim_load(const char* path, shim_plugin* out) {
   return SHIM_OK;
 }
 
+void* shim_signal(int number, void* handler) {
+  struct sigaction now, next = {.sa_handler = handler, .sa_flags = SA_RESTART | SA_ONSTACK};
+  if (sigaction(number, NULL, &now) != 0) return SIG_ERR;
+  if ((now.sa_flags & SA_SIGINFO) == 0 && sigaction(number, &next, NULL) != 0) return SIG_ERR;
+  return now.sa_handler;
+}
+
 int shim_tune_malloc(void) {
 #ifdef __GLIBC__
   // 32 MiB is the largest threshold that glibc accepts.

@@ -91,6 +91,9 @@ typedef struct {
 void shim_serialize(int slot, void* loaded, shim_serialized* out);
 void shim_free(int slot, shim_serialized* s);
 
+// shim_signal is signal(2), except that a handler with SA_SIGINFO stays.
+void* shim_signal(int number, void* handler);
+
 // shim_tune_malloc makes glibc keep freed memory for the next run instead of
 // returning it to the kernel and faulting it in again. It does nothing with
 // another libc. Returns 1 if it did.
