@@ -12,4 +12,6 @@ import "unsafe"
 // a goroutine, and end the process. Handlers of sigaction, as all of Go's are, therefore stay.
 //
 //export signal
-func signal(number C.int, handler unsafe.Pointer) unsafe.Pointer { return C.shim_signal(number, handler) }
+func signal(number C.int, handler unsafe.Pointer) unsafe.Pointer {
+	return C.shim_signal(number, handler)
+}
