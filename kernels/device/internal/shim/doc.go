@@ -14,7 +14,7 @@
 // the plugin. In every program it marks the parameters whose memory outputs may take over ([DonorPrefix]).
 //
 // A fourth, around PJRT_Client_Create, blocks signals while the plugin starts its threads, which inherit that.
-// In every library of the process, signal(2) leaves Go's handlers where they are.
+// Where a library of the process calls signal(2), Go's handlers stay.
 //
 // In a build without cgo, or for another system than Linux, [Available] is false and Load returns an error.
 package shim

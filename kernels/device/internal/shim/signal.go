@@ -7,9 +7,10 @@ import "C"
 
 import "unsafe"
 
-// signal stands in for the C library's in every library that this process loads. While NVRTC compiles, for cuDNN, it
-// has handlers of SIGINT and SIGTERM, and puts those of before back without their flags: Go's then run on the stack of
-// a goroutine, and end the process. Handlers of sigaction, as all of Go's are, therefore stay.
+// signal stands in for the C library's in every library that this process loads. NVRTC, with
+// which cuDNN compiles, replaces the handlers of SIGINT and SIGTERM meanwhile and puts Go's back without their flags.
+// They then run on the stack of a goroutine, which ends the process. So handlers with SA_SIGINFO stay, as all of Go's
+// have it.
 //
 //export signal
 func signal(number C.int, handler unsafe.Pointer) unsafe.Pointer {

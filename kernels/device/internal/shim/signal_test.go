@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A plugin that replaces the handlers of SIGINT and SIGTERM and puts them back, as NVRTC does, ends no process that is
-// told to end afterwards: Go's handlers keep their own stack.
+// A plugin replaces the handlers of SIGINT and SIGTERM and puts them back, as NVRTC does. Go's stay, with their flags:
+// without SA_ONSTACK they would run on the stack of a goroutine, which ends the process.
 func TestLibrariesLeaveHandlersOfSignalsAlone(t *testing.T) {
 	dir := t.TempDir()
 	source, library := filepath.Join(dir, "plugin.c"), filepath.Join(dir, "plugin.so")
