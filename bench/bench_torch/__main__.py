@@ -52,6 +52,10 @@ def arguments() -> argparse.Namespace:
                    help=f"numbers of threads and processors of both halves, one after the other (default "
                    f"{','.join(map(str, sorted({1, cores})))})")  # fmt: skip
     p.add_argument("--binary", type=Path, default=_ROOT / "bin" / "anisoflight-bench")
+    p.add_argument("--precision", choices=["float32", "tf32", "bfloat16"],
+                   help="of matrix products, or of the whole network (bfloat16, by autocast in PyTorch; default "
+                   "float32; on a GPU tf32)")  # fmt: skip
+    p.add_argument("--mode", help="of torch.compile, such as max-autotune-no-cudagraphs (default: its own default)")
     p.add_argument("--no-inductor", action="store_true", help="leave out torch.compile, which needs a C++ compiler")
     p.add_argument("--no-memory", action="store_true", help="leave out peak memory, which takes a process per program")
     p.add_argument("--keep", type=Path, help="folder for what was measured; a run that was ended goes on from there")
@@ -62,6 +66,7 @@ def arguments() -> argparse.Namespace:
     p.add_argument("--way", help=argparse.SUPPRESS)
     options = p.parse_args()
     options.networks = options.networks or _names(_NETWORKS[options.device])
+    options.precision = options.precision or ("tf32" if options.device == "cuda" else "float32")
     options.programs = options.programs or _names(_PROGRAMS[options.device])
     if max(options.threads) > cores:
         p.error(f"--threads must be at most the {cores} processors that this process may use, got {options.threads}")
@@ -73,8 +78,9 @@ def _run_session(options: argparse.Namespace, name: str, threads: int, into: Pat
     all_cpus = os.sched_getaffinity(0)
     line = [sys.executable, "-m", __package__ or "bench_torch", "--session", str(into), "--networks", name]
     line += ["--threads", str(threads), "--programs", ",".join(options.programs), "--rounds", str(options.rounds)]
-    line += ["--device", options.device, "--binary", str(options.binary.absolute())]
+    line += ["--device", options.device, "--precision", options.precision, "--binary", str(options.binary.absolute())]
     line += ["--batch", str(options.batch)] if options.batch else []
+    line += ["--mode", options.mode] if options.mode else []
     line += ["--no-inductor"] if options.no_inductor else []
     line += ["--no-memory"] if options.no_memory or threads != max(options.threads) else []
     with tempfile.TemporaryDirectory() as cache:
@@ -92,7 +98,7 @@ def _run_session(options: argparse.Namespace, name: str, threads: int, into: Pat
 def main() -> None:
     options = arguments()
     torch.set_num_threads(options.threads[0])
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = options.precision != "float32"
     torch.backends.cudnn.benchmark = True
     if options.peak_of:
         session.peak_of(options)

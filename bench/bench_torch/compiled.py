@@ -33,14 +33,6 @@ def check_compiler(device: str) -> None:
     )
 
 
-def _mode(inputs: Inputs) -> str | None:
-    """torch.compile's mode: its defaults on processors, on a GPU the search for the fastest kernels.
-
-    CUDA graphs are left out: they overwrite the outputs of one call in the next, and a sampler holds them.
-    """
-    return "max-autotune-no-cudagraphs" if inputs.x.is_cuda else None
-
-
 class Compiled(Programs):
     """The programs with torch.compile of the network.
 
@@ -48,8 +40,9 @@ class Compiled(Programs):
     both reverse passes included, and compiled as one graph.
     """
 
-    def __init__(self, net: Network, inputs: Inputs) -> None:
-        super().__init__(net, inputs, torch.compile(net, mode=_mode(inputs)))
+    def __init__(self, net: Network, inputs: Inputs, mode: str | None = None) -> None:
+        super().__init__(net, inputs, torch.compile(net, mode=mode))
+        self._mode = mode
         self._graphs: dict[tuple[str, bool], tuple[Callable[..., list[Tensor]], list[str]]] = {}
 
     def double(self) -> Outputs:
@@ -91,7 +84,7 @@ class Compiled(Programs):
                 return [value.detach() for value in out.values()]
 
             graph = make_fx(function, tracing_mode="fake")(*tensors)
-            self._graphs[key] = torch.compile(graph, mode=_mode(self.inputs)), names
+            self._graphs[key] = torch.compile(graph, mode=self._mode), names
         graph, names = self._graphs[key]
         with torch.no_grad():
             return dict(zip(names, graph(*tensors), strict=True))

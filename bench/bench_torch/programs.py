@@ -38,9 +38,21 @@ _SIGMA_MIN, _SIGMA_MAX, _RHO = 0.002, 80.0, 7.0
 
 
 class Inputs:
-    """The batch that the other half has made, images as [B, C, H, W] in the memory format that is measured."""
+    """The batch that the other half has made, images as [B, C, H, W] in the memory format that is measured.
 
-    def __init__(self, saved: dict[str, Tensor], net: Network, device: str, memory_format: torch.memory_format) -> None:
+    With autocast the network is evaluated in bfloat16, as PyTorch's autocast has it.
+    """
+
+    def __init__(
+        self,
+        saved: dict[str, Tensor],
+        net: Network,
+        device: str,
+        memory_format: torch.memory_format,
+        autocast: bool = False,
+    ) -> None:
+        self.autocast = autocast
+
         def take(name: str) -> Tensor:
             return saved[f"input/{name}"].to(device, torch.float32)
 
@@ -66,9 +78,14 @@ class Programs:
 
     def __init__(self, net: Network, inputs: Inputs, evaluate: Callable[..., Tensor] | None = None) -> None:
         self.net, self.inputs = net, inputs
-        self.evaluate = net if evaluate is None else evaluate  # the network, compiled or not
+        self._network = net if evaluate is None else evaluate  # compiled or not
         self.parameters = net.trained()
         self._trained: _Training | None = None
+
+    def evaluate(self, x: Tensor, noise: Tensor, label: Tensor | None) -> Tensor:
+        """F(x, noise, label) in float32, computed in the precision that is measured."""
+        with torch.autocast(x.device.type, torch.bfloat16, self.inputs.autocast):
+            return self._network(x, noise, label).float()
 
     def forward(self) -> Outputs:
         i = self.inputs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import os
 import subprocess
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
     from .programs import Network
 
 _BATCH = {"8x8": 64, "32x32": 8, **dict.fromkeys(probes.NAMES, 8)}
-# The greatest difference of outputs, of their largest entry, at which they count as the same numbers: in float32, and
-# on a GPU, where factors are rounded to 10 bits of mantissa.
-_AGREE = {"cpu": 1e-3, "cuda": 5e-2}
+# The greatest difference of outputs, of their largest entry, at which they count as the same numbers: in float32, with
+# factors that are rounded to 10 bits of mantissa, and with all tensors rounded to 7.
+_AGREE = {"float32": 1e-3, "tf32": 5e-2, "bfloat16": 0.15}
 _LAYOUTS = {"contiguous": torch.contiguous_format, "channels_last": torch.channels_last}
 
 
@@ -66,19 +67,22 @@ def _ways(load: Callable[[], Network], saved: dict[str, torch.Tensor], options: 
     """PyTorch's ways to run the network, each with a copy of it: eager in two layouts, and through Inductor, which
     chooses the layouts of convolutions itself."""
     made: dict[str, Any] = {}
-    ways = [(name, name, Programs) for name in _LAYOUTS]
+    ways: list[tuple[str, str, Callable[..., Programs]]] = [(name, name, Programs) for name in _LAYOUTS]
     if not options.no_inductor:
-        ways.append((measure.INDUCTOR, "contiguous", Compiled))
+        ways.append((measure.INDUCTOR, "contiguous", functools.partial(Compiled, mode=options.mode)))
     for name, layout, kind in ways:
         net: Any = load()
         net = net.to(device=options.device, memory_format=_LAYOUTS[layout])
-        made[name] = kind(net, Inputs(saved, net, options.device, _LAYOUTS[layout]))
+        autocast = options.precision == "bfloat16"
+        made[name] = kind(net, Inputs(saved, net, options.device, _LAYOUTS[layout], autocast))
     return made
 
 
 def _command(options: argparse.Namespace, folder: Path, batch: int | None) -> list[str]:
-    line = [str(options.binary), "model", "--drive", "--model", str(folder), "--device", options.device]
-    line += ["--precision", "tf32" if options.device == "cuda" else "float32"]  # as PyTorch is set up
+    line = [str(options.binary), "model", "--drive", "--model", str(folder)]
+    # A plugin that is not in the usual places is named in the environment.
+    line += ["--device", os.environ.get("ANISOFLIGHT_PLUGIN", options.device)]
+    line += ["--precision", options.precision]
     return [*line, "--batch", str(batch)] if batch else line
 
 
@@ -105,7 +109,7 @@ def run(options: argparse.Namespace, name: str, work: Path) -> Session:
         for program in programs:  # before any step trains PyTorch's networks
             rows.append(_compared(program, ways, saved, compiled[program], options.device))
             say(f"{name}: {program}: greatest relative difference of the outputs {rows[-1].difference:.1e}")
-        if not all(row.difference <= _AGREE[options.device] for row in rows):
+        if not all(row.difference <= _AGREE[options.precision] for row in rows):
             raise SystemExit(f"{name}: the halves do not compute the same; no times are taken")
         for row in rows:
             for half, way in ways.items():
