@@ -11,7 +11,7 @@ import (
 
 const (
 	fileFormat  = "anisoflight-schedule"
-	fileVersion = 4 // 1 had no provenance, 2 no sampler, 3 no tries of few
+	fileVersion = 5 // 1 had no provenance, 2 no sampler, 3 no tries of few, 4 not how far paths moved
 )
 
 // file is the schedule file:
@@ -61,8 +61,10 @@ func (s *Schedule) MarshalJSON() ([]byte, error) {
 		Provenance: s.provenance,
 	}
 	switch {
-	case s.provenance != nil && s.provenance.Few != nil:
+	case s.provenance != nil && s.provenance.Moved != nil:
 		f.Version = fileVersion
+	case s.provenance != nil && s.provenance.Few != nil:
+		f.Version = 4
 	case s.sampler != nil:
 		f.Version = 3
 	}

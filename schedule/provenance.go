@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"encoding/json"
+	"math"
 	"time"
 )
 
@@ -19,10 +20,11 @@ type Provenance struct {
 	Steps    int64   `json:"steps,omitempty"` // of training
 	Kimg     float64 `json:"kimg,omitempty"`  // thousands of images trained on
 	Seed     *uint64 `json:"seed,omitempty"`
-	// EnergyBefore and EnergyAfter are E = T²·(mean trajectory loss) at the start and at the end; of a geodesic, of EDM's
-	// schedule and of the geodesic itself.
+	// EnergyBefore and EnergyAfter are E = T²·(mean trajectory loss) of EDM's schedule and of a geodesic, under the one
+	// measured density. Files of older programs have them of learned schedules, too: those are means over other draws.
 	EnergyBefore *Estimate `json:"energy_before,omitempty"`
 	EnergyAfter  *Estimate `json:"energy_after,omitempty"`
+	Moved        *Movement `json:"moved,omitempty"` // of learned: since the run began
 	// Few is what was tried for a schedule of kind few, as the server reported it.
 	Few     json.RawMessage `json:"few,omitempty"`
 	Program string          `json:"program,omitempty"` // and its version
@@ -39,6 +41,43 @@ type Source struct {
 type Estimate struct {
 	Value  float64 `json:"value"`
 	Stderr float64 `json:"stderr"`
+}
+
+// Movement says how far training has moved paths.
+type Movement struct {
+	// LogG is the largest change |Δ ln g_j(t)| of any path at any time.
+	LogG float64 `json:"log_g"`
+	// RatioBefore and RatioAfter are the largest ratio g_i(t)/g_j(t) of two subspaces; 1 if all are alike.
+	RatioBefore float64 `json:"ratio_before"`
+	RatioAfter  float64 `json:"ratio_after"`
+}
+
+// MovedFrom compares the paths with those of a schedule that has the same rows, subspaces and knots.
+func (s *Schedule) MovedFrom(start *Schedule) *Movement {
+	m := Movement{RatioBefore: start.largestRatio(), RatioAfter: s.largestRatio()}
+	for r, row := range s.paths {
+		for j, p := range row {
+			for k, l := range p.logg {
+				m.LogG = max(m.LogG, math.Abs(l-start.paths[r][j].logg[k]))
+			}
+		}
+	}
+	return &m
+}
+
+// largestRatio returns that of any two subspaces at one knot. All paths have the same knots.
+func (s *Schedule) largestRatio() float64 {
+	var widest float64
+	for _, row := range s.paths {
+		for k := range row[0].logg {
+			low, high := math.Inf(1), math.Inf(-1)
+			for _, p := range row {
+				low, high = min(low, p.logg[k]), max(high, p.logg[k])
+			}
+			widest = max(widest, high-low)
+		}
+	}
+	return math.Exp(widest)
 }
 
 // WithProvenance returns the schedule with a note of where it came from.

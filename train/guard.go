@@ -61,7 +61,7 @@ func (w *guard) check(row Row, skipped bool) error {
 		w.skips = 0
 		return &DivergedError{
 			row.Step,
-			fmt.Sprintf("the gradients of %d steps in a row were not finite; lower the learning rates", guardSkips),
+			fmt.Sprintf("the gradients of %d steps in a row were not finite; begin again with lower learning rates", guardSkips),
 		}
 	}
 	w.skips = 0
@@ -78,8 +78,8 @@ func (w *guard) check(row Row, skipped bool) error {
 	}
 	err := &DivergedError{
 		row.Step,
-		fmt.Sprintf("the loss has risen from %.4g to %.4g; lower the learning rates or, if the stage is anisotropic, give "+
-			"the network ratio_embedding", w.lowest, average),
+		fmt.Sprintf("the loss has risen from %.4g to %.4g; begin again with lower learning rates or, if the stage is "+
+			"anisotropic, with ratio_embedding", w.lowest, average),
 	}
 	*w = guard{decay: w.decay, lowest: math.Inf(1)}
 	return err

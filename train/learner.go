@@ -14,6 +14,7 @@ import (
 type learner struct {
 	cfg   Config
 	sched *schedule.Schedule // as it stands; nil in pretrain without one
+	start *schedule.Schedule // what it was when the run began; nil in pretrain, and in a run of an older program
 	theta [][]schedule.Theta // parameters of sched; nil in pretrain
 	adam  *scheduleAdam      // nil in pretrain
 
@@ -97,9 +98,17 @@ func (l *learner) learn(b batch, terms *kernels.Terms, row *Row, move bool) (mov
 
 // startFrom replaces the schedule, and resets its optimiser and what is known of its gradient.
 func (l *learner) startFrom(s *schedule.Schedule) {
-	l.sched, l.theta = s, s.Theta()
+	l.sched, l.start, l.theta = s, s, s.Theta()
 	l.adam = newScheduleAdam(l.cfg.ScheduleBeta1, l.cfg.ScheduleBeta2, l.theta)
 	l.previous = nil
+}
+
+// Moved says how far the run has moved its schedule; nil if it trains none, or its start is not known.
+func (l *learner) Moved() *schedule.Movement {
+	if l.start == nil {
+		return nil
+	}
+	return l.sched.MovedFrom(l.start)
 }
 
 // startSettings are those of the geodesic that a stage starts from: one path, since one of each class would cost a pass

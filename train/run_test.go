@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -55,6 +56,9 @@ func TestResumeIsExact(t *testing.T) {
 				t.Fatal(err)
 			}
 			sameState(t, a, b)
+			if !reflect.DeepEqual(again.Moved(), whole.Moved()) || (whole.Moved() == nil) != (c.cfg.Stage == Pretrain) {
+				t.Errorf("moved by %+v, want %+v", again.Moved(), whole.Moved())
+			}
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/setting"
 )
@@ -35,6 +36,14 @@ func (r *Run) State(ctx context.Context) (*checkpoint.Run, error) {
 	if r.adam != nil {
 		s.ThetaM, s.ThetaV, s.ThetaUpdates = cloneTable(r.adam.m), cloneTable(r.adam.v), slices.Clone(r.adam.n)
 		s.ThetaGradient = r.previous // never written to again
+		if r.start != nil {
+			s.ThetaStart = zerosLike(r.theta)
+			for row, paths := range r.start.Theta() {
+				for j, theta := range paths {
+					copy(s.ThetaStart[row][j], theta)
+				}
+			}
+		}
 	}
 	for _, row := range r.rows {
 		s.Rows = append(s.Rows, row.Values())
@@ -124,6 +133,9 @@ func (r *Run) restore(s *checkpoint.Run) error {
 			return stateError("the last gradient of θ does not fit the schedule")
 		}
 		r.previous = s.ThetaGradient
+		if err := r.restoreStart(s.ThetaStart); err != nil {
+			return err
+		}
 	}
 	if s.Step < 0 || s.Seen < 0 || s.Position < 0 || s.Skipped < 0 {
 		return stateError("a counter is negative")
@@ -136,6 +148,27 @@ func (r *Run) restore(s *checkpoint.Run) error {
 		}
 		r.rows = append(r.rows, row)
 		_ = r.guard.check(row, !setting.Finite(row.Loss))
+	}
+	return nil
+}
+
+// restoreStart puts back what the schedule was when the run began; a state of an older program does not know.
+func (r *Run) restoreStart(stored [][][]float64) (err error) {
+	r.start = nil
+	if stored == nil {
+		return nil
+	}
+	if !sameTable(r.adam.m, stored) {
+		return stateError("the first θ does not fit the schedule")
+	}
+	theta := r.sched.Theta()
+	for row, paths := range stored {
+		for j, own := range paths {
+			copy(theta[row][j], own)
+		}
+	}
+	if r.start, err = schedule.FromTheta(r.sched.Family(), r.sched.Labels(), theta, r.sched.T(), r.cfg.G0); err != nil {
+		return stateError("the first θ: %v", err)
 	}
 	return nil
 }

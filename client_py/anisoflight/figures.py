@@ -78,16 +78,18 @@ Curves: TypeAlias = "Schedule | pd.DataFrame"
 def variances(schedules: Curves | Mapping[str, Curves], ax: Axes | None = None, names: Names = None) -> Axes:
     """Noise variances g_j(t) of one schedule or of several by name, on a logarithmic axis.
 
-    A colour per schedule, and a line style per subspace: solid for P_1, dashed for P_2. Of a per-class schedule alone,
-    a colour per class, called by its number or by `names`.
+    A line style per subspace, solid for P_1, dashed for P_2, and a colour per schedule; of one schedule alone a colour
+    per subspace or, if it is per class, per class, called by its number or by `names`.
     """
+    alone = not isinstance(schedules, Mapping) or len(schedules) == 1
     ax = axes(ax, xlabel=TIME, ylabel="noise variance  g(t)", yscale="log")
     for line in lines_of(schedules, names):
         for j, g in enumerate(line.paths):
             subspace = f"$g_{j + 1}$" if len(line.paths) > 1 and not line.of_class else ""
             name = ", ".join(part for part in (line.name, subspace) if part) or "$g$"
             hidden = line.name is None or (line.of_class and j > 0)
-            ax.plot(line.t, g, LINES[j % len(LINES)], color=line.colour, label="_" if hidden else name)
+            colour = COLOURS[j % len(COLOURS)] if alone and not line.of_class else line.colour
+            ax.plot(line.t, g, LINES[j % len(LINES)], color=colour, label="_" if hidden else name)
     ax.set_ylim(bottom=max(ax.get_ylim()[0], 1e-6))  # the decades that matter: EDM's smallest variance is 4e-6
     legend(ax)
     return ax

@@ -77,8 +77,8 @@ class Run:
         kept = "what was learned is kept: step() goes on, save() saves it, metrics() shows all rows"
         return self._follow("TrainStep", {"run": self.name, "steps": steps}, progress, kept)
 
-    def start(self, kimg: float) -> None:
-        """Train in the background until `kimg` thousand images have been seen in all."""
+    def start(self, kimg: float | None = None) -> None:
+        """Train in the background until `kimg` thousand images have been seen in all; default the run's own kimg."""
         self._client.call("StartRun", run=self.name, kimg=kimg)
 
     def watch(self, from_: int = 0) -> Iterator[dict[str, Any]]:
@@ -164,10 +164,13 @@ class Run:
         self._client.call("CancelRun", run=self.name)
 
     def save(self, name: str, replace: bool = False) -> None:
-        """Write the averaged weights and the schedule as the model `name`; warns where the average is stale."""
+        """Write the averaged weights and the schedule as the model `name`.
+
+        It warns of an average that is mostly the start, of a learning rate that has not fallen because the run was
+        stopped early, and of a schedule's gradient that was never above its error.
+        """
         saved = self._client.call("SaveModel", run=self.name, name=name, replace=replace)
-        if "warning" in saved:
-            warn([f"run {self.name}: {saved['warning']}"])
+        warn(f"run {self.name}: {warning}" for warning in saved.get("warning", "").splitlines())
 
     def delete(self) -> None:
         """Forget the run and its files."""

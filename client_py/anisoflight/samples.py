@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import images as pictures
-from .errors import BadRequestError
+from .errors import BadRequestError, warn
 from .wire.tensors import to_numpy
 
 if TYPE_CHECKING:
@@ -165,17 +165,22 @@ class ImageTable(Sequence[Array]):
             )
 
     def show(self, columns: int | None = None) -> None:
-        """Display the grid: in a notebook inline, elsewhere with matplotlib."""
+        """Display the grid: in a notebook inline, elsewhere in matplotlib's window. It warns if there is no screen."""
         if "ipykernel" in sys.modules:
             from IPython.display import HTML, display  # pyright: ignore[reportMissingImports]
 
             display(HTML(self._html(len(self), columns)))
             return
         from matplotlib import pyplot
+        from matplotlib.backend_bases import FigureManagerBase
 
         picture = self.grid(columns)
         pyplot.imshow(picture.squeeze(-1) if picture.shape[-1] == 1 else picture, cmap="gray")
         pyplot.axis("off")
+        if type(pyplot.get_current_fig_manager()).show is FigureManagerBase.show:  # which shows nothing, silently
+            pyplot.close()
+            warn(['there is no screen to show pictures on; save("samples.png") writes them to a file'])
+            return
         pyplot.show()
 
     @property

@@ -118,7 +118,7 @@ def test_defaults_and_poor_choices_are_said_once(client: Client) -> None:
 def test_a_doubtful_layout_is_said(client: Client) -> None:
     with pytest.warns(AnisoflightWarning, match="are taken as CHW: 6 channels of 6×5 pixels"):
         client.put_dataset("misuse-layout", np.zeros((2, 6, 6, 5), np.float32), mean=0, scale=1, replace=True)
-    with pytest.warns(AnisoflightWarning, match=r'HWC: 4 channels of 16×4 pixels; give layout="CHW".*moveaxis'):
+    with pytest.warns(AnisoflightWarning, match=r'HWC: 4 channels of 16×4 pixels; give layout="CHW"'):
         client.put_dataset("misuse-layout", np.zeros((2, 16, 4, 4), np.float32), mean=0, scale=1, replace=True)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

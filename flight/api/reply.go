@@ -95,7 +95,7 @@ type ModelInfo struct {
 
 	Schedule *ScheduleInfo `json:"schedule,omitempty"` // its own; absent if it samples with edm
 	Config   any           `json:"config,omitempty"`   // DescribeModel alone
-	// SaveModel alone: why the saved average may be worse than the network
+	// SaveModel alone: why what was learned may be worse than it could be, a line for each reason
 	Warning string `json:"warning,omitempty"`
 	Integrity
 }

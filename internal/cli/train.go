@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/client"
@@ -229,8 +230,8 @@ func keep(ctx context.Context, c *client.Client, e command.Env, run, model strin
 	}
 	fmt.Fprintf(e.Out, "run %s: %s after step %d, %.4g kimg; saved as model %s\n", run, info.State, info.Step, info.Kimg,
 		model)
-	if saved.Warning != "" {
-		fmt.Fprintf(e.Out, "warning: %s\n", saved.Warning)
+	for warning := range strings.Lines(saved.Warning) {
+		fmt.Fprintf(e.Out, "warning: %s\n", strings.TrimSpace(warning))
 	}
 	stopped := info.Stopped != nil && info.Stopped.Step == info.Step
 	if s := info.Stopped; stopped {

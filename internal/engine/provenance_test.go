@@ -88,8 +88,11 @@ func TestProvenanceOfRuns(t *testing.T) {
 			p.Dataset.Name != "bars" || len(p.Dataset.Hash) != 64 {
 			t.Errorf("%s: %+v", when, p)
 		}
-		if p.Model.Name != name || p.EnergyBefore == nil || p.EnergyAfter == nil {
-			t.Errorf("%s: of model %+v, energies %+v and %+v", when, p.Model, p.EnergyBefore, p.EnergyAfter)
+		if p.Model.Name != name || p.EnergyBefore != nil || p.EnergyAfter != nil {
+			t.Errorf("%s: of model %+v, energies of other draws %+v and %+v", when, p.Model, p.EnergyBefore, p.EnergyAfter)
+		}
+		if m := p.Moved; m == nil || !(m.LogG > 0) || m.RatioBefore != 1 || m.RatioAfter != 1 {
+			t.Errorf("%s: the path has moved by %+v", when, m)
 		}
 	}
 	p := provenance(t, e, "learned")

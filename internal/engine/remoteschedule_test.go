@@ -149,7 +149,10 @@ func TestRemoteLearning(t *testing.T) {
 	if info["kind"] != "learned" || info["steps"] != 80.0 || info["stage"] != "isotropic" || info["model"] != nil {
 		t.Errorf("the provenance is %v", info)
 	}
-	after := info["energy_after"].(map[string]any)["value"].(float64)
+	after := a.last.Meta["row"].(map[string]any)["energy"].(float64)
+	if moved := info["moved"].(map[string]any); info["energy_after"] != nil || !(moved["log_g"].(float64) > 1) {
+		t.Errorf("the provenance is %v", info)
+	}
 	if bound := math.Pow(2*math.Sqrt(64)*math.Atan(math.Sqrt(100/0.25)), 2); after > 0.7*first || after < 0.99*bound {
 		t.Errorf("the energy went from %g to %g, the bound is %g", first, after, bound)
 	}

@@ -38,6 +38,7 @@ type Run struct {
 	Family         *basis.Basis       // dense basis of the configuration's family, if it is not that of Schedule
 	ThetaM, ThetaV [][][]float64      // Adam's moments [row][subspace][K−1]; nil if the schedule is not trained
 	ThetaGradient  [][][]float64      // of the last step that moved θ; nil before one has
+	ThetaStart     [][][]float64      // θ when the run began; nil in a state of an older program
 
 	Rows [][]float64 // metric rows so far, one value per column
 }
@@ -182,6 +183,7 @@ func (r *Run) tables() []table {
 		{"theta_m", &r.ThetaM},
 		{"theta_v", &r.ThetaV},
 		{"theta_gradient", &r.ThetaGradient},
+		{"theta_start", &r.ThetaStart},
 	}
 }
 

@@ -64,11 +64,13 @@ class PixelRange:
 
     def __init__(self) -> None:
         self._low, self._high = np.inf, -np.inf
+        self._bytes = False
 
     def note(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Look at the images of a batch, and return the batch as it is."""
         if self._low >= 0 and self._high <= 1 and batch.num_rows:
             images = to_numpy(batch["image"])
+            self._bytes = images.dtype == np.uint8
             self._low, self._high = min(self._low, images.min()), max(self._high, images.max())
         return batch
 
@@ -77,7 +79,8 @@ class PixelRange:
         if 0 <= self._low < self._high <= 1:
             note = (
                 f"images must be uint8 in [0, 255] or floats in [-1, 1], got values in [{self._low:g}, {self._high:g}] "
-                "only; put 2 * images - 1, or pass check_range=False where they are meant so"
+                f"only; put {'255 * images' if self._bytes else '2 * images - 1'}, or pass check_range=False if they are "
+                "meant so"
             )
             warn([note])
 
@@ -120,6 +123,8 @@ def columns_of(images: Any, labels: Any, layout: str | None = None) -> tuple[pa.
         return columns_of(found, frame[named] if labels is None and named is not None else labels)
     if layout not in (None, "HWC", "CHW"):
         raise BadRequestError(f"layout must be HWC or CHW, got {layout!r}")
+    if hasattr(images, "to_list"):  # a column of a frame, which numpy reads as objects
+        images = images.to_list()
     return pa.chunked_array([_column(_array(images), layout)]), labels
 
 
@@ -192,9 +197,10 @@ def _column(array: np.ndarray[Any, Any], layout: str | None = None) -> pa.FixedS
     if array.dtype.kind == "f":
         array = array.astype(np.float32, copy=False)
     elif array.dtype != np.uint8:
+        put = {"u2": "images / 32767.5 - 1", "b1": "images * np.uint8(255)"}.get(array.dtype.str[1:])
         raise BadRequestError(
-            f"images must be uint8 in [0, 255] or floats in [-1, 1], got {array.dtype}; put images.astype(np.uint8) "
-            "where they are bytes",
+            f"images must be uint8 in [0, 255] or floats in [-1, 1], got {array.dtype}; put "
+            f"{put or 'images.astype(np.uint8) where they are bytes'}",
             "BAD_TENSOR",
         )
     return tensor_column(array, layout or _guessed_layout(array.shape[1:]))
@@ -206,10 +212,9 @@ def _guessed_layout(shape: tuple[int, ...]) -> str:
     other = "CHW" if layout == "HWC" else "HWC"
     sizes, of_other = (dict(zip(axes, shape, strict=True)) for axes in (layout, other))
     if sizes["H"] != sizes["W"] and of_other["H"] == of_other["W"]:
-        moved = "1, -1" if layout == "HWC" else "-1, 1"
         note = (
             f"images of shape {shape} are taken as {layout}: {sizes['C']} channels of {sizes['H']}×{sizes['W']} "
-            f'pixels; give layout="{other}" if the channels are on the other side, or np.moveaxis(images, {moved})'
+            f'pixels; give layout="{other}" if the channels are on the other side'
         )
         warn([note])
     return layout

@@ -204,7 +204,7 @@ func (w *maker) storeLearned() error {
 	cfg, rows := w.learner.Config(), w.learner.Rows()
 	last := rows[len(rows)-1]
 	p := schedule.Provenance{Kind: "learned", Stage: cfg.Stage, Steps: last.Step, Kimg: last.Kimg, Seed: &cfg.Seed}
-	p.EnergyBefore, p.EnergyAfter = runs.Energies(rows)
+	p.Moved = w.learner.Moved()
 	s, dense := w.learner.Schedule()
 	return w.store(s, dense, p)
 }

@@ -228,6 +228,9 @@ func creationNotes(cfg train.Config, src train.Sources) []string {
 	known := classesOf(cfg, src)
 	if classes := src.Dataset.Classes(); src.Dataset.HasLabels() && classes > 0 {
 		switch {
+		case known == 0 && cfg.Model != "":
+			out = append(out, fmt.Sprintf("the model %q has no classes and the dataset has %d: labels are ignored; only a "+
+				"new network, of label_dim %[2]d in the stage pretrain, knows them", cfg.Model, classes))
 		case known == 0:
 			out = append(out, fmt.Sprintf("label_dim is 0 and the dataset has %d classes: labels are ignored; "+
 				"give label_dim %d for a network that knows them", classes, classes))
@@ -236,12 +239,26 @@ func creationNotes(cfg train.Config, src train.Sources) []string {
 				"trained, and are drawn where samples name no labels; give label_dim %d", known, classes, classes, classes))
 		}
 	}
-	frozen := cfg.TrainNetwork != nil && !*cfg.TrainNetwork
+	if unmoving := cfg.Unmoving(); unmoving != "" {
+		out = append(out, unmoving)
+	}
+	net, learns := networkOf(cfg, src).(kernels.Trainable)
+	if !learns || cfg.Stage != train.Anisotropic {
+		return out
+	}
+	frozen := !*cfg.TrainNetwork
 	isotropic := src.Model != nil && (src.Model.Schedule == nil || src.Model.Schedule.J() == 1)
-	if frozen && isotropic && cfg.Family.Basis != "none" {
+	switch {
+	case net.Ratios() == 0 && frozen: // which does not learn to see them
+		out = append(out, "the network is frozen and is told only the geometric mean of the g_j, not their ratios: paths "+
+			"that differ make its samples worse; leave train_network out and give ratio_embedding, or take the stage isotropic")
+	case net.Ratios() == 0 && !cfg.RatioEmbedding:
+		out = append(out, "the network is told only the geometric mean of the g_j, not their ratios: paths that differ "+
+			"make its samples worse; give ratio_embedding")
+	case frozen && isotropic:
 		out = append(out, fmt.Sprintf("the network of the model %q is frozen and was never trained on noise that "+
 			"differs by subspace: a schedule of several subspaces leads it where it knows nothing; leave train_network out, or "+
-			"take a family of basis none", cfg.Model))
+			"take the stage isotropic", cfg.Model))
 	}
 	return out
 }

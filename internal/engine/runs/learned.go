@@ -1,8 +1,6 @@
 package runs
 
 import (
-	"math"
-
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train"
 )
@@ -26,39 +24,6 @@ func (r *Run) learned(s *schedule.Schedule) *schedule.Schedule {
 	if cfg.Model != "" {
 		p.Model = &schedule.Source{Name: cfg.Model}
 	}
-	p.EnergyBefore, p.EnergyAfter = Energies(r.rows)
+	p.Moved = r.training.Moved()
 	return r.runs.cfg.Catalog.Signed(s, p)
-}
-
-// mostEnergies bounds the steps at either end of a run whose energies are averaged.
-const mostEnergies = 50
-
-// Energies estimates the energy of a run's schedule at its beginning and at its end: the means over the first and the
-// last tenth of its steps, at most 50 and at least 2, of the energy of each step's own batch. Both are nil for a
-// shorter run.
-func Energies(rows []train.Row) (before, after *schedule.Estimate) {
-	var all []float64
-	for _, row := range rows {
-		if v := row.Energy; !math.IsNaN(v) && !math.IsInf(v, 0) { // as of a step that was skipped
-			all = append(all, v)
-		}
-	}
-	n := min(max(2, len(all)/10), mostEnergies)
-	if len(all) < 2*n {
-		return nil, nil
-	}
-	return estimate(all[:n]), estimate(all[len(all)-n:])
-}
-
-// estimate returns the mean of independent values and its standard error.
-func estimate(values []float64) *schedule.Estimate {
-	n := float64(len(values))
-	var mean, square float64
-	for _, v := range values {
-		mean += v / n
-	}
-	for _, v := range values {
-		square += (v - mean) * (v - mean)
-	}
-	return &schedule.Estimate{Value: mean, Stderr: math.Sqrt(square / (n - 1) / n)}
 }

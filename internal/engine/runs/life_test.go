@@ -19,6 +19,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/kernels/processes"
+	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
@@ -71,11 +72,12 @@ func (f *fake) Config() train.Config {
 	}
 	return cfg
 }
-func (f *fake) Memory() train.Memory    { return train.Memory{} }
-func (f *fake) ParamCount() int         { return 1 }
-func (f *fake) Damage() error           { return nil }
-func (f *fake) Facts() []processes.Fact { return nil }
-func (f *fake) Close()                  {}
+func (f *fake) Memory() train.Memory      { return train.Memory{} }
+func (f *fake) ParamCount() int           { return 1 }
+func (f *fake) Damage() error             { return nil }
+func (f *fake) Moved() *schedule.Movement { return nil }
+func (f *fake) Facts() []processes.Fact   { return nil }
+func (f *fake) Close()                    {}
 
 // open opens the runs of a data folder. Their training is fake, with the given steps.
 func open(t *testing.T, dir string, step func(context.Context, *train.Row) error) *Runs {

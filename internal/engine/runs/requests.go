@@ -3,6 +3,7 @@ package runs
 import (
 	"cmp"
 	"context"
+	"strings"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/tables"
@@ -48,7 +49,7 @@ func (s *Runs) SaveModel(ctx context.Context, req api.SaveModel) (info api.Model
 		return info, err
 	}
 	info = made.Describe()
-	info.Warning = r.cfg.Stale(r.Info().Kimg)
+	info.Warning = strings.Join(r.cfg.Warnings(r.snapshot.Load().rows), "\n")
 	return info, nil
 }
 

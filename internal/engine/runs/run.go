@@ -10,6 +10,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/base/safely"
 	"github.com/anisoflight/anisoflight/kernels/processes"
+	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
@@ -54,6 +55,7 @@ type training interface {
 	Memory() train.Memory
 	ParamCount() int
 	Damage() error
+	Moved() *schedule.Movement
 	Facts() []processes.Fact
 	Close()
 }

@@ -1,0 +1,108 @@
+package train
+
+import (
+	"fmt"
+	"math"
+)
+
+// Warnings returns sentences on what makes the results of a run with a resolved configuration worse than they could be
+// after these rows. Each says what to do.
+func (c Config) Warnings(rows []Row) (out []string) {
+	var kimg float64
+	if len(rows) > 0 {
+		kimg = rows[len(rows)-1].Kimg
+	}
+	for _, sentence := range []string{c.Stale(kimg), c.unfallen(rows), drowned(rows)} {
+		if sentence != "" {
+			out = append(out, sentence)
+		}
+	}
+	return out
+}
+
+// staleShare is the largest share of an average that the start of a run may have without a warning.
+const staleShare = 0.25
+
+// Stale returns a sentence on the average of a resolved configuration where, after so many kimg, too much of it is
+// still the network that the run started from; else "". The sentence says what to do.
+func (c Config) Stale(kimg float64) string {
+	if !*c.TrainNetwork || c.EMARampup != nil && *c.EMARampup > 0 {
+		return ""
+	}
+	share := math.Pow(0.5, kimg/c.EMAHalflife)
+	if share <= staleShare {
+		return ""
+	}
+	return fmt.Sprintf("%.0f %% of the averaged network is still what the run started from: ema_halflife_kimg is %g, "+
+		"and the run has seen %g kimg; "+
+		"train longer, or give a shorter ema_halflife_kimg or ema_rampup 0.05", 100*share, c.EMAHalflife, kimg)
+}
+
+// unfallen returns a sentence on a learning rate that should fall, and is still above half of its highest because the
+// run was stopped before its end; else "".
+func (c Config) unfallen(rows []Row) string {
+	name, ramp, rate := "lr", c.networkRamp(), func(r Row) float64 { return r.LR }
+	if !*c.TrainNetwork {
+		name, ramp, rate = "schedule_lr", c.scheduleRamp(), func(r Row) float64 { return r.ScheduleLR }
+	}
+	var highest float64
+	for _, row := range rows {
+		highest = max(highest, rate(row))
+	}
+	if len(rows) == 0 || ramp.At(c.Kimg, c.Kimg) > highest/2 {
+		return ""
+	}
+	last := rows[len(rows)-1]
+	if last.Kimg >= c.Kimg || rate(last) <= highest/2 {
+		return ""
+	}
+	return fmt.Sprintf("the learning rate has not fallen: the run was planned for %g kimg, has seen %g, and %s is at "+
+		"%.0f %% of its highest; train it to its end, or create it with kimg %[2]g", c.Kimg, last.Kimg, name,
+		100*rate(last)/highest)
+}
+
+// fewestSteps is the least number of steps from which drowned judges.
+const fewestSteps = 10
+
+// drowned returns a sentence on a schedule whose gradient was below its standard error in every step; else "".
+func drowned(rows []Row) string {
+	steps := 0
+	for _, row := range rows {
+		switch {
+		case row.ScheduleGradNorm > row.ScheduleGradStderr:
+			return ""
+		case row.ScheduleGradNorm <= row.ScheduleGradStderr: // not NaN
+			steps++
+		}
+	}
+	if steps < fewestSteps {
+		return ""
+	}
+	return fmt.Sprintf("the gradient of the schedule was smaller than its standard error in each of %d steps: what the "+
+		"schedule has learned may be noise; give a larger batch", steps)
+}
+
+// leastMovement is the sum of the schedule's learning rates below which Unmoving warns. An increment of ln g from knot
+// to knot changes by at most about that part of itself.
+const leastMovement = 0.1
+
+// Unmoving returns a sentence on the learning rate of a resolved configuration whose schedule can hardly move; else "".
+func (c Config) Unmoving() string {
+	if c.Stage == Pretrain {
+		return ""
+	}
+	ramp, kimg := c.scheduleRamp(), float64(c.Batch)/1000
+	steps := int(math.Ceil(c.Kimg / kimg))
+	var sum float64
+	for i := range steps {
+		sum += ramp.At(float64(i)*kimg, float64(i+1)*kimg)
+	}
+	if sum >= leastMovement {
+		return ""
+	}
+	enough := c.ScheduleLR * leastMovement / sum * (1 + 1e-9) // also as a sum of rounded rates
+	digits := math.Pow(10, 1-math.Floor(math.Log10(enough)))
+	return fmt.Sprintf("the schedule can hardly move: schedule_lr adds up to %.2g over %d steps, and a rise of ln g "+
+		"between two knots changes by no more than about that part of itself; give a longer kimg, or schedule_lr %.2g or more",
+		sum, steps, math.Ceil(enough*digits)/digits)
+}

@@ -1,0 +1,98 @@
+package train
+
+import (
+	"math"
+	"strings"
+	"testing"
+)
+
+// rowsOf returns rows of batches of eight.
+func rowsOf(n int, change func(i int, row *Row)) []Row {
+	rows := make([]Row, n)
+	for i := range rows {
+		rows[i] = emptyRow()
+		rows[i].Step, rows[i].Kimg = int64(i+1), float64(8*(i+1))/1000
+		change(i, &rows[i])
+	}
+	return rows
+}
+
+// TestUnfallen: a run of 0.16 kimg, 20 steps, that ends where its rate is above half of its highest.
+func TestUnfallen(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Config)
+		steps  int
+		want   string
+	}{
+		"before its middle":       {func(*Config) {}, 9, "has seen 0.072, and lr is at 100 % of its highest"},
+		"after a little fall":     {func(*Config) {}, 14, "create it with kimg 0.112"},
+		"after most of the fall":  {func(*Config) {}, 17, ""},
+		"at its end":              {func(*Config) {}, 20, ""},
+		"without a fall":          {func(c *Config) { c.LRRamp = RampConstant }, 9, ""},
+		"with a small fall":       {func(c *Config) { c.LRFinal = 0.6 }, 9, ""},
+		"while it warms up":       {func(c *Config) { c.LRWarmup = 10 }, 9, "100 %"},
+		"of the paper":            {func(c *Config) { c.LRRamp = RampPublished }, 9, "100 %"},
+		"with a frozen network":   {func(c *Config) { c.Stage, c.TrainNetwork = Isotropic, refuse() }, 4, "schedule_lr is at"},
+		"the same, most has gone": {func(c *Config) { c.Stage, c.TrainNetwork = Isotropic, refuse() }, 13, ""},
+		"without a step":          {func(*Config) {}, 0, ""},
+	} {
+		cfg := tinyConfig(Pretrain)
+		c.change(&cfg)
+		cfg, err := cfg.Resolve()
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := rowsOf(c.steps, func(i int, row *Row) {
+			from, to := 0.008*float64(i), 0.008*float64(i+1)
+			row.LR, row.ScheduleLR = cfg.networkRamp().At(from, to), cfg.scheduleRamp().At(from, to)
+		})
+		if got := cfg.unfallen(rows); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestDrowned: a schedule's gradient that is never above its error is told of, from ten steps on.
+func TestDrowned(t *testing.T) {
+	for name, c := range map[string]struct {
+		norm   func(i int) float64
+		steps  int
+		drowns bool
+	}{
+		"always below":        {func(int) float64 { return 1.9 }, 10, true},
+		"below, of few steps": {func(int) float64 { return 1.9 }, 9, false},
+		"once above":          {func(i int) float64 { return 1.9 + float64(i/9) }, 10, false},
+		"unknown":             {func(int) float64 { return math.NaN() }, 10, false},
+	} {
+		got := drowned(rowsOf(c.steps, func(i int, row *Row) { row.ScheduleGradNorm, row.ScheduleGradStderr = c.norm(i), 2 }))
+		if (got != "") != c.drowns || c.drowns && !strings.Contains(got, "each of 10 steps") {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// TestUnmoving: rates that add up to less than 0.1 over the planned steps; the rate of the advice adds up to it.
+func TestUnmoving(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Config)
+		want   string
+	}{
+		"100 constant steps":       {func(c *Config) { c.ScheduleLRRamp = RampConstant }, "up to 0.05 over 100 steps"},
+		"its advice":               {func(c *Config) { c.ScheduleLRRamp, c.ScheduleLR = RampConstant, 0.0011 }, ""},
+		"the same, of cosine":      {func(*Config) {}, "schedule_lr 0.0019 or more"},
+		"its advice, of cosine":    {func(c *Config) { c.ScheduleLR = 0.0019 }, ""},
+		"a longer run":             {func(c *Config) { c.Kimg = 8 }, ""},
+		"a run without a schedule": {func(c *Config) { c.Stage = Pretrain }, ""},
+	} {
+		cfg := tinyConfig(Isotropic)
+		cfg.Kimg, cfg.ScheduleLR = 0.8, 5e-4
+		c.change(&cfg)
+		cfg, err := cfg.Resolve()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := cfg.Unmoving(); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
