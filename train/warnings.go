@@ -86,10 +86,11 @@ func drowned(rows []Row) string {
 // to knot changes by at most about that part of itself.
 const leastMovement = 0.1
 
-// Unmoving returns a sentence on the learning rate of a resolved configuration whose schedule can hardly move; else "".
-func (c Config) Unmoving() string {
+// Unmoving returns a sentence on the learning rate of a resolved configuration whose schedule can hardly move; else
+// nothing.
+func (c Config) Unmoving() []string {
 	if c.Stage == Pretrain {
-		return ""
+		return nil
 	}
 	ramp, kimg := c.scheduleRamp(), float64(c.Batch)/1000
 	steps := int(math.Ceil(c.Kimg / kimg))
@@ -98,11 +99,11 @@ func (c Config) Unmoving() string {
 		sum += ramp.At(float64(i)*kimg, float64(i+1)*kimg)
 	}
 	if sum >= leastMovement {
-		return ""
+		return nil
 	}
 	enough := c.ScheduleLR * leastMovement / sum * (1 + 1e-9) // also as a sum of rounded rates
 	digits := math.Pow(10, 1-math.Floor(math.Log10(enough)))
-	return fmt.Sprintf("the schedule can hardly move: schedule_lr adds up to %.2g over %d steps, and a rise of ln g "+
-		"between two knots changes by no more than about that part of itself; give a longer kimg, or schedule_lr %.2g or more",
-		sum, steps, math.Ceil(enough*digits)/digits)
+	return []string{fmt.Sprintf("the schedule can hardly move: schedule_lr adds up to %.2g over %d steps, and a rise of "+
+		"ln g between two knots changes by no more than about that part of itself; give a longer kimg, or schedule_lr %.2g "+
+		"or more", sum, steps, math.Ceil(enough*digits)/digits)}
 }

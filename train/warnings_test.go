@@ -91,7 +91,7 @@ func TestUnmoving(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := cfg.Unmoving(); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+		if got := strings.Join(cfg.Unmoving(), "; "); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

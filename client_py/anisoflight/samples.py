@@ -177,7 +177,8 @@ class ImageTable(Sequence[Array]):
         picture = self.grid(columns)
         pyplot.imshow(picture.squeeze(-1) if picture.shape[-1] == 1 else picture, cmap="gray")
         pyplot.axis("off")
-        if type(pyplot.get_current_fig_manager()).show is FigureManagerBase.show:  # which shows nothing, silently
+        window: object = pyplot.get_current_fig_manager()
+        if getattr(type(window), "show", None) is FigureManagerBase.show:  # which shows nothing, silently
             pyplot.close()
             warn(['there is no screen to show pictures on; save("samples.png") writes them to a file'])
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ import pytest
 import wire
 
 import anisoflight
+import anisoflight.remote
 import anisoflight.stepping
 from anisoflight import AnisoflightError, Client
 
@@ -191,6 +192,11 @@ CASES = {
         "schedule_lr [0-9.e-]+ or more",
         lambda client, said: run(client, kimg=0.8, schedule_lr=number("schedule_lr ([0-9.e-]+) or more", said)),
     ),
+    "the same, of a network that stays here": Case(
+        lambda client: remote(client, schedule_lr=1e-3),
+        "schedule_lr [0-9.e-]+ or more",
+        lambda client, said: remote(client, schedule_lr=number("schedule_lr ([0-9.e-]+) or more", said)),
+    ),
     "the same, trained longer": Case(
         lambda client: run(client, kimg=0.8, schedule_lr=3e-4),
         "give a longer kimg",
@@ -286,7 +292,7 @@ CASES = {
     ),
     "one image to a network": Case(
         lambda client: client.denoise("digits", np.zeros((8, 8, 1)), sigma=1.0),
-        r"put images\[None\] for one image",
+        r"put x\[None\] for one image",
         lambda client, _: client.denoise("digits", np.zeros((8, 8, 1))[None], sigma=1.0),
     ),
     "a run at work": Case(
@@ -428,8 +434,11 @@ CASES = {
             pretrain(client, steps=1, network={"label_dim": 0}),
             client.sample("advised", n=1, steps=2, guidance=2),
         ),
-        "Name another model as guide",
-        lambda client, _: client.sample("advised", n=1, steps=2, guidance=2, guide="digits"),
+        "Name another model without classes as guide",
+        lambda client, _: (
+            client.run("advice").save("advised-guide", replace=True),
+            client.sample("advised", n=1, steps=2, guidance=2, guide="advised-guide"),
+        ),
     ),
     "a class that is not there": Case(
         lambda client: client.sample("digits", labels=[10], steps=2),
@@ -447,11 +456,11 @@ CASES = {
         lambda client, _: [client.plan("advice-geo", model="digits", steps=3, **each) for each in CHOICES],
     ),
     "a basis of images": Case(
-        lambda client: client.make_schedule("advice-s", "edm", progress=False, replace=True) and basis(client, "pca"),
+        lambda client: client.basis("pca"),
         "MakeBasis stores one under a name",
         lambda client, _: (
             client.make_basis("advice-b", "pca", "blocks", k=4, replace=True, progress=False),
-            basis(client, "advice-b"),
+            client.basis("advice-b"),
         ),
     ),
     "a table without its variances": Case(
@@ -475,6 +484,17 @@ CASES = {
 CHOICES: list[dict[str, Any]] = [{"label": 1}, {"labels": [0, 1]}]
 
 
+def remote(client: Client, **options: Any) -> None:
+    """Ten steps of a schedule for white images of variance 1/4, whose best denoiser is known."""
+
+    def best(question: anisoflight.remote.Question) -> dict[str, np.ndarray]:
+        residual = 64 * 0.25 / (0.25 + question.g)
+        return {"residual": residual, "backprop": -residual / (0.25 + question.g)}
+
+    options = {"batch": 8, "kimg": 0.08, "T": 100, "knots": 8, "c": 0.25, "init": "log-linear", **options}
+    client.remote_schedule("advice-r", best, (8, 8, 1), images=9, replace=True, progress=False, **options)
+
+
 def background(client: Client) -> None:
     pretrain(client, kimg=1000).start()
 
@@ -496,11 +516,6 @@ def bounded(client: Client) -> str:
 
 def ends(said: str) -> dict[str, float]:
     return {"T": number("T = ([0-9.e+]+) and", said), "g0": number("g0 = ([0-9.e-]+),", said)}
-
-
-def basis(client: Client, name: str) -> None:
-    client.put_schedule("advice-s", TABLE | {"subspace": [0, 0]}, basis=name, replace=True)
-    client.sample("digits", n=1, steps=2, schedule="advice-s")
 
 
 def twice(client: Client, again: Callable[[Any, Any], Any]) -> None:
@@ -527,13 +542,17 @@ def classes(client: Client, labels: list[int]) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def tidy(client: Client) -> None:
-    """No model or run of the case before."""
+def tidy(client: Client) -> Iterator[None]:
+    """What a case leaves is deleted."""
+    yield
     if "advice" in client.runs().index:
         client.run("advice").cancel()
         client.run("advice").delete()
-    for model in [name for name in client.models().index if name in ("advised", "advice-m")]:
-        client.delete_model(model)
+    for kind in ("model", "schedule", "basis", "dataset"):
+        listed = {"basis": client.bases}.get(kind) or getattr(client, kind + "s")
+        for name in listed().index:
+            if name.startswith("advi"):
+                getattr(client, f"delete_{kind}")(name)
 
 
 def said_by(action: Callable[[], Any]) -> list[str]:

@@ -99,3 +99,12 @@ def test_components() -> None:
     np.testing.assert_array_equal(drawn[3], vectors[4])
     assert figure.axes[2].get_ylabel() == "dog"
     assert len(patterns(figures.components(vectors, count=5))) == 5
+
+
+def test_two_subspaces_of_one_schedule_have_two_colours() -> None:
+    for schedules in (frame(FAST, SLOW), {"learned": frame(FAST, SLOW)}):
+        lines = figures.variances(schedules).get_lines()
+        assert [line.get_color() for line in lines] == list(figures.COLOURS[:2])
+        assert [line.get_linestyle() for line in lines] == ["-", "--"]
+    many = figures.variances({"one": frame(FAST, SLOW), "other": frame(SLOW, FAST)}).get_lines()
+    assert [line.get_color() for line in many] == [figures.COLOURS[i] for i in (0, 0, 1, 1)]

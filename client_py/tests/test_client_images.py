@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import io
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from anisoflight import images
+from anisoflight import AnisoflightWarning, images
 from anisoflight.samples import Samples
 from anisoflight.wire.tensors import table_of, tensor_column
 
@@ -90,3 +91,15 @@ def test_samples_as_a_frame_and_a_file(tmp_path) -> None:
     assert list(frame.columns) == ["index", "seed", "label", "step", "nfe", "sample"]
     samples.save(tmp_path / "grid.png")
     assert (tmp_path / "grid.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_samples_that_cannot_be_shown_say_so(tmp_path, monkeypatch) -> None:
+    pyplot.switch_backend("agg")
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
+    monkeypatch.chdir(tmp_path)
+    samples = _samples(2)
+    with pytest.warns(AnisoflightWarning, match=r'no screen to show pictures on; save\("samples.png"\) writes them'):
+        samples.show()
+    assert not pyplot.get_fignums()
+    samples.save("samples.png")
+    assert (tmp_path / "samples.png").read_bytes().startswith(b"\x89PNG")

@@ -131,7 +131,7 @@ CHECKS = {
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_runs(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"QUICKSTART_STEPS": 300, "NOTEBOOK_STEPS": 20, "NOTEBOOK_SAMPLES": 300}.items():
+    for name, value in {"QUICKSTART_STEPS": 300, "NOTEBOOK_STEPS": 40, "NOTEBOOK_SAMPLES": 300}.items():
         monkeypatch.setenv(f"ANISOFLIGHT_{name}", str(value))
     monkeypatch.chdir(path.parent)
     pyplot = pytest.importorskip("matplotlib.pyplot")

@@ -138,6 +138,7 @@ class Schedules(Connection):
                     end |= event
         finally:
             stream.close()
+        warn(f"schedule {name}: {note}" for note in end.get("notes", []))
         info = {**end.get("schedule", {}), "rows": rows}
         return Schedule(self, name, info | {key: end[key] for key in ("steps", "stopped") if key in end})
 

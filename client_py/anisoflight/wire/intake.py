@@ -79,8 +79,8 @@ class PixelRange:
         if 0 <= self._low < self._high <= 1:
             note = (
                 f"images must be uint8 in [0, 255] or floats in [-1, 1], got values in [{self._low:g}, {self._high:g}] "
-                f"only; put {'255 * images' if self._bytes else '2 * images - 1'}, or pass check_range=False if they are "
-                "meant so"
+                f"only; put {'255 * images' if self._bytes else '2 * images - 1'}, "
+                "or pass check_range=False where they are meant so"
             )
             warn([note])
 

@@ -55,6 +55,12 @@ func (w *maker) result() map[string]any {
 	if w.stopped != "" {
 		out["stopped"] = w.stopped
 	}
+	if w.learner != nil {
+		cfg := w.learner.Config()
+		if notes := append(cfg.Warnings(w.learner.Rows()), cfg.Unmoving()...); len(notes) > 0 {
+			out["notes"] = notes
+		}
+	}
 	return out
 }
 

@@ -239,9 +239,7 @@ func creationNotes(cfg train.Config, src train.Sources) []string {
 				"trained, and are drawn where samples name no labels; give label_dim %d", known, classes, classes, classes))
 		}
 	}
-	if unmoving := cfg.Unmoving(); unmoving != "" {
-		out = append(out, unmoving)
-	}
+	out = append(out, cfg.Unmoving()...)
 	net, learns := networkOf(cfg, src).(kernels.Trainable)
 	if !learns || cfg.Stage != train.Anisotropic {
 		return out

@@ -34,7 +34,7 @@ func NewGuide(c *catalog.Catalog, req api.Guided, m *catalog.Model, b *basis.Bas
 	switch {
 	case req.Guide == "" && m.Shape.Labels == 0:
 		return nil, api.Errorf(api.BadRequest, "The model %q has no classes, so that its denoiser without a label is its own",
-			m.Name).WithHint("Name another model as guide.")
+			m.Name).WithHint("Name another model without classes as guide.")
 	case req.Guide != "":
 		var err error
 		if g.model, err = c.Model(req.Guide); err != nil {
