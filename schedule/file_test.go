@@ -63,7 +63,8 @@ func told() Provenance {
 			"ab12",
 		}, Model: &Source{Name: "net"}, Stage: "isotropic", Steps: 200, Kimg: 12.8, Seed: &seed,
 		EnergyBefore: &Estimate{40.5, 0.5}, EnergyAfter: &Estimate{14.25, 0.25},
-		Moved: &Movement{LogG: 0.5, RatioBefore: 1, RatioAfter: 1.25}, Program: "anisoflight 1.0", Created: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		Moved:   &Movement{LogG: 0.5, RatioBefore: 1, RatioAfter: 1.25},
+		Program: "anisoflight 1.0", Created: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 	}
 }
 

@@ -3,21 +3,21 @@ package train
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Warnings returns sentences on what makes the results of a run with a resolved configuration worse than they could be
 // after these rows. Each says what to do.
-func (c Config) Warnings(rows []Row) (out []string) {
+func (c Config) Warnings(rows []Row) []string {
 	var kimg float64
 	if len(rows) > 0 {
 		kimg = rows[len(rows)-1].Kimg
 	}
-	for _, sentence := range []string{c.Stale(kimg), c.unfallen(rows), drowned(rows)} {
-		if sentence != "" {
-			out = append(out, sentence)
-		}
+	sentences := []string{c.Stale(kimg), drowned(rows)}
+	if full, err := c.Resolve(); err == nil { // an older program stored fewer fields
+		sentences = append(sentences, full.unfallen(rows))
 	}
-	return out
+	return slices.DeleteFunc(sentences, func(s string) bool { return s == "" })
 }
 
 // staleShare is the largest share of an average that the start of a run may have without a warning.
@@ -93,17 +93,19 @@ func (c Config) Unmoving() []string {
 		return nil
 	}
 	ramp, kimg := c.scheduleRamp(), float64(c.Batch)/1000
-	steps := int(math.Ceil(c.Kimg / kimg))
+	steps := math.Ceil(c.Kimg / kimg)
+	looks := math.Min(steps, 1000) // each stands for as many steps; one, as a rule
 	var sum float64
-	for i := range steps {
-		sum += ramp.At(float64(i)*kimg, float64(i+1)*kimg)
+	for i := range int(looks) {
+		from := math.Floor(float64(i)*steps/looks) * kimg
+		sum += ramp.At(from, from+kimg) * steps / looks
 	}
 	if sum >= leastMovement {
 		return nil
 	}
 	enough := c.ScheduleLR * leastMovement / sum * (1 + 1e-9) // also as a sum of rounded rates
 	digits := math.Pow(10, 1-math.Floor(math.Log10(enough)))
-	return []string{fmt.Sprintf("the schedule can hardly move: schedule_lr adds up to %.2g over %d steps, and a rise of "+
-		"ln g between two knots changes by no more than about that part of itself; give a longer kimg, or schedule_lr %.2g "+
-		"or more", sum, steps, math.Ceil(enough*digits)/digits)}
+	return []string{fmt.Sprintf("the schedule can hardly move: schedule_lr adds up to %.2g over %.0f steps, and a rise "+
+		"of ln g between two knots changes by no more than about that part of itself; give a longer kimg, or schedule_lr "+
+		"%.2g or more", sum, steps, math.Ceil(enough*digits)/digits)}
 }

@@ -32,7 +32,7 @@ func TestUnfallen(t *testing.T) {
 		"with a small fall":       {func(c *Config) { c.LRFinal = 0.6 }, 9, ""},
 		"while it warms up":       {func(c *Config) { c.LRWarmup = 10 }, 9, "100 %"},
 		"of the paper":            {func(c *Config) { c.LRRamp = RampPublished }, 9, "100 %"},
-		"with a frozen network":   {func(c *Config) { c.Stage, c.TrainNetwork = Isotropic, refuse() }, 4, "schedule_lr is at"},
+		"with a frozen network":   {func(c *Config) { c.Stage, c.TrainNetwork = Isotropic, refuse() }, 4, "schedule_lr"},
 		"the same, most has gone": {func(c *Config) { c.Stage, c.TrainNetwork = Isotropic, refuse() }, 13, ""},
 		"without a step":          {func(*Config) {}, 0, ""},
 	} {
@@ -82,6 +82,8 @@ func TestUnmoving(t *testing.T) {
 		"the same, of cosine":      {func(*Config) {}, "schedule_lr 0.0019 or more"},
 		"its advice, of cosine":    {func(c *Config) { c.ScheduleLR = 0.0019 }, ""},
 		"a longer run":             {func(c *Config) { c.Kimg = 8 }, ""},
+		"a run without an end":     {func(c *Config) { c.Kimg = 1e200 }, ""},
+		"the same, at no rate":     {func(c *Config) { c.Kimg, c.ScheduleLR = 1e15, 1e-30 }, "hardly move"},
 		"a run without a schedule": {func(c *Config) { c.Stage = Pretrain }, ""},
 	} {
 		cfg := tinyConfig(Isotropic)

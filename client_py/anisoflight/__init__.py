@@ -7,7 +7,7 @@ Flight::
 
     with anisoflight.serve(data="data") as client:      # or anisoflight.connect("grpc://host:8815")
         client.put_dataset("digits", images, labels)
-        run = client.create_run("first", stage="pretrain", dataset="digits", network=network)
+        run = client.create_run("first", stage="pretrain", dataset="digits", network=network, kimg=51.2)
         run.step(200)
         run.save("digits")
         client.sample("digits", n=16, steps=9)

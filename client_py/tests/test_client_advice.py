@@ -473,6 +473,21 @@ CASES = {
         "call start to begin again",
         lambda client, _: twice(client, lambda stepper, x: stepper.start(x)),
     ),
+    "a plan of several classes in a loop": Case(
+        lambda client: stepped(client),
+        "set_labels takes them",
+        lambda client, _: stepped(client, [0, 1]),
+    ),
+    "the stages of a plan of several classes": Case(
+        lambda client: classes(client, [0, 1]).stages,
+        "take one by for_label",
+        lambda client, _: classes(client, [0, 1]).for_label(1).stages,
+    ),
+    "no server": Case(
+        lambda client: anisoflight.connect("grpc://127.0.0.1:1").models(),
+        "give connect another location",
+        lambda client, _: anisoflight.connect(client.location).models(),
+    ),
     "a closed client": Case(
         lambda client: closed(client).models(),
         "connect once more",
@@ -523,6 +538,13 @@ def twice(client: Client, again: Callable[[Any, Any], Any]) -> None:
     x = stepper.start(np.ones((1, 1, 8, 8)))
     for _ in range(2):
         x = again(stepper, stepper.step(np.zeros_like(x), x))
+
+
+def stepped(client: Client, labels: list[int] | None = None) -> None:
+    stepper = anisoflight.stepping.Stepper(classes(client, [0, 1]))
+    if labels is not None:
+        stepper.set_labels(labels)
+    stepper.start(np.ones((2, 1, 8, 8)))
 
 
 def closed(client: Client) -> Client:
