@@ -13,6 +13,5 @@
 // alone; no upload is committed unless its client ended it; the work of a call ends with the call; what a panic or an
 // unexpected error says stays in the log.
 //
-// It imports internal/engine for the types of its work, flight/api, flight/auth, flight/columns, flight/tensor and
-// flight/wire; nothing of kernels, schedules or training. Begin reading with New, then call.go and actions.go.
+// Begin reading with New, then call.go and actions.go.
 package flight

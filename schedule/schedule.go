@@ -12,9 +12,6 @@
 // Invariants. Paths, densities and schedules are immutable: methods return copies. Along every path g is positive and
 // strictly increasing. All paths of a schedule end at the same time T.
 //
-// The package imports the standard library, gonum's quadrature and subpackage basis, which holds the subspaces
-// themselves, only; it knows nothing of tensors, models or requests.
-//
 // Begin with path.go, then theta.go, then schedule.go.
 package schedule
 

@@ -19,9 +19,8 @@
 // A Run belongs to one goroutine. The schedules, rows and models that it returns are immutable and stay what they are
 // while training goes on.
 //
-// The package may import kernels, schedule, train/... and the standard library. Begin with config.go, then setup.go,
-// run.go and step.go; learner.go is the part of a step that the host computes, for runs and for networks outside the
-// process alike.
+// Begin with config.go, then setup.go, run.go and step.go; learner.go is the part of a step that the host computes, for
+// runs and for networks outside the process alike.
 package train
 
 import (

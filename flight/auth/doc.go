@@ -4,5 +4,5 @@
 // guess, and gives nothing away. Each operation needs exactly one scope, which the table of package api says. Files of
 // tokens and certificates are read again when they change, and a broken file leaves the last good one in force.
 //
-// It knows no transport and imports flight/api alone. Begin reading with Tokens.
+// Begin reading with Tokens.
 package auth

@@ -9,9 +9,7 @@
 //	if errors.As(err, &e) && e.Code == api.ModelNotFound { … }
 //
 // Programs whose requests are data, such as the command line, call operations by name: [Client.Action], [Client.Get]
-// and
-// [Client.Put] take a map or JSON, which is sent as it is.
+// and [Client.Put] take a map or JSON, which is sent as it is.
 //
-// It speaks plain Arrow Flight, by way of flight/wire and flight/columns, and imports nothing of the server. Begin
-// reading with Dial.
+// Begin reading with Dial.
 package client

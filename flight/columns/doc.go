@@ -1,5 +1,5 @@
 // Package columns turns the schemas and batches of the contract, which are Go slices, into Arrow's and back, without
 // copying their numbers. The server and the Go client share it.
 //
-// It imports flight/api and flight/tensor, and knows no requests. Begin reading with Record and Batch.
+// Begin reading with Record and Batch.
 package columns

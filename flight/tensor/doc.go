@@ -4,6 +4,5 @@
 // A tensor here is never permuted. pyarrow reads and writes 3-cycle permutations wrongly, so a permutation other than
 // the identity, which means nothing, is refused when a schema is read; what is written has none.
 //
-// Importing the package registers the type with arrow-go, so that IPC readers find it. It imports arrow-go alone. Begin
-// reading with Type.
+// Importing the package registers the type with arrow-go, so that IPC readers find it. Begin reading with Type.
 package tensor

@@ -20,5 +20,5 @@
 // Invariants: what is sent is the message's own memory or zeros, never memory that held something else; received bodies
 // are overwritten whole; memory that is sent belongs to Go's collector, so that nobody needs to know when it was.
 //
-// It imports arrow-go, gRPC and protobuf. Begin reading with Codec, then Writer.
+// Begin reading with Codec, then Writer.
 package wire

@@ -9,5 +9,5 @@
 // Results go to standard output, logs and progress to standard error. The exit
 // status is 0 on success, 1 on failure, 2 on wrong usage, 130 after an interrupt.
 //
-// It may import everything. Begin reading at cli.go, then internal/cli/command and any command.
+// Begin reading at cli.go, then internal/cli/command and any command.
 package cli

@@ -4,7 +4,7 @@
 //
 //	dev := devicetest.Open(t)
 //
-// [Compute] runs a graph on numbers. Only tests import the package.
+// [Compute] runs a graph on numbers.
 package devicetest
 
 import (

@@ -20,6 +20,5 @@
 // started with; the device is opened by the first operation that needs it; a cancelled context ends the work within one
 // network evaluation; every error is an *api.Error or becomes one in api.ErrorOf.
 //
-// The engine imports the rooms above, the floors below them (train, kernels, schedule), internal/process and
-// flight/api; nothing of gRPC or Arrow. Begin reading with Engine, then operations.go and sampling.
+// Begin reading with Engine, then operations.go and sampling.
 package engine

@@ -1,5 +1,4 @@
-// Package gradcheck compares derivatives that graphs compute with central differences. It imports the testing package,
-// and only tests import it.
+// Package gradcheck compares derivatives that graphs compute with central differences.
 package gradcheck
 
 import (

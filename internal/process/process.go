@@ -1,4 +1,4 @@
-// Package process measures the memory of this process. It imports the standard library alone.
+// Package process measures the memory of this process.
 package process
 
 import (

@@ -1,6 +1,4 @@
 // Package processestest joins goroutines as if each were a process, for tests.
-//
-// It imports kernels/processes only, and only tests import it.
 package processestest
 
 import (

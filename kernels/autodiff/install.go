@@ -7,9 +7,8 @@
 // are closed: the derivative of a convolution is written with convolutions, of a product with products, of a slice with
 // concatenations, so the rule set can be applied to its own output.
 //
-// May import: the graph library and kernels/internal/nodes (the tests' helper gradcheck opens a device). Invariant:
-// after Install, the vector-Jacobian product of a listed operation contains listed operations only. Begin reading at
-// Install; each rule is one file, named after the operation.
+// Invariant: after Install, the vector-Jacobian product of a listed operation contains listed operations only. Begin
+// reading at Install; each rule is one file, named after the operation.
 //
 // Operations outside the list (pooling, grouped convolution, cumulative sums, FFT, padding, custom gradients) keep the
 // library's rule, which may be valid to first order only. Do not use them in anything that is differentiated twice.

@@ -38,6 +38,6 @@
 // go-xla keeps one pool of argument memory per processor, which is safe but invisible to the race detector. Its build
 // tag race_mu adds the locks that `go test -race` needs.
 //
-// May import: gomlx, go-xla, kernels/internal/nodes and its own internal packages. Begin reading at device.go, then
-// plugin.go for the way to a plugin, program.go, run.go and buffer.go for the way of a tensor.
+// Begin reading at device.go, then plugin.go for the way to a plugin, program.go, run.go and buffer.go for the way of a
+// tensor.
 package device

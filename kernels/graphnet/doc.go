@@ -8,6 +8,5 @@
 // piece, which decides on precision, and images keep their channels last: a value is a node with an order of axes, and
 // a permutation in PyTorch moves no data.
 //
-// May import: kernels, kernels/nn, kernels/autodiff, kernels/device and the graph library. Begin reading at Parse, then
-// value, then rules.
+// Begin reading at Parse, then value, then rules.
 package graphnet

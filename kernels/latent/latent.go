@@ -8,7 +8,7 @@
 // Sample i of a request uses the seed s + i modulo 2⁶⁴: its latent is Normal(s+i, StreamLatent, …), its class
 // Label(s+i, classes).
 //
-// The package imports the standard library only. Begin with philox.go.
+// Begin with philox.go.
 package latent
 
 import (

@@ -9,6 +9,5 @@
 // the exact solution. A [Net] is what a model folder holds, with classes. Its covariances must not mix the subspaces of
 // the noise; its images may have any size.
 //
-// It imports kernels, kernels/nn, schedule/basis and gonum. A [Net] is immutable. Begin with net.go and principal.go;
-// law.go makes a mixture of images.
+// A [Net] is immutable. Begin with net.go and principal.go; law.go makes a mixture of images.
 package mixture

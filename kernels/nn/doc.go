@@ -9,6 +9,5 @@
 // or in tests float64. All layers are built from operations that can be differentiated any number of times by reverse
 // mode.
 //
-// May import: the graph library, kernels/autodiff. Begin reading at [Param] and [Scope], then [Conv2D] for the shape of
-// a layer.
+// Begin reading at [Param] and [Scope], then [Conv2D] for the shape of a layer.
 package nn

@@ -7,7 +7,7 @@
 //
 // Every process calls the same methods in the same order. Whoever cannot go on says so in the next Agree, and all end.
 //
-// The package imports the standard library. Begin reading with [World].
+// Begin reading with [World].
 package processes
 
 import (

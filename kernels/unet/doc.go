@@ -10,6 +10,6 @@
 // through linear maps of the embedded log-ratios that start at zero. A checkpoint without them loads with zeros and
 // computes what it always did.
 //
-// May import: kernels, kernels/nn, kernels/autodiff, schedule/basis and the graph library. A Net holds no values and is
-// immutable. Begin reading at [New]; the two families are built in layout.go from the block in block.go.
+// A Net holds no values and is immutable. Begin reading at [New]; the two families are built in layout.go from the
+// block in block.go.
 package unet

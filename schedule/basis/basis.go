@@ -11,8 +11,7 @@
 // rows are a user's own, or the principal components of images: Moments gathers the covariance of any number of them in
 // one pass, and Components are its leading eigenvectors.
 //
-// The package imports the standard library and gonum and computes in float64; Split is the reference that device
-// programs are compared with. Bases are immutable.
+// Everything is float64; Split is the reference that device programs are compared with. Bases are immutable.
 //
 // The bases that have names are in a registry, which the rest of the program asks for names, how a basis is made, and
 // what it takes: see [Definition]. A new one is a file here, a line in definitions, a line of documentation and a test.

@@ -8,8 +8,6 @@
 //
 // over the total variance of the reference's features. Frequencies are linear: a normal law with the data's moments is
 // as good to them as the data. Edges are not.
-//
-// The package imports schedule/basis, gonum's matrices and the standard library.
 package frechet
 
 import (

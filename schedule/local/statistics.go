@@ -12,7 +12,7 @@
 //
 // which one pass over the data measures. A normal law has λ = Σ and m = μ everywhere.
 //
-// The package imports schedule/basis and the standard library: no device, no tensors. Begin with statistics.go.
+// Begin with statistics.go.
 package local
 
 import (

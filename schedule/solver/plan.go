@@ -22,7 +22,6 @@
 //	options.go     warmup and denoise_to_zero, for any solver
 //	rungekutta.go, adams.go, dpmpp.go, unipc.go, local.go    the solvers
 //
-// The package imports schedule, schedule/local, gonum's quadrature and the standard library: no device, no tensors.
 // Begin with plan.go.
 package solver
 

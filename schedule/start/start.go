@@ -14,8 +14,7 @@
 // DCT, with axes of the channels at each, or, in files of earlier versions, along some orthonormal vectors with one
 // variance for the rest. A Start has one law for all images and, where it is per class, one for each class.
 //
-// The package imports schedule/basis, internal/base/normalization, gonum's matrices and the standard library: no
-// device, no tensors. Everything is deterministic and float64. Begin with law.go; measure.go estimates, root.go draws.
+// Everything is deterministic and float64. Begin with law.go; measure.go estimates, root.go draws.
 package start
 
 import (

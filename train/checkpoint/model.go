@@ -15,7 +15,7 @@
 // on its content alone. Nothing that is read is trusted: names, shapes, types and sizes are checked, and errors name
 // the tensor.
 //
-// The package may import kernels, kernels/unet, kernels/mixture, schedule/... and its own leaves. Begin with model.go.
+// Begin with model.go.
 package checkpoint
 
 import (

@@ -13,8 +13,7 @@
 // which appears whole or not at all, and whose files are never changed. Other formats are read by the Python package
 // (anisoflight.data), which uploads what it reads.
 //
-// The package may import internal/base/normalization, kernels/latent, train/checkpoint/atomicdir and the standard
-// library. Begin with dataset.go; npy.go reads and writes NumPy's formats.
+// Begin with dataset.go; npy.go reads and writes NumPy's formats.
 package data
 
 import (

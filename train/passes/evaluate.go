@@ -9,8 +9,7 @@
 // What a pass returns is a function of its settings, its seed among them, and of the network and the data. Sample
 // number k has the same image and noise whatever it is measured at, so that two passes of one seed are paired.
 //
-// The package may import kernels, schedule, train/data, train/setting and the standard library; package train imports
-// it, never the other way round. Begin with evaluate.go, then meter.go.
+// Begin with evaluate.go, then meter.go.
 package passes
 
 import (

@@ -1,7 +1,5 @@
 // Package setting checks the settings of runs and of passes over data: one form of error, and defaults for what is left
 // at zero.
-//
-// Of this module it imports internal/base/suggest only.
 package setting
 
 import (

@@ -1,4 +1,4 @@
 // Package normalization maps the values of data, in their own units, to those that a network sees, and back: images in
 // another range, latents, physical fields. Data sets store the map, and models remember the one that they were trained
-// with. Every room may ask it; it imports the standard library only.
+// with.
 package normalization

@@ -1,7 +1,6 @@
 // Package safely makes an error of a panic, so that it ends what it happened in and not the process.
 //
-// Whatever runs in a goroutine of its own runs in Do: nobody else can recover there. The package imports nothing of the
-// project.
+// Whatever runs in a goroutine of its own runs in Do: nobody else can recover there.
 package safely
 
 import (

@@ -1,6 +1,4 @@
 // Package suggest finds what a mistyped word was meant to be.
-//
-// It imports the standard library only.
 package suggest
 
 import (

@@ -7,8 +7,7 @@
 // parser, with the same errors. A setting that nobody gave is not part of a request: the
 // engine knows the defaults.
 //
-// It knows no command, no server and no device. Of this module it imports flight/api, for the errors of the
-// contract, and internal/base/suggest.
+// It knows no command, no server and no device.
 //
 // Begin reading at option.go, then settings.go and spec.go.
 package command

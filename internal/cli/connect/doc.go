@@ -7,6 +7,5 @@
 // A folder is locked before its engine opens and freed after it closes. A device is opened only where a command needs
 // one. Runs are stored even after an interrupt.
 //
-// It may import internal/cli/command, flight, internal/engine and kernels, and no command. Begin reading at connect.go,
-// then fields.go.
+// Begin reading at connect.go, then fields.go.
 package connect

@@ -3,5 +3,5 @@
 // Addresses that other machines reach need TLS unless --insecure is given. The folder's lock names the server from when
 // it listens until it shuts down. Metrics leave the process only if they are asked for.
 //
-// It may import internal/cli/command, internal/cli/connect and flight. Begin reading at serve.go.
+// Begin reading at serve.go.
 package serve

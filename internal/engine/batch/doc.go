@@ -4,6 +4,5 @@
 // Invariants: everybody who uses the device holds a slot, and queues again for each evaluation; a row's values do not
 // depend on the rows beside it; what a batch fails with is the error of those alone who caused it.
 //
-// It imports kernels, schedule/solver and flight/api, which names clients and progress. Begin reading with Queue, then
-// Batcher and Follow.
+// Begin reading with Queue, then Batcher and Follow.
 package batch

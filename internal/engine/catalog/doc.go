@@ -8,5 +8,5 @@
 // model's name its own schedule; what is stored appears whole or not at all; everything handed out is immutable, and a
 // held model stays what it was, whatever becomes of its name.
 //
-// It imports train/checkpoint, train/data, kernels, schedule and flight/api. Begin reading with Catalog, then Model.
+// Begin reading with Catalog, then Model.
 package catalog

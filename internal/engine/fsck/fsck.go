@@ -5,8 +5,7 @@
 // of what was stored without one, puts a run's previous state in the place of a damaged one, which it keeps aside, and
 // makes a damaged status again. It says so of each, and deletes nothing that has a name.
 //
-// The package imports internal/engine/catalog, for the places of things, and train/..., which reads them. Begin at
-// Check.
+// Begin at Check.
 package fsck
 
 import (

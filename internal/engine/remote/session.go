@@ -8,7 +8,7 @@
 // Invariants: one question is unanswered at a time; an answer that cannot be is refused before anything moves; whatever
 // ends the exchange, the steps taken are stored.
 //
-// It imports catalog, tables, runs (for what a schedule says of its making) and train. Begin reading with Maker.
+// Begin reading with Maker.
 package remote
 
 import (

@@ -20,6 +20,5 @@
 //
 // Whatever lies under a name takes it: what cannot be read is listed as broken and can be deleted, nothing else.
 //
-// It imports catalog, where its data, models and schedules come from, batch, whose slots it takes for its steps, and
-// train. Begin reading with Run and Runs.
+// Begin reading with Run and Runs.
 package runs

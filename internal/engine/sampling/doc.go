@@ -4,5 +4,5 @@
 // Every plan is made and the reply is priced before any work. What was found stays as it is while the request runs:
 // models, schedules and plans are immutable, and their weights are held on the device.
 //
-// It imports engine/catalog, engine/batch and engine/tables, and the floors below them. Begin with Sampler.
+// Begin with Sampler.
 package sampling

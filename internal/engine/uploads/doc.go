@@ -1,6 +1,5 @@
 // Package uploads receives data sets, models, conditions, bases and schedules, and stores each whole or not at all.
 //
 // Nothing is stored before Commit, and nothing of a batch's memory is kept. An upload takes no more bytes than its
-// limit. The package imports flight/api and the rooms below: internal/engine/catalog, internal/engine/tables, schedule,
-// train/data. Begin with Uploads.
+// limit. Begin with Uploads.
 package uploads

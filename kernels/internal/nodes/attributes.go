@@ -1,8 +1,7 @@
 // Package nodes reads of a graph's nodes what the graph library keeps to itself: their static parameters (axes,
 // strides, paddings), which only its own derivative rules see.
 //
-// It may import the graph library. kernels/autodiff, whose rules need the parameters, and kernels/device, which counts
-// a program's operations, share it. Begin at [Of].
+// Begin at [Of].
 package nodes
 
 import (

@@ -2,6 +2,6 @@
 // MPICH 5, which `pip install mpich` brings, and others. The library is loaded at run time, and the program is built
 // without one.
 //
-// It imports kernels/processes. In a build without cgo, or for another system than Linux, [Open] answers an error.
-// Begin reading with find.go and open.go.
+// In a build without cgo, or for another system than Linux, [Open] answers an error. Begin reading with find.go and
+// open.go.
 package mpi

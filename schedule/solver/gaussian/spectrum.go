@@ -13,8 +13,7 @@
 // and the nodes of each subspace can be chosen to make it small: least squares in a few dozen numbers, a second or so
 // on one core. The nodes depend on the data, the basis, the solver and the number of evaluations, on no model.
 //
-// The package imports solver, schedule, schedule/basis, gonum's matrices and the standard library: no device, no
-// tensors. Everything is deterministic.
+// Everything is deterministic.
 //
 // Begin with spectrum.go, which says what is kept of the data; then bench.go, the exact bench, and optimize.go.
 package gaussian

@@ -14,8 +14,8 @@
 // written, or a [*DamageError] that names the file. A folder without one, of an older program or made by hand, is read
 // as it is.
 //
-// Everything that changes the file system is announced in system.go, where tests count, refuse and stop it. The package
-// imports nothing of the project. Begin at [Write] and [Read].
+// Everything that changes the file system is announced in system.go, where tests count, refuse and stop it. Begin at
+// [Write] and [Read].
 package atomicdir
 
 import (

@@ -10,7 +10,7 @@
 // The reader trusts nothing: it bounds the header, and refuses duplicate names, offsets that overlap or leave gaps, and
 // sizes that disagree with dtype and shape, before it touches data.
 //
-// The package imports nothing of the project. Begin at [File].
+// Begin at [File].
 package safetensors
 
 import (

@@ -9,8 +9,6 @@
 // the file system is an error.
 //
 // Whoever can write to the folder can run code in the processes that read it. It is made for its owner alone.
-//
-// The package imports the standard library only.
 package diskcache
 
 import (
