@@ -10,9 +10,6 @@ func checkMeasured(points, samples int) error {
 	return nil
 }
 
-// MaxPoints bounds the points a request may ask a schedule or a model to be evaluated at.
-const MaxPoints = 1 << 24
-
 // EvaluateSchedule tabulates a schedule.
 //
 // Rows out, sorted by label, subspace, t: label int32 (−1 for the shared row), subspace int32, t, g, gdot, sigma

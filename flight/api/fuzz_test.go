@@ -44,7 +44,7 @@ func FuzzRequests(f *testing.F) {
 				continue
 			}
 			if s, ok := got.(*Sample); ok && (s.Steps < 0 || s.Steps > MaxSteps || s.BatchBytes < 1 ||
-				s.BatchBytes > MaxBatchBytes) {
+				s.BatchBytes > 64<<20) {
 				t.Fatalf("%s passed as %+v", text, s)
 			}
 			if m, ok := got.(*MakeSchedule); ok {

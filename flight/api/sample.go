@@ -11,9 +11,8 @@ import (
 const (
 	// MaxSteps bounds the solver steps of one sample: its plan lies in memory.
 	MaxSteps = 100_000
-	// DefaultBatchBytes is the size of one reply batch; MaxBatchBytes bounds what a request may choose.
+	// DefaultBatchBytes is the size of one reply batch.
 	DefaultBatchBytes = 2 << 20
-	MaxBatchBytes     = 64 << 20
 )
 
 // Solvers lists the solvers: those of the register of schedule/solver, sorted.
