@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from .errors import BadRequestError
 from .files.schedules import basis_bytes, basis_of
 from .networks import Network, ddpm, denoiser, edm, flow
 from .plan import Plan, Stage
@@ -42,6 +43,10 @@ if TYPE_CHECKING:
 Kind = Literal["ddpm", "flow", "edm", "denoiser"]
 
 _BETAS = ["num_train_timesteps", "beta_start", "beta_end", "beta_schedule", "trained_betas", "rescale_betas_zero_snr"]
+_MIDDLE = (
+    "a plan is followed from its first time, and the loop begins at a later one: image to image and inpainting with a "
+    "strength below 1 are not supported; give strength=1, or a scheduler of diffusers"
+)
 _NEAR_UNIT = 0.02  # what unit noise may miss the start of a ddpm or flow network by, at σ = 50 of a flow
 
 
@@ -84,12 +89,12 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         given = [plans] if isinstance(plans, Plan | Mapping) else plans
         found = [plan if isinstance(plan, Plan) else _read(plan) for plan in given]
         if not found:
-            raise ValueError("plans must hold one plan or more, as Client.plan makes them, got none")
+            raise BadRequestError("plans must hold one plan or more, as Client.plan makes them, got none")
         if prediction_type == "flow_prediction":
             network = "flow"
         several = next((plan for plan in found if plan.count > 1), None)
         if several is not None and network != "denoiser":
-            raise ValueError(
+            raise BadRequestError(
                 f"a network of kind {network} is told one noise level at a time, this plan has {several.count}; "
                 'make it on a schedule of one subspace, or say network="denoiser"'
             )
@@ -101,6 +106,13 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         self._begun: Plan | None = None  # whose start the loop has taken
         self._stepper = self._stepper_of(found[0])
         self.timesteps: Any = None if found[0].labels else self._times(None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "network": None}  # whose functions cannot be pickled, and follow from the config
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.network = self._network(self.config.network)
 
     def __len__(self) -> int:
         return self.config.num_train_timesteps
@@ -119,9 +131,9 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         """
         plan, starts = self._stepper.plan, self._stepper.starts
         if plan.law is not None:
-            raise ValueError("the plan starts from the law of a dataset: begin with start(noise)")
+            raise BadRequestError("the plan starts from the law of a dataset: begin with start(noise)")
         if np.ptp(starts) > 1e-12 * max(starts):
-            raise ValueError("the subspaces start at noise levels of their own: begin with start(noise)")
+            raise BadRequestError("the subspaces start at noise levels of their own: begin with start(noise)")
         self._begun = plan
         return starts[0] * self._first_scale
 
@@ -140,15 +152,33 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         self._begun = self._stepper.plan
         return self._stepper.start(noise) * self.network.scale(_level(self._stepper.stages[0], noise))
 
-    def set_timesteps(self, num_inference_steps: int | None = None, device: Any = None) -> None:
+    def set_timesteps(
+        self,
+        num_inference_steps: int | None = None,
+        device: Any = None,
+        sigmas: Sequence[float] | None = None,
+        mu: float | None = None,
+    ) -> None:
         """Begin again with the plan of that number of steps; None takes the first plan.
 
         `timesteps` then holds a time for every evaluation of the network, which Heun's method has two of per step.
+        The pipelines of flow networks pass n `sigmas`, evenly from 1 to 1/n, in place of the number, and a shift `mu`
+        for the size of the images. The noise levels are the plan's all the same, and other sigmas are refused.
         """
+        del mu
+        if sigmas is not None:
+            count = len(sigmas)
+            even = num_inference_steps in (None, count) and np.allclose(sigmas, 1 - np.arange(count) / count, atol=2e-3)
+            if not even:
+                raise BadRequestError(
+                    "sigmas must be left out, because a plan holds its own noise levels; "
+                    'make the plan with grid={"sigma": [s/(1 - s), …, 0]} for levels s of your own'
+                )
+            num_inference_steps = count
         steps = next(iter(self.plans)) if num_inference_steps is None else num_inference_steps
         if steps not in self.plans:
             held = ", ".join(map(str, sorted(self.plans)))
-            raise ValueError(
+            raise BadRequestError(
                 f"num_inference_steps must be one of {held}, the steps of this scheduler's plans, got {steps}; "
                 "add a plan that Client.plan makes for it"
             )
@@ -156,6 +186,11 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         self._stepper = self._stepper_of(self.plans[steps])
         self._stepper.reset()
         self.timesteps = self._times(device)
+
+    def set_begin_index(self, begin_index: int = 0) -> None:
+        """Where a pipeline begins, as diffusers' schedulers have it: at 0, the plan's first time."""
+        if begin_index:
+            raise BadRequestError(_MIDDLE)
 
     def scale_model_input(self, sample: Any, timestep: Any = None) -> Any:
         """What the network takes: of kind edm c_in times the sample, else the sample."""
@@ -179,7 +214,7 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         pred_original_sample; without return_dict as a tuple.
         """
         if eta:
-            raise ValueError(f"eta must be 0, got {eta}: make a plan with S_churn for a sampler that adds noise")
+            raise BadRequestError(f"eta must be 0, got {eta}: make a plan with S_churn for a sampler that adds noise")
         del use_clipped_model_output  # DDIM's own; its pipeline passes it to any scheduler
         stage = self._stage(timestep)
         if self._stepper.plan.law is not None:
@@ -206,28 +241,34 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
     def add_noise(self, original_samples: Any, noise: Any, timesteps: Any) -> Any:
         """Images with noise at the network's own times [B], c·(x_0 + σε), for its training."""
         if self._stepper.plan.count > 1:
-            raise ValueError("plans of several subspaces know their own levels only: train with Client.create_run")
+            raise BadRequestError("plans of several subspaces know their own levels only: train with Client.create_run")
         sigmas = [min(self.network.sigma(float(time)), 1e12) for time in torch.as_tensor(timesteps).reshape(-1)]
         scales = np.array([self.network.scale(sigma) for sigma in sigmas])
         shape = (-1, *[1] * (original_samples.ndim - 1))
         image, level = (original_samples.new_tensor(part).reshape(shape) for part in (scales, scales * sigmas))
         return image * original_samples + level * noise
 
+    def scale_noise(self, sample: Any, timestep: Any, noise: Any) -> Any:
+        """`add_noise`, as diffusers' flow-matching schedulers call it."""
+        return self.add_noise(sample, noise, timestep)
+
     def _stage(self, timestep: Any) -> Any:
         """The stage that comes next, if that is the time asked for."""
         stage = self._stepper.ahead
         if stage is None:
-            raise ValueError("all timesteps are done; call set_timesteps to begin again")
-        if self._stepper.taken == 0:
-            self._check_begun()
-        expected = self._time(stage)
+            raise BadRequestError("all timesteps are done; call set_timesteps to begin again")
         if timestep is not None:
             given = torch.as_tensor(timestep).double().cpu().numpy()
-            if np.any(np.abs(given - expected) > 1e-4 * np.maximum(1.0, np.abs(expected))):
-                raise ValueError(
+            if not _near(given, expected := self._time(stage)):
+                later = any(_near(given, self._time(other)) for other in self._stepper.stages)
+                if self._stepper.taken == 0 and later:
+                    raise BadRequestError(_MIDDLE)
+                raise BadRequestError(
                     f"timestep must be the next, {_short(expected)}, got {_short(given)}; "
                     "a plan is followed from its first time to its last"
                 )
+        if self._stepper.taken == 0:
+            self._check_begun()
         return stage
 
     def _check_begun(self) -> None:
@@ -236,13 +277,13 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         if self._begun is plan:
             return
         if plan.law is not None:
-            raise ValueError(
+            raise BadRequestError(
                 "the plan starts from the law of a dataset, not from noise alone: begin with start(noise) in a loop of "
                 'your own, or make the plan with start="standard"'
             )
         ends = np.multiply(self._stepper.starts, self._first_scale)
         if np.abs(ends - 1).max() > _NEAR_UNIT:
-            raise ValueError(
+            raise BadRequestError(
                 f"the plan starts at {_short(ends)} times unit noise, and the loop asked for neither start nor "
                 "init_noise_sigma: begin with start(noise)"
             )
@@ -273,7 +314,7 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         if kind == "edm":
             return edm(config.prediction_type, config.sigma_data)
         if kind not in ("flow", "denoiser"):
-            raise ValueError(f"network must be ddpm, flow, edm or denoiser, got {kind!r}")
+            raise BadRequestError(f"network must be ddpm, flow, edm or denoiser, got {kind!r}")
         return flow(config.num_train_timesteps) if kind == "flow" else denoiser(config.prediction_type)
 
 
@@ -282,8 +323,13 @@ def _level(stage: Stage, images: Any) -> Any:
     if np.ndim(stage.sigma) == 0:
         return stage.sigma
     if len(images) != len(stage.sigma):
-        raise ValueError(f"labels must be as many as the {len(images)} images, got {len(stage.sigma)}")
+        raise BadRequestError(f"labels must be as many as the {len(images)} images, got {len(stage.sigma)}")
     return images.new_tensor(stage.sigma).reshape(-1, 1, 1, 1)
+
+
+def _near(given: Any, expected: Any) -> bool:
+    """Whether times are equal to rounding."""
+    return bool(np.all(np.abs(given - expected) <= 1e-4 * np.maximum(1.0, np.abs(expected))))
 
 
 def _short(numbers: Any) -> str:

@@ -180,7 +180,8 @@ def computed(ask: Wrapped) -> dict[str, torch.Tensor]:
     noise = torch.tensor(
         [0.3, 0.9, 0.05] if ask.labels == 4 else [0.4, 11.5, 37.25], dtype=torch.float64, requires_grad=True
     )
-    label = torch.tensor([1, -1, 2]) if ask.none else torch.tensor([1, 0, 2])
+    of_none = any("none" in args for _, args, _ in ask.examples)
+    label = torch.tensor([1, -1 if of_none else 0, 2])
     out = ask.call(x, noise, label if ask.labels else None)
     named = {name.removeprefix(PREFIX): value for name, value in module.named_parameters()}
     grads = torch.autograd.grad((u * out).sum(), [x, noise, *named.values()], create_graph=True, allow_unused=True)

@@ -180,7 +180,7 @@ def test_everything_works_on_an_exported_network(client: Client, unet: UNet2DMod
     client.make_schedule(
         "ddpm-geodesic", "geodesic", model="ddpm", dataset="digits", points=6, samples=8, replace=True, progress=False
     )
-    followed = client.sample("ddpm", n=2, nfe=6, schedule="ddpm-geodesic", grid="geodesic", progress=False)
+    followed = client.sample("ddpm", n=2, nfe=6, schedule="ddpm-geodesic", progress=False)
     assert followed.images.shape == (2, 8, 8, 1)
     rows = client.evaluate_model("ddpm", "digits", points=3, samples=4, progress=False)
     assert (rows["loss"] > 0).all()

@@ -116,6 +116,66 @@ def test_denoise_takes_one_sigma_or_many(client: Client) -> None:
     assert one.raw.shape == x.shape
 
 
+def layered(client: Client, height: int, width: int, channels: int) -> str:
+    """A model that denoises every value by a variance of its own, so that no two axes can be taken for each other."""
+    d = height * width * channels
+    name, variances = f"layered-{height}-{width}-{channels}", np.linspace(0.1, 2, d)
+    client.make_mixture(
+        name, means=[np.linspace(-1, 1, d).tolist()], covariances=[np.diag(variances).tolist()],
+        shape=[height, width, channels], replace=True, progress=False,
+    )  # fmt: skip
+    return name
+
+
+@pytest.mark.parametrize("shape", [(4, 4, 5), (4, 4, 16), (5, 3, 4), (8, 8, 1)])
+def test_the_models_shape_tells_the_axes(client: Client, shape: tuple[int, int, int]) -> None:
+    """D = μ + v/(v + σ²) (x − μ) for each value, whichever side the channels are on."""
+    name, d = layered(client, *shape), int(np.prod(shape))
+    x = np.random.default_rng(0).standard_normal((3, *shape)).astype(np.float32)
+    mean, variances = np.linspace(-1, 1, d).reshape(shape), np.linspace(0.1, 2, d).reshape(shape)
+    want = mean + variances / (variances + 0.25) * (x - mean)
+    first = np.moveaxis(x, 3, 1)
+    for layout in (None, "HWC"):
+        np.testing.assert_allclose(client.denoise(name, x, 0.5, layout=layout).denoised, want, atol=1e-5)
+    for layout in (None, "CHW"):
+        got = client.denoise(name, first, 0.5, layout=layout).denoised
+        np.testing.assert_allclose(got, np.moveaxis(want, 3, 1), atol=1e-5)
+    sampler = {"solver": "euler", "nfe": 3, "dtype": "float32", "progress": False}
+    drawn = client.sample(name, latents=x, **sampler).images
+    np.testing.assert_array_equal(client.sample(name, latents=first, **sampler).images, drawn)
+    other = client.sample(name, latents=x, layout="CHW", **sampler).images
+    np.testing.assert_array_equal(other, np.moveaxis(drawn, 3, 1))
+    gradients = [client.schedule_gradient("edm", name, a, a, 1.0, probe=np.sign(a)).loss for a in (x, first)]
+    np.testing.assert_array_equal(gradients[0], gradients[1])
+    if 1 not in shape:
+        with pytest.raises(ValueError, match=r"must hold the model's images of \d×\d pixels in \d+ channels, got shape"):
+            client.denoise(name, x, 0.5, layout="CHW")
+
+
+def test_a_shape_that_fits_both_ways_is_refused(client: Client) -> None:
+    """And what the error says to give decides."""
+    name = layered(client, 4, 4, 4)
+    x = np.random.default_rng(0).standard_normal((2, 4, 4, 4)).astype(np.float32)
+    first = np.ascontiguousarray(np.moveaxis(x, 3, 1))
+    sampler = {"solver": "euler", "nfe": 3, "dtype": "float32", "progress": False}
+    said = r'must name its axes, because the shape \[4 4 4\] is both .* in Python, layout="HWC" or "CHW"'
+    for ask in (
+        lambda **how: client.denoise(name, x, 0.5, **how),
+        lambda **how: client.sample(name, latents=x, **sampler, **how),
+        lambda **how: client.schedule_gradient("edm", name, x, x, 1.0, probe=np.sign(x), **how),
+    ):
+        with pytest.raises(anisoflight.BadRequestError, match=said):
+            ask()
+        ask(layout="HWC")
+        with pytest.raises(anisoflight.AnisoflightError, match="layout must be HWC or CHW, got 'NHWC'"):
+            ask(layout="NHWC")
+    d = client.denoise(name, x, 0.5, layout="HWC").denoised
+    np.testing.assert_array_equal(client.denoise(name, first, 0.5, layout="CHW").denoised, np.moveaxis(d, 3, 1))
+    y = client.sample(name, latents=x, layout="HWC", **sampler).images
+    z = client.sample(name, latents=first, layout="CHW", **sampler).images
+    np.testing.assert_array_equal(z, np.moveaxis(y, 3, 1))
+
+
 def test_schedule_gradient(client: Client) -> None:
     rng = np.random.default_rng(0)
     images, noise = rng.uniform(-1, 1, (4, 8, 8, 1)), rng.standard_normal((4, 8, 8, 1))

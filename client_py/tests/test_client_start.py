@@ -38,6 +38,28 @@ def test_latents_are_the_servers(client: anisoflight.Client) -> None:
     np.testing.assert_allclose(got, want, atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["start", "gaussian"])
+def test_a_network_outside_is_told_what_can_be_done(client: anisoflight.Client, kind: str) -> None:
+    """The advice is followed, word by word."""
+    options = {"dataset": "blocks", "replace": True, "progress": False}
+    options |= {"solver": "heun", "nfe": 4} if kind == "gaussian" else {"per_class": False}
+    outside = {"sigma_min": 0.02, "sigma_max": 40.0, "solver": "heun", "nfe": 4}
+    client.make_schedule("outside", kind, **options)
+    origin = " from a schedule of kind edm" if kind == "start" else ""
+    said = rf"Make one{origin} with T = 1600 and g0 = 0\.0004, or take the schedule edm\."
+    with pytest.raises(anisoflight.BadRequestError, match=said):
+        client.plan("outside", **outside)
+    ends = {"T": 1600, "g0": 0.0004}
+    if kind == "start":
+        client.make_schedule("ends", "edm", **ends, replace=True, progress=False)
+        ends = {"schedule": "ends"}
+    client.make_schedule("outside", kind, **options, **ends)
+    for plan in (client.plan("outside", **outside), client.plan("edm", **outside)):
+        levels = [stage.sigma for stage in plan.stages]
+        assert plan.init == pytest.approx([40])
+        assert 0.02 <= min(levels) * 1.0001 < max(levels) <= 40.0001
+
+
 @pytest.mark.parametrize("name", ["one", "two"])
 def test_a_plan_begins_where_the_server_does(
     client: anisoflight.Client, one: str, two: str, name: str, tmp_path: Path

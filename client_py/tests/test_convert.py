@@ -205,6 +205,39 @@ def test_a_state_dict_takes_its_configuration_from_a_file(tmp_path: Path) -> Non
         np.testing.assert_array_equal(weights(made.target)[key], values, key, strict=True)
 
 
+@pytest.mark.parametrize(
+    ("prefix", "under", "key"),
+    [
+        ("module.", None, None),
+        ("_orig_mod.", "state_dict", None),
+        ("_orig_mod.module.", "model_state_dict", "model_state_dict"),
+        ("", "state_dict", "state_dict"),
+    ],
+)
+def test_a_state_dict_of_a_wrapper_or_in_a_dict(prefix: str, under: str | None, key: str | None, tmp_path: Path) -> None:
+    config, state = network_case("adm")
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    held: dict[str, Any] = {prefix + name: pickles.tensor(values) for name, values in state.items()}
+    source = snapshot(tmp_path, held if under is None else {"epoch": 3, under: held})
+    made = convert(source, tmp_path / "m", key=key, config=tmp_path / "config.json", progress=False)
+    assert made.verified
+    got = weights(made.target)
+    assert got.keys() == state.keys()
+    for name, values in state.items():
+        np.testing.assert_array_equal(got[name], values, name, strict=True)
+    with pytest.raises(ValueError, match="leave --key x out" if under is None else f"no network 'x'.* It has: {under}"):
+        convert(source, tmp_path / "x", key="x", config=tmp_path / "config.json")
+
+
+def test_a_prefix_of_some_names_stays(tmp_path: Path) -> None:
+    config, state = network_case("adm")
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    name = "model.out_conv.bias"
+    held = {(f"module.{key}" if key == name else key): pickles.tensor(values) for key, values in state.items()}
+    with pytest.raises(BadModelError, match=r"module\.model\.out_conv\.bias: is unknown"):
+        convert(snapshot(tmp_path, held), tmp_path / "m", config=tmp_path / "config.json", progress=False)
+
+
 def test_weights_that_do_not_fit_leave_nothing(tmp_path: Path) -> None:
     config, state = network_case("adm")
     bias = state["model.out_conv.bias"]

@@ -71,8 +71,9 @@ def convert(
     """Convert an EDM checkpoint to the model folder target.
 
     source is a pickle (network-snapshot-*.pkl, or a published edm-*.pkl) or a file of torch.save
-    (training-state-*.pt). Where it holds several networks, key names one (default "ema"). A bare state dict needs
-    config, a config.json. The folder appears whole or not at all; replace puts it in the place of an older one.
+    (training-state-*.pt). Where it holds several networks, key names one (default "ema", else "state_dict"). A
+    state dict needs config, a config.json; prefixes that DataParallel and torch.compile put before all its names are
+    dropped. The folder appears whole or not at all; replace puts it in the place of an older one.
 
     check compares names and shapes with the configuration by `anisoflight model check`, with the binary that
     `anisoflight.serve` would start.

@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("source", type=Path, help="pickle of EDM (.pkl), or file of torch.save (.pt)")
     parser.add_argument("target", type=Path, help="model folder to write, such as data/models/NAME")
-    parser.add_argument("--key", help="which network of the checkpoint (default ema)")
+    parser.add_argument("--key", help="which network of the checkpoint (default ema, else state_dict)")
     parser.add_argument("--config", type=Path, help="config.json of a checkpoint that is a bare state dict")
     parser.add_argument("--replace", action="store_true", help="replace the model folder that is there")
     parser.add_argument("--no-verify", action="store_true", help="do not compare the weights with the configuration")

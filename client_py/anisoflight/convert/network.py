@@ -60,28 +60,39 @@ _DHARIWAL: dict[str, Any] = {
 }
 _NETWORKS = {"SongUNet": _SONG, "DhariwalUNet": _DHARIWAL}
 
+_WRAPPERS = ("module.", "_orig_mod.")  # by DataParallel and torch.compile, before the names of the network's tensors
 _DEPTH, _TENSORS = 32, 20_000  # EDM's networks nest 4 modules deep and have 700 tensors
 _NAME = re.compile(r"[A-Za-z0-9_]{1,100}")
 
 
 def choose(found: Any, key: str | None) -> Module | dict[str, Tensor]:
     """The network, or bare state dict, in what a checkpoint holds; key names one of several."""
-    if isinstance(found, dict) and found and all(isinstance(value, Tensor) for value in found.values()):
-        for name in found:
-            _check_name(name, dotted=True)
-        return found
-    if isinstance(found, Module):
-        if key is not None:
-            raise BadCheckpointError(f"the checkpoint is one network, without keys; leave --key {clip(key)} out")
-        return found
-    if not isinstance(found, dict):
+    if not isinstance(found, dict | Module):
         raise BadCheckpointError("the file holds neither a network nor a dict with one")
-    networks = [name for name, value in found.items() if isinstance(name, str) and isinstance(value, Module)]
-    wanted = "ema" if key is None else key
-    if wanted not in networks:
-        has = ", ".join(clip(name) for name in networks[:20]) or "none"
-        raise BadCheckpointError(f"the checkpoint has no network {clip(wanted)!r}; choose with --key. It has: {has}")
-    return found[wanted]
+    if not _is_network(found):
+        networks = [name for name, value in found.items() if _is_network(value)]
+        wanted = next((name for name in ("ema", "state_dict") if name in networks), "ema") if key is None else key
+        if wanted not in networks:
+            has = ", ".join(clip(name) for name in networks[:20]) or "none"
+            raise BadCheckpointError(
+                f"the checkpoint has no network {clip(wanted)!r}; choose with --key. It has: {has}"
+            )
+        found = found[wanted]
+    elif key is not None:
+        raise BadCheckpointError(f"the checkpoint is one network, without keys; leave --key {clip(key)} out")
+    if isinstance(found, Module):
+        return found
+    for name in found:
+        _check_name(name, dotted=True)
+    while prefix := next((part for part in _WRAPPERS if all(name.startswith(part) for name in found)), ""):
+        found = {name.removeprefix(prefix): tensor for name, tensor in found.items()}
+    return found
+
+
+def _is_network(value: Any) -> bool:
+    """Whether a value is a network or a state dict."""
+    tensors = value.values() if isinstance(value, dict) else ()
+    return isinstance(value, Module) or (bool(tensors) and all(isinstance(tensor, Tensor) for tensor in tensors))
 
 
 def config_of(network: Module) -> dict[str, Any]:

@@ -105,6 +105,7 @@ class Measurements(Connection):
         labels: npt.ArrayLike | None = None,
         mode: str | None = None,
         c: float | None = None,
+        layout: str | None = None,
         progress: bool = True,
     ) -> Gradient:
         """The trajectory loss Σ_j ω_j |P_j(flow + ε)|² of every row, and its gradient with respect to the schedule.
@@ -112,7 +113,8 @@ class Measurements(Connection):
             d loss = Σ_j A_j dg_j(t) + B_j dġ_j(t),    ω_j = ġ_j² / (g_j (c + g_j))
 
         noise is ε, as images; t [n] are the times; probe (default: drawn signs ±1) estimates the trace in mode "full".
+        `layout` is as that of `denoise`.
         """
         request = {"schedule": schedule, "model": model, "mode": mode, "c": c}
-        rows = gradient_rows(images, noise, probe, t, labels)
+        rows = gradient_rows(images, noise, probe, t, labels, layout)
         return Gradient(*self.exchange("ScheduleGradient", request, rows, "gradient", progress))

@@ -64,10 +64,11 @@ class Sampling(Connection):
         """Draw images: solve dx = −Σ_j P_j flow(x, t) d√g_j from pure noise to t = 0.
 
         Say how many by `n` (labels of a conditional model are then drawn), by `labels` (one image each, −1 = none)
-        or by your own unit-normal `latents` [n, H, W, C]; and how finely by `steps` or by `nfe`, the evaluations of
-        the network per image: the most steps that fit, with a warning where they take fewer. Sample i depends on the
-        model, the request and seed + i alone. What is left out takes the server's default: solver "heun" with
-        second_point "midpoint", grid "schedule" (uniform in t), the model's own schedule, dtype "uint8", layout "HWC".
+        or by your own unit-normal `latents` [n, H, W, C] or [n, C, H, W]; and how finely by `steps` or by `nfe`, the
+        evaluations of the network per image: the most steps that fit, with a warning where they take fewer. Sample i
+        depends on the model, the request and seed + i alone. What is left out takes the server's default: solver
+        "heun" with second_point "midpoint", grid "schedule" (uniform in t), the model's own schedule, dtype "uint8",
+        layout "HWC". `layout` also tells the axes of latents of as many channels as rows and columns.
 
         The grids "edm" and "polynomial" follow EDM's rule. "edm" has a noise level for every step and goes on to
         t = 0, which suits Heun's method. "polynomial" has one level more and ends at sigma_min, as the literature
@@ -99,7 +100,7 @@ class Sampling(Connection):
         for name in ("self", "labels", "latents", "decode", "progress"):
             del request[name]
         if latents is not None:
-            rows, _ = self.exchange("Sample", request, latent_rows(latents, labels), "sample", progress)
+            rows, _ = self.exchange("Sample", request, latent_rows(latents, labels, layout), "sample", progress)
         else:
             request["labels"] = None if labels is None else integers(labels, "labels").tolist()
             total = n if n is not None else np.size(request["labels"] or [])
@@ -117,6 +118,7 @@ class Sampling(Connection):
         basis: str | None = None,
         k: int | None = None,
         cuts: Sequence[int] | None = None,
+        layout: str | None = None,
         progress: bool = True,
     ) -> Denoised:
         """Evaluate a model at noisy images x [n, H, W, C] or [n, C, H, W]: the denoised image, the flow and the raw
@@ -125,12 +127,13 @@ class Sampling(Connection):
             flow = M^{-1/2}(D(x) − x),    M = Σ_j g_j P_j
 
         sigma [n] (or one number) is isotropic noise, g_j = σ²; g [n, J] gives each subspace of `basis` its own
-        variance.
+        variance. The model's size tells the order of the axes; for images of as many channels as rows and columns give
+        `layout`, HWC or CHW.
 
         >>> x = np.zeros((2, 8, 8, 1), np.float32)
         >>> client.denoise("digits", x, sigma=0.5).flow.shape
         (2, 8, 8, 1)
         """
         request = {"model": model, "basis": basis, "k": k, "cuts": cuts}
-        rows = denoise_rows(x, sigma, g, labels)
+        rows = denoise_rows(x, sigma, g, labels, layout)
         return Denoised(self.exchange("Denoise", request, rows, "denoise", progress)[0])

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
-from ..images import channels_last, to_float, to_uint8
-from .wrapping import evaluating
+from ..errors import BadRequestError
+from ..images import to_float, to_uint8
+from .wrapping import evaluating, unwrapped
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -31,7 +32,7 @@ class Latents:
     """
 
     def __init__(self, vae: Any, batch: int = 8) -> None:
-        self.vae = vae
+        self.vae = vae = unwrapped(vae)
         self.batch = batch
         """Images that are encoded or decoded at a time."""
         config = vae.config
@@ -43,8 +44,15 @@ class Latents:
             self.scale = [float(value) / factor for value in config["latents_std"]]
 
     def encode(self, images: npt.ArrayLike) -> Array:
-        """Latents [n, h, w, c] float32 of images [n, H, W, 3], uint8 or floats in [−1, 1]: the means of their laws."""
-        held = channels_last(to_float(np.asarray(images)))
+        """Latents [n, h, w, c] float32 of images [n, H, W, 3] or [n, 3, H, W], uint8 or floats in [−1, 1]: the means of
+        their laws."""
+        held, channels = to_float(np.asarray(images)), self.vae.config.get("in_channels", 3)
+        if held.ndim != 4 or channels not in held.shape[1::2]:
+            raise BadRequestError(
+                f"images must have the shape [n, H, W, {channels}] or [n, {channels}, H, W], got {held.shape}", "BAD_TENSOR"
+            )
+        if held.shape[3] != channels:
+            held = np.moveaxis(held, 1, 3)
 
         def means(x: torch.Tensor) -> torch.Tensor:
             found = self.vae.encode(x)

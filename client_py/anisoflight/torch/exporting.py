@@ -15,7 +15,7 @@ from safetensors.torch import save
 
 from ..errors import BadRequestError, warn
 from .program import record
-from .wrapping import Wrapped, evaluating, wrapped
+from .wrapping import Wrapped, evaluating, unwrapped, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -82,7 +82,7 @@ def export(
 
     The server computes in float32: of a module in bfloat16 or float16 a copy in float32 is exported, with a warning.
     """
-    module = _in_float32(module)
+    module = _in_float32(unwrapped(module))
     with evaluating(module):
         ask = wrapped(module, size, channels, labels, label, conditions, empty)
         try:

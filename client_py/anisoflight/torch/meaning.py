@@ -58,7 +58,10 @@ def parametrization(scheduler: Any = None, prediction: str | None = None) -> dic
             'give the section itself, {"kind": …}',
             "BAD_MODEL",
         )
-    return _with_alphas(name, getattr(alphas, "numpy", lambda: alphas)())
+    alphas = np.array(alphas, np.float64)
+    if config.get("rescale_betas_zero_snr"):
+        alphas[-1] = 0  # in place of which some schedulers hold a number near it, to divide by
+    return _with_alphas(name, alphas)
 
 
 def meaning(module: Any, scheduler: Any = None, prediction: str | None = None) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from ..errors import BadRequestError
 from ..remote import subspaces_of
 from ..subspaces import FORMULAS, Subspaces
 from .meaning import meaning, network_of
+from .wrapping import unwrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -194,7 +195,7 @@ class Denoiser:
 
     def __init__(self, ask: Callable[..., Any], scheduler: Any = None, prediction: str | None = None) -> None:
         self._ask = ask
-        self._network, _, _ = network_of(meaning(ask, scheduler, prediction))
+        self._network, _, _ = network_of(meaning(unwrapped(ask), scheduler, prediction))
         self._subspaces = Subspaces({"basis": "none"})
         own: Any = ask
         parameter = next(iter(own.parameters()), None) if isinstance(ask, torch.nn.Module) else None

@@ -16,7 +16,7 @@ from ..errors import BadRequestError
 from ..wire.tensors import to_numpy
 from .exporting import Exported, export
 from .meaning import meaning, network_of
-from .wrapping import evaluating
+from .wrapping import evaluating, unwrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,6 +42,7 @@ def put_network(
     **how: Any,
 ) -> dict[str, Any]:
     """Send a module as the model of that name; see `Client.put_network`."""
+    module = unwrapped(module)
     if not isinstance(module, Exported):
         exported = export(module, parametrization=meaning(module, scheduler, prediction), **how)
     elif "parametrization" in module.config:
@@ -93,7 +94,7 @@ def _compare(client: Client, trial: str, name: str, exported: Exported) -> None:
     noise = np.random.default_rng(0).standard_normal((4, ask.channels, ask.height, ask.width))
     x = (noise * np.hypot(1, sigmas)).astype(np.float32)
     labels = np.arange(4, dtype=np.int32) % ask.labels if ask.labels else None
-    served = client.denoise(trial, x.transpose(0, 2, 3, 1), levels, labels, progress=False)
+    served = client.denoise(trial, x.transpose(0, 2, 3, 1), levels, labels, layout="HWC", progress=False)
     held = x * kind.scale(sigmas)
     times = torch.tensor([kind.time(level) for level in levels.tolist()], dtype=torch.float32)
     z = torch.from_numpy((held * kind.input_scale(sigmas)).astype(np.float32))
@@ -120,11 +121,12 @@ def get_network(client: Client, name: str, module: torch.nn.Module) -> torch.nn.
     values = to_numpy(rows["bytes"]).reshape(-1)
     cut, end = said["config_bytes"], said["config_bytes"] + said["weights_bytes"]
     config, tensors = json.loads(values[:cut].tobytes()), load(values[cut:end].tobytes())
-    own = module.state_dict()
+    network = unwrapped(module)
+    own = network.state_dict()
     found = {key: value for key, value in tensors.items() if key in own}
     lacking = [key for key in own if key not in tensors]
     if lacking:  # the server does not have what a forward pass does not use
-        used = _used(module, config, tensors)
+        used = _used(network, config, tensors)
         lacking = [key for key in lacking if key in used]
     trained = {node["target"] for node in _nodes(config, "param") if not node.get("frozen")}
     shapes = [
@@ -144,7 +146,7 @@ def get_network(client: Client, name: str, module: torch.nn.Module) -> torch.nn.
                 "nothing was replaced",
                 "BAD_MODEL",
             )
-    module.load_state_dict({key: value.to(own[key]) for key, value in found.items()}, strict=False)
+    network.load_state_dict({key: value.to(own[key]) for key, value in found.items()}, strict=False)
     return module
 
 

@@ -156,6 +156,20 @@ def _of_diffusers(
     return _Diffusers(module, channels, "class_labels"), count, none
 
 
+_AROUND = (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel, torch.optim.swa_utils.AveragedModel)
+
+
+def unwrapped(module: Any) -> Any:
+    """The network inside torch.compile, DataParallel, DistributedDataParallel and AveragedModel."""
+    while True:
+        if isinstance(module, _AROUND):
+            module = module.module
+        elif type(module).__name__ == "OptimizedModule":
+            module = module._orig_mod
+        else:
+            return module
+
+
 @contextmanager
 def evaluating(module: torch.nn.Module) -> Iterator[None]:
     """The module in evaluation mode, and afterwards as it was."""

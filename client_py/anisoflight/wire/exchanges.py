@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import BadRequestError
-from .tensors import integers, layout_of, table_of, tensor_column, to_numpy, vector_column
+from .tensors import integers, table_of, tensor_column, to_numpy, vector_column
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -16,20 +16,24 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-def latent_rows(latents: npt.ArrayLike, labels: npt.ArrayLike | None) -> pa.Table:
-    """Rows of a Sample exchange."""
-    column = _images(latents, "latents")
+def latent_rows(latents: npt.ArrayLike, labels: npt.ArrayLike | None, layout: str | None = None) -> pa.Table:
+    """Rows of a Sample exchange. The layout, which is that of the samples, counts for a shape that fits both ways."""
+    column = _images(latents, "latents", layout if len({*np.shape(latents)[1:]}) == 1 else None)
     return table_of({"latent": column, "label": _labels(labels, len(column))})
 
 
 def denoise_rows(
-    x: npt.ArrayLike, sigma: npt.ArrayLike | None, g: npt.ArrayLike | None, labels: npt.ArrayLike | None
+    x: npt.ArrayLike,
+    sigma: npt.ArrayLike | None,
+    g: npt.ArrayLike | None,
+    labels: npt.ArrayLike | None,
+    layout: str | None = None,
 ) -> pa.Table:
     """Rows of a Denoise exchange; sigma or g, one of them."""
     if (sigma is None) == (g is None):
         said = "neither" if g is None else "both"
         raise BadRequestError(f"sigma or g must be given, one of them, got {said}")
-    column = _images(x, "x")
+    column = _images(x, "x", layout)
     rows = len(column)
     columns = {"x": column, "label": _labels(labels, rows)}
     if g is None:
@@ -44,23 +48,28 @@ def gradient_rows(
     probe: npt.ArrayLike | None,
     t: npt.ArrayLike,
     labels: npt.ArrayLike | None,
+    layout: str | None = None,
 ) -> pa.Table:
     """Rows of a ScheduleGradient exchange; a missing probe is drawn from {−1, 1}."""
     if probe is None:
         probe = np.random.default_rng(0).choice([-1.0, 1.0], np.shape(images))
-    rows = {"image": _images(images, "images"), "noise": _images(noise, "noise"), "probe": _images(probe, "probe")}
+    given = {"image": (images, "images"), "noise": (noise, "noise"), "probe": (probe, "probe")}
+    rows = {column: _images(values, name, layout) for column, (values, name) in given.items()}
     count = len(rows["image"])
     return table_of({**rows, "t": _per_row(t, count, "t"), "label": _labels(labels, count)})
 
 
-def _images(values: npt.ArrayLike, name: str) -> pa.FixedShapeTensorArray:
+def _images(values: npt.ArrayLike, name: str, layout: str | None) -> pa.FixedShapeTensorArray:
+    """The column of images, without a layout for the server to tell their axes by the model's size."""
     array = np.asarray(values, np.float32)
     if array.ndim != 4:
         hint = f"; put {name}[None] for one image" if array.ndim == 3 else ""
         raise BadRequestError(
             f"{name} must have the shape [n, H, W, C] or [n, C, H, W], got {array.shape}{hint}", "BAD_TENSOR"
         )
-    return tensor_column(array, layout_of(array.shape[1:]))
+    if layout not in (None, "HWC", "CHW"):
+        raise BadRequestError(f"layout must be HWC or CHW, got {layout!r}")
+    return tensor_column(array, layout)
 
 
 def _labels(labels: npt.ArrayLike | None, rows: int) -> pa.Array:

@@ -28,14 +28,15 @@ def layout_of(shape: Sequence[int]) -> str:
     return "HWC" if shape[-1] <= 4 else "CHW"
 
 
-def tensor_column(values: npt.ArrayLike, dims: Sequence[str]) -> pa.FixedShapeTensorArray:
-    """The column whose row i is values[i]; the memory of a contiguous array is shared, not copied.
+def tensor_column(values: npt.ArrayLike, dims: Sequence[str] | None) -> pa.FixedShapeTensorArray:
+    """The column whose row i is values[i], with names of the axes or without; the memory of a contiguous array is
+    shared, not copied.
 
     >>> tensor_column(np.zeros((5, 8, 8, 1), np.float32), "HWC").type.shape
     [8, 8, 1]
     """
     array = np.ascontiguousarray(values)
-    kind = pa.fixed_shape_tensor(pa.from_numpy_dtype(array.dtype), array.shape[1:], dim_names=list(dims))
+    kind = pa.fixed_shape_tensor(pa.from_numpy_dtype(array.dtype), array.shape[1:], dim_names=dims and list(dims))
     width = int(np.prod(array.shape[1:]))
     return pa.ExtensionArray.from_storage(kind, pa.FixedSizeListArray.from_arrays(pa.array(array.reshape(-1)), width))
 

@@ -291,11 +291,16 @@ func (m *Model) G0(asked float64) float64 {
 
 // CheckRange refuses a schedule with noise levels that the network was not trained on.
 func (m *Model) CheckRange(s Schedule) error {
-	if err := s.Check(m.Shape.Range); err != nil {
-		return api.Errorf(api.BadRequest, "The schedule %q does not suit the model %q: %w", s.Name, m.Name, err).
-			WithHint("Make one with T = %.9g and g0 = %.9g, or leave the schedule out.", m.Shape.Range.T(), m.Shape.Range.G0())
+	err := s.Check(m.Shape.Range)
+	if err == nil {
+		return nil
 	}
-	return nil
+	made := "Make one"
+	if p := s.Provenance(); p != nil && p.Kind == "start" { // which has the ends of the schedule that it is made from
+		made = "Make one from a schedule of kind edm"
+	}
+	return api.Errorf(api.BadRequest, "The schedule %q does not suit the model %q: %w", s.Name, m.Name, err).
+		WithHint("%s with T = %.9g and g0 = %.9g, or take the schedule edm.", made, m.Shape.Range.T(), m.Shape.Range.G0())
 }
 
 // OnLevels returns a grid and a schedule for sampling from a model with noise levels of its own: the grid between them

@@ -210,16 +210,29 @@ func ImageLayout(col api.Column) (l data.Layout, h, w, c int, err error) {
 	return l, s[1], s[2], s[0], nil
 }
 
-// Fits checks that a column holds images of the size that something has, and returns their layout.
+// Fits checks that a column holds images of the size that something has, and returns their layout. Axes without names
+// are told by that size.
 func Fits(col api.Column, owner string, height, width, channels int) (data.Layout, error) {
+	if col.Kind == api.Tensor && len(col.DimNames) == 0 {
+		last := slices.Equal(col.Shape, []int{height, width, channels})
+		first := slices.Equal(col.Shape, []int{channels, height, width})
+		switch {
+		case last && first && channels > 1:
+			return "", api.Errorf(api.BadTensor, "Column %q must name its axes, because the shape %v is both [H W C] and [C H W]",
+				col.Name, col.Shape).WithHint("Give dim_names; in Python, layout=\"HWC\" or \"CHW\".")
+		case last:
+			return data.HWC, nil
+		case first:
+			return data.CHW, nil
+		}
+	}
 	l, h, w, c, err := ImageLayout(col)
 	if err != nil {
 		return "", err
 	}
 	if h != height || w != width || c != channels {
-		return "", api.Errorf(api.BadTensor,
-			"Column %q holds images of %d×%d pixels in %d channels, the %s's have %d×%d in %d",
-			col.Name, h, w, c, owner, height, width, channels).
+		return "", api.Errorf(api.BadTensor, "Column %q must hold the %s's images of %d×%d pixels in %d channels, got shape %v",
+			col.Name, owner, height, width, channels, col.Shape).
 			WithHint("dim_names tell the order of the axes: [H W C] or [C H W].")
 	}
 	return l, nil
