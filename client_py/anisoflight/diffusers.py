@@ -111,7 +111,7 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         return {**vars(self), "network": None}  # whose functions cannot be pickled, and follow from the config
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
+        self.__dict__.update(state)
         self.network = self._network(self.config.network)
 
     def __len__(self) -> int:
@@ -153,23 +153,19 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         return self._stepper.start(noise) * self.network.scale(_level(self._stepper.stages[0], noise))
 
     def set_timesteps(
-        self,
-        num_inference_steps: int | None = None,
-        device: Any = None,
-        sigmas: Sequence[float] | None = None,
-        mu: float | None = None,
+        self, num_inference_steps: int | None = None, device: Any = None, sigmas: Any = None, mu: Any = None
     ) -> None:
         """Begin again with the plan of that number of steps; None takes the first plan.
 
         `timesteps` then holds a time for every evaluation of the network, which Heun's method has two of per step.
-        The pipelines of flow networks pass n `sigmas`, evenly from 1 to 1/n, in place of the number, and a shift `mu`
-        for the size of the images. The noise levels are the plan's all the same, and other sigmas are refused.
+        Pipelines of flow networks pass n `sigmas`, evenly from 1 to 1/n, in place of the number, and `mu`, a shift for
+        the images' size. The noise levels are the plan's all the same; other sigmas are refused.
         """
         del mu
         if sigmas is not None:
             count = len(sigmas)
-            even = num_inference_steps in (None, count) and np.allclose(sigmas, 1 - np.arange(count) / count, atol=2e-3)
-            if not even:
+            away = np.subtract(1, sigmas) - np.arange(count) / count
+            if num_inference_steps not in (None, count) or np.any(np.abs(away) > 2e-3):
                 raise BadRequestError(
                     "sigmas must be left out, because a plan holds its own noise levels; "
                     'make the plan with grid={"sigma": [s/(1 - s), …, 0]} for levels s of your own'
@@ -240,9 +236,13 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
 
     def add_noise(self, original_samples: Any, noise: Any, timesteps: Any) -> Any:
         """Images with noise at the network's own times [B], c·(x_0 + σε), for its training."""
-        if self._stepper.plan.count > 1:
+        plan = self._stepper.plan
+        if plan.count > 1:
             raise BadRequestError("plans of several subspaces know their own levels only: train with Client.create_run")
-        sigmas = [min(self.network.sigma(float(time)), 1e12) for time in torch.as_tensor(timesteps).reshape(-1)]
+        times = torch.as_tensor(timesteps).reshape(-1).tolist()
+        if plan.law is None and not plan.labels and _near(np.array(times), self._time(plan.stages[0])):
+            self._begun = plan  # an image with the plan's first noise is a start
+        sigmas = [min(self.network.sigma(time), 1e12) for time in times]
         scales = np.array([self.network.scale(sigma) for sigma in sigmas])
         shape = (-1, *[1] * (original_samples.ndim - 1))
         image, level = (original_samples.new_tensor(part).reshape(shape) for part in (scales, scales * sigmas))

@@ -6,7 +6,6 @@ import base64
 import math
 import struct
 import zlib
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -45,17 +44,6 @@ def to_uint8(images: npt.ArrayLike) -> Pixels:
     return np.clip(np.nan_to_num(rounded, nan=0.0), 0, 255).astype(np.uint8)
 
 
-def channels_last(images: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Images [N, H, W, C] or [N, C, H, W] as a view [N, H, W, C].
-
-    >>> channels_last(np.zeros((5, 3, 8, 8))).shape
-    (5, 8, 8, 3)
-    """
-    if images.ndim != 4:
-        raise ValueError(f"images must have the shape [N, H, W, C] or [N, C, H, W], got {images.shape}")
-    return np.moveaxis(images, 1, 3) if layout_of(images.shape[1:]) == "CHW" else images
-
-
 def grid(images: npt.ArrayLike, columns: int | None = None, scale: int = 1, gap: int = 1) -> Pixels:
     """One picture [h, w, C] of N images [N, H, W, C] or [N, C, H, W] in rows of `columns` (about a square by default).
 
@@ -64,7 +52,11 @@ def grid(images: npt.ArrayLike, columns: int | None = None, scale: int = 1, gap:
     >>> grid(np.zeros((6, 8, 8, 1)), columns=3, scale=2).shape
     (33, 50, 1)
     """
-    array = channels_last(to_uint8(images))
+    array = to_uint8(images)
+    if array.ndim != 4:
+        raise ValueError(f"images must have the shape [N, H, W, C] or [N, C, H, W], got {array.shape}")
+    if layout_of(array.shape[1:]) == "CHW":
+        array = np.moveaxis(array, 1, 3)
     array = array.repeat(scale, axis=1).repeat(scale, axis=2)
     count, height, width, channels = array.shape
     columns = min(columns or math.ceil(math.sqrt(count)), max(count, 1))

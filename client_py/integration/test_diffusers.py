@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import importlib
 import json
+import pickle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,11 +19,14 @@ from diffusers import (
     DiffusionPipeline,
     DPMSolverMultistepScheduler,
     FlowMatchEulerDiscreteScheduler,
+    FluxPipeline,
+    FluxTransformer2DModel,
     UNet2DModel,
 )
 from diffusers.schedulers.scheduling_utils import SchedulerMixin
 
 from anisoflight.diffusers import Scheduler
+from anisoflight.errors import AnisoflightError
 from anisoflight.networks import ddpm
 from anisoflight.stepping import Stepper
 
@@ -211,6 +217,98 @@ def test_a_loop_that_begins_elsewhere_is_refused(client: Client, unet: UNet2DMod
     scheduler.set_timesteps(3)
     with pytest.raises(ValueError, match="begin with start"):  # a start serves one pass
         scheduler.scale_model_input(x, scheduler.timesteps[0])
+
+
+@pytest.mark.parametrize("name", ["flux.pipeline_flux", "qwenimage.pipeline_qwenimage", "chroma.pipeline_chroma"])
+def test_pipelines_of_flow_networks_pass_sigmas_and_a_shift(client: Client, name: str) -> None:
+    """As Flux's, Qwen-Image's and Chroma's do: their number chooses the plan, whose times are taken."""
+    pytest.importorskip("transformers")
+    pipeline = importlib.import_module(f"diffusers.pipelines.{name}")
+    plans = [client.plan("edm", sigma_min=0.02, sigma_max=80, solver=solver, steps=5) for solver in ("ab", "heun")]
+    for plan in plans:
+        ours = Scheduler.from_config(FlowMatchEulerDiscreteScheduler(shift=3.0).config, plans=plan, network="flow")
+        times, count = pipeline.retrieve_timesteps(ours, None, "cpu", sigmas=np.linspace(1, 1 / 5, 5), mu=0.5)
+        assert count == plan.nfe
+        assert times.tolist() == pytest.approx([1000 * s.sigma / (1 + s.sigma) for s in plan.stages])
+
+
+def test_flux_asks_its_network_at_the_plans_times(client: Client) -> None:
+    pytest.importorskip("transformers")
+    sizes = {"attention_head_dim": 16, "num_attention_heads": 2, "axes_dims_rope": [4, 4, 8], "in_channels": 4}
+    text = {"joint_attention_dim": 8, "pooled_projection_dim": 8}
+    transformer = FluxTransformer2DModel(1, num_layers=1, num_single_layers=1, **sizes, **text)
+    plan = client.plan("edm", sigma_min=0.02, sigma_max=80, solver="unipc", nfe=5)
+    ours = Scheduler.from_config(FlowMatchEulerDiscreteScheduler().config, plans=plan, network="flow")
+    pipe = FluxPipeline(ours, None, None, None, None, None, transformer)
+    pipe.set_progress_bar_config(disable=True)
+    asked: list[float] = []
+    transformer.register_forward_pre_hook(
+        lambda _, args, given: asked.append(float(given["timestep"])), with_kwargs=True
+    )
+    prompt = {"prompt_embeds": torch.randn(1, 4, 8), "pooled_prompt_embeds": torch.randn(1, 8)}
+    images = pipe(**prompt, height=32, width=32, num_inference_steps=5, output_type="latent").images
+    assert images.isfinite().all()
+    assert asked == pytest.approx([stage.sigma / (1 + stage.sigma) for stage in plan.stages])
+
+
+def test_sigmas_of_ones_own_are_refused(client: Client) -> None:
+    """A plan of them, made as the error says, is taken."""
+    shares = [0.98, 0.7, 0.3, 0.1]
+    options: dict[str, Any] = {**OUTSIDE, "solver": "euler"}
+    ours = Scheduler(client.plan("edm", **options, steps=4), network="flow")
+    ours.set_timesteps(sigmas=np.linspace(1, 0, 5)[:-1], mu=1.15)
+    assert len(ours.timesteps) == 4
+    even = [1, 0.75, 0.5, 0.25]
+    for given in ({"sigmas": shares}, {"sigmas": np.subtract(even, 0.1)}, {"sigmas": even, "num_inference_steps": 5}):
+        with pytest.raises(AnisoflightError, match=r"make the plan with grid=.*s/\(1 - s\), …, 0"):
+            ours.set_timesteps(**given)
+    plan = client.plan("edm", **options, grid={"sigma": [*(s / (1 - s) for s in shares), 0]})
+    assert Scheduler(plan, network="flow").timesteps.tolist() == pytest.approx([1000 * s for s in shares])
+
+
+KINDS: list[dict[str, Any]] = [{}, {"network": "flow"}, {"network": "denoiser", "prediction_type": "sample"}]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_plan_does_not_begin_in_the_middle(client: Client, kind: dict[str, Any]) -> None:
+    """The refusal names that, and its advice, a strength of 1, begins with noise on the image."""
+    ours = Scheduler(client.plan("edm", **OUTSIDE, solver="ab", steps=4), **kind)
+    ours.set_timesteps(4)
+    images, middle = noise() / 2, ours.timesteps[2]
+    for begin in (
+        lambda x: ours.scale_model_input(x, middle),
+        lambda x: ours.step(x, middle, x),
+        lambda _: ours.set_begin_index(2),
+    ):
+        with pytest.raises(AnisoflightError, match="a strength below 1 are not supported; give strength=1"):
+            begin(ours.add_noise(images, noise(), middle[None]))
+    ours.set_begin_index(0)
+    x = ours.scale_noise(images, ours.timesteps[:1], noise())
+    for t in ours.timesteps:
+        x = ours.step(0 * x, t, ours.scale_model_input(x, t)).prev_sample
+    assert x.isfinite().all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_a_copy_goes_on_where_the_scheduler_is(client: Client, kind: dict[str, Any], copied: Any) -> None:
+    rows = [(label, t, g) for label in (0, 1) for t, g in ((0, 1e-6), (4, 0.3 + 3 * label), (9, 2500))]
+    label, t, g = zip(*rows, strict=True)
+    client.put_schedule("by-class", {"label": label, "t": t, "g": g}, replace=True)
+    plans = [client.plan("edm", **OUTSIDE, solver="unipc", steps=4), client.plan("by-class", labels=[0, 1], steps=3)]
+    for steps, one in ((4, Scheduler(plans, **kind)), (3, Scheduler(plans, **kind))):
+        one.set_labels([1, 0, 1, 1])
+        one.set_timesteps(steps)
+        x = one.start(noise())
+        for t in one.timesteps[:2]:
+            x = one.step(0.3 * x, t, x).prev_sample
+        other, y = copied(one), x
+        assert other.config == one.config
+        for t in one.timesteps[2:]:
+            x, y = (each.step(0.3 * at, t, at).prev_sample for each, at in ((one, x), (other, y)))
+        torch.testing.assert_close(y, x, rtol=0, atol=0)
+        other.set_timesteps(steps)
+        torch.testing.assert_close(other.timesteps, one.timesteps, rtol=0, atol=0)
 
 
 def test_labels_of_a_batch(client: Client, unet: UNet2DModel, tmp_path: Path) -> None:

@@ -68,6 +68,14 @@ def test_latents_train_and_come_back_as_images(client: Client, vae: AutoencoderK
     np.testing.assert_array_equal(drawn.to_pictures()[0], latents.decode(drawn.images))
 
 
+def test_images_are_taken_by_the_channels_of_the_autoencoder(vae: AutoencoderKL) -> None:
+    images = np.random.default_rng(0).integers(0, 256, (2, 8, 4, 3), np.uint8)
+    latents = Latents(torch.nn.DataParallel(vae))
+    np.testing.assert_array_equal(latents.encode(np.moveaxis(images, 3, 1)), latents.encode(images))
+    with pytest.raises(AnisoflightError, match=r"shape \[n, H, W, 3\] or \[n, 3, H, W\], got \(2, 8, 4, 2\)"):
+        latents.encode(images[..., :2])
+
+
 @pytest.fixture(scope="module")
 def dit() -> Exported:
     module, how = networks()["dit"]

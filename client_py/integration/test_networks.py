@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import torch
-from diffusers import DDPMScheduler, UNet2DModel
+from diffusers import (
+    DDIMScheduler,
+    DDPMScheduler,
+    DPMSolverMultistepScheduler,
+    EulerAncestralDiscreteScheduler,
+    EulerDiscreteScheduler,
+    TCDScheduler,
+    UNet2DModel,
+    UniPCMultistepScheduler,
+)
 from network_fixtures import networks
 
 from anisoflight.diffusers import Scheduler
@@ -20,6 +29,8 @@ from anisoflight.networks import edm
 from anisoflight.torch import Denoiser, Exported, export, parametrization
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from anisoflight import Client
 
 
@@ -202,6 +213,98 @@ def test_everything_works_on_an_exported_network(client: Client, unet: UNet2DMod
     family = {"basis": "dct", "k": 16}
     run = client.create_run("net-ratios", "anisotropic", family=family, ratio_embedding=True, **fields)
     assert np.isfinite(run.step(1, progress=False)["loss"]).all()
+
+
+class Mixed(torch.nn.Module):
+    """Each axis has weights of its own, so that none can be taken for another."""
+
+    def __init__(self, channels: int, width: int) -> None:
+        super().__init__()
+        self.conv = torch.nn.Conv2d(channels, channels, (3, 1), padding="same")
+        self.gain = torch.nn.Parameter(torch.randn(width))
+
+    def forward(self, x: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
+        return self.conv(x) * self.gain * (1 + 0.1 * noise[:, None, None, None])
+
+
+@pytest.mark.parametrize(("channels", "height", "width"), [(5, 8, 8), (16, 8, 8), (16, 16, 16), (3, 8, 4)])
+@torch.no_grad()
+def test_any_number_of_channels(client: Client, channels: int, height: int, width: int) -> None:
+    """put_network compares with torch itself; then both orders of the axes do."""
+    module = Mixed(channels, width)
+    client.put_network(
+        "mixed", module, size=(height, width), channels=channels, prediction="edm", replace=True, progress=False
+    )
+    x = torch.randn(2, channels, height, width)
+    want = Denoiser(module)(x, torch.full((2,), 0.5)).numpy()
+    cube = channels == height == width
+    first = client.denoise("mixed", x.numpy(), 0.5, layout="CHW" if cube else None, progress=False).denoised
+    last = client.denoise("mixed", x.permute(0, 2, 3, 1).numpy(), 0.5, layout="HWC" if cube else None, progress=False)
+    np.testing.assert_allclose(first, want, atol=1e-5)
+    np.testing.assert_allclose(last.denoised, np.moveaxis(want, 1, 3), atol=1e-5)
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Iterator[None]:
+    """A process group of one."""
+    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/group", rank=0, world_size=1)
+    yield
+    torch.distributed.destroy_process_group()
+
+
+WRAPPERS: dict[str, Callable[[torch.nn.Module], torch.nn.Module]] = {
+    "compile": torch.compile,
+    "DataParallel": torch.nn.DataParallel,
+    "DistributedDataParallel": torch.nn.parallel.DistributedDataParallel,
+    "AveragedModel": torch.optim.swa_utils.AveragedModel,
+    "two": lambda module: torch.nn.DataParallel(torch.compile(module)),
+}
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+@pytest.mark.usefixtures("alone")
+def test_the_network_inside_a_wrapper_is_taken(client: Client, unet: UNet2DModel, name: str) -> None:
+    """By every function that takes a network; the wrapper's names are not those of the model."""
+    wrap, how = WRAPPERS[name], {"size": 8, "channels": 2, "prediction": "edm", "replace": True, "progress": False}
+    inner = Mixed(2, 8)
+    plain = client.put_network("wrapped", inner, **how)
+    assert client.put_network("wrapped", wrap(inner), **how)["hash"] == plain["hash"]
+    empty = wrap(Mixed(2, 8))
+    assert client.get_network("wrapped", empty) is empty
+    for got, want in zip(empty.parameters(), inner.parameters(), strict=True):
+        torch.testing.assert_close(got, want, rtol=0, atol=0)
+    wrapped = wrap(copy.deepcopy(unet).requires_grad_(True))
+    for take in (Denoiser, lambda network: client.put_network("unsaid", network, progress=False)):
+        with pytest.raises(AnisoflightError, match="for a UNet2DModel of diffusers, got none; or give scheduler"):
+            take(wrapped)
+    assert export(wrapped).tensors.keys() == export(unet).tensors.keys()
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        DDIMScheduler,
+        DPMSolverMultistepScheduler,
+        EulerAncestralDiscreteScheduler,
+        EulerDiscreteScheduler,
+        TCDScheduler,
+        UniPCMultistepScheduler,
+    ],
+)
+@pytest.mark.parametrize("betas", ["linear", "scaled_linear"])
+def test_betas_of_zero_terminal_snr_are_those_of_ddpm(kind: Any, betas: str) -> None:
+    """Some hold ᾱ = 2^-24 in place of the last 0."""
+    options = {"rescale_betas_zero_snr": True, "prediction_type": "v_prediction", "beta_schedule": betas}
+    options |= {"beta_start": 0.0001, "beta_end": 0.02}
+    made = parametrization(kind(**options))
+    assert made == parametrization(DDPMScheduler(**options))
+    assert made["alphas_cumprod"][-1] == 0 < made["alphas_cumprod"][-2]
+
+
+def test_a_network_of_zero_terminal_snr_is_served(client: Client, unet: UNet2DModel) -> None:
+    scheduler = EulerDiscreteScheduler(rescale_betas_zero_snr=True, prediction_type="v_prediction")
+    assert client.put_network("snr", unet, scheduler=scheduler, progress=False)["parametrization"] == "v"
+    client.delete_model("snr")
 
 
 def test_what_differs_is_removed(client: Client) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -116,21 +117,29 @@ def test_denoise_takes_one_sigma_or_many(client: Client) -> None:
     assert one.raw.shape == x.shape
 
 
-def layered(client: Client, height: int, width: int, channels: int) -> str:
-    """A model that denoises every value by a variance of its own, so that no two axes can be taken for each other."""
-    d = height * width * channels
-    name, variances = f"layered-{height}-{width}-{channels}", np.linspace(0.1, 2, d)
-    client.make_mixture(
-        name, means=[np.linspace(-1, 1, d).tolist()], covariances=[np.diag(variances).tolist()],
-        shape=[height, width, channels], replace=True, progress=False,
-    )  # fmt: skip
-    return name
+@pytest.fixture
+def layered(client: Client) -> Iterator[Callable[..., str]]:
+    """Makes models that denoise each value by a variance of its own, so that no axis can be taken for another."""
+    made: list[str] = []
+
+    def make(*shape: int) -> str:
+        d = int(np.prod(shape))
+        made.append("layered-" + "-".join(map(str, shape)))
+        means, covariances = [np.linspace(-1, 1, d).tolist()], [np.diag(np.linspace(0.1, 2, d)).tolist()]
+        client.make_mixture(made[-1], means=means, covariances=covariances, shape=list(shape), progress=False)
+        return made[-1]
+
+    yield make
+    for name in made:
+        client.delete_model(name)
 
 
 @pytest.mark.parametrize("shape", [(4, 4, 5), (4, 4, 16), (5, 3, 4), (8, 8, 1)])
-def test_the_models_shape_tells_the_axes(client: Client, shape: tuple[int, int, int]) -> None:
+def test_the_models_shape_tells_the_axes(
+    client: Client, layered: Callable[..., str], shape: tuple[int, int, int]
+) -> None:
     """D = μ + v/(v + σ²) (x − μ) for each value, whichever side the channels are on."""
-    name, d = layered(client, *shape), int(np.prod(shape))
+    name, d = layered(*shape), int(np.prod(shape))
     x = np.random.default_rng(0).standard_normal((3, *shape)).astype(np.float32)
     mean, variances = np.linspace(-1, 1, d).reshape(shape), np.linspace(0.1, 2, d).reshape(shape)
     want = mean + variances / (variances + 0.25) * (x - mean)
@@ -148,13 +157,13 @@ def test_the_models_shape_tells_the_axes(client: Client, shape: tuple[int, int, 
     gradients = [client.schedule_gradient("edm", name, a, a, 1.0, probe=np.sign(a)).loss for a in (x, first)]
     np.testing.assert_array_equal(gradients[0], gradients[1])
     if 1 not in shape:
-        with pytest.raises(ValueError, match=r"must hold the model's images of \d×\d pixels in \d+ channels, got shape"):
+        with pytest.raises(ValueError, match=r"the model's images of \d×\d pixels in \d+ channels, got shape"):
             client.denoise(name, x, 0.5, layout="CHW")
 
 
-def test_a_shape_that_fits_both_ways_is_refused(client: Client) -> None:
+def test_a_shape_that_fits_both_ways_is_refused(client: Client, layered: Callable[..., str]) -> None:
     """And what the error says to give decides."""
-    name = layered(client, 4, 4, 4)
+    name = layered(4, 4, 4)
     x = np.random.default_rng(0).standard_normal((2, 4, 4, 4)).astype(np.float32)
     first = np.ascontiguousarray(np.moveaxis(x, 3, 1))
     sampler = {"solver": "euler", "nfe": 3, "dtype": "float32", "progress": False}

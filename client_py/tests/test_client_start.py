@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,15 +42,15 @@ def test_latents_are_the_servers(client: anisoflight.Client) -> None:
 @pytest.mark.parametrize("kind", ["start", "gaussian"])
 def test_a_network_outside_is_told_what_can_be_done(client: anisoflight.Client, kind: str) -> None:
     """The advice is followed, word by word."""
-    options = {"dataset": "blocks", "replace": True, "progress": False}
+    options: dict[str, Any] = {"dataset": "blocks", "replace": True, "progress": False}
     options |= {"solver": "heun", "nfe": 4} if kind == "gaussian" else {"per_class": False}
-    outside = {"sigma_min": 0.02, "sigma_max": 40.0, "solver": "heun", "nfe": 4}
+    outside: dict[str, Any] = {"sigma_min": 0.02, "sigma_max": 40.0, "solver": "heun", "nfe": 4}
     client.make_schedule("outside", kind, **options)
     origin = " from a schedule of kind edm" if kind == "start" else ""
     said = rf"Make one{origin} with T = 1600 and g0 = 0\.0004, or take the schedule edm\."
     with pytest.raises(anisoflight.BadRequestError, match=said):
         client.plan("outside", **outside)
-    ends = {"T": 1600, "g0": 0.0004}
+    ends: dict[str, Any] = {"T": 1600, "g0": 0.0004}
     if kind == "start":
         client.make_schedule("ends", "edm", **ends, replace=True, progress=False)
         ends = {"schedule": "ends"}

@@ -214,7 +214,9 @@ def test_a_state_dict_takes_its_configuration_from_a_file(tmp_path: Path) -> Non
         ("", "state_dict", "state_dict"),
     ],
 )
-def test_a_state_dict_of_a_wrapper_or_in_a_dict(prefix: str, under: str | None, key: str | None, tmp_path: Path) -> None:
+def test_a_state_dict_of_a_wrapper_or_in_a_dict(
+    prefix: str, under: str | None, key: str | None, tmp_path: Path
+) -> None:
     config, state = network_case("adm")
     (tmp_path / "config.json").write_text(json.dumps(config))
     held: dict[str, Any] = {prefix + name: pickles.tensor(values) for name, values in state.items()}

@@ -67,19 +67,19 @@ _NAME = re.compile(r"[A-Za-z0-9_]{1,100}")
 
 def choose(found: Any, key: str | None) -> Module | dict[str, Tensor]:
     """The network, or bare state dict, in what a checkpoint holds; key names one of several."""
-    if not isinstance(found, dict | Module):
-        raise BadCheckpointError("the file holds neither a network nor a dict with one")
-    if not _is_network(found):
+    if _is_network(found):
+        if key is not None:
+            raise BadCheckpointError(f"the checkpoint is one network, without keys; leave --key {clip(key)} out")
+    elif isinstance(found, dict):
         networks = [name for name, value in found.items() if _is_network(value)]
         wanted = next((name for name in ("ema", "state_dict") if name in networks), "ema") if key is None else key
         if wanted not in networks:
             has = ", ".join(clip(name) for name in networks[:20]) or "none"
-            raise BadCheckpointError(
-                f"the checkpoint has no network {clip(wanted)!r}; choose with --key. It has: {has}"
-            )
+            said = f"the checkpoint has no network {clip(wanted)!r}; choose with --key. It has: {has}"
+            raise BadCheckpointError(said)
         found = found[wanted]
-    elif key is not None:
-        raise BadCheckpointError(f"the checkpoint is one network, without keys; leave --key {clip(key)} out")
+    else:
+        raise BadCheckpointError("the file holds neither a network nor a dict with one")
     if isinstance(found, Module):
         return found
     for name in found:

@@ -48,9 +48,8 @@ class Latents:
         their laws."""
         held, channels = to_float(np.asarray(images)), self.vae.config.get("in_channels", 3)
         if held.ndim != 4 or channels not in held.shape[1::2]:
-            raise BadRequestError(
-                f"images must have the shape [n, H, W, {channels}] or [n, {channels}, H, W], got {held.shape}", "BAD_TENSOR"
-            )
+            said = f"images must have the shape [n, H, W, {channels}] or [n, {channels}, H, W], got {held.shape}"
+            raise BadRequestError(said, "BAD_TENSOR")
         if held.shape[3] != channels:
             held = np.moveaxis(held, 1, 3)
 

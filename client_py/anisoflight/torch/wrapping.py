@@ -156,18 +156,11 @@ def _of_diffusers(
     return _Diffusers(module, channels, "class_labels"), count, none
 
 
-_AROUND = (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel, torch.optim.swa_utils.AveragedModel)
-
-
 def unwrapped(module: Any) -> Any:
     """The network inside torch.compile, DataParallel, DistributedDataParallel and AveragedModel."""
-    while True:
-        if isinstance(module, _AROUND):
-            module = module.module
-        elif type(module).__name__ == "OptimizedModule":
-            module = module._orig_mod
-        else:
-            return module
+    while type(module).__name__ in ("OptimizedModule", "DataParallel", "DistributedDataParallel", "AveragedModel"):
+        (module,) = module.children()
+    return module
 
 
 @contextmanager
