@@ -260,8 +260,7 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         if timestep is not None:
             given = torch.as_tensor(timestep).double().cpu().numpy()
             if not _near(given, expected := self._time(stage)):
-                later = any(_near(given, self._time(other)) for other in self._stepper.stages)
-                if self._stepper.taken == 0 and later:
+                if self._stepper.taken == 0 and any(_near(given, self._time(other)) for other in self._stepper.stages):
                     raise BadRequestError(_MIDDLE)
                 raise BadRequestError(
                     f"timestep must be the next, {_short(expected)}, got {_short(given)}; "

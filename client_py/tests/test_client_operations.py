@@ -157,7 +157,7 @@ def test_the_models_shape_tells_the_axes(
     gradients = [client.schedule_gradient("edm", name, a, a, 1.0, probe=np.sign(a)).loss for a in (x, first)]
     np.testing.assert_array_equal(gradients[0], gradients[1])
     if 1 not in shape:
-        with pytest.raises(ValueError, match=r"the model's images of \d×\d pixels in \d+ channels, got shape"):
+        with pytest.raises(ValueError, match=r"images of the model's \d×\d pixels in \d+ channels, got shape"):
             client.denoise(name, x, 0.5, layout="CHW")
 
 
@@ -167,7 +167,7 @@ def test_a_shape_that_fits_both_ways_is_refused(client: Client, layered: Callabl
     x = np.random.default_rng(0).standard_normal((2, 4, 4, 4)).astype(np.float32)
     first = np.ascontiguousarray(np.moveaxis(x, 3, 1))
     sampler = {"solver": "euler", "nfe": 3, "dtype": "float32", "progress": False}
-    said = r'must name its axes, because the shape \[4 4 4\] is both .* in Python, layout="HWC" or "CHW"'
+    said = r'of shape \[4 4 4\] must name its axes, .* in Python, layout="HWC" or "CHW"'
     for ask in (
         lambda **how: client.denoise(name, x, 0.5, **how),
         lambda **how: client.sample(name, latents=x, **sampler, **how),

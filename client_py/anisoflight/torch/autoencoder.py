@@ -44,8 +44,7 @@ class Latents:
             self.scale = [float(value) / factor for value in config["latents_std"]]
 
     def encode(self, images: npt.ArrayLike) -> Array:
-        """Latents [n, h, w, c] float32 of images [n, H, W, 3] or [n, 3, H, W], uint8 or floats in [−1, 1]: the means of
-        their laws."""
+        """The mean latents [n, h, w, c] float32 of images [n, H, W, 3] or [n, 3, H, W], uint8 or floats in [−1, 1]."""
         held, channels = to_float(np.asarray(images)), self.vae.config.get("in_channels", 3)
         if held.ndim != 4 or channels not in held.shape[1::2]:
             said = f"images must have the shape [n, H, W, {channels}] or [n, {channels}, H, W], got {held.shape}"

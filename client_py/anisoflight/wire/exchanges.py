@@ -13,19 +13,19 @@ from .tensors import integers, table_of, tensor_column, to_numpy, vector_column
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    Optional = npt.ArrayLike | None
+    OptionalArray = npt.ArrayLike | None
 
 Array = np.ndarray[Any, Any]
 
 
-def latent_rows(latents: npt.ArrayLike, labels: Optional, layout: str | None = None) -> pa.Table:
+def latent_rows(latents: npt.ArrayLike, labels: OptionalArray, layout: str | None = None) -> pa.Table:
     """Rows of a Sample exchange. The layout, which is that of the samples, counts for a shape that fits both ways."""
     column = _images(latents, "latents", layout if len({*np.shape(latents)[1:]}) == 1 else None)
     return table_of({"latent": column, "label": _labels(labels, len(column))})
 
 
 def denoise_rows(
-    x: npt.ArrayLike, sigma: Optional, g: Optional, labels: Optional, layout: str | None = None
+    x: npt.ArrayLike, sigma: OptionalArray, g: OptionalArray, labels: OptionalArray, layout: str | None = None
 ) -> pa.Table:
     """Rows of a Denoise exchange; sigma or g, one of them."""
     if (sigma is None) == (g is None):
@@ -43,9 +43,9 @@ def denoise_rows(
 def gradient_rows(
     images: npt.ArrayLike,
     noise: npt.ArrayLike,
-    probe: Optional,
-    t: Optional,
-    labels: Optional,
+    probe: npt.ArrayLike | None,
+    t: npt.ArrayLike,
+    labels: npt.ArrayLike | None,
     layout: str | None = None,
 ) -> pa.Table:
     """Rows of a ScheduleGradient exchange; a missing probe is drawn from {−1, 1}."""

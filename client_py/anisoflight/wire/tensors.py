@@ -29,8 +29,7 @@ def layout_of(shape: Sequence[int]) -> str:
 
 
 def tensor_column(values: npt.ArrayLike, dims: Sequence[str] | None) -> pa.FixedShapeTensorArray:
-    """The column whose row i is values[i], with names of the axes or without; the memory of a contiguous array is
-    shared, not copied.
+    """The column whose row i is values[i], its axes named or not; a contiguous array's memory is shared, not copied.
 
     >>> tensor_column(np.zeros((5, 8, 8, 1), np.float32), "HWC").type.shape
     [8, 8, 1]

@@ -218,7 +218,7 @@ func Fits(col api.Column, owner string, height, width, channels int) (data.Layou
 		first := slices.Equal(col.Shape, []int{channels, height, width})
 		switch {
 		case last && first && channels > 1:
-			return "", api.Errorf(api.BadTensor, "Column %q must name its axes, because the shape %v is both [H W C] and [C H W]",
+			return "", api.Errorf(api.BadTensor, "Column %q of shape %v must name its axes, which may be [H W C] or [C H W]",
 				col.Name, col.Shape).WithHint("Give dim_names; in Python, layout=\"HWC\" or \"CHW\".")
 		case last:
 			return data.HWC, nil
@@ -231,7 +231,8 @@ func Fits(col api.Column, owner string, height, width, channels int) (data.Layou
 		return "", err
 	}
 	if h != height || w != width || c != channels {
-		return "", api.Errorf(api.BadTensor, "Column %q must hold the %s's images of %d×%d pixels in %d channels, got shape %v",
+		return "", api.Errorf(api.BadTensor,
+			"Column %q must hold images of the %s's %d×%d pixels in %d channels, got shape %v",
 			col.Name, owner, height, width, channels, col.Shape).
 			WithHint("dim_names tell the order of the axes: [H W C] or [C H W].")
 	}
