@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from anisoflight.data.pictures import decoded
+from anisoflight.data.pictures import decoded, pixels_of
 from anisoflight.data.transforms import check, transformed
 
 Array = np.ndarray[Any, Any]
@@ -41,7 +41,7 @@ WIDE = np.arange(6, dtype=np.uint16).reshape(2, 3) * 9001
         pytest.param(encoded(COLOUR, "WEBP", lossless=True), COLOUR, id="lossless WebP"),
         pytest.param(encoded(GREY[..., 0]), GREY, id="grey"),
         pytest.param(encoded(ALPHA), COLOUR, id="alpha is dropped, not blended"),
-        pytest.param(encoded(np.dstack([GREY, GREY // 2])), GREY.repeat(3, 2), id="grey with alpha"),
+        pytest.param(encoded(np.dstack([GREY, GREY // 2])), GREY, id="grey with alpha"),
         pytest.param(encoded(Image.fromarray(GREY[..., 0] > 99)), (GREY > 99) * np.uint8(255), id="one bit"),
         pytest.param(encoded(Image.fromarray(WIDE)), (WIDE >> 8)[..., None], id="the upper 8 of 16 bits"),
     ],
@@ -52,9 +52,39 @@ def test_pixels(data: bytes, want: Array) -> None:
     assert (got == want).all()
 
 
+@pytest.mark.filterwarnings("error")
 def test_palettes_are_looked_up() -> None:
+    """Also one with transparent colours, of which Pillow warns if it is made RGB at once."""
     image = Image.fromarray(COLOUR).quantize(16)
-    assert (decoded(encoded(image)) == np.asarray(image.convert("RGB"))).all()
+    want = np.asarray(image.convert("RGB"))
+    for data in (encoded(image), encoded(image, transparency=bytes([0, 99]))):
+        assert (decoded(data) == want).all()
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "I;16", "I;16B", "I;16L", "P", "PA", "RGB", "RGBA", "RGBX"])
+def test_an_image_of_pillow_is_decoded_as_a_file_is(mode: str) -> None:
+    """One level of grey in every mode: 16 bits hold it in the upper 8, palettes by index."""
+    image = Image.new("L", (3, 2), 255).convert(mode) if "16" not in mode else Image.new(mode, (3, 2), 0xFF12)
+    if mode[0] == "P":
+        image = Image.new(mode, (3, 2), 0)
+        image.putpalette([255, 255, 255] * 256)
+    want = np.full((2, 3, 1 if mode in ("1", "L", "LA") or "16" in mode else 3), 255, np.uint8)
+    got = pixels_of(image)
+    assert (got.dtype, got.shape) == (np.uint8, want.shape)
+    assert (got == want).all()
+
+
+@pytest.mark.parametrize("mode", ["I", "F", "LAB", "La", "RGBa"])
+def test_a_mode_without_a_scale_is_refused(mode: str) -> None:
+    with pytest.raises(ValueError, match=f"has Pillow's mode {mode}, which .* convert it to L or RGB"):
+        pixels_of(Image.new(mode, (3, 2)))
+
+
+def test_a_file_that_is_cut_off_is_refused() -> None:
+    """Pillow reads its head when it is opened, and the rest in `pixels_of`."""
+    cut = Image.open(io.BytesIO(encoded(COLOUR)[:400]))
+    with pytest.raises(ValueError, match="is damaged: "):
+        pixels_of(cut)
 
 
 def crop_wide(image: Array, height: int, width: int) -> Array | None:

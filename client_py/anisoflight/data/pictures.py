@@ -28,6 +28,8 @@ Picture = np.ndarray[Any, Any]
 MAX_ENCODED = 1 << 28  # bytes of an encoded image
 TOLERANCE = 1e-6  # by which a float may leave [−1, 1]
 
+_DAMAGED = (OSError, SyntaxError, EOFError)  # what Pillow raises of bytes that it cannot decode
+
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp")
 OTHERS = (".gif", ".tif", ".tiff", ".ppm", ".pgm", ".avif", ".heic", ".jxl", ".jp2")
 
@@ -55,26 +57,45 @@ def read_at_most(file: IO[bytes], most: int) -> bytes:
 
 
 def decoded(data: bytes) -> Picture:
-    """The pixels of a PNG, JPEG, WebP or BMP: one channel if it is grey, else three.
-
-    Alpha is dropped, palettes are looked up, and of 16 bits the upper 8 are kept.
-    """
+    """The pixels of a PNG, JPEG, WebP or BMP, as `pixels_of` takes them."""
     try:
         with Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "WEBP", "BMP")) as image:
-            width, height = image.size
-            if width * height > MAX_PIXELS:
-                raise ValueError(f"claims {height}×{width} pixels; at most {MAX_PIXELS:,} are decoded")
-            if image.mode.startswith("I"):  # 16 bits of grey
-                pixels = (np.asarray(image) >> 8).astype(np.uint8)
-            else:
-                pixels = np.asarray(image.convert("L" if image.mode in ("1", "L") else "RGB"))
+            return pixels_of(image)
     except Image.DecompressionBombError as error:
         raise ValueError(f"claims too many pixels; at most {MAX_PIXELS:,} are decoded") from error
     except Image.UnidentifiedImageError as error:
         raise ValueError("is no PNG, JPEG, WebP or BMP") from error
-    except (OSError, SyntaxError, EOFError) as error:
+    except _DAMAGED as error:
         raise ValueError(f"is damaged: {error}") from error
-    return pixels[:, :, None] if pixels.ndim == 2 else pixels
+
+
+def pixels_of(image: Image.Image) -> Picture:
+    """The bytes [H, W, C] of an image of Pillow's: one channel if its mode is a grey one, else three, red first.
+
+    Palettes are looked up, alpha is dropped, and of 16 bits of grey the upper 8 are kept. ValueError of modes that do
+    not tell their scale, such as I (32 bits) and F (floats), and of damaged images. Every picture of a file, table or
+    list is decoded here.
+
+    >>> pixels_of(Image.new("LA", (4, 2))).shape, pixels_of(Image.new("P", (4, 2))).shape
+    ((2, 4, 1), (2, 4, 3))
+    """
+    if image.width * image.height > MAX_PIXELS:
+        raise ValueError(f"claims {image.height}×{image.width} pixels; at most {MAX_PIXELS:,} are decoded")
+    try:
+        match image.mode:
+            case "1" | "L" | "LA":
+                pixels = np.asarray(image.convert("L"))
+            case "I;16" | "I;16L" | "I;16B" | "I;16N":
+                pixels = (np.asarray(image) >> 8).astype(np.uint8)
+            case "P" | "PA":
+                pixels = np.asarray(image.convert("RGBA").convert("RGB"))  # at once, Pillow may warn of transparency
+            case "RGB" | "RGBA" | "RGBX" | "CMYK" | "YCbCr" | "HSV":
+                pixels = np.asarray(image.convert("RGB"))
+            case mode:
+                raise ValueError(f"has Pillow's mode {mode}, which does not tell its scale; convert it to L or RGB")
+    except _DAMAGED as error:
+        raise ValueError(f"is damaged: {error}") from error
+    return pixels.reshape(*pixels.shape[:2], -1)
 
 
 def image_of(picture: Picture) -> Image.Image:
