@@ -18,6 +18,10 @@ Floats = npt.NDArray[np.float32]
 MAX_PIXELS = 1 << 26
 """Pixels of one image that is read, 8192 × 8192: what a file claims beyond them is not decoded."""
 
+IMAGES = ("image", "images", "img", "sample", "samples", "pixel_values", "arr_0")
+LABELS = ("label", "labels", "fine_label", "arr_1")
+"""Names of columns and arrays, in files as in memory; the first that is there counts."""
+
 _FLOATS = (np.arange(256) / 127.5 - 1).astype(np.float32)
 
 

@@ -9,8 +9,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..images import IMAGES, LABELS
 from .pictures import channels_last
-from .source import IMAGES, LABELS, DataError, Item, Source, named
+from .source import DataError, Item, Source, named
 
 if TYPE_CHECKING:
     import zipfile

@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 
     from .pictures import Picture
 
-IMAGES = ("images", "image", "img", "samples", "arr_0")
-LABELS = ("labels", "label", "arr_1")
-"""Names that arrays and columns may have; the first that is there counts."""
-
 
 class DataError(BadRequestError):
     """BAD_DATA: images that cannot be read or converted. The message names the file, the entry, and what is wrong."""

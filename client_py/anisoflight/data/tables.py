@@ -8,10 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ..images import IMAGES, LABELS
 from ..wire.tensors import to_numpy
 from .arrays import labels_of, rows
 from .pictures import MAX_ENCODED, channels_last, decoded
-from .source import IMAGES, LABELS, DataError, Item, Source, named
+from .source import DataError, Item, Source, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

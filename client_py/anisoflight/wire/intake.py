@@ -12,14 +12,13 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import BadRequestError, warn
+from ..images import IMAGES, LABELS
 from ..samples import ImageTable
 from .tensors import batches_of, integers, layout_of, table_of, tensor_column, to_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-IMAGES = ("image", "images", "img", "sample", "pixel_values")
-LABELS = ("label", "labels", "fine_label")
 _ROWS = 1024  # of a data set of Hugging Face that are decoded at a time
 
 
