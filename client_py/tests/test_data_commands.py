@@ -40,7 +40,14 @@ def test_to_the_data_folder_and_back(three: Path, tmp_path: Path, capsys: pytest
     assert main(["convert", str(tmp_path / "out.zip"), "--out", str(tmp_path / "out" / "folder"), "--json"]) == 0
     said = json.loads(capsys.readouterr().out.splitlines()[-1])
     shape = {"height": 8, "width": 8, "channels": 3, "labels": True}
-    assert said == {"path": str(tmp_path / "out" / "folder"), "images": 3, "left_out": 0, "bad": 0, **shape}
+    assert said == {
+        "path": str(tmp_path / "out" / "folder"),
+        "images": 3,
+        "left_out": 0,
+        "bad": 0,
+        "ignored": [],
+        **shape,
+    }
     for path in (stored, tmp_path / "out.zip", tmp_path / "out" / "folder"):
         assert report(path, capsys)["hash"] == want
     assert main(convert) == 1

@@ -184,6 +184,158 @@ def test_labels(files: dict[str, bytes], rule: str, labels: list[int], classes: 
             assert source.labelled == (labels[0] >= 0)
 
 
+HIDDEN = (
+    ".ipynb_checkpoints/0-checkpoint.png", "cat/.ipynb_checkpoints/0-checkpoint.png", "__MACOSX/cat/._0.png",
+    "cat/._0.png", "@eaDir/0.png/SYNOPHOTO_THUMB_M.jpg", ".thumbnails/normal/0.png", ".Trash-1000/files/0.png",
+    "$RECYCLE.BIN/0.png", "lost+found/0.gif", ".git/0.png",
+)  # fmt: skip
+IGNORED = [
+    "$RECYCLE.BIN", ".Trash-1000", ".git", ".ipynb_checkpoints", ".thumbnails", "@eaDir", "__MACOSX", "cat/._0.png",
+    "cat/.ipynb_checkpoints", "lost+found",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", ["auto", "folder", "none"])
+def test_what_systems_add_is_no_picture_and_no_class(rule: str, tmp_path: Path) -> None:
+    """Pictures and classes are those without it, and it is named; so are an array beside pictures and a linked folder.
+    Small files that hold no pictures are not."""
+    files = dict.fromkeys(("cat/0.png", "dog/0.png", *HIDDEN), DOT) | {".DS_Store": b"x", "cat/Thumbs.db": b"x"}
+    (tmp_path / "linked").mkdir()
+    folder, archive = written(tmp_path / "folder", **files), zipped(tmp_path / "a.zip", files)
+    for path, ignored in ((folder, IGNORED), (archive, IGNORED)):
+        with open_source(path, rule) as source:
+            assert [item.name for item in source.items()] == ["cat/0.png", "dog/0.png"]
+            assert list(source.classes) == ([] if rule == "none" else ["cat", "dog"])
+            assert source.ignored == ignored
+            report = inspect(source)
+        assert (report["images"], report["ignored"]) == (2, ignored)
+    written(folder, **{"dog/mean.npy": b""})
+    (folder / "bird").symlink_to(tmp_path / "linked")
+    with open_source(folder) as source:
+        assert set(source.ignored) - set(IGNORED) == {"dog/mean.npy", "bird"}
+        assert list(source.classes) == ["cat", "dog"]
+    with open_source(folder, under=".git") as source:
+        assert source.count == 1, "a folder that is named is read"
+
+
+def test_batches_in_hidden_folders_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "a.tar"
+    with tarfile.open(path, "w") as tar:
+        for name, value in {"cifar/data_batch_1": 1, "cifar/.Trash/data_batch_1": 2}.items():
+            data = binary_batch([value], [0])
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    assert read(path)[0][0].max() == 1
+
+
+@pytest.mark.parametrize("bad", [b"no image", encoded(IMAGES[0][:2])])
+def test_a_class_has_a_picture_that_is_used(bad: bytes, tmp_path: Path) -> None:
+    """Where bad files are skipped the classes left are numbered without gaps; inspecting tells of the same."""
+    good = encoded(IMAGES[0])
+    files = {"ant/0.png": good, "bee/0.png": bad, "cat/0.png": bad, "cat/1.png": good}
+    for path in (written(tmp_path / "folder", **files), zipped(tmp_path / "a.zip", files)):
+        with open_source(path) as source:
+            images = Conversion(source, skip=lambda error: None)
+            assert [label for _, label in images] == [0, 1]
+            assert (images.source.classes, images.bad) == (["ant", "cat"], 2)
+            if bad == b"no image":
+                classes = inspect(source)["classes"]
+                assert classes == [{"label": k, "name": name, "images": 1} for k, name in enumerate(["ant", "cat"])]
+        with open_source(path) as source, pytest.raises(DataError, match=r"bee/0\.png"):
+            list(Conversion(source))
+    files["cat/1.png"] = bad
+    with open_source(zipped(tmp_path / "one.zip", files)) as source:
+        images = Conversion(source, skip=lambda error: None)
+        write_zip(tmp_path / "out.zip", images)
+        assert (images.images, images.source.labelled) == (1, False), "one folder is no class"
+
+
+def test_a_class_of_pictures_too_small_is_none(tmp_path: Path) -> None:
+    large, small = encoded(picture(9, 9)), encoded(picture(3, 3))
+    folder = written(tmp_path / "folder", **{"ant/0.png": large, "bee/0.png": small, "cat/0.png": large})
+    images, labels = read(folder, size=(4, 6), transform="center-crop-wide")
+    assert (len(images), labels) == (2, [0, 1])
+
+
+def test_folders_of_parquet_files(tmp_path: Path) -> None:
+    """As Hugging Face lays them out; parts are read one at a time."""
+    files = {
+        name: table(HUGGING_FACE).slice(first, rows)
+        for name, first, rows in (
+            ("train-00000-of-00002", 0, 2),
+            ("train-00001-of-00002", 2, 1),
+            ("test-00000-of-00001", 1, 2),
+        )
+    }
+    (tmp_path / "hub/data").mkdir(parents=True)
+    written(tmp_path / "hub", **{"README.md": b"", ".gitattributes": b""})
+    for name, rows in files.items():
+        pq.write_table(rows, tmp_path / "hub/data" / f"{name}.parquet")
+    with pytest.raises(DataError, match="has the parts test, train; --under data/train reads one of them"):
+        open_source(tmp_path / "hub")
+    for under, first in (("data/train", 0), ("data/test", 1)):
+        with open_source(tmp_path / "hub", under=under) as source:
+            pairs = list(Conversion(source))
+            assert source.labelled
+        assert [label for _, label in pairs] == LABELS[first:].tolist()
+        assert (np.stack([image for image, _ in pairs]) == IMAGES[first:]).all()
+    (tmp_path / "hub/data/test-00000-of-00001.parquet").unlink()
+    images, _ = read(tmp_path / "hub")
+    assert (np.stack(images) == IMAGES).all()
+    pq.write_table(files["train-00000-of-00002"].drop_columns("label"), tmp_path / "hub/data/x.parquet")
+    with pytest.raises(DataError, match=r"x\.parquet: must have labels and units if train-00000-of-00002"):
+        open_source(tmp_path / "hub")
+
+
+def test_columns_and_arrays(tmp_path: Path) -> None:
+    """One array under any name; a column that is there twice is neither."""
+    np.savez(tmp_path / "a.npz", faces=IMAGES, labels=LABELS)
+    images, labels = read(tmp_path / "a.npz")
+    assert (np.stack(images) == IMAGES).all()
+    assert labels == LABELS.tolist()
+    np.savez(tmp_path / "none.npz", images=IMAGES, labels=[-1, -1, -1])
+    with open_source(tmp_path / "none.npz") as source:
+        assert not source.labelled, "−1 is no label"
+    doubled = pa.Table.from_arrays([pa.array([DOT]), pa.array([1]), pa.array([2])], ["image", "label", "label"])
+    pq.write_table(doubled, tmp_path / "a.parquet")
+    with pytest.raises(DataError, match="has the column label 2 times; rename all but one"):
+        open_source(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize("layout", ["HWC", "CHW"])
+@pytest.mark.parametrize("kind", ["npy", "npz", "parquet", "arrow", "feather"])
+def test_what_samples_are_saved_as_is_read(kind: str, layout: str, client: anisoflight.Client, tmp_path: Path) -> None:
+    """By this package's readers and by put_dataset, with the same images and labels; none has no label."""
+    samples = client.sample("digits", n=3, steps=2, layout=layout, progress=False)
+    path = tmp_path / f"a.{kind}"
+    samples.save(path)
+    want = np.moveaxis(samples.images, 1, 3) if layout == "CHW" else samples.images
+    with open_source(path) as source:
+        pairs = list(Conversion(source))
+        assert source.labelled == bool(kind != "npy" and (samples.labels >= 0).any())
+    assert (np.stack([image for image, _ in pairs]) == want).all()
+    if source.labelled:
+        assert [label for _, label in pairs] == samples.labels.tolist()
+    loads: dict[str, Any] = {"npy": np.load, "npz": np.load, "parquet": pq.read_table}
+    loaded = loads.get(kind, lambda path: pa.ipc.open_file(path).read_all())(path)
+    client.put_dataset("saved", loaded, replace=True, progress=False)
+    assert (client.dataset("saved", progress=False).images == samples.images).all()
+    client.delete_dataset("saved")
+
+
+def test_samples_in_units_of_their_own_bring_them(client: anisoflight.Client, tmp_path: Path) -> None:
+    winds = np.random.default_rng(0).normal([3, 288], [5, 20], (6, 4, 8, 2)).astype(np.float32)
+    client.put_dataset("winds", winds, scale="measured", replace=True, progress=False)
+    stored = client.dataset("winds", progress=False)
+    for kind in ("parquet", "arrow"):
+        stored.save(tmp_path / f"winds.{kind}")
+        with open_source(tmp_path / f"winds.{kind}") as source:
+            assert source.units == stored.normalization
+            assert inspect(source)["hash"] == client.datasets().loc["winds", "hash"]
+    client.delete_dataset("winds")
+
+
 def test_rules_of_labels(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", images=IMAGES)
     with pytest.raises(DataError, match=r"labels by folder are for images in folders and zips; this is a \.npz"):

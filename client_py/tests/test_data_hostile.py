@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import io
 import json
 import os
@@ -154,7 +155,8 @@ LABELLED: list[tuple[bytes, str]] = [
 
 
 def test_npz(tmp_path: Path) -> None:
-    assert "holds x.npy; images are the array" in refusal(zipped(tmp_path / "a.npz", {"x.npy": ONE})).message
+    two = zipped(tmp_path / "a.npz", {"x.npy": ONE, "y.npy": ONE})
+    assert "holds the arrays x.npy, y.npy; images are one array, named image" in refusal(two).message
     for images, says in HELD:
         error = refusal(zipped(tmp_path / "a.npz", {"images.npy": images}))
         assert error.entry.startswith("images.npy")
@@ -200,7 +202,8 @@ def test_pickles_execute_nothing(module: str, name: str, protocol: int, tmp_path
 
 def test_tars(tmp_path: Path) -> None:
     batch = binary_batch([1], [2])
-    assert "holds no data_batch_1" in refusal(tarred(tmp_path / "a.tar", "w", {"../readme": b""})).message
+    other = tarred(tmp_path / "a.tar", "w", {"../readme": b""})
+    assert "readme, but no data_batch_1" in refusal(other).message
     many = tarred(tmp_path / "b.tar", "w", {f"data_batch_{i}": batch for i in range(65)})
     assert "is batch number 65; CIFAR-10 has 5" in refusal(many).message
     whole = tarred(tmp_path / "c.tar.gz", "w:gz", {"data_batch_1": os.urandom(9000)}).read_bytes()
@@ -222,7 +225,7 @@ def tensor(kind: Any, values: Any) -> pa.Array:
 @pytest.mark.parametrize(
     ("table", "entry", "says"),
     [
-        ({"picture": [b""]}, "", "has the columns picture; images are the column images, image, img"),
+        ({"picture": [b""]}, "", "has the columns picture; images are the column image, images, img"),
         ({"image": ["text"]}, "column image", "is of string; images are arrow.fixed_shape_tensor"),
         ({"image": [[1, 2]]}, "column image", "is of list<"),
         ({"image": pa.array([None, DOT])}, "column image", "has rows without an image"),
@@ -256,6 +259,41 @@ def test_no_format(tmp_path: Path) -> None:
     assert "has no format that is read: folders and zips of PNG" in refusal(path).message
     with pytest.raises(FileNotFoundError):
         open_source(tmp_path / "absent")
+
+
+LATENTS = {f"00000/img-mean-std-{i:08d}.npy": npy((8, 4, 4), bytes(128)) for i in range(300)}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.gz", gzip.compress(b"\0\0\x08\x03" + bytes(800)), "is in MNIST's idx format, which is not read: np.savez"),
+        ("a-ubyte", b"\0\0\x08\x01" + bytes(9), "is in MNIST's idx format, which is not read: np.savez"),
+        ("a.zip", LATENTS, "holds EDM2's encoded latents, 00000/img-mean-std-00000000.npy, "),
+        ("b.zip", {f"{i}.npy": ONE for i in range(300)}, "0.npy, 1.npy, 10.npy and 297 more; images are one array"),
+        ("c.zip", {f"{i}.parquet": b"PAR1" for i in range(300)}, "but 0.parquet, 1.parquet, 10.parquet and 297 more"),
+        ("a.npz", {"images.npy": ONE, "labels.npy": npy((1,), b"", "|O")}, "labels are whole numbers, −1 for none"),
+        (
+            "train",
+            pickle.dumps({"data": np.zeros((1, 3072), np.uint8), "fine_labels": [1]}),
+            "is CIFAR-100's, which is",
+        ),
+    ],
+)
+def test_what_is_not_read_is_called_what_it_is(name: str, content: Any, says: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    _ = zipped(path, content) if isinstance(content, dict) else path.write_bytes(content)
+    error = refusal(path)
+    assert says in error.message
+    assert len(error.message) < 400
+
+
+def test_a_tar_that_is_not_read_is_named(tmp_path: Path) -> None:
+    shard = tarred(tmp_path / "shard.tar", "w", {f"{i:03d}.{kind}": DOT for i in range(300) for kind in ("png", "cls")})
+    message = refusal(shard).message
+    assert "000.png" in message
+    assert "unpack it, and make a folder for each class" in message
+    assert len(message) < 400
 
 
 def test_a_stored_data_set_that_is_cut_short(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from ..program import add_folder, ended, exit_with, folder_server
 from .conversion import Conversion
 from .inspection import inspect
 from .opening import LABELS, open_source
+from .source import some
 from .targets import UPLOADS, upload, write_folder, write_zip
 from .transforms import TRANSFORMS, check
 
@@ -122,6 +123,8 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
         yield f"hash     {report['hash']}"
     for found in report.get("classes", ()):
         yield f"class {found['label']:<3}{found.get('name', '')}: {found['images']} images"
+    if report["ignored"]:
+        yield f"ignored  {some(report['ignored'])}"
     for bad in report["bad"]:
         yield f"bad      {bad['name']}: {bad['error']}"
     if report["n_bad"]:
@@ -147,8 +150,10 @@ def _convert(args: argparse.Namespace) -> None:
         else:
             (write_zip if out.suffix == ".zip" else write_folder)(out, images)
     assert images.shape is not None
+    source = images.source
     height, width, channels = images.shape
-    counts = {"images": images.images, "left_out": images.left_out, "bad": images.bad}
+    ignored = list(source.ignored)
+    counts = {"images": images.images, "left_out": images.left_out, "bad": images.bad, "ignored": ignored}
     if args.json:
         shape = {"height": height, "width": width, "channels": channels, "labels": source.labelled}
         print(json.dumps({"name" if args.server else "path": str(out), **counts, **shape}))
@@ -156,7 +161,8 @@ def _convert(args: argparse.Namespace) -> None:
     line = f"{out}: {images.images} images of {height}×{width} pixels in {channels} channels"
     line += ", with labels" if source.labelled else ", without labels"
     line += f"; {images.left_out} too small and left out" if images.left_out else ""
-    print(line + (f"; {images.bad} bad and left out" if images.bad else ""))
+    line += f"; {images.bad} bad and left out" if images.bad else ""
+    print(line + (f"; ignored {some(ignored)}" if ignored else ""))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from math import prod
+from pathlib import PurePosixPath
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..images import IMAGES, LABELS
 from .pictures import channels_last
-from .source import DataError, Item, Source, named
+from .source import DataError, Item, Source, named, some
 
 if TYPE_CHECKING:
     import zipfile
@@ -31,17 +32,17 @@ def rows(images: Array, labels: Array | None, name: str, first: int = 0) -> Iter
         yield Item(f"{name} row {first + i}", label, lambda image=image: np.ascontiguousarray(image, kind))
 
 
-def labels_of(values: Array, count: int) -> Array:
-    """Labels of so many images, if they are that."""
+def labels_of(values: Array, count: int) -> Array | None:
+    """Labels of so many images, if they are that; None if no image has one."""
     if values.ndim != 1 or values.dtype.kind not in "iu":
-        raise ValueError(f"holds {values.dtype} of the shape {values.shape}; labels are whole numbers [n]")
+        raise ValueError(f"holds {values.dtype} of the shape {values.shape}; labels are whole numbers [n], −1 for none")
     if len(values) != count:
         raise ValueError(f"holds {len(values)} labels for {count} images")
     most = np.iinfo(np.int32).max
     wrong = values[(values < -1) | (values > most)]
     if wrong.size:
         raise ValueError(f"holds the label {wrong[0]}; labels count from 0 to {most}, −1 means none")
-    return values.astype(np.int32)
+    return values.astype(np.int32) if (values >= 0).any() else None
 
 
 def npy(path: Path, layout: str | None = None) -> Source:
@@ -54,8 +55,14 @@ def npy(path: Path, layout: str | None = None) -> Source:
 def npz(path: Path, archive: zipfile.ZipFile, entries: Collection[str], layout: str | None = None) -> Source:
     """An .npz of images and perhaps labels."""
     name, listed = (next((f"{n}.npy" for n in known if f"{n}.npy" in entries), None) for known in (IMAGES, LABELS))
+    others = [entry for entry in entries if entry.endswith(".npy") and entry.removesuffix(".npy") not in LABELS]
+    if name is None and len(others) == 1:
+        name = others[0]
     if name is None:
-        raise DataError(path, "", f"holds {', '.join(entries)}; images are the array {', '.join(IMAGES)}")
+        said = f"holds the arrays {some(entries)}; images are one array, named {', '.join(IMAGES)}"
+        if all(PurePosixPath(entry).name.startswith("img-mean-std-") for entry in others[:1]):
+            said = f"holds EDM2's encoded latents, {some(entries)}; draw mean + std·noise and np.save one array"
+        raise DataError(path, "", said)
     with _array(path, archive, name) as (_, shape, dtype):
         count, *axes = shape or [0]
         channels_last(np.empty((0, *axes), dtype), layout)
@@ -86,7 +93,8 @@ def _array(path: Path, archive: zipfile.ZipFile, name: str) -> Iterator[tuple[IO
         header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, columns_first, dtype = header(file)
         if columns_first or dtype.hasobject:
-            raise ValueError(f"holds {dtype} {'columns first' if columns_first else ''}; store plain C order")
+            said = "Python objects, such as None or lists; labels are whole numbers, −1 for none, and images one array"
+            raise ValueError(f"holds {said if dtype.hasobject else f'{dtype} columns first; store plain C order'}")
         claimed, there = prod(shape) * dtype.itemsize, archive.getinfo(name).file_size - file.tell()
         if claimed != there:
             raise ValueError(f"has {there:,} bytes of values; the shape {shape} takes {claimed:,}")

@@ -14,6 +14,7 @@ from ..convert.names import IN_CHECKPOINTS
 from ..convert.unpickler import Names, Unpickler
 from ..convert.values import Buildable, Scalars
 from .arrays import rows
+from .files import hidden
 from .pictures import read_at_most
 from .source import DataError, Item, Source, named
 
@@ -47,15 +48,23 @@ def from_files(path: Path, files: list[Path]) -> Source:
 def from_tar(path: Path) -> Source:
     """Batches of a tar, compressed or not: held in memory, because their order there is arbitrary."""
     found: dict[str, bytes] = {}
+    there: list[str] = []
     with named(path), tarfile.open(path, "r|*") as tar:
         for member in tar:
-            name = PurePosixPath(member.name).name
-            if member.isreg() and _TRAINING.fullmatch(name):
+            path_there = PurePosixPath(member.name)
+            name = path_there.name
+            if not member.isreg() or any(map(hidden, path_there.parts)):
+                continue
+            there += [member.name] * (len(there) < 3)
+            if _TRAINING.fullmatch(name):
                 if len(found) == _MAX_BATCHES:
                     raise DataError(path, member.name, f"is batch number {_MAX_BATCHES + 1}; CIFAR-10 has 5")
                 file = tar.extractfile(member)
                 assert file is not None  # of a regular file
                 found[name] = read_at_most(file, _MAX_BATCH)
+    if not found:
+        said = f"holds {', '.join(there) or 'no files'}, but no data_batch_1 … of CIFAR-10; no other tar is read"
+        raise DataError(path, "", f"{said}: unpack it, and make a folder for each class, or an .npz")
     return _source(path, {name: lambda data=found[name]: data for name in sorted(found)})
 
 
@@ -98,6 +107,8 @@ def _pickled(data: bytes) -> tuple[Array, Array]:
             | {b"data": _Pixels(data=pixels), b"labels": list(labels)}  # as Python 3 keeps what Python 2 wrote
         ):
             pass
+        case {"fine_labels": _} | {b"fine_labels": _}:
+            raise ValueError("is CIFAR-100's, which is not read; np.savez an .npz of its images and labels")
         case _:
             raise ValueError(f"is no batch: a dict with data, an array [n, {_PIXELS}] of uint8, and labels, a list")
     if len(pixels) != len(labels) * _PIXELS:

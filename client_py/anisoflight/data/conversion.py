@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import os
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
@@ -82,6 +83,8 @@ class Conversion:
 
     def __iter__(self) -> Iterator[tuple[Picture, int]]:
         first: Picture | None = None
+        if self.source.by_folder:
+            self.source = self.source.with_classes(self._classes())
         for item, future in each(self.source, self._prepared, "convert", self.progress):
             try:
                 with named(self.source.path, item.name):
@@ -103,6 +106,19 @@ class Conversion:
         if not self.images:
             reason = f"has no images left: {self.left_out} are too small, {self.bad} cannot be read"
             raise DataError(self.source.path, "", reason)
+
+    def _classes(self) -> set[int]:
+        """Classes by folder that have a picture which is used."""
+        used: set[int] = set()
+        first: Picture | None = None
+        for item in self.source.items():
+            if item.label not in used:
+                with suppress(DataError), named(self.source.path):
+                    if (picture := self._prepared(item)) is not None:
+                        first = picture if first is None else first
+                        _fits(picture, first)
+                        used.add(item.label)
+        return used
 
     def _prepared(self, item: Item) -> Picture | None:
         picture = transformed(item.read(), self.transform, self.size, self.channels)

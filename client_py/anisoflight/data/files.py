@@ -4,27 +4,59 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import zipfile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from . import arrays
-from .pictures import MAX_ENCODED, Picture, decoded, is_image, read_at_most
-from .source import DataError, Item, Source, named
+from . import arrays, tables
+from .pictures import MAX_ENCODED, OTHERS, SUFFIXES, Picture, decoded, is_image, read_at_most
+from .source import DataError, Item, Source, named, some
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 FILE = "dataset.json"
 _MAX_LIST = 1 << 28
 _SPLITS = {"train", "test", "val", "valid", "validation"}
+_OF_SYSTEMS = {
+    "__macosx", "@eadir", "#recycle", "@recycle", "@recently-snapshot", "$recycle.bin", "recycler", "lost+found",
+    "system volume information",
+}  # fmt: skip
+_TABLES = (".npy", ".npz", ".parquet")  # which are read alone, not among pictures
 
 Labels = tuple["list[int] | None", "Sequence[str]"]
 """Of images, None if there are none; and the names of classes."""
 
 
-def folder(path: Path, rule: str) -> Source:
-    """A folder of images and folders, in the order of their paths."""
+def hidden(name: str) -> bool:
+    """Whether a desktop, a NAS or a program made the file or folder for itself."""
+    return name.lstrip(".") not in ("", name) or name.lower() in _OF_SYSTEMS
+
+
+def _sorted_out(names: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Files that may be read, and what is ignored: folders, which end in /, and what lies in hidden ones; pictures.
+
+    >>> _sorted_out(["a/1.png", "a/.cache/1.png", "a/.cache/2.png", "__MACOSX/a/._1.png", "a/._1.png", ".DS_Store"])
+    (['a/1.png'], ['__MACOSX', 'a/._1.png', 'a/.cache'])
+    """
+    kept, ignored = [], set()
+    for name in names:
+        parts = name.split("/")
+        depth = next((i for i, part in enumerate(parts, 1) if hidden(part)), 0)
+        if not depth and parts[-1]:
+            kept.append(name)
+        elif depth < len(parts) or _is_picture(name):
+            ignored.add("/".join(parts[: depth or -1]))
+    return sorted(kept), sorted(ignored)
+
+
+def _is_picture(name: str) -> bool:
+    return name.lower().endswith((*SUFFIXES, *OTHERS))
+
+
+def folder(path: Path, rule: str, part: str = "") -> Source:
+    """A folder of images and folders, in the order of their paths, or of Parquet files that begin with `part`."""
 
     def raised(error: OSError) -> None:
         raise error
@@ -33,12 +65,29 @@ def folder(path: Path, rule: str) -> Source:
         with (path / name).open("rb") as file:
             return read_at_most(file, most)
 
-    names = [
-        Path(inside, name).relative_to(path).as_posix()
-        for inside, _, files in os.walk(path, onerror=raised)
-        for name in files
-    ]
-    return _encoded(path, "folder of images", names, read, rule)
+    names = []
+    for inside, folders, files in os.walk(path, onerror=raised):
+        within = Path(inside).relative_to(path)
+        closed = {name for name in folders if hidden(name) or Path(inside, name).is_symlink()}
+        folders[:] = set(folders) - closed
+        names += [f"{(within / name).as_posix()}/" for name in closed] + [(within / name).as_posix() for name in files]
+    kept, ignored = _sorted_out(names)
+    shards = [name for name in kept if name.endswith(".parquet") and name.startswith(part)]
+    if shards and not any(map(_is_picture, kept)):
+        return tables.shards(path, _of_one_part(path, shards), ignored)
+    if part:
+        raise DataError(path / part, "", "is no folder; under must be one of those in the folder")
+    return _encoded(path, "folder of images", kept, ignored, read, rule)
+
+
+def _of_one_part(path: Path, shards: list[str]) -> list[str]:
+    """Parquet files as they are, such as data/train-00000-of-00002.parquet, if they are of one part of a data set."""
+    parts = {part: name for name in shards for part in re.split("[^a-z]", name.lower()) if part in _SPLITS}
+    if len(parts) > 1:
+        one, name = max(parts.items())
+        under = name[: name.lower().index(one) + len(one)]
+        raise DataError(path, "", f"has the parts {', '.join(sorted(parts))}; --under {under} reads one of them")
+    return shards
 
 
 def archive(path: Path, rule: str, layout: str | None = None, under: str = "") -> Source:
@@ -60,14 +109,15 @@ def archive(path: Path, rule: str, layout: str | None = None, under: str = "") -
             entries = {name.removeprefix(within): entries[name] for name in entries if name.startswith(within)}
             if not entries:
                 raise DataError(path, under, "is no folder in this zip")
-        if any(name.endswith(".npy") for name in entries):
-            return arrays.npz(path, opened, entries, layout)
+        kept, ignored = _sorted_out(entries)
+        if any(name.endswith(".npy") for name in kept) and not any(map(_is_picture, kept)):
+            return arrays.npz(path, opened, kept, layout)
 
         def read(name: str, most: int) -> bytes:
             with opened.open(entries[name]) as file:
                 return read_at_most(file, most)
 
-        return _encoded(path, "zip of images", list(entries), read, rule, opened.close)
+        return _encoded(path, "zip of images", kept, ignored, read, rule, opened.close)
     except BaseException:
         opened.close()
         raise
@@ -76,18 +126,21 @@ def archive(path: Path, rule: str, layout: str | None = None, under: str = "") -
 def _encoded(
     path: Path,
     form: str,
-    files: list[str],
+    files: Sequence[str],
+    ignored: Sequence[str],
     read: Callable[[str, int], bytes],
     rule: str,
     close: Callable[[], None] = lambda: None,
 ) -> Source:
     names = []
-    for name in sorted(files):
+    for name in files:
         with named(path, name):
             if is_image(name):
                 names.append(name)
     if not names:
-        raise DataError(path, "", "holds no PNG, JPEG, WebP or BMP images")
+        there = [name for name in files if name != FILE] or ignored
+        raise DataError(path, "", f"holds no PNG, JPEG, WebP or BMP images{f', but {some(there)}' if there else ''}")
+    ignored = [*ignored, *(name for name in files if name.endswith(_TABLES))]
     listed = None
     if FILE in files:
         with named(path, FILE):
@@ -102,7 +155,8 @@ def _encoded(
         for i, name in enumerate(names):
             yield Item(name, -1 if labels is None else labels[i], lambda name=name: picture(name))
 
-    return Source(path, form, len(names), labels is not None, items, classes, close)
+    by_folder = bool(classes)
+    return Source(path, form, len(names), labels is not None, items, classes, close, None, by_folder, ignored)
 
 
 def labels_by_name(path: Path, names: Sequence[str], listed: bytes | None, rule: str) -> Labels:

@@ -59,6 +59,10 @@ def inspect(source: Source, progress: bool = True) -> dict[str, Any]:
         labels.append(item.label)
         digest.update(picture.tobytes())
         moments[channels].add(picture)
+    if source.by_folder:
+        used = sorted(set(labels))
+        source = source.with_classes(used)
+        labels = [used.index(label) for label in labels]
     report: dict[str, Any] = {
         "format": source.format,
         "images": sizes.total(),
@@ -68,6 +72,7 @@ def inspect(source: Source, progress: bool = True) -> dict[str, Any]:
         ],
         "dtype": "mixed" if len(kinds) > 1 else "".join(kinds),
         "labels": source.labelled,
+        "ignored": list(source.ignored),
         "bad": bad,
         "n_bad": wrong,
     }

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
 import os
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from . import arrays, cifar, files, tables
-from .source import DataError
+from .source import DataError, named
 
 if TYPE_CHECKING:
     from .source import Source
 
 LABELS = ("auto", "listed", "folder", "none")
 """Where labels come from: what the format has, of that what a file lists, the folder that an image lies in, nowhere."""
-_FORMATS = "folders and zips of PNG, JPEG, WebP or BMP, .npy, .npz, CIFAR-10's batches, Parquet"
+_FORMATS = "folders and zips of PNG, JPEG, WebP or BMP, .npy, .npz, CIFAR-10's batches, Parquet, Arrow"
 
 
 def open_source(
@@ -45,20 +45,19 @@ def open_source(
         source.close()
         raise DataError(path, "", f"{refused}; this is a {source.format}")
     if labels == "none" and source.labelled:
-        items = source.items
-        return replace(source, labelled=False, classes=(), items=lambda: (replace(i, label=-1) for i in items()))
+        return source.with_classes(())
     return source
 
 
 def _open(path: Path, labels: str, layout: str | None, under: str) -> Source:
     if path.is_dir():
-        if under and not (path := path / under).is_dir():
-            raise DataError(path, "", "is no folder; under must be one of those in the folder")
-        if source := arrays.stored(path):
+        if (path / under).is_dir():
+            path, under = path / under, ""
+        if not under and (source := arrays.stored(path)):
             return source
-        if batches := sorted(path.glob("data_batch_*")):
+        if not under and (batches := sorted(path.glob("data_batch_*"))):
             return cifar.from_files(path, batches)
-        return files.folder(path, labels)
+        return files.folder(path, labels, under)
     with path.open("rb") as file:
         head = file.read(512)
     if under and head[:4] != b"PK\x03\x04":
@@ -70,9 +69,16 @@ def _open(path: Path, labels: str, layout: str | None, under: str) -> Source:
             return files.archive(path, labels, layout, under)
         case b"\x93NUM":
             return arrays.npy(path, layout)
-        case b"PAR1":
-            return tables.parquet(path)
-    if head.startswith(b"\x1f\x8b") or head[257:262] == b"ustar":
+        case b"PAR1" | b"ARRO":
+            return tables.table(path)
+    packed = head.startswith(b"\x1f\x8b")
+    if packed:
+        with named(path), gzip.open(path) as file:
+            head = file.read(512)
+    if head[:2] == b"\0\0" and head[2:4] in (b"\x08\x01", b"\x08\x03"):
+        said = "is in MNIST's idx format, which is not read: np.savez an .npz with the arrays images and labels of it"
+        raise DataError(path, "", said)
+    if packed or head[257:262] == b"ustar":
         return cifar.from_tar(path)
     if head.startswith(b"\x80") or path.suffix == ".bin":
         return cifar.from_files(path.parent, [path])

@@ -7,7 +7,8 @@ import tarfile
 import zipfile
 import zlib
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ import pyarrow as pa
 from ..errors import AnisoflightError, BadRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from .pictures import Picture
 
@@ -49,6 +50,16 @@ def named(path: Path, entry: str = "") -> Iterator[None]:
         raise DataError(path, entry, str(error).partition("\n")[0]) from error
 
 
+def some(names: Collection[str]) -> str:
+    """A few of many names, for a sentence.
+
+    >>> some(["a", "b", "c", "d", "e"])
+    'a, b, c and 2 more'
+    """
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(islice(names, 3)) + more
+
+
 @dataclass(frozen=True)
 class Item:
     """An image that is not decoded yet."""
@@ -76,6 +87,18 @@ class Source:
     close: Callable[[], None] = lambda: None
     units: Mapping[str, Any] | None = None
     """Mean and scale of values in units of their own, if the format has them."""
+    by_folder: bool = False
+    """Whether classes are folders, numbered in the order of their names."""
+    ignored: Sequence[str] = ()
+    """What lies there and is not read: hidden and system folders, hidden pictures, links to folders, arrays."""
+
+    def with_classes(self, used: Collection[int]) -> Source:
+        """The source if only these classes have pictures that are used: the others' numbers close up, one is none."""
+        numbers = {label: number for number, label in enumerate(sorted(used))} if len(used) > 1 else {}
+        classes = [self.classes[label] for label in numbers]
+        items = self.items
+        numbered = lambda: (replace(item, label=numbers.get(item.label, -1)) for item in items())  # noqa: E731
+        return replace(self, labelled=bool(numbers), classes=classes, items=numbered)
 
     def __enter__(self) -> Source:
         return self

@@ -1,7 +1,9 @@
-"""Parquet files with a column of images."""
+"""Parquet and Arrow files with a column of images."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,10 +14,10 @@ from ..images import IMAGES, LABELS
 from ..wire.tensors import to_numpy
 from .arrays import labels_of, rows
 from .pictures import MAX_ENCODED, channels_last, decoded
-from .source import DataError, Item, Source, named
+from .source import DataError, Item, Source, named, some
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     Array = np.ndarray[Any, Any]
@@ -23,35 +25,81 @@ if TYPE_CHECKING:
 _ROWS = 64  # that are read at a time
 
 
-def parquet(path: Path) -> Source:
-    """A Parquet file; a few rows of it are held at a time."""
-    with named(path), pq.ParquetFile(path) as file:
-        count, names = file.metadata.num_rows, file.schema_arrow.names
-    images, labels = (next((n for n in known if names.count(n) == 1), None) for known in (IMAGES, LABELS))
-    if images is None:
-        raise DataError(path, "", f"has the columns {', '.join(names)}; images are the column {', '.join(IMAGES)}")
+def shards(path: Path, names: Sequence[str], ignored: Sequence[str]) -> Source:
+    """Parquet files in a folder as one source, in this order."""
+    parts = {name: table(path / name) for name in names}
+    first, *others = parts.values()
+    for other in others:
+        if (other.labelled, other.units) != (first.labelled, first.units):
+            raise DataError(other.path, "", f"must have labels and units if {first.path.name} has them; give one alone")
 
     def items() -> Iterator[Item]:
-        first, wanted = 0, [name for name in (images, labels) if name is not None]
-        with named(path), pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
-            for batch in file.iter_batches(_ROWS, columns=wanted):
-                batch.validate(full=True)
-                numbers = None
-                if labels is not None:
-                    with named(path, f"column {labels}"):
-                        numbers = _labels(batch[labels])
-                with named(path, f"column {images}"):
-                    found = _items(batch[images], numbers, first)
-                yield from found
-                first += batch.num_rows
+        for name, part in parts.items():
+            yield from (replace(item, name=f"{name} {item.name}") for item in part.items())
 
-    return Source(path, "Parquet", count, labels is not None, items)
+    count = sum(part.count for part in parts.values())
+    form = f"folder of {len(names)} Parquet files"
+    return replace(first, path=path, format=form, count=count, items=items, ignored=ignored)
+
+
+def table(path: Path) -> Source:
+    """A Parquet or Arrow file; a few rows of it are held at a time, and all labels."""
+    with named(path):
+        file = _opened(path)
+        if isinstance(file, pq.ParquetFile):
+            form, schema, count = "Parquet", file.schema_arrow, file.metadata.num_rows
+        else:
+            form, schema = "Arrow", file.schema
+            count = sum(file.get_batch(k).num_rows for k in range(file.num_record_batches))
+        units = json.loads((schema.metadata or {}).get(b"normalization", b"null"))
+    images, labels = (next((name for name in known if name in schema.names), None) for known in (IMAGES, LABELS))
+    if images is None:
+        raise DataError(path, "", f"has the columns {some(schema.names)}; images are the column {', '.join(IMAGES)}")
+    if twice := [name for name in (images, labels) if schema.names.count(name) > 1]:
+        raise DataError(path, "", f"has the column {twice[0]} {schema.names.count(twice[0])} times; rename all but one")
+    numbers = None
+    if labels is not None:
+        with named(path, f"column {labels}"):
+            found = [_labels(column) for column in _column(path, labels)]
+            numbers = labels_of(np.concatenate(found or [np.zeros(0, int)]), count)
+
+    def items() -> Iterator[Item]:
+        first = 0
+        with named(path):
+            for column in _column(path, images):
+                with named(path, f"column {images}"):
+                    found = _items(column, None if numbers is None else numbers[first:], first)
+                yield from found
+                first += len(column)
+
+    return Source(path, form, count, numbers is not None, items, units=units)
+
+
+def _opened(path: Path) -> pq.ParquetFile | pa.RecordBatchFileReader:
+    with path.open("rb") as file:
+        parquet = file.read(4) == b"PAR1"
+    if parquet:
+        return pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
+    return pa.ipc.open_file(pa.memory_map(str(path)))
+
+
+def _column(path: Path, name: str) -> Iterator[pa.Array]:
+    """A column, a few rows at a time."""
+    file = _opened(path)
+    if isinstance(file, pq.ParquetFile):
+        pieces = (batch[name] for batch in file.iter_batches(_ROWS, columns=[name]))
+    else:
+        columns = (file.get_batch(k)[name] for k in range(file.num_record_batches))
+        pieces = (column.slice(i, _ROWS) for column in columns for i in range(0, len(column), _ROWS))
+    for piece in pieces:
+        piece.validate(full=True)
+        yield piece
 
 
 def _labels(column: pa.Array) -> Array:
     if column.null_count:
         raise ValueError("has rows without a label; −1 means none")
-    return labels_of(column.to_numpy(zero_copy_only=False), len(column))
+    return column.to_numpy(zero_copy_only=False)
 
 
 def _items(column: pa.Array, labels: Array | None, first: int) -> Iterator[Item]:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from ..data import DataError, open_source
-from ..data.source import named
-from ..errors import AnisoflightError
+from ..data.source import named, some
+from ..errors import AnisoflightError, warn
 from ..files.schedules import basis_bytes
 from ..images import Pixels, to_uint8
 from ..wire.tensors import to_numpy
@@ -172,6 +172,8 @@ class Files:
             raise FidError(f"there is nothing at {path}; images are a folder or a file of them", "BAD_IMAGES")
         self._source = open_source(path, labels="listed")
         self.count = self._source.count
+        if self._source.ignored:
+            warn([f"{path}: {some(self._source.ignored)} are not read, and are no images of it"])
 
     def identity(self) -> dict[str, Any]:
         path = self._source.path
