@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -16,6 +18,14 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 Form = Literal["json", "comfyui", "sd.cpp"]
+
+
+def read_csv(path: str | PathLike[str]) -> pd.DataFrame:
+    """A table of a CSV file, also as spreadsheets save it: UTF-16, semicolons, and then perhaps decimal commas."""
+    data = Path(path).read_bytes()
+    text = data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig", errors="replace")
+    separator = ";" if ";" in text.partition("\n")[0] else ","
+    return pd.read_csv(io.StringIO(text), sep=separator, decimal="," if separator == ";" and "," in text else ".")
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +59,7 @@ class Curve:
     @classmethod
     def load(cls, path: str | PathLike[str], label: int | None = None) -> Self:
         """The curve of a .csv file that `Schedule.to_csv` wrote."""
-        return cls.of(pd.read_csv(path), label)
+        return cls.of(read_csv(path), label)
 
     def sigmas(self, steps: int) -> Array:
         """steps + 1 noise levels at uniform times, from the largest down; the last is exactly 0."""

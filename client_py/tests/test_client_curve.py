@@ -30,6 +30,19 @@ def test_a_curve_is_the_servers(client: Client, tmp_path: Path) -> None:
     client.delete_schedule("curve-pair")
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize(("separator", "decimal"), [(",", "."), (";", "."), (";", ",")])
+def test_tables_of_spreadsheets(separator: str, decimal: str, encoding: str, client: Client, tmp_path: Path) -> None:
+    """What a spreadsheet saves of a schedule is that schedule, as a curve and on the server."""
+    path = tmp_path / "pair.csv"
+    pd.DataFrame(PAIR).to_csv(path, sep=separator, decimal=decimal, encoding=encoding, index=False)
+    assert (Curve.load(path).sigmas(5) == Curve.of(pd.DataFrame(PAIR)).sigmas(5)).all()
+    form = {"basis": "dct", "k": 16, "replace": True}
+    want = client.put_schedule("of-numbers", PAIR, **form).to_csv()
+    assert client.put_schedule("of-numbers", path, **form).to_csv() == want
+    client.delete_schedule("of-numbers")
+
+
 def test_a_curve_of_classes() -> None:
     table = pd.concat([pd.DataFrame(PAIR).assign(label=label) for label in (0, 1)])
     table.loc[table["label"] == 1, "g"] *= 4

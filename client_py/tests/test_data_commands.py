@@ -82,6 +82,22 @@ def test_bad_images_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "is there already; --replace replaces it" in capsys.readouterr().err
 
 
+def test_what_is_ignored_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In lines and in JSON, by both commands."""
+    folder = tmp_path / "in"
+    for name in ("cat/0.png", "dog/0.png", ".ipynb_checkpoints/0-checkpoint.png"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(png(picture(4, 4)))
+    assert report(folder, capsys)["ignored"] == [".ipynb_checkpoints"]
+    assert main(["inspect", str(folder)]) == 0
+    assert "ignored  .ipynb_checkpoints" in capsys.readouterr().out.splitlines()
+    convert = ["convert", str(folder), "--out", str(tmp_path / "out.zip"), "--replace"]
+    assert main(convert) == 0
+    assert capsys.readouterr().out.endswith("3 channels, with labels; ignored .ipynb_checkpoints\n")
+    assert main([*convert, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["ignored"] == [".ipynb_checkpoints"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

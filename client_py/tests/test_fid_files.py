@@ -7,9 +7,12 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from anisoflight.data import DataError
+from anisoflight.errors import AnisoflightWarning
 from anisoflight.fid.errors import FidError
 from anisoflight.fid.features import Features, for_calc, for_reference
 from anisoflight.fid.measure import Pace, Seen, look, see
@@ -64,6 +67,31 @@ def test_all_containers_hold_the_same_images(tmp_path: Path, images: np.ndarray)
     assert digests == {
         seen(Files(paths[0]), features, tmp_path / "again", Pace(30, 30, False)).digest
     }  # whatever the batches
+
+
+def test_pictures_in_hidden_folders_are_none(tmp_path: Path, images: np.ndarray) -> None:
+    """The distance is that of the other pictures, and a warning names the folder."""
+    folder = folder_of(tmp_path / "f", images)
+    features = for_reference("pixels", Files(folder), Loading())
+    want = seen(Files(folder), features, tmp_path / "a").digest
+    folder_of(folder / ".ipynb_checkpoints", images[:3])
+    with pytest.warns(AnisoflightWarning, match=r"\.ipynb_checkpoints are not read"):
+        source = Files(folder)
+    assert seen(source, features, tmp_path / "b").digest == want
+
+
+def test_a_folder_of_tables_is_known_again(tmp_path: Path, images: np.ndarray) -> None:
+    """Parquet files are images as others are; a row that goes on knows them by their first and last file."""
+    (tmp_path / "hub").mkdir()
+    for i in range(2):
+        column = pa.FixedShapeTensorArray.from_numpy_ndarray(images[15 * i : 15 * i + 15])
+        pq.write_table(pa.table({"image": column}), tmp_path / "hub" / f"{i}.parquet")
+    source = Files(tmp_path / "hub")
+    np.testing.assert_array_equal(np.concatenate(list(source.read(0, 30))), images)
+    before = source.identity()
+    assert before == Files(tmp_path / "hub").identity()
+    pq.write_table(pa.table({"image": column.slice(1)}), tmp_path / "hub" / "1.parquet")
+    assert before != Files(tmp_path / "hub").identity()
 
 
 def refused(path: Path) -> str:

@@ -29,7 +29,7 @@ def rows(images: Array, labels: Array | None, name: str, first: int = 0) -> Iter
     kind = np.uint8 if images.dtype == np.uint8 else np.float32
     for i, image in enumerate(images):
         label = -1 if labels is None else int(labels[i])
-        yield Item(f"{name} row {first + i}", label, lambda image=image: np.ascontiguousarray(image, kind))
+        yield Item(f"{name} row {first + i}".lstrip(), label, lambda image=image: np.ascontiguousarray(image, kind))
 
 
 def labels_of(values: Array, count: int) -> Array | None:

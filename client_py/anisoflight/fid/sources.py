@@ -181,7 +181,8 @@ class Files:
         if not path.is_dir():
             return {**known, "bytes": path.stat().st_size, "changed": path.stat().st_mtime_ns}
         names = [item.name for item in self._source.items()]
-        stats = [(path / name).stat() for name in (names[0], names[-1])]
+        ends = [name if (path / name).exists() else name.rpartition(" row ")[0] for name in (names[0], names[-1])]
+        stats = [(path / name).stat() for name in ends]
         return {**known, "ends": [(stat.st_size, stat.st_mtime_ns) for stat in stats]}
 
     def labels(self) -> Array | None:

@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ..contract import FIELDS
+from ..curve import read_csv
 from ..errors import BadRequestError, warn
 from ..files.schedules import FORMULAS, read_start, read_with_basis
 from ..listing import frame_of
@@ -170,7 +171,7 @@ class Schedules(Connection):
                 raise ValueError("a schedule file knows its k and cuts")
             return self._import_schedule(name, Path(table), basis, replace)
         if isinstance(table, str | PathLike):
-            table = pd.read_csv(table)
+            table = read_csv(table)
         command = {"op": "PutSchedule", "name": name, "basis": basis, "k": k, "cuts": cuts, "replace": replace}
         self.put(command, schedule_table(table))
         return self.schedule(name)
