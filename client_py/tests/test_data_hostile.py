@@ -272,6 +272,7 @@ LATENTS = {f"00000/img-mean-std-{i:08d}.npy": npy((8, 4, 4), bytes(128)) for i i
         ("a.zip", LATENTS, "holds EDM2's encoded latents, 00000/img-mean-std-00000000.npy, "),
         ("b.zip", {f"{i}.npy": ONE for i in range(300)}, "0.npy, 1.npy, 10.npy and 297 more; images are one array"),
         ("c.zip", {f"{i}.parquet": b"PAR1" for i in range(300)}, "but 0.parquet, 1.parquet, 10.parquet and 297 more"),
+        ("l.npz", {"labels.npy": npy((1,), b"1")}, "holds the arrays labels.npy; images are one array"),
         ("a.npz", {"images.npy": ONE, "labels.npy": npy((1,), b"", "|O")}, "labels are whole numbers, −1 for none"),
         (
             "train",

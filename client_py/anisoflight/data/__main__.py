@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 FORMATS = """PATH is a folder or zip of PNG, JPEG, WebP or BMP images (StyleGAN's and EDM's with dataset.json; else
 folders are classes), an .npz with images and labels or arr_0, an .npy, CIFAR-10's python or binary batches (a folder, a
-.tar.gz, one batch), Parquet with a column image (a fixed shape tensor, or encoded images), or a stored data set.
-docs/data.md has an example of each.
+.tar.gz, one batch), Parquet or Arrow with a column image (a fixed shape tensor, or encoded images), a folder of Parquet
+files, or a stored data set. docs/data.md has an example of each.
 """
 EXAMPLES = {
     "inspect": "  python -m anisoflight.data inspect downloads/afhqv2/train",
@@ -71,7 +71,7 @@ def _command(group: Any, name: str, about: str) -> argparse.ArgumentParser:
     command.add_argument("path", metavar="PATH", type=Path, help="images, in any format that is read")
     said = "from where: auto (the format's own), listed (in dataset.json), folder (the image's), none (default auto)"
     command.add_argument("--labels", choices=LABELS, default="auto", help=said)
-    said = "read the images in this folder of a folder or zip alone, such as train"
+    said = "read the images in this folder of a folder or zip alone, such as train; or Parquet files that begin so"
     command.add_argument("--under", metavar="FOLDER", help=said)
     said = "of the arrays in .npy and .npz: HWC or CHW (default: HWC where the last size is at most 4)"
     command.add_argument("--layout", choices=("HWC", "CHW"), help=said)

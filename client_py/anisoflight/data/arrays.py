@@ -56,12 +56,13 @@ def npz(path: Path, archive: zipfile.ZipFile, entries: Collection[str], layout: 
     """An .npz of images and perhaps labels."""
     name, listed = (next((f"{n}.npy" for n in known if f"{n}.npy" in entries), None) for known in (IMAGES, LABELS))
     others = [entry for entry in entries if entry.endswith(".npy") and entry.removesuffix(".npy") not in LABELS]
+    if any(PurePosixPath(entry).name.startswith("img-mean-std-") for entry in entries):
+        said = f"holds EDM2's encoded latents, {some(entries)}; draw mean + std·noise and np.save one array"
+        raise DataError(path, "", said)
     if name is None and len(others) == 1:
         name = others[0]
     if name is None:
         said = f"holds the arrays {some(entries)}; images are one array, named {', '.join(IMAGES)}"
-        if all(PurePosixPath(entry).name.startswith("img-mean-std-") for entry in others[:1]):
-            said = f"holds EDM2's encoded latents, {some(entries)}; draw mean + std·noise and np.save one array"
         raise DataError(path, "", said)
     with _array(path, archive, name) as (_, shape, dtype):
         count, *axes = shape or [0]

@@ -51,9 +51,9 @@ def from_tar(path: Path) -> Source:
     there: list[str] = []
     with named(path), tarfile.open(path, "r|*") as tar:
         for member in tar:
-            path_there = PurePosixPath(member.name)
-            name = path_there.name
-            if not member.isreg() or any(map(hidden, path_there.parts)):
+            place = PurePosixPath(member.name)
+            name = place.name
+            if not member.isreg() or any(map(hidden, place.parts)):
                 continue
             there += [member.name] * (len(there) < 3)
             if _TRAINING.fullmatch(name):

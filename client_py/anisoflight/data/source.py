@@ -95,10 +95,11 @@ class Source:
     def with_classes(self, used: Collection[int]) -> Source:
         """The source if only these classes have pictures that are used: the others' numbers close up, one is none."""
         numbers = {label: number for number, label in enumerate(sorted(used))} if len(used) > 1 else {}
-        classes = [self.classes[label] for label in numbers]
-        items = self.items
-        numbered = lambda: (replace(item, label=numbers.get(item.label, -1)) for item in items())  # noqa: E731
-        return replace(self, labelled=bool(numbers), classes=classes, items=numbered)
+
+        def items() -> Iterator[Item]:
+            return (replace(item, label=numbers.get(item.label, -1)) for item in self.items())
+
+        return replace(self, labelled=bool(numbers), classes=[self.classes[label] for label in numbers], items=items)
 
     def __enter__(self) -> Source:
         return self

@@ -52,6 +52,8 @@ def table(path: Path) -> Source:
             form, schema = "Arrow", file.schema
             count = sum(file.get_batch(k).num_rows for k in range(file.num_record_batches))
         units = json.loads((schema.metadata or {}).get(b"normalization", b"null"))
+        if units is not None and {*units} != {"mean", "scale"}:
+            raise ValueError("has metadata normalization other than mean and scale")
     images, labels = (next((name for name in known if name in schema.names), None) for known in (IMAGES, LABELS))
     if images is None:
         raise DataError(path, "", f"has the columns {some(schema.names)}; images are the column {', '.join(IMAGES)}")
