@@ -68,6 +68,11 @@ def stored(path: Path) -> None:
         write_folder(path, Conversion(source))
 
 
+def arrow(path: Path, rows: pa.Table, **options: Any) -> None:
+    with pa.ipc.new_file(path, rows.schema, options=pa.ipc.IpcWriteOptions(**options)) as file:
+        file.write_table(rows, 2)
+
+
 PLANES = np.ascontiguousarray(np.moveaxis(IMAGES, 3, 1))
 HUGGING_FACE = pa.array([{"bytes": encoded(image), "path": None} for image in IMAGES])
 
@@ -78,6 +83,8 @@ WRITERS = {
     "Parquet of tensors": lambda path: pq.write_table(table(TENSORS), path, compression="zstd", row_group_size=2),
     "Parquet of Hugging Face": lambda path: pq.write_table(table(HUGGING_FACE, "img"), path),
     "Parquet of bytes": lambda path: pq.write_table(table(pa.array([encoded(image) for image in IMAGES])), path),
+    "Arrow of tensors": lambda path: arrow(path, table(TENSORS)),
+    "Arrow of bytes, compressed": lambda path: arrow(path, table(HUGGING_FACE), compression="lz4"),
     "stored data set": stored,
 }
 

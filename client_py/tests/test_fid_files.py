@@ -83,14 +83,18 @@ def test_pictures_in_hidden_folders_are_none(tmp_path: Path, images: np.ndarray)
 def test_a_folder_of_tables_is_known_again(tmp_path: Path, images: np.ndarray) -> None:
     """Parquet files are images as others are; a row that goes on knows them by their first and last file."""
     (tmp_path / "hub").mkdir()
-    for i in range(2):
-        column = pa.FixedShapeTensorArray.from_numpy_ndarray(images[15 * i : 15 * i + 15])
-        pq.write_table(pa.table({"image": column}), tmp_path / "hub" / f"{i}.parquet")
+
+    def write(name: str, some: np.ndarray) -> None:
+        column = pa.FixedShapeTensorArray.from_numpy_ndarray(some)
+        pq.write_table(pa.table({"image": column}), tmp_path / "hub" / name)
+
+    write("0.parquet", images[:15])
+    write("1.parquet", images[15:])
     source = Files(tmp_path / "hub")
     np.testing.assert_array_equal(np.concatenate(list(source.read(0, 30))), images)
     before = source.identity()
     assert before == Files(tmp_path / "hub").identity()
-    pq.write_table(pa.table({"image": column.slice(1)}), tmp_path / "hub" / "1.parquet")
+    write("1.parquet", images[16:])
     assert before != Files(tmp_path / "hub").identity()
 
 

@@ -54,11 +54,12 @@ def table(path: Path) -> Source:
         units = json.loads((schema.metadata or {}).get(b"normalization", b"null"))
         if units is not None and {*units} != {"mean", "scale"}:
             raise ValueError("has metadata normalization other than mean and scale")
-    images, labels = (next((name for name in known if name in schema.names), None) for known in (IMAGES, LABELS))
+        names = schema.names
+    images, labels = (next((name for name in known if name in names), None) for known in (IMAGES, LABELS))
     if images is None:
-        raise DataError(path, "", f"has the columns {some(schema.names)}; images are the column {', '.join(IMAGES)}")
-    if twice := [name for name in (images, labels) if schema.names.count(name) > 1]:
-        raise DataError(path, "", f"has the column {twice[0]} {schema.names.count(twice[0])} times; rename all but one")
+        raise DataError(path, "", f"has the columns {some(names)}; images are the column {', '.join(IMAGES)}")
+    if twice := [name for name in (images, labels) if names.count(name) > 1]:
+        raise DataError(path, "", f"has the column {twice[0]} {names.count(twice[0])} times; rename all but one")
     numbers = None
     if labels is not None:
         with named(path, f"column {labels}"):
