@@ -243,8 +243,7 @@ func (r *Report) Add(o Report) {
 //	E = T ∫ ġ² F(g) dt ≥ (∫ √F dg)²,
 //
 // is that of a curve in a metric F dg², so the path of least energy moves at constant speed: ġ √F = const. It is that
-// of order 1. What a step leaves behind is of second order for Euler's method, and of order p + 1 for a solver of order
-// p, whose best path minimises
+// of order 1. That of order p, a heuristic for solvers of that order, minimises
 //
 //	∫ (d ln g/dt)^{p+1} g²F dt:  (d ln g/dt) (g²F)^{1/(p+1)} = const.
 //

@@ -36,7 +36,7 @@ def ruled(levels: int, sigma_max: float, rho: float, sigma_min: float = 0.002) -
 
 
 def geodesic(steps: int, variances: Array, sigma_max: float, order: int = 2) -> Array:
-    """Levels of equal length ∫ (g²F)^{1/(p+1)} d ln g, F = Σ λ/(λ+g) / (g (c + g)), c = Σ λ, down to g = 1e-9; then 0."""
+    """Levels of equal length ∫ (g²F)^{1/(p+1)} d ln g, F = Σ λ/(λ+g) / (g (c + g)), c = Σ λ, to g = 1e-9; then 0."""
     log_g = np.linspace(np.log(1e-9), 2 * np.log(sigma_max), 20_001)
     g = np.exp(log_g)
     residual = np.array([(variances / (variances + at)).sum() for at in g])

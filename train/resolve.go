@@ -68,8 +68,8 @@ func (c Config) Resolve() (Config, error) {
 	return c, c.check()
 }
 
-// defaultScheduleLR is the paper's rate where the schedule starts from a form, as it does there. A path that was
-// measured or learned needs a smaller one: with the paper's it leaves a geodesic for worse (docs/schedules.md).
+// defaultScheduleLR is the paper's rate where the schedule starts from a form, as it does there, and less for a path
+// that was measured or learned.
 func (c Config) defaultScheduleLR() float64 {
 	switch {
 	case c.Stage != Isotropic:

@@ -138,11 +138,18 @@ def read(file: Path = ROWS) -> pd.DataFrame:
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     return pd.DataFrame(
         [
-            {"features": r["features"]["name"], "network": r["benchmark"],
-             "method": RENAMED.get(r["method"], r["method"]), "nfe": r["nfe"], "frechet": r["frechet"], "count": r["count"], "floor": r["reference"]["floor"][str(r["count"])]}
+            {
+                "features": r["features"]["name"],
+                "network": r["benchmark"],
+                "method": RENAMED.get(r["method"], r["method"]),
+                "nfe": r["nfe"],
+                "frechet": r["frechet"],
+                "count": r["count"],
+                "floor": r["reference"]["floor"][str(r["count"])],
+            }
             for r in lines
         ]
-    )  # fmt: skip
+    )
 
 
 DRAWN = {
@@ -177,19 +184,20 @@ def write() -> Path:
     page = Page(DOCS, "real", "Schedules on CIFAR-10 at 16×16")
     networks, count = found.network.nunique(), int(found["count"].min())
     page.text(
-        f"Fréchet distances of {count:,} samples to the 50,000 training images, which were re-encoded as JPEG and are "
-        f"reduced to 16×16. Networks: {networks}, of 329,075 parameters, trained on 400,000 images by EDM's loss. ± is "
-        "the standard deviation over networks; of one network there is none. Heun's method spends 2n − 1 evaluations in "
-        "n steps. The geodesics are of order 2 unless stated. `make report-real` repeats it; `--count` says how many "
-        "samples.",
-        "EDM's levels for Heun's method are not tuned: σ_max has two values, ρ one, and the last step ends at σ = .002.",
-        "g, {g_y}, DCT and PCA train network and path together for 100 steps of 256 images, from the geodesic. **Their "
-        "paths cannot move**: the rates add up to .0165 (`schedule_lr` 3e-4) or .0055 (1e-4), which changes a path by at "
-        "most 17 % and g₁/g₂ by at most 11 %. So these rows are one network, trained on along one path. They do not "
-        "say what learning a schedule, a schedule per class, or anisotropy gains.",
-        "“g from EDM's levels” starts there, is of order 1, has c = 1 and T = 80², as in the paper; but it is 100 of the "
-        "paper's 4,687 steps, with other rates. Uniform in t of EDM's schedule with nothing learned, its comparison, is "
-        "not measured.",
+        f"Fréchet distances of {count:,} samples to the 50,000 training images, which were re-encoded as JPEG and "
+        f"are reduced to 16×16. Networks: {networks}, of 329,075 parameters, trained on 400,000 images by EDM's loss. "
+        "± is the standard deviation over networks; of one network there is none. Heun's method spends 2n − 1 "
+        "evaluations in n steps. The geodesics are of order 2 unless stated. `make report-real` repeats it; `--count` "
+        "says how many samples.",
+        "EDM's levels for Heun's method are not tuned: σ_max has two values, ρ one, and the last step ends at "
+        "σ = .002.",
+        "g, {g_y}, DCT and PCA train network and path together for 100 steps of 256 images, from the geodesic. "
+        "**Their paths cannot move**: the rates add up to .0165 (`schedule_lr` 3e-4) or .0055 (1e-4), which changes a "
+        "path by at most 17 % and g₁/g₂ by at most 11 %. So these rows are one network, trained on along one path. "
+        "They do not say what learning a schedule, a schedule per class, or anisotropy gains.",
+        "“g from EDM's levels” starts there, is of order 1, has c = 1 and T = 80², as in the paper; but it is 100 of "
+        "the paper's 4,687 steps, with other rates. Uniform in t of EDM's schedule with nothing learned, its "
+        "comparison, is not measured.",
     )
     page.figure(figure(found), "distances", "Distances by the number of evaluations; the bands are from the least to "
                 "the largest of the networks.")  # fmt: skip

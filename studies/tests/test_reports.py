@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from studies import picture
+from studies import picture, rival
 from studies.reports import (
     candidates,
     fair,
@@ -18,6 +18,7 @@ from studies.reports import (
     gain,
     gainpage,
     networks,
+    real,
     search,
     solverpage,
     solvers,
@@ -185,44 +186,140 @@ def test_the_picture_has_every_network_of_the_reports() -> None:
     assert {text.get_text() for text in legend.get_texts()} == set(picture.ALONE.values())
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/results.md"])
-def test_the_figures_of_the_documents_are_those_of_the_report(document: str) -> None:
-    """Means and deviations over networks, and ratios to the isotropic coefficients, as they are rounded there."""
-    text = (Path(__file__).parents[2] / document).read_text(encoding="utf-8")
-    found = picture.measured()
+ROOT = Path(__file__).parents[2]
+STARTS = {
+    "patches, from noise": ("patches8", "polynomial"),
+    "patches, from the matched start at σ = 20": ("patches8", "matched start at 20"),
+    "fields, from noise": ("fields16", "polynomial"),
+}
+REAL = {
+    "Heun, EDM's levels, σ_max 80": "EDM, σ_max 80",
+    "Heun, EDM's levels, σ_max 20": "EDM, σ_max 20",
+    "Heun, geodesic": "geodesic, nothing trained",
+    "Heun, geodesic of order 1": "geodesic of order 1",
+    "iPNDM-4, EDM's levels": "iPNDM-4",
+    "DPM-Solver++(2M), EDM's levels": "DPM-Solver++(2M)",
+    "`few`": "few",
+    "Heun, geodesic of the network before": "that geodesic, network of g",
+}
+"""Rows of docs/schedules.md, and what they are called in the report."""
 
-    def measured(problem: str, sampler: str, nfe: int) -> pd.DataFrame:
-        rows = found[problem]
-        chosen = rows[(rows["network"] == "plain") & (rows["sampler"] == sampler) & (rows["nfe"] == nfe)]
-        return chosen.set_index("seed")[["FD", "edge FD"]]
 
-    def printed(line: str) -> list[list[str]]:
-        cells = line.replace("*", "").strip("| \n").split("|")[-3:]
-        return [re.findall(r"[\d.]+", cell) for cell in cells]
+def _document(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
 
-    def rounded(value: float, digits: str) -> bool:
-        return abs(value - float(digits)) <= 0.5001 * 10.0 ** -len(digits.partition(".")[2])
 
-    lines = re.findall(r"^\|.*\| (?:iPNDM-4(?: from noise)?|\**`few`\**) \|.*$", text, re.MULTILINE)
-    for line, (problem, sampler) in zip(lines, [(p, s) for p in found for s in picture.FEW], strict=True):
-        for nfe, cell in zip((3, 5, 9), printed(line), strict=True):
-            rows = measured(problem, sampler, nfe)
+def _printed(line: str, count: int) -> list[list[str]]:
+    """The numbers of the last `count` cells of a line."""
+    return [re.findall(r"[\d.]+", cell) for cell in line.replace("*", "").strip().split("|")[:-1][-count:]]
+
+
+def _rounded(value: float, digits: str) -> bool:
+    return abs(value - float(digits)) <= 0.5001 * 10.0 ** -len(digits.partition(".")[2])
+
+
+def _measured(problem: str, sampler: str, nfe: int) -> pd.DataFrame:
+    """FD and edge FD of every network; of CIFAR-10 by classifier and by pca-64, as they stand in the README."""
+    if problem == "cifar10":
+        rows = real.read()
+        rows = rows[(rows.method == sampler) & (rows.nfe == nfe)]
+        return rows.pivot_table("frechet", "network", "features")[["pca-64", "classifier"]]
+    rows = picture.measured()[problem]
+    chosen = rows[(rows["network"] == "plain") & (rows["sampler"] == sampler) & (rows["nfe"] == nfe)]
+    return chosen.set_index("seed")[["FD", "edge FD"]]
+
+
+@pytest.mark.parametrize(("document", "seen_last"), [("README.md", True), ("docs/results.md", False)])
+def test_the_figures_of_the_documents_are_those_of_the_rows(document: str, seen_last: bool) -> None:
+    """Means and deviations over networks, as they are rounded there; the README has first what `few` does not see."""
+    samplers = [(p, s) for p in picture.PROBLEMS for s in picture.FEW]
+    samplers += [("cifar10", "iPNDM-4"), ("cifar10", "few")] if seen_last else []
+    lines = re.findall(r"^\|.*\| (?:iPNDM-4(?: from noise)?|`few`) \|.*$", _document(document), re.MULTILINE)
+    for line, (problem, sampler) in zip(lines, samplers, strict=True):
+        for nfe, cell in zip((3, 5, 9), _printed(line, 3), strict=True):
+            rows = _measured(problem, sampler, nfe)
+            assert len(rows) == (3 if problem == "cifar10" else 5)
+            rows = rows[rows.columns[::-1]] if seen_last else rows
             values = [float(f(rows[column])) for column in rows for f in (np.mean, lambda x: np.std(x, ddof=1))]
-            assert len(rows) == 5
-            assert len(cell) >= 2
-            assert all(map(rounded, values, cell)), (line, nfe, values)
-    if document == "README.md":
-        return
-    starts = {
-        "patches, from noise": ("patches8", "polynomial"),
-        "patches, from the matched start at σ = 20": ("patches8", "matched start at 20"),
-        "fields, from noise": ("fields16", "polynomial"),
-    }
-    for label, (problem, start) in starts.items():
-        line = next(line for line in text.splitlines() if line.startswith(f"| {label} |"))
-        for nfe, cell in zip((3, 5, 9), printed(line), strict=True):
-            ours, theirs = (measured(problem, f"fitted{kind} of order 3, {start}", nfe) for kind in ("", " isotropic"))
-            assert all(map(rounded, ours.mean() / theirs.loc[ours.index].mean(), cell)), (line, nfe)
+            assert len(cell) == 4
+            assert all(map(_rounded, values, cell)), (line, nfe, values)
+
+
+def test_the_floors_of_the_readme_are_real_images() -> None:
+    floors = [cell for cells in re.findall(r"real: ([\d.]+) / ([\d.]+)", _document("README.md")) for cell in cells]
+    rows = [r[r["sampler"] == "real"][["edge FD", "FD"]].mean() for r in picture.measured().values()]
+    rows.append(real.read().groupby("features").floor.first())
+    assert all(map(_rounded, [value for row in rows for value in row], floors))
+    assert len(floors) == 6
+
+
+def test_ratios_to_isotropic_coefficients_are_those_of_the_rows() -> None:
+    for label, (problem, start) in STARTS.items():
+        line = next(x for x in _document("docs/results.md").splitlines() if x.startswith(f"| {label} |"))
+        for nfe, cell in zip((3, 5, 9), _printed(line, 3), strict=True):
+            ours, theirs = (_measured(problem, f"fitted{kind} of order 3, {start}", nfe) for kind in ("", " isotropic"))
+            assert all(map(_rounded, ours.mean() / theirs.loc[ours.index].mean(), cell)), (line, nfe)
+
+
+def test_the_table_of_schedules_is_that_of_the_rows() -> None:
+    means = real.read().groupby(["method", "nfe", "features"]).frechet.mean()
+    lines = _document("docs/schedules.md").splitlines()
+    for label, method in REAL.items():
+        cells = _printed(next(x for x in lines if x.startswith(f"| {label} |")), 6)
+        shown = {nfe: cell for nfe, cell in zip((3, 5, 9, 13, 17, 35), cells, strict=True) if cell}
+        assert set(shown) == set(means[method].index.get_level_values("nfe")) - {79}
+        for nfe, cell in shown.items():
+            assert all(map(_rounded, means[method, nfe][["classifier", "pca-64"]], cell)), (label, nfe)
+
+
+def test_where_few_loses_is_what_the_rows_say() -> None:
+    """The networks on which the README says that `few` is worse than iPNDM-4."""
+
+    def worse(problem: str, nfe: int, column: int) -> int:
+        ipndm, ours = ("iPNDM-4", "few") if problem == "cifar10" else picture.FEW
+        difference = _measured(problem, ours, nfe) - _measured(problem, ipndm, nfe)
+        return int((difference.iloc[:, column] > 0).sum())
+
+    others = list(picture.PROBLEMS)
+    assert [worse("cifar10", nfe, 0) for nfe in (3, 5, 9)] == [0, 2, 1]
+    assert [worse("cifar10", nfe, 1) for nfe in (3, 5, 9)] == [0, 0, 2]
+    assert [sum(worse(p, nfe, 0) for p in others) for nfe in (3, 5, 9)] == [0, 2, 5]
+    assert [sum(worse(p, nfe, 1) for p in others) for nfe in (3, 5, 9)] == [0, 0, 0]
+    assert "two of three networks of CIFAR-10 and two of the ten others at\n  5; on one and five at 9" in _document(
+        "README.md"
+    )
+
+
+def test_the_page_of_real_images_is_that_of_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(real, "DOCS", tmp_path)
+    page = real.write().read_text(encoding="utf-8")
+    assert page == _document("studies/docs/real.md")
+    assert (tmp_path / "real-rows.csv").read_text() == _document("studies/docs/real-rows.csv")
+
+
+def test_the_rival_is_exact_on_a_normal_law() -> None:
+    """With many levels only the start's error is left: the flow maps σ_max to √λ σ_max/√(λ + σ_max²)."""
+    variances, means, top = np.array([4.0, 0.25]), np.array([1.0, 0.0]), 20.0
+    left = np.sqrt(variances / (variances + top**2))  # of x − m at σ_max
+    want = ((np.sqrt(variances) - left * top) ** 2 + (left * means) ** 2).sum() / variances.sum()
+    levels = np.append(rival.ruled(4000, top, 7), 0)
+    assert rival.w2_squared(levels, variances, means) == pytest.approx(want, rel=1e-4)
+    steps = np.append(rival.geodesic(40, variances, top), 0)
+    assert rival.w2_squared(steps, variances, means) == pytest.approx(want, rel=0.1)
+
+
+def test_the_table_of_tuned_levels_is_that_of_its_rows() -> None:
+    rows = pd.read_csv(ROOT / "studies/docs/rival-gaussian.csv").set_index(["schedule", "nfe"])["w2_squared"]
+    text = _document("docs/schedules.md")
+    for start, name in (
+        ("EDM's levels (grid `edm`), ρ 7", "edm, σ_max {}, ρ 7"),
+        ("grid `polynomial`, ρ 7", "polynomial, σ_max {}, ρ 7"),
+        ("grid `polynomial`, ρ 3", "polynomial, σ_max {}, ρ 3"),
+        ("geodesic", "geodesic, σ_max {}"),
+    ):
+        line = [x for x in text.splitlines() if x.startswith(f"| {start} |")][-1]
+        for sigma, (digits,) in zip((80, 40, 20, 10), _printed(line, 4), strict=True):
+            assert _rounded(rows[name.format(sigma), 9], digits), (start, sigma)
 
 
 def test_parts_are_measured_alone() -> None:

@@ -15,8 +15,7 @@ type Scale struct {
 	// T is the least variance of the noise from which sampling may start: what the exact flow then misses of the data's
 	// Gaussian is a thousandth of its variance.
 	T float64
-	// C is the data's variance, summed over the values of an image, for c of the loss weight. With a smaller c the speed
-	// of a direction counts too little where g lies between c and its variance, and the path hurries through it.
+	// C is the data's variance, summed over the values of an image, for c of the loss weight: a heuristic.
 	C float64
 }
 
