@@ -11,6 +11,7 @@ The functions take `Schedule`s or the DataFrames that `Schedule.evaluate` return
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -22,6 +23,8 @@ from cycler import cycler
 from matplotlib import pyplot
 from matplotlib.colors import LinearSegmentedColormap
 
+from .program import add_server, connected, ended, exit_with, path_of
+
 if TYPE_CHECKING:
     import numpy.typing as npt
     from matplotlib.axes import Axes
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
 
     from .schedule import Schedule
 
-__all__ = ["COLOURS", "POINTS", "STYLE", "advice", "axes", "components", "ratio", "variances"]
+__all__ = ["COLOURS", "POINTS", "STYLE", "advice", "axes", "components", "paper", "ratio", "variances"]
 
 Array = np.ndarray[Any, Any]
 Names = Sequence[str] | None
@@ -118,6 +121,55 @@ def ratio(
     around_one(ax)
     legend(ax)
     return ax
+
+
+def paper(schedule: Curves, names: Names = None) -> Figure:
+    """What the paper shows of a learned schedule (its Figures 2 to 5), as far as the schedule has it.
+
+    A panel each: √(g_1 g_2) beside a log-linear path; g_1 / g_2; and over the geometric mean of the classes their
+    g_{j,y}, and √(g_{1,y} g_{2,y}). Of one path for all it is g.
+    """
+    rows = rows_of(schedule)
+    logs, t = np.log([g for _, g, _ in rows]), rows[0][2]  # [class, subspace, time]
+    two, classes = logs.shape[1] == 2, len(rows) > 1
+    root = "$\\sqrt{g_1 g_2}$" if two else "$g$"
+    over = "over the classes' mean"
+    drawn = [(root, logs.mean(1, keepdims=True), "log-linear")] + [("$g_1 / g_2$", -np.diff(logs, axis=1), "")] * two
+    drawn += [(f"$g_y$ {over}", logs - logs.mean(0), "")] * classes
+    drawn += [(f"{root} {over}", (logs - logs.mean(0)).mean(1, keepdims=True), "")] * (two and classes)
+    with mpl.rc_context({**STYLE, "figure.figsize": (4.6 * len(drawn), 3.6)}):
+        figure, panels = pyplot.subplots(1, len(drawn), squeeze=False)
+    for ax, (label, curves, line) in zip(panels[0], drawn, strict=True):
+        axes(ax, xlabel=TIME, ylabel=label, yscale="log")
+        for n, of_class in enumerate(curves):
+            for j, curve in enumerate(of_class):
+                named = ax is panels[0][-1] and 1 < len(rows) <= len(_CLASSES) and j == 0
+                name = class_name(rows[n][0], names) if named else "_"
+                ax.plot(t, np.exp(curve), LINES[j], color=shade(n, len(rows)), lw=1.3, label=name)
+        if line:
+            ax.plot([0, 1], np.exp(curves.mean(axis=(0, 1)))[[0, -1]], "--", color=REFERENCE, lw=1.1, label=line)
+        else:
+            around_one(ax)
+        legend(ax)
+    return figure
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """``python -m anisoflight.figures MODEL --out FILE``: draw `paper` of a model's schedule."""
+    parser = argparse.ArgumentParser(prog="python -m anisoflight.figures", description=paper.__doc__)
+    parser.add_argument("schedule", help="name of a schedule, or of a model that has one")
+    parser.add_argument("--out", type=path_of, required=True, metavar="FILE", help="the picture")
+    add_server(parser.add_argument_group("where"), "grpc://127.0.0.1:8815", "location of the server")
+    args = parser.parse_args(arguments)
+
+    def draw() -> None:
+        with connected(args) as client:
+            figure = paper(client.schedule(args.schedule))
+        args.out.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(args.out)
+        pyplot.close(figure)
+
+    return ended(draw)
 
 
 def components(vectors: npt.ArrayLike | Mapping[int, npt.ArrayLike], count: int = 6, names: Names = None) -> Figure:
@@ -263,3 +315,7 @@ def draw_pattern(ax: Axes, pattern: Array) -> None:
     ax.set(xticks=[], yticks=[])
     for spine in ax.spines.values():
         spine.set(visible=True, color="#bbbbbb")
+
+
+if __name__ == "__main__":
+    exit_with(main)

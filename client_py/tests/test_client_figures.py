@@ -90,6 +90,17 @@ def patterns(figure: Figure) -> list[np.ndarray]:
     return [np.asarray(image.get_array()) for image in images]
 
 
+def test_paper() -> None:
+    """√(g₁g₂), g₁/g₂, and what classes have over their geometric mean; of two classes that swap their paths."""
+    swapped = pd.concat([frame(SLOW, FAST, label=0), frame(FAST, SLOW, label=1)])
+    mean, ratio, classes, means = figures.paper(swapped).axes
+    np.testing.assert_allclose(ys(mean)[0], np.sqrt(SLOW * FAST))
+    np.testing.assert_allclose(ys(ratio)[0], SLOW / FAST)
+    np.testing.assert_allclose(ys(classes)[0], np.sqrt(SLOW / FAST))
+    np.testing.assert_allclose(ys(means)[0], 1)
+    assert len(figures.paper(frame(SLOW)).axes) == 1
+
+
 def test_components() -> None:
     vectors = np.eye(16).reshape(16, 4, 4)
     figure = figures.components({0: -vectors[:3], 1: vectors[3:6]}, count=2, names=["cat", "dog"])

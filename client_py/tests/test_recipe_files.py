@@ -8,11 +8,12 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from anisoflight.recipe.__main__ import _check_data, _within, main
 from anisoflight.recipe.recipe import Recipe, RecipeError, load
-from anisoflight.recipe.stages import Place, Stage, stages_of
+from anisoflight.recipe.stages import Place, Stage, most_ratio, stages_of
 from anisoflight.serve import find_binary
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -99,8 +100,33 @@ def test_what_would_be_done(capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out
     assert re.findall(r"(\d+) parameters", text) == [str(paper["parameters"]) for paper in PAPER.values()]
     kinds = re.findall(r"^# \d+ (\w+)", text.partition("\n\nrecipe")[0], re.MULTILINE)
-    assert " ".join(kinds) == "data network train train reference fid fid fid fid fid fid table"
+    assert " ".join(kinds) == "data network train train figures reference fid fid fid fid fid fid table"
     assert "\nanisoflight train --data data --name cifar10-dct --stage anisotropic" in text
+    assert re.findall(r"add up to ([\d.]+): g₁/g₂ of at most about ([\d.]+)", text) == [
+        ("0.0157", "1.276"), ("0.0039", "1.063"), ("0.0039", "1.063"), ("0.0078", "1.130")
+    ]  # fmt: skip
+
+
+def test_without_rates_no_ratio_arises() -> None:
+    asked = {"kimg": 1200, "batch": 256, "schedule_lr": 1e-12}
+    assert most_ratio(asked, 6400) == pytest.approx((0, 1), abs=1e-8)
+
+
+def test_the_largest_ratio_is_that_of_paths_moved_by_the_rates() -> None:
+    """Every θ of EDM's path by `reach`, up before a knot and down after it, and the other way round."""
+    reach, most = most_ratio({"kimg": 1200, "batch": 256, "schedule_lr": 1e-4}, 6400)
+    sigma = np.linspace(0.002 ** (1 / 7), 80 ** (1 / 7), 32) ** 7
+    rises = np.diff(np.log([1e-9, *(sigma[1:] ** 2)]))
+
+    def path(by: np.ndarray) -> np.ndarray:
+        moved = np.log1p(np.exp(np.log(np.expm1(rises)) + by))
+        return rises.sum() * np.cumsum(moved) / moved.sum()
+
+    ratios = []
+    for knot in range(1, 31):
+        by = np.where(np.arange(31) < knot, reach, -reach)
+        ratios.append(np.exp(path(by) - path(-by))[knot - 1])
+    assert max(ratios) == pytest.approx(most, rel=1e-9)
 
 
 def test_rows_next_to_the_method(recipes: dict[Path, Recipe]) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 import anisoflight
 from anisoflight.recipe.recipe import load
@@ -75,6 +76,10 @@ def test_twin(twins: Path, path: Path) -> None:
         assert len({tuple(row[0]) for row in paths}) > 1
     if not one:
         assert any(row[0] != row[1] for row in paths)
+    with Image.open(twins / "figures" / f"{model.name}.png") as picture:  # a panel for each thing that can be shown
+        panels = 1 if one else 2
+        panels *= 2 if family["per_class"] else 1
+        assert picture.width / picture.height == pytest.approx(4.6 * panels / 3.6, rel=0.02)
 
 
 def test_distances(twins: Path) -> None:

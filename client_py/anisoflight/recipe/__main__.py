@@ -15,7 +15,7 @@ from ..errors import AnisoflightError, NotFoundError
 from ..files.locks import exclusive
 from ..program import add_folder, ended, exit_with, folder_server, path_of
 from .recipe import load, network_report
-from .stages import MEASURES, Place, stages_of
+from .stages import MEASURES, Place, most_ratio, stages_of
 from .twin import generate
 
 if TYPE_CHECKING:
@@ -88,9 +88,13 @@ def _lines(recipe: Recipe, place: Place) -> Iterator[str]:
     yield f"data set {recipe.name}: {d.images} images of {d.resolution}×{d.resolution}×{d.channels}, {classes}"
     yield f"network {recipe.network_model}: {report['model_type']}, {report['parameters']} parameters"
     for number, stage in enumerate(stages_of(recipe, place), 1):
-        if stage.kind == "reference":
+        if stage.kind == "figures":
             yield f"\n# for the rest, a server of the folder\nanisoflight serve --data {place.data} &"
         yield f"\n# {number} {stage.kind}\n{stage.command}"
+        asked = stage.request
+        if asked.get("stage") == "anisotropic" and asked.get("schedule_lr_ramp") == "published":
+            reach, most = most_ratio(asked, recipe.lineage[0].train.get("T", 6400))
+            yield f"# the rates of the schedule add up to {reach:.4f}: g₁/g₂ of at most about {most:.3f} can arise"
 
 
 def _server(args: argparse.Namespace) -> AbstractContextManager[Client]:
@@ -127,7 +131,7 @@ def _do(client: Client, recipe: Recipe, stage: Stage, place: Place, heading: str
     """Do what is left of a stage, and hold what it made, or what was there, to the recipe."""
     if stage.trains:
         _train(client, stage, place, heading)
-    elif stage.kind not in ("fid", "table") and stage.path(place.data).exists():
+    elif stage.kind not in ("figures", "fid", "table") and stage.path(place.data).exists():
         _say(f"{heading}: {stage.makes} is there")
     else:
         _say(f"{heading}: {stage.command}")
@@ -150,7 +154,7 @@ def _do(client: Client, recipe: Recipe, stage: Stage, place: Place, heading: str
 def _python(stage: Stage, heading: str, more: list[str]) -> None:
     """Run a program of this package, which says itself what is wrong."""
     module, *arguments = stage.words[2:]
-    program = importlib.import_module(module if module.endswith("table") else f"{module}.__main__")
+    program = importlib.import_module(module if module.endswith(("table", "figures")) else f"{module}.__main__")
     status = program.main([*arguments, *more])
     if status == 130:
         raise KeyboardInterrupt

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .recipe import PER_CLASS
 
 if TYPE_CHECKING:
@@ -68,6 +70,9 @@ def stages_of(recipe: Recipe, place: Place) -> list[Stage]:
         if step.basis.kind:
             made.append(_basis(step, place))
         made.append(_run("train", step.model, step.settings, place))
+    picture = str(place.data / "figures" / f"{recipe.model}.png")
+    words = ("python", "-m", "anisoflight.figures", recipe.model, "--out", picture, "--server", place.server)
+    made.append(Stage("figures", picture, words))
     return [*made, *_measures(recipe, place)]
 
 
@@ -105,6 +110,21 @@ def _run(kind: str, name: str, settings: dict[str, Any], place: Place) -> Stage:
     ordered = dict(sorted(settings.items(), key=lambda item: (first.get(item[0], len(first)), item[0])))
     words = ["anisoflight", "train", "--data", str(place.data), "--name", name, *_flags(ordered)]
     return Stage(kind, name, tuple(words), ordered)
+
+
+def most_ratio(settings: dict[str, Any], T: float, knots: int = 32) -> tuple[float, float]:
+    """The sum of published rates, and the largest g₁/g₂ if Adam moves each θ by as much, from EDM's levels."""
+    steps = round(1000 * settings["kimg"] / settings["batch"])
+    seen = np.arange(steps) / steps  # before each step, as a part of the run
+    ramp = np.minimum((seen + 1 / steps) * settings["kimg"] / 10_000, 1) * 0.5 ** np.floor(8 * seen - 4).clip(0)
+    reach = float(settings["schedule_lr"] * ramp.sum())
+    sigma = np.linspace(0.002 ** (1 / 7), T ** (1 / 14), knots) ** 7
+    rises = np.diff(np.log(np.append(1e-9, sigma[1:] ** 2)))
+    theta = np.log(np.expm1(rises))
+    more, less = (np.logaddexp(0, theta + by) for by in (reach, -reach))
+    # ln g(τ_k) is largest where all rises before τ_k are larger and all after it smaller
+    ahead, behind = (a.cumsum() / (a.cumsum() + b[::-1].cumsum()[::-1] - b) for a, b in ((more, less), (less, more)))
+    return reach, float(np.exp(rises.sum() * (ahead - behind).max()))
 
 
 def _flags(request: dict[str, Any]) -> list[str]:
