@@ -11,9 +11,9 @@ import (
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == "serve" {
-		if err := device.PreloadAllocator(); err != nil {
-			fmt.Fprintln(os.Stderr, "warning:", err)
+	if len(os.Args) > 1 && (os.Args[1] == "serve" || os.Args[1] == "doctor") { // which reports what serve has
+		if err := device.PreloadAllocator(); err != nil && os.Args[1] == "serve" {
+			fmt.Fprintln(os.Stderr, "warning: mimalloc is not loaded:", err)
 		}
 	}
 	os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr))

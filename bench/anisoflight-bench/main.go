@@ -12,7 +12,7 @@ import (
 
 func main() {
 	if err := device.PreloadAllocator(); err != nil {
-		fmt.Fprintln(os.Stderr, "warning:", err)
+		fmt.Fprintln(os.Stderr, "warning: mimalloc is not loaded:", err)
 	}
 	os.Exit(bench.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

@@ -37,7 +37,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
+	return exitStatus(ctx, stderr, root.ExecuteContext(ctx))
+}
+
+// exitStatus prints what a command ended with, unless it is printed already, and returns the program's exit status.
+func exitStatus(ctx context.Context, stderr io.Writer, err error) int {
 	var usage *command.UsageError
 	var exit command.ExitError
 	switch {

@@ -116,7 +116,10 @@ func (d diagnosis) print(e command.Env) error {
 		row("program cache", "%s", d.Device.ProgramCache)
 	}
 	if d.Device.Allocator != "" {
-		row("server's malloc", "%s", d.Device.Allocator)
+		row("malloc, as of serve", "%s", d.Device.Allocator)
+	}
+	if d.Device.AllocatorReason != "" {
+		row("mimalloc", "not loaded: %s", d.Device.AllocatorReason)
 	}
 	row("rewritten", "%d places in the programs of the checks", d.Rewritten)
 	row("NVIDIA GPU", "%s", command.YesNo(d.Device.GPU))

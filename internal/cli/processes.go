@@ -49,7 +49,11 @@ func withProcesses(ctx context.Context, e command.Env,
 			link.Abort()
 			os.Exit(1)
 		}
-		err = errors.Join(err, link.Close())
+		// The launcher ends all processes when the first one fails: this one prints its error before any of them ends.
+		if status := exitStatus(ctx, e.Err, err); status != 0 {
+			err = command.ExitError(status)
+		}
+		err = errors.Join(err, world.Meet(context.WithoutCancel(ctx)), link.Close())
 	}()
 	if world.Rank() > 0 {
 		return follow(ctx, e, world)

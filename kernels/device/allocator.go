@@ -1,6 +1,7 @@
 package device
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,30 +18,59 @@ const allocatorFile = "cmeel.prefix/lib/libmimalloc.so.3"
 // busy with something else between two runs would map the memory again.
 const allocatorDelay, allocatorDelayMS = "MIMALLOC_PURGE_DELAY", "10000"
 
+// allocatorReason says why PreloadAllocator has not loaded mimalloc. It is set before anything else runs.
+var allocatorReason string
+
 // PreloadAllocator makes mimalloc this process's allocator if the wheel cmeel-mimalloc is installed next to a plugin
 // and LD_PRELOAD is not set: it replaces the process by a new one of the same command line, with LD_PRELOAD set. So
-// call it before anything else.
+// call it before anything else. If the library cannot be loaded it returns why, and the process goes on without.
 //
 // XLA for CPU allocates the temporaries of a program as one block in every run. glibc maps and unmaps such a block,
 // which takes about a tenth of the processor time.
 func PreloadAllocator() error {
-	_, chosen := os.LookupEnv("LD_PRELOAD")
-	library := findAllocator(thisHost())
-	if chosen || library == "" || !shim.Available {
+	if !shim.Available {
 		return nil
+	}
+	library := findAllocator(thisHost())
+	given, chosen := os.LookupEnv("LD_PRELOAD")
+	var err error
+	switch {
+	case chosen && given == library && shim.Malloc() == library: // by this function
+	case chosen:
+		allocatorReason = fmt.Sprintf("LD_PRELOAD is set, to %q", given)
+	case library == "":
+		allocatorReason = "it is not installed next to a plugin; install it with `pip install cmeel-mimalloc`"
+	default:
+		err = restart(library)
+		allocatorReason = err.Error()
+	}
+	return err
+}
+
+// restart replaces the process by one with a library preloaded, or returns why that cannot be. The dynamic loader passes
+// over a preloaded file that is missing, but ends the process if the file needs another one that is: so the library is
+// loaded here first.
+func restart(library string) error {
+	failed := func(err error) error { return fmt.Errorf("%s: %w", library, err) }
+	if strings.ContainsAny(library, " :") {
+		return failed(errors.New("LD_PRELOAD cannot hold a path with a space or a colon; install it elsewhere"))
+	}
+	if err := verify(library, "malloc"); err != nil {
+		return failed(err)
+	}
+	if err := shim.Try(library); err != nil {
+		return failed(fmt.Errorf("%w; install what is missing (libatomic.so.1 is in the package libatomic1 of Debian and "+
+			"Ubuntu, libatomic of Fedora and RHEL)", err))
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return err
+		return failed(err)
 	}
 	env := append(os.Environ(), "LD_PRELOAD="+library)
 	if os.Getenv(allocatorDelay) == "" {
 		env = append(env, allocatorDelay+"="+allocatorDelayMS)
 	}
-	if err := syscall.Exec(self, os.Args, env); err != nil {
-		return fmt.Errorf("starting again with LD_PRELOAD=%s: %w", library, err)
-	}
-	return nil
+	return failed(fmt.Errorf("starting again: %w", syscall.Exec(self, os.Args, env)))
 }
 
 // findAllocator returns mimalloc's library next to the best plugin that has one; empty if there is none.
@@ -48,7 +78,7 @@ func findAllocator(h host) string {
 	candidates, _ := search(Config{Plugin: h.env("ANISOFLIGHT_PLUGIN")}, h)
 	for _, c := range candidates {
 		library := filepath.Join(filepath.Dir(filepath.Dir(c.Path)), allocatorFile)
-		if _, err := os.Stat(library); err == nil && !strings.ContainsAny(library, " :") { // which separate libraries
+		if _, err := os.Stat(library); err == nil {
 			return library
 		}
 	}

@@ -21,8 +21,8 @@ type Config struct {
 	// Plugin chooses the backend:
 	//
 	//	""        what ANISOFLIGHT_PLUGIN says, else search as the package comment tells
-	//	"cpu"     the same search, CPU plugins only
-	//	"cuda"    the same search, CUDA plugins only; an error where none works
+	//	"cpu"     the plugin that ANISOFLIGHT_PLUGIN names, else search for CPU plugins; an error if none works
+	//	"cuda"    the same for CUDA plugins
 	//	"go"      the pure-Go backend
 	//	a path    this PJRT plugin and no other; an error where it cannot be used
 	Plugin string
@@ -71,8 +71,15 @@ func (c Config) resolved(env func(string) string) (Config, error) {
 	c.MemoryFraction = cmp.Or(c.MemoryFraction, 0.75)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	c.source = "configuration"
-	if c.Plugin == "" {
-		c.Plugin, c.source = env("ANISOFLIGHT_PLUGIN"), "ANISOFLIGHT_PLUGIN"
+	switch kind, named := Kind(c.Plugin), env("ANISOFLIGHT_PLUGIN"); {
+	case kind == "":
+		c.Plugin, c.source = named, "ANISOFLIGHT_PLUGIN"
+	case !kind.known() || named == "" || named == "go" || Kind(named).known(): // c.Plugin goes first
+	case kindOf(named) != kind:
+		return c, &PluginError{Path: named, Source: "ANISOFLIGHT_PLUGIN", Reason: fmt.Sprintf(
+			"by its name it is a plugin for %s, but the device is set to %s; unset one of them", kindOf(named), kind)}
+	default:
+		c.Plugin, c.source = named, "ANISOFLIGHT_PLUGIN"
 	}
 	c.ProgramCache = cmp.Or(c.ProgramCache, env("ANISOFLIGHT_PROGRAM_CACHE"))
 	switch {

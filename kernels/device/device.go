@@ -53,8 +53,8 @@ type client struct {
 }
 
 // Open finds a backend and starts it. It never downloads anything. If [Config.Plugin] or ANISOFLIGHT_PLUGIN names a
-// file, that file is used or Open fails with a [*PluginError]. A search that finds nothing usable ends with the pure-Go
-// backend and one warning. Of several devices Open returns the first; see [Device.Peers].
+// file, that file is used or Open fails with a [*PluginError]. So is a kind of plugin. Otherwise a search that finds nothing usable ends
+// with the pure-Go backend and one warning. Of several devices Open returns the first; see [Device.Peers].
 func Open(cfg Config) (*Device, error) {
 	h := thisHost()
 	cfg, err := cfg.resolved(h.env)
@@ -62,7 +62,8 @@ func Open(cfg Config) (*Device, error) {
 		return nil, err
 	}
 	d := &Device{client: &client{cfg: cfg, work: map[string]Work{}}}
-	d.report = Report{GPU: h.gpu, Plugins: shim.Available, Allocator: findAllocator(h)}
+	d.report = Report{GPU: h.gpu, Plugins: shim.Available, Allocator: shim.Malloc(),
+		AllocatorReason: allocatorReason}
 	if err := d.start(h); err != nil {
 		return nil, err
 	}
@@ -111,8 +112,8 @@ func (d *Device) start(h host) error {
 		reason = c.Path + ": " + c.Reason
 		d.cfg.Logger.Warn("plugin not used", "path", c.Path, "reason", c.Reason)
 	}
-	if d.cfg.Plugin == string(CUDA) {
-		return &PluginError{Path: "cuda", Source: d.cfg.source, Reason: noCUDA(found)}
+	if kind := Kind(d.cfg.Plugin); kind != "" {
+		return &PluginError{Path: d.cfg.Plugin, Source: d.cfg.source, Reason: noneOf(kind, found)}
 	}
 	d.cfg.Logger.Warn("using the pure-Go backend, about 20 times slower than XLA", "reason", reason)
 	return d.startGo()
@@ -120,7 +121,7 @@ func (d *Device) start(h host) error {
 
 // startXLA opens a plugin, or returns what is wrong with it.
 func (d *Device) startXLA(c Candidate) error {
-	err := verify(c.Path)
+	err := verify(c.Path, "GetPjrtApi")
 	if err == nil {
 		d.backend, d.plugin, err = openXLA(c.Path, c.Kind, d.cfg)
 	}
@@ -149,13 +150,18 @@ func (d *Device) startGo() error {
 	return nil
 }
 
-func noCUDA(found []Candidate) string {
+// noneOf says why no plugin of a kind is used, and what to do.
+func noneOf(kind Kind, found []Candidate) string {
 	for _, c := range found {
-		if c.Kind == CUDA && c.Reason != "" {
-			return fmt.Sprintf("no CUDA plugin can be used; %s: %s", c.Path, c.Reason)
+		if c.Kind == kind && c.Reason != "" {
+			return fmt.Sprintf("no %s plugin can be used; %s: %s", kind, c.Path, c.Reason)
 		}
 	}
-	return "no CUDA plugin found; install one with `.venv/bin/pip install jax-cuda13-pjrt`, or choose \"cpu\""
+	wheel, other := "fastatomstruct-xla-cpu", "go"
+	if kind == CUDA {
+		wheel, other = "jax-cuda13-pjrt", "cpu"
+	}
+	return fmt.Sprintf("no %s plugin found; install one with `pip install %s`, or choose %q", kind, wheel, other)
 }
 
 // Name says what runs the programs: "xla:cpu", "xla:cuda" or "go".
@@ -231,6 +237,8 @@ const (
 	CUDA Kind = "cuda"
 )
 
+func (k Kind) known() bool { return k == CPU || k == CUDA }
+
 // Report reports which backend was opened and what became of every candidate.
 type Report struct {
 	Name       string `json:"name"`        // "xla:cpu", "xla:cuda" or "go"
@@ -244,8 +252,10 @@ type Report struct {
 	Candidates []Candidate `json:"candidates"` // best first
 	// MemoryFraction is the share of a GPU's memory that may be taken; 0 on other backends, which take what they need.
 	MemoryFraction float64 `json:"memory_fraction,omitempty"`
-	// Allocator is the library that [PreloadAllocator] takes; empty if there is none.
+	// Allocator is the library whose malloc this process has; empty in a build without cgo.
 	Allocator string `json:"allocator"`
+	// AllocatorReason says why [PreloadAllocator] has not loaded mimalloc; empty if it has, or was not called.
+	AllocatorReason string `json:"allocator_reason,omitempty"`
 	// ProgramCache is the folder that keeps compiled programs between processes; empty if they are not kept.
 	ProgramCache string `json:"program_cache"`
 }

@@ -17,9 +17,9 @@
 //
 // XLA through a PJRT plugin, a shared library that is looked for in this order: [Config.Plugin], ANISOFLIGHT_PLUGIN,
 // the Python environment whose bin holds this program, the project's .venv, the active environment (VIRTUAL_ENV,
-// CONDA_PREFIX). A CUDA plugin goes before a CPU plugin when the machine has an NVIDIA GPU. Without any plugin, or in a
-// build without cgo, programs run on the pure-Go backend, about 20 times slower, and one warning says so. Nothing is
-// ever downloaded. [Device.Report] tells what was found and why the rest was not used.
+// CONDA_PREFIX). A CUDA plugin goes before a CPU plugin when the machine has an NVIDIA GPU. If nothing is asked for and
+// there is no plugin, or in a build without cgo, programs run on the pure-Go backend, about 20 times slower, and one
+// warning says so. Nothing is ever downloaded. [Device.Report] tells what was found and why the rest was not used.
 //
 // # Several devices
 //

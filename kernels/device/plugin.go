@@ -25,7 +25,7 @@ var wheels = []string{
 // named is true if the user chose one file: then no other may take its place.
 func search(cfg Config, h host) (found []Candidate, named bool) {
 	want := cfg.Plugin
-	if want != "" && want != string(CPU) && want != string(CUDA) {
+	if want != "" && !Kind(want).known() {
 		return []Candidate{{Path: absolute(want), Source: cfg.source, Kind: kindOf(want)}}, true
 	}
 	environment := func(dir, source string) {
@@ -125,9 +125,9 @@ func nvidiaGPU(root string) bool {
 	return false
 }
 
-// verify returns an error unless a file is a shared library for this machine that exports GetPjrtApi. A library that
+// verify returns an error unless a file is a shared library for this machine that exports the function. A library that
 // passes may still end the process that loads it.
-func verify(path string) error {
+func verify(path, symbol string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -137,7 +137,7 @@ func verify(path string) error {
 	case !info.Mode().IsRegular():
 		return errors.New("it is not a regular file; give the shared library itself")
 	}
-	if err := wholeELF(path, uint64(info.Size())); err != nil {
+	if err := wholeELF(path, uint64(info.Size()), symbol); err != nil {
 		return fmt.Errorf("it is not a usable shared library: %w", err)
 	}
 	return nil
@@ -145,7 +145,7 @@ func verify(path string) error {
 
 // wholeELF checks what the dynamic loader takes on trust. The loader maps segments without looking at the file's
 // length, and reading a page behind the end kills the process.
-func wholeELF(path string, size uint64) (err error) {
+func wholeELF(path string, size uint64, symbol string) (err error) {
 	defer func() {
 		if r := recover(); r != nil { // debug/elf promises no defence against hostile files
 			err = fmt.Errorf("damaged ELF headers: %v", r)
@@ -170,9 +170,9 @@ func wholeELF(path string, size uint64) (err error) {
 		return fmt.Errorf("no table of exported symbols: %w", err)
 	}
 	if !slices.ContainsFunc(symbols, func(s elf.Symbol) bool {
-		return s.Name == "GetPjrtApi" && s.Section != elf.SHN_UNDEF && elf.ST_TYPE(s.Info) == elf.STT_FUNC
+		return s.Name == symbol && s.Section != elf.SHN_UNDEF && elf.ST_TYPE(s.Info) == elf.STT_FUNC
 	}) {
-		return errors.New("it does not export GetPjrtApi, so it is no PJRT plugin")
+		return fmt.Errorf("it does not export %s", symbol)
 	}
 	return nil
 }

@@ -15,13 +15,14 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
-// library compiles C source into a shared library at path.
-func library(t *testing.T, path, source string) string {
+// library compiles C source into a shared library at path, which needs others.
+func library(t *testing.T, path, source string, others ...string) string {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("cc", "-shared", "-fPIC", "-x", "c", "-", "-o", path)
+	args := append([]string{"-shared", "-fPIC", "-Wl,--no-as-needed", "-o", path, "-x", "c", "-", "-x", "none"}, others...)
+	cmd := exec.Command("cc", args...)
 	cmd.Stdin = strings.NewReader(source)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("cc: %v\n%s", err, out)
@@ -88,6 +89,25 @@ func TestEnvironmentNamesThePlugin(t *testing.T) {
 	var pe *device.PluginError
 	if !errors.As(err, &pe) || pe.Source != "ANISOFLIGHT_PLUGIN" {
 		t.Errorf("error %v, want a PluginError from ANISOFLIGHT_PLUGIN", err)
+	}
+	// A kind narrows the choice down, and does not replace it.
+	for kind, want := range map[string]string{"cpu": "no such file", "cuda": "the device is set to cuda"} {
+		if _, err := device.Open(device.Config{Plugin: kind}); !errors.As(err, &pe) || pe.Source != "ANISOFLIGHT_PLUGIN" ||
+			!strings.Contains(pe.Reason, want) {
+			t.Errorf("device %s: error %v, want one that says %q", kind, err, want)
+		}
+	}
+	xla := devicetest.Open(t).Report()
+	named := filepath.Join(t.TempDir(), "libpjrt_cpu.so")
+	if err := os.Symlink(xla.Plugin, named); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("ANISOFLIGHT_PLUGIN", named)
+	if r := open(t, device.Config{Plugin: "cpu"}).Report(); r.Plugin != named {
+		t.Errorf("device cpu took %s", r.Plugin)
+	}
+	if name := open(t, device.Config{Plugin: "go"}).Name(); name != "go" {
+		t.Errorf("device go opened %s", name)
 	}
 	t.Setenv("ANISOFLIGHT_PLUGIN", "go")
 	if name := open(t, device.Config{}).Name(); name != "go" {

@@ -1,6 +1,7 @@
 package device
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -105,7 +106,8 @@ func TestNvidiaGPU(t *testing.T) {
 	}
 }
 
-// What the search finds but cannot use is passed over; the report says why and warnings tell of the slow fallback.
+// What the search finds but cannot use is passed over; the report says why and warnings tell of the slow fallback. If a
+// kind of plugin is asked for there is no fallback.
 func TestFallback(t *testing.T) {
 	root := tree(t, site+cpuSO)
 	var log strings.Builder
@@ -119,6 +121,14 @@ func TestFallback(t *testing.T) {
 	found := dev.report.Candidates
 	if dev.Name() != "go" || len(found) != 1 || found[0].Used || !strings.Contains(found[0].Reason, "ELF") {
 		t.Errorf("%s of the candidates %+v, want one that is no ELF file", dev.Name(), found)
+	}
+	for kind, want := range map[string]string{"cpu": "ELF", "cuda": "no cuda plugin found; install one"} {
+		asked := &Device{client: &client{cfg: Config{Plugin: kind, Logger: cfg.Logger}}}
+		err := asked.start(host{env: func(name string) string { return env[name] }})
+		var pe *PluginError
+		if !errors.As(err, &pe) || pe.Path != kind || !strings.Contains(pe.Reason, want) {
+			t.Errorf("device %s: error %v, want one that says %q", kind, err, want)
+		}
 	}
 	if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), "slower than XLA") {
 		t.Errorf("logged %s", log.String())

@@ -58,7 +58,7 @@ func TestPluginsThreadsTakeNoSignals(t *testing.T) {
 // XLA for CPU has as many threads as Go, of which there are as many as processors: with four on two processors sampling
 // of small images took 1.2 times as long. NPROC decides where it is set, and no device is without a thread.
 func TestAsManyThreadsAsProcessors(t *testing.T) {
-	devicetest.Open(t) // verified before, so that nothing else starts threads
+	devicetest.Several(t) // or the test is skipped; verified before, so that nothing else starts threads
 	for _, c := range []struct {
 		goes    int
 		nproc   string

@@ -81,6 +81,7 @@ func TestDevicesShareTheirPrograms(t *testing.T) {
 
 // TestDevicesAsked: which configurations have which devices.
 func TestDevicesAsked(t *testing.T) {
+	devicetest.Several(t) // or the test is skipped
 	for asked, want := range map[string]int{"": 1, "2": 2, "7": 7, "all": 1} {
 		dev := open(t, device.Config{Plugin: "cpu", Devices: asked})
 		if n := len(dev.Peers()); n != want || dev.Report().Used != want {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/anisoflight/anisoflight/internal/processestest"
@@ -160,6 +161,26 @@ func TestDeath(t *testing.T) {
 	if err := processes.Sum(t.Context(), w, false, []float32{1}); !errors.As(err, &lost) {
 		t.Errorf("afterwards: %v", err)
 	}
+}
+
+// TestMeet: nobody leaves before all have come, also after an error that all know of.
+func TestMeet(t *testing.T) {
+	var here atomic.Int32
+	together(t, 3, func(w *processes.World) error {
+		var mine error
+		if w.Rank() == 1 {
+			mine = errors.New("it fails")
+		}
+		if err := w.Agree(t.Context(), 0, mine); err == nil {
+			t.Error("all agree")
+		}
+		here.Add(1)
+		err := w.Meet(t.Context())
+		if n := here.Load(); err != nil || n != 3 {
+			t.Errorf("process %d leaves when %d are here: %v", w.Rank(), n, err)
+		}
+		return nil
+	})
 }
 
 // TestNoWorldIsOneProcess.

@@ -84,6 +84,11 @@ func (w *World) exchange(ctx context.Context, out, in []byte) error {
 	return w.end
 }
 
+// Meet waits until all processes call it. It is the last call of each, also after an error, unless the world is broken.
+func (w *World) Meet(ctx context.Context) error {
+	return w.link.Exchange(ctx, make([]byte, w.size), make([]byte, w.size))
+}
+
 // gather gives every process the blocks of all, in the order of their ranks.
 func (w *World) gather(ctx context.Context, block []byte) ([]byte, error) {
 	out, in := make([]byte, 0, w.size*len(block)), make([]byte, w.size*len(block))

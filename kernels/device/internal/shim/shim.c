@@ -1,5 +1,7 @@
 //go:build cgo && linux
 
+#define _GNU_SOURCE  // RTLD_DEFAULT, dladdr
+
 #include "shim.h"
 
 #include <dlfcn.h>
@@ -224,6 +226,13 @@ void* shim_signal(int number, void* handler) {
   if (sigaction(number, NULL, &now) != 0) return SIG_ERR;
   if ((now.sa_flags & SA_SIGINFO) == 0 && sigaction(number, &next, NULL) != 0) return SIG_ERR;
   return now.sa_handler;
+}
+
+const char* shim_try(const char* path) { return dlopen(path, RTLD_NOW | RTLD_LOCAL) == NULL ? dlerror() : NULL; }
+
+const char* shim_malloc(void) {
+  Dl_info info;
+  return dladdr(dlsym(RTLD_DEFAULT, "malloc"), &info) != 0 ? info.dli_fname : "";
 }
 
 int shim_tune_malloc(void) {

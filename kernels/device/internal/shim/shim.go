@@ -106,6 +106,19 @@ func Load(path string) (*Plugin, error) {
 	return p, nil
 }
 
+// Try loads a library, for this process alone, and returns why that is not possible.
+func Try(path string) error {
+	c := C.CString(path)
+	defer C.free(unsafe.Pointer(c))
+	if why := C.shim_try(c); why != nil {
+		return errors.New(C.GoString(why))
+	}
+	return nil
+}
+
+// Malloc returns the path of the library whose malloc this process has.
+func Malloc() string { return C.GoString(C.shim_malloc()) }
+
 // TuneMalloc sets glibc's allocator up for large tensors that come and go, unless
 // the user has set MALLOC_* variables. Programs run 5–14 % faster.
 var TuneMalloc = sync.OnceFunc(func() {

@@ -94,6 +94,12 @@ void shim_free(int slot, shim_serialized* s);
 // shim_signal is signal(2), except that a handler with SA_SIGINFO stays.
 void* shim_signal(int number, void* handler);
 
+// shim_try loads a library, whose symbols no other one sees. It returns NULL, or why that is not possible.
+const char* shim_try(const char* path);
+
+// shim_malloc returns the path of the library whose malloc this process has.
+const char* shim_malloc(void);
+
 // shim_tune_malloc makes glibc keep freed memory for the next run instead of
 // returning it to the kernel and faulting it in again. It does nothing with
 // another libc. Returns 1 if it did.
