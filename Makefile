@@ -107,6 +107,7 @@ wheel: $(WHEELS)/.done ## the Python package with the server in it, for Linux; i
 
 test-wheel: wheel build $(VENV)/.dev ## installs the wheel, with what it depends on, into an empty environment, and samples
 	ANISOFLIGHT_TEST_WHEEL=$(VERSION) $(PY) -m pytest -q client_py/tests/test_wheel.py
+	ANISOFLIGHT_BIN=$(abspath bin/linux-$(GOARCH)/anisoflight) $(PY) -m pytest -q client_py/tests/test_container.py -k image
 
 test-browser: build $(VENV)/.browser ## the quick start in JupyterLab and Chromium, read off the page
 	cd client_py && $(abspath $(PY)) -m pytest -q browser

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.flight as fl
@@ -13,6 +16,7 @@ import pytest
 import wire
 
 import anisoflight
+from anisoflight.serve import find_binary
 
 pytestmark = pytest.mark.slow
 
@@ -51,3 +55,58 @@ def test_its_command_serves(instructions: list[tuple[str, str]], tmp_path: Path)
         with fl.FlightClient(location) as client:
             assert wire.act(client, "ListModels", {}) == [{"models": []}]
         assert (tmp_path / "lock").exists()
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The files of Debian's smallest image, without a compiler's libraries, with the program and what pip brings."""
+    if not shutil.which("debootstrap") or os.getuid() != 0:
+        pytest.skip("debootstrap and root are needed to make the image's file tree")
+    folder = tmp_path_factory.mktemp("container") / "tree"
+    release = re.search(r"^ARG DEBIAN=(\w+)$", (ROOT / "Containerfile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert release
+    run("debootstrap", "--variant=minbase", release[1], str(folder))
+    shutil.copy(find_binary(), folder / "usr/local/bin/anisoflight")
+    lines = (ROOT / "client_py/requirements.txt").read_text(encoding="utf-8").splitlines()
+    wheels = [line for line in lines if re.match(r"(fastatomstruct-xla-cpu|cmeel-mimalloc)==", line)]
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--ignore-installed", "--no-deps"]
+    run(*pip, "--prefix", str(folder / "usr/local"), *wheels)
+    run("mount", "-t", "proc", "proc", str(folder / "proc"))
+    yield folder
+    run("umount", str(folder / "proc"))
+
+
+def run(*command: str) -> str:
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    assert done.returncode == 0, f"{command}: {done.stdout}"
+    return done.stdout
+
+
+def test_the_image_serves(instructions: list[tuple[str, str]], tree: Path) -> None:
+    """Before the image's packages are there, as from the wheel on a slim image, and afterwards with mimalloc."""
+
+    def malloc() -> tuple[str, str]:
+        """What doctor says of the allocator, and what a server that answers has loaded."""
+        found = re.search(r"{.*", run("chroot", str(tree), "anisoflight", "doctor", "--json"), re.DOTALL)
+        assert found
+        device = json.loads(found[0])["device"]
+        assert device["name"] == "xla:cpu"
+        script = tree.with_name("anisoflight")  # which `serve` starts
+        script.write_text(f'#!/bin/sh\nexec chroot {tree} anisoflight "$@"\n', encoding="utf-8")
+        script.chmod(0o755)
+        with anisoflight.serve(data="/data", listen="127.0.0.1:0", binary=script) as client:
+            assert client.info()["device"]["name"] == "xla:cpu"
+            maps = Path(f"/proc/{client.server.process.pid}/maps").read_text(encoding="utf-8")
+        assert ("libmimalloc" in maps) == ("libmimalloc" in device["allocator"])
+        return device["allocator"], device.get("allocator_reason", "")
+
+    allocator, reason = malloc()
+    assert allocator.endswith("/libc.so.6")
+    assert "libatomic.so.1: cannot open shared object file" in reason
+    assert "libatomic1" in reason
+    for command in said(instructions, "RUN"):
+        if command.startswith(("apt-get", "useradd")):
+            run("chroot", str(tree), "sh", "-c", command)
+    allocator, reason = malloc()
+    assert allocator.endswith("/libmimalloc.so.3")
+    assert reason == ""
