@@ -47,9 +47,8 @@ func PreloadAllocator() error {
 	return err
 }
 
-// restart replaces the process by one with a library preloaded, or returns why that cannot be. The dynamic loader passes
-// over a preloaded file that is missing, but ends the process if the file needs another one that is: so the library is
-// loaded here first.
+// restart replaces the process by one with a library preloaded, or returns why it cannot. The library is loaded here
+// first: the dynamic loader ends a process whose preloaded library needs one that is missing.
 func restart(library string) error {
 	failed := func(err error) error { return fmt.Errorf("%s: %w", library, err) }
 	if strings.ContainsAny(library, " :") {

@@ -53,8 +53,8 @@ type client struct {
 }
 
 // Open finds a backend and starts it. It never downloads anything. If [Config.Plugin] or ANISOFLIGHT_PLUGIN names a
-// file, that file is used or Open fails with a [*PluginError]. So is a kind of plugin. Otherwise a search that finds nothing usable ends
-// with the pure-Go backend and one warning. Of several devices Open returns the first; see [Device.Peers].
+// file or a kind of plugin, that is used or Open fails with a [*PluginError]. Otherwise a search that finds nothing
+// usable ends with the pure-Go backend and one warning. Of several devices Open returns the first; see [Device.Peers].
 func Open(cfg Config) (*Device, error) {
 	h := thisHost()
 	cfg, err := cfg.resolved(h.env)
@@ -62,8 +62,7 @@ func Open(cfg Config) (*Device, error) {
 		return nil, err
 	}
 	d := &Device{client: &client{cfg: cfg, work: map[string]Work{}}}
-	d.report = Report{GPU: h.gpu, Plugins: shim.Available, Allocator: shim.Malloc(),
-		AllocatorReason: allocatorReason}
+	d.report = Report{GPU: h.gpu, Plugins: shim.Available, Allocator: shim.Malloc(), AllocatorReason: allocatorReason}
 	if err := d.start(h); err != nil {
 		return nil, err
 	}

@@ -84,6 +84,7 @@ func TestBadPluginIsAnError(t *testing.T) {
 }
 
 func TestEnvironmentNamesThePlugin(t *testing.T) {
+	xla := devicetest.Several(t)[0].Report().Plugin // of the host
 	t.Setenv("ANISOFLIGHT_PLUGIN", filepath.Join(t.TempDir(), "gone.so"))
 	_, err := device.Open(device.Config{})
 	var pe *device.PluginError
@@ -97,9 +98,8 @@ func TestEnvironmentNamesThePlugin(t *testing.T) {
 			t.Errorf("device %s: error %v, want one that says %q", kind, err, want)
 		}
 	}
-	xla := devicetest.Open(t).Report()
 	named := filepath.Join(t.TempDir(), "libpjrt_cpu.so")
-	if err := os.Symlink(xla.Plugin, named); err != nil {
+	if err := os.Symlink(xla, named); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("ANISOFLIGHT_PLUGIN", named)
