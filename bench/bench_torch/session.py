@@ -79,9 +79,7 @@ def _ways(load: Callable[[], Network], saved: dict[str, torch.Tensor], options: 
 
 
 def _command(options: argparse.Namespace, folder: Path, batch: int | None) -> list[str]:
-    line = [str(options.binary), "model", "--drive", "--model", str(folder)]
-    # A plugin that is not in the usual places is named in the environment.
-    line += ["--device", os.environ.get("ANISOFLIGHT_PLUGIN", options.device)]
+    line = [str(options.binary), "model", "--drive", "--model", str(folder), "--device", options.device]
     line += ["--precision", options.precision]
     return [*line, "--batch", str(batch)] if batch else line
 
