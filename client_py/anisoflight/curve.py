@@ -45,13 +45,19 @@ class Curve:
     @classmethod
     def of(cls, knots: pd.DataFrame, label: int | None = None) -> Self:
         """The curve of a table with columns t, g and, where needed, label and subspace; of one class, or of all."""
+        if not {"t", "g"} <= {*knots}:
+            raise BadRequestError(
+                f"knots must have the columns t and g, got {', '.join(map(str, knots))}", "BAD_SCHEDULE"
+            )
         knots = pd.DataFrame({"label": -1, "subspace": 0}, knots.index).assign(**knots)
         labels = sorted(set(knots["label"]))
         if len(labels) > 1 and label not in labels:
             got = "this schedule differs by class" if label is None else f"got {label}"
             raise BadRequestError(f"label must be one of {labels}: {got}")
         shown = knots[knots["label"] == label] if len(labels) > 1 else knots
-        paths = [rows.sort_values("t") for _, rows in shown.groupby("subspace")]
+        paths = [rows for _, rows in shown.groupby("subspace")]
+        for path in paths:
+            check_path(path["t"], path["g"])
         t = np.unique(np.concatenate([path["t"].to_numpy(np.float64) for path in paths]))
         logs = [np.interp(t, path["t"], 0.5 * np.log(path["g"])) for path in paths]
         return cls(t, np.mean(logs, axis=0))
@@ -67,6 +73,20 @@ class Curve:
             raise BadRequestError(f"steps must be at least 1, got {steps}")
         times = np.linspace(self.t[-1], 0, steps + 1)[:-1]
         return np.append(np.exp(np.interp(times, self.t, self.logs)), 0.0)
+
+
+def check_path(t: pd.Series[float], g: pd.Series[float]) -> None:
+    """BadRequestError unless t increases from 0 and g increases and is positive, as the server wants them."""
+    times, logs = t.to_numpy(np.float64), g.to_numpy(np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        logs = np.log(logs)
+    finite = np.isfinite([times, logs]).all()
+    if len(times) < 2 or not finite or times[0] != 0 or np.diff(times).min() <= 0 or np.diff(logs).min() <= 0:
+        raise BadRequestError(
+            f"t must increase from 0 and g > 0 must increase, two knots or more, got t = {t.tolist()[:4]} and "
+            f"g = {g.tolist()[:4]}",
+            "BAD_SCHEDULE",
+        )
 
 
 def sigma_text(sigmas: Array, form: Form = "json", *, flow: bool = False) -> str:

@@ -347,6 +347,9 @@ def _written(plan: Plan) -> dict[str, Any]:
 
 def _read(written: Mapping[str, Any]) -> Plan:
     """The plan that `_written` wrote."""
-    file = dict(written)
-    law, basis = (base64.b64decode(file.pop(name, "")) for name in ("law", "basis"))
+    try:
+        file = dict(written)
+        law, basis = (base64.b64decode(file.pop(name, ""), validate=True) for name in ("law", "basis"))
+    except (ValueError, TypeError) as error:
+        raise BadRequestError(f"plans must be plans or what save_pretrained stores, got another: {error}") from error
     return Plan(file, basis_of(basis) if basis else None, Start(law) if law else None)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from .errors import BadRequestError
 from .files.schedules import read_start, read_with_basis, write_with_basis
 from .subspaces import Coordinates, Subspaces
 
@@ -80,8 +83,13 @@ class Plan:
         file = self.file if isinstance(self.file, dict) else {}
         found, wanted = (file.get("format"), file.get("version")), (_FORMAT, 2 if "classes" in file else 1)
         if found != wanted:
-            raise ValueError(f"not a plan: format and version must be {wanted}, got {found}")
-        asked = file.get("start", {}).get("hash")
+            raise BadRequestError(f"not a plan: format and version must be {wanted}, got {found}", "BAD_SCHEDULE")
+        try:
+            _check(file)
+            asked = file.get("start", {}).get("hash")
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            said = f"{error} is missing" if isinstance(error, KeyError) else error
+            raise BadRequestError(f"not a plan: {said}", "BAD_SCHEDULE") from error
         if asked != (None if self.law is None else self.law.hash):
             raise ValueError(f"the plan's start must be the file of hash {asked}, got {self.law}")
 
@@ -89,7 +97,8 @@ class Plan:
     def load(cls, path: str | PathLike[str]) -> Self:
         """A plan that `save` wrote; no server is needed."""
         file, vectors = read_with_basis(Path(path))
-        return cls(file, vectors, read_start(Path(path)) if "start" in file else None)
+        started = isinstance(file, dict) and "start" in file
+        return cls(file, vectors, read_start(Path(path)) if started else None)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the plan as JSON, and beside it its basis to basis.safetensors and its start to start.safetensors."""
@@ -184,6 +193,71 @@ class Plan:
                 f"label must be one of {sorted(self.vectors)}, got {self.label}: the basis differs by class"
             )
         return Subspaces(self.file["family"], rows)
+
+
+def _check(file: Mapping[str, Any]) -> None:
+    """KeyError, TypeError or ValueError of a file that no server writes: one that was cut, changed or is impossible."""
+    for name, least in {"label": -1, "steps": 1, "nfe": 1, "history": 1}.items():
+        _whole(file[name], name, least)
+    if file["predicts"] not in ("flow", "denoised") or not all(
+        isinstance(file[n], str) for n in ("solver", "schedule")
+    ):
+        raise ValueError(f"predicts must be flow or denoised, solver and schedule names, got {file['predicts']!r}")
+    basis, cuts = file["family"]["basis"], file["family"].get("cuts", [])
+    if not isinstance(basis, str) or not isinstance(file["family"]["per_class"], bool):
+        raise ValueError(f"family must name a basis and say per_class, got {file['family']}")
+    if (cuts and _numbers(cuts, [len(cuts)], "cuts", 1).dtype.kind != "i") or np.any(np.diff(cuts) < 1):
+        raise ValueError(f"cuts must be whole numbers that increase, got {cuts}")
+    _whole(file["family"].get("k", 0), "k", 0)
+    count = 1 if basis == "none" else len(cuts) + 1 if cuts else 2
+    parts = file.get("classes", [file])
+    classes = [_whole(label, "labels", -1) for part in file.get("classes", []) for label in part["labels"]]
+    if len({*classes}) < len(classes) or not all(part["labels"] for part in file.get("classes", [])) or not parts:
+        raise ValueError(f"labels must be classes, each once, got {classes}")
+    for part in parts:
+        where, size = part.get("coordinates"), count
+        if where is not None:
+            shape = [_whole(where[name], name, 1) for name in ("height", "width", "channels")]
+            size = prod(shape)
+            _numbers(where.get("axes", [0] * size * shape[2]), [size * shape[2]], "axes")
+        if np.any(np.diff(_numbers(part["t"], [file["steps"] + 1], "t", 0)) >= 0):
+            raise ValueError(f"t must decrease, got {part['t']}")
+        _numbers(part["init"], [count], "init", _TINY)
+        if len(part["stages"]) != file["nfe"]:
+            raise ValueError(f"stages must be {file['nfe']}, got {len(part['stages'])}")
+        for stage in part["stages"]:
+            _numbers(stage["t"], [], "t", 0)
+            _numbers(stage["g"], [count], "g", _TINY)
+            _numbers(stage["alpha"], [size], "alpha")
+            if len(stage["beta"]) != size or not all(0 < len(row) <= file["history"] for row in stage["beta"]):
+                raise ValueError(f"beta must have {size} rows of 1 to {file['history']} numbers")
+            _numbers(reduce(operator.iadd, stage["beta"], []), [sum(map(len, stage["beta"]))], "beta")
+            _numbers(stage.get("noise", [0] * count), [count], "noise", 0)
+        steps = [_whole(stage["step"], "step", -1) for stage in part["stages"]]
+        if [step for step in steps if step >= 0] != [*range(file["steps"])] or steps[-1] < 0:
+            raise ValueError(f"step must count the {file['steps']} steps, with −1 between them, got {steps}")
+
+
+_TINY = np.finfo(np.float64).tiny
+
+
+def _whole(value: Any, name: str, least: int) -> int:
+    if type(value) is not int or value < least:
+        raise ValueError(f"{name} must be a whole number from {least} on, got {value!r}")
+    return value
+
+
+def _numbers(values: Any, shape: list[int], name: str, least: float = -np.inf) -> Array:
+    array = np.asarray(values)
+    if (
+        array.shape != (*shape,)
+        or array.dtype.kind not in "if"
+        or not np.isfinite(array).all()
+        or (array < least).any()
+    ):
+        lowest = f", at least {least:g}" if least > -np.inf else ""
+        raise ValueError(f"{name} must be {prod(shape)} finite numbers{lowest}, got {str(values)[:60]}")
+    return array
 
 
 def _floats(values: list[float]) -> list[float]:

@@ -33,8 +33,10 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load
 
+from .errors import BadRequestError
 from .latents import latents
-from .subspaces import Coordinates, Subspaces
+from .subspaces import Coordinates, Subspaces, orthonormal
+from .wire.tensors import array_of
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -47,6 +49,7 @@ Array = np.ndarray[Any, Any]
 
 START_FILE = "start.safetensors"
 _FORMAT = {"format": "anisoflight-start", "version": "1"}
+_COVARIANCES = ("none", "bands", "dct", "pca", "full")
 
 
 class Start:
@@ -60,11 +63,49 @@ class Start:
         self.file = file
         try:
             self._tensors = load(file)
-        except SafetensorError as error:
-            raise ValueError(f"not a safetensors file: {error}") from error
-        self.metadata = _metadata(file)
-        if {key: self.metadata.get(key) for key in _FORMAT} != _FORMAT or "mean.-1" not in self._tensors:
-            raise ValueError(f"not a start: its metadata must have {_FORMAT}, got {self.metadata}")
+            self.metadata = _metadata(file)
+            self._check()
+        except (SafetensorError, ValueError, KeyError) as error:
+            said = f"{error.args[0]} is missing or of another type" if isinstance(error, KeyError) else error
+            raise BadRequestError(f"not a start: {said}", "BAD_SCHEDULE") from error
+
+    def _check(self) -> None:
+        """ValueError or KeyError of what the server refuses, too: see docs/wire.md, ExportStart."""
+        if {key: self.metadata.get(key) for key in _FORMAT} != _FORMAT:
+            raise ValueError(f"its metadata must have {_FORMAT}, got {self.metadata}")
+        if self.metadata["covariance"] not in _COVARIANCES:
+            raise ValueError(
+                f"covariance must be one of {', '.join(_COVARIANCES)}, got {self.metadata['covariance']!r}"
+            )
+        size, found = self._tensors["mean.-1"].shape, self._tensors
+        float(self.metadata["shrinkage"]), int(self.metadata.get("rank") or 0)
+        _ = [int(cut) for cut in (self.metadata.get("cuts") or "0").split(",")]
+        units = json.loads(self.metadata.get("normalization") or "{}")
+        labels = [int(name.removeprefix("mean.")) for name in found if name.startswith("mean.")]
+        if min(labels) < -1 or any(len(numbers) not in (1, *size[2:]) for numbers in units.values()):
+            raise ValueError(f"labels must be −1 or classes, the normalization must fit {size[2:]} channels")
+        for label in [-1, *self.labels]:
+            own = {name.split(".")[0]: found[name] for name in found if name.endswith(f".{label}")}
+            rank = own["vectors"].shape[:1] if "vectors" in own else size
+            shapes = {
+                "mean": size,
+                "variance": rank,
+                "vectors": (*rank, *size),
+                "rest": (1,),
+                "axes": (*size, *size[2:]),
+            }
+            for name in {"mean", "variance", *(["rest"] if "vectors" in own else [])} | own.keys() & shapes.keys():
+                wrong = own[name].dtype != np.float64 or own[name].shape != shapes[name] or 0 in own[name].shape
+                if wrong or len(size) != 3 or not np.isfinite(own[name]).all():
+                    raise ValueError(f"{name}.{label} must be F64, finite and of the shape {shapes[name]}")
+                if name in ("variance", "rest") and own[name].min() < 0:
+                    raise ValueError(f"{name}.{label} must not be negative, got {own[name].min()}")
+            rows = own["vectors"].reshape(*rank, -1) if "vectors" in own else own.get("axes")
+            if (rows is not None and not orthonormal(rows)) or {"vectors", "axes"} <= own.keys():
+                raise ValueError(f"the axes or vectors of {label} must be orthonormal, one of the two")
+            images = own.get("images", np.zeros(1, np.int64))
+            if images.shape != (1,) or images.dtype != np.int64 or images[0] < 0:
+                raise ValueError(f"images.{label} must be one number that is not negative")
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -106,7 +147,7 @@ class Start:
         not have the noise's directions is that of the whole matrix.
         """
         label = label if f"mean.{label}" in self._tensors else -1
-        noise, levels = np.asarray(xi, np.float64), np.atleast_1d(np.asarray(g, np.float64))
+        noise, levels = array_of(xi, "xi", np.float64), np.atleast_1d(array_of(g, "g", np.float64))
         if noise.shape[1:] != self.size:
             raise ValueError(f"xi must be images [n, {', '.join(map(str, self.size))}], got {list(noise.shape)}")
         if np.all(levels == levels[0]):

@@ -25,6 +25,12 @@ def dct_rows(size: int) -> Array:
     return np.sqrt(np.where(u == 0, 1, 2) / size) * np.cos((2 * x + 1) * u * np.pi / (2 * size))
 
 
+def orthonormal(rows: Array) -> bool:
+    """Whether rows [..., k, d] are orthonormal within 1e-6, which the server allows."""
+    products = rows @ rows.swapaxes(-1, -2)
+    return bool((np.abs(products - np.eye(rows.shape[-2])) <= 1e-6).all())
+
+
 class Subspaces:
     """The projectors P_j of a family, acting on each channel of images [B, C, H, W].
 

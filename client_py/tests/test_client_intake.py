@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,17 @@ import pytest
 from conftest import pictures
 from PIL import Image
 
-from anisoflight import Client
-from anisoflight.wire.intake import columns_of, dataset_table, pieces_of
-from anisoflight.wire.tensors import tensor_column
+from anisoflight import BadRequestError, Client
+from anisoflight.data.pictures import pixels_of
+from anisoflight.wire.exchanges import denoise_rows, latent_rows
+from anisoflight.wire.intake import columns_of, dataset_batches, dataset_table, pieces_of
+from anisoflight.wire.tensors import integers, tensor_column
 
 IMAGES, LABELS = pictures(12, seed=7)
 GREY = [Image.fromarray(image[..., 0]) for image in IMAGES]
 TENSORS = tensor_column(IMAGES, "HWC")
-
+NESTED = pa.list_(pa.list_(pa.list_(pa.uint8(), 1), 8), 8)  # as polars has its arrays
+LISTS = pa.list_(pa.list_(pa.list_(pa.uint8())))
 
 FORMS: dict[str, tuple[Any, Any]] = {
     "array": (IMAGES, LABELS),
@@ -35,6 +39,8 @@ FORMS: dict[str, tuple[Any, Any]] = {
     "batch": (pa.record_batch({"image": TENSORS, "label": LABELS}), None),
     "pandas of arrays": (pd.DataFrame({"image": list(IMAGES), "label": LABELS}), None),
     "pandas of Pillow": (pd.DataFrame({"image": GREY, "label": LABELS}), None),
+    "nested lists of Arrow": (pa.table({"image": pa.array(IMAGES.tolist(), NESTED), "label": LABELS}), None),
+    "lists of Arrow of any size": (pa.table({"image": pa.array(IMAGES.tolist(), LISTS)}), LABELS),
     "series": (pd.DataFrame({"image": list(IMAGES)})["image"].to_list(), pd.Series(LABELS)),
 }
 
@@ -138,3 +144,192 @@ def test_colour_and_other_types() -> None:
     assert (column.type.value_type, column.type.dim_names) == (pa.float32(), ["C", "H", "W"])
     permuted = pa.FixedShapeTensorArray.from_numpy_ndarray(np.asfortranarray(IMAGES.transpose(0, 3, 2, 1)).copy())
     assert columns_of(permuted, None)[0].type.dim_names == ["C", "H", "W"]
+
+
+NULL = pa.ExtensionArray.from_storage(
+    TENSORS.type, pa.FixedSizeListArray.from_arrays(pa.array([None, *range(63)], pa.uint8()), 64)
+)
+MISSING: dict[str, Any] = {
+    "masked array": np.ma.masked_less(IMAGES, 5),
+    "list of masked arrays": list(np.ma.masked_less(IMAGES, 5)),
+    "null in a tensor": NULL,
+    "chunks with a null in a tensor": pa.chunked_array([TENSORS, NULL]),
+    "table with a null in a tensor": pa.table({"image": NULL}),
+    "null row": pa.array([None, [[[1]]]], pa.list_(pa.list_(pa.list_(pa.uint8(), 1), 1), 1)),
+    "null in a list": pa.array([[[[1], [None]]]], LISTS),
+    "frame of masked arrays": pd.DataFrame({"image": list(np.ma.masked_less(IMAGES, 5))}),
+    "None": [[[None, 1.0]]],
+    "NA": np.array([[[[pd.NA], [0.5]]]]),
+}
+
+
+@pytest.mark.parametrize("form", MISSING)
+def test_missing_values_are_refused_by_name(form: str) -> None:
+    with pytest.raises(BadRequestError, match=r"images must have all values, got \d+ missing"):
+        dataset_table(MISSING[form], None)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [0, None],
+        [0.0, np.nan],
+        pa.array([0, None]),
+        pd.Series([0, None], dtype="Int64"),
+        [0, pd.NA],
+        np.ma.array([0, 1], mask=[False, True]),
+    ],
+)
+def test_missing_labels_are_refused(labels: Any) -> None:
+    with pytest.raises(BadRequestError, match="labels must have all values, got 1 missing"):
+        dataset_table(IMAGES[:2], labels)
+    with pytest.raises(BadRequestError, match="labels must have all values, got 1 missing"):
+        integers(labels, "labels")
+
+
+def test_missing_values_are_refused_wherever_arrays_come_in() -> None:
+    masked, plain = np.ma.masked_less(np.ones((2, 4, 4, 1)), 2), np.ones((2, 4, 4, 1))
+    refused: dict[str, Any] = {
+        "latents": lambda: latent_rows(masked, None),
+        "x": lambda: denoise_rows(masked, 1, None, None),
+        "sigma": lambda: denoise_rows(plain, np.ma.array([1, 2], mask=[1, 0]), None, None),
+        "g": lambda: denoise_rows(plain, None, [[None], [1]], None),
+        "labels": lambda: denoise_rows(plain, 1, None, [None, 1]),
+    }
+    for name, call in refused.items():
+        with pytest.raises(BadRequestError, match=f"{name} must have all values"):
+            call()
+    unmasked = np.ma.array(IMAGES)
+    assert address(dataset_table(unmasked, None)["image"]) == IMAGES.__array_interface__["data"][0]
+
+
+class Named(np.ndarray[Any, Any]):
+    """An array whose axes have names, as xarray's and torch's."""
+
+    dims: tuple[str, ...]
+
+
+def named(array: np.ndarray[Any, Any], *dims: str) -> Named:
+    array = array.view(Named)
+    array.dims = dims
+    return array
+
+
+FIELD = np.arange(6 * 3 * 8 * 4, dtype=np.float32).reshape(6, 3, 8, 4)
+
+
+@pytest.mark.parametrize(
+    ("order", "dims", "layout"),
+    [
+        ((0, 1, 2, 3), ("time", "variable", "lat", "lon"), "CHW"),
+        ((0, 1, 3, 2), ("time", "level", "lon", "lat"), "CHW"),
+        ((2, 3, 0, 1), ("y", "x", "batch", "band"), "HWC"),
+        ((0, 2, 3, 1), ("N", "H", "W", "C"), "HWC"),
+        ((1, 0, 2, 3), ("channel", "run", "y", "x"), "CHW"),
+        ((0, 1, 2, 3), ("time", "whatever", "y", "x"), "CHW"),
+    ],
+)
+def test_axes_with_names_are_taken_by_them(order: tuple[int, ...], dims: tuple[str, ...], layout: str) -> None:
+    column, _ = columns_of(named(FIELD.transpose(order), *dims), None)
+    assert column.type.dim_names == list(layout)
+    want = FIELD if layout == "CHW" else FIELD.transpose(0, 2, 3, 1)
+    np.testing.assert_array_equal(column.chunk(0).to_numpy_ndarray(), want)
+    rows = latent_rows(named(FIELD.transpose(order), *dims), None)
+    assert rows["latent"].type == column.type
+
+
+def test_axes_with_names_that_are_not_known_are_refused() -> None:
+    grey, _ = columns_of(named(FIELD[:, 0], "time", "lat", "lon"), None)
+    assert (grey.type.shape, grey.type.dim_names) == ([8, 4, 1], ["H", "W", "C"])
+    listed, _ = columns_of([named(field, "variable", "lat", "lon") for field in FIELD], None)
+    assert (listed.type.shape, listed.type.dim_names) == ([3, 8, 4], ["C", "H", "W"])
+    plain, _ = columns_of(named(FIELD[:, :, :, :3], "dim_0", "dim_1", "dim_2", "dim_3"), None)
+    assert plain.type.dim_names == ["H", "W", "C"]  # xarray's names of axes without any
+    for dims in (("p", "q", "lat", "lon"), ("time", "level", "x", "z"), ("time", "variable", "level", "lat")):
+        with pytest.raises(BadRequestError, match=rf"images must have axes with names .*\({', '.join(dims)}\)"):
+            columns_of(named(FIELD, *dims), None)
+    with pytest.raises(BadRequestError, match="axes with names"):
+        columns_of(named(FIELD[0], "variable", "lat", "lon"), None)
+    with pytest.raises(BadRequestError, match="layout must be CHW, as the axes of the images say, got HWC"):
+        columns_of(named(FIELD, "n", "c", "h", "w"), None, "HWC")
+
+
+def test_names_of_arrow_s_axes_outlive_a_cast() -> None:
+    stored = pa.FixedShapeTensorArray.from_numpy_ndarray(np.zeros((2, 5, 8, 3)), dim_names=["C", "H", "W"])
+    assert columns_of(stored, None)[0].type.dim_names == ["C", "H", "W"]
+    permuted = pa.FixedShapeTensorArray.from_numpy_ndarray(np.zeros((2, 3, 4, 5), np.uint8).transpose(0, 2, 3, 1))
+    with pytest.raises(BadRequestError, match="in their own order, got the permutation"):
+        columns_of(permuted, None)
+
+
+MODES = ["P", "PA", "RGBA", "LA", "L", "1", "I;16", "CMYK"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_pictures_of_every_mode_are_decoded_alike(mode: str) -> None:
+    """In lists and in data sets of Hugging Face, whatever format those have been given."""
+    datasets = pytest.importorskip("datasets")
+    rng = np.random.default_rng(3)
+    if mode == "I;16":
+        images = [Image.fromarray(rng.integers(0, 1 << 16, (8, 8), np.uint16)) for _ in range(3)]
+    else:
+        images = [Image.fromarray(rng.integers(0, 256, (8, 8, 3), np.uint8)).convert(mode) for _ in range(3)]
+    want = np.stack([pixels_of(image) for image in images])
+    np.testing.assert_array_equal(dataset_table(images, None)["image"].chunk(0).to_numpy_ndarray(), want)
+    stored = [
+        image.convert("RGB") if mode == "CMYK" else image.convert("RGBA") if mode == "PA" else image for image in images
+    ]
+    table = datasets.Dataset.from_dict({"image": stored}, features=datasets.Features({"image": datasets.Image()}))
+    for form in (table, table.with_format("numpy"), table.with_format("pandas"), table.to_iterable_dataset()):
+        _, batches = dataset_batches(pieces_of(form) or ())
+        got = np.concatenate([batch["image"].to_numpy_ndarray() for batch in batches])
+        np.testing.assert_array_equal(got, want)
+
+
+def test_what_a_data_set_of_hugging_face_says_of_its_rows_holds() -> None:
+    datasets = pytest.importorskip("datasets")
+    features = datasets.Features({"image": datasets.Image(), "label": datasets.Value("int64")})
+    table = datasets.Dataset.from_dict({"image": GREY, "label": LABELS.tolist()}, features=features)
+
+    def stored(form: Any) -> tuple[Any, Any]:
+        _, batches = dataset_batches(pieces_of(form) or ())
+        rows = pa.Table.from_batches(list(batches))
+        return rows["image"].combine_chunks().to_numpy_ndarray(), rows[
+            "label"
+        ].to_pylist() if "label" in rows.column_names else None
+
+    flipped = table.with_transform(lambda rows: {"pixel_values": [np.asarray(x)[::-1, :, None] for x in rows["image"]]})
+    np.testing.assert_array_equal(stored(flipped)[0], IMAGES[:, ::-1])
+    mapped = table.to_iterable_dataset().map(lambda row: {"image": np.asarray(row["image"])[:, :, None], "label": 5})
+    assert stored(mapped)[1] == [5] * 12
+    images, labels = stored(table.with_format("torch" if "torch" in sys.modules else "numpy", columns=["image"]))
+    np.testing.assert_array_equal(images, IMAGES)
+    assert labels is None
+    with pytest.raises(BadRequestError, match=r"got \{'dtype': .*float32.*call with_format\(None\)"):
+        stored(table.with_format("numpy", dtype=np.float32))
+    with pytest.raises(BadRequestError, match="images must be pixels, got encoded images"):
+        stored(table.cast_column("image", datasets.Image(decode=False)))
+
+
+def test_iterables_and_what_is_no_piece() -> None:
+    class Batches:  # such as a loader
+        def __iter__(self) -> Any:
+            return iter([(IMAGES[:5], LABELS[:5]), {"pixel_values": IMAGES[5:], "labels": LABELS[5:]}])
+
+    _, batches = dataset_batches(pieces_of(Batches()) or ())
+    rows = pa.Table.from_batches(list(batches))
+    assert rows["label"].to_pylist() == LABELS.tolist()
+    np.testing.assert_array_equal(rows["image"].combine_chunks().to_numpy_ndarray(), IMAGES)
+    with pytest.raises(BadRequestError, match=r"a piece must be images, a pair .* got 3 parts"):
+        dataset_batches([(IMAGES, LABELS, LABELS)])
+    ragged: list[Any] = [IMAGES[0], IMAGES[0, :3]]
+    for images, says in (
+        (ragged, "of one size"),
+        ([b"\x89PNG"], "encoded images"),
+        ([{"bytes": b""}], "encoded images"),
+        (pa.array([[[[1]]], [[[1]], [[2]]]], LISTS), "of one size"),
+        (object(), "must have the shape"),
+        ([Image.new("F", (4, 4))], "mode F, which does not tell its scale"),
+    ):
+        with pytest.raises(BadRequestError, match=says):
+            dataset_table(images, None)

@@ -54,7 +54,6 @@ def test_labels_that_are_no_integers(client: Client) -> None:
     for labels, said in (
         (["cat", "dog"], "integers, got 'cat'"),
         ([0, 1.5], "integers, got 1.5"),
-        ([0, np.nan], "integers, got nan"),
         ([0, 2**40], f"in the range of int32, got {2**40}"),
     ):
         error = pytest.raises(ValueError, match=f"labels must be {said}; number the classes from 0")
@@ -157,7 +156,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
         r"got int64; put images.astype",
     ),
     "a folder's path": ("client.put_dataset('new', 'photos')", "got the path 'photos'; store files with python -m"),
-    "nothing": ("client.put_dataset('new', None)", r"images must have the shape .*, got \(\)"),
+    "nothing": ("client.put_dataset('new', None)", r"images must have all values, got 1 missing"),
     "bytes": (
         "client.put_dataset('new', pa.table({'image': [b'x']}))",
         "must be one of tensors, got binary",

@@ -81,17 +81,18 @@ def test_a_basis_travels_beside_the_file(client: Client, tmp_path: Path) -> None
 
 
 def test_basis_file_is_safetensors() -> None:
-    data = basis_bytes({2: np.ones((1, 2, 2)), -1: np.zeros((3, 2, 2))})
+    rows = {2: np.full((1, 2, 2), 0.5), 1: np.eye(4)[2:3].reshape(1, 2, 2)}
+    data = basis_bytes(rows)
     size = int.from_bytes(data[:8], "little")
     assert size % 8 == 0
     head = json.loads(data[8 : 8 + size])
-    assert head["vectors.2"] == {"dtype": "F64", "shape": [1, 2, 2], "data_offsets": [96, 128]}
-    assert len(data) == 8 + size + 128
-    np.testing.assert_array_equal(basis_of(data)[2], np.ones((1, 2, 2)))
-    assert data == basis_bytes({-1: np.zeros((3, 2, 2)), 2: np.ones((1, 2, 2))})  # whatever the order
+    assert head["vectors.2"] == {"dtype": "F64", "shape": [1, 2, 2], "data_offsets": [32, 64]}
+    assert len(data) == 8 + size + 64
+    np.testing.assert_array_equal(basis_of(data)[2], rows[2])
+    assert data == basis_bytes({1: rows[1], 2: rows[2]})  # whatever the order
     hostile = [data[: size // 2], data[:-1], data + b"0", b"\xff" * 8 + data[8:]]
     hostile += [data.replace(b"F64", kind) for kind in (b"F32", b"I64", b"F16")]
-    hostile += [data.replace(b"F64", b"BF16").replace(b"]}}", b"]}", 1), data.replace(b"[96,128]", b"[32,128]")]
+    hostile += [data.replace(b"F64", b"BF16").replace(b"]}}", b"]}", 1), data.replace(b"[32,64]", b"[16,64]")]
     hostile += [data.replace(b"vectors.2", name) for name in (b"weights.2", b"vectors.x", b"vectors.,")]
     for bad in (b"", *hostile):
         with pytest.raises(ValueError, match="not a"):

@@ -115,7 +115,7 @@ def test_what_is_no_start_is_refused(client: anisoflight.Client, one: str, two: 
     start = client.schedule(one).start
     assert start is not None
     assert client.schedule("edm").start is None
-    with pytest.raises(ValueError, match="not a safetensors file"):
+    with pytest.raises(ValueError, match="not a start"):
         Start(b"nothing")
     with pytest.raises(ValueError, match=r"xi must be images \[n, 8, 8, 1\], got \[2, 4, 4, 1\]"):
         start.draw(np.zeros((2, 4, 4, 1)), 1.0)

@@ -11,8 +11,9 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from ..errors import BadRequestError
 from ..start import START_FILE, Start
-from ..subspaces import FORMULAS
+from ..subspaces import FORMULAS, orthonormal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,16 +38,25 @@ def basis_of(data: bytes) -> Vectors:
     """
     try:
         tensors = load(data)
-    except SafetensorError as error:
-        raise ValueError(f"not a safetensors file: {error}") from error
-    except KeyError as error:  # of an element type that numpy lacks, such as bfloat16
-        raise ValueError(f"not a basis: tensors must be F64, got {error}") from error
+    except (SafetensorError, KeyError) as error:  # a key, of an element type that numpy lacks, such as bfloat16
+        raise BadRequestError(f"not a basis: not a safetensors file of F64: {error}", "BAD_SCHEDULE") from error
     vectors: Vectors = {}
+    sizes = {rows.shape for rows in tensors.values()}
     for name, rows in tensors.items():
         labels = _NAME.fullmatch(name)
         if labels is None or rows.dtype != np.float64 or rows.ndim != 3:
-            raise ValueError(f"not a basis: tensor {name!r} is not the F64 vectors [k, H, W] of a label")
-        vectors |= {int(label): rows for label in labels[1].split(",")}  # several where a cluster shares them
+            raise BadRequestError(f"not a basis: {name!r} must be the F64 vectors [k, H, W] of a label", "BAD_SCHEDULE")
+        given = [int(label) for label in labels[1].split(",")]  # several where a cluster shares them
+        if len({*given, *vectors}) < len(given) + len(vectors) or min(given) < -1:
+            raise BadRequestError(f"not a basis: labels must be −1 or classes, each once, got {name!r}", "BAD_SCHEDULE")
+        if len(sizes) > 1 or not 0 < len(rows) < rows[0].size or not orthonormal(rows.reshape(len(rows), -1)):
+            raise BadRequestError(
+                f"not a basis: {name!r} must be orthonormal, fewer than pixels, as many of one size as the others",
+                "BAD_SCHEDULE",
+            )
+        vectors |= dict.fromkeys(given, rows)
+    if not vectors or (len(vectors) > 1 and -1 in vectors):
+        raise BadRequestError("not a basis: it must have vectors for all (−1) or for each class", "BAD_SCHEDULE")
     return vectors
 
 
@@ -69,10 +79,12 @@ def read_with_basis(path: Path) -> tuple[dict[str, Any], Vectors | None]:
     """A schedule file or a plan, and the vectors beside it where its family's basis has any."""
     try:
         file = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} must be JSON, as save writes it, got something else: {error}") from None
-    beside = path.with_name(BASIS_FILE)
-    named = isinstance(file, dict) and file.get("family", {}).get("basis", "none") not in FORMULAS
+    except (ValueError, RecursionError) as error:
+        raise BadRequestError(
+            f"{path} must be JSON, as save writes it, got something else: {error}", "BAD_SCHEDULE"
+        ) from None
+    beside, family = path.with_name(BASIS_FILE), file.get("family") if isinstance(file, dict) else None
+    named = isinstance(family, dict) and isinstance(family.get("basis"), str) and family["basis"] not in FORMULAS
     return file, basis_of(beside.read_bytes()) if named and beside.exists() else None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -77,7 +76,7 @@ class Datasets(Connection):
         units: dict[str, Any] = {"mean": mean, "scale": scale}
         if isinstance(images, pa.Table | ImageTable) and mean is None and scale is None:
             units = (images if isinstance(images, ImageTable) else Dataset(images)).normalization or units
-        pieces = images if isinstance(images, Iterator) else pieces_of(images)
+        pieces = pieces_of(images)
         if pieces is None:
             table = dataset_table(images, labels, layout)
             schema, batches, rows = table.schema, batches_of(table), table.num_rows

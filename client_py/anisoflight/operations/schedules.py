@@ -22,7 +22,7 @@ from ..remote import Answers, answer_terms, subspaces_of
 from ..schedule import Schedule
 from ..wire.calls import Connection
 from ..wire.progress import Bar
-from ..wire.tensors import integers, table_of, tensor_column, to_numpy
+from ..wire.tensors import array_of, integers, table_of, tensor_column, to_numpy
 from . import documented
 
 if TYPE_CHECKING:
@@ -293,8 +293,8 @@ def basis_table(vectors: Any, labels: npt.ArrayLike | None) -> pa.Table:
     """The rows of PutBasis: [k, H, W] with a label per row (default −1, shared), or {label: [k, H, W]}."""
     if isinstance(vectors, Mapping):
         labels = [int(label) for label, rows in vectors.items() for _ in range(len(rows))]
-        vectors = np.concatenate([np.asarray(rows, np.float64) for rows in vectors.values()])
-    array = np.asarray(vectors, np.float64)
+        vectors = np.concatenate([array_of(rows, "vectors", np.float64) for rows in vectors.values()])
+    array = array_of(vectors, "vectors", np.float64)
     if array.ndim != 3:
         raise BadRequestError(f"vectors must have the shape [k, H, W], got {array.shape}", "BAD_TENSOR")
     column = tensor_column(array, "HW")

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import BadRequestError
-from .tensors import integers, table_of, tensor_column, to_numpy, vector_column
+from .tensors import array_of, images_of, integers, table_of, tensor_column, to_numpy, vector_column
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -36,7 +36,7 @@ def denoise_rows(
     columns = {"x": column, "label": _labels(labels, rows)}
     if g is None:
         return table_of({**columns, "sigma": _per_row(sigma, rows, "sigma")})
-    variances = np.asarray(g, np.float64)
+    variances = array_of(g, "g", np.float64)
     return table_of({**columns, "g": vector_column(np.broadcast_to(variances, (rows, variances.shape[-1])))})
 
 
@@ -59,7 +59,7 @@ def gradient_rows(
 
 def _images(values: npt.ArrayLike, name: str, layout: str | None) -> pa.FixedShapeTensorArray:
     """The column of images, without a layout for the server to tell their axes by the model's size."""
-    array = np.asarray(values, np.float32)
+    array, named = images_of(values, name, np.float32)
     if array.ndim != 4:
         hint = f"; put {name}[None] for one image" if array.ndim == 3 else ""
         raise BadRequestError(
@@ -67,7 +67,9 @@ def _images(values: npt.ArrayLike, name: str, layout: str | None) -> pa.FixedSha
         )
     if layout not in (None, "HWC", "CHW"):
         raise BadRequestError(f"layout must be HWC or CHW, got {layout!r}")
-    return tensor_column(array, layout)
+    if layout and named and layout != named:
+        raise BadRequestError(f"layout must be {named}, as the axes of {name} say, got {layout}")
+    return tensor_column(array, named or layout)
 
 
 def _labels(labels: npt.ArrayLike | None, rows: int) -> pa.Array:
@@ -76,10 +78,11 @@ def _labels(labels: npt.ArrayLike | None, rows: int) -> pa.Array:
 
 def _per_row(values: Any, rows: int, name: str, dtype: type[np.number] = np.float64) -> pa.Array:
     """One number for every row, of one for all or one for each."""
+    array = array_of(values, name)
     try:
-        return pa.array(np.broadcast_to(np.asarray(values, dtype), rows))
-    except (ValueError, TypeError):
-        given = f"shape {np.shape(values)}" if np.ndim(values) else repr(values)
+        return pa.array(np.broadcast_to(array.astype(dtype), rows))
+    except ValueError:
+        given = f"shape {array.shape}" if array.ndim else repr(array.item())
         raise BadRequestError(
             f"{name} must be a number, or one for each of {rows} images, got {given}", "BAD_TENSOR"
         ) from None

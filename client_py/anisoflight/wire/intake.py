@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,12 +14,9 @@ import pyarrow as pa
 from ..errors import BadRequestError, warn
 from ..images import IMAGES, LABELS
 from ..samples import ImageTable
-from .tensors import batches_of, integers, layout_of, table_of, tensor_column, to_numpy
+from .tensors import array_of, batches_of, images_of, integers, layout_of, table_of, tensor_column, to_numpy
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-_ROWS = 1024  # of a data set of Hugging Face that are decoded at a time
+_ROWS = 1024  # of a data set of Hugging Face or torch that are decoded at a time
 
 
 def dataset_batches(pieces: Iterable[Any], layout: str | None = None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
@@ -29,8 +26,7 @@ def dataset_batches(pieces: Iterable[Any], layout: str | None = None) -> tuple[p
     >>> [batch.num_rows for batch in batches]
     [3, 1]
     """
-    pairs = (piece if isinstance(piece, tuple) else (piece, None) for piece in pieces)
-    tables = (dataset_table(images, labels, layout) for images, labels in pairs)
+    tables = (dataset_table(*_pair(piece), layout) for piece in pieces)
     first = next(tables, None)
     if first is None:
         raise BadRequestError("images must be one or more, got an iterator that ended at once", "BAD_TENSOR")
@@ -84,21 +80,62 @@ class PixelRange:
             warn([note])
 
 
-def pieces_of(images: Any) -> Iterator[tuple[Any, Any]] | None:
-    """A `datasets.Dataset` as pieces (images, labels) of some rows each, its images decoded; None of anything else."""
-    datasets = sys.modules.get("datasets")
-    if datasets is None or not isinstance(images, datasets.Dataset | datasets.IterableDataset):
-        return None
-    pixels, labels = _columns(list(images.column_names or []))
+def _pair(piece: Any) -> tuple[Any, Any]:
+    """The images and labels of a piece."""
+    parts = piece if isinstance(piece, tuple) else (piece,)
+    if len(parts) not in (1, 2):
+        raise BadRequestError(
+            f"a piece must be images, a pair (images, labels) or a dict of such columns, got {len(parts)} parts; "
+            "put an iterator that yields two",
+            "BAD_TENSOR",
+        )
+    return (*parts, None)[:2]
 
-    def pieces() -> Iterator[tuple[Any, Any]]:
-        for part in images.with_format("numpy").iter(_ROWS):
-            found = _array(list(part[pixels]))
-            if found.dtype == np.int64 and found.min() >= 0 and found.max() <= 255:  # bytes that were no images there
-                found = found.astype(np.uint8)
-            yield found, None if labels is None else part[labels]
 
-    return pieces()
+def pieces_of(images: Any) -> Iterator[Any] | None:
+    """What comes piece by piece: iterators, and data sets and loaders of Hugging Face and torch, some rows at a time.
+
+    None of anything else.
+    """
+    datasets, torch = sys.modules.get("datasets"), sys.modules.get("torch")
+    if datasets is not None and isinstance(images, datasets.Dataset | datasets.IterableDataset):
+        return _hugging_face(images, datasets)
+    loader = type(images).__module__ == "torch.utils.data.dataloader"  # or its iterator
+    if torch is not None and (loader or isinstance(images, torch.utils.data.Dataset)):
+        if getattr(images, "_auto_collation", loader):
+            return (tuple(batch) if isinstance(batch, list) else batch for batch in images)
+        sized = hasattr(images, "__len__") and not loader
+        rows = (images[place] for place in range(len(images))) if sized else iter(images)
+        return map(_collated, iter(lambda: list(itertools.islice(rows, _ROWS)), []))
+    lazy = isinstance(images, Iterable) and not hasattr(images, "__len__") and not hasattr(images, "__array__")
+    return iter(images) if lazy else None
+
+
+def _collated(rows: list[Any]) -> Any:
+    """Rows of a data set of torch as a piece: a dict of columns, a tuple of them, or images."""
+    if isinstance(rows[0], Mapping):
+        return {name: [row[name] for row in rows] for name in rows[0]}
+    return tuple(map(list, zip(*rows, strict=True))) if isinstance(rows[0], tuple | list) else rows
+
+
+def _hugging_face(table: Any, datasets: Any) -> Iterator[tuple[Any, Any]]:
+    """Pieces of a `datasets.Dataset`, in its own transform and columns; images are decoded here, in no other format."""
+    held = table.format if isinstance(table, datasets.Dataset) else {"type": None, "format_kwargs": {}}
+    if held["type"] != "custom":  # a transform's
+        pictures = [name for name, kind in (table.features or {}).items() if isinstance(kind, datasets.Image)]
+        if pictures and held["format_kwargs"]:
+            raise BadRequestError(
+                f"images must be in a format without options, got {held['format_kwargs']}; call with_format(None)"
+            )
+        if pictures or held["type"] not in ("numpy", "torch", "jax", "tensorflow"):
+            columns = {"columns": held["columns"]} if "columns" in held else {}
+            table = table.with_format("numpy" if table.features and not pictures else None, **columns)
+    for part in table.iter(_ROWS):
+        pixels, labels = _columns(list(part))
+        found, _ = _pixels(list(part[pixels]))
+        if found.dtype == np.int64 and found.min() >= 0 and found.max() <= 255:  # bytes that were no images there
+            found = found.astype(np.uint8)
+        yield found, None if labels is None else part[labels]
 
 
 def columns_of(images: Any, labels: Any, layout: str | None = None) -> tuple[pa.ChunkedArray, Any]:
@@ -111,20 +148,43 @@ def columns_of(images: Any, labels: Any, layout: str | None = None) -> tuple[pa.
     if isinstance(images, ImageTable):
         known = images.labels if labels is None and (images.labels >= 0).any() else labels
         return columns_of(images.column, known)
+    if hasattr(images, "data_vars") and not {*IMAGES} & {*images}:
+        raise BadRequestError(
+            f"images must be one array, got the variables {', '.join(map(str, images))} of xarray; put one of them, or "
+            "to_dataarray() of those that are channels",
+            "BAD_TENSOR",
+        )
     if isinstance(images, pa.Array | pa.ChunkedArray):
-        return _tensors(pa.chunked_array(images) if isinstance(images, pa.Array) else images), labels
+        return _tensors(pa.chunked_array(images) if isinstance(images, pa.Array) else images, layout), labels
     if isinstance(images, Mapping) or hasattr(images, "column_names") or hasattr(images, "columns"):
         pandas = hasattr(images, "iloc")
-        frame: Any = images if pandas or isinstance(images, Mapping | pa.Table) else pa.table(images)
+        try:
+            frame: Any = images if pandas or isinstance(images, Mapping | pa.Table) else pa.table(images)
+        except (TypeError, ValueError, pa.ArrowException) as error:
+            raise BadRequestError(f"images must be a table that Arrow takes, got {error}", "BAD_TENSOR") from None
         pixels, named = _columns(frame.column_names if isinstance(frame, pa.Table) else list(frame))
         # Of pandas a list: Arrow would take a column of arrays apart.
         found = frame[pixels].to_list() if pandas else frame[pixels]
-        return columns_of(found, frame[named] if labels is None and named is not None else labels)
+        return columns_of(found, frame[named] if labels is None and named is not None else labels, layout)
     if layout not in (None, "HWC", "CHW"):
         raise BadRequestError(f"layout must be HWC or CHW, got {layout!r}")
-    if hasattr(images, "to_list"):  # a column of a frame, which numpy reads as objects
+    if hasattr(images, "iloc"):  # a column of a frame, which numpy reads as objects
         images = images.to_list()
-    return pa.chunked_array([_column(_array(images), layout)]), labels
+    array, named = _pixels(images)
+    if layout and named and layout != named:
+        raise BadRequestError(f"layout must be {named}, as the axes of the images say, got {layout}")
+    return pa.chunked_array([_column(array, named or layout)]), labels
+
+
+def _pixels(images: Any) -> tuple[np.ndarray[Any, Any], str | None]:
+    """The array of images, and the layout that it names."""
+    first = images[0] if isinstance(images, list | tuple) and images else images
+    if isinstance(first, str | bytes | os.PathLike | Mapping):
+        got = f"the path {os.fspath(first)!r}" if isinstance(first, str | os.PathLike) else "encoded images"
+        raise BadRequestError(
+            f"images must be pixels, got {got}; store files with python -m anisoflight.data", "BAD_TENSOR"
+        )
+    return images_of(images, "images")
 
 
 def _columns(names: list[str]) -> tuple[str, str | None]:
@@ -139,48 +199,30 @@ def _columns(names: list[str]) -> tuple[str, str | None]:
     return pixels, labels
 
 
-def _tensors(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column of tensors as it is sent, of the same memory where it can be."""
+def _tensors(column: pa.ChunkedArray, layout: str | None) -> pa.ChunkedArray:
+    """A column of tensors or of lists of numbers as it is sent, of the same memory where it can be."""
     kind = column.type
-    if not isinstance(kind, pa.FixedShapeTensorType):
+    tensors = isinstance(kind, pa.FixedShapeTensorType)
+    if (not tensors and not pa.types.is_nested(kind)) or pa.types.is_struct(kind):
         raise BadRequestError(
             f"a column of images must be one of tensors, got {kind}; store encoded images with python -m "
             "anisoflight.data",
             "BAD_TENSOR",
         )
-    if column.null_count:
-        raise BadRequestError(f"images must not be null, got {column.null_count} rows without one", "BAD_TENSOR")
-    permuted = kind.permutation and list(kind.permutation) != sorted(kind.permutation)
-    if permuted or len(kind.shape) != 3 or kind.value_type not in (pa.uint8(), pa.float32()):
-        return pa.chunked_array([_column(chunk.to_numpy_ndarray()) for chunk in column.chunks])
-    names = kind.dim_names or list(layout_of(kind.shape))
-    wanted = pa.fixed_shape_tensor(kind.value_type, kind.shape, dim_names=names)
-    return pa.chunked_array([pa.ExtensionArray.from_storage(wanted, chunk.storage) for chunk in column.chunks], wanted)
-
-
-def _array(images: Any) -> np.ndarray[Any, Any]:
-    """Arrays, torch tensors, Pillow's images and lists of them as one array, without a copy of what is one already."""
-    if isinstance(images, list | tuple):
-        parts = [_array(image) for image in images]
-        shapes = sorted({part.shape for part in parts})
-        if len(shapes) > 1:
-            raise BadRequestError(
-                f"images must be of one size, got {shapes[0]} and {shapes[1]}; anisoflight.data resizes files",
-                "BAD_TENSOR",
-            )
-        return np.stack(parts) if parts else np.zeros(0)
-    if isinstance(images, str | os.PathLike):
+    if tensors and kind.permutation and list(kind.permutation) != sorted(kind.permutation):
         raise BadRequestError(
-            f"images must be pixels, got the path {os.fspath(images)!r}; store files with python -m anisoflight.data",
+            f"images must be tensors in their own order, got the permutation {list(kind.permutation)}; "
+            "make the column of np.ascontiguousarray(images)",
             "BAD_TENSOR",
         )
-    library = type(images).__module__.partition(".")[0]
-    if library == "torch":
-        images = images.detach().cpu()
-        images = (images.float() if images.dtype.is_floating_point and images.dtype.itemsize < 4 else images).numpy()
-    elif library == "PIL" and images.mode not in ("L", "RGB"):
-        images = images.convert("L" if images.mode == "1" else "RGB")
-    return np.asarray(images)
+    arrays = [array_of(part, "images") for part in (column.chunks if tensors else [column])]
+    names = tensors and kind.dim_names and "".join(kind.dim_names)
+    if not tensors or len(kind.shape) != 3 or kind.value_type not in (pa.uint8(), pa.float32()):
+        return pa.chunked_array([_column(array, names or layout) for array in arrays])
+    wanted = pa.fixed_shape_tensor(
+        kind.value_type, kind.shape, dim_names=list(names or layout or layout_of(kind.shape))
+    )
+    return pa.chunked_array([pa.ExtensionArray.from_storage(wanted, chunk.storage) for chunk in column.chunks], wanted)
 
 
 def _column(array: np.ndarray[Any, Any], layout: str | None = None) -> pa.FixedShapeTensorArray:

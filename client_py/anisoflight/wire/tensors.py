@@ -6,10 +6,13 @@ dim_names ``["H", "W", "C"]`` (or ``["C", "H", "W"]``) and never a permutation.
 
 from __future__ import annotations
 
+from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..errors import BadRequestError
 
@@ -17,6 +20,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     import numpy.typing as npt
+
+
+_AXES = {
+    "N": "n b batch sample image time date number member ensemble index",
+    "C": "c channel channels band bands variable component level",
+    "H": "h y height lat latitude row rows",
+    "W": "w x width lon longitude col cols column columns",
+}
+_LETTERS = {name: letter for letter, names in _AXES.items() for name in names.split()}
 
 
 def layout_of(shape: Sequence[int]) -> str:
@@ -49,7 +61,9 @@ def integers(values: npt.ArrayLike, name: str) -> np.ndarray[Any, np.dtype[np.in
     Traceback (most recent call last):
     anisoflight.errors.BadRequestError: [BAD_TENSOR] labels must be integers, got 'cat'; number the classes from 0
     """
-    array = np.asarray(values)
+    array = array_of(values, name)
+    if array.dtype.kind == "f" and (count := np.isnan(array).sum()):
+        raise _missing(name, count)
     with np.errstate(invalid="ignore"):
         wrong = array[array != array.astype(np.int32)] if array.dtype.kind in "iubf" else array.reshape(-1)[:1]
     if wrong.size:
@@ -57,6 +71,110 @@ def integers(values: npt.ArrayLike, name: str) -> np.ndarray[Any, np.dtype[np.in
         want = "in the range of int32" if isinstance(first, int) else "integers"
         raise BadRequestError(f"{name} must be {want}, got {first!r}; number the classes from 0", "BAD_TENSOR")
     return array.astype(np.int32)
+
+
+def array_of(values: Any, name: str, dtype: npt.DTypeLike | None = None) -> np.ndarray[Any, Any]:
+    """What holds numbers as an array, of the same memory where it can be: arrays of any library, columns of Arrow and
+    polars, Pillow's images, and lists of them.
+
+    A value that is missing (masked, null, None, NA) is a BadRequestError: there are numbers under a mask, too.
+
+    >>> array_of([np.ma.masked_less([1, 5], 3)], "x")
+    Traceback (most recent call last):
+    anisoflight.errors.BadRequestError: [BAD_TENSOR] x must have all values, got 1 missing (masked, null, \
+None or NaN); leave those rows out, or fill them in
+    """
+    library = type(values).__module__.partition(".")[0]
+    if isinstance(values, list | tuple) and not all(isinstance(part, _SCALARS) or part is pd.NA for part in values):
+        parts = [array_of(part, name, dtype) for part in values]
+        shapes = sorted({part.shape for part in parts})
+        if len(shapes) > 1:
+            hint = "; anisoflight.data resizes files" if name == "images" else ""
+            raise BadRequestError(f"{name} must be of one size, got {shapes[0]} and {shapes[1]}{hint}", "BAD_TENSOR")
+        return np.stack(parts)
+    try:
+        if library == "torch":
+            values = values.detach().cpu()
+            half = values.dtype.is_floating_point and values.dtype.itemsize < 4
+            values = (values.float() if half else values).numpy()
+        elif library == "PIL":
+            from ..data.pictures import pixels_of
+
+            values = pixels_of(values)
+        elif library in ("pyarrow", "polars"):
+            column = pa.chunked_array([values] if isinstance(values, pa.Array) else values)
+            if count := sum(map(_nulls, column.chunks)):
+                raise _missing(name, count)
+            values = to_numpy(column)
+        array = np.asanyarray(values)
+        count = np.ma.count_masked(array) if isinstance(array, np.ma.MaskedArray) else 0
+        count = pd.isna(array).sum() if array.dtype == object else count
+        if count:
+            raise _missing(name, count)
+        return np.asarray(array, dtype)
+    except BadRequestError:
+        raise
+    except (ValueError, TypeError, RuntimeError, pa.ArrowException) as error:
+        raise BadRequestError(f"{name} must be numbers, got {type(values).__name__}: {error}", "BAD_TENSOR") from None
+
+
+_SCALARS = (Number, np.generic, str, type(None))
+
+
+def _missing(name: str, count: int) -> BadRequestError:
+    return BadRequestError(
+        f"{name} must have all values, got {count} missing (masked, null, None or NaN); leave those rows out, or fill "
+        "them in",
+        "BAD_TENSOR",
+    )
+
+
+def _nulls(column: pa.Array) -> int:
+    """How many values are null, those inside tensors and lists too."""
+    if isinstance(column, pa.ExtensionArray):
+        return _nulls(column.storage)
+    return column.null_count + (_nulls(column.flatten()) if _is_list(column.type) else 0)
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+
+
+def images_of(images: Any, name: str, dtype: npt.DTypeLike | None = None) -> tuple[np.ndarray[Any, Any], str | None]:
+    """`array_of` of images, and their layout where their axes have names, as those of xarray do; else None.
+
+    Such axes are moved: rows first, height before width, a missing channel last. Height and width need names that are
+    known; one other axis may have any, and is the rows or the channels that no other is. The rest is a BadRequestError.
+    """
+    array, names = array_of(images, name, dtype), _names(images)
+    if names is None:
+        return array, None
+    wanted = "NHW" if len(names) == 3 else "NCHW"
+    letters = [_LETTERS.get(axis.lower(), "") for axis in names]
+    missing = [letter for letter in wanted if letter not in letters]
+    if letters.count("") == 1 and missing in (["N"], ["C"]):
+        letters[letters.index("")] = missing[0]
+    if sorted(letters) != sorted(wanted):
+        raise BadRequestError(
+            f"{name} must have axes with names such as (time, channel, lat, lon) or (n, y, x), got "
+            f"({', '.join(names)}); rename or stack them, or give the array without names",
+            "BAD_TENSOR",
+        )
+    layout = "CHW" if "C" in letters and letters.index("C") < max(map(letters.index, "HW")) else "HWC"
+    array = array.transpose([letters.index(letter) for letter in "N" + layout if letter in letters])
+    return array if len(names) == 4 else array[..., None], layout
+
+
+def _names(images: Any) -> tuple[str, ...] | None:
+    """The names of axes, of xarray (dims), netCDF4 (dimensions) or torch (names); None where they have none."""
+    if isinstance(images, list | tuple):
+        inner = _names(images[0]) if images else None
+        return ("n", *inner) if inner and all(_names(image) == inner for image in images) else None
+    for attribute in ("dims", "dimensions", "names"):
+        names = getattr(images, attribute, None)
+        if isinstance(names, tuple) and any(isinstance(axis, str) and not axis.startswith("dim_") for axis in names):
+            return tuple(map(str, names))
+    return None
 
 
 def vector_column(values: npt.ArrayLike) -> pa.FixedSizeListArray:
@@ -76,9 +194,14 @@ def to_numpy(column: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, Any]:
         return to_numpy(chunks[0]) if len(chunks) == 1 else np.concatenate([to_numpy(chunk) for chunk in chunks])
     if isinstance(column.type, pa.FixedShapeTensorType):
         return column.to_numpy_ndarray()
-    if isinstance(column.type, pa.FixedSizeListType):
-        return column.flatten().to_numpy().reshape(len(column), column.type.list_size)
-    return column.to_numpy()
+    if _is_list(column.type):
+        inner, sizes = to_numpy(column.flatten()), [getattr(column.type, "list_size", None)]
+        if sizes == [None]:
+            sizes = pc.unique(pc.list_value_length(column)).to_pylist()
+        if len(sizes) > 1:
+            raise BadRequestError(f"lists must be of one size, got {sizes[0]} and {sizes[1]}", "BAD_TENSOR")
+        return inner.reshape(len(column), *sizes, *inner.shape[1:])
+    return column.to_numpy(zero_copy_only=False)
 
 
 def table_of(columns: Mapping[str, pa.Array | pa.ChunkedArray]) -> pa.Table:
