@@ -25,7 +25,11 @@ def read_csv(path: str | PathLike[str]) -> pd.DataFrame:
     data = Path(path).read_bytes()
     text = data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig", errors="replace")
     separator = ";" if ";" in text.partition("\n")[0] else ","
-    return pd.read_csv(io.StringIO(text), sep=separator, decimal="," if separator == ";" and "," in text else ".")
+    decimal = "," if separator == ";" and "," in text else "."
+    try:
+        return pd.read_csv(io.StringIO(text), sep=separator, decimal=decimal)
+    except ValueError as error:
+        raise BadRequestError(f"{path} must be a table with columns t and g, got {error}", "BAD_SCHEDULE") from None
 
 
 @dataclass(frozen=True, eq=False)

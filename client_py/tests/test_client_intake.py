@@ -188,13 +188,14 @@ def test_missing_labels_are_refused(labels: Any) -> None:
 
 
 def test_missing_values_are_refused_wherever_arrays_come_in() -> None:
+    unknown: Any = None
     masked, plain = np.ma.masked_less(np.ones((2, 4, 4, 1)), 2), np.ones((2, 4, 4, 1))
     refused: dict[str, Any] = {
         "latents": lambda: latent_rows(masked, None),
         "x": lambda: denoise_rows(masked, 1, None, None),
-        "sigma": lambda: denoise_rows(plain, np.ma.array([1, 2], mask=[1, 0]), None, None),
-        "g": lambda: denoise_rows(plain, None, [[None], [1]], None),
-        "labels": lambda: denoise_rows(plain, 1, None, [None, 1]),
+        "sigma": lambda: denoise_rows(plain, np.ma.array([1, 2], mask=[True, False]), None, None),
+        "g": lambda: denoise_rows(plain, None, [[unknown], [1]], None),
+        "labels": lambda: denoise_rows(plain, 1, None, [unknown, 1]),
     }
     for name, call in refused.items():
         with pytest.raises(BadRequestError, match=f"{name} must have all values"):
@@ -210,9 +211,9 @@ class Named(np.ndarray[Any, Any]):
 
 
 def named(array: np.ndarray[Any, Any], *dims: str) -> Named:
-    array = array.view(Named)
-    array.dims = dims
-    return array
+    view = array.view(Named)
+    view.dims = dims
+    return view
 
 
 FIELD = np.arange(6 * 3 * 8 * 4, dtype=np.float32).reshape(6, 3, 8, 4)

@@ -52,6 +52,10 @@ class Datasets(Connection):
         pixel_values) and perhaps one of labels (label, labels); or a `Dataset` or `Samples` of this package. Contiguous
         arrays of uint8 or float32, and columns of such tensors, are sent from the memory that they lie in.
 
+        A data set or loader of torch, also with rows that are dicts, and a frame of polars are taken, too. Axes with
+        names, as xarray's, are moved: (time, variable, lat, lon) is [n, C, H, W]; names that do not tell are refused.
+        So are values that are missing (masked, null, None or NaN), in labels too.
+
         Larger than memory they may be an array mapped from a file (``np.load(path, mmap_mode="r")``), or an iterator of
         pieces, each images or a pair (images, labels), which are sent as they come. There is a warning where all values
         lie in [0, 1], which is another scale, unless check_range is False.

@@ -89,7 +89,7 @@ def _pair(piece: Any) -> tuple[Any, Any]:
             "put an iterator that yields two",
             "BAD_TENSOR",
         )
-    return (*parts, None)[:2]
+    return parts[0], parts[1] if len(parts) == 2 else None
 
 
 def pieces_of(images: Any) -> Iterator[Any] | None:

@@ -92,21 +92,22 @@ None or NaN); leave those rows out, or fill them in
             hint = "; anisoflight.data resizes files" if name == "images" else ""
             raise BadRequestError(f"{name} must be of one size, got {shapes[0]} and {shapes[1]}{hint}", "BAD_TENSOR")
         return np.stack(parts)
+    held: Any = values
     try:
         if library == "torch":
-            values = values.detach().cpu()
-            half = values.dtype.is_floating_point and values.dtype.itemsize < 4
-            values = (values.float() if half else values).numpy()
+            held = held.detach().cpu()
+            half = held.dtype.is_floating_point and held.dtype.itemsize < 4
+            held = (held.float() if half else held).numpy()
         elif library == "PIL":
             from ..data.pictures import pixels_of
 
-            values = pixels_of(values)
+            held = pixels_of(held)
         elif library in ("pyarrow", "polars"):
-            column = pa.chunked_array([values] if isinstance(values, pa.Array) else values)
+            column = pa.chunked_array([held] if isinstance(held, pa.Array) else held)
             if count := sum(map(_nulls, column.chunks)):
                 raise _missing(name, count)
-            values = to_numpy(column)
-        array = np.asanyarray(values)
+            held = to_numpy(column)
+        array = np.asanyarray(held)
         count = np.ma.count_masked(array) if isinstance(array, np.ma.MaskedArray) else 0
         count = pd.isna(array).sum() if array.dtype == object else count
         if count:
