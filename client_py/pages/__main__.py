@@ -138,7 +138,7 @@ def main() -> int:
         lay_out(stage)
         config = Path(folder) / "mkdocs.yml"
         config.write_text(json.dumps(settings(stage, out)), encoding="utf-8")  # JSON is YAML
-        return subprocess.run([sys.executable, "-m", "mkdocs", "build", "-q", "-f", config], check=False).returncode
+        return subprocess.run([sys.executable, "-m", "mkdocs", "build", "-f", config], check=False).returncode
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/anisoflight/anisoflight/flight/client"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/internal/cli/connect"
@@ -202,6 +204,28 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 			t.Fatalf("%s: not within a minute", what)
 		}
 	}
+}
+
+// TestEveryCommandIsTriedBesideAServer: a new command that knows a data folder has a line in beside. The server itself has
+// none. Commands that are Python modules (DisableFlagParsing) know one, too.
+func TestEveryCommandIsTriedBesideAServer(t *testing.T) {
+	tried := map[string]bool{"anisoflight serve": true}
+	for _, line := range beside {
+		if cmd, _, err := newRoot().Find(strings.Fields(line)); err == nil {
+			tried[cmd.CommandPath()] = true
+		}
+	}
+	var check func(*cobra.Command)
+	check = func(cmd *cobra.Command) {
+		knows := cmd.Flags().Lookup("data") != nil || cmd.DisableFlagParsing
+		if cmd.Runnable() && knows && !tried[cmd.CommandPath()] {
+			t.Errorf("%s knows a data folder; add a line to beside", cmd.CommandPath())
+		}
+		for _, sub := range cmd.Commands() {
+			check(sub)
+		}
+	}
+	check(newRoot())
 }
 
 // storeOnce has the server store one thing of each kind that is often stored: a step of a run, a model, a schedule.
