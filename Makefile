@@ -18,7 +18,7 @@ LINKED  := $(LDFLAGS) -X github.com/anisoflight/anisoflight/internal/cli/command
 
 .DEFAULT_GOAL := help
 # Where Go code is.
-ROOMS   := $(wildcard base) flight internal kernels schedule train
+ROOMS   := flight internal kernels schedule train
 BENCHES := bench bench-torch gpu-compile
 TESTS   := test test-go test-python test-all test-rest test-go-rest test-python-rest test-languages
 STUDIES := demo figures picture report-fair report-alone report-solvers report-gain report-families report-real \
@@ -124,6 +124,7 @@ $(FLEET_VENV)/bin/python:
 
 docs: build $(VENV)/.docs ## the documents and the packages' reference as a site; in dist/docs
 	$(PY) -m pages dist/docs
+	$(PY) -m pytest -q client_py/pages
 
 $(WHEELS)/.done: client_py/requirements-wheel.txt
 	$(PYTHON) -m venv $(WHEELS)
@@ -172,7 +173,7 @@ fuzz: ## every fuzz target for a moment (FUZZTIME=30000x), two at a time
 		-test.fuzzcachedir $(CURDIR)/bin/fuzz/corpus/$$1' fuzz
 
 clean: ## remove what the other targets made
-	rm -rf bin dist runs $(VENV) .venv-torch .venv-integration .venv-fleet $(WHEELS)
+	rm -rf bin dist runs $(VENV) .venv-*
 
 $(PY):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is older than 3.11; name a newer one: make PYTHON=python3.12"; exit 1; }

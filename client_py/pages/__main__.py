@@ -1,13 +1,14 @@
 """Lays the repository's documents out for MkDocs, under their own paths so that their links hold, and builds the site.
 
-The reference of the Python package comes from its doc strings, that of the Go packages from ``go doc``. A link that
-leads nowhere, or any other warning, fails the build.
+The reference of the Python package comes from its docstrings, that of the Go packages from ``go doc``. A link that
+leads nowhere, a page that is in no menu, or any other warning fails the build.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -37,21 +38,23 @@ REFERENCE = {
 
 GO = ["flight", "flight/api", "flight/client", "schedule", "schedule/basis", "schedule/solver", "kernels", "train"]
 
-NOTEBOOKS = ["quickstart", "anisotropy", "your-data", "edm-checkpoint", "fid", "your-own-solver", "draw-a-schedule"]
+NOTEBOOKS = [
+    "quickstart", "anisotropy", "your-data", "edm-checkpoint", "fid", "your-own-solver", "draw-a-schedule", "schedules"
+]  # fmt: skip
 
 
 def lay_out(stage: Path) -> None:
-    """Copies of the documents, notebooks as pages, and the pages of the reference."""
+    """Copies of the documents, notebooks as pages, the pages of the reference, and the package that they show."""
     for pattern in ("*.md", "LICENSE", "client_py/*.md", "docs/**/*", "bench/*.md", "studies/*.md", "*/docs/*"):
         for path in ROOT.glob(pattern):
             if path.is_file():
                 target = stage / path.relative_to(ROOT)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(path, target)
-    for name in NOTEBOOKS:
-        path = stage / "client_py/notebooks" / f"{name}.md"
+    for notebook in ROOT.glob("client_py/notebooks/*.ipynb"):
+        path = (stage / notebook.relative_to(ROOT)).with_suffix(".md")
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(page_of(ROOT / "client_py/notebooks" / f"{name}.ipynb"), encoding="utf-8")
+        path.write_text(page_of(notebook), encoding="utf-8")
     for path in stage.rglob("*.md"):
         path.write_text(relinked(path.relative_to(stage), path.read_text(encoding="utf-8")), encoding="utf-8")
     (stage / "reference/python").mkdir(parents=True)
@@ -59,6 +62,9 @@ def lay_out(stage: Path) -> None:
     for title, names in REFERENCE.items():
         body = "\n\n".join(f"::: anisoflight.{name}" for name in names)
         (stage / "reference/python" / f"{slug(title)}.md").write_text(f"# {title}\n\n{body}\n", encoding="utf-8")
+    package = shutil.copytree(ROOT / "client_py/anisoflight", stage.parent / "package/anisoflight")
+    for path in package.rglob("*.py"):
+        path.write_text(fenced(path.read_text(encoding="utf-8")), encoding="utf-8")
     for package in GO:
         done = subprocess.run(
             ["go", "doc", "-all", f"./{package}"], cwd=ROOT, check=True, capture_output=True, text=True
@@ -71,6 +77,12 @@ def page_of(notebook: Path) -> str:
     """A notebook as Markdown: its text, and its code in blocks."""
     cells = nbformat.read(notebook, as_version=4).cells
     return "\n\n".join(f"```python\n{c.source}\n```" if c.cell_type == "code" else c.source for c in cells) + "\n"
+
+
+def fenced(source: str) -> str:
+    """Python source with the examples of its docstrings in fences. Without them Markdown reads >>> as quotations."""
+    example = r'^( *)>>> .*(?:\n(?! *$| *""").+)*'
+    return re.sub(example, r"\1```pycon\n\g<0>\n\1```", source, flags=re.MULTILINE)
 
 
 def relinked(page: Path, text: str) -> str:
@@ -91,8 +103,8 @@ def settings(stage: Path, out: Path) -> dict[str, Any]:
         {"Installation": "docs/installation.md"},
         {"Tutorial": ["docs/tutorial.md", *(f"client_py/notebooks/{name}.md" for name in NOTEBOOKS)]},
         {"Guides": ["client_py/README.md", *(f"docs/{name}.md" for name in
-            ("data", "checkpoints", "networks", "ecosystem", "recipes", "fid", "operation", "scale", "durability",
-             "wire"))]},
+            ("data", "schedules", "checkpoints", "networks", "ecosystem", "recipes", "fid", "operation", "scale",
+             "durability", "wire"))]},
         {"Method and results": ["docs/method.md", "docs/results.md"]},
         {"Studies": ["studies/README.md", *pages(stage, "studies/docs")]},
         {"Costs": ["bench/README.md", *pages(stage, "bench/docs")]},
@@ -101,7 +113,7 @@ def settings(stage: Path, out: Path) -> dict[str, Any]:
         {"Development": ["CONTRIBUTING.md", "CHANGELOG.md"]},
     ]  # fmt: skip
     handler = {
-        "paths": [str(ROOT / "client_py")],
+        "paths": [str(stage.parent / "package")],
         "options": {
             "inherited_members": True,
             "show_root_heading": True,
@@ -117,6 +129,7 @@ def settings(stage: Path, out: Path) -> dict[str, Any]:
         "site_dir": str(out.resolve()),
         "use_directory_urls": False,  # the pages can be opened as files
         "strict": True,
+        "validation": {"nav": {"omitted_files": "warn"}, "links": {"anchors": "warn", "unrecognized_links": "warn"}},
         "nav": documents,
         "theme": {"name": "material", "font": False, "features": ["navigation.sections", "navigation.top"]},
         "markdown_extensions": ["tables", "toc", "pymdownx.superfences", "pymdownx.highlight"],
@@ -129,6 +142,15 @@ def pages(stage: Path, folder: str) -> list[str]:
     return sorted(path.relative_to(stage).as_posix() for path in (stage / folder).glob("*.md"))
 
 
+def build(stage: Path, out: Path, *, capture: bool = False) -> subprocess.CompletedProcess[str]:
+    """The site of what is laid out. MkDocs counts warnings as failures only where it prints them: no -q."""
+    config = stage.parent / "mkdocs.yml"
+    config.write_text(json.dumps(settings(stage, out)), encoding="utf-8")  # JSON is YAML
+    command = [sys.executable, "-m", "mkdocs", "build", "-f", config]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}  # Material's advertisement
+    return subprocess.run(command, env=environment, check=False, capture_output=capture, text=True)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m pages", description=__doc__)
     parser.add_argument("out", type=Path, help="folder of the site")
@@ -136,9 +158,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         stage = Path(folder) / "documents"
         lay_out(stage)
-        config = Path(folder) / "mkdocs.yml"
-        config.write_text(json.dumps(settings(stage, out)), encoding="utf-8")  # JSON is YAML
-        return subprocess.run([sys.executable, "-m", "mkdocs", "build", "-f", config], check=False).returncode
+        return build(stage, out).returncode
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pyarrow.flight as fl
@@ -55,6 +56,31 @@ def test_its_command_serves(instructions: list[tuple[str, str]], tmp_path: Path)
         with fl.FlightClient(location) as client:
             assert wire.act(client, "ListModels", {}) == [{"models": []}]
         assert (tmp_path / "lock").exists()
+
+
+def test_its_context_is_what_it_is_built_from(tmp_path: Path) -> None:
+    """docker and podman read .dockerignore: patterns match from the root; what they leave lists the program's files."""
+    patterns = [
+        line for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines() if not line.startswith("#")
+    ]
+
+    def left_out(folder: str, names: list[str]) -> list[str]:
+        paths = {name: Path(folder, name).relative_to(ROOT).as_posix() for name in names}
+        return [name for name, path in paths.items() if any(fnmatch(f"/{path}", f"/{p}") for p in patterns)]
+
+    context = shutil.copytree(ROOT, tmp_path / "context", ignore=left_out, symlinks=True)
+    assert not {".git", ".venv", "bin", "bench", "studies"} & {path.name for path in context.iterdir()}
+    assert (context / "client_py/requirements.txt").exists()
+    done = subprocess.run(
+        ["go", "list", "-deps", "."], cwd=context, env={**os.environ, "GOFLAGS": ""}, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_its_plugin_is_the_one_that_was_measured(instructions: list[tuple[str, str]]) -> None:
+    (install,) = (text for text in said(instructions, "RUN") if "cuda13" in text)
+    page = (ROOT / "bench/docs/gpu.md").read_text(encoding="utf-8")
+    assert re.findall(r"with-cuda]==([0-9.]+)", install) == re.findall(r"CUDA plugin of JAX ([0-9]+[0-9.]*[0-9])", page)
 
 
 @pytest.fixture(scope="module")

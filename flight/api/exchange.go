@@ -27,7 +27,7 @@ var Modes = []string{"auto", "full", "backprop", "explicit"}
 // Rows in: image, noise, probe fixed_shape_tensor float32, t float64, label int32. Rows out: loss float64, A, B
 // fixed_size_list<float64>[J], so that the loss's differential is Σ_j A_j dg_j(t) + B_j dġ_j(t). The last message's
 // metadata carries d_logg and d_theta: the gradients of the mean loss over all rows with respect to the knots' ln g and
-// to θ, as [label][subspace][knot].
+// to θ, by label, subspace and knot.
 type ScheduleGradient struct {
 	Schedule ScheduleRef `json:"schedule"`                          // name of the schedule; required
 	Model    string      `json:"model"`                             // name of the model; required

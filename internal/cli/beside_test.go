@@ -206,8 +206,8 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// TestEveryCommandIsTriedBesideAServer: a new command that knows a data folder has a line in beside. The server itself has
-// none. Commands that are Python modules (DisableFlagParsing) know one, too.
+// TestEveryCommandIsTriedBesideAServer: each command that knows a data folder has a line in beside, except the server
+// itself. Commands that are Python modules (DisableFlagParsing) know one, too.
 func TestEveryCommandIsTriedBesideAServer(t *testing.T) {
 	tried := map[string]bool{"anisoflight serve": true}
 	for _, line := range beside {
