@@ -21,6 +21,7 @@ READS = frozenset(
         "PlanSampler",
         "ExportStart",
         "ExportStatistics",
+        "ExportFitted",
         "ListBases",
         "ListDatasets",
         "Advise",

@@ -12,7 +12,7 @@ import numpy as np
 
 from .curve import Curve, sigma_text
 from .errors import NotFoundError
-from .files.schedules import FORMULAS, write_with_basis
+from .files.schedules import FORMULAS, parts_of, write_with_basis
 from .listing import frame_of
 from .start import Start
 
@@ -135,12 +135,18 @@ class Schedule:
         return self.file.get("provenance")
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the schedule file as JSON, and beside it the vectors of its basis to basis.safetensors and its start to
-        start.safetensors, as far as it has them.
+        """Write the schedule file as JSON, and beside it the vectors of its basis to basis.safetensors, its start to
+        start.safetensors, and what its own sampler needs to statistics.safetensors and fitted.safetensors, as far as it
+        has them.
 
         `Client.put_schedule` reads it back.
         """
-        write_with_basis(Path(path), self.file, self.vectors(), self.start)
+        file = self.file
+        parts = {
+            name: base64.b64decode(self._client.call(f"Export{name.title()}", schedule=self.name)["file"])
+            for name in parts_of(file)
+        }
+        write_with_basis(Path(path), file, self.vectors(), self.start, parts)
 
     def to_csv(self, path: str | PathLike[str] | None = None) -> str:
         """The knots as CSV with the columns label, subspace, t, g and every digit, written to path where one is given.

@@ -85,6 +85,7 @@ var helps = map[string]Field{
 	"api.Guided.Guide":                {Help: "another model, for D₀, which sees the labels, too", Default: "the model without a label", Required: false},
 	"api.ImportSchedule.Basis":        {Help: "a stored basis that takes the place of the file's own", Default: "the one that the file names", Required: false},
 	"api.ImportSchedule.File":         {Help: "a JSON object, as ExportSchedule answers", Default: "", Required: true},
+	"api.ImportSchedule.Fitted":       {Help: "the file of coefficients, in base64, as ExportFitted answers", Default: "", Required: false},
 	"api.ImportSchedule.Name":         {Help: "name of the new schedule", Default: "", Required: true},
 	"api.ImportSchedule.Replace":      {Help: "replace a schedule of that name", Default: "", Required: false},
 	"api.ImportSchedule.Start":        {Help: "the file of a start, in base64, as ExportStart answers", Default: "", Required: false},

@@ -206,7 +206,7 @@ var operations = Table{
 		replying([]ScheduleInfo{}),
 	writes[MakeSchedule]("MakeSchedule", ByAction, TrainScope,
 		"Make a schedule: the geodesic of a model on a data set, a solver's noise levels on the data's Gaussian, "+
-			"its steps along a schedule, or by formula.").
+			"a start, a fit, the best of few evaluations, of a weight, or by formula.").
 		replying(ScheduleInfo{}),
 	reads[ExportSchedule]("ExportSchedule", ByAction, ReadScope,
 		"Give a schedule as its file: everything it holds, with its provenance.").
@@ -219,6 +219,9 @@ var operations = Table{
 		replying(SchedulePart{}),
 	reads[ExportPart]("ExportStatistics", ByAction, ReadScope,
 		"Return the statistics of a denoiser that a schedule carries for the solver local, as a file.").
+		replying(SchedulePart{}),
+	reads[ExportPart]("ExportFitted", ByAction, ReadScope,
+		"Return the coefficients that a schedule carries for the solver fitted, as a file.").
 		replying(SchedulePart{}),
 	writes[ImportSchedule]("ImportSchedule", ByAction, TrainScope, "Store a schedule file.").
 		replying(ScheduleInfo{}),

@@ -101,11 +101,12 @@ type ImportSchedule struct {
 	Start string `json:"start,omitempty"` // the file of a start, in base64, as ExportStart answers
 	// the file of statistics, in base64, as ExportStatistics answers
 	Statistics string `json:"statistics,omitempty"`
+	Fitted     string `json:"fitted,omitempty"` // the file of coefficients, in base64, as ExportFitted answers
 	Replace    bool   `json:"replace"` // replace a schedule of that name
 }
 
-// ExportPart answers with a part of a schedule that has a file of its own: its start (ExportStart), or its statistics
-// (ExportStatistics).
+// ExportPart answers with a part of a schedule that has a file of its own: its start (ExportStart), its statistics
+// (ExportStatistics), or its fitted coefficients (ExportFitted).
 type ExportPart struct {
 	Schedule ScheduleRef `json:"schedule"` // name of the schedule; required
 }
@@ -113,7 +114,7 @@ type ExportPart struct {
 // MaxPart bounds the bytes of a part's file in one reply.
 const MaxPart = 64 << 20
 
-// SchedulePart is the reply of ExportStart and of ExportStatistics.
+// SchedulePart is the reply of ExportStart, ExportStatistics and ExportFitted.
 type SchedulePart struct {
 	Hash string `json:"hash"` // SHA-256 of the file
 	File []byte `json:"file"` // a safetensors file, in base64; docs/wire.md has its tensors

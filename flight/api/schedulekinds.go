@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/anisoflight/anisoflight/schedule/solver"
@@ -260,6 +261,24 @@ func (r *FewSchedule) Validate() error {
 	return r.Guided.check()
 }
 
+// Summarize sets Summary from the rest.
+func (f *Few) Summarize() {
+	describe := func(q FewTry) string {
+		return fmt.Sprintf("%s from sigma %.4g (%s start, %s)", q.Solver, q.SigmaMax, q.Start, q.Levels)
+	}
+	f.Summary = fmt.Sprintf("%s, %d evaluations: ", describe(f.Chosen), f.Chosen.NFE)
+	if len(f.Tries) > 1 && f.Chosen == f.Against {
+		next := f.Tries[1]
+		f.Summary += fmt.Sprintf("no try did better than this plain sampler from noise alone; the Fréchet distances of the "+
+			"next, %s, are %.2f in frequencies and %.2f in edges of its own on the samples of the choice", describe(next),
+			next.Frequencies/f.Chosen.Frequencies, next.Edges/f.Chosen.Edges)
+		return
+	}
+	f.Summary += fmt.Sprintf("on %d samples held back its Fréchet distances are %.2f in frequencies and %.2f in edges of "+
+		"those of %s, the best plain sampler from noise alone", f.Samples,
+		f.Chosen.Held.Frequencies/f.Against.Held.Frequencies, f.Chosen.Held.Edges/f.Against.Held.Edges, describe(f.Against))
+}
+
 // Few reports what was tried for a schedule of kind few, and what the choice gains on samples that it has not seen.
 type Few struct {
 	Model   string   `json:"model"`
@@ -267,6 +286,7 @@ type Few struct {
 	Chosen  FewTry   `json:"chosen"`
 	Against FewTry   `json:"against"` // the best of the isotropic samplers from noise alone
 	Tries   []FewTry `json:"tries"`   // all, the best first; those dropped early are last
+	Summary string   `json:"summary"` // how the choice compares with the best plain sampler, in a sentence
 }
 
 // FewTry is a sampler that was tried. Distances are squared Fréchet distances to the data set over the variance of its

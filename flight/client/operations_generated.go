@@ -172,6 +172,11 @@ func (c *Client) ExportStatistics(ctx context.Context, req api.ExportPart) (api.
 	return act[api.SchedulePart](ctx, c, "ExportStatistics", req, nil)
 }
 
+// ExportFitted returns the coefficients that a schedule carries for the solver fitted, as a file.
+func (c *Client) ExportFitted(ctx context.Context, req api.ExportPart) (api.SchedulePart, error) {
+	return act[api.SchedulePart](ctx, c, "ExportFitted", req, nil)
+}
+
 // ImportSchedule stores a schedule file.
 func (c *Client) ImportSchedule(ctx context.Context, req api.ImportSchedule) (api.ScheduleInfo, error) {
 	return act[api.ScheduleInfo](ctx, c, "ImportSchedule", req, nil)

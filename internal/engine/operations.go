@@ -58,6 +58,7 @@ func (e *Engine) newHandlers() map[string]handler {
 		"ExportSchedule":   ask(k.Export),
 		"ExportStart":      ask(k.ExportStart),
 		"ExportStatistics": ask(k.ExportStatistics),
+		"ExportFitted":     ask(k.ExportFitted),
 		"PlanSampler":      ask(s.Plan),
 		"ImportSchedule":   ask(k.Import),
 		"DeleteSchedule":   done(c.DeleteSchedule),

@@ -60,12 +60,16 @@ def basis_of(data: bytes) -> Vectors:
     return vectors
 
 
-def write_with_basis(path: Path, file: Mapping[str, Any], vectors: Vectors | None, start: Start | None = None) -> None:
-    """Write a schedule file or a plan and, where there are any, the vectors of its basis and its start beside it.
+def write_with_basis(
+    path: Path, file: Mapping[str, Any], vectors: Vectors | None, start: Start | None = None, parts: Mapping[str, bytes] | None = None
+) -> None:
+    """Write a schedule file or a plan and, where there are any, the vectors of its basis, its start and `parts` beside
+    it.
 
-    A file there that holds another basis or start is a `FileExistsError`.
+    A file there that holds another basis, start or part is a `FileExistsError`.
     """
     files = {BASIS_FILE: None if vectors is None else basis_bytes(vectors), START_FILE: start and start.file}
+    files |= {f"{name}.safetensors": data for name, data in (parts or {}).items()}
     beside = {path.with_name(name): data for name, data in files.items() if data is not None}
     for other, data in beside.items():
         if other.exists() and other.read_bytes() != data:
@@ -86,6 +90,19 @@ def read_with_basis(path: Path) -> tuple[dict[str, Any], Vectors | None]:
     beside, family = path.with_name(BASIS_FILE), file.get("family") if isinstance(file, dict) else None
     named = isinstance(family, dict) and isinstance(family.get("basis"), str) and family["basis"] not in FORMULAS
     return file, basis_of(beside.read_bytes()) if named and beside.exists() else None
+
+
+def parts_of(file: Any) -> tuple[str, ...]:
+    """What a schedule carries for the solver that it was made for, by its file."""
+    sampler = file.get("sampler") if isinstance(file, dict) else None
+    solver = sampler.get("solver") if isinstance(sampler, dict) else None
+    return {"local": ("statistics",), "fitted": ("statistics", "fitted")}.get(str(solver), ())
+
+
+def read_parts(path: Path, file: Any) -> dict[str, bytes]:
+    """The files of `parts_of` beside a schedule file, by name."""
+    beside = {name: path.with_name(f"{name}.safetensors") for name in parts_of(file)}
+    return {name: part.read_bytes() for name, part in beside.items() if part.exists()}
 
 
 def read_start(path: Path) -> Start | None:

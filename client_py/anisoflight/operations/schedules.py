@@ -15,7 +15,7 @@ import pyarrow as pa
 from ..contract import FIELDS
 from ..curve import read_csv
 from ..errors import BadRequestError, warn
-from ..files.schedules import FORMULAS, read_start, read_with_basis
+from ..files.schedules import FORMULAS, read_parts, read_start, read_with_basis
 from ..listing import frame_of
 from ..plan import Plan
 from ..remote import Answers, answer_terms, subspaces_of
@@ -32,22 +32,6 @@ if TYPE_CHECKING:
 
     from ..files.schedules import Vectors
     from ..remote import Question
-
-
-def gain_of(few: Mapping[str, Any]) -> str:
-    """What a schedule of kind few gains, in a sentence, from what the server reports of it."""
-    ours, theirs = (
-        f"{sampler['solver']} from sigma {sampler['sigma_max']:g} ({sampler['start']} start, {sampler['levels']})"
-        for sampler in (few["chosen"], few["against"])
-    )
-    nfe, held, rival = few["chosen"]["nfe"], few["chosen"]["held"], few["against"]["held"]
-    if few["chosen"]["start"] == "standard":
-        return f"{ours}, {nfe} evaluations: no start from the data's law did better than noise alone"
-    ratios = " and ".join(f"{held[key] / rival[key]:.2f} in {key}" for key in ("frequencies", "edges"))
-    return (
-        f"{ours}, {nfe} evaluations: on {few['samples']} samples held back its Fréchet distances are {ratios} of those "
-        f"of {theirs}, the best from noise alone"
-    )
 
 
 _KNOTS = {"label": (pa.int32(), -1), "subspace": (pa.int32(), 0), "t": (pa.float64(), None), "g": (pa.float64(), None)}
@@ -73,9 +57,9 @@ class Schedules(Connection):
           over the data. With statistics=True it keeps the network's errors by DCT frequency, which solver "local" of
           `Client.sample` needs.
         - "fit" (model, schedule, nfe) takes such a schedule and moves the solver's coefficients to where each step
-          should end on trajectories of the model: sample with solver "fitted" and that nfe. `info["fit"]` has the gain.
+          should end on trajectories of the model: sample with that schedule and nfe. `info["fit"]` has the gain.
         - "gaussian" (dataset, solver, nfe) holds the noise levels that bring a solver closest to the dataset's own
-          normal law, without a model: sample with that solver and nfe. `info["bench"]` has the gain over EDM's levels.
+          normal law, without a model: sample with that schedule and nfe. `info["bench"]` has the gain over EDM's levels.
         - "start" (dataset) is another schedule, by default edm, that sampling starts along from the normal law of the
           dataset, not from noise; `Schedule.start` is that law. It serves no model with another normalization.
         - "few" (model, dataset, nfe) tries solvers, starts and noise levels on the model and keeps what does best in so
@@ -92,7 +76,7 @@ class Schedules(Connection):
         show = "schedule" if progress else None
         made = Schedule(self, name, self.call("MakeSchedule", show=show, name=name, kind=kind, **options))
         if progress and kind == "few":
-            print(gain_of(made.info["few"]))
+            print(made.info["few"]["summary"])
         return made
 
     def remote_schedule(
@@ -183,7 +167,8 @@ class Schedules(Connection):
             self.put_basis(basis, vectors, replace=replace)
         law = read_start(path)
         start = None if law is None else base64.b64encode(law.file).decode()
-        self.call("ImportSchedule", name=name, file=file, basis=basis, start=start, replace=replace)
+        parts = {key: base64.b64encode(data).decode() for key, data in read_parts(path, file).items()}
+        self.call("ImportSchedule", name=name, file=file, basis=basis, start=start, replace=replace, **parts)
         return self.schedule(name)
 
     @documented("Sample")

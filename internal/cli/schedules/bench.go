@@ -24,7 +24,7 @@ squared 2-Wasserstein distance to that law over the law's total variance (w2_squ
 all and by subspace, and how much of it is the shift that comes of starting from noise without the
 data's mean, which no solver can help.`,
 	Example: `  anisoflight schedule bench --dataset digits --nfe 5,9,17 --solvers heun,dpmpp2m
-  anisoflight schedule bench --dataset digits --schedules edm,digits-5 --nfe 5 --basis dct`,
+  anisoflight schedule bench --dataset digits --schedules edm,digits-5 --nfe 5 --solvers dpmpp2m`,
 	Options: slices.Concat(benchRequest, connect.FolderOptions),
 	JSON:    true,
 	Run: func(ctx context.Context, e command.Env) error {

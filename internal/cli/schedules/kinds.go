@@ -29,7 +29,7 @@ that number of evaluations, for any model of such images.
 The reply has the squared 2-Wasserstein distances to that law, over its total
 variance: of the nodes, and of the same solver on EDM's noise levels (ρ = 7).`,
 	Example: `  anisoflight schedule nodes --name digits-5 --dataset digits --basis dct --solver dpmpp2m --nfe 5
-  anisoflight sample --model digits --schedule digits-5 --solver dpmpp2m --nfe 5`,
+  anisoflight sample --model digits --schedule digits-5 --nfe 5`,
 }, "MakeSchedule", new(api.GaussianSchedule), "choosing")
 
 var startSpec = connect.Making(command.Spec{
@@ -54,11 +54,11 @@ var fitSpec = connect.Making(command.Spec{
 local, in every frequency, to where each of its steps should end, by least squares. A
 ridge holds them near their start; samples of their own choose how strongly, and others
 judge. With --isotropic all frequencies have the same, and the fit starts from
-DPM-Solver++: what the same fit gains without looking at frequencies. Sample with solver
-fitted and the same number of evaluations.`,
+DPM-Solver++: what the same fit gains without looking at frequencies. The schedule knows
+its solver: sample along it with the same number of evaluations.`,
 	Example: `  anisoflight schedule geodesic --name digits-local --model digits --dataset digits --statistics
   anisoflight schedule fit --name digits-5 --model digits --schedule digits-local --nfe 5
-  anisoflight sample --model digits --schedule digits-5 --solver fitted --nfe 5`,
+  anisoflight sample --model digits --schedule digits-5 --nfe 5`,
 }, "MakeSchedule", new(api.FitSchedule), "fitting")
 
 var fewSpec = connect.Making(command.Spec{

@@ -51,12 +51,13 @@ var showSpec = command.Spec{
 		err := connect.WithServer(ctx, e, func(c *client.Client) error {
 			request := map[string]any{"schedule": e.Value("schedule")}
 			var file struct {
+				Sampler    json.RawMessage `json:"sampler"`
 				Provenance json.RawMessage `json:"provenance"`
 			}
 			if err := connect.Act(ctx, c, "ExportSchedule", request, nil, &file); err != nil {
 				return err
 			}
-			shown.Provenance = file.Provenance
+			shown.Sampler, shown.Provenance = file.Sampler, file.Provenance
 			request["points"] = e.Whole("points")
 			s, b, _, err := client.ReadAll(c.Get(ctx, "EvaluateSchedule", request))
 			if err != nil {
@@ -74,7 +75,7 @@ var showSpec = command.Spec{
 	},
 }
 
-// scheduleTable is the columns of EvaluateSchedule, and the provenance of a schedule's file.
+// scheduleTable is the columns of EvaluateSchedule, the sampler and the provenance of a schedule's file.
 type scheduleTable struct {
 	Label      []int32         `json:"label"`
 	Subspace   []int32         `json:"subspace"`
@@ -82,10 +83,14 @@ type scheduleTable struct {
 	G          []float64       `json:"g"`
 	Gdot       []float64       `json:"gdot"`
 	Sigma      []float64       `json:"sigma"`
+	Sampler    json.RawMessage `json:"sampler,omitempty"`
 	Provenance json.RawMessage `json:"provenance,omitempty"`
 }
 
 func (s scheduleTable) print(w io.Writer) error {
+	if s.Sampler != nil {
+		fmt.Fprintf(w, "sampler %s\n", s.Sampler)
+	}
 	if s.Provenance != nil {
 		if err := command.PrintJSON(w, s.Provenance); err != nil {
 			return err

@@ -36,6 +36,9 @@ type Schedule struct {
 // NewSchedule returns a schedule with what travels with it, under a name.
 func NewSchedule(name string, parts Parts) (s Schedule, err error) {
 	s = Schedule{Parts: parts, Name: name}
+	if s.Fitted != nil && s.Sampler() == nil { // earlier versions stored none
+		s.Schedule = s.WithSampler(schedule.Sampler{Solver: solver.FittedName, NFE: len(s.Fitted.Alpha)})
+	}
 	if s.Start != nil {
 		if s.startHash, err = checkpoint.StartFile.Hash(s.Start); err != nil {
 			return s, err
@@ -130,8 +133,19 @@ func (s Schedule) StartFor(field string) (*start.Start, error) {
 	return s.Start, nil
 }
 
-// CheckStatistics refuses statistics of other rows than the schedule's.
+// CheckStatistics refuses statistics of other rows than the schedule's, coefficients in other coordinates than theirs,
+// and a sampler that needs what is not there.
 func (s Schedule) CheckStatistics() error {
+	if f := s.Fitted; f != nil && (s.Statistics == nil || len(f.Alpha[0]) != s.Statistics.Size()) {
+		return api.Errorf(api.BadSchedule, "fitted must have as many coordinates as statistics").
+			WithHint("Give the two files that stand beside the schedule's.")
+	}
+	if of := s.Sampler(); of != nil && (s.Statistics == nil && of.Solver == solver.LocalName ||
+		s.Fitted == nil && of.Solver == solver.FittedName) {
+		return api.Errorf(api.BadSchedule, "%s must come with the schedule's file, whose sampler is %s",
+			map[bool]string{true: "fitted", false: "statistics"}[of.Solver == solver.FittedName], of.Solver).
+			WithHint("Give it, or remove sampler from the file.")
+	}
 	if s.Statistics == nil || slices.Equal(s.Statistics.Labels(), s.Labels()) {
 		return nil
 	}

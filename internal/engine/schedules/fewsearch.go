@@ -206,6 +206,7 @@ func (f *fewStepSearch) choose(ctx context.Context, top float64) (*newSchedule, 
 		return nil, nil, err
 	}
 	found.Chosen, found.Against = best.FewTry, rival.FewTry
+	found.Summarize()
 	made := newScheduleOf(best.schedule.WithSampler(schedule.Sampler{
 		Solver: best.settings.Solver, Order: best.settings.Order, NFE: best.NFE,
 	}))

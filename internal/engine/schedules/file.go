@@ -12,6 +12,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/local"
+	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/schedule/start"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
@@ -41,6 +42,9 @@ func (k *Maker) Import(_ context.Context, req api.ImportSchedule) (info api.Sche
 		return info, err
 	}
 	if parts.Statistics, err = decoded("statistics", req.Statistics, checkpoint.StatisticsFile); err != nil {
+		return info, err
+	}
+	if parts.Fitted, err = decoded("fitted", req.Fitted, checkpoint.FittedFile); err != nil {
 		return info, err
 	}
 	stored, err := catalog.NewSchedule(req.Name, parts)
@@ -76,6 +80,12 @@ func decoded[T any](field, text string, as checkpoint.Sidecar[T]) (*T, error) {
 func (k *Maker) ExportStatistics(_ context.Context, req api.ExportPart) (api.SchedulePart, error) {
 	return exported(k.Catalog, req, checkpoint.StatisticsFile, "kind geodesic and statistics",
 		func(s catalog.Schedule) *local.Statistics { return s.Statistics })
+}
+
+// ExportFitted returns the coefficients of a schedule as their file.
+func (k *Maker) ExportFitted(_ context.Context, req api.ExportPart) (api.SchedulePart, error) {
+	return exported(k.Catalog, req, checkpoint.FittedFile, "kind fit",
+		func(s catalog.Schedule) *solver.Fitted { return s.Fitted })
 }
 
 // ExportStart returns the start of a schedule as its file.

@@ -69,7 +69,9 @@ func (k *Maker) gaussian(ctx context.Context, req api.GaussianSchedule, progress
 	if err != nil {
 		return nil, err
 	}
-	made.parts.Schedule = nodes.Schedule
+	made.parts.Schedule = nodes.Schedule.WithSampler(schedule.Sampler{
+		Solver: nodes.Sampler.Solver, Order: nodes.Sampler.Order, NFE: nodes.Sampler.NFE,
+	})
 	made.bench, err = benchOf(law, b, sampler, nodes)
 	return made, err
 }

@@ -80,8 +80,11 @@ func (k *Maker) startSchedule(ctx context.Context, req api.StartSchedule, progre
 	if err != nil {
 		return nil, err
 	}
+	if named.Fitted != nil {
+		return nil, api.Errorf(api.BadRequest, "schedule must be one without fitted coefficients, which are for its own "+
+			"start, got %q", named.Name).WithHint("Make the start first, then fit on it.")
+	}
 	made.parts = named.Parts
-	made.parts.Fitted = nil
 	if req.SigmaMax != 0 {
 		if made.parts.Schedule, err = named.Truncated(req.SigmaMax); err != nil {
 			return nil, api.Errorf(api.BadRequest, "%w", err)
