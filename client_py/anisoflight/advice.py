@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import shutil
 import textwrap
 from typing import TYPE_CHECKING, Any
@@ -12,13 +14,40 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+_COMMANDS = {"Sample": "sample", "CreateRun": "train", "MakeBasis": "basis make"}
+
+
+def _python(op: str, fields: dict[str, Any]) -> str:
+    """The line of Python that does what a request says."""
+    method = {"Sample": "sample", "CreateRun": "create_run", "MakeBasis": "make_basis"}.get(op, "make_schedule")
+    line = f"client.{method}({', '.join(f'{key}={value!r}' for key, value in fields.items())})"
+    if op != "CreateRun":
+        return line
+    return f"run = {line}; run.start(1200); run.wait(); run.save({fields['name']!r})"
+
+
+def _shell(op: str, fields: dict[str, Any]) -> str:
+    """The command that does what a request says."""
+    words = ["anisoflight", *(_COMMANDS[op] if op in _COMMANDS else f"schedule {fields.pop('kind')}").split()]
+    for key, value in fields.items():
+        text = value if isinstance(value, str) else json.dumps(value)
+        words.append(f"--{key.replace('_', '-')}={text}")
+    return shlex.join(words)
+
+
 class Advice(dict[str, Any]):
     """Settings by name, such as ``advice["sigma_max"]``. It prints them with the measurement behind each."""
 
     @property
     def table(self) -> pd.DataFrame:
         """What is recommended, its value, and because of which measurement."""
-        return pd.DataFrame(self["items"]).set_index("name").rename_axis("what")
+        return pd.DataFrame(self["items"]).set_index("name").rename_axis("what")[["value", "because"]]
+
+    def commands(self, shell: bool = False) -> dict[str, list[str]]:
+        """The lines of Python, or of a shell, that carry each recommendation out. They build on those before."""
+        write = _shell if shell else _python
+        asked = {item["name"]: [dict(request) for request in item.get("do", ())] for item in self["items"]}
+        return {name: [write(request.pop("op"), request) for request in do] for name, do in asked.items() if do}
 
     def figure(self) -> Figure:
         """The data's spectrum, the loss that can be reduced and the samplers; needs matplotlib (the extra `plot`)."""
@@ -26,7 +55,8 @@ class Advice(dict[str, Any]):
 
         return advice(self)
 
-    def __repr__(self) -> str:
+    def text(self, shell: bool = False) -> str:
+        """The table, and below it `commands`."""
         rows = [("WHAT", "VALUE", "BECAUSE"), *self.table.itertuples()]
         what, value = (max(len(row[i]) for row in rows) + 2 for i in (0, 1))
         room = max(40, shutil.get_terminal_size((120, 24)).columns - what - value)
@@ -34,7 +64,12 @@ class Advice(dict[str, Any]):
         for row in rows:
             first, *rest = textwrap.wrap(row[2], room, break_on_hyphens=False)
             lines += [f"{row[0]:{what}}{row[1]:{value}}{first}", *(" " * (what + value) + line for line in rest)]
+        for name, commands in self.commands(shell).items():
+            lines += ["", f"{name}:", *(f"  {command}" for command in commands)]
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return self.text()
 
     def _repr_html_(self) -> str:
         with pd.option_context("display.max_colwidth", None):

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 ABOUT = """Recommend settings for a data set, each with the measurement behind it: sigma_data, sigma_min, sigma_max,
 P_mean and P_std of training, T, c and subspaces of schedules, and a sampler for each number of evaluations. They follow
-from the data's Gaussian, and with a model from its residual on the data, too."""
+from the data's Gaussian, and with a model from its residual on the data, too. Below the table stand the commands that
+carry them out."""
 EXAMPLE = "example: anisoflight advise cifar10 cifar10-dct --nfe 5,9 --picture advice.png"
 
 
@@ -44,7 +45,7 @@ def run(args: argparse.Namespace) -> None:
     if args.picture is not None:
         with whole_file(args.picture) as file:
             advice.figure().savefig(file, format=args.picture.suffix[1:])
-    print(json.dumps(advice, indent=2, ensure_ascii=False) if args.json else advice)
+    print(json.dumps(advice, indent=2, ensure_ascii=False) if args.json else advice.text(shell=True))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -210,7 +210,7 @@ def advice(found: Mapping[str, Any]) -> Figure:
     loss.set(xlim=(0.7 * found["sigma_min"], 10 * found["sigma_max"]), ylim=(0, None))
     axes(samplers, xlabel="evaluations", ylabel="$W_2^2$ to the Gaussian / variance", xscale="log", yscale="log")
     nfe = [row["nfe"] for row in found["samplers"]]
-    for key, name in (("edm", "EDM's Heun"), ("from_noise", "best from noise"), ("best", "best of all")):
+    for key, name in (("edm", "EDM's Heun"), ("heun", "Heun on the geodesic"), ("ipndm", "iPNDM-4")):
         samplers.plot(nfe, [row[key]["w2_squared"] for row in found["samplers"]], "o-", ms=4, label=name)
     samplers.set_xticks(nfe, [str(n) for n in nfe])
     samplers.minorticks_off()

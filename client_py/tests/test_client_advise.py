@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -22,7 +23,10 @@ def test_advice_of_a_model(client: Client) -> None:
     assert advice["sigma_data"] == pytest.approx(math.sqrt(images.var(axis=0).mean()))
     assert advice["sigma_max"] ** 2 == pytest.approx(advice["T"])
     assert 0 < len(advice["model_ratio"]) < len(advice["sigma"])
-    assert "nfe=5" in advice.table.loc["5 evaluations", "because"]
+    assert advice.commands()["5 evaluations"] == [
+        "client.make_schedule(dataset='blocks', kind='few', model='digits', name='digits-few-5', nfe=5)",
+        "client.sample(model='digits', n=16, nfe=5, schedule='digits-few-5')",
+    ]
     assert repr(advice).splitlines()[1].startswith("sigma_data  ")
     assert advice.table.loc["P_mean", "because"] in advice._repr_html_()
 
@@ -33,7 +37,7 @@ def test_figure(client: Client) -> None:
     spectrum, loss, samplers = figure.axes
     np.testing.assert_array_equal(spectrum.get_lines()[0].get_ydata(), advice["variance"])
     np.testing.assert_array_equal(loss.get_lines()[0].get_ydata(), advice["ratio"])
-    best = [row["best"]["w2_squared"] for row in advice["samplers"]]
+    best = [row["ipndm"]["w2_squared"] for row in advice["samplers"]]
     np.testing.assert_array_equal(samplers.get_lines()[2].get_ydata(), best)
 
 
@@ -47,6 +51,54 @@ def test_the_command(client: anisoflight.LocalClient, tmp_path: Path, capsys: py
     table = capsys.readouterr().out
     assert table.startswith("WHAT ")
     assert "18 evaluations" in table
+
+
+def unlike_images(kind: str) -> np.ndarray:
+    """64 images of 8×8: a smooth spectrum, strokes on black, or shapes in colour on white, whose mean is large."""
+    rng = np.random.default_rng(11)
+    if kind == "smooth":
+        waves = np.cos(np.pi * np.outer(np.arange(8) + 0.5, np.arange(4)) / 8)
+        return np.clip(127 + 40 * (waves @ rng.normal(size=(64, 4, 4)) @ waves.T), 0, 255).astype(np.uint8)[..., None]
+    images = np.full((64, 8, 8, 3 if kind == "white" else 1), 255 if kind == "white" else 0, np.uint8)
+    for image in images:
+        row, column = rng.integers(1, 4, 2)
+        size = 4 if kind == "white" else 1
+        image[row : row + 4, column : column + size] = rng.integers(0, 200, 3) if kind == "white" else 250
+    return images
+
+
+@pytest.mark.parametrize("kind", ["smooth", "black", "white"])
+def test_what_it_prints_runs(client: anisoflight.LocalClient, tmp_path: Path, kind: str) -> None:
+    """With a model, and without one, when the network that it prints is trained first."""
+    images, name = unlike_images(kind), f"unlike-{kind}"
+    client.put_dataset(name, images, progress=False)
+    alone = client.advise(name, nfe=[9], progress=False)
+    assert alone["sigma_max"] ** 2 == pytest.approx(alone["T"])
+
+    def follow(advice: anisoflight.advice.Advice) -> None:
+        for what, lines in advice.commands(shell=True).items():
+            for line in lines:
+                program, *words = shlex.split(line)
+                assert program == "anisoflight"
+                if words[0] == "train":
+                    words += ["--kimg", "0.016", "--batch", "8"]
+                    words = [word.replace("{", '{"model_channels": 8, "num_blocks": 1, ') for word in words]
+                if "few" in words:
+                    words += ["--samples", "64", "--solvers", "ipndm"]
+                done = subprocess.run(
+                    [find_binary(), *words, "--server", client.location], capture_output=True, text=True, cwd=tmp_path
+                )
+                assert done.returncode == 0, f"{what}: {line}\n{done.stderr}"
+
+    follow(alone)
+    drawn = client.sample(name, n=2, steps=4, schedule=f"{name}-geodesic", progress=False)
+    assert drawn.images.shape[1:] == images.shape[1:]
+    client.delete_schedule(f"{name}-geodesic")
+    with_model = client.advise(name, name, nfe=[3, 9], samples=8, progress=False)
+    assert with_model["sigma_max"] ** 2 == pytest.approx(with_model["T"])
+    assert with_model["sigma_max"] <= alone["sigma_max"] * 1.001
+    follow(with_model)
+    exec(with_model.commands()["9 evaluations"][0], {"client": client})
 
 
 def test_refusals(client: anisoflight.LocalClient, capsys: pytest.CaptureFixture[str]) -> None:

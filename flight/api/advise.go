@@ -63,13 +63,13 @@ type AdvisedSubspaces struct {
 	Stderr   float64 `json:"gain_stderr"`
 }
 
-// AdvisedSamplers are those of nfe evaluations that come closest to the data's Gaussian: of all, of those from noise
-// alone; and EDM's.
+// AdvisedSamplers are those of nfe evaluations from noise: iPNDM-4 on EDM's levels from sigma_max, Heun's method on the
+// geodesic of the data's Gaussian, and on EDM's levels.
 type AdvisedSamplers struct {
-	NFE       int            `json:"nfe"`
-	Best      AdvisedSampler `json:"best"`
-	FromNoise AdvisedSampler `json:"from_noise"`
-	EDM       AdvisedSampler `json:"edm"`
+	NFE   int            `json:"nfe"`
+	IPNDM AdvisedSampler `json:"ipndm"`
+	Heun  AdvisedSampler `json:"heun"`
+	EDM   AdvisedSampler `json:"edm"`
 }
 
 // AdvisedSampler is a sampler and its squared 2-Wasserstein distance to the data's Gaussian, over the variance.
@@ -77,7 +77,6 @@ type AdvisedSampler struct {
 	Solver   string  `json:"solver"`
 	Levels   string  `json:"levels"` // a grid, or the geodesic of the data's Gaussian
 	SigmaMax float64 `json:"sigma_max"`
-	Start    string  `json:"start"` // standard or matched
 	W2       float64 `json:"w2_squared"`
 }
 
@@ -86,4 +85,7 @@ type AdvisedItem struct {
 	Name    string `json:"name"`
 	Value   string `json:"value"`
 	Because string `json:"because"`
+	// the requests that carry it out, in order, each with its operation as "op"; without a model they begin with training
+	// one, named like the data set
+	Do []map[string]any `json:"do,omitempty"`
 }

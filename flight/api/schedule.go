@@ -102,7 +102,7 @@ type ImportSchedule struct {
 	// the file of statistics, in base64, as ExportStatistics answers
 	Statistics string `json:"statistics,omitempty"`
 	Fitted     string `json:"fitted,omitempty"` // the file of coefficients, in base64, as ExportFitted answers
-	Replace    bool   `json:"replace"` // replace a schedule of that name
+	Replace    bool   `json:"replace"`          // replace a schedule of that name
 }
 
 // ExportPart answers with a part of a schedule that has a file of its own: its start (ExportStart), its statistics

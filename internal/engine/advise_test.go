@@ -72,12 +72,15 @@ func TestAdviseOnKnownGaussian(t *testing.T) {
 	if s.Worth || s.Basis != "dct" || len(s.Cuts) != 1 || s.Cuts[0] != 1 || s.Stderr != 0 || s.Gain < 0 || s.Gain > 0.1 {
 		t.Errorf("subspaces %+v", s)
 	}
-	heun := makeGaussian(t, e, `{"name":"s","kind":"gaussian","dataset":"four","solver":"heun","nfe":5}`).Bench.Baseline
+	heun := makeGaussian(t, e, `{"name":"s","kind":"gaussian","dataset":"four","solver":"heun","nfe":5,"T":`+
+		fmt.Sprint(got.T)+`}`).Bench.Baseline
 	w := got.Samplers[0]
-	if w.NFE != 5 || w.EDM.SigmaMax != 80 || w.FromNoise.Start != "standard" || !(w.FromNoise.W2 < w.EDM.W2) {
+	if w.NFE != 5 || w.EDM.SigmaMax != got.SigmaMax || w.IPNDM.Solver != "ipndm" || !(w.IPNDM.W2 < w.EDM.W2) {
 		t.Errorf("samplers %+v", w)
 	}
-	near("W2² of Heun's method on the grid "+heun.Grid, w.EDM.W2, heun.W2, 1e-12)
+	if heun.Grid == "edm" {
+		near("W2² of Heun's method", w.EDM.W2, heun.W2, 1e-12)
+	}
 	names := ""
 	for _, i := range got.Items {
 		names += i.Name + " "
@@ -85,7 +88,7 @@ func TestAdviseOnKnownGaussian(t *testing.T) {
 			t.Errorf("item %+v", i)
 		}
 	}
-	if want := "sigma_data sigma_min sigma_max T c P_mean P_std subspaces 5 evaluations 18 evaluations "; names != want {
+	if want := "sigma_data sigma_min sigma_max T c P_mean P_std training subspaces schedule 5 evaluations 18 evaluations "; names != want {
 		t.Errorf("items %q, want %q", names, want)
 	}
 }
@@ -107,15 +110,12 @@ func TestAdviseWithModel(t *testing.T) {
 	if math.Abs(alone.PMean-got.PMean) > 0.15 || math.Abs(alone.PStd-got.PStd) > 0.15 || got.Subspaces.Stderr == 0 {
 		t.Errorf("P_mean and P_std %g, %g, on the Gaussian %g, %g", got.PMean, got.PStd, alone.PMean, alone.PStd)
 	}
-	text := fmt.Sprint(got.Items)
-	for _, want := range []string{"model law", `"few", model="law", dataset="smooth", nfe=5`, `"geodesic", model="law"`} {
-		if !strings.Contains(text, want) || strings.Contains(fmt.Sprint(alone.Items), want) {
-			t.Errorf("%q in %s", want, text)
-		}
+	if text := fmt.Sprint(got.Items); !strings.Contains(text, "model law") || strings.Contains(fmt.Sprint(alone.Items), "law ") {
+		t.Error(text)
 	}
 }
 
-// Time ends where the model's noise levels do, and training reaches as far as the data need.
+// Time, sampling and sigma_max end where the model's noise levels do.
 func TestAdviseWithinModel(t *testing.T) {
 	e := open(t)
 	putSmooth(t, e, "smooth", 64)
@@ -123,7 +123,7 @@ func TestAdviseWithinModel(t *testing.T) {
 	writeModel(t, filepath.Join(e.catalog.Folders().Models, "low"), low, 1)
 	act(t, e, "LoadModel", `{"name":"low"}`)
 	got := advise(t, e, `{"dataset":"smooth","model":"low","nfe":[3],"samples":2}`)
-	if got.T != 0.25 || got.SigmaMax < 1 || got.Samplers[0].Best.SigmaMax != 0.5 || got.Samplers[0].EDM.SigmaMax != 0.5 {
+	if got.T != 0.25 || got.SigmaMax != 0.5 || got.Samplers[0].IPNDM.SigmaMax != 0.5 || got.Samplers[0].EDM.SigmaMax != 0.5 {
 		t.Errorf("T %g, σ_max %g, %+v", got.T, got.SigmaMax, got.Samplers)
 	}
 }

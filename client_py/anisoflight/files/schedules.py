@@ -61,7 +61,11 @@ def basis_of(data: bytes) -> Vectors:
 
 
 def write_with_basis(
-    path: Path, file: Mapping[str, Any], vectors: Vectors | None, start: Start | None = None, parts: Mapping[str, bytes] | None = None
+    path: Path,
+    file: Mapping[str, Any],
+    vectors: Vectors | None,
+    start: Start | None = None,
+    parts: Mapping[str, bytes] | None = None,
 ) -> None:
     """Write a schedule file or a plan and, where there are any, the vectors of its basis, its start and `parts` beside
     it.

@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
+	"strconv"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
@@ -26,6 +26,8 @@ const (
 	leastGain = 0.1
 	// EDM's settings of training (arXiv:2206.00364, table 1).
 	edmSigmaData, edmPMean, edmPStd = 0.5, -1.2, 1.2
+	// mostFew is the largest number of evaluations for which the search few is recommended.
+	mostFew = 8
 )
 
 // adviser is one request for advice.
@@ -38,6 +40,7 @@ type adviser struct {
 	data     *data.Dataset
 	law      *gaussian.Spectrum
 	scale    passes.Scale // with T as the model knows it
+	needed   float64      // highest noise level that the data ask for
 	progress progress
 	out      api.Advice
 }
@@ -86,6 +89,31 @@ func (a *adviser) item(name, value, because string, args ...any) {
 	a.out.Items = append(a.out.Items, api.AdvisedItem{Name: name, Value: value, Because: fmt.Sprintf(because, args...)})
 }
 
+// do adds a request to the last recommendation.
+func (a *adviser) do(op string, fields map[string]any) {
+	if a.model == nil && a.data.Height() != a.data.Width() {
+		return // EDM's networks, which would be trained, are square
+	}
+	fields["op"] = op
+	last := &a.out.Items[len(a.out.Items)-1]
+	last.Do = append(last.Do, fields)
+}
+
+// modelName returns the name of the model that requests are for: without one, of that which is to be trained.
+func (a *adviser) modelName() string { return cmp.Or(a.req.Model, a.req.Dataset) }
+
+// rounded returns x to four digits, and no larger.
+func rounded(x float64) float64 {
+	r := func(x float64) float64 {
+		v, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 4, 64), 64)
+		return v
+	}
+	if r(x) > x {
+		return r(x * (1 - 5e-4))
+	}
+	return r(x)
+}
+
 // scales recommends what follows from the variances of the data's Gaussian alone.
 func (a *adviser) scales() {
 	bands := max(a.law.H, a.law.W)
@@ -108,14 +136,16 @@ func (a *adviser) scales() {
 		because = "EDM's share of sigma_data, as floats do not say how they were rounded."
 	}
 	a.item("sigma_min", short(a.out.SigmaMin), "%s", because)
-	a.out.SigmaMax = math.Sqrt(a.scale.T)
-	a.item("sigma_max", short(a.out.SigmaMax),
-		"From noise of this level alone the exact flow misses a thousandth of the Gaussian's variance.")
-	because = "sigma_max squared."
+	a.needed = math.Sqrt(a.scale.T)
+	because = "From noise of this level alone the exact flow misses a thousandth of the Gaussian's variance."
 	if a.model != nil {
-		a.scale = a.scale.Within(a.known)
-		because = "sigma_max squared, within the noise levels of the model."
+		if a.scale = a.scale.Within(a.known); math.Sqrt(a.scale.T) < 0.999*a.needed {
+			because = fmt.Sprintf("The highest noise level of the model; the data ask for %s.", short(a.needed))
+		}
 	}
+	a.out.SigmaMax = math.Sqrt(a.scale.T)
+	a.item("sigma_max", short(a.out.SigmaMax), "%s", because)
+	because = "sigma_max squared."
 	a.out.T, a.out.C = a.scale.T, a.scale.C
 	a.item("T", short(a.out.T), "%s", because)
 	a.item("c", short(a.out.C), "The data's variance, summed over an image: with less, the path hurries through the "+
@@ -152,7 +182,7 @@ func (a *adviser) survey(ctx context.Context) (survey *passes.Survey, err error)
 // training recommends where to train, by the loss that can be reduced: as measured, and above as on the Gaussian.
 func (a *adviser) training(sigma, residual []float64) {
 	var ratio []float64
-	for s := sigma[0]; s < 100*a.out.SigmaMax; s *= sigma[1] / sigma[0] { // above, nothing is seen of the data
+	for s := sigma[0]; s < 100*a.needed; s *= sigma[1] / sigma[0] { // above, nothing is seen of the data
 		r := a.law.LossRatio(s, a.law.Residual(s))
 		a.out.Sigma, a.out.Ratio = append(a.out.Sigma, s), append(a.out.Ratio, r)
 		if i := len(ratio); a.model != nil && i < len(residual) {
@@ -175,6 +205,21 @@ func (a *adviser) training(sigma, residual []float64) {
 	}
 	a.item("P_mean", short(a.out.PMean), "Mean of %s (EDM: %g).", because, edmPMean)
 	a.item("P_std", short(a.out.PStd), "Deviation of %s (EDM: %g).", because, edmPStd)
+	run := map[string]any{
+		"name": a.req.Dataset, "stage": "pretrain", "dataset": a.req.Dataset, "p_mean": rounded(a.out.PMean),
+		"p_std": rounded(a.out.PStd),
+	}
+	if a.model != nil {
+		a.item("training", "go on from "+a.req.Model, "At the noise levels of P_mean and P_std.")
+		run["name"], run["model"] = a.req.Model+"-further", a.req.Model
+	} else {
+		a.item("training", "a new network", "With the five values above; the commands below sample the model that it saves.")
+		run["network"] = map[string]any{
+			"img_resolution": a.data.Height(), "img_channels": a.data.Channels(), "label_dim": a.data.Classes(),
+			"sigma_data": rounded(a.out.SigmaData), "sigma_min": rounded(a.out.SigmaMin), "sigma_max": rounded(a.out.SigmaMax),
+		}
+	}
+	a.do("CreateRun", run)
 }
 
 // subspaces recommends a family of schedules.
@@ -198,72 +243,75 @@ func (a *adviser) subspaces(ctx context.Context, survey *passes.Survey) error {
 	if a.out.Subspaces.Worth {
 		value = name
 	}
-	a.item("subspaces", value, "The best split, %s, saves %.1f ± %.1f %% of the energy on the %s; samples were not "+
-		"better with 6 %%, and it is worth a try from %g %% on.", name, 100*p.Gain, 100*p.GainStderr, a.by, 100*leastGain)
+	gain := fmt.Sprintf("%.1f %%", 100*p.Gain)
+	if p.GainStderr >= 5e-4 {
+		gain = fmt.Sprintf("%.1f ± %.1f %%", 100*p.Gain, 100*p.GainStderr)
+	}
+	a.item("subspaces", value, "The best split, %s, lowers the energy on the %s by %s. Below %g %% samples did not improve.",
+		name, a.by, gain, 100*leastGain)
+	geodesic := map[string]any{
+		"kind": "geodesic", "name": a.modelName() + "-geodesic", "model": a.modelName(), "dataset": a.req.Dataset,
+		"T": rounded(math.Pow(rounded(a.out.SigmaMax), 2)), "c": rounded(a.scale.C),
+	}
+	if !a.out.Subspaces.Worth {
+		a.item("schedule", "geodesic", "For Heun's method at 9 evaluations and more, with T and c as above.")
+		a.do("MakeSchedule", geodesic)
+		return nil
+	}
+	geodesic["basis"], geodesic["per_class"] = p.Basis, p.PerClass
+	switch {
+	case p.Cuts != nil:
+		geodesic["cuts"] = p.Cuts
+	case basis.ByFormula(p.Basis):
+		geodesic["k"] = p.K
+	default:
+		geodesic["basis"] = a.modelName() + "-" + p.Basis
+		a.do("MakeBasis", map[string]any{
+			"name": geodesic["basis"], "kind": p.Basis, "dataset": a.req.Dataset, "model": a.modelName(), "k": p.K,
+		})
+	}
+	a.do("MakeSchedule", geodesic)
 	return nil
 }
 
-// advised is a sampler with its distance to the data's Gaussian where a network's errors disturb it.
-type advised struct {
-	api.AdvisedSampler
-	disturbed float64
-}
-
-// samplers recommends a sampler for each number of evaluations: the one that comes closest to the data's Gaussian. The
-// noise levels are EDM's from the highest and from √T, and the geodesic of the Gaussian.
+// samplers measures, for each number of evaluations, iPNDM-4 on EDM's levels and Heun's method on EDM's and on the
+// geodesic of the data's Gaussian, all from noise of level sigma_max, and recommends one that has been tried on networks.
 func (a *adviser) samplers(ctx context.Context, levels []float64) error {
 	g0, density := a.known.G0(), []schedule.Sample{}
-	edm, err := catalog.EDMFrom(a.known.T(), g0)
-	if err != nil {
-		return err
-	}
-	lower, err := catalog.EDMFrom(a.scale.T, g0)
+	edm, err := catalog.EDMFrom(a.scale.T, g0)
 	if err != nil {
 		return err
 	}
 	for _, s := range levels {
 		density = append(density, schedule.ResidualSample(s, a.law.Residual(s), 0, a.scale.C))
 	}
-	geodesic, _, err := schedule.Geodesic(density, passes.DefaultOrder, a.scale.T, g0, schedule.DefaultKnots)
+	path, _, err := schedule.Geodesic(density, passes.DefaultOrder, a.scale.T, g0, schedule.DefaultKnots)
 	if err != nil {
 		return err
 	}
-	paths := []struct {
-		name, grid string
-		*schedule.Schedule
-	}{
-		{solver.GridEDM, solver.GridEDM, edm},
-		{solver.GridPolynomial, solver.GridPolynomial, edm},
-		{solver.GridPolynomial, solver.GridPolynomial, lower},
-		{"geodesic", solver.GridSchedule, schedule.Isotropic(geodesic)},
-	}
-	laws := map[string]*gaussian.Spectrum{api.StartStandard: a.law, api.StartMatched: a.law.Matched()}
 	for i, nfe := range a.req.NFE {
-		var all []advised
-		for _, name := range solver.NamesOf(func(m solver.Method) bool { return !m.ByCoordinate }) {
-			for _, path := range paths {
-				top := math.Sqrt(path.T())
-				set := solver.Settings{Solver: name, NFE: nfe, Grid: solver.Grid{Kind: path.grid, SigmaMax: top}}
-				plan, err := solver.New(set, path.Schedule, 0)
-				if err != nil {
-					continue // there is none of so few evaluations
-				}
-				for _, start := range []string{api.StartStandard, api.StartMatched} {
-					report, err := laws[start].Bench(basis.None(a.law.H, a.law.W), plan)
-					if err = cmp.Or(err, ctx.Err()); err != nil {
-						return err
-					}
-					s := api.AdvisedSampler{Solver: name, Levels: path.name, SigmaMax: top, Start: start, W2: report.W2}
-					all = append(all, advised{s, report.Disturbed()})
-				}
+		out := api.AdvisedSamplers{NFE: nfe}
+		for _, c := range []struct {
+			out                  *api.AdvisedSampler
+			solver, levels, grid string
+			*schedule.Schedule
+		}{
+			{&out.IPNDM, "ipndm", solver.GridPolynomial, solver.GridPolynomial, edm},
+			{&out.Heun, api.DefaultSolver, "geodesic", solver.GridSchedule, schedule.Isotropic(path)},
+			{&out.EDM, api.DefaultSolver, solver.GridEDM, solver.GridEDM, edm},
+		} {
+			set := solver.Settings{Solver: c.solver, NFE: nfe, Grid: solver.Grid{Kind: c.grid, SigmaMax: a.out.SigmaMax}}
+			plan, err := solver.New(set, c.Schedule, 0)
+			if err != nil {
+				return err
 			}
+			report, err := a.law.Bench(basis.None(a.law.H, a.law.W), plan)
+			if err = cmp.Or(err, ctx.Err()); err != nil {
+				return err
+			}
+			*c.out = api.AdvisedSampler{Solver: c.solver, Levels: c.levels, SigmaMax: a.out.SigmaMax, W2: report.W2}
 		}
-		slices.SortStableFunc(all, func(a, b advised) int { return cmp.Compare(a.disturbed, b.disturbed) })
-		noise := slices.DeleteFunc(slices.Clone(all), func(s advised) bool { return s.Start != api.StartStandard })
-		heun := slices.IndexFunc(noise, func(s advised) bool { return s.Solver == "heun" && s.Levels == solver.GridEDM })
-		a.sampler(api.AdvisedSamplers{
-			NFE: nfe, Best: all[0].AdvisedSampler, FromNoise: noise[0].AdvisedSampler, EDM: noise[heun].AdvisedSampler,
-		})
+		a.sampler(out)
 		a.progress.at(i+1, len(a.req.NFE))
 	}
 	return nil
@@ -272,21 +320,24 @@ func (a *adviser) samplers(ctx context.Context, levels []float64) error {
 // sampler adds the recommendation for a number of evaluations.
 func (a *adviser) sampler(s api.AdvisedSamplers) {
 	a.out.Samplers = append(a.out.Samplers, s)
-	because := fmt.Sprintf("W2² to the data's Gaussian is %s of the variance; %s has %s, EDM's Heun at σ %s %s.",
-		percent(s.Best.W2), describe(s.FromNoise), percent(s.FromNoise.W2), short(s.EDM.SigmaMax), percent(s.EDM.W2))
-	switch model := fmt.Sprintf("model=%q, dataset=%q", a.req.Model, a.req.Dataset); {
-	case a.model != nil && s.NFE <= 9:
-		because += fmt.Sprintf(" On the model itself: make_schedule(NAME, \"few\", %s, nfe=%d).", model, s.NFE)
-	case a.model != nil:
-		because += fmt.Sprintf(" On the model itself, for heun: make_schedule(NAME, \"geodesic\", %s).", model)
+	because := fmt.Sprintf("W2² to the data's Gaussian over its variance: ipndm %s, Heun on the geodesic %s, on EDM's "+
+		"levels %s.", percent(s.IPNDM.W2), percent(s.Heun.W2), percent(s.EDM.W2))
+	name := fmt.Sprintf("%d evaluations", s.NFE)
+	sample := map[string]any{"model": a.modelName(), "n": 16, "nfe": s.NFE}
+	if s.NFE <= mostFew {
+		few := fmt.Sprintf("%s-few-%d", a.modelName(), s.NFE)
+		a.item(name, "few", "Solvers and starts that are tried on the model itself. %s", because)
+		a.do("MakeSchedule", map[string]any{
+			"kind": "few", "name": few, "model": a.modelName(), "dataset": a.req.Dataset, "nfe": s.NFE,
+		})
+		sample["schedule"] = few
+	} else {
+		a.item(name, fmt.Sprintf("ipndm, polynomial from σ %s", short(s.IPNDM.SigmaMax)), "%s", because)
+		sample["solver"], sample["grid"] = s.IPNDM.Solver, map[string]any{
+			solver.GridPolynomial: map[string]any{"sigma_max": rounded(s.IPNDM.SigmaMax)},
+		}
 	}
-	a.item(fmt.Sprintf("%d evaluations", s.NFE), describe(s.Best), "%s", because)
-}
-
-// describe says a sampler in words.
-func describe(s api.AdvisedSampler) string {
-	start := map[string]string{api.StartStandard: "noise", api.StartMatched: "matched start"}[s.Start]
-	return fmt.Sprintf("%s, %s, %s at σ %s", s.Solver, s.Levels, start, short(s.SigmaMax))
+	a.do("Sample", sample)
 }
 
 // short returns a number with three digits, and all of those before the point.
@@ -297,4 +348,13 @@ func short(x float64) string {
 	return fmt.Sprintf("%.3g", x)
 }
 
-func percent(part float64) string { return short(100*part) + " %" }
+// percent returns a part of the variance. The mean image alone has all of it.
+func percent(part float64) string {
+	switch {
+	case part >= 1:
+		return "worse than the mean image alone"
+	case part < 1e-4:
+		return "below 0.01 %"
+	}
+	return fmt.Sprintf("%.2g %%", 100*part)
+}
