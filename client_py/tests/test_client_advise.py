@@ -13,6 +13,7 @@ import pytest
 
 import anisoflight
 from anisoflight import Client
+from anisoflight.advice import Advice
 from anisoflight.advise import main
 from anisoflight.serve import find_binary
 
@@ -75,7 +76,7 @@ def test_what_it_prints_runs(client: anisoflight.LocalClient, tmp_path: Path, ki
     alone = client.advise(name, nfe=[9], progress=False)
     assert alone["sigma_max"] ** 2 == pytest.approx(alone["T"])
 
-    def follow(advice: anisoflight.advice.Advice) -> None:
+    def follow(advice: Advice) -> None:
         for what, lines in advice.commands(shell=True).items():
             for line in lines:
                 program, *words = shlex.split(line)

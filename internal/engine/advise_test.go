@@ -88,7 +88,8 @@ func TestAdviseOnKnownGaussian(t *testing.T) {
 			t.Errorf("item %+v", i)
 		}
 	}
-	if want := "sigma_data sigma_min sigma_max T c P_mean P_std training subspaces schedule 5 evaluations 18 evaluations "; names != want {
+	want := "sigma_data sigma_min sigma_max T c P_mean P_std training subspaces schedule 5 evaluations 18 evaluations "
+	if names != want {
 		t.Errorf("items %q, want %q", names, want)
 	}
 }
@@ -110,7 +111,8 @@ func TestAdviseWithModel(t *testing.T) {
 	if math.Abs(alone.PMean-got.PMean) > 0.15 || math.Abs(alone.PStd-got.PStd) > 0.15 || got.Subspaces.Stderr == 0 {
 		t.Errorf("P_mean and P_std %g, %g, on the Gaussian %g, %g", got.PMean, got.PStd, alone.PMean, alone.PStd)
 	}
-	if text := fmt.Sprint(got.Items); !strings.Contains(text, "model law") || strings.Contains(fmt.Sprint(alone.Items), "law ") {
+	if text := fmt.Sprint(got.Items); !strings.Contains(text, "model law") ||
+		strings.Contains(fmt.Sprint(alone.Items), "law ") {
 		t.Error(text)
 	}
 }
@@ -123,7 +125,8 @@ func TestAdviseWithinModel(t *testing.T) {
 	writeModel(t, filepath.Join(e.catalog.Folders().Models, "low"), low, 1)
 	act(t, e, "LoadModel", `{"name":"low"}`)
 	got := advise(t, e, `{"dataset":"smooth","model":"low","nfe":[3],"samples":2}`)
-	if got.T != 0.25 || got.SigmaMax != 0.5 || got.Samplers[0].IPNDM.SigmaMax != 0.5 || got.Samplers[0].EDM.SigmaMax != 0.5 {
+	if got.T != 0.25 || got.SigmaMax != 0.5 || got.Samplers[0].IPNDM.SigmaMax != 0.5 ||
+		got.Samplers[0].EDM.SigmaMax != 0.5 {
 		t.Errorf("T %g, σ_max %g, %+v", got.T, got.SigmaMax, got.Samplers)
 	}
 }

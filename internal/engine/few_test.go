@@ -34,11 +34,13 @@ func TestFewChoosesAndIsSampled(t *testing.T) {
 	}) || score(f.Chosen) != score(f.Tries[0]) || score(f.Chosen) > score(f.Against) {
 		t.Errorf("tries %+v, chosen %+v", f.Tries, f.Chosen)
 	}
-	if s := f.Summary; !strings.HasPrefix(s, f.Chosen.Solver+" from sigma ") || !strings.Contains(s, " plain sampler from noise alone") {
+	if s := f.Summary; !strings.HasPrefix(s, f.Chosen.Solver+" from sigma ") ||
+		!strings.Contains(s, " plain sampler from noise alone") {
 		t.Errorf("summary %q", s)
 	}
 	own := api.Few{Chosen: f.Against, Against: f.Against, Tries: []api.FewTry{f.Against, f.Chosen}}
-	if own.Summarize(); !strings.Contains(own.Summary, "no try did better") || !strings.Contains(own.Summary, "next, "+f.Chosen.Solver) {
+	if own.Summarize(); !strings.Contains(own.Summary, "no try did better") ||
+		!strings.Contains(own.Summary, "next, "+f.Chosen.Solver) {
 		t.Errorf("summary %q", own.Summary)
 	}
 	matched, standard := 0, 0

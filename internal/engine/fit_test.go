@@ -60,13 +60,15 @@ func TestFittedSchedule(t *testing.T) {
 		wantCode(t, "without "+name, err, api.BadSchedule)
 		parts += fmt.Sprintf(`,%q:%q`, strings.ToLower(name), base64.StdEncoding.EncodeToString(part.(api.SchedulePart).File))
 	}
-	if _, err := perform(t.Context(), e, "ImportSchedule", `{"name":"back","file":`+file.String()+parts+`}`, nil); err != nil {
+	_, err = perform(t.Context(), e, "ImportSchedule", `{"name":"back","file":`+file.String()+parts+`}`, nil)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if back := sample("back", ""); !slices.Equal(back, fitted) {
 		t.Error("the imported schedule gives other samples")
 	}
-	_, err = perform(t.Context(), e, "MakeSchedule", `{"name":"x","kind":"start","dataset":"smooth","schedule":"fit"}`, nil)
+	_, err = perform(t.Context(), e, "MakeSchedule",
+		`{"name":"x","kind":"start","dataset":"smooth","schedule":"fit"}`, nil)
 	wantCode(t, "a start under fitted coefficients", err, api.BadRequest)
 	nodes := makeGaussian(t, e, `{"name":"nodes","kind":"gaussian","dataset":"smooth","solver":"ipndm","nfe":3}`)
 	if of := nodes.Sampler; of == nil || of.Solver != "ipndm" || of.NFE != 3 {

@@ -59,7 +59,7 @@ class Schedules(Connection):
         - "fit" (model, schedule, nfe) takes such a schedule and moves the solver's coefficients to where each step
           should end on trajectories of the model: sample with that schedule and nfe. `info["fit"]` has the gain.
         - "gaussian" (dataset, solver, nfe) holds the noise levels that bring a solver closest to the dataset's own
-          normal law, without a model: sample with that schedule and nfe. `info["bench"]` has the gain over EDM's levels.
+          normal law, without a model: sample with that schedule and nfe. `info["bench"]` has the gain over EDM.
         - "start" (dataset) is another schedule, by default edm, that sampling starts along from the normal law of the
           dataset, not from noise; `Schedule.start` is that law. It serves no model with another normalization.
         - "few" (model, dataset, nfe) tries solvers, starts and noise levels on the model and keeps what does best in so

@@ -247,8 +247,8 @@ func (a *adviser) subspaces(ctx context.Context, survey *passes.Survey) error {
 	if p.GainStderr >= 5e-4 {
 		gain = fmt.Sprintf("%.1f ± %.1f %%", 100*p.Gain, 100*p.GainStderr)
 	}
-	a.item("subspaces", value, "The best split, %s, lowers the energy on the %s by %s. Below %g %% samples did not improve.",
-		name, a.by, gain, 100*leastGain)
+	a.item("subspaces", value,
+		"The best split, %s, lowers the energy on the %s by %s. Below %g %% samples did not improve.", name, a.by, gain, 100*leastGain)
 	geodesic := map[string]any{
 		"kind": "geodesic", "name": a.modelName() + "-geodesic", "model": a.modelName(), "dataset": a.req.Dataset,
 		"T": rounded(math.Pow(rounded(a.out.SigmaMax), 2)), "c": rounded(a.scale.C),
@@ -275,7 +275,7 @@ func (a *adviser) subspaces(ctx context.Context, survey *passes.Survey) error {
 }
 
 // samplers measures, for each number of evaluations, iPNDM-4 on EDM's levels and Heun's method on EDM's and on the
-// geodesic of the data's Gaussian, all from noise of level sigma_max, and recommends one that has been tried on networks.
+// geodesic of the data's Gaussian, all from noise of level sigma_max. It recommends one that was tried on networks.
 func (a *adviser) samplers(ctx context.Context, levels []float64) error {
 	g0, density := a.known.G0(), []schedule.Sample{}
 	edm, err := catalog.EDMFrom(a.scale.T, g0)
