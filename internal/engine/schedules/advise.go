@@ -248,7 +248,8 @@ func (a *adviser) subspaces(ctx context.Context, survey *passes.Survey) error {
 		gain = fmt.Sprintf("%.1f ± %.1f %%", 100*p.Gain, 100*p.GainStderr)
 	}
 	a.item("subspaces", value,
-		"The best split, %s, lowers the energy on the %s by %s. Below %g %% samples did not improve.", name, a.by, gain, 100*leastGain)
+		"The best split, %s, lowers the energy on the %s by %s. Below %g %% samples did not improve.", name, a.by, gain,
+		100*leastGain)
 	geodesic := map[string]any{
 		"kind": "geodesic", "name": a.modelName() + "-geodesic", "model": a.modelName(), "dataset": a.req.Dataset,
 		"T": rounded(math.Pow(rounded(a.out.SigmaMax), 2)), "c": rounded(a.scale.C),
