@@ -48,6 +48,9 @@ func digitsFolder(t *testing.T) {
 // Every example of a help text runs, with less work than it says, on a folder that has what the examples name, those of
 // a group before those of its commands. Of servers, training and programs of Python the flags alone are checked.
 func TestExamplesOfHelp(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a minute")
+	}
 	t.Chdir(t.TempDir())
 	digitsFolder(t)
 	less := map[string]string{
