@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 )
@@ -18,6 +20,10 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 		return new(net.ListenConfig).Listen(ctx, "tcp", address)
 	}
 	path = strings.TrimPrefix(path, "//")
+	if most := len(syscall.RawSockaddrUnix{}.Path) - 1; len(path) > most {
+		return nil, fmt.Errorf("the path of a socket must have at most %d bytes, got %d: choose a shorter one than %s", most,
+			len(path), path)
+	}
 	if err := removeDeadSocket(ctx, path); err != nil {
 		return nil, err
 	}
@@ -59,11 +65,19 @@ func removeDeadSocket(ctx context.Context, path string) error {
 func Location(l net.Listener, tls bool) string {
 	switch {
 	case l.Addr().Network() == "unix":
-		return "grpc+unix://" + l.Addr().String()
+		return UnixLocation(l.Addr().String())
 	case tls:
 		return "grpc+tls://" + l.Addr().String()
 	}
 	return "grpc://" + l.Addr().String()
+}
+
+// UnixLocation returns the location of a socket's path, as a URI has it.
+func UnixLocation(path string) string {
+	if absolute, err := filepath.Abs(path); err == nil {
+		path = absolute
+	}
+	return "grpc+unix://" + (&url.URL{Path: path}).EscapedPath()
 }
 
 // Local reports whether an address is reached from this machine alone.

@@ -12,6 +12,7 @@ decides here. Each class below is also the builtin that Python users expect::
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import warnings
@@ -107,6 +108,10 @@ class InternalError(AnisoflightError, RuntimeError, codes=("INTERNAL",)):
     """A defect of the server; the message holds the request id to look for in its log."""
 
 
+class ForkedError(AnisoflightError, RuntimeError, codes=("FORKED",)):
+    """This process was forked from one with a client, whose connections end there; start it by spawn."""
+
+
 class ServerStartError(AnisoflightError, RuntimeError, codes=("SERVER_START",)):
     """``serve`` could not start a server; the message ends with the server's own log."""
 
@@ -136,7 +141,7 @@ def from_arrow(error: BaseException) -> AnisoflightError:
     if isinstance(error, fl.FlightUnavailableError) and (refused := _REFUSED.search(text)):
         return UnavailableError(
             f"no server answers at {refused[1]} ({refused[2].lower()}); start one with anisoflight serve, "
-            "or give connect another location"
+            f"or give connect another location{_proxy_hint()}"
         )
     if "message larger than max" in text or "decompression larger than max" in text:  # gRPC's own words
         return TooLargeError("a message is larger than the server takes; send smaller batches")
@@ -144,8 +149,15 @@ def from_arrow(error: BaseException) -> AnisoflightError:
         return UnavailableError("this client is closed; connect once more")
     for kind, code in _UNCODED:
         if isinstance(error, kind):
-            return _CLASSES[code](_TAIL.sub("", text).strip(), code)
+            hint = _proxy_hint() if code == "UNAVAILABLE" else ""
+            return _CLASSES[code](_TAIL.sub("", text).strip() + hint, code)
     return InternalError(text)
+
+
+def _proxy_hint() -> str:
+    """What to try where gRPC goes through a proxy to servers on other machines; empty where it does not."""
+    name = next((name for name in ("grpc_proxy", "https_proxy", "http_proxy") if os.environ.get(name)), None)
+    return f"; {name} is set: if the proxy does not lead to the server, name its host in no_proxy" if name else ""
 
 
 def warn(notes: Iterable[str]) -> None:

@@ -6,12 +6,12 @@ import operator
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from math import prod
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from .errors import BadRequestError
+from .files import path_of
 from .files.schedules import read_start, read_with_basis, write_with_basis
 from .subspaces import Coordinates, Subspaces
 
@@ -96,13 +96,13 @@ class Plan:
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
         """A plan that `save` wrote; no server is needed."""
-        file, vectors = read_with_basis(Path(path))
+        file, vectors = read_with_basis(path_of(path))
         started = isinstance(file, dict) and "start" in file
-        return cls(file, vectors, read_start(Path(path)) if started else None)
+        return cls(file, vectors, read_start(path_of(path)) if started else None)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the plan as JSON, and beside it its basis to basis.safetensors and its start to start.safetensors."""
-        write_with_basis(Path(path), self.file, self.vectors, self.law)
+        write_with_basis(path_of(path), self.file, self.vectors, self.law)
 
     def __repr__(self) -> str:
         model = "" if self.model is None else f", model={self.model!r}"

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from .client import connect
 from .errors import AnisoflightError
+from .files import path_of
 from .files.locks import try_lock
-from .serve import location_of, serve
+from .serve import serve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,11 +32,6 @@ _FILES = {
     "client_key": "PEM of its key",
 }
 """Settings that name a file, as the program `anisoflight` calls them."""
-
-
-def path_of(text: str) -> Path:
-    """A path on the command line."""
-    return Path(text).expanduser()
 
 
 def positive(text: str) -> int:
@@ -74,7 +70,7 @@ def connected(args: argparse.Namespace) -> Client:
 
     def content(name: str) -> bytes | None:
         named = getattr(args, name) or os.environ.get(f"ANISOFLIGHT_{name.upper()}")
-        return Path(named).read_bytes() if named else None
+        return path_of(named).read_bytes() if named else None
 
     roots, chain, key = (content(name) for name in _FILES)
     token = token or os.environ.get("ANISOFLIGHT_TOKEN")
@@ -94,7 +90,7 @@ def add_folder(group: argparse._ArgumentGroup) -> None:
 def folder_server(args: argparse.Namespace, *arguments: str) -> Iterator[Client]:
     """The server that is named, else that of the data folder, else one with these arguments for as long as it takes."""
     server = args.server or address_of(args.data)
-    named = argparse.Namespace(**{**vars(args), "server": location_of(server or "")})
+    named = argparse.Namespace(**{**vars(args), "server": server})
     with connected(named) if server else serve(data=args.data, arguments=arguments) as client:
         yield client
 

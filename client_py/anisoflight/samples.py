@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
@@ -17,6 +16,8 @@ import pyarrow.compute as pc
 
 from . import images as pictures
 from .errors import BadRequestError, warn
+from .files import path_of
+from .files.temporary import whole_file
 from .wire.tensors import to_numpy
 
 if TYPE_CHECKING:
@@ -138,31 +139,32 @@ class ImageTable(Sequence[Array]):
         return [image_of(picture) for picture in self.to_pictures()[0]]
 
     def save(self, path: str | os.PathLike[str], columns: int | None = None, scale: int = 4) -> None:
-        """Write a file of the kind that its extension says.
+        """Write a file of the kind that its extension says; one that is there is replaced when the new one is whole.
 
         .png is all images in one picture, with so many columns, enlarged by scale. .npy is the array; .npz the arrays
         images and labels (and of samples seeds); .parquet, .arrow and .feather are the table, which
         `Client.put_dataset` takes back.
         """
-        kind = Path(path).suffix.lower()
-        if kind == ".png":
-            Path(path).write_bytes(pictures.png(self.grid(columns, scale)))
-        elif kind == ".npy":
-            np.save(path, self.images)
-        elif kind == ".npz":
-            seeds = {"seeds": to_numpy(self.table["seed"])} if "seed" in self.table.column_names else {}
-            np.savez(path, allow_pickle=False, images=self.images, labels=self.labels, **seeds)
-        elif kind == ".parquet":
-            import pyarrow.parquet
-
-            pyarrow.parquet.write_table(self.table, path)
-        elif kind in (".arrow", ".feather"):
-            with pa.ipc.new_file(path, self.table.schema) as file:
-                file.write_table(self.table)
-        else:
+        kind = path_of(path).suffix.lower()
+        if kind not in (".png", ".npy", ".npz", ".parquet", ".arrow", ".feather"):
             raise BadRequestError(
                 f"path must end in .png, .npy, .npz, .parquet, .arrow or .feather, got {os.fspath(path)!r}"
             )
+        with whole_file(path) as file:
+            if kind == ".png":
+                file.write(pictures.png(self.grid(columns, scale)))
+            elif kind == ".npy":
+                np.save(file, self.images)
+            elif kind == ".npz":
+                seeds = {"seeds": to_numpy(self.table["seed"])} if "seed" in self.table.column_names else {}
+                np.savez(file, allow_pickle=False, images=self.images, labels=self.labels, **seeds)
+            elif kind == ".parquet":
+                import pyarrow.parquet
+
+                pyarrow.parquet.write_table(self.table, file)
+            else:
+                with pa.ipc.new_file(file, self.table.schema) as table:
+                    table.write_table(self.table)
 
     def show(self, columns: int | None = None) -> None:
         """Display the grid: in a notebook inline, elsewhere in matplotlib's window. It warns if there is no screen."""

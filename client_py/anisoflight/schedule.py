@@ -5,14 +5,15 @@ from __future__ import annotations
 import base64
 import io
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .curve import Curve, sigma_text
 from .errors import NotFoundError
+from .files import path_of
 from .files.schedules import FORMULAS, parts_of, write_with_basis
+from .files.temporary import whole_file
 from .listing import frame_of
 from .start import Start
 
@@ -146,7 +147,7 @@ class Schedule:
             name: base64.b64decode(self._client.call(f"Export{name.title()}", schedule=self.name)["file"])
             for name in parts_of(file)
         }
-        write_with_basis(Path(path), file, self.vectors(), self.start, parts)
+        write_with_basis(path_of(path), file, self.vectors(), self.start, parts)
 
     def to_csv(self, path: str | PathLike[str] | None = None) -> str:
         """The knots as CSV with the columns label, subspace, t, g and every digit, written to path where one is given.
@@ -159,7 +160,8 @@ class Schedule:
         """
         text = self.knots().to_csv(index=False)
         if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
+            with whole_file(path) as file:
+                file.write(text.encode())
         return text
 
     def plot(self, ax: Any = None, points: int = 513) -> Any:

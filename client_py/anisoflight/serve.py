@@ -9,21 +9,26 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import weakref
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .client import Client
 from .errors import ServerStartError
+from .files import path_of
 from .files.temporary import TemporaryFolder
+from .wire.calls import location_of, require_unforked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import IO, TextIO
 
-_LISTENING = re.compile(r"listening on ([^\s\"]+)")
+_LISTENING = re.compile(r"listening on .*?location[=\":]+([^\s\"]+)")
+_IN_USE = re.compile(r"is in use by process .*?(grpc[^\s)]+)\)")
+_LONGEST = 80  # bytes of the folder of a socket, whose path has at most 103 on some systems
 _KEPT = 200  # lines of log kept for error messages
 _GRACE = 60.0  # seconds a server may take to end: 30 of its own for requests in progress, and to store its runs
 
@@ -38,6 +43,10 @@ class LocalClient(Client):
     def close(self) -> None:
         super().close()
         self.server.close()
+
+    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+        """A copy is a client that does not end the server."""
+        return Client, self._arguments
 
 
 class LocalServer:
@@ -54,7 +63,7 @@ class LocalServer:
         self._folder: TemporaryFolder | None = None
         arguments = [*command, "--until-eof"]
         if "--listen" not in arguments:
-            self._folder = TemporaryFolder() if os.name == "posix" else None
+            self._folder = _socket_folder() if os.name == "posix" else None
             arguments += ["--listen", f"unix:{self._folder.path}/socket" if self._folder else "127.0.0.1:0"]
         try:
             # In a session of its own: a Ctrl-C in the terminal is for the Python program, which then ends the server.
@@ -83,14 +92,17 @@ class LocalServer:
             address = found.get(timeout=timeout)
             if address is None:
                 code = self.process.wait(_GRACE)
-                raise ServerStartError(f"the server ended with exit code {code}. Its log:\n{self.log}")
+                holder = _IN_USE.search(self.log)
+                hint = f"; connect({holder[1]!r}) uses the server of the folder, close() of its client ends it"
+                said = f"the server ended with exit code {code}{hint if holder else ''}. Its log:\n{self.log}"
+                raise ServerStartError(said)
         except BaseException as error:
             self.close()
             if isinstance(error, queue.Empty):
                 said = f"the server was not ready after {timeout:g} s. Its log:\n{self.log}"
                 raise ServerStartError(said) from None
             raise
-        self.location = location_of(address)
+        self.location = address
 
     @property
     def log(self) -> str:
@@ -125,20 +137,25 @@ def serve(
     ...     client.info()["device"]["name"]
     'xla:cpu'
     """
+    require_unforked()
     command = [find_binary(binary), "serve"]
-    for option, value in (("--config", config), ("--data", data), ("--listen", listen)):
-        if value is not None:
-            command += [option, os.fspath(value)]
+    if listen is not None and listen.startswith("unix:"):
+        listen = f"unix:{path_of(listen.removeprefix('unix:'))}"
+    for option, path in (("--config", config), ("--data", data)):
+        if path is not None:
+            command += [option, str(path_of(path))]
+    if listen is not None:
+        command += ["--listen", listen]
     return LocalClient(LocalServer([*command, *arguments], environment, log, timeout), token)
 
 
 def find_binary(binary: str | os.PathLike[str] | None = None) -> str:
     """The path of the server's binary; see `serve` for the order."""
-    given = binary or os.environ.get("ANISOFLIGHT_BIN")
-    if given:
-        if not os.access(given, os.X_OK):
-            raise ServerStartError(f"no program at {os.fspath(given)}; build one with make build")
-        return os.fspath(given)
+    if given := binary or os.environ.get("ANISOFLIGHT_BIN"):
+        path = os.fspath(path_of(given))
+        if not os.access(path, os.X_OK):
+            raise ServerStartError(f"no program at {path}; build one with make build")
+        return path
     name = "anisoflight.exe" if os.name == "nt" else "anisoflight"
     built = Path(__file__).resolve().parents[2] / "bin" / name
     found = _installed(name) or shutil.which(name) or (str(built) if os.access(built, os.X_OK) else None)
@@ -160,17 +177,10 @@ def _installed(name: str) -> str | None:
     return next((path for path in paths if os.access(path, os.X_OK)), None)
 
 
-def location_of(address: str) -> str:
-    """The location that Arrow Flight connects to, for an address as the server logs it.
-
-    >>> location_of("127.0.0.1:8815"), location_of("unix:/run/anisoflight.sock")
-    ('grpc://127.0.0.1:8815', 'grpc+unix:///run/anisoflight.sock')
-    """
-    if "://" in address:
-        return address
-    if address.startswith("unix:"):
-        return "grpc+unix://" + address.removeprefix("unix:")
-    return "grpc://" + address
+def _socket_folder() -> TemporaryFolder:
+    """A folder for a socket: that for temporary files, unless a socket's path would be too long, or no one of gRPC's."""
+    usual = tempfile.gettempdir()
+    return TemporaryFolder("/tmp" if len(os.fsencode(usual)) > _LONGEST or "," in usual else usual)
 
 
 def _copy_log(

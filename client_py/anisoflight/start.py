@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -34,6 +33,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load
 
 from .errors import BadRequestError
+from .files import path_of
+from .files.temporary import whole_file
 from .latents import latents
 from .subspaces import Coordinates, Subspaces, orthonormal
 from .wire.tensors import array_of
@@ -110,11 +111,12 @@ class Start:
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
         """A start from its file."""
-        return cls(Path(path).read_bytes())
+        return cls(path_of(path).read_bytes())
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the file."""
-        Path(path).write_bytes(self.file)
+        with whole_file(path) as file:
+            file.write(self.file)
 
     def __repr__(self) -> str:
         height, width, channels = self.size

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"strings"
 	"time"
 
@@ -93,7 +94,8 @@ func parseLocation(location string) (target string, secure bool, err error) {
 	case scheme == "grpc+tls":
 		return "passthrough:///" + rest, true, nil
 	case scheme == "grpc+unix":
-		return "unix:" + rest, false, nil
+		path, err := url.PathUnescape(rest)
+		return "unix:" + (&url.URL{Path: path}).EscapedPath(), false, err
 	}
 	return "", false, fmt.Errorf("client: the location must begin with grpc://, grpc+tls:// or grpc+unix://, got %q",
 		location)

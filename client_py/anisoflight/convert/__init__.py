@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from ..files import path_of
 from . import folder as folders
 from .errors import (
     BadCheckpointError,
@@ -81,7 +82,7 @@ def convert(
     Raises UnsafePickleError, BadCheckpointError, UnsupportedNetworkError, BadModelError, NameTakenError, all with a
     `.code`, and OSError.
     """
-    source, target = Path(source), Path(os.path.abspath(target))
+    source, target = path_of(source), Path(os.path.abspath(path_of(target)))
     folders.refuse_taken(target, replace)  # before the work; asked again at its end
     with source.open("rb") as file:
         size, digest = os.fstat(file.fileno()).st_size, hashlib.file_digest(file, "sha256").hexdigest()
@@ -93,7 +94,7 @@ def convert(
     elif config is None:
         raise BadCheckpointError("the checkpoint is a state dict, without its network's arguments; give --config")
     else:
-        settings, state = _settings(Path(config)), found
+        settings, state = _settings(path_of(config)), found
     with folders.appearing(target, replace) as made:
         weights = folders.write_model(made, settings, state, digest, 4 * size, progress)
         values = sum(tensor.size for tensor in state.values())

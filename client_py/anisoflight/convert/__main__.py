@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from ..program import ended, exit_with
+from ..program import ended, exit_with, path_of
 from . import convert
 
 _LICENCE = (
@@ -26,13 +25,13 @@ def main(arguments: list[str] | None = None) -> int:
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("source", type=Path, help="pickle of EDM (.pkl), or file of torch.save (.pt)")
-    parser.add_argument("target", type=Path, help="model folder to write, such as data/models/NAME")
+    parser.add_argument("source", type=path_of, help="pickle of EDM (.pkl), or file of torch.save (.pt)")
+    parser.add_argument("target", type=path_of, help="model folder to write, such as data/models/NAME")
     parser.add_argument("--key", help="which network of the checkpoint (default ema, else state_dict)")
-    parser.add_argument("--config", type=Path, help="config.json of a checkpoint that is a bare state dict")
+    parser.add_argument("--config", type=path_of, help="config.json of a checkpoint that is a bare state dict")
     parser.add_argument("--replace", action="store_true", help="replace the model folder that is there")
     parser.add_argument("--no-verify", action="store_true", help="do not compare the weights with the configuration")
-    parser.add_argument("--binary", type=Path, help="anisoflight program that compares (default: as serve finds it)")
+    parser.add_argument("--binary", type=path_of, help="anisoflight program that compares (default: as serve finds it)")
     args = parser.parse_args(arguments)
 
     def run() -> None:

@@ -7,10 +7,9 @@ import json
 import os
 import re
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..program import add_folder, ended, exit_with, folder_server
+from ..program import add_folder, ended, exit_with, folder_server, path_of
 from .conversion import Conversion
 from .inspection import inspect
 from .opening import LABELS, open_source
@@ -47,7 +46,7 @@ def parser() -> argparse.ArgumentParser:
     convert.set_defaults(run=_convert)
     target = convert.add_mutually_exclusive_group(required=True)
     target.add_argument("--name", help="name of the data set in the data folder, or on the server")
-    target.add_argument("--out", metavar="PATH", type=Path, help="instead: FILE.zip for EDM's tools, else a folder")
+    target.add_argument("--out", metavar="PATH", type=path_of, help="instead: FILE.zip for EDM's tools, else a folder")
     said = "size in pixels: 64 or WIDTHxHEIGHT (default: as the images are)"
     convert.add_argument("--resolution", metavar="SIZE", type=_size, help=said)
     said = "EDM's, one of %(choices)s (default resize)"
@@ -68,7 +67,7 @@ def _command(group: Any, name: str, about: str) -> argparse.ArgumentParser:
     text = f"{FORMATS}\nexamples:\n{EXAMPLES[name]}"
     style = argparse.RawDescriptionHelpFormatter
     command = group.add_parser(name, help=about, description=about, epilog=text, formatter_class=style)
-    command.add_argument("path", metavar="PATH", type=Path, help="images, in any format that is read")
+    command.add_argument("path", metavar="PATH", type=path_of, help="images, in any format that is read")
     said = "from where: auto (the format's own), listed (in dataset.json), folder (the image's), none (default auto)"
     command.add_argument("--labels", choices=LABELS, default="auto", help=said)
     said = "read the images in this folder of a folder or zip alone, such as train; or Parquet files that begin so"

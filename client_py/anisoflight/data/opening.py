@@ -7,6 +7,7 @@ import os
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from ..files import path_of
 from . import arrays, cifar, files, tables
 from .source import DataError, named
 
@@ -35,7 +36,7 @@ def open_source(
     inside = PurePosixPath(under or "")
     if ".." in inside.parts or inside.is_absolute():
         raise ValueError(f"under must be a folder in {os.fspath(path)}, got {under!r}")
-    source = _open(Path(path), labels, layout, "/".join(inside.parts))
+    source = _open(path_of(path), labels, layout, "/".join(inside.parts))
     refused = ""
     if layout is not None and source.format not in (".npy", ".npz"):
         refused = "layout is that of .npy and .npz"

@@ -156,7 +156,7 @@ def ref(args: argparse.Namespace) -> None:
         seen = see(looked, source.count, features.dimension, folder, pace, "reference", args.rows)
         kept = (stretch_file(folder, stretch) for stretch in bounds(source.count, pace.checkpoint))
         parts = (Stretch.load(file).features for file in kept)
-        floor = floor_of(parts, features.dimension, source.count, sizes, pace.progress)
+        floor = floor_of(parts, features.dimension, source.count, sizes, seen.digest, pace.progress)
         provenance = {
             "source": identity,
             "count": source.count,

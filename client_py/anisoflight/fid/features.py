@@ -14,12 +14,12 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..compare.metrics import HiddenUnits, Principal, classifier_features, flat
+from ..files import path_of
 from ..images import to_float
 from ..moments import RunningMoments
 from . import networks
@@ -121,7 +121,7 @@ def _misfit(features: Features, reference: Reference) -> str:
 
 
 def _load(name: str, loading: Loading) -> Features:
-    path = Path(name)
+    path = path_of(name)
     if path.suffix not in _SUFFIXES:
         choices = f"a file {', '.join(_SUFFIXES)}, pixels, pca-N or classifier"
         raise FidError(f"{name!r} names no features; they are {choices}", "BAD_FEATURES")

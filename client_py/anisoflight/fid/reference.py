@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 Rows = np.ndarray[Any, Any]
 
 _PREFIX = "features."
+_PICKLE = """{0} is a pickle, as EDM2 writes references; loading it executes code that it holds. If you know where it \
+is from, write its part fid, or fd_dinov2, as npz: python -c "import pickle, numpy; \
+numpy.savez('ref.npz', **pickle.load(open('{0}', 'rb'))['fid'])\""""
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,9 @@ def load_reference(path: Path, *, rows: bool = False) -> Reference:
         said = f"there is no reference at {path}; python -m anisoflight.fid ref makes one"
         raise FidError(said, "BAD_REFERENCE") from None
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError, TypeError, AttributeError) as error:
+        with path.open("rb") as file:
+            if file.read(1) == b"\x80":
+                raise FidError(_PICKLE.format(path), "BAD_REFERENCE") from None
         where = f"{path}, entry {entry}" if entry else str(path)
         raise FidError(f"{where}: not a whole npz ({error})", "BAD_REFERENCE") from error
     for name in ("mu", "sigma"):
@@ -107,10 +113,13 @@ def floor_sizes(asked: Sequence[int] | None, count: int) -> list[int]:
 
 
 def floor_of(
-    features: Iterable[Rows], dimension: int, count: int, sizes: Sequence[int], progress: bool
+    features: Iterable[Rows], dimension: int, count: int, sizes: Sequence[int], seed: bytes, progress: bool
 ) -> dict[str, float]:
-    """The Fréchet distance of N random images to the half of all `count` images that they are not in, by N."""
-    rank, start = np.random.default_rng(0).permutation(count), 0
+    """The Fréchet distance of N random images to the half of all `count` images that they are not in, by N.
+
+    The seed is the images' digest: a constant may be the one that they were shuffled by, from an order by class.
+    """
+    rank, start = np.random.default_rng(list(seed)).permutation(count), 0
     rest, drawn = RunningMoments(dimension), {size: RunningMoments(dimension) for size in sizes}
     for part in features if sizes else ():
         ranks = rank[start : start + len(part)]

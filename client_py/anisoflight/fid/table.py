@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ..compare.bench import half_range
+from ..files import path_of
 from ..files.cells import rows_of
 
 METRICS = ("frechet", "precision", "recall", "density", "coverage")
@@ -318,7 +319,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         epilog="example:\n    anisoflight-table results.jsonl --published --form latex",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("results", nargs="*", metavar="RESULTS.jsonl", type=Path, help="what calc wrote; several join")
+    parser.add_argument("results", nargs="*", metavar="RESULTS.jsonl", type=path_of, help="what calc wrote")
     said = "beside the paper's numbers; without results its whole table"
     parser.add_argument("--published", action="store_true", help=said)
     parser.add_argument("--form", choices=FORMS, default="markdown", help="default markdown")

@@ -1,1 +1,19 @@
 """Files: schedules and plans that are kept, measurements under locks, and folders that go again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import BadRequestError
+
+if TYPE_CHECKING:
+    import os
+
+
+def path_of(path: str | os.PathLike[str]) -> Path:
+    """A path as a user gives it: ~ at its beginning is a home folder, as in a shell."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise BadRequestError(f"~ must be followed by / or the name of a user, got the path {str(path)!r}") from None

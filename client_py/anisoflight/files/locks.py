@@ -48,10 +48,13 @@ def try_lock(file: IO[bytes]) -> bool:
 @contextlib.contextmanager
 def exclusive(path: Path, waiting: Callable[[], None] | None = None) -> Iterator[None]:
     """Within this context no other program is within that of the same path, a file that is there meanwhile."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     while True:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.ExitStack() as open_file:
-            file = open_file.enter_context(path.open("ab"))
+            try:
+                file = open_file.enter_context(path.open("ab"))
+            except FileNotFoundError:  # a holder has removed the folder, which was empty
+                continue
             lock_file(file, waiting)
             if not _is_at(path, file):  # its holder has removed it: whoever comes next makes another
                 continue

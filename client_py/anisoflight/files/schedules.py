@@ -14,6 +14,7 @@ from safetensors.numpy import load, save
 from ..errors import BadRequestError
 from ..start import START_FILE, Start
 from ..subspaces import FORMULAS, orthonormal
+from .temporary import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,9 +79,9 @@ def write_with_basis(
     for other, data in beside.items():
         if other.exists() and other.read_bytes() != data:
             raise FileExistsError(f"{other} holds another {other.stem}; write {path.name} into a folder of its own")
-    path.write_text(json.dumps(file, indent=2) + "\n", encoding="utf-8")
-    for other, data in beside.items():
-        other.write_bytes(data)
+    for other, data in {**beside, path: (json.dumps(file, indent=2) + "\n").encode()}.items():
+        with whole_file(other) as out:
+            out.write(data)
 
 
 def read_with_basis(path: Path) -> tuple[dict[str, Any], Vectors | None]:

@@ -16,6 +16,7 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from . import path_of
 from .locks import LOCKS, try_lock
 
 if TYPE_CHECKING:
@@ -28,8 +29,17 @@ _FRESH = 60.0  # seconds for which a folder is left alone, since its maker may n
 
 
 @contextlib.contextmanager
-def whole_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write to, which becomes `path` when the block ends well: a reader sees the old one or the new one."""
+def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A file to write to, which becomes `path` when the block ends well: a reader sees the old one or the new one.
+
+    Nothing else can take the place of a pipe or a device, which is written to as it is. A link stays one.
+    """
+    path = path_of(path)
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:
+            yield file
+        return
+    path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -37,18 +47,25 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
             yield file
             file.flush()
             os.fsync(file.fileno())
+        if path.exists():
+            path.open("ab").close()  # one that must not be written to is an error, as elsewhere
+            shutil.copymode(path, part)
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
 
 
 class TemporaryFolder:
-    """A folder that this user alone can read, until `close`, the end of its context or the end of Python."""
+    """A folder that this user alone can read, until `close`, the end of its context or the end of Python.
 
-    def __init__(self) -> None:
+    It is in `parent`, by default where Python has its temporary files.
+    """
+
+    def __init__(self, parent: str | None = None) -> None:
+        parent = parent or tempfile.gettempdir()
         if LOCKS:  # else it cannot be told whose they are
-            _sweep()
-        self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
+            _sweep(parent)
+        self.path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
         self.lock = (self.path / _LOCK).open("ab")
         """The file that is locked; a process that inherits its descriptor holds the folder, too."""
         try_lock(self.lock)
@@ -71,9 +88,9 @@ def _remove(path: Path, lock: IO[bytes], owner: int) -> None:
     lock.close()
 
 
-def _sweep() -> None:
-    """Remove the folders of this user whose processes have ended without doing so."""
-    for path in Path(tempfile.gettempdir()).glob(_PREFIX + "*"):
+def _sweep(parent: str) -> None:
+    """Remove the folders of this user there whose processes have ended without doing so."""
+    for path in Path(parent).glob(_PREFIX + "*"):
         with contextlib.suppress(OSError):  # somebody holds it, or removes it, or it is none of these folders
             found = path.lstat()
             if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or time.time() - found.st_mtime < _FRESH:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from ..contract import FIELDS
 from ..curve import read_csv
 from ..errors import BadRequestError, warn
+from ..files import path_of
 from ..files.schedules import FORMULAS, read_parts, read_start, read_with_basis
 from ..listing import frame_of
 from ..plan import Plan
@@ -150,12 +151,13 @@ class Schedules(Connection):
         >>> client.put_schedule("two-knots", {"t": [0, 400], "g": [1e-9, 400]}, replace=True)
         Schedule('two-knots')
         """
-        if isinstance(table, str | PathLike) and Path(table).suffix == ".json":
-            if k is not None or cuts is not None:
-                raise ValueError("a schedule file knows its k and cuts")
-            return self._import_schedule(name, Path(table), basis, replace)
         if isinstance(table, str | PathLike):
-            table = read_csv(table)
+            path = path_of(table)
+            if path.suffix == ".json":
+                if k is not None or cuts is not None:
+                    raise ValueError("a schedule file knows its k and cuts")
+                return self._import_schedule(name, path, basis, replace)
+            table = read_csv(path)
         command = {"op": "PutSchedule", "name": name, "basis": basis, "k": k, "cuts": cuts, "replace": replace}
         self.put(command, schedule_table(table))
         return self.schedule(name)

@@ -137,7 +137,7 @@ def _do(client: Client, recipe: Recipe, stage: Stage, place: Place, heading: str
         _say(f"{heading}: {stage.command}")
         if stage.kind == "data" and recipe.dataset.generate:
             generate(recipe.dataset, place.source(recipe))
-        elif stage.source[0] and not Path(stage.source[0]).exists():
+        elif stage.source[0] and not path_of(stage.source[0]).exists():
             file, origin = stage.source
             raise recipe.error("", f"{file} is missing, with which it begins; get it from {origin}")
         if stage.kind == "basis":

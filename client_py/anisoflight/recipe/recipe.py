@@ -14,6 +14,7 @@ import yaml
 
 from ..data.transforms import TRANSFORMS
 from ..errors import AnisoflightError, BadRequestError, NotFoundError
+from ..files import path_of
 from ..files.temporary import TemporaryFolder
 from ..serve import find_binary, serve
 from .twin import FORMATS
@@ -192,7 +193,7 @@ def load(files: Sequence[Path | str], twin: bool = False, seed: int | None = Non
 
     A seed takes the place of that of the files.
     """
-    recipes = [_load(Path(file), twin, seed, ()) for file in files]
+    recipes = [_load(path_of(file), twin, seed, ()) for file in files]
     with TemporaryFolder() as folder, serve(data=folder.path / "data", arguments=["--device", "go"]) as client:
         for step in {step.file: step for recipe in recipes for step in recipe.lineage}.values():
             for fits, entry, message in _checks(step, client):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..files import path_of
 from .recipe import PER_CLASS
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class Place:
     def source(self, recipe: Recipe) -> Path:
         """The file or folder that is converted."""
         if not recipe.dataset.generate:
-            return Path(recipe.dataset.source)
+            return path_of(recipe.dataset.source)
         return self.data / "sources" / (recipe.name + (".zip" if recipe.dataset.generate == "edm-zip" else ""))
 
 

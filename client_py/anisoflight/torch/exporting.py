@@ -14,6 +14,7 @@ import torch  # pyright: ignore[reportMissingImports]
 from safetensors.torch import save
 
 from ..errors import BadRequestError, warn
+from ..files import path_of
 from .program import record
 from .wrapping import Wrapped, evaluating, unwrapped, wrapped
 
@@ -40,7 +41,7 @@ class Exported:
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write config.json and model.safetensors into a new folder, which a server takes as a model."""
-        target = Path(folder)
+        target = path_of(folder)
         target.mkdir(parents=True)
         for name, data in zip(("config.json", "model.safetensors"), self.files(), strict=True):
             (target / name).write_bytes(data)

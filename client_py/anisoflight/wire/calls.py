@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import ipaddress
 import json
+import os
+import re
 import time
+import weakref
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Never, Self, TypeVar
+from urllib.parse import quote, unquote, urlsplit
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +24,9 @@ import pyarrow.flight as fl
 
 from ..contract import READS
 from ..errors import BadRequestError, from_arrow, warn
+from ..files import path_of
 from .progress import Bar
-from .reader import Call, Stream, start_thread
+from .reader import Call, Stream, forked, keep_for_ever, start_thread
 from .tensors import batches_of
 
 if TYPE_CHECKING:
@@ -33,6 +39,60 @@ _PAUSE, _LONGEST = 0.1, 2.0  # seconds between two calls: the first pause, which
 # What pyarrow raises when a call fails: FlightError for Flight's own, else the class of the gRPC code.
 _FAILURES = (fl.FlightError, pa.ArrowException, OSError)
 _SHORT = 0.05  # seconds that an exchange waits for a short input to be written before it reads
+
+
+_connections: weakref.WeakSet[Connection] = weakref.WeakSet()
+_process = 0  # the one that made the first connection
+
+
+def location_of(address: str) -> str:
+    """The location of an address, HOST:PORT or unix:PATH, as the server and the commands take it; others are as given.
+
+    >>> location_of("127.0.0.1:8815"), location_of("unix:/run/a server.sock")
+    ('grpc://127.0.0.1:8815', 'grpc+unix:///run/a%20server.sock')
+    """
+    if address.startswith("unix:"):
+        return "grpc+unix://" + quote(os.path.abspath(path_of(address.removeprefix("unix:").removeprefix("//"))))
+    return "grpc://" + address if re.fullmatch(r"(\[[\da-fA-F:.]+\]|[^\s:/]+):\d+", address) else address
+
+
+def _connected(location: str, certificates: Mapping[str, Any]) -> fl.FlightClient:
+    """Arrow's client, which unquotes the path of a socket twice: itself, and then by gRPC."""
+    if location.startswith(unix := "grpc+unix://"):
+        location = unix + quote(quote(unquote(location.removeprefix(unix))))
+    host = urlsplit(location).hostname or ""
+    with contextlib.suppress(ValueError):
+        address = ipaddress.ip_address(host)
+        host = "localhost" if address.is_loopback or address.is_unspecified else host
+    options = [("grpc.enable_http_proxy", 0)] if host == "localhost" else []  # a proxy has another localhost
+    return fl.FlightClient(location, generic_options=options, **certificates)
+
+
+def require_unforked() -> None:
+    """ForkedError in a process that was forked from one with a connection."""
+    if _process not in (0, os.getpid()):
+        raise forked()
+
+
+class _Abandoned:
+    """In the place of Arrow's client in a forked process."""
+
+    def __getattr__(self, name: str) -> Never:
+        raise forked()
+
+    def close(self) -> None:
+        pass
+
+
+def _abandon() -> None:
+    """In a process forked from this one: let go of the connections."""
+    for connection in list(_connections):
+        keep_for_ever(connection._client)
+        connection._client = _Abandoned()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_abandon)
 
 
 @dataclass(frozen=True)
@@ -56,17 +116,22 @@ class Connection:
         private_key: bytes | None = None,
         retry: float = 2.0,
     ) -> None:
-        self.location, self._retry = location, retry
+        global _process
+        self.location, self._retry = location_of(location), retry
+        self._arguments = (self.location, token, tls_root_certs, timeout, cert_chain, private_key, retry)
+        require_unforked()
         if (cert_chain is None) != (private_key is None):
             raise BadRequestError("cert_chain and private_key must be given together, got one of them")
         certificates = {"tls_root_certs": tls_root_certs, "cert_chain": cert_chain, "private_key": private_key}
         try:
-            self._client = fl.FlightClient(location, **certificates)
-        except (pa.ArrowException, TypeError) as error:
+            self._client = _connected(self.location, certificates)
+        except (pa.ArrowException, TypeError, ValueError) as error:
             raise BadRequestError(
-                "location must be grpc://HOST:PORT, grpc+tls://HOST:PORT or grpc+unix:///PATH, "
-                f"got {location!r}; write grpc://localhost:8815 for a server on this machine"
+                "location must be HOST:PORT, grpc://HOST:PORT, grpc+tls://HOST:PORT or grpc+unix:///PATH, "
+                f"got {location!r}; write localhost:8815 for a server on this machine"
             ) from error
+        _process = os.getpid()
+        _connections.add(self)
         headers = [(b"authorization", b"Bearer " + token.encode())] if token else None
         self._options = fl.FlightCallOptions(headers=headers, timeout=timeout)
 
@@ -81,6 +146,10 @@ class Connection:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.location!r})"
+
+    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+        """A copy, in another process as well, is another connection to the same server, with the same token."""
+        return type(self), self._arguments
 
     # The four Flight calls, as streams that leaving the iteration cancels
 
@@ -270,8 +339,16 @@ def _last(items: Iterable[T]) -> T:
 
 def _encode(request: Mapping[str, Any]) -> bytes:
     """A request in JSON, without the fields that are None."""
-    fields = {name: value for name, value in request.items() if value is not None}
-    return json.dumps(fields, separators=(",", ":"), default=_python_numbers).encode()
+    fields = {}
+    for name, value in request.items():
+        try:
+            if value is not None:
+                fields[name] = json.dumps(value, separators=(",", ":"), default=_python_numbers, allow_nan=False)
+        except BadRequestError:
+            raise
+        except ValueError:
+            raise BadRequestError(f"{name} must hold finite numbers, got {value!r:.100}") from None
+    return ("{" + ",".join(f"{json.dumps(name)}:{value}" for name, value in fields.items()) + "}").encode()
 
 
 def _python_numbers(value: Any) -> Any:

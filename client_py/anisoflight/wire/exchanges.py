@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
+_PROBE = 0x70726F62  # seeds a probe: independent of noise that a caller draws by seed 0
+
 
 def latent_rows(latents: npt.ArrayLike, labels: OptionalArray, layout: str | None = None) -> pa.Table:
     """Rows of a Sample exchange. The layout, which is that of the samples, counts for a shape that fits both ways."""
@@ -50,7 +52,7 @@ def gradient_rows(
 ) -> pa.Table:
     """Rows of a ScheduleGradient exchange; a missing probe is drawn from {−1, 1}."""
     if probe is None:
-        probe = np.random.default_rng(0).choice([-1.0, 1.0], np.shape(images))
+        probe = np.random.default_rng(_PROBE).choice([-1.0, 1.0], np.shape(images))
     given = {"image": (images, "images"), "noise": (noise, "noise"), "probe": (probe, "probe")}
     rows = {column: _images(values, name, layout) for column, (values, name) in given.items()}
     count = len(rows["image"])

@@ -10,12 +10,17 @@ thread; the caller waits on a queue, which an interrupt does wake. Three rules m
 - the reader is cancelled first: closing a writer would wait for a server that may never answer.
 
 The interpreter waits a moment for the threads of cancelled calls before it ends: it would abort with one inside gRPC.
+
+A process that is forked from one with a connection has none of gRPC's threads: a call, and even the end of a
+connection, would wait for them for ever. There every call fails at once, and what belongs to gRPC is never freed.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
+import os
 import queue
 import threading
 import time
@@ -25,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import pyarrow as pa
 import pyarrow.flight as fl
 
-from ..errors import from_arrow
+from ..errors import ForkedError, from_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,6 +51,32 @@ def _end_threads() -> None:
         call.cancel()
     for thread, _ in running:
         thread.join(max(0.0, end - time.monotonic()))
+
+
+def forked() -> ForkedError:
+    """What calls raise in a process that is forked from one with a connection."""
+    return ForkedError(
+        "a client works only in processes that were not forked from one with a client; start them with "
+        'multiprocessing.get_context("spawn"), DataLoader(…, multiprocessing_context="spawn") or a program of their own'
+    )
+
+
+def keep_for_ever(thing: object) -> None:
+    """Never free an object, not even at the end of the interpreter."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+
+
+def _fail_in_fork() -> None:
+    """In a process forked from this one: the calls in progress fail, and their threads are not there."""
+    for call in list(_threads.values()):
+        keep_for_ever(call._cancel)
+        call.__init__()  # whoever held its locks is not there
+        call.fail(forked())
+    _threads.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_fail_in_fork)
 
 
 def start_thread(target: Callable[..., None], call: Call, *args: Any) -> threading.Thread:

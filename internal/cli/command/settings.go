@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
@@ -29,7 +30,7 @@ func Resolve(options []Option, flags *pflag.FlagSet) (*Settings, error) {
 	if err := bind(Option{Name: "config"}); err != nil {
 		return nil, err
 	}
-	content, err := readFile(v.GetString("config"), options)
+	content, err := readFile(expandHome(v.GetString("config")), options)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +42,7 @@ func Resolve(options []Option, flags *pflag.FlagSet) (*Settings, error) {
 		if err := bind(o); err != nil {
 			return nil, err
 		}
-		text := v.GetString(o.Name) // the flag's default if nobody gave it
+		text := expandHome(v.GetString(o.Name)) // the flag's default if nobody gave it
 		nested, inFile := content[o.Name]
 		s.given[o.Name] = v.IsSet(o.Name) || inFile
 		switch {
@@ -56,6 +57,14 @@ func Resolve(options []Option, flags *pflag.FlagSet) (*Settings, error) {
 		}
 	}
 	return s, nil
+}
+
+// expandHome replaces ~ at the beginning of a path, as a shell does where it is neither quoted nor behind an equals sign.
+func expandHome(text string) string {
+	if home, err := os.UserHomeDir(); err == nil && (text == "~" || strings.HasPrefix(text, "~/")) {
+		return home + text[1:]
+	}
+	return text
 }
 
 // readFile reads a YAML file, if one is named. A key that is no option of the command is an error.

@@ -179,7 +179,7 @@ func withOwn(ctx context.Context, e command.Env, lock *catalog.Lock, w *processe
 // LocationOf returns the location of an address as --listen takes it; a location stays what it is.
 func LocationOf(address string) string {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
-		return "grpc+unix://" + path
+		return flight.UnixLocation(strings.TrimPrefix(path, "//"))
 	}
 	if strings.Contains(address, "://") {
 		return address

@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -170,15 +169,8 @@ func untilEOF(ctx context.Context, in io.Reader) context.Context {
 // locationHere returns the location of a listener for programs of this machine, wherever they run.
 func locationHere(l net.Listener, secure bool) string {
 	location := flight.Location(l, secure)
-	switch a := l.Addr().(type) {
-	case *net.UnixAddr:
-		if path, err := filepath.Abs(a.Name); err == nil {
-			return "grpc+unix://" + path
-		}
-	case *net.TCPAddr:
-		if a.IP.IsUnspecified() { // every address, that of this machine to itself among them
-			return strings.Replace(location, a.String(), net.JoinHostPort("localhost", strconv.Itoa(a.Port)), 1)
-		}
+	if a, ok := l.Addr().(*net.TCPAddr); ok && a.IP.IsUnspecified() { // every address, that of this machine among them
+		return strings.Replace(location, a.String(), net.JoinHostPort("localhost", strconv.Itoa(a.Port)), 1)
 	}
 	return location
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/train/data"
@@ -31,6 +32,13 @@ type newSchedule struct {
 	energies []api.Energy
 	bench    *api.Bench
 }
+
+// streamOwn separates the seeds of a search or a fit from those of samples.
+const streamOwn = 0x6f776e73
+
+// ownSeed returns where the seeds of a search or a fit begin. They are not 0, 1, 2, …, which everybody samples and
+// measures with: samples of those would be judged on the latents that they were chosen by.
+func ownSeed(seed uint64) uint64 { return latent.Uint64(seed, streamOwn, 0) }
 
 // Make makes a schedule and stores it.
 func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(api.Meta),
