@@ -103,6 +103,10 @@ func TestHealth(t *testing.T) {
 
 func TestUnixSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
+	if _, err := Listen(t.Context(), "unix:"+path+strings.Repeat("s", 108)); err == nil ||
+		!strings.Contains(err.Error(), "at most 10") {
+		t.Errorf("a path that is too long: %v", err)
+	}
 	l, err := Listen(t.Context(), "unix:"+path)
 	if err != nil {
 		t.Fatal(err)

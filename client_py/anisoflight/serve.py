@@ -20,7 +20,6 @@ from .client import Client
 from .errors import ServerStartError
 from .files import path_of
 from .files.temporary import TemporaryFolder
-from .wire.calls import location_of, require_unforked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -92,10 +91,10 @@ class LocalServer:
             address = found.get(timeout=timeout)
             if address is None:
                 code = self.process.wait(_GRACE)
-                holder = _IN_USE.search(self.log)
-                hint = f"; connect({holder[1]!r}) uses the server of the folder, close() of its client ends it"
-                said = f"the server ended with exit code {code}{hint if holder else ''}. Its log:\n{self.log}"
-                raise ServerStartError(said)
+                said = f"the server ended with exit code {code}"
+                if holder := _IN_USE.search(self.log):
+                    said += f"; connect({holder[1]!r}) reaches that of the folder, close() of its first client ends it"
+                raise ServerStartError(f"{said}. Its log:\n{self.log}")
         except BaseException as error:
             self.close()
             if isinstance(error, queue.Empty):
@@ -137,7 +136,6 @@ def serve(
     ...     client.info()["device"]["name"]
     'xla:cpu'
     """
-    require_unforked()
     command = [find_binary(binary), "serve"]
     if listen is not None and listen.startswith("unix:"):
         listen = f"unix:{path_of(listen.removeprefix('unix:'))}"
@@ -178,9 +176,9 @@ def _installed(name: str) -> str | None:
 
 
 def _socket_folder() -> TemporaryFolder:
-    """A folder for a socket: that for temporary files, unless a socket's path would be too long, or no one of gRPC's."""
+    """A folder for a socket, elsewhere than temporary files if its path would be too long, or has gRPC's separator."""
     usual = tempfile.gettempdir()
-    return TemporaryFolder("/tmp" if len(os.fsencode(usual)) > _LONGEST or "," in usual else usual)
+    return TemporaryFolder("/tmp" if len(os.fsencode(usual)) > _LONGEST or "," in usual else None)
 
 
 def _copy_log(

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 import anisoflight
-from anisoflight import AnisoflightError, AnisoflightWarning, Client, LocalClient
+from anisoflight import AnisoflightError, AnisoflightWarning, BadRequestError, Client, LocalClient, UnavailableError
 
 
 def test_numbers_of_numpy_are_numbers(client: Client) -> None:
@@ -43,10 +43,28 @@ def test_what_is_no_number_is_told(client: Client) -> None:
         client.sample("digits", n=1, steps=2, grid=object())  # pyright: ignore[reportArgumentType]
 
 
-@pytest.mark.parametrize("location", ["localhost:8941", "localhost", "http://localhost:8941", ""])
-def test_a_location_without_its_scheme(location: str) -> None:
-    with pytest.raises(ValueError, match=f"grpc://HOST:PORT.*got '{location}'; write grpc://localhost:8815"):
+def test_numbers_that_are_none(client: Client) -> None:
+    for value in (np.nan, [0.1, np.inf], {"sigma_max": np.float32(np.nan)}):
+        with pytest.raises(BadRequestError, match=r"grid must hold finite numbers, got .*(nan|inf)"):
+            client.sample("digits", n=1, steps=2, grid=value)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(BadRequestError, match="S_churn must hold finite numbers, got nan"):
+        client.sample("digits", n=1, steps=2, S_churn=float("nan"))
+
+
+@pytest.mark.parametrize("location", ["localhost", "http://localhost:8941", "localhost:x", ""])
+def test_what_is_no_location(location: str) -> None:
+    with pytest.raises(ValueError, match=f"must be HOST:PORT, .*got '{location}'; write localhost:8815"):
         anisoflight.connect(location)
+
+
+def test_addresses_as_commands_take_them(client: LocalClient) -> None:
+    address = client.location.removeprefix("grpc://")
+    for given in (address, address.replace("127.0.0.1", "localhost")):
+        with anisoflight.connect(given) as other:
+            assert other.location == f"grpc://{given}"
+            assert "digits" in other.models().index
+    with anisoflight.connect("[::1]:1", retry=0) as nobody, pytest.raises(UnavailableError, match="no server answers"):
+        nobody.info()
 
 
 def test_labels_that_are_no_integers(client: Client) -> None:

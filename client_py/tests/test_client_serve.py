@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -52,7 +53,7 @@ def stop(*_):
     print("stopped cleanly", file=said, flush=True)
     sys.exit(0)
 signal.signal(signal.SIGTERM, stop)
-print('level=INFO msg="listening on 127.0.0.1:4242"', flush=True)
+print('level=INFO msg="listening on 127.0.0.1:4242" location=grpc://127.0.0.1:4242 data=x', flush=True)
 while True: time.sleep(1)
 """
     with serve("a.yaml", data=tmp_path, listen="127.0.0.1:0", binary=program(tmp_path, body)) as client:
@@ -71,9 +72,34 @@ def test_a_folder_in_use_is_refused_and_its_holder_named(tmp_path: Path) -> None
         with pytest.raises(ServerStartError, match="in use by process") as raised:
             serve(data=tmp_path, arguments=["--device", "go"])
         assert f'the data folder "{tmp_path}" is in use by {holder}; stop it' in raised.value.message
+        advice = re.search(
+            r"connect\('(.*)'\) reaches that of the folder, close\(\) of its first client", str(raised.value)
+        )
+        assert advice
+        with connect(advice[1]) as other:
+            assert other.models().empty
         assert client.info()["active_requests"] == 0
     with serve(data=tmp_path, arguments=["--device", "go"]) as client:
         assert client.models().empty
+
+
+def test_a_server_on_this_machine_is_reached_past_a_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error of a call that goes through the proxy names its variable."""
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.delenv("no_proxy", raising=False)
+    with serve(data=tmp_path, listen="127.0.0.1:0", arguments=["--device", "go"]) as client:
+        port = client.location.rpartition(":")[2]
+        for host in ("127.0.0.1", "localhost"):
+            with connect(f"{host}:{port}") as other:
+                assert other.models().empty
+        with connect("192.0.2.1:8815", retry=0) as away, pytest.raises(UnavailableError) as raised:
+            away.info()
+    assert "http_proxy is set: if the proxy does not lead to the server, name its host in no_proxy" in str(raised.value)
+    words = [find_binary(), "model", "list", "--server", "192.0.2.1:8815"]
+    environment = {**os.environ, "HTTPS_PROXY": "http://127.0.0.1:9"}
+    done = subprocess.run(words, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "HTTPS_PROXY is set: if the proxy does not lead to the server, name its host in NO_PROXY" in done.stderr
 
 
 def test_the_binary_is_looked_for_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ import pytest
 from anisoflight import LocalClient
 from anisoflight.compare.metrics import principal_features
 from anisoflight.fid.__main__ import main
+from anisoflight.fid.reference import load_reference
 from anisoflight.fid.sources import ServerSamples
 from anisoflight.images import Pixels, to_float
 from anisoflight.moments import Moments, frechet_distance
@@ -230,8 +231,9 @@ def test_references_carry_the_distances_of_real_images(
     made += ["--checkpoint", "10", "--out", str(tmp_path / "r.npz")]
     assert main([*made, "--floor", "9,20"]) == 0
     with np.load(tmp_path / "r.npz") as file:
-        rows, floor = file["rows"].astype(float), json.loads(str(file["provenance"]))["floor"]
-    order = np.argsort(np.random.default_rng(0).permutation(64))  # images by rank
+        rows, provenance = file["rows"].astype(float), json.loads(str(file["provenance"]))
+    floor, digest = provenance["floor"], bytes.fromhex(provenance["images"])
+    order = np.argsort(np.random.default_rng(list(digest)).permutation(64))  # images by rank
     rest = Moments.of(rows[order[32:]])
     expected = {str(size): frechet_distance(Moments.of(rows[order[:size]]), rest) for size in (9, 20)}
     assert floor == pytest.approx(expected, rel=1e-5)
@@ -242,6 +244,23 @@ def test_references_carry_the_distances_of_real_images(
     assert "--floor must be 2 to 32, half of the 64 images, got 33" in capsys.readouterr().err
     assert main([*made, "--floor", "none"]) == 0
     assert "real images" not in capsys.readouterr().out
+
+
+def test_the_floor_of_images_that_a_user_has_shuffled(tmp_path: Path) -> None:
+    """Two classes in order, then shuffled by the commonest line there is: halves have both classes."""
+    rng = np.random.default_rng(7)
+    dark, light = (rng.integers(low, low + 60, (200, 4, 4, 1), np.uint8) for low in (0, 190))
+    images = np.concatenate([dark, light])
+    orders = {"sorted": np.arange(400), **{f"seed-{k}": np.random.default_rng(k).permutation(400) for k in (0, 1, 42)}}
+    floors = {}
+    for name, order in orders.items():
+        np.savez(tmp_path / f"{name}.npz", images=images[order])
+        words = ["ref", "--images", str(tmp_path / f"{name}.npz"), "--features", "pixels", "--quiet"]
+        assert main([*words, "--out", str(tmp_path / "r.npz")]) == 0
+        floors[name] = load_reference(tmp_path / "r.npz").provenance["floor"]["200"]
+    between = frechet_distance(*(Moments.of(to_float(part).reshape(200, -1)) for part in (dark, light)))
+    assert between > 20
+    assert all(floor < 0.02 * between for floor in floors.values()), (floors, between)
 
 
 def test_images_written_are_the_images_measured(

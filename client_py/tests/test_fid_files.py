@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
+import shlex
+import subprocess
+import sys
 import zipfile
 from functools import partial
 from pathlib import Path
@@ -152,6 +156,19 @@ def test_references_are_written_for_edm_to_read(tmp_path: Path, images: np.ndarr
     np.testing.assert_array_equal(again(images), features(images))
     np.testing.assert_allclose(moments.mean, 0, atol=1e-12)  # principal components of these very images
     assert (np.diff(np.diag(moments.cov)) < 0).all()
+
+
+def test_what_is_said_of_a_pickle_makes_a_reference_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """EDM2 keeps several statistics in a pickle; nothing of it is executed unasked."""
+    monkeypatch.chdir(tmp_path)
+    parts = {name: {"mu": np.full(3, float(k)), "sigma": np.eye(3)} for k, name in enumerate(("fid", "fd_dinov2"))}
+    path = tmp_path / "img512.pkl"
+    path.write_bytes(pickle.dumps(parts))
+    with pytest.raises(FidError, match="is a pickle, as EDM2 writes references") as caught:
+        load_reference(path)
+    command = caught.value.message.partition("as npz: ")[2]
+    subprocess.run([sys.executable, *shlex.split(command)[1:]], check=True)
+    np.testing.assert_array_equal(load_reference(tmp_path / "ref.npz").moments.mean, np.zeros(3))
 
 
 def test_references_that_are_none(tmp_path: Path) -> None:

@@ -79,10 +79,10 @@ def test_the_floor_of_normal_features_is_that_of_theory() -> None:
     """Unit normals in D dimensions: E d² → (D + D (D + 1)/4) (1/N + 1/M), of means and covariances."""
     dimension, count, sizes = 40, 20_000, [1000, 2000, 10_000]
     features = np.random.default_rng(0).standard_normal((count, dimension))
-    found = floor_of(np.split(features, 8), dimension, count, sizes, progress=False)
+    found = floor_of(np.split(features, 8), dimension, count, sizes, b"seed", progress=False)
     expected = {str(n): dimension * (1 + (dimension + 1) / 4) * (1 / n + 2 / count) for n in sizes}
     assert found == pytest.approx(expected, rel=0.1)  # two standard deviations
-    assert floor_of([np.ones((6, 3))], 3, 6, [2, 3], progress=False) == {"2": 0.0, "3": 0.0}
+    assert floor_of([np.ones((6, 3))], 3, 6, [2, 3], b"", progress=False) == {"2": 0.0, "3": 0.0}
 
 
 def test_neighbours_against_their_definitions(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -74,7 +75,7 @@ func Dial(ctx context.Context, location string, o Options) (*Client, error) {
 	if _, err := c.ServerInfo(ctx); err != nil {
 		var s interface{ GRPCStatus() *status.Status }
 		if errors.As(err, &s) {
-			err = errors.New("no server answers: " + s.GRPCStatus().Message())
+			err = errors.New("no server answers: " + s.GRPCStatus().Message() + proxyHint(target))
 		}
 		return nil, errors.Join(fmt.Errorf("client: %s: %w", location, err), conn.Close())
 	}
@@ -99,6 +100,15 @@ func parseLocation(location string) (target string, secure bool, err error) {
 	}
 	return "", false, fmt.Errorf("client: the location must begin with grpc://, grpc+tls:// or grpc+unix://, got %q",
 		location)
+}
+
+// proxyHint returns what to try if gRPC reaches a target through a proxy; empty if it does not.
+func proxyHint(target string) string {
+	to := &url.URL{Scheme: "https", Host: strings.TrimPrefix(target, "passthrough:///")}
+	if proxy, err := http.ProxyFromEnvironment(&http.Request{URL: to}); err != nil || proxy == nil {
+		return ""
+	}
+	return "; HTTPS_PROXY is set: if the proxy does not lead to the server, name its host in NO_PROXY"
 }
 
 // bearer is a token in the headers of every call.

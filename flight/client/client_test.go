@@ -246,6 +246,24 @@ func TestOperationsByName(t *testing.T) {
 	}
 }
 
+// A socket is reached whatever its path is made of.
+func TestSocketsOfAnyName(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"s", "two words", "ü", "per%20cent", "hash#tag", "what?x", `a"b`, "a=b,c:d;e&f"} {
+		location, stop, err := serveAt("unix:"+name, flight.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := client.Dial(t.Context(), location, client.Options{})
+		if err != nil {
+			t.Errorf("%s at %s: %v", name, location, err)
+		} else if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		stop()
+	}
+}
+
 func TestBadLocations(t *testing.T) {
 	for _, location := range []string{"", "127.0.0.1:1", "http://127.0.0.1:1", "grpc+tls:127.0.0.1:1"} {
 		if _, err := client.Dial(t.Context(), location, client.Options{}); err == nil ||

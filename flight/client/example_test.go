@@ -17,7 +17,10 @@ import (
 )
 
 // serve starts a server in this process, with a mixture of two Gaussians on the line as the model "two".
-func serve(cfg flight.Config) (location string, stop func(), err error) {
+func serve(cfg flight.Config) (location string, stop func(), err error) { return serveAt("127.0.0.1:0", cfg) }
+
+// serveAt is serve at an address.
+func serveAt(address string, cfg flight.Config) (location string, stop func(), err error) {
 	dir, err := os.MkdirTemp("", "client")
 	if err != nil {
 		return "", nil, err
@@ -40,7 +43,7 @@ func serve(cfg flight.Config) (location string, stop func(), err error) {
 	if _, err := eng.Action(ctx, call, nil); err != nil {
 		return "", nil, err
 	}
-	listener, err := flight.Listen(ctx, "127.0.0.1:0")
+	listener, err := flight.Listen(ctx, address)
 	if err != nil {
 		return "", nil, err
 	}

@@ -43,7 +43,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with part.open("wb") as file:
+        with part.open("w+b") as file:  # numpy.save would write to "wb" by C, without a word of a full disk
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -68,14 +68,8 @@ def _connected(location: str, certificates: Mapping[str, Any]) -> fl.FlightClien
     return fl.FlightClient(location, generic_options=options, **certificates)
 
 
-def require_unforked() -> None:
-    """ForkedError in a process that was forked from one with a connection."""
-    if _process not in (0, os.getpid()):
-        raise forked()
-
-
 class _Abandoned:
-    """In the place of Arrow's client in a forked process."""
+    """In the place of Arrow's client in a process that was forked from one with a connection: its calls fail."""
 
     def __getattr__(self, name: str) -> Never:
         raise forked()
@@ -119,18 +113,17 @@ class Connection:
         global _process
         self.location, self._retry = location_of(location), retry
         self._arguments = (self.location, token, tls_root_certs, timeout, cert_chain, private_key, retry)
-        require_unforked()
         if (cert_chain is None) != (private_key is None):
             raise BadRequestError("cert_chain and private_key must be given together, got one of them")
         certificates = {"tls_root_certs": tls_root_certs, "cert_chain": cert_chain, "private_key": private_key}
         try:
-            self._client = _connected(self.location, certificates)
+            self._client = _connected(self.location, certificates) if _process in (0, os.getpid()) else _Abandoned()
         except (pa.ArrowException, TypeError, ValueError) as error:
             raise BadRequestError(
                 "location must be HOST:PORT, grpc://HOST:PORT, grpc+tls://HOST:PORT or grpc+unix:///PATH, "
                 f"got {location!r}; write localhost:8815 for a server on this machine"
             ) from error
-        _process = os.getpid()
+        _process = _process or os.getpid()
         _connections.add(self)
         headers = [(b"authorization", b"Bearer " + token.encode())] if token else None
         self._options = fl.FlightCallOptions(headers=headers, timeout=timeout)

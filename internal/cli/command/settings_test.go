@@ -12,6 +12,35 @@ import (
 	"github.com/spf13/pflag"
 )
 
+// A shell leaves ~ alone within quotes, behind an equals sign and in a file.
+func TestHomeFolderFromEveryPlace(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	option := Option{Name: "data", Default: "data"}
+	check := func(want string, args ...string) {
+		t.Helper()
+		flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+		flags.String("config", "", "")
+		option.register(flags)
+		if err := flags.Parse(args); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := Resolve([]Option{option}, flags); err != nil || s.Text("data") != want {
+			t.Errorf("%v: %v, %v, want %s", args, s, err, want)
+		}
+	}
+	check("data")
+	check(home+"/a b", "--data=~/a b")
+	check(home, "--data", "~")
+	check("~other/x", "--data", "~other/x")
+	if err := os.WriteFile(filepath.Join(home, "c.yaml"), []byte("data: ~/file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	check(home+"/file", "--config=~/c.yaml")
+	t.Setenv("ANISOFLIGHT_DATA", "~/variable")
+	check(home + "/variable")
+}
+
 // One option of each kind, under the same value from every place.
 func TestKindsFromEveryPlace(t *testing.T) {
 	options := []Option{

@@ -1,0 +1,21 @@
+package schedules
+
+import "testing"
+
+// What a search or a fit chooses is judged by samples of seeds from 0 on, with other latents than its own.
+func TestOwnSeedsAreNotThoseOfSamples(t *testing.T) {
+	const reach = 1 << 40 // seeds from 0 on, and of each search
+	var starts []uint64
+	for _, seed := range []uint64{0, 1, 2, 42, 1234, 1 << 20} {
+		start := ownSeed(seed)
+		if start < reach || start > 1<<64-1-reach {
+			t.Errorf("seed %d begins at %d", seed, start)
+		}
+		for _, other := range starts {
+			if start-other < reach || other-start < reach {
+				t.Errorf("seeds from %d and from %d meet", start, other)
+			}
+		}
+		starts = append(starts, start)
+	}
+}
