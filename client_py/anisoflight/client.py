@@ -30,6 +30,10 @@ class Client(Models, Sampling, Schedules, Datasets, Training, Measurements):
     ['digits']
     """
 
+    def __reduce__(self) -> tuple[type[Client], tuple[Any, ...]]:
+        """A copy, in another process as well, is another client of the server, which it does not end."""
+        return Client, self._arguments
+
     def info(self) -> dict[str, Any]:
         """Version, device, load and memory of the server."""
         return self.call("ServerInfo")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _CLASSES: dict[str, type[AnisoflightError]] = {}
+_FORKED = 'a client has no connection in a fork of its process; let multiprocessing and DataLoader start by "spawn"'
 
 
 class AnisoflightError(Exception):
@@ -109,7 +110,10 @@ class InternalError(AnisoflightError, RuntimeError, codes=("INTERNAL",)):
 
 
 class ForkedError(AnisoflightError, RuntimeError, codes=("FORKED",)):
-    """This process was forked from one with a client, whose connections end there; start it by spawn."""
+    """This process was forked from one with a client, whose connections end there."""
+
+    def __init__(self, message: str = _FORKED, *code: str) -> None:
+        super().__init__(message, *code)
 
 
 class ServerStartError(AnisoflightError, RuntimeError, codes=("SERVER_START",)):

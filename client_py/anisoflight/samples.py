@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 
 from . import images as pictures
 from .errors import BadRequestError, warn
-from .files import path_of
 from .files.temporary import whole_file
 from .wire.tensors import to_numpy
 
@@ -145,11 +144,7 @@ class ImageTable(Sequence[Array]):
         images and labels (and of samples seeds); .parquet, .arrow and .feather are the table, which
         `Client.put_dataset` takes back.
         """
-        kind = path_of(path).suffix.lower()
-        if kind not in (".png", ".npy", ".npz", ".parquet", ".arrow", ".feather"):
-            raise BadRequestError(
-                f"path must end in .png, .npy, .npz, .parquet, .arrow or .feather, got {os.fspath(path)!r}"
-            )
+        kind = os.path.splitext(path)[1].lower()
         with whole_file(path) as file:
             if kind == ".png":
                 file.write(pictures.png(self.grid(columns, scale)))
@@ -162,9 +157,13 @@ class ImageTable(Sequence[Array]):
                 import pyarrow.parquet
 
                 pyarrow.parquet.write_table(self.table, file)
-            else:
+            elif kind in (".arrow", ".feather"):
                 with pa.ipc.new_file(file, self.table.schema) as table:
                     table.write_table(self.table)
+            else:
+                raise BadRequestError(
+                    f"path must end in .png, .npy, .npz, .parquet, .arrow or .feather, got {os.fspath(path)!r}"
+                )
 
     def show(self, columns: int | None = None) -> None:
         """Display the grid: in a notebook inline, elsewhere in matplotlib's window. It warns if there is no screen."""

@@ -14,7 +14,7 @@ import threading
 import weakref
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .client import Client
 from .errors import ServerStartError
@@ -42,10 +42,6 @@ class LocalClient(Client):
     def close(self) -> None:
         super().close()
         self.server.close()
-
-    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
-        """A copy is a client that does not end the server."""
-        return Client, self._arguments
 
 
 class LocalServer:
@@ -137,13 +133,10 @@ def serve(
     'xla:cpu'
     """
     command = [find_binary(binary), "serve"]
-    if listen is not None and listen.startswith("unix:"):
-        listen = f"unix:{path_of(listen.removeprefix('unix:'))}"
-    for option, path in (("--config", config), ("--data", data)):
-        if path is not None:
-            command += [option, str(path_of(path))]
-    if listen is not None:
-        command += ["--listen", listen]
+    paths = {"--config": config and path_of(config), "--data": data and path_of(data), "--listen": listen}
+    for option, value in paths.items():
+        if value is not None:
+            command += [option, os.fspath(value)]
     return LocalClient(LocalServer([*command, *arguments], environment, log, timeout), token)
 
 

@@ -258,7 +258,7 @@ def test_the_floor_of_images_that_a_user_has_shuffled(tmp_path: Path) -> None:
         words = ["ref", "--images", str(tmp_path / f"{name}.npz"), "--features", "pixels", "--quiet"]
         assert main([*words, "--out", str(tmp_path / "r.npz")]) == 0
         floors[name] = load_reference(tmp_path / "r.npz").provenance["floor"]["200"]
-    between = frechet_distance(*(Moments.of(to_float(part).reshape(200, -1)) for part in (dark, light)))
+    between = frechet_distance(*(Moments.of(to_float(part).reshape(200, -1).astype(float)) for part in (dark, light)))
     assert between > 20
     assert all(floor < 0.02 * between for floor in floors.values()), (floors, between)
 

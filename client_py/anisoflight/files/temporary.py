@@ -30,16 +30,13 @@ _FRESH = 60.0  # seconds for which a folder is left alone, since its maker may n
 
 @contextlib.contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file to write to, which becomes `path` when the block ends well: a reader sees the old one or the new one.
-
-    Nothing else can take the place of a pipe or a device, which is written to as it is. A link stays one.
-    """
+    """A file to write to, which becomes `path` when the block ends well: a reader sees the old one or the new one."""
     path = path_of(path)
-    if path.exists() and not path.is_file():
+    if path.exists() and not path.is_file():  # a pipe or a device
         with path.open("wb") as file:
             yield file
         return
-    path = path.resolve()
+    path = path.resolve()  # a link stays one
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -56,10 +53,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 class TemporaryFolder:
-    """A folder that this user alone can read, until `close`, the end of its context or the end of Python.
-
-    It is in `parent`, by default where Python has its temporary files.
-    """
+    """A folder that this user alone can read, until `close`, the end of its context or the end of Python."""
 
     def __init__(self, parent: str | None = None) -> None:
         parent = parent or tempfile.gettempdir()

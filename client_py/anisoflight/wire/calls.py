@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import ipaddress
 import json
 import os
 import re
 import time
 import weakref
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Never, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
 import numpy as np
@@ -26,7 +25,7 @@ from ..contract import READS
 from ..errors import BadRequestError, from_arrow, warn
 from ..files import path_of
 from .progress import Bar
-from .reader import Call, Stream, forked, keep_for_ever, start_thread
+from .reader import Abandoned, Call, Stream, abandon, start_thread
 from .tensors import batches_of
 
 if TYPE_CHECKING:
@@ -39,7 +38,6 @@ _PAUSE, _LONGEST = 0.1, 2.0  # seconds between two calls: the first pause, which
 # What pyarrow raises when a call fails: FlightError for Flight's own, else the class of the gRPC code.
 _FAILURES = (fl.FlightError, pa.ArrowException, OSError)
 _SHORT = 0.05  # seconds that an exchange waits for a short input to be written before it reads
-
 
 _connections: weakref.WeakSet[Connection] = weakref.WeakSet()
 _process = 0  # the one that made the first connection
@@ -60,33 +58,12 @@ def _connected(location: str, certificates: Mapping[str, Any]) -> fl.FlightClien
     """Arrow's client, which unquotes the path of a socket twice: itself, and then by gRPC."""
     if location.startswith(unix := "grpc+unix://"):
         location = unix + quote(quote(unquote(location.removeprefix(unix))))
-    host = urlsplit(location).hostname or ""
-    with contextlib.suppress(ValueError):
-        address = ipaddress.ip_address(host)
-        host = "localhost" if address.is_loopback or address.is_unspecified else host
-    options = [("grpc.enable_http_proxy", 0)] if host == "localhost" else []  # a proxy has another localhost
-    return fl.FlightClient(location, generic_options=options, **certificates)
-
-
-class _Abandoned:
-    """In the place of Arrow's client in a process that was forked from one with a connection: its calls fail."""
-
-    def __getattr__(self, name: str) -> Never:
-        raise forked()
-
-    def close(self) -> None:
-        pass
-
-
-def _abandon() -> None:
-    """In a process forked from this one: let go of the connections."""
-    for connection in list(_connections):
-        keep_for_ever(connection._client)
-        connection._client = _Abandoned()
+    here = re.fullmatch(r"localhost|127\..*|0\.0\.0\.0|::1?", urlsplit(location).hostname or "")  # not for a proxy
+    return fl.FlightClient(location, generic_options=[("grpc.enable_http_proxy", 0)] if here else [], **certificates)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_abandon)
+    os.register_at_fork(after_in_child=lambda: abandon(_connections))
 
 
 @dataclass(frozen=True)
@@ -117,7 +94,7 @@ class Connection:
             raise BadRequestError("cert_chain and private_key must be given together, got one of them")
         certificates = {"tls_root_certs": tls_root_certs, "cert_chain": cert_chain, "private_key": private_key}
         try:
-            self._client = _connected(self.location, certificates) if _process in (0, os.getpid()) else _Abandoned()
+            self._client = _connected(self.location, certificates) if _process in (0, os.getpid()) else Abandoned()
         except (pa.ArrowException, TypeError, ValueError) as error:
             raise BadRequestError(
                 "location must be HOST:PORT, grpc://HOST:PORT, grpc+tls://HOST:PORT or grpc+unix:///PATH, "
@@ -139,10 +116,6 @@ class Connection:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.location!r})"
-
-    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
-        """A copy, in another process as well, is another connection to the same server, with the same token."""
-        return type(self), self._arguments
 
     # The four Flight calls, as streams that leaving the iteration cancels
 

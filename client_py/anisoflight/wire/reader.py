@@ -20,7 +20,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
-import os
 import queue
 import threading
 import time
@@ -33,7 +32,7 @@ import pyarrow.flight as fl
 from ..errors import ForkedError, from_arrow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 T = TypeVar("T")
 
@@ -53,30 +52,26 @@ def _end_threads() -> None:
         thread.join(max(0.0, end - time.monotonic()))
 
 
-def forked() -> ForkedError:
-    """What calls raise in a process that is forked from one with a connection."""
-    return ForkedError(
-        "a client works only in processes that were not forked from one with a client; start them with "
-        'multiprocessing.get_context("spawn"), DataLoader(…, multiprocessing_context="spawn") or a program of their own'
-    )
-
-
-def keep_for_ever(thing: object) -> None:
-    """Never free an object, not even at the end of the interpreter."""
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
-
-
-def _fail_in_fork() -> None:
-    """In a process forked from this one: the calls in progress fail, and their threads are not there."""
-    for call in list(_threads.values()):
-        keep_for_ever(call._cancel)
+def abandon(connections: Iterable[Any]) -> None:
+    """In a fork of this process: calls fail, and nothing of gRPC's is freed, not even at the end of the interpreter."""
+    calls = list(_threads.values())
+    for thing in (*(call._cancel for call in calls), *(connection._client for connection in connections)):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+    for call in calls:
         call.__init__()  # whoever held its locks is not there
-        call.fail(forked())
+        call.fail(ForkedError())
     _threads.clear()
+    for connection in connections:
+        connection._client = Abandoned()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_fail_in_fork)
+class Abandoned:
+    """In the place of Arrow's client in a process that was forked from one with a connection: its calls fail."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "close":
+            return lambda: None
+        raise ForkedError
 
 
 def start_thread(target: Callable[..., None], call: Call, *args: Any) -> threading.Thread:
