@@ -14,13 +14,16 @@ from .operations.training import Training
 
 
 class Client(Models, Sampling, Schedules, Datasets, Training, Measurements):
-    """A server's operations at location: ``grpc://HOST:PORT``, ``grpc+tls://HOST:PORT`` or ``grpc+unix:///PATH``.
+    """A server's operations at location: HOST:PORT, unix:PATH, ``grpc+tls://HOST:PORT`` or another of Arrow Flight's.
 
     token is needed where the server has tokens configured, tls_root_certs (PEM) where its certificate is not
     publicly known, cert_chain with its private_key (PEM) where it asks for certificates of clients. timeout is what a
     call may take, in seconds; without one, as long as it takes. The connection opens with the first call. A call that
     changes nothing is made again for up to `retry` seconds where the server cannot be reached or is shutting down, as
     long as nothing of its answer has come; 0 never does.
+
+    A client can be pickled, with its token, and connects anew in a spawned process. In a fork of its process its calls
+    raise `ForkedError`.
 
     Use it as a context manager, or close it. Calls block until their answer is complete, show a progress bar when they
     take longer than half a second, and an interrupt (Ctrl-C) ends them here and on the server. Errors are

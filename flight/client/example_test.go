@@ -17,7 +17,9 @@ import (
 )
 
 // serve starts a server in this process, with a mixture of two Gaussians on the line as the model "two".
-func serve(cfg flight.Config) (location string, stop func(), err error) { return serveAt("127.0.0.1:0", cfg) }
+func serve(cfg flight.Config) (location string, stop func(), err error) {
+	return serveAt("127.0.0.1:0", cfg)
+}
 
 // serveAt is serve at an address.
 func serveAt(address string, cfg flight.Config) (location string, stop func(), err error) {
