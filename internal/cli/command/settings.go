@@ -59,7 +59,7 @@ func Resolve(options []Option, flags *pflag.FlagSet) (*Settings, error) {
 	return s, nil
 }
 
-// expandHome replaces ~ at the beginning of a path, as a shell does where it is neither quoted nor behind an equals sign.
+// expandHome replaces ~ at the beginning of a path, as a shell does where it is neither quoted nor behind "=".
 func expandHome(text string) string {
 	if home, err := os.UserHomeDir(); err == nil && (text == "~" || strings.HasPrefix(text, "~/")) {
 		return home + text[1:]
