@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import pandas as pd
 
 from .errors import BadRequestError
+from .files import path_of
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -22,7 +22,7 @@ Form = Literal["json", "comfyui", "sd.cpp"]
 
 def read_csv(path: str | PathLike[str]) -> pd.DataFrame:
     """A table of a CSV file, also as spreadsheets save it: UTF-16, semicolons, and then perhaps decimal commas."""
-    data = Path(path).read_bytes()
+    data = path_of(path).read_bytes()
     text = data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig", errors="replace")
     separator = ";" if ";" in text.partition("\n")[0] else ","
     decimal = "," if separator == ";" and "," in text else "."

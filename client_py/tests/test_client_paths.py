@@ -13,6 +13,7 @@ import pytest
 
 import anisoflight
 from anisoflight import BadRequestError, LocalClient, Plan, ServerStartError, serve
+from anisoflight.curve import Curve
 from anisoflight.data import open_source
 from anisoflight.fid.measurement import state_of
 from anisoflight.files.temporary import whole_file
@@ -57,6 +58,7 @@ def test_files_in_the_home_folder(client: LocalClient) -> None:
     made = client.put_schedule("paths", "~/s.json", replace=True)
     assert made.knots().equals(schedule.knots())
     schedule.to_csv("~/s.csv")
+    assert Curve.load("~/s.csv").sigmas(3).tolist() == schedule.curve().sigmas(3).tolist()
     assert client.put_schedule("paths", "~/s.csv", replace=True).knots().equals(schedule.knots())
     client.delete_schedule("paths")
     plan = client.plan("edm", model="digits", steps=2)
