@@ -41,8 +41,8 @@ def main() -> None:
             vectors = client.basis("classes")
     shown = {i: vectors[NAMES.index(name)] for i, name in enumerate(SHOWN)}
     figures.components(shown, count=8, names=SHOWN).savefig(args.out / "paper-6.png", dpi=80)
-    ax = subspace_map(vectors, names=NAMES)
-    ax.figure.savefig(args.out / "paper-7.png", dpi=80)
+    subspace_map(vectors, names=NAMES)
+    pyplot.savefig(args.out / "paper-7.png", dpi=80)
     pyplot.close("all")
     print(args.out / "paper-6.png", args.out / "paper-7.png", sep="\n")
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 from matplotlib import pyplot
+from PIL import Image
 
 from anisoflight import figures
-from studies.gallery import panels
+from studies.gallery import bases, panels
 from studies.gallery.page import Gallery
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
 
 def test_gallery_is_one_page_and_its_pictures(tmp_path: Path) -> None:
@@ -30,3 +35,19 @@ def test_gallery_is_one_page_and_its_pictures(tmp_path: Path) -> None:
     assert "Digits &amp; letters" in page
     assert "g &lt; T" in page
     assert not pyplot.get_fignums()
+
+
+def test_the_figures_of_the_classes_bases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A picture of eight components for three classes, and a map of ten, of 12 images a class."""
+    rng = np.random.default_rng(5)
+    for name in bases.NAMES:
+        (tmp_path / "source/train" / name).mkdir(parents=True)
+        for i, pixels in enumerate(rng.integers(0, 256, (12, 32, 32, 3), np.uint8)):
+            Image.fromarray(pixels).save(tmp_path / "source/train" / name / f"{i}.png")
+    monkeypatch.setattr(bases, "COMPONENTS", 8)
+    monkeypatch.setattr(sys, "argv", ["bases", str(tmp_path / "source"), "--out", str(tmp_path)])
+    bases.main()
+    for name in ("paper-6.png", "paper-7.png"):
+        with Image.open(tmp_path / name) as picture:
+            assert min(picture.size) > 200
+            assert len(set(picture.convert("RGB").resize((64, 64)).getdata())) > 10
