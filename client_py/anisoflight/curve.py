@@ -9,15 +9,20 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from .errors import BadRequestError
 from .files import path_of
+from .wire.tensors import table_of
 
 if TYPE_CHECKING:
     from os import PathLike
 
 Array = np.ndarray[Any, Any]
 Form = Literal["json", "comfyui", "sd.cpp"]
+
+_KNOTS = {"label": (pa.int32(), -1), "subspace": (pa.int32(), 0), "t": (pa.float64(), None), "g": (pa.float64(), None)}
+"""The columns of a schedule's table, and what stands for one that is left out."""
 
 
 def read_csv(path: str | PathLike[str]) -> pd.DataFrame:
@@ -26,10 +31,37 @@ def read_csv(path: str | PathLike[str]) -> pd.DataFrame:
     text = data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig", errors="replace")
     separator = ";" if ";" in text.partition("\n")[0] else ","
     decimal = "," if separator == ";" and "," in text else "."
+    header, *rows = [line.split(separator) for line in text.splitlines() if line.strip()] or [[]]
     try:
-        return pd.read_csv(io.StringIO(text), sep=separator, decimal=decimal)
+        if len({*header}) < len(header) or any(len(row) != len(header) for row in rows):
+            raise ValueError(f"other values than one for each of {', '.join(header)}")
+        return pd.read_csv(io.StringIO(text), sep=separator, decimal=decimal, skipinitialspace=True)
     except ValueError as error:
         raise BadRequestError(f"{path} must be a table with columns t and g, got {error}", "BAD_SCHEDULE") from None
+
+
+def schedule_table(table: Any) -> pa.Table:
+    """The rows of PutSchedule from anything with columns t, g and perhaps label and subspace.
+
+    >>> schedule_table({"t": [0, 5], "g": [1e-9, "two"]})
+    Traceback (most recent call last):
+    anisoflight.errors.BadRequestError: [BAD_SCHEDULE] g of the schedule: Unable to parse string 'two' at position 1
+    """
+    what = "a schedule"
+    try:
+        arrow = hasattr(table, "__arrow_c_stream__") and not isinstance(table, pd.DataFrame)  # of polars, too
+        frame = pa.table(table).to_pandas() if arrow else pd.DataFrame(table)
+        if missing := [name for name in ("t", "g") if name not in frame]:
+            held = ", ".join(map(str, frame.columns)) or "none"
+            raise ValueError(f"must have the columns t and g, got {held}; add {' and '.join(missing)}")
+        columns = {}
+        for name, (kind, default) in _KNOTS.items():
+            what = f"{name} of the schedule"
+            values = pd.to_numeric(frame[name]).to_numpy() if name in frame else [default] * len(frame)
+            columns[name] = pa.array(values, kind)
+        return table_of(columns)
+    except (ValueError, TypeError, pa.ArrowException) as error:
+        raise BadRequestError(f"{what}: {error}", "BAD_SCHEDULE") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,21 +81,25 @@ class Curve:
     @classmethod
     def of(cls, knots: pd.DataFrame, label: int | None = None) -> Self:
         """The curve of a table with columns t, g and, where needed, label and subspace; of one class, or of all."""
-        if not {"t", "g"} <= {*knots}:
-            raise BadRequestError(
-                f"knots must have the columns t and g, got {', '.join(map(str, knots))}", "BAD_SCHEDULE"
-            )
-        knots = pd.DataFrame({"label": -1, "subspace": 0}, knots.index).assign(**knots)
+        knots = schedule_table(knots).to_pandas()
         labels = sorted(set(knots["label"]))
-        if len(labels) > 1 and label not in labels:
+        if labels != [-1] and label not in labels and (len(labels) > 1 or label is not None):
             got = "this schedule differs by class" if label is None else f"got {label}"
             raise BadRequestError(f"label must be one of {labels}: {got}")
         shown = knots[knots["label"] == label] if len(labels) > 1 else knots
-        paths = [rows for _, rows in shown.groupby("subspace")]
+        paths = [rows[["t", "g"]].to_numpy().T for _, rows in shown.groupby("subspace")] or [np.empty((2, 0))]
+        end = paths[0][:, -1:].tolist()
         for path in paths:
-            check_path(path["t"], path["g"])
-        t = np.unique(np.concatenate([path["t"].to_numpy(np.float64) for path in paths]))
-        logs = [np.interp(t, path["t"], 0.5 * np.log(path["g"])) for path in paths]
+            rises = np.isfinite(path).all() and (np.diff(path) > 0).all() and path[:, -1:].tolist() == end
+            if len(path[0]) < 2 or path[0, 0] != 0 or path[1, 0] <= 0 or not rises:
+                t, g = path[:, :4].tolist()
+                raise BadRequestError(
+                    "t must increase from 0 and g > 0 must increase, two knots or more, to the same end in each "
+                    f"subspace, got t = {t} and g = {g}",
+                    "BAD_SCHEDULE",
+                )
+        t = np.unique(np.concatenate([path[0] for path in paths]))
+        logs = [np.interp(t, path[0], 0.5 * np.log(path[1])) for path in paths]
         return cls(t, np.mean(logs, axis=0))
 
     @classmethod
@@ -77,20 +113,6 @@ class Curve:
             raise BadRequestError(f"steps must be at least 1, got {steps}")
         times = np.linspace(self.t[-1], 0, steps + 1)[:-1]
         return np.append(np.exp(np.interp(times, self.t, self.logs)), 0.0)
-
-
-def check_path(t: pd.Series[float], g: pd.Series[float]) -> None:
-    """BadRequestError unless t increases from 0 and g increases and is positive, as the server wants them."""
-    times, logs = t.to_numpy(np.float64), g.to_numpy(np.float64)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        logs = np.log(logs)
-    finite = np.isfinite([times, logs]).all()
-    if len(times) < 2 or not finite or times[0] != 0 or np.diff(times).min() <= 0 or np.diff(logs).min() <= 0:
-        raise BadRequestError(
-            f"t must increase from 0 and g > 0 must increase, two knots or more, got t = {t.tolist()[:4]} and "
-            f"g = {g.tolist()[:4]}",
-            "BAD_SCHEDULE",
-        )
 
 
 def sigma_text(sigmas: Array, form: Form = "json", *, flow: bool = False) -> str:

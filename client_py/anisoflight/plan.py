@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import operator
+import itertools
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
-from math import prod
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from .errors import BadRequestError
 from .files import path_of
-from .files.schedules import read_start, read_with_basis, write_with_basis
+from .files.schedules import read_with_basis, write_with_basis
+from .remote import subspaces_of
 from .subspaces import Coordinates, Subspaces
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 _FORMAT = "anisoflight-plan"
+_TINY = np.finfo(np.float64).tiny
 
 
 @dataclass(frozen=True)
@@ -80,25 +81,20 @@ class Plan:
     """What sampling starts from: noise alone where it is None, else x = μ + (Σ + Σ_j init_j² P_j)^½ ξ."""
 
     def __post_init__(self) -> None:
-        file = self.file if isinstance(self.file, dict) else {}
-        found, wanted = (file.get("format"), file.get("version")), (_FORMAT, 2 if "classes" in file else 1)
-        if found != wanted:
-            raise BadRequestError(f"not a plan: format and version must be {wanted}, got {found}", "BAD_SCHEDULE")
         try:
-            _check(file)
-            asked = file.get("start", {}).get("hash")
+            _check(self.file)
+            asked, given = self.file.get("start", {}).get("hash"), self.law and self.law.hash
+            if asked != given:
+                raise ValueError(f"its start must be the file of hash {asked}, got {self.law}")
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             said = f"{error} is missing" if isinstance(error, KeyError) else error
             raise BadRequestError(f"not a plan: {said}", "BAD_SCHEDULE") from error
-        if asked != (None if self.law is None else self.law.hash):
-            raise ValueError(f"the plan's start must be the file of hash {asked}, got {self.law}")
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
         """A plan that `save` wrote; no server is needed."""
-        file, vectors = read_with_basis(path_of(path))
-        started = isinstance(file, dict) and "start" in file
-        return cls(file, vectors, read_start(path_of(path)) if started else None)
+        file, vectors, law = read_with_basis(path_of(path))
+        return cls(file, vectors, law if isinstance(file, dict) and "start" in file else None)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the plan as JSON, and beside it its basis to basis.safetensors and its start to start.safetensors."""
@@ -195,69 +191,60 @@ class Plan:
         return Subspaces(self.file["family"], rows)
 
 
-def _check(file: Mapping[str, Any]) -> None:
+def _check(file: Any) -> None:
     """KeyError, TypeError or ValueError of a file that no server writes: one that was cut, changed or is impossible."""
-    for name, least in {"label": -1, "steps": 1, "nfe": 1, "history": 1}.items():
-        _whole(file[name], name, least)
-    if file["predicts"] not in ("flow", "denoised") or not all(
-        isinstance(file[n], str) for n in ("solver", "schedule")
-    ):
-        raise ValueError(f"predicts must be flow or denoised, solver and schedule names, got {file['predicts']!r}")
-    basis, cuts = file["family"]["basis"], file["family"].get("cuts", [])
-    if not isinstance(basis, str) or not isinstance(file["family"]["per_class"], bool):
-        raise ValueError(f"family must name a basis and say per_class, got {file['family']}")
-    if (cuts and _numbers(cuts, [len(cuts)], "cuts", 1).dtype.kind != "i") or np.any(np.diff(cuts) < 1):
-        raise ValueError(f"cuts must be whole numbers that increase, got {cuts}")
-    _whole(file["family"].get("k", 0), "k", 0)
-    count = 1 if basis == "none" else len(cuts) + 1 if cuts else 2
-    parts = file.get("classes", [file])
-    classes = [_whole(label, "labels", -1) for part in file.get("classes", []) for label in part["labels"]]
-    if len({*classes}) < len(classes) or not all(part["labels"] for part in file.get("classes", [])) or not parts:
-        raise ValueError(f"labels must be classes, each once, got {classes}")
+    file = file if isinstance(file, dict) else {}
+    found, wanted = (file.get("format"), file.get("version")), (_FORMAT, 2 if "classes" in file else 1)
+    if found != wanted:
+        raise ValueError(f"format and version must be {wanted}, got {found}")
+    family, parts = file["family"], file.get("classes", [file])
+    names = [file["schedule"], file["solver"], family["basis"]]
+    if not all(isinstance(name, str) for name in names) or not isinstance(family["per_class"], bool):
+        raise ValueError(f"schedule, solver and basis must be names, per_class true or false, got {names}")
+    if file["predicts"] not in ("flow", "denoised"):
+        raise ValueError(f"predicts must be flow or denoised, got {file['predicts']!r}")
+    _numbers(file, {"label": (0, -1), "steps": (0, 1), "nfe": (0, 1), "history": (0, 1)}, "i")
+    _numbers(family, {"cuts?": (len(family.get("cuts", [])), 1), "k?": (0, 0)}, "i")
+    if np.any(np.diff(family.get("cuts", [])) < 1):
+        raise ValueError(f"cuts must increase, got {family['cuts']}")
+    for part in file.get("classes", []):
+        _numbers(part, {"labels": (len(part["labels"]), -1)}, "i")
+    labels = [label for part in file.get("classes", []) for label in part["labels"]]
+    if not parts or len({*labels}) < len(labels):
+        raise ValueError(f"labels must be classes, each once, got {labels}")
+    steps, count = file["steps"], subspaces_of(file)
     for part in parts:
-        where, size = part.get("coordinates"), count
+        size, where = count, part.get("coordinates")
         if where is not None:
-            shape = [_whole(where[name], name, 1) for name in ("height", "width", "channels")]
-            size = prod(shape)
-            _numbers(where.get("axes", [0] * size * shape[2]), [size * shape[2]], "axes")
-        if np.any(np.diff(_numbers(part["t"], [file["steps"] + 1], "t", 0)) >= 0):
-            raise ValueError(f"t must decrease, got {part['t']}")
-        _numbers(part["init"], [count], "init", _TINY)
-        if len(part["stages"]) != file["nfe"]:
-            raise ValueError(f"stages must be {file['nfe']}, got {len(part['stages'])}")
+            _numbers(where, dict.fromkeys(("height", "width", "channels"), (0, 1)), "i")
+            size = where["height"] * where["width"] * where["channels"]
+            _numbers(where, {"axes?": (size * where["channels"], -np.inf)})
+        _numbers(part, {"t": (steps + 1, 0), "init": (count, _TINY)})
+        ends = [stage["step"] for stage in part["stages"]]
+        _numbers({"step": ends}, {"step": (file["nfe"], -1)}, "i")
+        if np.max(np.diff(part["t"])) >= 0 or [n for n in ends if n >= 0] != [*range(steps)] or ends[-1] < 0:
+            raise ValueError(f"t must decrease in {steps} steps, with −1 between them, got {part['t']} and {ends}")
         for stage in part["stages"]:
-            _numbers(stage["t"], [], "t", 0)
-            _numbers(stage["g"], [count], "g", _TINY)
-            _numbers(stage["alpha"], [size], "alpha")
+            _numbers(stage, {"t": (0, 0), "g": (count, _TINY), "alpha": (size, -np.inf), "noise?": (count, 0)})
+            beta = [*itertools.chain(*stage["beta"])]
+            _numbers({"beta": beta}, {"beta": (len(beta), -np.inf)})
             if len(stage["beta"]) != size or not all(0 < len(row) <= file["history"] for row in stage["beta"]):
                 raise ValueError(f"beta must have {size} rows of 1 to {file['history']} numbers")
-            _numbers(reduce(operator.iadd, stage["beta"], []), [sum(map(len, stage["beta"]))], "beta")
-            _numbers(stage.get("noise", [0] * count), [count], "noise", 0)
-        steps = [_whole(stage["step"], "step", -1) for stage in part["stages"]]
-        if [step for step in steps if step >= 0] != [*range(file["steps"])] or steps[-1] < 0:
-            raise ValueError(f"step must count the {file['steps']} steps, with −1 between them, got {steps}")
 
 
-_TINY = np.finfo(np.float64).tiny
+def _numbers(holder: Mapping[str, Any], wanted: Mapping[str, tuple[int, float]], kinds: str = "if") -> None:
+    """Check entries of a holder: each is so many finite numbers, 0 for one that is no list, none below the least.
 
-
-def _whole(value: Any, name: str, least: int) -> int:
-    if type(value) is not int or value < least:
-        raise ValueError(f"{name} must be a whole number from {least} on, got {value!r}")
-    return value
-
-
-def _numbers(values: Any, shape: list[int], name: str, least: float = -np.inf) -> Array:
-    array = np.asarray(values)
-    if (
-        array.shape != (*shape,)
-        or array.dtype.kind not in "if"
-        or not np.isfinite(array).all()
-        or (array < least).any()
-    ):
-        lowest = f", at least {least:g}" if least > -np.inf else ""
-        raise ValueError(f"{name} must be {prod(shape)} finite numbers{lowest}, got {str(values)[:60]}")
-    return array
+    A name with ? may be left out; kinds "i" are whole numbers.
+    """
+    for entry, (count, least) in wanted.items():
+        name = entry.removesuffix("?")
+        if name == entry or name in holder:
+            array = np.asarray(holder[name])
+            fits = array.shape == ((count,) if count else ()) and array.dtype.kind in kinds
+            if not fits or not np.isfinite(array).all() or (array < least).any():
+                what = "whole numbers" if kinds == "i" else "finite numbers"
+                raise ValueError(f"{name} must be {count or 1} {what} from {least:g} on, got {str(holder[name])[:60]}")
 
 
 def _floats(values: list[float]) -> list[float]:

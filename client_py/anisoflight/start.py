@@ -63,50 +63,44 @@ class Start:
     def __init__(self, file: bytes) -> None:
         self.file = file
         try:
-            self._tensors = load(file)
-            self.metadata = _metadata(file)
+            self._tensors, length = load(file), int.from_bytes(file[:8], "little")
+            self.metadata: dict[str, str] = json.loads(file[8 : 8 + length])["__metadata__"]
             self._check()
-        except (SafetensorError, ValueError, KeyError) as error:
+        except (SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
             said = f"{error.args[0]} is missing or of another type" if isinstance(error, KeyError) else error
             raise BadRequestError(f"not a start: {said}", "BAD_SCHEDULE") from error
 
     def _check(self) -> None:
         """ValueError or KeyError of what the server refuses, too: see docs/wire.md, ExportStart."""
-        if {key: self.metadata.get(key) for key in _FORMAT} != _FORMAT:
-            raise ValueError(f"its metadata must have {_FORMAT}, got {self.metadata}")
-        if self.metadata["covariance"] not in _COVARIANCES:
-            raise ValueError(
-                f"covariance must be one of {', '.join(_COVARIANCES)}, got {self.metadata['covariance']!r}"
-            )
-        size, found = self._tensors["mean.-1"].shape, self._tensors
-        float(self.metadata["shrinkage"]), int(self.metadata.get("rank") or 0)
-        _ = [int(cut) for cut in (self.metadata.get("cuts") or "0").split(",")]
-        units = json.loads(self.metadata.get("normalization") or "{}")
+        metadata, found = self.metadata, self._tensors
+        if {key: metadata.get(key) for key in _FORMAT} != _FORMAT or metadata["covariance"] not in _COVARIANCES:
+            raise ValueError(f"its metadata must have {_FORMAT}, and covariance {_COVARIANCES}, got {metadata}")
+        float(metadata["shrinkage"]), int(metadata.get("rank") or 0)
+        _ = [int(cut) for cut in (metadata.get("cuts") or "0").split(",")]
         labels = [int(name.removeprefix("mean.")) for name in found if name.startswith("mean.")]
-        if min(labels) < -1 or any(len(numbers) not in (1, *size[2:]) for numbers in units.values()):
-            raise ValueError(f"labels must be −1 or classes, the normalization must fit {size[2:]} channels")
-        for label in [-1, *self.labels]:
+        size = found["mean.-1"].shape
+        units = json.loads(metadata.get("normalization") or "{}")
+        if (
+            min(labels) < -1
+            or len(size) != 3
+            or any(np.array(own, float).shape not in [(1,), size[2:]] for own in units.values())
+        ):
+            raise ValueError(f"labels must be −1 or classes, and the normalization must fit images {size}")
+        for label in labels:
             own = {name.split(".")[0]: found[name] for name in found if name.endswith(f".{label}")}
             rank = own["vectors"].shape[:1] if "vectors" in own else size
-            shapes = {
-                "mean": size,
-                "variance": rank,
-                "vectors": (*rank, *size),
-                "rest": (1,),
-                "axes": (*size, *size[2:]),
-            }
+            shapes = {"mean": size, "variance": rank, "vectors": (*rank, *size), "axes": (*size, *size[2:])}
+            shapes |= {"rest": (1,), "images": (1,)}
             for name in {"mean", "variance", *(["rest"] if "vectors" in own else [])} | own.keys() & shapes.keys():
-                wrong = own[name].dtype != np.float64 or own[name].shape != shapes[name] or 0 in own[name].shape
-                if wrong or len(size) != 3 or not np.isfinite(own[name]).all():
-                    raise ValueError(f"{name}.{label} must be F64, finite and of the shape {shapes[name]}")
-                if name in ("variance", "rest") and own[name].min() < 0:
-                    raise ValueError(f"{name}.{label} must not be negative, got {own[name].min()}")
+                values, kind = own[name], np.int64 if name == "images" else np.float64
+                fits = (values.dtype, values.shape) == (kind, shapes[name]) and values.size
+                if not fits or not np.isfinite(values).all():
+                    raise ValueError(f"{name}.{label} must be finite {kind.__name__} of the shape {shapes[name]}")
+                if name in ("variance", "rest", "images") and values.min() < 0:
+                    raise ValueError(f"{name}.{label} must not be negative, got {values.min()}")
             rows = own["vectors"].reshape(*rank, -1) if "vectors" in own else own.get("axes")
             if (rows is not None and not orthonormal(rows)) or {"vectors", "axes"} <= own.keys():
                 raise ValueError(f"the axes or vectors of {label} must be orthonormal, one of the two")
-            images = own.get("images", np.zeros(1, np.int64))
-            if images.shape != (1,) or images.dtype != np.int64 or images[0] < 0:
-                raise ValueError(f"images.{label} must be one number that is not negative")
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -181,9 +175,3 @@ class Start:
         values, vectors = np.linalg.eigh((covariance + noise).reshape(size, size))
         root = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
         return (xi.reshape(len(xi), size) @ root).reshape(xi.shape)
-
-
-def _metadata(file: bytes) -> dict[str, str]:
-    """The metadata of a safetensors file."""
-    length = int.from_bytes(file[:8], "little")
-    return json.loads(file[8 : 8 + length]).get("__metadata__", {})

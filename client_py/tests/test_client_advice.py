@@ -131,8 +131,8 @@ CASES = {
     ),
     "a picture alone": Case(
         lambda client: put(client, 200 * BITS[0]),
-        r"put images\[None\] for one image",
-        lambda client, _: stored(client, 200 * BITS[0][None], 200 * BITS[:1]),
+        r"put \[images\] for one image",
+        lambda client, _: stored(client, [200 * BITS[0]], 200 * BITS[:1]),
     ),
     "a table with another name": Case(
         lambda client: put(client, {"photo": 200 * BITS}),
@@ -292,8 +292,8 @@ CASES = {
     ),
     "one image to a network": Case(
         lambda client: client.denoise("digits", np.zeros((8, 8, 1)), sigma=1.0),
-        r"put x\[None\] for one image",
-        lambda client, _: client.denoise("digits", np.zeros((8, 8, 1))[None], sigma=1.0),
+        r"put \[x\] for one image",
+        lambda client, _: client.denoise("digits", [np.zeros((8, 8, 1))], sigma=1.0),
     ),
     "a run at work": Case(
         lambda client: (background(client), client.run("advice").step(1, progress=False)),

@@ -50,6 +50,8 @@ def test_a_curve_of_classes() -> None:
     for label in (None, 5):
         with pytest.raises(ValueError, match=r"label must be one of \[0, 1\]"):
             Curve.of(table, label)
+    with pytest.raises(ValueError, match=r"label must be one of \[1\]: got 5"):
+        Curve.of(table[table["label"] == 1], 5)
     with pytest.raises(ValueError, match="steps must be at least 1, got 0"):
         Curve.of(table, 0).sigmas(0)
 

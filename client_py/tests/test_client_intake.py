@@ -251,7 +251,7 @@ def test_axes_with_names_that_are_not_known_are_refused() -> None:
             columns_of(named(FIELD, *dims), None)
     with pytest.raises(BadRequestError, match="axes with names"):
         columns_of(named(FIELD[0], "variable", "lat", "lon"), None)
-    with pytest.raises(BadRequestError, match="layout must be CHW, as the axes of the images say, got HWC"):
+    with pytest.raises(BadRequestError, match="layout must be CHW, as the axes of images say, got HWC"):
         columns_of(named(FIELD, "n", "c", "h", "w"), None, "HWC")
 
 
@@ -308,7 +308,7 @@ def test_what_a_data_set_of_hugging_face_says_of_its_rows_holds() -> None:
     assert labels is None
     with pytest.raises(BadRequestError, match=r"got \{'dtype': .*float32.*call with_format\(None\)"):
         stored(table.with_format("numpy", dtype=np.float32))
-    with pytest.raises(BadRequestError, match="images must be pixels, got encoded images"):
+    with pytest.raises(BadRequestError, match=r"images must be pixels, .* encoded images, got \{'bytes"):
         stored(table.cast_column("image", datasets.Image(decode=False)))
 
 
@@ -325,12 +325,47 @@ def test_iterables_and_what_is_no_piece() -> None:
         dataset_batches([(IMAGES, LABELS, LABELS)])
     ragged: list[Any] = [IMAGES[0], IMAGES[0, :3]]
     for images, says in (
-        (ragged, "of one size"),
+        (ragged, "of one form"),
         ([b"\x89PNG"], "encoded images"),
         ([{"bytes": b""}], "encoded images"),
         (pa.array([[[[1]]], [[[1]], [[2]]]], LISTS), "of one size"),
-        (object(), "must have the shape"),
+        (object(), "images must be pixels"),
         ([Image.new("F", (4, 4))], "mode F, which does not tell its scale"),
     ):
         with pytest.raises(BadRequestError, match=says):
             dataset_table(images, None)
+
+
+def test_images_that_do_not_agree_are_refused() -> None:
+    """Doubled columns, names or types that differ within a list, a layout for images without channels."""
+    turned = [named(FIELD[0], "variable", "lat", "lon"), named(FIELD[0], "variable", "lon", "lat")]
+    doubled = pa.Table.from_arrays([TENSORS, TENSORS], names=["image", "image"])
+    for images, layout, says in (
+        (doubled, None, "image must be one column, got 2"),
+        (pd.DataFrame([[IMAGES[0], IMAGES[1]]], columns=pd.Index(["img", "img"])), None, "img must be one column"),
+        (turned, None, "the same names of axes"),
+        ([FIELD[0], turned[0]], None, "the same names of axes"),
+        ([IMAGES[0], IMAGES[0] / np.float32(255)], None, "of one form, got .* of uint8"),
+        (FIELD[0], "CHW", r"put \[images\] for one image"),
+        (FIELD[:, :0], None, "must have the shape"),
+        (pa.table({"image": TENSORS, "label": LABELS}).rename_columns(["image", "image"]), None, "must be one column"),
+    ):
+        with pytest.raises(BadRequestError, match=says):
+            columns_of(images, None, layout)
+
+
+def test_what_a_network_sees_are_floats() -> None:
+    """Bytes are no values in a model's units, and variances are [J] or [n, J]."""
+    for values in (IMAGES, IMAGES > 5, IMAGES * 1j):
+        with pytest.raises(BadRequestError, match=f"must be floats in the model's units, got {values.dtype}"):
+            denoise_rows(values, 1, None, None)
+        with pytest.raises(BadRequestError, match="latents must be floats"):
+            latent_rows(values, None)
+    x = np.zeros((2, 8, 8, 1), np.float32)
+    assert denoise_rows(x, None, 2.0, None)["g"].to_pylist() == [[2.0], [2.0]]
+    for g in ([[1.0]] * 3, np.ones((2, 1, 1)), []):
+        with pytest.raises(BadRequestError, match=r"g must be \[J\] variances, or \[2, J\]"):
+            denoise_rows(x, None, g, None)
+    nothing: Any = {}
+    with pytest.raises(BadRequestError, match="sigma must be a number"):
+        denoise_rows(x, nothing, None, None)

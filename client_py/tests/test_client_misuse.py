@@ -80,7 +80,7 @@ def test_labels_that_are_no_integers(client: Client) -> None:
         with error:
             client.sample("digits", labels=labels, steps=2)
         with error:
-            client.denoise("digits", images, sigma=1, labels=labels)
+            client.denoise("digits", images.astype(float), sigma=1, labels=labels)
     assert client.sample("digits", labels=[3.0, 1.0], steps=2).labels.tolist() == [3, 1]
 
 
@@ -166,20 +166,23 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "a closed client": ("closed().info()", "this client is closed; connect once more"),
     "no such program": ("serve(binary='/nowhere')", "no program at /nowhere; build one with make build"),
     "a model's name misspelt": ("client.sample('digit', n=1, steps=2)", 'No model is called "digit". .*digits'),
-    "one latent alone": ("client.sample('digits', latents=x[0], steps=2)", r"got \(8, 8, 1\); put latents\[None\]"),
+    "one latent alone": ("client.sample('digits', latents=x[0], steps=2)", r"got \(8, 8, 1\); put \[latents\]"),
     "a file of another kind": ("client.sample('digits', n=1, steps=2).save('x.gif')", "path must end in .png"),
-    "one image alone": ("client.put_dataset('new', images[0])", r"got \(8, 8, 1\); put images\[None\] for one image"),
+    "one image alone": ("client.put_dataset('new', images[0])", r"got \(8, 8, 1\); put \[images\] for one image"),
     "integers of 64 bits": (
         "client.put_dataset('new', images.astype(int))",
         r"got int64; put images.astype",
     ),
-    "a folder's path": ("client.put_dataset('new', 'photos')", "got the path 'photos'; store files with python -m"),
+    "a folder's path": (
+        "client.put_dataset('new', 'photos')",
+        "not paths or encoded images, got 'photos'; store files with python -m",
+    ),
     "nothing": ("client.put_dataset('new', None)", r"images must have all values, got 1 missing"),
     "bytes": (
         "client.put_dataset('new', pa.table({'image': [b'x']}))",
-        "must be one of tensors, got binary",
+        "must be pixels, not paths or encoded images, got b'x'",
     ),
-    "images of two sizes": ("client.put_dataset('new', [images[0], images[0, :4]])", "must be of one size, got .4, 8"),
+    "images of two sizes": ("client.put_dataset('new', [images[0], images[0, :4]])", "must be of one form, got .4, 8"),
     "labels too few": ("client.put_dataset('new', images, [1])", r"one number an image, got shape \(1,\) for 3 images"),
     "a frame without images": (
         "client.put_dataset('new', {'pixels': images})",

@@ -53,6 +53,12 @@ def test_files_that_the_server_refuses_are_refused(kind: str) -> None:
     assert not taken
 
 
+@pytest.mark.parametrize("units", ["[]", "3", '{"mean": null}', '{"mean": ["a"], "scale": [1]}'])
+def test_units_of_a_start_that_are_none_are_refused(units: str) -> None:
+    with pytest.raises(BadRequestError, match="not a start"):
+        Start(file("start", {"metadata": {"normalization": units}}))
+
+
 def test_tables_that_the_server_refuses_are_refused() -> None:
     def curve(change: dict[str, str]) -> Curve:
         columns = {**REFUSED["path"]["good"], **change}
@@ -64,7 +70,20 @@ def test_tables_that_the_server_refuses_are_refused() -> None:
             pytest.fail(f"{name}: {curve(change)}")
 
 
-@pytest.mark.parametrize("data", [b"", b"\xff\xfe\x00", b"t,g\n0,1,2,3\n0,1\n1,2,3,4,5\n"])
+NO_TABLES = [
+    *(
+        b"",
+        b"t,g\n",
+        b"\xff\xfe\x00",
+        b"t,g\n0,1,2,3\n0,1\n1,2,3,4,5\n",
+        b"t,g\n7,0,1\n8,9,4\n",
+        b"t,g,g\n0,1,2\n9,4,5\n",
+    ),
+    *(b"subspace,t,g\n0,0,1\n0,9,4\n1,0,1\n1,8,4\n", b"label,t,g\n,0,1\n0,9,4\n"),
+]
+
+
+@pytest.mark.parametrize("data", NO_TABLES)
 def test_files_that_are_no_tables_are_refused(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "x.csv").write_bytes(data)
     with pytest.raises(BadRequestError):
@@ -164,4 +183,4 @@ def test_plans_that_are_impossible_are_refused(tmp_path: Path) -> None:
         (tmp_path / "plan.json").write_text(data)
         with pytest.raises(BadRequestError, match="not a plan"):
             Plan.load(tmp_path / "plan.json")
-    assert read_with_basis(PLANS / "ab.json") == (GOLDEN, None)
+    assert read_with_basis(PLANS / "ab.json") == (GOLDEN, None, None)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import anisoflight
@@ -174,3 +175,14 @@ def test_edms_sampler_on_our_sigmas_is_our_sampler(client: Client) -> None:
     assert ours.nfe.tolist() == [11, 11]
     np.testing.assert_allclose(theirs, ours.images, rtol=0, atol=1e-4)
     client.delete_schedule("outside")
+
+
+def test_tables_of_arrow_are_schedules(client: Client) -> None:
+    """Also one record batch; and labels of a basis that are no classes are refused."""
+    batch = pa.record_batch({"t": [0.0, 9.0], "g": [1e-6, 4.0]})
+    assert client.put_schedule("of-arrow", batch, replace=True).knots()["g"].tolist() == [1e-6, 4.0]
+    client.delete_schedule("of-arrow")
+    rows = np.eye(64)[:2].reshape(2, 8, 8)
+    for vectors, labels in ((rows, [0.5, 1]), ({"a": rows}, None)):
+        with pytest.raises(ValueError, match="labels must be integers"):
+            client.put_basis("of-nothing", vectors, labels)

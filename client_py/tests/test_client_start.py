@@ -125,7 +125,7 @@ def test_what_is_no_start_is_refused(client: anisoflight.Client, one: str, two: 
     with pytest.raises(FileExistsError, match="holds another start"):
         client.schedule(two).save(tmp_path / "two.json")
     plan = client.plan(one, solver="euler", steps=2)
-    with pytest.raises(ValueError, match="the plan's start must be the file of hash"):
+    with pytest.raises(ValueError, match="not a plan: its start must be the file of hash"):
         anisoflight.Plan(plan.file, plan.vectors)
 
 

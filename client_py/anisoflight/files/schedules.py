@@ -42,22 +42,22 @@ def basis_of(data: bytes) -> Vectors:
     except (SafetensorError, KeyError) as error:  # a key, of an element type that numpy lacks, such as bfloat16
         raise BadRequestError(f"not a basis: not a safetensors file of F64: {error}", "BAD_SCHEDULE") from error
     vectors: Vectors = {}
+    labels: list[int] = []
     sizes = {rows.shape for rows in tensors.values()}
     for name, rows in tensors.items():
-        labels = _NAME.fullmatch(name)
-        if labels is None or rows.dtype != np.float64 or rows.ndim != 3:
-            raise BadRequestError(f"not a basis: {name!r} must be the F64 vectors [k, H, W] of a label", "BAD_SCHEDULE")
-        given = [int(label) for label in labels[1].split(",")]  # several where a cluster shares them
-        if len({*given, *vectors}) < len(given) + len(vectors) or min(given) < -1:
-            raise BadRequestError(f"not a basis: labels must be −1 or classes, each once, got {name!r}", "BAD_SCHEDULE")
-        if len(sizes) > 1 or not 0 < len(rows) < rows[0].size or not orthonormal(rows.reshape(len(rows), -1)):
+        found = _NAME.fullmatch(name)
+        fits = found and rows.dtype == np.float64 and rows.ndim == 3 and len(sizes) == 1
+        if not found or not fits or not 0 < len(rows) < rows[0].size or not orthonormal(rows.reshape(len(rows), -1)):
             raise BadRequestError(
-                f"not a basis: {name!r} must be orthonormal, fewer than pixels, as many of one size as the others",
+                f"not a basis: {name!r} must be the vectors of labels: F64 [k, H, W], orthonormal, fewer than pixels, "
+                "and of one size with the others",
                 "BAD_SCHEDULE",
             )
+        given = [int(label) for label in found[1].split(",")]  # several where a cluster shares them
+        labels += given
         vectors |= dict.fromkeys(given, rows)
-    if not vectors or (len(vectors) > 1 and -1 in vectors):
-        raise BadRequestError("not a basis: it must have vectors for all (−1) or for each class", "BAD_SCHEDULE")
+    if not labels or len(vectors) < len(labels) or min(labels) < (-1 if len(labels) == 1 else 0):
+        raise BadRequestError(f"not a basis: labels must be −1 or classes, each once, got {labels}", "BAD_SCHEDULE")
     return vectors
 
 
@@ -84,17 +84,19 @@ def write_with_basis(
             out.write(data)
 
 
-def read_with_basis(path: Path) -> tuple[dict[str, Any], Vectors | None]:
-    """A schedule file or a plan, and the vectors beside it where its family's basis has any."""
+def read_with_basis(path: Path) -> tuple[dict[str, Any], Vectors | None, Start | None]:
+    """A schedule file or a plan, and what lies beside it: vectors, where its family's basis has any, and a start."""
     try:
         file = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise BadRequestError(
             f"{path} must be JSON, as save writes it, got something else: {error}", "BAD_SCHEDULE"
         ) from None
-    beside, family = path.with_name(BASIS_FILE), file.get("family") if isinstance(file, dict) else None
-    named = isinstance(family, dict) and isinstance(family.get("basis"), str) and family["basis"] not in FORMULAS
-    return file, basis_of(beside.read_bytes()) if named and beside.exists() else None
+    family = file.get("family") if isinstance(file, dict) else None
+    named = isinstance(family, dict) and family.get("basis") not in (None, *FORMULAS)
+    basis, start = (path.with_name(name) for name in (BASIS_FILE, START_FILE))
+    vectors = basis_of(basis.read_bytes()) if named and basis.exists() else None
+    return file, vectors, Start.load(start) if start.exists() else None
 
 
 def parts_of(file: Any) -> tuple[str, ...]:
@@ -108,9 +110,3 @@ def read_parts(path: Path, file: Any) -> dict[str, bytes]:
     """The files of `parts_of` beside a schedule file, by name."""
     beside = {name: path.with_name(f"{name}.safetensors") for name in parts_of(file)}
     return {name: part.read_bytes() for name, part in beside.items() if part.exists()}
-
-
-def read_start(path: Path) -> Start | None:
-    """The start beside a schedule file or a plan, None where there is none."""
-    beside = path.with_name(START_FILE)
-    return Start.load(beside) if beside.exists() else None

@@ -13,10 +13,10 @@ import pandas as pd
 import pyarrow as pa
 
 from ..contract import FIELDS
-from ..curve import read_csv
+from ..curve import read_csv, schedule_table
 from ..errors import BadRequestError, warn
 from ..files import path_of
-from ..files.schedules import FORMULAS, read_parts, read_start, read_with_basis
+from ..files.schedules import FORMULAS, read_parts, read_with_basis
 from ..listing import frame_of
 from ..plan import Plan
 from ..remote import Answers, answer_terms, subspaces_of
@@ -33,10 +33,6 @@ if TYPE_CHECKING:
 
     from ..files.schedules import Vectors
     from ..remote import Question
-
-
-_KNOTS = {"label": (pa.int32(), -1), "subspace": (pa.int32(), 0), "t": (pa.float64(), None), "g": (pa.float64(), None)}
-"""The columns of a schedule's table, and what stands for one that is left out."""
 
 
 class Schedules(Connection):
@@ -163,11 +159,10 @@ class Schedules(Connection):
         return self.schedule(name)
 
     def _import_schedule(self, name: str, path: Path, basis: str | None, replace: bool) -> Schedule:
-        file, vectors = read_with_basis(path)
+        file, vectors, law = read_with_basis(path)
         if vectors is not None:
             basis = basis or name
             self.put_basis(basis, vectors, replace=replace)
-        law = read_start(path)
         start = None if law is None else base64.b64encode(law.file).decode()
         parts = {key: base64.b64encode(data).decode() for key, data in read_parts(path, file).items()}
         self.call("ImportSchedule", name=name, file=file, basis=basis, start=start, replace=replace, **parts)
@@ -249,40 +244,15 @@ class Schedules(Connection):
         self.call("DeleteBasis", basis=basis)
 
 
-def schedule_table(table: Any) -> pa.Table:
-    """The rows of PutSchedule from anything with columns t, g and perhaps label and subspace.
-
-    >>> schedule_table({"t": [0, 5], "g": [1e-9, "two"]})
-    Traceback (most recent call last):
-    anisoflight.errors.BadRequestError: [BAD_SCHEDULE] g of the schedule: Unable to parse string 'two' at position 1
-    """
-    try:
-        frame = table.to_pandas() if isinstance(table, pa.Table) else pd.DataFrame(table)
-    except (ValueError, TypeError) as error:
-        raise BadRequestError(f"a schedule must be a table with columns t and g, got {error}", "BAD_SCHEDULE") from None
-    if missing := [name for name in ("t", "g") if name not in frame]:
-        raise BadRequestError(
-            f"a schedule must have the columns t and g, got {', '.join(map(str, frame.columns)) or 'none'}; "
-            f"add {' and '.join(missing)}",
-            "BAD_SCHEDULE",
-        )
-    columns = {}
-    for name, (kind, default) in _KNOTS.items():
-        try:
-            values = pd.to_numeric(frame[name]).to_numpy() if name in frame else [default] * len(frame)
-            columns[name] = pa.array(values, kind)
-        except (ValueError, TypeError, pa.ArrowException) as error:
-            raise BadRequestError(f"{name} of the schedule: {error}", "BAD_SCHEDULE") from None
-    return table_of(columns)
-
-
 def basis_table(vectors: Any, labels: npt.ArrayLike | None) -> pa.Table:
     """The rows of PutBasis: [k, H, W] with a label per row (default −1, shared), or {label: [k, H, W]}."""
     if isinstance(vectors, Mapping):
-        labels = [int(label) for label, rows in vectors.items() for _ in range(len(rows))]
-        vectors = np.concatenate([array_of(rows, "vectors", np.float64) for rows in vectors.values()])
+        labels = [label for label, rows in vectors.items() for _ in range(len(rows))]
+        vectors = [row for rows in vectors.values() for row in array_of(rows, "vectors", np.float64)]
     array = array_of(vectors, "vectors", np.float64)
     if array.ndim != 3:
         raise BadRequestError(f"vectors must have the shape [k, H, W], got {array.shape}", "BAD_TENSOR")
     column = tensor_column(array, "HW")
-    return table_of({"label": pa.array([-1] * len(array) if labels is None else labels, pa.int32()), "vector": column})
+    return table_of(
+        {"label": pa.array(integers([-1] * len(array) if labels is None else labels, "labels")), "vector": column}
+    )

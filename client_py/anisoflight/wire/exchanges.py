@@ -38,7 +38,9 @@ def denoise_rows(
     columns = {"x": column, "label": _labels(labels, rows)}
     if g is None:
         return table_of({**columns, "sigma": _per_row(sigma, rows, "sigma")})
-    variances = array_of(g, "g", np.float64)
+    variances = np.atleast_2d(array_of(g, "g", np.float64))
+    if variances.ndim > 2 or not variances.size or len(variances) not in (1, rows):
+        raise BadRequestError(f"g must be [J] variances, or [{rows}, J], got the shape {variances.shape}", "BAD_TENSOR")
     return table_of({**columns, "g": vector_column(np.broadcast_to(variances, (rows, variances.shape[-1])))})
 
 
@@ -61,17 +63,11 @@ def gradient_rows(
 
 def _images(values: npt.ArrayLike, name: str, layout: str | None) -> pa.FixedShapeTensorArray:
     """The column of images, without a layout for the server to tell their axes by the model's size."""
-    array, named = images_of(values, name, np.float32)
-    if array.ndim != 4:
-        hint = f"; put {name}[None] for one image" if array.ndim == 3 else ""
-        raise BadRequestError(
-            f"{name} must have the shape [n, H, W, C] or [n, C, H, W], got {array.shape}{hint}", "BAD_TENSOR"
-        )
-    if layout not in (None, "HWC", "CHW"):
-        raise BadRequestError(f"layout must be HWC or CHW, got {layout!r}")
-    if layout and named and layout != named:
-        raise BadRequestError(f"layout must be {named}, as the axes of {name} say, got {layout}")
-    return tensor_column(array, named or layout)
+    array, layout = images_of(values, name, layout)
+    if array.dtype.kind != "f":
+        hint = "put anisoflight.images.to_float(...) of bytes" if array.dtype == np.uint8 else "put floats"
+        raise BadRequestError(f"{name} must be floats in the model's units, got {array.dtype}; {hint}", "BAD_TENSOR")
+    return tensor_column(array.astype(np.float32, copy=False), layout)
 
 
 def _labels(labels: npt.ArrayLike | None, rows: int) -> pa.Array:
@@ -83,7 +79,7 @@ def _per_row(values: Any, rows: int, name: str, dtype: type[np.number] = np.floa
     array = array_of(values, name)
     try:
         return pa.array(np.broadcast_to(array.astype(dtype), rows))
-    except ValueError:
+    except (ValueError, TypeError):
         given = f"shape {array.shape}" if array.ndim else repr(array.item())
         raise BadRequestError(
             f"{name} must be a number, or one for each of {rows} images, got {given}", "BAD_TENSOR"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -132,7 +131,7 @@ def _hugging_face(table: Any, datasets: Any) -> Iterator[tuple[Any, Any]]:
             table = table.with_format("numpy" if table.features and not pictures else None, **columns)
     for part in table.iter(_ROWS):
         pixels, labels = _columns(list(part))
-        found, _ = _pixels(list(part[pixels]))
+        found = array_of(list(part[pixels]), "images")
         if found.dtype == np.int64 and found.min() >= 0 and found.max() <= 255:  # bytes that were no images there
             found = found.astype(np.uint8)
         yield found, None if labels is None else part[labels]
@@ -154,8 +153,6 @@ def columns_of(images: Any, labels: Any, layout: str | None = None) -> tuple[pa.
             "to_dataarray() of those that are channels",
             "BAD_TENSOR",
         )
-    if isinstance(images, pa.Array | pa.ChunkedArray):
-        return _tensors(pa.chunked_array(images) if isinstance(images, pa.Array) else images, layout), labels
     if isinstance(images, Mapping) or hasattr(images, "column_names") or hasattr(images, "columns"):
         pandas = hasattr(images, "iloc")
         try:
@@ -166,25 +163,10 @@ def columns_of(images: Any, labels: Any, layout: str | None = None) -> tuple[pa.
         # Of pandas a list: Arrow would take a column of arrays apart.
         found = frame[pixels].to_list() if pandas else frame[pixels]
         return columns_of(found, frame[named] if labels is None and named is not None else labels, layout)
-    if layout not in (None, "HWC", "CHW"):
-        raise BadRequestError(f"layout must be HWC or CHW, got {layout!r}")
-    if hasattr(images, "iloc"):  # a column of a frame, which numpy reads as objects
-        images = images.to_list()
-    array, named = _pixels(images)
-    if layout and named and layout != named:
-        raise BadRequestError(f"layout must be {named}, as the axes of the images say, got {layout}")
-    return pa.chunked_array([_column(array, named or layout)]), labels
-
-
-def _pixels(images: Any) -> tuple[np.ndarray[Any, Any], str | None]:
-    """The array of images, and the layout that it names."""
-    first = images[0] if isinstance(images, list | tuple) and images else images
-    if isinstance(first, str | bytes | os.PathLike | Mapping):
-        got = f"the path {os.fspath(first)!r}" if isinstance(first, str | os.PathLike) else "encoded images"
-        raise BadRequestError(
-            f"images must be pixels, got {got}; store files with python -m anisoflight.data", "BAD_TENSOR"
-        )
-    return images_of(images, "images")
+    parts: Any = [images]
+    if isinstance(images, pa.ChunkedArray) and isinstance(images.type, pa.FixedShapeTensorType):
+        parts = images.chunks or parts  # which are sent from where they lie
+    return pa.chunked_array([_column(part, layout) for part in parts]), labels
 
 
 def _columns(names: list[str]) -> tuple[str, str | None]:
@@ -196,45 +178,14 @@ def _columns(names: list[str]) -> tuple[str, str | None]:
             "rename one, or pass that column alone",
             "BAD_TENSOR",
         )
+    if twice := [name for name in (pixels, labels) if names.count(name) > 1]:
+        raise BadRequestError(f"{twice[0]} must be one column, got {names.count(twice[0])}; rename all but one")
     return pixels, labels
 
 
-def _tensors(column: pa.ChunkedArray, layout: str | None) -> pa.ChunkedArray:
-    """A column of tensors or of lists of numbers as it is sent, of the same memory where it can be."""
-    kind = column.type
-    tensors = isinstance(kind, pa.FixedShapeTensorType)
-    if (not tensors and not pa.types.is_nested(kind)) or pa.types.is_struct(kind):
-        raise BadRequestError(
-            f"a column of images must be one of tensors, got {kind}; store encoded images with python -m "
-            "anisoflight.data",
-            "BAD_TENSOR",
-        )
-    if tensors and kind.permutation and list(kind.permutation) != sorted(kind.permutation):
-        raise BadRequestError(
-            f"images must be tensors in their own order, got the permutation {list(kind.permutation)}; "
-            "make the column of np.ascontiguousarray(images)",
-            "BAD_TENSOR",
-        )
-    arrays = [array_of(part, "images") for part in (column.chunks if tensors else [column])]
-    names = tensors and kind.dim_names and "".join(kind.dim_names)
-    if not tensors or len(kind.shape) != 3 or kind.value_type not in (pa.uint8(), pa.float32()):
-        return pa.chunked_array([_column(array, names or layout) for array in arrays])
-    wanted = pa.fixed_shape_tensor(
-        kind.value_type, kind.shape, dim_names=list(names or layout or layout_of(kind.shape))
-    )
-    return pa.chunked_array([pa.ExtensionArray.from_storage(wanted, chunk.storage) for chunk in column.chunks], wanted)
-
-
-def _column(array: np.ndarray[Any, Any], layout: str | None = None) -> pa.FixedShapeTensorArray:
-    """The column of an array of images [n, H, W, C], [n, C, H, W] or [n, H, W]."""
-    if array.ndim == 3 and array.shape[-1] > 4:
-        array = array[..., None]
-    if array.ndim != 4:
-        hint = "; put images[None] for one image" if array.ndim in (2, 3) else ""
-        raise BadRequestError(
-            f"images must have the shape [n, H, W, C] or [n, C, H, W], or [n, H, W] of grey, got {array.shape}{hint}",
-            "BAD_TENSOR",
-        )
+def _column(images: Any, layout: str | None) -> pa.FixedShapeTensorArray:
+    """The column of images that have one shape."""
+    array, layout = images_of(images, "images", layout)
     if array.dtype.kind == "f":
         array = array.astype(np.float32, copy=False)
     elif array.dtype != np.uint8:

@@ -6,7 +6,6 @@ dim_names ``["H", "W", "C"]`` (or ``["C", "H", "W"]``) and never a permutation.
 
 from __future__ import annotations
 
-from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,8 +73,8 @@ def integers(values: npt.ArrayLike, name: str) -> np.ndarray[Any, np.dtype[np.in
 
 
 def array_of(values: Any, name: str, dtype: npt.DTypeLike | None = None) -> np.ndarray[Any, Any]:
-    """What holds numbers as an array, of the same memory where it can be: arrays of any library, columns of Arrow and
-    polars, Pillow's images, and lists of them.
+    """What holds numbers as an array, of the same memory where it can be: arrays of any library, columns of Arrow,
+    pandas and polars, Pillow's images, and lists of them.
 
     A value that is missing (masked, null, None, NA) is a BadRequestError: there are numbers under a mask, too.
 
@@ -84,15 +83,17 @@ def array_of(values: Any, name: str, dtype: npt.DTypeLike | None = None) -> np.n
     anisoflight.errors.BadRequestError: [BAD_TENSOR] x must have all values, got 1 missing (masked, null, \
 None or NaN); leave those rows out, or fill them in
     """
-    library = type(values).__module__.partition(".")[0]
-    if isinstance(values, list | tuple) and not all(isinstance(part, _SCALARS) or part is pd.NA for part in values):
+    if getattr(getattr(values, "dtype", None), "kind", "") == "O" and np.ndim(values) == 1:  # a column of pandas
+        values = list(values)
+    if isinstance(values, list | tuple) and not all(map(np.isscalar, values)):
         parts = [array_of(part, name, dtype) for part in values]
-        shapes = sorted({part.shape for part in parts})
-        if len(shapes) > 1:
+        forms = sorted({f"{part.shape}{' of uint8' * (part.dtype == np.uint8)}" for part in parts})
+        if len(forms) > 1:
             hint = "; anisoflight.data resizes files" if name == "images" else ""
-            raise BadRequestError(f"{name} must be of one size, got {shapes[0]} and {shapes[1]}{hint}", "BAD_TENSOR")
+            raise BadRequestError(f"{name} must be of one form, got {forms[0]} and {forms[1]}{hint}", "BAD_TENSOR")
         return np.stack(parts)
     held: Any = values
+    library = type(held).__module__.partition(".")[0]
     try:
         if library == "torch":
             held = held.detach().cpu()
@@ -103,23 +104,15 @@ None or NaN); leave those rows out, or fill them in
 
             held = pixels_of(held)
         elif library in ("pyarrow", "polars"):
-            column = pa.chunked_array([held] if isinstance(held, pa.Array) else held)
-            if count := sum(map(_nulls, column.chunks)):
-                raise _missing(name, count)
-            held = to_numpy(column)
+            held = to_numpy(pa.chunked_array([held] if isinstance(held, pa.Array) else held), name)
         array = np.asanyarray(held)
-        count = np.ma.count_masked(array) if isinstance(array, np.ma.MaskedArray) else 0
-        count = pd.isna(array).sum() if array.dtype == object else count
-        if count:
+        if count := int(np.sum(pd.isna(array) if array.dtype == object else np.ma.getmask(array))):
             raise _missing(name, count)
         return np.asarray(array, dtype)
     except BadRequestError:
         raise
     except (ValueError, TypeError, RuntimeError, pa.ArrowException) as error:
         raise BadRequestError(f"{name} must be numbers, got {type(values).__name__}: {error}", "BAD_TENSOR") from None
-
-
-_SCALARS = (Number, np.generic, str, type(None))
 
 
 def _missing(name: str, count: int) -> BadRequestError:
@@ -130,26 +123,40 @@ def _missing(name: str, count: int) -> BadRequestError:
     )
 
 
-def _nulls(column: pa.Array) -> int:
-    """How many values are null, those inside tensors and lists too."""
-    if isinstance(column, pa.ExtensionArray):
-        return _nulls(column.storage)
-    return column.null_count + (_nulls(column.flatten()) if _is_list(column.type) else 0)
+def images_of(images: Any, name: str, layout: str | None = None) -> tuple[np.ndarray[Any, Any], str | None]:
+    """Images [n, H, W, C], [n, C, H, W] or [n, H, W] of grey as an array of four axes, and their layout if it is known.
 
-
-def _is_list(kind: pa.DataType) -> bool:
-    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-
-
-def images_of(images: Any, name: str, dtype: npt.DTypeLike | None = None) -> tuple[np.ndarray[Any, Any], str | None]:
-    """`array_of` of images, and their layout where their axes have names, as those of xarray do; else None.
-
-    Such axes are moved: rows first, height before width, a missing channel last. Height and width need names that are
-    known; one other axis may have any, and is the rows or the channels that no other is. The rest is a BadRequestError.
+    Axes with names are moved: rows first, height before width, a missing channel last. Height and width need names that
+    are known; one other axis may have any, and is the rows or the channels that no other is.
     """
-    array, names = array_of(images, name, dtype), _names(images)
-    if names is None:
-        return array, None
+    if layout not in (None, "HWC", "CHW"):
+        raise BadRequestError(f"layout must be HWC or CHW, got {layout!r}")
+    array, names = array_of(images, name), _names(images)
+    if array.dtype.kind not in "biufc":
+        got = repr(array.reshape(-1).tolist()[:1])[1:-1].partition("\n")[0][:60]
+        raise BadRequestError(
+            f"{name} must be pixels, not paths or encoded images, got {got}; store files with python -m "
+            "anisoflight.data",
+            "BAD_TENSOR",
+        )
+    if names is not None:
+        array, named = _moved(array, names, name)
+        if layout not in (None, named):
+            raise BadRequestError(f"layout must be {named}, as the axes of {name} say, got {layout}")
+        layout = named
+    elif array.ndim == 3 and array.shape[-1] > 4 and layout is None:
+        array, layout = array[..., None], "HWC"
+    if array.ndim != 4 or 0 in array.shape[1:]:
+        hint = f"; put [{name}] for one image" if array.ndim in (2, 3) else ""
+        raise BadRequestError(
+            f"{name} must have the shape [n, H, W, C] or [n, C, H, W], or [n, H, W] of grey, got {array.shape}{hint}",
+            "BAD_TENSOR",
+        )
+    return array, layout
+
+
+def _moved(array: np.ndarray[Any, Any], names: tuple[str, ...], name: str) -> tuple[np.ndarray[Any, Any], str]:
+    """Images with four axes in the order that their names say, and their layout."""
     wanted = "NHW" if len(names) == 3 else "NCHW"
     letters = [_LETTERS.get(axis.lower(), "") for axis in names]
     missing = [letter for letter in wanted if letter not in letters]
@@ -167,10 +174,17 @@ def images_of(images: Any, name: str, dtype: npt.DTypeLike | None = None) -> tup
 
 
 def _names(images: Any) -> tuple[str, ...] | None:
-    """The names of axes, of xarray (dims), netCDF4 (dimensions) or torch (names); None where they have none."""
+    """The names of axes, of Arrow, xarray (dims), netCDF4 (dimensions) or torch (names); None where they have none."""
     if isinstance(images, list | tuple):
-        inner = _names(images[0]) if images else None
-        return ("n", *inner) if inner and all(_names(image) == inner for image in images) else None
+        found = {_names(image) for image in images if not isinstance(image, list | tuple)}
+        inner = found.pop() if found else None
+        if found:
+            raise BadRequestError(
+                f"images must have the same names of axes, got {inner} and {found.pop()}", "BAD_TENSOR"
+            )
+        return ("n", *inner) if inner else None
+    if names := getattr(getattr(images, "type", None), "dim_names", None):
+        return ("n", *names)
     for attribute in ("dims", "dimensions", "names"):
         names = getattr(images, attribute, None)
         if isinstance(names, tuple) and any(isinstance(axis, str) and not axis.startswith("dim_") for axis in names):
@@ -184,23 +198,35 @@ def vector_column(values: npt.ArrayLike) -> pa.FixedSizeListArray:
     return pa.FixedSizeListArray.from_arrays(pa.array(array.reshape(-1)), array.shape[1])
 
 
-def to_numpy(column: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, Any]:
+def to_numpy(column: pa.Array | pa.ChunkedArray, name: str = "a column") -> np.ndarray[Any, Any]:
     """A column as an array with the rows first: a read-only view of one chunk, a copy of several.
+
+    Null is a BadRequestError, inside tensors and lists too; name is what it calls the column.
 
     >>> to_numpy(tensor_column(np.ones((2, 3), np.float32), "W")).tolist()
     [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
     """
+    kind = column.type
+    if column.null_count:
+        raise _missing(name, column.null_count)
     if isinstance(column, pa.ChunkedArray):
-        chunks = [chunk for chunk in column.chunks if len(chunk)] or [pa.array([], column.type)]
-        return to_numpy(chunks[0]) if len(chunks) == 1 else np.concatenate([to_numpy(chunk) for chunk in chunks])
-    if isinstance(column.type, pa.FixedShapeTensorType):
-        return column.to_numpy_ndarray()
-    if _is_list(column.type):
-        inner, sizes = to_numpy(column.flatten()), [getattr(column.type, "list_size", None)]
-        if sizes == [None]:
-            sizes = pc.unique(pc.list_value_length(column)).to_pylist()
+        chunks = [chunk for chunk in column.chunks if len(chunk)] or column.chunks[:1]
+        chunks = chunks or [pa.array([], kind)]
+        return to_numpy(chunks[0], name) if len(chunks) == 1 else np.concatenate([to_numpy(c, name) for c in chunks])
+    if isinstance(kind, pa.FixedShapeTensorType):
+        if kind.permutation and list(kind.permutation) != sorted(kind.permutation):
+            raise BadRequestError(
+                f"{name} must be tensors in their own order, got the permutation {list(kind.permutation)}; "
+                f"make the column of {name}.copy()",
+                "BAD_TENSOR",
+            )
+        return to_numpy(column.storage, name).reshape(len(column), *kind.shape)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        fixed = pa.types.is_fixed_size_list(kind)
+        inner = to_numpy(column.flatten(), name)
+        sizes = [kind.list_size] if fixed else pc.unique(pc.list_value_length(column)).to_pylist()
         if len(sizes) > 1:
-            raise BadRequestError(f"lists must be of one size, got {sizes[0]} and {sizes[1]}", "BAD_TENSOR")
+            raise BadRequestError(f"{name} must be of one size, got {sizes[0]} and {sizes[1]}", "BAD_TENSOR")
         return inner.reshape(len(column), *sizes, *inner.shape[1:])
     return column.to_numpy(zero_copy_only=False)
 
