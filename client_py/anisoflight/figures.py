@@ -131,23 +131,23 @@ def paper(schedule: Curves, names: Names = None) -> Figure:
     """
     rows = rows_of(schedule)
     logs, t = np.log([g for _, g, _ in rows]), rows[0][2]  # [class, subspace, time]
+    means, own = logs.mean(1, keepdims=True), logs - logs.mean(0)
     two, classes = logs.shape[1] == 2, len(rows) > 1
-    root = "$\\sqrt{g_1 g_2}$" if two else "$g$"
-    over = "over the classes' mean"
-    drawn = [(root, logs.mean(1, keepdims=True), "log-linear")] + [("$g_1 / g_2$", -np.diff(logs, axis=1), "")] * two
-    drawn += [(f"$g_y$ {over}", logs - logs.mean(0), "")] * classes
-    drawn += [(f"{root} {over}", (logs - logs.mean(0)).mean(1, keepdims=True), "")] * (two and classes)
+    root, over = "$\\sqrt{g_1 g_2}$" if two else "$g$", "over the classes' mean"
+    drawn = [(root, means)] + [("$g_1 / g_2$", -np.diff(logs, axis=1))] * two + [(f"$g_y$ {over}", own)] * classes
+    drawn += [(f"{root} {over}", own.mean(1, keepdims=True))] * (two and classes)
     with mpl.rc_context({**STYLE, "figure.figsize": (4.6 * len(drawn), 3.6)}):
         figure, panels = pyplot.subplots(1, len(drawn), squeeze=False)
-    for ax, (label, curves, line) in zip(panels[0], drawn, strict=True):
+    for ax, (label, curves) in zip(panels[0], drawn, strict=True):
         axes(ax, xlabel=TIME, ylabel=label, yscale="log")
         for n, of_class in enumerate(curves):
             for j, curve in enumerate(of_class):
                 named = ax is panels[0][-1] and 1 < len(rows) <= len(_CLASSES) and j == 0
                 name = class_name(rows[n][0], names) if named else "_"
                 ax.plot(t, np.exp(curve), LINES[j], color=shade(n, len(rows)), lw=1.3, label=name)
-        if line:
-            ax.plot([0, 1], np.exp(curves.mean(axis=(0, 1)))[[0, -1]], "--", color=REFERENCE, lw=1.1, label=line)
+        if ax is panels[0][0]:
+            ends = np.exp(curves.mean(axis=(0, 1)))[[0, -1]]
+            ax.plot([0, 1], ends, "--", color=REFERENCE, lw=1.1, label="log-linear")
         else:
             around_one(ax)
         legend(ax)

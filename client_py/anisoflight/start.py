@@ -75,16 +75,13 @@ class Start:
         metadata, found = self.metadata, self._tensors
         if {key: metadata.get(key) for key in _FORMAT} != _FORMAT or metadata["covariance"] not in _COVARIANCES:
             raise ValueError(f"its metadata must have {_FORMAT}, and covariance {_COVARIANCES}, got {metadata}")
-        float(metadata["shrinkage"]), int(metadata.get("rank") or 0)
-        _ = [int(cut) for cut in (metadata.get("cuts") or "0").split(",")]
+        numbers = [metadata.get("rank") or 0, *(metadata.get("cuts") or "0").split(",")]
+        _ = float(metadata["shrinkage"]), [int(number) for number in numbers]
         labels = [int(name.removeprefix("mean.")) for name in found if name.startswith("mean.")]
         size = found["mean.-1"].shape
         units = json.loads(metadata.get("normalization") or "{}")
-        if (
-            min(labels) < -1
-            or len(size) != 3
-            or any(np.array(own, float).shape not in [(1,), size[2:]] for own in units.values())
-        ):
+        fit = all(np.array(part, float).shape in [(1,), size[2:]] for part in units.values())
+        if min(labels) < -1 or len(size) != 3 or not fit:
             raise ValueError(f"labels must be −1 or classes, and the normalization must fit images {size}")
         for label in labels:
             own = {name.split(".")[0]: found[name] for name in found if name.endswith(f".{label}")}

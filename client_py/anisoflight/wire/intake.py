@@ -56,9 +56,7 @@ def dataset_table(images: Any, labels: Any, layout: str | None = None) -> pa.Tab
 class PixelRange:
     """Tells images on the scale [0, 1] from those that the server expects; it looks until one value lies outside."""
 
-    def __init__(self) -> None:
-        self._low, self._high = np.inf, -np.inf
-        self._bytes = False
+    _low, _high, _bytes = np.inf, -np.inf, False
 
     def note(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Look at the images of a batch, and return the batch as it is."""
@@ -178,8 +176,8 @@ def _columns(names: list[str]) -> tuple[str, str | None]:
             "rename one, or pass that column alone",
             "BAD_TENSOR",
         )
-    if twice := [name for name in (pixels, labels) if names.count(name) > 1]:
-        raise BadRequestError(f"{twice[0]} must be one column, got {names.count(twice[0])}; rename all but one")
+    if twice := [name for name in names if name in (pixels, labels) and names.count(name) > 1]:
+        raise BadRequestError(f"{twice[0]} must be one column, got {len(twice)}; rename all but one", "BAD_TENSOR")
     return pixels, labels
 
 
@@ -201,11 +199,12 @@ def _column(images: Any, layout: str | None) -> pa.FixedShapeTensorArray:
 def _guessed_layout(shape: tuple[int, ...]) -> str:
     """`layout_of`, with a warning of a guess that makes oblong images where the other layout makes square ones."""
     layout = layout_of(shape)
-    other = "CHW" if layout == "HWC" else "HWC"
-    sizes, of_other = (dict(zip(axes, shape, strict=True)) for axes in (layout, other))
-    if sizes["H"] != sizes["W"] and of_other["H"] == of_other["W"]:
+    last = layout == "HWC"
+    height, width, channels = shape if last else (*shape[1:], shape[0])
+    other, square = ("CHW", shape[1] == shape[2]) if last else ("HWC", shape[0] == shape[1])
+    if height != width and square:
         note = (
-            f"images of shape {shape} are taken as {layout}: {sizes['C']} channels of {sizes['H']}×{sizes['W']} "
+            f"images of shape {shape} are taken as {layout}: {channels} channels of {height}×{width} "
             f'pixels; give layout="{other}" if the channels are on the other side'
         )
         warn([note])
