@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _CLASSES: dict[str, type[AnisoflightError]] = {}
-_FORKED = 'a client has no connection in a fork of its process; let multiprocessing and DataLoader start by "spawn"'
 
 
 class AnisoflightError(Exception):
@@ -111,9 +110,6 @@ class InternalError(AnisoflightError, RuntimeError, codes=("INTERNAL",)):
 
 class ForkedError(AnisoflightError, RuntimeError, codes=("FORKED",)):
     """This process was forked from one with a client, whose connections end there."""
-
-    def __init__(self, message: str = _FORKED, *code: str) -> None:
-        super().__init__(message, *code)
 
 
 class ServerStartError(AnisoflightError, RuntimeError, codes=("SERVER_START",)):

@@ -5,26 +5,22 @@ from __future__ import annotations
 import base64
 import io
 from html import escape
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
+import pandas as pd
 
-from .curve import Curve, sigma_text
+from .curve import Curve, Form, sigma_text
 from .errors import NotFoundError
 from .files import path_of
-from .files.schedules import FORMULAS, parts_of, write_with_basis
+from .files.schedules import FORMULAS, Vectors, parts_of, write_with_basis
 from .files.temporary import whole_file
 from .listing import frame_of
 from .start import Start
 
 if TYPE_CHECKING:
-    from os import PathLike
-
-    import numpy.typing as npt
-    import pandas as pd
-
-    from .curve import Form
-    from .files.schedules import Vectors
     from .operations.schedules import Schedules
 
 
@@ -69,13 +65,8 @@ class Schedule:
 
         label −1 is the schedule shared by all; rows are sorted by label, subspace and t.
         """
-        request: dict[str, Any] = {"schedule": self.name}
-        if t is None:
-            request["points"] = points
-        else:
-            request["t"] = np.asarray(t, np.float64).tolist()
-        if labels is not None:
-            request["labels"] = np.asarray(labels).tolist()
+        times = {"points": points} if t is None else {"t": np.asarray(t, np.float64)}
+        request = {"schedule": self.name, **times, "labels": None if labels is None else np.asarray(labels)}
         return self._client.table("EvaluateSchedule", request).to_pandas()
 
     def knots(self) -> pd.DataFrame:

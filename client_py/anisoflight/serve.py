@@ -48,11 +48,7 @@ class LocalServer:
     """One running server process and its log."""
 
     def __init__(
-        self,
-        command: Sequence[str],
-        environment: Mapping[str, str] | None,
-        log: TextIO | None,
-        timeout: float,
+        self, command: Sequence[str], environment: Mapping[str, str] | None, log: TextIO | None, timeout: float
     ) -> None:
         self.lines: collections.deque[str] = collections.deque(maxlen=_KEPT)
         self._folder: TemporaryFolder | None = None

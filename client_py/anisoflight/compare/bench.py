@@ -8,13 +8,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..moments import Moments, frechet_distance
 from .metrics import Features, ode_error
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
     from ..client import Client
     from ..samples import ImageTable, Samples
 

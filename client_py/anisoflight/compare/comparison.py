@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from ..errors import BadRequestError
 from ..images import to_float
@@ -20,8 +21,6 @@ from .bench import Bench, Reference, Sampler, half_range, normalized
 from .metrics import Features, principal_features
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
     from ..client import Client
 
 Choice: TypeAlias = str | Mapping[str, Any]

@@ -39,7 +39,7 @@ class Neighbours:
         """precision and recall of features [M, D]."""
         own = _radii(samples, (K_PRECISION,), self._progress)[0]
         within, around = np.zeros(len(samples), bool), np.zeros(len(self._real), bool)
-        for i, j, squares in self._blocks(samples):
+        for i, j, squares in _blocks(self._real, samples, "neighbours", self._progress):
             within[j] |= (squares <= self._radii[0][i, None]).any(axis=0)
             around[i] |= (squares <= own[None, j]).any(axis=1)
         return {"precision": float(within.mean()), "recall": float(around.mean())}
@@ -47,14 +47,11 @@ class Neighbours:
     def density_coverage(self, samples: Rows) -> dict[str, float]:
         """density and coverage of features [M, D]."""
         inside, covered = 0, np.zeros(len(self._real), bool)
-        for i, _, squares in self._blocks(samples):
+        for i, _, squares in _blocks(self._real, samples, "neighbours", self._progress):
             within = squares <= self._radii[1][i, None]
             inside += int(within.sum())
             covered[i] |= within.any(axis=1)
         return {"density": inside / (K_DENSITY * len(samples)), "coverage": float(covered.mean())}
-
-    def _blocks(self, samples: Rows) -> Iterator[tuple[slice, slice, Matrix]]:
-        return _blocks(self._real, samples, "neighbours", self._progress)
 
 
 def _radii(rows: Rows, ks: tuple[int, ...], progress: bool) -> list[Matrix]:

@@ -56,8 +56,8 @@ class Reference:
 
     def save(self, path: Path) -> None:
         """Write the file; a reader sees the old one or the whole new one."""
-        entries: dict[str, Any] = {"mu": self.moments.mean, "sigma": self.moments.cov}
-        entries["provenance"] = np.array(json.dumps(self.provenance))
+        provenance = np.array(json.dumps(self.provenance))
+        entries = {"mu": self.moments.mean, "sigma": self.moments.cov, "provenance": provenance}
         entries |= {_PREFIX + name: value for name, value in self.parameters.items()}
         save_arrays(path, entries if self.rows is None else {**entries, "rows": self.rows})
 

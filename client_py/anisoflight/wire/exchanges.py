@@ -47,9 +47,9 @@ def denoise_rows(
 def gradient_rows(
     images: npt.ArrayLike,
     noise: npt.ArrayLike,
-    probe: npt.ArrayLike | None,
+    probe: OptionalArray,
     t: npt.ArrayLike,
-    labels: npt.ArrayLike | None,
+    labels: OptionalArray,
     layout: str | None = None,
 ) -> pa.Table:
     """Rows of a ScheduleGradient exchange; a missing probe is drawn from {−1, 1}."""

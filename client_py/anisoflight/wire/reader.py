@@ -39,6 +39,7 @@ T = TypeVar("T")
 _TICK = 0.1  # seconds between two looks at whether the call was cancelled
 _AHEAD = 4  # items read before the caller asks for them
 _FAREWELL = 2.0  # seconds that the interpreter's end waits for cancelled calls
+_FORKED = 'a client has no connection in a fork of its process; let multiprocessing and DataLoader start by "spawn"'
 _threads: weakref.WeakKeyDictionary[threading.Thread, Call] = weakref.WeakKeyDictionary()
 
 
@@ -59,7 +60,7 @@ def abandon(connections: Iterable[Any]) -> None:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
     for call in calls:
         call.__init__()  # whoever held its locks is not there
-        call.fail(ForkedError())
+        call.fail(ForkedError(_FORKED))
     _threads.clear()
     for connection in connections:
         connection._client = Abandoned()
@@ -71,7 +72,7 @@ class Abandoned:
     def __getattr__(self, name: str) -> Any:
         if name == "close":
             return lambda: None
-        raise ForkedError
+        raise ForkedError(_FORKED)
 
 
 def start_thread(target: Callable[..., None], call: Call, *args: Any) -> threading.Thread:
