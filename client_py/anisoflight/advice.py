@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _COMMANDS = {"Sample": "sample", "CreateRun": "train", "MakeBasis": "basis make"}
 
 
-def _python(op: str, fields: dict[str, Any]) -> str:
+def _python(op: str, **fields: Any) -> str:
     """The line of Python that does what a request says."""
     method = {"Sample": "sample", "CreateRun": "create_run", "MakeBasis": "make_basis"}.get(op, "make_schedule")
     line = f"client.{method}({', '.join(f'{key}={value!r}' for key, value in fields.items())})"
@@ -26,7 +26,7 @@ def _python(op: str, fields: dict[str, Any]) -> str:
     return f"run = {line}; run.start(1200); run.wait(); run.save({fields['name']!r})"
 
 
-def _shell(op: str, fields: dict[str, Any]) -> str:
+def _shell(op: str, **fields: Any) -> str:
     """The command that does what a request says."""
     words = ["anisoflight", *(_COMMANDS[op] if op in _COMMANDS else f"schedule {fields.pop('kind')}").split()]
     for key, value in fields.items():
@@ -46,8 +46,7 @@ class Advice(dict[str, Any]):
     def commands(self, shell: bool = False) -> dict[str, list[str]]:
         """The lines of Python, or of a shell, that carry each recommendation out. They build on those before."""
         write = _shell if shell else _python
-        asked = {item["name"]: [dict(request) for request in item.get("do", ())] for item in self["items"]}
-        return {name: [write(request.pop("op"), request) for request in do] for name, do in asked.items() if do}
+        return {item["name"]: [write(**request) for request in item["do"]] for item in self["items"] if item.get("do")}
 
     def figure(self) -> Figure:
         """The data's spectrum, the loss that can be reduced and the samplers; needs matplotlib (the extra `plot`)."""

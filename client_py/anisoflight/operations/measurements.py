@@ -32,8 +32,7 @@ class Measurements(Connection):
         >>> advice.table.index.tolist()[:3], advice["samplers"][0]["nfe"]
         (['sigma_data', 'sigma_min', 'sigma_max'], 5)
         """
-        show = "advise" if progress else None
-        return Advice(self.call("Advise", show=show, dataset=dataset, model=model, **options))
+        return Advice(self.call("Advise", show="advise" if progress else None, dataset=dataset, model=model, **options))
 
     @documented("EvaluateModel")
     def evaluate_model(self, model: str, dataset: str, *, progress: bool = True, **options: Any) -> pd.DataFrame:
