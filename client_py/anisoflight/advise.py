@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from .files.temporary import whole_file
-from .program import add_folder, ended, exit_with, folder_server, path_of
+from .program import add_folder, ended, exit_with, folder_server, numbers, path_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,8 +25,7 @@ def parser() -> argparse.ArgumentParser:
     root = argparse.ArgumentParser("anisoflight advise", description=ABOUT, epilog=EXAMPLE)
     root.add_argument("dataset", metavar="DATA", help="name of the data set")
     root.add_argument("model", metavar="MODEL", nargs="?", help="name of a model of such images")
-    numbers = {"metavar": "LIST", "type": lambda text: [int(word) for word in text.split(",")]}
-    root.add_argument("--nfe", **numbers, help="numbers of evaluations (default 3,5,9,18)")
+    root.add_argument("--nfe", metavar="LIST", type=numbers, help="numbers of evaluations (default 3,5,9,18)")
     root.add_argument("--samples", metavar="N", type=int, help="images per noise level for a model (default 256)")
     root.add_argument("--seed", metavar="N", type=int, help="of these images and their noise (default 0)")
     root.add_argument("--picture", metavar="FILE", type=path_of, help="file for a picture, .png or .svg")

@@ -41,6 +41,16 @@ def positive(text: str) -> int:
     return number
 
 
+def words(text: str) -> list[str]:
+    """A list with commas between."""
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def numbers(text: str) -> list[int]:
+    """A list of numbers."""
+    return [int(word) for word in words(text)]
+
+
 def value_of(text: str) -> Any:
     """JSON if it is that, else the text: a name.
 

@@ -10,7 +10,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from ..files.temporary import whole_file
-from ..program import add_folder, ended, exit_with, folder_server, path_of, positive, value_of
+from ..program import add_folder, ended, exit_with, folder_server, numbers, path_of, positive, value_of, words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,16 +61,6 @@ def parser() -> argparse.ArgumentParser:
     root.add_argument("--json", action="store_true", help="print JSON")
     add_folder(root.add_argument_group("the server"))
     return root
-
-
-def words(text: str) -> list[str]:
-    """A list with commas between."""
-    return [word.strip() for word in text.split(",") if word.strip()]
-
-
-def numbers(text: str) -> list[int]:
-    """A list of numbers."""
-    return [int(word) for word in words(text)]
 
 
 def solver_of(word: str) -> dict[str, Any]:
