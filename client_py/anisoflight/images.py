@@ -6,11 +6,17 @@ import base64
 import math
 import struct
 import zlib
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .wire.tensors import layout_of
+from .errors import BadRequestError
+from .wire.tensors import integers, layout_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
 
 Pixels = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float32]
@@ -23,6 +29,43 @@ LABELS = ("label", "labels", "fine_label", "arr_1")
 """Names of columns and arrays, in files as in memory; the first that is there counts."""
 
 _FLOATS = (np.arange(256) / 127.5 - 1).astype(np.float32)
+
+
+def find_columns(names: Sequence[str]) -> tuple[str, str | None]:
+    """The column or array of images among names, and that of labels, if there is one.
+
+    >>> find_columns(["path", "img", "label"])
+    ('img', 'label')
+    """
+    pixels, labels = (next((name for name in known if name in names), None) for known in (IMAGES, LABELS))
+    if pixels is None:
+        said = f"images must be an array or a column named {', '.join(IMAGES)}, got {some([*map(str, names)])}"
+        raise BadRequestError(f"{said}; rename one, or pass it alone", "BAD_TENSOR")
+    for name in (pixels, labels):
+        if (count := names.count(name)) > 1:
+            raise BadRequestError(f"{name} must be one column, got {count}; rename all but one", "BAD_TENSOR")
+    return pixels, labels
+
+
+def labels_of(values: Any, count: int) -> npt.NDArray[np.int32]:
+    """The labels of so many images, from 0, or −1 for none."""
+    labels = integers(values, "labels")
+    if labels.shape != (count,):
+        said = f"labels must be one number an image, got shape {labels.shape} for {count} images"
+        raise BadRequestError(said, "BAD_TENSOR")
+    if (least := labels.min(initial=0)) < -1:
+        raise BadRequestError(f"labels must be 0 or more, or −1 for none, got {least}", "BAD_TENSOR")
+    return labels
+
+
+def some(names: Collection[str]) -> str:
+    """A few of many names, for a sentence.
+
+    >>> some(["a", "b", "c", "d", "e"])
+    'a, b, c and 2 more'
+    """
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(islice(names, 3)) + more if names else "none"
 
 
 def to_float(images: npt.ArrayLike) -> Floats:

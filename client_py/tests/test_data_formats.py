@@ -306,7 +306,7 @@ def test_columns_and_arrays(tmp_path: Path) -> None:
         assert not source.labelled, "−1 is no label"
     doubled = pa.Table.from_arrays([pa.array([DOT]), pa.array([1]), pa.array([2])], ["image", "label", "label"])
     pq.write_table(doubled, tmp_path / "a.parquet")
-    with pytest.raises(DataError, match="has the column label 2 times; rename all but one"):
+    with pytest.raises(DataError, match="label must be one column, got 2; rename all but one"):
         open_source(tmp_path / "a.parquet")
 
 

@@ -52,16 +52,23 @@ def refusal(path: Path, labels: str = "auto") -> DataError:
     ("held", "entry", "says"),
     [
         pytest.param({}, "", "holds no PNG, JPEG, WebP or BMP", id="empty"),
-        pytest.param({"x/a.gif": DOT}, "x/a.gif", "is a .gif image; PNG, JPEG, WebP and", id="another kind"),
+        pytest.param(
+            {"x/a.gif": DOT}, "x/a.gif", "is an image of a format that is not read; make it a PNG", id="another kind"
+        ),
         pytest.param({"a.png": b"hello"}, "a.png", "is no PNG, JPEG, WebP or BMP", id="no image"),
         pytest.param({"a.png": encoded(picture(24, 20))[:200]}, "a.png", "is damaged", id="cut short"),
         pytest.param({"a.png": bomb(9000)}, "a.png", "claims 9000×9000 pixels; at most 67,108,864", id="bomb"),
         pytest.param({"a.png": bomb(65535)}, "a.png", "claims too many pixels", id="large bomb"),
-        pytest.param({"a.png": DOT, "b.png": SMALL}, "b.png", "has 2×3 pixels, those before have 2×2", id="sizes"),
+        pytest.param(
+            {"a.png": DOT, "b.png": SMALL},
+            "b.png",
+            "has 2×3×3 uint8, those before have 2×2×3",
+            id="sizes",
+        ),
         pytest.param(
             {"a.png": DOT, "b.png": encoded(np.zeros((2, 2), np.uint8))},
             "b.png",
-            "has 1 channels, those before have 3; --channels makes them alike",
+            "has 2×2×1 uint8, those before have 2×2×3 uint8; --resolution and --channels make",
             id="channels",
         ),
         pytest.param({"a/a.png": DOT, "b.png": DOT}, "b.png", "lies beside folders", id="beside classes"),
@@ -148,15 +155,18 @@ HELD: list[tuple[bytes, str]] = [
     (npy((1, 1, 1, 1), struct.pack("<f", np.nan), "<f4"), "row 0: has the value nan"),
 ]
 LABELLED: list[tuple[bytes, str]] = [
-    (npy((2,), b"12"), "holds 2 labels for 1 images"),
-    (npy((1,), struct.pack("<q", 1 << 40), "<i8"), "holds the label 1099511627776"),
-    (npy((1,), struct.pack("<f", 1), "<f4"), "labels are whole numbers [n]"),
+    (npy((2,), b"12"), "labels must be one number an image, got shape (2,) for 1 images"),
+    (npy((1,), struct.pack("<q", 1 << 40), "<i8"), "labels must be in the range of int32, got 1099511627776"),
+    (npy((1,), struct.pack("<f", 1.5), "<f4"), "labels must be integers, got 1.5"),
 ]
 
 
 def test_npz(tmp_path: Path) -> None:
     two = zipped(tmp_path / "a.npz", {"x.npy": ONE, "y.npy": ONE})
-    assert "holds the arrays x.npy, y.npy; images are one array, named image" in refusal(two).message
+    assert (
+        "a column named image, images, img, sample, samples, pixel_values, arr_0, got x, y; rename one"
+        in refusal(two).message
+    )
     for images, says in HELD:
         error = refusal(zipped(tmp_path / "a.npz", {"images.npy": images}))
         assert error.entry.startswith("images.npy")
@@ -225,25 +235,37 @@ def tensor(kind: Any, values: Any) -> pa.Array:
 @pytest.mark.parametrize(
     ("table", "entry", "says"),
     [
-        ({"picture": [b""]}, "", "has the columns picture; images are the column image, images, img"),
-        ({"image": ["text"]}, "column image", "is of string; images are arrow.fixed_shape_tensor"),
-        ({"image": [[1, 2]]}, "column image", "is of list<"),
-        ({"image": pa.array([None, DOT])}, "column image", "has rows without an image"),
-        ({"image": pa.array([{"bytes": None}], pa.struct({"bytes": pa.binary()}))}, "row 0", "has no bytes"),
+        ({"picture": [b""]}, "", "images must be an array or a column named image, images, img"),
+        ({"image": ["text"]}, "column image", "images must be "),
+        ({"image": [[1, 2]]}, "column image", "images must have the shape [n, H, W, C]"),
+        ({"image": pa.array([None, DOT])}, "row 0", "has 0 bytes; an encoded image has 1 to"),
+        (
+            {"image": pa.array([{"bytes": None}], pa.struct({"bytes": pa.binary()}))},
+            "row 0",
+            "has 0 bytes; an encoded image has 1 to",
+        ),
         ({"image": [b"no image"]}, "row 0", "is no PNG, JPEG, WebP or BMP"),
-        ({"image": [DOT], "label": [1.5]}, "column label", "labels are whole numbers"),
-        ({"image": [DOT], "label": pa.array([None], pa.int32())}, "column label", "has rows without a label"),
-        ({"image": [DOT], "label": [-2]}, "column label", "holds the label -2; labels count from 0"),
-        ({"image": [DOT], "label": pa.array([2**64 - 1], pa.uint64())}, "column label", "holds the label 184467"),
+        ({"image": [DOT], "label": [1.5]}, "column label", "labels must be integers, got 1.5"),
+        (
+            {"image": [DOT], "label": pa.array([None], pa.int32())},
+            "column label",
+            "labels must have all values, got 1 missing",
+        ),
+        ({"image": [DOT], "label": [-2]}, "column label", "labels must be 0 or more, or −1 for none, got -2"),
+        (
+            {"image": [DOT], "label": pa.array([2**64 - 1], pa.uint64())},
+            "column label",
+            "labels must be in the range of int32, got 184467",
+        ),
         (
             {"image": tensor(pa.fixed_shape_tensor(pa.uint8(), (2, 3, 1), permutation=[1, 0, 2]), range(6))},
             "column image",
-            "has the permutation",
+            "got the permutation",
         ),
         (
             {"image": tensor(pa.fixed_shape_tensor(pa.int16(), (2, 3, 1)), range(6))},
             "column image",
-            "holds int16; images are uint8, or floats",
+            "images must be uint8 in [0, 255] or floats in [-1, 1], got int16",
         ),
     ],
 )
@@ -269,10 +291,10 @@ LATENTS = {f"00000/img-mean-std-{i:08d}.npy": npy((8, 4, 4), bytes(128)) for i i
     [
         ("a.gz", gzip.compress(b"\0\0\x08\x03" + bytes(800)), "is in MNIST's idx format, which is not read: np.savez"),
         ("a-ubyte", b"\0\0\x08\x01" + bytes(9), "is in MNIST's idx format, which is not read: np.savez"),
-        ("a.zip", LATENTS, "holds EDM2's encoded latents, 00000/img-mean-std-00000000.npy, "),
-        ("b.zip", {f"{i}.npy": ONE for i in range(300)}, "0.npy, 1.npy, 10.npy and 297 more; images are one array"),
+        ("a.zip", LATENTS, "holds EDM2's encoded latents, 00000/img-mean-std-00000000, "),
+        ("b.zip", {f"{i}.npy": ONE for i in range(300)}, "got 0, 1, 10 and 297 more; rename one"),
         ("c.zip", {f"{i}.parquet": b"PAR1" for i in range(300)}, "but 0.parquet, 1.parquet, 10.parquet and 297 more"),
-        ("l.npz", {"labels.npy": npy((1,), b"1")}, "holds the arrays labels.npy; images are one array"),
+        ("l.npz", {"labels.npy": npy((1,), b"1")}, "images must be an array or a column named image, "),
         ("a.npz", {"images.npy": ONE, "labels.npy": npy((1,), b"", "|O")}, "labels are whole numbers, −1 for none"),
         (
             "train",

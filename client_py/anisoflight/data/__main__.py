@@ -9,11 +9,11 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any
 
+from ..images import some
 from ..program import add_folder, ended, exit_with, folder_server, path_of
 from .conversion import Conversion
 from .inspection import inspect
 from .opening import LABELS, open_source
-from .source import some
 from .targets import UPLOADS, upload, write_folder, write_zip
 from .transforms import TRANSFORMS, check
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
+from functools import partial
 from math import prod
 from pathlib import PurePosixPath
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..images import IMAGES, LABELS
+from ..images import IMAGES, LABELS, find_columns, labels_of, some
 from .pictures import channels_last
-from .source import DataError, Item, Source, named, some
+from .source import DataError, Item, Source, named
 
 if TYPE_CHECKING:
     import zipfile
@@ -24,52 +25,42 @@ _PIECE = 1 << 20  # bytes that are read at a time
 Array = np.ndarray[Any, Any]
 
 
-def rows(images: Array, labels: Array | None, name: str, first: int = 0) -> Iterator[Item]:
-    """Items of images [n, H, W, C], of which the first has the number `first`; each keeps its own memory alone."""
+def rows(images: Array, labels: Array | None, name: str = "", first: int = 0) -> Iterator[Item]:
+    """Items of images [n, H, W, C] from row `first` on, `labels` being those of all rows; each holds its own memory."""
     kind = np.uint8 if images.dtype == np.uint8 else np.float32
-    for i, image in enumerate(images):
+    for i, image in enumerate(images, first):
         label = -1 if labels is None else int(labels[i])
-        yield Item(f"{name} row {first + i}".lstrip(), label, lambda image=image: np.ascontiguousarray(image, kind))
+        yield Item(f"{name} row {i}".lstrip(), label, lambda image=image: np.ascontiguousarray(image, kind))
 
 
-def labels_of(values: Array, count: int) -> Array | None:
-    """Labels of so many images, if they are that; None if no image has one."""
-    if values.ndim != 1 or values.dtype.kind not in "iu":
-        raise ValueError(f"holds {values.dtype} of the shape {values.shape}; labels are whole numbers [n], −1 for none")
-    if len(values) != count:
-        raise ValueError(f"holds {len(values)} labels for {count} images")
-    most = np.iinfo(np.int32).max
-    wrong = values[(values < -1) | (values > most)]
-    if wrong.size:
-        raise ValueError(f"holds the label {wrong[0]}; labels count from 0 to {most}, −1 means none")
-    return values.astype(np.int32) if (values >= 0).any() else None
+def has_labels(labels: Array | None) -> bool:
+    """Whether any image has one."""
+    return labels is not None and bool((labels >= 0).any())
 
 
 def npy(path: Path, layout: str | None = None) -> Source:
     """An .npy of images, mapped into memory."""
     with named(path):
         images = channels_last(np.load(path, mmap_mode="r", allow_pickle=False), layout)
-    return Source(path, ".npy", len(images), False, lambda: rows(images, None, path.name))
+    return Source(path, ".npy", len(images), False, partial(rows, images, None, path.name))
 
 
 def npz(path: Path, archive: zipfile.ZipFile, entries: Collection[str], layout: str | None = None) -> Source:
     """An .npz of images and perhaps labels."""
-    name, listed = (next((f"{n}.npy" for n in known if f"{n}.npy" in entries), None) for known in (IMAGES, LABELS))
-    others = [entry for entry in entries if entry.endswith(".npy") and entry.removesuffix(".npy") not in LABELS]
-    if any(PurePosixPath(entry).name.startswith("img-mean-std-") for entry in entries):
-        said = f"holds EDM2's encoded latents, {some(entries)}; draw mean + std·noise and np.save one array"
+    names = [entry.removesuffix(".npy") for entry in entries if entry.endswith(".npy")]
+    if any(PurePosixPath(name).name.startswith("img-mean-std-") for name in names):
+        said = f"holds EDM2's encoded latents, {some(names)}; draw mean + std·noise and np.save one array"
         raise DataError(path, "", said)
-    if name is None and len(others) == 1:
-        name = others[0]
-    if name is None:
-        said = f"holds the arrays {some(entries)}; images are one array, named {', '.join(IMAGES)}"
-        raise DataError(path, "", said)
+    alone = [name for name in names if name not in LABELS]
+    with named(path):
+        name, listed = find_columns([IMAGES[0] if [name] == alone else name for name in names])
+    name = f"{alone[0] if len(alone) == 1 else name}.npy"
     with _array(path, archive, name) as (_, shape, dtype):
         count, *axes = shape or [0]
         channels_last(np.empty((0, *axes), dtype), layout)
     labels = None
     if listed is not None:
-        with _array(path, archive, listed) as (file, of_labels, kind):
+        with _array(path, archive, f"{listed}.npy") as (file, of_labels, kind):
             values = np.frombuffer(file.read(prod(of_labels) * kind.itemsize), kind).reshape(of_labels)
             labels = labels_of(values, count)
 
@@ -80,10 +71,10 @@ def npz(path: Path, archive: zipfile.ZipFile, entries: Collection[str], layout: 
             for first in range(0, count, several):
                 n = min(several, count - first)
                 piece = np.frombuffer(file.read(n * size), dtype).reshape(n, *shape[1:])
-                yield from rows(channels_last(piece, layout), None if labels is None else labels[first:], name, first)
+                yield from rows(channels_last(piece, layout), labels, name, first)
             file.read(1)  # compares the checksum
 
-    return Source(path, ".npz", count, labels is not None, items, close=archive.close)
+    return Source(path, ".npz", count, has_labels(labels), items, close=archive.close)
 
 
 @contextmanager
@@ -117,9 +108,6 @@ def stored(path: Path) -> Source | None:
     if (path / "labels.npy").exists():
         with named(path, "labels.npy"):
             labels = labels_of(np.load(path / "labels.npy", allow_pickle=False), len(images))
-
-    def items() -> Iterator[Item]:
-        return rows(images, labels, "images.npy")
-
     units = said.get("normalization")
-    return Source(path, "stored data set", len(images), labels is not None, items, units=units)
+    items = partial(rows, images, labels, "images.npy")
+    return Source(path, "stored data set", len(images), has_labels(labels), items, units=units)

@@ -13,6 +13,7 @@ import numpy as np
 from ..convert.names import IN_CHECKPOINTS
 from ..convert.unpickler import Names, Unpickler
 from ..convert.values import Buildable, Scalars
+from ..images import some
 from .arrays import rows
 from .files import hidden
 from .pictures import read_at_most
@@ -51,11 +52,10 @@ def from_tar(path: Path) -> Source:
     there: list[str] = []
     with named(path), tarfile.open(path, "r|*") as tar:
         for member in tar:
-            place = PurePosixPath(member.name)
-            name = place.name
-            if not member.isreg() or any(map(hidden, place.parts)):
+            *_, name = parts = PurePosixPath(member.name).parts or ("",)
+            if not member.isreg() or any(map(hidden, parts)):
                 continue
-            there += [member.name] * (len(there) < 3)
+            there.append(member.name)
             if _TRAINING.fullmatch(name):
                 if len(found) == _MAX_BATCHES:
                     raise DataError(path, member.name, f"is batch number {_MAX_BATCHES + 1}; CIFAR-10 has 5")
@@ -63,7 +63,7 @@ def from_tar(path: Path) -> Source:
                 assert file is not None  # of a regular file
                 found[name] = read_at_most(file, _MAX_BATCH)
     if not found:
-        said = f"holds {', '.join(there) or 'no files'}, but no data_batch_1 … of CIFAR-10; no other tar is read"
+        said = f"holds {some(there)}, but no data_batch_1 … of CIFAR-10; no other tar is read"
         raise DataError(path, "", f"{said}: unpack it, and make a folder for each class, or an .npz")
     return _source(path, {name: lambda data=found[name]: data for name in sorted(found)})
 

@@ -127,11 +127,6 @@ class Conversion:
 
 def _fits(picture: Picture, first: Picture) -> None:
     """ValueError unless a picture has the form of the first."""
-    (height, width, channels), want = picture.shape, first.shape
-    if channels != want[2]:
-        raise ValueError(f"has {channels} channels, those before have {want[2]}; --channels makes them alike")
-    if picture.shape != want:
-        before = f"{want[0]}×{want[1]}"
-        raise ValueError(f"has {height}×{width} pixels, those before have {before}; --resolution makes them alike")
-    if picture.dtype != first.dtype:
-        raise ValueError(f"is of {picture.dtype}, those before are of {first.dtype}")
+    if (picture.shape, picture.dtype) != (first.shape, first.dtype):
+        has, have = (f"{'×'.join(map(str, one.shape))} {one.dtype}" for one in (picture, first))
+        raise ValueError(f"has {has}, those before have {have}; --resolution and --channels make them alike")

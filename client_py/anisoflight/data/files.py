@@ -9,9 +9,10 @@ import zipfile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from ..images import some
 from . import arrays, tables
-from .pictures import MAX_ENCODED, OTHERS, SUFFIXES, Picture, decoded, is_image, read_at_most
-from .source import DataError, Item, Source, named, some
+from .pictures import MAX_ENCODED, OTHERS, SUFFIXES, Picture, decoded, read_at_most
+from .source import DataError, Item, Source, named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -132,14 +133,13 @@ def _encoded(
     rule: str,
     close: Callable[[], None] = lambda: None,
 ) -> Source:
-    names = []
-    for name in files:
-        with named(path, name):
-            if is_image(name):
-                names.append(name)
+    names = [name for name in files if _is_picture(name)]
+    for name in names:
+        if name.lower().endswith(OTHERS):  # left out without a word, another data set would result
+            raise DataError(path, name, "is an image of a format that is not read; make it a PNG, JPEG, WebP or BMP")
     if not names:
         there = [name for name in files if name != FILE] or ignored
-        raise DataError(path, "", f"holds no PNG, JPEG, WebP or BMP images{f', but {some(there)}' if there else ''}")
+        raise DataError(path, "", f"holds no PNG, JPEG, WebP or BMP images, but {some(there)}")
     ignored = [*ignored, *(name for name in files if name.endswith(_TABLES))]
     listed = None
     if FILE in files:

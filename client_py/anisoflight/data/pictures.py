@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import io
-from pathlib import PurePosixPath
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
 
 from ..errors import AnisoflightError
 from ..images import MAX_PIXELS
 from ..wire.tensors import layout_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 try:
     from PIL import Image
@@ -34,20 +30,6 @@ SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp")
 OTHERS = (".gif", ".tif", ".tiff", ".ppm", ".pgm", ".avif", ".heic", ".jxl", ".jp2")
 
 
-def is_image(name: str) -> bool:
-    """Whether a file of this name is an image that is read; ValueError of another kind of image.
-
-    Leaving those out without a word would make another data set.
-
-    >>> is_image("cat/1.PNG"), is_image("notes.txt")
-    (True, False)
-    """
-    suffix = PurePosixPath(name).suffix.lower()
-    if suffix in OTHERS:
-        raise ValueError(f"is a {suffix} image; PNG, JPEG, WebP and BMP are read: make it a PNG")
-    return suffix in SUFFIXES
-
-
 def read_at_most(file: IO[bytes], most: int) -> bytes:
     """All bytes of a file that has no more than `most`."""
     data = file.read(most + 1)
@@ -56,8 +38,10 @@ def read_at_most(file: IO[bytes], most: int) -> bytes:
     return data
 
 
-def decoded(data: bytes) -> Picture:
+def decoded(data: bytes | None) -> Picture:
     """The pixels of a PNG, JPEG, WebP or BMP, as `pixels_of` takes them."""
+    if not data or len(data) > MAX_ENCODED:
+        raise ValueError(f"has {len(data or b''):,} bytes; an encoded image has 1 to {MAX_ENCODED:,}")
     try:
         with Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "WEBP", "BMP")) as image:
             return pixels_of(image)
@@ -114,8 +98,8 @@ def checked(picture: Picture, own_units: bool = False) -> Picture:
     return picture
 
 
-def channels_last(images: np.ndarray[Any, Any], names: Sequence[str] | str | None = None) -> np.ndarray[Any, Any]:
-    """Images [n, H, W, C], [n, C, H, W] or [n, H, W] as a view [n, H, W, C]; `names` are those of an image's axes.
+def channels_last(images: np.ndarray[Any, Any], layout: str | None = None) -> np.ndarray[Any, Any]:
+    """Images [n, H, W, C], [n, C, H, W] or [n, H, W] as a view [n, H, W, C]; the layout is guessed if it is not given.
 
     >>> channels_last(np.zeros((5, 3, 32, 32), np.uint8)).shape
     (5, 32, 32, 3)
@@ -126,12 +110,10 @@ def channels_last(images: np.ndarray[Any, Any], names: Sequence[str] | str | Non
         images = images[..., None]
     if images.ndim != 4:
         raise ValueError(f"has the shape {images.shape}; images have the axes n, H, W, C or n, C, H, W or n, H, W")
-    if (names[0] == "C") if names and len(names) == 3 else layout_of(images.shape[1:]) == "CHW":
+    if (layout or layout_of(images.shape[1:])) == "CHW":
         images = np.moveaxis(images, 1, 3)
     _, height, width, channels = images.shape
-    said = f"has images of {height}×{width} pixels in {channels} channels; they have"
-    if not 0 < height * width * channels <= 4 * MAX_PIXELS:
-        raise ValueError(f"{said} 1 to {4 * MAX_PIXELS:,} values")
-    if channels > 4 and images.dtype == np.uint8:
-        raise ValueError(f"{said} 1 to 4 channels")
+    most = 4 if images.dtype == np.uint8 else MAX_PIXELS
+    if not 0 < height * width * channels <= 4 * MAX_PIXELS or channels > most:
+        raise ValueError(f"has images of {height}×{width} pixels in {channels} channels; bytes have 1 to 4 channels")
     return images

@@ -8,7 +8,6 @@ import zipfile
 import zlib
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,16 +47,6 @@ def named(path: Path, entry: str = "") -> Iterator[None]:
         pa.ArrowException, tarfile.TarError, zipfile.BadZipFile, zlib.error,
     ) as error:  # fmt: skip
         raise DataError(path, entry, str(error).partition("\n")[0]) from error
-
-
-def some(names: Collection[str]) -> str:
-    """A few of many names, for a sentence.
-
-    >>> some(["a", "b", "c", "d", "e"])
-    'a, b, c and 2 more'
-    """
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(islice(names, 3)) + more
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from ..data import DataError, open_source
-from ..data.source import named, some
+from ..data.source import named
 from ..errors import AnisoflightError, warn
 from ..files.schedules import basis_bytes
-from ..images import Pixels, to_uint8
+from ..images import Pixels, some, to_uint8
 from ..wire.tensors import to_numpy
 from .errors import FidError
 

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import BadRequestError, warn
-from ..images import IMAGES, LABELS
+from ..images import IMAGES, find_columns, labels_of
 from ..samples import ImageTable
-from .tensors import array_of, batches_of, images_of, integers, layout_of, table_of, tensor_column, to_numpy
+from .tensors import array_of, batches_of, images_of, layout_of, table_of, tensor_column, to_numpy
 
 _ROWS = 1024  # of a data set of Hugging Face or torch that are decoded at a time
 
@@ -45,12 +45,7 @@ def dataset_table(images: Any, labels: Any, layout: str | None = None) -> pa.Tab
     column, labels = columns_of(images, labels, layout)
     if labels is None:
         return table_of({"image": column})
-    numbers = integers(labels, "labels")
-    if numbers.shape != (len(column),):
-        raise BadRequestError(
-            f"labels must be one number an image, got shape {numbers.shape} for {len(column)} images", "BAD_TENSOR"
-        )
-    return table_of({"image": column, "label": pa.array(numbers)})
+    return table_of({"image": column, "label": pa.array(labels_of(labels, len(column)))})
 
 
 class PixelRange:
@@ -128,7 +123,7 @@ def _hugging_face(table: Any, datasets: Any) -> Iterator[tuple[Any, Any]]:
             columns = {"columns": held["columns"]} if "columns" in held else {}
             table = table.with_format("numpy" if table.features and not pictures else None, **columns)
     for part in table.iter(_ROWS):
-        pixels, labels = _columns(list(part))
+        pixels, labels = find_columns(list(part))
         found = array_of(list(part[pixels]), "images")
         if found.dtype == np.int64 and found.min() >= 0 and found.max() <= 255:  # bytes that were no images there
             found = found.astype(np.uint8)
@@ -157,7 +152,7 @@ def columns_of(images: Any, labels: Any, layout: str | None = None) -> tuple[pa.
             frame: Any = images if pandas or isinstance(images, Mapping | pa.Table) else pa.table(images)
         except (TypeError, ValueError, pa.ArrowException) as error:
             raise BadRequestError(f"images must be a table that Arrow takes, got {error}", "BAD_TENSOR") from None
-        pixels, named = _columns(frame.column_names if isinstance(frame, pa.Table) else list(frame))
+        pixels, named = find_columns(frame.column_names if isinstance(frame, pa.Table) else list(frame))
         # Of pandas a list: Arrow would take a column of arrays apart.
         found = frame[pixels].to_list() if pandas else frame[pixels]
         return columns_of(found, frame[named] if labels is None and named is not None else labels, layout)
@@ -165,20 +160,6 @@ def columns_of(images: Any, labels: Any, layout: str | None = None) -> tuple[pa.
     if isinstance(images, pa.ChunkedArray) and isinstance(images.type, pa.FixedShapeTensorType):
         parts = images.chunks or parts  # which are sent from where they lie
     return pa.chunked_array([_column(part, layout) for part in parts]), labels
-
-
-def _columns(names: list[str]) -> tuple[str, str | None]:
-    """The column of images among names, and that of labels, if there is one."""
-    pixels, labels = (next((name for name in wanted if name in names), None) for wanted in (IMAGES, LABELS))
-    if pixels is None:
-        raise BadRequestError(
-            f"images must be a column named {', '.join(IMAGES)}, got {', '.join(map(str, names)) or 'no columns'}; "
-            "rename one, or pass that column alone",
-            "BAD_TENSOR",
-        )
-    if twice := [name for name in names if name in (pixels, labels) and names.count(name) > 1]:
-        raise BadRequestError(f"{twice[0]} must be one column, got {len(twice)}; rename all but one", "BAD_TENSOR")
-    return pixels, labels
 
 
 def _column(images: Any, layout: str | None) -> pa.FixedShapeTensorArray:
