@@ -129,12 +129,11 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
 
         Where the subspaces start at noise levels of their own, begin with `start`.
         """
-        plan, starts = self._stepper.plan, self._stepper.starts
-        if plan.law is not None:
-            raise BadRequestError("the plan starts from the law of a dataset: begin with start(noise)")
+        self._check_law()
+        starts = self._stepper.starts
         if np.ptp(starts) > 1e-12 * max(starts):
             raise BadRequestError("the subspaces start at noise levels of their own: begin with start(noise)")
-        self._begun = plan
+        self._begun = self._stepper.plan
         return starts[0] * self._first_scale
 
     @property
@@ -272,19 +271,21 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
 
     def _check_begun(self) -> None:
         """Refuse unit noise where the plan begins elsewhere."""
-        plan = self._stepper.plan
-        if self._begun is plan:
+        if self._begun is self._stepper.plan:
             return
-        if plan.law is not None:
-            raise BadRequestError(
-                "the plan starts from the law of a dataset, not from noise alone: begin with start(noise) in a loop of "
-                'your own, or make the plan with start="standard"'
-            )
+        self._check_law()
         ends = np.multiply(self._stepper.starts, self._first_scale)
         if np.abs(ends - 1).max() > _NEAR_UNIT:
             raise BadRequestError(
                 f"the plan starts at {_short(ends)} times unit noise, and the loop asked for neither start nor "
                 "init_noise_sigma: begin with start(noise)"
+            )
+
+    def _check_law(self) -> None:
+        if self._stepper.plan.law is not None:
+            raise BadRequestError(
+                "the plan starts from the law of a dataset, not from noise alone: begin with start(noise) in a loop of "
+                'your own, or make the plan with start="standard"'
             )
 
     def _stepper_of(self, plan: Plan) -> Stepper:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
+_OF_FILES = ("agg", "cairo", "pdf", "pgf", "ps", "svg", "template")  # backends of matplotlib, which show nothing
+
 Decoder = Callable[[Array], Any]
 """Values [N, H, W, C] in the data's own units to images: [N, h, w, 1 or 3], or without the last axis, of uint8 or
 floats in [−1, 1]."""
@@ -173,16 +175,13 @@ class ImageTable(Sequence[Array]):
             display(HTML(self._html(len(self), columns)))
             return
         from matplotlib import pyplot
-        from matplotlib.backend_bases import FigureManagerBase
 
+        if pyplot.get_backend().lower() in _OF_FILES:
+            warn(['there is no screen to show pictures on; save("samples.png") writes them to a file'])
+            return
         picture = self.grid(columns)
         pyplot.imshow(picture.squeeze(-1) if picture.shape[-1] == 1 else picture, cmap="gray")
         pyplot.axis("off")
-        window: object = pyplot.get_current_fig_manager()
-        if getattr(type(window), "show", None) is FigureManagerBase.show:  # which shows nothing, silently
-            pyplot.close()
-            warn(['there is no screen to show pictures on; save("samples.png") writes them to a file'])
-            return
         pyplot.show()
 
     @property

@@ -116,7 +116,7 @@ def test_what_is_wrong_is_named_with_its_entry(tmp_path: Path, images: np.ndarra
     folder = folder_of(tmp_path / "f", images)
     odd = folder / "00001" / "000015.png"
     odd.write_bytes(png(images[0][:4]))
-    assert "00001/000015.png: is 4×5×3, where 00000/000000.png is 6×5×3" in refused(folder)
+    assert "00001/000015.png: has 4×5×3 uint8, those before have 6×5×3 uint8" in refused(folder)
     odd.write_bytes(png(images[0])[:60])
     assert "00001/000015.png: is damaged" in refused(folder)
     assert "images.npy row 0: holds float32 (6, 5, 3); FID sees uint8" in refused(

@@ -13,7 +13,7 @@ import numpy as np
 from ..convert.names import IN_CHECKPOINTS
 from ..convert.unpickler import Names, Unpickler
 from ..convert.values import Buildable, Scalars
-from ..images import some
+from ..images import labels_of, some
 from .arrays import rows
 from .files import hidden
 from .pictures import read_at_most
@@ -69,9 +69,6 @@ def from_tar(path: Path) -> Source:
 
 
 def _source(path: Path, batches: dict[str, Callable[[], bytes]]) -> Source:
-    if not batches:
-        raise DataError(path, "", "holds no data_batch_1 … of CIFAR-10")
-
     def batch(name: str) -> tuple[Array, Array]:
         with named(path, name):
             return _batch(batches[name]())
@@ -93,13 +90,14 @@ def _batch(data: bytes) -> tuple[Array, Array]:
             raise ValueError(f"has {len(data):,} bytes, no whole number of records of {1 + _PIXELS:,}")
         records = np.frombuffer(data, np.uint8).reshape(-1, 1 + _PIXELS)
         pixels, labels = records[:, 1:], records[:, 0]
+    labels = labels_of(labels, len(pixels))
     wrong = np.flatnonzero((labels < 0) | (labels >= len(CLASSES)))
     if wrong.size:
         raise ValueError(f"row {wrong[0]} has the label {labels[wrong[0]]}; CIFAR-10's are 0 to 9")
     return np.moveaxis(pixels.reshape(-1, 3, 32, 32), 1, 3), labels
 
 
-def _pickled(data: bytes) -> tuple[Array, Array]:
+def _pickled(data: bytes) -> tuple[Array, list[Any]]:
     """A dict with data, an array [n, 3072] of uint8, and labels, a list of n."""
     match Unpickler(io.BytesIO(data), _NAMES).load():
         case (
@@ -111,11 +109,7 @@ def _pickled(data: bytes) -> tuple[Array, Array]:
             raise ValueError("is CIFAR-100's, which is not read; np.savez an .npz of its images and labels")
         case _:
             raise ValueError(f"is no batch: a dict with data, an array [n, {_PIXELS}] of uint8, and labels, a list")
-    if len(pixels) != len(labels) * _PIXELS:
-        raise ValueError(f"has {len(pixels):,} bytes of pixels for {len(labels)} labels; an image has {_PIXELS:,}")
-    if not all(type(label) is int and 0 <= label < 256 for label in labels):
-        raise ValueError("has labels that are no numbers from 0 to 9")
-    return np.frombuffer(pixels, np.uint8).reshape(-1, _PIXELS), np.array(labels, np.int32)
+    return np.frombuffer(pixels, np.uint8).reshape(-1, _PIXELS), labels
 
 
 class _Pixels(Buildable):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from ..wire.progress import Progress
-from .pictures import Picture, checked
+from .pictures import Picture, check_alike, checked
 from .source import DataError, named
 from .transforms import check, transformed
 
@@ -93,7 +93,7 @@ class Conversion:
                         self.left_out += 1
                         continue
                     first = picture if first is None else first
-                    _fits(picture, first)
+                    check_alike(picture, first)
             except DataError as error:
                 if self.skip is None:
                     raise
@@ -116,17 +116,10 @@ class Conversion:
                 with suppress(DataError), named(self.source.path):
                     if (picture := self._prepared(item)) is not None:
                         first = picture if first is None else first
-                        _fits(picture, first)
+                        check_alike(picture, first)
                         used.add(item.label)
         return used
 
     def _prepared(self, item: Item) -> Picture | None:
         picture = transformed(item.read(), self.transform, self.size, self.channels)
         return None if picture is None else checked(picture, self.mean is not None or self.scale is not None)
-
-
-def _fits(picture: Picture, first: Picture) -> None:
-    """ValueError unless a picture has the form of the first."""
-    if (picture.shape, picture.dtype) != (first.shape, first.dtype):
-        has, have = (f"{'×'.join(map(str, one.shape))} {one.dtype}" for one in (picture, first))
-        raise ValueError(f"has {has}, those before have {have}; --resolution and --channels make them alike")

@@ -98,6 +98,14 @@ def checked(picture: Picture, own_units: bool = False) -> Picture:
     return picture
 
 
+def check_alike(picture: Picture, first: Picture) -> None:
+    """ValueError unless a picture has the form of the first."""
+    if (picture.shape, picture.dtype) != (first.shape, first.dtype):
+        has, have = (f"{'×'.join(map(str, one.shape))} {one.dtype}" for one in (picture, first))
+        said = "--resolution and --channels of data convert make them alike"
+        raise ValueError(f"has {has}, those before have {have}; {said}")
+
+
 def channels_last(images: np.ndarray[Any, Any], layout: str | None = None) -> np.ndarray[Any, Any]:
     """Images [n, H, W, C], [n, C, H, W] or [n, H, W] as a view [n, H, W, C]; the layout is guessed if it is not given.
 

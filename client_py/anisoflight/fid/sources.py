@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ..data import DataError, open_source
+from ..data import open_source
+from ..data.pictures import check_alike
 from ..data.source import named
 from ..errors import AnisoflightError, warn
 from ..files.schedules import basis_bytes
@@ -192,14 +193,13 @@ class Files:
 
     def read(self, start: int, stop: int) -> Iterator[Pixels]:
         first = next(iter(self._source.items()))
-        shape = self._pixels(first).shape
+        like = self._pixels(first)
         items = islice(self._source.items(), start, stop)
         while batch := list(islice(items, _BATCH)):
             images = [self._pixels(item) for item in batch]
             for item, image in zip(batch, images, strict=True):
-                if image.shape != shape:
-                    sizes = ["×".join(map(str, size)) for size in (image.shape, shape)]
-                    raise DataError(self._source.path, item.name, f"is {sizes[0]}, where {first.name} is {sizes[1]}")
+                with named(self._source.path, item.name):
+                    check_alike(image, like)
             yield np.stack(images)
 
     def _pixels(self, item: Item) -> Pixels:
