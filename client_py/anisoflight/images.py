@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import BadRequestError
-from .wire.tensors import integers, layout_of
+from .wire.tensors import images_of, integers, layout_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -99,10 +99,8 @@ def grid(images: npt.ArrayLike, columns: int | None = None, scale: int = 1, gap:
     >>> grid(np.zeros((6, 8, 8, 1)), columns=3, scale=2).shape
     (33, 50, 1)
     """
-    array = to_uint8(images)
-    if array.ndim != 4:
-        raise ValueError(f"images must have the shape [N, H, W, C] or [N, C, H, W], got {array.shape}")
-    if layout_of(array.shape[1:]) == "CHW":
+    array, layout = images_of(to_uint8(images), "images")
+    if (layout or layout_of(array.shape[1:])) == "CHW":
         array = np.moveaxis(array, 1, 3)
     array = array.repeat(scale, axis=1).repeat(scale, axis=2)
     count, height, width, channels = array.shape

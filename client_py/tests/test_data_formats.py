@@ -82,6 +82,9 @@ WRITERS = {
     "EDM's zip": edm_zip,
     "Parquet of tensors": lambda path: pq.write_table(table(TENSORS), path, compression="zstd", row_group_size=2),
     "Parquet of Hugging Face": lambda path: pq.write_table(table(HUGGING_FACE, "img"), path),
+    "Parquet of lists": lambda path: pq.write_table(
+        table(pa.array(IMAGES.tolist(), pa.list_(pa.list_(pa.list_(pa.uint8()))))), path
+    ),
     "Parquet of bytes": lambda path: pq.write_table(table(pa.array([encoded(image) for image in IMAGES])), path),
     "Arrow of tensors": lambda path: arrow(path, table(TENSORS)),
     "Arrow of bytes, compressed": lambda path: arrow(path, table(HUGGING_FACE), compression="lz4"),
@@ -290,6 +293,12 @@ def test_folders_of_parquet_files(tmp_path: Path) -> None:
     (tmp_path / "hub/data/test-00000-of-00001.parquet").unlink()
     images, _ = read(tmp_path / "hub")
     assert (np.stack(images) == IMAGES).all()
+    (tmp_path / "feathers").mkdir()
+    for k in range(3):
+        arrow(tmp_path / f"feathers/{k}.feather", table(HUGGING_FACE).slice(k, 1))
+    images, labels = read(tmp_path / "feathers")
+    assert (np.stack(images) == IMAGES).all()
+    assert labels == LABELS.tolist()
     pq.write_table(files["train-00000-of-00002"].drop_columns("label"), tmp_path / "hub/data/x.parquet")
     with pytest.raises(DataError, match=r"x\.parquet: must have labels and units if train-00000-of-00002"):
         open_source(tmp_path / "hub")
@@ -301,6 +310,9 @@ def test_columns_and_arrays(tmp_path: Path) -> None:
     images, labels = read(tmp_path / "a.npz")
     assert (np.stack(images) == IMAGES).all()
     assert labels == LABELS.tolist()
+    np.save(tmp_path / "one.npy", np.zeros((8, 8, 3), np.uint8))
+    with pytest.raises(DataError, match=r"got \(8, 8, 3\); put \[images\] for one image"):
+        open_source(tmp_path / "one.npy")
     np.savez(tmp_path / "none.npz", images=IMAGES, labels=[-1, -1, -1])
     with open_source(tmp_path / "none.npz") as source:
         assert not source.labelled, "−1 is no label"

@@ -143,9 +143,9 @@ def npy(shape: tuple[int, ...], values: bytes = b"", kind: str = "|u1") -> bytes
 
 ONE = npy((1, 1, 1, 1), b"1")
 HELD: list[tuple[bytes, str]] = [
-    (npy((1, 1, 1, 1), bytes(8), "<i8"), "holds int64; images are uint8, or floats"),
-    (npy((8,), bytes(8)), "has the shape (0,)"),
-    (npy((), bytes(1)), "images have the axes"),
+    (npy((1, 1, 1, 1), bytes(8), "<i8"), "must be uint8 in [0, 255] or floats in [-1, 1], got int64"),
+    (npy((8,), bytes(8)), "of grey, got (0,)"),
+    (npy((), bytes(1)), "images must have the shape [n, H, W, C]"),
     (npy((1, 10, 9, 8), bytes(720)), "in 10 channels"),
     (npy((1 << 40, 2, 2, 3), bytes(12)), "has 12 bytes of values; the shape"),
     (npy((1, 2, 2, 3), bytes(13)), "has 13 bytes of values; the shape"),
@@ -240,7 +240,7 @@ def tensor(kind: Any, values: Any) -> pa.Array:
     ("table", "entry", "says"),
     [
         ({"picture": [b""]}, "", "images must be an array or a column named image, images, img"),
-        ({"image": ["text"]}, "column image", "images must be "),
+        ({"image": ["text"]}, "column image", "is of string; images are encoded bytes"),
         ({"image": [[1, 2]]}, "column image", "images must have the shape [n, H, W, C]"),
         ({"image": pa.array([None, DOT])}, "row 0", "has 0 bytes; an encoded image has 1 to"),
         (
@@ -294,6 +294,11 @@ LATENTS = {f"00000/img-mean-std-{i:08d}.npy": npy((8, 4, 4), bytes(128)) for i i
     ("name", "content", "says"),
     [
         ("a.gz", gzip.compress(b"\0\0\x08\x03" + bytes(800)), "is in MNIST's idx format, which is not read: np.savez"),
+        (
+            "a.arrow",
+            b"\xff\xff\xff\xff" + bytes(9),
+            "is a stream of Arrow, as datasets saves to disk; Dataset.to_parquet",
+        ),
         ("a-ubyte", b"\0\0\x08\x01" + bytes(9), "is in MNIST's idx format, which is not read: np.savez"),
         ("a.zip", LATENTS, "holds EDM2's encoded latents, 00000/img-mean-std-00000000, "),
         ("b.zip", {f"{i}.npy": ONE for i in range(300)}, "got 0, 1, 10 and 297 more; rename one"),

@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from ..images import IMAGES, LABELS, find_columns, labels_of, some
+from ..wire.intake import pixels_in
 from .pictures import channels_last
 from .source import DataError, Item, Source, named
 
@@ -57,7 +58,7 @@ def npz(path: Path, archive: zipfile.ZipFile, entries: Collection[str], layout: 
     name = f"{alone[0] if len(alone) == 1 else name}.npy"
     with _array(path, archive, name) as (_, shape, dtype):
         count, *axes = shape or [0]
-        channels_last(np.empty((0, *axes), dtype), layout)
+        _, layout = pixels_in(np.empty((0, *axes), dtype), layout)
     labels = None
     if listed is not None:
         with _array(path, archive, f"{listed}.npy") as (file, of_labels, kind):

@@ -24,7 +24,7 @@ _OF_SYSTEMS = {
     "__macosx", "@eadir", "#recycle", "@recycle", "@recently-snapshot", "$recycle.bin", "recycler", "lost+found",
     "system volume information",
 }  # fmt: skip
-_TABLES = (".npy", ".npz", ".parquet")  # which are read alone, not among pictures
+_TABLES = (".npy", ".npz", ".parquet", ".arrow", ".feather")  # which are read alone, not among pictures
 
 Labels = tuple["list[int] | None", "Sequence[str]"]
 """Of images, None if there are none; and the names of classes."""
@@ -73,7 +73,7 @@ def folder(path: Path, rule: str, part: str = "") -> Source:
         folders[:] = set(folders) - closed
         names += [f"{(within / name).as_posix()}/" for name in closed] + [(within / name).as_posix() for name in files]
     kept, ignored = _sorted_out(names)
-    shards = [name for name in kept if name.endswith(".parquet") and name.startswith(part)]
+    shards = [name for name in kept if name.endswith((".parquet", ".arrow", ".feather")) and name.startswith(part)]
     if shards and not any(map(_is_picture, kept)):
         return tables.shards(path, _of_one_part(path, shards), ignored)
     if part:

@@ -28,7 +28,7 @@ def inspect(source: Source, progress: bool = True) -> dict[str, Any]:
     set on a server, if images differ in form or cannot be read.
 
     >>> from anisoflight.data import open_source
-    >>> np.savez(folder / "grey.npz", images=np.array([0, 255], np.uint8).repeat(16).reshape(2, 4, 4), labels=[1, 0])
+    >>> np.savez(folder / "grey.npz", images=np.array([0, 255], np.uint8).repeat(64).reshape(2, 8, 8), labels=[1, 0])
     >>> with open_source(folder / "grey.npz") as source:
     ...     report = inspect(source)
     >>> report["images"], report["mean"], report["std"], report["classes"]

@@ -70,7 +70,7 @@ def _open(path: Path, labels: str, layout: str | None, under: str) -> Source:
             return files.archive(path, labels, layout, under)
         case b"\x93NUM":
             return arrays.npy(path, layout)
-        case b"PAR1" | b"ARRO":
+        case b"PAR1" | b"ARRO" | b"\xff\xff\xff\xff":
             return tables.table(path)
     packed = head.startswith(b"\x1f\x8b")
     if packed:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import AnisoflightError
 from ..images import MAX_PIXELS
-from ..wire.tensors import layout_of
+from ..wire.intake import pixels_in
 
 try:
     from PIL import Image
@@ -106,22 +106,16 @@ def check_alike(picture: Picture, first: Picture) -> None:
         raise ValueError(f"has {has}, those before have {have}; {said}")
 
 
-def channels_last(images: np.ndarray[Any, Any], layout: str | None = None) -> np.ndarray[Any, Any]:
-    """Images [n, H, W, C], [n, C, H, W] or [n, H, W] as a view [n, H, W, C]; the layout is guessed if it is not given.
+def channels_last(images: Any, layout: str | None = None) -> np.ndarray[Any, Any]:
+    """Images as `Client.put_dataset` takes them, in an array or a column of Arrow's, as a view [n, H, W, C].
 
     >>> channels_last(np.zeros((5, 3, 32, 32), np.uint8)).shape
     (5, 32, 32, 3)
     """
-    if images.dtype not in (np.uint8, np.float16, np.float32, np.float64):
-        raise ValueError(f"holds {images.dtype}; images are uint8, or floats in [−1, 1]")
-    if images.ndim == 3:
-        images = images[..., None]
-    if images.ndim != 4:
-        raise ValueError(f"has the shape {images.shape}; images have the axes n, H, W, C or n, C, H, W or n, H, W")
-    if (layout or layout_of(images.shape[1:])) == "CHW":
-        images = np.moveaxis(images, 1, 3)
-    _, height, width, channels = images.shape
-    most = 4 if images.dtype == np.uint8 else MAX_PIXELS
-    if not 0 < height * width * channels <= 4 * MAX_PIXELS or channels > most:
+    array, layout = pixels_in(images, layout)
+    if layout == "CHW":
+        array = np.moveaxis(array, 1, 3)
+    _, height, width, channels = array.shape
+    if height * width * channels > 4 * MAX_PIXELS or (channels > 4 and array.dtype == np.uint8):
         raise ValueError(f"has images of {height}×{width} pixels in {channels} channels; bytes have 1 to 4 channels")
-    return images
+    return array

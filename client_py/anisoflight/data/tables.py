@@ -14,8 +14,6 @@ from pyarrow.dataset import dataset
 from pyarrow.fs import LocalFileSystem
 
 from ..images import find_columns, labels_of
-from ..wire.intake import columns_of
-from ..wire.tensors import to_numpy
 from .arrays import has_labels, rows
 from .pictures import channels_last, decoded
 from .source import DataError, Item, Source, named
@@ -30,7 +28,7 @@ _ROWS = 64  # that are read at a time
 
 
 def shards(path: Path, names: Sequence[str], ignored: Sequence[str]) -> Source:
-    """Parquet files in a folder as one source, in this order."""
+    """Parquet or Arrow files in a folder as one source, in this order."""
     parts = {name: table(path / name) for name in names}
     first, *others = parts.values()
     for other in others:
@@ -42,7 +40,7 @@ def shards(path: Path, names: Sequence[str], ignored: Sequence[str]) -> Source:
             yield from (replace(item, name=f"{name} {item.name}") for item in part.items())
 
     count = sum(part.count for part in parts.values())
-    form = f"folder of {len(names)} Parquet files"
+    form = f"folder of {len(names)} {first.format} files"
     return replace(first, path=path, format=form, count=count, items=items, ignored=ignored)
 
 
@@ -74,8 +72,10 @@ def table(path: Path) -> Source:
 def _opened(path: Path) -> tuple[str, pa.Schema, int, Callable[..., Iterator[pa.RecordBatch]]]:
     """The format of a file, its schema, its rows, and what reads `columns` of it in small batches."""
     with path.open("rb") as head:
-        parquet = head.read(4) == b"PAR1"
-    if parquet:
+        kind = head.read(4)
+    if kind == b"\xff\xff\xff\xff":
+        raise ValueError("is a stream of Arrow, as datasets saves to disk; Dataset.to_parquet writes what is read")
+    if kind == b"PAR1":
         file = pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
         return "Parquet", file.schema_arrow, file.metadata.num_rows, partial(file.iter_batches, _ROWS)
     mapped = dataset(str(path), format="ipc", filesystem=LocalFileSystem(use_mmap=True))
@@ -99,5 +99,6 @@ def _items(column: pa.Array, labels: Array | None, first: int) -> Iterator[Item]
             Item(f"row {i}", -1 if labels is None else int(labels[i]), lambda scalar=scalar: decoded(scalar.as_py()))
             for i, scalar in enumerate(column, first)
         )
-    tensors, _ = columns_of(column, None)
-    return rows(channels_last(to_numpy(tensors), "".join(tensors.type.dim_names)), labels, "", first)
+    if not pa.types.is_nested(column.type) and not isinstance(column.type, pa.FixedShapeTensorType):
+        raise ValueError(f"is of {column.type}; images are encoded bytes, tensors, or lists of numbers")
+    return rows(channels_last(column), labels, "", first)

@@ -164,17 +164,21 @@ def columns_of(images: Any, labels: Any, layout: str | None = None) -> tuple[pa.
 
 def _column(images: Any, layout: str | None) -> pa.FixedShapeTensorArray:
     """The column of images that have one shape."""
+    array, layout = pixels_in(images, layout)
+    return tensor_column(array if array.dtype == np.uint8 else array.astype(np.float32, copy=False), layout)
+
+
+def pixels_in(images: Any, layout: str | None = None) -> tuple[np.ndarray[Any, Any], str]:
+    """Images of bytes or floats as an array of four axes, and their layout, which is guessed where nothing tells it."""
     array, layout = images_of(images, "images", layout)
-    if array.dtype.kind == "f":
-        array = array.astype(np.float32, copy=False)
-    elif array.dtype != np.uint8:
+    if array.dtype != np.uint8 and array.dtype.kind != "f":
         put = {"u2": "images / 32767.5 - 1", "b1": "images * np.uint8(255)"}.get(array.dtype.str[1:])
         raise BadRequestError(
             f"images must be uint8 in [0, 255] or floats in [-1, 1], got {array.dtype}; put "
             f"{put or 'images.astype(np.uint8) where they are bytes'}",
             "BAD_TENSOR",
         )
-    return tensor_column(array, layout or _guessed_layout(array.shape[1:]))
+    return array, layout or _guessed_layout(array.shape[1:])
 
 
 def _guessed_layout(shape: tuple[int, ...]) -> str:

@@ -144,7 +144,7 @@ def images_of(images: Any, name: str, layout: str | None = None) -> tuple[np.nda
         if layout not in (None, named):
             raise BadRequestError(f"layout must be {named}, as the axes of {name} say, got {layout}")
         layout = named
-    elif array.ndim == 3 and array.shape[-1] > 4 and layout is None:
+    elif array.ndim == 3 and array.shape[-1] > 4 and layout != "CHW":
         array, layout = array[..., None], "HWC"
     if array.ndim != 4 or 0 in array.shape[1:]:
         hint = f"; put [{name}] for one image" if array.ndim in (2, 3) else ""
