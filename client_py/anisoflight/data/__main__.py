@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FORMATS = """PATH is a folder or zip of PNG, JPEG, WebP or BMP images (StyleGAN's and EDM's with dataset.json; else
 folders are classes), an .npz with images and labels or arr_0, an .npy, CIFAR-10's python or binary batches (a folder, a
-.tar.gz, one batch), Parquet or Arrow with a column image (a fixed shape tensor, or encoded images), a folder of Parquet
+.tar.gz, one batch), Parquet or Arrow with a column image (a fixed shape tensor, or encoded images), a folder of such
 files, or a stored data set. docs/data.md has an example of each.
 """
 EXAMPLES = {
