@@ -328,6 +328,12 @@ def test_a_tar_that_is_not_read_is_named(tmp_path: Path) -> None:
     assert len(message) < 400
 
 
+def test_batches_of_other_names_are_none_of_cifar(tmp_path: Path) -> None:
+    for name in ("data_batch_a", "data_batch_b"):
+        (tmp_path / name).write_bytes(binary_batch([1], [2]))
+    assert "data_batch_1" in refusal(tmp_path).message
+
+
 def test_a_stored_data_set_that_is_cut_short(tmp_path: Path) -> None:
     folder = tmp_path / "stored"
     folder.mkdir()

@@ -69,6 +69,9 @@ def from_tar(path: Path) -> Source:
 
 
 def _source(path: Path, batches: dict[str, Callable[[], bytes]]) -> Source:
+    if not batches:
+        raise DataError(path, "", "holds no data_batch_1 … of CIFAR-10")
+
     def batch(name: str) -> tuple[Array, Array]:
         with named(path, name):
             return _batch(batches[name]())
