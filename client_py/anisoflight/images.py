@@ -40,7 +40,7 @@ def find_columns(names: Sequence[str]) -> tuple[str, str | None]:
     pixels, labels = (next((name for name in known if name in names), None) for known in (IMAGES, LABELS))
     if pixels is None:
         said = f"images must be an array or a column named {', '.join(IMAGES)}, got {some([*map(str, names)])}"
-        raise BadRequestError(f"{said}; rename one, or pass it alone", "BAD_TENSOR")
+        raise BadRequestError(f"{said}; rename one, or pass that column alone", "BAD_TENSOR")
     for name in (pixels, labels):
         if (count := names.count(name)) > 1:
             raise BadRequestError(f"{name} must be one column, got {count}; rename all but one", "BAD_TENSOR")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _LISTENING = re.compile(r"listening on .*?location[=\":]+([^\s\"]+)")
 _IN_USE = re.compile(r"is in use by process .*?(grpc[^\s)]+)\)")
-_LONGEST = 80  # bytes of the folder of a socket, whose path has at most 103 on some systems
+_LONGEST = 103 - len("/anisoflight-12345678/socket")  # bytes of a folder: of a socket's path some systems take 103
 _KEPT = 200  # lines of log kept for error messages
 _GRACE = 60.0  # seconds a server may take to end: 30 of its own for requests in progress, and to store its runs
 

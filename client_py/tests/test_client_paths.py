@@ -164,3 +164,13 @@ def test_who_waits_for_a_measurement_comes_next(tmp_path: Path) -> None:
     thread.join(30)
     assert entered.is_set()
     assert not list(tmp_path.iterdir())
+
+
+def test_a_socket_whose_folder_is_as_long_as_can_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every length around the limit of a socket's path is served, here or in another folder."""
+    for length in range(70, 84):
+        base = tmp_path / ("x" * max(length - len(str(tmp_path)) - 1, 1))
+        base.mkdir(exist_ok=True)
+        monkeypatch.setattr(tempfile, "tempdir", str(base))
+        with serve(data=tmp_path / "data", arguments=GO) as client:
+            assert client.info()["version"]
