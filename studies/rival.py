@@ -6,7 +6,7 @@ number A, and the squared 2-Wasserstein distance to the law is exact:
 
     W2² = Σ (√λ − A σ_max)² + A² m²        over Σ λ
 
-It is told for EDM's levels of several σ_max and ρ, and for the geodesic, whose E|flow + ε|² is Σ λ/(λ + g). Writes
+The rows are EDM's levels with several σ_max and ρ, and the geodesic, whose E|flow + ε|² is Σ λ/(λ + g). Writes
 studies/docs/rival-gaussian.csv.
 """
 

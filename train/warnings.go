@@ -13,9 +13,9 @@ func (c Config) Warnings(rows []Row) []string {
 	if len(rows) > 0 {
 		kimg = rows[len(rows)-1].Kimg
 	}
-	sentences := []string{c.Stale(kimg), drowned(rows)}
+	sentences := []string{c.Stale(kimg), gradientWarning(rows)}
 	if full, err := c.Resolve(); err == nil { // an older program stored fewer fields
-		sentences = append(sentences, full.unfallen(rows))
+		sentences = append(sentences, full.rateWarning(rows))
 	}
 	return slices.DeleteFunc(sentences, func(s string) bool { return s == "" })
 }
@@ -38,9 +38,9 @@ func (c Config) Stale(kimg float64) string {
 		"train longer, or give a shorter ema_halflife_kimg or ema_rampup 0.05", 100*share, c.EMAHalflife, kimg)
 }
 
-// unfallen returns a sentence on a learning rate that should fall, and is still above half of its highest because the
-// run was stopped before its end; else "".
-func (c Config) unfallen(rows []Row) string {
+// rateWarning returns a sentence on a learning rate that should fall, and is still above half of its highest because
+// the run was stopped before its end; else "".
+func (c Config) rateWarning(rows []Row) string {
 	name, ramp, rate := "lr", c.networkRamp(), func(r Row) float64 { return r.LR }
 	if !*c.TrainNetwork {
 		name, ramp, rate = "schedule_lr", c.scheduleRamp(), func(r Row) float64 { return r.ScheduleLR }
@@ -61,11 +61,11 @@ func (c Config) unfallen(rows []Row) string {
 		100*rate(last)/highest)
 }
 
-// fewestSteps is the least number of steps from which drowned judges.
+// fewestSteps is the least number of steps from which gradientWarning judges.
 const fewestSteps = 10
 
-// drowned returns a sentence on a schedule whose gradient was below its standard error in every step; else "".
-func drowned(rows []Row) string {
+// gradientWarning returns a sentence on a schedule whose gradient was below its standard error in every step; else "".
+func gradientWarning(rows []Row) string {
 	steps := 0
 	for _, row := range rows {
 		switch {
@@ -82,13 +82,13 @@ func drowned(rows []Row) string {
 		"schedule has learned may be noise; give a larger batch", steps)
 }
 
-// leastMovement is the sum of the schedule's learning rates below which Unmoving warns. An increment of ln g from knot
-// to knot changes by at most about that part of itself.
+// leastMovement is the sum of the schedule's learning rates below which MovementWarning warns. An increment of ln g
+// from knot to knot changes by at most about that part of itself.
 const leastMovement = 0.1
 
-// Unmoving returns a sentence on the learning rate of a resolved configuration whose schedule can hardly move; else
-// nothing.
-func (c Config) Unmoving() []string {
+// MovementWarning returns a sentence on the learning rate of a resolved configuration whose schedule can hardly move;
+// else nothing.
+func (c Config) MovementWarning() []string {
 	if c.Stage == Pretrain {
 		return nil
 	}

@@ -17,8 +17,8 @@ func rowsOf(n int, change func(i int, row *Row)) []Row {
 	return rows
 }
 
-// TestUnfallen: a run of 0.16 kimg, 20 steps, that ends where its rate is above half of its highest.
-func TestUnfallen(t *testing.T) {
+// TestRateWarning: a run of 0.16 kimg, 20 steps, that ends where its rate is above half of its highest.
+func TestRateWarning(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Config)
 		steps  int
@@ -46,14 +46,14 @@ func TestUnfallen(t *testing.T) {
 			from, to := 0.008*float64(i), 0.008*float64(i+1)
 			row.LR, row.ScheduleLR = cfg.networkRamp().At(from, to), cfg.scheduleRamp().At(from, to)
 		})
-		if got := cfg.unfallen(rows); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+		if got := cfg.rateWarning(rows); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
 }
 
-// TestDrowned: a schedule's gradient that is never above its error is told of, from ten steps on.
-func TestDrowned(t *testing.T) {
+// TestGradientWarning: a warning if the schedule's gradient is never above its error, in ten steps or more.
+func TestGradientWarning(t *testing.T) {
 	for name, c := range map[string]struct {
 		norm   func(i int) float64
 		steps  int
@@ -64,15 +64,15 @@ func TestDrowned(t *testing.T) {
 		"once above":          {func(i int) float64 { return 1.9 + float64(i/9) }, 10, false},
 		"unknown":             {func(int) float64 { return math.NaN() }, 10, false},
 	} {
-		got := drowned(rowsOf(c.steps, func(i int, row *Row) { row.ScheduleGradNorm, row.ScheduleGradStderr = c.norm(i), 2 }))
+		got := gradientWarning(rowsOf(c.steps, func(i int, row *Row) { row.ScheduleGradNorm, row.ScheduleGradStderr = c.norm(i), 2 }))
 		if (got != "") != c.drowns || c.drowns && !strings.Contains(got, "each of 10 steps") {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
 }
 
-// TestUnmoving: rates that add up to less than 0.1 over the planned steps; the rate of the advice adds up to it.
-func TestUnmoving(t *testing.T) {
+// TestMovementWarning: rates that add up to less than 0.1 over the planned steps; the rate of the advice adds up to it.
+func TestMovementWarning(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Config)
 		want   string
@@ -93,7 +93,7 @@ func TestUnmoving(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(cfg.Unmoving(), "; "); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+		if got := strings.Join(cfg.MovementWarning(), "; "); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

@@ -14,13 +14,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-_COMMANDS = {"Sample": "sample", "CreateRun": "train", "MakeBasis": "basis make"}
+_CALLS = {
+    "Sample": ("sample", "sample"),
+    "CreateRun": ("create_run", "train"),
+    "MakeBasis": ("make_basis", "basis make"),
+    "MakeSchedule": ("make_schedule", "schedule"),  # and its kind
+}
+"""The client's method and the command of an operation."""
 
 
 def _python(op: str, **fields: Any) -> str:
     """The line of Python that does what a request says."""
-    method = {"Sample": "sample", "CreateRun": "create_run", "MakeBasis": "make_basis"}.get(op, "make_schedule")
-    line = f"client.{method}({', '.join(f'{key}={value!r}' for key, value in fields.items())})"
+    line = f"client.{_CALLS[op][0]}({', '.join(f'{key}={value!r}' for key, value in fields.items())})"
     if op != "CreateRun":
         return line
     return f"run = {line}; run.start(1200); run.wait(); run.save({fields['name']!r})"
@@ -28,7 +33,7 @@ def _python(op: str, **fields: Any) -> str:
 
 def _shell(op: str, **fields: Any) -> str:
     """The command that does what a request says."""
-    words = ["anisoflight", *(_COMMANDS[op] if op in _COMMANDS else f"schedule {fields.pop('kind')}").split()]
+    words = ["anisoflight", *_CALLS[op][1].split()] + ([fields.pop("kind")] if op == "MakeSchedule" else [])
     for key, value in fields.items():
         text = value if isinstance(value, str) else json.dumps(value)
         words.append(f"--{key.replace('_', '-')}={text}")

@@ -39,7 +39,7 @@ def find_columns(names: Sequence[str]) -> tuple[str, str | None]:
     """
     pixels, labels = (next((name for name in known if name in names), None) for known in (IMAGES, LABELS))
     if pixels is None:
-        said = f"images must be an array or a column named {', '.join(IMAGES)}, got {some([*map(str, names)])}"
+        said = f"images must be an array or a column named {', '.join(IMAGES)}, got {shortlist([*map(str, names)])}"
         raise BadRequestError(f"{said}; rename one, or pass that column alone", "BAD_TENSOR")
     for name in (pixels, labels):
         if (count := names.count(name)) > 1:
@@ -58,10 +58,10 @@ def labels_of(values: Any, count: int) -> npt.NDArray[np.int32]:
     return labels
 
 
-def some(names: Collection[str]) -> str:
+def shortlist(names: Collection[str]) -> str:
     """A few of many names, for a sentence.
 
-    >>> some(["a", "b", "c", "d", "e"])
+    >>> shortlist(["a", "b", "c", "d", "e"])
     'a, b, c and 2 more'
     """
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""

@@ -269,13 +269,13 @@ func (f *Few) Summarize() {
 	f.Summary = fmt.Sprintf("%s, %d evaluations: ", describe(f.Chosen), f.Chosen.NFE)
 	if len(f.Tries) > 1 && f.Chosen == f.Against {
 		next := f.Tries[1]
-		f.Summary += fmt.Sprintf("no try did better than this plain sampler from noise alone; the Fréchet distances of the "+
-			"next, %s, are %.2f in frequencies and %.2f in edges of its own on the samples of the choice", describe(next),
+		f.Summary += fmt.Sprintf("no try did better than this plain sampler from noise alone; on the samples of the choice "+
+			"the next, %s, has %.2f times its Fréchet distance in frequencies and %.2f times that in edges", describe(next),
 			next.Frequencies/f.Chosen.Frequencies, next.Edges/f.Chosen.Edges)
 		return
 	}
-	f.Summary += fmt.Sprintf("on %d samples held back its Fréchet distances are %.2f in frequencies and %.2f in edges of "+
-		"those of %s, the best plain sampler from noise alone", f.Samples,
+	f.Summary += fmt.Sprintf("on %d samples held back it has %.2f times the Fréchet distance in frequencies and %.2f "+
+		"times that in edges of %s, the best plain sampler from noise alone", f.Samples,
 		f.Chosen.Held.Frequencies/f.Against.Held.Frequencies, f.Chosen.Held.Edges/f.Against.Held.Edges, describe(f.Against))
 }
 

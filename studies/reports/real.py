@@ -192,7 +192,8 @@ def write() -> Path:
         "EDM's levels for Heun's method are not tuned: σ_max has two values, ρ one, and the last step ends at "
         "σ = .002.",
         "**The rows of `few` are favoured**: it chose on the latents of seeds 0 to 2,047, and the samples measured are "
-        "those of seeds 0 to 2,499. It draws latents of its own since; these rows are of before.",
+        "those of seeds 0 to 2,499. The search now draws different latents; these rows were measured before that "
+        "change.",
         "g, {g_y}, DCT and PCA train network and path together for 100 steps of 256 images, from the geodesic. "
         "**Their paths cannot move**: the rates add up to .0165 (`schedule_lr` 3e-4) or .0055 (1e-4), which changes a "
         "path by at most 17 % and g₁/g₂ by at most 11 %. So these rows are one network, trained on along one path. "

@@ -9,7 +9,7 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ..images import some
+from ..images import shortlist
 from ..program import add_folder, ended, exit_with, folder_server, path_of
 from .conversion import Conversion
 from .inspection import inspect
@@ -123,7 +123,7 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
     for found in report.get("classes", ()):
         yield f"class {found['label']:<3}{found.get('name', '')}: {found['images']} images"
     if report["ignored"]:
-        yield f"ignored  {some(report['ignored'])}"
+        yield f"ignored  {shortlist(report['ignored'])}"
     for bad in report["bad"]:
         yield f"bad      {bad['name']}: {bad['error']}"
     if report["n_bad"]:
@@ -161,7 +161,7 @@ def _convert(args: argparse.Namespace) -> None:
     line += ", with labels" if source.labelled else ", without labels"
     line += f"; {images.left_out} too small and left out" if images.left_out else ""
     line += f"; {images.bad} bad and left out" if images.bad else ""
-    print(line + (f"; ignored {some(ignored)}" if ignored else ""))
+    print(line + (f"; ignored {shortlist(ignored)}" if ignored else ""))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

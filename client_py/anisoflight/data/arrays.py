@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..images import IMAGES, LABELS, find_columns, labels_of, some
+from ..images import IMAGES, LABELS, find_columns, labels_of, shortlist
 from ..wire.intake import pixels_in
 from .pictures import channels_last
 from .source import DataError, Item, Source, named
@@ -50,7 +50,7 @@ def npz(path: Path, archive: zipfile.ZipFile, entries: Collection[str], layout: 
     """An .npz of images and perhaps labels."""
     names = [entry.removesuffix(".npy") for entry in entries if entry.endswith(".npy")]
     if any(PurePosixPath(name).name.startswith("img-mean-std-") for name in names):
-        said = f"holds EDM2's encoded latents, {some(names)}; draw mean + std·noise and np.save one array"
+        said = f"holds EDM2's encoded latents, {shortlist(names)}; draw mean + std·noise and np.save one array"
         raise DataError(path, "", said)
     alone = [name for name in names if name not in LABELS]
     with named(path):

@@ -13,7 +13,7 @@ import numpy as np
 from ..convert.names import IN_CHECKPOINTS
 from ..convert.unpickler import Names, Unpickler
 from ..convert.values import Buildable, Scalars
-from ..images import labels_of, some
+from ..images import labels_of, shortlist
 from .arrays import rows
 from .files import hidden
 from .pictures import read_at_most
@@ -63,7 +63,7 @@ def from_tar(path: Path) -> Source:
                 assert file is not None  # of a regular file
                 found[name] = read_at_most(file, _MAX_BATCH)
     if not found:
-        said = f"holds {some(there)}, but no data_batch_1 … of CIFAR-10; no other tar is read"
+        said = f"holds {shortlist(there)}, but no data_batch_1 … of CIFAR-10; no other tar is read"
         raise DataError(path, "", f"{said}: unpack it, and make a folder for each class, or an .npz")
     return _source(path, {name: lambda data=found[name]: data for name in sorted(found)})
 

@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from ..images import some
+from ..images import shortlist
 from . import arrays, tables
 from .pictures import MAX_ENCODED, OTHERS, SUFFIXES, Picture, decoded, read_at_most
 from .source import DataError, Item, Source, named
@@ -24,7 +24,8 @@ _OF_SYSTEMS = {
     "__macosx", "@eadir", "#recycle", "@recycle", "@recently-snapshot", "$recycle.bin", "recycler", "lost+found",
     "system volume information",
 }  # fmt: skip
-_TABLES = (".npy", ".npz", ".parquet", ".arrow", ".feather")  # which are read alone, not among pictures
+_SHARDS = (".parquet", ".arrow", ".feather")
+_TABLES = (".npy", ".npz", *_SHARDS)  # which are read alone, not among pictures
 
 Labels = tuple["list[int] | None", "Sequence[str]"]
 """Of images, None if there are none; and the names of classes."""
@@ -35,10 +36,10 @@ def hidden(name: str) -> bool:
     return name.lstrip(".") not in ("", name) or name.lower() in _OF_SYSTEMS
 
 
-def _sorted_out(names: Iterable[str]) -> tuple[list[str], list[str]]:
+def _split_ignored(names: Iterable[str]) -> tuple[list[str], list[str]]:
     """Files that may be read, and what is ignored: folders, which end in /, and what lies in hidden ones; pictures.
 
-    >>> _sorted_out(["a/1.png", "a/.cache/1.png", "a/.cache/2.png", "__MACOSX/a/._1.png", "a/._1.png", ".DS_Store"])
+    >>> _split_ignored(["a/1.png", "a/.cache/1.png", "a/.cache/2.png", "__MACOSX/a/._1.png", "a/._1.png", ".DS_Store"])
     (['a/1.png'], ['__MACOSX', 'a/._1.png', 'a/.cache'])
     """
     kept, ignored = [], set()
@@ -72,8 +73,8 @@ def folder(path: Path, rule: str, part: str = "") -> Source:
         closed = {name for name in folders if hidden(name) or Path(inside, name).is_symlink()}
         folders[:] = set(folders) - closed
         names += [f"{(within / name).as_posix()}/" for name in closed] + [(within / name).as_posix() for name in files]
-    kept, ignored = _sorted_out(names)
-    shards = [name for name in kept if name.endswith((".parquet", ".arrow", ".feather")) and name.startswith(part)]
+    kept, ignored = _split_ignored(names)
+    shards = [name for name in kept if name.endswith(_SHARDS) and name.startswith(part)]
     if shards and not any(map(_is_picture, kept)):
         return tables.shards(path, _of_one_part(path, shards), ignored)
     if part:
@@ -110,7 +111,7 @@ def archive(path: Path, rule: str, layout: str | None = None, under: str = "") -
             entries = {name.removeprefix(within): entries[name] for name in entries if name.startswith(within)}
             if not entries:
                 raise DataError(path, under, "is no folder in this zip")
-        kept, ignored = _sorted_out(entries)
+        kept, ignored = _split_ignored(entries)
         if any(name.endswith(".npy") for name in kept) and not any(map(_is_picture, kept)):
             return arrays.npz(path, opened, kept, layout)
 
@@ -139,7 +140,7 @@ def _encoded(
             raise DataError(path, name, "is an image of a format that is not read; make it a PNG, JPEG, WebP or BMP")
     if not names:
         there = [name for name in files if name != FILE] or ignored
-        raise DataError(path, "", f"holds no PNG, JPEG, WebP or BMP images, but {some(there)}")
+        raise DataError(path, "", f"holds no PNG, JPEG, WebP or BMP images, but {shortlist(there)}")
     ignored = [*ignored, *(name for name in files if name.endswith(_TABLES))]
     listed = None
     if FILE in files:

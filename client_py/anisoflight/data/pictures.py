@@ -116,6 +116,9 @@ def channels_last(images: Any, layout: str | None = None) -> np.ndarray[Any, Any
     if layout == "CHW":
         array = np.moveaxis(array, 1, 3)
     _, height, width, channels = array.shape
-    if height * width * channels > 4 * MAX_PIXELS or (channels > 4 and array.dtype == np.uint8):
-        raise ValueError(f"has images of {height}×{width} pixels in {channels} channels; bytes have 1 to 4 channels")
+    said = f"has images of {height}×{width} pixels in {channels} channels;"
+    if height * width * channels > 4 * MAX_PIXELS:
+        raise ValueError(f"{said} they have at most {4 * MAX_PIXELS:,} values")
+    if channels > 4 and array.dtype == np.uint8:
+        raise ValueError(f"{said} bytes have 1 to 4 channels")
     return array

@@ -19,7 +19,7 @@ from ..data.pictures import check_alike
 from ..data.source import named
 from ..errors import AnisoflightError, warn
 from ..files.schedules import basis_bytes
-from ..images import Pixels, some, to_uint8
+from ..images import Pixels, shortlist, to_uint8
 from ..wire.tensors import to_numpy
 from .errors import FidError
 
@@ -174,7 +174,7 @@ class Files:
         self._source = open_source(path, labels="listed")
         self.count = self._source.count
         if self._source.ignored:
-            warn([f"{path}: {some(self._source.ignored)} are not read, and are no images of it"])
+            warn([f"{path}: {shortlist(self._source.ignored)} are not read, and are no images of it"])
 
     def identity(self) -> dict[str, Any]:
         path = self._source.path

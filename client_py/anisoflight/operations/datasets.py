@@ -53,7 +53,7 @@ class Datasets(Connection):
         arrays of uint8 or float32, and columns of such tensors, are sent from the memory that they lie in.
 
         A data set or loader of torch, also with rows that are dicts, and a frame of polars are taken, too. Axes with
-        names, as xarray's, are moved: (time, variable, lat, lon) is [n, C, H, W]; names that do not tell are refused.
+        names, as xarray's, are moved: (time, variable, lat, lon) is [n, C, H, W]; unknown names are refused.
         So are values that are missing (masked, null, None or NaN), in labels too.
 
         Larger than memory they may be an array mapped from a file (``np.load(path, mmap_mode="r")``), or an iterator of

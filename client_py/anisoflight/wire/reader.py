@@ -59,7 +59,7 @@ def abandon(connections: Iterable[Any]) -> None:
     for thing in (*(call._cancel for call in calls), *(connection._client for connection in connections)):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
     for call in calls:
-        call.__init__()  # whoever held its locks is not there
+        call.__init__()  # the threads that held its locks are not in this process
         call.fail(ForkedError(_FORKED))
     _threads.clear()
     for connection in connections:

@@ -57,7 +57,7 @@ func (w *maker) result() map[string]any {
 	}
 	if w.learner != nil {
 		cfg := w.learner.Config()
-		if notes := append(cfg.Warnings(w.learner.Rows()), cfg.Unmoving()...); len(notes) > 0 {
+		if notes := append(cfg.Warnings(w.learner.Rows()), cfg.MovementWarning()...); len(notes) > 0 {
 			out["notes"] = notes
 		}
 	}

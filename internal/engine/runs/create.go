@@ -239,7 +239,7 @@ func creationNotes(cfg train.Config, src train.Sources) []string {
 				"trained, and are drawn where samples name no labels; give label_dim %d", known, classes, classes, classes))
 		}
 	}
-	out = append(out, cfg.Unmoving()...)
+	out = append(out, cfg.MovementWarning()...)
 	net, learns := networkOf(cfg, src).(kernels.Trainable)
 	if !learns || cfg.Stage != train.Anisotropic {
 		return out

@@ -209,7 +209,7 @@ func (f *fewStepSearch) onPolynomial(name string, sigma float64) (*candidate, er
 
 // ensemble returns n latents of a candidate, with labels as in the data set.
 func (f *fewStepSearch) ensemble(c *candidate, offset uint64, n int) *batch.Ensemble {
-	e := f.maker.Batcher.Ensemble(f.network, f.model.Shape.Labels, ownSeed(f.req.Seed)+offset, n)
+	e := f.maker.Batcher.Ensemble(f.network, f.model.Shape.Labels, searchSeed(f.req.Seed)+offset, n)
 	if f.model.Shape.Labels > 0 && f.data.Classes() > 0 {
 		order := latent.Perm(f.req.Seed, streamLabels, f.data.Len())
 		for i := range e.Rows {

@@ -52,7 +52,7 @@ func (k *Maker) fit(ctx context.Context, req api.FitSchedule, progress func(api.
 	made.origin.Seed = &req.Seed
 	f := &fitter{ctx: ctx, schedule: named, samples: req.Samples, report: api.Sparsely(progress)}
 	net := batch.Network{Model: network, Weights: m.Weights()}
-	f.run = k.Batcher.Ensemble(net, m.Shape.Labels, ownSeed(req.Seed), 3*req.Samples)
+	f.run = k.Batcher.Ensemble(net, m.Shape.Labels, searchSeed(req.Seed), 3*req.Samples)
 	start, err := sampling.NewStart(named, "", m, network.Basis())
 	if err != nil {
 		return nil, err

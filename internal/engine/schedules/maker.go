@@ -33,12 +33,12 @@ type newSchedule struct {
 	bench    *api.Bench
 }
 
-// streamOwn separates the seeds of a search or a fit from those of samples.
-const streamOwn = 0x6f776e73
+// streamSearch separates the seeds of a search or a fit from those of samples.
+const streamSearch = 0x6f776e73
 
-// ownSeed returns where the seeds of a search or a fit begin. They are not 0, 1, 2, …, which everybody samples and
-// measures with: samples of those would be judged on the latents that they were chosen by.
-func ownSeed(seed uint64) uint64 { return latent.Uint64(seed, streamOwn, 0) }
+// searchSeed returns the first seed of a search or a fit. Users sample and measure with the seeds 0, 1, 2, …; if a
+// search used them too, its choice would be measured on the latents that it was chosen on.
+func searchSeed(seed uint64) uint64 { return latent.Uint64(seed, streamSearch, 0) }
 
 // Make makes a schedule and stores it.
 func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(api.Meta),

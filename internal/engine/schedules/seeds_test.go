@@ -2,12 +2,12 @@ package schedules
 
 import "testing"
 
-// What a search or a fit chooses is judged by samples of seeds from 0 on, with other latents than its own.
-func TestOwnSeedsAreNotThoseOfSamples(t *testing.T) {
+// The seeds of a search or a fit never meet those from 0 on, with which its choice is measured.
+func TestSearchSeedsAreNotThoseOfSamples(t *testing.T) {
 	const reach = 1 << 40 // seeds from 0 on, and of each search
 	var starts []uint64
 	for _, seed := range []uint64{0, 1, 2, 42, 1234, 1 << 20} {
-		start := ownSeed(seed)
+		start := searchSeed(seed)
 		if start < reach || start > 1<<64-1-reach {
 			t.Errorf("seed %d begins at %d", seed, start)
 		}
