@@ -64,7 +64,9 @@ func TestGradientWarning(t *testing.T) {
 		"once above":          {func(i int) float64 { return 1.9 + float64(i/9) }, 10, false},
 		"unknown":             {func(int) float64 { return math.NaN() }, 10, false},
 	} {
-		got := gradientWarning(rowsOf(c.steps, func(i int, row *Row) { row.ScheduleGradNorm, row.ScheduleGradStderr = c.norm(i), 2 }))
+		got := gradientWarning(rowsOf(c.steps, func(i int, row *Row) {
+			row.ScheduleGradNorm, row.ScheduleGradStderr = c.norm(i), 2
+		}))
 		if (got != "") != c.drowns || c.drowns && !strings.Contains(got, "each of 10 steps") {
 			t.Errorf("%s: %q", name, got)
 		}
