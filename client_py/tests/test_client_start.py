@@ -137,7 +137,7 @@ def test_few_needs_nothing_but_nfe(
     chosen, against = made.info["few"]["chosen"], made.info["few"]["against"]
     said = capsys.readouterr().out
     assert said.startswith(f"{chosen['solver']} from sigma {chosen['sigma_max']:g} ({chosen['start']} start")
-    assert f"{chosen['held']['edges'] / against['held']['edges']:.2f} in edges" in said
+    assert f"{chosen['held']['edges'] / against['held']['edges']:.2f} times that in edges" in said
     assert client.schedule("few").info["few"] == made.info["few"]  # a later client has the tries, too
     assert client.schedule("few").info["sampler"] == {"solver": "ipndm", "order": 4, "nfe": 3}
     ours = client.sample("digits", n=4, schedule="few", nfe=3, dtype="float32", progress=False)
