@@ -25,6 +25,8 @@ type Provenance struct {
 	EnergyBefore *Estimate `json:"energy_before,omitempty"`
 	EnergyAfter  *Estimate `json:"energy_after,omitempty"`
 	Moved        *Movement `json:"moved,omitempty"` // of learned: since the run began
+	// Outcome is what a learned schedule and its network have gained over the run's start, as the server reported it.
+	Outcome json.RawMessage `json:"outcome,omitempty"`
 	// Few is what was tried for a schedule of kind few, as the server reported it.
 	Few     json.RawMessage `json:"few,omitempty"`
 	Program string          `json:"program,omitempty"` // and its version
@@ -50,6 +52,26 @@ type Movement struct {
 	// RatioBefore and RatioAfter are the largest ratio g_i(t)/g_j(t) of two subspaces; 1 if all are alike.
 	RatioBefore float64 `json:"ratio_before"`
 	RatioAfter  float64 `json:"ratio_after"`
+}
+
+// Largest returns the largest change of ln g of any path since another schedule, with its sign and the noise level σ
+// there, and the largest ln g_i/g_j of two subspaces, the first below the second in number, with its sign and the σ.
+func (s *Schedule) Largest(start *Schedule) (change, at, ratio, ratioAt float64) {
+	for r, row := range s.paths {
+		for k := range row[0].logg {
+			for j, p := range row {
+				if d := p.logg[k] - start.paths[r][j].logg[k]; math.Abs(d) > math.Abs(change) {
+					change, at = d, math.Exp(p.logg[k]/2)
+				}
+				for _, q := range row[:j] {
+					if d := q.logg[k] - p.logg[k]; math.Abs(d) > math.Abs(ratio) {
+						ratio, ratioAt = d, math.Exp((q.logg[k]+p.logg[k])/4)
+					}
+				}
+			}
+		}
+	}
+	return change, at, ratio, ratioAt
 }
 
 // MovedFrom compares the paths with those of a schedule that has the same rows, subspaces and knots.

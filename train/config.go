@@ -76,7 +76,20 @@ type Config struct {
 	// dropout draws other masks.
 	Microbatch int `json:"microbatch,omitempty"`
 
-	TrainNetwork *bool    `json:"train_network,omitempty"` // train the network, not the schedule alone; default true
+	TrainNetwork *bool `json:"train_network,omitempty"` // train the network, not the schedule alone; default true
+	// train the schedule, not the network alone; default true
+	//
+	// Else the network is trained by the trajectory loss along a schedule that stays.
+	TrainSchedule *bool `json:"train_schedule,omitempty"`
+
+	// what the run gives when its model is saved: best is the best state by energy or, with for_nfe, by samples, the
+	// start included; default best of a run from a model, else last
+	//
+	// States are measured at the start, at every quarter of the length and when the model is saved, on draws that training
+	// does not see.
+	Keep   string `json:"keep,omitempty" oneof:"best last"`
+	ForNFE int    `json:"for_nfe,omitempty"` // evaluations of Heun's method (odd) that states are judged by; default none
+
 	LR           float64  `json:"lr,omitempty"`            // learning rate; default 1e-3 in pretrain, 1e-5 elsewhere
 	Beta1        float64  `json:"beta1,omitempty"`         // of the network's Adam; default 0.9
 	Beta2        float64  `json:"beta2,omitempty"`         // of the network's Adam; default 0.999
@@ -84,7 +97,7 @@ type Config struct {
 	LRWarmup     float64  `json:"lr_warmup,omitempty"`     // kimg until the rate is reached; default 0
 	LRHold       *float64 `json:"lr_hold,omitempty"`       // of cosine: part of the length before it falls; default 0.5
 	LRFinal      float64  `json:"lr_final,omitempty"`      // of cosine: last rate as a part of lr; default 0
-	// half-life in kimg of the averaged network; default 3 % of the length in pretrain, 500 elsewhere
+	// half-life in kimg of the averaged network; default 3 % of the length in pretrain and 5 % elsewhere, at most 500
 	EMAHalflife float64 `json:"ema_halflife_kimg,omitempty"`
 	// largest half-life as a part of the images seen so far; default 0.05, and 0 from a model: no bound
 	//
@@ -102,7 +115,8 @@ type Config struct {
 	// order p of the solver that the schedule is learned for, a factor (T ġ/g)^{p−1} in the weight: 1 is the paper's loss;
 	// default 2
 	Order int `json:"order,omitempty"`
-	// the schedule's learning rate; default 1e-4 in anisotropic, in isotropic 1e-2 from a form such as edm, else 3e-4
+	// the schedule's learning rate; default 1e-2 in isotropic from a form such as edm, else such that the rates of all
+	// steps add up to 2, and at most 2e-2
 	ScheduleLR float64 `json:"schedule_lr,omitempty"`
 
 	ScheduleBeta1    float64  `json:"schedule_beta1,omitempty"`     // of the schedule's Adam; default 0.9
@@ -118,10 +132,10 @@ type Config struct {
 	Probe     string `json:"probe,omitempty"`                   // law of the estimator's probes; default rademacher
 	Probes    int    `json:"probes,omitempty"`                  // number of probes averaged per sample; default 1
 
-	// let the network see the ratios of the g_j
+	// let the network see the ratios of the g_j; default true in the stage anisotropic where the network is trained
 	//
 	// Their weights start at zero: a model without them behaves unchanged at first.
-	RatioEmbedding bool `json:"ratio_embedding,omitempty"`
+	RatioEmbedding *bool `json:"ratio_embedding,omitempty"`
 
 	// Noise levels in pretrain: ln σ_j = PMean + PStd·n + PStdSubspace·n_j, n shared by the subspaces, n and n_j unit
 	// normal. In the other stages the network is trained at ln σ_j = ln √g_j + PStdSubspace·n_j, so that it knows the

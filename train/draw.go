@@ -67,7 +67,7 @@ type batch struct {
 // draw chooses the noise levels of a step for n samples of these classes.
 func (r *Run) draw(n int, labels []int32) (batch, error) {
 	step, j := r.step+1, r.model.J()
-	if r.theta == nil {
+	if r.cfg.Stage == Pretrain {
 		b := batch{n: n, g: variances(r.cfg.Seed, step, n, j, *r.cfg.PMean, r.cfg.PStd, r.cfg.PStdSubspace)}
 		for i, g := range b.g {
 			b.g[i] = r.model.Range().Clamp(g)
@@ -105,8 +105,7 @@ func (l *learner) drawAlongSchedule(n int, labels []int32) (batch, error) {
 		g, gdot := b.g[i*j:(i+1)*j], b.gdot[i*j:(i+1)*j]
 		l.sched.Eval(b.rows[i], t, g, gdot)
 		for k := range g {
-			faster := math.Pow(l.sched.T()*gdot[k]/g[k], float64(l.cfg.Order-1))
-			b.omega[i*j+k] = faster * schedule.Omega(g[k], gdot[k], l.cfg.C)
+			b.omega[i*j+k] = schedule.OmegaOfOrder(l.cfg.Order, l.sched.T(), g[k], gdot[k], l.cfg.C)
 		}
 	}
 	return b, nil

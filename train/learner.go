@@ -14,9 +14,9 @@ import (
 type learner struct {
 	cfg   Config
 	sched *schedule.Schedule // as it stands; nil in pretrain without one
-	start *schedule.Schedule // what it was when the run began; nil in pretrain, and in a run of an older program
-	theta [][]schedule.Theta // parameters of sched; nil in pretrain
-	adam  *scheduleAdam      // nil in pretrain
+	start *schedule.Schedule // what it was when the run began; nil where it stays, and in a run of an older program
+	theta [][]schedule.Theta // parameters of sched; nil where it stays
+	adam  *scheduleAdam      // nil where it stays
 
 	previous [][][]float64 // d_θH of the step before; nil before there is one
 	guard    guard
@@ -28,10 +28,8 @@ type learner struct {
 }
 
 func newLearner(cfg Config, s *schedule.Schedule) learner {
-	l := learner{cfg: cfg, sched: s, guard: newGuard(cfg.Batch)}
-	if cfg.Stage != Pretrain {
-		l.startFrom(s)
-	}
+	l := learner{cfg: cfg, guard: newGuard(cfg.Batch)}
+	l.startFrom(s)
 	return l
 }
 
@@ -51,9 +49,11 @@ func (l *learner) advance(b batch, terms func(row *Row) (kernels.StepOutput, err
 	}
 	skipped := out.Skipped
 	row.Loss = passes.Mean(out.Loss)
+	if l.cfg.Stage != Pretrain {
+		row.Energy = l.sched.T() * l.sched.T() * row.Loss
+	}
 	if l.theta != nil {
 		row.ScheduleLR = l.cfg.scheduleRamp().At(begin, end)
-		row.Energy = l.sched.T() * l.sched.T() * row.Loss
 		moved, err := l.learn(b, out.Terms, &row, !skipped)
 		if err != nil {
 			return Row{}, err
@@ -98,7 +98,11 @@ func (l *learner) learn(b batch, terms *kernels.Terms, row *Row, move bool) (mov
 
 // startFrom replaces the schedule, and resets its optimiser and what is known of its gradient.
 func (l *learner) startFrom(s *schedule.Schedule) {
-	l.sched, l.start, l.theta = s, s, s.Theta()
+	l.sched = s
+	if l.cfg.Stage == Pretrain || !*l.cfg.TrainSchedule {
+		return
+	}
+	l.start, l.theta = s, s.Theta()
 	l.adam = newScheduleAdam(l.cfg.ScheduleBeta1, l.cfg.ScheduleBeta2, l.theta)
 	l.previous = nil
 }

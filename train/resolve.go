@@ -17,6 +17,7 @@ const (
 	maxKnots  = 1 << 12
 	maxOrder  = 16
 	maxProbes = 1 << 8
+	maxNFE    = 1001
 )
 
 func orPointer[T any](v **T, by T) {
@@ -46,19 +47,21 @@ func (c Config) Resolve() (Config, error) {
 	setting.Default(&c.Kimg, 1200)
 	setting.Default(&c.Precision, string(kernels.Float32))
 	orPointer(&c.TrainNetwork, true)
+	orPointer(&c.TrainSchedule, true)
 	setting.Default(&c.LR, pick(pre, 1e-3, 1e-5))
 	setting.Default(&c.Beta1, 0.9)
 	setting.Default(&c.Beta2, 0.999)
 	setting.Default(&c.LRRamp, RampCosine)
 	orPointer(&c.LRHold, 0.5)
-	setting.Default(&c.EMAHalflife, pick(pre, min(0.03*c.Kimg, 500), 500))
+	setting.Default(&c.EMAHalflife, min(pick(pre, 0.03, 0.05)*c.Kimg, 500))
 	orPointer(&c.EMARampup, pick(c.Model == "", 0.05, 0))
 	setting.Default(&c.Order, passes.DefaultOrder)
-	setting.Default(&c.ScheduleLR, c.defaultScheduleLR())
 	setting.Default(&c.ScheduleBeta1, 0.9)
 	setting.Default(&c.ScheduleBeta2, 0.999)
 	setting.Default(&c.ScheduleLRRamp, RampCosine)
 	orPointer(&c.ScheduleLRFinal, 0.1)
+	setting.Default(&c.ScheduleLR, c.defaultScheduleLR())
+	setting.Default(&c.Keep, pick(c.Model != "" && !pre, KeepBest, KeepLast))
 	orPointer(&c.Stratified, true)
 	setting.Default(&c.Estimator, string(kernels.Auto))
 	setting.Default(&c.Probe, kernels.Rademacher)
@@ -68,16 +71,26 @@ func (c Config) Resolve() (Config, error) {
 	return c, c.check()
 }
 
-// defaultScheduleLR is the paper's rate where the schedule starts from a form, as it does there, and less for a path
-// that was measured or learned.
+// What the default of schedule_lr comes to: an increment of ln g between two knots changes by at most about the part
+// movement of itself over all steps, and largestScheduleLR of itself in one.
+const (
+	movement          = 2
+	largestScheduleLR = 2e-2
+)
+
+// defaultScheduleLR is the paper's rate where the schedule starts from a form, as it does there. A path that was measured
+// or learned can go as far as it has to in a run of any length.
 func (c Config) defaultScheduleLR() float64 {
-	switch {
-	case c.Stage != Isotropic:
-		return 1e-4
-	case c.Init == initGeodesic, c.Init == initTable, c.Init == "" && (c.Model != "" || c.Schedule != ""):
-		return 3e-4
+	measured := c.Init == initGeodesic || c.Init == initTable || c.Init == "" && (c.Model != "" || c.Schedule != "")
+	if c.Stage == Isotropic && !measured {
+		return 1e-2
 	}
-	return 1e-2
+	c.ScheduleLR = 1
+	sum := c.scheduleRates()
+	if !setting.Positive(sum) { // the length or the ramp is refused below
+		return largestScheduleLR
+	}
+	return min(movement/sum, largestScheduleLR)
 }
 
 func pick[T any](cond bool, a, b T) T {
@@ -170,9 +183,26 @@ func (c Config) checkNames() error {
 		return setting.Errorf("family.k", "must be left out with basis none, got %d", c.Family.K)
 	case c.Family.K < 0:
 		return setting.Errorf("family.k", "must be positive, got %d", c.Family.K)
-	case c.RatioEmbedding && c.Family.Basis == "none":
+	case !*c.TrainSchedule && !*c.TrainNetwork:
+		return setting.Errorf("train_schedule", "must be true where train_network is false: nothing would be trained")
+	case !*c.TrainSchedule && c.Stage == Pretrain:
+		return setting.Errorf("train_schedule", "must be left out in the stage pretrain, which trains no schedule; take the "+
+			"stage isotropic for the trajectory loss along a schedule that stays")
+	case c.ForNFE != 0 && c.Keep != KeepBest:
+		return setting.Errorf("for_nfe", "must be left out where the last state is kept, which nothing is judged by; give "+
+			"keep best and a model to start from")
+	case c.ForNFE != 0 && (c.ForNFE < 3 || c.ForNFE%2 == 0 || c.ForNFE > maxNFE):
+		return setting.Errorf("for_nfe", "must be an odd number from 3 to %d, as n steps of Heun's method take 2n − 1 "+
+			"evaluations, got %d", maxNFE, c.ForNFE)
+	case c.Keep == KeepBest && (c.Stage == Pretrain || c.Model == ""):
+		return setting.Errorf("keep", "must be last in the stage pretrain and for a new network, whose start is worth "+
+			"nothing, got best")
+	case c.RatioEmbedding != nil && *c.RatioEmbedding && c.Family.Basis == "none":
 		return setting.Errorf("ratio_embedding",
 			"must be false with one subspace, which has no ratio; give a family with two, such as {\"basis\":\"dct\"}")
+	}
+	if err := setting.OneOf("keep", c.Keep, KeepBest, KeepLast); err != nil {
+		return err
 	}
 	if err := setting.OneOf("probe", c.Probe, kernels.Probes...); err != nil {
 		return err

@@ -30,6 +30,8 @@ type Run struct {
 	scheduleBasis *basis.Basis // dense one that travels with the schedule; nil if its name says it all
 	familyBasis   *basis.Basis // dense one that the run computes with; nil if its name says it all
 
+	keeper
+
 	initial  [][]float32 // values of the network, until the first step
 	position uint64      // in order
 }
@@ -43,7 +45,7 @@ func (c Config) Trainer() kernels.TrainerConfig {
 	return kernels.TrainerConfig{
 		Mode:         kernels.Mode(c.Estimator),
 		TrainNetwork: *c.TrainNetwork,
-		Estimate:     c.Stage != Pretrain,
+		Estimate:     c.Stage != Pretrain && *c.TrainSchedule,
 		Probe:        c.Probe,
 		Probes:       c.Probes,
 		Beta1:        c.Beta1,
@@ -111,7 +113,8 @@ func (r *Run) Rows(from int) []Row {
 	return r.rows[min(max(from, 0), n):n:n]
 }
 
-// Model returns the averaged network with the present schedule, ready for checkpoint.SaveModel.
+// Model returns the averaged network with the present schedule, or those of the best state if the run keeps that, ready
+// for checkpoint.SaveModel.
 func (r *Run) Model(ctx context.Context) (*checkpoint.Model, error) {
 	if r.net == nil {
 		return nil, errNoModel
@@ -123,7 +126,9 @@ func (r *Run) Model(ctx context.Context) (*checkpoint.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &checkpoint.Model{Net: r.net, Values: values, Schedule: r.sched, Basis: r.scheduleBasis}, nil
+	m := &checkpoint.Model{Net: r.net, Values: values, Schedule: r.sched, Basis: r.scheduleBasis}
+	r.choose(m)
+	return m, nil
 }
 
 // Close frees the device memory.

@@ -57,6 +57,10 @@ func newRun(cfg Config, src Sources, resumed bool) (r *Run, err error) {
 		if r.net, r.initial, err = network(cfg, src); err != nil {
 			return nil, err
 		}
+		if learned, ok := r.net.(kernels.Trainable); ok && cfg.RatioEmbedding == nil && cfg.Stage == Anisotropic {
+			given := learned.Ratios() > 0
+			cfg.RatioEmbedding = &given
+		}
 		if r.net, r.data, err = InUnits(r.net, r.data); err != nil {
 			return nil, err
 		}
@@ -91,7 +95,7 @@ func newRun(cfg Config, src Sources, resumed bool) (r *Run, err error) {
 	case src.Model != nil:
 		r.scheduleBasis = src.Model.Basis
 	}
-	if ratios := flow.Spec().Ratios; cfg.RatioEmbedding && ratios != b.J()-1 {
+	if ratios := flow.Spec().Ratios; cfg.asksForRatios() && ratios != b.J()-1 {
 		return nil, setting.Errorf("ratio_embedding",
 			"must be off for a network of %d log-ratios and a family of %d subspaces", ratios, b.J())
 	}
@@ -190,12 +194,16 @@ func network(c Config, src Sources) (kernels.Architecture, [][]float32, error) {
 	case !ok:
 		return net, values, c.checkFrozen()
 	}
-	if c.RatioEmbedding && learned.Ratios() == 0 {
+	byDefault := c.RatioEmbedding == nil && c.Stage == Anisotropic && *c.TrainNetwork
+	if (byDefault || c.asksForRatios()) && learned.Ratios() == 0 {
 		b, err := familyBasis(c, src.Basis, net.Shape().Height, net.Shape().Width)
 		if err != nil {
 			return nil, nil, err
 		}
-		if learned, err = learned.WithRatios(b.J() - 1); err != nil {
+		switch with, err := learned.WithRatios(b.J() - 1); {
+		case err == nil:
+			learned = with
+		case !byDefault: // else the run warns that its network cannot see them
 			return nil, nil, networkError(err)
 		}
 	}
@@ -225,11 +233,14 @@ func (c Config) checkFrozen() error {
 		return setting.Errorf("stage", "must not be pretrain for a mixture, which is exact")
 	case *c.TrainNetwork:
 		return setting.Errorf("train_network", "must be false for a mixture, which is exact")
-	case c.RatioEmbedding:
+	case c.asksForRatios():
 		return setting.Errorf("ratio_embedding", "must be false for a mixture, which sees all of g")
 	}
 	return nil
 }
+
+// asksForRatios reports whether the network is to see the ratios of the g_j.
+func (c Config) asksForRatios() bool { return c.RatioEmbedding != nil && *c.RatioEmbedding }
 
 func networkError(err error) error {
 	var e *nn.ConfigError

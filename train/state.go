@@ -36,13 +36,15 @@ func (r *Run) State(ctx context.Context) (*checkpoint.Run, error) {
 	if r.adam != nil {
 		s.ThetaM, s.ThetaV, s.ThetaUpdates = cloneTable(r.adam.m), cloneTable(r.adam.v), slices.Clone(r.adam.n)
 		s.ThetaGradient = r.previous // never written to again
-		if r.start != nil {
-			s.ThetaStart = zerosLike(r.theta)
-			for row, paths := range r.start.Theta() {
-				for j, theta := range paths {
-					copy(s.ThetaStart[row][j], theta)
-				}
-			}
+		s.ThetaStart = tableOf(r.start)
+	}
+	if len(r.looks) > 0 {
+		if s.Looks, err = json.Marshal(r.looks); err != nil {
+			return nil, err
+		}
+		s.Best, s.BestEMA = r.best, r.bestValues
+		if r.adam != nil {
+			s.ThetaBest = tableOf(r.bestSchedule)
 		}
 	}
 	for _, row := range r.rows {
@@ -88,8 +90,7 @@ func Resume(s *checkpoint.Run, src Sources) (*Run, error) {
 		return nil, setting.Errorf("dataset", "must be the one that the run was started with: %q has other images or labels "+
 			"now. Store that one again, or create a new run", cfg.Dataset)
 	}
-	orPointer(&cfg.EMARampup, 0) // a state of an older program
-	setting.Default(&cfg.Order, 1)
+	cfg.asStored()
 	cfg.Network, cfg.Model = nil, ""
 	src.Model, src.Schedule, src.ScheduleBasis, src.Basis = nil, s.Schedule, s.Basis, s.Family
 	if s.Family == nil {
@@ -109,7 +110,7 @@ func Resume(s *checkpoint.Run, src Sources) (*Run, error) {
 		r.Close()
 		return nil, stateError("configuration: %v", err)
 	}
-	setting.Default(&r.cfg.Order, 1)
+	r.cfg.asStored()
 	if err := r.restore(s); err != nil {
 		r.Close()
 		return nil, err
@@ -117,8 +118,17 @@ func Resume(s *checkpoint.Run, src Sources) (*Run, error) {
 	return r, nil
 }
 
+// asStored fills in what the states of older programs do not say.
+func (c *Config) asStored() {
+	orPointer(&c.EMARampup, 0)
+	orPointer(&c.TrainSchedule, true)
+	orPointer(&c.RatioEmbedding, false)
+	setting.Default(&c.Order, 1)
+	setting.Default(&c.Keep, KeepLast)
+}
+
 // restore replaces the state of a run that has just begun.
-func (r *Run) restore(s *checkpoint.Run) error {
+func (r *Run) restore(s *checkpoint.Run) (err error) {
 	t := &kernels.TrainerState{Params: s.Params, M: s.M, V: s.V, EMA: s.EMA, Count: s.Updates}
 	if err := r.trainer.Restore(t); err != nil {
 		return stateError("%v", err)
@@ -133,9 +143,9 @@ func (r *Run) restore(s *checkpoint.Run) error {
 			return stateError("the last gradient of θ does not fit the schedule")
 		}
 		r.previous = s.ThetaGradient
-		if err := r.restoreStart(s.ThetaStart); err != nil {
-			return err
-		}
+	}
+	if r.keeper, r.start, err = keeperOf(s); err != nil {
+		return err
 	}
 	if s.Step < 0 || s.Seen < 0 || s.Position < 0 || s.Skipped < 0 {
 		return stateError("a counter is negative")
@@ -152,23 +162,38 @@ func (r *Run) restore(s *checkpoint.Run) error {
 	return nil
 }
 
-// restoreStart puts back what the schedule was when the run began; a state of an older program does not know.
-func (r *Run) restoreStart(stored [][][]float64) (err error) {
-	r.start = nil
-	if stored == nil {
+// tableOf returns the parameters of a schedule; nil of none.
+func tableOf(s *schedule.Schedule) [][][]float64 {
+	if s == nil {
 		return nil
 	}
-	if !sameTable(r.adam.m, stored) {
-		return stateError("the first θ does not fit the schedule")
+	theta := s.Theta()
+	out := zerosLike(theta)
+	for row, paths := range theta {
+		for j, own := range paths {
+			copy(out[row][j], own)
+		}
 	}
-	theta := r.sched.Theta()
+	return out
+}
+
+// scheduleOf is the inverse of tableOf, for parameters of the shape of a table. A state of an older program has none.
+func scheduleOf(stored [][][]float64, like *schedule.Schedule, shape [][][]float64) (*schedule.Schedule, error) {
+	if stored == nil {
+		return nil, nil
+	}
+	if !sameTable(shape, stored) {
+		return nil, stateError("a stored θ does not fit the schedule")
+	}
+	theta := like.Theta()
 	for row, paths := range stored {
 		for j, own := range paths {
 			copy(theta[row][j], own)
 		}
 	}
-	if r.start, err = schedule.FromTheta(r.sched.Family(), r.sched.Labels(), theta, r.sched.T(), r.cfg.G0); err != nil {
-		return stateError("the first θ: %v", err)
+	s, err := schedule.FromTheta(like.Family(), like.Labels(), theta, like.T(), like.At(0, 0).G0())
+	if err != nil {
+		return nil, stateError("a stored θ: %v", err)
 	}
-	return nil
+	return s, nil
 }

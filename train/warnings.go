@@ -89,17 +89,10 @@ const leastMovement = 0.1
 // MovementWarning returns a sentence on the learning rate of a resolved configuration whose schedule can hardly move;
 // else nothing.
 func (c Config) MovementWarning() []string {
-	if c.Stage == Pretrain {
+	if c.Stage == Pretrain || !*c.TrainSchedule {
 		return nil
 	}
-	ramp, kimg := c.scheduleRamp(), float64(c.Batch)/1000
-	steps := math.Ceil(c.Kimg / kimg)
-	looks := math.Min(steps, 1000) // each stands for as many steps; one, as a rule
-	var sum float64
-	for i := range int(looks) {
-		from := math.Floor(float64(i)*steps/looks) * kimg
-		sum += ramp.At(from, from+kimg) * steps / looks
-	}
+	sum, steps := c.scheduleRates(), math.Ceil(c.Kimg*1000/float64(c.Batch))
 	if sum >= leastMovement {
 		return nil
 	}
@@ -108,4 +101,16 @@ func (c Config) MovementWarning() []string {
 	return []string{fmt.Sprintf("the schedule can hardly move: schedule_lr adds up to %.2g over %.0f steps, and a rise "+
 		"of ln g between two knots changes by no more than about that part of itself; give a longer kimg, or schedule_lr "+
 		"%.2g or more", sum, steps, math.Ceil(enough*digits)/digits)}
+}
+
+// scheduleRates returns the sum of the schedule's learning rates over all steps of a resolved configuration.
+func (c Config) scheduleRates() (sum float64) {
+	ramp, kimg := c.scheduleRamp(), float64(c.Batch)/1000
+	steps := math.Ceil(c.Kimg / kimg)
+	parts := math.Min(steps, 1000) // each stands for as many steps; one, as a rule
+	for i := range int(parts) {
+		from := math.Floor(float64(i)*steps/parts) * kimg
+		sum += ramp.At(from, from+kimg) * steps / parts
+	}
+	return sum
 }

@@ -228,6 +228,10 @@ FIELDS = {
             bfloat16.
         microbatch: int, default an equal share, or as many as fit. Images of a batch that a device sees at a time.
         train_network: bool, default true. Train the network, not the schedule alone.
+        train_schedule: bool, default true. Train the schedule, not the network alone.
+        keep: str, default best of a run from a model, else last. What the run gives when its model is saved: best is
+            the best state by energy or, with for_nfe, by samples, the start included: best, last.
+        for_nfe: int, default none. Evaluations of Heun's method (odd) that states are judged by.
         lr: float, default 1e-3 in pretrain, 1e-5 elsewhere. Learning rate.
         beta1: float, default 0.9. Of the network's Adam.
         beta2: float, default 0.999. Of the network's Adam.
@@ -235,8 +239,8 @@ FIELDS = {
         lr_warmup: float, default 0. Kimg until the rate is reached.
         lr_hold: float, default 0.5. Of cosine: part of the length before it falls.
         lr_final: float, default 0. Of cosine: last rate as a part of lr.
-        ema_halflife_kimg: float, default 3 % of the length in pretrain, 500 elsewhere. Half-life in kimg of the
-            averaged network.
+        ema_halflife_kimg: float, default 3 % of the length in pretrain and 5 % elsewhere, at most 500. Half-life in
+            kimg of the averaged network.
         ema_rampup: float, default 0.05, and 0 from a model: no bound. Largest half-life as a part of the images seen
             so far.
         clip: float, default none. Largest norm of the network's gradient.
@@ -248,8 +252,8 @@ FIELDS = {
         c: float, default the data's variance, summed over an image. C of the weight ġ²/(g(c+g)).
         order: int, default 2. Order p of the solver that the schedule is learned for, a factor (T ġ/g)^{p−1} in the
             weight: 1 is the paper's loss.
-        schedule_lr: float, default 1e-4 in anisotropic, in isotropic 1e-2 from a form such as edm, else 3e-4. The
-            schedule's learning rate.
+        schedule_lr: float, default 1e-2 in isotropic from a form such as edm, else such that the rates of all steps
+            add up to 2, and at most 2e-2. The schedule's learning rate.
         schedule_beta1: float, default 0.9. Of the schedule's Adam.
         schedule_beta2: float, default 0.999. Of the schedule's Adam.
         schedule_lr_ramp: str, default cosine. Shape of its rate, as lr_ramp.
@@ -260,7 +264,8 @@ FIELDS = {
         estimator: str, default auto. Of the schedule's gradient: auto, full, backprop, explicit.
         probe: str, default rademacher. Law of the estimator's probes.
         probes: int, default 1. Number of probes averaged per sample.
-        ratio_embedding: bool. Let the network see the ratios of the g_j.
+        ratio_embedding: bool, default true in the stage anisotropic where the network is trained. Let the network see
+            the ratios of the g_j.
         p_mean: float, default −1.2. Of pretrain's ln σ: mean.
         p_std: float, default 1.2. Of pretrain's ln σ: deviation shared by the subspaces.
         p_std_subspace: float, default 0. Of pretrain's ln σ, elsewhere of the network's about the schedule's:

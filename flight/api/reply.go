@@ -96,7 +96,8 @@ type ModelInfo struct {
 	Schedule *ScheduleInfo `json:"schedule,omitempty"` // its own; absent if it samples with edm
 	Config   any           `json:"config,omitempty"`   // DescribeModel alone
 	// SaveModel alone: why what was learned may be worse than it could be, a line for each reason
-	Warning string `json:"warning,omitempty"`
+	Warning string   `json:"warning,omitempty"`
+	Outcome *Outcome `json:"outcome,omitempty"` // SaveModel alone: of the run
 	Integrity
 }
 
@@ -238,6 +239,25 @@ type RunInfo struct {
 	Restored string `json:"restored,omitempty"` // that its last state was damaged, and from where it went on
 
 	Notes []string `json:"notes,omitempty"` // sentences on what gives poor results
+
+	Outcome *Outcome `json:"outcome,omitempty"` // of a run that keeps its best state
+}
+
+// Outcome reports what the state that a run keeps has gained over the run's start. Both were measured on the same draws,
+// which training does not see.
+type Outcome struct {
+	Step    int64   `json:"step"` // of the state that is kept; 0 is the start
+	Kimg    float64 `json:"kimg"`
+	Energy  Ratio   `json:"energy"`            // of the state, each along its own path
+	NFE     int     `json:"nfe,omitempty"`     // evaluations of Heun's method that the run is for
+	Samples *Ratio  `json:"samples,omitempty"` // of the Fréchet distances of samples at so many evaluations
+	Summary string  `json:"summary"`           // that, and what the paths did, in a sentence
+}
+
+// Ratio is a measure over that of the start, with the standard error over parts of the draws.
+type Ratio struct {
+	Value  float64 `json:"value"`
+	Stderr float64 `json:"stderr"`
 }
 
 // RunMemory reports how a run's steps fit the memory of the device.

@@ -110,7 +110,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	e.runs = runs.Open(runs.Config{
-		Catalog: e.catalog, Queue: e.queue, Device: e.device.get, Precision: cfg.Precision,
+		Catalog: e.catalog, Queue: e.queue, Batcher: e.batcher, Device: e.device.get, Precision: cfg.Precision,
 		Logger: cfg.Logger, World: cfg.World, Version: cfg.Version, MaxBytes: cfg.MaxBytes,
 	})
 	e.uploads.Catalog, e.uploads.MaxBytes = e.catalog, cfg.MaxUploadBytes

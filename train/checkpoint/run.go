@@ -24,6 +24,8 @@ type RunHead struct {
 	DatasetHash  string          `json:"dataset_hash,omitempty"`  // empty in a state of an older program
 	Updates      int64           `json:"updates"`                 // of the network's optimiser
 	ThetaUpdates []int64         `json:"theta_updates,omitempty"` // per row of the schedule
+	Looks        json.RawMessage `json:"looks,omitempty"`         // measurements of states of the run
+	Best         int             `json:"best,omitempty"`          // the one of Looks whose state is kept
 }
 
 // Run is the whole state of a training run between two steps.
@@ -39,6 +41,9 @@ type Run struct {
 	ThetaM, ThetaV [][][]float64      // Adam's moments [row][subspace][K−1]; nil if the schedule is not trained
 	ThetaGradient  [][][]float64      // of the last step that moved θ; nil before one has
 	ThetaStart     [][][]float64      // θ when the run began; nil in a state of an older program
+
+	BestEMA   [][]float32   // of the kept state; nil where none is, or the network is frozen
+	ThetaBest [][][]float64 // θ of the kept state; nil where none is, or the schedule is not trained
 
 	Rows [][]float64 // metric rows so far, one value per column
 }
@@ -175,7 +180,7 @@ func (r *Run) decodeState(b []byte) error {
 }
 
 func (r *Run) groups() []group {
-	return []group{{"params", &r.Params, false}, {"m", &r.M, true}, {"v", &r.V, true}, {"ema", &r.EMA, true}}
+	return []group{{"params", &r.Params, false}, {"m", &r.M, true}, {"v", &r.V, true}, {"ema", &r.EMA, true}, {"best", &r.BestEMA, true}}
 }
 
 func (r *Run) tables() []table {
@@ -184,6 +189,7 @@ func (r *Run) tables() []table {
 		{"theta_v", &r.ThetaV},
 		{"theta_gradient", &r.ThetaGradient},
 		{"theta_start", &r.ThetaStart},
+		{"theta_best", &r.ThetaBest},
 	}
 }
 

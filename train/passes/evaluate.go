@@ -99,6 +99,43 @@ func Evaluate(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data
 	return out, nil
 }
 
+// LossSettings says what Losses measures.
+type LossSettings struct {
+	Samples int
+	C       float64 // of the loss weight
+	Order   int     // of the loss weight
+	Seed    uint64  // of images, noise and times
+	// Progress is told of samples done; may be nil.
+	Progress func(done, total int)
+}
+
+// Losses returns T² times the trajectory loss of a network along s in each of a number of draws, whose mean is the
+// energy. Sample number k has its time in the k-th of equal parts of [0, T], and an image and noise that depend on the
+// seed alone: the losses of two schedules, or of two networks, are paired.
+func Losses(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, s *schedule.Schedule,
+	set LossSettings,
+) ([]float64, error) {
+	n, J, T := set.Samples, m.J(), s.T()
+	meter := newMeter(m, w, d, nil, set.Seed, 0, &progress{report: set.Progress, total: n})
+	g, gdot := make([]float64, n*J), make([]float64, n*J)
+	for i := range n {
+		row, err := s.Row(int(d.Label(meter.image(i))))
+		if err != nil {
+			return nil, err
+		}
+		s.Eval(row, meter.time(i, n, T), g[i*J:(i+1)*J], gdot[i*J:(i+1)*J])
+	}
+	residual, err := meter.residuals(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	losses := make([]float64, n)
+	for at, r := range residual {
+		losses[at/J] += T * T * schedule.OmegaOfOrder(set.Order, T, g[at], gdot[at], set.C) * r
+	}
+	return losses, nil
+}
+
 // partRows averages the samples of each part.
 func partRows(s *schedule.Schedule, row, subspaces int, set EvaluateSettings, weight,
 	residual []float64,

@@ -249,10 +249,10 @@ func creationNotes(cfg train.Config, src train.Sources) []string {
 	switch {
 	case net.Ratios() == 0 && frozen: // which does not learn to see them
 		out = append(out, "the network is frozen and is told only the geometric mean of the g_j, not their ratios: paths "+
-			"that differ make its samples worse; leave train_network out and give ratio_embedding, or take the stage isotropic")
-	case net.Ratios() == 0 && !cfg.RatioEmbedding:
+			"that differ make its samples worse; leave train_network out, or take the stage isotropic")
+	case net.Ratios() == 0 && (cfg.RatioEmbedding == nil || !*cfg.RatioEmbedding):
 		out = append(out, "the network is told only the geometric mean of the g_j, not their ratios: paths that differ "+
-			"make its samples worse; give ratio_embedding")
+			"make its samples worse; leave ratio_embedding out")
 	case frozen && isotropic:
 		out = append(out, fmt.Sprintf("the network of the model %q is frozen and was never trained on noise that "+
 			"differs by subspace: a schedule of several subspaces leads it where it knows nothing; leave train_network out, or "+

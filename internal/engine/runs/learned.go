@@ -1,15 +1,18 @@
 package runs
 
 import (
+	"encoding/json"
+
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train"
 )
 
-// learned returns the schedule of a run in the stage it is at, with where it came from. A schedule that the stage does
-// not train, or has not yet, keeps what it had.
-func (r *Run) learned(s *schedule.Schedule) *schedule.Schedule {
+// learned returns the schedule of a run's last state, or of its best, with where it came from. A schedule that the stage
+// does not train, or has not yet, keeps what it had.
+func (r *Run) learned(s *schedule.Schedule, best *train.Outcome) *schedule.Schedule {
 	cfg := r.cfg
-	if s == nil || cfg.Stage == train.Pretrain || len(r.rows) == 0 {
+	fixed := cfg.Stage == train.Pretrain || cfg.TrainSchedule != nil && !*cfg.TrainSchedule
+	if s == nil || fixed || len(r.rows) == 0 {
 		return s
 	}
 	seed := cfg.Seed
@@ -24,6 +27,11 @@ func (r *Run) learned(s *schedule.Schedule) *schedule.Schedule {
 	if cfg.Model != "" {
 		p.Model = &schedule.Source{Name: cfg.Model}
 	}
-	p.Moved = r.training.Moved()
+	if best == nil {
+		p.Moved = r.training.Moved()
+		return r.runs.cfg.Catalog.Signed(s, p)
+	}
+	p.Steps, p.Kimg, p.Moved = best.Best.Step, best.Best.Kimg, best.Moved
+	p.Outcome, _ = json.Marshal(r.gained(best)) // numbers and sentences
 	return r.runs.cfg.Catalog.Signed(s, p)
 }

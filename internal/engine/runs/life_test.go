@@ -76,6 +76,11 @@ func (f *fake) Memory() train.Memory      { return train.Memory{} }
 func (f *fake) ParamCount() int           { return 1 }
 func (f *fake) Damage() error             { return nil }
 func (f *fake) Moved() *schedule.Movement { return nil }
+func (f *fake) Outcome() *train.Outcome   { return nil }
+func (f *fake) Candidate(context.Context, bool) (*train.Candidate, error) {
+	return nil, nil
+}
+func (f *fake) Keep(*train.Candidate, []float64, []float64) error { return nil }
 func (f *fake) Facts() []processes.Fact   { return nil }
 func (f *fake) Close()                    {}
 

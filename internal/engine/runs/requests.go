@@ -39,6 +39,14 @@ func (s *Runs) SaveModel(ctx context.Context, req api.SaveModel) (info api.Model
 	if err := s.cfg.Catalog.FreeModel(req.Name, req.Replace); err != nil { // before the work; checked again below
 		return info, err
 	}
+	if s := r.snapshot.Load(); s.resting == Created || s.resting == Paused { // one that has ended has been looked at
+		if err := r.do(ctx, func() error { return r.open(ctx) }); err != nil {
+			return info, err
+		}
+		if err := r.look(ctx, true); err != nil {
+			return info, err
+		}
+	}
 	learned, err := r.Model(ctx)
 	if err != nil {
 		return info, err
@@ -49,6 +57,7 @@ func (s *Runs) SaveModel(ctx context.Context, req api.SaveModel) (info api.Model
 		return info, err
 	}
 	info = made.Describe()
+	info.Outcome = r.Info().Outcome
 	info.Warning = strings.Join(r.cfg.Warnings(r.snapshot.Load().rows), "\n")
 	return info, nil
 }

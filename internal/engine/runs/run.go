@@ -11,6 +11,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/base/safely"
 	"github.com/anisoflight/anisoflight/kernels/processes"
 	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/frechet"
 	"github.com/anisoflight/anisoflight/train"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
@@ -40,6 +41,8 @@ type Run struct {
 	rowsRead bool        // rows begins with the run's first step
 	stepping int         // TrainStep requests under way
 	work     *work       // in the background; nil while there is none
+	looks    int         // that training has taken
+	judge    []*frechet.Reference
 	keeper   keeper
 	retired  bool // deleted, replaced or closed: the owner ends
 }
@@ -55,6 +58,9 @@ type training interface {
 	Memory() train.Memory
 	ParamCount() int
 	Damage() error
+	Outcome() *train.Outcome
+	Candidate(ctx context.Context, end bool) (*train.Candidate, error)
+	Keep(c *train.Candidate, energy, samples []float64) error
 	Moved() *schedule.Movement
 	Facts() []processes.Fact
 	Close()
@@ -127,6 +133,7 @@ func (r *Run) describe() api.RunInfo {
 		Restored: r.status.Restored, Notes: r.status.Notes, Integrity: r.files,
 		Target: r.status.Target, Error: r.status.Error, Stopped: r.status.Stopped, Memory: r.status.Memory,
 		Created: r.status.Created, Parameters: r.status.Parameters, StepSeconds: stepSeconds(r.rows),
+		Outcome: r.status.Outcome,
 	}
 	if r.stepping > 0 && (info.State == Created || info.State == Paused) {
 		info.State = Running

@@ -27,6 +27,7 @@ import (
 type Config struct {
 	Catalog   *catalog.Catalog
 	Queue     *batch.Queue                   // of the device's slots
+	Batcher   *batch.Batcher                 // of evaluations
 	Device    func() (*device.Device, error) // the device, opened when it is first needed
 	Precision kernels.Precision              // of runs that name none
 	Logger    *slog.Logger

@@ -43,6 +43,8 @@ type status struct {
 	Restored string `json:"restored,omitempty"`
 	// Notes are sentences on what gives poor results.
 	Notes []string `json:"notes,omitempty"`
+	// Outcome is that of api.RunInfo.
+	Outcome *api.Outcome `json:"outcome,omitempty"`
 }
 
 // hashHead and hashTail enclose the SHA-256 in hex that ends status.json. It is that of the file as it were without.

@@ -29,6 +29,7 @@ const (
 // in memory, and is tried again.
 type keeper struct {
 	step    int64         // of the stored state
+	looks   int           // that it has
 	status  []byte        // the stored status.json
 	ended   time.Time     // when a store ended last, well or not
 	cost    time.Duration // of the last store that ended well
@@ -41,6 +42,7 @@ type keeper struct {
 // written is a store: what it writes, and its result.
 type written struct {
 	state  *checkpoint.Run // nil: the status alone
+	looks  int             // that it has
 	status []byte          // nil: the state alone
 	next   *status         // that is stored, if it is not the run's own
 	took   time.Duration
@@ -65,8 +67,10 @@ func (k *keeper) storeError() string {
 	return "The state could not be written; the server's log has the reason"
 }
 
-// ahead reports whether steps have been taken that are not stored.
-func (r *Run) ahead() bool { return r.step != r.keeper.step && !r.keeper.lost }
+// ahead reports whether steps or looks have been taken that are not stored.
+func (r *Run) ahead() bool {
+	return (r.step != r.keeper.step || r.looks != r.keeper.looks) && !r.keeper.lost
+}
 
 // statusText returns the status.json that the next store writes, nil if it is what is written there already.
 func (r *Run) statusText() ([]byte, error) {
@@ -119,7 +123,7 @@ func (r *Run) awaitStore() {
 
 // unstored returns what is not stored yet: a copy of the state, if steps have been taken, and the status.
 func (r *Run) unstored() written {
-	w := written{next: r.next}
+	w := written{next: r.next, looks: r.looks}
 	if w.status, w.err = r.statusText(); w.err != nil || !r.ahead() || r.training == nil {
 		return w
 	}
@@ -128,7 +132,7 @@ func (r *Run) unstored() written {
 			r.keeper.lost = true // of the device: what it held is gone
 			return err
 		}
-		w.state.Schedule = r.learned(w.state.Schedule)
+		w.state.Schedule = r.learned(w.state.Schedule, nil)
 		return nil
 	})
 	return w
@@ -162,7 +166,7 @@ func (r *Run) stored(w written) {
 	if w.err == nil {
 		k.failed = 0
 		if w.state != nil {
-			k.step, k.cost = w.state.Step, w.took
+			k.step, k.looks, k.cost = w.state.Step, w.looks, w.took
 		}
 		if w.status != nil {
 			k.status = w.status

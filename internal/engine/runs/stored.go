@@ -114,6 +114,9 @@ func (r *Run) open(ctx context.Context) error {
 		return err
 	}
 	r.rows = r.training.Rows(0)
+	if o := r.training.Outcome(); o != nil {
+		r.looks, r.keeper.looks = o.Looks, o.Looks
+	}
 	r.status.Memory, r.status.Parameters = memoryOf(r.training), r.training.ParamCount()
 	return ctx.Err()
 }
@@ -167,31 +170,29 @@ func (r *Run) Model(ctx context.Context) (m *checkpoint.Model, err error) {
 		return nil, err
 	}
 	err = r.do(ctx, func() error {
+		var best *train.Outcome
 		if r.training == nil {
-			m, err = r.storedModel()
-			return err
+			m, best, err = r.storedModel()
+		} else if m, err = r.training.Model(ctx); err == nil {
+			best = r.training.Outcome()
 		}
-		if m, err = r.training.Model(ctx); err == nil {
-			m.Schedule = r.learned(m.Schedule)
+		if err == nil && (best != nil || r.training != nil) { // what was stored last says already where it came from
+			m.Schedule = r.learned(m.Schedule, best)
 		}
 		return err
 	})
 	return m, err
 }
 
-func (r *Run) storedModel() (*checkpoint.Model, error) {
+func (r *Run) storedModel() (*checkpoint.Model, *train.Outcome, error) {
 	state, err := r.load()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if state.Network == nil {
-		return nil, api.Errorf(api.BadRequest, "The run %q has no network of its own to save", r.name)
+		return nil, nil, api.Errorf(api.BadRequest, "The run %q has no network of its own to save", r.name)
 	}
-	values := state.EMA
-	if values == nil { // frozen: the network is as it was
-		values = state.Params
-	}
-	return &checkpoint.Model{Net: state.Network, Values: values, Schedule: state.Schedule, Basis: state.Basis}, nil
+	return train.StoredModel(state)
 }
 
 // ReadConfig reads a training configuration strictly. If zero stands for a field's default, a zero that was sent is

@@ -93,14 +93,20 @@ func (r *Run) mayWork(start bool) error {
 // train takes steps until the target is reached or ctx ends. Each waits until the requests that use the device have had
 // their share.
 func (r *Run) train(ctx context.Context, target float64) error {
+	err := r.look(ctx, false)
 	for {
-		err := r.runs.cfg.Queue.Yield(ctx)
+		if err == nil {
+			err = r.runs.cfg.Queue.Yield(ctx)
+		}
 		var row train.Row
 		if err == nil {
 			err = r.takeStep(ctx, r.runs.cfg.Queue.TakeStep, func() error { return r.open(ctx) }, func() (err error) {
 				row, err = r.advance(ctx, nil, nil)
 				return err
 			})
+		}
+		if err == nil {
+			err = r.look(ctx, row.Kimg >= target)
 		}
 		switch {
 		case ctx.Err() != nil && err != nil:
@@ -267,10 +273,19 @@ func (r *Run) trainStep(
 		return r.open(ctx)
 	}
 	var row train.Row
-	err := r.takeStep(ctx, r.runs.cfg.Queue.Take, ready, func() (err error) {
-		row, err = r.advance(ctx, images, labels)
-		return err
-	})
+	err := r.do(ctx, ready)
+	if err == nil {
+		err = r.look(ctx, false)
+	}
+	if err == nil {
+		err = r.takeStep(ctx, r.runs.cfg.Queue.Take, ready, func() (err error) {
+			row, err = r.advance(ctx, images, labels)
+			return err
+		})
+	}
+	if err == nil {
+		err = r.look(ctx, false)
+	}
 	meta := api.Done(done, total)
 	switch {
 	case StopsRun(err): // the step counts; the caller decides whether to go on

@@ -1,0 +1,179 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/base/safely"
+	"github.com/anisoflight/anisoflight/internal/engine/batch"
+	"github.com/anisoflight/anisoflight/kernels/latent"
+	"github.com/anisoflight/anisoflight/schedule/frechet"
+	"github.com/anisoflight/anisoflight/schedule/solver"
+	"github.com/anisoflight/anisoflight/train"
+	"github.com/anisoflight/anisoflight/train/data"
+)
+
+// look measures the run's state if that is due, and has the run keep the best. The device is shared with requests
+// meanwhile. The training is open.
+func (r *Run) look(ctx context.Context, end bool) error {
+	var c *train.Candidate
+	err := r.do(ctx, func() error {
+		if r.training == nil {
+			return nil
+		}
+		return r.runs.cfg.Queue.Take(ctx, func() error {
+			return safely.Do(func() (err error) { c, err = r.training.Candidate(ctx, end); return err })
+		})
+	})
+	if err != nil || c == nil {
+		return err
+	}
+	defer c.Close()
+	var energy, samples []float64
+	nobody := func(api.Event) error { return nil }
+	err = r.runs.cfg.Queue.Run(ctx, nobody, func(ctx context.Context, report func(done, total int)) (err error) {
+		energy, err = c.Energies(ctx, report)
+		return err
+	})
+	if err == nil && r.cfg.ForNFE > 0 {
+		samples, err = r.distances(ctx, c)
+	}
+	if err != nil {
+		return err
+	}
+	return r.do(ctx, func() error {
+		if r.training == nil { // it has been stored, and closed
+			return nil
+		}
+		if err := r.training.Keep(c, energy, samples); err != nil {
+			return err
+		}
+		o := r.training.Outcome()
+		r.looks, r.status.Outcome = o.Looks, r.gained(o)
+		return nil
+	})
+}
+
+// distances measures the samples of a candidate by Heun's method, at the evaluations that the run is for, with each part
+// of them left out: the geometric mean of the Fréchet distances of frequencies and of edges to the run's images.
+func (r *Run) distances(ctx context.Context, c *train.Candidate) ([]float64, error) {
+	if err := r.measureImages(ctx, c.Data); err != nil {
+		return nil, err
+	}
+	set, err := solver.Settings{Solver: "heun", SecondPoint: "endpoint", NFE: r.cfg.ForNFE}.Resolve()
+	if err != nil {
+		return nil, err
+	}
+	plans := map[int]*solver.Plan{}
+	e := r.runs.cfg.Batcher.Ensemble(batch.Network{Model: c.Model, Weights: c.Weights}, 0, c.Seed, c.Draws)
+	order := latent.Perm(c.Seed, latent.StreamLatent, c.Data.Len())
+	for i := range e.Rows {
+		e.Rows[i].Label = c.Data.Label(order[i%len(order)])
+	}
+	x, err := e.Along(ctx, func(label int32) (p *solver.Plan, err error) {
+		row, err := c.Schedule.Row(int(label))
+		if err == nil && plans[row] == nil {
+			plans[row], err = solver.New(set, c.Schedule, row)
+		}
+		return plans[row], err
+	}, nil)
+	if err != nil {
+		return nil, err
+	}
+	out, wide := make([]float64, c.Parts()), make([]float64, e.Pixels())
+	for part := range out {
+		without := []*frechet.Sample{r.judge[0].NewSample(), r.judge[1].NewSample()}
+		for i := range e.Rows {
+			if i%c.Parts() == part {
+				continue
+			}
+			for k, v := range x[i*len(wide) : (i+1)*len(wide)] {
+				wide[k] = float64(v)
+			}
+			for _, s := range without {
+				s.Add(wide)
+			}
+		}
+		out[part] = math.Sqrt(r.judge[0].Distance(without[0]) * r.judge[1].Distance(without[1]))
+	}
+	return out, nil
+}
+
+// measureImages measures the features of the run's images once.
+func (r *Run) measureImages(ctx context.Context, d *data.Dataset) error {
+	if r.judge != nil {
+		return nil
+	}
+	h, w, channels := d.Height(), d.Width(), d.Channels()
+	im, wide := make([]float32, d.Pixels()), make([]float64, d.Pixels())
+	kinds := []frechet.Features{frechet.Frequencies(h, w, channels), frechet.Edges(h, w, channels)}
+	var found []*frechet.Reference
+	for _, features := range kinds {
+		features.Unbounded = d.Normalization() != nil
+		sample := features.NewSample()
+		for i := range d.Len() {
+			if err := errors.Join(d.Image(i, false, im), ctx.Err()); err != nil {
+				return err
+			}
+			for k, v := range im {
+				wide[k] = float64(v)
+			}
+			sample.Add(wide)
+		}
+		reference, err := sample.Reference()
+		if err != nil {
+			return api.Errorf(api.BadRequest, "The data set %q cannot be compared with samples: %w", r.cfg.Dataset, err).
+				WithHint("Leave for_nfe out to judge states by their energy.")
+		}
+		found = append(found, reference)
+	}
+	r.judge = found
+	return nil
+}
+
+// gained describes what a run has gained.
+func (r *Run) gained(o *train.Outcome) *api.Outcome {
+	out := &api.Outcome{Step: o.Best.Step, Kimg: o.Best.Kimg, NFE: r.cfg.ForNFE, Energy: ratio(o.Start.Energy, o.Best.Energy)}
+	said := []string{fmt.Sprintf("kept the state of step %d of %d", o.Best.Step, o.Last.Step)}
+	if o.Best.Step == 0 {
+		said[0] = fmt.Sprintf("kept the start, since no state up to step %d is better", o.Last.Step)
+	}
+	if o.Paths != "" {
+		said = append(said, o.Paths)
+	}
+	if o.Best.Step > 0 {
+		e := out.Energy
+		said = append(said, fmt.Sprintf("the energy is %.3g ± %.1g times that of the start", e.Value, e.Stderr))
+	}
+	if o.Start.Samples != nil {
+		s := ratio(o.Start.Samples, o.Best.Samples)
+		out.Samples = &s
+		if o.Best.Step > 0 {
+			said = append(said, fmt.Sprintf("samples of Heun's method at %d evaluations are %s: their distance is %.3g ± %.1g "+
+				"times that of the start", out.NFE, verdict(s), s.Value, s.Stderr))
+		}
+	}
+	out.Summary = strings.Join(said, "; ")
+	return out
+}
+
+// ratio compares a measure of a state with that of the start.
+func ratio(start, state []float64) api.Ratio {
+	change, stderr := train.Change(start, state)
+	return api.Ratio{Value: math.Exp(change), Stderr: math.Exp(change) * stderr}
+}
+
+// verdict says what a ratio of distances means: a difference of less than two standard errors is none.
+func verdict(r api.Ratio) string {
+	switch {
+	case math.Abs(r.Value-1) <= 2*r.Stderr:
+		return "about the same"
+	case r.Value < 1:
+		return "better"
+	}
+	return "worse"
+}

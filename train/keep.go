@@ -1,0 +1,243 @@
+package train
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/latent"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
+	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/train/passes"
+)
+
+// What Config.Keep may be.
+const (
+	KeepBest = "best"
+	KeepLast = "last"
+)
+
+const (
+	// looksPerRun is how often a run measures its state after the start.
+	looksPerRun = 4
+	// lookParts is the number of parts that the draws of a look are left out by.
+	lookParts = 8
+	// The fewest and the most draws of a look, and what part of the images of a run they are between these.
+	fewestDraws, mostDraws, shareOfDraws = 64, 4096, 1. / 32
+)
+
+// Look is a measurement of a state of a run, on draws of images, noise and latents that training does not see, the same
+// in all looks of the run. Each list has a value for each of [lookParts] parts of the draws left out, so that a
+// difference between two looks has its jackknife error.
+type Look struct {
+	Step    int64     `json:"step"`
+	Kimg    float64   `json:"kimg"`
+	Energy  []float64 `json:"energy"`
+	Samples []float64 `json:"samples,omitempty"` // distances of samples, where the run is for a number of evaluations
+}
+
+// score is what states are chosen by: less is better.
+func (l Look) score() float64 {
+	if l.Samples != nil {
+		return passes.Mean(l.Samples)
+	}
+	return passes.Mean(l.Energy)
+}
+
+// keeper is the part of a run that keeps its best state.
+type keeper struct {
+	looks        []Look
+	best         int                // the one of looks whose state is kept
+	bestValues   [][]float32        // nil where the network is frozen
+	bestSchedule *schedule.Schedule // of that state
+}
+
+// Candidate is a state of a run that is to be measured. It has to be closed.
+type Candidate struct {
+	Model    *kernels.Model
+	Weights  *kernels.Weights // averaged
+	Schedule *schedule.Schedule
+	Data     *data.Dataset
+	Draws    int // of a look
+	Seed     uint64
+	look     Look
+	cfg      Config
+}
+
+// Close releases the weights.
+func (c *Candidate) Close() { c.Weights.Release() }
+
+// streamLook separates the draws of looks from those of training, and from users' samples.
+const streamLook uint32 = 0x6c6f6f6b
+
+// Candidate returns the present state if it is to be measured: at the start, once a quarter of the length has passed
+// since, and at the end; nil if not. At the start it measures the schedule to start from first.
+func (r *Run) Candidate(ctx context.Context, end bool) (*Candidate, error) {
+	quarter := func(kimg float64) float64 { return math.Floor(looksPerRun * kimg / r.cfg.Kimg) }
+	n, kimg := len(r.looks), float64(r.seen)/1000
+	switch {
+	case r.cfg.Keep != KeepBest, r.net == nil,
+		n == 0 && r.step > 0, // of an older program
+		n > 0 && (r.looks[n-1].Step == r.step || !end && quarter(kimg) == quarter(r.looks[n-1].Kimg)):
+		return nil, nil
+	}
+	if err := r.measureStart(ctx); err != nil {
+		return nil, err
+	}
+	w, err := r.trainer.Publish(ctx)
+	if err != nil {
+		return nil, err
+	}
+	draws := int(math.Min(math.Max(shareOfDraws*1000*r.cfg.Kimg, fewestDraws), mostDraws))
+	return &Candidate{
+		Model: r.model, Weights: w, Schedule: r.sched, Data: r.data, Draws: draws,
+		Seed: latent.Uint64(r.cfg.Seed, streamLook, 0), look: Look{Step: r.step, Kimg: kimg}, cfg: r.cfg,
+	}, nil
+}
+
+// Energies measures the energy of a candidate, with each part of the draws left out.
+func (c *Candidate) Energies(ctx context.Context, progress func(done, total int)) ([]float64, error) {
+	losses, err := passes.Losses(ctx, c.Model, c.Weights, c.Data, c.Schedule, passes.LossSettings{
+		Samples: c.Draws, C: c.cfg.C, Order: c.cfg.Order, Seed: c.Seed, Progress: progress,
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]float64, lookParts)
+	for part := range out {
+		var rest []float64
+		for i, loss := range losses {
+			if i%lookParts != part {
+				rest = append(rest, loss)
+			}
+		}
+		out[part] = passes.Mean(rest)
+	}
+	return out, nil
+}
+
+// Parts is the number of parts that the draws of a look are left out by.
+func (c *Candidate) Parts() int { return lookParts }
+
+// Keep takes the measurement of a candidate, and keeps the state if none before was better. A candidate that has been
+// trained on meanwhile is passed over.
+func (r *Run) Keep(c *Candidate, energy, samples []float64) error {
+	if c.look.Step != r.step || len(r.looks) > 0 && r.looks[len(r.looks)-1].Step == r.step {
+		return nil
+	}
+	c.look.Energy, c.look.Samples = energy, samples
+	if len(r.looks) == 0 || c.look.score() < r.looks[r.best].score() {
+		if *r.cfg.TrainNetwork {
+			values, err := r.trainer.Average()
+			if err != nil {
+				return err
+			}
+			r.bestValues = values
+		}
+		r.bestSchedule, r.best = r.sched, len(r.looks)
+	}
+	r.looks = append(r.looks[:len(r.looks):len(r.looks)], c.look)
+	return nil
+}
+
+// keeperOf returns what a stored state has kept, and the schedule that its run started from.
+func keeperOf(s *checkpoint.Run) (k keeper, start *schedule.Schedule, err error) {
+	if start, err = scheduleOf(s.ThetaStart, s.Schedule, s.ThetaM); err != nil || s.Looks == nil {
+		return k, start, err
+	}
+	if err := json.Unmarshal(s.Looks, &k.looks); err != nil {
+		return k, start, stateError("looks: %v", err)
+	}
+	if s.Best < 0 || s.Best >= len(k.looks) {
+		return k, start, stateError("the best of %d looks is number %d", len(k.looks), s.Best)
+	}
+	k.best, k.bestValues, k.bestSchedule = s.Best, s.BestEMA, s.Schedule
+	if s.ThetaM != nil {
+		if k.bestSchedule, err = scheduleOf(s.ThetaBest, s.Schedule, s.ThetaM); err == nil && k.bestSchedule == nil {
+			err = stateError("the best θ is missing")
+		}
+	}
+	return k, start, err
+}
+
+// StoredModel returns what a stored state gives as a model, and what its looks say, as Run.Model and Run.Outcome do.
+func StoredModel(s *checkpoint.Run) (*checkpoint.Model, *Outcome, error) {
+	if s.Network == nil {
+		return nil, nil, errNoModel
+	}
+	k, start, err := keeperOf(s)
+	if err != nil {
+		return nil, nil, err
+	}
+	m := &checkpoint.Model{Net: s.Network, Values: s.EMA, Schedule: s.Schedule, Basis: s.Basis}
+	if m.Values == nil { // frozen: the network is as it was
+		m.Values = s.Params
+	}
+	k.choose(m)
+	return m, k.outcome(start), nil
+}
+
+// choose puts the best state in the place of the last.
+func (k *keeper) choose(m *checkpoint.Model) {
+	if len(k.looks) == 0 {
+		return
+	}
+	m.Schedule = k.bestSchedule
+	if k.bestValues != nil {
+		m.Values = k.bestValues
+	}
+}
+
+// Outcome is what the looks of a run say.
+type Outcome struct {
+	Start, Best, Last Look
+	Looks             int
+	Moved             *schedule.Movement // of the best state; nil where the schedule stays
+	Paths             string             // what the paths of the best state did, in words; empty where they stay
+}
+
+// Outcome returns what the run's looks say; nil if it has none.
+func (r *Run) Outcome() *Outcome { return r.keeper.outcome(r.start) }
+
+func (k *keeper) outcome(start *schedule.Schedule) *Outcome {
+	n := len(k.looks)
+	if n == 0 {
+		return nil
+	}
+	o := &Outcome{Start: k.looks[0], Best: k.looks[k.best], Last: k.looks[n-1], Looks: n}
+	if start != nil {
+		o.Moved, o.Paths = k.bestSchedule.MovedFrom(start), paths(k.bestSchedule, start)
+	}
+	return o
+}
+
+// paths says how far and in which direction paths have moved, where that is most.
+func paths(s, start *schedule.Schedule) string {
+	change, at, ratio, ratioAt := s.Largest(start)
+	said := fmt.Sprintf("the noise variance is %.3g times what it was at σ = %.2g, where it changed most", math.Exp(change),
+		at)
+	switch {
+	case s.J() == 1:
+	case ratio > 0:
+		said += fmt.Sprintf(", and the lower subspace has up to %.3g times the variance of the higher (σ = %.2g)",
+			math.Exp(ratio), ratioAt)
+	default:
+		said += fmt.Sprintf(", and the higher subspace has up to %.3g times the variance of the lower (σ = %.2g)",
+			math.Exp(-ratio), ratioAt)
+	}
+	return said
+}
+
+// Change returns ln of a measure of a state over that of the start, and its jackknife error over the parts.
+func Change(start, state []float64) (change, stderr float64) {
+	n := float64(len(start))
+	ratios := make([]float64, len(start))
+	for i := range start {
+		ratios[i] = math.Log(state[i] / start[i])
+	}
+	change, stderr = passes.MeanStderr(ratios)
+	return change, stderr * (n - 1)
+}
