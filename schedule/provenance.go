@@ -45,61 +45,53 @@ type Estimate struct {
 	Stderr float64 `json:"stderr"`
 }
 
-// Movement says how far training has moved paths.
+// Movement says how far training has moved paths, at the noise levels that show in an image: σ ≥ 0.02.
 type Movement struct {
-	// LogG is the largest change |Δ ln g_j(t)| of any path at any time.
-	LogG float64 `json:"log_g"`
-	// RatioBefore and RatioAfter are the largest ratio g_i(t)/g_j(t) of two subspaces; 1 if all are alike.
+	LogG  float64 `json:"log_g"` // change of ln g_j where it is largest, with its sign
+	Sigma float64 `json:"sigma"` // √g_j there
+	// RatioBefore and RatioAfter are those of two subspaces g_i/g_j, i < j, where they are furthest from 1.
 	RatioBefore float64 `json:"ratio_before"`
 	RatioAfter  float64 `json:"ratio_after"`
+	RatioSigma  float64 `json:"ratio_sigma,omitempty"` // √(g_i g_j)^½ of RatioAfter
 }
 
-// Largest returns the largest change of ln g of any path since another schedule, with its sign and the noise level σ
-// there, and the largest ln g_i/g_j of two subspaces, the first below the second in number, with its sign and the σ.
-func (s *Schedule) Largest(start *Schedule) (change, at, ratio, ratioAt float64) {
+const visibleSigma = 0.02
+
+// MovedFrom compares the paths with those of a schedule that has the same rows, subspaces and knots.
+func (s *Schedule) MovedFrom(start *Schedule) *Movement {
+	m := &Movement{}
+	m.RatioBefore, _ = start.furthestRatio()
+	m.RatioAfter, m.RatioSigma = s.furthestRatio()
 	for r, row := range s.paths {
-		for k := range row[0].logg {
-			for j, p := range row {
-				if d := p.logg[k] - start.paths[r][j].logg[k]; math.Abs(d) > math.Abs(change) {
-					change, at = d, math.Exp(p.logg[k]/2)
+		for j, p := range row {
+			for k, l := range p.logg {
+				sigma := math.Exp(l / 2)
+				if d := l - start.paths[r][j].logg[k]; math.Abs(d) > math.Abs(m.LogG) && sigma >= visibleSigma {
+					m.LogG, m.Sigma = d, sigma
 				}
-				for _, q := range row[:j] {
-					if d := q.logg[k] - p.logg[k]; math.Abs(d) > math.Abs(ratio) {
-						ratio, ratioAt = d, math.Exp((q.logg[k]+p.logg[k])/4)
+			}
+		}
+	}
+	return m
+}
+
+// furthestRatio returns the ratio of two subspaces, the lower over the higher, that is furthest from 1 at a knot, and
+// their mean σ there. All paths have the same knots.
+func (s *Schedule) furthestRatio() (ratio, sigma float64) {
+	var furthest float64
+	for _, row := range s.paths {
+		for j, p := range row {
+			for _, q := range row[:j] {
+				for k := range p.logg {
+					mean := math.Exp((q.logg[k] + p.logg[k]) / 4)
+					if d := q.logg[k] - p.logg[k]; math.Abs(d) > math.Abs(furthest) && mean >= visibleSigma {
+						furthest, sigma = d, mean
 					}
 				}
 			}
 		}
 	}
-	return change, at, ratio, ratioAt
-}
-
-// MovedFrom compares the paths with those of a schedule that has the same rows, subspaces and knots.
-func (s *Schedule) MovedFrom(start *Schedule) *Movement {
-	m := Movement{RatioBefore: start.largestRatio(), RatioAfter: s.largestRatio()}
-	for r, row := range s.paths {
-		for j, p := range row {
-			for k, l := range p.logg {
-				m.LogG = max(m.LogG, math.Abs(l-start.paths[r][j].logg[k]))
-			}
-		}
-	}
-	return &m
-}
-
-// largestRatio returns that of any two subspaces at one knot. All paths have the same knots.
-func (s *Schedule) largestRatio() float64 {
-	var widest float64
-	for _, row := range s.paths {
-		for k := range row[0].logg {
-			low, high := math.Inf(1), math.Inf(-1)
-			for _, p := range row {
-				low, high = min(low, p.logg[k]), max(high, p.logg[k])
-			}
-			widest = max(widest, high-low)
-		}
-	}
-	return math.Exp(widest)
+	return math.Exp(furthest), sigma
 }
 
 // WithProvenance returns the schedule with a note of where it came from.

@@ -90,13 +90,13 @@ type Config struct {
 	Keep   string `json:"keep,omitempty" oneof:"best last"`
 	ForNFE int    `json:"for_nfe,omitempty"` // evaluations of Heun's method (odd) that states are judged by; default none
 
-	LR           float64  `json:"lr,omitempty"`            // learning rate; default 1e-3 in pretrain, 1e-5 elsewhere
-	Beta1        float64  `json:"beta1,omitempty"`         // of the network's Adam; default 0.9
-	Beta2        float64  `json:"beta2,omitempty"`         // of the network's Adam; default 0.999
-	LRRamp       string   `json:"lr_ramp,omitempty"`       // shape of the network's learning rate; default cosine
-	LRWarmup     float64  `json:"lr_warmup,omitempty"`     // kimg until the rate is reached; default 0
-	LRHold       *float64 `json:"lr_hold,omitempty"`       // of cosine: part of the length before it falls; default 0.5
-	LRFinal      float64  `json:"lr_final,omitempty"`      // of cosine: last rate as a part of lr; default 0
+	LR       float64  `json:"lr,omitempty"`        // learning rate; default 1e-3 in pretrain, 1e-5 elsewhere
+	Beta1    float64  `json:"beta1,omitempty"`     // of the network's Adam; default 0.9
+	Beta2    float64  `json:"beta2,omitempty"`     // of the network's Adam; default 0.999
+	LRRamp   string   `json:"lr_ramp,omitempty"`   // shape of the network's learning rate; default cosine
+	LRWarmup float64  `json:"lr_warmup,omitempty"` // kimg until the rate is reached; default 0
+	LRHold   *float64 `json:"lr_hold,omitempty"`   // of cosine: part of the length before it falls; default 0.5
+	LRFinal  float64  `json:"lr_final,omitempty"`  // of cosine: last rate as a part of lr; default 0
 	// half-life in kimg of the averaged network; default 3 % of the length in pretrain and 5 % elsewhere, at most 500
 	EMAHalflife float64 `json:"ema_halflife_kimg,omitempty"`
 	// largest half-life as a part of the images seen so far; default 0.05, and 0 from a model: no bound

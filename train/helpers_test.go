@@ -91,3 +91,5 @@ func equalRows(a, b Row) bool {
 }
 
 func refuse() *bool { return new(bool) }
+
+func ptr[T any](v T) *T { return &v }

@@ -3,7 +3,6 @@ package train
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"math"
 
 	"github.com/anisoflight/anisoflight/kernels"
@@ -196,7 +195,6 @@ type Outcome struct {
 	Start, Best, Last Look
 	Looks             int
 	Moved             *schedule.Movement // of the best state; nil where the schedule stays
-	Paths             string             // what the paths of the best state did, in words; empty where they stay
 }
 
 // Outcome returns what the run's looks say; nil if it has none.
@@ -209,26 +207,9 @@ func (k *keeper) outcome(start *schedule.Schedule) *Outcome {
 	}
 	o := &Outcome{Start: k.looks[0], Best: k.looks[k.best], Last: k.looks[n-1], Looks: n}
 	if start != nil {
-		o.Moved, o.Paths = k.bestSchedule.MovedFrom(start), paths(k.bestSchedule, start)
+		o.Moved = k.bestSchedule.MovedFrom(start)
 	}
 	return o
-}
-
-// paths says how far and in which direction paths have moved, where that is most.
-func paths(s, start *schedule.Schedule) string {
-	change, at, ratio, ratioAt := s.Largest(start)
-	said := fmt.Sprintf("the noise variance is %.3g times what it was at σ = %.2g, where it changed most", math.Exp(change),
-		at)
-	switch {
-	case s.J() == 1:
-	case ratio > 0:
-		said += fmt.Sprintf(", and the lower subspace has up to %.3g times the variance of the higher (σ = %.2g)",
-			math.Exp(ratio), ratioAt)
-	default:
-		said += fmt.Sprintf(", and the higher subspace has up to %.3g times the variance of the lower (σ = %.2g)",
-			math.Exp(-ratio), ratioAt)
-	}
-	return said
 }
 
 // Change returns ln of a measure of a state over that of the start, and its jackknife error over the parts.

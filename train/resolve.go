@@ -48,6 +48,9 @@ func (c Config) Resolve() (Config, error) {
 	setting.Default(&c.Precision, string(kernels.Float32))
 	orPointer(&c.TrainNetwork, true)
 	orPointer(&c.TrainSchedule, true)
+	if c.Stage != Anisotropic || !*c.TrainNetwork { // else the network says whether it can
+		orPointer(&c.RatioEmbedding, false)
+	}
 	setting.Default(&c.LR, pick(pre, 1e-3, 1e-5))
 	setting.Default(&c.Beta1, 0.9)
 	setting.Default(&c.Beta2, 0.999)
@@ -197,7 +200,7 @@ func (c Config) checkNames() error {
 	case c.Keep == KeepBest && (c.Stage == Pretrain || c.Model == ""):
 		return setting.Errorf("keep", "must be last in the stage pretrain and for a new network, whose start is worth "+
 			"nothing, got best")
-	case c.RatioEmbedding != nil && *c.RatioEmbedding && c.Family.Basis == "none":
+	case c.asksForRatios() && c.Family.Basis == "none":
 		return setting.Errorf("ratio_embedding",
 			"must be false with one subspace, which has no ratio; give a family with two, such as {\"basis\":\"dct\"}")
 	}

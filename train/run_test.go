@@ -24,7 +24,7 @@ func TestResumeIsExact(t *testing.T) {
 	shared.Estimator = "backprop"
 	perClass := tinyConfig(Anisotropic)
 	perClass.Family = schedule.Family{PerClass: true, Basis: "dct", K: 4}
-	perClass.RatioEmbedding, perClass.TrainNetwork = true, refuse()
+	perClass.RatioEmbedding, perClass.TrainNetwork = ptr(true), refuse()
 	for _, c := range []struct {
 		name string
 		cfg  Config
@@ -232,7 +232,7 @@ func TestAbsentClassesStay(t *testing.T) {
 func TestPretrainKeepsItsBasis(t *testing.T) {
 	cfg := tinyConfig(Pretrain)
 	cfg.Family = schedule.Family{Basis: "pca_per_class", K: 2}
-	cfg.RatioEmbedding = true
+	cfg.RatioEmbedding = ptr(true)
 	d := tinyData(t, 16)
 	b, _, err := passes.PCA(t.Context(), d, passes.PCASettings{K: 2, PerClass: true})
 	if err != nil {

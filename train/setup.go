@@ -57,10 +57,6 @@ func newRun(cfg Config, src Sources, resumed bool) (r *Run, err error) {
 		if r.net, r.initial, err = network(cfg, src); err != nil {
 			return nil, err
 		}
-		if learned, ok := r.net.(kernels.Trainable); ok && cfg.RatioEmbedding == nil && cfg.Stage == Anisotropic {
-			given := learned.Ratios() > 0
-			cfg.RatioEmbedding = &given
-		}
 		if r.net, r.data, err = InUnits(r.net, r.data); err != nil {
 			return nil, err
 		}
@@ -95,6 +91,7 @@ func newRun(cfg Config, src Sources, resumed bool) (r *Run, err error) {
 	case src.Model != nil:
 		r.scheduleBasis = src.Model.Basis
 	}
+	orPointer(&cfg.RatioEmbedding, flow.Spec().Ratios > 0)
 	if ratios := flow.Spec().Ratios; cfg.asksForRatios() && ratios != b.J()-1 {
 		return nil, setting.Errorf("ratio_embedding",
 			"must be off for a network of %d log-ratios and a family of %d subspaces", ratios, b.J())
@@ -194,7 +191,7 @@ func network(c Config, src Sources) (kernels.Architecture, [][]float32, error) {
 	case !ok:
 		return net, values, c.checkFrozen()
 	}
-	byDefault := c.RatioEmbedding == nil && c.Stage == Anisotropic && *c.TrainNetwork
+	byDefault := c.RatioEmbedding == nil
 	if (byDefault || c.asksForRatios()) && learned.Ratios() == 0 {
 		b, err := familyBasis(c, src.Basis, net.Shape().Height, net.Shape().Width)
 		if err != nil {

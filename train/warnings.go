@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/anisoflight/anisoflight/train/passes"
 )
 
 // Warnings returns sentences on what makes the results of a run with a resolved configuration worse than they could be
@@ -64,22 +66,20 @@ func (c Config) rateWarning(rows []Row) string {
 // fewestSteps is the least number of steps from which gradientWarning judges.
 const fewestSteps = 10
 
-// gradientWarning returns a sentence on a schedule whose gradient was below its standard error in every step; else "".
+// gradientWarning returns a sentence on a schedule whose gradient of one step has nothing to do with that of the next:
+// the cosines of their angles have a mean below two of its standard errors. Else it returns "".
 func gradientWarning(rows []Row) string {
-	steps := 0
+	var cosines []float64
 	for _, row := range rows {
-		switch {
-		case row.ScheduleGradNorm > row.ScheduleGradStderr:
-			return ""
-		case row.ScheduleGradNorm <= row.ScheduleGradStderr: // not NaN
-			steps++
+		if !math.IsNaN(row.ScheduleGradCosine) {
+			cosines = append(cosines, row.ScheduleGradCosine)
 		}
 	}
-	if steps < fewestSteps {
+	if mean, stderr := passes.MeanStderr(cosines); len(cosines) < fewestSteps || mean > 2*stderr {
 		return ""
 	}
-	return fmt.Sprintf("the gradient of the schedule was smaller than its standard error in each of %d steps: what the "+
-		"schedule has learned may be noise; give a larger batch", steps)
+	return fmt.Sprintf("the gradients of %d steps have no direction in common: what the schedule has learned may be noise; "+
+		"give a larger batch", len(cosines))
 }
 
 // leastMovement is the sum of the schedule's learning rates below which MovementWarning warns. An increment of ln g

@@ -139,23 +139,25 @@ func (r *Run) measureImages(ctx context.Context, d *data.Dataset) error {
 func (r *Run) gained(o *train.Outcome) *api.Outcome {
 	out := &api.Outcome{Step: o.Best.Step, Kimg: o.Best.Kimg, NFE: r.cfg.ForNFE, Energy: ratio(o.Start.Energy, o.Best.Energy)}
 	said := []string{fmt.Sprintf("kept the state of step %d of %d", o.Best.Step, o.Last.Step)}
-	if o.Best.Step == 0 {
-		said[0] = fmt.Sprintf("kept the start, since no state up to step %d is better", o.Last.Step)
-	}
-	if o.Paths != "" {
-		said = append(said, o.Paths)
-	}
-	if o.Best.Step > 0 {
-		e := out.Energy
-		said = append(said, fmt.Sprintf("the energy is %.3g ± %.1g times that of the start", e.Value, e.Stderr))
-	}
 	if o.Start.Samples != nil {
 		s := ratio(o.Start.Samples, o.Best.Samples)
 		out.Samples = &s
-		if o.Best.Step > 0 {
-			said = append(said, fmt.Sprintf("samples of Heun's method at %d evaluations are %s: their distance is %.3g ± %.1g "+
-				"times that of the start", out.NFE, verdict(s), s.Value, s.Stderr))
+	}
+	if o.Best.Step == 0 {
+		out.Summary = fmt.Sprintf("kept the start, since no state up to step %d is better", o.Last.Step)
+		return out
+	}
+	if m := o.Moved; m != nil {
+		said = append(said, fmt.Sprintf("at σ = %.2g the noise variance is %.3g times what it was", m.Sigma, math.Exp(m.LogG)))
+		if m.RatioAfter != 1 {
+			said = append(said, fmt.Sprintf("g_i/g_j, lower subspace over higher, goes to %.3g (at σ = %.2g)", m.RatioAfter,
+				m.RatioSigma))
 		}
+	}
+	said = append(said, fmt.Sprintf("energy %.3g ± %.1g times the start's", out.Energy.Value, out.Energy.Stderr))
+	if s := out.Samples; s != nil {
+		said = append(said, fmt.Sprintf("samples of Heun's method at %d evaluations %s: distance %.3g ± %.1g times the start's",
+			out.NFE, verdict(*s), s.Value, s.Stderr))
 	}
 	out.Summary = strings.Join(said, "; ")
 	return out
