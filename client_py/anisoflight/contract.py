@@ -115,6 +115,10 @@ FIELDS = {
         model: str, required. Name of the model whose residual is the metric.
         dataset: str, required. Name of the data set to measure it on.
         T: float, default the end of the model's own schedule, else as the data need. End of time, a variance.
+        nfe: int. In place of T: at most so many evaluations of Heun's method, for which T is chosen on the data's own
+            Gaussian.
+        second_point: str, default endpoint. Of that method; give the one that samples will be drawn with, as each has
+            its own T: endpoint, midpoint.
         g0: float, default 1e-9. Variance at t = 0.
         knots: int, default 32. Knots of the path.
         order: int, default 2. Order of the solver that the path is for; 1 gives the least energy, as the paper's loss

@@ -59,6 +59,18 @@ def test_json_comes_back_with_its_provenance(client: Client, tmp_path: Path) -> 
     client.delete_schedule("geo-file")
 
 
+def test_the_end_of_a_geodesic_follows_the_number_of_evaluations(client: Client) -> None:
+    options = {"model": "digits", "dataset": "blocks", "points": 8, "samples": 1, "replace": True}
+    ends = [client.make_schedule("geo-nfe", **options, nfe=nfe).info["T"] for nfe in (5, 10, 35, 9)]
+    assert ends[0] <= ends[1] == ends[3] < ends[2] <= 6400
+    chosen = client.schedule("geo-nfe").knots()
+    pd.testing.assert_frame_equal(client.make_schedule("geo-nfe", **options, T=ends[3]).knots(), chosen)
+    assert client.make_schedule("geo-nfe", **options, nfe=9, second_point="midpoint").info["T"] > ends[3]
+    with pytest.raises(anisoflight.BadRequestError, match="T and nfe must not both be given"):
+        client.make_schedule("geo-nfe", **options, nfe=9, T=400)
+    client.delete_schedule("geo-nfe")
+
+
 def test_a_basis_travels_beside_the_file(client: Client, tmp_path: Path) -> None:
     vectors = np.linalg.qr(np.random.default_rng(0).standard_normal((64, 6)))[0].T.reshape(6, 8, 8)
     client.put_basis("six", {0: vectors[:3], 4: vectors[3:]})

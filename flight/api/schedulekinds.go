@@ -14,7 +14,12 @@ type GeodesicSchedule struct {
 	Model   string `json:"model"`
 	Dataset string `json:"dataset"` // name of the data set to measure it on; required
 	// end of time, a variance; default the end of the model's own schedule, else as the data need
-	T     float64 `json:"T,omitempty"`
+	T float64 `json:"T,omitempty"`
+	// in place of T: at most so many evaluations of Heun's method, for which T is chosen on the data's own Gaussian
+	NFE int `json:"nfe,omitempty" given:"3" max:"1000"`
+	// of that method; give the one that samples will be drawn with, as each has its own T; default endpoint
+	SecondPoint string `json:"second_point,omitempty" oneof:"endpoint midpoint"`
+
 	G0    float64 `json:"g0" default:"1e-9"`                     // variance at t = 0
 	Knots int     `json:"knots" default:"32" min:"2" max:"4096"` // knots of the path
 	// order of the solver that the path is for; 1 gives the least energy, as the paper's loss has it
@@ -35,6 +40,12 @@ func (r *GeodesicSchedule) Kind() string { return "geodesic" }
 
 // Validate implements Request.
 func (r *GeodesicSchedule) Validate() error {
+	switch {
+	case r.T != 0 && r.NFE != 0:
+		return Errorf(BadRequest, "T and nfe must not both be given").WithHint("Give one of them: nfe chooses T.")
+	case r.SecondPoint != "" && r.NFE == 0:
+		return Errorf(BadRequest, "second_point must be left out without nfe, got %s", r.SecondPoint)
+	}
 	return first(r.Bands.check(), checkEnds(r.T, r.G0), checkMeasured(r.Points, r.Samples))
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/local"
+	"github.com/anisoflight/anisoflight/schedule/solver"
 	normal "github.com/anisoflight/anisoflight/schedule/solver/gaussian"
 	"github.com/anisoflight/anisoflight/train/data"
 	"github.com/anisoflight/anisoflight/train/setting"
@@ -27,7 +28,9 @@ const DefaultOrder = 2
 
 // GeodesicSettings says which schedule MakeGeodesic makes, and from how much data.
 type GeodesicSettings struct {
-	T       float64 // default as the data need
+	T float64 // default the best for Sampler, or as the data need
+	// Sampler is what T is chosen for, if it has an NFE and T is 0.
+	Sampler solver.Settings
 	G0      float64 // default 1e-9
 	C       float64 // of the loss weight; default the data's variance, Σλ
 	Knots   int     // default 32
@@ -67,6 +70,16 @@ type Geodesic struct {
 func MakeGeodesic(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset,
 	set GeodesicSettings,
 ) (*Geodesic, error) {
+	if set.Sampler.NFE > 0 && set.T == 0 {
+		law, _, err := MeasureSpectrum(ctx, d, func(_, _ int) {})
+		if err != nil {
+			return nil, err
+		}
+		setting.Default(&set.C, law.Variance())
+		if set.T, err = set.end(ctx, law, m.Range()); err != nil {
+			return nil, err
+		}
+	}
 	if err := DefaultScale(ctx, &set.T, &set.C, d, m.Range()); err != nil {
 		return nil, err
 	}

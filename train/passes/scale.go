@@ -2,9 +2,11 @@ package passes
 
 import (
 	"context"
+	"math"
 
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/schedule/solver"
 	normal "github.com/anisoflight/anisoflight/schedule/solver/gaussian"
 	"github.com/anisoflight/anisoflight/train/data"
 	"github.com/anisoflight/anisoflight/train/setting"
@@ -86,4 +88,49 @@ func DefaultScale(ctx context.Context, T, c *float64, d *data.Dataset, known sch
 	setting.Default(T, s.Within(known).T)
 	setting.Default(c, s.C)
 	return nil
+}
+
+// leastEnd is the part of the data's variance that a start from noise alone misses at the least T that end tries.
+const leastEnd = 0.1
+
+// end returns the end of time for the sampler: of the highest variance that a network knows, its half, its quarter and
+// so on, the T at which the sampler comes closest to the data's Gaussian, in W2² of normal.Spectrum.Bench, along the
+// isotropic geodesic of that Gaussian. No network is asked: the Gaussian has E|flow + ε|² = Σ λ/(λ + g).
+func (set GeodesicSettings) end(ctx context.Context, law *normal.Spectrum, known schedule.Range) (float64, error) {
+	if law.Variance() == 0 {
+		return 0, setting.Errorf("dataset", "must hold images that differ for nfe to choose T, got all alike")
+	}
+	set.T, set.Family = 0, schedule.Family{}
+	set = set.resolved(known)
+	if err := checkEnds(set.T, set.G0, set.C, known); err != nil {
+		return 0, err
+	}
+	low, _ := known.Ends()
+	highest, lowest := set.T, max(law.Horizon(leastEnd), 2*low*low, 2*set.G0)
+	chosen, least := highest, math.Inf(1)
+	for ; set.T == highest || set.T >= lowest; set.T /= 2 {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		var samples []schedule.Sample
+		for _, sigma := range noiseLevels(set.Points, set.G0, set.T) {
+			samples = append(samples, schedule.ResidualSample(sigma, law.Residual(sigma), 0, set.C))
+		}
+		geodesic, err := set.geodesic(nil, [][][]schedule.Sample{{samples}})
+		if err != nil {
+			return 0, err
+		}
+		plan, err := solver.New(set.Sampler, geodesic.Schedule, 0)
+		if err != nil {
+			return 0, err
+		}
+		report, err := law.Bench(basis.None(law.H, law.W), plan)
+		if err != nil {
+			return 0, err
+		}
+		if report.W2 < least {
+			chosen, least = set.T, report.W2
+		}
+	}
+	return chosen, nil
 }

@@ -11,9 +11,12 @@ var geodesicSpec = connect.Making(command.Spec{
 	Short: "Make the schedule of least energy for a model, in one pass over a data set",
 	Long: `Geodesic measures the model's residual F(σ) by noise level and lays the path along which
 √F dg passes at constant speed: the path of least energy T·∫ ġ² F dt. With a basis every
-subspace has its own F_j and its own path. With --statistics the schedule carries the
-residual of every DCT frequency, by which the solver local steps.`,
+subspace has its own F_j and its own path. With --nfe the path ends at the noise level
+that is best for so many evaluations by Heun's method on the data's own Gaussian. With
+--statistics the schedule carries the residual of every DCT frequency, by which the
+solver local steps.`,
 	Example: `  anisoflight schedule geodesic --name digits-geo --model digits --dataset digits
+  anisoflight schedule geodesic --name digits-9 --model digits --dataset digits --nfe 9
   anisoflight schedule geodesic --name digits-local --model digits --dataset digits --statistics
   anisoflight sample --model digits --schedule digits-local --solver local --corrector --grid polynomial --nfe 5`,
 }, "MakeSchedule", new(api.GeodesicSchedule), "measuring")

@@ -1,11 +1,13 @@
 package schedules
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/train/passes"
 )
 
@@ -15,7 +17,7 @@ func (k *Maker) geodesic(ctx context.Context, req api.GeodesicSchedule, progress
 	if err != nil {
 		return nil, err
 	}
-	if req.T == 0 && m.Schedule != nil { // the end of the model's own time
+	if req.T == 0 && req.NFE == 0 && m.Schedule != nil { // the end of the model's own time
 		req.T = m.Schedule.T()
 	}
 	req.G0 = m.G0(req.G0)
@@ -43,7 +45,8 @@ func (k *Maker) geodesic(ctx context.Context, req api.GeodesicSchedule, progress
 	}
 	defer m.Release()
 	set := passes.GeodesicSettings{
-		T: req.T, G0: req.G0, C: req.C, Knots: req.Knots, Order: req.Order, Points: req.Points,
+		T: req.T, Sampler: solver.Settings{NFE: req.NFE, SecondPoint: cmp.Or(req.SecondPoint, solver.Endpoint)},
+		G0: req.G0, C: req.C, Knots: req.Knots, Order: req.Order, Points: req.Points,
 		Samples: req.Samples, Seed: req.Seed, Family: family, Statistics: req.Statistics,
 	}
 	var g *passes.Geodesic
