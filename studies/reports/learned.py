@@ -239,12 +239,11 @@ def _train(client: Client, name: str, settings: dict[str, Any]) -> dict[str, Any
     if run.wait(progress=False).attrs.get("interrupted"):
         run.pause()
         raise KeyboardInterrupt
-    info = run.info
-    if info["state"] != "done":
-        raise RuntimeError(f"the run {name} is {info['state']} {info.get('error', '')}")
+    if run.state != "done":
+        raise RuntimeError(f"the run {name} is {run.state} {run.info.get('error', '')}")
     if not saved:
-        run.save(name)
-    return info
+        run.save(name)  # which measures the last state
+    return run.info
 
 
 def _schedule(study: Study, name: str) -> str:
