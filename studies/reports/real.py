@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,12 +23,15 @@ import anisoflight
 from anisoflight.data.__main__ import main as data
 from anisoflight.fid.__main__ import main as fid
 from anisoflight.recipe.__main__ import main as recipe
+from anisoflight.recipe.recipe import load
+from anisoflight.recipe.stages import Place, stages_of
 from studies.reports.page import Page
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from anisoflight import Client
+    from anisoflight.recipe.recipe import Recipe
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = ROOT / "configs" / "cifar10-16"
@@ -84,28 +87,39 @@ def rows(seed: int) -> Iterator[Row]:
 
 def train(seed: int, folder: Path, source: Path) -> None:
     """Train a network and the recipes that start from it, as far as they are not there."""
-    if not (folder / "datasets" / "cifar10-16").exists():
-        _done(data(["convert", str(source), "--under", "train", "--labels", "folder", "--resolution", "16", "--name",
-                    "cifar10-16", "--data", str(folder)]))  # fmt: skip
     files = [str(CONFIGS / f"{method}.yaml") for method in LEARNED]
-    _done(recipe([*files, "--seed", str(seed), "--data", str(folder)]))
+    convert(load(files[:1])[0], folder, source)
+    done(recipe([*files, "--seed", str(seed), "--data", str(folder)]))
+
+
+def convert(made: Recipe, folder: Path, source: Path) -> None:
+    """Convert the images of a recipe from a source, unless they are there."""
+    if not (folder / "datasets" / made.name).exists():
+        made = replace(made, dataset=replace(made.dataset, source=str(source)))
+        done(data(list(stages_of(made, Place(folder))[0].words[3:])))
+
+
+def references(server: Sequence[str], folder: Path, dataset: str, count: int) -> list[Path]:
+    """The reference of each kind of features, with the distance of as many real images to the others."""
+    files = [folder / f"{features}.npz" for features in FEATURES]
+    for features, file in zip(FEATURES, files, strict=True):
+        if not file.exists():
+            common = ["--dataset", dataset, "--features", features, "--out", str(file), *server]
+            done(fid(["ref", *common, "--floor", str(count)]))
+    return files
 
 
 def measure(seed: int, folder: Path, count: int) -> None:
     """Measure all rows of a network that are not there."""
     with anisoflight.serve(data=folder) as client:
         server = ["--server", client.location]
-        references = [folder / f"{features}.npz" for features in FEATURES]
-        for features, file in zip(FEATURES, references, strict=True):
-            if not file.exists():
-                common = ["--dataset", "cifar10-16", "--features", features, "--out", str(file), *server]
-                _done(fid(["ref", *common, "--floor", str(count)]))
+        files = references(server, folder, "cifar10-16", count)
         _make_schedules(client, seed)
         for row in rows(seed):
             words = [word for name, value in row.options.items() for word in (f"--{name}", value)]
             words += ["--nfe", ",".join(map(str, row.nfe)), "--seeds", f"0-{count - 1}", "--allow-fewer"]
             words += ["--benchmark", f"network {seed}", "--method", row.method, "--out", str(ROWS)]
-            _done(fid(["calc", "--model", row.model, "--ref", *map(str, references), *words, *server]))
+            done(fid(["calc", "--model", row.model, "--ref", *map(str, files), *words, *server]))
 
 
 def _make_schedules(client: Client, seed: int) -> None:
@@ -120,7 +134,8 @@ def _make_schedules(client: Client, seed: int) -> None:
             client.make_schedule(f"few{nfe}-s{seed}", "few", nfe=nfe, **common)
 
 
-def _done(status: int) -> None:
+def done(status: int) -> None:
+    """End with the status of a command that failed."""
     if status:
         raise SystemExit(status)
 

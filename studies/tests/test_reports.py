@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,8 @@ from studies.reports import (
     familypage,
     gain,
     gainpage,
+    learned,
+    learnedpage,
     networks,
     real,
     search,
@@ -386,3 +390,147 @@ def test_samplers_without_network_error_are_shown_by_side_over_the_seeds() -> No
     assert {name for name, side in sides.items() if side == "isotropic" and "nodes" in name} == {
         "2M, nodes J = 1, standard start", "2M, nodes J = 1, matched start at 20"
     }  # fmt: skip
+
+
+Distances = dict[tuple[str, str], list[float]]
+"""By sampler and row, a distance for each network."""
+_EVEN: Distances = {
+    (learnedpage.HEUN, learnedpage.GEODESIC): [2, 3, 4],
+    (learnedpage.IPNDM, learnedpage.START): [1, 2, 3],
+    **{(learnedpage.HEUN, row): [2, 3, 4] for row in (*learnedpage.LEARNED, learnedpage.LOSS)},
+    **{(learnedpage.IPNDM, row): [1, 2, 3] for row in (*learnedpage.LEARNED, learnedpage.LOSS)},
+}
+"""Nothing is gained or lost anywhere."""
+
+
+def _learned(folder: Path, values: Distances, other: Distances | None = None) -> pd.DataFrame:
+    """Rows as fid calc writes them, by the classifier and by pca-64 (other, if they differ); the blocks differ by 2."""
+    lines = []
+    for features, nfe in product(learnedpage.FEATURES, learnedpage.NFE):
+        found = other if other and features == "pca-64" else values
+        for (sampler, method), column in found.items():
+            for (network, distance), (block, more) in product(enumerate(column, 1), (("0-9", 1), ("100-109", -1))):
+                row = {
+                    "key": str(len(lines)),
+                    "benchmark": f"network {network}",
+                    "method": method,
+                    "asked": {"nfe": nfe},
+                    "seeds": block,
+                    "count": 10,
+                    "frechet": distance + more,
+                    "features": {"name": features},
+                    "reference": {"floor": {"10": 0.5}},
+                    "source": {"sample": {"solver": "heun" if sampler == learnedpage.HEUN else "ipndm"}},
+                }
+                lines.append(json.dumps(row) + "\n")
+    (folder / learnedpage.ROWS).write_text("".join(lines), encoding="utf-8")
+    return learnedpage.read(folder / learnedpage.ROWS)
+
+
+def _words(found: pd.DataFrame) -> dict[str, str]:
+    return {name: verdict.word for name, verdict in learnedpage.verdicts(found).items()}
+
+
+@pytest.mark.parametrize(
+    ("g", "word"), [([1.0, 2.1, 3.3], "held"), ([1.1, 2.2, 3.2], "failed"), ([1.1, 2.2], "not measured yet")]
+)
+def test_worse_than_the_start_is_by_more_than_the_spread_of_the_difference(
+    tmp_path: Path, g: list[float], word: str
+) -> None:
+    """The networks differ by 1, and the second g is above each of them by about as much."""
+    found = _learned(tmp_path, {**_EVEN, (learnedpage.IPNDM, "g"): g})
+    verdict = learnedpage.verdicts(found)["a"]
+    assert verdict.word == word
+    if word == "failed":
+        assert "8 of 64 differences are above their spread: g with iPNDM-4 at 9, classifier: +0.17 ± 0.06" in (
+            verdict.reason
+        )
+    if word == "not measured yet":
+        assert verdict.reason == "not all three networks have " + "; ".join(
+            f"g with iPNDM-4 at {nfe}" for nfe in learnedpage.NFE
+        )
+
+
+@pytest.mark.parametrize(("heun", "word"), [(0.89, "held"), (0.91, "failed")])
+def test_a_tenth_below_the_loss_of_edm_is_with_both_samplers(tmp_path: Path, heun: float, word: str) -> None:
+    loss, factors = [2.0, 3.0, 4.0], {learnedpage.HEUN: heun, learnedpage.IPNDM: 0.8}
+    rows: Distances = {(sampler, learnedpage.LOSS): loss for sampler in factors}
+    rows |= {(sampler, "g"): [factor * value for value in loss] for sampler, factor in factors.items()}
+    found = _learned(tmp_path, {**_EVEN, **rows})
+    assert _words(found)["b"] == word
+    shown = learnedpage.quotient_table(found, learnedpage.HEUN).set_index("row")
+    assert shown.loc["g", "17"] == f"{heun:.2f} ± 0.00 / {heun:.2f} ± 0.00"
+
+
+def test_two_subspaces_must_win_where_a_user_would_be(tmp_path: Path) -> None:
+    """That is with the sampler whose mean is lower, here iPNDM-4, and with both kinds of features."""
+    worse, better = (learnedpage.HEUN, "PCA"), (learnedpage.IPNDM, "DCT")
+    other_sampler = {**_EVEN, worse: [1.5, 2.5, 3.5]}
+    assert _words(_learned(tmp_path, other_sampler))["c"] == "failed"
+    gain = {**_EVEN, better: [0.9, 1.8, 2.9]}
+    assert _words(_learned(tmp_path, gain, _EVEN))["c"] == "failed"
+    verdict = learnedpage.verdicts(_learned(tmp_path, gain))["c"]
+    assert verdict.word == "held"
+    assert "DCT at 9: -0.13 ± 0.06 / -0.13 ± 0.06" in verdict.reason
+    assert _words(_learned(tmp_path, {**_EVEN, better: [0.5, 2.0, 3.4]}))["c"] == "failed"  # below the spread
+
+
+def test_the_tables_of_learned_schedules_pair_by_network(tmp_path: Path) -> None:
+    """Blocks are averaged; a row that was measured again counts once, as it was last."""
+    rows = {**_EVEN, (learnedpage.HEUN, "g"): [1.9, 2.8, 3.7], (learnedpage.HEUN, "edm"): [9]}
+    found = _learned(tmp_path, rows)
+    file = tmp_path / learnedpage.ROWS
+    file.write_text(_again(file, distance=7.0), encoding="utf-8")
+    assert len(learnedpage.read(file)) == len(found)
+    shown = learnedpage.table(learnedpage.read(file), "classifier", learnedpage.HEUN).set_index("row")
+    assert list(shown.index) == ["geodesic", "edm", "EDM's loss continued", "g", "{g_y}", "DCT", "PCA"]
+    assert shown.loc["g", "9"] == "2.80 ± 0.90"
+    assert shown.loc["g", "9, less start"] == "-0.20 ± 0.10"
+    assert shown.loc["geodesic", "9, less start"] == ""
+    assert (shown.loc["edm", "9"], shown.loc["edm", "9, less start"]) == ("7.50", "+5.50")
+
+
+def _again(file: Path, distance: float) -> str:
+    """The rows, and that of EDM's levels at 9 in the first block, by the classifier, measured again."""
+    text = file.read_text(encoding="utf-8")
+    rows = [row for row in map(json.loads, text.splitlines()) if row["method"] == "edm" and row["asked"] == {"nfe": 9}]
+    (old,) = (row for row in rows if row["seeds"] == "0-9" and row["features"]["name"] == "classifier")
+    return text + json.dumps({**old, "key": "again", "frechet": distance}) + "\n"
+
+
+def test_the_page_of_learned_schedules_says_what_is_not_measured(tmp_path: Path) -> None:
+    page = learnedpage.write(tmp_path).read_text(encoding="utf-8")
+    assert "**No row is measured yet.**" in page
+    assert page.count("**Not measured yet**: ") == len(learnedpage.AIMS)
+    assert page.index("before any row was measured") < page.index("What was measured")
+
+
+def test_the_page_of_learned_schedules_is_that_of_its_rows(tmp_path: Path) -> None:
+    docs = ROOT / "studies" / "docs"
+    for file in docs.glob("learned-*.jsonl"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    assert learnedpage.write(tmp_path).read_text(encoding="utf-8") == _document("studies/docs/learned.md")
+    for file in docs.glob("learned-*.csv"):
+        assert (tmp_path / file.name).read_text() == file.read_text()
+
+
+def test_a_whole_study_of_learned_schedules(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Tiny, from images to the page; once more, which measures nothing; and with another length, which is refused."""
+    docs = tmp_path / "docs"
+    arguments = ["--twin", "--data", str(tmp_path / "data"), "--docs", str(docs), "--networks", "1", "--nfe", "3"]
+    arguments += ["--rows", "geodesic", learnedpage.START, "g", learnedpage.LOSS, "tuned"]
+    assert learned.main(arguments) == 0
+    found, page = learnedpage.read(docs / learnedpage.ROWS), (docs / "learned.md").read_text(encoding="utf-8")
+    asked = {(row.sampler, row.method) for row in learned.rows() if row.name in arguments}
+    assert set(zip(found.sampler, found.method, strict=True)) == asked
+    assert found.groupby(["features", "sampler", "method"]).seeds.nunique().tolist() == [2] * 2 * len(asked)
+    assert all(json.loads(grid) for grid in found[found.method == "tuned"].grid)
+    runs = learnedpage.outcomes(docs / learnedpage.OUTCOMES)
+    assert runs[["row", "images"]].to_numpy().tolist() == [[learnedpage.LOSS, "8"], ["g", "8"]]
+    kept = {file.name: file.read_bytes() for file in docs.iterdir()}
+    assert learned.main(arguments) == 0
+    assert {file.name: file.read_bytes() for file in docs.iterdir()} == kept
+    capfd.readouterr()
+    assert learned.main([*arguments, "--kimg", "1"]) == 1
+    assert "FAILED: the run cifar10-16-twin-learned-g-s1 that is there has kimg 0.008, not 1" in capfd.readouterr().out
+    assert (docs / "learned.md").read_text(encoding="utf-8") == page
