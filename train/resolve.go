@@ -197,7 +197,7 @@ func (c Config) checkNames() error {
 	case c.ForNFE != 0 && (c.ForNFE < 3 || c.ForNFE%2 == 0 || c.ForNFE > maxNFE):
 		return setting.Errorf("for_nfe", "must be an odd number from 3 to %d, as n steps of Heun's method take 2n − 1 "+
 			"evaluations, got %d", maxNFE, c.ForNFE)
-	case c.Keep == KeepBest && (c.Stage == Pretrain || c.Model == ""):
+	case c.Keep == KeepBest && (c.Stage == Pretrain || c.Network != nil):
 		return setting.Errorf("keep", "must be last in the stage pretrain and for a new network, whose start is worth "+
 			"nothing, got best")
 	case c.asksForRatios() && c.Family.Basis == "none":

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"math"
 	"runtime"
 	"strconv"
 
@@ -55,6 +56,20 @@ func (c Config) Trainer() kernels.TrainerConfig {
 
 // Memory returns how the run's steps fit the device.
 func (r *Run) Memory() Memory { return r.memory }
+
+// usualShare is the part of a device's peak that steps reach, as a rule.
+const usualShare = 0.4
+
+// Seconds estimates how long the whole run takes, from the operations of its steps.
+func (r *Run) Seconds(ctx context.Context) (float64, error) {
+	cost, err := r.model.StepCost(r.cfg.Trainer(), r.cfg.Batch)
+	if err != nil {
+		return 0, err
+	}
+	peak, err := kernels.MatmulPeak(ctx, r.model.Device(), r.model.Precision())
+	steps := math.Ceil(r.cfg.Kimg * 1000 / float64(r.cfg.Batch))
+	return steps * float64(cost.FLOPs) / (usualShare * peak * float64(r.memory.Devices)), err
+}
 
 // ParamCount returns the number of trained scalars of the network; 0 of an analytic one.
 func (r *Run) ParamCount() int {

@@ -52,22 +52,22 @@ func TestRateWarning(t *testing.T) {
 	}
 }
 
-// TestGradientWarning: a warning if the schedule's gradient is never above its error, in ten steps or more.
+// TestGradientWarning: a warning if the gradients of ten steps or more have no direction in common.
 func TestGradientWarning(t *testing.T) {
+	turn := func(i int) float64 { return 0.3 * float64(1-i%2*2) } // by turns 0.3 and −0.3
 	for name, c := range map[string]struct {
-		norm   func(i int) float64
+		cosine func(i int) float64
 		steps  int
-		drowns bool
+		noise  bool
 	}{
-		"always below":        {func(int) float64 { return 1.9 }, 10, true},
-		"below, of few steps": {func(int) float64 { return 1.9 }, 9, false},
-		"once above":          {func(i int) float64 { return 1.9 + float64(i/9) }, 10, false},
-		"unknown":             {func(int) float64 { return math.NaN() }, 10, false},
+		"no direction":             {turn, 10, true},
+		"no direction, few steps":  {turn, 9, false},
+		"a weak one, in ten steps": {func(i int) float64 { return 0.1 + turn(i) }, 10, true},
+		"and in a hundred":         {func(i int) float64 { return 0.1 + turn(i) }, 100, false},
+		"unknown":                  {func(int) float64 { return math.NaN() }, 10, false},
 	} {
-		got := gradientWarning(rowsOf(c.steps, func(i int, row *Row) {
-			row.ScheduleGradNorm, row.ScheduleGradStderr = c.norm(i), 2
-		}))
-		if (got != "") != c.drowns || c.drowns && !strings.Contains(got, "each of 10 steps") {
+		got := gradientWarning(rowsOf(c.steps, func(i int, row *Row) { row.ScheduleGradCosine = c.cosine(i) }))
+		if (got != "") != c.noise {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

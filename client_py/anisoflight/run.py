@@ -46,6 +46,8 @@ class Run:
         info = self.info
         size = f", {info['parameters']:,} parameters" if info.get("parameters") else ""
         speed = f", {info['step_seconds']:.2g} s a step" if info.get("step_seconds") else ""
+        if not speed and info.get("seconds"):
+            speed = f", {info['config']['kimg']:g} kimg in about {info['seconds'] / 60:.2g} min"
         return f"Run({self.name!r}, {info['state']!r}{size}{speed})"
 
     @property
@@ -164,12 +166,14 @@ class Run:
         self._client.call("CancelRun", run=self.name)
 
     def save(self, name: str, replace: bool = False) -> None:
-        """Write the averaged weights and the schedule as the model `name`.
+        """Write the averaged weights and the schedule as the model `name`: of the best state of a run that keeps that.
 
-        It warns of an average that is mostly the start, of a learning rate that has not fallen because the run was
-        stopped early, and of a schedule's gradient that was never above its error.
+        It prints what the state has gained over the start. It warns of an average that is mostly the start, of a learning rate that has not fallen because the run was
+        stopped early, and of a schedule's gradient that is noise.
         """
         saved = self._client.call("SaveModel", run=self.name, name=name, replace=replace)
+        if "outcome" in saved:
+            print(saved["outcome"]["summary"])
         warn(f"run {self.name}: {warning}" for warning in saved.get("warning", "").splitlines())
 
     def delete(self) -> None:

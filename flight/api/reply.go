@@ -228,6 +228,9 @@ type RunInfo struct {
 	Memory  *RunMemory     `json:"memory,omitempty"` // as it was found when the run was opened last
 	// Parameters is the number of trained scalars of the network; absent in runs that older servers made.
 	Parameters int `json:"parameters,omitempty"`
+	// Seconds is an estimate of what the whole length takes, of a run that starts from a model: its operations at two
+	// fifths of the device's peak.
+	Seconds float64 `json:"seconds,omitempty"`
 	// StepSeconds is the median of the last steps, without the first one, which waits for the compiler.
 	StepSeconds float64 `json:"step_seconds,omitempty"`
 

@@ -155,7 +155,8 @@ func watch(ctx context.Context, c *client.Client, e command.Env, run string) err
 			"needed_bytes", m.NeededBytes, "whole_bytes", m.WholeBytes, "available_bytes", m.AvailableBytes)
 	}
 	if info.Parameters > 0 {
-		e.Log.Info("training "+run, "parameters", info.Parameters, "kimg", info.Target)
+		e.Log.Info("training "+run, "parameters", info.Parameters, "kimg", info.Target, "estimated_minutes",
+			math.Ceil(info.Seconds/60))
 	}
 	connect.Notes(e.Err, info.Notes)
 	defer func() { // what was learned may be noise
@@ -230,6 +231,9 @@ func keep(ctx context.Context, c *client.Client, e command.Env, run, model strin
 	}
 	fmt.Fprintf(e.Out, "run %s: %s after step %d, %.4g kimg; saved as model %s\n", run, info.State, info.Step, info.Kimg,
 		model)
+	if saved.Outcome != nil {
+		fmt.Fprintln(e.Out, saved.Outcome.Summary)
+	}
 	for warning := range strings.Lines(saved.Warning) {
 		fmt.Fprintf(e.Out, "warning: %s\n", strings.TrimSpace(warning))
 	}

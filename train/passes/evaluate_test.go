@@ -48,6 +48,21 @@ func TestEvaluateGaussian(t *testing.T) {
 	}
 	exact, _ := schedule.Energy([]*schedule.Path{s.At(0, 0)}, []*schedule.Density{f})
 	within(t, "energy", energy, exact, 0.05*exact)
+	losses, err := Losses(t.Context(), m, w, d, s, LossSettings{Samples: 16 * 256, C: 1, Order: 1, Seed: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	within(t, "mean loss of the same draws", Mean(losses), energy, 1e-6*energy)
+	// Of order 2 each draw weighs T ġ/g times as much.
+	steeper, err := Losses(t.Context(), m, w, d, s, LossSettings{Samples: 16 * 256, C: 1, Order: 2, Seed: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	meter := newMeter(m, w, d, nil, 5, 0, nil)
+	for i, loss := range losses {
+		g, dot := s.At(0, 0).Eval(meter.time(i, len(losses), T))
+		within(t, "loss of order 2", steeper[i], loss*T*dot/g, 1e-6*steeper[i])
+	}
 }
 
 func exactDensity(d int, v, c, g0, T float64, n int) []schedule.Sample {

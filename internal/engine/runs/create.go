@@ -47,7 +47,14 @@ func (s *Runs) Create(ctx context.Context, req api.CreateRun, progress func(api.
 	if err != nil {
 		return info, err
 	}
-	r, err := s.place(ctx, req, fresh, creationNotes(fresh.Config(), src))
+	var seconds float64
+	if cfg.Model != "" {
+		err = s.cfg.Queue.Take(ctx, func() (err error) { seconds, err = fresh.Seconds(ctx); return err })
+	}
+	var r *Run
+	if err == nil {
+		r, err = s.place(ctx, req, fresh, seconds, creationNotes(fresh.Config(), src))
+	}
 	if err != nil {
 		fresh.Close()
 		return info, err
@@ -56,11 +63,12 @@ func (s *Runs) Create(ctx context.Context, req api.CreateRun, progress func(api.
 }
 
 // place stores a new run, whose folder appears whole in place of the one that it replaces, and lists it.
-func (s *Runs) place(ctx context.Context, req api.CreateRun, fresh training, notes []string) (*Run, error) {
+func (s *Runs) place(ctx context.Context, req api.CreateRun, fresh training, seconds float64, notes []string,
+) (*Run, error) {
 	r := s.newRun(req.Name)
 	r.status = status{
 		State: Created, Created: time.Now().UTC(), Memory: memoryOf(fresh), Parameters: fresh.ParamCount(),
-		Notes: notes,
+		Seconds: seconds, Notes: notes,
 	}
 	r.cfg, r.training, r.rowsRead, r.files = fresh.Config(), fresh, true, api.Integrity{State: api.Intact}
 	state, err := fresh.State(ctx)

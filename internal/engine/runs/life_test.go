@@ -106,7 +106,7 @@ func open(t *testing.T, dir string, step func(context.Context, *train.Row) error
 // create makes a run called r.
 func create(t *testing.T, s *Runs, step func(context.Context, *train.Row) error) *Run {
 	t.Helper()
-	r, err := s.place(t.Context(), api.CreateRun{Name: "r"}, &fake{step: step}, nil)
+	r, err := s.place(t.Context(), api.CreateRun{Name: "r"}, &fake{step: step}, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -369,7 +369,7 @@ func TestBackgroundStepsYield(t *testing.T) {
 // nothing.
 func TestRest(t *testing.T) {
 	s, r := made(t, slowly)
-	waiting, err := s.place(t.Context(), api.CreateRun{Name: "waiting"}, &fake{}, nil)
+	waiting, err := s.place(t.Context(), api.CreateRun{Name: "waiting"}, &fake{}, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

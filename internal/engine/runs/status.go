@@ -38,7 +38,8 @@ type status struct {
 	Stopped *api.Stopped   `json:"stopped,omitempty"`
 	Memory  *api.RunMemory `json:"memory,omitempty"`
 	// Parameters is that of api.RunInfo.
-	Parameters int `json:"parameters,omitempty"`
+	Parameters int     `json:"parameters,omitempty"`
+	Seconds    float64 `json:"seconds,omitempty"` // that of api.RunInfo
 	// Restored says that the last state was damaged, and from where the run went on.
 	Restored string `json:"restored,omitempty"`
 	// Notes are sentences on what gives poor results.

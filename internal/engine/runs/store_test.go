@@ -173,7 +173,7 @@ func TestFullDiskIsStorage(t *testing.T) {
 	s, r := made(t, nil)
 	full := faultyDisk(t, s.root())
 	for _, req := range []api.CreateRun{{Name: "s"}, {Name: "r", Replace: true}} {
-		_, err := s.place(t.Context(), req, &fake{}, nil)
+		_, err := s.place(t.Context(), req, &fake{}, 0, nil)
 		if !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("%s: %v", req.Name, err)
 		}
@@ -234,7 +234,7 @@ func TestCreateRunIsAtomic(t *testing.T) {
 			}
 			return nil
 		})
-		_, err := s.place(t.Context(), api.CreateRun{Name: "r", Replace: true}, &fake{seed: 2}, nil)
+		_, err := s.place(t.Context(), api.CreateRun{Name: "r", Replace: true}, &fake{seed: 2}, 0, nil)
 		restore()
 		if err != nil && !errors.Is(err, crash) {
 			t.Fatalf("stop %d: %v", stop, err)
