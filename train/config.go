@@ -61,10 +61,11 @@ type Config struct {
 	// anisotropic two, {"basis":"dct"}
 	Family schedule.Family `json:"family"`
 
-	Batch int     `json:"batch,omitempty"` // images per step; default 256
-	Kimg  float64 `json:"kimg,omitempty"`  // length in thousands of images, which ramps refer to; default 1200
-	Seed  uint64  `json:"seed,omitempty"`  // of weights, data order, noise and probes; default 0
-	Flip  bool    `json:"flip,omitempty"`  // mirror half of the images
+	Batch int `json:"batch,omitempty"` // images per step; default 256
+	// length in thousands of images, which ramps refer to; default 102.4 from a model, 1200 in pretrain or without one
+	Kimg float64 `json:"kimg,omitempty"`
+	Seed uint64  `json:"seed,omitempty"` // of weights, data order, noise and probes; default 0
+	Flip bool    `json:"flip,omitempty"` // mirror half of the images
 
 	// arithmetic of the network's activations and products; default float32
 	//
@@ -82,15 +83,15 @@ type Config struct {
 	// Else the network is trained by the trajectory loss along a schedule that stays.
 	TrainSchedule *bool `json:"train_schedule,omitempty"`
 
-	// what the run gives when its model is saved: best is the best state by energy or, with for_nfe, by samples, the
-	// start included; default best of a run from a model, else last
+	// what the run gives when its model is saved: the best state by samples, or by energy, or the last state; default
+	// samples of a run from a model of 6.4 kimg or more, else last
 	//
-	// States are measured at the start, at every quarter of the length and when the model is saved, on draws that training
-	// does not see.
-	Keep   string `json:"keep,omitempty" oneof:"best last"`
-	ForNFE int    `json:"for_nfe,omitempty"` // evaluations of Heun's method (odd) that states are judged by; default none
+	// States are measured at the start, at half of the length and when the model is saved, on draws that training does not
+	// see. The start is one of them. By samples, a state's network may be better along the path of the start.
+	Keep   string `json:"keep,omitempty" oneof:"samples energy last"`
+	ForNFE int    `json:"for_nfe,omitempty"` // evaluations of Heun's method that samples are judged by, odd; default 9
 
-	LR       float64  `json:"lr,omitempty"`        // learning rate; default 1e-3 in pretrain, 1e-5 elsewhere
+	LR       float64  `json:"lr,omitempty"`        // learning rate; default 1e-3 in pretrain, 1e-4 elsewhere
 	Beta1    float64  `json:"beta1,omitempty"`     // of the network's Adam; default 0.9
 	Beta2    float64  `json:"beta2,omitempty"`     // of the network's Adam; default 0.999
 	LRRamp   string   `json:"lr_ramp,omitempty"`   // shape of the network's learning rate; default cosine
@@ -116,7 +117,7 @@ type Config struct {
 	// default 2
 	Order int `json:"order,omitempty"`
 	// the schedule's learning rate; default 1e-2 in isotropic from a form such as edm, else such that the rates of all
-	// steps add up to 2, and at most 2e-2
+	// steps add up to 1.2, and at most 2e-2
 	ScheduleLR float64 `json:"schedule_lr,omitempty"`
 
 	ScheduleBeta1    float64  `json:"schedule_beta1,omitempty"`     // of the schedule's Adam; default 0.9
@@ -143,8 +144,9 @@ type Config struct {
 
 	PMean *float64 `json:"p_mean,omitempty"` // of pretrain's ln σ: mean; default −1.2
 	PStd  float64  `json:"p_std,omitempty"`  // of pretrain's ln σ: deviation shared by the subspaces; default 1.2
-	// of pretrain's ln σ, elsewhere of the network's about the schedule's: deviation of each subspace; default 0
-	PStdSubspace float64 `json:"p_std_subspace,omitempty"`
+	// of pretrain's ln σ, elsewhere of the network's about the schedule's: deviation of each subspace; default 0.5 in
+	// anisotropic of a network that is trained and sees the ratios, else 0
+	PStdSubspace *float64 `json:"p_std_subspace,omitempty"`
 }
 
 // Positive lists the numbers whose zero value means their default, although zero is no value of theirs.

@@ -45,7 +45,7 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 		"ratio_embedding":   func(c *Config) { c.RatioEmbedding = ptr(true) },
 		"p_mean":            func(c *Config) { c.PMean = &nan },
 		"p_std":             func(c *Config) { c.PStd = -1 },
-		"p_std_subspace":    func(c *Config) { c.PStdSubspace = -1 },
+		"p_std_subspace":    func(c *Config) { c.PStdSubspace = ptr(-1.0) },
 		"microbatch":        func(c *Config) { c.Microbatch = -1 },
 		"clip":              func(c *Config) { c.Clip = nan },
 		"network":           func(c *Config) { c.Model = "digits" },
@@ -59,7 +59,7 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 		"schedule_lr_warmup": func(c *Config) { c.ScheduleLRWarmup = math.Inf(1) },
 		"train_network":      func(c *Config) { c.Stage, c.TrainNetwork = Pretrain, refuse() },
 		"train_schedule":     func(c *Config) { c.TrainSchedule, c.TrainNetwork = refuse(), refuse() },
-		"keep":               func(c *Config) { c.Keep = KeepBest },
+		"keep":               func(c *Config) { c.Keep = KeepEnergy },
 		"for_nfe":            func(c *Config) { c.ForNFE = 9 },
 	} {
 		cfg := tinyConfig(Isotropic)
@@ -98,10 +98,10 @@ func TestTheSchedulesRateFollowsItsStart(t *testing.T) {
 	}{
 		{Config{Stage: Isotropic}, 1e-2},
 		{Config{Stage: Isotropic, Model: "m", Init: "edm"}, 1e-2},
-		{Config{Stage: Isotropic, Model: "m", Batch: 100, Kimg: 100, ScheduleLRRamp: RampConstant}, 2e-3},
-		{Config{Stage: Isotropic, Schedule: "s", Batch: 100, Kimg: 200, ScheduleLRRamp: RampConstant}, 1e-3},
+		{Config{Stage: Isotropic, Model: "m", Batch: 100, Kimg: 100, ScheduleLRRamp: RampConstant}, 1.2e-3},
+		{Config{Stage: Isotropic, Schedule: "s", Batch: 100, Kimg: 200, ScheduleLRRamp: RampConstant}, 6e-4},
 		{Config{Stage: Isotropic, Init: "geodesic", Batch: 100, Kimg: 5}, 2e-2},
-		{Config{Stage: Anisotropic, Model: "m", Batch: 100, Kimg: 100, ScheduleLRRamp: RampConstant}, 2e-3},
+		{Config{Stage: Anisotropic, Model: "m", Batch: 100, Kimg: 100, ScheduleLRRamp: RampConstant}, 1.2e-3},
 		{Config{Stage: Isotropic, Model: "m", ScheduleLR: 0.5}, 0.5},
 	} {
 		got, err := c.cfg.Resolve()

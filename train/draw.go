@@ -68,7 +68,7 @@ type batch struct {
 func (r *Run) draw(n int, labels []int32) (batch, error) {
 	step, j := r.step+1, r.model.J()
 	if r.cfg.Stage == Pretrain {
-		b := batch{n: n, g: variances(r.cfg.Seed, step, n, j, *r.cfg.PMean, r.cfg.PStd, r.cfg.PStdSubspace)}
+		b := batch{n: n, g: variances(r.cfg.Seed, step, n, j, *r.cfg.PMean, r.cfg.PStd, r.cfg.stdSubspace())}
 		for i, g := range b.g {
 			b.g[i] = r.model.Range().Clamp(g)
 		}
@@ -79,8 +79,8 @@ func (r *Run) draw(n int, labels []int32) (batch, error) {
 		return b, nil
 	}
 	b, err := r.drawAlongSchedule(n, labels)
-	if err == nil && r.cfg.PStdSubspace > 0 {
-		b.network = variances(r.cfg.Seed, step, n, j, 0, 0, r.cfg.PStdSubspace)
+	if err == nil && r.cfg.stdSubspace() > 0 {
+		b.network = variances(r.cfg.Seed, step, n, j, 0, 0, r.cfg.stdSubspace())
 		for i, g := range b.g {
 			b.network[i] = r.model.Range().Clamp(b.network[i] * g)
 		}

@@ -15,17 +15,20 @@ import (
 
 // What Config.Keep may be.
 const (
-	KeepBest = "best"
-	KeepLast = "last"
+	KeepSamples = "samples"
+	KeepEnergy  = "energy"
+	KeepLast    = "last"
 )
 
 const (
 	// looksPerRun is how often a run measures its state after the start.
-	looksPerRun = 4
+	looksPerRun = 2
 	// lookParts is the number of parts that the draws of a look are left out by.
 	lookParts = 8
-	// The fewest and the most draws of a look, and what part of the images of a run they are between these.
-	fewestDraws, mostDraws, shareOfDraws = 64, 4096, 1. / 32
+	// The draws of a look: a hundredth of the run's images, so that looks take a small part of its time.
+	drawsPerKimg, fewestDraws, mostDraws = 10, 64, 1024
+	// energyDraws is how many times as many an energy is measured on, which takes one evaluation of each.
+	energyDraws = 4
 )
 
 // Look is a measurement of a state of a run, on draws of images, noise and latents that training does not see, the same
@@ -35,7 +38,9 @@ type Look struct {
 	Step    int64     `json:"step"`
 	Kimg    float64   `json:"kimg"`
 	Energy  []float64 `json:"energy"`
-	Samples []float64 `json:"samples,omitempty"` // distances of samples, where the run is for a number of evaluations
+	Samples []float64 `json:"samples,omitempty"` // distances of samples to the images, where states are judged by them
+	// OnStart says that samples are better along the path of the start, and those of Samples.
+	OnStart bool `json:"on_start,omitempty"`
 }
 
 // score is what states are chosen by: less is better.
@@ -59,8 +64,9 @@ type Candidate struct {
 	Model    *kernels.Model
 	Weights  *kernels.Weights // averaged
 	Schedule *schedule.Schedule
+	Start    *schedule.Schedule // of the run, if it is another
 	Data     *data.Dataset
-	Draws    int // of a look
+	Draws    int // of samples
 	Seed     uint64
 	look     Look
 	cfg      Config
@@ -72,15 +78,15 @@ func (c *Candidate) Close() { c.Weights.Release() }
 // streamLook separates the draws of looks from those of training, and from users' samples.
 const streamLook uint32 = 0x6c6f6f6b
 
-// Candidate returns the present state if it is to be measured: at the start, once a quarter of the length has passed
-// since, and at the end; nil if not. At the start it measures the schedule to start from first.
+// Candidate returns the present state if it is to be measured: at the start, after each half of the length, and at the
+// end; nil if not. At the start it measures the schedule to start from first.
 func (r *Run) Candidate(ctx context.Context, end bool) (*Candidate, error) {
-	quarter := func(kimg float64) float64 { return math.Floor(looksPerRun * kimg / r.cfg.Kimg) }
+	part := func(kimg float64) float64 { return math.Floor(looksPerRun * kimg / r.cfg.Kimg) }
 	n, kimg := len(r.looks), float64(r.seen)/1000
 	switch {
-	case r.cfg.Keep != KeepBest, r.net == nil,
+	case r.cfg.Keep == KeepLast, r.net == nil,
 		n == 0 && r.step > 0, // of an older program
-		n > 0 && (r.looks[n-1].Step == r.step || !end && quarter(kimg) == quarter(r.looks[n-1].Kimg)):
+		n > 0 && (r.looks[n-1].Step == r.step || !end && part(kimg) == part(r.looks[n-1].Kimg)):
 		return nil, nil
 	}
 	if err := r.measureStart(ctx); err != nil {
@@ -90,17 +96,21 @@ func (r *Run) Candidate(ctx context.Context, end bool) (*Candidate, error) {
 	if err != nil {
 		return nil, err
 	}
-	draws := int(math.Min(math.Max(shareOfDraws*1000*r.cfg.Kimg, fewestDraws), mostDraws))
-	return &Candidate{
-		Model: r.model, Weights: w, Schedule: r.sched, Data: r.data, Draws: draws,
-		Seed: latent.Uint64(r.cfg.Seed, streamLook, 0), look: Look{Step: r.step, Kimg: kimg}, cfg: r.cfg,
-	}, nil
+	c := &Candidate{
+		Model: r.model, Weights: w, Schedule: r.sched, Data: r.data,
+		Draws: int(math.Min(math.Max(drawsPerKimg*r.cfg.Kimg, fewestDraws), mostDraws)),
+		Seed:  latent.Uint64(r.cfg.Seed, streamLook, 0), look: Look{Step: r.step, Kimg: kimg}, cfg: r.cfg,
+	}
+	if r.sched != r.start {
+		c.Start = r.start
+	}
+	return c, nil
 }
 
 // Energies measures the energy of a candidate, with each part of the draws left out.
 func (c *Candidate) Energies(ctx context.Context, progress func(done, total int)) ([]float64, error) {
 	losses, err := passes.Losses(ctx, c.Model, c.Weights, c.Data, c.Schedule, passes.LossSettings{
-		Samples: c.Draws, C: c.cfg.C, Order: c.cfg.Order, Seed: c.Seed, Progress: progress,
+		Samples: energyDraws * c.Draws, C: c.cfg.C, Order: c.cfg.Order, Seed: c.Seed, Progress: progress,
 	})
 	if err != nil {
 		return nil, err
@@ -121,13 +131,16 @@ func (c *Candidate) Energies(ctx context.Context, progress func(done, total int)
 // Parts is the number of parts that the draws of a look are left out by.
 func (c *Candidate) Parts() int { return lookParts }
 
-// Keep takes the measurement of a candidate, and keeps the state if none before was better. A candidate that has been
-// trained on meanwhile is passed over.
-func (r *Run) Keep(c *Candidate, energy, samples []float64) error {
+// Keep takes the measurement of a candidate, its samples along its own path and along that of the start, and keeps the
+// state, with the better path, if none before was better. A candidate that has been trained on meanwhile is passed over.
+func (r *Run) Keep(c *Candidate, energy, samples, onStart []float64) error {
 	if c.look.Step != r.step || len(r.looks) > 0 && r.looks[len(r.looks)-1].Step == r.step {
 		return nil
 	}
 	c.look.Energy, c.look.Samples = energy, samples
+	if onStart != nil && passes.Mean(onStart) < passes.Mean(samples) {
+		c.look.Samples, c.look.OnStart = onStart, true
+	}
 	if len(r.looks) == 0 || c.look.score() < r.looks[r.best].score() {
 		if *r.cfg.TrainNetwork {
 			values, err := r.trainer.Average()
@@ -137,6 +150,9 @@ func (r *Run) Keep(c *Candidate, energy, samples []float64) error {
 			r.bestValues = values
 		}
 		r.bestSchedule, r.best = r.sched, len(r.looks)
+		if c.look.OnStart {
+			r.bestSchedule = r.start
+		}
 	}
 	r.looks = append(r.looks[:len(r.looks):len(r.looks)], c.look)
 	return nil

@@ -27,7 +27,7 @@ func tinyModel(t *testing.T) *checkpoint.Model {
 // fromModel is tinyConfig from a model.
 func fromModel(stage string) Config {
 	cfg := tinyConfig(stage)
-	cfg.Network, cfg.Model, cfg.Init = nil, "tiny", "edm"
+	cfg.Network, cfg.Model, cfg.Init, cfg.Keep = nil, "tiny", "edm", KeepEnergy
 	return cfg
 }
 
@@ -46,7 +46,7 @@ func look(t *testing.T, r *Run, end bool, e float64) {
 	for i := range energies {
 		energies[i] = e
 	}
-	if err := r.Keep(c, energies, nil); err != nil {
+	if err := r.Keep(c, energies, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -78,7 +78,7 @@ func TestARunKeepsItsBestState(t *testing.T) {
 				t.Errorf("a worse state is kept: %v and %v, the start has %v and %v", value, g, value0, g0)
 			}
 			rows := step(t, r, 3)
-			look(t, r, false, 9)
+			look(t, r, true, 9)
 			value5, g5 := saved(r)
 			if value5 == value0 || g5 == g0 {
 				t.Error("the better state is that of the start")

@@ -42,7 +42,7 @@ func mib(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<
 // images the device sees at a time where the configuration leaves it open: all of the batch, or else the fewest equal
 // parts that fit.
 func (c Config) Fit(m *kernels.Model, available int64) (Memory, error) {
-	own := c.Stage != Pretrain && c.PStdSubspace > 0
+	own := c.Stage != Pretrain && c.stdSubspace() > 0
 	need := func(part int) (int64, error) { return m.StepMemory(c.Trainer(), c.Batch, part, own) }
 	fit := Memory{Microbatch: c.Microbatch, Available: available}
 	if c.Microbatch == 0 || c.Microbatch > c.Batch {

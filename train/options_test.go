@@ -55,7 +55,7 @@ func TestNetworkNoiseSpansTheRatios(t *testing.T) {
 	cfg := analyticConfig(Anisotropic)
 	cfg.Family.K = 4
 	r := start(t, cfg, Sources{Dataset: d, Analytic: net})
-	r.cfg.PStdSubspace = 0.7
+	r.cfg.PStdSubspace = ptr(0.7)
 	var ratios []float64
 	b, err := r.draw(4096, nil)
 	if err != nil {

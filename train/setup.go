@@ -92,6 +92,7 @@ func newRun(cfg Config, src Sources, resumed bool) (r *Run, err error) {
 		r.scheduleBasis = src.Model.Basis
 	}
 	orPointer(&cfg.RatioEmbedding, flow.Spec().Ratios > 0)
+	orPointer(&cfg.PStdSubspace, pick(cfg.Stage == Anisotropic && *cfg.TrainNetwork && *cfg.RatioEmbedding, 0.5, 0))
 	if ratios := flow.Spec().Ratios; cfg.asksForRatios() && ratios != b.J()-1 {
 		return nil, setting.Errorf("ratio_embedding",
 			"must be off for a network of %d log-ratios and a family of %d subspaces", ratios, b.J())

@@ -123,6 +123,7 @@ func (c *Config) asStored() {
 	orPointer(&c.EMARampup, 0)
 	orPointer(&c.TrainSchedule, true)
 	orPointer(&c.RatioEmbedding, false)
+	orPointer(&c.PStdSubspace, 0)
 	setting.Default(&c.Order, 1)
 	setting.Default(&c.Keep, KeepLast)
 }

@@ -225,7 +225,8 @@ FIELDS = {
         family: Mapping[str, Any], default one, shared, and in the stage anisotropic two, {"basis":"dct"}. Which paths
             there are: JSON such as {"per_class":false,"basis":"dct","k":16}.
         batch: int, default 256. Images per step.
-        kimg: float, default 1200. Length in thousands of images, which ramps refer to.
+        kimg: float, default 102.4 from a model, 1200 in pretrain or without one. Length in thousands of images, which
+            ramps refer to.
         seed: int, default 0. Of weights, data order, noise and probes.
         flip: bool. Mirror half of the images.
         precision: str, default float32. Arithmetic of the network's activations and products: float32, tf32,
@@ -233,10 +234,10 @@ FIELDS = {
         microbatch: int, default an equal share, or as many as fit. Images of a batch that a device sees at a time.
         train_network: bool, default true. Train the network, not the schedule alone.
         train_schedule: bool, default true. Train the schedule, not the network alone.
-        keep: str, default best of a run from a model, else last. What the run gives when its model is saved: best is
-            the best state by energy or, with for_nfe, by samples, the start included: best, last.
-        for_nfe: int, default none. Evaluations of Heun's method (odd) that states are judged by.
-        lr: float, default 1e-3 in pretrain, 1e-5 elsewhere. Learning rate.
+        keep: str, default samples of a run from a model of 6.4 kimg or more, else last. What the run gives when its
+            model is saved: the best state by samples, or by energy, or the last state.
+        for_nfe: int, default 9. Evaluations of Heun's method that samples are judged by, odd.
+        lr: float, default 1e-3 in pretrain, 1e-4 elsewhere. Learning rate.
         beta1: float, default 0.9. Of the network's Adam.
         beta2: float, default 0.999. Of the network's Adam.
         lr_ramp: str, default cosine. Shape of the network's learning rate.
@@ -257,7 +258,7 @@ FIELDS = {
         order: int, default 2. Order p of the solver that the schedule is learned for, a factor (T ġ/g)^{p−1} in the
             weight: 1 is the paper's loss.
         schedule_lr: float, default 1e-2 in isotropic from a form such as edm, else such that the rates of all steps
-            add up to 2, and at most 2e-2. The schedule's learning rate.
+            add up to 1.2, and at most 2e-2. The schedule's learning rate.
         schedule_beta1: float, default 0.9. Of the schedule's Adam.
         schedule_beta2: float, default 0.999. Of the schedule's Adam.
         schedule_lr_ramp: str, default cosine. Shape of its rate, as lr_ramp.
@@ -272,8 +273,8 @@ FIELDS = {
             the ratios of the g_j.
         p_mean: float, default −1.2. Of pretrain's ln σ: mean.
         p_std: float, default 1.2. Of pretrain's ln σ: deviation shared by the subspaces.
-        p_std_subspace: float, default 0. Of pretrain's ln σ, elsewhere of the network's about the schedule's:
-            deviation of each subspace.
+        p_std_subspace: float, default 0.5 in anisotropic of a network that is trained and sees the ratios, else 0. Of
+            pretrain's ln σ, elsewhere of the network's about the schedule's: deviation of each subspace.
     """,
 }
 """The fields of requests with their types and defaults, for docstrings."""

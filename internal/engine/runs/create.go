@@ -49,7 +49,10 @@ func (s *Runs) Create(ctx context.Context, req api.CreateRun, progress func(api.
 	}
 	var seconds float64
 	if cfg.Model != "" {
-		err = s.cfg.Queue.Take(ctx, func() (err error) { seconds, err = fresh.Seconds(ctx); return err })
+		err = s.cfg.Queue.Take(ctx, func() error {
+			seconds, _ = fresh.Seconds(ctx) // a device without the memory for it does not tell
+			return nil
+		})
 	}
 	var r *Run
 	if err == nil {

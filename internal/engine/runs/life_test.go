@@ -80,9 +80,9 @@ func (f *fake) Outcome() *train.Outcome   { return nil }
 func (f *fake) Candidate(context.Context, bool) (*train.Candidate, error) {
 	return nil, nil
 }
-func (f *fake) Keep(*train.Candidate, []float64, []float64) error { return nil }
-func (f *fake) Facts() []processes.Fact                           { return nil }
-func (f *fake) Close()                                            {}
+func (f *fake) Keep(_ *train.Candidate, _, _, _ []float64) error { return nil }
+func (f *fake) Facts() []processes.Fact                          { return nil }
+func (f *fake) Close()                                           {}
 
 // open opens the runs of a data folder. Their training is fake, with the given steps.
 func open(t *testing.T, dir string, step func(context.Context, *train.Row) error) *Runs {

@@ -11,6 +11,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/base/safely"
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/kernels/latent"
+	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/frechet"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/train"
@@ -33,14 +34,20 @@ func (r *Run) look(ctx context.Context, end bool) error {
 		return err
 	}
 	defer c.Close()
-	var energy, samples []float64
+	var energy, samples, onStart []float64
 	nobody := func(api.Event) error { return nil }
 	err = r.runs.cfg.Queue.Run(ctx, nobody, func(ctx context.Context, report func(done, total int)) (err error) {
 		energy, err = c.Energies(ctx, report)
 		return err
 	})
 	if err == nil && r.cfg.ForNFE > 0 {
-		samples, err = r.distances(ctx, c)
+		err = r.measureImages(ctx, c.Data)
+	}
+	if err == nil && r.judge != nil {
+		samples, err = r.distances(ctx, c, c.Schedule)
+		if err == nil && c.Start != nil {
+			onStart, err = r.distances(ctx, c, c.Start)
+		}
 	}
 	if err != nil {
 		return err
@@ -49,7 +56,7 @@ func (r *Run) look(ctx context.Context, end bool) error {
 		if r.training == nil { // it has been stored, and closed
 			return nil
 		}
-		if err := r.training.Keep(c, energy, samples); err != nil {
+		if err := r.training.Keep(c, energy, samples, onStart); err != nil {
 			return err
 		}
 		o := r.training.Outcome()
@@ -58,12 +65,9 @@ func (r *Run) look(ctx context.Context, end bool) error {
 	})
 }
 
-// distances measures the samples of a candidate by Heun's method, at the evaluations that the run is for, with each part
-// of them left out: the geometric mean of the Fréchet distances of frequencies and of edges to the run's images.
-func (r *Run) distances(ctx context.Context, c *train.Candidate) ([]float64, error) {
-	if err := r.measureImages(ctx, c.Data); err != nil {
-		return nil, err
-	}
+// distances measures the samples of a candidate along a path by Heun's method, with each part of them left out: the
+// geometric mean of the Fréchet distances of frequencies and of edges to the run's images.
+func (r *Run) distances(ctx context.Context, c *train.Candidate, along *schedule.Schedule) ([]float64, error) {
 	set, err := solver.Settings{Solver: "heun", SecondPoint: "endpoint", NFE: r.cfg.ForNFE}.Resolve()
 	if err != nil {
 		return nil, err
@@ -75,9 +79,9 @@ func (r *Run) distances(ctx context.Context, c *train.Candidate) ([]float64, err
 		e.Rows[i].Label = c.Data.Label(order[i%len(order)])
 	}
 	x, err := e.Along(ctx, func(label int32) (p *solver.Plan, err error) {
-		row, err := c.Schedule.Row(int(label))
+		row, err := along.Row(int(label))
 		if err == nil && plans[row] == nil {
-			plans[row], err = solver.New(set, c.Schedule, row)
+			plans[row], err = solver.New(set, along, row)
 		}
 		return plans[row], err
 	}, nil)
@@ -103,35 +107,34 @@ func (r *Run) distances(ctx context.Context, c *train.Candidate) ([]float64, err
 	return out, nil
 }
 
-// measureImages measures the features of the run's images once.
+// measureImages measures the features of the run's images once. Images that do not differ judge no samples.
 func (r *Run) measureImages(ctx context.Context, d *data.Dataset) error {
 	if r.judge != nil {
 		return nil
 	}
 	h, w, channels := d.Height(), d.Width(), d.Channels()
-	im, wide := make([]float32, d.Pixels()), make([]float64, d.Pixels())
-	kinds := []frechet.Features{frechet.Frequencies(h, w, channels), frechet.Edges(h, w, channels)}
-	var found []*frechet.Reference
-	for _, features := range kinds {
+	var samples []*frechet.Sample
+	for _, features := range []frechet.Features{frechet.Frequencies(h, w, channels), frechet.Edges(h, w, channels)} {
 		features.Unbounded = d.Normalization() != nil
-		sample := features.NewSample()
-		for i := range d.Len() {
-			if err := errors.Join(d.Image(i, false, im), ctx.Err()); err != nil {
-				return err
-			}
-			for k, v := range im {
-				wide[k] = float64(v)
-			}
-			sample.Add(wide)
-		}
-		reference, err := sample.Reference()
-		if err != nil {
-			return api.Errorf(api.BadRequest, "The data set %q cannot be compared with samples: %w", r.cfg.Dataset, err).
-				WithHint("Leave for_nfe out to judge states by their energy.")
-		}
-		found = append(found, reference)
+		samples = append(samples, features.NewSample())
 	}
-	r.judge = found
+	im, wide := make([]float32, d.Pixels()), make([]float64, d.Pixels())
+	for i := range d.Len() {
+		if err := errors.Join(d.Image(i, false, im), ctx.Err()); err != nil {
+			return err
+		}
+		for k, v := range im {
+			wide[k] = float64(v)
+		}
+		for _, s := range samples {
+			s.Add(wide)
+		}
+	}
+	frequencies, err := samples[0].Reference()
+	edges, err2 := samples[1].Reference()
+	if errors.Join(err, err2) == nil {
+		r.judge = []*frechet.Reference{frequencies, edges}
+	}
 	return nil
 }
 
@@ -147,14 +150,18 @@ func (r *Run) gained(o *train.Outcome) *api.Outcome {
 		out.Summary = fmt.Sprintf("kept the start, since no state up to step %d is better", o.Last.Step)
 		return out
 	}
-	if m := o.Moved; m != nil {
+	if o.Best.OnStart {
+		said = append(said, "with the path of the start, along which its samples are better")
+	} else if m := o.Moved; m != nil {
 		said = append(said, fmt.Sprintf("at σ = %.2g the noise variance is %.3g times what it was", m.Sigma, math.Exp(m.LogG)))
 		if m.RatioAfter != 1 {
 			said = append(said, fmt.Sprintf("g_i/g_j, lower subspace over higher, goes to %.3g (at σ = %.2g)", m.RatioAfter,
 				m.RatioSigma))
 		}
 	}
-	said = append(said, fmt.Sprintf("energy %.3g ± %.1g times the start's", out.Energy.Value, out.Energy.Stderr))
+	if !o.Best.OnStart {
+		said = append(said, fmt.Sprintf("energy %.3g ± %.1g times the start's", out.Energy.Value, out.Energy.Stderr))
+	}
 	if s := out.Samples; s != nil {
 		said = append(said, fmt.Sprintf("samples of Heun's method at %d evaluations %s: distance %.3g ± %.1g times the start's",
 			out.NFE, verdict(*s), s.Value, s.Stderr))

@@ -60,7 +60,7 @@ type training interface {
 	Damage() error
 	Outcome() *train.Outcome
 	Candidate(ctx context.Context, end bool) (*train.Candidate, error)
-	Keep(c *train.Candidate, energy, samples []float64) error
+	Keep(c *train.Candidate, energy, samples, onStart []float64) error
 	Moved() *schedule.Movement
 	Facts() []processes.Fact
 	Close()
