@@ -251,7 +251,9 @@ type RunInfo struct {
 type Outcome struct {
 	Step    int64   `json:"step"` // of the state that is kept; 0 is the start
 	Kimg    float64 `json:"kimg"`
-	Energy  Ratio   `json:"energy"`            // of the state, each along its own path
+	// OnStart says that the state is the network of then with the path of the start, along which its samples are better.
+	OnStart bool    `json:"on_start,omitempty"`
+	Energy  *Ratio  `json:"energy,omitempty"`  // each along its own path; absent on the start's
 	NFE     int     `json:"nfe,omitempty"`     // evaluations of Heun's method that the run is for
 	Samples *Ratio  `json:"samples,omitempty"` // of the Fréchet distances of samples at so many evaluations
 	Summary string  `json:"summary"`           // that, and what the paths did, in a sentence

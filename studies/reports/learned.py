@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from anisoflight import Client
     from anisoflight.recipe.recipe import Recipe
 
-# Of all runs, so that rows differ in what is trained alone.
-LR, EMA_HALFLIFE_KIMG = 1e-4, 5
+# Of all runs, the controls too: the defaults of a run from a model.
+LR, EMA_HALFLIFE_KIMG = 1e-4, 5.12
 BATCH, KIMG = 256, 102.4
-BLOCKS = (0, 100_000)
+BLOCKS = (300_000, 400_000)
 """First seeds of the blocks, each a distance of its own."""
 COUNT = 2500
 """Samples of a block."""

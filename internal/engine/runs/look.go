@@ -140,11 +140,10 @@ func (r *Run) measureImages(ctx context.Context, d *data.Dataset) error {
 
 // gained describes what a run has gained.
 func (r *Run) gained(o *train.Outcome) *api.Outcome {
-	out := &api.Outcome{Step: o.Best.Step, Kimg: o.Best.Kimg, NFE: r.cfg.ForNFE, Energy: ratio(o.Start.Energy, o.Best.Energy)}
+	out := &api.Outcome{Step: o.Best.Step, Kimg: o.Best.Kimg, OnStart: o.Best.OnStart}
 	said := []string{fmt.Sprintf("kept the state of step %d of %d", o.Best.Step, o.Last.Step)}
 	if o.Start.Samples != nil {
-		s := ratio(o.Start.Samples, o.Best.Samples)
-		out.Samples = &s
+		out.NFE, out.Samples = r.cfg.ForNFE, ratio(o.Start.Samples, o.Best.Samples)
 	}
 	if o.Best.Step == 0 {
 		out.Summary = fmt.Sprintf("kept the start, since no state up to step %d is better", o.Last.Step)
@@ -160,24 +159,25 @@ func (r *Run) gained(o *train.Outcome) *api.Outcome {
 		}
 	}
 	if !o.Best.OnStart {
+		out.Energy = ratio(o.Start.Energy, o.Best.Energy)
 		said = append(said, fmt.Sprintf("energy %.3g ± %.1g times the start's", out.Energy.Value, out.Energy.Stderr))
 	}
 	if s := out.Samples; s != nil {
 		said = append(said, fmt.Sprintf("samples of Heun's method at %d evaluations %s: distance %.3g ± %.1g times the start's",
-			out.NFE, verdict(*s), s.Value, s.Stderr))
+			out.NFE, verdict(s), s.Value, s.Stderr))
 	}
 	out.Summary = strings.Join(said, "; ")
 	return out
 }
 
 // ratio compares a measure of a state with that of the start.
-func ratio(start, state []float64) api.Ratio {
+func ratio(start, state []float64) *api.Ratio {
 	change, stderr := train.Change(start, state)
-	return api.Ratio{Value: math.Exp(change), Stderr: math.Exp(change) * stderr}
+	return &api.Ratio{Value: math.Exp(change), Stderr: math.Exp(change) * stderr}
 }
 
 // verdict says what a ratio of distances means: a difference of less than two standard errors is none.
-func verdict(r api.Ratio) string {
+func verdict(r *api.Ratio) string {
 	switch {
 	case math.Abs(r.Value-1) <= 2*r.Stderr:
 		return "about the same"
