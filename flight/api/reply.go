@@ -249,14 +249,14 @@ type RunInfo struct {
 // Outcome reports what the state that a run keeps has gained over the run's start. Both were measured on the same draws,
 // which training does not see.
 type Outcome struct {
-	Step    int64   `json:"step"` // of the state that is kept; 0 is the start
-	Kimg    float64 `json:"kimg"`
+	Step int64   `json:"step"` // of the state that is kept; 0 is the start
+	Kimg float64 `json:"kimg"`
 	// OnStart says that the state is the network of then with the path of the start, along which its samples are better.
-	OnStart bool    `json:"on_start,omitempty"`
-	Energy  *Ratio  `json:"energy,omitempty"`  // each along its own path; absent on the start's
-	NFE     int     `json:"nfe,omitempty"`     // evaluations of Heun's method that the run is for
-	Samples *Ratio  `json:"samples,omitempty"` // of the Fréchet distances of samples at so many evaluations
-	Summary string  `json:"summary"`           // that, and what the paths did, in a sentence
+	OnStart bool   `json:"on_start,omitempty"`
+	Energy  *Ratio `json:"energy,omitempty"`  // each along its own path; absent on the start's
+	NFE     int    `json:"nfe,omitempty"`     // evaluations of Heun's method that the run is for
+	Samples *Ratio `json:"samples,omitempty"` // of the Fréchet distances of samples at so many evaluations
+	Summary string `json:"summary"`           // that, and what the paths did, in a sentence
 }
 
 // Ratio is a measure over that of the start, with the standard error over parts of the draws.
