@@ -79,7 +79,7 @@ func TestProvenanceOfRuns(t *testing.T) {
 	putImages(t, e, "bars", 24)
 	act(t, e, "CreateRun",
 		`{"name":"r","stage":"isotropic","dataset":"bars","model":"tiny","train_network":false,"batch":2,"T":400,`+
-			`"knots":8,"init":"edm","seed":5}`)
+			`"knots":8,"init":"edm","kimg":1,"schedule_lr":0.1,"seed":5}`)
 	get(t, e, "TrainStep", `{"run":"r","steps":4}`)
 	act(t, e, "SaveModel", `{"run":"r","name":"learned"}`)
 	check := func(when, name string, p schedule.Provenance) {
@@ -91,7 +91,7 @@ func TestProvenanceOfRuns(t *testing.T) {
 		if p.Model.Name != name || p.EnergyBefore != nil || p.EnergyAfter != nil {
 			t.Errorf("%s: of model %+v, energies of other draws %+v and %+v", when, p.Model, p.EnergyBefore, p.EnergyAfter)
 		}
-		if m := p.Moved; m == nil || !(m.LogG > 0) || m.RatioBefore != 1 || m.RatioAfter != 1 {
+		if m := p.Moved; m == nil || m.LogG == 0 || m.RatioBefore != 1 || m.RatioAfter != 1 {
 			t.Errorf("%s: the path has moved by %+v", when, m)
 		}
 	}
