@@ -171,7 +171,8 @@ def reverse(
 
     Heun's method takes `steps` steps uniform in t along the model's own schedule or another; above each state are its
     noise levels √g_j. A schedule of one path is seen in the two subspaces of {"basis": "dct"}. Zero is grey; the
-    largest value of a picture is black or white, except that an image within ±1 keeps its contrast.
+    largest value of a picture is black or white, except that an image within ±1 keeps its contrast. Images of other
+    than 1 or 3 channels show the first.
     """
     name, at, labels = schedule or model, client.describe_model(model), None if label is None else [label]
     plan, path = client.plan(name, model=model, label=label, steps=steps), client.schedule(name)
