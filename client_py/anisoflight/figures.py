@@ -163,6 +163,7 @@ def reverse(
     schedule: str | None = None,
     *,
     label: int | None = None,
+    family: Mapping[str, Any] | None = None,
     steps: int = 7,
     seed: int = 0,
 ) -> Figure:
@@ -170,24 +171,24 @@ def reverse(
     parts P_j x_t, and beside them the paths g_j.
 
     Heun's method takes `steps` steps uniform in t along the model's own schedule or another; above each state are its
-    noise levels √g_j. A schedule of one path is seen in the two subspaces of {"basis": "dct"}. Zero is grey; the
-    largest value of a picture is black or white, except that an image within ±1 keeps its contrast. Images of other
-    than 1 or 3 channels show the first.
+    noise levels √g_j. A schedule of one path is seen in the subspaces of `family`, default {"basis": "dct"}. Zero is
+    grey; the largest value of a picture is black or white, except that an image within ±1 keeps its contrast. Images
+    of other than 1 or 3 channels show the first.
     """
     name, at, labels = schedule or model, client.describe_model(model), None if label is None else [label]
     plan, path = client.plan(name, model=model, label=label, steps=steps), client.schedule(name)
     ((_, g, _),) = rows_of(path.evaluate(t=plan.file["t"], labels=labels))  # from t = 0 up
-    family = {key: value for key, value in plan.file["family"].items() if key in ("basis", "k", "cuts")}
+    basis = {key: value for key, value in plan.file["family"].items() if key in ("basis", "k", "cuts")}
     shape = (1, at["img_channels"], at["img_resolution"], at.get("img_width", at["img_resolution"]))
     stepper = Stepper(plan)
     states = [x := stepper.start(np.random.default_rng(seed).standard_normal(shape))]
     for stage in stepper.stages:
-        noise: dict[str, Any] = {"g": stage.sigmas**2, **family} if plan.count > 1 else {"sigma": stage.sigma}
+        noise: dict[str, Any] = {"g": stage.sigmas**2, **basis} if plan.count > 1 else {"sigma": stage.sigma}
         found = client.denoise(model, x.astype(np.float32), labels=label, layout="CHW", progress=False, **noise)
         x = stepper.step(found.denoised, x)
         states += [x] if stage.step >= 0 else []
     images = np.concatenate(states)
-    parts = (plan.subspaces if plan.count > 1 else Subspaces({"basis": "dct"})).split(images)
+    parts = (plan.subspaces if plan.count > 1 else Subspaces(family or {"basis": "dct"})).split(images)
     figure, panels = image_panels(1 + len(parts), len(states) + 4)
     for j, (line, part) in enumerate(zip(panels, [images, *parts], strict=True)):
         colour = COLOURS[(j - 1) % len(COLOURS)] if j and plan.count > 1 else "black"
