@@ -24,15 +24,18 @@ from matplotlib import pyplot
 from matplotlib.colors import LinearSegmentedColormap
 
 from .program import add_server, connected, ended, exit_with, path_of
+from .stepping import Stepper
+from .subspaces import Subspaces
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from .client import Client
     from .schedule import Schedule
 
-__all__ = ["COLOURS", "POINTS", "STYLE", "advice", "axes", "components", "paper", "ratio", "variances"]
+__all__ = ["COLOURS", "POINTS", "STYLE", "advice", "axes", "components", "paper", "ratio", "reverse", "variances"]
 
 Array = np.ndarray[Any, Any]
 Names = Sequence[str] | None
@@ -154,17 +157,72 @@ def paper(schedule: Curves, names: Names = None) -> Figure:
     return figure
 
 
+def reverse(
+    client: Client,
+    model: str,
+    schedule: str | None = None,
+    *,
+    label: int | None = None,
+    family: Mapping[str, Any] | None = None,
+    steps: int = 7,
+    seed: int = 0,
+) -> Figure:
+    """The reverse process in each subspace (the paper's Figure 1): images x_t from noise to a sample, below them their
+    parts P_j x_t, and beside them the paths g_j.
+
+    Heun's method takes `steps` steps uniform in t along the model's own schedule or another; above each state are its
+    noise levels √g_j. A schedule of one path is seen in the subspaces of `family`, default {"basis": "dct"}. Zero is
+    grey; the largest value of a picture is black or white, except that an image within ±1 keeps its contrast. Images
+    of other than 1 or 3 channels show the first.
+    """
+    name, at, labels = schedule or model, client.describe_model(model), None if label is None else [label]
+    plan, path = client.plan(name, model=model, label=label, steps=steps), client.schedule(name)
+    ((_, g, _),) = rows_of(path.evaluate(t=plan.file["t"], labels=labels))  # from t = 0 up
+    basis = {key: value for key, value in plan.file["family"].items() if key in ("basis", "k", "cuts")}
+    shape = (1, at["img_channels"], at["img_resolution"], at.get("img_width", at["img_resolution"]))
+    stepper = Stepper(plan)
+    states = [x := stepper.start(np.random.default_rng(seed).standard_normal(shape))]
+    for stage in stepper.stages:
+        noise: dict[str, Any] = {"g": stage.sigmas**2, **basis} if plan.count > 1 else {"sigma": stage.sigma}
+        found = client.denoise(model, x.astype(np.float32), labels=label, layout="CHW", progress=False, **noise)
+        x = stepper.step(found.denoised, x)
+        states += [x] if stage.step >= 0 else []
+    images = np.concatenate(states)
+    parts = (plan.subspaces if plan.count > 1 else Subspaces(family or {"basis": "dct"})).split(images)
+    figure, panels = image_panels(1 + len(parts), len(states) + 4)
+    for j, (line, part) in enumerate(zip(panels, [images, *parts], strict=True)):
+        colour = COLOURS[(j - 1) % len(COLOURS)] if j and plan.count > 1 else "black"
+        line[0].set_ylabel(f"$P_{j}x_t$" if j else "$x_t$", rotation=0, ha="right", va="center", color=colour)
+        for ax, image in zip(line, np.moveaxis(part, 1, 3), strict=False):
+            shown = image / max(np.abs(image).max(), 1e-9 if j else 1)
+            ax.imshow(shown / 2 + 0.5 if shown.shape[2] == 3 else shown[..., 0], cmap="gray", vmin=-1, vmax=1)
+            ax.set(xticks=[], yticks=[])
+            ax.spines[:].set_visible(False)
+    for ax, levels in zip(panels[0], np.sqrt(g.T[::-1]).round(3), strict=False):
+        name = "√g = " if ax is panels[0, 0] else ""
+        ax.set_title("\n".join(f"{name}{level:.3g}" for level in levels), fontsize=8)
+    for ax in panels[:, len(states) :].flat:
+        ax.remove()
+    with mpl.rc_context(STYLE):
+        ax = figure.add_subplot(panels[0, 0].get_gridspec()[:, len(states) :])
+    variances(path.evaluate(POINTS, labels=labels), ax)
+    return figure
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """``python -m anisoflight.figures MODEL --out FILE``: draw `paper` of a model's schedule."""
+    """``python -m anisoflight.figures MODEL --out FILE``: draw `paper` of a model's schedule, or `reverse`."""
     parser = argparse.ArgumentParser(prog="python -m anisoflight.figures", description=paper.__doc__)
     parser.add_argument("schedule", help="name of a schedule, or of a model that has one")
+    parser.add_argument("--reverse", action="store_true", help="draw a model's reverse process instead")
+    parser.add_argument("--label", type=int, metavar="Y", help="its class")
     parser.add_argument("--out", type=path_of, required=True, metavar="FILE", help="the picture")
     add_server(parser.add_argument_group("where"), "grpc://127.0.0.1:8815", "location of the server")
     args = parser.parse_args(arguments)
 
     def draw() -> None:
         with connected(args) as client:
-            figure = paper(client.schedule(args.schedule))
+            name, label = args.schedule, args.label
+            figure = reverse(client, name, label=label) if args.reverse else paper(client.schedule(name))
         args.out.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(args.out)
         pyplot.close(figure)
@@ -313,8 +371,7 @@ def draw_pattern(ax: Axes, pattern: Array) -> None:
     most = float(np.abs(pattern).max()) or 1.0
     ax.imshow(pattern, cmap=_DIVERGING, vmin=-most, vmax=most, interpolation="nearest")
     ax.set(xticks=[], yticks=[])
-    for spine in ax.spines.values():
-        spine.set(visible=True, color="#bbbbbb")
+    ax.spines[:].set(visible=True, color="#bbbbbb")
 
 
 if __name__ == "__main__":

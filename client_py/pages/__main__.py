@@ -39,7 +39,8 @@ REFERENCE = {
 GO = ["flight", "flight/api", "flight/client", "schedule", "schedule/basis", "schedule/solver", "kernels", "train"]
 
 NOTEBOOKS = [
-    "quickstart", "anisotropy", "your-data", "edm-checkpoint", "fid", "your-own-solver", "draw-a-schedule", "schedules"
+    "quickstart", "anisotropy", "your-data", "schedules", "learned", "edm-checkpoint", "fid", "your-own-solver",
+    "draw-a-schedule",
 ]  # fmt: skip
 
 
@@ -103,8 +104,8 @@ def settings(stage: Path, out: Path) -> dict[str, Any]:
         {"Installation": "docs/installation.md"},
         {"Tutorial": ["docs/tutorial.md", *(f"client_py/notebooks/{name}.md" for name in NOTEBOOKS)]},
         {"Guides": ["client_py/README.md", *(f"docs/{name}.md" for name in
-            ("data", "schedules", "checkpoints", "networks", "ecosystem", "recipes", "fid", "operation", "scale",
-             "durability", "wire"))]},
+            ("data", "schedules", "learning", "checkpoints", "networks", "ecosystem", "recipes", "fid", "operation",
+             "scale", "durability", "wire"))]},
         {"Method and results": ["docs/method.md", "docs/results.md"]},
         {"Studies": ["studies/README.md", *pages(stage, "studies/docs")]},
         {"Costs": ["bench/README.md", *pages(stage, "bench/docs")]},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,8 @@ import pytest
 from matplotlib import pyplot
 from matplotlib.image import AxesImage
 
-from anisoflight import figures
+from anisoflight import Client, LocalClient, figures
+from anisoflight.subspaces import Subspaces
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,6 +101,38 @@ def test_paper() -> None:
     np.testing.assert_allclose(ys(classes)[0], np.sqrt(SLOW / FAST))
     np.testing.assert_allclose(ys(means)[0], 1)
     assert len(figures.paper(frame(SLOW)).axes) == 1
+
+
+def test_reverse(client: Client) -> None:
+    """From the noise of the seed to the server's own sample of it, in the schedule's subspaces, each on its scale."""
+    client.put_schedule("figures-two", frame(FAST, SLOW), basis="dct", k=4, replace=True)
+    noise = np.random.default_rng(5).standard_normal((1, 1, 8, 8))
+    options = {"labels": [3], "schedule": "figures-two", "steps": 4, "dtype": "float32", "progress": False}
+    sample = client.sample("digits", latents=np.moveaxis(noise, 1, 3).astype(np.float32), **options).images[..., 0]
+    figure = figures.reverse(client, "digits", "figures-two", label=3, steps=4, seed=5)
+    drawn = np.reshape(patterns(figure), (3, 5, 8, 8))
+    assert np.abs(drawn[0, -1] - sample[0] / max(np.abs(sample).max(), 1)).max() < 1e-4
+    split = Subspaces({"basis": "dct", "k": 4}).split
+    for j, (first, last) in enumerate(zip(split(noise), split(sample[:, None]), strict=True), 1):
+        np.testing.assert_allclose(drawn[j, 0], first[0, 0] / np.abs(first).max(), atol=1e-4)
+        np.testing.assert_allclose(drawn[j, -1], last[0, 0] / np.abs(last).max(), atol=2e-3)
+    assert [ax.get_ylabel() for ax in figure.axes[::5]] == ["$x_t$", "$P_1x_t$", "$P_2x_t$", "noise variance  g(t)"]
+    assert figure.axes[2].get_title() == "\n".join(
+        f"{np.sqrt(g[16]):.3g}" for g in (FAST, SLOW)
+    )  # the middle of [0, T]
+    paths = figure.axes[-1].get_lines()
+    np.testing.assert_allclose(ys(figure.axes[-1])[0][::16], FAST)
+    assert [line.get_color() for line in paths] == [ax.yaxis.label.get_color() for ax in figure.axes[5:15:5]]
+
+
+def test_reverse_of_one_path_is_seen_in_two_subspaces(client: LocalClient, tmp_path: Path) -> None:
+    figure = figures.reverse(client, "digits", label=3, steps=2)
+    assert len(patterns(figure)) == 3 * 3
+    assert len(figure.axes[-1].get_lines()) == 1
+    options = ["--reverse", "--label", "3", "--out", str(tmp_path / "reverse.png"), "--server", client.location]
+    assert figures.main(["digits", *options]) == 0
+    height, width, _ = pyplot.imread(tmp_path / "reverse.png").shape
+    assert width > 2 * height
 
 
 def test_components() -> None:

@@ -95,6 +95,22 @@ def check_schedules(names: dict[str, Any], axes: list[Any]) -> None:
     assert all(len(ax.images) == 1 for ax in axes[-2:])
 
 
+def check_learned(names: dict[str, Any], axes: list[Any]) -> None:
+    """Two paths in two colours, each subspace on its way from noise, and samples no worse than those of the start."""
+    (left, *reverse) = (ax for ax in axes if "g(t)" in ax.get_ylabel())
+    for j, line in enumerate(left.get_lines()):
+        own = names["learned"].evaluate(points=513)
+        np.testing.assert_allclose(line.get_ydata(), own[own["subspace"] == j]["g"])
+    assert len({line.get_color() for line in left.get_lines()}) == 2
+    assert [len(ax.get_lines()) for ax in reverse] == [1, 2]
+    assert [ax.get_ylabel() for ax in axes if ax.images and ax.get_ylabel()] == ["$x_t$", "$P_1x_t$", "$P_2x_t$"] * 2
+    assert sum(len(ax.images) for ax in axes) == 2 * 3 * 8 + 2
+    table = names["table"]
+    assert set(table["nfe"]) == {9}
+    assert table["frechet"]["learned: Heun, its two paths"] < 1.1 * table["frechet"]["start: Heun, geodesic"]
+    assert [ax.get_ylabel() for ax in axes[-2:]] == ["$\\sqrt{g_1 g_2}$", "$g_1 / g_2$"]
+
+
 def check_your_own_solver(names: dict[str, Any], axes: list[Any]) -> None:
     assert names["agreement"] < 1e-3
     for solver, errors in names["errors"].items():
@@ -121,6 +137,7 @@ CHECKS = {
     "draw-a-schedule": check_draw_a_schedule,
     "edm-checkpoint": check_edm_checkpoint,
     "fid": check_fid,
+    "learned": check_learned,
     "quickstart": check_quickstart,
     "schedules": check_schedules,
     "your-data": check_your_data,

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from matplotlib import pyplot
 
 from anisoflight import figures
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from studies.demo.data import Data
 
 DPI = 130
-TIMES = np.array([1.0, 0.8, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1])
-"""Where reconstructions are shown, as parts of T."""
 
 
 class Gallery:
@@ -227,7 +224,9 @@ def draw_patches(session: Session, gallery: Gallery) -> None:
         figures.components({-1: client.basis(f"{name}-pca")[-1], **client.basis(f"{name}-pca-class")}, 8, data.classes),
         "Leading principal components of all patches, and of those of each photograph.",
     )
-    gallery.add("patches-reconstructions", _reconstructions(session, data, isotropic, dct), _RECONSTRUCTIONS)
+    for key, model in {"isotropic": isotropic, "dct": dct}.items():
+        figure = figures.reverse(client, model, label=1, family={"basis": "dct", "k": k}, seed=session.seed)
+        gallery.add(f"patches-reverse-{key}", figure, _REVERSE[key])
     channels = 3
     pixels = 16 * 16
     c = session.problem.c
@@ -241,21 +240,7 @@ def draw_patches(session: Session, gallery: Gallery) -> None:
     )
 
 
-_RECONSTRUCTIONS = (
-    "One patch and one noise, along the isotropic and along the learned DCT schedule, as t falls from T to T / 10. "
-    "Above what the network sees, with its noise levels (σ, or √g of P₁ and P₂); below what it makes of it."
-)
-
-
-def _reconstructions(session: Session, data: Data, isotropic: str, dct: str) -> Figure:
-    contrast = data.test.images.std(axis=(1, 2, 3))
-    chosen = int(np.argsort(contrast)[int(0.9 * len(contrast))])  # a patch with something in it
-    image, label = data.test.images[chosen], int(data.test.labels[chosen])
-    noise = np.random.default_rng(session.seed).standard_normal(image.shape)
-    times = TIMES * session.problem.T
-    return panels.reconstructions(
-        {
-            title: panels.reconstruct(session.client, session.problem.name, schedule, image, noise, times, label)
-            for title, schedule in (("isotropic", isotropic), ("DCT", dct))
-        }
-    )
+_REVERSE = {
+    "isotropic": "The reverse process along the isotropic schedule: an image from noise to a sample, and its parts.",
+    "dct": "The same from the same noise along the learned DCT schedule, with √g of P₁ and of P₂ above each state.",
+}

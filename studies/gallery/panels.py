@@ -1,8 +1,7 @@
-"""Figures of the gallery that compare classes, subspaces and what a network makes of an image."""
+"""Figures of the gallery that compare classes and subspaces."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import matplotlib as mpl
@@ -25,8 +24,7 @@ from anisoflight.figures import (
     rows_of,
     shade,
 )
-from anisoflight.images import to_uint8
-from anisoflight.subspaces import Subspaces, dct_rows
+from anisoflight.subspaces import dct_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from anisoflight import Client
     from anisoflight.figures import Curves
 
 Array = np.ndarray[Any, Any]
@@ -186,72 +183,3 @@ def subspace_map(
     ax.margins(0.18)
     ax.set_title(f"two coordinates show {100 * share:.0f} % of the squared distances", fontsize=10)
     return ax
-
-
-@dataclass(frozen=True)
-class Reconstruction:
-    """An image along a schedule: noisy and denoised [n, H, W, C] at the times t [n], with g [n, J]."""
-
-    t: Array
-    g: Array
-    noisy: Array
-    denoised: Array
-
-
-def reconstruct(
-    client: Client,
-    model: str,
-    schedule: str,
-    image: npt.ArrayLike,
-    noise: npt.ArrayLike,
-    t: npt.ArrayLike,
-    label: int = -1,
-) -> Reconstruction:
-    """The noisy image x_t = x_0 + Σ_j √g_j(t) P_j ε at the times t, and the network's estimate D(x_t) of x_0.
-
-    image x_0 and noise ε are [H, W, C]; the projectors P_j are those of the schedule's basis.
-    """
-    x0, epsilon = np.asarray(image, np.float64), np.asarray(noise, np.float64)
-    times = np.sort(np.asarray(t, np.float64).ravel())[::-1]
-    path = client.schedule(schedule)
-    frame = path.evaluate(t=times, labels=None if label < 0 else [label])
-    g = frame["g"].to_numpy().reshape(-1, len(times))[:, ::-1].T  # [time, subspace], from the largest down
-    family = path.file["family"]
-    vectors = path.vectors()
-    split = Subspaces(family, None if vectors is None else vectors[label if label in vectors else -1])
-    channels_first = np.moveaxis(epsilon, 2, 0)
-    noises = np.sqrt(g).T[:, :, None, None, None] * channels_first  # [subspace, time, C, H, W]
-    noisy = (x0 + np.moveaxis(split.combine(noises), 1, 3)).astype(np.float32)
-    basis = {key: value for key, value in family.items() if key != "per_class" and family["basis"] != "none"}
-    denoised = client.denoise(model, noisy, g=g, labels=label, progress=False, **basis).denoised
-    return Reconstruction(times, g, noisy, denoised)
-
-
-def reconstructions(along: Mapping[str, Reconstruction]) -> Figure:
-    """Reconstructions of one image from one noise, two rows for each schedule: x_t, and below it D(x_t), as t falls.
-
-    Rows of schedules with more than one subspace tell √g_1 | √g_2 above their columns, others σ.
-    """
-    first = next(iter(along.values()))
-    rows, columns = 2 * len(along), len(first.t)
-    with mpl.rc_context({**STYLE, "axes.grid": False}):
-        figure, panels = pyplot.subplots(
-            rows, columns, figsize=(1.05 * columns + 1.3, 1.18 * rows + 0.3), squeeze=False
-        )
-    for i, (name, path) in enumerate(along.items()):
-        for k in range(columns):
-            for ax, image in ((panels[2 * i, k], path.noisy[k]), (panels[2 * i + 1, k], path.denoised[k])):
-                pixels = to_uint8(image)
-                ax.imshow(pixels[..., 0] if pixels.shape[-1] == 1 else pixels, cmap="gray", vmin=0, vmax=255)
-                ax.set(xticks=[], yticks=[])
-                for spine in ax.spines.values():
-                    spine.set_visible(False)
-            levels = " | ".join(_level(v) for v in np.sqrt(path.g[k]))
-            panels[2 * i, k].set_title(("σ = " if k == 0 and path.g.shape[1] == 1 else "") + levels, fontsize=8, pad=3)
-        panels[2 * i, 0].set_ylabel(f"{name}\n$x_t$", rotation=0, ha="right", va="center", labelpad=8, fontsize=9)
-        panels[2 * i + 1, 0].set_ylabel("$D(x_t)$", rotation=0, ha="right", va="center", labelpad=8, fontsize=9)
-    return figure
-
-
-def _level(sigma: float) -> str:
-    return f"{sigma:.2g}" if sigma < 99.5 else f"{sigma:.0f}"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -12,9 +11,7 @@ import pytest
 from matplotlib import pyplot
 from matplotlib.image import AxesImage
 
-from anisoflight.subspaces import dct_rows
 from studies.gallery import panels
-from studies.gallery.panels import Reconstruction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -125,50 +122,3 @@ def test_loss_by_level() -> None:
     np.testing.assert_allclose(np.asarray(right.get_lines()[0].get_xdata(), float), [0.25, 0.75])
     assert len(left.collections) == 2
     np.testing.assert_allclose(ys(panels.loss_by_level(rows).axes[0])[0], [32, 16])
-
-
-def test_reconstructions() -> None:
-    images = np.linspace(-1, 1, 3 * 16).reshape(3, 4, 4, 1)
-    path = Reconstruction(np.array([400.0, 100, 0]), np.array([[400.0], [4], [1e-9]]), images, -images)
-    split = Reconstruction(path.t, np.repeat(path.g, 2, axis=1), images, images)
-    figure = panels.reconstructions({"isotropic": path, "anisotropic": split})
-    drawn = patterns(figure)
-    assert len(drawn) == len(figure.axes) == 12
-    assert drawn[0][0, 0] == 0
-    assert drawn[3][0, 0] == 255
-    titles = [ax.get_title() for ax in figure.axes]
-    assert titles[:3] == ["σ = 20", "2", "3.2e-05"]
-    assert titles[6:9] == ["20 | 20", "2 | 2", "3.2e-05 | 3.2e-05"]
-
-
-@pytest.mark.parametrize("basis", ["none", "dct", "vectors"])
-def test_reconstruct_noises_each_subspace_by_its_own_variance(basis: str) -> None:
-    rng = np.random.default_rng(2)
-    image, noise = rng.uniform(-1, 1, (8, 8, 1)), rng.standard_normal((8, 8, 1))
-    spectrum = np.linalg.qr(rng.standard_normal((64, 16)))[0].T
-    family: dict[str, Any] = {"basis": basis}
-    if basis == "none":
-        parts = noise[None]
-    elif basis == "dct":
-        family["k"] = 16
-        rows = dct_rows(8)[:4]
-        low = rows.T @ rows @ noise[..., 0] @ rows.T @ rows
-        parts = np.stack([low[..., None], noise - low[..., None]])
-    else:
-        low = (spectrum.T @ spectrum @ noise.reshape(64)).reshape(8, 8, 1)
-        parts = np.stack([low, noise - low])
-    g = np.array([[1.0, 2.0, 9.0], [1.0, 3.0, 9.0]])[: len(parts)]
-    path = SimpleNamespace(
-        evaluate=lambda t, labels: pd.DataFrame({"g": g.ravel()}),
-        file={"family": family},
-        vectors=lambda: {-1: spectrum.reshape(16, 8, 8)} if basis == "vectors" else None,
-    )
-    client: Any = SimpleNamespace(
-        schedule=lambda _: path, denoise=lambda _, noisy, **__: SimpleNamespace(denoised=noisy / 2)
-    )
-    got = panels.reconstruct(client, "digits", "noising", image, noise, t=[0, 1, 4], label=3)
-    assert got.t.tolist() == [4, 1, 0]
-    np.testing.assert_array_equal(got.g, g[:, ::-1].T)
-    np.testing.assert_allclose(got.noisy[1], image + np.tensordot(np.sqrt(g[:, 1]), parts, axes=1), atol=1e-6)
-    np.testing.assert_allclose(got.noisy[0], image + 3 * noise, atol=1e-6)
-    np.testing.assert_array_equal(got.denoised, got.noisy / 2)
