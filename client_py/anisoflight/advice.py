@@ -28,7 +28,7 @@ def _python(op: str, **fields: Any) -> str:
     line = f"client.{_CALLS[op][0]}({', '.join(f'{key}={value!r}' for key, value in fields.items())})"
     if op != "CreateRun":
         return line
-    return f"run = {line}; run.start(1200); run.wait(); run.save({fields['name']!r})"
+    return f"run = {line}; run.start(); run.wait(); run.save({fields['name']!r})"
 
 
 def _shell(op: str, **fields: Any) -> str:
