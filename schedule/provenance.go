@@ -9,8 +9,8 @@ import (
 // Provenance reports where a schedule came from. Only Kind is always there; the rest is absent where it is unknown or
 // has no meaning for the kind.
 type Provenance struct {
-	// Kind is how the schedule was made: a formula's name (edm, log-linear, cosine), weight, geodesic, gaussian, steps,
-	// start, fit, few, learned, or upload.
+	// Kind is how the schedule was made: a formula's name (edm, log-linear, cosine), geodesic, gaussian, start, fit,
+	// few, learned or upload; files of older programs have others.
 	Kind    string  `json:"kind"`
 	Dataset *Source `json:"dataset,omitempty"` // that it was measured or trained on
 	Model   *Source `json:"model,omitempty"`   // whose network it was made for or with

@@ -185,17 +185,6 @@ FIELDS = {
             second: JSON such as [0.2,3].
         guide: str, default the model without a label. Another model, for D₀, which sees the labels, too.
     """,
-    "MakeSchedule weight": """
-        replace: bool. Replace a schedule of that name.
-        sigma: Sequence[float], required. Noise levels at which the weight is given, increasing, such as
-            [0.002,0.5,80].
-        weight: Sequence[float], required. Of the squared error of the score there, such as [1,4,0.1]; a power of σ in
-            between.
-        c: float, default 1. Of the trajectory loss's weight.
-        T: float, default 6400. End of time, a variance.
-        g0: float, default 1e-9. Variance at t = 0.
-        knots: int, default 32. Knots of the path.
-    """,
     "MakeSchedule edm, MakeSchedule log-linear, MakeSchedule cosine": """
         replace: bool. Replace a schedule of that name.
         T: float, default 6400. End of time, a variance.

@@ -65,7 +65,6 @@ SCHEDULES: dict[str, dict[str, Any]] = {
         "statistics": True,
         "T": 6400,
     },
-    "weight": {"kind": "weight", "sigma": [0.01, 1, 50], "weight": [1, 2, 0.5]},
     "log-linear": {"kind": "log-linear", "T": 400},
     "cosine": {"kind": "cosine", "T": 400},
     "gaussian": {"kind": "gaussian", "dataset": "blocks", "solver": "dpmpp2m", "nfe": 5, "T": 400},
@@ -101,7 +100,7 @@ def samples() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "heun, endpoint", {"solver": "heun", "second_point": "endpoint", "schedule": "geodesic-dct", "steps": 4}
     yield "unipc bh1", {"solver": "unipc", "variant": "bh1", "nfe": 8, "order": 3}
     yield "guided", {"solver": "heun", "steps": 3, "guidance": 2.0, "grid": "edm"}
-    for name in ("weight", "log-linear", "cosine", "start"):
+    for name in ("log-linear", "cosine", "start"):
         yield f"heun on {name}", {"solver": "heun", "schedule": name, "steps": 5}
     yield "dpmpp2m on gaussian", {"solver": "dpmpp2m", "schedule": "gaussian", "nfe": 5}
     yield "fitted", {"solver": "fitted", "schedule": "fit", "nfe": 5}

@@ -206,7 +206,7 @@ var operations = Table{
 		replying([]ScheduleInfo{}),
 	writes[MakeSchedule]("MakeSchedule", ByAction, TrainScope,
 		"Make a schedule: the geodesic of a model on a data set, a solver's noise levels on the data's Gaussian, "+
-			"a start, a fit, the best of few evaluations, of a weight, or by formula.").
+			"a start, a fit, the best of few evaluations, or by formula.").
 		replying(ScheduleInfo{}),
 	reads[ExportSchedule]("ExportSchedule", ByAction, ReadScope,
 		"Give a schedule as its file: everything it holds, with its provenance.").

@@ -123,31 +123,6 @@ type Fit struct {
 	Fitted  float64 `json:"fitted"` // and of the fitted coefficients
 }
 
-// WeightSchedule is the isotropic schedule, shared by all classes, along which the trajectory loss is score matching
-// with a weight: ġ ∝ (c + g) w(g), the paper's Lemma A.2.
-type WeightSchedule struct {
-	NewSchedule
-	// noise levels at which the weight is given, increasing, such as [0.002,0.5,80]; required
-	Sigma []float64 `json:"sigma"`
-	// of the squared error of the score there, such as [1,4,0.1]; a power of σ in between; required
-	Weight []float64 `json:"weight"`
-	C      float64   `json:"c" default:"1" above:"0"`               // of the trajectory loss's weight
-	T      float64   `json:"T,omitempty"`                           // end of time, a variance; default 6400
-	G0     float64   `json:"g0" default:"1e-9"`                     // variance at t = 0
-	Knots  int       `json:"knots" default:"32" min:"2" max:"4096"` // knots of the path
-}
-
-// Kind implements ScheduleKind.
-func (r *WeightSchedule) Kind() string { return "weight" }
-
-// Validate implements Request. What the numbers must be the schedule itself says.
-func (r *WeightSchedule) Validate() error {
-	return first(within("sigma", len(r.Sigma), 1, mostWeights), checkEnds(r.T, r.G0))
-}
-
-// mostWeights bounds the noise levels of a weight.
-const mostWeights = 1 << 16
-
 // FormulaSchedule is isotropic and shared by all classes: edm, log-linear or cosine.
 type FormulaSchedule struct {
 	NewSchedule
@@ -185,7 +160,7 @@ func (b *Bands) check() error {
 type MakeSchedule struct{ Of ScheduleKind }
 
 // ScheduleKind is a request for a schedule of one kind: a *GeodesicSchedule, *GaussianSchedule, *StartSchedule,
-// *FitSchedule, *FewSchedule, *WeightSchedule or *FormulaSchedule.
+// *FitSchedule, *FewSchedule or *FormulaSchedule.
 type ScheduleKind interface {
 	Request
 	// Kind returns the kind's name.
@@ -198,8 +173,7 @@ type ScheduleKind interface {
 func ScheduleKinds() []ScheduleKind {
 	return []ScheduleKind{
 		new(GeodesicSchedule), new(GaussianSchedule), new(StartSchedule), new(FitSchedule), new(FewSchedule),
-		new(WeightSchedule), &FormulaSchedule{Formula: "edm"}, &FormulaSchedule{Formula: "log-linear"},
-		&FormulaSchedule{Formula: "cosine"},
+		&FormulaSchedule{Formula: "edm"}, &FormulaSchedule{Formula: "log-linear"}, &FormulaSchedule{Formula: "cosine"},
 	}
 }
 

@@ -27,10 +27,10 @@ import (
 // OUT another.
 var beside = []string{
 	"model list", "schedule list", "basis list --json", "fsck", "model check DIR/models/bars",
-	"schedule show --schedule edm", "schedule weight --name even --sigma [1] --weight [1]",
-	"schedule weight --name even --sigma [1] --weight [1] --replace",
+	"schedule show --schedule edm",
 	"schedule nodes --name nodes --dataset bars --solver dpmpp2m --nfe 3",
 	"schedule start --name begin --dataset bars --sigma-max 10",
+	"schedule start --name begin --dataset bars --sigma-max 10 --replace",
 	"model mixture --name law --dataset bars", "model draw --name drawn --model law --n 4",
 	"schedule geodesic --name geo --model law --dataset bars --points 8 --samples 4 --knots 4 --statistics",
 	"schedule fit --name fitted --model law --schedule geo --nfe 3 --samples 8",

@@ -46,10 +46,10 @@ func startServer(t *testing.T, dir string, more ...string) served {
 	return s
 }
 
-// makeTwo stores the schedule "two".
+// makeTwo stores the schedule "two", of the data set "bars".
 func makeTwo(t *testing.T, more ...string) {
 	t.Helper()
-	args := append([]string{"schedule", "weight", "--name", "two", "--sigma", "[1]", "--weight", "[1]"}, more...)
+	args := append([]string{"schedule", "start", "--name", "two", "--dataset", "bars"}, more...)
 	if status, _, stderr := call(t, args...); status != 0 {
 		t.Fatalf("%v: status %d\n%s", args, status, stderr)
 	}
@@ -195,8 +195,11 @@ func TestFolderInUseByACommand(t *testing.T) {
 // The folder that nobody names is made by what stores something.
 func TestDefaultFolderIsMade(t *testing.T) {
 	t.Chdir(t.TempDir())
-	makeTwo(t, "--device", "go")
-	if list := must(t, "data", "schedule", "list"); !strings.Contains(list, "two") {
+	args := []string{"model", "mixture", "--name", "two", "--means", "[[0]]", "--covariances", "[[[1]]]", "--device", "go"}
+	if status, _, stderr := call(t, args...); status != 0 {
+		t.Fatalf("%v: status %d\n%s", args, status, stderr)
+	}
+	if list := must(t, "data", "model", "list"); !strings.Contains(list, "two") {
 		t.Errorf("the list is %q", list)
 	}
 }

@@ -55,7 +55,7 @@ func TestExamplesOfHelp(t *testing.T) {
 	digitsFolder(t)
 	less := map[string]string{
 		"schedule geodesic": "--points=8 --samples=4 --replace", "schedule nodes": "--replace",
-		"schedule start": "--replace", "schedule fit": "--samples=8 --replace", "schedule weight": "--replace",
+		"schedule start": "--replace", "schedule fit": "--samples=8 --replace",
 		"schedule few": "--samples=64 --solvers=ipndm --replace", "schedule predict": "--samples=4 --points=8",
 		"basis make": "--replace", "model mixture": "--replace", "model draw": "--replace --n=4",
 	}

@@ -46,7 +46,7 @@ func TestTypoMakesNoFolder(t *testing.T) {
 		{"train", "--name", "a"},
 		{"model", "mixture", "--name", "a"},
 		{"model", "list"},
-		{"schedule", "weight", "--name", "a", "--sigma", "[1]", "--weight", "[1]"},
+		{"schedule", "start", "--name", "a", "--dataset", "b"},
 	} {
 		status, _, stderr := call(t, append(args, "--data", "dta")...)
 		want := "the data folder \"dta\" does not exist; choose another --data, or " +

@@ -111,6 +111,23 @@ func TestProvenanceOfRuns(t *testing.T) {
 	check("pretrained further", "learned", provenance(t, e, "further"))
 }
 
+// A file keeps the kind that an older program made it by, which can be made no more.
+func TestScheduleOfAKindWithdrawn(t *testing.T) {
+	e := open(t)
+	act(t, e, "ImportSchedule", `{"name":"old","file":{"format":"anisoflight-schedule","version":2,"family":{"per_class":`+
+		`false,"basis":"none"},"paths":[[{"t":[0,4],"g":[1,9]}]],"provenance":{"kind":"weight",`+
+		`"program":"anisoflight test","created":"`+time.Now().Format(time.RFC3339Nano)+`"}}}`)
+	again := reopen(t, filepath.Dir(e.catalog.Folders().Models), Config{})
+	if p := provenance(t, again, "old"); p.Kind != "weight" {
+		t.Errorf("made by %q", p.Kind)
+	}
+	if g := column[float64](get(t, again, "EvaluateSchedule", `{"schedule":"old","points":3}`), "g"); g[1] != 3 {
+		t.Errorf("g = %v", g)
+	}
+	_, err := perform(t.Context(), again, "MakeSchedule", `{"name":"new","kind":"weight","sigma":[1],"weight":[1]}`, nil)
+	wantCode(t, "weight", err, api.BadRequest)
+}
+
 func TestImportSchedule(t *testing.T) {
 	e := open(t)
 	act(t, e, "MakeSchedule", `{"name":"line","kind":"log-linear","T":400,"knots":4}`)

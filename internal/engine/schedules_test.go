@@ -149,23 +149,6 @@ func TestScheduleUploadRejects(t *testing.T) {
 	}
 }
 
-// A weight of 1 leaves ln(c + g) linear in t; what it must not be is said of the field.
-func TestMakeScheduleOfAWeight(t *testing.T) {
-	e := open(t)
-	act(t, e, "MakeSchedule", `{"name":"even","kind":"weight","sigma":[1],"weight":[2],"c":3,"T":400,"knots":5}`)
-	g := column[float64](get(t, e, "EvaluateSchedule", `{"schedule":"even","points":5}`), "g")
-	for i, part := range []float64{0, 0.25, 0.5, 0.75, 1} {
-		if want := 3*math.Pow(403.0/3, part) - 3; math.Abs(g[i]-want) > 1e-6*(3+want) {
-			t.Errorf("point %d: g = %v, want %v", i, g[i], want)
-		}
-	}
-	if p := provenance(t, e, "even"); p.Kind != "weight" {
-		t.Errorf("made by %q", p.Kind)
-	}
-	_, err := perform(t.Context(), e, "MakeSchedule", `{"name":"x","kind":"weight","sigma":[2,1],"weight":[1,1]}`, nil)
-	wantCode(t, "falling noise levels", err, api.BadRequest)
-}
-
 func TestMakeScheduleByFormula(t *testing.T) {
 	e := open(t)
 	for _, kind := range []string{"edm", "log-linear", "cosine"} {

@@ -63,8 +63,6 @@ class Schedules(Connection):
           few evaluations: sample with that schedule and nfe alone. It prints the gain on samples held back unless
           progress is off; `info["few"]` has every try. At 16×16 with 1.4 M parameters nfe=5 takes 95 s on two quiet
           cores. Guidance given here is what it chooses for.
-        - "weight" (sigma, weight) is the isotropic schedule along which the trajectory loss is score matching with that
-          weight on the squared error of the score, given at noise levels sigma.
         - "edm", "log-linear" and "cosine" are formulas.
 
         >>> client.make_schedule("steep", "log-linear", T=400, knots=16, replace=True)

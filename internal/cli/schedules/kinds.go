@@ -80,15 +80,3 @@ The schedule knows its start and its solver: sample along it with nfe alone.`,
 	Example: `  anisoflight schedule few --name few --model digits --dataset digits --nfe 5
   anisoflight sample --model digits --schedule few --nfe 5`,
 }, "MakeSchedule", new(api.FewSchedule), "trying")
-
-var weightSpec = connect.Making(command.Spec{
-	Use:   "weight",
-	Short: "Make the schedule whose trajectory loss is score matching with a given weight",
-	Long: `Weight makes an isotropic schedule of a weight w on the squared error of the score: with
-g' proportional to (c + g) w(g) the trajectory loss is that error, weighted by w at each
-variance g and integrated over g (the paper's Lemma A.2). Between the noise levels given
-w is a power of sigma, beyond them what it is at the ends.`,
-	Example: `  anisoflight schedule weight --name even --sigma [1] --weight [1]
-  anisoflight schedule show --schedule even --points 5`,
-	Stores: true,
-}, "MakeSchedule", new(api.WeightSchedule), "making")

@@ -27,7 +27,7 @@ Client.put_schedule write and read their files.`,
   anisoflight schedule start --name digits-start --dataset digits --sigma-max 10
   anisoflight schedule few --name few --model digits --dataset digits --nfe 5`,
 	Specs: []command.Spec{
-		listSpec, showSpec, geodesicSpec, nodesSpec, startSpec, fewSpec, fitSpec, weightSpec, benchSpec, predictSpec,
+		listSpec, showSpec, geodesicSpec, nodesSpec, startSpec, fewSpec, fitSpec, benchSpec, predictSpec,
 	},
 }
 

@@ -60,8 +60,6 @@ func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(ap
 		made, err = k.fit(ctx, *kind, progress)
 	case *api.FewSchedule:
 		made, err = k.few(ctx, *kind, progress)
-	case *api.WeightSchedule:
-		made, err = scheduleOfWeight(*kind)
 	case *api.FormulaSchedule:
 		made, err = scheduleByFormula(*kind)
 	}
@@ -129,15 +127,6 @@ func gain(s *schedule.Schedule) (before, after *schedule.Estimate, err error) {
 		add(after, paths, f)
 	}
 	return before, after, nil
-}
-
-// scheduleOfWeight makes an isotropic schedule shared by all classes.
-func scheduleOfWeight(req api.WeightSchedule) (*newSchedule, error) {
-	path, err := schedule.Weighted(req.Sigma, req.Weight, req.C, cmp.Or(req.T, schedule.DefaultT), req.G0, req.Knots)
-	if err != nil {
-		return nil, api.Errorf(api.BadRequest, "There is no such schedule: %w", err)
-	}
-	return newScheduleOf(schedule.Isotropic(path)), nil
 }
 
 // scheduleByFormula makes an isotropic schedule shared by all classes.
