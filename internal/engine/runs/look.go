@@ -22,11 +22,11 @@ import (
 // meanwhile. The training is open.
 func (r *Run) look(ctx context.Context, end bool) error {
 	var c *train.Candidate
-	err := r.do(ctx, func() error {
-		if r.training == nil {
-			return nil
-		}
-		return r.runs.cfg.Queue.Take(ctx, func() error {
+	err := r.runs.cfg.Queue.Take(ctx, func() error { // before the owner is asked, as for a step
+		return r.do(ctx, func() error {
+			if r.training == nil {
+				return nil
+			}
 			return safely.Do(func() (err error) { c, err = r.training.Candidate(ctx, end); return err })
 		})
 	})
@@ -109,6 +109,8 @@ func (r *Run) distances(ctx context.Context, c *train.Candidate, along *schedule
 
 // measureImages measures the features of the run's images once. Images that do not differ judge no samples.
 func (r *Run) measureImages(ctx context.Context, d *data.Dataset) error {
+	r.judging.Lock()
+	defer r.judging.Unlock()
 	if r.judge != nil {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -30,6 +31,9 @@ type Run struct {
 	turn     chan struct{} // held for a step, so that a run uses one slot of the device at most
 	ended    chan struct{} // closed when the owner has ended
 
+	judging sync.Mutex
+	judge   []*frechet.Reference // of the run's images, once a look needs them
+
 	// The owner's alone.
 	training training // nil until it is first needed and after the end
 	status   status
@@ -42,7 +46,6 @@ type Run struct {
 	stepping int         // TrainStep requests under way
 	work     *work       // in the background; nil while there is none
 	looks    int         // that training has taken
-	judge    []*frechet.Reference
 	keeper   keeper
 	retired  bool // deleted, replaced or closed: the owner ends
 }
