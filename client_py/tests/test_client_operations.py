@@ -293,3 +293,29 @@ def test_a_run_that_diverges_warns(client: Client) -> None:
     assert run.stopped["step"] == len(rows)
     assert run.state == "paused"
     pd.testing.assert_frame_equal(run.metrics(), rows)
+
+
+def test_a_run_says_what_it_gained(client: anisoflight.Client, dataset: str, capsys: pytest.CaptureFixture[str]) -> None:
+    options = {"model": "digits", "batch": 8, "kimg": 0.016, "keep": "energy", "replace": True}
+    run = client.create_run("gains", "anisotropic", dataset, **options)
+    assert "0.016 kimg in about" in repr(run)
+    run.step(2)
+    run.save("gains", replace=True)
+    outcome = run.info["outcome"]
+    assert outcome["summary"] in capsys.readouterr().out
+    assert outcome["summary"].startswith("kept the s")  # the start or the state of a step
+    assert client.schedule("gains").info["outcome"] == outcome
+    assert run.info["config"]["ratio_embedding"]
+    client.delete_model("gains")
+    run.delete()
+
+
+def test_a_network_is_trained_along_a_path_that_stays(client: anisoflight.Client, dataset: str) -> None:
+    options = {"model": "digits", "batch": 8, "kimg": 0.016, "train_schedule": False, "init": "edm", "replace": True}
+    run = client.create_run("stays", "isotropic", dataset, **options)
+    rows = run.step(2)
+    assert rows["energy"].notna().all() and rows["schedule_grad_norm"].isna().all()
+    run.save("stays", replace=True)
+    assert client.schedule("stays").info.get("moved") is None
+    client.delete_model("stays")
+    run.delete()

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/runs"
+	"github.com/anisoflight/anisoflight/internal/engine/tables"
+	"github.com/anisoflight/anisoflight/train/data"
 )
 
 // newRun creates a run on fresh images.
@@ -252,5 +255,56 @@ func TestEvaluateModelAndGeodesic(t *testing.T) {
 	wantCode(t, "cancelled", err, api.Cancelled)
 	if n := e.active.Load(); n != 0 {
 		t.Errorf("%d requests are active", n)
+	}
+}
+
+// A run that keeps its best state says what that gained, in its description, in the model that is saved and in the
+// model's provenance, also after a restart; images that do not differ judge no samples.
+func TestARunSaysWhatItGained(t *testing.T) {
+	e := open(t)
+	newRun(t, e, "r", `,"keep":"samples","for_nfe":3,"schedule_lr":0.1`)
+	get(t, e, "TrainStep", `{"run":"r","steps":2}`)
+	check := func(when string, of map[string]any) {
+		t.Helper()
+		o, _ := of["outcome"].(map[string]any)
+		if o == nil || o["nfe"] != 3.0 || o["summary"] == "" {
+			t.Fatalf("%s: outcome %v", when, o)
+		}
+		samples := o["samples"].(map[string]any)
+		if v := samples["value"].(float64); !(v > 0 && v <= 1) || (v == 1) != (o["step"] == 0.0) {
+			t.Errorf("%s: kept step %v with %v times the distance of the start", when, o["step"], v)
+		}
+	}
+	check("running", act(t, e, "GetRun", `{"run":"r"}`))
+	saved := act(t, e, "SaveModel", `{"run":"r","name":"m"}`)
+	check("saved", saved)
+	if err := e.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	again := reopen(t, filepath.Dir(e.catalog.Folders().Models), Config{})
+	info := act(t, again, "GetRun", `{"run":"r"}`)
+	check("after a restart", info)
+	act(t, again, "CancelRun", `{"run":"r"}`)
+	late := act(t, again, "SaveModel", `{"run":"r","name":"late"}`)
+	if late["hash"] != saved["hash"] {
+		t.Errorf("saved with %v, and after the end with %v", saved["hash"], late["hash"])
+	}
+	var told map[string]any
+	err := json.Unmarshal(provenance(t, again, "late").Outcome, &told)
+	if err != nil || told["step"] != info["outcome"].(map[string]any)["step"] {
+		t.Errorf("the provenance tells of %v, error %v", told, err)
+	}
+
+	in := api.Schema{Columns: []api.Column{tables.ImageColumn("image", api.Float32, data.HWC, 8, 8, 1)}}
+	alike := api.Batch{Rows: 4, Cols: []any{make([]float32, 4*64)}}
+	if _, err := put(again, `{"op":"PutDataset","name":"same"}`, in, alike); err != nil {
+		t.Fatal(err)
+	}
+	act(t, again, "CreateRun", `{"name":"s","stage":"isotropic","dataset":"same","model":"tiny","batch":2,"knots":4,"T":100,
+		"c":1,"init":"edm","kimg":0.004,"keep":"samples","for_nfe":3}`)
+	get(t, again, "TrainStep", `{"run":"s","steps":2}`)
+	o := act(t, again, "SaveModel", `{"run":"s","name":"flat"}`)["outcome"].(map[string]any)
+	if o["samples"] != nil || o["summary"] == "" {
+		t.Errorf("images that are all alike judge samples: %v", o)
 	}
 }
