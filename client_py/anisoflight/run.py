@@ -168,8 +168,8 @@ class Run:
     def save(self, name: str, replace: bool = False) -> None:
         """Write the averaged weights and the schedule as the model `name`: of the best state of a run that keeps that.
 
-        It prints what the state has gained over the start. It warns of an average that is mostly the start, of a learning rate that has not fallen because the run was
-        stopped early, and of a schedule's gradient that is noise.
+        It prints what the state has gained over the start. It warns of an average that is mostly the start, of a
+        learning rate that has not fallen because the run was stopped early, and of a schedule's gradient that is noise.
         """
         saved = self._client.call("SaveModel", run=self.name, name=name, replace=replace)
         if "outcome" in saved:
