@@ -295,7 +295,9 @@ def test_a_run_that_diverges_warns(client: Client) -> None:
     pd.testing.assert_frame_equal(run.metrics(), rows)
 
 
-def test_a_run_says_what_it_gained(client: anisoflight.Client, dataset: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_says_what_it_gained(
+    client: anisoflight.Client, dataset: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     options = {"model": "digits", "batch": 8, "kimg": 0.016, "keep": "energy", "replace": True}
     run = client.create_run("gains", "anisotropic", dataset, **options)
     assert "0.016 kimg in about" in repr(run)
@@ -314,7 +316,8 @@ def test_a_network_is_trained_along_a_path_that_stays(client: anisoflight.Client
     options = {"model": "digits", "batch": 8, "kimg": 0.016, "train_schedule": False, "init": "edm", "replace": True}
     run = client.create_run("stays", "isotropic", dataset, **options)
     rows = run.step(2)
-    assert rows["energy"].notna().all() and rows["schedule_grad_norm"].isna().all()
+    assert rows["energy"].notna().all()
+    assert rows["schedule_grad_norm"].isna().all()
     run.save("stays", replace=True)
     assert "moved" not in (client.schedule("stays").provenance or {})
     client.delete_model("stays")

@@ -312,8 +312,7 @@ def write(docs: Path) -> Path:
                 page.table(table(found, features, sampler))
         tuning = "Of 24 levels, those with the least distance on seeds that no other row is measured on."
         kept = (
-            "A learned row is the best state of its run by samples at 9 evaluations on draws of its own, a control the last "
-            "one."
+            "A learned row is the best state of its run by samples of its own at 9 evaluations, a control the last one."
         )
         for heading, note, shown in (
             ("What Heun's method was tuned to", tuning, tuned_table(found)),
