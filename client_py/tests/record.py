@@ -127,14 +127,16 @@ def schedules(client: fl.FlightClient) -> Iterator[tuple[str, np.ndarray]]:
 
 def training(client: fl.FlightClient) -> Iterator[tuple[str, np.ndarray]]:
     common = {"dataset": "blocks", "batch": 8, "kimg": 1, "T": 400, "order": 1, "c": 1}
+    joint = {"model": "trained", "knots": 8, "init": "edm", "lr": 1e-5, "ema_halflife_kimg": 500}
     runs: dict[str, dict[str, Any]] = {
         "pretrain": {"stage": "pretrain", "network": wire.NETWORK, "lr": 5e-3},
-        "isotropic": {"stage": "isotropic", "model": "trained", "knots": 8, "init": "edm"},
+        "isotropic": {"stage": "isotropic", **joint},
         "anisotropic": {
             "stage": "anisotropic",
-            "init": "edm",
-            "model": "trained",
-            "knots": 8,
+            **joint,
+            "schedule_lr": 1e-4,
+            "ratio_embedding": False,
+            "p_std_subspace": 0,
             "family": {"basis": "dct", "k": 16, "per_class": True},
         },
     }

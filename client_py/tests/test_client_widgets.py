@@ -142,7 +142,8 @@ def test_previews_are_the_estimates_and_then_the_images(client: anisoflight.Clie
 
 
 def test_the_loss_of_a_run_is_followed_to_its_end(client: anisoflight.Client) -> None:
-    run = client.create_run("followed", "isotropic", "blocks", model="digits", batch=8, T=400, train_network=False)
+    settings = {"batch": 8, "T": 400, "kimg": 1, "train_network": False}
+    run = client.create_run("followed", "isotropic", "blocks", model="digits", **settings)
     curve = LossCurve(run)
     try:
         assert curve.shown["step"] == []
@@ -158,7 +159,8 @@ def test_the_loss_of_a_run_is_followed_to_its_end(client: anisoflight.Client) ->
 
 
 def test_a_closed_curve_follows_no_more(client: anisoflight.Client) -> None:
-    run = client.create_run("unfollowed", "isotropic", "blocks", model="digits", batch=8, T=400, train_network=False)
+    settings = {"batch": 8, "T": 400, "kimg": 1, "train_network": False}
+    run = client.create_run("unfollowed", "isotropic", "blocks", model="digits", **settings)
     curve = LossCurve(run)
     curve.close()
     assert curve.wait(60)

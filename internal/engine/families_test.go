@@ -94,7 +94,7 @@ func familyRun(t *testing.T, e *Engine, name, family string) {
 		putImages(t, e, "noise", 24)
 	}
 	act(t, e, "CreateRun", fmt.Sprintf(`{"name":%q,"stage":"anisotropic","dataset":"noise","model":"tiny","batch":8,
-		"knots":6,"T":100,"init":"edm",
+		"knots":6,"T":100,"init":"edm","kimg":1,
 		"family":%s,"train_network":false,"estimator":"explicit"}`, name, family))
 	r := get(t, e, "TrainStep", `{"run":"`+name+`","steps":2}`)
 	for i, loss := range column[float64](r, "loss") {
