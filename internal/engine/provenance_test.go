@@ -3,7 +3,6 @@ package engine
 import (
 	"encoding/json"
 	"math"
-	"math"
 	"path/filepath"
 	"testing"
 	"time"
