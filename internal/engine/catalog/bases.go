@@ -10,12 +10,6 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// What the names of stored bases end in: a basis is a folder; older programs have stored a file.
-const (
-	BasisFolderSuffix = ".basis"
-	BasisFileSuffix   = ".safetensors"
-)
-
 // basisKey names the bases that a formula gives.
 type basisKey struct {
 	family string

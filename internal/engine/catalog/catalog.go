@@ -62,8 +62,7 @@ func Open(ctx context.Context, cfg Config) (*Catalog, error) {
 	}
 	c.models = newShelf[*Model]("model", &c.mu)
 	c.schedules = folders[Schedule]{
-		shelf: newShelf[Schedule]("schedule", &c.mu),
-		dir:   places.Schedules, suffix: ScheduleFolderSuffix, fileSuffix: ScheduleFileSuffix,
+		shelf: newShelf[Schedule]("schedule", &c.mu), dir: places.Schedules, suffix: ".schedule",
 		load: func(name, folder string) (Schedule, error) {
 			parts, err := checkpoint.LoadSchedule(folder)
 			if err != nil {
@@ -71,18 +70,12 @@ func Open(ctx context.Context, cfg Config) (*Catalog, error) {
 			}
 			return NewSchedule(name, parts)
 		},
-		decode: func(name string, file []byte) (Schedule, error) {
-			s, err := checkpoint.DecodeSchedule(file)
-			return Schedule{Parts: Parts{Schedule: s}, Name: name}, err
-		},
 		save: func(folder string, s Schedule) error { return checkpoint.SaveSchedule(folder, s.Parts) },
 	}
 	c.bases = folders[*basis.Basis]{
-		shelf: newShelf[*basis.Basis]("basis", &c.mu),
-		dir:   places.Bases, suffix: BasisFolderSuffix, fileSuffix: BasisFileSuffix,
-		load:   func(_, folder string) (*basis.Basis, error) { return checkpoint.LoadBasis(folder) },
-		decode: func(_ string, file []byte) (*basis.Basis, error) { return checkpoint.DecodeBasis(file) },
-		save:   func(folder string, b *basis.Basis) error { return checkpoint.SaveBasis(folder, b, true) },
+		shelf: newShelf[*basis.Basis]("basis", &c.mu), dir: places.Bases, suffix: ".basis",
+		load: func(_, folder string) (*basis.Basis, error) { return checkpoint.LoadBasis(folder) },
+		save: func(folder string, b *basis.Basis) error { return checkpoint.SaveBasis(folder, b, true) },
 	}
 	for _, folder := range append(places.all(), cfg.Dir) {
 		if err := atomicdir.Sweep(folder); err != nil {

@@ -21,8 +21,7 @@ import (
 //	DIR/datasets/NAME/
 //	DIR/runs/NAME/
 //
-// each folder with a manifest.json beside its files. Older programs have stored schedules/NAME.json and
-// bases/NAME.safetensors, and folders without a manifest, which are read, too.
+// each folder with a manifest.json beside its files. Folders without one, made by hand, are read, too.
 type Folders struct{ Models, Schedules, Bases, Datasets, Runs string }
 
 // FoldersOf returns the places of what is stored in a data folder.
@@ -91,7 +90,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// StoredNames lists the names of the files in folder that end in suffix, or of the folders in it if suffix is empty.
+// StoredNames lists the names, without their suffix, of what lies in folder and ends in it. Files are no names.
 func StoredNames(folder, suffix string) []string {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -100,10 +99,7 @@ func StoredNames(folder, suffix string) []string {
 	var names []string
 	for _, entry := range entries {
 		name, ok := strings.CutSuffix(entry.Name(), suffix)
-		if suffix == "" && entry.Type().IsRegular() {
-			continue
-		}
-		if ok && api.CheckName("name", name) == nil && CheckReserved(name) == nil {
+		if ok && !entry.Type().IsRegular() && api.CheckName("name", name) == nil && CheckReserved(name) == nil {
 			names = append(names, name)
 		}
 	}

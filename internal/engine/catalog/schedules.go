@@ -9,13 +9,6 @@ import (
 	"github.com/anisoflight/anisoflight/kernels"
 )
 
-// What the names of stored schedules end in: a schedule is a folder; older programs have stored a file if nothing goes
-// with it.
-const (
-	ScheduleFolderSuffix = ".schedule"
-	ScheduleFileSuffix   = ".json"
-)
-
 // ScheduleNamed finds what a request calls a schedule: "edm", a stored one, or a model's own, which is "edm" for a
 // model without.
 func (c *Catalog) ScheduleNamed(ref api.ScheduleRef) (Schedule, error) {

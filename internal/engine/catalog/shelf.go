@@ -4,7 +4,6 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -84,34 +83,19 @@ func infos[T, I any](
 	return out
 }
 
-// folders are the places of a shelf's things. Each is a folder, NAME and suffix; older programs have stored a file,
-// NAME and fileSuffix.
+// folders are the places of a shelf's things. Each is a folder, NAME and suffix.
 type folders[T any] struct {
 	shelf[T]
-	dir, suffix, fileSuffix string
+	dir, suffix string
 
-	load   func(name, folder string) (T, error)
-	decode func(name string, file []byte) (T, error)
-	save   func(folder string, value T) error
+	load func(name, folder string) (T, error)
+	save func(folder string, value T) error
 }
 
 func (s *folders[T]) folder(name string) string { return filepath.Join(s.dir, name+s.suffix) }
 
-func (s *folders[T]) file(name string) string { return filepath.Join(s.dir, name+s.fileSuffix) }
-
-// scan reads what is stored. If a crash has left both a file and a folder, the folder counts.
+// scan reads what is stored.
 func (s *folders[T]) scan(log *slog.Logger) {
-	for _, name := range StoredNames(s.dir, s.fileSuffix) {
-		if exists(s.folder(name)) {
-			continue
-		}
-		var value T
-		file, err := os.ReadFile(s.file(name))
-		if err == nil {
-			value, err = s.decode(name, file)
-		}
-		s.found(log, name, value, err)
-	}
 	for _, name := range StoredNames(s.dir, s.suffix) {
 		value, err := s.load(name, s.folder(name))
 		s.found(log, name, value, err)
@@ -123,18 +107,12 @@ func (s *folders[T]) put(name string, value T) error {
 	if err := s.save(s.folder(name), value); err != nil {
 		return err
 	}
-	if err := atomicdir.Remove(s.file(name)); err != nil {
-		return err
-	}
 	s.set(name, value)
 	return nil
 }
 
 // remove deletes what has a name. The caller holds the catalogue's changes.
 func (s *folders[T]) remove(name string) error {
-	if err := atomicdir.Remove(s.file(name)); err != nil { // first: if it were left, it would take the folder's place
-		return err
-	}
 	if err := atomicdir.Remove(s.folder(name)); err != nil {
 		return err
 	}

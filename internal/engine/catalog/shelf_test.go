@@ -9,7 +9,6 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
-	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
 func open(t *testing.T, dir string) *Catalog {
@@ -38,16 +37,17 @@ func plane(t *testing.T, x, y float64) *basis.Basis {
 	return b
 }
 
-// What is stored keeps its name until it is deleted or replaced, also over a restart, and a folder counts where an
-// older program has left a file.
+// What is stored keeps its name until it is deleted or replaced, also over a restart. Files beside it are nobody's.
 func TestShelf(t *testing.T) {
 	dir := t.TempDir()
 	c := open(t, dir)
-	file, err := checkpoint.EncodeBasis(plane(t, 1, 0))
-	if err != nil {
-		t.Fatal(err)
+	stray := filepath.Join(c.folders.Bases, "stray.safetensors")
+	for _, path := range []string{stray, filepath.Join(c.folders.Bases, "stray.basis")} {
+		if err := os.WriteFile(path, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := os.WriteFile(filepath.Join(c.folders.Bases, "old.safetensors"), file, 0o644); err != nil {
+	if err := c.StoreBasis("old", plane(t, 1, 0), false); err != nil {
 		t.Fatal(err)
 	}
 	c = open(t, dir)
@@ -63,15 +63,11 @@ func TestShelf(t *testing.T) {
 		return v[0]
 	}
 	if v := first("old"); v != 1 {
-		t.Errorf("the basis of an older program begins with %v", v)
+		t.Errorf("the basis begins with %v", v)
 	}
 	wantCode(t, "a name that is taken", c.StoreBasis("old", plane(t, 0, 1), false), api.NameTaken)
 	wantCode(t, "a reserved name", c.StoreBasis("dct", plane(t, 0, 1), true), api.BadRequest)
 	if err := c.StoreBasis("old", plane(t, 0, 1), true); err != nil {
-		t.Fatal(err)
-	}
-	// As after a crash:
-	if err := os.WriteFile(filepath.Join(c.folders.Bases, "old.safetensors"), file, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if c = open(t, dir); first("old") != 0 || len(c.BasisInfos()) != 1 {
@@ -81,8 +77,11 @@ func TestShelf(t *testing.T) {
 		t.Fatal(err)
 	}
 	c = open(t, dir)
-	_, err = c.Basis("old")
+	_, err := c.Basis("old")
 	wantCode(t, "a deleted basis", err, api.BasisNotFound)
+	if _, err := os.Lstat(stray); err != nil {
+		t.Errorf("a file beside what is stored: %v", err)
+	}
 }
 
 // A damaged schedule is named, keeps its name, and can be deleted.

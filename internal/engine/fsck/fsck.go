@@ -14,7 +14,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
@@ -55,10 +54,6 @@ type kind struct {
 	folder string
 	load   func(dir string) error // reads one whose bytes are what was written; several faults are joined
 	check  func(dir string) error // in place of its bytes and load
-
-	// Older programs have stored a file with a suffix in place of the folder with another.
-	fileSuffix, folderSuffix string
-	decode                   func(file []byte) error
 }
 
 // reading returns a check of whether something can be read.
@@ -82,14 +77,8 @@ func Check(ctx context.Context, dir string, repair bool, found func(Finding)) er
 			_, faults := checkpoint.CheckModel(dir)
 			return errors.Join(faults...)
 		}},
-		{
-			folder: folders.Schedules, load: reading(checkpoint.LoadSchedule), decode: reading(checkpoint.DecodeSchedule),
-			fileSuffix: catalog.ScheduleFileSuffix, folderSuffix: catalog.ScheduleFolderSuffix,
-		},
-		{
-			folder: folders.Bases, load: reading(checkpoint.LoadBasis), decode: reading(checkpoint.DecodeBasis),
-			fileSuffix: catalog.BasisFileSuffix, folderSuffix: catalog.BasisFolderSuffix,
-		},
+		{folder: folders.Schedules, load: reading(checkpoint.LoadSchedule)},
+		{folder: folders.Bases, load: reading(checkpoint.LoadBasis)},
 		{folder: folders.Datasets, load: func(dir string) error {
 			d, err := data.Load(dir)
 			if err == nil {
@@ -122,11 +111,7 @@ func (c *checker) all(k kind) error {
 		path := filepath.Join(k.folder, entry.Name())
 		var err error
 		switch {
-		case entry.Name()[0] == '.':
-		case !entry.IsDir():
-			if name, ok := strings.CutSuffix(path, k.fileSuffix); ok && k.decode != nil {
-				err = c.file(path, name+k.folderSuffix, k.decode)
-			}
+		case entry.Name()[0] == '.', !entry.IsDir():
 		case k.check != nil:
 			err = k.check(path)
 		default:
@@ -207,24 +192,6 @@ func (c *checker) report(dir string, load func(dir string) error) error {
 	if _, err := os.Lstat(dir); err == nil {
 		c.found(f)
 	}
-	return nil
-}
-
-// file checks what an older program has stored as a file.
-func (c *checker) file(path, folder string, decode func(file []byte) error) error {
-	if _, err := os.Lstat(folder); err == nil {
-		return nil // a crash has left the file, and the folder counts
-	}
-	f := Finding{Path: c.below(path), State: Unverified, Bytes: catalog.BytesIn(path)}
-	file, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) { // it went away meanwhile
-		return nil
-	}
-	if err == nil {
-		err = decode(file)
-	}
-	f.blame(err)
-	c.found(f)
 	return nil
 }
 

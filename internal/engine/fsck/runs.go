@@ -14,23 +14,16 @@ func (c *checker) run(path string) error {
 		return err
 	}
 	status := Finding{Path: c.below(runs.StatusPath(path)), State: OK, Bytes: catalog.BytesIn(runs.StatusPath(path))}
-	sealed, fault := runs.CheckStatus(path)
+	fault := runs.CheckStatus(path)
 	if _, err := os.Lstat(path); err != nil { // it went away meanwhile
 		return nil
 	}
 	if err := c.states(path); err != nil {
 		return err
 	}
-	if !sealed {
-		status.State = Unverified
-	}
 	status.blame(fault)
-	if c.repair && status.State != OK && runs.MendStatus(path) == nil {
-		status.Repaired = "its hash is written"
-		if status.State == Damaged {
-			status.Repaired = "made again from the state: the run is paused there"
-		}
-		status.State = OK
+	if c.repair && fault != nil && runs.MendStatus(path) == nil {
+		status.State, status.Repaired = OK, "made again from the state: the run is paused there"
 	}
 	c.found(status)
 	return nil

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -66,61 +65,41 @@ func (s *status) encode() ([]byte, error) {
 	return fmt.Appendf(text[:len(text)-1], "%s%x%s", hashHead, sum, hashTail), nil
 }
 
-// hashed returns the text of a status without its hash; ok is false if it has none, as those of older programs.
-func hashed(text []byte) (rest []byte, hash string, ok bool) {
-	at := len(text) - len(hashHead) - 2*sha256.Size - len(hashTail)
-	if at < 0 || !bytes.HasPrefix(text[at:], []byte(hashHead)) || !bytes.HasSuffix(text, []byte(hashTail)) {
-		return text, "", false
-	}
-	return append(slices.Clone(text[:at]), '}'), string(text[at+len(hashHead) : len(text)-len(hashTail)]), true
-}
-
-// readStatus reads the status.json of a run's folder back; sealed is whether it carries its hash. A run that was
-// running when its server died goes on from its last stored state.
-func readStatus(folder string) (s status, sealed bool, err error) {
+// readStatus reads the status.json of a run's folder back. A run that was running when its server died goes on from
+// its last stored state.
+func readStatus(folder string) (s status, err error) {
 	text, err := os.ReadFile(StatusPath(folder))
 	if err != nil {
-		return s, false, errors.New("status.json cannot be read")
+		return s, errors.New("status.json cannot be read")
 	}
-	if s, sealed, err = decodeStatus(text); err != nil {
-		return s, sealed, fmt.Errorf("status.json: %w", err)
+	if s, err = decodeStatus(text); err != nil {
+		return s, fmt.Errorf("status.json: %w", err)
 	}
 	if s.State == Running {
 		s.State = Paused
 	}
-	return s, sealed, nil
+	return s, nil
 }
 
 // decodeStatus is readStatus of a file's text. It refuses whatever encode has not written.
-func decodeStatus(text []byte) (_ status, sealed bool, err error) {
-	text, hash, sealed := hashed(text)
-	if sealed && hash != fmt.Sprintf("%x", sha256.Sum256(text)) {
-		return status{}, sealed, errors.New("it is not what was written: its SHA-256 has changed")
+func decodeStatus(text []byte) (s status, err error) {
+	at := len(text) - len(hashHead) - 2*sha256.Size - len(hashTail)
+	if at < 0 {
+		return s, errors.New("it is not what was written: it ends without its SHA-256")
 	}
-	var s struct {
-		status
-		Step, Kimg, Config, Noisy json.RawMessage // of older programs
-		Stopped                   *struct {
-			api.Stopped
-			BestStep   json.RawMessage `json:"best_step"` // of older programs
-			BestEnergy json.RawMessage `json:"best_energy"`
-		} `json:"stopped"`
+	rest := append(slices.Clone(text[:at]), '}')
+	if string(text[at:]) != fmt.Sprintf("%s%x%s", hashHead, sha256.Sum256(rest), hashTail) {
+		return s, errors.New("it is not what was written: its SHA-256 has changed")
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
+	d := json.NewDecoder(bytes.NewReader(rest))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&s); err != nil {
-		return s.status, sealed, err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return s.status, sealed, errors.New("there is more than one JSON value")
-	}
-	if s.Stopped != nil {
-		s.status.Stopped = &s.Stopped.Stopped
+		return s, err
 	}
 	if known := []string{Created, Running, Paused, Done, Cancelled, Failed}; !slices.Contains(known, s.State) {
-		return s.status, sealed, fmt.Errorf("state must be one of %v, got %q", known, s.State)
+		return s, fmt.Errorf("state must be one of %v, got %q", known, s.State)
 	}
-	return s.status, sealed, nil
+	return s, nil
 }
 
 // StatusPath returns the place of the status of the run whose folder is given.
@@ -132,27 +111,25 @@ func StatePath(folder string) string { return filepath.Join(folder, "state") }
 // PreviousPath returns the place of the state before.
 func PreviousPath(folder string) string { return filepath.Join(folder, "previous") }
 
-// CheckStatus reads the status of a run, and returns what is wrong with it; sealed is whether it carries its hash.
-func CheckStatus(folder string) (sealed bool, err error) {
-	_, sealed, err = readStatus(folder)
-	return sealed, err
+// CheckStatus reads the status of a run, and returns what is wrong with it.
+func CheckStatus(folder string) error {
+	_, err := readStatus(folder)
+	return err
 }
 
-// MendStatus writes the status of a run again: with its hash, if it can be read, else as that of a run which is paused
-// at its stored state. Nobody else writes it meanwhile.
+// MendStatus writes the damaged status of a run again, as that of one which is paused at its stored state. Nobody else
+// writes it meanwhile.
 func MendStatus(folder string) error {
-	st, _, err := readStatus(folder)
+	state, err := checkpoint.DescribeRun(StatePath(folder))
 	if err != nil {
-		state, err := checkpoint.DescribeRun(StatePath(folder))
-		if err != nil {
-			return err
-		}
-		if st = (status{State: Created, Created: time.Now().UTC()}); state.Step > 0 {
-			st.State = Paused
-		}
-		if info, err := os.Stat(folder); err == nil {
-			st.Created = info.ModTime().UTC()
-		}
+		return err
+	}
+	st := status{State: Created, Created: time.Now().UTC()}
+	if state.Step > 0 {
+		st.State = Paused
+	}
+	if info, err := os.Stat(folder); err == nil {
+		st.Created = info.ModTime().UTC()
 	}
 	text, err := st.encode()
 	if err != nil {

@@ -1,8 +1,11 @@
 package runs
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,8 +48,7 @@ func TestKeeperInterval(t *testing.T) {
 	}
 }
 
-// A status is read back as it was written, with any bit of it changed it is refused, and one of an older program, which
-// has no hash, is read.
+// A status is read back as it was written; with any bit of it changed, or cut anywhere, it is refused.
 func TestStatusIsHashed(t *testing.T) {
 	for _, s := range []status{
 		{State: Created, Created: time.Unix(1, 2).UTC()},
@@ -56,25 +58,33 @@ func TestStatusIsHashed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, sealed, err := decodeStatus(text)
-		if err != nil || !sealed || got.State != s.State || got.Restored != s.Restored {
-			t.Errorf("%s becomes %+v, %t, %v", text, got, sealed, err)
+		got, err := decodeStatus(text)
+		if err != nil || got.State != s.State || got.Restored != s.Restored {
+			t.Errorf("%s becomes %+v, %v", text, got, err)
 		}
 		for i := range 8 * len(text) {
 			text[i/8] ^= 1 << (i % 8)
-			if s, _, err := decodeStatus(text); err == nil {
+			if s, err := decodeStatus(text); err == nil {
 				t.Errorf("%s is read as %+v", text, s)
 			}
 			text[i/8] ^= 1 << (i % 8)
 		}
-		rest, _, _ := hashed(text)
-		if got, sealed, err := decodeStatus(rest); err != nil || sealed || got.State != s.State {
-			t.Errorf("without its hash %s becomes %+v, %t, %v", rest, got, sealed, err)
+		for n := range text {
+			if s, err := decodeStatus(text[:n]); err == nil {
+				t.Errorf("%s is read as %+v", text[:n], s)
+			}
+		}
+		plain, err := json.Marshal(&s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := decodeStatus(plain); err == nil {
+			t.Errorf("without its hash %s becomes %+v", plain, got)
 		}
 	}
 }
 
-// Whatever is decoded is a status that may be stored; the rest is an error.
+// Whatever is decoded is a status that may be stored; the rest is an error, also with the hash that it should have.
 func FuzzStatus(f *testing.F) {
 	for _, text := range []string{
 		``, `{}`, `null`, `{"state":"paused"}`, `{"state":"done","target_kimg":1,"step":3,"kimg":0.1,"config":{"a":[1]}}`,
@@ -85,8 +95,12 @@ func FuzzStatus(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if s, _, err := decodeStatus(text); err == nil && s.State == "" {
-			t.Errorf("%q has no state", text)
+		plain := append(bytes.TrimSuffix(bytes.Clone(text), []byte("}")), '}')
+		sealed := fmt.Appendf(plain[:len(plain)-1:len(plain)-1], "%s%x%s", hashHead, sha256.Sum256(plain), hashTail)
+		for _, text := range [][]byte{text, sealed} {
+			if s, err := decodeStatus(text); err == nil && s.State == "" {
+				t.Errorf("%q has no state", text)
+			}
 		}
 	})
 }

@@ -16,7 +16,7 @@ import (
 
 // read reads what is stored of a run, except the values of its state.
 func (r *Run) read() (err error) {
-	if r.status, _, err = readStatus(r.folder); err != nil {
+	if r.status, err = readStatus(r.folder); err != nil {
 		return err
 	}
 	if r.keeper.status, err = r.status.encode(); err != nil {
