@@ -80,7 +80,8 @@ func TestProvenance(t *testing.T) {
 	want := `"provenance":{"kind":"learned","dataset":{"name":"digits","hash":"ab12"},"model":{"name":"net"},` +
 		`"stage":"isotropic",` +
 		`"steps":200,"kimg":12.8,"seed":18446744073709551615,"energy_before":{"value":40.5,"stderr":0.5},` +
-		`"energy_after":{"value":14.25,"stderr":0.25},"moved":{"log_g":0.5,"sigma":2,"ratio_before":1,"ratio_after":1.25,"ratio_sigma":3},` +
+		`"energy_after":{"value":14.25,"stderr":0.25},` +
+		`"moved":{"log_g":0.5,"sigma":2,"ratio_before":1,"ratio_after":1.25,"ratio_sigma":3},` +
 		`"program":"anisoflight 1.0","created":"2026-01-02T03:04:05Z"}}`
 	if !strings.HasSuffix(got, want) {
 		t.Errorf("\n got %s\nwant …%s", got, want)

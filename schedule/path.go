@@ -134,7 +134,7 @@ func Omega(g, gdot, c float64) float64 {
 	return gdot * gdot / (g * (c + g))
 }
 
-// OmegaOfOrder returns the weight of a squared residual for solvers of order p, ω (T ġ/g)^{p−1}; of order 1 it is Omega.
+// OmegaOfOrder returns the weight of a squared residual for solvers of order p, ω (T ġ/g)^{p−1}; of 1 it is Omega.
 func OmegaOfOrder(p int, T, g, gdot, c float64) float64 {
 	return math.Pow(T*gdot/g, float64(p-1)) * Omega(g, gdot, c)
 }

@@ -89,8 +89,8 @@ func TestConstantsComeFromAModel(t *testing.T) {
 	}
 }
 
-// TestTheSchedulesRateFollowsItsStart: a form is learned at the paper's rate; a path that was measured or learned at one
-// by which it can go as far in a run of any length, as long as no step is too large.
+// TestTheSchedulesRateFollowsItsStart: a form is learned at the paper's rate; a path that was measured or learned at
+// one by which it can go as far in a run of any length, as long as no step is too large.
 func TestTheSchedulesRateFollowsItsStart(t *testing.T) {
 	for _, c := range []struct {
 		cfg  Config

@@ -36,7 +36,9 @@ func small(t *testing.T) *kernels.Model {
 func TestMicrobatchIsTheLargestThatFits(t *testing.T) {
 	const batch = 24
 	yes := true
-	cfg := Config{Stage: Isotropic, Batch: batch, TrainSchedule: ptr(true), TrainNetwork: &yes, Estimator: string(kernels.Backprop)}
+	cfg := Config{
+		Stage: Isotropic, Batch: batch, TrainSchedule: &yes, TrainNetwork: &yes, Estimator: string(kernels.Backprop),
+	}
 	model, known := small(t), map[int]int64{}
 	need := func(part int) int64 {
 		if known[part] == 0 {

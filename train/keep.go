@@ -132,7 +132,7 @@ func (c *Candidate) Energies(ctx context.Context, progress func(done, total int)
 func (c *Candidate) Parts() int { return lookParts }
 
 // Keep takes the measurement of a candidate, its samples along its own path and along that of the start, and keeps the
-// state, with the better path, if none before was better. A candidate that has been trained on meanwhile is passed over.
+// state, with the better path, if none before was better. A candidate that has been trained on since is passed over.
 func (r *Run) Keep(c *Candidate, energy, samples, onStart []float64) error {
 	if c.look.Step != r.step || len(r.looks) > 0 && r.looks[len(r.looks)-1].Step == r.step {
 		return nil

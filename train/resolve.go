@@ -78,15 +78,15 @@ func (c Config) Resolve() (Config, error) {
 }
 
 // What the default of schedule_lr comes to: an increment of ln g between two knots changes by at most about the part
-// movement of itself over all steps, and largestScheduleLR of itself in one. On CIFAR-10 at 16×16 the gradients of steps
-// have no direction in common once the rates have added up to about 0.8.
+// movement of itself over all steps, and largestScheduleLR of itself in one. On CIFAR-10 at 16×16 the gradients have no
+// direction in common once the rates have added up to about 0.8.
 const (
 	defaultKimg       = 102.4
 	movement          = 1.2
 	largestScheduleLR = 2e-2
 )
 
-// defaultScheduleLR is the paper's rate where the schedule starts from a form, as it does there. A path that was measured
+// defaultScheduleLR is the paper's rate if the schedule starts from a form, as it does there. A path that was measured
 // or learned can go as far as it has to in a run of any length.
 func (c Config) defaultScheduleLR() float64 {
 	measured := c.Init == initGeodesic || c.Init == initTable || c.Init == "" && (c.Model != "" || c.Schedule != "")

@@ -67,8 +67,11 @@ func (r *Run) Seconds(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	peak, err := kernels.MatmulPeak(ctx, r.model.Device(), r.model.Precision())
+	if err != nil {
+		return 0, err
+	}
 	steps := math.Ceil(r.cfg.Kimg * 1000 / float64(r.cfg.Batch))
-	return steps * float64(cost.FLOPs) / (usualShare * peak * float64(r.memory.Devices)), err
+	return steps * float64(cost.FLOPs) / (usualShare * peak * float64(r.memory.Devices)), nil
 }
 
 // ParamCount returns the number of trained scalars of the network; 0 of an analytic one.

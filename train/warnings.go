@@ -78,8 +78,8 @@ func gradientWarning(rows []Row) string {
 	if mean, stderr := passes.MeanStderr(cosines); len(cosines) < fewestSteps || mean > 2*stderr {
 		return ""
 	}
-	return fmt.Sprintf("the gradients of %d steps have no direction in common: what the schedule has learned may be noise; "+
-		"give a larger batch", len(cosines))
+	return fmt.Sprintf("the gradients of %d steps have no direction in common: what the schedule has learned may be "+
+		"noise; give a larger batch", len(cosines))
 }
 
 // leastMovement is the sum of the schedule's learning rates below which MovementWarning warns. An increment of ln g

@@ -246,8 +246,8 @@ type RunInfo struct {
 	Outcome *Outcome `json:"outcome,omitempty"` // of a run that keeps its best state
 }
 
-// Outcome reports what the state that a run keeps has gained over the run's start. Both were measured on the same draws,
-// which training does not see.
+// Outcome reports what the state that a run keeps has gained over the run's start. Both were measured on the same
+// draws, which training does not see.
 type Outcome struct {
 	Step int64   `json:"step"` // of the state that is kept; 0 is the start
 	Kimg float64 `json:"kimg"`

@@ -238,8 +238,8 @@ func inspect(t *testing.T, dir string, repair bool) map[string]fsck.Finding {
 	return found
 }
 
-// TestRepair: what was made by hand and what crashes have left is made whole, a run goes on from the state before a damaged
-// one, and a second look finds nothing to do.
+// TestRepair: what was made by hand and what crashes have left is made whole, a run goes on from the state before a
+// damaged one, and a second look finds nothing to do.
 func TestRepair(t *testing.T) {
 	dir, _ := storeEverything(t)
 	at := func(path string) string { return filepath.Join(dir, filepath.FromSlash(path)) }

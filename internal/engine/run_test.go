@@ -300,8 +300,8 @@ func TestARunSaysWhatItGained(t *testing.T) {
 	if _, err := put(again, `{"op":"PutDataset","name":"same"}`, in, alike); err != nil {
 		t.Fatal(err)
 	}
-	act(t, again, "CreateRun", `{"name":"s","stage":"isotropic","dataset":"same","model":"tiny","batch":2,"knots":4,"T":100,
-		"c":1,"init":"edm","kimg":0.004,"keep":"samples","for_nfe":3}`)
+	act(t, again, "CreateRun", `{"name":"s","stage":"isotropic","dataset":"same","model":"tiny","batch":2,"knots":4,
+		"T":100,"c":1,"init":"edm","kimg":0.004,"keep":"samples","for_nfe":3}`)
 	get(t, again, "TrainStep", `{"run":"s","steps":2}`)
 	o := act(t, again, "SaveModel", `{"run":"s","name":"flat"}`)["outcome"].(map[string]any)
 	if o["samples"] != nil || o["summary"] == "" {

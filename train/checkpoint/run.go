@@ -180,7 +180,9 @@ func (r *Run) decodeState(b []byte) error {
 }
 
 func (r *Run) groups() []group {
-	return []group{{"params", &r.Params, false}, {"m", &r.M, true}, {"v", &r.V, true}, {"ema", &r.EMA, true}, {"best", &r.BestEMA, true}}
+	return []group{
+		{"params", &r.Params, false}, {"m", &r.M, true}, {"v", &r.V, true}, {"ema", &r.EMA, true}, {"best", &r.BestEMA, true},
+	}
 }
 
 func (r *Run) tables() []table {

@@ -7,7 +7,7 @@ import (
 	"github.com/anisoflight/anisoflight/train"
 )
 
-// learned returns the schedule of a run's last state, or of its best, with where it came from. A schedule that the stage
+// learned returns the schedule of a run's last state, or of its best, with where it came from. A schedule that the run
 // does not train, or has not yet, keeps what it had.
 func (r *Run) learned(s *schedule.Schedule, best *train.Outcome) *schedule.Schedule {
 	cfg := r.cfg

@@ -154,7 +154,8 @@ func (r *Run) gained(o *train.Outcome) *api.Outcome {
 	if o.Best.OnStart {
 		said = append(said, "with the path of the start, along which its samples are better")
 	} else if m := o.Moved; m != nil {
-		said = append(said, fmt.Sprintf("at σ = %.2g the noise variance is %.3g times what it was", m.Sigma, math.Exp(m.LogG)))
+		said = append(said, fmt.Sprintf("at σ = %.2g the noise variance is %.3g times what it was", m.Sigma,
+			math.Exp(m.LogG)))
 		if m.RatioAfter != 1 {
 			said = append(said, fmt.Sprintf("g_i/g_j, lower subspace over higher, goes to %.3g (at σ = %.2g)", m.RatioAfter,
 				m.RatioSigma))
@@ -165,8 +166,8 @@ func (r *Run) gained(o *train.Outcome) *api.Outcome {
 		said = append(said, fmt.Sprintf("energy %.3g ± %.1g times the start's", out.Energy.Value, out.Energy.Stderr))
 	}
 	if s := out.Samples; s != nil {
-		said = append(said, fmt.Sprintf("samples of Heun's method at %d evaluations %s: distance %.3g ± %.1g times the start's",
-			out.NFE, verdict(s), s.Value, s.Stderr))
+		said = append(said, fmt.Sprintf("samples of Heun's method at %d evaluations %s: distance %.3g ± %.1g times the "+
+			"start's", out.NFE, verdict(s), s.Value, s.Stderr))
 	}
 	out.Summary = strings.Join(said, "; ")
 	return out

@@ -135,8 +135,8 @@ func (r *Run) describe() api.RunInfo {
 		StoredStep: r.keeper.step, StoreError: r.keeper.storeError(),
 		Restored: r.status.Restored, Notes: r.status.Notes, Integrity: r.files,
 		Target: r.status.Target, Error: r.status.Error, Stopped: r.status.Stopped, Memory: r.status.Memory,
-		Created: r.status.Created, Parameters: r.status.Parameters, Seconds: r.status.Seconds, StepSeconds: stepSeconds(r.rows),
-		Outcome: r.status.Outcome,
+		Created: r.status.Created, Parameters: r.status.Parameters, Seconds: r.status.Seconds,
+		StepSeconds: stepSeconds(r.rows), Outcome: r.status.Outcome,
 	}
 	if r.stepping > 0 && (info.State == Created || info.State == Paused) {
 		info.State = Running
