@@ -49,8 +49,7 @@ __all__ = ["START_FILE", "Start", "latents"]
 Array = np.ndarray[Any, Any]
 
 START_FILE = "start.safetensors"
-_FORMAT = {"format": "anisoflight-start", "version": "1"}
-_COVARIANCES = ("none", "bands", "dct", "pca", "full")
+_FORMAT = {"format": "anisoflight-start", "version": "1", "covariance": "dct"}
 
 
 class Start:
@@ -73,10 +72,9 @@ class Start:
     def _check(self) -> None:
         """ValueError or KeyError of what the server refuses, too: see docs/wire.md, ExportStart."""
         metadata, found = self.metadata, self._tensors
-        if {key: metadata.get(key) for key in _FORMAT} != _FORMAT or metadata["covariance"] not in _COVARIANCES:
-            raise ValueError(f"its metadata must have {_FORMAT}, and covariance {_COVARIANCES}, got {metadata}")
-        numbers = [metadata.get("rank") or 0, *(metadata.get("cuts") or "0").split(",")]
-        _ = float(metadata["shrinkage"]), [int(number) for number in numbers]
+        if {key: metadata.get(key) for key in _FORMAT} != _FORMAT:
+            raise ValueError(f"its metadata must have {_FORMAT}, got {metadata}")
+        _ = float(metadata["shrinkage"])
         labels = [int(name.removeprefix("mean.")) for name in found if name.startswith("mean.")]
         size = found["mean.-1"].shape
         units = json.loads(metadata.get("normalization") or "{}")
@@ -85,19 +83,16 @@ class Start:
             raise ValueError(f"labels must be −1 or classes, and the normalization must fit images {size}")
         for label in labels:
             own = {name.split(".")[0]: found[name] for name in found if name.endswith(f".{label}")}
-            rank = own["vectors"].shape[:1] if "vectors" in own else size
-            shapes = {"mean": size, "variance": rank, "vectors": (*rank, *size), "axes": (*size, *size[2:])}
-            shapes |= {"rest": (1,), "images": (1,)}
-            for name in {"mean", "variance", *(["rest"] if "vectors" in own else [])} | own.keys() & shapes.keys():
+            shapes = {"mean": size, "variance": size, "axes": (*size, *size[2:]), "images": (1,)}
+            for name in {"mean", "variance"} | own.keys() & shapes.keys():
                 values, kind = own[name], np.int64 if name == "images" else np.float64
                 fits = (values.dtype, values.shape) == (kind, shapes[name]) and values.size
                 if not fits or not np.isfinite(values).all():
                     raise ValueError(f"{name}.{label} must be finite {kind.__name__} of the shape {shapes[name]}")
-                if name in ("variance", "rest", "images") and values.min() < 0:
+                if name in ("variance", "images") and values.min() < 0:
                     raise ValueError(f"{name}.{label} must not be negative, got {values.min()}")
-            rows = own["vectors"].reshape(*rank, -1) if "vectors" in own else own.get("axes")
-            if (rows is not None and not orthonormal(rows)) or {"vectors", "axes"} <= own.keys():
-                raise ValueError(f"the axes or vectors of {label} must be orthonormal, one of the two")
+            if "axes" in own and not orthonormal(own["axes"]):
+                raise ValueError(f"the axes of {label} must be orthonormal")
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -154,13 +149,8 @@ class Start:
     def _isotropic(self, xi: Array, g: float, label: int) -> Array:
         """(Σ + gI)^½ ξ, in the law's own directions."""
         variance = self._tensors[f"variance.{label}"]
-        vectors = self._tensors.get(f"vectors.{label}")
-        if vectors is None:
-            coordinates = Coordinates(*self.size, self._tensors.get(f"axes.{label}"))
-            return np.moveaxis(coordinates.combine([np.moveaxis(xi, -1, 1)], [np.sqrt(variance + g)]), 1, -1)
-        rest = np.sqrt(self._tensors[f"rest.{label}"][0] + g)
-        along = np.einsum("rhwc,nhwc->nr", vectors, xi) * (np.sqrt(variance + g) - rest)
-        return rest * xi + np.einsum("rhwc,nr->nhwc", vectors, along)
+        coordinates = Coordinates(*self.size, self._tensors.get(f"axes.{label}"))
+        return np.moveaxis(coordinates.combine([np.moveaxis(xi, -1, 1)], [np.sqrt(variance + g)]), 1, -1)
 
     def _anisotropic(self, xi: Array, levels: Array, label: int, subspaces: Subspaces) -> Array:
         """(Σ + Σ_j g_j P_j)^½ ξ, by the root of the whole matrix."""

@@ -342,7 +342,7 @@ func (r *StartSchedule) Validate() error {
 
 // StartInfo describes a schedule's start.
 type StartInfo struct {
-	Covariance string  `json:"covariance"` // dct; another of a start that an earlier version made
+	Covariance string  `json:"covariance"` // what is kept of the data's covariance: dct
 	PerClass   bool    `json:"per_class"`
 	Labels     []int32 `json:"labels,omitempty"` // classes with laws of their own
 	Shrinkage  float64 `json:"shrinkage,omitempty"`

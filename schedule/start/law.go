@@ -8,21 +8,18 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// Law is the normal law N(μ, Σ) of H×W images of C channels. Σ has one of two forms:
+// Law is the normal law N(μ, Σ) of H×W images of C channels,
 //
-//	Axes or neither   Σ = Fᵀ diag(Variance) F, F the DCT with the channels' axes at each
-//	                  frequency (basis.Frequencies); Variance [H·W·C]
-//	Vectors           Σ = Vᵀ diag(Variance) V + Rest (I − VᵀV), V the rows of Vectors;
-//	                  Variance [r]
+//	Σ = Fᵀ diag(Variance) F,
+//
+// F the DCT with the channels' axes at each frequency (basis.Frequencies).
 type Law struct {
 	H, W, C int
 	Images  int64     // that it was estimated from; 0 where that is not known
 	Mean    []float64 // μ [H·W·C], channels fastest
 
-	Variance []float64
+	Variance []float64 // [H·W·C]
 	Axes     []float64 // [H·W, C, C]; nil: the channels are the axes
-	Vectors  []float64 // [r, H·W·C], orthonormal rows
-	Rest     float64   // variance of every direction that no vector spans
 }
 
 // orthonormalTolerance is how far products of vectors may be from 0 and 1.
@@ -34,44 +31,31 @@ func (l *Law) Check() error {
 		return failf("mean", "must be an image [H, W, C] of positive sizes, got %d×%d×%d", l.H, l.W, l.C)
 	}
 	d := l.size()
-	rows, width := l.Vectors, d
 	switch {
 	case len(l.Mean) != d:
 		return failf("mean", "must have %d values, got %d", d, len(l.Mean))
-	case l.Vectors != nil:
-		if len(l.Vectors)%d != 0 || len(l.Vectors) != d*len(l.Variance) || len(l.Variance) > d || l.Axes != nil {
-			return failf("vectors", "must be at most %d rows of %d values, one for each of %d variances, got %d values", d, d,
-				len(l.Variance), len(l.Vectors))
-		}
 	case len(l.Variance) != d:
 		return failf("variance", "must have %d values, got %d", d, len(l.Variance))
-	case l.Axes != nil:
-		if len(l.Axes) != d*l.C {
-			return failf("axes", "must have %d values, got %d", d*l.C, len(l.Axes))
-		}
-		rows, width = l.Axes, l.C
+	case l.Axes != nil && len(l.Axes) != d*l.C:
+		return failf("axes", "must have %d values, got %d", d*l.C, len(l.Axes))
 	}
 	for _, v := range l.Mean {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return failf("mean", "must be finite, got %v", v)
 		}
 	}
-	for _, v := range append([]float64{l.Rest}, l.Variance...) {
+	for _, v := range l.Variance {
 		if !(v >= 0) || math.IsInf(v, 1) {
 			return failf("variance", "must be finite and not negative, got %v", v)
 		}
 	}
-	block := width // of rows that are orthonormal among themselves
-	if l.Vectors != nil {
-		block = len(l.Variance)
-	}
-	return checkOrthonormal(rows, width, block)
+	return checkOrthonormal(l.Axes, l.C)
 }
 
-// checkOrthonormal checks rows of a width, block by block.
-func checkOrthonormal(rows []float64, width, block int) error {
-	for at := 0; at < len(rows); at += width * block {
-		for a := range block {
+// checkOrthonormal checks square matrices, one after the other, each by rows of a width.
+func checkOrthonormal(rows []float64, width int) error {
+	for at := 0; at < len(rows); at += width * width {
+		for a := range width {
 			x := rows[at+a*width:][:width]
 			for b := range a + 1 {
 				want := 0.0
@@ -93,8 +77,7 @@ func (l *Law) size() int { return l.H * l.W * l.C }
 func (l *Law) frequencies() *basis.Frequencies { return basis.NewFrequencies(l.H, l.W, l.C, l.Axes) }
 
 // TotalVariance returns tr Σ.
-func (l *Law) TotalVariance() float64 {
-	sum := l.Rest * float64(l.size()-len(l.Variance))
+func (l *Law) TotalVariance() (sum float64) {
 	for _, v := range l.Variance {
 		sum += v
 	}
@@ -105,15 +88,6 @@ func (l *Law) TotalVariance() float64 {
 func (l *Law) Covariance() *mat.SymDense {
 	d := l.size()
 	out := mat.NewSymDense(d, nil)
-	if l.Vectors != nil {
-		for i := range d {
-			out.SetSym(i, i, l.Rest)
-		}
-		for k, v := range l.Variance {
-			out.SymRankOne(out, v-l.Rest, mat.NewVecDense(d, l.Vectors[k*d:(k+1)*d]))
-		}
-		return out
-	}
 	transform, row := l.frequencies(), make([]float64, d)
 	for k, v := range l.Variance {
 		clear(row)
@@ -128,9 +102,6 @@ func (l *Law) Covariance() *mat.SymDense {
 // nil for the channels themselves. ok is false where the law correlates those directions, relative to its largest
 // variance.
 func (l *Law) OnAxes(axes []float64) (mean, variance []float64, ok bool) {
-	if l.Vectors != nil {
-		return nil, nil, false
-	}
 	d, c := l.size(), l.C
 	transform := basis.NewFrequencies(l.H, l.W, c, axes)
 	mean, variance = make([]float64, d), make([]float64, d)

@@ -12,17 +12,14 @@ import (
 // concurrent use.
 type Root struct {
 	law *Law
-	// One of three forms of the root:
+	// One of two forms of the root:
 	frequencies *basis.Frequencies // with the factor of each coefficient
-	low         bool               // with the factor of each vector of the law, and rest
+	factor      []float64
 	dense       *mat.SymDense
-
-	factor []float64
-	rest   float64
 }
 
-// Fits reports whether Root serves noise of covariance M = Σ_j g_j P_j, P_j those of a basis. Equal g_j fit every law,
-// and a law along frequencies every g_j of the bases none and dct. Elsewhere M and Σ have no directions in common: then
+// Fits reports whether Root serves noise of covariance M = Σ_j g_j P_j, P_j those of a basis. Equal g_j fit, and every
+// g_j of the bases none and dct. Elsewhere M and Σ have no directions in common: then
 // the root is that of the whole matrix, for images of up to maxDense values, and larger ones are an *Error.
 func (l *Law) Fits(b *basis.Basis, g []float64) error {
 	switch {
@@ -36,7 +33,7 @@ func (l *Law) Fits(b *basis.Basis, g []float64) error {
 			return failf("start", "needs noise of finite variances, got %v", v)
 		}
 	}
-	if _, byFrequency := b.FrequencyBands(); equal(g) || byFrequency && l.Vectors == nil || l.size() <= maxDense {
+	if _, byFrequency := b.FrequencyBands(); equal(g) || byFrequency || l.size() <= maxDense {
 		return nil
 	}
 	return largef("start", "must have the directions of its noise in common with a basis for images of more than %d "+
@@ -52,23 +49,16 @@ func (l *Law) Root(b *basis.Basis, label int, g []float64) (*Root, error) {
 	}
 	r := &Root{law: l}
 	bands, byFrequency := b.FrequencyBands()
-	switch {
-	case l.Vectors != nil && equal(g):
-		r.low, r.rest = true, math.Sqrt(l.Rest+g[0])
-		for _, v := range l.Variance {
-			r.factor = append(r.factor, math.Sqrt(v+g[0]))
-		}
-	case l.Vectors == nil && (byFrequency || equal(g)):
-		r.frequencies = l.frequencies()
-		for i, v := range l.Variance {
-			j := 0
-			if byFrequency {
-				j = bands[i/l.C]
-			}
-			r.factor = append(r.factor, math.Sqrt(v+g[j]))
-		}
-	default:
+	if !byFrequency && !equal(g) {
 		return r, r.whole(b, label, g)
+	}
+	r.frequencies = l.frequencies()
+	for i, v := range l.Variance {
+		j := 0
+		if byFrequency {
+			j = bands[i/l.C]
+		}
+		r.factor = append(r.factor, math.Sqrt(v+g[j]))
 	}
 	return r, nil
 }
@@ -112,28 +102,13 @@ func (r *Root) whole(b *basis.Basis, label int, g []float64) error {
 
 // Draw writes μ + (Σ + M)^½ ξ to dst. Both have H·W·C values; dst may be ξ.
 func (r *Root) Draw(dst, xi []float64) {
-	switch {
-	case r.frequencies != nil:
+	if r.frequencies != nil {
 		r.frequencies.Forward(dst, xi)
 		for i, f := range r.factor {
 			dst[i] *= f
 		}
 		r.frequencies.Inverse(dst, dst)
-	case r.low:
-		d := len(dst)
-		components := make([]float64, len(r.factor))
-		for k := range components {
-			components[k] = (r.factor[k] - r.rest) * dot(r.law.Vectors[k*d:(k+1)*d], xi)
-		}
-		for i, v := range xi {
-			dst[i] = r.rest * v
-		}
-		for k, a := range components {
-			for i, v := range r.law.Vectors[k*d : (k+1)*d] {
-				dst[i] += a * v
-			}
-		}
-	default:
+	} else {
 		var out mat.VecDense
 		out.MulVec(r.dense, mat.NewVecDense(len(xi), xi))
 		copy(dst, out.RawVector().Data)

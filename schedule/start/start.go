@@ -10,9 +10,8 @@
 // (Σ^{1/2}(Σ+M)^{-1/2}) μ and a factor √(M/(Σ+M)) of the spread in each direction; this one by what is not normal in
 // the data at noise M.
 //
-// A Law is μ and Σ of one class or of all images. Σ is kept in one of two forms: variances along the frequencies of the
-// DCT, with axes of the channels at each, or, in files of earlier versions, along some orthonormal vectors with one
-// variance for the rest. A Start has one law for all images and, where it is per class, one for each class.
+// A Law is μ and Σ of one class or of all images. Σ is kept as variances along the frequencies of the DCT, with axes of
+// the channels at each. A Start has one law for all images and, where it is per class, one for each class.
 //
 // Everything is deterministic and float64. Begin with law.go; measure.go estimates, root.go draws.
 package start
@@ -21,7 +20,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/anisoflight/anisoflight/internal/base/normalization"
 )
@@ -38,8 +36,8 @@ type Start struct {
 
 // New returns a start of laws by label, Shared among them, all of one size. Errors are *Error.
 func New(set Settings, laws map[int]*Law) (*Start, error) {
-	if !slices.Contains(covarianceNames, set.Covariance) {
-		return nil, failf("covariance", "must be one of %s, got %q", strings.Join(covarianceNames, ", "), set.Covariance)
+	if set.Covariance != DCT {
+		return nil, failf("covariance", "must be %s, got %q", DCT, set.Covariance)
 	}
 	all := laws[Shared]
 	if all == nil {
@@ -92,11 +90,8 @@ func (s *Start) Law(label int) *Law {
 	return s.laws[Shared]
 }
 
-// DCT is what an Estimator keeps of the data's covariance: the channels' covariance at each DCT frequency. Earlier
-// versions could keep less or more; their files are still read.
+// DCT is what an Estimator keeps of the data's covariance: the channels' covariance at each DCT frequency.
 const DCT = "dct"
-
-var covarianceNames = []string{"none", "bands", DCT, "pca", "full"}
 
 // maxDense bounds the values of an image for which the root of a covariance is taken that no basis makes diagonal.
 const maxDense = 1024
@@ -104,8 +99,6 @@ const maxDense = 1024
 // Settings say how the laws were estimated.
 type Settings struct {
 	Covariance string  // what they keep of the data's covariance
-	Rank       int     // of pca: the number of components
-	Cuts       []int   // of bands
 	PerClass   bool    // there is a law for each class
 	Shrinkage  float64 // images that the classes' mean covariance counts for in that of a class
 	// Units is the map through which the data were seen; nil for images in [−1, 1].

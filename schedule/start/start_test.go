@@ -90,29 +90,17 @@ func same(t *testing.T, what string, got, want mat.Matrix) {
 	}
 }
 
-// laws returns one of each form: along frequencies and the channels' axes, along frequencies, along some vectors and
-// along all.
+// laws returns one along frequencies and axes of the channels, and one along frequencies alone.
 func laws(t *testing.T) map[string]*Law {
 	t.Helper()
 	out := map[string]*Law{"axes": startOf(t, false).Law(Shared)}
 	rows, labels := images(1)
-	mean, cov, _ := moments2(rows, labels, -1)
+	mean, _, _ := moments2(rows, labels, -1)
 	level := &Law{H: h, W: w, C: c, Mean: mean, Variance: make([]float64, d)}
 	for i := range level.Variance {
 		level.Variance[i] = 1 + float64(i/8)
 	}
 	out["frequencies"] = level
-	values, vectors, err := eigen(cov)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, rank := range map[string]int{"some vectors": 5, "all vectors": d} {
-		l := &Law{H: h, W: w, C: c, Mean: mean, Variance: values[:rank], Vectors: vectors[:rank*d]}
-		for _, v := range values[rank:] {
-			l.Rest += v / float64(d-rank)
-		}
-		out[name] = l
-	}
 	for name, l := range out {
 		if err := l.Check(); err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -121,7 +109,6 @@ func laws(t *testing.T) map[string]*Law {
 			t.Errorf("%s: total variance %v, want %v", name, got, want)
 		}
 	}
-	same(t, "covariance of all components", out["all vectors"].Covariance(), cov)
 	return out
 }
 
@@ -327,14 +314,11 @@ func TestOnAxes(t *testing.T) {
 	if _, _, ok := all["frequencies"].OnAxes(l.Axes); !ok {
 		t.Error("one variance for all channels has no axes that it correlates")
 	}
-	if _, _, ok := all["all vectors"].OnAxes(l.Axes); ok {
-		t.Error("the whole covariance is called diagonal")
-	}
 }
 
 func TestErrors(t *testing.T) {
-	dct, err := basis.DCT(40, 40, 4)
-	if err != nil {
+	haar, ok, err := basis.Formula("haar", 40, 40, 400, nil)
+	if err != nil || !ok {
 		t.Fatal(err)
 	}
 	law := laws(t)["axes"]
@@ -350,7 +334,7 @@ func TestErrors(t *testing.T) {
 		{second(NewEstimator(h, w, c, false, nil).Start()), "dataset must hold at least one image, got none"},
 		{second(nan.Start()), "dataset must hold finite values"},
 		{full.Add(0, nil), "per_class takes too much memory for more than 0 classes"},
-		{second(New(Settings{Covariance: "x"}, nil)), "covariance must be one of none, bands"},
+		{second(New(Settings{Covariance: "x"}, nil)), "covariance must be dct, got \"x\""},
 		{second(New(Settings{Covariance: DCT}, nil)), "mean.-1 must be there"},
 		{second(law.Root(basis.None(4, 4), 0, []float64{1})), "start must be made for planes of 4×4, got 3×4"},
 		{
@@ -358,7 +342,7 @@ func TestErrors(t *testing.T) {
 			"start needs noise in the 1 subspaces of the basis, got 2",
 		},
 		{
-			(&Law{H: 40, W: 40, C: 1, Vectors: []float64{}, Mean: make([]float64, 1600)}).Fits(dct, []float64{1, 2}),
+			(&Law{H: 40, W: 40, C: 1, Mean: make([]float64, 1600)}).Fits(haar, []float64{1, 2}),
 			"start must have the directions of its noise in common with a basis for images of more than 1024 values",
 		},
 	} {

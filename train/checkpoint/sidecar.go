@@ -207,12 +207,6 @@ func readFitted(f *sidecarFile) (*solver.Fitted, error) {
 //	                              the axes k of the channels there
 //	axes.LABEL      [H, W, C, C]  axis k of frequency (u, v) in the channels; without it the
 //	                              channels are the axes
-//
-// or, for components, in place of the last two
-//
-//	variance.LABEL  [r]           along the vectors
-//	vectors.LABEL   [r, H, W, C]  orthonormal
-//	rest.LABEL      [1]           variance along every other direction
 var StartFile = Sidecar[start.Start]{"start.safetensors", "anisoflight-start", writeStart, readStart}
 
 func writeStart(s *start.Start) *safetensors.File {
@@ -220,28 +214,15 @@ func writeStart(s *start.Start) *safetensors.File {
 	f := &safetensors.File{Metadata: map[string]string{
 		"covariance": set.Covariance, "shrinkage": strconv.FormatFloat(set.Shrinkage, 'g', -1, 64),
 	}}
-	if set.Rank > 0 {
-		f.Metadata["rank"] = strconv.Itoa(set.Rank)
-	}
 	if set.Units != nil {
 		f.Metadata["normalization"] = set.Units.String()
-	}
-	if set.Cuts != nil {
-		f.Metadata["cuts"] = joinLabels(set.Cuts)
 	}
 	h, w, c := s.Size()
 	for _, label := range append([]int{start.Shared}, s.Labels()...) {
 		l, of := s.Law(label), "."+strconv.Itoa(label)
 		f.Tensors = append(f.Tensors, safetensors.FromFloat64s("mean"+of, []int{h, w, c}, l.Mean),
-			safetensors.FromInt64s("images"+of, []int{1}, []int64{l.Images}))
-		if l.Vectors != nil {
-			r := len(l.Variance)
-			f.Tensors = append(f.Tensors, safetensors.FromFloat64s("variance"+of, []int{r}, l.Variance),
-				safetensors.FromFloat64s("vectors"+of, []int{r, h, w, c}, l.Vectors),
-				safetensors.FromFloat64s("rest"+of, []int{1}, []float64{l.Rest}))
-			continue
-		}
-		f.Tensors = append(f.Tensors, safetensors.FromFloat64s("variance"+of, []int{h, w, c}, l.Variance))
+			safetensors.FromInt64s("images"+of, []int{1}, []int64{l.Images}),
+			safetensors.FromFloat64s("variance"+of, []int{h, w, c}, l.Variance))
 		if l.Axes != nil {
 			f.Tensors = append(f.Tensors, safetensors.FromFloat64s("axes"+of, []int{h, w, c, c}, l.Axes))
 		}
@@ -270,34 +251,18 @@ func startSettings(meta map[string]string) (set start.Settings, err error) {
 	if set.Shrinkage, err = strconv.ParseFloat(meta["shrinkage"], 64); err != nil {
 		return set, err
 	}
-	if text := meta["rank"]; text != "" {
-		if set.Rank, err = strconv.Atoi(text); err != nil {
-			return set, err
-		}
-	}
 	if text := meta["normalization"]; text != "" {
-		if err := json.Unmarshal([]byte(text), &set.Units); err != nil {
-			return set, err
-		}
-	}
-	if text := meta["cuts"]; text != "" {
-		set.Cuts, err = splitLabels(text)
+		err = json.Unmarshal([]byte(text), &set.Units)
 	}
 	return set, err
 }
 
 // law reads the tensors of a label. Laws check their values themselves.
 func (f *sidecarFile) law(size []int, label string) *start.Law {
-	l := &start.Law{H: size[0], W: size[1], C: size[2], Mean: f.float64s("mean"+label, size...), Axes: f.axes(label, size)}
-	shape := size
-	if t := f.Lookup("vectors" + label); t != nil && len(t.Shape) > 0 {
-		shape = t.Shape[:1]
-		l.Vectors = f.float64s(t.Name, append(slices.Clone(shape), size...)...)
-		if rest := f.float64s("rest"+label, 1); rest != nil {
-			l.Rest = rest[0]
-		}
+	l := &start.Law{
+		H: size[0], W: size[1], C: size[2], Mean: f.float64s("mean"+label, size...),
+		Variance: f.float64s("variance"+label, size...), Axes: f.axes(label, size),
 	}
-	l.Variance = f.float64s("variance"+label, shape...)
 	if t := f.Lookup("images" + label); t != nil {
 		images, err := t.Int64s()
 		if err != nil || len(images) != 1 || images[0] < 0 {

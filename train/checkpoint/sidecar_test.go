@@ -40,21 +40,6 @@ func startOf(t *testing.T, perClass bool) *start.Start {
 	return s
 }
 
-// components returns a start of leading components, as earlier versions made them.
-func components(t *testing.T) *start.Start {
-	t.Helper()
-	law := &start.Law{
-		H: 2, W: 3, C: 2, Images: 20, Mean: make([]float64, 12), Variance: []float64{2, 1}, Vectors: make([]float64, 24),
-		Rest: 0.5,
-	}
-	law.Vectors[0], law.Vectors[12+3] = 1, 1
-	s, err := start.New(start.Settings{Covariance: "pca", Rank: 2}, map[int]*start.Law{start.Shared: law})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 func someStatistics(t *testing.T, labels []int) *local.Statistics {
 	t.Helper()
 	rows := make([]local.Row, max(len(labels), 1))
@@ -101,11 +86,11 @@ func comesBack[T any](t *testing.T, kind Sidecar[T], v *T) *T {
 // TestSidecarsComeBack: with every bit, shared or by class; rows of coefficients are filled up with zeros.
 func TestSidecarsComeBack(t *testing.T) {
 	law := &start.Law{H: 2, W: 3, C: 2, Mean: make([]float64, 12), Variance: slices.Repeat([]float64{2}, 12)}
-	bands, err := start.New(start.Settings{Covariance: "bands", Cuts: []int{1, 2}}, map[int]*start.Law{start.Shared: law})
+	level, err := start.New(start.Settings{Covariance: start.DCT}, map[int]*start.Law{start.Shared: law})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []*start.Start{startOf(t, false), startOf(t, true), components(t), bands} {
+	for _, s := range []*start.Start{startOf(t, false), startOf(t, true), level} {
 		if back := comesBack(t, StartFile, s); !reflect.DeepEqual(back, s) {
 			t.Errorf("%+v came back as %+v", s, back)
 		}
@@ -184,26 +169,26 @@ func TestBadSidecars(t *testing.T) {
 	shaped := func(name string, shape ...int) func(f *safetensors.File) {
 		return func(f *safetensors.File) { f.Lookup(name).Shape = shape }
 	}
-	law := components(t)
+	law := startOf(t, false)
 	for name, c := range map[string]struct {
 		change func(f *safetensors.File)
 		want   string
 	}{
 		"format":         {meta("format", "pt"), "must be of format anisoflight-start"},
-		"covariance":     {meta("covariance", "x"), "covariance must be one of"},
+		"covariance":     {meta("covariance", "x"), "covariance must be dct"},
 		"shrinkage":      {meta("shrinkage", "x"), "metadata that cannot be read"},
 		"no mean":        {without("mean.-1"), "mean.-1"},
 		"a label's name": {func(f *safetensors.File) { f.Lookup("mean.-1").Name = "mean.x" }, "is not the mean"},
 		"no variance":    {without("variance.-1"), `"variance.-1": is missing`},
 		"negative": {
-			replaced(safetensors.FromFloat64s("variance.-1", []int{2}, []float64{1, -1})),
+			replaced(safetensors.FromFloat64s("variance.-1", []int{2, 3, 2}, slices.Repeat([]float64{1, -1}, 6))),
 			"variance must be finite and not negative, got -1",
 		},
 		"not orthonormal": {
-			replaced(safetensors.FromFloat64s("vectors.-1", []int{2, 2, 3, 2}, make([]float64, 24))),
+			replaced(safetensors.FromFloat64s("axes.-1", []int{2, 3, 2, 2}, make([]float64, 24))),
 			"axes must be orthonormal",
 		},
-		"a shape": {shaped("rest.-1", 1, 1), "must be F64 of the shape [1]"},
+		"a shape": {shaped("variance.-1", 12), "must be F64 of the shape [2 3 2]"},
 		"images": {
 			replaced(safetensors.FromInt64s("images.-1", []int{1}, []int64{-1})), "must be one number that is not negative",
 		},
