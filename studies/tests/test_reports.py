@@ -510,8 +510,24 @@ def test_the_page_of_learned_schedules_is_that_of_its_rows(tmp_path: Path) -> No
     for file in docs.glob("learned-*.jsonl"):
         (tmp_path / file.name).write_bytes(file.read_bytes())
     assert learnedpage.write(tmp_path).read_text(encoding="utf-8") == _document("studies/docs/learned.md")
-    for file in docs.glob("learned-*.csv"):
-        assert (tmp_path / file.name).read_text() == file.read_text()
+    assert (tmp_path / "learned-rows.csv").read_text() == (docs / "learned-rows.csv").read_text()
+
+
+def test_the_page_on_learning_has_the_rows_of_the_study() -> None:
+    found, document = learnedpage.read(ROOT / "studies" / "docs" / learnedpage.ROWS), _document("docs/learning.md")
+    means = found[found.nfe == 9].groupby(["method", "sampler", "features"]).frechet.mean()
+    methods = {
+        "before": (learnedpage.GEODESIC, learnedpage.START),
+        "EDM's loss continued": (learnedpage.LOSS, learnedpage.LOSS),
+        "trajectory loss, path stays": ("trajectory loss, path stays",) * 2,
+        "with one path that is learned (stage `isotropic`)": ("g", "g"),
+    }
+    for said, pair in methods.items():
+        cells = [
+            " / ".join(f"{means[method, sampler, features]:.2f}" for features in learnedpage.FEATURES)
+            for method, sampler in zip(pair, (learnedpage.HEUN, learnedpage.IPNDM), strict=True)
+        ]
+        assert f"| {said} | {' | '.join(cells)} |" in document
 
 
 def test_a_whole_study_of_learned_schedules(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
