@@ -283,9 +283,6 @@ func (r *Run) trainStep(
 			return err
 		})
 	}
-	if err == nil {
-		err = r.look(ctx, false)
-	}
 	meta := api.Done(done, total)
 	switch {
 	case StopsRun(err): // the step counts; the caller decides whether to go on
