@@ -192,7 +192,7 @@ func network(c Config, src Sources) (kernels.Architecture, [][]float32, error) {
 	case !ok:
 		return net, values, c.checkFrozen()
 	}
-	byDefault := c.RatioEmbedding == nil
+	byDefault := c.RatioEmbedding == nil && c.Stage == Anisotropic
 	if (byDefault || c.asksForRatios()) && learned.Ratios() == 0 {
 		b, err := familyBasis(c, src.Basis, net.Shape().Height, net.Shape().Width)
 		if err != nil {
