@@ -95,6 +95,7 @@ def test_samples_as_a_frame_and_a_file(tmp_path) -> None:
 
 def test_samples_that_cannot_be_shown_say_so(tmp_path, monkeypatch) -> None:
     pyplot.switch_backend("agg")
+    pyplot.close("all")  # of other tests
     monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
     monkeypatch.chdir(tmp_path)
     samples = _samples(2)
