@@ -8,9 +8,7 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/internal/traintest"
-	"github.com/anisoflight/anisoflight/kernels/unet"
 	"github.com/anisoflight/anisoflight/schedule"
-	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/passes"
 	"github.com/anisoflight/anisoflight/train/setting"
 )
@@ -115,20 +113,13 @@ func TestTheSchedulesRateFollowsItsStart(t *testing.T) {
 // for. A new one ends where the data say, and c is theirs.
 func TestWhereAScheduleStarts(t *testing.T) {
 	d := tinyData(t, 16)
-	cfg, err := unet.ParseConfig([]byte(tinyNetwork))
-	if err != nil {
-		t.Fatal(err)
-	}
-	net, err := unet.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
 	scale, err := passes.MeasureScale(t.Context(), d)
 	if err != nil {
 		t.Fatal(err)
 	}
 	own := edm(t, 400, 1e-9)
-	model := &checkpoint.Model{Net: net, Values: net.Init(0), Schedule: own}
+	model := tinyModel(t)
+	model.Schedule = own
 	for _, c := range []struct {
 		name   string
 		change func(*Config, *Sources)

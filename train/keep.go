@@ -23,8 +23,8 @@ const (
 const (
 	// looksPerRun is how often a run measures its state after the start.
 	looksPerRun = 2
-	// lookParts is the number of parts that the draws of a look are left out by.
-	lookParts = 8
+	// LookParts is the number of parts of the draws of a look that are left out in turn.
+	LookParts = 8
 	// The draws of a look: a hundredth of the run's images, so that looks take a small part of its time.
 	drawsPerKimg, fewestDraws, mostDraws = 10, 64, 1024
 	// energyDraws is how many times as many an energy is measured on, which takes one evaluation of each.
@@ -32,7 +32,7 @@ const (
 )
 
 // Look is a measurement of a state of a run, on draws of images, noise and latents that training does not see, the same
-// in all looks of the run. Each list has a value for each of [lookParts] parts of the draws left out, so that a
+// in all looks of the run. Each list has a value for each of [LookParts] parts of the draws left out, so that a
 // difference between two looks has its jackknife error.
 type Look struct {
 	Step    int64     `json:"step"`
@@ -115,11 +115,11 @@ func (c *Candidate) Energies(ctx context.Context, progress func(done, total int)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]float64, lookParts)
+	out := make([]float64, LookParts)
 	for part := range out {
 		var rest []float64
 		for i, loss := range losses {
-			if i%lookParts != part {
+			if i%LookParts != part {
 				rest = append(rest, loss)
 			}
 		}
@@ -127,9 +127,6 @@ func (c *Candidate) Energies(ctx context.Context, progress func(done, total int)
 	}
 	return out, nil
 }
-
-// Parts is the number of parts that the draws of a look are left out by.
-func (c *Candidate) Parts() int { return lookParts }
 
 // Keep takes the measurement of a candidate, its samples along its own path and along that of the start, and keeps the
 // state, with the better path, if none before was better. A candidate that has been trained on since is passed over.

@@ -40,7 +40,7 @@ func look(t *testing.T, r *Run, end bool, e float64) {
 	}
 	defer c.Close()
 	energies, err := c.Energies(t.Context(), nil)
-	if err != nil || len(energies) != c.Parts() || !(slices.Min(energies) > 0) {
+	if err != nil || len(energies) != LookParts || !(slices.Min(energies) > 0) {
 		t.Fatalf("energies %v, error %v", energies, err)
 	}
 	for i := range energies {

@@ -251,12 +251,12 @@ type RunInfo struct {
 type Outcome struct {
 	Step int64   `json:"step"` // of the state that is kept; 0 is the start
 	Kimg float64 `json:"kimg"`
-	// OnStart says that the state is the network of then with the path of the start, along which its samples are better.
+	// OnStart says that the network of Step is kept with the path of the start, along which its samples are better.
 	OnStart bool   `json:"on_start,omitempty"`
-	Energy  *Ratio `json:"energy,omitempty"`  // each along its own path; absent on the start's
-	NFE     int    `json:"nfe,omitempty"`     // evaluations of Heun's method that the run is for
-	Samples *Ratio `json:"samples,omitempty"` // of the Fréchet distances of samples at so many evaluations
-	Summary string `json:"summary"`           // that, and what the paths did, in a sentence
+	Energy  *Ratio `json:"energy,omitempty"`  // of the energies, each along its own path; absent if OnStart
+	NFE     int    `json:"nfe,omitempty"`     // evaluations of Heun's method for each sample
+	Samples *Ratio `json:"samples,omitempty"` // of the Fréchet distances of samples
+	Summary string `json:"summary"`           // these ratios and how the paths moved, in a sentence
 }
 
 // Ratio is a measure over that of the start, with the standard error over parts of the draws.

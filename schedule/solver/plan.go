@@ -130,6 +130,20 @@ func New(s Settings, sch *schedule.Schedule, row int) (*Plan, error) {
 	return p, p.assemble(s, chains)
 }
 
+// Plans returns the plans of a schedule's rows by label, each made once; statistics are of the schedule's labels.
+func Plans(s Settings, sch *schedule.Schedule) func(label int32) (*Plan, error) {
+	made := map[int]*Plan{}
+	return func(label int32) (p *Plan, err error) {
+		row, err := sch.Row(int(label))
+		if err == nil && made[row] == nil {
+			own := s
+			own.StatisticsRow = row
+			made[row], err = New(own, sch, row)
+		}
+		return made[row], err
+	}
+}
+
 // nodes returns the times of the nodes.
 func (m Method) nodes(s Settings, sch *schedule.Schedule, row int) ([]float64, error) {
 	if m.times != nil {

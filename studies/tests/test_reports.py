@@ -515,16 +515,20 @@ def test_the_page_of_learned_schedules_is_that_of_its_rows(tmp_path: Path) -> No
 
 def test_the_page_on_learning_has_the_rows_of_the_study() -> None:
     found, document = learnedpage.read(ROOT / "studies" / "docs" / learnedpage.ROWS), _document("docs/learning.md")
-    means = found[found.nfe == 9].groupby(["method", "sampler", "features"]).frechet.mean()
+    blocks = found[found.nfe == 9].groupby(["method", "sampler", "features", "network"]).frechet.mean()
+    cells_of = blocks.groupby(["method", "sampler", "features"]).agg(["mean", "std"])
     methods = {
-        "before": (learnedpage.GEODESIC, learnedpage.START),
+        "start": (learnedpage.GEODESIC, learnedpage.START),
         "EDM's loss continued": (learnedpage.LOSS, learnedpage.LOSS),
         "trajectory loss, path stays": ("trajectory loss, path stays",) * 2,
-        "with one path that is learned (stage `isotropic`)": ("g", "g"),
+        "trajectory loss, one path learned": ("g", "g"),
     }
     for said, pair in methods.items():
         cells = [
-            " / ".join(f"{means[method, sampler, features]:.2f}" for features in learnedpage.FEATURES)
+            " / ".join(
+                "{:.2f} ± {:.2f}".format(*cells_of.loc[(method, sampler, features)])
+                for features in learnedpage.FEATURES
+            )
             for method, sampler in zip(pair, (learnedpage.HEUN, learnedpage.IPNDM), strict=True)
         ]
         assert f"| {said} | {' | '.join(cells)} |" in document

@@ -1,7 +1,9 @@
 package data
 
 import (
+	"context"
 	"encoding/binary"
+	"errors"
 	"math"
 	"slices"
 	"unsafe"
@@ -120,6 +122,23 @@ func (d *Dataset) Image(i int, flip bool, dst []float32) error {
 		panic("data: Image needs room for H·W·C values")
 	}
 	return d.guard(func() { d.image(i, flip, dst) })
+}
+
+// Each calls use with every image, as [Dataset.Image] gives it but in float64 and valid until the next, until ctx ends.
+func (d *Dataset) Each(ctx context.Context, use func(i int, image []float64) error) error {
+	im, wide := make([]float32, d.Pixels()), make([]float64, d.Pixels())
+	for i := range d.Len() {
+		if err := errors.Join(d.Image(i, false, im), ctx.Err()); err != nil {
+			return err
+		}
+		for k, v := range im {
+			wide[k] = float64(v)
+		}
+		if err := use(i, wide); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (d *Dataset) image(i int, flip bool, dst []float32) {

@@ -2,7 +2,6 @@ package runs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -72,27 +71,20 @@ func (r *Run) distances(ctx context.Context, c *train.Candidate, along *schedule
 	if err != nil {
 		return nil, err
 	}
-	plans := map[int]*solver.Plan{}
 	e := r.runs.cfg.Batcher.Ensemble(batch.Network{Model: c.Model, Weights: c.Weights}, 0, c.Seed, c.Draws)
 	order := latent.Perm(c.Seed, latent.StreamLatent, c.Data.Len())
 	for i := range e.Rows {
 		e.Rows[i].Label = c.Data.Label(order[i%len(order)])
 	}
-	x, err := e.Along(ctx, func(label int32) (p *solver.Plan, err error) {
-		row, err := along.Row(int(label))
-		if err == nil && plans[row] == nil {
-			plans[row], err = solver.New(set, along, row)
-		}
-		return plans[row], err
-	}, nil)
+	x, err := e.Along(ctx, solver.Plans(set, along), nil)
 	if err != nil {
 		return nil, err
 	}
-	out, wide := make([]float64, c.Parts()), make([]float64, e.Pixels())
+	out, wide := make([]float64, train.LookParts), make([]float64, e.Pixels())
 	for part := range out {
 		without := []*frechet.Sample{r.judge[0].NewSample(), r.judge[1].NewSample()}
 		for i := range e.Rows {
-			if i%c.Parts() == part {
+			if i%train.LookParts == part {
 				continue
 			}
 			for k, v := range x[i*len(wide) : (i+1)*len(wide)] {
@@ -120,23 +112,24 @@ func (r *Run) measureImages(ctx context.Context, d *data.Dataset) error {
 		features.Unbounded = d.Normalization() != nil
 		samples = append(samples, features.NewSample())
 	}
-	im, wide := make([]float32, d.Pixels()), make([]float64, d.Pixels())
-	for i := range d.Len() {
-		if err := errors.Join(d.Image(i, false, im), ctx.Err()); err != nil {
-			return err
-		}
-		for k, v := range im {
-			wide[k] = float64(v)
-		}
+	err := d.Each(ctx, func(_ int, image []float64) error {
 		for _, s := range samples {
-			s.Add(wide)
+			s.Add(image)
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	frequencies, err := samples[0].Reference()
-	edges, err2 := samples[1].Reference()
-	if errors.Join(err, err2) == nil {
-		r.judge = []*frechet.Reference{frequencies, edges}
+	var judge []*frechet.Reference
+	for _, s := range samples {
+		reference, err := s.Reference()
+		if err != nil { // states are judged by their energy
+			return nil
+		}
+		judge = append(judge, reference)
 	}
+	r.judge = judge
 	return nil
 }
 

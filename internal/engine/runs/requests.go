@@ -39,7 +39,7 @@ func (s *Runs) SaveModel(ctx context.Context, req api.SaveModel) (info api.Model
 	if err := s.cfg.Catalog.FreeModel(req.Name, req.Replace); err != nil { // before the work; checked again below
 		return info, err
 	}
-	if s := r.snapshot.Load(); s.resting == Created || s.resting == Paused { // one that has ended has been looked at
+	if state := r.snapshot.Load().resting; state == Created || state == Paused { // one that has ended has been looked at
 		if err := r.do(ctx, func() error { return r.open(ctx) }); err != nil {
 			return info, err
 		}

@@ -234,7 +234,7 @@ func (f *fewStepSearch) draw(ctx context.Context, c *candidate, n int) error {
 		f.progress.add(rows)
 		return nil
 	}
-	x, err := e.Along(ctx, plansOf(c.settings, c.schedule), count)
+	x, err := e.Along(ctx, solver.Plans(c.settings, c.schedule), count)
 	if err != nil {
 		return err
 	}

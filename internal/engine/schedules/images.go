@@ -2,7 +2,6 @@ package schedules
 
 import (
 	"context"
-	"errors"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/schedule/basis"
@@ -16,22 +15,15 @@ type reader = func(label int, image []float64) error
 
 // pass reads every image of a data set once, for all readers.
 func pass(ctx context.Context, d *data.Dataset, report func(done, total int), readers ...reader) error {
-	im, wide := make([]float32, d.Pixels()), make([]float64, d.Pixels())
-	for i := range d.Len() {
-		if err := errors.Join(d.Image(i, false, im), ctx.Err()); err != nil {
-			return err
-		}
-		for k, v := range im {
-			wide[k] = float64(v)
-		}
+	return d.Each(ctx, func(i int, image []float64) error {
 		for _, read := range readers {
-			if err := read(int(d.Label(i)), wide); err != nil {
+			if err := read(int(d.Label(i)), image); err != nil {
 				return err
 			}
 		}
 		report(i+1, d.Len())
-	}
-	return nil
+		return nil
+	})
 }
 
 // spectraOf measures the Gaussians of some classes of a data set in one pass; −1 stands for all of it.

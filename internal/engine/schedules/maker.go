@@ -12,7 +12,6 @@ import (
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/schedule"
-	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
@@ -167,18 +166,4 @@ func checkMemory(trajectories int, on *kernels.Model, images int, most int64) er
 // newScheduleOf returns a schedule that carries nothing else.
 func newScheduleOf(s *schedule.Schedule) *newSchedule {
 	return &newSchedule{parts: catalog.Parts{Schedule: s}}
-}
-
-// plansOf makes the plans of a schedule's rows, each once; statistics are of the schedule's labels.
-func plansOf(set solver.Settings, sch *schedule.Schedule) func(label int32) (*solver.Plan, error) {
-	made := map[int]*solver.Plan{}
-	return func(label int32) (p *solver.Plan, err error) {
-		row, err := sch.Row(int(label))
-		if err == nil && made[row] == nil {
-			own := set
-			own.StatisticsRow = row
-			made[row], err = solver.New(own, sch, row)
-		}
-		return made[row], err
-	}
 }
