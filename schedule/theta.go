@@ -246,6 +246,15 @@ func ThetaFromPath(p *Path, knots int, T, g0 float64) Theta {
 	return thetaFromLog(logg)
 }
 
+// EDM returns EDM's noise levels as a schedule from the variance g0 to T, shared by all classes.
+func EDM(T, g0 float64) (*Schedule, error) {
+	theta, err := InitialTheta("edm", DefaultKnots, T, g0)
+	if err != nil {
+		return nil, err
+	}
+	return FromTheta(Family{Basis: "none"}, nil, [][]Theta{{theta}}, T, g0)
+}
+
 // thetaFromLog inverts Theta.Path. The scale of the increments is free: it is 1, or larger where the smallest increment
 // would fall under the floor.
 func thetaFromLog(logg []float64) Theta {

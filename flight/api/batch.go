@@ -42,12 +42,24 @@ const ProgressEvery = 100 * time.Millisecond
 
 // Sparsely returns a report that hands progress on now and then.
 func Sparsely(progress func(Meta)) func(done, total int) {
+	report := SparselyByPart(progress)
+	return func(done, total int) { report("", done, total) }
+}
+
+// SparselyByPart is Sparsely for work whose parts have names.
+func SparselyByPart(progress func(Meta)) func(part string, done, total int) {
 	var last time.Time
-	return func(done, total int) {
-		if now := time.Now(); now.Sub(last) >= ProgressEvery {
-			last = now
-			progress(Progress(done, total))
+	return func(part string, done, total int) {
+		now := time.Now()
+		if now.Sub(last) < ProgressEvery {
+			return
 		}
+		last = now
+		m := Progress(done, total)
+		if part != "" {
+			m["part"] = part
+		}
+		progress(m)
 	}
 }
 

@@ -5,9 +5,9 @@ import (
 	"math"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/internal/engine/tables"
+	"github.com/anisoflight/anisoflight/internal/sampler"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/data"
@@ -56,8 +56,8 @@ func (e *Engine) denoise(_ context.Context, req api.Denoise, in api.Schema) (*ap
 		if err != nil {
 			return err
 		}
-		net := batch.Network{Model: network, Weights: m.Weights()}
-		denoised, flow, raw, err := e.batcher.Denoise(ctx, net, x, g, labels)
+		net := sampler.Network{Model: network, Weights: m.Weights()}
+		denoised, flow, raw, err := sampler.Denoise(ctx, e.batcher, net, x, g, labels)
 		if err != nil {
 			return err
 		}

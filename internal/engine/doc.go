@@ -3,7 +3,7 @@
 //	operations.go  who does which operation; the ways in, which map errors and count what is under way
 //	catalog        what is stored: models, schedules, bases, data sets
 //	runs           the life of training runs
-//	batch          the fair queue for the device, dynamic batching, trajectories
+//	batch          the fair queue for the device, dynamic batching
 //	sampling       requests for samples: plans, where they start, their guides, rows
 //	schedules      making, benching and tabulating schedules; their files
 //	remote         schedules for networks that clients evaluate

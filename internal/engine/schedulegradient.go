@@ -7,6 +7,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/internal/engine/tables"
+	"github.com/anisoflight/anisoflight/internal/sampler"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 )
@@ -83,16 +84,14 @@ func (x *gradient) answer(ctx context.Context, in api.Batch, emit func(api.Event
 		return err
 	}
 	loss, a, b := make([]float64, 0, in.Rows), make([]float64, 0, in.Rows*j), make([]float64, 0, in.Rows*j)
-	for done := 0; done < in.Rows; {
-		bucket := batch.BucketFor(x.network, in.Rows-done)
-		n := min(bucket, in.Rows-done)
-		image := func(name string) []float32 { return batch.Pad(images[name], size, done, n, bucket) }
-		level := func(v []float64) []float64 { return batch.Pad(v, j, done, n, bucket) }
+	for of := range sampler.Buckets(x.network, in.Rows) {
+		image := func(name string) []float32 { return sampler.Pad(images[name], size, of) }
+		level := func(v []float64) []float64 { return sampler.Pad(v, j, of) }
 		var terms *kernels.Terms
 		err := x.queue.Take(ctx, func() (err error) {
 			terms, err = x.network.Estimate(ctx, x.model.Weights(), kernels.EstimateInput{
 				Mode: kernels.Mode(x.req.Mode), X0: image("image"), Eps: image("noise"), Probe: image("probe"),
-				G: level(at.g), Omega: level(at.omega), Labels: batch.Pad(labels, 1, done, n, bucket),
+				G: level(at.g), Omega: level(at.omega), Labels: sampler.Pad(labels, 1, of),
 			})
 			return err
 		})
@@ -100,8 +99,7 @@ func (x *gradient) answer(ctx context.Context, in api.Batch, emit func(api.Event
 			return err
 		}
 		l, da, db := terms.Assemble(level(at.g), level(at.gdot), x.req.C)
-		loss, a, b = append(loss, l[:n]...), append(a, da[:n*j]...), append(b, db[:n*j]...)
-		done += n
+		loss, a, b = append(loss, l[:of.N]...), append(a, da[:of.N*j]...), append(b, db[:of.N*j]...)
 	}
 	// The differential A dg + B dġ of every sample is added to the gradient with respect to its path's ln g.
 	for i, row := range at.row {

@@ -100,6 +100,9 @@ func (f Features) NewSample() *Sample {
 // NewSample returns a sample without images, to compare with the reference.
 func (r *Reference) NewSample() *Sample { return r.features.NewSample() }
 
+// Size returns the number of values of an image.
+func (s *Sample) Size() int { return s.features.size }
+
 // Add takes one image.
 func (s *Sample) Add(im []float64) {
 	copy(s.x, im)

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/sampler"
 	"github.com/anisoflight/anisoflight/kernels"
 )
 
@@ -26,23 +28,17 @@ type Batcher struct {
 	spread places
 
 	mu       sync.Mutex
-	networks map[Network]*networkQueue
+	networks map[sampler.Network]*networkQueue
 }
 
 // New returns a batcher whose evaluations take slots of a queue. Apart, it joins none.
 func New(queue *Queue, apart bool) *Batcher {
-	return &Batcher{queue: queue, apart: apart, networks: map[Network]*networkQueue{}}
+	return &Batcher{queue: queue, apart: apart, networks: map[sampler.Network]*networkQueue{}}
 }
 
 // slotsPerNetwork is how many evaluations of one network, of less than a full batch, may be under way or ask for a slot
 // at a time: one that computes, and one whose host prepares the next.
 const slotsPerNetwork = 2
-
-// Network is what evaluations must have in common to share a batch.
-type Network struct {
-	Model   *kernels.Model
-	Weights *kernels.Weights
-}
 
 // networkQueue is the queue of one network. It is there as long as anybody uses it.
 type networkQueue struct {
@@ -51,20 +47,9 @@ type networkQueue struct {
 	users   int
 }
 
-// part is a number of rows to be evaluated. Its functions are called in a slot, from one goroutine at a time.
-type part struct {
-	rows int
-	// alone evaluates the rows and uses the result.
-	alone func(ctx context.Context) error
-	// input returns the rows: images [n, H, W, C], variances [n·J] and labels [n].
-	input func(ctx context.Context) (x []float32, g []float64, labels []int32, err error)
-	// output takes the evaluation of the rows that input returned.
-	output func(ctx context.Context, denoised, flow, raw []float32) error
-}
-
 // pending is a part that waits to be evaluated, in its own slot or another's.
 type pending struct {
-	part
+	sampler.Part
 	leave   context.CancelFunc // the queues
 	claimed bool               // by whoever evaluates it; guarded by Batcher.mu
 	done    chan struct{}      // closed when it has been evaluated
@@ -73,6 +58,19 @@ type pending struct {
 
 // errLost is what a pending part ends with whose evaluator has panicked.
 var errLost = errors.New("the batch was lost")
+
+// Place returns a network on the device that has the least to do, of several the first, until leave.
+func (b *Batcher) Place(net sampler.Network) (placed sampler.Network, leave func(), err error) {
+	return b.spread.take(net)
+}
+
+// Take runs f in a slot.
+func (b *Batcher) Take(ctx context.Context, f func() error) error { return b.queue.Take(ctx, f) }
+
+// Run does long work in a slot, which it hands on at every report.
+func (b *Batcher) Run(ctx context.Context, f func(ctx context.Context, report func(done, total int)) error) error {
+	return b.queue.Run(ctx, func(api.Event) error { return nil }, f)
+}
 
 // Joined returns how many evaluations were made in another's slot.
 func (b *Batcher) Joined() uint64 { return b.count.Load() }
@@ -88,15 +86,15 @@ func (b *Batcher) Waiting() (n int) {
 	return n
 }
 
-// evaluate evaluates p, alone or with others. It returns when p is not in use any more, also when ctx has ended before.
-func (b *Batcher) evaluate(ctx context.Context, net Network, p part) error {
+// Evaluate evaluates p, alone or with others. It returns when p is not in use any more, also when ctx has ended before.
+func (b *Batcher) Evaluate(ctx context.Context, net sampler.Network, p sampler.Part) error {
 	size := b.sizeFor(net)
-	if p.rows >= size {
-		return b.queue.Take(ctx, func() error { return p.alone(ctx) })
+	if p.Rows >= size {
+		return b.queue.Take(ctx, func() error { return p.Alone(ctx) })
 	}
 	queued, leave := context.WithCancel(ctx)
 	defer leave()
-	own := &pending{part: p, leave: leave, done: make(chan struct{}), err: errLost}
+	own := &pending{Part: p, leave: leave, done: make(chan struct{}), err: errLost}
 	q := b.enter(net, own)
 	defer b.exit(net, q)
 	err := q.slots.Take(queued, func() error {
@@ -113,23 +111,23 @@ func (b *Batcher) evaluate(ctx context.Context, net Network, p part) error {
 }
 
 // sizeFor returns the size of the batches of a network that requests fill together; 0 if every one goes alone.
-func (b *Batcher) sizeFor(net Network) int {
+func (b *Batcher) sizeFor(net sampler.Network) int {
 	if b.apart {
 		return 0
 	}
-	return sharedSize(net.Model, accelerated(net.Model.Device()))
+	return sharedSize(net.Model, sampler.Accelerated(net.Model.Device()))
 }
 
 // sharedSize is the size of shared batches: large ones only where they cost little and fit the device's memory.
 func sharedSize(on *kernels.Model, accelerated bool) int {
-	if accelerated && on.FitBatch(LargeBucket) == LargeBucket {
-		return LargeBucket
+	if accelerated && on.FitBatch(sampler.LargeBucket) == sampler.LargeBucket {
+		return sampler.LargeBucket
 	}
-	return SmallBucket
+	return sampler.SmallBucket
 }
 
 // enter makes p wait in the network's queue, which exit leaves.
-func (b *Batcher) enter(net Network, p *pending) *networkQueue {
+func (b *Batcher) enter(net sampler.Network, p *pending) *networkQueue {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	q := b.networks[net]
@@ -142,7 +140,7 @@ func (b *Batcher) enter(net Network, p *pending) *networkQueue {
 	return q
 }
 
-func (b *Batcher) exit(net Network, q *networkQueue) {
+func (b *Batcher) exit(net sampler.Network, q *networkQueue) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if q.users--; q.users == 0 {
@@ -158,15 +156,15 @@ func (b *Batcher) claim(q *networkQueue, own *pending, size int) (members []*pen
 	if own.claimed {
 		return nil
 	}
-	members, size = []*pending{own}, size-own.rows
+	members, size = []*pending{own}, size-own.Rows
 	q.pending = slices.DeleteFunc(q.pending, func(o *pending) bool {
 		if o == own {
 			return true
 		}
-		if o.rows > size {
+		if o.Rows > size {
 			return false
 		}
-		size -= o.rows
+		size -= o.Rows
 		members = append(members, o)
 		return true
 	})
@@ -178,7 +176,7 @@ func (b *Batcher) claim(q *networkQueue, own *pending, size int) (members []*pen
 }
 
 // run evaluates the members of a batch, whose first is the evaluator's own; without one it does nothing.
-func (b *Batcher) run(ctx context.Context, net Network, members []*pending) {
+func (b *Batcher) run(ctx context.Context, net sampler.Network, members []*pending) {
 	defer func() {
 		for _, p := range members {
 			close(p.done)
@@ -191,19 +189,19 @@ func (b *Batcher) run(ctx context.Context, net Network, members []*pending) {
 		left = b.together(ctx, net, members)
 	}
 	for _, p := range left {
-		p.err = p.alone(ctx)
+		p.err = p.Alone(ctx)
 	}
 }
 
 // together evaluates members in one batch and returns those who have to go alone, because the batch has failed: whoever
 // is to blame for that shall fail alone, too.
-func (b *Batcher) together(ctx context.Context, net Network, members []*pending) (left []*pending) {
+func (b *Batcher) together(ctx context.Context, net sampler.Network, members []*pending) (left []*pending) {
 	var x []float32
 	var g []float64
 	var labels []int32
 	var inside []*pending
 	for _, p := range members {
-		px, pg, pl, err := p.input(ctx)
+		px, pg, pl, err := p.Input(ctx)
 		if err != nil {
 			p.err = err
 			continue
@@ -214,73 +212,20 @@ func (b *Batcher) together(ctx context.Context, net Network, members []*pending)
 	if n == 0 {
 		return nil
 	}
-	batch := SmallBucket
-	if n > batch {
-		batch = LargeBucket
+	in := sampler.Bucket{N: n, Size: sampler.SmallBucket}
+	if n > in.Size {
+		in.Size = sampler.LargeBucket
 	}
 	denoised, flow, raw, err := net.Model.Denoise(ctx, net.Weights,
-		Pad(x, size, 0, n, batch), Pad(g, subspaces, 0, n, batch), Pad(labels, 1, 0, n, batch))
+		sampler.Pad(x, size, in), sampler.Pad(g, subspaces, in), sampler.Pad(labels, 1, in))
 	if err != nil {
 		return inside
 	}
 	at := 0
 	for _, p := range inside {
-		from, to := at*size, (at+p.rows)*size
-		p.err = p.output(ctx, denoised[from:to], flow[from:to], raw[from:to])
-		at += p.rows
+		from, to := at*size, (at+p.Rows)*size
+		p.err = p.Output(ctx, denoised[from:to], flow[from:to], raw[from:to])
+		at += p.Rows
 	}
 	return nil
-}
-
-// Denoise evaluates a network on n noisy images [n, H, W, C] with their variances [n·J] and labels [n], a bucket at a
-// time, alone or with other requests. The results have no padding.
-func (b *Batcher) Denoise(
-	ctx context.Context, net Network, x []float32, g []float64, labels []int32,
-) (denoised, flow, raw []float32, err error) {
-	net, leave, err := b.spread.take(net)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	defer leave()
-	return b.denoise(ctx, net, x, g, labels)
-}
-
-// denoise is Denoise on the device where the network is.
-func (b *Batcher) denoise(
-	ctx context.Context, net Network, x []float32, g []float64, labels []int32,
-) (denoised, flow, raw []float32, err error) {
-	for done := 0; done < len(labels); {
-		bucket := BucketFor(net.Model, len(labels)-done)
-		n := min(bucket, len(labels)-done)
-		p := denoisePart(net, n, Pad(x, net.Model.Pixels(), done, n, bucket), Pad(g, net.Model.J(), done, n, bucket),
-			Pad(labels, 1, done, n, bucket), func(_ context.Context, d, f, r []float32) error {
-				denoised, flow, raw = append(denoised, d...), append(flow, f...), append(raw, r...)
-				return nil
-			})
-		if err := b.evaluate(ctx, net, p); err != nil {
-			return nil, nil, nil, err
-		}
-		done += n
-	}
-	return denoised, flow, raw, nil
-}
-
-// denoisePart is a part of n images, padded to a bucket. output takes their evaluation without padding.
-func denoisePart(net Network, n int, x []float32, g []float64, labels []int32,
-	output func(ctx context.Context, denoised, flow, raw []float32) error,
-) part {
-	size := n * net.Model.Pixels()
-	return part{
-		rows: n, output: output,
-		alone: func(ctx context.Context) error {
-			denoised, flow, raw, err := net.Model.Denoise(ctx, net.Weights, x, g, labels)
-			if err != nil {
-				return err
-			}
-			return output(ctx, denoised[:size], flow[:size], raw[:size])
-		},
-		input: func(context.Context) ([]float32, []float64, []int32, error) {
-			return x[:size], g[:n*net.Model.J()], labels[:n], nil
-		},
-	}
 }

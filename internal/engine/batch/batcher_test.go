@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/internal/devicetest"
+	"github.com/anisoflight/anisoflight/internal/sampler"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/unet"
@@ -18,7 +19,7 @@ const tiny = `{"model_type":"SongUNet","img_resolution":8,"img_channels":1,"labe
 	"channel_mult":[1],"num_blocks":1,"attn_resolutions":[],"dropout":0}`
 
 // network returns a random network on a device.
-func network(t *testing.T, dev *device.Device) Network {
+func network(t *testing.T, dev *device.Device) sampler.Network {
 	t.Helper()
 	cfg, err := unet.ParseConfig([]byte(tiny))
 	if err != nil {
@@ -43,7 +44,7 @@ func network(t *testing.T, dev *device.Device) Network {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { weights.Release(); on.Close() })
-	return Network{on, weights}
+	return sampler.Network{Model: on, Weights: weights}
 }
 
 // Within batches of one size a row's values are the same to the bit wherever it lies and whatever lies beside it. That
@@ -52,15 +53,15 @@ func network(t *testing.T, dev *device.Device) Network {
 func TestRowsAreIndependent(t *testing.T) {
 	net := network(t, devicetest.PureGo(t))
 	size, r := net.Model.Pixels(), rand.New(rand.NewPCG(1, 2))
-	x, g, labels := noisy(r, SmallBucket, size)
+	x, g, labels := noisy(r, sampler.SmallBucket, size)
 	_, want, _, err := net.Model.Denoise(t.Context(), net.Weights, x, g, labels)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 8 {
-		y, h, l := noisy(r, SmallBucket, size)
+		y, h, l := noisy(r, sampler.SmallBucket, size)
 		kept := map[int]int{} // row of y → row of x
-		for to, from := range r.Perm(SmallBucket) {
+		for to, from := range r.Perm(sampler.SmallBucket) {
 			if r.IntN(2) == 0 {
 				copy(y[to*size:(to+1)*size], x[from*size:])
 				h[to], l[to], kept[to] = g[from], labels[from], from
@@ -92,11 +93,12 @@ func noisy(r *rand.Rand, n, size int) (x []float32, g []float64, labels []int32)
 // Nobody takes an evaluation for made whose evaluator has panicked.
 func TestPanicLosesTheBatch(t *testing.T) {
 	net := network(t, devicetest.Open(t))
-	x, g, labels := noisy(rand.New(rand.NewPCG(5, 6)), SmallBucket, net.Model.Pixels())
-	p := denoisePart(net, 2, x, g, labels, func(context.Context, []float32, []float32, []float32) error { return nil })
-	first := &pending{part: p, done: make(chan struct{}), err: errLost}
-	p.input = func(context.Context) ([]float32, []float64, []int32, error) { panic("no rows") }
-	second := &pending{part: p, done: make(chan struct{}), err: errLost}
+	x, g, labels := noisy(rand.New(rand.NewPCG(5, 6)), sampler.SmallBucket, net.Model.Pixels())
+	nothing := func(context.Context, []float32, []float32, []float32) error { return nil }
+	p := sampler.Evaluation(net, 2, x, g, labels, nothing)
+	first := &pending{Part: p, done: make(chan struct{}), err: errLost}
+	p.Input = func(context.Context) ([]float32, []float64, []int32, error) { panic("no rows") }
+	second := &pending{Part: p, done: make(chan struct{}), err: errLost}
 	func() {
 		defer func() {
 			if recover() == nil {
@@ -120,21 +122,21 @@ func TestErrorsAreOnesOwn(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	waiting := func(inputs, lone error) (_ *pending, values *int) { // of which input, or alone, fails
 		values = new(int)
-		x, g, labels := noisy(r, SmallBucket, net.Model.Pixels())
+		x, g, labels := noisy(r, sampler.SmallBucket, net.Model.Pixels())
 		if lone != nil {
 			labels[0] = 99 // which the network does not know
 		}
-		p := denoisePart(net, 2, x, g, labels, func(_ context.Context, denoised, _, _ []float32) error {
+		p := sampler.Evaluation(net, 2, x, g, labels, func(_ context.Context, denoised, _, _ []float32) error {
 			*values = len(denoised)
 			return nil
 		})
 		if inputs != nil {
-			p.input = func(context.Context) ([]float32, []float64, []int32, error) { return nil, nil, nil, inputs }
+			p.Input = func(context.Context) ([]float32, []float64, []int32, error) { return nil, nil, nil, inputs }
 		}
 		if lone != nil {
-			p.alone = func(context.Context) error { return lone }
+			p.Alone = func(context.Context) error { return lone }
 		}
-		return &pending{part: p, done: make(chan struct{}), err: errLost}, values
+		return &pending{Part: p, done: make(chan struct{}), err: errLost}, values
 	}
 	for _, spoils := range []error{nil, spoiled} {
 		good, values := waiting(nil, nil)
@@ -152,11 +154,11 @@ func TestErrorsAreOnesOwn(t *testing.T) {
 
 // Requests fill large batches together where those fit the device's memory, and small ones elsewhere.
 func TestSharedBatchesFit(t *testing.T) {
-	cost, err := network(t, devicetest.PureGo(t)).Model.EvaluateCost(LargeBucket)
+	cost, err := network(t, devicetest.PureGo(t)).Model.EvaluateCost(sampler.LargeBucket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for limit, want := range map[int64]int{1 << 30: LargeBucket, cost.Memory.Total() / 2: SmallBucket} {
+	for limit, want := range map[int64]int{1 << 30: sampler.LargeBucket, cost.Memory.Total() / 2: sampler.SmallBucket} {
 		dev, err := device.Open(device.Config{Plugin: "go", MemoryLimit: limit})
 		if err != nil {
 			t.Fatal(err)

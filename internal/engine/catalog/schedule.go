@@ -11,16 +11,16 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
-// EDM returns EDM's noise grid as a schedule between the default g_0 and T, shared by all classes.
-func EDM(T float64) (*schedule.Schedule, error) { return EDMFrom(T, schedule.DefaultG0) }
+// EDM returns EDM's noise levels as a schedule between the default g_0 and T, shared by all classes.
+func EDM(T float64) (*schedule.Schedule, error) { return edmFrom(T, schedule.DefaultG0) }
 
-// EDMFrom is EDM from the variance g0.
-func EDMFrom(T, g0 float64) (*schedule.Schedule, error) {
-	theta, err := schedule.InitialTheta("edm", schedule.DefaultKnots, T, g0)
+// edmFrom is EDM from the variance g0.
+func edmFrom(T, g0 float64) (*schedule.Schedule, error) {
+	s, err := schedule.EDM(T, g0)
 	if err != nil {
 		return nil, api.Errorf(api.BadRequest, "There is no EDM schedule that ends at T = %g: %w", T, err)
 	}
-	return schedule.FromTheta(schedule.Family{Basis: "none"}, nil, [][]schedule.Theta{{theta}}, T, g0)
+	return s, nil
 }
 
 // Parts are a schedule and what travels with it.
@@ -84,7 +84,7 @@ func (m *Model) edm(T float64) (Schedule, error) {
 	if T == 0 {
 		T = m.Shape.Range.T()
 	}
-	s, err := EDMFrom(T, m.Shape.Range.G0())
+	s, err := edmFrom(T, m.Shape.Range.G0())
 	return Schedule{Parts: Parts{Schedule: s}, Name: "edm"}, err
 }
 

@@ -2,13 +2,15 @@ package runs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/base/safely"
-	"github.com/anisoflight/anisoflight/internal/engine/batch"
+	"github.com/anisoflight/anisoflight/internal/sampler"
+	"github.com/anisoflight/anisoflight/internal/search"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/frechet"
@@ -66,24 +68,33 @@ func (r *Run) look(ctx context.Context, end bool) error {
 
 // distances measures the samples of a candidate along a path by Heun's method, with each part of them left out: the
 // geometric mean of the Fréchet distances of frequencies and of edges to the run's images.
-func (r *Run) distances(ctx context.Context, c *train.Candidate, along *schedule.Schedule) ([]float64, error) {
+func (r *Run) distances(ctx context.Context, c *train.Candidate, path *schedule.Schedule) ([]float64, error) {
 	set, err := solver.Settings{Solver: "heun", SecondPoint: "endpoint", NFE: r.cfg.ForNFE}.Resolve()
 	if err != nil {
 		return nil, err
 	}
-	e := r.runs.cfg.Batcher.Ensemble(batch.Network{Model: c.Model, Weights: c.Weights}, 0, c.Seed, c.Draws)
+	along := solver.Plans(set, path)
 	order := latent.Perm(c.Seed, latent.StreamLatent, c.Data.Len())
-	for i := range e.Rows {
-		e.Rows[i].Label = c.Data.Label(order[i%len(order)])
+	source := func(i int, x []float32) (sampler.Row, *solver.Plan, error) {
+		row := sampler.Row{Seed: c.Seed + uint64(i), Label: c.Data.Label(order[i%len(order)])}
+		sampler.DrawLatent(row.Seed, x)
+		plan, err := along(row.Label)
+		return row, plan, err
 	}
-	x, err := e.Along(ctx, solver.Plans(set, along), nil)
+	var x []float32
+	on := sampler.Sampler{
+		Device: r.runs.cfg.Batcher, Network: sampler.Network{Model: c.Model, Weights: c.Weights},
+	}
+	err = on.Follow(ctx, c.Draws, source, sampler.Watch{
+		Done: func(b *sampler.Batch) error { x = append(x, b.Samples...); return nil },
+	})
 	if err != nil {
 		return nil, err
 	}
-	out, wide := make([]float64, train.LookParts), make([]float64, e.Pixels())
+	out, wide := make([]float64, train.LookParts), make([]float64, c.Data.Pixels())
 	for part := range out {
 		without := []*frechet.Sample{r.judge[0].NewSample(), r.judge[1].NewSample()}
-		for i := range e.Rows {
+		for i := range c.Draws {
 			if i%train.LookParts == part {
 				continue
 			}
@@ -106,31 +117,12 @@ func (r *Run) measureImages(ctx context.Context, d *data.Dataset) error {
 	if r.judge != nil {
 		return nil
 	}
-	h, w, channels := d.Height(), d.Width(), d.Channels()
-	var samples []*frechet.Sample
-	for _, features := range []frechet.Features{frechet.Frequencies(h, w, channels), frechet.Edges(h, w, channels)} {
-		features.Unbounded = d.Normalization() != nil
-		samples = append(samples, features.NewSample())
-	}
-	err := d.Each(ctx, func(_ int, image []float64) error {
-		for _, s := range samples {
-			s.Add(image)
-		}
+	var err error
+	r.judge, err = search.References(ctx, d)
+	if _, alike := errors.AsType[*search.ImagesError](err); alike { // states are judged by their energy
 		return nil
-	})
-	if err != nil {
-		return err
 	}
-	var judge []*frechet.Reference
-	for _, s := range samples {
-		reference, err := s.Reference()
-		if err != nil { // states are judged by their energy
-			return nil
-		}
-		judge = append(judge, reference)
-	}
-	r.judge = judge
-	return nil
+	return err
 }
 
 // gained describes what a run has gained.

@@ -4,8 +4,8 @@ import (
 	"math"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/internal/sampler"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 )
@@ -13,7 +13,7 @@ import (
 // Guide is the second network of guided samples, D₀ in D₀ + s (D₁ − D₀): the model's own without a label, or another
 // model. A nil Guide guides nothing.
 type Guide struct {
-	mix   batch.Guide // with its weights while they are held
+	mix   sampler.Guide // with its weights while they are held
 	model *catalog.Model
 }
 
@@ -27,7 +27,7 @@ func NewGuide(c *catalog.Catalog, req api.Guided, m *catalog.Model, b *basis.Bas
 		}
 		return nil, nil
 	}
-	g := &Guide{model: m, mix: batch.Guide{Scale: req.Guidance, To: math.Inf(1)}}
+	g := &Guide{model: m, mix: sampler.Guide{Scale: req.Guidance, To: math.Inf(1)}}
 	if req.GuidanceInterval != nil {
 		g.mix.From, g.mix.To = req.GuidanceInterval[0], req.GuidanceInterval[1]
 	}
@@ -79,8 +79,8 @@ func (g *Guide) Hold(m *catalog.Model) (release func(), err error) {
 	}, nil
 }
 
-// Held returns the guide, which somebody holds, as a batcher takes it; nil for nil.
-func (g *Guide) Held() *batch.Guide {
+// Held returns the guide, which somebody holds, as a sampler takes it; nil for nil.
+func (g *Guide) Held() *sampler.Guide {
 	if g == nil {
 		return nil
 	}

@@ -2,8 +2,8 @@ package sampling
 
 import (
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/internal/sampler"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 )
@@ -14,7 +14,7 @@ type planner struct {
 	sched catalog.Schedule
 	set   solver.Settings // resolved
 	basis *basis.Basis    // of the network's noise; nil if no network is known
-	start *batch.Start    // nil for noise alone
+	start *sampler.Start  // nil for noise alone
 	plans map[int]*solver.Plan
 	plan  *solver.Plan // the first: all have equal structure
 }
@@ -90,7 +90,7 @@ func settingsOf(r api.Sample) solver.Settings {
 
 // NewStart returns what starts the samples of a schedule that a request means by its field start, on the images of a
 // model and with noise in the subspaces of a basis; nil for noise alone.
-func NewStart(s catalog.Schedule, field string, m *catalog.Model, b *basis.Basis) (*batch.Start, error) {
+func NewStart(s catalog.Schedule, field string, m *catalog.Model, b *basis.Basis) (*sampler.Start, error) {
 	from, err := s.StartFor(field)
 	if err != nil || from == nil {
 		return nil, err
@@ -106,5 +106,5 @@ func NewStart(s catalog.Schedule, field string, m *catalog.Model, b *basis.Basis
 			"the model %q has %v", s.Name, of, m.Name, own).
 			WithHint("Make one with model %q, or set start to standard.", m.Name)
 	}
-	return batch.StartOf(from, b), nil
+	return sampler.StartOf(from, b), nil
 }

@@ -5,12 +5,9 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/base/safely"
-	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/tables"
+	"github.com/anisoflight/anisoflight/internal/sampler"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/schedule/solver"
@@ -18,104 +15,60 @@ import (
 )
 
 // draw returns sample i of the request and draws its latent: from its seed, with its label, drawn too if none is given.
-func (s *sampling) draw(i int, x []float32) batch.Row {
+func (s *sampling) draw(i int, x []float32) sampler.Row {
 	seed := s.req.Seed + uint64(i) // modulo 2⁶⁴, as the contract says
-	r := batch.Row{Index: int64(s.req.Offset + i), Seed: seed, Label: -1}
+	r := sampler.Row{Index: int64(s.req.Offset + i), Seed: seed, Label: -1}
 	switch {
 	case s.req.Labels != nil:
 		r.Label = s.req.Labels[i]
 	case s.classes() > 0:
 		r.Label = latent.Label(seed, s.classes())
 	}
-	latent.Normal(seed, latent.StreamLatent, x)
+	sampler.DrawLatent(seed, x)
 	return r
 }
 
-// bucket is a number of rows that are evaluated in one batch, with their plans and their latents, padded.
-type bucket struct {
-	rows    []batch.Row
-	plans   []*solver.Plan
-	latents []float32
-	samples []float32
-}
-
-// run takes n rows to samples, bucket by bucket. source returns row i and fills in its latent. Unless previews are
-// wanted, as many buckets are under way at a time as there are devices.
+// run takes n rows to samples. draw returns row i and fills in its latent.
 func (s *sampling) run(
-	ctx context.Context, n int, source func(i int, x []float32) batch.Row, emit func(api.Event) error,
+	ctx context.Context, n int, draw func(i int, x []float32) sampler.Row, emit func(api.Event) error,
 ) error {
 	out := &sampleWriter{s: s, total: n, emit: emit}
-	atOnce := len(s.network.Device().Peers())
-	if s.req.Every > 0 {
-		atOnce = 1
+	along := sampler.Sampler{
+		Device: s.sampler.Batcher, Network: sampler.Network{Model: s.network, Weights: s.model.Weights()}, Start: s.start,
+		Guide: s.guide.Held(),
 	}
-	size := s.h * s.w * s.c
-	for done := 0; done < n; {
-		var buckets []bucket
-		for len(buckets) < atOnce && done < n {
-			room := batch.BucketFor(s.network, n-done)
-			b := bucket{latents: make([]float32, room*size)}
-			for i := range min(room, n-done) {
-				row := source(done+i, b.latents[i*size:(i+1)*size])
-				plan, err := s.planFor(row.Label)
-				if err != nil {
-					return err
-				}
-				b.rows, b.plans = append(b.rows, row), append(b.plans, plan)
-			}
-			buckets, done = append(buckets, b), done+len(b.rows)
-		}
-		if err := s.runBuckets(ctx, buckets, out); err != nil {
-			return err
-		}
+	source := func(i int, x []float32) (sampler.Row, *solver.Plan, error) {
+		row := draw(i, x)
+		plan, err := s.planFor(row.Label)
+		return row, plan, err
+	}
+	err := along.Follow(ctx, n, source, sampler.Watch{
+		Stage: func(b *sampler.Batch, stage int, t *kernels.Trajectory) error { return s.report(b, stage, t, out) },
+		Every: s.req.Every > 0, // previews of all
+		Done: func(b *sampler.Batch) error {
+			return out.final(b.Rows, b.Samples, s.guide.Evaluations(b.Plans[0], b.Plans[0].NFE))
+		},
+	})
+	if err != nil {
+		return err
 	}
 	return out.flush()
 }
 
-// runBuckets takes buckets to their samples at the same time, and hands previews and samples to out. The first bucket
-// reports the progress.
-func (s *sampling) runBuckets(ctx context.Context, buckets []bucket, out *sampleWriter) error {
-	net := batch.Network{Model: s.network, Weights: s.model.Weights()}
-	group, groupCtx := errgroup.WithContext(ctx)
-	for k := range buckets {
-		b := &buckets[k]
-		var after func(stage int, t *kernels.Trajectory) error
-		if k == 0 {
-			after = func(stage int, t *kernels.Trajectory) error { return s.report(b, stage, t, out) }
-		}
-		group.Go(func() error {
-			return safely.Do(func() (err error) {
-				b.samples, err = s.sampler.Batcher.Follow(
-					groupCtx, net, b.rows, b.plans, b.latents, s.start, s.guide.Held(), after)
-				return err
-			})
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	for _, b := range buckets {
-		if err := out.final(b.rows, b.samples, s.guide.Evaluations(b.plans[0], b.plans[0].NFE)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // report hands out the preview and the progress after a stage that ends a step.
-func (s *sampling) report(b *bucket, stage int, t *kernels.Trajectory, out *sampleWriter) error {
-	step := b.plans[0].Stages[stage].Step
-	if step < 0 {
+func (s *sampling) report(b *sampler.Batch, stage int, t *kernels.Trajectory, out *sampleWriter) error {
+	if stage < 0 || b.Plans[0].Stages[stage].Step < 0 {
 		return nil
 	}
+	step := b.Plans[0].Stages[stage].Step
 	progress := api.Progress(step+1, s.plan.Steps(), "done", out.done, "total", out.total)
 	if s.req.Every > 0 && step%s.req.Every == 0 {
-		denoised := make([]float32, len(b.latents))
-		if err := t.Denoised(denoised); err != nil {
+		denoised, err := b.Denoised(t)
+		if err != nil {
 			return err
 		}
-		nfe := s.guide.Evaluations(b.plans[0], stage+1)
-		if err := out.send(b.rows, denoised, int32(step), int32(nfe), progress); err != nil {
+		nfe := s.guide.Evaluations(b.Plans[0], stage+1)
+		if err := out.send(b.Rows, denoised, int32(step), int32(nfe), progress); err != nil {
 			return err
 		}
 	}
@@ -132,17 +85,16 @@ type sampleWriter struct {
 	emit  func(api.Event) error
 	total int
 	done  int // samples finished
-	rows  []batch.Row
+	rows  []sampler.Row
 	nfe   int32
 	data  []float32 // the finished samples that wait, HWC
 	last  time.Time // of the latest progress
 }
 
 // final takes finished samples. They wait for more unless there are enough to send, or someone is watching previews.
-func (o *sampleWriter) final(rows []batch.Row, images []float32, nfe int) error {
-	size := o.s.h * o.s.w * o.s.c
+func (o *sampleWriter) final(rows []sampler.Row, images []float32, nfe int) error {
 	o.rows = append(o.rows, rows...)
-	o.data = append(o.data, images[:len(rows)*size]...)
+	o.data = append(o.data, images...)
 	o.nfe = int32(nfe)
 	if o.s.req.Every > 0 || len(o.rows) >= tables.RowsPerBatch(o.s.schema, int64(o.s.req.BatchBytes)) {
 		return o.flush()
@@ -157,7 +109,7 @@ func (o *sampleWriter) flush() error {
 }
 
 // send cuts rows into batches of at most the requested size. A nil meta counts finished samples.
-func (o *sampleWriter) send(rows []batch.Row, images []float32, step, nfe int32, meta api.Meta) error {
+func (o *sampleWriter) send(rows []sampler.Row, images []float32, step, nfe int32, meta api.Meta) error {
 	size := o.s.h * o.s.w * o.s.c
 	most := tables.RowsPerBatch(o.s.schema, int64(o.s.req.BatchBytes))
 	for len(rows) > 0 {
@@ -175,7 +127,7 @@ func (o *sampleWriter) send(rows []batch.Row, images []float32, step, nfe int32,
 	return nil
 }
 
-func (s *sampling) columns(rows []batch.Row, images []float32, step, nfe int32) *api.Batch {
+func (s *sampling) columns(rows []sampler.Row, images []float32, step, nfe int32) *api.Batch {
 	n := len(rows)
 	index, seed, label := make([]int64, n), make([]uint64, n), make([]int32, n)
 	for i, r := range rows {

@@ -8,6 +8,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/internal/engine/tables"
+	"github.com/anisoflight/anisoflight/internal/sampler"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/train/data"
 )
@@ -98,9 +99,9 @@ func (k *Sampler) Exchange(_ context.Context, req api.Sample, in api.Schema) (*a
 			}
 			received += b.Rows
 			size := s.h * s.w * s.c
-			return s.run(ctx, len(labels), func(i int, x []float32) batch.Row {
+			return s.run(ctx, len(labels), func(i int, x []float32) sampler.Row {
 				copy(x, latents[i*size:(i+1)*size])
-				return batch.Row{Index: int64(first + i), Seed: s.req.Seed + uint64(first+i), Label: labels[i]}
+				return sampler.Row{Index: int64(first + i), Seed: s.req.Seed + uint64(first+i), Label: labels[i]}
 			}, emit)
 		},
 	}, nil

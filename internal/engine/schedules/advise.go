@@ -3,56 +3,52 @@ package schedules
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/internal/search"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/solver"
-	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
 	"github.com/anisoflight/anisoflight/train/data"
 	"github.com/anisoflight/anisoflight/train/passes"
 )
 
 const (
-	// surveyPoints are the noise levels of a survey.
-	surveyPoints = 48
-	// surveyError is what a measured part of the loss may err by: 1 − r below it is none.
-	surveyError = 0.02
 	// leastGain is the part of the energy that subspaces must save to be worth it: less has not improved samples.
 	leastGain = 0.1
-	// EDM's settings of training (arXiv:2206.00364, table 1).
-	edmSigmaData, edmPMean, edmPStd = 0.5, -1.2, 1.2
 	// mostFew is the largest number of evaluations for which the search few is recommended.
 	mostFew = 8
 )
 
-// adviser is one request for advice.
+// adviser words one piece of advice.
 type adviser struct {
-	maker    *Maker
-	req      api.Advise
-	model    *catalog.Model // nil for none
-	known    schedule.Range // noise levels of the model
-	by       string         // whose residual it is
-	data     *data.Dataset
-	law      *gaussian.Spectrum
-	scale    passes.Scale // with T as the model knows it
-	needed   float64      // highest noise level that the data ask for
-	progress progress
-	out      api.Advice
+	req   api.Advise
+	model *catalog.Model // nil for none
+	by    string         // whose residual it is
+	data  *data.Dataset
+	found *search.Advice
+	out   api.Advice
 }
 
 // Advise measures a data set, and a model on it if the request names one, and recommends what follows.
 func (k *Maker) Advise(ctx context.Context, req api.Advise, report func(api.Meta)) (_ api.Advice, err error) {
-	a := &adviser{maker: k, req: req, by: "data's Gaussian", progress: progress{report: api.Sparsely(report)}}
+	a := &adviser{req: req, by: "data's Gaussian"}
+	set := search.AdviceSettings{
+		NFE: req.NFE, Samples: req.Samples, Seed: req.Seed, Progress: search.NewProgress(api.SparselyByPart(report)),
+	}
 	if req.Model != "" {
 		if a.model, err = k.Catalog.Model(req.Model); err != nil {
 			return a.out, err
 		}
-		a.known, a.by = a.model.Shape.Range, "model "+req.Model
+		set.Known, a.by = a.model.Shape.Range, "model "+req.Model
+		set.Survey = func(ctx context.Context, set passes.PredictSettings) (*passes.Survey, error) {
+			return k.survey(ctx, a.model, a.data, set)
+		}
 	}
 	if a.data, err = k.Catalog.SeenBy(req.Model, req.Dataset); err != nil {
 		return a.out, err
@@ -60,28 +56,49 @@ func (k *Maker) Advise(ctx context.Context, req api.Advise, report func(api.Meta
 	if err := checkMeasurable(req.Dataset, a.data); err != nil {
 		return a.out, err
 	}
-	a.progress.begin(100, 0)
-	if a.law, a.out.Images, err = passes.MeasureSpectrum(ctx, a.data, a.progress.at); err != nil {
-		return a.out, err
-	}
-	a.scale = passes.ScaleOf(a.law)
-	if !(a.scale.T > 2*schedule.DefaultSigmaMin*schedule.DefaultSigmaMin) {
+	a.found, err = search.Advise(ctx, a.data, set)
+	if flat, ok := errors.AsType[*search.FlatError](err); ok {
 		return a.out, api.Errorf(api.BadRequest, "The images of %q must differ by more than σ = %g, got a variance of %.3g",
-			req.Dataset, schedule.DefaultSigmaMin, a.law.Variance()).WithHint(`Store floats with scale "measured".`)
+			req.Dataset, schedule.DefaultSigmaMin, flat.Variance).WithHint(`Store floats with scale "measured".`)
 	}
-	a.scales()
-	a.progress.begin(800, 0)
-	survey, err := a.survey(ctx)
 	if err != nil {
 		return a.out, err
 	}
-	levels, residual := survey.Residual()
-	a.training(levels, residual)
-	if err := a.subspaces(ctx, survey); err != nil {
-		return a.out, err
+	f := a.found
+	a.out = api.Advice{
+		Images: f.Images, SigmaData: f.SigmaData, SigmaMin: f.SigmaMin, SigmaMax: f.SigmaMax, PMean: f.PMean, PStd: f.PStd,
+		T: f.T, C: f.C, Variance: f.Variance, Sigma: f.Sigma, Ratio: f.Ratio, ModelRatio: f.NetworkRatio,
 	}
-	a.progress.begin(100, 0)
-	return a.out, a.samplers(ctx, levels)
+	a.scales()
+	a.training()
+	a.subspaces()
+	for _, s := range f.Samplers {
+		a.sampler(s)
+	}
+	return a.out, nil
+}
+
+// survey measures the residual of a model.
+func (k *Maker) survey(ctx context.Context, m *catalog.Model, d *data.Dataset, set passes.PredictSettings,
+) (survey *passes.Survey, err error) {
+	network, err := m.IsotropicNetwork()
+	if err != nil {
+		return nil, err
+	}
+	if err := m.Hold(); err != nil {
+		return nil, err
+	}
+	defer m.Release()
+	progress := set.Progress
+	err = k.Batcher.Run(ctx, func(ctx context.Context, report func(done, total int)) (err error) {
+		set.Progress = func(done, total int) {
+			report(done, total) // which gives way to other requests
+			progress(done, total)
+		}
+		survey, err = passes.MeasureSurvey(ctx, network, m.Weights(), d, set)
+		return err
+	})
+	return survey, err
 }
 
 // item adds a recommendation for people.
@@ -116,95 +133,35 @@ func rounded(x float64) float64 {
 
 // scales recommends what follows from the variances of the data's Gaussian alone.
 func (a *adviser) scales() {
-	bands := max(a.law.H, a.law.W)
-	a.out.Variance = make([]float64, bands)
-	count, mean, n := make([]float64, bands), 0.0, float64(len(a.law.Directions))
-	for i, d := range a.law.Directions {
-		band := max(i/a.law.C/a.law.W, i/a.law.C%a.law.W)
-		count[band]++
-		a.out.Variance[band] += (d.Variance - a.out.Variance[band]) / count[band]
-		mean += d.Mean * d.Mean / n
-	}
-	a.out.SigmaData = math.Sqrt(a.law.Variance() / n)
 	a.item("sigma_data", short(a.out.SigmaData), "The deviation of %d images' values from the mean image, whose own have "+
-		"the root mean square %s.", a.out.Images, short(math.Sqrt(mean)))
-	a.out.SigmaMin = schedule.DefaultSigmaMin
+		"the root mean square %s.", a.out.Images, short(a.found.Mean))
 	because := fmt.Sprintf("8 bits round with the deviation %.2g: below it there is nothing to learn.",
 		2/(255*math.Sqrt(12)))
 	if a.data.IsFloat() {
-		a.out.SigmaMin *= a.out.SigmaData / edmSigmaData
 		because = "EDM's share of sigma_data, as floats do not say how they were rounded."
 	}
 	a.item("sigma_min", short(a.out.SigmaMin), "%s", because)
-	a.needed = math.Sqrt(a.scale.T)
 	because = "From noise of this level alone the exact flow misses a thousandth of the Gaussian's variance."
-	if a.model != nil {
-		if a.scale = a.scale.Within(a.known); math.Sqrt(a.scale.T) < 0.999*a.needed {
-			because = fmt.Sprintf("The highest noise level of the model; the data ask for %s.", short(a.needed))
-		}
+	if a.model != nil && a.out.SigmaMax < 0.999*a.found.Needed {
+		because = fmt.Sprintf("The highest noise level of the model; the data ask for %s.", short(a.found.Needed))
 	}
-	a.out.SigmaMax = math.Sqrt(a.scale.T)
 	a.item("sigma_max", short(a.out.SigmaMax), "%s", because)
-	because = "sigma_max squared."
-	a.out.T, a.out.C = a.scale.T, a.scale.C
-	a.item("T", short(a.out.T), "%s", because)
+	a.item("T", short(a.out.T), "sigma_max squared.")
 	a.item("c", short(a.out.C), "The data's variance, summed over an image: with less, the path hurries through the "+
 		"noise levels of the leading directions.")
 }
 
-// survey measures the residual of the model, or computes that of the data's Gaussian.
-func (a *adviser) survey(ctx context.Context) (survey *passes.Survey, err error) {
-	set := passes.PredictSettings{T: a.scale.T, C: a.scale.C, G0: a.known.G0(), Points: surveyPoints, Seed: a.req.Seed}
-	if a.model == nil || a.law.H*a.law.W == 1 { // single pixels have no subspaces
-		return passes.GaussianSurvey(a.law, set), nil
-	}
-	set.Samples = max(2, a.req.Samples/max(1, a.data.Classes()))
-	network, err := a.model.IsotropicNetwork()
-	if err != nil {
-		return nil, err
-	}
-	if err := a.model.Hold(); err != nil {
-		return nil, err
-	}
-	defer a.model.Release()
-	nobody := func(api.Event) error { return nil } // progress is that of the whole request
-	err = a.maker.Queue.Run(ctx, nobody, func(ctx context.Context, report func(done, total int)) (err error) {
-		set.Progress = func(done, total int) {
-			report(done, total) // which gives way to other requests
-			a.progress.at(done, total)
-		}
-		survey, err = passes.MeasureSurvey(ctx, network, a.model.Weights(), a.data, set)
-		return err
-	})
-	return survey, err
-}
-
-// training recommends where to train, by the loss that can be reduced: as measured, and above as on the Gaussian.
-func (a *adviser) training(sigma, residual []float64) {
-	var ratio []float64
-	for s := sigma[0]; s < 100*a.needed; s *= sigma[1] / sigma[0] { // above, nothing is seen of the data
-		r := a.law.LossRatio(s, a.law.Residual(s))
-		a.out.Sigma, a.out.Ratio = append(a.out.Sigma, s), append(a.out.Ratio, r)
-		if i := len(ratio); a.model != nil && i < len(residual) {
-			r = a.law.LossRatio(s, residual[i])
-			a.out.ModelRatio = append(a.out.ModelRatio, r)
-			if r > 1-surveyError {
-				r = 1
-			}
-		}
-		ratio = append(ratio, r)
-	}
+// training recommends where to train.
+func (a *adviser) training() {
 	because := "ln σ, weighted by the part of the loss that the best denoiser of the Gaussian takes off"
-	if a.model != nil {
+	switch {
+	case a.found.White:
+		because = "EDM's, moved to this sigma_data, as white data leave nothing to learn"
+	case a.model != nil:
 		because = "ln σ, weighted by the part of the loss that the " + a.by + " takes off"
 	}
-	var ok bool
-	if a.out.PMean, a.out.PStd, ok = gaussian.TrainingLevels(a.out.Sigma, ratio); !ok {
-		a.out.PMean, a.out.PStd = edmPMean+math.Log(a.out.SigmaData/edmSigmaData), edmPStd
-		because = "EDM's, moved to this sigma_data, as white data leave nothing to learn"
-	}
-	a.item("P_mean", short(a.out.PMean), "Mean of %s (EDM: %g).", because, edmPMean)
-	a.item("P_std", short(a.out.PStd), "Deviation of %s (EDM: %g).", because, edmPStd)
+	a.item("P_mean", short(a.out.PMean), "Mean of %s (EDM: -1.2).", because)
+	a.item("P_std", short(a.out.PStd), "Deviation of %s (EDM: 1.2).", because)
 	run := map[string]any{
 		"name": a.req.Dataset, "stage": "pretrain", "dataset": a.req.Dataset, "p_mean": rounded(a.out.PMean),
 		"p_std": rounded(a.out.PStd),
@@ -223,12 +180,8 @@ func (a *adviser) training(sigma, residual []float64) {
 }
 
 // subspaces recommends a family of schedules.
-func (a *adviser) subspaces(ctx context.Context, survey *passes.Survey) error {
-	all, err := survey.Predictions(ctx)
-	if err != nil {
-		return err
-	}
-	p := all[0]
+func (a *adviser) subspaces() {
+	p := a.found.Subspaces
 	a.out.Subspaces = api.AdvisedSubspaces{
 		Worth: p.Gain > leastGain && p.Gain > 2*p.GainStderr, Basis: p.Basis, K: p.K, Cuts: p.Cuts, PerClass: p.PerClass,
 		Gain: p.Gain, Stderr: p.GainStderr,
@@ -252,12 +205,12 @@ func (a *adviser) subspaces(ctx context.Context, survey *passes.Survey) error {
 		100*leastGain)
 	geodesic := map[string]any{
 		"kind": "geodesic", "name": a.modelName() + "-geodesic", "model": a.modelName(), "dataset": a.req.Dataset,
-		"T": rounded(math.Pow(rounded(a.out.SigmaMax), 2)), "c": rounded(a.scale.C),
+		"T": rounded(math.Pow(rounded(a.out.SigmaMax), 2)), "c": rounded(a.out.C),
 	}
 	if !a.out.Subspaces.Worth {
 		a.item("schedule", "geodesic", "For Heun's method at 9 evaluations and more, with T and c as above.")
 		a.do("MakeSchedule", geodesic)
-		return nil
+		return
 	}
 	geodesic["basis"], geodesic["per_class"] = p.Basis, p.PerClass
 	switch {
@@ -272,54 +225,17 @@ func (a *adviser) subspaces(ctx context.Context, survey *passes.Survey) error {
 		})
 	}
 	a.do("MakeSchedule", geodesic)
-	return nil
-}
-
-// samplers measures, for each number of evaluations, iPNDM-4 on EDM's levels and Heun's method on EDM's and on the
-// geodesic of the data's Gaussian, all from noise of level sigma_max. It recommends one that was tried on networks.
-func (a *adviser) samplers(ctx context.Context, levels []float64) error {
-	g0, density := a.known.G0(), []schedule.Sample{}
-	edm, err := catalog.EDMFrom(a.scale.T, g0)
-	if err != nil {
-		return err
-	}
-	for _, s := range levels {
-		density = append(density, schedule.ResidualSample(s, a.law.Residual(s), 0, a.scale.C))
-	}
-	path, _, err := schedule.Geodesic(density, passes.DefaultOrder, a.scale.T, g0, schedule.DefaultKnots)
-	if err != nil {
-		return err
-	}
-	for i, nfe := range a.req.NFE {
-		out := api.AdvisedSamplers{NFE: nfe}
-		for _, c := range []struct {
-			out                  *api.AdvisedSampler
-			solver, levels, grid string
-			*schedule.Schedule
-		}{
-			{&out.IPNDM, "ipndm", solver.GridPolynomial, solver.GridPolynomial, edm},
-			{&out.Heun, api.DefaultSolver, "geodesic", solver.GridSchedule, schedule.Isotropic(path)},
-			{&out.EDM, api.DefaultSolver, solver.GridEDM, solver.GridEDM, edm},
-		} {
-			set := solver.Settings{Solver: c.solver, NFE: nfe, Grid: solver.Grid{Kind: c.grid, SigmaMax: a.out.SigmaMax}}
-			plan, err := solver.New(set, c.Schedule, 0)
-			if err != nil {
-				return err
-			}
-			report, err := a.law.Bench(basis.None(a.law.H, a.law.W), plan)
-			if err = cmp.Or(err, ctx.Err()); err != nil {
-				return err
-			}
-			*c.out = api.AdvisedSampler{Solver: c.solver, Levels: c.levels, SigmaMax: a.out.SigmaMax, W2: report.W2}
-		}
-		a.sampler(out)
-		a.progress.at(i+1, len(a.req.NFE))
-	}
-	return nil
 }
 
 // sampler adds the recommendation for a number of evaluations.
-func (a *adviser) sampler(s api.AdvisedSamplers) {
+func (a *adviser) sampler(found search.AdvisedSamplers) {
+	from := func(solver, levels string, w2 float64) api.AdvisedSampler {
+		return api.AdvisedSampler{Solver: solver, Levels: levels, SigmaMax: a.out.SigmaMax, W2: w2}
+	}
+	s := api.AdvisedSamplers{
+		NFE: found.NFE, IPNDM: from("ipndm", solver.GridPolynomial, found.IPNDM),
+		Heun: from(api.DefaultSolver, "geodesic", found.Heun), EDM: from(api.DefaultSolver, solver.GridEDM, found.EDM),
+	}
 	a.out.Samplers = append(a.out.Samplers, s)
 	because := fmt.Sprintf("W2² to the data's Gaussian over its variance: ipndm %s, Heun on the geodesic %s, on EDM's "+
 		"levels %s.", percent(s.IPNDM.W2), percent(s.Heun.W2), percent(s.EDM.W2))

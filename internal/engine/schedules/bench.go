@@ -7,6 +7,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/internal/engine/tables"
+	"github.com/anisoflight/anisoflight/internal/search"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
@@ -38,7 +39,7 @@ func (k *Maker) Bench(_ context.Context, req api.BenchSchedule) (*api.Job, error
 	if err := checkMeasurable(req.Dataset, d); err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(req.Solvers, byCoordinate) {
+	if slices.ContainsFunc(req.Solvers, search.ByCoordinate) {
 		return nil, api.Errorf(api.BadRequest, "solvers must not name local or fitted, whose coefficients are a network's")
 	}
 	images := map[int]int{-1: d.Len()} // by label

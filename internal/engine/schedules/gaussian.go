@@ -3,12 +3,10 @@ package schedules
 import (
 	"context"
 	"errors"
-	"math"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/internal/search"
 	"github.com/anisoflight/anisoflight/schedule"
-	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
 	"github.com/anisoflight/anisoflight/schedule/start"
@@ -60,7 +58,7 @@ func (k *Maker) gaussian(ctx context.Context, req api.GaussianSchedule, progress
 			return nil, err
 		}
 	}
-	nodes, err := gaussian.Optimize(ctx, law, b, gaussian.Settings{
+	levels, err := search.Levels(ctx, law, b, gaussian.Settings{
 		Sampler: sampler, T: req.T, G0: req.G0, Family: family, Progress: report,
 	})
 	if settings, ok := errors.AsType[*solver.Error](err); ok && settings.Field == "steps" { // evaluations, in the request
@@ -69,56 +67,26 @@ func (k *Maker) gaussian(ctx context.Context, req api.GaussianSchedule, progress
 	if err != nil {
 		return nil, err
 	}
-	made.parts.Schedule = nodes.Schedule.WithSampler(schedule.Sampler{
-		Solver: nodes.Sampler.Solver, Order: nodes.Sampler.Order, NFE: nodes.Sampler.NFE,
+	made.parts.Schedule = levels.Schedule.WithSampler(schedule.Sampler{
+		Solver: levels.Sampler.Solver, Order: levels.Sampler.Order, NFE: levels.Sampler.NFE,
 	})
-	made.bench, err = benchOf(law, b, sampler, nodes)
-	return made, err
+	made.bench = benchOf(levels)
+	return made, nil
 }
 
-// benchOf compares the nodes with the same solver on EDM's noise levels: on the grid edm or polynomial, whichever is
-// closer to the Gaussian.
-func benchOf(
-	law *gaussian.Spectrum, b *basis.Basis, sampler solver.Settings, nodes *gaussian.Nodes,
-) (*api.Bench, error) {
-	edm, err := catalog.EDM(nodes.Schedule.T())
-	if err != nil {
-		return nil, err
-	}
-	split, err := edm.Expand(nodes.Schedule.Family(), nil, b.J())
-	if err != nil {
-		return nil, err
-	}
+// benchOf compares the levels with EDM's.
+func benchOf(l *search.GaussianLevels) *api.Bench {
 	bench := &api.Bench{
-		Solver:   nodes.Sampler.Solver,
-		Nodes:    api.BenchSampler{Steps: nodes.Sampler.Steps, NFE: nodes.Sampler.NFE, W2: nodes.Report.W2},
-		Baseline: api.BenchSampler{W2: math.Inf(1)},
+		Solver: l.Sampler.Solver,
+		Nodes:  api.BenchSampler{Steps: l.Sampler.Steps, NFE: l.Sampler.NFE, W2: l.Report.W2},
+		Baseline: api.BenchSampler{
+			Grid: l.EDMLevel.Grid.Kind, Steps: l.EDMLevel.Steps, NFE: l.EDMLevel.NFE, W2: l.EDM.W2,
+		},
 	}
-	var baseline *gaussian.Report
-	for _, grid := range []string{solver.GridEDM, solver.GridPolynomial} {
-		onGrid := sampler
-		onGrid.Grid.Kind = grid
-		if onGrid, err = onGrid.Resolve(); err != nil {
-			return nil, err
-		}
-		plan, err := solver.New(onGrid, split, 0)
-		if err != nil {
-			return nil, err
-		}
-		report, err := law.Bench(b, plan)
-		if err != nil {
-			return nil, err
-		}
-		if report.W2 < bench.Baseline.W2 {
-			baseline = report
-			bench.Baseline = api.BenchSampler{Grid: grid, Steps: onGrid.Steps, NFE: onGrid.NFE, W2: report.W2}
-		}
-	}
-	for j, band := range nodes.Report.Bands {
+	for j, band := range l.Report.Bands {
 		bench.Bands = append(bench.Bands, api.BenchBand{
-			Dims: band.Dims, Variance: band.Variance, Nodes: band.W2,
-			Baseline: baseline.Bands[j].W2,
+			Dims: band.Dims, Variance: band.Variance, Nodes: band.W2, Baseline: l.EDM.Bands[j].W2,
 		})
 	}
-	return bench, nil
+	return bench
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/kernels"
-	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/data"
 )
@@ -31,13 +30,6 @@ type newSchedule struct {
 	energies []api.Energy
 	bench    *api.Bench
 }
-
-// streamSearch separates the seeds of a search or a fit from those of samples.
-const streamSearch = 0x6f776e73
-
-// searchSeed returns the first seed of a search or a fit. Users sample and measure with the seeds 0, 1, 2, …; if a
-// search used them too, its choice would be measured on the latents that it was chosen on.
-func searchSeed(seed uint64) uint64 { return latent.Uint64(seed, streamSearch, 0) }
 
 // Make makes a schedule and stores it.
 func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(api.Meta),

@@ -1,4 +1,4 @@
-package schedules
+package search
 
 import "testing"
 
@@ -7,7 +7,7 @@ func TestSearchSeedsAreNotThoseOfSamples(t *testing.T) {
 	const reach = 1 << 40 // seeds from 0 on, and of each search
 	var starts []uint64
 	for _, seed := range []uint64{0, 1, 2, 42, 1234, 1 << 20} {
-		start := searchSeed(seed)
+		start := firstSeed(seed)
 		if start < reach || start > 1<<64-1-reach {
 			t.Errorf("seed %d begins at %d", seed, start)
 		}

@@ -1,4 +1,4 @@
-package batch
+package sampler
 
 import (
 	"context"
@@ -44,12 +44,13 @@ func (g *Guide) Evaluations(p *solver.Plan, n int) (count int) {
 	return count
 }
 
-// guided is evaluate for a stage in which at least one row is guided.
-func (b *Batcher) guided(ctx context.Context, net Network, guide *Guide, plans []*solver.Plan, k int, st *stage) error {
+// guided evaluates a stage in which at least one row is guided.
+func (s *Sampler) guided(ctx context.Context, net Network, plans []*solver.Plan, k int, st *stage) error {
+	guide := s.Guide
 	var x []float32
 	var g []float64
 	var labels []int32
-	err := b.queue.Take(ctx, func() (err error) {
+	err := s.Device.Take(ctx, func() (err error) {
 		x, g, labels, err = st.input(ctx)
 		return err
 	})
@@ -69,25 +70,25 @@ func (b *Batcher) guided(ctx context.Context, net Network, guide *Guide, plans [
 	if !guide.Labels {
 		seen = slices.Repeat([]int32{-1}, len(labels))
 	}
-	by, err := guide.Net.beside(net.Model.Device())
+	by, err := guide.Net.Beside(net.Model.Device())
 	if err != nil {
 		return err
 	}
-	denoised, flow, _, err := b.denoise(ctx, by, x, g, seen)
+	denoised, flow, _, err := denoise(ctx, s.Device, by, x, g, seen)
 	if err != nil {
 		return err
 	}
 	if needed {
-		own, ownFlow, _, err := b.denoise(ctx, net, x, g, labels)
+		own, ownFlow, _, err := denoise(ctx, s.Device, net, x, g, labels)
 		if err != nil {
 			return err
 		}
-		for i, s := range scale {
-			mix(denoised[i*st.size:(i+1)*st.size], own[i*st.size:], s)
-			mix(flow[i*st.size:(i+1)*st.size], ownFlow[i*st.size:], s)
+		for i, w := range scale {
+			mix(denoised[i*st.size:(i+1)*st.size], own[i*st.size:], w)
+			mix(flow[i*st.size:(i+1)*st.size], ownFlow[i*st.size:], w)
 		}
 	}
-	return b.queue.Take(ctx, func() error { return st.output(ctx, denoised, flow, nil) })
+	return s.Device.Take(ctx, func() error { return st.output(ctx, denoised, flow, nil) })
 }
 
 // mix makes y_0 + s (y_1 − y_0) of y_0, in place; at s = 1 it is y_1 itself.

@@ -1,4 +1,4 @@
-package batch
+package sampler
 
 import (
 	"encoding/binary"

@@ -1,0 +1,128 @@
+package schedules
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/internal/engine/sampling"
+	"github.com/anisoflight/anisoflight/internal/sampler"
+	"github.com/anisoflight/anisoflight/internal/search"
+	"github.com/anisoflight/anisoflight/kernels/latent"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/train/data"
+)
+
+// streamLabels orders the labels of a search's samples.
+const streamLabels = 0x666577
+
+// few makes the schedule of the sampler that does best among the candidates.
+func (k *Maker) few(ctx context.Context, req api.FewSchedule, report func(api.Meta)) (*newSchedule, error) {
+	m, d, end, err := k.modelAndImages(req.Model, req.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	isotropic, err := m.IsotropicNetwork()
+	if err != nil {
+		return nil, err
+	}
+	guide, err := sampling.NewGuide(k.Catalog, req.Guided, m, isotropic.Basis())
+	if err != nil {
+		return nil, err
+	}
+	release, err := guide.Hold(m)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if err := checkMemory(req.Samples, isotropic, 1, search.MaxSampleNumbers); err != nil {
+		return nil, err
+	}
+	if err := checkMeasurable(req.Dataset, d); err != nil {
+		return nil, err
+	}
+	made := &newSchedule{}
+	if made.origin, err = k.origin(req.Dataset, m); err != nil {
+		return nil, err
+	}
+	made.origin.Seed = &req.Seed
+	progress := search.NewProgress(api.SparselyByPart(report))
+	progress.Begin("images", search.ShareOfImages, 0)
+	images, err := search.MeasureImages(ctx, d, progress.At)
+	if bad, ok := errors.AsType[*search.ImagesError](err); ok {
+		return nil, api.Errorf(api.BadRequest, "The data set %q cannot be compared with samples: %w", req.Dataset,
+			bad.Unwrap())
+	}
+	if err != nil {
+		return nil, err
+	}
+	network := &sampler.OnDevice{
+		Device: k.Batcher, Network: sampler.Network{Model: isotropic, Weights: m.Weights()}, Guide: guide.Held(), Data: d,
+	}
+	found, err := search.Few(ctx, network, images, search.FewSettings{
+		NFE: req.NFE, Solvers: req.Solvers, Samples: req.Samples, Seed: req.Seed, G0: m.G0(0), T: end,
+		Label: labelsAsIn(d, m, req.Seed), Progress: progress,
+	})
+	if err != nil {
+		return nil, err
+	}
+	report(api.Progress(1000, 1000))
+	best := found.Chosen.Settings
+	made.parts = catalog.Parts{
+		Schedule: found.Chosen.Schedule.WithSampler(schedule.Sampler{
+			Solver: best.Solver, Order: best.Order, NFE: best.NFE,
+		}),
+		Start: found.Start, Statistics: best.Statistics, Fitted: best.Fitted,
+	}
+	made.origin.Few, err = json.Marshal(describeFew(m.Name, req.Samples, found))
+	return made, err
+}
+
+// labelsAsIn returns labels as frequent as in the data set, of a model that has classes.
+func labelsAsIn(d *data.Dataset, m *catalog.Model, seed uint64) func(i int, seed uint64) int32 {
+	if m.Shape.Labels == 0 || d.Classes() == 0 {
+		return labelsDrawn(m)
+	}
+	order := latent.Perm(seed, streamLabels, d.Len())
+	return func(i int, _ uint64) int32 { return d.Label(order[i%len(order)]) }
+}
+
+// labelsDrawn returns labels that are drawn from seeds, of a model that has classes.
+func labelsDrawn(m *catalog.Model) func(i int, seed uint64) int32 {
+	return func(_ int, seed uint64) int32 {
+		if m.Shape.Labels == 0 {
+			return -1
+		}
+		return latent.Label(seed, m.Shape.Labels)
+	}
+}
+
+// describeFew is the reply of a search.
+func describeFew(model string, samples int, found *search.FewResult) *api.Few {
+	out := &api.Few{
+		Model: model, Samples: samples, Chosen: describeTry(found.Chosen), Against: describeTry(found.Against),
+	}
+	for _, c := range found.Tries {
+		try := describeTry(c)
+		try.Held, try.ODEError = nil, 0
+		out.Tries = append(out.Tries, try)
+	}
+	out.Summarize()
+	return out
+}
+
+func describeTry(c *search.Candidate) api.FewTry {
+	out := api.FewTry{
+		Solver: c.Settings.Solver, NFE: c.Settings.NFE, SigmaMax: c.SigmaMax, Start: api.StartStandard, Levels: c.Levels,
+		W2: c.W2, Samples: c.Samples, Frequencies: c.Frequencies, Edges: c.Edges, ODEError: c.ODEError,
+	}
+	if c.Matched {
+		out.Start = api.StartMatched
+	}
+	if c.Held != nil {
+		out.Held = &api.FewHeld{Frequencies: c.Held.Frequencies, Edges: c.Held.Edges}
+	}
+	return out
+}

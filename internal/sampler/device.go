@@ -1,0 +1,103 @@
+package sampler
+
+import (
+	"context"
+
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/device"
+)
+
+// Network is a network on a device: what evaluations must have in common to share a batch.
+type Network struct {
+	Model   *kernels.Model
+	Weights *kernels.Weights
+}
+
+// Fits reports whether a device has the network's weights, or room for them and as much again for programs.
+func (n Network) Fits(d *device.Device) bool {
+	available, known := d.Available()
+	return !known || n.Weights.On(d) || available >= 2*n.Weights.Bytes()
+}
+
+// Beside returns the network on a peer of its device, with its weights there.
+func (n Network) Beside(d *device.Device) (Network, error) {
+	on, err := n.Model.Beside(d)
+	if err != nil {
+		return n, err
+	}
+	weights, err := n.Weights.Beside(on)
+	return Network{Model: on, Weights: weights}, err
+}
+
+// Device does the work of trajectories in turn with whatever else uses it.
+type Device interface {
+	// Place returns a network on the device that has the least to do, until leave.
+	Place(net Network) (placed Network, leave func(), err error)
+	// Take runs f when it is its turn.
+	Take(ctx context.Context, f func() error) error
+	// Evaluate evaluates p when it is its turn, alone or with others that wait for the same network.
+	Evaluate(ctx context.Context, net Network, p Part) error
+	// Run does long work, which gives way to others at every report.
+	Run(ctx context.Context, f func(ctx context.Context, report func(done, total int)) error) error
+}
+
+// Part is a number of rows to be evaluated. Its functions are called in turn, from one goroutine at a time.
+type Part struct {
+	Rows int
+	// Alone evaluates the rows and uses the result.
+	Alone func(ctx context.Context) error
+	// Input returns the rows: images [n, H, W, C], variances [n·J] and labels [n].
+	Input func(ctx context.Context) (x []float32, g []float64, labels []int32, err error)
+	// Output takes the evaluation of the rows that Input returned.
+	Output func(ctx context.Context, denoised, flow, raw []float32) error
+}
+
+// Denoise evaluates a network on n noisy images [n, H, W, C] with their variances [n·J] and labels [n], a bucket at a
+// time. The results have no padding.
+func Denoise(
+	ctx context.Context, dev Device, net Network, x []float32, g []float64, labels []int32,
+) (denoised, flow, raw []float32, err error) {
+	net, leave, err := dev.Place(net)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	defer leave()
+	return denoise(ctx, dev, net, x, g, labels)
+}
+
+// denoise is Denoise on the device where the network is.
+func denoise(
+	ctx context.Context, dev Device, net Network, x []float32, g []float64, labels []int32,
+) (denoised, flow, raw []float32, err error) {
+	for b := range Buckets(net.Model, len(labels)) {
+		p := Evaluation(net, b.N, Pad(x, net.Model.Pixels(), b), Pad(g, net.Model.J(), b), Pad(labels, 1, b),
+			func(_ context.Context, d, f, r []float32) error {
+				denoised, flow, raw = append(denoised, d...), append(flow, f...), append(raw, r...)
+				return nil
+			})
+		if err := dev.Evaluate(ctx, net, p); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	return denoised, flow, raw, nil
+}
+
+// Evaluation is the part of n images, padded to a bucket. output takes their evaluation without padding.
+func Evaluation(net Network, n int, x []float32, g []float64, labels []int32,
+	output func(ctx context.Context, denoised, flow, raw []float32) error,
+) Part {
+	size := n * net.Model.Pixels()
+	return Part{
+		Rows: n, Output: output,
+		Alone: func(ctx context.Context) error {
+			denoised, flow, raw, err := net.Model.Denoise(ctx, net.Weights, x, g, labels)
+			if err != nil {
+				return err
+			}
+			return output(ctx, denoised[:size], flow[:size], raw[:size])
+		},
+		Input: func(context.Context) ([]float32, []float64, []int32, error) {
+			return x[:size], g[:n*net.Model.J()], labels[:n], nil
+		},
+	}
+}

@@ -1,0 +1,174 @@
+package sampler
+
+import (
+	"context"
+	"slices"
+
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/schedule/frechet"
+	"github.com/anisoflight/anisoflight/schedule/local"
+	"github.com/anisoflight/anisoflight/schedule/solver"
+	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
+	"github.com/anisoflight/anisoflight/schedule/start"
+	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/train/passes"
+)
+
+// Ensemble follows plans with one network, wherever the network is. The plan travels to the network; what comes back
+// are sums.
+type Ensemble interface {
+	// Shape returns the height, width and channels of the network's images.
+	Shape() (h, w, c int)
+	// Follow takes the latents of t along its plan and adds what the stages leave to reducers.
+	Follow(ctx context.Context, t Trajectories, into ...Reducer) error
+	// Statistics measures the denoiser by coordinate, on the data that it was made for, at noise variances up to T in the
+	// frequencies of a spectrum.
+	Statistics(ctx context.Context, T float64, of *gaussian.Spectrum, report func(done, total int),
+	) (*local.Statistics, error)
+}
+
+// Trajectories are latents of the seeds Seed, Seed + 1, …, each under its label, that follow one plan in one subspace.
+type Trajectories struct {
+	Plan   *solver.Plan
+	Seed   uint64
+	Labels []int32      // of each; −1 for none
+	Start  *start.Start // whose law they start from; nil: from noise alone
+	// Progress, which may be nil, is told that so many further evaluations of the network are done.
+	Progress func(evaluations int)
+}
+
+// A Reducer keeps of trajectories what is asked for. Rows come in their order.
+type Reducer interface {
+	// EveryStage reports whether Add takes what every stage leaves, or the samples alone.
+	EveryStage() bool
+	// Add takes what a stage leaves of the next rows: states x and denoised images D, [n, H, W, C]. Before the first
+	// stage, −1, and of samples alone D is nil. It keeps neither.
+	Add(stage int, x, denoised []float32)
+}
+
+// Moments are a reducer: the moments of the samples' features.
+type Moments []*frechet.Sample
+
+// EveryStage implements [Reducer].
+func (Moments) EveryStage() bool { return false }
+
+// Add implements [Reducer].
+func (m Moments) Add(_ int, x, _ []float32) {
+	image := make([]float64, m[0].Size())
+	for values := range slices.Chunk(x, len(image)) {
+		for i, v := range values {
+			image[i] = float64(v)
+		}
+		for _, s := range m {
+			s.Add(image)
+		}
+	}
+}
+
+// Samples are a reducer: the samples themselves, [n, H, W, C].
+type Samples []float32
+
+// EveryStage implements [Reducer].
+func (*Samples) EveryStage() bool { return false }
+
+// Add implements [Reducer].
+func (s *Samples) Add(_ int, x, _ []float32) { *s = append(*s, x...) }
+
+// States are a reducer: all states, the start first, and denoised images, each [n, H, W, C].
+type States struct{ X, Denoised [][]float32 }
+
+// EveryStage implements [Reducer].
+func (*States) EveryStage() bool { return true }
+
+// Add implements [Reducer].
+func (s *States) Add(stage int, x, denoised []float32) {
+	for len(s.X) <= stage+1 {
+		s.X = append(s.X, nil)
+	}
+	s.X[stage+1] = append(s.X[stage+1], x...)
+	if stage < 0 {
+		return
+	}
+	for len(s.Denoised) <= stage {
+		s.Denoised = append(s.Denoised, nil)
+	}
+	s.Denoised[stage] = append(s.Denoised[stage], denoised...)
+}
+
+// OnDevice is the Ensemble of a network on the server's devices.
+type OnDevice struct {
+	Device  Device
+	Network Network
+	Guide   *Guide        // nil for none
+	Data    *data.Dataset // that Statistics measures on; nil if nobody asks
+}
+
+// Shape implements [Ensemble].
+func (e *OnDevice) Shape() (h, w, c int) {
+	s := e.Network.Model.Network().Spec()
+	return s.Height, s.Width, s.Channels
+}
+
+// Follow implements [Ensemble].
+func (e *OnDevice) Follow(ctx context.Context, t Trajectories, into ...Reducer) error {
+	s := &Sampler{
+		Device: e.Device, Network: e.Network, Start: StartOf(t.Start, e.Network.Model.Basis()), Guide: e.Guide,
+	}
+	all := slices.ContainsFunc(into, Reducer.EveryStage)
+	add := func(every bool, stage int, x, denoised []float32) {
+		for _, r := range into {
+			if r.EveryStage() == every {
+				r.Add(stage, x, denoised)
+			}
+		}
+	}
+	source := func(i int, latents []float32) (Row, *solver.Plan, error) {
+		r := Row{Index: int64(i), Seed: t.Seed + uint64(i), Label: t.Labels[i]}
+		DrawLatent(r.Seed, latents)
+		return r, t.Plan, nil
+	}
+	return s.Follow(ctx, len(t.Labels), source, Watch{
+		Every: all,
+		Stage: func(b *Batch, stage int, on *kernels.Trajectory) error {
+			switch {
+			case stage < 0 && all:
+				add(true, stage, s.States(b), nil)
+			case stage < 0:
+				return nil
+			case all:
+				x, err := b.X(on)
+				if err != nil {
+					return err
+				}
+				denoised, err := b.Denoised(on)
+				if err != nil {
+					return err
+				}
+				add(true, stage, x, denoised)
+			}
+			if stage >= 0 && t.Progress != nil {
+				t.Progress(len(b.Rows))
+			}
+			return nil
+		},
+		Done: func(b *Batch) error {
+			add(false, len(t.Plan.Stages)-1, b.Samples, nil)
+			return nil
+		},
+	})
+}
+
+// Statistics implements [Ensemble].
+func (e *OnDevice) Statistics(ctx context.Context, T float64, of *gaussian.Spectrum, report func(done, total int),
+) (out *local.Statistics, err error) {
+	err = e.Device.Run(ctx, func(ctx context.Context, yield func(done, total int)) (err error) {
+		out, err = passes.MeasureStatistics(ctx, e.Network.Model, e.Network.Weights, e.Data, passes.GeodesicSettings{
+			T: T, Spectrum: of, Progress: func(done, total int) {
+				yield(done, total)
+				report(done, total)
+			},
+		})
+		return err
+	})
+	return out, err
+}

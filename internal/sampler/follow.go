@@ -1,0 +1,195 @@
+package sampler
+
+import (
+	"context"
+	"slices"
+
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/latent"
+	"github.com/anisoflight/anisoflight/schedule/solver"
+)
+
+// Batch is a number of rows that are on their way together.
+type Batch struct {
+	Rows    []Row
+	Plans   []*solver.Plan
+	Samples []float32 // [n, H, W, C]; nil until they are there
+
+	size    int       // B, with padding
+	latents []float32 // [B, H, W, C]; the states where the rows start, once they are drawn
+}
+
+// batch draws the rows of a bucket.
+func (s *Sampler) batch(in Bucket, source Source) (*Batch, error) {
+	size := s.Network.Model.Pixels()
+	b := &Batch{
+		Rows: make([]Row, in.N), Plans: make([]*solver.Plan, in.N), size: in.Size,
+		latents: make([]float32, in.Size*size),
+	}
+	for i := range b.Rows {
+		var err error
+		if b.Rows[i], b.Plans[i], err = source(in.From+i, b.latents[i*size:(i+1)*size]); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// States returns the states where the rows of a batch start, [n, H, W, C], of plans in one subspace.
+func (s *Sampler) States(b *Batch) []float32 {
+	size := s.Network.Model.Pixels()
+	x := slices.Clone(b.latents[:len(b.Rows)*size])
+	if s.Start == nil {
+		for i, v := range x {
+			x[i] = float32(b.Plans[i/size].Init[0] * float64(v))
+		}
+	}
+	return x
+}
+
+// Denoised returns the denoised images of the last evaluation, [n, H, W, C].
+func (b *Batch) Denoised(t *kernels.Trajectory) ([]float32, error) { return b.rows(t.Denoised) }
+
+// X returns the states, [n, H, W, C].
+func (b *Batch) X(t *kernels.Trajectory) ([]float32, error) { return b.rows(t.X) }
+
+// rows reads what a trajectory holds, and leaves out the padding.
+func (b *Batch) rows(read func([]float32) error) ([]float32, error) {
+	all := make([]float32, len(b.latents))
+	err := read(all)
+	return all[:len(b.Rows)*len(all)/b.size], err
+}
+
+// follow takes a batch from its latents along its plans to samples. after, which may be nil, is called when a stage is
+// done, and with −1 before the first. Padding follows the last row.
+func (s *Sampler) follow(ctx context.Context, b *Batch, after func(stage int, t *kernels.Trajectory) error) error {
+	net, leave, err := s.Device.Place(s.Network)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	size := net.Model.Pixels()
+	labels, padded := make([]int32, b.size), make([]*solver.Plan, b.size)
+	for i := range padded {
+		last := min(i, len(b.Rows)-1)
+		padded[i], labels[i] = b.Plans[last], b.Rows[last].Label
+	}
+	if s.Start != nil {
+		for i, r := range b.Rows {
+			if err := s.Start.Draw(r.Label, b.Plans[i], b.latents[i*size:(i+1)*size]); err != nil {
+				return err
+			}
+		}
+	}
+	first := b.Plans[0]
+	t, err := net.Model.NewTrajectory(ctx, net.Weights, b.latents, labels, historyOf(first))
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	if first.Data {
+		t.KeepDenoised()
+	}
+	if first.States {
+		t.KeepStates()
+	}
+	combine, err := combinationOf(t, padded)
+	if err != nil {
+		return err
+	}
+	if s.Start == nil {
+		init := gathered(padded, func(p *solver.Plan) []float64 { return p.Init })
+		if err := s.Device.Take(ctx, func() error { return t.Combine(ctx, init, nil) }); err != nil {
+			return err
+		}
+	}
+	if after != nil {
+		if err := after(-1, t); err != nil {
+			return err
+		}
+	}
+	for k := range first.Stages {
+		st := &stage{
+			t: t, n: len(b.Rows), size: size, labels: labels, move: combine(k),
+			g: gathered(padded, func(p *solver.Plan) []float64 { return p.Stages[k].G }),
+		}
+		st.noise, st.scale = churn(b.Rows, padded, k, size)
+		if slices.ContainsFunc(b.Plans, func(p *solver.Plan) bool { return s.Guide.acts(p.Stages[k]) }) {
+			err = s.guided(ctx, net, b.Plans, k, st)
+		} else {
+			err = s.Device.Evaluate(ctx, net, Part{st.n, st.alone, st.input, st.output})
+		}
+		if err == nil && after != nil {
+			err = after(k, t)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	b.Samples, err = b.X(t)
+	return err
+}
+
+// churn draws the noise that stage k adds: of each sample from its own seed, and of each stage its own. Both results
+// are nil if nothing is added; noise [B, H, W, C] and scale [B·J] are 0 for rows without, and for padding.
+func churn(rows []Row, plans []*solver.Plan, k, size int) (noise []float32, scale []float64) {
+	for i, r := range rows {
+		own := plans[i].Stages[k].Noise
+		if own == nil {
+			continue
+		}
+		if noise == nil {
+			noise, scale = make([]float32, len(plans)*size), make([]float64, len(plans)*len(own))
+		}
+		latent.Normal(r.Seed, latent.StreamChurn+uint32(k), noise[i*size:(i+1)*size])
+		copy(scale[i*len(own):], own)
+	}
+	return noise, scale
+}
+
+// stage is one stage of a trajectory: noise is added if there is any, the network evaluated, the state moved.
+type stage struct {
+	t       *kernels.Trajectory
+	n, size int       // rows that are no padding, and numbers in each
+	labels  []int32   // [B], as everything that follows
+	noise   []float32 // nil: none, or added already
+	scale   []float64
+	g       []float64
+	move    func(context.Context) error // combines the evaluations
+}
+
+func (s *stage) addNoise(ctx context.Context) error {
+	if s.noise == nil {
+		return nil
+	}
+	noise := s.noise
+	s.noise = nil
+	return s.t.AddNoise(ctx, noise, s.scale)
+}
+
+func (s *stage) alone(ctx context.Context) error {
+	if err := s.addNoise(ctx); err != nil {
+		return err
+	}
+	if err := s.t.Evaluate(ctx, s.g); err != nil {
+		return err
+	}
+	return s.move(ctx)
+}
+
+func (s *stage) input(ctx context.Context) (x []float32, g []float64, labels []int32, err error) {
+	if err := s.addNoise(ctx); err != nil {
+		return nil, nil, nil, err
+	}
+	batch := len(s.labels)
+	x = make([]float32, batch*s.size)
+	return x[:s.n*s.size], s.g[:len(s.g)/batch*s.n], s.labels[:s.n], s.t.X(x)
+}
+
+func (s *stage) output(ctx context.Context, denoised, flow, _ []float32) error {
+	in := Bucket{N: s.n, Size: len(s.labels)}
+	if err := s.t.Record(Pad(denoised, s.size, in), Pad(flow, s.size, in)); err != nil {
+		return err
+	}
+	return s.move(ctx)
+}

@@ -1,0 +1,250 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+
+	"github.com/anisoflight/anisoflight/internal/sampler"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/schedule/frechet"
+	"github.com/anisoflight/anisoflight/schedule/solver"
+	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
+)
+
+const (
+	// levelHalvings is how many times the highest noise level is halved for lower ones that sampling may start from.
+	levelHalvings = 4
+	// candidatesPerLevel bounds the candidates of each level: those closest to the Gaussian are measured on the network.
+	candidatesPerLevel = 3
+	// maxFits bounds the candidates that coefficients are fitted around.
+	maxFits = 2
+	// fitTrajectories is the number of trajectories of a fit if memory allows, minFitTrajectories the least that is worth
+	// it.
+	fitTrajectories    = 128
+	minFitTrajectories = 32
+)
+
+// Candidate is a sampler that a search may choose. Distances are squared Fréchet distances to the data over the
+// variance of their features.
+type Candidate struct {
+	Schedule *schedule.Schedule
+	Settings solver.Settings // resolved
+	SigmaMax float64
+	Matched  bool    // starts from the law of the data; else from noise alone
+	Levels   string  // polynomial: EDM's rule to σ = 0.002; gaussian: chosen for the solver
+	W2       float64 // distance to the data's own Gaussian, of matched starts
+	// Samples is the number that the distances are of: fewer than all where the candidate was dropped early.
+	Samples            int
+	Frequencies, Edges float64
+	Held               *Held   // of the best and its rival
+	ODEError           float64 // root mean square difference to the converged samples from the same start, of the best
+
+	first int               // the first of its samples
+	drawn []*frechet.Sample // so far, by reference
+}
+
+// Held are distances on samples held back.
+type Held struct{ Frequencies, Edges float64 }
+
+// fromNoise reports whether the sampler uses nothing of the data.
+func (c *Candidate) fromNoise() bool {
+	return !c.Matched && c.Settings.Statistics == nil
+}
+
+// score is the geometric mean of the distances, which weighs both alike whatever their scales.
+func (c *Candidate) score() float64 {
+	if s := c.Frequencies * c.Edges; !math.IsNaN(s) {
+		return math.Sqrt(s)
+	}
+	return math.Inf(1)
+}
+
+// noiseCandidates returns samplers that use nothing of the data: from noise, at the highest level and at a quarter of
+// it.
+func (f *fewStepSearch) noiseCandidates() (out []*Candidate, err error) {
+	top := math.Sqrt(f.T)
+	for _, name := range f.isotropicSolvers() {
+		for _, sigma := range []float64{top, top / 4} {
+			c, err := f.onPolynomial(name, sigma)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, c)
+		}
+	}
+	return out, nil
+}
+
+// matchedCandidates returns the samplers from the data's law that come closest to the Gaussian, for each noise level to
+// start from: on EDM's rule, and on the levels that suit the solver.
+func (f *fewStepSearch) matchedCandidates(ctx context.Context) (out []*Candidate, err error) {
+	none := basis.None(f.h, f.w)
+	for halving := range levelHalvings + 1 {
+		sigma := math.Sqrt(f.T) / float64(int(1)<<halving)
+		var level []*Candidate
+		for _, name := range f.isotropicSolvers() {
+			edm, err := f.onPolynomial(name, sigma)
+			if err != nil {
+				return nil, err
+			}
+			plan, err := solver.New(edm.Settings, edm.Schedule, 0)
+			if err != nil {
+				return nil, err
+			}
+			report, err := f.law.Bench(none, plan)
+			if err != nil {
+				return nil, err
+			}
+			edm.W2 = report.W2
+			nodes, err := gaussian.Optimize(ctx, f.law, none, gaussian.Settings{
+				Sampler: solver.Settings{Solver: name, NFE: f.NFE}, T: sigma * sigma, G0: f.G0,
+				Family: schedule.Family{Basis: basis.KindNone},
+			})
+			if err != nil {
+				return nil, err
+			}
+			optimal := &Candidate{
+				Schedule: nodes.Schedule, Settings: nodes.Sampler, SigmaMax: sigma, Levels: "gaussian", W2: nodes.Report.W2,
+			}
+			level = append(level, edm, optimal)
+		}
+		slices.SortStableFunc(level, func(a, b *Candidate) int { return cmp.Compare(a.W2, b.W2) })
+		for _, c := range level[:min(candidatesPerLevel, len(level))] {
+			c.Matched = true
+			out = append(out, c)
+		}
+	}
+	return out, nil
+}
+
+// localCandidates returns samplers of the solver local on EDM's rule, from noise and from the data's law at lower noise
+// levels.
+func (f *fewStepSearch) localCandidates() (out []*Candidate, err error) {
+	for halving := range levelHalvings + 1 {
+		if f.statistics == nil || halving == 1 {
+			continue
+		}
+		c, err := f.onPolynomial(solver.LocalName, math.Sqrt(f.T)/float64(int(1)<<halving))
+		if err != nil {
+			return nil, err
+		}
+		c.Matched = halving > 0
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// fitStarts returns the candidates of local that coefficients are fitted around, from the lowest noise level but one
+// upwards: fitted samplers are best there.
+func (f *fewStepSearch) fitStarts(local []*Candidate) []*Candidate {
+	if !f.asks(solver.FittedName) || f.fitSamples() < minFitTrajectories || len(local) == 0 {
+		return nil
+	}
+	around := slices.Clone(local[:len(local)-1])
+	slices.Reverse(around)
+	return around[:min(maxFits, len(around))]
+}
+
+// fitSamples is how many trajectories a fit can have in memory.
+func (f *fewStepSearch) fitSamples() int {
+	return min(fitTrajectories, MaxFitNumbers/(3*9*f.h*f.w*f.c*(f.NFE+1)))
+}
+
+// fittedCandidate returns the sampler whose coefficients are fitted around those of a candidate of local.
+func (f *fewStepSearch) fittedCandidate(ctx context.Context, around *Candidate) (*Candidate, error) {
+	n := f.fitSamples()
+	fit := &fitter{
+		ctx: ctx, network: f.network, from: f.trajectories(around, nil, 3*f.Samples, 2*n), samples: n,
+		schedule: around.Schedule, statistics: f.statistics, report: f.Progress.At,
+	}
+	coefficients, _, err := fit.all(around.Settings)
+	if err != nil {
+		return nil, err
+	}
+	c := &Candidate{
+		Schedule: around.Schedule, SigmaMax: around.SigmaMax, Matched: around.Matched, Levels: around.Levels,
+		Settings: solver.Settings{
+			Solver: solver.FittedName, Steps: around.Settings.Steps, Statistics: f.statistics, Fitted: coefficients,
+		},
+	}
+	c.Settings, err = c.Settings.Resolve()
+	return c, err
+}
+
+// onPolynomial returns a sampler on the levels of the grid polynomial from a noise level, as a schedule with its knots
+// there: the levels are its uniform steps.
+func (f *fewStepSearch) onPolynomial(name string, sigma float64) (*Candidate, error) {
+	set := solver.Settings{Solver: name, NFE: f.NFE, Grid: solver.Grid{Kind: solver.GridPolynomial}}
+	if ByCoordinate(name) {
+		set.Statistics = f.statistics
+	}
+	edm, err := schedule.EDM(sigma*sigma, f.G0)
+	if err != nil {
+		return nil, err
+	}
+	if set, err = set.Resolve(); err != nil {
+		return nil, err
+	}
+	plan, err := solver.New(set, edm, 0)
+	if err != nil {
+		return nil, err
+	}
+	n := set.Steps
+	tau, g := make([]float64, n+1), make([]float64, n+1)
+	for i, t := range plan.T {
+		tau[n-i] = edm.T() * float64(n-i) / float64(n)
+		g[n-i], _ = edm.At(0, 0).Eval(t)
+	}
+	tau[0], tau[n] = 0, edm.T()
+	path, err := schedule.NewPath(tau, g)
+	if err != nil {
+		return nil, err
+	}
+	uniform := solver.Settings{Solver: name, Order: set.Order, Steps: n, Statistics: set.Statistics}
+	if uniform, err = uniform.Resolve(); err != nil {
+		return nil, err
+	}
+	return &Candidate{
+		Schedule: schedule.Isotropic(path), Settings: uniform, SigmaMax: sigma, Levels: solver.GridPolynomial,
+	}, nil
+}
+
+// trajectories returns n latents of a candidate along a plan, with the labels of samples first, first + 1, …
+func (f *fewStepSearch) trajectories(c *Candidate, p *solver.Plan, first, n int) sampler.Trajectories {
+	t := sampler.Trajectories{
+		Plan: p, Seed: firstSeed(f.Seed) + uint64(first), Labels: make([]int32, n), Progress: f.Progress.Add,
+	}
+	for i := range t.Labels {
+		t.Labels[i] = f.Label(first+i, t.Seed+uint64(i))
+	}
+	if c.Matched {
+		t.Start = f.images.Start
+	}
+	return t
+}
+
+// draw draws further samples of a candidate, until there are n, and measures its distances to the data by all of them.
+func (f *fewStepSearch) draw(ctx context.Context, c *Candidate, n int) error {
+	if n -= c.Samples; n <= 0 {
+		return nil
+	}
+	plan, err := solver.New(c.Settings, c.Schedule, 0)
+	if err != nil {
+		return err
+	}
+	refs := f.images.References
+	if c.drawn == nil {
+		for _, r := range refs {
+			c.drawn = append(c.drawn, r.NewSample())
+		}
+	}
+	if err := f.network.Follow(ctx, f.trajectories(c, plan, c.first+c.Samples, n), sampler.Moments(c.drawn)); err != nil {
+		return err
+	}
+	c.Samples += n
+	c.Frequencies, c.Edges = refs[0].Distance(c.drawn[0]), refs[1].Distance(c.drawn[1])
+	return nil
+}

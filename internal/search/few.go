@@ -1,0 +1,231 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/anisoflight/anisoflight/internal/sampler"
+	"github.com/anisoflight/anisoflight/kernels/latent"
+	"github.com/anisoflight/anisoflight/schedule/local"
+	"github.com/anisoflight/anisoflight/schedule/solver"
+	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
+	"github.com/anisoflight/anisoflight/schedule/start"
+)
+
+// How the samples of a search are spent. All candidates see the same latents, so their order changes little after the
+// first round.
+const (
+	// firstRoundSamples is the least number of samples of a candidate in the first round; an eighth of all if that is
+	// more.
+	firstRoundSamples = 128
+	// secondRoundCandidates is the number of candidates that are measured on twice as many samples, apart from all that
+	// start from noise.
+	secondRoundCandidates = 10
+	// finalCandidates and finalRivals are the numbers of candidates, and of those from noise, that see all samples.
+	finalCandidates = 3
+	finalRivals     = 2
+	// odeErrorLatents is the number of trajectories of the ODE error.
+	odeErrorLatents = 16
+)
+
+// MaxSampleNumbers bounds the numbers of all samples of a candidate.
+const MaxSampleNumbers = 1 << 26
+
+// streamSearch separates the seeds of a search or a fit from those of samples.
+const streamSearch = 0x6f776e73
+
+// firstSeed returns the first seed of a search or a fit. Users sample and measure with the seeds 0, 1, 2, …; if a
+// search used them too, its choice would be measured on the latents that it was chosen on.
+func firstSeed(seed uint64) uint64 { return latent.Uint64(seed, streamSearch, 0) }
+
+// FewSettings say what Few searches among.
+type FewSettings struct {
+	NFE     int
+	Solvers []string
+	Samples int // of each candidate, and as many held back
+	Seed    uint64
+	G0, T   float64 // variances between which the network is sampled
+	// Label returns the label of sample i, which has a seed; −1 for none.
+	Label func(i int, seed uint64) int32
+	// Progress may be nil.
+	Progress *Progress
+}
+
+// FewResult is what a search for a sampler of few evaluations has found.
+type FewResult struct {
+	Chosen, Against *Candidate   // the best, and the best of those from noise alone
+	Tries           []*Candidate // all, the best first; those dropped early are last
+	Start           *start.Start // that Chosen starts from; nil: from noise alone
+}
+
+// fewStepSearch is one search for a sampler of few evaluations.
+type fewStepSearch struct {
+	FewSettings
+	network    sampler.Ensemble
+	images     *Images
+	law        *gaussian.Spectrum // of the images, with sampling started from their own law
+	statistics *local.Statistics  // of the denoiser, for solvers by coordinate
+	h, w, c    int
+}
+
+// Few returns the sampler that does best among candidates on a network and the images that it was made for.
+func Few(ctx context.Context, network sampler.Ensemble, images *Images, set FewSettings) (*FewResult, error) {
+	if set.Progress == nil {
+		set.Progress = NewProgress(nil)
+	}
+	f := &fewStepSearch{
+		FewSettings: set, network: network, images: images,
+		law: images.Spectrum.Matched(), // the levels are chosen for the start of all images
+	}
+	f.h, f.w, f.c = network.Shape()
+	if slices.ContainsFunc(set.Solvers, ByCoordinate) {
+		set.Progress.Begin("statistics", shareOfStatistics, 0)
+		var err error
+		if f.statistics, err = network.Statistics(ctx, set.T, images.Spectrum, set.Progress.At); err != nil {
+			return nil, err
+		}
+	}
+	return f.choose(ctx)
+}
+
+// asks reports whether the request names a solver.
+func (f *fewStepSearch) asks(name string) bool { return slices.Contains(f.Solvers, name) }
+
+// ByCoordinate reports whether a solver has coefficients for every frequency.
+func ByCoordinate(name string) bool {
+	m, err := solver.MethodNamed(name)
+	return err == nil && m.ByCoordinate
+}
+
+// isotropicSolvers returns the requested solvers that use the same coefficients for all frequencies.
+func (f *fewStepSearch) isotropicSolvers() []string {
+	return slices.DeleteFunc(slices.Clone(f.Solvers), ByCoordinate)
+}
+
+// choose measures the candidates, and judges the best.
+func (f *fewStepSearch) choose(ctx context.Context) (*FewResult, error) {
+	fromNoise, err := f.noiseCandidates()
+	if err != nil {
+		return nil, err
+	}
+	matched, err := f.matchedCandidates(ctx)
+	if err != nil {
+		return nil, err
+	}
+	local, err := f.localCandidates()
+	if err != nil {
+		return nil, err
+	}
+	found := &FewResult{}
+	if found.Tries, err = f.race(ctx, slices.Concat(fromNoise, matched), local); err != nil {
+		return nil, err
+	}
+	found.Chosen = found.Tries[0]
+	found.Against = found.Tries[slices.IndexFunc(found.Tries, (*Candidate).fromNoise)]
+	if found.Chosen.Matched {
+		found.Start = f.images.Start
+	}
+	return found, f.judge(ctx, found.Chosen, found.Against)
+}
+
+// judge measures the best candidate and its rival from noise on samples that nothing was chosen by.
+func (f *fewStepSearch) judge(ctx context.Context, best, rival *Candidate) (err error) {
+	f.Progress.Begin("held back", shareOfJudge, 2*f.Samples*f.NFE)
+	for _, c := range []*Candidate{best, rival} {
+		unseen := Candidate{Matched: c.Matched, Schedule: c.Schedule, Settings: c.Settings, first: f.Samples}
+		if err := f.draw(ctx, &unseen, f.Samples); err != nil {
+			return err
+		}
+		c.Held = &Held{Frequencies: unseen.Frequencies, Edges: unseen.Edges}
+	}
+	sample := func(ctx context.Context, p *solver.Plan) ([]float32, error) {
+		var out sampler.Samples
+		err := f.network.Follow(ctx, f.trajectories(best, p, 2*f.Samples, odeErrorLatents), &out)
+		return out, err
+	}
+	best.ODEError, err = gaussian.SolutionError(ctx, best.Settings, best.Schedule, sample)
+	return err
+}
+
+// race measures the isotropic candidates, those of the solver local, and fitted ones around these. It returns them, the
+// best first. All see the first samples; only those that may still win, and the best from noise, see more.
+func (f *fewStepSearch) race(ctx context.Context, isotropic, local []*Candidate) ([]*Candidate, error) {
+	all := slices.Clone(isotropic)
+	if f.asks(solver.LocalName) {
+		all = append(all, local...)
+	}
+	first := f.firstRound()
+	if err := f.measureBest(ctx, all, len(all), 0, first, "first round", shareOfFirstRound); err != nil {
+		return nil, err
+	}
+	for _, around := range f.fitStarts(local) {
+		f.Progress.Begin("fit", shareOfFits/maxFits, 0)
+		c, err := f.fittedCandidate(ctx, around)
+		if err != nil {
+			return nil, err
+		}
+		f.Progress.Begin("first round", 0, 0)
+		if err := f.draw(ctx, c, first); err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+		if rank(all); slices.Index(all, c) >= finalCandidates {
+			break // what is fitted from higher noise levels will not win either
+		}
+	}
+	second := min(f.Samples, 2*first)
+	if err := f.measureBest(ctx, all, secondRoundCandidates, len(all), second, "second round", shareOfMore/2); err != nil {
+		return nil, err
+	}
+	return all, f.measureBest(ctx, all, finalCandidates, finalRivals, f.Samples, "last round", shareOfMore/2)
+}
+
+// measureBest measures the best n of ranked candidates, and the best rivals from noise, on more samples, and ranks all
+// again.
+func (f *fewStepSearch) measureBest(
+	ctx context.Context, ranked []*Candidate, n, rivals, samples int, part string, share int,
+) error {
+	var measured []*Candidate
+	evaluations := 0
+	for i, c := range ranked {
+		rival := c.fromNoise() && rivals > 0
+		if rival {
+			rivals--
+		}
+		if i < n || rival {
+			measured = append(measured, c)
+			evaluations += max(0, samples-c.Samples) * f.NFE
+		}
+	}
+	f.Progress.Begin(part, share, evaluations)
+	for _, c := range measured {
+		if err := f.draw(ctx, c, samples); err != nil {
+			return err
+		}
+	}
+	rank(ranked)
+	return nil
+}
+
+// rank sorts candidates: those measured on more samples first, and of these the best.
+func rank(all []*Candidate) {
+	slices.SortStableFunc(all, func(a, b *Candidate) int {
+		return cmp.Or(cmp.Compare(b.Samples, a.Samples), cmp.Compare(a.score(), b.score()))
+	})
+}
+
+// firstRound is the number of samples of a candidate in the first round.
+func (f *fewStepSearch) firstRound() int {
+	return min(f.Samples, max(firstRoundSamples, f.Samples/8))
+}
+
+// The shares of a search's parts in its time, in thousandths.
+const (
+	ShareOfImages     = 50 // of MeasureImages, before the search
+	shareOfStatistics = 250
+	shareOfFirstRound = 350
+	shareOfFits       = 150
+	shareOfMore       = 150 // half for each round that measures on more samples
+	shareOfJudge      = 50
+)

@@ -1,0 +1,35 @@
+package search
+
+// Progress reports the parts of long work as one whole, in thousandths.
+type Progress struct {
+	report             func(part string, done, total int)
+	part               string
+	begun, share       int // thousandths before the part in work, and its own
+	evaluated, planned int // evaluations of it, if they are counted
+}
+
+// NewProgress returns the progress of work that has not begun. report may be nil.
+func NewProgress(report func(part string, done, total int)) *Progress {
+	if report == nil {
+		report = func(string, int, int) {}
+	}
+	return &Progress{report: report}
+}
+
+// Begin ends the part in work, whether or not all of it was needed, and begins the next, of some evaluations.
+func (p *Progress) Begin(part string, share, planned int) {
+	p.begun += p.share
+	p.part, p.share, p.evaluated, p.planned = part, share, 0, max(1, planned)
+	p.At(0, 1)
+}
+
+// At reports that done of total units of the part in work are done.
+func (p *Progress) At(done, total int) {
+	p.report(p.part, p.begun+int(int64(p.share)*int64(done)/int64(total)), 1000)
+}
+
+// Add reports that n further evaluations of the part in work are done.
+func (p *Progress) Add(n int) {
+	p.evaluated = min(p.evaluated+n, p.planned)
+	p.At(p.evaluated, p.planned)
+}
