@@ -36,6 +36,55 @@ func (m *Model) FitBatch(n int) int {
 	return n
 }
 
+// What an evaluation must take, in floating-point operations, so that a larger batch computes hardly more images a
+// second: a third of a second on two processors, two milliseconds on a GPU that does 700 TFLOP/s.
+const (
+	hostWork        = 3e11
+	acceleratedWork = 1.5e12
+)
+
+// Buckets are the sizes of the batches that requests are evaluated in, padded: so one or two compiled programs serve
+// every request. They depend on the network and on the device alone, not on what else is there, since the size of a
+// batch may change the rounding.
+type Buckets struct{ Small, Large int }
+
+// Buckets returns the sizes of a model's batches. On processors, where a padded row costs as much as a true one, there
+// are two; on an accelerator, whose rows are computed side by side, it is one.
+func (m *Model) Buckets() Buckets {
+	m.bucketsOnce.Do(func() {
+		const few = 8
+		var flops float64 // of an image
+		if cost, err := m.EvaluateCost(few); err == nil {
+			flops = float64(cost.FLOPs) / few
+		}
+		capacity, known := m.dev.Capacity()
+		m.buckets = bucketsFor(flops, !m.dev.HostVisible(), func(n int) bool {
+			cost, err := m.EvaluateCost(n)
+			return err != nil || !known || cost.Memory.Total()-cost.Memory.Arguments <= capacity/2
+		})
+	})
+	return m.buckets
+}
+
+// bucketsFor returns the sizes of the batches of a network of flops operations an image: the least power of two that is
+// enough work, and that fits.
+func bucketsFor(flops float64, accelerated bool, fits func(n int) bool) Buckets {
+	b, most, work := Buckets{Small: 8, Large: 8}, 64, hostWork
+	if accelerated {
+		b.Large, most, work = 1, 256, acceleratedWork
+	}
+	for b.Large < most && float64(b.Large)*flops < work {
+		b.Large *= 2
+	}
+	for b.Large > 1 && !fits(b.Large) {
+		b.Large /= 2
+	}
+	if accelerated || b.Large < b.Small {
+		b.Small = b.Large
+	}
+	return b
+}
+
 // StepCost returns what a training step on n images takes, all of them on the device at once. As EvaluateCost it
 // compiles nothing.
 func (m *Model) StepCost(cfg TrainerConfig, n int) (device.Cost, error) {

@@ -31,6 +31,9 @@ type Model struct {
 	key    string
 	costs  sync.Map // device.Cost of an evaluation, by batch
 
+	bucketsOnce sync.Once
+	buckets     Buckets
+
 	mu     sync.Mutex
 	copies map[*device.Device]*Model // on other devices
 }

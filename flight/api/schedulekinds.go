@@ -272,6 +272,8 @@ type Few struct {
 	Against FewTry   `json:"against"` // the best of the isotropic samplers from noise alone
 	Tries   []FewTry `json:"tries"`   // all, the best first; those dropped early are last
 	Summary string   `json:"summary"` // how the choice compares with the best plain sampler, in a sentence
+	// Seconds is how long each part of the search took; of an imported file those of the server that searched.
+	Seconds map[string]float64 `json:"seconds,omitempty"`
 }
 
 // FewTry is a sampler that was tried. Distances are squared Fréchet distances to the data set over the variance of its

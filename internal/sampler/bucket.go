@@ -4,27 +4,7 @@ import (
 	"iter"
 
 	"github.com/anisoflight/anisoflight/kernels"
-	"github.com/anisoflight/anisoflight/kernels/device"
 )
-
-// Batches are padded to one of two sizes, so that two compiled programs serve every request.
-const (
-	SmallBucket = 8
-	LargeBucket = 64
-)
-
-// BucketFor returns the size of the next device batch when n rows remain. Small remainders go in several small batches
-// where a padded row costs as much as a true one, on a CPU; so do all if a large one would not fit the device's
-// memory.
-func BucketFor(on *kernels.Model, n int) int {
-	if (n > LargeBucket/2 || n > SmallBucket && Accelerated(on.Device())) && on.FitBatch(LargeBucket) == LargeBucket {
-		return LargeBucket
-	}
-	return SmallBucket
-}
-
-// Accelerated reports whether the rows of a batch are computed side by side.
-func Accelerated(dev *device.Device) bool { return !dev.HostVisible() }
 
 // Bucket is a batch that some of a number of rows go in, padded.
 type Bucket struct {
@@ -34,9 +14,13 @@ type Bucket struct {
 
 // Buckets yields the batches that n rows go in, one after the other.
 func Buckets(on *kernels.Model, n int) iter.Seq[Bucket] {
+	sizes := on.Buckets()
 	return func(yield func(Bucket) bool) {
 		for b := (Bucket{}); b.From < n; b.From += b.N {
-			b.Size = BucketFor(on, n-b.From)
+			left := n - b.From
+			if b.Size = sizes.Large; left <= sizes.Large/2 {
+				b.Size = sizes.Small // several, where a padded row costs as much as a true one
+			}
 			if b.N = min(b.Size, n-b.From); !yield(b) {
 				return
 			}

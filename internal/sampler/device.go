@@ -43,7 +43,7 @@ type Device interface {
 
 // Part is a number of rows to be evaluated. Its functions are called in turn, from one goroutine at a time.
 type Part struct {
-	Rows int
+	Rows, Size int // of the batch, without and with padding
 	// Alone evaluates the rows and uses the result.
 	Alone func(ctx context.Context) error
 	// Input returns the rows: images [n, H, W, C], variances [n·J] and labels [n].
@@ -70,7 +70,7 @@ func denoise(
 	ctx context.Context, dev Device, net Network, x []float32, g []float64, labels []int32,
 ) (denoised, flow, raw []float32, err error) {
 	for b := range Buckets(net.Model, len(labels)) {
-		p := Evaluation(net, b.N, Pad(x, net.Model.Pixels(), b), Pad(g, net.Model.J(), b), Pad(labels, 1, b),
+		p := Evaluation(net, b, Pad(x, net.Model.Pixels(), b), Pad(g, net.Model.J(), b), Pad(labels, 1, b),
 			func(_ context.Context, d, f, r []float32) error {
 				denoised, flow, raw = append(denoised, d...), append(flow, f...), append(raw, r...)
 				return nil
@@ -82,13 +82,13 @@ func denoise(
 	return denoised, flow, raw, nil
 }
 
-// Evaluation is the part of n images, padded to a bucket. output takes their evaluation without padding.
-func Evaluation(net Network, n int, x []float32, g []float64, labels []int32,
+// Evaluation is the part of a bucket of images, padded. output takes their evaluation without padding.
+func Evaluation(net Network, b Bucket, x []float32, g []float64, labels []int32,
 	output func(ctx context.Context, denoised, flow, raw []float32) error,
 ) Part {
-	size := n * net.Model.Pixels()
+	size := b.N * net.Model.Pixels()
 	return Part{
-		Rows: n, Output: output,
+		Rows: b.N, Size: b.Size, Output: output,
 		Alone: func(ctx context.Context) error {
 			denoised, flow, raw, err := net.Model.Denoise(ctx, net.Weights, x, g, labels)
 			if err != nil {
@@ -97,7 +97,7 @@ func Evaluation(net Network, n int, x []float32, g []float64, labels []int32,
 			return output(ctx, denoised[:size], flow[:size], raw[:size])
 		},
 		Input: func(context.Context) ([]float32, []float64, []int32, error) {
-			return x[:size], g[:n*net.Model.J()], labels[:n], nil
+			return x[:size], g[:b.N*net.Model.J()], labels[:b.N], nil
 		},
 	}
 }

@@ -117,7 +117,9 @@ func (s *Sampler) follow(ctx context.Context, b *Batch, after func(stage int, t 
 		if slices.ContainsFunc(b.Plans, func(p *solver.Plan) bool { return s.Guide.acts(p.Stages[k]) }) {
 			err = s.guided(ctx, net, b.Plans, k, st)
 		} else {
-			err = s.Device.Evaluate(ctx, net, Part{st.n, st.alone, st.input, st.output})
+			err = s.Device.Evaluate(ctx, net, Part{
+				Rows: st.n, Size: b.size, Alone: st.alone, Input: st.input, Output: st.output,
+			})
 		}
 		if err == nil && after != nil {
 			err = after(k, t)

@@ -105,6 +105,7 @@ func (f *fewStepSearch) isotropicSolvers() []string {
 
 // choose measures the candidates, and judges the best.
 func (f *fewStepSearch) choose(ctx context.Context) (*FewResult, error) {
+	f.Progress.Begin("levels", shareOfLevels, 0)
 	fromNoise, err := f.noiseCandidates()
 	if err != nil {
 		return nil, err
@@ -224,7 +225,8 @@ func (f *fewStepSearch) firstRound() int {
 const (
 	ShareOfImages     = 50 // of MeasureImages, before the search
 	shareOfStatistics = 250
-	shareOfFirstRound = 350
+	shareOfLevels     = 50
+	shareOfFirstRound = 300
 	shareOfFits       = 150
 	shareOfMore       = 150 // half for each round that measures on more samples
 	shareOfJudge      = 50

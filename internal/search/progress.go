@@ -1,11 +1,16 @@
 package search
 
+import "time"
+
 // Progress reports the parts of long work as one whole, in thousandths.
 type Progress struct {
 	report             func(part string, done, total int)
 	part               string
 	begun, share       int // thousandths before the part in work, and its own
 	evaluated, planned int // evaluations of it, if they are counted
+
+	began   time.Time // of the part in work
+	seconds map[string]float64
 }
 
 // NewProgress returns the progress of work that has not begun. report may be nil.
@@ -13,14 +18,30 @@ func NewProgress(report func(part string, done, total int)) *Progress {
 	if report == nil {
 		report = func(string, int, int) {}
 	}
-	return &Progress{report: report}
+	return &Progress{report: report, seconds: map[string]float64{}}
 }
 
 // Begin ends the part in work, whether or not all of it was needed, and begins the next, of some evaluations.
 func (p *Progress) Begin(part string, share, planned int) {
+	p.stop()
 	p.begun += p.share
 	p.part, p.share, p.evaluated, p.planned = part, share, 0, max(1, planned)
 	p.At(0, 1)
+}
+
+// stop adds the time of the part in work to its seconds.
+func (p *Progress) stop() {
+	now := time.Now()
+	if p.part != "" {
+		p.seconds[p.part] += now.Sub(p.began).Seconds()
+	}
+	p.began = now
+}
+
+// Seconds returns how long each part has taken.
+func (p *Progress) Seconds() map[string]float64 {
+	p.stop()
+	return p.seconds
 }
 
 // At reports that done of total units of the part in work are done.

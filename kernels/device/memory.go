@@ -35,6 +35,15 @@ func (d *Device) Available() (bytes int64, ok bool) {
 	return bytes / int64(len(d.devices)), ok
 }
 
+// Capacity is Available without regard to what is held, where a limit or a GPU's memory says it: it does not change.
+func (d *Device) Capacity() (bytes int64, ok bool) {
+	available, ok := d.Available()
+	if d.cfg.MemoryLimit > 0 || d.kind() == CUDA {
+		available += d.held.Load()
+	}
+	return available, ok
+}
+
 // workspaces is what cuDNN may take for its convolutions beside a program's temporaries, while they run. It is a guess:
 // no compiler counts it.
 const workspaces = 512 << 20

@@ -9,7 +9,6 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/sampler"
-	"github.com/anisoflight/anisoflight/kernels"
 )
 
 // Batcher evaluates requests that wait for one network in one batch. Whoever gets a slot takes along, as far as there
@@ -17,10 +16,9 @@ import (
 // others come no later. Nobody waits for company; but no network has more than a few slots of partial batches at a
 // time, since more would only share the processors, and what waits meanwhile goes together.
 //
-// On a CPU a padded row costs as much as a true one, so the small batches are filled. A row's values do not depend, to
-// the bit, on the rows beside it nor on its place (TestRowsAreIndependent), so that company changes no sample. On an
-// accelerator, where a large batch costs little more than a small one, the large ones are filled; the size of a batch
-// changes the rounding.
+// Only parts of batches of one size go together, since the size may change the rounding. Within a batch a row's values
+// do not depend, to the bit, on the rows beside it nor on its place (TestRowsAreIndependent), so that company changes
+// no sample.
 type Batcher struct {
 	queue  *Queue
 	apart  bool          // every evaluation goes alone
@@ -28,19 +26,25 @@ type Batcher struct {
 	spread places
 
 	mu       sync.Mutex
-	networks map[sampler.Network]*networkQueue
+	networks map[group]*networkQueue
 }
 
 // New returns a batcher whose evaluations take slots of a queue. Apart, it joins none.
 func New(queue *Queue, apart bool) *Batcher {
-	return &Batcher{queue: queue, apart: apart, networks: map[sampler.Network]*networkQueue{}}
+	return &Batcher{queue: queue, apart: apart, networks: map[group]*networkQueue{}}
 }
 
 // slotsPerNetwork is how many evaluations of one network, of less than a full batch, may be under way or ask for a slot
 // at a time: one that computes, and one whose host prepares the next.
 const slotsPerNetwork = 2
 
-// networkQueue is the queue of one network. It is there as long as anybody uses it.
+// group is what parts have in common that go together.
+type group struct {
+	net  sampler.Network
+	size int // of their batches
+}
+
+// networkQueue is the queue of one group. It is there as long as anybody uses it.
 type networkQueue struct {
 	slots   *Queue
 	pending []*pending // that nobody has claimed yet, in the order in which they came
@@ -88,75 +92,60 @@ func (b *Batcher) Waiting() (n int) {
 
 // Evaluate evaluates p, alone or with others. It returns when p is not in use any more, also when ctx has ended before.
 func (b *Batcher) Evaluate(ctx context.Context, net sampler.Network, p sampler.Part) error {
-	size := b.sizeFor(net)
-	if p.Rows >= size {
+	if b.apart || p.Rows >= p.Size {
 		return b.queue.Take(ctx, func() error { return p.Alone(ctx) })
 	}
 	queued, leave := context.WithCancel(ctx)
 	defer leave()
 	own := &pending{Part: p, leave: leave, done: make(chan struct{}), err: errLost}
-	q := b.enter(net, own)
-	defer b.exit(net, q)
+	of := group{net, p.Size}
+	q := b.enter(of, own)
+	defer b.exit(of, q)
 	err := q.slots.Take(queued, func() error {
 		return b.queue.Take(queued, func() error {
-			b.run(ctx, net, b.claim(q, own, size))
+			b.run(ctx, net, b.claim(q, own))
 			return nil
 		})
 	})
-	if err != nil && b.claim(q, own, 0) != nil {
+	if err != nil && b.claim(q, own) != nil {
 		return err // ctx has ended, and nobody else has claimed it
 	}
 	<-own.done
 	return errors.Join(ctx.Err(), own.err)
 }
 
-// sizeFor returns the size of the batches of a network that requests fill together; 0 if every one goes alone.
-func (b *Batcher) sizeFor(net sampler.Network) int {
-	if b.apart {
-		return 0
-	}
-	return sharedSize(net.Model, sampler.Accelerated(net.Model.Device()))
-}
-
-// sharedSize is the size of shared batches: large ones only where they cost little and fit the device's memory.
-func sharedSize(on *kernels.Model, accelerated bool) int {
-	if accelerated && on.FitBatch(sampler.LargeBucket) == sampler.LargeBucket {
-		return sampler.LargeBucket
-	}
-	return sampler.SmallBucket
-}
-
 // enter makes p wait in the network's queue, which exit leaves.
-func (b *Batcher) enter(net sampler.Network, p *pending) *networkQueue {
+func (b *Batcher) enter(of group, p *pending) *networkQueue {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	q := b.networks[net]
+	q := b.networks[of]
 	if q == nil {
 		q = &networkQueue{slots: NewQueue(slotsPerNetwork)}
-		b.networks[net] = q
+		b.networks[of] = q
 	}
 	q.users++
 	q.pending = append(q.pending, p)
 	return q
 }
 
-func (b *Batcher) exit(net sampler.Network, q *networkQueue) {
+func (b *Batcher) exit(of group, q *networkQueue) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if q.users--; q.users == 0 {
-		delete(b.networks, net)
+		delete(b.networks, of)
 	}
 }
 
 // claim claims own, and as many of the others in its queue as fit beside it into a batch, in the order in which they
 // came. It claims none if another has claimed own.
-func (b *Batcher) claim(q *networkQueue, own *pending, size int) (members []*pending) {
+func (b *Batcher) claim(q *networkQueue, own *pending) (members []*pending) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if own.claimed {
 		return nil
 	}
-	members, size = []*pending{own}, size-own.Rows
+	members = []*pending{own}
+	size := own.Size - own.Rows
 	q.pending = slices.DeleteFunc(q.pending, func(o *pending) bool {
 		if o == own {
 			return true
@@ -212,10 +201,7 @@ func (b *Batcher) together(ctx context.Context, net sampler.Network, members []*
 	if n == 0 {
 		return nil
 	}
-	in := sampler.Bucket{N: n, Size: sampler.SmallBucket}
-	if n > in.Size {
-		in.Size = sampler.LargeBucket
-	}
+	in := sampler.Bucket{N: n, Size: members[0].Size}
 	denoised, flow, raw, err := net.Model.Denoise(ctx, net.Weights,
 		sampler.Pad(x, size, in), sampler.Pad(g, subspaces, in), sampler.Pad(labels, 1, in))
 	if err != nil {

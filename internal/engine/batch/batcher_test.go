@@ -18,6 +18,9 @@ import (
 const tiny = `{"model_type":"SongUNet","img_resolution":8,"img_channels":1,"label_dim":3,"model_channels":8,
 	"channel_mult":[1],"num_blocks":1,"attn_resolutions":[],"dropout":0}`
 
+// batchSize is the size of the tests' batches.
+const batchSize = 8
+
 // network returns a random network on a device.
 func network(t *testing.T, dev *device.Device) sampler.Network {
 	t.Helper()
@@ -53,15 +56,15 @@ func network(t *testing.T, dev *device.Device) sampler.Network {
 func TestRowsAreIndependent(t *testing.T) {
 	net := network(t, devicetest.PureGo(t))
 	size, r := net.Model.Pixels(), rand.New(rand.NewPCG(1, 2))
-	x, g, labels := noisy(r, sampler.SmallBucket, size)
+	x, g, labels := noisy(r, batchSize, size)
 	_, want, _, err := net.Model.Denoise(t.Context(), net.Weights, x, g, labels)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 8 {
-		y, h, l := noisy(r, sampler.SmallBucket, size)
+		y, h, l := noisy(r, batchSize, size)
 		kept := map[int]int{} // row of y → row of x
-		for to, from := range r.Perm(sampler.SmallBucket) {
+		for to, from := range r.Perm(batchSize) {
 			if r.IntN(2) == 0 {
 				copy(y[to*size:(to+1)*size], x[from*size:])
 				h[to], l[to], kept[to] = g[from], labels[from], from
@@ -93,9 +96,9 @@ func noisy(r *rand.Rand, n, size int) (x []float32, g []float64, labels []int32)
 // Nobody takes an evaluation for made whose evaluator has panicked.
 func TestPanicLosesTheBatch(t *testing.T) {
 	net := network(t, devicetest.Open(t))
-	x, g, labels := noisy(rand.New(rand.NewPCG(5, 6)), sampler.SmallBucket, net.Model.Pixels())
+	x, g, labels := noisy(rand.New(rand.NewPCG(5, 6)), batchSize, net.Model.Pixels())
 	nothing := func(context.Context, []float32, []float32, []float32) error { return nil }
-	p := sampler.Evaluation(net, 2, x, g, labels, nothing)
+	p := sampler.Evaluation(net, sampler.Bucket{N: 2, Size: batchSize}, x, g, labels, nothing)
 	first := &pending{Part: p, done: make(chan struct{}), err: errLost}
 	p.Input = func(context.Context) ([]float32, []float64, []int32, error) { panic("no rows") }
 	second := &pending{Part: p, done: make(chan struct{}), err: errLost}
@@ -122,14 +125,12 @@ func TestErrorsAreOnesOwn(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	waiting := func(inputs, lone error) (_ *pending, values *int) { // of which input, or alone, fails
 		values = new(int)
-		x, g, labels := noisy(r, sampler.SmallBucket, net.Model.Pixels())
+		x, g, labels := noisy(r, batchSize, net.Model.Pixels())
 		if lone != nil {
 			labels[0] = 99 // which the network does not know
 		}
-		p := sampler.Evaluation(net, 2, x, g, labels, func(_ context.Context, denoised, _, _ []float32) error {
-			*values = len(denoised)
-			return nil
-		})
+		count := func(_ context.Context, denoised, _, _ []float32) error { *values = len(denoised); return nil }
+		p := sampler.Evaluation(net, sampler.Bucket{N: 2, Size: batchSize}, x, g, labels, count)
 		if inputs != nil {
 			p.Input = func(context.Context) ([]float32, []float64, []int32, error) { return nil, nil, nil, inputs }
 		}
@@ -148,24 +149,6 @@ func TestErrorsAreOnesOwn(t *testing.T) {
 		}
 		if *values != 2*net.Model.Pixels() {
 			t.Errorf("the good one has %d values", *values)
-		}
-	}
-}
-
-// Requests fill large batches together where those fit the device's memory, and small ones elsewhere.
-func TestSharedBatchesFit(t *testing.T) {
-	cost, err := network(t, devicetest.PureGo(t)).Model.EvaluateCost(sampler.LargeBucket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for limit, want := range map[int64]int{1 << 30: sampler.LargeBucket, cost.Memory.Total() / 2: sampler.SmallBucket} {
-		dev, err := device.Open(device.Config{Plugin: "go", MemoryLimit: limit})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = dev.Close() })
-		if got := sharedSize(network(t, dev).Model, true); got != want {
-			t.Errorf("in %d bytes there is room for %d rows, want %d", limit, got, want)
 		}
 	}
 }

@@ -227,6 +227,10 @@ func (m *Model) network(b *basis.Basis) (*kernels.Model, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(m.kernels) == 0 {
+		sizes := k.Buckets()
+		m.catalog.log.Info("evaluates in batches", "model", m.Name, "small", sizes.Small, "large", sizes.Large)
+	}
 	if len(m.kernels) < mostBases { // beyond, the collector frees it after its request
 		m.kernels[b] = k
 	}

@@ -19,7 +19,7 @@ import (
 const streamLabels = 0x666577
 
 // few makes the schedule of the sampler that does best among the candidates.
-func (k *Maker) few(ctx context.Context, req api.FewSchedule, report func(api.Meta)) (*newSchedule, error) {
+func (k *Maker) few(ctx context.Context, req api.FewSchedule, emit func(api.Meta)) (*newSchedule, error) {
 	m, d, end, err := k.modelAndImages(req.Model, req.Dataset)
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (k *Maker) few(ctx context.Context, req api.FewSchedule, report func(api.Me
 		return nil, err
 	}
 	made.origin.Seed = &req.Seed
-	progress := search.NewProgress(api.SparselyByPart(report))
+	progress := search.NewProgress(api.SparselyByPart(emit))
 	progress.Begin("images", search.ShareOfImages, 0)
 	images, err := search.MeasureImages(ctx, d, progress.At)
 	if bad, ok := errors.AsType[*search.ImagesError](err); ok {
@@ -68,7 +68,7 @@ func (k *Maker) few(ctx context.Context, req api.FewSchedule, report func(api.Me
 	if err != nil {
 		return nil, err
 	}
-	report(api.Progress(1000, 1000))
+	emit(api.Progress(1000, 1000))
 	best := found.Chosen.Settings
 	made.parts = catalog.Parts{
 		Schedule: found.Chosen.Schedule.WithSampler(schedule.Sampler{
@@ -76,7 +76,9 @@ func (k *Maker) few(ctx context.Context, req api.FewSchedule, report func(api.Me
 		}),
 		Start: found.Start, Statistics: best.Statistics, Fitted: best.Fitted,
 	}
-	made.origin.Few, err = json.Marshal(describeFew(m.Name, req.Samples, found))
+	report := describeFew(m.Name, req.Samples, found)
+	report.Seconds = progress.Seconds()
+	made.origin.Few, err = json.Marshal(report)
 	return made, err
 }
 
