@@ -25,7 +25,7 @@ brackets. Run them on a machine that does nothing else.`,
 		SilenceErrors: true, SilenceUsage: true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newModel(), newEstimator(), newMemory(), newCompile(), newLower(), newGrowth(), newService(),
+	root.AddCommand(newModel(), newEstimator(), newMemory(), newCompile(), newLower(), newGrowth(), newService(), newRate(),
 		newFlight())
 	root.SetArgs(args)
 	root.SetIn(in)
