@@ -18,7 +18,8 @@ var doctorSpec = command.Spec{
 	Short: "Report what runs the programs, and whether it works",
 	Long: `Doctor looks for a PJRT plugin as every command does, reports what it found and why
 the rest was not used, and runs a few small programs whose results are known. Its
-exit status is 1 if a check fails.
+exit status is 1 if a check fails. Then it samples with a small network, as a server
+does, and beside that evaluates the bare network in batches of the same size.
 
 Plugins are looked for in this order: --device, ANISOFLIGHT_PLUGIN, the Python environment
 that holds this program, the project's .venv, the active environment (VIRTUAL_ENV or
@@ -43,7 +44,9 @@ type diagnosis struct {
 	Checks []check `json:"checks"`
 	// Rewritten counts the places in the checks' programs that were given the form in which XLA for the host is fast.
 	Rewritten int64 `json:"rewritten"`
-	OK        bool  `json:"ok"`
+	// Rate is nil without a plugin, and if a check failed.
+	Rate *servedRate `json:"rate,omitempty"`
+	OK   bool        `json:"ok"`
 }
 
 type check struct {
@@ -77,6 +80,12 @@ func runDoctor(ctx context.Context, e command.Env) error {
 		d.Memory = append(d.Memory, available)
 	}
 	d.Rewritten = dev.Stats().Rewritten
+	if d.OK && d.Device.Plugin != "" { // else it is not worth its time
+		if d.Rate, err = measureRate(ctx, dev); err != nil {
+			d.Checks = append(d.Checks, check{Name: "served sampling", Detail: err.Error()})
+			d.OK = false
+		}
+	}
 	if e.JSON {
 		err = command.PrintJSON(e.Out, d)
 	} else {
@@ -145,6 +154,11 @@ func (d diagnosis) print(e command.Env) error {
 			verdict = "FAILED"
 		}
 		row("  "+c.Name, "%s: %s (%.2f s)", verdict, c.Detail, c.Seconds)
+	}
+	if r := d.Rate; r != nil {
+		fmt.Fprintln(t, "\nsmall network\t")
+		row("  bare", "%.0f evaluations of an image of 8×8 pixels a second, in batches of %d", r.Bare, r.Batch)
+		row("  served", "%.0f, %.2f of it", r.Served, r.Served/r.Bare)
 	}
 	return t.Flush()
 }

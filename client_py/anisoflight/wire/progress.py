@@ -55,6 +55,7 @@ class Bar:
     """A tqdm bar that follows ``{"event":"batch","done":n,"total":m}`` and ``{"event":"progress","step":i,"steps":k}``.
 
     Batches move the bar; the steps inside a batch stand behind it, and move it themselves where there are no batches.
+    The part of the work that a step is of, if it has a name, stands there, too.
     While the server waits for ``{"event":"compiling","program":p,"compile_s":s}``, that stands behind it.
     """
 
@@ -80,6 +81,7 @@ class Bar:
             self._move(event["done"], event.get("total"))
         elif kind == "progress" and "step" in event:
             if not self._batches:
+                self._bar.set_postfix_str(event.get("part", ""), refresh=False)
                 self._move(event["step"], event.get("steps"))
                 return
             self.note(f"step {event['step']}/{event.get('steps', '?')}")
