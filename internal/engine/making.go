@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -90,22 +89,24 @@ func (e *Engine) mixtureOf(ctx context.Context, req api.MakeModel, progress func
 		blocks = mixture.DCTBlocks(h, w, channels)
 	}
 	report := api.Sparsely(progress)
-	im := make([]float32, d.Pixels())
-	var unread error
-	laws, err := mixture.Measure(d.Pixels(), d.Classes(), func(yield func([]float32, int32) bool) {
-		for i := range d.Len() {
-			unread = d.Image(i, false, im)
-			if unread != nil || ctx.Err() != nil || !yield(im, d.Label(i)) {
-				return
-			}
-			report(i+1, d.Len())
-		}
-	})
-	if unread != nil || ctx.Err() != nil {
-		return nil, errors.Join(unread, ctx.Err())
+	measure, done := mixture.NewMeasure(d.Pixels(), d.Classes()), 0
+	refused := func(err error) error {
+		return api.Errorf(api.BadRequest, "The data set %q makes no mixture: %w", req.Dataset, err)
 	}
+	err = d.Each(ctx, nil, func(labels []int32, images []float64) error {
+		if err := measure.Add(labels, images); err != nil {
+			return refused(err)
+		}
+		done += len(labels)
+		report(done, d.Len())
+		return nil
+	})
 	if err != nil {
-		return nil, api.Errorf(api.BadRequest, "The data set %q makes no mixture: %w", req.Dataset, err)
+		return nil, err
+	}
+	laws, err := measure.Laws()
+	if err != nil {
+		return nil, refused(err)
 	}
 	for i := range laws {
 		laws[i].Blocks = blocks

@@ -54,14 +54,8 @@ func (Moments) EveryStage() bool { return false }
 
 // Add implements [Reducer].
 func (m Moments) Add(_ int, x, _ []float32) {
-	image := make([]float64, m[0].Size())
-	for values := range slices.Chunk(x, len(image)) {
-		for i, v := range values {
-			image[i] = float64(v)
-		}
-		for _, s := range m {
-			s.Add(image)
-		}
+	for _, s := range m {
+		s.AddFloat32(x)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/frechet"
 	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
 	"github.com/anisoflight/anisoflight/schedule/start"
@@ -31,15 +30,14 @@ func (e *ImagesError) Unwrap() error { return e.err }
 // MeasureImages measures a data set in one pass.
 func MeasureImages(ctx context.Context, d *data.Dataset, report func(done, total int)) (*Images, error) {
 	h, w, c := d.Height(), d.Width(), d.Channels()
-	law, moments := start.NewEstimator(h, w, c, true, d.Normalization()), basis.NewFrequencyMoments(h, w, c)
-	samples := judges(d)
-	err := d.Each(ctx, func(i int, image []float64) error {
-		moments.Add(image)
+	law, samples, done := start.NewEstimator(h, w, c, true, d.Normalization()), judges(d), 0
+	err := d.Each(ctx, nil, func(labels []int32, images []float64) error {
 		for _, s := range samples {
-			s.Add(image)
+			s.Add(images)
 		}
-		report(i+1, d.Len())
-		return law.Add(int(d.Label(i)), image)
+		done += len(labels)
+		report(done, d.Len())
+		return law.Add(labels, images)
 	})
 	if err != nil {
 		return nil, err
@@ -48,7 +46,7 @@ func MeasureImages(ctx context.Context, d *data.Dataset, report func(done, total
 	if out.Start, err = law.Start(); err != nil {
 		return nil, err
 	}
-	if out.Spectrum, err = gaussian.NewSpectrum(moments); err != nil {
+	if out.Spectrum, err = gaussian.NewSpectrum(law.Moments()); err != nil {
 		return nil, err
 	}
 	out.References, err = referencesOf(samples)
@@ -59,9 +57,9 @@ func MeasureImages(ctx context.Context, d *data.Dataset, report func(done, total
 // edges.
 func References(ctx context.Context, d *data.Dataset) ([]*frechet.Reference, error) {
 	samples := judges(d)
-	err := d.Each(ctx, func(_ int, image []float64) error {
+	err := d.Each(ctx, nil, func(_ []int32, images []float64) error {
 		for _, s := range samples {
-			s.Add(image)
+			s.Add(images)
 		}
 		return nil
 	})

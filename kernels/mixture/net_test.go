@@ -151,14 +151,14 @@ func random(seed uint64, n, h, w, c int) mixturetest.Settings {
 
 // TestMeasure: the laws of labelled images are their classes' moments.
 func TestMeasure(t *testing.T) {
-	images, labels := [][]float32{{1, 2}, {3, 6}, {10, 10}}, []int32{0, 0, 1}
-	laws, err := mixture.Measure(2, 2, func(yield func([]float32, int32) bool) {
-		for i, im := range images {
-			if !yield(im, labels[i]) {
-				return
-			}
-		}
-	})
+	m := mixture.NewMeasure(2, 2)
+	if err := m.Add([]int32{0, 0, 1}, []float64{1, 2, 3, 6, 10, 10}); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Add([]int32{2}, []float64{0, 0}); err == nil {
+		t.Error("a label that is no class is taken")
+	}
+	laws, err := m.Laws()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,12 @@
 package basis
 
-import "fmt"
+import (
+	"fmt"
+	"sync"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+)
 
 // Frequencies is the orthonormal transform of H×W images of C channels, channels fastest, to the frequencies of the
 // DCT-II and, at each of them, to axes of the channels:
@@ -10,9 +16,10 @@ import "fmt"
 // Coefficients are in the order of the images: frequency (u, v) with u slow, its axes fastest. Frequencies is immutable
 // and safe for concurrent use.
 type Frequencies struct {
-	h, w, c    int
-	rows, cols []float64
-	axes       []float64 // A, [H·W, C, C]; nil where the channels are their own axes
+	h, w, c       int
+	r, s, sTurned []float64 // R, S and Sᵀ
+	axes          []float64 // A, [H·W, C, C]; nil where the channels are their own axes
+	scratch       sync.Pool // of *[2][]float64, each of H·W·C values
 }
 
 // NewFrequencies returns the transform of h×w images of c channels. axes is A [H·W·C·C] of orthonormal rows, or nil for
@@ -21,7 +28,12 @@ func NewFrequencies(h, w, c int, axes []float64) *Frequencies {
 	if h < 1 || w < 1 || c < 1 || axes != nil && len(axes) != h*w*c*c {
 		panic(fmt.Sprintf("basis: NewFrequencies: %d axes for images of %d×%d×%d", len(axes), h, w, c))
 	}
-	return &Frequencies{h: h, w: w, c: c, rows: DCTRows(h, h), cols: DCTRows(w, w), axes: axes}
+	f := &Frequencies{h: h, w: w, c: c, r: DCTRows(h, h), s: DCTRows(w, w), sTurned: make([]float64, w*w), axes: axes}
+	transpose(f.sTurned, f.s, w, w)
+	f.scratch.New = func() any {
+		return &[2][]float64{make([]float64, f.Size()), make([]float64, f.Size())}
+	}
+	return f
 }
 
 // Size returns H·W·C, the length of images and coefficients.
@@ -29,90 +41,84 @@ func (f *Frequencies) Size() int { return f.h * f.w * f.c }
 
 // Forward writes the coefficients of an image to dst. Both have Size values; dst may be x.
 func (f *Frequencies) Forward(dst, x []float64) {
-	f.check(dst, x)
+	f.Low(dst, x, f.h, f.w)
+	if f.axes == nil {
+		return
+	}
+	channels := make([]float64, f.c)
+	for frequency := range f.h * f.w {
+		y := dst[frequency*f.c:][:f.c]
+		copy(channels, y)
+		for k := range y {
+			y[k] = dot(f.axes[(frequency*f.c+k)*f.c:][:f.c], channels)
+		}
+	}
+}
+
+// Low writes the coefficients u < nu and v < nv of each channel to dst [nu, nv, C]. x has Size values; dst may be x.
+func (f *Frequencies) Low(dst, x []float64, nu, nv int) {
+	f.check(len(dst), len(x), nu*nv*f.c)
+	scratch := f.scratch.Get().(*[2][]float64)
+	defer f.scratch.Put(scratch)
+	f.planes(scratch[1], x, nu, nv, scratch[0])
+	transpose(dst, scratch[1], f.c, nu*nv)
+}
+
+// planes is Low with the channels first, [C, nu, nv]. dst and scratch have room for Size values, and overlap neither x
+// nor each other.
+func (f *Frequencies) planes(dst, x []float64, nu, nv int, scratch []float64) {
 	line := f.w * f.c
-	half := make([]float64, f.Size())
-	for u := range f.h {
-		to := half[u*line : (u+1)*line]
-		for y := range f.h {
-			a := f.rows[u*f.h+y]
-			for k, v := range x[y*line : (y+1)*line] {
-				to[k] += a * v
-			}
-		}
-	}
-	at := make([]float64, f.c)
-	for u := range f.h {
-		for v := range f.w {
-			clear(at)
-			for x := range f.w {
-				a := f.cols[v*f.w+x]
-				for k, y := range half[u*line+x*f.c:][:f.c] {
-					at[k] += a * y
-				}
-			}
-			f.turn(dst[(u*f.w+v)*f.c:][:f.c], at, u*f.w+v)
-		}
-	}
+	multiply(blas.NoTrans, general(nu, f.h, f.h, f.r), general(f.h, line, line, x), general(nu, line, line, dst))
+	transpose(scratch, dst, nu*f.w, f.c) // [C, nu, W]
+	multiply(blas.NoTrans, general(f.c*nu, f.w, f.w, scratch), general(f.w, nv, f.w, f.sTurned),
+		general(f.c*nu, nv, nv, dst))
 }
 
 // Inverse writes the image of coefficients to dst. Both have Size values; dst may be y.
 func (f *Frequencies) Inverse(dst, y []float64) {
-	f.check(dst, y)
+	f.check(len(dst), len(y), f.Size())
+	scratch := f.scratch.Get().(*[2][]float64)
+	defer f.scratch.Put(scratch)
+	a, b := scratch[0], scratch[1]
+	if f.axes != nil {
+		clear(b)
+		for i, v := range y {
+			channels := b[i/f.c*f.c:][:f.c]
+			for c, axis := range f.axes[i*f.c:][:f.c] {
+				channels[c] += axis * v
+			}
+		}
+		y = b
+	}
 	line := f.w * f.c
-	half, at := make([]float64, f.Size()), make([]float64, f.c)
-	for u := range f.h {
-		for v := range f.w {
-			f.turnBack(at, y[(u*f.w+v)*f.c:][:f.c], u*f.w+v)
-			for x := range f.w {
-				a := f.cols[v*f.w+x]
-				to := half[u*line+x*f.c:][:f.c]
-				for k, z := range at {
-					to[k] += a * z
-				}
-			}
-		}
-	}
-	clear(dst)
-	for u := range f.h {
-		from := half[u*line : (u+1)*line]
-		for i := range f.h {
-			a := f.rows[u*f.h+i]
-			to := dst[i*line : (i+1)*line]
-			for k, v := range from {
-				to[k] += a * v
-			}
-		}
-	}
+	transpose(a, y, f.h*f.w, f.c)
+	multiply(blas.NoTrans, general(f.c*f.h, f.w, f.w, a), general(f.w, f.w, f.w, f.s), general(f.c*f.h, f.w, f.w, b))
+	transpose(a, b, f.c, f.h*f.w)
+	multiply(blas.Trans, general(f.h, f.h, f.h, f.r), general(f.h, line, line, a), general(f.h, line, line, dst))
 }
 
-// turn writes the channels' values to the axes of a frequency, turnBack the inverse.
-func (f *Frequencies) turn(dst, channels []float64, frequency int) {
-	if f.axes == nil {
-		copy(dst, channels)
-		return
-	}
-	for k := range dst {
-		dst[k] = dot(f.axes[(frequency*f.c+k)*f.c:][:f.c], channels)
-	}
+func general(rows, cols, stride int, data []float64) blas64.General {
+	return blas64.General{Rows: rows, Cols: cols, Stride: stride, Data: data}
 }
 
-func (f *Frequencies) turnBack(channels, y []float64, frequency int) {
-	if f.axes == nil {
-		copy(channels, y)
-		return
-	}
-	clear(channels)
-	for k, v := range y {
-		for c, a := range f.axes[(frequency*f.c+k)*f.c:][:f.c] {
-			channels[c] += a * v
+// multiply writes a·b, or aᵀ·b, to dst.
+func multiply(turn blas.Transpose, a, b, dst blas64.General) {
+	blas64.Gemm(turn, blas.NoTrans, 1, a, b, 0, dst)
+}
+
+// transpose writes the transpose of a matrix [rows, cols] to dst.
+func transpose(dst, x []float64, rows, cols int) {
+	for j := range cols {
+		to := dst[j*rows : (j+1)*rows]
+		for i := range to {
+			to[i] = x[i*cols+j]
 		}
 	}
 }
 
-func (f *Frequencies) check(a, b []float64) {
-	if len(a) != f.Size() || len(b) != f.Size() {
-		panic(fmt.Sprintf("basis: Frequencies: slices of %d and %d values, want %d", len(a), len(b), f.Size()))
+func (f *Frequencies) check(dst, x, want int) {
+	if x != f.Size() || dst != want {
+		panic(fmt.Sprintf("basis: Frequencies: slices of %d and %d values, want %d and %d", dst, x, want, f.Size()))
 	}
 }
 

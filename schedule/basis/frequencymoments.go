@@ -2,30 +2,29 @@ package basis
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"sync"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/anisoflight/anisoflight/internal/base/safely"
 )
 
 // FrequencyMoments are the mean of the coefficients of images and, at each frequency, the covariance of the channels,
-// gathered in one pass (Welford's recurrence). Its memory is that of C+1 images, however many there are: what
+// gathered in one pass (Welford's recurrence). Its memory is that of (C+3)/2 images, however many there are: what
 // correlates two frequencies is left out.
 type FrequencyMoments struct {
 	f        *Frequencies // the channels are their own axes
 	n        int64
-	mean     []float64 // [frequency, channel]
-	products []float64 // [frequency, channel, channel]: sums of products of deviations
-	coef     []float64 // of the image at hand
-	off      []float64 // its deviations from the old mean, at one frequency
+	mean     []float64 // [channel, frequency]
+	products []float64 // sums of products of the deviations of channels a ≥ b, [a(a+1)/2 + b, frequency]
 }
 
 // NewFrequencyMoments returns the moments of no images. It panics unless the sizes are positive.
 func NewFrequencyMoments(h, w, c int) *FrequencyMoments {
 	f := NewFrequencies(h, w, c, nil)
-	return &FrequencyMoments{
-		f: f, mean: make([]float64, f.Size()), products: make([]float64, f.Size()*c),
-		coef: make([]float64, f.Size()), off: make([]float64, c),
-	}
+	return &FrequencyMoments{f: f, mean: make([]float64, f.Size()), products: make([]float64, f.Size()*(c+1)/2)}
 }
 
 // N returns the number of images.
@@ -47,20 +46,83 @@ func (m *FrequencyMoments) Check() error {
 	return nil
 }
 
-// Add takes one image [H, W, C]; another length panics.
-func (m *FrequencyMoments) Add(x []float64) {
-	m.f.Forward(m.coef, x)
-	m.n++
-	c := m.f.c
-	for f := range len(m.mean) / c {
-		mean, x, p := m.mean[f*c:][:c], m.coef[f*c:][:c], m.products[f*c*c:]
-		for a := range mean {
-			m.off[a] = x[a] - mean[a]
-			mean[a] += m.off[a] / float64(m.n)
+// Add takes images [n, H, W, C], on all cores; another length than one of whole images panics.
+func (m *FrequencyMoments) Add(images []float64) {
+	AddImages(slices.Repeat([]*FrequencyMoments{m}, len(images)/m.f.Size()), images)
+}
+
+const (
+	// blockNumbers is the number of coefficients that AddImages keeps at a time, those of at least one image.
+	blockNumbers = 1 << 20
+	// frequencyStripe is the number of frequencies that one core takes at a time.
+	frequencyStripe = 32
+)
+
+// coefficients are blocks of AddImages.
+var coefficients = sync.Pool{New: func() any { return new([]float64) }}
+
+// AddImages adds each of the images [n, H, W, C] to moments of their size, images[i] to into[i] if that is not nil. It
+// works on all cores. The moments are those of adding one image after the other, to the bit.
+func AddImages(into []*FrequencyMoments, images []float64) {
+	i := slices.IndexFunc(into, func(m *FrequencyMoments) bool { return m != nil })
+	if i < 0 {
+		return
+	}
+	f := into[i].f
+	size, line := f.Size(), f.h*f.w
+	if len(images) != len(into)*size {
+		panic(fmt.Sprintf("basis: AddImages: %d values in %d images of %d", len(images), len(into), size))
+	}
+	block := coefficients.Get().(*[]float64)
+	defer coefficients.Put(block)
+	for most := max(1, blockNumbers/size); len(into) > 0; {
+		n := min(most, len(into))
+		*block = slices.Grow((*block)[:0], n*size)[:n*size]
+		safely.For(n, func(i int) {
+			if into[i] != nil {
+				scratch := f.scratch.Get().(*[2][]float64)
+				f.planes((*block)[i*size:(i+1)*size], images[i*size:(i+1)*size], f.h, f.w, scratch[0])
+				f.scratch.Put(scratch)
+			}
+		})
+		counts := make([]float64, n)
+		for i, m := range into[:n] {
+			if m != nil {
+				m.n++
+				counts[i] = float64(m.n)
+			}
 		}
-		for a := range mean {
-			for b := range mean {
-				p[a*c+b] += m.off[a] * (x[b] - mean[b])
+		safely.For((line+frequencyStripe-1)/frequencyStripe, func(stripe int) {
+			from := stripe * frequencyStripe
+			width := min(frequencyStripe, line-from)
+			before, after := make([]float64, f.c*width), make([]float64, f.c*width)
+			for i, m := range into[:n] {
+				if m != nil {
+					m.add((*block)[i*size:(i+1)*size], from, counts[i], before, after)
+				}
+			}
+		})
+		into, images = into[n:], images[n*size:]
+	}
+}
+
+// add takes the n-th image's coefficients [C, H·W] at the frequencies from … on. before and after are scratch [C,
+// frequencies]: deviations from the mean before and after this image.
+func (m *FrequencyMoments) add(x []float64, from int, n float64, before, after []float64) {
+	c, line := m.f.c, m.f.h*m.f.w
+	width := len(before) / c
+	for a := range c {
+		mean, x := m.mean[a*line+from:][:width], x[a*line+from:][:width]
+		before, rest := before[a*width:][:width], after[a*width:][:width]
+		for i, v := range x {
+			off := v - mean[i]
+			mean[i] += off / n
+			before[i], rest[i] = off, v-mean[i]
+		}
+		for b := range a + 1 {
+			p, after := m.products[(a*(a+1)/2+b)*line+from:][:width], after[b*width:][:width]
+			for i, off := range before {
+				p[i] += off * after[i]
 			}
 		}
 	}
@@ -74,32 +136,36 @@ func (m *FrequencyMoments) Merge(o *FrequencyMoments) {
 	if o.n == 0 {
 		return
 	}
-	na, nb, c := float64(m.n), float64(o.n), m.f.c
+	na, nb, line := float64(m.n), float64(o.n), m.f.h*m.f.w
+	delta := make([]float64, len(m.mean))
 	for i, v := range o.mean {
-		m.coef[i] = v - m.mean[i]
-		m.mean[i] += m.coef[i] * nb / (na + nb)
+		delta[i] = v - m.mean[i]
+		m.mean[i] += delta[i] * nb / (na + nb)
 	}
-	for f := range len(m.mean) / c {
-		for a := range c {
-			for b := range c {
-				m.products[(f*c+a)*c+b] += o.products[(f*c+a)*c+b] +
-					na*nb/(na+nb)*m.coef[f*c+a]*m.coef[f*c+b]
+	for pair, a := 0, 0; a < m.f.c; a++ {
+		for b := range a + 1 {
+			for f := range line {
+				m.products[pair*line+f] += o.products[pair*line+f] + na*nb/(na+nb)*delta[a*line+f]*delta[b*line+f]
 			}
+			pair++
 		}
 	}
 	m.n += o.n
 }
 
 // Mean returns a copy of the mean of the coefficients, [H·W·C].
-func (m *FrequencyMoments) Mean() []float64 { return slices.Clone(m.mean) }
+func (m *FrequencyMoments) Mean() []float64 {
+	mean := make([]float64, len(m.mean))
+	transpose(mean, m.mean, m.f.c, m.f.h*m.f.w)
+	return mean
+}
 
 // Covariance writes the covariance of the channels at a frequency to dst [C, C], divided by the number of images; that
 // of none is NaN.
 func (m *FrequencyMoments) Covariance(frequency int, dst *mat.SymDense) {
-	c := m.f.c
-	for a := range c {
+	for a := range m.f.c {
 		for b := range a + 1 {
-			dst.SetSym(a, b, m.products[(frequency*c+a)*c+b]/float64(m.n))
+			dst.SetSym(a, b, m.products[(a*(a+1)/2+b)*m.f.h*m.f.w+frequency]/float64(m.n))
 		}
 	}
 }

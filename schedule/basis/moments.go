@@ -6,6 +6,8 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/anisoflight/anisoflight/internal/base/safely"
 )
 
 // blockRows is how many planes one update of the scatter matrix takes.
@@ -63,14 +65,17 @@ func (m *Moments) Covariance() *mat.SymDense {
 	return out
 }
 
-// Add takes one plane [H·W], of finite values; another length panics.
-func (m *Moments) Add(x []float64) {
-	if len(x) != len(m.mean) {
+// Add takes planes [n, H·W] of finite values; another length than one of whole planes panics.
+func (m *Moments) Add(planes []float64) {
+	if len(planes)%len(m.mean) != 0 {
 		panic("basis: Moments.Add: a plane has H·W entries")
 	}
-	m.block = append(m.block, x...)
-	if len(m.block) == blockRows*len(x) {
-		m.flush()
+	for len(planes) > 0 {
+		n := min(len(planes), blockRows*len(m.mean)-len(m.block))
+		m.block, planes = append(m.block, planes[:n]...), planes[n:]
+		if len(m.block) == blockRows*len(m.mean) {
+			m.flush()
+		}
 	}
 }
 
@@ -97,34 +102,51 @@ func (m *Moments) Merge(o *Moments) {
 	m.n += o.n
 }
 
-// flush takes the block into mean and scatter.
+// stripe is the number of rows of the scatter matrix that one core takes at a time.
+const stripe = 16
+
+// flush takes the block into mean and scatter, on all cores.
 func (m *Moments) flush() {
 	d := len(m.mean)
 	rows := len(m.block) / d
 	if rows == 0 {
 		return
 	}
-	delta := make([]float64, d) // mean of the block − mean so far
 	if m.centred == nil {
 		m.centred = make([]float64, d*blockRows)
 	}
-	for i := range d {
-		var mean float64
-		for r := range rows {
-			mean += m.block[r*d+i]
-		}
-		mean /= float64(rows)
-		for r := range rows {
-			m.centred[i*rows+r] = m.block[r*d+i] - mean
-		}
-		delta[i] = mean - m.mean[i]
-	}
 	na, nb := float64(m.n), float64(rows)
-	blas64.Syrk(blas.NoTrans, 1, blas64.General{Rows: d, Cols: rows, Stride: rows, Data: m.centred[:d*rows]}, 1, m.scatter)
-	blas64.Syr(na*nb/(na+nb), blas64.Vector{N: d, Inc: 1, Data: delta}, m.scatter)
-	for i := range delta {
-		m.mean[i] += delta[i] * nb / (na + nb)
+	delta := make([]float64, d) // mean of the block − mean so far
+	stripes := (d + stripe - 1) / stripe
+	safely.For(stripes, func(k int) {
+		from, to := k*stripe, min((k+1)*stripe, d)
+		var sums [stripe]float64
+		for r := range rows {
+			for i, v := range m.block[r*d+from : r*d+to] {
+				sums[i] += v
+			}
+		}
+		for i := from; i < to; i++ {
+			mean := sums[i-from] / nb
+			for r := range rows {
+				m.centred[i*rows+r] = m.block[r*d+i] - mean
+			}
+			delta[i] = mean - m.mean[i]
+			m.mean[i] += delta[i] * nb / (na + nb)
+		}
+	})
+	column := func(i int) blas64.Vector {
+		return blas64.Vector{N: rows, Inc: 1, Data: m.centred[i*rows : (i+1)*rows]}
 	}
+	safely.For(stripes, func(k int) {
+		from, to := k*stripe, min((k+1)*stripe, d)
+		for j := from; j < d; j++ { // outermost: the columns of a stripe fit a cache
+			for i := from; i < min(to, j+1); i++ {
+				sum := m.scatter.Data[i*d+j] + blas64.Dot(column(i), column(j))
+				m.scatter.Data[i*d+j] = sum + na*nb/(na+nb)*delta[i]*delta[j]
+			}
+		}
+	})
 	m.n += int64(rows)
 	m.block = m.block[:0]
 }

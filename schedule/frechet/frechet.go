@@ -13,9 +13,11 @@ package frechet
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/anisoflight/anisoflight/internal/base/safely"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
@@ -89,30 +91,64 @@ func (r *Reference) Distance(s *Sample) float64 {
 type Sample struct {
 	features Features
 	moments  *basis.Moments
-	x, y     []float64 // scratch: an image and its features
 }
 
 // NewSample returns a sample without images.
-func (f Features) NewSample() *Sample {
-	return &Sample{f, basis.NewMoments(1, f.Dims), make([]float64, f.size), make([]float64, f.Dims)}
-}
+func (f Features) NewSample() *Sample { return &Sample{f, basis.NewMoments(1, f.Dims)} }
 
 // NewSample returns a sample without images, to compare with the reference.
 func (r *Reference) NewSample() *Sample { return r.features.NewSample() }
 
-// Size returns the number of values of an image.
-func (s *Sample) Size() int { return s.features.size }
+// Merge takes the images of o, of the same features, which it leaves as they are.
+func (s *Sample) Merge(o *Sample) { s.moments.Merge(o.moments) }
 
-// Add takes one image.
-func (s *Sample) Add(im []float64) {
-	copy(s.x, im)
-	if !s.features.Unbounded {
-		for i, v := range s.x {
-			s.x[i] = min(max(v, -1), 1)
+// Add takes images [n, H, W, C], on all cores.
+func (s *Sample) Add(images []float64) {
+	size := s.features.size
+	s.add(len(images)/size, func(i int, _ []float64) []float64 { return images[i*size : (i+1)*size] })
+}
+
+// AddFloat32 is Add of float32.
+func (s *Sample) AddFloat32(images []float32) {
+	size := s.features.size
+	s.add(len(images)/size, func(i int, scratch []float64) []float64 {
+		for k, v := range images[i*size : (i+1)*size] {
+			scratch[k] = float64(v)
 		}
+		return scratch
+	})
+}
+
+const (
+	// blockImages is the number of images whose features are kept at a time.
+	blockImages = 256
+	// groupNumbers is the number of values that one core takes at a time, those of at least one image.
+	groupNumbers = 1 << 15
+)
+
+// add takes n images, which image returns, in scratch of H·W·C values or where they are. Their blocks have no effect on
+// the result.
+func (s *Sample) add(n int, image func(i int, scratch []float64) []float64) {
+	size, dims := s.features.size, s.features.Dims
+	group := max(1, groupNumbers/size)
+	y := make([]float64, min(n, blockImages)*dims)
+	for begin := 0; begin < n; begin += blockImages {
+		block := min(blockImages, n-begin)
+		safely.For((block+group-1)/group, func(g int) {
+			scratch := make([]float64, size)
+			for i := g * group; i < min((g+1)*group, block); i++ {
+				x := image(begin+i, scratch)
+				if !s.features.Unbounded && slices.ContainsFunc(x, func(v float64) bool { return v < -1 || v > 1 }) {
+					for k, v := range x {
+						scratch[k] = min(max(v, -1), 1)
+					}
+					x = scratch
+				}
+				s.features.measure(x, y[i*dims:(i+1)*dims])
+			}
+		})
+		s.moments.Add(y[:block*dims])
 	}
-	s.features.measure(s.x, s.y)
-	s.moments.Add(s.y)
 }
 
 // side is how many frequencies, and how many cells, there are at most along an axis.
@@ -125,7 +161,8 @@ type Features struct {
 	// Unbounded takes values as they are; else they are clamped to [−1, 1] first, as images are.
 	Unbounded bool
 
-	size    int
+	size int
+	// measure writes the features of an image to dst. It is safe for concurrent use.
 	measure func(x, dst []float64)
 }
 
@@ -133,12 +170,8 @@ type Features struct {
 func Frequencies(h, w, c int) Features {
 	nu, nv := min(h, side), min(w, side)
 	t := basis.NewFrequencies(h, w, c, nil)
-	y := make([]float64, h*w*c)
 	return Features{Name: "frequencies", Dims: nu * nv * c, size: h * w * c, measure: func(x, dst []float64) {
-		t.Forward(y, x)
-		for u := range nu {
-			copy(dst[u*nv*c:(u+1)*nv*c], y[u*w*c:])
-		}
+		t.Low(dst, x, nu, nv)
 	}}
 }
 
@@ -149,21 +182,29 @@ func Edges(h, w, c int) Features {
 	return Features{Name: "edges", Dims: 2 * nu * nv, size: h * w * c, measure: func(x, dst []float64) {
 		clear(dst)
 		for y := range h {
-			for k := range w {
-				cell := y*nu/h*nv + k*nv/w
-				for q := range c {
-					v := x[(y*w+k)*c+q]
-					if y+1 < h {
-						dst[cell] += math.Abs(x[((y+1)*w+k)*c+q] - v)
-					}
-					if k+1 < w {
-						dst[nu*nv+cell] += math.Abs(x[(y*w+k+1)*c+q] - v)
-					}
-				}
+			row := x[y*w*c : (y+1)*w*c]
+			next := row // the last row has no difference down
+			if y+1 < h {
+				next = x[(y+1)*w*c : (y+2)*w*c]
+			}
+			for cell := range nv { // its pixels k have k·nv/w = cell
+				from, to := (cell*w+nv-1)/nv*c, ((cell+1)*w+nv-1)/nv*c
+				at := y*nu/h*nv + cell
+				dst[at] = addDifferences(dst[at], row[from:to], next[from:to])
+				dst[nu*nv+at] = addDifferences(dst[nu*nv+at], row[from:min(to, len(row)-c)], row[from+c:])
 			}
 		}
 		for i := range dst {
 			dst[i] *= float64(nu*nv) / float64(h*w*c)
 		}
 	}}
+}
+
+// addDifferences adds the absolute differences of the values of a from those of b.
+func addDifferences(sum float64, a, b []float64) float64 {
+	b = b[:len(a)]
+	for i, v := range a {
+		sum += math.Abs(b[i] - v)
+	}
+	return sum
 }

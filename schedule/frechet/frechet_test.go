@@ -175,3 +175,36 @@ func reference(f Features, images [][]float64) (*Reference, error) {
 func distance(r *Reference, images [][]float64) float64 {
 	return r.Distance(sampleOf(r.features, images))
 }
+
+// TestSampleOfParts: images one by one, all at once, and as float32 are one sample, to the bit; merged parts are the
+// whole.
+func TestSampleOfParts(t *testing.T) {
+	const h, w, c, n = 5, 6, 2, 600
+	images := draw(7, n, h*w*c, 0.2, 0.6)
+	var narrow []float32
+	for _, im := range images {
+		for k, v := range im {
+			narrow = append(narrow, float32(v))
+			im[k] = float64(float32(v))
+		}
+	}
+	for _, f := range []Features{Frequencies(h, w, c), Edges(h, w, c)} {
+		r, err := reference(f, draw(8, 50, h*w*c, 0, 0.5))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := distance(r, images) // one by one
+		once, float, merged := f.NewSample(), f.NewSample(), f.NewSample()
+		once.Add(slices.Concat(images...))
+		float.AddFloat32(narrow)
+		if a, b := r.Distance(once), r.Distance(float); a != want || b != want {
+			t.Errorf("%s: %v at once and %v as float32, want %v", f.Name, a, b, want)
+		}
+		for _, part := range [][][]float64{images[:1], images[1:300], images[300:]} {
+			merged.Merge(sampleOf(f, part))
+		}
+		if got := r.Distance(merged); math.Abs(got-want) > 1e-9*want {
+			t.Errorf("%s: %v of merged parts, want %v", f.Name, got, want)
+		}
+	}
+}

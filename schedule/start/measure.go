@@ -33,31 +33,39 @@ func NewEstimator(h, w, c int, perClass bool, units *normalization.Affine) *Esti
 	return &Estimator{h: h, w: w, c: c, perClass: perClass, units: units, classes: map[int]*basis.FrequencyMoments{}}
 }
 
-// Add takes an image and its label, −1 for none. More classes than memory serves are an *Error.
-func (e *Estimator) Add(label int, image []float64) error {
-	if !e.perClass || label < 0 {
-		label = Shared
-	}
-	m := e.classes[label]
-	if m == nil {
-		if (len(e.classes)+2)*e.h*e.w*e.c*(e.c+1) > maxNumbers { // and the moments of all images
-			return largef("per_class", "takes too much memory for more than %d classes of images of %d×%d×%d values",
-				len(e.classes), e.h, e.w, e.c)
+// Add takes images [n, H, W, C] with a label for each, −1 for none, on all cores. More classes than memory serves are
+// an *Error.
+func (e *Estimator) Add(labels []int32, images []float64) error {
+	into := make([]*basis.FrequencyMoments, len(labels))
+	for i, label := range labels {
+		if !e.perClass || label < 0 {
+			label = Shared
 		}
-		m = basis.NewFrequencyMoments(e.h, e.w, e.c)
-		e.classes[label] = m
+		if e.classes[int(label)] == nil {
+			if (len(e.classes)+2)*e.h*e.w*e.c*(e.c+1) > maxNumbers { // and the moments of all images
+				return largef("per_class", "takes too much memory for more than %d classes of images of %d×%d×%d values",
+					len(e.classes), e.h, e.w, e.c)
+			}
+			e.classes[int(label)] = basis.NewFrequencyMoments(e.h, e.w, e.c)
+		}
+		into[i] = e.classes[int(label)]
 	}
-	m.Add(image)
+	basis.AddImages(into, images)
 	return nil
+}
+
+// Moments returns the moments of all images so far.
+func (e *Estimator) Moments() *basis.FrequencyMoments {
+	all := basis.NewFrequencyMoments(e.h, e.w, e.c)
+	for _, label := range slices.Sorted(maps.Keys(e.classes)) {
+		all.Merge(e.classes[label])
+	}
+	return all
 }
 
 // Start returns the start of the images. No images and values that are not finite are an *Error.
 func (e *Estimator) Start() (*Start, error) {
-	all := basis.NewFrequencyMoments(e.h, e.w, e.c)
-	labels := slices.Sorted(maps.Keys(e.classes))
-	for _, label := range labels {
-		all.Merge(e.classes[label])
-	}
+	all, labels := e.Moments(), slices.Sorted(maps.Keys(e.classes))
 	if err := all.Check(); err != nil {
 		return nil, failf("dataset", "%v", err)
 	}

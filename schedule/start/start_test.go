@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,14 +17,14 @@ import (
 const h, w, c, d = 3, 4, 2, 24
 
 // images returns correlated images of three classes, the last of few.
-func images(seed uint64) (rows [][]float64, labels []int) {
+func images(seed uint64) (rows [][]float64, labels []int32) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	mix := make([]float64, d*d)
 	for i := range mix {
 		mix[i] = r.NormFloat64()
 	}
 	for i := range 90 {
-		label := i % 2
+		label := int32(i % 2)
 		if i%30 == 7 {
 			label = 2
 		}
@@ -45,10 +46,8 @@ func startOf(t *testing.T, perClass bool) *Start {
 	t.Helper()
 	e := NewEstimator(h, w, c, perClass, nil)
 	rows, labels := images(1)
-	for i, x := range rows {
-		if err := e.Add(labels[i], x); err != nil {
-			t.Fatal(err)
-		}
+	if err := e.Add(labels, slices.Concat(rows...)); err != nil {
+		t.Fatal(err)
 	}
 	s, err := e.Start()
 	if err != nil {
@@ -58,7 +57,7 @@ func startOf(t *testing.T, perClass bool) *Start {
 }
 
 // moments2 returns the mean and the covariance of the images of one class, −1 for all.
-func moments2(rows [][]float64, labels []int, class int) (mean []float64, cov *mat.SymDense, n float64) {
+func moments2(rows [][]float64, labels []int32, class int32) (mean []float64, cov *mat.SymDense, n float64) {
 	mean, cov = make([]float64, d), mat.NewSymDense(d, nil)
 	for i, x := range rows {
 		if class < 0 || labels[i] == class {
@@ -159,20 +158,20 @@ func checkFrequencies(t *testing.T, got, want *mat.SymDense) {
 func TestEstimatorPerClass(t *testing.T) {
 	rows, labels := images(1)
 	within := mat.NewSymDense(d, nil)
-	for class := range 3 {
+	for class := range int32(3) {
 		_, cov, n := moments2(rows, labels, class)
 		cov.ScaleSym(n/90, cov)
 		within.AddSym(within, cov)
 	}
 	s := startOf(t, true)
-	for class := range 3 {
+	for class := range int32(3) {
 		mean, cov, n := moments2(rows, labels, class)
 		want, rest := mat.NewSymDense(d, nil), mat.NewSymDense(d, nil)
 		want.ScaleSym(n/(n+c), cov)
 		rest.ScaleSym(c/(n+c), within)
 		want.AddSym(want, rest)
-		same(t, "mean", mat.NewVecDense(d, s.Law(class).Mean), mat.NewVecDense(d, mean))
-		checkFrequencies(t, s.Law(class).Covariance(), want)
+		same(t, "mean", mat.NewVecDense(d, s.Law(int(class)).Mean), mat.NewVecDense(d, mean))
+		checkFrequencies(t, s.Law(int(class)).Covariance(), want)
 	}
 	if s.Law(7) != s.Law(Shared) || s.Law(7).Images != 90 || fmt.Sprint(s.Labels()) != "[0 1 2]" {
 		t.Errorf("labels %v, law of another class of %d images", s.Labels(), s.Law(7).Images)
@@ -323,7 +322,7 @@ func TestErrors(t *testing.T) {
 	}
 	law := laws(t)["axes"]
 	nan := NewEstimator(1, 1, 1, false, nil)
-	if err := nan.Add(0, []float64{math.NaN()}); err != nil {
+	if err := nan.Add([]int32{0}, []float64{math.NaN()}); err != nil {
 		t.Fatal(err)
 	}
 	full := NewEstimator(512, 512, 127, true, nil)
@@ -333,7 +332,7 @@ func TestErrors(t *testing.T) {
 	}{
 		{second(NewEstimator(h, w, c, false, nil).Start()), "dataset must hold at least one image, got none"},
 		{second(nan.Start()), "dataset must hold finite values"},
-		{full.Add(0, nil), "per_class takes too much memory for more than 0 classes"},
+		{full.Add([]int32{0}, nil), "per_class takes too much memory for more than 0 classes"},
 		{second(New(Settings{Covariance: "x"}, nil)), "covariance must be dct, got \"x\""},
 		{second(New(Settings{Covariance: DCT}, nil)), "mean.-1 must be there"},
 		{second(law.Root(basis.None(4, 4), 0, []float64{1})), "start must be made for planes of 4×4, got 3×4"},

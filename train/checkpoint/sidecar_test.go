@@ -29,7 +29,7 @@ func startOf(t *testing.T, perClass bool) *start.Start {
 		for k := range x {
 			x[k] = rng.NormFloat64() + float64(i%2)
 		}
-		if err := e.Add(i%2, x); err != nil {
+		if err := e.Add([]int32{int32(i % 2)}, x); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,13 +1,18 @@
 package data
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"math"
+	"math/rand/v2"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
 	"testing"
+
+	"github.com/anisoflight/anisoflight/internal/base/safely"
 )
 
 func mustNew(tb testing.TB, im Images) *Dataset {
@@ -71,6 +76,78 @@ func TestImage(t *testing.T) {
 	}
 	if !reflect.DeepEqual(chw.Shape(), []int{2, 1, 2}) || !reflect.DeepEqual(hwc.Shape(), []int{1, 2, 2}) {
 		t.Errorf("shapes %v, %v", hwc.Shape(), chw.Shape())
+	}
+}
+
+// TestEach: the blocks are the images and labels in order, or those of the indices; a block depends on the size of an
+// image alone. An error of use, a panic of it and the end of the context end the walk.
+func TestEach(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	const n, h, w, c = 600, 3, 2, 2
+	const size = h * w * c
+	rng := rand.New(rand.NewPCG(1, 2))
+	bytes := Images{Height: h, Width: w, Channels: c, Layout: CHW, Uint8: make([]uint8, n*size), Labels: make([]int32, n)}
+	floats := Images{Height: h, Width: w, Channels: c, Float32: make([]float32, n*size)}
+	for i := range bytes.Uint8 {
+		bytes.Uint8[i], floats.Float32[i] = uint8(rng.IntN(256)), 2*rng.Float32()-1
+	}
+	for i := range bytes.Labels {
+		bytes.Labels[i] = int32(rng.IntN(4)) - 1
+	}
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	for _, d := range []*Dataset{mustNew(t, bytes), mustNew(t, floats)} {
+		for _, which := range [][]int{nil, {}, {5}, {599, 0, 0, 3}, slices.Concat(all, all[:7])} {
+			order := which
+			if which == nil {
+				order = all
+			}
+			for _, cores := range []int{1, 3} {
+				runtime.GOMAXPROCS(cores)
+				var blocks []int
+				at, im := 0, make([]float32, size)
+				err := d.Each(t.Context(), which, func(labels []int32, images []float64) error {
+					blocks = append(blocks, len(labels))
+					for i, label := range labels {
+						if err := d.Image(order[at], false, im); err != nil {
+							return err
+						}
+						for k, v := range im {
+							if images[i*size+k] != float64(v) || label != d.Label(order[at]) {
+								t.Fatalf("image %d of %v is not as Image gives it", at, which)
+							}
+						}
+						at++
+					}
+					return nil
+				})
+				if err != nil || at != len(order) {
+					t.Fatalf("%d images of %d, %v", at, len(order), err)
+				}
+				if want := []int{256, 256, len(order) - 512}; at > 512 && !slices.Equal(blocks, want) {
+					t.Errorf("blocks of %v images, want %v", blocks, want)
+				}
+			}
+		}
+	}
+	d, calls := mustNew(t, bytes), 0
+	refused := errors.New("refused")
+	err := d.Each(t.Context(), nil, func([]int32, []float64) error { calls++; return refused })
+	if err != refused || calls != 1 {
+		t.Errorf("%v after %d blocks", err, calls)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	err = d.Each(ctx, nil, func([]int32, []float64) error { calls++; cancel(); return nil })
+	if !errors.Is(err, context.Canceled) || calls != 2 {
+		t.Errorf("%v after %d blocks", err, calls-1)
+	}
+	var p *safely.Panic
+	runtime.GOMAXPROCS(3)
+	err = safely.Do(func() error { return d.Each(t.Context(), []int{n}, nil) })
+	if !errors.As(err, &p) {
+		t.Errorf("an index of no image: %v", err)
 	}
 }
 

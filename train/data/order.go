@@ -2,7 +2,7 @@ package data
 
 import (
 	"cmp"
-	"runtime"
+	"context"
 	"sync"
 
 	"github.com/anisoflight/anisoflight/internal/base/safely"
@@ -53,20 +53,12 @@ func (o *Order) Batch(d *Dataset, p uint64, images []float32, labels []int32) er
 		visits[i], flips[i] = o.At(p + uint64(i))
 		labels[i] = d.Label(visits[i])
 	}
-	workers := min(runtime.GOMAXPROCS(0), len(labels))
-	var group sync.WaitGroup
-	errs := make([]error, workers)
-	for k := range workers {
-		group.Go(func() {
-			errs[k] = safely.Do(func() error {
-				return d.guard(func() {
-					for i := k * len(labels) / workers; i < (k+1)*len(labels)/workers; i++ {
-						d.image(visits[i], flips[i], images[i*n:(i+1)*n])
-					}
-				})
-			})
-		})
+	if err := d.Check(context.Background()); err != nil {
+		return err
 	}
-	group.Wait()
+	errs := make([]error, len(labels))
+	safely.For(len(labels), func(i int) {
+		errs[i] = d.protect(func() { d.image(visits[i], flips[i], images[i*n:(i+1)*n]) })
+	})
 	return cmp.Or(errs...)
 }

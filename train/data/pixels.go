@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"unsafe"
+
+	"github.com/anisoflight/anisoflight/internal/base/safely"
 )
 
 // Bytes become floats, floats bytes, and one layout another in this file alone, so that equal bytes are equal floats
@@ -124,17 +126,53 @@ func (d *Dataset) Image(i int, flip bool, dst []float32) error {
 	return d.guard(func() { d.image(i, flip, dst) })
 }
 
-// Each calls use with every image, as [Dataset.Image] gives it but in float64 and valid until the next, until ctx ends.
-func (d *Dataset) Each(ctx context.Context, use func(i int, image []float64) error) error {
-	im, wide := make([]float32, d.Pixels()), make([]float64, d.Pixels())
-	for i := range d.Len() {
-		if err := errors.Join(d.Image(i, false, im), ctx.Err()); err != nil {
+const (
+	// blockImages and blockNumbers bound the images, and their values, that Each reads at a time.
+	blockImages  = 256
+	blockNumbers = 1 << 22
+	// groupNumbers is the number of values that one core reads at a time, those of at least one image.
+	groupNumbers = 1 << 15
+)
+
+// Each calls use with the images of these indices, all if which is nil, block by block in their order, until ctx ends.
+// Images are [n, H, W, C] as [Dataset.Image] gives them but in float64, with their labels, −1 for none; both are valid
+// until the next block. All cores read a block; its size depends on nothing but that of an image.
+func (d *Dataset) Each(ctx context.Context, which []int, use func(labels []int32, images []float64) error) error {
+	if err := d.Check(ctx); err != nil {
+		return err
+	}
+	n, size := d.Len(), d.Pixels()
+	if which != nil {
+		n = len(which)
+	}
+	block, group := min(n, max(1, min(blockImages, blockNumbers/size))), max(1, groupNumbers/size)
+	images, labels := make([]float64, block*size), make([]int32, block)
+	errs := make([]error, (block+group-1)/group)
+	for begin := 0; begin < n; begin += block {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
-		for k, v := range im {
-			wide[k] = float64(v)
+		block := min(block, n-begin)
+		safely.For((block+group-1)/group, func(g int) {
+			errs[g] = d.protect(func() {
+				im := make([]float32, size)
+				for k := g * group; k < min((g+1)*group, block); k++ {
+					i := begin + k
+					if which != nil {
+						i = which[i]
+					}
+					labels[k] = d.Label(i)
+					d.image(i, false, im)
+					for q, v := range im {
+						images[k*size+q] = float64(v)
+					}
+				}
+			})
+		})
+		if err := errors.Join(errs...); err != nil {
+			return err
 		}
-		if err := use(i, wide); err != nil {
+		if err := use(labels[:block], images[:block*size]); err != nil {
 			return err
 		}
 	}

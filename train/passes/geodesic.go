@@ -1,9 +1,7 @@
 package passes
 
 import (
-	"cmp"
 	"context"
-	"iter"
 	"math"
 	"slices"
 
@@ -326,17 +324,15 @@ func measureGains(ctx context.Context, meter *meter, set GeodesicSettings) ([]sc
 	d := meter.data
 	law := set.Spectrum
 	if law == nil || set.Family.PerClass {
-		var unread error
-		moments, wide := basis.NewFrequencyMoments(d.Height(), d.Width(), d.Channels()), make([]float64, d.Pixels())
-		for image := range meter.images(ctx, &unread) {
-			for i, v := range image {
-				wide[i] = float64(v)
-			}
-			moments.Add(wide)
+		moments := basis.NewFrequencyMoments(d.Height(), d.Width(), d.Channels())
+		err := d.Each(ctx, meter.pool, func(_ []int32, images []float64) error {
+			moments.Add(images)
+			return nil
+		})
+		if err == nil {
+			law, err = normal.NewSpectrum(moments)
 		}
-		var err error
-		law, err = normal.NewSpectrum(moments)
-		if err := cmp.Or(unread, ctx.Err(), err); err != nil {
+		if err != nil {
 			return nil, local.Row{}, err
 		}
 	}
@@ -372,24 +368,4 @@ func measureGains(ctx context.Context, meter *meter, set GeodesicSettings) ([]sc
 		out[p] = schedule.ResidualSample(sigma, value, stderr, set.C)
 	}
 	return out, row, nil
-}
-
-// images returns all images that the meter chooses from, until ctx has ended or one cannot be read, which is then
-// unread.
-func (r *meter) images(ctx context.Context, unread *error) iter.Seq[[]float32] {
-	return func(yield func([]float32) bool) {
-		im, n := make([]float32, r.data.Pixels()), r.data.Len()
-		if r.pool != nil {
-			n = len(r.pool)
-		}
-		for i := range n {
-			if r.pool != nil {
-				i = r.pool[i]
-			}
-			*unread = r.data.Image(i, false, im)
-			if *unread != nil || ctx.Err() != nil || !yield(im) {
-				return
-			}
-		}
-	}
 }

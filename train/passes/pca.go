@@ -1,6 +1,7 @@
 package passes
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -124,39 +125,37 @@ func leading(ctx context.Context, m *basis.Moments, k int) (*basis.Components, e
 // measurePlanes returns the moments of the images of each span.
 func measurePlanes(ctx context.Context, images *data.Dataset, spans []Span, p *progress) ([]*basis.Moments, error) {
 	h, w, c := images.Height(), images.Width(), images.Channels()
-	of := map[int]*basis.Moments{} // by label
+	of := map[int32]*basis.Moments{} // by label
 	out := make([]*basis.Moments, len(spans))
 	for i, s := range spans {
 		out[i] = basis.NewMoments(h, w)
 		for _, label := range s.Labels {
-			of[label] = out[i]
+			of[int32(label)] = out[i]
 		}
 	}
-	image, plane := make([]float32, h*w*c), make([]float64, h*w)
+	all := of[basis.Shared]
+	which := []int{}
 	for i := range images.Len() {
-		if err := ctx.Err(); err != nil {
-			return nil, err
+		if all != nil || of[images.Label(i)] != nil {
+			which = append(which, i)
 		}
-		label := basis.Shared
-		if _, all := of[basis.Shared]; !all {
-			label = int(images.Label(i))
-		}
-		if m := of[label]; m != nil {
-			if err := images.Image(i, false, image); err != nil {
-				return nil, err
-			}
+	}
+	p.add(images.Len() - len(which))
+	plane := make([]float64, h*w)
+	return out, images.Each(ctx, which, func(labels []int32, block []float64) error {
+		for i, label := range labels {
 			for q := range plane {
 				plane[q] = 0
-				for _, v := range image[q*c : (q+1)*c] {
-					plane[q] += float64(v)
+				for _, v := range block[(i*h*w+q)*c:][:c] {
+					plane[q] += v
 				}
 				plane[q] /= float64(c)
 			}
-			m.Add(plane)
+			cmp.Or(all, of[label]).Add(plane)
 		}
-		p.add(1)
-	}
-	return out, nil
+		p.add(len(labels))
+		return nil
+	})
 }
 
 // clusters returns the spans of classes 0 … n−1, each of which must have images, in the order of their first labels.

@@ -35,19 +35,18 @@ func MeasureSpectrum(ctx context.Context, d *data.Dataset, report func(done, tot
 ) (*normal.Spectrum, int, error) {
 	h, w, c := d.Height(), d.Width(), d.Channels()
 	moments, n := basis.NewFrequencyMoments(h, w, c), min(d.Len(), max(leastScaleImages, scaleNumbers/d.Pixels()))
-	im, wide := make([]float32, d.Pixels()), make([]float64, d.Pixels())
-	for k := range n {
-		if err := ctx.Err(); err != nil {
-			return nil, 0, err
-		}
-		if err := d.Image(int(int64(k)*int64(d.Len())/int64(n)), false, im); err != nil {
-			return nil, 0, err
-		}
-		for i, v := range im {
-			wide[i] = float64(v)
-		}
-		moments.Add(wide)
-		report(k+1, n)
+	which, done := make([]int, n), 0
+	for k := range which {
+		which[k] = int(int64(k) * int64(d.Len()) / int64(n))
+	}
+	err := d.Each(ctx, which, func(labels []int32, images []float64) error {
+		moments.Add(images)
+		done += len(labels)
+		report(done, n)
+		return nil
+	})
+	if err != nil {
+		return nil, 0, err
 	}
 	s, err := normal.NewSpectrum(moments)
 	return s, n, err

@@ -3,7 +3,10 @@ package safely
 import (
 	"errors"
 	"io"
+	"runtime"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -23,5 +26,33 @@ func TestDo(t *testing.T) {
 	if err := Do(func() error { list[3] = 1; return nil }); err == nil ||
 		!strings.Contains(err.Error(), "index out of range") {
 		t.Error(err)
+	}
+}
+
+// TestFor: every index has its call, and a panic in one is one of the caller, whatever the number of cores.
+func TestFor(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	for _, cores := range []int{1, 2, 7} {
+		runtime.GOMAXPROCS(cores)
+		for _, n := range []int{0, 1, 5, 100} {
+			calls, want := make([]int, n), slices.Repeat([]int{1}, n)
+			For(n, func(i int) { calls[i]++ })
+			if !slices.Equal(calls, want) {
+				t.Errorf("%d cores: calls %v", cores, calls)
+			}
+		}
+		var calls atomic.Int64
+		err := Do(func() error {
+			For(1<<20, func(i int) {
+				calls.Add(1)
+				if i == 3 {
+					panic(io.ErrNoProgress)
+				}
+			})
+			return nil
+		})
+		if !errors.Is(err, io.ErrNoProgress) || calls.Load() == 1<<20 {
+			t.Errorf("%d cores: %v after %d calls", cores, err, calls.Load())
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -91,21 +92,26 @@ func (r *Run) distances(ctx context.Context, c *train.Candidate, path *schedule.
 	if err != nil {
 		return nil, err
 	}
-	out, wide := make([]float64, train.LookParts), make([]float64, c.Data.Pixels())
-	for part := range out {
-		without := []*frechet.Sample{r.judge[0].NewSample(), r.judge[1].NewSample()}
-		for i := range c.Draws {
-			if i%train.LookParts == part {
-				continue
+	size, out := c.Data.Pixels(), slices.Repeat([]float64{1}, train.LookParts)
+	for _, reference := range r.judge {
+		parts := make([]*frechet.Sample, len(out))
+		for part := range parts {
+			var images []float32
+			for i := part; i < c.Draws; i += len(parts) {
+				images = append(images, x[i*size:(i+1)*size]...)
 			}
-			for k, v := range x[i*len(wide) : (i+1)*len(wide)] {
-				wide[k] = float64(v)
-			}
-			for _, s := range without {
-				s.Add(wide)
-			}
+			parts[part] = reference.NewSample()
+			parts[part].AddFloat32(images)
 		}
-		out[part] = math.Sqrt(r.judge[0].Distance(without[0]) * r.judge[1].Distance(without[1]))
+		for part := range out {
+			without := reference.NewSample()
+			for other, s := range parts {
+				if other != part {
+					without.Merge(s)
+				}
+			}
+			out[part] *= math.Sqrt(reference.Distance(without))
+		}
 	}
 	return out, nil
 }

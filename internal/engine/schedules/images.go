@@ -10,18 +10,17 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// reader takes an image, valid until the next one, with its label.
-type reader = func(label int, image []float64) error
-
-// pass reads every image of a data set once, for all readers.
-func pass(ctx context.Context, d *data.Dataset, report func(done, total int), readers ...reader) error {
-	return d.Each(ctx, func(i int, image []float64) error {
-		for _, read := range readers {
-			if err := read(int(d.Label(i)), image); err != nil {
-				return err
-			}
+// pass calls read with every image of a data set, block by block as [data.Dataset.Each] does, and reports each block.
+func pass(ctx context.Context, d *data.Dataset, report func(done, total int),
+	read func(labels []int32, images []float64) error,
+) error {
+	done := 0
+	return d.Each(ctx, nil, func(labels []int32, images []float64) error {
+		if err := read(labels, images); err != nil {
+			return err
 		}
-		report(i+1, d.Len())
+		done += len(labels)
+		report(done, d.Len())
 		return nil
 	})
 }
@@ -33,12 +32,16 @@ func spectraOf(ctx context.Context, d *data.Dataset, labels []int, report func(d
 	for _, label := range labels {
 		moments[label] = basis.NewFrequencyMoments(d.Height(), d.Width(), d.Channels())
 	}
-	err := pass(ctx, d, report, func(label int, image []float64) error {
-		if all := moments[-1]; all != nil {
-			all.Add(image)
+	err := pass(ctx, d, report, func(labels []int32, images []float64) error {
+		classes := make([]*basis.FrequencyMoments, len(labels))
+		for i, label := range labels {
+			if label >= 0 {
+				classes[i] = moments[int(label)]
+			}
 		}
-		if class := moments[label]; class != nil && label >= 0 {
-			class.Add(image)
+		basis.AddImages(classes, images)
+		if all := moments[-1]; all != nil {
+			all.Add(images)
 		}
 		return nil
 	})

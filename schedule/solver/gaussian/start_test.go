@@ -36,7 +36,7 @@ func startOf(t *testing.T, of [][]float64) *start.Law {
 	t.Helper()
 	e := start.NewEstimator(4, 4, 2, false, nil)
 	for _, im := range of {
-		if err := e.Add(-1, im); err != nil {
+		if err := e.Add([]int32{-1}, im); err != nil {
 			t.Fatal(err)
 		}
 	}

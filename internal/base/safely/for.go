@@ -1,0 +1,44 @@
+package safely
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// For calls f(0) … f(n−1), several at a time on as many goroutines as GOMAXPROCS, and returns when all have returned.
+// Which goroutine calls f(i), and when, is open: f(i) must not read what another call writes. A panic of a call ends
+// the loop; it becomes a panic of the caller, with a *[Panic].
+func For(n int, f func(i int)) {
+	workers := min(runtime.GOMAXPROCS(0), n)
+	if workers <= 1 {
+		for i := range n {
+			f(i)
+		}
+		return
+	}
+	var next atomic.Int64
+	var failed atomic.Pointer[Panic]
+	var group sync.WaitGroup
+	for range workers {
+		group.Go(func() {
+			err := Do(func() error {
+				for failed.Load() == nil {
+					i := int(next.Add(1)) - 1
+					if i >= n {
+						break
+					}
+					f(i)
+				}
+				return nil
+			})
+			if err != nil {
+				failed.CompareAndSwap(nil, err.(*Panic))
+			}
+		})
+	}
+	group.Wait()
+	if p := failed.Load(); p != nil {
+		panic(p)
+	}
+}
