@@ -88,17 +88,14 @@ func (e *Engine) mixtureOf(ctx context.Context, req api.MakeModel, progress func
 	if req.Covariance == "dct" {
 		blocks = mixture.DCTBlocks(h, w, channels)
 	}
-	report := api.Sparsely(progress)
-	measure, done := mixture.NewMeasure(d.Pixels(), d.Classes()), 0
+	measure := mixture.NewMeasure(d.Pixels(), d.Classes())
 	refused := func(err error) error {
 		return api.Errorf(api.BadRequest, "The data set %q makes no mixture: %w", req.Dataset, err)
 	}
-	err = d.Each(ctx, nil, func(labels []int32, images []float64) error {
+	err = d.Each(ctx, nil, api.Sparsely(progress), func(labels []int32, images []float64) error {
 		if err := measure.Add(labels, images); err != nil {
 			return refused(err)
 		}
-		done += len(labels)
-		report(done, d.Len())
 		return nil
 	})
 	if err != nil {

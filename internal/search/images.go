@@ -30,13 +30,11 @@ func (e *ImagesError) Unwrap() error { return e.err }
 // MeasureImages measures a data set in one pass.
 func MeasureImages(ctx context.Context, d *data.Dataset, report func(done, total int)) (*Images, error) {
 	h, w, c := d.Height(), d.Width(), d.Channels()
-	law, samples, done := start.NewEstimator(h, w, c, true, d.Normalization()), judges(d), 0
-	err := d.Each(ctx, nil, func(labels []int32, images []float64) error {
+	law, samples := start.NewEstimator(h, w, c, true, d.Normalization()), judges(d)
+	err := d.Each(ctx, nil, report, func(labels []int32, images []float64) error {
 		for _, s := range samples {
 			s.Add(images)
 		}
-		done += len(labels)
-		report(done, d.Len())
 		return law.Add(labels, images)
 	})
 	if err != nil {
@@ -57,7 +55,7 @@ func MeasureImages(ctx context.Context, d *data.Dataset, report func(done, total
 // edges.
 func References(ctx context.Context, d *data.Dataset) ([]*frechet.Reference, error) {
 	samples := judges(d)
-	err := d.Each(ctx, nil, func(_ []int32, images []float64) error {
+	err := d.Each(ctx, nil, nil, func(_ []int32, images []float64) error {
 		for _, s := range samples {
 			s.Add(images)
 		}

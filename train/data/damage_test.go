@@ -134,7 +134,7 @@ func TestCutShortUnderItsReader(t *testing.T) {
 				return NewOrder(0, n, false).Batch(d, 0, make([]float32, n*size), make([]int32, n))
 			},
 			"Each": func(d *Dataset) error {
-				return d.Each(t.Context(), nil, func([]int32, []float64) error { return nil })
+				return d.Each(t.Context(), nil, nil, func([]int32, []float64) error { return nil })
 			},
 			"Check": func(d *Dataset) error { return d.Check(t.Context()) },
 		} {

@@ -106,9 +106,10 @@ func TestEach(t *testing.T) {
 			}
 			for _, cores := range []int{1, 3} {
 				runtime.GOMAXPROCS(cores)
-				var blocks []int
+				var blocks, done []int
 				at, im := 0, make([]float32, size)
-				err := d.Each(t.Context(), which, func(labels []int32, images []float64) error {
+				report := func(n, total int) { done = append(done, n, total) }
+				err := d.Each(t.Context(), which, report, func(labels []int32, images []float64) error {
 					blocks = append(blocks, len(labels))
 					for i, label := range labels {
 						if err := d.Image(order[at], false, im); err != nil {
@@ -126,26 +127,29 @@ func TestEach(t *testing.T) {
 				if err != nil || at != len(order) {
 					t.Fatalf("%d images of %d, %v", at, len(order), err)
 				}
-				if want := []int{256, 256, len(order) - 512}; at > 512 && !slices.Equal(blocks, want) {
+				if want := []int{256, 256, at - 512}; at > 512 && !slices.Equal(blocks, want) {
 					t.Errorf("blocks of %v images, want %v", blocks, want)
+				}
+				if want := []int{256, at, 512, at, at, at}; at > 512 && !slices.Equal(done, want) {
+					t.Errorf("reported %v, want %v", done, want)
 				}
 			}
 		}
 	}
 	d, calls := mustNew(t, bytes), 0
 	refused := errors.New("refused")
-	err := d.Each(t.Context(), nil, func([]int32, []float64) error { calls++; return refused })
+	err := d.Each(t.Context(), nil, nil, func([]int32, []float64) error { calls++; return refused })
 	if err != refused || calls != 1 {
 		t.Errorf("%v after %d blocks", err, calls)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	err = d.Each(ctx, nil, func([]int32, []float64) error { calls++; cancel(); return nil })
+	err = d.Each(ctx, nil, nil, func([]int32, []float64) error { calls++; cancel(); return nil })
 	if !errors.Is(err, context.Canceled) || calls != 2 {
 		t.Errorf("%v after %d blocks", err, calls-1)
 	}
 	var p *safely.Panic
 	runtime.GOMAXPROCS(3)
-	err = safely.Do(func() error { return d.Each(t.Context(), []int{n}, nil) })
+	err = safely.Do(func() error { return d.Each(t.Context(), []int{n}, nil, nil) })
 	if !errors.As(err, &p) {
 		t.Errorf("an index of no image: %v", err)
 	}

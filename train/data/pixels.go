@@ -136,8 +136,11 @@ const (
 
 // Each calls use with the images of these indices, all if which is nil, block by block in their order, until ctx ends.
 // Images are [n, H, W, C] as [Dataset.Image] gives them but in float64, with their labels, −1 for none; both are valid
-// until the next block. All cores read a block; its size depends on nothing but that of an image.
-func (d *Dataset) Each(ctx context.Context, which []int, use func(labels []int32, images []float64) error) error {
+// until the next block. All cores read a block, whose size depends on that of an image alone. report, which may be nil,
+// is told after each how many images are done.
+func (d *Dataset) Each(ctx context.Context, which []int, report func(done, total int),
+	use func(labels []int32, images []float64) error,
+) error {
 	if err := d.Check(ctx); err != nil {
 		return err
 	}
@@ -174,6 +177,9 @@ func (d *Dataset) Each(ctx context.Context, which []int, use func(labels []int32
 		}
 		if err := use(labels[:block], images[:block*size]); err != nil {
 			return err
+		}
+		if report != nil {
+			report(begin+block, n)
 		}
 	}
 	return nil

@@ -325,7 +325,7 @@ func measureGains(ctx context.Context, meter *meter, set GeodesicSettings) ([]sc
 	law := set.Spectrum
 	if law == nil || set.Family.PerClass {
 		moments := basis.NewFrequencyMoments(d.Height(), d.Width(), d.Channels())
-		err := d.Each(ctx, meter.pool, func(_ []int32, images []float64) error {
+		err := d.Each(ctx, meter.pool, nil, func(_ []int32, images []float64) error {
 			moments.Add(images)
 			return nil
 		})

@@ -52,7 +52,7 @@ func measureAll(t *testing.T, d *data.Dataset) (numbers []float64) {
 	features := []frechet.Features{frechet.Frequencies(h, w, c), frechet.Edges(h, w, c)}
 	samples := []*frechet.Sample{features[0].NewSample(), features[1].NewSample()}
 	others := []*frechet.Sample{features[0].NewSample(), features[1].NewSample()}
-	err := d.Each(t.Context(), nil, func(labels []int32, images []float64) error {
+	err := d.Each(t.Context(), nil, nil, func(labels []int32, images []float64) error {
 		for i, s := range samples {
 			s.Add(images)
 			others[i].Add(images[:len(images)/len(labels)*min(3, len(labels))])
@@ -135,7 +135,7 @@ func TestPassesDoNotDependOnCores(t *testing.T) {
 func TestLawIsThatOfImagesOneByOne(t *testing.T) {
 	d := randomImages(t, 600, 5, 7, 3, 3, false)
 	whole, single := start.NewEstimator(5, 7, 3, true, nil), start.NewEstimator(5, 7, 3, true, nil)
-	err := d.Each(t.Context(), nil, func(labels []int32, images []float64) error {
+	err := d.Each(t.Context(), nil, nil, func(labels []int32, images []float64) error {
 		for i := range labels {
 			if err := single.Add(labels[i:i+1], images[i*d.Pixels():(i+1)*d.Pixels()]); err != nil {
 				return err
@@ -169,7 +169,7 @@ func BenchmarkImages(b *testing.B) {
 	const n, h, w, c = 50_000, 32, 32, 3
 	d := randomImages(b, n, h, w, c, 10, false)
 	each := func(b *testing.B, use func(labels []int32, images []float64)) {
-		if err := d.Each(b.Context(), nil, func(labels []int32, images []float64) error {
+		if err := d.Each(b.Context(), nil, nil, func(labels []int32, images []float64) error {
 			use(labels, images)
 			return nil
 		}); err != nil {

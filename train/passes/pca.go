@@ -142,7 +142,7 @@ func measurePlanes(ctx context.Context, images *data.Dataset, spans []Span, p *p
 	}
 	p.add(images.Len() - len(which))
 	plane := make([]float64, h*w)
-	return out, images.Each(ctx, which, func(labels []int32, block []float64) error {
+	return out, images.Each(ctx, which, nil, func(labels []int32, block []float64) error {
 		for i, label := range labels {
 			for q := range plane {
 				plane[q] = 0

@@ -35,14 +35,12 @@ func MeasureSpectrum(ctx context.Context, d *data.Dataset, report func(done, tot
 ) (*normal.Spectrum, int, error) {
 	h, w, c := d.Height(), d.Width(), d.Channels()
 	moments, n := basis.NewFrequencyMoments(h, w, c), min(d.Len(), max(leastScaleImages, scaleNumbers/d.Pixels()))
-	which, done := make([]int, n), 0
+	which := make([]int, n)
 	for k := range which {
 		which[k] = int(int64(k) * int64(d.Len()) / int64(n))
 	}
-	err := d.Each(ctx, which, func(labels []int32, images []float64) error {
+	err := d.Each(ctx, which, report, func(_ []int32, images []float64) error {
 		moments.Add(images)
-		done += len(labels)
-		report(done, n)
 		return nil
 	})
 	if err != nil {

@@ -10,21 +10,6 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// pass calls read with every image of a data set, block by block as [data.Dataset.Each] does, and reports each block.
-func pass(ctx context.Context, d *data.Dataset, report func(done, total int),
-	read func(labels []int32, images []float64) error,
-) error {
-	done := 0
-	return d.Each(ctx, nil, func(labels []int32, images []float64) error {
-		if err := read(labels, images); err != nil {
-			return err
-		}
-		done += len(labels)
-		report(done, d.Len())
-		return nil
-	})
-}
-
 // spectraOf measures the Gaussians of some classes of a data set in one pass; −1 stands for all of it.
 func spectraOf(ctx context.Context, d *data.Dataset, labels []int, report func(done, total int),
 ) (map[int]*gaussian.Spectrum, error) {
@@ -32,7 +17,7 @@ func spectraOf(ctx context.Context, d *data.Dataset, labels []int, report func(d
 	for _, label := range labels {
 		moments[label] = basis.NewFrequencyMoments(d.Height(), d.Width(), d.Channels())
 	}
-	err := pass(ctx, d, report, func(labels []int32, images []float64) error {
+	err := d.Each(ctx, nil, report, func(labels []int32, images []float64) error {
 		classes := make([]*basis.FrequencyMoments, len(labels))
 		for i, label := range labels {
 			if label >= 0 {
@@ -76,7 +61,7 @@ func measureStart(
 	}
 	perClass := req.PerClass == nil || *req.PerClass
 	e := start.NewEstimator(d.Height(), d.Width(), d.Channels(), perClass, d.Normalization())
-	if err := pass(ctx, d, report, e.Add); err != nil {
+	if err := d.Each(ctx, nil, report, e.Add); err != nil {
 		return nil, err
 	}
 	return e.Start()
