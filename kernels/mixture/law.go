@@ -127,22 +127,21 @@ func DCTBlocks(h, w, channels int) [][]float64 {
 // Measure gathers the laws of the classes of labelled images [H, W, C]. Without classes there is one law. Its memory is
 // (H·W·C)² numbers per class.
 type Measure struct {
-	classes int
-	moments []*basis.Moments
+	pixels, classes int
+	moments         []*basis.Moments
 }
 
 // NewMeasure returns a measure of no images.
 func NewMeasure(pixels, classes int) *Measure {
-	m := &Measure{classes: classes, moments: make([]*basis.Moments, max(classes, 1))}
+	m := &Measure{pixels: pixels, classes: classes, moments: make([]*basis.Moments, max(classes, 1))}
 	for i := range m.moments {
 		m.moments[i] = basis.NewMoments(1, pixels)
 	}
 	return m
 }
 
-// Add takes images, one after the other, with their labels. A label that is no class is an error.
+// Add takes images [n, H, W, C] with their labels. A label that is no class is an error.
 func (m *Measure) Add(labels []int32, images []float64) error {
-	size := len(images) / len(labels)
 	for i, label := range labels {
 		switch {
 		case m.classes == 0:
@@ -150,7 +149,7 @@ func (m *Measure) Add(labels []int32, images []float64) error {
 		case label < 0 || int(label) >= m.classes:
 			return fmt.Errorf("mixture: an image has label %d; every image needs one of %d classes", label, m.classes)
 		}
-		m.moments[label].Add(images[i*size : (i+1)*size])
+		m.moments[label].Add(images[i*m.pixels : (i+1)*m.pixels])
 	}
 	return nil
 }

@@ -97,7 +97,7 @@ func TestFrequencyMoments(t *testing.T) {
 	const h, w, c, n = 2, 3, 2, 7
 	f := NewFrequencies(h, w, c, nil)
 	whole, parts := NewFrequencyMoments(h, w, c), []*FrequencyMoments{}
-	var coefficients [][]float64
+	var images, coefficients [][]float64
 	for i := range n {
 		x := random(uint64(i), h*w*c)
 		whole.Add(x)
@@ -105,6 +105,7 @@ func TestFrequencyMoments(t *testing.T) {
 			parts = append(parts, NewFrequencyMoments(h, w, c))
 		}
 		parts[len(parts)-1].Add(x)
+		images = append(images, slices.Clone(x))
 		f.Forward(x, x)
 		coefficients = append(coefficients, x)
 	}
@@ -113,7 +114,13 @@ func TestFrequencyMoments(t *testing.T) {
 		merged.Merge(p)
 	}
 	merged.Merge(NewFrequencyMoments(h, w, c))
-	for name, m := range map[string]*FrequencyMoments{"whole": whole, "merged": merged} {
+	chosen, odd := NewFrequencyMoments(h, w, c), make([]*FrequencyMoments, n)
+	odd[1], odd[3], odd[5] = chosen, chosen, chosen
+	AddImages(odd, slices.Concat(images...))
+	for _, i := range []int{0, 2, 4, 6} {
+		chosen.Add(images[i])
+	}
+	for name, m := range map[string]*FrequencyMoments{"whole": whole, "merged": merged, "chosen": chosen} {
 		if err := m.Check(); m.N() != n || err != nil {
 			t.Fatalf("%s: %d images, %v", name, m.N(), err)
 		}

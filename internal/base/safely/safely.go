@@ -22,10 +22,13 @@ func (p *Panic) Unwrap() error {
 	return err
 }
 
-// Do runs f. A panic in it becomes an error, a *[Panic].
+// Do runs f. A panic in it becomes an error, a *[Panic], which that of [For] is already.
 func Do(f func() error) (err error) {
 	defer func() {
-		if v := recover(); v != nil {
+		v := recover()
+		if p, ok := v.(*Panic); ok {
+			err = p
+		} else if v != nil {
 			err = &Panic{Value: v, Stack: debug.Stack()}
 		}
 	}()

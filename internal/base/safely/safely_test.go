@@ -46,13 +46,17 @@ func TestFor(t *testing.T) {
 			For(1<<20, func(i int) {
 				calls.Add(1)
 				if i == 3 {
-					panic(io.ErrNoProgress)
+					panicking()
 				}
 			})
 			return nil
 		})
-		if !errors.Is(err, io.ErrNoProgress) || calls.Load() == 1<<20 {
+		p, ok := err.(*Panic)
+		if !ok || p.Value != io.ErrNoProgress || !strings.Contains(string(p.Stack), "panicking") || calls.Load() == 1<<20 {
 			t.Errorf("%d cores: %v after %d calls", cores, err, calls.Load())
 		}
 	}
 }
+
+//go:noinline
+func panicking() { panic(io.ErrNoProgress) }
