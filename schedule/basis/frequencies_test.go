@@ -144,6 +144,16 @@ func TestFrequencyMoments(t *testing.T) {
 		}
 	}
 	whole.Add([]float64{math.NaN(), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})
+	for _, values := range []int{1, h*w*c - 1, h*w*c + 1} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%d values are taken for images", values)
+				}
+			}()
+			chosen.Add(make([]float64, values))
+		}()
+	}
 	if whole.Check() == nil || NewFrequencyMoments(h, w, c).Check() == nil {
 		t.Error("moments of NaN, or of no images, are called usable")
 	}

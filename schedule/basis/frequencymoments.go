@@ -48,7 +48,8 @@ func (m *FrequencyMoments) Check() error {
 
 // Add takes images [n, H, W, C], on all cores; another length than one of whole images panics.
 func (m *FrequencyMoments) Add(images []float64) {
-	AddImages(slices.Repeat([]*FrequencyMoments{m}, len(images)/m.f.Size()), images)
+	size := m.f.Size()
+	AddImages(slices.Repeat([]*FrequencyMoments{m}, (len(images)+size-1)/size), images)
 }
 
 const (

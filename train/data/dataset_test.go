@@ -139,7 +139,7 @@ func TestEach(t *testing.T) {
 	d, calls := mustNew(t, bytes), 0
 	refused := errors.New("refused")
 	err := d.Each(t.Context(), nil, nil, func([]int32, []float64) error { calls++; return refused })
-	if err != refused || calls != 1 {
+	if !errors.Is(err, refused) || calls != 1 {
 		t.Errorf("%v after %d blocks", err, calls)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -165,7 +165,7 @@ func TestLawIsThatOfImagesOneByOne(t *testing.T) {
 }
 
 // BenchmarkImages measures 50,000 images of 32×32×3 bytes in ten classes: reading them; their laws, with the moments of
-// all; each set of features; and all of it in one pass, as few does. processor-s is the time on all processors together.
+// all; each set of features; and all of it in one pass, as few does. processor-s is the time on all cores together.
 func BenchmarkImages(b *testing.B) {
 	const n, h, w, c = 50_000, 32, 32, 3
 	d := randomImages(b, n, h, w, c, 10, false)

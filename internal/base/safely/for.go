@@ -1,6 +1,7 @@
 package safely
 
 import (
+	"errors"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -32,8 +33,8 @@ func For(n int, f func(i int)) {
 				}
 				return nil
 			})
-			if err != nil {
-				failed.CompareAndSwap(nil, err.(*Panic))
+			if p, ok := errors.AsType[*Panic](err); ok {
+				failed.CompareAndSwap(nil, p)
 			}
 		})
 	}

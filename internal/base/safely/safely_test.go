@@ -51,9 +51,11 @@ func TestFor(t *testing.T) {
 			})
 			return nil
 		})
-		p, ok := err.(*Panic)
-		if !ok || p.Value != io.ErrNoProgress || !strings.Contains(string(p.Stack), "panicking") || calls.Load() == 1<<20 {
+		p, ok := errors.AsType[*Panic](err)
+		if !ok || !errors.Is(p, io.ErrNoProgress) || calls.Load() == 1<<20 {
 			t.Errorf("%d cores: %v after %d calls", cores, err, calls.Load())
+		} else if !strings.Contains(string(p.Stack), "panicking") {
+			t.Errorf("%d cores: the stack is that of another place: %s", cores, p.Stack)
 		}
 	}
 }
