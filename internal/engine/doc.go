@@ -7,6 +7,9 @@
 //	sampling       requests for samples: plans, where they start, their guides, rows
 //	schedules      making, benching and tabulating schedules; their files
 //	remote         schedules for networks that clients evaluate
+//	evaluating     a network at rows that clients send, and on data sets
+//	making         models, bases and data sets
+//	reading        what is stored, as rows
 //	uploads        what clients send: models, conditions, data sets, bases, schedules
 //	tables         checks of the tables that requests bring; metadata, price and batches of replies
 //	explain        errors of the floors below as codes of the contract

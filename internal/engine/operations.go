@@ -6,7 +6,10 @@ import (
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/evaluating"
 	"github.com/anisoflight/anisoflight/internal/engine/explain"
+	"github.com/anisoflight/anisoflight/internal/engine/making"
+	"github.com/anisoflight/anisoflight/internal/engine/reading"
 	"github.com/anisoflight/anisoflight/internal/engine/remote"
 	"github.com/anisoflight/anisoflight/internal/engine/sampling"
 	"github.com/anisoflight/anisoflight/internal/engine/schedules"
@@ -25,21 +28,24 @@ type handler struct {
 func (e *Engine) newHandlers() map[string]handler {
 	c, r, u := e.catalog, e.runs, &e.uploads
 	s := &sampling.Sampler{Catalog: c, Batcher: e.batcher, MaxBytes: e.cfg.MaxBytes}
-	k := &schedules.Maker{Catalog: c, Batcher: e.batcher, Queue: e.queue, MaxBytes: e.cfg.MaxBytes}
+	k := &schedules.Maker{Catalog: c, Batcher: e.batcher, MaxBytes: e.cfg.MaxBytes}
+	v := &evaluating.Evaluator{Catalog: c, Batcher: e.batcher, MaxBytes: e.cfg.MaxBytes}
+	m := &making.Maker{Catalog: c, MaxBytes: e.cfg.MaxUploadBytes}
+	d := &reading.Reader{Catalog: c, MaxBytes: e.cfg.MaxBytes}
 	return map[string]handler{
 		"Sample":           {job: job(s.Prepare), exchange: taking(s.Exchange)},
 		"EvaluateSchedule": {job: job(k.Evaluate)},
 		"TrainStep":        {job: job(r.TrainSteps), exchange: taking(r.TrainOn)},
 		"WatchRun":         {job: job(r.Watch)},
-		"Denoise":          {exchange: taking(e.denoise)},
-		"ScheduleGradient": {exchange: taking(e.scheduleGradient)},
+		"Denoise":          {exchange: taking(v.Denoise)},
+		"ScheduleGradient": {exchange: taking(v.ScheduleGradient)},
 		"RemoteSchedule":   {exchange: taking(remote.Maker{Catalog: c}.Open)},
-		"EvaluateModel":    {job: job(e.evaluateModel)},
-		"Predict":          {job: job(e.predict)},
+		"EvaluateModel":    {job: job(v.EvaluateModel)},
+		"Predict":          {job: job(v.Predict)},
 		"BenchSchedule":    {job: job(k.Bench)},
-		"Dataset":          {job: job(e.readDataset)},
-		"Basis":            {job: job(e.readBasis)},
-		"Model":            {job: job(e.readModel)},
+		"Dataset":          {job: job(d.Dataset)},
+		"Basis":            {job: job(d.Basis)},
+		"Model":            {job: job(d.Model)},
 
 		"PutModel":    {upload: taking(u.Model)},
 		"PutDataset":  {upload: taking(u.Dataset)},
@@ -52,7 +58,7 @@ func (e *Engine) newHandlers() map[string]handler {
 		"LoadModel":        ask(c.LoadModel),
 		"UnloadModel":      done(c.UnloadModel),
 		"DeleteModel":      done(c.DeleteModel),
-		"MakeModel":        action(e.makeModel),
+		"MakeModel":        action(m.Model),
 		"ListSchedules":    list("schedules", c.ScheduleInfos),
 		"MakeSchedule":     action(k.Make),
 		"ExportSchedule":   ask(k.Export),
@@ -63,10 +69,10 @@ func (e *Engine) newHandlers() map[string]handler {
 		"ImportSchedule":   ask(k.Import),
 		"DeleteSchedule":   done(c.DeleteSchedule),
 		"ListBases":        list("bases", c.BasisInfos),
-		"MakeBasis":        action(e.makeBasis),
+		"MakeBasis":        action(m.Basis),
 		"DeleteBasis":      done(c.DeleteBasis),
 		"ListDatasets":     list("datasets", c.DatasetInfos),
-		"MakeDataset":      action(e.makeDataset),
+		"MakeDataset":      action(m.Dataset),
 		"DeleteDataset":    done(c.DeleteDataset),
 		"Advise":           action(k.Advise),
 		"ListRuns":         list("runs", r.Infos),

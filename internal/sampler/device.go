@@ -37,8 +37,8 @@ type Device interface {
 	Take(ctx context.Context, f func() error) error
 	// Evaluate evaluates p when it is its turn, alone or with others that wait for the same network.
 	Evaluate(ctx context.Context, net Network, p Part) error
-	// Run does long work, which gives way to others at every report.
-	Run(ctx context.Context, f func(ctx context.Context, report func(done, total int)) error) error
+	// Run does long work, which gives way to others at every report; report, which may be nil, is told, too.
+	Run(ctx context.Context, report func(done, total int), f func(report func(done, total int)) error) error
 }
 
 // Part is a number of rows to be evaluated. Its functions are called in turn, from one goroutine at a time.

@@ -155,12 +155,9 @@ func (e *OnDevice) Follow(ctx context.Context, t Trajectories, into ...Reducer) 
 // Statistics implements [Ensemble].
 func (e *OnDevice) Statistics(ctx context.Context, T float64, of *gaussian.Spectrum, report func(done, total int),
 ) (out *local.Statistics, err error) {
-	err = e.Device.Run(ctx, func(ctx context.Context, yield func(done, total int)) (err error) {
+	err = e.Device.Run(ctx, report, func(report func(done, total int)) (err error) {
 		out, err = passes.MeasureStatistics(ctx, e.Network.Model, e.Network.Weights, e.Data, passes.GeodesicSettings{
-			T: T, Spectrum: of, Progress: func(done, total int) {
-				yield(done, total)
-				report(done, total)
-			},
+			T: T, Spectrum: of, Progress: report,
 		})
 		return err
 	})

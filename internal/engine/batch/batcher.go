@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/sampler"
 )
 
@@ -71,9 +70,11 @@ func (b *Batcher) Place(net sampler.Network) (placed sampler.Network, leave func
 // Take runs f in a slot.
 func (b *Batcher) Take(ctx context.Context, f func() error) error { return b.queue.Take(ctx, f) }
 
-// Run does long work in a slot, which it hands on at every report.
-func (b *Batcher) Run(ctx context.Context, f func(ctx context.Context, report func(done, total int)) error) error {
-	return b.queue.Run(ctx, func(api.Event) error { return nil }, f)
+// Run does long work in a slot, which it hands on at every report: see [Queue.Run].
+func (b *Batcher) Run(
+	ctx context.Context, report func(done, total int), f func(report func(done, total int)) error,
+) error {
+	return b.queue.Run(ctx, report, f)
 }
 
 // Joined returns how many evaluations were made in another's slot.

@@ -1,7 +1,6 @@
 package batch
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -190,13 +189,11 @@ func (q *Queue) drop(client string, i int) {
 	}
 }
 
-// Run does long work of a lower floor with a context that ends when nobody listens any more. The work reports (done,
-// total) between evaluations: at every report it hands its slot to whoever waits. Progress goes to emit now and then.
+// Run does long work of a lower floor, which reports (done, total) between evaluations: at every report it hands its slot
+// to whoever waits, and then tells report, which may be nil. Work that gets no slot back has a context that has ended.
 func (q *Queue) Run(
-	ctx context.Context, emit func(api.Event) error, f func(ctx context.Context, report func(done, total int)) error,
+	ctx context.Context, report func(done, total int), f func(report func(done, total int)) error,
 ) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	if err := q.Acquire(ctx); err != nil {
 		return err
 	}
@@ -206,26 +203,15 @@ func (q *Queue) Run(
 			q.Release()
 		}
 	}()
-	var failed error // emit, or waiting
-	var last time.Time
-	err := f(ctx, func(done, total int) {
-		if failed != nil {
+	return f(func(done, total int) {
+		if !holds {
 			return
 		}
 		q.Release()
-		if now := time.Now(); now.Sub(last) >= api.ProgressEvery {
-			last = now
-			failed = emit(api.Event{Meta: api.Progress(done, total)})
-		}
-		if failed == nil {
-			failed = q.Acquire(ctx)
-		}
-		if failed != nil {
-			holds = false
-			cancel()
+		if holds = q.Acquire(ctx) == nil; holds && report != nil {
+			report(done, total)
 		}
 	})
-	return cmp.Or(failed, err)
 }
 
 // Load returns how many wait, and how many slots have been given so far.

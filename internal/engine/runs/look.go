@@ -37,8 +37,7 @@ func (r *Run) look(ctx context.Context, end bool) error {
 	}
 	defer c.Close()
 	var energy, samples, onStart []float64
-	nobody := func(api.Event) error { return nil }
-	err = r.runs.cfg.Queue.Run(ctx, nobody, func(ctx context.Context, report func(done, total int)) (err error) {
+	err = r.runs.cfg.Queue.Run(ctx, nil, func(report func(done, total int)) (err error) {
 		energy, err = c.Energies(ctx, report)
 		return err
 	})

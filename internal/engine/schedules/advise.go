@@ -89,12 +89,8 @@ func (k *Maker) survey(ctx context.Context, m *catalog.Model, d *data.Dataset, s
 		return nil, err
 	}
 	defer m.Release()
-	progress := set.Progress
-	err = k.Batcher.Run(ctx, func(ctx context.Context, report func(done, total int)) (err error) {
-		set.Progress = func(done, total int) {
-			report(done, total) // which gives way to other requests
-			progress(done, total)
-		}
+	err = k.Batcher.Run(ctx, set.Progress, func(report func(done, total int)) (err error) {
+		set.Progress = report
 		survey, err = passes.MeasureSurvey(ctx, network, m.Weights(), d, set)
 		return err
 	})

@@ -50,8 +50,7 @@ func (k *Maker) geodesic(ctx context.Context, req api.GeodesicSchedule, progress
 		Samples: req.Samples, Seed: req.Seed, Family: family, Statistics: req.Statistics,
 	}
 	var g *passes.Geodesic
-	emit := func(ev api.Event) error { progress(ev.Meta); return nil }
-	err = k.Queue.Run(ctx, emit, func(ctx context.Context, report func(done, total int)) (err error) {
+	err = k.Batcher.Run(ctx, api.Sparsely(progress), func(report func(done, total int)) (err error) {
 		set.Progress = report
 		g, err = passes.MakeGeodesic(ctx, network, m.Weights(), d, set)
 		return err

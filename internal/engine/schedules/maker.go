@@ -18,7 +18,6 @@ import (
 type Maker struct {
 	Catalog  *catalog.Catalog
 	Batcher  *batch.Batcher
-	Queue    *batch.Queue
 	MaxBytes int64 // that a reply may have
 }
 

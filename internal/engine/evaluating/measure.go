@@ -1,4 +1,4 @@
-package engine
+package evaluating
 
 import (
 	"context"
@@ -22,25 +22,26 @@ var evaluationColumns = []api.Column{
 	{Name: "stderr", Type: api.Float64},
 }
 
-func (e *Engine) evaluateModel(_ context.Context, req api.EvaluateModel) (*api.Job, error) {
-	m, err := e.catalog.Model(req.Model)
+// EvaluateModel measures the loss and the residual of a model along a schedule.
+func (k *Evaluator) EvaluateModel(_ context.Context, req api.EvaluateModel) (*api.Job, error) {
+	m, err := k.Catalog.Model(req.Model)
 	if err != nil {
 		return nil, err
 	}
-	d, err := e.catalog.ImagesFor(m, req.Dataset)
+	d, err := k.Catalog.ImagesFor(m, req.Dataset)
 	if err != nil {
 		return nil, err
 	}
-	s, network, err := e.catalog.ScheduleAndNetwork(req.Schedule, m)
+	s, network, err := k.Catalog.ScheduleAndNetwork(req.Schedule, m)
 	if err != nil {
 		return nil, err
 	}
 	schema := api.Schema{Columns: evaluationColumns, Metadata: tables.OfModel(m, "EvaluateModel", req)}
 	most := api.Times(int64(s.Rows())*int64(s.J()), int64(req.Points))
-	if _, err := tables.Price(e.cfg.MaxBytes, schema, most); err != nil {
+	if _, err := tables.Price(k.MaxBytes, schema, most); err != nil {
 		return nil, err
 	}
-	return e.pass(m, schema, func(ctx context.Context, out *tables.Rows, report func(done, total int)) error {
+	return k.pass(m, schema, func(ctx context.Context, out *tables.Rows, report func(done, total int)) error {
 		rows, err := passes.Evaluate(ctx, network, m.Weights(), d, s.Schedule, passes.EvaluateSettings{
 			Points: req.Points, Samples: req.Samples, C: req.C, Seed: req.Seed, Progress: report,
 		})
@@ -63,17 +64,18 @@ var predictColumns = []api.Column{
 	{Name: "gain_stderr", Type: api.Float64},
 }
 
-func (e *Engine) predict(_ context.Context, req api.Predict) (*api.Job, error) {
+// Predict measures what each family of subspaces would gain on a model.
+func (k *Evaluator) Predict(_ context.Context, req api.Predict) (*api.Job, error) {
 	for _, b := range req.Bases {
 		if _, err := catalog.BasisKind("bases", b, basis.Definition.Predicted); err != nil {
 			return nil, err
 		}
 	}
-	m, err := e.catalog.Model(req.Model)
+	m, err := k.Catalog.Model(req.Model)
 	if err != nil {
 		return nil, err
 	}
-	d, err := e.catalog.ImagesFor(m, req.Dataset)
+	d, err := k.Catalog.ImagesFor(m, req.Dataset)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +90,7 @@ func (e *Engine) predict(_ context.Context, req api.Predict) (*api.Job, error) {
 	schema := api.Schema{Columns: predictColumns, Metadata: tables.OfModel(m, "Predict", req)}
 	names := basis.Names(nil)
 	schema.Metadata["bases"] = strings.Join(names, " ")
-	return e.pass(m, schema, func(ctx context.Context, out *tables.Rows, report func(done, total int)) error {
+	return k.pass(m, schema, func(ctx context.Context, out *tables.Rows, report func(done, total int)) error {
 		rows, err := passes.Predict(ctx, network, m.Weights(), d, passes.PredictSettings{
 			T: req.T, G0: req.G0, C: req.C, Points: req.Points, Samples: req.Samples, Seed: req.Seed, Bases: req.Bases,
 			Progress: report,
@@ -107,7 +109,7 @@ func (e *Engine) predict(_ context.Context, req api.Predict) (*api.Job, error) {
 }
 
 // pass is the job of one pass of a model over a data set, whose rows come at its end.
-func (e *Engine) pass(
+func (k *Evaluator) pass(
 	m *catalog.Model, schema api.Schema,
 	measure func(ctx context.Context, out *tables.Rows, report func(done, total int)) error,
 ) *api.Job {
@@ -117,9 +119,8 @@ func (e *Engine) pass(
 		}
 		defer m.Release()
 		out := tables.NewRows(schema.Columns)
-		err := e.queue.Run(ctx, emit, func(ctx context.Context, report func(done, total int)) error {
-			return measure(ctx, out, report)
-		})
+		progress := api.Sparsely(func(m api.Meta) { _ = emit(api.Event{Meta: m}) }) // fails when ctx has ended
+		err := k.Batcher.Run(ctx, progress, func(report func(done, total int)) error { return measure(ctx, out, report) })
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package engine
+package evaluating
 
 import (
 	"context"
@@ -19,20 +19,21 @@ type gradient struct {
 	network *kernels.Model
 	sched   catalog.Schedule
 	images  *tables.Images
-	queue   *batch.Queue
+	batcher *batch.Batcher
 	in      api.Schema
 
 	rows  int
 	dlogg [][][]float64 // [row][subspace][knot], summed over rows
 }
 
-func (e *Engine) scheduleGradient(_ context.Context, req api.ScheduleGradient, in api.Schema) (*api.Exchange, error) {
-	m, err := e.catalog.Model(req.Model)
+// ScheduleGradient estimates the loss of the rows that come, and its gradient with respect to a schedule.
+func (k *Evaluator) ScheduleGradient(_ context.Context, req api.ScheduleGradient, in api.Schema) (*api.Exchange, error) {
+	m, err := k.Catalog.Model(req.Model)
 	if err != nil {
 		return nil, err
 	}
-	x := &gradient{req: req, model: m, queue: e.queue, in: in}
-	if x.sched, x.network, err = e.catalog.ScheduleAndNetwork(req.Schedule, m); err != nil {
+	x := &gradient{req: req, model: m, batcher: k.Batcher, in: in}
+	if x.sched, x.network, err = k.Catalog.ScheduleAndNetwork(req.Schedule, m); err != nil {
 		return nil, err
 	}
 	x.images, err = tables.NewImages(m, in, []string{"image", "noise", "probe"}, api.Column{Name: "t", Type: api.Float64})
@@ -88,7 +89,7 @@ func (x *gradient) answer(ctx context.Context, in api.Batch, emit func(api.Event
 		image := func(name string) []float32 { return sampler.Pad(images[name], size, of) }
 		level := func(v []float64) []float64 { return sampler.Pad(v, j, of) }
 		var terms *kernels.Terms
-		err := x.queue.Take(ctx, func() (err error) {
+		err := x.batcher.Take(ctx, func() (err error) {
 			terms, err = x.network.Estimate(ctx, x.model.Weights(), kernels.EstimateInput{
 				Mode: kernels.Mode(x.req.Mode), X0: image("image"), Eps: image("noise"), Probe: image("probe"),
 				G: level(at.g), Omega: level(at.omega), Labels: sampler.Pad(labels, 1, of),

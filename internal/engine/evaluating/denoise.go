@@ -1,4 +1,4 @@
-package engine
+package evaluating
 
 import (
 	"context"
@@ -13,13 +13,14 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-func (e *Engine) denoise(_ context.Context, req api.Denoise, in api.Schema) (*api.Exchange, error) {
-	m, err := e.catalog.Model(req.Model)
+// Denoise evaluates a model on the rows that come.
+func (k *Evaluator) Denoise(_ context.Context, req api.Denoise, in api.Schema) (*api.Exchange, error) {
+	m, err := k.Catalog.Model(req.Model)
 	if err != nil {
 		return nil, err
 	}
 	bySigma := in.Index("sigma") >= 0 // else the rows give g
-	network, err := e.networkFor(req, m, bySigma)
+	network, err := k.networkFor(req, m, bySigma)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +58,7 @@ func (e *Engine) denoise(_ context.Context, req api.Denoise, in api.Schema) (*ap
 			return err
 		}
 		net := sampler.Network{Model: network, Weights: m.Weights()}
-		denoised, flow, raw, err := sampler.Denoise(ctx, e.batcher, net, x, g, labels)
+		denoised, flow, raw, err := sampler.Denoise(ctx, k.Batcher, net, x, g, labels)
 		if err != nil {
 			return err
 		}
@@ -73,11 +74,11 @@ func (e *Engine) denoise(_ context.Context, req api.Denoise, in api.Schema) (*ap
 }
 
 // networkFor returns the programs of a model for the basis of a request.
-func (e *Engine) networkFor(req api.Denoise, m *catalog.Model, bySigma bool) (*kernels.Model, error) {
+func (k *Evaluator) networkFor(req api.Denoise, m *catalog.Model, bySigma bool) (*kernels.Model, error) {
 	switch {
 	case req.Basis != "":
 		h, w, _ := m.ImageSize()
-		b, err := e.catalog.BasisFor(schedule.Family{Basis: req.Basis, K: req.K, Cuts: req.Cuts}, h, w, nil, m)
+		b, err := k.Catalog.BasisFor(schedule.Family{Basis: req.Basis, K: req.K, Cuts: req.Cuts}, h, w, nil, m)
 		if err != nil {
 			return nil, err
 		}
@@ -85,7 +86,7 @@ func (e *Engine) networkFor(req api.Denoise, m *catalog.Model, bySigma bool) (*k
 	case bySigma: // one noise level needs no basis
 		return m.IsotropicNetwork()
 	}
-	_, network, err := e.catalog.ScheduleAndNetwork(api.ScheduleRef{}, m)
+	_, network, err := k.Catalog.ScheduleAndNetwork(api.ScheduleRef{}, m)
 	return network, err
 }
 
