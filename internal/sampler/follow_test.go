@@ -1,0 +1,171 @@
+package sampler_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/internal/devicetest"
+	"github.com/anisoflight/anisoflight/internal/engine/batch"
+	"github.com/anisoflight/anisoflight/internal/ensembletest"
+	"github.com/anisoflight/anisoflight/internal/mixturetest"
+	"github.com/anisoflight/anisoflight/internal/sampler"
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/schedule/solver"
+	"github.com/anisoflight/anisoflight/schedule/start"
+)
+
+// onDevice returns the ensemble of a mixture's network.
+func onDevice(t *testing.T, m *ensembletest.Mixture) *sampler.OnDevice {
+	t.Helper()
+	net, err := mixturetest.New(m.Settings, m.Basis)
+	if err != nil {
+		t.Fatal(err)
+	}
+	model, err := kernels.NewModel(devicetest.PureGo(t), net, m.Basis)
+	if err != nil {
+		t.Fatal(err)
+	}
+	weights, err := model.Upload(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { weights.Release(); model.Close() })
+	return &sampler.OnDevice{
+		Device: batch.New(batch.NewQueue(1), false), Network: sampler.Network{Model: model, Weights: weights},
+	}
+}
+
+// path returns a schedule whose subspaces end at these noise levels.
+func path(t *testing.T, b *basis.Basis, ends ...float64) *schedule.Schedule {
+	t.Helper()
+	var rows []schedule.TableRow
+	for j, end := range ends {
+		rows = append(rows, schedule.TableRow{Label: -1, Subspace: j, T: 0, G: 1e-6},
+			schedule.TableRow{Label: -1, Subspace: j, T: 1, G: end * end})
+	}
+	family := schedule.Family{Basis: b.Kind()}
+	if b.J() > 1 {
+		family.K = b.K()
+	}
+	s, err := schedule.FromTable(family, rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// A network on a device is taken along a plan as the plan's formula says, from noise and from the law of data, in
+// subspaces and in coordinates; rows that fill a batch up count for nothing.
+func TestFollowIsThePlan(t *testing.T) {
+	dct, err := basis.DCT(4, 4, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	haar, err := basis.Haar(4, 4, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	law := &start.Law{H: 4, W: 4, C: 1, Mean: make([]float64, 16), Variance: make([]float64, 16)}
+	for f := range law.Mean {
+		law.Mean[f], law.Variance[f] = 0.1*float64(f%3), 1/float64(1+f)
+	}
+	from, err := start.New(start.Settings{Covariance: start.DCT}, map[int]*start.Law{start.Shared: law})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 11 // a whole batch and three rows of another
+	for _, q := range []struct {
+		name    string
+		basis   *basis.Basis
+		ends    []float64
+		solver  string
+		matched bool
+	}{
+		{"one level", basis.None(4, 4), []float64{4}, "ipndm", false},
+		{"one level from the law", basis.None(4, 4), []float64{4}, "unipc", true},
+		{"two levels", dct, []float64{4, 1.5}, "heun", false},
+		{"two levels from the law", dct, []float64{4, 1.5}, "ipndm", true},
+		{"a basis that mixes frequencies", haar, []float64{5, 2}, "dpmpp2m", true},
+		{"coordinates", basis.None(4, 4), []float64{4}, solver.LocalName, false},
+	} {
+		t.Run(q.name, func(t *testing.T) {
+			exact := ensembletest.Smooth(4, 2)
+			exact.Basis = q.basis
+			set := solver.Settings{Solver: q.solver, NFE: 4}
+			if q.solver == solver.LocalName {
+				set.Statistics, err = exact.Statistics(t.Context(), 16, nil, func(int, int) {})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			plan, err := solver.New(set, path(t, q.basis, q.ends...), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			evaluations := 0
+			along := sampler.Trajectories{
+				Plan: plan, Seed: 7, Labels: make([]int32, n), Progress: func(n int) { evaluations += n },
+			}
+			for i := range along.Labels {
+				along.Labels[i] = -1
+			}
+			if q.matched {
+				along.Start = from
+			}
+			var got, want every
+			var samples sampler.Samples
+			if err := onDevice(t, exact).Follow(t.Context(), along, &got, &samples); err != nil {
+				t.Fatal(err)
+			}
+			if evaluations != n*plan.NFE {
+				t.Errorf("%d evaluations are told, want %d", evaluations, n*plan.NFE)
+			}
+			along.Progress = nil
+			if err := exact.Follow(t.Context(), along, &want); err != nil {
+				t.Fatal(err)
+			}
+			if len(q.ends) > 1 { // the states before the first stage are those of one subspace
+				delete(want, stage{-1, false})
+			}
+			for stage, numbers := range want {
+				near(t, stage, got[stage], numbers)
+			}
+			near(t, "the samples", samples, want[stage{plan.NFE - 1, false}])
+			if got[stage{-1, true}] != nil {
+				t.Error("there are denoised images before the first stage")
+			}
+		})
+	}
+}
+
+// every keeps what each stage leaves.
+type every map[stage][]float32
+
+type stage struct {
+	k        int
+	denoised bool
+}
+
+func (*every) EveryStage() bool { return true }
+
+func (e *every) Add(k int, x, denoised []float32) {
+	if *e == nil {
+		*e = every{}
+	}
+	(*e)[stage{k, false}] = append((*e)[stage{k, false}], x...)
+	(*e)[stage{k, true}] = append((*e)[stage{k, true}], denoised...)
+}
+
+func near(t *testing.T, what any, got, want []float32) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%v: %d values, want %d", what, len(got), len(want))
+	}
+	for i, v := range want {
+		if math.Abs(float64(got[i]-v)) > 2e-4*max(1, math.Abs(float64(v))) {
+			t.Fatalf("%v: value %d is %g, want %g", what, i, got[i], v)
+		}
+	}
+}
