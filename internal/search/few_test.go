@@ -1,0 +1,241 @@
+package search
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/internal/ensembletest"
+	"github.com/anisoflight/anisoflight/internal/sampler"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/solver"
+	"github.com/anisoflight/anisoflight/schedule/start"
+)
+
+// none is the label of everything.
+func none(int, uint64) int32 { return -1 }
+
+// smooth returns a mixture on images of 4×4 pixels, and what is known of images drawn from it.
+func smooth(t *testing.T) (*ensembletest.Mixture, *Images) {
+	t.Helper()
+	m := ensembletest.Smooth(4, 3)
+	images, err := MeasureImages(t.Context(), m.Data(t, 200), func(int, int) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, images
+}
+
+// settings are those of a search for 3 evaluations among some solvers.
+func settings(samples int, solvers ...string) FewSettings {
+	return FewSettings{
+		NFE: 3, Solvers: solvers, Samples: samples, G0: schedule.DefaultG0, T: schedule.DefaultT, Label: none,
+	}
+}
+
+func few(t *testing.T, m sampler.Ensemble, images *Images, set FewSettings) *FewResult {
+	t.Helper()
+	found, err := Few(t.Context(), m, images, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// scores are those of the tries, in their order.
+func scores(found *FewResult) (out []float64) {
+	for _, c := range found.Tries {
+		out = append(out, c.score())
+	}
+	return out
+}
+
+// The choice is the first of the tries, which are ranked; it starts from the law of the images if that is how it was
+// tried, and is measured on latents of its own beside the best from noise alone.
+func TestFewChoosesTheBestTry(t *testing.T) {
+	m, images := smooth(t)
+	found := few(t, m, images, settings(128, "ipndm", "dpmpp2m"))
+	if !slices.IsSorted(scores(found)) || found.Chosen != found.Tries[0] {
+		t.Errorf("%v chosen of %v", found.Chosen, scores(found))
+	}
+	against := found.Tries[slices.IndexFunc(found.Tries, (*Candidate).fromNoise)]
+	if found.Against != against || against.Matched {
+		t.Errorf("against %v, want %v", found.Against, against)
+	}
+	if got := found.Start; found.Chosen.Matched && got != images.Start || !found.Chosen.Matched && got != nil {
+		t.Error("the start is not the chosen one's")
+	}
+	if found.Chosen.Held == nil || against.Held == nil || !(found.Chosen.ODEError > 0) {
+		t.Errorf("nothing is held back: %v, %v", found.Chosen, against)
+	}
+	for _, c := range found.Tries {
+		if c.Settings.NFE != 3 || c.Samples != 128 || !(c.score() > 0) || math.IsInf(c.score(), 1) {
+			t.Errorf("try %v of score %g", c, c.score())
+		}
+	}
+	if again := few(t, m, images, settings(128, "ipndm", "dpmpp2m")); !slices.Equal(scores(again), scores(found)) {
+		t.Error("the same search has found something else")
+	}
+}
+
+// Every solver of all frequencies alike is tried from noise at the highest level and at a quarter of it, the closest to
+// the Gaussian from the law at five levels; solvers by frequency from both, and fitted ones around local.
+func TestFewTriesEverySolver(t *testing.T) {
+	m, images := smooth(t)
+	type try struct {
+		solver  string
+		matched bool
+		sigma   float64
+	}
+	tries := map[try]int{}
+	counts := map[string]int{}
+	found := few(t, m, images, settings(64, "ipndm", "dpmpp2m", solver.LocalName, solver.FittedName))
+	for _, c := range found.Tries {
+		counts[c.Settings.Solver]++
+		if tries[try{c.Settings.Solver, c.Matched, c.SigmaMax}]++; c.Matched && !ByCoordinate(c.Settings.Solver) {
+			tries[try{"", true, c.SigmaMax}]++
+		}
+	}
+	for halving := range 5 {
+		sigma := 80 / math.Pow(2, float64(halving))
+		if n := tries[try{"", true, sigma}]; n != candidatesPerLevel {
+			t.Errorf("%d tries from the law at σ = %g", n, sigma)
+		}
+		if n := tries[try{solver.LocalName, true, sigma}]; n != 1 && halving > 1 {
+			t.Errorf("%d tries of local from the law at σ = %g", n, sigma)
+		}
+	}
+	for _, name := range []string{"ipndm", "dpmpp2m"} {
+		if tries[try{name, false, 80}] != 1 || tries[try{name, false, 20}] != 1 {
+			t.Errorf("%s is not tried from noise at both levels: %v", name, tries)
+		}
+	}
+	names := slices.Sorted(maps.Keys(counts))
+	if counts[solver.LocalName] != 4 || counts[solver.FittedName] < 1 || counts[solver.FittedName] > maxFits ||
+		len(names) > 4 {
+		t.Errorf("tried %v", counts)
+	}
+	if c := found.Against; c.Matched || ByCoordinate(c.Settings.Solver) {
+		t.Errorf("against %v", c)
+	}
+}
+
+// Where a start from the law of the data does harm, the plain sampler is kept, and is what it is compared with.
+func TestFewKeepsThePlainSampler(t *testing.T) {
+	m, images := smooth(t)
+	far := *images.Start.Law(start.Shared)
+	far.Mean = slices.Repeat([]float64{1000}, len(far.Mean))
+	wrong, err := start.New(images.Start.Settings(), map[int]*start.Law{start.Shared: &far})
+	if err != nil {
+		t.Fatal(err)
+	}
+	images.Start = wrong
+	found := few(t, m, images, settings(64, "ipndm", "heun"))
+	if found.Chosen != found.Against || found.Chosen.Matched || found.Start != nil {
+		t.Errorf("chosen %v against %v", found.Chosen, found.Against)
+	}
+}
+
+// Tries that cannot win are dropped early and stand last, with the number of samples that they were measured on: all
+// but the ten best and those from noise after the first round, all but the three best and two from noise after the
+// second.
+func TestFewDropsWhatCannotWin(t *testing.T) {
+	m, images := smooth(t)
+	found := few(t, m, images, settings(512, "ipndm", "dpmpp2m", solver.FittedName))
+	counts := map[int]int{}
+	for i, c := range found.Tries {
+		counts[c.Samples]++
+		if i > 0 && c.Samples > found.Tries[i-1].Samples {
+			t.Errorf("try %d saw %d samples, the one before %d", i, c.Samples, found.Tries[i-1].Samples)
+		}
+	}
+	whole, half := counts[512], counts[256]+counts[512]
+	if len(found.Tries) < 20 || whole < 3 || whole > 5 || half < 10 || half > 14 || counts[128]+half != len(found.Tries) {
+		t.Errorf("%d tries by their samples: %v", len(found.Tries), counts)
+	}
+	if found.Chosen.Samples != 512 || found.Against.Samples != 512 {
+		t.Errorf("chosen %v against %v", found.Chosen, found.Against)
+	}
+}
+
+// followed is what an ensemble was asked for in each part of a search.
+type followed struct {
+	sampler.Ensemble
+	part  string
+	seeds map[string][][2]uint64 // from … to − 1, by part
+}
+
+func (f *followed) Follow(ctx context.Context, t sampler.Trajectories, into ...sampler.Reducer) error {
+	f.seeds[f.part] = append(f.seeds[f.part], [2]uint64{t.Seed, t.Seed + uint64(len(t.Labels))})
+	return f.Ensemble.Follow(ctx, t, into...)
+}
+
+// Progress runs once from nothing to all by parts that have names; latents that the choice is judged on, those of fits
+// and those of samples, whose seeds are 0, 1, 2, …, are never the same as those that it was made by.
+func TestFewHasPartsAndSeedsOfItsOwn(t *testing.T) {
+	m, images := smooth(t)
+	f := &followed{Ensemble: m, seeds: map[string][][2]uint64{}}
+	set := settings(256, "ipndm", "dpmpp2m", solver.FittedName)
+	var parts []string
+	last := 0
+	set.Progress = NewProgress(func(part string, done, total int) {
+		if f.part = part; len(parts) == 0 || parts[len(parts)-1] != part {
+			parts = append(parts, part)
+		}
+		if done < last || done > total || total != 1000 {
+			t.Errorf("%s: %d of %d after %d", part, done, total, last)
+		}
+		last = done
+	})
+	few(t, f, images, set)
+	names := slices.Compact(slices.DeleteFunc(slices.Clone(parts), func(p string) bool { return p == "fit" }))
+	want := []string{"statistics", "first round", "second round", "last round", "held back"}
+	if !slices.Equal(names, want) || !slices.Contains(parts, "fit") || last < 1000-ShareOfImages-shareOfFits {
+		t.Errorf("parts %v end at %d", parts, last)
+	}
+	for _, a := range append(f.seeds["held back"], f.seeds["fit"]...) {
+		for _, b := range append(f.seeds["first round"], f.seeds["last round"]...) {
+			if a[0] < b[1] && b[0] < a[1] {
+				t.Errorf("seeds %v are used twice, as %v", a, b)
+			}
+		}
+	}
+}
+
+// The end of the context ends the work at once.
+func TestFewEndsWithItsContext(t *testing.T) {
+	m, images := smooth(t)
+	for _, at := range []string{"statistics", "first round", "fit", "held back"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		set := settings(64, "ipndm", solver.FittedName)
+		set.Progress = NewProgress(func(part string, _, _ int) {
+			if part == at {
+				cancel()
+			}
+		})
+		if _, err := Few(ctx, m, images, set); !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled at %s: %v", at, err)
+		}
+	}
+}
+
+// The seeds of a search or a fit never meet those from 0 on, with which its choice is measured.
+func TestSearchSeedsAreNotThoseOfSamples(t *testing.T) {
+	const reach = 1 << 40 // seeds from 0 on, and of each search
+	var starts []uint64
+	for _, seed := range []uint64{0, 1, 2, 42, 1234, 1 << 20} {
+		start := firstSeed(seed)
+		if start < reach || start > 1<<64-1-reach {
+			t.Errorf("seed %d begins at %d", seed, start)
+		}
+		for _, other := range starts {
+			if start-other < reach || other-start < reach {
+				t.Errorf("seeds from %d and from %d meet", start, other)
+			}
+		}
+		starts = append(starts, start)
+	}
+}
