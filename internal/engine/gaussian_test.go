@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -49,44 +50,6 @@ func makeGaussian(t *testing.T, e *Engine, body string) api.ScheduleInfo {
 	return reply.(api.ScheduleInfo)
 }
 
-// The nodes beat EDM's, more subspaces are no worse than one, and each report adds up.
-func TestGaussianScheduleBench(t *testing.T) {
-	e := open(t)
-	putSmooth(t, e, "smooth", 48)
-	one := makeGaussian(t, e, `{"name":"one","kind":"gaussian","dataset":"smooth","solver":"dpmpp2m","nfe":5}`)
-	two := makeGaussian(t, e,
-		`{"name":"two","kind":"gaussian","dataset":"smooth","solver":"dpmpp2m","nfe":5,"basis":"dct","k":16,"T":400}`)
-	if one.J != 1 || one.Basis != "none" || one.T != 6400 || two.J != 2 || two.Basis != "dct" || two.K != 16 ||
-		two.T != 400 {
-		t.Errorf("made %+v and %+v", one, two)
-	}
-	for _, info := range []api.ScheduleInfo{one, two} {
-		b := info.Bench
-		if b.Solver != "dpmpp2m" || b.Nodes.NFE != 5 || b.Nodes.Steps != 5 || b.Baseline.NFE != 5 || b.Baseline.Steps != 5 {
-			t.Errorf("%s: bench of %+v", info.Name, b)
-		}
-		if !(b.Nodes.W2 > 0 && b.Nodes.W2 < b.Baseline.W2/2) {
-			t.Errorf("%s: the nodes are at %g, EDM's at %g", info.Name, b.Nodes.W2, b.Baseline.W2)
-		}
-		var dims int
-		var sum [3]float64
-		for _, band := range b.Bands {
-			dims += band.Dims
-			for i, v := range []float64{band.Variance, band.Nodes, band.Baseline} {
-				sum[i] += v
-			}
-		}
-		if len(b.Bands) != info.J || dims != 64 {
-			t.Errorf("%s: %d bands of %d directions", info.Name, len(b.Bands), dims)
-		}
-		for i, want := range []float64{1, b.Nodes.W2, b.Baseline.W2} {
-			if math.Abs(sum[i]-want) > 1e-9*want {
-				t.Errorf("%s: the bands' parts add up to %v, want %g", info.Name, sum, want)
-			}
-		}
-	}
-}
-
 // Whoever samples with that solver and so many evaluations steps through the nodes and spends no more, over a restart
 // too.
 func TestGaussianScheduleSamples(t *testing.T) {
@@ -112,21 +75,11 @@ func TestGaussianScheduleSamples(t *testing.T) {
 				}
 			}
 		}
-		levels := column[float64](get(t, e, "EvaluateSchedule", fmt.Sprintf(`{"schedule":%q,"points":%d}`, name, c.steps+1)),
-			"g")
-		if len(levels) != info.J*(c.steps+1) {
-			t.Fatalf("%s: levels %v", c.solver, levels)
-		}
-		for j := range info.J {
-			own := levels[j*(c.steps+1) : (j+1)*(c.steps+1)]
-			if own[0] != 1e-6 || own[c.steps] != 400 {
-				t.Errorf("%s: levels of subspace %d run from %g to %g", c.solver, j, own[0], own[c.steps])
-			}
-		}
 	}
 }
 
-func TestGaussianScheduleErrors(t *testing.T) {
+// What cannot be searched for is refused with a code, and a search that is given up stores nothing.
+func TestSearchesRefuse(t *testing.T) {
 	e := open(t)
 	putSmooth(t, e, "smooth", 8)
 	flat := api.Schema{Columns: []api.Column{tables.ImageColumn("image", api.Uint8, data.HWC, 1, 2, 1)}}
@@ -139,20 +92,49 @@ func TestGaussianScheduleErrors(t *testing.T) {
 		api.Batch{Rows: 1, Cols: []any{make([]uint8, 5000)}}); err != nil {
 		t.Fatal(err)
 	}
-	for body, code := range map[string]api.Code{
-		`"dataset":"nothing","solver":"ab","nfe":3`:  api.DatasetNotFound,
-		`"dataset":"flat","solver":"ab","nfe":3`:     api.BadRequest, // no variance
-		`"dataset":"wide","solver":"ab","nfe":3`:     api.TooLarge,
-		`"dataset":"smooth","solver":"heun","nfe":1`: api.BadRequest, // half a step
-		`"dataset":"smooth","solver":"ab","nfe":100`: api.TooLarge,
+	for op, bodies := range map[string]map[string]api.Code{
+		`MakeSchedule {"name":"s","kind":"gaussian",`: {
+			`"dataset":"nothing","solver":"ab","nfe":3`:  api.DatasetNotFound,
+			`"dataset":"flat","solver":"ab","nfe":3`:     api.BadRequest, // no variance
+			`"dataset":"wide","solver":"ab","nfe":3`:     api.TooLarge,
+			`"dataset":"smooth","solver":"heun","nfe":1`: api.BadRequest, // half a step
+			`"dataset":"smooth","solver":"ab","nfe":100`: api.TooLarge,
+		},
+		`MakeSchedule {"name":"s","kind":"few","nfe":3,`: {
+			`"model":"tiny","dataset":"smooth","solvers":["fitted"]`: api.BadRequest, // nothing to compare with
+			`"model":"tiny","dataset":"flat"`:                        api.BadRequest, // of another size
+			`"model":"tiny","dataset":"smooth","samples":2000000`:    api.TooLarge,
+		},
+		`MakeSchedule {"name":"s","kind":"fit","nfe":3,`: {
+			`"model":"tiny","schedule":"edm"`: api.BadRequest, // without statistics
+		},
+		`Advise {`: {
+			``:                                   api.BadRequest,
+			`"dataset":"nothing"`:                api.DatasetNotFound,
+			`"dataset":"smooth","model":"x"`:     api.ModelNotFound,
+			`"dataset":"flat"`:                   api.BadRequest, // all alike
+			`"dataset":"flat","model":"tiny"`:    api.BadRequest, // of another size
+			`"dataset":"wide"`:                   api.TooLarge,
+			`"dataset":"smooth","nfe":[]`:        api.BadRequest,
+			`"dataset":"smooth","nfe":[2]`:       api.BadRequest,
+			`"dataset":"smooth","nfe":[257]`:     api.TooLarge,
+			`"dataset":"smooth","solver":"heun"`: api.BadRequest,
+		},
 	} {
-		_, err := perform(t.Context(), e, "MakeSchedule", `{"name":"s","kind":"gaussian",`+body+`}`, nil)
-		wantCode(t, body, err, code)
+		name, head, _ := strings.Cut(op, " ")
+		for body, code := range bodies {
+			_, err := perform(t.Context(), e, name, head+body+`}`, nil)
+			wantCode(t, op+body, err, code)
+		}
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	_, err := perform(ctx, e, "MakeSchedule", `{"name":"s","kind":"gaussian","dataset":"smooth","solver":"ab","nfe":3}`,
-		func(api.Meta) { cancel() })
-	wantCode(t, "cancelled", err, api.Cancelled)
-	_, err = perform(t.Context(), e, "DeleteSchedule", `{"schedule":"s"}`, nil)
+	for name, body := range map[string]string{
+		"MakeSchedule": `{"name":"s","kind":"gaussian","dataset":"smooth","solver":"ab","nfe":3}`,
+		"Advise":       `{"dataset":"smooth","model":"tiny"}`,
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		_, err := perform(ctx, e, name, body, func(api.Meta) { cancel() })
+		wantCode(t, name+" cancelled", err, api.Cancelled)
+	}
+	_, err := perform(t.Context(), e, "DeleteSchedule", `{"schedule":"s"}`, nil)
 	wantCode(t, "nothing was stored", err, api.ScheduleNotFound)
 }

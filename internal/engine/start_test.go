@@ -6,18 +6,13 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine/tables"
-	"github.com/anisoflight/anisoflight/kernels/latent"
-	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/start"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
-	"github.com/anisoflight/anisoflight/train/data"
 )
 
 // startFile returns the start of a schedule, read from its file.
@@ -40,98 +35,6 @@ func sampled(t *testing.T, e *Engine, fields string) []float32 {
 	t.Helper()
 	body := `{"model":"tiny","seed":7,"dtype":"float32","solver":"ipndm","nfe":4,` + fields + `}`
 	return column[float32](get(t, e, "Sample", body), "sample")
-}
-
-// A sample from the matched start is the one that the standard start makes of the latent M^-½ x_T, with x_T from the
-// schedule's file: isotropic noise, noise of two levels, and a basis that mixes frequencies.
-func TestSampleStartsFromTheFile(t *testing.T) {
-	e := open(t)
-	putSmooth(t, e, "smooth", 48)
-	for _, q := range []struct{ name, fields string }{
-		{"iso", `"sigma_max":4`},
-		{"two", `"schedule":"ends"`},
-		{"mixing", `"schedule":"wavelet"`},
-	} {
-		t.Run(q.name, func(t *testing.T) {
-			b, init := basis.None(8, 8), []float64{4}
-			var err error
-			switch q.name {
-			case "two":
-				b, err = basis.DCT(8, 8, 16)
-				init = []float64{4, 1.5}
-				table := knots(knot{-1, 0, 0, 1e-6}, knot{-1, 0, 1, 16}, knot{-1, 1, 0, 1e-6}, knot{-1, 1, 1, 2.25})
-				if _, err := put(e, `{"op":"PutSchedule","name":"ends","basis":"dct"}`, scheduleTable, table); err != nil {
-					t.Fatal(err)
-				}
-			case "mixing":
-				b, err = basis.Haar(8, 8, 16)
-				init = []float64{5, 2}
-				table := knots(knot{-1, 0, 0, 1e-6}, knot{-1, 0, 1, 25}, knot{-1, 1, 0, 1e-6}, knot{-1, 1, 1, 4})
-				if _, err := put(e, `{"op":"PutSchedule","name":"wavelet","basis":"haar"}`, scheduleTable, table); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			info := makeGaussian(t, e, fmt.Sprintf(`{"name":%q,"kind":"start","dataset":"smooth",%s}`, q.name, q.fields))
-			if info.Start == nil || info.Start.Images != 48 || info.J != b.J() {
-				t.Fatalf("made %+v", info)
-			}
-			s, _ := startFile(t, e, q.name)
-			g := make([]float64, len(init))
-			for j, v := range init {
-				g[j] = v * v
-			}
-			root, err := s.Law(start.Shared).Root(b, start.Shared, g)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := sampled(t, e, fmt.Sprintf(`"labels":[0,2],"schedule":%q`, q.name))
-
-			latents := make([]float32, 128)
-			for i := range 2 {
-				xi := make([]float32, 64)
-				latent.Normal(7+uint64(i), latent.StreamLatent, xi)
-				root.DrawFloat32(xi)
-				unscaled(t, b, init, xi)
-				copy(latents[i*64:], xi)
-			}
-			in := api.Schema{Columns: []api.Column{
-				{Name: "label", Type: api.Int32}, tables.ImageColumn("latent", api.Float32, data.HWC, 8, 8, 1),
-			}}
-			x, want := converse(t, e, "Sample", fmt.Sprintf(
-				`{"model":"tiny","dtype":"float32","solver":"ipndm","nfe":4,"schedule":%q,"start":"standard"}`, q.name), in)
-			want.send(t, x, 2, []int32{0, 2}, latents)
-			for i, v := range column[float32](want, "sample") {
-				if math.Abs(float64(got[i]-v)) > 1e-3 {
-					t.Fatalf("value %d is %v, from the file's start %v", i, got[i], v)
-				}
-			}
-		})
-	}
-}
-
-// unscaled replaces x by Σ_j P_j x / init_j.
-func unscaled(t *testing.T, b *basis.Basis, init []float64, x []float32) {
-	t.Helper()
-	plane, parts := make([]float64, len(x)), make([][]float64, b.J())
-	for j := range parts {
-		parts[j] = make([]float64, len(x))
-	}
-	for i, v := range x {
-		plane[i] = float64(v)
-	}
-	if err := b.Split(start.Shared, plane, parts); err != nil {
-		t.Fatal(err)
-	}
-	for i := range x {
-		var sum float64
-		for j, part := range parts {
-			sum += part[i] / init[j]
-		}
-		x[i] = float32(sum)
-	}
 }
 
 // The start is the schedule's own unless the request says otherwise; a seed's sample does not depend on the batch.
@@ -207,22 +110,6 @@ func TestStartIsStored(t *testing.T) {
 	if _, err := perform(t.Context(), e, "ImportSchedule", body, nil); err == nil ||
 		!strings.Contains(err.Error(), "start cannot be used") {
 		t.Errorf("a broken start: %v", err)
-	}
-}
-
-// Nodes from the start have no price of the start to pay.
-func TestSchedulesAreMadeFromTheStart(t *testing.T) {
-	e := openXLA(t)
-	putSmooth(t, e, "smooth", 48)
-	const nodes = `"kind":"gaussian","dataset":"smooth","solver":"dpmpp2m","nfe":4,"T":25`
-	noise := makeGaussian(t, e, `{"name":"noise",`+nodes+`}`)
-	ours := makeGaussian(t, e, `{"name":"ours","start":{"per_class":false},`+nodes+`}`)
-	if noise.Start != nil || ours.Start == nil || !(ours.Bench.Nodes.W2 < noise.Bench.Nodes.W2) {
-		t.Errorf("W2² %g from noise, %g from the data's law", noise.Bench.Nodes.W2, ours.Bench.Nodes.W2)
-	}
-	got := get(t, e, "BenchSchedule", `{"dataset":"smooth","schedules":["ours"],"solvers":["dpmpp2m"],"nfe":[4]}`)
-	if own := column[float64](got, "w2_squared")[0]; math.Abs(own-ours.Bench.Nodes.W2) > 1e-9 {
-		t.Errorf("W2² %g from the schedule's start, %g when it was made", own, ours.Bench.Nodes.W2)
 	}
 }
 

@@ -75,7 +75,7 @@ func TestLevelsAreThoseOfTheSteps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, q := range map[string]struct{ nfe, steps int }{"ipndm": {4, 4}, "heun": {5, 2}, "unipc": {12, 12}} {
+	for name, q := range map[string]struct{ nfe, steps int }{"ipndm": {4, 4}, "heun": {5, 2}, "unipc": {6, 6}} {
 		l := levels(t, law, dct, gaussian.Settings{
 			Sampler: solver.Settings{Solver: name, NFE: q.nfe}, T: 400, G0: 1e-6,
 			Family: schedule.Family{Basis: basis.KindDCT, K: 16},
