@@ -332,3 +332,32 @@ func propagate(f []*Density, value func(int, *Density) float64) (sum, stderr flo
 	}
 	return sum, math.Sqrt(variance)
 }
+
+// Gain returns the energy of EDM's schedule and of s itself under the densities that s stores, as means over its rows;
+// nil if it stores none.
+func (s *Schedule) Gain() (before, after *Estimate, err error) {
+	densities := s.Energy()
+	if densities == nil {
+		return nil, nil, nil
+	}
+	edm, err := EDM(s.T(), s.At(0, 0).G0())
+	if err != nil {
+		return nil, nil, err
+	}
+	before, after = &Estimate{}, &Estimate{}
+	n := float64(s.Rows())
+	add := func(e *Estimate, paths []*Path, f []*Density) {
+		energy, stderr := Energy(paths, f)
+		e.Value += energy / n
+		e.Stderr = math.Hypot(e.Stderr, stderr/n)
+	}
+	for row, f := range densities {
+		paths := make([]*Path, s.J())
+		for j := range paths {
+			paths[j] = s.At(row, j)
+		}
+		add(before, slices.Repeat([]*Path{edm.At(0, 0)}, s.J()), f)
+		add(after, paths, f)
+	}
+	return before, after, nil
+}

@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/client"
+	"github.com/anisoflight/anisoflight/internal/base/folderlock"
 	"github.com/anisoflight/anisoflight/internal/certtest"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/internal/cli/connect"
-	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 )
 
 // TestMain runs the command line where a test starts this program as one of its own.
@@ -170,7 +170,7 @@ func TestKilledServer(t *testing.T) {
 // A command waits for another that ends, or for a server that starts, and not for ever.
 func TestFolderInUseByACommand(t *testing.T) {
 	dir := folder(t)
-	lock, err := catalog.Acquire(dir, "anisoflight train")
+	lock, err := folderlock.Acquire(dir, "anisoflight train")
 	if err != nil {
 		t.Fatal(err)
 	}

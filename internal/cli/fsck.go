@@ -7,9 +7,9 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/anisoflight/anisoflight/internal/base/folderlock"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/internal/cli/connect"
-	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/internal/engine/fsck"
 )
 
@@ -49,7 +49,7 @@ func runFsck(ctx context.Context, e command.Env) (err error) {
 		return fmt.Errorf("there is no data folder %q", dir)
 	}
 	if repair {
-		lock, err := catalog.Acquire(dir, "anisoflight fsck")
+		lock, err := folderlock.Acquire(dir, "anisoflight fsck")
 		if err != nil {
 			return err
 		}

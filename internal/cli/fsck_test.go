@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/internal/base/folderlock"
 )
 
 // TestFsck: a whole folder is said to be whole; a flipped bit is named and ends in status 1; a repair wants the folder
@@ -36,7 +36,7 @@ func TestFsck(t *testing.T) {
 		!strings.HasPrefix(report.Findings[0].Faults[0], "images.npy ") {
 		t.Errorf("status %d, %s", status, out)
 	}
-	lock, err := catalog.Acquire(dir, "a server")
+	lock, err := folderlock.Acquire(dir, "a server")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/anisoflight/anisoflight/flight"
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/client"
+	"github.com/anisoflight/anisoflight/internal/base/folderlock"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
-	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/kernels/processes"
 )
 
@@ -66,10 +66,10 @@ func Among(ctx context.Context, e command.Env, w *processes.World, f func(*clien
 	if at := e.Text("server"); at != "" {
 		return remote(LocationOf(at))
 	}
-	var last catalog.Holder
+	var last folderlock.Holder
 	for end := time.Now().Add(patience); ; {
 		lock, err := LockFolder(e)
-		var held *catalog.Held
+		var held *folderlock.Held
 		switch {
 		case err == nil:
 			return withOwn(ctx, e, lock, w, f)
@@ -91,7 +91,7 @@ func Among(ctx context.Context, e command.Env, w *processes.World, f func(*clien
 
 // LockFolder takes the lock of the data folder. Where it is missing, serve makes it, and commands that store something
 // make the one that nobody has named.
-func LockFolder(e command.Env) (*catalog.Lock, error) {
+func LockFolder(e command.Env) (*folderlock.Lock, error) {
 	dir := e.Text("data")
 	switch makes := e.Text("listen") != "" || e.Stores && !e.Given("data"); {
 	case makes:
@@ -102,7 +102,7 @@ func LockFolder(e command.Env) (*catalog.Lock, error) {
 		return nil, fmt.Errorf("the data folder %q does not exist; choose another --data, or make it with "+
 			"`anisoflight serve --data %s` or mkdir", dir, dir)
 	}
-	return catalog.Acquire(dir, e.Cmd.CommandPath())
+	return folderlock.Acquire(dir, e.Cmd.CommandPath())
 }
 
 // withRemote connects to a running server.
@@ -151,7 +151,7 @@ func clientTLS(e command.Env) (*tls.Config, error) {
 }
 
 // withOwn serves the data folder in this process, for itself alone.
-func withOwn(ctx context.Context, e command.Env, lock *catalog.Lock, w *processes.World,
+func withOwn(ctx context.Context, e command.Env, lock *folderlock.Lock, w *processes.World,
 	f func(*client.Client) error,
 ) (err error) {
 	eng, err := OpenEngine(ctx, e, lock, w)

@@ -8,10 +8,10 @@ import (
 	"syscall"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/base/folderlock"
 	"github.com/anisoflight/anisoflight/internal/base/suggest"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/internal/engine"
-	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/processes"
@@ -99,12 +99,12 @@ func precision(e command.Env) (kernels.Precision, error) {
 type Engine struct {
 	*engine.Engine
 	dev  *device.Device
-	lock *catalog.Lock
+	lock *folderlock.Lock
 }
 
 // OpenEngine opens the data folder whose lock is held. The lock is released with the engine, or at once if that fails.
 // The world may be nil: see Among.
-func OpenEngine(ctx context.Context, e command.Env, lock *catalog.Lock, w *processes.World) (_ *Engine, err error) {
+func OpenEngine(ctx context.Context, e command.Env, lock *folderlock.Lock, w *processes.World) (_ *Engine, err error) {
 	// Whoever reads the log or the output may end first: that is an error of a write then, and not the end of a process
 	// that has runs to store.
 	signal.Ignore(syscall.SIGPIPE)

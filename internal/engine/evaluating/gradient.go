@@ -12,7 +12,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 )
 
-// gradient is an open ScheduleGradient exchange. It adds up the gradient with respect to the knots' ln g over all rows.
+// gradient is an open ScheduleGradient exchange.
 type gradient struct {
 	req     api.ScheduleGradient
 	model   *catalog.Model
@@ -22,8 +22,7 @@ type gradient struct {
 	batcher *batch.Batcher
 	in      api.Schema
 
-	rows  int
-	dlogg [][][]float64 // [row][subspace][knot], summed over rows
+	sum *schedule.Gradient // over all rows
 }
 
 // ScheduleGradient estimates the loss of the rows that come, and its gradient with respect to a schedule.
@@ -40,13 +39,7 @@ func (k *Evaluator) ScheduleGradient(_ context.Context, req api.ScheduleGradient
 	if err != nil {
 		return nil, err
 	}
-	for row := range x.sched.Rows() {
-		x.dlogg = append(x.dlogg, nil)
-		for j := range x.sched.J() {
-			tau, _ := x.sched.At(row, j).Knots()
-			x.dlogg[row] = append(x.dlogg[row], make([]float64, len(tau)))
-		}
-	}
+	x.sum = schedule.NewGradient(x.sched.Schedule)
 	j := []int{x.sched.J()}
 	out := api.Schema{
 		Columns: []api.Column{
@@ -102,13 +95,9 @@ func (x *gradient) answer(ctx context.Context, in api.Batch, emit func(api.Event
 		l, da, db := terms.Assemble(level(at.g), level(at.gdot), x.req.C)
 		loss, a, b = append(loss, l[:of.N]...), append(a, da[:of.N*j]...), append(b, db[:of.N*j]...)
 	}
-	// The differential A dg + B dġ of every sample is added to the gradient with respect to its path's ln g.
 	for i, row := range at.row {
-		for k := range j {
-			x.sched.At(row, k).Chain(t[i], a[i*j+k], b[i*j+k], x.dlogg[row][k])
-		}
+		x.sum.Add(row, t[i], a[i*j:(i+1)*j], b[i*j:(i+1)*j])
 	}
-	x.rows += in.Rows
 	return emit(api.Event{Batch: &api.Batch{Rows: in.Rows, Cols: []any{loss, a, b}}, Meta: api.Done(int64(in.Rows), -1)})
 }
 
@@ -143,27 +132,10 @@ func (x *gradient) levels(t []float64, labels []int32) (levels, error) {
 
 // end returns the gradients of the mean loss: d_logg for every schedule, d_theta for those that θ made.
 func (x *gradient) end(context.Context) (map[string]any, error) {
-	scale := 1 / float64(max(1, x.rows))
-	for _, row := range x.dlogg {
-		for _, path := range row {
-			for k := range path {
-				path[k] *= scale
-			}
-		}
+	dlogg, dtheta := x.sum.Mean()
+	out := map[string]any{"d_logg": dlogg}
+	if dtheta != nil {
+		out["d_theta"] = dtheta
 	}
-	out := map[string]any{"d_logg": x.dlogg}
-	theta := x.sched.Theta()
-	if theta == nil {
-		return out, nil
-	}
-	dtheta := make([][][]float64, len(theta))
-	for row := range theta {
-		for j, th := range theta[row] {
-			d := make([]float64, len(th))
-			th.Pull(x.sched.T(), x.sched.At(row, j).G0(), x.dlogg[row][j], d)
-			dtheta[row] = append(dtheta[row], d)
-		}
-	}
-	out["d_theta"] = dtheta
 	return out, nil
 }

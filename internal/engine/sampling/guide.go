@@ -7,7 +7,6 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/internal/sampler"
 	"github.com/anisoflight/anisoflight/schedule/basis"
-	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
 // Guide is the second network of guided samples, D₀ in D₀ + s (D₁ − D₀): the model's own without a label, or another
@@ -79,13 +78,10 @@ func (g *Guide) Hold(m *catalog.Model) (release func(), err error) {
 	}, nil
 }
 
-// Held returns the guide, which somebody holds, as a sampler takes it; nil for nil.
-func (g *Guide) Held() *sampler.Guide {
+// Mix returns the guide as a sampler takes it, nil for nil: with its weights while it is held.
+func (g *Guide) Mix() *sampler.Guide {
 	if g == nil {
 		return nil
 	}
 	return &g.mix
 }
-
-// Evaluations counts those of both networks in the first n stages of a plan.
-func (g *Guide) Evaluations(p *solver.Plan, n int) int { return g.Held().Evaluations(p, n) }

@@ -35,7 +35,7 @@ func (s *sampling) run(
 	out := &sampleWriter{s: s, total: n, emit: emit}
 	along := sampler.Sampler{
 		Device: s.sampler.Batcher, Network: sampler.Network{Model: s.network, Weights: s.model.Weights()}, Start: s.start,
-		Guide: s.guide.Held(),
+		Guide: s.guide.Mix(),
 	}
 	source := func(i int, x []float32) (sampler.Row, *solver.Plan, error) {
 		row := draw(i, x)
@@ -46,7 +46,7 @@ func (s *sampling) run(
 		Stage: func(b *sampler.Batch, stage int, t *kernels.Trajectory) error { return s.report(b, stage, t, out) },
 		Every: s.req.Every > 0, // previews of all
 		Done: func(b *sampler.Batch) error {
-			return out.final(b.Rows, b.Samples, s.guide.Evaluations(b.Plans[0], b.Plans[0].NFE))
+			return out.final(b.Rows, b.Samples, s.guide.Mix().Evaluations(b.Plans[0], b.Plans[0].NFE))
 		},
 	})
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *sampling) report(b *sampler.Batch, stage int, t *kernels.Trajectory, ou
 		if err != nil {
 			return err
 		}
-		nfe := s.guide.Evaluations(b.Plans[0], stage+1)
+		nfe := s.guide.Mix().Evaluations(b.Plans[0], stage+1)
 		if err := out.send(b.Rows, denoised, int32(step), int32(nfe), progress); err != nil {
 			return err
 		}

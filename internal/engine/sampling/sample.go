@@ -216,7 +216,7 @@ func (s *sampling) priced(n int) (*api.Job, error) {
 		return nil, err
 	}
 	s.schema.Metadata["steps"] = strconv.Itoa(s.plan.Steps())
-	s.schema.Metadata["nfe"] = strconv.Itoa(s.guide.Evaluations(s.plan, s.plan.NFE))
+	s.schema.Metadata["nfe"] = strconv.Itoa(s.guide.Mix().Evaluations(s.plan, s.plan.NFE))
 	rows := api.Times(int64(n), 1+s.previews())
 	bytes, err := s.price(rows)
 	return &api.Job{

@@ -59,7 +59,7 @@ func (k *Maker) few(ctx context.Context, req api.FewSchedule, emit func(api.Meta
 		return nil, err
 	}
 	network := &sampler.OnDevice{
-		Device: k.Batcher, Network: sampler.Network{Model: isotropic, Weights: m.Weights()}, Guide: guide.Held(), Data: d,
+		Device: k.Batcher, Network: sampler.Network{Model: isotropic, Weights: m.Weights()}, Guide: guide.Mix(), Data: d,
 	}
 	found, err := search.Few(ctx, network, images, search.FewSettings{
 		NFE: req.NFE, Solvers: req.Solvers, Samples: req.Samples, Seed: req.Seed, G0: m.G0(0), T: end,

@@ -3,8 +3,6 @@ package schedules
 import (
 	"cmp"
 	"context"
-	"math"
-	"slices"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
@@ -57,7 +55,7 @@ func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(ap
 		return info, err
 	}
 	made.origin.Kind = req.Of.Kind()
-	if made.origin.EnergyBefore, made.origin.EnergyAfter, err = gain(made.parts.Schedule); err != nil {
+	if made.origin.EnergyBefore, made.origin.EnergyAfter, err = made.parts.Schedule.Gain(); err != nil {
 		return info, err
 	}
 	made.parts.Schedule = k.Catalog.Signed(made.parts.Schedule, made.origin)
@@ -89,36 +87,6 @@ func (k *Maker) origin(dataset string, m *catalog.Model) (p schedule.Provenance,
 	return p, nil
 }
 
-// gain returns the energy of EDM's schedule and of s itself under the densities that s stores, as means over its rows;
-// nil if it stores none.
-func gain(s *schedule.Schedule) (before, after *schedule.Estimate, err error) {
-	densities := s.Energy()
-	if densities == nil {
-		return nil, nil, nil
-	}
-	theta, err := schedule.InitialTheta("edm", schedule.DefaultKnots, s.T(), s.At(0, 0).G0())
-	if err != nil {
-		return nil, nil, err
-	}
-	edm := slices.Repeat([]*schedule.Path{theta.Path(s.T(), s.At(0, 0).G0())}, s.J())
-	before, after = &schedule.Estimate{}, &schedule.Estimate{}
-	n := float64(s.Rows())
-	add := func(e *schedule.Estimate, paths []*schedule.Path, f []*schedule.Density) {
-		energy, stderr := schedule.Energy(paths, f)
-		e.Value += energy / n
-		e.Stderr = math.Hypot(e.Stderr, stderr/n)
-	}
-	for row, f := range densities {
-		paths := make([]*schedule.Path, s.J())
-		for j := range paths {
-			paths[j] = s.At(row, j)
-		}
-		add(before, edm, f)
-		add(after, paths, f)
-	}
-	return before, after, nil
-}
-
 // scheduleByFormula makes an isotropic schedule shared by all classes.
 func scheduleByFormula(req api.FormulaSchedule) (*newSchedule, error) {
 	T := cmp.Or(req.T, schedule.DefaultT)
@@ -127,7 +95,7 @@ func scheduleByFormula(req api.FormulaSchedule) (*newSchedule, error) {
 		return nil, api.Errorf(api.BadRequest, "There is no such schedule: %w", err)
 	}
 	s, err := schedule.FromTheta(schedule.Family{Basis: "none"}, nil, [][]schedule.Theta{{theta}}, T, req.G0)
-	return newScheduleOf(s), err
+	return &newSchedule{parts: catalog.Parts{Schedule: s}}, err
 }
 
 // modelAndImages returns a model, images that fit it, and the end of the model's own schedule.
@@ -152,9 +120,4 @@ func checkMemory(trajectories int, on *kernels.Model, images int, most int64) er
 			WithHint("Ask for fewer samples.")
 	}
 	return nil
-}
-
-// newScheduleOf returns a schedule that carries nothing else.
-func newScheduleOf(s *schedule.Schedule) *newSchedule {
-	return &newSchedule{parts: catalog.Parts{Schedule: s}}
 }

@@ -1,4 +1,5 @@
-package catalog
+// Package folderlock keeps two processes from working on one data folder.
+package folderlock
 
 import (
 	"encoding/json"
