@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/frechet"
 	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
 	"github.com/anisoflight/anisoflight/schedule/start"
@@ -85,4 +86,46 @@ func referencesOf(samples []*frechet.Sample) (out []*frechet.Reference, err erro
 		out = append(out, reference)
 	}
 	return out, nil
+}
+
+// Spectra measures the Gaussians of some classes of a data set in one pass; −1 stands for all of it.
+func Spectra(ctx context.Context, d *data.Dataset, labels []int, report func(done, total int),
+) (map[int]*gaussian.Spectrum, error) {
+	moments := map[int]*basis.FrequencyMoments{}
+	for _, label := range labels {
+		moments[label] = basis.NewFrequencyMoments(d.Height(), d.Width(), d.Channels())
+	}
+	err := d.Each(ctx, nil, report, func(labels []int32, images []float64) error {
+		classes := make([]*basis.FrequencyMoments, len(labels))
+		for i, label := range labels {
+			if label >= 0 {
+				classes[i] = moments[int(label)]
+			}
+		}
+		basis.AddImages(classes, images)
+		if all := moments[-1]; all != nil {
+			all.Add(images)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	spectra := map[int]*gaussian.Spectrum{}
+	for label, m := range moments {
+		if spectra[label], err = gaussian.NewSpectrum(m); err != nil {
+			return nil, err
+		}
+	}
+	return spectra, nil
+}
+
+// MeasureStart estimates the law of a data set in one pass, of each class too if perClass.
+func MeasureStart(ctx context.Context, d *data.Dataset, perClass bool, report func(done, total int),
+) (*start.Start, error) {
+	e := start.NewEstimator(d.Height(), d.Width(), d.Channels(), perClass, d.Normalization())
+	if err := d.Each(ctx, nil, report, e.Add); err != nil {
+		return nil, err
+	}
+	return e.Start()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/anisoflight/anisoflight/internal/ensembletest"
@@ -12,6 +13,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
 	"github.com/anisoflight/anisoflight/schedule/start"
+	"github.com/anisoflight/anisoflight/train/data"
 )
 
 // spectrum is the Gaussian of images of 8×8 pixels whose variance falls with the frequency.
@@ -112,5 +114,30 @@ func TestLevelsFromTheLaw(t *testing.T) {
 	cancel()
 	if _, err := Levels(ctx, law, b, set); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// One pass measures the Gaussians of all images and of classes.
+func TestSpectra(t *testing.T) {
+	d, err := data.New(data.Images{
+		Height: 1, Width: 2, Channels: 1, Float32: []float32{1, 2, 3, 5, 5, 6}, Labels: []int32{0, 1, 0}, Unbounded: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var done []int
+	got, err := Spectra(t.Context(), d, []int{-1, 0}, func(n, total int) { done = append(done, n, total) })
+	if err != nil || !slices.Equal(done, []int{1, 3, 2, 3, 3, 3}) {
+		t.Fatalf("%v, %v", done, err)
+	}
+	sum := (3.0*3 + 8*8 + 11*11) / 2 // of squares along the mean, (x + y)/√2
+	want := map[int]float64{-1: sum/3 - math.Pow(22.0/3, 2)/2, 0: (3.0*3+11*11)/4 - 7*7/2.0}
+	for label, s := range got {
+		if math.Abs(s.Directions[0].Variance-want[label]) > 1e-9 {
+			t.Errorf("class %d has the variance %g along the mean, want %g", label, s.Directions[0].Variance, want[label])
+		}
+	}
+	if len(got) != 2 {
+		t.Errorf("%d laws", len(got))
 	}
 }

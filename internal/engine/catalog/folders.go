@@ -53,35 +53,6 @@ func (f Folders) all() []string {
 	return []string{f.Models, f.Schedules, f.Bases, f.Datasets, f.Runs}
 }
 
-// errOutside is the answer to a symbolic link that leaves its root.
-var errOutside = errors.New("the path leads outside its folder")
-
-// inside refuses a folder of root that is, or holds, a symbolic link out of root.
-func inside(root, folder string) error {
-	root, err := filepath.EvalSymlinks(root)
-	if err != nil {
-		return err
-	}
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return err
-	}
-	paths := []string{folder}
-	for _, entry := range entries {
-		paths = append(paths, filepath.Join(folder, entry.Name()))
-	}
-	for _, path := range paths {
-		target, err := filepath.EvalSymlinks(path)
-		if err != nil {
-			return err
-		}
-		if rel, err := filepath.Rel(root, target); err != nil || rel == "." || !filepath.IsLocal(rel) {
-			return errOutside
-		}
-	}
-	return nil
-}
-
 // Missing reports whether err says that a file is not there.
 func Missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
@@ -122,17 +93,4 @@ func withoutPath(err error) error {
 		return path.Err
 	}
 	return err
-}
-
-// BytesIn returns the bytes of the files in a folder, or of a file, as far as there are any.
-func BytesIn(path string) (n int64) {
-	_ = filepath.WalkDir(path, func(_ string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() {
-			if info, err := entry.Info(); err == nil {
-				n += info.Size()
-			}
-		}
-		return nil
-	})
-	return n
 }

@@ -118,8 +118,8 @@ func (c *Catalog) loadModel(req api.LoadModel) error {
 // described returns the model that a folder describes, to be computed at a precision.
 func (c *Catalog) described(name string, precision kernels.Precision) (*Model, error) {
 	folder := c.modelFolder(name)
-	switch err := inside(c.folders.Models, folder); {
-	case errors.Is(err, errOutside):
+	switch err := atomicdir.Inside(c.folders.Models, folder); {
+	case errors.Is(err, atomicdir.ErrOutside):
 		return nil, api.Errorf(api.BadModel, "The model folder %q leads outside the models folder", name).
 			WithHint("Symbolic links must stay in the models folder.")
 	case Missing(err):

@@ -11,11 +11,8 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
-// EDM returns EDM's noise levels as a schedule between the default g_0 and T, shared by all classes.
-func EDM(T float64) (*schedule.Schedule, error) { return edmFrom(T, schedule.DefaultG0) }
-
-// edmFrom is EDM from the variance g0.
-func edmFrom(T, g0 float64) (*schedule.Schedule, error) {
+// EDM returns EDM's noise levels as a schedule from the variance g0 to T, shared by all classes.
+func EDM(T, g0 float64) (*schedule.Schedule, error) {
 	s, err := schedule.EDM(T, g0)
 	if err != nil {
 		return nil, api.Errorf(api.BadRequest, "There is no EDM schedule that ends at T = %g: %w", T, err)
@@ -84,7 +81,7 @@ func (m *Model) edm(T float64) (Schedule, error) {
 	if T == 0 {
 		T = m.Shape.Range.T()
 	}
-	s, err := edmFrom(T, m.Shape.Range.G0())
+	s, err := EDM(T, m.Shape.Range.G0())
 	return Schedule{Parts: Parts{Schedule: s}, Name: "edm"}, err
 }
 

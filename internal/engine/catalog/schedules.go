@@ -7,13 +7,14 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/schedule"
 )
 
 // ScheduleNamed finds what a request calls a schedule: "edm", a stored one, or a model's own, which is "edm" for a
 // model without.
 func (c *Catalog) ScheduleNamed(ref api.ScheduleRef) (Schedule, error) {
 	if ref.Name == "edm" {
-		s, err := EDM(ref.T)
+		s, err := EDM(ref.T, schedule.DefaultG0)
 		return Schedule{Parts: Parts{Schedule: s}, Name: "edm"}, err
 	}
 	c.mu.RLock()

@@ -88,7 +88,7 @@ func TestShelf(t *testing.T) {
 func TestDamagedSchedule(t *testing.T) {
 	dir := t.TempDir()
 	c := open(t, dir)
-	s, err := EDM(100)
+	s, err := EDM(100, schedule.DefaultG0)
 	if err != nil {
 		t.Fatal(err)
 	}

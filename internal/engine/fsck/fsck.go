@@ -131,7 +131,7 @@ func (c *checker) leftovers(folder string) error {
 		return err
 	}
 	for _, path := range left {
-		f := Finding{Path: c.below(path), State: Leftover, Bytes: catalog.BytesIn(path)}
+		f := Finding{Path: c.below(path), State: Leftover, Bytes: atomicdir.Bytes(path)}
 		if c.repair {
 			f.Repaired = "removed"
 		}
@@ -145,7 +145,7 @@ func (c *checker) leftovers(folder string) error {
 
 // folder checks a committed folder: its bytes, and what load makes of them.
 func (c *checker) folder(dir string, load func(dir string) error) (Finding, error) {
-	f := Finding{Path: c.below(dir), State: OK, Bytes: catalog.BytesIn(dir)}
+	f := Finding{Path: c.below(dir), State: OK, Bytes: atomicdir.Bytes(dir)}
 	err := atomicdir.Read(dir, func(folder *atomicdir.Stored) error {
 		f.State = OK
 		if !folder.HasManifest() {

@@ -3,9 +3,9 @@ package fsck
 import (
 	"os"
 
-	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/internal/engine/runs"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
+	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
 // run checks a stored run: the status, the state, and the state before.
@@ -13,7 +13,7 @@ func (c *checker) run(path string) error {
 	if err := c.leftovers(path); err != nil {
 		return err
 	}
-	status := Finding{Path: c.below(runs.StatusPath(path)), State: OK, Bytes: catalog.BytesIn(runs.StatusPath(path))}
+	status := Finding{Path: c.below(runs.StatusPath(path)), State: OK, Bytes: atomicdir.Bytes(runs.StatusPath(path))}
 	fault := runs.CheckStatus(path)
 	if _, err := os.Lstat(path); err != nil { // it went away meanwhile
 		return nil

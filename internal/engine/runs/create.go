@@ -5,14 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
-	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train"
@@ -56,7 +54,7 @@ func (s *Runs) Create(ctx context.Context, req api.CreateRun, progress func(api.
 	}
 	var r *Run
 	if err == nil {
-		r, err = s.place(ctx, req, fresh, seconds, creationNotes(fresh.Config(), src))
+		r, err = s.place(ctx, req, fresh, seconds, fresh.Config().Notes(src))
 	}
 	if err != nil {
 		fresh.Close()
@@ -139,7 +137,7 @@ func (s *Runs) sources(ctx context.Context, cfg train.Config, progress func(api.
 			return src, err
 		}
 	}
-	if net := networkOf(cfg, src); net != nil { // whose basis is made of the images that it sees
+	if net := src.Network(cfg); net != nil { // whose basis is made of the images that it sees
 		if _, src.Dataset, err = train.InUnits(net, src.Dataset); err != nil {
 			return src, err
 		}
@@ -195,7 +193,7 @@ func (s *Runs) familyBasis(
 	}
 	d, _ := basis.Lookup(family.Basis)
 	b, _, err := passes.PCA(ctx, src.Dataset, passes.PCASettings{
-		K: family.K, PerClass: d.PerClass, Classes: classesOf(cfg, src),
+		K: family.K, PerClass: d.PerClass, Classes: src.Classes(cfg),
 		Progress: api.Sparsely(progress),
 	})
 	if field, ok := errors.AsType[*setting.Error](err); ok && field.Field == "k" {
@@ -212,62 +210,4 @@ func resolved(cfg train.Config) (train.Config, error) {
 		}
 	}
 	return cfg.Resolve()
-}
-
-// networkOf returns a run's network; nil if it cannot be told, which is said when the run is made.
-func networkOf(cfg train.Config, src train.Sources) kernels.Architecture {
-	if src.Model != nil {
-		return src.Model.Net
-	}
-	net, err := checkpoint.ParseNetwork(cfg.Network)
-	if err != nil {
-		return nil
-	}
-	return net
-}
-
-func classesOf(cfg train.Config, src train.Sources) int {
-	if net := networkOf(cfg, src); net != nil {
-		return net.Shape().Labels
-	}
-	return 0
-}
-
-// creationNotes returns sentences on what a new run leaves out or cannot learn well.
-func creationNotes(cfg train.Config, src train.Sources) []string {
-	var out []string
-	known := classesOf(cfg, src)
-	if classes := src.Dataset.Classes(); src.Dataset.HasLabels() && classes > 0 {
-		switch {
-		case known == 0 && cfg.Model != "":
-			out = append(out, fmt.Sprintf("the model %q has no classes and the dataset has %d: labels are ignored; only a "+
-				"new network, of label_dim %[2]d in the stage pretrain, knows them", cfg.Model, classes))
-		case known == 0:
-			out = append(out, fmt.Sprintf("label_dim is 0 and the dataset has %d classes: labels are ignored; "+
-				"give label_dim %d for a network that knows them", classes, classes))
-		case cfg.Model == "" && known > classes:
-			out = append(out, fmt.Sprintf("label_dim is %d and the dataset has %d classes: labels from %d on are never "+
-				"trained, and are drawn where samples name no labels; give label_dim %d", known, classes, classes, classes))
-		}
-	}
-	out = append(out, cfg.MovementWarning()...)
-	net, learns := networkOf(cfg, src).(kernels.Trainable)
-	if !learns || cfg.Stage != train.Anisotropic {
-		return out
-	}
-	frozen := !*cfg.TrainNetwork
-	isotropic := src.Model != nil && (src.Model.Schedule == nil || src.Model.Schedule.J() == 1)
-	switch {
-	case net.Ratios() == 0 && frozen: // which does not learn to see them
-		out = append(out, "the network is frozen and is told only the geometric mean of the g_j, not their ratios: paths "+
-			"that differ make its samples worse; leave train_network out, or take the stage isotropic")
-	case net.Ratios() == 0 && (cfg.RatioEmbedding == nil || !*cfg.RatioEmbedding):
-		out = append(out, "the network is told only the geometric mean of the g_j, not their ratios: paths that differ "+
-			"make its samples worse; leave ratio_embedding out")
-	case frozen && isotropic:
-		out = append(out, fmt.Sprintf("the network of the model %q is frozen and was never trained on noise that "+
-			"differs by subspace: a schedule of several subspaces leads it where it knows nothing; leave train_network out, or "+
-			"take the stage isotropic", cfg.Model))
-	}
-	return out
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/base/safely"
-	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/internal/engine/explain"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
@@ -237,7 +236,7 @@ func (r *Run) checkRoom() error {
 	if err != nil {
 		return err
 	}
-	need := 2*catalog.BytesIn(StatePath(r.folder)) - catalog.BytesIn(PreviousPath(r.folder))
+	need := 2*atomicdir.Bytes(StatePath(r.folder)) - atomicdir.Bytes(PreviousPath(r.folder))
 	if free >= need {
 		return nil
 	}

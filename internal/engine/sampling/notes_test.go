@@ -6,13 +6,14 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
 // notesOf returns the notes on a sampler along EDM's schedule.
 func notesOf(t *testing.T, asked api.Sample) string {
 	t.Helper()
-	edm, err := catalog.EDM(api.DefaultT)
+	edm, err := catalog.EDM(api.DefaultT, schedule.DefaultG0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -114,7 +114,7 @@ func runBench(ctx context.Context, d *data.Dataset, schedules []catalog.Schedule
 	for _, s := range schedules {
 		labels = append(labels, benchLabels(s)...)
 	}
-	spectra, err := spectraOf(ctx, d, labels, progress)
+	spectra, err := search.Spectra(ctx, d, labels, progress)
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func (k *Maker) gaussian(ctx context.Context, req api.GaussianSchedule, progress
 		return nil, err
 	}
 	report := api.Sparsely(progress)
-	spectra, err := spectraOf(ctx, d, []int{-1}, report)
+	spectra, err := search.Spectra(ctx, d, []int{-1}, report)
 	if err != nil {
 		return nil, err
 	}
