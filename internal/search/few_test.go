@@ -192,7 +192,7 @@ func TestFewHasPartsAndSeedsOfItsOwn(t *testing.T) {
 	})
 	few(t, f, images, set)
 	names := slices.Compact(slices.DeleteFunc(slices.Clone(parts), func(p string) bool { return p == "fit" }))
-	want := []string{"statistics", "first round", "second round", "last round", "held back"}
+	want := []string{"statistics", "levels", "first round", "second round", "last round", "held back"}
 	if !slices.Equal(names, want) || !slices.Contains(parts, "fit") || last < 1000-ShareOfImages-shareOfFits {
 		t.Errorf("parts %v end at %d", parts, last)
 	}
@@ -208,7 +208,7 @@ func TestFewHasPartsAndSeedsOfItsOwn(t *testing.T) {
 // The end of the context ends the work at once.
 func TestFewEndsWithItsContext(t *testing.T) {
 	m, images := smooth(t)
-	for _, at := range []string{"statistics", "first round", "fit", "held back"} {
+	for _, at := range []string{"statistics", "levels", "first round", "fit", "held back"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		set := settings(64, "ipndm", solver.FittedName)
 		set.Progress = NewProgress(func(part string, _, _ int) {
