@@ -11,8 +11,8 @@ import (
 	"github.com/anisoflight/anisoflight/internal/devicetest"
 )
 
-// A request for a search becomes a schedule that says what was tried and why, and carries its solver and its start: over
-// a restart, and to samples that name nothing but nfe.
+// A request for a search becomes a schedule that says what was tried and why, and carries its solver and its start:
+// over a restart, and to samples that name nothing but nfe.
 func TestFewIsSampledAndStored(t *testing.T) {
 	dir := t.TempDir()
 	small := strings.Replace(tiny, `"img_resolution":8`, `"img_resolution":4`, 1)

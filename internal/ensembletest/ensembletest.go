@@ -45,7 +45,8 @@ func Smooth(size, n int) *Mixture {
 			}
 		}
 		transform.Inverse(mean, mean)
-		m.Weights, m.Means, m.Covs = append(m.Weights, 1), append(m.Means, mean), append(m.Covs, covariance(transform, variance))
+		m.Weights, m.Means = append(m.Weights, 1), append(m.Means, mean)
+		m.Covs = append(m.Covs, covariance(transform, variance))
 	}
 	return m
 }

@@ -189,8 +189,8 @@ func (q *Queue) drop(client string, i int) {
 	}
 }
 
-// Run does long work of a lower floor, which reports (done, total) between evaluations: at every report it hands its slot
-// to whoever waits, and then tells report, which may be nil. Work that gets no slot back has a context that has ended.
+// Run does long work of a lower floor, which reports (done, total) between evaluations: at every report it hands its
+// slot to whoever waits, and then tells report, which may be nil. Work gets no slot back when its context has ended.
 func (q *Queue) Run(
 	ctx context.Context, report func(done, total int), f func(report func(done, total int)) error,
 ) error {

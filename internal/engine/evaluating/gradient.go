@@ -26,7 +26,8 @@ type gradient struct {
 }
 
 // ScheduleGradient estimates the loss of the rows that come, and its gradient with respect to a schedule.
-func (k *Evaluator) ScheduleGradient(_ context.Context, req api.ScheduleGradient, in api.Schema) (*api.Exchange, error) {
+func (k *Evaluator) ScheduleGradient(_ context.Context, req api.ScheduleGradient, in api.Schema,
+) (*api.Exchange, error) {
 	m, err := k.Catalog.Model(req.Model)
 	if err != nil {
 		return nil, err
