@@ -14,84 +14,77 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// coordinates are those of basis.Frequencies in which a trajectory's states are combined. They are arguments of one
-// program, whatever their values.
+// coordinates are the bands of frequencies in which a trajectory's states are combined.
 type coordinates struct {
-	count      int        // R
-	axes, rows device.Arg // of the channels at each frequency, [R, H·W, C, C]; and the row of each sample, [B]
+	bands basis.Bands
+	count int         // of bands
+	axes  [][]float64 // of the channels in each band, [R][count·C·C], nil for the channels themselves
+	rows  device.Arg  // of each sample, [B]
 }
 
-// UseCoordinates makes [Trajectory.CombineCoordinates] combine in the coordinates of basis.Frequencies. Call it once,
-// before the first evaluation.
+// UseCoordinates makes [Trajectory.CombineCoordinates] combine in bands of frequencies. Call it once, before the first
+// evaluation.
 //
-//	axes  [R][H·W·C·C], the channels' axes at each frequency; nil for the channels themselves
+//	axes  [R][bands·C·C], the channels' axes in each band; nil for the channels themselves
 //	rows  [B], each sample's row of axes and of weights
-func (t *Trajectory) UseCoordinates(axes [][]float64, rows []int32) error {
-	m := t.model
-	channels := m.spec.Channels
-	var flat []float64
-	for _, row := range axes {
-		if row == nil {
-			row = channelAxes(m.Pixels(), channels)
-		}
-		flat = append(flat, row...)
+func (t *Trajectory) UseCoordinates(bands basis.Bands, axes [][]float64, rows []int32) error {
+	if bands.H*bands.W*bands.C != t.model.Pixels() {
+		return checkLength("bands", bands.H*bands.W*bands.C, t.model.Pixels())
 	}
 	t.coordinates = coordinates{
-		count: len(axes),
-		axes:  put(t.stage, flat, len(axes), m.Pixels()/channels, channels, channels),
-		rows:  t.stage.keep(m.dev.Upload(padded(rows, 1, t.batch), t.batch)),
+		bands: bands, count: bands.Parts() / bands.C, axes: axes,
+		rows: t.stage.keep(t.model.dev.Upload(padded(rows, 1, t.batch), t.batch)),
 	}
 	return t.stage.err
 }
 
-// channelAxes are those of channels that are their own axes.
-func channelAxes(pixels, c int) []float64 {
-	axes := make([]float64, pixels*c)
-	for f := range pixels / c {
-		for k := range c {
-			axes[(f*c+k)*c+k] = 1
-		}
-	}
-	return axes
-}
-
-// CombineCoordinates moves the state by itself and h parts of the history, each coordinate f of a sample's row r with
-// weights of its own:
+// CombineCoordinates moves the state by itself and h parts of the history, in each part, an axis of a band, of a
+// sample's row r with weights of its own:
 //
 //	x ← Fᵀ ( w_r0 ∘ F x + Σ_i w_r(1+i) ∘ F E_i ),  E_0 the newest evaluation
 //
-//	weights  [R, 1 + h, H·W·C]
+//	weights  [R, 1 + h, parts]
 //
 // With [Trajectory.KeepStates] E_1 is the state that E_0 was made at, E_2 the evaluation before, and so on. Weights of
 // what has not been made must be zero.
 func (t *Trajectory) CombineCoordinates(ctx context.Context, weights []float64) error {
 	m, c := t.model, t.coordinates
-	size, channels := m.Pixels(), m.spec.Channels
-	parts := len(weights) / (c.count * size)
-	if err := cmp.Or(t.usable(), checkLength("weights", len(weights), min(parts, 1+t.keep)*c.count*size)); err != nil {
+	channels, row := c.bands.C, len(c.axes)*c.count*c.bands.C
+	terms := len(weights) / row
+	if err := cmp.Or(t.usable(), checkLength("weights", len(weights), min(terms, 1+t.keep)*row)); err != nil {
 		return err
 	}
-	p, err := m.coordinatesProgram(ctx, t.batch, c.count, t.keep)
+	p, err := m.coordinatesProgram(ctx, t.batch, len(c.axes), t.keep, c)
 	if err != nil {
 		return err
 	}
 	s := m.stage()
 	defer s.release()
-	return t.run(ctx, s, p, []device.Arg{
-		c.axes, c.rows, device.Use(t.x),
-		put(s, c.byFrequency(weights, parts, 1+t.keep, channels), c.count, size/channels, 1+t.keep, channels),
-	}, t.history)
+	matrices := put(s, c.matrices(weights, terms, 1+t.keep), len(c.axes)*c.count, 1+t.keep, channels, channels)
+	return t.run(ctx, s, p, []device.Arg{c.rows, device.Use(t.x), matrices}, t.history)
 }
 
-// byFrequency orders weights [R, parts, H·W, C] as [R, H·W, all, C], with zeros for parts that are left out.
-func (c coordinates) byFrequency(weights []float64, parts, all, channels int) []float64 {
-	frequencies := len(weights) / (c.count * parts * channels)
-	out := make([]float64, c.count*frequencies*all*channels)
-	for r := range c.count {
-		for k := range parts {
-			from := weights[(r*parts+k)*frequencies*channels:]
-			for f := range frequencies {
-				copy(out[((r*frequencies+f)*all+k)*channels:][:channels], from[f*channels:])
+// matrices returns what weights [R, terms, parts] multiply the channels by, Σ_k A_k w_k A_kᵀ of the axes A_k, as [R,
+// bands, all, C, C], with zeros for terms that are left out.
+func (c coordinates) matrices(weights []float64, terms, all int) []float64 {
+	n := c.bands.C
+	out := make([]float64, len(c.axes)*c.count*all*n*n)
+	for r, axes := range c.axes {
+		for band := range c.count {
+			for term := range terms {
+				to := out[((r*c.count+band)*all+term)*n*n:]
+				for k, w := range weights[((r*terms+term)*c.count+band)*n:][:n] {
+					if axes == nil {
+						to[k*n+k] = w
+						continue
+					}
+					axis := axes[(band*n+k)*n:][:n]
+					for a, x := range axis {
+						for b, y := range axis {
+							to[a*n+b] += w * x * y
+						}
+					}
+				}
 			}
 		}
 	}
@@ -99,21 +92,22 @@ func (c coordinates) byFrequency(weights []float64, parts, all, channels int) []
 }
 
 // coordinatesProgram is the program of CombineCoordinates.
-func (m *Model) coordinatesProgram(ctx context.Context, batch, rows, h int) (*device.Program, error) {
-	key := fmt.Sprintf("coordinates %d×%d×%d|%s", batch, rows, h, m.key)
+func (m *Model) coordinatesProgram(ctx context.Context, batch, rows, h int, of coordinates) (*device.Program, error) {
+	key := fmt.Sprintf("coordinates %d×%d×%d in %d|%s", batch, rows, h, of.bands.N, m.key)
 	return m.dev.Program(ctx, key, func(g *graph.Graph) []*Node {
-		height, width, c := m.spec.Height, m.spec.Width, m.spec.Channels
+		height, width, c := of.bands.H, of.bands.W, of.bands.C
 		parameter := func(name string, dtype dtypes.DType, dims ...int) *Node {
 			return graph.Parameter(g, name, shapes.Make(dtype, dims...))
 		}
-		axes := parameter("axes", m.dtype, rows, height*width, c, c)
-		row := graph.Reshape(parameter("rows", dtypes.Int32, batch), batch, 1)
+		row := parameter("rows", dtypes.Int32, batch)
 		images := []*Node{parameter("x", m.dtype, m.imageDims(batch)...)}
-		weights := parameter("weights", m.dtype, rows, height*width, 1+h, c)
+		matrices := parameter("matrices", m.dtype, rows*of.count, 1+h, c, c)
 		for i := range h {
 			images = append(images, parameter(fmt.Sprint("e", i), m.dtype, m.imageDims(batch)...))
 		}
-		own := graph.Gather(axes, row) // [B, H·W, C, C]
+		band, _ := of.bands.Index()
+		index := graph.ConstAsDType(g, dtypes.Int32, [][]int{band})
+		index = graph.Add(graph.MulScalar(graph.Reshape(row, batch, 1), of.count), index) // [B, H·W]
 		left := graph.ConstAsDType(g, m.dtype, subspace.Matrix(basis.DCTRows(height, height), height))
 		right := graph.ConstAsDType(g, m.dtype, subspace.Matrix(basis.DCTRows(width, width), width))
 		planes := func(x *Node, contract int) *Node { // [N, H, W, C]
@@ -121,11 +115,10 @@ func (m *Model) coordinatesProgram(ctx context.Context, batch, rows, h int) (*de
 			y = graph.DotGeneral(right, []int{contract}, nil, y, []int{2}, nil) // [W, H, N, C]
 			return graph.TransposeAllAxes(y, 2, 1, 0, 3)
 		}
-		y := graph.Reshape(planes(graph.Concatenate(images, 0), 1), 1+h, batch, height*width, c)
-		y = graph.DotGeneral(own, []int{3}, []int{0, 1}, y, []int{3}, []int{1, 2}) // [B, H·W, C, 1 + h]
-		y = graph.TransposeAllAxes(y, 0, 1, 3, 2)
-		y = graph.ReduceSum(graph.Mul(y, graph.Gather(weights, row)), 2)           // [B, H·W, C]
-		y = graph.DotGeneral(own, []int{2}, []int{0, 1}, y, []int{2}, []int{0, 1}) // [B, H·W, C]
+		y := graph.Reshape(planes(graph.Concatenate(images, 0), 1), 1+h, batch, height*width, 1, c)
+		y = graph.TransposeAllAxes(y, 1, 2, 0, 3, 4)
+		own := graph.Gather(matrices, graph.InsertAxes(index, -1)) // [B, H·W, 1 + h, C, C]
+		y = graph.ReduceSum(graph.Mul(own, y), 2, 4)               // symmetric in the channels
 		return []*Node{planes(graph.Reshape(y, m.imageDims(batch)...), 0)}
 	})
 }

@@ -13,7 +13,7 @@ from .errors import BadRequestError
 from .files import path_of
 from .files.schedules import read_with_basis, write_with_basis
 from .remote import subspaces_of
-from .subspaces import Coordinates, Subspaces
+from .subspaces import Coordinates, Subspaces, radial_bands
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 _FORMAT = "anisoflight-plan"
+_LARGEST = 1 << 12  # pixels of a side, as in the server
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -173,9 +174,8 @@ class Plan:
         found = self._numbers.get("coordinates")
         if found is None:
             return None
-        height, width, channels = found["height"], found["width"], found["channels"]
-        axes = np.reshape(found["axes"], (height, width, channels, channels)) if "axes" in found else None
-        return Coordinates(height, width, channels, axes)
+        size = found["height"], found["width"], found["channels"]
+        return Coordinates(*size, axes=found.get("axes"), bands=found.get("bands", 0))
 
     @cached_property
     def subspaces(self) -> Subspaces:
@@ -216,8 +216,11 @@ def _check(file: Any) -> None:
     for part in parts:
         size, where = count, part.get("coordinates")
         if where is not None:
-            _numbers(where, dict.fromkeys(("height", "width", "channels"), (0, 1)), "i")
-            size = where["height"] * where["width"] * where["channels"]
+            _numbers(where, dict.fromkeys(("height", "width", "channels", "bands?"), (0, 1)), "i")
+            if max(where["height"], where["width"]) > _LARGEST:
+                raise ValueError(f"height and width must be at most {_LARGEST}, got {where}")
+            bands = radial_bands(where["height"], where["width"], where.get("bands", 0))
+            size = (int(bands.max()) + 1) * where["channels"]
             _numbers(where, {"axes?": (size * where["channels"], -np.inf)})
         _numbers(part, {"t": (steps + 1, 0), "init": (count, _TINY)})
         ends = [stage["step"] for stage in part["stages"]]

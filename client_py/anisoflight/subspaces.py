@@ -93,12 +93,33 @@ class Subspaces:
         return [(height // 2, width // 2)]
 
 
+def radial_bands(height: int, width: int, number: int) -> Array:
+    """The band of each frequency (u, v) of the DCT, [H, W]: the mean, and number − 1 bands of equal width in ln ρ,
+
+        band(u, v) = 1 + min(number − 2, ⌊(number − 1) ln(ρ/ρ₁)/ln(ρ₂/ρ₁) + 1e-9⌋),    ρ = √((u/H)² + (v/W)²),
+
+    numbered without the empty ones; ρ₁ is the least ρ above 0 and ρ₂ the greatest. 0 makes each frequency a band.
+
+    >>> radial_bands(3, 3, 3).tolist()
+    [[0, 1, 2], [1, 1, 2], [2, 2, 2]]
+    """
+    if number == 0:
+        return np.arange(height * width).reshape(height, width)
+    u, v = np.ogrid[:height, :width]
+    square = np.maximum((u * width) ** 2.0 + (v * height) ** 2.0, min(height, width) ** 2.0)
+    place = np.log(square / square[0, 0]) / (np.log(square[-1, -1] / square[0, 0]) or 1)
+    band = np.minimum(1 + np.minimum(number - 2, np.floor((number - 1) * place + 1e-9)), number - 1)
+    band[0, 0] = 0
+    return np.unique(band, return_inverse=True)[1].reshape(height, width)
+
+
 class Coordinates:
     """The frequencies (u, v) of the orthonormal DCT-II of images [B, C, H, W] and, at each, axes k of the channels.
 
         y_uvk = Σ_c A_uvkc Σ_ij R_ui S_vj x_cij,    R, S as in `dct_rows`
 
-    axes A are [H, W, C, C]; None means the channels themselves. The transform is orthonormal.
+    They are divided into `radial_bands`. The axes A of a band are [bands·C, C]; None means the channels themselves. The
+    transform is orthonormal.
 
     >>> coordinates = Coordinates(4, 4, 1)
     >>> image = np.arange(16.0).reshape(1, 1, 4, 4)
@@ -106,20 +127,21 @@ class Coordinates:
     True
     """
 
-    def __init__(self, height: int, width: int, channels: int, axes: Array | None = None) -> None:
-        self.size = height * width * channels
-        axes = np.broadcast_to(np.eye(channels), (height, width, channels, channels)) if axes is None else axes
+    def __init__(self, height: int, width: int, channels: int, axes: Array | None = None, bands: int = 0) -> None:
+        self._band = radial_bands(height, width, bands)
+        self.size = (int(self._band.max()) + 1) * channels
+        axes = np.eye(channels)[None] if axes is None else np.reshape(axes, (-1, channels, channels))[self._band]
         self._parts = [dct_rows(height), dct_rows(width), np.asarray(axes, np.float64)]
-        self._shape = (height, width, channels)
 
     def combine(self, images: Sequence[Any], weights: Sequence[Array]) -> Any:
-        """Σ_i F^T (w_i ∘ F x_i) of images [B, C, H, W], weights [H·W·C] each, in their own kind and dtype."""
+        """Σ_i F^T (w_i ∘ F x_i) of images [B, C, H, W], weights [bands·C] each, in their own kind and dtype."""
         rows, columns, axes = (like(part, images[0]) for part in self._parts)
         total: Any = 0
         for image, weight in zip(images, weights, strict=True):
             planes = (rows @ image @ columns.T).swapaxes(1, 2).swapaxes(2, 3)[..., None]  # [B, u, v, C, 1]
-            total = total + like(np.reshape(weight, (*self._shape, 1)), image) * (axes @ planes)
-        planes = (axes.swapaxes(2, 3) @ total)[..., 0].swapaxes(2, 3).swapaxes(1, 2)
+            own = np.reshape(weight, (-1, image.shape[1], 1))[self._band]
+            total = total + like(own, image) * (axes @ planes)
+        planes = (axes.swapaxes(-2, -1) @ total)[..., 0].swapaxes(2, 3).swapaxes(1, 2)
         return rows.T @ planes @ columns
 
 

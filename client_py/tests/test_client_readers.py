@@ -165,6 +165,8 @@ def test_plans_that_are_impossible_are_refused(tmp_path: Path) -> None:
         (("family", "cuts"), [1, 2]),
         (("family", "k"), -4),
         (("coordinates",), {"height": 2, "width": 2, "channels": 1}),
+        (("coordinates",), {"height": 2, "width": 2, "channels": 1, "bands": 0}),
+        (("coordinates",), {"height": 10**9, "width": 10**9, "channels": 1, "bands": 2}),
         (("history",), 2),
         (("nfe",), 4),
         (("steps",), 2),

@@ -13,7 +13,7 @@ from anisoflight import BadRequestError, Client
 from anisoflight.networks import ddpm, denoiser, edm, flow
 from anisoflight.plan import Plan
 from anisoflight.stepping import Stepper
-from anisoflight.subspaces import Subspaces
+from anisoflight.subspaces import Coordinates, Subspaces, radial_bands
 
 T = 400.0
 GOLDEN = Path(__file__).parent / "testdata" / "plans" / "ab.json"
@@ -247,6 +247,37 @@ def test_kinds_of_networks_say_what_they_predict() -> None:
         ddpm([0.5], "x")
 
 
+def test_the_bands_are_the_servers() -> None:
+    """Those of small planes, and sums over those of large ones, which the server's tests have as well."""
+    assert radial_bands(2, 3, 0).tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert radial_bands(2, 2, 1).tolist() == [[0, 0], [0, 0]]
+    assert radial_bands(1, 1, 8).tolist() == [[0]]
+    assert radial_bands(1, 4, 3).tolist() == [[0, 1, 2, 2]]
+    wide = [[0, 1, 2, 3, 3, 4], [1, 2, 2, 3, 4, 4], [3, 3, 3, 4, 4, 4], [4, 4, 4, 4, 4, 4]]
+    assert radial_bands(4, 6, 5).tolist() == wide
+    for size, count, total in [
+        ((32, 32, 32), 28, 11793007),
+        ((64, 64, 32), 29, 48554628),
+        ((512, 512, 32), 31, 3584464413),
+        ((40, 72, 16), 16, 18533480),
+    ]:
+        bands = radial_bands(*size).ravel()
+        assert (bands.max() + 1, int(bands @ (np.arange(bands.size) % 1009))) == (count, total)
+
+
+def test_bands_have_weights_and_axes_of_their_own() -> None:
+    """The transform with every frequency's own weights and axes, repeated over the bands."""
+    bands = radial_bands(6, 4, 5)
+    count = bands.max() + 1
+    rng = np.random.default_rng(3)
+    axes = np.linalg.qr(rng.standard_normal((count, 3, 3)))[0]
+    weights = [rng.standard_normal((count, 3)) for _ in range(2)]
+    images = [rng.standard_normal((2, 3, 6, 4)) for _ in range(2)]
+    got = Coordinates(6, 4, 3, axes, bands=5).combine(images, [weight.ravel() for weight in weights])
+    want = Coordinates(6, 4, 3, axes[bands]).combine(images, [weight[bands].ravel() for weight in weights])
+    assert np.allclose(got, want, atol=1e-12)
+
+
 @pytest.mark.parametrize("per_class", [False, True])
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_the_local_solver_is_the_servers(
@@ -258,6 +289,7 @@ def test_the_local_solver_is_the_servers(
     options = {"solver": "local", "order": order, "corrector": order > 1, "nfe": 5, "grid": "polynomial"}
     plan = client.plan("plan-local", label=3, **options)
     plan.save(tmp_path / "plan.json")
+    assert len(plan.stages[0].alpha) < 8 * 8  # of bands
     latents = latents_of(2)
     expected = client.sample(
         "digits", latents=latents, labels=[3, 3], schedule="plan-local", dtype="float32", progress=False, **options

@@ -156,7 +156,7 @@ func (r *Sample) CheckExchange() error {
 	return nil
 }
 
-// MaxPlan bounds the numbers of a plan in one reply: evaluations times subspaces, of all its classes.
+// MaxPlan bounds the numbers of a plan in one reply: evaluations times subspaces or parts, of all its classes.
 const MaxPlan = 1 << 14
 
 // PlanSampler asks for the numbers of a sampler instead of its samples. Every Sample request is one, too: its fields
@@ -248,13 +248,16 @@ type PlanClass struct {
 	PlanNumbers
 }
 
-// PlanCoordinates are the frequencies (u, v) of the orthonormal DCT-II of images and, at each of them, axes k of the
-// channels, the last index fastest.
+// PlanCoordinates are bands b of the frequencies (u, v) of the orthonormal DCT-II of images and, in each, axes k of the
+// channels, the last index fastest. Bands of equal width in ln ρ, ρ = √((u/H)² + (v/W)²), follow from their number by a
+// formula (method.md).
 type PlanCoordinates struct {
 	Height   int `json:"height"`
 	Width    int `json:"width"`
 	Channels int `json:"channels"`
-	// [H·W·C·C], axis k of frequency (u, v) in the channels; absent: the channels are the axes
+	// number N of the formula; absent: each frequency is a band of its own, u slow
+	Bands int `json:"bands,omitempty"`
+	// [B·C·C] of B bands, axis k of band b in the channels; absent: the channels are the axes
 	Axes []float64 `json:"axes,omitempty"`
 }
 

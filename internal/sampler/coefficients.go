@@ -25,10 +25,11 @@ func combinationOf(t *kernels.Trajectory, plans []*solver.Plan) (combination, er
 		rows[i] = int32(p.Coordinates.Row)
 		byRow[p.Coordinates.Row] = p
 	}
+	size := len(plans[0].Stages[0].Alpha)
 	return func(k int) func(context.Context) error {
-		weights := byCoordinate(byRow, k, table.H*table.W*table.C)
+		weights := byCoordinate(byRow, k, size)
 		return func(ctx context.Context) error { return t.CombineCoordinates(ctx, weights) }
-	}, t.UseCoordinates(table.Axes, rows)
+	}, t.UseCoordinates(table.Bands, table.Axes, rows)
 }
 
 // historyOf returns the evaluations that a trajectory keeps. One program serves all plans in subspaces, so it is the

@@ -68,25 +68,25 @@ func (*Samples) EveryStage() bool { return false }
 // Add implements [Reducer].
 func (s *Samples) Add(_ int, x, _ []float32) { *s = append(*s, x...) }
 
-// States are a reducer: all states, the start first, and denoised images, each [n, H, W, C].
-type States struct{ X, Denoised [][]float32 }
+// States are a reducer: the states that each Every-th stage leaves, [n, H, W, C].
+type States struct {
+	Every int
+	X     [][]float32
+}
 
 // EveryStage implements [Reducer].
 func (*States) EveryStage() bool { return true }
 
 // Add implements [Reducer].
-func (s *States) Add(stage int, x, denoised []float32) {
-	for len(s.X) <= stage+1 {
-		s.X = append(s.X, nil)
-	}
-	s.X[stage+1] = append(s.X[stage+1], x...)
-	if stage < 0 {
+func (s *States) Add(stage int, x, _ []float32) {
+	if (stage+1)%s.Every != 0 || stage < 0 {
 		return
 	}
-	for len(s.Denoised) <= stage {
-		s.Denoised = append(s.Denoised, nil)
+	i := (stage+1)/s.Every - 1
+	for len(s.X) <= i {
+		s.X = append(s.X, nil)
 	}
-	s.Denoised[stage] = append(s.Denoised[stage], denoised...)
+	s.X[i] = append(s.X[i], x...)
 }
 
 // OnDevice is the Ensemble of a network on the server's devices.

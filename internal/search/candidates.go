@@ -24,7 +24,7 @@ const (
 	// fitTrajectories is the number of trajectories of a fit if memory allows, minFitTrajectories the least that is worth
 	// it.
 	fitTrajectories    = 128
-	minFitTrajectories = 32
+	minFitTrajectories = 16
 )
 
 // Candidate is a sampler that a search may choose. Distances are squared Fréchet distances to the data over the
@@ -150,7 +150,7 @@ func (f *fewStepSearch) fitStarts(local []*Candidate) []*Candidate {
 
 // fitSamples is how many trajectories a fit can have in memory.
 func (f *fewStepSearch) fitSamples() int {
-	return min(fitTrajectories, MaxFitNumbers/(3*9*f.h*f.w*f.c*(f.NFE+1)))
+	return min(fitTrajectories, MaxFitNumbers/(2*f.h*f.w*f.c*f.NFE))
 }
 
 // fittedCandidate returns the sampler whose coefficients are fitted around those of a candidate of local.

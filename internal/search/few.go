@@ -29,9 +29,6 @@ const (
 	odeErrorLatents = 16
 )
 
-// MaxSampleNumbers bounds the numbers of all samples of a candidate.
-const MaxSampleNumbers = 1 << 26
-
 // streamSearch separates the seeds of a search or a fit from those of samples.
 const streamSearch = 0x6f776e73
 

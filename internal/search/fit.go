@@ -18,7 +18,7 @@ const substeps = 8
 // ridges are the weights tried of what holds coefficients near those of the solver local, the largest first.
 var ridges = []float64{10, 1, 0.1, 1e-2, 1e-3}
 
-// MaxFitNumbers bounds the numbers that a fit keeps.
+// MaxFitNumbers bounds the numbers that a fit keeps: the states of converged trajectories at the nodes.
 const MaxFitNumbers = 1 << 28
 
 // FitSettings say what Fit fits.
@@ -26,7 +26,7 @@ type FitSettings struct {
 	Solver  solver.Settings // of the solver local, without statistics
 	Samples int             // trajectories to fit to; as many choose the ridge, and as many judge
 	Seed    uint64
-	// Isotropic has one set of coefficients for all coordinates.
+	// Isotropic has one set of coefficients for all parts.
 	Isotropic bool
 	Start     *start.Start // that sampling starts from; nil: from noise alone
 	// Label returns the label of trajectory i, which has a seed; −1 for none.
@@ -39,7 +39,7 @@ type FitSettings struct {
 type FitErrors struct{ Local, Fitted float64 }
 
 // Fit fits coefficients to a network's own trajectories along a schedule of one subspace that all classes share, in the
-// coordinates of its statistics.
+// parts of its statistics.
 func Fit(
 	ctx context.Context, network sampler.Ensemble, s *schedule.Schedule, statistics *local.Statistics, set FitSettings,
 ) (*solver.Fitted, *FitErrors, error) {
@@ -66,7 +66,7 @@ type fitter struct {
 	schedule    *schedule.Schedule
 	statistics  *local.Statistics
 	samples     int
-	isotropic   bool // one set of coefficients for all coordinates
+	isotropic   bool // one set of coefficients for all parts
 	report      func(done, total int)
 	done, total int
 }
@@ -78,8 +78,8 @@ func (f *fitter) all(set solver.Settings) (*solver.Fitted, *FitErrors, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	n := len(base.Stages)
-	f.total = len(f.from.Labels) * (substeps*n + n*(n+1)/2 + 2*n)
+	n, rows := len(base.Stages), len(f.from.Labels)
+	f.total = rows*substeps*n + 2*f.samples*n*(n+1)/2 + (rows-2*f.samples)*2*n
 	sigma := make([]float64, n+1)
 	for i, t := range base.T {
 		sigma[i] = f.schedule.Sigma(0, t)
@@ -90,19 +90,17 @@ func (f *fitter) all(set solver.Settings) (*solver.Fitted, *FitErrors, error) {
 	}
 	plan := *base
 	plan.Stages = slices.Clone(base.Stages)
-	for i := range n {
+	for i, st := range base.Stages {
 		part := plan
 		part.Stages, part.NFE = plan.Stages[:i+1], i+1
-		states, evaluations, err := f.follow(&part)
-		if err != nil {
+		gram := sampler.NewGram(f.statistics, i+1, terms(st), target[i], f.samples)
+		if err := f.follow(&part, 0, 2*f.samples, gram); err != nil {
 			return nil, nil, err
 		}
-		st := plan.Stages[i]
-		st.Alpha, st.Beta = f.step(st, states, evaluations, target[i])
-		plan.Stages[i] = st
+		plan.Stages[i].Alpha, plan.Stages[i].Beta = f.step(st, gram)
 	}
 	report := &FitErrors{}
-	if len(f.from.Labels) > 2*f.samples {
+	if rows > 2*f.samples {
 		if report.Local, err = f.judge(base, target[n-1]); err != nil {
 			return nil, nil, err
 		}
@@ -117,8 +115,8 @@ func (f *fitter) all(set solver.Settings) (*solver.Fitted, *FitErrors, error) {
 	return out, report, nil
 }
 
-// converged returns the coordinates of converged trajectories at the nodes after the first, [node][f][sample].
-func (f *fitter) converged(sigma []float64) ([][][]float64, error) {
+// converged returns the states of converged trajectories at the nodes after the first, [node][n, H, W, C].
+func (f *fitter) converged(sigma []float64) ([][]float32, error) {
 	fine := []float64{sigma[0]}
 	for i, s := range sigma[1:] {
 		for k := 1; k <= substeps; k++ {
@@ -131,101 +129,49 @@ func (f *fitter) converged(sigma []float64) ([][][]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	states, _, err := f.follow(plan)
-	if err != nil {
-		return nil, err
-	}
-	var out [][][]float64
-	for i := range sigma[1:] {
-		out = append(out, states[(i+1)*substeps])
-	}
-	return out, nil
+	states := sampler.States{Every: substeps}
+	err = f.follow(plan, 0, len(f.from.Labels), &states)
+	return states.X, err
 }
 
-// follow returns the coordinates of the states at the nodes of a plan, the start first, and of its denoised images,
-// each [f][sample].
-func (f *fitter) follow(plan *solver.Plan) (states, denoised [][][]float64, err error) {
+// follow takes the trajectories from one on up to another along a plan.
+func (f *fitter) follow(plan *solver.Plan, from, to int, into sampler.Reducer) error {
 	t := f.from
+	t.Seed, t.Labels = t.Seed+uint64(from), t.Labels[from:to]
 	t.Plan, t.Progress = plan, func(evaluations int) {
 		f.done += evaluations
 		f.report(min(f.done, f.total), f.total)
 	}
-	var kept sampler.States
-	if err := f.network.Follow(f.ctx, t, &kept); err != nil {
-		return nil, nil, err
-	}
-	for _, x := range kept.X {
-		states = append(states, f.coordinates(x))
-	}
-	for _, d := range kept.Denoised {
-		denoised = append(denoised, f.coordinates(d))
-	}
-	return states, denoised, nil
+	return f.network.Follow(f.ctx, t, into)
 }
 
-// coordinates returns those of images, [f][sample].
-func (f *fitter) coordinates(images []float32) [][]float64 {
-	frequencies := f.statistics.Frequencies(0)
-	size := frequencies.Size()
-	out := make([][]float64, size)
-	for i := range out {
-		out[i] = make([]float64, len(images)/size)
-	}
-	x := make([]float64, size)
-	for n := range len(images) / size {
-		for i := range x {
-			x[i] = float64(images[n*size+i])
-		}
-		frequencies.Forward(x, x)
-		for i, v := range x {
-			out[i][n] = v
-		}
-	}
-	return out
-}
+// terms returns the number of a stage's weights of the state and of evaluations with theirs: that of the newest is the
+// state's own.
+func terms(st solver.Stage) int { return max(2, len(st.Beta[0])) }
 
-// step returns the weights of a stage that lead from the states at its node to the target, of every coordinate its own
-// unless the fit is isotropic, and with the ridge that errs least on the samples set aside.
-func (f *fitter) step(st solver.Stage, states, evaluations [][][]float64, target [][]float64,
-) (alpha []float64, beta [][]float64) {
-	i := len(evaluations) - 1
-	alpha, beta = make([]float64, len(st.Alpha)), make([][]float64, len(st.Alpha))
-	least := math.Inf(1)
+// step returns the weights of a stage that lead closest to the target of its sums, of every part its own unless the fit
+// is isotropic, and with the ridge that errs least on the samples set aside.
+func (f *fitter) step(st solver.Stage, gram *sampler.Gram) (alpha []float64, beta [][]float64) {
+	least, fitted, aside := math.Inf(1), gram.Sums[0], gram.Sums[1]
+	if f.isotropic {
+		fitted, aside = merged(fitted), merged(aside)
+	}
 	for _, ridge := range append([]float64{math.Inf(1)}, ridges...) {
-		a, b := make([]float64, len(alpha)), make([][]float64, len(alpha))
+		a, b := make([]float64, len(st.Alpha)), make([][]float64, len(st.Alpha))
 		var sum float64
-		for _, group := range f.groups(len(a)) {
-			first := group[0]
-			near := append([]float64{st.Alpha[first], st.Beta[first][0]}, st.Beta[first][min(2, len(st.Beta[first])):]...)
-			joined := func(coordinates [][]float64, from, to int) (all []float64) {
-				for _, c := range group {
-					all = append(all, coordinates[c][from:to]...)
-				}
-				return all
+		for part := range a {
+			if part >= len(fitted) {
+				a[part], b[part] = a[0], b[0]
+				continue
 			}
-			history := func(from, to int) [][]float64 {
-				z := [][]float64{joined(states[i], from, to), joined(evaluations[i], from, to)}
-				for k := 1; len(z) < len(near); k++ {
-					z = append(z, joined(evaluations[i-k], from, to), joined(states[i-k], from, to))
-				}
-				return z
-			}
-			w := near
+			w := append([]float64{st.Alpha[part], st.Beta[part][0]}, st.Beta[part][min(2, len(st.Beta[part])):]...)
 			if !math.IsInf(ridge, 1) {
-				w = local.Fit(history(0, f.samples), joined(target, 0, f.samples), near, ridge)
+				w = fitted[part].Fit(w, ridge)
 			}
-			for _, c := range group {
-				a[c] = w[0]
-				b[c] = append([]float64{w[1]}, make([]float64, len(st.Beta[c])-1)...)
-				copy(b[c][min(2, len(b[c])):], w[2:])
-			}
-			heldBack := history(f.samples, 2*f.samples)
-			for n, off := range joined(target, f.samples, 2*f.samples) {
-				for k, v := range w {
-					off -= v * heldBack[k][n]
-				}
-				sum += off * off
-			}
+			a[part], b[part] = w[0], make([]float64, len(st.Beta[part]))
+			b[part][0] = w[1]
+			copy(b[part][min(2, len(b[part])):], w[2:])
+			sum += aside[part].Error(w)
 		}
 		if sum < least {
 			least, alpha, beta = sum, a, b
@@ -234,30 +180,24 @@ func (f *fitter) step(st solver.Stage, states, evaluations [][][]float64, target
 	return alpha, beta
 }
 
-// groups returns the coordinates that share their weights: each stands alone, or all stand together.
-func (f *fitter) groups(n int) [][]int {
-	all := make([]int, n)
-	for i := range all {
-		all[i] = i
+// merged returns the sums of all parts as those of one.
+func merged(parts []*local.Gram) []*local.Gram {
+	for _, other := range parts[1:] {
+		parts[0].Merge(other)
 	}
-	if f.isotropic {
-		return [][]int{all}
-	}
-	return slices.Collect(slices.Chunk(all, 1))
+	return parts[:1]
 }
 
 // judge returns the root mean square by which a plan misses the converged samples that no fit has seen.
-func (f *fitter) judge(plan *solver.Plan, target [][]float64) (float64, error) {
-	states, _, err := f.follow(plan)
-	if err != nil {
+func (f *fitter) judge(plan *solver.Plan, target []float32) (float64, error) {
+	var samples sampler.Samples
+	if err := f.follow(plan, 2*f.samples, len(f.from.Labels), &samples); err != nil {
 		return 0, err
 	}
 	var sum float64
-	for c, row := range states[len(states)-1] {
-		for n := 2 * f.samples; n < len(row); n++ {
-			off := row[n] - target[c][n]
-			sum += off * off
-		}
+	for i, v := range target[len(target)-len(samples):] {
+		off := float64(samples[i]) - float64(v)
+		sum += off * off
 	}
-	return math.Sqrt(sum / float64(f.samples*len(target))), nil
+	return math.Sqrt(sum / float64(len(samples))), nil
 }

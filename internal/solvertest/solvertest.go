@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/local"
 )
 
@@ -52,9 +53,9 @@ func (m Mixture) Flow(x, g []float64) []float64 {
 	return flow
 }
 
-// Normal returns the statistics of a denoiser that is exact for centred normal data whose coordinates have these
-// variances: q = λ/(λ + σ²) at every noise level.
-func Normal(tb testing.TB, h, w, c int, variances []float64) *local.Statistics {
+// Normal returns the statistics of a denoiser that is exact for centred normal data whose parts have these variances: q
+// = λ/(λ + σ²) at every noise level.
+func Normal(tb testing.TB, bands basis.Bands, variances []float64) *local.Statistics {
 	tb.Helper()
 	sigma := []float64{0.1, 10}
 	row := local.Row{Variance: variances}
@@ -65,7 +66,7 @@ func Normal(tb testing.TB, h, w, c int, variances []float64) *local.Statistics {
 		}
 		row.Gain = append(row.Gain, q)
 	}
-	statistics, err := local.New(h, w, c, nil, sigma, []local.Row{row})
+	statistics, err := local.New(bands, nil, sigma, []local.Row{row})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -4,38 +4,58 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Fit returns the weights of a combination that brings it closest to targets,
+// Gram holds what least squares need of samples of a combination and of its target: sums over the samples of products
+// of the columns
+//
+//	x_0,  D_0 − x_0,  D_1 − D_0,  D_1 − x_1,  D_2 − D_1,  …,  y − x_0.
+//
+// The combination has, newest first, weights of the running state and then of every pair an evaluation and its state:
+// x_0, D_0, D_1, x_1, D_2, x_2, …. They are nearly alike where there is little noise, and their differences are not.
+// Sums of several sets of samples add up to those of all.
+type Gram struct {
+	terms int
+	sums  *mat.SymDense // [terms + 1]²
+}
+
+// NewGram returns the sums of no samples, of combinations of an even number of terms.
+func NewGram(terms int) *Gram { return &Gram{terms, mat.NewSymDense(terms+1, nil)} }
+
+// Add takes a sample, x_0, D_0, D_1, x_1, …, y, and leaves its columns in the same place.
+func (g *Gram) Add(z []float64) {
+	z[g.terms] -= z[0]
+	for k := g.terms - 2; k >= 2; k -= 2 {
+		z[k+1] = z[k] - z[k+1]
+		z[k] -= z[before(k)]
+	}
+	z[1] -= z[0]
+	sums, stride := g.sums.RawSymmetric().Data, g.terms+1
+	for a, v := range z {
+		for b := a; b < stride; b++ {
+			sums[a*stride+b] += v * z[b]
+		}
+	}
+}
+
+// Merge takes the samples of o.
+func (g *Gram) Merge(o *Gram) { g.sums.AddSym(g.sums, o.sums) }
+
+// Fit returns the weights w of a combination that brings it closest to the target,
 //
 //	min_w  Σ_n (y_n − Σ_k w_k z_kn)² + ridge Σ_k |z′_k|² (c_k − c⁰_k)²,
 //
-// near the weights that are there. z holds, newest first, the running state and then of every pair an evaluation and
-// its state: x_0, D_0, D_1, x_1, D_2, x_2, …; weights are in the same order. They are nearly alike where there is
-// little noise, so what is held near is not w but the coefficients c of x_0, D_0 − x_0, D_1 − D_0, D_1 − x_1, …, each
-// in units of its own size |z′_k|.
-//
-//	z     [2K][N]
-//	y     [N]
-//	near  [2K]
-//
+// near weights. What is held near is not w but the coefficients c of the columns, each in units of its own size |z′_k|.
 // Where the normal equations have no solution it returns near.
-func Fit(z [][]float64, y, near []float64, ridge float64) []float64 {
-	n := len(z)
-	features, start := differences(z), coefficients(near)
+func (g *Gram) Fit(near []float64, ridge float64) []float64 {
+	n := g.terms
 	normal, rhs := mat.NewSymDense(n, nil), mat.NewVecDense(n, nil)
-	rest := make([]float64, len(y))
-	copy(rest, y)
-	for k, f := range features {
-		for i, v := range f {
-			rest[i] -= start[k] * v
-		}
-	}
+	normal.CopySym(g.sums.SliceSym(0, n))
+	start := g.coefficients(near)
 	for a := range n {
-		rhs.SetVec(a, dot(features[a], rest))
-		for b := range a + 1 {
-			normal.SetSym(a, b, dot(features[a], features[b]))
+		rest := g.sums.At(a, n)
+		for b, c := range start {
+			rest -= g.sums.At(a, b) * c
 		}
-	}
-	for a := range n {
+		rhs.SetVec(a, rest)
 		normal.SetSym(a, a, (1+ridge)*normal.At(a, a)+1e-300)
 	}
 	var factor mat.Cholesky
@@ -50,18 +70,15 @@ func Fit(z [][]float64, y, near []float64, ridge float64) []float64 {
 	return w
 }
 
-// differences returns x_0, D_0 − x_0, D_1 − D_0, D_1 − x_1, D_2 − D_1, …
-func differences(z [][]float64) [][]float64 {
-	out := [][]float64{z[0], minus(z[1], z[0])}
-	for k := 2; k+1 < len(z); k += 2 {
-		out = append(out, minus(z[k], z[before(k)]), minus(z[k], z[k+1]))
-	}
-	return out
+// Error returns Σ_n (y_n − Σ_k w_k z_kn)².
+func (g *Gram) Error(w []float64) float64 {
+	c := mat.NewVecDense(g.terms+1, append(g.coefficients(w), -1))
+	return max(0, mat.Inner(c, g.sums, c))
 }
 
-// coefficients turns weights of x_0, D_0, D_1, x_1, … to those of differences.
-func coefficients(w []float64) []float64 {
-	c := make([]float64, len(w))
+// coefficients turns weights of x_0, D_0, D_1, x_1, … to those of the columns, in a combination that misses y − x_0.
+func (g *Gram) coefficients(w []float64) []float64 {
+	c := make([]float64, len(w), len(w)+1)
 	carry := 0.0
 	for k := len(w) - 2; k >= 2; k -= 2 {
 		c[k+1] = -w[k+1]
@@ -69,11 +86,11 @@ func coefficients(w []float64) []float64 {
 		carry = c[k]
 	}
 	c[1] = w[1] + carry
-	c[0] = w[0] + c[1]
+	c[0] = w[0] + c[1] - 1
 	return c
 }
 
-// weights is the inverse of coefficients.
+// weights returns those of x_0, D_0, D_1, x_1, … of coefficients of the columns.
 func weights(c []float64) []float64 {
 	w := make([]float64, len(c))
 	w[0], w[1] = c[0]-c[1], c[1]
@@ -90,19 +107,4 @@ func before(k int) int {
 		return 1
 	}
 	return k - 2
-}
-
-func minus(a, b []float64) []float64 {
-	out := make([]float64, len(a))
-	for i, v := range a {
-		out[i] = v - b[i]
-	}
-	return out
-}
-
-func dot(a, b []float64) (sum float64) {
-	for i, v := range a {
-		sum += v * b[i]
-	}
-	return sum
 }

@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/internal/solvertest"
+	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/local"
 )
 
 // A normal law's variance is the same at every noise level, between those measured and beyond them.
 func TestVarianceOfANormalLaw(t *testing.T) {
 	want := []float64{0, 1e-4, 0.3, 20}
-	s := solvertest.Normal(t, 2, 2, 1, want)
+	s := solvertest.Normal(t, basis.Bands{H: 2, W: 2, C: 1}, want)
 	got := make([]float64, len(want))
 	for _, sigma := range []float64{1e-4, 0.1, 0.7, 10, 500} {
 		s.Variance(got, 0, sigma)
@@ -29,7 +30,7 @@ func TestVarianceOfGains(t *testing.T) {
 		Variance: []float64{1, 0.02, 5},
 		Gain:     [][]float64{{0.5, 0.9, 1.3}, {0.2, 0.01, 0.5}},
 	}
-	s, err := local.New(1, 3, 1, nil, []float64{0.1, 1}, []local.Row{row})
+	s, err := local.New(basis.Bands{H: 1, W: 3, C: 1}, nil, []float64{0.1, 1}, []local.Row{row})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +71,7 @@ func TestNewRefuses(t *testing.T) {
 		"skewed axes":      {nil, []float64{1, 2}, with(func(r *local.Row) { r.Axes = []float64{1, 0, 1, 0} })},
 		"axes of no image": {nil, []float64{1, 2}, with(func(r *local.Row) { r.Axes = []float64{1} })},
 	} {
-		if _, err := local.New(1, 1, 2, c.labels, c.sigma, c.rows); err == nil {
+		if _, err := local.New(basis.Bands{H: 1, W: 1, C: 2}, c.labels, c.sigma, c.rows); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 )
 
-// localGaussian takes every coordinate f of an image by a step of its own: that of the normal law which the denoiser
+// localGaussian takes every part f of an image by a step of its own: that of the normal law which the denoiser
 // looks like there (package local). With λ held over the step and
 //
 //	D = q x + (1 − q) m,   q = λ/(λ + σ²),   m = D + (λ/σ²)(D − x),   v(σ) = √(λ + σ²),
@@ -49,15 +49,14 @@ func checkLocal(s Settings, sch *schedule.Schedule) error {
 
 // coordinates returns those of the statistics.
 func (s Settings) coordinates() *Coordinates {
-	out := &Coordinates{Axes: make([][]float64, s.Statistics.Rows()), Row: s.StatisticsRow}
-	out.H, out.W, out.C = s.Statistics.Dims()
+	out := &Coordinates{Bands: s.Statistics.Bands(), Axes: make([][]float64, s.Statistics.Rows()), Row: s.StatisticsRow}
 	for r := range out.Axes {
 		out.Axes[r] = s.Statistics.At(r).Axes
 	}
 	return out
 }
 
-// localLinks returns the links of every coordinate.
+// localLinks returns the links of every part.
 func localLinks(s Settings, c *clock) [][]link {
 	l := localGaussian{order: s.Order, lower: *s.LowerOrderFinal, corrector: s.Corrector, u: c.u}
 	variances := make([][]float64, len(c.u)) // λ by node
@@ -102,7 +101,7 @@ func (l *localForm) add(k int, w, variance, sigma float64) {
 	(*l)[2*k+1] -= part
 }
 
-// forms returns the combinations of a coordinate whose variance is lambda[i] at node i.
+// forms returns the combinations of a part whose variance is lambda[i] at node i.
 func (l localGaussian) forms(lambda []float64) []localForm {
 	out := make([]localForm, len(l.u)-1)
 	var last localStep
@@ -176,12 +175,12 @@ func (l localGaussian) step(i int, variance float64, corrected bool) localStep {
 	return localStep{variance: variance, decay: decay, weights: w}
 }
 
-// Fitted are the combinations of a sampler as numbers, in the coordinates of statistics: local's coefficients, fitted
+// Fitted are the combinations of a sampler as numbers, in the parts of statistics: local's coefficients, fitted
 // to a network's own trajectories. The history holds states, as for local.
 type Fitted struct {
 	Sigma []float64     // noise levels of the nodes, decreasing [N+1]
-	Alpha [][]float64   // [N][H·W·C]
-	Beta  [][][]float64 // [N][H·W·C][history]
+	Alpha [][]float64   // [N][parts]
+	Beta  [][][]float64 // [N][parts][history]
 }
 
 // checkFitted refuses what the coefficients were not fitted for.
@@ -208,7 +207,7 @@ func fittedTimes(s Settings, sch *schedule.Schedule, row int) ([]float64, error)
 	return timesOf(s.Fitted.Sigma, sch, row)
 }
 
-// fittedLinks returns the links of every coordinate.
+// fittedLinks returns the links of every part.
 func fittedLinks(s Settings, c *clock) [][]link {
 	chains := make([][]link, len(s.Fitted.Alpha[0]))
 	for f := range chains {

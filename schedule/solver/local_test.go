@@ -4,18 +4,20 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/anisoflight/anisoflight/internal/solvertest"
 	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/local"
 )
 
 // normalStatistics are those of a denoiser for a row of values of these variances.
 func normalStatistics(t *testing.T, variances ...float64) *local.Statistics {
 	t.Helper()
-	return solvertest.Normal(t, 1, len(variances), 1, variances)
+	return solvertest.Normal(t, basis.Bands{H: 1, W: len(variances), C: 1}, variances)
 }
 
 // everyForm calls f with each order of the solver local, with and without its corrector.
@@ -122,7 +124,7 @@ func wavy(t *testing.T, size int) *local.Statistics {
 		}
 		sigma, row.Gain = append(sigma, s), append(row.Gain, gain)
 	}
-	s, err := local.New(1, size, 1, nil, sigma, []local.Row{row})
+	s, err := local.New(basis.Bands{H: 1, W: size, C: 1}, nil, sigma, []local.Row{row})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,6 +197,34 @@ func integrateIsotropic(sch *schedule.Schedule, flow flowFunc, x state, times []
 		panic(err)
 	}
 	return integrate(all, flow, x, times)
+}
+
+// Where the variance depends on the band alone, a band has the coefficients of each of its frequencies.
+func TestLocalInBandsIsLocalByFrequency(t *testing.T) {
+	bands := basis.Bands{H: 6, W: 4, C: 2, N: 5}
+	index, _ := bands.Index()
+	byBand := make([]float64, bands.Parts())
+	for part := range byBand {
+		byBand[part] = 3 / math.Pow(float64(1+part), 2)
+	}
+	var byFrequency []float64
+	for _, b := range index {
+		byFrequency = append(byFrequency, byBand[b*2:b*2+2]...)
+	}
+	everyForm(t, func(t *testing.T, s Settings) {
+		s.Steps, s.Statistics = 5, solvertest.Normal(t, bands, byBand)
+		got := plan(t, s, edm(t, schedule.DefaultT))
+		s.Statistics = solvertest.Normal(t, basis.Bands{H: 6, W: 4, C: 2}, byFrequency)
+		want := plan(t, s, edm(t, schedule.DefaultT))
+		for i, st := range want.Stages {
+			for f, alpha := range st.Alpha {
+				part := index[f/2]*2 + f%2
+				if got.Stages[i].Alpha[part] != alpha || !slices.Equal(got.Stages[i].Beta[part], st.Beta[f]) {
+					t.Fatalf("stage %d, coordinate %d: part %d has other coefficients", i, f, part)
+				}
+			}
+		}
+	})
 }
 
 // However large the variance is beside the noise, the gain of nearly 1 is divided by nowhere.

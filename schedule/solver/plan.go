@@ -9,8 +9,8 @@
 //	x ← Σ_p P_p (α_p x + Σ_i β_{pi} E_i)
 //
 // with scalar coefficients by part p of the plan, computed here in float64. The parts are the schedule's subspaces, or
-// finer: the solvers local and fitted have coefficients for every coordinate of the DCT. Samples on different rows of a
-// per-class schedule have plans of equal shape and different numbers.
+// finer: the solvers local and fitted have coefficients for every band of the DCT's frequencies. Samples on different
+// rows of a per-class schedule have plans of equal shape and different numbers.
 //
 // A solver is a function from the clock of a subspace to its links, and a row of register.go, which holds its facts:
 // orders, history, whether it takes churn. Help texts, refusals and the test of orders read them there.
@@ -29,6 +29,7 @@ import (
 	"math"
 
 	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
 // MaxHistory bounds the length of a Beta in subspaces, whatever the settings.
@@ -70,11 +71,11 @@ func (p *Plan) Steps() (n int) {
 	return n
 }
 
-// Coordinates are the values of an image in the frequencies of the DCT and, at each frequency, in axes of the channels.
+// Coordinates are the values of an image in bands of the DCT's frequencies and, in each band, in axes of the channels.
 type Coordinates struct {
-	H, W, C int
-	// Axes are the [H·W·C, C] axes of each row of the statistics; nil entries mean the channels themselves. The plans of
-	// one schedule share them.
+	basis.Bands
+	// Axes are the [B·C, C] axes of each row of the statistics; nil entries mean the channels themselves. The plans of one
+	// schedule share them.
 	Axes [][]float64
 	Row  int // of this plan
 }

@@ -25,7 +25,7 @@ type Method struct {
 	Churns bool
 	// WarmsUp is true if the first step is an Euler step because later steps use earlier evaluations.
 	WarmsUp bool
-	// ByCoordinate is true if every coordinate of Settings.Statistics has coefficients of its own. Such a solver takes
+	// ByCoordinate is true if every part of Settings.Statistics has coefficients of its own. Such a solver takes
 	// isotropic noise.
 	ByCoordinate bool
 
@@ -44,7 +44,7 @@ type Method struct {
 	// links returns the stages of one subspace. Their number, kinds and lengths depend on the settings and the number of
 	// steps alone. It is nil for a solver by coordinate.
 	links func(s Settings, c *clock) []link
-	// coordinateLinks returns the stages of every coordinate, on the clock of isotropic noise.
+	// coordinateLinks returns the stages of every part, on the clock of isotropic noise.
 	coordinateLinks func(s Settings, c *clock) [][]link
 }
 

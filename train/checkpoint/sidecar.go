@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -116,17 +117,18 @@ func (f *sidecarFile) float64s(name string, shape ...int) []float64 {
 	return values
 }
 
-// axes returns the axes of the channels at each frequency of images of a size [H, W, C], nil if the channels are the
-// axes.
+// axes returns the axes of the channels at each frequency of images of a size [H, W, C], or in each band of [bands, C];
+// nil if the channels are the axes.
 func (f *sidecarFile) axes(label string, size []int) []float64 {
 	if f.Lookup("axes"+label) == nil {
 		return nil
 	}
-	return f.float64s("axes"+label, append(slices.Clone(size), size[2])...)
+	return f.float64s("axes"+label, append(slices.Clone(size), size[len(size)-1])...)
 }
 
-// labels returns the labels that have a tensor WHAT.LABEL, sorted, and the size [H, W, C] of the first one's.
-func (f *sidecarFile) labels(what string) (labels, size []int) {
+// labels returns the labels that have a tensor WHAT.LABEL, sorted, and the size of the first one's, in
+// these dimensions.
+func (f *sidecarFile) labels(what string, dimensions ...string) (labels, size []int) {
 	for i := range f.Tensors {
 		t := &f.Tensors[i]
 		text, ok := strings.CutPrefix(t.Name, what+".")
@@ -134,8 +136,8 @@ func (f *sidecarFile) labels(what string) (labels, size []int) {
 			continue
 		}
 		label, err := strconv.Atoi(text)
-		if err != nil || len(t.Shape) != 3 {
-			f.note(t.Name, "is not the %s [H, W, C] of a label", what)
+		if err != nil || len(t.Shape) != len(dimensions) {
+			f.note(t.Name, "is not the %s [%s] of a label", what, strings.Join(dimensions, ", "))
 			return nil, nil
 		}
 		if size == nil {
@@ -153,7 +155,7 @@ func hashOf(b []byte) string {
 }
 
 // FittedFile is that of fitted coefficients. Its tensors, all of float64, are the nodes and, of each step, the weights
-// in the coordinates of the schedule's statistics:
+// in the d parts of the schedule's statistics:
 //
 //	sigma  [N + 1]  noise levels, decreasing
 //	alpha  [N, d]
@@ -235,7 +237,7 @@ func readStart(f *sidecarFile) (*start.Start, error) {
 	if err != nil {
 		return nil, f.failf("", "has metadata that cannot be read")
 	}
-	labels, size := f.labels("mean")
+	labels, size := f.labels("mean", "H", "W", "C")
 	laws := map[int]*start.Law{}
 	for _, label := range labels {
 		laws[label] = f.law(size, "."+strconv.Itoa(label))
@@ -275,23 +277,32 @@ func (f *sidecarFile) law(size []int, label string) *start.Law {
 }
 
 // StatisticsFile is that of a denoiser's statistics. Its tensors, all of float64, are the noise levels and, of each
-// label, −1 for all images:
+// label, −1 for all images, over bands b of basis.Bands:
 //
-//	sigma           [P]           σ, increasing
-//	gain.LABEL      [P, H, W, C]  q = E (D − x_0)²/σ² along the frequencies (u, v) of the
-//	                              orthonormal DCT-II and the axes k of the channels there
-//	variance.LABEL  [H, W, C]     of the data, along the same
-//	axes.LABEL      [H, W, C, C]  axis k of frequency (u, v) in the channels; without it the
-//	                              channels are the axes
+//	sigma           [P]        σ, increasing
+//	gain.LABEL      [P, B, C]  q = E (D − x_0)²/σ² in the frequencies of band b of the
+//	                           orthonormal DCT-II and along the axes k of the channels there
+//	variance.LABEL  [B, C]     of the data, along the same
+//	axes.LABEL      [B, C, C]  axis k of band b in the channels; without it the channels are
+//	                           the axes
+//
+// The metadata "bands" has the number of bands, N, and "height" and "width" have those of the images. Without "bands"
+// every frequency is one, and tensors have H, W in the place of B.
 var StatisticsFile = Sidecar[local.Statistics]{
 	"statistics.safetensors", "anisoflight-statistics", writeStatistics, readStatistics,
 }
 
 func writeStatistics(s *local.Statistics) *safetensors.File {
-	h, w, c := s.Dims()
-	sigma := s.Sigma()
+	bands, sigma := s.Bands(), s.Sigma()
+	c, size := bands.C, []int{bands.H, bands.W, bands.C}
 	f := &safetensors.File{
 		Tensors: []safetensors.Tensor{safetensors.FromFloat64s("sigma", []int{len(sigma)}, sigma)},
+	}
+	if bands.N > 0 {
+		size = []int{s.Size() / c, c}
+		f.Metadata = map[string]string{
+			"bands": strconv.Itoa(bands.N), "height": strconv.Itoa(bands.H), "width": strconv.Itoa(bands.W),
+		}
 	}
 	labels := s.Labels()
 	if labels == nil {
@@ -300,17 +311,25 @@ func writeStatistics(s *local.Statistics) *safetensors.File {
 	for r, label := range labels {
 		row, of := s.At(r), "."+strconv.Itoa(label)
 		f.Tensors = append(f.Tensors,
-			safetensors.FromFloat64s("gain"+of, []int{len(sigma), h, w, c}, slices.Concat(row.Gain...)),
-			safetensors.FromFloat64s("variance"+of, []int{h, w, c}, row.Variance))
+			safetensors.FromFloat64s("gain"+of, slices.Concat([]int{len(sigma)}, size), slices.Concat(row.Gain...)),
+			safetensors.FromFloat64s("variance"+of, size, row.Variance))
 		if row.Axes != nil {
-			f.Tensors = append(f.Tensors, safetensors.FromFloat64s("axes"+of, []int{h, w, c, c}, row.Axes))
+			f.Tensors = append(f.Tensors, safetensors.FromFloat64s("axes"+of, slices.Concat(size, []int{c}), row.Axes))
 		}
 	}
 	return f
 }
 
 func readStatistics(f *sidecarFile) (*local.Statistics, error) {
-	labels, size := f.labels("variance")
+	bands, err := bandsOf(f.Metadata)
+	if err != nil {
+		return nil, f.failf("", "has metadata that cannot be read")
+	}
+	dimensions := []string{"H", "W", "C"}
+	if bands.N > 0 {
+		dimensions = []string{"B", "C"}
+	}
+	labels, size := f.labels("variance", dimensions...)
 	t := f.Lookup("sigma")
 	if t == nil || len(t.Shape) != 1 || size == nil {
 		return nil, f.failf("sigma", "and the variance of a label must be there")
@@ -330,5 +349,22 @@ func readStatistics(f *sidecarFile) (*local.Statistics, error) {
 	if slices.Equal(labels, []int{basis.Shared}) {
 		labels = nil
 	}
-	return local.New(size[0], size[1], size[2], labels, sigma, rows)
+	bands.C = size[len(size)-1]
+	if bands.N == 0 {
+		bands.H, bands.W = size[0], size[1]
+	}
+	return local.New(bands, labels, sigma, rows)
+}
+
+// bandsOf returns what metadata say of bands: nothing without them.
+func bandsOf(meta map[string]string) (b basis.Bands, err error) {
+	if _, there := meta["bands"]; !there {
+		return b, nil
+	}
+	for key, into := range map[string]*int{"bands": &b.N, "height": &b.H, "width": &b.W} {
+		if *into, err = strconv.Atoi(meta[key]); err != nil || *into < 1 || *into > 1<<12 {
+			return b, errors.New(key)
+		}
+	}
+	return b, nil
 }

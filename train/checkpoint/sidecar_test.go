@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/local"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/schedule/start"
@@ -48,7 +49,27 @@ func someStatistics(t *testing.T, labels []int) *local.Statistics {
 		rows[r] = local.Row{Variance: []float64{v, 0.1, 0, 2}, Gain: [][]float64{{0.9, v / 10, 0, 1.2}, {0.1, 0.2, 0.3, 0.4}}}
 	}
 	rows[0].Axes = []float64{0, 1, -1, 0, 0.6, 0.8, -0.8, 0.6}
-	s, err := local.New(1, 2, 2, labels, []float64{0.1, 3}, rows)
+	s, err := local.New(basis.Bands{H: 1, W: 2, C: 2}, labels, []float64{0.1, 3}, rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// bandStatistics has axes and gains that differ by band.
+func bandStatistics(t *testing.T, bands basis.Bands) *local.Statistics {
+	t.Helper()
+	row := local.Row{Gain: make([][]float64, 2)}
+	for part := range bands.Parts() {
+		axis := make([]float64, bands.C)
+		axis[(part+part/bands.C)%bands.C] = 1
+		row.Axes = append(row.Axes, axis...)
+		row.Variance = append(row.Variance, float64(part))
+		for p := range row.Gain {
+			row.Gain[p] = append(row.Gain[p], 1/float64(1+p+part))
+		}
+	}
+	s, err := local.New(bands, nil, []float64{0.1, 3}, []local.Row{row})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,6 +125,12 @@ func TestSidecarsComeBack(t *testing.T) {
 		}
 		if diff != "" {
 			t.Error(diff)
+		}
+	}
+	for _, bands := range []basis.Bands{{H: 4, W: 6, C: 2, N: 5}, {H: 512, W: 512, C: 3, N: 64}} {
+		s := bandStatistics(t, bands)
+		if back := comesBack(t, StatisticsFile, s); !reflect.DeepEqual(back, s) {
+			t.Errorf("statistics in %+v came back in %+v", bands, back.Bands())
 		}
 	}
 	fitted := someFitted()
@@ -201,6 +228,13 @@ func TestBadSidecars(t *testing.T) {
 	refuses(t, StatisticsFile, statistics, "no rows", without("variance.-1"), "sigma")
 	refuses(t, StatisticsFile, statistics, "shape", shaped("axes.-1", 1, 2, 4, 1), "axes.-1")
 	refuses(t, StatisticsFile, statistics, "levels", shaped("sigma", 2, 1), "sigma")
+	inBands := bandStatistics(t, basis.Bands{H: 4, W: 6, C: 2, N: 5})
+	for key, value := range map[string]string{"bands": "0", "height": "1000000", "width": "x"} {
+		refuses(t, StatisticsFile, inBands, key, meta(key, value), "metadata that cannot be read")
+	}
+	refuses(t, StatisticsFile, inBands, "other bands", meta("bands", "9"), "axes must be")
+	withoutBands := func(f *safetensors.File) { delete(f.Metadata, "bands") }
+	refuses(t, StatisticsFile, inBands, "no bands", withoutBands, "is not the variance")
 	for _, name := range []string{"sigma", "alpha", "beta"} {
 		refuses(t, FittedFile, someFitted(), "without", without(name), name)
 	}

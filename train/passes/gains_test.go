@@ -5,11 +5,12 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/schedule/local"
 )
 
 // TestGainsOfANormalLaw: the exact denoiser of a normal law is a Wiener filter in each of its frequencies, q = λ/(λ +
-// σ²), so that the law's own variances come back at every noise level. The density that is measured on the way is that
-// of the plain geodesic.
+// σ²), and in each band of frequencies that are alike, so that the law's own variances come back at every noise level.
+// The density that is measured on the way is that of the plain geodesic.
 func TestGainsOfANormalLaw(t *testing.T) {
 	const low, high = 0.04, 0.004
 	b, err := basis.DCT(2, 2, 1)
@@ -31,8 +32,8 @@ func TestGainsOfANormalLaw(t *testing.T) {
 	}
 	within(t, "bound", g.Reports[0].Bound, plain.Reports[0].Bound, 1e-4*plain.Reports[0].Bound)
 	s := g.Statistics
-	if h, w, c := s.Dims(); h != 2 || w != 2 || c != 1 || s.Rows() != 1 || len(s.Sigma()) != 12 {
-		t.Fatalf("%d rows of %d levels on %d×%d×%d", s.Rows(), len(s.Sigma()), h, w, c)
+	if b := s.Bands(); b != local.BandsOf(2, 2, 1) || s.Rows() != 1 || len(s.Sigma()) != 12 {
+		t.Fatalf("%d rows of %d levels in %+v", s.Rows(), len(s.Sigma()), b)
 	}
 	for p, sigma := range s.Sigma() {
 		for f, q := range s.At(0).Gain[p] {
@@ -44,7 +45,7 @@ func TestGainsOfANormalLaw(t *testing.T) {
 			within(t, "gain", q, want, 5*math.Sqrt(2./256)*want)
 		}
 	}
-	found := make([]float64, 4)
+	found := make([]float64, s.Size())
 	for _, sigma := range []float64{0.3, 1} {
 		s.Variance(found, 0, sigma)
 		for f, v := range found {

@@ -109,7 +109,7 @@ func MeasureStatistics(ctx context.Context, m *kernels.Model, w *kernels.Weights
 }
 
 func (set GeodesicSettings) statistics(d *data.Dataset, labels []int, rows []local.Row) (*local.Statistics, error) {
-	return local.New(d.Height(), d.Width(), d.Channels(), labels, set.gainLevels(), rows)
+	return local.New(local.BandsOf(d.Height(), d.Width(), d.Channels()), labels, set.gainLevels(), rows)
 }
 
 // measure returns the energy densities of resolved settings, [row][subspace][noise level], and the rows of the
@@ -318,8 +318,8 @@ func (set GeodesicSettings) gainLevels() []float64 {
 	return out
 }
 
-// measureGains is measureDensity of the whole, which measures the gains of the denoiser in the coordinates of the
-// meter's images, q_f = E (flow + ε)_f², in the same pass.
+// measureGains is measureDensity of the whole, which measures the gains of the denoiser in the bands of the meter's
+// images, q = E (flow + ε)² over their coordinates, in the same pass.
 func measureGains(ctx context.Context, meter *meter, set GeodesicSettings) ([]schedule.Sample, local.Row, error) {
 	d := meter.data
 	law := set.Spectrum
@@ -336,25 +336,33 @@ func measureGains(ctx context.Context, meter *meter, set GeodesicSettings) ([]sc
 			return nil, local.Row{}, err
 		}
 	}
+	bands := local.BandsOf(d.Height(), d.Width(), d.Channels())
+	law, err := law.InBands(bands)
+	if err != nil {
+		return nil, local.Row{}, err
+	}
 	row := local.Row{Axes: law.Axes, Variance: make([]float64, len(law.Directions))}
 	for f, direction := range law.Directions {
 		row.Variance[f] = direction.Variance
 	}
-	frequencies := basis.NewFrequencies(d.Height(), d.Width(), d.Channels(), law.Axes)
+	frequencies := bands.Frequencies(law.Axes)
+	band, _ := bands.Index()
 	levels, n := noiseLevels(set.Points, set.G0, set.T), set.pooled()
-	counts := make([]float64, set.Points/n)
-	for range counts {
-		row.Gain = append(row.Gain, make([]float64, frequencies.Size()))
+	row.Gain = make([][]float64, set.Points/n)
+	counts := make([][]float64, len(row.Gain))
+	for at := range counts {
+		row.Gain[at], counts[at] = make([]float64, len(row.Variance)), make([]float64, len(row.Variance))
 	}
 	parts, coordinates := make([][]float64, set.Points), make([]float64, frequencies.Size())
-	err := meter.residualImages(ctx, levels, set.Samples, func(i int, residual []float64) {
+	err = meter.residualImages(ctx, levels, set.Samples, func(i int, residual []float64) {
 		p := i / set.Samples
 		frequencies.Forward(coordinates, residual)
 		at := min(p/n, len(counts)-1)
-		counts[at]++
 		var sum float64
 		for f, v := range coordinates {
-			row.Gain[at][f] += (v*v - row.Gain[at][f]) / counts[at]
+			part := band[f/bands.C]*bands.C + f%bands.C
+			counts[at][part]++
+			row.Gain[at][part] += (v*v - row.Gain[at][part]) / counts[at][part]
 			sum += v * v
 		}
 		parts[p] = append(parts[p], sum)

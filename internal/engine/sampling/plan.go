@@ -79,7 +79,9 @@ func (k *planner) classes(labels []int32) (out []api.PlanClass, err error) {
 		}
 		numbers := api.PlanNumbers{T: p.T, Init: p.Init}
 		if own := p.Coordinates; own != nil {
-			numbers.Coordinates = &api.PlanCoordinates{Height: own.H, Width: own.W, Channels: own.C, Axes: own.Axes[own.Row]}
+			numbers.Coordinates = &api.PlanCoordinates{
+				Height: own.H, Width: own.W, Channels: own.C, Bands: own.N, Axes: own.Axes[own.Row],
+			}
 		}
 		for _, stage := range p.Stages {
 			numbers.Stages = append(numbers.Stages, api.PlanStage(stage))

@@ -37,9 +37,6 @@ func (k *Maker) few(ctx context.Context, req api.FewSchedule, emit func(api.Meta
 		return nil, err
 	}
 	defer release()
-	if err := checkMemory(req.Samples, isotropic, 1, search.MaxSampleNumbers); err != nil {
-		return nil, err
-	}
 	if err := checkMeasurable(req.Dataset, d); err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func (k *Maker) fit(ctx context.Context, req api.FitSchedule, progress func(api.
 		return nil, api.Errorf(api.BadRequest, "The schedule %q must carry statistics that all classes share", named.Name).
 			WithHint("Make one of kind geodesic with statistics, and without per_class.")
 	}
-	if err := checkMemory(3*req.Samples, network, 3*(req.NFE+1), search.MaxFitNumbers); err != nil {
+	if err := checkMemory(3*req.Samples, network, req.NFE, search.MaxFitNumbers); err != nil {
 		return nil, err
 	}
 	if err := m.Hold(); err != nil {

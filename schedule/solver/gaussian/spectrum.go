@@ -54,6 +54,8 @@ type Spectrum struct {
 	Directions []Direction
 	// Axes holds each direction's unit vector in the channels, [H·W·C, C]; nil means the channels themselves.
 	Axes []float64
+
+	moments *basis.FrequencyMoments // of NewSpectrum
 }
 
 // From returns the spectrum with sampling started from a law, x_T = μ + (Σ + M)^½ ξ. A law that correlates the
@@ -193,7 +195,7 @@ func NewSpectrum(m *basis.FrequencyMoments) (*Spectrum, error) {
 		return nil, failf("dataset", "%v", err)
 	}
 	h, w, c := m.Dims()
-	s := &Spectrum{H: h, W: w, C: c, Directions: make([]Direction, h*w*c), Axes: make([]float64, h*w*c*c)}
+	s := &Spectrum{moments: m, H: h, W: w, C: c, Directions: make([]Direction, h*w*c), Axes: make([]float64, h*w*c*c)}
 	means := m.Mean()
 	cov := mat.NewSymDense(c, nil)
 	var eigen mat.EigenSym
@@ -222,6 +224,15 @@ func NewSpectrum(m *basis.FrequencyMoments) (*Spectrum, error) {
 		}
 	}
 	return s, nil
+}
+
+// InBands returns the spectrum of the channels' mean covariance in each band, B directions in the place of H·W, without
+// means. N = 0 returns that of NewSpectrum itself.
+func (s *Spectrum) InBands(bands basis.Bands) (*Spectrum, error) {
+	if bands.N == 0 {
+		return s, nil
+	}
+	return NewSpectrum(s.moments.InBands(bands))
 }
 
 func failf(field, format string, args ...any) error {
