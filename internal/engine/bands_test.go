@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/internal/solvertest"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/local"
@@ -22,7 +21,7 @@ func TestPlansInBands(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "schedules"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	edm, err := catalog.EDM(schedule.DefaultT)
+	edm, err := schedule.EDM(schedule.DefaultT, schedule.DefaultG0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -139,7 +139,7 @@ func (m *Mixture) Statistics(ctx context.Context, T float64, _ *gaussian.Spectru
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return local.New(m.Height, m.Width, m.Channels, nil, sigma, []local.Row{row})
+	return local.New(basis.Bands{H: m.Height, W: m.Width, C: m.Channels}, nil, sigma, []local.Row{row})
 }
 
 func (m *Mixture) weight(i int) float64 {
@@ -307,15 +307,16 @@ func (m *Mixture) combining(p *solver.Plan, st solver.Stage) (func(x []float64, 
 	}, nil
 }
 
-// weighing returns what weighs the parts of an image: coordinates, or the subspaces if they are nil.
+// weighing returns what weighs the parts of an image: those of bands, or the subspaces if they are nil.
 func (m *Mixture) weighing(by *solver.Coordinates, weights []float64) (func(x []float64) []float64, error) {
 	if by != nil {
-		transform := basis.NewFrequencies(by.H, by.W, by.C, by.Axes[by.Row])
+		transform := by.Frequencies(by.Axes[by.Row])
+		band, _ := by.Index()
 		return func(x []float64) []float64 {
 			y := make([]float64, len(x))
 			transform.Forward(y, x)
-			for f, w := range weights {
-				y[f] *= w
+			for f := range y {
+				y[f] *= weights[band[f/by.C]*by.C+f%by.C]
 			}
 			transform.Inverse(y, y)
 			return y

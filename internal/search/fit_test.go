@@ -79,7 +79,7 @@ func TestFitRecoversTheFlowOfANormalLaw(t *testing.T) {
 	set := solver.Settings{Solver: solver.FittedName, NFE: 3, Statistics: wrong, Fitted: fitted}
 	got := samples(t, m, s, set, 20)
 	// The start is noise, N(0, σ²).
-	transform := wrong.Frequencies(0)
+	transform := wrong.Bands().Frequencies(wrong.At(0).Axes)
 	x := make([]float64, transform.Size())
 	var sum float64
 	for i := range 20 {
