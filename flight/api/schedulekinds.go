@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/anisoflight/anisoflight/schedule/solver"
@@ -206,8 +207,9 @@ func (r *MakeSchedule) decodeStrictly(at place, v rawValue) error {
 
 // FewSchedule is the schedule, with its start and its solver, that samples a model best in few evaluations: among
 // solvers, noise levels to start from and noise levels to pass through, as far as they were tried. Each try is measured
-// on the model, the best of them on samples that the choice has not seen, beside the best of the isotropic samplers
-// that start from noise alone. Sampling along it needs no other setting than nfe.
+// on the model, the best of them on samples that it was not found by, beside the best of the isotropic samplers that
+// start from noise alone; that one is kept unless the gain is certain. Sampling along it needs no other setting than
+// nfe.
 type FewSchedule struct {
 	NewSchedule
 	Model   string `json:"model"`                // name of the model to sample; required
@@ -251,33 +253,44 @@ func (f *Few) Summarize() {
 	describe := func(q FewTry) string {
 		return fmt.Sprintf("%s from sigma %.4g (%s start, %s)", q.Solver, q.SigmaMax, q.Start, q.Levels)
 	}
-	f.Summary = fmt.Sprintf("%s, %d evaluations: ", describe(f.Chosen), f.Chosen.NFE)
-	if len(f.Tries) > 1 && f.Chosen == f.Against {
+	chosen, plain, best := describe(f.Chosen), describe(f.Against), describe(f.Tries[0])
+	ratio := fmt.Sprintf("%.3g ± %.1g times the Fréchet distance", f.Ratio, f.RatioStderr)
+	f.Summary = fmt.Sprintf("%s, %d evaluations: ", chosen, f.Chosen.NFE)
+	switch {
+	case chosen != plain:
+		f.Summary += fmt.Sprintf("better than %s, the best plain sampler from noise alone, with %s on %d samples held back",
+			plain, ratio, f.Samples)
+	case best != plain:
+		f.Summary += fmt.Sprintf("no try is surely better than this plain sampler from noise alone; the best, %s, has %s "+
+			"on %d samples held back", best, ratio, f.Samples)
+	case len(f.Tries) == 1:
+		f.Summary += "the only try"
+	default:
 		next := f.Tries[1]
 		f.Summary += fmt.Sprintf("no try did better than this plain sampler from noise alone; on the samples of the choice "+
-			"the next, %s, has %.2f times its Fréchet distance in frequencies and %.2f times that in edges", describe(next),
-			next.Frequencies/f.Chosen.Frequencies, next.Edges/f.Chosen.Edges)
-		return
+			"the next, %s, has %.2f times its Fréchet distance", describe(next), next.mean()/f.Chosen.mean())
 	}
-	f.Summary += fmt.Sprintf("on %d samples held back it has %.2f times the Fréchet distance in frequencies and %.2f "+
-		"times that in edges of %s, the best plain sampler from noise alone", f.Samples,
-		f.Chosen.Held.Frequencies/f.Against.Held.Frequencies, f.Chosen.Held.Edges/f.Against.Held.Edges, describe(f.Against))
 }
 
 // Few reports what was tried for a schedule of kind few, and what the choice gains on samples that it has not seen.
 type Few struct {
-	Model   string   `json:"model"`
-	Samples int      `json:"samples"` // of each try, and as many held back
+	Model   string `json:"model"`
+	Samples int    `json:"samples"` // of each try, and as many held back
+	// Chosen is the first of the tries if it is better than Against by two standard errors, on samples held back; else it
+	// is Against.
 	Chosen  FewTry   `json:"chosen"`
 	Against FewTry   `json:"against"` // the best of the isotropic samplers from noise alone
 	Tries   []FewTry `json:"tries"`   // all, the best first; those dropped early are last
-	Summary string   `json:"summary"` // how the choice compares with the best plain sampler, in a sentence
+	// Ratio is the distance of the first of the tries over that of Against, the geometric means of all features on samples
+	// held back, with its jackknife error. It is 1 where the two are one.
+	Ratio       float64 `json:"ratio"`
+	RatioStderr float64 `json:"ratio_stderr"`
+	Summary     string  `json:"summary"` // how the choice compares with the best plain sampler, in a sentence
 	// Seconds is how long each part of the search took; of an imported file those of the server that searched.
 	Seconds map[string]float64 `json:"seconds,omitempty"`
 }
 
-// FewTry is a sampler that was tried. Distances are squared Fréchet distances to the data set over the variance of its
-// features: frequencies are the low frequencies of the DCT, edges mean absolute differences of neighbouring pixels.
+// FewTry is a sampler that was tried.
 type FewTry struct {
 	Solver   string  `json:"solver"`
 	NFE      int     `json:"nfe"`
@@ -287,20 +300,24 @@ type FewTry struct {
 	// W2 is the distance to the data's own Gaussian, of matched starts.
 	W2 float64 `json:"w2_squared,omitempty"`
 	// Samples is the number that the distances are of: fewer than the request's where the try was dropped early.
-	Samples     int     `json:"samples"`
-	Frequencies float64 `json:"frequencies"`
-	Edges       float64 `json:"edges"`
+	Samples int `json:"samples"`
+	FewDistances
 	// Held are the same distances on samples held back, of the chosen and of the one that it is against.
-	Held *FewHeld `json:"held,omitempty"`
+	Held *FewDistances `json:"held,omitempty"`
 	// ODEError is the root mean square difference to the converged samples from the same start, of the chosen.
 	ODEError float64 `json:"ode_error,omitempty"`
 }
 
-// FewHeld are distances on samples held back.
-type FewHeld struct {
+// FewDistances are squared Fréchet distances to the data set over the variance of its features: frequencies are the low
+// frequencies of the DCT, edges mean absolute differences of neighbouring pixels, responses those of random filters in
+// three layers. Tries are ranked by their geometric mean.
+type FewDistances struct {
 	Frequencies float64 `json:"frequencies"`
 	Edges       float64 `json:"edges"`
+	Responses   float64 `json:"responses"` // 0 in schedules that were made before it was measured
 }
+
+func (d FewDistances) mean() float64 { return math.Cbrt(d.Frequencies * d.Edges * d.Responses) }
 
 // Where sampling starts, by the names of Sample's start.
 const (

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -42,13 +43,21 @@ func TestFewIsSampledAndStored(t *testing.T) {
 		!strings.Contains(s, " plain sampler from noise alone") {
 		t.Errorf("summary %q", s)
 	}
+	// The first of the tries is chosen if it is better by two standard errors, else the plain sampler.
+	right := f.Against
+	if math.Log(f.Ratio)+2*f.RatioStderr/f.Ratio < 0 {
+		right = f.Tries[0]
+	}
+	if f.Chosen.FewDistances != right.FewDistances {
+		t.Errorf("chosen %+v of a ratio of %g ± %g", f.Chosen, f.Ratio, f.RatioStderr)
+	}
 	own := api.Few{Chosen: f.Against, Against: f.Against, Tries: []api.FewTry{f.Against, f.Chosen}}
 	if own.Summarize(); !strings.Contains(own.Summary, "no try did better") ||
 		!strings.Contains(own.Summary, "next, "+f.Chosen.Solver) {
 		t.Errorf("summary %q", own.Summary)
 	}
 	for _, q := range f.Tries {
-		if q.NFE != 3 || !(q.Frequencies > 0 && q.Edges > 0) || q.Held != nil || q.Start == "" || q.Levels == "" {
+		if q.NFE != 3 || !(q.Frequencies > 0 && q.Edges > 0 && q.Responses > 0) || q.Held != nil || q.Start == "" || q.Levels == "" {
 			t.Errorf("try %+v", q)
 		}
 	}

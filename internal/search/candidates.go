@@ -17,6 +17,9 @@ import (
 const (
 	// levelHalvings is how many times the highest noise level is halved for lower ones that sampling may start from.
 	levelHalvings = 4
+	// leastNoise is the least level that a start from noise alone is tried at, apart from a quarter of the highest: of
+	// data of standard deviation 0.5, little is left there.
+	leastNoise = 8
 	// candidatesPerLevel bounds the candidates of each level: those closest to the Gaussian are measured on the network.
 	candidatesPerLevel = 3
 	// maxFits bounds the candidates that coefficients are fitted around.
@@ -37,37 +40,44 @@ type Candidate struct {
 	Levels   string  // polynomial: EDM's rule to σ = 0.002; gaussian: chosen for the solver
 	W2       float64 // distance to the data's own Gaussian, of matched starts
 	// Samples is the number that the distances are of: fewer than all where the candidate was dropped early.
-	Samples            int
-	Frequencies, Edges float64
-	Held               *Held   // of the best and its rival
-	ODEError           float64 // root mean square difference to the converged samples from the same start, of the best
+	Samples int
+	Distances
+	Held     *Distances // of the best and its rival, on samples held back
+	ODEError float64    // root mean square difference to the converged samples from the same start, of the best
 
-	first int               // the first of its samples
 	drawn []*frechet.Sample // so far, by reference
 }
 
-// Held are distances on samples held back.
-type Held struct{ Frequencies, Edges float64 }
+// Distances are those of samples to the images, by their features.
+type Distances struct{ Frequencies, Edges, Responses float64 }
+
+func distancesOf(references []*frechet.Reference, samples []*frechet.Sample) Distances {
+	d := func(k int) float64 { return references[k].Distance(samples[k]) }
+	return Distances{d(0), d(1), d(2)}
+}
 
 // fromNoise reports whether the sampler uses nothing of the data.
 func (c *Candidate) fromNoise() bool {
 	return !c.Matched && c.Settings.Statistics == nil
 }
 
-// score is the geometric mean of the distances, which weighs both alike whatever their scales.
-func (c *Candidate) score() float64 {
-	if s := c.Frequencies * c.Edges; !math.IsNaN(s) {
-		return math.Sqrt(s)
+// score is the geometric mean of the distances, which weighs all alike whatever their scales.
+func (d Distances) score() float64 {
+	if s := d.Frequencies * d.Edges * d.Responses; !math.IsNaN(s) {
+		return math.Cbrt(s)
 	}
 	return math.Inf(1)
 }
 
-// noiseCandidates returns samplers that use nothing of the data: from noise, at the highest level and at a quarter of
-// it.
+// noiseCandidates returns samplers that use nothing of the data: from noise, at the highest level, at a quarter of it,
+// and at its halves down to leastNoise.
 func (f *fewStepSearch) noiseCandidates() (out []*Candidate, err error) {
-	top := math.Sqrt(f.T)
 	for _, name := range f.isotropicSolvers() {
-		for _, sigma := range []float64{top, top / 4} {
+		for halving := range levelHalvings {
+			sigma := math.Sqrt(f.T) / float64(int(1)<<halving)
+			if halving != 0 && halving != 2 && sigma < leastNoise {
+				continue
+			}
 			c, err := f.onPolynomial(name, sigma)
 			if err != nil {
 				return nil, err
@@ -235,16 +245,13 @@ func (f *fewStepSearch) draw(ctx context.Context, c *Candidate, n int) error {
 	if err != nil {
 		return err
 	}
-	refs := f.images.References
 	if c.drawn == nil {
-		for _, r := range refs {
-			c.drawn = append(c.drawn, r.NewSample())
-		}
+		c.drawn = newSamples(f.images.References)
 	}
-	if err := f.network.Follow(ctx, f.trajectories(c, plan, c.first+c.Samples, n), sampler.Moments(c.drawn)); err != nil {
+	if err := f.network.Follow(ctx, f.trajectories(c, plan, c.Samples, n), sampler.Moments(c.drawn)); err != nil {
 		return err
 	}
 	c.Samples += n
-	c.Frequencies, c.Edges = refs[0].Distance(c.drawn[0]), refs[1].Distance(c.drawn[1])
+	c.Distances = distancesOf(f.images.References, c.drawn)
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
 	"github.com/anisoflight/anisoflight/schedule/start"
+	"github.com/anisoflight/anisoflight/train"
 )
 
 // How the samples of a search are spent. All candidates see the same latents, so their order changes little after the
@@ -19,14 +20,19 @@ const (
 	// firstRoundSamples is the least number of samples of a candidate in the first round; an eighth of all if that is
 	// more.
 	firstRoundSamples = 128
-	// secondRoundCandidates is the number of candidates that are measured on twice as many samples, apart from all that
-	// start from noise.
+	// secondRoundCandidates and secondRoundRivals are the numbers of candidates, and of those from noise, that are
+	// measured on twice as many samples.
 	secondRoundCandidates = 10
+	secondRoundRivals     = 4
 	// finalCandidates and finalRivals are the numbers of candidates, and of those from noise, that see all samples.
 	finalCandidates = 3
 	finalRivals     = 2
 	// odeErrorLatents is the number of trajectories of the ODE error.
 	odeErrorLatents = 16
+	// heldParts is the number of parts of the samples held back that are left out in turn.
+	heldParts = 8
+	// certain is how many standard errors a gain must have.
+	certain = 2
 )
 
 // streamSearch separates the seeds of a search or a fit from those of samples.
@@ -51,10 +57,20 @@ type FewSettings struct {
 
 // FewResult is what a search for a sampler of few evaluations has found.
 type FewResult struct {
-	Chosen, Against *Candidate   // the best, and the best of those from noise alone
-	Tries           []*Candidate // all, the best first; those dropped early are last
+	// Tries are all candidates, the best first; those dropped early are last.
+	Tries []*Candidate
+	// Against is the best of those from noise alone. Chosen is the first of Tries if its gain over that is certain, else
+	// Against.
+	Chosen, Against *Candidate
+	Gain            Gain         // of the first of Tries over Against; 0 if they are one
 	Start           *start.Start // that Chosen starts from; nil: from noise alone
 }
+
+// Gain is the ratio of two samplers' distances, the geometric means of all features, on the same latents held back.
+type Gain struct{ Change, Stderr float64 } // ln of it, with its jackknife error
+
+// Certain reports whether the first is surely better: ln of the ratio is negative by two standard errors.
+func (g Gain) Certain() bool { return g.Change+certain*g.Stderr < 0 }
 
 // fewStepSearch is one search for a sampler of few evaluations.
 type fewStepSearch struct {
@@ -119,24 +135,53 @@ func (f *fewStepSearch) choose(ctx context.Context) (*FewResult, error) {
 	if found.Tries, err = f.race(ctx, slices.Concat(fromNoise, matched), local); err != nil {
 		return nil, err
 	}
-	found.Chosen = found.Tries[0]
 	found.Against = found.Tries[slices.IndexFunc(found.Tries, (*Candidate).fromNoise)]
+	if err := f.judge(ctx, found); err != nil {
+		return nil, err
+	}
 	if found.Chosen.Matched {
 		found.Start = f.images.Start
 	}
-	return found, f.judge(ctx, found.Chosen, found.Against)
+	return found, f.solutionError(ctx, found.Chosen)
 }
 
-// judge measures the best candidate and its rival from noise on samples that nothing was chosen by.
-func (f *fewStepSearch) judge(ctx context.Context, best, rival *Candidate) (err error) {
+// judge chooses between the best candidate and its rival from noise, on samples that nothing was chosen by.
+func (f *fewStepSearch) judge(ctx context.Context, found *FewResult) error {
+	best, rival := found.Tries[0], found.Against
 	f.Progress.Begin("held back", shareOfJudge, 2*f.Samples*f.NFE)
-	for _, c := range []*Candidate{best, rival} {
-		unseen := Candidate{Matched: c.Matched, Schedule: c.Schedule, Settings: c.Settings, first: f.Samples}
-		if err := f.draw(ctx, &unseen, f.Samples); err != nil {
-			return err
-		}
-		c.Held = &Held{Frequencies: unseen.Frequencies, Edges: unseen.Edges}
+	against, err := f.held(ctx, rival)
+	if found.Chosen = rival; err != nil || best == rival {
+		return err
 	}
+	scores, err := f.held(ctx, best)
+	if err != nil {
+		return err
+	}
+	if found.Gain.Change, found.Gain.Stderr = train.Change(against, scores); found.Gain.Certain() {
+		found.Chosen = best
+	}
+	return nil
+}
+
+// held measures a candidate on the samples held back, and returns its scores with each part of them left out.
+func (f *fewStepSearch) held(ctx context.Context, c *Candidate) ([]float64, error) {
+	plan, err := solver.New(c.Settings, c.Schedule, 0)
+	if err != nil {
+		return nil, err
+	}
+	var x sampler.Samples
+	all := newSamples(f.images.References)
+	err = f.network.Follow(ctx, f.trajectories(c, plan, f.Samples, f.Samples), &x, sampler.Moments(all))
+	if err != nil {
+		return nil, err
+	}
+	held := distancesOf(f.images.References, all)
+	c.Held = &held
+	return LeaveOut(f.images.References, x, f.h*f.w*f.c, heldParts), nil
+}
+
+// solutionError measures the error of a sampler beside the converged samples from the same start.
+func (f *fewStepSearch) solutionError(ctx context.Context, best *Candidate) (err error) {
 	sample := func(ctx context.Context, p *solver.Plan) ([]float32, error) {
 		var out sampler.Samples
 		err := f.network.Follow(ctx, f.trajectories(best, p, 2*f.Samples, odeErrorLatents), &out)
@@ -173,7 +218,8 @@ func (f *fewStepSearch) race(ctx context.Context, isotropic, local []*Candidate)
 		}
 	}
 	second := min(f.Samples, 2*first)
-	if err := f.measureBest(ctx, all, secondRoundCandidates, len(all), second, "second round", shareOfMore/2); err != nil {
+	err := f.measureBest(ctx, all, secondRoundCandidates, secondRoundRivals, second, "second round", shareOfMore/2)
+	if err != nil {
 		return nil, err
 	}
 	return all, f.measureBest(ctx, all, finalCandidates, finalRivals, f.Samples, "last round", shareOfMore/2)

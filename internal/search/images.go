@@ -3,6 +3,8 @@ package search
 import (
 	"context"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/frechet"
@@ -13,10 +15,14 @@ import (
 
 // Images are what a search knows of a data set.
 type Images struct {
-	Start      *start.Start       // the law of all images and of each class
-	Spectrum   *gaussian.Spectrum // of all images
-	References []*frechet.Reference
+	Start      *start.Start         // the law of all images and of each class
+	Spectrum   *gaussian.Spectrum   // of all images
+	References []*frechet.Reference // frequencies, edges, responses
 }
+
+// mostResponses is about how many images the reference of the responses is of: as many as make its error small beside
+// that of samples.
+const mostResponses = 10_000
 
 // An ImagesError is about a data set that no samples can be compared with.
 type ImagesError struct{ err error }
@@ -32,10 +38,20 @@ func (e *ImagesError) Unwrap() error { return e.err }
 func MeasureImages(ctx context.Context, d *data.Dataset, report func(done, total int)) (*Images, error) {
 	h, w, c := d.Height(), d.Width(), d.Channels()
 	law, samples := start.NewEstimator(h, w, c, true, d.Normalization()), judges(d)
+	responses := sampleOf(d, frechet.Responses(h, w, c))
+	every, seen := (d.Len()+mostResponses-1)/mostResponses, 0
 	err := d.Each(ctx, nil, report, func(labels []int32, images []float64) error {
 		for _, s := range samples {
 			s.Add(images)
 		}
+		var some []float64
+		for image := range slices.Chunk(images, h*w*c) {
+			if seen%every == 0 {
+				some = append(some, image...)
+			}
+			seen++
+		}
+		responses.Add(some)
 		return law.Add(labels, images)
 	})
 	if err != nil {
@@ -48,12 +64,11 @@ func MeasureImages(ctx context.Context, d *data.Dataset, report func(done, total
 	if out.Spectrum, err = gaussian.NewSpectrum(law.Moments()); err != nil {
 		return nil, err
 	}
-	out.References, err = referencesOf(samples)
+	out.References, err = referencesOf(append(samples, responses))
 	return out, err
 }
 
-// References measures the features of a data set by which searches and runs judge samples: the low frequencies and the
-// edges.
+// References measures the features of a data set by which runs judge samples: the low frequencies and the edges.
 func References(ctx context.Context, d *data.Dataset) ([]*frechet.Reference, error) {
 	samples := judges(d)
 	err := d.Each(ctx, nil, nil, func(_ []int32, images []float64) error {
@@ -70,9 +85,44 @@ func References(ctx context.Context, d *data.Dataset) ([]*frechet.Reference, err
 
 func judges(d *data.Dataset) (out []*frechet.Sample) {
 	h, w, c := d.Height(), d.Width(), d.Channels()
-	for _, features := range []frechet.Features{frechet.Frequencies(h, w, c), frechet.Edges(h, w, c)} {
-		features.Unbounded = d.Normalization() != nil
-		out = append(out, features.NewSample())
+	return []*frechet.Sample{sampleOf(d, frechet.Frequencies(h, w, c)), sampleOf(d, frechet.Edges(h, w, c))}
+}
+
+func sampleOf(d *data.Dataset, f frechet.Features) *frechet.Sample {
+	f.Unbounded = d.Normalization() != nil
+	return f.NewSample()
+}
+
+// LeaveOut returns the geometric mean of the distances of samples x [n, H·W·C] to references, with each of some parts
+// left out in turn: sample i is in part i mod parts.
+func LeaveOut(references []*frechet.Reference, x []float32, size, parts int) []float64 {
+	out := slices.Repeat([]float64{1}, parts)
+	for _, r := range references {
+		of := make([]*frechet.Sample, parts)
+		for part := range of {
+			var images []float32
+			for i := part; i < len(x)/size; i += parts {
+				images = append(images, x[i*size:(i+1)*size]...)
+			}
+			of[part] = r.NewSample()
+			of[part].AddFloat32(images)
+		}
+		for left := range out {
+			rest := r.NewSample()
+			for part, s := range of {
+				if part != left {
+					rest.Merge(s)
+				}
+			}
+			out[left] *= math.Pow(r.Distance(rest), 1/float64(len(references)))
+		}
+	}
+	return out
+}
+
+func newSamples(references []*frechet.Reference) (out []*frechet.Sample) {
+	for _, r := range references {
+		out = append(out, r.NewSample())
 	}
 	return out
 }

@@ -7,7 +7,7 @@
 //	|m_1 − m_2|² + tr(Σ_1 + Σ_2 − 2 (Σ_1^½ Σ_2 Σ_1^½)^½),
 //
 // over the total variance of the reference's features. Frequencies are linear: a normal law with the data's moments is
-// as good to them as the data. Edges are not.
+// as good to them as the data. Edges and responses are not.
 package frechet
 
 import (
@@ -24,6 +24,7 @@ import (
 // Reference is the law of the features of some images.
 type Reference struct {
 	features Features
+	scale    []float64 // that each feature is multiplied by; nil: 1
 	mean     []float64
 	root     *mat.Dense // R with Rᵀ R = Σ
 	total    float64    // tr Σ
@@ -37,7 +38,17 @@ func (s *Sample) Reference() (*Reference, error) {
 		return nil, fmt.Errorf("frechet: a reference needs at least two images, got %d", n)
 	}
 	mean, cov := s.moments.Mean(), s.moments.Covariance()
-	r := &Reference{features: f, mean: mean, total: mat.Trace(cov)}
+	r := &Reference{features: f, mean: mean}
+	if f.standard {
+		r.scale = make([]float64, f.Dims)
+		for i := range r.scale {
+			if v := cov.At(i, i); v > 0 {
+				r.scale[i] = 1 / math.Sqrt(v)
+			}
+		}
+		r.rescale(mean, cov)
+	}
+	r.total = mat.Trace(cov)
 	if !(r.total > 0) {
 		return nil, fmt.Errorf("frechet: the images do not differ in their %s", f.Name)
 	}
@@ -57,6 +68,16 @@ func (s *Sample) Reference() (*Reference, error) {
 	return r, nil
 }
 
+// rescale multiplies each feature by its scale.
+func (r *Reference) rescale(mean []float64, cov *mat.SymDense) {
+	for i, a := range r.scale {
+		mean[i] *= a
+		for j, b := range r.scale[:i+1] {
+			cov.SetSym(i, j, a*b*cov.At(i, j))
+		}
+	}
+}
+
 // Distance returns the squared distance of a sample to the reference, over the reference's total variance. Images may
 // be added to the sample later. Less than two images, and values that are not finite, give NaN.
 func (r *Reference) Distance(s *Sample) float64 {
@@ -64,6 +85,7 @@ func (r *Reference) Distance(s *Sample) float64 {
 		return math.NaN()
 	}
 	mean, cov := s.moments.Mean(), s.moments.Covariance()
+	r.rescale(mean, cov)
 	var half, product mat.Dense
 	half.Mul(r.root, cov)
 	product.Mul(&half, r.root.T())
@@ -161,7 +183,9 @@ type Features struct {
 	// Unbounded takes values as they are; else they are clamped to [−1, 1] first, as images are.
 	Unbounded bool
 
-	size int
+	// standard divides features by their standard deviations on the reference, so that none hides the others.
+	standard bool
+	size     int
 	// measure writes the features of an image to dst. It is safe for concurrent use.
 	measure func(x, dst []float64)
 }

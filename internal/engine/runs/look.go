@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -14,7 +13,6 @@ import (
 	"github.com/anisoflight/anisoflight/internal/search"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/schedule"
-	"github.com/anisoflight/anisoflight/schedule/frechet"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/train"
 	"github.com/anisoflight/anisoflight/train/data"
@@ -91,28 +89,7 @@ func (r *Run) distances(ctx context.Context, c *train.Candidate, path *schedule.
 	if err != nil {
 		return nil, err
 	}
-	size, out := c.Data.Pixels(), slices.Repeat([]float64{1}, train.LookParts)
-	for _, reference := range r.judge {
-		parts := make([]*frechet.Sample, len(out))
-		for part := range parts {
-			var images []float32
-			for i := part; i < c.Draws; i += len(parts) {
-				images = append(images, x[i*size:(i+1)*size]...)
-			}
-			parts[part] = reference.NewSample()
-			parts[part].AddFloat32(images)
-		}
-		for part := range out {
-			without := reference.NewSample()
-			for other, s := range parts {
-				if other != part {
-					without.Merge(s)
-				}
-			}
-			out[part] *= math.Sqrt(reference.Distance(without))
-		}
-	}
-	return out, nil
+	return search.LeaveOut(r.judge, x, c.Data.Pixels(), train.LookParts), nil
 }
 
 // measureImages measures the features of the run's images once. Images that do not differ judge no samples.

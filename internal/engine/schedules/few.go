@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
@@ -103,6 +104,8 @@ func describeFew(model string, samples int, found *search.FewResult) *api.Few {
 	out := &api.Few{
 		Model: model, Samples: samples, Chosen: describeTry(found.Chosen), Against: describeTry(found.Against),
 	}
+	out.Ratio = math.Exp(found.Gain.Change)
+	out.RatioStderr = out.Ratio * found.Gain.Stderr
 	for _, c := range found.Tries {
 		try := describeTry(c)
 		try.Held, try.ODEError = nil, 0
@@ -115,13 +118,11 @@ func describeFew(model string, samples int, found *search.FewResult) *api.Few {
 func describeTry(c *search.Candidate) api.FewTry {
 	out := api.FewTry{
 		Solver: c.Settings.Solver, NFE: c.Settings.NFE, SigmaMax: c.SigmaMax, Start: api.StartStandard, Levels: c.Levels,
-		W2: c.W2, Samples: c.Samples, Frequencies: c.Frequencies, Edges: c.Edges, ODEError: c.ODEError,
+		W2: c.W2, Samples: c.Samples, FewDistances: api.FewDistances(c.Distances), ODEError: c.ODEError,
 	}
 	if c.Matched {
 		out.Start = api.StartMatched
 	}
-	if c.Held != nil {
-		out.Held = &api.FewHeld{Frequencies: c.Held.Frequencies, Edges: c.Held.Edges}
-	}
+	out.Held = (*api.FewDistances)(c.Held)
 	return out
 }
