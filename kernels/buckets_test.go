@@ -13,10 +13,10 @@ func TestBuckets(t *testing.T) {
 		fits        func(int) bool
 		want        Buckets
 	}{
-		{0.02, false, all, Buckets{8, 64}}, // of 8×8 pixels
-		{6.4, false, all, Buckets{8, 64}},  // 32×32, 8.8 million parameters: 64 are 410 GFLOP, 32 are 205
-		{20, false, all, Buckets{8, 16}},
-		{42, false, all, Buckets{8, 8}}, // EDM's for CIFAR-10
+		{0.02, false, all, Buckets{8, 64}}, // 8×8 pixels
+		{3, false, all, Buckets{8, 32}},    // 17 are enough
+		{6.4, false, all, Buckets{8, 8}},   // 32×32, 8.8 million parameters
+		{42, false, all, Buckets{8, 8}},    // EDM's for CIFAR-10
 		{0.02, false, upTo(20), Buckets{8, 16}},
 		{0.02, false, upTo(4), Buckets{4, 4}},
 		{0.02, true, all, Buckets{256, 256}},

@@ -37,9 +37,9 @@ func (m *Model) FitBatch(n int) int {
 }
 
 // What an evaluation must take, in floating-point operations, so that a larger batch computes hardly more images a
-// second: a third of a second on two processors, two milliseconds on a GPU that does 700 TFLOP/s.
+// second: half a second on two processors, two milliseconds on a GPU that does 700 TFLOP/s.
 const (
-	hostWork        = 3e11
+	hostWork        = 5e10
 	acceleratedWork = 1.5e12
 )
 

@@ -178,7 +178,7 @@ FIELDS = {
         solvers: Sequence[str], default ipndm, dpmpp2m, unipc, local, fitted. List of solvers to try, one at least
             besides local and fitted: ab, deis, dpmpp2m, dpmpp3m, dpmpp3m_taylor, euler, fitted, heun, ipndm, ipndm_v,
             local, unipc.
-        samples: int, default 1024. Of each try, and as many held back.
+        samples: int, default 512. Of each try, and as many held back.
         seed: int, default 0. Of the samples.
         guidance: float, default 1: none. S in D₀ + s (D₁ − D₀), D₀ without a label or of the guide.
         guidance_interval: Sequence[float], default all. Noise levels that are guided, above the first, up to the

@@ -46,7 +46,7 @@ var helps = map[string]Field{
 	"api.FewSchedule.Dataset":          {Help: "name of the data set that samples are compared with", Default: "", Required: true},
 	"api.FewSchedule.Model":            {Help: "name of the model to sample", Default: "", Required: true},
 	"api.FewSchedule.NFE":              {Help: "at most so many evaluations of the network", Default: "", Required: true},
-	"api.FewSchedule.Samples":          {Help: "of each try, and as many held back", Default: "1024", Required: false},
+	"api.FewSchedule.Samples":          {Help: "of each try, and as many held back", Default: "512", Required: false},
 	"api.FewSchedule.Seed":             {Help: "of the samples", Default: "0", Required: false},
 	"api.FewSchedule.Solvers":          {Help: "list of solvers to try, one at least besides local and fitted", Default: "ipndm, dpmpp2m, unipc, local, fitted", Required: false},
 	"api.FitSchedule.Grid":             {Help: "of the nodes", Default: "polynomial", Required: false},

@@ -217,7 +217,7 @@ type FewSchedule struct {
 	NFE     int    `json:"nfe" min:"1" max:"32"` // at most so many evaluations of the network; required
 	// list of solvers to try, one at least besides local and fitted; default ipndm, dpmpp2m, unipc, local, fitted
 	Solvers []string `json:"solvers,omitempty" oneof:"solvers"`
-	Samples int      `json:"samples" default:"1024" min:"64" max:"65536"` // of each try, and as many held back
+	Samples int      `json:"samples" default:"512" min:"64" max:"65536"` // of each try, and as many held back
 	Seed    uint64   `json:"seed"`                                        // of the samples; default 0
 	Guided           // the samples that are drawn
 }

@@ -25,8 +25,8 @@ const (
 	// maxFits bounds the candidates that coefficients are fitted around.
 	maxFits = 2
 	// fitTrajectories is the number of trajectories of a fit if memory allows, minFitTrajectories the least that is worth
-	// it.
-	fitTrajectories    = 128
+	// it. Of bands 128 were no better.
+	fitTrajectories    = 32
 	minFitTrajectories = 16
 )
 

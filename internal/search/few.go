@@ -19,7 +19,7 @@ import (
 const (
 	// firstRoundSamples is the least number of samples of a candidate in the first round; an eighth of all if that is
 	// more.
-	firstRoundSamples = 128
+	firstRoundSamples = 64
 	// secondRoundCandidates and secondRoundRivals are the numbers of candidates, and of those from noise, that are
 	// measured on twice as many samples.
 	secondRoundCandidates = 10
@@ -182,6 +182,7 @@ func (f *fewStepSearch) held(ctx context.Context, c *Candidate) ([]float64, erro
 
 // solutionError measures the error of a sampler beside the converged samples from the same start.
 func (f *fewStepSearch) solutionError(ctx context.Context, best *Candidate) (err error) {
+	f.Progress.Begin("error", 0, 0)
 	sample := func(ctx context.Context, p *solver.Plan) ([]float32, error) {
 		var out sampler.Samples
 		err := f.network.Follow(ctx, f.trajectories(best, p, 2*f.Samples, odeErrorLatents), &out)
@@ -213,10 +214,8 @@ func (f *fewStepSearch) race(ctx context.Context, isotropic, local []*Candidate)
 			return nil, err
 		}
 		all = append(all, c)
-		if rank(all); slices.Index(all, c) >= finalCandidates {
-			break // what is fitted from higher noise levels will not win either
-		}
 	}
+	rank(all)
 	second := min(f.Samples, 2*first)
 	err := f.measureBest(ctx, all, secondRoundCandidates, secondRoundRivals, second, "second round", shareOfMore/2)
 	if err != nil {

@@ -57,7 +57,7 @@ func scores(found *FewResult) (out []float64) {
 // tried, and is measured on latents of its own beside the best from noise alone.
 func TestFewChoosesTheBestTry(t *testing.T) {
 	m, images := smooth(t)
-	found := few(t, m, images, settings(128, "ipndm", "dpmpp2m"))
+	found := few(t, m, images, settings(64, "ipndm", "dpmpp2m"))
 	if !slices.IsSorted(scores(found)) || found.Chosen != found.Tries[0] {
 		t.Errorf("%v chosen of %v", found.Chosen, scores(found))
 	}
@@ -72,11 +72,11 @@ func TestFewChoosesTheBestTry(t *testing.T) {
 		t.Errorf("nothing is held back: %v, %v", found.Chosen, against)
 	}
 	for _, c := range found.Tries {
-		if c.Settings.NFE != 3 || c.Samples != 128 || !(c.score() > 0) || math.IsInf(c.score(), 1) {
+		if c.Settings.NFE != 3 || c.Samples != 64 || !(c.score() > 0) || math.IsInf(c.score(), 1) {
 			t.Errorf("try %v of score %g", c, c.score())
 		}
 	}
-	if again := few(t, m, images, settings(128, "ipndm", "dpmpp2m")); !slices.Equal(scores(again), scores(found)) {
+	if again := few(t, m, images, settings(64, "ipndm", "dpmpp2m")); !slices.Equal(scores(again), scores(found)) {
 		t.Error("the same search has found something else")
 	}
 }
@@ -152,8 +152,8 @@ func TestFewDropsWhatCannotWin(t *testing.T) {
 			t.Errorf("try %d saw %d samples, the one before %d", i, c.Samples, found.Tries[i-1].Samples)
 		}
 	}
-	whole, half := counts[512], counts[256]+counts[512]
-	if len(found.Tries) < 20 || whole < 3 || whole > 5 || half < 10 || half > 14 || counts[128]+half != len(found.Tries) {
+	whole, more := counts[512], counts[128]+counts[512]
+	if len(found.Tries) < 20 || whole < 3 || whole > 5 || more < 10 || more > 14 || counts[64]+more != len(found.Tries) {
 		t.Errorf("%d tries by their samples: %v", len(found.Tries), counts)
 	}
 	if found.Chosen.Samples != 512 || found.Against.Samples != 512 {
@@ -192,7 +192,7 @@ func TestFewHasPartsAndSeedsOfItsOwn(t *testing.T) {
 	})
 	few(t, f, images, set)
 	names := slices.Compact(slices.DeleteFunc(slices.Clone(parts), func(p string) bool { return p == "fit" }))
-	want := []string{"statistics", "levels", "first round", "second round", "last round", "held back"}
+	want := []string{"statistics", "levels", "first round", "second round", "last round", "held back", "error"}
 	if !slices.Equal(names, want) || !slices.Contains(parts, "fit") || last < 1000-ShareOfImages-shareOfFits {
 		t.Errorf("parts %v end at %d", parts, last)
 	}
