@@ -18,9 +18,9 @@ func newRate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rate",
 		Short: "Measure how close served sampling comes to the bare network at its best batch",
-		Long: `Rate evaluates a network in batches of several sizes, each by a program that does nothing else, and in turn draws
-samples over Flight, with a client on the loopback interface. The server chooses its batches itself. The table has
-evaluations of an image a second, and those served over the best of the bare program. See bench/docs/sampling.md.`,
+		Long: `Rate evaluates a network in batches of several sizes, each by a program that does nothing else, and in turn
+draws samples over Flight, with a client on the loopback interface. The server chooses its batches itself. The table
+has evaluations of an image a second, and those served over the best of the bare program. See bench/docs/sampling.md.`,
 		Example: `  anisoflight-bench rate --network digits --n 1024
   anisoflight-bench rate --network cifar10 --n 16 --nfe 3 --batches 4,8,16 --rounds 3
   anisoflight-bench rate --device cuda --precision bfloat16 --network cifar10 --n 1024 --batches 64,128,256,512`,

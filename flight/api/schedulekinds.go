@@ -218,7 +218,7 @@ type FewSchedule struct {
 	// list of solvers to try, one at least besides local and fitted; default ipndm, dpmpp2m, unipc, local, fitted
 	Solvers []string `json:"solvers,omitempty" oneof:"solvers"`
 	Samples int      `json:"samples" default:"512" min:"64" max:"65536"` // of each try, and as many held back
-	Seed    uint64   `json:"seed"`                                        // of the samples; default 0
+	Seed    uint64   `json:"seed"`                                       // of the samples; default 0
 	Guided           // the samples that are drawn
 }
 

@@ -57,7 +57,8 @@ func TestFewIsSampledAndStored(t *testing.T) {
 		t.Errorf("summary %q", own.Summary)
 	}
 	for _, q := range f.Tries {
-		if q.NFE != 3 || !(q.Frequencies > 0 && q.Edges > 0 && q.Responses > 0) || q.Held != nil || q.Start == "" || q.Levels == "" {
+		if q.NFE != 3 || !(q.Frequencies > 0 && q.Edges > 0 && q.Responses > 0) || q.Held != nil || q.Start == "" ||
+			q.Levels == "" {
 			t.Errorf("try %+v", q)
 		}
 	}
