@@ -182,7 +182,7 @@ func (f *fewStepSearch) held(ctx context.Context, c *Candidate) ([]float64, erro
 
 // solutionError measures the error of a sampler beside the converged samples from the same start.
 func (f *fewStepSearch) solutionError(ctx context.Context, best *Candidate) (err error) {
-	f.Progress.Begin("error", 0, 0)
+	f.Progress.Begin("error", shareOfError, 0)
 	sample := func(ctx context.Context, p *solver.Plan) ([]float32, error) {
 		var out sampler.Samples
 		err := f.network.Follow(ctx, f.trajectories(best, p, 2*f.Samples, odeErrorLatents), &out)
@@ -217,11 +217,11 @@ func (f *fewStepSearch) race(ctx context.Context, isotropic, local []*Candidate)
 	}
 	rank(all)
 	second := min(f.Samples, 2*first)
-	err := f.measureBest(ctx, all, secondRoundCandidates, secondRoundRivals, second, "second round", shareOfMore/2)
+	err := f.measureBest(ctx, all, secondRoundCandidates, secondRoundRivals, second, "second round", shareOfMore/3)
 	if err != nil {
 		return nil, err
 	}
-	return all, f.measureBest(ctx, all, finalCandidates, finalRivals, f.Samples, "last round", shareOfMore/2)
+	return all, f.measureBest(ctx, all, finalCandidates, finalRivals, f.Samples, "last round", 2*shareOfMore/3)
 }
 
 // measureBest measures the best n of ranked candidates, and the best rivals from noise, on more samples, and ranks all
@@ -263,13 +263,14 @@ func (f *fewStepSearch) firstRound() int {
 	return min(f.Samples, max(firstRoundSamples, f.Samples/8))
 }
 
-// The shares of a search's parts in its time, in thousandths.
+// The shares of a search's parts in its time, in thousandths, as measured at 5 evaluations on a small network.
 const (
-	ShareOfImages     = 50 // of MeasureImages, before the search
-	shareOfStatistics = 250
-	shareOfLevels     = 50
-	shareOfFirstRound = 300
-	shareOfFits       = 150
-	shareOfMore       = 150 // half for each round that measures on more samples
-	shareOfJudge      = 50
+	ShareOfImages     = 130 // of MeasureImages, before the search
+	shareOfStatistics = 80
+	shareOfLevels     = 30
+	shareOfFirstRound = 220
+	shareOfFits       = 110
+	shareOfMore       = 240 // a third for the second round, the rest for the last
+	shareOfJudge      = 120
+	shareOfError      = 70
 )
