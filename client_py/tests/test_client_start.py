@@ -134,10 +134,13 @@ def test_few_needs_nothing_but_nfe(
 ) -> None:
     options = {"model": "digits", "dataset": dataset, "nfe": 3, "samples": 64, "solvers": ["ipndm"], "replace": True}
     made = client.make_schedule("few", "few", **options)
-    chosen, against = made.info["few"]["chosen"], made.info["few"]["against"]
+    few = made.info["few"]
+    chosen, against = few["chosen"], few["against"]
     said = capsys.readouterr().out
     assert said.startswith(f"{chosen['solver']} from sigma {chosen['sigma_max']:g} ({chosen['start']} start")
-    assert f"{chosen['held']['edges'] / against['held']['edges']:.2f} times that in edges" in said
+    assert f"{few['ratio']:.3g} ± {few['ratio_stderr']:.1g} times the Fréchet distance on 64 samples held back" in said
+    assert ("no try is surely better" in said) == (chosen == against)
+    assert {"images", "first round", "held back"} < set(few["seconds"])
     assert client.schedule("few").info["few"] == made.info["few"]  # a later client has the tries, too
     assert client.schedule("few").info["sampler"] == {"solver": "ipndm", "order": 4, "nfe": 3}
     ours = client.sample("digits", n=4, schedule="few", nfe=3, dtype="float32", progress=False)
