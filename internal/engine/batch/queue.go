@@ -24,6 +24,7 @@ type Queue struct {
 	requests int                        // that hold a slot or wait for one
 	left     time.Time                  // when requests became 0
 	due      time.Time                  // of the next step in the background, though there are requests
+	step     time.Duration              // of the last of them
 }
 
 const (
@@ -81,8 +82,8 @@ func (q *Queue) count(requests int) {
 }
 
 // Yield waits until a run in the background may take its next step with TakeStep: until no request has used the device
-// for a moment, or requests have had nine times what the last step took. So requests get nine tenths of the time, and a
-// run goes on beside any number of them.
+// for a moment, or requests have had nine times what the last step took, or the one before if that was shorter. So
+// requests get nine tenths of the time, and a run goes on beside any number of them.
 func (q *Queue) Yield(ctx context.Context) error {
 	for wait := q.early(); wait > 0; wait = q.early() {
 		select {
@@ -113,7 +114,9 @@ func (q *Queue) TakeStep(ctx context.Context, f func() error) error {
 	began := time.Now()
 	defer func() {
 		q.mu.Lock()
-		q.due = time.Now().Add(requestShare * time.Since(began))
+		took := time.Since(began)
+		q.due = time.Now().Add(requestShare * min(took, q.step)) // a step that compiles is no measure
+		q.step = took
 		q.mu.Unlock()
 		q.release()
 	}()

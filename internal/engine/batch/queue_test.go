@@ -130,3 +130,38 @@ func TestRequestsGoBeforeBackground(t *testing.T) {
 		}
 	})
 }
+
+// TestAStepThatCompilesHoldsUpNoOther: beside a request that uses the device all the time, the step after a long first
+// one comes as soon as others do.
+func TestAStepThatCompilesHoldsUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const compiling, step, evaluation = 60 * time.Second, 100 * time.Millisecond, 10 * time.Millisecond
+		q := NewQueue(4)
+		ctx, end := context.WithCancel(t.Context())
+		var ended []time.Time
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for q.Yield(ctx) == nil {
+				_ = q.TakeStep(ctx, func() error {
+					if len(ended) == 0 {
+						time.Sleep(compiling)
+					}
+					time.Sleep(step)
+					ended = append(ended, time.Now())
+					return nil
+				})
+			}
+		}()
+		for began := time.Now(); time.Since(began) < compiling+30*step; time.Sleep(time.Millisecond) {
+			if err := q.Take(t.Context(), func() error { time.Sleep(evaluation); return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		end()
+		<-done
+		if len(ended) < 3 || ended[2].Sub(ended[0]) > 20*step {
+			t.Errorf("steps ended at %v", ended)
+		}
+	})
+}
