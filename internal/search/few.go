@@ -3,6 +3,8 @@ package search
 import (
 	"cmp"
 	"context"
+	"errors"
+	"math"
 	"slices"
 
 	"github.com/anisoflight/anisoflight/internal/sampler"
@@ -72,6 +74,10 @@ type Gain struct{ Change, Stderr float64 } // ln of it, with its jackknife error
 // Certain reports whether the first is surely better: ln of the ratio is negative by two standard errors.
 func (g Gain) Certain() bool { return g.Change+certain*g.Stderr < 0 }
 
+// ErrNotFinite is the error of a search whose plain samplers all leave what is not finite, or whose choice does so on
+// the samples held back. Other samplers that do are no tries.
+var ErrNotFinite = errors.New("samples of the network are not finite")
+
 // fewStepSearch is one search for a sampler of few evaluations.
 type fewStepSearch struct {
 	FewSettings
@@ -135,7 +141,12 @@ func (f *fewStepSearch) choose(ctx context.Context) (*FewResult, error) {
 	if found.Tries, err = f.race(ctx, slices.Concat(fromNoise, matched), local); err != nil {
 		return nil, err
 	}
-	found.Against = found.Tries[slices.IndexFunc(found.Tries, (*Candidate).fromNoise)]
+	found.Tries = slices.DeleteFunc(found.Tries, func(c *Candidate) bool { return math.IsInf(c.score(), 1) })
+	rival := slices.IndexFunc(found.Tries, (*Candidate).fromNoise)
+	if rival < 0 {
+		return nil, ErrNotFinite
+	}
+	found.Against = found.Tries[rival]
 	if err := f.judge(ctx, found); err != nil {
 		return nil, err
 	}
@@ -176,7 +187,9 @@ func (f *fewStepSearch) held(ctx context.Context, c *Candidate) ([]float64, erro
 		return nil, err
 	}
 	held := distancesOf(f.images.References, all)
-	c.Held = &held
+	if c.Held = &held; math.IsInf(held.score(), 1) {
+		return nil, ErrNotFinite
+	}
 	return LeaveOut(f.images.References, x, f.h*f.w*f.c, heldParts), nil
 }
 

@@ -239,3 +239,48 @@ func TestSearchSeedsAreNotThoseOfSamples(t *testing.T) {
 		starts = append(starts, start)
 	}
 }
+
+// spoiled is an ensemble whose samples are not finite where a condition on the trajectories holds.
+type spoiled struct {
+	sampler.Ensemble
+	where func(t sampler.Trajectories) bool
+}
+
+type notANumber struct{ sampler.Reducer }
+
+func (n notANumber) Add(stage int, x, denoised []float32) {
+	x = slices.Clone(x)
+	x[0] = float32(math.NaN())
+	n.Reducer.Add(stage, x, denoised)
+}
+
+func (s *spoiled) Follow(ctx context.Context, t sampler.Trajectories, into ...sampler.Reducer) error {
+	if s.where(t) {
+		into = slices.Clone(into)
+		for i, r := range into {
+			into[i] = notANumber{r}
+		}
+	}
+	return s.Ensemble.Follow(ctx, t, into...)
+}
+
+// Samplers whose samples are not finite are no tries; without a plain one that is left there is no choice.
+func TestFewLeavesOutWhatIsNotFinite(t *testing.T) {
+	m, images := smooth(t)
+	set := settings(64, "ipndm", "dpmpp2m")
+	found := few(t, &spoiled{m, func(t sampler.Trajectories) bool { return t.Start != nil }}, images, set)
+	for _, c := range found.Tries {
+		if c.Matched {
+			t.Errorf("a try from the law: %v", c.Distances)
+		}
+	}
+	for _, where := range []func(t sampler.Trajectories) bool{
+		func(t sampler.Trajectories) bool { return t.Start == nil },
+		func(sampler.Trajectories) bool { return true },
+		func(t sampler.Trajectories) bool { return t.Seed >= firstSeed(set.Seed)+64 }, // the samples held back
+	} {
+		if _, err := Few(t.Context(), &spoiled{m, where}, images, set); !errors.Is(err, ErrNotFinite) {
+			t.Errorf("error %v", err)
+		}
+	}
+}

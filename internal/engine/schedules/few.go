@@ -63,6 +63,10 @@ func (k *Maker) few(ctx context.Context, req api.FewSchedule, emit func(api.Meta
 		NFE: req.NFE, Solvers: req.Solvers, Samples: req.Samples, Seed: req.Seed, G0: m.G0(0), T: end,
 		Label: labelsAsIn(d, m, req.Seed), Progress: progress,
 	})
+	if errors.Is(err, search.ErrNotFinite) {
+		return nil, api.Errorf(api.BadRequest, "The samples of the model %q are not finite", m.Name).
+			WithHint("Look at samples of ipndm; train the model further, or name other solvers.")
+	}
 	if err != nil {
 		return nil, err
 	}
