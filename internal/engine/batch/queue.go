@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -33,6 +34,8 @@ const (
 	lull = 100 * time.Millisecond
 	// requestShare is the time that requests get between two steps in the background, in times of the last step.
 	requestShare = 9
+	// firstStep is the most that the first step counts as: it compiles.
+	firstStep = 50 * time.Millisecond
 )
 
 // NewQueue returns a queue of that many slots.
@@ -115,7 +118,7 @@ func (q *Queue) TakeStep(ctx context.Context, f func() error) error {
 	defer func() {
 		q.mu.Lock()
 		took := time.Since(began)
-		q.due = time.Now().Add(requestShare * min(took, q.step)) // a step that compiles is no measure
+		q.due = time.Now().Add(requestShare * min(took, cmp.Or(q.step, firstStep)))
 		q.step = took
 		q.mu.Unlock()
 		q.release()
@@ -192,8 +195,8 @@ func (q *Queue) drop(client string, i int) {
 	}
 }
 
-// Run does long work of a lower floor, which reports (done, total) between evaluations: at every report it hands its
-// slot to whoever waits, and then tells report, which may be nil. Work gets no slot back when its context has ended.
+// Run does long work of a lower floor, which reports (done, total) between evaluations. At every report it hands its
+// slot to the next that waits, and calls report, which may be nil. Work gets no slot back when its context has ended.
 func (q *Queue) Run(
 	ctx context.Context, report func(done, total int), f func(report func(done, total int)) error,
 ) error {
