@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -103,10 +104,7 @@ func bareRate(ctx context.Context, on *kernels.Model, values [][]float32, batch 
 		return 0, err
 	}
 	defer t.Close()
-	g := make([]float64, batch)
-	for i := range g {
-		g[i] = 1
-	}
+	g := slices.Repeat([]float64{1}, batch)
 	seconds, err := fastest(func() error {
 		for range doctorBatches * doctorNFE {
 			if err := t.Evaluate(ctx, g); err != nil {

@@ -37,7 +37,7 @@ type Device interface {
 	Take(ctx context.Context, f func() error) error
 	// Evaluate evaluates p when it is its turn, alone or with others that wait for the same network.
 	Evaluate(ctx context.Context, net Network, p Part) error
-	// Run does long work, which gives way to others at every report; report, which may be nil, is told, too.
+	// Run does long work. At every report of f it gives way to others and calls report, which may be nil.
 	Run(ctx context.Context, report func(done, total int), f func(report func(done, total int)) error) error
 }
 

@@ -33,7 +33,7 @@ type Trajectories struct {
 	Seed   uint64
 	Labels []int32      // of each; −1 for none
 	Start  *start.Start // whose law they start from; nil: from noise alone
-	// Progress, which may be nil, is told that so many further evaluations of the network are done.
+	// Progress, which may be nil, takes the number of further evaluations that are done.
 	Progress func(evaluations int)
 }
 
@@ -124,17 +124,8 @@ func (e *OnDevice) Follow(ctx context.Context, t Trajectories, into ...Reducer) 
 	return s.Follow(ctx, len(t.Labels), source, Watch{
 		Every: all,
 		Stage: func(b *Batch, stage int, on *kernels.Trajectory) error {
-			switch {
-			case stage < 0 && all:
-				add(true, stage, s.States(b), nil)
-			case stage < 0:
-				return nil
-			case all:
-				x, err := b.X(on)
-				if err != nil {
-					return err
-				}
-				denoised, err := b.Denoised(on)
+			if all {
+				x, denoised, err := s.left(b, stage, on)
 				if err != nil {
 					return err
 				}
@@ -150,6 +141,18 @@ func (e *OnDevice) Follow(ctx context.Context, t Trajectories, into ...Reducer) 
 			return nil
 		},
 	})
+}
+
+// left returns what a stage leaves of a batch, as reducers take it.
+func (s *Sampler) left(b *Batch, stage int, on *kernels.Trajectory) (x, denoised []float32, err error) {
+	if stage < 0 {
+		return s.States(b), nil, nil
+	}
+	if x, err = b.X(on); err != nil {
+		return nil, nil, err
+	}
+	denoised, err = b.Denoised(on)
+	return x, denoised, err
 }
 
 // Statistics implements [Ensemble].

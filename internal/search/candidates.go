@@ -69,12 +69,15 @@ func (d Distances) score() float64 {
 	return math.Inf(1)
 }
 
+// halved returns the highest noise level, halved some times.
+func (f *fewStepSearch) halved(times int) float64 { return math.Sqrt(f.T) / float64(int(1)<<times) }
+
 // noiseCandidates returns samplers that use nothing of the data: from noise, at the highest level, at a quarter of it,
 // and at its halves down to leastNoise.
 func (f *fewStepSearch) noiseCandidates() (out []*Candidate, err error) {
 	for _, name := range f.isotropicSolvers() {
 		for halving := range levelHalvings {
-			sigma := math.Sqrt(f.T) / float64(int(1)<<halving)
+			sigma := f.halved(halving)
 			if halving != 0 && halving != 2 && sigma < leastNoise {
 				continue
 			}
@@ -93,7 +96,7 @@ func (f *fewStepSearch) noiseCandidates() (out []*Candidate, err error) {
 func (f *fewStepSearch) matchedCandidates(ctx context.Context) (out []*Candidate, err error) {
 	none := basis.None(f.h, f.w)
 	for halving := range levelHalvings + 1 {
-		sigma := math.Sqrt(f.T) / float64(int(1)<<halving)
+		sigma := f.halved(halving)
 		var level []*Candidate
 		for _, name := range f.isotropicSolvers() {
 			edm, err := f.onPolynomial(name, sigma)
@@ -137,7 +140,7 @@ func (f *fewStepSearch) localCandidates() (out []*Candidate, err error) {
 		if f.statistics == nil || halving == 1 {
 			continue
 		}
-		c, err := f.onPolynomial(solver.LocalName, math.Sqrt(f.T)/float64(int(1)<<halving))
+		c, err := f.onPolynomial(solver.LocalName, f.halved(halving))
 		if err != nil {
 			return nil, err
 		}

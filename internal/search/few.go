@@ -59,7 +59,7 @@ type FewSettings struct {
 
 // FewResult is what a search for a sampler of few evaluations has found.
 type FewResult struct {
-	// Tries are all candidates, the best first; those dropped early are last.
+	// Tries are the candidates whose samples are finite, the best first; those dropped early are last.
 	Tries []*Candidate
 	// Against is the best of those from noise alone. Chosen is the first of Tries if its gain over that is certain, else
 	// Against.
@@ -111,7 +111,7 @@ func Few(ctx context.Context, network sampler.Ensemble, images *Images, set FewS
 // asks reports whether the request names a solver.
 func (f *fewStepSearch) asks(name string) bool { return slices.Contains(f.Solvers, name) }
 
-// ByCoordinate reports whether a solver has coefficients for every frequency.
+// ByCoordinate reports whether a solver has coefficients for bands of frequencies, which are a network's.
 func ByCoordinate(name string) bool {
 	m, err := solver.MethodNamed(name)
 	return err == nil && m.ByCoordinate
@@ -212,7 +212,7 @@ func (f *fewStepSearch) race(ctx context.Context, isotropic, local []*Candidate)
 	if f.asks(solver.LocalName) {
 		all = append(all, local...)
 	}
-	first := f.firstRound()
+	first := min(f.Samples, max(firstRoundSamples, f.Samples/8))
 	if err := f.measureBest(ctx, all, len(all), 0, first, "first round", shareOfFirstRound); err != nil {
 		return nil, err
 	}
@@ -269,11 +269,6 @@ func rank(all []*Candidate) {
 	slices.SortStableFunc(all, func(a, b *Candidate) int {
 		return cmp.Or(cmp.Compare(b.Samples, a.Samples), cmp.Compare(a.score(), b.score()))
 	})
-}
-
-// firstRound is the number of samples of a candidate in the first round.
-func (f *fewStepSearch) firstRound() int {
-	return min(f.Samples, max(firstRoundSamples, f.Samples/8))
 }
 
 // The shares of a search's parts in its time, in thousandths, as measured at 5 evaluations on a small network.

@@ -31,7 +31,7 @@ type FitSettings struct {
 	Start     *start.Start // that sampling starts from; nil: from noise alone
 	// Label returns the label of trajectory i, which has a seed; −1 for none.
 	Label func(i int, seed uint64) int32
-	// Report is told that done of total evaluations are done.
+	// Report takes the number of evaluations done and that of all.
 	Report func(done, total int)
 }
 

@@ -14,8 +14,8 @@ import (
 type GaussianLevels struct {
 	*gaussian.Nodes
 	// EDM is the same solver on EDM's levels: on the grid edm or polynomial, whichever is closer to the Gaussian.
-	EDM      *gaussian.Report
-	EDMLevel solver.Settings // resolved
+	EDM        *gaussian.Report
+	EDMSampler solver.Settings // resolved
 }
 
 // Levels chooses the noise levels of a solver on the Gaussian of some images, in the subspaces of a basis.
@@ -50,7 +50,7 @@ func Levels(ctx context.Context, law *gaussian.Spectrum, b *basis.Basis, set gau
 			return nil, err
 		}
 		if report.W2 < least {
-			least, out.EDM, out.EDMLevel = report.W2, report, onGrid
+			least, out.EDM, out.EDMSampler = report.W2, report, onGrid
 		}
 	}
 	return out, nil

@@ -136,8 +136,8 @@ const (
 
 // Each calls use with the images of these indices, all if which is nil, block by block in their order, until ctx ends.
 // Images are [n, H, W, C] as [Dataset.Image] gives them but in float64, with their labels, −1 for none; both are valid
-// until the next block. All cores read a block, whose size depends on that of an image alone. report, which may be nil,
-// is told after each how many images are done.
+// until the next block. All cores read a block, whose size depends on that of an image alone. After each block Each
+// calls report, which may be nil, with the number of images done.
 func (d *Dataset) Each(ctx context.Context, which []int, report func(done, total int),
 	use func(labels []int32, images []float64) error,
 ) error {

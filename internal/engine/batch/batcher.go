@@ -24,18 +24,18 @@ type Batcher struct {
 	count  atomic.Uint64 // evaluations taken along by another
 	spread places
 
-	mu       sync.Mutex
-	networks map[group]*networkQueue
+	mu     sync.Mutex
+	groups map[group]*groupQueue
 }
 
 // New returns a batcher whose evaluations take slots of a queue. Apart, it joins none.
 func New(queue *Queue, apart bool) *Batcher {
-	return &Batcher{queue: queue, apart: apart, networks: map[group]*networkQueue{}}
+	return &Batcher{queue: queue, apart: apart, groups: map[group]*groupQueue{}}
 }
 
-// slotsPerNetwork is how many evaluations of one network, of less than a full batch, may be under way or ask for a slot
+// slotsPerGroup is how many evaluations of one group, of less than a full batch, may be under way or ask for a slot
 // at a time: one that computes, and one whose host prepares the next.
-const slotsPerNetwork = 2
+const slotsPerGroup = 2
 
 // group is what parts have in common that go together.
 type group struct {
@@ -43,8 +43,8 @@ type group struct {
 	size int // of their batches
 }
 
-// networkQueue is the queue of one group. It is there as long as anybody uses it.
-type networkQueue struct {
+// groupQueue is the queue of one group. It is there as long as anybody uses it.
+type groupQueue struct {
 	slots   *Queue
 	pending []*pending // that nobody has claimed yet, in the order in which they came
 	users   int
@@ -80,11 +80,11 @@ func (b *Batcher) Run(
 // Joined returns how many evaluations were made in another's slot.
 func (b *Batcher) Joined() uint64 { return b.count.Load() }
 
-// Waiting returns how many wait for a slot of their network.
+// Waiting returns how many wait for a slot of their group.
 func (b *Batcher) Waiting() (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, q := range b.networks {
+	for _, q := range b.groups {
 		waiting, _ := q.slots.Load()
 		n += waiting
 	}
@@ -115,31 +115,31 @@ func (b *Batcher) Evaluate(ctx context.Context, net sampler.Network, p sampler.P
 	return errors.Join(ctx.Err(), own.err)
 }
 
-// enter makes p wait in the network's queue, which exit leaves.
-func (b *Batcher) enter(of group, p *pending) *networkQueue {
+// enter makes p wait in its group's queue, which exit leaves.
+func (b *Batcher) enter(of group, p *pending) *groupQueue {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	q := b.networks[of]
+	q := b.groups[of]
 	if q == nil {
-		q = &networkQueue{slots: NewQueue(slotsPerNetwork)}
-		b.networks[of] = q
+		q = &groupQueue{slots: NewQueue(slotsPerGroup)}
+		b.groups[of] = q
 	}
 	q.users++
 	q.pending = append(q.pending, p)
 	return q
 }
 
-func (b *Batcher) exit(of group, q *networkQueue) {
+func (b *Batcher) exit(of group, q *groupQueue) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if q.users--; q.users == 0 {
-		delete(b.networks, of)
+		delete(b.groups, of)
 	}
 }
 
 // claim claims own, and as many of the others in its queue as fit beside it into a batch, in the order in which they
 // came. It claims none if another has claimed own.
-func (b *Batcher) claim(q *networkQueue, own *pending) (members []*pending) {
+func (b *Batcher) claim(q *groupQueue, own *pending) (members []*pending) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if own.claimed {

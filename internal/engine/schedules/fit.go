@@ -37,7 +37,7 @@ func (k *Maker) fit(ctx context.Context, req api.FitSchedule, progress func(api.
 		return nil, err
 	}
 	made.origin.Seed = &req.Seed
-	if _, err := sampling.NewStart(named, "", m, network.Basis()); err != nil {
+	if _, err := sampling.NewStart(named, "", m, network.Basis()); err != nil { // its start is of other images
 		return nil, err
 	}
 	grid, along, err := m.OnLevels(req.Grid, named)

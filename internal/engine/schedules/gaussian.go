@@ -80,7 +80,7 @@ func benchOf(l *search.GaussianLevels) *api.Bench {
 		Solver: l.Sampler.Solver,
 		Nodes:  api.BenchSampler{Steps: l.Sampler.Steps, NFE: l.Sampler.NFE, W2: l.Report.W2},
 		Baseline: api.BenchSampler{
-			Grid: l.EDMLevel.Grid.Kind, Steps: l.EDMLevel.Steps, NFE: l.EDMLevel.NFE, W2: l.EDM.W2,
+			Grid: l.EDMSampler.Grid.Kind, Steps: l.EDMSampler.Steps, NFE: l.EDMSampler.NFE, W2: l.EDM.W2,
 		},
 	}
 	for j, band := range l.Report.Bands {
