@@ -35,32 +35,89 @@ type ScheduleGradient struct {
 	C        float64     `json:"c" default:"1" above:"0"`           // of the weight ġ²/(g(c+g))
 }
 
-// RemoteSchedule measures or learns a schedule for a network that the client keeps. The server asks, and the client
-// answers with the terms of the loss and of its derivative at samples of its own images.
+// OfferNetwork offers a network that the client keeps. The server asks, and the client answers: it searches the sampler
+// that the network should have for few evaluations, or learns or measures a schedule for it.
 //
-// Rows out: one batch is one question, image int64 (the sample's image among those of the client, where classes follow
-// each other), label int32, noise uint64 (the seed of its ε), t float64, g and omega fixed_size_list<float64>[J]. Rows
-// in: its answer, as many rows in the same order, residual fixed_size_list<float64>[J] and of kind learned the terms of
-// the estimator: explicit, or backprop, or explicit, implicit1, implicit2, implicit3. A reply without rows that says
-// "stored" is the end.
-type RemoteSchedule struct {
-	Name    string `json:"name"`                                            // name of the new schedule; required
-	Replace bool   `json:"replace"`                                         // replace a schedule of that name
-	Kind    string `json:"kind" oneof:"learned geodesic" default:"learned"` // what is made
-	Shape   []int  `json:"shape"`                                           // [H, W, C] of an image; required
+// Rows out: one batch is one question, image int64 (the sample's image among those of the client), label int32, noise
+// uint64 (the seed of its latent, or of its ε), t float64, g and omega fixed_size_list<float64>[J]. Its metadata says in
+// "ask" what is asked: terms, residuals, images, labels or follow. Rows in: values float64, all numbers of the answer in
+// the order asked for, in one batch or several. A reply that says "stored" is the end.
+type OfferNetwork struct {
+	Name    string `json:"name"`                                                // name of the new schedule; required but for few
+	Replace bool   `json:"replace"`                                             // replace a schedule of that name
+	Kind    string `json:"kind" oneof:"few learned geodesic" default:"learned"` // what is made
+	Shape   []int  `json:"shape"`                                               // [H, W, C] of an image; required
 	// of the client, to choose from; default the sum of counts
 	Images int   `json:"images"`
-	Counts []int `json:"counts"` // images of each class; default no classes
+	Counts []int `json:"counts"` // images of each class, which follow each other; default no classes
 	// ends of the noise levels that the network was trained on; default 0.002
 	SigmaMin float64 `json:"sigma_min,omitempty"`
 	SigmaMax float64 `json:"sigma_max,omitempty"` // default 80
-	// the training configuration, as of CreateRun, of which package train says what applies; of kind geodesic a
-	// RemoteGeodesic: every other field
+	// of kind few an OfferedFew, of kind geodesic an OfferedGeodesic, else the training configuration, as of CreateRun, of
+	// which package train says what applies: every other field
 	Config jsontext.Value `json:",embed"`
 }
 
-// RemoteGeodesic says what kind geodesic of RemoteSchedule measures.
-type RemoteGeodesic struct {
+// OfferedFew says what kind few of OfferNetwork searches. With images samples are compared with them; without, with the
+// network's own converged samples from the same latents.
+type OfferedFew struct {
+	NFE int `json:"nfe" min:"1" max:"32"` // at most so many evaluations of the network; required
+	// list of solvers to try, one at least besides local and fitted; default ipndm, dpmpp2m, unipc, local, fitted
+	Solvers []string `json:"solvers,omitempty" oneof:"solvers"`
+	Samples int      `json:"samples" default:"512" min:"64" max:"65536"` // of each try, and as many held back, with images
+	Budget  int      `json:"budget,omitempty" min:"0"`                   // evaluations, at most; default 4000 without images, else as many as needed
+	Seed    uint64   `json:"seed"`                                       // of the samples; default 0
+	Labels  int      `json:"labels,omitempty" min:"0" max:"16777216"`    // conditions that samples are drawn under; default none
+	// each image has a label, which is asked for
+	Labelled bool `json:"labelled"`
+	// numbers that samples are compared by; default those of the kind few of MakeSchedule
+	Features int `json:"features,omitempty" min:"0" max:"4096"`
+	// noise levels at evenly spaced times of the network's own, falling: plain samplers are tried on them too
+	Times []float64 `json:"times,omitempty"`
+}
+
+// Validate implements Request.
+func (r *OfferedFew) Validate() error {
+	for i, s := range r.Times {
+		if !(s > 0) || s > 1e6 || i > 0 && s >= r.Times[i-1] {
+			return Errorf(BadRequest, "times must be noise levels that fall, up to 1e6, got %g at %d", s, i)
+		}
+	}
+	few := FewSchedule{Solvers: r.Solvers, Guided: Guided{Guidance: 1}}
+	err := few.Validate()
+	r.Solvers = few.Solvers
+	return err
+}
+
+// FollowedPlan is a plan that a client follows with its network.
+type FollowedPlan struct {
+	Predicts string `json:"predicts"`
+	History  int    `json:"history"`
+	States   bool   `json:"states"`
+	PlanNumbers
+}
+
+// Reduction says what of trajectories comes back.
+type Reduction struct {
+	// Kind is samples: [n, H·W·C] of each; features: [n, F] of each; states: the client keeps the states that each Every-th
+	// stage leaves, in memory, and answers with nothing; error: [n], the sum of squares by which each sample misses what it
+	// keeps At the rows from First on, or by its size if At is −1, in the features if there are any; gram: by half and part,
+	// sums of products of columns.
+	Kind  string `json:"kind"`
+	Every int    `json:"every,omitempty"`
+	At    int    `json:"at,omitzero"`
+	First int    `json:"first,omitempty"`
+	// of gram: the columns are x_0, D_0 − x_0, D_1 − D_0, D_1 − x_1, D_2 − D_1, …, y − x_0 of the state x_0 before the last
+	// stage, its evaluation D_0, earlier ones with their states, Terms columns before the last in all, and y that is kept
+	// At. Sums [2, parts, Terms + 1, Terms + 1] are of the rows below Split and of the others.
+	Terms int `json:"terms,omitempty"`
+	Split int `json:"split,omitempty"`
+	// parts as of the plan; absent: all values are one part
+	Coordinates *PlanCoordinates `json:"coordinates,omitempty"`
+}
+
+// OfferedGeodesic says what kind geodesic of OfferNetwork measures.
+type OfferedGeodesic struct {
 	T       float64 `json:"T,omitempty"`                                 // end of time, a variance; default sigma_max²
 	G0      float64 `json:"g0" default:"1e-9"`                           // variance at t = 0
 	Knots   int     `json:"knots" default:"32" min:"2" max:"4096"`       // of each path
@@ -75,7 +132,7 @@ type RemoteGeodesic struct {
 }
 
 // Validate returns the first field that cannot be used.
-func (r *RemoteGeodesic) Validate() error {
+func (r *OfferedGeodesic) Validate() error {
 	return first(r.Bands.check(), checkEnds(r.T, r.G0), checkMeasured(r.Points, r.Samples))
 }
 
@@ -83,12 +140,14 @@ func (r *RemoteGeodesic) Validate() error {
 const mostValues = 1 << 30
 
 // SetDefaults sets what tags cannot say.
-func (r *RemoteSchedule) SetDefaults() { r.Config = jsontext.Value("{}") }
+func (r *OfferNetwork) SetDefaults() { r.Config = jsontext.Value("{}") }
 
 // Validate implements Request.
-func (r *RemoteSchedule) Validate() error {
-	if err := CheckName("name", r.Name); err != nil {
-		return err
+func (r *OfferNetwork) Validate() error {
+	if r.Kind != "few" {
+		if err := CheckName("name", r.Name); err != nil {
+			return err
+		}
 	}
 	if len(r.Shape) != 3 {
 		return Errorf(BadRequest, "shape must be [H, W, C] of an image, got %d sizes", len(r.Shape))
@@ -108,7 +167,7 @@ func (r *RemoteSchedule) Validate() error {
 }
 
 // MarshalJSON writes the configuration's fields beside the others, as they travel.
-func (r RemoteSchedule) MarshalJSON() ([]byte, error) {
-	type plain RemoteSchedule // without this method
+func (r OfferNetwork) MarshalJSON() ([]byte, error) {
+	type plain OfferNetwork // without this method
 	return embedding(plain(r))
 }

@@ -312,12 +312,20 @@ type FewTry struct {
 // frequencies of the DCT, edges mean absolute differences of neighbouring pixels, responses those of random filters in
 // three layers. Tries are ranked by their geometric mean.
 type FewDistances struct {
-	Frequencies float64 `json:"frequencies"`
-	Edges       float64 `json:"edges"`
-	Responses   float64 `json:"responses"` // 0 in schedules that were made before it was measured
+	Frequencies float64 `json:"frequencies,omitzero"`
+	Edges       float64 `json:"edges,omitzero"`
+	Responses   float64 `json:"responses,omitzero"` // absent in schedules that were made before it was measured
+	// Distance is in their place the one by features of the caller's, or, without images, the mean squared error beside
+	// the network's own converged samples over the mean square of their values.
+	Distance float64 `json:"distance,omitzero"`
 }
 
-func (d FewDistances) mean() float64 { return math.Cbrt(d.Frequencies * d.Edges * d.Responses) }
+func (d FewDistances) mean() float64 {
+	if d.Distance != 0 {
+		return d.Distance
+	}
+	return math.Cbrt(d.Frequencies * d.Edges * d.Responses)
+}
 
 // Where sampling starts, by the names of Sample's start.
 const (

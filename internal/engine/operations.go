@@ -10,7 +10,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/explain"
 	"github.com/anisoflight/anisoflight/internal/engine/making"
 	"github.com/anisoflight/anisoflight/internal/engine/reading"
-	"github.com/anisoflight/anisoflight/internal/engine/remote"
+	"github.com/anisoflight/anisoflight/internal/engine/offered"
 	"github.com/anisoflight/anisoflight/internal/engine/sampling"
 	"github.com/anisoflight/anisoflight/internal/engine/schedules"
 	"github.com/anisoflight/anisoflight/kernels/device"
@@ -39,7 +39,7 @@ func (e *Engine) newHandlers() map[string]handler {
 		"WatchRun":         {job: job(r.Watch)},
 		"Denoise":          {exchange: taking(v.Denoise)},
 		"ScheduleGradient": {exchange: taking(v.ScheduleGradient)},
-		"RemoteSchedule":   {exchange: taking(remote.Maker{Catalog: c}.Open)},
+		"OfferNetwork":     {exchange: taking(offered.Maker{Catalog: c}.Open)},
 		"EvaluateModel":    {job: job(v.EvaluateModel)},
 		"Predict":          {job: job(v.Predict)},
 		"BenchSchedule":    {job: job(k.Bench)},

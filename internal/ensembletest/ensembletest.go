@@ -153,6 +153,7 @@ func (m *Mixture) weight(i int) float64 {
 // Follow implements [sampler.Ensemble].
 func (m *Mixture) Follow(ctx context.Context, t sampler.Trajectories, into ...sampler.Reducer) error {
 	p, begin := t.Plan, sampler.StartOf(t.Start, m.Basis)
+	sampler.Prepare(m.size(), into)
 	init, err := m.weighing(nil, p.Init)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package sampler
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/anisoflight/anisoflight/kernels"
@@ -13,6 +14,9 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 	"github.com/anisoflight/anisoflight/train/passes"
 )
+
+// ErrLeft is the error of an Ensemble whose network is no longer there. A search then ends with what it has.
+var ErrLeft = errors.New("sampler: the network has left")
 
 // Ensemble follows plans with one network, wherever the network is. The plan travels to the network; what comes back
 // are sums.
@@ -46,17 +50,32 @@ type Reducer interface {
 	Add(stage int, x, denoised []float32)
 }
 
-// Moments are a reducer: the moments of the samples' features.
-type Moments []*frechet.Sample
+// Moments are a reducer: the moments of the samples' features. There may be several parts, each with a sample for every
+// set of features: row i goes to part i mod the number of parts.
+type Moments struct {
+	Of   [][]*frechet.Sample // by part
+	rows int
+}
 
 // EveryStage implements [Reducer].
-func (Moments) EveryStage() bool { return false }
+func (*Moments) EveryStage() bool { return false }
 
 // Add implements [Reducer].
-func (m Moments) Add(_ int, x, _ []float32) {
-	for _, s := range m {
-		s.AddFloat32(x)
+func (m *Moments) Add(_ int, x, _ []float32) {
+	size := m.Of[0][0].Size()
+	for k, part := range m.Of {
+		own := x
+		if n := len(m.Of); n > 1 {
+			own = nil
+			for i := (k - m.rows%n + n) % n; i < len(x)/size; i += n {
+				own = append(own, x[i*size:(i+1)*size]...)
+			}
+		}
+		for _, s := range part {
+			s.AddFloat32(own)
+		}
 	}
+	m.rows += len(x) / size
 }
 
 // Samples are a reducer: the samples themselves, [n, H, W, C].
@@ -68,10 +87,10 @@ func (*Samples) EveryStage() bool { return false }
 // Add implements [Reducer].
 func (s *Samples) Add(_ int, x, _ []float32) { *s = append(*s, x...) }
 
-// States are a reducer: the states that each Every-th stage leaves, [n, H, W, C].
+// States are a reducer: the states that each Every-th stage leaves. They stay where the network is.
 type States struct {
 	Every int
-	X     [][]float32
+	X     [][]float32 // [n, H, W, C] each; nil if the network is elsewhere
 }
 
 // EveryStage implements [Reducer].
@@ -87,6 +106,46 @@ func (s *States) Add(stage int, x, _ []float32) {
 		s.X = append(s.X, nil)
 	}
 	s.X[i] = append(s.X[i], x...)
+}
+
+// Errors are a reducer: of each row, the sum of squares by which its sample misses what States hold At the rows from
+// First on. Without States it is that of the sample's values.
+type Errors struct {
+	States    *States
+	At, First int
+	Squares   []float64
+
+	size int // of an image
+}
+
+// EveryStage implements [Reducer].
+func (*Errors) EveryStage() bool { return false }
+
+// Add implements [Reducer].
+func (e *Errors) Add(_ int, x, _ []float32) {
+	for row := range slices.Chunk(x, e.size) {
+		var sum float64
+		for k, v := range row {
+			off := float64(v)
+			if e.States != nil {
+				off -= float64(e.States.X[e.At][(e.First+len(e.Squares))*e.size+k])
+			}
+			sum += off * off
+		}
+		e.Squares = append(e.Squares, sum)
+	}
+}
+
+// Prepare tells reducers the number of values of an image. Whoever calls Add calls it first.
+func Prepare(size int, into []Reducer) {
+	for _, r := range into {
+		switch r := r.(type) {
+		case *Errors:
+			r.size = size
+		case *Gram:
+			r.size = size
+		}
+	}
 }
 
 // OnDevice is the Ensemble of a network on the server's devices.
@@ -109,6 +168,8 @@ func (e *OnDevice) Follow(ctx context.Context, t Trajectories, into ...Reducer) 
 		Device: e.Device, Network: e.Network, Start: StartOf(t.Start, e.Network.Model.Basis()), Guide: e.Guide,
 	}
 	all := slices.ContainsFunc(into, Reducer.EveryStage)
+	h, w, c := e.Shape()
+	Prepare(h*w*c, into)
 	add := func(every bool, stage int, x, denoised []float32) {
 		for _, r := range into {
 			if r.EveryStage() == every {

@@ -10,27 +10,35 @@ import (
 // Gram is a reducer: by part, the sums of products that a least-squares fit needs of the last stage of a plan, which
 // combines the state and the newest evaluations, each with the state that it was made at.
 type Gram struct {
-	Sums [2][]*local.Gram // of the rows below split, and of the others
+	Sums [2][]*local.Gram // of the rows below Split, and of the others
 
-	of            *local.Statistics
-	terms, stages int
-	target        []float32 // that the last stage should lead to, [n, H, W, C]
-	split         int
+	Of            *local.Statistics // whose parts they are, of row 0; nil: all values are one part
+	Stages, Terms int
+	States        *States // the last stage should lead to those At
+	At, Split     int
+	size          int            // of an image
 	row           int            // the first of those at hand
 	x             []float32      // their state
 	evaluations   [][2][]float32 // D and the state that it was made at, the newest first
 }
 
-// NewGram returns the sums of no rows in the parts of statistics that all classes share, for the last of some stages,
-// which has a number of terms.
-func NewGram(of *local.Statistics, stages, terms int, target []float32, split int) *Gram {
-	g := &Gram{of: of, terms: terms, stages: stages, target: target, split: split}
+// NewGram returns the sums of no rows in the parts of statistics that all classes share, or in one part if they are nil,
+// for the last of some stages, which has a number of terms.
+func NewGram(of *local.Statistics, stages, terms int, states *States, at, split int) *Gram {
+	g := &Gram{Of: of, Terms: terms, Stages: stages, States: states, At: at, Split: split}
 	for half := range g.Sums {
-		for range of.Size() {
+		for range parts(of) {
 			g.Sums[half] = append(g.Sums[half], local.NewGram(terms))
 		}
 	}
 	return g
+}
+
+func parts(of *local.Statistics) int {
+	if of == nil {
+		return 1
+	}
+	return of.Size()
 }
 
 // EveryStage implements [Reducer].
@@ -40,9 +48,9 @@ func (*Gram) EveryStage() bool { return true }
 func (g *Gram) Add(stage int, x, denoised []float32) {
 	if stage >= 0 {
 		g.evaluations = slices.Insert(g.evaluations, 0, [2][]float32{slices.Clone(denoised), g.x})
-		g.evaluations = g.evaluations[:min(len(g.evaluations), g.terms/2)]
+		g.evaluations = g.evaluations[:min(len(g.evaluations), g.Terms/2)]
 	}
-	if g.x = slices.Clone(x); stage == g.stages-1 {
+	if g.x = slices.Clone(x); stage == g.Stages-1 {
 		g.sum()
 		g.evaluations = nil
 	}
@@ -55,29 +63,42 @@ func (g *Gram) sum() {
 	for _, e := range g.evaluations[1:] {
 		columns = append(columns, e[0], e[1])
 	}
-	bands := g.of.Bands()
-	frequencies, size := bands.Frequencies(g.of.At(0).Axes), bands.H*bands.W*bands.C
-	n := len(newest[0]) / size
-	columns = append(columns, g.target[g.row*size:])
-	coordinates := make([][]float64, n*len(columns))
-	safely.For(len(coordinates), func(i int) {
+	part, coordinates := g.transform()
+	columns = append(columns, g.States.X[g.At][g.row*len(part):])
+	n, size := len(newest[0])/len(part), len(part)
+	rows := make([][]float64, n*len(columns))
+	safely.For(len(rows), func(i int) {
 		wide, column := make([]float64, size), columns[i%len(columns)]
 		for k, v := range column[i/len(columns)*size:][:size] {
 			wide[k] = float64(v)
 		}
-		frequencies.Forward(wide, wide)
-		coordinates[i] = wide
+		coordinates(wide)
+		rows[i] = wide
 	})
-	band, _ := bands.Index()
 	sample := make([]float64, len(columns))
 	for i := range n {
-		sums := g.Sums[min(1, (g.row+i)/g.split)]
-		for f := range size {
+		sums := g.Sums[min(1, (g.row+i)/g.Split)]
+		for f, p := range part {
 			for k := range sample {
-				sample[k] = coordinates[i*len(columns)+k][f]
+				sample[k] = rows[i*len(columns)+k][f]
 			}
-			sums[band[f/bands.C]*bands.C+f%bands.C].Add(sample)
+			sums[p].Add(sample)
 		}
 	}
 	g.row += n
+}
+
+// transform returns the part of each coordinate of an image, and what turns an image to them, in place.
+func (g *Gram) transform() (part []int, coordinates func(x []float64)) {
+	part = make([]int, g.size)
+	if g.Of == nil {
+		return part, func([]float64) {}
+	}
+	bands := g.Of.Bands()
+	frequencies := bands.Frequencies(g.Of.At(0).Axes)
+	band, _ := bands.Index()
+	for f := range part {
+		part[f] = band[f/bands.C]*bands.C + f%bands.C
+	}
+	return part, func(x []float64) { frequencies.Forward(x, x) }
 }

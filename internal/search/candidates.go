@@ -42,18 +42,22 @@ type Candidate struct {
 	// Samples is the number that the distances are of: fewer than all where the candidate was dropped early.
 	Samples int
 	Distances
-	Held     *Distances // of the best and its rival, on samples held back
-	ODEError float64    // root mean square difference to the converged samples from the same start, of the best
+	Held     Distances // of the best and its rival, on samples held back
+	ODEError float64   // root mean square difference to the converged samples from the same start, of the best
 
-	drawn []*frechet.Sample // so far, by reference
+	drawn   *sampler.Moments // so far, of one part
+	squares []float64        // of the errors so far, in a search without images
 }
 
-// Distances are those of samples to the images, by their features.
-type Distances struct{ Frequencies, Edges, Responses float64 }
+// Distances are those of samples to the images, by the features of each reference; or the mean squared error of a search
+// without images.
+type Distances []float64
 
-func distancesOf(references []*frechet.Reference, samples []*frechet.Sample) Distances {
-	d := func(k int) float64 { return references[k].Distance(samples[k]) }
-	return Distances{d(0), d(1), d(2)}
+func distancesOf(references []*frechet.Reference, samples []*frechet.Sample) (out Distances) {
+	for k, r := range references {
+		out = append(out, r.Distance(samples[k]))
+	}
+	return out
 }
 
 // fromNoise reports whether the sampler uses nothing of the data.
@@ -63,14 +67,23 @@ func (c *Candidate) fromNoise() bool {
 
 // score is the geometric mean of the distances, which weighs all alike whatever their scales.
 func (d Distances) score() float64 {
-	if s := d.Frequencies * d.Edges * d.Responses; !math.IsNaN(s) {
-		return math.Cbrt(s)
+	s := 1.0
+	for _, v := range d {
+		s *= math.Pow(v, 1/float64(len(d)))
 	}
-	return math.Inf(1)
+	if len(d) == 0 || math.IsNaN(s) {
+		return math.Inf(1)
+	}
+	return s
 }
 
 // halved returns the highest noise level, halved some times.
 func (f *fewStepSearch) halved(times int) float64 { return math.Sqrt(f.T) / float64(int(1)<<times) }
+
+// tooLow reports whether a halved level leaves no room above the lowest that samplers go to.
+func (f *fewStepSearch) tooLow(halving int) bool {
+	return halving > 0 && f.halved(halving) <= 2*schedule.DefaultSigmaMin
+}
 
 // noiseCandidates returns samplers that use nothing of the data: from noise, at the highest level, at a quarter of it,
 // and at its halves down to leastNoise.
@@ -78,7 +91,7 @@ func (f *fewStepSearch) noiseCandidates() (out []*Candidate, err error) {
 	for _, name := range f.isotropicSolvers() {
 		for halving := range levelHalvings {
 			sigma := f.halved(halving)
-			if halving != 0 && halving != 2 && sigma < leastNoise {
+			if halving != 0 && halving != 2 && sigma < leastNoise || f.tooLow(halving) {
 				continue
 			}
 			c, err := f.onPolynomial(name, sigma)
@@ -97,6 +110,9 @@ func (f *fewStepSearch) matchedCandidates(ctx context.Context) (out []*Candidate
 	none := basis.None(f.h, f.w)
 	for halving := range levelHalvings + 1 {
 		sigma := f.halved(halving)
+		if f.tooLow(halving) {
+			break
+		}
 		var level []*Candidate
 		for _, name := range f.isotropicSolvers() {
 			edm, err := f.onPolynomial(name, sigma)
@@ -137,7 +153,7 @@ func (f *fewStepSearch) matchedCandidates(ctx context.Context) (out []*Candidate
 // levels.
 func (f *fewStepSearch) localCandidates() (out []*Candidate, err error) {
 	for halving := range levelHalvings + 1 {
-		if f.statistics == nil || halving == 1 {
+		if f.statistics == nil || halving == 1 || f.tooLow(halving) {
 			continue
 		}
 		c, err := f.onPolynomial(solver.LocalName, f.halved(halving))
@@ -158,6 +174,7 @@ func (f *fewStepSearch) fitStarts(local []*Candidate) []*Candidate {
 	}
 	around := slices.Clone(local[:len(local)-1])
 	slices.Reverse(around)
+	around = slices.DeleteFunc(around, func(c *Candidate) bool { return c.Samples > 0 && math.IsInf(c.score(), 1) })
 	return around[:min(maxFits, len(around))]
 }
 
@@ -249,12 +266,12 @@ func (f *fewStepSearch) draw(ctx context.Context, c *Candidate, n int) error {
 		return err
 	}
 	if c.drawn == nil {
-		c.drawn = newSamples(f.images.References)
+		c.drawn = newParts(f.images.References, 1)
 	}
-	if err := f.network.Follow(ctx, f.trajectories(c, plan, c.Samples, n), sampler.Moments(c.drawn)); err != nil {
+	if err := f.network.Follow(ctx, f.trajectories(c, plan, c.Samples, n), c.drawn); err != nil {
 		return err
 	}
 	c.Samples += n
-	c.Distances = distancesOf(f.images.References, c.drawn)
+	c.Distances = distancesOf(f.images.References, c.drawn.Of[0])
 	return nil
 }

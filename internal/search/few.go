@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
 	"github.com/anisoflight/anisoflight/schedule/start"
 	"github.com/anisoflight/anisoflight/train"
+	"github.com/anisoflight/anisoflight/train/passes"
 )
 
 // How the samples of a search are spent. All candidates see the same latents, so their order changes little after the
@@ -53,8 +55,19 @@ type FewSettings struct {
 	G0, T   float64 // variances between which the network is sampled
 	// Label returns the label of sample i, which has a seed; −1 for none.
 	Label func(i int, seed uint64) int32
+	// Budget, unless it is 0, bounds the evaluations: there are fewer samples. Planned, which may be nil, takes the most
+	// that there will be, before the first.
+	Budget  int
+	Planned func(evaluations int)
 	// Progress may be nil.
 	Progress *Progress
+}
+
+// A BudgetError is about a search that cannot do with so few evaluations.
+type BudgetError struct{ Budget, Least int }
+
+func (e *BudgetError) Error() string {
+	return fmt.Sprintf("budget must be at least %d evaluations here, got %d", e.Least, e.Budget)
 }
 
 // FewResult is what a search for a sampler of few evaluations has found.
@@ -66,6 +79,8 @@ type FewResult struct {
 	Chosen, Against *Candidate
 	Gain            Gain         // of the first of Tries over Against; 0 if they are one
 	Start           *start.Start // that Chosen starts from; nil: from noise alone
+	// Stopped is true if the network left before the end. Chosen is then the first of Tries, and there may be no Gain.
+	Stopped bool
 }
 
 // Gain is the ratio of two samplers' distances, the geometric means of all features, on the same latents held back.
@@ -98,6 +113,9 @@ func Few(ctx context.Context, network sampler.Ensemble, images *Images, set FewS
 		law: images.Spectrum.Matched(), // the levels are chosen for the start of all images
 	}
 	f.h, f.w, f.c = network.Shape()
+	if err := f.spend(); err != nil {
+		return nil, err
+	}
 	if slices.ContainsFunc(set.Solvers, ByCoordinate) {
 		set.Progress.Begin("statistics", shareOfStatistics, 0)
 		var err error
@@ -107,6 +125,46 @@ func Few(ctx context.Context, network sampler.Ensemble, images *Images, set FewS
 	}
 	return f.choose(ctx)
 }
+
+// leastSamples is the least number of samples of a candidate that a budget may leave.
+const leastSamples = 64
+
+// spend keeps to the budget.
+func (f *fewStepSearch) spend() error {
+	evaluations := f.evaluations()
+	for f.Budget > 0 && evaluations > f.Budget {
+		if f.Samples <= leastSamples {
+			return &BudgetError{f.Budget, evaluations}
+		}
+		f.Samples = max(leastSamples, f.Samples*7/8)
+		evaluations = f.evaluations()
+	}
+	if f.Planned != nil {
+		f.Planned(evaluations)
+	}
+	return nil
+}
+
+// evaluations returns the most that the search takes.
+func (f *fewStepSearch) evaluations() int {
+	plain, statistics := len(f.isotropicSolvers()), 0
+	candidates := plain*levelHalvings + candidatesPerLevel*(levelHalvings+1)
+	if plain < len(f.Solvers) {
+		candidates += levelHalvings
+		statistics = passes.DefaultPoints * passes.DefaultSamples
+	}
+	n, first := f.NFE, f.firstRound()
+	if f.asks(solver.FittedName) {
+		candidates += maxFits
+		statistics += maxFits * 2 * f.fitSamples() * n * (substeps + (n+1)/2)
+	}
+	samples := candidates*first + (secondRoundCandidates+secondRoundRivals)*first +
+		(finalCandidates+finalRivals+2)*f.Samples
+	return statistics + samples*n + odeErrorLatents*(n+4*max(n, 32))
+}
+
+// firstRound is the number of samples of a candidate in the first round.
+func (f *fewStepSearch) firstRound() int { return min(f.Samples, max(firstRoundSamples, f.Samples/8)) }
 
 // asks reports whether the request names a solver.
 func (f *fewStepSearch) asks(name string) bool { return slices.Contains(f.Solvers, name) }
@@ -138,22 +196,43 @@ func (f *fewStepSearch) choose(ctx context.Context) (*FewResult, error) {
 		return nil, err
 	}
 	found := &FewResult{}
-	if found.Tries, err = f.race(ctx, slices.Concat(fromNoise, matched), local); err != nil {
+	all, err := f.race(ctx, slices.Concat(fromNoise, matched), local)
+	if err := found.rank(all, err); err != nil {
 		return nil, err
 	}
-	found.Tries = slices.DeleteFunc(found.Tries, func(c *Candidate) bool { return math.IsInf(c.score(), 1) })
-	rival := slices.IndexFunc(found.Tries, (*Candidate).fromNoise)
-	if rival < 0 {
-		return nil, ErrNotFinite
-	}
-	found.Against = found.Tries[rival]
-	if err := f.judge(ctx, found); err != nil {
-		return nil, err
+	if !found.Stopped {
+		err = found.unlessStopped(f.judge(ctx, found))
 	}
 	if found.Chosen.Matched {
 		found.Start = f.images.Start
 	}
-	return found, f.solutionError(ctx, found.Chosen)
+	if err == nil && !found.Stopped {
+		err = f.solutionError(ctx, found.Chosen)
+	}
+	return found, err
+}
+
+// rank takes the candidates of a race that has ended with an error, the best of which are first.
+func (r *FewResult) rank(all []*Candidate, err error) error {
+	r.Tries = slices.DeleteFunc(all, func(c *Candidate) bool { return math.IsInf(c.score(), 1) })
+	rival := slices.IndexFunc(r.Tries, (*Candidate).fromNoise)
+	switch {
+	case errors.Is(err, sampler.ErrLeft) && rival < 0:
+		return err
+	case err == nil && rival < 0:
+		return ErrNotFinite
+	case rival >= 0:
+		r.Against = r.Tries[rival]
+	}
+	return r.unlessStopped(err)
+}
+
+// unlessStopped returns no error if the network has left, which ends a search.
+func (r *FewResult) unlessStopped(err error) error {
+	if errors.Is(err, sampler.ErrLeft) {
+		r.Stopped, r.Chosen, err = true, r.Tries[0], nil
+	}
+	return err
 }
 
 // judge chooses between the best candidate and its rival from noise, on samples that nothing was chosen by.
@@ -180,17 +259,15 @@ func (f *fewStepSearch) held(ctx context.Context, c *Candidate) ([]float64, erro
 	if err != nil {
 		return nil, err
 	}
-	var x sampler.Samples
-	all := newSamples(f.images.References)
-	err = f.network.Follow(ctx, f.trajectories(c, plan, f.Samples, f.Samples), &x, sampler.Moments(all))
-	if err != nil {
+	references, drawn := f.images.References, newParts(f.images.References, heldParts)
+	if err := f.network.Follow(ctx, f.trajectories(c, plan, f.Samples, f.Samples), drawn); err != nil {
 		return nil, err
 	}
-	held := distancesOf(f.images.References, all)
-	if c.Held = &held; math.IsInf(held.score(), 1) {
+	c.Held = distancesOf(references, withoutPart(references, drawn, -1))
+	if math.IsInf(c.Held.score(), 1) {
 		return nil, ErrNotFinite
 	}
-	return LeaveOut(f.images.References, x, f.h*f.w*f.c, heldParts), nil
+	return leaveOut(references, drawn), nil
 }
 
 // solutionError measures the error of a sampler beside the converged samples from the same start.
@@ -206,33 +283,38 @@ func (f *fewStepSearch) solutionError(ctx context.Context, best *Candidate) (err
 }
 
 // race measures the isotropic candidates, those of the solver local, and fitted ones around these. It returns them, the
-// best first. All see the first samples; only those that may still win, and the best from noise, see more.
-func (f *fewStepSearch) race(ctx context.Context, isotropic, local []*Candidate) ([]*Candidate, error) {
-	all := slices.Clone(isotropic)
+// best first, also with an error. All see the first samples; only those that may still win, and the best from noise, see
+// more.
+func (f *fewStepSearch) race(ctx context.Context, isotropic, local []*Candidate) (all []*Candidate, err error) {
+	defer func() { rank(all) }()
+	all = slices.Clone(isotropic)
 	if f.asks(solver.LocalName) {
 		all = append(all, local...)
 	}
-	first := min(f.Samples, max(firstRoundSamples, f.Samples/8))
+	first := f.firstRound()
 	if err := f.measureBest(ctx, all, len(all), 0, first, "first round", shareOfFirstRound); err != nil {
-		return nil, err
+		return all, err
 	}
 	for _, around := range f.fitStarts(local) {
 		f.Progress.Begin("fit", shareOfFits/maxFits, 0)
 		c, err := f.fittedCandidate(ctx, around)
+		if errors.Is(err, ErrNotFinite) {
+			continue
+		}
 		if err != nil {
-			return nil, err
+			return all, err
 		}
 		f.Progress.Begin("first round", 0, 0)
 		if err := f.draw(ctx, c, first); err != nil {
-			return nil, err
+			return all, err
 		}
 		all = append(all, c)
 	}
 	rank(all)
 	second := min(f.Samples, 2*first)
-	err := f.measureBest(ctx, all, secondRoundCandidates, secondRoundRivals, second, "second round", shareOfMore/3)
+	err = f.measureBest(ctx, all, secondRoundCandidates, secondRoundRivals, second, "second round", shareOfMore/3)
 	if err != nil {
-		return nil, err
+		return all, err
 	}
 	return all, f.measureBest(ctx, all, finalCandidates, finalRivals, f.Samples, "last round", 2*shareOfMore/3)
 }

@@ -60,13 +60,18 @@ func Fit(
 // fitter is one fit: the first of its samples are fitted to, as many choose the ridge, and those after them, if there
 // are any, judge.
 type fitter struct {
-	ctx         context.Context
-	network     sampler.Ensemble
-	from        sampler.Trajectories // without a plan
-	schedule    *schedule.Schedule
-	statistics  *local.Statistics
-	samples     int
-	isotropic   bool // one set of coefficients for all parts
+	ctx        context.Context
+	network    sampler.Ensemble
+	from       sampler.Trajectories // without a plan
+	schedule   *schedule.Schedule
+	statistics *local.Statistics
+	samples    int
+	isotropic  bool // one set of coefficients for all parts
+	// states are those of converged trajectories that are known, and at which of them the nodes after the first are; nil:
+	// they are followed.
+	states *sampler.States
+	at     []int
+
 	report      func(done, total int)
 	done, total int
 }
@@ -84,27 +89,38 @@ func (f *fitter) all(set solver.Settings) (*solver.Fitted, *FitErrors, error) {
 	for i, t := range base.T {
 		sigma[i] = f.schedule.Sigma(0, t)
 	}
-	target, err := f.converged(sigma)
-	if err != nil {
-		return nil, nil, err
+	states := f.states
+	if states == nil {
+		if states, err = f.converged(sigma); err != nil {
+			return nil, nil, err
+		}
 	}
 	plan := *base
 	plan.Stages = slices.Clone(base.Stages)
 	for i, st := range base.Stages {
 		part := plan
 		part.Stages, part.NFE = plan.Stages[:i+1], i+1
-		gram := sampler.NewGram(f.statistics, i+1, terms(st), target[i], f.samples)
+		at, parts := i, f.statistics
+		if f.states != nil {
+			at = f.at[i]
+		}
+		if f.isotropic {
+			parts = nil
+		}
+		gram := sampler.NewGram(parts, i+1, terms(st), states, at, f.samples)
 		if err := f.follow(&part, 0, 2*f.samples, gram); err != nil {
 			return nil, nil, err
 		}
-		plan.Stages[i].Alpha, plan.Stages[i].Beta = f.step(st, gram)
+		if plan.Stages[i].Alpha, plan.Stages[i].Beta = f.step(st, gram); plan.Stages[i].Alpha == nil {
+			return nil, nil, ErrNotFinite
+		}
 	}
 	report := &FitErrors{}
 	if rows > 2*f.samples {
-		if report.Local, err = f.judge(base, target[n-1]); err != nil {
+		if report.Local, err = f.judge(base, states); err != nil {
 			return nil, nil, err
 		}
-		if report.Fitted, err = f.judge(&plan, target[n-1]); err != nil {
+		if report.Fitted, err = f.judge(&plan, states); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -115,8 +131,8 @@ func (f *fitter) all(set solver.Settings) (*solver.Fitted, *FitErrors, error) {
 	return out, report, nil
 }
 
-// converged returns the states of converged trajectories at the nodes after the first, [node][n, H, W, C].
-func (f *fitter) converged(sigma []float64) ([][]float32, error) {
+// converged keeps the states of converged trajectories at the nodes after the first.
+func (f *fitter) converged(sigma []float64) (*sampler.States, error) {
 	fine := []float64{sigma[0]}
 	for i, s := range sigma[1:] {
 		for k := 1; k <= substeps; k++ {
@@ -129,9 +145,8 @@ func (f *fitter) converged(sigma []float64) ([][]float32, error) {
 	if err != nil {
 		return nil, err
 	}
-	states := sampler.States{Every: substeps}
-	err = f.follow(plan, 0, len(f.from.Labels), &states)
-	return states.X, err
+	states := &sampler.States{Every: substeps}
+	return states, f.follow(plan, 0, len(f.from.Labels), states)
 }
 
 // follow takes the trajectories from one on up to another along a plan.
@@ -153,9 +168,6 @@ func terms(st solver.Stage) int { return max(2, len(st.Beta[0])) }
 // is isotropic, and with the ridge that errs least on the samples set aside.
 func (f *fitter) step(st solver.Stage, gram *sampler.Gram) (alpha []float64, beta [][]float64) {
 	least, fitted, aside := math.Inf(1), gram.Sums[0], gram.Sums[1]
-	if f.isotropic {
-		fitted, aside = merged(fitted), merged(aside)
-	}
 	for _, ridge := range append([]float64{math.Inf(1)}, ridges...) {
 		a, b := make([]float64, len(st.Alpha)), make([][]float64, len(st.Alpha))
 		var sum float64
@@ -180,24 +192,16 @@ func (f *fitter) step(st solver.Stage, gram *sampler.Gram) (alpha []float64, bet
 	return alpha, beta
 }
 
-// merged returns the sums of all parts as those of one.
-func merged(parts []*local.Gram) []*local.Gram {
-	for _, other := range parts[1:] {
-		parts[0].Merge(other)
-	}
-	return parts[:1]
-}
-
 // judge returns the root mean square by which a plan misses the converged samples that no fit has seen.
-func (f *fitter) judge(plan *solver.Plan, target []float32) (float64, error) {
-	var samples sampler.Samples
-	if err := f.follow(plan, 2*f.samples, len(f.from.Labels), &samples); err != nil {
+func (f *fitter) judge(plan *solver.Plan, states *sampler.States) (float64, error) {
+	errs := &sampler.Errors{States: states, At: len(plan.Stages) - 1, First: 2 * f.samples}
+	if err := f.follow(plan, errs.First, len(f.from.Labels), errs); err != nil {
 		return 0, err
 	}
 	var sum float64
-	for i, v := range target[len(target)-len(samples):] {
-		off := float64(samples[i]) - float64(v)
-		sum += off * off
+	for _, v := range errs.Squares {
+		sum += v
 	}
-	return math.Sqrt(sum / float64(len(samples))), nil
+	h, w, c := f.network.Shape()
+	return math.Sqrt(sum / float64(len(errs.Squares)*h*w*c)), nil
 }

@@ -3,9 +3,9 @@ package search
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
+	"github.com/anisoflight/anisoflight/internal/sampler"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/frechet"
 	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
@@ -95,27 +95,38 @@ func sampleOf(d *data.Dataset, f frechet.Features) *frechet.Sample {
 
 // LeaveOut returns the geometric mean of the distances of samples x [n, H·W·C] to references, with each of some parts
 // left out in turn: sample i is in part i mod parts.
-func LeaveOut(references []*frechet.Reference, x []float32, size, parts int) []float64 {
-	out := slices.Repeat([]float64{1}, parts)
-	for _, r := range references {
-		of := make([]*frechet.Sample, parts)
-		for part := range of {
-			var images []float32
-			for i := part; i < len(x)/size; i += parts {
-				images = append(images, x[i*size:(i+1)*size]...)
+func LeaveOut(references []*frechet.Reference, x []float32, parts int) []float64 {
+	m := newParts(references, parts)
+	m.Add(0, x, nil)
+	return leaveOut(references, m)
+}
+
+// newParts returns parts without samples.
+func newParts(references []*frechet.Reference, parts int) *sampler.Moments {
+	m := &sampler.Moments{}
+	for range parts {
+		m.Of = append(m.Of, newSamples(references))
+	}
+	return m
+}
+
+// withoutPart returns the samples of all parts but one, −1 for all.
+func withoutPart(references []*frechet.Reference, m *sampler.Moments, left int) []*frechet.Sample {
+	out := newSamples(references)
+	for part, of := range m.Of {
+		for k, s := range of {
+			if part != left {
+				out[k].Merge(s)
 			}
-			of[part] = r.NewSample()
-			of[part].AddFloat32(images)
 		}
-		for left := range out {
-			rest := r.NewSample()
-			for part, s := range of {
-				if part != left {
-					rest.Merge(s)
-				}
-			}
-			out[left] *= math.Pow(r.Distance(rest), 1/float64(len(references)))
-		}
+	}
+	return out
+}
+
+func leaveOut(references []*frechet.Reference, m *sampler.Moments) []float64 {
+	out := make([]float64, len(m.Of))
+	for left := range out {
+		out[left] = distancesOf(references, withoutPart(references, m, left)).score()
 	}
 	return out
 }

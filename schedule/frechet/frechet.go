@@ -118,6 +118,12 @@ type Sample struct {
 // NewSample returns a sample without images.
 func (f Features) NewSample() *Sample { return &Sample{f, basis.NewMoments(1, f.Dims)} }
 
+// Size returns the number of values of an image.
+func (s *Sample) Size() int { return s.features.size }
+
+// Name returns that of the features.
+func (r *Reference) Name() string { return r.features.Name }
+
 // NewSample returns a sample without images, to compare with the reference.
 func (r *Reference) NewSample() *Sample { return r.features.NewSample() }
 
@@ -188,6 +194,14 @@ type Features struct {
 	size     int
 	// measure writes the features of an image to dst. It is safe for concurrent use.
 	measure func(x, dst []float64)
+}
+
+// Given are features that somebody else has measured: their values take the place of an image.
+func Given(name string, dims int) Features {
+	return Features{
+		Name: name, Dims: dims, Unbounded: true, standard: true, size: dims,
+		measure: func(x, dst []float64) { copy(dst, x) },
+	}
 }
 
 // Frequencies are the coefficients u, v < 8 of the orthonormal DCT-II in each channel.

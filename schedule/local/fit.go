@@ -36,6 +36,9 @@ func (g *Gram) Add(z []float64) {
 	}
 }
 
+// AddSums takes sums over samples of products of all columns, [terms + 1]², as somebody else has added them up.
+func (g *Gram) AddSums(sums []float64) { g.sums.AddSym(g.sums, mat.NewSymDense(g.terms+1, sums)) }
+
 // Merge takes the samples of o.
 func (g *Gram) Merge(o *Gram) { g.sums.AddSym(g.sums, o.sums) }
 

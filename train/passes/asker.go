@@ -31,6 +31,12 @@ type Asker interface {
 	Ask(ctx context.Context, q Question) (*kernels.Terms, error)
 }
 
+// ImageAsker evaluates a network.
+type ImageAsker interface {
+	// AskImages returns flow + ε, [B, H·W·C], of the samples of a question, which has no mode.
+	AskImages(ctx context.Context, q Question) ([]float64, error)
+}
+
 // Samples describes the images and the noise levels of a network that an Asker evaluates. Nobody here sees an image.
 type Samples struct {
 	Height, Width, Channels int

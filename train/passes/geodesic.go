@@ -112,6 +112,45 @@ func (set GeodesicSettings) statistics(d *data.Dataset, labels []int, rows []loc
 	return local.New(local.BandsOf(d.Height(), d.Width(), d.Channels()), labels, set.gainLevels(), rows)
 }
 
+// AskStatistics is MeasureStatistics for a network that somebody else evaluates on images of which it has a copy.
+// Settings have a Spectrum.
+func AskStatistics(ctx context.Context, by ImageAsker, d *data.Dataset, known schedule.Range, set GeodesicSettings,
+) (*local.Statistics, error) {
+	setting.Default(&set.C, 1)
+	set = set.resolved(known)
+	setting.Default(&set.Batch, 128)
+	set.Statistics = true
+	if err := set.check(known, 1); err != nil {
+		return nil, err
+	}
+	p := &progress{report: set.Progress, total: set.Points * set.Samples}
+	s := newSampler(1, d.Len(), set.Batch, set.Seed, p)
+	images := func(ctx context.Context, sigma []float64, perLevel int, use func(int, []float64)) error {
+		return s.batches(ctx, len(sigma)*perLevel, func(begin, end int) error {
+			q := Question{J: 1}
+			for sample := begin; sample < end; sample++ {
+				image, _ := s.order.At(uint64(sample))
+				level := sigma[sample/perLevel]
+				q.Images, q.Labels = append(q.Images, int64(image)), append(q.Labels, d.Label(image))
+				q.Noise, q.G = append(q.Noise, s.noiseSeed(sample)), append(q.G, level*level)
+			}
+			residuals, err := by.AskImages(ctx, q)
+			if err != nil {
+				return err
+			}
+			for i := range end - begin {
+				use(begin+i, residuals[i*d.Pixels():][:d.Pixels()])
+			}
+			return nil
+		})
+	}
+	_, row, err := set.measureGains(ctx, d, set.Spectrum, images)
+	if err != nil {
+		return nil, err
+	}
+	return set.statistics(d, nil, []local.Row{row})
+}
+
 // measure returns the energy densities of resolved settings, [row][subspace][noise level], and the rows of the
 // statistics if they are asked for. labels are those of the rows, nil for one shared row.
 func (set GeodesicSettings) measure(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset,
@@ -140,7 +179,9 @@ func (set GeodesicSettings) measure(ctx context.Context, m *kernels.Model, w *ke
 		if set.Statistics {
 			var whole []schedule.Sample
 			var row local.Row
-			whole, row, err = measureGains(ctx, meter, set)
+			if whole, row, err = meter.gains(ctx, set); err != nil {
+				return nil, nil, nil, err
+			}
 			density, rows = [][]schedule.Sample{whole}, append(rows, row)
 		} else {
 			density, err = measureDensity(ctx, &meter.sampler, set)
@@ -318,14 +359,12 @@ func (set GeodesicSettings) gainLevels() []float64 {
 	return out
 }
 
-// measureGains is measureDensity of the whole, which measures the gains of the denoiser in the bands of the meter's
-// images, q = E (flow + ε)² over their coordinates, in the same pass.
-func measureGains(ctx context.Context, meter *meter, set GeodesicSettings) ([]schedule.Sample, local.Row, error) {
-	d := meter.data
+// gains measures with the spectrum of the meter's own images, or that of the settings.
+func (r *meter) gains(ctx context.Context, set GeodesicSettings) ([]schedule.Sample, local.Row, error) {
 	law := set.Spectrum
 	if law == nil || set.Family.PerClass {
-		moments := basis.NewFrequencyMoments(d.Height(), d.Width(), d.Channels())
-		err := d.Each(ctx, meter.pool, nil, func(_ []int32, images []float64) error {
+		moments := basis.NewFrequencyMoments(r.data.Height(), r.data.Width(), r.data.Channels())
+		err := r.data.Each(ctx, r.pool, nil, func(_ []int32, images []float64) error {
 			moments.Add(images)
 			return nil
 		})
@@ -336,6 +375,15 @@ func measureGains(ctx context.Context, meter *meter, set GeodesicSettings) ([]sc
 			return nil, local.Row{}, err
 		}
 	}
+	return set.measureGains(ctx, r.data, law, r.residualImages)
+}
+
+// measureGains is measureDensity of the whole, which measures the gains of the denoiser in the bands of images of a
+// law, q = E (flow + ε)² over their coordinates, in the same pass. residuals calls use with flow + ε [H·W·C] of a number
+// of samples at each noise level.
+func (set GeodesicSettings) measureGains(ctx context.Context, d *data.Dataset, law *normal.Spectrum,
+	residuals func(ctx context.Context, sigma []float64, perLevel int, use func(sample int, residual []float64)) error,
+) ([]schedule.Sample, local.Row, error) {
 	bands := local.BandsOf(d.Height(), d.Width(), d.Channels())
 	law, err := law.InBands(bands)
 	if err != nil {
@@ -354,7 +402,7 @@ func measureGains(ctx context.Context, meter *meter, set GeodesicSettings) ([]sc
 		row.Gain[at], counts[at] = make([]float64, len(row.Variance)), make([]float64, len(row.Variance))
 	}
 	parts, coordinates := make([][]float64, set.Points), make([]float64, frequencies.Size())
-	err = meter.residualImages(ctx, levels, set.Samples, func(i int, residual []float64) {
+	err = residuals(ctx, levels, set.Samples, func(i int, residual []float64) {
 		p := i / set.Samples
 		frequencies.Forward(coordinates, residual)
 		at := min(p/n, len(counts)-1)

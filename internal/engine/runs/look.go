@@ -89,7 +89,7 @@ func (r *Run) distances(ctx context.Context, c *train.Candidate, path *schedule.
 	if err != nil {
 		return nil, err
 	}
-	return search.LeaveOut(r.judge, x, c.Data.Pixels(), train.LookParts), nil
+	return search.LeaveOut(r.judge, x, train.LookParts), nil
 }
 
 // measureImages measures the features of the run's images once. Images that do not differ judge no samples.

@@ -53,7 +53,7 @@ func (k *Maker) Advise(ctx context.Context, req api.Advise, report func(api.Meta
 	if a.data, err = k.Catalog.SeenBy(req.Model, req.Dataset); err != nil {
 		return a.out, err
 	}
-	if err := checkMeasurable(req.Dataset, a.data); err != nil {
+	if err := CheckMeasurable(req.Dataset, a.data.Height(), a.data.Width(), a.data.Channels()); err != nil {
 		return a.out, err
 	}
 	a.found, err = search.Advise(ctx, a.data, set)

@@ -36,7 +36,7 @@ func (k *Maker) Bench(_ context.Context, req api.BenchSchedule) (*api.Job, error
 	if err != nil {
 		return nil, err
 	}
-	if err := checkMeasurable(req.Dataset, d); err != nil {
+	if err := CheckMeasurable(req.Dataset, d.Height(), d.Width(), d.Channels()); err != nil {
 		return nil, err
 	}
 	if slices.ContainsFunc(req.Solvers, search.ByCoordinate) {

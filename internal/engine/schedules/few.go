@@ -16,8 +16,8 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// streamLabels orders the labels of a search's samples.
-const streamLabels = 0x666577
+// StreamLabels orders the labels of a search's samples.
+const StreamLabels = 0x666577
 
 // few makes the schedule of the sampler that does best among the candidates.
 func (k *Maker) few(ctx context.Context, req api.FewSchedule, emit func(api.Meta)) (*newSchedule, error) {
@@ -38,7 +38,7 @@ func (k *Maker) few(ctx context.Context, req api.FewSchedule, emit func(api.Meta
 		return nil, err
 	}
 	defer release()
-	if err := checkMeasurable(req.Dataset, d); err != nil {
+	if err := CheckMeasurable(req.Dataset, d.Height(), d.Width(), d.Channels()); err != nil {
 		return nil, err
 	}
 	made := &newSchedule{}
@@ -78,7 +78,7 @@ func (k *Maker) few(ctx context.Context, req api.FewSchedule, emit func(api.Meta
 		}),
 		Start: found.Start, Statistics: best.Statistics, Fitted: best.Fitted,
 	}
-	report := describeFew(m.Name, req.Samples, found)
+	report := DescribeFew(m.Name, req.Samples, found)
 	report.Seconds = progress.Seconds()
 	made.origin.Few, err = json.Marshal(report)
 	return made, err
@@ -89,7 +89,7 @@ func labelsAsIn(d *data.Dataset, m *catalog.Model, seed uint64) func(i int, seed
 	if m.Shape.Labels == 0 || d.Classes() == 0 {
 		return labelsDrawn(m)
 	}
-	order := latent.Perm(seed, streamLabels, d.Len())
+	order := latent.Perm(seed, StreamLabels, d.Len())
 	return func(i int, _ uint64) int32 { return d.Label(order[i%len(order)]) }
 }
 
@@ -103,8 +103,8 @@ func labelsDrawn(m *catalog.Model) func(i int, seed uint64) int32 {
 	}
 }
 
-// describeFew is the reply of a search.
-func describeFew(model string, samples int, found *search.FewResult) *api.Few {
+// DescribeFew is the reply of a search.
+func DescribeFew(model string, samples int, found *search.FewResult) *api.Few {
 	out := &api.Few{
 		Model: model, Samples: samples, Chosen: describeTry(found.Chosen), Against: describeTry(found.Against),
 	}
@@ -122,11 +122,21 @@ func describeFew(model string, samples int, found *search.FewResult) *api.Few {
 func describeTry(c *search.Candidate) api.FewTry {
 	out := api.FewTry{
 		Solver: c.Settings.Solver, NFE: c.Settings.NFE, SigmaMax: c.SigmaMax, Start: api.StartStandard, Levels: c.Levels,
-		W2: c.W2, Samples: c.Samples, FewDistances: api.FewDistances(c.Distances), ODEError: c.ODEError,
+		W2: c.W2, Samples: c.Samples, FewDistances: describeDistances(c.Distances), ODEError: c.ODEError,
 	}
 	if c.Matched {
 		out.Start = api.StartMatched
 	}
-	out.Held = (*api.FewDistances)(c.Held)
+	if c.Held != nil {
+		held := describeDistances(c.Held)
+		out.Held = &held
+	}
 	return out
+}
+
+func describeDistances(d search.Distances) api.FewDistances {
+	if len(d) == 1 {
+		return api.FewDistances{Distance: d[0]}
+	}
+	return api.FewDistances{Frequencies: d[0], Edges: d[1], Responses: d[2]}
 }

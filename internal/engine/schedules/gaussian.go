@@ -28,7 +28,7 @@ func (k *Maker) gaussian(ctx context.Context, req api.GaussianSchedule, progress
 		}
 		req.G0 = m.G0(req.G0)
 	}
-	if err := checkMeasurable(req.Dataset, d); err != nil {
+	if err := CheckMeasurable(req.Dataset, d.Height(), d.Width(), d.Channels()); err != nil {
 		return nil, err
 	}
 	family := schedule.Family{Basis: req.Basis, K: req.K, Cuts: req.Cuts}

@@ -9,9 +9,9 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// checkMeasurable bounds the memory and the time that a data set's moments take.
-func checkMeasurable(name string, d *data.Dataset) error {
-	h, w, c := int64(d.Height()), int64(d.Width()), int64(d.Channels())
+// CheckMeasurable bounds the memory and the time that the moments of images of a size take.
+func CheckMeasurable(name string, height, width, channels int) error {
+	h, w, c := int64(height), int64(width), int64(channels)
 	if max(h, w) <= 1<<12 && api.Times(api.Times(h, w), api.Times(c, api.Times(c, c))) <= 1<<26 {
 		return nil
 	}
@@ -23,7 +23,7 @@ func checkMeasurable(name string, d *data.Dataset) error {
 func measureStart(
 	ctx context.Context, name string, d *data.Dataset, req api.StartSettings, report func(done, total int),
 ) (*start.Start, error) {
-	if err := checkMeasurable(name, d); err != nil {
+	if err := CheckMeasurable(name, d.Height(), d.Width(), d.Channels()); err != nil {
 		return nil, err
 	}
 	return search.MeasureStart(ctx, d, req.PerClass == nil || *req.PerClass, report)

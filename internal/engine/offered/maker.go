@@ -1,4 +1,4 @@
-package remote
+package offered
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/internal/engine/runs"
+	"github.com/anisoflight/anisoflight/internal/sampler"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
@@ -25,7 +26,7 @@ const storeEvery = 15 * time.Second
 // maker makes a schedule by the answers of a client, and stores it.
 type maker struct {
 	catalog *catalog.Catalog
-	req     api.RemoteSchedule
+	req     api.OfferNetwork
 	asker   passes.Asker
 	samples passes.Samples
 	j       int          // subspaces
@@ -34,8 +35,10 @@ type maker struct {
 	geodesic *passes.GeodesicSettings // of kind geodesic
 	basis    *basis.Basis             // that is stored with a geodesic
 	learner  *train.Remote            // of kind learned
+	few      *fewSearch               // of kind few
 
-	done, total int64 // samples
+	done, total int64  // samples, or thousandths of a search
+	part        string // of a search in work
 	row         map[string]any
 	stored      time.Time         // when it was stored last, or begun
 	info        *api.ScheduleInfo // nil until something is stored
@@ -45,6 +48,9 @@ type maker struct {
 }
 
 func (w *maker) result() map[string]any {
+	if w.few != nil {
+		return w.few.result()
+	}
 	out := map[string]any{"complete": w.complete}
 	if w.info != nil {
 		out["schedule"] = w.info
@@ -64,17 +70,27 @@ func (w *maker) result() map[string]any {
 	return out
 }
 
-// status returns what goes with the next question.
-func (w *maker) status() api.Meta {
+// status returns what goes with the next question, which asks for something; more pairs of key and value may follow.
+func (w *maker) status(ask string, more ...any) api.Meta {
 	meta := api.Done(w.done, w.total)
+	meta["ask"] = ask
+	if w.part != "" {
+		meta["part"] = w.part
+	}
+	for i := 0; i+1 < len(more); i += 2 {
+		meta[more[i].(string)] = more[i+1]
+	}
 	if w.row != nil {
 		meta["row"] = w.row
 	}
 	return meta
 }
 
-func (w *maker) prepare(c *catalog.Catalog, req api.RemoteSchedule, asker passes.Asker) error {
-	w.catalog, w.req, w.asker, w.stored = c, req, asker, time.Now()
+// size returns the number of values of an image.
+func (w *maker) size() int { return w.samples.Height * w.samples.Width * w.samples.Channels }
+
+func (w *maker) prepare(c *catalog.Catalog, req api.OfferNetwork, s *session) error {
+	w.catalog, w.req, w.asker, w.stored = c, req, s, time.Now()
 	w.samples = passes.Samples{
 		Height: req.Shape[0], Width: req.Shape[1], Channels: req.Shape[2], Images: req.Images, Counts: req.Counts,
 		Range: schedule.Range{Min: req.SigmaMin, Max: req.SigmaMax},
@@ -83,6 +99,10 @@ func (w *maker) prepare(c *catalog.Catalog, req api.RemoteSchedule, asker passes
 		for _, n := range req.Counts {
 			w.samples.Images += n
 		}
+	}
+	if req.Kind == "few" {
+		w.j, w.few = 1, &fewSearch{session: s}
+		return w.few.prepare(req.Config)
 	}
 	if err := w.samples.Check(); err != nil {
 		return err
@@ -94,7 +114,7 @@ func (w *maker) prepare(c *catalog.Catalog, req api.RemoteSchedule, asker passes
 }
 
 func (w *maker) prepareGeodesic() error {
-	var req api.RemoteGeodesic
+	var req api.OfferedGeodesic
 	if err := api.DecodeRequest(w.req.Config, &req); err != nil {
 		return err
 	}
@@ -155,6 +175,9 @@ func (w *maker) progress(done, total int) { w.done, w.total = int64(done), int64
 // work goes on until all is done, the client leaves or ctx ends, and stores what there is: of a geodesic that is not
 // complete, nothing.
 func (w *maker) work(ctx context.Context) error {
+	if w.few != nil {
+		return w.few.work(ctx)
+	}
 	if w.learner != nil {
 		return w.learn(ctx)
 	}
@@ -173,7 +196,7 @@ func (w *maker) work(ctx context.Context) error {
 
 // unlessLeft returns no error if the client has left by itself.
 func unlessLeft(err error) error {
-	if errors.Is(err, errLeft) {
+	if errors.Is(err, sampler.ErrLeft) {
 		return nil
 	}
 	return err

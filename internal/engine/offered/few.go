@@ -1,0 +1,430 @@
+package offered
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"errors"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/base/normalization"
+	"github.com/anisoflight/anisoflight/internal/engine/sampling"
+	"github.com/anisoflight/anisoflight/internal/engine/schedules"
+	"github.com/anisoflight/anisoflight/internal/sampler"
+	"github.com/anisoflight/anisoflight/internal/search"
+	"github.com/anisoflight/anisoflight/kernels/latent"
+	"github.com/anisoflight/anisoflight/schedule/frechet"
+	"github.com/anisoflight/anisoflight/schedule/local"
+	"github.com/anisoflight/anisoflight/schedule/solver"
+	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
+	"github.com/anisoflight/anisoflight/schedule/start"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
+	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/train/passes"
+)
+
+const (
+	// mostNumbers bounds the values of all images of a client, and of one answer.
+	mostNumbers  = 1 << 29
+	answerValues = 1 << 22
+	// mostMeasured is the number of images that a caller's features are measured of.
+	mostMeasured = 10_000
+)
+
+// fewSearch is the search of an offered network, and the ensemble that follows plans with it.
+type fewSearch struct {
+	*session
+	req     api.OfferedFew
+	images  *data.Dataset // of the client; nil: samples are compared with converged ones
+	order   []int         // of their labels; nil for none
+	told    bool          // the client has the law
+	planned int
+	found   *search.FewResult
+	plan    *api.Plan
+	law     string // base64 of the file of the start of plan; empty for none
+	seconds map[string]float64
+}
+
+func (f *fewSearch) prepare(config []byte) error {
+	if err := api.DecodeRequest(config, &f.req); err != nil {
+		return err
+	}
+	if f.samples.Images == 0 {
+		return nil
+	}
+	if err := schedules.CheckMeasurable("the client", f.samples.Height, f.samples.Width, f.samples.Channels); err != nil {
+		return err
+	}
+	if most := mostNumbers / f.size(); f.samples.Images > most {
+		return api.Errorf(api.TooLarge, "%d images of %d values are too many", f.samples.Images, f.size()).
+			WithHint("Give at most %d: as many as that say enough of their law.", most)
+	}
+	return f.samples.Check()
+}
+
+// work searches. A client that leaves ends it with the best so far.
+func (f *fewSearch) work(ctx context.Context) (err error) {
+	progress := search.NewProgress(func(part string, done, total int) {
+		f.done, f.total, f.part = int64(done), int64(total), part
+	})
+	if f.samples.Images > 0 {
+		err = f.amongImages(ctx, progress)
+	} else {
+		f.found, err = search.Paired(ctx, f, search.PairedSettings{
+			NFE: f.req.NFE, Solvers: plainSolvers(f.req.Solvers), Budget: f.req.Budget, Seed: f.req.Seed,
+			G0: f.samples.Range.G0(), T: f.samples.Range.T(), Times: f.req.Times, Label: f.label,
+			Planned: f.plans, Progress: progress,
+		})
+	}
+	if err := f.explained(err); err != nil {
+		return err
+	}
+	f.seconds = progress.Seconds()
+	return f.describe()
+}
+
+func plainSolvers(names []string) (out []string) {
+	for _, name := range names {
+		if !search.ByCoordinate(name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// amongImages searches with the images of the client, which it sends here first.
+func (f *fewSearch) amongImages(ctx context.Context, progress *search.Progress) error {
+	progress.Begin("images", search.ShareOfImages, 0)
+	if err := f.fetch(progress.At); err != nil {
+		return err
+	}
+	images, err := search.MeasureImages(ctx, f.images, progress.At)
+	if err != nil {
+		return err
+	}
+	if f.req.Features > 0 {
+		if images.References, err = f.features(); err != nil {
+			return err
+		}
+	}
+	f.found, err = search.Few(ctx, f, images, search.FewSettings{
+		NFE: f.req.NFE, Solvers: f.req.Solvers, Samples: f.req.Samples, Seed: f.req.Seed,
+		G0: f.samples.Range.G0(), T: f.samples.Range.T(), Label: f.label,
+		Budget: f.req.Budget, Planned: f.plans, Progress: progress,
+	})
+	return err
+}
+
+// explained returns an error of a search as one of the interface.
+func (f *fewSearch) explained(err error) error {
+	if bad, ok := errors.AsType[*search.ImagesError](err); ok {
+		return api.Errorf(api.BadRequest, "The images cannot be compared with samples: %w", bad.Unwrap())
+	}
+	if few, ok := errors.AsType[*search.BudgetError](err); ok {
+		return api.Errorf(api.BadRequest, "%s", few.Error()).WithHint("Leave it out, or ask for fewer evaluations of a sample.")
+	}
+	switch {
+	case errors.Is(err, search.ErrNotFinite):
+		return api.Errorf(api.BadRequest, "The samples of the network are not finite").
+			WithHint("Look at what it returns at high and low noise levels, and at the range of levels that is given.")
+	case errors.Is(err, sampler.ErrLeft):
+		return api.Errorf(api.Cancelled, "The client left before anything was measured")
+	}
+	return err
+}
+
+// plans takes the number of evaluations to come.
+func (f *fewSearch) plans(evaluations int) { f.planned = evaluations }
+
+// label returns the condition of a sample: as frequent as in the images, where these have labels.
+func (f *fewSearch) label(i int, seed uint64) int32 {
+	switch {
+	case f.order != nil:
+		return f.images.Label(f.order[i%len(f.order)])
+	case f.req.Labels > 0:
+		return latent.Label(seed, f.req.Labels)
+	}
+	return -1
+}
+
+// fetch asks for the images and their labels.
+func (f *fewSearch) fetch(report func(done, total int)) error {
+	n, size := f.samples.Images, f.size()
+	im := data.Images{
+		Height: f.samples.Height, Width: f.samples.Width, Channels: f.samples.Channels, Float32: make([]float32, 0, n*size),
+	}
+	bounded := true
+	err := f.byRows("images", n, size, func(values []float64) {
+		for _, v := range values {
+			im.Float32 = append(im.Float32, float32(v))
+			bounded = bounded && v >= -1 && v <= 1
+		}
+		report(len(im.Float32)/size, 2*n)
+	})
+	if err != nil {
+		return err
+	}
+	if f.req.Labelled {
+		var bad error
+		err := f.byRows("labels", n, 1, func(values []float64) {
+			for _, v := range values {
+				if v != float64(int32(v)) || v < -1 || int(v) >= f.req.Labels {
+					bad = api.Errorf(api.BadTensor, "A label is %g, and there are %d conditions", v, f.req.Labels)
+				}
+				im.Labels = append(im.Labels, int32(v))
+			}
+		})
+		if err = cmp.Or(bad, err); err != nil {
+			return err
+		}
+	}
+	if !bounded {
+		im.Normalization, err = normalization.New(nil, nil, im.Channels)
+	}
+	if err == nil {
+		f.images, err = data.New(im)
+	}
+	if err == nil && im.Labels != nil {
+		f.order = latent.Perm(f.req.Seed, schedules.StreamLabels, n)
+	}
+	return err
+}
+
+// features returns the reference of the client's features of its images, evenly spaced.
+func (f *fewSearch) features() ([]*frechet.Reference, error) {
+	of := frechet.Given("features", f.req.Features).NewSample()
+	n := min(f.samples.Images, mostMeasured)
+	err := f.byRows("features", n, f.req.Features, func(values []float64) { of.Add(values) })
+	if err != nil {
+		return nil, err
+	}
+	r, err := of.Reference()
+	if err != nil {
+		return nil, api.Errorf(api.BadRequest, "The features of the images serve no comparison: %w", err)
+	}
+	return []*frechet.Reference{r}, nil
+}
+
+// byRows asks for values of n images, evenly spaced among all.
+func (f *fewSearch) byRows(ask string, n, each int, use func(values []float64)) error {
+	part := max(1, answerValues/each)
+	for from := 0; from < n; from += part {
+		rows := min(part, n-from)
+		q := passes.Question{J: 1, Labels: make([]int32, rows), Noise: make([]uint64, rows)}
+		for i := range rows {
+			q.Images = append(q.Images, int64(from+i)*int64(f.samples.Images)/int64(n))
+		}
+		values, err := f.put(question{batch: batchOf(q), meta: f.status(ask), wants: rows * each})
+		if err != nil {
+			return err
+		}
+		use(values)
+	}
+	return nil
+}
+
+// describe makes the plan of the sampler that was chosen.
+func (f *fewSearch) describe() error {
+	chosen := f.found.Chosen
+	p, err := solver.New(chosen.Settings, chosen.Schedule, 0)
+	if err != nil {
+		return err
+	}
+	tails, err := solver.Tails(chosen.Settings, chosen.Schedule, 0)
+	if err != nil {
+		return err
+	}
+	f.plan = &api.Plan{
+		Format: api.PlanFormat, Version: api.PlanVersion, Schedule: cmp.Or(f.maker.req.Name, "few"), Label: -1,
+		Family: api.Family(chosen.Schedule.Family()), Solver: chosen.Settings.Solver, Steps: p.Steps(), NFE: p.NFE,
+		Predicts: api.PredictsFlow, History: p.History, States: p.States, PlanNumbers: sampling.Numbers(p, tails),
+	}
+	if p.Data {
+		f.plan.Predicts = api.PredictsDenoised
+	}
+	from := f.found.Start
+	if from == nil {
+		return nil
+	}
+	file, err := checkpoint.StartFile.Encode(from)
+	if err != nil {
+		return err
+	}
+	f.law = base64.StdEncoding.EncodeToString(file)
+	all := from.Law(start.Shared)
+	hash, err := checkpoint.StartFile.Hash(from)
+	f.plan.Start = &api.StartInfo{
+		Covariance: from.Settings().Covariance, PerClass: from.Settings().PerClass, Shrinkage: from.Settings().Shrinkage,
+		Images: all.Images, Variance: all.TotalVariance(), Hash: hash,
+	}
+	if labels := from.Labels(); labels != nil {
+		class := api.PlanClass{PlanNumbers: f.plan.PlanNumbers}
+		for _, label := range append([]int{-1}, labels...) {
+			class.Labels = append(class.Labels, int32(label))
+			f.plan.Start.Labels = append(f.plan.Start.Labels, int32(label))
+		}
+		f.plan.Start.Labels = f.plan.Start.Labels[1:]
+		f.plan.Version, f.plan.PlanNumbers, f.plan.Classes = api.PlanClassesVersion, api.PlanNumbers{}, []api.PlanClass{class}
+	}
+	return err
+}
+
+// result is what the last message says.
+func (f *fewSearch) result() map[string]any {
+	if f.plan == nil {
+		return map[string]any{"complete": false}
+	}
+	report := schedules.DescribeFew("", f.found.Chosen.Samples, f.found)
+	report.Seconds = f.seconds
+	out := map[string]any{"complete": !f.found.Stopped, "plan": f.plan, "few": report}
+	if f.law != "" {
+		out["law"] = f.law
+	}
+	return out
+}
+
+// Shape implements [sampler.Ensemble].
+func (f *fewSearch) Shape() (h, w, c int) { return f.samples.Height, f.samples.Width, f.samples.Channels }
+
+// Statistics implements [sampler.Ensemble].
+func (f *fewSearch) Statistics(ctx context.Context, T float64, of *gaussian.Spectrum, report func(done, total int),
+) (*local.Statistics, error) {
+	return passes.AskStatistics(ctx, f, f.images, f.samples.Range, passes.GeodesicSettings{
+		T: T, Spectrum: of, Progress: report,
+	})
+}
+
+// Follow implements [sampler.Ensemble]. Where numbers come back for each row, rows go in parts.
+func (f *fewSearch) Follow(_ context.Context, t sampler.Trajectories, into ...sampler.Reducer) error {
+	var reduce []api.Reduction
+	each, all := 0, 0 // numbers of a row, and others
+	for _, r := range into {
+		one, perRow, others, err := f.reduction(r)
+		if err != nil {
+			return err
+		}
+		reduce, each, all = append(reduce, one), each+perRow, all+others
+	}
+	n := len(t.Labels)
+	part := n
+	if all == 0 && !kept(reduce) {
+		part = min(n, max(1, answerValues/each))
+	}
+	p := api.FollowedPlan{
+		Predicts: api.PredictsFlow, History: t.Plan.History, States: t.Plan.States, PlanNumbers: sampling.Numbers(t.Plan, nil),
+	}
+	if t.Plan.Data {
+		p.Predicts = api.PredictsDenoised
+	}
+	for from := 0; from < n; from += part {
+		rows := min(part, n-from)
+		meta := f.status("follow", "plan", p, "reduce", reduce, "evaluations", f.planned, "matched", t.Start != nil)
+		if err := f.tell(meta, t.Start); err != nil {
+			return err
+		}
+		values, err := f.put(question{
+			batch: f.latents(t, from, rows), meta: meta, wants: rows*each + all, loose: true,
+		})
+		if err != nil {
+			return err
+		}
+		for _, r := range into {
+			values = f.reduced(r, values, rows)
+		}
+		if t.Progress != nil {
+			t.Progress(rows * t.Plan.NFE)
+		}
+	}
+	return nil
+}
+
+// kept reports whether the client keeps something, which counts rows from the first.
+func kept(reduce []api.Reduction) bool {
+	for _, r := range reduce {
+		if r.Kind == "states" {
+			return true
+		}
+	}
+	return false
+}
+
+// tell adds the law to the first question that needs it.
+func (f *fewSearch) tell(meta api.Meta, law *start.Start) error {
+	if law == nil || f.told {
+		return nil
+	}
+	file, err := checkpoint.StartFile.Encode(law)
+	meta["law"], f.told = base64.StdEncoding.EncodeToString(file), true
+	return err
+}
+
+// latents returns some rows of trajectories as a batch.
+func (f *fewSearch) latents(t sampler.Trajectories, from, n int) *api.Batch {
+	q := passes.Question{J: 1, Images: make([]int64, n), Labels: t.Labels[from:][:n]}
+	for i := range n {
+		q.Noise = append(q.Noise, t.Seed+uint64(from+i))
+	}
+	return batchOf(q)
+}
+
+// reduction describes a reducer to the client, with the numbers that come back for each row, and for all.
+func (f *fewSearch) reduction(r sampler.Reducer) (out api.Reduction, each, all int, err error) {
+	switch r := r.(type) {
+	case *sampler.Moments:
+		if f.req.Features > 0 {
+			return api.Reduction{Kind: "features"}, f.req.Features, 0, nil
+		}
+		return api.Reduction{Kind: "samples"}, f.size(), 0, nil
+	case *sampler.Samples:
+		return api.Reduction{Kind: "samples"}, f.size(), 0, nil
+	case *sampler.States:
+		return api.Reduction{Kind: "states", Every: r.Every}, 0, 0, nil
+	case *sampler.Errors:
+		if r.States == nil {
+			return api.Reduction{Kind: "error", At: -1}, 1, 0, nil
+		}
+		return api.Reduction{Kind: "error", At: r.At, First: r.First}, 1, 0, nil
+	case *sampler.Gram:
+		out := api.Reduction{Kind: "gram", At: r.At, Terms: r.Terms, Split: r.Split}
+		if r.Of != nil {
+			b := r.Of.Bands()
+			out.Coordinates = &api.PlanCoordinates{
+				Height: b.H, Width: b.W, Channels: b.C, Bands: b.N, Axes: r.Of.At(0).Axes,
+			}
+		}
+		return out, 0, 2 * len(r.Sums[0]) * (r.Terms + 1) * (r.Terms + 1), nil
+	}
+	return out, 0, 0, errors.New("offered: no such reducer")
+}
+
+// reduced gives a reducer its numbers of some rows, and returns those of the reducers after it.
+func (f *fewSearch) reduced(r sampler.Reducer, values []float64, rows int) []float64 {
+	take := func(n int) []float64 {
+		own := values[:n]
+		values = values[n:]
+		return own
+	}
+	switch r := r.(type) {
+	case *sampler.Moments:
+		r.Add(0, narrow(take(rows*r.Of[0][0].Size())), nil)
+	case *sampler.Samples:
+		r.Add(0, narrow(take(rows*f.size())), nil)
+	case *sampler.Errors:
+		r.Squares = append(r.Squares, take(rows)...)
+	case *sampler.Gram:
+		for half := range r.Sums {
+			for _, part := range r.Sums[half] {
+				part.AddSums(take((r.Terms + 1) * (r.Terms + 1)))
+			}
+		}
+	}
+	return values
+}
+
+func narrow(values []float64) []float32 {
+	out := make([]float32, len(values))
+	for i, v := range values {
+		out[i] = float32(v)
+	}
+	return out
+}

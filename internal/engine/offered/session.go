@@ -1,0 +1,207 @@
+// Package offered searches samplers and makes schedules for networks that stay with a client.
+//
+// A session is one exchange. The server asks: follow this plan from these latents, or evaluate the loss's terms at these
+// samples. The client does it with its network and answers with sums, or with numbers for each sample. All else is as for
+// a network on the device: an ensemble is what package search follows plans with, a train.Remote learns by the terms of
+// package kernels, and passes measure by them.
+//
+// Invariants: one question is unanswered at a time; an answer that cannot be is refused before anything moves; whatever
+// ends the exchange, the steps taken are stored, and a search ends with the best so far.
+//
+// Begin reading with Maker.
+package offered
+
+import (
+	"context"
+	"iter"
+	"math"
+	"strconv"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/base/safely"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/internal/engine/tables"
+	"github.com/anisoflight/anisoflight/internal/sampler"
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/train/passes"
+)
+
+// session asks a client about its network, and works with the answers. The work is a coroutine: it runs from one
+// question to the next while the exchange waits for it.
+type session struct {
+	maker
+	in       api.Schema
+	next     func() (question, bool) // false when the work has ended; err is then set
+	stop     func()                  // ends the work: its question has no answer
+	question *question               // not yet answered
+	ask      func(question) bool
+	answer   []float64 // so far
+	err      error
+}
+
+// question is what is asked.
+type question struct {
+	batch *api.Batch
+	meta  api.Meta
+	wants int  // numbers of the answer
+	loose bool // they may be infinite or no numbers: samples of a solver that fails
+}
+
+// questionBytes is more than a question has: it travels as one message.
+const questionBytes = 32 << 20
+
+// Maker makes schedules for networks that clients evaluate.
+type Maker struct{ Catalog *catalog.Catalog }
+
+// Open checks a request and the columns of the answers, and opens a session.
+func (k Maker) Open(_ context.Context, req api.OfferNetwork, in api.Schema) (*api.Exchange, error) {
+	if req.Kind != "few" { // before the work; storing checks it again
+		if err := k.Catalog.FreeSchedule(req.Name, req.Replace); err != nil {
+			return nil, err
+		}
+	}
+	s := &session{in: in, stop: func() {}}
+	if err := s.prepare(k.Catalog, req, s); err != nil {
+		return nil, err
+	}
+	if err := tables.Want(in, []api.Column{{Name: "values", Type: api.Float64}}, nil); err != nil {
+		return nil, err
+	}
+	perSubspace := func(name string) api.Column {
+		return api.Column{Name: name, Type: api.Float64, Kind: api.List, Shape: []int{s.j}}
+	}
+	out := api.Schema{
+		Columns: []api.Column{
+			{Name: "image", Type: api.Int64},
+			{Name: "label", Type: api.Int32},
+			{Name: "noise", Type: api.Uint64},
+			{Name: "t", Type: api.Float64},
+			perSubspace("g"), perSubspace("omega"),
+		},
+		Metadata: tables.Metadata("OfferNetwork", req, "subspaces", strconv.Itoa(s.j), "estimator", string(s.mode)),
+	}
+	return &api.Exchange{
+		Out: out, Window: 1, BatchBytes: questionBytes, Begin: s.begin, Do: s.take, End: s.end, Close: func() { s.stop() },
+	}, nil
+}
+
+// termsOf are the terms of an answer, by what is asked for.
+var termsOf = map[kernels.Mode][]string{
+	kernels.LossOnly: {"residual"},
+	kernels.Explicit: {"residual", "explicit"},
+	kernels.Backprop: {"residual", "backprop"},
+	kernels.Full:     {"residual", "explicit", "implicit1", "implicit2", "implicit3"},
+}
+
+// put asks a question and returns its answer. It is called by the work.
+func (s *session) put(q question) ([]float64, error) {
+	s.answer = make([]float64, 0, q.wants)
+	if !s.ask(q) {
+		return nil, sampler.ErrLeft
+	}
+	return s.answer, nil
+}
+
+// Ask implements passes.Asker.
+func (s *session) Ask(_ context.Context, q passes.Question) (*kernels.Terms, error) {
+	names := termsOf[q.Mode]
+	values, err := s.put(question{
+		batch: batchOf(q), meta: s.status("terms", "terms", names), wants: len(names) * len(q.G),
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &kernels.Terms{Mode: q.Mode, J: q.J}
+	fields := map[string]*[]float64{
+		"residual": &out.Residual, "explicit": &out.ExplicitX, "backprop": &out.Backprop,
+		"implicit1": &out.Implicit1, "implicit2": &out.Implicit2, "implicit3": &out.Implicit3,
+	}
+	for i, name := range names {
+		*fields[name] = values[i*len(q.G):][:len(q.G)]
+	}
+	for i, v := range out.Residual {
+		if v < 0 || v > math.MaxFloat32 {
+			return nil, api.Errorf(api.BadTensor, "A residual is %g in row %d, outside 0 … 3e38", v, i/q.J).
+				WithHint("It is |P_j(flow + ε)|², summed over the values of an image.")
+		}
+	}
+	return out, nil
+}
+
+// AskImages implements passes.ImageAsker.
+func (s *session) AskImages(_ context.Context, q passes.Question) ([]float64, error) {
+	return s.put(question{batch: batchOf(q), meta: s.status("residuals"), wants: len(q.Images) * s.size()})
+}
+
+// batchOf returns a question of samples as a batch.
+func batchOf(q passes.Question) *api.Batch {
+	n := len(q.Images)
+	filled := func(v []float64, n int) []float64 {
+		if v == nil {
+			v = make([]float64, n)
+		}
+		return v
+	}
+	return &api.Batch{Rows: n, Cols: []any{
+		q.Images, q.Labels, q.Noise, filled(q.T, n), filled(q.G, n*q.J), filled(q.Omega, n*q.J),
+	}}
+}
+
+// begin starts the work and emits the first question.
+func (s *session) begin(ctx context.Context, emit func(api.Event) error) error {
+	s.next, s.stop = iter.Pull(func(ask func(question) bool) {
+		s.ask = ask
+		s.err = safely.Do(func() error { return s.work(ctx) })
+	})
+	return s.goOn(emit)
+}
+
+// goOn emits the next question, or says that all is done.
+func (s *session) goOn(emit func(api.Event) error) error {
+	if q, asked := s.next(); asked {
+		s.question = &q
+		return emit(api.Event{Batch: q.batch, Meta: q.meta})
+	}
+	if s.err != nil {
+		return s.err
+	}
+	meta := api.Meta(s.result())
+	meta["event"] = "stored"
+	if s.row != nil {
+		meta["row"] = s.row
+	}
+	return emit(api.Event{Meta: meta})
+}
+
+// take takes what the client answers to the question that is open, and emits the next when that is all.
+func (s *session) take(_ context.Context, in api.Batch, emit func(api.Event) error) error {
+	q := s.question
+	if q == nil {
+		return api.Errorf(api.BadRequest, "All is done, and nothing is asked").
+			WithHint("End the stream when a reply says stored.")
+	}
+	values := api.ColumnOf[float64](s.in, in, "values")
+	if len(s.answer)+len(values) > q.wants {
+		return api.Errorf(api.BadTensor, "The answer has more than the %d values that are asked for", q.wants).
+			WithHint("Batches hold the values of one answer, in the order in which they are asked for.")
+	}
+	if !q.loose {
+		if err := tables.Finite("values", values, 1); err != nil {
+			return err
+		}
+	}
+	if s.answer = append(s.answer, values...); len(s.answer) < q.wants {
+		return nil
+	}
+	s.question = nil
+	return s.goOn(emit)
+}
+
+// end is the end of a client that sends no more: what it has answered is worked in, and stored.
+func (s *session) end(context.Context) (map[string]any, error) {
+	s.stop()
+	if s.err != nil {
+		return nil, s.err
+	}
+	return s.result(), nil
+}

@@ -1,0 +1,357 @@
+package search
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/anisoflight/anisoflight/internal/sampler"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/local"
+	"github.com/anisoflight/anisoflight/schedule/solver"
+	"github.com/anisoflight/anisoflight/train"
+)
+
+const (
+	// fineSteps are those of the reference: iPNDM-4 with as many errs by a tenth of what nine steps do, or less.
+	fineSteps = 40
+	// leastLatents is the least number of trajectories to fit to, as many to choose the ridge, and as many to judge.
+	leastLatents = 6
+	mostLatents  = 256
+	// plainAgain is the number of plain samplers that are measured on the latents of the ridge too.
+	plainAgain = 4
+	// pairedFits is the number of levels that coefficients are fitted on, in bands and with one set each.
+	pairedFits = 2
+	// defaultBudget is what SDXL takes three minutes for.
+	defaultBudget = 4000
+	// keptNumbers bounds the states of the reference that are kept.
+	keptNumbers = 1 << 28
+)
+
+// PairedSettings say what Paired searches among.
+type PairedSettings struct {
+	NFE     int
+	Solvers []string // plain ones
+	Budget  int      // evaluations, at most
+	Seed    uint64
+	G0, T   float64 // variances between which the network is sampled
+	// Times are noise levels at evenly spaced times of the network's own, falling, for plain samplers; nil for none.
+	Times []float64
+	// Label returns the label of latent i, which has a seed; −1 for none.
+	Label func(i int, seed uint64) int32
+	// Planned, which may be nil, takes the most evaluations that there will be, before the first.
+	Planned func(evaluations int)
+	// Progress may be nil.
+	Progress *Progress
+}
+
+// pairedSearch is one search without images.
+type pairedSearch struct {
+	PairedSettings
+	network sampler.Ensemble
+	latents int             // to fit to; as many choose the ridge, and as many judge
+	fine    []float64       // noise levels of the reference, falling
+	states  *sampler.States // of the reference, at every node
+	power   float64         // mean of its samples' sums of squares
+}
+
+// Paired returns the sampler from noise whose samples are closest to the network's own converged samples from the same
+// latents: the plain solvers on several levels, and coefficients fitted to the network's trajectories. Distances are mean
+// squared errors over the mean square of the samples. The first of the tries is chosen if its gain over the best plain
+// sampler is certain, on latents that nothing was chosen by.
+func Paired(ctx context.Context, network sampler.Ensemble, set PairedSettings) (*FewResult, error) {
+	if set.Progress == nil {
+		set.Progress = NewProgress(nil)
+	}
+	f := &pairedSearch{PairedSettings: set, network: network}
+	plain, err := f.plain()
+	if err != nil {
+		return nil, err
+	}
+	if err := f.spend(len(plain)); err != nil {
+		return nil, err
+	}
+	if err := f.reference(ctx); err != nil {
+		return nil, err
+	}
+	found := &FewResult{}
+	all, err := f.race(ctx, plain)
+	if err := found.rank(all, err); err != nil || found.Stopped {
+		return found, err
+	}
+	return found, found.unlessStopped(f.judge(ctx, found))
+}
+
+// spend chooses how many latents there are.
+func (f *pairedSearch) spend(plain int) error {
+	each := 3*fineSteps + f.NFE*(plain+plainAgain+4*pairedFits*2+2)
+	if f.Budget == 0 {
+		f.Budget = max(defaultBudget, leastLatents*each)
+	}
+	if f.latents = min(f.Budget/each, mostLatents); f.latents < leastLatents {
+		return &BudgetError{f.Budget, leastLatents * each}
+	}
+	if f.Planned != nil {
+		f.Planned(f.latents * each)
+	}
+	return nil
+}
+
+// plain returns the plain samplers.
+func (f *pairedSearch) plain() (out []*Candidate, err error) {
+	levels := map[string]solver.Grid{
+		"polynomial":   {Kind: solver.GridPolynomial},
+		"polynomial 3": {Kind: solver.GridPolynomial, Rho: 3},
+		"log-snr":      {Kind: solver.GridLogSNR},
+	}
+	edm, err := schedule.EDM(f.T, f.G0)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range f.Solvers {
+		set, err := solver.Settings{Solver: name, NFE: f.NFE}.Resolve()
+		if err != nil {
+			return nil, err
+		}
+		if n := len(f.Times) - 1; n >= set.Steps {
+			var at []float64
+			for i := range set.Steps {
+				at = append(at, f.Times[i*n/set.Steps])
+			}
+			levels["times"] = solver.Grid{Kind: solver.GridSigma, Sigma: append(at, 0)}
+		}
+		for _, named := range []string{"polynomial", "polynomial 3", "log-snr", "times"} {
+			grid, ok := levels[named]
+			if !ok {
+				continue
+			}
+			on := set
+			if on.Grid = grid; grid.Kind == solver.GridSigma {
+				on.NFE, on.Steps = 0, 0
+			}
+			if on, err = on.Resolve(); err != nil {
+				return nil, err
+			}
+			out = append(out, &Candidate{Schedule: edm, Settings: on, SigmaMax: math.Sqrt(f.T), Levels: named})
+		}
+	}
+	return out, nil
+}
+
+// reference follows all latents to their converged samples.
+func (f *pairedSearch) reference(ctx context.Context) error {
+	edm, err := schedule.EDM(f.T, f.G0)
+	if err != nil {
+		return err
+	}
+	plan, err := solver.New(solver.Settings{
+		Solver: "ipndm", Warmup: solver.WarmupHeun, Steps: fineSteps, Grid: solver.Grid{Kind: solver.GridPolynomial},
+	}, edm, 0)
+	if err != nil {
+		return err
+	}
+	for _, t := range plan.T {
+		f.fine = append(f.fine, edm.Sigma(0, t))
+	}
+	all := 3 * f.latents
+	every := 1
+	h, w, c := f.network.Shape()
+	for fineSteps/every*all > keptNumbers/(h*w*c) && every < fineSteps {
+		for every++; fineSteps%every != 0; every++ {
+		}
+	}
+	f.states = &sampler.States{Every: every}
+	power := &sampler.Errors{}
+	f.Progress.Begin("reference", 400, all*fineSteps)
+	if err := f.network.Follow(ctx, f.trajectories(plan, 0, all), f.states, power); err != nil {
+		return err
+	}
+	for _, v := range power.Squares {
+		f.power += v / float64(all)
+	}
+	if !(f.power > 0) || math.IsInf(f.power, 1) {
+		return ErrNotFinite
+	}
+	return nil
+}
+
+// trajectories returns n latents from the first on along a plan.
+func (f *pairedSearch) trajectories(p *solver.Plan, first, n int) sampler.Trajectories {
+	t := sampler.Trajectories{
+		Plan: p, Seed: firstSeed(f.Seed) + uint64(first), Labels: make([]int32, n), Progress: f.Progress.Add,
+	}
+	for i := range t.Labels {
+		t.Labels[i] = f.Label(first+i, t.Seed+uint64(i))
+	}
+	return t
+}
+
+// race measures the plain samplers and fits around their levels. It returns all, the best first.
+func (f *pairedSearch) race(ctx context.Context, plain []*Candidate) (all []*Candidate, err error) {
+	defer func() { rank(all) }()
+	f.Progress.Begin("plain", 300, (len(plain)+plainAgain)*f.latents*f.NFE)
+	for _, c := range plain {
+		if err := f.measure(ctx, c, f.latents); err != nil {
+			return all, err
+		}
+		all = append(all, c)
+	}
+	rank(all)
+	for _, c := range all[:min(plainAgain, len(all))] {
+		if err := f.measure(ctx, c, 2*f.latents); err != nil {
+			return all, err
+		}
+	}
+	rank(all)
+	var around []*Candidate
+	for _, c := range all {
+		if !slices.ContainsFunc(around, func(o *Candidate) bool { return o.Levels == c.Levels }) {
+			around = append(around, c)
+		}
+	}
+	f.Progress.Begin("fit", 200, pairedFits*2*4*f.latents*f.NFE)
+	for _, c := range around[:min(pairedFits, len(around))] {
+		for _, isotropic := range []bool{true, false} {
+			fitted, err := f.fit(ctx, c, isotropic)
+			if errors.Is(err, ErrNotFinite) || fitted == nil && err == nil {
+				continue
+			}
+			if err != nil {
+				return all, err
+			}
+			if err := f.measure(ctx, fitted, 2*f.latents); err != nil {
+				return all, err
+			}
+			all = append(all, fitted)
+		}
+	}
+	return all, nil
+}
+
+// fit returns the sampler whose coefficients are fitted on the levels of a candidate, moved to those of the reference;
+// nil if too few of these are kept.
+func (f *pairedSearch) fit(ctx context.Context, c *Candidate, isotropic bool) (*Candidate, error) {
+	plan, err := solver.New(c.Settings, c.Schedule, 0)
+	if err != nil {
+		return nil, err
+	}
+	nodes := f.snapped(plan, c.Schedule)
+	if nodes == nil {
+		return nil, nil
+	}
+	h, w, ch := f.network.Shape()
+	bands := local.BandsOf(h, w, ch)
+	row := local.Row{Variance: slices.Repeat([]float64{1}, bands.Parts())}
+	row.Gain = [][]float64{make([]float64, bands.Parts()), make([]float64, bands.Parts())}
+	none, err := local.New(bands, nil, []float64{f.fine[fineSteps-1] / 2, f.fine[0]}, []local.Row{row})
+	if err != nil {
+		return nil, err
+	}
+	none = none.WithoutGain()
+	fit := &fitter{
+		ctx: ctx, network: f.network, from: f.trajectories(nil, 0, 2*f.latents), samples: f.latents, schedule: c.Schedule,
+		statistics: none, isotropic: isotropic, states: f.states, report: func(int, int) {},
+	}
+	var sigma []float64
+	for _, k := range nodes {
+		sigma = append(sigma, f.fine[k])
+		if k > 0 {
+			fit.at = append(fit.at, k/f.states.Every-1)
+		}
+	}
+	coefficients, _, err := fit.all(solver.Settings{
+		Solver: solver.LocalName, Grid: solver.Grid{Kind: solver.GridSigma, Sigma: sigma}, Statistics: none,
+	})
+	if err != nil {
+		return nil, err
+	}
+	set, err := solver.Settings{
+		Solver: solver.FittedName, Steps: len(coefficients.Alpha), Statistics: none, Fitted: coefficients,
+	}.Resolve()
+	return &Candidate{Schedule: c.Schedule, Settings: set, SigmaMax: c.SigmaMax, Levels: c.Levels}, err
+}
+
+// snapped returns the kept nodes of the reference that are nearest to the levels of a plan, one for each.
+func (f *pairedSearch) snapped(p *solver.Plan, s *schedule.Schedule) []int {
+	out := []int{0}
+	steps := p.Steps()
+	for i := 1; i < steps; i++ {
+		sigma, best := s.Sigma(0, p.T[i]), -1
+		for k := out[i-1] + f.states.Every; k <= fineSteps-(steps-i)*f.states.Every; k += f.states.Every {
+			if best < 0 || math.Abs(math.Log(f.fine[k]/sigma)) < math.Abs(math.Log(f.fine[best]/sigma)) {
+				best = k
+			}
+		}
+		if best < 0 {
+			return nil
+		}
+		out = append(out, best)
+	}
+	if steps*f.states.Every > fineSteps {
+		return nil
+	}
+	return append(out, fineSteps)
+}
+
+// squares returns the squared errors of a candidate's samples beside the reference.
+func (f *pairedSearch) squares(ctx context.Context, c *Candidate, first, n int) ([]float64, error) {
+	plan, err := solver.New(c.Settings, c.Schedule, 0)
+	if err != nil {
+		return nil, err
+	}
+	errs := &sampler.Errors{States: f.states, At: fineSteps/f.states.Every - 1, First: first}
+	err = f.network.Follow(ctx, f.trajectories(plan, first, n), errs)
+	return errs.Squares, err
+}
+
+// distance returns that of squared errors.
+func (f *pairedSearch) distance(squares []float64) Distances {
+	var sum float64
+	for _, v := range squares {
+		sum += v
+	}
+	return Distances{sum / float64(len(squares)) / f.power}
+}
+
+// measure measures a candidate on the latents up to n.
+func (f *pairedSearch) measure(ctx context.Context, c *Candidate, n int) error {
+	squares, err := f.squares(ctx, c, c.Samples, n-c.Samples)
+	if err != nil {
+		return err
+	}
+	c.squares, c.Samples = append(c.squares, squares...), n
+	c.Distances = f.distance(c.squares)
+	return nil
+}
+
+// judge chooses between the best and its rival, on latents that nothing was chosen by.
+func (f *pairedSearch) judge(ctx context.Context, found *FewResult) error {
+	f.Progress.Begin("held back", 100, 2*f.latents*f.NFE)
+	var left [2][]float64
+	for i, c := range []*Candidate{found.Against, found.Tries[0]} {
+		squares, err := f.squares(ctx, c, 2*f.latents, f.latents)
+		if err != nil {
+			return err
+		}
+		var sum float64
+		for _, v := range squares {
+			sum += v
+		}
+		if c.Held = f.distance(squares); math.IsInf(c.Held.score(), 1) {
+			return ErrNotFinite
+		}
+		for _, v := range squares {
+			left[i] = append(left[i], sum-v)
+		}
+	}
+	found.Chosen = found.Against
+	if found.Tries[0] == found.Against {
+		return nil
+	}
+	found.Gain.Change, found.Gain.Stderr = train.Change(left[0], left[1])
+	if found.Gain.Certain() {
+		found.Chosen = found.Tries[0]
+	}
+	return nil
+}

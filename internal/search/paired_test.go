@@ -1,0 +1,92 @@
+package search_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/internal/ensembletest"
+	"github.com/anisoflight/anisoflight/internal/sampler"
+	"github.com/anisoflight/anisoflight/internal/search"
+)
+
+func paired(nfe int) search.PairedSettings {
+	return search.PairedSettings{
+		NFE: nfe, Solvers: []string{"ipndm", "dpmpp2m", "unipc"}, G0: 1e-9, T: 6400,
+		Label: func(int, uint64) int32 { return -1 },
+	}
+}
+
+// A search without images finds a sampler that is closer to the exact samples than the best plain one, says so from
+// latents that it did not choose by, and keeps to its budget.
+func TestPairedSearchGains(t *testing.T) {
+	m := ensembletest.Smooth(4, 2)
+	set := paired(5)
+	planned := 0
+	set.Planned = func(n int) { planned = n }
+	counted := &counting{Ensemble: m}
+	found, err := search.Paired(t.Context(), counted, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range found.Tries {
+		t.Log(c.Settings.Solver, c.Levels, c.Samples, c.Distances)
+	}
+	t.Log(found.Gain, planned, counted.evaluations)
+	if found.Chosen == found.Against || !found.Gain.Certain() {
+		t.Errorf("the search chose %s on %s, with a gain of %v", found.Chosen.Settings.Solver, found.Chosen.Levels, found.Gain)
+	}
+	ratio := found.Chosen.Held[0] / found.Against.Held[0]
+	if math.Abs(math.Log(ratio)-found.Gain.Change) > 0.1 {
+		t.Errorf("the gain is %v, the distances held back have the ratio %v", found.Gain, ratio)
+	}
+	if planned == 0 || planned > 4000 {
+		t.Errorf("%d evaluations are planned, want at most 4000", planned)
+	}
+}
+
+// counting counts the evaluations of an ensemble, and leaves after some.
+type counting struct {
+	sampler.Ensemble
+	evaluations, most int
+}
+
+func (c *counting) Follow(ctx context.Context, t sampler.Trajectories, into ...sampler.Reducer) error {
+	if c.most > 0 && c.evaluations > c.most {
+		return sampler.ErrLeft
+	}
+	c.evaluations += len(t.Labels) * t.Plan.NFE
+	return c.Ensemble.Follow(ctx, t, into...)
+}
+
+// A network that leaves ends the search with the best so far, or with nothing if nothing was measured.
+func TestSearchIsStopped(t *testing.T) {
+	m := ensembletest.Smooth(4, 2)
+	if _, err := search.Paired(t.Context(), &counting{Ensemble: m, evaluations: 1, most: 0}, paired(3)); err != nil {
+		t.Fatal(err)
+	}
+	found, err := search.Paired(t.Context(), &counting{Ensemble: m, most: 2000}, paired(5))
+	if err != nil || !found.Stopped || found.Chosen != found.Tries[0] {
+		t.Errorf("the search ends with %+v, %v", found, err)
+	}
+	if _, err := search.Paired(t.Context(), &counting{Ensemble: m, evaluations: 2, most: 1}, paired(5)); !errors.Is(err,
+		sampler.ErrLeft) {
+		t.Errorf("nothing was measured, and the error is %v", err)
+	}
+}
+
+// A budget that is too small says what is needed.
+func TestPairedBudget(t *testing.T) {
+	set := paired(5)
+	set.Budget = 100
+	_, err := search.Paired(t.Context(), ensembletest.Smooth(4, 2), set)
+	budget, ok := errors.AsType[*search.BudgetError](err)
+	if !ok || budget.Least <= 100 {
+		t.Fatalf("the error is %v", err)
+	}
+	set.Budget = budget.Least
+	if _, err := search.Paired(t.Context(), ensembletest.Smooth(4, 2), set); err != nil {
+		t.Error(err)
+	}
+}
