@@ -47,6 +47,7 @@ def close(got: Any, want: Any) -> None:
 
 def test_a_plan_is_the_stored_one(flight: fl.FlightClient, two_paths: str) -> None:
     (plan,) = wire.act(flight, "PlanSampler", {"schedule": two_paths, "solver": "ab", "steps": 3})
+    assert plan.pop("provenance")["kind"] == "upload"
     close(plan, {**GOLDEN, "schedule": two_paths})
 
 

@@ -228,6 +228,8 @@ type Plan struct {
 	PlanNumbers
 	// Classes has the numbers by class in their place, in a plan of several classes.
 	Classes []PlanClass `json:"classes,omitempty"`
+	// Provenance reports how the schedule was made, where that is known: a schedule.Provenance.
+	Provenance any `json:"provenance,omitempty"`
 	// Notes are sentences on defaults that shape the plan, and on what gives poor samples.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -240,6 +242,15 @@ type PlanNumbers struct {
 	// entry for each of them. Init and G are by subspace all the same.
 	Coordinates *PlanCoordinates `json:"coordinates,omitempty"`
 	Stages      []PlanStage      `json:"stages,omitempty"`
+	// Tails have, for each step k = 1 … Steps − 1, what begins there in place of the stages from step k on, with a history
+	// of its own: those of its leading stages that differ from Stages. Absent if the solver keeps nothing between steps.
+	Tails [][]PlanTail `json:"tails,omitempty"`
+}
+
+// PlanTail is the combination of a stage in a sampler that begins at a later step.
+type PlanTail struct {
+	Alpha []float64   `json:"alpha"`
+	Beta  [][]float64 `json:"beta"`
 }
 
 // PlanClass is the part of a plan that some classes share.

@@ -16,7 +16,7 @@ import (
 // the integral is split at knots.
 func adamsBashforth(s Settings, c *clock) []link {
 	tau, logg := c.path.Knots()
-	out := make([]link, c.steps())
+	out := make([]link, c.wanted())
 	for i := range out {
 		p := c.order(i, s.Order)
 		nodes := recent(c.t, i, p)
@@ -65,7 +65,7 @@ var fixedWeights = [...][]float64{
 // On a grid that is not uniform in U it is of second order only, which does not keep it from being good; ipndmVariable
 // has the weights of the actual steps.
 func ipndm(s Settings, c *clock) []link {
-	out := make([]link, c.steps())
+	out := make([]link, c.wanted())
 	for i := range out {
 		w := fixedWeights[c.order(i, s.Order)]
 		beta := make([]float64, len(w))
@@ -82,7 +82,7 @@ var gauss4 = gaussLegendre(4)
 // ipndmVariable is ipndm with the Adams–Bashforth weights of the actual steps, nodes in U: β_{ji} = −∫ ℓ_i(u) du over
 // the step.
 func ipndmVariable(s Settings, c *clock) []link {
-	out := make([]link, c.steps())
+	out := make([]link, c.wanted())
 	for i := range out {
 		p := c.order(i, s.Order)
 		nodes := recent(c.u, i, p)
@@ -127,7 +127,7 @@ func deis(s Settings, c *clock) []link {
 	for i, u := range c.u {
 		times[i] = vpTime(u)
 	}
-	out := make([]link, c.steps())
+	out := make([]link, c.wanted())
 	for i := range out {
 		nodes := recent(times, i, c.order(i, s.Order+1))
 		beta := make([]float64, len(nodes))

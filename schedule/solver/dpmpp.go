@@ -17,7 +17,7 @@ func dpmpp3m(s Settings, c *clock) []link       { return dpmpp(s, c, s.Order, 1)
 func dpmpp3mTaylor(s Settings, c *clock) []link { return dpmpp(s, c, s.Order, 2) }
 
 func dpmpp(s Settings, c *clock, p int, kappa float64) []link {
-	out := make([]link, c.steps())
+	out := make([]link, c.wanted())
 	for i := range out {
 		order := c.finalOrder(s, i, p)
 		h := math.Log(c.u[i] / c.u[i+1])

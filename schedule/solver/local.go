@@ -59,13 +59,13 @@ func (s Settings) coordinates() *Coordinates {
 // localLinks returns the links of every part.
 func localLinks(s Settings, c *clock) [][]link {
 	l := localGaussian{order: s.Order, lower: *s.LowerOrderFinal, corrector: s.Corrector, u: c.u}
-	variances := make([][]float64, len(c.u)) // λ by node
-	for i, sigma := range c.u {
+	variances := make([][]float64, c.wanted()+1) // λ by node
+	for i := range variances {
 		variances[i] = make([]float64, s.Statistics.Size())
-		s.Statistics.Variance(variances[i], s.StatisticsRow, sigma)
+		s.Statistics.Variance(variances[i], s.StatisticsRow, c.u[i])
 	}
 	chains := make([][]link, s.Statistics.Size())
-	lambda := make([]float64, len(c.u))
+	lambda := make([]float64, len(variances))
 	for f := range chains {
 		for i := range lambda {
 			lambda[i] = variances[i][f]
@@ -101,9 +101,9 @@ func (l *localForm) add(k int, w, variance, sigma float64) {
 	(*l)[2*k+1] -= part
 }
 
-// forms returns the combinations of a part whose variance is lambda[i] at node i.
+// forms returns the combinations of a part whose variance is lambda[i] at node i, of the steps between these nodes.
 func (l localGaussian) forms(lambda []float64) []localForm {
-	out := make([]localForm, len(l.u)-1)
+	out := make([]localForm, len(lambda)-1)
 	var last localStep
 	for i := range out {
 		now := l.step(i, math.Sqrt(lambda[i]*lambda[i+1]), false)
@@ -178,9 +178,17 @@ func (l localGaussian) step(i int, variance float64, corrected bool) localStep {
 // Fitted are the combinations of a sampler as numbers, in the parts of statistics: local's coefficients, fitted
 // to a network's own trajectories. The history holds states, as for local.
 type Fitted struct {
-	Sigma []float64     // noise levels of the nodes, decreasing [N+1]
-	Alpha [][]float64   // [N][parts]
-	Beta  [][][]float64 // [N][parts][history]
+	Sigma []float64 // noise levels of the nodes, decreasing [N+1]
+	Weights
+	// Tails are, for each step k = 1 … N − 1, the leading combinations of a sampler that begins there, fitted as such; what
+	// follows them is the whole sampler's. nil for none: they are then local's, of order 2, while the history is short.
+	Tails []Weights
+}
+
+// Weights are combinations of n steps.
+type Weights struct {
+	Alpha [][]float64   // [n][parts]
+	Beta  [][][]float64 // [n][parts][history]
 }
 
 // checkFitted refuses what the coefficients were not fitted for.
@@ -209,11 +217,39 @@ func fittedTimes(s Settings, sch *schedule.Schedule, row int) ([]float64, error)
 
 // fittedLinks returns the links of every part.
 func fittedLinks(s Settings, c *clock) [][]link {
-	chains := make([][]link, len(s.Fitted.Alpha[0]))
+	fitted := s.Fitted
+	var tail Weights
+	begin := len(fitted.Alpha) - c.steps() // the step that the clock begins at
+	chains := make([][]link, len(fitted.Alpha[0]))
+	if begin > 0 && fitted.Tails != nil {
+		tail = fitted.Tails[begin-1]
+	} else if begin > 0 {
+		s.Order = 2
+		chains = localLinks(s, c)
+	}
 	for f := range chains {
-		for i, alpha := range s.Fitted.Alpha {
-			chains[f] = append(chains[f], c.nodeLink(i, alpha[f], s.Fitted.Beta[i][f]))
+		short := chains[f]
+		chains[f] = nil
+		for i := range c.wanted() {
+			l := c.nodeLink(i, fitted.Alpha[begin+i][f], fitted.Beta[begin+i][f])
+			switch {
+			case i < len(tail.Alpha):
+				l.alpha, l.beta = tail.Alpha[i][f], tail.Beta[i][f]
+			case short != nil && reach(l.beta) > i:
+				l = short[i]
+			}
+			chains[f] = append(chains[f], l)
 		}
 	}
 	return chains
+}
+
+// reach returns how many evaluations a combination goes back, behind the newest.
+func reach(beta []float64) int {
+	for n := len(beta); n > 2; n-- {
+		if beta[n-1] != 0 {
+			return (n - 1) / 2
+		}
+	}
+	return 0
 }

@@ -27,6 +27,7 @@ package solver
 
 import (
 	"math"
+	"slices"
 
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
@@ -83,31 +84,81 @@ type Coordinates struct {
 // New returns the plan of one row of a schedule. Settings need not be resolved. Plans of different rows have stages of
 // the same number, steps and history. Errors are *Error; a row outside the schedule panics.
 func New(s Settings, sch *schedule.Schedule, row int) (*Plan, error) {
-	s, err := s.Resolve()
+	s, clocks, err := s.clocks(sch, row)
 	if err != nil {
 		return nil, err
+	}
+	return s.plan(clocks)
+}
+
+// Tails returns, for each step k = 1 … N − 1 of the plan that New returns, the leading stages of a sampler that begins
+// there, with a history of its own and no warmup: those whose Alpha and Beta differ from the plan's stages from step k
+// on, which is while the history fills. Solvers that keep nothing from step to step have none.
+func Tails(s Settings, sch *schedule.Schedule, row int) ([][]Stage, error) {
+	s, clocks, err := s.clocks(sch, row)
+	if err != nil || s.method().Churns {
+		return nil, err
+	}
+	whole, err := s.plan(clocks)
+	if err != nil {
+		return nil, err
+	}
+	s.Warmup = WarmupEuler
+	tails := make([][]Stage, clocks[0].steps()-1)
+	for k := range tails {
+		for _, c := range clocks {
+			c.t, c.g, c.u, c.most = c.t[1:], c.g[1:], c.u[1:], whole.History
+		}
+		tail, err := s.plan(clocks)
+		if err != nil {
+			return nil, err
+		}
+		tails[k] = tail.Stages
+		for n := len(tails[k]); n > 0 && tails[k][n-1].combines(whole.Stages[k+n]); n-- {
+			tails[k] = tails[k][:n-1]
+		}
+	}
+	return tails, nil
+}
+
+// combines reports whether a stage has the coefficients of another.
+func (s Stage) combines(other Stage) bool {
+	return slices.Equal(s.Alpha, other.Alpha) && slices.EqualFunc(s.Beta, other.Beta, slices.Equal)
+}
+
+// clocks resolves the settings and returns the clock of each subspace.
+func (s Settings) clocks(sch *schedule.Schedule, row int) (Settings, []*clock, error) {
+	s, err := s.Resolve()
+	if err != nil {
+		return s, nil, err
 	}
 	m := s.method()
 	if m.check != nil {
 		if err := m.check(s, sch); err != nil {
-			return nil, err
+			return s, nil, err
 		}
 	}
 	times, err := m.nodes(s, sch, row)
 	if err != nil {
-		return nil, err
+		return s, nil, err
 	}
 	clocks := make([]*clock, sch.J())
 	for j := range clocks {
 		clocks[j] = newClock(sch.At(row, j), times, s.eulerEnd())
 		if err := clocks[j].check(); err != nil {
-			return nil, err
+			return s, nil, err
 		}
 	}
 	if s.SChurn > 0 {
 		churn(s, sch, row, clocks)
 	}
-	p := &Plan{Data: m.Denoised, T: times}
+	return s, clocks, nil
+}
+
+// plan returns the plan of resolved settings on clocks.
+func (s Settings) plan(clocks []*clock) (*Plan, error) {
+	m := s.method()
+	p := &Plan{Data: m.Denoised, T: clocks[0].t}
 	for _, c := range clocks {
 		p.Init = append(p.Init, c.u[0])
 	}
@@ -124,7 +175,7 @@ func New(s Settings, sch *schedule.Schedule, row int) (*Plan, error) {
 		if s.Warmup == WarmupHeun {
 			heunStart(chains[j], clocks[j], m.Denoised)
 		}
-		if s.DenoiseToZero && !m.given {
+		if s.DenoiseToZero && !m.given && clocks[0].whole() {
 			denoiseToZero(chains[j], m.Denoised)
 		}
 	}
@@ -199,6 +250,7 @@ type clock struct {
 
 	eulerEnd bool    // the last step is an Euler step
 	from     []point // where the steps start, if not at their nodes
+	most     int     // bounds how many links of a multistep method are wanted; 0 for all
 }
 
 func newClock(path *schedule.Path, t []float64, eulerEnd bool) *clock {
@@ -212,6 +264,16 @@ func newClock(path *schedule.Path, t []float64, eulerEnd bool) *clock {
 }
 
 func (c *clock) steps() int { return len(c.t) - 1 }
+
+// wanted returns how many steps are to have links, and whole whether all are.
+func (c *clock) wanted() int {
+	if c.most > 0 {
+		return min(c.steps(), c.most)
+	}
+	return c.steps()
+}
+
+func (c *clock) whole() bool { return c.wanted() == c.steps() }
 
 // ends reports whether step i is the last one and an Euler step.
 func (c *clock) ends(i int) bool { return c.eulerEnd && i == c.steps()-1 }

@@ -25,7 +25,7 @@ const (
 // The running x is the predicted point when m′ becomes known, so a link corrects the step behind it, which only adds
 // images, and predicts the next.
 func unipc(s Settings, c *clock) []link {
-	out := make([]link, c.steps())
+	out := make([]link, c.wanted())
 	var last unipcStep
 	for i := range out {
 		now := newUnipcStep(s, c, i)

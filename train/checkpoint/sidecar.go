@@ -160,44 +160,69 @@ func hashOf(b []byte) string {
 //	sigma  [N + 1]  noise levels, decreasing
 //	alpha  [N, d]
 //	beta   [N, d, h], of the evaluation, its state, the evaluation before, …
+//
+// Those of the sampler that begins at step k, if it has steps of its own, are alpha.k and beta.k, of fewer than N steps.
 var FittedFile = Sidecar[solver.Fitted]{"fitted.safetensors", "anisoflight-fitted", writeFitted, readFitted}
 
 func writeFitted(s *solver.Fitted) *safetensors.File {
-	n, d, h := len(s.Alpha), len(s.Alpha[0]), 0
-	for _, stage := range s.Beta {
-		for _, beta := range stage {
+	out := &safetensors.File{Tensors: []safetensors.Tensor{
+		safetensors.FromFloat64s("sigma", []int{len(s.Sigma)}, s.Sigma),
+	}}
+	add := func(of string, w solver.Weights) {
+		n, d, h := len(w.Alpha), len(s.Alpha[0]), 1
+		for _, beta := range slices.Concat(w.Beta...) {
 			h = max(h, len(beta))
 		}
+		flat := make([]float64, n*d*h)
+		for i, beta := range slices.Concat(w.Beta...) {
+			copy(flat[i*h:], beta)
+		}
+		out.Tensors = append(out.Tensors, safetensors.FromFloat64s("alpha"+of, []int{n, d}, slices.Concat(w.Alpha...)),
+			safetensors.FromFloat64s("beta"+of, []int{n, d, h}, flat))
 	}
-	flat := make([]float64, n*d*h)
-	for i, stage := range s.Beta {
-		for f, beta := range stage {
-			copy(flat[(i*d+f)*h:], beta)
+	add("", s.Weights)
+	for k, tail := range s.Tails {
+		if len(tail.Alpha) > 0 {
+			add("."+strconv.Itoa(k+1), tail)
 		}
 	}
-	return &safetensors.File{Tensors: []safetensors.Tensor{
-		safetensors.FromFloat64s("sigma", []int{n + 1}, s.Sigma),
-		safetensors.FromFloat64s("alpha", []int{n, d}, slices.Concat(s.Alpha...)),
-		safetensors.FromFloat64s("beta", []int{n, d, h}, flat),
-	}}
+	return out
 }
 
 func readFitted(f *sidecarFile) (*solver.Fitted, error) {
-	t := f.Lookup("beta")
-	if t == nil || len(t.Shape) != 3 || slices.Min(t.Shape) < 1 {
-		return nil, f.failf("beta", "must be there, of three dimensions")
+	read := func(of string) (w solver.Weights) {
+		t := f.Lookup("beta" + of)
+		if t == nil || len(t.Shape) != 3 || slices.Min(t.Shape) < 1 {
+			f.note("beta"+of, "must be there, of three dimensions")
+			return w
+		}
+		n, d, h := t.Shape[0], t.Shape[1], t.Shape[2]
+		alpha, beta := f.float64s("alpha"+of, n, d), f.float64s("beta"+of, n, d, h)
+		for i := range n {
+			if f.err == nil {
+				w.Alpha = append(w.Alpha, alpha[i*d:(i+1)*d])
+				w.Beta = append(w.Beta, slices.Collect(slices.Chunk(beta[i*d*h:(i+1)*d*h], h)))
+			}
+		}
+		return w
 	}
-	n, d, h := t.Shape[0], t.Shape[1], t.Shape[2]
-	out := &solver.Fitted{Sigma: f.float64s("sigma", n+1)}
-	alpha, beta := f.float64s("alpha", n, d), f.float64s("beta", n, d, h)
-	if f.err != nil {
-		return nil, f.err
+	out := &solver.Fitted{Weights: read("")}
+	out.Sigma = f.float64s("sigma", len(out.Alpha)+1)
+	tails, _ := f.labels("beta", "N", "d", "h")
+	for _, k := range tails {
+		of := "." + strconv.Itoa(k)
+		if k < 1 || k >= len(out.Alpha) {
+			return nil, f.failf("beta"+of, "must be of a later step, 1 … %d", len(out.Alpha)-1)
+		}
+		if out.Tails == nil {
+			out.Tails = make([]solver.Weights, len(out.Alpha)-1)
+		}
+		tail := &out.Tails[k-1]
+		if *tail = read(of); f.err == nil && (len(tail.Alpha) > len(out.Alpha)-k || len(tail.Alpha[0]) != len(out.Alpha[0])) {
+			return nil, f.failf("beta"+of, "must have at most %d steps, in %d parts", len(out.Alpha)-k, len(out.Alpha[0]))
+		}
 	}
-	for i := range n {
-		out.Alpha = append(out.Alpha, alpha[i*d:(i+1)*d])
-		out.Beta = append(out.Beta, slices.Collect(slices.Chunk(beta[i*d*h:(i+1)*d*h], h)))
-	}
-	return out, nil
+	return out, f.err
 }
 
 // StartFile is that of a start. Its metadata say how it was estimated, and through which normalization the data were

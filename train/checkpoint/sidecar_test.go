@@ -79,8 +79,11 @@ func bandStatistics(t *testing.T, bands basis.Bands) *local.Statistics {
 func someFitted() *solver.Fitted {
 	return &solver.Fitted{
 		Sigma: []float64{80, 3, 0.002},
-		Alpha: [][]float64{{1, 2}, {0.1, 0.3}},
-		Beta:  [][][]float64{{{0.5}, {0.25}}, {{1, 0, -0.5}, {0.125, 0, 2}}},
+		Weights: solver.Weights{
+			Alpha: [][]float64{{1, 2}, {0.1, 0.3}},
+			Beta:  [][][]float64{{{0.5}, {0.25}}, {{1, 0, -0.5}, {0.125, 0, 2}}},
+		},
+		Tails: []solver.Weights{{Alpha: [][]float64{{0.2, 0.4}}, Beta: [][][]float64{{{0.75}, {1.5}}}}},
 	}
 }
 
@@ -235,9 +238,14 @@ func TestBadSidecars(t *testing.T) {
 	refuses(t, StatisticsFile, inBands, "other bands", meta("bands", "9"), "axes must be")
 	withoutBands := func(f *safetensors.File) { delete(f.Metadata, "bands") }
 	refuses(t, StatisticsFile, inBands, "no bands", withoutBands, "is not the variance")
-	for _, name := range []string{"sigma", "alpha", "beta"} {
+	for _, name := range []string{"sigma", "alpha", "beta", "alpha.1"} {
 		refuses(t, FittedFile, someFitted(), "without", without(name), name)
 	}
+	later := func(f *safetensors.File) { f.Lookup("beta.1").Name = "beta.2" }
+	refuses(t, FittedFile, someFitted(), "a tail of no step", later, "must be of a later step, 1 … 1")
+	long := someFitted()
+	long.Tails[0] = long.Weights
+	refuses(t, FittedFile, long, "a long tail", func(*safetensors.File) {}, "must have at most 1 steps, in 2 parts")
 	if _, err := StartFile.Decode([]byte("x")); err == nil {
 		t.Error("a file of one byte is a start")
 	}

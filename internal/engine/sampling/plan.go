@@ -51,6 +51,9 @@ func (k *Sampler) Plan(_ context.Context, req api.PlanSampler) (api.Plan, error)
 	if from != nil {
 		out.Start = s.StartInfo()
 	}
+	if p := s.Provenance(); p != nil {
+		out.Provenance = p
+	}
 	if !several {
 		out.Version, out.Label, out.PlanNumbers, out.Classes = api.PlanVersion, labels[0], classes[0].PlanNumbers, nil
 	}
@@ -85,6 +88,17 @@ func (k *planner) classes(labels []int32) (out []api.PlanClass, err error) {
 		}
 		for _, stage := range p.Stages {
 			numbers.Stages = append(numbers.Stages, api.PlanStage(stage))
+		}
+		tails, err := k.sched.Tails(k.set, int(label))
+		if err != nil {
+			return nil, err
+		}
+		for _, tail := range tails {
+			stages := make([]api.PlanTail, len(tail))
+			for i, stage := range tail {
+				stages[i] = api.PlanTail{Alpha: stage.Alpha, Beta: stage.Beta}
+			}
+			numbers.Tails = append(numbers.Tails, stages)
 		}
 		index[row] = len(out)
 		out = append(out, api.PlanClass{Labels: []int32{label}, PlanNumbers: numbers})
