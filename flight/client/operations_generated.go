@@ -49,9 +49,9 @@ func (c *Client) ScheduleGradient(ctx context.Context, req api.ScheduleGradient,
 	return c.exchange(ctx, "ScheduleGradient", req, in)
 }
 
-// RemoteSchedule measures or learn a schedule for a network that the client keeps: the server asks, the client evaluates.
-func (c *Client) RemoteSchedule(ctx context.Context, req api.RemoteSchedule, in Input) Rows {
-	return c.exchange(ctx, "RemoteSchedule", req, in)
+// OfferNetwork searchs a sampler or learn a schedule for a network that the client keeps: the server asks, the client evaluates.
+func (c *Client) OfferNetwork(ctx context.Context, req api.OfferNetwork, in Input) Rows {
+	return c.exchange(ctx, "OfferNetwork", req, in)
 }
 
 // EvaluateModel measures a model's loss by noise level on a data set.

@@ -189,7 +189,7 @@ func TestHandlersTakeTheirRequests(t *testing.T) {
 	for name, h := range e.handlers {
 		req := api.Operations().Named(name).New()
 		api.SetDefaults(req)
-		if r, ok := req.(*api.RemoteSchedule); ok { // handlers see requests that are valid
+		if r, ok := req.(*api.OfferNetwork); ok { // handlers see requests that are valid
 			r.Shape = []int{1, 1, 1}
 		}
 		if h.action != nil && name != "MakeSchedule" { // which has a request for each kind

@@ -161,7 +161,7 @@ func (m *Mixture) Follow(ctx context.Context, t sampler.Trajectories, into ...sa
 	x, denoised := make([][]float64, len(t.Labels)), make([][]float64, len(t.Labels))
 	for i, label := range t.Labels {
 		latent := make([]float32, m.size())
-		sampler.DrawLatent(t.Seed+uint64(i), latent)
+		t.Latent(i, latent)
 		if begin != nil {
 			if err := begin.Draw(label, p, latent); err != nil {
 				return err

@@ -37,8 +37,20 @@ type Trajectories struct {
 	Seed   uint64
 	Labels []int32      // of each; −1 for none
 	Start  *start.Start // whose law they start from; nil: from noise alone
+	// From, unless it is nil, has their first states At a stage, in place of latents: Plan.Init is 1, and Start nil.
+	From *States
+	At   int
 	// Progress, which may be nil, takes the number of further evaluations that are done.
 	Progress func(evaluations int)
+}
+
+// Latent fills in the latent of trajectory i, or its first state.
+func (t *Trajectories) Latent(i int, latent []float32) {
+	if t.From != nil {
+		copy(latent, t.From.X[t.At][i*len(latent):])
+		return
+	}
+	DrawLatent(t.Seed+uint64(i), latent)
 }
 
 // A Reducer keeps of trajectories what is asked for. Rows come in their order.
@@ -179,7 +191,7 @@ func (e *OnDevice) Follow(ctx context.Context, t Trajectories, into ...Reducer) 
 	}
 	source := func(i int, latents []float32) (Row, *solver.Plan, error) {
 		r := Row{Index: int64(i), Seed: t.Seed + uint64(i), Label: t.Labels[i]}
-		DrawLatent(r.Seed, latents)
+		t.Latent(i, latents)
 		return r, t.Plan, nil
 	}
 	return s.Follow(ctx, len(t.Labels), source, Watch{

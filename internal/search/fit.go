@@ -100,14 +100,7 @@ func (f *fitter) all(set solver.Settings) (*solver.Fitted, *FitErrors, error) {
 	for i, st := range base.Stages {
 		part := plan
 		part.Stages, part.NFE = plan.Stages[:i+1], i+1
-		at, parts := i, f.statistics
-		if f.states != nil {
-			at = f.at[i]
-		}
-		if f.isotropic {
-			parts = nil
-		}
-		gram := sampler.NewGram(parts, i+1, terms(st), states, at, f.samples)
+		gram := f.gram(i+1, st, states, i)
 		if err := f.follow(&part, 0, 2*f.samples, gram); err != nil {
 			return nil, nil, err
 		}
@@ -124,11 +117,55 @@ func (f *fitter) all(set solver.Settings) (*solver.Fitted, *FitErrors, error) {
 			return nil, nil, err
 		}
 	}
-	out := &solver.Fitted{Sigma: sigma}
-	for _, st := range plan.Stages {
+	out := &solver.Fitted{Sigma: sigma, Weights: weightsOf(plan.Stages)}
+	out.Tails, err = f.tails(set, base, states)
+	return out, report, err
+}
+
+func weightsOf(stages []solver.Stage) (out solver.Weights) {
+	for _, st := range stages {
 		out.Alpha, out.Beta = append(out.Alpha, st.Alpha), append(out.Beta, st.Beta)
 	}
-	return out, report, nil
+	return out
+}
+
+// tails fits what samplers that begin at a later step combine while their history is short, from the converged states
+// there.
+func (f *fitter) tails(set solver.Settings, base *solver.Plan, states *sampler.States) (out []solver.Weights, err error) {
+	tails, err := solver.Tails(set, f.schedule, 0)
+	for k, stages := range tails {
+		part := *base
+		part.Init = []float64{1}
+		for j, st := range stages {
+			part.Stages, part.NFE = append(slices.Clone(stages[:j]), st), j+1
+			gram := f.gram(j+1, st, states, k+1+j)
+			if err := f.followFrom(&part, states, f.node(k), gram); err != nil {
+				return nil, err
+			}
+			if stages[j].Alpha, stages[j].Beta = f.step(st, gram); stages[j].Alpha == nil {
+				return nil, ErrNotFinite
+			}
+		}
+		out = append(out, weightsOf(stages))
+	}
+	return out, err
+}
+
+// node returns where states have the end of a step.
+func (f *fitter) node(step int) int {
+	if f.states != nil {
+		return f.at[step]
+	}
+	return step
+}
+
+// gram returns the sums of no rows, of a stage that is the last of a number and ends a step.
+func (f *fitter) gram(stages int, st solver.Stage, states *sampler.States, step int) *sampler.Gram {
+	parts := f.statistics
+	if f.isotropic {
+		parts = nil
+	}
+	return sampler.NewGram(parts, stages, terms(st), states, f.node(step), f.samples)
 }
 
 // converged keeps the states of converged trajectories at the nodes after the first.
@@ -147,6 +184,14 @@ func (f *fitter) converged(sigma []float64) (*sampler.States, error) {
 	}
 	states := &sampler.States{Every: substeps}
 	return states, f.follow(plan, 0, len(f.from.Labels), states)
+}
+
+// followFrom takes the trajectories that a fit sees along a plan that begins at a state of converged ones.
+func (f *fitter) followFrom(plan *solver.Plan, states *sampler.States, at int, into sampler.Reducer) error {
+	t := f.from
+	t.Labels, t.Plan, t.Start = t.Labels[:2*f.samples], plan, nil
+	t.From, t.At, t.Progress = states, at, nil
+	return f.network.Follow(f.ctx, t, into)
 }
 
 // follow takes the trajectories from one on up to another along a plan.

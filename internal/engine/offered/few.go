@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"slices"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/base/normalization"
@@ -237,7 +238,8 @@ func (f *fewSearch) describe() error {
 	f.plan = &api.Plan{
 		Format: api.PlanFormat, Version: api.PlanVersion, Schedule: cmp.Or(f.maker.req.Name, "few"), Label: -1,
 		Family: api.Family(chosen.Schedule.Family()), Solver: chosen.Settings.Solver, Steps: p.Steps(), NFE: p.NFE,
-		Predicts: api.PredictsFlow, History: p.History, States: p.States, PlanNumbers: sampling.Numbers(p, tails),
+		Predicts: api.PredictsFlow, History: p.History, States: p.States,
+		PlanNumbers: joined(sampling.Numbers(p, tails)),
 	}
 	if p.Data {
 		f.plan.Predicts = api.PredictsDenoised
@@ -269,6 +271,40 @@ func (f *fewSearch) describe() error {
 	return err
 }
 
+// joined returns a plan whose parts all combine alike as one without parts.
+func joined(n api.PlanNumbers) api.PlanNumbers {
+	alike := func(alpha []float64, beta [][]float64) bool {
+		for f := range alpha {
+			if alpha[f] != alpha[0] || !slices.Equal(beta[f], beta[0]) {
+				return false
+			}
+		}
+		return true
+	}
+	for _, s := range n.Stages {
+		if n.Coordinates == nil || !alike(s.Alpha, s.Beta) {
+			return n
+		}
+	}
+	for _, tail := range n.Tails {
+		for _, s := range tail {
+			if !alike(s.Alpha, s.Beta) {
+				return n
+			}
+		}
+	}
+	n.Coordinates = nil
+	for i, s := range n.Stages {
+		n.Stages[i].Alpha, n.Stages[i].Beta = s.Alpha[:1], s.Beta[:1]
+	}
+	for _, tail := range n.Tails {
+		for i, s := range tail {
+			tail[i].Alpha, tail[i].Beta = s.Alpha[:1], s.Beta[:1]
+		}
+	}
+	return n
+}
+
 // result is what the last message says.
 func (f *fewSearch) result() map[string]any {
 	if f.plan == nil {
@@ -284,7 +320,9 @@ func (f *fewSearch) result() map[string]any {
 }
 
 // Shape implements [sampler.Ensemble].
-func (f *fewSearch) Shape() (h, w, c int) { return f.samples.Height, f.samples.Width, f.samples.Channels }
+func (f *fewSearch) Shape() (h, w, c int) {
+	return f.samples.Height, f.samples.Width, f.samples.Channels
+}
 
 // Statistics implements [sampler.Ensemble].
 func (f *fewSearch) Statistics(ctx context.Context, T float64, of *gaussian.Spectrum, report func(done, total int),
@@ -319,6 +357,9 @@ func (f *fewSearch) Follow(_ context.Context, t sampler.Trajectories, into ...sa
 	for from := 0; from < n; from += part {
 		rows := min(part, n-from)
 		meta := f.status("follow", "plan", p, "reduce", reduce, "evaluations", f.planned, "matched", t.Start != nil)
+		if t.From != nil {
+			meta["from"] = t.At
+		}
 		if err := f.tell(meta, t.Start); err != nil {
 			return err
 		}

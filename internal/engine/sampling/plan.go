@@ -10,6 +10,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/tables"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/schedule/start"
 )
 
@@ -80,30 +81,35 @@ func (k *planner) classes(labels []int32) (out []api.PlanClass, err error) {
 		if err != nil {
 			return nil, err
 		}
-		numbers := api.PlanNumbers{T: p.T, Init: p.Init}
-		if own := p.Coordinates; own != nil {
-			numbers.Coordinates = &api.PlanCoordinates{
-				Height: own.H, Width: own.W, Channels: own.C, Bands: own.N, Axes: own.Axes[own.Row],
-			}
-		}
-		for _, stage := range p.Stages {
-			numbers.Stages = append(numbers.Stages, api.PlanStage(stage))
-		}
 		tails, err := k.sched.Tails(k.set, int(label))
 		if err != nil {
 			return nil, err
 		}
-		for _, tail := range tails {
-			stages := make([]api.PlanTail, len(tail))
-			for i, stage := range tail {
-				stages[i] = api.PlanTail{Alpha: stage.Alpha, Beta: stage.Beta}
-			}
-			numbers.Tails = append(numbers.Tails, stages)
-		}
 		index[row] = len(out)
-		out = append(out, api.PlanClass{Labels: []int32{label}, PlanNumbers: numbers})
+		out = append(out, api.PlanClass{Labels: []int32{label}, PlanNumbers: Numbers(p, tails)})
 	}
 	return out, nil
+}
+
+// Numbers returns those of a plan with its tails, which may be nil.
+func Numbers(p *solver.Plan, tails [][]solver.Stage) api.PlanNumbers {
+	out := api.PlanNumbers{T: p.T, Init: p.Init}
+	if own := p.Coordinates; own != nil {
+		out.Coordinates = &api.PlanCoordinates{
+			Height: own.H, Width: own.W, Channels: own.C, Bands: own.N, Axes: own.Axes[own.Row],
+		}
+	}
+	for _, stage := range p.Stages {
+		out.Stages = append(out.Stages, api.PlanStage(stage))
+	}
+	for _, tail := range tails {
+		stages := make([]api.PlanTail, len(tail))
+		for i, stage := range tail {
+			stages[i] = api.PlanTail{Alpha: stage.Alpha, Beta: stage.Beta}
+		}
+		out.Tails = append(out.Tails, stages)
+	}
+	return out
 }
 
 // labelsOf returns the classes of a plan, and whether it is one of several classes: −1 alone if the request names

@@ -20,7 +20,7 @@ type white struct {
 
 func (w white) answer(names []any, e api.Event) api.Batch {
 	g, omega := e.Batch.Cols[4].([]float64), e.Batch.Cols[5].([]float64)
-	out := api.Batch{Rows: e.Batch.Rows}
+	var values []float64
 	for _, name := range names {
 		col := make([]float64, len(g))
 		for i := range col {
@@ -31,28 +31,26 @@ func (w white) answer(names []any, e api.Event) api.Batch {
 				col[i] = -omega[i] * w.dims * w.v / math.Pow(w.v+g[i], 2)
 			}
 		}
-		out.Cols = append(out.Cols, col)
+		values = append(values, col...)
 	}
-	return out
+	return valuesOf(values)
 }
 
-func answerSchema(j int, names ...string) (s api.Schema) {
-	for _, name := range names {
-		s.Columns = append(s.Columns, api.Column{Name: name, Type: api.Float64, Kind: api.List, Shape: []int{j}})
-	}
-	return s
-}
+func valuesOf(values []float64) api.Batch { return api.Batch{Rows: len(values), Cols: []any{values}} }
 
-// asked is the client's side of a RemoteSchedule.
+// answers is the schema of what a client answers.
+var answers = api.Schema{Columns: []api.Column{{Name: "values", Type: api.Float64}}}
+
+// asked is the client's side of an OfferNetwork.
 type asked struct {
 	t    *testing.T
 	x    *api.Exchange
 	last api.Event // that was emitted
 }
 
-func askRemote(t *testing.T, e *Engine, body string, in api.Schema) *asked {
+func offer(t *testing.T, e *Engine, body string) *asked {
 	t.Helper()
-	x, err := openExchange(t.Context(), e, "RemoteSchedule", body, in)
+	x, err := openExchange(t.Context(), e, "OfferNetwork", body, answers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,11 +86,11 @@ func (a *asked) answer(by white, n int) {
 	}
 }
 
-// TestRemoteGeodesic: the residuals of a denoiser in closed form give the schedule of least energy in closed form.
-func TestRemoteGeodesic(t *testing.T) {
+// TestOfferedGeodesic: the residuals of a denoiser in closed form give the schedule of least energy in closed form.
+func TestOfferedGeodesic(t *testing.T) {
 	e := open(t)
-	a := askRemote(t, e, `{"name":"r","kind":"geodesic","shape":[8,8,1],"images":7,"T":100,"points":400,"samples":1,
-		"batch":64,"c":0.25,"order":1}`, answerSchema(1, "residual"))
+	a := offer(t, e, `{"name":"r","kind":"geodesic","shape":[8,8,1],"images":7,"T":100,"points":400,"samples":1,
+		"batch":64,"c":0.25,"order":1}`)
 	if cols := a.last.Batch.Cols; len(cols[0].([]int64)) != 64 || slices.Max(cols[0].([]int64)) > 6 {
 		t.Errorf("the first question is %v", cols)
 	}
@@ -123,12 +121,12 @@ func TestRemoteGeodesic(t *testing.T) {
 	}
 }
 
-// TestRemoteLearning: descent towards that optimum lowers the loss; what is learned is stored as a schedule with its
+// TestOfferedLearning: descent towards that optimum lowers the loss; what is learned is stored as a schedule with its
 // provenance, and sampled along.
-func TestRemoteLearning(t *testing.T) {
+func TestOfferedLearning(t *testing.T) {
 	e := open(t)
-	a := askRemote(t, e, `{"name":"r","shape":[8,8,1],"counts":[5,6,4],"T":100,"knots":8,"init":"log-linear",
-		"batch":64,"kimg":5.12,"c":0.25,"schedule_lr":0.05,"seed":3}`, answerSchema(1, "residual", "backprop"))
+	a := offer(t, e, `{"name":"r","shape":[8,8,1],"counts":[5,6,4],"T":100,"knots":8,"init":"log-linear",
+		"batch":64,"kimg":5.12,"c":0.25,"schedule_lr":0.05,"seed":3}`)
 	for i, image := range a.last.Batch.Cols[0].([]int64) {
 		label := a.last.Batch.Cols[1].([]int32)[i]
 		if lo, hi := []int64{0, 5, 11}[label], []int64{5, 11, 15}[label]; image < lo || image >= hi {
@@ -142,7 +140,7 @@ func TestRemoteLearning(t *testing.T) {
 	if last.Meta["event"] != "stored" || last.Meta["steps"] != int64(80) || last.Batch != nil {
 		t.Errorf("at the end %v", last.Meta)
 	}
-	err := a.x.Do(t.Context(), api.Batch{Rows: 1, Cols: []any{[]float64{1}, []float64{1}}}, a.take)
+	err := a.x.Do(t.Context(), valuesOf([]float64{1}), a.take)
 	wantCode(t, "an answer to no question", err, api.BadRequest)
 	a.x.Close()
 	info := act(t, e, "ExportSchedule", `{"schedule":"r"}`)["provenance"].(map[string]any)
@@ -161,18 +159,17 @@ func TestRemoteLearning(t *testing.T) {
 	}
 }
 
-// TestRemoteEndsEarly: whoever leaves, by the end of the stream, by an answer that cannot be or by vanishing, the steps
+// TestOfferedEndsEarly: whoever leaves, by the end of the stream, by an answer that cannot be or by vanishing, the steps
 // taken are stored; of a geodesic that is not done, nothing.
-func TestRemoteEndsEarly(t *testing.T) {
+func TestOfferedEndsEarly(t *testing.T) {
 	e := open(t)
 	const learned = `{"name":%q,"shape":[8,8,1],"images":9,"batch":4,"kimg":4,"estimator":"explicit"}`
-	in := answerSchema(1, "residual", "explicit")
 	steps := func(name string) float64 {
 		t.Helper()
 		file := act(t, e, "ExportSchedule", fmt.Sprintf(`{"schedule":%q}`, name))
 		return file["provenance"].(map[string]any)["steps"].(float64)
 	}
-	a := askRemote(t, e, fmt.Sprintf(learned, "ended"), in)
+	a := offer(t, e, fmt.Sprintf(learned, "ended"))
 	a.answer(white{1, 64}, 3)
 	end, err := a.x.End(t.Context())
 	a.x.Close()
@@ -180,23 +177,26 @@ func TestRemoteEndsEarly(t *testing.T) {
 		t.Errorf("a client that ends: %v, %v", end, err)
 	}
 
-	b := askRemote(t, e, fmt.Sprintf(learned, "wrong"), in)
+	b := offer(t, e, fmt.Sprintf(learned, "wrong"))
 	b.answer(white{1, 64}, 2)
-	for what, cols := range map[string][]any{
-		"NaN":               {[]float64{1, math.NaN(), 1, 1}, make([]float64, 4)},
-		"infinite":          {make([]float64, 4), []float64{1, math.Inf(1), 1, 1}},
-		"negative residual": {[]float64{1, -1, 1, 1}, make([]float64, 4)},
-		"three rows":        {make([]float64, 3), make([]float64, 3)},
+	for what, values := range map[string][]float64{
+		"NaN":      {1, math.NaN()},
+		"infinite": {math.Inf(1)},
+		"too many": make([]float64, 9),
 	} {
-		err := b.x.Do(t.Context(), api.Batch{Rows: len(cols[0].([]float64)), Cols: cols}, b.take)
-		wantCode(t, what, err, api.BadTensor)
+		wantCode(t, what, b.x.Do(t.Context(), valuesOf(values), b.take), api.BadTensor)
 	}
+	if err := b.x.Do(t.Context(), valuesOf([]float64{1, -1, 1}), b.take); err != nil {
+		t.Errorf("a part of an answer: %v", err)
+	}
+	err = b.x.Do(t.Context(), valuesOf(make([]float64, 5)), b.take)
+	wantCode(t, "a negative residual", err, api.BadTensor)
 	b.x.Close()
 	if steps("wrong") != 2 {
 		t.Errorf("%g steps are stored, want 2", steps("wrong"))
 	}
 
-	g := askRemote(t, e, `{"name":"half","kind":"geodesic","shape":[8,8,1],"images":9}`, answerSchema(1, "residual"))
+	g := offer(t, e, `{"name":"half","kind":"geodesic","shape":[8,8,1],"images":9}`)
 	g.answer(white{1, 64}, 1)
 	if end, err := g.x.End(t.Context()); err != nil || end["complete"] != false || end["schedule"] != nil {
 		t.Errorf("half a geodesic: %v, %v", end, err)
@@ -205,14 +205,14 @@ func TestRemoteEndsEarly(t *testing.T) {
 	_, err = perform(t.Context(), e, "ExportSchedule", `{"schedule":"half"}`, nil)
 	wantCode(t, "half a geodesic", err, api.ScheduleNotFound)
 
-	none := askRemote(t, e, `{"name":"unbegun","shape":[8,8,1],"images":9}`, answerSchema(1, "residual", "backprop"))
+	none := offer(t, e, `{"name":"unbegun","shape":[8,8,1],"images":9}`)
 	none.x.Close()
 	_, err = perform(t.Context(), e, "ExportSchedule", `{"schedule":"unbegun"}`, nil)
 	wantCode(t, "no step", err, api.ScheduleNotFound)
 }
 
-// TestRemoteRequests: what cannot be is refused before anything is asked.
-func TestRemoteRequests(t *testing.T) {
+// TestOfferedRequests: what cannot be is refused before anything is asked.
+func TestOfferedRequests(t *testing.T) {
 	e := open(t)
 	act(t, e, "MakeSchedule", `{"name":"taken","kind":"edm"}`)
 	const whole = `{"name":"r","shape":[8,8,1],"images":3`
@@ -233,22 +233,17 @@ func TestRemoteRequests(t *testing.T) {
 		if body[0] != '{' {
 			body = whole + body + "}"
 		}
-		_, err := openExchange(t.Context(), e, "RemoteSchedule", body, answerSchema(1, "residual", "backprop"))
+		_, err := openExchange(t.Context(), e, "OfferNetwork", body, answers)
 		wantCode(t, body, err, want.code)
 		if err != nil && !strings.Contains(err.Error(), want.says) {
 			t.Errorf("%s: %v, want %q in it", body, err, want.says)
 		}
 	}
-	for what, in := range map[string]api.Schema{
-		"columns of another estimator": answerSchema(1, "residual", "explicit"),
-		"two subspaces":                answerSchema(2, "residual", "backprop"),
-	} {
-		_, err := openExchange(t.Context(), e, "RemoteSchedule", `{"name":"r","shape":[8,8,1],"images":3}`, in)
-		wantCode(t, what, err, api.BadTensor)
-	}
-	full := answerSchema(2, "residual", "explicit", "implicit1", "implicit2", "implicit3")
-	x, err := openExchange(t.Context(), e, "RemoteSchedule",
-		`{"name":"r","shape":[8,8,1],"images":3,"family":{"basis":"dct"}}`, full)
+	other := api.Schema{Columns: []api.Column{{Name: "values", Type: api.Float32}}}
+	_, err := openExchange(t.Context(), e, "OfferNetwork", whole+"}", other)
+	wantCode(t, "columns of another type", err, api.BadTensor)
+	x, err := openExchange(t.Context(), e, "OfferNetwork",
+		`{"name":"r","shape":[8,8,1],"images":3,"family":{"basis":"dct"}}`, answers)
 	if err != nil {
 		t.Fatalf("two subspaces are learned with the full estimator: %v", err)
 	}
