@@ -89,20 +89,12 @@ func (r *OfferedFew) Validate() error {
 	return err
 }
 
-// FollowedPlan is a plan that a client follows with its network.
-type FollowedPlan struct {
-	Predicts string `json:"predicts"`
-	History  int    `json:"history"`
-	States   bool   `json:"states"`
-	PlanNumbers
-}
-
 // Reduction says what of trajectories comes back.
 type Reduction struct {
 	// Kind is samples: [n, H·W·C] of each; features: [n, F] of each; states: the client keeps the states that each Every-th
-	// stage leaves, in memory, and answers with nothing; error: [n], the sum of squares by which each sample misses what it
-	// keeps At the rows from First on, or by its size if At is −1, in the features if there are any; gram: by half and part,
-	// sums of products of columns.
+	// stage leaves, in memory, and answers with one number of no meaning; error: [n], the sum of squares by which each sample misses what it
+	// keeps At the rows from First on, or of its values if At is −1, in the features if there are any; gram: by half and
+	// part, sums of products of columns.
 	Kind  string `json:"kind"`
 	Every int    `json:"every,omitempty"`
 	At    int    `json:"at,omitzero"`

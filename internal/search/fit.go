@@ -99,7 +99,7 @@ func (f *fitter) all(set solver.Settings) (*solver.Fitted, *FitErrors, error) {
 	plan.Stages = slices.Clone(base.Stages)
 	for i, st := range base.Stages {
 		part := plan
-		part.Stages, part.NFE = plan.Stages[:i+1], i+1
+		part.Stages, part.NFE, part.T = plan.Stages[:i+1], i+1, base.T[:i+2]
 		gram := f.gram(i+1, st, states, i)
 		if err := f.follow(&part, 0, 2*f.samples, gram); err != nil {
 			return nil, nil, err
@@ -137,7 +137,7 @@ func (f *fitter) tails(set solver.Settings, base *solver.Plan, states *sampler.S
 		part := *base
 		part.Init = []float64{1}
 		for j, st := range stages {
-			part.Stages, part.NFE = append(slices.Clone(stages[:j]), st), j+1
+			part.Stages, part.NFE, part.T = append(slices.Clone(stages[:j]), st), j+1, base.T[k+1:k+3+j]
 			gram := f.gram(j+1, st, states, k+1+j)
 			if err := f.followFrom(&part, states, f.node(k), gram); err != nil {
 				return nil, err

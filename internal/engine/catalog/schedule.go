@@ -90,10 +90,15 @@ func (s Schedule) StartInfo() *api.StartInfo {
 	if s.Start == nil {
 		return nil
 	}
-	set, all := s.Start.Settings(), s.Start.Law(start.Shared)
+	return DescribeStart(s.Start, s.startHash)
+}
+
+// DescribeStart says what lists say about a start, whose file has a hash.
+func DescribeStart(from *start.Start, hash string) *api.StartInfo {
+	set, all := from.Settings(), from.Law(start.Shared)
 	return &api.StartInfo{
 		Covariance: set.Covariance, PerClass: set.PerClass, Shrinkage: set.Shrinkage, Images: all.Images,
-		Variance: all.TotalVariance(), Hash: s.startHash, Labels: int32s(s.Start.Labels()),
+		Variance: all.TotalVariance(), Hash: hash, Labels: int32s(from.Labels()),
 	}
 }
 

@@ -9,11 +9,13 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/base/normalization"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/internal/engine/sampling"
 	"github.com/anisoflight/anisoflight/internal/engine/schedules"
 	"github.com/anisoflight/anisoflight/internal/sampler"
 	"github.com/anisoflight/anisoflight/internal/search"
 	"github.com/anisoflight/anisoflight/kernels/latent"
+	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/frechet"
 	"github.com/anisoflight/anisoflight/schedule/local"
 	"github.com/anisoflight/anisoflight/schedule/solver"
@@ -42,7 +44,8 @@ type fewSearch struct {
 	planned int
 	found   *search.FewResult
 	plan    *api.Plan
-	law     string // base64 of the file of the start of plan; empty for none
+	law     string // of the images, base64 of its file
+	start   *api.StartInfo
 	seconds map[string]float64
 }
 
@@ -101,6 +104,9 @@ func (f *fewSearch) amongImages(ctx context.Context, progress *search.Progress) 
 	}
 	images, err := search.MeasureImages(ctx, f.images, progress.At)
 	if err != nil {
+		return err
+	}
+	if err := f.keepLaw(images.Start); err != nil {
 		return err
 	}
 	if f.req.Features > 0 {
@@ -235,39 +241,41 @@ func (f *fewSearch) describe() error {
 	if err != nil {
 		return err
 	}
-	f.plan = &api.Plan{
-		Format: api.PlanFormat, Version: api.PlanVersion, Schedule: cmp.Or(f.maker.req.Name, "few"), Label: -1,
-		Family: api.Family(chosen.Schedule.Family()), Solver: chosen.Settings.Solver, Steps: p.Steps(), NFE: p.NFE,
-		Predicts: api.PredictsFlow, History: p.History, States: p.States,
-		PlanNumbers: joined(sampling.Numbers(p, tails)),
+	numbers := joined(sampling.Numbers(p, tails))
+	f.plan = f.planOf(p, numbers, f.found.Start != nil)
+	f.plan.Solver = chosen.Settings.Solver
+	return nil
+}
+
+// planOf returns a plan as PlanSampler does, matched to the law of the images or from noise alone.
+func (f *fewSearch) planOf(p *solver.Plan, numbers api.PlanNumbers, matched bool) *api.Plan {
+	out := &api.Plan{
+		Format: api.PlanFormat, Version: api.PlanVersion, Schedule: "few", Label: -1,
+		Family: api.Family{Basis: basis.KindNone}, Solver: "few", Steps: p.Steps(), NFE: p.NFE,
+		Predicts: api.PredictsFlow, History: p.History, States: p.States, PlanNumbers: numbers,
 	}
 	if p.Data {
-		f.plan.Predicts = api.PredictsDenoised
+		out.Predicts = api.PredictsDenoised
 	}
-	from := f.found.Start
-	if from == nil {
-		return nil
+	if !matched {
+		return out
 	}
-	file, err := checkpoint.StartFile.Encode(from)
+	if out.Start = f.start; f.start.Labels != nil {
+		labels := append([]int32{-1}, f.start.Labels...)
+		out.Version, out.PlanNumbers = api.PlanClassesVersion, api.PlanNumbers{}
+		out.Classes = []api.PlanClass{{Labels: labels, PlanNumbers: numbers}}
+	}
+	return out
+}
+
+// keepLaw keeps the law of the images as it travels.
+func (f *fewSearch) keepLaw(law *start.Start) error {
+	file, err := checkpoint.StartFile.Encode(law)
 	if err != nil {
 		return err
 	}
-	f.law = base64.StdEncoding.EncodeToString(file)
-	all := from.Law(start.Shared)
-	hash, err := checkpoint.StartFile.Hash(from)
-	f.plan.Start = &api.StartInfo{
-		Covariance: from.Settings().Covariance, PerClass: from.Settings().PerClass, Shrinkage: from.Settings().Shrinkage,
-		Images: all.Images, Variance: all.TotalVariance(), Hash: hash,
-	}
-	if labels := from.Labels(); labels != nil {
-		class := api.PlanClass{PlanNumbers: f.plan.PlanNumbers}
-		for _, label := range append([]int{-1}, labels...) {
-			class.Labels = append(class.Labels, int32(label))
-			f.plan.Start.Labels = append(f.plan.Start.Labels, int32(label))
-		}
-		f.plan.Start.Labels = f.plan.Start.Labels[1:]
-		f.plan.Version, f.plan.PlanNumbers, f.plan.Classes = api.PlanClassesVersion, api.PlanNumbers{}, []api.PlanClass{class}
-	}
+	hash, err := checkpoint.StartFile.Hash(law)
+	f.law, f.start = base64.StdEncoding.EncodeToString(file), catalog.DescribeStart(law, hash)
 	return err
 }
 
@@ -313,7 +321,7 @@ func (f *fewSearch) result() map[string]any {
 	report := schedules.DescribeFew("", f.found.Chosen.Samples, f.found)
 	report.Seconds = f.seconds
 	out := map[string]any{"complete": !f.found.Stopped, "plan": f.plan, "few": report}
-	if f.law != "" {
+	if f.found.Start != nil {
 		out["law"] = f.law
 	}
 	return out
@@ -345,23 +353,18 @@ func (f *fewSearch) Follow(_ context.Context, t sampler.Trajectories, into ...sa
 	}
 	n := len(t.Labels)
 	part := n
-	if all == 0 && !kept(reduce) {
+	if all == 0 {
 		part = min(n, max(1, answerValues/each))
 	}
-	p := api.FollowedPlan{
-		Predicts: api.PredictsFlow, History: t.Plan.History, States: t.Plan.States, PlanNumbers: sampling.Numbers(t.Plan, nil),
-	}
-	if t.Plan.Data {
-		p.Predicts = api.PredictsDenoised
-	}
+	p := f.planOf(t.Plan, sampling.Numbers(t.Plan, nil), t.Start != nil)
 	for from := 0; from < n; from += part {
 		rows := min(part, n-from)
-		meta := f.status("follow", "plan", p, "reduce", reduce, "evaluations", f.planned, "matched", t.Start != nil)
+		meta := f.status("follow", "plan", p, "reduce", reduce, "evaluations", f.planned)
 		if t.From != nil {
 			meta["from"] = t.At
 		}
-		if err := f.tell(meta, t.Start); err != nil {
-			return err
+		if t.Start != nil && !f.told {
+			f.told, meta["law"] = true, f.law
 		}
 		values, err := f.put(question{
 			batch: f.latents(t, from, rows), meta: meta, wants: rows*each + all, loose: true,
@@ -377,26 +380,6 @@ func (f *fewSearch) Follow(_ context.Context, t sampler.Trajectories, into ...sa
 		}
 	}
 	return nil
-}
-
-// kept reports whether the client keeps something, which counts rows from the first.
-func kept(reduce []api.Reduction) bool {
-	for _, r := range reduce {
-		if r.Kind == "states" {
-			return true
-		}
-	}
-	return false
-}
-
-// tell adds the law to the first question that needs it.
-func (f *fewSearch) tell(meta api.Meta, law *start.Start) error {
-	if law == nil || f.told {
-		return nil
-	}
-	file, err := checkpoint.StartFile.Encode(law)
-	meta["law"], f.told = base64.StdEncoding.EncodeToString(file), true
-	return err
 }
 
 // latents returns some rows of trajectories as a batch.
@@ -419,7 +402,7 @@ func (f *fewSearch) reduction(r sampler.Reducer) (out api.Reduction, each, all i
 	case *sampler.Samples:
 		return api.Reduction{Kind: "samples"}, f.size(), 0, nil
 	case *sampler.States:
-		return api.Reduction{Kind: "states", Every: r.Every}, 0, 0, nil
+		return api.Reduction{Kind: "states", Every: r.Every}, 0, 1, nil
 	case *sampler.Errors:
 		if r.States == nil {
 			return api.Reduction{Kind: "error", At: -1}, 1, 0, nil
@@ -446,6 +429,8 @@ func (f *fewSearch) reduced(r sampler.Reducer, values []float64, rows int) []flo
 		return own
 	}
 	switch r := r.(type) {
+	case *sampler.States:
+		take(1)
 	case *sampler.Moments:
 		r.Add(0, narrow(take(rows*r.Of[0][0].Size())), nil)
 	case *sampler.Samples:
