@@ -36,6 +36,16 @@ func (g *Gram) Add(z []float64) {
 	}
 }
 
+// Sums returns the sums over the samples of products of all columns, [terms + 1]².
+func (g *Gram) Sums() []float64 {
+	n := g.terms + 1
+	out := make([]float64, n*n)
+	for i := range out {
+		out[i] = g.sums.At(i/n, i%n)
+	}
+	return out
+}
+
 // AddSums takes sums over samples of products of all columns, [terms + 1]², as somebody else has added them up.
 func (g *Gram) AddSums(sums []float64) { g.sums.AddSym(g.sums, mat.NewSymDense(g.terms+1, sums)) }
 

@@ -1,8 +1,7 @@
-"""Schedules for denoisers that stay in the notebook: what the server asks for, by autograd."""
+"""Learned and measured schedules for denoisers that stay here: the terms of the loss and its gradient, by autograd."""
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,22 +9,22 @@ import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
 from ..errors import BadRequestError
-from ..remote import subspaces_of
+from ..offering import offer, subspaces_of, terms_of
+from ..schedule import Schedule
 from ..subspaces import FORMULAS, Subspaces
-from .meaning import meaning, network_of
-from .wrapping import unwrapped
+from ..wire.progress import Bar
+from .denoiser import Denoiser
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ..remote import Question
-    from ..schedule import Schedule
+    from ..offering import Question
 
 Tensor = torch.Tensor
 Array = np.ndarray[Any, Any]
 
 
-def remote(
+def schedule(
     denoise: Callable[..., Tensor],
     client: Any,
     name: str,
@@ -49,9 +48,13 @@ def remote(
     `images` is [N, C, H, W] in what the denoiser takes, with `labels` [N] where it has classes: a tensor, an array, or
     anything else that has a shape and gives images for an array of their numbers.
 
-    A batch is computed `microbatch` images at a time. Options are those of `Client.remote_schedule`: batch, kimg,
-    family, estimator, sigma_min, sigma_max, …; c is by default the variance of 1024 of the images. The denoiser itself
-    is not trained.
+    A batch is computed `microbatch` images at a time. Kind "learned" takes a run's settings that move the schedule
+    (batch, kimg, seed, family, estimator, init, schedule, T, knots, c, order, schedule_lr, …), kind "geodesic" T, g0,
+    knots, c, order, points, samples, batch, seed, basis, k or cuts, per_class. `sigma_min` and `sigma_max` are the
+    network's own. c is by default the variance of 1024 of the images. The denoiser itself is not trained.
+
+    The schedule is stored under the name when it is done, and every few seconds before: an answer that raises, or
+    Ctrl-C, leaves the steps taken. `info` has what the server says of it, `info["rows"]` what it said of each step.
     """
     if len(images.shape) != 4:
         raise BadRequestError(f"images must have the shape [N, C, H, W], got {tuple(images.shape)}", "BAD_TENSOR")
@@ -77,7 +80,10 @@ def remote(
         dtype,
     )  # fmt: skip
     channels, height, width = shape
-    return client.remote_schedule(name, answer, (height, width, channels), kind, progress=progress, **options)
+    request = {"name": name, "kind": kind, "shape": [height, width, channels], **options}
+    end = offer(client, request, answer, Bar(name, "sample", show=progress))
+    info = {**end.get("schedule", {}), "rows": end["rows"]}
+    return Schedule(client, name, info | {key: end[key] for key in ("steps", "stopped") if key in end})
 
 
 def _subspaces(client: Any, options: Mapping[str, Any]) -> Subspaces:
@@ -88,8 +94,8 @@ def _subspaces(client: Any, options: Mapping[str, Any]) -> Subspaces:
     vectors = client.basis(basis)
     if -1 not in vectors:
         raise BadRequestError(
-            f"family must have a basis that all classes share, got {basis!r}; write the answers of "
-            "Client.remote_schedule for one per class"
+            f"family must have a basis that all classes share, got {basis!r}; one per class is learned "
+            "by Client.create_run"
         )
     return Subspaces(family, vectors[-1])
 
@@ -111,14 +117,15 @@ class _Answers:
     device: Any
     dtype: torch.dtype
 
-    def __call__(self, question: Question) -> dict[str, Array]:
-        rows = len(question.image)
+    def __call__(self, event: Mapping[str, Any], question: Question) -> Array:
+        terms, rows = event["terms"], len(question.image)
         size = self.microbatch or rows
-        parts = [self._part(question.part(slice(begin, begin + size))) for begin in range(0, rows, size)]
-        return {term: np.concatenate([part[term] for part in parts]) for term in question.terms}
+        parts = [self._part(question.part(slice(begin, begin + size)), terms) for begin in range(0, rows, size)]
+        whole = {term: np.concatenate([part[term] for part in parts]) for term in terms}
+        return terms_of(whole, terms, question.g.shape)
 
-    def _part(self, question: Question) -> dict[str, Array]:
-        through_x, through_g = "explicit" in question.terms, "backprop" in question.terms
+    def _part(self, question: Question, terms: Sequence[str]) -> dict[str, Array]:
+        through_x, through_g = "explicit" in terms, "backprop" in terms
         eps, g, omega = self._planes(question.noise), self._tensor(question.g), self._tensor(question.omega)
         x0 = torch.as_tensor(self.images[self.order[question.image]]).detach().to(self.device, self.dtype)
         with torch.set_grad_enabled(through_x or through_g):
@@ -134,14 +141,14 @@ class _Answers:
                 (out["backprop"],) = torch.autograd.grad((omega * out["residual"]).sum(), g)
             if through_x:
                 w = _mixed(2 * omega, residual).detach()
-                out |= self._transported(question, w, x, clean, root, eps)
+                out |= self._transported(question, terms, w, x, clean, root, eps)
         return {term: value.detach().to("cpu", torch.float64).numpy() for term, value in out.items()}
 
     def _transported(
-        self, question: Question, w: Tensor, x: Tensor, clean: Tensor, root: Tensor, eps: Tensor
+        self, question: Question, terms: Sequence[str], w: Tensor, x: Tensor, clean: Tensor, root: Tensor, eps: Tensor
     ) -> dict[str, Tensor]:
         """The derivatives at fixed g: a = (∂flow/∂x)ᵀ w, and of the implicit terms h = ∇_x⟨a, z⟩."""
-        full = "implicit1" in question.terms
+        full = "implicit1" in terms
         flow = _mixed(1 / root, self._split(clean - x))
         (a,) = torch.autograd.grad((w * flow).sum(), x, create_graph=full)
         parts, flow = self._split(a), flow.detach()
@@ -182,36 +189,3 @@ def _mixed(numbers: Tensor, parts: Tensor) -> Tensor:
 def _dots(parts: Tensor, others: Tensor) -> Tensor:
     """⟨P_j a, b⟩ [B, J]."""
     return (parts * others).flatten(2).sum(2)
-
-
-class Denoiser:
-    """x_0 from a network F as `Client.put_network` takes it: any of its predictions, at any noise levels.
-
-        D = Σ_j P_j (keep_j x + √g_j out_j F(Σ_j in_j P_j x, label)),    the label at σ = Π_j g_j^{1/2J},
-
-    as the server computes it (docs/method.md). `ask(z, label)`, or ask(z, label, labels), is F. `scheduler` and
-    `prediction` say what F means.
-    """
-
-    def __init__(self, ask: Callable[..., Any], scheduler: Any = None, prediction: str | None = None) -> None:
-        self._ask = ask
-        self._network, _, _ = network_of(meaning(unwrapped(ask), scheduler, prediction))
-        self._subspaces = Subspaces({"basis": "none"})
-        own: Any = ask
-        parameter = next(iter(own.parameters()), None) if isinstance(ask, torch.nn.Module) else None
-        self.device = "cpu" if parameter is None else parameter.device
-
-    def in_subspaces(self, subspaces: Subspaces) -> Denoiser:
-        """The same in the subspaces of a basis."""
-        out = copy.copy(self)
-        out._subspaces = subspaces
-        return out
-
-    def __call__(self, x: Tensor, sigma: Tensor, *labels: Tensor) -> Tensor:
-        levels, network = (sigma if sigma.ndim == 2 else sigma[:, None]), self._network
-        wide = _wide(levels)
-        held = network.scale(wide) * torch.stack(self._subspaces.split(x), 1)
-        output = self._ask((network.input_scale(wide) * held).sum(1), network.time(levels.log().mean(1).exp()), *labels)
-        output = getattr(output, "sample", output)
-        output = (output[0] if isinstance(output, tuple | list) else output)[:, : x.shape[1]]
-        return network.denoised(torch.stack(self._subspaces.split(output), 1), held, wide).sum(1)

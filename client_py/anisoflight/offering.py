@@ -1,0 +1,129 @@
+"""The exchange OfferNetwork: the server asks about a network that stays here, and a function answers.
+
+`anisoflight.torch` answers for any denoiser of PyTorch; `offer` is what it is made of.
+"""
+
+from __future__ import annotations
+
+import queue
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from .errors import BadRequestError, warn
+from .latents import draws
+from .wire.tensors import to_numpy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from .wire.calls import Connection
+    from .wire.progress import Bar
+
+Array = np.ndarray[Any, Any]
+
+_NOISE, _PROBE = 0x6576616C, 0x70726F62  # the streams of the server's generator
+_MOST = 1 << 18  # values of a message
+
+
+@dataclass(frozen=True)
+class Question:
+    """The rows of what the server asks of a network: B samples x = x_0 + Σ_j √g_j P_j ε in J subspaces."""
+
+    image: Array
+    """[B] which of the images, where those of a class follow each other."""
+    label: Array
+    """[B] their classes, −1 for none."""
+    seed: Array
+    """[B] of their noise."""
+    t: Array
+    """[B] times on the schedule, 0 where residuals are measured."""
+    g: Array
+    """[B, J] noise variances."""
+    omega: Array
+    """[B, J] weights of the loss."""
+
+    @classmethod
+    def of(cls, batch: pa.RecordBatch) -> Self:
+        """The question of a batch that came."""
+        columns = {name: to_numpy(batch.column(name)) for name in batch.schema.names}
+        return cls(seed=columns.pop("noise"), **columns)
+
+    def part(self, rows: slice) -> Self:
+        """Some of the samples."""
+        return type(self)(**{name: value[rows] for name, value in vars(self).items()})
+
+    def noise(self, shape: Sequence[int]) -> Array:
+        """ε [B, *shape], float32: the noise that the server itself would take for these samples."""
+        return draws(self.seed, shape, _NOISE)
+
+    def probe(self, shape: Sequence[int], number: int = 0) -> Array:
+        """A probe of independent signs [B, *shape], float32."""
+        return np.where(draws(self.seed, shape, _PROBE + number) < 0, np.float32(-1), np.float32(1))
+
+
+def subspaces_of(options: Mapping[str, Any]) -> int:
+    """How many subspaces the options of a schedule mean."""
+    family = options.get("family") or options
+    if (family.get("basis") or "none") == "none":
+        return 1
+    return len(family.get("cuts") or [0]) + 1
+
+
+def offer(
+    client: Connection,
+    request: Mapping[str, Any],
+    answer: Callable[[dict[str, Any], Question], Array],
+    bar: Bar,
+) -> dict[str, Any]:
+    """Offer a network, and answer what is asked until the server has what it needs; returns what it says at the end.
+
+    `answer(event, question)` returns the numbers that `event["ask"]` names (docs/wire.md, OfferNetwork), which are sent
+    as float64. Ctrl-C in an answer ends the exchange early, with what the server has by then; `complete` is then False.
+    """
+    ready: queue.SimpleQueue[pa.RecordBatch | None] = queue.SimpleQueue()
+    schema = pa.schema([pa.field("values", pa.float64(), nullable=False)])
+    stream = client.converse("OfferNetwork", request, schema, iter(ready.get, None), lambda: ready.put(None))
+    rows: list[dict[str, Any]] = []
+    end: dict[str, Any] = {}
+    stopped = False
+    try:
+        for message in bar.over(stream):
+            event = message.event
+            if event.get("row") and (not rows or rows[-1]["step"] != event["row"]["step"]):
+                rows.append(event["row"])
+            if "ask" in event and not stopped:
+                try:
+                    values = np.asarray(answer(event, Question.of(message.batch)), np.float64).ravel()
+                except KeyboardInterrupt:
+                    stopped = True
+                    ready.put(None)
+                    continue
+                for begin in range(0, len(values), _MOST):
+                    ready.put(pa.record_batch([pa.array(values[begin : begin + _MOST])], schema=schema))
+            elif event.get("event") in ("stored", "end"):
+                end |= event
+    finally:
+        stream.close()
+    warn(end.get("notes", []))
+    return {**end, "rows": rows}
+
+
+def terms_of(given: Mapping[str, Any], terms: Sequence[str], shape: tuple[int, int]) -> Array:
+    """The values of terms [B, J] each, one after the other, as `offer` sends them."""
+    return np.concatenate([_values(given, name, terms, shape).ravel() for name in terms])
+
+
+def _values(given: Mapping[str, Any], name: str, terms: Sequence[str], shape: tuple[int, int]) -> Array:
+    if name not in given:
+        raise BadRequestError(
+            f"an answer must hold {', '.join(terms)}, got {', '.join(given) or 'nothing'}", "BAD_TENSOR"
+        )
+    values = np.asarray(given[name], np.float64)
+    if values.shape == shape[:1] and shape[1] == 1:
+        values = values[:, None]
+    if values.shape != shape:
+        raise BadRequestError(f"{name} must have the shape {shape} of g, got {values.shape}", "BAD_TENSOR")
+    return values

@@ -1,0 +1,349 @@
+"""Samplers of few evaluations for denoisers that stay here: the server plans and judges, torch follows and reduces."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import tempfile
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch  # pyright: ignore[reportMissingImports]
+
+from ..errors import BadRequestError
+from ..latents import latents
+from ..offering import offer
+from ..plan import Plan
+from ..serve import serve
+from ..start import Start
+from ..subspaces import Coordinates
+from ..wire.progress import Bar, Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from ..client import Client
+    from ..offering import Question
+    from .denoiser import Denoiser
+
+Tensor = torch.Tensor
+Array = np.ndarray[Any, Any]
+
+_TIMES = 65
+_HIGHEST = 80.0  # where samplers begin if the network knows higher levels: of data of deviation ½ nothing is left there
+_ROWS = 16  # followed at a time if the denoiser has no batch
+
+
+def few(
+    denoiser: Denoiser,
+    nfe: int,
+    shape: Sequence[int],
+    data: Any = None,
+    features: Callable[[Tensor], Tensor] | None = None,
+    *,
+    labels: Any = None,
+    budget: int | None = None,
+    client: Client | None = None,
+    seed: int = 0,
+    progress: bool = True,
+    **options: Any,
+) -> Plan:
+    """The sampler that a denoiser should have for so few evaluations: a `Plan`, for `plan(denoiser, noise)`,
+    `plan.scheduler(pipe)` and loops of your own.
+
+    shape is that of one sample, (C, L), (C, H, W) or (C, D, H, W). Samples are drawn under the denoiser's conditions.
+
+    Without `data`, solvers on several noise levels, and coefficients fitted to the denoiser's own trajectories, are
+    compared by the squared error of their samples to converged ones from the same noise, of which no sampler is better.
+    With `data` [N, *shape], images in the denoiser's units, they are compared by Fréchet distances to these, and may
+    start from their normal law. `labels` [N] are then the rows of the conditions that belong to the images.
+
+    `features(x_0)` [B, F] are what distances see: a decoder's pictures, layers of a classifier. By default they are the
+    values themselves, and with data low frequencies, edges and the responses of random filters.
+
+    `budget` bounds the evaluations of one sample each, a guided one being two; by default 4000 without data, or the
+    least that will do, and with data as many as 512 samples of each sampler need. What is to come is printed
+    before it begins. Ctrl-C ends the search with the best so far. The sampler is the best plain one from noise unless
+    the gain of another is certain, on latents that nothing was chosen by; `plan.info` has every try, the gain as
+    `ratio` and `ratio_stderr`, evaluations and seconds.
+
+    The search asks a server: `client`, or one of its own. Options are those of docs/wire.md, OfferNetwork, of kind few:
+    solvers, samples, sigma_min, sigma_max.
+    """
+    channels, *axes = (int(n) for n in shape)
+    if len(axes) not in (1, 2, 3):
+        raise BadRequestError(f"shape must be that of one sample, (C, H, W), got {tuple(shape)}", "BAD_TENSOR")
+    trial = denoiser.check(shape, data, labels)
+    folded = (int(np.prod(axes[:-1])), axes[-1], channels)
+    request: dict[str, Any] = {
+        "kind": "few", "nfe": nfe, "shape": folded, "labels": denoiser.rows, "labelled": labels is not None,
+        "images": 0 if data is None else len(data), "seed": seed, "budget": budget or 0,
+        "sigma_min": denoiser.sigma_min, "sigma_max": denoiser.sigma_max,
+    }  # fmt: skip
+    request |= {"times": times} if (times := _times(denoiser)) else {}
+    follower = _Follower(denoiser, (channels, *axes), folded, data, labels, features, trial.seconds_per_evaluation)
+    if features is not None:
+        request["features"] = follower.count_features()
+    begun = time.perf_counter()
+    with contextlib.ExitStack() as stack, torch.no_grad():
+        if client is None:
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            client = stack.enter_context(serve(data=folder))
+        follower.bar = stack.enter_context(Progress(desc="few", unit="evaluation", disable=not progress, leave=False))
+        end = offer(client, request | options, follower, Bar("few", "", show=False))
+    report = {**end["few"], "evaluations": follower.evaluations, "elapsed": time.perf_counter() - begun}
+    law = Start(base64.b64decode(end["law"])) if "law" in end else None
+    plan = Plan({**end["plan"], "info": report}, None, law)
+    if progress:
+        print(report["summary"])
+    return plan
+
+
+def _times(denoiser: Denoiser) -> list[float]:
+    """Noise levels at evenly spaced times of the network's own, falling; none where it is told σ itself."""
+    network, low = denoiser.network, max(denoiser.sigma_min, 0.002)
+    ends = [float(network.time(level)) for level in (min(denoiser.sigma_max, _HIGHEST), low)]
+    sigmas = [float(network.sigma(t)) for t in np.linspace(*ends, _TIMES)]
+    return sigmas if denoiser.has_times and all(np.diff(sigmas) < 0) else []
+
+
+class _Follower:
+    """Answers what the server asks of a denoiser."""
+
+    bar: Any
+    evaluations = 0
+
+    def __init__(
+        self,
+        denoiser: Denoiser,
+        shape: tuple[int, ...],
+        folded: tuple[int, int, int],
+        data: Any,
+        labels: Any,
+        features: Callable[[Tensor], Tensor] | None,
+        seconds: float,
+    ) -> None:
+        self._denoiser, self._shape, self._folded, self._data = denoiser, shape, folded, data
+        self._labels = None if labels is None else np.asarray(labels, np.int64)
+        self._features, self._seconds = features, seconds
+        self._law: Start | None = None
+        self._kept: list[Tensor] = []  # states of trajectories by number, on the host
+        self._memo: dict[Any, list[tuple[Tensor, Tensor]]] = {}  # states and evaluations by stage, of the last latents
+
+    def __call__(self, event: dict[str, Any], question: Question) -> Array:
+        if self.bar.total is None and event.get("evaluations"):
+            self.bar.total = event["evaluations"]
+            if not self.bar.disable:
+                seconds = self.bar.total * self._seconds
+                print(f"few: at most {self.bar.total} evaluations, about {_spoken(seconds)}")
+        self.bar.set_postfix_str(event.get("part", ""), refresh=False)
+        ask = event["ask"]
+        if ask == "follow":
+            return self._follow(event, question)
+        if ask == "labels":
+            return self._labels[question.image]  # pyright: ignore[reportOptionalSubscript]
+        if ask == "residuals":
+            return self._residuals(question)
+        images = self._images(question.image)
+        return self._seen(images) if ask == "features" else self._sent(images)
+
+    def count_features(self) -> int:
+        """How many features there are."""
+        if self._data is not None:
+            some = self._images(np.arange(2))
+        else:
+            some = torch.zeros(2, *self._shape, device=self._denoiser.device)
+        return self._seen(some).shape[1]
+
+    def _seen(self, x: Tensor) -> Array:
+        """Features [n, F]."""
+        found = torch.as_tensor(self._features(x)) if self._features is not None else x
+        if found.ndim < 2 or len(found) != len(x):
+            raise BadRequestError(f"features must be [{len(x)}, F], got {list(found.shape)}", "BAD_TENSOR")
+        return found.detach().flatten(1).double().cpu().numpy()
+
+    def _images(self, numbers: Array) -> Tensor:
+        images = torch.as_tensor(self._data[numbers]).detach().to(self._denoiser.device, torch.float32)
+        if tuple(images.shape[1:]) != self._shape:
+            raise BadRequestError(f"data must be images [N, {self._shape}], got {list(images.shape)}", "BAD_TENSOR")
+        return images
+
+    def _sent(self, x: Tensor) -> Array:
+        """Images [n, H, W, C] as they travel."""
+        height, width, channels = self._folded
+        return x.detach().reshape(len(x), channels, height, width).movedim(1, -1).double().cpu().numpy()
+
+    def _planes(self, values: Array) -> Tensor:
+        """What was drawn as [n, H, W, C], in the shape of images."""
+        planes = torch.from_numpy(np.ascontiguousarray(np.moveaxis(values, -1, 1)))
+        return planes.reshape(len(values), *self._shape).to(self._denoiser.device)
+
+    def _evaluate(self, x: Tensor, sigma: Tensor, rows: Array) -> Tensor:
+        before = self._denoiser.counts
+        denoised = self._denoiser(x, sigma, **({"rows": torch.from_numpy(rows)} if self._denoiser.rows else {}))
+        made = self._denoiser.counts - before
+        self.evaluations += made
+        self.bar.update(min(made, max(0, (self.bar.total or made) - self.bar.n)))
+        return denoised
+
+    def _parts(self, question: Question) -> Iterator[tuple[int, Question, Array]]:
+        size = self._denoiser.batch or _ROWS
+        for begin in range(0, len(question.image), size):
+            part = question.part(slice(begin, begin + size))
+            yield begin, part, part.label.astype(np.int64)
+
+    def _residuals(self, question: Question) -> Array:
+        """flow + ε, (D − x_0)/σ, of images with noise."""
+        out = []
+        for _, part, rows in self._parts(question):
+            x0, eps = self._images(part.image), self._planes(part.noise(self._folded))
+            sigma = torch.from_numpy(part.g[:, 0] ** 0.5).to(x0)
+            wide = sigma.reshape(-1, *[1] * (x0.ndim - 1))
+            out.append(self._sent((self._evaluate(x0 + wide * eps, sigma, rows) - x0) / wide))
+        return np.concatenate(out)
+
+    def _follow(self, event: dict[str, Any], question: Question) -> Array:
+        """Trajectories, and of them what is asked for."""
+        if "law" in event:
+            self._law = Start(base64.b64decode(event["law"]))
+        plan = Plan(event["plan"], None, self._law if "start" in event["plan"] else None)
+        reducers = [_REDUCERS[one["kind"]](self, one, len(plan.file.get("classes", [plan.file])[0]["stages"]))
+                    for one in event["reduce"]]  # fmt: skip
+        if any(one["kind"] == "states" for one in event["reduce"]):
+            self._kept = []
+        grams = any(one["kind"] == "gram" for one in event["reduce"])
+        for begin, part, rows in self._parts(question):
+            start = "from" in event
+            if start:
+                noise = self._kept[event["from"]][begin : begin + len(rows)].to(self._denoiser.device)
+            else:
+                noise = self._planes(latents(part.seed, self._folded))
+            memo = self._remembered(part, event.get("from")) if grams else None
+            loop = plan.stages(noise, labels=rows if plan.labels else None)
+            for number, _ in enumerate(loop):
+                x = loop.x
+                if memo is not None and number < len(memo) and torch.equal(memo[number][0], x.cpu()):
+                    denoised = memo[number][1].to(x)
+                else:
+                    denoised = self._evaluate(x, loop.sigma, rows)
+                    if memo is not None:
+                        memo[number:] = [(x.cpu(), denoised.cpu())]
+                for reducer in reducers:
+                    reducer.evaluated(number, x, denoised)
+                loop.step(denoised)
+                for reducer in reducers:
+                    reducer.stepped(number, loop.x)
+            for reducer in reducers:
+                reducer.sampled(begin, loop.x)
+        return np.concatenate([np.asarray(reducer.answer(), np.float64).ravel() for reducer in reducers])
+
+    def _remembered(self, part: Question, begin: int | None) -> list[tuple[Tensor, Tensor]]:
+        """The evaluations of the last plan from these latents, whose first stages a fit does not change."""
+        key = int(part.seed[0]), begin
+        if key not in self._memo:
+            self._memo = {other: kept for other, kept in self._memo.items() if other[1] == begin}
+            self._memo[key] = []
+        return self._memo[key]
+
+
+class _Samples:
+    """The samples, or their features."""
+
+    def __init__(self, follower: _Follower, asked: Mapping[str, Any], stages: int) -> None:
+        self._follower, self._asked, self._stages = follower, asked, stages
+        self._found: list[Array] = []
+
+    def evaluated(self, number: int, x: Tensor, denoised: Tensor) -> None:
+        pass
+
+    def stepped(self, number: int, x: Tensor) -> None:
+        pass
+
+    def sampled(self, begin: int, x: Tensor) -> None:
+        seen = self._asked["kind"] == "features"
+        self._found.append(self._follower._seen(x) if seen else self._follower._sent(x))
+
+    def answer(self) -> Array:
+        return np.concatenate(self._found)
+
+
+class _Errors(_Samples):
+    """Squared errors of samples beside kept ones."""
+
+    def sampled(self, begin: int, x: Tensor) -> None:
+        follower = self._follower
+        off = follower._seen(x) if follower._features is not None else x.flatten(1).double().cpu().numpy()
+        if (at := self._asked.get("at", 0)) >= 0:
+            first = self._asked.get("first", 0) + begin
+            kept = follower._kept[at][first : first + len(x)].to(x)
+            off = off - (follower._seen(kept) if follower._features is not None else kept.flatten(1).double().cpu().numpy())
+        self._found.append((off**2).sum(1))
+
+
+class _States(_Samples):
+    """States, which stay here."""
+
+    def stepped(self, number: int, x: Tensor) -> None:
+        place, rest = divmod(number + 1, self._asked["every"])
+        if rest:
+            return
+        kept = self._follower._kept
+        if len(kept) < place:
+            kept.append(x.cpu())
+        else:
+            kept[place - 1] = torch.cat([kept[place - 1], x.cpu()])
+
+    def sampled(self, begin: int, x: Tensor) -> None:
+        pass
+
+    def answer(self) -> Array:
+        return np.zeros(1)
+
+
+class _Gram(_Samples):
+    """Sums of products of the columns of a fit, by half and part."""
+
+    def __init__(self, follower: _Follower, asked: Mapping[str, Any], stages: int) -> None:
+        super().__init__(follower, asked, stages)
+        where = asked.get("coordinates")
+        self._coordinates = None
+        if where is not None:
+            size = where["height"], where["width"], where["channels"]
+            self._coordinates = Coordinates(*size, axes=where.get("axes"), bands=where.get("bands", 0))
+        parts = 1 if self._coordinates is None else self._coordinates.size
+        self._sums = np.zeros((2, parts, asked["terms"] + 1, asked["terms"] + 1))
+        self._made: list[tuple[Tensor, Tensor]] = []  # evaluations with their states, the newest first
+
+    def evaluated(self, number: int, x: Tensor, denoised: Tensor) -> None:
+        self._made = [(denoised, x), *(self._made if number else [])][: self._asked["terms"] // 2]
+
+    def sampled(self, begin: int, x: Tensor) -> None:
+        (newest, state), *earlier = self._made
+        columns, last = [state, newest - state], newest
+        for denoised, at in earlier:
+            columns += [denoised - last, denoised - at]
+            last = denoised
+        kept = self._follower._kept[self._asked.get("at", 0)][begin : begin + len(x)].to(x)
+        columns.append(kept - state)
+        wide = torch.stack([self._spread(column) for column in columns], -1).double()  # [n, parts, values, columns]
+        products = (wide.mT @ wide).cpu().numpy()
+        low = np.arange(begin, begin + len(x)) < self._asked["split"]
+        self._sums[0] += products[low].sum(0)
+        self._sums[1] += products[~low].sum(0)
+        self._made = []
+
+    def _spread(self, x: Tensor) -> Tensor:
+        ...
+
+    def answer(self) -> Array:
+        return self._sums
+
+
+_REDUCERS = {"samples": _Samples, "features": _Samples, "states": _States, "error": _Errors, "gram": _Gram}
+
+
+def _spoken(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
