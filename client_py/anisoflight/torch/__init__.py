@@ -18,9 +18,10 @@ except ImportError as error:
     raise ImportError(f"anisoflight.torch needs the package torch ({error}): pip install anisoflight[torch]") from error
 
 from .autoencoder import Latents
+from .denoiser import Denoiser
 from .exporting import Exported, export
 from .meaning import parametrization
-from .remote import Denoiser, remote
+from .remote import remote
 
 del _torch
 __all__ = ["Denoiser", "Exported", "Latents", "export", "parametrization", "remote"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +11,7 @@ import torch  # pyright: ignore[reportMissingImports]
 from ..errors import BadRequestError
 from ..remote import subspaces_of
 from ..subspaces import FORMULAS, Subspaces
-from .meaning import meaning, network_of
-from .wrapping import unwrapped
+from .denoiser import Denoiser
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -182,36 +180,3 @@ def _mixed(numbers: Tensor, parts: Tensor) -> Tensor:
 def _dots(parts: Tensor, others: Tensor) -> Tensor:
     """⟨P_j a, b⟩ [B, J]."""
     return (parts * others).flatten(2).sum(2)
-
-
-class Denoiser:
-    """x_0 from a network F as `Client.put_network` takes it: any of its predictions, at any noise levels.
-
-        D = Σ_j P_j (keep_j x + √g_j out_j F(Σ_j in_j P_j x, label)),    the label at σ = Π_j g_j^{1/2J},
-
-    as the server computes it (docs/method.md). `ask(z, label)`, or ask(z, label, labels), is F. `scheduler` and
-    `prediction` say what F means.
-    """
-
-    def __init__(self, ask: Callable[..., Any], scheduler: Any = None, prediction: str | None = None) -> None:
-        self._ask = ask
-        self._network, _, _ = network_of(meaning(unwrapped(ask), scheduler, prediction))
-        self._subspaces = Subspaces({"basis": "none"})
-        own: Any = ask
-        parameter = next(iter(own.parameters()), None) if isinstance(ask, torch.nn.Module) else None
-        self.device = "cpu" if parameter is None else parameter.device
-
-    def in_subspaces(self, subspaces: Subspaces) -> Denoiser:
-        """The same in the subspaces of a basis."""
-        out = copy.copy(self)
-        out._subspaces = subspaces
-        return out
-
-    def __call__(self, x: Tensor, sigma: Tensor, *labels: Tensor) -> Tensor:
-        levels, network = (sigma if sigma.ndim == 2 else sigma[:, None]), self._network
-        wide = _wide(levels)
-        held = network.scale(wide) * torch.stack(self._subspaces.split(x), 1)
-        output = self._ask((network.input_scale(wide) * held).sum(1), network.time(levels.log().mean(1).exp()), *labels)
-        output = getattr(output, "sample", output)
-        output = (output[0] if isinstance(output, tuple | list) else output)[:, : x.shape[1]]
-        return network.denoised(torch.stack(self._subspaces.split(output), 1), held, wide).sum(1)
