@@ -102,3 +102,39 @@ func (g *Gram) transform() (part []int, coordinates func(x []float64)) {
 	}
 	return part, func(x []float64) { frequencies.Forward(x, x) }
 }
+
+// Products are a reducer: the sums over all values of all rows of products of the states x_k before each of n stages, the
+// last state x_n, and the evaluations D_k: columns x_0 … x_n, D_0 … D_{n−1}.
+type Products struct {
+	Stages  int
+	Sums    []float64 // [2n + 1]²
+	columns [][]float32 // of the rows at hand
+}
+
+// EveryStage implements [Reducer].
+func (*Products) EveryStage() bool { return true }
+
+// Add implements [Reducer].
+func (p *Products) Add(stage int, x, denoised []float32) {
+	n := 2*p.Stages + 1
+	if stage < 0 {
+		p.columns = make([][]float32, n)
+	} else {
+		p.columns[p.Stages+1+stage] = slices.Clone(denoised)
+	}
+	p.columns[stage+1] = slices.Clone(x)
+	if stage < p.Stages-1 {
+		return
+	}
+	if p.Sums == nil {
+		p.Sums = make([]float64, n*n)
+	}
+	safely.For(n, func(i int) {
+		for j := range n {
+			for k, v := range p.columns[i] {
+				p.Sums[i*n+j] += float64(v) * float64(p.columns[j][k])
+			}
+		}
+	})
+	p.columns = nil
+}

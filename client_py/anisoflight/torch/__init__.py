@@ -1,10 +1,16 @@
-"""Networks of PyTorch on the server: `pip install anisoflight[torch]`.
+"""Networks of PyTorch: `pip install anisoflight[torch]`.
+
+    from anisoflight.torch import Denoiser, few, schedule
+
+    D = Denoiser(unet, scheduler)                         # any network, where it is
+    plan = few(D, nfe=5, shape=(4, 64, 64))               # the sampler that it should have
+    samples = plan(D, noise)
+    schedule(D, client, "learned", images)                # a learned schedule for it
 
     from anisoflight.torch import export
 
     client.put_network("ddpm", unet, scheduler=scheduler)     # exported, sent, compared with torch
     client.get_network("tuned", unet)                         # weights that the server has trained, back in the module
-    remote(Denoiser(unet, scheduler), client, "learned", images)   # a network that stays here gets a schedule
 
 `Latents` brings images into the latents of an autoencoder and samples back to images. docs/networks.md says what is
 accepted.
@@ -18,9 +24,11 @@ except ImportError as error:
     raise ImportError(f"anisoflight.torch needs the package torch ({error}): pip install anisoflight[torch]") from error
 
 from .autoencoder import Latents
+from .denoiser import Denoiser
+from .estimator import schedule
 from .exporting import Exported, export
 from .meaning import parametrization
-from .remote import Denoiser, remote
+from .searching import few
 
 del _torch
-__all__ = ["Denoiser", "Exported", "Latents", "export", "parametrization", "remote"]
+__all__ = ["Denoiser", "Exported", "Latents", "export", "few", "parametrization", "schedule"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import BadRequestError
-from ..networks import ddpm, edm, flow, ve, vp
+from ..networks import ddpm, denoiser, edm, flow, ve, vp
 
 if TYPE_CHECKING:
     from ..networks import Network
@@ -27,6 +27,7 @@ def parametrization(scheduler: Any = None, prediction: str | None = None) -> dic
     - A mapping with the field kind: a section as it is.
     - "edm", "vp", "ve", "flow": the kind with its defaults; "epsilon", "v" and "sample" need a table, which the betas
       of DDPM (linear from 0.0001 to 0.02, 1000 times) are where none is given.
+    - "denoiser": a network that takes x and σ and returns x_0. It stays in torch: `Denoiser` takes it.
 
     `prediction` stands for a scheduler's prediction_type.
 
@@ -37,7 +38,7 @@ def parametrization(scheduler: Any = None, prediction: str | None = None) -> dic
         return dict(scheduler)
     if scheduler is None or isinstance(scheduler, str):
         name = scheduler or prediction or "edm"
-        if name in ("edm", "vp", "ve", "flow"):
+        if name in ("edm", "vp", "ve", "flow", "denoiser"):
             return {"kind": name}
         return _with_alphas(name, np.cumprod(1 - np.linspace(1e-4, 0.02, 1000)))
     config = getattr(scheduler, "config", scheduler)
@@ -93,6 +94,8 @@ def network_of(section: Mapping[str, Any]) -> tuple[Network, float, float]:
         return edm("epsilon", number("sigma_data", 0.5)), low, high
     if kind == "ve":
         return ve(), low, high
+    if kind == "denoiser":
+        return denoiser(), low, high
     if kind == "flow":
         return flow(number("steps", 1), bool(section.get("to_data"))), low, high
     if kind == "vp":
@@ -105,3 +108,13 @@ def network_of(section: Mapping[str, Any]) -> tuple[Network, float, float]:
     else:
         raise BadRequestError(f"kind must be one of edm, vp, ve, epsilon, v, x0, flow, got {kind!r}", "BAD_MODEL")
     return network, max(low, network.sigma(ends[0])), min(high, network.sigma(ends[1]))
+
+
+def range_of(section: Mapping[str, Any]) -> tuple[float, float]:
+    """The noise levels of a network of this section; EDM's, 0.002 to 80, where nothing tells."""
+    known = {name: section.get(name) or 0.0 for name in ("sigma_min", "sigma_max")}
+    low, high = (0.02, 100.0) if section["kind"] == "ve" else (0.002, 80.0)
+    if "alphas_cumprod" in section or section["kind"] == "vp":
+        _, low, high = network_of({**section, "sigma_min": 1e-12, "sigma_max": 1e12})
+        return max(low, known["sigma_min"]), min(high, known["sigma_max"] or high)
+    return known["sigma_min"] or low, known["sigma_max"] or high

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import itertools
 import tempfile
 import time
 from typing import TYPE_CHECKING, Any
@@ -19,13 +20,13 @@ from ..serve import serve
 from ..start import Start
 from ..subspaces import Coordinates
 from ..wire.progress import Bar, Progress
+from .denoiser import Denoiser
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ..client import Client
     from ..offering import Question
-    from .denoiser import Denoiser
 
 Tensor = torch.Tensor
 Array = np.ndarray[Any, Any]
@@ -36,7 +37,7 @@ _ROWS = 16  # followed at a time if the denoiser has no batch
 
 
 def few(
-    denoiser: Denoiser,
+    denoiser: Denoiser | Callable[[Tensor, Tensor], Tensor],
     nfe: int,
     shape: Sequence[int],
     data: Any = None,
@@ -50,7 +51,7 @@ def few(
     **options: Any,
 ) -> Plan:
     """The sampler that a denoiser should have for so few evaluations: a `Plan`, for `plan(denoiser, noise)`,
-    `plan.scheduler(pipe)` and loops of your own.
+    `plan.scheduler(pipe)` and loops of your own. A function of x and σ that returns x_0 is a denoiser, too.
 
     shape is that of one sample, (C, L), (C, H, W) or (C, D, H, W). Samples are drawn under the denoiser's conditions.
 
@@ -71,6 +72,8 @@ def few(
     The search asks a server: `client`, or one of its own. Options are those of docs/wire.md, OfferNetwork, of kind few:
     solvers, samples, sigma_min, sigma_max.
     """
+    if not isinstance(denoiser, Denoiser):
+        denoiser = Denoiser(denoiser, "denoiser")
     channels, *axes = (int(n) for n in shape)
     if len(axes) not in (1, 2, 3):
         raise BadRequestError(f"shape must be that of one sample, (C, H, W), got {tuple(shape)}", "BAD_TENSOR")
@@ -102,10 +105,11 @@ def few(
 
 def _times(denoiser: Denoiser) -> list[float]:
     """Noise levels at evenly spaced times of the network's own, falling; none where it is told σ itself."""
-    network, low = denoiser.network, max(denoiser.sigma_min, 0.002)
-    ends = [float(network.time(level)) for level in (min(denoiser.sigma_max, _HIGHEST), low)]
-    sigmas = [float(network.sigma(t)) for t in np.linspace(*ends, _TIMES)]
-    return sigmas if denoiser.has_times and all(np.diff(sigmas) < 0) else []
+    if denoiser.parametrization["kind"] in ("denoiser", "edm", "ve"):
+        return []
+    network = denoiser.network
+    first, last = (float(network.time(s)) for s in (min(denoiser.sigma_max, _HIGHEST), max(denoiser.sigma_min, 0.002)))
+    return [float(network.sigma(t)) for t in np.linspace(first, last, _TIMES)]
 
 
 class _Follower:
@@ -188,7 +192,7 @@ class _Follower:
         return denoised
 
     def _parts(self, question: Question) -> Iterator[tuple[int, Question, Array]]:
-        size = self._denoiser.batch or _ROWS
+        size = min(self._denoiser.batch, _ROWS)
         for begin in range(0, len(question.image), size):
             part = question.part(slice(begin, begin + size))
             yield begin, part, part.label.astype(np.int64)
@@ -307,10 +311,11 @@ class _Gram(_Samples):
     def __init__(self, follower: _Follower, asked: Mapping[str, Any], stages: int) -> None:
         super().__init__(follower, asked, stages)
         where = asked.get("coordinates")
-        self._coordinates = None
+        self._coordinates, self._parts = None, None
         if where is not None:
             size = where["height"], where["width"], where["channels"]
             self._coordinates = Coordinates(*size, axes=where.get("axes"), bands=where.get("bands", 0))
+            self._parts = torch.from_numpy(self._coordinates.parts.ravel())
         parts = 1 if self._coordinates is None else self._coordinates.size
         self._sums = np.zeros((2, parts, asked["terms"] + 1, asked["terms"] + 1))
         self._made: list[tuple[Tensor, Tensor]] = []  # evaluations with their states, the newest first
@@ -326,21 +331,49 @@ class _Gram(_Samples):
             last = denoised
         kept = self._follower._kept[self._asked.get("at", 0)][begin : begin + len(x)].to(x)
         columns.append(kept - state)
-        wide = torch.stack([self._spread(column) for column in columns], -1).double()  # [n, parts, values, columns]
-        products = (wide.mT @ wide).cpu().numpy()
-        low = np.arange(begin, begin + len(x)) < self._asked["split"]
-        self._sums[0] += products[low].sum(0)
-        self._sums[1] += products[~low].sum(0)
+        wide = [self._spread(column) for column in columns]
+        split = max(0, min(len(x), self._asked["split"] - begin))
+        for half, rows in enumerate((slice(None, split), slice(split, None))):
+            for a, b in itertools.combinations_with_replacement(range(len(wide)), 2):
+                product = (wide[a][rows] * wide[b][rows]).sum(0)
+                sums = product.sum()[None] if self._parts is None else torch.zeros(
+                    self._sums.shape[1], dtype=torch.float64).index_add_(0, self._parts, product)  # fmt: skip
+                self._sums[half, :, a, b] += sums.numpy()
+                if a != b:
+                    self._sums[half, :, b, a] += sums.numpy()
         self._made = []
 
     def _spread(self, x: Tensor) -> Tensor:
-        ...
+        """Values [n, V] of images, in the coordinates of the parts, on the host."""
+        x = x.double() if x.device.type == "cpu" else x.cpu().double()
+        if self._coordinates is None:
+            return x.flatten(1)
+        return self._coordinates.split(x.reshape(len(x), *self._coordinates.shape)).flatten(1)
 
     def answer(self) -> Array:
         return self._sums
 
 
-_REDUCERS = {"samples": _Samples, "features": _Samples, "states": _States, "error": _Errors, "gram": _Gram}
+class _Products(_Samples):
+    """Sums of products of all states and evaluations."""
+
+    def __init__(self, follower: _Follower, asked: Mapping[str, Any], stages: int) -> None:
+        super().__init__(follower, asked, stages)
+        self._columns: list[Tensor] = []
+        self._sums: Any = 0.0
+
+    def evaluated(self, number: int, x: Tensor, denoised: Tensor) -> None:
+        self._columns = self._columns[: 2 * number] + [x, denoised]
+
+    def sampled(self, begin: int, x: Tensor) -> None:
+        wide = torch.stack([*self._columns[::2], x, *self._columns[1::2]]).flatten(1).cpu().double()
+        self._sums = self._sums + (wide @ wide.T).numpy()
+
+    def answer(self) -> Array:
+        return self._sums
+
+
+_REDUCERS = {"products": _Products, "samples": _Samples, "features": _Samples, "states": _States, "error": _Errors, "gram": _Gram}
 
 
 def _spoken(seconds: float) -> str:

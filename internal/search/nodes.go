@@ -1,0 +1,110 @@
+package search
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// trajectories are what is known of a network's converged trajectories at the nodes of a fine grid.
+type trajectories struct {
+	sigma    []float64 // [m + 1], falling
+	products []float64 // [2m + 1]², as sampler.Products has them
+	variance float64   // mean square of the samples' values
+}
+
+// nodes returns the nodes, n + 1 of them among multiples of every, between which n steps by least squares miss the
+// trajectories least,
+//
+//	Σ_i  v/(v + σ_j²) min_w E|x_j − w_0 x_i − w_1 D_i − w_2 D_h|²,    h → i → j,
+//
+// where each step begins on the trajectory and v/(v + σ²) is what is left of an error at the end. nil: there are too few.
+func (t *trajectories) nodes(n, every int) []int {
+	m := len(t.sigma) - 1
+	if n*every > m {
+		return nil
+	}
+	type state struct {
+		cost float64
+		from int // h
+	}
+	best := make([][][]state, n+1) // by steps, i and j
+	for s := range best {
+		best[s] = make([][]state, m+1)
+		for i := range best[s] {
+			best[s][i] = make([]state, m+1)
+			for j := range best[s][i] {
+				best[s][i][j] = state{cost: math.Inf(1)}
+			}
+		}
+	}
+	errs := map[[3]int]float64{}
+	miss := func(h, i, j int) float64 {
+		key := [3]int{h, i, j}
+		v, ok := errs[key]
+		if !ok {
+			v = t.miss(h, i, j)
+			errs[key] = v
+		}
+		return v
+	}
+	for j := every; j <= m; j += every {
+		best[1][0][j] = state{miss(-1, 0, j), -1}
+	}
+	for s := 2; s <= n; s++ {
+		for i := every; i <= m; i += every {
+			for h := 0; h < i; h += every {
+				if math.IsInf(best[s-1][h][i].cost, 1) {
+					continue
+				}
+				for j := i + every; j <= m; j += every {
+					if cost := best[s-1][h][i].cost + miss(h, i, j); cost < best[s][i][j].cost {
+						best[s][i][j] = state{cost, h}
+					}
+				}
+			}
+		}
+	}
+	least, last := math.Inf(1), -1
+	for i := range best[n] {
+		if c := best[n][i][m].cost; c < least {
+			least, last = c, i
+		}
+	}
+	if last < 0 {
+		return nil
+	}
+	out := make([]int, n+1)
+	out[n], out[n-1] = m, last
+	for s := n; s > 1; s-- {
+		out[s-2] = best[s][out[s-1]][out[s]].from
+	}
+	return out
+}
+
+// miss returns the weighted error of a step from node i to node j, with the evaluation at node h, −1 for none.
+func (t *trajectories) miss(h, i, j int) float64 {
+	m := len(t.sigma) - 1
+	columns := []int{i, m + 1 + i}
+	if h >= 0 {
+		columns = append(columns, m+1+h)
+	}
+	k := len(columns)
+	normal, rhs := mat.NewSymDense(k, nil), mat.NewVecDense(k, nil)
+	for a, p := range columns {
+		rhs.SetVec(a, t.at(p, j))
+		for b, q := range columns[:a+1] {
+			normal.SetSym(a, b, t.at(p, q))
+		}
+		normal.SetSym(a, a, (1+1e-9)*normal.At(a, a))
+	}
+	var factor mat.Cholesky
+	var w mat.VecDense
+	if !factor.Factorize(normal) || factor.SolveVecTo(&w, rhs) != nil {
+		return math.Inf(1)
+	}
+	left := max(0, t.at(j, j)-mat.Dot(&w, rhs))
+	return left * t.variance / (t.variance + t.sigma[j]*t.sigma[j])
+}
+
+func (t *trajectories) at(a, b int) float64 { return t.products[a*(2*len(t.sigma)-1)+b] }
