@@ -94,7 +94,7 @@ type Reduction struct {
 	// Kind is samples: [n, H·W·C] of each; features: [n, F] of each; states: the client keeps the states that each Every-th
 	// stage leaves, in memory, and answers with one number of no meaning; error: [n], the sum of squares by which each sample misses what it
 	// keeps At the rows from First on, or of its values if At is −1, in the features if there are any; gram: by half and
-	// part, sums of products of columns.
+	// part, sums of products of columns; products: of the columns x_0 … x_n, D_0 … D_{n−1} of all n stages.
 	Kind  string `json:"kind"`
 	Every int    `json:"every,omitempty"`
 	At    int    `json:"at,omitzero"`

@@ -107,7 +107,7 @@ func (g *Gram) transform() (part []int, coordinates func(x []float64)) {
 // last state x_n, and the evaluations D_k: columns x_0 … x_n, D_0 … D_{n−1}.
 type Products struct {
 	Stages  int
-	Sums    []float64 // [2n + 1]²
+	Sums    []float64   // [2n + 1]²
 	columns [][]float32 // of the rows at hand
 }
 

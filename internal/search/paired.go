@@ -21,7 +21,8 @@ const (
 	mostLatents  = 256
 	// plainAgain is the number of plain samplers that are measured on the latents of the ridge too.
 	plainAgain = 4
-	// pairedFits is the number of levels that coefficients are fitted on, in bands and with one set each.
+	// pairedFits is the number of levels that coefficients are fitted on, in bands and with one set each: those that suit
+	// the trajectories, and those of the best plain sampler.
 	pairedFits = 2
 	// defaultBudget is what SDXL takes three minutes for.
 	defaultBudget = 4000
@@ -53,7 +54,8 @@ type pairedSearch struct {
 	latents int             // to fit to; as many choose the ridge, and as many judge
 	fine    []float64       // noise levels of the reference, falling
 	states  *sampler.States // of the reference, at every node
-	power   float64         // mean of its samples' sums of squares
+	known   *trajectories
+	power   float64 // mean of its samples' sums of squares
 }
 
 // Paired returns the sampler from noise whose samples are closest to the network's own converged samples from the same
@@ -162,9 +164,9 @@ func (f *pairedSearch) reference(ctx context.Context) error {
 		}
 	}
 	f.states = &sampler.States{Every: every}
-	power := &sampler.Errors{}
+	power, products := &sampler.Errors{}, &sampler.Products{Stages: fineSteps}
 	f.Progress.Begin("reference", 400, all*fineSteps)
-	if err := f.network.Follow(ctx, f.trajectories(plan, 0, all), f.states, power); err != nil {
+	if err := f.network.Follow(ctx, f.trajectories(plan, 0, all), f.states, products, power); err != nil {
 		return err
 	}
 	for _, v := range power.Squares {
@@ -173,6 +175,8 @@ func (f *pairedSearch) reference(ctx context.Context) error {
 	if !(f.power > 0) || math.IsInf(f.power, 1) {
 		return ErrNotFinite
 	}
+	h, w, c = f.network.Shape()
+	f.known = &trajectories{f.fine, products.Sums, f.power / float64(h*w*c)}
 	return nil
 }
 
@@ -204,17 +208,19 @@ func (f *pairedSearch) race(ctx context.Context, plain []*Candidate) (all []*Can
 		}
 	}
 	rank(all)
-	var around []*Candidate
-	for _, c := range all {
-		if !slices.ContainsFunc(around, func(o *Candidate) bool { return o.Levels == c.Levels }) {
-			around = append(around, c)
-		}
-	}
 	f.Progress.Begin("fit", 200, pairedFits*2*4*f.latents*f.NFE)
-	for _, c := range around[:min(pairedFits, len(around))] {
+	best, err := solver.New(all[0].Settings, all[0].Schedule, 0)
+	if err != nil {
+		return all, err
+	}
+	around := [pairedFits][]int{f.known.nodes(f.NFE, f.states.Every), f.snapped(best, all[0].Schedule)}
+	for i, levels := range []string{"trajectories", all[0].Levels} {
 		for _, isotropic := range []bool{true, false} {
-			fitted, err := f.fit(ctx, c, isotropic)
-			if errors.Is(err, ErrNotFinite) || fitted == nil && err == nil {
+			if around[i] == nil {
+				continue
+			}
+			fitted, err := f.fit(ctx, around[i], levels, isotropic)
+			if errors.Is(err, ErrNotFinite) {
 				continue
 			}
 			if err != nil {
@@ -229,16 +235,11 @@ func (f *pairedSearch) race(ctx context.Context, plain []*Candidate) (all []*Can
 	return all, nil
 }
 
-// fit returns the sampler whose coefficients are fitted on the levels of a candidate, moved to those of the reference;
-// nil if too few of these are kept.
-func (f *pairedSearch) fit(ctx context.Context, c *Candidate, isotropic bool) (*Candidate, error) {
-	plan, err := solver.New(c.Settings, c.Schedule, 0)
+// fit returns the sampler whose coefficients are fitted between nodes of the reference.
+func (f *pairedSearch) fit(ctx context.Context, nodes []int, levels string, isotropic bool) (*Candidate, error) {
+	edm, err := schedule.EDM(f.T, f.G0)
 	if err != nil {
 		return nil, err
-	}
-	nodes := f.snapped(plan, c.Schedule)
-	if nodes == nil {
-		return nil, nil
 	}
 	h, w, ch := f.network.Shape()
 	bands := local.BandsOf(h, w, ch)
@@ -250,7 +251,7 @@ func (f *pairedSearch) fit(ctx context.Context, c *Candidate, isotropic bool) (*
 	}
 	none = none.WithoutGain()
 	fit := &fitter{
-		ctx: ctx, network: f.network, from: f.trajectories(nil, 0, 2*f.latents), samples: f.latents, schedule: c.Schedule,
+		ctx: ctx, network: f.network, from: f.trajectories(nil, 0, 2*f.latents), samples: f.latents, schedule: edm,
 		statistics: none, isotropic: isotropic, states: f.states, report: func(int, int) {},
 	}
 	var sigma []float64
@@ -269,7 +270,7 @@ func (f *pairedSearch) fit(ctx context.Context, c *Candidate, isotropic bool) (*
 	set, err := solver.Settings{
 		Solver: solver.FittedName, Steps: len(coefficients.Alpha), Statistics: none, Fitted: coefficients,
 	}.Resolve()
-	return &Candidate{Schedule: c.Schedule, Settings: set, SigmaMax: c.SigmaMax, Levels: c.Levels}, err
+	return &Candidate{Schedule: edm, Settings: set, SigmaMax: math.Sqrt(f.T), Levels: levels}, err
 }
 
 // snapped returns the kept nodes of the reference that are nearest to the levels of a plan, one for each.

@@ -403,6 +403,8 @@ func (f *fewSearch) reduction(r sampler.Reducer) (out api.Reduction, each, all i
 		return api.Reduction{Kind: "samples"}, f.size(), 0, nil
 	case *sampler.States:
 		return api.Reduction{Kind: "states", Every: r.Every}, 0, 1, nil
+	case *sampler.Products:
+		return api.Reduction{Kind: "products"}, 0, (2*r.Stages + 1) * (2*r.Stages + 1), nil
 	case *sampler.Errors:
 		if r.States == nil {
 			return api.Reduction{Kind: "error", At: -1}, 1, 0, nil
@@ -431,6 +433,8 @@ func (f *fewSearch) reduced(r sampler.Reducer, values []float64, rows int) []flo
 	switch r := r.(type) {
 	case *sampler.States:
 		take(1)
+	case *sampler.Products:
+		r.Sums = take((2*r.Stages + 1) * (2*r.Stages + 1))
 	case *sampler.Moments:
 		r.Add(0, narrow(take(rows*r.Of[0][0].Size())), nil)
 	case *sampler.Samples:

@@ -150,6 +150,8 @@ func (c *client) follow(cols []any) (values []float64) {
 		case *sampler.States:
 			c.states = r
 			values = append(values, 0)
+		case *sampler.Products:
+			values = append(values, r.Sums...)
 		case *sampler.Samples:
 			values = append(values, wide(*r)...)
 		case *sampler.Errors:
@@ -169,6 +171,8 @@ func (c *client) reducer(r api.Reduction, stages int) sampler.Reducer {
 	switch r.Kind {
 	case "states":
 		return &sampler.States{Every: r.Every}
+	case "products":
+		return &sampler.Products{Stages: stages}
 	case "samples":
 		return &sampler.Samples{}
 	case "error":
