@@ -107,7 +107,7 @@ def offer(
                 end |= event
     finally:
         stream.close()
-    warn(end.get("notes", []))
+    warn(f"schedule {request['name']}: {note}" for note in end.get("notes", []))
     return {**end, "rows": rows}
 
 

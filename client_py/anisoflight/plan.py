@@ -12,7 +12,7 @@ import numpy as np
 from .errors import BadRequestError
 from .files import path_of
 from .files.schedules import read_with_basis, write_with_basis
-from .remote import subspaces_of
+from .offering import subspaces_of
 from .subspaces import Coordinates, Subspaces, radial_bands
 
 if TYPE_CHECKING:

@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import wire
+from offers import offered
 
 import anisoflight
-import anisoflight.remote
+import anisoflight.offering
 import anisoflight.stepping
 from anisoflight import AnisoflightError, Client
 
@@ -502,12 +503,12 @@ CHOICES: list[dict[str, Any]] = [{"label": 1}, {"labels": [0, 1]}]
 def remote(client: Client, **options: Any) -> None:
     """Ten steps of a schedule for white images of variance 1/4, whose best denoiser is known."""
 
-    def best(question: anisoflight.remote.Question) -> dict[str, np.ndarray]:
+    def best(question: anisoflight.offering.Question) -> dict[str, np.ndarray]:
         residual = 64 * 0.25 / (0.25 + question.g)
         return {"residual": residual, "backprop": -residual / (0.25 + question.g)}
 
     options = {"batch": 8, "kimg": 0.08, "T": 100, "knots": 8, "c": 0.25, "init": "log-linear", **options}
-    client.remote_schedule("advice-r", best, (8, 8, 1), images=9, replace=True, progress=False, **options)
+    offered(client, "advice-r", best, (8, 8, 1), images=9, replace=True, **options)
 
 
 def background(client: Client) -> None:

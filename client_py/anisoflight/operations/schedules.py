@@ -19,20 +19,17 @@ from ..files import path_of
 from ..files.schedules import FORMULAS, read_parts, read_with_basis
 from ..listing import frame_of
 from ..plan import Plan
-from ..remote import Answers, answer_terms, subspaces_of
 from ..schedule import Schedule
 from ..wire.calls import Connection
-from ..wire.progress import Bar
 from ..wire.tensors import array_of, integers, table_of, tensor_column, to_numpy
 from . import documented
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import numpy.typing as npt
 
     from ..files.schedules import Vectors
-    from ..remote import Question
 
 
 class Schedules(Connection):
@@ -74,54 +71,6 @@ class Schedules(Connection):
         if progress and kind == "few":
             print(made.info["few"]["summary"])
         return made
-
-    def remote_schedule(
-        self,
-        name: str,
-        answer: Callable[[Question], Mapping[str, Any]],
-        shape: Sequence[int],
-        kind: str = "learned",
-        *,
-        progress: bool = True,
-        **options: Any,
-    ) -> Schedule:
-        """Learn or measure a schedule for a network that stays here: the server says at which samples and noise levels,
-        and `answer` gives the terms of the loss and its derivative there, {"residual": [B, J], …}.
-
-        `shape` is [H, W, C] of an image. `images` is how many there are to choose from, or `counts` how many of each
-        class, numbered one class after the other. Kind "learned" takes a run's settings that move the schedule (batch,
-        kimg, seed, family, estimator, init, schedule, T, knots, c, order, schedule_lr, …), kind "geodesic" T, g0,
-        knots, c, order, points, samples, batch, seed, basis, k or cuts, per_class. `sigma_min` and `sigma_max` are the
-        network's own.
-
-        It is stored under the name when it is done, and every few seconds before: an answer that raises, or Ctrl-C,
-        leaves the steps taken. `info` has what the server says of it, `info["rows"]` what it said of each step.
-        `anisoflight.torch.remote` has answers for any denoiser of PyTorch.
-
-        >>> def best(question):  # of white images of variance 1/4, whose best denoiser is known
-        ...     return {"residual": 64 * 0.25 / (0.25 + question.g)}
-        >>> client.remote_schedule("white", best, (8, 8, 1), "geodesic", images=1, T=400, replace=True)
-        Schedule('white')
-        """
-        answers = Answers(answer, answer_terms(kind, options), subspaces_of(options))
-        request = {"name": name, "kind": kind, "shape": [int(n) for n in shape], **options}
-        stream = self.converse("RemoteSchedule", request, answers.schema, answers.batches(), answers.end)
-        rows: list[dict[str, Any]] = []
-        end: dict[str, Any] = {}
-        try:
-            for message in Bar(name, "sample", show=progress).over(stream):
-                event = message.event
-                if event.get("row") and (not rows or rows[-1]["step"] != event["row"]["step"]):
-                    rows.append(event["row"])
-                if "terms" in event:
-                    answers.take(message.batch, event["terms"])
-                elif event.get("event") in ("stored", "end"):
-                    end |= event
-        finally:
-            stream.close()
-        warn(f"schedule {name}: {note}" for note in end.get("notes", []))
-        info = {**end.get("schedule", {}), "rows": rows}
-        return Schedule(self, name, info | {key: end[key] for key in ("steps", "stopped") if key in end})
 
     def put_schedule(
         self,

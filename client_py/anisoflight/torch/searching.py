@@ -281,7 +281,9 @@ class _Errors(_Samples):
         if (at := self._asked.get("at", 0)) >= 0:
             first = self._asked.get("first", 0) + begin
             kept = follower._kept[at][first : first + len(x)].to(x)
-            off = off - (follower._seen(kept) if follower._features is not None else kept.flatten(1).double().cpu().numpy())
+            off = off - (
+                follower._seen(kept) if follower._features is not None else kept.flatten(1).double().cpu().numpy()
+            )
         self._found.append((off**2).sum(1))
 
 
@@ -373,7 +375,14 @@ class _Products(_Samples):
         return self._sums
 
 
-_REDUCERS = {"products": _Products, "samples": _Samples, "features": _Samples, "states": _States, "error": _Errors, "gram": _Gram}
+_REDUCERS = {
+    "products": _Products,
+    "samples": _Samples,
+    "features": _Samples,
+    "states": _States,
+    "error": _Errors,
+    "gram": _Gram,
+}
 
 
 def _spoken(seconds: float) -> str:

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from offers import offered
 
 from anisoflight import BadRequestError, Client, NameTakenError, NotFoundError
-from anisoflight.remote import Question
+from anisoflight.offering import Question
 
 D = 8  # pixels, as 2×4
 MEANS = np.random.default_rng(0).uniform(-0.6, 0.6, (3, D))
@@ -127,10 +128,10 @@ def test_the_terms_are_those_of_the_device(client: Client, mixture: str, mode: s
 
     def answer(question: Question) -> dict[str, np.ndarray]:
         asked.append((question, terms(question)))
-        assert set(question.terms) == {"residual", *MODES[mode]}
         return asked[-1][1]
 
-    client.remote_schedule(
+    offered(
+        client,
         "remote-terms",
         answer,
         (2, 4, 1),
@@ -141,7 +142,6 @@ def test_the_terms_are_those_of_the_device(client: Client, mixture: str, mode: s
         kimg=COUNT / 1000,
         c=C,
         order=1,
-        progress=False,
         replace=True,
     )
     ((question, ours),) = asked
@@ -175,12 +175,10 @@ def test_the_geodesic_is_that_of_the_device(client: Client, mixture: str) -> Non
     """With the same seed the same images and noise: the paths agree to float32's rounding."""
     settings: dict[str, Any] = {"T": T, "c": C, "points": 40, "samples": 8, "seed": 5, "replace": True}
     device = client.make_schedule("device-geodesic", model=mixture, dataset="remote-images", progress=False, **settings)
-    ours = client.remote_schedule(
-        "remote-geodesic", terms, (2, 4, 1), "geodesic", images=COUNT, batch=100, progress=False, **settings
-    )
+    ours = offered(client, "remote-geodesic", terms, (2, 4, 1), kind="geodesic", images=COUNT, batch=100, **settings)
     np.testing.assert_allclose(logs(client, "remote-geodesic"), logs(client, "device-geodesic"), atol=2e-4)
     for key in ("energy", "bound"):
-        assert ours.info["energies"][0][key] == pytest.approx(device.info["energies"][0][key], rel=1e-4)
+        assert ours["schedule"]["energies"][0][key] == pytest.approx(device.info["energies"][0][key], rel=1e-4)
     assert client.schedule("remote-geodesic").info["provenance"]["kind"] == "geodesic"
 
 
@@ -195,7 +193,7 @@ def test_what_was_learned_stays_where_the_answers_end(client: Client) -> None:
         return terms(question)
 
     with pytest.raises(RuntimeError, match="own trouble"):
-        client.remote_schedule("remote-cut", answer, (2, 4, 1), images=COUNT, batch=16, progress=False, replace=True)
+        offered(client, "remote-cut", answer, (2, 4, 1), images=COUNT, batch=16, replace=True)
     for _ in range(100):
         try:
             assert client.schedule("remote-cut").info["provenance"]["steps"] == 3
@@ -203,22 +201,20 @@ def test_what_was_learned_stays_where_the_answers_end(client: Client) -> None:
         except NotFoundError:
             continue
     with pytest.raises(NameTakenError):
-        client.remote_schedule("remote-cut", answer, (2, 4, 1), images=COUNT, progress=False)
+        offered(client, "remote-cut", answer, (2, 4, 1), images=COUNT)
 
 
 def test_answers_that_cannot_be(client: Client) -> None:
     def with_answer(**columns: Any) -> None:
-        client.remote_schedule(
-            "remote-bad", lambda _: columns, (2, 4, 1), images=9, batch=4, estimator="explicit", progress=False
-        )
+        offered(client, "remote-bad", lambda _: columns, (2, 4, 1), images=9, batch=4, estimator="explicit")
 
     with pytest.raises(BadRequestError, match=r"an answer must hold residual, explicit, got residual"):
         with_answer(residual=np.ones(4))
     with pytest.raises(BadRequestError, match=r"residual must have the shape \(4, 1\) of g, got \(3,\)"):
         with_answer(residual=np.ones(3), explicit=np.ones(4))
-    with pytest.raises(BadRequestError, match=r'"explicit" holds NaN in row 0'):
+    with pytest.raises(BadRequestError, match=r'"values" holds NaN in row 4'):
         with_answer(residual=np.ones(4), explicit=np.full(4, np.nan))
     with pytest.raises(BadRequestError, match="stage is not a field here"):
-        client.remote_schedule("remote-bad", terms, (2, 4, 1), images=9, stage="pretrain", progress=False)
+        offered(client, "remote-bad", terms, (2, 4, 1), images=9, stage="pretrain")
     with pytest.raises(BadRequestError, match="estimator must be one of"):
-        client.remote_schedule("remote-bad", terms, (2, 4, 1), images=9, estimator="fulll", progress=False)
+        offered(client, "remote-bad", terms, (2, 4, 1), images=9, estimator="fulll")
