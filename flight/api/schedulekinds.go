@@ -254,21 +254,25 @@ func (f *Few) Summarize() {
 		return fmt.Sprintf("%s from sigma %.4g (%s start, %s)", q.Solver, q.SigmaMax, q.Start, q.Levels)
 	}
 	chosen, plain, best := describe(f.Chosen), describe(f.Against), describe(f.Tries[0])
-	ratio := fmt.Sprintf("%.3g ± %.1g times the Fréchet distance", f.Ratio, f.RatioStderr)
+	measure, held := "Fréchet distance", "samples"
+	if f.Paired {
+		measure, held = "squared error", "latents"
+	}
+	ratio := fmt.Sprintf("%.3g ± %.1g times the %s", f.Ratio, f.RatioStderr, measure)
 	f.Summary = fmt.Sprintf("%s, %d evaluations: ", chosen, f.Chosen.NFE)
 	switch {
 	case chosen != plain:
-		f.Summary += fmt.Sprintf("better than %s, the best plain sampler from noise alone, with %s on %d samples held back",
-			plain, ratio, f.Samples)
+		f.Summary += fmt.Sprintf("better than %s, the best plain sampler from noise alone, with %s on %d %s held back",
+			plain, ratio, f.Samples, held)
 	case best != plain:
 		f.Summary += fmt.Sprintf("no try is surely better than this plain sampler from noise alone; the best, %s, has %s "+
-			"on %d samples held back", best, ratio, f.Samples)
+			"on %d %s held back", best, ratio, f.Samples, held)
 	case len(f.Tries) == 1:
 		f.Summary += "the only try"
 	default:
 		next := f.Tries[1]
-		f.Summary += fmt.Sprintf("no try did better than this plain sampler from noise alone; on the samples of the choice "+
-			"the next, %s, has %.2f times its Fréchet distance", describe(next), next.mean()/f.Chosen.mean())
+		f.Summary += fmt.Sprintf("no try did better than this plain sampler from noise alone; on the %s of the choice "+
+			"the next, %s, has %.2f times its %s", held, describe(next), next.mean()/f.Chosen.mean(), measure)
 	}
 }
 
@@ -276,6 +280,8 @@ func (f *Few) Summarize() {
 type Few struct {
 	Model   string `json:"model"`
 	Samples int    `json:"samples"` // of each try, and as many held back
+	// Paired is true of a search without images: distances are squared errors, and Samples are the latents held back.
+	Paired bool `json:"paired,omitempty"`
 	// Chosen is the first of the tries if it is better than Against by two standard errors, on samples held back; else it
 	// is Against.
 	Chosen  FewTry   `json:"chosen"`
@@ -315,8 +321,8 @@ type FewDistances struct {
 	Frequencies float64 `json:"frequencies,omitzero"`
 	Edges       float64 `json:"edges,omitzero"`
 	Responses   float64 `json:"responses,omitzero"` // absent in schedules that were made before it was measured
-	// Distance is in their place the one by features of the caller's, or, without images, the mean squared error beside
-	// the network's own converged samples over the mean square of their values.
+	// Distance is in their place the one by features of the caller's, or, without images, the squared error beside the
+	// network's own converged samples, a geometric mean over latents, over the mean square of the samples.
 	Distance float64 `json:"distance,omitzero"`
 }
 

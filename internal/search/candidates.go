@@ -46,6 +46,7 @@ type Candidate struct {
 	ODEError float64   // root mean square difference to the converged samples from the same start, of the best
 
 	drawn   *sampler.Moments // so far, of one part
+	fit     *fitter          // that made its coefficients; nil for none
 	squares []float64        // of the errors so far, in a search without images
 }
 
@@ -195,7 +196,7 @@ func (f *fewStepSearch) fittedCandidate(ctx context.Context, around *Candidate) 
 		return nil, err
 	}
 	c := &Candidate{
-		Schedule: around.Schedule, SigmaMax: around.SigmaMax, Matched: around.Matched, Levels: around.Levels,
+		Schedule: around.Schedule, SigmaMax: around.SigmaMax, Matched: around.Matched, Levels: around.Levels, fit: fit,
 		Settings: solver.Settings{
 			Solver: solver.FittedName, Steps: around.Settings.Steps, Statistics: f.statistics, Fitted: coefficients,
 		},

@@ -81,6 +81,7 @@ type FewResult struct {
 	Start           *start.Start // that Chosen starts from; nil: from noise alone
 	// Stopped is true if the network left before the end. Chosen is then the first of Tries, and there may be no Gain.
 	Stopped bool
+	Held    int // samples held back, or latents
 }
 
 // Gain is the ratio of two samplers' distances, the geometric means of all features, on the same latents held back.
@@ -195,7 +196,7 @@ func (f *fewStepSearch) choose(ctx context.Context) (*FewResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := &FewResult{}
+	found := &FewResult{Held: f.Samples}
 	all, err := f.race(ctx, slices.Concat(fromNoise, matched), local)
 	if err := found.rank(all, err); err != nil {
 		return nil, err
@@ -249,6 +250,7 @@ func (f *fewStepSearch) judge(ctx context.Context, found *FewResult) error {
 	}
 	if found.Gain.Change, found.Gain.Stderr = train.Change(against, scores); found.Gain.Certain() {
 		found.Chosen = best
+		return best.completeTails()
 	}
 	return nil
 }

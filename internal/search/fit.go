@@ -54,7 +54,11 @@ func Fit(
 	if set.Solver.Statistics = statistics; f.isotropic {
 		set.Solver.Statistics = statistics.WithoutGain()
 	}
-	return f.all(set.Solver)
+	fitted, errs, err := f.all(set.Solver)
+	if err == nil {
+		fitted.Tails, err = f.tails()
+	}
+	return fitted, errs, err
 }
 
 // fitter is one fit: the first of its samples are fitted to, as many choose the ridge, and those after them, if there
@@ -71,6 +75,8 @@ type fitter struct {
 	// they are followed.
 	states *sampler.States
 	at     []int
+	set    solver.Settings // that all began at, and its plan
+	base   *solver.Plan
 
 	report      func(done, total int)
 	done, total int
@@ -100,7 +106,11 @@ func (f *fitter) all(set solver.Settings) (*solver.Fitted, *FitErrors, error) {
 	for i, st := range base.Stages {
 		part := plan
 		part.Stages, part.NFE, part.T = plan.Stages[:i+1], i+1, base.T[:i+2]
-		gram := f.gram(i+1, st, states, i)
+		at := i
+		if f.at != nil {
+			at = f.at[i]
+		}
+		gram := f.gram(i+1, st, states, at)
 		if err := f.follow(&part, 0, 2*f.samples, gram); err != nil {
 			return nil, nil, err
 		}
@@ -117,9 +127,13 @@ func (f *fitter) all(set solver.Settings) (*solver.Fitted, *FitErrors, error) {
 			return nil, nil, err
 		}
 	}
-	out := &solver.Fitted{Sigma: sigma, Weights: weightsOf(plan.Stages)}
-	out.Tails, err = f.tails(set, base, states)
-	return out, report, err
+	f.set, f.base, f.states = set, base, states
+	if f.at == nil {
+		for i := range n {
+			f.at = append(f.at, i)
+		}
+	}
+	return &solver.Fitted{Sigma: sigma, Weights: weightsOf(plan.Stages)}, report, nil
 }
 
 func weightsOf(stages []solver.Stage) (out solver.Weights) {
@@ -129,17 +143,27 @@ func weightsOf(stages []solver.Stage) (out solver.Weights) {
 	return out
 }
 
-// tails fits what samplers that begin at a later step combine while their history is short, from the converged states
-// there.
-func (f *fitter) tails(set solver.Settings, base *solver.Plan, states *sampler.States) (out []solver.Weights, err error) {
-	tails, err := solver.Tails(set, f.schedule, 0)
+// completeTails fits what samplers that begin at a later step combine while their history is short, from the converged
+// states there. Of a candidate that is not fitted it does nothing.
+func (c *Candidate) completeTails() error {
+	if c.fit == nil {
+		return nil
+	}
+	tails, err := c.fit.tails()
+	c.Settings.Fitted.Tails = tails
+	return err
+}
+
+// tails returns those of the fit that all has made.
+func (f *fitter) tails() (out []solver.Weights, err error) {
+	tails, err := solver.Tails(f.set, f.schedule, 0)
 	for k, stages := range tails {
-		part := *base
+		part := *f.base
 		part.Init = []float64{1}
 		for j, st := range stages {
-			part.Stages, part.NFE, part.T = append(slices.Clone(stages[:j]), st), j+1, base.T[k+1:k+3+j]
-			gram := f.gram(j+1, st, states, k+1+j)
-			if err := f.followFrom(&part, states, f.node(k), gram); err != nil {
+			part.Stages, part.NFE, part.T = append(slices.Clone(stages[:j]), st), j+1, f.base.T[k+1:k+3+j]
+			gram := f.gram(j+1, st, f.states, f.at[k+1+j])
+			if err := f.followFrom(&part, f.at[k], gram); err != nil {
 				return nil, err
 			}
 			if stages[j].Alpha, stages[j].Beta = f.step(st, gram); stages[j].Alpha == nil {
@@ -151,21 +175,13 @@ func (f *fitter) tails(set solver.Settings, base *solver.Plan, states *sampler.S
 	return out, err
 }
 
-// node returns where states have the end of a step.
-func (f *fitter) node(step int) int {
-	if f.states != nil {
-		return f.at[step]
-	}
-	return step
-}
-
-// gram returns the sums of no rows, of a stage that is the last of a number and ends a step.
-func (f *fitter) gram(stages int, st solver.Stage, states *sampler.States, step int) *sampler.Gram {
+// gram returns the sums of no rows, of a stage that is the last of a number and should lead to the states at a place.
+func (f *fitter) gram(stages int, st solver.Stage, states *sampler.States, at int) *sampler.Gram {
 	parts := f.statistics
 	if f.isotropic {
 		parts = nil
 	}
-	return sampler.NewGram(parts, stages, terms(st), states, f.node(step), f.samples)
+	return sampler.NewGram(parts, stages, terms(st), states, at, f.samples)
 }
 
 // converged keeps the states of converged trajectories at the nodes after the first.
@@ -187,10 +203,10 @@ func (f *fitter) converged(sigma []float64) (*sampler.States, error) {
 }
 
 // followFrom takes the trajectories that a fit sees along a plan that begins at a state of converged ones.
-func (f *fitter) followFrom(plan *solver.Plan, states *sampler.States, at int, into sampler.Reducer) error {
+func (f *fitter) followFrom(plan *solver.Plan, at int, into sampler.Reducer) error {
 	t := f.from
 	t.Labels, t.Plan, t.Start = t.Labels[:2*f.samples], plan, nil
-	t.From, t.At, t.Progress = states, at, nil
+	t.From, t.At, t.Progress = f.states, at, nil
 	return f.network.Follow(f.ctx, t, into)
 }
 

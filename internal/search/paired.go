@@ -10,7 +10,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/local"
 	"github.com/anisoflight/anisoflight/schedule/solver"
-	"github.com/anisoflight/anisoflight/train"
+	"github.com/anisoflight/anisoflight/train/passes"
 )
 
 const (
@@ -59,8 +59,8 @@ type pairedSearch struct {
 }
 
 // Paired returns the sampler from noise whose samples are closest to the network's own converged samples from the same
-// latents: the plain solvers on several levels, and coefficients fitted to the network's trajectories. Distances are mean
-// squared errors over the mean square of the samples. The first of the tries is chosen if its gain over the best plain
+// latents: the plain solvers on several levels, and coefficients fitted to the network's trajectories. Distances are
+// squared errors, a geometric mean over the latents, over the mean square of the samples. The first of the tries is chosen if its gain over the best plain
 // sampler is certain, on latents that nothing was chosen by.
 func Paired(ctx context.Context, network sampler.Ensemble, set PairedSettings) (*FewResult, error) {
 	if set.Progress == nil {
@@ -77,7 +77,7 @@ func Paired(ctx context.Context, network sampler.Ensemble, set PairedSettings) (
 	if err := f.reference(ctx); err != nil {
 		return nil, err
 	}
-	found := &FewResult{}
+	found := &FewResult{Held: f.latents}
 	all, err := f.race(ctx, plain)
 	if err := found.rank(all, err); err != nil || found.Stopped {
 		return found, err
@@ -87,7 +87,7 @@ func Paired(ctx context.Context, network sampler.Ensemble, set PairedSettings) (
 
 // spend chooses how many latents there are.
 func (f *pairedSearch) spend(plain int) error {
-	each := 3*fineSteps + f.NFE*(plain+plainAgain+4*pairedFits*2+2)
+	each := 3*fineSteps + f.NFE*(plain+plainAgain+4*pairedFits*2+2) + 2*(f.NFE-1)
 	if f.Budget == 0 {
 		f.Budget = max(defaultBudget, leastLatents*each)
 	}
@@ -270,7 +270,7 @@ func (f *pairedSearch) fit(ctx context.Context, nodes []int, levels string, isot
 	set, err := solver.Settings{
 		Solver: solver.FittedName, Steps: len(coefficients.Alpha), Statistics: none, Fitted: coefficients,
 	}.Resolve()
-	return &Candidate{Schedule: edm, Settings: set, SigmaMax: math.Sqrt(f.T), Levels: levels}, err
+	return &Candidate{Schedule: edm, Settings: set, SigmaMax: math.Sqrt(f.T), Levels: levels, fit: fit}, err
 }
 
 // snapped returns the kept nodes of the reference that are nearest to the levels of a plan, one for each.
@@ -306,13 +306,13 @@ func (f *pairedSearch) squares(ctx context.Context, c *Candidate, first, n int) 
 	return errs.Squares, err
 }
 
-// distance returns that of squared errors.
+// distance returns the geometric mean of squared errors, over the mean of the samples' squares.
 func (f *pairedSearch) distance(squares []float64) Distances {
 	var sum float64
 	for _, v := range squares {
-		sum += v
+		sum += math.Log(v)
 	}
-	return Distances{sum / float64(len(squares)) / f.power}
+	return Distances{math.Exp(sum/float64(len(squares))) / f.power}
 }
 
 // measure measures a candidate on the latents up to n.
@@ -329,30 +329,33 @@ func (f *pairedSearch) measure(ctx context.Context, c *Candidate, n int) error {
 // judge chooses between the best and its rival, on latents that nothing was chosen by.
 func (f *pairedSearch) judge(ctx context.Context, found *FewResult) error {
 	f.Progress.Begin("held back", 100, 2*f.latents*f.NFE)
-	var left [2][]float64
-	for i, c := range []*Candidate{found.Against, found.Tries[0]} {
-		squares, err := f.squares(ctx, c, 2*f.latents, f.latents)
-		if err != nil {
-			return err
-		}
-		var sum float64
-		for _, v := range squares {
-			sum += v
-		}
-		if c.Held = f.distance(squares); math.IsInf(c.Held.score(), 1) {
-			return ErrNotFinite
-		}
-		for _, v := range squares {
-			left[i] = append(left[i], sum-v)
-		}
+	best, rival := found.Tries[0], found.Against
+	against, err := f.held(ctx, rival)
+	if found.Chosen = rival; err != nil || best == rival {
+		return err
 	}
-	found.Chosen = found.Against
-	if found.Tries[0] == found.Against {
-		return nil
+	squares, err := f.held(ctx, best)
+	if err != nil {
+		return err
 	}
-	found.Gain.Change, found.Gain.Stderr = train.Change(left[0], left[1])
-	if found.Gain.Certain() {
-		found.Chosen = found.Tries[0]
+	for i, v := range squares {
+		squares[i] = math.Log(v / against[i])
+	}
+	if found.Gain.Change, found.Gain.Stderr = passes.MeanStderr(squares); found.Gain.Certain() {
+		found.Chosen = best
+		return best.completeTails()
 	}
 	return nil
+}
+
+// held measures a candidate on the latents held back, and returns its squared errors there.
+func (f *pairedSearch) held(ctx context.Context, c *Candidate) ([]float64, error) {
+	squares, err := f.squares(ctx, c, 2*f.latents, f.latents)
+	if err != nil {
+		return nil, err
+	}
+	if c.Held = f.distance(squares); math.IsInf(c.Held.score(), 1) {
+		return nil, ErrNotFinite
+	}
+	return squares, nil
 }

@@ -42,6 +42,7 @@ type fewSearch struct {
 	order   []int         // of their labels; nil for none
 	told    bool          // the client has the law
 	planned int
+	held    int // samples or latents held back
 	found   *search.FewResult
 	plan    *api.Plan
 	law     string // of the images, base64 of its file
@@ -83,7 +84,7 @@ func (f *fewSearch) work(ctx context.Context) (err error) {
 	if err := f.explained(err); err != nil {
 		return err
 	}
-	f.seconds = progress.Seconds()
+	f.seconds, f.held = progress.Seconds(), f.found.Held
 	return f.describe()
 }
 
@@ -318,7 +319,7 @@ func (f *fewSearch) result() map[string]any {
 	if f.plan == nil {
 		return map[string]any{"complete": false}
 	}
-	report := schedules.DescribeFew("", f.found.Chosen.Samples, f.found)
+	report := schedules.DescribeFew("", f.held, f.images == nil, f.found)
 	report.Seconds = f.seconds
 	out := map[string]any{"complete": !f.found.Stopped, "plan": f.plan, "few": report}
 	if f.found.Start != nil {

@@ -78,7 +78,7 @@ func (k *Maker) few(ctx context.Context, req api.FewSchedule, emit func(api.Meta
 		}),
 		Start: found.Start, Statistics: best.Statistics, Fitted: best.Fitted,
 	}
-	report := DescribeFew(m.Name, req.Samples, found)
+	report := DescribeFew(m.Name, req.Samples, false, found)
 	report.Seconds = progress.Seconds()
 	made.origin.Few, err = json.Marshal(report)
 	return made, err
@@ -104,9 +104,9 @@ func labelsDrawn(m *catalog.Model) func(i int, seed uint64) int32 {
 }
 
 // DescribeFew is the reply of a search.
-func DescribeFew(model string, samples int, found *search.FewResult) *api.Few {
+func DescribeFew(model string, samples int, paired bool, found *search.FewResult) *api.Few {
 	out := &api.Few{
-		Model: model, Samples: samples, Chosen: describeTry(found.Chosen), Against: describeTry(found.Against),
+		Model: model, Samples: samples, Paired: paired, Chosen: describeTry(found.Chosen), Against: describeTry(found.Against),
 	}
 	out.Ratio = math.Exp(found.Gain.Change)
 	out.RatioStderr = out.Ratio * found.Gain.Stderr
