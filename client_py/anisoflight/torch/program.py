@@ -24,11 +24,14 @@ BATCH = 3  # of the example: a size that is 3 by chance does not follow the batc
 _KEPT = frozenset(
     """
     linear conv2d silu gelu group_norm layer_norm rms_norm scaled_dot_product_attention softmax.int embedding
-    upsample_nearest2d.vec sigmoid einsum dropout mish leaky_relu elu softplus relu hardtanh clamp pixel_shuffle
-    pixel_unshuffle instance_norm chunk split.Tensor unbind.int avg_pool2d repeat stack flip square matmul
-    conv_transpose2d.input pad flatten.using_ints var.correction expand index_select adaptive_avg_pool2d tanh
+    upsample_nearest1d.vec upsample_nearest2d.vec upsample_nearest3d.vec sigmoid einsum dropout mish leaky_relu elu
+    softplus relu hardtanh clamp pixel_shuffle pixel_unshuffle instance_norm chunk split.Tensor unbind.int repeat stack
+    flip square matmul conv_transpose2d.input pad flatten.using_ints var.correction expand index_select tanh
+    avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d max_pool1d max_pool2d
+    max_pool3d
     """.split()  # noqa: SIM905
 )
+_RESAMPLING = ("upsample_", "_upsample_", "adaptive_avg_pool")  # linear along each axis, with weights of sum one
 _DROPPED = ("device", "layout", "pin_memory", "memory_format", "generator", "non_blocking", "copy", "enable_gqa")
 
 
@@ -51,6 +54,7 @@ def record(
             packet = getattr(torch.ops.aten, kept, None)
             if packet is not None:
                 table.pop(getattr(packet, overload or "default", None), None)
+        table.update(get_decompositions([torch.ops.aten._native_batch_norm_legit_no_training]))
         program = program.run_decompositions(table)
     return Recorded(program, examples, ratios_at)
 
