@@ -130,14 +130,14 @@ func slice(node, v *graph.Node) []*graph.Node {
 		if len(strides) > 0 {
 			stride = strides[axis]
 		}
-		v = embed(v, axis, starts[axis], stride, size)
+		v = Embed(v, axis, starts[axis], stride, size)
 	}
 	return []*graph.Node{v}
 }
 
-// embed returns the array of the given size along axis that holds v's entries at start, start+stride, ... and zeros
+// Embed returns the array of the given size along axis that holds v's entries at start, start+stride, ... and zeros
 // elsewhere.
-func embed(v *graph.Node, axis, start, stride, size int) *graph.Node {
+func Embed(v *graph.Node, axis, start, stride, size int) *graph.Node {
 	if stride > 1 { // with stride−1 zeros after every entry
 		dims := v.Shape().Clone().Dimensions
 		dims[axis] *= stride

@@ -117,7 +117,7 @@ func (b *builder) build(c Config) *Node {
 		panic(graphError("the output must be floating of shape [batch %d %d %d], as img_channels and img_resolution say",
 			want[1], want[2], want[3]))
 	}
-	return out.nhwc()
+	return out.image()
 }
 
 // apply appends one node. What a rule, or the graph library on its behalf, refuses is an error.

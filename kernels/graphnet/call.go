@@ -3,6 +3,7 @@ package graphnet
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/gomlx/gomlx/pkg/core/graph"
 )
@@ -207,19 +208,19 @@ func (c *call) target() []int {
 	return out
 }
 
-// two returns a pair that may be given as one number, or not at all.
-func (c *call) two(name string, other int) [2]int {
+// each returns a number for each of n axes: one may be given for all, or none.
+func (c *call) each(name string, n, other int) []int {
 	v := c.ints(name)
 	switch len(v) {
+	case n:
+		return v
 	case 0:
-		v = []int{other, other}
+		return slices.Repeat([]int{other}, n)
 	case 1:
-		v = []int{v[0], v[0]}
-	case 2:
-	default:
-		refuse("%s must have one or two numbers, got %v", name, v)
+		return slices.Repeat(v, n)
 	}
-	return [2]int{v[0], v[1]}
+	refuse("%s must have one number, or %d, got %v", name, n, v)
+	return nil
 }
 
 // A rule appends an operation.

@@ -160,8 +160,13 @@ func scalarPow(c *call) value {
 }
 
 // convert leaves floats in the precision of the model.
-func convert(c *call) value {
-	x, k := c.tensor("self"), kinds[c.o.DType]
+func convert(c *call) value { return c.converted(c.tensor("self")) }
+
+// replaced returns src in the place of self.
+func replaced(c *call) value { return c.converted(expanded(c.tensor("src"), c.target())) }
+
+func (c *call) converted(x value) value {
+	k := kinds[c.o.DType]
 	if kindOf(x.n.DType()) == k {
 		return x
 	}

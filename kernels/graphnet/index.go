@@ -4,6 +4,9 @@ import (
 	"slices"
 
 	"github.com/gomlx/gomlx/pkg/core/graph"
+	"github.com/gomlx/gomlx/pkg/core/shapes"
+
+	"github.com/anisoflight/anisoflight/kernels/autodiff"
 )
 
 // rowsOf returns table[i] for integers i of any shape: a product with a one-hot matrix, which can be differentiated any
@@ -72,7 +75,13 @@ func cut(x value, a, from, to, step int) value {
 
 func slice(c *call) value {
 	x := c.tensor("self")
-	a := c.axis("dim", 0, x.rank())
+	a, from, to, step := c.span(x)
+	return cut(x, a, from, to, step)
+}
+
+// span returns an axis of x and the entries of it that arguments name: from … to−1, every step-th.
+func (c *call) span(x value) (a, from, to, step int) {
+	a = c.axis("dim", 0, x.rank())
 	n := x.dims()[a]
 	clip := func(i int) int {
 		if i < 0 {
@@ -80,7 +89,26 @@ func slice(c *call) value {
 		}
 		return max(0, min(i, n))
 	}
-	return cut(x, a, clip(c.intOr("start", 0)), clip(c.intOr("end", n)), c.intOr("step", 1))
+	return a, clip(c.intOr("start", 0)), clip(c.intOr("end", n)), c.intOr("step", 1)
+}
+
+// sliceScatter returns self with src in the place of the entries that slice would take.
+func sliceScatter(c *call) value {
+	x, src := c.tensor("self"), c.tensor("src")
+	a, from, to, step := c.span(x)
+	d := cut(x, a, from, to, step).dims()
+	if !slices.Equal(src.dims(), d) {
+		refuse("src must have shape %v, got %v", d, src.dims())
+	}
+	n, size := graph.ConvertDType(src.like(x), x.n.DType()), x.dims()[a]
+	if slices.Equal(d, x.dims()) {
+		return x.with(n)
+	}
+	place := x.at[a]
+	taken := graph.Ones(c.b.g, shapes.Make(c.b.wide, d[a]))
+	taken = graph.GreaterThan(autodiff.Embed(taken, 0, from, step, size), graph.ScalarZero(c.b.g, c.b.wide))
+	taken = graph.ExpandAndBroadcast(taken, x.n.Shape().Dimensions, slices.Delete(count(x.rank()), place, place+1))
+	return x.with(graph.Where(taken, autodiff.Embed(n, place, from, step, size), x.n))
 }
 
 func selectOne(c *call) value {

@@ -11,73 +11,89 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 
-// convolution is one [B, I, H, W] → [B, O, H', W'], or a transposed one.
+// convolution is one [B, I, H, W] → [B, O, H', W'] or a transposed one, with any number of axes behind the channels.
 func convolution(c *call) value {
 	x, w := c.floating("input"), c.floating("weight")
-	if x.rank() != 4 || w.rank() != 4 {
-		refuse("input and weight must have four axes, got %v and %v", x.dims(), w.dims())
+	if x.rank() < 3 || w.rank() != x.rank() {
+		refuse("input and weight must have three axes or more, and as many, got %v and %v", x.dims(), w.dims())
 	}
-	stride, dilate := c.two("stride", 1), c.two("dilation", 1)
-	positive(stride, dilate)
+	n := c.window("stride", x.rank()-2)
 	if c.o.Op == "conv_transpose2d.input" || c.bool("transposed") {
-		return c.convolveBack(x, w, nn.Window{Spread: stride, Dilate: dilate})
+		return c.convolveBack(x, w, n)
 	}
-	n := nn.Window{Stride: stride, Dilate: dilate}
 	switch pad, words := c.o.Args["padding"].(string); {
 	case words && pad == "same":
-		for i := range n.Pad {
-			all := (w.dims()[2+i] - 1) * n.Dilate[i]
-			n.Pad[i] = [2]int{all / 2, all - all/2}
+		for i := range n {
+			all := (w.dims()[2+i] - 1) * n[i].Dilate
+			n[i].Pad = [2]int{all / 2, all - all/2}
 		}
 	case !words:
-		for i, p := range c.two("padding", 0) {
-			n.Pad[i] = [2]int{p, p}
+		for i, p := range c.each("padding", len(n), 0) {
+			n[i].Pad = [2]int{p, p}
 		}
 	case pad != "valid":
 		refuse("padding must be same, valid or numbers, got %q", shorten(pad))
 	}
-	return c.convolve(x, w.in(2, 3, 1, 0), n, w.dims()[0])
+	return c.convolve(x, w.in(append(count(w.rank())[2:], 1, 0)...), n, w.dims()[0])
 }
 
-// convolveBack is a transposed convolution with a kernel [I, O, K, L]: a convolution of the spread image with the
-// kernel run backwards.
-func (c *call) convolveBack(x, w value, n nn.Window) value {
-	if g := c.intOr("groups", 1); g != 1 {
-		refuse("transposed convolutions in %d groups have no rule", g)
+// window returns the strides and dilations for a number of axes.
+func (c *call) window(stride string, axes int) nn.Window {
+	n := make(nn.Window, axes)
+	for i, s := range c.each(stride, axes, 1) {
+		n[i] = nn.AxisWindow{Stride: s, Dilate: c.each("dilation", axes, 1)[i]}
+		if min(s, n[i].Dilate) < 1 || max(s, n[i].Dilate) > maxSize {
+			refuse("strides and dilations are positive, got %d and %d", s, n[i].Dilate)
+		}
 	}
-	k, pad, more := w.dims(), c.two("padding", 0), c.two("output_padding", 0)
-	for i := range n.Pad {
-		lead := (k[2+i]-1)*n.Dilate[i] - pad[i]
-		n.Pad[i] = [2]int{lead, lead + more[i]}
+	return n
+}
+
+// groups returns the number of groups of a convolution.
+func (c *call) groups(in, out int) int {
+	groups := c.intOr("groups", 1)
+	if groups < 1 || groups > maxGroups || in%groups != 0 || out%groups != 0 {
+		refuse("%d channels cannot be convolved to %d in %d groups", in, out, groups)
+	}
+	return groups
+}
+
+// convolveBack is a transposed convolution with a kernel [I, O/groups, K, L]: a convolution of the spread image with
+// the kernel run backwards.
+func (c *call) convolveBack(x, w value, n nn.Window) value {
+	axes := len(n)
+	k, pad, more := w.dims(), c.each("padding", axes, 0), c.each("output_padding", axes, 0)
+	for i := range n {
+		lead := (k[2+i]-1)*n[i].Dilate - pad[i]
+		n[i] = nn.AxisWindow{Spread: n[i].Stride, Stride: 1, Dilate: n[i].Dilate, Pad: [2]int{lead, lead + more[i]}}
 		if lead < 0 || more[i] < 0 {
 			refuse("padding %d is more than the kernel's reach", pad[i])
 		}
 	}
-	return c.convolve(x, autodiff.Reverse(w.in(2, 3, 0, 1), 0, 1), n, k[1])
-}
-
-func positive(pairs ...[2]int) {
-	for _, p := range pairs {
-		if p[0] < 1 || p[1] < 1 || p[0] > maxSize || p[1] > maxSize {
-			refuse("strides and dilations are positive, got %v", p)
-		}
+	taps := append(slices.Clone(k[2:]), k[0], k[1])
+	kernel := autodiff.Reverse(w.in(append(count(2 + axes)[2:], 0, 1)...), count(axes)...)
+	groups := c.groups(k[0], k[1]*c.intOr("groups", 1))
+	if groups > 1 { // from [K, L, groups, I/groups, O/groups] to [K, L, I/groups, O]
+		split := append(taps[:axes:axes], groups, k[0]/groups, k[1])
+		order := append(count(axes), axes+1, axes, axes+2)
+		kernel = graph.TransposeAllAxes(graph.Reshape(kernel, split...), order...)
+		kernel = graph.Reshape(kernel, append(taps[:axes:axes], k[0]/groups, groups*k[1])...)
 	}
+	return c.convolve(x, kernel, n, groups*k[1])
 }
 
 // convolve convolves x with w [K, L, I/groups, O] and adds the bias. Groups are convolved one by one.
 func (c *call) convolve(x value, w *Node, n nn.Window, out int) value {
-	for _, p := range n.Pad {
-		if p[0] < 0 || p[1] < 0 || p[0] > maxSize || p[1] > maxSize {
+	for _, a := range n {
+		if p := a.Pad; p[0] < 0 || p[1] < 0 || p[0] > maxSize || p[1] > maxSize {
 			refuse("padding must lie in 0 … %d, got %v", maxSize, p)
 		}
 	}
-	img, groups := x.nhwc(), c.intOr("groups", 1)
+	img, last := x.image(), len(n)+1
 	w = graph.ConvertDType(w, img.DType())
-	in := img.Shape().Dimensions[3]
-	if groups < 1 || groups > maxGroups || in%groups != 0 || out%groups != 0 {
-		refuse("%d channels cannot be convolved to %d in %d groups", in, out, groups)
-	}
-	if have := w.Shape().Dimensions[2]; have != in/groups {
+	in := img.Shape().Dimensions[last]
+	groups := c.groups(in, out)
+	if have := w.Shape().Dimensions[last-1]; have != in/groups {
 		refuse("the kernel takes %d channels of %d in %d groups", have, in, groups)
 	}
 	var y *Node
@@ -91,13 +107,15 @@ func (c *call) convolve(x value, w *Node, n nn.Window, out int) value {
 	default:
 		parts := make([]*Node, groups)
 		for i := range parts {
-			part := func(x *Node, size int) *Node { return graph.SliceAxis(x, 3, graph.AxisRange(i*size, (i+1)*size)) }
+			part := func(x *Node, size int) *Node {
+				return graph.SliceAxis(x, last, graph.AxisRange(i*size, (i+1)*size))
+			}
 			parts[i] = n.Convolve(part(img, in/groups), part(w, out/groups))
 		}
-		y = graph.Concatenate(parts, 3)
+		y = graph.Concatenate(parts, last)
 	}
 	if bias := c.vector("bias", out); bias != nil {
-		y = nn.Shift(y, graph.Reshape(bias, 1, 1, 1, out))
+		y = nn.Shift(y, graph.Reshape(bias, append(slices.Repeat([]int{1}, last), out)...))
 	}
 	return image(y)
 }
@@ -105,39 +123,56 @@ func (c *call) convolve(x value, w *Node, n nn.Window, out int) value {
 // pointwise multiplies the channels of each group of x [B, H, W, I] by its part of w [1, 1, I/groups, O]: one product
 // with a batch of groups. XLA for CUDA cannot compile some products of slices of channels.
 func pointwise(x, w *Node, groups int) *Node {
-	d, out := x.Shape().Dimensions, w.Shape().Dimensions[3]
-	x = graph.Reshape(x, d[0], d[1], d[2], groups, d[3]/groups)
-	w = graph.Reshape(w, d[3]/groups, groups, out/groups)
-	y := graph.DotGeneral(x, []int{4}, []int{3}, w, []int{0}, []int{1}) // [groups, B, H, W, O/groups]
-	return graph.Reshape(graph.TransposeAllAxes(y, 1, 2, 3, 0, 4), d[0], d[1], d[2], out)
+	d, last, out := x.Shape().Dimensions, x.Rank()-1, w.Shape().Dimensions[w.Rank()-1]
+	x = graph.Reshape(x, append(d[:last:last], groups, d[last]/groups)...)
+	w = graph.Reshape(w, d[last]/groups, groups, out/groups)
+	y := graph.DotGeneral(x, []int{last + 1}, []int{last}, w, []int{0}, []int{1}) // [groups, B, H, W, O/groups]
+	order := append(append(count(last + 1)[1:], 0), last+1)
+	return graph.Reshape(graph.TransposeAllAxes(y, order...), append(d[:last:last], out)...)
 }
 
 // depthwise convolves each channel with a kernel of its own, w [K, L, 1, C]: a sum of shifted images, which can be
 // differentiated any number of times where grouped convolutions cannot.
 func depthwise(x, w *Node, n nn.Window) *Node {
-	k := w.Shape().Dimensions
-	for i := range n.Pad {
-		x = autodiff.Padded(x, 1+i, n.Pad[i][0], n.Pad[i][1])
-	}
-	d := x.Shape().Dimensions
-	var y *Node
-	for p := range k[0] {
-		for q := range k[1] {
-			tap := graph.Reshape(graph.Slice(w, graph.AxisElem(p), graph.AxisElem(q)), 1, 1, 1, k[3])
-			from := [2]int{p * n.Dilate[0], q * n.Dilate[1]}
-			rows := reach(d[1], k[0], n.Dilate[0], n.Stride[0])
-			cols := reach(d[2], k[1], n.Dilate[1], n.Stride[1])
-			s := graph.SliceAxis(x, 1, graph.AxisRange(from[0], from[0]+rows).Stride(n.Stride[0]))
-			s = graph.SliceAxis(s, 2, graph.AxisRange(from[1], from[1]+cols).Stride(n.Stride[1]))
-			s = graph.Mul(s, tap)
-			if y == nil {
-				y = s
-			} else {
-				y = graph.Add(y, s)
-			}
+	for i, a := range n {
+		if a.Spread > 1 {
+			size := x.Shape().Dimensions[1+i]
+			x = autodiff.Embed(x, 1+i, 0, a.Spread, (size-1)*a.Spread+1)
 		}
+		x = autodiff.Padded(x, 1+i, a.Pad[0], a.Pad[1])
+	}
+	k := w.Shape().Dimensions
+	each := graph.Reshape(w, -1, k[len(k)-1])
+	var y *Node
+	for i, met := range taps(x, k[:len(n)], n) {
+		tap := graph.SliceAxis(each, 0, graph.AxisElem(i))
+		tap = graph.Mul(met, graph.Reshape(tap, append(slices.Repeat([]int{1}, 1+len(n)), -1)...))
+		if i > 0 {
+			tap = graph.Add(y, tap)
+		}
+		y = tap
 	}
 	return y
+}
+
+// taps returns the entries of an image x that each tap of a kernel of that size meets, for tap after tap.
+func taps(x *Node, kernel []int, n nn.Window) []*Node {
+	met := []*Node{x}
+	for i, a := range n {
+		run := reach(x.Shape().Dimensions[1+i], kernel[i], a.Dilate, a.Stride)
+		if len(met)*kernel[i] > maxParts {
+			refuse("a kernel of %v has too many taps; at most %d", kernel, maxParts)
+		}
+		var next []*Node
+		for _, m := range met {
+			for k := range kernel[i] {
+				from := k * a.Dilate
+				next = append(next, graph.SliceAxis(m, 1+i, graph.AxisRange(from, from+run).Stride(a.Stride)))
+			}
+		}
+		met = next
+	}
+	return met
 }
 
 // reach returns how many entries of a padded axis one tap runs over.
@@ -150,7 +185,7 @@ func reach(size, taps, dilate, stride int) int {
 }
 
 // groupNorm normalises [B, C, …] whatever the axes behind the channels are.
-func groupNorm(c *call) value { return c.groups(c.floating("input"), c.int("num_groups")) }
+func groupNorm(c *call) value { return c.normalizeGroups(c.floating("input"), c.int("num_groups")) }
 
 // instanceNorm is a group norm of one channel each. It has no running statistics.
 func instanceNorm(c *call) value {
@@ -158,19 +193,18 @@ func instanceNorm(c *call) value {
 		refuse("running statistics have no rule")
 	}
 	x := c.floating("input")
-	return c.groups(x, x.dims()[axis(1, x.rank())])
+	return c.normalizeGroups(x, x.dims()[axis(1, x.rank())])
 }
 
-func (c *call) groups(x value, groups int) value {
+func (c *call) normalizeGroups(x value, groups int) value {
 	d := x.dims()
 	if len(d) < 3 || groups < 1 || d[1]%groups != 0 {
 		refuse("cannot normalise %v in %d groups", d, groups)
 	}
-	last := append(append([]int{0}, count(len(d))[2:]...), 1)
-	n := x.in(last...) // channels last
+	n := x.image()
 	flat := graph.Reshape(n, d[0], -1, 1, d[1])
 	y := nn.NormalizeGroups(flat, groups, c.float("eps", 1e-5), c.vector("weight", d[1]), c.vector("bias", d[1]))
-	return stored(graph.Reshape(y, n.Shape().Dimensions...), last...)
+	return image(graph.Reshape(y, n.Shape().Dimensions...))
 }
 
 // lastNorm normalises over the last axes: a layer norm, or an RMS norm.
@@ -237,45 +271,100 @@ func softmax(c *call) value {
 	return x.with(graph.ConvertDType(graph.Softmax(nn.Wide(x.n), a), x.n.DType()))
 }
 
-// image returns the node of the image input or self, with its sizes.
-func (c *call) image() (*Node, []int) {
+// image returns the node of the image input or self with its sizes, and the sizes behind the channels that the file
+// declares for the result.
+func (c *call) image() (n *Node, d, to []int) {
 	name := "self"
 	if c.has("input") {
 		name = "input"
 	}
-	x := c.floating(name)
-	if x.rank() != 4 {
-		refuse("%s must be an image [B, C, H, W], got %v", name, x.dims())
+	x, to := c.floating(name), c.target()
+	if x.rank() < 3 || len(to) != x.rank() {
+		refuse("%s must be an image [B, C, H, W], and so the result, got %v and %v", name, x.dims(), to)
 	}
-	n := x.nhwc()
-	return n, n.Shape().Dimensions
+	n = x.image()
+	return n, n.Shape().Dimensions, to[2:]
 }
 
 // nearest repeats pixels to the size that the file declares, a multiple of the image's.
 func nearest(c *call) value {
-	n, d := c.image()
-	to := c.target()
-	if len(to) != 4 || to[2]%d[1] != 0 || to[3]%d[2] != 0 {
-		refuse("%d×%d pixels become %v; the nearest is taken of whole multiples", d[1], d[2], to)
+	n, d, to := c.image()
+	last := len(d) - 1
+	apart, wide, out := d[:1:1], d[:1:1], d[:1:1]
+	for i, size := range to {
+		if size%d[1+i] != 0 {
+			refuse("pixels [B, H, W, C] of %v become %v; the nearest is taken of whole multiples", d, to)
+		}
+		apart, wide, out = append(apart, d[1+i], 1), append(wide, d[1+i], size/d[1+i]), append(out, size)
 	}
-	f := [2]int{to[2] / d[1], to[3] / d[2]}
-	n = graph.Reshape(n, d[0], d[1], 1, d[2], 1, d[3])
-	n = graph.BroadcastToDims(n, d[0], d[1], f[0], d[2], f[1], d[3])
-	return image(graph.Reshape(n, d[0], d[1]*f[0], d[2]*f[1], d[3]))
+	n = graph.BroadcastToDims(graph.Reshape(n, append(apart, d[last])...), append(wide, d[last])...)
+	return image(graph.Reshape(n, append(out, d[last])...))
 }
 
-// average takes the mean of blocks of pixels that do not overlap.
+// average takes the mean of windows of pixels.
 func average(c *call) value {
-	n, d := c.image()
-	to := c.target()
-	if len(to) != 4 || to[2] < 1 || to[3] < 1 || d[1]%to[2] != 0 || d[2]%to[3] != 0 {
-		refuse("%d×%d pixels become %v; the mean is taken of whole blocks", d[1], d[2], to)
+	n, d, to := c.image()
+	wide := nn.Wide(n)
+	last := len(d) - 1
+	kernel := make([]int, len(to))
+	apart, over := d[:1:1], []int{}
+	blocks := true
+	for i, size := range to {
+		if blocks = blocks && size > 0 && d[1+i]%size == 0; blocks {
+			kernel[i] = d[1+i] / size
+			apart, over = append(apart, size, kernel[i]), append(over, 2+2*i)
+		}
 	}
-	k := [2]int{d[1] / to[2], d[2] / to[3]}
-	if c.has("kernel_size") &&
-		(c.two("kernel_size", 1) != k || c.two("stride", k[0]) != k || c.two("padding", 0) != [2]int{}) {
-		refuse("windows that overlap, or padding, have no rule")
+	if !c.has("kernel_size") {
+		if !blocks {
+			refuse("pixels [B, H, W, C] of %v become %v; the mean is taken of whole blocks", d, to)
+		}
+	} else if k := c.each("kernel_size", len(to), 1); !blocks || !slices.Equal(k, kernel) {
+		kernel, blocks = k, false
 	}
-	wide := graph.Reshape(nn.Wide(n), d[0], to[2], k[0], to[3], k[1], d[3])
-	return image(graph.ConvertDType(graph.ReduceMean(wide, 2, 4), n.DType()))
+	if blocks {
+		wide = graph.ReduceMean(graph.Reshape(wide, append(apart, d[last])...), over...)
+		return image(graph.ConvertDType(wide, n.DType()))
+	}
+	sum := func(x *Node) *Node { return c.pooled(x, kernel, to, 0, graph.Add) }
+	y := sum(wide)
+	if c.has("divisor_override") || c.bool("ceil_mode") {
+		refuse("divisor_override and ceil_mode have no rule")
+	}
+	if all, given := c.o.Args["count_include_pad"].(bool); given && !all {
+		y = graph.Div(y, sum(graph.OnesLike(wide)))
+	} else {
+		y = graph.MulScalar(y, 1/float64(product(kernel)))
+	}
+	return image(graph.ConvertDType(y, n.DType()))
+}
+
+// largest takes the largest pixel of each window, the first of equal ones as PyTorch does.
+func largest(c *call) value {
+	n, _, to := c.image()
+	first := func(x, y *Node) *Node { return graph.Where(graph.GreaterThan(y, x), y, x) }
+	return image(c.pooled(n, c.each("kernel_size", len(to), 1), to, math.Inf(-1), first))
+}
+
+// pooled joins by f what each tap of a window meets, of an image x with borders of v, to as many entries as the file
+// declares.
+func (c *call) pooled(x *Node, kernel, to []int, v float64, f func(x, y *Node) *Node) *Node {
+	stride := "stride"
+	if len(c.ints(stride)) == 0 {
+		stride = "kernel_size"
+	}
+	n, pads := c.window(stride, len(to)), c.each("padding", len(to), 0)
+	for i, p := range pads {
+		behind := (to[i]-1)*n[i].Stride + (kernel[i]-1)*n[i].Dilate + 1 - x.Shape().Dimensions[1+i] - p
+		if kernel[i] < 1 || p < 0 || p > maxSize || to[i] < 1 || behind > maxSize {
+			refuse("windows of %v do not make %v", kernel, to)
+		}
+		x = bordered(x, 1+i, p, behind, "constant", v)
+	}
+	met := taps(x, kernel, n)
+	y := met[0]
+	for _, m := range met[1:] {
+		y = f(y, m)
+	}
+	return y
 }

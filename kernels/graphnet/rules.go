@@ -24,6 +24,7 @@ func init() { // of functions that, through build, need the table
 		"arange.default": arange, "arange.start": arange, "arange.start_step": arange,
 		"full.default": full, "full_like.default": full, "scalar_tensor.default": scalar,
 		"zeros.default": constant(0), "zeros_like.default": constant(0), "new_zeros.default": constant(0),
+		"empty.memory_format": constant(0), "empty_permuted.default": constant(0),
 		"ones.default": constant(1), "ones_like.default": constant(1), "new_ones.default": constant(1),
 
 		// Arithmetic of two operands.
@@ -50,7 +51,7 @@ func init() { // of functions that, through build, need the table
 		"hardtanh.default": clamp, "clamp.default": clamp, "dropout.default": dropout,
 
 		// Types, and what changes nothing.
-		"_to_copy.default": convert, "to.dtype": convert,
+		"_to_copy.default": convert, "to.dtype": convert, "copy.default": replaced,
 		"clone.default": same, "alias.default": same, "contiguous.default": same, "lift_fresh_copy.default": same,
 
 		// Comparisons and choices.
@@ -70,8 +71,12 @@ func init() { // of functions that, through build, need the table
 		"group_norm.default":  groupNorm, "instance_norm.default": instanceNorm,
 		"layer_norm.default": lastNorm, "rms_norm.default": lastNorm,
 		"scaled_dot_product_attention.default": attend, "softmax.int": softmax, "_softmax.default": softmax,
-		"upsample_nearest2d.vec": nearest, "upsample_nearest2d.default": nearest,
-		"avg_pool2d.default": average, "adaptive_avg_pool2d.default": average, "_adaptive_avg_pool2d.default": average,
+		"upsample_nearest1d.vec": nearest, "upsample_nearest2d.vec": nearest, "upsample_nearest3d.vec": nearest,
+		"upsample_nearest2d.default": nearest,
+		"avg_pool1d.default":         average, "avg_pool2d.default": average, "avg_pool3d.default": average,
+		"adaptive_avg_pool1d.default": average, "adaptive_avg_pool2d.default": average,
+		"adaptive_avg_pool3d.default": average, "_adaptive_avg_pool2d.default": average,
+		"max_pool1d.default": largest, "max_pool2d.default": largest, "max_pool3d.default": largest,
 
 		// Products and reductions.
 		"linear.default": linear, "mm.default": matmul, "bmm.default": matmul, "matmul.default": matmul,
@@ -90,7 +95,7 @@ func init() { // of functions that, through build, need the table
 		"pixel_shuffle.default": pixelShuffle, "pixel_unshuffle.default": pixelUnshuffle,
 
 		// Parts.
-		"slice.Tensor": slice, "select.int": selectOne,
+		"slice.Tensor": slice, "slice_scatter.default": sliceScatter, "select.int": selectOne,
 		"split.Tensor": split, "split_with_sizes.default": split, "chunk.default": split, "unbind.int": unbind,
 		"embedding.default": embedding, "index_select.default": indexSelect, "index.Tensor": indexTensor,
 	}

@@ -34,13 +34,17 @@ _adaptive_avg_pool2d.default,adaptive_avg_pool2d.default self 2,3,4,6 {"output_s
 _softmax.default self 2,3,4 {"dim":-1} = 2,3,4
 _to_copy.default,abs.default,alias.default,clone.default,contiguous.default,cos.default,elu.default self 2,3 = 2,3
 _unsafe_view.default,flatten.using_ints,reshape.default,unflatten.int,view.default self 2,3,4 = 2,12
+adaptive_avg_pool1d.default self 2,3,6 {"output_size":[2]} = 2,3,2
 add.Scalar,mul.Scalar,sub.Scalar self 2,3 {"other":2} = 2,3
 add.Tensor other 2,3 {"self":0.5,"alpha":2} = 2,3
 add.Tensor self 2,3,4 other 4 {"alpha":0.5} = 2,3,4
 add.Tensor self 3,1 other 2,3,4 = 2,3,4
 addmm.default self 4 mat1 2,3 mat2 3,4 {"alpha":0.5,"beta":2} = 2,4
 amax.default,amin.default self 2,3,4 {"dim":[1]} = 2,4
+avg_pool1d.default self 2,3,6 {"kernel_size":[3],"stride":[2],"padding":[1]} = 2,3,3
+avg_pool2d.default self 2,2,4,5 {"kernel_size":[3,2],"stride":[1,2],"padding":[1,0],"count_include_pad":false} = 2,2,4,2
 avg_pool2d.default self 2,3,4,6 {"kernel_size":[2,3],"stride":[2,3]} = 2,3,2,2
+avg_pool3d.default,adaptive_avg_pool3d.default self 2,2,4,2,3 {"kernel_size":[2,1,3],"output_size":[2,2,1]} = 2,2,2,2,1
 baddbmm.default self 2,2,4 batch1 2,2,3 batch2 2,3,4 = 2,2,4
 bmm.default self 2,2,3 mat2 2,3,4 = 2,2,4
 cat.default a 2,3 b 2,4 {"tensors":["%a","%b"],"dim":1} = 2,7
@@ -52,8 +56,15 @@ conv2d.default input 2,4,5,6 weight 4,1,3,3 bias 4 {"padding":[2,2],"dilation":[
 conv2d.default input 2,4,5,6 weight 4,1,3,3 bias 4 {"stride":[2,2],"padding":[1,1],"groups":4} = 2,4,3,3
 conv2d.default input 2,4,5,6 weight 6,2,1,1 bias 6 {"groups":2} = 2,6,5,6
 conv2d.padding input 2,4,5,6 weight 3,4,2,3 bias 3 {"padding":"same"} = 2,3,5,6
+conv_transpose2d.input input 2,4,3,4 weight 4,1,4,4 bias 4 {"stride":[2,2],"padding":[1,1],"groups":4} = 2,4,6,8
+conv_transpose2d.input input 2,4,3,4 weight 4,3,2,3 bias 6 {"stride":[2,1],"groups":2} = 2,6,6,6
 conv_transpose2d.input input 2,4,5,6 weight 4,3,3,3 {"stride":[2,2],"padding":[1,1],"output_padding":[1,0]} = 2,3,10,11
+convolution.default input 2,2,3,4,3 weight 3,2,2,3,1 bias 3 {"stride":[1,2,1],"padding":[1,1,0]} = 2,3,4,2,3
+convolution.default input 2,4,3 weight 4,2,3 bias 4 {"stride":[2],"padding":[1],"transposed":true,"groups":2} = 2,4,5
+convolution.default input 2,4,5 weight 4,1,3 {"padding":[2],"dilation":[2],"groups":4} = 2,4,5
+convolution.default input 2,4,5 weight 6,2,1 {"groups":2} = 2,6,5
 convolution.default input 2,4,5,6 weight 3,4,3,3 bias 3 {"padding":[1,1],"transposed":false} = 2,3,5,6
+copy.default self 2,3 src 1 = 2,3
 div.Scalar self 2,3 {"other":3} = 2,3
 div.Tensor other 2,3 positive {"self":2} = 2,3
 div.Tensor self 2,3,4 other 3,1 positive = 2,3,4
@@ -81,6 +92,9 @@ matmul.default self 1,3,2,3 other 2,1,3,4 = 2,3,2,4
 matmul.default self 2,2,2,3 other 2,2,3,4 = 2,2,2,4
 matmul.default self 2,2,2,3 other 3,4 = 2,2,2,4
 matmul.default self 2,3 other 2,2,3,4 = 2,2,2,4
+max_pool1d.default self 2,3,6 {"kernel_size":[3],"stride":[2],"padding":[1]} = 2,3,3
+max_pool2d.default self 2,2,4,5 {"kernel_size":[2,2],"ceil_mode":true} = 2,2,2,3
+max_pool3d.default self 2,2,4,2,3 {"kernel_size":[2,1,2],"stride":[2,1,1],"dilation":[1,1,2]} = 2,2,2,2,1
 maximum.default,minimum.default self 2,3 other 2,3 = 2,3
 mean.default,sum.default self 2,3,4 =
 mean.dim self 2,3,4 {"dim":[-1],"keepdim":true} = 2,3,1
@@ -88,6 +102,9 @@ mm.default self 2,3 mat2 3,4 = 2,4
 mul.Tensor other 2,3 {"self":3} = 2,3
 mul.Tensor self 2,3,4 other 3,1 = 2,3,4
 pad.default self 2,3,4,6 {"pad":[0,1,0,1],"mode":"constant"} = 2,3,5,7
+pad.default self 2,3,4,6 {"pad":[2,-1,3,0],"mode":"replicate"} = 2,3,7,7
+pad.default self 2,3,4,6 {"pad":[2,1,3,0],"mode":"circular"} = 2,3,7,9
+pad.default self 2,3,4,6 {"pad":[2,1,3,0],"mode":"reflect"} = 2,3,7,9
 permute.default self 2,3,4 {"dims":[2,0,1]} = 4,2,3
 pixel_shuffle.default self 2,4,2,3 {"upscale_factor":2} = 2,1,4,6
 pixel_unshuffle.default self 2,3,4,6 {"downscale_factor":2} = 2,12,2,3
@@ -105,6 +122,8 @@ scaled_dot_product_attention.default query 2,3,4 key 2,5,4 value 2,5,2 attn_mask
 select.int self 2,3,4 {"dim":1,"index":-1} = 2,4
 slice.Tensor self 2,3,4 {"dim":1,"start":-2,"end":9223372036854775807} = 2,2,4
 slice.Tensor self 2,3,4 {"dim":2,"step":2} = 2,3,2
+slice_scatter.default self 2,3,6 src 2,2,6 {"dim":1,"start":-2,"end":9223372036854775807} = 2,3,6
+slice_scatter.default self 2,3,6 src 2,3,2 {"dim":2,"start":1,"end":5,"step":2} = 2,3,6
 softmax.int self 2,3,4 {"dim":1} = 2,3,4
 split.Tensor self 2,3,4 {"split_size":2,"dim":-1} = parts
 split_with_sizes.default self 2,3,4 {"split_sizes":[1,3],"dim":-1} = parts
@@ -120,8 +139,10 @@ transpose.int self 2,3,4 {"dim0":-1,"dim1":0} = 4,3,2
 unbind.int self 2,3,4 {"dim":1} = parts
 unsqueeze.default self 2,3 {"dim":-1} = 2,3,1
 unsqueeze.default self 2,3 {"dim":1} = 2,1,3
+upsample_nearest1d.vec input 2,3,4 = 2,3,8
 upsample_nearest2d.default self 2,3,4,6 = 2,3,4,12
 upsample_nearest2d.vec input 2,3,4,6 = 2,3,8,18
+upsample_nearest3d.vec input 2,2,2,3,1 = 2,2,4,3,3
 var.correction self 2,3,4 {"dim":[1,2],"correction":1} = 2
 var_mean.correction self 2,3,4 {"dim":[2],"correction":0} = parts
 where.ScalarOther self 2,3,4 {"condition":"%mask","other":2} = 2,3,4
@@ -171,7 +192,7 @@ var constantRules = strings.Fields(`input param add_ratios getitem detach.defaul
 	eq.Scalar eq.Tensor ne.Scalar ne.Tensor lt.Scalar lt.Tensor le.Scalar le.Tensor gt.Scalar gt.Tensor ge.Scalar ge.Tensor
 	logical_not.default logical_and.default logical_or.default bitwise_not.default arange.start_step arange.default
 	arange.start full.default full_like.default zeros.default ones.default zeros_like.default ones_like.default
-	new_zeros.default new_ones.default scalar_tensor.default`)
+	new_zeros.default new_ones.default scalar_tensor.default empty.memory_format empty_permuted.default`)
 
 // TestRulesDifferentiate holds three derivatives of every rule to central differences.
 func TestRulesDifferentiate(t *testing.T) {

@@ -106,9 +106,10 @@ func drop(x value, gone []int) value {
 	return x.without(graph.Reshape(x.n, d...), gone)
 }
 
-func expand(c *call) value {
-	to := c.target()
-	x := c.tensor("self")
+func expand(c *call) value { return expanded(c.tensor("self"), c.target()) }
+
+// expanded returns x with sizes of one made those of to, which may have more axes before.
+func expanded(x value, to []int) value {
 	if x.rank() > len(to) {
 		refuse("cannot expand %v to %v", x.dims(), to)
 	}
@@ -187,17 +188,11 @@ func stack(c *call) value {
 	return plain(graph.Concatenate(nodes, a))
 }
 
-// pad puts zeros around. Reflections and the like have no rule.
+// pad puts borders around the last axes.
 func pad(c *call) value {
-	if mode := c.str("mode"); mode != "" && mode != "constant" {
-		refuse("mode %q has no rule; pad with a constant", shorten(mode))
-	}
-	x, pads := c.tensor("self"), c.ints("pad")
+	x, pads, mode := c.tensor("self"), c.ints("pad"), c.str("mode")
 	if len(pads)%2 != 0 || len(pads)/2 > x.rank() {
 		refuse("pad must be pairs for the last axes, got %v", pads)
-	}
-	if v := c.float("value", 0); v != 0 {
-		refuse("value must be 0, got %v", v)
 	}
 	n := x.n
 	for i := 0; i < len(pads); i += 2 {
@@ -207,9 +202,52 @@ func pad(c *call) value {
 		if lo > maxSize || hi > maxSize || size+lo+hi < 1 || -lo >= size || -hi >= size {
 			refuse("pad %v does not suit %v", pads, x.dims())
 		}
-		n = autodiff.Padded(n, x.at[a], lo, hi)
+		n = bordered(n, x.at[a], lo, hi, mode, c.float("value", 0))
 	}
 	return x.with(n)
+}
+
+// bordered puts entries before and behind those of x along an axis, or takes entries off where a number is negative: v,
+// the entries mirrored at the outermost one, the outermost one itself, or those of the other end.
+func bordered(x *Node, axis, before, behind int, mode string, v float64) *Node {
+	x = autodiff.Padded(x, axis, min(before, 0), min(behind, 0))
+	before, behind = max(before, 0), max(behind, 0)
+	size := x.Shape().Dimensions[axis]
+	part := func(from, to int) *Node {
+		if from < 0 || to > size {
+			refuse("borders of %d and %d entries are too wide for %d in mode %q", before, behind, size, shorten(mode))
+		}
+		return graph.SliceAxis(x, axis, graph.AxisRange(from, to))
+	}
+	border := func(n, edge int) *Node { // edge is 0 at the front, 1 at the end
+		d := slices.Clone(x.Shape().Dimensions)
+		d[axis] = n
+		switch mode {
+		case "", "constant":
+			return graph.BroadcastToDims(graph.Scalar(x.Graph(), x.DType(), v), d...)
+		case "reflect":
+			from := 1 + edge*(size-2-n)
+			return autodiff.Reverse(part(from, from+n), axis)
+		case "replicate":
+			return graph.BroadcastToDims(part(edge*(size-1), edge*(size-1)+1), d...)
+		case "circular":
+			from := (1 - edge) * (size - n)
+			return part(from, from+n)
+		}
+		refuse("mode must be constant, reflect, replicate or circular, got %q", shorten(mode))
+		return nil
+	}
+	parts := []*Node{x}
+	if before > 0 {
+		parts = []*Node{border(before, 0), x}
+	}
+	if behind > 0 {
+		parts = append(parts, border(behind, 1))
+	}
+	if len(parts) == 1 {
+		return x
+	}
+	return graph.Concatenate(parts, axis)
 }
 
 // pixelShuffle maps [B, C r², H, W] to [B, C, H r, W r].

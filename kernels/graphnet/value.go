@@ -26,8 +26,10 @@ func plain(n *Node) value { return value{n: n, at: count(n.Rank())} }
 // stored returns a node whose axis i is PyTorch's axes[i].
 func stored(n *Node, axes ...int) value { return value{n: n, at: invert(axes)} }
 
-// image returns an image [B, H, W, C], which is [B, C, H, W] in PyTorch.
-func image(n *Node) value { return stored(n, 0, 2, 3, 1) }
+// image returns an image [B, H, W, C], which is [B, C, H, W] in PyTorch; of other numbers of axes likewise.
+func image(n *Node) value { return stored(n, channelsLast(n.Rank())...) }
+
+func channelsLast(rank int) []int { return append(append([]int{0}, count(rank)[2:]...), 1) }
 
 func count(n int) []int {
 	out := make([]int, n)
@@ -71,8 +73,8 @@ func (v value) in(axes ...int) *Node {
 // plain returns the node in PyTorch's order.
 func (v value) plain() *Node { return v.in(count(v.rank())...) }
 
-// nhwc returns the node of an image with its channels last.
-func (v value) nhwc() *Node { return v.in(0, 2, 3, 1) }
+// image returns the node of an image with its channels last.
+func (v value) image() *Node { return v.in(channelsLast(v.rank())...) }
 
 // like returns the node with its axes stored as w's, which has as many.
 func (v value) like(w value) *Node { return v.in(invert(w.at)...) }

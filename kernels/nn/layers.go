@@ -37,39 +37,50 @@ func (c Conv2D) Apply(s *Scope, x *Node) *Node {
 // Convolve convolves x [B, H, W, In] with w [K, K, In, Out] at stride one, with pad zeros on every side. A 1×1 kernel
 // without padding is a matrix product, which is faster.
 func Convolve(x, w *Node, pad int) *Node {
-	return Window{Pad: [2][2]int{{pad, pad}, {pad, pad}}}.Convolve(x, w)
+	return Window{{Pad: [2]int{pad, pad}}, {Pad: [2]int{pad, pad}}}.Convolve(x, w)
 }
 
-// Window says how a convolution goes over rows and columns. Of strides, dilations and spreads zero means one.
-type Window struct {
-	Stride [2]int
-	Pad    [2][2]int // zeros before and behind
-	Dilate [2]int    // distance of the kernel's taps
-	Spread [2]int    // distance of the image's pixels, zeros between: a transposed convolution
+// Window says how a convolution goes over each of an image's axes.
+type Window []AxisWindow
+
+// AxisWindow says how a convolution goes along one axis. Of Stride, Dilate and Spread zero means one.
+type AxisWindow struct {
+	Stride int
+	Pad    [2]int // zeros before and behind
+	Dilate int    // distance of the kernel's taps
+	Spread int    // distance of the image's pixels, zeros between: a transposed convolution
 }
 
-// Convolve convolves x [B, H, W, In] with w [K, L, In, Out].
+// Convolve convolves x [B, H, W, In] with w [K, L, In, Out]; of other numbers of axes likewise.
 func (n Window) Convolve(x, w *Node) *Node {
+	d := w.Shape().Dimensions
+	k := len(n)
 	if n.Pointwise(w) {
-		d := w.Shape().Dimensions
-		return graph.DotGeneral(x, []int{3}, nil, graph.Reshape(w, d[2], d[3]), []int{0}, nil)
+		return graph.DotGeneral(x, []int{k + 1}, nil, graph.Reshape(w, d[k], d[k+1]), []int{0}, nil)
 	}
 	axes := graph.ConvolveAxesConfig{
-		InputBatch: 0, InputSpatial: []int{1, 2}, InputChannels: 3,
-		KernelSpatial: []int{0, 1}, KernelInputChannels: 2, KernelOutputChannels: 3,
-		OutputBatch: 0, OutputSpatial: []int{1, 2}, OutputChannels: 3,
+		InputChannels: k + 1, KernelInputChannels: k, KernelOutputChannels: k + 1, OutputChannels: k + 1,
 	}
-	stride, dilate, spread := unit(n.Stride), unit(n.Dilate), unit(n.Spread)
-	return graph.ConvGeneral(x, w, axes, stride[:], n.Pad[:], spread[:], dilate[:], 1, 1)
+	var stride, spread, dilate []int
+	var pads [][2]int
+	for i, a := range n {
+		axes.InputSpatial, axes.OutputSpatial = append(axes.InputSpatial, i+1), append(axes.OutputSpatial, i+1)
+		axes.KernelSpatial = append(axes.KernelSpatial, i)
+		stride, pads = append(stride, max(a.Stride, 1)), append(pads, a.Pad)
+		spread, dilate = append(spread, max(a.Spread, 1)), append(dilate, max(a.Dilate, 1))
+	}
+	return graph.ConvGeneral(x, w, axes, stride, pads, spread, dilate, 1, 1)
 }
 
 // Pointwise reports whether a convolution with w [K, L, In, Out] is a product of each pixel's channels.
 func (n Window) Pointwise(w *Node) bool {
-	d, one := w.Shape().Dimensions, [2]int{1, 1}
-	return d[0] == 1 && d[1] == 1 && n.Pad == [2][2]int{} && unit(n.Stride) == one && unit(n.Spread) == one
+	for i, a := range n {
+		if w.Shape().Dimensions[i] != 1 || a.Pad != [2]int{} || a.Stride > 1 || a.Spread > 1 {
+			return false
+		}
+	}
+	return true
 }
-
-func unit(v [2]int) [2]int { return [2]int{max(v[0], 1), max(v[1], 1)} }
 
 // channels shapes a vector [C] for arithmetic with images.
 func channels(v *Node) *Node { return graph.Reshape(v, 1, 1, 1, -1) }

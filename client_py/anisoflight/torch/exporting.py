@@ -5,21 +5,21 @@ from __future__ import annotations
 import copy
 import json
 import os
-from dataclasses import dataclass
+import traceback
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
-from safetensors.torch import save
 
 from ..errors import BadRequestError, warn
 from ..files import path_of
 from .program import record
-from .wrapping import Wrapped, evaluating, unwrapped, wrapped
+from .wrapping import Wrapped, adapter, evaluating, unwrapped, wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 
 @dataclass
@@ -33,18 +33,34 @@ class Exported:
     wrapped: Wrapped
     """The module as the server asks it."""
 
-    def files(self) -> tuple[bytes, bytes]:
-        """config.json and model.safetensors, which has a tensor even where the module has none."""
-        tensors = {name: value.float().contiguous().cpu().clone() for name, value in self.tensors.items()}
-        weights = save(tensors or {"anisoflight.none": torch.zeros(1)}, metadata={"format": "pt"})
-        return json.dumps(self.config).encode(), weights
+    lines: dict[str, str] = field(default_factory=dict)
+    """Where the user's program computes each node"""
+
+    def weights(self) -> tuple[int, Iterator[memoryview]]:
+        """The size of model.safetensors, and its parts as they are sent: a tensor in float32 on the CPU is not copied,
+        of others there is one copy at a time."""
+        header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+        size = 0
+        for name, value in self.tensors.items():
+            ends = [size, size := size + 4 * value.numel()]
+            header[name] = {"dtype": "F32", "shape": list(value.shape), "data_offsets": ends}
+        text = json.dumps(header).encode()
+        text += b" " * (-len(text) % 8)
+
+        def parts() -> Iterator[memoryview]:
+            yield memoryview(len(text).to_bytes(8, "little") + text)
+            for value in self.tensors.values():
+                yield memoryview(value.detach().cpu().float().contiguous().view(-1).numpy()).cast("B")
+
+        return 8 + len(text) + size, parts()
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write config.json and model.safetensors into a new folder, which a server takes as a model."""
         target = path_of(folder)
         target.mkdir(parents=True)
-        for name, data in zip(("config.json", "model.safetensors"), self.files(), strict=True):
-            (target / name).write_bytes(data)
+        (target / "config.json").write_text(json.dumps(self.config), encoding="utf-8")
+        with (target / "model.safetensors").open("wb") as file:
+            file.writelines(self.weights()[1])
         return target
 
 
@@ -92,9 +108,14 @@ def export(
             raise
         except Exception as error:
             said = str(error).strip().splitlines()
+            inner = Path(torch.__file__).parent
+            frames = [
+                one for one in traceback.extract_tb(error.__traceback__) if inner not in Path(one.filename).parents
+            ]
             raise BadRequestError(
-                f"torch.export cannot record a {type(module).__name__}: {said[0] if said else error!r}; "
-                "a network that stays in the notebook is sampled there, with anisoflight.diffusers.Scheduler",
+                f"torch.export cannot record a {type(module).__name__}: {said[0] if said else error!r} "
+                f"({frames[-1].filename}, line {frames[-1].lineno}); a network that stays in the notebook is sampled "
+                f"there, with anisoflight.diffusers.Scheduler{adapter(ask)}",
                 "BAD_MODEL",
             ) from error
     if classes is not None and len(classes) != ask.labels:
@@ -115,7 +136,7 @@ def export(
         numbers = {"mean": 0 if mean is None else mean, "scale": 1 if scale is None else scale}
         config["normalization"] = {name: _spread(name, given, ask.channels) for name, given in numbers.items()}
     config["graph"] = {"nodes": found.nodes, "output": found.output}
-    return Exported(config, found.tensors, ask)
+    return Exported(config, found.tensors, ask, found.lines)
 
 
 def _in_float32(module: torch.nn.Module) -> torch.nn.Module:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import fnmatch
 import math
 import operator
+import re
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import torch  # pyright: ignore[reportMissingImports]
 
@@ -19,16 +21,18 @@ from . import constants
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
+_NUMBERS = (torch.SymInt, torch.SymFloat, torch.SymBool, int, float)
 PREFIX = "module."  # of the names in a wrapper that holds the user's module
 BATCH = 3  # of the example: a size that is 3 by chance does not follow the batch
 _KEPT = frozenset(
     """
-    linear conv2d silu gelu group_norm layer_norm rms_norm scaled_dot_product_attention softmax.int embedding
-    upsample_nearest2d.vec sigmoid einsum dropout mish leaky_relu elu softplus relu hardtanh clamp pixel_shuffle
-    pixel_unshuffle instance_norm chunk split.Tensor unbind.int avg_pool2d repeat stack flip square matmul
-    conv_transpose2d.input pad flatten.using_ints var.correction expand index_select adaptive_avg_pool2d tanh
+    linear conv2d silu gelu group_norm layer_norm rms_norm scaled_dot_product_attention softmax.int embedding sigmoid
+    einsum dropout mish leaky_relu elu softplus relu hardtanh clamp pixel_shuffle pixel_unshuffle instance_norm chunk
+    split.Tensor unbind.int repeat stack flip square matmul conv_transpose2d.input pad flatten.using_ints tanh
+    var.correction expand index_select avg_pool1d avg_pool2d avg_pool3d max_pool1d max_pool2d max_pool3d
     """.split()  # noqa: SIM905
 )
+_RESAMPLING = re.compile(r"aten\._?(upsample_|adaptive_avg_pool)")  # along each axis a mean with weights
 _DROPPED = ("device", "layout", "pin_memory", "memory_format", "generator", "non_blocking", "copy", "enable_gqa")
 
 
@@ -43,16 +47,29 @@ def record(
     """
     tensors = tuple(example for _, _, example in examples)
     dynamic = tuple({0: torch.export.Dim.AUTO} for _ in tensors)
-    with torch.no_grad():
+    # numpy's square root of a size that follows the batch asks the size for a method of that name.
+    with torch.no_grad(), patch.object(torch.SymFloat, "sqrt", torch.sym_sqrt, create=True):
         program = torch.export.export(wrapper, tensors, dynamic_shapes=dynamic, strict=False)
         table = torch.export.default_decompositions()
+        table = {op: how for op, how in table.items() if not _RESAMPLING.match(str(op))}
         for name in _KEPT:
             kept, _, overload = name.partition(".")
             packet = getattr(torch.ops.aten, kept, None)
             if packet is not None:
                 table.pop(getattr(packet, overload or "default", None), None)
+        table[torch.ops.aten._native_batch_norm_legit_no_training.default] = _batch_norm
         program = program.run_decompositions(table)
     return Recorded(program, examples, ratios_at)
+
+
+def _batch_norm(x: Any, weight: Any, bias: Any, mean: Any, variance: Any, _: float, eps: float) -> tuple[Any, Any, Any]:
+    """In evaluation: an affine map of each channel."""
+    mean, variance, weight, bias = (
+        v if v is None else v.reshape(-1, *[1] * (x.ndim - 2)) for v in (mean, variance, weight, bias)
+    )
+    y = (x - mean) * (variance + eps).rsqrt()
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias, x.new_zeros(0), x.new_zeros(0)
 
 
 class Recorded:
@@ -63,6 +80,7 @@ class Recorded:
         self.nodes: list[dict[str, Any]] = []
         self.output = ""
         self.tensors: dict[str, torch.Tensor] = {}
+        self.lines: dict[str, str] = {}  # of the user's file, by node
         self.alias: dict[str, str] = {}  # of the nodes that log-ratio inputs are added to
         specs = {spec.arg.name: spec for spec in program.graph_signature.input_specs if hasattr(spec.arg, "name")}
         inputs = iter(examples)
@@ -112,6 +130,8 @@ class Recorded:
         if module:
             entry["module"] = module
         self.nodes.append(entry)
+        if places := re.findall(r'File "(.*)", line (\d+)', node.meta.get("stack_trace") or ""):
+            self.lines[node.name] = f"{places[-1][0]}, line {places[-1][1]}"
 
     def parameter(self, node: Any, spec: Any) -> None:
         value = self.value(spec)
@@ -130,7 +150,10 @@ class Recorded:
 
     def call(self, node: Any) -> None:
         value = node.meta.get("val")
-        if isinstance(value, torch.SymInt | int) or "_assert" in str(node.target):
+        if isinstance(value, _NUMBERS) or "_assert" in str(node.target):
+            return
+        if _RESAMPLING.match(str(node.target)) and not _whole(node):
+            self.resample(node)
             return
         if node.target is operator.getitem:
             self.add(node, "getitem", {"of": self.encoded(node.args[0], node), "index": node.args[1]})
@@ -147,12 +170,39 @@ class Recorded:
                 args[argument.name] = self.encoded(given, node)
         self.add(node, str(node.target).removeprefix("aten."), args)
 
+    def resample(self, node: Any) -> None:
+        """A product with a matrix along each axis: what torch makes of unit vectors."""
+        x, *rest = node.args
+        shape, result = x.meta["val"].shape, self.encoded(x, node)
+        for i in range(2, len(shape)):
+            # The other axes stay as they are: of two, as torch 2.15 errs in one mode where they have size one.
+            alone = [
+                [n if k == i - 2 else 2 if isinstance(n, int) else 1.0 for k, n in enumerate(a)]
+                if isinstance(a, list | tuple)
+                else a
+                for a in rest
+            ]
+            unit = torch.eye(shape[i]).reshape(-1, 1, *(shape[i] if k == i else 1 for k in range(2, len(shape))))
+            unit = unit.repeat(1, 1, *(1 if k == i else 2 for k in range(2, len(shape))))
+            name = f"{node.name}__{i}"
+            matrix = self.tensors[f"constant.{name}"] = node.target(unit, *alone).movedim(i, 1).flatten(2)[:, :, 0].T
+            about, last = {"module": _module(node)}, i == len(shape) - 1
+            self.nodes += (
+                {"name": f"{name}_from", "op": "transpose.int", "args": {"self": result, "dim0": i, "dim1": -1}},
+                {"name": f"{name}_by", "op": "param", "target": f"constant.{name}", "frozen": True}
+                | {"shape": list(matrix.shape), "dtype": "float32"},
+                {"name": f"{name}_product", "op": "linear.default", **about}
+                | {"args": {"input": f"%{name}_from", "weight": f"%{name}_by"}},
+                {"name": node.name if last else f"{name}_to", "op": "transpose.int"}
+                | {"args": {"self": f"%{name}_product", "dim0": i, "dim1": -1}},
+            )
+            result = f"%{name}_to"
+
     def encoded(self, given: Any, node: Any) -> Any:
         if isinstance(given, torch.fx.Node):
             value = given.meta.get("val")
-            sized = isinstance(value, torch.SymInt | int)
-            return _size(value, node) if sized else f"%{self.alias.get(given.name, given.name)}"
-        if isinstance(given, torch.SymInt):
+            return _size(value, node) if isinstance(value, _NUMBERS) else f"%{self.alias.get(given.name, given.name)}"
+        if isinstance(given, torch.SymInt | torch.SymFloat):
             return _size(given, node)
         if isinstance(given, list | tuple):
             return [self.encoded(one, node) for one in given]
@@ -206,14 +256,25 @@ def _module_path(path: str) -> str:
     return "" if path == PREFIX.rstrip(".") else path.removeprefix(PREFIX)
 
 
+def _whole(node: Any) -> bool:
+    """Whether pixels are repeated, or means of blocks taken, a whole number of times along each axis."""
+    sizes = [[int(n) for n in one.meta["val"].shape[2:]] for one in (node.args[0], node)]
+    if "adaptive" in str(node.target):
+        sizes.reverse()
+    elif "upsample_nearest" not in str(node.target) or "exact" in str(node.target):
+        return False
+    return all(large % small == 0 for small, large in zip(*sizes, strict=True))
+
+
 def _size(size: Any, node: Any) -> Any:
     """A number, or a multiple of the batch."""
-    if isinstance(size, int):
+    if isinstance(size, int | float):
         return size
     expression = size.node.expr
     symbols = list(expression.free_symbols)
-    if not symbols:
-        return int(expression)
+    values = {float(expression.subs(dict.fromkeys(symbols, n))) for n in (BATCH, 5 * BATCH, 7 * BATCH)}
+    if len(values) == 1:  # the batch drops out of it
+        return values.pop() if isinstance(size, torch.SymFloat) else int(values.pop())
     times = expression / symbols[0]
     if len(symbols) != 1 or not times.is_Integer:
         raise BadRequestError(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 import secrets
 from dataclasses import replace as replaced
 from typing import TYPE_CHECKING, Any
@@ -19,7 +21,7 @@ from .meaning import meaning, network_of
 from .wrapping import evaluating, unwrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 Client = Any
 """An `anisoflight.Client`, whose module imports this one."""
@@ -66,22 +68,42 @@ def put_network(
 
 def _send(client: Client, name: str, exported: Exported, title: str | None, replace: bool) -> None:
     """Upload the files of a network as the model of that name."""
-    config, weights = exported.files()
-    request = {"op": "PutModel", "name": name, "replace": replace}
-    request.update(config_bytes=len(config), weights_bytes=len(weights))
+    config, (size, weights) = json.dumps(exported.config).encode(), exported.weights()
+    request = {"op": "PutModel", "name": name, "replace": replace, "config_bytes": len(config), "weights_bytes": size}
     schema = pa.schema([pa.field("bytes", ROW)])
-    rows = -(-(len(config) + len(weights)) // PART)
-    client.put_batches(request, schema, _batches(schema, config, memoryview(weights)), rows, title)
+    pieces = _batches(schema, itertools.chain([memoryview(config)], weights))
+    try:
+        client.put_batches(request, schema, pieces, -(-(len(config) + size) // PART), title)
+    except BadRequestError as error:
+        raise type(error)(error.message + _places(error.message, exported), error.code) from None
 
 
-def _batches(schema: pa.Schema, config: bytes, weights: memoryview) -> Iterator[pa.RecordBatch]:
-    """The two files one after the other, cut into rows; the last is filled up with zeros."""
-    for begin in range(0, len(config) + len(weights), BATCH):
-        end = begin + BATCH
-        piece = config[begin:end] + weights[max(begin - len(config), 0) : max(end - len(config), 0)]
-        flat = pa.array(np.frombuffer(piece.ljust(-(-len(piece) // PART) * PART, b"\0"), np.uint8))
+def _places(said: str, exported: Exported) -> str:
+    """The lines of the user's program that an error of the server is about: of a node, or of operations."""
+    nodes = exported.config["graph"]["nodes"]
+    named = [node for node in nodes if f"node {node['name']} (" in said]
+    meant = named or [node for node in nodes if re.search(rf"(?<![\w.]){re.escape(node['op'])}(?![\w.])", said)]
+    lines = list(dict.fromkeys(exported.lines[node["name"]] for node in meant if node["name"] in exported.lines))
+    return "".join(f"\n{line}" for line in lines[:5])
+
+
+def _batches(schema: pa.Schema, pieces: Iterable[memoryview]) -> Iterator[pa.RecordBatch]:
+    """Pieces one after the other, cut into rows; the last is filled up with zeros."""
+
+    def batch(data: bytes) -> pa.RecordBatch:
+        flat = pa.array(np.frombuffer(data.ljust(-(-len(data) // PART) * PART, b"\0"), np.uint8))
         rows = pa.ExtensionArray.from_storage(ROW, pa.FixedSizeListArray.from_arrays(flat, PART))
-        yield pa.record_batch([rows], schema=schema)
+        return pa.record_batch([rows], schema=schema)
+
+    held = bytearray()
+    for piece in pieces:
+        for begin in range(0, len(piece), BATCH):
+            held += piece[begin : begin + BATCH]
+            if len(held) >= BATCH:
+                yield batch(bytes(held[:BATCH]))
+                del held[:BATCH]
+    if held:
+        yield batch(bytes(held))
 
 
 def _compare(client: Client, trial: str, name: str, exported: Exported) -> None:
@@ -158,6 +180,7 @@ def _used(module: torch.nn.Module, config: dict[str, Any], tensors: dict[str, to
     """The tensors that a module's forward pass uses, asked as the model of that config is; all where it cannot be."""
     inputs = {node["target"] for node in _nodes(config, "input")}
     how: dict[str, Any] = {"size": config["img_resolution"], "channels": config["img_channels"]}
+    how |= next((node["args"] for node in _nodes(config, "input") if "size" in node.get("args", {})), {})
     if "onehot" in inputs:
         how["label"] = "onehot"
     if "conditions" in tensors:

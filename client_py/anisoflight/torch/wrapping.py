@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import math
+from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,6 +16,9 @@ from .program import BATCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+
+_TIMES = ("timestep", "timesteps", "timestep_ratio")  # what models of diffusers call the time
 
 
 @dataclass
@@ -32,6 +37,7 @@ class Wrapped:
         given = [sample, noise.to(sample.dtype)]
         for kind, args, _ in self.examples[2:]:
             numbers = torch.full((len(sample),), -1) if label is None else label
+            numbers = numbers.to(sample.device)
             if kind == "label":
                 given.append(torch.where(numbers < 0, args.get("none", -1), numbers))
             else:
@@ -40,41 +46,131 @@ class Wrapped:
         return self.module(*given)
 
 
-class _Diffusers(torch.nn.Module):
-    """A model of diffusers: sample, timestep, and by name what else it takes. Learned variances are cut off."""
+@dataclass
+class _Conditions:
+    """What is passed by keyword: a table with a row for each label, and one more for none if there are labels."""
 
-    def __init__(self, module: torch.nn.Module, channels: int, label_name: str = "", conditions: Any = None) -> None:
+    table: torch.Tensor
+    """[K, …] of one condition, else [K, n] of all of them side by side"""
+    parts: dict[tuple[str, ...], tuple[torch.Size, torch.dtype]]
+    """by parameter and keys within it: the shape of a row and its type"""
+    labels: int
+
+    def chosen(self, rows: torch.Tensor) -> dict[str, Any]:
+        """The keywords of rows [B, n]."""
+        given: dict[str, Any] = {}
+        sizes = [math.prod(shape) for shape, _ in self.parts.values()]
+        pieces = rows.split(sizes, 1) if len(sizes) > 1 else [rows]
+        for ((*outer, last), (shape, dtype)), piece in zip(self.parts.items(), pieces, strict=True):
+            holder = given
+            for key in outer:
+                holder = holder.setdefault(key, {})
+            value = piece.unflatten(1, shape) if shape else piece[:, 0]
+            holder[last] = value if dtype.is_floating_point else value.to(dtype)
+        return given
+
+
+def _conditions(conditions: Any, empty: Any, like: torch.Tensor) -> _Conditions:
+    """The table of conditions that are given by name, [K, …] or [1, …] for all labels alike; of one that is not named,
+    [S, D] or [K, S, D], it is encoder_hidden_states."""
+    several = empty is not None
+    if not isinstance(conditions, Mapping):
+        one = torch.as_tensor(conditions)
+        several = several or one.ndim == 3
+        conditions = {"encoder_hidden_states": one[None] if one.ndim == 2 else one}
+        if several:
+            empty = {"encoder_hidden_states": torch.zeros(one.shape[-2:]) if empty is None else torch.as_tensor(empty)}
+    given, nothing = dict(_flat(conditions)), dict(_flat(empty or {}))
+    rows = {len(value) if value.ndim else 0 for value in given.values()}
+    count = max(rows, default=0)
+    if not rows <= {1, count} or not count or not nothing.keys() <= given.keys():
+        raise BadRequestError(
+            "conditions must be tensors [K, …] with a row for each of K labels, or [1, …] for all alike, and empty name "
+            f"some of them, got { ({'.'.join(key): list(value.shape) for key, value in given.items()}) } and "
+            f"{', '.join(map('.'.join, nothing)) or 'none'}",
+            "BAD_MODEL",
+        )
+    columns, labels = [], count if several or count > 1 else 0
+    for key, value in given.items():
+        column = value.expand(count, *value.shape[1:])
+        if labels:  # a condition of all labels is that of none too
+            of_none = nothing.get(key, value[0] if len(value) == 1 else torch.zeros_like(value[0]))
+            column = torch.cat([column, of_none.to(value).expand_as(value[:1])])
+        columns.append(column.to(like))
+    table = columns[0] if len(columns) == 1 else torch.cat([column.reshape(len(column), -1) for column in columns], 1)
+    return _Conditions(table, {key: (value.shape[1:], value.dtype) for key, value in given.items()}, labels)
+
+
+def _flat(given: Mapping[str, Any], outer: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], torch.Tensor]]:
+    for key, value in given.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, (*outer, key))
+        else:
+            yield (*outer, key), torch.as_tensor(value)
+
+
+class _Asked(torch.nn.Module):
+    """F(sample, noise, class) of a module. Learned variances are cut off.
+
+    Sample and noise are passed by the given names, or first where there are none. Where size has one number or three,
+    the server's image is one of height one, or of the rows of all slices one after the other.
+    """
+
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        channels: int,
+        size: Sequence[int],
+        names: Sequence[str] = (),
+        label_name: str = "",
+        conditions: _Conditions | None = None,
+    ) -> None:
         super().__init__()
-        self.module, self.channels, self.label_name = module, channels, label_name
+        self.module, self.channels, self.size, self.names = module, channels, size, names
+        self.label_name, self.choice = label_name, conditions
         if conditions is not None:
-            self.register_buffer("conditions", conditions)
+            self.register_buffer("conditions", conditions.table)
 
     def forward(self, sample: torch.Tensor, noise: torch.Tensor, label: torch.Tensor | None = None) -> torch.Tensor:
         given: dict[str, Any] = {}
-        if hasattr(self, "conditions"):
-            table: torch.Tensor = self.conditions  # pyright: ignore[reportAssignmentType]
-            if label is not None:
-                rows = torch.nn.functional.embedding(label, table.flatten(1))
-                given["encoder_hidden_states"] = rows.unflatten(1, table.shape[1:])
+        if self.choice is not None:
+            rows: torch.Tensor = self.conditions.flatten(1)  # pyright: ignore[reportCallIssue]
+            if label is None:
+                rows = rows.expand(sample.shape[0], -1)
             else:
-                given["encoder_hidden_states"] = table.expand(sample.shape[0], -1, -1)
+                rows = torch.nn.functional.embedding(label, rows)
+            given, label = self.choice.chosen(rows), None
         elif self.label_name:
-            given[self.label_name] = label
-        out = self.module(sample, noise, return_dict=False, **given)[0]
-        return out[:, : self.channels]
-
-
-class _Plain(torch.nn.Module):
-    """forward(x, noise_label[, class_labels])."""
-
-    def __init__(self, module: torch.nn.Module, channels: int) -> None:
-        super().__init__()
-        self.module, self.channels = module, channels
-
-    def forward(self, sample: torch.Tensor, noise: torch.Tensor, label: torch.Tensor | None = None) -> torch.Tensor:
-        out = self.module(sample, noise) if label is None else self.module(sample, noise, label)
+            given, label = {self.label_name: label}, None
+        if len(self.size) == 1:
+            sample = sample.squeeze(2)
+        elif len(self.size) == 3:
+            sample = sample.unflatten(2, self.size[:2])
+        out = self.asked(sample, noise, label, given)
         out = getattr(out, "sample", out)
-        return (out[0] if isinstance(out, tuple | list) else out)[:, : self.channels]
+        out = (out[0] if isinstance(out, tuple | list) else out)[:, : self.channels]
+        return out if len(self.size) == 2 else out.unsqueeze(2) if len(self.size) == 1 else out.flatten(2, 3)
+
+    def asked(self, sample: Any, noise: Any, label: Any, given: dict[str, Any]) -> Any:
+        if self.names:
+            return self.module(**dict(zip(self.names, (sample, noise), strict=True)), return_dict=False, **given)
+        return self.module(sample, noise, *([] if label is None else [label]), **given)
+
+
+class _Packed(_Asked):
+    """Flux, and transformers like it: tokens of 2×2 pixels with their places, at times from 0 to 1."""
+
+    def asked(self, sample: Any, noise: Any, label: Any, given: dict[str, Any]) -> Any:
+        height, width = (n // 2 for n in self.size)
+        tokens = sample.unflatten(3, (width, 2)).unflatten(2, (height, 2)).permute(0, 2, 4, 1, 3, 5)
+        places = torch.zeros(height, width, 3, device=sample.device)
+        places[..., 1] = torch.arange(height, device=sample.device)[:, None]
+        places[..., 2] = torch.arange(width, device=sample.device)
+        words = places.new_zeros(given["encoder_hidden_states"].shape[1], 3)
+        tokens, places = tokens.flatten(3).flatten(1, 2), places.flatten(0, 1)
+        out = super().asked(tokens, 0.001 * noise, label, {"img_ids": places, "txt_ids": words, **given})[0]
+        out = out.unflatten(2, (-1, 2, 2)).unflatten(1, (height, width)).permute(0, 3, 1, 4, 2, 5)
+        return out.flatten(4).flatten(2, 3)
 
 
 def wrapped(
@@ -89,71 +185,97 @@ def wrapped(
     """The module in the server's form. What its config says is asked there, else of the arguments."""
     config: Any = getattr(module, "config", {})
     of_diffusers = hasattr(config, "get") and type(module).__module__.startswith("diffusers.")
+    takes = inspect.signature(module.forward).parameters
     if of_diffusers:
         size = size if size is not None else config.get("sample_size")
-        channels = channels if channels is not None else config.get("in_channels")
+        packed = 4 if {"img_ids", "txt_ids"} <= takes.keys() else 1
+        if channels is None and config.get("in_channels"):
+            channels = config["in_channels"] // packed
     if size is None or channels is None:
         missing = "size" if size is None else "channels"
         raise BadRequestError(f"{missing} must be given for a {type(module).__name__}, got None", "BAD_MODEL")
-    height, width = (int(size), int(size)) if isinstance(size, int) else (int(n) for n in size)
+    axes = (int(size), int(size)) if isinstance(size, int) else tuple(int(n) for n in size)
+    if not 1 <= len(axes) <= 3:
+        raise BadRequestError(f"size must be a number, (L,), (H, W) or (D, H, W), got {size}", "BAD_MODEL")
+    height, width = math.prod(axes[:-1]), axes[-1]
     like = next((p for p in module.parameters() if p.dtype.is_floating_point), torch.zeros(()))
-    sample = torch.randn(BATCH, channels, height, width, dtype=like.dtype)
-    examples: list[Any] = [("sample", {}, sample), ("noise", {}, torch.rand(BATCH, dtype=like.dtype) + 0.5)]
+    sample, noise = like.new_empty(BATCH, channels, height, width).normal_(), like.new_empty(BATCH).uniform_(0.5, 1.5)
+    examples: list[Any] = [("sample", {"size": list(axes)} if len(axes) != 2 else {}, sample), ("noise", {}, noise)]
+    numbers = torch.arange(BATCH, device=like.device)
+    table, none, names, name = None, {}, (), ""
     if of_diffusers:
-        wrapper, count, none = _of_diffusers(module, config, channels, labels, conditions, empty, like.dtype)
-        if count:
-            examples.append(("label", none, torch.arange(BATCH) % count))
-        return Wrapped(wrapper, examples, channels, height, width, count)
+        _check_outputs(config, channels * packed)
+        names = (next(iter(takes)), next((one for one in _TIMES if one in takes), _TIMES[0]))
     if conditions is not None:
-        raise BadRequestError(
-            "conditions are those of diffusers' modules; write forward(x, noise, labels)", "BAD_MODEL"
-        )
-    labels = labels or 0
-    if labels:
-        numbers = torch.arange(BATCH) % labels
-        hot = label == "onehot"
-        examples.append((label, {}, torch.eye(labels, dtype=like.dtype)[numbers]) if hot else ("label", {}, numbers))
-    return Wrapped(_Plain(module, channels), examples, channels, height, width, labels)
+        if labels is not None:
+            raise BadRequestError("labels must not be given with conditions, whose rows the labels are", "BAD_MODEL")
+        table = _conditions(conditions, empty, like.detach())
+        labels, none = table.labels, {"none": table.labels}
+        unknown = {key[0] for key in table.parts} - takes.keys()
+        if unknown and not any(one.kind is one.VAR_KEYWORD for one in takes.values()):
+            raise BadRequestError(
+                f"conditions must be named as parameters of forward, {', '.join(takes)}; got {', '.join(unknown)}",
+                "BAD_MODEL",
+            )
+    elif of_diffusers:
+        if config.get("cross_attention_dim") and "encoder_hidden_states" in takes:
+            raise BadRequestError(
+                "conditions must be given, [S, D] or [K, S, D]: the embeddings of one prompt, or of one per label; "
+                f"a {type(module).__name__} has no other input",
+                "BAD_MODEL",
+            )
+        labels, none, name = _classes(module, config, labels, takes)
+    if labels and label == "onehot" and not of_diffusers and table is None:
+        examples.append((label, {}, torch.eye(labels, dtype=like.dtype, device=like.device)[numbers % labels]))
+    elif labels:
+        examples.append(("label", none, numbers % labels))
+    kind = _Packed if of_diffusers and packed > 1 else _Asked
+    return Wrapped(kind(module, channels, axes, names, name, table), examples, channels, height, width, labels or 0)
 
 
-def _of_diffusers(
-    module: torch.nn.Module,
-    config: Any,
-    channels: int,
-    labels: int | None,
-    conditions: Any,
-    empty: Any,
-    dtype: torch.dtype,
-) -> tuple[torch.nn.Module, int, dict[str, Any]]:
-    """The wrapper of a module, its number of classes, and how its input of labels calls no class."""
-    takes = inspect.signature(module.forward).parameters
+def _check_outputs(config: Any, channels: int) -> None:
     out = int(config.get("out_channels") or channels)
     if out not in (channels, 2 * channels):
         raise BadRequestError(
             f"out_channels must be in_channels, or twice that with learned variances; got {out} and {channels}",
             "BAD_MODEL",
         )
-    if "encoder_hidden_states" in takes and config.get("cross_attention_dim"):
-        if conditions is None:
-            raise BadRequestError(
-                "conditions must be given, [S, D] or [K, S, D]: the embeddings of one prompt, or of one per label; "
-                f"a {type(module).__name__} has no other input",
-                "BAD_MODEL",
-            )
-        table = torch.as_tensor(conditions, dtype=dtype)
-        if table.ndim == 2:
-            return _Diffusers(module, channels, conditions=table[None]), 0, {}
-        last = torch.zeros_like(table[:1]) if empty is None else torch.as_tensor(empty, dtype=dtype)[None]
-        return _Diffusers(module, channels, conditions=torch.cat([table, last])), len(table), {"none": len(table)}
+
+
+def _classes(module: Any, config: Any, labels: int | None, takes: Any) -> tuple[int, dict[str, Any], str]:
+    """The number of classes of a model of diffusers, how its input of labels calls no class, and that input's name."""
     count = int(config.get("num_class_embeds") or config.get("num_embeds_ada_norm") or 0)
     if "class_labels" not in takes or not count:
-        return _Diffusers(module, channels), 0, {}
-    none = {}
+        return 0, {}, ""
     if type(module).__name__ == "DiTTransformer2DModel":  # its table has one row more: of no class
-        none = {"none": count}
-    elif labels is not None and labels < count:  # so has a UNet that was trained with a class left out
-        none, count = {"none": labels}, labels
-    return _Diffusers(module, channels, "class_labels"), count, none
+        return count, {"none": count}, "class_labels"
+    if labels is not None and labels < count:  # so has a UNet that was trained with a class left out
+        return labels, {"none": labels}, "class_labels"
+    return count, {}, "class_labels"
+
+
+def adapter(ask: Wrapped) -> str:
+    """What to do where a forward pass takes more than it is given: the module to copy; empty where it does not."""
+    asked: Any = ask.module
+    given = {*asked.names, asked.label_name, "return_dict", "self"}
+    if asked.choice is not None:
+        given |= {key[0] for key in asked.choice.parts}
+    takes = inspect.signature(asked.module.forward).parameters
+    first = asked.names or [*takes][: len(ask.examples)]
+    rest = [name for name, one in takes.items() if name not in {*given, *first} and one.kind is not one.VAR_KEYWORD]
+    if not rest:
+        return ""
+    call = [f"{name}={value}" for name, value in zip(first, ("x", "noise_label", "class_labels"), strict=False)]
+    return f"""
+forward also takes {", ".join(rest)}: give what it needs as conditions={{"{rest[0]}": …}}, or send an adapter:
+
+class Adapter(torch.nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+
+    def forward(self, x, noise_label{", class_labels" if len(first) > 2 else ""}):
+        return self.module({", ".join(call)}, {rest[0]}=…)"""
 
 
 def unwrapped(module: Any) -> Any:
