@@ -2,7 +2,6 @@ package train
 
 import (
 	"math"
-	"slices"
 
 	"github.com/anisoflight/anisoflight/kernels"
 )
@@ -33,8 +32,7 @@ type Row struct {
 	MFU    float64 // GFLOPS as a share of the device's measured matmul peak, where that is known
 }
 
-// RowColumns names the columns of a Row in the order of Row.Values. New ones are added at the end: rows that were
-// stored before lack them.
+// RowColumns names the columns of a Row in the order of Row.Values.
 var RowColumns = func() []string {
 	names := []string{
 		"step", "kimg", "loss", "energy", "grad_norm", "schedule_grad_norm", "schedule_grad_stderr", "lr", "schedule_lr",
@@ -83,20 +81,14 @@ func (r Row) Values() []float64 {
 	return values
 }
 
-// RowOf returns the row of such numbers. The columns that an older program did not have are NaN. One that could stop
-// early had three more columns before the GFLOPS, which it may have been without. Any other number is an error.
+// RowOf returns the row of such numbers; any other number of them is an error.
 func RowOf(values []float64) (Row, error) {
-	r := emptyRow()
-	fields := r.fields()
-	if extra := len(values) - len(RowColumns); extra == 1 || extra == 3 {
-		values = slices.Delete(slices.Clone(values), len(RowColumns)-2, len(RowColumns)+1)
+	if len(values) != len(RowColumns) {
+		return Row{}, stateError("a row of %d columns; there are %d", len(values), len(RowColumns))
 	}
-	if len(values) == 0 || len(values) > len(fields)+1 {
-		return r, stateError("a row of %d columns; there are %d", len(values), len(fields)+1)
-	}
-	r.Step = int64(values[0])
-	for i, v := range values[1:] {
-		*fields[i] = v
+	r := Row{Step: int64(values[0])}
+	for i, p := range r.fields() {
+		*p = values[i+1]
 	}
 	return r, nil
 }

@@ -314,7 +314,7 @@ type FewTry struct {
 type FewDistances struct {
 	Frequencies float64 `json:"frequencies"`
 	Edges       float64 `json:"edges"`
-	Responses   float64 `json:"responses"` // 0 in schedules that were made before it was measured
+	Responses   float64 `json:"responses"`
 }
 
 func (d FewDistances) mean() float64 { return math.Cbrt(d.Frequencies * d.Edges * d.Responses) }
