@@ -3,10 +3,10 @@ package train
 import (
 	"time"
 
+	"github.com/anisoflight/anisoflight/internal/base/setting"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/passes"
-	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // learner is the part of a stage that the host computes: it draws noise levels along the schedule, and moves the

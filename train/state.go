@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/anisoflight/anisoflight/internal/base/setting"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
-	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // State returns a copy of everything that the next step depends on, and the rows so far.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -47,7 +48,7 @@ func (r *GeodesicSchedule) Validate() error {
 	case r.SecondPoint != "" && r.NFE == 0:
 		return Errorf(BadRequest, "second_point must be left out without nfe, got %s", r.SecondPoint)
 	}
-	return first(r.Bands.check(), checkEnds(r.T, r.G0), checkMeasured(r.Points, r.Samples))
+	return cmp.Or(r.Bands.check(), checkEnds(r.T, r.G0), checkMeasured(r.Points, r.Samples))
 }
 
 // GaussianSchedule holds the noise levels, of each subspace its own, that bring a solver of nfe evaluations closest to
@@ -75,7 +76,7 @@ func (r *GaussianSchedule) Validate() error {
 	if r.Basis != "" && r.Basis != "none" && r.Basis != "dct" {
 		return Errorf(BadRequest, "basis must be none or dct, where the data's Gaussian is diagonal, got %q", r.Basis)
 	}
-	return first(r.Bands.check(), checkEnds(r.T, r.G0))
+	return cmp.Or(r.Bands.check(), checkEnds(r.T, r.G0))
 }
 
 // FitSchedule is another schedule, which carries statistics of a denoiser, with the coefficients of the solver fitted:
