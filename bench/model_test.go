@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -131,7 +132,11 @@ func TestDrive(t *testing.T) {
 	if err := answers.Decode(&more); err != io.EOF {
 		t.Errorf("one answer too many: %v, %v", more, err)
 	}
-	saved, err := safetensors.ReadFile(file)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved, err := safetensors.Decode(text)
 	if err != nil {
 		t.Fatal(err)
 	}

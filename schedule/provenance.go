@@ -10,7 +10,7 @@ import (
 // has no meaning for the kind.
 type Provenance struct {
 	// Kind is how the schedule was made: a formula's name (edm, log-linear, cosine), geodesic, gaussian, start, fit,
-	// few, learned or upload; files of older programs have others.
+	// few, learned or upload.
 	Kind    string  `json:"kind"`
 	Dataset *Source `json:"dataset,omitempty"` // that it was measured or trained on
 	Model   *Source `json:"model,omitempty"`   // whose network it was made for or with
@@ -21,7 +21,7 @@ type Provenance struct {
 	Kimg     float64 `json:"kimg,omitempty"`  // thousands of images trained on
 	Seed     *uint64 `json:"seed,omitempty"`
 	// EnergyBefore and EnergyAfter are E = T²·(mean trajectory loss) of EDM's schedule and of a geodesic, under the one
-	// measured density. Files of older programs have them of learned schedules, too: those are means over other draws.
+	// measured density.
 	EnergyBefore *Estimate `json:"energy_before,omitempty"`
 	EnergyAfter  *Estimate `json:"energy_after,omitempty"`
 	Moved        *Movement `json:"moved,omitempty"` // of learned: since the run began

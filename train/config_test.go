@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/internal/base/setting"
 	"github.com/anisoflight/anisoflight/internal/traintest"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/passes"
-	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 func TestConfigErrorsNameTheField(t *testing.T) {

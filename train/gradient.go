@@ -4,9 +4,9 @@ import (
 	"math"
 	"slices"
 
+	"github.com/anisoflight/anisoflight/internal/base/setting"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
-	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // thetaGradient is d_θH, estimated from a batch.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/anisoflight/anisoflight/train/setting"
+	"github.com/anisoflight/anisoflight/internal/base/setting"
 )
 
 // DivergedError is returned with the row of a step after which the run looks lost. The step has been taken, and the

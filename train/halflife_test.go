@@ -49,8 +49,7 @@ func TestEMARampup(t *testing.T) {
 	}
 }
 
-// TestEMARampupIsEDMs: a new network's run has EDM's 0.05, one that starts from a model none, and a run that was stored
-// without the field goes on without it.
+// TestEMARampupIsEDMs: a new network's run has EDM's 0.05, one that starts from a model none.
 func TestEMARampupIsEDMs(t *testing.T) {
 	fresh, err := tinyConfig(Pretrain).Resolve()
 	if err != nil {
@@ -64,17 +63,6 @@ func TestEMARampupIsEDMs(t *testing.T) {
 	}
 	if *fresh.EMARampup != 0.05 || *from.EMARampup != 0 {
 		t.Errorf("%g for a new network, %g from a model", *fresh.EMARampup, *from.EMARampup)
-	}
-	d := tinyData(t, 24)
-	r := start(t, tinyConfig(Pretrain), Sources{Dataset: d})
-	state, err := r.State(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	state.Config = []byte(strings.Replace(string(state.Config), `"ema_rampup":0.05,`, "", 1))
-	old := resume(t, state, d)
-	if ramp := *old.Config().EMARampup; ramp != 0 {
-		t.Errorf("a run without the field goes on with %g", ramp)
 	}
 }
 

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/internal/base/setting"
 	"github.com/anisoflight/anisoflight/internal/traintest"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/passes"
-	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // TestInitGeodesic: the run begins where MakeGeodesic ends, in every subspace alike, and a run resumed before or after

@@ -85,7 +85,6 @@ func (r *Run) Candidate(ctx context.Context, end bool) (*Candidate, error) {
 	n, kimg := len(r.looks), float64(r.seen)/1000
 	switch {
 	case r.cfg.Keep == KeepLast, r.net == nil,
-		n == 0 && r.step > 0, // of an older program
 		n > 0 && (r.looks[n-1].Step == r.step || !end && part(kimg) == part(r.looks[n-1].Kimg)):
 		return nil, nil
 	}
@@ -168,9 +167,7 @@ func keeperOf(s *checkpoint.Run) (k keeper, start *schedule.Schedule, err error)
 	}
 	k.best, k.bestValues, k.bestSchedule = s.Best, s.BestEMA, s.Schedule
 	if s.ThetaM != nil {
-		if k.bestSchedule, err = scheduleOf(s.ThetaBest, s.Schedule, s.ThetaM); err == nil && k.bestSchedule == nil {
-			err = stateError("the best θ is missing")
-		}
+		k.bestSchedule, err = scheduleOf(s.ThetaBest, s.Schedule, s.ThetaM)
 	}
 	return k, start, err
 }

@@ -3,10 +3,10 @@ package train
 import (
 	"time"
 
+	"github.com/anisoflight/anisoflight/internal/base/setting"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/passes"
-	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // learner is the part of a stage that the host computes: it draws noise levels along the schedule, and moves the
@@ -14,7 +14,7 @@ import (
 type learner struct {
 	cfg   Config
 	sched *schedule.Schedule // as it stands; nil in pretrain without one
-	start *schedule.Schedule // what it was when the run began; nil where it stays, and in a run of an older program
+	start *schedule.Schedule // what it was when the run began; nil where it stays
 	theta [][]schedule.Theta // parameters of sched; nil where it stays
 	adam  *scheduleAdam      // nil where it stays
 
@@ -107,7 +107,7 @@ func (l *learner) startFrom(s *schedule.Schedule) {
 	l.previous = nil
 }
 
-// Moved says how far the run has moved its schedule; nil if it trains none, or its start is not known.
+// Moved says how far the run has moved its schedule; nil if it trains none.
 func (l *learner) Moved() *schedule.Movement {
 	if l.start == nil {
 		return nil

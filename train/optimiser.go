@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/anisoflight/anisoflight/schedule"
-	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // adamEps keeps Adam's steps finite.
@@ -102,24 +101,6 @@ func (r Ramp) warm(to float64) float64 {
 		return 1
 	}
 	return math.Min(to/r.Warmup, 1)
-}
-
-// check returns the first field that cannot be used; prefix heads its name.
-func (r Ramp) check(prefix string) error {
-	if err := setting.OneOf(prefix+"lr_ramp", r.Kind, Ramps...); err != nil {
-		return err
-	}
-	switch {
-	case !setting.Positive(r.Rate):
-		return setting.Errorf(prefix+"lr", "must be positive, got %g", r.Rate)
-	case !(r.Warmup >= 0) || math.IsInf(r.Warmup, 1):
-		return setting.Errorf(prefix+"lr_warmup", "must be at least 0, got %g", r.Warmup)
-	case !(r.Hold >= 0 && r.Hold <= 1):
-		return setting.Errorf(prefix+"lr_hold", "must lie between 0 and 1, as a part of the length, got %g", r.Hold)
-	case !(r.Final >= 0 && r.Final <= 1):
-		return setting.Errorf(prefix+"lr_final", "must lie between 0 and 1, as a part of %slr, got %g", prefix, r.Final)
-	}
-	return nil
 }
 
 // halflife returns the half-life in kimg of the network's average in a step that begins after so many kimg. It is never

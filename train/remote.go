@@ -4,13 +4,13 @@ import (
 	"context"
 	"slices"
 
+	"github.com/anisoflight/anisoflight/internal/base/setting"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/data"
 	"github.com/anisoflight/anisoflight/train/passes"
-	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // streamAsked is the stream of package latent that seeds the noise of a remote step.

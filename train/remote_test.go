@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/internal/base/setting"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/data"
 	"github.com/anisoflight/anisoflight/train/passes"
-	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // sortedData is tinyData with its classes one after the other, as a Remote numbers images.

@@ -1,30 +1,20 @@
 package train
 
 import (
-	"math"
+	"cmp"
 	"slices"
 	"strings"
 
+	"github.com/anisoflight/anisoflight/internal/base/setting"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
-	"github.com/anisoflight/anisoflight/train/passes"
-	"github.com/anisoflight/anisoflight/train/setting"
 )
 
-const (
-	maxBatch  = 1 << 16
-	maxKnots  = 1 << 12
-	maxOrder  = 16
-	maxProbes = 1 << 8
-	maxNFE    = 1001
-)
+const maxNFE = 1001
 
-func orPointer[T any](v **T, by T) {
-	if *v == nil {
-		*v = &by
-	}
-}
+// words are the lists that the tags oneof of Config name.
+var words = map[string][]string{"modes": kernels.Modes, "precisions": kernels.Precisions, "ramps": Ramps}
 
 // Resolve returns the configuration with the defaults filled in that do not depend on where the run starts, or a
 // *[setting.Error] for the first field that cannot be used. T, G0, Knots, Init and C stay zero where they are left to
@@ -43,37 +33,22 @@ func (c Config) Resolve() (Config, error) {
 			c.Family.Basis = "dct"
 		}
 	}
-	setting.Default(&c.Batch, 256)
-	setting.Default(&c.Kimg, pick(pre || c.Model == "", 1200, defaultKimg))
-	setting.Default(&c.Precision, string(kernels.Float32))
-	orPointer(&c.TrainNetwork, true)
-	orPointer(&c.TrainSchedule, true)
+	setting.SetDefaults(&c)
+	c.Kimg = cmp.Or(c.Kimg, pick(pre || c.Model == "", 1200, defaultKimg))
 	if c.Stage != Anisotropic || !*c.TrainNetwork { // else the network says whether it can
-		orPointer(&c.RatioEmbedding, false)
+		c.RatioEmbedding = cmp.Or(c.RatioEmbedding, new(false))
 	}
-	setting.Default(&c.LR, pick(pre, 1e-3, 1e-4))
-	setting.Default(&c.Beta1, 0.9)
-	setting.Default(&c.Beta2, 0.999)
-	setting.Default(&c.LRRamp, RampCosine)
-	orPointer(&c.LRHold, 0.5)
-	setting.Default(&c.EMAHalflife, min(pick(pre, 0.03, 0.05)*c.Kimg, 500))
-	orPointer(&c.EMARampup, pick(c.Model == "", 0.05, 0))
-	setting.Default(&c.Order, passes.DefaultOrder)
-	setting.Default(&c.ScheduleBeta1, 0.9)
-	setting.Default(&c.ScheduleBeta2, 0.999)
-	setting.Default(&c.ScheduleLRRamp, RampCosine)
-	orPointer(&c.ScheduleLRFinal, 0.1)
-	setting.Default(&c.ScheduleLR, c.defaultScheduleLR())
-	setting.Default(&c.Keep, pick(c.Model != "" && !pre && drawsPerKimg*c.Kimg >= fewestDraws, KeepSamples, KeepLast))
+	c.LR = cmp.Or(c.LR, pick(pre, 1e-3, 1e-4))
+	c.EMAHalflife = cmp.Or(c.EMAHalflife, min(pick(pre, 0.03, 0.05)*c.Kimg, 500))
+	c.EMARampup = cmp.Or(c.EMARampup, new(pick(c.Model == "", 0.05, 0)))
+	c.ScheduleLR = cmp.Or(c.ScheduleLR, c.defaultScheduleLR())
+	c.Keep = cmp.Or(c.Keep, pick(c.Model != "" && !pre && drawsPerKimg*c.Kimg >= fewestDraws, KeepSamples, KeepLast))
 	if c.Keep == KeepSamples {
-		setting.Default(&c.ForNFE, 9)
+		c.ForNFE = cmp.Or(c.ForNFE, 9)
 	}
-	orPointer(&c.Stratified, true)
-	setting.Default(&c.Estimator, string(kernels.Auto))
-	setting.Default(&c.Probe, kernels.Rademacher)
-	setting.Default(&c.Probes, 1)
-	orPointer(&c.PMean, -1.2)
-	setting.Default(&c.PStd, 1.2)
+	if err := setting.Check(&c, words); err != nil {
+		return c, err
+	}
 	return c, c.check()
 }
 
@@ -108,77 +83,8 @@ func pick[T any](cond bool, a, b T) T {
 	return b
 }
 
-// check returns the first field of a resolved configuration that cannot be used.
+// check returns the first field of a resolved configuration that does not fit the others.
 func (c Config) check() error {
-	for _, check := range []func() error{
-		c.checkNames,
-		func() error { return c.networkRamp().check("") },
-		func() error { return c.scheduleRamp().check("schedule_") },
-		c.checkNumbers,
-		c.checkOptions,
-	} {
-		if err := check(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// checkNumbers checks the fields that have a range of their own.
-func (c Config) checkNumbers() error {
-	type number struct {
-		field string
-		value float64
-	}
-	for _, f := range []number{
-		{"kimg", c.Kimg}, {"ema_halflife_kimg", c.EMAHalflife}, {"c", c.C}, {"p_std", c.PStd}, {"T", c.T}, {"g0", c.G0},
-	} {
-		given := f.value != 0 || f.field != "T" && f.field != "g0" && f.field != "c" // else the start or the data have them
-		if given && !setting.Positive(f.value) {
-			return setting.Errorf(f.field, "must be positive, got %g", f.value)
-		}
-	}
-	for _, f := range []number{
-		{"beta1", c.Beta1}, {"beta2", c.Beta2}, {"schedule_beta1", c.ScheduleBeta1}, {"schedule_beta2", c.ScheduleBeta2},
-	} {
-		if !(f.value > 0 && f.value < 1) {
-			return setting.Errorf(f.field, "must lie between 0 and 1, got %g", f.value)
-		}
-	}
-	for _, f := range []number{
-		{"clip", c.Clip}, {"p_std_subspace", c.stdSubspace()},
-	} {
-		if !(f.value >= 0) || math.IsInf(f.value, 1) {
-			return setting.Errorf(f.field, "must be at least 0, got %g", f.value)
-		}
-	}
-	for _, f := range []struct {
-		field            string
-		value, low, high int
-	}{
-		{"batch", c.Batch, 1, maxBatch},
-		{"probes", c.Probes, 1, maxProbes},
-		{"order", c.Order, 1, maxOrder},
-		{"knots", c.Knots, 2, maxKnots},
-	} {
-		given := f.value != 0 || f.low == 1 // else the start has them
-		if given && (f.value < f.low || f.value > f.high) {
-			return setting.Errorf(f.field, "must lie between %d and %d, got %d", f.low, f.high, f.value)
-		}
-	}
-	switch {
-	case !(*c.EMARampup >= 0 && *c.EMARampup <= 1):
-		return setting.Errorf("ema_rampup", "must lie between 0 and 1, as a part of the images seen, got %g", *c.EMARampup)
-	case !setting.Finite(*c.PMean):
-		return setting.Errorf("p_mean", "must be finite, got %g", *c.PMean)
-	}
-	return nil
-}
-
-func (c Config) checkNames() error {
-	if err := setting.OneOf("keep", c.Keep, KeepSamples, KeepEnergy, KeepLast); err != nil {
-		return err
-	}
 	switch {
 	case c.Network != nil && c.Model != "":
 		return setting.Errorf("network", "must be left out where a model is given to start from")
@@ -210,15 +116,8 @@ func (c Config) checkNames() error {
 	case c.asksForRatios() && c.Family.Basis == "none":
 		return setting.Errorf("ratio_embedding",
 			"must be false with one subspace, which has no ratio; give a family with two, such as {\"basis\":\"dct\"}")
-	}
-	if err := setting.OneOf("probe", c.Probe, kernels.Probes...); err != nil {
-		return err
-	}
-	if _, err := kernels.ParseMode(c.Estimator); err != nil {
-		return setting.OneOf("estimator", c.Estimator, kernels.Modes...)
-	}
-	if _, err := kernels.ParsePrecision(c.Precision); err != nil {
-		return setting.OneOf("precision", c.Precision, kernels.Precisions...)
+	case c.Stage != Pretrain && c.stdSubspace() != 0 && !*c.TrainNetwork:
+		return setting.Errorf("p_std_subspace", "must be 0 while the network is frozen, got %g", c.stdSubspace())
 	}
 	return c.checkInit()
 }
@@ -232,17 +131,6 @@ func (c Config) scheduleRamp() Ramp {
 		Kind: c.ScheduleLRRamp, Rate: c.ScheduleLR, Length: c.Kimg, Warmup: c.ScheduleLRWarmup,
 		Hold: c.ScheduleLRHold, Final: *c.ScheduleLRFinal,
 	}
-}
-
-// checkOptions checks what may be added to a plain run.
-func (c Config) checkOptions() error {
-	switch {
-	case c.Microbatch < 0:
-		return setting.Errorf("microbatch", "must be positive, got %d; leave it out to have it chosen", c.Microbatch)
-	case c.Stage != Pretrain && c.stdSubspace() != 0 && !*c.TrainNetwork:
-		return setting.Errorf("p_std_subspace", "must be 0 while the network is frozen, got %g", c.stdSubspace())
-	}
-	return nil
 }
 
 // stdSubspace is p_std_subspace, 0 before it is known.

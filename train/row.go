@@ -2,7 +2,7 @@ package train
 
 import (
 	"math"
-	"slices"
+	"reflect"
 
 	"github.com/anisoflight/anisoflight/kernels"
 )
@@ -10,93 +10,79 @@ import (
 // Row is what one step reports. What a stage lacks is NaN: the energy and the schedule's columns in pretrain, the
 // network's columns where it is frozen, the terms that the estimator's mode does not have, the MFU before the peak is
 // measured.
+//
+// Its tags name the columns; an array has one for each of kernels.PartNames.
 type Row struct {
-	Step               int64   // from 1
-	Kimg               float64 // thousands of images seen, this step's included
-	Loss               float64 // batch mean
-	Energy             float64 // E = T²·Loss, the path energy with time rescaled to [0, 1]
-	GradNorm           float64 // of the network's gradient
-	ScheduleGradNorm   float64 // |d_θH|
-	ScheduleGradStderr float64 // standard error of d_θH over the batch, as a norm: √Σ_i Var
-	LR                 float64 // of the network in this step
-	ScheduleLR         float64
-	Seconds            float64 // that the step took
-
-	// ScheduleGradCosine is that of the angle between d_θH and the step's before.
-	ScheduleGradCosine float64
-	// Share is ⟨d_term, d_θH⟩/|d_θH|² of every term, by kernels.PartNames: they sum to 1.
-	Share [len(kernels.PartNames)]float64
-	// TermStderr is the standard error of every term, as ScheduleGradStderr of the whole.
-	TermStderr [len(kernels.PartNames)]float64
-
-	GFLOPS float64 // 10⁹ FLOP/s over the step's seconds: its convolutions and matrix products
-	MFU    float64 // GFLOPS as a share of the device's measured matmul peak, where that is known
+	Step               int64   `column:"step"`                 // from 1
+	Kimg               float64 `column:"kimg"`                 // thousands of images seen, this step's included
+	Loss               float64 `column:"loss"`                 // batch mean
+	Energy             float64 `column:"energy"`               // E = T²·Loss, the path energy, time rescaled to [0, 1]
+	GradNorm           float64 `column:"grad_norm"`            // of the network's gradient
+	ScheduleGradNorm   float64 `column:"schedule_grad_norm"`   // |d_θH|
+	ScheduleGradStderr float64 `column:"schedule_grad_stderr"` // of d_θH over the batch, as a norm: √Σ_i Var
+	LR                 float64 `column:"lr"`                   // of the network in this step
+	ScheduleLR         float64 `column:"schedule_lr"`
+	Seconds            float64 `column:"seconds"`              // that the step took
+	ScheduleGradCosine float64 `column:"schedule_grad_cosine"` // of the angle between d_θH and the step's before
+	Share              parts   `column:"share_"`               // ⟨d_term, d_θH⟩/|d_θH|² of every term: they sum to 1
+	TermStderr         parts   `column:"stderr_"`              // standard error of every term
+	GFLOPS             float64 `column:"gflops"`               // 10⁹ FLOP/s of convolutions and matrix products
+	MFU                float64 `column:"mfu"`                  // GFLOPS as a share of the device's measured matmul peak
 }
 
-// RowColumns names the columns of a Row in the order of Row.Values. New ones are added at the end: rows that were
-// stored before lack them.
+// parts is a number for each of kernels.PartNames.
+type parts = [len(kernels.PartNames)]float64
+
+// RowColumns names the columns of a Row in the order of Row.Values.
 var RowColumns = func() []string {
-	names := []string{
-		"step", "kimg", "loss", "energy", "grad_norm", "schedule_grad_norm", "schedule_grad_stderr", "lr", "schedule_lr",
-		"seconds",
-		"schedule_grad_cosine",
-	}
-	for _, prefix := range []string{"share_", "stderr_"} {
-		for _, term := range kernels.PartNames {
-			names = append(names, prefix+term)
+	names, _ := new(Row).numbers()
+	return append([]string{"step"}, names...)
+}()
+
+// numbers returns the names of a row's columns after the step, and where their numbers are.
+func (r *Row) numbers() (names []string, at []*float64) {
+	for f, v := range reflect.ValueOf(r).Elem().Fields() {
+		name := f.Tag.Get("column")
+		switch p := v.Addr().Interface().(type) {
+		case *float64:
+			names, at = append(names, name), append(at, p)
+		case *parts:
+			for i, part := range kernels.PartNames {
+				names, at = append(names, name+part), append(at, &p[i])
+			}
 		}
 	}
-	names = append(names, "gflops", "mfu")
-	return names
-}()
+	return names, at
+}
 
 // emptyRow is all NaN but for the step.
 func emptyRow() (r Row) {
-	for _, p := range r.fields() {
+	_, at := r.numbers()
+	for _, p := range at {
 		*p = math.NaN()
 	}
 	return r
 }
 
-// fields points to the numbers of a row, in the order of RowColumns without the step.
-func (r *Row) fields() []*float64 {
-	fields := []*float64{
-		&r.Kimg, &r.Loss, &r.Energy, &r.GradNorm, &r.ScheduleGradNorm, &r.ScheduleGradStderr, &r.LR, &r.ScheduleLR,
-		&r.Seconds,
-		&r.ScheduleGradCosine,
-	}
-	for i := range r.Share {
-		fields = append(fields, &r.Share[i])
-	}
-	for i := range r.TermStderr {
-		fields = append(fields, &r.TermStderr[i])
-	}
-	return append(fields, &r.GFLOPS, &r.MFU)
-}
-
 // Values returns the row as numbers, in the order of RowColumns.
 func (r Row) Values() []float64 {
 	values := []float64{float64(r.Step)}
-	for _, p := range r.fields() {
+	_, at := r.numbers()
+	for _, p := range at {
 		values = append(values, *p)
 	}
 	return values
 }
 
-// RowOf returns the row of such numbers. The columns that an older program did not have are NaN. One that could stop
-// early had three more columns before the GFLOPS, which it may have been without. Any other number is an error.
+// RowOf returns the row of such numbers; any other number of them is an error.
 func RowOf(values []float64) (Row, error) {
-	r := emptyRow()
-	fields := r.fields()
-	if extra := len(values) - len(RowColumns); extra == 1 || extra == 3 {
-		values = slices.Delete(slices.Clone(values), len(RowColumns)-2, len(RowColumns)+1)
+	if len(values) != len(RowColumns) {
+		return Row{}, stateError("a row of %d columns; there are %d", len(values), len(RowColumns))
 	}
-	if len(values) == 0 || len(values) > len(fields)+1 {
-		return r, stateError("a row of %d columns; there are %d", len(values), len(fields)+1)
-	}
-	r.Step = int64(values[0])
-	for i, v := range values[1:] {
-		*fields[i] = v
+	r := Row{Step: int64(values[0])}
+	_, at := r.numbers()
+	for i, p := range at {
+		*p = values[i+1]
 	}
 	return r, nil
 }

@@ -1,11 +1,13 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 
+	"github.com/anisoflight/anisoflight/internal/base/setting"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/nn"
@@ -15,7 +17,6 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/data"
 	"github.com/anisoflight/anisoflight/train/passes"
-	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // Sources are what a configuration's names stand for.
@@ -91,8 +92,8 @@ func newRun(cfg Config, src Sources, resumed bool) (r *Run, err error) {
 	case src.Model != nil:
 		r.scheduleBasis = src.Model.Basis
 	}
-	orPointer(&cfg.RatioEmbedding, flow.Spec().Ratios > 0)
-	orPointer(&cfg.PStdSubspace, pick(cfg.Stage == Anisotropic && *cfg.TrainNetwork && *cfg.RatioEmbedding, 0.5, 0))
+	cfg.RatioEmbedding = cmp.Or(cfg.RatioEmbedding, new(flow.Spec().Ratios > 0))
+	cfg.PStdSubspace = cmp.Or(cfg.PStdSubspace, new(pick(cfg.Stage == Anisotropic && *cfg.TrainNetwork && *cfg.RatioEmbedding, 0.5, 0)))
 	if ratios := flow.Spec().Ratios; cfg.asksForRatios() && ratios != b.J()-1 {
 		return nil, setting.Errorf("ratio_embedding",
 			"must be off for a network of %d log-ratios and a family of %d subspaces", ratios, b.J())
@@ -272,14 +273,14 @@ func startSchedule(c Config, src Sources, d *data.Dataset, b *basis.Basis, class
 	}
 	if start == nil {
 		if c.Init == initGeodesic && src.Model != nil && src.Model.Schedule != nil { // on the model's own time
-			setting.Default(&c.T, src.Model.Schedule.T())
+			c.T = cmp.Or(c.T, src.Model.Schedule.T())
 		}
 		if err := c.defaultScale(d, known); err != nil {
 			return nil, c, err
 		}
-		setting.Default(&c.G0, known.G0())
-		setting.Default(&c.Knots, schedule.DefaultKnots)
-		setting.Default(&c.Init, pick(src.Model != nil, initGeodesic, "edm"))
+		c.G0 = cmp.Or(c.G0, known.G0())
+		c.Knots = cmp.Or(c.Knots, schedule.DefaultKnots)
+		c.Init = cmp.Or(c.Init, pick(src.Model != nil, initGeodesic, "edm"))
 		if c.G0 >= c.T {
 			return nil, c, setting.Errorf("g0", "must lie below T = %g, got %g", c.T, c.G0)
 		}
@@ -331,8 +332,8 @@ func startSchedule(c Config, src Sources, d *data.Dataset, b *basis.Basis, class
 // defaultScale sets T and C where they are 0.
 func (c *Config) defaultScale(d *data.Dataset, known schedule.Range) error {
 	if d == nil {
-		setting.Default(&c.T, known.T())
-		setting.Default(&c.C, 1)
+		c.T = cmp.Or(c.T, known.T())
+		c.C = cmp.Or(c.C, 1)
 	}
 	return passes.DefaultScale(context.Background(), &c.T, &c.C, d, known)
 }

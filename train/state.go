@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/anisoflight/anisoflight/internal/base/setting"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
-	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // State returns a copy of everything that the next step depends on, and the rows so far.
@@ -86,11 +86,10 @@ func Resume(s *checkpoint.Run, src Sources) (*Run, error) {
 		return nil, setting.Errorf("dataset", "must have the %d images that the run was started with, got %d", s.Images,
 			src.Dataset.Len())
 	}
-	if src.Dataset != nil && s.DatasetHash != "" && src.Dataset.Hash() != s.DatasetHash {
+	if src.Dataset != nil && src.Dataset.Hash() != s.DatasetHash {
 		return nil, setting.Errorf("dataset", "must be the one that the run was started with: %q has other images or labels "+
 			"now. Store that one again, or create a new run", cfg.Dataset)
 	}
-	cfg.asStored()
 	cfg.Network, cfg.Model = nil, ""
 	src.Model, src.Schedule, src.ScheduleBasis, src.Basis = nil, s.Schedule, s.Basis, s.Family
 	if s.Family == nil {
@@ -110,22 +109,11 @@ func Resume(s *checkpoint.Run, src Sources) (*Run, error) {
 		r.Close()
 		return nil, stateError("configuration: %v", err)
 	}
-	r.cfg.asStored()
 	if err := r.restore(s); err != nil {
 		r.Close()
 		return nil, err
 	}
 	return r, nil
-}
-
-// asStored fills in what the states of older programs do not say.
-func (c *Config) asStored() {
-	orPointer(&c.EMARampup, 0)
-	orPointer(&c.TrainSchedule, true)
-	orPointer(&c.RatioEmbedding, false)
-	orPointer(&c.PStdSubspace, 0)
-	setting.Default(&c.Order, 1)
-	setting.Default(&c.Keep, KeepLast)
 }
 
 // restore replaces the state of a run that has just begun.
@@ -178,9 +166,9 @@ func tableOf(s *schedule.Schedule) [][][]float64 {
 	return out
 }
 
-// scheduleOf is the inverse of tableOf, for parameters of the shape of a table. A state of an older program has none.
+// scheduleOf is the inverse of tableOf, for parameters of the shape of a table.
 func scheduleOf(stored [][][]float64, like *schedule.Schedule, shape [][][]float64) (*schedule.Schedule, error) {
-	if stored == nil {
+	if shape == nil { // the schedule stays
 		return nil, nil
 	}
 	if !sameTable(shape, stored) {

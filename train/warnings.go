@@ -15,10 +15,7 @@ func (c Config) Warnings(rows []Row) []string {
 	if len(rows) > 0 {
 		kimg = rows[len(rows)-1].Kimg
 	}
-	sentences := []string{c.Stale(kimg), gradientWarning(rows)}
-	if full, err := c.Resolve(); err == nil { // an older program stored fewer fields
-		sentences = append(sentences, full.rateWarning(rows))
-	}
+	sentences := []string{c.Stale(kimg), gradientWarning(rows), c.rateWarning(rows)}
 	return slices.DeleteFunc(sentences, func(s string) bool { return s == "" })
 }
 

@@ -229,7 +229,7 @@ FIELDS = {
         lr: float, default 1e-3 in pretrain, 1e-4 elsewhere. Learning rate.
         beta1: float, default 0.9. Of the network's Adam.
         beta2: float, default 0.999. Of the network's Adam.
-        lr_ramp: str, default cosine. Shape of the network's learning rate.
+        lr_ramp: str, default cosine. Shape of the network's learning rate: cosine, constant, published, completed.
         lr_warmup: float, default 0. Kimg until the rate is reached.
         lr_hold: float, default 0.5. Of cosine: part of the length before it falls.
         lr_final: float, default 0. Of cosine: last rate as a part of lr.
@@ -250,17 +250,17 @@ FIELDS = {
             add up to 1.2, and at most 2e-2. The schedule's learning rate.
         schedule_beta1: float, default 0.9. Of the schedule's Adam.
         schedule_beta2: float, default 0.999. Of the schedule's Adam.
-        schedule_lr_ramp: str, default cosine. Shape of its rate, as lr_ramp.
+        schedule_lr_ramp: str, default cosine. Shape of its rate, as lr_ramp: cosine, constant, published, completed.
         schedule_lr_warmup: float, default 0. Kimg until its rate is reached.
         schedule_lr_hold: float, default 0. Part of the length before its rate falls.
         schedule_lr_final: float, default 0.1. Last rate as a part of schedule_lr.
         stratified: bool, default true. One t from each of batch equal parts of [0, T].
         estimator: str, default auto. Of the schedule's gradient: auto, full, backprop, explicit.
-        probe: str, default rademacher. Law of the estimator's probes.
+        probe: str, default rademacher. Law of the estimator's probes: rademacher, sphere, gaussian.
         probes: int, default 1. Number of probes averaged per sample.
         ratio_embedding: bool, default true in the stage anisotropic where the network is trained. Let the network see
             the ratios of the g_j.
-        p_mean: float, default −1.2. Of pretrain's ln σ: mean.
+        p_mean: float, default -1.2. Of pretrain's ln σ: mean.
         p_std: float, default 1.2. Of pretrain's ln σ: deviation shared by the subspaces.
         p_std_subspace: float, default 0.5 in anisotropic of a network that is trained and sees the ratios, else 0. Of
             pretrain's ln σ, elsewhere of the network's about the schedule's: deviation of each subspace.

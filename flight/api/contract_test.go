@@ -14,8 +14,8 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/contract.txt")
 
-// TestContract compares the operations, the ways to reach them, their scopes and the fields of their requests with
-// testdata/contract.txt. A change of the contract changes that file, and CHANGELOG says so.
+// TestContract compares the operations, the ways to reach them, their scopes, the fields of their requests and the
+// columns of tables of numbers with testdata/contract.txt. A change of the contract changes that file, and CHANGELOG says so.
 func TestContract(t *testing.T) {
 	var b strings.Builder
 	for _, op := range api.Operations() {
@@ -31,6 +31,11 @@ func TestContract(t *testing.T) {
 		fmt.Fprintf(&b, "%s (%s; scope %s; reads only: %t)\n", op.Name, strings.Join(ways, ", "), op.Scope, op.Reads)
 		for _, field := range fields(reflect.TypeOf(op.New()), nil) {
 			fmt.Fprintf(&b, "    %s\n", field)
+		}
+		if op.Row != nil {
+			for _, column := range api.ColumnsOf(reflect.TypeOf(op.Row)) {
+				fmt.Fprintf(&b, "    -> %s %s\n", column.Name, column.Type)
+			}
 		}
 	}
 	const golden = "testdata/contract.txt"

@@ -12,8 +12,7 @@ func checkMeasured(points, samples int) error {
 
 // EvaluateSchedule tabulates a schedule.
 //
-// Rows out, sorted by label, subspace, t: label int32 (−1 for the shared row), subspace int32, t, g, gdot, sigma
-// float64 with sigma = √g.
+// Rows out, sorted by label, subspace, t.
 type EvaluateSchedule struct {
 	// a schedule's or model's name, edm, or JSON such as {"edm":{"T":400}}; required
 	Schedule ScheduleRef `json:"schedule"`
@@ -35,7 +34,7 @@ func (r *EvaluateSchedule) Validate() error {
 
 // EvaluateModel measures a model's loss by noise level on a data set: the input of the geodesic.
 //
-// Rows out: label, subspace int32, t, sigma, loss, residual, stderr float64.
+// Rows out, sorted by label, subspace, t.
 type EvaluateModel struct {
 	Model   string `json:"model"`   // name of the model; required
 	Dataset string `json:"dataset"` // name of the data set; required
@@ -56,10 +55,7 @@ func (r *EvaluateModel) Validate() error {
 // Predict reports how much of the best isotropic schedule's energy every basis, and schedules per class, can save at
 // best, from one pass of a model over a data set, before anything is trained.
 //
-// Rows out, the most promising first: basis int32 (position among bases, names with spaces between, in the stream's
-// metadata), per_class int32 (1: schedules per class), k int32 (dimensions of P_1 per channel; 0 of none), cut, cut_2
-// int32 (of dct: P_1 holds the frequencies max(u, v) < cut, P_2 those below cut_2 if it is not 0; of others 0), energy,
-// stderr, gain, gain_stderr float64 with gain = 1 − energy/(energy of none).
+// Rows out, the most promising first.
 type Predict struct {
 	// name of the model whose residual is measured; required
 	Model   string `json:"model"`
@@ -87,10 +83,7 @@ func (r *Predict) Validate() error {
 // BenchSchedule runs every solver on every schedule at every number of evaluations on a data set's own Gaussian, where
 // the sampler's output is known in closed form: no model, no samples, no noise.
 //
-// Rows out, in the order of schedules, solvers, nfe, label, subspace: schedule, solver int32 (positions in the
-// request's lists), nfe int32 (evaluations spent, at most those asked for), steps, label (−1: the whole data set),
-// subspace (−1: the whole image), dims int32, variance (share of the data's), w2_squared = spread + shift, noise
-// float64, relative to the data's total variance.
+// Rows out, in the order of schedules, solvers, nfe, label, subspace.
 type BenchSchedule struct {
 	// name of the data set whose Gaussian is sampled; required
 	Dataset   string        `json:"dataset"`

@@ -1,6 +1,10 @@
 package api
 
-import "github.com/go-json-experiment/json/jsontext"
+import (
+	"cmp"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // Denoise evaluates a model on the caller's own noisy images.
 //
@@ -125,7 +129,7 @@ type OfferedGeodesic struct {
 
 // Validate returns the first field that cannot be used.
 func (r *OfferedGeodesic) Validate() error {
-	return first(r.Bands.check(), checkEnds(r.T, r.G0), checkMeasured(r.Points, r.Samples))
+	return cmp.Or(r.Bands.check(), checkEnds(r.T, r.G0), checkMeasured(r.Points, r.Samples))
 }
 
 // mostValues bounds the values of an image that only the client sees.

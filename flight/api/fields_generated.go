@@ -236,7 +236,7 @@ var helps = map[string]Field{
 	"train.Config.Model":               {Help: "name of the model to start from, instead of a new network", Default: "", Required: false},
 	"train.Config.Network":             {Help: "JSON of a new network: EDM's keyword arguments, as in a model's config.json", Default: "", Required: false},
 	"train.Config.Order":               {Help: "order p of the solver that the schedule is learned for, a factor (T ġ/g)^{p−1} in the weight: 1 is the paper's loss", Default: "2", Required: false},
-	"train.Config.PMean":               {Help: "of pretrain's ln σ: mean", Default: "−1.2", Required: false},
+	"train.Config.PMean":               {Help: "of pretrain's ln σ: mean", Default: "-1.2", Required: false},
 	"train.Config.PStd":                {Help: "of pretrain's ln σ: deviation shared by the subspaces", Default: "1.2", Required: false},
 	"train.Config.PStdSubspace":        {Help: "of pretrain's ln σ, elsewhere of the network's about the schedule's: deviation of each subspace", Default: "0.5 in anisotropic of a network that is trained and sees the ratios, else 0", Required: false},
 	"train.Config.Precision":           {Help: "arithmetic of the network's activations and products", Default: "float32", Required: false},

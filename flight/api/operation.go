@@ -16,6 +16,7 @@ type Operation struct {
 	New      func() Request // an empty request of the operation's own type
 	Rows     bool           // it moves tensors and tables; its results as an action are IPC streams, else JSON
 	Reads    bool           // it changes nothing that is stored
+	Row      any            // an empty row of a table of numbers; nil for other operations
 	Reply    any            // an empty reply of an action that answers with JSON; nil for one that has nothing to say
 	Watches  bool           // it waits for what others do, and is not counted among the requests at work
 	Sentence string
@@ -148,6 +149,12 @@ func (o *Operation) replying(reply any) *Operation {
 	return o
 }
 
+// giving returns the row of an operation with the type of the rows that it gives.
+func (o *Operation) giving(row any) *Operation {
+	o.Row = row
+	return o
+}
+
 func watches(op *Operation) *Operation {
 	op.Watches = true
 	return op
@@ -162,7 +169,8 @@ type request[R any] interface {
 var operations = Table{
 	reads[Sample]("Sample", ByAction|ByGet|ByExchange, SampleScope, "Draw images from a model."),
 	reads[EvaluateSchedule]("EvaluateSchedule", ByAction|ByGet, ReadScope,
-		"Tabulate a schedule: g, its derivative and sigma by label, subspace and time."),
+		"Tabulate a schedule: g, its derivative and sigma by label, subspace and time.").
+		giving(ScheduleRow{}),
 	writes[TrainStep]("TrainStep", ByAction|ByGet|ByExchange, TrainScope,
 		"Take training steps of a run that is not running in the background."),
 	watches(reads[WatchRun]("WatchRun", ByGet, ReadScope,
@@ -174,11 +182,14 @@ var operations = Table{
 	writes[OfferNetwork]("OfferNetwork", ByExchange, TrainScope,
 		"Search a sampler or learn a schedule for a network that the client keeps: the server asks, the client evaluates."),
 	reads[EvaluateModel]("EvaluateModel", ByAction|ByGet, SampleScope,
-		"Measure a model's loss by noise level on a data set."),
+		"Measure a model's loss by noise level on a data set.").
+		giving(EvaluationRow{}),
 	reads[Predict]("Predict", ByAction|ByGet, SampleScope,
-		"Predict how much energy each basis, and schedules per class, can save at best."),
+		"Predict how much energy each basis, and schedules per class, can save at best.").
+		giving(PredictionRow{}),
 	reads[BenchSchedule]("BenchSchedule", ByAction|ByGet, ReadScope,
-		"Run solvers on schedules on a data set's own Gaussian, in closed form: exact distances without a model."),
+		"Run solvers on schedules on a data set's own Gaussian, in closed form: exact distances without a model.").
+		giving(BenchRow{}),
 	reads[Dataset]("Dataset", ByGet, ReadScope, "Read a data set back."),
 	reads[Basis]("Basis", ByAction|ByGet, ReadScope, "Read the vectors of a basis back."),
 	reads[Model]("Model", ByGet, ReadScope, "Read the files of a model back."),

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -74,5 +75,20 @@ func TestAnUnknownOperationIsAskedFor(t *testing.T) {
 		if got := ErrorOf(err).Error(); !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
+	}
+}
+
+// A table of numbers needs no column of integers, and may have no rows.
+func TestRowsBatch(t *testing.T) {
+	type row struct {
+		A float64 `json:"a"`
+		B float32 `json:"b"`
+	}
+	want := Batch{Rows: 2, Cols: []any{[]float64{1, 3}, []float32{2, 4}}}
+	if got := *RowsBatch([]row{{1, 2}, {3, 4}}); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v", got)
+	}
+	if got := *RowsBatch([]row{}); !reflect.DeepEqual(got, Batch{Cols: []any{[]float64{}, []float32{}}}) {
+		t.Errorf("without rows: %+v", got)
 	}
 }

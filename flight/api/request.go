@@ -7,9 +7,9 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/anisoflight/anisoflight/internal/base/setting"
 	"github.com/anisoflight/anisoflight/internal/base/suggest"
 )
 
@@ -35,21 +35,8 @@ const unset = -1 << 62
 // SetDefaults fills what a request leaves out, before it is decoded.
 func SetDefaults(request Request) {
 	eachField(reflect.ValueOf(request).Elem(), "", func(f Field, v reflect.Value) error {
-		text, given := f.Tag.Lookup("default")
-		switch {
-		case f.Tag.Get("given") != "":
+		if setting.SetDefault(v, f.Tag); f.Tag.Get("given") != "" {
 			v.SetInt(unset)
-		case !given:
-		case v.CanInt():
-			n, _ := strconv.ParseInt(text, 10, 64)
-			v.SetInt(n)
-		case v.CanFloat():
-			x, _ := strconv.ParseFloat(text, 64)
-			v.SetFloat(x)
-		case v.Kind() == reflect.String:
-			v.SetString(text)
-		default:
-			v.Set(reflect.ValueOf(strings.Fields(text)))
 		}
 		return nil
 	})
@@ -74,12 +61,12 @@ func validateFields(request any, path string) error {
 	return eachField(reflect.ValueOf(request).Elem(), "", func(f Field, v reflect.Value) error {
 		name := join(path, f.Name)
 		switch {
-		case v.CanInt():
-			return validateInt(name, f.Tag, v)
-		case v.CanFloat():
-			_, always := f.Tag.Lookup("default")
-			if f.Tag.Get("above") == "0" && !(v.Float() > 0) && (always || v.Float() != 0) {
-				return Errorf(BadRequest, "%s must be positive, got %g", name, v.Float())
+		case v.CanInt() && v.Int() == unset:
+			v.SetInt(0)
+			return nil
+		case v.CanInt(), v.CanFloat():
+			if err := setting.CheckNumber(name, v, f.Tag); err != nil {
+				return Errorf(map[bool]Code{true: TooLarge, false: BadRequest}[err.TooLarge], "%s", err.Error())
 			}
 			return nil
 		}
@@ -113,29 +100,6 @@ func validateFields(request any, path string) error {
 		}
 		return nil
 	})
-}
-
-func validateInt(name string, tag reflect.StructTag, v reflect.Value) error {
-	bound := func(key string) (n int64, ok bool) {
-		text, ok := tag.Lookup(key)
-		n, _ = strconv.ParseInt(text, 10, 64)
-		return n, ok
-	}
-	least, bounded := bound("min")
-	if given, ok := bound("given"); ok {
-		if v.Int() == unset {
-			v.SetInt(0)
-			return nil
-		}
-		least, bounded = given, true
-	}
-	if bounded && v.Int() < least {
-		return Errorf(BadRequest, "%s must be at least %d, got %d", name, least, v.Int())
-	}
-	if most, ok := bound("max"); ok && v.Int() > most {
-		return Errorf(TooLarge, "%s must be at most %d, got %d", name, most, v.Int())
-	}
-	return nil
 }
 
 // Field describes a field of a request to people: in the help of a flag, in a docstring, in a table of docs/wire.md.
@@ -203,7 +167,7 @@ func WithWords(help string, words []string) string {
 
 // wordLists are the lists that the tag oneof may name in place of words.
 var wordLists = map[string]*[]string{
-	"solvers": &Solvers, "grids": &GridNames, "modes": &Modes, "precisions": &Precisions,
+	"solvers": &Solvers, "grids": &GridNames, "modes": &Modes, "precisions": &Precisions, "ramps": &Ramps,
 }
 
 // wordsOf returns the words of a field's tag oneof.
@@ -352,16 +316,6 @@ func within(field string, value, least, most int) error {
 		return Errorf(TooLarge, "%s must be at most %d, got %d", field, most, value)
 	}
 	return atLeast(field, value, least)
-}
-
-// first returns the first error, if any.
-func first(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // checkCuts checks nested bands. Whether another basis takes any, the engine knows.

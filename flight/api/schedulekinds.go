@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -47,7 +48,7 @@ func (r *GeodesicSchedule) Validate() error {
 	case r.SecondPoint != "" && r.NFE == 0:
 		return Errorf(BadRequest, "second_point must be left out without nfe, got %s", r.SecondPoint)
 	}
-	return first(r.Bands.check(), checkEnds(r.T, r.G0), checkMeasured(r.Points, r.Samples))
+	return cmp.Or(r.Bands.check(), checkEnds(r.T, r.G0), checkMeasured(r.Points, r.Samples))
 }
 
 // GaussianSchedule holds the noise levels, of each subspace its own, that bring a solver of nfe evaluations closest to
@@ -75,7 +76,7 @@ func (r *GaussianSchedule) Validate() error {
 	if r.Basis != "" && r.Basis != "none" && r.Basis != "dct" {
 		return Errorf(BadRequest, "basis must be none or dct, where the data's Gaussian is diagonal, got %q", r.Basis)
 	}
-	return first(r.Bands.check(), checkEnds(r.T, r.G0))
+	return cmp.Or(r.Bands.check(), checkEnds(r.T, r.G0))
 }
 
 // FitSchedule is another schedule, which carries statistics of a denoiser, with the coefficients of the solver fitted:
@@ -320,7 +321,7 @@ type FewTry struct {
 type FewDistances struct {
 	Frequencies float64 `json:"frequencies,omitzero"`
 	Edges       float64 `json:"edges,omitzero"`
-	Responses   float64 `json:"responses,omitzero"` // absent in schedules that were made before it was measured
+	Responses   float64 `json:"responses,omitzero"`
 	// Distance is in their place the one by features of the caller's, or, without images, the squared error beside the
 	// network's own converged samples, a geometric mean over latents, over the mean square of the samples.
 	Distance float64 `json:"distance,omitzero"`

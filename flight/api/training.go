@@ -2,6 +2,9 @@ package api
 
 import "github.com/go-json-experiment/json/jsontext"
 
+// Ramps lists the shapes of a learning rate over a run.
+var Ramps = []string{"cosine", "constant", "published", "completed"}
+
 // CreateRun makes a training run. Everything but its name is the training configuration, by the same names as in the
 // configuration files (stage, dataset, model or network, schedule, family, batch, lr, ...); package train owns and
 // documents those.

@@ -3,9 +3,12 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/train"
 )
 
 // TestNothingDerivedIsStale: what go generate ./flight/api would write is what there is.
@@ -19,6 +22,17 @@ func TestNothingDerivedIsStale(t *testing.T) {
 		have, err := os.ReadFile(filepath.Join(root, name))
 		if err != nil || string(have) != want {
 			t.Errorf("%s is stale (%v); run go generate ./flight/api", name, err)
+		}
+	}
+}
+
+// TestWordsAreThoseBelow: the contract names the words of packages that it does not import.
+func TestWordsAreThoseBelow(t *testing.T) {
+	for _, lists := range [][2][]string{
+		{api.Ramps, train.Ramps}, {api.Modes, kernels.Modes}, {api.Precisions, kernels.Precisions},
+	} {
+		if !slices.Equal(lists[0], lists[1]) {
+			t.Errorf("%v, want %v", lists[0], lists[1])
 		}
 	}
 }

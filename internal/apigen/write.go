@@ -228,9 +228,29 @@ func (c comments) operations() string {
 		if said != "" {
 			said = cell(strings.Join(strings.Fields("Rows "+said), " "))
 		}
+		if op.Row != nil {
+			said = strings.TrimSuffix(said, ".") + ": " + cell(c.columns(reflect.TypeOf(op.Row))) + "."
+		}
 		rows = append(rows, []string{"`" + op.Name + "`", strings.Join(ways, ", "), fields, said})
 	}
 	return table(rows...)
+}
+
+// columns lists the columns of a table of numbers: the type is that of all columns up to the one before.
+func (c comments) columns(row reflect.Type) string {
+	var list []string
+	for i := range row.NumField() {
+		f := row.Field(i)
+		text := f.Tag.Get("json")
+		if i+1 == row.NumField() || row.Field(i+1).Type != f.Type {
+			text += " " + f.Type.String()
+		}
+		if comment := strings.Join(strings.Fields(c[row.String()+"."+f.Name]), " "); comment != "" {
+			text += " (" + comment + ")"
+		}
+		list = append(list, text)
+	}
+	return strings.Join(list, ", ")
 }
 
 // actions returns a table of the actions that answer with JSON.

@@ -21,7 +21,7 @@ data folder with the SHA-256 that was stored with it, and reads them as a server
 It may run beside the folder's server; nothing is changed.
 
 With --repair, which needs the folder to itself, it removes what crashes have left,
-writes the manifests of what older programs have stored, and puts a run's previous
+writes the manifests that are missing, and puts a run's previous
 state in the place of a damaged one. It says so of each, and deletes nothing else.
 
 The exit status is 1 if anything is damaged.`,

@@ -302,17 +302,13 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// TestStoredWithoutAManifest: what older programs have stored without one is served.
+// TestStoredWithoutAManifest: what is stored without one, such as by hand, is served.
 func TestStoredWithoutAManifest(t *testing.T) {
 	dir, things := storeEverything(t)
 	for _, thing := range things[:4] {
 		if err := os.Remove(filepath.Join(dir, thing.folder, atomicdir.ManifestFile)); err != nil {
 			t.Fatal(err)
 		}
-	}
-	head := []byte(`{"format":"anisoflight-dataset","version":1,"layout":"HWC"}`) // as the first programs wrote it
-	if err := os.WriteFile(filepath.Join(dir, "datasets/noise/dataset.json"), head, 0o644); err != nil {
-		t.Fatal(err)
 	}
 	e := reopen(t, dir, Config{})
 	for _, thing := range things[:4] {

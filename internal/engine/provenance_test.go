@@ -2,7 +2,6 @@ package engine
 
 import (
 	"encoding/json"
-	"math"
 	"path/filepath"
 	"testing"
 	"time"
@@ -110,24 +109,6 @@ func TestProvenanceOfRuns(t *testing.T) {
 	get(t, e, "TrainStep", `{"run":"more","steps":1}`)
 	act(t, e, "SaveModel", `{"run":"more","name":"further"}`)
 	check("pretrained further", "learned", provenance(t, e, "further"))
-}
-
-// A file keeps the kind that an older program made it by, which can be made no more.
-func TestScheduleOfAKindWithdrawn(t *testing.T) {
-	e := open(t)
-	act(t, e, "ImportSchedule", `{"name":"old","file":{"format":"anisoflight-schedule","version":2,"family":{"per_class":`+
-		`false,"basis":"none"},"paths":[[{"t":[0,4],"g":[1,9]}]],"provenance":{"kind":"weight",`+
-		`"program":"anisoflight test","created":"`+time.Now().Format(time.RFC3339Nano)+`"}}}`)
-	again := reopen(t, filepath.Dir(e.catalog.Folders().Models), Config{})
-	if p := provenance(t, again, "old"); p.Kind != "weight" {
-		t.Errorf("made by %q", p.Kind)
-	}
-	g := column[float64](get(t, again, "EvaluateSchedule", `{"schedule":"old","points":3}`), "g")
-	if math.Abs(g[1]-3) > 1e-14 {
-		t.Errorf("g = %v", g)
-	}
-	_, err := perform(t.Context(), again, "MakeSchedule", `{"name":"new","kind":"weight","sigma":[1],"weight":[1]}`, nil)
-	wantCode(t, "weight", err, api.BadRequest)
 }
 
 func TestImportSchedule(t *testing.T) {

@@ -53,7 +53,7 @@ type Grid struct {
 
 // resolve fills in the kind and checks names. Lists and levels are checked when they meet a schedule.
 func (g Grid) resolve() (Grid, error) {
-	orDefault(&g.Kind, GridSchedule)
+	g.Kind = cmp.Or(g.Kind, GridSchedule)
 	switch g.Kind {
 	case GridSchedule, GridEDM, GridPolynomial, GridLogSNR, GridT, GridSigma:
 		return g, nil

@@ -22,6 +22,7 @@ import (
 	"slices"
 
 	"github.com/anisoflight/anisoflight/internal/base/normalization"
+	"github.com/anisoflight/anisoflight/internal/base/setting"
 )
 
 // Shared is the label of the law of all images.
@@ -106,14 +107,7 @@ type Settings struct {
 }
 
 // Error reports a field of a request or of a file that cannot be used.
-type Error struct {
-	Field    string // dataset, covariance, basis, tensor names, …
-	Msg      string // goes on after the field's name
-	TooLarge bool   // a well-formed request beyond what is served
-}
-
-// Error implements the error interface.
-func (e *Error) Error() string { return e.Field + " " + e.Msg }
+type Error = setting.Error
 
 func failf(field, format string, args ...any) *Error {
 	return &Error{Field: field, Msg: fmt.Sprintf(format, args...)}

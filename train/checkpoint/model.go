@@ -19,6 +19,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -57,7 +58,7 @@ func LoadModel(dir string) (*Model, error) {
 			}
 		}
 		m.Hash = hash
-		return first(faults)
+		return cmp.Or(faults...)
 	})
 }
 

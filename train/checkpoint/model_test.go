@@ -240,7 +240,11 @@ func TestStateDictOfPyTorch(t *testing.T) {
 	if err := SaveModel(second, m, false); err != nil {
 		t.Fatal(err)
 	}
-	saved, err := safetensors.ReadFile(filepath.Join(second, weightsFile))
+	file, err := os.ReadFile(filepath.Join(second, weightsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved, err := safetensors.Decode(file)
 	if err != nil {
 		t.Fatal(err)
 	}

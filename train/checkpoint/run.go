@@ -21,7 +21,7 @@ type RunHead struct {
 	Position     int64           `json:"position"`                // in the order of the data set
 	Skipped      int64           `json:"skipped"`                 // steps that changed nothing: a gradient was not finite
 	Images       int64           `json:"images"`                  // of the data set
-	DatasetHash  string          `json:"dataset_hash,omitempty"`  // empty in a state of an older program
+	DatasetHash  string          `json:"dataset_hash"`            // SHA-256 of its images and labels
 	Updates      int64           `json:"updates"`                 // of the network's optimiser
 	ThetaUpdates []int64         `json:"theta_updates,omitempty"` // per row of the schedule
 	Looks        json.RawMessage `json:"looks,omitempty"`         // measurements of states of the run
@@ -40,7 +40,7 @@ type Run struct {
 	Family         *basis.Basis       // dense basis of the configuration's family, if it is not that of Schedule
 	ThetaM, ThetaV [][][]float64      // Adam's moments [row][subspace][K−1]; nil if the schedule is not trained
 	ThetaGradient  [][][]float64      // of the last step that moved θ; nil before one has
-	ThetaStart     [][][]float64      // θ when the run began; nil in a state of an older program
+	ThetaStart     [][][]float64      // θ when the run began; nil if the schedule is not trained
 
 	BestEMA   [][]float32   // of the kept state; nil where none is, or the network is frozen
 	ThetaBest [][][]float64 // θ of the kept state; nil where none is, or the schedule is not trained

@@ -58,17 +58,10 @@ func LoadSchedule(dir string) (Schedule, error) {
 }
 
 func schedulePart(s **schedule.Schedule, optional bool) part {
-	return part{scheduleFile, optional, func(b []byte) (err error) { *s, err = decodeSchedule(b); return err }}
-}
-
-// DecodeSchedule reads a schedule's file. What cannot be used is an *[Error].
-func DecodeSchedule(b []byte) (*schedule.Schedule, error) {
-	s, err := decodeSchedule(b)
-	return s, inFile(scheduleFile, err)
-}
-
-func decodeSchedule(b []byte) (*schedule.Schedule, error) {
-	return schedule.Decode(bytes.NewReader(b))
+	return part{scheduleFile, optional, func(b []byte) (err error) {
+		*s, err = schedule.Decode(bytes.NewReader(b))
+		return err
+	}}
 }
 
 // addSchedule adds the files of a schedule and its basis, as far as there are any.

@@ -22,7 +22,7 @@ import (
 func ReadWeights(dir string, net kernels.Architecture, take func(i int, values []float32)) (string, error) {
 	return readFolder(dir, func(folder *atomicdir.Stored) (string, error) {
 		hash, faults := scanWeights(folder, net, take)
-		return hash, first(faults)
+		return hash, cmp.Or(faults...)
 	})
 }
 
@@ -69,13 +69,6 @@ func scanTensors(r io.Reader, size int64, net kernels.Architecture, take func(i 
 	return faults
 }
 
-func first(faults []error) error {
-	if len(faults) == 0 {
-		return nil
-	}
-	return faults[0]
-}
-
 // ModelWriter writes a model folder whose weights come piece by piece, and checks them on their way to the disk. It
 // ends with the first call of Commit or Abort.
 type ModelWriter struct {
@@ -110,7 +103,7 @@ func CreateModel(dir string, config []byte, size int64) (*ModelWriter, error) {
 	w.scanned = out
 	go func() {
 		err := safely.Do(func() error {
-			return first(scanTensors(in, size, net, func(int, []float32) {}))
+			return cmp.Or(scanTensors(in, size, net, func(int, []float32) {})...)
 		})
 		if err == nil {
 			_, err = io.Copy(io.Discard, in)

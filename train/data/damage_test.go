@@ -82,7 +82,7 @@ func TestEveryDamageIsNamed(t *testing.T) {
 	}
 }
 
-// TestDamageWithoutManifest: what an older program has stored is held to what it says of itself.
+// TestDamageWithoutManifest: what is stored without one, such as by hand, is held to what it says of itself.
 func TestDamageWithoutManifest(t *testing.T) {
 	for name, damage := range map[string]func(dir string) error{
 		"images cut short": func(dir string) error { return os.Truncate(filepath.Join(dir, imagesFile), 130) },

@@ -27,7 +27,7 @@ type mapped struct {
 	folder      string // its name
 	bytes       []byte
 	fileHash    string // the SHA-256 of the bytes, by the folder's manifest; empty where it has none
-	contentHash string // the data set's own hash when it was stored; empty where an older program has stored it
+	contentHash string // the data set's own hash when it was stored
 
 	checking sync.Mutex
 	verdict  atomic.Pointer[verdict] // nil: not all images have been read
@@ -85,9 +85,6 @@ func (d *Dataset) damaged(msg string) error {
 	return err
 }
 
-// Verifiable reports whether it is known what was written.
-func (d *Dataset) Verifiable() bool { return d.file != nil && d.file.fileHash+d.file.contentHash != "" }
-
 // Checked returns what reading the images has shown so far: done is false until they have all been compared with what
 // was written.
 func (d *Dataset) Checked() (done bool, err error) {
@@ -102,10 +99,10 @@ func (d *Dataset) Checked() (done bool, err error) {
 }
 
 // Check reads the images of a data set that was loaded, unless it has done so before, and returns an *[Error] where
-// they are not what was written. There is nothing to compare where they lie in memory or were written without a hash.
-// Whatever reads images does so first; an end of ctx ends it here.
+// they are not what was written. There is nothing to compare where they lie in memory. Whatever reads
+// images does so first; an end of ctx ends it here.
 func (d *Dataset) Check(ctx context.Context) error {
-	if done, err := d.Checked(); done || !d.Verifiable() {
+	if done, err := d.Checked(); done || d.file == nil {
 		return err
 	}
 	d.file.checking.Lock()

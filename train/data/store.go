@@ -21,7 +21,7 @@ type storeHead struct {
 	Layout  Layout `json:"layout"`
 
 	Unbounded bool   `json:"unbounded,omitempty"`
-	Hash      string `json:"hash,omitempty"` // as Dataset.Hash gives it; its writer has checked the values
+	Hash      string `json:"hash"` // as Dataset.Hash gives it; its writer has checked the values
 
 	Normalization *normalization.Affine `json:"normalization,omitempty"`
 }
@@ -42,6 +42,9 @@ func readHead(folder *atomicdir.Stored) (storeHead, error) {
 	if head.Version < storeVersion || head.Version > storeFields {
 		return head, &Error{File: headFile, Row: -1, Msg: fmt.Sprintf("has version %d; this program reads versions up to %d",
 			head.Version, storeFields)}
+	}
+	if head.Hash == "" {
+		return head, &Error{File: headFile, Row: -1, Msg: "has no hash of the images and labels"}
 	}
 	return head, nil
 }
@@ -94,11 +97,8 @@ func load(folder *atomicdir.Stored) (*Dataset, error) {
 	}
 	d.file, file.folder = file, filepath.Base(folder.Path("."))
 	file.contentHash, file.fileHash = head.Hash, folder.Hash(imagesFile)
-	if head.Hash != "" {
-		d.hash = func() string { return head.Hash }
-		return d, nil
-	}
-	return d, d.checkValues()
+	d.hash = func() string { return head.Hash }
+	return d, nil
 }
 
 // mapImages maps a file of images, [n, H, W, C] or [n, C, H, W].

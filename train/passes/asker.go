@@ -1,12 +1,13 @@
 package passes
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
+	"github.com/anisoflight/anisoflight/internal/base/setting"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
-	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // NoiseStream is the stream of package latent that the noise of a question's samples is drawn from.
@@ -116,7 +117,7 @@ func AskGeodesic(ctx context.Context, by Asker, s Samples, j int, set GeodesicSe
 		return nil, err
 	}
 	set = set.resolved(s.Range)
-	setting.Default(&set.Batch, 128)
+	set.Batch = cmp.Or(set.Batch, 128)
 	pools, labels := []int{s.Images}, []int(nil)
 	if set.Family.PerClass {
 		pools = s.Counts

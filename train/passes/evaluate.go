@@ -13,13 +13,14 @@
 package passes
 
 import (
+	"cmp"
 	"context"
 	"math"
 
+	"github.com/anisoflight/anisoflight/internal/base/setting"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/data"
-	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // EvaluateSettings says how finely a network is measured along a schedule.
@@ -53,8 +54,8 @@ type EvaluationRow struct {
 func Evaluate(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, s *schedule.Schedule,
 	set EvaluateSettings,
 ) ([]EvaluationRow, error) {
-	setting.Default(&set.Points, 32)
-	setting.Default(&set.Samples, 64)
+	set.Points = cmp.Or(set.Points, 32)
+	set.Samples = cmp.Or(set.Samples, 64)
 	T := s.T()
 	if err := DefaultScale(ctx, &T, &set.C, d, m.Range()); err != nil {
 		return nil, err

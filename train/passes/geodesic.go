@@ -1,10 +1,12 @@
 package passes
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
 
+	"github.com/anisoflight/anisoflight/internal/base/setting"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
@@ -12,7 +14,6 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/solver"
 	normal "github.com/anisoflight/anisoflight/schedule/solver/gaussian"
 	"github.com/anisoflight/anisoflight/train/data"
-	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // Noise levels that a geodesic is measured at by default, and images at each.
@@ -73,7 +74,7 @@ func MakeGeodesic(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *
 		if err != nil {
 			return nil, err
 		}
-		setting.Default(&set.C, law.Variance())
+		set.C = cmp.Or(set.C, law.Variance())
 		if set.T, err = set.end(ctx, law, m.Range()); err != nil {
 			return nil, err
 		}
@@ -98,7 +99,7 @@ func MakeGeodesic(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *
 func MeasureStatistics(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset,
 	set GeodesicSettings,
 ) (*local.Statistics, error) {
-	setting.Default(&set.C, 1) // of no influence here
+	set.C = cmp.Or(set.C, 1) // of no influence here
 	set = set.resolved(m.Range())
 	set.Statistics = true
 	labels, _, rows, err := set.measure(ctx, m, w, d)
@@ -116,10 +117,8 @@ func (set GeodesicSettings) statistics(d *data.Dataset, labels []int, rows []loc
 // Settings have a Spectrum.
 func AskStatistics(ctx context.Context, by ImageAsker, d *data.Dataset, known schedule.Range, set GeodesicSettings,
 ) (*local.Statistics, error) {
-	setting.Default(&set.C, 1)
 	set = set.resolved(known)
-	setting.Default(&set.Batch, 128)
-	set.Statistics = true
+	set.Batch, set.Statistics = cmp.Or(set.Batch, 128), true
 	if err := set.check(known, 1); err != nil {
 		return nil, err
 	}
@@ -196,14 +195,14 @@ func (set GeodesicSettings) measure(ctx context.Context, m *kernels.Model, w *ke
 
 // resolved fills in the defaults for a network that knows such noise levels, where no data are at hand.
 func (set GeodesicSettings) resolved(known schedule.Range) GeodesicSettings {
-	setting.Default(&set.T, known.T())
-	setting.Default(&set.G0, known.G0())
-	setting.Default(&set.C, 1)
-	setting.Default(&set.Knots, schedule.DefaultKnots)
-	setting.Default(&set.Order, DefaultOrder)
-	setting.Default(&set.Points, DefaultPoints)
-	setting.Default(&set.Samples, DefaultSamples)
-	setting.Default(&set.Family.Basis, "none")
+	set.T = cmp.Or(set.T, known.T())
+	set.G0 = cmp.Or(set.G0, known.G0())
+	set.C = cmp.Or(set.C, 1)
+	set.Knots = cmp.Or(set.Knots, schedule.DefaultKnots)
+	set.Order = cmp.Or(set.Order, DefaultOrder)
+	set.Points = cmp.Or(set.Points, DefaultPoints)
+	set.Samples = cmp.Or(set.Samples, DefaultSamples)
+	set.Family.Basis = cmp.Or(set.Family.Basis, "none")
 	return set
 }
 

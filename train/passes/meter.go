@@ -1,12 +1,12 @@
 package passes
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/train/data"
-	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // The streams of package latent that passes draw from.
@@ -96,7 +96,7 @@ func newMeter(m *kernels.Model, w *kernels.Weights, d *data.Dataset, pool []int,
 	if pool == nil {
 		n = d.Len()
 	}
-	setting.Default(&batch, m.FitBatch(128))
+	batch = cmp.Or(batch, m.FitBatch(128))
 	r := &meter{sampler: newSampler(m.J(), n, batch, seed, p), model: m, weights: w, data: d, pool: pool}
 	r.measure = r.estimate
 	return r

@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"github.com/anisoflight/anisoflight/internal/base/safely"
+	"github.com/anisoflight/anisoflight/internal/base/setting"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/data"
-	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 const (

@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/anisoflight/anisoflight/internal/base/setting"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	normal "github.com/anisoflight/anisoflight/schedule/solver/gaussian"
 	"github.com/anisoflight/anisoflight/train/data"
-	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // PredictSettings say from how much data Predict predicts.
@@ -74,9 +74,9 @@ func MeasureSurvey(ctx context.Context, m *kernels.Model, w *kernels.Weights, d 
 	if err := DefaultScale(ctx, &set.T, &set.C, d, m.Range()); err != nil {
 		return nil, err
 	}
-	setting.Default(&set.G0, m.Range().G0())
-	setting.Default(&set.Points, 64)
-	setting.Default(&set.Samples, 32)
+	set.G0 = cmp.Or(set.G0, m.Range().G0())
+	set.Points = cmp.Or(set.Points, 64)
+	set.Samples = cmp.Or(set.Samples, 32)
 	if err := set.check(m.Range()); err != nil {
 		return nil, err
 	}

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/internal/base/setting"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	normal "github.com/anisoflight/anisoflight/schedule/solver/gaussian"
-	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 const predictT, predictG0 = 25.0, 1e-6

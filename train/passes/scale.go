@@ -1,15 +1,16 @@
 package passes
 
 import (
+	"cmp"
 	"context"
 	"math"
 
+	"github.com/anisoflight/anisoflight/internal/base/setting"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 	normal "github.com/anisoflight/anisoflight/schedule/solver/gaussian"
 	"github.com/anisoflight/anisoflight/train/data"
-	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // Scale is what the defaults of a schedule follow from in the data.
@@ -82,8 +83,8 @@ func DefaultScale(ctx context.Context, T, c *float64, d *data.Dataset, known sch
 	if s.C == 0 {
 		return setting.Errorf("c", "must be given for images that are all alike")
 	}
-	setting.Default(T, s.Within(known).T)
-	setting.Default(c, s.C)
+	*T = cmp.Or(*T, s.Within(known).T)
+	*c = cmp.Or(*c, s.C)
 	return nil
 }
 

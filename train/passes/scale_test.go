@@ -5,11 +5,11 @@ import (
 	"math"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/internal/base/setting"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 	normal "github.com/anisoflight/anisoflight/schedule/solver/gaussian"
-	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // TestScaleOfGaussian: data of variance v in each of four directions and mean 0 have 4 v in all. A start from noise of

@@ -33,9 +33,6 @@ type Schedule struct {
 // NewSchedule returns a schedule with what travels with it, under a name.
 func NewSchedule(name string, parts Parts) (s Schedule, err error) {
 	s = Schedule{Parts: parts, Name: name}
-	if s.Fitted != nil && s.Sampler() == nil { // earlier versions stored none
-		s.Schedule = s.WithSampler(schedule.Sampler{Solver: solver.FittedName, NFE: len(s.Fitted.Alpha)})
-	}
 	if s.Start != nil {
 		if s.startHash, err = checkpoint.StartFile.Hash(s.Start); err != nil {
 			return s, err

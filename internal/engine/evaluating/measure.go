@@ -12,16 +12,6 @@ import (
 	"github.com/anisoflight/anisoflight/train/passes"
 )
 
-var evaluationColumns = []api.Column{
-	{Name: "label", Type: api.Int32},
-	{Name: "subspace", Type: api.Int32},
-	{Name: "t", Type: api.Float64},
-	{Name: "sigma", Type: api.Float64},
-	{Name: "loss", Type: api.Float64},
-	{Name: "residual", Type: api.Float64},
-	{Name: "stderr", Type: api.Float64},
-}
-
 // EvaluateModel measures the loss and the residual of a model along a schedule.
 func (k *Evaluator) EvaluateModel(_ context.Context, req api.EvaluateModel) (*api.Job, error) {
 	m, err := k.Catalog.Model(req.Model)
@@ -36,32 +26,21 @@ func (k *Evaluator) EvaluateModel(_ context.Context, req api.EvaluateModel) (*ap
 	if err != nil {
 		return nil, err
 	}
-	schema := api.Schema{Columns: evaluationColumns, Metadata: tables.OfModel(m, "EvaluateModel", req)}
+	schema := tables.SchemaOf[api.EvaluationRow](tables.OfModel(m, "EvaluateModel", req))
 	most := api.Times(int64(s.Rows())*int64(s.J()), int64(req.Points))
 	if _, err := tables.Price(k.MaxBytes, schema, most); err != nil {
 		return nil, err
 	}
-	return k.pass(m, schema, func(ctx context.Context, out *tables.Rows, report func(done, total int)) error {
+	measure := func(ctx context.Context, report func(done, total int)) (out []api.EvaluationRow, err error) {
 		rows, err := passes.Evaluate(ctx, network, m.Weights(), d, s.Schedule, passes.EvaluateSettings{
 			Points: req.Points, Samples: req.Samples, C: req.C, Seed: req.Seed, Progress: report,
 		})
 		for _, r := range rows {
-			out.Add([]int{int(r.Label), int(r.Subspace)}, []float64{r.T, r.Sigma, r.Loss, r.Residual, r.Stderr})
+			out = append(out, api.EvaluationRow(r))
 		}
-		return err
-	}), nil
-}
-
-var predictColumns = []api.Column{
-	{Name: "basis", Type: api.Int32},
-	{Name: "per_class", Type: api.Int32},
-	{Name: "k", Type: api.Int32},
-	{Name: "cut", Type: api.Int32},
-	{Name: "cut_2", Type: api.Int32},
-	{Name: "energy", Type: api.Float64},
-	{Name: "stderr", Type: api.Float64},
-	{Name: "gain", Type: api.Float64},
-	{Name: "gain_stderr", Type: api.Float64},
+		return out, err
+	}
+	return pass(k, m, schema, measure), nil
 }
 
 // Predict measures what each family of subspaces would gain on a model.
@@ -87,43 +66,49 @@ func (k *Evaluator) Predict(_ context.Context, req api.Predict) (*api.Job, error
 		req.T = m.Schedule.T()
 	}
 	req.G0 = m.G0(req.G0)
-	schema := api.Schema{Columns: predictColumns, Metadata: tables.OfModel(m, "Predict", req)}
+	schema := tables.SchemaOf[api.PredictionRow](tables.OfModel(m, "Predict", req))
 	names := basis.Names(nil)
 	schema.Metadata["bases"] = strings.Join(names, " ")
-	return k.pass(m, schema, func(ctx context.Context, out *tables.Rows, report func(done, total int)) error {
+	measure := func(ctx context.Context, report func(done, total int)) (out []api.PredictionRow, err error) {
 		rows, err := passes.Predict(ctx, network, m.Weights(), d, passes.PredictSettings{
 			T: req.T, G0: req.G0, C: req.C, Points: req.Points, Samples: req.Samples, Seed: req.Seed, Bases: req.Bases,
 			Progress: report,
 		})
 		for _, p := range rows {
-			perClass, cuts := 0, [2]int{}
+			perClass, cuts := int32(0), [2]int{}
 			if p.PerClass {
 				perClass = 1
 			}
 			copy(cuts[:], p.Cuts)
-			out.Add([]int{slices.Index(names, p.Basis), perClass, p.K, cuts[0], cuts[1]},
-				[]float64{p.Energy, p.Stderr, p.Gain, p.GainStderr})
+			out = append(out, api.PredictionRow{
+				Basis: int32(slices.Index(names, p.Basis)), PerClass: perClass, K: int32(p.K), Cut: int32(cuts[0]),
+				Cut2: int32(cuts[1]), Energy: p.Energy, Stderr: p.Stderr, Gain: p.Gain, GainStderr: p.GainStderr,
+			})
 		}
-		return err
-	}), nil
+		return out, err
+	}
+	return pass(k, m, schema, measure), nil
 }
 
 // pass is the job of one pass of a model over a data set, whose rows come at its end.
-func (k *Evaluator) pass(
-	m *catalog.Model, schema api.Schema,
-	measure func(ctx context.Context, out *tables.Rows, report func(done, total int)) error,
+func pass[R any](
+	k *Evaluator, m *catalog.Model, schema api.Schema,
+	measure func(ctx context.Context, report func(done, total int)) ([]R, error),
 ) *api.Job {
 	return &api.Job{Schema: schema, Rows: -1, Bytes: -1, Run: func(ctx context.Context, emit func(api.Event) error) error {
 		if err := m.Hold(); err != nil {
 			return err
 		}
 		defer m.Release()
-		out := tables.NewRows(schema.Columns)
+		var out []R
 		progress := api.Sparsely(func(m api.Meta) { _ = emit(api.Event{Meta: m}) }) // fails when ctx has ended
-		err := k.Batcher.Run(ctx, progress, func(report func(done, total int)) error { return measure(ctx, out, report) })
+		err := k.Batcher.Run(ctx, progress, func(report func(done, total int)) (err error) {
+			out, err = measure(ctx, report)
+			return err
+		})
 		if err != nil {
 			return err
 		}
-		return out.Send(emit)
+		return tables.SendRows(ctx, slices.Values(out), int64(len(out)), emit)
 	}}
 }

@@ -10,17 +10,15 @@ import (
 	"unicode/utf8"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/base/setting"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/processes"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
-	"github.com/anisoflight/anisoflight/schedule/solver"
-	"github.com/anisoflight/anisoflight/schedule/start"
 	"github.com/anisoflight/anisoflight/train"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 	"github.com/anisoflight/anisoflight/train/data"
-	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // Error maps the errors of the floors below to the codes of the contract. It is the only place that does. What it does
@@ -31,8 +29,6 @@ func Error(err error) error {
 		table    *schedule.Error
 		label    *schedule.LabelError
 		vectors  *basis.Error
-		settings *solver.Error
-		begin    *start.Error
 		images   *data.Error
 		argument *kernels.InputError
 		field    *setting.Error
@@ -61,16 +57,10 @@ func Error(err error) error {
 		return api.Errorf(api.BadSchedule, "The schedule is refused: %s", table.Msg)
 	case errors.As(err, &vectors):
 		return api.Errorf(api.BadSchedule, "The basis is refused: %s", strings.TrimPrefix(vectors.Error(), "basis: "))
-	case errors.As(err, &settings):
-		code := api.BadRequest
-		if settings.TooLarge {
-			code = api.TooLarge
-		}
-		return api.Errorf(code, "%s", settings.Error())
-	case errors.As(err, &begin) && begin.TooLarge:
-		return api.Errorf(api.TooLarge, "%s", begin.Error())
-	case errors.As(err, &begin):
-		return api.Errorf(api.BadRequest, "%s", begin.Error())
+	case errors.As(err, &field) && field.TooLarge:
+		return api.Errorf(api.TooLarge, "%s", field.Error())
+	case errors.As(err, &field):
+		return api.Errorf(api.BadRequest, "%s", field.Error())
 	case errors.As(err, &images):
 		return api.Errorf(api.BadTensor, "%s", upperFirst(strings.TrimPrefix(images.Error(), "data: ")))
 	case errors.As(err, &step):
@@ -83,8 +73,6 @@ func Error(err error) error {
 		return api.Errorf(api.TooLarge, "The device ran out of memory").WithHint("Ask for smaller batches. %s", memoryHint)
 	case errors.As(err, &end):
 		return api.Errorf(api.RunNotRunnable, "The run cannot go on: %s", end.Error())
-	case errors.As(err, &field):
-		return api.Errorf(api.BadRequest, "%s", field.Error())
 	case errors.As(err, &argument):
 		return api.Errorf(api.BadRequest, "%s %s", argument.Field, argument.Msg)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/base/setting"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
@@ -17,7 +18,6 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 	"github.com/anisoflight/anisoflight/train/passes"
-	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // Create makes a run. What its configuration names must be there and fit.

@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -205,11 +206,13 @@ func ReadConfig(body []byte) (cfg train.Config, err error) {
 	if err := json.Unmarshal(body, &sent); err != nil {
 		return cfg, err
 	}
-	for _, name := range train.Positive {
+	for _, f := range api.Fields(cfg) {
 		var number float64
-		value, ok := sent[name]
-		if ok && string(value) != "null" && json.Unmarshal(value, &number) == nil && number == 0 {
-			return cfg, api.Errorf(api.BadRequest, "%s must be positive, got %s", name, value).
+		value, ok := sent[f.Name]
+		least := cmp.Or(f.Tag.Get("min"), f.Tag.Get("given"), "0")
+		if ok = ok && (f.Tag.Get("above") != "" || least != "0"); ok && string(value) != "null" &&
+			json.Unmarshal(value, &number) == nil && number == 0 {
+			return cfg, api.Errorf(api.BadRequest, "%s must be positive, got %s", f.Name, value).
 				WithHint("Leave it out for its default.")
 		}
 	}

@@ -14,21 +14,6 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-var benchColumns = []api.Column{
-	{Name: "schedule", Type: api.Int32},
-	{Name: "solver", Type: api.Int32},
-	{Name: "nfe", Type: api.Int32},
-	{Name: "steps", Type: api.Int32},
-	{Name: "label", Type: api.Int32},
-	{Name: "subspace", Type: api.Int32},
-	{Name: "dims", Type: api.Int32},
-	{Name: "variance", Type: api.Float64},
-	{Name: "w2_squared", Type: api.Float64},
-	{Name: "spread", Type: api.Float64},
-	{Name: "shift", Type: api.Float64},
-	{Name: "noise", Type: api.Float64},
-}
-
 // Bench runs solvers on schedules on a data set's own Gaussian, on those of its classes if the schedule has a row for
 // each. It checks every combination before it looks at the data.
 func (k *Maker) Bench(_ context.Context, req api.BenchSchedule) (*api.Job, error) {
@@ -68,7 +53,7 @@ func (k *Maker) Bench(_ context.Context, req api.BenchSchedule) (*api.Job, error
 		schedules = append(schedules, s)
 		rows += api.Times(int64(s.J()+1), int64(len(benchLabels(s)))) * int64(len(req.Solvers)*len(req.NFE))
 	}
-	schema := api.Schema{Columns: benchColumns, Metadata: tables.Metadata("BenchSchedule", req)}
+	schema := tables.SchemaOf[api.BenchRow](tables.Metadata("BenchSchedule", req))
 	return tables.Priced(k.MaxBytes, schema, rows, func(ctx context.Context, emit func(api.Event) error) error {
 		return runBench(ctx, d, schedules, req, emit)
 	})
@@ -118,7 +103,7 @@ func runBench(ctx context.Context, d *data.Dataset, schedules []catalog.Schedule
 	if err != nil {
 		return err
 	}
-	out := tables.NewRows(benchColumns)
+	var out []api.BenchRow
 	for i, s := range schedules {
 		laws := map[int]*gaussian.Spectrum{} // with sampling started where the schedule starts
 		for _, label := range benchLabels(s) {
@@ -143,25 +128,31 @@ func runBench(ctx context.Context, d *data.Dataset, schedules []catalog.Schedule
 					if err != nil {
 						return err
 					}
-					addReport(out, []int{i, k, plan.NFE, plan.Steps(), label}, report)
+					out = append(out, reportRows(api.BenchRow{
+						Schedule: int32(i), Solver: int32(k), NFE: int32(plan.NFE), Steps: int32(plan.Steps()), Label: int32(label),
+					}, report)...)
 				}
 			}
 		}
 	}
-	return out.Send(emit)
+	return tables.SendRows(ctx, slices.Values(out), int64(len(out)), emit)
 }
 
-// addReport writes the whole and each band of a report, after the numbers that they have in common.
-func addReport(rows *tables.Rows, common []int, report *gaussian.Report) {
-	row := func(subspace, dims int, variance float64, d gaussian.Distance) {
-		rows.Add(slices.Concat(common, []int{subspace, dims}), []float64{variance, d.W2, d.Spread, d.Shift, d.Noise})
+// reportRows returns the whole and each band of a report, with the numbers that they have in common.
+func reportRows(common api.BenchRow, report *gaussian.Report) (rows []api.BenchRow) {
+	add := func(subspace, dims int, variance float64, d gaussian.Distance) {
+		row := common
+		row.Subspace, row.Dims, row.Variance = int32(subspace), int32(dims), variance
+		row.W2, row.Spread, row.Shift, row.Noise = d.W2, d.Spread, d.Shift, d.Noise
+		rows = append(rows, row)
 	}
 	dims := 0
 	for _, band := range report.Bands {
 		dims += band.Dims
 	}
-	row(-1, dims, 1, report.Distance)
+	add(-1, dims, 1, report.Distance)
 	for j, band := range report.Bands {
-		row(j, band.Dims, band.Variance, band.Distance)
+		add(j, band.Dims, band.Variance, band.Distance)
 	}
+	return rows
 }

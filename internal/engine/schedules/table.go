@@ -11,15 +11,6 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 )
 
-var tableColumns = []api.Column{
-	{Name: "label", Type: api.Int32},
-	{Name: "subspace", Type: api.Int32},
-	{Name: "t", Type: api.Float64},
-	{Name: "g", Type: api.Float64},
-	{Name: "gdot", Type: api.Float64},
-	{Name: "sigma", Type: api.Float64},
-}
-
 // Evaluate tabulates a schedule: at the same times for every path, or at each path's own knots.
 func (k *Maker) Evaluate(_ context.Context, req api.EvaluateSchedule) (*api.Job, error) {
 	s, err := k.Catalog.ScheduleNamed(req.Schedule)
@@ -50,40 +41,23 @@ func (k *Maker) Evaluate(_ context.Context, req api.EvaluateSchedule) (*api.Job,
 		}
 	}
 	family := s.Family()
-	schema := api.Schema{Columns: tableColumns, Metadata: tables.Metadata("EvaluateSchedule", req,
-		"schedule", s.Name, "basis", family.Basis, "k", strconv.Itoa(family.K))}
+	schema := tables.SchemaOf[api.ScheduleRow](tables.Metadata("EvaluateSchedule", req,
+		"schedule", s.Name, "basis", family.Basis, "k", strconv.Itoa(family.K)))
 	return tables.Priced(k.MaxBytes, schema, size, func(ctx context.Context, emit func(api.Event) error) error {
-		const most = 40_000 // rows of 40 bytes
-		var done int64
-		out := tables.NewRows(tableColumns)
-		send := func() error {
-			done += int64(out.Len())
-			err := emit(api.Event{Batch: out.Batch(), Meta: api.Done(done, size)})
-			out = tables.NewRows(tableColumns)
-			return err
-		}
 		g, gdot := make([]float64, s.J()), make([]float64, s.J())
-		for _, r := range rows {
-			for j := range s.J() {
-				for _, t := range timesAt(r.row, j) {
-					s.Eval(r.row, t, g, gdot)
-					out.Add([]int{r.label, j}, []float64{t, g[j], gdot[j], math.Sqrt(g[j])})
-					if out.Len() < most {
-						continue
-					}
-					if err := send(); err != nil {
-						return err
-					}
-					if err := ctx.Err(); err != nil {
-						return err
+		return tables.SendRows(ctx, func(yield func(api.ScheduleRow) bool) {
+			for _, r := range rows {
+				for j := range s.J() {
+					for _, t := range timesAt(r.row, j) {
+						s.Eval(r.row, t, g, gdot)
+						row := api.ScheduleRow{Label: int32(r.label), Subspace: int32(j), T: t, G: g[j], Gdot: gdot[j]}
+						if row.Sigma = math.Sqrt(g[j]); !yield(row) {
+							return
+						}
 					}
 				}
 			}
-		}
-		if out.Len() == 0 {
-			return nil
-		}
-		return send()
+		}, size, emit)
 	})
 }
 

@@ -3,7 +3,9 @@ package tables
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"math/bits"
+	"reflect"
 	"strconv"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -47,6 +49,30 @@ func Normalized(n *normalization.Affine) []string {
 func OfModel(m *catalog.Model, op string, request any) map[string]string {
 	own := Normalized(m.Shape.Normalization)
 	return Metadata(op, request, append(own, "model", m.Name, "version", strconv.Itoa(m.Version), "weights", m.Hash)...)
+}
+
+// SchemaOf returns the schema of a table of numbers, whose rows are a struct.
+func SchemaOf[R any](metadata map[string]string) api.Schema {
+	return api.Schema{Columns: api.ColumnsOf(reflect.TypeFor[R]()), Metadata: metadata}
+}
+
+// SendRows emits the rows of a table of numbers, total rows in all.
+func SendRows[R any](ctx context.Context, rows iter.Seq[R], total int64, emit func(api.Event) error) error {
+	const most = 40_000 // rows of about 50 bytes
+	var part []R
+	var done int64
+	for row := range rows {
+		if part, done = append(part, row), done+1; len(part) < most && done < total {
+			continue
+		}
+		if err := emit(api.Event{Batch: api.RowsBatch(part), Meta: api.Done(done, total)}); err != nil {
+			return err
+		}
+		if part = part[:0]; ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // Price returns the bytes of rows rows under s, or TOO_LARGE if they exceed the limit.

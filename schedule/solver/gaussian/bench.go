@@ -30,10 +30,6 @@ type Distance struct {
 	Noise float64
 }
 
-// Disturbed returns what W2 becomes with the errors of a network, a hundredth each. Plans that extrapolate wildly have
-// little W2 and much more here.
-func (d Distance) Disturbed() float64 { return d.W2 + networkError*networkError*d.Noise }
-
 // Band is the part of a Report that belongs to one subspace.
 type Band struct {
 	Distance

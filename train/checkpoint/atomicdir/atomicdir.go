@@ -11,8 +11,8 @@
 //	                 "files": {NAME: {"size": bytes, "sha256": hex}}, "sha256": of the list above in compact JSON}
 //
 // Invariants: no file of a committed folder is ever changed; what is read of a folder with a manifest is what was
-// written, or a [*DamageError] that names the file. A folder without one, of an older program or made by hand, is read
-// as it is.
+// written, or a [*DamageError] that names the file. A folder without one, made by hand, is read as it
+// is.
 //
 // Everything that changes the file system is announced in system.go, where tests count, refuse and stop it. Begin at
 // [Write] and [Read].

@@ -15,16 +15,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// ReadFile reads the file at path. A file that breaks the format is a [*FormatError].
-func ReadFile(path string) (*File, error) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	return Decode(b)
-}
-
-// Decode parses a whole file held in memory. The tensors alias b.
+// Decode parses a whole file held in memory. The tensors alias b. A file that breaks the format is a [*FormatError].
 func Decode(b []byte) (*File, error) {
 	r := bytes.NewReader(b)
 	f, err := describe(r, int64(len(b)))

@@ -1,0 +1,75 @@
+package api
+
+import "reflect"
+
+// ScheduleRow is a row of EvaluateSchedule.
+type ScheduleRow struct {
+	Label    int32   `json:"label"` // −1 for the shared row
+	Subspace int32   `json:"subspace"`
+	T        float64 `json:"t"`
+	G        float64 `json:"g"`
+	Gdot     float64 `json:"gdot"`
+	Sigma    float64 `json:"sigma"` // √g
+}
+
+// EvaluationRow is a row of EvaluateModel.
+type EvaluationRow struct {
+	Label    int32   `json:"label"` // −1 where classes share the schedule
+	Subspace int32   `json:"subspace"`
+	T        float64 `json:"t"` // middle of a part of [0, T]
+	Sigma    float64 `json:"sigma"`
+	Loss     float64 `json:"loss"`
+	Residual float64 `json:"residual"`
+	Stderr   float64 `json:"stderr"` // of the residual
+}
+
+// PredictionRow is a row of Predict.
+type PredictionRow struct {
+	Basis      int32   `json:"basis"`     // position among bases, names with spaces between, in the stream's metadata
+	PerClass   int32   `json:"per_class"` // 1: schedules per class
+	K          int32   `json:"k"`         // dimensions of P_1 per channel; 0 of none
+	Cut        int32   `json:"cut"`       // of dct: P_1 holds the frequencies max(u, v) < cut; of others 0
+	Cut2       int32   `json:"cut_2"`     // of dct with three subspaces: P_2 holds those below cut_2; of others 0
+	Energy     float64 `json:"energy"`
+	Stderr     float64 `json:"stderr"`
+	Gain       float64 `json:"gain"` // 1 − energy/(energy of none)
+	GainStderr float64 `json:"gain_stderr"`
+}
+
+// BenchRow is a row of BenchSchedule.
+type BenchRow struct {
+	Schedule int32   `json:"schedule"` // position in the request's list
+	Solver   int32   `json:"solver"`   // position in the request's list
+	NFE      int32   `json:"nfe"`      // evaluations spent, at most those asked for
+	Steps    int32   `json:"steps"`
+	Label    int32   `json:"label"`    // −1: the whole data set
+	Subspace int32   `json:"subspace"` // −1: the whole image
+	Dims     int32   `json:"dims"`
+	Variance float64 `json:"variance"`   // share of the data's
+	W2       float64 `json:"w2_squared"` // spread + shift; these and noise are relative to the data's total variance
+	Spread   float64 `json:"spread"`
+	Shift    float64 `json:"shift"`
+	Noise    float64 `json:"noise"`
+}
+
+// ColumnsOf returns the columns of rows of a struct of numbers: its fields in their order, by their names in JSON.
+func ColumnsOf(row reflect.Type) (columns []Column) {
+	for f := range row.Fields() {
+		columns = append(columns, Column{Name: f.Tag.Get("json"), Type: TypeOf(f.Type.Kind())})
+	}
+	return columns
+}
+
+// RowsBatch returns rows of a struct of numbers as a batch of its columns.
+func RowsBatch[R any](rows []R) *Batch {
+	b := &Batch{Rows: len(rows)}
+	at := reflect.ValueOf(rows)
+	for c, column := range ColumnsOf(reflect.TypeFor[R]()) {
+		numbers := reflect.ValueOf(MakeColumn(column, len(rows)))
+		for i := range rows {
+			numbers.Index(i).Set(at.Index(i).Field(c))
+		}
+		b.Cols = append(b.Cols, numbers.Interface())
+	}
+	return b
+}
