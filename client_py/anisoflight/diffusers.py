@@ -1,11 +1,7 @@
-"""A scheduler for the pipelines of diffusers: any solver of the server, on a learned schedule.
+"""Plans as schedulers, for the pipelines of diffusers: any solver of the server, on a learned schedule.
 
-    from anisoflight.diffusers import Scheduler
-
-    levels = {"sigma_min": 0.01, "sigma_max": 157}  # those that the network was trained on
-    plans = [client.plan("edm", **levels, solver="unipc", nfe=nfe) for nfe in (5, 9)]
-    pipe.scheduler = Scheduler.from_config(pipe.scheduler.config, plans=plans)
-    pipe(num_inference_steps=9)
+    pipe.scheduler = plan.scheduler(pipe)
+    pipe(num_inference_steps=plan.steps)
 
 It needs the packages diffusers and torch, and asks no server. `networks` says how each kind of network takes its input.
 """
@@ -13,17 +9,18 @@ It needs the packages diffusers and torch, and asks no server. `networks` says h
 from __future__ import annotations
 
 import base64
+import inspect
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
 from .errors import BadRequestError
 from .files.schedules import basis_bytes, basis_of
-from .networks import Network, ddpm, denoiser, edm, flow
-from .plan import Plan, Stage
+from .networks import Network, ddpm, edm, flow
+from .plan import Plan, Stage, Stages, stages_of
 from .start import Start
-from .stepping import Stepper
+from .tensors import working
 
 try:
     import torch  # pyright: ignore[reportMissingImports]
@@ -34,46 +31,40 @@ try:
 except ImportError as error:
     raise ImportError(
         f"anisoflight.diffusers needs the packages diffusers and torch ({error}): pip install diffusers torch; "
-        "without them anisoflight.stepping.Stepper steps a plan"
+        "without them a plan is called, or followed by plan.stages"
     ) from error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Kind = Literal["ddpm", "flow", "edm", "denoiser"]
+Kind = Literal["ddpm", "flow", "edm"]
 
 _BETAS = ["num_train_timesteps", "beta_start", "beta_end", "beta_schedule", "trained_betas", "rescale_betas_zero_snr"]
-_MIDDLE = (
-    "a plan is followed from its first time, and the loop begins at a later one: image to image and inpainting with a "
-    "strength below 1 are not supported; give strength=1, or a scheduler of diffusers"
-)
-_NEAR_UNIT = 0.02  # what unit noise may miss the start of a ddpm or flow network by, at σ = 50 of a flow
+_NEAR_UNIT = 1e-4  # what unit noise may miss the start of a plan by, where the network sees it
 
 
 class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTypeIssues]
-    """Plans as a scheduler: `set_timesteps` takes the plan with that number of steps.
+    """Plans as a scheduler, made by `Plan.scheduler`: `set_timesteps` takes the plan with that number of steps.
 
-    plans are `Plan`s, or their files as `save_pretrained` stores them; a plan holds noise levels and solver, and is
-    made by `Client.plan`. The network is of one of these kinds, told by `network`:
+    The network is of one of these kinds, read from the scheduler that it had:
 
-    - "ddpm" (default): prediction_type "epsilon", "sample" or "v_prediction", and the betas that it was trained with,
-      by DDPMScheduler's names. Times between the trained ones are interpolated in ln σ.
-    - "flow": flow matching, the times s·num_train_timesteps; also meant by prediction_type "flow_prediction".
-    - "edm": the raw network of EDM's preconditioning with sigma_data, as diffusers' EDM schedulers take it.
-    - "denoiser": takes x_0 + σε and σ, returns "sample" (x_0) or "epsilon". With this kind alone may a plan have
-      several subspaces; its times are then the geometric means of their noise levels.
+    - "ddpm": prediction_type "epsilon", "sample" or "v_prediction", and the betas that it was trained with. Times
+      between the trained ones are interpolated in ln σ.
+    - "flow": flow matching, the times s·num_train_timesteps.
+    - "edm": the raw network of EDM's preconditioning with sigma_data.
 
-    `from_config` takes these from the config of another scheduler. clip_sample bounds every estimate of x_0.
+    A loop begins with unit noise; `init_noise_sigma` is 1. `scale_model_input` gives the network the plan's start made
+    of it, and `step` goes on from there, so a loop has to call both. A pipeline that does not call the first, such as
+    Flux's or DDPM's, spends an evaluation (`spends`): its first step returns the start. Or it begins with noise on an
+    image, from `add_noise` or `scale_noise`, at the first time of any step: the plan's `tail` is followed from there.
 
-    Plans of several classes need `set_labels` before a pipeline is called. A loop begins with `start(noise)`, or with
-    unit noise times `init_noise_sigma`. One that does neither, such as DDPMPipeline's, begins with unit noise: that is
-    refused where the plan begins elsewhere.
+    Plans of several classes need `set_labels` before a pipeline is called.
     """
 
     @register_to_config
     def __init__(
         self,
-        plans: Plan | Mapping[str, Any] | Sequence[Plan | Mapping[str, Any]],
+        plans: Sequence[Plan | Mapping[str, Any]],
         network: Kind = "ddpm",
         prediction_type: str = "epsilon",
         num_train_timesteps: int = 1000,
@@ -83,29 +74,38 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         trained_betas: Sequence[float] | None = None,
         rescale_betas_zero_snr: bool = False,
         sigma_data: float = 0.5,
-        clip_sample: bool = False,
-        clip_sample_range: float = 1.0,
+        spends: bool = False,
     ) -> None:
-        given = [plans] if isinstance(plans, Plan | Mapping) else plans
-        found = [plan if isinstance(plan, Plan) else _read(plan) for plan in given]
-        if not found:
-            raise BadRequestError("plans must hold one plan or more, as Client.plan makes them, got none")
-        if prediction_type == "flow_prediction":
-            network = "flow"
-        several = next((plan for plan in found if plan.count > 1), None)
-        if several is not None and network != "denoiser":
-            raise BadRequestError(
-                f"a network of kind {network} is told one noise level at a time, this plan has {several.count}; "
-                'make it on a schedule of one subspace, or say network="denoiser"'
-            )
-        self.register_to_config(plans=[_written(plan) for plan in found], network=network)
+        found = [plan if isinstance(plan, Plan) else _read(plan) for plan in plans]
+        for plan in found:
+            if plan.count > 1 or "begin" in plan.file:
+                what = "a tail" if plan.count == 1 else f"one of {plan.count} subspaces"
+                raise BadRequestError(
+                    f"plans must be whole, because a pipeline begins where it likes, and of one subspace, because its "
+                    f"network is told one noise level, got {what}: call it, plan(denoiser, noise)"
+                )
+        self.register_to_config(plans=[_written(plan) for plan in found])
         self.plans = {plan.steps: plan for plan in found}
         self.network = self._network(network)
         self.num_inference_steps: int | None = None
-        self._labels: Any = None
-        self._begun: Plan | None = None  # whose start the loop has taken
-        self._stepper = self._stepper_of(found[0])
-        self.timesteps: Any = None if found[0].labels else self._times(None)
+        self._labels: list[int] | None = None
+        self._plan, self._stages, self._spent, self._counted = found[0], list[Stage](), 0, False
+        self._index, self.timesteps = 0, torch.zeros(0)
+
+    @classmethod
+    def of(cls, pipe: Any, plans: Sequence[Plan]) -> Self:
+        """Plans for the network of a pipeline, a scheduler or its config."""
+        scheduler = getattr(pipe, "scheduler", pipe)
+        config = getattr(scheduler, "config", scheduler)
+        name = getattr(config, "get", {}.get)("_class_name") or type(scheduler).__name__
+        spends = False
+        if pipe is not scheduler:
+            call = inspect.unwrap(type(pipe).__call__)
+            spends = not {"scale_model_input", "strength"} & {
+                *call.__code__.co_names,
+                *inspect.signature(call).parameters,
+            }
+        return cls(plans, **_meaning(config, name), spends=spends)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "network": None}  # whose functions cannot be pickled, and follow from the config
@@ -119,48 +119,29 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
 
     @property
     def order(self) -> int:
-        """Evaluations of the network per step, rounded up."""
-        plan = self._stepper.plan
-        return -(-plan.nfe // plan.steps)
-
-    @property
-    def init_noise_sigma(self) -> float:
-        """What unit noise is multiplied by at the start; for ddpm and flow networks about 1.
-
-        Where the subspaces start at noise levels of their own, begin with `start`.
+        """By what a pipeline multiplies its number of steps to count `timesteps`: evaluations of a step, rounded up; 1
+        after it passed sigmas, since it then takes the number of timesteps for that of steps.
         """
-        self._check_law()
-        starts = self._stepper.starts
-        if np.ptp(starts) > 1e-12 * max(starts):
-            raise BadRequestError("the subspaces start at noise levels of their own: begin with start(noise)")
-        self._begun = self._stepper.plan
-        return starts[0] * self._first_scale
+        return 1 if self._counted else -(-self._plan.nfe // self._plan.steps)
 
-    @property
-    def _first_scale(self) -> float:
-        """c of the first stage."""
-        return self.network.scale(np.mean(self._stepper.stages[0].sigma).item())
+    init_noise_sigma = 1.0
 
     def set_labels(self, labels: Any) -> None:
         """The classes of the images of the next passes, one for each, which plans of several classes need."""
-        self._labels = labels
-        self._stepper.set_labels(labels)
-
-    def start(self, noise: Any) -> Any:
-        """The images [B, C, H, W] to begin with, of unit normal noise. A pipeline that takes latents may have them."""
-        self._begun = self._stepper.plan
-        return self._stepper.start(noise) * self.network.scale(_level(self._stepper.stages[0], noise))
+        self._labels = torch.as_tensor(labels).reshape(-1).tolist()
 
     def set_timesteps(
         self, num_inference_steps: int | None = None, device: Any = None, sigmas: Any = None, mu: Any = None
     ) -> None:
         """Begin again with the plan of that number of steps; None takes the first plan.
 
-        `timesteps` then holds a time for every evaluation of the network, which Heun's method has two of per step.
-        Pipelines of flow networks pass n `sigmas`, evenly from 1 to 1/n, in place of the number, and `mu`, a shift for
-        the images' size. The noise levels are the plan's all the same; other sigmas are refused.
+        `timesteps` then holds a time for every evaluation of the network, which Heun's method has two of per step, and
+        before them one for an evaluation that is spent. Pipelines of flow networks pass n `sigmas`, evenly from 1 to
+        1/n, in place of the number, and `mu`, a shift for the images' size. The noise levels are the plan's all the
+        same; other sigmas are refused.
         """
         del mu
+        self._counted = sigmas is not None
         if sigmas is not None:
             count = len(sigmas)
             away = np.subtract(1, sigmas) - np.arange(count) / count
@@ -178,19 +159,39 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
                 "add a plan that Client.plan makes for it"
             )
         self.num_inference_steps = steps
-        self._stepper = self._stepper_of(self.plans[steps])
-        self._stepper.reset()
-        self.timesteps = self._times(device)
+        self._begin(self.plans[steps], device)
+
+    def _begin(self, plan: Plan, device: Any = None) -> None:
+        """Begin again with a plan."""
+        self._plan, self._loop = plan, None
+        self._index: int | None = None  # of the next of `timesteps`, once it is known
+        self._started = self._shown = False  # the pipeline holds a state, not unit noise; its network was given one
+        if plan.labels and self._labels is None:
+            raise BadRequestError(f"labels must be given first, by set_labels: the plan has the classes {plan.labels}")
+        self._stages = stages_of(plan.divided(self._labels, len(self._labels or [])))
+        self._spent = int(self.config.spends and not self._near_unit)
+        times = np.array([self._time(stage) for stage in self._stages[: self._spent] + self._stages])
+        self.timesteps = torch.tensor(times, dtype=torch.float32, device=device)
+
+    @property
+    def _near_unit(self) -> bool:
+        """Whether the plan starts at what a pipeline holds as unit noise."""
+        sigma = np.reshape(self._stages[0].sigma, -1)
+        starts = [s * self.network.scale(s) for s in sigma.tolist()]
+        return self._plan.law is None and max(abs(start - 1) for start in starts) <= _NEAR_UNIT
 
     def set_begin_index(self, begin_index: int = 0) -> None:
-        """Where a pipeline begins, as diffusers' schedulers have it: at 0, the plan's first time."""
-        if begin_index:
-            raise BadRequestError(_MIDDLE)
+        """Which of `timesteps` a pipeline begins at."""
+        self._index = begin_index
 
     def scale_model_input(self, sample: Any, timestep: Any = None) -> Any:
-        """What the network takes: of kind edm c_in times the sample, else the sample."""
-        scale = self.network.input_scale(_level(self._stage(timestep), sample))
-        return sample if isinstance(scale, float) and scale == 1 else sample * scale
+        """What the network takes: the plan's start in place of unit noise; of kind edm c_in times the images."""
+        stage, self._shown = self._stage(timestep), True
+        images = self._unpacked(sample)
+        scale = self.network.input_scale(_level(stage, images))
+        held = self._held(stage, images) if self._is_noise else images
+        same = held is sample and isinstance(scale, float) and scale == 1
+        return sample if same else self._packed(held * scale, sample)
 
     def step(
         self,
@@ -202,7 +203,7 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         generator: Any = None,
         return_dict: bool = True,
     ) -> Any:
-        """Go on from sample, [B, C, H, W], with the network's output at it; timestep is the next of `timesteps`.
+        """Go on from sample, [B, C, …], with the network's output at it; timestep is the next of `timesteps`.
 
         generator draws the noise of a plan with churn. eta must be 0: how much noise is added is the plan's.
         Returns the images that the next evaluation takes, or the samples, as prev_sample, and the estimate of x_0 as
@@ -211,37 +212,40 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         if eta:
             raise BadRequestError(f"eta must be 0, got {eta}: make a plan with S_churn for a sampler that adds noise")
         del use_clipped_model_output  # DDIM's own; its pipeline passes it to any scheduler
-        stage = self._stage(timestep)
-        if self._stepper.plan.law is not None:
-            self._begun = None  # draws serve one pass, a factor serves all
-        network, held = self.network, sample.float()
-        level = _level(stage, held)
-        denoised = network.denoised(model_output.float(), held, level)
-        if self._stepper.prediction != "sample":
-            denoised = model_output.float()  # of several subspaces: ε in terms of all their noise levels
-        elif self.config.clip_sample:
-            denoised = denoised.clamp(-self.config.clip_sample_range, self.config.clip_sample_range)
-
-        def normal(like: Any) -> Any:
-            return randn_tensor(like.shape, generator=generator, device=like.device, dtype=like.dtype)
-
-        following = self._stepper.step(denoised, held * (1 / network.scale(level)), normal)
-        if self._stepper.ahead is not None:
-            following = following * network.scale(_level(self._stepper.ahead, held))
-        following, denoised = following.to(sample.dtype), self._stepper.denoised.to(sample.dtype)
-        if not return_dict:
-            return following, denoised
-        return DDPMSchedulerOutput(prev_sample=following, pred_original_sample=denoised)
+        stage, images = self._stage(timestep), working(self._unpacked(sample))
+        number = self._number
+        if self._is_noise and not (self._shown or self._spent or self._near_unit):
+            raise BadRequestError(
+                "the plan does not start at unit noise, and the loop did not call scale_model_input: call it, or make "
+                "the scheduler by plan.scheduler(pipe)"
+            )
+        held, level = self._held(stage, images), _level(stage, images)
+        if number < 0:
+            following = denoised = held
+        else:
+            if self._loop is None:
+                done = sum(stage.step >= 0 for stage in self._stages[:number])
+                self._loop = Stages(self._plan.tail(done) if done else self._plan, held, self._labels)
+            loop, loop.x = self._loop, held * (1 / self.network.scale(level))
+            loop.generator = lambda x: randn_tensor(x.shape, generator=generator, device=x.device, dtype=x.dtype)
+            output = working(self._unpacked(model_output))[:, : held.shape[1]]
+            following, denoised = loop.step(self.network.denoised(output, held, level)), loop.denoised
+            loop.generator = None  # which cannot be pickled
+            if number + 1 < len(self._stages):
+                following = following * self.network.scale(_level(self._stages[number + 1], held))
+        self._started, self._index = True, number + self._spent + 1
+        following, denoised = (self._packed(each, sample) for each in (following, denoised))
+        return DDPMSchedulerOutput(following, denoised) if return_dict else (following, denoised)
 
     def add_noise(self, original_samples: Any, noise: Any, timesteps: Any) -> Any:
-        """Images with noise at the network's own times [B], c·(x_0 + σε), for its training."""
-        plan = self._stepper.plan
-        if plan.count > 1:
-            raise BadRequestError("plans of several subspaces know their own levels only: train with Client.create_run")
-        times = torch.as_tensor(timesteps).reshape(-1).tolist()
-        if plan.law is None and not plan.labels and _near(np.array(times), self._time(plan.stages[0])):
-            self._begun = plan  # an image with the plan's first noise is a start
-        sigmas = [min(self.network.sigma(time), 1e12) for time in times]
+        """Images with noise at times [B] of the network, c·(x_0 + σε); at one of the plan's, with its σ."""
+        times = torch.as_tensor(timesteps).double().cpu().numpy().reshape(-1)
+        sigmas = [min(self.network.sigma(time), 1e12) for time in times.tolist()]
+        for number, stage in enumerate(self._stages):
+            if _near(times, self._time(stage)):
+                sigmas = np.broadcast_to(stage.sigma, np.broadcast_shapes(times.shape, np.shape(stage.sigma)))
+                self._started = self._started or number == 0
+                break
         scales = np.array([self.network.scale(sigma) for sigma in sigmas])
         shape = (-1, *[1] * (original_samples.ndim - 1))
         image, level = (original_samples.new_tensor(part).reshape(shape) for part in (scales, scales * sigmas))
@@ -251,48 +255,47 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         """`add_noise`, as diffusers' flow-matching schedulers call it."""
         return self.add_noise(sample, noise, timestep)
 
-    def _stage(self, timestep: Any) -> Any:
+    @property
+    def _number(self) -> int:
+        """Of the next stage; −1 for an evaluation that is spent."""
+        return (self._index or 0) - self._spent
+
+    @property
+    def _is_noise(self) -> bool:
+        """Whether the pipeline holds unit noise, of which the plan's start is to be made."""
+        return self._number <= 0 and not self._started
+
+    def _held(self, stage: Stage, images: Any) -> Any:
+        """c·x, as the pipeline holds it from now on; the plan's start in place of unit noise."""
+        if not self._is_noise:
+            return images
+        labels = self._labels and self._labels * (len(images) // len(self._labels))  # guidance doubles the images
+        return self._plan.begin(images, labels=labels) * self.network.scale(_level(stage, images))
+
+    def _stage(self, timestep: Any) -> Stage:
         """The stage that comes next, if that is the time asked for."""
-        stage = self._stepper.ahead
-        if stage is None:
+        given = None if timestep is None else torch.as_tensor(timestep).double().cpu().numpy()
+        times = self.timesteps.double().cpu().numpy()
+        if self._index is None:  # a step may end with an evaluation at the time that the next one begins at
+            likely = (i for i, time in enumerate(times) if given is not None and _near(given, time))
+            self._index = min(likely, key=self._within, default=0)
+        if self._index >= len(times):
             raise BadRequestError("all timesteps are done; call set_timesteps to begin again")
-        if timestep is not None:
-            given = torch.as_tensor(timestep).double().cpu().numpy()
-            if not _near(given, expected := self._time(stage)):
-                if self._stepper.taken == 0 and any(_near(given, self._time(other)) for other in self._stepper.stages):
-                    raise BadRequestError(_MIDDLE)
-                raise BadRequestError(
-                    f"timestep must be the next, {_short(expected)}, got {_short(given)}; "
-                    "a plan is followed from its first time to its last"
-                )
-        if self._stepper.taken == 0:
-            self._check_begun()
-        return stage
-
-    def _check_begun(self) -> None:
-        """Refuse unit noise where the plan begins elsewhere."""
-        if self._begun is self._stepper.plan:
-            return
-        self._check_law()
-        ends = np.multiply(self._stepper.starts, self._first_scale)
-        if np.abs(ends - 1).max() > _NEAR_UNIT:
+        if given is not None and not _near(given, times[self._index]):
             raise BadRequestError(
-                f"the plan starts at {_short(ends)} times unit noise, and the loop asked for neither start nor "
-                "init_noise_sigma: begin with start(noise)"
+                f"timestep must be the next, {_short(times[self._index])}, got {_short(given)}; "
+                "a plan is followed to its last time"
             )
-
-    def _check_law(self) -> None:
-        if self._stepper.plan.law is not None:
+        if self._loop is None and self._within(self._index):
             raise BadRequestError(
-                "the plan starts from the law of a dataset, not from noise alone: begin with start(noise) in a loop of "
-                'your own, or make the plan with start="standard"'
+                f"a loop must begin with a step, got the second evaluation of one, at {_short(times[self._index])}; "
+                "choose another strength, or a plan of another solver"
             )
+        return self._stages[max(0, self._number)]
 
-    def _stepper_of(self, plan: Plan) -> Stepper:
-        stepper = Stepper(plan, "epsilon" if plan.count > 1 and self.config.prediction_type == "epsilon" else "sample")
-        if self._labels is not None:
-            stepper.set_labels(self._labels)
-        return stepper
+    def _within(self, index: int) -> bool:
+        """Whether a time is that of a later evaluation of a step."""
+        return index > self._spent and self._stages[index - self._spent - 1].step < 0
 
     def _time(self, stage: Stage) -> Any:
         """The network's own time of a stage, or of each image."""
@@ -300,10 +303,22 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
             return self.network.time(stage.sigma)
         return np.array([self.network.time(sigma) for sigma in stage.sigma.tolist()])
 
-    def _times(self, device: Any) -> Any:
-        """[nfe], or [nfe, B] of images of several classes with different noise levels."""
-        times = np.array([self._time(stage) for stage in self._stepper.stages])
-        return torch.tensor(times, dtype=torch.float32, device=device)
+    def _unpacked(self, images: Any) -> Any:
+        """Images [B, C, H, W] of sequences [B, H/2·W/2, 4 C], as Flux has them, if the plan has to know H and W."""
+        size = self._plan.size
+        if size is None or images.ndim != 3 or images[0].numel() != np.prod(size):
+            return images
+        channels, height, width = size
+        parts = images.reshape(-1, height // 2, width // 2, channels, 2, 2)
+        return parts.permute(0, 3, 1, 4, 2, 5).reshape(-1, channels, height, width)
+
+    def _packed(self, images: Any, sample: Any) -> Any:
+        """Images as a pipeline has its sample."""
+        if images.ndim != sample.ndim:
+            batch, channels, height, width = images.shape
+            parts = images.reshape(batch, channels, height // 2, 2, width // 2, 2)
+            images = parts.permute(0, 2, 4, 1, 3, 5).reshape(sample.shape)
+        return images.to(sample.dtype)
 
     def _network(self, kind: str) -> Network:
         config = self.config
@@ -311,24 +326,46 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
             betas: Any = DDPMScheduler(**{name: config[name] for name in _BETAS})  # pyright: ignore[reportCallIssue]
             self.alphas_cumprod = betas.alphas_cumprod
             return ddpm(self.alphas_cumprod.double().numpy(), config.prediction_type)
-        if kind == "edm":
-            return edm(config.prediction_type, config.sigma_data)
-        if kind not in ("flow", "denoiser"):
-            raise BadRequestError(f"network must be ddpm, flow, edm or denoiser, got {kind!r}")
-        return flow(config.num_train_timesteps) if kind == "flow" else denoiser(config.prediction_type)
+        if kind not in ("flow", "edm"):
+            raise BadRequestError(f"network must be ddpm, flow or edm, got {kind!r}")
+        return flow(config.num_train_timesteps) if kind == "flow" else edm(config.prediction_type, config.sigma_data)
+
+
+def _meaning(config: Any, name: str) -> dict[str, Any]:
+    """What the config of a scheduler says of its network."""
+    if not isinstance(config, Mapping):
+        raise BadRequestError(f"pipe must be a pipeline, a scheduler of diffusers or its config, got {name}")
+    prediction = config.get("prediction_type") or "epsilon"
+    continuous = config.get("timestep_type") == "continuous"  # EDM's times
+    if "plans" in config:
+        return {key: config[key] for key in ("network", "prediction_type", "sigma_data", *_BETAS)}
+    if name.startswith("EDM") or (continuous and prediction == "v_prediction"):
+        return {"network": "edm", "prediction_type": prediction, "sigma_data": config.get("sigma_data", 1.0)}
+    if "FlowMatch" in name or prediction == "flow_prediction" or config.get("use_flow_sigmas"):
+        if not config.get("invert_sigmas"):
+            return {"network": "flow", "num_train_timesteps": config.get("num_train_timesteps", 1000)}
+    elif "beta_start" in config and not continuous:
+        return {"prediction_type": prediction, **{key: config[key] for key in _BETAS if key in config}}
+    raise BadRequestError(
+        f"the scheduler must be of a network trained with betas, of flow matching from noise, or EDM's, got {name}: "
+        "give one that is, plan.scheduler(DDPMScheduler(…)), or call the plan with a denoiser of your own"
+    )
 
 
 def _level(stage: Stage, images: Any) -> Any:
-    """The noise level of a stage: a number, or a tensor to be multiplied with images [B, C, H, W]."""
+    """The noise level of a stage: a number, or a tensor to be multiplied with images [B, C, …]."""
     if np.ndim(stage.sigma) == 0:
         return stage.sigma
-    if len(images) != len(stage.sigma):
+    if len(images) % len(stage.sigma):
         raise BadRequestError(f"labels must be as many as the {len(images)} images, got {len(stage.sigma)}")
-    return images.new_tensor(stage.sigma).reshape(-1, 1, 1, 1)
+    sigmas = np.tile(stage.sigma, len(images) // len(stage.sigma))
+    return images.new_tensor(sigmas).reshape(-1, *[1] * (images.ndim - 1))
 
 
 def _near(given: Any, expected: Any) -> bool:
     """Whether times are equal to rounding."""
+    if 1 < np.size(given) != np.size(expected) > 1:
+        return False
     return bool(np.all(np.abs(given - expected) <= 1e-4 * np.maximum(1.0, np.abs(expected))))
 
 

@@ -24,7 +24,6 @@ from matplotlib import pyplot
 from matplotlib.colors import LinearSegmentedColormap
 
 from .program import add_server, connected, ended, exit_with, path_of
-from .stepping import Stepper
 from .subspaces import Subspaces
 
 if TYPE_CHECKING:
@@ -180,13 +179,13 @@ def reverse(
     ((_, g, _),) = rows_of(path.evaluate(t=plan.file["t"], labels=labels))  # from t = 0 up
     basis = {key: value for key, value in plan.file["family"].items() if key in ("basis", "k", "cuts")}
     shape = (1, at["img_channels"], at["img_resolution"], at.get("img_width", at["img_resolution"]))
-    stepper = Stepper(plan)
-    states = [x := stepper.start(np.random.default_rng(seed).standard_normal(shape))]
-    for stage in stepper.stages:
+    loop = plan.stages(np.random.default_rng(seed).standard_normal(shape))
+    states = [loop.x]
+    for stage in loop:
         noise: dict[str, Any] = {"g": stage.sigmas**2, **basis} if plan.count > 1 else {"sigma": stage.sigma}
-        found = client.denoise(model, x.astype(np.float32), labels=label, layout="CHW", progress=False, **noise)
-        x = stepper.step(found.denoised, x)
-        states += [x] if stage.step >= 0 else []
+        x = loop.x.astype(np.float32)
+        loop.step(client.denoise(model, x, labels=label, layout="CHW", progress=False, **noise).denoised)
+        states += [loop.x] if stage.step >= 0 else []
     images = np.concatenate(states)
     parts = (plan.subspaces if plan.count > 1 else Subspaces(family or {"basis": "dct"})).split(images)
     figure, panels = image_panels(1 + len(parts), len(states) + 4)

@@ -1,9 +1,24 @@
-"""Plans: samplers as numbers, made by the server and stepped anywhere."""
+"""Plans: samplers as numbers, made by the server and followed anywhere.
+
+    client.plan("fast", solver="unipc", nfe=9).save("fast.json")
+
+    plan = Plan.load("fast.json")
+    samples = plan(denoiser, torch.randn(shape))          # denoiser(x, sigma) is x_0 of x = x_0 + σε, sigma [B]
+    changed = plan.tail(strength=0.6)(denoiser, noise, images)
+    pipe.scheduler = plan.scheduler(pipe)                 # a pipeline of diffusers
+
+    loop = plan.stages(noise)                             # a loop of your own
+    for stage in loop:
+        loop.step(denoiser(loop.x, loop.sigma))
+
+Noise and images are torch tensors or numpy arrays [B, C, …]; everything is computed where they are, in their dtype, or
+in float32 if that is wider. No server is asked.
+"""
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -11,22 +26,20 @@ import numpy as np
 
 from .errors import BadRequestError
 from .files import path_of
+from .files.plans import check, left
 from .files.schedules import read_with_basis, write_with_basis
-from .offering import subspaces_of
-from .subspaces import Coordinates, Subspaces, radial_bands
+from .subspaces import Coordinates, Subspaces
+from .tensors import cast, floating, like, normal, without_gradients, working
+from .wire.progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from os import PathLike
 
     from .files.schedules import Vectors
     from .start import Start
 
 Array = np.ndarray[Any, Any]
-
-_FORMAT = "anisoflight-plan"
-_LARGEST = 1 << 12  # pixels of a side, as in the server
-_TINY = np.finfo(np.float64).tiny
 
 
 @dataclass(frozen=True)
@@ -68,12 +81,15 @@ class Plan:
 
     file is the reply of ``PlanSampler``, vectors are the rows of the basis by label, where it is not one by formula.
 
-    A plan of several classes (`labels`) has these numbers by class: `for_label` returns the plan of one, and a
-    `Stepper` takes a label for each image.
+    A plan of several classes (`labels`) has these numbers by class: `for_label` returns the plan of one, and what
+    follows the plan takes a label for each image.
 
     >>> plan = client.plan("edm", sigma_min=0.002, sigma_max=80, solver="euler", steps=2)
-    >>> plan.solver, plan.nfe, plan.init, [stage.t for stage in plan.stages]
+    >>> plan.solver, plan.nfe, plan.init, [stage.t for stage in plan.evaluations]
     ('euler', 2, [80.0], [6400.0, 3200.0])
+    >>> samples = plan(lambda x, sigma: 0 * x, np.ones((1, 1, 8, 8)))  # a network that finds no image in any noise
+    >>> bool(abs(samples).max() < 0.01)
+    True
     """
 
     file: Mapping[str, Any]
@@ -83,7 +99,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         try:
-            _check(self.file)
+            check(self.file)
             asked, given = self.file.get("start", {}).get("hash"), self.law and self.law.hash
             if asked != given:
                 raise ValueError(f"its start must be the file of hash {asked}, got {self.law}")
@@ -116,6 +132,8 @@ class Plan:
 
     model = _entry("model", "The model whose noise levels the plan keeps to; None for a network outside, or any.")
     states = _entry("states", "Whether the history holds, behind each evaluation, the x that it was made at.")
+    provenance = _entry("provenance", "How the schedule was made, as its file says; None where that is not known.")
+    info = _entry("info", "What is known of the plan besides, such as the report of a search; None for nothing.")
 
     @property
     def labels(self) -> list[int]:
@@ -145,7 +163,7 @@ class Plan:
     def _numbers(self) -> Mapping[str, Any]:
         """What differs by class."""
         if self.labels:
-            raise ValueError(f"the plan has the classes {self.labels}: take one by for_label, or step with labels")
+            raise ValueError(f"labels must be given, or a class taken by for_label: the plan has {self.labels}")
         return self.file
 
     @property
@@ -159,7 +177,7 @@ class Plan:
         return len(self.file.get("classes", [self.file])[0]["init"])
 
     @cached_property
-    def stages(self) -> list[Stage]:
+    def evaluations(self) -> list[Stage]:
         """One stage for each evaluation, in order."""
         stages = []
         for part in self._numbers["stages"]:
@@ -190,64 +208,248 @@ class Plan:
             )
         return Subspaces(self.file["family"], rows)
 
+    def __call__(
+        self,
+        denoiser: Callable[..., Any],
+        noise: Any,
+        image: Any = None,
+        *,
+        labels: Any = None,
+        generator: Any = None,
+        progress: bool = True,
+        **conditions: Any,
+    ) -> Any:
+        """Samples [B, C, …] of a network, from unit normal noise, of its kind and dtype and on its device.
 
-def _check(file: Any) -> None:
-    """KeyError, TypeError or ValueError of a file that no server writes: one that was cut, changed or is impossible."""
-    file = file if isinstance(file, dict) else {}
-    found, wanted = (file.get("format"), file.get("version")), (_FORMAT, 2 if "classes" in file else 1)
-    if found != wanted:
-        raise ValueError(f"format and version must be {wanted}, got {found}")
-    family, parts = file["family"], file.get("classes", [file])
-    names = [file["schedule"], file["solver"], family["basis"]]
-    if not all(isinstance(name, str) for name in names) or not isinstance(family["per_class"], bool):
-        raise ValueError(f"schedule, solver and basis must be names, per_class true or false, got {names}")
-    if file["predicts"] not in ("flow", "denoised"):
-        raise ValueError(f"predicts must be flow or denoised, got {file['predicts']!r}")
-    _numbers(file, {"label": (0, -1), "steps": (0, 1), "nfe": (0, 1), "history": (0, 1)}, "i")
-    _numbers(family, {"cuts?": (len(family.get("cuts", [])), 1), "k?": (0, 0)}, "i")
-    if np.any(np.diff(family.get("cuts", [])) < 1):
-        raise ValueError(f"cuts must increase, got {family['cuts']}")
-    for part in file.get("classes", []):
-        _numbers(part, {"labels": (len(part["labels"]), -1)}, "i")
-    labels = [label for part in file.get("classes", []) for label in part["labels"]]
-    if not parts or len({*labels}) < len(labels):
-        raise ValueError(f"labels must be classes, each once, got {labels}")
-    steps, count = file["steps"], subspaces_of(file)
-    for part in parts:
-        size, where = count, part.get("coordinates")
-        if where is not None:
-            _numbers(where, dict.fromkeys(("height", "width", "channels", "bands?"), (0, 1)), "i")
-            if max(where["height"], where["width"]) > _LARGEST:
-                raise ValueError(f"height and width must be at most {_LARGEST}, got {where}")
-            bands = radial_bands(where["height"], where["width"], where.get("bands", 0))
-            size = (int(bands.max()) + 1) * where["channels"]
-            _numbers(where, {"axes?": (size * where["channels"], -np.inf)})
-        _numbers(part, {"t": (steps + 1, 0), "init": (count, _TINY)})
-        ends = [stage["step"] for stage in part["stages"]]
-        _numbers({"step": ends}, {"step": (file["nfe"], -1)}, "i")
-        if np.max(np.diff(part["t"])) >= 0 or [n for n in ends if n >= 0] != [*range(steps)] or ends[-1] < 0:
-            raise ValueError(f"t must decrease in {steps} steps, with −1 between them, got {part['t']} and {ends}")
-        for stage in part["stages"]:
-            _numbers(stage, {"t": (0, 0), "g": (count, _TINY), "alpha": (size, -np.inf), "noise?": (count, 0)})
-            beta = [*itertools.chain(*stage["beta"])]
-            _numbers({"beta": beta}, {"beta": (len(beta), -np.inf)})
-            if len(stage["beta"]) != size or not all(0 < len(row) <= file["history"] for row in stage["beta"]):
-                raise ValueError(f"beta must have {size} rows of 1 to {file['history']} numbers")
+        denoiser(x, sigma, **conditions) gives x_0 of images x = x_0 + σε, sigma [B]; in several subspaces sigma is
+        [B, J], √g_j. x has the noise's dtype, sigma at least float32. `labels`, one for each image, choose among the
+        plan's classes and are given to the denoiser, too. `image` and `generator` are those of `stages`. Gradients are
+        not kept.
+        """
+        if labels is not None:
+            conditions["labels"] = labels
+        noise = floating(noise)
+        with without_gradients(noise):
+            loop = self.stages(noise, image, labels=labels, generator=generator)
+            for _ in Progress(loop, desc="sample", unit="stage", disable=not progress, delay=0.5, leave=False):
+                loop.step(denoiser(cast(loop.x, noise), loop.sigma, **conditions))
+        return cast(loop.x, noise)
+
+    def stages(self, noise: Any, image: Any = None, *, labels: Any = None, generator: Any = None) -> Stages:
+        """A loop over the evaluations, from what `begin` returns.
+
+        generator draws the noise of a plan with churn: one of torch or numpy, or a function of an array like it.
+        """
+        return Stages(self, self.begin(noise, image, labels), labels, generator)
+
+    def begin(self, noise: Any, image: Any = None, labels: Any = None) -> Any:
+        """The images [B, C, …] of the first evaluation, of unit normal noise: Σ_j init_j P_j noise, or draws of `law`;
+        with an image [B, C, …], it and noise of the first evaluation's levels. A `tail` needs the image.
+        """
+        given = [working(noise)]
+        if image is not None:
+            given.append(cast(floating(image), given[0]))
+        elif "begin" in self.file:
+            raise BadRequestError("image must be given: a tail begins at an image with noise, got noise alone")
+        if given[-1].shape != given[0].shape:
+            found, wanted = (list(each.shape) for each in given[::-1])
+            raise BadRequestError(f"image must have the noise's shape {wanted}, got {found}", "BAD_TENSOR")
+        return _each(self._parts(labels, given[0]), Plan._begun, *given)
+
+    def tail(self, step: int | None = None, *, strength: float | None = None) -> Plan:
+        """The plan of the steps from a step on, for images with noise of its first level, from `begin`.
+
+        A strength in (0, 1] leaves ⌊steps · strength⌋ steps, as in image-to-image pipelines of diffusers. The history
+        begins there, with coefficients that the plan holds for it.
+
+        >>> plan = client.plan("edm", sigma_min=0.002, sigma_max=80, solver="unipc", steps=5)
+        >>> plan.tail(strength=0.6).steps, plan.tail(2).evaluations[0].t == plan.evaluations[2].t
+        (3, True)
+        """
+        if (step is None) == (strength is None):
+            raise BadRequestError(f"step or strength must be given, and one of them, got {step} and {strength}")
+        if strength is not None:
+            step = self.steps - int(self.steps * strength) if 0 < strength <= 1 else -1
+        if step is None or not 0 <= step < self.steps:
+            said = f"step must lie in 0 … {self.steps - 1}, got {step}"
+            if strength is not None:
+                said = f"strength must lie in {1 / self.steps:g} … 1 for a plan of {self.steps} steps, got {strength}"
+            raise BadRequestError(said)
+        parts = [left(part, step) for part in self.file.get("classes", [self.file])]
+        file = {**self.file, "classes": parts} if "classes" in self.file else parts[0]
+        file.pop("start", None)
+        file |= {"steps": self.steps - step, "nfe": len(parts[0]["stages"]), "begin": file.get("begin", 0) + step}
+        return replace(self, file=file, law=None)
+
+    def scheduler(self, pipe: Any, *others: Plan) -> Any:
+        """The plan as a scheduler of diffusers, for the network of a pipeline: `pipe.scheduler = plan.scheduler(pipe)`.
+
+        In place of the pipeline a scheduler of its network, or that one's config, may be given. With `others`,
+        num_inference_steps chooses among plans by their number of steps. See `anisoflight.diffusers`.
+        """
+        from .diffusers import Scheduler
+
+        return Scheduler.of(pipe, [self, *others])
+
+    def divided(self, labels: Any, count: int) -> list[Part]:
+        """The plans of so many images' classes, each with the rows that it is for; None for all."""
+        if labels is None:
+            _ = self._numbers
+            return [(None, self)]
+        classes = np.asarray(getattr(labels, "tolist", lambda: labels)()).reshape(-1)
+        if len(classes) != count:
+            raise BadRequestError(f"labels must be as many as the {count} images, got {len(classes)}")
+        distinct = np.unique(classes).tolist()
+        parts: list[Part] = [(np.flatnonzero(classes == label).tolist(), self.for_label(label)) for label in distinct]
+        plan = parts[0][1]
+        return [(None, plan)] if all(other is plan for _, other in parts) else parts
+
+    @cached_property
+    def size(self) -> tuple[Any, ...] | None:
+        """[C, H, W] of the images that the plan is for, by name where any number will do; None for images of any."""
+        if self.labels:
+            return self.for_label(self.labels[0]).size
+        if self.coordinates is not None:
+            return self.coordinates.shape
+        if self.law is not None:
+            return self.law.size[2], *self.law.size[:2]
+        if self.count > 1:
+            return ("C", "H", "W") if self.vectors is None else ("C", *self.subspaces.size)
+        return None
+
+    def _parts(self, labels: Any, images: Any) -> list[Part]:
+        """`divided`, for images of a size that the plan is for."""
+        parts = self.divided(labels, len(images))
+        size, found = parts[0][1].size, images.shape[1:]
+        if size and (
+            len(size) != len(found) or any(n not in ("C", "H", "W", m) for n, m in zip(size, found, strict=True))
+        ):
+            said = ", ".join(map(str, size))
+            raise BadRequestError(f"noise must have the shape [B, {said}], got {list(images.shape)}", "BAD_TENSOR")
+        return parts
+
+    def _begun(self, noise: Any, image: Any = None) -> Any:
+        first = self.evaluations[0]
+        if image is not None:
+            return image + self._mixed(first.sigmas, noise)
+        starts = np.hypot(self.init, first.noise or 0.0)
+        if self.law is not None:
+            return self.law.drawn(noise, np.square(starts), self.label, self.subspaces)
+        return self._mixed(starts, noise)
+
+    def _evaluated(self, number: int, x: Any, denoised: Any) -> Any:
+        """What the solver combines of an evaluation."""
+        return self._mixed(1 / self.evaluations[number].sigmas, denoised - x) if self.predicts == "flow" else denoised
+
+    def _churned(self, number: int, noise: Any) -> Any:
+        return self._mixed(self.evaluations[number].noise, noise)
+
+    def _combined(self, number: int, x: Any, *history: Any) -> Any:
+        """Σ_j P_j (α_j x + Σ_i β_ji E_i), in the subspaces or the coordinates of the plan."""
+        stage = self.evaluations[number]
+        rows = itertools.zip_longest(*stage.beta, fillvalue=0.0)  # by evaluation, the newest first
+        pairs = [(x, stage.alpha), *((e, row) for e, row in zip(history, rows, strict=False) if any(row))]
+        if self.coordinates is not None:
+            return self.coordinates.combine([e for e, _ in pairs], [np.array(row) for _, row in pairs])
+        return self.subspaces.combine([sum(row[j] * e for e, row in pairs) for j in range(self.count)])
+
+    def _mixed(self, weights: Any, image: Any) -> Any:
+        """Σ_j w_j P_j x."""
+        return self.subspaces.combine([float(weight) * image for weight in weights])
 
 
-def _numbers(holder: Mapping[str, Any], wanted: Mapping[str, tuple[int, float]], kinds: str = "if") -> None:
-    """Check entries of a holder: each is so many finite numbers, 0 for one that is no list, none below the least.
+Part = tuple[list[int] | None, Plan]
 
-    A name with ? may be left out; kinds "i" are whole numbers.
+
+class Stages:
+    """A loop over a plan: iterate over it, and call `step` with the network's answer at `x` in every round.
+
+    >>> plan = client.plan("edm", sigma_min=0.002, sigma_max=80, solver="unipc", steps=5)
+    >>> loop = plan.stages(np.ones((1, 1, 8, 8)))
+    >>> for stage in loop:
+    ...     _ = loop.step(loop.x / (1 + stage.sigma**2))  # of unit normal data
     """
-    for entry, (count, least) in wanted.items():
-        name = entry.removesuffix("?")
-        if name == entry or name in holder:
-            array = np.asarray(holder[name])
-            fits = array.shape == ((count,) if count else ()) and array.dtype.kind in kinds
-            if not fits or not np.isfinite(array).all() or (array < least).any():
-                what = "whole numbers" if kinds == "i" else "finite numbers"
-                raise ValueError(f"{name} must be {count or 1} {what} from {least:g} on, got {str(holder[name])[:60]}")
+
+    def __init__(self, plan: Plan, x: Any, labels: Any = None, generator: Any = None) -> None:
+        self.plan = plan
+        self.x = working(x)
+        """The images [B, C, …] of the next evaluation, at last the samples; they may be changed between two steps."""
+        self.denoised: Any = None
+        """What the last step was given."""
+        self.taken = 0
+        """How many evaluations are done."""
+        self.generator, self._parts = generator, plan._parts(labels, self.x)
+        self._stages, self._history = stages_of(self._parts), list[Any]()  # the newest first
+
+    def __len__(self) -> int:
+        return self.plan.nfe
+
+    def __iter__(self) -> Iterator[Stage]:
+        while (number := self.taken) < len(self):
+            yield self.stage
+            if self.taken == number:
+                raise BadRequestError("step must be called once for every stage, with the denoised images of loop.x")
+
+    @property
+    def stage(self) -> Stage:
+        """The next evaluation; of images of several classes, with noise levels for each."""
+        if self.taken == len(self):
+            raise BadRequestError("all evaluations of the plan are done; begin again with plan.stages(noise)")
+        return self._stages[self.taken]
+
+    @property
+    def sigma(self) -> Any:
+        """σ [B] of the next evaluation, as x is; [B, J] in several subspaces."""
+        levels = self.stage.sigmas if self.plan.count > 1 else np.asarray(self.stage.sigma)[..., None]
+        levels = like(np.broadcast_to(levels, (len(self.x), self.plan.count)), self.x)
+        return levels if self.plan.count > 1 else levels[:, 0]
+
+    def step(self, denoised: Any) -> Any:
+        """The next `x`, from the denoised images [B, C, …] of this one."""
+        number, x, _ = self.taken, self.x, self.stage
+        self.denoised = cast(floating(denoised), x)
+        if self.denoised.shape != x.shape:
+            found, wanted = list(self.denoised.shape), list(x.shape)
+            raise BadRequestError(f"denoised must have the shape {wanted} of x, got {found}", "BAD_TENSOR")
+        evaluated = self._each(Plan._evaluated, x, self.denoised)
+        newest = [evaluated, x] if self.plan.states else [evaluated]
+        self._history = [*newest, *self._history][: self.plan.history]
+        self.x = self._each(Plan._combined, x, *self._history)
+        self.taken = number + 1
+        if self.taken < len(self) and self._parts[0][1].evaluations[self.taken].noise:
+            self.x = self.x + self._each(Plan._churned, normal(self.x, self.generator))
+        return self.x
+
+    def _each(self, function: Callable[..., Any], *arrays: Any) -> Any:
+        number = self.taken
+        return _each(self._parts, lambda plan, *rows: function(plan, number, *rows), *arrays)
+
+
+def stages_of(parts: Sequence[Part]) -> list[Stage]:
+    """The evaluations of the plans of a batch's classes."""
+    plans = [plan for _, plan in parts]
+    if all(plan.file["stages"] is plans[0].file["stages"] for plan in plans):  # they share a row
+        return plans[0].evaluations
+    order = np.argsort(np.concatenate([rows or [] for rows, _ in parts]))
+    sizes = [len(rows or []) for rows, _ in parts]
+    return [
+        Stage(
+            np.repeat([stage.t for stage in together], sizes)[order],
+            np.repeat([stage.sigmas for stage in together], sizes, axis=0)[order],
+            together[0].step,
+        )
+        for together in zip(*(plan.evaluations for plan in plans), strict=True)
+    ]
+
+
+def _each(parts: Sequence[Part], function: Callable[..., Any], *arrays: Any) -> Any:
+    """function(plan, *arrays) of the rows of each class, in the order of the images."""
+    if len(parts) == 1:
+        return function(parts[0][1], *arrays)
+    out = arrays[0] * 1
+    for rows, plan in parts:
+        out[rows] = function(plan, *(array[rows] for array in arrays))
+    return out
 
 
 def _floats(values: list[float]) -> list[float]:

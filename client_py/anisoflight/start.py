@@ -37,6 +37,7 @@ from .files import path_of
 from .files.temporary import whole_file
 from .latents import latents
 from .subspaces import Coordinates, Subspaces, orthonormal
+from .tensors import like
 from .wire.tensors import array_of
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class Start:
 
     def __init__(self, file: bytes) -> None:
         self.file = file
+        self._coordinates: dict[int, Coordinates] = {}
         try:
             self._tensors, length = load(file), int.from_bytes(file[:8], "little")
             self.metadata: dict[str, str] = json.loads(file[8 : 8 + length])["__metadata__"]
@@ -134,31 +136,33 @@ class Start:
         g is the variance of the noise, one number, or g_j for each of the subspaces. A root of a covariance that does
         not have the noise's directions is that of the whole matrix.
         """
-        label = label if f"mean.{label}" in self._tensors else -1
         noise, levels = array_of(xi, "xi", np.float64), np.atleast_1d(array_of(g, "g", np.float64))
         if noise.shape[1:] != self.size:
             raise ValueError(f"xi must be images [n, {', '.join(map(str, self.size))}], got {list(noise.shape)}")
-        if np.all(levels == levels[0]):
-            drawn = self._isotropic(noise, float(levels[0]), label)
-        elif subspaces is None:
+        if subspaces is None and np.any(levels != levels[0]):
             raise ValueError("g must be one number unless the subspaces are given")
-        else:
-            drawn = self._anisotropic(noise, levels, label, subspaces)
-        return self._tensors[f"mean.{label}"] + drawn
+        return np.moveaxis(self.drawn(np.moveaxis(noise, -1, 1), levels, label, subspaces), 1, -1)
 
-    def _isotropic(self, xi: Array, g: float, label: int) -> Array:
+    def drawn(self, xi: Any, levels: Array, label: int, subspaces: Subspaces | None) -> Any:
+        """`draw` of noise [n, C, H, W], a tensor or an array, in its own dtype; levels are g_j [J]."""
+        label = label if f"mean.{label}" in self._tensors else -1
+        mean = like(np.moveaxis(self._tensors[f"mean.{label}"], -1, 0), xi)
+        if subspaces is None or np.all(levels == levels[0]):
+            return mean + self._isotropic(xi, float(levels[0]), label)
+        return mean + self._anisotropic(xi, levels, label, subspaces)
+
+    def _isotropic(self, xi: Any, g: float, label: int) -> Any:
         """(Σ + gI)^½ ξ, in the law's own directions."""
-        variance = self._tensors[f"variance.{label}"]
-        coordinates = Coordinates(*self.size, self._tensors.get(f"axes.{label}"))
-        return np.moveaxis(coordinates.combine([np.moveaxis(xi, -1, 1)], [np.sqrt(variance + g)]), 1, -1)
+        if label not in self._coordinates:
+            self._coordinates[label] = Coordinates(*self.size, self._tensors.get(f"axes.{label}"))
+        return self._coordinates[label].combine([xi], [np.sqrt(self._tensors[f"variance.{label}"] + g)])
 
-    def _anisotropic(self, xi: Array, levels: Array, label: int, subspaces: Subspaces) -> Array:
+    def _anisotropic(self, xi: Any, levels: Array, label: int, subspaces: Subspaces) -> Any:
         """(Σ + Σ_j g_j P_j)^½ ξ, by the root of the whole matrix."""
         size = int(np.prod(self.size))
-        units = np.eye(size).reshape(size, *self.size)
+        units = np.eye(size).reshape(size, *xi.shape[1:])
         covariance = self._isotropic(self._isotropic(units, 0.0, label), 0.0, label)
-        planes = np.moveaxis(units, -1, 1)
-        noise = np.moveaxis(subspaces.combine([level * planes for level in levels]), 1, -1)
+        noise = subspaces.combine([level * units for level in levels])
         values, vectors = np.linalg.eigh((covariance + noise).reshape(size, size))
         root = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
-        return (xi.reshape(len(xi), size) @ root).reshape(xi.shape)
+        return (xi.reshape(len(xi), size) @ like(root, xi)).reshape(xi.shape)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .tensors import Constants, like
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -46,10 +48,12 @@ class Subspaces:
     def __init__(self, family: Mapping[str, Any], vectors: Array | None = None) -> None:
         self._basis = family.get("basis", "none")
         self._family = family
-        self._vectors = None if vectors is None else np.asarray(vectors, np.float64)
+        self.size = () if vectors is None else vectors.shape[1:]
+        """[H, W] of images that vectors are for; empty where any size will do."""
+        self._vectors = None if vectors is None else Constants(np.reshape(vectors, (len(vectors), -1)))
         if self._basis not in FORMULAS and vectors is None:
             raise ValueError(f"the basis {self._basis!r} needs its vectors [k, H, W]")
-        self._filters: dict[tuple[int, int], list[tuple[Array, Array]]] = {}
+        self._filters: dict[tuple[int, int], list[Constants]] = {}
 
     def combine(self, parts: Sequence[Any]) -> Any:
         """Σ_j P_j y_j of arrays y_j, one for each subspace, in their own kind and dtype.
@@ -71,15 +75,15 @@ class Subspaces:
         """S_j x."""
         batch, channels, height, width = x.shape
         if self._vectors is not None:
-            rows = like(self._vectors.reshape(len(self._vectors), -1), x)
+            (rows,) = self._vectors.like(x)
             return ((x.reshape(batch, channels, height * width) @ rows.T) @ rows).reshape(x.shape)
         if (height, width) not in self._filters:
             low = _means if self._basis == "haar" else _low
             self._filters[height, width] = [
-                (low(height, rows), low(width, columns)) for rows, columns in self._cuts(height, width)
+                Constants(low(height, rows), low(width, columns)) for rows, columns in self._cuts(height, width)
             ]
-        down, across = self._filters[height, width][j]
-        return like(down, x) @ x @ like(across, x)
+        down, across = self._filters[height, width][j].like(x)
+        return down @ x @ across
 
     def _cuts(self, height: int, width: int) -> list[tuple[int, int]]:
         if cuts := self._family.get("cuts"):
@@ -128,19 +132,20 @@ class Coordinates:
     """
 
     def __init__(self, height: int, width: int, channels: int, axes: Array | None = None, bands: int = 0) -> None:
-        self._band = radial_bands(height, width, bands)
-        self.size = (int(self._band.max()) + 1) * channels
-        axes = np.eye(channels)[None] if axes is None else np.reshape(axes, (-1, channels, channels))[self._band]
-        self._parts = [dct_rows(height), dct_rows(width), np.asarray(axes, np.float64)]
+        band = radial_bands(height, width, bands)
+        self.shape = channels, height, width
+        self.size = (int(band.max()) + 1) * channels
+        axes = np.eye(channels)[None] if axes is None else np.reshape(axes, (-1, channels, channels))[band]
+        self._parts = Constants(dct_rows(height), dct_rows(width), np.asarray(axes, np.float64), band)
 
     def combine(self, images: Sequence[Any], weights: Sequence[Array]) -> Any:
         """Σ_i F^T (w_i ∘ F x_i) of images [B, C, H, W], weights [bands·C] each, in their own kind and dtype."""
-        rows, columns, axes = (like(part, images[0]) for part in self._parts)
+        rows, columns, axes, band = self._parts.like(images[0])
         total: Any = 0
         for image, weight in zip(images, weights, strict=True):
             planes = (rows @ image @ columns.T).swapaxes(1, 2).swapaxes(2, 3)[..., None]  # [B, u, v, C, 1]
-            own = np.reshape(weight, (-1, image.shape[1], 1))[self._band]
-            total = total + like(own, image) * (axes @ planes)
+            own = like(np.reshape(weight, (-1, image.shape[1], 1)), image)[band]
+            total = total + own * (axes @ planes)
         planes = (axes.swapaxes(-2, -1) @ total)[..., 0].swapaxes(2, 3).swapaxes(1, 2)
         return rows.T @ planes @ columns
 
@@ -155,8 +160,3 @@ def _means(size: int, blocks: int) -> Array:
     """The projector [size, size] on what is constant on each of so many blocks."""
     side = size // blocks
     return np.kron(np.eye(blocks), np.full((side, side), 1 / side))
-
-
-def like(constant: Array, x: Any) -> Any:
-    """A constant as an array of x's kind, dtype and device."""
-    return x.new_tensor(constant) if hasattr(x, "new_tensor") else np.asarray(constant, x.dtype)

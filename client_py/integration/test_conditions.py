@@ -9,7 +9,6 @@ import torch
 from diffusers import UNet2DConditionModel
 from network_fixtures import networks
 
-from anisoflight.diffusers import Scheduler
 from anisoflight.torch import Denoiser
 
 if TYPE_CHECKING:
@@ -22,22 +21,21 @@ ASKED: dict[str, Any] = {"schedule": {"edm": {"T": 10.0**2}}, "solver": "unipc",
 def in_torch(
     client: Client, unet: UNet2DConditionModel, latents: Any, prompts: Any, guided: float = 1, none: Any = None
 ):
-    """The samples of a plan with the embeddings of a prompt each, stepped by diffusers' loop."""
-    scheduler = Scheduler(client.plan(**ASKED, model="prompts"), "denoiser", "sample")
-    scheduler.set_timesteps()
-    x = torch.from_numpy(latents).permute(0, 3, 1, 2) * scheduler.init_noise_sigma
+    """The samples of a plan with the embeddings of a prompt each."""
 
-    def clean(embeddings: torch.Tensor, x: torch.Tensor, sigma: float) -> torch.Tensor:
+    def clean(embeddings: torch.Tensor, x: torch.Tensor, sigma: torch.Tensor) -> torch.Tensor:
         ask = Denoiser(lambda z, time: unet(z, time, encoder_hidden_states=embeddings, return_dict=False)[0])
-        return ask(x, torch.full((len(x),), sigma))
+        return ask(x, sigma)
 
-    for t in scheduler.timesteps:
-        out = clean(torch.from_numpy(prompts), x, float(t))
+    def denoiser(x: torch.Tensor, sigma: torch.Tensor) -> torch.Tensor:
+        out = clean(torch.from_numpy(prompts), x, sigma)
         if guided != 1:
-            base = clean(torch.from_numpy(none).expand(len(x), -1, -1), x, float(t))
+            base = clean(torch.from_numpy(none).expand(len(x), -1, -1), x, sigma)
             out = base + guided * (out - base)
-        x = scheduler.step(out, t, x, return_dict=False)[0]
-    return x.permute(0, 2, 3, 1).numpy()
+        return out
+
+    plan = client.plan(**ASKED, model="prompts")
+    return plan(denoiser, torch.from_numpy(latents).permute(0, 3, 1, 2), progress=False).permute(0, 2, 3, 1).numpy()
 
 
 def test_label_k_is_prompt_k(client: Client) -> None:

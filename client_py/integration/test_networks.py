@@ -23,7 +23,6 @@ from diffusers import (
 )
 from network_fixtures import networks
 
-from anisoflight.diffusers import Scheduler
 from anisoflight.errors import AnisoflightError
 from anisoflight.networks import edm
 from anisoflight.torch import Denoiser, Exported, export, parametrization
@@ -169,9 +168,9 @@ def test_a_short_type_is_served_in_float32(client: Client, dtype: torch.dtype) -
 @torch.no_grad()
 def in_torch(unet: UNet2DModel, plan: Any, latents: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The samples of a plan, stepped by diffusers' loop."""
-    scheduler = Scheduler(plan)
+    scheduler = plan.scheduler(DDPMScheduler())
     scheduler.set_timesteps()
-    x = torch.from_numpy(latents).permute(0, 3, 1, 2) * scheduler.init_noise_sigma
+    x = torch.from_numpy(latents).permute(0, 3, 1, 2)
     for t in scheduler.timesteps:
         x = scheduler.step(unet(scheduler.scale_model_input(x, t), t).sample, t, x, return_dict=False)[0]
     return x.permute(0, 2, 3, 1).numpy()

@@ -31,7 +31,7 @@ REFERENCE = {
     "Image files": ["data"],
     "EDM checkpoints": ["convert"],
     "Fréchet distances": ["moments", "compare.metrics", "fid"],
-    "Loops of your own, diffusers": ["stepping", "diffusers"],
+    "Loops of your own, diffusers": ["plan.Stages", "diffusers"],
     "Errors": ["errors"],
 }
 """The Python package's pages, and the names on each."""

@@ -16,7 +16,6 @@ from offers import offered
 
 import anisoflight
 import anisoflight.offering
-import anisoflight.stepping
 from anisoflight import AnisoflightError, Client
 
 BITS = np.random.default_rng(0).integers(0, 2, (6, 8, 8, 1), np.uint8)
@@ -470,19 +469,19 @@ CASES = {
         lambda client, _: client.put_schedule("advice-s", TABLE, replace=True),
     ),
     "a loop that is done": Case(
-        lambda client: twice(client, lambda stepper, x: x),
-        "call start to begin again",
-        lambda client, _: twice(client, lambda stepper, x: stepper.start(x)),
+        lambda client: twice(client, again=False),
+        "begin again with plan.stages",
+        lambda client, _: twice(client, again=True),
     ),
     "a plan of several classes in a loop": Case(
-        lambda client: stepped(client),
-        "set_labels takes them",
-        lambda client, _: stepped(client, [0, 1]),
+        lambda client: classes(client, [0, 1]).stages(np.ones((2, 1, 8, 8))),
+        "labels must be given",
+        lambda client, _: classes(client, [0, 1]).stages(np.ones((2, 1, 8, 8)), labels=[0, 1]),
     ),
     "the stages of a plan of several classes": Case(
-        lambda client: classes(client, [0, 1]).stages,
-        "take one by for_label",
-        lambda client, _: classes(client, [0, 1]).for_label(1).stages,
+        lambda client: classes(client, [0, 1]).evaluations,
+        "a class taken by for_label",
+        lambda client, _: classes(client, [0, 1]).for_label(1).evaluations,
     ),
     "no server": Case(
         lambda client: anisoflight.connect("grpc://127.0.0.1:1").models(),
@@ -534,18 +533,12 @@ def ends(said: str) -> dict[str, float]:
     return {"T": number("T = ([0-9.e+]+) and", said), "g0": number("g0 = ([0-9.e-]+),", said)}
 
 
-def twice(client: Client, again: Callable[[Any, Any], Any]) -> None:
-    stepper = anisoflight.stepping.Stepper(client.plan("edm", model="digits", solver="euler", steps=1))
-    x = stepper.start(np.ones((1, 1, 8, 8)))
+def twice(client: Client, again: bool) -> None:
+    plan, noise = client.plan("edm", model="digits", solver="euler", steps=1), np.ones((1, 1, 8, 8))
+    loop = plan.stages(noise)
     for _ in range(2):
-        x = again(stepper, stepper.step(np.zeros_like(x), x))
-
-
-def stepped(client: Client, labels: list[int] | None = None) -> None:
-    stepper = anisoflight.stepping.Stepper(classes(client, [0, 1]))
-    if labels is not None:
-        stepper.set_labels(labels)
-    stepper.start(np.ones((2, 1, 8, 8)))
+        loop.step(np.zeros_like(noise))
+        loop = plan.stages(noise) if again else loop
 
 
 def closed(client: Client) -> Client:

@@ -11,7 +11,6 @@ import pytest
 import anisoflight
 from anisoflight.latents import latents
 from anisoflight.start import Start
-from anisoflight.stepping import Stepper
 
 SAMPLER = {"solver": "ipndm", "nfe": 4, "grid": "polynomial", "dtype": "float32", "progress": False}
 
@@ -56,7 +55,7 @@ def test_a_network_outside_is_told_what_can_be_done(client: anisoflight.Client, 
         ends = {"schedule": "ends"}
     client.make_schedule("outside", kind, **options, **ends)
     for plan in (client.plan("outside", **outside), client.plan("edm", **outside)):
-        levels = [stage.sigma for stage in plan.stages]
+        levels = [stage.sigma for stage in plan.evaluations]
         assert plan.init == pytest.approx([40])
         assert 0.02 <= min(levels) * 1.0001 < max(levels) <= 40.0001
 
@@ -73,13 +72,14 @@ def test_a_plan_begins_where_the_server_does(
         with pytest.raises(anisoflight.BadRequestError, match="label and labels are both missing"):
             client.plan(schedule, **options)
     client.plan(schedule, labels=[3, 7], **levels, **options).save(tmp_path / "plan.json")
-    stepper = Stepper(anisoflight.Plan.load(tmp_path / "plan.json"))
-    x = stepper.start(np.moveaxis(latents([5, 6], (8, 8, 1)), -1, 1), [7, 3])
-    for stage in stepper.stages:
+    plan = anisoflight.Plan.load(tmp_path / "plan.json")
+    loop = plan.stages(np.moveaxis(latents([5, 6], (8, 8, 1)), -1, 1), labels=[7, 3])
+    for stage in loop:
         g = np.tile(np.square(stage.sigmas), (2, 1))
         basis = {} if name == "one" else {"basis": "dct", "k": 4}
-        found = client.denoise("digits", np.moveaxis(x, 1, -1), labels=[7, 3], g=g, progress=False, **basis)
-        x = stepper.step(np.moveaxis(found.denoised, -1, 1), x)
+        found = client.denoise("digits", np.moveaxis(loop.x, 1, -1), labels=[7, 3], g=g, progress=False, **basis)
+        loop.step(np.moveaxis(found.denoised, -1, 1))
+    x = loop.x
     want = client.sample("digits", labels=[7, 3], seed=5, schedule=schedule, dtype="float32", progress=False, **options)
     np.testing.assert_allclose(np.clip(np.moveaxis(x, 1, -1), -1, 1), np.clip(want.images, -1, 1), atol=2e-3)
 

@@ -14,7 +14,6 @@ import pytest
 
 import anisoflight
 from anisoflight.errors import AnisoflightError
-from anisoflight.stepping import Stepper
 
 LOW, HIGH = 0.03, 14.6
 SECTIONS: dict[str, dict[str, Any] | None] = {
@@ -149,11 +148,11 @@ def test_a_plan_keeps_to_the_model_of_its_schedule(
         assert made["model"] == bounded
         assert made == plan(flight, schedule=schedule, model=bounded, **options)
     latents = np.random.default_rng(0).standard_normal((2, 8, 8, 1)).astype(np.float32)
-    stepper = Stepper(server.plan("levels-of", **options))
-    x = stepper.start(np.moveaxis(latents, 3, 1))
-    for stage in stepper.stages:
-        answer = server.denoise(bounded, x.astype(np.float32), stage.sigma, [1, 2], progress=False)
-        x = stepper.step(answer.denoised, x)
+
+    def denoiser(x: np.ndarray, sigma: np.ndarray, labels: list[int]) -> np.ndarray:
+        return server.denoise(bounded, x, sigma, labels, progress=False).denoised
+
+    x = server.plan("levels-of", **options)(denoiser, np.moveaxis(latents, 3, 1), labels=[1, 2], progress=False)
     drawn = server.sample(
         bounded, latents=latents, labels=[1, 2], schedule="levels-of", dtype="float32", progress=False, **options
     )

@@ -128,7 +128,7 @@ class Schedules(Connection):
         labels: npt.ArrayLike | None = None,
         **options: Any,
     ) -> Plan:
-        """A sampler on a schedule as numbers, for `Stepper`, `anisoflight.diffusers.Scheduler` and other programs.
+        """A sampler on a schedule as numbers, for networks outside the server: callable, and a scheduler of diffusers.
 
         Options are those of `Client.sample` that shape the sampler: steps or nfe, solver, order, grid and the like.
 

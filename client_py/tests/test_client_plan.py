@@ -1,4 +1,4 @@
-"""Plans stepped outside: the server's own samples from the same latents, with the network asked from outside."""
+"""Plans followed outside: the server's own samples from the same latents, with the network asked from outside."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pytest
 from anisoflight import BadRequestError, Client
 from anisoflight.networks import ddpm, denoiser, edm, flow
 from anisoflight.plan import Plan
-from anisoflight.stepping import Stepper
 from anisoflight.subspaces import Coordinates, Subspaces, radial_bands
 
 T = 400.0
@@ -44,16 +43,15 @@ def two_paths(labels: tuple[int, ...] = (-1,)) -> dict[str, list[float]]:
     return rows
 
 
-def drawn(client: Client, stepper: Stepper, latents: np.ndarray, labels: list[int], **basis: Any) -> np.ndarray:
-    """Sample with a stepper and the server's network."""
-    x = stepper.start(np.moveaxis(latents, 3, 1), labels)
-    for stage in stepper.stages:
-        noise: dict[str, Any] = {"g": np.square(stage.sigmas), **basis} if basis else {"sigma": stage.sigma}
-        answer = client.denoise("digits", x.astype(np.float32), labels=labels, progress=False, **noise)
-        output = {"sample": answer.denoised, "flow": answer.flow, "epsilon": -answer.flow}[stepper.prediction]
-        x = stepper.step(output, x)
-        assert np.abs(stepper.denoised - answer.denoised).max() < 1e-3
-    return np.moveaxis(x, 1, 3)
+def drawn(client: Client, plan: Plan, latents: np.ndarray, labels: list[int], **basis: Any) -> np.ndarray:
+    """Sample with a plan and the server's network."""
+
+    def denoiser(x: np.ndarray, sigma: np.ndarray, labels: list[int]) -> np.ndarray:
+        assert sigma.shape == (len(x), plan.count)[: plan.count]
+        noise: dict[str, Any] = {"g": np.square(sigma), **basis} if basis else {"sigma": sigma}
+        return client.denoise("digits", x, labels=labels, progress=False, **noise).denoised
+
+    return np.moveaxis(plan(denoiser, np.moveaxis(latents, 3, 1), labels=labels, progress=False), 1, 3)
 
 
 def latents_of(count: int) -> np.ndarray:
@@ -68,16 +66,15 @@ def test_anisotropic_samples_are_the_servers(client: Client, options: dict[str, 
     expected = client.sample(
         "digits", latents=latents, labels=labels, schedule="plan-dct", dtype="float32", progress=False, **steps
     )
-    stepper = Stepper(client.plan("plan-dct", model="digits", **steps))
-    got = drawn(client, stepper, latents, labels, basis="dct", k=4)
+    plan = client.plan("plan-dct", model="digits", **steps)
+    got = drawn(client, plan, latents, labels, basis="dct", k=4)
     assert np.abs(got - expected.images).max() < 1e-4
-    assert len(stepper.stages) == stepper.plan.nfe == expected.nfe[0]
+    assert len(plan.evaluations) == plan.nfe == expected.nfe[0]
 
 
-@pytest.mark.parametrize("prediction", ["epsilon", "flow"])
 @pytest.mark.parametrize("solver", ["ab", "dpmpp3m"])
-def test_other_predictions_from_a_file_of_a_class(client: Client, tmp_path: Path, prediction: Any, solver: str) -> None:
-    """A schedule and a basis for each class, through files: no server is needed to step."""
+def test_a_file_of_a_class(client: Client, tmp_path: Path, solver: str) -> None:
+    """A schedule and a basis for each class, through files: no server is needed to follow the plan."""
     rng = np.random.default_rng(0)
     vectors = {label: np.linalg.qr(rng.standard_normal((64, 3)))[0].T.reshape(3, 8, 8) for label in range(2)}
     client.put_basis("plan-basis", vectors, replace=True)
@@ -88,14 +85,17 @@ def test_other_predictions_from_a_file_of_a_class(client: Client, tmp_path: Path
     latents = latents_of(2)
     options |= {"schedule": "plan-class", "dtype": "float32", "progress": False}
     expected = client.sample("digits", latents=latents, labels=[1, 1], **options).images
-    stepper = Stepper(Plan.load(tmp_path / "plan.json"), prediction)
-    assert np.abs(drawn(client, stepper, latents, [1, 1], basis="plan-basis") - expected).max() < 1e-4
-    assert stepper.plan.file == plan.file
+    loaded, noise = Plan.load(tmp_path / "plan.json"), np.moveaxis(latents, 3, 1)
+    assert np.abs(drawn(client, loaded, latents, [1, 1], basis="plan-basis") - expected).max() < 1e-4
+    assert loaded.file == plan.file
     with pytest.raises(ValueError, match=r"one of \[0, 1\], got 5"):
-        Stepper(Plan({**plan.file, "label": 5}, vectors))
+        Plan({**plan.file, "label": 5}, vectors).begin(noise)
+    for shape in [(2, 64), (2, 1, 8, 9)]:
+        with pytest.raises(ValueError, match=r"noise must have the shape \[B, C, 8, 8\], got \[2, "):
+            loaded.begin(np.zeros(shape))
     (tmp_path / "basis.safetensors").unlink()
     with pytest.raises(ValueError, match="vectors"):
-        Stepper(Plan.load(tmp_path / "plan.json"))
+        Plan.load(tmp_path / "plan.json").begin(noise)
 
 
 @pytest.mark.parametrize("solver", ["ab", "dpmpp3m"])
@@ -111,24 +111,26 @@ def test_one_plan_of_several_classes(client: Client, tmp_path: Path, solver: str
     client.plan("plan-class", labels=[0, 2, 1], **options).save(tmp_path / "plan.json")
     plan = Plan.load(tmp_path / "plan.json")
     assert plan.labels == [0, 1, 2]
-    assert plan.for_label(1).stages[1].alpha == client.plan("plan-class", label=1, **options).stages[1].alpha
+    one = client.plan("plan-class", label=1, **options)
+    assert plan.for_label(1).evaluations[1].alpha == one.evaluations[1].alpha
     latents, labels = latents_of(4), [2, 0, 2, 1]
     shown: dict[str, Any] = {"schedule": "plan-class", "dtype": "float32", "progress": False, **options}
     expected = client.sample("digits", latents=latents, labels=labels, **shown).images
-    stepper = Stepper(plan)
-    assert np.abs(drawn(client, stepper, latents, labels, basis="plan-basis") - expected).max() < 1e-4
-    assert stepper.stages[1].sigmas.shape == (4, 2)
-    sigma = np.asarray(stepper.stages[1].sigma)
-    assert sigma[0] == sigma[2] != sigma[1]
-    alike = drawn(client, stepper, latents, [2] * 4, basis="plan-basis")
+    assert np.abs(drawn(client, plan, latents, labels, basis="plan-basis") - expected).max() < 1e-4
+    noise = np.moveaxis(latents, 3, 1)
+    loop = plan.stages(noise, labels=labels)
+    loop.step(noise)
+    stage = loop.stage
+    assert stage.sigmas.shape == (4, 2)
+    assert stage.sigma[0] == stage.sigma[2] != stage.sigma[1]
+    alike = drawn(client, plan, latents, [2] * 4, basis="plan-basis")
     assert np.abs(alike - expected)[[0, 2]].max() < 1e-4 < np.abs(alike - expected)[[1, 3]].max()
     for wrong, said in (([0, 3, 1, 1], "label must be one of the plan"), ([0, 1], "as many as the 4 images, got 2")):
         with pytest.raises(ValueError, match=said):
-            stepper.start(np.moveaxis(latents, 3, 1), wrong)
-    with pytest.raises(ValueError, match="labels must be given, one for each image"):
-        Stepper(plan).start(np.moveaxis(latents, 3, 1))
-    with pytest.raises(ValueError, match="take one by for_label"):
-        _ = plan.stages
+            plan.begin(noise, labels=wrong)
+    for missing in (lambda: plan.stages(noise), lambda: plan.evaluations):
+        with pytest.raises(ValueError, match=r"labels must be given, .* the plan has \[0, 1, 2\]"):
+            missing()
 
 
 @pytest.mark.parametrize(
@@ -146,30 +148,26 @@ def test_projectors_split_the_plane(family: dict[str, Any], dims: list[int]) -> 
         assert np.trace(part) == pytest.approx(trace)
 
 
-def stepped(stepper: Stepper, kind: Any, normal: Any = None) -> Any:
-    """What a loop with a model that halves its input ends with."""
-    x = stepper.start(kind(np.random.default_rng(1).standard_normal((2, 3, 8, 8)).astype(np.float32)))
-    for _ in stepper.stages:
-        x = stepper.step(0.5 * x, x, normal)
-        assert stepper.denoised.shape == (2, 3, 8, 8)
-    return x
+def halved(plan: Plan, **given: Any) -> np.ndarray:
+    """Samples of a network that halves its input."""
+    noise = np.random.default_rng(1).standard_normal((2, 3, 8, 8)).astype(np.float32)
+    return plan(lambda x, sigma: 0.5 * x, noise, progress=False, **given)
 
 
 def test_churn_adds_noise_before_an_evaluation(client: Client) -> None:
     client.put_schedule("plan-dct", two_paths(), basis="dct", k=4, replace=True)
     plan = client.plan("plan-dct", solver="euler", steps=3, S_churn=1)
-    assert all(len(stage.noise) == 2 for stage in plan.stages)
-    stepper = Stepper(plan)
-    assert stepper.starts == pytest.approx(plan.stages[0].sigmas)
-    x = np.zeros((1, 1, 8, 8), np.float32)
-    after = []
-    for value in (0, 1):
-        stepper.reset()
-        after.append(stepper.step(x, x, lambda like, value=value: np.full(like.shape, value)))
-    assert after[1] - after[0] == pytest.approx(plan.stages[1].noise[0], rel=1e-6)  # a constant is all in P_1
-    one, same = (stepped(stepper, np.asarray, seeded(5)) for _ in range(2))
+    assert all(len(stage.noise) == 2 for stage in plan.evaluations)
+    x = np.ones((1, 1, 8, 8))
+    assert plan.begin(x) == pytest.approx(plan.evaluations[0].sigmas[0])  # a constant is all in P_1
+    after = [
+        plan.stages(x, generator=lambda like, value=value: np.full(like.shape, value)).step(0 * x) for value in (0, 1)
+    ]
+    assert after[1] - after[0] == pytest.approx(plan.evaluations[1].noise[0])
+    one, same, other = (halved(plan, generator=np.random.default_rng(seed)) for seed in (5, 5, 6))
     assert (one == same).all()
-    assert (stepped(stepper, np.asarray) != one).any()
+    assert (one != other).any()
+    assert (halved(plan) != one).any()
 
 
 def test_churn_of_several_classes_draws_once(client: Client) -> None:
@@ -184,28 +182,107 @@ def test_churn_of_several_classes_draws_once(client: Client) -> None:
 
     ends = []
     for labels in ([0, 1, 0], [0, 0, 0]):
-        stepper = Stepper(plan)
-        x = stepper.start(noise, labels)
-        for _ in stepper.stages:
-            x = stepper.step(0.5 * x, x, normal)
-        ends.append(x)
+        loop = plan.stages(noise, labels=labels, generator=normal)
+        for _ in loop:
+            loop.step(0.5 * loop.x)
+        ends.append(loop.x)
     assert shapes == [(3, 1, 8, 8)] * 4
     assert (np.abs(ends[0] - ends[1]).max((1, 2, 3)) > 1e-3).tolist() == [False, True, False]
 
 
-def seeded(seed: int) -> Any:
-    rng = np.random.default_rng(seed)
-    return lambda like: rng.standard_normal(like.shape)
+TAILS: dict[str, dict[str, Any]] = {
+    **SOLVERS,
+    "warm": {"solver": "deis", "order": 2, "warmup": "heun"},
+    "clean": {"solver": "unipc", "denoise_to_zero": True},
+}
+
+
+@pytest.mark.parametrize("options", TAILS.values(), ids=TAILS)
+def test_a_tail_is_the_plan_of_the_levels_that_are_left(client: Client, options: dict[str, Any]) -> None:
+    """From an image with noise, in each of the classes; nothing of the evaluations before it is needed."""
+    client.put_schedule("plan-dct-class", two_paths((0, 1)), basis="dct", k=4, replace=True)
+    times, rng = [400.0, 280, 150, 80, 33, 9, 2], np.random.default_rng(0)
+    order = {"order": 2} if options["solver"] in ("dpmpp3m", "dpmpp3m_taylor", "unipc") else {}
+
+    def made(grid: list[float], **more: Any) -> Plan:
+        given = {**order, **options, **more, "grid": {"t": grid}}
+        return client.plan("plan-dct-class", labels=[0, 1], **given)
+
+    whole, (noise, image), labels = made(times), rng.standard_normal((2, 3, 1, 8, 8)), [1, 0, 1]
+
+    def denoiser(x: np.ndarray, sigma: np.ndarray, labels: list[int]) -> np.ndarray:
+        return np.tanh(x / sigma.mean(1).reshape(-1, 1, 1, 1)) + 0.1 * np.reshape(labels, (-1, 1, 1, 1))
+
+    def ends(plan: Plan) -> np.ndarray:
+        return plan(denoiser, noise, image, labels=labels, progress=False)
+
+    for step in range(6):
+        left = made(times[step:], warmup="euler") if step else whole
+        tail = whole.tail(step)
+        assert (tail.steps, tail.nfe) == (left.steps, left.nfe)
+        np.testing.assert_allclose(ends(tail), ends(left), rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(ends(whole.tail(2).tail(2)), ends(whole.tail(4)))
+
+
+def test_a_tail_begins_at_an_image(client: Client, tmp_path: Path) -> None:
+    plan = client.plan(
+        "edm", sigma_min=0.002, sigma_max=80, solver="heun", grid={"sigma": [50, 20, 8, 3, 1, 0]}, S_churn=2
+    )
+    noise, image = np.random.default_rng(0).standard_normal((2, 2, 3, 5))  # of one axis
+    tail = plan.tail(strength=0.7)
+    assert (tail.steps, tail.file["begin"]) == (3, 2)
+    assert tail.tail(1).file["begin"] == 3
+    first = plan.evaluations[4]
+    np.testing.assert_allclose(tail.begin(noise, image), image + first.sigma * noise)
+    tail.save(tmp_path / "tail.json")
+    loaded = Plan.load(tmp_path / "tail.json")
+    assert loaded.file == tail.file
+    with pytest.raises(ValueError, match="image must be given: a tail begins at an image with noise"):
+        loaded(lambda x, sigma: x, noise)
+    with pytest.raises(ValueError, match=r"image must have the noise's shape \[2, 3, 5\], got \[1, 3, 5\]"):
+        tail.begin(noise, image[:1])
+    assert plan.tail(strength=1).begin(noise, image) == pytest.approx(plan.begin(noise, image))
+    for given, said in (
+        ({}, "step or strength must be given"),
+        ({"step": 1, "strength": 0.5}, "and one of them"),
+        ({"step": 5}, "step must lie in 0 … 4, got 5"),
+        ({"strength": 0.1}, "strength must lie in 0.2 … 1 for a plan of 5 steps, got 0.1"),
+        ({"strength": 1.1}, "got 1.1"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            plan.tail(**given)
+
+
+def test_dtypes_and_conditions(client: Client) -> None:
+    """Half precision is what the network sees, and float32 what is computed."""
+    plan = client.plan("edm", sigma_min=0.002, sigma_max=80, solver="unipc", steps=4)
+    noise = np.random.default_rng(0).standard_normal((2, 3, 4, 5, 6))  # of three axes
+    seen: list[Any] = []
+
+    def denoiser(x: np.ndarray, sigma: np.ndarray, **conditions: Any) -> np.ndarray:
+        seen.append((x.dtype, sigma.dtype, conditions))
+        return x / (1 + sigma.reshape(-1, 1, 1, 1, 1) ** 2)
+
+    exact = plan(denoiser, noise, text="a", progress=False)
+    half = plan(denoiser, noise.astype(np.float16), labels=[0, 1], progress=False)
+    assert seen[0] == (np.float64, np.float64, {"text": "a"})
+    assert seen[-1] == (np.float16, np.float32, {"labels": [0, 1]})
+    assert (exact.dtype, half.dtype) == (np.float64, np.float16)
+    np.testing.assert_allclose(half, exact, rtol=0, atol=1e-2)
 
 
 def test_misuse_is_told(tmp_path: Path) -> None:
-    stepper = Stepper(Plan.load(GOLDEN))
-    x = np.zeros((1, 1, 8, 8))
-    with pytest.raises(ValueError, match="call start to begin again"):
-        stepper.step(x, x)
-    with pytest.raises(ValueError, match="prediction must be sample, epsilon or flow, got 'v'"):
-        Stepper(stepper.plan, "v")  # pyright: ignore[reportArgumentType]
-    for other in ([], {**stepper.plan.file, "version": 2}, {"format": "anisoflight-schedule", "version": 1}):
+    plan, x = Plan.load(GOLDEN), np.zeros((1, 1, 8, 8))
+    loop = plan.stages(x)
+    with pytest.raises(ValueError, match="step must be called once for every stage"):
+        list(loop)
+    with pytest.raises(ValueError, match=r"denoised must have the shape \[1, 1, 8, 8\] of x, got \[1, 8, 8\]"):
+        loop.step(x[0])
+    for _ in range(3):
+        loop.step(x)
+    with pytest.raises(ValueError, match=r"begin again with plan\.stages\(noise\)"):
+        loop.step(x)
+    for other in ([], {**plan.file, "version": 2}, {"format": "anisoflight-schedule", "version": 1}):
         (tmp_path / "other.json").write_text(json.dumps(other))
         with pytest.raises(ValueError, match="not a plan"):
             Plan.load(tmp_path / "other.json")
@@ -289,12 +366,12 @@ def test_the_local_solver_is_the_servers(
     options = {"solver": "local", "order": order, "corrector": order > 1, "nfe": 5, "grid": "polynomial"}
     plan = client.plan("plan-local", label=3, **options)
     plan.save(tmp_path / "plan.json")
-    assert len(plan.stages[0].alpha) < 8 * 8  # of bands
+    assert len(plan.evaluations[0].alpha) < 8 * 8  # of bands
     latents = latents_of(2)
     expected = client.sample(
         "digits", latents=latents, labels=[3, 3], schedule="plan-local", dtype="float32", progress=False, **options
     )
-    got = drawn(client, Stepper(Plan.load(tmp_path / "plan.json")), latents, [3, 3])
+    got = drawn(client, Plan.load(tmp_path / "plan.json"), latents, [3, 3])
     assert np.abs(got - expected.images).max() < 1e-3 * np.abs(expected.images).max()
     if per_class:
         mixed = client.sample(
@@ -302,5 +379,5 @@ def test_the_local_solver_is_the_servers(
         )
         assert np.allclose(mixed.images[0], expected.images[0], atol=1e-5)
         assert np.abs(mixed.images[1] - expected.images[1]).max() > 1e-3
-        got = drawn(client, Stepper(client.plan("plan-local", labels=[3, 7], **options)), latents, [3, 7])
+        got = drawn(client, client.plan("plan-local", labels=[3, 7], **options), latents, [3, 7])
         assert np.abs(got - mixed.images).max() < 1e-3 * np.abs(mixed.images).max()

@@ -1,0 +1,76 @@
+"""Arrays of numpy and tensors of torch, by the same code: where they are, and in their dtype."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+
+def floating(values: Any) -> Any:
+    """A tensor, or an array of floating point numbers."""
+    if hasattr(values, "new_tensor"):
+        return values
+    array = np.asarray(values)
+    return array if array.dtype.kind == "f" else array.astype(np.float64)
+
+
+def working(values: Any) -> Any:
+    """`floating` of at least single precision."""
+    array = floating(values)
+    if array.dtype.itemsize >= 4:
+        return array
+    return array.float() if hasattr(array, "new_tensor") else array.astype(np.float32)
+
+
+def cast(array: Any, other: Any) -> Any:
+    """An array in the dtype of another of its kind."""
+    return array.to(other.dtype) if hasattr(array, "new_tensor") else array.astype(other.dtype, copy=False)
+
+
+def normal(images: Any, generator: Any) -> Any:
+    """Unit normal noise like images."""
+    if callable(generator):
+        return generator(images)
+    if hasattr(images, "new_tensor"):
+        import torch  # pyright: ignore[reportMissingImports]
+
+        at = {"device": images.device if generator is None else generator.device, "dtype": images.dtype}
+        return torch.randn(images.shape, generator=generator, **at).to(images.device)
+    return (generator or np.random.default_rng()).standard_normal(images.shape).astype(images.dtype)
+
+
+def without_gradients(images: Any) -> contextlib.AbstractContextManager[Any]:
+    if not hasattr(images, "new_tensor"):
+        return contextlib.nullcontext()
+    import torch  # pyright: ignore[reportMissingImports]
+
+    return torch.no_grad()
+
+
+def like(constant: Array, x: Any) -> Any:
+    """A constant as an array of x's kind and device and, unless it holds whole numbers, of its dtype."""
+    whole = constant.dtype.kind == "i"
+    if not hasattr(x, "new_tensor"):
+        return constant if whole else np.asarray(constant, x.dtype)
+    import torch  # pyright: ignore[reportMissingImports]
+
+    with torch.inference_mode(False):  # it may be kept, and used where gradients are
+        return x.new_tensor(constant, dtype=torch.int64 if whole else x.dtype)
+
+
+class Constants:
+    """Arrays, each brought to images' kind, dtype and device once."""
+
+    def __init__(self, *arrays: Array) -> None:
+        self._arrays = arrays
+        self._held: dict[Any, list[Any]] = {}
+
+    def like(self, x: Any) -> list[Any]:
+        key = x.dtype, getattr(x, "device", None)
+        if key not in self._held:
+            self._held[key] = [like(array, x) for array in self._arrays]
+        return self._held[key]
