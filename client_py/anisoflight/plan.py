@@ -223,11 +223,11 @@ class Plan:
 
         denoiser(x, sigma, **conditions) gives x_0 of images x = x_0 + σε, sigma [B]; in several subspaces sigma is
         [B, J], √g_j. x has the noise's dtype, sigma at least float32. `labels`, one for each image, choose among the
-        plan's classes and are given to the denoiser, too. `image` and `generator` are those of `stages`. Gradients are
+        plan's classes and are given to the denoiser, too, to a `Denoiser` as rows. `image` and `generator` are those of `stages`. Gradients are
         not kept.
         """
         if labels is not None:
-            conditions["labels"] = labels
+            conditions["rows" if hasattr(denoiser, "rows") else "labels"] = labels
         noise = floating(noise)
         with without_gradients(noise):
             loop = self.stages(noise, image, labels=labels, generator=generator)
@@ -321,6 +321,8 @@ class Plan:
         """`divided`, for images of a size that the plan is for."""
         parts = self.divided(labels, len(images))
         size, found = parts[0][1].size, images.shape[1:]
+        if len(found) in (2, 4) and self.count == 1:  # one axis or three, as two of as many values
+            found = found[0], int(np.prod(found[1:-1])), found[-1]
         if size and (
             len(size) != len(found) or any(n not in ("C", "H", "W", m) for n, m in zip(size, found, strict=True))
         ):

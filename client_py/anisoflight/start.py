@@ -144,9 +144,9 @@ class Start:
         return np.moveaxis(self.drawn(np.moveaxis(noise, -1, 1), levels, label, subspaces), 1, -1)
 
     def drawn(self, xi: Any, levels: Array, label: int, subspaces: Subspaces | None) -> Any:
-        """`draw` of noise [n, C, H, W], a tensor or an array, in its own dtype; levels are g_j [J]."""
+        """`draw` of noise [n, C, …], a tensor or an array, in its own dtype; levels are g_j [J]."""
         label = label if f"mean.{label}" in self._tensors else -1
-        mean = like(np.moveaxis(self._tensors[f"mean.{label}"], -1, 0), xi)
+        mean = like(np.moveaxis(self._tensors[f"mean.{label}"], -1, 0).reshape(xi.shape[1:]), xi)
         if subspaces is None or np.all(levels == levels[0]):
             return mean + self._isotropic(xi, float(levels[0]), label)
         return mean + self._anisotropic(xi, levels, label, subspaces)

@@ -136,18 +136,28 @@ class Coordinates:
         self.shape = channels, height, width
         self.size = (int(band.max()) + 1) * channels
         axes = np.eye(channels)[None] if axes is None else np.reshape(axes, (-1, channels, channels))[band]
+        self.parts = band[..., None] * channels + np.arange(channels)
+        """The part of each coordinate, [u, v, k], from 0 to size − 1."""
         self._parts = Constants(dct_rows(height), dct_rows(width), np.asarray(axes, np.float64), band)
 
     def combine(self, images: Sequence[Any], weights: Sequence[Array]) -> Any:
-        """Σ_i F^T (w_i ∘ F x_i) of images [B, C, H, W], weights [bands·C] each, in their own kind and dtype."""
+        """Σ_i F^T (w_i ∘ F x_i) of images [B, C, …], weights [bands·C] each, in their own kind and dtype.
+
+        Images of another number of axes are taken as [B, C, H, W], the last axis as W.
+        """
         rows, columns, axes, band = self._parts.like(images[0])
         total: Any = 0
         for image, weight in zip(images, weights, strict=True):
-            planes = (rows @ image @ columns.T).swapaxes(1, 2).swapaxes(2, 3)[..., None]  # [B, u, v, C, 1]
-            own = like(np.reshape(weight, (-1, image.shape[1], 1)), image)[band]
-            total = total + own * (axes @ planes)
-        planes = (axes.swapaxes(-2, -1) @ total)[..., 0].swapaxes(2, 3).swapaxes(1, 2)
-        return rows.T @ planes @ columns
+            own = like(np.reshape(weight, (-1, self.shape[0])), image)[band]
+            total = total + own * self.split(image)
+        planes = (axes.swapaxes(-2, -1) @ total[..., None])[..., 0].swapaxes(2, 3).swapaxes(1, 2)
+        return (rows.T @ planes @ columns).reshape(images[0].shape)
+
+    def split(self, image: Any) -> Any:
+        """The coordinates [B, u, v, k] of images."""
+        rows, columns, axes, _ = self._parts.like(image)
+        planes = rows @ image.reshape(len(image), *self.shape) @ columns.T
+        return (axes @ planes.swapaxes(1, 2).swapaxes(2, 3)[..., None])[..., 0]
 
 
 def _low(size: int, cut: int) -> Array:
