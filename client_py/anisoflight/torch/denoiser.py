@@ -18,7 +18,7 @@ import torch  # pyright: ignore[reportMissingImports]
 from ..errors import BadRequestError
 from ..networks import ddpm
 from .meaning import meaning, network_of, range_of
-from .trial import Trial, tried
+from .trial import Trial, trial_of
 from .wrapping import evaluating, unwrapped
 
 if TYPE_CHECKING:
@@ -135,14 +135,26 @@ class Denoiser:
         """The same for samples whose conditions have these numbers, [B]."""
         return self._with(_rows=rows)
 
-    def check(self, shape: Sequence[int], data: Any = None, rows: Any = None, samples: int = 8) -> Trial:
+    def check(self, shape: Sequence[int], data: Any = None, rows: Any = None, samples: int = 4) -> Trial:
         """Try the network on so many samples of a shape (C, *axes); see `Trial`.
 
         It is refused where it raises, returns another shape or what is not finite, and where its answers are clearly
         those of another kind, which the error names. x_0 are some of `data` [N, C, *axes], whose conditions `rows` has
         where there are any, or else the network's own samples.
         """
-        return tried(self, shape, data, rows, samples)
+        return trial_of(self, shape, data, rows, samples)
+
+    def unguided(self, rows: Any = None) -> Self:
+        """The same without guidance, with which it is no mean of x_0; for samples with these conditions."""
+        return self._with(guidance=1.0, _rows=rows)
+
+    def read_as(self, kind: Network) -> Self:
+        """The same, if the network is of another kind."""
+        return self._with(_kind=kind)
+
+    def without_output(self, x: Tensor, sigma: float) -> Tensor:
+        """What D would be if the network returned 0."""
+        return self._kind.denoised(torch.zeros_like(x), self._kind.scale(sigma) * x, sigma)
 
     def _with(self, **changed: Any) -> Self:
         out = copy.copy(self)
@@ -155,7 +167,9 @@ class Denoiser:
         """x_0 of x [B, C, *axes]; `condition` is the network's one, with a row for each sample."""
         if not isinstance(x, torch.Tensor) or not x.is_floating_point() or not 3 <= x.ndim <= 5:
             got = f"{x.dtype} {list(x.shape)}" if hasattr(x, "shape") else type(x).__name__
-            raise BadRequestError(f"x must be a tensor of floats [B, C, *axes], one to three axes, got {got}", "BAD_TENSOR")
+            raise BadRequestError(
+                f"x must be a tensor of floats [B, C, *axes], one to three axes, got {got}", "BAD_TENSOR"
+            )
         count, home = len(x), x.device
         real = torch.promote_types(x.dtype, torch.float32)
         levels = sigma
@@ -235,7 +249,9 @@ class Denoiser:
         self._shared.counts += len(z)
         real = self._dtype if isinstance(self._dtype, torch.dtype) else z.dtype
         positional, named = [z, time], {}
-        for name, value in _mapped(cond, lambda leaf: leaf.to(z.device, real if leaf.is_floating_point() else None)).items():
+        for name, value in _mapped(
+            cond, lambda leaf: leaf.to(z.device, real if leaf.is_floating_point() else None)
+        ).items():
             if isinstance(name, int):
                 positional.append(value)
             else:
