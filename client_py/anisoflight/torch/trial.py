@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,140 +14,120 @@ from ..errors import AnisoflightError, BadRequestError, warn
 from .meaning import network_of, parametrization
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from .denoiser import Denoiser
 
     Tensor = torch.Tensor
 
 _STEPS, _LEVELS, _VALUES = 12, 6, 512  # of Euler's method to a sample, of noise, and of all samples at least
-_BOUND, _INFORMED = 1.3, 0.7  # of relative errors
-_NAMES = {"v": "v_prediction", "x0": "sample"}
 
 
 @dataclass(frozen=True)
 class Trial:
-    """The errors of a denoiser, e(σ) = E|D(x_0 + σε, σ) − x_0|² for each value of x_0.
+    """The errors e(σ) = E|D(x_0 + σε, σ) − x_0|² of a denoiser.
 
-    With c the variance of x_0, the best linear denoiser has the error σ²c/(σ² + c). What has learned more has less.
+    With c the variance of x_0, the best linear denoiser has σ²c/(σ² + c). What has learned more has less.
     """
 
-    seconds_per_evaluation: float
-    """For each row that the network evaluates: the least that was measured."""
-    sigmas: list[float]
-    """Noise levels σ."""
-    errors: list[float]
-    """e(σ), relative to that of the best linear denoiser."""
-    outputs: list[float]
+    seconds_per_evaluation: float = math.inf
+    """For each row that the network evaluates, the least that was measured."""
+    sigmas: list[float] = field(default_factory=list)
+    errors: list[float] = field(default_factory=list)
+    """e(σ), relative to the best linear denoiser's."""
+    outputs: list[float] = field(default_factory=list)
     """e(σ), relative to that of a network of the same kind that returns 0."""
 
     @property
     def score(self) -> float:
         """The mean logarithm of the errors."""
-        score = float(np.log(self.errors).mean())
-        return math.inf if math.isnan(score) else score
+        return float(np.nan_to_num(np.log(self.errors).mean(), nan=np.inf))
 
-    @property
-    def informed(self) -> bool:
-        """Whether it denoises better than any linear denoiser somewhere, and nowhere much worse."""
-        return min(self.errors) <= _INFORMED and all(error <= _BOUND for error in self.errors)
-
-    @property
-    def passes(self) -> bool:
-        """Whether it denoises no worse than a linear denoiser, but where its kind magnifies small errors of the
-        network: that of ε at high noise levels, that of x_0 at low ones.
+    def passes(self, least: float = 0.3) -> bool:
+        """Whether no error is above a linear denoiser's, except where the kind magnifies small errors of the network,
+        as ε does at high noise levels and x_0 at low ones: an output may be wrong by `least`.
         """
-        return all(e <= _BOUND or part <= 0.3 for e, part in zip(self.errors, self.outputs, strict=True))
+        return all(e <= 1.3 or part <= least for e, part in zip(self.errors, self.outputs, strict=True))
+
+    def informed(self, least: float = 0.0) -> bool:
+        """Whether it passes, and some error is well below a linear denoiser's."""
+        return self.passes(least) and min(self.errors) <= 0.7
 
 
 def trial_of(denoiser: Denoiser, shape: Sequence[int], data: Any, rows: Any, samples: int) -> Trial:
     """The trial of `Denoiser.check`.
 
-    A kind is refused when the network is clearly informed as another: on data, with clearly lower errors. Without data
-    each kind denoises samples of its own; then the other must win by more on its samples than the given one on its own.
+    A kind is refused if the network is informed when read as another, with clearly lower errors on data. Without data
+    each reading denoises samples of its own: then the other has to win by more on its samples than it loses on the
+    given one's.
     """
     count = max(samples, -(-_VALUES // math.prod(shape)))
-    numbers = None if rows is None else torch.as_tensor(rows)
-    images = None
-    if data is not None:
-        if tuple(data.shape[1:]) != tuple(shape) or not len(data) or len(data) != len(data if rows is None else rows):
-            raise BadRequestError(
-                f"data must be [N, {', '.join(map(str, shape))}], with rows for each if any, got {list(data.shape)}",
-                "BAD_TENSOR",
-            )
-        chosen = np.linspace(0, len(data) - 1, count).astype(int)
-        images = torch.as_tensor(data[chosen]).to(denoiser.device, torch.float32)
-        numbers = None if numbers is None else numbers[torch.from_numpy(chosen)]
-        if not images.isfinite().all():
-            raise BadRequestError("data must be finite", "BAD_TENSOR")
-    if denoiser.rows and (numbers is None or images is None):  # images whose conditions are not known are of no use
-        images, numbers = None, torch.arange(count) % denoiser.rows
-    given = denoiser.unguided(numbers)
+    if data is not None and (data.shape[1:] != tuple(shape) or not len(data)):
+        raise BadRequestError(f"data must be [N, {', '.join(map(str, shape))}], got {list(data.shape)}", "BAD_TENSOR")
+    own = data is None or (denoiser.rows > 0 and rows is None)  # of data whose conditions are not known too
+    chosen = np.arange(count) % denoiser.rows if own and denoiser.rows else None
+    images: Any = None
+    if data is not None and not own:
+        picked = np.linspace(0, len(data) - 1, count).astype(int)
+        images = torch.as_tensor(data[picked]).to(denoiser.device, torch.float32)
+        chosen = None if rows is None else torch.as_tensor(rows)[picked]
+    given = denoiser.changed(guidance=1.0, _rows=chosen)  # with guidance D is no mean of x_0
     generator = torch.Generator().manual_seed(0)
 
     def noise() -> Tensor:
         return torch.randn(count, *shape, generator=generator).to(denoiser.device)
 
-    _first(given, noise())
-    x0 = _samples(given, noise()) if images is None else images
-    trial = _measured(given, x0, noise, images is None)
-    if trial.informed and trial.score <= -0.3:
-        return trial
-    found: list[tuple[float, dict[str, Any], Trial, Trial]] = []
-    for section in _others(denoiser.parametrization):
-        other = given.read_as(network_of(section)[0])
-        try:
-            x1 = _samples(other, noise()) if images is None else images
-            better = _measured(other, x1, noise, images is None)
-            if not (better.informed or (images is not None and better.passes and min(better.errors) <= _INFORMED)):
-                continue
-            worse = _measured(given, x1, noise, images is None) if images is None else trial
-            gain = worse.score - better.score
-            if images is None and trial.informed:
-                gain -= _measured(other, x0, noise, True).score - trial.score
-        except Exception:  # a network can do anything at inputs that are not its own
-            continue
-        if gain >= (0.7 if images is None else 0.4):
-            found.append((better.score, section, better, worse))
+    def samples_of(reading: Denoiser) -> Tensor:
+        return _samples(reading, noise()) if own else images
+
+    def measured(reading: Denoiser, x0: Tensor) -> Trial:
+        return _measured(reading, x0, x0.var(0) if own else x0.square(), noise)
+
     asked = _said(denoiser.parametrization)
+    _ask_once(denoiser.at(chosen), noise())
+    x0 = samples_of(given)
+    trial = measured(given, x0)
+    if trial.informed() and trial.score <= -0.3:
+        return trial
+    found = []
+    for section in _others(denoiser.parametrization):
+        other = given.changed(_kind=network_of(section)[0])
+        try:
+            x1 = samples_of(other)
+            better = measured(other, x1)
+            if better.informed(0.0 if own else 0.3):
+                worse = measured(given, x1) if own else trial
+                loss = measured(other, x0).score - trial.score if own and trial.informed() else 0.0
+                if worse.score - better.score - loss >= (0.7 if own else 0.4):
+                    found.append((better.score, _said(section), np.divide(worse.errors, better.errors), worse.sigmas))
+        except Exception:  # a network may do anything at inputs that are not its own
+            continue
     if found:
-        _, section, better, worse = min(found, key=lambda one: one[0])
-        ratios = np.divide(worse.errors, better.errors)
+        _, said, ratios, sigmas = min(found, key=lambda one: one[0])
         at = int(np.nanargmax(ratios))
         raise BadRequestError(
-            f"prediction must be {_said(section)}, by the network's answers, got {asked}: "
-            f"its error at σ = {worse.sigmas[at]:.3g} is {ratios[at]:.3g} times that as {_said(section)}",
+            f"prediction must be {said}, by the network's answers, got {asked}: "
+            f"as {asked} its error at σ = {sigmas[at]:.3g} is {ratios[at]:.3g} times that as {said}",
             "BAD_MODEL",
         )
-    if not x0.isfinite().all():
-        raise BadRequestError(
-            f"network must lead to finite samples, got NaN or infinity as {asked}; is the prediction right?",
-            "BAD_MODEL",
-        )
-    if not trial.passes:
+    if not trial.passes():
         at = int(np.argmax(trial.errors))
-        warn(
-            [
-                f"the network's error at σ = {trial.sigmas[at]:.3g}, as {asked}, is {trial.errors[at]:.3g} times that "
-                "of a linear denoiser, and it fits no other kind: is it trained, and are its scheduler and data right?"
-            ]
-        )
+        said = f"at σ = {trial.sigmas[at]:.3g} the network as {asked} errs {trial.errors[at]:.3g} times as much as a "
+        warn([said + "linear denoiser, and fits no other kind: is it trained, and are its scheduler and data right?"])
     return trial
 
 
-def _first(denoiser: Denoiser, noise: Tensor) -> None:
-    """Whether the network can be asked at all."""
+def _ask_once(denoiser: Denoiser, noise: Tensor) -> None:
+    """Raise if the network cannot be asked at all."""
     for sigma in (denoiser.sigma_min, denoiser.sigma_max):
         try:
-            answer = denoiser(sigma * noise, sigma)
+            finite = bool(denoiser(sigma * noise, sigma).isfinite().all())
         except AnisoflightError:
             raise
         except Exception as error:
-            raise BadRequestError(
-                f"network must take inputs of shape {list(noise.shape)}, got {type(error).__name__}: {error}",
-                "BAD_MODEL",
-            ) from error
-        if not answer.isfinite().all():
+            said = f"network must take inputs {list(noise.shape)}, got {type(error).__name__}: {error}"
+            raise BadRequestError(said, "BAD_MODEL") from error
+        if not finite:
             raise BadRequestError(f"network must return finite values, got others at σ = {sigma:.3g}", "BAD_MODEL")
 
 
@@ -160,22 +140,21 @@ def _samples(denoiser: Denoiser, noise: Tensor) -> Tensor:
     return x
 
 
-def _measured(denoiser: Denoiser, x0: Tensor, noise: Callable[[], Tensor], own: bool) -> Trial:
-    """The errors for x_0. Those of the network's own samples are relative to what differs between them: a kind by
-    which all are alike is no explanation.
+def _measured(denoiser: Denoiser, x0: Tensor, squares: Tensor, noise: Any) -> Trial:
+    """The errors at x_0, whose values have the mean squares c. Of the network's own samples c is that of what differs
+    between them: a reading that makes all alike explains nothing.
     """
-    c = max(float(x0.var(0).mean() if own else x0.square().mean()), 1e-12)
+    c, kind = max(float(squares.mean()), 1e-12), denoiser._kind
     low, high = max(denoiser.sigma_min, 0.03 * c**0.5), min(denoiser.sigma_max, 30 * c**0.5)
-    out = Trial(math.inf, np.geomspace(min(low, high), max(low, high), _LEVELS).tolist(), [], [])
-    seconds = []
+    out, seconds = Trial(sigmas=np.geomspace(min(low, high), max(low, high), _LEVELS).tolist()), []
     for sigma in out.sigmas:
         x = x0 + sigma * noise()
         begun, counts = time.perf_counter(), denoiser.counts
         error = float((denoiser(x, sigma) - x0).square().mean())
         seconds.append((time.perf_counter() - begun) / (denoiser.counts - counts))
-        zero = float((denoiser.without_output(x, sigma) - x0).square().mean())
-        out.errors.append(error * (c + sigma**2) / (c * sigma**2))
-        out.outputs.append(error / zero)
+        nothing = kind.denoised(torch.zeros_like(x), kind.scale(sigma) * x, sigma)
+        out.errors.append(error * (1 / c + 1 / sigma**2))
+        out.outputs.append(error / float((nothing - x0).square().mean()))
     return Trial(min(seconds), out.sigmas, out.errors, out.outputs)
 
 
@@ -189,7 +168,8 @@ def _others(section: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _said(section: dict[str, Any]) -> str:
-    """A kind by the name of its prediction, or by its section."""
+    """A kind by the name that asks for it."""
     if section["kind"] == "flow":
         return str({key: section[key] for key in ("kind", "steps", "to_data") if section.get(key)})
-    return _NAMES.get(section["kind"], section["kind"])
+    kind = str(section["kind"])
+    return {"v": "v_prediction", "x0": "sample"}.get(kind, kind)
