@@ -1,4 +1,4 @@
-"""Denoisers made of networks in torch: any kind, any conditions, with guidance, on the network's own device."""
+"""Denoisers made of networks in torch: any kind, any conditions, with guidance, where the network is."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import torch  # pyright: ignore[reportMissingImports]
 from ..errors import BadRequestError
 from ..networks import ddpm
 from .meaning import meaning, network_of, range_of
-from .trial import Trial, tried
+from .trial import Trial, trial_of
 from .wrapping import evaluating, unwrapped
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ Tensor = torch.Tensor
 
 _TIMES = ("timestep", "timesteps", "sigma", "sigmas", "t", "time", "noise", "noise_label", "noise_labels")
 _CONDITIONS = ("encoder_hidden_states", "class_labels", "labels", "label", "y", "context", "cond")
-_ALL = (0.0, math.inf)
 
 
 class Denoiser:
@@ -43,20 +42,20 @@ class Denoiser:
 
     `network` is a module or any function F(z, time, …). What it takes and returns follows from `scheduler` and
     `prediction`, as `parametrization` takes them; by default it is EDM's raw F. "denoiser" is one that takes x and σ
-    and returns x_0, such as EDMPrecond and k-diffusion's Denoiser. One that takes α x and a time in [0, 1], such as
-    azula's, has in place of a scheduler its noise schedule, a function from time to α and ασ. It returns a tensor, an
-    array, a tuple with either first, or something with `sample` or `mean`. Learned variances are dropped.
+    and returns x_0, such as EDMPrecond and k-diffusion's Denoiser. One that takes αx and a time in [0, 1] and returns
+    x_0, such as azula's, has its noise schedule as scheduler, a function from time to α and ασ. A network returns a
+    tensor, an array, either as the first of several, or as `sample` or `mean`. Learned variances are dropped.
 
-    - `cond` has conditions by the network's keywords, with a row for each: labels [K], prompts [K, S, D], fields
-      [K, C, H, W], a mapping of such. A tensor alone is the one condition that the network's signature has. A call
-      says by `rows` which of them its samples have; or it has conditions by keyword, with a row for each sample.
-      Inputs without rows are bound by functools.partial.
-    - `guidance` s gives D_empty + s (D_cond − D_empty) at noise levels in the `interval` (low, high]. `empty` has what
-      stands for no condition, one row by keyword. A network with an input for guidance has that in `cond`.
+    - `cond` has conditions by the network's keywords, a row for each: labels [K], prompts [K, S, D], fields
+      [K, C, H, W], mappings of such. A tensor alone is for the first keyword of the signature that is known for
+      conditions. In a call `rows` are the numbers of the samples' rows; keywords have a row for each sample. Inputs
+      without rows are bound by functools.partial.
+    - `guidance` s gives D_empty + s (D_cond − D_empty) at noise levels in the `interval` (low, high]. `empty` has the
+      row by keyword that stands for no condition. A network with an input for guidance has that in `cond`.
     - `dtype` is what the network takes, by default its weights' type; a numpy dtype means that it takes arrays. x_0 has
       x's type, but at least float32, and x's device. `device` is the network's, by default that of its weights.
-    - `batch` is the number of rows that the network evaluates at most at once, by default all; it is halved when the
-      device's memory is exhausted.
+    - `batch` is how many rows the network evaluates at most at once, by default all; it is halved when the device's
+      memory is exhausted.
 
     Gradients flow to x, σ and conditions that require them. Raises BadRequestError.
 
@@ -74,48 +73,43 @@ class Denoiser:
         cond: Any = None,
         empty: Any = None,
         guidance: float = 1.0,
-        interval: Sequence[float] = _ALL,
+        interval: Sequence[float] = (0.0, math.inf),
         dtype: Any = None,
         batch: int | None = None,
         device: Any = None,
         sigma_min: float | None = None,
         sigma_max: float | None = None,
     ) -> None:
-        self._network, self._module = network, _module_of(network)
+        self._network = network
+        inner: Any = network.func if isinstance(network, functools.partial) else network
+        inner = unwrapped(getattr(inner, "__self__", inner))
+        self._module = inner if isinstance(inner, torch.nn.Module) else None
+        self._time, self._condition = _signature(network, self._module)
         ends = {"sigma_min": sigma_min, "sigma_max": sigma_max}
+        section = {"kind": "denoiser"} if callable(scheduler) else meaning(inner, scheduler, prediction)
+        self._kind = _of_schedule(scheduler) if callable(scheduler) else network_of(section)[0]
         if callable(scheduler):
-            self.parametrization: dict[str, Any] = {"kind": "denoiser"}
-            self._kind, self.sigma_min, self.sigma_max = _of_schedule(scheduler)
-        else:
-            self.parametrization = meaning(self._module or network, scheduler, prediction)
-            self.parametrization |= {key: float(end) for key, end in ends.items() if end is not None}
-            self._kind = network_of(self.parametrization)[0]
-            self.sigma_min, self.sigma_max = range_of(self.parametrization)
-        tensors = [] if self._module is None else [*self._module.parameters(), *self._module.buffers()]
-        own = next((tensor for tensor in tensors if tensor.is_floating_point()), None)
-        self._dtype = dtype if dtype is not None else getattr(own, "dtype", None)
+            section |= {"sigma_min": self._kind.sigma(0.0), "sigma_max": self._kind.sigma(1.0)}
+        self.parametrization: dict[str, Any] = section | {key: end for key, end in ends.items() if end is not None}
+        """What the network takes and returns; see `anisoflight.torch.parametrization`."""
+        self.sigma_min, self.sigma_max = range_of(self.parametrization)
+        weights = [] if self._module is None else [*self._module.parameters(), *self._module.buffers()]
+        weight = next((one for one in weights if one.is_floating_point()), None)
+        self._dtype = dtype if dtype is not None else getattr(weight, "dtype", None)
         self._arrays = self._dtype is not None and not isinstance(self._dtype, torch.dtype)
-        where = device if device is not None else getattr(own, "device", None)
-        self._device = None if where is None else torch.device(where)
-        self._names, self._time = _signature(network, self._module)
-        self._cond, self._empty = self._named(cond, "cond"), self._named(empty, "empty")
-        self.rows = _count("cond", self._cond)
-        """How many conditions there are, K; 0 for none."""
-        self._rows: Any = None
-        self._subspaces: Subspaces | None = None
-        self.guidance, self.interval = float(guidance), (float(interval[0]), float(interval[1]))
-        if self.guidance != 1 and _count("empty", self._empty) != 1:
-            raise BadRequestError(
-                f"empty must be given for guidance {guidance:g}: what stands for no condition, one row by keyword"
-            )
+        if self._arrays:
+            self._dtype = torch.from_numpy(np.empty(0, dtype)).dtype
+        self.device: torch.device | None = device if device is not None else getattr(weight, "device", None)
+        """Where the network is; None for a function, which is asked where x is."""
+        self._cond, self._empty, self._rows, self._subspaces = self._named(cond), self._named(empty), None, None
+        self.rows = _rows_of(self._cond)
+        """The number of conditions, K; 0 for none."""
+        self.guidance, self.interval = float(guidance), interval
+        if self.guidance != 1 and _rows_of(self._empty) != 1:
+            raise BadRequestError(f"empty must be one row by keyword for guidance {guidance:g}: that of no condition")
         if batch is not None and batch < 1:
             raise BadRequestError(f"batch must be 1 or more, got {batch}")
-        self._shared = SimpleNamespace(counts=0, batch=batch or 1 << 40)  # by all that are made of this one
-
-    @property
-    def device(self) -> torch.device:
-        """Where the network is; the CPU for a function, which is asked wherever x is."""
-        return self._device or torch.device("cpu")
+        self._shared = SimpleNamespace(counts=0, batch=batch or 1 << 40)  # with what `at` and others make of this
 
     @property
     def batch(self) -> int:
@@ -129,7 +123,7 @@ class Denoiser:
 
     @property
     def counts(self) -> int:
-        """The number of rows that the network has evaluated, for this denoiser and what `at` and others made of it."""
+        """The number of rows that the network has evaluated."""
         return self._shared.counts
 
     @property
@@ -139,61 +133,61 @@ class Denoiser:
 
     def in_subspaces(self, subspaces: Subspaces) -> Self:
         """The same in the subspaces of a basis."""
-        return self._with(_subspaces=subspaces)
+        return self.changed(_subspaces=subspaces)
 
     def at(self, rows: Any) -> Self:
-        """The same for samples whose conditions have these numbers, [B]."""
-        return self._with(_rows=rows)
+        """The same for samples with these rows of the conditions, [B]."""
+        return self.changed(_rows=rows)
 
-    def check(self, shape: Sequence[int], data: Any = None, rows: Any = None, samples: int = 8) -> Trial:
-        """Try the network on so many samples of a shape (C, *axes); see `Trial`.
-
-        It is refused where it raises, returns another shape or what is not finite, and where its answers are clearly
-        those of another kind, which the error names. x_0 are some of `data` [N, C, *axes], whose conditions `rows` has
-        where there are any, or else the network's own samples.
-        """
-        return tried(self, shape, data, rows, samples)
-
-    def _with(self, **changed: Any) -> Self:
+    def changed(self, **attributes: Any) -> Self:
+        """A copy with other attributes."""
         out = copy.copy(self)
-        vars(out).update(changed)
+        vars(out).update(attributes)
         return out
 
-    def __call__(
-        self, x: Tensor, sigma: float | Tensor, condition: Any = None, /, *, rows: Any = None, **cond: Any
-    ) -> Tensor:
-        """x_0 of x [B, C, *axes]; `condition` is the network's one, with a row for each sample."""
+    def check(self, shape: Sequence[int], data: Any = None, rows: Any = None, samples: int = 4) -> Trial:
+        """Try the network on a few x_0 of a shape (C, *axes).
+
+        It is refused if it raises, returns another shape or what is not finite, or clearly is of another kind, which
+        the error names. x_0 are some of `data` [N, C, *axes], which have these rows of the conditions, or else the
+        network's own samples. A network that fits no kind, such as an untrained one, gets a warning.
+        """
+        return trial_of(self, shape, data, rows, samples)
+
+    def __call__(self, x: Tensor, sigma: Any, condition: Any = None, /, *, rows: Any = None, **cond: Any) -> Tensor:
+        """x_0 of x [B, C, *axes] at σ; `condition` is that of the network, as `cond` alone."""
         if not isinstance(x, torch.Tensor) or not x.is_floating_point() or not 3 <= x.ndim <= 5:
             got = f"{x.dtype} {list(x.shape)}" if hasattr(x, "shape") else type(x).__name__
-            raise BadRequestError(f"x must be a tensor of floats [B, C, *axes], one to three axes, got {got}", "BAD_TENSOR")
-        count, home = len(x), x.device
-        real = torch.promote_types(x.dtype, torch.float32)
-        levels = sigma
-        if not isinstance(sigma, int | float):
-            levels = torch.as_tensor(sigma).to(self._device or home, real)
-            if levels.ndim > 2 or (levels.ndim and len(levels) not in (1, count)):
-                raise BadRequestError(f"sigma must be a number or [{count}], got {list(levels.shape)}", "BAD_TENSOR")
-            levels = (levels if levels.ndim == 2 else levels.reshape(-1, 1)).expand(count, -1)
-        given = self._named(condition, "condition") | self._named(cond, "cond")
-        if _count("cond", given) not in (0, 1, count):
-            raise BadRequestError(
-                f"cond must have a row for each of {count} samples, got {_count('cond', given)}", "BAD_TENSOR"
-            )
+            raise BadRequestError(f"x must be floats [B, C, *axes] with one to three axes, got {got}", "BAD_TENSOR")
+        count, real, place = len(x), torch.promote_types(x.dtype, torch.float32), self.device or x.device
+        if isinstance(sigma, int | float):
+            if not 0 < sigma < math.inf:
+                raise BadRequestError(f"sigma must be above 0, got {sigma}", "BAD_TENSOR")
+        else:
+            sigma = torch.as_tensor(sigma).to(place, real)
+            if sigma.ndim > (1 if self._subspaces is None else 2) or (sigma.ndim and len(sigma) not in (1, count)):
+                raise BadRequestError(f"sigma must be a number or [{count}], got {list(sigma.shape)}", "BAD_TENSOR")
+            sigma = (sigma if sigma.ndim == 2 else sigma.reshape(-1, 1)).expand(count, -1)
+        given = self._named(condition) | self._named(cond)
         table = {name: value for name, value in self._cond.items() if name not in given}
-        numbers = self._numbers(table, self._rows if rows is None else rows, count)
-        if self.guidance != 1 and (missing := self._empty.keys() - given.keys() - table.keys()):
-            raise BadRequestError(f"cond must have {', '.join(map(str, missing))}, as empty has")
-        recorded = torch.is_grad_enabled() and any(leaf.requires_grad for leaf in _leaves([x, levels, given]))
+        rows, known = self._rows if rows is None else rows, _rows_of(table)
+        numbers = torch.zeros(0) if rows is None or known < 2 else torch.as_tensor(rows).cpu().long()
+        if known > 1 and not (len(numbers) == count and ((numbers >= 0) & (numbers < known)).all()):
+            raise BadRequestError(f"rows must be {count} numbers from 0 to {known - 1}, got {numbers.tolist()}")
+        if _rows_of(given) not in (0, 1, count):
+            raise BadRequestError(f"cond must have {count} rows, as x has, got {_rows_of(given)}", "BAD_TENSOR")
+        through = [x, *_leaves({**given, "sigma": sigma})]
+        recorded = torch.is_grad_enabled() and any(one.requires_grad for one in through)
         mode = evaluating(self._module) if self._module is not None and self._module.training else nullcontext()
         out, begin = None, 0
         with torch.set_grad_enabled(recorded), mode:
             while begin < count:
-                part = slice(begin, min(begin + max(1, self._shared.batch // self.evaluations_per_call), count))
-                size = part.stop - begin
+                size = min(max(1, self._shared.batch // self.evaluations_per_call), count - begin)
+                part = slice(begin, begin + size)
                 own = _picked(table, numbers[part], size) | _picked(given, part, size)
+                level: Any = sigma[part] if isinstance(sigma, torch.Tensor) else sigma
                 try:
-                    level = levels[part] if isinstance(levels, torch.Tensor) else levels
-                    found = self._denoised(x[part].to(self._device or home, real), level, own).to(home)
+                    found = self._denoised(x[part].to(place, real), level, own).to(x.device)
                 except torch.OutOfMemoryError:
                     if size == 1:
                         raise
@@ -203,128 +197,91 @@ class Denoiser:
                     return found
                 out = found.new_empty(x.shape) if out is None else out
                 out[part] = found
-                begin = part.stop
+                begin += size
         return x.to(real) if out is None else out
 
-    def _denoised(self, x: Tensor, sigma: float | Tensor, cond: dict[Any, Any]) -> Tensor:
-        """x_0 at a number or [B, J]."""
+    def _denoised(self, x: Tensor, sigma: Any, cond: dict[str, Any]) -> Tensor:
+        """x_0 at a number or at [B, J]."""
         kind, wide, mean = self._kind, sigma, sigma
         if isinstance(sigma, torch.Tensor):
-            wide = sigma.reshape(*sigma.shape, *[1] * (x.ndim - 1))
+            wide = sigma.reshape(*(sigma.shape[: 1 if self._subspaces is None else 2]), *[1] * (x.ndim - 1))
             mean = sigma[:, 0] if sigma.shape[1] == 1 else sigma.log().mean(1).exp()
-        held = kind.scale(wide) * self._split(x)
+        if self._subspaces is None:
+            held = kind.scale(wide) * x
+            return kind.denoised(self._guided(kind.input_scale(wide) * held, mean, cond), held, wide)
+        held = kind.scale(wide) * torch.stack(self._subspaces.split(x), 1)
         output = self._guided((kind.input_scale(wide) * held).sum(1), mean, cond)
-        return kind.denoised(self._split(output), held, wide).sum(1)
+        return kind.denoised(torch.stack(self._subspaces.split(output), 1), held, wide).sum(1)
 
-    def _split(self, x: Tensor) -> Tensor:
-        """P_j x [B, J, C, *axes]."""
-        return x[:, None] if self._subspaces is None else torch.stack(self._subspaces.split(x), 1)
-
-    def _guided(self, z: Tensor, sigma: float | Tensor, cond: dict[Any, Any]) -> Tensor:
-        """F with guidance: D is affine in F, so that D has the same."""
-        time, (low, high), rows = self._kind.time(sigma), self.interval, slice(None)
+    def _guided(self, z: Tensor, sigma: Any, cond: dict[str, Any]) -> Tensor:
+        """F with guidance, which is that of D, since D is affine in F."""
+        time = self._kind.time(sigma)
         if not isinstance(sigma, torch.Tensor):
             time = z.new_full([len(z)], time)
-            rows = rows if low < sigma <= high else slice(0)
-        elif self.interval != _ALL:
-            rows = ((low < sigma) & (sigma <= high)).nonzero()[:, 0]
-        count = len(time[rows])
-        if self.guidance == 1 or not count:
+        inside = self.guidance != 1 and torch.as_tensor((self.interval[0] < sigma) & (sigma <= self.interval[1]))
+        if isinstance(inside, bool) or not inside.any():
             return self._ask(z, time, cond)
-        none = _picked(cond, rows, count) | _picked(self._empty, slice(None), count)
-        if len(z) + count > self._shared.batch:
+        if missing := self._empty.keys() - cond.keys():
+            raise BadRequestError(f"cond must have the keywords of empty, got none for {', '.join(missing)}")
+        rows = inside.expand(len(z)).nonzero()[:, 0].to(z.device)
+        none = _picked(cond, rows, len(rows)) | _picked(self._empty, rows, len(rows))
+        if len(z) + len(rows) > self._shared.batch:
             output, empty = self._ask(z, time, cond), self._ask(z[rows], time[rows], none)
         else:
-            both = self._ask(torch.cat([z, z[rows]]), torch.cat([time, time[rows]]), _joined(cond, none))
-            output, empty = both.split([len(z), count])
-        guided = empty + self.guidance * (output[rows] - empty)
-        return guided if isinstance(rows, slice) else output.index_copy(0, rows, guided)
+            both = _mapped(lambda *two: torch.cat(two), cond, none)
+            both = self._ask(torch.cat([z, z[rows]]), torch.cat([time, time[rows]]), both)
+            output, empty = both.split([len(z), len(rows)])
+        return output.index_copy(0, rows, empty + self.guidance * (output[rows] - empty))
 
-    def _ask(self, z: Tensor, time: Tensor, cond: dict[Any, Any]) -> Tensor:
+    def _ask(self, z: Tensor, time: Tensor, cond: dict[str, Any]) -> Tensor:
         """F(z, time), in z's type."""
         self._shared.counts += len(z)
-        real = self._dtype if isinstance(self._dtype, torch.dtype) else z.dtype
-        positional, named = [z, time], {}
-        for name, value in _mapped(cond, lambda leaf: leaf.to(z.device, real if leaf.is_floating_point() else None)).items():
-            if isinstance(name, int):
-                positional.append(value)
-            else:
-                named[name] = value
-        positional[0] = z.to(real)
+        real = self._dtype or z.dtype
         if not type(self._module).__module__.startswith("diffusers."):  # which embed times in float32
-            positional[1] = time.to(real)
+            time = time.to(real)
+        cond = _mapped(lambda one: one.to(z.device, real if one.is_floating_point() else None), cond)
+        inputs = [z.to(real), time]
         if self._time:
-            named[self._time] = positional.pop(1)
+            cond[self._time] = inputs.pop()
         if self._arrays:
-            positional = [np.asarray(value.detach().cpu(), self._dtype) for value in positional]
-            named = _mapped(named, lambda leaf: leaf.detach().cpu().numpy())
-        return _tensor(self._network(*positional, **named), z)
+            inputs = [one.detach().cpu().numpy() for one in inputs]
+            cond = _mapped(lambda one: one.detach().cpu().numpy(), cond)
+        return _tensor(self._network(*inputs, **cond), z)
 
-    def _named(self, cond: Any, field: str) -> dict[Any, Any]:
-        """Conditions by keyword, or by a number where the network has none for them; with a row for each."""
+    def _named(self, cond: Any) -> dict[str, Any]:
+        """Conditions by keyword, as tensors with a row for each."""
         if cond is None:
             return {}
         if not isinstance(cond, Mapping):
-            names = self._names or {}
-            needed = [name for name, default in names.items() if default is inspect.Parameter.empty]
-            known = [name for name in _CONDITIONS if name in names]
-            name = next((found[0] for found in (needed, list(names), known) if len(found) == 1), (known or [None])[0])
-            if name is None and self._names is not None:
+            if self._condition is None:
                 raise BadRequestError(
-                    f"{field} must be a mapping from keywords of the network to tensors, got a {type(cond).__name__}; "
-                    f"the network has {', '.join(names) or 'no inputs for conditions'}"
+                    f"conditions must be by keyword, got a {type(cond).__name__} alone; the network's signature has no "
+                    "keyword for it"
                 )
-            cond = {0 if name is None else name: cond}
-        elif self._names is not None and (unknown := [name for name in cond if name not in self._names]):
-            raise BadRequestError(
-                f"{field} must have keywords of the network, {', '.join(self._names) or 'none'}, got {', '.join(unknown)}"
-            )
-        return {name: _rowed(value) for name, value in cond.items()}
-
-    def _numbers(self, table: Mapping[Any, Any], rows: Any, count: int) -> Tensor:
-        """The numbers of the samples' conditions."""
-        size = _count("cond", table)
-        if rows is None or not size:
-            if size > 1:
-                raise BadRequestError(f"rows must be given, the number of the condition of each sample, below {size}")
-            return torch.zeros(count, dtype=torch.int64)
-        numbers = torch.as_tensor(rows).to("cpu", torch.int64).reshape(-1)
-        if len(numbers) != count or (count and not 0 <= int(numbers.min()) <= int(numbers.max()) < size):
-            raise BadRequestError(f"rows must be {count} numbers from 0 to {size - 1}, got {numbers.tolist()}")
-        return numbers
+            cond = {self._condition: cond}
+        return _with_rows(cond)
 
 
-def _module_of(network: Any) -> torch.nn.Module | None:
-    """The module that is asked, itself, wrapped, by a method or with some inputs bound."""
-    inner = network.func if isinstance(network, functools.partial) else network
-    inner = unwrapped(getattr(inner, "__self__", inner))
-    return inner if isinstance(inner, torch.nn.Module) else None
-
-
-def _signature(network: Any, module: torch.nn.Module | None) -> tuple[dict[str, Any] | None, str]:
-    """The keywords for conditions with their defaults, None where any goes, and time's unless it comes second."""
+def _signature(network: Any, module: torch.nn.Module | None) -> tuple[str, str | None]:
+    """The keyword of the time, empty if it is the second argument, and that of a condition."""
     bound = network.keywords if isinstance(network, functools.partial) else {}
     asked = network.func if isinstance(network, functools.partial) else network
     try:
         found = inspect.signature(asked if module is None or inspect.ismethod(asked) else module.forward).parameters
     except (TypeError, ValueError):  # of a builtin
-        return None, ""
+        return "", None
     names = [name for name, one in found.items() if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
-    times = [name for name in _TIMES if name in names[1:]]
-    time = "" if not times or names[1] in times else times[0]
-    if any(one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in found.values()):
-        return None, time
-    skipped = {names[0], time or names[1]} if len(names) > 1 else set(names)
-    return {name: found[name].default for name in names if name not in skipped and name not in bound}, time
+    time = next((name for name in _TIMES if name in names[1:] and names[1] not in _TIMES), "")
+    others = [name for name in names[1:] if name not in bound and name != (time or names[1])]
+    return time, next((name for name in _CONDITIONS if name in others), others[0] if others else None)
 
 
-def _of_schedule(schedule: Callable[[Tensor], tuple[Tensor, Tensor]]) -> tuple[Network, float, float]:
-    """A network that takes α x and a time in [0, 1] and returns x_0, of a schedule from time to α and ασ."""
+def _of_schedule(schedule: Callable[[Tensor], Any]) -> Network:
+    """A network that takes αx and a time in [0, 1] and returns x_0, of a schedule from time to α and ασ."""
     times = torch.linspace(0, 1, 4097, dtype=torch.float64)
     alpha, noise = (torch.as_tensor(values).detach().cpu().expand(len(times)) for values in schedule(times))
     kind = ddpm(1 / (1 + (noise / alpha).square()), "sample", times)
-    kind = replace(kind, scale=lambda sigma: schedule(kind.time(sigma))[0])
-    return kind, kind.sigma(0.0), kind.sigma(1.0)
+    return replace(kind, scale=lambda sigma: schedule(torch.as_tensor(kind.time(sigma)))[0])
 
 
 def _tensor(output: Any, like: Tensor) -> Tensor:
@@ -334,68 +291,52 @@ def _tensor(output: Any, like: Tensor) -> Tensor:
             output = output[0]
         elif isinstance(output, Mapping) and output:
             output = output.get("sample", next(iter(output.values())))
-        elif (found := getattr(output, "sample", None)) is not None and not callable(found):
-            output = found
-        elif isinstance(found := getattr(output, "mean", None), torch.Tensor):
-            output = found
+        elif isinstance(mean := getattr(output, "sample", getattr(output, "mean", None)), torch.Tensor):
+            output = mean
         else:
             raise BadRequestError(f"network must return a tensor, got a {type(output).__name__}", "BAD_MODEL")
     output = torch.as_tensor(output)
-    if output.ndim > 1 and output.shape[1] == 2 * like.shape[1]:
+    if output.ndim == like.ndim and output.shape[1] == 2 * like.shape[1]:
         output = output[:, : like.shape[1]]  # without learned variances
     if output.shape != like.shape:
-        raise BadRequestError(
-            f"network must return the shape that it takes, {list(like.shape)}, got {list(output.shape)}", "BAD_MODEL"
-        )
+        raise BadRequestError(f"network must return {list(like.shape)}, got {list(output.shape)}", "BAD_MODEL")
     return output.to(like)
 
 
-def _mapped(value: Any, function: Callable[[Tensor], Any]) -> Any:
-    """Conditions with a function of each tensor."""
+def _mapped(function: Callable[..., Any], cond: Any, *others: Any) -> Any:
+    """Conditions, or several of one structure, with a function of their tensors."""
+    if isinstance(cond, Mapping):
+        return {name: _mapped(function, one, *(other[name] for other in others)) for name, one in cond.items()}
+    return function(cond, *others) if isinstance(cond, torch.Tensor) else cond
+
+
+def _leaves(cond: Any) -> list[Tensor]:
+    out: list[Tensor] = []
+    _mapped(out.append, cond)
+    return out
+
+
+def _with_rows(value: Any) -> Any:
+    """Conditions as tensors with rows: a number is one row."""
     if isinstance(value, Mapping):
-        return {name: _mapped(one, function) for name, one in value.items()}
-    return function(value) if isinstance(value, torch.Tensor) else value
+        return {name: _with_rows(one) for name, one in value.items()}
+    return value if value is None or isinstance(value, bool | str) else torch.atleast_1d(torch.as_tensor(value))
 
 
-def _rowed(value: Any) -> Any:
-    """Conditions as tensors with rows; a number is one row."""
-    if isinstance(value, Mapping):
-        return {name: _rowed(one) for name, one in value.items()}
-    if value is None or isinstance(value, bool | str):
-        return value
-    value = torch.as_tensor(value)
-    return value if value.ndim else value[None]
-
-
-def _leaves(value: Any) -> list[Tensor]:
-    if isinstance(value, Mapping | list):
-        return [leaf for one in (value.values() if isinstance(value, Mapping) else value) for leaf in _leaves(one)]
-    return [value] if isinstance(value, torch.Tensor) else []
-
-
-def _count(field: str, cond: Mapping[Any, Any]) -> int:
-    """The number of rows of conditions; those with one row have as many as the others."""
+def _rows_of(cond: Any) -> int:
+    """The number of rows of conditions; those of one row have any."""
     found = {len(leaf) for leaf in _leaves(cond)}
     if len(found - {1}) > 1:
-        raise BadRequestError(
-            f"{field} must have equally many rows in each tensor, or one, got {sorted(found)}", "BAD_TENSOR"
-        )
+        raise BadRequestError(f"conditions must have equally many rows, or one, got {sorted(found)}", "BAD_TENSOR")
     return max(found, default=0)
 
 
-def _picked(cond: Mapping[Any, Any], rows: slice | Tensor, count: int) -> dict[Any, Any]:
-    """Conditions in these rows, `count` of them."""
+def _picked(cond: dict[str, Any], rows: slice | Tensor, count: int) -> dict[str, Any]:
+    """These rows of conditions, `count` in number."""
 
     def pick(value: Tensor) -> Tensor:
         if len(value) == 1:
             return value.expand(count, *value.shape[1:])
         return value[rows if isinstance(rows, slice) else rows.to(value.device)]
 
-    return _mapped(cond, pick)
-
-
-def _joined(first: Any, second: Any) -> Any:
-    """Conditions of the first samples, then of the second."""
-    if isinstance(first, Mapping):
-        return {name: _joined(value, second[name]) for name, value in first.items()}
-    return torch.cat([first, second]) if isinstance(first, torch.Tensor) else first
+    return _mapped(pick, cond)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
 from ..errors import AnisoflightError, BadRequestError, warn
-from .meaning import network_of, parametrization, range_of
+from .meaning import network_of, parametrization
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,121 +20,156 @@ if TYPE_CHECKING:
 
     Tensor = torch.Tensor
 
-_STEPS = 12  # of Euler's method, to samples of the network itself
-_LEVELS = 6
-_NAMES = {"v": "v_prediction", "x0": "sample"}
+_STEPS, _LEVELS, _VALUES = 12, 6, 512  # of Euler's method to a sample, of noise, and of all samples at least
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What a network answered for x_0 + σε, with e(σ) = E|D(x_0 + σε, σ) − x_0|² by value and c = E|x_0|².
+    """The errors e(σ) = E|D(x_0 + σε, σ) − x_0|² of a denoiser.
 
-    Of the linear denoisers that treat all values alike, the best has an error of σ²c/(σ² + c), and every network that
-    has learned something a lower one at some σ.
+    With c the variance of x_0, the best linear denoiser has σ²c/(σ² + c). What has learned more has less.
     """
 
-    seconds_per_evaluation: float
-    """For one row; the least of several measurements."""
-    sigmas: tuple[float, ...]
-    """The noise levels σ that were tried."""
-    errors: tuple[float, ...]
-    """e(σ) over that of the linear denoiser."""
-    own: tuple[float, ...]
-    """e(σ) over that of a network of its kind that returns 0."""
+    seconds_per_evaluation: float = math.inf
+    """For each row that the network evaluates, the least that was measured."""
+    sigmas: list[float] = field(default_factory=list)
+    errors: list[float] = field(default_factory=list)
+    """e(σ), relative to the best linear denoiser's."""
+    outputs: list[float] = field(default_factory=list)
+    """e(σ), relative to that of a network of the same kind that returns 0."""
 
     @property
     def score(self) -> float:
-        """The mean of ln `errors`."""
-        return float(np.log(self.errors).mean())
+        """The mean logarithm of the errors."""
+        return float(np.nan_to_num(np.log(self.errors).mean(), nan=np.inf))
 
-    @property
-    def passes(self) -> bool:
-        """Whether no level is much worse than the linear denoiser, or it is that only because the kind's own output,
-        which is right, counts for much: ε at high noise levels, x_0 at low ones.
+    def passes(self, least: float = 0.3) -> bool:
+        """Whether no error is above a linear denoiser's, except where the kind magnifies small errors of the network,
+        as ε does at high noise levels and x_0 at low ones: an output may be wrong by `least`.
         """
-        return all(error <= 1.3 or own <= 0.3 for error, own in zip(self.errors, self.own, strict=True))
+        return all(e <= 1.3 or part <= least for e, part in zip(self.errors, self.outputs, strict=True))
 
-    @property
-    def informative(self) -> bool:
-        """Whether the network knows more of x_0 than its variance."""
-        return self.passes and min(self.errors) <= 0.7
+    def informed(self, least: float = 0.0) -> bool:
+        """Whether it passes, and some error is well below a linear denoiser's."""
+        return self.passes(least) and min(self.errors) <= 0.7
 
 
-def tried(denoiser: Denoiser, shape: Sequence[int], data: Any, rows: Any, samples: int) -> Trial:
-    """The trial of a denoiser; see `Denoiser.check`."""
-    count = samples
-    if rows is None and denoiser.rows:
-        data, numbers = None, torch.arange(count) % denoiser.rows  # whose conditions are not known
-    else:
-        numbers = None if rows is None else torch.as_tensor(rows)
+def trial_of(denoiser: Denoiser, shape: Sequence[int], data: Any, rows: Any, samples: int) -> Trial:
+    """The trial of `Denoiser.check`.
+
+    A kind is refused if the network is informed when read as another, with clearly lower errors on data. Without data
+    each reading denoises samples of its own: then the other has to win by more on its samples than it loses on the
+    given one's.
+    """
+    count = max(samples, -(-_VALUES // math.prod(shape)))
+    if data is not None and (data.shape[1:] != tuple(shape) or not len(data)):
+        raise BadRequestError(f"data must be [N, {', '.join(map(str, shape))}], got {list(data.shape)}", "BAD_TENSOR")
+    own = data is None or (denoiser.rows > 0 and rows is None)  # of data whose conditions are not known too
+    chosen = np.arange(count) % denoiser.rows if own and denoiser.rows else None
+    images: Any = None
+    if data is not None and not own:
+        picked = np.linspace(0, len(data) - 1, count).astype(int)
+        images = torch.as_tensor(data[picked]).to(denoiser.device, torch.float32)
+        chosen = None if rows is None else torch.as_tensor(rows)[picked]
+    given = denoiser.changed(guidance=1.0, _rows=chosen)  # with guidance D is no mean of x_0
     generator = torch.Generator().manual_seed(0)
-    images = None
-    if data is not None:
-        if tuple(data.shape[1:]) != tuple(shape) or not len(data):
-            raise BadRequestError(
-                f"data must be images [N, {', '.join(map(str, shape))}], got {list(data.shape)}", "BAD_TENSOR"
-            )
-        chosen = np.linspace(0, len(data) - 1, count).astype(int)
-        images = torch.as_tensor(data[chosen]).to(denoiser.device, torch.float32)
-        numbers = None if numbers is None else numbers[torch.from_numpy(chosen)]
-        if not images.isfinite().all():
-            raise BadRequestError("data must be finite", "BAD_TENSOR")
-    plain = denoiser._with(guidance=1.0, _rows=numbers)  # with guidance it is no mean of x_0
 
     def noise() -> Tensor:
         return torch.randn(count, *shape, generator=generator).to(denoiser.device)
 
-    def of_section(section: Any) -> Denoiser:
-        low, high = range_of(section)
-        return plain._with(_kind=network_of(section)[0], sigma_min=low, sigma_max=high)
+    def samples_of(reading: Denoiser) -> Tensor:
+        return _samples(reading, noise()) if own else images
 
-    x0 = _samples(plain, noise()) if images is None else images
-    trial = _trial(plain, x0, noise)
-    if trial.informative:
+    def measured(reading: Denoiser, x0: Tensor) -> Trial:
+        return _measured(reading, x0, x0.var(0) if own else x0.square(), noise)
+
+    asked = _said(denoiser.parametrization)
+    _ask_once(denoiser.at(chosen), noise())
+    x0 = samples_of(given)
+    trial = measured(given, x0)
+    if trial.informed() and trial.score <= -0.3:
         return trial
     found = []
     for section in _others(denoiser.parametrization):
-        other = of_section(section)
+        other = given.changed(_kind=network_of(section)[0])
         try:
-            x0 = _samples(other, noise()) if images is None else images
-            answers = _trial(other, x0, noise)
-            if answers.informative:
-                found.append((answers.score - _trial(plain, x0, noise).score, section))
-        except AnisoflightError:
+            x1 = samples_of(other)
+            better = measured(other, x1)
+            if better.informed(0.0 if own else 0.3):
+                worse = measured(given, x1) if own else trial
+                loss = measured(other, x0).score - trial.score if own and trial.informed() else 0.0
+                if worse.score - better.score - loss >= (0.7 if own else 0.4):
+                    found.append((better.score, _said(section), np.divide(worse.errors, better.errors), worse.sigmas))
+        except Exception:  # a network may do anything at inputs that are not its own
             continue
-    return trial, found
+    if found:
+        _, said, ratios, sigmas = min(found, key=lambda one: one[0])
+        at = int(np.nanargmax(ratios))
+        raise BadRequestError(
+            f"prediction must be {said}, by the network's answers, got {asked}: "
+            f"as {asked} its error at σ = {sigmas[at]:.3g} is {ratios[at]:.3g} times that as {said}",
+            "BAD_MODEL",
+        )
+    if not trial.passes():
+        at = int(np.argmax(trial.errors))
+        said = f"at σ = {trial.sigmas[at]:.3g} the network as {asked} errs {trial.errors[at]:.3g} times as much as a "
+        warn([said + "linear denoiser, and fits no other kind: is it trained, and are its scheduler and data right?"])
+    return trial
+
+
+def _ask_once(denoiser: Denoiser, noise: Tensor) -> None:
+    """Raise if the network cannot be asked at all."""
+    for sigma in (denoiser.sigma_min, denoiser.sigma_max):
+        try:
+            finite = bool(denoiser(sigma * noise, sigma).isfinite().all())
+        except AnisoflightError:
+            raise
+        except Exception as error:
+            said = f"network must take inputs {list(noise.shape)}, got {type(error).__name__}: {error}"
+            raise BadRequestError(said, "BAD_MODEL") from error
+        if not finite:
+            raise BadRequestError(f"network must return finite values, got others at σ = {sigma:.3g}", "BAD_MODEL")
 
 
 def _samples(denoiser: Denoiser, noise: Tensor) -> Tensor:
-    """The network's own samples, by Euler's method."""
-    sigmas = np.geomspace(min(denoiser.sigma_max, 20.0), max(denoiser.sigma_min, 0.01), _STEPS).tolist()
+    """Samples of the network, by Euler's method."""
+    sigmas = np.geomspace(min(denoiser.sigma_max, 20), max(denoiser.sigma_min, 0.01), _STEPS).tolist()
     x = sigmas[0] * noise
     for sigma, following in zip(sigmas, [*sigmas[1:], 0.0], strict=True):
         x = torch.lerp(denoiser(x, sigma), x, following / sigma)
     return x
 
 
-def _trial(denoiser: Denoiser, x0: Tensor, noise: Any) -> Trial:
-    variance = float(x0.square().mean())
-    scale = variance**0.5
-    low, high = max(denoiser.sigma_min, 0.03 * scale), min(denoiser.sigma_max, 30 * scale)
-    sigmas = np.geomspace(min(low, high), high, _LEVELS).tolist()
-    errors, own, seconds = [], [], []
-    for sigma in sigmas:
+def _measured(denoiser: Denoiser, x0: Tensor, squares: Tensor, noise: Any) -> Trial:
+    """The errors at x_0, whose values have the mean squares c. Of the network's own samples c is that of what differs
+    between them: a reading that makes all alike explains nothing.
+    """
+    c, kind = max(float(squares.mean()), 1e-12), denoiser._kind
+    low, high = max(denoiser.sigma_min, 0.03 * c**0.5), min(denoiser.sigma_max, 30 * c**0.5)
+    out, seconds = Trial(sigmas=np.geomspace(min(low, high), max(low, high), _LEVELS).tolist()), []
+    for sigma in out.sigmas:
         x = x0 + sigma * noise()
         begun, counts = time.perf_counter(), denoiser.counts
         error = float((denoiser(x, sigma) - x0).square().mean())
         seconds.append((time.perf_counter() - begun) / (denoiser.counts - counts))
-        held = denoiser._kind.scale(sigma) * x
-        zero = float((denoiser._kind.denoised(torch.zeros_like(x), held, sigma) - x0).square().mean())
-        errors.append(error / (variance * sigma**2 / (variance + sigma**2)))
-        own.append(error / zero)
-    return Trial(min(seconds), tuple(sigmas), tuple(errors), tuple(own))
+        nothing = kind.denoised(torch.zeros_like(x), kind.scale(sigma) * x, sigma)
+        out.errors.append(error * (1 / c + 1 / sigma**2))
+        out.outputs.append(error / float((nothing - x0).square().mean()))
+    return Trial(min(seconds), out.sigmas, out.errors, out.outputs)
 
 
-def _others(section: Any) -> list[dict[str, Any]]:
+def _others(section: dict[str, Any]) -> list[dict[str, Any]]:
+    """The other kinds that a network of a section could be."""
     table = section.get("alphas_cumprod") or parametrization("epsilon")["alphas_cumprod"]
     sections: list[dict[str, Any]] = [{"kind": kind, "alphas_cumprod": table} for kind in ("epsilon", "v", "x0")]
     sections += [{"kind": kind} for kind in ("edm", "ve", "denoiser")]
     sections += [{"kind": "flow", "steps": steps, "to_data": back} for back in (False, True) for steps in (1, 1000)]
     return [one for one in sections if section | one != section]
+
+
+def _said(section: dict[str, Any]) -> str:
+    """A kind by the name that asks for it."""
+    if section["kind"] == "flow":
+        return str({key: section[key] for key in ("kind", "steps", "to_data") if section.get(key)})
+    kind = str(section["kind"])
+    return {"v": "v_prediction", "x0": "sample"}.get(kind, kind)
