@@ -33,7 +33,7 @@ Array = np.ndarray[Any, Any]
 
 _TIMES = 65
 _HIGHEST = 80.0  # where samplers begin if the network knows higher levels: of data of deviation ½ nothing is left there
-_ROWS = 16  # followed at a time if the denoiser has no batch
+_ROWS = 64  # followed at a time if the denoiser has no batch
 
 
 def few(
