@@ -11,12 +11,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 import torch
 from anemoi.models.samplers.transport_samplers import EDMHeunSampler
 from anemoi.models.transport.schedules import SamplingSchedule
-from physicsnemo.diffusion.noise_schedulers import NoiseScheduler
-from physicsnemo.diffusion.samplers import sample
+from azula.denoise import SimpleDenoiser
+from azula.noise import VPSchedule
+from azula.sample import DDIMSampler
+from physicsnemo.diffusion.noise_schedulers import EDMNoiseScheduler, NoiseScheduler
+from physicsnemo.diffusion.samplers import Solver, sample
 
 if TYPE_CHECKING:
     from anisoflight import Client
@@ -41,6 +45,17 @@ def documented(client: Client, tmp_path_factory: pytest.TempPathFactory) -> dict
     folder = tmp_path_factory.mktemp("schedules")
     names: dict[str, Any] = {"schedule": made}
     exec(code.replace("out/", f"{folder}/"), names)
+    return names
+
+
+@pytest.fixture(scope="module")
+def samplers() -> dict[str, Any]:
+    """The definitions of the block of docs/ecosystem.md that follows plans in other packages."""
+    text = (Path(__file__).parents[2] / "docs" / "ecosystem.md").read_text(encoding="utf-8")
+    (code,) = (code for code in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE) if "azula" in code)
+    names: dict[str, Any] = {"np": np, "torch": torch}
+    for part in re.findall(r"^(?:from \S+ import|def|class) .*\n(?:(?:    .*)?\n)*", code, re.MULTILINE):
+        exec(part, names)
     return names
 
 
@@ -101,3 +116,57 @@ def test_k_diffusion(client: Client, sampling: ModuleType, expected: torch.Tenso
         return denoised(x, sigma.reshape(-1, *[1] * (x.ndim - 1)))
 
     close(sampling.sample_heun(network, NOISE * sigmas[0], sigmas, disable=True), expected)
+
+
+def test_a_plan_has_k_diffusions_signature(client: Client, samplers: dict[str, Any], sampling: ModuleType) -> None:
+    """Called as its samplers are, and with Euler's method on the same levels the same."""
+    sigmas = sampling.get_sigmas_karras(6, 0.02, 40.0)[:-1]
+    plan = client.plan("edm", sigma_min=0.02, sigma_max=40, solver="euler", grid={"sigma": sigmas.tolist()})
+    seen: list[list[dict[str, Any]]] = [[], []]
+
+    def network(x: torch.Tensor, sigma: torch.Tensor, scale: float) -> torch.Tensor:
+        return scale * denoised(x, sigma.reshape(-1, *[1] * (x.ndim - 1)))
+
+    x, given = NOISE * plan.init[0], {"extra_args": {"scale": 0.9}}
+    theirs = sampling.sample_euler(network, x, sigmas.double(), **given, callback=seen[0].append, disable=True)
+    ours = samplers["sample_plan"](network, x, plan, **given, callback=seen[1].append)
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-5)
+    for one, other in zip(*seen, strict=True):
+        assert one.keys() == other.keys()
+        torch.testing.assert_close(one["denoised"], other["denoised"], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("solver", ["unipc", "heun"])
+def test_a_plan_is_a_solver_of_physicsnemo(client: Client, samplers: dict[str, Any], solver: str) -> None:
+    plan = client.plan("edm", sigma_min=0.02, sigma_max=40, solver=solver, steps=6)
+
+    def network(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+        return denoised(x, t.reshape(-1, *[1] * (x.ndim - 1)))
+
+    made, levels = samplers["PlanSolver"](network, plan), torch.linspace(1, 0, plan.steps + 1)
+    assert isinstance(made, Solver)
+    for _ in range(2):  # it begins again
+        got = sample(network, NOISE * plan.init[0], EDMNoiseScheduler(), 6, solver=made, time_steps=levels)
+        torch.testing.assert_close(got, plan(network, NOISE, progress=False), rtol=0, atol=1e-12)
+
+
+def test_a_plan_is_a_sampler_of_azula(client: Client, samplers: dict[str, Any]) -> None:
+    """With Euler's method on the levels of its DDIM the same, whatever noise the network was trained with."""
+
+    class Backbone(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.tensor(0.3, dtype=torch.float64))
+
+        def forward(self, x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+            return torch.tanh(x + self.weight * t.mean())
+
+    denoiser = SimpleDenoiser(Backbone(), VPSchedule(alpha_min=0.02, sigma_min=0.01))
+    theirs = DDIMSampler(denoiser, start=0.9, steps=6, silent=True, dtype=torch.float64)
+    alpha, sigma = denoiser.schedule(theirs.timesteps)
+    levels = (sigma / alpha).tolist()
+    plan = client.plan("edm", sigma_min=0.009, sigma_max=60, solver="euler", grid={"sigma": levels})
+    ours = samplers["PlanSampler"](denoiser, plan)
+    assert ours.start == pytest.approx(0.9, abs=1e-6)
+    x = NOISE * sigma[0]
+    torch.testing.assert_close(ours(x) * alpha[-1], theirs(x), rtol=0, atol=1e-5)

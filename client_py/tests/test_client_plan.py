@@ -253,6 +253,19 @@ def test_a_tail_begins_at_an_image(client: Client, tmp_path: Path) -> None:
             plan.tail(**given)
 
 
+def test_a_file_says_where_the_plan_comes_from(client: Client, tmp_path: Path) -> None:
+    client.put_schedule("plan-dct", two_paths(), basis="dct", k=4, replace=True)
+    plan = client.plan("plan-dct", solver="ab", steps=3)
+    assert plan.provenance is not None
+    assert plan.provenance["kind"] == "upload"
+    assert plan.info is None
+    report = {"distance": 0.25, "against": {"solver": "heun", "distance": 0.5}}
+    Plan({**plan.file, "info": report}).save(tmp_path / "plan.json")
+    loaded = Plan.load(tmp_path / "plan.json")
+    assert (loaded.info, loaded.provenance) == (report, plan.provenance)
+    assert loaded.tail(1).info == report
+
+
 def test_dtypes_and_conditions(client: Client) -> None:
     """Half precision is what the network sees, and float32 what is computed."""
     plan = client.plan("edm", sigma_min=0.002, sigma_max=80, solver="unipc", steps=4)
@@ -282,6 +295,21 @@ def test_misuse_is_told(tmp_path: Path) -> None:
         loop.step(x)
     with pytest.raises(ValueError, match=r"begin again with plan\.stages\(noise\)"):
         loop.step(x)
+    tails, stages = plan.file["tails"], plan.file["stages"]
+    early = {**stages[0], "beta": [[1.0, 0.5], [1.0, 0.0]]}
+    for said, change in {
+        "tails must be lists of what begins at each of the steps 1 to 2": {"tails": tails[:1]},
+        "beta must be of evaluations made before, got others in stage 0": {"stages": [early, *stages[1:]]},
+        "alpha must be 2 finite numbers": {"tails": [[{**tails[0][0], "alpha": [1.0]}], []]},
+        "beta must have 2 rows of 1 to 3 numbers": {"tails": [[{**tails[0][0], "beta": [[1.0]]}], []]},
+        "begin must be 1 whole numbers from 0 on, got -1": {"begin": -1},
+        "provenance must be an object, got upload": {"provenance": "upload"},
+        "info must be an object, got 3": {"info": 3},
+    }.items():
+        with pytest.raises(BadRequestError, match=f"not a plan: {said}"):
+            Plan({**plan.file, **change})
+    with pytest.raises(BadRequestError, match="beta must be of evaluations made before"):
+        Plan({key: value for key, value in plan.file.items() if key != "tails"}).tail(1)
     for other in ([], {**plan.file, "version": 2}, {"format": "anisoflight-schedule", "version": 1}):
         (tmp_path / "other.json").write_text(json.dumps(other))
         with pytest.raises(ValueError, match="not a plan"):
