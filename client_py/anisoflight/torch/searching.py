@@ -168,7 +168,7 @@ class _Follower:
         return found.detach().flatten(1).double().cpu().numpy()
 
     def _images(self, numbers: Array) -> Tensor:
-        images = torch.as_tensor(self._data[numbers]).detach().to(self._denoiser.device, torch.float32)
+        images = torch.as_tensor(self._data[np.array(numbers)]).detach().to(self._denoiser.device, torch.float32)
         if tuple(images.shape[1:]) != self._shape:
             raise BadRequestError(f"data must be images [N, {self._shape}], got {list(images.shape)}", "BAD_TENSOR")
         return images

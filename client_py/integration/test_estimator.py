@@ -1,4 +1,4 @@
-"""A network that stays here: the same module on the server, and its own schedules through `remote`."""
+"""A network that stays here: the same module on the server, and its own schedules through `schedule`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import torch
 from diffusers import DDPMScheduler
 from network import digits
 
-from anisoflight.torch import Denoiser, remote
+from anisoflight.torch import Denoiser, estimator, schedule
 
 if TYPE_CHECKING:
     from diffusers import UNet2DModel
 
     from anisoflight import Client
-    from anisoflight.remote import Question
+    from anisoflight.offering import Question
 
 TERMS = {
     "explicit": ["explicit"],
@@ -41,7 +41,12 @@ def planes() -> torch.Tensor:
 @pytest.mark.parametrize("mode", TERMS)
 @pytest.mark.parametrize("family", [{"basis": "none"}, {"basis": "dct", "k": 16}], ids=["isotropic", "dct"])
 def test_the_terms_are_those_of_the_device(
-    client: Client, served: str, unet: UNet2DModel, mode: str, family: dict[str, Any]
+    client: Client,
+    served: str,
+    unet: UNet2DModel,
+    mode: str,
+    family: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A and B at equal images, noise, probes, times: XLA in float32, torch's autograd in float32."""
     client.make_schedule("net-start", "log-linear", T=1600, g0=0.0004, knots=8, replace=True)
@@ -51,27 +56,21 @@ def test_the_terms_are_those_of_the_device(
         table = {"t": [*frame["t"], *frame["t"]], "g": [*frame["g"], *frame["g"]], "subspace": [0] * 9 + [1] * 9}
         client.put_schedule("net-start-dct", table, replace=True, **family)
         start = "net-start-dct"
-    asked: list[tuple[Question, dict[str, Any]]] = []
-    original = client.remote_schedule
+    asked: list[tuple[Question, Any]] = []
+    original = estimator._Answers.__call__
 
-    def noted(name: str, answer: Any, *args: Any, **options: Any) -> Any:
-        def keep(question: Question) -> Any:
-            asked.append((question, answer(question)))
-            return asked[-1][1]
+    def noted(self: Any, event: Any, question: Question) -> Any:
+        asked.append((question, original(self, event, question)))
+        return asked[-1][1]
 
-        return original(name, keep, *args, **options)
-
-    client.remote_schedule = noted  # pyright: ignore[reportAttributeAccessIssue]
+    monkeypatch.setattr(estimator._Answers, "__call__", noted)
     settings: dict[str, Any] = {"schedule": start, "family": family, "estimator": mode, "batch": 24, "kimg": 0.024}
     settings |= {"order": 1, "c": 1}
-    try:
-        denoiser = Denoiser(unet, DDPMScheduler())
-        remote(
-            denoiser, client, "net-terms", planes(), microbatch=10, progress=False, replace=True, **settings, **RANGE
-        )
-    finally:
-        del client.remote_schedule
-    ((question, ours),) = asked
+    denoiser = Denoiser(unet, DDPMScheduler())
+    schedule(denoiser, client, "net-terms", planes(), microbatch=10, progress=False, replace=True, **settings, **RANGE)
+    ((question, values),) = asked
+    names = ["residual", *TERMS[mode]]
+    ours = dict(zip(names, values.reshape(len(names), *question.g.shape), strict=True))
     shape = (8, 8, 1)
     theirs = client.schedule_gradient(
         start, served, IMAGES[question.image], question.noise(shape), question.t, probe=question.probe(shape), mode=mode
@@ -84,15 +83,15 @@ def test_the_terms_are_those_of_the_device(
     np.testing.assert_allclose(2 * weighed / np.sqrt(omega * g * (1 + g)), theirs.B, rtol=1e-3)
 
 
-def logs(client: Client, schedule: str) -> Any:
-    return np.log(client.schedule(schedule).evaluate(t=np.linspace(0.02, 1, 50) * 1600)["g"].to_numpy())
+def logs(client: Client, name: str) -> Any:
+    return np.log(client.schedule(name).evaluate(t=np.linspace(0.02, 1, 50) * 1600)["g"].to_numpy())
 
 
 def test_the_geodesic_is_that_of_the_device(client: Client, served: str, unet: UNet2DModel) -> None:
     settings: dict[str, Any] = {"T": 1600, "g0": 0.0004, "points": 12, "samples": 8, "seed": 4, "replace": True}
     device = client.make_schedule("net-device", model=served, dataset="few-digits", progress=False, **settings)
     denoiser = Denoiser(unet, DDPMScheduler())
-    ours = remote(denoiser, client, "net-remote", planes(), kind="geodesic", progress=False, **settings, **RANGE)
+    ours = schedule(denoiser, client, "net-remote", planes(), kind="geodesic", progress=False, **settings, **RANGE)
     np.testing.assert_allclose(logs(client, "net-remote"), logs(client, "net-device"), atol=1e-3)
     assert ours.info["energies"][0]["energy"] == pytest.approx(device.info["energies"][0]["energy"], rel=1e-3)
 
@@ -107,7 +106,7 @@ def test_what_is_learned_moves_as_on_the_device(client: Client, served: str, une
     run.step(16, progress=False)
     run.save("net-run-model", replace=True)
     denoiser = Denoiser(unet, DDPMScheduler())
-    remote(denoiser, client, "net-learned", planes(), progress=False, replace=True, **fields, **RANGE)
+    schedule(denoiser, client, "net-learned", planes(), progress=False, replace=True, **fields, **RANGE)
     client.make_schedule("net-start", "log-linear", T=1600, g0=0.0004, knots=8, replace=True)
     start, theirs, mine = (logs(client, name) for name in ("net-start", "net-run-model", "net-learned"))
     assert abs(mine - theirs).mean() < 0.33 * abs(theirs - start).mean()
@@ -133,7 +132,7 @@ def test_a_function_of_ones_own(client: Client) -> None:
         return keep * x + (1 - keep) * labels[:, None, None, None]
 
     fields: dict[str, Any] = {"batch": 16, "kimg": 0.048, "family": {"per_class": True, "basis": "none"}}
-    made = remote(denoise, client, "own", Images(), labels, progress=False, replace=True, **fields)
+    made = schedule(denoise, client, "own", Images(), labels, progress=False, replace=True, **fields)
     assert seen == set(range(12))
     assert made.info["labels"] == [0, 1]
     assert [row["step"] for row in made.info["rows"]] == [1, 2, 3]

@@ -1,0 +1,226 @@
+"""`few` on denoisers in torch: the search of the server by questions and answers."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+from diffusers import DDPMPipeline, DDPMScheduler
+from network import digits
+
+from anisoflight import BadRequestError, Plan
+from anisoflight.torch import Denoiser, few, searching
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from diffusers import UNet2DModel
+
+    from anisoflight import Client
+
+MEANS = torch.randn(4, 3 * 8 * 8, generator=torch.Generator().manual_seed(1))
+SPREAD = torch.linspace(0.1, 0.5, 3 * 8 * 8)
+
+
+def exact(x: torch.Tensor, sigma: torch.Tensor) -> torch.Tensor:
+    """The denoiser of a mixture of four normal laws about MEANS/2."""
+    flat, noise = x.flatten(1).double(), sigma.double()[:, None, None] ** 2
+    total = SPREAD.double() ** 2 + noise
+    away = flat[:, None] - MEANS / 2
+    weights = torch.softmax(-(away**2 / total + total.log()).sum(-1) / 2, 1)[..., None]
+    return (weights * (MEANS / 2 + SPREAD.double() ** 2 / total * away)).sum(1).to(x).reshape(x.shape)
+
+
+def images(count: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(2)
+    own = MEANS[torch.randint(4, (count,), generator=generator)] / 2
+    return (own + SPREAD * torch.randn(count, 192, generator=generator)).reshape(count, 3, 8, 8)
+
+
+def squared_error(plan: Plan, against: Plan, count: int = 64) -> float:
+    """The geometric mean of the squared errors of samples beside those of another plan."""
+    noise = torch.randn(count, 3, 8, 8, generator=torch.Generator().manual_seed(9))
+    off = (plan(exact, noise, progress=False) - against(exact, noise, progress=False)).flatten(1).square().sum(1)
+    return float(off.log().mean().exp())
+
+
+def test_the_search_is_the_servers(client: Client, unet: UNet2DModel) -> None:
+    """The same network uploaded and as a callable: the same tries and distances, the same plan."""
+    client.put_network("few-served", unet, scheduler=DDPMScheduler(), replace=True, progress=False)
+    data = digits()[:512]
+    client.put_dataset("few-data", data, replace=True, progress=False)
+    settings: dict[str, Any] = {"nfe": 3, "samples": 64, "solvers": ["ipndm", "local", "fitted"]}
+    made = client.make_schedule(
+        "few-served", "few", model="few-served", dataset="few-data", replace=True, progress=False, **settings
+    )
+    theirs, ours = made.info["few"], few(
+        Denoiser(unet, DDPMScheduler()), shape=(1, 8, 8), data=np.moveaxis(data, -1, 1), client=client, progress=False,
+        **settings,
+    )  # fmt: skip
+    assert len(theirs["tries"]) == len(ours.info["tries"])
+    for a, b in zip(theirs["tries"], ours.info["tries"], strict=True):
+        assert all(a[key] == b[key] for key in ("solver", "start", "levels", "samples", "sigma_max"))
+        for key in ("frequencies", "edges", "responses"):
+            assert b[key] == pytest.approx(a[key], rel=1e-4)
+    plan = client.plan("few-served", nfe=3)
+    assert (plan.solver, plan.law is None) == (ours.solver, ours.law is None)
+    mine, its = ours.file.get("classes", [ours.file])[0], plan.file.get("classes", [plan.file])[0]
+    for key in ("t", "init"):
+        np.testing.assert_allclose(mine[key], its[key], rtol=1e-12)
+    rounding = 1e-12 if plan.solver == "ipndm" else 1e-3  # the network's statistics in float32, of torch and of XLA
+    for a, b in zip(mine["stages"], its["stages"], strict=True):
+        np.testing.assert_allclose(a["alpha"], b["alpha"], rtol=rounding, atol=rounding)
+
+
+@pytest.fixture(scope="module")
+def alone() -> Plan:
+    """The search without data, on a server of its own."""
+    return few(exact, 5, (3, 8, 8), progress=False)
+
+
+def test_without_data_samples_are_closer_to_converged_ones(client: Client, alone: Plan) -> None:
+    ends: dict[str, float] = {"sigma_min": 0.002, "sigma_max": 80}
+    converged = client.plan("edm", **ends, solver="heun", steps=200, grid="edm")
+    plain = [client.plan("edm", **ends, solver=s, nfe=5, grid=g) for s in ("ipndm", "unipc") for g in ("edm", "polynomial")]
+    errors = [squared_error(plan, converged) for plan in plain]
+    assert squared_error(alone, converged) < 0.5 * min(errors)
+    report = alone.info
+    assert report["ratio"] + 2 * report["ratio_stderr"] < 1
+    assert report["evaluations"] <= 4000
+    assert "squared error" in report["summary"]
+
+
+def test_a_plan_is_stored_and_begins_anywhere(tmp_path: Path, alone: Plan) -> None:
+    alone.save(tmp_path / "few.json")
+    again = Plan.load(tmp_path / "few.json")
+    assert again.info == json.loads(json.dumps(alone.info))
+    noise = torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(3))
+    torch.testing.assert_close(again(exact, noise, progress=False), alone(exact, noise, progress=False))
+    x0 = images(64)
+    tail, noise = alone.tail(step=3), torch.randn(64, 3, 8, 8, generator=torch.Generator().manual_seed(4))
+    changed = tail(exact, noise, x0, progress=False)
+    begun = tail.begin(noise, x0)
+    sigma = torch.full((64,), float(tail.evaluations[0].sigma))
+    off = [(y - x0).square().mean() for y in (changed, exact(begun, sigma))]
+    assert off[0] < 1.9 * off[1]  # a sample errs by twice what the mean does, less where there is little noise
+
+
+def test_with_data_the_search_may_start_from_their_law(client: Client) -> None:
+    """Of a normal law the start is exact at any noise level, and noise alone is not."""
+    spread = 0.6 / (1 + torch.arange(8.0)[:, None] + torch.arange(8.0))
+    data = 0.3 + spread * torch.randn(2000, 3, 8, 8, generator=torch.Generator().manual_seed(2))
+
+    def normal(x: torch.Tensor, sigma: torch.Tensor) -> torch.Tensor:
+        keep = spread**2 / (spread**2 + sigma[:, None, None, None] ** 2)
+        return 0.3 + keep * (x - 0.3)
+
+    plan = few(normal, 3, (3, 8, 8), data, samples=128, client=client, progress=False, solvers=["ipndm", "dpmpp2m"])
+    assert plan.law is not None
+    samples = plan(normal, torch.randn(1024, 3, 8, 8, generator=torch.Generator().manual_seed(3)), progress=False)
+    torch.testing.assert_close(samples.mean(0), data.mean(0), atol=0.1, rtol=0)
+    torch.testing.assert_close(samples.std(0), data.std(0), atol=0.05, rtol=0.2)
+
+
+def test_features_are_what_distances_see(client: Client) -> None:
+    """Features that see one channel alone."""
+    seen: list[torch.Size] = []
+
+    def features(x: torch.Tensor) -> torch.Tensor:
+        seen.append(x.shape)
+        return x[:, 0, ::4, ::4].flatten(1)
+
+    options: dict[str, Any] = {"client": client, "progress": False, "features": features, "solvers": ["ipndm"]}
+    with_data = few(exact, 3, (3, 8, 8), images(400), samples=64, **options)
+    assert seen
+    assert with_data.info["tries"][0]["distance"] > 0
+    assert "Fréchet" in with_data.info["summary"]
+    assert few(exact, 3, (3, 8, 8), **options).info["tries"][0]["distance"] > 0
+
+
+@pytest.mark.parametrize("axes", [(24,), (4, 4, 6)])
+def test_one_axis_and_three(client: Client, axes: tuple[int, ...]) -> None:
+    def denoise(x: torch.Tensor, sigma: torch.Tensor) -> torch.Tensor:
+        """Of two images, 1 and −1 everywhere."""
+        wide = sigma.reshape(-1, *[1] * (x.ndim - 1))
+        return torch.tanh(x.mean(tuple(range(2, x.ndim)), keepdim=True) * math.prod(axes) / wide**2).expand_as(x)
+
+    plan = few(denoise, 4, (2, *axes), client=client, progress=False)
+    samples = plan(denoise, torch.randn(8, 2, *axes), progress=False)
+    assert samples.shape == (8, 2, *axes)
+    torch.testing.assert_close(samples.abs().mean(), torch.tensor(1.0), atol=0.05, rtol=0)
+
+
+def test_conditions_are_drawn_and_matched(client: Client) -> None:
+    """A network of two classes, of which every sample has the own mean."""
+    table = torch.tensor([-0.6, 0.6])
+
+    def net(x: torch.Tensor, sigma: torch.Tensor, level: torch.Tensor) -> torch.Tensor:
+        keep = 0.04 / (0.04 + sigma[:, None, None, None] ** 2)
+        return keep * x + (1 - keep) * level[:, None, None, None]
+
+    labels = torch.randint(2, (600,), generator=torch.Generator().manual_seed(0))
+    data = table[labels][:, None, None, None] + 0.2 * torch.randn(600, 1, 4, 4, generator=torch.Generator().manual_seed(1))
+    D = Denoiser(net, "denoiser", cond={"level": table})
+    plan = few(D, 3, (1, 4, 4), data, labels=labels, samples=64, client=client, progress=False, solvers=["ipndm"])
+    rows = torch.tensor([0, 1] * 32)
+    samples = plan(D, torch.randn(64, 1, 4, 4), labels=rows, progress=False)
+    torch.testing.assert_close(samples.mean((1, 2, 3)), table[rows], atol=0.25, rtol=0)
+
+
+def test_interrupted_searches_keep_the_best(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    original, calls = searching._Follower._follow, [0]
+
+    def interrupted(self: Any, event: Any, question: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == 12:
+            raise KeyboardInterrupt
+        return original(self, event, question)
+
+    monkeypatch.setattr(searching._Follower, "_follow", interrupted)
+    plan = few(exact, 5, (3, 8, 8), client=client, progress=False)
+    assert calls[0] == 12
+    assert torch.isfinite(plan(exact, torch.randn(2, 3, 8, 8), progress=False)).all()
+    calls[0] = 11
+    with pytest.raises(Exception, match="before anything was measured"):
+        few(exact, 5, (3, 8, 8), client=client, progress=False)
+
+
+def test_answers_that_cannot_be(client: Client) -> None:
+    with pytest.raises(BadRequestError, match="budget must be at least"):
+        few(exact, 5, (3, 8, 8), budget=50, client=client, progress=False)
+    with pytest.raises(BadRequestError, match="nfe must"):
+        few(exact, 0, (3, 8, 8), client=client, progress=False)
+    with pytest.raises(BadRequestError, match="shape must be"):
+        few(exact, 5, (3,), client=client, progress=False)
+
+    def breaks(x: torch.Tensor, sigma: torch.Tensor) -> torch.Tensor:  # once the trial is over
+        return torch.full_like(x, torch.nan) if len(x) > 8 else exact(x, sigma)
+
+    with pytest.raises(BadRequestError, match="not finite"):
+        few(breaks, 5, (3, 8, 8), client=client, progress=False)
+
+    def raises(x: torch.Tensor, sigma: torch.Tensor) -> torch.Tensor:
+        if len(x) > 8:
+            raise RuntimeError("the network's own trouble")
+        return exact(x, sigma)
+
+    with pytest.raises(RuntimeError, match="own trouble"):
+        few(raises, 5, (3, 8, 8), client=client, progress=False)
+    assert client.info()["version"]  # which leaves nothing behind
+
+
+def test_in_a_pipeline(client: Client, unet: UNet2DModel) -> None:
+    pipe = DDPMPipeline(unet, DDPMScheduler())
+    pipe.set_progress_bar_config(disable=True)
+    D = Denoiser(pipe.unet, pipe.scheduler)
+    plan = few(D, 5, (1, 8, 8), client=client, progress=False)
+    pipe.scheduler = plan.scheduler(pipe)
+    generator = torch.Generator().manual_seed(5)
+    drawn = pipe(batch_size=4, num_inference_steps=5, generator=generator, output_type="np").images
+    noise = torch.randn(4, 1, 8, 8, generator=torch.Generator().manual_seed(5))
+    samples = plan(D, noise, progress=False).clamp(-1, 1) / 2 + 0.5
+    np.testing.assert_allclose(drawn, samples.permute(0, 2, 3, 1).numpy(), atol=1e-4)
