@@ -85,7 +85,9 @@ def alone() -> Plan:
 def test_without_data_samples_are_closer_to_converged_ones(client: Client, alone: Plan) -> None:
     ends: dict[str, float] = {"sigma_min": 0.002, "sigma_max": 80}
     converged = client.plan("edm", **ends, solver="heun", steps=200, grid="edm")
-    plain = [client.plan("edm", **ends, solver=s, nfe=5, grid=g) for s in ("ipndm", "unipc") for g in ("edm", "polynomial")]
+    plain = [
+        client.plan("edm", **ends, solver=s, nfe=5, grid=g) for s in ("ipndm", "unipc") for g in ("edm", "polynomial")
+    ]
     errors = [squared_error(plan, converged) for plan in plain]
     assert squared_error(alone, converged) < 0.5 * min(errors)
     report = alone.info
@@ -163,7 +165,9 @@ def test_conditions_are_drawn_and_matched(client: Client) -> None:
         return keep * x + (1 - keep) * level[:, None, None, None]
 
     labels = torch.randint(2, (600,), generator=torch.Generator().manual_seed(0))
-    data = table[labels][:, None, None, None] + 0.2 * torch.randn(600, 1, 4, 4, generator=torch.Generator().manual_seed(1))
+    data = table[labels][:, None, None, None] + 0.2 * torch.randn(
+        600, 1, 4, 4, generator=torch.Generator().manual_seed(1)
+    )
     D = Denoiser(net, "denoiser", cond={"level": table})
     plan = few(D, 3, (1, 4, 4), data, labels=labels, samples=64, client=client, progress=False, solvers=["ipndm"])
     rows = torch.tensor([0, 1] * 32)
