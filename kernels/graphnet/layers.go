@@ -187,6 +187,29 @@ func reach(size, taps, dilate, stride int) int {
 // groupNorm normalises [B, C, …] whatever the axes behind the channels are.
 func groupNorm(c *call) value { return c.normalizeGroups(c.floating("input"), c.int("num_groups")) }
 
+// batchNorm is one in evaluation: the running statistics are constants. Its other results are empty.
+func batchNorm(c *call) value {
+	x := c.floating("input")
+	if x.rank() < 2 {
+		refuse("input must have channels, got %v", x.dims())
+	}
+	channels := x.dims()[1]
+	join := func(x value, v *Node, f func(x, y *Node) *Node) value {
+		if v == nil {
+			return x
+		}
+		return c.b.pair(x, plain(v).reshape(append([]int{channels}, slices.Repeat([]int{1}, x.rank()-2)...)), f)
+	}
+	mean, variance := c.vector("running_mean", channels), c.vector("running_var", channels)
+	if mean == nil || variance == nil {
+		refuse("running_mean and running_var must be given")
+	}
+	x = join(x, mean, graph.Sub)
+	x = join(x, graph.Rsqrt(graph.AddScalar(variance, c.float("eps", 1e-5))), graph.Mul)
+	x = join(x, c.vector("weight", channels), graph.Mul)
+	return value{parts: []value{join(x, c.vector("bias", channels), graph.Add)}}
+}
+
 // instanceNorm is a group norm of one channel each. It has no running statistics.
 func instanceNorm(c *call) value {
 	if c.has("running_mean") && !c.bool("use_input_stats") {

@@ -32,6 +32,7 @@ type ruleCase struct {
 // differentiable holds a use of each rule, at least: operations, their tensors with their sizes, other arguments, and
 // the shape of the result.
 const differentiable = `
+_native_batch_norm_legit_no_training.default input 2,3,2 weight 3 bias 3 running_mean 3 running_var 3 positive {"eps":0.5} = parts
 _adaptive_avg_pool2d.default,adaptive_avg_pool2d.default self 2,3,4,6 {"output_size":[2,3]} = 2,3,2,3
 _softmax.default self 2,3,4 {"dim":-1} = 2,3,4
 _to_copy.default,abs.default,alias.default,clone.default,contiguous.default,cos.default,elu.default self 2,3 = 2,3

@@ -57,19 +57,8 @@ def record(
             packet = getattr(torch.ops.aten, kept, None)
             if packet is not None:
                 table.pop(getattr(packet, overload or "default", None), None)
-        table[torch.ops.aten._native_batch_norm_legit_no_training.default] = _batch_norm
         program = program.run_decompositions(table)
     return Recorded(program, examples, ratios_at)
-
-
-def _batch_norm(x: Any, weight: Any, bias: Any, mean: Any, variance: Any, _: float, eps: float) -> tuple[Any, Any, Any]:
-    """In evaluation: an affine map of each channel."""
-    mean, variance, weight, bias = (
-        v if v is None else v.reshape(-1, *[1] * (x.ndim - 2)) for v in (mean, variance, weight, bias)
-    )
-    y = (x - mean) * (variance + eps).rsqrt()
-    y = y if weight is None else y * weight
-    return y if bias is None else y + bias, x.new_zeros(0), x.new_zeros(0)
 
 
 class Recorded:

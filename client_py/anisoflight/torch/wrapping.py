@@ -71,8 +71,8 @@ class _Conditions:
 
 
 def _conditions(conditions: Any, empty: Any, like: torch.Tensor) -> _Conditions:
-    """The table of conditions that are given by name, [K, …] or [1, …] for all labels alike; of one that is not named,
-    [S, D] or [K, S, D], it is encoder_hidden_states."""
+    """The table of conditions by name, [K, …] or [1, …] for all labels alike, or of encoder_hidden_states [S, D] or
+    [K, S, D]."""
     several = empty is not None
     if not isinstance(conditions, Mapping):
         one = torch.as_tensor(conditions)
@@ -106,7 +106,7 @@ def _flat(given: Mapping[str, Any], outer: tuple[str, ...] = ()) -> Iterator[tup
         if isinstance(value, Mapping):
             yield from _flat(value, (*outer, key))
         else:
-            yield (*outer, key), torch.as_tensor(value)
+            yield (*outer, *key.split(".")), torch.as_tensor(value)
 
 
 class _Asked(torch.nn.Module):
@@ -183,9 +183,9 @@ def wrapped(
     config: Any = getattr(module, "config", {})
     of_diffusers = hasattr(config, "get") and type(module).__module__.startswith("diffusers.")
     takes = inspect.signature(module.forward).parameters
+    packed = 4 if of_diffusers and {"img_ids", "txt_ids"} <= takes.keys() else 1
     if of_diffusers:
         size = size if size is not None else config.get("sample_size")
-        packed = 4 if {"img_ids", "txt_ids"} <= takes.keys() else 1
         if channels is None and config.get("in_channels"):
             channels = config["in_channels"] // packed
     if size is None or channels is None:
@@ -197,7 +197,8 @@ def wrapped(
     height, width = math.prod(axes[:-1]), axes[-1]
     like = next((p for p in module.parameters() if p.dtype.is_floating_point), torch.zeros(()))
     sample, noise = like.new_empty(BATCH, channels, height, width).normal_(), like.new_empty(BATCH).uniform_(0.5, 1.5)
-    examples: list[Any] = [("sample", {"size": list(axes)} if len(axes) != 2 else {}, sample), ("noise", {}, noise)]
+    asked: dict[str, Any] = {} if len(axes) == 2 else {"size": list(axes)}
+    examples: list[Any] = [("sample", asked, sample), ("noise", {}, noise)]
     numbers = torch.arange(BATCH, device=like.device)
     table, none, names, name = None, {}, (), ""
     if of_diffusers:
@@ -214,6 +215,7 @@ def wrapped(
             raise BadRequestError("labels must not be given with conditions, whose rows the labels are", "BAD_MODEL")
         table = _conditions(conditions, empty, like.detach())
         labels, none = table.labels, {"none": table.labels}
+        asked["conditions"] = [[".".join(key), *shape] for key, (shape, _) in table.parts.items()]
     elif of_diffusers:
         count = int(config.get("num_class_embeds") or config.get("num_embeds_ada_norm") or 0)
         count, name = (count, "class_labels") if count and "class_labels" in takes else (0, "")
@@ -224,7 +226,7 @@ def wrapped(
         examples.append((label, {}, torch.eye(labels, dtype=like.dtype, device=like.device)[numbers % labels]))
     elif labels:
         examples.append(("label", none, numbers % labels))
-    kind = _Packed if of_diffusers and packed > 1 else _Asked
+    kind = _Packed if packed > 1 else _Asked
     return Wrapped(kind(module, channels, axes, names, name, table), examples, channels, height, width, labels or 0)
 
 
