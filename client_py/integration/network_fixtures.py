@@ -7,7 +7,8 @@ u and z, and with f = ⟨u, F(x, noise, label)⟩ in float64
 
     F, grad_x = ∂f/∂x, double = ∂⟨grad_x, z⟩/∂x, grad_noise = ∂f/∂noise, and grad/NAME = ∂f/∂NAME in float32.
 
-Diffusers computes the waves of a time embedding in float32 whatever the module's type; here they are in float64.
+Diffusers computes the waves of a time embedding in float32 whatever the module's type, and EDM2 its norms; here they
+are in float64.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 
 import diffusers.models.embeddings as embeddings
 import torch
+import zoo
 from diffusers import DiTTransformer2DModel, UNet2DConditionModel, UNet2DModel
 from safetensors.torch import save_file
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -149,6 +151,18 @@ def networks() -> dict[str, tuple[torch.nn.Module, dict[str, Any]]]:
         ),
         "sit": (SiT(), {"size": 8, "channels": 2, "labels": 4, "ratios_at": "time"}),
         "plain": (Plain(), {"size": (8, 12), "channels": 2, "labels": 3, "label": "onehot", "ratios_at": "embed"}),
+        "edm2": (zoo.EDM2(), zoo.ONEHOT),
+        "volume": (
+            zoo.Around(
+                3,
+                torch.nn.BatchNorm3d,
+                lambda _: torch.nn.MaxPool3d(2),
+                zoo.upsample("trilinear"),
+                activation=torch.nn.SiLU,
+                padding_mode="circular",
+            ),
+            {"size": (2, 4, 6), "channels": 2},
+        ),
     }
 
 
@@ -195,17 +209,15 @@ def computed(ask: Wrapped) -> dict[str, torch.Tensor]:
 def main() -> None:
     target = Path(sys.argv[1])
     for name, (module, how) in networks().items():
-        with torch.no_grad():
-            for one in module.parameters():  # zeros hide what a rule does
-                one.add_(0.05 * torch.randn_like(one))
+        zoo.spoil(module)
         exported = export(module, **how)
         shutil.rmtree(target / name, ignore_errors=True)
         exported.save(target / name)
         given = embeddings.get_timestep_embedding
-        embeddings.get_timestep_embedding = waves
+        embeddings.get_timestep_embedding, zoo.SINGLE = waves, torch.float64
         with sdpa_kernel(SDPBackend.MATH):  # the one that torch can differentiate twice
             save_file(computed(exported.wrapped), target / name / "io.safetensors")
-        embeddings.get_timestep_embedding = given
+        embeddings.get_timestep_embedding, zoo.SINGLE = given, torch.float32
         parameters = sum(one.numel() for one in module.parameters())
         print(f"{name}: {parameters} parameters, {len(exported.config['graph']['nodes'])} nodes")
 

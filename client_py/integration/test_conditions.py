@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from diffusers import UNet2DConditionModel
 from network_fixtures import networks
+from zoo import CONTEXT, ROWS
 
 from anisoflight.torch import Denoiser
 
@@ -68,3 +69,24 @@ def test_label_k_is_prompt_k(client: Client) -> None:
     latents, images = drawn([2, 0], guidance=1.7)
     want = in_torch(client, unet, latents, new[[2, 0]], 1.7, empty[None])
     np.testing.assert_allclose(images, want, rtol=0, atol=2e-3)
+
+
+def test_conditions_by_name(client: Client) -> None:
+    """A condition of one row is that of all labels and of none; of the others none is zeros, or what empty says."""
+    module = ROWS["context"].make().eval()
+    how: dict[str, Any] = {"size": 8, "channels": 2, "prediction": "edm", "replace": True, "progress": False}
+    given = {"context": CONTEXT, "dose": torch.tensor([0.5])}
+    empty = torch.randn(4, 5)
+    x, ask = torch.randn(4, 2, 8, 8), edm("epsilon", 0.5)
+    labels = np.array([2, 0, -1, 1], np.int32)
+    for named, of_none in ((None, torch.zeros(4, 5)), ({"context": empty}, empty)):
+        made = client.put_network("named", module, conditions=given, empty=named, **how)
+        assert (made["label_dim"], made["conditions"]) == (3, {"labels": 3, "none": True, "shape": [21]})
+        got = client.denoise("named", x.permute(0, 2, 3, 1).numpy(), 0.5, labels, layout="HWC", progress=False).raw
+        rows = torch.cat([CONTEXT, of_none[None]])[labels]
+        with torch.no_grad():
+            time = torch.full((4,), ask.time(0.5))
+            want = module(x * ask.input_scale(0.5), time, context=rows, dose=torch.full((4,), 0.5))
+        np.testing.assert_allclose(np.moveaxis(got, 3, 1), want.numpy(), rtol=0, atol=1e-5)
+    alone = client.put_network("named", module, conditions={**given, "context": CONTEXT[:1]}, **how)
+    assert alone["label_dim"] == 0

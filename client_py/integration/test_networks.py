@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import math
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from diffusers import (
@@ -22,45 +24,18 @@ from diffusers import (
     UniPCMultistepScheduler,
 )
 from network_fixtures import networks
+from safetensors.torch import load
+from zoo import CONTEXT, ROWS, Context
 
 from anisoflight.errors import AnisoflightError
 from anisoflight.networks import edm
-from anisoflight.torch import Denoiser, Exported, export, parametrization
+from anisoflight.torch import Denoiser, Exported, export, parametrization, service
+from anisoflight.wire.tensors import to_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from anisoflight import Client
-
-
-@pytest.mark.parametrize("name", ["dit", "plain", "unet-condition"])
-def test_random_networks_agree(client: Client, name: str) -> None:
-    """put_network itself compares F and D with torch."""
-    module, how = networks()[name]
-    made = client.put_network(f"random-{name}", module, prediction="v", progress=False, **how)
-    assert made["model_type"] == "Graph"
-    client.delete_model(f"random-{name}")
-
-
-def test_ncsnpp_of_diffusers_agrees(client: Client) -> None:
-    """Blocks with skips of their own, filters in place of strides, and Fourier features of the logarithm of a label,
-    which must be positive."""
-    torch.manual_seed(0)
-    unet = UNet2DModel(
-        sample_size=8,
-        in_channels=3,
-        out_channels=3,
-        layers_per_block=1,
-        block_out_channels=(32, 32),
-        down_block_types=("SkipDownBlock2D", "AttnSkipDownBlock2D"),
-        up_block_types=("AttnSkipUpBlock2D", "SkipUpBlock2D"),
-        time_embedding_type="fourier",
-        norm_num_groups=None,
-        attention_head_dim=4,
-    )
-    made = client.put_network("ncsnpp", unet, prediction="flow", progress=False)
-    assert made["parametrization"] == "flow"
-    client.delete_model("ncsnpp")
 
 
 class NumbersFirst(torch.nn.Module):
@@ -327,6 +302,17 @@ def test_a_network_of_diffusers_says_what_it_predicts(client: Client, unet: UNet
     client.delete_model("said")
 
 
+class Lambda(torch.nn.Module):
+    """A forward pass in one expression."""
+
+    def __init__(self, compute: Callable[..., torch.Tensor], *parts: torch.nn.Module) -> None:
+        super().__init__()
+        self.compute, self.parts = compute, torch.nn.ModuleList(parts)
+
+    def forward(self, x: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
+        return self.compute(x, noise)
+
+
 class Small(torch.nn.Module):
     """Two convolutions, and a tensor that no forward pass uses."""
 
@@ -361,6 +347,112 @@ def test_weights_come_back_whole_or_not_at_all(client: Client) -> None:
         client.delete_model(name)
 
 
+class Counted(Context):
+    """One with a batch norm, which counts batches."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = torch.nn.BatchNorm2d(2)
+
+    def forward(self, x: torch.Tensor, noise: torch.Tensor, **rest: torch.Tensor) -> torch.Tensor:
+        return super().forward(self.norm(x), noise, **rest)
+
+
+def line_of(kind: type, place: int) -> int:
+    return inspect.getsourcelines(kind)[1] + place
+
+
+def test_tensors_that_no_forward_pass_uses_may_lack(client: Client) -> None:
+    """Counts of batch norms, in networks of a volume and with conditions of several names."""
+    for name, row in (("volume", networks()["volume"]), ("context", (Counted(), ROWS["context"].how))):
+        module, how = row
+        client.put_network(name, module, prediction="edm", progress=False, **how)
+        same = copy.deepcopy(module)
+        for one in same.parameters():
+            torch.nn.init.zeros_(one)
+        client.get_network(name, same)
+        for a, b in zip(same.parameters(), module.parameters(), strict=True):
+            torch.testing.assert_close(a, b, rtol=0, atol=0)
+        client.delete_model(name)
+
+
+def test_weights_are_held_once() -> None:
+    """What is sent of a float32 tensor is its own memory, and of all of them a whole file."""
+    module = Small()
+    exported = export(module, size=8, channels=1)
+    size, parts = exported.weights()
+    parts = list(parts)
+    assert size == sum(map(len, parts))
+    held = {np.frombuffer(part, np.uint8).ctypes.data for part in parts}
+    used = [one for name, one in module.named_parameters() if name != "unused"]
+    assert {one.data_ptr() for one in used} == held - {np.frombuffer(parts[0], np.uint8).ctypes.data}
+    for name, value in load(b"".join(parts)).items():
+        torch.testing.assert_close(value, module.state_dict()[name], rtol=0, atol=0)
+    sizes = [batch.num_rows for batch in service._batches(pa.schema([pa.field("bytes", service.ROW)]), parts)]
+    assert sum(sizes) == -(-size // service.PART)
+
+
+@pytest.mark.parametrize("sizes", [[0], [1], [service.BATCH], [5, service.BATCH - 5, 7], [3 * service.BATCH + 1, 2]])
+def test_pieces_become_batches_of_bounded_size(sizes: list[int]) -> None:
+    whole = np.random.default_rng(0).integers(0, 256, sum(sizes), np.uint8)
+    pieces = [memoryview(part) for part in np.split(whole, np.cumsum(sizes)[:-1])]
+    batches = list(service._batches(pa.schema([pa.field("bytes", service.ROW)]), pieces))
+    assert all(batch.num_rows * service.PART <= service.BATCH for batch in batches)
+    sent = [to_numpy(batch["bytes"]).reshape(-1) for batch in batches]
+    np.testing.assert_array_equal(np.concatenate([whole[:0], *sent])[: len(whole)], whole)
+
+
+class Scaled(torch.nn.Module):
+    def forward(self, x: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
+        return x * noise[:, None, None, None]
+
+
+def test_a_module_without_tensors(client: Client) -> None:
+    client.put_network("bare", Scaled(), size=8, channels=1, prediction="edm", progress=False)
+    client.delete_model("bare")
+
+
+@pytest.mark.parametrize("size", [(6,), (2, 3, 4)])
+def test_lines_and_volumes_are_images(client: Client, size: tuple[int, ...]) -> None:
+    """[B, C, L] is an image of height one, [B, C, D, H, W] one of D·H rows; samples come back so."""
+    kind = (torch.nn.Conv1d, None, torch.nn.Conv3d)[len(size) - 1]
+    conv = kind(2, 2, (3, 2, 1)[-len(size) :], padding="same")
+    module = Lambda(lambda x, time: conv(x) * time.reshape(-1, *[1] * (len(size) + 1)), conv)
+    made = client.put_network("axes", module, size=size, channels=2, prediction="edm", replace=True, progress=False)
+    rows = math.prod(size[:-1])
+    x = torch.randn(3, 2, *size)
+    asked = x.reshape(3, 2, rows, size[-1]).permute(0, 2, 3, 1).numpy()
+    got = client.denoise("axes", asked, 0.5, layout="HWC", progress=False).raw
+    ask = edm("epsilon", 0.5)
+    with torch.no_grad():
+        want = module(x * ask.input_scale(0.5), torch.full((3,), ask.time(0.5)))
+    np.testing.assert_allclose(np.moveaxis(got, 3, 1).reshape(want.shape), want.numpy(), rtol=0, atol=1e-5)
+    assert (made["img_resolution"], made.get("img_width", made["img_resolution"])) == (rows, size[-1])
+    assert client.sample("axes", n=2, nfe=4, progress=False).images.shape == (2, rows, size[-1], 2)
+
+
+def test_the_adapter_that_an_error_prints_is_accepted(client: Client) -> None:
+    """Where forward needs more than it is given; its place is left open."""
+    module = ROWS["context"].make()
+    with pytest.raises(AnisoflightError, match="forward also takes context, dose") as refused:
+        client.put_network("open", module, size=8, channels=2, progress=False)
+    code = refused.value.message.partition("adapter:\n\n")[2]
+    given = "context=CONTEXT[:1].expand(x.shape[0], -1, -1), dose=0.5 * torch.ones_like(noise_label)"
+    names: dict[str, Any] = {"torch": torch, "CONTEXT": CONTEXT}
+    exec(code.replace("context=…", given), names)
+    client.put_network("open", names["Adapter"](module), size=8, channels=2, prediction="edm", progress=False)
+    client.delete_model("open")
+    with pytest.raises(AnisoflightError, match="unexpected keyword argument 'contxt'"):
+        client.put_network("open", module, size=8, channels=2, conditions={"contxt": CONTEXT}, progress=False)
+    wrong = {"context": CONTEXT, "dose": torch.ones(2)}
+    with pytest.raises(AnisoflightError, match="a row for each of K labels"):
+        client.put_network("open", module, size=8, channels=2, conditions=wrong, progress=False)
+    with pytest.raises(AnisoflightError, match="labels must not be given with conditions"):
+        client.put_network(
+            "open", module, size=8, channels=2, labels=3, conditions={"context": CONTEXT}, progress=False
+        )
+
+
 def test_refusals(client: Client) -> None:
     class Fourier(torch.nn.Module):
         def forward(self, x: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
@@ -368,6 +460,14 @@ def test_refusals(client: Client) -> None:
 
     with pytest.raises(AnisoflightError, match=r"operations have no rule: .*fft"):
         client.put_network("fourier", Fourier(), size=8, channels=1, progress=False)
+
+    class Unlike(torch.nn.Module):
+        def forward(self, x: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
+            return x @ noise
+
+    for kind, line in ((Fourier, line_of(Fourier, 2)), (Unlike, line_of(Unlike, 2))):
+        with pytest.raises(AnisoflightError, match=rf"{re.escape(__file__)}, line {line}"):
+            client.put_network("lines", kind(), size=8, channels=1, progress=False)
     module, how = networks()["sit"]
     exported = export(module, **how)
     exported.tensors.pop("patch.bias")

@@ -94,4 +94,5 @@ const (
 	maxGroups   = 1 << 12  // of a convolution
 	maxParts    = 1 << 12  // of a split
 	maxRows     = 1 << 20  // of a table that is indexed
+	maxMatrix   = 1 << 22  // values of a matrix that resamples an axis
 )

@@ -82,7 +82,16 @@ func TestRefusals(t *testing.T) {
 		"there is no result 0 of 0": y(`"op":"getitem","args":{"of":"%x","index":0}`),
 		"there is no axis 7 of 4":   y(`"op":"select.int","args":{"self":"%x","dim":7,"index":0}`),
 		"in 0 groups":               y(`"op":"group_norm.default","args":{"input":"%x","num_groups":0}`),
-		"by -1":                     y(`"op":"slice.Tensor","args":{"self":"%x","step":-1}`),
+		"mode must be constant, reflect, replicate or circular": y(
+			`"op":"pad.default","args":{"self":"%x","pad":[1,1],"mode":"moon"}`),
+		"borders of 4 and 0 entries are too wide for 4": y(
+			`"op":"pad.default","args":{"self":"%x","pad":[4,0],"mode":"reflect"}`),
+		"src must have shape [7 1 3 4]": y(`"op":"slice_scatter.default","args":{"self":"%x","src":"%x","dim":2,"start":1}`),
+		"has too many taps": y(`"op":"max_pool2d.default","args":{"self":"%x","kernel_size":99,"padding":99},` +
+			`"shape":[{"batch":1},1,1,1],"dtype":"float32"`),
+		"4 pixels cannot become 2097152": y(`"op":"upsample_bilinear2d.vec","args":{"input":"%x"},` +
+			`"shape":[{"batch":1},1,4,2097152],"dtype":"float32"`),
+		"by -1": y(`"op":"slice.Tensor","args":{"self":"%x","step":-1}`),
 	} {
 		_, err := graphnet.Parse(config)
 		var bad *nn.ConfigError

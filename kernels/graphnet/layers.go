@@ -187,6 +187,29 @@ func reach(size, taps, dilate, stride int) int {
 // groupNorm normalises [B, C, …] whatever the axes behind the channels are.
 func groupNorm(c *call) value { return c.normalizeGroups(c.floating("input"), c.int("num_groups")) }
 
+// batchNorm is one in evaluation: the running statistics are constants. Its other results are empty.
+func batchNorm(c *call) value {
+	x := c.floating("input")
+	if x.rank() < 2 {
+		refuse("input must have channels, got %v", x.dims())
+	}
+	channels := x.dims()[1]
+	join := func(x value, v *Node, f func(x, y *Node) *Node) value {
+		if v == nil {
+			return x
+		}
+		return c.b.pair(x, plain(v).reshape(append([]int{channels}, slices.Repeat([]int{1}, x.rank()-2)...)), f)
+	}
+	mean, variance := c.vector("running_mean", channels), c.vector("running_var", channels)
+	if mean == nil || variance == nil {
+		refuse("running_mean and running_var must be given")
+	}
+	x = join(x, mean, graph.Sub)
+	x = join(x, graph.Rsqrt(graph.AddScalar(variance, c.float("eps", 1e-5))), graph.Mul)
+	x = join(x, c.vector("weight", channels), graph.Mul)
+	return value{parts: []value{join(x, c.vector("bias", channels), graph.Add)}}
+}
+
 // instanceNorm is a group norm of one channel each. It has no running statistics.
 func instanceNorm(c *call) value {
 	if c.has("running_mean") && !c.bool("use_input_stats") {
@@ -269,102 +292,4 @@ func softmax(c *call) value {
 	x := c.floating("self")
 	a := x.at[c.axis("dim", -1, x.rank())]
 	return x.with(graph.ConvertDType(graph.Softmax(nn.Wide(x.n), a), x.n.DType()))
-}
-
-// image returns the node of the image input or self with its sizes, and the sizes behind the channels that the file
-// declares for the result.
-func (c *call) image() (n *Node, d, to []int) {
-	name := "self"
-	if c.has("input") {
-		name = "input"
-	}
-	x, to := c.floating(name), c.target()
-	if x.rank() < 3 || len(to) != x.rank() {
-		refuse("%s must be an image [B, C, H, W], and so the result, got %v and %v", name, x.dims(), to)
-	}
-	n = x.image()
-	return n, n.Shape().Dimensions, to[2:]
-}
-
-// nearest repeats pixels to the size that the file declares, a multiple of the image's.
-func nearest(c *call) value {
-	n, d, to := c.image()
-	last := len(d) - 1
-	apart, wide, out := d[:1:1], d[:1:1], d[:1:1]
-	for i, size := range to {
-		if size%d[1+i] != 0 {
-			refuse("pixels [B, H, W, C] of %v become %v; the nearest is taken of whole multiples", d, to)
-		}
-		apart, wide, out = append(apart, d[1+i], 1), append(wide, d[1+i], size/d[1+i]), append(out, size)
-	}
-	n = graph.BroadcastToDims(graph.Reshape(n, append(apart, d[last])...), append(wide, d[last])...)
-	return image(graph.Reshape(n, append(out, d[last])...))
-}
-
-// average takes the mean of windows of pixels.
-func average(c *call) value {
-	n, d, to := c.image()
-	wide := nn.Wide(n)
-	last := len(d) - 1
-	kernel := make([]int, len(to))
-	apart, over := d[:1:1], []int{}
-	blocks := true
-	for i, size := range to {
-		if blocks = blocks && size > 0 && d[1+i]%size == 0; blocks {
-			kernel[i] = d[1+i] / size
-			apart, over = append(apart, size, kernel[i]), append(over, 2+2*i)
-		}
-	}
-	if !c.has("kernel_size") {
-		if !blocks {
-			refuse("pixels [B, H, W, C] of %v become %v; the mean is taken of whole blocks", d, to)
-		}
-	} else if k := c.each("kernel_size", len(to), 1); !blocks || !slices.Equal(k, kernel) {
-		kernel, blocks = k, false
-	}
-	if blocks {
-		wide = graph.ReduceMean(graph.Reshape(wide, append(apart, d[last])...), over...)
-		return image(graph.ConvertDType(wide, n.DType()))
-	}
-	sum := func(x *Node) *Node { return c.pooled(x, kernel, to, 0, graph.Add) }
-	y := sum(wide)
-	if c.has("divisor_override") || c.bool("ceil_mode") {
-		refuse("divisor_override and ceil_mode have no rule")
-	}
-	if all, given := c.o.Args["count_include_pad"].(bool); given && !all {
-		y = graph.Div(y, sum(graph.OnesLike(wide)))
-	} else {
-		y = graph.MulScalar(y, 1/float64(product(kernel)))
-	}
-	return image(graph.ConvertDType(y, n.DType()))
-}
-
-// largest takes the largest pixel of each window, the first of equal ones as PyTorch does.
-func largest(c *call) value {
-	n, _, to := c.image()
-	first := func(x, y *Node) *Node { return graph.Where(graph.GreaterThan(y, x), y, x) }
-	return image(c.pooled(n, c.each("kernel_size", len(to), 1), to, math.Inf(-1), first))
-}
-
-// pooled joins by f what each tap of a window meets, of an image x with borders of v, to as many entries as the file
-// declares.
-func (c *call) pooled(x *Node, kernel, to []int, v float64, f func(x, y *Node) *Node) *Node {
-	stride := "stride"
-	if len(c.ints(stride)) == 0 {
-		stride = "kernel_size"
-	}
-	n, pads := c.window(stride, len(to)), c.each("padding", len(to), 0)
-	for i, p := range pads {
-		behind := (to[i]-1)*n[i].Stride + (kernel[i]-1)*n[i].Dilate + 1 - x.Shape().Dimensions[1+i] - p
-		if kernel[i] < 1 || p < 0 || p > maxSize || to[i] < 1 || behind > maxSize {
-			refuse("windows of %v do not make %v", kernel, to)
-		}
-		x = bordered(x, 1+i, p, behind, "constant", v)
-	}
-	met := taps(x, kernel, n)
-	y := met[0]
-	for _, m := range met[1:] {
-		y = f(y, m)
-	}
-	return y
 }

@@ -21,7 +21,7 @@ type node = graph.Node
 
 // exported are the networks of testdata: modules of diffusers and others with random weights, as
 // client_py/integration/network_fixtures.py has exported them, and what torch computes of them in float64.
-var exported = []string{"unet", "unet-condition", "dit", "sit", "plain"}
+var exported = []string{"unet", "unet-condition", "dit", "sit", "plain", "edm2", "volume"}
 
 // TestParityFloat64 compares everything, to rounding.
 func TestParityFloat64(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/dtypes"
 	"github.com/gomlx/gomlx/pkg/core/graph"
 	"github.com/gomlx/gomlx/pkg/core/shapes"
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/anisoflight/anisoflight/internal/devicetest"
 	"github.com/anisoflight/anisoflight/internal/gradcheck"
@@ -25,16 +26,21 @@ type ruleCase struct {
 	args     string
 	shape    []int // that the file declares; nil for several results
 	positive bool
+	answer   string // of tensors 0, 1, 2, …
 }
 
 // differentiable holds a use of each rule, at least: operations, their tensors with their sizes, other arguments, and
 // the shape of the result.
 const differentiable = `
+_native_batch_norm_legit_no_training.default input 2,3,2 weight 3 bias 3 running_mean 3 running_var 3 positive {"eps":0.5} = parts
 _adaptive_avg_pool2d.default,adaptive_avg_pool2d.default self 2,3,4,6 {"output_size":[2,3]} = 2,3,2,3
 _softmax.default self 2,3,4 {"dim":-1} = 2,3,4
 _to_copy.default,abs.default,alias.default,clone.default,contiguous.default,cos.default,elu.default self 2,3 = 2,3
 _unsafe_view.default,flatten.using_ints,reshape.default,unflatten.int,view.default self 2,3,4 = 2,12
+_upsample_nearest_exact1d.vec input 2,3,5 = 2,3,3
+_upsample_nearest_exact2d.vec,_upsample_nearest_exact3d.vec input 2,1,3,4 = 2,1,5,3
 adaptive_avg_pool1d.default self 2,3,6 {"output_size":[2]} = 2,3,2
+adaptive_avg_pool2d.default self 2,2,5,4 {"output_size":[2,3]} = 2,2,2,3
 add.Scalar,mul.Scalar,sub.Scalar self 2,3 {"other":2} = 2,3
 add.Tensor other 2,3 {"self":0.5,"alpha":2} = 2,3
 add.Tensor self 2,3,4 other 4 {"alpha":0.5} = 2,3,4
@@ -139,23 +145,30 @@ transpose.int self 2,3,4 {"dim0":-1,"dim1":0} = 4,3,2
 unbind.int self 2,3,4 {"dim":1} = parts
 unsqueeze.default self 2,3 {"dim":-1} = 2,3,1
 unsqueeze.default self 2,3 {"dim":1} = 2,1,3
+upsample_bicubic2d.vec input 2,2,4,3 {"align_corners":false} = 2,2,7,6
+upsample_bilinear2d.vec input 2,2,3,4 {"align_corners":false,"scale_factors":[2.0,1.7]} = 2,2,6,6
+upsample_bilinear2d.vec input 2,2,3,4 {"align_corners":true} = 2,2,5,2
+upsample_linear1d.vec input 2,3,5 = 2,3,8
 upsample_nearest1d.vec input 2,3,4 = 2,3,8
 upsample_nearest2d.default self 2,3,4,6 = 2,3,4,12
+upsample_nearest2d.vec input 2,2,3,4 = 2,2,4,3
 upsample_nearest2d.vec input 2,3,4,6 = 2,3,8,18
 upsample_nearest3d.vec input 2,2,2,3,1 = 2,2,4,3,3
+upsample_trilinear3d.vec input 2,1,2,3,2 = 2,1,4,2,3
 var.correction self 2,3,4 {"dim":[1,2],"correction":1} = 2
 var_mean.correction self 2,3,4 {"dim":[2],"correction":0} = parts
 where.ScalarOther self 2,3,4 {"condition":"%mask","other":2} = 2,3,4
 where.ScalarSelf other 2,3,4 {"condition":"%mask","self":2} = 2,3,4
 where.self self 2,3,4 other 3,1 {"condition":"%mask"} = 2,3,4`
 
-// ruleCases reads the table of uses, by operation.
-func ruleCases() map[string][]ruleCase {
+// ruleCases reads a table of uses, by operation.
+func ruleCases(table string) map[string][]ruleCase {
 	cases := map[string][]ruleCase{}
-	for line := range strings.Lines(strings.TrimSpace(differentiable)) {
+	for line := range strings.Lines(strings.TrimSpace(table)) {
 		use, shape, _ := strings.Cut(strings.TrimSpace(line), " =")
+		shape, answer, _ := strings.Cut(shape, ":")
 		words := strings.Fields(use)
-		var c ruleCase
+		c := ruleCase{answer: strings.TrimSpace(answer)}
 		for i := 1; i < len(words); i++ {
 			switch word := words[i]; {
 			case word == "positive":
@@ -187,6 +200,33 @@ func sizes(text string) []int {
 	return out
 }
 
+// answers holds what PyTorch makes of tensors with entries 0, 1, 2, …
+const answers = `
+pad.default self 1,1,5 {"pad":[2,1],"mode":"reflect"} = 1,1,8: 2,1,0,1,2,3,4,3
+pad.default self 1,1,5 {"pad":[2,1],"mode":"circular"} = 1,1,8: 3,4,0,1,2,3,4,0
+pad.default self 1,1,5 {"pad":[2,1],"mode":"replicate"} = 1,1,8: 0,0,0,1,2,3,4,4
+pad.default self 1,1,2,2 {"pad":[1,0,0,-1],"mode":"constant","value":7} = 1,1,1,3: 7,0,1
+max_pool1d.default self 1,1,5 {"kernel_size":[3],"stride":[2],"padding":[1]} = 1,1,3: 1,3,4
+max_pool2d.default self 1,1,3,3 {"kernel_size":[2,2],"ceil_mode":true} = 1,1,2,2: 4,5,7,8
+avg_pool1d.default self 1,1,5 {"kernel_size":[2],"stride":[2],"padding":[1]} = 1,1,3: 0,1.5,3.5
+avg_pool2d.default self 1,1,2,3 {"kernel_size":[2,2],"stride":[1,1],"padding":[1,0],"count_include_pad":false} = 1,1,3,2: 0.5,1.5,2,3,3.5,4.5
+adaptive_avg_pool1d.default self 1,1,5 {"output_size":[2]} = 1,1,2: 1,3
+upsample_linear1d.vec input 1,1,5 {"align_corners":true} = 1,1,9: 0,0.5,1,1.5,2,2.5,3,3.5,4
+upsample_linear1d.vec input 1,1,4 {"align_corners":false,"scale_factors":[2.0]} = 1,1,8: 0,0.25,0.75,1.25,1.75,2.25,2.75,3
+upsample_bilinear2d.vec input 1,1,2,2 {"align_corners":false} = 1,1,4,1: 0.5,1,2,2.5
+upsample_trilinear3d.vec input 1,1,2,1,2 {"align_corners":true} = 1,1,3,2,3: 0,0.5,1,0,0.5,1,1,1.5,2,1,1.5,2,2,2.5,3,2,2.5,3
+upsample_bicubic2d.vec input 1,1,2,2 {"align_corners":false} = 1,1,4,2: -0.2109375,0.7890625,0.453125,1.453125,1.546875,2.546875,2.2109375,3.2109375
+upsample_nearest1d.vec input 1,1,5 = 1,1,3: 0,1,3
+upsample_nearest3d.vec input 1,1,2,1,1 = 1,1,4,1,2: 0,0,0,0,1,1,1,1
+_upsample_nearest_exact1d.vec input 1,1,5 = 1,1,3: 0,2,4
+slice_scatter.default self 2,3 src 2,2 {"dim":1,"start":0,"end":9223372036854775807,"step":2} = 2,3: 0,1,1,2,4,3
+slice_scatter.default self 3,2 src 1,2 {"dim":0,"start":-2,"end":-1} = 3,2: 0,1,0,1,4,5
+copy.default self 2,2 src 2 = 2,2: 0,1,0,1
+convolution.default input 1,1,5 weight 1,1,3 {"stride":[2],"padding":[1],"dilation":[1],"transposed":false,"groups":1} = 1,1,3: 2,8,4
+convolution.default input 1,1,2,2,2 weight 1,1,2,1,2 {"padding":[0,0,1],"transposed":false} = 1,1,1,2,3: 12,24,10,20,36,14
+convolution.default input 1,4,2 weight 4,1,2 {"stride":[2],"transposed":true,"groups":4} = 1,4,4: 0,0,0,1,4,6,6,9,16,20,20,25,36,42,42,49
+conv_transpose2d.input input 1,4,1,2 weight 4,1,1,2 {"groups":2} = 1,2,1,3: 4,12,10,52,124,74`
+
 // constantRules have no derivative, or none but zero.
 var constantRules = strings.Fields(`input param add_ratios getitem detach.default sign.default floor.default
 	eq.Scalar eq.Tensor ne.Scalar ne.Tensor lt.Scalar lt.Tensor le.Scalar le.Tensor gt.Scalar gt.Tensor ge.Scalar ge.Tensor
@@ -196,7 +236,7 @@ var constantRules = strings.Fields(`input param add_ratios getitem detach.defaul
 
 // TestRulesDifferentiate holds three derivatives of every rule to central differences.
 func TestRulesDifferentiate(t *testing.T) {
-	cases := ruleCases()
+	cases := ruleCases(differentiable)
 	for _, op := range slices.Sorted(maps.Keys(rules)) {
 		if cases[op] == nil && !slices.Contains(constantRules, op) {
 			t.Errorf("the rule %s has no case here", op)
@@ -210,6 +250,44 @@ func TestRulesDifferentiate(t *testing.T) {
 					func(x []*graph.Node) *graph.Node { return c.apply(op, x) })
 			})
 		}
+	}
+}
+
+// TestRulesAnswer holds rules to PyTorch's answers.
+func TestRulesAnswer(t *testing.T) {
+	dev := devicetest.PureGo(t)
+	for op, cases := range ruleCases(answers) {
+		for _, c := range cases {
+			var in []devicetest.Input
+			for _, size := range c.sizes {
+				flat := make([]float64, product(size))
+				for i := range flat {
+					flat[i] = float64(i)
+				}
+				in = append(in, devicetest.Input{Flat: flat, Dims: size})
+			}
+			got := devicetest.Compute(t, dev, fmt.Sprint("answer ", op, c), func(x []*graph.Node) []*graph.Node {
+				return []*graph.Node{c.apply(op, x)}
+			}, in...)[0]
+			var want []float64
+			if err := json.Unmarshal([]byte("["+c.answer+"]"), &want); err != nil {
+				t.Fatal(err)
+			}
+			if !floats.EqualApprox(got, want, 1e-12) {
+				t.Errorf("%s of %v with %s is %v; want %v", op, c.sizes, c.args, got, want)
+			}
+		}
+	}
+}
+
+// TestLargestOfEqualPixels: the first one takes the gradient, as in PyTorch.
+func TestLargestOfEqualPixels(t *testing.T) {
+	c := ruleCases(`max_pool1d.default self 1,1,3 {"kernel_size":[3]} = 1,1,1`)["max_pool1d.default"][0]
+	got := devicetest.Compute(t, devicetest.PureGo(t), "equal pixels", func(x []*graph.Node) []*graph.Node {
+		return graph.Gradient(graph.ReduceAllSum(c.apply("max_pool1d.default", x)), x...)
+	}, devicetest.Input{Flat: []float64{5, 5, 5}, Dims: []int{1, 1, 3}})[0]
+	if !slices.Equal(got, []float64{1, 0, 0}) {
+		t.Errorf("the gradient is %v", got)
 	}
 }
 

@@ -49,7 +49,7 @@ class Exported:
 
         def parts() -> Iterator[memoryview]:
             yield memoryview(len(text).to_bytes(8, "little") + text)
-            for value in self.tensors.values():
+            for value in filter(torch.numel, self.tensors.values()):
                 yield memoryview(value.detach().cpu().float().contiguous().view(-1).numpy()).cast("B")
 
         return 8 + len(text) + size, parts()
@@ -108,14 +108,13 @@ def export(
             raise
         except Exception as error:
             said = str(error).strip().splitlines()
-            inner = Path(torch.__file__).parent
-            frames = [
-                one for one in traceback.extract_tb(error.__traceback__) if inner not in Path(one.filename).parents
-            ]
+            inner = tuple(os.path.dirname(file) for file in (torch.__file__, __file__))
+            frames = [one for one in traceback.extract_tb(error.__traceback__) if not one.filename.startswith(inner)]
+            line = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
             raise BadRequestError(
-                f"torch.export cannot record a {type(module).__name__}: {said[0] if said else error!r} "
-                f"({frames[-1].filename}, line {frames[-1].lineno}); a network that stays in the notebook is sampled "
-                f"there, with anisoflight.diffusers.Scheduler{adapter(ask)}",
+                f"torch.export cannot record a {type(module).__name__}: {said[0] if said else error!r}{line}; "
+                "a network that stays in the notebook is sampled there, with anisoflight.diffusers.Scheduler"
+                f"{adapter(ask)}",
                 "BAD_MODEL",
             ) from error
     if classes is not None and len(classes) != ask.labels:

@@ -32,7 +32,7 @@ _KEPT = frozenset(
     var.correction expand index_select avg_pool1d avg_pool2d avg_pool3d max_pool1d max_pool2d max_pool3d
     """.split()  # noqa: SIM905
 )
-_RESAMPLING = re.compile(r"aten\._?(upsample_|adaptive_avg_pool)")  # along each axis a mean with weights
+_RESAMPLING = re.compile(r"aten\._?(upsample_|adaptive_avg_pool)")
 _DROPPED = ("device", "layout", "pin_memory", "memory_format", "generator", "non_blocking", "copy", "enable_gqa")
 
 
@@ -57,19 +57,8 @@ def record(
             packet = getattr(torch.ops.aten, kept, None)
             if packet is not None:
                 table.pop(getattr(packet, overload or "default", None), None)
-        table[torch.ops.aten._native_batch_norm_legit_no_training.default] = _batch_norm
         program = program.run_decompositions(table)
     return Recorded(program, examples, ratios_at)
-
-
-def _batch_norm(x: Any, weight: Any, bias: Any, mean: Any, variance: Any, _: float, eps: float) -> tuple[Any, Any, Any]:
-    """In evaluation: an affine map of each channel."""
-    mean, variance, weight, bias = (
-        v if v is None else v.reshape(-1, *[1] * (x.ndim - 2)) for v in (mean, variance, weight, bias)
-    )
-    y = (x - mean) * (variance + eps).rsqrt()
-    y = y if weight is None else y * weight
-    return y if bias is None else y + bias, x.new_zeros(0), x.new_zeros(0)
 
 
 class Recorded:
@@ -152,9 +141,6 @@ class Recorded:
         value = node.meta.get("val")
         if isinstance(value, _NUMBERS) or "_assert" in str(node.target):
             return
-        if _RESAMPLING.match(str(node.target)) and not _whole(node):
-            self.resample(node)
-            return
         if node.target is operator.getitem:
             self.add(node, "getitem", {"of": self.encoded(node.args[0], node), "index": node.args[1]})
             return
@@ -169,34 +155,6 @@ class Recorded:
             if given is not None and argument.name not in _DROPPED:
                 args[argument.name] = self.encoded(given, node)
         self.add(node, str(node.target).removeprefix("aten."), args)
-
-    def resample(self, node: Any) -> None:
-        """A product with a matrix along each axis: what torch makes of unit vectors."""
-        x, *rest = node.args
-        shape, result = x.meta["val"].shape, self.encoded(x, node)
-        for i in range(2, len(shape)):
-            # The other axes stay as they are: of two, as torch 2.15 errs in one mode where they have size one.
-            alone = [
-                [n if k == i - 2 else 2 if isinstance(n, int) else 1.0 for k, n in enumerate(a)]
-                if isinstance(a, list | tuple)
-                else a
-                for a in rest
-            ]
-            unit = torch.eye(shape[i]).reshape(-1, 1, *(shape[i] if k == i else 1 for k in range(2, len(shape))))
-            unit = unit.repeat(1, 1, *(1 if k == i else 2 for k in range(2, len(shape))))
-            name = f"{node.name}__{i}"
-            matrix = self.tensors[f"constant.{name}"] = node.target(unit, *alone).movedim(i, 1).flatten(2)[:, :, 0].T
-            about, last = {"module": _module(node)}, i == len(shape) - 1
-            self.nodes += (
-                {"name": f"{name}_from", "op": "transpose.int", "args": {"self": result, "dim0": i, "dim1": -1}},
-                {"name": f"{name}_by", "op": "param", "target": f"constant.{name}", "frozen": True}
-                | {"shape": list(matrix.shape), "dtype": "float32"},
-                {"name": f"{name}_product", "op": "linear.default", **about}
-                | {"args": {"input": f"%{name}_from", "weight": f"%{name}_by"}},
-                {"name": node.name if last else f"{name}_to", "op": "transpose.int"}
-                | {"args": {"self": f"%{name}_product", "dim0": i, "dim1": -1}},
-            )
-            result = f"%{name}_to"
 
     def encoded(self, given: Any, node: Any) -> Any:
         if isinstance(given, torch.fx.Node):
@@ -254,16 +212,6 @@ def _module(node: Any) -> str:
 def _module_path(path: str) -> str:
     path = path.removeprefix("L['self'].").removeprefix("L['self']")
     return "" if path == PREFIX.rstrip(".") else path.removeprefix(PREFIX)
-
-
-def _whole(node: Any) -> bool:
-    """Whether pixels are repeated, or means of blocks taken, a whole number of times along each axis."""
-    sizes = [[int(n) for n in one.meta["val"].shape[2:]] for one in (node.args[0], node)]
-    if "adaptive" in str(node.target):
-        sizes.reverse()
-    elif "upsample_nearest" not in str(node.target) or "exact" in str(node.target):
-        return False
-    return all(large % small == 0 for small, large in zip(*sizes, strict=True))
 
 
 def _size(size: Any, node: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import re
 import secrets
 from dataclasses import replace as replaced
@@ -178,12 +179,15 @@ def _nodes(config: dict[str, Any], op: str) -> list[dict[str, Any]]:
 
 def _used(module: torch.nn.Module, config: dict[str, Any], tensors: dict[str, torch.Tensor]) -> set[str]:
     """The tensors that a module's forward pass uses, asked as the model of that config is; all where it cannot be."""
-    inputs = {node["target"] for node in _nodes(config, "input")}
-    how: dict[str, Any] = {"size": config["img_resolution"], "channels": config["img_channels"]}
-    how |= next((node["args"] for node in _nodes(config, "input") if "size" in node.get("args", {})), {})
+    inputs = {node["target"]: node.get("args", {}) for node in _nodes(config, "input")}
+    how: dict[str, Any] = {"size": config["img_resolution"], "channels": config["img_channels"], **inputs["sample"]}
     if "onehot" in inputs:
         how["label"] = "onehot"
-    if "conditions" in tensors:
+    if "conditions" in how:
+        columns = tensors["conditions"].flatten(1).split([math.prod(shape) for _, *shape in how["conditions"]], 1)
+        parts = zip(how["conditions"], columns, strict=True)
+        how["conditions"] = {name: rows.reshape(-1, *shape) for (name, *shape), rows in parts}
+    elif "conditions" in tensors:
         how["conditions"] = tensors["conditions"]
     elif config.get("label_dim"):
         how["labels"] = config["label_dim"]

@@ -71,8 +71,8 @@ class _Conditions:
 
 
 def _conditions(conditions: Any, empty: Any, like: torch.Tensor) -> _Conditions:
-    """The table of conditions that are given by name, [K, …] or [1, …] for all labels alike; of one that is not named,
-    [S, D] or [K, S, D], it is encoder_hidden_states."""
+    """The table of conditions by name, [K, …] or [1, …] for all labels alike, or of encoder_hidden_states [S, D] or
+    [K, S, D]."""
     several = empty is not None
     if not isinstance(conditions, Mapping):
         one = torch.as_tensor(conditions)
@@ -84,10 +84,10 @@ def _conditions(conditions: Any, empty: Any, like: torch.Tensor) -> _Conditions:
     rows = {len(value) if value.ndim else 0 for value in given.values()}
     count = max(rows, default=0)
     if not rows <= {1, count} or not count or not nothing.keys() <= given.keys():
+        shapes = {".".join(key): list(value.shape) for key, value in given.items()}
         raise BadRequestError(
-            "conditions must be tensors [K, …] with a row for each of K labels, or [1, …] for all alike, and empty name "
-            f"some of them, got { ({'.'.join(key): list(value.shape) for key, value in given.items()}) } and "
-            f"{', '.join(map('.'.join, nothing)) or 'none'}",
+            "conditions must be tensors [K, …], a row for each of K labels, or [1, …] for all alike, and empty one row "
+            f"of some of them, got {shapes} and {[*map('.'.join, nothing)]}",
             "BAD_MODEL",
         )
     columns, labels = [], count if several or count > 1 else 0
@@ -106,7 +106,7 @@ def _flat(given: Mapping[str, Any], outer: tuple[str, ...] = ()) -> Iterator[tup
         if isinstance(value, Mapping):
             yield from _flat(value, (*outer, key))
         else:
-            yield (*outer, key), torch.as_tensor(value)
+            yield (*outer, *key.split(".")), torch.as_tensor(value)
 
 
 class _Asked(torch.nn.Module):
@@ -134,11 +134,8 @@ class _Asked(torch.nn.Module):
     def forward(self, sample: torch.Tensor, noise: torch.Tensor, label: torch.Tensor | None = None) -> torch.Tensor:
         given: dict[str, Any] = {}
         if self.choice is not None:
-            rows: torch.Tensor = self.conditions.flatten(1)  # pyright: ignore[reportCallIssue]
-            if label is None:
-                rows = rows.expand(sample.shape[0], -1)
-            else:
-                rows = torch.nn.functional.embedding(label, rows)
+            rows: Any = self.conditions.flatten(1)  # pyright: ignore[reportCallIssue]
+            rows = rows.expand(sample.shape[0], -1) if label is None else torch.nn.functional.embedding(label, rows)
             given, label = self.choice.chosen(rows), None
         elif self.label_name:
             given, label = {self.label_name: label}, None
@@ -186,9 +183,9 @@ def wrapped(
     config: Any = getattr(module, "config", {})
     of_diffusers = hasattr(config, "get") and type(module).__module__.startswith("diffusers.")
     takes = inspect.signature(module.forward).parameters
+    packed = 4 if of_diffusers and {"img_ids", "txt_ids"} <= takes.keys() else 1
     if of_diffusers:
         size = size if size is not None else config.get("sample_size")
-        packed = 4 if {"img_ids", "txt_ids"} <= takes.keys() else 1
         if channels is None and config.get("in_channels"):
             channels = config["in_channels"] // packed
     if size is None or channels is None:
@@ -200,72 +197,53 @@ def wrapped(
     height, width = math.prod(axes[:-1]), axes[-1]
     like = next((p for p in module.parameters() if p.dtype.is_floating_point), torch.zeros(()))
     sample, noise = like.new_empty(BATCH, channels, height, width).normal_(), like.new_empty(BATCH).uniform_(0.5, 1.5)
-    examples: list[Any] = [("sample", {"size": list(axes)} if len(axes) != 2 else {}, sample), ("noise", {}, noise)]
+    asked: dict[str, Any] = {} if len(axes) == 2 else {"size": list(axes)}
+    examples: list[Any] = [("sample", asked, sample), ("noise", {}, noise)]
     numbers = torch.arange(BATCH, device=like.device)
     table, none, names, name = None, {}, (), ""
     if of_diffusers:
-        _check_outputs(config, channels * packed)
+        out = int(config.get("out_channels") or channels * packed)
+        if out not in (channels * packed, 2 * channels * packed):
+            raise BadRequestError(
+                "out_channels must be in_channels, or twice that with learned variances; "
+                f"got {out} and {channels * packed}",
+                "BAD_MODEL",
+            )
         names = (next(iter(takes)), next((one for one in _TIMES if one in takes), _TIMES[0]))
     if conditions is not None:
         if labels is not None:
             raise BadRequestError("labels must not be given with conditions, whose rows the labels are", "BAD_MODEL")
         table = _conditions(conditions, empty, like.detach())
         labels, none = table.labels, {"none": table.labels}
-        unknown = {key[0] for key in table.parts} - takes.keys()
-        if unknown and not any(one.kind is one.VAR_KEYWORD for one in takes.values()):
-            raise BadRequestError(
-                f"conditions must be named as parameters of forward, {', '.join(takes)}; got {', '.join(unknown)}",
-                "BAD_MODEL",
-            )
+        asked["conditions"] = [[".".join(key), *shape] for key, (shape, _) in table.parts.items()]
     elif of_diffusers:
-        if config.get("cross_attention_dim") and "encoder_hidden_states" in takes:
-            raise BadRequestError(
-                "conditions must be given, [S, D] or [K, S, D]: the embeddings of one prompt, or of one per label; "
-                f"a {type(module).__name__} has no other input",
-                "BAD_MODEL",
-            )
-        labels, none, name = _classes(module, config, labels, takes)
+        count = int(config.get("num_class_embeds") or config.get("num_embeds_ada_norm") or 0)
+        count, name = (count, "class_labels") if count and "class_labels" in takes else (0, "")
+        more = type(module).__name__ == "DiTTransformer2DModel"  # a row of its table for no class, beyond the count
+        labels = count if labels is None or more else min(labels, count)
+        none = {"none": labels} if more or labels < count else {}  # else the last row, of a UNet with a class left out
     if labels and label == "onehot" and not of_diffusers and table is None:
         examples.append((label, {}, torch.eye(labels, dtype=like.dtype, device=like.device)[numbers % labels]))
     elif labels:
         examples.append(("label", none, numbers % labels))
-    kind = _Packed if of_diffusers and packed > 1 else _Asked
+    kind = _Packed if packed > 1 else _Asked
     return Wrapped(kind(module, channels, axes, names, name, table), examples, channels, height, width, labels or 0)
 
 
-def _check_outputs(config: Any, channels: int) -> None:
-    out = int(config.get("out_channels") or channels)
-    if out not in (channels, 2 * channels):
-        raise BadRequestError(
-            f"out_channels must be in_channels, or twice that with learned variances; got {out} and {channels}",
-            "BAD_MODEL",
-        )
-
-
-def _classes(module: Any, config: Any, labels: int | None, takes: Any) -> tuple[int, dict[str, Any], str]:
-    """The number of classes of a model of diffusers, how its input of labels calls no class, and that input's name."""
-    count = int(config.get("num_class_embeds") or config.get("num_embeds_ada_norm") or 0)
-    if "class_labels" not in takes or not count:
-        return 0, {}, ""
-    if type(module).__name__ == "DiTTransformer2DModel":  # its table has one row more: of no class
-        return count, {"none": count}, "class_labels"
-    if labels is not None and labels < count:  # so has a UNet that was trained with a class left out
-        return labels, {"none": labels}, "class_labels"
-    return count, {}, "class_labels"
-
-
 def adapter(ask: Wrapped) -> str:
-    """What to do where a forward pass takes more than it is given: the module to copy; empty where it does not."""
+    """What to do if a forward pass needs more than it is given: the module to copy. Empty if it does not."""
     asked: Any = ask.module
-    given = {*asked.names, asked.label_name, "return_dict", "self"}
-    if asked.choice is not None:
-        given |= {key[0] for key in asked.choice.parts}
     takes = inspect.signature(asked.module.forward).parameters
-    first = asked.names or [*takes][: len(ask.examples)]
-    rest = [name for name, one in takes.items() if name not in {*given, *first} and one.kind is not one.VAR_KEYWORD]
+    head = asked.names or [*takes][: len(ask.examples)]
+    given = {*head, asked.label_name, "return_dict"} | {key[0] for key in (asked.choice.parts if asked.choice else ())}
+    # In diffusers, what is needed may have None as its default.
+    rest = [
+        k for k, one in takes.items() if one.default is (None if asked.names else one.empty) or one.default is one.empty
+    ]
+    rest = [name for name in rest if name not in given and takes[name].kind < takes[name].VAR_KEYWORD]
     if not rest:
         return ""
-    call = [f"{name}={value}" for name, value in zip(first, ("x", "noise_label", "class_labels"), strict=False)]
+    call = ", ".join(f"{name}={value}" for name, value in zip(head, ("x", "noise_label", "class_labels"), strict=False))
     return f"""
 forward also takes {", ".join(rest)}: give what it needs as conditions={{"{rest[0]}": …}}, or send an adapter:
 
@@ -274,8 +252,8 @@ class Adapter(torch.nn.Module):
         super().__init__()
         self.module = module
 
-    def forward(self, x, noise_label{", class_labels" if len(first) > 2 else ""}):
-        return self.module({", ".join(call)}, {rest[0]}=…)"""
+    def forward(self, x, noise_label{", class_labels" if len(head) > 2 else ""}):
+        return self.module({call}, {rest[0]}=…)"""
 
 
 def unwrapped(module: Any) -> Any:
