@@ -336,7 +336,8 @@ type StartSchedule struct {
 	Model   string `json:"model,omitempty"` // name of a model that sees the data in its own units
 	// whose paths are kept: a name, a model's for its own, or JSON such as {"edm":{"T":400}}; default edm
 	Schedule ScheduleRef `json:"schedule"`
-	SigmaMax float64     `json:"sigma_max,omitempty" above:"0"` // start at this lower noise level; default the schedule's end
+	// start at this lower noise level; default the schedule's end
+	SigmaMax float64 `json:"sigma_max,omitempty" above:"0"`
 }
 
 // Kind implements ScheduleKind.
