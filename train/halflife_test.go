@@ -4,10 +4,6 @@ import (
 	"math"
 	"strings"
 	"testing"
-
-	"github.com/anisoflight/anisoflight/internal/traintest"
-	"github.com/anisoflight/anisoflight/train/checkpoint"
-	"github.com/anisoflight/anisoflight/train/data"
 )
 
 // emaOf returns one weight of the network and of its average.
@@ -64,16 +60,6 @@ func TestEMARampupIsEDMs(t *testing.T) {
 	if *fresh.EMARampup != 0.05 || *from.EMARampup != 0 {
 		t.Errorf("%g for a new network, %g from a model", *fresh.EMARampup, *from.EMARampup)
 	}
-}
-
-func resume(t *testing.T, s *checkpoint.Run, d *data.Dataset) *Run {
-	t.Helper()
-	r, err := Resume(s, Sources{Device: traintest.Device(t), Dataset: d})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.Close)
-	return r
 }
 
 // TestStaleAverages: a warning tells of an average that is a quarter or more the start, of which the quick start's was

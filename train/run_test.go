@@ -1,11 +1,13 @@
 package train
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/anisoflight/anisoflight/internal/devicetest"
@@ -77,6 +79,26 @@ func TestRowOf(t *testing.T) {
 	for _, n := range []int{len(RowColumns) - 1, len(RowColumns) + 1} {
 		if _, err := RowOf(make([]float64, n)); err == nil {
 			t.Errorf("a row of %d columns is taken", n)
+		}
+	}
+}
+
+// TestIncompleteStateIsRefused: a configuration that leaves a field to its default is none that a run has stored.
+func TestIncompleteStateIsRefused(t *testing.T) {
+	d := tinyData(t, 24)
+	state, err := start(t, tinyConfig(Pretrain), Sources{Dataset: d}).State(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := StoredConfig(state.Config); err != nil {
+		t.Error(err)
+	}
+	for _, field := range []string{`"ema_rampup":0.05,`, `"order":2,`, `,"p_std_subspace":0`} {
+		without := *state
+		without.Config = bytes.Replace(state.Config, []byte(field), nil, 1)
+		_, err := Resume(&without, Sources{Device: traintest.Device(t), Dataset: d})
+		if stored, ok := errors.AsType[*StateError](err); !ok || !strings.Contains(stored.Msg, "fields are missing") {
+			t.Errorf("without %s: %v", field, err)
 		}
 	}
 }

@@ -93,7 +93,8 @@ func newRun(cfg Config, src Sources, resumed bool) (r *Run, err error) {
 		r.scheduleBasis = src.Model.Basis
 	}
 	cfg.RatioEmbedding = cmp.Or(cfg.RatioEmbedding, new(flow.Spec().Ratios > 0))
-	cfg.PStdSubspace = cmp.Or(cfg.PStdSubspace, new(pick(cfg.Stage == Anisotropic && *cfg.TrainNetwork && *cfg.RatioEmbedding, 0.5, 0)))
+	seesRatios := cfg.Stage == Anisotropic && *cfg.TrainNetwork && *cfg.RatioEmbedding
+	cfg.PStdSubspace = cmp.Or(cfg.PStdSubspace, new(pick(seesRatios, 0.5, 0)))
 	if ratios := flow.Spec().Ratios; cfg.asksForRatios() && ratios != b.J()-1 {
 		return nil, setting.Errorf("ratio_embedding",
 			"must be off for a network of %d log-ratios and a family of %d subspaces", ratios, b.J())

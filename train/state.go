@@ -3,6 +3,7 @@ package train
 import (
 	"context"
 	"encoding/json"
+	"reflect"
 	"slices"
 
 	"github.com/anisoflight/anisoflight/internal/base/setting"
@@ -75,13 +76,26 @@ func (r *Run) trained(ctx context.Context) (*kernels.TrainerState, error) {
 	return t, nil
 }
 
+// StoredConfig reads the configuration of a stored state, in which nothing is left to defaults.
+func StoredConfig(text []byte) (c Config, err error) {
+	if err := json.Unmarshal(text, &c); err != nil {
+		return c, stateError("configuration: %v", err)
+	}
+	full, err := c.Resolve()
+	if err == nil && (!reflect.DeepEqual(full, c) || c.RatioEmbedding == nil || c.PStdSubspace == nil) {
+		err = stateError("configuration: fields are missing; no release has written it")
+	}
+	return c, err
+}
+
 // Resume starts a run where a state left off, with the state's configuration. Of the sources it needs the device and
 // the data set. The next steps are those of a run that was never stopped.
 func Resume(s *checkpoint.Run, src Sources) (*Run, error) {
-	var cfg Config
-	if err := json.Unmarshal(s.Config, &cfg); err != nil {
-		return nil, stateError("configuration: %v", err)
+	cfg, err := StoredConfig(s.Config)
+	if err != nil {
+		return nil, err
 	}
+	stored := cfg
 	if src.Dataset != nil && int64(src.Dataset.Len()) != s.Images {
 		return nil, setting.Errorf("dataset", "must have the %d images that the run was started with, got %d", s.Images,
 			src.Dataset.Len())
@@ -105,10 +119,7 @@ func Resume(s *checkpoint.Run, src Sources) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(s.Config, &r.cfg); err != nil { // its names of network and model, for the next state
-		r.Close()
-		return nil, stateError("configuration: %v", err)
-	}
+	r.cfg = stored // with its names of network and model, for the next state
 	if err := r.restore(s); err != nil {
 		r.Close()
 		return nil, err

@@ -203,7 +203,7 @@ FIELDS = {
     "Advise": """
         dataset: str, required. Name of the data set.
         model: str, default none, that of the data's Gaussian is computed. Name of a model whose residual is measured.
-        nfe: Sequence[int], default 3,5,9,18. List of evaluations to recommend samplers for.
+        nfe: Sequence[int], default 3,5,9,18. List of evaluations to recommend samplers for, at most 16.
         samples: int, default 256. Images per noise level that a model is measured with, of all classes together.
         seed: int, default 0. Of the images and noise that a model is measured with.
     """,

@@ -6,7 +6,8 @@ type Advise struct {
 	Dataset string `json:"dataset"` // name of the data set; required
 	// name of a model whose residual is measured; default none, that of the data's Gaussian is computed
 	Model string `json:"model,omitempty"`
-	NFE   []int  `json:"nfe,omitempty"` // list of evaluations to recommend samplers for; default 3,5,9,18
+	// list of evaluations to recommend samplers for, at most 16; default 3,5,9,18
+	NFE []int `json:"nfe,omitempty" min:"3" max:"256"`
 	// images per noise level that a model is measured with, of all classes together
 	Samples int    `json:"samples" default:"256" min:"2" max:"65536"`
 	Seed    uint64 `json:"seed"` // of the images and noise that a model is measured with; default 0
@@ -17,13 +18,8 @@ func (r *Advise) Validate() error {
 	if r.NFE == nil {
 		r.NFE = []int{3, 5, 9, 18}
 	}
-	if err := within("the length of nfe", len(r.NFE), 1, 16); err != nil {
-		return err
-	}
-	for _, n := range r.NFE {
-		if err := within("nfe", n, 3, 256); err != nil {
-			return err
-		}
+	if n := len(r.NFE); n < 1 || n > 16 {
+		return Errorf(BadRequest, "nfe must hold 1 to 16 numbers, got %d", n)
 	}
 	return nil
 }

@@ -39,17 +39,9 @@ type DatasetName struct {
 //
 // Rows out: image fixed_shape_tensor, label int32, index int64.
 type Dataset struct {
-	Dataset string `json:"dataset"`         // name of the data set; required
-	Offset  int    `json:"offset" min:"0"`  // index of the first image; default 0
-	Limit   *int   `json:"limit,omitempty"` // number of images; default all
-}
-
-// Validate implements Request.
-func (r *Dataset) Validate() error {
-	if r.Limit != nil {
-		return atLeast("limit", *r.Limit, 0)
-	}
-	return nil
+	Dataset string `json:"dataset"`                 // name of the data set; required
+	Offset  int    `json:"offset" min:"0"`          // index of the first image; default 0
+	Limit   *int   `json:"limit,omitempty" min:"0"` // number of images; default all
 }
 
 // Model reads the files of a model back, in rows as PutModel takes them.

@@ -15,7 +15,8 @@ import (
 var update = flag.Bool("update", false, "write testdata/contract.txt")
 
 // TestContract compares the operations, the ways to reach them, their scopes, the fields of their requests and the
-// columns of tables of numbers with testdata/contract.txt. A change of the contract changes that file, and CHANGELOG says so.
+// columns of tables of numbers with testdata/contract.txt. A change of the contract changes that file, and CHANGELOG
+// says so.
 func TestContract(t *testing.T) {
 	var b strings.Builder
 	for _, op := range api.Operations() {

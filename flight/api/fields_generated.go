@@ -6,7 +6,7 @@ package api
 var helps = map[string]Field{
 	"api.Advise.Dataset":               {Help: "name of the data set", Default: "", Required: true},
 	"api.Advise.Model":                 {Help: "name of a model whose residual is measured", Default: "none, that of the data's Gaussian is computed", Required: false},
-	"api.Advise.NFE":                   {Help: "list of evaluations to recommend samplers for", Default: "3,5,9,18", Required: false},
+	"api.Advise.NFE":                   {Help: "list of evaluations to recommend samplers for, at most 16", Default: "3,5,9,18", Required: false},
 	"api.Advise.Samples":               {Help: "images per noise level that a model is measured with, of all classes together", Default: "256", Required: false},
 	"api.Advise.Seed":                  {Help: "of the images and noise that a model is measured with", Default: "0", Required: false},
 	"api.Bands.Basis":                  {Help: "none, or a basis: each subspace has its own path", Default: "none", Required: false},

@@ -1,6 +1,6 @@
 package api
 
-import "math"
+import "cmp"
 
 // MakeModel makes a laboratory's model, a Gaussian mixture whose score is exact, and serves it: of the laws that the
 // request gives, or of a data set's classes, one component each.
@@ -14,7 +14,7 @@ type MakeModel struct {
 	Dataset string `json:"dataset"` // name of the data set whose classes it has
 	// kept of each class: dct, the channels of each frequency, or full; default dct
 	Covariance string  `json:"covariance,omitempty" oneof:"dct full"`
-	Floor      float64 `json:"floor"` // least variance in any direction; default 1e-4
+	Floor      float64 `json:"floor" above:"0"` // least variance in any direction; default 1e-4
 
 	// By its laws: pixels are in the order of an image [H, W, C].
 
@@ -32,26 +32,13 @@ func (r *MakeModel) Validate() error {
 	case r.Dataset != "" && given:
 		return Errorf(BadRequest, "dataset and laws must not both be given").
 			WithHint("Leave out dataset, or shape, weights, means, covariances and labels.")
-	case r.Dataset != "":
-		return r.checkMeasured()
+	case r.Dataset != "": // where images do not vary, a floor of 0 would need σ far below EDM's 0.002
+		r.Covariance, r.Floor = cmp.Or(r.Covariance, "dct"), cmp.Or(r.Floor, 1e-4)
+		return nil
 	case r.Covariance != "" || r.Floor != 0:
 		return Errorf(BadRequest, "covariance and floor must be left out unless the mixture is made of a data set")
 	}
 	return r.checkLaws()
-}
-
-func (r *MakeModel) checkMeasured() error {
-	if r.Covariance == "" {
-		r.Covariance = "dct"
-	}
-	// A direction in which images do not vary, or hardly, would otherwise need σ far below EDM's 0.002.
-	if r.Floor == 0 {
-		r.Floor = 1e-4
-	}
-	if !(r.Floor > 0) || math.IsInf(r.Floor, 1) {
-		return Errorf(BadRequest, "floor must be positive, got %g", r.Floor)
-	}
-	return nil
 }
 
 func (r *MakeModel) checkLaws() error {

@@ -19,7 +19,7 @@ import (
 // too, say what is left out and what is allowed:
 //
 //	default:"256"      the value of a field that is left out
-//	min:"2" max:"4096" the bounds of a number; beyond max it is TOO_LARGE
+//	min:"2" max:"4096" the bounds of a number, or of each of a list; beyond max it is TOO_LARGE
 //	above:"0"          a number is positive
 //	given:"1"          the least value of a number that may be left out, which is 0 then
 //	oneof:"a b"        the words that a text, or each of a list, may be; also the name of one of wordLists
@@ -65,8 +65,14 @@ func validateFields(request any, path string) error {
 			v.SetInt(0)
 			return nil
 		case v.CanInt(), v.CanFloat():
-			if err := setting.CheckNumber(name, v, f.Tag); err != nil {
-				return Errorf(map[bool]Code{true: TooLarge, false: BadRequest}[err.TooLarge], "%s", err.Error())
+			return validateNumber(name, f.Tag, v)
+		case f.Type == reflect.TypeFor[*int]() && !v.IsNil():
+			return validateNumber(name, f.Tag, v.Elem())
+		case f.Type == reflect.TypeFor[[]int]():
+			for i := range v.Len() {
+				if err := validateNumber(name, f.Tag, v.Index(i)); err != nil {
+					return err
+				}
 			}
 			return nil
 		}
@@ -100,6 +106,17 @@ func validateFields(request any, path string) error {
 		}
 		return nil
 	})
+}
+
+func validateNumber(name string, tag reflect.StructTag, v reflect.Value) error {
+	switch err := setting.CheckNumber(name, v, tag); {
+	case err == nil:
+		return nil
+	case err.TooLarge:
+		return Errorf(TooLarge, "%s", err.Error())
+	default:
+		return Errorf(BadRequest, "%s", err.Error())
+	}
 }
 
 // Field describes a field of a request to people: in the help of a flag, in a docstring, in a table of docs/wire.md.
@@ -301,21 +318,6 @@ func oneOf(field, value string, allowed ...string) error {
 		return Errorf(BadRequest, "%s %s", field, wrong)
 	}
 	return nil
-}
-
-func atLeast(field string, value, least int) error {
-	if value < least {
-		return Errorf(BadRequest, "%s must be at least %d, got %d", field, least, value)
-	}
-	return nil
-}
-
-// within wants a number in a range; a larger one is TOO_LARGE.
-func within(field string, value, least, most int) error {
-	if value > most {
-		return Errorf(TooLarge, "%s must be at most %d, got %d", field, most, value)
-	}
-	return atLeast(field, value, least)
 }
 
 // checkCuts checks nested bands. Whether another basis takes any, the engine knows.

@@ -26,7 +26,7 @@ var Solvers = slices.Sorted(slices.Values(solver.Names()))
 type Sample struct {
 	Model string `json:"model"` // name of the model; required
 	// number of images; a conditional model draws their labels from seed + i
-	N *int `json:"n,omitempty"`
+	N *int `json:"n,omitempty" min:"1"`
 	// in place of n: one image per label, −1 for none
 	Labels []int32 `json:"labels,omitempty"`
 	Seed   uint64  `json:"seed"` // image i is made from seed + i alone; default 0
@@ -46,17 +46,17 @@ type Sample struct {
 	Grid        Grid   `json:"grid" oneof:"grids"` // where the steps lie; default schedule
 	// end with the denoised image of the last evaluation
 	DenoiseToZero bool `json:"denoise_to_zero"`
-	// of dpmpp, unipc and local: lower the order towards the end; default true
-	LowerOrderFinal *bool `json:"lower_order_final,omitempty"`
+	// of dpmpp, unipc and local: lower the order towards the end
+	LowerOrderFinal *bool `json:"lower_order_final,omitempty" default:"true"`
 	// of local: correct each step by the evaluation after it, at no cost
 	Corrector bool `json:"corrector"`
 	// first step of {warming solvers}, at no further evaluation
 	Warmup string `json:"warmup" oneof:"euler heun" default:"euler"`
 
-	SChurn float64 `json:"S_churn,omitempty"`   // of {churning solvers}: EDM's stochastic churn; default 0: none
-	SMin   float64 `json:"S_min,omitempty"`     // churn from this noise level on; default 0
-	SMax   float64 `json:"S_max,omitempty"`     // churn up to this noise level; default no bound
-	SNoise float64 `json:"S_noise" default:"1"` // standard deviation of the noise that churn adds
+	SChurn float64 `json:"S_churn,omitempty"`             // of {churning solvers}: EDM's stochastic churn; default 0: none
+	SMin   float64 `json:"S_min,omitempty"`               // churn from this noise level on; default 0
+	SMax   float64 `json:"S_max,omitempty"`               // churn up to this noise level; default no bound
+	SNoise float64 `json:"S_noise" default:"1" above:"0"` // standard deviation of the noise that churn adds
 
 	Guided
 
@@ -86,15 +86,14 @@ type Part struct {
 
 // SetDefaults sets what tags cannot say.
 func (r *Sample) SetDefaults() {
-	final := true
-	r.LowerOrderFinal, r.Grid = &final, Grid{Kind: GridSchedule}
+	r.Grid = Grid{Kind: GridSchedule}
 }
 
 // Guided says which denoiser is followed: D₀ + guidance (D₁ − D₀), where D₁ is the model's and D₀ the same model's
 // without a label, or that of the model guide.
 type Guided struct {
 	// s in D₀ + s (D₁ − D₀), D₀ without a label or of the guide; default 1: none
-	Guidance float64 `json:"guidance" default:"1"`
+	Guidance float64 `json:"guidance" default:"1" min:"0" max:"1000"`
 	// noise levels that are guided, above the first, up to the second: JSON such as [0.2,3]; default all
 	GuidanceInterval []float64 `json:"guidance_interval,omitempty"`
 	// another model, for D₀, which sees the labels, too; default the model without a label
@@ -102,11 +101,8 @@ type Guided struct {
 }
 
 func (g *Guided) check() error {
-	switch at := g.GuidanceInterval; {
-	case !(g.Guidance >= 0 && g.Guidance <= 1000):
-		return Errorf(BadRequest, "guidance must lie in 0 … 1000, got %g", g.Guidance).
-			WithHint("1 is none, 0 the denoiser without a label.")
-	case at != nil && (len(at) != 2 || !(0 <= at[0]) || !(at[0] < at[1])):
+	at := g.GuidanceInterval
+	if at != nil && (len(at) != 2 || !(0 <= at[0]) || !(at[0] < at[1])) {
 		return Errorf(BadRequest, "guidance_interval must be two noise levels, the lower one first, got %v", at)
 	}
 	return nil
@@ -126,9 +122,6 @@ func (r *Sample) Validate() error {
 		return Errorf(BadRequest, "steps and nfe must not both be given").WithHint("Give one of them.")
 	case !r.Grid.Explicit() && r.Steps == 0 && r.NFE == 0:
 		return Errorf(BadRequest, "steps and nfe are both missing").WithHint("Give one of them.")
-	case !(r.SNoise > 0):
-		return Errorf(BadRequest, "S_noise must be positive, got %g", r.SNoise).
-			WithHint("EDM's is 1.003 to 1.007; leave it out for 1.")
 	}
 	return r.Guided.check()
 }
@@ -139,7 +132,7 @@ func (r *Sample) CheckRows() (int, error) {
 	case r.N != nil && r.Labels != nil:
 		return 0, Errorf(BadRequest, "n and labels must not both be given").WithHint("Give one of them.")
 	case r.N != nil:
-		return *r.N, atLeast("n", *r.N, 1)
+		return *r.N, nil
 	case r.Labels == nil:
 		return 0, Errorf(BadRequest, "n and labels are both missing").WithHint("Give one of them.")
 	case len(r.Labels) == 0:

@@ -229,11 +229,6 @@ var FewSolvers = []string{"ipndm", "dpmpp2m", "unipc", "local", "fitted"}
 // Kind implements ScheduleKind.
 func (r *FewSchedule) Kind() string { return "few" }
 
-// SetDefaults sets what tags cannot say.
-func (r *FewSchedule) SetDefaults() {
-	r.Guided = Guided{Guidance: 1}
-}
-
 // Validate implements Request.
 func (r *FewSchedule) Validate() error {
 	if r.Solvers == nil {
@@ -355,7 +350,8 @@ type StartSchedule struct {
 	Model   string `json:"model,omitempty"` // name of a model that sees the data in its own units
 	// whose paths are kept: a name, a model's for its own, or JSON such as {"edm":{"T":400}}; default edm
 	Schedule ScheduleRef `json:"schedule"`
-	SigmaMax float64     `json:"sigma_max,omitempty"` // start at this lower noise level; default the schedule's end
+	// start at this lower noise level; default the schedule's end
+	SigmaMax float64 `json:"sigma_max,omitempty" above:"0"`
 }
 
 // Kind implements ScheduleKind.
@@ -364,14 +360,6 @@ func (r *StartSchedule) Kind() string { return "start" }
 // SetDefaults sets what tags cannot say.
 func (r *StartSchedule) SetDefaults() {
 	r.Schedule = ScheduleRef{Name: "edm", T: DefaultT}
-}
-
-// Validate implements Request.
-func (r *StartSchedule) Validate() error {
-	if r.SigmaMax < 0 {
-		return Errorf(BadRequest, "sigma_max must be positive, got %g", r.SigmaMax)
-	}
-	return nil
 }
 
 // StartInfo describes a schedule's start.

@@ -26,16 +26,9 @@ func (r CreateRun) MarshalJSON() ([]byte, error) {
 
 // StartRun lets a run train in the background until kimg thousand images have been seen in all.
 type StartRun struct {
-	Run  string  `json:"run"`  // name of the run; required
-	Kimg float64 `json:"kimg"` // thousands of images seen in all at its end; default the length of its configuration
-}
-
-// Validate implements Request.
-func (r *StartRun) Validate() error {
-	if r.Kimg < 0 {
-		return Errorf(BadRequest, "kimg must be positive, got %g", r.Kimg)
-	}
-	return nil
+	Run string `json:"run"` // name of the run; required
+	// thousands of images seen in all at its end; default the length of its configuration
+	Kimg float64 `json:"kimg" above:"0"`
 }
 
 // TrainStep takes steps of a run that is created or paused and returns one row for each. In an exchange the rows sent,

@@ -13,7 +13,6 @@
 package passes
 
 import (
-	"cmp"
 	"context"
 	"math"
 
@@ -25,8 +24,8 @@ import (
 
 // EvaluateSettings says how finely a network is measured along a schedule.
 type EvaluateSettings struct {
-	Points  int     // equal parts of [0, T]; default 32
-	Samples int     // images per part and row of the schedule; default 64
+	Points  int     `default:"32"` // equal parts of [0, T]
+	Samples int     `default:"64"` // images per part and row of the schedule
 	C       float64 // of the loss weight; default the data's variance, Σλ
 	Batch   int     // samples per device program; default 128
 	Seed    uint64  // of images, noise and times
@@ -54,8 +53,7 @@ type EvaluationRow struct {
 func Evaluate(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, s *schedule.Schedule,
 	set EvaluateSettings,
 ) ([]EvaluationRow, error) {
-	set.Points = cmp.Or(set.Points, 32)
-	set.Samples = cmp.Or(set.Samples, 64)
+	setting.SetDefaults(&set)
 	T := s.T()
 	if err := DefaultScale(ctx, &T, &set.C, d, m.Range()); err != nil {
 		return nil, err

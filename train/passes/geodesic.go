@@ -16,12 +16,6 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// Noise levels that a geodesic is measured at by default, and images at each.
-const (
-	DefaultPoints  = 160
-	DefaultSamples = 24
-)
-
 // DefaultOrder is that of Heun's method and of most other solvers at few evaluations.
 const DefaultOrder = 2
 
@@ -32,10 +26,10 @@ type GeodesicSettings struct {
 	Sampler solver.Settings
 	G0      float64 // default 1e-9
 	C       float64 // of the loss weight; default the data's variance, Σλ
-	Knots   int     // default 32
-	Order   int     // of the solver that the path is for; 1 gives the least energy; default DefaultOrder
-	Points  int     // noise levels, uniform in ln σ; default DefaultPoints
-	Samples int     // images per noise level; default DefaultSamples
+	Knots   int     `default:"32"`
+	Order   int     `default:"2"`                         // of the solver that the path is for; 1 gives the least energy
+	Points  int     `json:"points" default:"160" min:"2"` // noise levels, uniform in ln σ
+	Samples int     `json:"samples" default:"24" min:"1"` // images per noise level
 	Batch   int     // samples per device program; default 128
 	Seed    uint64
 	// Family says which paths there are; default one, shared. With a basis other than none, that of the model, each
@@ -198,10 +192,7 @@ func (set GeodesicSettings) resolved(known schedule.Range) GeodesicSettings {
 	set.T = cmp.Or(set.T, known.T())
 	set.G0 = cmp.Or(set.G0, known.G0())
 	set.C = cmp.Or(set.C, 1)
-	set.Knots = cmp.Or(set.Knots, schedule.DefaultKnots)
-	set.Order = cmp.Or(set.Order, DefaultOrder)
-	set.Points = cmp.Or(set.Points, DefaultPoints)
-	set.Samples = cmp.Or(set.Samples, DefaultSamples)
+	setting.SetDefaults(&set)
 	set.Family.Basis = cmp.Or(set.Family.Basis, "none")
 	return set
 }
@@ -211,14 +202,10 @@ func (set GeodesicSettings) split() bool { return set.Family.Basis != "none" }
 
 // check returns the first field that cannot be used with a network of so many subspaces.
 func (set GeodesicSettings) check(known schedule.Range, subspaces int) error {
-	if err := checkEnds(set.T, set.G0, set.C, known); err != nil {
+	if err := cmp.Or(checkEnds(set.T, set.G0, set.C, known), setting.Check(&set, nil)); err != nil {
 		return err
 	}
 	switch {
-	case set.Points < 2:
-		return setting.Errorf("points", "must be at least 2 for a density, got %d", set.Points)
-	case set.Samples < 1:
-		return setting.Errorf("samples", "must be positive, got %d", set.Samples)
 	case set.split() && subspaces < 2:
 		return setting.Errorf("family", "must have basis none for a model that is measured in one subspace, got %s",
 			set.Family.Basis)

@@ -20,8 +20,8 @@ type PredictSettings struct {
 	T       float64  // default as the data need
 	G0      float64  // default 1e-9
 	C       float64  // of the loss weight; default the data's variance, Σλ
-	Points  int      // noise levels, uniform in ln σ; default 64
-	Samples int      // images per noise level and class; default 32
+	Points  int      `json:"points" default:"64" min:"4"`  // noise levels, uniform in ln σ
+	Samples int      `json:"samples" default:"32" min:"2"` // images per noise level and class
 	Batch   int      // samples per device program; default 128
 	Seed    uint64   // of images and noise
 	Bases   []string // of those that basis.Definition.Predicted keeps; default all
@@ -75,8 +75,7 @@ func MeasureSurvey(ctx context.Context, m *kernels.Model, w *kernels.Weights, d 
 		return nil, err
 	}
 	set.G0 = cmp.Or(set.G0, m.Range().G0())
-	set.Points = cmp.Or(set.Points, 64)
-	set.Samples = cmp.Or(set.Samples, 32)
+	setting.SetDefaults(&set)
 	if err := set.check(m.Range()); err != nil {
 		return nil, err
 	}
@@ -125,14 +124,8 @@ func (s *Survey) Residual() (sigma, residual []float64) {
 }
 
 func (set PredictSettings) check(known schedule.Range) error {
-	if err := checkEnds(set.T, set.G0, set.C, known); err != nil {
+	if err := cmp.Or(checkEnds(set.T, set.G0, set.C, known), setting.Check(&set, nil)); err != nil {
 		return err
-	}
-	switch {
-	case set.Points < 4:
-		return setting.Errorf("points", "must be at least 4 for a density, got %d", set.Points)
-	case set.Samples < 2:
-		return setting.Errorf("samples", "must be at least 2 for an error, got %d", set.Samples)
 	}
 	for _, b := range set.Bases {
 		if known := basis.Names(basis.Definition.Predicted); !slices.Contains(known, b) {

@@ -45,7 +45,7 @@ func TestEndByEvaluations(t *testing.T) {
 			want, least := 0.0, math.Inf(1)
 			for T := 6400.0; T > law.Horizon(0.3); T /= 2 {
 				var samples []schedule.Sample
-				for _, sigma := range noiseLevels(DefaultPoints, 1e-9, T) {
+				for _, sigma := range noiseLevels(160, 1e-9, T) {
 					samples = append(samples, schedule.ResidualSample(sigma, law.Residual(sigma), 0, law.Variance()))
 				}
 				path, _, err := schedule.Geodesic(samples, DefaultOrder, T, 1e-9, schedule.DefaultKnots)

@@ -108,7 +108,7 @@ func SetDefaults(settings any) {
 // value, or nil; zero without a default is left out. The tag oneof may also name one of the lists.
 func Check(settings any, lists map[string][]string) error {
 	for f, v := range reflect.ValueOf(settings).Elem().Fields() {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		name, _, _ := strings.Cut(cmp.Or(f.Tag.Get("json"), f.Name), ",")
 		if v = reflect.Indirect(v); !v.IsValid() || v.IsZero() {
 			continue
 		}

@@ -31,7 +31,9 @@ func (r *Run) read() (err error) {
 	}
 	r.config, r.files = state.Config, api.Integrity{State: api.Intact}
 	r.step, r.kimg, r.keeper.step = state.Step, float64(state.Seen)/1000, state.Step
-	r.cfg, err = ReadConfig(state.Config)
+	if r.cfg, err = ReadConfig(state.Config); err == nil {
+		_, err = train.StoredConfig(state.Config)
+	}
 	return err
 }
 
