@@ -38,16 +38,21 @@ class Trial:
     outputs: list[float] = field(default_factory=list)
     """e(σ), relative to that of a network of the same kind that returns 0."""
 
+    def bounded(self, least: float = 0.3) -> list[float]:
+        """The errors, at most 1.3 where the kind magnifies small errors of the network's output, of a part of at most
+        `least` of it: as ε does at high noise levels, and x_0 at low ones.
+        """
+        both = zip(self.errors, self.outputs, strict=True)
+        return [min(error, 1.3) if output <= least else error for error, output in both]
+
     @property
     def score(self) -> float:
-        """The mean logarithm of the errors."""
-        return float(np.nan_to_num(np.log(self.errors).mean(), nan=np.inf))
+        """The mean logarithm of the bounded errors."""
+        return float(np.nan_to_num(np.log(self.bounded()).mean(), nan=np.inf))
 
     def passes(self, least: float = 0.3) -> bool:
-        """Whether no error is above a linear denoiser's, except where the kind magnifies small errors of the network,
-        as ε does at high noise levels and x_0 at low ones: an output may be wrong by `least`.
-        """
-        return all(e <= 1.3 or part <= least for e, part in zip(self.errors, self.outputs, strict=True))
+        """Whether no error is much above a linear denoiser's."""
+        return all(error <= 1.3 for error in self.bounded(least))
 
     def informed(self, least: float = 0.0) -> bool:
         """Whether it passes, and some error is well below a linear denoiser's."""
@@ -87,7 +92,7 @@ def trial_of(denoiser: Denoiser, shape: Sequence[int], data: Any, rows: Any, sam
     _ask_once(denoiser.at(chosen), noise())
     x0 = samples_of(given)
     trial = measured(given, x0)
-    if trial.informed() and trial.score <= -0.3:
+    if trial.informed(0.0 if own else 0.3) and trial.score <= -0.3:
         return trial
     found = []
     for section in _others(denoiser.parametrization):
@@ -98,7 +103,7 @@ def trial_of(denoiser: Denoiser, shape: Sequence[int], data: Any, rows: Any, sam
             if better.informed(0.0 if own else 0.3):
                 worse = measured(given, x1) if own else trial
                 loss = measured(other, x0).score - trial.score if own and trial.informed() else 0.0
-                if worse.score - better.score - loss >= (0.7 if own else 0.4):
+                if worse.score - better.score - loss >= 0.4:
                     found.append((better.score, _said(section), np.divide(worse.errors, better.errors), worse.sigmas))
         except Exception:  # a network may do anything at inputs that are not its own
             continue
@@ -111,7 +116,7 @@ def trial_of(denoiser: Denoiser, shape: Sequence[int], data: Any, rows: Any, sam
             "BAD_MODEL",
         )
     if not trial.passes():
-        at = int(np.argmax(trial.errors))
+        at = int(np.argmax(trial.bounded()))
         said = f"at σ = {trial.sigmas[at]:.3g} the network as {asked} errs {trial.errors[at]:.3g} times as much as a "
         warn([said + "linear denoiser, and fits no other kind: is it trained, and are its scheduler and data right?"])
     return trial
