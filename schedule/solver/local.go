@@ -180,8 +180,8 @@ func (l localGaussian) step(i int, variance float64, corrected bool) localStep {
 type Fitted struct {
 	Sigma []float64 // noise levels of the nodes, decreasing [N+1]
 	Weights
-	// Tails are, for each step k = 1 … N − 1, the leading combinations of a sampler that begins there, fitted as such; what
-	// follows them is the whole sampler's. nil for none: they are then local's, of order 2, while the history is short.
+	// Tails are, for each step k = 1 … N − 1, the leading combinations of a sampler that begins there, fitted as such;
+	// the whole sampler's follow them. nil for none: they are then local's of order 2, while the history is short.
 	Tails []Weights
 }
 

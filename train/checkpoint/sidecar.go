@@ -161,7 +161,7 @@ func hashOf(b []byte) string {
 //	alpha  [N, d]
 //	beta   [N, d, h], of the evaluation, its state, the evaluation before, …
 //
-// Those of the sampler that begins at step k, if it has steps of its own, are alpha.k and beta.k, of fewer than N steps.
+// alpha.k and beta.k are those of the sampler that begins at step k, if it has steps of its own, which then lead.
 var FittedFile = Sidecar[solver.Fitted]{"fitted.safetensors", "anisoflight-fitted", writeFitted, readFitted}
 
 func writeFitted(s *solver.Fitted) *safetensors.File {
