@@ -10,6 +10,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/tables"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/schedule/start"
 )
 
@@ -89,7 +90,9 @@ func (k *planner) classes(labels []int32) (out []api.PlanClass, err error) {
 		for _, stage := range p.Stages {
 			numbers.Stages = append(numbers.Stages, api.PlanStage(stage))
 		}
-		tails, err := k.sched.Tails(k.set, int(label))
+		set := k.sched.Complete(k.set)
+		set.StatisticsRow = row
+		tails, err := solver.Tails(set, k.sched.Schedule, row)
 		if err != nil {
 			return nil, err
 		}
