@@ -10,6 +10,7 @@ from diffusers import UNet2DConditionModel
 from network_fixtures import networks
 from zoo import CONTEXT, ROWS
 
+from anisoflight.networks import edm
 from anisoflight.torch import Denoiser
 
 if TYPE_CHECKING:

@@ -242,13 +242,14 @@ def test_a_tail_begins_at_an_image(client: Client, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"image must have the noise's shape \[2, 3, 5\], got \[1, 3, 5\]"):
         tail.begin(noise, image[:1])
     assert plan.tail(strength=1).begin(noise, image) == pytest.approx(plan.begin(noise, image))
-    for given, said in (
+    wrong: list[tuple[dict[str, Any], str]] = [
         ({}, "step or strength must be given"),
         ({"step": 1, "strength": 0.5}, "and one of them"),
         ({"step": 5}, "step must lie in 0 … 4, got 5"),
         ({"strength": 0.1}, "strength must lie in 0.2 … 1 for a plan of 5 steps, got 0.1"),
         ({"strength": 1.1}, "got 1.1"),
-    ):
+    ]
+    for given, said in wrong:
         with pytest.raises(ValueError, match=said):
             plan.tail(**given)
 

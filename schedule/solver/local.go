@@ -180,8 +180,8 @@ func (l localGaussian) step(i int, variance float64, corrected bool) localStep {
 type Fitted struct {
 	Sigma []float64 // noise levels of the nodes, decreasing [N+1]
 	Weights
-	// Tails are, for each step k = 1 … N − 1, the leading combinations of a sampler that begins there, fitted as such; what
-	// follows them is the whole sampler's. nil for none: they are then local's, of order 2, while the history is short.
+	// Tails are, for each step k = 1 … N − 1, the leading combinations of a sampler that begins there, fitted as such;
+	// the whole sampler's follow them. nil for none: they are then local's of order 2, while the history is short.
 	Tails []Weights
 }
 
@@ -217,26 +217,23 @@ func fittedTimes(s Settings, sch *schedule.Schedule, row int) ([]float64, error)
 
 // fittedLinks returns the links of every part.
 func fittedLinks(s Settings, c *clock) [][]link {
-	fitted := s.Fitted
-	var tail Weights
-	begin := len(fitted.Alpha) - c.steps() // the step that the clock begins at
+	fitted, tail := s.Fitted, Weights{}
 	chains := make([][]link, len(fitted.Alpha[0]))
+	short := make([][]link, len(chains)) // while the history is
+	begin := len(fitted.Alpha) - c.steps()
 	if begin > 0 && fitted.Tails != nil {
 		tail = fitted.Tails[begin-1]
 	} else if begin > 0 {
 		s.Order = 2
-		chains = localLinks(s, c)
+		short = localLinks(s, c)
 	}
 	for f := range chains {
-		short := chains[f]
-		chains[f] = nil
 		for i := range c.wanted() {
 			l := c.nodeLink(i, fitted.Alpha[begin+i][f], fitted.Beta[begin+i][f])
-			switch {
-			case i < len(tail.Alpha):
+			if i < len(tail.Alpha) {
 				l.alpha, l.beta = tail.Alpha[i][f], tail.Beta[i][f]
-			case short != nil && reach(l.beta) > i:
-				l = short[i]
+			} else if short[f] != nil && reach(l.beta) > i {
+				l = short[f][i]
 			}
 			chains[f] = append(chains[f], l)
 		}

@@ -175,7 +175,7 @@ func (s Settings) plan(clocks []*clock) (*Plan, error) {
 		if s.Warmup == WarmupHeun {
 			heunStart(chains[j], clocks[j], m.Denoised)
 		}
-		if s.DenoiseToZero && !m.given && clocks[0].whole() {
+		if s.DenoiseToZero && !m.given && clocks[0].wanted() == clocks[0].steps() {
 			denoiseToZero(chains[j], m.Denoised)
 		}
 	}
@@ -250,11 +250,11 @@ type clock struct {
 
 	eulerEnd bool    // the last step is an Euler step
 	from     []point // where the steps start, if not at their nodes
-	most     int     // bounds how many links of a multistep method are wanted; 0 for all
+	most     int     // bounds how many steps of a multistep method are to have links
 }
 
 func newClock(path *schedule.Path, t []float64, eulerEnd bool) *clock {
-	c := &clock{path: path, t: t, eulerEnd: eulerEnd}
+	c := &clock{path: path, t: t, eulerEnd: eulerEnd, most: len(t)}
 	for _, ti := range t {
 		g, _ := path.Eval(ti)
 		c.g = append(c.g, g)
@@ -265,15 +265,8 @@ func newClock(path *schedule.Path, t []float64, eulerEnd bool) *clock {
 
 func (c *clock) steps() int { return len(c.t) - 1 }
 
-// wanted returns how many steps are to have links, and whole whether all are.
-func (c *clock) wanted() int {
-	if c.most > 0 {
-		return min(c.steps(), c.most)
-	}
-	return c.steps()
-}
-
-func (c *clock) whole() bool { return c.wanted() == c.steps() }
+// wanted returns how many steps of a multistep method are to have links.
+func (c *clock) wanted() int { return min(c.steps(), c.most) }
 
 // ends reports whether step i is the last one and an Euler step.
 func (c *clock) ends(i int) bool { return c.eulerEnd && i == c.steps()-1 }

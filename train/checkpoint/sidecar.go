@@ -161,7 +161,7 @@ func hashOf(b []byte) string {
 //	alpha  [N, d]
 //	beta   [N, d, h], of the evaluation, its state, the evaluation before, …
 //
-// Those of the sampler that begins at step k, if it has steps of its own, are alpha.k and beta.k, of fewer than N steps.
+// alpha.k and beta.k are those of the sampler that begins at step k, if it has steps of its own, which then lead.
 var FittedFile = Sidecar[solver.Fitted]{"fitted.safetensors", "anisoflight-fitted", writeFitted, readFitted}
 
 func writeFitted(s *solver.Fitted) *safetensors.File {
@@ -208,19 +208,19 @@ func readFitted(f *sidecarFile) (*solver.Fitted, error) {
 	}
 	out := &solver.Fitted{Weights: read("")}
 	out.Sigma = f.float64s("sigma", len(out.Alpha)+1)
-	tails, _ := f.labels("beta", "N", "d", "h")
-	for _, k := range tails {
+	for k := 1; k < len(out.Alpha); k++ {
 		of := "." + strconv.Itoa(k)
-		if k < 1 || k >= len(out.Alpha) {
-			return nil, f.failf("beta"+of, "must be of a later step, 1 … %d", len(out.Alpha)-1)
+		if f.Lookup("beta"+of) == nil {
+			continue
+		}
+		tail, steps, parts := read(of), len(out.Alpha)-k, len(out.Alpha[0])
+		if f.err == nil && (len(tail.Alpha) > steps || len(tail.Alpha[0]) != parts) {
+			f.note("beta"+of, "must have at most %d steps, in %d parts", steps, parts)
 		}
 		if out.Tails == nil {
 			out.Tails = make([]solver.Weights, len(out.Alpha)-1)
 		}
-		tail := &out.Tails[k-1]
-		if *tail = read(of); f.err == nil && (len(tail.Alpha) > len(out.Alpha)-k || len(tail.Alpha[0]) != len(out.Alpha[0])) {
-			return nil, f.failf("beta"+of, "must have at most %d steps, in %d parts", len(out.Alpha)-k, len(out.Alpha[0]))
-		}
+		out.Tails[k-1] = tail
 	}
 	return out, f.err
 }

@@ -162,10 +162,12 @@ func (s Schedule) Complete(set solver.Settings) solver.Settings {
 
 // Plan returns the plan of a label on images of h×w×c; a size of 0×0×0 is that of any.
 func (s Schedule) Plan(set solver.Settings, label, h, w, c int) (*solver.Plan, error) {
-	set, row, err := s.of(set, label)
+	row, err := s.Row(label)
 	if err != nil {
 		return nil, err
 	}
+	set = s.Complete(set)
+	set.StatisticsRow = row
 	p, err := solver.New(set, s.Schedule, row)
 	if err != nil || p.Coordinates == nil || h == 0 {
 		return p, err
@@ -176,23 +178,6 @@ func (s Schedule) Plan(set solver.Settings, label, h, w, c int) (*solver.Plan, e
 			s.Name, own.H, own.W, own.C, h, w, c).WithHint("Make a schedule of the model itself.")
 	}
 	return p, nil
-}
-
-// Tails returns the tails of the plan of a label.
-func (s Schedule) Tails(set solver.Settings, label int) ([][]solver.Stage, error) {
-	set, row, err := s.of(set, label)
-	if err != nil {
-		return nil, err
-	}
-	return solver.Tails(set, s.Schedule, row)
-}
-
-// of completes settings for a label, and returns its row.
-func (s Schedule) of(set solver.Settings, label int) (solver.Settings, int, error) {
-	row, err := s.Row(label)
-	set = s.Complete(set)
-	set.StatisticsRow = row
-	return set, row, err
 }
 
 // DescribeEnergies says what is known about the paths of a geodesic.

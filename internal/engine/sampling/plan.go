@@ -81,7 +81,9 @@ func (k *planner) classes(labels []int32) (out []api.PlanClass, err error) {
 		if err != nil {
 			return nil, err
 		}
-		tails, err := k.sched.Tails(k.set, int(label))
+		set := k.sched.Complete(k.set)
+		set.StatisticsRow = row
+		tails, err := solver.Tails(set, k.sched.Schedule, row)
 		if err != nil {
 			return nil, err
 		}
