@@ -3,9 +3,9 @@
     python bench_few.py                  # a table; of networks with random weights, in an environment with torch
     python bench_few.py --profile unet   # where the rest of the time goes
 
-The time of the network is measured around its calls, in the search itself. Memory is what the process holds at most while
-it searches, beside what it holds at most in one evaluation of as many rows as the search follows at a time; each is
-measured in a process of its own.
+The time of the network is measured around its calls, in the search itself. Memory is what the process holds at most
+while it searches, beside what it holds at most in one evaluation of as many rows as the search follows at a time; each
+is measured in a process of its own.
 """
 
 from __future__ import annotations

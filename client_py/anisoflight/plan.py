@@ -223,8 +223,8 @@ class Plan:
 
         denoiser(x, sigma, **conditions) gives x_0 of images x = x_0 + σε, sigma [B]; in several subspaces sigma is
         [B, J], √g_j. x has the noise's dtype, sigma at least float32. `labels`, one for each image, choose among the
-        plan's classes and are given to the denoiser, too, to a `Denoiser` as rows. `image` and `generator` are those of `stages`. Gradients are
-        not kept.
+        plan's classes and are given to the denoiser, too, to a `Denoiser` as rows. `image` and `generator` are those of
+        `stages`. Gradients are not kept.
         """
         if labels is not None:
             conditions["rows" if hasattr(denoiser, "rows") else "labels"] = labels

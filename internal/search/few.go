@@ -15,7 +15,6 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
 	"github.com/anisoflight/anisoflight/schedule/start"
 	"github.com/anisoflight/anisoflight/train"
-	"github.com/anisoflight/anisoflight/train/passes"
 )
 
 // How the samples of a search are spent. All candidates see the same latents, so their order changes little after the
@@ -127,6 +126,9 @@ func Few(ctx context.Context, network sampler.Ensemble, images *Images, set FewS
 	return f.choose(ctx)
 }
 
+// statisticsEvaluations is what passes.MeasureStatistics takes by its defaults.
+const statisticsEvaluations = 160 * 24
+
 // leastSamples is the least number of samples of a candidate that a budget may leave.
 const leastSamples = 64
 
@@ -152,7 +154,7 @@ func (f *fewStepSearch) evaluations() int {
 	candidates := plain*levelHalvings + candidatesPerLevel*(levelHalvings+1)
 	if plain < len(f.Solvers) {
 		candidates += levelHalvings
-		statistics = passes.DefaultPoints * passes.DefaultSamples
+		statistics = statisticsEvaluations
 	}
 	n, first := f.NFE, f.firstRound()
 	if f.asks(solver.FittedName) {
