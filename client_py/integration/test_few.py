@@ -55,7 +55,7 @@ def test_the_search_is_the_servers(client: Client, unet: UNet2DModel) -> None:
     client.put_dataset("few-data", data, replace=True, progress=False)
     settings: dict[str, Any] = {"nfe": 3, "samples": 64, "solvers": ["ipndm", "local", "fitted"]}
     made = client.make_schedule(
-        "few-served", "few", model="few-served", dataset="few-data", replace=True, progress=False, **settings
+        "few-plan", "few", model="few-served", dataset="few-data", replace=True, progress=False, **settings
     )
     theirs, ours = made.info["few"], few(
         Denoiser(unet, DDPMScheduler()), shape=(1, 8, 8), data=np.moveaxis(data, -1, 1), client=client, progress=False,
@@ -66,7 +66,7 @@ def test_the_search_is_the_servers(client: Client, unet: UNet2DModel) -> None:
         assert all(a[key] == b[key] for key in ("solver", "start", "levels", "samples", "sigma_max"))
         for key in ("frequencies", "edges", "responses"):
             assert b[key] == pytest.approx(a[key], rel=1e-4)
-    plan = client.plan("few-served", nfe=3)
+    plan = client.plan("few-plan", nfe=3)
     assert (plan.solver, plan.law is None) == (ours.solver, ours.law is None)
     mine, its = ours.file.get("classes", [ours.file])[0], plan.file.get("classes", [plan.file])[0]
     for key in ("t", "init"):

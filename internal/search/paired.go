@@ -3,6 +3,7 @@ package search
 import (
 	"context"
 	"errors"
+	"maps"
 	"math"
 	"slices"
 
@@ -100,42 +101,68 @@ func (f *pairedSearch) spend(plain int) error {
 	return nil
 }
 
+// path returns the schedule that all samplers follow, to no noise.
+func (f *pairedSearch) path() (*schedule.Schedule, error) {
+	edm, err := schedule.EDM(f.T, f.G0)
+	if err != nil || f.G0 == schedule.DefaultG0 {
+		return edm, err
+	}
+	return edm.ToZero()
+}
+
+// rule returns the noise levels of n steps to 0, by EDM's rule of an exponent to the lowest level, which 0 replaces.
+func (f *pairedSearch) rule(rho float64, n int) []float64 {
+	high, low := math.Pow(f.T, 1/(2*rho)), math.Pow(f.lowest(), 1/rho)
+	out := make([]float64, n+1)
+	for i := range n {
+		out[i] = math.Pow(high+(low-high)*float64(i)/float64(n), rho)
+	}
+	return out
+}
+
+// lowest is the lowest level at which networks are evaluated.
+func (f *pairedSearch) lowest() float64 { return max(schedule.DefaultSigmaMin, math.Sqrt(f.G0)) }
+
+// levels returns the noise levels of plain samplers of n steps, by name.
+func (f *pairedSearch) levels(n int) map[string][]float64 {
+	even := make([]float64, n+1)
+	for i := range n {
+		even[i] = math.Sqrt(f.T) * math.Pow(f.lowest()/math.Sqrt(f.T), float64(i)/float64(max(1, n-1)))
+	}
+	out := map[string][]float64{"polynomial": f.rule(7, n), "polynomial 3": f.rule(3, n), "log-snr": even}
+	if m := len(f.Times) - 1; m >= n {
+		at := make([]float64, n+1)
+		for i := range n {
+			at[i] = f.Times[i*m/n]
+		}
+		at[0] = math.Sqrt(f.T)
+		if n < 2 || at[1] < at[0] {
+			out["times"] = at
+		}
+	}
+	return out
+}
+
 // plain returns the plain samplers.
 func (f *pairedSearch) plain() (out []*Candidate, err error) {
-	levels := map[string]solver.Grid{
-		"polynomial":   {Kind: solver.GridPolynomial},
-		"polynomial 3": {Kind: solver.GridPolynomial, Rho: 3},
-		"log-snr":      {Kind: solver.GridLogSNR},
-	}
-	edm, err := schedule.EDM(f.T, f.G0)
+	path, err := f.path()
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range f.Solvers {
-		set, err := solver.Settings{Solver: name, NFE: f.NFE}.Resolve()
+		counted, err := solver.Settings{Solver: name, NFE: f.NFE}.Resolve()
 		if err != nil {
 			return nil, err
 		}
-		if n := len(f.Times) - 1; n >= set.Steps {
-			var at []float64
-			for i := range set.Steps {
-				at = append(at, f.Times[i*n/set.Steps])
-			}
-			levels["times"] = solver.Grid{Kind: solver.GridSigma, Sigma: append(at, 0)}
-		}
-		for _, named := range []string{"polynomial", "polynomial 3", "log-snr", "times"} {
-			grid, ok := levels[named]
-			if !ok {
-				continue
-			}
-			on := set
-			if on.Grid = grid; grid.Kind == solver.GridSigma {
-				on.NFE, on.Steps = 0, 0
-			}
-			if on, err = on.Resolve(); err != nil {
+		levels := f.levels(counted.Steps)
+		for _, named := range slices.Sorted(maps.Keys(levels)) {
+			set, err := solver.Settings{
+				Solver: name, Grid: solver.Grid{Kind: solver.GridSigma, Sigma: levels[named]},
+			}.Resolve()
+			if err != nil {
 				return nil, err
 			}
-			out = append(out, &Candidate{Schedule: edm, Settings: on, SigmaMax: math.Sqrt(f.T), Levels: named})
+			out = append(out, &Candidate{Schedule: path, Settings: set, SigmaMax: math.Sqrt(f.T), Levels: named})
 		}
 	}
 	return out, nil
@@ -143,18 +170,19 @@ func (f *pairedSearch) plain() (out []*Candidate, err error) {
 
 // reference follows all latents to their converged samples.
 func (f *pairedSearch) reference(ctx context.Context) error {
-	edm, err := schedule.EDM(f.T, f.G0)
+	path, err := f.path()
 	if err != nil {
 		return err
 	}
 	plan, err := solver.New(solver.Settings{
-		Solver: "ipndm", Warmup: solver.WarmupHeun, Steps: fineSteps, Grid: solver.Grid{Kind: solver.GridPolynomial},
-	}, edm, 0)
+		Solver: "ipndm", Warmup: solver.WarmupHeun,
+		Grid: solver.Grid{Kind: solver.GridSigma, Sigma: f.rule(7, fineSteps)},
+	}, path, 0)
 	if err != nil {
 		return err
 	}
 	for _, t := range plan.T {
-		f.fine = append(f.fine, edm.Sigma(0, t))
+		f.fine = append(f.fine, path.Sigma(0, t))
 	}
 	all := 3 * f.latents
 	every := 1
@@ -175,7 +203,6 @@ func (f *pairedSearch) reference(ctx context.Context) error {
 	if !(f.power > 0) || math.IsInf(f.power, 1) {
 		return ErrNotFinite
 	}
-	h, w, c = f.network.Shape()
 	f.known = &trajectories{f.fine, products.Sums, f.power / float64(h*w*c)}
 	return nil
 }
@@ -237,7 +264,7 @@ func (f *pairedSearch) race(ctx context.Context, plain []*Candidate) (all []*Can
 
 // fit returns the sampler whose coefficients are fitted between nodes of the reference.
 func (f *pairedSearch) fit(ctx context.Context, nodes []int, levels string, isotropic bool) (*Candidate, error) {
-	edm, err := schedule.EDM(f.T, f.G0)
+	path, err := f.path()
 	if err != nil {
 		return nil, err
 	}
@@ -251,7 +278,7 @@ func (f *pairedSearch) fit(ctx context.Context, nodes []int, levels string, isot
 	}
 	none = none.WithoutGain()
 	fit := &fitter{
-		ctx: ctx, network: f.network, from: f.trajectories(nil, 0, 2*f.latents), samples: f.latents, schedule: edm,
+		ctx: ctx, network: f.network, from: f.trajectories(nil, 0, 2*f.latents), samples: f.latents, schedule: path,
 		statistics: none, isotropic: isotropic, states: f.states, report: func(int, int) {},
 	}
 	var sigma []float64
@@ -270,7 +297,7 @@ func (f *pairedSearch) fit(ctx context.Context, nodes []int, levels string, isot
 	set, err := solver.Settings{
 		Solver: solver.FittedName, Steps: len(coefficients.Alpha), Statistics: none, Fitted: coefficients,
 	}.Resolve()
-	return &Candidate{Schedule: edm, Settings: set, SigmaMax: math.Sqrt(f.T), Levels: levels, fit: fit}, err
+	return &Candidate{Schedule: path, Settings: set, SigmaMax: math.Sqrt(f.T), Levels: levels, fit: fit}, err
 }
 
 // snapped returns the kept nodes of the reference that are nearest to the levels of a plan, one for each.
