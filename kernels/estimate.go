@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/anisoflight/anisoflight/internal/base/suggest"
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
@@ -101,15 +100,7 @@ const (
 var Modes = []string{string(Auto), string(Full), string(Backprop), string(Explicit)}
 
 // ParseMode returns the mode of that name; "" is Auto.
-func ParseMode(name string) (Mode, error) {
-	if name == "" {
-		return Auto, nil
-	}
-	if wrong := suggest.OneOf(name, Modes); wrong != "" {
-		return "", inputf("mode", "%s", wrong)
-	}
-	return Mode(name), nil
-}
+func ParseMode(name string) (Mode, error) { return parse("mode", Mode(name), Auto, Modes) }
 
 // probed reports whether a mode needs probes.
 func (m Mode) probed() bool { return m == Full }

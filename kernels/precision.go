@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/gomlx/gomlx/pkg/core/dtypes"
@@ -31,13 +32,16 @@ var Precisions = []string{string(Float32), string(TF32), string(BFloat16)}
 
 // ParsePrecision returns the precision of that name; empty means Float32.
 func ParsePrecision(name string) (Precision, error) {
-	if name == "" {
-		return Float32, nil
+	return parse("precision", Precision(name), Float32, Precisions)
+}
+
+// parse returns a name that is one of all, or the default for an empty one.
+func parse[N ~string](field string, name, byDefault N, all []string) (N, error) {
+	name = cmp.Or(name, byDefault)
+	if wrong := suggest.OneOf(string(name), all); wrong != "" {
+		return "", inputf(field, "%s", wrong)
 	}
-	if wrong := suggest.OneOf(name, Precisions); wrong != "" {
-		return "", inputf("precision", "%s", wrong)
-	}
-	return Precision(name), nil
+	return name, nil
 }
 
 // master is the type of parameters and of all that is not the network's.

@@ -66,8 +66,9 @@ func (f *fake) Model(context.Context) (*checkpoint.Model, error) {
 }
 
 func (f *fake) Config() train.Config {
-	cfg, err := train.Config{Stage: train.Pretrain, Dataset: "images", Batch: 8, Kimg: 1, Seed: f.seed,
-		PStdSubspace: new(float64)}.Resolve()
+	cfg, err := train.Config{
+		Stage: train.Pretrain, Dataset: "images", Batch: 8, Kimg: 1, Seed: f.seed, PStdSubspace: new(float64),
+	}.Resolve()
 	if err != nil {
 		panic(err)
 	}
