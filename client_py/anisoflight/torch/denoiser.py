@@ -175,7 +175,7 @@ class Denoiser:
                 size = min(max(1, self._shared.batch // self.evaluations_per_call), count - begin)
                 part = slice(begin, begin + size)
                 own = _picked(table, numbers[part], size) | _picked(given, part, size)
-                level: Any = sigma[part] if isinstance(sigma, torch.Tensor) else sigma
+                level = sigma if isinstance(sigma, int | float) else sigma[part]
                 try:
                     found = self._denoised(x[part].to(place, real), level, own).to(x.device)
                 except torch.OutOfMemoryError:
