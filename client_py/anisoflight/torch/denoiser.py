@@ -99,7 +99,7 @@ class Denoiser:
         self._arrays = self._dtype is not None and not isinstance(self._dtype, torch.dtype)
         if self._arrays:
             self._dtype = torch.from_numpy(np.empty(0, dtype)).dtype
-        self.device: torch.device | None = device if device is not None else getattr(weight, "device", None)
+        self.device: torch.device | None = getattr(weight, "device", None) if device is None else torch.device(device)
         """Where the network is; None for a function, which is asked where x is."""
         self._cond, self._empty, self._rows, self._subspaces = self._named(cond), self._named(empty), None, None
         self.rows = _rows_of(self._cond)
