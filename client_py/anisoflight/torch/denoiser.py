@@ -99,7 +99,7 @@ class Denoiser:
         self._arrays = self._dtype is not None and not isinstance(self._dtype, torch.dtype)
         if self._arrays:
             self._dtype = torch.from_numpy(np.empty(0, dtype)).dtype
-        self.device: torch.device | None = device if device is not None else getattr(weight, "device", None)
+        self.device: torch.device | None = getattr(weight, "device", None) if device is None else torch.device(device)
         """Where the network is; None for a function, which is asked where x is."""
         self._cond, self._empty, self._rows, self._subspaces = self._named(cond), self._named(empty), None, None
         self.rows = _rows_of(self._cond)
@@ -171,9 +171,11 @@ class Denoiser:
         given = self._named(condition) | self._named(cond)
         table = {name: value for name, value in self._cond.items() if name not in given}
         rows, known = self._rows if rows is None else rows, _rows_of(table)
-        numbers = torch.zeros(0) if rows is None or known < 2 else torch.as_tensor(rows).cpu().long()
-        if known > 1 and not (len(numbers) == count and ((numbers >= 0) & (numbers < known)).all()):
-            raise BadRequestError(f"rows must be {count} numbers from 0 to {known - 1}, got {numbers.tolist()}")
+        numbers = None
+        if known > 1:
+            numbers = torch.as_tensor([] if rows is None else rows).cpu().long()
+            if len(numbers) != count or not ((numbers >= 0) & (numbers < known)).all():
+                raise BadRequestError(f"rows must be {count} numbers from 0 to {known - 1}, got {numbers.tolist()}")
         if _rows_of(given) not in (0, 1, count):
             raise BadRequestError(f"cond must have {count} rows, as x has, got {_rows_of(given)}", "BAD_TENSOR")
         through = [x, *_leaves({**given, "sigma": sigma})]
@@ -184,10 +186,11 @@ class Denoiser:
             while begin < count:
                 size = min(max(1, self._shared.batch // self.evaluations_per_call), count - begin)
                 part = slice(begin, begin + size)
-                own = _picked(table, numbers[part], size) | _picked(given, part, size)
-                level: Any = sigma[part] if isinstance(sigma, torch.Tensor) else sigma
+                own = _picked(table, part if numbers is None else numbers[part], size) | _picked(given, part, size)
+                level = sigma if isinstance(sigma, int | float) else sigma[part]
                 try:
-                    found = self._denoised(x[part].to(place, real), level, own).to(x.device)
+                    own_x = x if size == count else x[part]
+                    found = self._denoised(own_x.to(place, real), level, own).to(x.device)
                 except torch.OutOfMemoryError:
                     if size == 1:
                         raise
