@@ -11,12 +11,11 @@ from __future__ import annotations
 import base64
 import inspect
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from .errors import BadRequestError
-from .files.schedules import basis_bytes, basis_of
 from .networks import Network, ddpm, edm, flow
 from .plan import Plan, Stage, Stages, stages_of
 from .start import Start
@@ -36,8 +35,6 @@ except ImportError as error:
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-Kind = Literal["ddpm", "flow", "edm"]
 
 _BETAS = ["num_train_timesteps", "beta_start", "beta_end", "beta_schedule", "trained_betas", "rescale_betas_zero_snr"]
 _NEAR_UNIT = 1e-4  # what unit noise may miss the start of a plan by, where the network sees it
@@ -65,7 +62,7 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
     def __init__(
         self,
         plans: Sequence[Plan | Mapping[str, Any]],
-        network: Kind = "ddpm",
+        network: str = "ddpm",
         prediction_type: str = "epsilon",
         num_train_timesteps: int = 1000,
         beta_start: float = 0.0001,
@@ -77,6 +74,8 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         spends: bool = False,
     ) -> None:
         found = [plan if isinstance(plan, Plan) else _read(plan) for plan in plans]
+        if len({plan.steps for plan in found}) < len(found):
+            raise BadRequestError(f"plans must have different numbers of steps, got {found}")
         for plan in found:
             if plan.count > 1 or "begin" in plan.file:
                 what = "a tail" if plan.count == 1 else f"one of {plan.count} subspaces"
@@ -98,13 +97,10 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         scheduler = getattr(pipe, "scheduler", pipe)
         config = getattr(scheduler, "config", scheduler)
         name = getattr(config, "get", {}.get)("_class_name") or type(scheduler).__name__
-        spends = False
-        if pipe is not scheduler:
-            call = inspect.unwrap(type(pipe).__call__)
-            spends = not {"scale_model_input", "strength"} & {
-                *call.__code__.co_names,
-                *inspect.signature(call).parameters,
-            }
+        spends = pipe is not scheduler
+        if spends:
+            code = inspect.unwrap(type(pipe).__call__).__code__
+            spends = not {"scale_model_input", "strength"} & {*code.co_names, *code.co_varnames}
         return cls(plans, **_meaning(config, name), spends=spends)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -374,20 +370,15 @@ def _short(numbers: Any) -> str:
 
 
 def _written(plan: Plan) -> dict[str, Any]:
-    """A plan as plain JSON, with the vectors of its basis and its law as safetensors files in base64."""
-    written = dict(plan.file)
-    if plan.law is not None:
-        written["law"] = base64.b64encode(plan.law.file).decode()
-    if plan.vectors is not None:
-        written["basis"] = base64.b64encode(basis_bytes(plan.vectors)).decode()
-    return written
+    """A plan of one subspace as plain JSON, with its law as a safetensors file in base64."""
+    return {**plan.file, **({"law": base64.b64encode(plan.law.file).decode()} if plan.law else {})}
 
 
 def _read(written: Mapping[str, Any]) -> Plan:
     """The plan that `_written` wrote."""
     try:
         file = dict(written)
-        law, basis = (base64.b64decode(file.pop(name, ""), validate=True) for name in ("law", "basis"))
+        law = base64.b64decode(file.pop("law", ""), validate=True)
     except (ValueError, TypeError) as error:
         raise BadRequestError(f"plans must be plans or what save_pretrained stores, got another: {error}") from error
-    return Plan(file, basis_of(basis) if basis else None, Start(law) if law else None)
+    return Plan(file, law=Start(law) if law else None)

@@ -181,8 +181,7 @@ class Plan:
         """One stage for each evaluation, in order."""
         stages = []
         for part in self._numbers["stages"]:
-            alpha, noise = _floats(part["alpha"]), _floats(part.get("noise", []))
-            beta = [_floats(row) for row in part["beta"]]
+            alpha, *beta, noise = (_floats(row) for row in (part["alpha"], *part["beta"], part.get("noise", [])))
             stages.append(Stage(float(part["t"]), np.sqrt(part["g"]), part["step"], alpha, beta, noise))
         return stages
 
@@ -268,17 +267,15 @@ class Plan:
         """
         if (step is None) == (strength is None):
             raise BadRequestError(f"step or strength must be given, and one of them, got {step} and {strength}")
-        if strength is not None:
-            step = self.steps - int(self.steps * strength) if 0 < strength <= 1 else -1
-        if step is None or not 0 <= step < self.steps:
-            said = f"step must lie in 0 … {self.steps - 1}, got {step}"
-            if strength is not None:
-                said = f"strength must lie in {1 / self.steps:g} … 1 for a plan of {self.steps} steps, got {strength}"
-            raise BadRequestError(said)
-        parts = [left(part, step) for part in self.file.get("classes", [self.file])]
+        if strength is not None and not 1 / self.steps <= strength <= 1:
+            raise BadRequestError(f"strength must lie in {1 / self.steps:g} … 1 for {self.steps} steps, got {strength}")
+        first = step if step is not None else self.steps - int(self.steps * (strength or 0))
+        if not 0 <= first < self.steps:
+            raise BadRequestError(f"step must lie in 0 … {self.steps - 1}, got {first}")
+        parts = [left(part, first) for part in self.file.get("classes", [self.file])]
         file = {**self.file, "classes": parts} if "classes" in self.file else parts[0]
         file.pop("start", None)
-        file |= {"steps": self.steps - step, "nfe": len(parts[0]["stages"]), "begin": file.get("begin", 0) + step}
+        file |= {"steps": self.steps - first, "nfe": len(parts[0]["stages"]), "begin": file.get("begin", 0) + first}
         return replace(self, file=file, law=None)
 
     def scheduler(self, pipe: Any, *others: Plan) -> Any:
@@ -319,16 +316,13 @@ class Plan:
 
     def _parts(self, labels: Any, images: Any) -> list[Part]:
         """`divided`, for images of a size that the plan is for."""
-        parts = self.divided(labels, len(images))
-        size, found = parts[0][1].size, images.shape[1:]
+        size, found = self.size, images.shape[1:]
         if len(found) in (2, 4) and self.count == 1:  # one axis or three, as two of as many values
             found = found[0], int(np.prod(found[1:-1])), found[-1]
-        if size and (
-            len(size) != len(found) or any(n not in ("C", "H", "W", m) for n, m in zip(size, found, strict=True))
-        ):
+        if size and [n if isinstance(m, int) else m for n, m in itertools.zip_longest(found, size)] != [*size]:
             said = ", ".join(map(str, size))
             raise BadRequestError(f"noise must have the shape [B, {said}], got {list(images.shape)}", "BAD_TENSOR")
-        return parts
+        return self.divided(labels, len(images))
 
     def _begun(self, noise: Any, image: Any = None) -> Any:
         first = self.evaluations[0]
@@ -339,16 +333,12 @@ class Plan:
             return self.law.drawn(noise, np.square(starts), self.label, self.subspaces)
         return self._mixed(starts, noise)
 
-    def _evaluated(self, number: int, x: Any, denoised: Any) -> Any:
+    def _evaluated(self, stage: Stage, x: Any, denoised: Any) -> Any:
         """What the solver combines of an evaluation."""
-        return self._mixed(1 / self.evaluations[number].sigmas, denoised - x) if self.predicts == "flow" else denoised
+        return self._mixed(1 / stage.sigmas, denoised - x) if self.predicts == "flow" else denoised
 
-    def _churned(self, number: int, noise: Any) -> Any:
-        return self._mixed(self.evaluations[number].noise, noise)
-
-    def _combined(self, number: int, x: Any, *history: Any) -> Any:
+    def _combined(self, stage: Stage, x: Any, *history: Any) -> Any:
         """Σ_j P_j (α_j x + Σ_i β_ji E_i), in the subspaces or the coordinates of the plan."""
-        stage = self.evaluations[number]
         rows = itertools.zip_longest(*stage.beta, fillvalue=0.0)  # by evaluation, the newest first
         pairs = [(x, stage.alpha), *((e, row) for e, row in zip(history, rows, strict=False) if any(row))]
         if self.coordinates is not None:
@@ -419,12 +409,14 @@ class Stages:
         self.x = self._each(Plan._combined, x, *self._history)
         self.taken = number + 1
         if self.taken < len(self) and self._parts[0][1].evaluations[self.taken].noise:
-            self.x = self.x + self._each(Plan._churned, normal(self.x, self.generator))
+            self.x = self.x + self._each(
+                lambda plan, stage, noise: plan._mixed(stage.noise, noise), normal(self.x, self.generator)
+            )
         return self.x
 
     def _each(self, function: Callable[..., Any], *arrays: Any) -> Any:
         number = self.taken
-        return _each(self._parts, lambda plan, *rows: function(plan, number, *rows), *arrays)
+        return _each(self._parts, lambda plan, *rows: function(plan, plan.evaluations[number], *rows), *arrays)
 
 
 def stages_of(parts: Sequence[Part]) -> list[Stage]:

@@ -503,6 +503,8 @@ def test_config_alone_holds_everything(client: Client, tmp_path: Path) -> None:
     table = {"subspace": [0, 0, 1, 1], "t": [0, 9, 0, 9], "g": [1e-6, 9, 1e-6, 9]}
     client.put_schedule("two", table, basis="dct", k=4, replace=True)
     two = client.plan("two", solver="euler", steps=3)
+    with pytest.raises(AnisoflightError, match="plans must have different numbers of steps"):
+        plan.scheduler(EDM, client.plan("law", solver="euler", steps=5))
     for other, said in ((two, "got one of 2 subspaces"), (plan.tail(2), "got a tail")):
         with pytest.raises(ValueError, match=rf"plans must be whole, .* {said}: call it, plan\(denoiser, noise\)"):
             other.scheduler(EDM)

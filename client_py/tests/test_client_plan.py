@@ -246,7 +246,7 @@ def test_a_tail_begins_at_an_image(client: Client, tmp_path: Path) -> None:
         ({}, "step or strength must be given"),
         ({"step": 1, "strength": 0.5}, "and one of them"),
         ({"step": 5}, "step must lie in 0 … 4, got 5"),
-        ({"strength": 0.1}, "strength must lie in 0.2 … 1 for a plan of 5 steps, got 0.1"),
+        ({"strength": 0.1}, "strength must lie in 0.2 … 1 for 5 steps, got 0.1"),
         ({"strength": 1.1}, "got 1.1"),
     ]
     for given, said in wrong:

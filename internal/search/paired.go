@@ -101,7 +101,7 @@ func (f *pairedSearch) spend(plain int) error {
 	return nil
 }
 
-// path returns the schedule that all samplers follow, to no noise.
+// path returns the schedule that all samplers follow, to the last level.
 func (f *pairedSearch) path() (*schedule.Schedule, error) {
 	edm, err := schedule.EDM(f.T, f.G0)
 	if err != nil || f.G0 == schedule.DefaultG0 {
@@ -110,13 +110,17 @@ func (f *pairedSearch) path() (*schedule.Schedule, error) {
 	return edm.ToZero()
 }
 
-// rule returns the noise levels of n steps to 0, by EDM's rule of an exponent to the lowest level, which 0 replaces.
+// lastLevel is where all samplers end. It is not 0, so that solvers keep their order in the last step.
+var lastLevel = math.Sqrt(schedule.DefaultG0)
+
+// rule returns the noise levels of n steps, by EDM's rule of an exponent to the lowest level, in whose place is the last.
 func (f *pairedSearch) rule(rho float64, n int) []float64 {
 	high, low := math.Pow(f.T, 1/(2*rho)), math.Pow(f.lowest(), 1/rho)
 	out := make([]float64, n+1)
 	for i := range n {
 		out[i] = math.Pow(high+(low-high)*float64(i)/float64(n), rho)
 	}
+	out[n] = lastLevel
 	return out
 }
 
@@ -129,13 +133,14 @@ func (f *pairedSearch) levels(n int) map[string][]float64 {
 	for i := range n {
 		even[i] = math.Sqrt(f.T) * math.Pow(f.lowest()/math.Sqrt(f.T), float64(i)/float64(max(1, n-1)))
 	}
+	even[n] = lastLevel
 	out := map[string][]float64{"polynomial": f.rule(7, n), "polynomial 3": f.rule(3, n), "log-snr": even}
 	if m := len(f.Times) - 1; m >= n {
 		at := make([]float64, n+1)
 		for i := range n {
 			at[i] = f.Times[i*m/n]
 		}
-		at[0] = math.Sqrt(f.T)
+		at[0], at[n] = math.Sqrt(f.T), lastLevel
 		if n < 2 || at[1] < at[0] {
 			out["times"] = at
 		}
@@ -150,7 +155,9 @@ func (f *pairedSearch) plain() (out []*Candidate, err error) {
 		return nil, err
 	}
 	for _, name := range f.Solvers {
-		counted, err := solver.Settings{Solver: name, NFE: f.NFE}.Resolve()
+		counted, err := solver.Settings{
+			Solver: name, NFE: f.NFE, Grid: solver.Grid{Kind: solver.GridPolynomial},
+		}.Resolve()
 		if err != nil {
 			return nil, err
 		}
