@@ -202,6 +202,9 @@ func sizes(text string) []int {
 
 // answers holds what PyTorch makes of tensors with entries 0, 1, 2, …
 const answers = `
+avg_pool1d.default self 1,1,6 {"kernel_size":[3],"stride":[2]} = 1,1,2: 1,3
+avg_pool1d.default self 1,1,4 {"kernel_size":[2],"stride":[4],"padding":[1]} = 1,1,2: 0,1.5
+avg_pool1d.default self 1,1,6 {"kernel_size":[3]} = 1,1,2: 1,4
 pad.default self 1,1,5 {"pad":[2,1],"mode":"reflect"} = 1,1,8: 2,1,0,1,2,3,4,3
 pad.default self 1,1,5 {"pad":[2,1],"mode":"circular"} = 1,1,8: 3,4,0,1,2,3,4,0
 pad.default self 1,1,5 {"pad":[2,1],"mode":"replicate"} = 1,1,8: 0,0,0,1,2,3,4,4
