@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from diffusers import UNet2DConditionModel
+from diffusers import FluxPipeline, UNet2DConditionModel
 from network_fixtures import networks
 from zoo import CONTEXT, ROWS
 
 from anisoflight.networks import edm
 from anisoflight.torch import Denoiser
+from anisoflight.torch.wrapping import wrapped
 
 if TYPE_CHECKING:
     from anisoflight import Client
@@ -91,3 +92,22 @@ def test_conditions_by_name(client: Client) -> None:
         np.testing.assert_allclose(np.moveaxis(got, 3, 1), want.numpy(), rtol=0, atol=1e-5)
     alone = client.put_network("named", module, conditions={**given, "context": CONTEXT[:1]}, **how)
     assert alone["label_dim"] == 0
+
+
+@torch.no_grad()
+def test_flux_is_asked_as_its_pipeline_asks_it() -> None:
+    """Tokens, places and times are those of diffusers' FluxPipeline."""
+    row = ROWS["Flux"]
+    module, given = row.make().eval(), row.how["conditions"]
+    ask = wrapped(module, 8, None, None, "index", given, None)
+    x, times, labels = torch.randn(2, 4, 8, 8), torch.tensor([300.0, 900.0]), torch.tensor([2, 0])
+    out = module(
+        hidden_states=FluxPipeline._pack_latents(x, 2, 4, 8, 8),
+        timestep=times / 1000,
+        img_ids=FluxPipeline._prepare_latent_image_ids(2, 4, 4, "cpu", torch.float32),
+        txt_ids=torch.zeros(4, 3),
+        guidance=given["guidance"].expand(2),
+        **{name: given[name][labels] for name in ("encoder_hidden_states", "pooled_projections")},
+    ).sample
+    want = FluxPipeline._unpack_latents(out, 64, 64, 8)
+    torch.testing.assert_close(ask.call(x, times, labels), want, rtol=1e-4, atol=1e-5)

@@ -39,9 +39,9 @@ func convolution(c *call) value {
 
 // window returns the strides and dilations for a number of axes.
 func (c *call) window(stride string, axes int) nn.Window {
-	n := make(nn.Window, axes)
+	n, dilate := make(nn.Window, axes), c.each("dilation", axes, 1)
 	for i, s := range c.each(stride, axes, 1) {
-		n[i] = nn.AxisWindow{Stride: s, Dilate: c.each("dilation", axes, 1)[i]}
+		n[i] = nn.AxisWindow{Stride: s, Dilate: dilate[i]}
 		if min(s, n[i].Dilate) < 1 || max(s, n[i].Dilate) > maxSize {
 			refuse("strides and dilations are positive, got %d and %d", s, n[i].Dilate)
 		}
@@ -70,14 +70,13 @@ func (c *call) convolveBack(x, w value, n nn.Window) value {
 			refuse("padding %d is more than the kernel's reach", pad[i])
 		}
 	}
-	taps := append(slices.Clone(k[2:]), k[0], k[1])
 	kernel := autodiff.Reverse(w.in(append(count(2 + axes)[2:], 0, 1)...), count(axes)...)
 	groups := c.groups(k[0], k[1]*c.intOr("groups", 1))
 	if groups > 1 { // from [K, L, groups, I/groups, O/groups] to [K, L, I/groups, O]
-		split := append(taps[:axes:axes], groups, k[0]/groups, k[1])
+		split := slices.Concat(k[2:], []int{groups, k[0] / groups, k[1]})
 		order := append(count(axes), axes+1, axes, axes+2)
 		kernel = graph.TransposeAllAxes(graph.Reshape(kernel, split...), order...)
-		kernel = graph.Reshape(kernel, append(taps[:axes:axes], k[0]/groups, groups*k[1])...)
+		kernel = graph.Reshape(kernel, slices.Concat(k[2:], []int{k[0] / groups, groups * k[1]})...)
 	}
 	return c.convolve(x, kernel, n, groups*k[1])
 }

@@ -60,7 +60,9 @@ func average(c *call) value {
 		return resample(c)
 	case !adaptive:
 		k := c.each("kernel_size", len(to), 1)
-		kernel, blocks = k, blocks && slices.Equal(k, kernel)
+		overlap := len(c.ints("stride")) > 0 && !slices.Equal(c.each("stride", len(to), 1), k)
+		padded := slices.Max(c.each("padding", len(to), 0)) > 0
+		kernel, blocks = k, blocks && slices.Equal(k, kernel) && !overlap && !padded
 	}
 	if blocks {
 		wide = graph.ReduceMean(graph.Reshape(wide, append(apart, d[last])...), over...)

@@ -82,13 +82,14 @@ def export(
 ) -> Exported:
     """Export a denoiser: torch.export records its forward pass for any number of images.
 
-    - A model of diffusers tells its `size`, `channels` and `labels` itself. UNet2DModel, UNet2DConditionModel (with
-      `conditions` [S, D], or [K, S, D] of which each label k is given row k, and label −1 `empty` [S, D], by default
-      zeros), DiT and other transformers that take sample, timestep and class_labels are known; learned variances are
-      cut off.
+    - A model of diffusers tells its `size`, `channels` and `labels` itself. Its image and time are passed by the names
+      that its forward has, and Flux's packed; learned variances are cut off.
     - Any other module is called as forward(x, noise_label), or forward(x, noise_label, class_labels) with `labels`
-      classes: their numbers, or with label="onehot" float [B, labels], zeros for none. x is [B, channels, H, W] and
-      size an integer or (H, W).
+      classes: their numbers, or with label="onehot" float [B, labels], zeros for none. x is [B, channels, *size]:
+      `size` is an integer for a square, (H, W), (L,) or (D, H, W).
+    - `conditions` are passed by keyword: a mapping of tensors [K, …], of which each label k is given row k, or [1, …]
+      for all labels alike; a mapping within it is a dictionary that forward takes. Label −1 is given `empty`, a row by
+      name, by default zeros. A tensor [K, S, D], or [S, D] of a model without labels, is encoder_hidden_states.
 
     `mean` and `scale`, one number or one for each channel, are those of data in units of their own: the network sees
     (x − mean)/scale, and samples come back in the data's units. `Latents` has those of an autoencoder.

@@ -159,15 +159,11 @@ class _Packed(_Asked):
 
     def asked(self, sample: Any, noise: Any, label: Any, given: dict[str, Any]) -> Any:
         height, width = (n // 2 for n in self.size)
-        tokens = sample.unflatten(3, (width, 2)).unflatten(2, (height, 2)).permute(0, 2, 4, 1, 3, 5)
-        places = torch.zeros(height, width, 3, device=sample.device)
-        places[..., 1] = torch.arange(height, device=sample.device)[:, None]
-        places[..., 2] = torch.arange(width, device=sample.device)
+        places = torch.cartesian_prod(*(torch.arange(n, device=sample.device) for n in (1, height, width))).to(sample)
         words = places.new_zeros(given["encoder_hidden_states"].shape[1], 3)
-        tokens, places = tokens.flatten(3).flatten(1, 2), places.flatten(0, 1)
+        tokens = torch.nn.functional.pixel_unshuffle(sample, 2).flatten(2).transpose(1, 2)
         out = super().asked(tokens, 0.001 * noise, label, {"img_ids": places, "txt_ids": words, **given})[0]
-        out = out.unflatten(2, (-1, 2, 2)).unflatten(1, (height, width)).permute(0, 3, 1, 4, 2, 5)
-        return out.flatten(4).flatten(2, 3)
+        return torch.nn.functional.pixel_shuffle(out.transpose(1, 2).unflatten(2, (height, width)), 2)
 
 
 def wrapped(
