@@ -227,4 +227,4 @@ def test_in_a_pipeline(client: Client, unet: UNet2DModel) -> None:
     drawn = pipe(batch_size=4, num_inference_steps=5, generator=generator, output_type="np").images
     noise = torch.randn(4, 1, 8, 8, generator=torch.Generator().manual_seed(5))
     samples = plan(D, noise, progress=False).clamp(-1, 1) / 2 + 0.5
-    np.testing.assert_allclose(drawn, samples.permute(0, 2, 3, 1).numpy(), atol=1e-4)
+    np.testing.assert_allclose(drawn, samples.permute(0, 2, 3, 1).numpy(), atol=2e-3)  # unit noise is not quite σ = 80
