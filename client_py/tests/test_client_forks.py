@@ -13,6 +13,7 @@ import pytest
 
 import anisoflight
 from anisoflight import Client, LocalClient
+from anisoflight.run import Run
 
 FORK = """
 import os, sys
@@ -106,10 +107,11 @@ def test_a_pickled_client_is_another_to_the_same_server(client: LocalClient) -> 
         with made:
             assert "digits" in made.models().index
     assert "digits" in client.models().index
+    client.create_run("forks", "pretrain", "blocks", model="digits", batch=8)
     with Client(client.location, timeout=0.25, retry=0) as short:
         made = pickle.loads(pickle.dumps(short))
         with made, pytest.raises(anisoflight.DeadlineError):
-            made.create_run("forks", "pretrain", "blocks", model="digits", batch=8).step(10**6, progress=False)
+            Run(made, "forks").step(10**6, progress=False)
     client.run("forks").cancel()
     client.run("forks").delete()
 

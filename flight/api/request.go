@@ -288,7 +288,7 @@ func CheckName(field, name string) error {
 
 // NotFound returns the error of a name that nothing has, with the nearest of those there are, and the first of them.
 func NotFound(code Code, what, name string, there []string) *Error {
-	const most = 20
+	const most = 6
 	hint := suggest.DidYouMean(name, there)
 	if hint != "" {
 		hint = "D" + hint[1:] + " "

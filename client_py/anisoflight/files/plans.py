@@ -61,7 +61,8 @@ def check(file: Any) -> None:
         for stage in part["stages"]:
             _numbers(stage, {"t": (0, 0), "g": (count, _TINY), "noise?": (count, 0)})
         tails = part.get("tails", [])
-        if len(tails) not in (0, steps - 1) or any(len(tail) >= steps - k for k, tail in enumerate(tails)):
+        listed = all(isinstance(each, list) for each in (tails, *tails))
+        if not listed or len(tails) not in (0, steps - 1) or any(len(t) >= steps - k for k, t in enumerate(tails)):
             raise ValueError(f"tails must be lists of what begins at each of the steps 1 to {steps - 1}")
         for stages in (part["stages"], *tails):
             _check_weights(stages, size, file["history"], 2 if file.get("states") else 1)
