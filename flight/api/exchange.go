@@ -30,8 +30,8 @@ var Modes = []string{"auto", "full", "backprop", "explicit"}
 //
 // Rows in: image, noise, probe fixed_shape_tensor float32, t float64, label int32. Rows out: loss float64, A, B
 // fixed_size_list<float64>[J], so that the loss's differential is Σ_j A_j dg_j(t) + B_j dġ_j(t). The last message's
-// metadata carries d_logg and d_theta: the gradients of the mean loss over all rows with respect to the knots' ln g and
-// to θ, by label, subspace and knot.
+// metadata carries d_logg and d_theta: the gradients of the mean loss over all rows with respect to the knots' ln g
+// and to θ, by label, subspace and knot.
 type ScheduleGradient struct {
 	Schedule ScheduleRef `json:"schedule"`                          // name of the schedule; required
 	Model    string      `json:"model"`                             // name of the model; required
@@ -39,15 +39,16 @@ type ScheduleGradient struct {
 	C        float64     `json:"c" default:"1" above:"0"`           // of the weight ġ²/(g(c+g))
 }
 
-// OfferNetwork offers a network that the client keeps. The server asks, and the client answers: it searches the sampler
-// that the network should have for few evaluations, or learns or measures a schedule for it.
+// OfferNetwork offers a network that the client keeps. The server asks, and the client answers: it searches the
+// sampler that the network should have for few evaluations, or learns or measures a schedule for it.
 //
 // Rows out: one batch is one question, image int64 (the sample's image among those of the client), label int32, noise
-// uint64 (the seed of its latent, or of its ε), t float64, g and omega fixed_size_list<float64>[J]. Its metadata says in
-// "ask" what is asked: terms, residuals, images, labels or follow. Rows in: values float64, all numbers of the answer in
-// the order asked for, in one batch or several. A reply that says "stored" is the end.
+// uint64 (the seed of its latent, or of its ε), t float64, g and omega fixed_size_list<float64>[J]. Its metadata says
+// in "ask" what is asked: terms, residuals, images, labels or follow. Rows in: values float64, all numbers of the
+// answer in the order asked for, in one batch or several. A reply that says "stored" is the end.
 type OfferNetwork struct {
-	Name    string `json:"name"`                                                // name of the new schedule; required but for few
+	// name of the new schedule; required but for few
+	Name    string `json:"name"`
 	Replace bool   `json:"replace"`                                             // replace a schedule of that name
 	Kind    string `json:"kind" oneof:"few learned geodesic" default:"learned"` // what is made
 	Shape   []int  `json:"shape"`                                               // [H, W, C] of an image; required
@@ -57,21 +58,24 @@ type OfferNetwork struct {
 	// ends of the noise levels that the network was trained on; default 0.002
 	SigmaMin float64 `json:"sigma_min,omitempty"`
 	SigmaMax float64 `json:"sigma_max,omitempty"` // default 80
-	// of kind few an OfferedFew, of kind geodesic an OfferedGeodesic, else the training configuration, as of CreateRun, of
-	// which package train says what applies: every other field
+	// of kind few an OfferedFew, of kind geodesic an OfferedGeodesic, else the training configuration, as of CreateRun,
+	// of which package train says what applies: every other field
 	Config jsontext.Value `json:",embed"`
 }
 
-// OfferedFew says what kind few of OfferNetwork searches. With images samples are compared with them; without, with the
-// network's own converged samples from the same latents.
+// OfferedFew says what kind few of OfferNetwork searches. With images samples are compared with them; without, with
+// the network's own converged samples from the same latents.
 type OfferedFew struct {
 	NFE int `json:"nfe" min:"1" max:"32"` // at most so many evaluations of the network; required
 	// list of solvers to try, one at least besides local and fitted; default ipndm, dpmpp2m, unipc, local, fitted
 	Solvers []string `json:"solvers,omitempty" oneof:"solvers"`
-	Samples int      `json:"samples" default:"512" min:"64" max:"65536"` // of each try, and as many held back, with images
-	Budget  int      `json:"budget,omitempty" min:"0"`                   // evaluations, at most; default 4000 without images, else as many as needed
-	Seed    uint64   `json:"seed"`                                       // of the samples; default 0
-	Labels  int      `json:"labels,omitempty" min:"0" max:"16777216"`    // conditions that samples are drawn under; default none
+	// with images, of each try, and as many held back
+	Samples int `json:"samples" default:"512" min:"64" max:"65536"`
+	// evaluations, at most; default 4000 without images, or the least that will do, else as many as the samples need
+	Budget int    `json:"budget,omitempty" min:"0"`
+	Seed   uint64 `json:"seed"` // of the samples; default 0
+	// conditions that samples are drawn under; default none
+	Labels int `json:"labels,omitempty" min:"0" max:"16777216"`
 	// each image has a label, which is asked for
 	Labelled bool `json:"labelled"`
 	// numbers that samples are compared by; default those of the kind few of MakeSchedule
@@ -95,17 +99,18 @@ func (r *OfferedFew) Validate() error {
 
 // Reduction says what of trajectories comes back.
 type Reduction struct {
-	// Kind is samples: [n, H·W·C] of each; features: [n, F] of each; states: the client keeps the states that each Every-th
-	// stage leaves, in memory, and answers with one number of no meaning; error: [n], the sum of squares by which each sample misses what it
-	// keeps At the rows from First on, or of its values if At is −1, in the features if there are any; gram: by half and
-	// part, sums of products of columns; products: of the columns x_0 … x_n, D_0 … D_{n−1} of all n stages.
+	// Kind is samples: [n, H·W·C] of each; features: [n, F] of each; states: the client keeps the states that each
+	// Every-th stage leaves, in memory, and answers with one number of no meaning; error: [n], the sum of squares by
+	// which each sample misses what it keeps At the rows from First on, or of its values if At is −1, in the features if
+	// there are any; gram: by half and part, sums of products of columns; products: of the columns x_0 … x_n, D_0 …
+	// D_{n−1} of all n stages.
 	Kind  string `json:"kind"`
 	Every int    `json:"every,omitempty"`
 	At    int    `json:"at,omitzero"`
 	First int    `json:"first,omitempty"`
-	// of gram: the columns are x_0, D_0 − x_0, D_1 − D_0, D_1 − x_1, D_2 − D_1, …, y − x_0 of the state x_0 before the last
-	// stage, its evaluation D_0, earlier ones with their states, Terms columns before the last in all, and y that is kept
-	// At. Sums [2, parts, Terms + 1, Terms + 1] are of the rows below Split and of the others.
+	// of gram: the columns are x_0, D_0 − x_0, D_1 − D_0, D_1 − x_1, D_2 − D_1, …, y − x_0 of the state x_0 before the
+	// last stage, its evaluation D_0, earlier ones with their states, Terms columns before the last in all, and y that is
+	// kept At. Sums [2, parts, Terms + 1, Terms + 1] are of the rows below Split and of the others.
 	Terms int `json:"terms,omitempty"`
 	Split int `json:"split,omitempty"`
 	// parts as of the plan; absent: all values are one part

@@ -159,8 +159,8 @@ func TestOfferedLearning(t *testing.T) {
 	}
 }
 
-// TestOfferedEndsEarly: whoever leaves, by the end of the stream, by an answer that cannot be or by vanishing, the steps
-// taken are stored; of a geodesic that is not done, nothing.
+// TestOfferedEndsEarly: whoever leaves, by the end of the stream, by an answer that cannot be or by vanishing, the
+// steps taken are stored; of a geodesic that is not done, nothing.
 func TestOfferedEndsEarly(t *testing.T) {
 	e := open(t)
 	const learned = `{"name":%q,"shape":[8,8,1],"images":9,"batch":4,"kimg":4,"estimator":"explicit"}`

@@ -22,8 +22,8 @@ type Gram struct {
 	evaluations   [][2][]float32 // D and the state that it was made at, the newest first
 }
 
-// NewGram returns the sums of no rows in the parts of statistics that all classes share, or in one part if they are nil,
-// for the last of some stages, which has a number of terms.
+// NewGram returns the sums of no rows in the parts of statistics that all classes share, or in one part if they are
+// nil, for the last of some stages, which has a number of terms.
 func NewGram(of *local.Statistics, stages, terms int, states *States, at, split int) *Gram {
 	g := &Gram{Of: of, Terms: terms, Stages: stages, States: states, At: at, Split: split}
 	for half := range g.Sums {
@@ -103,8 +103,8 @@ func (g *Gram) transform() (part []int, coordinates func(x []float64)) {
 	return part, func(x []float64) { frequencies.Forward(x, x) }
 }
 
-// Products are a reducer: the sums over all values of all rows of products of the states x_k before each of n stages, the
-// last state x_n, and the evaluations D_k: columns x_0 … x_n, D_0 … D_{n−1}.
+// Products are a reducer: the sums over all values of all rows of products of the states x_k before each of n stages,
+// the last state x_n, and the evaluations D_k: columns x_0 … x_n, D_0 … D_{n−1}.
 type Products struct {
 	Stages  int
 	Sums    []float64   // [2n + 1]²

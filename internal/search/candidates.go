@@ -50,8 +50,8 @@ type Candidate struct {
 	squares []float64        // of the errors so far, in a search without images
 }
 
-// Distances are those of samples to the images, by the features of each reference; or the mean squared error of a search
-// without images.
+// Distances are those of samples to the images, by the features of each reference; or the mean squared error of a
+// search without images.
 type Distances []float64
 
 func distancesOf(references []*frechet.Reference, samples []*frechet.Sample) (out Distances) {
@@ -105,8 +105,8 @@ func (f *fewStepSearch) noiseCandidates() (out []*Candidate, err error) {
 	return out, nil
 }
 
-// matchedCandidates returns the samplers from the data's law that come closest to the Gaussian, for each noise level to
-// start from: on EDM's rule, and on the levels that suit the solver.
+// matchedCandidates returns the samplers from the data's law that come closest to the Gaussian, for each noise level
+// to start from: on EDM's rule, and on the levels that suit the solver.
 func (f *fewStepSearch) matchedCandidates(ctx context.Context) (out []*Candidate, err error) {
 	none := basis.None(f.h, f.w)
 	for halving := range levelHalvings + 1 {
@@ -150,8 +150,8 @@ func (f *fewStepSearch) matchedCandidates(ctx context.Context) (out []*Candidate
 	return out, nil
 }
 
-// localCandidates returns samplers of the solver local on EDM's rule, from noise and from the data's law at lower noise
-// levels.
+// localCandidates returns samplers of the solver local on EDM's rule, from noise and from the data's law at lower
+// noise levels.
 func (f *fewStepSearch) localCandidates() (out []*Candidate, err error) {
 	for halving := range levelHalvings + 1 {
 		if f.statistics == nil || halving == 1 || f.tooLow(halving) {

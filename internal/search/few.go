@@ -286,9 +286,9 @@ func (f *fewStepSearch) solutionError(ctx context.Context, best *Candidate) (err
 	return err
 }
 
-// race measures the isotropic candidates, those of the solver local, and fitted ones around these. It returns them, the
-// best first, also with an error. All see the first samples; only those that may still win, and the best from noise, see
-// more.
+// race measures the isotropic candidates, those of the solver local, and fitted ones around these. It returns them,
+// the best first, also with an error. All see the first samples; only those that may still win, and the best from
+// noise, see more.
 func (f *fewStepSearch) race(ctx context.Context, isotropic, local []*Candidate) (all []*Candidate, err error) {
 	defer func() { rank(all) }()
 	all = slices.Clone(isotropic)

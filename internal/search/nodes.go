@@ -18,7 +18,8 @@ type trajectories struct {
 //
 //	Σ_i  v/(v + σ_j²) min_w E|x_j − w_0 x_i − w_1 D_i − w_2 D_h|²,    h → i → j,
 //
-// where each step begins on the trajectory and v/(v + σ²) is what is left of an error at the end. nil: there are too few.
+// where each step begins on the trajectory and v/(v + σ²) is what is left of an error at the end. nil: there are too
+// few.
 func (t *trajectories) nodes(n, every int) []int {
 	m := len(t.sigma) - 1
 	if n*every > m {

@@ -61,8 +61,8 @@ type pairedSearch struct {
 
 // Paired returns the sampler from noise whose samples are closest to the network's own converged samples from the same
 // latents: the plain solvers on several levels, and coefficients fitted to the network's trajectories. Distances are
-// squared errors, a geometric mean over the latents, over the mean square of the samples. The first of the tries is chosen if its gain over the best plain
-// sampler is certain, on latents that nothing was chosen by.
+// squared errors, a geometric mean over the latents, over the mean square of the samples. The first of the tries is
+// chosen if its gain over the best plain sampler is certain, on latents that nothing was chosen by.
 func Paired(ctx context.Context, network sampler.Ensemble, set PairedSettings) (*FewResult, error) {
 	if set.Progress == nil {
 		set.Progress = NewProgress(nil)
@@ -113,7 +113,8 @@ func (f *pairedSearch) path() (*schedule.Schedule, error) {
 // lastLevel is where all samplers end. It is not 0, so that solvers keep their order in the last step.
 var lastLevel = math.Sqrt(schedule.DefaultG0)
 
-// rule returns the noise levels of n steps, by EDM's rule of an exponent to the lowest level, in whose place is the last.
+// rule returns the noise levels of n steps, by EDM's rule of an exponent to the lowest level, in whose place is the
+// last.
 func (f *pairedSearch) rule(rho float64, n int) []float64 {
 	high, low := math.Pow(f.T, 1/(2*rho)), math.Pow(f.lowest(), 1/rho)
 	out := make([]float64, n+1)
@@ -194,9 +195,8 @@ func (f *pairedSearch) reference(ctx context.Context) error {
 	all := 3 * f.latents
 	every := 1
 	h, w, c := f.network.Shape()
-	for fineSteps/every*all > keptNumbers/(h*w*c) && every < fineSteps {
-		for every++; fineSteps%every != 0; every++ {
-		}
+	for fineSteps%every != 0 || fineSteps/every*all > keptNumbers/(h*w*c) && every < fineSteps {
+		every++
 	}
 	f.states = &sampler.States{Every: every}
 	power, products := &sampler.Errors{}, &sampler.Products{Stages: fineSteps}

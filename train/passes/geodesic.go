@@ -365,8 +365,8 @@ func (r *meter) gains(ctx context.Context, set GeodesicSettings) ([]schedule.Sam
 }
 
 // measureGains is measureDensity of the whole, which measures the gains of the denoiser in the bands of images of a
-// law, q = E (flow + ε)² over their coordinates, in the same pass. residuals calls use with flow + ε [H·W·C] of a number
-// of samples at each noise level.
+// law, q = E (flow + ε)² over their coordinates, in the same pass. residuals calls use with flow + ε [H·W·C] of a
+// number of samples at each noise level.
 func (set GeodesicSettings) measureGains(ctx context.Context, d *data.Dataset, law *normal.Spectrum,
 	residuals func(ctx context.Context, sigma []float64, perLevel int, use func(sample int, residual []float64)) error,
 ) ([]schedule.Sample, local.Row, error) {

@@ -129,7 +129,8 @@ func (f *fewSearch) explained(err error) error {
 		return api.Errorf(api.BadRequest, "The images cannot be compared with samples: %w", bad.Unwrap())
 	}
 	if few, ok := errors.AsType[*search.BudgetError](err); ok {
-		return api.Errorf(api.BadRequest, "%s", few.Error()).WithHint("Leave it out, or ask for fewer evaluations of a sample.")
+		return api.Errorf(api.BadRequest, "%s", few.Error()).
+			WithHint("Leave it out, or ask for fewer evaluations of a sample.")
 	}
 	switch {
 	case errors.Is(err, search.ErrNotFinite):

@@ -1,12 +1,12 @@
 // Package offered searches samplers and makes schedules for networks that stay with a client.
 //
-// A session is one exchange. The server asks: follow this plan from these latents, or evaluate the loss's terms at these
-// samples. The client does it with its network and answers with sums, or with numbers for each sample. All else is as for
-// a network on the device: an ensemble is what package search follows plans with, a train.Remote learns by the terms of
-// package kernels, and passes measure by them.
+// A session is one exchange. The server asks: follow this plan from these latents, or evaluate the loss's terms at
+// these samples. The client does it with its network and answers with sums, or with numbers for each sample. All else
+// is as for a network on the device: an ensemble is what package search follows plans with, a train.Remote learns by
+// the terms of package kernels, and passes measure by them.
 //
-// Invariants: one question is unanswered at a time; an answer that cannot be is refused before anything moves; whatever
-// ends the exchange, the steps taken are stored, and a search ends with the best so far.
+// Invariants: one question is unanswered at a time; an answer that cannot be is refused before anything moves;
+// whatever ends the exchange, the steps taken are stored, and a search ends with the best so far.
 //
 // Begin reading with Maker.
 package offered

@@ -106,7 +106,8 @@ func labelsDrawn(m *catalog.Model) func(i int, seed uint64) int32 {
 // DescribeFew is the reply of a search.
 func DescribeFew(model string, samples int, paired bool, found *search.FewResult) *api.Few {
 	out := &api.Few{
-		Model: model, Samples: samples, Paired: paired, Chosen: describeTry(found.Chosen), Against: describeTry(found.Against),
+		Model: model, Samples: samples, Paired: paired,
+		Chosen: describeTry(found.Chosen), Against: describeTry(found.Against),
 	}
 	out.Ratio = math.Exp(found.Gain.Change)
 	out.RatioStderr = out.Ratio * found.Gain.Stderr
