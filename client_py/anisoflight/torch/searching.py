@@ -365,7 +365,7 @@ class _Products(_Samples):
         self._sums: Any = 0.0
 
     def evaluated(self, number: int, x: Tensor, denoised: Tensor) -> None:
-        self._columns = self._columns[: 2 * number] + [x, denoised]
+        self._columns = [*self._columns[: 2 * number], x, denoised]
 
     def sampled(self, begin: int, x: Tensor) -> None:
         wide = torch.stack([*self._columns[::2], x, *self._columns[1::2]]).flatten(1).cpu().double()
