@@ -228,3 +228,19 @@ def test_in_a_pipeline(client: Client, unet: UNet2DModel) -> None:
     noise = torch.randn(4, 1, 8, 8, generator=torch.Generator().manual_seed(5))
     samples = plan(D, noise, progress=False).clamp(-1, 1) / 2 + 0.5
     np.testing.assert_allclose(drawn, samples.permute(0, 2, 3, 1).numpy(), atol=2e-3)  # unit noise is not quite σ = 80
+
+
+def test_guidance_counts_twice(client: Client) -> None:
+    table = torch.tensor([-0.6, 0.6])
+
+    def net(x: torch.Tensor, sigma: torch.Tensor, level: torch.Tensor) -> torch.Tensor:
+        keep = 0.04 / (0.04 + sigma[:, None, None, None] ** 2)
+        return keep * x + (1 - keep) * level[:, None, None, None]
+
+    D = Denoiser(net, "denoiser", cond={"level": table}, empty={"level": torch.zeros(1)}, guidance=2.0)
+    before = D.counts
+    plan = few(D, 4, (1, 4, 4), budget=7000, client=client, progress=False)
+    assert plan.info["evaluations"] <= 7000
+    assert plan.info["evaluations"] <= D.counts - before
+    samples = plan(D, torch.randn(2, 1, 4, 4), labels=[0, 1], progress=False)
+    torch.testing.assert_close(samples.mean((1, 2, 3)), 2 * table, atol=0.3, rtol=0)

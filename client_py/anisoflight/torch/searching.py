@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import itertools
+import math
 import tempfile
 import time
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,7 @@ Array = np.ndarray[Any, Any]
 
 _TIMES = 65
 _HIGHEST = 80.0  # where samplers begin if the network knows higher levels: of data of deviation ½ nothing is left there
-_ROWS = 64  # followed at a time if the denoiser has no batch
+_ROWS, _VALUES = 64, 1 << 20  # followed at a time, unless the denoiser's batch is smaller
 
 
 def few(
@@ -63,11 +64,11 @@ def few(
     `features(x_0)` [B, F] are what distances see: a decoder's pictures, layers of a classifier. By default they are the
     values themselves, and with data low frequencies, edges and the responses of random filters.
 
-    `budget` bounds the evaluations of one sample each, a guided one being two; by default 4000 without data, or the
-    least that will do, and with data as many as 512 samples of each sampler need. What is to come is printed
-    before it begins. Ctrl-C ends the search with the best so far. The sampler is the best plain one from noise unless
-    the gain of another is certain, on latents that nothing was chosen by; `plan.info` has every try, the gain as
-    `ratio` and `ratio_stderr`, evaluations and seconds.
+    `budget` bounds the evaluations of one row each, of which a guided denoiser takes two for a sample. By default it is
+    4000 for samples without data, or the least that will do, and with data what 512 samples of each sampler need. What
+    is to come is printed before it begins. Ctrl-C ends the search with the best so far. The sampler is the best plain
+    one from noise unless the gain of another is certain, on latents that nothing was chosen by; `plan.info` has every
+    try, the gain as `ratio` and `ratio_stderr`, evaluations and seconds.
 
     The search asks a server: `client`, or one of its own. Options are those of docs/wire.md, OfferNetwork, of kind few:
     solvers, samples, sigma_min, sigma_max.
@@ -81,7 +82,8 @@ def few(
     folded = (int(np.prod(axes[:-1])), axes[-1], channels)
     request: dict[str, Any] = {
         "kind": "few", "nfe": nfe, "shape": folded, "labels": denoiser.rows, "labelled": labels is not None,
-        "images": 0 if data is None else len(data), "seed": seed, "budget": budget or 0,
+        "images": 0 if data is None else len(data), "seed": seed,
+        "budget": 0 if budget is None else max(1, budget // denoiser.evaluations_per_call),
         "sigma_min": denoiser.sigma_min, "sigma_max": denoiser.sigma_max,
     }  # fmt: skip
     request |= {"times": times} if (times := _times(denoiser)) else {}
@@ -97,7 +99,8 @@ def few(
         end = offer(client, request | options, follower, Bar("few", "", show=False))
     report = {**end["few"], "evaluations": follower.evaluations, "elapsed": time.perf_counter() - begun}
     law = Start(base64.b64decode(end["law"])) if "law" in end else None
-    plan = Plan({**end["plan"], "info": report}, None, law)
+    provenance = {"kind": "few", "network": denoiser.parametrization["kind"], "shape": [channels, *axes], "seed": seed}
+    plan = Plan({**end["plan"], "info": report, "provenance": provenance}, None, law)
     if progress:
         print(report["summary"])
     return plan
@@ -137,7 +140,7 @@ class _Follower:
 
     def __call__(self, event: dict[str, Any], question: Question) -> Array:
         if self.bar.total is None and event.get("evaluations"):
-            self.bar.total = event["evaluations"]
+            self.bar.total = event["evaluations"] * self._denoiser.evaluations_per_call
             if not self.bar.disable:
                 seconds = self.bar.total * self._seconds
                 print(f"few: at most {self.bar.total} evaluations, about {_spoken(seconds)}")
@@ -192,7 +195,7 @@ class _Follower:
         return denoised
 
     def _parts(self, question: Question) -> Iterator[tuple[int, Question, Array]]:
-        size = min(self._denoiser.batch, _ROWS)
+        size = max(1, min(self._denoiser.batch, _ROWS, _VALUES // math.prod(self._shape)))
         for begin in range(0, len(question.image), size):
             part = question.part(slice(begin, begin + size))
             yield begin, part, part.label.astype(np.int64)
@@ -218,8 +221,7 @@ class _Follower:
             self._kept = []
         grams = any(one["kind"] == "gram" for one in event["reduce"])
         for begin, part, rows in self._parts(question):
-            start = "from" in event
-            if start:
+            if "from" in event:
                 noise = self._kept[event["from"]][begin : begin + len(rows)].to(self._denoiser.device)
             else:
                 noise = self._planes(latents(part.seed, self._folded))
@@ -365,11 +367,13 @@ class _Products(_Samples):
         self._sums: Any = 0.0
 
     def evaluated(self, number: int, x: Tensor, denoised: Tensor) -> None:
-        self._columns = [*self._columns[: 2 * number], x, denoised]
+        self._columns = [*self._columns[: 2 * number], x.cpu(), denoised.cpu()]
 
     def sampled(self, begin: int, x: Tensor) -> None:
-        wide = torch.stack([*self._columns[::2], x, *self._columns[1::2]]).flatten(1).cpu().double()
-        self._sums = self._sums + (wide @ wide.T).numpy()
+        columns = [*self._columns[::2], x.cpu(), *self._columns[1::2]]
+        for row in range(len(x)):
+            wide = torch.stack([column[row].flatten() for column in columns]).double()
+            self._sums = self._sums + (wide @ wide.T).numpy()
 
     def answer(self) -> Array:
         return self._sums
