@@ -1,4 +1,4 @@
-"""The blocks of docs/ecosystem.md, in their order, with the packages that they import."""
+"""The documents that need torch: docs/networks.md, the README's pipeline, and a notebook."""
 
 from __future__ import annotations
 
@@ -6,37 +6,92 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import nbformat
 import numpy as np
 import pytest
-from diffusers import DDPMPipeline
+import torch
+from diffusers import DDPMPipeline, DDPMScheduler, DPMSolverMultistepScheduler
+from matplotlib import pyplot
+
+from anisoflight import Plan
 
 if TYPE_CHECKING:
     from diffusers import UNet2DModel
 
     from anisoflight import Client
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "ecosystem.md"
+ROOT = Path(__file__).parents[2]
 
 
-def test_blocks_of_the_document(
-    client: Client, unet: UNet2DModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    del unet
+def blocks(document: str) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", (ROOT / document).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def test_blocks_of_the_page(client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("out").mkdir()
+    torch.manual_seed(0)
     client.make_mixture("digits", "digits", covariance="dct", progress=False)
     names: dict[str, Any] = {"client": client}
-    found = re.findall(r"^```python\n(.*?)^```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-    for code in found:
-        exec(compile(code, DOCUMENT.name, "exec"), names)
+    for code in blocks("docs/networks.md"):
+        exec(compile(code, "networks.md", "exec"), names)
     assert sorted(path.name for path in Path("out").iterdir()) == [
-        *("all.arrow", "all.npy", "all.npz", "all.parquet", "grid.png", "pipeline", "unipc-9.json", "weather.csv"),
+        *("all.arrow", "all.npy", "all.npz", "all.parquet", "few-5.json", "grid.png", "pipeline", "unipc-9.json"),
+        "weather.csv",
     ]
-    assert set(client.datasets().index) >= {"arrow", "pandas", "pillow", "huggingface", "drawn"}
-    assert sorted(DDPMPipeline.from_pretrained("out/pipeline").scheduler.plans) == [5, 9]
+    assert Plan.load("out/few-5.json").nfe == 5
+    assert names["three"].shape == (3, 1, 8, 8)
+    assert 9 in DDPMPipeline.from_pretrained("out/pipeline").scheduler.plans
+    assert set(client.models().index) >= {"my-unet", "prompted", "latent", "weather", "signal"}
+    assert set(client.datasets().index) >= {"arrow", "pandas", "pillow", "huggingface", "drawn", "faces"}
+    assert client.schedule("measured").provenance["kind"] == "geodesic"
     # The network of its loop is that of data of the normal law N(0, 1): what comes out is what went in, but for the
     # error of nine steps, which is one factor.
-    np.testing.assert_array_equal(names["loop"].x, names["images"])
-    grown = names["images"] / np.random.default_rng(0).standard_normal((4, 1, 8, 8))
+    np.testing.assert_array_equal(names["loop"].x, names["drawn"])
+    grown = names["drawn"] / np.random.default_rng(0).standard_normal((4, 1, 8, 8))
     assert np.ptp(grown) < 1e-6
     assert 0.7 < grown.mean() < 1.5
+
+
+def test_the_readmes_pipeline(unet: UNet2DModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its pipeline is one of digits; the pictures are those of the plan that it saves."""
+    monkeypatch.chdir(tmp_path)
+    DDPMPipeline(unet, DDPMScheduler()).save_pretrained("your-pipeline")
+    (code,) = (code for code in blocks("README.md") if "Denoiser" in code)
+    names: dict[str, Any] = {}
+    exec(compile(code, "README.md", "exec"), names)
+    assert len(names["images"]) == 16
+    pipe, plan = names["pipe"], Plan.load("five.json")
+    drawn = pipe(4, torch.Generator().manual_seed(1), plan.steps, output_type="np").images
+    noise = torch.randn(4, 1, 8, 8, generator=torch.Generator().manual_seed(1))
+    expected = plan(names["D"], noise, progress=False).clamp(-1, 1) / 2 + 0.5
+    # The pipeline's unit noise is 1 ∓ 8e-5 times the start at σ = 80.
+    np.testing.assert_allclose(drawn, expected.permute(0, 2, 3, 1).numpy(), atol=2e-3)
+
+
+def test_the_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its pictures of five evaluations are closer to converged ones than those of the solver of diffusers; image to
+    image keeps less of the image at a greater strength; the scheduler that it stores is the plan."""
+    monkeypatch.setenv("ANISOFLIGHT_TORCH_STEPS", "300")
+    pyplot.switch_backend("agg")
+    notebook: Any = nbformat.read(ROOT / "client_py/notebooks/torch-pipeline.ipynb", as_version=4)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for number, cell in enumerate(notebook.cells):
+        if cell.cell_type == "code":
+            exec(compile(cell.source, f"torch-pipeline.ipynb[{number}]", "exec"), names)
+    axes = [ax for number in pyplot.get_fignums() for ax in pyplot.figure(number).axes]
+    pyplot.close("all")
+    assert [len(ax.images) for ax in axes] == [1] * 9
+    assert np.mean(names["losses"][-20:]) < 0.3 * np.mean(names["losses"][:20])
+    drawn, pipe = names["drawn"], names["pipe"]
+    assert [*drawn][:3] == ["DDPM (5)", "DPM-Solver++ (5)", "few (5)"]
+    pipe.scheduler = DPMSolverMultistepScheduler.from_config(names["scheduler"].config)
+    converged = pipe(10, torch.Generator().manual_seed(1), num_inference_steps=200, output_type="np").images
+    plain, found = (float(np.square(drawn[key] - converged).mean()) for key in [*drawn][1:3])
+    assert found < 0.7 * plain
+    assert names["difference"] < 2e-3
+    originals, *others = names["changed"].values()
+    kept = [float(np.square(batch - originals).mean()) for batch in others]
+    assert kept == sorted(kept)
+    assert names["kept"].scheduler.plans.keys() == {names["plan"].steps}
+    np.testing.assert_allclose(np.asarray(names["picture"]) / 255, drawn["few (5)"][0, ..., 0], atol=1 / 255)

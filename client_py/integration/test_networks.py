@@ -6,7 +6,6 @@ import copy
 import inspect
 import math
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +33,7 @@ from anisoflight.wire.tensors import to_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from anisoflight import Client
 
@@ -473,14 +473,3 @@ def test_refusals(client: Client) -> None:
     exported.tensors.pop("patch.bias")
     with pytest.raises(AnisoflightError, match=r"patch\.bias.*is missing"):
         client.put_network("short", exported, progress=False)
-
-
-def test_blocks_of_the_document(client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    text = (Path(__file__).parents[2] / "docs" / "networks.md").read_text(encoding="utf-8")
-    names: dict[str, Any] = {}
-    for code in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
-        code = code.replace('anisoflight.serve(data="network-data")', f'anisoflight.connect("{client.location}")')
-        exec(compile(code.replace('"ddpm"', '"document"'), "networks.md", "exec"), names)
-    assert names["images"].images.shape == (4, 8, 8, 1)
-    assert {"document", "mine", "from-a-pipeline"} <= set(client.models().index)

@@ -36,8 +36,8 @@ def denoised(x: torch.Tensor, sigma: torch.Tensor | float) -> torch.Tensor:
 
 @pytest.fixture(scope="module")
 def documented(client: Client, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The names of the block of docs/ecosystem.md that has schedules for anemoi and PhysicsNeMo."""
-    text = (Path(__file__).parents[2] / "docs" / "ecosystem.md").read_text(encoding="utf-8")
+    """The names of the block of docs/networks.md that has schedules for anemoi and PhysicsNeMo."""
+    text = (Path(__file__).parents[2] / "docs" / "networks.md").read_text(encoding="utf-8")
     (code,) = (
         code for code in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE) if "anemoi" in code
     )
@@ -50,8 +50,8 @@ def documented(client: Client, tmp_path_factory: pytest.TempPathFactory) -> dict
 
 @pytest.fixture(scope="module")
 def samplers() -> dict[str, Any]:
-    """The definitions of the block of docs/ecosystem.md that follows plans in other packages."""
-    text = (Path(__file__).parents[2] / "docs" / "ecosystem.md").read_text(encoding="utf-8")
+    """The definitions of the block of docs/networks.md that follows plans in other packages."""
+    text = (Path(__file__).parents[2] / "docs" / "networks.md").read_text(encoding="utf-8")
     (code,) = (code for code in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE) if "azula" in code)
     names: dict[str, Any] = {"np": np, "torch": torch}
     for part in re.findall(r"^(?:from \S+ import|def|class) .*\n(?:(?:    .*)?\n)*", code, re.MULTILINE):

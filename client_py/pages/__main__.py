@@ -31,6 +31,7 @@ REFERENCE = {
     "Image files": ["data"],
     "EDM checkpoints": ["convert"],
     "Fréchet distances": ["moments", "compare.metrics", "fid"],
+    "Networks of torch": ["torch.denoiser.Denoiser", "torch.searching.few", "torch.estimator.schedule"],
     "Loops of your own, diffusers": ["plan.Stages", "diffusers"],
     "Errors": ["errors"],
 }
@@ -39,8 +40,8 @@ REFERENCE = {
 GO = ["flight", "flight/api", "flight/client", "schedule", "schedule/basis", "schedule/solver", "kernels", "train"]
 
 NOTEBOOKS = [
-    "quickstart", "anisotropy", "your-data", "schedules", "learned", "edm-checkpoint", "fid", "your-own-solver",
-    "draw-a-schedule",
+    "quickstart", "torch-pipeline", "anisotropy", "your-data", "schedules", "learned", "edm-checkpoint", "fid",
+    "your-own-solver", "draw-a-schedule",
 ]  # fmt: skip
 
 
@@ -104,7 +105,7 @@ def settings(stage: Path, out: Path) -> dict[str, Any]:
         {"Installation": "docs/installation.md"},
         {"Tutorial": ["docs/tutorial.md", *(f"client_py/notebooks/{name}.md" for name in NOTEBOOKS)]},
         {"Guides": ["client_py/README.md", *(f"docs/{name}.md" for name in
-            ("data", "schedules", "learning", "checkpoints", "networks", "ecosystem", "recipes", "fid", "operation",
+            ("data", "schedules", "learning", "checkpoints", "networks", "recipes", "fid", "operation",
              "scale", "durability", "wire"))]},
         {"Method and results": ["docs/method.md", "docs/results.md"]},
         {"Studies": ["studies/README.md", *pages(stage, "studies/docs")]},

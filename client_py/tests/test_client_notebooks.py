@@ -15,6 +15,8 @@ from anisoflight.compare.metrics import principal_features
 pytestmark = pytest.mark.slow
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
+TORCH = ["torch-pipeline"]
+"""Run by client_py/integration, which has torch."""
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -146,7 +148,7 @@ CHECKS = {
 """By the name of the notebook; called before its last cell, which ends its server."""
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [path for path in NOTEBOOKS if path.stem not in TORCH], ids=lambda path: path.stem)
 def test_notebook_runs(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"QUICKSTART_STEPS": 300, "NOTEBOOK_STEPS": 40, "NOTEBOOK_SAMPLES": 300}.items():
         monkeypatch.setenv(f"ANISOFLIGHT_{name}", str(value))

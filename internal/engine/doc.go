@@ -6,7 +6,7 @@
 //	batch          the fair queue for the device, dynamic batching
 //	sampling       requests for samples: plans, where they start, their guides, rows
 //	schedules      making, benching and tabulating schedules; their files
-//	remote         schedules for networks that clients evaluate
+//	offered        networks that clients evaluate: searches and schedules for them
 //	evaluating     a network at rows that clients send, and on data sets
 //	making         models, bases and data sets
 //	reading        what is stored, as rows
