@@ -34,7 +34,7 @@ notebook: build $(VENV)/.notebook ## the notebooks in JupyterLab (docs/tutorial.
 
 # torch, diffusers and what else is too large for `make test` have an environment of their own, of 6 GB.
 INTEGRATION_VENV ?= .venv-integration
-test-integration: build | $(INTEGRATION_VENV)/bin/python ## schedules in diffusers and anemoi, tensors of torch (minutes)
+test-integration: build | $(INTEGRATION_VENV)/bin/python ## networks of torch, diffusers and anemoi (minutes)
 	cd client_py && PYTHONPATH=. OMP_NUM_THREADS=1 $(abspath $(INTEGRATION_VENV))/bin/python -m pytest -q integration
 	cd bench && PYTHONPATH=../client_py $(abspath $(INTEGRATION_VENV))/bin/python -m pytest -q tests/test_torch.py
 
