@@ -59,7 +59,7 @@ def parametrization(scheduler: Any = None, prediction: str | None = None) -> dic
             'give the section itself, {"kind": …}',
             "BAD_MODEL",
         )
-    alphas = np.array(alphas, np.float64)
+    alphas = np.array(getattr(alphas, "tolist", lambda: alphas)(), np.float64)
     if config.get("rescale_betas_zero_snr"):
         alphas[-1] = 0  # in place of which some schedulers hold a number near it, to divide by
     return _with_alphas(name, alphas)

@@ -115,7 +115,7 @@ def trial_of(denoiser: Denoiser, shape: Sequence[int], data: Any, rows: Any, sam
             f"as {asked} its error at σ = {sigmas[at]:.3g} is {ratios[at]:.3g} times that as {said}",
             "BAD_MODEL",
         )
-    if not trial.passes():
+    if not trial.passes() and (max(trial.bounded()) > 2 or min(trial.errors) > 0.7):
         at = int(np.argmax(trial.bounded()))
         said = f"at σ = {trial.sigmas[at]:.3g} the network as {asked} errs {trial.errors[at]:.3g} times as much as a "
         warn([said + "linear denoiser, and fits no other kind: is it trained, and are its scheduler and data right?"])
