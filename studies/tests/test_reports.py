@@ -14,6 +14,7 @@ import pytest
 from studies import picture, rival
 from studies.reports import (
     candidates,
+    diffuserspage,
     fair,
     fairpage,
     familypage,
@@ -554,3 +555,52 @@ def test_a_whole_study_of_learned_schedules(tmp_path: Path, capfd: pytest.Captur
     assert learned.main([*arguments, "--kimg", "1"]) == 1
     assert "FAILED: the run cifar10-16-twin-learned-g-s1 that is there has kimg 0.008, not 1" in capfd.readouterr().out
     assert (docs / "learned.md").read_text(encoding="utf-8") == page
+
+
+def _against_diffusers(folder: Path, ours: float, *, networks: int = 3) -> Path:
+    """Rows in which the best of diffusers by the classifier has 2 there, by pca-64 3 there, and 9 by the other."""
+    lines = []
+    samplers: dict[str, tuple[float, float]] = {
+        **dict.fromkeys(diffuserspage.OURS, (1, 1)),
+        diffuserspage.PAIRED: (ours, 1),
+        diffuserspage.best("classifier"): (2, 9),
+        diffuserspage.best("pca-64"): (9, 3),
+    }
+    for network, nfe, block, (sampler, values) in product(
+        range(networks), diffuserspage.NFE, (-1, 1), samplers.items()
+    ):
+        facts = {"network": f"n{network}", "sampler": sampler, "nfe": nfe, "block": block, "evaluations": nfe}
+        facts |= {"parameters": 10, "count": 512, "tried": 7, "chosen": "one", "search": 100}
+        measured = {name: value + network + block for name, value in zip(diffuserspage.FEATURES, values, strict=True)}
+        lines.append(json.dumps({"key": str(len(lines)), **facts, **measured}) + "\n")
+    (folder / diffuserspage.ROWS).write_text("".join(lines), encoding="utf-8")
+    return diffuserspage.write(folder)
+
+
+def test_the_best_of_diffusers_is_the_better_of_those_chosen(tmp_path: Path) -> None:
+    page = _against_diffusers(tmp_path, 1.5).read_text(encoding="utf-8")
+    assert "| 3 | few | 2.50 ± 1.00 | 1.50 | 2.50 | 3.50 | **-0.50 ± 0.00** |" in page
+    assert "| 3 | best of diffusers | 3.00 ± 1.00 | 2.00 | 3.00 | 4.00 |  |" in page
+    assert "| 3 | best of diffusers | 4.00 ± 1.00 | 3.00 | 4.00 | 5.00 |  |" in page
+    assert "**The aim was met.** `few` loses in none of 54 comparisons." in page
+
+
+def test_each_loss_against_diffusers_is_named(tmp_path: Path) -> None:
+    page = _against_diffusers(tmp_path, 2.25).read_text(encoding="utf-8")
+    assert "**The aim was not met.** `few` loses in 9 of 54 comparisons." in page
+    assert page.count("- few, 5 evaluations, n1, classifier: 3.25, theirs 3.00") == 1
+    assert page.count(", theirs ") == 9
+
+
+def test_a_comparison_with_diffusers_says_what_is_not_measured(tmp_path: Path) -> None:
+    page = _against_diffusers(tmp_path, 1.5, networks=2).read_text(encoding="utf-8")
+    assert "**Not all is measured**" in page
+    assert "The aim was met" not in page
+    assert "not all is measured" in diffuserspage.write(tmp_path / "none").read_text(encoding="utf-8").lower()
+
+
+def test_the_page_of_diffusers_is_that_of_its_rows(tmp_path: Path) -> None:
+    docs = ROOT / "studies" / "docs"
+    (tmp_path / diffuserspage.ROWS).write_bytes((docs / diffuserspage.ROWS).read_bytes())
+    assert diffuserspage.write(tmp_path).read_text(encoding="utf-8") == _document("studies/docs/diffusers.md")
+    assert (tmp_path / "diffusers-rows.csv").read_text() == (docs / "diffusers-rows.csv").read_text()
