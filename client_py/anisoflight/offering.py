@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import queue
+import signal
+import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -81,34 +83,71 @@ def offer(
     """Offer a network, and answer what is asked until the server has what it needs; returns what it says at the end.
 
     `answer(event, question)` returns the numbers that `event["ask"]` names (docs/wire.md, OfferNetwork), which are sent
-    as float64. Ctrl-C in an answer ends the exchange early, with what the server has by then; `complete` is then False.
+    as float64. Ctrl-C ends the exchange early, with what the server has by then; `complete` is then False.
     """
     ready: queue.SimpleQueue[pa.RecordBatch | None] = queue.SimpleQueue()
     schema = pa.schema([pa.field("values", pa.float64(), nullable=False)])
     stream = client.converse("OfferNetwork", request, schema, iter(ready.get, None), lambda: ready.put(None))
     rows: list[dict[str, Any]] = []
     end: dict[str, Any] = {}
-    stopped = False
-    try:
-        for message in bar.over(stream):
-            event = message.event
-            if event.get("row") and (not rows or rows[-1]["step"] != event["row"]["step"]):
-                rows.append(event["row"])
-            if "ask" in event and not stopped:
-                try:
-                    values = np.asarray(answer(event, Question.of(message.batch)), np.float64).ravel()
-                except KeyboardInterrupt:
-                    stopped = True
-                    ready.put(None)
-                    continue
-                for begin in range(0, len(values), _MOST):
-                    ready.put(pa.record_batch([pa.array(values[begin : begin + _MOST])], schema=schema))
-            elif event.get("event") in ("stored", "end"):
-                end |= event
-    finally:
-        stream.close()
+    with _interrupts() as interrupts:
+        try:
+            for message in bar.over(stream):
+                event = message.event
+                if event.get("row") and (not rows or rows[-1]["step"] != event["row"]["step"]):
+                    rows.append(event["row"])
+                if "ask" in event and interrupts.seen < 2:
+                    values = interrupts.unless_seen(lambda at=message: answer(at.event, Question.of(at.batch)))
+                    if values is None:
+                        interrupts.seen = 2
+                        ready.put(None)
+                        continue
+                    values = np.asarray(values, np.float64).ravel()
+                    if len(values) != event.get("wants", len(values)):
+                        raise BadRequestError(
+                            f"an answer must have {event['wants']} values, got {len(values)}", "BAD_TENSOR"
+                        )
+                    for begin in range(0, len(values), _MOST):
+                        ready.put(pa.record_batch([pa.array(values[begin : begin + _MOST])], schema=schema))
+                elif event.get("event") in ("stored", "end"):
+                    end |= event
+        finally:
+            stream.close()
     warn(f"schedule {request['name']}: {note}" for note in end.get("notes", []))
     return {**end, "rows": rows}
+
+
+class _interrupts:  # noqa: N801, a context
+    """Ctrl-C in the main thread: ends what `unless_seen` calls, and is kept in mind everywhere else."""
+
+    def __init__(self) -> None:
+        self.seen, self._inside, self._before = 0, False, None
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._take)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _take(self, *_: object) -> None:
+        self.seen += 1
+        if self._inside or self.seen > 2:
+            raise KeyboardInterrupt
+
+    def unless_seen(self, call: Callable[[], Any]) -> Any:
+        """What a call returns; None after Ctrl-C."""
+        if self.seen:
+            return None
+        try:
+            self._inside = True
+            return call()
+        except KeyboardInterrupt:
+            return None
+        finally:
+            self._inside = False
 
 
 def terms_of(given: Mapping[str, Any], terms: Sequence[str], shape: tuple[int, int]) -> Array:

@@ -187,7 +187,11 @@ def test_interrupted_searches_keep_the_best(client: Client, monkeypatch: pytest.
     monkeypatch.setattr(searching._Follower, "_follow", interrupted)
     plan = few(exact, 5, (3, 8, 8), client=client, progress=False)
     assert calls[0] == 12
+    assert plan.info["stopped"]
+    assert "when the search was stopped" in plan.info["summary"]
     assert torch.isfinite(plan(exact, torch.randn(2, 3, 8, 8), progress=False)).all()
+    calls[0] = -28  # among data: in the last rounds
+    assert few(exact, 3, (3, 8, 8), images(300), samples=64, client=client, progress=False).info["stopped"]
     calls[0] = 11
     with pytest.raises(Exception, match="before anything was measured"):
         few(exact, 5, (3, 8, 8), client=client, progress=False)
@@ -215,6 +219,27 @@ def test_answers_that_cannot_be(client: Client) -> None:
     with pytest.raises(RuntimeError, match="own trouble"):
         few(raises, 5, (3, 8, 8), client=client, progress=False)
     assert client.info()["version"]  # which leaves nothing behind
+
+
+def test_data_and_labels_that_cannot_be(client: Client) -> None:
+    D = Denoiser(
+        lambda x, sigma, level: x / (1 + sigma[:, None, None, None] ** 2), "denoiser", cond={"level": [0, 1.0]}
+    )
+    x = torch.randn(300, 1, 4, 4)
+    for labels, said in (
+        (None, "labels must be given"),
+        ([0] * 299, "300 whole"),
+        ([2] * 300, "2 rows"),
+        ([0.5] * 300, "whole"),
+    ):
+        with pytest.raises(BadRequestError, match=said):
+            few(D, 3, (1, 4, 4), x, labels=labels, client=client, progress=False)
+    with pytest.raises(BadRequestError, match="floats in the denoiser's units"):
+        few(exact, 3, (3, 8, 8), np.zeros((9, 3, 8, 8), np.uint8), client=client, progress=False)
+    with pytest.raises(BadRequestError, match=r"an answer must have \d+ values"):
+        few(exact, 3, (3, 8, 8), images(300), lambda x: x.flatten(1)[:, : 2 if len(x) > 60 else 3], samples=64,
+            client=client, progress=False)  # fmt: skip
+    few(lambda x, sigma: 0 * x, 3, (1, 4, 4), client=client, progress=False)
 
 
 def test_in_a_pipeline(client: Client, unet: UNet2DModel) -> None:

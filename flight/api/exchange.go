@@ -79,7 +79,7 @@ type OfferedFew struct {
 	// each image has a label, which is asked for
 	Labelled bool `json:"labelled"`
 	// numbers that samples are compared by; default those of the kind few of MakeSchedule
-	Features int `json:"features,omitempty" min:"0" max:"4096"`
+	Features int `json:"features,omitempty" min:"0" max:"2048"`
 	// noise levels at evenly spaced times of the network's own, falling: plain samplers are tried on them too
 	Times []float64 `json:"times,omitempty"`
 }

@@ -257,6 +257,8 @@ func (f *Few) Summarize() {
 	ratio := fmt.Sprintf("%.3g ± %.1g times the %s", f.Ratio, f.RatioStderr, measure)
 	f.Summary = fmt.Sprintf("%s, %d evaluations: ", chosen, f.Chosen.NFE)
 	switch {
+	case f.Stopped && f.Chosen.Held == nil:
+		f.Summary += "the best when the search was stopped, and not judged"
 	case chosen != plain:
 		f.Summary += fmt.Sprintf("better than %s, the best plain sampler from noise alone, with %s on %d %s held back",
 			plain, ratio, f.Samples, held)
@@ -278,6 +280,9 @@ type Few struct {
 	Samples int    `json:"samples"` // of each try, and as many held back
 	// Paired is true of a search without images: distances are squared errors, and Samples are the latents held back.
 	Paired bool `json:"paired,omitempty"`
+	// Stopped is true of a search that was ended early: Chosen is the first of the tries, and Ratio is 1 unless it was
+	// judged.
+	Stopped bool `json:"stopped,omitempty"`
 	// Chosen is the first of the tries if it is better than Against by two standard errors, on samples held back; else it
 	// is Against.
 	Chosen  FewTry   `json:"chosen"`

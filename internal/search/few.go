@@ -200,7 +200,10 @@ func (f *fewStepSearch) choose(ctx context.Context) (*FewResult, error) {
 	}
 	found := &FewResult{Held: f.Samples}
 	all, err := f.race(ctx, slices.Concat(fromNoise, matched), local)
-	if err := found.rank(all, err); err != nil {
+	for _, c := range all {
+		c.drawn = nil
+	}
+	if err = found.rank(all, err); err != nil {
 		return nil, err
 	}
 	if !found.Stopped {
@@ -210,7 +213,9 @@ func (f *fewStepSearch) choose(ctx context.Context) (*FewResult, error) {
 		found.Start = f.images.Start
 	}
 	if err == nil && !found.Stopped {
-		err = f.solutionError(ctx, found.Chosen)
+		if err = f.solutionError(ctx, found.Chosen); errors.Is(err, sampler.ErrLeft) { // it is judged all the same
+			err = nil
+		}
 	}
 	return found, err
 }

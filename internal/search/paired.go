@@ -210,7 +210,8 @@ func (f *pairedSearch) reference(ctx context.Context) error {
 	if !(f.power > 0) || math.IsInf(f.power, 1) {
 		return ErrNotFinite
 	}
-	f.known = &trajectories{f.fine, products.Sums, f.power / float64(h*w*c)}
+	last := products.Sums[fineSteps*(2*fineSteps+1)+fineSteps] // of the samples' squares
+	f.known = &trajectories{f.fine, products.Sums, last / float64(all*h*w*c)}
 	return nil
 }
 

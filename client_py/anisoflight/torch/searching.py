@@ -78,6 +78,11 @@ def few(
     channels, *axes = (int(n) for n in shape)
     if len(axes) not in (1, 2, 3):
         raise BadRequestError(f"shape must be that of one sample, (C, H, W), got {tuple(shape)}", "BAD_TENSOR")
+    if data is not None:
+        data = data if hasattr(data, "shape") else np.asarray(data)
+        if "float" not in str(getattr(data, "dtype", "float")):
+            raise BadRequestError(f"data must be floats in the denoiser's units, got {data.dtype}", "BAD_TENSOR")
+        labels = _checked(labels, len(data), denoiser.rows)
     trial = denoiser.check(shape, data, labels)
     folded = (int(np.prod(axes[:-1])), axes[-1], channels)
     request: dict[str, Any] = {
@@ -104,6 +109,18 @@ def few(
     if progress:
         print(report["summary"])
     return plan
+
+
+def _checked(labels: Any, count: int, rows: int) -> Array | None:
+    """The conditions of images."""
+    if labels is None:
+        if rows > 1:
+            raise BadRequestError(f"labels must be given with data: the rows, of {rows}, of the images' conditions")
+        return None
+    found = np.asarray(getattr(labels, "tolist", lambda: labels)())
+    if found.shape != (count,) or found.dtype.kind not in "iu" or found.min() < 0 or found.max() >= rows:
+        raise BadRequestError(f"labels must be {count} whole numbers below the denoiser's {rows} rows", "BAD_TENSOR")
+    return found
 
 
 def _times(denoiser: Denoiser) -> list[float]:

@@ -48,7 +48,7 @@ class Trial:
     @property
     def score(self) -> float:
         """The mean logarithm of the bounded errors."""
-        return float(np.nan_to_num(np.log(self.bounded()).mean(), nan=np.inf))
+        return float(np.nan_to_num(np.log(np.maximum(self.bounded(), 1e-30)).mean(), nan=np.inf))
 
     def passes(self, least: float = 0.3) -> bool:
         """Whether no error is much above a linear denoiser's."""
@@ -115,7 +115,7 @@ def trial_of(denoiser: Denoiser, shape: Sequence[int], data: Any, rows: Any, sam
             f"as {asked} its error at σ = {sigmas[at]:.3g} is {ratios[at]:.3g} times that as {said}",
             "BAD_MODEL",
         )
-    if not trial.passes() and (max(trial.bounded()) > 2 or min(trial.errors) > 0.7):
+    if max(trial.bounded()) > 2:
         at = int(np.argmax(trial.bounded()))
         said = f"at σ = {trial.sigmas[at]:.3g} the network as {asked} errs {trial.errors[at]:.3g} times as much as a "
         warn([said + "linear denoiser, and fits no other kind: is it trained, and are its scheduler and data right?"])
@@ -159,7 +159,7 @@ def _measured(denoiser: Denoiser, x0: Tensor, squares: Tensor, noise: Any) -> Tr
         seconds.append((time.perf_counter() - begun) / (denoiser.counts - counts))
         nothing = kind.denoised(torch.zeros_like(x), kind.scale(sigma) * x, sigma)
         out.errors.append(error * (1 / c + 1 / sigma**2))
-        out.outputs.append(error / float((nothing - x0).square().mean()))
+        out.outputs.append(error / max(float((nothing - x0).square().mean()), 1e-30))
     return Trial(min(seconds), out.sigmas, out.errors, out.outputs)
 
 

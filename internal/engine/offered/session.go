@@ -95,7 +95,7 @@ var termsOf = map[kernels.Mode][]string{
 
 // put asks a question and returns its answer. It is called by the work.
 func (s *session) put(q question) ([]float64, error) {
-	s.answer = make([]float64, 0, q.wants)
+	s.answer, q.meta["wants"] = make([]float64, 0, q.wants), q.wants
 	if !s.ask(q) {
 		return nil, sampler.ErrLeft
 	}

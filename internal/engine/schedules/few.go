@@ -106,7 +106,7 @@ func labelsDrawn(m *catalog.Model) func(i int, seed uint64) int32 {
 // DescribeFew is the reply of a search.
 func DescribeFew(model string, samples int, paired bool, found *search.FewResult) *api.Few {
 	out := &api.Few{
-		Model: model, Samples: samples, Paired: paired,
+		Model: model, Samples: samples, Paired: paired, Stopped: found.Stopped,
 		Chosen: describeTry(found.Chosen), Against: describeTry(found.Against),
 	}
 	out.Ratio = math.Exp(found.Gain.Change)
