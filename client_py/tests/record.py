@@ -172,6 +172,7 @@ def observe(device: str) -> Iterator[tuple[str, np.ndarray]]:
                         yield name, wire.numbers(reply.table["sample"])
                         if "S_churn" not in request and "guidance" not in request:
                             (plan,) = wire.act(client, "PlanSampler", {"model": "exact", "label": 1, **request})
+                            plan.pop("provenance", None)  # which has seconds
                             yield f"plan, {name}", np.array(numbers(plan))
                     yield from training(client)
             finally:
