@@ -71,8 +71,8 @@ type fitter struct {
 	statistics *local.Statistics
 	samples    int
 	isotropic  bool // one set of coefficients for all parts
-	// states are those of converged trajectories that are known, and at which of them the nodes after the first are; nil:
-	// they are followed.
+	// states are those of converged trajectories, and at which of them the nodes after the first are. If they are nil, all
+	// follows them.
 	states *sampler.States
 	at     []int
 	set    solver.Settings // that all began at, and its plan
@@ -95,9 +95,9 @@ func (f *fitter) all(set solver.Settings) (*solver.Fitted, *FitErrors, error) {
 	for i, t := range base.T {
 		sigma[i] = f.schedule.Sigma(0, t)
 	}
-	states := f.states
-	if states == nil {
-		if states, err = f.converged(sigma); err != nil {
+	f.set, f.base = set, base
+	if f.states == nil {
+		if err := f.converge(sigma); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -106,11 +106,7 @@ func (f *fitter) all(set solver.Settings) (*solver.Fitted, *FitErrors, error) {
 	for i, st := range base.Stages {
 		part := plan
 		part.Stages, part.NFE, part.T = plan.Stages[:i+1], i+1, base.T[:i+2]
-		at := i
-		if f.at != nil {
-			at = f.at[i]
-		}
-		gram := f.gram(i+1, st, states, at)
+		gram := f.gram(i+1, st, i)
 		if err := f.follow(&part, 0, 2*f.samples, gram); err != nil {
 			return nil, nil, err
 		}
@@ -120,17 +116,11 @@ func (f *fitter) all(set solver.Settings) (*solver.Fitted, *FitErrors, error) {
 	}
 	report := &FitErrors{}
 	if rows > 2*f.samples {
-		if report.Local, err = f.judge(base, states); err != nil {
+		if report.Local, err = f.judge(base); err != nil {
 			return nil, nil, err
 		}
-		if report.Fitted, err = f.judge(&plan, states); err != nil {
+		if report.Fitted, err = f.judge(&plan); err != nil {
 			return nil, nil, err
-		}
-	}
-	f.set, f.base, f.states = set, base, states
-	if f.at == nil {
-		for i := range n {
-			f.at = append(f.at, i)
 		}
 	}
 	return &solver.Fitted{Sigma: sigma, Weights: weightsOf(plan.Stages)}, report, nil
@@ -162,7 +152,7 @@ func (f *fitter) tails() (out []solver.Weights, err error) {
 		part.Init = []float64{1}
 		for j, st := range stages {
 			part.Stages, part.NFE, part.T = append(slices.Clone(stages[:j]), st), j+1, f.base.T[k+1:k+3+j]
-			gram := f.gram(j+1, st, f.states, f.at[k+1+j])
+			gram := f.gram(j+1, st, k+1+j)
 			if err := f.followFrom(&part, f.at[k], gram); err != nil {
 				return nil, err
 			}
@@ -175,19 +165,20 @@ func (f *fitter) tails() (out []solver.Weights, err error) {
 	return out, err
 }
 
-// gram returns the sums of no rows, of a stage that is the last of a number and should lead to the states at a place.
-func (f *fitter) gram(stages int, st solver.Stage, states *sampler.States, at int) *sampler.Gram {
+// gram returns the sums of no rows, of a stage that is the last of a number and ends a step.
+func (f *fitter) gram(stages int, st solver.Stage, step int) *sampler.Gram {
 	parts := f.statistics
 	if f.isotropic {
 		parts = nil
 	}
-	return sampler.NewGram(parts, stages, terms(st), states, at, f.samples)
+	return sampler.NewGram(parts, stages, terms(st), f.states, f.at[step], f.samples)
 }
 
-// converged keeps the states of converged trajectories at the nodes after the first.
-func (f *fitter) converged(sigma []float64) (*sampler.States, error) {
+// converge keeps the states of converged trajectories at the nodes after the first.
+func (f *fitter) converge(sigma []float64) error {
 	fine := []float64{sigma[0]}
 	for i, s := range sigma[1:] {
+		f.at = append(f.at, i)
 		for k := 1; k <= substeps; k++ {
 			fine = append(fine, sigma[i]*math.Pow(s/sigma[i], float64(k)/substeps))
 		}
@@ -196,10 +187,10 @@ func (f *fitter) converged(sigma []float64) (*sampler.States, error) {
 		Solver: "ipndm_v", Warmup: solver.WarmupHeun, Grid: solver.Grid{Kind: solver.GridSigma, Sigma: fine},
 	}, f.schedule, 0)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	states := &sampler.States{Every: substeps}
-	return states, f.follow(plan, 0, len(f.from.Labels), states)
+	f.states = &sampler.States{Every: substeps}
+	return f.follow(plan, 0, len(f.from.Labels), f.states)
 }
 
 // followFrom takes the trajectories that a fit sees along a plan that begins at a state of converged ones.
@@ -254,8 +245,8 @@ func (f *fitter) step(st solver.Stage, gram *sampler.Gram) (alpha []float64, bet
 }
 
 // judge returns the root mean square by which a plan misses the converged samples that no fit has seen.
-func (f *fitter) judge(plan *solver.Plan, states *sampler.States) (float64, error) {
-	errs := &sampler.Errors{States: states, At: len(plan.Stages) - 1, First: 2 * f.samples}
+func (f *fitter) judge(plan *solver.Plan) (float64, error) {
+	errs := &sampler.Errors{States: f.states, At: f.at[len(f.at)-1], First: 2 * f.samples}
 	if err := f.follow(plan, errs.First, len(f.from.Labels), errs); err != nil {
 		return 0, err
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// fineSteps are those of the reference: iPNDM-4 with as many errs by a tenth of what nine steps do, or less.
+	// fineSteps are those of the reference, by iPNDM-4.
 	fineSteps = 40
 	// leastLatents is the least number of trajectories to fit to, as many to choose the ridge, and as many to judge.
 	leastLatents = 6
@@ -25,7 +25,7 @@ const (
 	// pairedFits is the number of levels that coefficients are fitted on, in bands and with one set each: those that suit
 	// the trajectories, and those of the best plain sampler.
 	pairedFits = 2
-	// defaultBudget is what SDXL takes three minutes for.
+	// defaultBudget takes SDXL three minutes.
 	defaultBudget = 4000
 	// keptNumbers bounds the states of the reference that are kept.
 	keptNumbers = 1 << 28
@@ -34,8 +34,8 @@ const (
 // PairedSettings say what Paired searches among.
 type PairedSettings struct {
 	NFE     int
-	Solvers []string // plain ones
-	Budget  int      // evaluations, at most
+	Solvers []string // those by coordinate are left out
+	Budget  int      // evaluations, at most; 0: defaultBudget, or the least that will do
 	Seed    uint64
 	G0, T   float64 // variances between which the network is sampled
 	// Times are noise levels at evenly spaced times of the network's own, falling, for plain samplers; nil for none.
@@ -52,9 +52,10 @@ type PairedSettings struct {
 type pairedSearch struct {
 	PairedSettings
 	network sampler.Ensemble
-	latents int             // to fit to; as many choose the ridge, and as many judge
-	fine    []float64       // noise levels of the reference, falling
-	states  *sampler.States // of the reference, at every node
+	path    *schedule.Schedule // that all samplers follow, to the last level
+	latents int                // to fit to; as many choose the ridge, and as many judge
+	fine    []float64          // noise levels of the reference, falling
+	states  *sampler.States    // of the reference, at every node
 	known   *trajectories
 	power   float64 // mean of its samples' sums of squares
 }
@@ -67,7 +68,15 @@ func Paired(ctx context.Context, network sampler.Ensemble, set PairedSettings) (
 	if set.Progress == nil {
 		set.Progress = NewProgress(nil)
 	}
+	set.Solvers = slices.DeleteFunc(slices.Clone(set.Solvers), ByCoordinate)
 	f := &pairedSearch{PairedSettings: set, network: network}
+	var err error
+	if f.path, err = schedule.EDM(f.T, f.G0); err == nil && f.G0 != schedule.DefaultG0 {
+		f.path, err = f.path.ToZero()
+	}
+	if err != nil {
+		return nil, err
+	}
 	plain, err := f.plain()
 	if err != nil {
 		return nil, err
@@ -99,15 +108,6 @@ func (f *pairedSearch) spend(plain int) error {
 		f.Planned(f.latents * each)
 	}
 	return nil
-}
-
-// path returns the schedule that all samplers follow, to the last level.
-func (f *pairedSearch) path() (*schedule.Schedule, error) {
-	edm, err := schedule.EDM(f.T, f.G0)
-	if err != nil || f.G0 == schedule.DefaultG0 {
-		return edm, err
-	}
-	return edm.ToZero()
 }
 
 // lastLevel is where all samplers end. It is not 0, so that solvers keep their order in the last step.
@@ -151,10 +151,6 @@ func (f *pairedSearch) levels(n int) map[string][]float64 {
 
 // plain returns the plain samplers.
 func (f *pairedSearch) plain() (out []*Candidate, err error) {
-	path, err := f.path()
-	if err != nil {
-		return nil, err
-	}
 	for _, name := range f.Solvers {
 		counted, err := solver.Settings{
 			Solver: name, NFE: f.NFE, Grid: solver.Grid{Kind: solver.GridPolynomial},
@@ -170,7 +166,7 @@ func (f *pairedSearch) plain() (out []*Candidate, err error) {
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, &Candidate{Schedule: path, Settings: set, SigmaMax: math.Sqrt(f.T), Levels: named})
+			out = append(out, &Candidate{Schedule: f.path, Settings: set, SigmaMax: math.Sqrt(f.T), Levels: named})
 		}
 	}
 	return out, nil
@@ -178,19 +174,15 @@ func (f *pairedSearch) plain() (out []*Candidate, err error) {
 
 // reference follows all latents to their converged samples.
 func (f *pairedSearch) reference(ctx context.Context) error {
-	path, err := f.path()
-	if err != nil {
-		return err
-	}
 	plan, err := solver.New(solver.Settings{
 		Solver: "ipndm", Warmup: solver.WarmupHeun,
 		Grid: solver.Grid{Kind: solver.GridSigma, Sigma: f.rule(7, fineSteps)},
-	}, path, 0)
+	}, f.path, 0)
 	if err != nil {
 		return err
 	}
 	for _, t := range plan.T {
-		f.fine = append(f.fine, path.Sigma(0, t))
+		f.fine = append(f.fine, f.path.Sigma(0, t))
 	}
 	all := 3 * f.latents
 	every := 1
@@ -248,7 +240,7 @@ func (f *pairedSearch) race(ctx context.Context, plain []*Candidate) (all []*Can
 	if err != nil {
 		return all, err
 	}
-	around := [pairedFits][]int{f.known.nodes(f.NFE, f.states.Every), f.snapped(best, all[0].Schedule)}
+	around := [pairedFits][]int{f.known.nodes(f.NFE, f.states.Every), f.snapped(best)}
 	for i, levels := range []string{"trajectories", all[0].Levels} {
 		for _, isotropic := range []bool{true, false} {
 			if around[i] == nil {
@@ -272,10 +264,6 @@ func (f *pairedSearch) race(ctx context.Context, plain []*Candidate) (all []*Can
 
 // fit returns the sampler whose coefficients are fitted between nodes of the reference.
 func (f *pairedSearch) fit(ctx context.Context, nodes []int, levels string, isotropic bool) (*Candidate, error) {
-	path, err := f.path()
-	if err != nil {
-		return nil, err
-	}
 	h, w, ch := f.network.Shape()
 	bands := local.BandsOf(h, w, ch)
 	row := local.Row{Variance: slices.Repeat([]float64{1}, bands.Parts())}
@@ -284,9 +272,8 @@ func (f *pairedSearch) fit(ctx context.Context, nodes []int, levels string, isot
 	if err != nil {
 		return nil, err
 	}
-	none = none.WithoutGain()
 	fit := &fitter{
-		ctx: ctx, network: f.network, from: f.trajectories(nil, 0, 2*f.latents), samples: f.latents, schedule: path,
+		ctx: ctx, network: f.network, from: f.trajectories(nil, 0, 2*f.latents), samples: f.latents, schedule: f.path,
 		statistics: none, isotropic: isotropic, states: f.states, report: func(int, int) {},
 	}
 	var sigma []float64
@@ -305,15 +292,15 @@ func (f *pairedSearch) fit(ctx context.Context, nodes []int, levels string, isot
 	set, err := solver.Settings{
 		Solver: solver.FittedName, Steps: len(coefficients.Alpha), Statistics: none, Fitted: coefficients,
 	}.Resolve()
-	return &Candidate{Schedule: path, Settings: set, SigmaMax: math.Sqrt(f.T), Levels: levels, fit: fit}, err
+	return &Candidate{Schedule: f.path, Settings: set, SigmaMax: math.Sqrt(f.T), Levels: levels, fit: fit}, err
 }
 
 // snapped returns the kept nodes of the reference that are nearest to the levels of a plan, one for each.
-func (f *pairedSearch) snapped(p *solver.Plan, s *schedule.Schedule) []int {
+func (f *pairedSearch) snapped(p *solver.Plan) []int {
 	out := []int{0}
 	steps := p.Steps()
 	for i := 1; i < steps; i++ {
-		sigma, best := s.Sigma(0, p.T[i]), -1
+		sigma, best := f.path.Sigma(0, p.T[i]), -1
 		for k := out[i-1] + f.states.Every; k <= fineSteps-(steps-i)*f.states.Every; k += f.states.Every {
 			if best < 0 || math.Abs(math.Log(f.fine[k]/sigma)) < math.Abs(math.Log(f.fine[best]/sigma)) {
 				best = k

@@ -232,8 +232,7 @@ class _Follower:
         if "law" in event:
             self._law = Start(base64.b64decode(event["law"]))
         plan = Plan(event["plan"], None, self._law if "start" in event["plan"] else None)
-        reducers = [_REDUCERS[one["kind"]](self, one, len(plan.file.get("classes", [plan.file])[0]["stages"]))
-                    for one in event["reduce"]]  # fmt: skip
+        reducers = [_REDUCERS[one["kind"]](self, one) for one in event["reduce"]]
         if any(one["kind"] == "states" for one in event["reduce"]):
             self._kept = []
         grams = any(one["kind"] == "gram" for one in event["reduce"])
@@ -273,8 +272,8 @@ class _Follower:
 class _Samples:
     """The samples, or their features."""
 
-    def __init__(self, follower: _Follower, asked: Mapping[str, Any], stages: int) -> None:
-        self._follower, self._asked, self._stages = follower, asked, stages
+    def __init__(self, follower: _Follower, asked: Mapping[str, Any]) -> None:
+        self._follower, self._asked = follower, asked
         self._found: list[Array] = []
 
     def evaluated(self, number: int, x: Tensor, denoised: Tensor) -> None:
@@ -296,13 +295,10 @@ class _Errors(_Samples):
 
     def sampled(self, begin: int, x: Tensor) -> None:
         follower = self._follower
-        off = follower._seen(x) if follower._features is not None else x.flatten(1).double().cpu().numpy()
+        off = follower._seen(x)
         if (at := self._asked.get("at", 0)) >= 0:
             first = self._asked.get("first", 0) + begin
-            kept = follower._kept[at][first : first + len(x)].to(x)
-            off = off - (
-                follower._seen(kept) if follower._features is not None else kept.flatten(1).double().cpu().numpy()
-            )
+            off = off - follower._seen(follower._kept[at][first : first + len(x)].to(x))
         self._found.append((off**2).sum(1))
 
 
@@ -329,8 +325,8 @@ class _States(_Samples):
 class _Gram(_Samples):
     """Sums of products of the columns of a fit, by half and part."""
 
-    def __init__(self, follower: _Follower, asked: Mapping[str, Any], stages: int) -> None:
-        super().__init__(follower, asked, stages)
+    def __init__(self, follower: _Follower, asked: Mapping[str, Any]) -> None:
+        super().__init__(follower, asked)
         where = asked.get("coordinates")
         self._coordinates, self._parts = None, None
         if where is not None:
@@ -378,8 +374,8 @@ class _Gram(_Samples):
 class _Products(_Samples):
     """Sums of products of all states and evaluations."""
 
-    def __init__(self, follower: _Follower, asked: Mapping[str, Any], stages: int) -> None:
-        super().__init__(follower, asked, stages)
+    def __init__(self, follower: _Follower, asked: Mapping[str, Any]) -> None:
+        super().__init__(follower, asked)
         self._columns: list[Tensor] = []
         self._sums: Any = 0.0
 

@@ -27,7 +27,8 @@ import (
 )
 
 const (
-	// mostNumbers bounds the values of all images of a client, and of one answer.
+	// mostNumbers bounds the values of all images of a client, and answerValues those of an answer that has some for each
+	// row.
 	mostNumbers  = 1 << 29
 	answerValues = 1 << 22
 	// mostMeasured is the number of images that a caller's features are measured of.
@@ -42,7 +43,6 @@ type fewSearch struct {
 	order   []int         // of their labels; nil for none
 	told    bool          // the client has the law
 	planned int
-	held    int // samples or latents held back
 	found   *search.FewResult
 	plan    *api.Plan
 	law     string // of the images, base64 of its file
@@ -76,7 +76,7 @@ func (f *fewSearch) work(ctx context.Context) (err error) {
 		err = f.amongImages(ctx, progress)
 	} else {
 		f.found, err = search.Paired(ctx, f, search.PairedSettings{
-			NFE: f.req.NFE, Solvers: plainSolvers(f.req.Solvers), Budget: f.req.Budget, Seed: f.req.Seed,
+			NFE: f.req.NFE, Solvers: f.req.Solvers, Budget: f.req.Budget, Seed: f.req.Seed,
 			G0: f.samples.Range.G0(), T: f.samples.Range.T(), Times: f.req.Times, Label: f.label,
 			Planned: f.plans, Progress: progress,
 		})
@@ -84,17 +84,8 @@ func (f *fewSearch) work(ctx context.Context) (err error) {
 	if err := f.explained(err); err != nil {
 		return err
 	}
-	f.seconds, f.held = progress.Seconds(), f.found.Held
+	f.seconds = progress.Seconds()
 	return f.describe()
-}
-
-func plainSolvers(names []string) (out []string) {
-	for _, name := range names {
-		if !search.ByCoordinate(name) {
-			out = append(out, name)
-		}
-	}
-	return out
 }
 
 // amongImages searches with the images of the client, which it sends here first.
@@ -320,7 +311,7 @@ func (f *fewSearch) result() map[string]any {
 	if f.plan == nil {
 		return map[string]any{"complete": false}
 	}
-	report := schedules.DescribeFew("", f.held, f.images == nil, f.found)
+	report := schedules.DescribeFew("", f.found.Held, f.images == nil, f.found)
 	report.Seconds = f.seconds
 	out := map[string]any{"complete": !f.found.Stopped, "plan": f.plan, "few": report}
 	if f.found.Start != nil {
