@@ -179,6 +179,8 @@ FIELDS = {
             besides local and fitted: ab, deis, dpmpp2m, dpmpp3m, dpmpp3m_taylor, euler, fitted, heun, ipndm, ipndm_v,
             local, unipc.
         samples: int, default 512. Of each try, and as many held back.
+        budget: str, default seconds. With minutes, levels and coefficients are learned through the network, too:
+            seconds, minutes.
         seed: int, default 0. Of the samples.
         guidance: float, default 1: none. S in D₀ + s (D₁ − D₀), D₀ without a label or of the guide.
         guidance_interval: Sequence[float], default all. Noise levels that are guided, above the first, up to the

@@ -43,6 +43,7 @@ var helps = map[string]Field{
 	"api.EvaluateSchedule.T":           {Help: "these times instead", Default: "", Required: false},
 	"api.ExportPart.Schedule":          {Help: "name of the schedule", Default: "", Required: true},
 	"api.ExportSchedule.Schedule":      {Help: "a schedule's or model's name, edm, or {\"edm\":{\"T\":400}}", Default: "", Required: true},
+	"api.FewSchedule.Budget":           {Help: "with minutes, levels and coefficients are learned through the network, too", Default: "seconds", Required: false},
 	"api.FewSchedule.Dataset":          {Help: "name of the data set that samples are compared with", Default: "", Required: true},
 	"api.FewSchedule.Model":            {Help: "name of the model to sample", Default: "", Required: true},
 	"api.FewSchedule.NFE":              {Help: "at most so many evaluations of the network", Default: "", Required: true},

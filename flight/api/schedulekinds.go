@@ -219,8 +219,10 @@ type FewSchedule struct {
 	// list of solvers to try, one at least besides local and fitted; default ipndm, dpmpp2m, unipc, local, fitted
 	Solvers []string `json:"solvers,omitempty" oneof:"solvers"`
 	Samples int      `json:"samples" default:"512" min:"64" max:"65536"` // of each try, and as many held back
-	Seed    uint64   `json:"seed"`                                       // of the samples; default 0
-	Guided           // the samples that are drawn
+	// with minutes, levels and coefficients are learned through the network, too
+	Budget string `json:"budget" default:"seconds" oneof:"seconds minutes"`
+	Seed   uint64 `json:"seed"` // of the samples; default 0
+	Guided        // the samples that are drawn
 }
 
 // FewSolvers are tried where a request names none.
@@ -302,8 +304,9 @@ type FewTry struct {
 	Solver   string  `json:"solver"`
 	NFE      int     `json:"nfe"`
 	SigmaMax float64 `json:"sigma_max"`
-	Start    string  `json:"start"`  // standard or matched
-	Levels   string  `json:"levels"` // polynomial: EDM's rule to σ = 0.002; gaussian: chosen for the solver
+	Start    string  `json:"start"` // standard or matched
+	// Levels are polynomial: EDM's rule to σ = 0.002; gaussian: chosen for the solver; or learned, with the coefficients.
+	Levels string `json:"levels"`
 	// W2 is the distance to the data's own Gaussian, of matched starts.
 	W2 float64 `json:"w2_squared,omitempty"`
 	// Samples is the number that the distances are of: fewer than the request's where the try was dropped early.

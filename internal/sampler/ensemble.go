@@ -156,6 +156,8 @@ func Prepare(size int, into []Reducer) {
 			r.size = size
 		case *Gram:
 			r.size = size
+		case *Column:
+			r.size = size
 		}
 	}
 }
@@ -166,6 +168,8 @@ type OnDevice struct {
 	Network Network
 	Guide   *Guide        // nil for none
 	Data    *data.Dataset // that Statistics measures on; nil if nobody asks
+
+	known known
 }
 
 // Shape implements [Ensemble].
@@ -179,7 +183,10 @@ func (e *OnDevice) Follow(ctx context.Context, t Trajectories, into ...Reducer) 
 	s := &Sampler{
 		Device: e.Device, Network: e.Network, Start: StartOf(t.Start, e.Network.Model.Basis()), Guide: e.Guide,
 	}
-	all := slices.ContainsFunc(into, Reducer.EveryStage)
+	all, reused, same := slices.ContainsFunc(into, Reducer.EveryStage), reuses(into), 0
+	if reused {
+		same = e.known.shared(t)
+	}
 	h, w, c := e.Shape()
 	Prepare(h*w*c, into)
 	add := func(every bool, stage int, x, denoised []float32) {
@@ -195,8 +202,20 @@ func (e *OnDevice) Follow(ctx context.Context, t Trajectories, into ...Reducer) 
 		return r, t.Plan, nil
 	}
 	return s.Follow(ctx, len(t.Labels), source, Watch{
-		Every: all,
-		Stage: func(b *Batch, stage int, on *kernels.Trajectory) error {
+		Every: all || reused,
+		Known: func(b *Batch, stage int) []float32 {
+			if stage >= same {
+				return nil
+			}
+			return e.known.denoised[[2]int{int(b.Rows[0].Index), stage}]
+		},
+		Stage: func(b *Batch, stage int, on *kernels.Trajectory) (err error) {
+			if reused && stage >= same && t.Plan.Data {
+				at := [2]int{int(b.Rows[0].Index), stage}
+				if e.known.denoised[at], err = b.Denoised(on); err != nil {
+					return err
+				}
+			}
 			if all {
 				x, denoised, err := s.left(b, stage, on)
 				if err != nil {

@@ -60,9 +60,8 @@ func (b *Batch) rows(read func([]float32) error) ([]float32, error) {
 	return all[:len(b.Rows)*len(all)/b.size], err
 }
 
-// follow takes a batch from its latents along its plans to samples. after, which may be nil, is called when a stage is
-// done, and with −1 before the first. Padding follows the last row.
-func (s *Sampler) follow(ctx context.Context, b *Batch, after func(stage int, t *kernels.Trajectory) error) error {
+// follow takes a batch from its latents along its plans to samples, as Watch sees it. Padding follows the last row.
+func (s *Sampler) follow(ctx context.Context, b *Batch, w Watch) error {
 	net, leave, err := s.Device.Place(s.Network)
 	if err != nil {
 		return err
@@ -103,8 +102,8 @@ func (s *Sampler) follow(ctx context.Context, b *Batch, after func(stage int, t 
 			return err
 		}
 	}
-	if after != nil {
-		if err := after(-1, t); err != nil {
+	if w.Stage != nil {
+		if err := w.Stage(b, -1, t); err != nil {
 			return err
 		}
 	}
@@ -114,15 +113,17 @@ func (s *Sampler) follow(ctx context.Context, b *Batch, after func(stage int, t 
 			g: gathered(padded, func(p *solver.Plan) []float64 { return p.Stages[k].G }),
 		}
 		st.noise, st.scale = churn(b.Rows, padded, k, size)
-		if slices.ContainsFunc(b.Plans, func(p *solver.Plan) bool { return s.Guide.acts(p.Stages[k]) }) {
+		if known := w.known(b, k); known != nil {
+			err = st.output(ctx, known, known, nil)
+		} else if slices.ContainsFunc(b.Plans, func(p *solver.Plan) bool { return s.Guide.acts(p.Stages[k]) }) {
 			err = s.guided(ctx, net, b.Plans, k, st)
 		} else {
 			err = s.Device.Evaluate(ctx, net, Part{
 				Rows: st.n, Size: b.size, Alone: st.alone, Input: st.input, Output: st.output,
 			})
 		}
-		if err == nil && after != nil {
-			err = after(k, t)
+		if err == nil && w.Stage != nil {
+			err = w.Stage(b, k, t)
 		}
 		if err != nil {
 			return err
@@ -130,6 +131,14 @@ func (s *Sampler) follow(ctx context.Context, b *Batch, after func(stage int, t 
 	}
 	b.Samples, err = b.X(t)
 	return err
+}
+
+// known returns the denoised images of a stage if they are known.
+func (w Watch) known(b *Batch, stage int) []float32 {
+	if w.Known == nil {
+		return nil
+	}
+	return w.Known(b, stage)
 }
 
 // churn draws the noise that stage k adds: of each sample from its own seed, and of each stage its own. Both results

@@ -37,6 +37,9 @@ type Watch struct {
 	// Stage, which may be nil, is called when a stage of a batch is done, and with −1 before the first. Of batches that
 	// are under way at the same time it sees the first.
 	Stage func(b *Batch, stage int, t *kernels.Trajectory) error
+	// Known, which may be nil, returns the denoised images of a stage [n, H, W, C] if they are known, of plans that keep
+	// them.
+	Known func(b *Batch, stage int) []float32
 	// Every has one batch under way at a time, so that Stage sees all of them.
 	Every bool
 	// Done takes a batch with its samples, in the order of the rows.
@@ -71,12 +74,12 @@ func (s *Sampler) Follow(ctx context.Context, n int, source Source, w Watch) err
 func (s *Sampler) followAll(ctx context.Context, batches []*Batch, w Watch) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	for k, b := range batches {
-		var stage func(stage int, t *kernels.Trajectory) error
-		if k == 0 && w.Stage != nil {
-			stage = func(stage int, t *kernels.Trajectory) error { return w.Stage(b, stage, t) }
+		own := Watch{Known: w.Known}
+		if k == 0 {
+			own.Stage = w.Stage
 		}
 		group.Go(func() error {
-			return safely.Do(func() error { return s.follow(groupCtx, b, stage) })
+			return safely.Do(func() error { return s.follow(groupCtx, b, own) })
 		})
 	}
 	if err := group.Wait(); err != nil {

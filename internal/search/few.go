@@ -54,6 +54,8 @@ type FewSettings struct {
 	G0, T   float64 // variances between which the network is sampled
 	// Label returns the label of sample i, which has a seed; −1 for none.
 	Label func(i int, seed uint64) int32
+	// Learn has levels and coefficients learned through the network, too.
+	Learn bool
 	// Budget, unless it is 0, bounds the evaluations: there are fewer samples. Planned, which may be nil, takes the most
 	// that there will be, before the first.
 	Budget  int
@@ -113,10 +115,13 @@ func Few(ctx context.Context, network sampler.Ensemble, images *Images, set FewS
 		law: images.Spectrum.Matched(), // the levels are chosen for the start of all images
 	}
 	f.h, f.w, f.c = network.Shape()
+	if f.Learn {
+		f.Progress.More(shareOfLearn)
+	}
 	if err := f.spend(); err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(set.Solvers, ByCoordinate) {
+	if set.Learn || slices.ContainsFunc(set.Solvers, ByCoordinate) {
 		set.Progress.Begin("statistics", shareOfStatistics, 0)
 		var err error
 		if f.statistics, err = network.Statistics(ctx, set.T, images.Spectrum, set.Progress.At); err != nil {
@@ -154,12 +159,18 @@ func (f *fewStepSearch) evaluations() int {
 	candidates := plain*levelHalvings + candidatesPerLevel*(levelHalvings+1)
 	if plain < len(f.Solvers) {
 		candidates += levelHalvings
+	}
+	if f.Learn || plain < len(f.Solvers) {
 		statistics = statisticsEvaluations
 	}
 	n, first := f.NFE, f.firstRound()
 	if f.asks(solver.FittedName) {
 		candidates += maxFits
 		statistics += maxFits * 2 * f.fitSamples() * n * (substeps + (n+1)/2)
+	}
+	if f.Learn {
+		candidates++
+		statistics += learnTrajectories * (learnEvaluations(n, learnStarts) + 2*fineSteps + n)
 	}
 	samples := candidates*first + (secondRoundCandidates+secondRoundRivals)*first +
 		(finalCandidates+finalRivals+2)*f.Samples
@@ -320,6 +331,11 @@ func (f *fewStepSearch) race(ctx context.Context, isotropic, local []*Candidate)
 		all = append(all, c)
 	}
 	rank(all)
+	if f.Learn {
+		if all, err = f.learned(ctx, all, first); err != nil {
+			return all, err
+		}
+	}
 	second := min(f.Samples, 2*first)
 	err = f.measureBest(ctx, all, secondRoundCandidates, secondRoundRivals, second, "second round", shareOfMore/3)
 	if err != nil {
@@ -372,4 +388,5 @@ const (
 	shareOfMore       = 240 // a third for the second round, the rest for the last
 	shareOfJudge      = 120
 	shareOfError      = 70
+	shareOfLearn      = 400 // beyond those of all others, which are 1000
 )

@@ -110,7 +110,7 @@ func (f *fitter) all(set solver.Settings) (*solver.Fitted, *FitErrors, error) {
 		if err := f.follow(&part, 0, 2*f.samples, gram); err != nil {
 			return nil, nil, err
 		}
-		if plan.Stages[i].Alpha, plan.Stages[i].Beta = f.step(st, gram); plan.Stages[i].Alpha == nil {
+		if plan.Stages[i].Alpha, plan.Stages[i].Beta = fitStep(st, gram); plan.Stages[i].Alpha == nil {
 			return nil, nil, ErrNotFinite
 		}
 	}
@@ -156,7 +156,7 @@ func (f *fitter) tails() (out []solver.Weights, err error) {
 			if err := f.followFrom(&part, f.at[k], gram); err != nil {
 				return nil, err
 			}
-			if stages[j].Alpha, stages[j].Beta = f.step(st, gram); stages[j].Alpha == nil {
+			if stages[j].Alpha, stages[j].Beta = fitStep(st, gram); stages[j].Alpha == nil {
 				return nil, ErrNotFinite
 			}
 		}
@@ -216,9 +216,9 @@ func (f *fitter) follow(plan *solver.Plan, from, to int, into sampler.Reducer) e
 // state's own.
 func terms(st solver.Stage) int { return max(2, len(st.Beta[0])) }
 
-// step returns the weights of a stage that lead closest to the target of its sums, of every part its own unless the fit
-// is isotropic, and with the ridge that errs least on the samples set aside.
-func (f *fitter) step(st solver.Stage, gram *sampler.Gram) (alpha []float64, beta [][]float64) {
+// fitStep returns the weights of a stage that lead closest to the target of its sums, of every part its own unless these
+// are of one, and with the ridge that errs least on the samples set aside.
+func fitStep(st solver.Stage, gram *sampler.Gram) (alpha []float64, beta [][]float64) {
 	least, fitted, aside := math.Inf(1), gram.Sums[0], gram.Sums[1]
 	for _, ridge := range append([]float64{math.Inf(1)}, ridges...) {
 		a, b := make([]float64, len(st.Alpha)), make([][]float64, len(st.Alpha))

@@ -42,6 +42,9 @@ type PairedSettings struct {
 	Times []float64
 	// Label returns the label of latent i, which has a seed; −1 for none.
 	Label func(i int, seed uint64) int32
+	// Learn has the budget, if it is 0, suffice for a sampler that is learned through the network, too. Other budgets do so
+	// if they suffice.
+	Learn bool
 	// Planned, which may be nil, takes the most evaluations that there will be, before the first.
 	Planned func(evaluations int)
 	// Progress may be nil.
@@ -54,15 +57,16 @@ type pairedSearch struct {
 	network sampler.Ensemble
 	path    *schedule.Schedule // that all samplers follow, to the last level
 	latents int                // to fit to; as many choose the ridge, and as many judge
-	fine    []float64          // noise levels of the reference, falling
-	states  *sampler.States    // of the reference, at every node
+	learns  bool
+	fine    []float64       // noise levels of the reference, falling
+	states  *sampler.States // of the reference, at every node
 	known   *trajectories
 	power   float64 // mean of its samples' sums of squares
 }
 
 // Paired returns the sampler from noise whose samples are closest to the network's own converged samples from the same
-// latents: the plain solvers on several levels, and coefficients fitted to the network's trajectories. Distances are
-// squared errors, a geometric mean over the latents, over the mean square of the samples. The first of the tries is
+// latents: the plain solvers on several levels, coefficients fitted to the network's trajectories, and levels and
+// coefficients learned through the network. Distances are squared errors, a geometric mean over the latents, over the mean square of the samples. The first of the tries is
 // chosen if its gain over the best plain sampler is certain, on latents that nothing was chosen by.
 func Paired(ctx context.Context, network sampler.Ensemble, set PairedSettings) (*FewResult, error) {
 	if set.Progress == nil {
@@ -98,14 +102,21 @@ func Paired(ctx context.Context, network sampler.Ensemble, set PairedSettings) (
 // spend chooses how many latents there are.
 func (f *pairedSearch) spend(plain int) error {
 	each := 3*fineSteps + f.NFE*(plain+plainAgain+4*pairedFits*2+2) + 2*(f.NFE-1)
-	if f.Budget == 0 {
+	learning := learnTrajectories * learnEvaluations(f.NFE, learnStarts)
+	switch {
+	case f.Budget == 0 && f.Learn:
+		f.Budget = learnTrajectories*each + learning
+	case f.Budget == 0:
 		f.Budget = max(defaultBudget, leastLatents*each)
 	}
-	if f.latents = min(f.Budget/each, mostLatents); f.latents < leastLatents {
+	if f.learns = f.Budget >= learnTrajectories*each+learning; !f.learns {
+		learning = 0
+	}
+	if f.latents = min((f.Budget-learning)/each, mostLatents); f.latents < leastLatents {
 		return &BudgetError{f.Budget, leastLatents * each}
 	}
 	if f.Planned != nil {
-		f.Planned(f.latents * each)
+		f.Planned(f.latents*each + learning)
 	}
 	return nil
 }
@@ -116,7 +127,12 @@ var lastLevel = math.Sqrt(schedule.DefaultG0)
 // rule returns the noise levels of n steps, by EDM's rule of an exponent to the lowest level, in whose place is the
 // last.
 func (f *pairedSearch) rule(rho float64, n int) []float64 {
-	high, low := math.Pow(f.T, 1/(2*rho)), math.Pow(f.lowest(), 1/rho)
+	return levelsBetween(math.Sqrt(f.T), f.lowest(), rho, n)
+}
+
+// levelsBetween returns the noise levels of n steps by EDM's rule of an exponent. In the place of the lowest is the last.
+func levelsBetween(highest, lowest, rho float64, n int) []float64 {
+	high, low := math.Pow(highest, 1/rho), math.Pow(lowest, 1/rho)
 	out := make([]float64, n+1)
 	for i := range n {
 		out[i] = math.Pow(high+(low-high)*float64(i)/float64(n), rho)
@@ -174,15 +190,10 @@ func (f *pairedSearch) plain() (out []*Candidate, err error) {
 
 // reference follows all latents to their converged samples.
 func (f *pairedSearch) reference(ctx context.Context) error {
-	plan, err := solver.New(solver.Settings{
-		Solver: "ipndm", Warmup: solver.WarmupHeun,
-		Grid: solver.Grid{Kind: solver.GridSigma, Sigma: f.rule(7, fineSteps)},
-	}, f.path, 0)
+	f.fine = f.rule(7, fineSteps)
+	plan, err := converged(f.path, f.fine)
 	if err != nil {
 		return err
-	}
-	for _, t := range plan.T {
-		f.fine = append(f.fine, f.path.Sigma(0, t))
 	}
 	all := 3 * f.latents
 	every := 1
@@ -202,9 +213,15 @@ func (f *pairedSearch) reference(ctx context.Context) error {
 	if !(f.power > 0) || math.IsInf(f.power, 1) {
 		return ErrNotFinite
 	}
-	last := products.Sums[fineSteps*(2*fineSteps+1)+fineSteps] // of the samples' squares
-	f.known = &trajectories{f.fine, products.Sums, last / float64(all*h*w*c)}
+	f.known = trajectoriesOf(f.fine, products, all*h*w*c)
 	return nil
+}
+
+// converged returns the plan of samples that are converged, on fineSteps levels.
+func converged(path *schedule.Schedule, fine []float64) (*solver.Plan, error) {
+	return solver.New(solver.Settings{
+		Solver: "ipndm", Warmup: solver.WarmupHeun, Grid: solver.Grid{Kind: solver.GridSigma, Sigma: fine},
+	}, path, 0)
 }
 
 // trajectories returns n latents from the first on along a plan.
@@ -259,16 +276,66 @@ func (f *pairedSearch) race(ctx context.Context, plain []*Candidate) (all []*Can
 			all = append(all, fitted)
 		}
 	}
+	if f.learns {
+		found, err := f.learn(ctx)
+		if errors.Is(err, ErrNotFinite) {
+			return all, nil
+		}
+		if err == nil {
+			err = f.measure(ctx, found, 2*f.latents)
+		}
+		if err != nil {
+			return all, err
+		}
+		all = append(all, found)
+	}
 	return all, nil
+}
+
+// learn returns the sampler whose levels and coefficients are learned.
+func (f *pairedSearch) learn(ctx context.Context) (*Candidate, error) {
+	rows := learnTrajectories
+	f.Progress.Begin("learn", 500, rows*learnEvaluations(f.NFE, learnStarts))
+	l := &learner{
+		ctx: ctx, network: f.network, from: f.trajectories(nil, 0, 2*rows), rows: rows, schedule: f.path,
+		columns: sampler.Columns{Target: f.states, At: fineSteps/f.states.Every - 1},
+	}
+	found, err := l.learn(l.starts(f.known, f.fine, f.NFE)...)
+	if err != nil {
+		return nil, err
+	}
+	none, err := f.noStatistics()
+	if err != nil {
+		return nil, err
+	}
+	coefficients, err := l.fitted(found, none)
+	if err != nil {
+		return nil, err
+	}
+	return f.candidate(coefficients, none, "learned", nil)
+}
+
+// candidate returns the sampler of coefficients.
+func (f *pairedSearch) candidate(
+	coefficients *solver.Fitted, of *local.Statistics, levels string, fit *fitter,
+) (*Candidate, error) {
+	set, err := solver.Settings{
+		Solver: solver.FittedName, Steps: len(coefficients.Alpha), Statistics: of, Fitted: coefficients,
+	}.Resolve()
+	return &Candidate{Schedule: f.path, Settings: set, SigmaMax: math.Sqrt(f.T), Levels: levels, fit: fit}, err
+}
+
+// noStatistics returns those of a denoiser of which nothing is known, whose parts are bands of frequencies.
+func (f *pairedSearch) noStatistics() (*local.Statistics, error) {
+	bands := local.BandsOf(f.network.Shape())
+	row := local.Row{Variance: slices.Repeat([]float64{1}, bands.Parts())}
+	row.Gain = [][]float64{make([]float64, bands.Parts()), make([]float64, bands.Parts())}
+	return local.New(bands, nil, []float64{f.fine[fineSteps-1] / 2, f.fine[0]}, []local.Row{row})
 }
 
 // fit returns the sampler whose coefficients are fitted between nodes of the reference.
 func (f *pairedSearch) fit(ctx context.Context, nodes []int, levels string, isotropic bool) (*Candidate, error) {
-	h, w, ch := f.network.Shape()
-	bands := local.BandsOf(h, w, ch)
-	row := local.Row{Variance: slices.Repeat([]float64{1}, bands.Parts())}
-	row.Gain = [][]float64{make([]float64, bands.Parts()), make([]float64, bands.Parts())}
-	none, err := local.New(bands, nil, []float64{f.fine[fineSteps-1] / 2, f.fine[0]}, []local.Row{row})
+	none, err := f.noStatistics()
 	if err != nil {
 		return nil, err
 	}
@@ -289,10 +356,7 @@ func (f *pairedSearch) fit(ctx context.Context, nodes []int, levels string, isot
 	if err != nil {
 		return nil, err
 	}
-	set, err := solver.Settings{
-		Solver: solver.FittedName, Steps: len(coefficients.Alpha), Statistics: none, Fitted: coefficients,
-	}.Resolve()
-	return &Candidate{Schedule: f.path, Settings: set, SigmaMax: math.Sqrt(f.T), Levels: levels, fit: fit}, err
+	return f.candidate(coefficients, none, levels, fit)
 }
 
 // snapped returns the kept nodes of the reference that are nearest to the levels of a plan, one for each.

@@ -2,9 +2,10 @@ package search
 
 import "time"
 
-// Progress reports the parts of long work as one whole, in thousandths.
+// Progress reports the parts of long work as one whole, in thousandths of most of it.
 type Progress struct {
 	report             func(part string, done, total int)
+	total              int // shares of all parts
 	part               string
 	begun, share       int // thousandths before the part in work, and its own
 	evaluated, planned int // evaluations of it, if they are counted
@@ -18,8 +19,11 @@ func NewProgress(report func(part string, done, total int)) *Progress {
 	if report == nil {
 		report = func(string, int, int) {}
 	}
-	return &Progress{report: report, seconds: map[string]float64{}}
+	return &Progress{report: report, total: 1000, seconds: map[string]float64{}}
 }
+
+// More adds the share of a part that the whole does not always have.
+func (p *Progress) More(share int) { p.total += share }
 
 // Begin ends the part in work, whether or not all of it was needed, and begins the next, of some evaluations.
 func (p *Progress) Begin(part string, share, planned int) {
@@ -46,7 +50,7 @@ func (p *Progress) Seconds() map[string]float64 {
 
 // At reports that done of total units of the part in work are done.
 func (p *Progress) At(done, total int) {
-	p.report(p.part, p.begun+int(int64(p.share)*int64(done)/int64(total)), 1000)
+	p.report(p.part, p.begun+int(int64(p.share)*int64(done)/int64(total)), p.total)
 }
 
 // Add reports that n further evaluations of the part in work are done.

@@ -1,6 +1,8 @@
 package local
 
 import (
+	"math"
+
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -87,6 +89,22 @@ func (g *Gram) Fit(near []float64, ridge float64) []float64 {
 func (g *Gram) Error(w []float64) float64 {
 	c := mat.NewVecDense(g.terms+1, append(g.coefficients(w), -1))
 	return max(0, mat.Inner(c, g.sums, c))
+}
+
+// Gain returns (Σ_n y_n² / Σ_n (Σ_k w_k z_kn)²)^½, by how much the combination is too small; 1 where it is 0.
+func (g *Gram) Gain(w []float64) float64 {
+	c := append(g.coefficients(w), 0)
+	c[0]++ // the columns miss y − x_0
+	target := make([]float64, len(c))
+	target[0], target[g.terms] = 1, 1
+	square := func(c []float64) float64 {
+		v := mat.NewVecDense(len(c), c)
+		return mat.Inner(v, g.sums, v)
+	}
+	if gain := math.Sqrt(square(target) / square(c)); gain > 0 && !math.IsInf(gain, 1) {
+		return gain
+	}
+	return 1
 }
 
 // coefficients turns weights of x_0, D_0, D_1, x_1, … to those of the columns, in a combination that misses y − x_0.

@@ -114,15 +114,15 @@ func Tails(s Settings, sch *schedule.Schedule, row int) ([][]Stage, error) {
 			return nil, err
 		}
 		tails[k] = tail.Stages
-		for n := len(tails[k]); n > 0 && tails[k][n-1].combines(whole.Stages[k+n]); n-- {
+		for n := len(tails[k]); n > 0 && tails[k][n-1].Combines(whole.Stages[k+n]); n-- {
 			tails[k] = tails[k][:n-1]
 		}
 	}
 	return tails, nil
 }
 
-// combines reports whether a stage has the coefficients of another.
-func (s Stage) combines(other Stage) bool {
+// Combines reports whether a stage has the coefficients of another.
+func (s Stage) Combines(other Stage) bool {
 	return slices.Equal(s.Alpha, other.Alpha) && slices.EqualFunc(s.Beta, other.Beta, slices.Equal)
 }
 

@@ -61,7 +61,7 @@ func (k *Maker) few(ctx context.Context, req api.FewSchedule, emit func(api.Meta
 	}
 	found, err := search.Few(ctx, network, images, search.FewSettings{
 		NFE: req.NFE, Solvers: req.Solvers, Samples: req.Samples, Seed: req.Seed, G0: m.G0(0), T: end,
-		Label: labelsAsIn(d, m, req.Seed), Progress: progress,
+		Label: labelsAsIn(d, m, req.Seed), Learn: req.Budget == "minutes", Progress: progress,
 	})
 	if errors.Is(err, search.ErrNotFinite) {
 		return nil, api.Errorf(api.BadRequest, "The samples of the model %q are not finite", m.Name).
