@@ -72,8 +72,11 @@ type OfferedFew struct {
 	// with images, of each try, and as many held back
 	Samples int `json:"samples" default:"512" min:"64" max:"65536"`
 	// evaluations, at most; default 4000 without images, or the least that will do, else as many as the samples need
-	Budget int    `json:"budget,omitempty" min:"0"`
-	Seed   uint64 `json:"seed"` // of the samples; default 0
+	Budget int `json:"budget,omitempty" min:"0"`
+	// levels and coefficients are learned through the network, too, and the default budget suffices for that; without
+	// images they are as soon as a budget does
+	Learn bool   `json:"learn"`
+	Seed  uint64 `json:"seed"` // of the samples; default 0
 	// conditions that samples are drawn under; default none
 	Labels int `json:"labels,omitempty" min:"0" max:"16777216"`
 	// each image has a label, which is asked for
@@ -103,11 +106,14 @@ type Reduction struct {
 	// Every-th stage leaves, in memory, and answers with one number of no meaning; error: [n], the sum of squares by
 	// which each sample misses what it keeps At the rows from First on, or of its values if At is −1, in the features if
 	// there are any; gram: by half and part, sums of products of columns; products: of the columns x_0 … x_n, D_0 …
-	// D_{n−1} of all n stages.
+	// D_{n−1} of all n stages; column: the client keeps the samples, or their features, as column Column and forgets later
+	// ones, and answers with sums over all rows and values of products of what it keeps At the rows from First on with
+	// itself, and of the samples with that and with all columns up to their own.
 	Kind  string `json:"kind"`
 	Every int    `json:"every,omitempty"`
 	At    int    `json:"at,omitzero"`
 	First int    `json:"first,omitempty"`
+	Column int `json:"column,omitzero"`
 	// of gram: the columns are x_0, D_0 − x_0, D_1 − D_0, D_1 − x_1, D_2 − D_1, …, y − x_0 of the state x_0 before the
 	// last stage, its evaluation D_0, earlier ones with their states, Terms columns before the last in all, and y that is
 	// kept At. Sums [2, parts, Terms + 1, Terms + 1] are of the rows below Split and of the others.

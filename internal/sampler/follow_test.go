@@ -2,6 +2,7 @@ package sampler_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/anisoflight/anisoflight/internal/devicetest"
@@ -166,6 +167,62 @@ func near(t *testing.T, what any, got, want []float32) {
 	for i, v := range want {
 		if math.Abs(float64(got[i]-v)) > 2e-4*max(1, math.Abs(float64(v))) {
 			t.Fatalf("%v: value %d is %g, want %g", what, i, got[i], v)
+		}
+	}
+}
+
+// Plans that follow each other share their first evaluations, and their samples are those of plans that do not. Columns
+// add up products of them.
+func TestSharedEvaluationsChangeNothing(t *testing.T) {
+	exact := ensembletest.Smooth(4, 2)
+	network := onDevice(t, exact)
+	base, err := solver.New(solver.Settings{Solver: "dpmpp2m", NFE: 4}, path(t, exact.Basis, 4), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := func(stage int, change func(st *solver.Stage)) *solver.Plan {
+		p := *base
+		p.Stages = slices.Clone(base.Stages)
+		change(&p.Stages[stage])
+		return &p
+	}
+	plans := []*solver.Plan{
+		base,
+		changed(3, func(st *solver.Stage) { st.Alpha = []float64{2 * st.Alpha[0]} }),
+		changed(2, func(st *solver.Stage) { st.G = []float64{1.1 * st.G[0]} }),
+		changed(0, func(st *solver.Stage) { st.Alpha = []float64{0.9 * st.Alpha[0]} }),
+		base,
+	}
+	along := sampler.Trajectories{Seed: 7, Labels: slices.Repeat([]int32{-1}, 11)}
+	var target sampler.States
+	along.Plan, target.Every = base, 4
+	if err := onDevice(t, exact).Follow(t.Context(), along, &target); err != nil {
+		t.Fatal(err)
+	}
+	columns := &sampler.Columns{Target: &target}
+	var all [][]float32
+	for k, p := range plans {
+		along.Plan = p
+		var got, want sampler.Samples
+		column := &sampler.Column{Of: columns, K: k}
+		if err := network.Follow(t.Context(), along, column, &got); err != nil {
+			t.Fatal(err)
+		}
+		if err := onDevice(t, exact).Follow(t.Context(), along, &want); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("the samples of plan %d depend on the plan before it", k)
+		}
+		all = append(all, got)
+		for i, other := range append([][]float32{target.X[0]}, all...) {
+			var sum float64
+			for n, v := range got {
+				sum += float64(v) * float64(other[n])
+			}
+			if off := column.Sums[i+1]/sum - 1; math.Abs(off) > 1e-9 {
+				t.Errorf("plan %d: product %d is off by %v", k, i, off)
+			}
 		}
 	}
 }

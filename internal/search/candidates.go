@@ -213,12 +213,13 @@ func (f *fewStepSearch) fittedCandidate(ctx context.Context, around *Candidate) 
 func (f *fewStepSearch) learned(ctx context.Context, ranked []*Candidate, samples int) ([]*Candidate, error) {
 	c := &Candidate{SigmaMax: f.halved(1), Matched: true, Levels: "learned"}
 	var err error
-	if c.Schedule, err = schedule.EDM(c.SigmaMax*c.SigmaMax, f.G0); err != nil {
+	if c.Schedule, err = pathToZero(c.SigmaMax*c.SigmaMax, f.G0); err != nil {
 		return ranked, err
 	}
 	rows := learnTrajectories
 	l := &learner{
 		ctx: ctx, network: f.network, from: f.trajectories(c, nil, 4*f.Samples, 2*rows), rows: rows, schedule: c.Schedule,
+		lowest: lowestOf(f.G0),
 	}
 	f.Progress.Begin("learn", shareOfLearn, rows*(learnEvaluations(f.NFE, learnStarts)+2*fineSteps+f.NFE))
 	coefficients, err := l.inBands(f.NFE, f.statistics)

@@ -58,6 +58,7 @@ type learner struct {
 	from     sampler.Trajectories // without a plan: those that are learned from, and as many that decide when to end
 	rows     int                  // of the former
 	schedule *schedule.Schedule   // isotropic
+	lowest   float64              // level at which the network is evaluated
 	columns  sampler.Columns
 }
 
@@ -84,11 +85,16 @@ func learnEvaluations(n, starts int) int {
 	return (starts + learnRounds) * each
 }
 
-// plan returns the plan of numbers. Errors are those of levels that do not fall.
+// errLevels is the error of levels that do not fall, or are too low.
+var errLevels = errors.New("search: levels that cannot be")
+
+// plan returns the plan of numbers.
 func (l *learner) plan(of learned) (*solver.Plan, error) {
 	sigma := make([]float64, len(of)+1)
 	for i, stage := range of {
-		sigma[i] = math.Exp(stage[level])
+		if sigma[i] = math.Exp(stage[level]); !(sigma[i] > 0.999*l.lowest) || i > 0 && !(sigma[i] < 0.99*sigma[i-1]) {
+			return nil, errLevels
+		}
 	}
 	sigma[len(of)] = lastLevel
 	p, err := l.plain(sigma)
@@ -140,7 +146,11 @@ func (l *learner) starts(known *trajectories, fine []float64, n int) (out []lear
 		levels = append(levels, sigma)
 	}
 	for _, sigma := range levels {
-		if from, err := l.start(sigma); err == nil {
+		from, err := l.start(sigma)
+		if err == nil {
+			_, err = l.plan(from)
+		}
+		if err == nil {
 			out = append(out, from)
 		}
 	}
@@ -251,7 +261,11 @@ func (l *learner) round(from learned) (learned, error) {
 		changed := slices.Clone(at)
 		changed[i][kind] += by
 		column := n - p
-		if products, err = l.follow(changed, column, products); err != nil {
+		products, err = l.follow(changed, column, products)
+		if errors.Is(err, errLevels) { // they are close together
+			return at, nil
+		}
+		if err != nil {
 			return nil, err
 		}
 		slopes.Set(column+1, p, 1/by)
@@ -268,7 +282,7 @@ func (l *learner) round(from learned) (learned, error) {
 			changed[number[0]][number[1]] += step.AtVec(p)
 		}
 		grown, err := l.follow(changed, next, products)
-		if _, bad := errors.AsType[*solver.Error](err); err != nil && !bad { // levels that do not fall are tried in vain
+		if err != nil && !errors.Is(err, errLevels) {
 			return nil, err
 		}
 		damping *= 5
@@ -335,7 +349,7 @@ func broyden(slopes *mat.Dense, step *mat.VecDense, now, then int) {
 
 // inBands learns a sampler of n steps whose last combines in the parts of statistics.
 func (l *learner) inBands(n int, statistics *local.Statistics) (*solver.Fitted, error) {
-	fine := levelsBetween(math.Sqrt(l.schedule.At(0, 0).GT()), schedule.DefaultSigmaMin, 7, fineSteps)
+	fine := levelsBetween(math.Sqrt(l.schedule.At(0, 0).GT()), l.lowest, 7, fineSteps)
 	plan, err := converged(l.schedule, fine)
 	if err != nil {
 		return nil, err

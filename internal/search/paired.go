@@ -75,10 +75,7 @@ func Paired(ctx context.Context, network sampler.Ensemble, set PairedSettings) (
 	set.Solvers = slices.DeleteFunc(slices.Clone(set.Solvers), ByCoordinate)
 	f := &pairedSearch{PairedSettings: set, network: network}
 	var err error
-	if f.path, err = schedule.EDM(f.T, f.G0); err == nil && f.G0 != schedule.DefaultG0 {
-		f.path, err = f.path.ToZero()
-	}
-	if err != nil {
+	if f.path, err = pathToZero(f.T, f.G0); err != nil {
 		return nil, err
 	}
 	plain, err := f.plain()
@@ -97,6 +94,15 @@ func Paired(ctx context.Context, network sampler.Ensemble, set PairedSettings) (
 		return found, err
 	}
 	return found, found.unlessStopped(f.judge(ctx, found))
+}
+
+// pathToZero returns EDM's schedule up to T, with the last level that all samplers end at.
+func pathToZero(T, g0 float64) (*schedule.Schedule, error) {
+	path, err := schedule.EDM(T, g0)
+	if err == nil && g0 != schedule.DefaultG0 {
+		path, err = path.ToZero()
+	}
+	return path, err
 }
 
 // spend chooses how many latents there are.
@@ -127,7 +133,7 @@ var lastLevel = math.Sqrt(schedule.DefaultG0)
 // rule returns the noise levels of n steps, by EDM's rule of an exponent to the lowest level, in whose place is the
 // last.
 func (f *pairedSearch) rule(rho float64, n int) []float64 {
-	return levelsBetween(math.Sqrt(f.T), f.lowest(), rho, n)
+	return levelsBetween(math.Sqrt(f.T), lowestOf(f.G0), rho, n)
 }
 
 // levelsBetween returns the noise levels of n steps by EDM's rule of an exponent. In the place of the lowest is the last.
@@ -141,14 +147,14 @@ func levelsBetween(highest, lowest, rho float64, n int) []float64 {
 	return out
 }
 
-// lowest is the lowest level at which networks are evaluated.
-func (f *pairedSearch) lowest() float64 { return max(schedule.DefaultSigmaMin, math.Sqrt(f.G0)) }
+// lowestOf returns the lowest level at which networks are evaluated, of a range.
+func lowestOf(g0 float64) float64 { return max(schedule.DefaultSigmaMin, math.Sqrt(g0)) }
 
 // levels returns the noise levels of plain samplers of n steps, by name.
 func (f *pairedSearch) levels(n int) map[string][]float64 {
 	even := make([]float64, n+1)
 	for i := range n {
-		even[i] = math.Sqrt(f.T) * math.Pow(f.lowest()/math.Sqrt(f.T), float64(i)/float64(max(1, n-1)))
+		even[i] = math.Sqrt(f.T) * math.Pow(lowestOf(f.G0)/math.Sqrt(f.T), float64(i)/float64(max(1, n-1)))
 	}
 	even[n] = lastLevel
 	out := map[string][]float64{"polynomial": f.rule(7, n), "polynomial 3": f.rule(3, n), "log-snr": even}
@@ -298,7 +304,7 @@ func (f *pairedSearch) learn(ctx context.Context) (*Candidate, error) {
 	f.Progress.Begin("learn", 500, rows*learnEvaluations(f.NFE, learnStarts))
 	l := &learner{
 		ctx: ctx, network: f.network, from: f.trajectories(nil, 0, 2*rows), rows: rows, schedule: f.path,
-		columns: sampler.Columns{Target: f.states, At: fineSteps/f.states.Every - 1},
+		lowest: lowestOf(f.G0), columns: sampler.Columns{Target: f.states, At: fineSteps/f.states.Every - 1},
 	}
 	found, err := l.learn(l.starts(f.known, f.fine, f.NFE)...)
 	if err != nil {

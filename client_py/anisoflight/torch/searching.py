@@ -45,7 +45,7 @@ def few(
     features: Callable[[Tensor], Tensor] | None = None,
     *,
     labels: Any = None,
-    budget: int | None = None,
+    budget: int | str | None = None,
     client: Client | None = None,
     seed: int = 0,
     progress: bool = True,
@@ -65,10 +65,11 @@ def few(
     values themselves, and with data low frequencies, edges and the responses of random filters.
 
     `budget` bounds the evaluations of one row each, of which a guided denoiser takes two for a sample. By default it is
-    4000 for samples without data, or the least that will do, and with data what 512 samples of each sampler need. What
-    is to come is printed before it begins. Ctrl-C ends the search with the best so far. The sampler is the best plain
-    one from noise unless the gain of another is certain, on latents that nothing was chosen by; `plan.info` has every
-    try, the gain as `ratio` and `ratio_stderr`, evaluations and seconds.
+    4000 for samples without data, or the least that will do, and with data what 512 samples of each sampler need. With
+    "minutes", or without data with a budget that suffices, levels and coefficients are learned through the denoiser,
+    too, which needs no derivatives of it. What is to come is printed before it begins. Ctrl-C ends the search with the
+    best so far. The sampler is the best plain one from noise unless the gain of another is certain, on latents that
+    nothing was chosen by; `plan.info` has every try, the gain as `ratio` and `ratio_stderr`, evaluations and seconds.
 
     The search asks a server: `client`, or one of its own. Options are those of docs/wire.md, OfferNetwork, of kind few:
     solvers, samples, sigma_min, sigma_max.
@@ -88,7 +89,7 @@ def few(
     request: dict[str, Any] = {
         "kind": "few", "nfe": nfe, "shape": folded, "labels": denoiser.rows, "labelled": labels is not None,
         "images": 0 if data is None else len(data), "seed": seed,
-        "budget": 0 if budget is None else max(1, budget // denoiser.evaluations_per_call),
+        **_budgeted(budget, denoiser),
         "sigma_min": denoiser.sigma_min, "sigma_max": denoiser.sigma_max,
     }  # fmt: skip
     request |= {"times": times} if (times := _times(denoiser)) else {}
@@ -123,6 +124,14 @@ def _checked(labels: Any, count: int, rows: int) -> Array | None:
     return found
 
 
+def _budgeted(budget: int | str | None, denoiser: Denoiser) -> dict[str, Any]:
+    if isinstance(budget, int):
+        return {"budget": max(1, budget // denoiser.evaluations_per_call)}
+    if budget not in (None, "minutes"):
+        raise BadRequestError(f"budget must be a number of evaluations or minutes, got {budget!r}")
+    return {"learn": budget is not None}
+
+
 def _times(denoiser: Denoiser) -> list[float]:
     """Noise levels at evenly spaced times of the network's own, falling; none where it is told σ itself."""
     if denoiser.parametrization["kind"] in ("denoiser", "edm", "ve"):
@@ -153,7 +162,8 @@ class _Follower:
         self._features, self._seconds = features, seconds
         self._law: Start | None = None
         self._kept: list[Tensor] = []  # states of trajectories by number, on the host
-        self._memo: dict[Any, list[tuple[Tensor, Tensor]]] = {}  # states and evaluations by stage, of the last latents
+        self._columns: list[Tensor] = []  # samples, or their features, of plans that are compared
+        self._memo: dict[Any, list[tuple[Tensor, ...]]] = {}  # states, σ and evaluations by stage, of the last latents
 
     def __call__(self, event: dict[str, Any], question: Question) -> Array:
         if self.bar.total is None and event.get("evaluations"):
@@ -235,7 +245,7 @@ class _Follower:
         reducers = [_REDUCERS[one["kind"]](self, one) for one in event["reduce"]]
         if any(one["kind"] == "states" for one in event["reduce"]):
             self._kept = []
-        grams = any(one["kind"] == "gram" for one in event["reduce"])
+        grams = any(one["kind"] in ("gram", "column") for one in event["reduce"])
         for begin, part, rows in self._parts(question):
             if "from" in event:
                 noise = self._kept[event["from"]][begin : begin + len(rows)].to(self._denoiser.device)
@@ -245,12 +255,13 @@ class _Follower:
             loop = plan.stages(noise, labels=rows if plan.labels else None)
             for number, _ in enumerate(loop):
                 x = loop.x
-                if memo is not None and number < len(memo) and torch.equal(memo[number][0], x.cpu()):
-                    denoised = memo[number][1].to(x)
+                asked = x.cpu(), loop.sigma.cpu()
+                if memo is not None and number < len(memo) and all(map(torch.equal, memo[number], asked)):
+                    denoised = memo[number][2].to(x)
                 else:
                     denoised = self._evaluate(x, loop.sigma, rows)
                     if memo is not None:
-                        memo[number:] = [(x.cpu(), denoised.cpu())]
+                        memo[number:] = [(*asked, denoised.cpu())]
                 for reducer in reducers:
                     reducer.evaluated(number, x, denoised)
                 loop.step(denoised)
@@ -260,7 +271,7 @@ class _Follower:
                 reducer.sampled(begin, loop.x)
         return np.concatenate([np.asarray(reducer.answer(), np.float64).ravel() for reducer in reducers])
 
-    def _remembered(self, part: Question, begin: int | None) -> list[tuple[Tensor, Tensor]]:
+    def _remembered(self, part: Question, begin: int | None) -> list[tuple[Tensor, ...]]:
         """The evaluations of the last plan from these latents, whose first stages a fit does not change."""
         key = int(part.seed[0]), begin
         if key not in self._memo:
@@ -300,6 +311,23 @@ class _Errors(_Samples):
             first = self._asked.get("first", 0) + begin
             off = off - follower._seen(follower._kept[at][first : first + len(x)].to(x))
         self._found.append((off**2).sum(1))
+
+
+class _Column(_Samples):
+    """Sums of products of samples with those of other plans, which stay here."""
+
+    def sampled(self, begin: int, x: Tensor) -> None:
+        follower = self._follower
+        first = self._asked.get("first", 0) + begin
+        target = follower._kept[self._asked.get("at", 0)][first : first + len(x)].to(x)
+        self._found.append(np.stack([follower._seen(target), follower._seen(x)]))
+
+    def answer(self) -> Array:
+        target, own = torch.from_numpy(np.concatenate(self._found, 1).reshape(2, -1))
+        columns, number = self._follower._columns, self._asked.get("column", 0)
+        columns[number:] = [own.float()]
+        products = [float(target @ target), *(float(own @ other.double()) for other in (target, *columns))]
+        return np.array(products)
 
 
 class _States(_Samples):
@@ -397,6 +425,7 @@ _REDUCERS = {
     "samples": _Samples,
     "features": _Samples,
     "states": _States,
+    "column": _Column,
     "error": _Errors,
     "gram": _Gram,
 }

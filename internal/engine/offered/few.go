@@ -77,7 +77,7 @@ func (f *fewSearch) work(ctx context.Context) (err error) {
 	} else {
 		f.found, err = search.Paired(ctx, f, search.PairedSettings{
 			NFE: f.req.NFE, Solvers: f.req.Solvers, Budget: f.req.Budget, Seed: f.req.Seed,
-			G0: f.samples.Range.G0(), T: f.samples.Range.T(), Times: f.req.Times, Label: f.label,
+			G0: f.samples.Range.G0(), T: f.samples.Range.T(), Times: f.req.Times, Label: f.label, Learn: f.req.Learn,
 			Planned: f.plans, Progress: progress,
 		})
 	}
@@ -108,7 +108,7 @@ func (f *fewSearch) amongImages(ctx context.Context, progress *search.Progress) 
 	}
 	f.found, err = search.Few(ctx, f, images, search.FewSettings{
 		NFE: f.req.NFE, Solvers: f.req.Solvers, Samples: f.req.Samples, Seed: f.req.Seed,
-		G0: f.samples.Range.G0(), T: f.samples.Range.T(), Label: f.label,
+		G0: f.samples.Range.G0(), T: f.samples.Range.T(), Label: f.label, Learn: f.req.Learn,
 		Budget: f.req.Budget, Planned: f.plans, Progress: progress,
 	})
 	return err
@@ -403,6 +403,8 @@ func (f *fewSearch) reduction(r sampler.Reducer) (out api.Reduction, each, all i
 			return api.Reduction{Kind: "error", At: -1}, 1, 0, nil
 		}
 		return api.Reduction{Kind: "error", At: r.At, First: r.First}, 1, 0, nil
+	case *sampler.Column:
+		return api.Reduction{Kind: "column", At: r.Of.At, First: r.Of.First, Column: r.K}, 0, r.K + 3, nil
 	case *sampler.Gram:
 		out := api.Reduction{Kind: "gram", At: r.At, Terms: r.Terms, Split: r.Split}
 		if r.Of != nil {
@@ -428,6 +430,8 @@ func (f *fewSearch) reduced(r sampler.Reducer, values []float64, rows int) []flo
 		take(1)
 	case *sampler.Products:
 		r.Sums = take((2*r.Stages + 1) * (2*r.Stages + 1))
+	case *sampler.Column:
+		r.Sums = take(r.K + 3)
 	case *sampler.Moments:
 		r.Add(0, narrow(take(rows*r.Of[0][0].Size())), nil)
 	case *sampler.Samples:
