@@ -107,7 +107,7 @@ def test_without_data_samples_are_closer_to_converged_ones(client: Client, alone
 
 
 def test_learning_brings_samples_closer(client: Client) -> None:
-    """A sampler that is learned through the denoiser errs far less than what was fitted step by step, on a curved law."""
+    """A sampler that is learned through the denoiser errs far less than what is fitted by steps, on a curved law."""
     report = few(sharp, 3, (3, 8, 8), budget="minutes", client=client, progress=False).info
     errors = {(tried["solver"], tried["levels"]): tried["distance"] for tried in reversed(report["tries"])}
     learned = errors.pop(("fitted", "learned"))

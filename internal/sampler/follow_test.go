@@ -171,8 +171,8 @@ func near(t *testing.T, what any, got, want []float32) {
 	}
 }
 
-// Plans that follow each other share their first evaluations, and their samples are those of plans that do not. Columns
-// add up products of them.
+// Plans that follow each other share their first evaluations, and their samples are those of plans that do not.
+// Columns add up products of them.
 func TestSharedEvaluationsChangeNothing(t *testing.T) {
 	exact := ensembletest.Smooth(4, 2)
 	network := onDevice(t, exact)

@@ -206,10 +206,10 @@ func (f *fewStepSearch) fittedCandidate(ctx context.Context, around *Candidate) 
 	return c, err
 }
 
-// learned adds to ranked candidates one whose levels and coefficients are learned, if that leads anywhere. It starts from
-// the data's law at half the highest level, the best of 20, 40 and 80 on one network at 3 and at 5 evaluations. Its last
-// step has coefficients in bands, with which these have the squares of converged samples: samples of least squared error
-// are too smooth.
+// learned adds to ranked candidates one whose levels and coefficients are learned, if that leads anywhere. It starts
+// from the data's law at half the highest level, the best of 20, 40 and 80 on one network at 3 and at 5 evaluations.
+// Its last step has coefficients in bands, with which these have the squares of converged samples: samples of least
+// squared error are too smooth.
 func (f *fewStepSearch) learned(ctx context.Context, ranked []*Candidate, samples int) ([]*Candidate, error) {
 	c := &Candidate{SigmaMax: f.halved(1), Matched: true, Levels: "learned"}
 	var err error

@@ -38,8 +38,8 @@ type FitSettings struct {
 // FitErrors are root mean squares by which samples miss the converged ones, on latents that no fit has seen.
 type FitErrors struct{ Local, Fitted float64 }
 
-// Fit fits coefficients to a network's own trajectories along a schedule of one subspace that all classes share, in the
-// parts of its statistics.
+// Fit fits coefficients to a network's own trajectories along a schedule of one subspace that all classes share, in
+// the parts of its statistics.
 func Fit(
 	ctx context.Context, network sampler.Ensemble, s *schedule.Schedule, statistics *local.Statistics, set FitSettings,
 ) (*solver.Fitted, *FitErrors, error) {
@@ -71,8 +71,8 @@ type fitter struct {
 	statistics *local.Statistics
 	samples    int
 	isotropic  bool // one set of coefficients for all parts
-	// states are those of converged trajectories, and at which of them the nodes after the first are. If they are nil, all
-	// follows them.
+	// states are those of converged trajectories, and at which of them the nodes after the first are. If they are nil,
+	// all follows them.
 	states *sampler.States
 	at     []int
 	set    solver.Settings // that all began at, and its plan
@@ -216,8 +216,8 @@ func (f *fitter) follow(plan *solver.Plan, from, to int, into sampler.Reducer) e
 // state's own.
 func terms(st solver.Stage) int { return max(2, len(st.Beta[0])) }
 
-// fitStep returns the weights of a stage that lead closest to the target of its sums, of every part its own unless these
-// are of one, and with the ridge that errs least on the samples set aside.
+// fitStep returns the weights of a stage that lead closest to the target of its sums, of every part its own unless
+// these are of one, and with the ridge that errs least on the samples set aside.
 func fitStep(st solver.Stage, gram *sampler.Gram) (alpha []float64, beta [][]float64) {
 	least, fitted, aside := math.Inf(1), gram.Sums[0], gram.Sums[1]
 	for _, ridge := range append([]float64{math.Inf(1)}, ridges...) {

@@ -135,7 +135,8 @@ func (l *learner) start(sigma []float64) (learned, error) {
 	return out, nil
 }
 
-// starts returns those on EDM's levels, and on those between which n steps by least squares miss the trajectories least.
+// starts returns those on EDM's levels, and on those between which n steps by least squares miss the trajectories
+// least.
 func (l *learner) starts(known *trajectories, fine []float64, n int) (out []learned) {
 	levels := [][]float64{levelsBetween(fine[0], fine[fineSteps-1], 7, n)}
 	if nodes := known.nodes(n, 1); nodes != nil {
@@ -392,8 +393,8 @@ func (l *learner) inBands(n int, statistics *local.Statistics) (*solver.Fitted, 
 	return out, nil
 }
 
-// fitted returns numbers as coefficients in the parts of statistics, which share them. A sampler that begins at a later
-// step is that of the solver local on the levels.
+// fitted returns numbers as coefficients in the parts of statistics, which share them. A sampler that begins at a
+// later step is that of the solver local on the levels.
 func (l *learner) fitted(of learned, statistics *local.Statistics) (*solver.Fitted, error) {
 	p, err := l.plan(of)
 	if err != nil {

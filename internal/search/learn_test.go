@@ -48,7 +48,8 @@ func TestLearnedReachesTheExactMinimum(t *testing.T) {
 	}
 }
 
-// leastSquares returns the least squared W₂ that the method of Levenberg and Marquardt finds. The first level is given.
+// leastSquares returns the least squared W₂ that the method of Levenberg and Marquardt finds. The first level is
+// given.
 func leastSquares(theta, variances []float64) float64 {
 	n, rows := len(theta)-1, len(variances)
 	x, damping := slices.Clone(theta), 1e-3
@@ -121,8 +122,8 @@ func squares(values []float64) (sum float64) {
 	return sum
 }
 
-// exactMisses are m_f − √λ_f of the sampler that takes a unit normal ξ_f to m_f ξ_f. Their sum of squares is the squared
-// W₂ distance.
+// exactMisses are m_f − √λ_f of the sampler that takes a unit normal ξ_f to m_f ξ_f. Their sum of squares is the
+// squared W₂ distance.
 func exactMisses(theta, variances []float64) (misses []float64) {
 	for _, v := range variances {
 		x, before, denoisedBefore := math.Exp(theta[0]), 0.0, 0.0

@@ -3,9 +3,9 @@ package search
 import (
 	"math"
 
-	"github.com/anisoflight/anisoflight/internal/sampler"
-
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/anisoflight/anisoflight/internal/sampler"
 )
 
 // trajectories are what is known of a network's converged trajectories at the nodes of a fine grid.

@@ -42,8 +42,8 @@ type PairedSettings struct {
 	Times []float64
 	// Label returns the label of latent i, which has a seed; −1 for none.
 	Label func(i int, seed uint64) int32
-	// Learn has the budget, if it is 0, suffice for a sampler that is learned through the network, too. Other budgets do so
-	// if they suffice.
+	// Learn has the budget, if it is 0, suffice for a sampler that is learned through the network, too. Other budgets do
+	// so if they suffice.
 	Learn bool
 	// Planned, which may be nil, takes the most evaluations that there will be, before the first.
 	Planned func(evaluations int)
@@ -66,8 +66,9 @@ type pairedSearch struct {
 
 // Paired returns the sampler from noise whose samples are closest to the network's own converged samples from the same
 // latents: the plain solvers on several levels, coefficients fitted to the network's trajectories, and levels and
-// coefficients learned through the network. Distances are squared errors, a geometric mean over the latents, over the mean square of the samples. The first of the tries is
-// chosen if its gain over the best plain sampler is certain, on latents that nothing was chosen by.
+// coefficients learned through the network. Distances are squared errors, a geometric mean over the latents, over the
+// mean square of the samples. The first of the tries is chosen if its gain over the best plain sampler is certain, on
+// latents that nothing was chosen by.
 func Paired(ctx context.Context, network sampler.Ensemble, set PairedSettings) (*FewResult, error) {
 	if set.Progress == nil {
 		set.Progress = NewProgress(nil)
@@ -136,7 +137,8 @@ func (f *pairedSearch) rule(rho float64, n int) []float64 {
 	return levelsBetween(math.Sqrt(f.T), lowestOf(f.G0), rho, n)
 }
 
-// levelsBetween returns the noise levels of n steps by EDM's rule of an exponent. In the place of the lowest is the last.
+// levelsBetween returns the noise levels of n steps by EDM's rule of an exponent. In the place of the lowest is the
+// last.
 func levelsBetween(highest, lowest, rho float64, n int) []float64 {
 	high, low := math.Pow(highest, 1/rho), math.Pow(lowest, 1/rho)
 	out := make([]float64, n+1)

@@ -46,7 +46,7 @@ func TestATailIsThePlanOfWhatIsLeft(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%+v from step %d: %s", s, k, diff)
 			}
-			if n := len(tails[k-1]); n > 3 || n > 0 && tails[k-1][n-1].combines(whole.Stages[k+n-1]) {
+			if n := len(tails[k-1]); n > 3 || n > 0 && tails[k-1][n-1].Combines(whole.Stages[k+n-1]) {
 				t.Errorf("%+v from step %d: %d stages", s, k, n)
 			}
 		}
@@ -95,7 +95,7 @@ func TestTailsOfFittedCoefficients(t *testing.T) {
 		t.Fatal(err)
 	}
 	for k, tail := range tails[:3] {
-		if len(tail) != 1 || !tail[0].combines(localTails[k][0]) {
+		if len(tail) != 1 || !tail[0].Combines(localTails[k][0]) {
 			t.Errorf("step %d: %+v, want local's %+v", k+1, tail, localTails[k])
 		}
 	}
@@ -108,7 +108,7 @@ func TestTailsOfFittedCoefficients(t *testing.T) {
 	if tails, err = Tails(s, sch, 0); err != nil {
 		t.Fatal(err)
 	}
-	if want := (Stage{Alpha: own.Alpha[0], Beta: own.Beta[0]}); len(tails[1]) != 1 || !tails[1][0].combines(want) {
+	if want := (Stage{Alpha: own.Alpha[0], Beta: own.Beta[0]}); len(tails[1]) != 1 || !tails[1][0].Combines(want) {
 		t.Errorf("%+v, want the fitted %+v", tails[1], want)
 	}
 }
