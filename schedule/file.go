@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	fileFormat  = "anisoflight-schedule"
-	fileVersion = 5 // 1 had no provenance, 2 no sampler, 3 no tries of few, 4 not how far paths moved
+	fileFormat = "anisoflight-schedule"
+	// 1 had no provenance, 2 no sampler, 3 no tries of few, 4 not how far paths moved, 5 not what a schedule is worth
+	fileVersion = 6
 )
 
 // file is the schedule file:
@@ -61,8 +62,10 @@ func (s *Schedule) MarshalJSON() ([]byte, error) {
 		Provenance: s.provenance,
 	}
 	switch {
-	case s.provenance != nil && s.provenance.Moved != nil:
+	case s.provenance != nil && s.provenance.Summary != "":
 		f.Version = fileVersion
+	case s.provenance != nil && s.provenance.Moved != nil:
+		f.Version = 5
 	case s.provenance != nil && s.provenance.Few != nil:
 		f.Version = 4
 	case s.sampler != nil:

@@ -179,7 +179,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"unknown field":   {with(`"version"`, `"colour":1,"version"`), "colour"},
 		"wrong type":      {with(`"version":2`, `"version":"2"`), "version"},
 		"another format":  {with("anisoflight-schedule", "other"), "format"},
-		"a later version": {with(`"version":2`, `"version":6`), "version 6"},
+		"a later version": {with(`"version":2`, `"version":7`), "version 7"},
 		"no paths": {
 			`{"format":"anisoflight-schedule","version":2,"family":{"per_class":false,"basis":"none"}}`,
 			"either theta or paths",

@@ -28,9 +28,11 @@ type Provenance struct {
 	// Outcome is what a learned schedule and its network have gained over the run's start, as the server reported it.
 	Outcome json.RawMessage `json:"outcome,omitempty"`
 	// Few is what was tried for a schedule of kind few, as the server reported it.
-	Few     json.RawMessage `json:"few,omitempty"`
-	Program string          `json:"program,omitempty"` // and its version
-	Created time.Time       `json:"created,omitzero"`
+	Few json.RawMessage `json:"few,omitempty"`
+	// Summary says what the schedule is worth, where no Outcome and no Few do.
+	Summary string    `json:"summary,omitempty"`
+	Program string    `json:"program,omitempty"` // and its version
+	Created time.Time `json:"created,omitzero"`
 }
 
 // Source is a data set or a model by name, and the SHA-256 of its contents in hex.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"math"
 	"time"
 
 	"github.com/anisoflight/anisoflight/internal/base/normalization"
@@ -136,6 +137,20 @@ type ScheduleInfo struct {
 	// Statistics describe those of a denoiser that the schedule carries for the solver local; absent for none.
 	Statistics *StatisticsInfo `json:"statistics,omitempty"`
 	Integrity
+	// Summary says in a sentence what the schedule is worth against what would be taken without it, and by what that was
+	// judged; absent where nobody judged it.
+	Summary string `json:"summary,omitempty"`
+}
+
+// Compare says how something compares with another by a ratio of their errors, which chance may move so far from 1.
+func Compare(ratio, chance float64) string {
+	switch {
+	case math.Abs(ratio-1) <= chance:
+		return "about the same as"
+	case ratio < 1:
+		return "better than"
+	}
+	return "worse than"
 }
 
 // ScheduleSampler is the sampler that a schedule was made for: Sample takes its solver where the request names none.

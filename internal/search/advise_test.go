@@ -95,7 +95,7 @@ func TestAdviseOnKnownGaussian(t *testing.T) {
 	if w.NFE != 5 || !(w.IPNDM < w.EDM) || !(w.Heun < w.EDM) || got.Samplers[1].NFE != 18 {
 		t.Errorf("samplers %+v", got.Samplers)
 	}
-	if edm.EDMSampler.Grid.Kind == solver.GridEDM {
+	if edm.EDM.Sampler.Grid.Kind == solver.GridEDM {
 		near("W2² of Heun's method", w.EDM, edm.EDM.W2, 1e-12)
 	}
 }

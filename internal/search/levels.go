@@ -2,7 +2,6 @@ package search
 
 import (
 	"context"
-	"math"
 
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
@@ -13,9 +12,7 @@ import (
 // GaussianLevels are noise levels that suit a solver on a Gaussian, beside EDM's.
 type GaussianLevels struct {
 	*gaussian.Nodes
-	// EDM is the same solver on EDM's levels: on the grid edm or polynomial, whichever is closer to the Gaussian.
-	EDM        *gaussian.Report
-	EDMSampler solver.Settings // resolved
+	EDM EDMLevels // the same solver, to the same end
 }
 
 // Levels chooses the noise levels of a solver on the Gaussian of some images, in the subspaces of a basis.
@@ -25,33 +22,49 @@ func Levels(ctx context.Context, law *gaussian.Spectrum, b *basis.Basis, set gau
 	if err != nil {
 		return nil, err
 	}
-	out := &GaussianLevels{Nodes: nodes}
-	edm, err := schedule.EDM(nodes.Schedule.T(), schedule.DefaultG0)
-	if err != nil {
-		return nil, err
-	}
-	split, err := edm.Expand(nodes.Schedule.Family(), nil, b.J())
-	if err != nil {
-		return nil, err
-	}
-	least := math.Inf(1)
-	for _, grid := range []string{solver.GridEDM, solver.GridPolynomial} {
-		onGrid := set.Sampler
-		onGrid.Grid.Kind = grid
-		if onGrid, err = onGrid.Resolve(); err != nil {
-			return nil, err
-		}
-		plan, err := solver.New(onGrid, split, 0)
+	edm, err := OnEDM(law, b, nodes.Schedule.Family(), set.Sampler, schedule.DefaultG0, nodes.Schedule.T())
+	return &GaussianLevels{Nodes: nodes, EDM: edm}, err
+}
+
+// EDMLevels are a sampler on EDM's levels, up to the variance T.
+type EDMLevels struct {
+	*gaussian.Report
+	Sampler solver.Settings // resolved
+	T       float64
+}
+
+// OnEDM returns a sampler on EDM's levels from the variance g0 up to one of some ends, on the grid edm or polynomial:
+// of all these what comes closest to a Gaussian, in the subspaces of a family's basis.
+func OnEDM(law *gaussian.Spectrum, b *basis.Basis, family schedule.Family, sampler solver.Settings, g0 float64,
+	ends ...float64,
+) (best EDMLevels, err error) {
+	for _, T := range ends {
+		edm, err := schedule.EDM(T, g0)
 		if err != nil {
-			return nil, err
+			return best, err
 		}
-		report, err := law.Bench(b, plan)
+		split, err := edm.Expand(family, nil, b.J())
 		if err != nil {
-			return nil, err
+			return best, err
 		}
-		if report.W2 < least {
-			least, out.EDM, out.EDMSampler = report.W2, report, onGrid
+		for _, grid := range []string{solver.GridEDM, solver.GridPolynomial} {
+			sampler.Grid.Kind = grid
+			onGrid, err := sampler.Resolve()
+			if err != nil {
+				return best, err
+			}
+			plan, err := solver.New(onGrid, split, 0)
+			if err != nil {
+				return best, err
+			}
+			report, err := law.Bench(b, plan)
+			if err != nil {
+				return best, err
+			}
+			if best.Report == nil || report.W2 < best.W2 {
+				best = EDMLevels{report, onGrid, T}
+			}
 		}
 	}
-	return out, nil
+	return best, nil
 }

@@ -53,10 +53,10 @@ func TestLevelsBeatEDMs(t *testing.T) {
 		t.Errorf("W2² is %g with two subspaces, %g with one", two.Report.W2, one.Report.W2)
 	}
 	for _, l := range []*GaussianLevels{one, two} {
-		if !(l.Report.W2 > 0 && l.Report.W2 < l.EDM.W2/2) || l.EDMSampler.NFE != 5 || l.Sampler.NFE != 5 {
+		if !(l.Report.W2 > 0 && l.Report.W2 < l.EDM.W2/2) || l.EDM.Sampler.NFE != 5 || l.Sampler.NFE != 5 {
 			t.Errorf("the levels are at %g, EDM's at %g", l.Report.W2, l.EDM.W2)
 		}
-		for _, report := range []*gaussian.Report{l.Report, l.EDM} {
+		for _, report := range []*gaussian.Report{l.Report, l.EDM.Report} {
 			var dims int
 			var variance, w2 float64
 			for _, band := range report.Bands {

@@ -45,7 +45,8 @@ class Schedules(Connection):
 
     @documented(*(name for name in FIELDS if name.startswith("MakeSchedule")))
     def make_schedule(self, name: str, kind: str = "geodesic", *, progress: bool = True, **options: Any) -> Schedule:
-        """Make and store a schedule. The fields of each kind are below; these are the kinds:
+        """Make and store a schedule. It prints one line on what that is worth against what you would take without it,
+        unless progress is off; `info["summary"]` has it. The fields of each kind are below; these are the kinds:
 
         - "geodesic" (model, dataset) moves at constant speed, ġ √F(g) constant, F the residual measured in one pass
           over the data. nfe=9 chooses its end T for as many evaluations by Heun's method. With statistics=True it keeps
@@ -58,18 +59,19 @@ class Schedules(Connection):
           dataset, not from noise; `Schedule.start` is that law. It serves no model with another normalization.
         - "few" (model, dataset, nfe) tries solvers, starts and noise levels on the model and keeps what does best in so
           few evaluations, or the best plain solver from noise unless the gain over that is certain: sample with that
-          schedule and nfe alone. It prints the gain on samples held back unless progress is off; `info["few"]` has
-          every try, and the gain as `ratio` and `ratio_stderr`. At 16×16 with 0.33 M parameters nfe=5 takes 33 s on two
-          quiet cores. Guidance given here is what it chooses for.
+          schedule and nfe alone. `info["few"]` has every try, and the gain on samples held back as `ratio` and
+          `ratio_stderr`. At 16×16 with 0.33 M parameters nfe=5 takes 33 s on two quiet cores. Guidance given here is
+          what it chooses for.
         - "edm", "log-linear" and "cosine" are formulas.
 
         >>> client.make_schedule("steep", "log-linear", T=400, knots=16, replace=True)
+        not judged: a formula knows no data; BenchSchedule compares it with EDM's levels on those of a data set
         Schedule('steep')
         """
         show = "schedule" if progress else None
         made = Schedule(self, name, self.call("MakeSchedule", show=show, name=name, kind=kind, **options))
-        if progress and kind == "few":
-            print(made.info["few"]["summary"])
+        if progress:
+            print(made.info["summary"])
         return made
 
     def put_schedule(

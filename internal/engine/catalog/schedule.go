@@ -55,6 +55,7 @@ func DescribeSchedule(source string, s Schedule) api.ScheduleInfo {
 		if p.Few != nil && json.Unmarshal(p.Few, &info.Few) != nil {
 			info.Few = nil // of an imported file, whose report is another's
 		}
+		info.Summary = summaryOf(p)
 		p.Few = nil
 		info.Provenance = p
 	}
@@ -63,6 +64,17 @@ func DescribeSchedule(source string, s Schedule) api.ScheduleInfo {
 	}
 	info.Start, info.Statistics = s.StartInfo(), s.statisticsInfo()
 	return info
+}
+
+// summaryOf returns what a provenance says that its schedule is worth.
+func summaryOf(p *schedule.Provenance) string {
+	said := struct{ Summary string }{p.Summary}
+	for _, report := range []json.RawMessage{p.Outcome, p.Few} {
+		if report != nil && json.Unmarshal(report, &said) != nil { // of an imported file, whose report is another's
+			return ""
+		}
+	}
+	return said.Summary
 }
 
 // OwnSchedule returns the schedule that the model's name means.

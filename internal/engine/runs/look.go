@@ -133,8 +133,8 @@ func (r *Run) gained(o *train.Outcome) *api.Outcome {
 		said = append(said, fmt.Sprintf("energy %.3g ± %.1g times the start's", out.Energy.Value, out.Energy.Stderr))
 	}
 	if s := out.Samples; s != nil {
-		said = append(said, fmt.Sprintf("samples of Heun's method at %d evaluations %s: distance %.3g ± %.1g times the "+
-			"start's", out.NFE, verdict(s), s.Value, s.Stderr))
+		said = append(said, fmt.Sprintf("samples of Heun's method at %d evaluations %s the start's: distance %.3g ± %.1g "+
+			"times theirs", out.NFE, api.Compare(s.Value, 2*s.Stderr), s.Value, s.Stderr))
 	}
 	out.Summary = strings.Join(said, "; ")
 	return out
@@ -144,15 +144,4 @@ func (r *Run) gained(o *train.Outcome) *api.Outcome {
 func ratio(start, state []float64) *api.Ratio {
 	change, stderr := train.Change(start, state)
 	return &api.Ratio{Value: math.Exp(change), Stderr: math.Exp(change) * stderr}
-}
-
-// verdict says what a ratio of distances means: a difference of less than two standard errors is none.
-func verdict(r *api.Ratio) string {
-	switch {
-	case math.Abs(r.Value-1) <= 2*r.Stderr:
-		return "about the same"
-	case r.Value < 1:
-		return "better"
-	}
-	return "worse"
 }

@@ -34,8 +34,11 @@ func (k *Maker) Bench(_ context.Context, req api.BenchSchedule) (*api.Job, error
 	var schedules []catalog.Schedule
 	var rows int64
 	for _, ref := range req.Schedules {
-		s, err := k.benchedSchedule(ref, req.Dataset, d)
+		s, err := k.Catalog.ScheduleNamed(ref)
 		if err != nil {
+			return nil, err
+		}
+		if s, err = k.benchable(s, req.Dataset, d); err != nil {
 			return nil, err
 		}
 		for _, label := range benchLabels(s) {
@@ -59,12 +62,8 @@ func (k *Maker) Bench(_ context.Context, req api.BenchSchedule) (*api.Job, error
 	})
 }
 
-// benchedSchedule finds a schedule on a basis and with a start that the data's Gaussian takes.
-func (k *Maker) benchedSchedule(ref api.ScheduleRef, dataset string, d *data.Dataset) (catalog.Schedule, error) {
-	s, err := k.Catalog.ScheduleNamed(ref)
-	if err != nil {
-		return s, err
-	}
+// benchable returns a schedule with its basis, unless the data's Gaussian does not take that or the start.
+func (k *Maker) benchable(s catalog.Schedule, dataset string, d *data.Dataset) (_ catalog.Schedule, err error) {
 	if s.Start != nil {
 		if own, start := d.Normalization(), s.Start.Settings().Units; !own.Equal(start) {
 			return s, api.Errorf(api.BadRequest, "The start of the schedule %q is made for data with the normalization %v, "+
@@ -105,26 +104,13 @@ func runBench(ctx context.Context, d *data.Dataset, schedules []catalog.Schedule
 	}
 	var out []api.BenchRow
 	for i, s := range schedules {
-		laws := map[int]*gaussian.Spectrum{} // with sampling started where the schedule starts
-		for _, label := range benchLabels(s) {
-			laws[label] = spectra[label]
-			if s.Start != nil {
-				if laws[label], err = spectra[label].From(s.Start.Law(label)); err != nil {
-					return err
-				}
-			}
-		}
 		for k, name := range req.Solvers {
 			for _, nfe := range req.NFE {
 				for _, label := range benchLabels(s) {
 					if err := ctx.Err(); err != nil {
 						return err
 					}
-					plan, err := s.Plan(solver.Settings{Solver: name, NFE: nfe}, label, 0, 0, 0)
-					if err != nil {
-						return err
-					}
-					report, err := laws[label].Bench(s.Basis, plan)
+					report, plan, err := benchAlong(s, spectra[label], solver.Settings{Solver: name, NFE: nfe}, label)
 					if err != nil {
 						return err
 					}
@@ -136,6 +122,21 @@ func runBench(ctx context.Context, d *data.Dataset, schedules []catalog.Schedule
 		}
 	}
 	return tables.SendRows(ctx, slices.Values(out), int64(len(out)), emit)
+}
+
+// benchAlong runs a sampler along a schedule on the Gaussian of a label, from the schedule's start if it has one.
+func benchAlong(s catalog.Schedule, law *gaussian.Spectrum, set solver.Settings, label int,
+) (report *gaussian.Report, plan *solver.Plan, err error) {
+	if s.Start != nil {
+		if law, err = law.From(s.Start.Law(label)); err != nil {
+			return nil, nil, err
+		}
+	}
+	if plan, err = s.Plan(set, label, 0, 0, 0); err != nil {
+		return nil, nil, err
+	}
+	report, err = law.Bench(s.Basis, plan)
+	return report, plan, err
 }
 
 // reportRows returns the whole and each band of a report, with the numbers that they have in common.

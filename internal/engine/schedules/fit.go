@@ -62,6 +62,7 @@ func (k *Maker) fit(ctx context.Context, req api.FitSchedule, progress func(api.
 	}
 	made.parts.Fitted = fitted
 	made.fit = &api.Fit{NFE: len(fitted.Alpha), Samples: req.Samples, Local: errs.Local, Fitted: errs.Fitted}
+	made.origin.Summary = worthOfFit(made.fit, req.Isotropic)
 	made.parts.Schedule = named.WithSampler(schedule.Sampler{Solver: solver.FittedName, NFE: req.NFE})
 	return made, nil
 }

@@ -71,6 +71,7 @@ func (k *Maker) gaussian(ctx context.Context, req api.GaussianSchedule, progress
 		Solver: levels.Sampler.Solver, Order: levels.Sampler.Order, NFE: levels.Sampler.NFE,
 	})
 	made.bench = benchOf(levels)
+	made.origin.Summary = worthOfLevels(made.bench)
 	return made, nil
 }
 
@@ -80,7 +81,7 @@ func benchOf(l *search.GaussianLevels) *api.Bench {
 		Solver: l.Sampler.Solver,
 		Nodes:  api.BenchSampler{Steps: l.Sampler.Steps, NFE: l.Sampler.NFE, W2: l.Report.W2},
 		Baseline: api.BenchSampler{
-			Grid: l.EDMSampler.Grid.Kind, Steps: l.EDMSampler.Steps, NFE: l.EDMSampler.NFE, W2: l.EDM.W2,
+			Grid: l.EDM.Sampler.Grid.Kind, Steps: l.EDM.Sampler.Steps, NFE: l.EDM.Sampler.NFE, W2: l.EDM.W2,
 		},
 	}
 	for j, band := range l.Report.Bands {

@@ -60,7 +60,13 @@ func (k *Maker) geodesic(ctx context.Context, req api.GeodesicSchedule, progress
 	}
 	made.parts = catalog.Parts{Schedule: g.Schedule, Basis: b, Statistics: g.Statistics}
 	made.energies = catalog.DescribeEnergies(g.Reports)
-	return made, nil
+	heun := set.Sampler
+	heun.Solver, heun.NFE = api.DefaultSolver, cmp.Or(heun.NFE, judgedNFE)
+	made.origin.Summary, err = k.worthOnLaw(ctx, req.Dataset, d, made.parts, heun, m.Shape.Range)
+	if err != nil {
+		made.origin.Summary, err = worthByEnergy(g.Schedule, err)
+	}
+	return made, err
 }
 
 // startSchedule makes the schedule with the paths of another, cut off where the request says, that starts from the law
@@ -96,6 +102,17 @@ func (k *Maker) startSchedule(ctx context.Context, req api.StartSchedule, progre
 	if err != nil {
 		return nil, err
 	}
-	made.parts.Start, err = measureStart(ctx, req.Dataset, d, req.StartSettings, api.Sparsely(progress))
-	return made, err
+	if made.parts.Start, err = measureStart(ctx, req.Dataset, d, req.StartSettings, api.Sparsely(progress)); err != nil {
+		return nil, err
+	}
+	var known schedule.Range
+	if m != nil {
+		known = m.Shape.Range
+	}
+	worth, err := k.worthOnLaw(ctx, req.Dataset, d, made.parts, samplerFor(made.parts.Schedule), known)
+	if err != nil {
+		worth = notJudged(err)
+	}
+	made.origin.Summary = worth + "; a normal law favours a start from it"
+	return made, nil
 }

@@ -51,7 +51,7 @@ func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(ap
 	case *api.FormulaSchedule:
 		made, err = scheduleByFormula(*kind)
 	}
-	if err != nil {
+	if err = cmp.Or(err, ctx.Err()); err != nil {
 		return info, err
 	}
 	made.origin.Kind = req.Of.Kind()
@@ -95,7 +95,8 @@ func scheduleByFormula(req api.FormulaSchedule) (*newSchedule, error) {
 		return nil, api.Errorf(api.BadRequest, "There is no such schedule: %w", err)
 	}
 	s, err := schedule.FromTheta(schedule.Family{Basis: "none"}, nil, [][]schedule.Theta{{theta}}, T, req.G0)
-	return &newSchedule{parts: catalog.Parts{Schedule: s}}, err
+	origin := schedule.Provenance{Summary: notJudged(errFormula)}
+	return &newSchedule{parts: catalog.Parts{Schedule: s}, origin: origin}, err
 }
 
 // modelAndImages returns a model, images that fit it, and the end of the model's own schedule.

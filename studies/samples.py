@@ -1,0 +1,101 @@
+"""``python -m studies.samples MODEL IMAGES``: images of few evaluations, iPNDM-4 next to `few`, from the same seeds.
+
+    make samples MODEL=checkpoint IMAGES=cifar10.zip   # the README's picture; writes docs/images/samples.png
+
+MODEL is a folder with config.json and model.safetensors, IMAGES a folder or zip of images such as it was trained on,
+with a folder for each class if the model has classes. Both are kept under --data, as is what `few` has found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+import anisoflight
+from anisoflight.data import Conversion, open_source, upload
+from anisoflight.images import grid, png
+
+if TYPE_CHECKING:
+    from anisoflight import Client
+    from anisoflight.images import Pixels
+
+ROOT = Path(__file__).parents[1]
+COLUMNS, GAP, BANNER = 10, 12, 24
+SOLVERS = ["ipndm", "dpmpp2m", "unipc"]
+"""What `few` tries here: without the statistics of local and fitted, which cost 3,840 evaluations more."""
+
+
+def copy_model(model: Path, folder: Path) -> None:
+    """Copy a model into the data folder, unless it is there."""
+    target = folder / "models" / model.name
+    target.mkdir(parents=True, exist_ok=True)
+    for file in ("config.json", "model.safetensors"):
+        if not (target / file).exists():
+            shutil.copy(model / file, target / file)
+
+
+def search(client: Client, name: str, nfe: int, samples: int) -> str:
+    """The name of what `few` finds for a model and a number of evaluations; the search prints what it is worth."""
+    found = f"{name}-few{nfe}"
+    if found in client.schedules().index:
+        print(client.schedule(found).info["few"]["summary"])
+    else:
+        client.make_schedule(found, "few", model=name, dataset=name, nfe=nfe, samples=samples, solvers=SOLVERS)
+    return found
+
+
+def draw(panels: dict[str, Pixels], scale: int) -> Pixels:
+    """One picture of grids next to each other, each below its name."""
+    grids = {title: grid(images, COLUMNS, scale, gap=0) for title, images in panels.items()}
+    height, width, _ = next(iter(grids.values())).shape
+    picture = Image.new("RGB", (len(grids) * (width + GAP) - GAP, BANNER + height), "white")
+    for k, (title, pixels) in enumerate(grids.items()):
+        left = k * (width + GAP)
+        ImageDraw.Draw(picture).text((left, 3), title, fill="black", font=ImageFont.load_default(15))
+        picture.paste(Image.fromarray(np.broadcast_to(pixels, (*pixels.shape[:2], 3))), (left, BANNER))
+    return np.asarray(picture)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m studies.samples", description=__doc__)
+    parser.add_argument("model", type=Path, help="folder with config.json and model.safetensors")
+    parser.add_argument("images", type=Path, help="folder or zip of images")
+    parser.add_argument("--under", help="folder in it, such as train (default: all of it)")
+    parser.add_argument("--nfe", type=int, default=3, help="evaluations of an image (default %(default)s)")
+    parser.add_argument("--samples", type=int, default=128, help="of each try of few (default %(default)s)")
+    parser.add_argument("--rows", type=int, default=3, help="rows of images in the picture (default %(default)s)")
+    parser.add_argument(
+        "--data", type=Path, default=ROOT / "runs" / "samples", help="data folder (default %(default)s)"
+    )
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "images" / "samples.png",
+                        help="the picture (default %(default)s)")  # fmt: skip
+    args = parser.parse_args(arguments)
+    for given in (args.model / "model.safetensors", args.images):
+        if not given.exists():
+            parser.error(f"{given} is missing")
+    copy_model(args.model, args.data)
+    with anisoflight.serve(data=args.data) as client:
+        name, count = args.model.name, COLUMNS * args.rows
+        if name not in client.datasets().index:
+            with open_source(args.images, under=args.under) as source:
+                upload(client, name, Conversion(source))
+        found = search(client, name, args.nfe, args.samples)
+        classes = client.describe_model(name)["label_dim"]
+        labels = [i % classes for i in range(count)] if classes else None
+        options = {"n": count, "labels": labels, "nfe": args.nfe, "seed": 0}
+        panels = {
+            f"iPNDM-4, {args.nfe} evaluations": client.sample(name, solver="ipndm", grid="polynomial", **options),
+            f"few, {args.nfe} evaluations": client.sample(name, schedule=found, **options),
+        }
+        pictures = {title: samples.to_pictures()[0] for title, samples in panels.items()}
+    args.out.write_bytes(png(draw(pictures, max(1, 48 // max(next(iter(pictures.values())).shape[1:3]) + 1))))
+    print(args.out)
+
+
+if __name__ == "__main__":
+    main()
