@@ -68,7 +68,7 @@ func (k *Maker) worthOnLaw(ctx context.Context, dataset string, d *data.Dataset,
 			if name == set.Solver {
 				rival.Order, rival.SecondPoint = set.Order, set.SecondPoint
 			}
-			best[i], err = search.OnEDM(spectra[label], basis.None(d.Height(), d.Width()), schedule.Family{}, rival,
+			best[i], err = search.OnEDM(spectra[label], basis.None(d.Height(), d.Width()), schedule.Family{Basis: basis.KindNone}, rival,
 				known.G0(), known.T(), s.T())
 			if err != nil {
 				return "", err

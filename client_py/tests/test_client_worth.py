@@ -1,0 +1,159 @@
+"""What each maker says that its schedule is worth: the numbers, computed here again from the sampler and the images."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from conftest import pictures
+from scipy.fft import dctn, idctn
+
+import anisoflight
+from anisoflight.serve import find_binary
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from anisoflight.plan import Plan
+
+pytestmark = pytest.mark.usefixtures("model", "dataset")
+QUIET: dict[str, Any] = {"replace": True, "progress": False}
+GEODESIC: dict[str, Any] = {"model": "digits", "dataset": "blocks", "points": 12, "samples": 4, **QUIET}
+
+
+def dct(x: np.ndarray) -> np.ndarray:
+    return dctn(x, axes=(-2, -1), norm="ortho")
+
+
+def idct(x: np.ndarray) -> np.ndarray:
+    return idctn(x, axes=(-2, -1), norm="ortho")
+
+
+def law(label: int = -1) -> tuple[np.ndarray, np.ndarray]:
+    """The mean of the images and the variances of their DCT coefficients."""
+    images, labels = pictures(64)
+    x = dct(images[labels == label if label >= 0 else slice(None)].reshape(-1, 1, 8, 8) / 127.5 - 1.0)
+    return x.mean(0), x.var(0)
+
+
+def w2(plan: Plan, label: int = -1) -> float:
+    """W₂² between the images' normal law and what the plan makes of noise by that law's own denoiser, over the
+    variance. The plan is affine in the noise, and diagonal in the DCT."""
+    mean, variance = law(label)
+
+    def denoise(x: np.ndarray, sigma: np.ndarray) -> np.ndarray:
+        g = sigma.reshape(-1, 1, 1, 1) ** 2
+        return idct((variance * dct(x) + g * mean) / (variance + g))
+
+    if label >= 0:
+        plan = plan.for_label(label)
+    shift = plan(denoise, np.zeros((1, 1, 8, 8)))
+    directions = idct(np.eye(64).reshape(64, 1, 8, 8))
+    scale = np.diag(dct(plan(denoise, directions) - shift).reshape(64, 64))
+    spread = (np.sqrt(variance).ravel() - abs(scale)) ** 2
+    return float((spread.sum() + ((dct(shift)[0] - mean) ** 2).sum()) / variance.sum())
+
+
+def edm(client: anisoflight.Client, ends: Sequence[float], label: int = -1, **sampler: Any) -> float:
+    """The least distance on EDM's levels, from one of the ends, on either of their grids."""
+    plans = (
+        client.plan({"edm": {"T": end}}, model="digits", grid=grid, **sampler)
+        for end in ends
+        for grid in ("edm", "polynomial")
+    )
+    return min(w2(plan, label) for plan in plans)
+
+
+def compared(ratio: float) -> str:
+    return "about the same as" if abs(ratio - 1) <= 0.02 else "better than" if ratio < 1 else "worse than"
+
+
+@pytest.mark.parametrize("labels", [(-1,), tuple(range(10))])
+def test_a_geodesic(client: anisoflight.Client, labels: tuple[int, ...]) -> None:
+    made = client.make_schedule("worth", "geodesic", per_class=len(labels) > 1, nfe=7, **GEODESIC)
+    heun, ipndm = {"solver": "heun", "second_point": "endpoint", "nfe": 7}, {"solver": "ipndm", "nfe": 7}
+    plans = [client.plan("worth", model="digits", label=label if label >= 0 else None, **heun) for label in labels]
+    own, ends = sum(map(w2, plans, labels)), (6400, made.info["T"])
+    first, second = (own / sum(edm(client, ends, label, **of) for label in labels) for of in (heun, ipndm))
+    said = made.info["summary"]
+    assert f"heun, 7 evaluations: {compared(first)} EDM's levels from sigma " in said
+    law = "the squared W2 distance to the normal law with the data's mean and spectrum"
+    assert f", with {first:.3g} times {law}; {compared(second)} ipndm there, with {second:.3g} times that" in said
+
+
+def test_a_start_and_levels_for_a_solver(client: anisoflight.Client) -> None:
+    options = {"dataset": "blocks", **QUIET}
+    sampler = {"solver": "dpmpp2m", "nfe": 5}
+    started = client.make_schedule("worth", "start", sigma_max=10.0, per_class=False, **options)
+    ratio = w2(client.plan("worth", model="digits", grid="polynomial", **sampler)) / edm(client, (6400, 100), **sampler)
+    assert started.info["summary"].startswith(f"dpmpp2m, 5 evaluations: {compared(ratio)} EDM's levels from sigma ")
+    assert f"with {ratio:.3g} times" in started.info["summary"]
+    assert started.info["summary"].endswith("; a normal law favours a start from it")
+
+    made = client.make_schedule("worth", "gaussian", T=400, **sampler, **options)
+    ratio = w2(client.plan("worth", model="digits", nfe=5)) / edm(client, (400,), **sampler)
+    assert made.info["summary"].startswith(f"dpmpp2m, 5 evaluations: {compared(ratio)} EDM's levels (grid ")
+    assert f"with {ratio:.3g} times" in made.info["summary"]
+
+
+@pytest.mark.parametrize("isotropic", [False, True])
+def test_a_fit(client: anisoflight.Client, *, isotropic: bool) -> None:
+    client.make_schedule("gains", "geodesic", statistics=True, **GEODESIC)
+    options = {"model": "digits", "schedule": "gains", "nfe": 3, "samples": 16, "isotropic": isotropic}
+    info = client.make_schedule("worth", "fit", **options, **QUIET).info
+    ratio = info["fit"]["fitted"] / info["fit"]["local"]
+    began = "DPM-Solver++" if isotropic else "local"
+    assert info["summary"] == (
+        f"fitted, 3 evaluations: {compared(ratio)} {began} on the same levels, with {ratio:.3g} times its error "
+        "beside converged samples, on 16 trajectories held back"
+    )
+
+
+def test_what_no_normal_law_can_judge(client: anisoflight.Client) -> None:
+    client.make_basis("components", "pca", "blocks", k=8, **QUIET)
+    made = client.make_schedule("worth", "geodesic", basis="components", **GEODESIC)
+    told = made.provenance or {}
+    ratio = told["energy_after"]["value"] / told["energy_before"]["value"]
+    assert made.info["summary"].startswith("better than EDM's levels by energy, which ranks no samplers, with ")
+    assert f" {ratio:.3g} ± " in made.info["summary"]
+    assert "subspaces that mix frequencies" in made.info["summary"]
+    client.delete_schedule("worth")
+    client.delete_basis("components")
+
+
+def test_where_it_is_said(client: anisoflight.Client, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = {"dataset": "blocks", "solver": "heun", "nfe": 5, "replace": True}
+    made = client.make_schedule("worth", "gaussian", **options)
+    said = made.info["summary"]
+    assert capsys.readouterr().out == said + "\n"
+    assert client.schedule("worth").info["summary"] == said  # a later client
+    made.save(tmp_path / "worth.json")
+    assert client.put_schedule("worth", tmp_path / "worth.json", replace=True).info["summary"] == said  # elsewhere
+    words = [
+        "schedule",
+        "nodes",
+        "--name",
+        "worth",
+        "--dataset",
+        "blocks",
+        "--solver",
+        "heun",
+        "--nfe",
+        "5",
+        "--replace",
+    ]
+    run = subprocess.run(
+        [find_binary(), *words, "--server", client.location], capture_output=True, check=True, text=True
+    )
+    assert list(json.loads(run.stdout).items())[-1] == ("summary", said)  # the last line
+    few = client.make_schedule(
+        "worth", "few", model="digits", dataset="blocks", nfe=3, samples=64, solvers=["ipndm"], **QUIET
+    )
+    assert few.info["summary"] == few.info["few"]["summary"]
+    formula = client.make_schedule("worth", "cosine", **QUIET)
+    assert formula.info["summary"].startswith("not judged: a formula knows no data")
+    client.delete_schedule("worth")
