@@ -200,11 +200,7 @@ func (a *adviser) samplers(ctx context.Context, levels []float64) error {
 			{&of.EDM, "heun", solver.GridEDM, edm},
 		} {
 			set := solver.Settings{Solver: c.solver, NFE: nfe, Grid: solver.Grid{Kind: c.grid, SigmaMax: out.SigmaMax}}
-			plan, err := solver.New(set, c.Schedule, 0)
-			if err != nil {
-				return err
-			}
-			report, err := law.Bench(basis.None(law.H, law.W), plan)
+			report, err := law.BenchSampler(basis.None(law.H, law.W), set, c.Schedule)
 			if err = cmp.Or(err, ctx.Err()); err != nil {
 				return err
 			}

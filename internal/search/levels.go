@@ -53,11 +53,7 @@ func OnEDM(law *gaussian.Spectrum, b *basis.Basis, family schedule.Family, sampl
 			if err != nil {
 				return best, err
 			}
-			plan, err := solver.New(onGrid, split, 0)
-			if err != nil {
-				return best, err
-			}
-			report, err := law.Bench(b, plan)
+			report, err := law.BenchSampler(b, onGrid, split)
 			if err != nil {
 				return best, err
 			}

@@ -8,7 +8,6 @@ import (
 	"github.com/anisoflight/anisoflight/internal/base/setting"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
-	"github.com/anisoflight/anisoflight/schedule/solver"
 	normal "github.com/anisoflight/anisoflight/schedule/solver/gaussian"
 	"github.com/anisoflight/anisoflight/train/data"
 )
@@ -118,11 +117,7 @@ func (set GeodesicSettings) end(ctx context.Context, law *normal.Spectrum, known
 		if err != nil {
 			return 0, err
 		}
-		plan, err := solver.New(set.Sampler, geodesic.Schedule, 0)
-		if err != nil {
-			return 0, err
-		}
-		report, err := law.Bench(basis.None(law.H, law.W), plan)
+		report, err := law.BenchSampler(basis.None(law.H, law.W), set.Sampler, geodesic.Schedule)
 		if err != nil {
 			return 0, err
 		}

@@ -2,6 +2,7 @@ package schedules
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/sampling"
@@ -62,7 +63,12 @@ func (k *Maker) fit(ctx context.Context, req api.FitSchedule, progress func(api.
 	}
 	made.parts.Fitted = fitted
 	made.fit = &api.Fit{NFE: len(fitted.Alpha), Samples: req.Samples, Local: errs.Local, Fitted: errs.Fitted}
-	made.origin.Summary = worthOfFit(made.fit, req.Isotropic)
+	began := solver.LocalName
+	if req.Isotropic {
+		began = "DPM-Solver++"
+	}
+	made.origin.Summary = worth(solver.FittedName, made.fit.NFE, errs.Fitted/errs.Local, began+" on the same levels",
+		fmt.Sprintf("its error beside converged samples, on %d trajectories held back", req.Samples))
 	made.parts.Schedule = named.WithSampler(schedule.Sampler{Solver: solver.FittedName, NFE: req.NFE})
 	return made, nil
 }

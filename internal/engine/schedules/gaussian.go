@@ -3,6 +3,7 @@ package schedules
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/search"
@@ -71,7 +72,8 @@ func (k *Maker) gaussian(ctx context.Context, req api.GaussianSchedule, progress
 		Solver: levels.Sampler.Solver, Order: levels.Sampler.Order, NFE: levels.Sampler.NFE,
 	})
 	made.bench = benchOf(levels)
-	made.origin.Summary = worthOfLevels(made.bench)
+	edm := fmt.Sprintf("EDM's levels (grid %s) from the same start", levels.EDM.Sampler.Grid.Kind)
+	made.origin.Summary = worth(req.Solver, levels.Sampler.NFE, levels.Report.W2/levels.EDM.W2, edm, byLaw)
 	return made, nil
 }
 

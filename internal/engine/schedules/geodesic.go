@@ -61,7 +61,7 @@ func (k *Maker) geodesic(ctx context.Context, req api.GeodesicSchedule, progress
 	made.parts = catalog.Parts{Schedule: g.Schedule, Basis: b, Statistics: g.Statistics}
 	made.energies = catalog.DescribeEnergies(g.Reports)
 	heun := set.Sampler
-	heun.Solver, heun.NFE = api.DefaultSolver, cmp.Or(heun.NFE, judgedNFE)
+	heun.Solver, heun.NFE = api.DefaultSolver, cmp.Or(heun.NFE, 9) // 9: by which runs are judged
 	made.origin.Summary, err = k.worthOnLaw(ctx, req.Dataset, d, made.parts, heun, m.Shape.Range)
 	if err != nil {
 		made.origin.Summary, err = worthByEnergy(g.Schedule, err)
@@ -109,10 +109,15 @@ func (k *Maker) startSchedule(ctx context.Context, req api.StartSchedule, progre
 	if m != nil {
 		known = m.Shape.Range
 	}
-	worth, err := k.worthOnLaw(ctx, req.Dataset, d, made.parts, samplerFor(made.parts.Schedule), known)
-	if err != nil {
-		worth = notJudged(err)
+	with := solver.Settings{Solver: "dpmpp2m", NFE: 5, Grid: solver.Grid{Kind: solver.GridPolynomial}}
+	if of := named.Sampler(); of != nil {
+		with = solver.Settings{Solver: of.Solver, Order: of.Order, NFE: of.NFE}
 	}
-	made.origin.Summary = worth + "; a normal law favours a start from it"
+	made.origin.Summary, err = k.worthOnLaw(ctx, req.Dataset, d, made.parts, with, known)
+	if err != nil {
+		made.origin.Summary = notJudged(err)
+	} else {
+		made.origin.Summary += "; a normal law favours a start from it"
+	}
 	return made, nil
 }

@@ -95,7 +95,8 @@ func scheduleByFormula(req api.FormulaSchedule) (*newSchedule, error) {
 		return nil, api.Errorf(api.BadRequest, "There is no such schedule: %w", err)
 	}
 	s, err := schedule.FromTheta(schedule.Family{Basis: "none"}, nil, [][]schedule.Theta{{theta}}, T, req.G0)
-	origin := schedule.Provenance{Summary: notJudged(errFormula)}
+	origin := schedule.Provenance{Summary: "not judged: a formula knows no data; BenchSchedule compares it " +
+		"with EDM's levels on those of a data set"}
 	return &newSchedule{parts: catalog.Parts{Schedule: s}, origin: origin}, err
 }
 

@@ -70,6 +70,15 @@ func (s *Spectrum) Bench(b *basis.Basis, p *solver.Plan) (*Report, error) {
 	return rep, nil
 }
 
+// BenchSampler is Bench of a sampler on a schedule that all classes share.
+func (s *Spectrum) BenchSampler(b *basis.Basis, set solver.Settings, along *schedule.Schedule) (*Report, error) {
+	plan, err := solver.New(set, along, 0)
+	if err != nil {
+		return nil, err
+	}
+	return s.Bench(b, plan)
+}
+
 func (d *Distance) add(e Distance) {
 	d.Spread += e.Spread
 	d.Shift += e.Shift

@@ -80,11 +80,7 @@ func optimize(ctx context.Context, s *Spectrum, b *basis.Basis, set Settings, no
 	if err != nil {
 		return nil, err
 	}
-	plan, err := solver.New(o.sampler, sch, 0)
-	if err != nil {
-		return nil, err
-	}
-	report, err := s.Bench(b, plan)
+	report, err := s.BenchSampler(b, o.sampler, sch)
 	return &Nodes{Sigma: sigma, Schedule: sch, Sampler: o.sampler, Report: report}, err
 }
 
