@@ -1,9 +1,10 @@
-"""``python -m studies.samples MODEL IMAGES``: images of few evaluations, iPNDM-4 next to `few`, from the same seeds.
+"""``python -m studies.samples MODEL IMAGES``: images of few evaluations, the best plain solver next to `few`.
 
-    make samples MODEL=checkpoint IMAGES=cifar10.zip   # the README's picture; writes docs/images/samples.png
+    make picture MODEL=checkpoint IMAGES=cifar10.zip UNDER=train   # the README's; writes docs/images/samples.png
 
 MODEL is a folder with config.json and model.safetensors, IMAGES a folder or zip of images such as it was trained on,
-with a folder for each class if the model has classes. Both are kept under --data, as is what `few` has found.
+with a folder for each class if the model has classes. Both are kept under --data, as is what `few` has found. The plain
+solver is the one that the search compared its choice with, from noise alone; both have the seeds 0, 1, 2, …
 """
 
 from __future__ import annotations
@@ -11,22 +12,24 @@ from __future__ import annotations
 import argparse
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 import anisoflight
 from anisoflight.data import Conversion, open_source, upload
-from anisoflight.images import grid, png
+from anisoflight.images import grid
 
 if TYPE_CHECKING:
     from anisoflight import Client
     from anisoflight.images import Pixels
+    from anisoflight.schedule import Schedule
 
 ROOT = Path(__file__).parents[1]
 COLUMNS, GAP, BANNER = 10, 12, 24
-SOLVERS = ["ipndm", "dpmpp2m", "unipc"]
+NAMES = {"ipndm": "iPNDM-4", "dpmpp2m": "DPM-Solver++(2M)", "unipc": "UniPC"}
+SOLVERS = list(NAMES)
 """What `few` tries here: without the statistics of local and fitted, which cost 3,840 evaluations more."""
 
 
@@ -39,17 +42,16 @@ def copy_model(model: Path, folder: Path) -> None:
             shutil.copy(model / file, target / file)
 
 
-def search(client: Client, name: str, nfe: int, samples: int) -> str:
-    """The name of what `few` finds for a model and a number of evaluations; the search prints what it is worth."""
+def search(client: Client, name: str, nfe: int, samples: int) -> Schedule:
+    """What `few` finds for a model and a number of evaluations."""
     found = f"{name}-few{nfe}"
     if found in client.schedules().index:
-        print(client.schedule(found).info["few"]["summary"])
-    else:
-        client.make_schedule(found, "few", model=name, dataset=name, nfe=nfe, samples=samples, solvers=SOLVERS)
-    return found
+        return client.schedule(found)
+    options = {"dataset": name, "nfe": nfe, "samples": samples, "solvers": SOLVERS}
+    return client.make_schedule(found, "few", model=name, **options)
 
 
-def draw(panels: dict[str, Pixels], scale: int) -> Pixels:
+def draw(panels: dict[str, Pixels], scale: int) -> Image.Image:
     """One picture of grids next to each other, each below its name."""
     grids = {title: grid(images, COLUMNS, scale, gap=0) for title, images in panels.items()}
     height, width, _ = next(iter(grids.values())).shape
@@ -58,7 +60,7 @@ def draw(panels: dict[str, Pixels], scale: int) -> Pixels:
         left = k * (width + GAP)
         ImageDraw.Draw(picture).text((left, 3), title, fill="black", font=ImageFont.load_default(15))
         picture.paste(Image.fromarray(np.broadcast_to(pixels, (*pixels.shape[:2], 3))), (left, BANNER))
-    return np.asarray(picture)
+    return picture
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -68,6 +70,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--under", help="folder in it, such as train (default: all of it)")
     parser.add_argument("--nfe", type=int, default=3, help="evaluations of an image (default %(default)s)")
     parser.add_argument("--samples", type=int, default=128, help="of each try of few (default %(default)s)")
+    parser.add_argument("--scale", type=int, default=2, help="side of a pixel in the picture (default %(default)s)")
     parser.add_argument("--rows", type=int, default=3, help="rows of images in the picture (default %(default)s)")
     parser.add_argument(
         "--data", type=Path, default=ROOT / "runs" / "samples", help="data folder (default %(default)s)"
@@ -86,14 +89,20 @@ def main(arguments: list[str] | None = None) -> None:
                 upload(client, name, Conversion(source))
         found = search(client, name, args.nfe, args.samples)
         classes = client.describe_model(name)["label_dim"]
-        labels = [i % classes for i in range(count)] if classes else None
-        options = {"n": count, "labels": labels, "nfe": args.nfe, "seed": 0}
-        panels = {
-            f"iPNDM-4, {args.nfe} evaluations": client.sample(name, solver="ipndm", grid="polynomial", **options),
-            f"few, {args.nfe} evaluations": client.sample(name, schedule=found, **options),
+        labels = [i % classes for i in range(count)] if classes else []
+        options: dict[str, Any] = {"labels": labels} if classes else {"n": count}
+        options |= {"nfe": args.nfe, "seed": 0}
+        plain = found.info["few"]["against"]
+        levels = {"polynomial": {"sigma_max": plain["sigma_max"]}}
+        drawn = {
+            f"{NAMES[plain['solver']]} from noise of level {plain['sigma_max']:g}": client.sample(
+                name, schedule="edm", solver=plain["solver"], grid=levels, **options
+            ),
+            "few": client.sample(name, schedule=found.name, **options),
         }
-        pictures = {title: samples.to_pictures()[0] for title, samples in panels.items()}
-    args.out.write_bytes(png(draw(pictures, max(1, 48 // max(next(iter(pictures.values())).shape[1:3]) + 1))))
+        panels = {f"{title}, {args.nfe} evaluations": x.to_pictures()[0] for title, x in drawn.items()}
+        print(found.info["summary"])
+    draw(panels, args.scale).save(args.out, optimize=True)
     print(args.out)
 
 

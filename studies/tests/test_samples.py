@@ -1,0 +1,42 @@
+"""The picture of samples: what stands in it are the samples of the two samplers that it names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+import anisoflight
+from studies import samples
+
+NETWORK = {
+    "img_resolution": 8, "img_channels": 1, "label_dim": 10, "model_channels": 16,
+    "channel_mult": [1], "num_blocks": 1, "attn_resolutions": [], "dropout": 0,
+}  # fmt: skip
+
+
+def test_two_samplers_from_the_same_seeds(tmp_path: Path) -> None:
+    labels = np.arange(80) % 10
+    images = np.random.default_rng(0).integers(0, 255, (80, 8, 8, 1), np.uint8)
+    np.savez(tmp_path / "images.npz", images=images, labels=labels)
+    with anisoflight.serve(data=tmp_path / "trained") as client:
+        client.put_dataset("noise", images, labels)
+        run = client.create_run("net", "pretrain", "noise", network=NETWORK, batch=8, kimg=0.04)
+        run.step(5)
+        run.save("net")
+    words = [tmp_path / "trained/models/net", tmp_path / "images.npz", "--data", tmp_path / "data"]
+    words += ["--out", tmp_path / "two.png", "--samples", "64", "--rows", "2"]
+    samples.main([*map(str, words)])
+    picture = np.asarray(Image.open(tmp_path / "two.png"))
+    assert picture.shape == (samples.BANNER + 2 * 16, 2 * 160 + samples.GAP, 3)
+    grids = picture[samples.BANNER :: 2, ::2, 0]
+    left, right = grids[:, :80], grids[:, 80 + samples.GAP // 2 :]
+    with anisoflight.serve(data=tmp_path / "data") as client:
+        common = {"labels": [*range(10)] * 2, "seed": 0, "nfe": 3, "progress": False}
+        plain = client.schedule("net-few3").info["few"]["against"]
+        levels = {"polynomial": {"sigma_max": plain["sigma_max"]}}
+        want = client.sample("net", schedule="edm", solver=plain["solver"], grid=levels, **common)
+        for grid, drawn in ((left, want), (right, client.sample("net", schedule="net-few3", **common))):
+            rows = drawn.images[..., 0].reshape(2, 10, 8, 8).swapaxes(1, 2).reshape(16, 80)
+            np.testing.assert_array_equal(grid, rows)
