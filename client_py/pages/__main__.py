@@ -107,7 +107,7 @@ def settings(stage: Path, out: Path) -> dict[str, Any]:
         {"Guides": ["client_py/README.md", *(f"docs/{name}.md" for name in
             ("data", "schedules", "learning", "checkpoints", "networks", "recipes", "fid", "operation",
              "scale", "durability", "wire"))]},
-        {"Method and results": ["docs/method.md", "docs/results.md"]},
+        {"Method and results": ["docs/method.md", "docs/results.md", "docs/comparing.md"]},
         {"Studies": ["studies/README.md", *pages(stage, "studies/docs")]},
         {"Costs": ["bench/README.md", *pages(stage, "bench/docs")]},
         {"Python": [{title: f"reference/python/{slug(title)}.md"} for title in REFERENCE]},
