@@ -1,6 +1,6 @@
 """``python -m studies.samples MODEL IMAGES``: images of few evaluations, the best plain solver next to `few`.
 
-    make picture MODEL=checkpoint IMAGES=cifar10.zip UNDER=train   # the README's; writes docs/images/samples.png
+    make picture MODEL=checkpoint IMAGES=cifar10.zip UNDER=train   # the README's; docs/images/samples.png and .json
 
 MODEL is a folder with config.json and model.safetensors, IMAGES a folder or zip of images such as it was trained on,
 with a folder for each class if the model has classes. Both are kept under --data, as is what `few` has found. The plain
@@ -10,6 +10,7 @@ solver is the one that the search compared its choice with, from noise alone; bo
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,8 @@ COLUMNS, GAP, BANNER = 10, 12, 24
 NAMES = {"ipndm": "iPNDM-4", "dpmpp2m": "DPM-Solver++(2M)", "unipc": "UniPC"}
 SOLVERS = list(NAMES)
 """What `few` tries here: without the statistics of local and fitted, which cost 3,840 evaluations more."""
+KEPT = ("summary", "ratio", "ratio_stderr", "samples", "chosen", "against")
+"""What the search says of both samplers, kept next to the picture."""
 
 
 def copy_model(model: Path, folder: Path) -> None:
@@ -101,8 +104,10 @@ def main(arguments: list[str] | None = None) -> None:
             "few": client.sample(name, schedule=found.name, **options),
         }
         panels = {f"{title}, {args.nfe} evaluations": x.to_pictures()[0] for title, x in drawn.items()}
-        print(found.info["summary"])
+        report = {key: found.info["few"][key] for key in KEPT}
     draw(panels, args.scale).save(args.out, optimize=True)
+    args.out.with_suffix(".json").write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(report["summary"])
     print(args.out)
 
 

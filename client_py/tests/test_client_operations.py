@@ -307,6 +307,7 @@ def test_a_run_says_what_it_gained(
     assert outcome["summary"] in capsys.readouterr().out
     assert outcome["summary"].startswith("kept the s")  # the start or the state of a step
     assert (client.schedule("gains").provenance or {})["outcome"] == outcome
+    assert client.schedule("gains").info["summary"] == outcome["summary"]
     assert run.info["config"]["ratio_embedding"]
     client.delete_model("gains")
     run.delete()

@@ -15,7 +15,7 @@ import anisoflight
 from anisoflight.serve import find_binary
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from anisoflight.plan import Plan
@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("model", "dataset")
 QUIET: dict[str, Any] = {"replace": True, "progress": False}
 GEODESIC: dict[str, Any] = {"model": "digits", "dataset": "blocks", "points": 12, "samples": 4, **QUIET}
+
+
+@pytest.fixture(autouse=True)
+def leave_nothing(client: anisoflight.Client) -> Iterator[None]:
+    yield
+    for name in client.schedules().index:
+        if name.startswith("worth"):
+            client.delete_schedule(name)
 
 
 def dct(x: np.ndarray) -> np.ndarray:
@@ -102,8 +110,8 @@ def test_a_start_and_levels_for_a_solver(client: anisoflight.Client) -> None:
 
 @pytest.mark.parametrize("isotropic", [False, True])
 def test_a_fit(client: anisoflight.Client, *, isotropic: bool) -> None:
-    client.make_schedule("gains", "geodesic", statistics=True, **GEODESIC)
-    options = {"model": "digits", "schedule": "gains", "nfe": 3, "samples": 16, "isotropic": isotropic}
+    client.make_schedule("worth-gains", "geodesic", statistics=True, **GEODESIC)
+    options = {"model": "digits", "schedule": "worth-gains", "nfe": 3, "samples": 16, "isotropic": isotropic}
     info = client.make_schedule("worth", "fit", **options, **QUIET).info
     ratio = info["fit"]["fitted"] / info["fit"]["local"]
     began = "DPM-Solver++" if isotropic else "local"
@@ -121,7 +129,6 @@ def test_what_no_normal_law_can_judge(client: anisoflight.Client) -> None:
     assert made.info["summary"].startswith("better than EDM's levels by energy, which ranks no samplers, with ")
     assert f" {ratio:.3g} ± " in made.info["summary"]
     assert "subspaces that mix frequencies" in made.info["summary"]
-    client.delete_schedule("worth")
     client.delete_basis("components")
 
 
@@ -156,4 +163,3 @@ def test_where_it_is_said(client: anisoflight.Client, tmp_path: Path, capsys: py
     assert few.info["summary"] == few.info["few"]["summary"]
     formula = client.make_schedule("worth", "cosine", **QUIET)
     assert formula.info["summary"].startswith("not judged: a formula knows no data")
-    client.delete_schedule("worth")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -29,12 +30,15 @@ def test_two_samplers_from_the_same_seeds(tmp_path: Path) -> None:
     words += ["--out", tmp_path / "two.png", "--samples", "64", "--rows", "2"]
     samples.main([*map(str, words)])
     picture = np.asarray(Image.open(tmp_path / "two.png"))
+    report = json.loads((tmp_path / "two.json").read_text())
     assert picture.shape == (samples.BANNER + 2 * 16, 2 * 160 + samples.GAP, 3)
     grids = picture[samples.BANNER :: 2, ::2, 0]
     left, right = grids[:, :80], grids[:, 80 + samples.GAP // 2 :]
     with anisoflight.serve(data=tmp_path / "data") as client:
         common = {"labels": [*range(10)] * 2, "seed": 0, "nfe": 3, "progress": False}
-        plain = client.schedule("net-few3").info["few"]["against"]
+        few = client.schedule("net-few3").info["few"]
+        assert report == {key: few[key] for key in samples.KEPT}
+        plain = few["against"]
         levels = {"polynomial": {"sigma_max": plain["sigma_max"]}}
         want = client.sample("net", schedule="edm", solver=plain["solver"], grid=levels, **common)
         for grid, drawn in ((left, want), (right, client.sample("net", schedule="net-few3", **common))):
