@@ -83,14 +83,20 @@ def compared(ratio: float) -> str:
 @pytest.mark.parametrize("labels", [(-1,), tuple(range(10))])
 def test_a_geodesic(client: anisoflight.Client, labels: tuple[int, ...]) -> None:
     made = client.make_schedule("worth", "geodesic", per_class=len(labels) > 1, nfe=7, **GEODESIC)
-    heun, ipndm = {"solver": "heun", "second_point": "endpoint", "nfe": 7}, {"solver": "ipndm", "nfe": 7}
+    heun = {"solver": "heun", "second_point": "endpoint", "nfe": 7}
+    rivals = (heun, {"solver": "ipndm", "nfe": 7}, {**heun, "second_point": "midpoint"})
     plans = [client.plan("worth", model="digits", label=label if label >= 0 else None, **heun) for label in labels]
     own, ends = sum(map(w2, plans, labels)), (6400, made.info["T"])
-    first, second = (own / sum(edm(client, ends, label, **of) for label in labels) for of in (heun, ipndm))
+    first, *others = (own / sum(edm(client, ends, label, **of) for label in labels) for of in rivals)
     said = made.info["summary"]
-    assert f"heun, 7 evaluations: {compared(first)} EDM's levels from sigma " in said
+    assert f"heun endpoint, 7 evaluations: {compared(first)} EDM's levels from sigma " in said
     law = "the squared W2 distance to the normal law with the data's mean and spectrum"
-    assert f", with {first:.3g} times {law}; {compared(second)} ipndm there, with {second:.3g} times that" in said
+    assert f", with {first:.3g} times {law}; " in said
+    names = ("ipndm", "heun midpoint")
+    said_of_others = [
+        f"{compared(x)} {of} on those, with {x:.3g} times that" for x, of in zip(others, names, strict=True)
+    ]
+    assert said.endswith("; " + "; ".join(said_of_others))
 
 
 def test_a_start_and_levels_for_a_solver(client: anisoflight.Client) -> None:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
@@ -31,8 +32,8 @@ func worth(name string, nfe int, ratio float64, rival, measure string) string {
 }
 
 // worthOnLaw says what a sampler along a schedule is worth: by its squared 2-Wasserstein distance to the data's own
-// Gaussian, against the same solver and, of Heun's method, iPNDM-4, on EDM's levels from noise alone. These end where
-// a network's do or where the schedule does, whichever is better. A schedule with a row for each class is judged on the
+// Gaussian, against the same solver on EDM's levels from noise alone and, of Heun's method, against iPNDM-4 and the
+// other second point there. These end where a network's do or where the schedule does, whichever is better. A schedule with a row for each class is judged on the
 // classes' Gaussians, by the mean.
 func (k *Maker) worthOnLaw(ctx context.Context, dataset string, d *data.Dataset, parts catalog.Parts,
 	set solver.Settings, known schedule.Range,
@@ -47,6 +48,9 @@ func (k *Maker) worthOnLaw(ctx context.Context, dataset string, d *data.Dataset,
 	rivals := []solver.Settings{set}
 	if set.Solver == api.DefaultSolver {
 		rivals = append(rivals, solver.Settings{Solver: "ipndm", NFE: set.NFE})
+		if set.SecondPoint == solver.Endpoint { // samples have the other one by default
+			rivals = append(rivals, solver.Settings{Solver: set.Solver, NFE: set.NFE, SecondPoint: solver.Midpoint})
+		}
 	}
 	labels := benchLabels(s)
 	spectra, err := search.Spectra(ctx, d, labels, func(int, int) {})
@@ -72,10 +76,15 @@ func (k *Maker) worthOnLaw(ctx context.Context, dataset string, d *data.Dataset,
 			theirs[i] += best[i].W2
 		}
 	}
-	said := worth(set.Solver, plan.NFE, own/theirs[0], fmt.Sprintf("EDM's levels from sigma %.4g (grid %s)",
-		math.Sqrt(best[0].T), best[0].Sampler.Grid.Kind), byLaw)
-	if len(rivals) > 1 {
-		said += fmt.Sprintf("; %s ipndm there, with %.3g times that", api.Compare(own/theirs[1], alike), own/theirs[1])
+	var said string
+	for i, rival := range rivals {
+		name := strings.TrimSpace(rival.Solver + " " + rival.SecondPoint)
+		if ratio := own / theirs[i]; i == 0 {
+			said = worth(name, plan.NFE, ratio, fmt.Sprintf("EDM's levels from sigma %.4g (grid %s)", math.Sqrt(best[0].T),
+				best[0].Sampler.Grid.Kind), byLaw)
+		} else {
+			said += fmt.Sprintf("; %s %s on those, with %.3g times that", api.Compare(ratio, alike), name, ratio)
+		}
 	}
 	return said, nil
 }
