@@ -224,38 +224,83 @@ def _rounded(value: float, digits: str) -> bool:
 
 
 def _measured(problem: str, sampler: str, nfe: int) -> pd.DataFrame:
-    """FD and edge FD of every network; of CIFAR-10 by classifier and by pca-64, as they stand in the README."""
-    if problem == "cifar10":
-        rows = real.read()
-        rows = rows[(rows.method == sampler) & (rows.nfe == nfe)]
-        return rows.pivot_table("frechet", "network", "features")[["pca-64", "classifier"]]
+    """FD and edge FD of every network."""
     rows = picture.measured()[problem]
     chosen = rows[(rows["network"] == "plain") & (rows["sampler"] == sampler) & (rows["nfe"] == nfe)]
     return chosen.set_index("seed")[["FD", "edge FD"]]
 
 
-@pytest.mark.parametrize(("document", "seen_last"), [("README.md", True), ("docs/results.md", False)])
-def test_the_figures_of_the_documents_are_those_of_the_rows(document: str, seen_last: bool) -> None:
-    """Means and deviations over networks, as they are rounded there; the README has first what `few` does not see."""
+def _cifar(sampler: str, nfe: int) -> pd.DataFrame:
+    """The distances by classifier and by pca-64 of three networks of CIFAR-10 in the server."""
+    rows = real.read()
+    return rows[(rows.method == sampler) & (rows.nfe == nfe)].pivot_table("frechet", "network", "features")
+
+
+def _torch(sampler: str, nfe: int) -> pd.DataFrame:
+    """The same of the three in torch."""
+    found = diffuserspage.read(ROOT / "studies/docs" / diffuserspage.ROWS)
+    found = found[found.network != diffuserspage.EARLY]
+    by = {name: diffuserspage.distances(found, name).loc[(sampler, nfe)].dropna() for name in real.FEATURES}
+    return pd.DataFrame(by)
+
+
+README = {
+    "strongest rival: iPNDM-4, σ_max 80": (_cifar, "iPNDM-4", "iPNDM-4"),
+    "`few`": (_cifar, "few", "iPNDM-4"),
+    "*small networks in torch:* best scheduler of diffusers": (_torch, diffuserspage.BEST, diffuserspage.BEST),
+    "`few`, with data": (_torch, "few, with data", diffuserspage.BEST),
+    "`few`, without data": (_torch, "few", diffuserspage.BEST),
+}
+"""Rows of README's table: where they are measured, what they are called there, and what they are compared with."""
+
+
+def _lies_within(values: pd.Series, cell: list[str]) -> bool:
+    """Whether mean and deviation over networks are rounded to two numbers."""
+    return all(map(_rounded, (float(values.mean()), float(values.std())), cell))
+
+
+@pytest.mark.parametrize("label", README)
+def test_the_table_of_the_readme_is_that_of_the_rows(label: str) -> None:
+    """Bold is what is better beyond two standard errors, paired by network."""
+    measured, sampler, rival_of = README[label]
+    line = next(x for x in _document("README.md").splitlines() if x.startswith(f"| {label} |"))
+    cells = [cell.strip() for cell in line.split("|")[2:-1]]
+    for nfe, cell, numbers in zip((3, 5, 9), cells, _printed(line, 3), strict=True):
+        rows, better = measured(sampler, nfe), measured(sampler, nfe) - measured(rival_of, nfe)
+        assert len(rows) == 3
+        assert _lies_within(rows["classifier"], numbers[:2])
+        assert _lies_within(rows["pca-64"], numbers[2:])
+        certain = better.mean() + 2 * better.std() / np.sqrt(3) < 0
+        bold = [part.count("*") > 0 for part in cell.split(" / ")]
+        if cell.startswith("**") and cell.endswith("**") and cell.count("**") == 2:
+            bold = [True, True]
+        assert bold == [certain["classifier"], certain["pca-64"]], (label, nfe)
+
+
+def test_the_rival_of_the_readme_is_the_strongest() -> None:
+    for nfe, column in product((3, 5, 9), real.FEATURES):
+        named, other = (_cifar(name, nfe)[column].mean() for name in ("iPNDM-4", "DPM-Solver++(2M)"))
+        assert named <= other, (nfe, column)
+
+
+def test_the_figures_of_the_documents_are_those_of_the_rows() -> None:
+    """Means and deviations over networks, as they are rounded there."""
     samplers = [(p, s) for p in picture.PROBLEMS for s in picture.FEW]
-    samplers += [("cifar10", "iPNDM-4"), ("cifar10", "few")] if seen_last else []
-    lines = re.findall(r"^\|.*\| (?:iPNDM-4(?: from noise)?|`few`) \|.*$", _document(document), re.MULTILINE)
+    lines = re.findall(r"^\|.*\| (?:iPNDM-4 from noise|`few`) \|.*$", _document("docs/results.md"), re.MULTILINE)
     for line, (problem, sampler) in zip(lines, samplers, strict=True):
         for nfe, cell in zip((3, 5, 9), _printed(line, 3), strict=True):
             rows = _measured(problem, sampler, nfe)
-            assert len(rows) == (3 if problem == "cifar10" else 5)
-            rows = rows[rows.columns[::-1]] if seen_last else rows
-            values = [float(f(rows[column])) for column in rows for f in (np.mean, lambda x: np.std(x, ddof=1))]
-            assert len(cell) == 4
-            assert all(map(_rounded, values, cell)), (line, nfe, values)
+            assert len(rows) == 5
+            assert _lies_within(rows["FD"], cell[:2])
+            assert _lies_within(rows["edge FD"], cell[2:])
 
 
-def test_the_floors_of_the_readme_are_real_images() -> None:
-    floors = [cell for cells in re.findall(r"real: ([\d.]+) / ([\d.]+)", _document("README.md")) for cell in cells]
-    rows = [r[r["sampler"] == "real"][["edge FD", "FD"]].mean() for r in picture.measured().values()]
-    rows.append(real.read().groupby("features").floor.first())
-    assert all(map(_rounded, [value for row in rows for value in row], floors))
-    assert len(floors) == 6
+def test_the_floors_are_real_images() -> None:
+    floors = re.findall(r"real images \| ([\d.]+) / ([\d.]+)", _document("README.md") + _document("docs/results.md"))
+    rows = [real.read().groupby("features").floor.first()]
+    rows += [r[r["sampler"] == "real"][["FD", "edge FD"]].mean() for r in picture.measured().values()]
+    for row, floor in zip(rows, floors, strict=True):
+        assert all(map(_rounded, row, floor)), floor
 
 
 def test_ratios_to_isotropic_coefficients_are_those_of_the_rows() -> None:
@@ -278,21 +323,29 @@ def test_the_table_of_schedules_is_that_of_the_rows() -> None:
 
 
 def test_where_few_loses_is_what_the_rows_say() -> None:
-    """The networks on which the README says that `few` is worse than iPNDM-4."""
+    """The networks on which the documents say that `few` is worse than its rival."""
 
-    def worse(problem: str, nfe: int, column: int) -> int:
-        ipndm, ours = ("iPNDM-4", "few") if problem == "cifar10" else picture.FEW
-        difference = _measured(problem, ours, nfe) - _measured(problem, ipndm, nfe)
-        return int((difference.iloc[:, column] > 0).sum())
+    def worse(ours: pd.DataFrame, theirs: pd.DataFrame) -> list[int]:
+        return [int(n) for n in (ours - theirs > 0).sum()]
 
-    others = list(picture.PROBLEMS)
-    assert [worse("cifar10", nfe, 0) for nfe in (3, 5, 9)] == [0, 2, 1]
-    assert [worse("cifar10", nfe, 1) for nfe in (3, 5, 9)] == [0, 0, 2]
-    assert [sum(worse(p, nfe, 0) for p in others) for nfe in (3, 5, 9)] == [0, 2, 5]
-    assert [sum(worse(p, nfe, 1) for p in others) for nfe in (3, 5, 9)] == [0, 0, 0]
-    assert "two of three networks of CIFAR-10 and two of the ten others at\n  5; on one and five at 9" in _document(
-        "README.md"
+    cifar = {nfe: worse(_cifar("few", nfe), _cifar("iPNDM-4", nfe)) for nfe in (3, 5, 9)}
+    assert cifar == {3: [0, 0], 5: [0, 2], 9: [2, 1]}  # classifier, pca-64
+    others = [
+        [worse(*(_measured(p, s, nfe) for s in reversed(picture.FEW))) for nfe in (3, 5, 9)] for p in picture.PROBLEMS
+    ]
+    assert np.sum(others, axis=0).tolist() == [[0, 0], [2, 0], [5, 0]]  # FD, edge FD
+    rows = product((3, 5, 9), ("few, with data", "few"))
+    lost = {key: sum(worse(_torch(key[1], key[0]), _torch(diffuserspage.BEST, key[0]))) for key in rows}
+    assert [sum(lost[nfe, s] for nfe in (3, 5, 9)) for s in ("few, with data", "few")] == [2, 6]
+    assert (
+        "at 9 `few` is behind iPNDM-4 by the classifier on two of three networks, at 5 by components on two"
+        in _joined()
     )
+    assert "loses 2 of 18 comparisons with data and 6 without" in _joined()
+
+
+def _joined() -> str:
+    return " ".join(_document("README.md").split())
 
 
 def test_the_page_of_real_images_is_that_of_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,6 +362,7 @@ def test_the_rival_is_exact_on_a_normal_law() -> None:
     want = ((np.sqrt(variances) - left * top) ** 2 + (left * means) ** 2).sum() / variances.sum()
     levels = np.append(rival.ruled(4000, top, 7), 0)
     assert rival.w2_squared(levels, variances, means) == pytest.approx(want, rel=1e-4)
+    assert rival.w2_squared(levels, variances, means, midpoint=True) == pytest.approx(want, rel=1e-4)
     steps = np.append(rival.geodesic(40, variances, top), 0)
     assert rival.w2_squared(steps, variances, means) == pytest.approx(want, rel=0.1)
 
@@ -321,6 +375,7 @@ def test_the_table_of_tuned_levels_is_that_of_its_rows() -> None:
         ("grid `polynomial`, ρ 7", "polynomial, σ_max {}, ρ 7"),
         ("grid `polynomial`, ρ 3", "polynomial, σ_max {}, ρ 3"),
         ("geodesic", "geodesic, σ_max {}"),
+        ("EDM's levels, ρ 7, second point in the middle", "edm, midpoint, σ_max {}, ρ 7"),
     ):
         line = [x for x in text.splitlines() if x.startswith(f"| {start} |")][-1]
         for sigma, (digits,) in zip((80, 40, 20, 10), _printed(line, 4), strict=True):
