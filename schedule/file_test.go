@@ -91,6 +91,16 @@ func TestProvenance(t *testing.T) {
 	}
 }
 
+// A file has the lowest version that has all its fields: programs of earlier versions refuse what they do not know.
+func TestVersionOfSummary(t *testing.T) {
+	s := anisotropic(t).WithProvenance(Provenance{Kind: "geodesic", Summary: "better than nothing"})
+	text := encode(t, s)
+	back, err := Decode(strings.NewReader(text))
+	if err != nil || !reflect.DeepEqual(back, s) || !strings.Contains(text, `"version":6`) {
+		t.Errorf("%s comes back as %+v (%v)", text, back, err)
+	}
+}
+
 // Files of version 1, which knew no provenance, are still read.
 func TestDecodeVersion1(t *testing.T) {
 	s := anisotropic(t)

@@ -49,18 +49,15 @@ func OnEDM(law *gaussian.Spectrum, b *basis.Basis, family schedule.Family, sampl
 		}
 		for _, grid := range []string{solver.GridEDM, solver.GridPolynomial} {
 			sampler.Grid.Kind = grid
-			onGrid, err := sampler.Resolve()
-			if err != nil {
-				return best, err
-			}
-			report, err := law.BenchSampler(b, onGrid, split)
+			report, err := law.BenchSampler(b, sampler, split)
 			if err != nil {
 				return best, err
 			}
 			if best.Report == nil || report.W2 < best.W2 {
-				best = EDMLevels{report, onGrid, T}
+				best = EDMLevels{report, sampler, T}
 			}
 		}
 	}
-	return best, nil
+	best.Sampler, err = best.Sampler.Resolve()
+	return best, err
 }

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 
@@ -55,7 +56,11 @@ func DescribeSchedule(source string, s Schedule) api.ScheduleInfo {
 		if p.Few != nil && json.Unmarshal(p.Few, &info.Few) != nil {
 			info.Few = nil // of an imported file, whose report is another's
 		}
-		info.Summary = summaryOf(p)
+		var outcome api.Outcome
+		_ = json.Unmarshal(p.Outcome, &outcome) // absent, or another's
+		if info.Summary = cmp.Or(p.Summary, outcome.Summary); info.Few != nil {
+			info.Summary = info.Few.Summary
+		}
 		p.Few = nil
 		info.Provenance = p
 	}
@@ -64,17 +69,6 @@ func DescribeSchedule(source string, s Schedule) api.ScheduleInfo {
 	}
 	info.Start, info.Statistics = s.StartInfo(), s.statisticsInfo()
 	return info
-}
-
-// summaryOf returns what a provenance says that its schedule is worth.
-func summaryOf(p *schedule.Provenance) string {
-	said := struct{ Summary string }{p.Summary}
-	for _, report := range []json.RawMessage{p.Outcome, p.Few} {
-		if report != nil && json.Unmarshal(report, &said) != nil { // of an imported file, whose report is another's
-			return ""
-		}
-	}
-	return said.Summary
 }
 
 // OwnSchedule returns the schedule that the model's name means.

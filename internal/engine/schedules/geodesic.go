@@ -3,6 +3,7 @@ package schedules
 import (
 	"cmp"
 	"context"
+	"fmt"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
@@ -115,9 +116,7 @@ func (k *Maker) startSchedule(ctx context.Context, req api.StartSchedule, progre
 	}
 	made.origin.Summary, err = k.worthOnLaw(ctx, req.Dataset, d, made.parts, with, known)
 	if err != nil {
-		made.origin.Summary = notJudged(err)
-	} else {
-		made.origin.Summary += "; a normal law favours a start from it"
+		made.origin.Summary = fmt.Sprintf("not judged: %v", err)
 	}
 	return made, nil
 }

@@ -23,8 +23,6 @@ const (
 	byLaw = "the squared W2 distance to the normal law with the data's mean and spectrum"
 )
 
-func notJudged(why error) string { return fmt.Sprintf("not judged: %v", why) }
-
 // worth says what a sampler is worth against a rival, by the ratio of a measure of their errors.
 func worth(name string, nfe int, ratio float64, rival, measure string) string {
 	return fmt.Sprintf("%s, %d evaluations: %s %s, with %.3g times %s", name, nfe, api.Compare(ratio, alike), rival, ratio,
@@ -33,8 +31,8 @@ func worth(name string, nfe int, ratio float64, rival, measure string) string {
 
 // worthOnLaw says what a sampler along a schedule is worth: by its squared 2-Wasserstein distance to the data's own
 // Gaussian, against the same solver on EDM's levels from noise alone and, of Heun's method, against iPNDM-4 and the
-// other second point there. These end where a network's do or where the schedule does, whichever is better. A schedule with a row for each class is judged on the
-// classes' Gaussians, by the mean.
+// other second point there. EDM's levels end where a network's do or where the schedule does, whichever is better. A
+// schedule with a row for each class is judged on the classes' Gaussians, by the mean.
 func (k *Maker) worthOnLaw(ctx context.Context, dataset string, d *data.Dataset, parts catalog.Parts,
 	set solver.Settings, known schedule.Range,
 ) (string, error) {
@@ -86,6 +84,9 @@ func (k *Maker) worthOnLaw(ctx context.Context, dataset string, d *data.Dataset,
 			said += fmt.Sprintf("; %s %s on those, with %.3g times that", api.Compare(ratio, alike), name, ratio)
 		}
 	}
+	if s.Start != nil {
+		said += "; a normal law favours a start from it"
+	}
 	return said, nil
 }
 
@@ -97,6 +98,6 @@ func worthByEnergy(s *schedule.Schedule, why error) (string, error) {
 	}
 	ratio := own.Value / edm.Value
 	chance := ratio * math.Hypot(own.Stderr/own.Value, edm.Stderr/edm.Value)
-	return fmt.Sprintf("%s EDM's levels by energy, which ranks no samplers, with %.3g ± %.1g times theirs; otherwise %s",
-		api.Compare(ratio, 2*chance), ratio, chance, notJudged(why)), nil
+	return fmt.Sprintf("%s EDM's levels by energy, which ranks no samplers, with %.3g ± %.1g times theirs; not judged "+
+		"otherwise: %v", api.Compare(ratio, 2*chance), ratio, chance, why), nil
 }
