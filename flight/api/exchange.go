@@ -109,11 +109,11 @@ type Reduction struct {
 	// D_{n−1} of all n stages; column: the client keeps the samples, or their features, as column Column and forgets later
 	// ones, and answers with sums over all rows and values of products of what it keeps At the rows from First on with
 	// itself, and of the samples with that and with all columns up to their own.
-	Kind  string `json:"kind"`
-	Every int    `json:"every,omitempty"`
-	At    int    `json:"at,omitzero"`
-	First int    `json:"first,omitempty"`
-	Column int `json:"column,omitzero"`
+	Kind   string `json:"kind"`
+	Every  int    `json:"every,omitempty"`
+	At     int    `json:"at,omitzero"`
+	First  int    `json:"first,omitempty"`
+	Column int    `json:"column,omitzero"`
 	// of gram: the columns are x_0, D_0 − x_0, D_1 − D_0, D_1 − x_1, D_2 − D_1, …, y − x_0 of the state x_0 before the
 	// last stage, its evaluation D_0, earlier ones with their states, Terms columns before the last in all, and y that is
 	// kept At. Sums [2, parts, Terms + 1, Terms + 1] are of the rows below Split and of the others.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"math"
 	"slices"
 
@@ -168,16 +169,16 @@ func (f *fewStepSearch) localCandidates() (out []*Candidate, err error) {
 	return out, nil
 }
 
-// fitStarts returns the candidates of local that coefficients are fitted around, from the lowest noise level but one
-// upwards: fitted samplers are best there.
-func (f *fewStepSearch) fitStarts(local []*Candidate) []*Candidate {
-	if !f.asks(solver.FittedName) || f.fitSamples() < minFitTrajectories || len(local) == 0 {
-		return nil
+// fits are how often the highest noise level is halved for starts from the data's law that coefficients are fitted
+// for.
+func (f *fewStepSearch) fits() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for halving := 1; halving <= maxFits && f.asks(solver.FittedName) && f.fitSamples() >= minFitTrajectories; halving++ {
+			if f.tooLow(halving) || !yield(halving) {
+				return
+			}
+		}
 	}
-	around := slices.Clone(local[:len(local)-1])
-	slices.Reverse(around)
-	around = slices.DeleteFunc(around, func(c *Candidate) bool { return c.Samples > 0 && math.IsInf(c.score(), 1) })
-	return around[:min(maxFits, len(around))]
 }
 
 // fitSamples is how many trajectories a fit can have in memory.
@@ -185,58 +186,56 @@ func (f *fewStepSearch) fitSamples() int {
 	return min(fitTrajectories, MaxFitNumbers/(2*f.h*f.w*f.c*f.NFE))
 }
 
-// fittedCandidate returns the sampler whose coefficients are fitted around those of a candidate of local.
-func (f *fewStepSearch) fittedCandidate(ctx context.Context, around *Candidate) (*Candidate, error) {
-	n := f.fitSamples()
-	fit := &fitter{
-		ctx: ctx, network: f.network, from: f.trajectories(around, nil, 3*f.Samples, 2*n), samples: n,
-		schedule: around.Schedule, statistics: f.statistics, report: f.Progress.At,
+// fittedCandidate returns the sampler from the data's law at a halved level whose noise levels suit the converged
+// trajectories, with coefficients fitted to these. The last step is scaled to the squares that converged samples have
+// in every part: samples of least squared error are too smooth.
+func (f *fewStepSearch) fittedCandidate(ctx context.Context, halving int) (*Candidate, error) {
+	c := &Candidate{SigmaMax: f.halved(halving), Matched: true, Levels: "trajectories"}
+	var err error
+	if c.Schedule, err = pathToZero(c.SigmaMax*c.SigmaMax, f.G0); err != nil {
+		return nil, err
 	}
-	coefficients, _, err := fit.all(around.Settings)
+	n := f.fitSamples()
+	r, err := newReference(ctx, f.network, c.Schedule, f.G0, f.trajectories(c, nil, 3*f.Samples, 2*n))
 	if err != nil {
 		return nil, err
 	}
-	c := &Candidate{
-		Schedule: around.Schedule, SigmaMax: around.SigmaMax, Matched: around.Matched, Levels: around.Levels, fit: fit,
-		Settings: solver.Settings{
-			Solver: solver.FittedName, Steps: around.Settings.Steps, Statistics: f.statistics, Fitted: coefficients,
-		},
+	nodes := r.nodes(f.NFE)
+	if nodes == nil {
+		return nil, ErrNotFinite
 	}
-	c.Settings, err = c.Settings.Resolve()
+	if c.fit, err = r.fit(ctx, n, nodes, f.statistics, false); err != nil {
+		return nil, err
+	}
+	c.fit.scaled = true
+	if err := c.fit.finish(c.fit.fitted); err != nil {
+		return nil, err
+	}
+	c.Settings, err = solver.Settings{
+		Solver: solver.FittedName, Steps: f.NFE, Statistics: f.statistics, Fitted: c.fit.fitted,
+	}.Resolve()
 	return c, err
 }
 
-// learned adds to ranked candidates one whose levels and coefficients are learned, if that leads anywhere. It starts
-// from the data's law at half the highest level, the best of 20, 40 and 80 on one network at 3 and at 5 evaluations.
-// Its last step has coefficients in bands, with which these have the squares of converged samples: samples of least
-// squared error are too smooth.
+// learned adds to ranked candidates one that is learned from the best of those that are fitted.
 func (f *fewStepSearch) learned(ctx context.Context, ranked []*Candidate, samples int) ([]*Candidate, error) {
-	c := &Candidate{SigmaMax: f.halved(1), Matched: true, Levels: "learned"}
-	var err error
-	if c.Schedule, err = pathToZero(c.SigmaMax*c.SigmaMax, f.G0); err != nil {
-		return ranked, err
-	}
-	rows := learnTrajectories
-	l := &learner{
-		ctx: ctx, network: f.network, from: f.trajectories(c, nil, 4*f.Samples, 2*rows), rows: rows, schedule: c.Schedule,
-		lowest: lowestOf(f.G0),
-	}
-	f.Progress.Begin("learn", shareOfLearn, rows*(learnEvaluations(f.NFE, learnStarts)+2*fineSteps+f.NFE))
-	coefficients, err := l.inBands(f.NFE, f.statistics)
-	if errors.Is(err, ErrNotFinite) {
+	best := slices.IndexFunc(ranked, func(c *Candidate) bool { return c.fit != nil })
+	if best < 0 {
 		return ranked, nil
 	}
-	if err != nil {
-		return ranked, err
+	f.Progress.Begin("learn", shareOfLearn, learnTrajectories*learnEvaluations(f.NFE))
+	c := *ranked[best]
+	c.Levels, c.Samples, c.Distances, c.drawn = "learned", 0, nil, nil
+	var err error
+	if c.Settings.Fitted, err = c.fit.learn(lowestOf(f.G0), f.Progress.Add); errors.Is(err, ErrNotFinite) {
+		return ranked, nil
 	}
-	c.Settings, err = solver.Settings{
-		Solver: solver.FittedName, Steps: f.NFE, Statistics: f.statistics, Fitted: coefficients,
-	}.Resolve()
+	c.fit = nil
 	if err == nil {
-		err = f.draw(ctx, c, samples)
+		err = f.draw(ctx, &c, samples)
 	}
 	if err == nil {
-		ranked = append(ranked, c)
+		ranked = append(ranked, &c)
 		rank(ranked)
 	}
 	return ranked, err

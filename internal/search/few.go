@@ -166,11 +166,11 @@ func (f *fewStepSearch) evaluations() int {
 	n, first := f.NFE, f.firstRound()
 	if f.asks(solver.FittedName) {
 		candidates += maxFits
-		statistics += maxFits * 2 * f.fitSamples() * n * (substeps + (n+1)/2)
+		statistics += maxFits * 2 * f.fitSamples() * (fineSteps + n*(n+1)/2)
 	}
 	if f.Learn {
 		candidates++
-		statistics += learnTrajectories * (learnEvaluations(n, learnStarts) + 2*fineSteps + n)
+		statistics += learnTrajectories * learnEvaluations(n)
 	}
 	samples := candidates*first + (secondRoundCandidates+secondRoundRivals)*first +
 		(finalCandidates+finalRivals+2)*f.Samples
@@ -315,9 +315,9 @@ func (f *fewStepSearch) race(ctx context.Context, isotropic, local []*Candidate)
 	if err := f.measureBest(ctx, all, len(all), 0, first, "first round", shareOfFirstRound); err != nil {
 		return all, err
 	}
-	for _, around := range f.fitStarts(local) {
-		f.Progress.Begin("fit", shareOfFits/maxFits, 0)
-		c, err := f.fittedCandidate(ctx, around)
+	for halving := range f.fits() {
+		f.Progress.Begin("fit", shareOfFits/maxFits, 2*f.fitSamples()*(fineSteps+f.NFE*(f.NFE+1)/2))
+		c, err := f.fittedCandidate(ctx, halving)
 		if errors.Is(err, ErrNotFinite) {
 			continue
 		}

@@ -77,6 +77,8 @@ type fitter struct {
 	at     []int
 	set    solver.Settings // that all began at, and its plan
 	base   *solver.Plan
+	fitted *solver.Fitted // of a reference
+	scaled bool           // its last step is scaled
 
 	report      func(done, total int)
 	done, total int

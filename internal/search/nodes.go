@@ -4,8 +4,6 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/mat"
-
-	"github.com/anisoflight/anisoflight/internal/sampler"
 )
 
 // trajectories are what is known of a network's converged trajectories at the nodes of a fine grid.
@@ -13,13 +11,6 @@ type trajectories struct {
 	sigma    []float64 // [m + 1], falling
 	products []float64 // [2m + 1]², as sampler.Products has them
 	variance float64   // mean square of the samples' values
-}
-
-// trajectoriesOf returns what is known of trajectories at fine levels, of so many values.
-func trajectoriesOf(fine []float64, products *sampler.Products, values int) *trajectories {
-	m := len(fine) - 1
-	last := products.Sums[m*(2*m+1)+m] // of the samples' squares
-	return &trajectories{fine, products.Sums, last / float64(values)}
 }
 
 // nodes returns the nodes, n + 1 of them among multiples of every, between which n steps by least squares miss the

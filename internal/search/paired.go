@@ -15,8 +15,6 @@ import (
 )
 
 const (
-	// fineSteps are those of the reference, by iPNDM-4.
-	fineSteps = 40
 	// leastLatents is the least number of trajectories to fit to, as many to choose the ridge, and as many to judge.
 	leastLatents = 6
 	mostLatents  = 256
@@ -27,8 +25,6 @@ const (
 	pairedFits = 2
 	// defaultBudget takes SDXL three minutes.
 	defaultBudget = 4000
-	// keptNumbers bounds the states of the reference that are kept.
-	keptNumbers = 1 << 28
 )
 
 // PairedSettings say what Paired searches among.
@@ -58,10 +54,8 @@ type pairedSearch struct {
 	path    *schedule.Schedule // that all samplers follow, to the last level
 	latents int                // to fit to; as many choose the ridge, and as many judge
 	learns  bool
-	fine    []float64       // noise levels of the reference, falling
-	states  *sampler.States // of the reference, at every node
-	known   *trajectories
-	power   float64 // mean of its samples' sums of squares
+	*reference
+	power float64 // mean of its samples' sums of squares
 }
 
 // Paired returns the sampler from noise whose samples are closest to the network's own converged samples from the same
@@ -86,7 +80,7 @@ func Paired(ctx context.Context, network sampler.Ensemble, set PairedSettings) (
 	if err := f.spend(len(plain)); err != nil {
 		return nil, err
 	}
-	if err := f.reference(ctx); err != nil {
+	if err := f.converge(ctx); err != nil {
 		return nil, err
 	}
 	found := &FewResult{Held: f.latents}
@@ -97,19 +91,10 @@ func Paired(ctx context.Context, network sampler.Ensemble, set PairedSettings) (
 	return found, found.unlessStopped(f.judge(ctx, found))
 }
 
-// pathToZero returns EDM's schedule up to T, with the last level that all samplers end at.
-func pathToZero(T, g0 float64) (*schedule.Schedule, error) {
-	path, err := schedule.EDM(T, g0)
-	if err == nil && g0 != schedule.DefaultG0 {
-		path, err = path.ToZero()
-	}
-	return path, err
-}
-
 // spend chooses how many latents there are.
 func (f *pairedSearch) spend(plain int) error {
 	each := 3*fineSteps + f.NFE*(plain+plainAgain+4*pairedFits*2+2) + 2*(f.NFE-1)
-	learning := learnTrajectories * learnEvaluations(f.NFE, learnStarts)
+	learning := learnTrajectories * learnEvaluations(f.NFE)
 	switch {
 	case f.Budget == 0 && f.Learn:
 		f.Budget = learnTrajectories*each + learning
@@ -128,29 +113,11 @@ func (f *pairedSearch) spend(plain int) error {
 	return nil
 }
 
-// lastLevel is where all samplers end. It is not 0, so that solvers keep their order in the last step.
-var lastLevel = math.Sqrt(schedule.DefaultG0)
-
 // rule returns the noise levels of n steps, by EDM's rule of an exponent to the lowest level, in whose place is the
 // last.
 func (f *pairedSearch) rule(rho float64, n int) []float64 {
 	return levelsBetween(math.Sqrt(f.T), lowestOf(f.G0), rho, n)
 }
-
-// levelsBetween returns the noise levels of n steps by EDM's rule of an exponent. In the place of the lowest is the
-// last.
-func levelsBetween(highest, lowest, rho float64, n int) []float64 {
-	high, low := math.Pow(highest, 1/rho), math.Pow(lowest, 1/rho)
-	out := make([]float64, n+1)
-	for i := range n {
-		out[i] = math.Pow(high+(low-high)*float64(i)/float64(n), rho)
-	}
-	out[n] = lastLevel
-	return out
-}
-
-// lowestOf returns the lowest level at which networks are evaluated, of a range.
-func lowestOf(g0 float64) float64 { return max(schedule.DefaultSigmaMin, math.Sqrt(g0)) }
 
 // levels returns the noise levels of plain samplers of n steps, by name.
 func (f *pairedSearch) levels(n int) map[string][]float64 {
@@ -196,23 +163,14 @@ func (f *pairedSearch) plain() (out []*Candidate, err error) {
 	return out, nil
 }
 
-// reference follows all latents to their converged samples.
-func (f *pairedSearch) reference(ctx context.Context) error {
-	f.fine = f.rule(7, fineSteps)
-	plan, err := converged(f.path, f.fine)
-	if err != nil {
-		return err
-	}
+// converge follows all latents to their converged samples.
+func (f *pairedSearch) converge(ctx context.Context) error {
 	all := 3 * f.latents
-	every := 1
-	h, w, c := f.network.Shape()
-	for fineSteps%every != 0 || fineSteps/every*all > keptNumbers/(h*w*c) && every < fineSteps {
-		every++
-	}
-	f.states = &sampler.States{Every: every}
-	power, products := &sampler.Errors{}, &sampler.Products{Stages: fineSteps}
 	f.Progress.Begin("reference", 400, all*fineSteps)
-	if err := f.network.Follow(ctx, f.trajectories(plan, 0, all), f.states, products, power); err != nil {
+	power := &sampler.Errors{}
+	var err error
+	f.reference, err = newReference(ctx, f.network, f.path, f.G0, f.trajectories(nil, 0, all), power)
+	if err != nil {
 		return err
 	}
 	for _, v := range power.Squares {
@@ -221,15 +179,7 @@ func (f *pairedSearch) reference(ctx context.Context) error {
 	if !(f.power > 0) || math.IsInf(f.power, 1) {
 		return ErrNotFinite
 	}
-	f.known = trajectoriesOf(f.fine, products, all*h*w*c)
 	return nil
-}
-
-// converged returns the plan of samples that are converged, on fineSteps levels.
-func converged(path *schedule.Schedule, fine []float64) (*solver.Plan, error) {
-	return solver.New(solver.Settings{
-		Solver: "ipndm", Warmup: solver.WarmupHeun, Grid: solver.Grid{Kind: solver.GridSigma, Sigma: fine},
-	}, path, 0)
 }
 
 // trajectories returns n latents from the first on along a plan.
@@ -265,7 +215,7 @@ func (f *pairedSearch) race(ctx context.Context, plain []*Candidate) (all []*Can
 	if err != nil {
 		return all, err
 	}
-	around := [pairedFits][]int{f.known.nodes(f.NFE, f.states.Every), f.snapped(best)}
+	around := [pairedFits][]int{f.nodes(f.NFE), f.snapped(best)}
 	for i, levels := range []string{"trajectories", all[0].Levels} {
 		for _, isotropic := range []bool{true, false} {
 			if around[i] == nil {
@@ -285,7 +235,7 @@ func (f *pairedSearch) race(ctx context.Context, plain []*Candidate) (all []*Can
 		}
 	}
 	if f.learns {
-		found, err := f.learn(ctx)
+		found, err := f.learn(all)
 		if errors.Is(err, ErrNotFinite) {
 			return all, nil
 		}
@@ -300,27 +250,19 @@ func (f *pairedSearch) race(ctx context.Context, plain []*Candidate) (all []*Can
 	return all, nil
 }
 
-// learn returns the sampler whose levels and coefficients are learned.
-func (f *pairedSearch) learn(ctx context.Context) (*Candidate, error) {
-	rows := learnTrajectories
-	f.Progress.Begin("learn", 500, rows*learnEvaluations(f.NFE, learnStarts))
-	l := &learner{
-		ctx: ctx, network: f.network, from: f.trajectories(nil, 0, 2*rows), rows: rows, schedule: f.path,
-		lowest: lowestOf(f.G0), columns: sampler.Columns{Target: f.states, At: fineSteps/f.states.Every - 1},
+// learn returns the sampler that is learned from the best of those that are fitted.
+func (f *pairedSearch) learn(all []*Candidate) (*Candidate, error) {
+	rank(all)
+	best := slices.IndexFunc(all, func(c *Candidate) bool { return c.fit != nil })
+	if best < 0 {
+		return nil, ErrNotFinite
 	}
-	found, err := l.learn(l.starts(f.known, f.fine, f.NFE)...)
+	f.Progress.Begin("learn", 500, learnTrajectories*learnEvaluations(f.NFE))
+	coefficients, err := all[best].fit.learn(lowestOf(f.G0), f.Progress.Add)
 	if err != nil {
 		return nil, err
 	}
-	none, err := f.noStatistics()
-	if err != nil {
-		return nil, err
-	}
-	coefficients, err := l.fitted(found, none)
-	if err != nil {
-		return nil, err
-	}
-	return f.candidate(coefficients, none, "learned", nil)
+	return f.candidate(coefficients, all[best].fit.statistics, "learned", nil)
 }
 
 // candidate returns the sampler of coefficients.
@@ -347,24 +289,11 @@ func (f *pairedSearch) fit(ctx context.Context, nodes []int, levels string, isot
 	if err != nil {
 		return nil, err
 	}
-	fit := &fitter{
-		ctx: ctx, network: f.network, from: f.trajectories(nil, 0, 2*f.latents), samples: f.latents, schedule: f.path,
-		statistics: none, isotropic: isotropic, states: f.states, report: func(int, int) {},
-	}
-	var sigma []float64
-	for _, k := range nodes {
-		sigma = append(sigma, f.fine[k])
-		if k > 0 {
-			fit.at = append(fit.at, k/f.states.Every-1)
-		}
-	}
-	coefficients, _, err := fit.all(solver.Settings{
-		Solver: solver.LocalName, Grid: solver.Grid{Kind: solver.GridSigma, Sigma: sigma}, Statistics: none,
-	})
+	fit, err := f.reference.fit(ctx, f.latents, nodes, none, isotropic)
 	if err != nil {
 		return nil, err
 	}
-	return f.candidate(coefficients, none, levels, fit)
+	return f.candidate(fit.fitted, none, levels, fit)
 }
 
 // snapped returns the kept nodes of the reference that are nearest to the levels of a plan, one for each.

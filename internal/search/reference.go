@@ -1,0 +1,112 @@
+package search
+
+import (
+	"context"
+	"math"
+
+	"github.com/anisoflight/anisoflight/internal/sampler"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/local"
+	"github.com/anisoflight/anisoflight/schedule/solver"
+)
+
+const (
+	// fineSteps are those of a reference, by iPNDM-4.
+	fineSteps = 40
+	// keptNumbers bounds the states of a reference that are kept.
+	keptNumbers = 1 << 28
+)
+
+// reference is a network's converged trajectories.
+type reference struct {
+	network  sampler.Ensemble
+	schedule *schedule.Schedule   // that they follow, isotropic
+	from     sampler.Trajectories // without a plan
+	fine     []float64            // noise levels, falling
+	states   *sampler.States      // at every States.Every-th node after the first
+	known    *trajectories
+}
+
+// newReference follows trajectories along a path to their converged samples, from its end to a variance. Others may see
+// them, too.
+func newReference(
+	ctx context.Context, network sampler.Ensemble, path *schedule.Schedule, g0 float64, from sampler.Trajectories,
+	into ...sampler.Reducer,
+) (*reference, error) {
+	r := &reference{network: network, schedule: path, from: from}
+	r.fine = levelsBetween(math.Sqrt(path.At(0, 0).GT()), lowestOf(g0), 7, fineSteps)
+	plan, err := solver.New(solver.Settings{
+		Solver: "ipndm", Warmup: solver.WarmupHeun, Grid: solver.Grid{Kind: solver.GridSigma, Sigma: r.fine},
+	}, r.schedule, 0)
+	if err != nil {
+		return nil, err
+	}
+	h, w, c := network.Shape()
+	values := len(from.Labels) * h * w * c
+	r.states = &sampler.States{Every: 1}
+	for fineSteps%r.states.Every != 0 || fineSteps/r.states.Every > keptNumbers/values && r.states.Every < fineSteps {
+		r.states.Every++
+	}
+	products := &sampler.Products{Stages: fineSteps}
+	from.Plan = plan
+	if err := network.Follow(ctx, from, append(into, r.states, products)...); err != nil {
+		return nil, err
+	}
+	last := products.Sums[fineSteps*(2*fineSteps+1)+fineSteps] // of the samples' squares
+	r.known = &trajectories{r.fine, products.Sums, last / float64(values)}
+	return r, nil
+}
+
+// pathToZero returns EDM's schedule up to T, with the last level that all samplers end at.
+func pathToZero(T, g0 float64) (*schedule.Schedule, error) {
+	path, err := schedule.EDM(T, g0)
+	if err == nil && g0 != schedule.DefaultG0 {
+		path, err = path.ToZero()
+	}
+	return path, err
+}
+
+// lastLevel is where all samplers end. It is not 0, so that solvers keep their order in the last step.
+var lastLevel = math.Sqrt(schedule.DefaultG0)
+
+// lowestOf returns the lowest level at which networks are evaluated, of a range.
+func lowestOf(g0 float64) float64 { return max(schedule.DefaultSigmaMin, math.Sqrt(g0)) }
+
+// levelsBetween returns the noise levels of n steps by EDM's rule of an exponent. In the place of the lowest is the
+// last.
+func levelsBetween(highest, lowest, rho float64, n int) []float64 {
+	high, low := math.Pow(highest, 1/rho), math.Pow(lowest, 1/rho)
+	out := make([]float64, n+1)
+	for i := range n {
+		out[i] = math.Pow(high+(low-high)*float64(i)/float64(n), rho)
+	}
+	out[n] = lastLevel
+	return out
+}
+
+// nodes returns those between which n steps by least squares miss the trajectories least; nil if there are too few.
+func (r *reference) nodes(n int) []int { return r.known.nodes(n, r.states.Every) }
+
+// fit fits coefficients between nodes to the first of the trajectories, in the parts of statistics and near what local
+// has for these. As many trajectories choose the ridge.
+func (r *reference) fit(
+	ctx context.Context, samples int, nodes []int, statistics *local.Statistics, isotropic bool,
+) (*fitter, error) {
+	f := &fitter{
+		ctx: ctx, network: r.network, from: r.from, samples: samples, schedule: r.schedule, statistics: statistics,
+		isotropic: isotropic, states: r.states, report: func(int, int) {},
+	}
+	f.from.Labels, f.from.Progress = f.from.Labels[:2*samples], nil
+	var sigma []float64
+	for _, k := range nodes {
+		sigma = append(sigma, r.fine[k])
+		if k > 0 {
+			f.at = append(f.at, k/r.states.Every-1)
+		}
+	}
+	var err error
+	f.fitted, _, err = f.all(solver.Settings{
+		Solver: solver.LocalName, Grid: solver.Grid{Kind: solver.GridSigma, Sigma: sigma}, Statistics: statistics,
+	})
+	return f, err
+}
