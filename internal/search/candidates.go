@@ -204,7 +204,7 @@ func (f *fewStepSearch) fittedCandidate(ctx context.Context, halving int) (*Cand
 	if nodes == nil {
 		return nil, ErrNotFinite
 	}
-	if c.fit, err = r.fit(ctx, n, nodes, f.statistics, false); err != nil {
+	if c.fit, err = r.fit(ctx, n, nodes, solver.Settings{Statistics: f.statistics}, false); err != nil {
 		return nil, err
 	}
 	c.fit.scaled = true

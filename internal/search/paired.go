@@ -289,7 +289,10 @@ func (f *pairedSearch) fit(ctx context.Context, nodes []int, levels string, isot
 	if err != nil {
 		return nil, err
 	}
-	fit, err := f.reference.fit(ctx, f.latents, nodes, none, isotropic)
+	lower := false
+	fit, err := f.reference.fit(ctx, f.latents, nodes, solver.Settings{
+		Statistics: none, Order: 3, LowerOrderFinal: &lower,
+	}, isotropic)
 	if err != nil {
 		return nil, err
 	}

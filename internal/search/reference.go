@@ -6,7 +6,6 @@ import (
 
 	"github.com/anisoflight/anisoflight/internal/sampler"
 	"github.com/anisoflight/anisoflight/schedule"
-	"github.com/anisoflight/anisoflight/schedule/local"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
@@ -88,12 +87,12 @@ func levelsBetween(highest, lowest, rho float64, n int) []float64 {
 func (r *reference) nodes(n int) []int { return r.known.nodes(n, r.states.Every) }
 
 // fit fits coefficients between nodes to the first of the trajectories, in the parts of statistics and near what local
-// has for these. As many trajectories choose the ridge.
+// has for these, with settings of its own. As many trajectories choose the ridge.
 func (r *reference) fit(
-	ctx context.Context, samples int, nodes []int, statistics *local.Statistics, isotropic bool,
+	ctx context.Context, samples int, nodes []int, set solver.Settings, isotropic bool,
 ) (*fitter, error) {
 	f := &fitter{
-		ctx: ctx, network: r.network, from: r.from, samples: samples, schedule: r.schedule, statistics: statistics,
+		ctx: ctx, network: r.network, from: r.from, samples: samples, schedule: r.schedule, statistics: set.Statistics,
 		isotropic: isotropic, states: r.states, report: func(int, int) {},
 	}
 	f.from.Labels, f.from.Progress = f.from.Labels[:2*samples], nil
@@ -105,8 +104,7 @@ func (r *reference) fit(
 		}
 	}
 	var err error
-	f.fitted, _, err = f.all(solver.Settings{
-		Solver: solver.LocalName, Grid: solver.Grid{Kind: solver.GridSigma, Sigma: sigma}, Statistics: statistics,
-	})
+	set.Solver, set.Grid = solver.LocalName, solver.Grid{Kind: solver.GridSigma, Sigma: sigma}
+	f.fitted, _, err = f.all(set)
 	return f, err
 }
