@@ -169,3 +169,19 @@ def test_where_it_is_said(client: anisoflight.Client, tmp_path: Path, capsys: py
     assert few.info["summary"] == few.info["few"]["summary"]
     formula = client.make_schedule("worth", "cosine", **QUIET)
     assert formula.info["summary"].startswith("not judged: a formula knows no data")
+
+
+def test_few_with_minutes_says_its_cost_and_learns(
+    client: anisoflight.Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings: dict[str, Any] = {"model": "digits", "dataset": "blocks", "nfe": 2, "samples": 64, "replace": True}
+    costs = []
+    for budget in ("seconds", "minutes"):
+        made = client.make_schedule("worth-few", "few", budget=budget, solvers=["ipndm", "fitted"], **settings)
+        cost, summary = capsys.readouterr().out.splitlines()
+        costs.append(int(cost.removeprefix("at most ").removesuffix(" evaluations of the network")))
+        assert summary == made.info["summary"]
+        assert ("learned" in {tried["levels"] for tried in made.info["few"]["tries"]}) == (budget == "minutes")
+    assert costs[1] > costs[0]
+    with pytest.raises(anisoflight.BadRequestError, match="budget"):
+        client.make_schedule("worth-few", "few", budget="hours", **settings)

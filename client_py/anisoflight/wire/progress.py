@@ -55,13 +55,14 @@ class Bar:
     """A tqdm bar that follows ``{"event":"batch","done":n,"total":m}`` and ``{"event":"progress","step":i,"steps":k}``.
 
     Batches move the bar; the steps inside a batch stand behind it, and move it themselves where there are no batches.
-    The part of the work that a step is of, if it has a name, stands there, too.
+    The part of the work that a step is of, if it has a name, stands there, too. A line says how many evaluations there
+    will be at most, if it is known.
     While the server waits for ``{"event":"compiling","program":p,"compile_s":s}``, that stands behind it.
     """
 
     def __init__(self, title: str, unit: str, total: int | None = None, show: bool = True) -> None:
         self._bar = Progress(desc=title, unit=unit, total=total, disable=not show, delay=_DELAY, leave=False)
-        self._batches = total is not None
+        self._batches, self._told = total is not None, False
 
     def over(self, items: Iterable[T]) -> Iterator[T]:
         """items, which are events or have one, with every event shown."""
@@ -80,6 +81,9 @@ class Bar:
             self._batches = True
             self._move(event["done"], event.get("total"))
         elif kind == "progress" and "step" in event:
+            if "evaluations" in event and not self._told and not self._bar.disable:
+                self._told = True
+                print(f"at most {event['evaluations']} evaluations of the network")
             if not self._batches:
                 self._bar.set_postfix_str(event.get("part", ""), refresh=False)
                 self._move(event["step"], event.get("steps"))

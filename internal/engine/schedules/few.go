@@ -46,7 +46,13 @@ func (k *Maker) few(ctx context.Context, req api.FewSchedule, emit func(api.Meta
 		return nil, err
 	}
 	made.origin.Seed = &req.Seed
-	progress := search.NewProgress(api.SparselyByPart(emit))
+	planned := 0 // evaluations
+	progress := search.NewProgress(api.SparselyByPart(func(m api.Meta) {
+		if planned > 0 {
+			m["evaluations"] = planned
+		}
+		emit(m)
+	}))
 	progress.Begin("images", search.ShareOfImages, 0)
 	images, err := search.MeasureImages(ctx, d, progress.At)
 	if bad, ok := errors.AsType[*search.ImagesError](err); ok {
@@ -62,6 +68,7 @@ func (k *Maker) few(ctx context.Context, req api.FewSchedule, emit func(api.Meta
 	found, err := search.Few(ctx, network, images, search.FewSettings{
 		NFE: req.NFE, Solvers: req.Solvers, Samples: req.Samples, Seed: req.Seed, G0: m.G0(0), T: end,
 		Label: labelsAsIn(d, m, req.Seed), Learn: req.Budget == "minutes", Progress: progress,
+		Planned: func(evaluations int) { planned = evaluations },
 	})
 	if errors.Is(err, search.ErrNotFinite) {
 		return nil, api.Errorf(api.BadRequest, "The samples of the model %q are not finite", m.Name).
