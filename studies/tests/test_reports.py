@@ -6,6 +6,7 @@ import json
 import re
 from itertools import product
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -24,12 +25,16 @@ from studies.reports import (
     learnedpage,
     networks,
     real,
+    rivalspage,
     search,
     solverpage,
     solvers,
 )
 from studies.reports.command import Chosen
 from studies.reports.page import Page
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def test_a_page_with_its_numbers(tmp_path: Path) -> None:
@@ -244,14 +249,19 @@ def _torch(sampler: str, nfe: int) -> pd.DataFrame:
     return pd.DataFrame(by)
 
 
+def _tuned(method: str, nfe: int, features: Iterable[str] = real.FEATURES) -> pd.DataFrame:
+    """The distances of three networks of CIFAR-10, of the study with tuned rivals."""
+    found = rivalspage.read(ROOT / "studies/docs" / rivalspage.ROWS)
+    found = found[found.dataset == rivalspage.DATASET]
+    return pd.DataFrame({name: rivalspage.distances(found, name).loc[(method, nfe)].dropna() for name in features})
+
+
 README = {
-    "strongest rival: iPNDM-4, σ_max 80": (_cifar, "iPNDM-4", "iPNDM-4"),
-    "`few`": (_cifar, "few", "iPNDM-4"),
-    "*small networks in torch:* best scheduler of diffusers": (_torch, diffuserspage.BEST, diffuserspage.BEST),
-    "`few`, with data": (_torch, "few, with data", diffuserspage.BEST),
-    "`few`, without data": (_torch, "few", diffuserspage.BEST),
+    "strongest plain solver: iPNDM-4 or UniPC with an analytical first step": rivalspage.ANALYTICAL,
+    "strongest rival: levels and weights learned from noise, as in S4S and DyWeight": rivalspage.WEIGHTS,
+    "`few`": rivalspage.FEW,
 }
-"""Rows of README's table: where they are measured, what they are called there, and what they are compared with."""
+"""Rows of README's table, and what they are called where they are measured."""
 
 
 def _lies_within(values: pd.Series, cell: list[str]) -> bool:
@@ -261,26 +271,23 @@ def _lies_within(values: pd.Series, cell: list[str]) -> bool:
 
 @pytest.mark.parametrize("label", README)
 def test_the_table_of_the_readme_is_that_of_the_rows(label: str) -> None:
-    """Bold is what is better beyond two standard errors, paired by network."""
-    measured, sampler, rival_of = README[label]
     line = next(x for x in _document("README.md").splitlines() if x.startswith(f"| {label} |"))
-    cells = [cell.strip() for cell in line.split("|")[2:-1]]
-    for nfe, cell, numbers in zip((3, 5, 9), cells, _printed(line, 3), strict=True):
-        rows, better = measured(sampler, nfe), measured(sampler, nfe) - measured(rival_of, nfe)
+    for nfe, numbers in zip((3, 5), _printed(line, 2), strict=True):
+        rows = _tuned(README[label], nfe)
         assert len(rows) == 3
         assert _lies_within(rows["classifier"], numbers[:2])
         assert _lies_within(rows["pca-64"], numbers[2:])
-        certain = better.mean() + 2 * better.std() / np.sqrt(3) < 0
-        bold = [part.count("*") > 0 for part in cell.split(" / ")]
-        if cell.startswith("**") and cell.endswith("**") and cell.count("**") == 2:
-            bold = [True, True]
-        assert bold == [certain["classifier"], certain["pca-64"]], (label, nfe)
 
 
-def test_the_rival_of_the_readme_is_the_strongest() -> None:
-    for nfe, column in product((3, 5, 9), real.FEATURES):
-        named, other = (_cifar(name, nfe)[column].mean() for name in ("iPNDM-4", "DPM-Solver++(2M)"))
-        assert named <= other, (nfe, column)
+def test_the_rivals_of_the_readme_are_the_strongest() -> None:
+    """By the classifier, of those that are measured; one is prepared on the network, the other is not."""
+    found = rivalspage.read(ROOT / "studies/docs" / rivalspage.ROWS)
+    means = rivalspage.distances(found[found.dataset == rivalspage.DATASET], "classifier").dropna().mean(axis=1)
+    for nfe in (3, 5):
+        there = means[means.index.get_level_values("nfe") == nfe].droplevel("nfe")
+        assert there[[m for m in rivalspage.RIVALS if m in there.index]].idxmin() == rivalspage.WEIGHTS
+        plain = (rivalspage.ANALYTICAL, *rivalspage.PLAIN.values())
+        assert there[[m for m in plain if m in there.index]].idxmin() == rivalspage.ANALYTICAL
 
 
 def test_the_figures_of_the_documents_are_those_of_the_rows() -> None:
@@ -337,11 +344,12 @@ def test_where_few_loses_is_what_the_rows_say() -> None:
     rows = product((3, 5, 9), ("few, with data", "few"))
     lost = {key: sum(worse(_torch(key[1], key[0]), _torch(diffuserspage.BEST, key[0]))) for key in rows}
     assert [sum(lost[nfe, s] for nfe in (3, 5, 9)) for s in ("few, with data", "few")] == [2, 6]
+    rival = {nfe: worse(_tuned("few", nfe), _tuned(rivalspage.WEIGHTS, nfe)) for nfe in (3, 5)}
+    assert rival == {3: [2, 2], 5: [1, 1]}
     assert (
-        "at 9 `few` is behind iPNDM-4 by the classifier on two of three networks, at 5 by components on two"
-        in _joined()
+        "at 3 the learned rival is ahead of `few` on two of three networks by either distance, at 5 on one" in _joined()
     )
-    assert "loses 2 of 18 comparisons with data and 6 without" in _joined()
+    assert "lost 2 of 18 comparisons with data and 6 without" in _joined()
 
 
 def _joined() -> str:
