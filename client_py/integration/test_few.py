@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from typing import TYPE_CHECKING, Any
@@ -84,6 +85,9 @@ def test_the_search_is_the_servers(client: Client, unet: UNet2DModel) -> None:
     rounding = 1e-12 if plan.solver == "ipndm" else 1e-3  # the network's statistics in float32, of torch and of XLA
     for a, b in zip(mine["stages"], its["stages"], strict=True):
         np.testing.assert_allclose(a["alpha"], b["alpha"], rtol=rounding, atol=rounding)
+    for tail, theirs in zip(mine["tails"], its["tails"], strict=True):
+        for a, b in zip(tail, theirs, strict=True):
+            np.testing.assert_allclose(a["alpha"], b["alpha"], rtol=10 * rounding, atol=10 * rounding)
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +116,55 @@ def test_learning_brings_samples_closer(client: Client) -> None:
     errors = {(tried["solver"], tried["levels"]): tried["distance"] for tried in reversed(report["tries"])}
     learned = errors.pop(("fitted", "learned"))
     assert learned < 0.1 * min(errors.values())
+
+
+def test_tails_lead_where_converged_samples_do(client: Client) -> None:
+    """Of the first of two fits with data, whose states are not the second's, and of a sampler that is learned."""
+    means = torch.randn(4, 48, generator=torch.Generator().manual_seed(1)) / 2
+
+    def narrow(x: torch.Tensor, sigma: torch.Tensor) -> torch.Tensor:
+        away, variance = x.flatten(1).double()[:, None] - means, 0.05**2 + sigma.double()[:, None, None] ** 2
+        weights = torch.softmax(-(away**2 / variance).sum(-1) / 2, 1)[..., None]
+        return (weights * (means + 0.05**2 / variance * away)).sum(1).to(x).reshape(x.shape)
+
+    generator = torch.Generator().manual_seed(2)
+    data = means[torch.randint(4, (400,), generator=generator)] + 0.05 * torch.randn(400, 48, generator=generator)
+    data = data.reshape(400, 3, 4, 4)
+    settings: dict[str, Any] = {"client": client, "progress": False, "seed": 2}
+    fitted = few(narrow, 4, (3, 4, 4), data, samples=64, solvers=["ipndm", "fitted"], **settings)
+    assert (fitted.solver, fitted.info["chosen"]["sigma_max"]) == ("fitted", 40)
+    learned = few(narrow, 4, (3, 4, 4), budget="minutes", **settings)
+    assert learned.info["chosen"]["levels"] == "learned"
+    for plan, step in ((fitted, 1), (learned, 2)):
+        tail, noise = plan.tail(step), torch.randn(400, 3, 4, 4, generator=generator)
+        x = begun = tail.begin(noise, data)
+        levels = np.geomspace(float(tail.evaluations[0].sigma), 0.002, 200)
+        for high, low in itertools.pairwise(levels):  # DDIM's steps
+            x = low / high * x + (1 - low / high) * narrow(x, torch.full((400,), high))
+        off, before = ((y - x).square().sum((1, 2, 3)).mean() for y in (tail(narrow, noise, data), begun))
+        assert off < 0.3
+        assert off < 0.01 * before
+
+
+def test_budgets_are_kept(client: Client) -> None:
+    assert few(sharp, 8, (3, 8, 8), budget=3820, client=client, progress=False).info["evaluations"] <= 3820
+    guided = Denoiser(lambda x, sigma, c: sharp(x, sigma) + c[:, :1, None, None], "denoiser",
+                      cond={"c": torch.zeros(2, 1)}, empty={"c": torch.zeros(1, 1)}, guidance=2.0)  # fmt: skip
+    with pytest.raises(BadRequestError, match=r"at least \d+ evaluations") as refused:
+        few(guided, 3, (3, 8, 8), budget=1500, client=client, progress=False)
+    least = int(str(refused.value).split("at least ")[1].split()[0])
+    plan = few(guided, 3, (3, 8, 8), budget=least, client=client, progress=False)
+    assert 1500 < plan.info["evaluations"] <= least
+    for budget in (0, -5, True, "hours", 1.5):
+        with pytest.raises(BadRequestError, match="budget must be"):
+            few(sharp, 3, (3, 8, 8), budget=budget, client=client, progress=False)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(BadRequestError, match="solvers must name fitted"):
+        few(sharp, 3, (3, 8, 8), images(300), solvers=["ipndm"], budget="minutes", client=client, progress=False)
+
+
+def test_levels_that_are_close_together_are_searched(client: Client) -> None:
+    plan = few(sharp, 4, (3, 8, 8), budget="minutes", sigma_min=2.5, sigma_max=3, client=client, progress=False)
+    assert plan.nfe <= 4
 
 
 def test_a_plan_is_stored_and_begins_anywhere(tmp_path: Path, alone: Plan) -> None:

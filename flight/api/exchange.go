@@ -73,6 +73,8 @@ type OfferedFew struct {
 	Samples int `json:"samples" default:"512" min:"64" max:"65536"`
 	// evaluations, at most; default 4000 without images, or the least that will do, else as many as the samples need
 	Budget int `json:"budget,omitempty" min:"0"`
+	// evaluations of one row that one of a sample takes, in which the budget counts: 2 if it is guided
+	Each int `json:"each" default:"1" min:"1" max:"64"`
 	// levels and coefficients are learned through the network, too, and the default budget suffices for that; without
 	// images they are as soon as a budget does
 	Learn bool   `json:"learn"`
@@ -109,11 +111,13 @@ type Reduction struct {
 	// D_{n−1} of all n stages; column: the client keeps the samples, or their features, as column Column and forgets later
 	// ones, and answers with sums over all rows and values of products of what it keeps At the rows from First on with
 	// itself, and of the samples with that and with all columns up to their own.
-	Kind   string `json:"kind"`
-	Every  int    `json:"every,omitempty"`
-	At     int    `json:"at,omitzero"`
-	First  int    `json:"first,omitempty"`
-	Column int    `json:"column,omitzero"`
+	Kind string `json:"kind"`
+	// Of is the number of the states that are kept, or compared with. Those of other numbers stay.
+	Of     int `json:"of,omitzero"`
+	Every  int `json:"every,omitempty"`
+	At     int `json:"at,omitzero"`
+	First  int `json:"first,omitempty"`
+	Column int `json:"column,omitzero"`
 	// of gram: the columns are x_0, D_0 − x_0, D_1 − D_0, D_1 − x_1, D_2 − D_1, …, y − x_0 of the state x_0 before the
 	// last stage, its evaluation D_0, earlier ones with their states, Terms columns before the last in all, and y that is
 	// kept At. Sums [2, parts, Terms + 1, Terms + 1] are of the rows below Split and of the others.

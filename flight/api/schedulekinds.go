@@ -243,7 +243,15 @@ func (r *FewSchedule) Validate() error {
 		return Errorf(BadRequest, "solvers must name one besides local and fitted, which they are compared with, got %v",
 			r.Solvers)
 	}
+	if r.Budget == "minutes" && !slices.Contains(r.Solvers, solver.FittedName) {
+		return ErrLearnWithoutFit()
+	}
 	return r.Guided.check()
+}
+
+// ErrLearnWithoutFit is the error of a search that is to learn and not to fit, which learning begins with.
+func ErrLearnWithoutFit() error {
+	return Errorf(BadRequest, "solvers must name fitted with budget minutes, which learns on from it")
 }
 
 // Summarize sets Summary from the rest.

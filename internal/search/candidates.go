@@ -49,6 +49,7 @@ type Candidate struct {
 
 	drawn   *sampler.Moments // so far, of one part
 	fit     *fitter          // that made its coefficients; nil for none
+	learned *fitter          // that they were learned from; nil for none
 	squares []float64        // of the errors so far, in a search without images
 }
 
@@ -230,7 +231,7 @@ func (f *fewStepSearch) learned(ctx context.Context, ranked []*Candidate, sample
 	if c.Settings.Fitted, err = c.fit.learn(lowestOf(f.G0), f.Progress.Add); errors.Is(err, ErrNotFinite) {
 		return ranked, nil
 	}
-	c.fit = nil
+	c.fit, c.learned = nil, c.fit
 	if err == nil {
 		err = f.draw(ctx, &c, samples)
 	}

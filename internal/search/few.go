@@ -95,6 +95,9 @@ func (g Gain) Certain() bool { return g.Change+certain*g.Stderr < 0 }
 // the samples held back. Other samplers that do are no tries.
 var ErrNotFinite = errors.New("samples of the network are not finite")
 
+// ErrTooLarge is the error of a search that is to learn from images too large for the trajectories of a fit.
+var ErrTooLarge = errors.New("images are too large to learn a sampler from; search without learning")
+
 // fewStepSearch is one search for a sampler of few evaluations.
 type fewStepSearch struct {
 	FewSettings
@@ -115,6 +118,9 @@ func Few(ctx context.Context, network sampler.Ensemble, images *Images, set FewS
 		law: images.Spectrum.Matched(), // the levels are chosen for the start of all images
 	}
 	f.h, f.w, f.c = network.Shape()
+	if f.Learn && f.fitSamples() < minFitTrajectories {
+		return nil, ErrTooLarge
+	}
 	if f.Learn {
 		f.Progress.More(shareOfLearn)
 	}
@@ -166,11 +172,11 @@ func (f *fewStepSearch) evaluations() int {
 	n, first := f.NFE, f.firstRound()
 	if f.asks(solver.FittedName) {
 		candidates += maxFits
-		statistics += maxFits * 2 * f.fitSamples() * (fineSteps + n*(n+1)/2)
+		statistics += 2 * f.fitSamples() * (maxFits*(fineSteps+n*(n+1)/2) + 4*(n-1))
 	}
 	if f.Learn {
 		candidates++
-		statistics += learnTrajectories * learnEvaluations(n)
+		statistics += learnTrajectories * (learnEvaluations(n) + n)
 	}
 	samples := candidates*first + (secondRoundCandidates+secondRoundRivals)*first +
 		(finalCandidates+finalRivals+2)*f.Samples

@@ -138,10 +138,16 @@ func weightsOf(stages []solver.Stage) (out solver.Weights) {
 // completeTails fits what samplers that begin at a later step combine while their history is short, from the converged
 // states there. Of a candidate that is not fitted it does nothing.
 func (c *Candidate) completeTails() error {
-	if c.fit == nil {
+	var tails []solver.Weights
+	var err error
+	switch {
+	case c.learned != nil:
+		tails, err = c.learned.tailsOn(c.Settings.Fitted.Sigma)
+	case c.fit != nil:
+		tails, err = c.fit.tails()
+	default:
 		return nil
 	}
-	tails, err := c.fit.tails()
 	c.Settings.Fitted.Tails = tails
 	return err
 }

@@ -89,7 +89,11 @@ func (f *fitter) learned(lowest float64, progress func(evaluations int)) (*solve
 			}
 		}
 	}
-	if at, err = l.best(at); err != nil {
+	at, err = l.best(at)
+	if errors.Is(err, errLevels) { // those of the fit are close together
+		err = ErrNotFinite
+	}
+	if err != nil {
 		return nil, err
 	}
 	return l.coefficients(at)
@@ -102,14 +106,13 @@ func learnEvaluations(n int) int {
 	for i := range n {
 		each += numbersOfStep*(n-1-i) + 1
 	}
-	return learnRounds * (each + n + 1) / 2
+	return learnRounds*(each+n+1)/2 + (substeps+4)*n // with the tails
 }
 
 // errLevels is the error of levels that do not fall, or are too low.
 var errLevels = errors.New("search: levels that cannot be")
 
-// coefficients returns numbers as those of the solver fitted. A sampler that begins at a later step is that of the
-// solver local on the levels.
+// coefficients returns numbers as those of the solver fitted.
 func (l *learner) coefficients(of learned) (*solver.Fitted, error) {
 	out := &solver.Fitted{}
 	for i, step := range of {
@@ -126,17 +129,31 @@ func (l *learner) coefficients(of learned) (*solver.Fitted, error) {
 		out.Beta = append(out.Beta, slices.Repeat([][]float64{beta}, l.statistics.Size()))
 	}
 	out.Sigma = append(out.Sigma, lastLevel)
-	for k := range len(of) - 1 {
-		tail, err := solver.New(solver.Settings{
-			Solver: solver.LocalName, Statistics: l.statistics,
-			Grid: solver.Grid{Kind: solver.GridSigma, Sigma: out.Sigma[k+1:]},
-		}, l.schedule, 0)
-		if err != nil {
-			return nil, err
-		}
-		out.Tails = append(out.Tails, weightsOf(tail.Stages))
-	}
 	return out, nil
+}
+
+// tailsOn fits samplers on some levels that begin at the second and at each later one, from the states of converged
+// trajectories there.
+func (f *fitter) tailsOn(sigma []float64) (tails []solver.Weights, err error) {
+	g := &fitter{
+		ctx: f.ctx, network: f.network, from: f.from, samples: min(learnTrajectories/2, f.samples), schedule: f.schedule,
+		statistics: f.statistics, report: func(int, int) {},
+	}
+	g.from.Labels = g.from.Labels[:2*g.samples]
+	whole, _, err := g.all(solver.Settings{
+		Solver: solver.LocalName, Grid: solver.Grid{Kind: solver.GridSigma, Sigma: sigma}, Statistics: f.statistics,
+	})
+	if err == nil {
+		tails, err = g.tails()
+	}
+	if errors.Is(err, ErrNotFinite) { // there are none
+		return nil, nil
+	}
+	for k, tail := range tails { // of the learned sampler they take no step
+		at := k + 1 + len(tail.Alpha)
+		tails[k].Alpha, tails[k].Beta = append(tail.Alpha, whole.Alpha[at:]...), append(tail.Beta, whole.Beta[at:]...)
+	}
+	return tails, err
 }
 
 // planOf returns the plan of coefficients.

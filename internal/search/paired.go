@@ -93,18 +93,22 @@ func Paired(ctx context.Context, network sampler.Ensemble, set PairedSettings) (
 
 // spend chooses how many latents there are.
 func (f *pairedSearch) spend(plain int) error {
-	each := 3*fineSteps + f.NFE*(plain+plainAgain+4*pairedFits*2+2) + 2*(f.NFE-1)
-	learning := learnTrajectories * learnEvaluations(f.NFE)
+	each := 3*fineSteps + f.NFE*(plain+plainAgain+4*pairedFits*2+2) + 4*(f.NFE-1)
+	learning, eachThen := learnTrajectories*learnEvaluations(f.NFE), each+4*f.NFE
 	switch {
 	case f.Budget == 0 && f.Learn:
-		f.Budget = learnTrajectories*each + learning
+		f.Budget = learnTrajectories*eachThen + learning
 	case f.Budget == 0:
 		f.Budget = max(defaultBudget, leastLatents*each)
 	}
-	if f.learns = f.Budget >= learnTrajectories*each+learning; !f.learns {
+	if f.learns = f.Budget >= learnTrajectories*eachThen+learning; f.learns {
+		each = eachThen
+	} else {
 		learning = 0
 	}
-	if f.latents = min((f.Budget-learning)/each, mostLatents); f.latents < leastLatents {
+	h, w, c := f.network.Shape()
+	kept := max(leastLatents, keptNumbers/(3*h*w*c*2*f.NFE)) // so that there are two nodes for each step
+	if f.latents = min((f.Budget-learning)/each, mostLatents, kept); f.latents < leastLatents {
 		return &BudgetError{f.Budget, leastLatents * each}
 	}
 	if f.Planned != nil {
@@ -262,7 +266,11 @@ func (f *pairedSearch) learn(all []*Candidate) (*Candidate, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.candidate(coefficients, all[best].fit.statistics, "learned", nil)
+	found, err := f.candidate(coefficients, all[best].fit.statistics, "learned", nil)
+	if err == nil {
+		found.learned = all[best].fit
+	}
+	return found, err
 }
 
 // candidate returns the sampler of coefficients.

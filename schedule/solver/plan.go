@@ -106,8 +106,12 @@ func Tails(s Settings, sch *schedule.Schedule, row int) ([][]Stage, error) {
 	s.Warmup = WarmupEuler
 	tails := make([][]Stage, clocks[0].steps()-1)
 	for k := range tails {
+		most := whole.History
+		if s.Fitted != nil && s.Fitted.Tails != nil {
+			most = max(most, len(s.Fitted.Tails[k].Alpha))
+		}
 		for _, c := range clocks {
-			c.t, c.g, c.u, c.most = c.t[1:], c.g[1:], c.u[1:], whole.History
+			c.t, c.g, c.u, c.most = c.t[1:], c.g[1:], c.u[1:], most
 		}
 		tail, err := s.plan(clocks)
 		if err != nil {

@@ -6,6 +6,7 @@ import base64
 import contextlib
 import itertools
 import math
+import operator
 import tempfile
 import time
 from typing import TYPE_CHECKING, Any
@@ -125,11 +126,15 @@ def _checked(labels: Any, count: int, rows: int) -> Array | None:
 
 
 def _budgeted(budget: int | str | None, denoiser: Denoiser) -> dict[str, Any]:
-    if isinstance(budget, int):
-        return {"budget": max(1, budget // denoiser.evaluations_per_call)}
-    if budget not in (None, "minutes"):
-        raise BadRequestError(f"budget must be a number of evaluations or minutes, got {budget!r}")
-    return {"learn": budget is not None}
+    if budget in (None, "minutes"):
+        return {"learn": budget is not None}
+    try:
+        count = 0 if isinstance(budget, bool | str) else operator.index(budget)
+    except TypeError:
+        count = 0
+    if count < 1:
+        raise BadRequestError(f"budget must be a number of evaluations, at least 1, or minutes, got {budget!r}")
+    return {"budget": count, "each": denoiser.evaluations_per_call}
 
 
 def _times(denoiser: Denoiser) -> list[float]:
@@ -161,7 +166,7 @@ class _Follower:
         self._labels = None if labels is None else np.asarray(labels, np.int64)
         self._features, self._seconds = features, seconds
         self._law: Start | None = None
-        self._kept: list[Tensor] = []  # states of trajectories by number, on the host
+        self._kept: dict[int, list[Tensor]] = {}  # states of trajectories by their number, on the host
         self._columns: list[Tensor] = []  # samples, or their features, of plans that are compared
         self._memo: dict[Any, list[tuple[Tensor, ...]]] = {}  # states, σ and evaluations by stage, of the last latents
 
@@ -219,7 +224,7 @@ class _Follower:
         made = self._denoiser.counts - before
         self.evaluations += made
         self.bar.update(min(made, max(0, (self.bar.total or made) - self.bar.n)))
-        return denoised
+        return denoised.clone()  # a denoiser may write to the same place every time
 
     def _parts(self, question: Question) -> Iterator[tuple[int, Question, Array]]:
         size = max(1, min(self._denoiser.batch, _ROWS, _VALUES // math.prod(self._shape)))
@@ -242,16 +247,15 @@ class _Follower:
         if "law" in event:
             self._law = Start(base64.b64decode(event["law"]))
         plan = Plan(event["plan"], None, self._law if "start" in event["plan"] else None)
+        self._kept |= {one.get("of", 0): [] for one in event["reduce"] if one["kind"] == "states"}
         reducers = [_REDUCERS[one["kind"]](self, one) for one in event["reduce"]]
-        if any(one["kind"] == "states" for one in event["reduce"]):
-            self._kept = []
         grams = any(one["kind"] in ("gram", "column") for one in event["reduce"])
         for begin, part, rows in self._parts(question):
             if "from" in event:
-                noise = self._kept[event["from"]][begin : begin + len(rows)].to(self._denoiser.device)
+                noise = self._kept[event["of"]][event["from"]][begin : begin + len(rows)].to(self._denoiser.device)
             else:
                 noise = self._planes(latents(part.seed, self._folded))
-            memo = self._remembered(part, event.get("from")) if grams else None
+            memo = self._remembered(part, (event.get("of"), event.get("from"))) if grams else None
             loop = plan.stages(noise, labels=rows if plan.labels else None)
             for number, _ in enumerate(loop):
                 x = loop.x
@@ -271,7 +275,7 @@ class _Follower:
                 reducer.sampled(begin, loop.x)
         return np.concatenate([np.asarray(reducer.answer(), np.float64).ravel() for reducer in reducers])
 
-    def _remembered(self, part: Question, begin: int | None) -> list[tuple[Tensor, ...]]:
+    def _remembered(self, part: Question, begin: tuple[int | None, ...]) -> list[tuple[Tensor, ...]]:
         """The evaluations of the last plan from these latents, whose first stages a fit does not change."""
         key = int(part.seed[0]), begin
         if key not in self._memo:
@@ -285,6 +289,7 @@ class _Samples:
 
     def __init__(self, follower: _Follower, asked: Mapping[str, Any]) -> None:
         self._follower, self._asked = follower, asked
+        self._states = follower._kept.get(asked.get("of", 0), [])
         self._found: list[Array] = []
 
     def evaluated(self, number: int, x: Tensor, denoised: Tensor) -> None:
@@ -309,7 +314,7 @@ class _Errors(_Samples):
         off = follower._seen(x)
         if (at := self._asked.get("at", 0)) >= 0:
             first = self._asked.get("first", 0) + begin
-            off = off - follower._seen(follower._kept[at][first : first + len(x)].to(x))
+            off = off - follower._seen(self._states[at][first : first + len(x)].to(x))
         self._found.append((off**2).sum(1))
 
 
@@ -319,7 +324,7 @@ class _Column(_Samples):
     def sampled(self, begin: int, x: Tensor) -> None:
         follower = self._follower
         first = self._asked.get("first", 0) + begin
-        target = follower._kept[self._asked.get("at", 0)][first : first + len(x)].to(x)
+        target = self._states[self._asked.get("at", 0)][first : first + len(x)].to(x)
         self._found.append(np.stack([follower._seen(target), follower._seen(x)]))
 
     def answer(self) -> Array:
@@ -337,7 +342,7 @@ class _States(_Samples):
         place, rest = divmod(number + 1, self._asked["every"])
         if rest:
             return
-        kept = self._follower._kept
+        kept = self._states
         if len(kept) < place:
             kept.append(x.cpu())
         else:
@@ -374,7 +379,7 @@ class _Gram(_Samples):
         for denoised, at in earlier:
             columns += [denoised - last, denoised - at]
             last = denoised
-        kept = self._follower._kept[self._asked.get("at", 0)][begin : begin + len(x)].to(x)
+        kept = self._states[self._asked.get("at", 0)][begin : begin + len(x)].to(x)
         columns.append(kept - state)
         wide = [self._spread(column) for column in columns]
         split = max(0, min(len(x), self._asked["split"] - begin))

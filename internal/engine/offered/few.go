@@ -43,6 +43,7 @@ type fewSearch struct {
 	order   []int         // of their labels; nil for none
 	told    bool          // the client has the law
 	planned int
+	kept    map[*sampler.States]int // numbers of states that the client keeps
 	found   *search.FewResult
 	plan    *api.Plan
 	law     string // of the images, base64 of its file
@@ -56,6 +57,9 @@ func (f *fewSearch) prepare(config []byte) error {
 	}
 	if f.samples.Images == 0 {
 		return nil
+	}
+	if f.req.Learn && !slices.Contains(f.req.Solvers, solver.FittedName) {
+		return api.ErrLearnWithoutFit()
 	}
 	if err := schedules.CheckMeasurable("the client", f.samples.Height, f.samples.Width, f.samples.Channels); err != nil {
 		return err
@@ -76,7 +80,7 @@ func (f *fewSearch) work(ctx context.Context) (err error) {
 		err = f.amongImages(ctx, progress)
 	} else {
 		f.found, err = search.Paired(ctx, f, search.PairedSettings{
-			NFE: f.req.NFE, Solvers: f.req.Solvers, Budget: f.req.Budget, Seed: f.req.Seed,
+			NFE: f.req.NFE, Solvers: f.req.Solvers, Budget: f.req.Budget / f.req.Each, Seed: f.req.Seed,
 			G0: f.samples.Range.G0(), T: f.samples.Range.T(), Times: f.req.Times, Label: f.label, Learn: f.req.Learn,
 			Planned: f.plans, Progress: progress,
 		})
@@ -109,7 +113,7 @@ func (f *fewSearch) amongImages(ctx context.Context, progress *search.Progress) 
 	f.found, err = search.Few(ctx, f, images, search.FewSettings{
 		NFE: f.req.NFE, Solvers: f.req.Solvers, Samples: f.req.Samples, Seed: f.req.Seed,
 		G0: f.samples.Range.G0(), T: f.samples.Range.T(), Label: f.label, Learn: f.req.Learn,
-		Budget: f.req.Budget, Planned: f.plans, Progress: progress,
+		Budget: f.req.Budget / f.req.Each, Planned: f.plans, Progress: progress,
 	})
 	return err
 }
@@ -120,10 +124,13 @@ func (f *fewSearch) explained(err error) error {
 		return api.Errorf(api.BadRequest, "The images cannot be compared with samples: %w", bad.Unwrap())
 	}
 	if few, ok := errors.AsType[*search.BudgetError](err); ok {
+		few.Budget, few.Least = f.req.Budget, few.Least*f.req.Each
 		return api.Errorf(api.BadRequest, "%s", few.Error()).
 			WithHint("Leave it out, or ask for fewer evaluations of a sample.")
 	}
 	switch {
+	case errors.Is(err, search.ErrTooLarge):
+		return api.Errorf(api.TooLarge, "%w", err)
 	case errors.Is(err, search.ErrNotFinite):
 		return api.Errorf(api.BadRequest, "The samples of the network are not finite").
 			WithHint("Look at what it returns at high and low noise levels, and at the range of levels that is given.")
@@ -354,7 +361,7 @@ func (f *fewSearch) Follow(_ context.Context, t sampler.Trajectories, into ...sa
 		rows := min(part, n-from)
 		meta := f.status("follow", "plan", p, "reduce", reduce, "evaluations", f.planned)
 		if t.From != nil {
-			meta["from"] = t.At
+			meta["from"], meta["of"] = t.At, f.number(t.From)
 		}
 		if t.Start != nil && !f.told {
 			f.told, meta["law"] = true, f.law
@@ -395,18 +402,20 @@ func (f *fewSearch) reduction(r sampler.Reducer) (out api.Reduction, each, all i
 	case *sampler.Samples:
 		return api.Reduction{Kind: "samples"}, f.size(), 0, nil
 	case *sampler.States:
-		return api.Reduction{Kind: "states", Every: r.Every}, 0, 1, nil
+		return api.Reduction{Kind: "states", Of: f.number(r), Every: r.Every}, 0, 1, nil
 	case *sampler.Products:
 		return api.Reduction{Kind: "products"}, 0, (2*r.Stages + 1) * (2*r.Stages + 1), nil
 	case *sampler.Errors:
 		if r.States == nil {
 			return api.Reduction{Kind: "error", At: -1}, 1, 0, nil
 		}
-		return api.Reduction{Kind: "error", At: r.At, First: r.First}, 1, 0, nil
+		return api.Reduction{Kind: "error", Of: f.number(r.States), At: r.At, First: r.First}, 1, 0, nil
 	case *sampler.Column:
-		return api.Reduction{Kind: "column", At: r.Of.At, First: r.Of.First, Column: r.K}, 0, r.K + 3, nil
+		return api.Reduction{
+			Kind: "column", Of: f.number(r.Of.Target), At: r.Of.At, First: r.Of.First, Column: r.K,
+		}, 0, r.K + 3, nil
 	case *sampler.Gram:
-		out := api.Reduction{Kind: "gram", At: r.At, Terms: r.Terms, Split: r.Split}
+		out := api.Reduction{Kind: "gram", Of: f.number(r.States), At: r.At, Terms: r.Terms, Split: r.Split}
 		if r.Of != nil {
 			b := r.Of.Bands()
 			out.Coordinates = &api.PlanCoordinates{
@@ -416,6 +425,17 @@ func (f *fewSearch) reduction(r sampler.Reducer) (out api.Reduction, each, all i
 		return out, 0, 2 * len(r.Sums[0]) * (r.Terms + 1) * (r.Terms + 1), nil
 	}
 	return out, 0, 0, errors.New("offered: no such reducer")
+}
+
+// number returns that of states, which are numbered as they come.
+func (f *fewSearch) number(s *sampler.States) int {
+	if f.kept == nil {
+		f.kept = map[*sampler.States]int{}
+	}
+	if _, ok := f.kept[s]; !ok {
+		f.kept[s] = len(f.kept)
+	}
+	return f.kept[s]
 }
 
 // reduced gives a reducer its numbers of some rows, and returns those of the reducers after it.

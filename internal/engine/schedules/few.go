@@ -70,6 +70,9 @@ func (k *Maker) few(ctx context.Context, req api.FewSchedule, emit func(api.Meta
 		Label: labelsAsIn(d, m, req.Seed), Learn: req.Budget == "minutes", Progress: progress,
 		Planned: func(evaluations int) { planned = evaluations },
 	})
+	if errors.Is(err, search.ErrTooLarge) {
+		return nil, api.Errorf(api.TooLarge, "budget must be seconds: %w", err)
+	}
 	if errors.Is(err, search.ErrNotFinite) {
 		return nil, api.Errorf(api.BadRequest, "The samples of the model %q are not finite", m.Name).
 			WithHint("Look at samples of ipndm; train the model further, or name other solvers.")
