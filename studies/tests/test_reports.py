@@ -279,6 +279,21 @@ def test_the_table_of_the_readme_is_that_of_the_rows(label: str) -> None:
         assert _lies_within(rows["pca-64"], numbers[2:])
 
 
+def test_what_the_readme_says_of_nine_evaluations() -> None:
+    said = re.search(r"At 9 `few` keeps 2M from noise, (.*?); the learned rival", _joined())
+    assert said is not None
+    numbers = re.findall(r"\.?\d[\d.]*", said[1].replace("iPNDM-4", ""))
+    for number, method in enumerate((rivalspage.FEW, rivalspage.PLAIN["iPNDM-4", rivalspage.MATCHED])):
+        rows = _tuned(method, 9)
+        assert len(rows) == 3
+        assert _lies_within(rows["classifier"], numbers[4 * number :][:2])
+        assert _lies_within(rows["pca-64"], numbers[4 * number :][2:4])
+    found = rivalspage.read(ROOT / "studies/docs" / rivalspage.ROWS)
+    few = found[(found.method == rivalspage.FEW) & (found.nfe == 9)]
+    assert few.choice.str.contains("dpmpp2m").all()
+    assert few.choice.str.contains(rivalspage.NOISE).all()
+
+
 def test_the_rivals_of_the_readme_are_the_strongest() -> None:
     """By the classifier, of those that are measured; one is prepared on the network, the other is not."""
     found = rivalspage.read(ROOT / "studies/docs" / rivalspage.ROWS)
