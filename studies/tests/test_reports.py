@@ -288,6 +288,12 @@ def test_what_the_readme_says_of_nine_evaluations() -> None:
         assert len(rows) == 3
         assert _lies_within(rows["classifier"], numbers[4 * number :][:2])
         assert _lies_within(rows["pca-64"], numbers[4 * number :][2:4])
+    heun = re.search(r"in the middle are better: (.*?) The aim", _joined())
+    assert heun is not None
+    numbers = re.findall(r"\d?\.\d+", heun[1])
+    for number, method in enumerate((rivalspage.TUNED_HEUN, rivalspage.GEODESIC)):
+        assert _lies_within(_tuned(method, 9)["classifier"], numbers[4 * number :][:2])
+        assert _lies_within(_tuned(method, 9)["pca-64"], numbers[4 * number :][2:4])
     found = rivalspage.read(ROOT / "studies/docs" / rivalspage.ROWS)
     few = found[(found.method == rivalspage.FEW) & (found.nfe == 9)]
     assert few.choice.str.contains("dpmpp2m").all()
