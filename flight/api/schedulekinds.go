@@ -313,7 +313,8 @@ type FewTry struct {
 	NFE      int     `json:"nfe"`
 	SigmaMax float64 `json:"sigma_max"`
 	Start    string  `json:"start"` // standard or matched
-	// Levels are polynomial: EDM's rule to σ = 0.002; gaussian: chosen for the solver; or learned, with the coefficients.
+	// Levels are polynomial (also polynomial 3): EDM's rule to σ = 0.002; gaussian: chosen for the solver; trajectories:
+	// chosen for the network's own; learned, with the coefficients; log-snr; or times: even in the network's own.
 	Levels string `json:"levels"`
 	// W2 is the distance to the data's own Gaussian, of matched starts.
 	W2 float64 `json:"w2_squared,omitempty"`

@@ -53,14 +53,14 @@ func (c *Column) Add(_ int, x, _ []float32) {
 	})
 }
 
-// known are the evaluations of the last plan that latents were followed along, which the next may share.
-type known struct {
+// lastPlan is the one that latents were followed along last, with evaluations that the next may share.
+type lastPlan struct {
 	of       Trajectories
 	denoised map[[2]int][]float32 // by the first row of a batch and the stage
 }
 
 // shared prepares for trajectories, and returns how many of their first evaluations are known.
-func (k *known) shared(t Trajectories) int {
+func (k *lastPlan) shared(t Trajectories) int {
 	last := k.of
 	k.of = t
 	p := *t.Plan

@@ -169,7 +169,7 @@ type OnDevice struct {
 	Guide   *Guide        // nil for none
 	Data    *data.Dataset // that Statistics measures on; nil if nobody asks
 
-	known known
+	last lastPlan
 }
 
 // Shape implements [Ensemble].
@@ -185,7 +185,7 @@ func (e *OnDevice) Follow(ctx context.Context, t Trajectories, into ...Reducer) 
 	}
 	all, reused, same := slices.ContainsFunc(into, Reducer.EveryStage), reuses(into), 0
 	if reused {
-		same = e.known.shared(t)
+		same = e.last.shared(t)
 	}
 	h, w, c := e.Shape()
 	Prepare(h*w*c, into)
@@ -207,12 +207,12 @@ func (e *OnDevice) Follow(ctx context.Context, t Trajectories, into ...Reducer) 
 			if stage >= same {
 				return nil
 			}
-			return e.known.denoised[[2]int{int(b.Rows[0].Index), stage}]
+			return e.last.denoised[[2]int{int(b.Rows[0].Index), stage}]
 		},
 		Stage: func(b *Batch, stage int, on *kernels.Trajectory) (err error) {
 			if reused && stage >= same && t.Plan.Data {
 				at := [2]int{int(b.Rows[0].Index), stage}
-				if e.known.denoised[at], err = b.Denoised(on); err != nil {
+				if e.last.denoised[at], err = b.Denoised(on); err != nil {
 					return err
 				}
 			}

@@ -3,8 +3,6 @@ package search
 import (
 	"cmp"
 	"context"
-	"errors"
-	"iter"
 	"math"
 	"slices"
 
@@ -170,16 +168,15 @@ func (f *fewStepSearch) localCandidates() (out []*Candidate, err error) {
 	return out, nil
 }
 
-// fits are how often the highest noise level is halved for starts from the data's law that coefficients are fitted
-// for.
-func (f *fewStepSearch) fits() iter.Seq[int] {
-	return func(yield func(int) bool) {
-		for halving := 1; halving <= maxFits && f.asks(solver.FittedName) && f.fitSamples() >= minFitTrajectories; halving++ {
-			if f.tooLow(halving) || !yield(halving) {
-				return
-			}
-		}
+// fits is how many starts from the data's law coefficients are fitted for, at the highest level halved once, twice, …
+func (f *fewStepSearch) fits() (n int) {
+	if !f.asks(solver.FittedName) || f.fitSamples() < minFitTrajectories {
+		return 0
 	}
+	for n < maxFits && !f.tooLow(n+1) {
+		n++
+	}
+	return n
 }
 
 // fitSamples is how many trajectories a fit can have in memory.
@@ -218,28 +215,20 @@ func (f *fewStepSearch) fittedCandidate(ctx context.Context, halving int) (*Cand
 	return c, err
 }
 
-// learned adds to ranked candidates one that is learned from the best of those that are fitted.
-func (f *fewStepSearch) learned(ctx context.Context, ranked []*Candidate, samples int) ([]*Candidate, error) {
+// learnFrom returns the sampler that is learned from the best of those that are fitted, among ranked candidates; it is
+// not measured. The error is ErrNotFinite if there is none.
+func learnFrom(ranked []*Candidate, g0 float64, progress func(evaluations int)) (c *Candidate, err error) {
 	best := slices.IndexFunc(ranked, func(c *Candidate) bool { return c.fit != nil })
 	if best < 0 {
-		return ranked, nil
+		return nil, ErrNotFinite
 	}
-	f.Progress.Begin("learn", shareOfLearn, learnTrajectories*learnEvaluations(f.NFE))
-	c := *ranked[best]
-	c.Levels, c.Samples, c.Distances, c.drawn = "learned", 0, nil, nil
-	var err error
-	if c.Settings.Fitted, err = c.fit.learn(lowestOf(f.G0), f.Progress.Add); errors.Is(err, ErrNotFinite) {
-		return ranked, nil
+	from := ranked[best]
+	c = &Candidate{
+		Schedule: from.Schedule, Settings: from.Settings, SigmaMax: from.SigmaMax, Matched: from.Matched,
+		Levels: "learned", learned: from.fit,
 	}
-	c.fit, c.learned = nil, c.fit
-	if err == nil {
-		err = f.draw(ctx, &c, samples)
-	}
-	if err == nil {
-		ranked = append(ranked, &c)
-		rank(ranked)
-	}
-	return ranked, err
+	c.Settings.Fitted, err = from.fit.learn(lowestOf(g0), progress)
+	return c, err
 }
 
 // onPolynomial returns a sampler on the levels of the grid polynomial from a noise level, as a schedule with its knots

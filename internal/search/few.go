@@ -54,7 +54,7 @@ type FewSettings struct {
 	G0, T   float64 // variances between which the network is sampled
 	// Label returns the label of sample i, which has a seed; −1 for none.
 	Label func(i int, seed uint64) int32
-	// Learn has levels and coefficients learned through the network, too.
+	// Learn has levels and coefficients learned through the network, too, from those of the solver fitted.
 	Learn bool
 	// Budget, unless it is 0, bounds the evaluations: there are fewer samples. Planned, which may be nil, takes the most
 	// that there will be, before the first.
@@ -127,7 +127,7 @@ func Few(ctx context.Context, network sampler.Ensemble, images *Images, set FewS
 	if err := f.spend(); err != nil {
 		return nil, err
 	}
-	if set.Learn || slices.ContainsFunc(set.Solvers, ByCoordinate) {
+	if slices.ContainsFunc(set.Solvers, ByCoordinate) {
 		set.Progress.Begin("statistics", shareOfStatistics, 0)
 		var err error
 		if f.statistics, err = network.Statistics(ctx, set.T, images.Spectrum, set.Progress.At); err != nil {
@@ -165,8 +165,6 @@ func (f *fewStepSearch) evaluations() int {
 	candidates := plain*levelHalvings + candidatesPerLevel*(levelHalvings+1)
 	if plain < len(f.Solvers) {
 		candidates += levelHalvings
-	}
-	if f.Learn || plain < len(f.Solvers) {
 		statistics = statisticsEvaluations
 	}
 	n, first := f.NFE, f.firstRound()
@@ -321,9 +319,9 @@ func (f *fewStepSearch) race(ctx context.Context, isotropic, local []*Candidate)
 	if err := f.measureBest(ctx, all, len(all), 0, first, "first round", shareOfFirstRound); err != nil {
 		return all, err
 	}
-	for halving := range f.fits() {
+	for i := range f.fits() {
 		f.Progress.Begin("fit", shareOfFits/maxFits, 2*f.fitSamples()*(fineSteps+f.NFE*(f.NFE+1)/2))
-		c, err := f.fittedCandidate(ctx, halving)
+		c, err := f.fittedCandidate(ctx, i+1)
 		if errors.Is(err, ErrNotFinite) {
 			continue
 		}
@@ -338,7 +336,16 @@ func (f *fewStepSearch) race(ctx context.Context, isotropic, local []*Candidate)
 	}
 	rank(all)
 	if f.Learn {
-		if all, err = f.learned(ctx, all, first); err != nil {
+		f.Progress.Begin("learn", shareOfLearn, learnTrajectories*learnEvaluations(f.NFE))
+		c, err := learnFrom(all, f.G0, f.Progress.Add)
+		if err == nil {
+			err = f.draw(ctx, c, first)
+		}
+		switch {
+		case err == nil:
+			all = append(all, c)
+			rank(all)
+		case !errors.Is(err, ErrNotFinite):
 			return all, err
 		}
 	}

@@ -313,7 +313,7 @@ func (l *learner) round(from learned) (learned, error) {
 	}
 	now, next, damping := 1, n+1, 1e-2 // where the samples at hand are, and the column of those that are tried next
 	for range learnTrials {
-		step, err := l.step(slopes, products, now, damping)
+		step, err := dampedStep(slopes, products, now, damping)
 		if err != nil {
 			return at, nil
 		}
@@ -346,8 +346,8 @@ func miss(products *mat.SymDense, at int) float64 {
 	return products.At(0, 0) - 2*products.At(0, at) + products.At(at, at)
 }
 
-// step returns that of Levenberg and Marquardt: (JᵀJ + damping diag JᵀJ) step = −Jᵀ(x − y).
-func (l *learner) step(slopes *mat.Dense, products *mat.SymDense, now int, damping float64) (*mat.VecDense, error) {
+// dampedStep returns that of Levenberg and Marquardt: (JᵀJ + damping diag JᵀJ) step = −Jᵀ(x − y).
+func dampedStep(slopes *mat.Dense, products *mat.SymDense, now int, damping float64) (*mat.VecDense, error) {
 	k := products.SymmetricDim()
 	_, n := slopes.Dims()
 	j := slopes.Slice(0, k, 0, n)

@@ -239,7 +239,9 @@ func (f *pairedSearch) race(ctx context.Context, plain []*Candidate) (all []*Can
 		}
 	}
 	if f.learns {
-		found, err := f.learn(all)
+		rank(all)
+		f.Progress.Begin("learn", 500, learnTrajectories*learnEvaluations(f.NFE))
+		found, err := learnFrom(all, f.G0, f.Progress.Add)
 		if errors.Is(err, ErrNotFinite) {
 			return all, nil
 		}
@@ -252,35 +254,6 @@ func (f *pairedSearch) race(ctx context.Context, plain []*Candidate) (all []*Can
 		all = append(all, found)
 	}
 	return all, nil
-}
-
-// learn returns the sampler that is learned from the best of those that are fitted.
-func (f *pairedSearch) learn(all []*Candidate) (*Candidate, error) {
-	rank(all)
-	best := slices.IndexFunc(all, func(c *Candidate) bool { return c.fit != nil })
-	if best < 0 {
-		return nil, ErrNotFinite
-	}
-	f.Progress.Begin("learn", 500, learnTrajectories*learnEvaluations(f.NFE))
-	coefficients, err := all[best].fit.learn(lowestOf(f.G0), f.Progress.Add)
-	if err != nil {
-		return nil, err
-	}
-	found, err := f.candidate(coefficients, all[best].fit.statistics, "learned", nil)
-	if err == nil {
-		found.learned = all[best].fit
-	}
-	return found, err
-}
-
-// candidate returns the sampler of coefficients.
-func (f *pairedSearch) candidate(
-	coefficients *solver.Fitted, of *local.Statistics, levels string, fit *fitter,
-) (*Candidate, error) {
-	set, err := solver.Settings{
-		Solver: solver.FittedName, Steps: len(coefficients.Alpha), Statistics: of, Fitted: coefficients,
-	}.Resolve()
-	return &Candidate{Schedule: f.path, Settings: set, SigmaMax: math.Sqrt(f.T), Levels: levels, fit: fit}, err
 }
 
 // noStatistics returns those of a denoiser of which nothing is known, whose parts are bands of frequencies.
@@ -304,7 +277,10 @@ func (f *pairedSearch) fit(ctx context.Context, nodes []int, levels string, isot
 	if err != nil {
 		return nil, err
 	}
-	return f.candidate(fit.fitted, none, levels, fit)
+	set, err := solver.Settings{
+		Solver: solver.FittedName, Steps: len(fit.fitted.Alpha), Statistics: none, Fitted: fit.fitted,
+	}.Resolve()
+	return &Candidate{Schedule: f.path, Settings: set, SigmaMax: math.Sqrt(f.T), Levels: levels, fit: fit}, err
 }
 
 // snapped returns the kept nodes of the reference that are nearest to the levels of a plan, one for each.
