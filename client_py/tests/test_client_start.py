@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +137,8 @@ def test_few_needs_nothing_but_nfe(
     made = client.make_schedule("few", "few", **options)
     few = made.info["few"]
     chosen, against = few["chosen"], few["against"]
-    said = capsys.readouterr().out
+    before, said = capsys.readouterr().out.split("\n", 1)
+    assert re.fullmatch(r"at most \d+ evaluations of the network", before)
     assert said.startswith(f"{chosen['solver']} from sigma {chosen['sigma_max']:g} ({chosen['start']} start")
     assert f"{few['ratio']:.3g} ± {few['ratio_stderr']:.1g} times the Fréchet distance on 64 samples held back" in said
     assert ("no try is surely better" in said) == (chosen == against)
