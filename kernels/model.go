@@ -139,8 +139,8 @@ func (m *Model) Resolve(mode Mode) (Mode, error) {
 	return Full, nil
 }
 
-// Beside returns the model on another device of its process, made by the first call. It lives as long as m.
-func (m *Model) Beside(dev *device.Device) (*Model, error) {
+// OnDevice returns the model on another device of its process, made by the first call. It lives as long as m.
+func (m *Model) OnDevice(dev *device.Device) (*Model, error) {
 	if dev == m.dev {
 		return m, nil
 	}

@@ -106,9 +106,9 @@ func (w *Weights) Release() {
 	w.flat.Release()
 }
 
-// Beside returns the weights on the device of a model, a copy that the first call makes. The caller holds w, and the
+// CopyTo returns the weights on the device of a model, a copy that the first call makes. The caller holds w, and the
 // copy lives as long as w.
-func (w *Weights) Beside(m *Model) (*Weights, error) {
+func (w *Weights) CopyTo(m *Model) (*Weights, error) {
 	if m.dev == w.model.dev {
 		return w, nil
 	}
@@ -137,8 +137,8 @@ func (w *Weights) Beside(m *Model) (*Weights, error) {
 	return c, nil
 }
 
-// On reports whether the weights are on a device already.
-func (w *Weights) On(d *device.Device) bool {
+// ResidesOn reports whether the weights are on a device already.
+func (w *Weights) ResidesOn(d *device.Device) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.model.dev == d || w.copies[d] != nil

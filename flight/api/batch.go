@@ -40,14 +40,14 @@ func Progress(step, steps int, more ...any) Meta {
 // ProgressEvery is the least time between two messages that carry progress alone.
 const ProgressEvery = 100 * time.Millisecond
 
-// Sparsely returns a report that hands progress on now and then.
-func Sparsely(progress func(Meta)) func(done, total int) {
-	report := SparselyByPart(progress)
+// ThrottledProgress returns a report that hands progress on now and then.
+func ThrottledProgress(progress func(Meta)) func(done, total int) {
+	report := ThrottledProgressByPart(progress)
 	return func(done, total int) { report("", done, total) }
 }
 
-// SparselyByPart is Sparsely for work whose parts have names.
-func SparselyByPart(progress func(Meta)) func(part string, done, total int) {
+// ThrottledProgressByPart is Sparsely for work whose parts have names.
+func ThrottledProgressByPart(progress func(Meta)) func(part string, done, total int) {
 	var last time.Time
 	return func(part string, done, total int) {
 		now := time.Now()
@@ -85,8 +85,8 @@ func ColumnOf[E any](s Schema, b Batch, name string) []E {
 	return b.Cols[s.Index(name)].([]E)
 }
 
-// Times multiplies numbers of rows and stops at the largest int64, which no price allows.
-func Times(a, b int64) int64 {
+// SaturatingProduct multiplies numbers of rows and stops at the largest int64, which no price allows.
+func SaturatingProduct(a, b int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	if hi != 0 || lo > math.MaxInt64 {
 		return math.MaxInt64

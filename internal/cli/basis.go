@@ -35,7 +35,7 @@ func basisKinds() string {
 	return b.String()
 }
 
-var basisMakeSpec = connect.Making(command.Spec{
+var basisMakeSpec = connect.MakeCommand(command.Spec{
 	Use:   "make",
 	Short: "Make a basis from a data set",
 	Long: `Make takes the leading principal components of a data set's images for the first

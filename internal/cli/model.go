@@ -40,7 +40,7 @@ var modelListSpec = connect.ListSpec("models", "model", (*client.Client).ListMod
 			m.Parameters, own)
 	})
 
-var modelMixtureSpec = connect.Making(command.Spec{
+var modelMixtureSpec = connect.MakeCommand(command.Spec{
 	Use:   "mixture",
 	Short: "Make a Gaussian mixture with exact score and serve it as a model",
 	Long: `Mixture makes the laboratory's model: a mixture of normal laws, whose flow is known
@@ -57,7 +57,7 @@ Images of up to 64 values take any basis.`,
 }, "MakeModel", new(api.MakeModel), "measuring",
 	command.Option{Name: "covariance", OneOf: []string{"dct", "full"}})
 
-var modelDrawSpec = connect.Making(command.Spec{
+var modelDrawSpec = connect.MakeCommand(command.Spec{
 	Use:     "draw",
 	Short:   "Draw a data set from a mixture: images of a known law",
 	Example: "  anisoflight model draw --name known --model digits-gmm --n 10000",

@@ -22,7 +22,7 @@ import (
 )
 
 // sampleRequest are the fields of Sample that say what is drawn, not how it travels.
-var sampleRequest = connect.Without(connect.Fields(new(api.Sample),
+var sampleRequest = connect.OmitOptions(connect.Fields(new(api.Sample),
 	command.Option{Name: "n", Otherwise: "64 without --labels"},
 	command.Option{Name: "labels", Usage: "one image per label: a list such as 0,1,2 or 0-9"},
 	command.Option{Name: "steps", Otherwise: "18 without --nfe"},

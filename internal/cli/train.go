@@ -58,7 +58,7 @@ func trainHere(ctx context.Context, e command.Env, w *processes.World) error {
 	if model == "" {
 		model = run
 	}
-	return connect.Among(ctx, e, w, func(c *client.Client) error {
+	return connect.WithServerIn(ctx, e, w, func(c *client.Client) error {
 		if err := mayWrite(ctx, c, e, model); err != nil {
 			return err
 		}

@@ -118,9 +118,9 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// Rest stores the runs at once, and starts none from then on: it is for a server that is told to end, before it waits
+// PauseAndStoreAll stores the runs at once, and starts none from then on: it is for a server that is told to end, before it waits
 // for the requests under way.
-func (e *Engine) Rest(ctx context.Context) error { return e.runs.Rest(ctx) }
+func (e *Engine) PauseAndStoreAll(ctx context.Context) error { return e.runs.PauseAndStoreAll(ctx) }
 
 // Close pauses the runs, stores their states and releases the device memory of runs and models.
 // Operations must have ended.

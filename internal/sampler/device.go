@@ -16,16 +16,16 @@ type Network struct {
 // Fits reports whether a device has the network's weights, or room for them and as much again for programs.
 func (n Network) Fits(d *device.Device) bool {
 	available, known := d.Available()
-	return !known || n.Weights.On(d) || available >= 2*n.Weights.Bytes()
+	return !known || n.Weights.ResidesOn(d) || available >= 2*n.Weights.Bytes()
 }
 
-// Beside returns the network on a peer of its device, with its weights there.
-func (n Network) Beside(d *device.Device) (Network, error) {
-	on, err := n.Model.Beside(d)
+// OnDevice returns the network on a peer of its device, with its weights there.
+func (n Network) OnDevice(d *device.Device) (Network, error) {
+	on, err := n.Model.OnDevice(d)
 	if err != nil {
 		return n, err
 	}
-	weights, err := n.Weights.Beside(on)
+	weights, err := n.Weights.CopyTo(on)
 	return Network{Model: on, Weights: weights}, err
 }
 

@@ -70,7 +70,7 @@ func (s *Sampler) guided(ctx context.Context, net Network, plans []*solver.Plan,
 	if !guide.Labels {
 		seen = slices.Repeat([]int32{-1}, len(labels))
 	}
-	by, err := guide.Net.Beside(net.Model.Device())
+	by, err := guide.Net.OnDevice(net.Model.Device())
 	if err != nil {
 		return err
 	}

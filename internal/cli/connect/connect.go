@@ -50,12 +50,12 @@ const patience = 5 * time.Second
 // WithServer calls f with a connection to the server of the data folder: that of --server; else the one that serves the
 // folder; else one in this process, for the length of f.
 func WithServer(ctx context.Context, e command.Env, f func(*client.Client) error) error {
-	return Among(ctx, e, nil, f)
+	return WithServerIn(ctx, e, nil, f)
 }
 
-// Among is WithServer in the first process of a world, whose others train with it: no other server does. The world may
+// WithServerIn is WithServer in the first process of a world, whose others train with it: no other server does. The world may
 // be nil.
-func Among(ctx context.Context, e command.Env, w *processes.World, f func(*client.Client) error) error {
+func WithServerIn(ctx context.Context, e command.Env, w *processes.World, f func(*client.Client) error) error {
 	remote := func(location string) error {
 		if w != nil {
 			return fmt.Errorf("%d processes train in themselves, and %s is a server; end it, or start one process", w.Size(),

@@ -77,15 +77,15 @@ func isList(t reflect.Type) bool {
 	return false
 }
 
-// Without returns options except those of some names.
-func Without(options []command.Option, names ...string) []command.Option {
+// OmitOptions returns options except those of some names.
+func OmitOptions(options []command.Option, names ...string) []command.Option {
 	return slices.DeleteFunc(slices.Clone(options), func(o command.Option) bool { return slices.Contains(names, o.Name) })
 }
 
-// Making returns the command that calls an action which makes something: its options are the fields of the request,
+// MakeCommand returns the command that calls an action which makes something: its options are the fields of the request,
 // except those of one possible value, and those of a data folder. It shows the progress of what is being done, and then
 // the reply.
-func Making(s command.Spec, action string, request any, doing string, changes ...command.Option) command.Spec {
+func MakeCommand(s command.Spec, action string, request any, doing string, changes ...command.Option) command.Spec {
 	fields := slices.DeleteFunc(Fields(request, changes...), func(o command.Option) bool {
 		return len(o.OneOf) == 1 && o.Name == "kind"
 	})

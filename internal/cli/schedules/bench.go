@@ -13,7 +13,7 @@ import (
 )
 
 // benchRequest are the fields of BenchSchedule.
-var benchRequest = connect.Without(connect.Fields(new(api.BenchSchedule)), "start")
+var benchRequest = connect.OmitOptions(connect.Fields(new(api.BenchSchedule)), "start")
 
 var benchSpec = command.Spec{
 	Use:   "bench",

@@ -6,7 +6,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/cli/connect"
 )
 
-var geodesicSpec = connect.Making(command.Spec{
+var geodesicSpec = connect.MakeCommand(command.Spec{
 	Use:   "geodesic",
 	Short: "Make the schedule of least energy for a model, in one pass over a data set",
 	Long: `Geodesic measures the model's residual F(σ) by noise level and lays the path along which
@@ -21,7 +21,7 @@ solver local steps.`,
   anisoflight sample --model digits --schedule digits-local --solver local --corrector --grid polynomial --nfe 5`,
 }, "MakeSchedule", new(api.GeodesicSchedule), "measuring")
 
-var nodesSpec = connect.Making(command.Spec{
+var nodesSpec = connect.MakeCommand(command.Spec{
 	Use:   "nodes",
 	Short: "Choose a solver's noise levels on a data set's own Gaussian, without a model",
 	Long: `Nodes measures the mean and the spectrum of a data set and chooses the noise levels at
@@ -35,7 +35,7 @@ variance: of the nodes, and of the same solver on EDM's noise levels (ρ = 7).`,
   anisoflight sample --model digits --schedule digits-5 --nfe 5`,
 }, "MakeSchedule", new(api.GaussianSchedule), "choosing")
 
-var startSpec = connect.Making(command.Spec{
+var startSpec = connect.MakeCommand(command.Spec{
 	Use:   "start",
 	Short: "Start a schedule from the data's own normal law instead of noise",
 	Long: `Start measures the mean μ and the covariance Σ of a data set in one pass and stores
@@ -50,7 +50,7 @@ costs no evaluation, and lets few evaluations begin at lower noise.`,
   anisoflight sample --model digits --schedule digits-start --solver dpmpp2m --grid polynomial --nfe 5`,
 }, "MakeSchedule", new(api.StartSchedule), "measuring")
 
-var fitSpec = connect.Making(command.Spec{
+var fitSpec = connect.MakeCommand(command.Spec{
 	Use:   "fit",
 	Short: "Fit the coefficients of each step to a model's own trajectories",
 	Long: `Fit follows converged trajectories of a model and moves the coefficients of the solver
@@ -64,7 +64,7 @@ its solver: sample along it with the same number of evaluations.`,
   anisoflight sample --model digits --schedule digits-5 --nfe 5`,
 }, "MakeSchedule", new(api.FitSchedule), "fitting")
 
-var fewSpec = connect.Making(command.Spec{
+var fewSpec = connect.MakeCommand(command.Spec{
 	Use:   "few",
 	Short: "Find what samples a model best in few evaluations",
 	Long: `Few tries samplers on a model: solvers, on EDM's noise levels and on those that suit the

@@ -145,7 +145,7 @@ func runServe(ctx context.Context, e command.Env) (err error) {
 	case <-ctx.Done():
 	}
 	rested := make(chan error, 1)
-	go func() { rested <- eng.Rest(context.WithoutCancel(ctx)) }() // first of all, whatever requests are under way
+	go func() { rested <- eng.PauseAndStoreAll(context.WithoutCancel(ctx)) }() // first of all, whatever requests are under way
 	// New commands wait until the folder is free.
 	if err := lock.Publish(""); err != nil {
 		e.Log.Warn("the folder's lock still names this server", "error", err)

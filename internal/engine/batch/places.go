@@ -22,7 +22,7 @@ func (p *places) take(net sampler.Network) (placed sampler.Network, leave func()
 		defer p.mu.Unlock()
 		p.busy[dev]--
 	}
-	if placed, err = net.Beside(dev); err != nil {
+	if placed, err = net.OnDevice(dev); err != nil {
 		leave()
 	}
 	return placed, leave, err

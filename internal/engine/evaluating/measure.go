@@ -27,7 +27,7 @@ func (k *Evaluator) EvaluateModel(_ context.Context, req api.EvaluateModel) (*ap
 		return nil, err
 	}
 	schema := tables.SchemaOf[api.EvaluationRow](tables.OfModel(m, "EvaluateModel", req))
-	most := api.Times(int64(s.Rows())*int64(s.J()), int64(req.Points))
+	most := api.SaturatingProduct(int64(s.Rows())*int64(s.J()), int64(req.Points))
 	if _, err := tables.Price(k.MaxBytes, schema, most); err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func pass[R any](
 		}
 		defer m.Release()
 		var out []R
-		progress := api.Sparsely(func(m api.Meta) { _ = emit(api.Event{Meta: m}) }) // fails when ctx has ended
+		progress := api.ThrottledProgress(func(m api.Meta) { _ = emit(api.Event{Meta: m}) }) // fails when ctx has ended
 		err := k.Batcher.Run(ctx, progress, func(report func(done, total int)) (err error) {
 			out, err = measure(ctx, report)
 			return err

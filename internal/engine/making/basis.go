@@ -36,7 +36,7 @@ func (k *Maker) Basis(ctx context.Context, req api.MakeBasis, progress func(api.
 	} else {
 		b, spans, err = passes.PCA(ctx, d, passes.PCASettings{
 			K: req.K, PerClass: kind.PerClass, Clusters: req.Clusters,
-			Progress: api.Sparsely(progress),
+			Progress: api.ThrottledProgress(progress),
 		})
 	}
 	if err != nil {

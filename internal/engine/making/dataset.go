@@ -30,7 +30,7 @@ func (k *Maker) Dataset(ctx context.Context, req api.MakeDataset, progress func(
 		return info, err
 	}
 	h, w, c := m.ImageSize()
-	if bytes := api.Times(api.Times(int64(h)*int64(w), int64(c)*4), int64(req.N)); bytes > k.MaxBytes {
+	if bytes := api.SaturatingProduct(api.SaturatingProduct(int64(h)*int64(w), int64(c)*4), int64(req.N)); bytes > k.MaxBytes {
 		return info, api.Errorf(api.TooLarge, "%d images have %d bytes, a data set may have %d", req.N, bytes,
 			k.MaxBytes)
 	}
@@ -42,7 +42,7 @@ func (k *Maker) Dataset(ctx context.Context, req api.MakeDataset, progress func(
 		return info, err
 	}
 	defer images.Abort()
-	report := api.Sparsely(progress)
+	report := api.ThrottledProgress(progress)
 	normal, image := make([]float32, h*w*c), make([]float32, h*w*c)
 	for i := range req.N {
 		if err := ctx.Err(); err != nil {

@@ -88,7 +88,7 @@ func (k *Maker) mixtureOf(ctx context.Context, req api.MakeModel, progress func(
 	refused := func(err error) error {
 		return api.Errorf(api.BadRequest, "The data set %q makes no mixture: %w", req.Dataset, err)
 	}
-	err = d.Each(ctx, nil, api.Sparsely(progress), func(labels []int32, images []float64) error {
+	err = d.Each(ctx, nil, api.ThrottledProgress(progress), func(labels []int32, images []float64) error {
 		if err := measure.Add(labels, images); err != nil {
 			return refused(err)
 		}

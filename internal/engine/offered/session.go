@@ -64,7 +64,7 @@ func (k Maker) Open(_ context.Context, req api.OfferNetwork, in api.Schema) (*ap
 	if err := s.prepare(k.Catalog, req, s); err != nil {
 		return nil, err
 	}
-	if err := tables.Want(in, []api.Column{{Name: "values", Type: api.Float64}}, nil); err != nil {
+	if err := tables.CheckColumns(in, []api.Column{{Name: "values", Type: api.Float64}}, nil); err != nil {
 		return nil, err
 	}
 	perSubspace := func(name string) api.Column {

@@ -194,7 +194,7 @@ func (s *Runs) familyBasis(
 	d, _ := basis.Lookup(family.Basis)
 	b, _, err := passes.PCA(ctx, src.Dataset, passes.PCASettings{
 		K: family.K, PerClass: d.PerClass, Classes: src.Classes(cfg),
-		Progress: api.Sparsely(progress),
+		Progress: api.ThrottledProgress(progress),
 	})
 	if field, ok := errors.AsType[*setting.Error](err); ok && field.Field == "k" {
 		err = &setting.Error{Field: "family.k", Msg: field.Msg}

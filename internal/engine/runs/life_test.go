@@ -379,7 +379,7 @@ func TestRest(t *testing.T) {
 	go func() { watched <- waiting.watch(context.WithoutCancel(t.Context()), 0, false, ignore) }()
 	start(t, s, 1000)
 	waitFor(t, func() bool { return r.Info().Step > 0 })
-	if err := s.Rest(t.Context()); err != nil {
+	if err := s.PauseAndStoreAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	wantCode(t, "WatchRun", <-watched, api.Draining)

@@ -161,7 +161,7 @@ func (s *Runs) TrainOn(_ context.Context, req api.TrainStep, in api.Schema) (*ap
 
 // imagesFor checks the columns of the batches that step a run. It returns what copies their images as [H, W, C].
 func (s *Runs) imagesFor(r *Run, in api.Schema) (func(api.Batch) []float32, error) {
-	err := tables.Want(in, append(tables.ImageAlternatives(), api.Column{Name: "label", Type: api.Int32}), nil)
+	err := tables.CheckColumns(in, append(tables.ImageAlternatives(), api.Column{Name: "label", Type: api.Int32}), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +172,7 @@ func (s *Runs) imagesFor(r *Run, in api.Schema) (func(api.Batch) []float32, erro
 		return nil, err
 	}
 	h, w, c := d.Height(), d.Width(), d.Channels()
-	layout, err := tables.Fits(image, "run", h, w, c)
+	layout, err := tables.CheckImageSize(image, "run", h, w, c)
 	if err != nil {
 		return nil, err
 	}

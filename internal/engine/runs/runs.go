@@ -175,16 +175,16 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// Rest pauses every run that is at work and stores what is not stored. From then on no run is started, and only the
+// PauseAndStoreAll pauses every run that is at work and stores what is not stored. From then on no run is started, and only the
 // requests that step one already go on. Watchers are told that the server ends.
-func (s *Runs) Rest(ctx context.Context) error {
+func (s *Runs) PauseAndStoreAll(ctx context.Context) error {
 	s.endOnce.Do(func() { close(s.ending) })
 	return s.each(func(r *Run) error { return errors.Join(r.halt(ctx, errPause), r.keep(ctx)) })
 }
 
 // Close is Rest, after which the device is freed.
 func (s *Runs) Close(ctx context.Context) error {
-	err := s.Rest(ctx)
+	err := s.PauseAndStoreAll(ctx)
 	return errors.Join(err, s.each(func(r *Run) error {
 		return r.do(ctx, func() error { r.retire(); return nil })
 	}))

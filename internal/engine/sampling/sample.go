@@ -94,7 +94,7 @@ func (k *Sampler) Exchange(_ context.Context, req api.Sample, in api.Schema) (*a
 			if err := s.planAll(labels); err != nil {
 				return err
 			}
-			if _, err := s.price(api.Times(int64(len(labels)), 1+s.previews())); err != nil {
+			if _, err := s.price(api.SaturatingProduct(int64(len(labels)), 1+s.previews())); err != nil {
 				return err
 			}
 			received += b.Rows
@@ -217,7 +217,7 @@ func (s *sampling) priced(n int) (*api.Job, error) {
 	}
 	s.schema.Metadata["steps"] = strconv.Itoa(s.plan.Steps())
 	s.schema.Metadata["nfe"] = strconv.Itoa(s.guide.Mix().Evaluations(s.plan, s.plan.NFE))
-	rows := api.Times(int64(n), 1+s.previews())
+	rows := api.SaturatingProduct(int64(n), 1+s.previews())
 	bytes, err := s.price(rows)
 	return &api.Job{
 		Schema: s.schema, Rows: rows, Bytes: bytes, BatchBytes: int64(s.req.BatchBytes), Samples: n, Part: s.part,
@@ -255,7 +255,7 @@ func (s *sampling) planAll(labels []int32) error {
 	stages := int64(2*steps + s.req.NFE)
 	const stageBytes, subspaceBytes = 200, 100
 	parts := int64(s.sched.Complete(s.set).Parts(s.sched.J()))
-	if api.Times(api.Times(stages, int64(len(rows))), stageBytes+subspaceBytes*parts) > s.sampler.MaxBytes {
+	if api.SaturatingProduct(api.SaturatingProduct(stages, int64(len(rows))), stageBytes+subspaceBytes*parts) > s.sampler.MaxBytes {
 		return api.Errorf(api.TooLarge, "So many steps on %d rows of the schedule at once are too many", len(rows)).
 			WithHint("Ask for fewer steps, or sample fewer classes at a time.")
 	}

@@ -39,7 +39,7 @@ type adviser struct {
 func (k *Maker) Advise(ctx context.Context, req api.Advise, report func(api.Meta)) (_ api.Advice, err error) {
 	a := &adviser{req: req, by: "data's Gaussian"}
 	set := search.AdviceSettings{
-		NFE: req.NFE, Samples: req.Samples, Seed: req.Seed, Progress: search.NewProgress(api.SparselyByPart(report)),
+		NFE: req.NFE, Samples: req.Samples, Seed: req.Seed, Progress: search.NewProgress(api.ThrottledProgressByPart(report)),
 	}
 	if req.Model != "" {
 		if a.model, err = k.Catalog.Model(req.Model); err != nil {

@@ -54,7 +54,7 @@ func (k *Maker) Bench(_ context.Context, req api.BenchSchedule) (*api.Job, error
 			}
 		}
 		schedules = append(schedules, s)
-		rows += api.Times(int64(s.J()+1), int64(len(benchLabels(s)))) * int64(len(req.Solvers)*len(req.NFE))
+		rows += api.SaturatingProduct(int64(s.J()+1), int64(len(benchLabels(s)))) * int64(len(req.Solvers)*len(req.NFE))
 	}
 	schema := tables.SchemaOf[api.BenchRow](tables.Metadata("BenchSchedule", req))
 	return tables.Priced(k.MaxBytes, schema, rows, func(ctx context.Context, emit func(api.Event) error) error {
@@ -93,7 +93,7 @@ func runBench(ctx context.Context, d *data.Dataset, schedules []catalog.Schedule
 	emit func(api.Event) error,
 ) error {
 	// fails when ctx has ended, and then measuring does
-	progress := api.Sparsely(func(m api.Meta) { _ = emit(api.Event{Meta: m}) })
+	progress := api.ThrottledProgress(func(m api.Meta) { _ = emit(api.Event{Meta: m}) })
 	var labels []int
 	for _, s := range schedules {
 		labels = append(labels, benchLabels(s)...)

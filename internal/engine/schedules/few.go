@@ -47,7 +47,7 @@ func (k *Maker) few(ctx context.Context, req api.FewSchedule, emit func(api.Meta
 	}
 	made.origin.Seed = &req.Seed
 	planned := 0 // evaluations
-	progress := search.NewProgress(api.SparselyByPart(func(m api.Meta) {
+	progress := search.NewProgress(api.ThrottledProgressByPart(func(m api.Meta) {
 		if planned > 0 {
 			m["evaluations"] = planned
 		}

@@ -56,7 +56,7 @@ func (k *Maker) fit(ctx context.Context, req api.FitSchedule, progress func(api.
 	on := &sampler.OnDevice{Device: k.Batcher, Network: sampler.Network{Model: network, Weights: m.Weights()}}
 	fitted, errs, err := search.Fit(ctx, on, along.Schedule, named.Statistics, search.FitSettings{
 		Solver: local, Samples: req.Samples, Seed: req.Seed, Isotropic: req.Isotropic, Start: named.Start,
-		Label: labelsDrawn(m), Report: api.Sparsely(progress),
+		Label: labelsDrawn(m), Report: api.ThrottledProgress(progress),
 	})
 	if err != nil {
 		return nil, err

@@ -45,7 +45,7 @@ func (k *Maker) gaussian(ctx context.Context, req api.GaussianSchedule, progress
 	if made.origin, err = k.origin(req.Dataset, nil); err != nil {
 		return nil, err
 	}
-	report := api.Sparsely(progress)
+	report := api.ThrottledProgress(progress)
 	spectra, err := search.Spectra(ctx, d, []int{-1}, report)
 	if err != nil {
 		return nil, err

@@ -51,7 +51,7 @@ func (k *Maker) geodesic(ctx context.Context, req api.GeodesicSchedule, progress
 		Samples: req.Samples, Seed: req.Seed, Family: family, Statistics: req.Statistics,
 	}
 	var g *passes.Geodesic
-	err = k.Batcher.Run(ctx, api.Sparsely(progress), func(report func(done, total int)) (err error) {
+	err = k.Batcher.Run(ctx, api.ThrottledProgress(progress), func(report func(done, total int)) (err error) {
 		set.Progress = report
 		g, err = passes.MakeGeodesic(ctx, network, m.Weights(), d, set)
 		return err
@@ -103,7 +103,7 @@ func (k *Maker) startSchedule(ctx context.Context, req api.StartSchedule, progre
 	if err != nil {
 		return nil, err
 	}
-	if made.parts.Start, err = measureStart(ctx, req.Dataset, d, req.StartSettings, api.Sparsely(progress)); err != nil {
+	if made.parts.Start, err = measureStart(ctx, req.Dataset, d, req.StartSettings, api.ThrottledProgress(progress)); err != nil {
 		return nil, err
 	}
 	var known schedule.Range

@@ -12,7 +12,7 @@ import (
 // CheckMeasurable bounds the memory and the time that the moments of images of a size take.
 func CheckMeasurable(name string, height, width, channels int) error {
 	h, w, c := int64(height), int64(width), int64(channels)
-	if max(h, w) <= 1<<12 && api.Times(api.Times(h, w), api.Times(c, api.Times(c, c))) <= 1<<26 {
+	if max(h, w) <= 1<<12 && api.SaturatingProduct(api.SaturatingProduct(h, w), api.SaturatingProduct(c, api.SaturatingProduct(c, c))) <= 1<<26 {
 		return nil
 	}
 	return api.Errorf(api.TooLarge,

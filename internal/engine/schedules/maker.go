@@ -117,7 +117,7 @@ func (k *Maker) modelAndImages(model, dataset string) (m *catalog.Model, d *data
 
 // checkMemory bounds the numbers of trajectories, each of some images.
 func checkMemory(trajectories int, on *kernels.Model, images int, most int64) error {
-	if api.Times(api.Times(int64(trajectories), int64(on.Pixels())), int64(images)) > most {
+	if api.SaturatingProduct(api.SaturatingProduct(int64(trajectories), int64(on.Pixels())), int64(images)) > most {
 		return api.Errorf(api.TooLarge, "%d trajectories of %d pixels take too much memory", trajectories, on.Pixels()).
 			WithHint("Ask for fewer samples.")
 	}

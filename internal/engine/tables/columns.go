@@ -11,10 +11,10 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// Want checks the columns of an input: every one of required is there, nothing but required and optional is, and
+// CheckColumns checks the columns of an input: every one of required is there, nothing but required and optional is, and
 // types, kinds and shapes agree if they are given. A nil shape agrees with any, and an integer with every type of
 // integers (see Int32s). Columns of one name are alternatives.
-func Want(in api.Schema, required, optional []api.Column) error {
+func CheckColumns(in api.Schema, required, optional []api.Column) error {
 	seen := map[string]bool{}
 	for _, col := range in.Columns {
 		if seen[col.Name] {
@@ -27,13 +27,13 @@ func Want(in api.Schema, required, optional []api.Column) error {
 				WithHint("The columns are: %s.", names(slices.Concat(required, optional)))
 		}
 		if !slices.ContainsFunc(want, func(w api.Column) bool { return agrees(col, w) }) {
-			return api.Errorf(api.BadTensor, "Column %q must be %s, got %s", col.Name, Wanted(want...), Given(col))
+			return api.Errorf(api.BadTensor, "Column %q must be %s, got %s", col.Name, ExpectedType(want...), ActualType(col))
 		}
 	}
 	for _, want := range required {
 		if !seen[want.Name] {
 			return api.Errorf(api.BadTensor, "Column %q is missing", want.Name).
-				WithHint("It is %s.", Wanted(named(want.Name, required)...))
+				WithHint("It is %s.", ExpectedType(named(want.Name, required)...))
 		}
 	}
 	return nil
@@ -71,9 +71,9 @@ func whole(c api.Column) bool {
 	return c.Kind == api.Scalar && slices.Contains([]api.Type{api.Uint8, api.Int32, api.Int64, api.Uint64}, c.Type)
 }
 
-// Wanted names the type of a wanted column, which may have alternatives of one kind. Axes whose sizes are free have
+// ExpectedType names the type of a wanted column, which may have alternatives of one kind. Axes whose sizes are free have
 // their names.
-func Wanted(alternatives ...api.Column) string {
+func ExpectedType(alternatives ...api.Column) string {
 	c := alternatives[0]
 	if whole(c) {
 		return c.Type.String() + " or another type of integers"
@@ -89,8 +89,8 @@ func Wanted(alternatives ...api.Column) string {
 	return typeText(c, strings.Join(types, "|"), axes)
 }
 
-// Given names the type of a column that came, as Arrow's users know it.
-func Given(c api.Column) string {
+// ActualType names the type of a column that came, as Arrow's users know it.
+func ActualType(c api.Column) string {
 	name := c.Type.String()
 	if c.Declared != "" {
 		name = c.Declared
@@ -185,7 +185,7 @@ func ImageColumn(name string, t api.Type, l data.Layout, h, w, c int) api.Column
 func ImageLayout(col api.Column) (l data.Layout, h, w, c int, err error) {
 	if col.Kind != api.Tensor || len(col.Shape) != 3 {
 		return "", 0, 0, 0, api.Errorf(api.BadTensor, "Column %q must be a fixed_shape_tensor of three axes, got %s",
-			col.Name, Given(col))
+			col.Name, ActualType(col))
 	}
 	s := col.Shape
 	switch {
@@ -210,9 +210,9 @@ func ImageLayout(col api.Column) (l data.Layout, h, w, c int, err error) {
 	return l, s[1], s[2], s[0], nil
 }
 
-// Fits checks that a column holds images of the size that something has, and returns their layout. Axes without names
+// CheckImageSize checks that a column holds images of the size that something has, and returns their layout. Axes without names
 // are told by that size.
-func Fits(col api.Column, owner string, height, width, channels int) (data.Layout, error) {
+func CheckImageSize(col api.Column, owner string, height, width, channels int) (data.Layout, error) {
 	if col.Kind == api.Tensor && len(col.DimNames) == 0 {
 		last := slices.Equal(col.Shape, []int{height, width, channels})
 		first := slices.Equal(col.Shape, []int{channels, height, width})
@@ -252,13 +252,13 @@ func NewImages(m *catalog.Model, in api.Schema, names []string, others ...api.Co
 	for _, name := range names {
 		want = append(want, api.Column{Name: name, Type: api.Float32, Kind: api.Tensor})
 	}
-	if err := Want(in, want, nil); err != nil {
+	if err := CheckColumns(in, want, nil); err != nil {
 		return nil, err
 	}
 	out := &Images{schema: in, model: m}
 	h, w, c := m.ImageSize()
 	for i, name := range names {
-		l, err := Fits(in.Columns[in.Index(name)], "model", h, w, c)
+		l, err := CheckImageSize(in.Columns[in.Index(name)], "model", h, w, c)
 		if err != nil {
 			return nil, err
 		}

@@ -14,7 +14,7 @@ const basisCost = 3
 
 // Basis opens the upload of a basis, whose vectors it collects by label.
 func (u *Uploads) Basis(_ context.Context, req api.PutBasis, in api.Schema) (*api.Upload, error) {
-	err := tables.Want(in, []api.Column{
+	err := tables.CheckColumns(in, []api.Column{
 		{Name: "label", Type: api.Int32},
 		{Name: "vector", Type: api.Float64, Kind: api.Tensor},
 	}, nil)

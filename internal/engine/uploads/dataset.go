@@ -18,7 +18,7 @@ func (u *Uploads) Dataset(_ context.Context, req api.PutDataset, in api.Schema) 
 		return nil, err
 	}
 	optional := []api.Column{{Name: "label", Type: api.Int32}, {Name: "index", Type: api.Int64}} // as a data set is read
-	if err := tables.Want(in, tables.ImageAlternatives(), optional); err != nil {
+	if err := tables.CheckColumns(in, tables.ImageAlternatives(), optional); err != nil {
 		return nil, err
 	}
 	image, hasLabels := in.Columns[in.Index("image")], in.Index("label") >= 0
@@ -29,7 +29,7 @@ func (u *Uploads) Dataset(_ context.Context, req api.PutDataset, in api.Schema) 
 	if err := u.Catalog.FreeDataset(req.Name, req.Replace); err != nil {
 		return nil, err
 	}
-	if api.Times(req.Rows, in.RowBytes()) > u.MaxBytes { // before a byte comes
+	if api.SaturatingProduct(req.Rows, in.RowBytes()) > u.MaxBytes { // before a byte comes
 		return nil, exceeded(u.MaxBytes)
 	}
 	form := data.Form{ // a measured scale alone is about the measured mean
@@ -77,14 +77,14 @@ func shaped(in api.Schema, shape []int) (api.Schema, error) {
 	case shape == nil && image.Kind != api.Tensor:
 		return in, api.Errorf(api.BadTensor,
 			"Column \"image\" must be %s, or fixed_size_list with shape in the request, got %s",
-			tables.Wanted(tables.ImageAlternatives()...), tables.Given(image))
+			tables.ExpectedType(tables.ImageAlternatives()...), tables.ActualType(image))
 	case shape == nil || image.Kind == api.Tensor && slices.Equal(shape, image.Shape):
 		return in, nil
 	}
 	want := api.Column{Shape: shape}
 	if image.Kind != api.List || image.Len() != want.Len() {
 		return in, api.Errorf(api.BadTensor, "Column \"image\" must have the shape %v of the request, got %s", shape,
-			tables.Given(image))
+			tables.ActualType(image))
 	}
 	in.Columns = slices.Clone(in.Columns)
 	in.Columns[i].Kind, in.Columns[i].Shape = api.Tensor, shape

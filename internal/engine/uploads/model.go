@@ -21,7 +21,7 @@ const (
 // Model opens the upload of a model, whose files are written to the disk as they come: config.json is held until it is
 // whole, and one tensor of the weights.
 func (u *Uploads) Model(_ context.Context, req api.PutModel, in api.Schema) (*api.Upload, error) {
-	if err := tables.Want(in, []api.Column{{Name: "bytes", Type: api.Uint8, Kind: api.Tensor}}, nil); err != nil {
+	if err := tables.CheckColumns(in, []api.Column{{Name: "bytes", Type: api.Uint8, Kind: api.Tensor}}, nil); err != nil {
 		return nil, err
 	}
 	if n := in.Columns[0].Len(); n != api.PartBytes {

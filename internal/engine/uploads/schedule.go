@@ -15,7 +15,7 @@ const scheduleCost = 10
 
 // Schedule opens the upload of a schedule, a table of knots.
 func (u *Uploads) Schedule(_ context.Context, req api.PutSchedule, in api.Schema) (*api.Upload, error) {
-	err := tables.Want(in, []api.Column{
+	err := tables.CheckColumns(in, []api.Column{
 		{Name: "label", Type: api.Int32},
 		{Name: "subspace", Type: api.Int32},
 		{Name: "t", Type: api.Float64},

@@ -32,7 +32,7 @@ func (u *Uploads) bound(opened api.Upload, in api.Schema, rows, limit, cost int6
 	}
 	return &api.Upload{
 		Write: func(b api.Batch) error {
-			bytes := api.Times(api.Times(int64(b.Rows), in.RowBytes()), cost)
+			bytes := api.SaturatingProduct(api.SaturatingProduct(int64(b.Rows), in.RowBytes()), cost)
 			if used := u.held.Add(bytes); used > 2*u.MaxBytes {
 				u.held.Add(-bytes)
 				return api.Errorf(api.Busy,
