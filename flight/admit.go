@@ -161,7 +161,7 @@ func certificateName(ctx context.Context) string {
 // authorize reads the first message of a call: which operation it wants, whether its caller may have it, and then what
 // is asked of it. Messages of no type of Flight's are refused. Those of a handshake ask for nothing.
 func (c *call) authorize(ctx context.Context, req any) error {
-	w, err := c.wanted(req)
+	w, err := c.parseTarget(req)
 	c.op = w.name
 	switch {
 	case err != nil:
@@ -173,7 +173,7 @@ func (c *call) authorize(ctx context.Context, req any) error {
 	case c.principal == nil && len(w.body) > noTokenBytes:
 		return api.Errorf(api.TooLarge, "A request without a token may have %d bytes, got %d", noTokenBytes, len(w.body))
 	}
-	if err := c.hold(ctx, jsonFactor*int64(proto.Size(req.(proto.Message)))); err != nil {
+	if err := c.reserveBytes(ctx, jsonFactor*int64(proto.Size(req.(proto.Message)))); err != nil {
 		return err
 	}
 	if w.way == 0 { // what is stored, and ListActions
@@ -214,24 +214,24 @@ func (c *call) mayHave(need api.Scope) error {
 	return api.Errorf(api.ScopeMissing, "The token of %q lacks the scope %s", c.principal.Name, need)
 }
 
-// wanted is what the first message of a call wants.
-type wanted struct {
+// requestTarget is what the first message of a call wants.
+type requestTarget struct {
 	way     api.Way // 0: no operation
 	name    string  // of an action; other requests hold it
 	body    []byte
 	message api.Message
 }
 
-// wanted finds the request that a message holds.
-func (c *call) wanted(req any) (w wanted, err error) {
+// parseTarget finds the request that a message holds.
+func (c *call) parseTarget(req any) (w requestTarget, err error) {
 	switch r := req.(type) {
 	case *flight.Action:
-		w = wanted{way: api.ByAction, name: r.GetType(), body: r.GetBody()}
+		w = requestTarget{way: api.ByAction, name: r.GetType(), body: r.GetBody()}
 	case *flight.Ticket:
-		w = wanted{way: api.ByGet, body: r.GetTicket()}
+		w = requestTarget{way: api.ByGet, body: r.GetTicket()}
 	case *flight.FlightDescriptor:
 		if r.GetType() != flight.DescriptorPATH {
-			w = wanted{way: api.ByGet, body: r.GetCmd()}
+			w = requestTarget{way: api.ByGet, body: r.GetCmd()}
 		}
 	case *flight.FlightData:
 		w, err = streamed(c.method, r.GetFlightDescriptor())
@@ -246,8 +246,8 @@ func (c *call) wanted(req any) (w wanted, err error) {
 }
 
 // streamed says what the descriptor of a client's stream wants: a command, or to upload a data set to a path.
-func streamed(method string, d *flight.FlightDescriptor) (wanted, error) {
-	w := wanted{way: api.ByPut, body: d.GetCmd()}
+func streamed(method string, d *flight.FlightDescriptor) (requestTarget, error) {
+	w := requestTarget{way: api.ByPut, body: d.GetCmd()}
 	if method == doExchange {
 		w.way = api.ByExchange
 	}

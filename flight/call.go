@@ -248,7 +248,7 @@ func (g *guardedStream) RecvMsg(m any) error {
 		if err != nil {
 			return err
 		}
-		return g.call.hold(g.ctx, int64(proto.Size(m.(proto.Message))))
+		return g.call.reserveBytes(g.ctx, int64(proto.Size(m.(proto.Message))))
 	}
 	g.begun = true
 	switch {
@@ -278,8 +278,8 @@ func (g *guardedStream) watchFor(did string) *time.Timer {
 	})
 }
 
-// hold waits until the server's budget has room for bytes that the call has received.
-func (c *call) hold(ctx context.Context, bytes int64) error {
+// reserveBytes waits until the server's budget has room for bytes that the call has received.
+func (c *call) reserveBytes(ctx context.Context, bytes int64) error {
 	s := c.server
 	bytes = min(bytes, s.cfg.MaxReceivedBytes)
 	wait, cancel := context.WithTimeout(ctx, s.cfg.Patience)

@@ -57,7 +57,7 @@ func (s *service) DoExchange(stream flight.FlightService_DoExchangeServer) error
 
 // received is a batch, or why there is none.
 type received struct {
-	batch arrival
+	batch receivedBatch
 	err   error // io.EOF at the end
 }
 

@@ -109,32 +109,32 @@ func (s *service) openSource(ctx context.Context, from flight.DataStreamReader) 
 	return in, nil
 }
 
-// arrival is a batch that a client sent.
-type arrival struct {
+// receivedBatch is a batch that a client sent.
+type receivedBatch struct {
 	api.Batch
 	body []byte // the message's, in which the batch lies
 	call *call
 }
 
 // recycle returns the batch's memory. A batch that is not recycled stays valid.
-func (a arrival) recycle() {
+func (a receivedBatch) recycle() {
 	a.call.release(int64(len(a.body)))
 	wire.Recycle(a.body)
 }
 
 // next returns the next batch; io.EOF once the client has ended the stream.
-func (s *source) next() (arrival, error) {
+func (s *source) next() (receivedBatch, error) {
 	if s.reader.Next() {
 		batch, err := columns.Batch(s.schema, s.reader.RecordBatch())
-		return arrival{batch, s.from.body, s.from.call}, err
+		return receivedBatch{batch, s.from.body, s.from.call}, err
 	}
 	if err := s.reader.Err(); err != nil {
-		return arrival{}, s.explain(err)
+		return receivedBatch{}, s.explain(err)
 	}
 	if !s.from.ended {
-		return arrival{}, api.Errorf(api.BadTensor, "The stream breaks off")
+		return receivedBatch{}, api.Errorf(api.BadTensor, "The stream breaks off")
 	}
-	return arrival{}, io.EOF
+	return receivedBatch{}, io.EOF
 }
 
 func (s *source) close() {

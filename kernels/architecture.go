@@ -43,9 +43,9 @@ type Architecture interface {
 	Load(state []nn.Tensor) ([][]float32, error)
 	State(values [][]float32) []nn.Tensor
 	Check() *nn.Check
-	// On returns the network with noise in the subspaces of b. A network whose graph depends on its values, or that does
+	// NetworkOn returns the network with noise in the subspaces of b. A network whose graph depends on its values, or that does
 	// not serve every basis, says so here.
-	On(values [][]float32, b *basis.Basis) (Network, error)
+	NetworkOn(values [][]float32, b *basis.Basis) (Network, error)
 	// Normalized returns the same network of data in other units; nil is of images in [−1, 1].
 	Normalized(n *normalization.Affine) Architecture
 }

@@ -241,9 +241,9 @@ func (s *Schedule) Eval(row int, t float64, g, gdot []float64) {
 	}
 }
 
-// On returns the schedule on another basis of as many subspaces, whose first has k dimensions per channel (0: the
+// WithBasis returns the schedule on another basis of as many subspaces, whose first has k dimensions per channel (0: the
 // basis's default).
-func (s *Schedule) On(basis string, k int) (*Schedule, error) {
+func (s *Schedule) WithBasis(basis string, k int) (*Schedule, error) {
 	c := *s
 	c.family.Basis, c.family.K = basis, k
 	return &c, c.family.check(s.J())

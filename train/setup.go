@@ -71,7 +71,7 @@ func newRun(cfg Config, src Sources, resumed bool) (r *Run, err error) {
 		return nil, err
 	}
 	if flow == nil {
-		if flow, err = r.net.On(r.initial, b); err != nil {
+		if flow, err = r.net.NetworkOn(r.initial, b); err != nil {
 			return nil, setting.Errorf("family", "cannot be used: %v", err)
 		}
 	}
@@ -341,16 +341,16 @@ func (c *Config) defaultScale(d *data.Dataset, known schedule.Range) error {
 
 // disagrees returns the field of T and G0 that is given and is not s's, with s's value.
 func (c Config) disagrees(s *schedule.Schedule) (field string, have float64) {
-	if have = s.T(); c.T != 0 && !near(c.T, have) {
+	if have = s.T(); c.T != 0 && !almostEqual(c.T, have) {
 		return "T", have
 	}
-	if have = s.At(0, 0).G0(); c.G0 != 0 && !near(c.G0, have) {
+	if have = s.At(0, 0).G0(); c.G0 != 0 && !almostEqual(c.G0, have) {
 		return "g0", have
 	}
 	return "", 0
 }
 
-func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b) }
+func almostEqual(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b) }
 
 // InUnits returns a network and its images with one normalization: the network's own, which images of another are seen
 // through, else that of the images, which the network remembers from then on.
@@ -365,7 +365,7 @@ func InUnits(net kernels.Architecture, d *data.Dataset) (kernels.Architecture, *
 		}
 		return net, d, nil
 	}
-	seen, err := d.Under(own)
+	seen, err := d.WithNormalization(own)
 	var bad *data.Error
 	if errors.As(err, &bad) {
 		return nil, nil, setting.Errorf("dataset", "cannot serve a network of data in units of their own: %s", bad.Msg)

@@ -170,7 +170,7 @@ func (f *fewStepSearch) localCandidates() (out []*Candidate, err error) {
 
 // fits is how many starts from the data's law coefficients are fitted for, at the highest level halved once, twice, …
 func (f *fewStepSearch) fits() (n int) {
-	if !f.asks(solver.FittedName) || f.fitSamples() < minFitTrajectories {
+	if !f.requests(solver.FittedName) || f.fitSamples() < minFitTrajectories {
 		return 0
 	}
 	for n < maxFits && !f.tooLow(n+1) {

@@ -115,7 +115,7 @@ func Few(ctx context.Context, network sampler.Ensemble, images *Images, set FewS
 	}
 	f := &fewStepSearch{
 		FewSettings: set, network: network, images: images,
-		law: images.Spectrum.Matched(), // the levels are chosen for the start of all images
+		law: images.Spectrum.WithMatchedStart(), // the levels are chosen for the start of all images
 	}
 	f.h, f.w, f.c = network.Shape()
 	if f.Learn && f.fitSamples() < minFitTrajectories {
@@ -168,7 +168,7 @@ func (f *fewStepSearch) evaluations() int {
 		statistics = statisticsEvaluations
 	}
 	n, first := f.NFE, f.firstRound()
-	if f.asks(solver.FittedName) {
+	if f.requests(solver.FittedName) {
 		candidates += maxFits
 		statistics += 2 * f.fitSamples() * (maxFits*(fineSteps+n*(n+1)/2) + 4*(n-1))
 	}
@@ -184,8 +184,8 @@ func (f *fewStepSearch) evaluations() int {
 // firstRound is the number of samples of a candidate in the first round.
 func (f *fewStepSearch) firstRound() int { return min(f.Samples, max(firstRoundSamples, f.Samples/8)) }
 
-// asks reports whether the request names a solver.
-func (f *fewStepSearch) asks(name string) bool { return slices.Contains(f.Solvers, name) }
+// requests reports whether the request names a solver.
+func (f *fewStepSearch) requests(name string) bool { return slices.Contains(f.Solvers, name) }
 
 // ByCoordinate reports whether a solver has coefficients for bands of frequencies, which are a network's.
 func ByCoordinate(name string) bool {
@@ -214,7 +214,7 @@ func (f *fewStepSearch) choose(ctx context.Context) (*FewResult, error) {
 		return nil, err
 	}
 	found := &FewResult{Held: f.Samples}
-	all, err := f.race(ctx, slices.Concat(fromNoise, matched), local)
+	all, err := f.rankCandidates(ctx, slices.Concat(fromNoise, matched), local)
 	for _, c := range all {
 		c.drawn = nil
 	}
@@ -222,7 +222,7 @@ func (f *fewStepSearch) choose(ctx context.Context) (*FewResult, error) {
 		return nil, err
 	}
 	if !found.Stopped {
-		err = found.unlessStopped(f.judge(ctx, found))
+		err = found.unlessStopped(f.measureHeldOut(ctx, found))
 	}
 	if found.Chosen.Matched {
 		found.Start = f.images.Start
@@ -258,8 +258,8 @@ func (r *FewResult) unlessStopped(err error) error {
 	return err
 }
 
-// judge chooses between the best candidate and its rival from noise, on samples that nothing was chosen by.
-func (f *fewStepSearch) judge(ctx context.Context, found *FewResult) error {
+// measureHeldOut chooses between the best candidate and its rival from noise, on samples that nothing was chosen by.
+func (f *fewStepSearch) measureHeldOut(ctx context.Context, found *FewResult) error {
 	best, rival := found.Tries[0], found.Against
 	f.Progress.Begin("held back", shareOfJudge, 2*f.Samples*f.NFE)
 	against, err := f.held(ctx, rival)
@@ -306,13 +306,13 @@ func (f *fewStepSearch) solutionError(ctx context.Context, best *Candidate) (err
 	return err
 }
 
-// race measures the isotropic candidates, those of the solver local, and fitted ones around these. It returns them,
+// rankCandidates measures the isotropic candidates, those of the solver local, and fitted ones around these. It returns them,
 // the best first, also with an error. All see the first samples; only those that may still win, and the best from
 // noise, see more.
-func (f *fewStepSearch) race(ctx context.Context, isotropic, local []*Candidate) (all []*Candidate, err error) {
+func (f *fewStepSearch) rankCandidates(ctx context.Context, isotropic, local []*Candidate) (all []*Candidate, err error) {
 	defer func() { rank(all) }()
 	all = slices.Clone(isotropic)
-	if f.asks(solver.LocalName) {
+	if f.requests(solver.LocalName) {
 		all = append(all, local...)
 	}
 	first := f.firstRound()

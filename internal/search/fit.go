@@ -118,10 +118,10 @@ func (f *fitter) all(set solver.Settings) (*solver.Fitted, *FitErrors, error) {
 	}
 	report := &FitErrors{}
 	if rows > 2*f.samples {
-		if report.Local, err = f.judge(base); err != nil {
+		if report.Local, err = f.heldOutError(base); err != nil {
 			return nil, nil, err
 		}
-		if report.Fitted, err = f.judge(&plan); err != nil {
+		if report.Fitted, err = f.heldOutError(&plan); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -252,8 +252,8 @@ func fitStep(st solver.Stage, gram *sampler.Gram) (alpha []float64, beta [][]flo
 	return alpha, beta
 }
 
-// judge returns the root mean square by which a plan misses the converged samples that no fit has seen.
-func (f *fitter) judge(plan *solver.Plan) (float64, error) {
+// heldOutError returns the root mean square by which a plan misses the converged samples that no fit has seen.
+func (f *fitter) heldOutError(plan *solver.Plan) (float64, error) {
 	errs := &sampler.Errors{States: f.states, At: f.at[len(f.at)-1], First: 2 * f.samples}
 	if err := f.follow(plan, errs.First, len(f.from.Labels), errs); err != nil {
 		return 0, err

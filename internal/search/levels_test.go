@@ -97,7 +97,7 @@ func TestLevelsAreThoseOfTheSteps(t *testing.T) {
 // From the law of the data there is no price of the start to pay.
 func TestLevelsFromTheLaw(t *testing.T) {
 	law, images := spectrum(t)
-	matched, err := law.From(images.Start.Law(start.Shared))
+	matched, err := law.StartedFrom(images.Start.Law(start.Shared))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,9 +93,9 @@ func (t *trajectories) miss(h, i, j int) float64 {
 	k := len(columns)
 	normal, rhs := mat.NewSymDense(k, nil), mat.NewVecDense(k, nil)
 	for a, p := range columns {
-		rhs.SetVec(a, t.at(p, j))
+		rhs.SetVec(a, t.product(p, j))
 		for b, q := range columns[:a+1] {
-			normal.SetSym(a, b, t.at(p, q))
+			normal.SetSym(a, b, t.product(p, q))
 		}
 		normal.SetSym(a, a, (1+1e-9)*normal.At(a, a))
 	}
@@ -104,8 +104,8 @@ func (t *trajectories) miss(h, i, j int) float64 {
 	if !factor.Factorize(normal) || factor.SolveVecTo(&w, rhs) != nil {
 		return math.Inf(1)
 	}
-	left := max(0, t.at(j, j)-mat.Dot(&w, rhs))
+	left := max(0, t.product(j, j)-mat.Dot(&w, rhs))
 	return left * t.variance / (t.variance + t.sigma[j]*t.sigma[j])
 }
 
-func (t *trajectories) at(a, b int) float64 { return t.products[a*(2*len(t.sigma)-1)+b] }
+func (t *trajectories) product(a, b int) float64 { return t.products[a*(2*len(t.sigma)-1)+b] }

@@ -73,7 +73,7 @@ func Paired(ctx context.Context, network sampler.Ensemble, set PairedSettings) (
 	if f.path, err = pathToZero(f.T, f.G0); err != nil {
 		return nil, err
 	}
-	plain, err := f.plain()
+	plain, err := f.plainCandidates()
 	if err != nil {
 		return nil, err
 	}
@@ -84,11 +84,11 @@ func Paired(ctx context.Context, network sampler.Ensemble, set PairedSettings) (
 		return nil, err
 	}
 	found := &FewResult{Held: f.latents}
-	all, err := f.race(ctx, plain)
+	all, err := f.rankCandidates(ctx, plain)
 	if err := found.rank(all, err); err != nil || found.Stopped {
 		return found, err
 	}
-	return found, found.unlessStopped(f.judge(ctx, found))
+	return found, found.unlessStopped(f.measureHeldOut(ctx, found))
 }
 
 // spend chooses how many latents there are.
@@ -144,8 +144,8 @@ func (f *pairedSearch) levels(n int) map[string][]float64 {
 	return out
 }
 
-// plain returns the plain samplers.
-func (f *pairedSearch) plain() (out []*Candidate, err error) {
+// plainCandidates returns the plainCandidates samplers.
+func (f *pairedSearch) plainCandidates() (out []*Candidate, err error) {
 	for _, name := range f.Solvers {
 		counted, err := solver.Settings{
 			Solver: name, NFE: f.NFE, Grid: solver.Grid{Kind: solver.GridPolynomial},
@@ -197,8 +197,8 @@ func (f *pairedSearch) trajectories(p *solver.Plan, first, n int) sampler.Trajec
 	return t
 }
 
-// race measures the plain samplers and fits around their levels. It returns all, the best first.
-func (f *pairedSearch) race(ctx context.Context, plain []*Candidate) (all []*Candidate, err error) {
+// rankCandidates measures the plain samplers and fits around their levels. It returns all, the best first.
+func (f *pairedSearch) rankCandidates(ctx context.Context, plain []*Candidate) (all []*Candidate, err error) {
 	defer func() { rank(all) }()
 	f.Progress.Begin("plain", 300, (len(plain)+plainAgain)*f.latents*f.NFE)
 	for _, c := range plain {
@@ -336,8 +336,8 @@ func (f *pairedSearch) measure(ctx context.Context, c *Candidate, n int) error {
 	return nil
 }
 
-// judge chooses between the best and its rival, on latents that nothing was chosen by.
-func (f *pairedSearch) judge(ctx context.Context, found *FewResult) error {
+// measureHeldOut chooses between the best and its rival, on latents that nothing was chosen by.
+func (f *pairedSearch) measureHeldOut(ctx context.Context, found *FewResult) error {
 	f.Progress.Begin("held back", 100, 2*f.latents*f.NFE)
 	best, rival := found.Tries[0], found.Against
 	against, err := f.held(ctx, rival)

@@ -36,7 +36,7 @@ func windowOf(stride, lhsDilation, rhsDilation, p, n, m, out int) window {
 // Grouped convolutions panic: nothing in this module uses them.
 func convGeneral(node, v *graph.Node) []*graph.Node {
 	x, w := node.Inputs()[0], node.Inputs()[1]
-	a := nodes.Of(node)
+	a := nodes.AttributesOf(node)
 	if a.Int("channelGroupCount") > 1 || a.Int("batchGroupCount") > 1 {
 		panic("autodiff: grouped convolutions have no derivative here; write them with slices and sums")
 	}

@@ -14,7 +14,7 @@ import (
 //
 // The axes of y are the batch axes, then the free axes of lhs, then the free axes of rhs.
 func dotGeneral(node, v *graph.Node) []*graph.Node {
-	a := nodes.Of(node)
+	a := nodes.AttributesOf(node)
 	return adjoints(node, v, a.Ints("lhsContractingAxes"), a.Ints("lhsBatchAxes"), a.Ints("rhsContractingAxes"),
 		a.Ints("rhsBatchAxes"))
 }

@@ -82,7 +82,7 @@ func flat(node, _ *graph.Node) []*graph.Node { return make([]*graph.Node, len(no
 func extremum(node, v *graph.Node) []*graph.Node {
 	x := node.Inputs()[0]
 	dims := x.Shape().Clone().Dimensions
-	axes := nodes.Of(node).Ints("axes")
+	axes := nodes.AttributesOf(node).Ints("axes")
 	if len(axes) == 0 {
 		axes = count(0, x.Rank())
 	}
@@ -97,7 +97,7 @@ func extremum(node, v *graph.Node) []*graph.Node {
 
 // reverse: y = x with some axes run backwards; its own adjoint.
 func reverse(node, v *graph.Node) []*graph.Node {
-	return []*graph.Node{Reverse(v, nodes.Of(node).Ints("axes")...)}
+	return []*graph.Node{Reverse(v, nodes.AttributesOf(node).Ints("axes")...)}
 }
 
 // Reverse runs x's entries backwards along the axes. The pure-Go backend has no such operation; there single entries
@@ -123,7 +123,7 @@ func Reverse(x *graph.Node, axes ...int) *graph.Node {
 // Concatenate, whose own rule is Slice.
 func slice(node, v *graph.Node) []*graph.Node {
 	x := node.Inputs()[0]
-	a := nodes.Of(node)
+	a := nodes.AttributesOf(node)
 	starts, strides := a.Ints("starts"), a.Ints("strides")
 	for axis, size := range x.Shape().Dimensions {
 		stride := 1

@@ -53,8 +53,8 @@ func (b *builder) dtype(k kind) lib.DType {
 	return b.wide
 }
 
-// alike brings the operands of a product to one floating type, the narrow one if either is.
-func (b *builder) alike(x, y *Node) (*Node, *Node) {
+// sameType brings the operands of a product to one floating type, the narrow one if either is.
+func (b *builder) sameType(x, y *Node) (*Node, *Node) {
 	if x.DType() == y.DType() {
 		return x, y
 	}
@@ -71,7 +71,7 @@ func (b *builder) pair(x, y value, f func(x, y *Node) *Node) value {
 	rank := max(x.rank(), y.rank())
 	x, y = x.raise(rank), y.raise(rank)
 	lead := larger(x, y)
-	xn, yn := x.like(lead), y.like(lead)
+	xn, yn := x.inOrderOf(lead), y.inOrderOf(lead)
 	narrow := xn.DType() == lib.BFloat16 || yn.DType() == lib.BFloat16
 	xn, yn = b.promote(nn.Wide(xn), nn.Wide(yn))
 	out := f(xn, yn)

@@ -73,7 +73,7 @@ func (c *call) operand(name string, like *Node) value {
 	a, ok := c.o.Args[name].(float64)
 	if !ok {
 		if t, isBool := c.o.Args[name].(bool); isBool {
-			return plain(graph.Const(c.b.g, t))
+			return torchOrder(graph.Const(c.b.g, t))
 		}
 		return c.tensor(name)
 	}
@@ -84,7 +84,7 @@ func (c *call) operand(name string, like *Node) value {
 			t = c.b.wide
 		}
 	}
-	return plain(graph.Scalar(c.b.g, t, a))
+	return torchOrder(graph.Scalar(c.b.g, t, a))
 }
 
 // operands returns self and other, one of which may be a number.
@@ -119,7 +119,7 @@ func (c *call) list(name string) []any {
 func (c *call) size(name string, a any) int {
 	switch a := a.(type) {
 	case dim:
-		return a.of(c.b.batch)
+		return a.size(c.b.batch)
 	case float64:
 		if a == math.Trunc(a) { // PyTorch writes the largest integer for an open end
 			return int(max(-1<<53, min(a, 1<<53)))
@@ -203,7 +203,7 @@ func (c *call) axes(name string, rank int) []int {
 func (c *call) target() []int {
 	out := make([]int, len(c.o.Shape))
 	for i, d := range c.o.Shape {
-		out[i] = d.of(c.b.batch)
+		out[i] = d.size(c.b.batch)
 	}
 	return out
 }

@@ -12,7 +12,7 @@ func same(c *call) value { return c.tensor("self") }
 
 // exact applies f in the type of its operand.
 func exact(f func(x *Node) *Node) rule {
-	return func(c *call) value { x := c.tensor("self"); return x.with(f(x.n)) }
+	return func(c *call) value { x := c.tensor("self"); return x.withNode(f(x.n)) }
 }
 
 // unary applies f wide and rounds once.
@@ -20,7 +20,7 @@ func unary(f func(x *Node) *Node) rule {
 	return func(c *call) value {
 		x := c.tensor("self")
 		n := c.b.float(x.n)
-		return x.with(graph.ConvertDType(f(nn.Wide(n)), n.DType()))
+		return x.withNode(graph.ConvertDType(f(nn.Wide(n)), n.DType()))
 	}
 }
 
@@ -62,7 +62,7 @@ func mish(x *Node) *Node { return graph.Mul(x, graph.Tanh(softplus(x))) }
 
 func leaky(c *call) value {
 	x, slope := c.floating("self"), c.float("negative_slope", 0.01)
-	return x.with(graph.Where(graph.GreaterThan(x.n, graph.ZerosLike(x.n)), x.n, graph.MulScalar(x.n, slope)))
+	return x.withNode(graph.Where(graph.GreaterThan(x.n, graph.ZerosLike(x.n)), x.n, graph.MulScalar(x.n, slope)))
 }
 
 func elu(c *call) value {
@@ -74,7 +74,7 @@ func elu(c *call) value {
 	positive := graph.GreaterThan(w, graph.ZerosLike(w))
 	// The branch that is not taken must be finite, or its derivative is not a number.
 	low := graph.Expm1(graph.Where(positive, graph.ZerosLike(w), w))
-	return x.with(graph.ConvertDType(graph.Where(positive, w, low), x.n.DType()))
+	return x.withNode(graph.ConvertDType(graph.Where(positive, w, low), x.n.DType()))
 }
 
 func gelu(c *call) value {
@@ -91,7 +91,7 @@ func gelu(c *call) value {
 		refuse("approximate must be none or tanh, got %q", shorten(how))
 	}
 	y := graph.Mul(graph.MulScalar(w, 0.5), graph.AddScalar(gate, 1))
-	return x.with(graph.ConvertDType(y, x.n.DType()))
+	return x.withNode(graph.ConvertDType(y, x.n.DType()))
 }
 
 func clamp(c *call) value {
@@ -121,10 +121,10 @@ func pow(c *call) value {
 	var y *Node
 	switch {
 	case e == 0:
-		return x.with(graph.OnesLike(x.n))
+		return x.withNode(graph.OnesLike(x.n))
 	case size > 64 || 2*size != math.Trunc(2*size):
 		w := nn.Wide(c.b.float(x.n))
-		return x.with(graph.ConvertDType(graph.Exp(graph.MulScalar(graph.Log(w), e)), x.n.DType()))
+		return x.withNode(graph.ConvertDType(graph.Exp(graph.MulScalar(graph.Log(w), e)), x.n.DType()))
 	case n == 0:
 		y = graph.Sqrt(x.n)
 	case size == float64(n):
@@ -135,7 +135,7 @@ func pow(c *call) value {
 	if e < 0 {
 		y = graph.Reciprocal(y)
 	}
-	return x.with(y)
+	return x.withNode(y)
 }
 
 // whole returns xⁿ, n ≥ 1.
@@ -156,7 +156,7 @@ func scalarPow(c *call) value {
 		refuse("self must be positive, got %v", s)
 	}
 	n := c.b.float(x.n)
-	return x.with(graph.Exp(graph.MulScalar(n, math.Log(s))))
+	return x.withNode(graph.Exp(graph.MulScalar(n, math.Log(s))))
 }
 
 // convert leaves floats in the precision of the model.
@@ -170,7 +170,7 @@ func (c *call) converted(x value) value {
 	if kindOf(x.n.DType()) == k {
 		return x
 	}
-	return x.with(graph.ConvertDType(x.n, c.b.dtype(k)))
+	return x.withNode(graph.ConvertDType(x.n, c.b.dtype(k)))
 }
 
 func where(c *call) value {
@@ -188,7 +188,7 @@ func where(c *call) value {
 	x, y := c.operand("self", like), c.operand("other", like)
 	rank := max(cond.rank(), x.rank(), y.rank())
 	x, y = x.raise(rank), y.raise(rank)
-	m := cond.raise(rank).like(larger(x, y))
+	m := cond.raise(rank).inOrderOf(larger(x, y))
 	return c.b.pair(x, y, func(xn, yn *Node) *Node {
 		dims := make([]int, rank)
 		for i := range dims {
@@ -205,7 +205,7 @@ func dropout(c *call) value {
 	if p < 0 || p >= 1 {
 		refuse("p must lie in [0, 1), got %v", p)
 	}
-	return x.with(nn.Dropout(c.b.s, x.n, p))
+	return x.withNode(nn.Dropout(c.b.s, x.n, p))
 }
 
 func scale(x *Node, by float64) *Node {
@@ -222,5 +222,5 @@ func logical(f func(x, y *Node) *Node) rule {
 
 func not(c *call) value {
 	x := c.boolean("self")
-	return x.with(graph.LogicalNot(x.n))
+	return x.withNode(graph.LogicalNot(x.n))
 }

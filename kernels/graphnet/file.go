@@ -25,7 +25,7 @@ type dim struct {
 	batch bool
 }
 
-func (d dim) of(batch int) int {
+func (d dim) size(batch int) int {
 	if d.batch {
 		return d.n * batch
 	}

@@ -16,14 +16,14 @@ func (b *builder) rowsOf(table, i value) value {
 	if i.n.DType().IsFloat() || len(d) < 1 || d[0] > maxRows {
 		refuse("cannot look up %s indices in a table %v", i.n.DType(), d)
 	}
-	at := graph.Reshape(i.plain(), -1)
+	at := graph.Reshape(i.inTorchOrder(), -1)
 	// A one-hot matrix of all indices must fit as a tensor of the file would.
 	if float64(at.Shape().Size())*float64(d[0]) > maxElements {
 		refuse("%d indices of a table of %d rows are too many", at.Shape().Size(), d[0])
 	}
-	values := graph.Reshape(table.plain(), d[0], -1)
+	values := graph.Reshape(table.inTorchOrder(), d[0], -1)
 	y := graph.Dot(graph.OneHot(at, d[0], values.DType()), values)
-	return plain(graph.Reshape(y, append(i.dims(), d[1:]...)...))
+	return torchOrder(graph.Reshape(y, append(i.dims(), d[1:]...)...))
 }
 
 func embedding(c *call) value { return c.b.rowsOf(c.floating("weight"), c.tensor("indices")) }
@@ -70,7 +70,7 @@ func cut(x value, a, from, to, step int) value {
 	if from < 0 || to <= from || to > x.dims()[a] || step < 1 {
 		refuse("entries %d to %d by %d of axis %d are not in %v", from, to, step, a, x.dims())
 	}
-	return x.with(graph.SliceAxis(x.n, x.at[a], graph.AxisRange(from, to).Stride(step)))
+	return x.withNode(graph.SliceAxis(x.n, x.at[a], graph.AxisRange(from, to).Stride(step)))
 }
 
 func slice(c *call) value {
@@ -100,15 +100,15 @@ func sliceScatter(c *call) value {
 	if !slices.Equal(src.dims(), d) {
 		refuse("src must have shape %v, got %v", d, src.dims())
 	}
-	n, size := graph.ConvertDType(src.like(x), x.n.DType()), x.dims()[a]
+	n, size := graph.ConvertDType(src.inOrderOf(x), x.n.DType()), x.dims()[a]
 	if slices.Equal(d, x.dims()) {
-		return x.with(n)
+		return x.withNode(n)
 	}
 	place := x.at[a]
 	taken := graph.Ones(c.b.g, shapes.Make(c.b.wide, d[a]))
 	taken = graph.GreaterThan(autodiff.Embed(taken, 0, from, step, size), graph.ScalarZero(c.b.g, c.b.wide))
 	taken = graph.ExpandAndBroadcast(taken, x.n.Shape().Dimensions, slices.Delete(count(x.rank()), place, place+1))
-	return x.with(graph.Where(taken, autodiff.Embed(n, place, from, step, size), x.n))
+	return x.withNode(graph.Where(taken, autodiff.Embed(n, place, from, step, size), x.n))
 }
 
 func selectOne(c *call) value {

@@ -34,7 +34,7 @@ func convolution(c *call) value {
 	case pad != "valid":
 		refuse("padding must be same, valid or numbers, got %q", shorten(pad))
 	}
-	return c.convolve(x, w.in(append(count(w.rank())[2:], 1, 0)...), n, w.dims()[0])
+	return c.convolve(x, w.permuted(append(count(w.rank())[2:], 1, 0)...), n, w.dims()[0])
 }
 
 // window returns the strides and dilations for a number of axes.
@@ -70,7 +70,7 @@ func (c *call) convolveBack(x, w value, n nn.Window) value {
 			refuse("padding %d is more than the kernel's reach", pad[i])
 		}
 	}
-	kernel := autodiff.Reverse(w.in(append(count(2 + axes)[2:], 0, 1)...), count(axes)...)
+	kernel := autodiff.Reverse(w.permuted(append(count(2 + axes)[2:], 0, 1)...), count(axes)...)
 	groups := c.groups(k[0], k[1]*c.intOr("groups", 1))
 	if groups > 1 { // from [K, L, groups, I/groups, O/groups] to [K, L, I/groups, O]
 		split := slices.Concat(k[2:], []int{groups, k[0] / groups, k[1]})
@@ -197,7 +197,7 @@ func batchNorm(c *call) value {
 		if v == nil {
 			return x
 		}
-		return c.b.pair(x, plain(v).reshape(append([]int{channels}, slices.Repeat([]int{1}, x.rank()-2)...)), f)
+		return c.b.pair(x, torchOrder(v).reshape(append([]int{channels}, slices.Repeat([]int{1}, x.rank()-2)...)), f)
 	}
 	mean, variance := c.vector("running_mean", channels), c.vector("running_var", channels)
 	if mean == nil || variance == nil {
@@ -242,7 +242,7 @@ func lastNorm(c *call) value {
 	if !layer {
 		eps = 1.1920928955078125e-07 // PyTorch's: that of float32
 	}
-	y := plain(nn.NormalizeLast(x.plain(), len(shape), c.float("eps", eps), layer))
+	y := torchOrder(nn.NormalizeLast(x.inTorchOrder(), len(shape), c.float("eps", eps), layer))
 	if w, ok := c.optional("weight"); ok {
 		y = c.b.pair(y, w, graph.Mul)
 	}
@@ -275,7 +275,7 @@ func (c *call) attend(q, k, v value) value {
 	}
 	var mask *Node
 	if m, ok := c.optional("attn_mask"); ok {
-		mask = m.raise(4).plain()
+		mask = m.raise(4).inTorchOrder()
 		if mask.DType() == lib.Bool {
 			zero := graph.Scalar(c.b.g, c.b.wide, 0)
 			zero = graph.BroadcastToDims(zero, mask.Shape().Dimensions...)
@@ -284,11 +284,11 @@ func (c *call) attend(q, k, v value) value {
 		mask = nn.Wide(mask)
 	}
 	scale := c.float("scale", 1/math.Sqrt(float64(dq[3])))
-	return stored(nn.Attend(q.in(0, 2, 1, 3), k.in(0, 2, 1, 3), v.in(0, 2, 1, 3), scale, mask), 0, 2, 1, 3)
+	return transposed(nn.Attend(q.permuted(0, 2, 1, 3), k.permuted(0, 2, 1, 3), v.permuted(0, 2, 1, 3), scale, mask), 0, 2, 1, 3)
 }
 
 func softmax(c *call) value {
 	x := c.floating("self")
 	a := x.at[c.axis("dim", -1, x.rank())]
-	return x.with(graph.ConvertDType(graph.Softmax(nn.Wide(x.n), a), x.n.DType()))
+	return x.withNode(graph.ConvertDType(graph.Softmax(nn.Wide(x.n), a), x.n.DType()))
 }

@@ -147,8 +147,8 @@ func (n *Net) Normalized(a *normalization.Affine) kernels.Architecture {
 	return &m
 }
 
-// On implements [kernels.Architecture]: the network serves every basis.
-func (n *Net) On([][]float32, *basis.Basis) (kernels.Network, error) { return n, nil }
+// NetworkOn implements [kernels.Architecture]: the network serves every basis.
+func (n *Net) NetworkOn([][]float32, *basis.Basis) (kernels.Network, error) { return n, nil }
 
 // Spec implements [kernels.Network].
 func (n *Net) Spec() kernels.Spec {

@@ -16,7 +16,7 @@ func linear(c *call) value {
 		refuse("cannot multiply %v with a weight %v", x.dims(), w.dims())
 	}
 	last := x.rank() - 1
-	wn := graph.ConvertDType(w.plain(), x.n.DType())
+	wn := graph.ConvertDType(w.inTorchOrder(), x.n.DType())
 	n := graph.DotGeneral(x.n, []int{x.at[last]}, nil, wn, []int{1}, nil)
 	at := append(ranks(slices.Clone(x.at[:last])), last)
 	y := value{n: n, at: at}
@@ -56,7 +56,7 @@ func (c *call) multiply(x, y value) value {
 	if len(dx) < 2 || len(dy) < 2 || dx[len(dx)-1] != dy[len(dy)-2] {
 		refuse("cannot multiply %v with %v", dx, dy)
 	}
-	x.n, y.n = c.b.alike(x.n, y.n)
+	x.n, y.n = c.b.sameType(x.n, y.n)
 	if len(dy) == 2 { // one matrix for all: the axes before stay as they are stored
 		last := len(dx) - 1
 		n := graph.DotGeneral(x.n, []int{x.at[last]}, nil, y.n, []int{y.at[0]}, nil)
@@ -69,7 +69,7 @@ func (c *call) multiply(x, y value) value {
 	}
 	pick := func(v value) []int { return slices.Clone(v.at[:r-2]) }
 	n := graph.DotGeneral(x.n, []int{x.at[r-1]}, pick(x), y.n, []int{y.at[r-2]}, pick(y))
-	return plain(n)
+	return torchOrder(n)
 }
 
 // spread returns x with its axes of size one, except the last two, in the sizes that they have in y.
@@ -109,8 +109,8 @@ func einsum(c *call) value {
 		}
 		return permuted(xs[0], perm)
 	case 2:
-		x, y := c.b.alike(c.b.float(xs[0].plain()), c.b.float(xs[1].plain()))
-		return plain(graph.Einsum(eq, x, y))
+		x, y := c.b.sameType(c.b.float(xs[0].inTorchOrder()), c.b.float(xs[1].inTorchOrder()))
+		return torchOrder(graph.Einsum(eq, x, y))
 	}
 	refuse("of %d operands there is no rule; take it apart", len(xs))
 	return value{}
@@ -148,9 +148,9 @@ func (c *call) reduced(f func(x *Node, axes ...int) *Node) value {
 		for _, p := range places {
 			d[p] = 1
 		}
-		return x.with(graph.Reshape(n, d...))
+		return x.withNode(graph.Reshape(n, d...))
 	}
-	return x.without(n, axes)
+	return x.withoutAxes(n, axes)
 }
 
 // variance is Σ (x − μ)²/(n − correction).

@@ -139,9 +139,9 @@ func param(c *call) value {
 		n = graph.ConvertDType(n, c.b.dtype(k))
 	}
 	if n.Rank() == 4 {
-		return stored(n, 2, 3, 1, 0)
+		return transposed(n, 2, 3, 1, 0)
 	}
-	return plain(n)
+	return torchOrder(n)
 }
 
 // input returns what the model gives. The class is asked for as label, the number with none (−1 where that is not
@@ -152,15 +152,15 @@ func input(c *call) value {
 	case "sample":
 		return image(b.in.z)
 	case "noise":
-		return plain(b.in.noise)
+		return torchOrder(b.in.noise)
 	case "onehot", "label":
 		if b.label == nil {
 			refuse("the input %s needs label_dim", c.o.Target)
 		}
 		if c.o.Target == "onehot" {
-			return plain(b.label)
+			return torchOrder(b.label)
 		}
-		return plain(b.index(c.intOr("none", -1)))
+		return torchOrder(b.index(c.intOr("none", -1)))
 	}
 	refuse("target must be sample, noise, label or onehot, got %q", shorten(c.o.Target))
 	return value{}
@@ -187,7 +187,7 @@ func addRatios(c *call) value {
 		return x
 	}
 	w := c.b.s.Param(ratioWeight(c.int("index")))
-	return plain(graph.Add(x.plain(), graph.DotGeneral(c.b.in.ratios, []int{1}, nil, w, []int{1}, nil)))
+	return torchOrder(graph.Add(x.inTorchOrder(), graph.DotGeneral(c.b.in.ratios, []int{1}, nil, w, []int{1}, nil)))
 }
 
 func getItem(c *call) value {
@@ -217,7 +217,7 @@ func (c *call) filled(v float64) value {
 	if to := c.target(); len(to) > 0 {
 		n = graph.BroadcastToDims(n, to...)
 	}
-	return plain(n)
+	return torchOrder(n)
 }
 
 func constant(v float64) rule { return func(c *call) value { return c.filled(v) } }
@@ -248,5 +248,5 @@ func arange(c *call) value {
 	if start != 0 {
 		i = graph.AddScalar(i, start)
 	}
-	return plain(i)
+	return torchOrder(i)
 }

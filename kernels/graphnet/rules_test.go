@@ -314,11 +314,11 @@ func (c ruleCase) apply(op string, x []*graph.Node) *graph.Node {
 	}
 	v := applied(g, op, named, args, c.args, c.shape, dtype)
 	if v.parts == nil {
-		return v.plain()
+		return v.inTorchOrder()
 	}
-	sum := graph.MulScalar(graph.ReduceAllSum(graph.Sin(v.parts[0].plain())), 0.3)
+	sum := graph.MulScalar(graph.ReduceAllSum(graph.Sin(v.parts[0].inTorchOrder())), 0.3)
 	for i, p := range v.parts[1:] {
-		sum = graph.Add(sum, graph.MulScalar(graph.ReduceAllSum(graph.Sin(p.plain())), 0.3/float64(i+2)))
+		sum = graph.Add(sum, graph.MulScalar(graph.ReduceAllSum(graph.Sin(p.inTorchOrder())), 0.3/float64(i+2)))
 	}
 	return sum
 }
@@ -336,7 +336,7 @@ func applied(g *graph.Graph, op string, named map[string]*graph.Node, args map[s
 	b := &builder{g: g, batch: 2, wide: dtypes.Float64, p: &r.program, s: nn.NewScope(nil, nil)}
 	for name, n := range named {
 		r.places[name] = ref(len(b.values))
-		b.values = append(b.values, plain(n))
+		b.values = append(b.values, torchOrder(n))
 	}
 	b.p.nodes = make([]node, len(b.values))
 	o := &node{Name: op, Op: op, Args: args, DType: dtype}
@@ -372,7 +372,7 @@ func TestNumbersFirst(t *testing.T) {
 	} {
 		got := devicetest.Compute(t, dev, c.op+c.args+c.dtype, func(in []*graph.Node) []*graph.Node {
 			v := applied(in[0].Graph(), c.op, map[string]*graph.Node{"i": in[0]}, map[string]any{}, c.args, []int{4}, c.dtype)
-			return []*graph.Node{graph.ConvertDType(v.plain(), dtypes.Float64)}
+			return []*graph.Node{graph.ConvertDType(v.inTorchOrder(), dtypes.Float64)}
 		}, devicetest.Input{Flat: []int64{0, 1, 2, 3}, Dims: []int{4}})[0]
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s %s is %v; want %v", c.op, c.args, got, c.want)

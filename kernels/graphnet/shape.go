@@ -103,7 +103,7 @@ func drop(x value, gone []int) value {
 			d = append(d, size)
 		}
 	}
-	return x.without(graph.Reshape(x.n, d...), gone)
+	return x.withoutAxes(graph.Reshape(x.n, d...), gone)
 }
 
 func expand(c *call) value { return expanded(c.tensor("self"), c.target()) }
@@ -131,7 +131,7 @@ func broadcast(x value, to []int) value {
 	for i, a := range x.at {
 		d[a] = to[i]
 	}
-	return x.with(graph.BroadcastToDims(x.n, d...))
+	return x.withNode(graph.BroadcastToDims(x.n, d...))
 }
 
 func repeat(c *call) value {
@@ -146,7 +146,7 @@ func repeat(c *call) value {
 			refuse("repeats must lie in 1 … %d, got %v", maxParts, times)
 		}
 		if n > 1 {
-			x = x.with(graph.Concatenate(slices.Repeat([]*Node{x.n}, n), x.at[i]))
+			x = x.withNode(graph.Concatenate(slices.Repeat([]*Node{x.n}, n), x.at[i]))
 		}
 	}
 	return x
@@ -158,7 +158,7 @@ func flip(c *call) value {
 	for _, a := range c.axes("dims", x.rank()) {
 		places = append(places, x.at[a])
 	}
-	return x.with(autodiff.Reverse(x.n, places...))
+	return x.withNode(autodiff.Reverse(x.n, places...))
 }
 
 func concatenate(c *call) value {
@@ -170,12 +170,12 @@ func concatenate(c *call) value {
 		if x.rank() != lead.rank() {
 			refuse("tensors must have the same number of axes")
 		}
-		nodes[i] = graph.ConvertDType(x.like(lead), lead.n.DType())
+		nodes[i] = graph.ConvertDType(x.inOrderOf(lead), lead.n.DType())
 	}
 	if len(nodes) == 1 {
 		return lead
 	}
-	return lead.with(graph.Concatenate(nodes, lead.at[a]))
+	return lead.withNode(graph.Concatenate(nodes, lead.at[a]))
 }
 
 func stack(c *call) value {
@@ -183,9 +183,9 @@ func stack(c *call) value {
 	a := c.axis("dim", 0, xs[0].rank()+1)
 	nodes := make([]*Node, len(xs))
 	for i, x := range xs {
-		nodes[i] = insert(plain(x.plain()), a).n
+		nodes[i] = insert(torchOrder(x.inTorchOrder()), a).n
 	}
-	return plain(graph.Concatenate(nodes, a))
+	return torchOrder(graph.Concatenate(nodes, a))
 }
 
 // pad puts borders around the last axes.
@@ -204,7 +204,7 @@ func pad(c *call) value {
 		}
 		n = bordered(n, x.at[a], lo, hi, mode, c.float("value", 0))
 	}
-	return x.with(n)
+	return x.withNode(n)
 }
 
 // bordered puts entries before and behind those of x along an axis, or takes entries off where a number is negative: v,

@@ -20,14 +20,14 @@ type value struct {
 	parts []value // of an operation with several results
 }
 
-// plain returns a node in PyTorch's order.
-func plain(n *Node) value { return value{n: n, at: count(n.Rank())} }
+// torchOrder returns a node in PyTorch's order.
+func torchOrder(n *Node) value { return value{n: n, at: count(n.Rank())} }
 
-// stored returns a node whose axis i is PyTorch's axes[i].
-func stored(n *Node, axes ...int) value { return value{n: n, at: invert(axes)} }
+// transposed returns a node whose axis i is PyTorch's axes[i].
+func transposed(n *Node, axes ...int) value { return value{n: n, at: invert(axes)} }
 
 // image returns an image [B, H, W, C], which is [B, C, H, W] in PyTorch; of other numbers of axes likewise.
-func image(n *Node) value { return stored(n, channelsLast(n.Rank())...) }
+func image(n *Node) value { return transposed(n, channelsLast(n.Rank())...) }
 
 func channelsLast(rank int) []int { return append(append([]int{0}, count(rank)[2:]...), 1) }
 
@@ -58,8 +58,8 @@ func (v value) dims() []int {
 	return out
 }
 
-// in returns the node with PyTorch's axes in the given order.
-func (v value) in(axes ...int) *Node {
+// permuted returns the node with PyTorch's axes permuted the given order.
+func (v value) permuted(axes ...int) *Node {
 	perm := make([]int, len(axes))
 	for i, a := range axes {
 		perm[i] = v.at[a]
@@ -70,20 +70,20 @@ func (v value) in(axes ...int) *Node {
 	return graph.TransposeAllAxes(v.n, perm...)
 }
 
-// plain returns the node in PyTorch's order.
-func (v value) plain() *Node { return v.in(count(v.rank())...) }
+// inTorchOrder returns the node in PyTorch's order.
+func (v value) inTorchOrder() *Node { return v.permuted(count(v.rank())...) }
 
 // image returns the node of an image with its channels last.
-func (v value) image() *Node { return v.in(channelsLast(v.rank())...) }
+func (v value) image() *Node { return v.permuted(channelsLast(v.rank())...) }
 
-// like returns the node with its axes stored as w's, which has as many.
-func (v value) like(w value) *Node { return v.in(invert(w.at)...) }
+// inOrderOf returns the node with its axes stored as w's, which has as many.
+func (v value) inOrderOf(w value) *Node { return v.permuted(invert(w.at)...) }
 
-// with returns another node in the same order.
-func (v value) with(n *Node) value { return value{n: n, at: v.at} }
+// withNode returns another node in the same order.
+func (v value) withNode(n *Node) value { return value{n: n, at: v.at} }
 
-// without returns v without some of PyTorch's axes; n is the node that has lost them.
-func (v value) without(n *Node, gone []int) value {
+// withoutAxes returns v withoutAxes some of PyTorch's axes; n is the node that has lost them.
+func (v value) withoutAxes(n *Node, gone []int) value {
 	var left []int // places in the old node of the axes that stay
 	for i, a := range v.at {
 		if !slices.Contains(gone, i) {
@@ -129,12 +129,12 @@ func (v value) reshape(to []int) value {
 	}
 	groups, ok := match(from, to)
 	if !ok {
-		return plain(graph.Reshape(v.plain(), to...))
+		return torchOrder(graph.Reshape(v.inTorchOrder(), to...))
 	}
 	for _, g := range groups {
 		for i := g.from + 1; i < g.fromEnd; i++ {
 			if v.at[i] != v.at[i-1]+1 {
-				return plain(graph.Reshape(v.plain(), to...))
+				return torchOrder(graph.Reshape(v.inTorchOrder(), to...))
 			}
 		}
 	}
@@ -145,7 +145,7 @@ func (v value) reshape(to []int) value {
 			sizes, axes = append(sizes, to[i]), append(axes, i)
 		}
 	}
-	return stored(graph.Reshape(v.n, sizes...), axes...)
+	return transposed(graph.Reshape(v.n, sizes...), axes...)
 }
 
 // group says that axes from … fromEnd−1 become axes to … toEnd−1.

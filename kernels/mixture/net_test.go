@@ -87,7 +87,7 @@ func TestNetIsTheMixture(t *testing.T) {
 				own := c.labels[0]
 				same.Weights, same.Means, same.Covs = same.Weights[own:own+1], same.Means[own:own+1], same.Covs[own:own+1]
 			}
-			principal, err := net.On(values, c.b)
+			principal, err := net.NetworkOn(values, c.b)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -216,7 +216,7 @@ func TestNetRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := net.On(values, bands); err == nil {
+	if _, err := net.NetworkOn(values, bands); err == nil {
 		t.Error("covariances that mix the subspaces: accepted")
 	}
 }

@@ -32,9 +32,9 @@ type principal struct {
 
 var _ kernels.FlowNetwork = (*principal)(nil)
 
-// On returns the mixture as a network whose noise is added in the subspaces of b, in which all axes have to lie: as
+// NetworkOn returns the mixture as a network whose noise is added in the subspaces of b, in which all axes have to lie: as
 // they do for basis none, and for dct where the covariances are diagonal in the DCT.
-func (n *Net) On(values [][]float32, b *basis.Basis) (kernels.Network, error) {
+func (n *Net) NetworkOn(values [][]float32, b *basis.Basis) (kernels.Network, error) {
 	c := n.cfg
 	if b.H() != c.ImgResolution.Height || b.W() != c.ImgResolution.Width {
 		return nil, fmt.Errorf("mixture: the basis splits %d×%d images, these are %d×%d", b.H(), b.W(),

@@ -33,7 +33,7 @@ func New(c Config) (*Parametrization, error) {
 			p.table.labels = append(p.table.labels, p.cfg.Timesteps[i])
 		}
 	}
-	own := p.own()
+	own := p.defaultRange()
 	p.noise = own.Within(schedule.Range{Min: c.SigmaMin, Max: c.SigmaMax})
 	if p.noise.Empty() {
 		return nil, bad("sigma_min", "must leave noise levels between %g and %g, those of the kind %s; got %g … %g",
@@ -48,8 +48,8 @@ func OfEDM(sigmaData float64) *Parametrization {
 	return &Parametrization{given: c, cfg: c.resolved()}
 }
 
-// own returns the noise levels that the kind's constants tell.
-func (p *Parametrization) own() schedule.Range {
+// defaultRange returns the noise levels that the kind's constants tell.
+func (p *Parametrization) defaultRange() schedule.Range {
 	c := p.cfg
 	switch c.Kind {
 	case VP:

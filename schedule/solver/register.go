@@ -100,11 +100,11 @@ var register = []Method{
 	},
 }
 
-func always(n int) func(int) int       { return func(int) int { return n } }
-func plus(n int) func(int) int         { return func(order int) int { return order + n } }
-func atMost(n int) func(int) int       { return func(order int) int { return min(order, n) } }
-func (m Method) takesOrder() bool      { return m.MostOrder > 0 }
-func (m Method) starts(order int) bool { return m.WarmsUp && !(m.takesOrder() && order == 1) }
+func always(n int) func(int) int          { return func(int) int { return n } }
+func plus(n int) func(int) int            { return func(order int) int { return order + n } }
+func atMost(n int) func(int) int          { return func(order int) int { return min(order, n) } }
+func (m Method) takesOrder() bool         { return m.MostOrder > 0 }
+func (m Method) warmsUpAt(order int) bool { return m.WarmsUp && !(m.takesOrder() && order == 1) }
 
 // Methods returns the register's rows.
 func Methods() []Method { return slices.Clone(register) }

@@ -70,7 +70,7 @@ func (s Settings) Resolve() (Settings, error) {
 		return s, err
 	}
 	switch {
-	case s.Warmup == WarmupHeun && !m.starts(s.Order):
+	case s.Warmup == WarmupHeun && !m.warmsUpAt(s.Order):
 		return s, failf("warmup", "must be left out with %s of this order, which starts as it goes on", s.Solver)
 	case s.SChurn > 0 && !m.Churns:
 		return s, failf("S_churn", "must be 0 with solver %s, whose past evaluations fresh noise makes stale; choose %s",

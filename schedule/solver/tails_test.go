@@ -55,7 +55,7 @@ func TestATailIsThePlanOfWhatIsLeft(t *testing.T) {
 		for _, m := range Methods() {
 			for order := m.LeastOrder; order <= m.MostOrder && !m.ByCoordinate; order++ {
 				for _, s := range []Settings{{}, {DenoiseToZero: true}, {Warmup: WarmupHeun}} {
-					if s.Solver, s.Order = m.Name, order; s.Warmup == "" || m.starts(order) {
+					if s.Solver, s.Order = m.Name, order; s.Warmup == "" || m.warmsUpAt(order) {
 						check(kinked(t), s, ends)
 					}
 				}

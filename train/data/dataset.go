@@ -160,9 +160,9 @@ func (d *Dataset) channel(i int) int {
 // Normalization returns the map from the floats' own units to those that a network sees; nil for images in [−1, 1].
 func (d *Dataset) Normalization() *normalization.Affine { return d.images.Normalization }
 
-// Under returns the same data set seen through the map of a network, which takes the place of its own. Nil leaves it as
+// WithNormalization returns the same data set seen through the map of a network, which takes the place of its own. Nil leaves it as
 // it is. Bytes, and another number of channels, are an *[Error].
-func (d *Dataset) Under(n *normalization.Affine) (*Dataset, error) {
+func (d *Dataset) WithNormalization(n *normalization.Affine) (*Dataset, error) {
 	if n == nil || n.Equal(d.images.Normalization) {
 		return d, nil
 	}

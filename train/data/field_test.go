@@ -54,7 +54,7 @@ func TestField(t *testing.T) {
 // TestUnder: a network's own normalization takes the place of the data set's.
 func TestUnder(t *testing.T) {
 	d := mustNew(t, field())
-	other, err := d.Under(&normalization.Affine{Mean: []float64{264, -1}, Scale: []float64{32, 1}})
+	other, err := d.WithNormalization(&normalization.Affine{Mean: []float64{264, -1}, Scale: []float64{32, 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,14 +65,14 @@ func TestUnder(t *testing.T) {
 	if err := d.Image(0, false, im); err != nil || !slices.Equal(im, []float32{0.5, -1, 1.5, -0.5}) {
 		t.Errorf("the data set itself has changed: %v, %v", im, err)
 	}
-	if same, err := d.Under(nil); same != d || err != nil {
+	if same, err := d.WithNormalization(nil); same != d || err != nil {
 		t.Errorf("under nothing: %v", err)
 	}
-	if _, err := d.Under(&normalization.Affine{Mean: []float64{0}, Scale: []float64{1}}); err == nil {
+	if _, err := d.WithNormalization(&normalization.Affine{Mean: []float64{0}, Scale: []float64{1}}); err == nil {
 		t.Error("one channel for two")
 	}
 	bytes := mustNew(t, Images{Height: 1, Width: 1, Channels: 1, Uint8: []uint8{3}})
-	if _, err := bytes.Under(&normalization.Affine{Mean: []float64{0}, Scale: []float64{1}}); err == nil {
+	if _, err := bytes.WithNormalization(&normalization.Affine{Mean: []float64{0}, Scale: []float64{1}}); err == nil {
 		t.Error("bytes have units")
 	}
 }

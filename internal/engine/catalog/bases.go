@@ -144,7 +144,7 @@ func (c *Catalog) StoreBasis(name string, b *basis.Basis, replace bool) error {
 func (c *Catalog) FreeBasis(name string, replace bool) error {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return free("basis", name, c.bases.taken(name), replace)
+	return free("basis", name, c.bases.inUse(name), replace)
 }
 
 // DeleteBasis deletes a basis. Schedules, runs and models keep the copy that they took.

@@ -44,8 +44,8 @@ type Catalog struct {
 // Folders returns the places of what is stored.
 func (c *Catalog) Folders() Folders { return c.folders }
 
-// Signed returns a new schedule with where it came from, dated and signed.
-func (c *Catalog) Signed(s *schedule.Schedule, p schedule.Provenance) *schedule.Schedule {
+// WithProvenance returns a new schedule with where it came from, dated and signed.
+func (c *Catalog) WithProvenance(s *schedule.Schedule, p schedule.Provenance) *schedule.Schedule {
 	p.Program, p.Created = c.cfg.Program, time.Now().UTC().Truncate(time.Second)
 	return s.WithProvenance(p)
 }

@@ -161,7 +161,7 @@ func (c *Catalog) ImagesFor(m *Model, name string) (*data.Dataset, error) {
 		return nil, api.Errorf(api.BadRequest, "The data set %q has %d classes, the model %q %d", name, d.Classes(), m.Name,
 			m.Shape.Labels)
 	}
-	seen, err := d.Under(m.Shape.Normalization)
+	seen, err := d.WithNormalization(m.Shape.Normalization)
 	if err != nil {
 		return nil, api.Errorf(api.BadRequest, "The data set %q holds uint8, the model %q is of float32 in units of its own",
 			name, m.Name)

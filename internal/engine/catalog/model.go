@@ -242,8 +242,8 @@ func (m *Model) ImageSize() (h, w, c int) {
 	return m.Shape.Height, m.Shape.Width, m.Shape.Channels
 }
 
-// Stored reads the model with its values, for a run to start from.
-func (m *Model) Stored() (*checkpoint.Model, error) {
+// ReadWithValues reads the model with its values, for a run to start from.
+func (m *Model) ReadWithValues() (*checkpoint.Model, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.holders == 0 {

@@ -70,7 +70,7 @@ func (c *Catalog) scanModels(log *slog.Logger) {
 		if err == nil {
 			c.install(m)
 		} else {
-			c.models.found(log, name, nil, err)
+			c.models.recordRead(log, name, nil, err)
 		}
 	}
 }
@@ -233,7 +233,7 @@ func (c *Catalog) nameFree(name string) error {
 	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if c.schedules.taken(name) {
+	if c.schedules.inUse(name) {
 		return api.Errorf(api.NameTaken, "A schedule is called %q, and a model's name means its own schedule", name).
 			WithHint("Choose another name.")
 	}

@@ -135,7 +135,7 @@ func (c *Catalog) FreeSchedule(name string, replace bool) error {
 		return api.Errorf(api.NameTaken, "A model is called %q, and its name means its own schedule", name).
 			WithHint("Choose another name.")
 	}
-	return free("schedule", name, c.schedules.taken(name), replace)
+	return free("schedule", name, c.schedules.inUse(name), replace)
 }
 
 // DeleteSchedule deletes a stored schedule.
@@ -144,7 +144,7 @@ func (c *Catalog) DeleteSchedule(_ context.Context, req api.ScheduleName) error 
 	c.changes.Lock()
 	defer c.changes.Unlock()
 	c.mu.RLock()
-	stored, model, names := c.schedules.taken(name), c.models.items[name] != nil, c.scheduleNames()
+	stored, model, names := c.schedules.inUse(name), c.models.items[name] != nil, c.scheduleNames()
 	c.mu.RUnlock()
 	switch {
 	case model && !stored:

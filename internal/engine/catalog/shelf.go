@@ -24,8 +24,8 @@ func newShelf[T any](kind string, mu *sync.RWMutex) shelf[T] {
 	return shelf[T]{kind: kind, mu: mu, items: map[string]T{}, broken: map[string]*api.Error{}}
 }
 
-// taken reports whether a name is in use. The caller holds mu.
-func (s *shelf[T]) taken(name string) bool {
+// inUse reports whether a name is in use. The caller holds mu.
+func (s *shelf[T]) inUse(name string) bool {
 	_, ok := s.items[name]
 	return ok || s.broken[name] != nil
 }
@@ -52,8 +52,8 @@ func (s *shelf[T]) drop(name string) {
 	delete(s.broken, name)
 }
 
-// found takes what was read of a name when the folder was opened.
-func (s *shelf[T]) found(log *slog.Logger, name string, value T, err error) {
+// recordRead takes what was read of a name when the folder was opened.
+func (s *shelf[T]) recordRead(log *slog.Logger, name string, value T, err error) {
 	if err == nil {
 		s.set(name, value)
 		return
@@ -98,7 +98,7 @@ func (s *folders[T]) folder(name string) string { return filepath.Join(s.dir, na
 func (s *folders[T]) scan(log *slog.Logger) {
 	for _, name := range StoredNames(s.dir, s.suffix) {
 		value, err := s.load(name, s.folder(name))
-		s.found(log, name, value, err)
+		s.recordRead(log, name, value, err)
 	}
 }
 

@@ -92,7 +92,7 @@ func TestDamagedSchedule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	signed := c.Signed(s, schedule.Provenance{Kind: "edm"})
+	signed := c.WithProvenance(s, schedule.Provenance{Kind: "edm"})
 	if err := c.StoreSchedule(Schedule{Parts: Parts{Schedule: signed}, Name: "s"}, false); err != nil {
 		t.Fatal(err)
 	}

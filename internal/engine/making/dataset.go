@@ -25,7 +25,7 @@ func (k *Maker) Dataset(ctx context.Context, req api.MakeDataset, progress func(
 		return info, api.Errorf(api.BadRequest, "The model %q is no mixture: images of a known law are drawn from one",
 			req.Model).WithHint("MakeModel makes mixtures.")
 	}
-	stored, err := m.Stored()
+	stored, err := m.ReadWithValues()
 	if err != nil {
 		return info, err
 	}

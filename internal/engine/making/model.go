@@ -19,9 +19,9 @@ func (k *Maker) Model(ctx context.Context, req api.MakeModel, progress func(api.
 	}
 	var m *checkpoint.Model
 	if req.Dataset != "" {
-		m, err = k.mixtureOf(ctx, req, progress)
+		m, err = k.mixtureFromDataset(ctx, req, progress)
 	} else {
-		m, err = mixtureBy(req)
+		m, err = mixtureFromLaws(req)
 	}
 	if err != nil {
 		return info, err
@@ -33,7 +33,7 @@ func (k *Maker) Model(ctx context.Context, req api.MakeModel, progress func(api.
 	return made.Describe(), nil
 }
 
-func mixtureBy(req api.MakeModel) (*checkpoint.Model, error) {
+func mixtureFromLaws(req api.MakeModel) (*checkpoint.Model, error) {
 	c := mixture.Config{
 		ImgResolution: kernels.Resolution{Height: req.Shape[0], Width: req.Shape[1]},
 		ImgChannels:   req.Shape[2],
@@ -49,10 +49,10 @@ func mixtureBy(req api.MakeModel) (*checkpoint.Model, error) {
 			c.LabelDim = max(c.LabelDim, req.Labels[i]+1)
 		}
 	}
-	return built(c, laws, 0)
+	return buildMixture(c, laws, 0)
 }
 
-func built(c mixture.Config, laws []mixture.Law, floor float64) (*checkpoint.Model, error) {
+func buildMixture(c mixture.Config, laws []mixture.Law, floor float64) (*checkpoint.Model, error) {
 	net, values, err := mixture.Build(c, laws, floor)
 	if err != nil {
 		return nil, api.Errorf(api.BadRequest, "There is no such mixture: %w", err)
@@ -60,7 +60,7 @@ func built(c mixture.Config, laws []mixture.Law, floor float64) (*checkpoint.Mod
 	return &checkpoint.Model{Net: net, Values: values}, nil
 }
 
-func (k *Maker) mixtureOf(ctx context.Context, req api.MakeModel, progress func(api.Meta)) (*checkpoint.Model, error) {
+func (k *Maker) mixtureFromDataset(ctx context.Context, req api.MakeModel, progress func(api.Meta)) (*checkpoint.Model, error) {
 	d, err := k.Catalog.Dataset(req.Dataset)
 	if err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (k *Maker) mixtureOf(ctx context.Context, req api.MakeModel, progress func(
 	for i := range laws {
 		laws[i].Blocks = blocks
 	}
-	return built(c, laws, req.Floor)
+	return buildMixture(c, laws, req.Floor)
 }
 
 // everyClass reports whether every class of a data set has an image, or else the first that has none.

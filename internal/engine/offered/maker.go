@@ -240,7 +240,7 @@ func (w *maker) storeLearned() error {
 
 // store stores a schedule under the name that was asked for, from then on in the place of itself.
 func (w *maker) store(s *schedule.Schedule, dense *basis.Basis, p schedule.Provenance) error {
-	parts := catalog.Parts{Schedule: w.catalog.Signed(s, p), Basis: dense}
+	parts := catalog.Parts{Schedule: w.catalog.WithProvenance(s, p), Basis: dense}
 	stored := catalog.Schedule{Parts: parts, Name: w.req.Name}
 	if err := w.catalog.StoreSchedule(stored, w.req.Replace || w.info != nil); err != nil {
 		return err

@@ -94,7 +94,7 @@ func (s *Runs) place(ctx context.Context, req api.CreateRun, fresh training, sec
 			return err
 		}
 		r.keeper.cost, r.keeper.ended = time.Since(began), time.Now()
-		r.begin()
+		r.startLoop()
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.runs[req.Name] = r
@@ -133,7 +133,7 @@ func (s *Runs) sources(ctx context.Context, cfg train.Config, progress func(api.
 		if err != nil {
 			return src, err
 		}
-		if src.Model, err = m.Stored(); err != nil {
+		if src.Model, err = m.ReadWithValues(); err != nil {
 			return src, err
 		}
 	}

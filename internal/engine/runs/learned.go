@@ -29,9 +29,9 @@ func (r *Run) learned(s *schedule.Schedule, best *train.Outcome) *schedule.Sched
 	}
 	if best == nil {
 		p.Moved = r.training.Moved()
-		return r.runs.cfg.Catalog.Signed(s, p)
+		return r.runs.cfg.Catalog.WithProvenance(s, p)
 	}
 	p.Steps, p.Kimg, p.Moved = best.Best.Step, best.Best.Kimg, best.Moved
 	p.Outcome, _ = json.Marshal(r.gained(best)) // numbers and sentences
-	return r.runs.cfg.Catalog.Signed(s, p)
+	return r.runs.cfg.Catalog.WithProvenance(s, p)
 }

@@ -150,7 +150,7 @@ func start(t *testing.T, s *Runs, kimg float64) {
 
 // trainStep is a TrainStep request of n steps.
 func trainStep(ctx context.Context, r *Run, n int, emit func(api.Event) error) error {
-	release, err := r.hold()
+	release, err := r.beginStepping()
 	if err != nil {
 		return err
 	}

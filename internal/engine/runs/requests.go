@@ -110,7 +110,7 @@ func (s *Runs) TrainSteps(_ context.Context, req api.TrainStep) (*api.Job, error
 		return nil, err
 	}
 	run := func(ctx context.Context, emit func(api.Event) error) (err error) {
-		release, err := r.hold()
+		release, err := r.beginStepping()
 		if err != nil {
 			return err
 		}
@@ -136,7 +136,7 @@ func (s *Runs) TrainOn(_ context.Context, req api.TrainStep, in api.Schema) (*ap
 	if err != nil {
 		return nil, err
 	}
-	release, err := r.hold()
+	release, err := r.beginStepping()
 	if err != nil {
 		return nil, err
 	}

@@ -85,8 +85,8 @@ type snapshot struct {
 	replaced chan struct{} // closed when another snapshot takes its place
 }
 
-// live is the owner. It ends when the run is retired.
-func (r *Run) live() {
+// commandLoop is the owner. It ends when the run is retired.
+func (r *Run) commandLoop() {
 	defer close(r.ended)
 	for !r.retired {
 		select {
@@ -95,7 +95,7 @@ func (r *Run) live() {
 			r.publish()
 			c.done <- err
 		case result := <-r.keeper.writing:
-			r.stored(result)
+			r.noteStore(result)
 			r.publish()
 		case <-r.due():
 			r.storeBeside()

@@ -61,15 +61,15 @@ func Open(cfg Config) *Runs {
 	s := &Runs{cfg: cfg, log: cfg.Logger, storeEvery: storeEvery, runs: map[string]*Run{}, ending: make(chan struct{})}
 	s.resume = s.resumed
 	for _, name := range catalog.StoredNames(s.root(), "") {
-		s.runs[name] = s.stored(name)
+		s.runs[name] = s.openStored(name)
 	}
 	return s
 }
 
 func (s *Runs) root() string { return s.cfg.Catalog.Folders().Runs }
 
-// stored returns a run as it is on the disk.
-func (s *Runs) stored(name string) *Run {
+// openStored returns a run as it is on the disk.
+func (s *Runs) openStored(name string) *Run {
 	r := s.newRun(name)
 	if err := atomicdir.Sweep(r.folder); err != nil {
 		s.log.Warn("leftovers of an earlier crash stay", "run", name, "error", err)
@@ -79,7 +79,7 @@ func (s *Runs) stored(name string) *Run {
 		r = s.newRun(name)
 		r.status = status{State: Broken, Error: faultOf(err)}
 	}
-	r.begin()
+	r.startLoop()
 	return r
 }
 
@@ -91,10 +91,10 @@ func (s *Runs) newRun(name string) *Run {
 	}
 }
 
-func (r *Run) begin() {
+func (r *Run) startLoop() {
 	r.turn <- struct{}{}
 	r.publish()
-	go r.live()
+	go r.commandLoop()
 }
 
 // Steps returns how many training steps have been taken.
@@ -179,7 +179,7 @@ func isClosed(c <-chan struct{}) bool {
 // requests that step one already go on. Watchers are told that the server ends.
 func (s *Runs) PauseAndStoreAll(ctx context.Context) error {
 	s.endOnce.Do(func() { close(s.ending) })
-	return s.each(func(r *Run) error { return errors.Join(r.halt(ctx, errPause), r.keep(ctx)) })
+	return s.each(func(r *Run) error { return errors.Join(r.halt(ctx, errPause), r.storeAndWait(ctx)) })
 }
 
 // Close is Rest, after which the device is freed.

@@ -27,19 +27,19 @@ const (
 // keeper knows what of a run is stored. It is a part of the owner's state. What a store that fails was to store stays
 // in memory, and is tried again.
 type keeper struct {
-	step    int64         // of the stored state
-	looks   int           // that it has
-	status  []byte        // the stored status.json
-	ended   time.Time     // when a store ended last, well or not
-	cost    time.Duration // of the last store that ended well
-	failed  int           // stores since then
-	err     error         // of the last store
-	lost    bool          // the device has lost the state: there is none to store
-	writing chan written  // the result of the store that is written beside the owner; nil if there is none
+	step    int64            // of the stored state
+	looks   int              // that it has
+	status  []byte           // the stored status.json
+	ended   time.Time        // when a store ended last, well or not
+	cost    time.Duration    // of the last store that ended well
+	failed  int              // stores since then
+	err     error            // of the last store
+	lost    bool             // the device has lost the state: there is none to store
+	writing chan storeResult // the result of the store that is written beside the owner; nil if there is none
 }
 
-// written is a store: what it writes, and its result.
-type written struct {
+// storeResult is a store: what it writes, and its result.
+type storeResult struct {
 	state  *checkpoint.Run // nil: the status alone
 	looks  int             // that it has
 	status []byte          // nil: the state alone
@@ -102,13 +102,13 @@ func (r *Run) due() <-chan time.Time {
 func (r *Run) store() error {
 	r.awaitStore()
 	w := r.write(r.unstored())
-	r.stored(w)
+	r.noteStore(w)
 	return w.err
 }
 
 // storeBeside is store while the owner goes on.
 func (r *Run) storeBeside() {
-	w, result := r.unstored(), make(chan written, 1)
+	w, result := r.unstored(), make(chan storeResult, 1)
 	r.keeper.writing = result
 	go func() { result <- r.write(w) }()
 }
@@ -116,13 +116,13 @@ func (r *Run) storeBeside() {
 // awaitStore waits until nothing of the run is being stored.
 func (r *Run) awaitStore() {
 	if r.keeper.writing != nil {
-		r.stored(<-r.keeper.writing)
+		r.noteStore(<-r.keeper.writing)
 	}
 }
 
 // unstored returns what is not stored yet: a copy of the state, if steps have been taken, and the status.
-func (r *Run) unstored() written {
-	w := written{next: r.next, looks: r.looks}
+func (r *Run) unstored() storeResult {
+	w := storeResult{next: r.next, looks: r.looks}
 	if w.status, w.err = r.statusText(); w.err != nil || !r.ahead() || r.training == nil {
 		return w
 	}
@@ -137,7 +137,7 @@ func (r *Run) unstored() written {
 	return w
 }
 
-func (r *Run) write(w written) written {
+func (r *Run) write(w storeResult) storeResult {
 	if w.err != nil {
 		return w
 	}
@@ -157,9 +157,9 @@ func (r *Run) write(w written) written {
 	return w
 }
 
-// stored notes the result of a store. A run in the background that cannot be stored pauses, and so does one that was to
+// noteStore notes the result of a store. A run in the background that cannot be noteStore pauses, and so does one that was to
 // end.
-func (r *Run) stored(w written) {
+func (r *Run) noteStore(w storeResult) {
 	k := &r.keeper
 	k.writing, k.ended, k.err = nil, time.Now(), w.err
 	if w.err == nil {
@@ -182,7 +182,7 @@ func (r *Run) stored(w written) {
 		if w.err == nil || k.lost {
 			r.status, r.next = *w.next, nil
 		} else {
-			r.status.State, r.status.Error = Paused, api.ErrorOf(r.notKept(w.err)).Message
+			r.status.State, r.status.Error = Paused, api.ErrorOf(r.storageError(w.err)).Message
 		}
 	}
 	if w.err == nil && !r.ahead() && r.status.over() {
@@ -198,11 +198,11 @@ func stackOf(err error) string {
 	return ""
 }
 
-// keep stores what is not stored yet, and waits for that until ctx ends.
-func (r *Run) keep(ctx context.Context) error {
+// storeAndWait stores what is not stored yet, and waits for that until ctx ends.
+func (r *Run) storeAndWait(ctx context.Context) error {
 	ended := make(chan error, 1)
 	go func() {
-		ended <- r.do(context.WithoutCancel(ctx), func() error { return r.notKept(r.store()) })
+		ended <- r.do(context.WithoutCancel(ctx), func() error { return r.storageError(r.store()) })
 	}()
 	select {
 	case err := <-ended:
@@ -219,8 +219,8 @@ func (e *notStored) Error() string { return "the run could not be stored: " + e.
 
 func (e *notStored) Unwrap() error { return e.err }
 
-// notKept is the answer to a request after which the run could not be stored.
-func (r *Run) notKept(err error) error {
+// storageError is the answer to a request after which the run could not be stored.
+func (r *Run) storageError(err error) error {
 	sentence := explain.Disk(err)
 	if err == nil || sentence == "" || errors.Is(err, context.Canceled) {
 		return err

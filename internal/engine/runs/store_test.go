@@ -108,7 +108,7 @@ func FuzzStatus(f *testing.F) {
 // A request that goes on for long is stored on its way, and so is one that says nothing.
 func TestStoresBesideASteppingClient(t *testing.T) {
 	s, r := made(t, nil)
-	release, err := r.hold()
+	release, err := r.beginStepping()
 	if err != nil {
 		t.Fatal(err)
 	}

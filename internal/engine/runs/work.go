@@ -217,7 +217,7 @@ func (r *Run) outcome(why error) (state, text string) {
 	case errors.Is(why, errCancel):
 		return Cancelled, ""
 	case errors.As(why, &unstored): // the disk may have room later
-		return Paused, api.ErrorOf(r.notKept(unstored.err)).Message
+		return Paused, api.ErrorOf(r.storageError(unstored.err)).Message
 	case errors.As(why, &lost): // the user decides whether to go on
 		state, text = Paused, lost.Error()
 	case errors.As(why, &memory), errors.As(why, &end), // there may be more of it later, and the other processes again
@@ -230,10 +230,10 @@ func (r *Run) outcome(why error) (state, text string) {
 	return state, text
 }
 
-// hold notes a TrainStep request, which keeps the run from being started or deleted until release. That stores what was
+// beginStepping notes a TrainStep request, which keeps the run from being started or deleted until release. That stores what was
 // stepped, whatever has become of the request; if it fails the steps stay in memory, and the error says so. A run that
 // has been stepped is paused from then on.
-func (r *Run) hold() (release func() error, err error) {
+func (r *Run) beginStepping() (release func() error, err error) {
 	if isClosed(r.runs.ending) {
 		return nil, errEnding()
 	}
@@ -252,7 +252,7 @@ func (r *Run) hold() (release func() error, err error) {
 			if r.stepping--; r.status.State == Created && r.step > 0 {
 				r.status.State = Paused
 			}
-			return r.notKept(r.store())
+			return r.storageError(r.store())
 		})
 		if isClosed(r.ended) { // it is deleted, and there is nothing to store
 			return nil
@@ -326,7 +326,7 @@ func (s *Runs) Pause(ctx context.Context, req api.RunName) (info api.RunInfo, er
 	if state := r.snapshot.Load().resting; state != Created && state != Paused && state != Done {
 		return info, r.notRunnable(state)
 	}
-	err = r.keep(ctx)
+	err = r.storeAndWait(ctx)
 	return r.Info(), err
 }
 
@@ -347,7 +347,7 @@ func (s *Runs) Cancel(ctx context.Context, req api.RunName) (info api.RunInfo, e
 		r.status.State, r.next = Cancelled, nil
 		if err := r.store(); err != nil {
 			r.status.State, r.next = before, next
-			return r.notKept(err)
+			return r.storageError(err)
 		}
 		return nil
 	})

@@ -17,11 +17,11 @@ import (
 // Plan returns the numbers of a sampler, without a device.
 func (k *Sampler) Plan(_ context.Context, req api.PlanSampler) (api.Plan, error) {
 	var out api.Plan
-	s, m, err := planned(k.Catalog, &req)
+	s, m, err := resolvePlanRequest(k.Catalog, &req)
 	if err != nil {
 		return out, err
 	}
-	req.Sample = onSampler(req.Sample, s)
+	req.Sample = withScheduleSampler(req.Sample, s)
 	plans := newPlanner(m)
 	plans.sched = s
 	if plans.set, err = settingsOf(req.Sample).Resolve(); err != nil {
@@ -148,9 +148,9 @@ func labelsOf(
 	return labels, req.Label == nil, nil
 }
 
-// planned finds the schedule of a plan, and the model or the network outside whose noise levels rule; nil if they
+// resolvePlanRequest finds the schedule of a plan, and the model or the network outside whose noise levels rule; nil if they
 // make no difference. It fills in the model of the request.
-func planned(c *catalog.Catalog, req *api.PlanSampler) (s catalog.Schedule, m *catalog.Model, err error) {
+func resolvePlanRequest(c *catalog.Catalog, req *api.PlanSampler) (s catalog.Schedule, m *catalog.Model, err error) {
 	switch {
 	case req.Model != "":
 		m, err = c.Model(req.Model)

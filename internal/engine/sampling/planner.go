@@ -65,8 +65,8 @@ func errNoVectors(s catalog.Schedule, label int32, classes []int) error {
 		label).WithHint("Choose among its classes: %v.", classes)
 }
 
-// onSampler returns a request with the solver filled in: the one that the schedule was made for, or the default.
-func onSampler(r api.Sample, s catalog.Schedule) api.Sample {
+// withScheduleSampler returns a request with the solver filled in: the one that the schedule was made for, or the default.
+func withScheduleSampler(r api.Sample, s catalog.Schedule) api.Sample {
 	if r.Solver != "" {
 		return r
 	}

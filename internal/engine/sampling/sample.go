@@ -123,7 +123,7 @@ func (k *Sampler) newSampling(req api.Sample) (*sampling, error) {
 		return nil, err
 	}
 	s.basis = s.network.Basis()
-	req = onSampler(req, s.sched)
+	req = withScheduleSampler(req, s.sched)
 	if req.Grid, s.sched, err = m.OnLevels(req.Grid, s.sched); err != nil {
 		return nil, err
 	}

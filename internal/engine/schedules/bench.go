@@ -128,7 +128,7 @@ func runBench(ctx context.Context, d *data.Dataset, schedules []catalog.Schedule
 func benchAlong(s catalog.Schedule, law *gaussian.Spectrum, set solver.Settings, label int,
 ) (report *gaussian.Report, plan *solver.Plan, err error) {
 	if s.Start != nil {
-		if law, err = law.From(s.Start.Law(label)); err != nil {
+		if law, err = law.StartedFrom(s.Start.Law(label)); err != nil {
 			return nil, nil, err
 		}
 	}

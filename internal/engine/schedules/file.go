@@ -35,7 +35,7 @@ func (k *Maker) Import(_ context.Context, req api.ImportSchedule) (info api.Sche
 		return info, err
 	}
 	if s.Provenance() == nil {
-		s = c.Signed(s, schedule.Provenance{Kind: "upload"})
+		s = c.WithProvenance(s, schedule.Provenance{Kind: "upload"})
 	}
 	parts := catalog.Parts{Schedule: s, Basis: b}
 	if parts.Start, err = decoded("start", req.Start, checkpoint.StartFile); err != nil {
@@ -144,6 +144,6 @@ func onBasis(c *catalog.Catalog, s *schedule.Schedule, name string) (*schedule.S
 		return nil, nil, api.Errorf(api.BadSchedule, "The schedule is made for k = %d, basis %q has k = %d", family.K,
 			family.Basis, b.K())
 	}
-	s, err = s.On(family.Basis, b.K())
+	s, err = s.WithBasis(family.Basis, b.K())
 	return s, b, err
 }

@@ -55,7 +55,7 @@ func (k *Maker) gaussian(ctx context.Context, req api.GaussianSchedule, progress
 		if made.parts.Start, err = measureStart(ctx, req.Dataset, d, *req.Start, report); err != nil {
 			return nil, err
 		}
-		if law, err = law.From(made.parts.Start.Law(start.Shared)); err != nil {
+		if law, err = law.StartedFrom(made.parts.Start.Law(start.Shared)); err != nil {
 			return nil, err
 		}
 	}

@@ -58,7 +58,7 @@ func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(ap
 	if made.origin.EnergyBefore, made.origin.EnergyAfter, err = made.parts.Schedule.Gain(); err != nil {
 		return info, err
 	}
-	made.parts.Schedule = k.Catalog.Signed(made.parts.Schedule, made.origin)
+	made.parts.Schedule = k.Catalog.WithProvenance(made.parts.Schedule, made.origin)
 	stored, err := catalog.NewSchedule(target.Name, made.parts)
 	if err != nil {
 		return info, err

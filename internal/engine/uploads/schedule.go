@@ -49,7 +49,7 @@ func (u *Uploads) Schedule(_ context.Context, req api.PutSchedule, in api.Schema
 		if err != nil {
 			return 0, err
 		}
-		s = u.Catalog.Signed(s, schedule.Provenance{Kind: "upload"})
+		s = u.Catalog.WithProvenance(s, schedule.Provenance{Kind: "upload"})
 		stored := catalog.Schedule{Parts: catalog.Parts{Schedule: s, Basis: b}, Name: req.Name}
 		return int64(len(rows)), u.Catalog.StoreSchedule(stored, req.Replace)
 	}

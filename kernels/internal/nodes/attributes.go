@@ -1,7 +1,7 @@
 // Package nodes reads of a graph's nodes what the graph library keeps to itself: their static parameters (axes,
 // strides, paddings), which only its own derivative rules see.
 //
-// Begin at [Of].
+// Begin at [AttributesOf].
 package nodes
 
 import (
@@ -15,8 +15,8 @@ import (
 // of packages autodiff and device read every field that is used.
 type Attributes struct{ v reflect.Value }
 
-// Of returns the attributes of a node.
-func Of(node *graph.Node) Attributes {
+// AttributesOf returns the attributes of a node.
+func AttributesOf(node *graph.Node) Attributes {
 	return Attributes{reflect.ValueOf(node).Elem().FieldByName("inputs").Elem().Elem()}
 }
 

@@ -25,7 +25,7 @@ func grouped(band []Direction) []group {
 	slices.SortFunc(band, func(a, b Direction) int { return cmp.Compare(a.Variance, b.Variance) })
 	var out []group
 	for from, to := 0, 0; from < len(band); from = to {
-		for to < len(band) && alike(band[from], band[to]) {
+		for to < len(band) && sameLaw(band[from], band[to]) {
 			to++
 		}
 		out = append(out, groupOf(band[from:to]))
@@ -33,8 +33,8 @@ func grouped(band []Direction) []group {
 	return out
 }
 
-// alike reports whether the direction b, of no less variance than a, may share its group.
-func alike(a, b Direction) bool {
+// sameLaw reports whether the direction b, of no less variance than a, may share its group.
+func sameLaw(a, b Direction) bool {
 	if b.Variance > (1+sameVariance)*a.Variance {
 		return false
 	}

@@ -58,9 +58,9 @@ type Spectrum struct {
 	moments *basis.FrequencyMoments // of NewSpectrum
 }
 
-// From returns the spectrum with sampling started from a law, x_T = μ + (Σ + M)^½ ξ. A law that correlates the
+// StartedFrom returns the spectrum with sampling started from a law, x_T = μ + (Σ + M)^½ ξ. A law that correlates the
 // spectrum's directions, or of another size, is a *solver.Error.
-func (s *Spectrum) From(l *start.Law) (*Spectrum, error) {
+func (s *Spectrum) StartedFrom(l *start.Law) (*Spectrum, error) {
 	if l.H != s.H || l.W != s.W || l.C != s.C {
 		return nil, failf("start", "must be made for the data's images of %d×%d×%d, got %d×%d×%d", s.H, s.W, s.C, l.H, l.W,
 			l.C)
@@ -160,8 +160,8 @@ func TrainingLevels(sigma, ratio []float64) (mean, std float64, ok bool) {
 	return mean, math.Sqrt(max(0, second/sum-mean*mean)), true
 }
 
-// Matched returns the spectrum with sampling started from its own law.
-func (s *Spectrum) Matched() *Spectrum {
+// WithMatchedStart returns the spectrum with sampling started from its own law.
+func (s *Spectrum) WithMatchedStart() *Spectrum {
 	out := *s
 	out.Directions = slices.Clone(s.Directions)
 	for i, d := range out.Directions {

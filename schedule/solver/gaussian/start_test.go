@@ -52,7 +52,7 @@ func startOf(t *testing.T, of [][]float64) *start.Law {
 func TestMatchedStartHasNoError(t *testing.T) {
 	of := images(200)
 	data := spectrumOf(t, 4, 4, 2, of)
-	matched, err := data.From(startOf(t, of))
+	matched, err := data.StartedFrom(startOf(t, of))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,11 +86,11 @@ func TestMatchedStartHasNoError(t *testing.T) {
 func TestMatched(t *testing.T) {
 	of := images(200)
 	data := spectrumOf(t, 4, 4, 2, of)
-	want, err := data.From(startOf(t, of))
+	want, err := data.StartedFrom(startOf(t, of))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, d := range data.Matched().Directions {
+	for i, d := range data.WithMatchedStart().Directions {
 		near(t, "mean", d.Start.Mean, want.Directions[i].Start.Mean, 1e-9)
 		near(t, "variance", d.Start.Variance, want.Directions[i].Start.Variance, 1e-9)
 	}
@@ -104,7 +104,7 @@ func TestFromRefusesWhatIsNotDiagonal(t *testing.T) {
 	of := images(50)
 	channels := *startOf(t, of)
 	channels.Axes = nil
-	if _, err := spectrumOf(t, 4, 4, 2, of).From(&channels); err == nil {
+	if _, err := spectrumOf(t, 4, 4, 2, of).StartedFrom(&channels); err == nil {
 		t.Error("channels that correlate are called diagonal")
 	}
 }
@@ -114,7 +114,7 @@ func TestFromRefusesWhatIsNotDiagonal(t *testing.T) {
 func TestNodesFromTheMatchedStart(t *testing.T) {
 	of := images(200)
 	data := spectrumOf(t, 4, 4, 2, of)
-	matched, err := data.From(startOf(t, of))
+	matched, err := data.StartedFrom(startOf(t, of))
 	if err != nil {
 		t.Fatal(err)
 	}
