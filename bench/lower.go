@@ -9,8 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/spf13/cobra"
+
+	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
 func newLower() *cobra.Command {

@@ -3,8 +3,8 @@ package bench
 import (
 	"testing"
 
-	"github.com/anisoflight/anisoflight/internal/devicetest"
 	"github.com/anisoflight/anisoflight/internal/engine"
+	"github.com/anisoflight/anisoflight/internal/testing/devicetest"
 )
 
 // TestService: a round of each measure gives numbers that can be.

@@ -21,7 +21,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/auth"
-	"github.com/anisoflight/anisoflight/internal/certtest"
+	"github.com/anisoflight/anisoflight/internal/testing/certtest"
 )
 
 // guardedServer is a server with one token of each scope, by its scope's name.

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/encoding/gzip"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/alloctest"
+	"github.com/anisoflight/anisoflight/internal/testing/alloctest"
 )
 
 // ask does the action ServerInfo with a body.

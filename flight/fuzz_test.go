@@ -15,8 +15,8 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/auth"
 	"github.com/anisoflight/anisoflight/flight/columns"
-	"github.com/anisoflight/anisoflight/internal/devicetest"
 	"github.com/anisoflight/anisoflight/internal/engine"
+	"github.com/anisoflight/anisoflight/internal/testing/devicetest"
 )
 
 // upload is the server's side of a DoPut whose client has sent these messages and ended.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"testing"
 
-	"github.com/anisoflight/anisoflight/internal/devicetest"
-	"github.com/anisoflight/anisoflight/internal/fixtures"
+	"github.com/anisoflight/anisoflight/internal/testing/devicetest"
+	"github.com/anisoflight/anisoflight/internal/testing/fixtures"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/schedule"

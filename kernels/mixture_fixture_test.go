@@ -5,8 +5,8 @@ import (
 	"math"
 	"testing"
 
-	"github.com/anisoflight/anisoflight/internal/fixtures"
-	"github.com/anisoflight/anisoflight/internal/mixturetest"
+	"github.com/anisoflight/anisoflight/internal/testing/fixtures"
+	"github.com/anisoflight/anisoflight/internal/testing/mixturetest"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )

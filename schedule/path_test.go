@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/anisoflight/anisoflight/internal/fixtures"
+	"github.com/anisoflight/anisoflight/internal/testing/fixtures"
 )
 
 var cases = []string{"schedule/edm32", "schedule/perturbed32", "schedule/small5"}

@@ -5,7 +5,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/anisoflight/anisoflight/internal/traintest"
+	"github.com/anisoflight/anisoflight/internal/testing/traintest"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/train/data"
 )

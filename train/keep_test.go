@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/anisoflight/anisoflight/internal/traintest"
+	"github.com/anisoflight/anisoflight/internal/testing/traintest"
 	"github.com/anisoflight/anisoflight/kernels/unet"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )

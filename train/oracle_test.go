@@ -6,8 +6,8 @@ import (
 
 	"gonum.org/v1/gonum/integrate/quad"
 
-	"github.com/anisoflight/anisoflight/internal/devicetest"
-	"github.com/anisoflight/anisoflight/internal/mixturetest"
+	"github.com/anisoflight/anisoflight/internal/testing/devicetest"
+	"github.com/anisoflight/anisoflight/internal/testing/mixturetest"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/anisoflight/anisoflight/kernels/device"
-
 	"github.com/anisoflight/anisoflight/bench"
+	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
 func main() {

@@ -21,7 +21,7 @@ from anisoflight.errors import NameTakenError, ServerStartError
 from anisoflight.serve import find_binary
 
 CHECKPOINTS = Path(__file__).parent / "testdata" / "checkpoints"
-NETWORKS = Path(__file__).parents[2] / "internal" / "fixtures" / "testdata" / "networks"
+NETWORKS = Path(__file__).parents[2] / "internal" / "testing" / "fixtures" / "testdata" / "networks"
 CASES = ["ddpmpp_torch112", "ddpmpp_torch2"]  # snapshots that torch 1.12 and torch 2 wrote
 FAMILIES = ["ddpmpp", "ncsnpp", "adm"]
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/anisoflight/anisoflight/internal/alloctest"
+	"github.com/anisoflight/anisoflight/internal/testing/alloctest"
 )
 
 // TestHostileJSONCostsWhatItWeighs: reading a request takes at most maxCost bytes of memory for each of its own,

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/certtest"
+	"github.com/anisoflight/anisoflight/internal/testing/certtest"
 )
 
 func TestTokens(t *testing.T) {

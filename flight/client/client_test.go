@@ -16,7 +16,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/auth"
 	"github.com/anisoflight/anisoflight/flight/client"
-	"github.com/anisoflight/anisoflight/internal/certtest"
+	"github.com/anisoflight/anisoflight/internal/testing/certtest"
 )
 
 func dial(t *testing.T, cfg flight.Config, o client.Options) *client.Client {

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/npytest"
+	"github.com/anisoflight/anisoflight/internal/testing/npytest"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 

@@ -11,9 +11,9 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/client"
 	"github.com/anisoflight/anisoflight/internal/base/folderlock"
-	"github.com/anisoflight/anisoflight/internal/certtest"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/internal/cli/connect"
+	"github.com/anisoflight/anisoflight/internal/testing/certtest"
 )
 
 // TestMain runs the command line where a test starts this program as one of its own.

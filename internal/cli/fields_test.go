@@ -7,7 +7,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/client"
-	"github.com/anisoflight/anisoflight/internal/npytest"
+	"github.com/anisoflight/anisoflight/internal/testing/npytest"
 )
 
 // TestFieldsInFiles: values in units of their own come into an .npz as they are, and into a PNG from their least to

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/alloctest"
 	"github.com/anisoflight/anisoflight/internal/engine/tables"
+	"github.com/anisoflight/anisoflight/internal/testing/alloctest"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/devicetest"
+	"github.com/anisoflight/anisoflight/internal/testing/devicetest"
 )
 
 // A request for a search becomes a schedule that says what was tried and why, and carries its solver and its start:

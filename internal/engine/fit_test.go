@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/devicetest"
+	"github.com/anisoflight/anisoflight/internal/testing/devicetest"
 )
 
 // Coefficients are fitted to a model's trajectories, on a schedule without a start, and serve the solver "fitted".

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/alloctest"
+	"github.com/anisoflight/anisoflight/internal/testing/alloctest"
 )
 
 var parted = api.Schema{Columns: []api.Column{

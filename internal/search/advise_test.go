@@ -9,7 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/integrate/quad"
 
-	"github.com/anisoflight/anisoflight/internal/ensembletest"
+	"github.com/anisoflight/anisoflight/internal/testing/ensembletest"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/solver"

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/anisoflight/anisoflight/internal/ensembletest"
-	"github.com/anisoflight/anisoflight/internal/mixturetest"
-	"github.com/anisoflight/anisoflight/internal/solvertest"
+	"github.com/anisoflight/anisoflight/internal/testing/ensembletest"
+	"github.com/anisoflight/anisoflight/internal/testing/mixturetest"
+	"github.com/anisoflight/anisoflight/internal/testing/solvertest"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/local"
 	"github.com/anisoflight/anisoflight/schedule/solver"

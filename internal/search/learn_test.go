@@ -7,8 +7,8 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/anisoflight/anisoflight/internal/ensembletest"
 	"github.com/anisoflight/anisoflight/internal/search"
+	"github.com/anisoflight/anisoflight/internal/testing/ensembletest"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 

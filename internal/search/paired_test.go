@@ -6,9 +6,9 @@ import (
 	"math"
 	"testing"
 
-	"github.com/anisoflight/anisoflight/internal/ensembletest"
 	"github.com/anisoflight/anisoflight/internal/sampler"
 	"github.com/anisoflight/anisoflight/internal/search"
+	"github.com/anisoflight/anisoflight/internal/testing/ensembletest"
 )
 
 func paired(nfe int) search.PairedSettings {

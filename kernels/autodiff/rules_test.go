@@ -5,8 +5,8 @@ import (
 
 	"github.com/gomlx/gomlx/pkg/core/graph"
 
-	"github.com/anisoflight/anisoflight/internal/devicetest"
-	"github.com/anisoflight/anisoflight/internal/gradcheck"
+	"github.com/anisoflight/anisoflight/internal/testing/devicetest"
+	"github.com/anisoflight/anisoflight/internal/testing/gradcheck"
 	"github.com/anisoflight/anisoflight/kernels/autodiff"
 	"github.com/anisoflight/anisoflight/kernels/device"
 )

@@ -5,7 +5,7 @@ import (
 
 	"github.com/gomlx/gomlx/pkg/core/dtypes"
 
-	"github.com/anisoflight/anisoflight/internal/devicetest"
+	"github.com/anisoflight/anisoflight/internal/testing/devicetest"
 )
 
 // TestMatmulPeakIsMeasuredOnce: unknown at first, then the same number for good, and at least the mean rate of the

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/anisoflight/anisoflight/internal/devicetest"
+	"github.com/anisoflight/anisoflight/internal/testing/devicetest"
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
 

@@ -9,8 +9,8 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/graph"
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/anisoflight/anisoflight/internal/devicetest"
-	"github.com/anisoflight/anisoflight/internal/fixtures"
+	"github.com/anisoflight/anisoflight/internal/testing/devicetest"
+	"github.com/anisoflight/anisoflight/internal/testing/fixtures"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/graphnet"
 	"github.com/anisoflight/anisoflight/kernels/nn"

@@ -13,8 +13,8 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/shapes"
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/anisoflight/anisoflight/internal/devicetest"
-	"github.com/anisoflight/anisoflight/internal/gradcheck"
+	"github.com/anisoflight/anisoflight/internal/testing/devicetest"
+	"github.com/anisoflight/anisoflight/internal/testing/gradcheck"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 

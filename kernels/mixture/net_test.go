@@ -8,8 +8,8 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/anisoflight/anisoflight/internal/devicetest"
-	"github.com/anisoflight/anisoflight/internal/mixturetest"
+	"github.com/anisoflight/anisoflight/internal/testing/devicetest"
+	"github.com/anisoflight/anisoflight/internal/testing/mixturetest"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/mixture"
 	"github.com/anisoflight/anisoflight/kernels/nn"

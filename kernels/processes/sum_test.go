@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/anisoflight/anisoflight/internal/processestest"
+	"github.com/anisoflight/anisoflight/internal/testing/processestest"
 	"github.com/anisoflight/anisoflight/kernels/processes"
 )
 

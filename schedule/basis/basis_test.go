@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/anisoflight/anisoflight/internal/fixtures"
+	"github.com/anisoflight/anisoflight/internal/testing/fixtures"
 )
 
 func random(seed uint64, n int) []float64 {

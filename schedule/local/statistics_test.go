@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/anisoflight/anisoflight/internal/solvertest"
+	"github.com/anisoflight/anisoflight/internal/testing/solvertest"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/local"
 )

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/anisoflight/anisoflight/internal/solvertest"
+	"github.com/anisoflight/anisoflight/internal/testing/solvertest"
 	"github.com/anisoflight/anisoflight/schedule"
 )
 

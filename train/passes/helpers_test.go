@@ -1,7 +1,7 @@
 package passes
 
 import (
-	"github.com/anisoflight/anisoflight/internal/traintest"
+	"github.com/anisoflight/anisoflight/internal/testing/traintest"
 )
 
 var (

@@ -10,7 +10,7 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/shapes"
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/anisoflight/anisoflight/internal/devicetest"
+	"github.com/anisoflight/anisoflight/internal/testing/devicetest"
 	"github.com/anisoflight/anisoflight/kernels/autodiff"
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
