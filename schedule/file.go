@@ -10,14 +10,13 @@ import (
 )
 
 const (
-	fileFormat = "anisoflight-schedule"
-	// 1 had no provenance, 2 no sampler, 3 no tries of few, 4 not how far paths moved, 5 not what a schedule is worth
-	fileVersion = 6
+	fileFormat  = "anisoflight-schedule"
+	fileVersion = 1
 )
 
 // file is the schedule file:
 //
-//	{"format": "anisoflight-schedule", "version": 2,
+//	{"format": "anisoflight-schedule", "version": 1,
 //	 "family": {"per_class": false, "basis": "dct", "k": 16},      or "cuts": [2, 4]
 //	 "labels": [0, 1, …],                              per class only
 //	 "T": 6400, "g0": 1e-9, "theta": [row][subspace][K−1],   or
@@ -26,9 +25,8 @@ const (
 //	 "sampler": {"solver": "dpmpp2m", "nfe": 5},                             optional
 //	 "provenance": {"kind": "geodesic", …}}                                  optional
 //
-// A schedule with parameters stores them and no knots, so that the two cannot disagree. A file says the lowest version
-// that has all its fields, so that older programs read what they can. Numbers are written with as many digits as their
-// float64 needs.
+// A schedule with parameters stores them and no knots, so that the two cannot disagree. Numbers
+// are written with as many digits as their float64 needs.
 type file struct {
 	Format  string         `json:"format"`
 	Version int            `json:"version"`
@@ -58,18 +56,8 @@ type fileEnergy struct {
 // MarshalJSON writes the schedule file. Decode reads it back to the same schedule, bit for bit.
 func (s *Schedule) MarshalJSON() ([]byte, error) {
 	f := file{
-		Format: fileFormat, Version: 2, Family: s.family, Labels: s.labels, Sampler: s.sampler,
+		Format: fileFormat, Version: fileVersion, Family: s.family, Labels: s.labels, Sampler: s.sampler,
 		Provenance: s.provenance,
-	}
-	switch {
-	case s.provenance != nil && s.provenance.Summary != "":
-		f.Version = fileVersion
-	case s.provenance != nil && s.provenance.Moved != nil:
-		f.Version = 5
-	case s.provenance != nil && s.provenance.Few != nil:
-		f.Version = 4
-	case s.sampler != nil:
-		f.Version = 3
 	}
 	if s.theta != nil {
 		f.T, f.G0, f.Theta = s.T(), s.g0, s.theta
@@ -113,8 +101,8 @@ func Decode(r io.Reader) (*Schedule, error) {
 	if f.Format != fileFormat {
 		return nil, failf(-1, "not a schedule file: format %q, want %q", f.Format, fileFormat)
 	}
-	if f.Version < 1 || f.Version > fileVersion {
-		return nil, failf(-1, "schedule file version %d; this program reads versions 1 to %d", f.Version, fileVersion)
+	if f.Version != fileVersion {
+		return nil, failf(-1, "schedule file version must be %d, got %d", fileVersion, f.Version)
 	}
 	s, err := f.schedule()
 	if err != nil {

@@ -91,25 +91,6 @@ func TestProvenance(t *testing.T) {
 	}
 }
 
-// A file has the lowest version that has all its fields: programs of earlier versions refuse what they do not know.
-func TestVersionOfSummary(t *testing.T) {
-	s := anisotropic(t).WithProvenance(Provenance{Kind: "geodesic", Summary: "better than nothing"})
-	text := encode(t, s)
-	back, err := Decode(strings.NewReader(text))
-	if err != nil || !reflect.DeepEqual(back, s) || !strings.Contains(text, `"version":6`) {
-		t.Errorf("%s comes back as %+v (%v)", text, back, err)
-	}
-}
-
-// Files of version 1, which knew no provenance, are still read.
-func TestDecodeVersion1(t *testing.T) {
-	s := anisotropic(t)
-	back, err := Decode(strings.NewReader(strings.Replace(encode(t, s), `"version":2`, `"version":1`, 1)))
-	if err != nil || !reflect.DeepEqual(back, s) {
-		t.Errorf("version 1 comes back different: %v", err)
-	}
-}
-
 // The format, which other programs read: a change of these lines needs a new version.
 func TestFileFormat(t *testing.T) {
 	theta, err := FromTheta(Family{PerClass: true, Basis: "dct", K: 16}, []int{0, 2},
@@ -117,7 +98,7 @@ func TestFileFormat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"format":"anisoflight-schedule","version":2,"family":{"per_class":true,"basis":"dct","k":16},"labels":[0,` +
+	want := `{"format":"anisoflight-schedule","version":1,"family":{"per_class":true,"basis":"dct","k":16},"labels":[0,` +
 		`2],` +
 		`"T":6400,"g0":1e-9,"theta":[[[0.5,-1],[1,2]],[[0,0],[3,4]]]}`
 	if got := encode(t, theta); got != want {
@@ -128,7 +109,7 @@ func TestFileFormat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want = `{"format":"anisoflight-schedule","version":2,"family":{"per_class":false,"basis":"none"},` +
+	want = `{"format":"anisoflight-schedule","version":1,"family":{"per_class":false,"basis":"none"},` +
 		`"paths":[[{"t":[0,1.5],"g":[0.1,2]}]],"energy":[[{"sigma":[0.5,1],"f":[3,2],"stderr":[0,0.1]}]]}`
 	if got := encode(t, table); got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
@@ -187,19 +168,19 @@ func TestDecodeRefuses(t *testing.T) {
 		"two values":      {good + "{}", "more than one"},
 		"trailing text":   {good + "x", "more than one"},
 		"unknown field":   {with(`"version"`, `"colour":1,"version"`), "colour"},
-		"wrong type":      {with(`"version":2`, `"version":"2"`), "version"},
+		"wrong type":      {with(`"version":1`, `"version":"2"`), "version"},
 		"another format":  {with("anisoflight-schedule", "other"), "format"},
-		"a later version": {with(`"version":2`, `"version":7`), "version 7"},
+		"a later version": {with(`"version":1`, `"version":2`), "version must be 1, got 2"},
 		"no paths": {
-			`{"format":"anisoflight-schedule","version":2,"family":{"per_class":false,"basis":"none"}}`,
+			`{"format":"anisoflight-schedule","version":1,"family":{"per_class":false,"basis":"none"}}`,
 			"either theta or paths",
 		},
 		"both":           {with(`"paths"`, `"theta":[[[1]]],"paths"`), "either theta or paths"},
 		"T with paths":   {with(`"paths"`, `"T":5,"paths"`), "their own ends"},
 		"a falling path": {with("0.001", "2"), "strictly increasing"},
-		"an empty row": {`{"format":"anisoflight-schedule","version":2,"family":{"per_class":false,"basis":"none"},` +
+		"an empty row": {`{"format":"anisoflight-schedule","version":1,"family":{"per_class":false,"basis":"none"},` +
 			`"paths":[[]]}`, "at least one path"},
-		"theta, no ends": {`{"format":"anisoflight-schedule","version":2,"family":{"per_class":false,"basis":"none"},` +
+		"theta, no ends": {`{"format":"anisoflight-schedule","version":1,"family":{"per_class":false,"basis":"none"},` +
 			`"theta":[[[1]]]}`, "g0"},
 		"an uneven density": {
 			with(`"paths"`, `"energy":[[{"sigma":[1,2],"f":[1],"stderr":[0,0]}]],"paths"`), "1 values",

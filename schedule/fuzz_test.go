@@ -12,11 +12,11 @@ import (
 // file that reads the same; what is refused is refused as an *Error.
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{
-		`{"format":"anisoflight-schedule","version":2,"family":{"per_class":true,"basis":"dct","k":16},"labels":[0,2],` +
+		`{"format":"anisoflight-schedule","version":1,"family":{"per_class":true,"basis":"dct","k":16},"labels":[0,2],` +
 			`"T":6400,"g0":1e-9,"theta":[[[0.5,-1],[1,2]],[[0,0],[3,4]]]}`,
 		`{"format":"anisoflight-schedule","version":1,"family":{"basis":"none"},"paths":[[{"t":[0,1.5],"g":[0.1,2]}]],` +
 			`"energy":[[{"sigma":[0.5,1],"f":[3,2],"stderr":[0,0.1]}]]}`,
-		`{"format":"anisoflight-schedule","version":2,"family":{"basis":"dct","k":4},` +
+		`{"format":"anisoflight-schedule","version":1,"family":{"basis":"dct","k":4},` +
 			`"paths":[[{"t":[0,1,2],"g":[1e-9,1,400]},{"t":[0,2],"g":[1e-9,400]}]],"provenance":{"kind":"uploaded"}}`,
 		`{"format":"x"}`, `{}`, `{}{}`,
 	} {

@@ -144,7 +144,7 @@ class Plan:
         """The plan of one class of several."""
         for part in self.file.get("classes", []):
             if label in part["labels"]:
-                file = {**self.file, **part, "version": 1, "label": label}
+                file = {**self.file, **part, "label": label}
                 del file["classes"], file["labels"]
                 return Plan(file, self.vectors, self.law)
         if not self.labels and (label == self.label or not self._differs):

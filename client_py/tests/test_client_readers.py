@@ -95,7 +95,6 @@ GOLDEN = json.loads((PLANS / "ab.json").read_text(encoding="utf-8"))
 NUMBERS = ("t", "init", "stages", "tails")
 CLASSES = {
     **{name: value for name, value in GOLDEN.items() if name not in NUMBERS},
-    "version": 2,
     "classes": [{"labels": [label], **{name: GOLDEN[name] for name in NUMBERS}} for label in (0, 3)],
 }
 FREE = {("schedule",), ("solver",), ("family", "basis")}

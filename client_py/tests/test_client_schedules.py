@@ -133,7 +133,7 @@ def test_bad_tables_are_refused_by_row_and_field(client: Client, tmp_path: Path,
 
 def test_bad_files_are_refused(client: Client, tmp_path: Path) -> None:
     path = tmp_path / "bad.json"
-    path.write_text('{"format":"anisoflight-schedule","version":2,"colour":1}')
+    path.write_text('{"format":"anisoflight-schedule","version":1,"colour":1}')
     with pytest.raises(anisoflight.BadRequestError, match="colour") as caught:
         client.put_schedule("bad", path)
     assert caught.value.code == "BAD_SCHEDULE"

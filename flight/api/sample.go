@@ -183,11 +183,10 @@ func (r *PlanSampler) Validate() error {
 	return r.Sample.Validate()
 }
 
-// PlanFormat and a version begin every plan.
+// PlanFormat and PlanVersion begin every plan.
 const (
-	PlanFormat         = "anisoflight-plan"
-	PlanVersion        = 1
-	PlanClassesVersion = 2 // with Classes
+	PlanFormat  = "anisoflight-plan"
+	PlanVersion = 1
 )
 
 // The quantities that a plan's history may hold.

@@ -55,7 +55,7 @@ func TestPlanSampler(t *testing.T) {
 		t.Errorf("of a network outside: %v, %+v", err, outside)
 	}
 	both, err := plan(`{"schedule":"two","labels":[1,0,1],"solver":"euler","steps":2}`)
-	if err != nil || both.Version != api.PlanClassesVersion || len(both.Classes) != 2 || both.Stages != nil {
+	if err != nil || both.Version != api.PlanVersion || len(both.Classes) != 2 || both.Stages != nil {
 		t.Fatalf("of two classes: %v, %+v", err, both)
 	}
 	for i, part := range both.Classes {

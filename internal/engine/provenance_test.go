@@ -142,7 +142,7 @@ func TestImportSchedule(t *testing.T) {
 		"basis of none":  {`{"name":"x","basis":"b","file":` + string(file) + `}`, api.BadRequest},
 		"no such basis": {`{"name":"x","file":{"format":"anisoflight-schedule","version":1,"family":{"per_class":false,` +
 			`"basis":"b"},"paths":[[{"t":[0,1],"g":[1,2]},{"t":[0,1],"g":[1,2]}]]}}`, api.BasisNotFound},
-		"falling": {`{"name":"x","file":{"format":"anisoflight-schedule","version":2,"family":{"per_class":false,` +
+		"falling": {`{"name":"x","file":{"format":"anisoflight-schedule","version":1,"family":{"per_class":false,` +
 			`"basis":"none"},"paths":[[{"t":[0,1],"g":[2,1]}]]}}`, api.BadSchedule},
 	} {
 		_, err := perform(t.Context(), e, "ImportSchedule", c.body, nil)

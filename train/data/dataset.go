@@ -8,7 +8,7 @@
 //	images.npy     [n, H, W, C] or [n, C, H, W], uint8 or float32
 //	labels.npy     [n] int32, only where there are labels
 //	dataset.json   {"format": "anisoflight-dataset", "version": 1, "layout": "HWC", "hash": …}
-//	               version 2 with "normalization": {"mean": […], "scale": […]} of floats in units of their own
+//	               with "normalization": {"mean": […], "scale": […]} of floats in units of their own
 //
 // which appears whole or not at all, and whose files are never changed. Other formats are read by the Python package
 // (anisoflight.data), which uploads what it reads.
@@ -266,9 +266,7 @@ const (
 	headFile   = "dataset.json"
 
 	storeFormat  = "anisoflight-dataset"
-	storeVersion = 1 // without a normalization
-	// storeFields is the version of a data set with a normalization, which older programs would overlook.
-	storeFields = 2
+	storeVersion = 1
 )
 
 // Images is what a Dataset is made of. Exactly one of Uint8 and Float32 is set; both are row-major in Layout's order,

@@ -39,9 +39,8 @@ func readHead(folder *atomicdir.Stored) (storeHead, error) {
 	if err := json.Unmarshal(text, &head); err != nil || head.Format != storeFormat {
 		return head, &Error{File: headFile, Row: -1, Msg: "is not a data set's"}
 	}
-	if head.Version < storeVersion || head.Version > storeFields {
-		return head, &Error{File: headFile, Row: -1, Msg: fmt.Sprintf("has version %d; this program reads versions up to %d",
-			head.Version, storeFields)}
+	if head.Version != storeVersion {
+		return head, &Error{File: headFile, Row: -1, Msg: fmt.Sprintf("version must be %d, got %d", storeVersion, head.Version)}
 	}
 	if head.Hash == "" {
 		return head, &Error{File: headFile, Row: -1, Msg: "has no hash of the images and labels"}

@@ -197,12 +197,8 @@ func (w *Writer) Commit(replace bool) error {
 		}
 	}
 	_ = writeNormalization(w.hash, affine) // a hash never fails
-	version := storeVersion
-	if affine != nil {
-		version = storeFields
-	}
 	head, err := json.Marshal(storeHead{
-		storeFormat, version, w.form.Layout, w.form.Unbounded,
+		storeFormat, storeVersion, w.form.Layout, w.form.Unbounded,
 		hex.EncodeToString(w.hash.Sum(nil)), affine,
 	})
 	if err != nil {

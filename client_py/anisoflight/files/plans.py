@@ -21,7 +21,7 @@ _TINY = np.finfo(np.float64).tiny
 def check(file: Any) -> None:
     """KeyError, TypeError or ValueError of a file that no server writes: one that was cut, changed or is impossible."""
     file = file if isinstance(file, dict) else {}
-    found, wanted = (file.get("format"), file.get("version")), (_FORMAT, 2 if "classes" in file else 1)
+    found, wanted = (file.get("format"), file.get("version")), (_FORMAT, 1)
     if found != wanted:
         raise ValueError(f"format and version must be {wanted}, got {found}")
     family, parts = file["family"], file.get("classes", [file])

@@ -262,7 +262,7 @@ func (f *fewSearch) planOf(p *solver.Plan, numbers api.PlanNumbers, matched bool
 	}
 	if out.Start = f.start; f.start.Labels != nil {
 		labels := append([]int32{-1}, f.start.Labels...)
-		out.Version, out.PlanNumbers = api.PlanClassesVersion, api.PlanNumbers{}
+		out.PlanNumbers = api.PlanNumbers{}
 		out.Classes = []api.PlanClass{{Labels: labels, PlanNumbers: numbers}}
 	}
 	return out

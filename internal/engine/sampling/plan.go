@@ -41,7 +41,7 @@ func (k *Sampler) Plan(_ context.Context, req api.PlanSampler) (api.Plan, error)
 	}
 	first := plans.plan
 	out = api.Plan{
-		Format: api.PlanFormat, Version: api.PlanClassesVersion, Model: req.Model, Schedule: s.Name, Label: -1,
+		Format: api.PlanFormat, Version: api.PlanVersion, Model: req.Model, Schedule: s.Name, Label: -1,
 		Family: api.Family(s.Family()), Solver: plans.set.Solver, Steps: plans.set.Steps, NFE: first.NFE,
 		Predicts: api.PredictsFlow, History: first.History, States: first.States, Classes: classes,
 		Notes: notes(req.Sample, plans.set, s, m, first),
@@ -56,7 +56,7 @@ func (k *Sampler) Plan(_ context.Context, req api.PlanSampler) (api.Plan, error)
 		out.Provenance = p
 	}
 	if !several {
-		out.Version, out.Label, out.PlanNumbers, out.Classes = api.PlanVersion, labels[0], classes[0].PlanNumbers, nil
+		out.Label, out.PlanNumbers, out.Classes = labels[0], classes[0].PlanNumbers, nil
 	}
 	return out, nil
 }
