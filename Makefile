@@ -23,8 +23,8 @@ BENCHES := bench bench-torch gpu-compile
 TESTS   := test test-go test-python test-all test-rest test-go-rest test-python-rest test-languages
 STUDIES := demo figures picture report-fair report-alone report-solvers report-gain report-families report-real \
            report-learned report-diffusers report-rivals
-.PHONY: help notebook $(TESTS) test-integration test-crash build wheel test-wheel test-browser test-fleet docs lint \
-	lint-go lint-python fmt fuzz clean bin/anisoflight-bench $(BENCHES) $(STUDIES)
+.PHONY: help notebook $(TESTS) test-integration test-crash build wheel test-wheel release test-browser test-fleet docs \
+	lint lint-go lint-python fmt fuzz clean bin/anisoflight-bench $(BENCHES) $(STUDIES)
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile bench/Makefile studies/Makefile | sed -E 's/:.*## /\t/' | expand -t 18
@@ -125,6 +125,16 @@ $(FLEET_VENV)/bin/python:
 docs: build $(VENV)/.docs ## the documents and the packages' reference as a site; in dist/docs
 	$(PY) -m pages dist/docs
 	$(PY) -m pytest -q client_py/pages
+
+# Two of the three say their version: the wheel's is in its name, and test-wheel has asked its program.
+CONTAINER ?= podman
+release: ## the wheel, the container and the documents of a tag, and whether they are of its version (CONTAINER=docker)
+	@echo $(VERSION) | grep -qxE '[0-9]+\.[0-9]+\.[0-9]+' || \
+		{ echo "a release is made from a commit with a tag vX.Y.Z and without changes; this is $(VERSION)"; exit 1; }
+	$(MAKE) test-wheel docs
+	$(CONTAINER) build -f Containerfile --build-arg VERSION=$(VERSION) -t anisoflight:$(VERSION) .
+	$(CONTAINER) run --rm anisoflight:$(VERSION) version | grep -F 'anisoflight $(VERSION) '
+	grep -o 'anisoflight $(VERSION)<' dist/docs/README.html | head -n 1 | grep .
 
 $(WHEELS)/.done: client_py/requirements-wheel.txt
 	$(PYTHON) -m venv $(WHEELS)

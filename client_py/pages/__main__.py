@@ -19,6 +19,8 @@ from typing import Any
 
 import nbformat
 
+import version
+
 ROOT = Path(__file__).parents[2]
 
 REFERENCE = {
@@ -126,7 +128,7 @@ def settings(stage: Path, out: Path) -> dict[str, Any]:
         },
     }
     return {
-        "site_name": "anisoflight",
+        "site_name": f"anisoflight {version.version()}",
         "docs_dir": str(stage),
         "site_dir": str(out.resolve()),
         "use_directory_urls": False,  # the pages can be opened as files

@@ -44,3 +44,8 @@ def test_the_tests_make_their_environment_first(clone: Path, part: str) -> None:
     steps = make(clone, "-n", "-C", part, "test")
     order = [steps.index(step) for step in ("-m venv .venv\n", "requirements-dev.txt\n", "pytest -q")]
     assert order == sorted(order)
+
+
+def test_only_a_tag_is_released(clone: Path) -> None:
+    done = subprocess.run(["make", "release"], cwd=clone, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.count("a release is made from a commit with a tag vX.Y.Z")) == (2, 1)
