@@ -141,7 +141,7 @@ $(WHEELS)/.done: client_py/requirements-wheel.txt
 	$(WHEELS)/bin/python -m pip install -q --disable-pip-version-check -r $<
 	@touch $@
 
-lint: lint-go lint-python ## golangci-lint, ruff, pyright, hadolint
+lint: lint-go lint-python ## golangci-lint, ruff, pyright, rumdl, hadolint
 
 # Without -trimpath: trimmed code that cgo writes is shared by all checkouts and names the files of the first one.
 lint-go:
@@ -154,6 +154,7 @@ lint-python: $(VENV)/.dev
 	$(VENV)/bin/pyright -p client_py
 	$(VENV)/bin/pyright -p bench
 	$(VENV)/bin/pyright -p studies
+	$(VENV)/bin/rumdl check .
 	$(VENV)/bin/hadolint Containerfile
 
 fmt: $(VENV)/.dev ## format Go and Python
