@@ -19,7 +19,7 @@ from anemoi.models.transport.schedules import SamplingSchedule
 from azula.denoise import SimpleDenoiser
 from azula.noise import VPSchedule
 from azula.sample import DDIMSampler
-from physicsnemo.diffusion.noise_schedulers import EDMNoiseScheduler, NoiseScheduler
+from physicsnemo.diffusion.noise_schedulers import EDMNoiseScheduler
 from physicsnemo.diffusion.samplers import Solver, sample
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def denoised(x: torch.Tensor, sigma: torch.Tensor | float) -> torch.Tensor:
 
 @pytest.fixture(scope="module")
 def documented(client: Client, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The names of the block of docs/networks.md that has schedules for anemoi and PhysicsNeMo."""
+    """The names of the block of docs/networks.md that has a schedule for anemoi."""
     text = (Path(__file__).parents[2] / "docs" / "networks.md").read_text(encoding="utf-8")
     (code,) = (
         code for code in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE) if "anemoi" in code
@@ -82,20 +82,6 @@ def test_anemoi(documented: dict[str, Any], expected: torch.Tensor) -> None:
 
     data = {"digits": torch.zeros_like(NOISE)}
     close(EDMHeunSampler().sample(data, {"digits": NOISE * sigmas[0]}, sigmas, network)["digits"], expected)
-
-
-def test_physicsnemo(documented: dict[str, Any], expected: torch.Tensor) -> None:
-    scheduler = documented["LearnedNoise"](sigma_data=0.3)
-    assert isinstance(scheduler, NoiseScheduler)
-    sigmas = scheduler.timesteps(STEPS, dtype=torch.float64)
-    assert sigmas.shape == (STEPS + 1,)
-    assert sigmas[-1] == 0
-
-    def network(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
-        return denoised(x, t.reshape(-1, *[1] * (x.ndim - 1)))
-
-    latents = NOISE * sigmas[0]
-    close(sample(scheduler.get_denoiser(x0_predictor=network), latents, scheduler, STEPS, solver="heun"), expected)
 
 
 @pytest.fixture(scope="module")
