@@ -6,15 +6,15 @@ import (
 	"github.com/anisoflight/anisoflight/kernels"
 )
 
-// Bucket is a batch that some of a number of rows go in, padded.
+// Bucket is a padded batch of some of a number of rows.
 type Bucket struct {
 	From, N int // the rows From … From + N − 1
 	Size    int // of the batch
 }
 
-// Buckets yields the batches that n rows go in, one after the other.
-func Buckets(on *kernels.Model, n int) iter.Seq[Bucket] {
-	sizes := on.Buckets()
+// Buckets yields the batches of n rows, in order.
+func Buckets(model *kernels.Model, n int) iter.Seq[Bucket] {
+	sizes := model.Buckets()
 	return func(yield func(Bucket) bool) {
 		for b := (Bucket{}); b.From < n; b.From += b.N {
 			left := n - b.From
@@ -28,15 +28,15 @@ func Buckets(on *kernels.Model, n int) iter.Seq[Bucket] {
 	}
 }
 
-// Pad returns a bucket's rows of v, per numbers each, with the last one repeated until the bucket is full.
-func Pad[E any](v []E, per int, b Bucket) []E {
-	v = v[b.From*per : (b.From+b.N)*per]
+// Pad returns a bucket's rows of v, size numbers each, and repeats the last one until the bucket is full.
+func Pad[E any](v []E, size int, b Bucket) []E {
+	v = v[b.From*size : (b.From+b.N)*size]
 	if b.N == b.Size {
 		return v
 	}
-	out := append(make([]E, 0, b.Size*per), v...)
-	last := out[(b.N-1)*per:]
-	for len(out) < b.Size*per {
+	out := append(make([]E, 0, b.Size*size), v...)
+	last := out[(b.N-1)*size:]
+	for len(out) < b.Size*size {
 		out = append(out, last...)
 	}
 	return out

@@ -7,11 +7,10 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
-// combination returns what combines the evaluations of stage k of a trajectory.
+// combination returns a function that combines the evaluations of stage k of a trajectory.
 type combination func(k int) func(context.Context) error
 
-// combinationOf returns the combinations of the plans of a trajectory's samples, in the parts of the plans: the
-// schedule's subspaces, or coordinates.
+// combinationOf returns the combinations of plans, one for each sample of a trajectory, in subspaces or coordinates.
 func combinationOf(t *kernels.Trajectory, plans []*solver.Plan) (combination, error) {
 	table := plans[0].Coordinates
 	if table == nil {
@@ -32,8 +31,8 @@ func combinationOf(t *kernels.Trajectory, plans []*solver.Plan) (combination, er
 	}, t.UseCoordinates(table.Bands, table.Axes, rows)
 }
 
-// historyOf returns the evaluations that a trajectory keeps. One program serves all plans in subspaces, so it is the
-// most that any needs; coordinates have a program of their own.
+// historyOf returns the number of evaluations that a trajectory keeps. One program serves all plans in subspaces, so it
+// is the most that any plan needs; coordinates have a program of their own.
 func historyOf(p *solver.Plan) int {
 	if p.Coordinates != nil {
 		return p.History
@@ -41,7 +40,7 @@ func historyOf(p *solver.Plan) int {
 	return solver.MaxHistory
 }
 
-// gathered returns a list of each plan, one after the other.
+// gathered returns the lists of all plans, concatenated.
 func gathered(plans []*solver.Plan, list func(*solver.Plan) []float64) []float64 {
 	var out []float64
 	for _, p := range plans {
@@ -65,8 +64,8 @@ func bySubspace(plans []*solver.Plan, k int) (alpha, beta []float64) {
 	return alpha, beta
 }
 
-// byCoordinate returns the weights of stage k, [R, 1 + h, size], of the plans of each row of the statistics; nil plans
-// are those that no sample has.
+// byCoordinate returns the weights of stage k, [R, 1 + h, size], given a plan for each row of the statistics; nil for
+// rows that no sample uses.
 func byCoordinate(plans []*solver.Plan, k, size int) []float64 {
 	terms := 1
 	for _, p := range plans {

@@ -13,7 +13,8 @@ type Network struct {
 	Weights *kernels.Weights
 }
 
-// Fits reports whether a device has the network's weights, or room for them and as much again for programs.
+// Fits reports whether a device holds the network's weights, or has room for twice their size: as much again for
+// programs.
 func (n Network) Fits(d *device.Device) bool {
 	available, known := d.Available()
 	return !known || n.Weights.ResidesOn(d) || available >= 2*n.Weights.Bytes()
@@ -21,34 +22,35 @@ func (n Network) Fits(d *device.Device) bool {
 
 // OnDevice returns the network on a peer of its device, with its weights there.
 func (n Network) OnDevice(d *device.Device) (Network, error) {
-	on, err := n.Model.OnDevice(d)
+	model, err := n.Model.OnDevice(d)
 	if err != nil {
 		return n, err
 	}
-	weights, err := n.Weights.CopyTo(on)
-	return Network{Model: on, Weights: weights}, err
+	weights, err := n.Weights.CopyTo(model)
+	return Network{Model: model, Weights: weights}, err
 }
 
-// Device does the work of trajectories in turn with whatever else uses it.
+// Device is shared by trajectories and other work, which take turns.
 type Device interface {
-	// Place returns a network on the device that has the least to do, until leave.
+	// Place returns a network on the device that has the least to do. leave must be called after its last use.
 	Place(net Network) (placed Network, leave func(), err error)
-	// Take runs f when it is its turn.
+	// Take waits for its turn and runs f.
 	Take(ctx context.Context, f func() error) error
-	// Evaluate evaluates p when it is its turn, alone or with others that wait for the same network.
+	// Evaluate waits for its turn and evaluates p, alone or together with others that wait for the same network.
 	Evaluate(ctx context.Context, net Network, p Part) error
-	// Run does long work. At every report of f it gives way to others and calls report, which may be nil.
+	// Run runs f, which takes long. Whenever f reports, Run lets others take a turn and calls report, which may be nil.
 	Run(ctx context.Context, report func(done, total int), f func(report func(done, total int)) error) error
 }
 
-// Part is a number of rows to be evaluated. Its functions are called in turn, from one goroutine at a time.
+// Part is a number of rows to be evaluated. Either Alone is called, or Input and then Output, from one goroutine at a
+// time.
 type Part struct {
 	Rows, Size int // of the batch, without and with padding
 	// Alone evaluates the rows and uses the result.
 	Alone func(ctx context.Context) error
 	// Input returns the rows: images [n, H, W, C], variances [n·J] and labels [n].
 	Input func(ctx context.Context) (x []float32, g []float64, labels []int32, err error)
-	// Output takes the evaluation of the rows that Input returned.
+	// Output uses the evaluation of the rows that Input returned.
 	Output func(ctx context.Context, denoised, flow, raw []float32) error
 }
 
@@ -65,7 +67,7 @@ func Denoise(
 	return denoise(ctx, dev, net, x, g, labels)
 }
 
-// denoise is Denoise on the device where the network is.
+// denoise is Denoise on the network's own device.
 func denoise(
 	ctx context.Context, dev Device, net Network, x []float32, g []float64, labels []int32,
 ) (denoised, flow, raw []float32, err error) {
@@ -82,7 +84,7 @@ func denoise(
 	return denoised, flow, raw, nil
 }
 
-// Evaluation is the part of a bucket of images, padded. output takes their evaluation without padding.
+// Evaluation returns the part of a padded bucket of images. output is called with their evaluation without padding.
 func Evaluation(net Network, b Bucket, x []float32, g []float64, labels []int32,
 	output func(ctx context.Context, denoised, flow, raw []float32) error,
 ) Part {

@@ -18,16 +18,15 @@ import (
 // ErrLeft is the error of an Ensemble whose network is no longer there. A search then ends with what it has.
 var ErrLeft = errors.New("sampler: the network has left")
 
-// Ensemble follows plans with one network, wherever the network is. The plan travels to the network; what comes back
-// are sums.
+// Ensemble follows plans with one network, wherever it is. Plans travel to the network, and sums come back.
 type Ensemble interface {
 	// Shape returns the height, width and channels of the network's images.
 	Shape() (h, w, c int)
-	// Follow takes the latents of t along its plan and adds what the stages leave to reducers.
-	Follow(ctx context.Context, t Trajectories, into ...Reducer) error
-	// Statistics measures the denoiser by coordinate, on the data that it was made for, at noise variances up to T in the
-	// frequencies of a spectrum.
-	Statistics(ctx context.Context, T float64, of *gaussian.Spectrum, report func(done, total int),
+	// Follow samples t and passes what its stages leave to the reducers.
+	Follow(ctx context.Context, t Trajectories, reducers ...Reducer) error
+	// Statistics measures the denoiser by coordinate of a spectrum, on the data that it was made for, at noise variances
+	// up to T.
+	Statistics(ctx context.Context, T float64, s *gaussian.Spectrum, report func(done, total int),
 	) (*local.Statistics, error)
 }
 
@@ -37,14 +36,14 @@ type Trajectories struct {
 	Seed   uint64
 	Labels []int32      // of each; −1 for none
 	Start  *start.Start // whose law they start from; nil: from noise alone
-	// From, unless it is nil, has their first states At a stage, in place of latents: Plan.Init is 1, and Start nil.
+	// From.X[At], unless From is nil, are the initial states in place of latents. Plan.Init is then 1, and Start nil.
 	From *States
 	At   int
-	// Progress, which may be nil, takes the number of further evaluations that are done.
+	// Progress, which may be nil, is called with the number of evaluations done since the last call.
 	Progress func(evaluations int)
 }
 
-// Latent fills in the latent of trajectory i, or its first state.
+// Latent writes the latent of trajectory i, or its initial state, to latent [H·W·C].
 func (t *Trajectories) Latent(i int, latent []float32) {
 	if t.From != nil {
 		copy(latent, t.From.X[t.At][i*len(latent):])
@@ -53,38 +52,48 @@ func (t *Trajectories) Latent(i int, latent []float32) {
 	DrawLatent(t.Seed+uint64(i), latent)
 }
 
-// A Reducer keeps of trajectories what is asked for. Rows come in their order.
+// A Reducer keeps numbers of trajectories.
 type Reducer interface {
-	// EveryStage reports whether Add takes what every stage leaves, or the samples alone.
+	// EveryStage reports whether Add is called for every stage, or for the samples alone.
 	EveryStage() bool
-	// Add takes what a stage leaves of the next rows: states x and denoised images D, [n, H, W, C]. Before the first
-	// stage, −1, and of samples alone D is nil. It keeps neither.
+	// Add is called with the next rows, in order: their states x after a stage and the denoised images D of that stage,
+	// [n, H, W, C]. D is nil before the first stage, which is −1, and for samples alone. Add must not keep the slices.
 	Add(stage int, x, denoised []float32)
 }
+
+// everyStage and samplesAlone are what reducers see.
+type (
+	everyStage   struct{}
+	samplesAlone struct{}
+)
+
+// EveryStage implements [Reducer].
+func (everyStage) EveryStage() bool { return true }
+
+// EveryStage implements [Reducer].
+func (samplesAlone) EveryStage() bool { return false }
 
 // Moments are a reducer: the moments of the samples' features. There may be several parts, each with a sample for every
 // set of features: row i goes to part i mod the number of parts.
 type Moments struct {
-	Of   [][]*frechet.Sample // by part
-	rows int
+	samplesAlone
+	Parts [][]*frechet.Sample
+	rows  int
 }
-
-// EveryStage implements [Reducer].
-func (*Moments) EveryStage() bool { return false }
 
 // Add implements [Reducer].
 func (m *Moments) Add(_ int, x, _ []float32) {
-	size := m.Of[0][0].Size()
-	for k, part := range m.Of {
-		own := x
-		if n := len(m.Of); n > 1 {
-			own = nil
+	size := m.Parts[0][0].Size()
+	for k, part := range m.Parts {
+		rows := x
+		if n := len(m.Parts); n > 1 {
+			rows = nil
 			for i := (k - m.rows%n + n) % n; i < len(x)/size; i += n {
-				own = append(own, x[i*size:(i+1)*size]...)
+				rows = append(rows, x[i*size:(i+1)*size]...)
 			}
 		}
 		for _, s := range part {
-			s.AddFloat32(own)
+			s.AddFloat32(rows)
 		}
 	}
 	m.rows += len(x) / size
@@ -99,14 +108,12 @@ func (*Samples) EveryStage() bool { return false }
 // Add implements [Reducer].
 func (s *Samples) Add(_ int, x, _ []float32) { *s = append(*s, x...) }
 
-// States are a reducer: the states that each Every-th stage leaves. They stay where the network is.
+// States are a reducer: the states after each Every-th stage. They stay where the network is.
 type States struct {
+	everyStage
 	Every int
 	X     [][]float32 // [n, H, W, C] each; nil if the network is elsewhere
 }
-
-// EveryStage implements [Reducer].
-func (*States) EveryStage() bool { return true }
 
 // Add implements [Reducer].
 func (s *States) Add(stage int, x, _ []float32) {
@@ -120,18 +127,16 @@ func (s *States) Add(stage int, x, _ []float32) {
 	s.X[i] = append(s.X[i], x...)
 }
 
-// Errors are a reducer: of each row, the sum of squares by which its sample misses what States hold At the rows from
-// First on. Without States it is that of the sample's values.
+// Errors are a reducer: the sums of squares of each row's sample less States.X[At], whose rows begin at First, or of the
+// sample itself if States is nil.
 type Errors struct {
+	samplesAlone
 	States    *States
 	At, First int
-	Squares   []float64
+	Squares   []float64 // by row
 
 	size int // of an image
 }
-
-// EveryStage implements [Reducer].
-func (*Errors) EveryStage() bool { return false }
 
 // Add implements [Reducer].
 func (e *Errors) Add(_ int, x, _ []float32) {
@@ -148,9 +153,9 @@ func (e *Errors) Add(_ int, x, _ []float32) {
 	}
 }
 
-// Prepare tells reducers the number of values of an image. Whoever calls Add calls it first.
-func Prepare(size int, into []Reducer) {
-	for _, r := range into {
+// Prepare sets the number of values of an image in reducers. It must be called before Add.
+func Prepare(size int, reducers []Reducer) {
+	for _, r := range reducers {
 		switch r := r.(type) {
 		case *Errors:
 			r.size = size
@@ -167,7 +172,7 @@ type OnDevice struct {
 	Device  Device
 	Network Network
 	Guide   *Guide        // nil for none
-	Data    *data.Dataset // that Statistics measures on; nil if nobody asks
+	Data    *data.Dataset // for Statistics; may be nil if it is not called
 
 	last lastPlan
 }
@@ -179,18 +184,18 @@ func (e *OnDevice) Shape() (h, w, c int) {
 }
 
 // Follow implements [Ensemble].
-func (e *OnDevice) Follow(ctx context.Context, t Trajectories, into ...Reducer) error {
+func (e *OnDevice) Follow(ctx context.Context, t Trajectories, reducers ...Reducer) error {
 	s := &Sampler{
 		Device: e.Device, Network: e.Network, Start: StartOf(t.Start, e.Network.Model.Basis()), Guide: e.Guide,
 	}
-	all, reused, same := slices.ContainsFunc(into, Reducer.EveryStage), reuses(into), 0
+	all, reused, same := slices.ContainsFunc(reducers, Reducer.EveryStage), reuses(reducers), 0
 	if reused {
 		same = e.last.shared(t)
 	}
 	h, w, c := e.Shape()
-	Prepare(h*w*c, into)
+	Prepare(h*w*c, reducers)
 	add := func(every bool, stage int, x, denoised []float32) {
-		for _, r := range into {
+		for _, r := range reducers {
 			if r.EveryStage() == every {
 				r.Add(stage, x, denoised)
 			}
@@ -209,17 +214,22 @@ func (e *OnDevice) Follow(ctx context.Context, t Trajectories, into ...Reducer) 
 			}
 			return e.last.denoised[[2]int{int(b.Rows[0].Index), stage}]
 		},
-		Stage: func(b *Batch, stage int, on *kernels.Trajectory) (err error) {
+		Stage: func(b *Batch, stage int, states *kernels.Trajectory) (err error) {
 			if reused && stage >= same && t.Plan.Data {
 				at := [2]int{int(b.Rows[0].Index), stage}
-				if e.last.denoised[at], err = b.Denoised(on); err != nil {
+				if e.last.denoised[at], err = b.Denoised(states); err != nil {
 					return err
 				}
 			}
 			if all {
-				x, denoised, err := s.left(b, stage, on)
-				if err != nil {
-					return err
+				x, denoised := s.States(b), []float32(nil)
+				if stage >= 0 {
+					if x, err = b.X(states); err != nil {
+						return err
+					}
+					if denoised, err = b.Denoised(states); err != nil {
+						return err
+					}
 				}
 				add(true, stage, x, denoised)
 			}
@@ -235,24 +245,12 @@ func (e *OnDevice) Follow(ctx context.Context, t Trajectories, into ...Reducer) 
 	})
 }
 
-// left returns what a stage leaves of a batch, as reducers take it.
-func (s *Sampler) left(b *Batch, stage int, on *kernels.Trajectory) (x, denoised []float32, err error) {
-	if stage < 0 {
-		return s.States(b), nil, nil
-	}
-	if x, err = b.X(on); err != nil {
-		return nil, nil, err
-	}
-	denoised, err = b.Denoised(on)
-	return x, denoised, err
-}
-
 // Statistics implements [Ensemble].
-func (e *OnDevice) Statistics(ctx context.Context, T float64, of *gaussian.Spectrum, report func(done, total int),
+func (e *OnDevice) Statistics(ctx context.Context, T float64, s *gaussian.Spectrum, report func(done, total int),
 ) (out *local.Statistics, err error) {
 	err = e.Device.Run(ctx, report, func(report func(done, total int)) (err error) {
 		out, err = passes.MeasureStatistics(ctx, e.Network.Model, e.Network.Weights, e.Data, passes.GeodesicSettings{
-			T: T, Spectrum: of, Progress: report,
+			T: T, Spectrum: s, Progress: report,
 		})
 		return err
 	})

@@ -9,33 +9,33 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
-// Batch is a number of rows that are on their way together.
+// Batch is a number of rows that are sampled together.
 type Batch struct {
 	Rows    []Row
 	Plans   []*solver.Plan
-	Samples []float32 // [n, H, W, C]; nil until they are there
+	Samples []float32 // [n, H, W, C]; nil until they are computed
 
 	size    int       // B, with padding
-	latents []float32 // [B, H, W, C]; the states where the rows start, once they are drawn
+	latents []float32 // [B, H, W, C], overwritten by the initial states if there is a Start
 }
 
 // batch draws the rows of a bucket.
-func (s *Sampler) batch(in Bucket, source Source) (*Batch, error) {
+func (s *Sampler) batch(bucket Bucket, source Source) (*Batch, error) {
 	size := s.Network.Model.Pixels()
 	b := &Batch{
-		Rows: make([]Row, in.N), Plans: make([]*solver.Plan, in.N), size: in.Size,
-		latents: make([]float32, in.Size*size),
+		Rows: make([]Row, bucket.N), Plans: make([]*solver.Plan, bucket.N), size: bucket.Size,
+		latents: make([]float32, bucket.Size*size),
 	}
 	for i := range b.Rows {
 		var err error
-		if b.Rows[i], b.Plans[i], err = source(in.From+i, b.latents[i*size:(i+1)*size]); err != nil {
+		if b.Rows[i], b.Plans[i], err = source(bucket.From+i, b.latents[i*size:(i+1)*size]); err != nil {
 			return nil, err
 		}
 	}
 	return b, nil
 }
 
-// States returns the states where the rows of a batch start, [n, H, W, C], of plans in one subspace.
+// States returns the initial states of a batch [n, H, W, C], of plans in one subspace.
 func (s *Sampler) States(b *Batch) []float32 {
 	size := s.Network.Model.Pixels()
 	x := slices.Clone(b.latents[:len(b.Rows)*size])
@@ -53,14 +53,14 @@ func (b *Batch) Denoised(t *kernels.Trajectory) ([]float32, error) { return b.ro
 // X returns the states, [n, H, W, C].
 func (b *Batch) X(t *kernels.Trajectory) ([]float32, error) { return b.rows(t.X) }
 
-// rows reads what a trajectory holds, and leaves out the padding.
+// rows returns what read writes, without the padding.
 func (b *Batch) rows(read func([]float32) error) ([]float32, error) {
 	all := make([]float32, len(b.latents))
 	err := read(all)
 	return all[:len(b.Rows)*len(all)/b.size], err
 }
 
-// follow takes a batch from its latents along its plans to samples, as Watch sees it. Padding follows the last row.
+// follow samples one batch. All plans have the same structure; padding repeats the last row.
 func (s *Sampler) follow(ctx context.Context, b *Batch, w Watch) error {
 	net, leave, err := s.Device.Place(s.Network)
 	if err != nil {
@@ -113,7 +113,11 @@ func (s *Sampler) follow(ctx context.Context, b *Batch, w Watch) error {
 			g: gathered(padded, func(p *solver.Plan) []float64 { return p.Stages[k].G }),
 		}
 		st.noise, st.scale = churn(b.Rows, padded, k, size)
-		if known := w.known(b, k); known != nil {
+		var known []float32
+		if w.Known != nil {
+			known = w.Known(b, k)
+		}
+		if known != nil {
 			err = st.output(ctx, known, known, nil)
 		} else if slices.ContainsFunc(b.Plans, func(p *solver.Plan) bool { return s.Guide.acts(p.Stages[k]) }) {
 			err = s.guided(ctx, net, b.Plans, k, st)
@@ -133,36 +137,28 @@ func (s *Sampler) follow(ctx context.Context, b *Batch, w Watch) error {
 	return err
 }
 
-// known returns the denoised images of a stage if they are known.
-func (w Watch) known(b *Batch, stage int) []float32 {
-	if w.Known == nil {
-		return nil
-	}
-	return w.Known(b, stage)
-}
-
-// churn draws the noise that stage k adds: of each sample from its own seed, and of each stage its own. Both results
-// are nil if nothing is added; noise [B, H, W, C] and scale [B·J] are 0 for rows without, and for padding.
+// churn draws the noise that stage k adds, from the seed of each sample and the number of the stage. noise [B, H, W, C]
+// and scale [B·J] are 0 for padding and for rows without noise, and nil if no row has any.
 func churn(rows []Row, plans []*solver.Plan, k, size int) (noise []float32, scale []float64) {
 	for i, r := range rows {
-		own := plans[i].Stages[k].Noise
-		if own == nil {
+		deviations := plans[i].Stages[k].Noise
+		if deviations == nil {
 			continue
 		}
 		if noise == nil {
-			noise, scale = make([]float32, len(plans)*size), make([]float64, len(plans)*len(own))
+			noise, scale = make([]float32, len(plans)*size), make([]float64, len(plans)*len(deviations))
 		}
 		latent.Normal(r.Seed, latent.StreamChurn+uint32(k), noise[i*size:(i+1)*size])
-		copy(scale[i*len(own):], own)
+		copy(scale[i*len(deviations):], deviations)
 	}
 	return noise, scale
 }
 
-// stage is one stage of a trajectory: noise is added if there is any, the network evaluated, the state moved.
+// stage is one stage of a trajectory: it adds noise if there is any, evaluates the network and moves the state.
 type stage struct {
 	t       *kernels.Trajectory
 	n, size int       // rows that are no padding, and numbers in each
-	labels  []int32   // [B], as everything that follows
+	labels  []int32   // [B]; the fields below are for B rows, too
 	noise   []float32 // nil: none, or added already
 	scale   []float64
 	g       []float64
@@ -198,8 +194,8 @@ func (s *stage) input(ctx context.Context) (x []float32, g []float64, labels []i
 }
 
 func (s *stage) output(ctx context.Context, denoised, flow, _ []float32) error {
-	in := Bucket{N: s.n, Size: len(s.labels)}
-	if err := s.t.Record(Pad(denoised, s.size, in), Pad(flow, s.size, in)); err != nil {
+	b := Bucket{N: s.n, Size: len(s.labels)}
+	if err := s.t.Record(Pad(denoised, s.size, b), Pad(flow, s.size, b)); err != nil {
 		return err
 	}
 	return s.move(ctx)

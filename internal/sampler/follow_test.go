@@ -204,7 +204,7 @@ func TestSharedEvaluationsChangeNothing(t *testing.T) {
 	for k, p := range plans {
 		along.Plan = p
 		var got, want sampler.Samples
-		column := &sampler.Column{Of: columns, K: k}
+		column := &sampler.Column{Columns: columns, K: k}
 		if err := network.Follow(t.Context(), along, column, &got); err != nil {
 			t.Fatal(err)
 		}

@@ -7,42 +7,37 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/local"
 )
 
-// Gram is a reducer: by part, the sums of products that a least-squares fit needs of the last stage of a plan, which
+// Gram is a reducer: by part, the sums of products that a least-squares fit of the last stage of a plan needs. The stage
 // combines the state and the newest evaluations, each with the state that it was made at.
 type Gram struct {
+	everyStage
 	Sums [2][]*local.Gram // of the rows below Split, and of the others
 
-	Of            *local.Statistics // whose parts they are, of row 0; nil: all values are one part
+	Statistics    *local.Statistics // whose parts they are, of row 0; nil: all values are one part
 	Stages, Terms int
-	States        *States // the last stage should lead to those At
+	States        *States // the last stage should lead to States.X[At]
 	At, Split     int
 	size          int            // of an image
-	row           int            // the first of those at hand
-	x             []float32      // their state
-	evaluations   [][2][]float32 // D and the state that it was made at, the newest first
+	row           int            // the first that is not summed
+	x             []float32      // state of the rows from there
+	evaluations   [][2][]float32 // of these rows, D and the state that it was made at, newest first
 }
 
-// NewGram returns the sums of no rows in the parts of statistics that all classes share, or in one part if they are
-// nil, for the last of some stages, which has a number of terms.
-func NewGram(of *local.Statistics, stages, terms int, states *States, at, split int) *Gram {
-	g := &Gram{Of: of, Terms: terms, Stages: stages, States: states, At: at, Split: split}
+// NewGram returns the sums of no rows for the last of some stages, which has a number of terms. The parts are those of
+// statistics with one row, or one part if they are nil.
+func NewGram(statistics *local.Statistics, stages, terms int, states *States, at, split int) *Gram {
+	g := &Gram{Statistics: statistics, Terms: terms, Stages: stages, States: states, At: at, Split: split}
+	parts := 1
+	if statistics != nil {
+		parts = statistics.Size()
+	}
 	for half := range g.Sums {
-		for range parts(of) {
+		for range parts {
 			g.Sums[half] = append(g.Sums[half], local.NewGram(terms))
 		}
 	}
 	return g
 }
-
-func parts(of *local.Statistics) int {
-	if of == nil {
-		return 1
-	}
-	return of.Size()
-}
-
-// EveryStage implements [Reducer].
-func (*Gram) EveryStage() bool { return true }
 
 // Add implements [Reducer].
 func (g *Gram) Add(stage int, x, denoised []float32) {
@@ -56,7 +51,7 @@ func (g *Gram) Add(stage int, x, denoised []float32) {
 	}
 }
 
-// sum adds the rows at hand.
+// sum adds the rows from g.row on.
 func (g *Gram) sum() {
 	newest := g.evaluations[0]
 	columns := [][]float32{newest[1], newest[0]} // in the order of local.Gram
@@ -88,14 +83,15 @@ func (g *Gram) sum() {
 	g.row += n
 }
 
-// transform returns the part of each coordinate of an image, and what turns an image to them, in place.
+// transform returns the part of each coordinate of an image, and a function that maps an image to its coordinates in
+// place.
 func (g *Gram) transform() (part []int, coordinates func(x []float64)) {
 	part = make([]int, g.size)
-	if g.Of == nil {
+	if g.Statistics == nil {
 		return part, func([]float64) {}
 	}
-	bands := g.Of.Bands()
-	frequencies := bands.Frequencies(g.Of.At(0).Axes)
+	bands := g.Statistics.Bands()
+	frequencies := bands.Frequencies(g.Statistics.At(0).Axes)
 	band, _ := bands.Index()
 	for f := range part {
 		part[f] = band[f/bands.C]*bands.C + f%bands.C
@@ -103,16 +99,14 @@ func (g *Gram) transform() (part []int, coordinates func(x []float64)) {
 	return part, func(x []float64) { frequencies.Forward(x, x) }
 }
 
-// Products are a reducer: the sums over all values of all rows of products of the states x_k before each of n stages,
-// the last state x_n, and the evaluations D_k: columns x_0 … x_n, D_0 … D_{n−1}.
+// Products are a reducer: the sums, over all values of all rows, of products of the columns x_0 … x_n, D_0 … D_{n−1}.
+// x_k is the state before stage k of n, x_n the last state, and D_k the evaluation of stage k.
 type Products struct {
+	everyStage
 	Stages  int
 	Sums    []float64   // [2n + 1]²
-	columns [][]float32 // of the rows at hand
+	columns [][]float32 // of the rows that are not summed
 }
-
-// EveryStage implements [Reducer].
-func (*Products) EveryStage() bool { return true }
 
 // Add implements [Reducer].
 func (p *Products) Add(stage int, x, denoised []float32) {

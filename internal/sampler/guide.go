@@ -14,8 +14,8 @@ import (
 //
 // and the flow in the same way, at noise levels in (From, To]. Elsewhere D is D₁.
 type Guide struct {
-	Net      Network // of D₀; with the labels of the rows, or none
-	Labels   bool    // D₀ sees the labels
+	Net      Network // of D₀
+	Labels   bool    // D₀ sees the labels of the rows, otherwise none
 	Scale    float64 // s
 	From, To float64 // σ, the geometric mean over the subspaces
 }
@@ -33,7 +33,7 @@ func (g *Guide) acts(s solver.Stage) bool {
 	return sigma > g.From && sigma <= g.To
 }
 
-// Evaluations returns how often networks are evaluated in the first n stages of a plan: twice if they are mixed.
+// Evaluations returns the number of evaluations in the first n stages of a plan: two where networks are mixed.
 func (g *Guide) Evaluations(p *solver.Plan, n int) (count int) {
 	for _, s := range p.Stages[:n] {
 		count++
@@ -70,11 +70,11 @@ func (s *Sampler) guided(ctx context.Context, net Network, plans []*solver.Plan,
 	if !guide.Labels {
 		seen = slices.Repeat([]int32{-1}, len(labels))
 	}
-	by, err := guide.Net.OnDevice(net.Model.Device())
+	network, err := guide.Net.OnDevice(net.Model.Device())
 	if err != nil {
 		return err
 	}
-	denoised, flow, _, err := denoise(ctx, s.Device, by, x, g, seen)
+	denoised, flow, _, err := denoise(ctx, s.Device, network, x, g, seen)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (s *Sampler) guided(ctx context.Context, net Network, plans []*solver.Plan,
 	return s.Device.Take(ctx, func() error { return st.output(ctx, denoised, flow, nil) })
 }
 
-// mix makes y_0 + s (y_1 − y_0) of y_0, in place; at s = 1 it is y_1 itself.
+// mix replaces y_0 by y_0 + s (y_1 − y_0), and by y_1 exactly if s = 1.
 func mix(y0, y1 []float32, s float64) {
 	if s == 1 {
 		copy(y0, y1)

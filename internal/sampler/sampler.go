@@ -1,3 +1,9 @@
+// Package sampler takes latents along plans to samples: in buckets that fit the device, from noise or from the law of
+// the data, with the evaluations of two networks mixed if a guide asks for that, and by coefficients of subspaces or
+// of coordinates.
+//
+// Begin with Sampler, which follows plans on the server's devices, and with Ensemble, the seam through which a search
+// uses any network.
 package sampler
 
 import (
@@ -11,7 +17,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
-// Row is one sample on its way.
+// Row is one sample to be computed.
 type Row struct {
 	Index int64
 	Seed  uint64
@@ -22,7 +28,7 @@ type Row struct {
 type Sampler struct {
 	Device  Device
 	Network Network
-	Start   *Start // where trajectories start; nil: at noise alone
+	Start   *Start // draws the initial states; nil starts from noise alone
 	Guide   *Guide // nil for none
 }
 
@@ -32,34 +38,33 @@ type Source func(i int, latent []float32) (Row, *solver.Plan, error)
 // DrawLatent fills in the latent of a seed.
 func DrawLatent(seed uint64, latents []float32) { latent.Normal(seed, latent.StreamLatent, latents) }
 
-// Watch sees what becomes of batches. Its functions are called from one goroutine at a time.
+// Watch has the callbacks of Follow. They are called from one goroutine at a time.
 type Watch struct {
-	// Stage, which may be nil, is called when a stage of a batch is done, and with −1 before the first. Of batches that
-	// are under way at the same time it sees the first.
+	// Stage, which may be nil, is called after each stage of a batch, and with −1 before the first. If several batches are
+	// followed at the same time, it is called for the first of them alone.
 	Stage func(b *Batch, stage int, t *kernels.Trajectory) error
-	// Known, which may be nil, returns the denoised images of a stage [n, H, W, C] if they are known, of plans that keep
-	// them.
+	// Known, which may be nil, returns the denoised images of a stage [n, H, W, C] if they are known. Plan.Data must hold.
 	Known func(b *Batch, stage int) []float32
-	// Every has one batch under way at a time, so that Stage sees all of them.
+	// Every follows one batch at a time, so that Stage is called for all of them.
 	Every bool
-	// Done takes a batch with its samples, in the order of the rows.
+	// Done is called with each batch and its samples, in the order of the rows.
 	Done func(b *Batch) error
 }
 
-// Follow takes n rows to samples, batch by batch. The plans are of equal structure. As many batches are under way at a
-// time as there are devices.
+// Follow samples n rows, batch by batch. All plans have the same structure. It follows as many batches at a time as
+// there are devices.
 func (s *Sampler) Follow(ctx context.Context, n int, source Source, w Watch) error {
 	atOnce := len(s.Network.Model.Device().Peers())
 	if w.Every {
 		atOnce = 1
 	}
 	var batches []*Batch
-	for in := range Buckets(s.Network.Model, n) {
-		b, err := s.batch(in, source)
+	for bucket := range Buckets(s.Network.Model, n) {
+		b, err := s.batch(bucket, source)
 		if err != nil {
 			return err
 		}
-		if batches = append(batches, b); len(batches) < atOnce && in.From+in.N < n {
+		if batches = append(batches, b); len(batches) < atOnce && bucket.From+bucket.N < n {
 			continue
 		}
 		if err := s.followAll(ctx, batches, w); err != nil {
@@ -70,16 +75,16 @@ func (s *Sampler) Follow(ctx context.Context, n int, source Source, w Watch) err
 	return nil
 }
 
-// followAll takes batches to their samples at the same time.
+// followAll samples batches at the same time.
 func (s *Sampler) followAll(ctx context.Context, batches []*Batch, w Watch) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	for k, b := range batches {
-		own := Watch{Known: w.Known}
+		watch := Watch{Known: w.Known}
 		if k == 0 {
-			own.Stage = w.Stage
+			watch.Stage = w.Stage
 		}
 		group.Go(func() error {
-			return safely.Do(func() error { return s.follow(groupCtx, b, own) })
+			return safely.Do(func() error { return s.follow(groupCtx, b, watch) })
 		})
 	}
 	if err := group.Wait(); err != nil {

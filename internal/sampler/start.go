@@ -10,43 +10,42 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/start"
 )
 
-// Start draws the states at which samples start from the law of the data that a schedule carries. A nil Start starts
-// from noise alone. It is safe for concurrent use. The state of a sample depends on its latent, its label and its plan
-// alone.
+// Start draws initial states from the law of the data that a schedule carries; nil starts from noise alone. The state of
+// a sample depends on its latent, its label and its plan alone. A Start is safe for concurrent use.
 type Start struct {
-	from  *start.Start
-	basis *basis.Basis
-	alike bool // for all labels
+	start  *start.Start
+	basis  *basis.Basis
+	shared bool // one law and one basis for all labels
 
 	mu    sync.Mutex
 	roots map[key]*start.Root
 }
 
-// key is all that a root depends on.
+// key is what a root depends on.
 type key struct {
 	label int
 	noise string
 }
 
-// StartOf returns what draws from a start, with noise in the subspaces of a basis; nil for nil.
-func StartOf(from *start.Start, b *basis.Basis) *Start {
-	if from == nil {
+// StartOf returns the Start that draws from s with noise in the subspaces of b, or nil if s is nil.
+func StartOf(s *start.Start, b *basis.Basis) *Start {
+	if s == nil {
 		return nil
 	}
 	return &Start{
-		from: from, basis: b, alike: from.Labels() == nil && !b.PerClass(), roots: map[key]*start.Root{},
+		start: s, basis: b, shared: s.Labels() == nil && !b.PerClass(), roots: map[key]*start.Root{},
 	}
 }
 
-// Check returns an error for a plan that the start does not serve. A nil Start serves all.
+// Check returns an error if the start cannot draw the initial states of a plan. A nil Start can draw all.
 func (m *Start) Check(label int32, p *solver.Plan) error {
 	if m == nil {
 		return nil
 	}
-	return m.from.Law(int(label)).Fits(m.basis, variances(p))
+	return m.start.Law(int(label)).Fits(m.basis, variances(p))
 }
 
-// Draw turns a latent into the state at which its plan starts, in place.
+// Draw replaces a latent by the initial state of its plan.
 func (m *Start) Draw(label int32, p *solver.Plan, latent []float32) error {
 	root, err := m.root(int(label), p)
 	if err == nil {
@@ -56,7 +55,7 @@ func (m *Start) Draw(label int32, p *solver.Plan, latent []float32) error {
 }
 
 func (m *Start) root(label int, p *solver.Plan) (*start.Root, error) {
-	if m.alike {
+	if m.shared {
 		label = start.Shared
 	}
 	var noise []byte
@@ -69,14 +68,14 @@ func (m *Start) root(label int, p *solver.Plan) (*start.Root, error) {
 	if root, ok := m.roots[k]; ok {
 		return root, nil
 	}
-	root, err := m.from.Law(label).Root(m.basis, label, variances(p))
+	root, err := m.start.Law(label).Root(m.basis, label, variances(p))
 	if err == nil {
 		m.roots[k] = root
 	}
 	return root, err
 }
 
-// variances returns the noise at which a plan starts.
+// variances returns the noise variances [J] at which a plan starts.
 func variances(p *solver.Plan) []float64 {
 	g := make([]float64, len(p.Init))
 	for j, v := range p.Init {

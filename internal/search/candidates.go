@@ -194,7 +194,7 @@ func (f *fewStepSearch) fittedCandidate(ctx context.Context, halving int) (*Cand
 		return nil, err
 	}
 	n := f.fitSamples()
-	r, err := newReference(ctx, f.network, c.Schedule, f.G0, f.trajectories(c, nil, 3*f.Samples, 2*n))
+	r, err := newReference(ctx, f.network, c.Schedule, f.G0, f.from(c, nil, 3*f.Samples, 2*n))
 	if err != nil {
 		return nil, err
 	}
@@ -209,25 +209,7 @@ func (f *fewStepSearch) fittedCandidate(ctx context.Context, halving int) (*Cand
 	if err := c.fit.finish(c.fit.fitted); err != nil {
 		return nil, err
 	}
-	c.Settings, err = solver.Settings{
-		Solver: solver.FittedName, Steps: f.NFE, Statistics: f.statistics, Fitted: c.fit.fitted,
-	}.Resolve()
-	return c, err
-}
-
-// learnFrom returns the sampler that is learned from the best of those that are fitted, among ranked candidates; it is
-// not measured. The error is ErrNotFinite if there is none.
-func learnFrom(ranked []*Candidate, g0 float64, progress func(evaluations int)) (c *Candidate, err error) {
-	best := slices.IndexFunc(ranked, func(c *Candidate) bool { return c.fit != nil })
-	if best < 0 {
-		return nil, ErrNotFinite
-	}
-	from := ranked[best]
-	c = &Candidate{
-		Schedule: from.Schedule, Settings: from.Settings, SigmaMax: from.SigmaMax, Matched: from.Matched,
-		Levels: "learned", learned: from.fit,
-	}
-	c.Settings.Fitted, err = from.fit.learn(lowestOf(g0), progress)
+	c.Settings, err = c.fit.sampler(c.fit.fitted).Resolve()
 	return c, err
 }
 
@@ -269,14 +251,9 @@ func (f *fewStepSearch) onPolynomial(name string, sigma float64) (*Candidate, er
 	}, nil
 }
 
-// trajectories returns n latents of a candidate along a plan, with the labels of samples first, first + 1, …
-func (f *fewStepSearch) trajectories(c *Candidate, p *solver.Plan, first, n int) sampler.Trajectories {
-	t := sampler.Trajectories{
-		Plan: p, Seed: firstSeed(f.Seed) + uint64(first), Labels: make([]int32, n), Progress: f.Progress.Add,
-	}
-	for i := range t.Labels {
-		t.Labels[i] = f.Label(first+i, t.Seed+uint64(i))
-	}
+// from returns trajectories that start where a candidate's do.
+func (f *fewStepSearch) from(c *Candidate, p *solver.Plan, first, n int) sampler.Trajectories {
+	t := f.trajectories(p, first, n)
 	if c.Matched {
 		t.Start = f.images.Start
 	}
@@ -295,10 +272,10 @@ func (f *fewStepSearch) draw(ctx context.Context, c *Candidate, n int) error {
 	if c.drawn == nil {
 		c.drawn = newParts(f.images.References, 1)
 	}
-	if err := f.network.Follow(ctx, f.trajectories(c, plan, c.Samples, n), c.drawn); err != nil {
+	if err := f.network.Follow(ctx, f.from(c, plan, c.Samples, n), c.drawn); err != nil {
 		return err
 	}
 	c.Samples += n
-	c.Distances = distancesOf(f.images.References, c.drawn.Of[0])
+	c.Distances = distancesOf(f.images.References, c.drawn.Parts[0])
 	return nil
 }

@@ -8,9 +8,8 @@ import (
 )
 
 // Learned returns the coefficients that are learned for a network from noise, before its last step is fitted in bands.
-func Learned(ctx context.Context, network sampler.Ensemble, set PairedSettings, rows int) (*solver.Fitted, error) {
-	f := &pairedSearch{PairedSettings: set, network: network, latents: rows}
-	f.Progress = NewProgress(nil)
+func Learned(ctx context.Context, network sampler.Ensemble, set Settings, rows int) (*solver.Fitted, error) {
+	f := &pairedSearch{searcher: newSearcher(network, set), latents: rows}
 	var err error
 	if f.path, err = pathToZero(f.T, f.G0); err != nil {
 		return nil, err
@@ -18,7 +17,7 @@ func Learned(ctx context.Context, network sampler.Ensemble, set PairedSettings, 
 	if err := f.converge(ctx); err != nil {
 		return nil, err
 	}
-	fitted, err := f.fit(ctx, f.nodes(f.NFE), "", true)
+	fitted, err := f.fit(ctx, f.reference.nodes(f.NFE), "", true)
 	if err != nil {
 		return nil, err
 	}

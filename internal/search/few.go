@@ -1,3 +1,11 @@
+// Package search chooses how a network is sampled: the sampler that does best at few evaluations (Few with images,
+// Paired without), coefficients fitted to a network's own trajectories (Fit), noise levels that suit a solver on the
+// data's Gaussian (Levels), and what follows from a data set before anything is trained (Advise).
+//
+// A search touches a network through sampler.Ensemble alone: it sends plans and gets sums back, wherever the network
+// is. It knows no requests and nothing that is stored.
+//
+// Begin with few.go.
 package search
 
 import (
@@ -45,23 +53,80 @@ const streamSearch = 0x6f776e73
 // search used them too, its choice would be measured on the latents that it was chosen on.
 func firstSeed(seed uint64) uint64 { return latent.Uint64(seed, streamSearch, 0) }
 
-// FewSettings say what Few searches among.
-type FewSettings struct {
+// Settings of a search for a sampler of few evaluations.
+type Settings struct {
 	NFE     int
-	Solvers []string
-	Samples int // of each candidate, and as many held back
+	Solvers []string // to try; Paired leaves out those by coordinate
+	Samples int      // of each candidate of Few, and as many held back
 	Seed    uint64
 	G0, T   float64 // variances between which the network is sampled
+	// Times are noise levels at evenly spaced times of the network's own, decreasing, for plain samplers of Paired; nil
+	// for none.
+	Times []float64
 	// Label returns the label of sample i, which has a seed; −1 for none.
 	Label func(i int, seed uint64) int32
-	// Learn has levels and coefficients learned through the network, too, from those of the solver fitted.
+	// Learn adds a sampler whose levels and coefficients are learned through the network, from those of a fit. Paired
+	// learns also without Learn if Budget suffices.
 	Learn bool
-	// Budget, unless it is 0, bounds the evaluations: there are fewer samples. Planned, which may be nil, takes the most
-	// that there will be, before the first.
-	Budget  int
+	// Budget is the largest number of evaluations. 0 does not bound those of Few; for Paired it means defaultBudget, or
+	// the least that suffices.
+	Budget int
+	// Planned, which may be nil, is called before the first evaluation with the most that there will be.
 	Planned func(evaluations int)
 	// Progress may be nil.
 	Progress *Progress
+}
+
+// searcher is a search on a network.
+type searcher struct {
+	Settings
+	network sampler.Ensemble
+}
+
+func newSearcher(network sampler.Ensemble, set Settings) searcher {
+	if set.Progress == nil {
+		set.Progress = NewProgress(nil)
+	}
+	return searcher{set, network}
+}
+
+// trajectories returns the latents first … first + n − 1 of the search, with a plan.
+func (s *searcher) trajectories(p *solver.Plan, first, n int) sampler.Trajectories {
+	t := sampler.Trajectories{
+		Plan: p, Seed: firstSeed(s.Seed) + uint64(first), Labels: make([]int32, n), Progress: s.Progress.Add,
+	}
+	for i := range t.Labels {
+		t.Labels[i] = s.Label(first+i, t.Seed+uint64(i))
+	}
+	return t
+}
+
+// addLearned adds to ranked candidates the sampler that is learned from the best fitted one, measures it and ranks all
+// again. If nothing was fitted, or the samples are not finite, it adds none.
+func (s *searcher) addLearned(all []*Candidate, share int, measure func(*Candidate) error) ([]*Candidate, error) {
+	s.Progress.Begin("learn", share, learnTrajectories*learnEvaluations(s.NFE))
+	best := slices.IndexFunc(all, func(c *Candidate) bool { return c.fit != nil })
+	if best < 0 {
+		return all, nil
+	}
+	from := all[best]
+	c := &Candidate{
+		Schedule: from.Schedule, Settings: from.Settings, SigmaMax: from.SigmaMax, Matched: from.Matched,
+		Levels: "learned", learned: from.fit,
+	}
+	var err error
+	if c.Settings.Fitted, err = from.fit.learn(lowestOf(s.G0), s.Progress.Add); err == nil {
+		err = measure(c)
+	}
+	switch {
+	case errors.Is(err, ErrNotFinite):
+		return all, nil
+	case err != nil:
+		return all, err
+	}
+	all = append(all, c)
+	rank(all)
+	return all, nil
 }
 
 // A BudgetError is about a search that cannot do with so few evaluations.
@@ -100,8 +165,7 @@ var ErrTooLarge = errors.New("images are too large to learn a sampler from; sear
 
 // fewStepSearch is one search for a sampler of few evaluations.
 type fewStepSearch struct {
-	FewSettings
-	network    sampler.Ensemble
+	searcher
 	images     *Images
 	law        *gaussian.Spectrum // of the images, with sampling started from their own law
 	statistics *local.Statistics  // of the denoiser, for solvers by coordinate
@@ -109,12 +173,9 @@ type fewStepSearch struct {
 }
 
 // Few returns the sampler that does best among candidates on a network and the images that it was made for.
-func Few(ctx context.Context, network sampler.Ensemble, images *Images, set FewSettings) (*FewResult, error) {
-	if set.Progress == nil {
-		set.Progress = NewProgress(nil)
-	}
+func Few(ctx context.Context, network sampler.Ensemble, images *Images, set Settings) (*FewResult, error) {
 	f := &fewStepSearch{
-		FewSettings: set, network: network, images: images,
+		searcher: newSearcher(network, set), images: images,
 		law: images.Spectrum.WithMatchedStart(), // the levels are chosen for the start of all images
 	}
 	f.h, f.w, f.c = network.Shape()
@@ -128,9 +189,9 @@ func Few(ctx context.Context, network sampler.Ensemble, images *Images, set FewS
 		return nil, err
 	}
 	if slices.ContainsFunc(set.Solvers, ByCoordinate) {
-		set.Progress.Begin("statistics", shareOfStatistics, 0)
+		f.Progress.Begin("statistics", shareOfStatistics, 0)
 		var err error
-		if f.statistics, err = network.Statistics(ctx, set.T, images.Spectrum, set.Progress.At); err != nil {
+		if f.statistics, err = network.Statistics(ctx, set.T, images.Spectrum, f.Progress.At); err != nil {
 			return nil, err
 		}
 	}
@@ -258,23 +319,32 @@ func (r *FewResult) unlessStopped(err error) error {
 	return err
 }
 
-// measureHeldOut chooses between the best candidate and its rival from noise, on samples that nothing was chosen by.
-func (f *fewStepSearch) measureHeldOut(ctx context.Context, found *FewResult) error {
-	best, rival := found.Tries[0], found.Against
-	f.Progress.Begin("held back", shareOfJudge, 2*f.Samples*f.NFE)
-	against, err := f.held(ctx, rival)
-	if found.Chosen = rival; err != nil || best == rival {
+// choose sets Chosen and Gain by what is held back: Chosen is the best candidate if its gain over its rival from noise
+// is certain, otherwise the rival. held returns the scores of a candidate there, and gain compares those of the rival
+// and of the best.
+func (r *FewResult) choose(
+	held func(*Candidate) ([]float64, error), gain func(rival, best []float64) (change, stderr float64),
+) error {
+	best, rival := r.Tries[0], r.Against
+	against, err := held(rival)
+	if r.Chosen = rival; err != nil || best == rival {
 		return err
 	}
-	scores, err := f.held(ctx, best)
+	scores, err := held(best)
 	if err != nil {
 		return err
 	}
-	if found.Gain.Change, found.Gain.Stderr = train.Change(against, scores); found.Gain.Certain() {
-		found.Chosen = best
+	if r.Gain.Change, r.Gain.Stderr = gain(against, scores); r.Gain.Certain() {
+		r.Chosen = best
 		return best.completeTails()
 	}
 	return nil
+}
+
+// measureHeldOut chooses on samples that nothing was chosen by.
+func (f *fewStepSearch) measureHeldOut(ctx context.Context, found *FewResult) error {
+	f.Progress.Begin("held back", shareOfJudge, 2*f.Samples*f.NFE)
+	return found.choose(func(c *Candidate) ([]float64, error) { return f.held(ctx, c) }, train.Change)
 }
 
 // held measures a candidate on the samples held back, and returns its scores with each part of them left out.
@@ -284,7 +354,7 @@ func (f *fewStepSearch) held(ctx context.Context, c *Candidate) ([]float64, erro
 		return nil, err
 	}
 	references, drawn := f.images.References, newParts(f.images.References, heldParts)
-	if err := f.network.Follow(ctx, f.trajectories(c, plan, f.Samples, f.Samples), drawn); err != nil {
+	if err := f.network.Follow(ctx, f.from(c, plan, f.Samples, f.Samples), drawn); err != nil {
 		return nil, err
 	}
 	c.Held = distancesOf(references, withoutPart(references, drawn, -1))
@@ -299,7 +369,7 @@ func (f *fewStepSearch) solutionError(ctx context.Context, best *Candidate) (err
 	f.Progress.Begin("error", shareOfError, 0)
 	sample := func(ctx context.Context, p *solver.Plan) ([]float32, error) {
 		var out sampler.Samples
-		err := f.network.Follow(ctx, f.trajectories(best, p, 2*f.Samples, odeErrorLatents), &out)
+		err := f.network.Follow(ctx, f.from(best, p, 2*f.Samples, odeErrorLatents), &out)
 		return out, err
 	}
 	best.ODEError, err = gaussian.SolutionError(ctx, best.Settings, best.Schedule, sample)
@@ -336,16 +406,8 @@ func (f *fewStepSearch) rankCandidates(ctx context.Context, isotropic, local []*
 	}
 	rank(all)
 	if f.Learn {
-		f.Progress.Begin("learn", shareOfLearn, learnTrajectories*learnEvaluations(f.NFE))
-		c, err := learnFrom(all, f.G0, f.Progress.Add)
-		if err == nil {
-			err = f.draw(ctx, c, first)
-		}
-		switch {
-		case err == nil:
-			all = append(all, c)
-			rank(all)
-		case !errors.Is(err, ErrNotFinite):
+		measure := func(c *Candidate) error { return f.draw(ctx, c, first) }
+		if all, err = f.addLearned(all, shareOfLearn, measure); err != nil {
 			return all, err
 		}
 	}

@@ -30,13 +30,13 @@ func smooth(t *testing.T) (*ensembletest.Mixture, *Images) {
 }
 
 // settings are those of a search for 3 evaluations among some solvers.
-func settings(samples int, solvers ...string) FewSettings {
-	return FewSettings{
+func settings(samples int, solvers ...string) Settings {
+	return Settings{
 		NFE: 3, Solvers: solvers, Samples: samples, G0: schedule.DefaultG0, T: schedule.DefaultT, Label: none,
 	}
 }
 
-func few(t *testing.T, m sampler.Ensemble, images *Images, set FewSettings) *FewResult {
+func few(t *testing.T, m sampler.Ensemble, images *Images, set Settings) *FewResult {
 	t.Helper()
 	found, err := Few(t.Context(), m, images, set)
 	if err != nil {

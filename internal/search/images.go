@@ -105,7 +105,7 @@ func LeaveOut(references []*frechet.Reference, x []float32, parts int) []float64
 func newParts(references []*frechet.Reference, parts int) *sampler.Moments {
 	m := &sampler.Moments{}
 	for range parts {
-		m.Of = append(m.Of, newSamples(references))
+		m.Parts = append(m.Parts, newSamples(references))
 	}
 	return m
 }
@@ -113,8 +113,8 @@ func newParts(references []*frechet.Reference, parts int) *sampler.Moments {
 // withoutPart returns the samples of all parts but one, −1 for all.
 func withoutPart(references []*frechet.Reference, m *sampler.Moments, left int) []*frechet.Sample {
 	out := newSamples(references)
-	for part, of := range m.Of {
-		for k, s := range of {
+	for part, samples := range m.Parts {
+		for k, s := range samples {
 			if part != left {
 				out[k].Merge(s)
 			}
@@ -124,7 +124,7 @@ func withoutPart(references []*frechet.Reference, m *sampler.Moments, left int) 
 }
 
 func leaveOut(references []*frechet.Reference, m *sampler.Moments) []float64 {
-	out := make([]float64, len(m.Of))
+	out := make([]float64, len(m.Parts))
 	for left := range out {
 		out[left] = distancesOf(references, withoutPart(references, m, left)).score()
 	}

@@ -23,7 +23,7 @@ func searched(t *testing.T, n int, from func(start.Law) start.Law) *FewResult {
 	if images.Start, err = start.New(images.Start.Settings(), map[int]*start.Law{start.Shared: &law}); err != nil {
 		t.Fatal(err)
 	}
-	found, err := Few(t.Context(), m, images, FewSettings{
+	found, err := Few(t.Context(), m, images, Settings{
 		NFE: 3, Solvers: []string{"dpmpp2m"}, Samples: 128, G0: schedule.DefaultG0, T: schedule.DefaultT,
 		Label: func(int, uint64) int32 { return -1 },
 	})

@@ -156,17 +156,15 @@ func (f *fitter) tailsOn(sigma []float64) (tails []solver.Weights, err error) {
 	return tails, err
 }
 
-// planOf returns the plan of coefficients.
-func (f *fitter) planOf(c *solver.Fitted) (*solver.Plan, error) {
-	return solver.New(solver.Settings{
-		Solver: solver.FittedName, Steps: len(c.Alpha), Statistics: f.statistics, Fitted: c,
-	}, f.schedule, 0)
+// sampler returns the settings of a sampler with coefficients in the parts of the fit.
+func (f *fitter) sampler(c *solver.Fitted) solver.Settings {
+	return solver.Settings{Solver: solver.FittedName, Steps: len(c.Alpha), Statistics: f.statistics, Fitted: c}
 }
 
 // finish fits the weights of the last step in each part once more, as the steps before it have changed, and scales
 // them if the fit's are.
 func (f *fitter) finish(c *solver.Fitted) error {
-	plan, err := f.planOf(c)
+	plan, err := solver.New(f.sampler(c), f.schedule, 0)
 	if err != nil {
 		return err
 	}
@@ -204,7 +202,7 @@ func (l *learner) follow(of learned, k int, products *mat.SymDense) (*mat.SymDen
 		return nil, err
 	}
 	t.Labels = t.Labels[:l.rows]
-	column := &sampler.Column{Of: &l.columns, K: k}
+	column := &sampler.Column{Columns: &l.columns, K: k}
 	if err := l.network.Follow(l.ctx, t, column); err != nil {
 		return nil, err
 	}
@@ -228,7 +226,7 @@ func (l *learner) along(of learned) (t sampler.Trajectories, err error) {
 		return t, err
 	}
 	t = l.from
-	t.Plan, err = l.planOf(c)
+	t.Plan, err = solver.New(l.sampler(c), l.schedule, 0)
 	return t, err
 }
 

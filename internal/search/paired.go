@@ -27,35 +27,14 @@ const (
 	defaultBudget = 4000
 )
 
-// PairedSettings say what Paired searches among.
-type PairedSettings struct {
-	NFE     int
-	Solvers []string // those by coordinate are left out
-	Budget  int      // evaluations, at most; 0: defaultBudget, or the least that will do
-	Seed    uint64
-	G0, T   float64 // variances between which the network is sampled
-	// Times are noise levels at evenly spaced times of the network's own, falling, for plain samplers; nil for none.
-	Times []float64
-	// Label returns the label of latent i, which has a seed; −1 for none.
-	Label func(i int, seed uint64) int32
-	// Learn has the budget, if it is 0, suffice for a sampler that is learned through the network, too. Other budgets do
-	// so if they suffice.
-	Learn bool
-	// Planned, which may be nil, takes the most evaluations that there will be, before the first.
-	Planned func(evaluations int)
-	// Progress may be nil.
-	Progress *Progress
-}
-
 // pairedSearch is one search without images.
 type pairedSearch struct {
-	PairedSettings
-	network sampler.Ensemble
-	path    *schedule.Schedule // that all samplers follow, to the last level
-	latents int                // to fit to; as many choose the ridge, and as many judge
-	learns  bool
-	*reference
-	power float64 // mean of its samples' sums of squares
+	searcher
+	path      *schedule.Schedule // that all samplers follow, to the last level
+	latents   int                // to fit to; as many choose the ridge, and as many judge
+	learns    bool
+	reference *reference
+	power     float64 // mean of its samples' sums of squares
 }
 
 // Paired returns the sampler from noise whose samples are closest to the network's own converged samples from the same
@@ -63,12 +42,9 @@ type pairedSearch struct {
 // coefficients learned through the network. Distances are squared errors, a geometric mean over the latents, over the
 // mean square of the samples. The first of the tries is chosen if its gain over the best plain sampler is certain, on
 // latents that nothing was chosen by.
-func Paired(ctx context.Context, network sampler.Ensemble, set PairedSettings) (*FewResult, error) {
-	if set.Progress == nil {
-		set.Progress = NewProgress(nil)
-	}
+func Paired(ctx context.Context, network sampler.Ensemble, set Settings) (*FewResult, error) {
 	set.Solvers = slices.DeleteFunc(slices.Clone(set.Solvers), ByCoordinate)
-	f := &pairedSearch{PairedSettings: set, network: network}
+	f := &pairedSearch{searcher: newSearcher(network, set)}
 	var err error
 	if f.path, err = pathToZero(f.T, f.G0); err != nil {
 		return nil, err
@@ -117,26 +93,24 @@ func (f *pairedSearch) spend(plain int) error {
 	return nil
 }
 
-// rule returns the noise levels of n steps, by EDM's rule of an exponent to the lowest level, in whose place is the
-// last.
-func (f *pairedSearch) rule(rho float64, n int) []float64 {
-	return levelsBetween(math.Sqrt(f.T), lowestOf(f.G0), rho, n)
-}
-
 // levels returns the noise levels of plain samplers of n steps, by name.
 func (f *pairedSearch) levels(n int) map[string][]float64 {
+	highest, lowest := math.Sqrt(f.T), lowestOf(f.G0)
 	even := make([]float64, n+1)
 	for i := range n {
-		even[i] = math.Sqrt(f.T) * math.Pow(lowestOf(f.G0)/math.Sqrt(f.T), float64(i)/float64(max(1, n-1)))
+		even[i] = highest * math.Pow(lowest/highest, float64(i)/float64(max(1, n-1)))
 	}
 	even[n] = lastLevel
-	out := map[string][]float64{"polynomial": f.rule(7, n), "polynomial 3": f.rule(3, n), "log-snr": even}
+	out := map[string][]float64{
+		"polynomial": levelsBetween(highest, lowest, 7, n), "polynomial 3": levelsBetween(highest, lowest, 3, n),
+		"log-snr": even,
+	}
 	if m := len(f.Times) - 1; m >= n {
 		at := make([]float64, n+1)
 		for i := range n {
 			at[i] = f.Times[i*m/n]
 		}
-		at[0], at[n] = math.Sqrt(f.T), lastLevel
+		at[0], at[n] = highest, lastLevel
 		if n < 2 || at[1] < at[0] {
 			out["times"] = at
 		}
@@ -144,7 +118,7 @@ func (f *pairedSearch) levels(n int) map[string][]float64 {
 	return out
 }
 
-// plainCandidates returns the plainCandidates samplers.
+// plainCandidates returns the solvers on each of these levels.
 func (f *pairedSearch) plainCandidates() (out []*Candidate, err error) {
 	for _, name := range f.Solvers {
 		counted, err := solver.Settings{
@@ -186,17 +160,6 @@ func (f *pairedSearch) converge(ctx context.Context) error {
 	return nil
 }
 
-// trajectories returns n latents from the first on along a plan.
-func (f *pairedSearch) trajectories(p *solver.Plan, first, n int) sampler.Trajectories {
-	t := sampler.Trajectories{
-		Plan: p, Seed: firstSeed(f.Seed) + uint64(first), Labels: make([]int32, n), Progress: f.Progress.Add,
-	}
-	for i := range t.Labels {
-		t.Labels[i] = f.Label(first+i, t.Seed+uint64(i))
-	}
-	return t
-}
-
 // rankCandidates measures the plain samplers and fits around their levels. It returns all, the best first.
 func (f *pairedSearch) rankCandidates(ctx context.Context, plain []*Candidate) (all []*Candidate, err error) {
 	defer func() { rank(all) }()
@@ -219,7 +182,7 @@ func (f *pairedSearch) rankCandidates(ctx context.Context, plain []*Candidate) (
 	if err != nil {
 		return all, err
 	}
-	around := [pairedFits][]int{f.nodes(f.NFE), f.snapped(best)}
+	around := [pairedFits][]int{f.reference.nodes(f.NFE), f.reference.snapped(best)}
 	for i, levels := range []string{"trajectories", all[0].Levels} {
 		for _, isotropic := range []bool{true, false} {
 			if around[i] == nil {
@@ -238,22 +201,10 @@ func (f *pairedSearch) rankCandidates(ctx context.Context, plain []*Candidate) (
 			all = append(all, fitted)
 		}
 	}
-	if f.learns {
-		rank(all)
-		f.Progress.Begin("learn", 500, learnTrajectories*learnEvaluations(f.NFE))
-		found, err := learnFrom(all, f.G0, f.Progress.Add)
-		if errors.Is(err, ErrNotFinite) {
-			return all, nil
-		}
-		if err == nil {
-			err = f.measure(ctx, found, 2*f.latents)
-		}
-		if err != nil {
-			return all, err
-		}
-		all = append(all, found)
+	if rank(all); !f.learns {
+		return all, nil
 	}
-	return all, nil
+	return f.addLearned(all, 500, func(c *Candidate) error { return f.measure(ctx, c, 2*f.latents) })
 }
 
 // noStatistics returns those of a denoiser of which nothing is known, whose parts are bands of frequencies.
@@ -261,7 +212,7 @@ func (f *pairedSearch) noStatistics() (*local.Statistics, error) {
 	bands := local.BandsOf(f.network.Shape())
 	row := local.Row{Variance: slices.Repeat([]float64{1}, bands.Parts())}
 	row.Gain = [][]float64{make([]float64, bands.Parts()), make([]float64, bands.Parts())}
-	return local.New(bands, nil, []float64{f.fine[fineSteps-1] / 2, f.fine[0]}, []local.Row{row})
+	return local.New(bands, nil, []float64{f.reference.fine[fineSteps-1] / 2, f.reference.fine[0]}, []local.Row{row})
 }
 
 // fit returns the sampler whose coefficients are fitted between nodes of the reference.
@@ -277,32 +228,8 @@ func (f *pairedSearch) fit(ctx context.Context, nodes []int, levels string, isot
 	if err != nil {
 		return nil, err
 	}
-	set, err := solver.Settings{
-		Solver: solver.FittedName, Steps: len(fit.fitted.Alpha), Statistics: none, Fitted: fit.fitted,
-	}.Resolve()
+	set, err := fit.sampler(fit.fitted).Resolve()
 	return &Candidate{Schedule: f.path, Settings: set, SigmaMax: math.Sqrt(f.T), Levels: levels, fit: fit}, err
-}
-
-// snapped returns the kept nodes of the reference that are nearest to the levels of a plan, one for each.
-func (f *pairedSearch) snapped(p *solver.Plan) []int {
-	out := []int{0}
-	steps := p.Steps()
-	for i := 1; i < steps; i++ {
-		sigma, best := f.path.Sigma(0, p.T[i]), -1
-		for k := out[i-1] + f.states.Every; k <= fineSteps-(steps-i)*f.states.Every; k += f.states.Every {
-			if best < 0 || math.Abs(math.Log(f.fine[k]/sigma)) < math.Abs(math.Log(f.fine[best]/sigma)) {
-				best = k
-			}
-		}
-		if best < 0 {
-			return nil
-		}
-		out = append(out, best)
-	}
-	if steps*f.states.Every > fineSteps {
-		return nil
-	}
-	return append(out, fineSteps)
 }
 
 // squares returns the squared errors of a candidate's samples beside the reference.
@@ -311,7 +238,7 @@ func (f *pairedSearch) squares(ctx context.Context, c *Candidate, first, n int) 
 	if err != nil {
 		return nil, err
 	}
-	errs := &sampler.Errors{States: f.states, At: fineSteps/f.states.Every - 1, First: first}
+	errs := &sampler.Errors{States: f.reference.states, At: fineSteps/f.reference.states.Every - 1, First: first}
 	err = f.network.Follow(ctx, f.trajectories(plan, first, n), errs)
 	return errs.Squares, err
 }
@@ -336,26 +263,16 @@ func (f *pairedSearch) measure(ctx context.Context, c *Candidate, n int) error {
 	return nil
 }
 
-// measureHeldOut chooses between the best and its rival, on latents that nothing was chosen by.
+// measureHeldOut chooses on latents that nothing was chosen by.
 func (f *pairedSearch) measureHeldOut(ctx context.Context, found *FewResult) error {
 	f.Progress.Begin("held back", 100, 2*f.latents*f.NFE)
-	best, rival := found.Tries[0], found.Against
-	against, err := f.held(ctx, rival)
-	if found.Chosen = rival; err != nil || best == rival {
-		return err
-	}
-	squares, err := f.held(ctx, best)
-	if err != nil {
-		return err
-	}
-	for i, v := range squares {
-		squares[i] = math.Log(v / against[i])
-	}
-	if found.Gain.Change, found.Gain.Stderr = passes.MeanStderr(squares); found.Gain.Certain() {
-		found.Chosen = best
-		return best.completeTails()
-	}
-	return nil
+	return found.choose(func(c *Candidate) ([]float64, error) { return f.held(ctx, c) },
+		func(rival, best []float64) (change, stderr float64) {
+			for i, v := range best {
+				best[i] = math.Log(v / rival[i])
+			}
+			return passes.MeanStderr(best)
+		})
 }
 
 // held measures a candidate on the latents held back, and returns its squared errors there.

@@ -11,8 +11,8 @@ import (
 	"github.com/anisoflight/anisoflight/internal/testing/ensembletest"
 )
 
-func paired(nfe int) search.PairedSettings {
-	return search.PairedSettings{
+func paired(nfe int) search.Settings {
+	return search.Settings{
 		NFE: nfe, Solvers: []string{"ipndm", "dpmpp2m", "unipc"}, G0: 1e-9, T: 6400,
 		Label: func(int, uint64) int32 { return -1 },
 	}

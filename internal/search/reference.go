@@ -86,6 +86,28 @@ func levelsBetween(highest, lowest, rho float64, n int) []float64 {
 // nodes returns those between which n steps by least squares miss the trajectories least; nil if there are too few.
 func (r *reference) nodes(n int) []int { return r.known.nodes(n, r.states.Every) }
 
+// snapped returns the kept nodes that are nearest to the levels of a plan, one for each; nil if there are too few.
+func (r *reference) snapped(p *solver.Plan) []int {
+	steps, every := p.Steps(), r.states.Every
+	if steps*every > fineSteps {
+		return nil
+	}
+	out := []int{0}
+	for i := 1; i < steps; i++ {
+		sigma, best := r.schedule.Sigma(0, p.T[i]), -1
+		for k := out[i-1] + every; k <= fineSteps-(steps-i)*every; k += every {
+			if best < 0 || math.Abs(math.Log(r.fine[k]/sigma)) < math.Abs(math.Log(r.fine[best]/sigma)) {
+				best = k
+			}
+		}
+		if best < 0 {
+			return nil
+		}
+		out = append(out, best)
+	}
+	return append(out, fineSteps)
+}
+
 // fit fits coefficients between nodes to the first of the trajectories, in the parts of statistics and near what local
 // has for these, with settings of its own. As many trajectories choose the ridge.
 func (r *reference) fit(

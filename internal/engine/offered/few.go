@@ -76,14 +76,15 @@ func (f *fewSearch) work(ctx context.Context) (err error) {
 	progress := search.NewProgress(func(part string, done, total int) {
 		f.done, f.total, f.part = int64(done), int64(total), part
 	})
+	set := search.Settings{
+		NFE: f.req.NFE, Solvers: f.req.Solvers, Samples: f.req.Samples, Budget: f.req.Budget / f.req.Each,
+		Seed: f.req.Seed, G0: f.samples.Range.G0(), T: f.samples.Range.T(), Times: f.req.Times, Label: f.label,
+		Learn: f.req.Learn, Planned: f.plans, Progress: progress,
+	}
 	if f.samples.Images > 0 {
-		err = f.amongImages(ctx, progress)
+		err = f.amongImages(ctx, set)
 	} else {
-		f.found, err = search.Paired(ctx, f, search.PairedSettings{
-			NFE: f.req.NFE, Solvers: f.req.Solvers, Budget: f.req.Budget / f.req.Each, Seed: f.req.Seed,
-			G0: f.samples.Range.G0(), T: f.samples.Range.T(), Times: f.req.Times, Label: f.label, Learn: f.req.Learn,
-			Planned: f.plans, Progress: progress,
-		})
+		f.found, err = search.Paired(ctx, f, set)
 	}
 	if err := f.explained(err); err != nil {
 		return err
@@ -93,7 +94,8 @@ func (f *fewSearch) work(ctx context.Context) (err error) {
 }
 
 // amongImages searches with the images of the client, which it sends here first.
-func (f *fewSearch) amongImages(ctx context.Context, progress *search.Progress) error {
+func (f *fewSearch) amongImages(ctx context.Context, set search.Settings) error {
+	progress := set.Progress
 	progress.Begin("images", search.ShareOfImages, 0)
 	if err := f.fetch(progress.At); err != nil {
 		return err
@@ -110,11 +112,7 @@ func (f *fewSearch) amongImages(ctx context.Context, progress *search.Progress) 
 			return err
 		}
 	}
-	f.found, err = search.Few(ctx, f, images, search.FewSettings{
-		NFE: f.req.NFE, Solvers: f.req.Solvers, Samples: f.req.Samples, Seed: f.req.Seed,
-		G0: f.samples.Range.G0(), T: f.samples.Range.T(), Label: f.label, Learn: f.req.Learn,
-		Budget: f.req.Budget / f.req.Each, Planned: f.plans, Progress: progress,
-	})
+	f.found, err = search.Few(ctx, f, images, set)
 	return err
 }
 
@@ -412,14 +410,14 @@ func (f *fewSearch) reduction(r sampler.Reducer) (out api.Reduction, each, all i
 		return api.Reduction{Kind: "error", Of: f.number(r.States), At: r.At, First: r.First}, 1, 0, nil
 	case *sampler.Column:
 		return api.Reduction{
-			Kind: "column", Of: f.number(r.Of.Target), At: r.Of.At, First: r.Of.First, Column: r.K,
+			Kind: "column", Of: f.number(r.Columns.Target), At: r.Columns.At, First: r.Columns.First, Column: r.K,
 		}, 0, r.K + 3, nil
 	case *sampler.Gram:
 		out := api.Reduction{Kind: "gram", Of: f.number(r.States), At: r.At, Terms: r.Terms, Split: r.Split}
-		if r.Of != nil {
-			b := r.Of.Bands()
+		if r.Statistics != nil {
+			b := r.Statistics.Bands()
 			out.Coordinates = &api.PlanCoordinates{
-				Height: b.H, Width: b.W, Channels: b.C, Bands: b.N, Axes: r.Of.At(0).Axes,
+				Height: b.H, Width: b.W, Channels: b.C, Bands: b.N, Axes: r.Statistics.At(0).Axes,
 			}
 		}
 		return out, 0, 2 * len(r.Sums[0]) * (r.Terms + 1) * (r.Terms + 1), nil
@@ -453,7 +451,7 @@ func (f *fewSearch) reduced(r sampler.Reducer, values []float64, rows int) []flo
 	case *sampler.Column:
 		r.Sums = take(r.K + 3)
 	case *sampler.Moments:
-		r.Add(0, narrow(take(rows*r.Of[0][0].Size())), nil)
+		r.Add(0, narrow(take(rows*r.Parts[0][0].Size())), nil)
 	case *sampler.Samples:
 		r.Add(0, narrow(take(rows*f.size())), nil)
 	case *sampler.Errors:

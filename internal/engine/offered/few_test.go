@@ -236,13 +236,13 @@ func TestOfferedSearchIsTheSearch(t *testing.T) {
 		t.Fatal(err)
 	}
 	solvers := []string{"ipndm", "dpmpp2m"}
-	among, err := search.Few(t.Context(), m, law, search.FewSettings{
+	among, err := search.Few(t.Context(), m, law, search.Settings{
 		NFE: 3, Solvers: solvers, Samples: 96, G0: 1e-9, T: 6400, Label: none,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	alone, err := search.Paired(t.Context(), m, search.PairedSettings{
+	alone, err := search.Paired(t.Context(), m, search.Settings{
 		NFE: 5, Solvers: solvers, G0: 1e-9, T: 6400, Label: none,
 	})
 	if err != nil {

@@ -65,7 +65,7 @@ func (k *Maker) few(ctx context.Context, req api.FewSchedule, emit func(api.Meta
 	network := &sampler.OnDevice{
 		Device: k.Batcher, Network: sampler.Network{Model: isotropic, Weights: m.Weights()}, Guide: guide.Mix(), Data: d,
 	}
-	found, err := search.Few(ctx, network, images, search.FewSettings{
+	found, err := search.Few(ctx, network, images, search.Settings{
 		NFE: req.NFE, Solvers: req.Solvers, Samples: req.Samples, Seed: req.Seed, G0: m.G0(0), T: end,
 		Label: labelsAsIn(d, m, req.Seed), Learn: req.Budget == "minutes", Progress: progress,
 		Planned: func(evaluations int) { planned = evaluations },
