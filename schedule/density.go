@@ -219,8 +219,8 @@ func LeastEnergy(sigma, residual []float64, c, g0, gT float64) (float64, error) 
 	if err != nil {
 		return 0, err
 	}
-	l := d.length(1, math.Log(g0), math.Log(gT))
-	return l * l, nil
+	bound, _ := Bound([]*Density{d}, g0, gT)
+	return bound, nil
 }
 
 // Report is what a geodesic knows about itself. Energies are E = T²·(mean loss), the energy of the path with time

@@ -2,12 +2,6 @@ package schedule
 
 import "math"
 
-// EDM's ends of the noise levels (Karras et al., arXiv:2206.00364, table 1), for networks that name none of their own.
-const (
-	DefaultSigmaMin = edmSigmaMin
-	DefaultSigmaMax = 80.0
-)
-
 // Range is the noise levels σ that a network was trained on. An end of 0 is not known; the zero Range is that of EDM's
 // networks, which take any.
 type Range struct{ Min, Max float64 }

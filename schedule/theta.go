@@ -136,32 +136,32 @@ func (th Theta) Chain(T, g0, t, a, b float64, dst []float64) {
 	th.Pull(T, g0, dlogg, dst)
 }
 
-// The constants of EDM's noise grid (Karras et al., arXiv:2206.00364, table 1).
-const (
-	edmSigmaMin = 0.002
-	edmRho      = 7
-)
-
-// DefaultT, DefaultG0 and DefaultKnots are what a schedule has unless asked otherwise: T = 80², the smallest variance
-// and the number of knots.
+// Defaults of schedules: T = 80², the variance at t = 0, and the number of knots.
 const (
 	DefaultT     = 6400.0
 	DefaultG0    = 1e-9
 	DefaultKnots = 32
 )
 
-// Initial lists the names of the starts that are formulas.
+// Defaults of noise levels, and the exponent of EDMLevels (Karras et al., arXiv:2206.00364, table 1).
+const (
+	DefaultSigmaMin = 0.002
+	DefaultSigmaMax = 80.0
+	EDMRho          = 7.0
+)
+
+// Initial lists the initial schedules that InitialTheta knows.
 var Initial = []string{"edm", "log-linear", "cosine"}
 
-// InitialTheta returns the start of a schedule by its name, one of Initial. Unlike EDMTheta and its sisters it checks
-// its arguments.
+// InitialTheta returns the parameters of an initial schedule, one of Initial. It returns an *Error unless 2 ≤ knots ≤
+// 65536 and 0 < g0 < T, and for "edm" unless √T > 0.002.
 func InitialTheta(kind string, knots int, T, g0 float64) (Theta, error) {
 	if err := checkRange(knots, T, g0); err != nil {
 		return nil, err
 	}
 	switch kind {
 	case "edm":
-		if knots > 2 && !(math.Sqrt(T) > edmSigmaMin) {
+		if knots > 2 && !(math.Sqrt(T) > DefaultSigmaMin) {
 			return nil, failf(-1, "T must be above 0.002², the end of EDM's grid, got T = %v; or choose the log-linear start", T)
 		}
 		return EDMTheta(knots, T, g0), nil
@@ -183,28 +183,32 @@ func checkRange(knots int, T, g0 float64) error {
 	return nil
 }
 
-// edmVariance returns the k-th of n variances of EDM's grid in increasing order,
+// EDMLevels returns n noise levels from hi down to lo by EDM's rule,
 //
-//	σ = (σ_max^{1/7} + s (σ_min^{1/7} − σ_max^{1/7}))^7,  σ_max = √T,  σ_min = max(0.002, √g_0),  s = 1 − k/(n−1).
-func edmVariance(k, n int, T, g0 float64) float64 {
-	sigmaMin := math.Max(edmSigmaMin, math.Sqrt(g0))
-	hi, lo := math.Pow(math.Sqrt(T), 1.0/edmRho), math.Pow(sigmaMin, 1.0/edmRho)
-	s := float64(n-1-k) / float64(n-1)
-	sigma := math.Pow(hi+s*(lo-hi), edmRho)
-	return sigma * sigma
+//	σ_i = (hi^{1/ρ} + i/(n−1) (lo^{1/ρ} − hi^{1/ρ}))^ρ.
+//
+// For n = 1 it is hi.
+func EDMLevels(hi, lo, rho float64, n int) []float64 {
+	a, b := math.Pow(hi, 1/rho), math.Pow(lo, 1/rho)
+	sigma := make([]float64, n)
+	for i := range sigma {
+		sigma[i] = math.Pow(a+float64(i)/float64(max(n-1, 1))*(b-a), rho)
+	}
+	return sigma
 }
 
-// EDMTheta returns the parameters of EDM's noise grid: the K variances of its ρ = 7 rule between 0.002², or g0 where
-// that is higher, and T; the lowest is g0.
+// EDMTheta returns the parameters of EDM's noise levels: K of EDMLevels from √T down to 0.002, or √g0 if that is higher;
+// the lowest variance is g0.
 func EDMTheta(knots int, T, g0 float64) Theta {
-	logg := make([]float64, knots)
-	for k := range logg {
-		logg[k] = math.Log(edmVariance(k, knots, T, g0))
-	}
-	logg[0], logg[knots-1] = math.Log(g0), math.Log(T)
 	th := make(Theta, knots-1)
-	for i := range th {
-		th[i] = softplusInverse(logg[i+1] - logg[i])
+	last := math.Log(T)
+	for i, sigma := range EDMLevels(math.Sqrt(T), math.Max(DefaultSigmaMin, math.Sqrt(g0)), EDMRho, knots)[1:] {
+		logg := math.Log(sigma * sigma)
+		if i == knots-2 {
+			logg = math.Log(g0)
+		}
+		th[knots-2-i] = softplusInverse(last - logg)
+		last = logg
 	}
 	return th
 }

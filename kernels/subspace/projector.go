@@ -27,7 +27,7 @@ func NewProjector(dev *device.Device, dtype dtypes.DType, b *basis.Basis) (*Proj
 	if b.J() == 1 {
 		return p, nil
 	}
-	if _, _, ok := b.Separable(); ok {
+	if _, _, ok := b.Separable(0); ok {
 		return p, nil
 	}
 	groups := b.Groups()
@@ -63,7 +63,7 @@ func (p *Projector) In(g *graph.Graph, dtype dtypes.DType, batch int) (s Subspac
 	}
 	if p.Vectors == nil {
 		for i := range p.Basis.J() - 1 {
-			qh, qw, _ := p.Basis.SeparableAt(i)
+			qh, qw, _ := p.Basis.Separable(i)
 			add(separable(g, dtype, qh, qw, p.Basis.H(), p.Basis.W()))
 		}
 		return s

@@ -206,7 +206,7 @@ func TestSeparable(t *testing.T) {
 		for i, v := range p[c] {
 			nested[i] += v
 		}
-		qh, qw, ok := b.SeparableAt(c)
+		qh, qw, ok := b.Separable(c)
 		if !ok || len(qh) != 36 || len(qw) != 64 {
 			t.Fatalf("cut %d: factors of %d and %d numbers", c, len(qh), len(qw))
 		}
@@ -224,16 +224,12 @@ func TestSeparable(t *testing.T) {
 			t.Errorf("cut %d is off by %.1e", c, d)
 		}
 	}
-	if _, _, ok := b.SeparableAt(3); ok {
+	if _, _, ok := b.Separable(3); ok {
 		t.Error("there is no fourth cut")
-	}
-	first, _, _ := b.SeparableAt(0)
-	if qh, _, ok := b.Separable(); !ok || !slices.Equal(qh, first) {
-		t.Error("Separable is not the first cut")
 	}
 	dense, err := Dense(2, 2, map[int][][]float64{Shared: {{1, 0, 0, 0}}})
 	for _, b := range []*Basis{None(4, 4), must(t, dense, err)} {
-		if _, _, ok := b.Separable(); ok {
+		if _, _, ok := b.Separable(0); ok {
 			t.Errorf("basis %s is not separable", b.Kind())
 		}
 	}

@@ -147,12 +147,9 @@ func bands(kind string, h, w int, spans ...cut) *Basis {
 	return b
 }
 
-// Separable returns the factors of the first cut's projector X → Q_H X Q_W, row-major [H·H] and [W·W], with Q = AᵀA. ok
-// is false for bases that are not separable.
-func (b *Basis) Separable() (qh, qw []float64, ok bool) { return b.SeparableAt(0) }
-
-// SeparableAt returns the same factors for the nested span R_{i+1}, i < J−1.
-func (b *Basis) SeparableAt(i int) (qh, qw []float64, ok bool) {
+// Separable returns the factors of the projector X → Q_H X Q_W to the nested span R_{i+1}, row-major [H·H] and [W·W], with
+// Q = AᵀA. ok is false for bases that are not separable and unless 0 ≤ i < J−1.
+func (b *Basis) Separable(i int) (qh, qw []float64, ok bool) {
 	if i < 0 || i >= len(b.cuts) {
 		return nil, nil, false
 	}

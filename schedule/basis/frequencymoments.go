@@ -172,11 +172,8 @@ func (m *FrequencyMoments) Covariance(frequency int, dst *mat.SymDense) {
 }
 
 // InBands returns the moments of the bands as those of a column of as many frequencies: the means over a band of the
-// covariances of its frequencies, and no means. N = 0 returns the moments themselves.
+// covariances of its frequencies, and no means.
 func (m *FrequencyMoments) InBands(bands Bands) *FrequencyMoments {
-	if bands.N == 0 {
-		return m
-	}
 	band, count := bands.Index()
 	out := NewFrequencyMoments(count, 1, m.f.c)
 	out.n = m.n

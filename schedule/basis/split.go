@@ -189,28 +189,38 @@ func Clusters(h, w int, clusters [][]int, v [][][]float64) (*Basis, error) {
 }
 
 func checkOrthonormal(label, n int, rows [][]float64) error {
-	for i, a := range rows {
-		if len(a) != n {
-			return failf(label, i, "%d entries, the plane has %d", len(a), n)
+	for i, row := range rows {
+		if len(row) != n {
+			return failf(label, i, "%d entries, the plane has %d", len(row), n)
 		}
+	}
+	i, j, product, ok := Orthonormal(rows)
+	switch {
+	case ok:
+		return nil
+	case i == j:
+		return failf(label, i, "its length is %v; vectors must be orthonormal within %v", math.Sqrt(product),
+			orthonormalTolerance)
+	}
+	return failf(label, i, "its product with vector %d is %v; vectors must be orthonormal within %v", j, product,
+		orthonormalTolerance)
+}
+
+// Orthonormal reports whether rows of one length are orthonormal within 1e-6. Otherwise it returns the first i ≥ j whose
+// product is wrong, and that product.
+func Orthonormal(rows [][]float64) (i, j int, product float64, ok bool) {
+	for i, a := range rows {
 		for j, b := range rows[:i+1] {
 			want := 0.0
 			if i == j {
 				want = 1
 			}
-			got := dot(a, b)
-			switch {
-			case math.Abs(got-want) <= orthonormalTolerance:
-			case i == j:
-				return failf(label, i, "its length is %v; vectors must be orthonormal within %v", math.Sqrt(got),
-					orthonormalTolerance)
-			default:
-				return failf(label, i, "its product with vector %d is %v; vectors must be orthonormal within %v", j, got,
-					orthonormalTolerance)
+			if p := dot(a, b); !(math.Abs(p-want) <= orthonormalTolerance) {
+				return i, j, p, false
 			}
 		}
 	}
-	return nil
+	return 0, 0, 0, true
 }
 
 func dot(a, b []float64) float64 {

@@ -13,7 +13,6 @@ package frechet
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -131,21 +130,10 @@ func (r *Reference) NewSample() *Sample { return r.features.NewSample() }
 func (s *Sample) Merge(o *Sample) { s.moments.Merge(o.moments) }
 
 // Add takes images [n, H, W, C], on all cores.
-func (s *Sample) Add(images []float64) {
-	size := s.features.size
-	s.add(len(images)/size, func(i int, _ []float64) []float64 { return images[i*size : (i+1)*size] })
-}
+func (s *Sample) Add(images []float64) { add(s, images) }
 
 // AddFloat32 is Add of float32.
-func (s *Sample) AddFloat32(images []float32) {
-	size := s.features.size
-	s.add(len(images)/size, func(i int, scratch []float64) []float64 {
-		for k, v := range images[i*size : (i+1)*size] {
-			scratch[k] = float64(v)
-		}
-		return scratch
-	})
-}
+func (s *Sample) AddFloat32(images []float32) { add(s, images) }
 
 const (
 	// blockImages is the number of images whose features are kept at a time.
@@ -154,23 +142,20 @@ const (
 	groupNumbers = 1 << 15
 )
 
-// add takes n images, which image returns, in scratch of H·W·C values or where they are. Their blocks have no effect on
-// the result.
-func (s *Sample) add(n int, image func(i int, scratch []float64) []float64) {
+// add takes images in blocks, which have no effect on the result.
+func add[E float32 | float64](s *Sample, images []E) {
 	size, dims := s.features.size, s.features.Dims
-	group := max(1, groupNumbers/size)
+	n, group := len(images)/size, max(1, groupNumbers/size)
 	y := make([]float64, min(n, blockImages)*dims)
 	for begin := 0; begin < n; begin += blockImages {
 		block := min(blockImages, n-begin)
 		safely.For((block+group-1)/group, func(g int) {
-			scratch := make([]float64, size)
+			x := make([]float64, size)
 			for i := g * group; i < min((g+1)*group, block); i++ {
-				x := image(begin+i, scratch)
-				if !s.features.Unbounded && slices.ContainsFunc(x, func(v float64) bool { return v < -1 || v > 1 }) {
-					for k, v := range x {
-						scratch[k] = min(max(v, -1), 1)
+				for k, v := range images[(begin+i)*size:][:size] {
+					if x[k] = float64(v); !s.features.Unbounded {
+						x[k] = min(max(x[k], -1), 1)
 					}
-					x = scratch
 				}
 				s.features.measure(x, y[i*dims:(i+1)*dims])
 			}

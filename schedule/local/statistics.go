@@ -50,9 +50,6 @@ func (e *Error) Error() string { return "statistics: " + e.Msg }
 
 func failf(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
 
-// orthonormal is how far products of axes may be from 0 and 1.
-const orthonormal = 1e-6
-
 // New returns the statistics of images in bands, gains being those at the noise levels sigma [P ≥ 2], increasing.
 // labels has the class of each row; nil means one row shared by all. It keeps the slices. What does not fit together,
 // and values that are not finite or negative, are an *Error.
@@ -118,19 +115,8 @@ func (s *Statistics) checkAxes(axes []float64) error {
 		return failf("axes must be %d numbers, got %d", s.Size()*c, len(axes))
 	}
 	for block := range slices.Chunk(axes, c*c) {
-		for a := range c {
-			for b := range a + 1 {
-				var dot float64
-				for k := range c {
-					dot += block[a*c+k] * block[b*c+k]
-				}
-				if a == b {
-					dot--
-				}
-				if !(math.Abs(dot) <= orthonormal) {
-					return failf("axes must be orthonormal, got %v", block)
-				}
-			}
+		if _, _, _, ok := basis.Orthonormal(slices.Collect(slices.Chunk(block, c))); !ok {
+			return failf("axes must be orthonormal, got %v", block)
 		}
 	}
 	return nil
@@ -203,16 +189,13 @@ func (s *Statistics) Variance(dst []float64, row int, sigma float64) {
 // WithoutGain returns statistics of the same parts whose gains are 0, as of a denoiser that knows the image: λ is
 // 0 everywhere, and the solver local is DPM-Solver++.
 func (s *Statistics) WithoutGain() *Statistics {
-	none := *s
-	none.rows, none.logs = slices.Clone(s.rows), nil
-	for i, row := range s.rows {
-		none.rows[i].Gain = make([][]float64, len(s.sigma))
-		logs := make([][]float64, len(s.sigma))
-		for p := range s.sigma {
-			none.rows[i].Gain[p] = make([]float64, len(row.Variance))
-			logs[p] = slices.Repeat([]float64{math.Log(math.SmallestNonzeroFloat64)}, len(row.Variance))
-		}
-		none.logs = append(none.logs, logs)
+	rows := slices.Clone(s.rows)
+	for i := range rows {
+		rows[i].Gain = slices.Repeat([][]float64{make([]float64, s.parts)}, len(s.sigma))
 	}
-	return &none
+	none, err := New(s.bands, s.labels, s.sigma, rows)
+	if err != nil {
+		panic(err) // all but the gains is that of s
+	}
+	return none
 }

@@ -2,8 +2,6 @@ package solver
 
 import (
 	"cmp"
-	_ "embed"
-	"encoding/json"
 	"maps"
 	"math"
 	"slices"
@@ -25,13 +23,6 @@ const (
 
 // endTolerance is how far, relatively, a time or noise level may miss an end of the schedule and still be taken for it.
 const endTolerance = 1e-6
-
-// EDM's noise levels and the exponent of its rule (arXiv:2206.00364, table 1).
-const (
-	edmSigmaMin = 0.002
-	edmSigmaMax = 80
-	edmRho      = 7
-)
 
 // Grid says where the steps are. All noise levels are geometric means over the subspaces.
 type Grid struct {
@@ -108,34 +99,24 @@ func (g Grid) times(sch *schedule.Schedule, row, n int) ([]float64, error) {
 	return t, nil
 }
 
-// levels returns n noise levels from σ_max down to σ_min: EDM's rule,
-//
-//	σ_i = (σ_max^{1/ρ} + i/(n−1) (σ_min^{1/ρ} − σ_max^{1/ρ}))^ρ,
-//
-// or uniform in ln σ, its limit ρ → ∞. For n = 1 it is σ_max.
+// levels returns n noise levels from σ_max down to σ_min: schedule.EDMLevels, or its limit ρ → ∞, uniform in ln σ.
 func (g Grid) levels(sch *schedule.Schedule, row, n int) ([]float64, error) {
 	lo, hi := g.SigmaMin, g.SigmaMax
-	if lo == 0 || lo == edmSigmaMin {
-		lo = max(edmSigmaMin, sch.Sigma(row, 0))
+	if lo == 0 || lo == schedule.DefaultSigmaMin {
+		lo = max(schedule.DefaultSigmaMin, sch.Sigma(row, 0))
 	}
-	if hi == 0 || hi == edmSigmaMax {
-		hi = min(edmSigmaMax, sch.Sigma(row, sch.T()))
+	if hi == 0 || hi == schedule.DefaultSigmaMax {
+		hi = min(schedule.DefaultSigmaMax, sch.Sigma(row, sch.T()))
 	}
 	if lo >= hi {
 		return nil, failf("grid", "sigma_min %v is not below sigma_max %v on this schedule", lo, hi)
 	}
-	out, rho := make([]float64, n), cmp.Or(g.Rho, edmRho)
+	if g.Kind != GridLogSNR {
+		return schedule.EDMLevels(hi, lo, cmp.Or(g.Rho, schedule.EDMRho), n), nil
+	}
+	out := make([]float64, n)
 	for i := range out {
-		s := 0.0
-		if n > 1 {
-			s = float64(i) / float64(n-1)
-		}
-		if g.Kind == GridLogSNR {
-			out[i] = hi * math.Pow(lo/hi, s)
-			continue
-		}
-		a, b := math.Pow(hi, 1/rho), math.Pow(lo, 1/rho)
-		out[i] = math.Pow(a+s*(b-a), rho)
+		out[i] = hi * math.Pow(lo/hi, float64(i)/float64(max(n-1, 1)))
 	}
 	return out, nil
 }
@@ -178,15 +159,17 @@ func clampTimes(list []float64, T float64) ([]float64, error) {
 
 // tables are published noise levels of ten steps, by name: those of Align Your Steps (Sabour, Fidler and Kreis,
 // arXiv:2404.14507) for Stable Diffusion 1.5, XL and Video.
-var tables = func() (t map[string][]float64) {
-	if err := json.Unmarshal(tablesFile, &t); err != nil {
-		panic(err) // a broken build
-	}
-	return t
-}()
-
-//go:embed tables.json
-var tablesFile []byte
+var tables = map[string][]float64{
+	"ays-sd15": {
+		14.6146412293, 6.4745760956, 3.8636745985, 2.6946151520, 1.8841921177, 1.3943805092,
+		0.9642583904, 0.6523686016, 0.3977456272, 0.1515232662, 0.0291671582,
+	},
+	"ays-sdxl": {
+		14.6146412293, 6.3184485287, 3.7681790315, 2.1811480769, 1.3405244945, 0.8620721141,
+		0.5550693289, 0.3798540708, 0.2332364134, 0.1114188177, 0.0291671582,
+	},
+	"ays-svd": {700, 54.5, 15.886, 7.977, 4.248, 1.789, 0.981, 0.403, 0.173, 0.034, 0.002},
+}
 
 // Tables returns the names of the tables of GridTable.
 func Tables() []string { return slices.Sorted(maps.Keys(tables)) }

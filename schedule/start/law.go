@@ -2,6 +2,7 @@ package start
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -21,9 +22,6 @@ type Law struct {
 	Variance []float64 // [H·W·C]
 	Axes     []float64 // [H·W, C, C]; nil: the channels are the axes
 }
-
-// orthonormalTolerance is how far products of vectors may be from 0 and 1.
-const orthonormalTolerance = 1e-6
 
 // Check reports what is wrong with a law that comes from outside. Errors are *Error.
 func (l *Law) Check() error {
@@ -49,23 +47,9 @@ func (l *Law) Check() error {
 			return failf("variance", "must be finite and not negative, got %v", v)
 		}
 	}
-	return checkOrthonormal(l.Axes, l.C)
-}
-
-// checkOrthonormal checks square matrices, one after the other, each by rows of a width.
-func checkOrthonormal(rows []float64, width int) error {
-	for at := 0; at < len(rows); at += width * width {
-		for a := range width {
-			x := rows[at+a*width:][:width]
-			for b := range a + 1 {
-				want := 0.0
-				if a == b {
-					want = 1
-				}
-				if p := dot(x, rows[at+b*width:][:width]); !(math.Abs(p-want) <= orthonormalTolerance) {
-					return failf("axes", "must be orthonormal, got rows %d and %d with the product %v", a, b, p)
-				}
-			}
+	for block := range slices.Chunk(l.Axes, l.C*l.C) {
+		if i, j, p, ok := basis.Orthonormal(slices.Collect(slices.Chunk(block, l.C))); !ok {
+			return failf("axes", "must be orthonormal, got rows %d and %d with the product %v", i, j, p)
 		}
 	}
 	return nil
@@ -144,12 +128,4 @@ func (l *Law) OnAxes(axes []float64) (mean, variance []float64, ok bool) {
 		}
 	}
 	return mean, variance, true
-}
-
-func dot(a, b []float64) float64 {
-	var s float64
-	for i, v := range a {
-		s += v * b[i]
-	}
-	return s
 }

@@ -1,10 +1,12 @@
 package start
 
 import (
-	"errors"
+	"cmp"
 	"maps"
+	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/anisoflight/anisoflight/internal/base/normalization"
@@ -131,44 +133,41 @@ func (e *Estimator) law(m *basis.FrequencyMoments, cov covariances) (*Law, error
 	l := &Law{H: e.h, W: e.w, C: e.c, Images: m.N(), Mean: m.Mean()}
 	basis.NewFrequencies(e.h, e.w, e.c, nil).Inverse(l.Mean, l.Mean)
 	for f, block := range cov {
-		values, rows, err := eigen(block)
-		if err != nil {
+		values, rows, ok := Eigen(block)
+		if !ok {
 			return nil, failf("dataset",
 				"must have covariances with eigenvectors, got none for the channels at frequency (%d, %d)", f/e.w, f%e.w)
+		}
+		for row := range slices.Chunk(rows, e.c) {
+			turnUpright(row)
 		}
 		l.Variance, l.Axes = append(l.Variance, values...), append(l.Axes, rows...)
 	}
 	return l, nil
 }
 
-var errEigen = errors.New("start: no eigenvectors")
+// turnUpright gives a vector the sign with which its largest entry is positive.
+func turnUpright(v []float64) {
+	largest := slices.MaxFunc(v, func(a, b float64) int { return cmp.Compare(math.Abs(a), math.Abs(b)) })
+	if largest < 0 {
+		floats.Scale(-1, v)
+	}
+}
 
-// eigen returns the eigenvalues, falling and not negative, and the eigenvectors as rows, the largest entry of each
-// positive.
-func eigen(cov *mat.SymDense) (values, rows []float64, err error) {
+// Eigen returns the eigenvalues of a covariance, decreasing and not negative, and its unit eigenvectors as rows [d·d]. ok
+// is false if they do not converge.
+func Eigen(cov *mat.SymDense) (values, rows []float64, ok bool) {
 	var e mat.EigenSym
 	if !e.Factorize(cov, true) {
-		return nil, nil, errEigen
+		return nil, nil, false
 	}
-	rising := e.Values(nil)
+	values = e.Values(nil) // increasing
+	slices.Reverse(values)
 	var v mat.Dense
 	e.VectorsTo(&v)
-	d := len(rising)
-	values, rows = make([]float64, d), make([]float64, d*d)
-	for k := range d {
-		values[k] = max(0, rising[d-1-k])
-		row, largest := rows[k*d:(k+1)*d], 0.0
-		for i := range row {
-			row[i] = v.At(i, d-1-k)
-			if abs := max(row[i], -row[i]); abs > max(largest, -largest) {
-				largest = row[i]
-			}
-		}
-		if largest < 0 {
-			for i := range row {
-				row[i] = -row[i]
-			}
-		}
+	for k := range values {
+		values[k] = max(0, values[k])
+		rows = append(rows, mat.Col(nil, len(values)-1-k, &v)...)
 	}
-	return values, rows, nil
+	return values, rows, true
 }

@@ -88,8 +88,8 @@ func (r *Root) whole(b *basis.Basis, label int, g []float64) error {
 			}
 		}
 	}
-	values, rows, err := eigen(sum)
-	if err != nil {
+	values, rows, ok := Eigen(sum)
+	if !ok {
 		return failf("start", "must have a covariance with eigenvectors under the noise")
 	}
 	d := l.size()

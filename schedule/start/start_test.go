@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/anisoflight/anisoflight/schedule/basis"
@@ -196,12 +197,12 @@ func TestRootIsTheSymmetricRoot(t *testing.T) {
 			x[i] = r.NormFloat64()
 		}
 		for _, o := range rows {
-			p := dot(x, o)
+			p := floats.Dot(x, o)
 			for i := range x {
 				x[i] -= p * o[i]
 			}
 		}
-		norm := math.Sqrt(dot(x, x))
+		norm := math.Sqrt(floats.Dot(x, x))
 		for i := range x {
 			x[i] /= norm
 		}

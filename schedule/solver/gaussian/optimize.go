@@ -193,12 +193,8 @@ func starts(band []group, n int, hi, lo float64) [][]float64 {
 	for _, rho := range []float64{3, 7, 100} {
 		for _, part := range []float64{1. / 64, 1. / 8, 1} {
 			last := min(max(part*middle, 2*lo), math.Sqrt(hi*lo))
-			sigma := make([]float64, n+1)
-			a, b := math.Pow(hi, 1/rho), math.Pow(last, 1/rho)
-			for i := range n {
-				sigma[i] = math.Pow(a+float64(i)/float64(max(n-1, 1))*(b-a), rho)
-			}
-			sigma[0], sigma[n] = hi, lo
+			sigma := append(schedule.EDMLevels(hi, last, rho, n), lo)
+			sigma[0] = hi
 			out = append(out, sigma)
 		}
 	}

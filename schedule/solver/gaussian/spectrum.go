@@ -23,6 +23,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/anisoflight/anisoflight/schedule/basis"
@@ -70,12 +71,23 @@ func (s *Spectrum) StartedFrom(l *start.Law) (*Spectrum, error) {
 		return nil, failf("start", "must be diagonal where the data's Gaussian is, in the DCT with the data's own axes of "+
 			"the channels; make one of the same data with covariance dct")
 	}
+	return s.withStarts(func(i int) *StartLaw { return &StartLaw{Mean: mean[i], Variance: variance[i]} }), nil
+}
+
+// WithMatchedStart returns the spectrum with sampling started from its own law.
+func (s *Spectrum) WithMatchedStart() *Spectrum {
+	return s.withStarts(func(i int) *StartLaw {
+		return &StartLaw{Mean: s.Directions[i].Mean, Variance: s.Directions[i].Variance}
+	})
+}
+
+func (s *Spectrum) withStarts(start func(i int) *StartLaw) *Spectrum {
 	out := *s
 	out.Directions = slices.Clone(s.Directions)
 	for i := range out.Directions {
-		out.Directions[i].Start = &StartLaw{Mean: mean[i], Variance: variance[i]}
+		out.Directions[i].Start = start(i)
 	}
-	return &out, nil
+	return &out
 }
 
 // Variance returns the total variance, Σ λ.
@@ -160,16 +172,6 @@ func TrainingLevels(sigma, ratio []float64) (mean, std float64, ok bool) {
 	return mean, math.Sqrt(max(0, second/sum-mean*mean)), true
 }
 
-// WithMatchedStart returns the spectrum with sampling started from its own law.
-func (s *Spectrum) WithMatchedStart() *Spectrum {
-	out := *s
-	out.Directions = slices.Clone(s.Directions)
-	for i, d := range out.Directions {
-		out.Directions[i].Start = &StartLaw{Mean: d.Mean, Variance: d.Variance}
-	}
-	return &out
-}
-
 // Bands returns the directions of each subspace of a basis none or dct. Other bases mix frequencies and are a
 // *solver.Error.
 func (s *Spectrum) Bands(b *basis.Basis) ([][]Direction, error) {
@@ -196,31 +198,25 @@ func NewSpectrum(m *basis.FrequencyMoments) (*Spectrum, error) {
 	}
 	h, w, c := m.Dims()
 	s := &Spectrum{moments: m, H: h, W: w, C: c, Directions: make([]Direction, h*w*c), Axes: make([]float64, h*w*c*c)}
-	means := m.Mean()
-	cov := mat.NewSymDense(c, nil)
-	var eigen mat.EigenSym
-	var axes mat.Dense
+	means, cov := m.Mean(), mat.NewSymDense(c, nil)
 	for f := range h * w {
 		m.Covariance(f, cov)
-		if !eigen.Factorize(cov, true) {
+		values, rows, ok := start.Eigen(cov)
+		if !ok {
 			return nil, failf("dataset",
 				"must have covariances with eigenvalues, got none for the channels at frequency (%d, %d)", f/w, f%w)
 		}
-		eigen.VectorsTo(&axes)
-		values := eigen.Values(nil) // increasing
-		for k := range c {
+		copy(s.Axes[f*c*c:], rows)
+		for k, variance := range values {
 			var mean float64
-			for a := range c {
-				mean += axes.At(a, c-1-k) * means[f*c+a]
+			axis := s.Axes[(f*c+k)*c:][:c]
+			for a, v := range axis {
+				mean += v * means[f*c+a]
 			}
-			side := 1.0
 			if mean < 0 {
-				side = -1
+				floats.Scale(-1, axis)
 			}
-			for a := range c {
-				s.Axes[(f*c+k)*c+a] = side * axes.At(a, c-1-k)
-			}
-			s.Directions[f*c+k] = Direction{Mean: side * mean, Variance: max(0, values[c-1-k])}
+			s.Directions[f*c+k] = Direction{Mean: math.Abs(mean), Variance: variance}
 		}
 	}
 	return s, nil
