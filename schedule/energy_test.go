@@ -8,14 +8,8 @@ import (
 // anisotropic returns a schedule of two different paths.
 func anisotropic(t *testing.T) *Schedule {
 	t.Helper()
-	a, err := NewPath([]float64{0, 0.9, 2.5, 3, 10}, []float64{1e-6, 1e-3, 0.1, 0.9, 100})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := NewPath([]float64{0, 4, 10}, []float64{1e-5, 0.02, 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := path(t, []float64{0, 0.9, 2.5, 3, 10}, []float64{1e-6, 1e-3, 0.1, 0.9, 100})
+	b := path(t, []float64{0, 4, 10}, []float64{1e-5, 0.02, 100})
 	s, err := New(Family{Basis: "dct", K: 4}, nil, [][]*Path{{a, b}})
 	if err != nil {
 		t.Fatal(err)

@@ -64,10 +64,7 @@ func TestThetaFromPathRoundTrip(t *testing.T) {
 
 // Another path is met at the knots; its ends are moved.
 func TestThetaFromPathMeetsKnots(t *testing.T) {
-	p, err := NewPath([]float64{0, 0.7, 10}, []float64{1e-4, 0.3, 90})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := path(t, []float64{0, 0.7, 10}, []float64{1e-4, 0.3, 90})
 	q := ThetaFromPath(p, 11, 100, 1e-5).Path(100, 1e-5)
 	if q.G0() != 1e-5 || q.GT() != 100 {
 		t.Errorf("ends at %v and %v", q.G0(), q.GT())

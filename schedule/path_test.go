@@ -92,7 +92,8 @@ func TestChainParity(t *testing.T) {
 				dl = append(dl, row...)
 			}
 			for what, pair := range map[string][2][]float64{
-				"∂g/∂θ": {dg, f.F64("dg_dtheta")}, "∂ġ/∂θ": {dgdot, f.F64("dgdot_dtheta")}, "∂ln g/∂θ": {dl, f.F64("dl_dtheta")},
+				"∂g/∂θ": {dg, f.F64("dg_dtheta")}, "∂ġ/∂θ": {dgdot, f.F64("dgdot_dtheta")},
+				"∂ln g/∂θ": {dl, f.F64("dl_dtheta")},
 			} {
 				if d := fixtures.RelMax(pair[0], pair[1]); d > 1e-9 {
 					t.Errorf("%s differs by %.1e", what, d)
@@ -219,10 +220,7 @@ func TestThetaLaws(t *testing.T) {
 
 // ġ is the derivative of g, from the left at a knot, from the right at 0.
 func TestEvalDerivative(t *testing.T) {
-	p, err := NewPath([]float64{0, 1, 4, 10}, []float64{0.01, 0.5, 0.7, 30})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := path(t, []float64{0, 1, 4, 10}, []float64{0.01, 0.5, 0.7, 30})
 	const h = 1e-6
 	for _, at := range []float64{0.3, 1, 2, 4, 7, 10} {
 		g, gdot := p.Eval(at)
@@ -246,10 +244,7 @@ func TestEvalDerivative(t *testing.T) {
 
 func TestInverseIsExactAtKnots(t *testing.T) {
 	tau, g := []float64{0, 1, 4, 10}, []float64{0.01, 0.5, 0.7, 30}
-	p, err := NewPath(tau, g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := path(t, tau, g)
 	for k := range tau {
 		if got := p.Inverse(g[k]); got != tau[k] {
 			t.Errorf("t(%v) = %v, want %v", g[k], got, tau[k])
@@ -295,20 +290,11 @@ func TestNewPathRefuses(t *testing.T) {
 
 func TestPathKeepsItsKnots(t *testing.T) {
 	tau, g := []float64{0, 1}, []float64{1, 2}
-	p, err := NewPath(tau, g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := path(t, tau, g)
 	tau[1], g[1] = 9, 9
 	a, b := p.Knots()
 	a[1], b[1] = 9, 9
 	if p.T() != 1 || p.GT() != 2 {
 		t.Error("a caller's slice is shared")
-	}
-}
-
-func TestOmega(t *testing.T) {
-	if got := Omega(2, 3, 0.5); got != 9/(2*2.5) {
-		t.Errorf("ω = %v", got)
 	}
 }

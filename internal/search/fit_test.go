@@ -141,27 +141,6 @@ func TestFittedBeatLocal(t *testing.T) {
 	}
 }
 
-// An isotropic fit has one set of coefficients.
-func TestIsotropicFit(t *testing.T) {
-	m := ensembletest.Smooth(4, 3)
-	set := fitSettings(3, 16)
-	set.Isotropic = true
-	fitted, errs, err := Fit(t.Context(), m, edm(t, 10), statistics(t, m), set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, alpha := range fitted.Alpha {
-		for f := range alpha {
-			if alpha[f] != alpha[0] || !slices.Equal(fitted.Beta[i][f], fitted.Beta[i][0]) {
-				t.Fatalf("step %d: coefficients %g and %g", i, alpha[f], alpha[0])
-			}
-		}
-	}
-	if !(errs.Fitted < errs.Local) {
-		t.Errorf("errors %+v", errs)
-	}
-}
-
 func TestFitEndsWithItsContext(t *testing.T) {
 	m := ensembletest.Smooth(4, 1)
 	ctx, cancel := context.WithCancel(t.Context())

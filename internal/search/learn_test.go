@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"gonum.org/v1/gonum/diff/fd"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/anisoflight/anisoflight/internal/search"
@@ -44,43 +46,29 @@ func TestLearnedReachesTheExactMinimum(t *testing.T) {
 // leastSquares returns the least squared W₂ that the method of Levenberg and Marquardt finds. The first level is
 // given.
 func leastSquares(theta, variances []float64) float64 {
-	n, rows := len(theta)-1, len(variances)
-	x, damping := slices.Clone(theta), 1e-3
+	first, x := theta[:1], theta[1:]
+	misses := func(x []float64) []float64 { return exactMisses(slices.Concat(first, x), variances) }
+	n, damping := len(x), 1e-3
 	for range 2000 {
-		misses := exactMisses(x, variances)
-		slopes := mat.NewDense(rows, n, nil)
-		for p := range n {
-			const by = 1e-6
-			up, down := slices.Clone(x), slices.Clone(x)
-			up[1+p] += by
-			down[1+p] -= by
-			above, below := exactMisses(up, variances), exactMisses(down, variances)
-			for f := range rows {
-				slopes.Set(f, p, (above[f]-below[f])/(2*by))
-			}
-		}
+		slopes := mat.NewDense(len(variances), n, nil)
+		fd.Jacobian(slopes, func(y, x []float64) { copy(y, misses(x)) }, x, &fd.JacobianSettings{Formula: fd.Central})
 		var normal mat.Dense
 		var rhs, step mat.VecDense
 		normal.Mul(slopes.T(), slopes)
-		rhs.MulVec(slopes.T(), mat.NewVecDense(rows, misses))
+		rhs.MulVec(slopes.T(), mat.NewVecDense(len(variances), misses(x)))
 		for p := range n {
 			normal.Set(p, p, normal.At(p, p)*(1+damping))
 		}
-		if step.SolveVec(&normal, &rhs) != nil {
-			damping *= 4
+		if damping *= 4; step.SolveVec(&normal, &rhs) != nil {
 			continue
 		}
-		changed := slices.Clone(x)
-		for p := range n {
-			changed[1+p] -= step.AtVec(p)
-		}
-		if squares(exactMisses(changed, variances)) < squares(misses) {
-			x, damping = changed, damping/3
-		} else {
-			damping *= 4
+		changed := make([]float64, n)
+		floats.SubTo(changed, x, step.RawVector().Data)
+		if squares(misses(changed)) < squares(misses(x)) {
+			x, damping = changed, damping/12
 		}
 	}
-	return squares(exactMisses(x, variances))
+	return squares(misses(x))
 }
 
 // variancesOf returns those of a mixture of one law, by frequency.

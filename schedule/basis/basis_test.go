@@ -54,12 +54,16 @@ func split(t *testing.T, b *Basis, label int, x []float64) [][]float64 {
 	return dst
 }
 
-func must(t *testing.T, b *Basis, err error) *Basis {
+// must returns a function that returns a basis, or ends the test with its error.
+func must(t *testing.T) func(*Basis, error) *Basis {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
+	return func(b *Basis, err error) *Basis {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
 	}
-	return b
 }
 
 func norm(x []float64) float64 { return math.Sqrt(dot(x, x)) }
@@ -72,37 +76,27 @@ func gap(a, b []float64) float64 {
 	return norm(d)
 }
 
-// every is one basis of each kind and shape, with a label that it knows.
+// every is one basis of each kind and shape, with label 7.
 func every(t *testing.T) map[string]*Basis {
 	t.Helper()
-	out := map[string]*Basis{"none": None(4, 6)}
-	var err error
-	add := func(name string, b *Basis) {
-		t.Helper()
-		out[name] = must(t, b, err)
+	must := must(t)
+	return map[string]*Basis{
+		"none":                    None(4, 6),
+		"dct default":             must(DCT(8, 8, 0)),
+		"dct k=4":                 must(DCT(8, 8, 4)),
+		"dct, not square":         must(DCT(6, 10, 0)),
+		"dct, odd sizes":          must(DCT(5, 7, 9)),
+		"dct, four bands":         must(DCTBands(8, 8, 1, 2, 4)),
+		"dct, a cut above height": must(DCTBands(4, 8, 2, 6)),
+		"dense":                   must(Dense(4, 6, map[int][][]float64{Shared: orthonormal(1, 5, 24)})),
+		"dense per class": must(Dense(4, 6, map[int][][]float64{
+			3: orthonormal(2, 5, 24), 7: orthonormal(3, 5, 24),
+		})),
+		"dense per cluster": must(Clusters(4, 6, [][]int{{8, 3}, {7}}, [][][]float64{
+			orthonormal(4, 5, 24), orthonormal(5, 5, 24),
+		})),
+		"haar": must(Haar(4, 6, 0)),
 	}
-	var b *Basis
-	b, err = DCT(8, 8, 0)
-	add("dct default", b)
-	b, err = DCT(8, 8, 4)
-	add("dct k=4", b)
-	b, err = DCT(6, 10, 0)
-	add("dct, not square", b)
-	b, err = DCT(5, 7, 9)
-	add("dct, odd sizes", b)
-	b, err = DCTBands(8, 8, 1, 2, 4)
-	add("dct, four bands", b)
-	b, err = DCTBands(4, 8, 2, 6)
-	add("dct, a cut above the height", b)
-	b, err = Dense(4, 6, map[int][][]float64{Shared: orthonormal(1, 5, 24)})
-	add("dense", b)
-	b, err = Dense(4, 6, map[int][][]float64{3: orthonormal(2, 5, 24), 7: orthonormal(3, 5, 24)})
-	add("dense per class", b)
-	b, err = Clusters(4, 6, [][]int{{8, 3}, {7}}, [][][]float64{orthonormal(4, 5, 24), orthonormal(5, 5, 24)})
-	add("dense per cluster", b)
-	b, err = Haar(4, 6, 0)
-	add("haar", b)
-	return out
 }
 
 // The projectors are symmetric, idempotent, mutually orthogonal, sum to the identity, and have the ranks that Dims
@@ -155,10 +149,8 @@ func TestProjectorLaws(t *testing.T) {
 
 // Two bases of one image size with equal dimensions differ in their names.
 func TestString(t *testing.T) {
-	wide, err := DCT(4, 16, 0)
-	must(t, wide, err)
-	square, err := DCT(4, 16, 16)
-	must(t, square, err)
+	wide := must(t)(DCT(4, 16, 0))
+	square := must(t)(DCT(4, 16, 16))
 	if wide.String() != "dct[2×8 of 4×16]" || square.String() != "dct[4×4 of 4×16]" || None(2, 2).String() != "none[4]" {
 		t.Errorf("%s, %s, %s", wide, square, None(2, 2))
 	}
@@ -197,8 +189,7 @@ func TestVectorsSpanP1(t *testing.T) {
 
 // R_j = Q_H X Q_W for the nested spans of a separable basis.
 func TestSeparable(t *testing.T) {
-	b, err := DCTBands(6, 8, 2, 3, 7)
-	must(t, b, err)
+	b := must(t)(DCTBands(6, 8, 2, 3, 7))
 	x := random(9, 48)
 	p := split(t, b, Shared, x)
 	nested := make([]float64, 48)
@@ -227,8 +218,8 @@ func TestSeparable(t *testing.T) {
 	if _, _, ok := b.Separable(3); ok {
 		t.Error("there is no fourth cut")
 	}
-	dense, err := Dense(2, 2, map[int][][]float64{Shared: {{1, 0, 0, 0}}})
-	for _, b := range []*Basis{None(4, 4), must(t, dense, err)} {
+	dense := must(t)(Dense(2, 2, map[int][][]float64{Shared: {{1, 0, 0, 0}}}))
+	for _, b := range []*Basis{None(4, 4), dense} {
 		if _, _, ok := b.Separable(0); ok {
 			t.Errorf("basis %s is not separable", b.Kind())
 		}
@@ -237,8 +228,7 @@ func TestSeparable(t *testing.T) {
 
 func TestFixtureBases(t *testing.T) {
 	c := fixtures.Load(t, "bases")
-	b, err := DCT(16, 16, 0)
-	must(t, b, err)
+	b := must(t)(DCT(16, 16, 0))
 	v, err := b.Vectors(Shared)
 	if err != nil {
 		t.Fatal(err)
@@ -250,8 +240,7 @@ func TestFixtureBases(t *testing.T) {
 	if d := fixtures.RelMax(v, want); d > 1e-12 {
 		t.Errorf("DCT functions differ by %.1e", d)
 	}
-	same, err := DCT(16, 16, 64)
-	must(t, same, err)
+	same := must(t)(DCT(16, 16, 64))
 	if other, _ := same.Vectors(Shared); !slices.Equal(other, v) {
 		t.Error("k = 64 is not the default of a 16×16 plane")
 	}
@@ -263,8 +252,7 @@ func TestFixtureBases(t *testing.T) {
 
 // The classes of a cluster share vectors, and Groups tells which.
 func TestClusters(t *testing.T) {
-	b, err := Clusters(4, 6, [][]int{{8, 3}, {7}}, [][][]float64{orthonormal(4, 5, 24), orthonormal(5, 5, 24)})
-	must(t, b, err)
+	b := must(t)(Clusters(4, 6, [][]int{{8, 3}, {7}}, [][][]float64{orthonormal(4, 5, 24), orthonormal(5, 5, 24)}))
 	if !slices.Equal(b.Classes(), []int{3, 7, 8}) || !slices.EqualFunc(b.Groups(), [][]int{{3, 8}, {7}}, slices.Equal) {
 		t.Errorf("classes %v, groups %v", b.Classes(), b.Groups())
 	}
@@ -280,8 +268,7 @@ func TestClusters(t *testing.T) {
 
 func TestPerClass(t *testing.T) {
 	a, c := orthonormal(2, 5, 24), orthonormal(3, 5, 24)
-	b, err := Dense(4, 6, map[int][][]float64{7: c, 3: a})
-	must(t, b, err)
+	b := must(t)(Dense(4, 6, map[int][][]float64{7: c, 3: a}))
 	if !b.PerClass() || !slices.Equal(b.Classes(), []int{3, 7}) {
 		t.Errorf("classes %v", b.Classes())
 	}

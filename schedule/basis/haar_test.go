@@ -14,8 +14,7 @@ func TestHaarIsTheMeanOfBlocks(t *testing.T) {
 		{8, 8, 1, 8},
 		{4, 12, 3, 4},
 	} {
-		b, err := Haar(q.h, q.w, q.k)
-		must(t, b, err)
+		b := must(t)(Haar(q.h, q.w, q.k))
 		if b.K() != q.h/q.side*(q.w/q.side) || b.Kind() != KindHaar {
 			t.Errorf("%d×%d, k = %d: %s of %d dimensions", q.h, q.w, q.k, b.Kind(), b.K())
 		}
@@ -38,12 +37,9 @@ func TestHaarIsTheMeanOfBlocks(t *testing.T) {
 }
 
 func TestFormula(t *testing.T) {
-	dct, err := DCT(8, 8, 9)
-	must(t, dct, err)
-	bands, err := DCTBands(8, 8, 2, 4)
-	must(t, bands, err)
-	haar, err := Haar(8, 8, 4)
-	must(t, haar, err)
+	dct := must(t)(DCT(8, 8, 9))
+	bands := must(t)(DCTBands(8, 8, 2, 4))
+	haar := must(t)(Haar(8, 8, 4))
 	for _, q := range []struct {
 		name string
 		k    int

@@ -150,8 +150,7 @@ func TestComponentsKeepMost(t *testing.T) {
 	if want := c.Share() * c.Total; math.Abs(most/want-1) > 1e-10 {
 		t.Errorf("the components keep %v, Share says %v", most, want)
 	}
-	dct, err := DCT(h, w, k)
-	must(t, dct, err)
+	dct := must(t)(DCT(h, w, k))
 	v, _ := dct.Vectors(Shared)
 	for name, rows := range map[string][][]float64{
 		"dct":    slices.Collect(slices.Chunk(v, h*w)),
@@ -184,8 +183,7 @@ func TestFewPlanes(t *testing.T) {
 		t.Errorf("the constant is outside P_1 by %.1e", norm(residue))
 	}
 	one := components(t, gather(4, 4, all[:1]), 4)
-	dct, err := DCT(4, 4, 4)
-	must(t, dct, err)
+	dct := must(t)(DCT(4, 4, 4))
 	v, _ := dct.Vectors(Shared)
 	for i := range 4 { // (0,0), (0,1), (1,0), (1,1), as the DCT orders its own
 		if gap(one.Vectors[i], v[i*16:(i+1)*16]) > 1e-12 {

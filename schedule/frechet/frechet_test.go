@@ -22,6 +22,17 @@ func draw(seed uint64, n, d int, mean, spread float64) [][]float64 {
 	return out
 }
 
+// changed returns copies of images, each value changed by f.
+func changed(images [][]float64, f func(v float64) float64) [][]float64 {
+	out := make([][]float64, len(images))
+	for i, im := range images {
+		for _, v := range im {
+			out[i] = append(out[i], f(v))
+		}
+	}
+	return out
+}
+
 // Images are at no distance from themselves, and a shift of all pixels by δ is one of δ²HWC over the variance, in the
 // features that see it.
 func TestDistanceIsExact(t *testing.T) {
@@ -34,25 +45,13 @@ func TestDistanceIsExact(t *testing.T) {
 	if got := distance(r, images); got > 1e-9 {
 		t.Errorf("distance %v to itself", got)
 	}
-	shifted := make([][]float64, len(images))
-	for i, im := range images {
-		shifted[i] = slices.Clone(im)
-		for k := range shifted[i] {
-			shifted[i][k] += 0.25
-		}
-	}
+	shifted := changed(images, func(v float64) float64 { return v + 0.25 })
 	want := 0.25 * 0.25 * h * w * c / r.total
 	if got := distance(r, shifted); math.Abs(got-want) > 1e-6*want {
 		t.Errorf("distance %v of a shift, want %v", got, want)
 	}
 	// Scaled by a, Σ_2 = a² Σ_1, the distance is (1 − a)² tr Σ_1 and the mean's.
-	scaled := make([][]float64, len(images))
-	for i, im := range images {
-		scaled[i] = slices.Clone(im)
-		for k := range scaled[i] {
-			scaled[i][k] *= 0.5
-		}
-	}
+	scaled := changed(images, func(v float64) float64 { return v * 0.5 })
 	mean := mat.Norm(mat.NewVecDense(len(r.mean), r.mean), 2)
 	want = 0.25 + 0.25*mean*mean/r.total
 	if got := distance(r, scaled); math.Abs(got-want) > 1e-5 {
@@ -121,15 +120,12 @@ func TestEdgesSeeMoreThanMoments(t *testing.T) {
 // TestUnbounded: of images what lies beyond [−1, 1] is not seen, of fields it is.
 func TestUnbounded(t *testing.T) {
 	images := draw(9, 40, 12, 0, 2)
-	scaled := make([][]float64, len(images))
-	for i, im := range images {
-		scaled[i] = slices.Clone(im)
-		for k, v := range im {
-			if v*v > 1 {
-				scaled[i][k] *= 3
-			}
+	scaled := changed(images, func(v float64) float64 {
+		if v*v > 1 {
+			return 3 * v
 		}
-	}
+		return v
+	})
 	for _, unbounded := range []bool{false, true} {
 		f := Frequencies(3, 4, 1)
 		f.Unbounded = unbounded

@@ -159,18 +159,3 @@ func TestStandardFeaturesCountAlike(t *testing.T) {
 		}
 	}
 }
-
-// TestMergedSamples: the images of two samples together are as far as those of one that has them all.
-func TestMergedSamples(t *testing.T) {
-	f := Responses(6, 6, 1)
-	images := draw(5, 90, 36, 0, 0.5)
-	r, err := reference(f, draw(6, 200, 36, 0, 0.4))
-	if err != nil {
-		t.Fatal(err)
-	}
-	first, second := sampleOf(f, images[:31]), sampleOf(f, images[31:])
-	first.Merge(second)
-	if got, want := r.Distance(first), distance(r, images); math.Abs(got-want) > 1e-9 {
-		t.Errorf("distance %v, want %v", got, want)
-	}
-}

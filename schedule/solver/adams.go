@@ -7,26 +7,38 @@ import (
 	"gonum.org/v1/gonum/integrate/quad"
 )
 
-// adamsBashforth is the multistep method of order 1–3 in U with nodes in t: the flow is continued by the polynomial
-// through its last values as a function of schedule time and integrated against the subspace's own clock,
-//
-//	x ← x + Σ_j Σ_i β_{ji} P_j E_i,   β_{ji} = −∫ ℓ_i(t) dU_j(t) over the step.
-//
-// A learned schedule is one on which the flow changes evenly in t, hence the nodes. Between knots U is an exponential;
-// the integral is split at knots.
-func adamsBashforth(s Settings, c *clock) []link {
-	tau, logg := c.path.Knots()
-	out := make([]link, c.wanted())
+// multistep returns the links of a multistep method: step i has the weight alpha of x and beta of the last evaluations.
+func (c *clock) multistep(step func(i int) (alpha float64, beta []float64)) []link {
+	out := make([]link, c.linkCount())
 	for i := range out {
-		p := c.order(i, s.Order)
-		nodes := recent(c.t, i, p)
-		beta := make([]float64, p)
-		for k := range beta {
-			beta[k] = -stieltjes(tau, logg, c.t[i], c.t[i+1], func(t float64) float64 { return lagrange(nodes, k, t) })
-		}
-		out[i] = c.nodeLink(i, 1, beta)
+		alpha, beta := step(i)
+		out[i] = c.nodeLink(i, alpha, beta)
 	}
 	return out
+}
+
+// adams returns the links of an Adams method of order p, which continues the flow by the polynomial through its last
+// values at some nodes. integral returns the integral of f against U_j over step i:
+//
+//	x ← x + Σ_j Σ_i β_{ji} P_j E_i,   β_{ji} = −∫ ℓ_i dU_j over the step.
+func (c *clock) adams(p int, nodes []float64, integral func(i int, f func(float64) float64) float64) []link {
+	return c.multistep(func(i int) (alpha float64, beta []float64) {
+		last := recent(nodes, i, c.order(i, p))
+		beta = make([]float64, len(last))
+		for k := range beta {
+			beta[k] = -integral(i, func(v float64) float64 { return lagrange(last, k, v) })
+		}
+		return 1, beta
+	})
+}
+
+// adamsBashforth is the Adams method of order 1–3 with nodes in schedule time t. A learned schedule is one on which the
+// flow changes evenly in t, hence the nodes.
+func adamsBashforth(s Settings, c *clock) []link {
+	tau, logg := c.path.Knots()
+	return c.adams(s.Order, c.t, func(i int, f func(float64) float64) float64 {
+		return stieltjes(tau, logg, c.t[i], c.t[i+1], f)
+	})
 }
 
 var gauss16 = gaussLegendre(16)
@@ -62,37 +74,24 @@ var fixedWeights = [...][]float64{
 //
 //	x ← x − Σ_j ΔU_j P_j Σ_i w_i E_i.
 //
-// On a grid that is not uniform in U it is of second order only, which does not keep it from being good; ipndmVariable
-// has the weights of the actual steps.
+// On a grid that is not uniform in U it is of second order only, and still good. ipndmVariable has the weights of the
+// actual steps.
 func ipndm(s Settings, c *clock) []link {
-	out := make([]link, c.wanted())
-	for i := range out {
-		w := fixedWeights[c.order(i, s.Order)]
-		beta := make([]float64, len(w))
-		for k := range beta {
-			beta[k] = (c.u[i] - c.u[i+1]) * w[k]
+	return c.multistep(func(i int) (alpha float64, beta []float64) {
+		for _, w := range fixedWeights[c.order(i, s.Order)] {
+			beta = append(beta, (c.u[i]-c.u[i+1])*w)
 		}
-		out[i] = c.nodeLink(i, 1, beta)
-	}
-	return out
+		return 1, beta
+	})
 }
 
 var gauss4 = gaussLegendre(4)
 
-// ipndmVariable is ipndm with the Adams–Bashforth weights of the actual steps, nodes in U: β_{ji} = −∫ ℓ_i(u) du over
-// the step.
+// ipndmVariable is the Adams method of order 1–4 with nodes in U: ipndm with the weights of the actual steps.
 func ipndmVariable(s Settings, c *clock) []link {
-	out := make([]link, c.wanted())
-	for i := range out {
-		p := c.order(i, s.Order)
-		nodes := recent(c.u, i, p)
-		beta := make([]float64, p)
-		for k := range beta {
-			beta[k] = -gauss4.integrate(c.u[i], c.u[i+1], func(u float64) float64 { return lagrange(nodes, k, u) })
-		}
-		out[i] = c.nodeLink(i, 1, beta)
-	}
-	return out
+	return c.adams(s.Order, c.u, func(i int, f func(float64) float64) float64 {
+		return gauss4.integrate(c.u[i], c.u[i+1], f)
+	})
 }
 
 // The variance-preserving time of DEIS: σ(t) = 0.002 at t = 0.001 and 80 at t = 1, with ln(1 + σ²) = ½ β_d t² + β_min
@@ -115,32 +114,20 @@ func vpTime(sigma float64) float64 {
 	return (math.Sqrt(vpBetaMin*vpBetaMin+2*vpBetaD*math.Log1p(sigma*sigma)) - vpBetaMin) / vpBetaD
 }
 
-// deis is the exponential integrator DEIS-tAB of order (degree) 1–3 (Zhang and Chen, arXiv:2204.13902) on each
-// subspace's own clock: the flow is continued by the polynomial through its last values as a function of
-// variance-preserving time s,
-//
-//	β_{ji} = −∫ ℓ_i(s(u)) du over the step.
-//
-// A polynomial of degree p needs p + 1 evaluations.
+// deis is the exponential integrator DEIS-tAB of order (degree) 1–3 (Zhang and Chen, arXiv:2204.13902): the Adams method
+// with nodes in variance-preserving time. A polynomial of degree p needs p + 1 evaluations.
 func deis(s Settings, c *clock) []link {
 	times := make([]float64, len(c.u))
 	for i, u := range c.u {
 		times[i] = vpTime(u)
 	}
-	out := make([]link, c.wanted())
-	for i := range out {
-		nodes := recent(times, i, c.order(i, s.Order+1))
-		beta := make([]float64, len(nodes))
-		for k := range beta {
-			// The integrand spans e-folds of u: integrate u dλ, λ = ln u.
-			beta[k] = -gauss16.panels(math.Log(c.u[i]), math.Log(c.u[i+1]), 0.5, func(l float64) float64 {
-				u := math.Exp(l)
-				return u * lagrange(nodes, k, vpTime(u))
-			})
-		}
-		out[i] = c.nodeLink(i, 1, beta)
-	}
-	return out
+	return c.adams(s.Order+1, times, func(i int, f func(float64) float64) float64 {
+		// The integrand spans e-folds of u: integrate u dλ, λ = ln u.
+		return gauss16.panels(math.Log(c.u[i]), math.Log(c.u[i+1]), 0.5, func(l float64) float64 {
+			u := math.Exp(l)
+			return u * f(vpTime(u))
+		})
+	})
 }
 
 // rule is a Gauss–Legendre rule on [−1, 1].

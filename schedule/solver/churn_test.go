@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/anisoflight/anisoflight/schedule"
 )
 
@@ -92,7 +94,10 @@ func TestChurnKeepsTheLaw(t *testing.T) {
 		}
 		return out
 	}
-	root := cholesky(law(sch.T()), dims)
+	var factor mat.Cholesky
+	factor.Factorize(mat.NewSymDense(dims, law(sch.T())))
+	root := mat.NewTriDense(dims, mat.Lower, nil)
+	factor.LTo(root)
 	miss := func(s Settings) float64 {
 		p := plan(t, s, sch)
 		got := make([]float64, dims*dims)
@@ -107,7 +112,7 @@ func TestChurnKeepsTheLaw(t *testing.T) {
 		for d := range dims {
 			start := none.clone()
 			for a := range dims {
-				start[a/2][a%2] = root[a*dims+d] / p.Init[a/2]
+				start[a/2][a%2] = root.At(a, d) / p.Init[a/2]
 			}
 			add(churned(p, start, flow, func(int, state) state { return none }))
 			unit := none.clone()
@@ -138,25 +143,6 @@ func TestChurnKeepsTheLaw(t *testing.T) {
 			t.Errorf("%s: too much noise goes unseen", name)
 		}
 	}
-}
-
-// cholesky returns the lower root of a symmetric positive definite matrix.
-func cholesky(a []float64, n int) []float64 {
-	l := make([]float64, n*n)
-	for r := range n {
-		for c := range r + 1 {
-			v := a[r*n+c]
-			for k := range c {
-				v -= l[r*n+k] * l[c*n+k]
-			}
-			if r == c {
-				l[r*n+c] = math.Sqrt(v)
-			} else {
-				l[r*n+c] = v / l[c*n+c]
-			}
-		}
-	}
-	return l
 }
 
 // Without S_churn the other numbers change nothing.

@@ -1,6 +1,10 @@
 package solver
 
-import "math"
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
 
 // The samplers as their papers write them: one noise level, a denoiser D(x, σ), the whole of x at once. They share no
 // code with the package.
@@ -88,8 +92,7 @@ func classicDPM(order int, taylor float64, lowered bool) func(denoiser, vec, []f
 	}
 }
 
-// classicUniPC is UniPC of order 3, data prediction, with the corrector written out as a step of its own. Orders up to
-// 3 solve their conditions by Cramer's rule.
+// classicUniPC is UniPC of order 3, data prediction, with the corrector written out as a step of its own.
 func classicUniPC(bh1, lowered bool) func(denoiser, vec, []float64) (vec, int) {
 	return func(den denoiser, x vec, s []float64) (vec, int) {
 		n := len(s) - 1
@@ -145,7 +148,12 @@ func classicUniPC(bh1, lowered bool) func(denoiser, vec, []float64) (vec, int) {
 			case 2: // c0 + c1 = b0, r0 c0 + c1 = b1
 				c = []float64{(b[0] - b[1]) / (1 - r[0]), (b[1] - r[0]*b[0]) / (1 - r[0])}
 			case 3:
-				c = cramer3([3]float64{r[0], r[1], 1}, [3]float64{b[0], b[1], b[2]})
+				var x mat.VecDense
+				conditions := mat.NewDense(3, 3, []float64{1, 1, 1, r[0], r[1], 1, r[0] * r[0], r[1] * r[1], 1})
+				if err := x.SolveVec(conditions, mat.NewVecDense(3, b)); err != nil {
+					panic(err)
+				}
+				c = x.RawVector().Data
 			}
 			x = base
 			for k := range p - 1 {
@@ -156,23 +164,4 @@ func classicUniPC(bh1, lowered bool) func(denoiser, vec, []float64) (vec, int) {
 		}
 		return x, calls
 	}
-}
-
-// cramer3 solves Σ_k r_k^q x_k = b_q for three distinct r.
-func cramer3(r, b [3]float64) []float64 {
-	det := func(a [3][3]float64) float64 {
-		return a[0][0]*(a[1][1]*a[2][2]-a[1][2]*a[2][1]) - a[0][1]*(a[1][0]*a[2][2]-a[1][2]*a[2][0]) +
-			a[0][2]*(a[1][0]*a[2][1]-a[1][1]*a[2][0])
-	}
-	m := [3][3]float64{{1, 1, 1}, r, {r[0] * r[0], r[1] * r[1], r[2] * r[2]}}
-	whole := det(m)
-	out := make([]float64, 3)
-	for k := range out {
-		c := m
-		for q := range c {
-			c[q][k] = b[q]
-		}
-		out[k] = det(c) / whole
-	}
-	return out
 }

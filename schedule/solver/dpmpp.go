@@ -17,12 +17,11 @@ func dpmpp3m(s Settings, c *clock) []link       { return dpmpp(s, c, s.Order, 1)
 func dpmpp3mTaylor(s Settings, c *clock) []link { return dpmpp(s, c, s.Order, 2) }
 
 func dpmpp(s Settings, c *clock, p int, kappa float64) []link {
-	out := make([]link, c.wanted())
-	for i := range out {
+	return c.multistep(func(i int) (alpha float64, beta []float64) {
 		order := c.finalOrder(s, i, p)
 		h := math.Log(c.u[i] / c.u[i+1])
 		e1 := -math.Expm1(-h)
-		beta := make([]float64, order)
+		beta = make([]float64, order)
 		beta[0] = e1
 		switch order {
 		case 2:
@@ -39,12 +38,11 @@ func dpmpp(s Settings, c *clock, p int, kappa float64) []link {
 			beta[1] -= (phi2+d)/r0 + d/r1
 			beta[2] += d / r1
 		}
-		out[i] = c.nodeLink(i, c.u[i+1]/c.u[i], beta)
-	}
-	return out
+		return c.u[i+1] / c.u[i], beta
+	})
 }
 
-// finalOrder is order, lowered towards the last step as published, where the settings ask for it: min(p, i+1, N−i).
+// finalOrder returns order(i, p), and at most N−i if LowerOrderFinal is set, as published.
 func (c *clock) finalOrder(s Settings, i, p int) int {
 	p = c.order(i, p)
 	if *s.LowerOrderFinal {

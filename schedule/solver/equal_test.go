@@ -13,12 +13,7 @@ import (
 // same path has, with every option and grid.
 func TestEqualClocks(t *testing.T) {
 	one := edm(t, schedule.DefaultT)
-	path := one.At(0, 0)
-	three, err := schedule.New(schedule.Family{Basis: "dct", Cuts: []int{1, 2}}, nil,
-		[][]*schedule.Path{{path, path, path}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	three := ofPaths(t, one.At(0, 0), one.At(0, 0), one.At(0, 0))
 	for _, name := range subspaceSolvers() {
 		for _, s := range []Settings{
 			{Steps: 6},

@@ -34,15 +34,11 @@ type localGaussian struct {
 	u         []float64 // noise levels of the nodes, decreasing
 }
 
-// checkLocal refuses schedules without statistics and anisotropic noise.
-func checkLocal(s Settings, sch *schedule.Schedule) error {
-	switch {
-	case s.Statistics == nil:
-		return failf("solver", "must be another than %s on a schedule that holds no statistics of the denoiser; make "+
-			"one of kind geodesic with statistics", LocalName)
-	case sch.J() != 1:
-		return failf("solver", "must be another than %s on a schedule of %d subspaces; it takes isotropic noise",
-			LocalName, sch.J())
+// checkLocal returns an error if there are no statistics.
+func checkLocal(s Settings) error {
+	if s.Statistics == nil {
+		return failf("solver", "%s needs a schedule with statistics of the denoiser; make one of kind geodesic with "+
+			"statistics", LocalName)
 	}
 	return nil
 }
@@ -59,7 +55,7 @@ func (s Settings) coordinates() *Coordinates {
 // localLinks returns the links of every part.
 func localLinks(s Settings, c *clock) [][]link {
 	l := localGaussian{order: s.Order, lower: *s.LowerOrderFinal, corrector: s.Corrector, u: c.u}
-	variances := make([][]float64, c.wanted()+1) // λ by node
+	variances := make([][]float64, c.linkCount()+1) // λ by node
 	for i := range variances {
 		variances[i] = make([]float64, s.Statistics.Size())
 		s.Statistics.Variance(variances[i], s.StatisticsRow, c.u[i])
@@ -191,16 +187,12 @@ type Weights struct {
 	Beta  [][][]float64 // [n][parts][history]
 }
 
-// checkFitted refuses what the coefficients were not fitted for.
-func checkFitted(s Settings, sch *schedule.Schedule) error {
+// checkFitted returns an error if there are no coefficients, or none for these steps.
+func checkFitted(s Settings) error {
 	f := s.Fitted
 	switch {
 	case f == nil || s.Statistics == nil:
-		return failf("solver",
-			"must be another than %s on a schedule that holds no fitted coefficients; make one of kind fit", FittedName)
-	case sch.J() != 1:
-		return failf("solver", "must be another than %s on a schedule of %d subspaces; it takes isotropic noise",
-			FittedName, sch.J())
+		return failf("solver", "%s needs a schedule with fitted coefficients; make one of kind fit", FittedName)
 	case s.Steps != len(f.Alpha):
 		return failf("nfe", "must be %d, which the coefficients of this schedule were fitted for, got %d", len(f.Alpha),
 			s.Steps)
@@ -228,7 +220,7 @@ func fittedLinks(s Settings, c *clock) [][]link {
 		short = localLinks(s, c)
 	}
 	for f := range chains {
-		for i := range c.wanted() {
+		for i := range c.linkCount() {
 			l := c.nodeLink(i, fitted.Alpha[begin+i][f], fitted.Beta[begin+i][f])
 			if i < len(tail.Alpha) {
 				l.alpha, l.beta = tail.Alpha[i][f], tail.Beta[i][f]

@@ -147,56 +147,21 @@ func TestLocalOrderOfConvergence(t *testing.T) {
 		}
 		return out
 	}
-	path, err := schedule.NewPath([]float64{0, 1}, []float64{0.02, 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	sch, no := schedule.Isotropic(path), false
-	xi := state{{0.4}, {-1.1}, {0.8}}
+	sch, xi := schedule.Isotropic(path(t, []float64{0, 1}, []float64{0.02, 4})), state{{0.4}, {-1.1}, {0.8}}
 	everyForm(t, func(t *testing.T, s Settings) {
-		s.Statistics, s.Grid, s.LowerOrderFinal = stats, Grid{}, &no
+		s.Statistics, s.Grid = stats, Grid{}
 		want, warm := float64(s.Order), s.Order-1
 		if s.Corrector {
 			want, warm = want+1, warm+1
 		}
-		var logN, logE []float64
-		for _, n := range []int{60, 90, 135, 200} {
-			s.Steps = n
-			p := plan(t, s, sch)
-			exact := integrateIsotropic(sch, flow, scaledState(xi, p.Init[0]), p.T)
-			got := run(p, xi, flow, func(i int, x state) state {
-				if i <= warm && warm > 0 {
-					return exact[i]
-				}
-				return x
-			})
-			logN, logE = append(logN, math.Log(float64(n))), append(logE, math.Log(distance(got, exact[n])))
-		}
-		if got := -fit(logN, logE); math.Abs(got-want) > 0.2 {
+		same := ofPaths(t, slices.Repeat([]*schedule.Path{sch.At(0, 0)}, size)...) // for each coordinate
+		got := slope(t, sch, flow, xi, s, warm, func(x state, times []float64) []state {
+			return integrate(same, flow, x, times)
+		})
+		if math.Abs(got-want) > 0.2 {
 			t.Errorf("order %.3f, want %v", got, want)
 		}
 	})
-}
-
-func scaledState(x state, by float64) state {
-	out := x.clone()
-	for f := range out {
-		out[f] = scaled(out[f], by)
-	}
-	return out
-}
-
-// integrateIsotropic is integrate with one noise level for every coordinate of the state.
-func integrateIsotropic(sch *schedule.Schedule, flow flowFunc, x state, times []float64) []state {
-	paths := make([]*schedule.Path, len(x))
-	for f := range paths {
-		paths[f] = sch.At(0, 0)
-	}
-	all, err := schedule.New(schedule.Family{Basis: "dct"}, nil, [][]*schedule.Path{paths})
-	if err != nil {
-		panic(err)
-	}
-	return integrate(all, flow, x, times)
 }
 
 // Where the variance depends on the band alone, a band has the coefficients of each of its frequencies.
@@ -249,10 +214,10 @@ func TestLocalWeightsAreBounded(t *testing.T) {
 func TestLocalRefuses(t *testing.T) {
 	stats := normalStatistics(t, 1, 2)
 	for field, s := range map[string]Settings{
-		"solver must be another": {},
-		"S_churn must be 0":      {Statistics: stats, SChurn: 1},
-		"warmup must be left":    {Statistics: stats, Warmup: WarmupHeun},
-		"order must lie in 1 …":  {Statistics: stats, Order: 4},
+		"solver local needs a schedule with": {},
+		"S_churn must be 0":                  {Statistics: stats, SChurn: 1},
+		"warmup must be left":                {Statistics: stats, Warmup: WarmupHeun},
+		"order must lie in 1 …":              {Statistics: stats, Order: 4},
 	} {
 		s.Solver, s.Steps = LocalName, 3
 		if _, err := New(s, edm(t, schedule.DefaultT), 0); err == nil || !strings.HasPrefix(err.Error(), field) {
@@ -283,9 +248,9 @@ func TestFittedIsItsCoefficients(t *testing.T) {
 		t.Errorf("relative distance %.1e", d)
 	}
 	for want, s := range map[string]Settings{
-		"nfe must be 4":          {NFE: 5, Statistics: stats, Fitted: fitted},
-		"grid must be left":      {NFE: 4, Statistics: stats, Fitted: fitted, Grid: Grid{Kind: GridEDM}},
-		"solver must be another": {NFE: 4, Statistics: stats},
+		"nfe must be 4":         {NFE: 5, Statistics: stats, Fitted: fitted},
+		"grid must be left":     {NFE: 4, Statistics: stats, Fitted: fitted, Grid: Grid{Kind: GridEDM}},
+		"solver fitted needs a": {NFE: 4, Statistics: stats},
 	} {
 		s.Solver = FittedName
 		if _, err := New(s, sch, 0); err == nil || !strings.HasPrefix(err.Error(), want) {

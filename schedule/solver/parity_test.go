@@ -271,15 +271,7 @@ func TestAnisotropicHeun(t *testing.T) {
 		return y
 	}
 	minus := func(a, b []float64) []float64 { return []float64{a[0] - b[0], a[1] - b[1]} }
-	start := func(u []float64) state {
-		x := xi.clone()
-		for j := range x {
-			for k := range x[j] {
-				x[j][k] *= u[j]
-			}
-		}
-		return x
-	}
+	start := func(u []float64) state { return (&Plan{Init: u}).start(xi) }
 	one := []float64{1, 1}
 
 	x := start(levels("S8_U", 7))

@@ -106,12 +106,12 @@ func Tails(s Settings, sch *schedule.Schedule, row int) ([][]Stage, error) {
 	s.Warmup = WarmupEuler
 	tails := make([][]Stage, clocks[0].steps()-1)
 	for k := range tails {
-		most := whole.History
+		longest := whole.History
 		if s.Fitted != nil && s.Fitted.Tails != nil {
-			most = max(most, len(s.Fitted.Tails[k].Alpha))
+			longest = max(longest, len(s.Fitted.Tails[k].Alpha))
 		}
 		for _, c := range clocks {
-			c.t, c.g, c.u, c.most = c.t[1:], c.g[1:], c.u[1:], most
+			c.t, c.g, c.u, c.maxLinks = c.t[1:], c.g[1:], c.u[1:], longest
 		}
 		tail, err := s.plan(clocks)
 		if err != nil {
@@ -138,9 +138,12 @@ func (s Settings) clocks(sch *schedule.Schedule, row int) (Settings, []*clock, e
 	}
 	m := s.method()
 	if m.check != nil {
-		if err := m.check(s, sch); err != nil {
+		if err := m.check(s); err != nil {
 			return s, nil, err
 		}
+	}
+	if m.ByCoordinate && sch.J() != 1 {
+		return s, nil, failf("solver", "%s needs isotropic noise, got a schedule of %d subspaces", s.Solver, sch.J())
 	}
 	times, err := m.nodes(s, sch, row)
 	if err != nil {
@@ -179,7 +182,7 @@ func (s Settings) plan(clocks []*clock) (*Plan, error) {
 		if s.Warmup == WarmupHeun {
 			heunStart(chains[j], clocks[j], m.Denoised)
 		}
-		if s.DenoiseToZero && !m.given && clocks[0].wanted() == clocks[0].steps() {
+		if s.DenoiseToZero && !m.fixedCoefficients && clocks[0].linkCount() == clocks[0].steps() {
 			denoiseToZero(chains[j], m.Denoised)
 		}
 	}
@@ -254,11 +257,11 @@ type clock struct {
 
 	eulerEnd bool    // the last step is an Euler step
 	from     []point // where the steps start, if not at their nodes
-	most     int     // bounds how many steps of a multistep method are to have links
+	maxLinks int     // the number of leading steps of a multistep method that need links
 }
 
 func newClock(path *schedule.Path, t []float64, eulerEnd bool) *clock {
-	c := &clock{path: path, t: t, eulerEnd: eulerEnd, most: len(t)}
+	c := &clock{path: path, t: t, eulerEnd: eulerEnd, maxLinks: len(t)}
 	for _, ti := range t {
 		g, _ := path.Eval(ti)
 		c.g = append(c.g, g)
@@ -269,8 +272,8 @@ func newClock(path *schedule.Path, t []float64, eulerEnd bool) *clock {
 
 func (c *clock) steps() int { return len(c.t) - 1 }
 
-// wanted returns how many steps of a multistep method are to have links.
-func (c *clock) wanted() int { return min(c.steps(), c.most) }
+// linkCount returns the number of links of a multistep method.
+func (c *clock) linkCount() int { return min(c.steps(), c.maxLinks) }
 
 // ends reports whether step i is the last one and an Euler step.
 func (c *clock) ends(i int) bool { return c.eulerEnd && i == c.steps()-1 }

@@ -31,14 +31,14 @@ type Method struct {
 
 	// lowersOrder is true if the default order is 2 below fewEvaluations.
 	lowersOrder bool
-	// given is true if the coefficients are the request's: no option changes them.
-	given bool
+	// fixedCoefficients is true if Settings.Fitted has the coefficients, which no option changes.
+	fixedCoefficients bool
 	// endsInEuler reports whether the last step on a uniform grid is an Euler step; nil means never.
 	endsInEuler func(s Settings) bool
 	// evaluations is the number of evaluations of a step; 0 means one. An Euler step has one always.
 	evaluations int
-	// check refuses settings and schedules that the solver cannot take; nil means none.
-	check func(s Settings, sch *schedule.Schedule) error
+	// check returns an error for resolved settings that the solver cannot take; it may be nil.
+	check func(s Settings) error
 	// times returns the nodes, as Grid.times does; nil means those of the grid.
 	times func(s Settings, sch *schedule.Schedule, row int) ([]float64, error)
 	// links returns the stages of one subspace. Their number, kinds and lengths depend on the settings and the number of
@@ -96,7 +96,7 @@ var register = []Method{
 	},
 	{
 		Name: FittedName, coordinateLinks: fittedLinks, check: checkFitted, times: fittedTimes, ByCoordinate: true,
-		Denoised: true, given: true,
+		Denoised: true, fixedCoefficients: true,
 	},
 }
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/anisoflight/anisoflight/internal/testing/solvertest"
 	"github.com/anisoflight/anisoflight/schedule"
 )
@@ -27,15 +29,19 @@ func (x state) clone() state {
 // flowFunc returns flow(x; g).
 type flowFunc func(x state, g []float64) state
 
+// start returns the state at which a plan starts from unit noise xi.
+func (p *Plan) start(xi state) state {
+	x := xi.clone()
+	for j := range x {
+		x[j] = scaled(x[j], p.Init[min(j, len(p.Init)-1)])
+	}
+	return x
+}
+
 // run executes a plan on unit noise xi. at, if not nil, may replace x before the evaluation of a stage; it sees the
 // stage's number.
 func run(p *Plan, xi state, flow flowFunc, at func(i int, x state) state) state {
-	x := xi.clone()
-	for j := range x {
-		for k := range x[j] {
-			x[j][k] *= p.Init[min(j, len(p.Init)-1)]
-		}
-	}
+	x := p.start(xi)
 	var history []state
 	for i, st := range p.Stages {
 		if at != nil {
@@ -96,18 +102,21 @@ func distance(a, b state) float64 {
 //
 // for J subspaces of two dimensions each and C random.
 func gaussian(seed uint64, j int) flowFunc {
-	n, cov := 2*j, covariance(seed, j)
+	n := 2 * j
+	cov, m, b := mat.NewSymDense(n, covariance(seed, j)), mat.NewSymDense(n, nil), mat.NewVecDense(n, nil)
+	var factor mat.Cholesky
 	return func(x state, g []float64) state {
-		m := append([]float64(nil), cov...)
-		b := make([]float64, n)
+		m.CopySym(cov)
 		for i := range n {
-			m[i*n+i] += g[i/2]
-			b[i] = x[i/2][i%2]
+			m.SetSym(i, i, m.At(i, i)+g[i/2])
+			b.SetVec(i, x[i/2][i%2])
 		}
-		solve(m, b)
+		if !factor.Factorize(m) || factor.SolveVecTo(b, b) != nil {
+			panic("no law is singular")
+		}
 		out := x.clone()
-		for i, v := range b {
-			out[i/2][i%2] = -math.Sqrt(g[i/2]) * v
+		for i := range n {
+			out[i/2][i%2] = -math.Sqrt(g[i/2]) * b.AtVec(i)
 		}
 		return out
 	}
@@ -134,40 +143,15 @@ func mixture(j int) flowFunc {
 func covariance(seed uint64, j int) []float64 {
 	n := 2 * j
 	rng := rand.New(rand.NewPCG(seed, 1))
-	a := make([]float64, n*n)
-	for i := range a {
-		a[i] = 0.4 * rng.NormFloat64()
+	a, cov := mat.NewDense(n, n, nil), mat.NewSymDense(n, nil)
+	for i := range n * n {
+		a.Set(i/n, i%n, 0.4*rng.NormFloat64())
 	}
-	cov := make([]float64, n*n)
-	for r := range n {
-		for c := range n {
-			for k := range n {
-				cov[r*n+c] += a[r*n+k] * a[c*n+k]
-			}
-		}
-		cov[r*n+r] += 0.05
+	cov.SymOuterK(1, a)
+	for i := range n {
+		cov.SetSym(i, i, cov.At(i, i)+0.05)
 	}
-	return cov
-}
-
-// solve replaces b by a⁻¹b for a symmetric positive definite a.
-func solve(a, b []float64) {
-	n := len(b)
-	for c := range n {
-		for r := c + 1; r < n; r++ {
-			f := a[r*n+c] / a[c*n+c]
-			for k := c; k < n; k++ {
-				a[r*n+k] -= f * a[c*n+k]
-			}
-			b[r] -= f * b[c]
-		}
-	}
-	for r := n - 1; r >= 0; r-- {
-		for k := r + 1; k < n; k++ {
-			b[r] -= a[r*n+k] * b[k]
-		}
-		b[r] /= a[r*n+r]
-	}
+	return mat.DenseCopyOf(cov).RawMatrix().Data
 }
 
 // noise returns unit noise for J subspaces.
@@ -188,15 +172,22 @@ func smooth(t *testing.T) *schedule.Schedule {
 
 func twoPaths(t *testing.T, tau, g, h []float64) *schedule.Schedule {
 	t.Helper()
-	a, err := schedule.NewPath(tau, g)
+	return ofPaths(t, path(t, tau, g), path(t, tau, h))
+}
+
+func path(t *testing.T, tau, g []float64) *schedule.Path {
+	t.Helper()
+	p, err := schedule.NewPath(tau, g)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := schedule.NewPath(tau, h)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := schedule.New(schedule.Family{Basis: "dct"}, nil, [][]*schedule.Path{{a, b}})
+	return p
+}
+
+// ofPaths returns the schedule of a path for each subspace.
+func ofPaths(t *testing.T, paths ...*schedule.Path) *schedule.Schedule {
+	t.Helper()
+	s, err := schedule.New(schedule.Family{Basis: "dct"}, nil, [][]*schedule.Path{paths})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,26 +19,24 @@ const (
 //	predicted = base − B Σ_k ρ_k d_k
 //	corrected = base − B (Σ_k ρ′_k d_k + ρ′_p (m′ − m_0))
 //
-// where m′ is the image at the predicted point; it serves the next step too, so that correcting costs nothing. Every
-// step but the last is corrected.
+// where m′ is the image at the predicted point. The next step uses it too, so that correcting costs nothing. Every step
+// except the last is corrected.
 //
-// The running x is the predicted point when m′ becomes known, so a link corrects the step behind it, which only adds
+// When m′ becomes known, the running x is the predicted point. So a link corrects the step before it, which only adds
 // images, and predicts the next.
 func unipc(s Settings, c *clock) []link {
-	out := make([]link, c.wanted())
 	var last unipcStep
-	for i := range out {
-		now := newUnipcStep(s, c, i)
-		ratio := c.u[i+1] / c.u[i]
-		beta := make([]float64, max(len(now.predict), len(last.correct)))
-		copy(beta, now.predict)
+	return c.multistep(func(i int) (alpha float64, beta []float64) {
+		step := newUnipcStep(s, c, i)
+		alpha = c.u[i+1] / c.u[i]
+		beta = make([]float64, max(len(step.predict), len(last.correct)))
+		copy(beta, step.predict)
 		for k, v := range last.correct {
-			beta[k] += ratio * v
+			beta[k] += alpha * v
 		}
-		out[i] = c.nodeLink(i, ratio, beta)
-		last = now
-	}
-	return out
+		last = step
+		return alpha, beta
+	})
 }
 
 // unipcStep holds the weights of one step.

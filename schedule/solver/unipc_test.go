@@ -10,10 +10,7 @@ import (
 // Steps of very different lengths make the equations of UniPC's weights as good as singular, but not their solution.
 // The weights of the images still add up to what a constant image needs, x′ = U′/U x + (1 − U′/U) m.
 func TestUniPCOnUnevenSteps(t *testing.T) {
-	p, err := schedule.NewPath([]float64{0, 100}, []float64{1e-6, 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := path(t, []float64{0, 100}, []float64{1e-6, 100})
 	for name, sigma := range map[string][]float64{
 		"short after long": {10, 1, 1 - 1e-9, 1 - 3e-9, 0.1, 0.01, 1e-3},
 		"shorter still":    {10, 1, 1 - 1e-13, 0.01, 0.01 - 1e-13, 1e-3},
@@ -42,10 +39,7 @@ func TestUniPCOnUnevenSteps(t *testing.T) {
 
 // Nodes that no solver can tell apart are refused.
 func TestUniPCOnEqualSteps(t *testing.T) {
-	p, err := schedule.NewPath([]float64{0, 100}, []float64{1e-6, 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := path(t, []float64{0, 100}, []float64{1e-6, 100})
 	near := math.Nextafter(1, 0)
 	for _, sigma := range [][]float64{{10, 1, near, math.Nextafter(near, 0), 0.1, 1e-3}, {10, 1, near, 0.5, 1e-3}} {
 		plan, err := New(Settings{Solver: "unipc", Order: 3, Grid: Grid{Kind: GridSigma, Sigma: sigma}},

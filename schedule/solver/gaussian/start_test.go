@@ -51,7 +51,7 @@ func startOf(t *testing.T, of [][]float64) *start.Law {
 // From noise alone it misses the mean and the spread.
 func TestMatchedStartHasNoError(t *testing.T) {
 	of := images(200)
-	data := spectrumOf(t, 4, 4, 2, of)
+	data := spectrumOf(t, of)
 	matched, err := data.StartedFrom(startOf(t, of))
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestMatchedStartHasNoError(t *testing.T) {
 // TestMatched: the spectrum's own law is that of its images.
 func TestMatched(t *testing.T) {
 	of := images(200)
-	data := spectrumOf(t, 4, 4, 2, of)
+	data := spectrumOf(t, of)
 	want, err := data.StartedFrom(startOf(t, of))
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func TestFromRefusesWhatIsNotDiagonal(t *testing.T) {
 	of := images(50)
 	channels := *startOf(t, of)
 	channels.Axes = nil
-	if _, err := spectrumOf(t, 4, 4, 2, of).StartedFrom(&channels); err == nil {
+	if _, err := spectrumOf(t, of).StartedFrom(&channels); err == nil {
 		t.Error("channels that correlate are called diagonal")
 	}
 }
@@ -113,7 +113,7 @@ func TestFromRefusesWhatIsNotDiagonal(t *testing.T) {
 // from noise, and a shorter way beats a longer one.
 func TestNodesFromTheMatchedStart(t *testing.T) {
 	of := images(200)
-	data := spectrumOf(t, 4, 4, 2, of)
+	data := spectrumOf(t, of)
 	matched, err := data.StartedFrom(startOf(t, of))
 	if err != nil {
 		t.Fatal(err)
