@@ -12,8 +12,8 @@ type Sample struct {
 	Stderr float64 // standard error of F; 0 where unknown
 }
 
-// ResidualSample turns a measured mean squared residual E|P(flow + ε)|² and its standard error into a sample of the
-// energy density:
+// ResidualSample returns the sample of the energy density for a measured mean squared residual E|P(flow + ε)|² and its
+// standard error:
 //
 //	F = residual/(g (c + g)),  g = σ².
 func ResidualSample(sigma, residual, stderr, c float64) Sample {
@@ -22,16 +22,17 @@ func ResidualSample(sigma, residual, stderr, c float64) Sample {
 	return Sample{Sigma: sigma, F: w * residual, Stderr: w * stderr}
 }
 
-// Density is the energy density F(g) of one subspace, known from samples: ln F is linear in ln g between them. Beyond
-// them F follows its limits for any data with finite variance, 1/g below and 1/g³ above. A Density is immutable.
+// Density is the energy density F(g) of one subspace through samples: ln F is linear in ln g between them. Beyond them
+// F follows its limits for any data of finite variance, 1/g below and 1/g³ above. A Density is immutable.
 type Density struct {
 	samples []Sample
 	logg    []float64 // logarithms of the samples' variances
 	logf    []float64 // and of their values
 }
 
-// NewDensity returns the density through the samples, which need not be in order: at least two different noise levels,
-// F positive, everything finite. An *Error's Row is the index of the offending sample.
+// NewDensity returns the density through at least two samples, in any order. Noise levels must be positive, finite and
+// distinct, F positive and finite, and standard errors finite and not negative; otherwise NewDensity returns an *Error
+// whose Row is the index of the sample.
 func NewDensity(samples []Sample) (*Density, error) {
 	for i, s := range samples {
 		switch {
@@ -63,15 +64,15 @@ func NewDensity(samples []Sample) (*Density, error) {
 	return d, nil
 }
 
-// The slopes d ln F/d ln g beyond the samples. As g → 0 the residual tends to the dimension and F ~ 1/(c g); as g → ∞
+// The slopes d ln F/d ln g beyond the samples. As g → 0 the residual tends to the dimension and F ~ 1/(c g). As g → ∞
 // it falls as 1/g and F ~ 1/g³.
 const (
 	slopeBelow = -1
 	slopeAbove = -3
 )
 
-// piece returns the power law that holds just above the variance e^l: its exponent, the logarithm of its value at e^l,
-// and where it ends.
+// piece returns the power law that holds just above the variance e^l: its exponent p, ln F there, and the ln g where it
+// ends.
 func (d *Density) piece(l float64) (p, logf, end float64) {
 	n := len(d.logg)
 	k, found := slices.BinarySearch(d.logg, l) // the first sample at or above l
@@ -121,14 +122,13 @@ func (d *Density) moment(alpha, beta, from, to float64) float64 {
 	return sum
 }
 
-// length returns the length ∫(g²F)^{1/(order+1)} d ln g of a path between the variances e^from and e^to: ∫√F dg for
-// order 1.
+// length returns ∫(g²F)^{1/(order+1)} d ln g between the variances e^from and e^to, which is ∫√F dg for order 1.
 func (d *Density) length(order int, from, to float64) float64 {
 	alpha := 1 / float64(order+1)
 	return d.moment(alpha, 2*alpha-1, from, to)
 }
 
-// travel returns the logarithm of the variance that lies the given length above e^from.
+// travel returns the logarithm of the variance whose length from e^from is given.
 func (d *Density) travel(order int, from, length float64) float64 {
 	alpha := 1 / float64(order+1)
 	for l := from; ; {
@@ -155,8 +155,8 @@ func (d *Density) shifted(i int, h float64) *Density {
 	return &out
 }
 
-// WithEnergy returns the schedule with a measured energy density for every row and subspace, f[row][subspace], each as
-// a function of that subspace's own variance.
+// WithEnergy returns the schedule with energy densities f[row][subspace], each a function of the variance of its own
+// subspace. It returns an *Error unless f has a density for every path.
 func (s *Schedule) WithEnergy(f [][]*Density) (*Schedule, error) {
 	if len(f) != s.Rows() {
 		return nil, failf(-1, "there must be energy densities for the %d rows of the schedule, got %d", s.Rows(), len(f))
@@ -173,7 +173,7 @@ func (s *Schedule) WithEnergy(f [][]*Density) (*Schedule, error) {
 	return &c, nil
 }
 
-// Energy returns the densities [row][subspace], nil where none are stored.
+// Energy returns the densities [row][subspace], or nil if there are none.
 func (s *Schedule) Energy() [][]*Density {
 	var out [][]*Density
 	for _, row := range s.energy {
@@ -182,14 +182,13 @@ func (s *Schedule) Energy() [][]*Density {
 	return out
 }
 
-// Jackknife corrects an estimate of n equal parts of the data for its bias to first order, and tells its standard error
-// (Quenouille; Tukey 1958):
+// Jackknife returns an estimate from n equal parts of the data, corrected for its bias to first order, and its standard
+// error (Quenouille; Tukey 1958):
 //
-//	θ = n θ̂ − (n−1) θ̄,   s² = (n−1)/n Σ_i (θ̂_i − θ̄)²,
+//	θ = n θ̂ − (n−1) θ̄,   s² = (n−1)/n Σ_i (θ̂_i − θ̄)².
 //
-// θ̂ = estimate(−1) being the estimate from all parts, θ̂_i = estimate(i) that without part i, and θ̄ the mean of the
-// θ̂_i. A root of a noisy mean, as in ∫√F dg, is too small by such a bias, and the sum of roots over subspaces by more
-// than the root of the sum. One part tells nothing of either: θ̂ and no error.
+// θ̂ = estimate(−1) is the estimate from all parts, θ̂_i = estimate(i) the one without part i, and θ̄ the mean of the
+// θ̂_i. The root of a noisy mean, as in ∫√F dg, has such a bias. For n < 2 it returns θ̂ and 0.
 func Jackknife(n int, estimate func(without int) float64) (value, stderr float64) {
 	all := estimate(-1)
 	if n < 2 {
@@ -208,8 +207,8 @@ func Jackknife(n int, estimate func(without int) float64) (value, stderr float64
 	return float64(n)*all - float64(n-1)*mean, math.Sqrt(float64(n-1) / float64(n) * squares)
 }
 
-// LeastEnergy returns (∫√F dg)² between the variances g0 and gT for the density of residuals E|P(flow + ε)|² that were
-// measured at the noise levels sigma, increasing.
+// LeastEnergy returns the Bound of one subspace between the variances g0 and gT, for residuals E|P(flow + ε)|² measured
+// at increasing noise levels sigma. Errors are those of NewDensity.
 func LeastEnergy(sigma, residual []float64, c, g0, gT float64) (float64, error) {
 	samples := make([]Sample, len(sigma))
 	for i, s := range sigma {
@@ -223,8 +222,8 @@ func LeastEnergy(sigma, residual []float64, c, g0, gT float64) (float64, error) 
 	return bound, nil
 }
 
-// Report is what a geodesic knows about itself. Energies are E = T²·(mean loss), the energy of the path with time
-// rescaled to [0, 1].
+// Report has the energies of a geodesic. They are E = T²·(mean loss): the energy of the path with time rescaled to [0,
+// 1].
 type Report struct {
 	Bound        float64 // (∫√F dg)², the least energy of any schedule
 	BoundStderr  float64
@@ -232,26 +231,25 @@ type Report struct {
 	EnergyStderr float64
 }
 
-// Add adds the energies of another subspace, with errors of its own.
+// Add adds the energies of another subspace, whose errors are independent.
 func (r *Report) Add(o Report) {
 	r.Bound, r.BoundStderr = r.Bound+o.Bound, math.Hypot(r.BoundStderr, o.BoundStderr)
 	r.Energy, r.EnergyStderr = r.Energy+o.Energy, math.Hypot(r.EnergyStderr, o.EnergyStderr)
 }
 
-// Geodesic returns the best path for a measured density, J = 1, without any descent. The energy of a path,
+// Geodesic returns the path of least energy for a measured density, J = 1, and its report. The energy of a path,
 //
 //	E = T ∫ ġ² F(g) dt ≥ (∫ √F dg)²,
 //
-// is that of a curve in a metric F dg², so the path of least energy moves at constant speed: ġ √F = const. It is that
-// of order 1. That of order p, a heuristic for solvers of that order, minimises
+// is that of a curve in the metric F dg², so the best path moves at constant speed: ġ √F = const. This is order 1.
+// Order p, a heuristic for solvers of that order, minimises
 //
 //	∫ (d ln g/dt)^{p+1} g²F dt:  (d ln g/dt) (g²F)^{1/(p+1)} = const.
 //
-// The length ∫(g²F)^{1/(p+1)} d ln g is inverted at K uniform times; between them ln g is linear. Of order 1, that is
-// what Report.Energy exceeds Report.Bound by.
+// The length ∫(g²F)^{1/(p+1)} d ln g is inverted at K = knots uniform times, and ln g is linear between them. That is
+// why Report.Energy exceeds Report.Bound in order 1.
 //
-// ThetaFromPath returns the same path as parameters for an optimiser. An *Error's Row is the index of an offending
-// sample.
+// It returns an *Error unless order ≥ 1, 2 ≤ knots ≤ 65536 and 0 < g0 < T. Errors of NewDensity name the sample.
 func Geodesic(samples []Sample, order int, T, g0 float64, knots int) (*Path, Report, error) {
 	if err := checkRange(knots, T, g0); err != nil {
 		return nil, Report{}, err
@@ -281,12 +279,11 @@ func Geodesic(samples []Sample, order int, T, g0 float64, knots int) (*Path, Rep
 	return p, r, nil
 }
 
-// Energy returns the energy of a row of paths, one density per subspace,
+// Energy returns the energy of a row of paths and its standard error, given one density per subspace:
 //
-//	E = T ∫ Σ_j ġ_j² F_j dt = T²·(mean trajectory loss),
+//	E = T ∫ Σ_j ġ_j² F_j dt = T²·(mean trajectory loss).
 //
-// and its standard error. Each F_j is taken as a function of its own g_j. On an interval of slope s, ġ² dt = s g dg, so
-// the integral is closed.
+// On an interval of slope s, ġ² dt = s g dg, so the integral is closed. Energy panics if the lengths differ.
 func Energy(paths []*Path, f []*Density) (energy, stderr float64) {
 	if len(paths) != len(f) {
 		panic("schedule: Energy needs one density per path")
@@ -301,12 +298,12 @@ func Energy(paths []*Path, f []*Density) (energy, stderr float64) {
 	})
 }
 
-// Bound returns the least energy of any paths between the variances g0 and gT,
+// Bound returns the least energy of any paths between the variances g0 and gT, and its standard error:
 //
-//	Σ_j (∫√F_j dg)²,
+//	Σ_j (∫√F_j dg)².
 //
-// and its standard error. For J > 1 it holds as far as each F_j depends on its own g_j alone: set beside the bound for
-// J = 1 it predicts what a basis can gain.
+// For J > 1 it holds as far as each F_j depends on its own g_j alone. Compared with the bound for J = 1 it predicts
+// what a basis can gain.
 func Bound(f []*Density, g0, gT float64) (bound, stderr float64) {
 	return propagate(f, func(_ int, d *Density) float64 {
 		l := d.length(1, math.Log(g0), math.Log(gT))
@@ -314,8 +311,11 @@ func Bound(f []*Density, g0, gT float64) (bound, stderr float64) {
 	})
 }
 
-// propagate returns Σ_j value(j, f_j) and its standard error to first order, the samples being independent: √Σ
-// (∂value/∂F_i · stderr_i)², the derivatives by central differences in ln F_i.
+// propagate returns Σ_j value(j, f_j) and, to first order, its standard error for independent samples,
+//
+//	√Σ (∂value/∂F_i · stderr_i)²,
+//
+// with central differences in ln F_i.
 func propagate(f []*Density, value func(int, *Density) float64) (sum, stderr float64) {
 	const h = 1e-4
 	var variance float64
@@ -333,8 +333,8 @@ func propagate(f []*Density, value func(int, *Density) float64) (sum, stderr flo
 	return sum, math.Sqrt(variance)
 }
 
-// Gain returns the energy of EDM's schedule and of s itself under the densities that s stores, as means over its rows;
-// nil if it stores none.
+// Gain returns the energies of EDM's schedule and of s under the densities of s, as means over its rows; nil if s has
+// none.
 func (s *Schedule) Gain() (before, after *Estimate, err error) {
 	densities := s.Energy()
 	if densities == nil {

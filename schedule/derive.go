@@ -8,9 +8,10 @@ import (
 // maxKnots bounds the knots of all paths that Expand makes: 21,841 classes of four subspaces have 48 each.
 const maxKnots = 1 << 22
 
-// Expand returns s spread over the rows and subspaces of a richer family, as the start of its training: a class starts
-// from its own row of s, or from the shared one; every subspace starts from the isotropic path where s has one
-// subspace. Parameters are carried along where s has them, energy densities are not.
+// Expand returns s for the rows and subspaces of a richer family, to start its training. Each class gets its own row of
+// s, or the shared one. If s has one subspace, each of the j subspaces gets its path. Parameters are kept, energy
+// densities are not. It returns an *Error if s has more rows or other subspaces than the family, and a *LabelError for
+// a label that s does not know.
 func (s *Schedule) Expand(fam Family, labels []int, j int) (*Schedule, error) {
 	if s.J() != 1 && s.J() != j {
 		return nil, failf(-1, "cannot spread %d subspaces over %d; start from an isotropic schedule", s.J(), j)
@@ -54,9 +55,9 @@ func spread[E any](row []E, j int) []E {
 	return slices.Repeat(row, j)
 }
 
-// WithTheta returns s with every path replaced by the nearest one that has parameters: ln g met at K uniform knots. A
-// schedule that has parameters already on that many knots is returned as it is. All paths of s must begin at one
-// variance and end at g(T) = T, within 1e-9 relative.
+// WithTheta returns s with every path replaced by the one of the same ln g at K = knots uniform times, which has
+// parameters. If s has that many parameters already, it returns s. It returns an *Error unless all paths run from one
+// variance to g(T) = T, within 1e-9 relative.
 func (s *Schedule) WithTheta(knots int) (*Schedule, error) {
 	if s.theta != nil && len(s.theta[0][0]) == knots-1 {
 		return s, nil
@@ -79,12 +80,11 @@ func (s *Schedule) WithTheta(knots int) (*Schedule, error) {
 	return FromTheta(s.family, s.labels, theta, T, g0)
 }
 
-// Truncated returns the schedule cut off at a lower noise level, the geometric mean of the subspaces' levels, for
-// sampling that starts there. Paths keep their course and are stretched in time to the end T = σ², so that uniform
-// steps stay uniform. Parameters and energy densities are not kept.
+// Truncated returns the schedule up to a lower noise level, the geometric mean of the subspaces' levels, for sampling
+// that starts there. Paths are stretched in time to T = σ², so that uniform steps stay uniform. Parameters and energy
+// densities are not kept.
 //
-// The level must lie above the paths' beginnings and no more than 1e-6, relatively, above their ends. Errors are
-// *Error.
+// It returns an *Error unless sigma lies above the level at t = 0 and at most 1e-6, relatively, above the one at T.
 func (s *Schedule) Truncated(sigma float64) (*Schedule, error) {
 	if !(sigma > 0) || math.IsInf(sigma, 1) {
 		return nil, failf(-1, "sigma_max must be positive and finite, got %v", sigma)
@@ -112,7 +112,7 @@ func (s *Schedule) Truncated(sigma float64) (*Schedule, error) {
 	return New(s.family, s.labels, paths)
 }
 
-// truncated returns the path up to a time with its end at variance g, stretched to [0, T].
+// truncated returns the path up to the time end, where it ends at variance g, stretched to [0, T].
 func (p *Path) truncated(end, g, T float64) (*Path, error) {
 	var tau, variances []float64
 	for k, t := range p.tau {

@@ -53,7 +53,7 @@ type fileEnergy struct {
 	Stderr []float64 `json:"stderr"`
 }
 
-// MarshalJSON writes the schedule file. Decode reads it back to the same schedule, bit for bit.
+// MarshalJSON returns the schedule file. Decode reads it back bit for bit.
 func (s *Schedule) MarshalJSON() ([]byte, error) {
 	f := file{
 		Format: fileFormat, Version: fileVersion, Family: s.family, Labels: s.labels, Sampler: s.sampler,
@@ -82,8 +82,8 @@ func (s *Schedule) MarshalJSON() ([]byte, error) {
 	return json.Marshal(f)
 }
 
-// Decode reads a schedule file: one JSON object with known fields only and nothing after it. What it refuses is an
-// *Error; failures of r itself are passed on.
+// Decode reads a schedule file: one JSON object with known fields and nothing after it. It returns an *Error for any
+// other content, and errors of r as they are.
 func Decode(r io.Reader) (*Schedule, error) {
 	body, err := io.ReadAll(r)
 	if err != nil {

@@ -1,13 +1,13 @@
 package schedule
 
-// Gradient adds up the gradient of a loss with respect to ln g at the knots of every path of a schedule.
+// Gradient sums the gradient of a loss with respect to ln g at the knots of every path of a schedule.
 type Gradient struct {
 	s     *Schedule
 	n     int           // samples
 	dlogg [][][]float64 // [row][subspace][knot], summed over them
 }
 
-// NewGradient returns the gradient of no samples.
+// NewGradient returns a gradient without samples.
 func NewGradient(s *Schedule) *Gradient {
 	d := &Gradient{s: s}
 	for row := range s.Rows() {
@@ -19,7 +19,7 @@ func NewGradient(s *Schedule) *Gradient {
 	return d
 }
 
-// Add adds a sample of a row at time t, whose loss has the differential Σ_j a_j dg_j + b_j dġ_j.
+// Add adds a sample of a row at time t. Its loss has the differential Σ_j a_j dg_j + b_j dġ_j.
 func (d *Gradient) Add(row int, t float64, a, b []float64) {
 	for j, dlogg := range d.dlogg[row] {
 		d.s.At(row, j).Chain(t, a[j], b[j], dlogg)
@@ -27,8 +27,8 @@ func (d *Gradient) Add(row int, t float64, a, b []float64) {
 	d.n++
 }
 
-// Mean returns the gradient of the mean loss with respect to ln g at the knots, and with respect to θ, nil if no θ made
-// the schedule.
+// Mean returns the gradient of the mean loss with respect to ln g at the knots, [row][subspace][K], and with respect to
+// θ, [row][subspace][K−1], or nil if the schedule has no parameters.
 func (d *Gradient) Mean() (dlogg, dtheta [][][]float64) {
 	scale, theta := 1/float64(max(1, d.n)), d.s.Theta()
 	for row, paths := range d.dlogg {

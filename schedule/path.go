@@ -11,15 +11,17 @@ import (
 //	ln g(t) = ln g_k + s_k (t − τ_k),  s_k = (ln g_{k+1} − ln g_k)/(τ_{k+1} − τ_k),
 //	ġ(t)    = s_k g(t)                                   for τ_k < t ≤ τ_{k+1}.
 //
-// At a knot the interval on its left counts; at t = 0 the first one. A Path is immutable and safe for concurrent use.
+// At a knot the interval to its left counts, and at t = 0 the first one. A Path is immutable and safe for concurrent
+// use.
 type Path struct {
 	tau  []float64 // knots' times, tau[0] = 0
 	g    []float64 // variances at the knots, returned exactly there
 	logg []float64 // ln g
 }
 
-// NewPath returns the path through the points (tau[k], g[k]): at least two, tau strictly increasing from 0, g positive
-// and strictly increasing, all finite. An *Error's Row is the index of the first point that breaks a rule.
+// NewPath returns the path through the knots (tau[k], g[k]). There must be at least two, tau must increase strictly
+// from 0, and g must be positive and increase strictly; all must be finite. Otherwise it returns an *Error whose Row is
+// the first knot that breaks a rule.
 func NewPath(tau, g []float64) (*Path, error) {
 	if len(tau) != len(g) {
 		return nil, failf(-1, "a path must have one g for each t, got %d times and %d variances", len(tau), len(g))
@@ -60,7 +62,7 @@ func (p *Path) Knots() (tau, logg []float64) {
 	return slices.Clone(p.tau), slices.Clone(p.logg)
 }
 
-// interval returns the index k ≥ 1 of the right end of the interval that holds t, the left one at a knot.
+// interval returns the index k ≥ 1 of the right end of the interval that contains t; of two intervals, the left one.
 func (p *Path) interval(t float64) int {
 	k := sort.SearchFloat64s(p.tau, t)
 	return min(max(k, 1), len(p.tau)-1)
@@ -70,7 +72,7 @@ func (p *Path) slope(k int) float64 {
 	return (p.logg[k] - p.logg[k-1]) / (p.tau[k] - p.tau[k-1])
 }
 
-// Eval returns g and ġ at time t. A t outside [0, T] counts as the nearer end.
+// Eval returns g and ġ at time t, clamped to [0, T].
 func (p *Path) Eval(t float64) (g, gdot float64) {
 	k := p.interval(t)
 	switch {
@@ -105,13 +107,13 @@ func (p *Path) Inverse(g float64) float64 {
 	return min(max(p.tau[k-1]+w*(p.tau[k]-p.tau[k-1]), p.tau[k-1]), p.tau[k])
 }
 
-// Chain adds to dlogg the derivative of A g(t) + B ġ(t), A and B constant, with respect to ln g at each knot. With w
-// the fraction of the interval [τ_{k−1}, τ_k] that lies before t and Δ its length,
+// Chain adds to dlogg [K] the derivative of A g(t) + B ġ(t) with respect to ln g at each knot, for constant A and B.
+// With w the fraction of the interval [τ_{k−1}, τ_k] before t and Δ its length,
 //
 //	∂/∂ln g_{k−1} = (1 − w)(A g + B ġ) − B g/Δ,
 //	∂/∂ln g_k     =      w (A g + B ġ) + B g/Δ.
 //
-// len(dlogg) is the number of knots.
+// It panics unless len(dlogg) is the number of knots.
 func (p *Path) Chain(t, a, b float64, dlogg []float64) {
 	if len(dlogg) != len(p.tau) {
 		panic("schedule: Chain: len(dlogg) is not the number of knots")
@@ -129,12 +131,12 @@ func (p *Path) Chain(t, a, b float64, dlogg []float64) {
 //
 //	ω = ġ²/(g (c + g)),
 //
-// where c stands for the data's covariance, Cov(x_0) ≈ c I.
+// where c approximates the data's covariance, Cov(x_0) ≈ c I.
 func Omega(g, gdot, c float64) float64 {
 	return gdot * gdot / (g * (c + g))
 }
 
-// OmegaOfOrder returns the weight of a squared residual for solvers of order p, ω (T ġ/g)^{p−1}; of 1 it is Omega.
+// OmegaOfOrder returns the weight of a squared residual for solvers of order p, ω (T ġ/g)^{p−1}; for p = 1 it is Omega.
 func OmegaOfOrder(p int, T, g, gdot, c float64) float64 {
 	return math.Pow(T*gdot/g, float64(p-1)) * Omega(g, gdot, c)
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Provenance reports where a schedule came from. Only Kind is always there; the rest is absent where it is unknown or
-// has no meaning for the kind.
+// Provenance says where a schedule came from. Only Kind is always set; the others may be unknown or have no meaning for
+// the kind.
 type Provenance struct {
 	// Kind is how the schedule was made: a formula's name (edm, log-linear, cosine), geodesic, gaussian, start, fit,
 	// few, learned or upload.
@@ -35,7 +35,7 @@ type Provenance struct {
 	Created time.Time `json:"created,omitzero"`
 }
 
-// Source is a data set or a model by name, and the SHA-256 of its contents in hex.
+// Source names a data set or a model and has the SHA-256 of its contents in hex.
 type Source struct {
 	Name string `json:"name"`
 	Hash string `json:"hash,omitempty"`
@@ -47,7 +47,7 @@ type Estimate struct {
 	Stderr float64 `json:"stderr"`
 }
 
-// Movement says how far training has moved paths, at the noise levels that show in an image: σ ≥ 0.02.
+// Movement says how far training has moved paths, at the noise levels that are visible in an image: σ ≥ 0.02.
 type Movement struct {
 	LogG  float64 `json:"log_g"` // change of ln g_j where it is largest, with its sign
 	Sigma float64 `json:"sigma"` // √g_j there
@@ -59,7 +59,7 @@ type Movement struct {
 
 const visibleSigma = 0.02
 
-// MovedFrom compares the paths with those of a schedule that has the same rows, subspaces and knots.
+// MovedFrom compares the paths with those of a schedule with the same rows, subspaces and knots.
 func (s *Schedule) MovedFrom(start *Schedule) *Movement {
 	m := &Movement{}
 	m.RatioBefore, _ = start.furthestRatio()
@@ -77,8 +77,8 @@ func (s *Schedule) MovedFrom(start *Schedule) *Movement {
 	return m
 }
 
-// furthestRatio returns the ratio of two subspaces, the lower over the higher, that is furthest from 1 at a knot, and
-// their mean σ there. All paths have the same knots.
+// furthestRatio returns the ratio g_i/g_j, i < j, that is furthest from 1 at a knot, and the mean σ there. All paths
+// have the same knots.
 func (s *Schedule) furthestRatio() (ratio, sigma float64) {
 	var furthest float64
 	for _, row := range s.paths {
@@ -96,14 +96,14 @@ func (s *Schedule) furthestRatio() (ratio, sigma float64) {
 	return math.Exp(furthest), sigma
 }
 
-// WithProvenance returns the schedule with a note of where it came from.
+// WithProvenance returns the schedule with a provenance.
 func (s *Schedule) WithProvenance(p Provenance) *Schedule {
 	c := *s
 	c.provenance = &p
 	return &c
 }
 
-// Provenance returns where the schedule came from, nil where that is not known.
+// Provenance returns a copy of the provenance, or nil if it is unknown.
 func (s *Schedule) Provenance() *Provenance {
 	if s.provenance == nil {
 		return nil
@@ -112,21 +112,21 @@ func (s *Schedule) Provenance() *Provenance {
 	return &p
 }
 
-// Sampler is the one that a schedule was made for: sampling along it takes this solver where no other is asked for.
+// Sampler is the sampler that a schedule was made for. It is used unless a request names another solver.
 type Sampler struct {
 	Solver string `json:"solver"`
 	Order  int    `json:"order,omitempty"` // 0: the solver's usual one
 	NFE    int    `json:"nfe"`             // that it was made for
 }
 
-// WithSampler returns the schedule with the sampler that it was made for.
+// WithSampler returns the schedule with a sampler.
 func (s *Schedule) WithSampler(sampler Sampler) *Schedule {
 	c := *s
 	c.sampler = &sampler
 	return &c
 }
 
-// Sampler returns the sampler that the schedule was made for, nil where it serves any.
+// Sampler returns a copy of the sampler that the schedule was made for, or nil if it was made for none.
 func (s *Schedule) Sampler() *Sampler {
 	if s.sampler == nil {
 		return nil

@@ -2,15 +2,15 @@ package schedule
 
 import "math"
 
-// Range is the noise levels σ that a network was trained on. An end of 0 is not known; the zero Range is that of EDM's
-// networks, which take any.
+// Range is the range of noise levels σ that a network was trained on. A bound of 0 is unknown; the zero Range is that
+// of EDM's networks, which have no bounds.
 type Range struct{ Min, Max float64 }
 
-// Known reports whether the network has ends of its own.
+// Known reports whether the network has a bound of its own.
 func (r Range) Known() bool { return r.Min > 0 || r.Max > 0 }
 
-// Ends returns where the noise levels begin and end: at the network's own ends, and at EDM's where there are none. An
-// end of EDM's that lies beyond the network's other end gives way.
+// Ends returns the lowest and highest noise level: the network's bounds, or EDM's where they are unknown. A bound of
+// EDM's beyond the network's other bound is moved.
 func (r Range) Ends() (lo, hi float64) {
 	lo, hi = r.Min, r.Max
 	if hi == 0 {
@@ -25,9 +25,8 @@ func (r Range) Ends() (lo, hi float64) {
 	return lo, hi
 }
 
-// T returns the variance at which schedules end by default: that of the network's highest noise level, or of EDM's
-// where that is lower. Of images in [−1, 1], and of data normalized like them, nothing is left to see above, and few
-// steps are better spent below.
+// T returns the variance at which schedules end by default: the square of the network's highest noise level, or of
+// EDM's if that is lower. Above it nothing of images in [−1, 1] is visible, and few steps are better spent below.
 func (r Range) T() float64 {
 	if r.Max == 0 {
 		if r.Min < DefaultSigmaMax {
@@ -41,8 +40,8 @@ func (r Range) T() float64 {
 	return r.Max * r.Max
 }
 
-// G0 returns the variance at which schedules begin by default: that of the network's lowest noise level, or nearly 0
-// where that is no higher than EDM's, below which the flow follows its limit.
+// G0 returns the variance at which schedules begin by default: the square of the network's lowest noise level, or
+// DefaultG0 if that level is at most EDM's, below which the flow follows its limit.
 func (r Range) G0() float64 {
 	if r.Min <= DefaultSigmaMin {
 		return DefaultG0
@@ -61,7 +60,7 @@ func (r Range) Clamp(g float64) float64 {
 	return g
 }
 
-// Within returns the noise levels of both ranges.
+// Within returns the intersection of two ranges.
 func (r Range) Within(other Range) Range {
 	r.Min = max(r.Min, other.Min)
 	if r.Max == 0 || other.Max > 0 && other.Max < r.Max {
@@ -73,7 +72,7 @@ func (r Range) Within(other Range) Range {
 // Empty reports whether no noise level lies in the range.
 func (r Range) Empty() bool { return r.Max > 0 && r.Min >= r.Max }
 
-// Holds reports whether the variance g lies in the range, but for rounding.
+// Holds reports whether the variance g lies in the range, up to rounding.
 func (r Range) Holds(g float64) bool { return math.Abs(r.Clamp(g)-g) <= endTolerance*1e3*g }
 
 // Check returns an *Error unless all paths lie in the range.
@@ -91,12 +90,12 @@ func (s *Schedule) Check(r Range) error {
 	return nil
 }
 
-// zeroShare is the share of a schedule's time in which ToZero comes from its lowest noise levels to none.
+// zeroShare is the share of a schedule's time that ToZero adds at its beginning.
 const zeroShare = 1e-6
 
-// ToZero returns the schedule for sampling down to no noise: its paths, in all but a 10⁻⁶ of the time, and before that
-// from nearly no noise to where they begin. A sampler's nodes are those of s but for that millionth; its last step ends
-// at t = 0, where x is the image. Parameters are not kept.
+// ToZero returns the schedule for sampling down to no noise. Its paths fill all but a 10⁻⁶ of the time; before that
+// they rise from DefaultG0 to their first variance. So a sampler's last step ends at t = 0, where x is the image, and
+// its other nodes are those of s up to a millionth. Parameters are not kept.
 func (s *Schedule) ToZero() (*Schedule, error) {
 	paths := make([][]*Path, len(s.paths))
 	for r, row := range s.paths {

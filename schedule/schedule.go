@@ -29,7 +29,7 @@ import (
 // endTolerance is how far, relatively, the ends of a schedule's paths may differ.
 const endTolerance = 1e-9
 
-// Schedule is a table of paths, [row][subspace]: one row per class label, or one row shared by all. It is immutable and
+// Schedule is a table of paths [row][subspace]: one row per class label, or one row shared by all. It is immutable and
 // safe for concurrent use.
 type Schedule struct {
 	family Family
@@ -45,9 +45,9 @@ type Schedule struct {
 	sampler    *Sampler
 }
 
-// New returns the schedule of the given paths, paths[row][subspace]. labels names the class of each row; nil means one
-// row shared by every class and by samples without one. All paths end at one T, within 1e-9 relative, each at a g(T) of
-// its own.
+// New returns the schedule of paths[row][subspace]. labels has the class of each row; nil means one row shared by every
+// class and by samples without a class. All paths must end at one T, within 1e-9 relative; each may have its own g(T).
+// Errors are *Error.
 func New(fam Family, labels []int, paths [][]*Path) (*Schedule, error) {
 	if len(paths) == 0 || len(paths[0]) == 0 {
 		return nil, failf(-1, "a schedule must have at least one path, got none")
@@ -99,7 +99,7 @@ func New(fam Family, labels []int, paths [][]*Path) (*Schedule, error) {
 	return s, nil
 }
 
-// Isotropic returns the schedule of one path, shared by all classes and covering the whole image space.
+// Isotropic returns the schedule of one path, shared by all classes, for the whole image space.
 func Isotropic(p *Path) *Schedule {
 	s, err := New(Family{Basis: "none"}, nil, [][]*Path{{p}})
 	if err != nil {
@@ -109,7 +109,7 @@ func Isotropic(p *Path) *Schedule {
 }
 
 // FromTheta returns the schedule with parameters theta[row][subspace], all of one length, between the variances g0 and
-// T.
+// T. Errors are *Error.
 func FromTheta(fam Family, labels []int, theta [][]Theta, T, g0 float64) (*Schedule, error) {
 	if len(theta) == 0 || len(theta[0]) == 0 {
 		return nil, failf(-1, "a schedule must have at least one path, got none")
@@ -155,7 +155,7 @@ func (p *Path) endingAt(T float64) (*Path, error) {
 }
 
 // geometricMean returns the path of (Π_j g_j)^{1/J}: its logarithm is the mean of the logarithms, linear between the
-// merged knots.
+// knots of all paths.
 func geometricMean(paths []*Path) *Path {
 	if len(paths) == 1 {
 		return paths[0]
@@ -201,11 +201,11 @@ func (s *Schedule) Rows() int { return len(s.paths) }
 // Family returns how the schedule is shared.
 func (s *Schedule) Family() Family { return s.family }
 
-// Labels returns a copy of the rows' labels, nil where one row is shared.
+// Labels returns a copy of the rows' labels, or nil if one row is shared.
 func (s *Schedule) Labels() []int { return slices.Clone(s.labels) }
 
-// Row returns the row of a label. A shared schedule answers 0 to every label; a per-class one has a *LabelError for −1
-// and for labels it does not know.
+// Row returns the row of a label: 0 for every label of a shared schedule. It returns a *LabelError if a per-class
+// schedule does not have the label.
 func (s *Schedule) Row(label int) (int, error) {
 	if s.labels == nil {
 		return 0, nil
@@ -220,7 +220,7 @@ func (s *Schedule) Row(label int) (int, error) {
 // At returns the path of subspace j in a row.
 func (s *Schedule) At(row, j int) *Path { return s.paths[row][j] }
 
-// Theta returns a copy of the parameters [row][subspace], nil for a user's table.
+// Theta returns a copy of the parameters [row][subspace], or nil if the paths were given by their knots.
 func (s *Schedule) Theta() [][]Theta {
 	if s.theta == nil {
 		return nil
@@ -234,18 +234,18 @@ func (s *Schedule) Theta() [][]Theta {
 	return out
 }
 
-// Eval writes g_j(t) and ġ_j(t) of a row, one per subspace.
+// Eval writes g_j(t) and ġ_j(t) of a row to g and gdot, both [J].
 func (s *Schedule) Eval(row int, t float64, g, gdot []float64) {
 	for j, p := range s.paths[row] {
 		g[j], gdot[j] = p.Eval(t)
 	}
 }
 
-// WithBasis returns the schedule on another basis of as many subspaces, whose first has k dimensions per channel (0: the
-// basis's default).
-func (s *Schedule) WithBasis(basis string, k int) (*Schedule, error) {
+// WithBasis returns the schedule on another basis of as many subspaces, whose first has k dimensions per channel; 0
+// means the default of the basis.
+func (s *Schedule) WithBasis(name string, k int) (*Schedule, error) {
 	c := *s
-	c.family.Basis, c.family.K = basis, k
+	c.family.Basis, c.family.K = name, k
 	return &c, c.family.check(s.J())
 }
 
@@ -277,7 +277,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("schedule: row %d: %s", e.Row, e.Msg)
 }
 
-// LabelError is returned where a per-class schedule has no row for a label.
+// LabelError is returned if a per-class schedule has no row for a label.
 type LabelError struct {
 	Label int
 }
@@ -294,9 +294,9 @@ func failf(row int, format string, args ...any) error {
 	return &Error{Row: row, Msg: fmt.Sprintf(format, args...)}
 }
 
-// Family says how a schedule is shared: over classes or not, and which basis splits the image space.
+// Family says whether a schedule is shared by classes, and which basis splits the image space.
 type Family struct {
-	// PerClass is true where each class has paths of its own.
+	// PerClass is true if each class has paths of its own.
 	PerClass bool `json:"per_class"`
 	// Basis names the subspaces: one of [basis.Names], such as "none" (J = 1), or a stored basis.
 	Basis string `json:"basis"`
@@ -307,7 +307,7 @@ type Family struct {
 	Cuts []int `json:"cuts,omitempty"`
 }
 
-// check returns the first rule that a family with J subspaces breaks.
+// check returns an *Error for the first rule that a family with j subspaces breaks.
 func (f Family) check(j int) error {
 	d, _ := basis.Lookup(f.Basis)
 	switch {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// maxSubspaces bounds a table's subspace column, so that a stray number is an error and not an allocation.
+// maxSubspaces bounds a table's subspace column, so that a wrong number is an error and not an allocation.
 const maxSubspaces = 64
 
 // TableRow is one row of a schedule table: a knot of one path.
@@ -15,12 +15,12 @@ type TableRow struct {
 	T, G     float64
 }
 
-// FromTable returns the schedule of a table of knots, wherever the user puts them. Per (label, subspace), in the order
-// of the table, t is strictly increasing from 0 and g positive and strictly increasing; all paths end at one T and one
-// g(T) within 1e-9 relative; labels are all −1, or any classes, and each has every subspace. An *Error names the row of
-// the table that breaks a rule.
+// FromTable returns the schedule of a table of knots. For each label and subspace, in the order of the table, t must
+// increase strictly from 0, and g must be positive and increase strictly. All paths must end at one T, within 1e-9
+// relative. Labels must be all −1, or classes that each have every subspace. An *Error names the row of the table that
+// breaks a rule.
 //
-// The family names the basis; whether it is per class is what the table says.
+// fam names the basis; fam.PerClass is ignored.
 func FromTable(fam Family, rows []TableRow) (*Schedule, error) {
 	if len(rows) == 0 {
 		return nil, failf(-1, "the table is empty")
@@ -75,7 +75,7 @@ func FromTable(fam Family, rows []TableRow) (*Schedule, error) {
 	return New(fam, labels, paths)
 }
 
-// pathOfRows returns the path through the given rows; its errors name table rows.
+// pathOfRows returns the path through rows at; its errors name table rows.
 func pathOfRows(rows []TableRow, at []int) (*Path, error) {
 	tau, g := make([]float64, len(at)), make([]float64, len(at))
 	for k, i := range at {

@@ -15,7 +15,7 @@ const minIncrement = 1e-8
 //	inc_i = softplus(θ_i) + 1e-8,   S = Σ_i inc_i,   C_k = Σ_{i<k} inc_i,
 //	ln g_k = ln g_0 + (ln T − ln g_0) C_k/S.
 //
-// So g(0) = g_0, g(T) = T and g is strictly increasing whatever θ is. The common scale of the increments is free.
+// So g(0) = g_0, g(T) = T and g is strictly increasing for every θ. The common scale of the increments has no effect.
 type Theta []float64
 
 // softplus returns ln(1 + e^x).
@@ -23,8 +23,7 @@ func softplus(x float64) float64 {
 	return math.Max(x, 0) + math.Log1p(math.Exp(-math.Abs(x)))
 }
 
-// softplusInverse returns x with softplus(x) = y > 0, without overflow for large y and without cancellation for small
-// y.
+// softplusInverse returns x with softplus(x) = y > 0, without overflow for large y or cancellation for small y.
 func softplusInverse(y float64) float64 {
 	return y + math.Log(-math.Expm1(-y))
 }
@@ -56,7 +55,8 @@ func (th Theta) Finite() bool {
 	return true
 }
 
-// Path returns the path that θ stands for. It panics if θ is empty or not finite, or unless 0 < g0 < T.
+// Path returns the path of θ between the variances g0 and T. It panics unless θ is finite and not empty, and 0 < g0 <
+// T.
 func (th Theta) Path(T, g0 float64) *Path {
 	if len(th) == 0 || !th.Finite() || !(0 < g0 && g0 < T) || math.IsInf(T, 1) {
 		panic(fmt.Sprintf("schedule: Theta.Path needs finite parameters and 0 < g0 < T (θ %v, T %v, g0 %v)", []float64(th), T,
@@ -78,8 +78,8 @@ func (th Theta) Path(T, g0 float64) *Path {
 	return p
 }
 
-// separate makes an almost increasing l strictly increasing without moving its ends: a θ of very uneven size can round
-// an increment of ln g away.
+// separate makes an almost increasing l strictly increasing without moving its ends: very uneven θ may round an
+// increment of ln g to 0.
 func separate(l []float64) {
 	n := len(l) - 1
 	for k := 1; k < n; k++ {
@@ -90,8 +90,7 @@ func separate(l []float64) {
 	}
 }
 
-// uniform returns linspace(0, T, n), counted from the nearer end and rounded once, as PyTorch does: a time that is a
-// knot there is the same knot here.
+// uniform returns linspace(0, T, n), counted from the nearer end and rounded once, as in PyTorch.
 func uniform(T float64, n int) []float64 {
 	tau := make([]float64, n)
 	step := T / float64(n-1)
@@ -105,11 +104,12 @@ func uniform(T float64, n int) []float64 {
 	return tau
 }
 
-// Pull adds to dst the gradient with respect to θ, given the gradient dlogg with respect to ln g at the knots:
+// Pull adds to dst [K−1] the gradient with respect to θ, given the gradient dlogg [K] with respect to ln g at the
+// knots:
 //
 //	∂ln g_k/∂θ_i = (ln T − ln g_0)/S · sigmoid(θ_i) · (1[i < k] − C_k/S).
 //
-// len(dlogg) is len(θ)+1, len(dst) is len(θ).
+// It panics for other lengths.
 func (th Theta) Pull(T, g0 float64, dlogg, dst []float64) {
 	if len(dlogg) != len(th)+1 || len(dst) != len(th) {
 		panic("schedule: Theta.Pull: lengths do not match")
@@ -128,8 +128,8 @@ func (th Theta) Pull(T, g0 float64, dlogg, dst []float64) {
 	}
 }
 
-// Chain adds to dst the gradient of A g(t) + B ġ(t), A and B constant, with respect to θ: dst[i] += A ∂g/∂θ_i + B
-// ∂ġ/∂θ_i. For many samples of one path it is cheaper to collect Path.Chain over them and to call Pull once.
+// Chain adds to dst the gradient of A g(t) + B ġ(t) with respect to θ, for constant A and B: dst[i] += A ∂g/∂θ_i + B
+// ∂ġ/∂θ_i. For many samples of one path it is faster to sum Path.Chain over them and to call Pull once.
 func (th Theta) Chain(T, g0, t, a, b float64, dst []float64) {
 	dlogg := make([]float64, len(th)+1)
 	th.Path(T, g0).Chain(t, a, b, dlogg)
@@ -197,8 +197,8 @@ func EDMLevels(hi, lo, rho float64, n int) []float64 {
 	return sigma
 }
 
-// EDMTheta returns the parameters of EDM's noise levels: K of EDMLevels from √T down to 0.002, or √g0 if that is higher;
-// the lowest variance is g0.
+// EDMTheta returns the parameters of EDM's noise levels: K of EDMLevels from √T down to 0.002, or to √g0 if that is
+// higher, with the lowest variance replaced by g0.
 func EDMTheta(knots int, T, g0 float64) Theta {
 	th := make(Theta, knots-1)
 	last := math.Log(T)
@@ -213,7 +213,7 @@ func EDMTheta(knots int, T, g0 float64) Theta {
 	return th
 }
 
-// LogLinearTheta returns the parameters of ln g linear in t.
+// LogLinearTheta returns the parameters with which ln g is linear in t.
 func LogLinearTheta(knots int, T, g0 float64) Theta {
 	th := make(Theta, knots-1)
 	y := (math.Log(T) - math.Log(g0)) / float64(knots-1)
@@ -237,8 +237,8 @@ func CosineTheta(knots int, T, g0 float64) Theta {
 	return thetaFromLog(logg)
 }
 
-// ThetaFromPath returns the parameters whose path meets p at K uniform knots, its ends moved to g0 and T: exactly p
-// where p has these knots and ends.
+// ThetaFromPath returns the parameters whose path has the ln g of p at K uniform knots, with its ends moved to g0 and
+// T. It is p itself if p has these knots and ends.
 func ThetaFromPath(p *Path, knots int, T, g0 float64) Theta {
 	logg := make([]float64, knots)
 	for k, t := range uniform(p.T(), knots) {
@@ -250,7 +250,8 @@ func ThetaFromPath(p *Path, knots int, T, g0 float64) Theta {
 	return thetaFromLog(logg)
 }
 
-// EDM returns EDM's noise levels as a schedule from the variance g0 to T, shared by all classes.
+// EDM returns EDM's noise levels from the variance g0 to T as a schedule shared by all classes. Errors are those of
+// InitialTheta.
 func EDM(T, g0 float64) (*Schedule, error) {
 	theta, err := InitialTheta("edm", DefaultKnots, T, g0)
 	if err != nil {
@@ -259,8 +260,8 @@ func EDM(T, g0 float64) (*Schedule, error) {
 	return FromTheta(Family{Basis: "none"}, nil, [][]Theta{{theta}}, T, g0)
 }
 
-// thetaFromLog inverts Theta.Path. The scale of the increments is free: it is 1, or larger where the smallest increment
-// would fall under the floor.
+// thetaFromLog inverts Theta.Path. The increments have the scale 1, or a larger one if the smallest increment would be
+// below minIncrement.
 func thetaFromLog(logg []float64) Theta {
 	least := math.Inf(1)
 	for k := 1; k < len(logg); k++ {

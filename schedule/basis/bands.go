@@ -4,13 +4,13 @@ import "math"
 
 // Bands divide the frequencies (u, v) of the DCT of H×W planes of C channels by their radial frequency
 //
-//	ρ = √((u/H)² + (v/W)²),   from ρ₁ = 1/max(H, W), the least above 0, to ρ₂, the greatest.
+//	ρ = √((u/H)² + (v/W)²),   from ρ₁ = 1/max(H, W), the lowest above 0, to ρ₂, the highest.
 //
-// The mean, ρ = 0, is alone in band 0. The others are in N − 1 bands of equal width in ln ρ,
+// Band 0 has the mean, ρ = 0, alone. The others have equal width in ln ρ,
 //
 //	band(u, v) = 1 + min(N − 2, ⌊(N − 1) ln(ρ/ρ₁)/ln(ρ₂/ρ₁) + 10⁻⁹⌋),
 //
-// and bands without frequencies are left out. N = 0 makes every frequency a band of its own.
+// and those without frequencies are left out. N = 0 makes each frequency a band.
 type Bands struct{ H, W, C, N int }
 
 // Index returns the band of each frequency, [H·W] with u slow, and the number of bands.
@@ -44,7 +44,7 @@ func (b Bands) Index() (band []int, count int) {
 	return band, count
 }
 
-// Parts returns the number of parts of an image: the channels' axes in each band.
+// Parts returns the number of parts of an image: C axes of the channels in each band.
 func (b Bands) Parts() int {
 	if b.N == 0 {
 		return b.H * b.W * b.C
@@ -53,8 +53,8 @@ func (b Bands) Parts() int {
 	return count * b.C
 }
 
-// Frequencies returns the transform to the frequencies, with the channels' axes of each band [bands·C·C], or nil for
-// the channels themselves.
+// Frequencies returns the transform to the frequencies with the channels' axes of each band, [bands·C·C]; nil means the
+// channels themselves.
 func (b Bands) Frequencies(axes []float64) *Frequencies {
 	if axes == nil || b.N == 0 {
 		return NewFrequencies(b.H, b.W, b.C, axes)

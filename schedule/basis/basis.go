@@ -1,20 +1,18 @@
 // Package basis splits the image space into orthogonal subspaces.
 //
-// A Basis stands for projectors P_1 … P_J with Σ_j P_j = I that act on the H×W plane of every colour channel alike. P_1
-// is the coarse part: low frequencies or leading components; P_J is whatever is left. With R_1 ⊂ R_2 ⊂ … the nested
-// spans,
+// A Basis has projectors P_1 … P_J with Σ_j P_j = I that act on the H×W plane of each colour channel. P_1 is the coarse
+// part, low frequencies or leading components, and P_J the rest. With R_1 ⊂ R_2 ⊂ … the nested spans,
 //
 //	P_1 = R_1,  P_j = R_j − R_{j−1},  P_J = I − R_{J−1}.
 //
 // Kinds: none (J = 1, P_1 = I), dct (separable low-pass cuts of the orthonormal DCT-II), haar (the coarse part of the
 // Haar wavelet transform, separable too), dense (orthonormal rows, shared, per class or per cluster of classes). Dense
-// rows are a user's own, or the principal components of images: Moments gathers the covariance of any number of them in
-// one pass, and Components are its leading eigenvectors.
+// rows are given, or the principal components of images: Moments computes the covariance of any number of images in one
+// pass, and Components its leading eigenvectors.
 //
-// Everything is float64; Split is the reference that device programs are compared with. Bases are immutable.
+// Everything is float64, and bases are immutable. Split is the reference that device programs are compared with.
 //
-// The bases that have names are in a registry, which the rest of the program asks for names, how a basis is made, and
-// what it takes: see [Definition]. A new one is a file here, a line in definitions, a line of documentation and a test.
+// A registry has the names of bases, how they are made and what they accept: see [Definition].
 //
 // Begin with basis.go; then dct.go and pca.go.
 package basis
@@ -26,8 +24,8 @@ import (
 	"strings"
 )
 
-// The kinds of a basis: the names of those by formula, and dense for vectors that were made or given. Registered
-// formulas have kinds of their own.
+// The kinds of bases: the names of those given by a formula, and dense for given vectors. Other registered formulas
+// have kinds of their own.
 const (
 	KindNone  = "none"
 	KindDCT   = "dct"
@@ -35,11 +33,11 @@ const (
 	KindDense = "dense"
 )
 
-// Shared is the label of vectors that serve every class.
+// Shared is the label of vectors that all classes share.
 const Shared = -1
 
-// Basis is a set of orthogonal projectors on H×W planes. The zero value is not usable; make one with None, DCT,
-// DCTBands, Haar, Dense or Clusters.
+// Basis is a set of orthogonal projectors on H×W planes. Make one with None, DCT, DCTBands, Haar, Dense or Clusters;
+// the zero value is not usable.
 type Basis struct {
 	kind    string
 	h, w    int
@@ -53,8 +51,7 @@ type Basis struct {
 // Kind returns the name of the formula that made the basis, or KindDense.
 func (b *Basis) Kind() string { return b.kind }
 
-// String reports the kind and what tells it from others of its kind: the low-pass spans, or the dimensions of the
-// subspaces.
+// String returns the kind, and the low-pass spans or the dimensions of the subspaces.
 func (b *Basis) String() string {
 	if b.cuts == nil {
 		return fmt.Sprint(b.kind, b.dims)
@@ -81,19 +78,19 @@ func (b *Basis) K() int { return b.dims[0] }
 // Dims returns the number of dimensions of each subspace per channel; they add up to H·W.
 func (b *Basis) Dims() []int { return slices.Clone(b.dims) }
 
-// PerClass reports whether a sample's class chooses its vectors.
+// PerClass reports whether the vectors depend on a sample's class.
 func (b *Basis) PerClass() bool {
 	_, shared := b.groupOf[Shared]
 	return b.vectors != nil && !shared
 }
 
-// Knows reports whether there are projectors for a label.
+// Knows reports whether the basis has projectors for a label.
 func (b *Basis) Knows(label int) bool {
 	_, ok := b.groupOf[label]
 	return ok || !b.PerClass()
 }
 
-// Classes returns the labels that have vectors, in increasing order; nil where all classes share them.
+// Classes returns the labels with vectors, in increasing order, or nil if all classes share them.
 func (b *Basis) Classes() []int {
 	if !b.PerClass() {
 		return nil
@@ -101,8 +98,8 @@ func (b *Basis) Classes() []int {
 	return slices.Sorted(maps.Keys(b.groupOf))
 }
 
-// Groups returns the labels that share vectors, a list for each set of vectors: the classes one by one, clusters of
-// them, or Shared alone. It is nil for bases without, none and separable ones.
+// Groups returns the labels of each set of vectors: single classes, clusters of classes, or Shared. It is nil for bases
+// without vectors, none and the separable ones.
 func (b *Basis) Groups() [][]int {
 	if b.groups == nil {
 		return nil
@@ -114,9 +111,9 @@ func (b *Basis) Groups() [][]int {
 	return out
 }
 
-// Vectors returns a copy of the orthonormal rows that span P_1, [k·H·W]: the DCT or Haar functions, along H slow and
-// along W fast, or the vectors of a class (any label will do where they are shared). It is an error for basis none,
-// which has no vectors, and for a class without any.
+// Vectors returns a copy of the orthonormal rows that span P_1, [k·H·W]: the DCT or Haar functions, with H slow and W
+// fast, or the vectors of a class. label has no effect if they are shared. It returns an *Error for basis none and for
+// a class without vectors.
 func (b *Basis) Vectors(label int) ([]float64, error) {
 	switch {
 	case b.cuts != nil:
@@ -176,35 +173,34 @@ func failf(label, row int, format string, args ...any) error {
 	return &Error{Label: label, Row: row, Msg: fmt.Sprintf(format, args...)}
 }
 
-// Definition is what there is to know of a basis that a family may name: how it is made and what of. A new basis is a
-// file with its Definition and a line in definitions.
+// Definition describes a basis that a family may name.
 type Definition struct {
 	Name string
 	// Usage says in a few words what the first subspace holds.
 	Usage string
 
-	// Formula returns the basis of h×w planes with k dimensions in P_1, 0 for the default, or of nested cuts; nil for a
-	// basis that is made of images.
+	// Formula returns the basis of h×w planes with k dimensions in P_1, 0 for the default, or with nested cuts. It is nil
+	// for a basis that is made from images.
 	Formula func(h, w, k int, cuts []int) (*Basis, error)
-	// One is true where there is one subspace, whatever the numbers; it takes no k.
+	// One is true if there is always one subspace; the basis then takes no k.
 	One bool
-	// Cuts is true where nested cuts may stand in for k: J = len(cuts)+1.
+	// Cuts is true if nested cuts may replace k: J = len(cuts)+1.
 	Cuts bool
-	// CheckK says what is wrong with a k that no plane can have; nil allows all.
+	// CheckK returns what is wrong with a k that no plane can have, or "". It is nil if every k is allowed.
 	CheckK func(k int) string
-	// Chains returns the nested spans whose promise Predict measures; nil for none.
+	// Chains returns the nested spans whose gain Predict measures; it may be nil.
 	Chains func(h, w int) []Chain
 
 	// Principal is true if P_1 is spanned by the principal components of images.
 	Principal bool
-	// PerClass is true where each class has components of its own images.
+	// PerClass is true if each class has components of its own images.
 	PerClass bool
 
-	// Made is true where a basis can be made, and stored under a name of its own.
+	// Made is true if such a basis can be made and stored under a name of its own.
 	Made bool
 }
 
-// Chain is an orthonormal set of functions whose leading ones span nested subspaces.
+// Chain is an orthonormal set of functions, the leading ones of which span nested subspaces.
 type Chain struct {
 	Vectors [][]float64 // [n][H·W]
 	Ranks   []int       // numbers of leading functions at which it may be cut, increasing to n
@@ -217,10 +213,11 @@ func (d Definition) ByFormula() bool { return d.Formula != nil }
 // Predicted reports whether Predict measures what the basis can gain.
 func (d Definition) Predicted() bool { return d.Chains != nil || d.Principal }
 
-// definitions are the bases known by name, in the order in which they are listed.
+// definitions are the registered bases, in the order in which they are listed. To add one, write its file and add it
+// here.
 var definitions = []Definition{none, dct, haar, pca, pcaPerClass}
 
-// Lookup returns the definition of a name; ok is false for the name of a stored basis.
+// Lookup returns the definition of a name. ok is false if the name is not registered, as those of stored bases.
 func Lookup(name string) (d Definition, ok bool) {
 	i := slices.IndexFunc(definitions, func(d Definition) bool { return d.Name == name })
 	if i < 0 {
@@ -229,7 +226,7 @@ func Lookup(name string) (d Definition, ok bool) {
 	return definitions[i], true
 }
 
-// Definitions returns all, those for which keep is true, in order; nil keeps all.
+// Definitions returns the definitions for which keep is true, in order; nil keeps all.
 func Definitions(keep func(Definition) bool) []Definition {
 	var out []Definition
 	for _, d := range definitions {
@@ -249,20 +246,19 @@ func Names(keep func(Definition) bool) []string {
 	return out
 }
 
-// ByFormula reports whether Formula knows a name.
+// ByFormula reports whether Formula has a basis of this name.
 func ByFormula(name string) bool {
 	d, ok := Lookup(name)
 	return ok && d.ByFormula()
 }
 
-// Nested returns the names of the bases that take cuts, for messages.
+// Nested returns the names of the bases that take cuts, as a list for messages.
 func Nested() string {
 	return strings.Join(Names(func(d Definition) bool { return d.Cuts }), ", ")
 }
 
-// Formula returns the basis that a name and numbers determine: of k dimensions in P_1 (0 means the basis's default), or
-// of nested cuts where it takes any, which exclude k. ok is false for any other name, of bases that are made from
-// images or uploaded.
+// Formula returns a basis that numbers determine: with k dimensions in P_1, 0 for the default, or with nested cuts,
+// which exclude k. ok is false if no formula has this name. Errors are *Error.
 func Formula(name string, h, w, k int, cuts []int) (b *Basis, ok bool, err error) {
 	d, known := Lookup(name)
 	switch {

@@ -21,7 +21,7 @@ var dct = Definition{
 
 // DCTRows returns the first m rows of the orthonormal DCT-II of length n, [m·n]:
 //
-//	A_ui = α_u cos(π (2i+1) u/(2n)),  α_0 = √(1/n),  else √(2/n).
+//	A_ui = α_u cos(π (2i+1) u/(2n)),  α_0 = √(1/n),  α_u = √(2/n) for u > 0.
 func DCTRows(n, m int) []float64 {
 	a := make([]float64, m*n)
 	for u := range m {
@@ -41,7 +41,8 @@ func newCut(h, w, nu, nv int) cut {
 }
 
 // DCT returns the basis of two subspaces whose first is spanned by the k DCT-II functions of lowest frequency, u and v
-// < √k. k = 0 means half of each axis, u < H/2 and v < W/2.
+// < √k. k = 0 means half of each axis, u < H/2 and v < W/2. It returns an *Error unless k is a perfect square that the
+// plane has.
 func DCT(h, w, k int) (*Basis, error) {
 	if k == 0 {
 		if h < 2 || w < 2 {
@@ -64,7 +65,7 @@ func checkSquare(k int) string {
 	return ""
 }
 
-// dctFunctions yields the DCT functions in the order of max(u, v), each with the number 1 + max(u, v).
+// dctFunctions yields 1 + max(u, v) and the DCT function of each frequency, in the order of max(u, v).
 func dctFunctions(h, w int) iter.Seq2[int, []float64] {
 	return func(yield func(int, []float64) bool) {
 		rows, cols := DCTRows(h, h), DCTRows(w, w)
@@ -89,7 +90,7 @@ func dctFunctions(h, w int) iter.Seq2[int, []float64] {
 	}
 }
 
-// dctChains returns one chain: the functions in the order of max(u, v), cut at 1 … max(H, W)−1.
+// dctChains returns one chain of all DCT functions in the order of max(u, v), cut at 1 … max(H, W)−1.
 func dctChains(h, w int) []Chain {
 	var c Chain
 	for cut, f := range dctFunctions(h, w) {
@@ -111,8 +112,9 @@ func dctChains(h, w int) []Chain {
 // rowsOf splits flat rows [n·d].
 func rowsOf(flat []float64, d int) [][]float64 { return slices.Collect(slices.Chunk(flat, d)) }
 
-// DCTBands returns the basis of nested frequency bands: with cuts c_1 < c_2 < …, P_1 holds the frequencies max(u, v) <
-// c_1, P_2 those below c_2 but not in P_1, and so on; the last subspace holds the rest. J = len(cuts)+1.
+// DCTBands returns the basis of nested frequency bands, J = len(cuts)+1: with cuts c_1 < c_2 < …, P_1 has the
+// frequencies max(u, v) < c_1, P_2 those below c_2 that are not in P_1, and so on, and P_J the rest. It returns an
+// *Error unless the cuts increase from 1 on and leave a rest.
 func DCTBands(h, w int, cuts ...int) (*Basis, error) {
 	if h < 1 || w < 1 {
 		return nil, failf(Shared, -1, "a %d×%d plane has no frequencies", h, w)
@@ -147,8 +149,8 @@ func bands(kind string, h, w int, spans ...cut) *Basis {
 	return b
 }
 
-// Separable returns the factors of the projector X → Q_H X Q_W to the nested span R_{i+1}, row-major [H·H] and [W·W], with
-// Q = AᵀA. ok is false for bases that are not separable and unless 0 ≤ i < J−1.
+// Separable returns the factors of the projector X → Q_H X Q_W to the nested span R_{i+1}, row-major [H·H] and [W·W],
+// with Q = AᵀA. ok is false for bases that are not separable, and unless 0 ≤ i < J−1.
 func (b *Basis) Separable(i int) (qh, qw []float64, ok bool) {
 	if i < 0 || i >= len(b.cuts) {
 		return nil, nil, false
@@ -172,8 +174,9 @@ var haar = Definition{
 	},
 }
 
-// Haar returns the basis of two subspaces whose first holds the coarse part of the Haar wavelet transform: planes that
-// are constant on blocks of 2^l×2^l pixels, k = H·W/4^l. k = 0 means l = 1. Both sizes must be multiples of 2^l.
+// Haar returns the basis of two subspaces whose first has the coarse part of the Haar wavelet transform: planes that
+// are constant on blocks of 2^l×2^l pixels, k = H·W/4^l. k = 0 means l = 1. It returns an *Error unless both sizes are
+// multiples of 2^l.
 func Haar(h, w, k int) (*Basis, error) {
 	if h < 2 || w < 2 || h%2 != 0 || w%2 != 0 {
 		return nil, failf(Shared, -1, "a %d×%d plane has no Haar basis; its sizes must be even", h, w)
@@ -195,8 +198,7 @@ func Haar(h, w, k int) (*Basis, error) {
 	return nil, failf(Shared, -1, "k is %d; the Haar bases of a %d×%d plane have k in %v", k, h, w, ranks)
 }
 
-// haarRows returns the coarse functions of length n, [n/side · n]: each is constant on a run of side samples and zero
-// elsewhere.
+// haarRows returns the coarse functions of length n, [n/side · n]: each is constant on side samples and zero elsewhere.
 func haarRows(n, side int) []float64 {
 	a := make([]float64, n/side*n)
 	for i := range n {

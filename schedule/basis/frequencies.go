@@ -13,8 +13,8 @@ import (
 //
 //	y_{uvk} = Σ_c A_{uvkc} Σ_{ij} R_{ui} S_{vj} x_{ijc},   R and S as in DCTRows.
 //
-// Coefficients are in the order of the images: frequency (u, v) with u slow, its axes fastest. Frequencies is immutable
-// and safe for concurrent use.
+// Coefficients have the order of the images: frequency (u, v) with u slow, axes fastest. Frequencies is immutable and
+// safe for concurrent use.
 type Frequencies struct {
 	h, w, c       int
 	r, s, sTurned []float64 // R, S and Sᵀ
@@ -22,7 +22,7 @@ type Frequencies struct {
 	scratch       sync.Pool // of *[2][]float64, each of H·W·C values
 }
 
-// NewFrequencies returns the transform of h×w images of c channels. axes is A [H·W·C·C] of orthonormal rows, or nil for
+// NewFrequencies returns the transform of h×w images of c channels. axes is A [H·W·C·C], orthonormal rows; nil means
 // the channels themselves. It panics unless the sizes are positive and axes has that length.
 func NewFrequencies(h, w, c int, axes []float64) *Frequencies {
 	if h < 1 || w < 1 || c < 1 || axes != nil && len(axes) != h*w*c*c {
@@ -39,7 +39,7 @@ func NewFrequencies(h, w, c int, axes []float64) *Frequencies {
 // Size returns H·W·C, the length of images and coefficients.
 func (f *Frequencies) Size() int { return f.h * f.w * f.c }
 
-// Forward writes the coefficients of an image to dst. Both have Size values; dst may be x.
+// Forward writes the coefficients of x to dst. Both have Size values; dst may be x.
 func (f *Frequencies) Forward(dst, x []float64) {
 	f.Low(dst, x, f.h, f.w)
 	if f.axes == nil {
@@ -55,7 +55,7 @@ func (f *Frequencies) Forward(dst, x []float64) {
 	}
 }
 
-// Low writes the coefficients u < nu and v < nv of each channel to dst [nu, nv, C]. x has Size values; dst may be x.
+// Low writes the coefficients u < nu and v < nv of each channel of x to dst [nu, nv, C]. dst may be x.
 func (f *Frequencies) Low(dst, x []float64, nu, nv int) {
 	f.check(len(dst), len(x), nu*nv*f.c)
 	scratch := f.scratch.Get().(*[2][]float64)
@@ -64,8 +64,8 @@ func (f *Frequencies) Low(dst, x []float64, nu, nv int) {
 	transpose(dst, scratch[1], f.c, nu*nv)
 }
 
-// planes is Low with the channels first, [C, nu, nv]. dst and scratch have room for Size values, and overlap neither x
-// nor each other.
+// planes is Low with the channels first, [C, nu, nv]. dst and scratch have Size values and overlap neither x nor each
+// other.
 func (f *Frequencies) planes(dst, x []float64, nu, nv int, scratch []float64) {
 	line := f.w * f.c
 	multiply(blas.NoTrans, general(nu, f.h, f.h, f.r), general(f.h, line, line, x), general(nu, line, line, dst))
@@ -74,7 +74,7 @@ func (f *Frequencies) planes(dst, x []float64, nu, nv int, scratch []float64) {
 		general(f.c*nu, nv, nv, dst))
 }
 
-// Inverse writes the image of coefficients to dst. Both have Size values; dst may be y.
+// Inverse writes the image of coefficients y to dst. Both have Size values; dst may be y.
 func (f *Frequencies) Inverse(dst, y []float64) {
 	f.check(len(dst), len(y), f.Size())
 	scratch := f.scratch.Get().(*[2][]float64)
@@ -122,8 +122,8 @@ func (f *Frequencies) check(dst, x, want int) {
 	}
 }
 
-// FrequencyBands returns the subspace that each frequency of the DCT lies in, [H·W] with u slow. ok is false for a
-// basis that mixes frequencies, any other than none and dct.
+// FrequencyBands returns the subspace of each frequency of the DCT, [H·W] with u slow. ok is false for bases other than
+// none and dct, which mix frequencies.
 func (b *Basis) FrequencyBands() (bands []int, ok bool) {
 	if b.kind != KindNone && b.kind != KindDCT {
 		return nil, false

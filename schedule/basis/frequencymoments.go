@@ -11,9 +11,9 @@ import (
 	"github.com/anisoflight/anisoflight/internal/base/safely"
 )
 
-// FrequencyMoments are the mean of the coefficients of images and, at each frequency, the covariance of the channels,
-// gathered in one pass (Welford's recurrence). Its memory is that of (C+3)/2 images, however many there are: what
-// correlates two frequencies is left out.
+// FrequencyMoments are the mean of the coefficients of images and the covariance of the channels at each frequency,
+// computed in one pass by Welford's recurrence. They need the memory of (C+3)/2 images: correlations between
+// frequencies are left out.
 type FrequencyMoments struct {
 	f        *Frequencies // the channels are their own axes
 	n        int64
@@ -33,7 +33,7 @@ func (m *FrequencyMoments) N() int64 { return m.n }
 // Dims returns the images' height, width and channels.
 func (m *FrequencyMoments) Dims() (h, w, c int) { return m.f.h, m.f.w, m.f.c }
 
-// Check reports moments of no images, or of values that are not finite.
+// Check returns an error if there are no images, or values that are not finite.
 func (m *FrequencyMoments) Check() error {
 	if m.n == 0 {
 		return errors.New("must hold at least one image, got none")
@@ -46,7 +46,7 @@ func (m *FrequencyMoments) Check() error {
 	return nil
 }
 
-// Add takes images [n, H, W, C], on all cores; another length than one of whole images panics.
+// Add adds images [n, H, W, C], on all cores. It panics for a length that is not one of whole images.
 func (m *FrequencyMoments) Add(images []float64) {
 	size := m.f.Size()
 	AddImages(slices.Repeat([]*FrequencyMoments{m}, (len(images)+size-1)/size), images)
@@ -59,35 +59,35 @@ const (
 	frequencyStripe = 32
 )
 
-// coefficients are blocks of AddImages.
+// coefficients has the blocks of AddImages.
 var coefficients = sync.Pool{New: func() any { return new([]float64) }}
 
-// AddImages adds each of the images [n, H, W, C] to moments of their size, images[i] to into[i] if that is not nil. It
-// works on all cores. The moments are those of adding one image after the other, to the bit.
-func AddImages(into []*FrequencyMoments, images []float64) {
-	i := slices.IndexFunc(into, func(m *FrequencyMoments) bool { return m != nil })
+// AddImages adds each of the images [n, H, W, C] to moments of their size, images[i] to moments[i] unless that is nil.
+// It works on all cores; the bits are those of adding one image after the other.
+func AddImages(moments []*FrequencyMoments, images []float64) {
+	i := slices.IndexFunc(moments, func(m *FrequencyMoments) bool { return m != nil })
 	if i < 0 {
 		return
 	}
-	f := into[i].f
+	f := moments[i].f
 	size, line := f.Size(), f.h*f.w
-	if len(images) != len(into)*size {
-		panic(fmt.Sprintf("basis: AddImages: %d values in %d images of %d", len(images), len(into), size))
+	if len(images) != len(moments)*size {
+		panic(fmt.Sprintf("basis: AddImages: %d values in %d images of %d", len(images), len(moments), size))
 	}
 	block := coefficients.Get().(*[]float64)
 	defer coefficients.Put(block)
-	for most := max(1, blockNumbers/size); len(into) > 0; {
-		n := min(most, len(into))
+	for most := max(1, blockNumbers/size); len(moments) > 0; {
+		n := min(most, len(moments))
 		*block = slices.Grow((*block)[:0], n*size)[:n*size]
 		safely.For(n, func(i int) {
-			if into[i] != nil {
+			if moments[i] != nil {
 				scratch := f.scratch.Get().(*[2][]float64)
 				f.planes((*block)[i*size:(i+1)*size], images[i*size:(i+1)*size], f.h, f.w, scratch[0])
 				f.scratch.Put(scratch)
 			}
 		})
 		counts := make([]float64, n)
-		for i, m := range into[:n] {
+		for i, m := range moments[:n] {
 			if m != nil {
 				m.n++
 				counts[i] = float64(m.n)
@@ -97,17 +97,17 @@ func AddImages(into []*FrequencyMoments, images []float64) {
 			from := stripe * frequencyStripe
 			width := min(frequencyStripe, line-from)
 			before, after := make([]float64, f.c*width), make([]float64, f.c*width)
-			for i, m := range into[:n] {
+			for i, m := range moments[:n] {
 				if m != nil {
 					m.add((*block)[i*size:(i+1)*size], from, counts[i], before, after)
 				}
 			}
 		})
-		into, images = into[n:], images[n*size:]
+		moments, images = moments[n:], images[n*size:]
 	}
 }
 
-// add takes the n-th image's coefficients [C, H·W] at the frequencies from … on. before and after are scratch [C,
+// add adds the n-th image's coefficients x [C, H·W] at the frequencies from … on. before and after are scratch [C,
 // frequencies]: deviations from the mean before and after this image.
 func (m *FrequencyMoments) add(x []float64, from int, n float64, before, after []float64) {
 	c, line := m.f.c, m.f.h*m.f.w
@@ -129,7 +129,7 @@ func (m *FrequencyMoments) add(x []float64, from int, n float64, before, after [
 	}
 }
 
-// Merge takes the images of o, of the same size, which it leaves as they are.
+// Merge adds the images of o, which have the same size. o is not changed.
 func (m *FrequencyMoments) Merge(o *FrequencyMoments) {
 	if len(m.mean) != len(o.mean) || len(m.products) != len(o.products) {
 		panic("basis: FrequencyMoments.Merge: images of two sizes")
@@ -154,15 +154,15 @@ func (m *FrequencyMoments) Merge(o *FrequencyMoments) {
 	m.n += o.n
 }
 
-// Mean returns a copy of the mean of the coefficients, [H·W·C].
+// Mean returns a copy of the mean of the coefficients [H·W·C].
 func (m *FrequencyMoments) Mean() []float64 {
 	mean := make([]float64, len(m.mean))
 	transpose(mean, m.mean, m.f.c, m.f.h*m.f.w)
 	return mean
 }
 
-// Covariance writes the covariance of the channels at a frequency to dst [C, C], divided by the number of images; that
-// of none is NaN.
+// Covariance writes the covariance of the channels at a frequency to dst [C, C], divided by the number of images; NaN
+// if there are none.
 func (m *FrequencyMoments) Covariance(frequency int, dst *mat.SymDense) {
 	for a := range m.f.c {
 		for b := range a + 1 {
@@ -171,8 +171,8 @@ func (m *FrequencyMoments) Covariance(frequency int, dst *mat.SymDense) {
 	}
 }
 
-// InBands returns the moments of the bands as those of a column of as many frequencies: the means over a band of the
-// covariances of its frequencies, and no means.
+// InBands returns moments of one column of as many frequencies as there are bands: the mean covariance of each band's
+// frequencies, and means of 0.
 func (m *FrequencyMoments) InBands(bands Bands) *FrequencyMoments {
 	band, count := bands.Index()
 	out := NewFrequencyMoments(count, 1, m.f.c)

@@ -10,18 +10,18 @@ import (
 	"github.com/anisoflight/anisoflight/internal/base/safely"
 )
 
-// blockRows is how many planes one update of the scatter matrix takes.
+// blockRows is the number of planes of one update of the scatter matrix.
 const blockRows = 256
 
-// Moments are the mean and the covariance of H×W planes, gathered in one pass over them in any order. Its memory is
+// Moments are the mean and the covariance of H×W planes, computed in one pass over them in any order. They need
 // 8·(H·W)² bytes, however many planes there are.
 //
-// Planes are taken in blocks, each centred by its own mean, and blocks of n_a and n_b planes joined by the update of
+// Planes are taken in blocks, each centred by its own mean. Blocks of n_a and n_b planes are joined by the update of
 // Chan, Golub and LeVeque (1982),
 //
 //	S = S_a + S_b + n_a n_b/(n_a + n_b) δ δᵀ,   δ = mean_b − mean_a,
 //
-// so that no digits are lost to a mean that is large beside the spread.
+// so that a mean that is large compared with the spread costs no digits.
 type Moments struct {
 	h, w    int
 	n       int64
@@ -31,7 +31,7 @@ type Moments struct {
 	centred []float64        // scratch: a block's deviations, [H·W, planes]
 }
 
-// NewMoments returns the moments of no planes. It panics unless both sizes are positive.
+// NewMoments returns moments without planes. It panics unless both sizes are positive.
 func NewMoments(h, w int) *Moments {
 	if h < 1 || w < 1 {
 		panic("basis: sizes must be positive")
@@ -52,7 +52,7 @@ func (m *Moments) Mean() []float64 {
 	return append([]float64(nil), m.mean...)
 }
 
-// Covariance returns the covariance of the planes about their mean, divided by their number; that of no planes is NaN.
+// Covariance returns the covariance of the planes [H·W]², divided by their number; NaN if there are none.
 func (m *Moments) Covariance() *mat.SymDense {
 	m.flush()
 	d := len(m.mean)
@@ -65,7 +65,7 @@ func (m *Moments) Covariance() *mat.SymDense {
 	return out
 }
 
-// Add takes planes [n, H·W] of finite values; another length than one of whole planes panics.
+// Add adds planes [n, H·W] of finite values. It panics for a length that is not one of whole planes.
 func (m *Moments) Add(planes []float64) {
 	if len(planes)%len(m.mean) != 0 {
 		panic("basis: Moments.Add: a plane has H·W entries")
@@ -79,7 +79,7 @@ func (m *Moments) Add(planes []float64) {
 	}
 }
 
-// Merge takes the planes of o, of the same size, which it leaves as they are.
+// Merge adds the planes of o, which have the same size. o is not changed.
 func (m *Moments) Merge(o *Moments) {
 	if m.h != o.h || m.w != o.w {
 		panic("basis: Moments.Merge: planes of two sizes")
@@ -102,10 +102,10 @@ func (m *Moments) Merge(o *Moments) {
 	m.n += o.n
 }
 
-// stripe is the number of rows of the scatter matrix that one core takes at a time.
+// stripe is the number of rows of the scatter matrix that one core updates at a time.
 const stripe = 16
 
-// flush takes the block into mean and scatter, on all cores.
+// flush adds the block to mean and scatter, on all cores.
 func (m *Moments) flush() {
 	d := len(m.mean)
 	rows := len(m.block) / d
@@ -151,7 +151,7 @@ func (m *Moments) flush() {
 	m.block = m.block[:0]
 }
 
-// finite reports whether the moments are those of finite planes.
+// finite reports whether all planes were finite.
 func (m *Moments) finite() bool {
 	for i, v := range m.mean {
 		s := m.scatter.Data[i*m.scatter.Stride+i]
@@ -169,7 +169,7 @@ type Components struct {
 	Total     float64     // variance of the planes, Σ over all H·W components
 }
 
-// Share returns the part of the planes' variance that the components hold; 0 where there is none.
+// Share returns the part of the planes' variance that lies in the components; 0 if they have none.
 func (c *Components) Share() float64 {
 	if c.Total == 0 {
 		return 0

@@ -17,13 +17,13 @@ var (
 	}
 )
 
-// Components returns the k leading principal components: eigenvectors of the covariance of the planes about their own
-// mean, divided by their number, or what is the same, right singular vectors of the centred table of planes. A vector's
-// sign is chosen so that its largest entry is positive, the first of several.
+// Components returns the k leading principal components: eigenvectors of the covariance of the planes, or equally the
+// right singular vectors of the centred table of planes. Each has the sign with which its largest entry, the first of
+// several, is positive.
 //
-// Where the planes vary in fewer than k dimensions, as those of a class with few images do, the rest are the DCT
-// functions of lowest frequency, orthogonalised against the vectors before them. No planes, and k outside 1 … H·W − 1,
-// are an *Error.
+// If the planes vary in fewer than k dimensions, the rest are the DCT functions of lowest frequency, orthogonalised
+// against the vectors before them. It returns an *Error if there are no planes, if they are not finite, and unless 1 ≤
+// k < H·W.
 func (m *Moments) Components(k int) (*Components, error) {
 	m.flush()
 	d := len(m.mean)
@@ -61,7 +61,7 @@ func (m *Moments) Components(k int) (*Components, error) {
 	return c, nil
 }
 
-// upright returns v with its largest entry positive. Entries that rounding might tell apart count as equal.
+// upright returns v with its largest entry positive. Entries that differ by rounding count as equal.
 func upright(v []float64) []float64 {
 	var largest float64
 	for _, x := range v {

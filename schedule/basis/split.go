@@ -8,9 +8,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Split writes P_j x to dst[j] for one channel x [H·W]: the reference projection, in float64. The class label selects
-// the vectors of a per-class basis and is ignored otherwise. len(dst) is J, each of its entries has H·W elements and
-// none overlaps x; other lengths panic. A class without vectors is an *Error.
+// Split writes P_j x to dst[j] for one channel x [H·W]. This is the reference projection. label selects the vectors of
+// a per-class basis and has no effect otherwise. It panics unless len(dst) is J and every dst[j] has H·W values; none
+// may overlap x. It returns an *Error for a class without vectors.
 func (b *Basis) Split(label int, x []float64, dst [][]float64) error {
 	n := b.h * b.w
 	if len(x) != n || len(dst) != b.J() || slices.ContainsFunc(dst, func(d []float64) bool { return len(d) != n }) {
@@ -45,7 +45,8 @@ func (b *Basis) Split(label int, x []float64, dst [][]float64) error {
 	return nil
 }
 
-// Weighted returns Σ_j g_j P_j of a label as a matrix [H·W]², len(g) = J. A class without vectors is an *Error.
+// Weighted returns the matrix Σ_j g_j P_j of a label, [H·W]², for g [J]. It returns an *Error for a class without
+// vectors.
 func (b *Basis) Weighted(label int, g []float64) (*mat.SymDense, error) {
 	n := b.h * b.w
 	sum, x, parts := mat.NewSymDense(n, nil), make([]float64, n), make([][]float64, b.J())
@@ -69,8 +70,7 @@ func (b *Basis) Weighted(label int, g []float64) (*mat.SymDense, error) {
 	return sum, nil
 }
 
-// cut is a separable low-pass span: orthonormal rows along each axis, A_H [nu·H] and A_W [nv·W], of the DCT the first
-// of the transform.
+// cut is a separable low-pass span with orthonormal rows along each axis, A_H [nu·H] and A_W [nv·W].
 type cut struct {
 	h, w, nu, nv int
 	ah, aw       []float64
@@ -128,9 +128,9 @@ func gram(a []float64, n int) []float64 {
 // orthonormalTolerance is how far ⟨v_i, v_j⟩ may be from δ_ij: vectors that were float32 once pass.
 const orthonormalTolerance = 1e-6
 
-// Dense returns the basis of two subspaces whose first is spanned by a user's vectors, v[label][i] of length H·W:
-// orthonormal within 1e-6 and as many for every label. The only label is Shared, or else labels are classes from 0. The
-// vectors are copied. An *Error names the label and vector that break a rule.
+// Dense returns the basis of two subspaces whose first is spanned by v[label][i], each of length H·W: orthonormal
+// within 1e-6, and as many for every label. The only label is Shared, or all labels are classes from 0. The vectors are
+// copied. An *Error names the label and the vector that break a rule.
 func Dense(h, w int, v map[int][][]float64) (*Basis, error) {
 	labels := slices.Sorted(maps.Keys(v))
 	groups, vectors := make([][]int, len(labels)), make([][][]float64, len(labels))
@@ -140,8 +140,7 @@ func Dense(h, w int, v map[int][][]float64) (*Basis, error) {
 	return Clusters(h, w, groups, vectors)
 }
 
-// Clusters is Dense with one set of vectors, v[i][row], for all the labels of each cluster. A label belongs to one
-// cluster.
+// Clusters is Dense with one set of vectors v[i][row] for all labels of clusters[i]. A label belongs to one cluster.
 func Clusters(h, w int, clusters [][]int, v [][][]float64) (*Basis, error) {
 	switch {
 	case h < 1 || w < 1:
@@ -206,7 +205,7 @@ func checkOrthonormal(label, n int, rows [][]float64) error {
 		orthonormalTolerance)
 }
 
-// Orthonormal reports whether rows of one length are orthonormal within 1e-6. Otherwise it returns the first i ≥ j whose
+// Orthonormal reports whether rows of one length are orthonormal within 1e-6. If not, it returns the first i ≥ j whose
 // product is wrong, and that product.
 func Orthonormal(rows [][]float64) (i, j int, product float64, ok bool) {
 	for i, a := range rows {

@@ -1,13 +1,12 @@
-// Package frechet compares the law of images with that of others, through features that need no network and no
-// training.
+// Package frechet measures how far images are from others, by features that need no network and no training.
 //
-// Each set of features sees an image as a few dozen numbers, and a distance is that of Fréchet between the normal laws
-// which have the features' means and covariances,
+// A set of features maps an image to a few dozen numbers. The distance of two sets of images is the Fréchet distance of
+// normal laws with their features' means and covariances,
 //
 //	|m_1 − m_2|² + tr(Σ_1 + Σ_2 − 2 (Σ_1^½ Σ_2 Σ_1^½)^½),
 //
-// over the total variance of the reference's features. Frequencies are linear: a normal law with the data's moments is
-// as good to them as the data. Edges and responses are not.
+// divided by the total variance of the reference's features. Frequencies are linear, so they cannot tell a normal law
+// with the data's moments from the data. Edges and responses can.
 package frechet
 
 import (
@@ -29,8 +28,8 @@ type Reference struct {
 	total    float64    // tr Σ
 }
 
-// Reference returns the law of the images of a sample. Fewer than two images and images that do not differ in the
-// features are errors.
+// Reference returns the law of the sample's features. It returns an error for fewer than two images, and for images
+// that do not differ in the features.
 func (s *Sample) Reference() (*Reference, error) {
 	f := s.features
 	if n := s.moments.N(); n < 2 {
@@ -77,8 +76,8 @@ func (r *Reference) rescale(mean []float64, cov *mat.SymDense) {
 	}
 }
 
-// Distance returns the squared distance of a sample to the reference, over the reference's total variance. Images may
-// be added to the sample later. Less than two images, and values that are not finite, give NaN.
+// Distance returns the squared distance of a sample to the reference, divided by the reference's total variance. Images
+// may be added to the sample later. It is NaN for fewer than two images and for values that are not finite.
 func (r *Reference) Distance(s *Sample) float64 {
 	if s.moments.N() < 2 {
 		return math.NaN()
@@ -108,7 +107,7 @@ func (r *Reference) Distance(s *Sample) float64 {
 	return (shift + max(0, spread)) / r.total
 }
 
-// Sample holds the moments of the features of some images.
+// Sample has the moments of the features of some images.
 type Sample struct {
 	features Features
 	moments  *basis.Moments
@@ -120,16 +119,16 @@ func (f Features) NewSample() *Sample { return &Sample{f, basis.NewMoments(1, f.
 // Size returns the number of values of an image.
 func (s *Sample) Size() int { return s.features.size }
 
-// Name returns that of the features.
+// Name returns the name of the features.
 func (r *Reference) Name() string { return r.features.Name }
 
-// NewSample returns a sample without images, to compare with the reference.
+// NewSample returns a sample without images, of the reference's features.
 func (r *Reference) NewSample() *Sample { return r.features.NewSample() }
 
-// Merge takes the images of o, of the same features, which it leaves as they are.
+// Merge adds the images of o, which has the same features. o is not changed.
 func (s *Sample) Merge(o *Sample) { s.moments.Merge(o.moments) }
 
-// Add takes images [n, H, W, C], on all cores.
+// Add adds images [n, H, W, C], on all cores.
 func (s *Sample) Add(images []float64) { add(s, images) }
 
 // AddFloat32 is Add of float32.
@@ -142,7 +141,7 @@ const (
 	groupNumbers = 1 << 15
 )
 
-// add takes images in blocks, which have no effect on the result.
+// add adds images block by block. The blocks have no effect on the result.
 func add[E float32 | float64](s *Sample, images []E) {
 	size, dims := s.features.size, s.features.Dims
 	n, group := len(images)/size, max(1, groupNumbers/size)
@@ -164,24 +163,24 @@ func add[E float32 | float64](s *Sample, images []E) {
 	}
 }
 
-// side is how many frequencies, and how many cells, there are at most along an axis.
+// side bounds the number of frequencies, and of cells, along an axis.
 const side = 8
 
-// Features are numbers of an image [H, W, C].
+// Features map an image [H, W, C] to numbers.
 type Features struct {
 	Name string
 	Dims int
-	// Unbounded takes values as they are; else they are clamped to [−1, 1] first, as images are.
+	// Unbounded takes values as they are. Otherwise they are clamped to [−1, 1] first, as images are.
 	Unbounded bool
 
-	// standard divides features by their standard deviations on the reference, so that none hides the others.
+	// standard divides features by their standard deviations on the reference, so that all count alike.
 	standard bool
 	size     int
 	// measure writes the features of an image to dst. It is safe for concurrent use.
 	measure func(x, dst []float64)
 }
 
-// Given are features that somebody else has measured: their values take the place of an image.
+// Given returns features that were measured elsewhere: their values take the place of an image.
 func Given(name string, dims int) Features {
 	return Features{
 		Name: name, Dims: dims, Unbounded: true, standard: true, size: dims,
@@ -189,7 +188,7 @@ func Given(name string, dims int) Features {
 	}
 }
 
-// Frequencies are the coefficients u, v < 8 of the orthonormal DCT-II in each channel.
+// Frequencies returns the coefficients u, v < 8 of the orthonormal DCT-II in each channel.
 func Frequencies(h, w, c int) Features {
 	nu, nv := min(h, side), min(w, side)
 	t := basis.NewFrequencies(h, w, c, nil)
@@ -198,8 +197,8 @@ func Frequencies(h, w, c int) Features {
 	}}
 }
 
-// Edges are the means, over the channels and the cells of a grid of at most 8×8, of the absolute differences between a
-// pixel and the next, down and across.
+// Edges returns the means of the absolute differences between neighbouring pixels, down and across, over the channels
+// and the cells of a grid of at most 8×8.
 func Edges(h, w, c int) Features {
 	nu, nv := min(h, side), min(w, side)
 	return Features{Name: "edges", Dims: 2 * nu * nv, size: h * w * c, measure: func(x, dst []float64) {

@@ -8,16 +8,16 @@ import (
 	"gonum.org/v1/gonum/blas/blas32"
 )
 
-// leastSide is the least side that images are averaged to before the filters see them.
+// leastSide is the least side that images are averaged to before they are filtered.
 const leastSide = 32
 
 // widths are the numbers of filters of the layers.
 var widths = [...]int{16, 24, 32}
 
-// Responses are the means over the image of the absolute responses of random filters, in three layers: the first sees
-// the image, each further one the responses of the layer before, less their mean over the filters, at half the
-// resolution. Filters have 3×3 taps, those of the first sum to 0 in every channel, and images are continued by 0. The
-// filters are always the same. Images of 64 pixels or more along both axes are averaged over square cells first.
+// Responses returns the means over the image of the absolute responses of fixed random filters in three layers. The
+// first layer filters the image. Each further layer filters the responses of the layer before, less their mean over the
+// filters, at half the resolution. Filters have 3×3 taps, those of the first layer sum to 0 in every channel, and
+// images are padded by 0. Images of 64 pixels or more along both axes are averaged over square cells first.
 func Responses(h, w, c int) Features {
 	cell, layers := max(1, min(h, w)/leastSide), filtersOf(c)
 	f := Features{Name: "responses", standard: true, size: h * w * c}
@@ -103,7 +103,7 @@ func planesOf(x []float64, h, w, c int) planes {
 	return p
 }
 
-// averaged returns the means over cells of dy×dx values; what fills no cell is left out.
+// averaged returns the means over cells of dy×dx values, without incomplete cells.
 func (p planes) averaged(dy, dx int) planes {
 	out := newPlanes(len(p.of), p.h/dy, p.w/dx)
 	for k := range p.of {
@@ -117,7 +117,7 @@ func (p planes) averaged(dy, dx int) planes {
 	return out
 }
 
-// centre takes from each value the mean over all channels there.
+// centre subtracts the mean over all channels from each value.
 func (p planes) centre() {
 	for i := range p.of[0] {
 		var mean float32

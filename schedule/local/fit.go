@@ -6,23 +6,23 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Gram holds what least squares need of samples of a combination and of its target: sums over the samples of products
-// of the columns
+// Gram has the sums that least squares need of samples of a combination and of its target y: sums over the samples of
+// products of the columns
 //
 //	x_0,  D_0 − x_0,  D_1 − D_0,  D_1 − x_1,  D_2 − D_1,  …,  y − x_0.
 //
-// The combination has, newest first, weights of the running state and then of every pair an evaluation and its state:
-// x_0, D_0, D_1, x_1, D_2, x_2, …. They are nearly alike where there is little noise, and their differences are not.
-// Sums of several sets of samples add up to those of all.
+// The combination weighs z = x_0, D_0, D_1, x_1, D_2, x_2, …, newest first: the running state, then each evaluation and
+// the state that it was made at. These are nearly alike at low noise, and their differences are not. The sums of
+// several sets of samples add up.
 type Gram struct {
 	terms int
 	sums  *mat.SymDense // [terms + 1]²
 }
 
-// NewGram returns the sums of no samples, of combinations of an even number of terms.
+// NewGram returns the sums of no samples, for combinations of an even number of terms.
 func NewGram(terms int) *Gram { return &Gram{terms, mat.NewSymDense(terms+1, nil)} }
 
-// Add takes a sample, x_0, D_0, D_1, x_1, …, y, and leaves its columns in the same place.
+// Add adds the sample z = x_0, D_0, D_1, x_1, …, y and overwrites it by its columns.
 func (g *Gram) Add(z []float64) {
 	z[g.terms] -= z[0]
 	for k := g.terms - 2; k >= 2; k -= 2 {
@@ -38,7 +38,7 @@ func (g *Gram) Add(z []float64) {
 	}
 }
 
-// Sums returns the sums over the samples of products of all columns, [terms + 1]².
+// Sums returns the sums of products of all columns, [terms + 1]².
 func (g *Gram) Sums() []float64 {
 	n := g.terms + 1
 	out := make([]float64, n*n)
@@ -48,18 +48,18 @@ func (g *Gram) Sums() []float64 {
 	return out
 }
 
-// AddSums takes sums over samples of products of all columns, [terms + 1]², as somebody else has added them up.
+// AddSums adds sums of products of all columns, [terms + 1]², that were computed elsewhere.
 func (g *Gram) AddSums(sums []float64) { g.sums.AddSym(g.sums, mat.NewSymDense(g.terms+1, sums)) }
 
-// Merge takes the samples of o.
+// Merge adds the samples of o.
 func (g *Gram) Merge(o *Gram) { g.sums.AddSym(g.sums, o.sums) }
 
-// Fit returns the weights w of a combination that brings it closest to the target,
+// Fit returns the weights w of the combination that is closest to the target, near given weights,
 //
-//	min_w  Σ_n (y_n − Σ_k w_k z_kn)² + ridge Σ_k |z′_k|² (c_k − c⁰_k)²,
+//	min_w  Σ_n (y_n − Σ_k w_k z_kn)² + ridge Σ_k |z′_k|² (c_k − c⁰_k)².
 //
-// near weights. What is held near is not w but the coefficients c of the columns, each in units of its own size |z′_k|.
-// Where the normal equations have no solution it returns near.
+// c are the coefficients of the columns z′ for the weights w, and c⁰ those for near. If the normal equations have no
+// solution it returns near.
 func (g *Gram) Fit(near []float64, ridge float64) []float64 {
 	n := g.terms
 	normal, rhs := mat.NewSymDense(n, nil), mat.NewVecDense(n, nil)
@@ -91,7 +91,8 @@ func (g *Gram) Error(w []float64) float64 {
 	return max(0, mat.Inner(c, g.sums, c))
 }
 
-// Gain returns (Σ_n y_n² / Σ_n (Σ_k w_k z_kn)²)^½, by how much the combination is too small; 1 where it is 0.
+// Gain returns (Σ_n y_n² / Σ_n (Σ_k w_k z_kn)²)^½, the factor by which the combination is too small, or 1 if that is 0
+// or not finite.
 func (g *Gram) Gain(w []float64) float64 {
 	c := append(g.coefficients(w), 0)
 	c[0]++ // the columns miss y − x_0
@@ -107,7 +108,7 @@ func (g *Gram) Gain(w []float64) float64 {
 	return 1
 }
 
-// coefficients turns weights of x_0, D_0, D_1, x_1, … to those of the columns, in a combination that misses y − x_0.
+// coefficients returns the coefficients of the columns for weights w, in a combination that approximates y − x_0.
 func (g *Gram) coefficients(w []float64) []float64 {
 	c := make([]float64, len(w), len(w)+1)
 	carry := 0.0
@@ -121,7 +122,7 @@ func (g *Gram) coefficients(w []float64) []float64 {
 	return c
 }
 
-// weights returns those of x_0, D_0, D_1, x_1, … of coefficients of the columns.
+// weights returns the weights for coefficients of the columns.
 func weights(c []float64) []float64 {
 	w := make([]float64, len(c))
 	w[0], w[1] = c[0]-c[1], c[1]
@@ -132,7 +133,7 @@ func weights(c []float64) []float64 {
 	return w
 }
 
-// before returns where the evaluation before that at k is: D_0 is at 1, D_1 at 2, D_2 at 4.
+// before returns the position of the evaluation before the one at k: D_0 is at 1, D_1 at 2, D_2 at 4.
 func before(k int) int {
 	if k == 2 {
 		return 1

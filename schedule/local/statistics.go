@@ -1,14 +1,14 @@
-// Package local describes a denoiser, coordinate by coordinate, as a Wiener filter: what solver.Settings needs for the
-// solver "local".
+// Package local describes a denoiser, coordinate by coordinate, as a Wiener filter. The solver "local" needs it.
 //
-// In the coordinates of basis.Frequencies, shared by the frequencies of a band, the denoiser is written as
+// In a coordinate of basis.Frequencies the denoiser is written as
 //
 //	D = q x + (1 − q) m,   q = λ/(λ + σ²),
 //
-// a filter for data of variance λ about a mean m, both of them local: m is what is left of D, and λ the data's variance
-// given the noisy image. By Tweedie's formula that is σ² ∂D/∂x, on average the squared error of the denoiser,
+// the filter for data of variance λ about a mean m. Both are local: λ is the data's variance given the noisy image, and
+// m is defined by D. All frequencies of a band share λ. By Tweedie's formula q is ∂D/∂x, on average the squared error of
+// the denoiser over σ²,
 //
-//	E (D − x_0)² = σ² q,   so   q = E (D − x_0)²/σ² = E (flow + ε)²,   λ = σ² q/(1 − q),
+//	q = E (D − x_0)²/σ² = E (flow + ε)²,   λ = σ² q/(1 − q),
 //
 // which one pass over the data measures. A normal law has λ = Σ and m = μ everywhere.
 //
@@ -24,8 +24,8 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// Statistics hold the gains of a denoiser: of each row, which is a class or all of the data, at each noise level and in
-// each part, an axis of the channels in one of B bands. They are immutable and safe for concurrent use.
+// Statistics are the gains q of a denoiser for each row, a class or all of the data, at each noise level and in each
+// part, an axis of the channels in one of B bands. They are immutable and safe for concurrent use.
 type Statistics struct {
 	bands  basis.Bands
 	parts  int // B·C
@@ -35,7 +35,7 @@ type Statistics struct {
 	logs   [][][]float64 // ln λ [row][P][B·C]
 }
 
-// Row is what is known of one class, or of all of the data.
+// Row has the statistics of one class, or of all of the data.
 type Row struct {
 	Axes     []float64   // of the channels in each band, [B, C, C]; nil: the channels are the axes
 	Variance []float64   // of the data, [B·C]
@@ -50,9 +50,9 @@ func (e *Error) Error() string { return "statistics: " + e.Msg }
 
 func failf(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
 
-// New returns the statistics of images in bands, gains being those at the noise levels sigma [P ≥ 2], increasing.
-// labels has the class of each row; nil means one row shared by all. It keeps the slices. What does not fit together,
-// and values that are not finite or negative, are an *Error.
+// New returns the statistics of images in bands, with gains at the noise levels sigma [P ≥ 2], increasing. labels has
+// the class of each row; nil means one row shared by all. It keeps the slices. It returns an *Error if sizes do not
+// match, and for values that are negative or not finite.
 func New(bands basis.Bands, labels []int, sigma []float64, rows []Row) (*Statistics, error) {
 	switch {
 	case min(bands.H, bands.W, bands.C) < 1 || bands.N < 0:
@@ -134,8 +134,8 @@ func checkRow(row []float64, n int) error {
 	return nil
 }
 
-// variance returns λ = σ² q/(1 − q), at most the data's: no linear filter does worse than the one that knows nothing of
-// x but its noise, and where q approaches 1 the quotient is all noise of the measurement.
+// variance returns λ = σ² q/(1 − q), at most the data's variance: no linear filter does worse than the one that knows
+// only the noise of x, and where q approaches 1 the quotient is all noise of the measurement.
 func variance(q, sigma, prior float64) float64 {
 	if q >= 1 {
 		return prior
@@ -143,14 +143,14 @@ func variance(q, sigma, prior float64) float64 {
 	return min(sigma*sigma*q/(1-q), prior)
 }
 
-// bandsMeasured is N of the bands of statistics. With as many, coefficients are as good as with those of every
-// frequency on networks of CIFAR-10 at 16×16, and fits to few trajectories better.
+// bandsMeasured is N of the bands in which statistics are measured. On networks of CIFAR-10 at 16×16, coefficients in
+// 64 bands are as good as by frequency, and fits to few trajectories are better.
 const bandsMeasured = 64
 
 // BandsOf returns the bands in which the statistics of images of a size are measured.
 func BandsOf(h, w, c int) basis.Bands { return basis.Bands{H: h, W: w, C: c, N: bandsMeasured} }
 
-// Bands returns those of the parts.
+// Bands returns the bands of the parts.
 func (s *Statistics) Bands() basis.Bands { return s.bands }
 
 // Size returns the number of parts, B·C.
@@ -159,16 +159,16 @@ func (s *Statistics) Size() int { return s.parts }
 // Rows returns the number of rows: classes, or 1.
 func (s *Statistics) Rows() int { return len(s.rows) }
 
-// At returns a row. Do not write to its slices.
+// At returns a row. Its slices must not be written to.
 func (s *Statistics) At(row int) Row { return s.rows[row] }
 
-// Labels returns a copy of the rows' labels, nil where one row is shared.
+// Labels returns a copy of the rows' labels, or nil if one row is shared.
 func (s *Statistics) Labels() []int { return slices.Clone(s.labels) }
 
 // Sigma returns a copy of the noise levels.
 func (s *Statistics) Sigma() []float64 { return slices.Clone(s.sigma) }
 
-// Variance writes λ(σ) of every part of a row to dst: log-linear in ln σ between the noise levels, constant
+// Variance writes λ(σ) of every part of a row to dst [B·C]: log-linear in ln σ between the noise levels, constant
 // beyond them, and at most the data's variance.
 func (s *Statistics) Variance(dst []float64, row int, sigma float64) {
 	p := sort.SearchFloat64s(s.sigma, sigma)
@@ -186,8 +186,7 @@ func (s *Statistics) Variance(dst []float64, row int, sigma float64) {
 	}
 }
 
-// WithoutGain returns statistics of the same parts whose gains are 0, as of a denoiser that knows the image: λ is
-// 0 everywhere, and the solver local is DPM-Solver++.
+// WithoutGain returns statistics with gains of 0 in the same parts. λ is then 0, and the solver local is DPM-Solver++.
 func (s *Statistics) WithoutGain() *Statistics {
 	rows := slices.Clone(s.rows)
 	for i := range rows {

@@ -44,7 +44,7 @@ func adamsBashforth(s Settings, c *clock) []link {
 var gauss16 = gaussLegendre(16)
 
 // stieltjes returns ∫_a^b f dU with U = √g of the path through the knots. On a knot interval of slope s = d ln g/dt, dU
-// = ½ s U dt; panels span two e-folds of U at most, on which the rule is exact to rounding for f a low polynomial.
+// = ½ s U dt. Panels span at most two e-folds of U, on which the rule is exact to rounding if f is a low polynomial.
 func stieltjes(tau, logg []float64, a, b float64, f func(float64) float64) float64 {
 	lo, hi := min(a, b), max(a, b)
 	var sum float64

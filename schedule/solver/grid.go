@@ -21,7 +21,8 @@ const (
 	GridTable      = "table"      // published noise levels, interpolated, then t = 0
 )
 
-// endTolerance is how far, relatively, a time or noise level may miss an end of the schedule and still be taken for it.
+// endTolerance is the relative distance from an end of the schedule within which a time or noise level counts as the
+// end.
 const endTolerance = 1e-6
 
 // Grid says where the steps are. All noise levels are geometric means over the subspaces.
@@ -29,8 +30,8 @@ type Grid struct {
 	// Kind is one of the constants above; GridSchedule by default.
 	Kind string
 	// SigmaMin and SigmaMax bound the noise levels of GridEDM, GridPolynomial and GridLogSNR. EDM's own 0.002 and 80,
-	// given or by default, give way to the ends of a schedule that does not reach them; other levels outside the schedule
-	// are errors.
+	// which are the defaults, are replaced by the ends of a schedule that does not reach them. Other levels outside the
+	// schedule are errors.
 	SigmaMin, SigmaMax float64
 	// Rho is the exponent of GridEDM and GridPolynomial, 7 by default.
 	Rho float64
@@ -42,7 +43,7 @@ type Grid struct {
 	Table string
 }
 
-// resolve fills in the kind and checks names. Lists and levels are checked when they meet a schedule.
+// resolve sets the default kind and checks names. Lists and levels are checked against the schedule later.
 func (g Grid) resolve() (Grid, error) {
 	g.Kind = cmp.Or(g.Kind, GridSchedule)
 	switch g.Kind {
@@ -58,7 +59,7 @@ func (g Grid) resolve() (Grid, error) {
 		GridSchedule, GridEDM, GridPolynomial, GridLogSNR)
 }
 
-// list returns the nodes of an explicit grid, nil of others.
+// list returns the nodes of an explicit grid, nil for others.
 func (g Grid) list() []float64 {
 	switch g.Kind {
 	case GridT:
@@ -121,7 +122,7 @@ func (g Grid) levels(sch *schedule.Schedule, row, n int) ([]float64, error) {
 	return out, nil
 }
 
-// timesOf maps geometric-mean noise levels to times on a row; a last 0 is t = 0.
+// timesOf returns the times of geometric-mean noise levels on a row; a last 0 is t = 0.
 func timesOf(sigma []float64, sch *schedule.Schedule, row int) ([]float64, error) {
 	lo, hi := sch.Sigma(row, 0), sch.Sigma(row, sch.T())
 	t := make([]float64, len(sigma))
@@ -141,7 +142,7 @@ func timesOf(sigma []float64, sch *schedule.Schedule, row int) ([]float64, error
 	return t, nil
 }
 
-// clampTimes returns the times with those near an end of [0, T] moved to it.
+// clampTimes returns the times with those close to an end of [0, T] moved there.
 func clampTimes(list []float64, T float64) ([]float64, error) {
 	t := slices.Clone(list)
 	for i, v := range t {
@@ -174,8 +175,8 @@ var tables = map[string][]float64{
 // Tables returns the names of the tables of GridTable.
 func Tables() []string { return slices.Sorted(maps.Keys(tables)) }
 
-// tableLevels returns the noise levels of n steps: n+1 uniform in the table's index, between its entries log-linear, as
-// published; and the last one 0.
+// tableLevels returns the noise levels of n steps: n uniform in the table's index, log-linear between its entries as
+// published, and 0.
 func tableLevels(table []float64, n int) []float64 {
 	out := make([]float64, n+1)
 	last := len(table) - 1

@@ -6,8 +6,8 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 )
 
-// localGaussian takes every part f of an image by a step of its own: that of the normal law which the denoiser
-// looks like there (package local). With λ held over the step and
+// localGaussian steps every part f of an image as if its law were the normal law that the denoiser looks like there
+// (package local). With λ constant over the step and
 //
 //	D = q x + (1 − q) m,   q = λ/(λ + σ²),   m = D + (λ/σ²)(D − x),   v(σ) = √(λ + σ²),
 //
@@ -16,17 +16,16 @@ import (
 //
 //	x ← v′/v x + v′ ∫ m d(1/v),   v′ = v(σ′).
 //
-// m is continued as a polynomial in ln σ through its values at the last nodes, of degree p − 1 in order p. The first
-// order, m_0 held, is exact for a normal law, whatever the step. With λ = 0 the orders 1 to 3 are DPM-Solver++, of the
-// line's slope half counting as in 2M.
+// In order p, m is the polynomial of degree p − 1 in ln σ through its values at the last nodes. Order 1 is exact for a
+// normal law and any step. With λ = 0, orders 1 to 3 are DPM-Solver++, with half the slope of the line as in 2M.
 //
-// λ is the geometric mean of its values at both ends. Older m are taken with the λ of the step at hand, so they need
-// the state at which D was evaluated beside D: Plan.States. All weights stay bounded however large λ/σ² is, since v′ ∫
-// d(1/v) ≤ ½ (σ² − σ′²)/(λ + σ²).
+// λ is the geometric mean of its values at both ends. Older m are computed with the λ of the current step, so they need
+// the state at which D was evaluated: Plan.States. All weights stay bounded however large λ/σ² is, since v′ ∫ d(1/v) ≤
+// ½ (σ² − σ′²)/(λ + σ²).
 //
-// The corrector takes a step once more when its end has been evaluated, with the polynomial through m′ there as well,
-// which costs nothing and lifts the order by one. It holds λ at its value at the end: m′ with the larger one of the
-// step would weigh D′ − x′ by λ/σ′². With λ = 0 this is the corrector of UniPC.
+// The corrector repeats a step when its end has been evaluated, with the polynomial through m′ as well. This costs no
+// evaluation and raises the order by one. It uses λ at the end: with the larger λ of the step, m′ would weigh D′ − x′
+// by λ/σ′². With λ = 0 this is the corrector of UniPC.
 type localGaussian struct {
 	order     int
 	lower     bool // towards the last step
@@ -43,7 +42,7 @@ func checkLocal(s Settings) error {
 	return nil
 }
 
-// coordinates returns those of the statistics.
+// coordinates returns the coordinates of the statistics.
 func (s Settings) coordinates() *Coordinates {
 	out := &Coordinates{Bands: s.Statistics.Bands(), Axes: make([][]float64, s.Statistics.Rows()), Row: s.StatisticsRow}
 	for r := range out.Axes {
@@ -74,11 +73,11 @@ func localLinks(s Settings, c *clock) [][]link {
 	return chains
 }
 
-// localForm weighs, newest first, each evaluation and the state that it was made at, in turn: D_0, x_0, D_1, x_1, … The
-// state of the newest is the running x.
+// localForm has weights, newest first, of each evaluation and the state that it was made at: D_0, x_0, D_1, x_1, … x_0
+// is the running x.
 type localForm []float64
 
-// split returns the weight of the running x and those of the history.
+// split returns the weights of the running x and of the history.
 func (l localForm) split() (alpha float64, beta []float64) {
 	alpha, l[1] = l[1], 0
 	if len(l) == 2 {
@@ -87,7 +86,7 @@ func (l localForm) split() (alpha float64, beta []float64) {
 	return alpha, l
 }
 
-// add adds w m_k of the pair k evaluations back, at noise level sigma.
+// add adds w m_k, where m_k belongs to the pair k evaluations back, at noise level sigma.
 func (l *localForm) add(k int, w, variance, sigma float64) {
 	for len(*l) < 2*k+2 {
 		*l = append(*l, 0)
@@ -97,7 +96,7 @@ func (l *localForm) add(k int, w, variance, sigma float64) {
 	(*l)[2*k+1] -= part
 }
 
-// forms returns the combinations of a part whose variance is lambda[i] at node i, of the steps between these nodes.
+// forms returns the combinations of a part whose λ is lambda[i] at node i, for the steps between these nodes.
 func (l localGaussian) forms(lambda []float64) []localForm {
 	out := make([]localForm, len(lambda)-1)
 	var last localStep
@@ -133,7 +132,7 @@ type localStep struct {
 	weights  []float64 // newest first; of m′ at the end of the step before all others, in a corrector
 }
 
-// step returns step i with a variance, as it is predicted or corrected.
+// step returns step i with a given λ, as a predictor or as a corrector.
 func (l localGaussian) step(i int, variance float64, corrected bool) localStep {
 	order := min(l.order, i+1)
 	if l.lower {
@@ -171,13 +170,13 @@ func (l localGaussian) step(i int, variance float64, corrected bool) localStep {
 	return localStep{variance: variance, decay: decay, weights: w}
 }
 
-// Fitted are the combinations of a sampler as numbers, in the parts of statistics: local's coefficients, fitted
-// to a network's own trajectories. The history holds states, as for local.
+// Fitted has the coefficients of a sampler in the parts of statistics, fitted to a network's own trajectories. The
+// history has states, as for local.
 type Fitted struct {
 	Sigma []float64 // noise levels of the nodes, decreasing [N+1]
 	Weights
-	// Tails are, for each step k = 1 … N − 1, the leading combinations of a sampler that begins there, fitted as such;
-	// the whole sampler's follow them. nil for none: they are then local's of order 2, while the history is short.
+	// Tails are, for each step k = 1 … N − 1, the leading combinations of a sampler that begins there; those of the whole
+	// sampler follow. If Tails is nil, local of order 2 is used while the history is short.
 	Tails []Weights
 }
 
@@ -202,7 +201,7 @@ func checkFitted(s Settings) error {
 	return nil
 }
 
-// fittedTimes returns the nodes that coefficients were fitted for.
+// fittedTimes returns the nodes of the fitted coefficients.
 func fittedTimes(s Settings, sch *schedule.Schedule, row int) ([]float64, error) {
 	return timesOf(s.Fitted.Sigma, sch, row)
 }
@@ -233,7 +232,7 @@ func fittedLinks(s Settings, c *clock) [][]link {
 	return chains
 }
 
-// reach returns how many evaluations a combination goes back, behind the newest.
+// reach returns the number of evaluations before the newest that a combination uses.
 func reach(beta []float64) int {
 	for n := len(beta); n > 2; n-- {
 		if beta[n-1] != 0 {

@@ -18,14 +18,14 @@ const (
 	WarmupHeun  = "heun"
 )
 
-// heunStart makes the first step of a multistep method's links Heun's. An Euler step has an error of its square, so
-// that a method that begins with one is of global order 2 at most; Heun's begins a method of order 3. It costs nothing:
-// the second evaluation, at Euler's point, stays in the history as that of the first node, and the step is corrected by
-// the combination that follows it, before that takes its own,
+// heunStart makes the first step of a multistep method Heun's. An Euler step has an error of second order, so a method
+// that begins with one is of global order 2 at most; after Heun's step it may be of order 3. This costs no evaluation:
+// the second evaluation, at Euler's point, replaces that of the first node in the history, and the next combination
+// corrects the step before it takes its own,
 //
 //	x ← x − ½ ΔU_j (flow′ − flow),   or   x ← x + ½ (1 − U′/U) (D′ − D)
 //
-// where denoised images are kept.
+// if the history has denoised images.
 func heunStart(links []link, c *clock, data bool) {
 	if len(links) < 2 {
 		return

@@ -1,5 +1,5 @@
-// Package solver turns a schedule, a solver and a time grid into numbers: where the network is evaluated and how its
-// answers are combined.
+// Package solver turns a schedule, a solver and a time grid into a plan: the noise levels at which the network is
+// evaluated, and the coefficients that combine its evaluations.
 //
 // The probability flow is dx = −Σ_j P_j flow · d√g_j, so subspace j runs on its own clock u_j = √g_j. Every linear
 // multistep or Runge–Kutta method is then a sequence of stages
@@ -12,8 +12,8 @@
 // finer: the solvers local and fitted have coefficients for every band of the DCT's frequencies. Samples on different
 // rows of a per-class schedule have plans of equal shape and different numbers.
 //
-// A solver is a function from the clock of a subspace to its links, and a row of register.go, which holds its facts:
-// orders, history, whether it takes churn. Help texts, refusals and the test of orders read them there.
+// A solver is a function from the clock of a subspace to its links, and a row of register.go with its facts: orders,
+// history, whether it takes churn. Help texts, errors and the test of orders use them.
 //
 //	register.go    the solvers and their facts
 //	settings.go    what a request may say, and its defaults
@@ -33,7 +33,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// MaxHistory bounds the length of a Beta in subspaces, whatever the settings.
+// MaxHistory is the largest length of a Beta by subspace, for any settings.
 const MaxHistory = 4
 
 // Stage is one evaluation of the network and the combination that follows it.
@@ -48,8 +48,8 @@ type Stage struct {
 	Noise []float64
 }
 
-// Plan is a sampler as numbers: x = Σ_j Init_j P_j ξ for a unit normal ξ, then the stages in order. The parts in which
-// stages combine are the schedule's subspaces, or Coordinates.
+// Plan is a sampler as numbers: x = Σ_j Init_j P_j ξ for a unit normal ξ, then the stages in order. Stages combine
+// evaluations by part: the schedule's subspaces, or Coordinates.
 type Plan struct {
 	Init    []float64 // [J], √g_j at the first step
 	Stages  []Stage
@@ -81,8 +81,8 @@ type Coordinates struct {
 	Row  int // of this plan
 }
 
-// New returns the plan of one row of a schedule. Settings need not be resolved. Plans of different rows have stages of
-// the same number, steps and history. Errors are *Error; a row outside the schedule panics.
+// New returns the plan of one row of a schedule. Settings need not be resolved. Plans of different rows have the same
+// structure: number of stages, steps and history. Errors are *Error; it panics if the schedule does not have the row.
 func New(s Settings, sch *schedule.Schedule, row int) (*Plan, error) {
 	s, clocks, err := s.clocks(sch, row)
 	if err != nil {
@@ -92,8 +92,8 @@ func New(s Settings, sch *schedule.Schedule, row int) (*Plan, error) {
 }
 
 // Tails returns, for each step k = 1 … N − 1 of the plan that New returns, the leading stages of a sampler that begins
-// there, with a history of its own and no warmup: those whose Alpha and Beta differ from the plan's stages from step k
-// on, which is while the history fills. Solvers that keep nothing from step to step have none.
+// there without warmup: those whose Alpha and Beta differ from the plan's, while the history fills. It returns nil for
+// solvers that keep nothing from step to step.
 func Tails(s Settings, sch *schedule.Schedule, row int) ([][]Stage, error) {
 	s, clocks, err := s.clocks(sch, row)
 	if err != nil || s.method().Churns {
@@ -125,7 +125,7 @@ func Tails(s Settings, sch *schedule.Schedule, row int) ([][]Stage, error) {
 	return tails, nil
 }
 
-// Combines reports whether a stage has the coefficients of another.
+// Combines reports whether two stages have the same coefficients.
 func (s Stage) Combines(other Stage) bool {
 	return slices.Equal(s.Alpha, other.Alpha) && slices.EqualFunc(s.Beta, other.Beta, slices.Equal)
 }
@@ -189,7 +189,8 @@ func (s Settings) plan(clocks []*clock) (*Plan, error) {
 	return p, p.assemble(s, chains)
 }
 
-// Plans returns the plans of a schedule's rows by label, each made once; statistics are of the schedule's labels.
+// Plans returns a function that returns the plan of a label's row and makes each plan once. The statistics have the
+// schedule's rows.
 func Plans(s Settings, sch *schedule.Schedule) func(label int32) (*Plan, error) {
 	made := map[int]*Plan{}
 	return func(label int32) (p *Plan, err error) {
@@ -203,7 +204,7 @@ func Plans(s Settings, sch *schedule.Schedule) func(label int32) (*Plan, error) 
 	}
 }
 
-// nodes returns the times of the nodes.
+// nodes returns the times of the nodes, decreasing.
 func (m Method) nodes(s Settings, sch *schedule.Schedule, row int) ([]float64, error) {
 	if m.times != nil {
 		return m.times(s, sch, row)
@@ -211,7 +212,7 @@ func (m Method) nodes(s Settings, sch *schedule.Schedule, row int) ([]float64, e
 	return s.Grid.times(sch, row, s.Steps)
 }
 
-// assemble makes the stages of the links of every part.
+// assemble sets the stages from the links of every part.
 func (p *Plan) assemble(s Settings, chains [][]link) error {
 	for i, first := range chains[0] {
 		st := Stage{Time: first.t, Step: first.step}
@@ -240,7 +241,8 @@ func (p *Plan) assemble(s Settings, chains [][]link) error {
 	return nil
 }
 
-// finite reports whether a link can be computed: some solvers divide by differences of nodes that round to 0.
+// finite reports whether the coefficients are finite: some solvers divide by differences of nodes, which may round to
+// 0.
 func (l link) finite() bool {
 	sum := l.alpha - l.alpha
 	for _, v := range l.beta {
@@ -249,7 +251,7 @@ func (l link) finite() bool {
 	return sum == 0
 }
 
-// clock is one subspace's view of a sampler: its path and the nodes of the steps.
+// clock has the nodes of the steps on the path of one subspace.
 type clock struct {
 	path *schedule.Path
 	t    []float64 // times of the nodes, decreasing
@@ -278,8 +280,8 @@ func (c *clock) linkCount() int { return min(c.steps(), c.maxLinks) }
 // ends reports whether step i is the last one and an Euler step.
 func (c *clock) ends(i int) bool { return c.eulerEnd && i == c.steps()-1 }
 
-// order returns the order of step i of a multistep method of order p: no more than the evaluations at hand, and 1 where
-// the last step is an Euler step.
+// order returns the order of step i of a multistep method of order p: at most the number of evaluations so far, and 1
+// if the step is an Euler step.
 func (c *clock) order(i, p int) int {
 	if c.ends(i) {
 		return 1
@@ -287,7 +289,7 @@ func (c *clock) order(i, p int) int {
 	return min(p, i+1)
 }
 
-// recent returns the last n of some node values up to node i, newest first.
+// recent returns the last n values up to node i, newest first.
 func recent(v []float64, i, n int) []float64 {
 	out := make([]float64, n)
 	for k := range out {
@@ -316,7 +318,7 @@ type point struct {
 	noise   float64 // standard deviation of the noise that led here from the node
 }
 
-// start returns where step i starts: at its node, or further up where the sampler churns.
+// start returns where step i starts: at its node, or at a higher noise level with churn.
 func (c *clock) start(i int) point {
 	if c.from != nil {
 		return c.from[i]
@@ -324,7 +326,7 @@ func (c *clock) start(i int) point {
 	return point{t: c.t[i], g: c.g[i], u: c.u[i]}
 }
 
-// check reports nodes that coincide once they are rounded or clamped.
+// check returns an *Error if nodes coincide after rounding.
 func (c *clock) check() error {
 	for i := 1; i < len(c.u); i++ {
 		if !(c.u[i] < c.u[i-1]) {

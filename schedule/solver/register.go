@@ -8,16 +8,15 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 )
 
-// Method is a solver's row of the register: what holds whatever the schedule.
+// Method is a solver's row of the register: its facts, for every schedule.
 type Method struct {
 	Name string // on the wire
-	// LeastOrder and MostOrder bound Settings.Order, UsualOrder is its default. All are 0 for a solver that has an order
-	// of its own.
+	// LeastOrder and MostOrder bound Settings.Order, and UsualOrder is its default. All are 0 for a solver of fixed order.
 	LeastOrder, MostOrder, UsualOrder int
-	// Accuracy returns the order of convergence of a sampler that starts exactly, by Settings.Order. It is nil for
-	// coefficients that somebody else computes.
+	// Accuracy returns the order of convergence of a sampler that starts exactly, by Settings.Order. It is nil for given
+	// coefficients.
 	Accuracy func(order int) int
-	// History returns how many evaluations a combination uses, the newest counted, by Settings.Order.
+	// History returns the number of evaluations that a combination uses, by Settings.Order.
 	History func(order int) int
 	// Denoised is true if combinations use denoised images, false if they use flows.
 	Denoised bool
@@ -25,8 +24,8 @@ type Method struct {
 	Churns bool
 	// WarmsUp is true if the first step is an Euler step because later steps use earlier evaluations.
 	WarmsUp bool
-	// ByCoordinate is true if every part of Settings.Statistics has coefficients of its own. Such a solver takes
-	// isotropic noise.
+	// ByCoordinate is true if every part of Settings.Statistics has coefficients of its own. Such a solver needs isotropic
+	// noise.
 	ByCoordinate bool
 
 	// lowersOrder is true if the default order is 2 below fewEvaluations.
@@ -41,14 +40,14 @@ type Method struct {
 	check func(s Settings) error
 	// times returns the nodes, as Grid.times does; nil means those of the grid.
 	times func(s Settings, sch *schedule.Schedule, row int) ([]float64, error)
-	// links returns the stages of one subspace. Their number, kinds and lengths depend on the settings and the number of
-	// steps alone. It is nil for a solver by coordinate.
+	// links returns the stages of one subspace. Their number, kinds and lengths depend only on the settings and the number
+	// of steps. It is nil for a solver by coordinate.
 	links func(s Settings, c *clock) []link
 	// coordinateLinks returns the stages of every part, on the clock of isotropic noise.
 	coordinateLinks func(s Settings, c *clock) [][]link
 }
 
-// The solvers that need more than a schedule: LocalName needs Settings.Statistics, FittedName Settings.Fitted, too.
+// The solvers that need more than a schedule: local needs Settings.Statistics, and fitted Settings.Fitted as well.
 const (
 	LocalName  = "local"
 	FittedName = "fitted"
@@ -123,7 +122,7 @@ func NamesOf(holds func(Method) bool) []string {
 	return names
 }
 
-// MethodNamed returns the row of a solver. An unknown name is an *Error.
+// MethodNamed returns the row of a solver, or an *Error for an unknown name.
 func MethodNamed(name string) (Method, error) {
 	for _, m := range register {
 		if m.Name == name {
@@ -142,11 +141,11 @@ func (s Settings) method() Method {
 	return m
 }
 
-// fewEvaluations is the number of evaluations from which the default order of some solvers is 3. On networks their
-// order 3 is worse with nine evaluations than with five; their order 2 gets better with each.
+// fewEvaluations is the number of evaluations from which the default order of some solvers is 3. On networks, their
+// order 3 is worse with nine evaluations than with five; order 2 improves with each evaluation.
 const fewEvaluations = 13
 
-// defaultOrder returns the order of a plan of nfe evaluations if the settings name none.
+// defaultOrder returns the order of a plan of nfe evaluations if the settings have none.
 func (m Method) defaultOrder(nfe int) int {
 	if m.lowersOrder && nfe < fewEvaluations {
 		return 2
@@ -163,7 +162,7 @@ func (m Method) cost(n int, eulerEnd bool) int {
 	return each * n
 }
 
-// alternatives joins names as in "a, b or c".
+// alternatives returns names as "a, b or c".
 func alternatives(names []string) string {
 	last := len(names) - 1
 	if last < 1 {

@@ -6,7 +6,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 )
 
-// euler is the first-order method, one evaluation a step:
+// euler is the first-order method with one evaluation per step:
 //
 //	x ← x − Σ_j ΔU_j P_j flow,  ΔU_j = U_next,j − U_j.
 func euler(_ Settings, c *clock) []link {
@@ -29,14 +29,14 @@ const (
 	Endpoint = "endpoint"
 )
 
-// heun is the anisotropic form of Heun's second-order method with a general second point, two evaluations a step:
+// heun is the anisotropic form of Heun's second-order method with a general second point and two evaluations per step:
 //
 //	x′ = x − Σ_j (U_mid,j − U_j) P_j flow(x, t),   flow′ = flow(x′, t_mid),
 //	x ← x − Σ_j ΔU_j P_j (flow + ½ρ_j (flow′ − flow)),
 //	ρ_j = ΔU_j/(U_mid,j − U_j).
 //
 // The midpoint form evaluates at the middle of the step in t, the endpoint form at its end (ρ = 1). The running x is x′
-// when the step is completed, so the second combination takes the first one back.
+// at the end of the step, so the second combination subtracts the first one.
 func heun(s Settings, c *clock) []link {
 	var out []link
 	for i := range c.steps() {
@@ -60,19 +60,20 @@ func heun(s Settings, c *clock) []link {
 	return out
 }
 
-// heunEndsInEuler: the endpoint form would evaluate at g_0 only to average two flows over a last, tiny step.
+// heunEndsInEuler reports whether the last step is an Euler step: the endpoint form would evaluate at g_0 only to
+// average two flows over a tiny step.
 func heunEndsInEuler(s Settings) bool { return s.SecondPoint == Endpoint }
 
-// mostChurn bounds γ: a step at most doubles the variance.
+// mostChurn bounds γ, so that a step at most doubles the variance.
 const mostChurn = math.Sqrt2 - 1
 
 // churn is EDM's stochastic sampler (arXiv:2206.00364, algorithm 2) on several clocks. Step i of N starts not at its
 // node, of geometric-mean noise level σ, but at
 //
-//	σ̂ = σ (1 + γ),  γ = min(S_churn/N, √2 − 1) where S_min ≤ σ ≤ S_max, else 0,
+//	σ̂ = σ (1 + γ),  γ = min(S_churn/N, √2 − 1) if S_min ≤ σ ≤ S_max, otherwise 0,
 //	x̂ = x + S_noise Σ_j √(g_j(t̂) − g_j(t)) P_j ξ,
 //
-// with fresh unit noise ξ. t̂ is the time of σ̂. Beyond the schedule's end every √g_j grows by 1 + γ instead, which is
+// with fresh unit noise ξ and t̂ the time of σ̂. Beyond the schedule's end every √g_j grows by 1 + γ instead, which is
 // the same for J = 1.
 func churn(s Settings, sch *schedule.Schedule, row int, clocks []*clock) {
 	gamma := min(s.SChurn/float64(s.Steps), mostChurn)

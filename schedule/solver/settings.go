@@ -14,9 +14,9 @@ const MaxSteps = 100_000
 type Settings struct {
 	// Solver is one of Names.
 	Solver string `default:"heun"`
-	// Order of ab (1–3, default 3), ipndm and ipndm_v (1–4, default 4), deis (1–3, default 3), unipc (1–3), dpmpp3m and
-	// dpmpp3m_taylor (2–3; of all three default 3, and 2 below 13 evaluations), and local (1–3, default 2). Other solvers
-	// have their own and take none.
+	// Order of ab, deis and unipc (1–3), ipndm and ipndm_v (1–4), dpmpp3m and dpmpp3m_taylor (2–3), and local (1–3). The
+	// default is the highest, except 2 for local, and 2 for unipc, dpmpp3m and dpmpp3m_taylor below 13 evaluations. Other
+	// solvers have a fixed order, and Order must be 0.
 	Order int
 	// SecondPoint of heun: Midpoint (in t) or Endpoint. No effect on other solvers.
 	SecondPoint string `json:"second_point" default:"midpoint" oneof:"midpoint endpoint"`
@@ -24,35 +24,34 @@ type Settings struct {
 	Variant string `json:"variant" default:"bh2" oneof:"bh1 bh2"`
 	// Grid places the steps; uniform in schedule time by default.
 	Grid Grid
-	// Steps is the number of solver steps; NFE the number of network evaluations to stay within, by as many steps as fit.
-	// One of the two, and neither for an explicit list.
+	// Steps is the number of solver steps. NFE is the largest number of network evaluations: the sampler takes as many
+	// steps as fit. One of the two must be given, and neither for an explicit list.
 	Steps, NFE int
 	// DenoiseToZero returns the denoised image of the last evaluation.
 	DenoiseToZero bool
 	// LowerOrderFinal lowers the order of dpmpp*, unipc and local towards the end. No effect on other solvers.
 	LowerOrderFinal *bool `default:"true"`
-	// Warmup is the first step of ab, ipndm, ipndm_v, dpmpp* and deis: WarmupEuler or WarmupHeun. No effect on the number
-	// of evaluations.
+	// Warmup is the first step of ab, ipndm, ipndm_v, dpmpp* and deis: WarmupEuler or WarmupHeun. It has no effect on the
+	// number of evaluations.
 	Warmup string `json:"warmup" default:"euler" oneof:"euler heun"`
-	// Corrector of local: each step but the last is corrected by the evaluation that follows it, as in unipc, which has
-	// one of its own. No effect on other solvers.
+	// Corrector of local corrects each step except the last by the next evaluation. unipc always does. No effect on other
+	// solvers.
 	Corrector bool
-	// Statistics are those of the denoiser, which local needs, and StatisticsRow the row of them that a plan is for;
-	// Fitted are the coefficients of fitted. No effect on others.
+	// Statistics of the denoiser are needed by local and fitted, StatisticsRow is the row for this plan, and Fitted has
+	// the coefficients of fitted. No effect on other solvers.
 	Statistics    *local.Statistics
 	StatisticsRow int
 	Fitted        *Fitted
-	// SChurn, SMin, SMax and SNoise are EDM's S_churn, S_min, S_max and S_noise: how much noise euler and heun replace
-	// while they sample, between which noise levels, and its standard deviation. 0 is no churn, and no bound.
+	// SChurn, SMin, SMax and SNoise are EDM's S_churn, S_min, S_max and S_noise for euler and heun: how much noise is
+	// replaced, between which noise levels, and its standard deviation. SChurn 0 adds none, and SMax 0 is no bound.
 	SChurn float64 `json:"S_churn" min:"0"`
 	SMin   float64 `json:"S_min" min:"0"`
 	SMax   float64 `json:"S_max" min:"0"`
 	SNoise float64 `json:"S_noise" min:"0" default:"1"`
 }
 
-// Resolve fills in the defaults and computes Steps from NFE, then NFE from Steps: the resolved NFE is what the plan
-// will cost. Resolving twice changes nothing. EDM's noise levels stay 0 where they follow the schedule. Errors are
-// *Error.
+// Resolve sets the defaults, computes Steps from NFE, and then NFE from Steps: the number of evaluations of the plan.
+// Resolving twice changes nothing. Grid levels of 0, which depend on the schedule, stay 0. Errors are *Error.
 func (s Settings) Resolve() (Settings, error) {
 	setting.SetDefaults(&s)
 	m, err := MethodNamed(s.Solver)
@@ -90,7 +89,7 @@ func (s Settings) Resolve() (Settings, error) {
 	return s, nil
 }
 
-// Parts returns the number of parts in which the stages combine on a schedule of J subspaces.
+// Parts returns the number of parts in which stages combine on a schedule of j subspaces.
 func (s Settings) Parts(j int) int {
 	if m, err := MethodNamed(s.Solver); err == nil && m.ByCoordinate && s.Statistics != nil {
 		return s.Statistics.Size()
@@ -98,8 +97,7 @@ func (s Settings) Parts(j int) int {
 	return j
 }
 
-// LowersOrder reports whether resolved settings have order 2 where the solver's default is order 2 for so few
-// evaluations, and 3 for more.
+// LowersOrder reports whether resolved settings have order 2 in a solver whose default order is 3 for more evaluations.
 func (s Settings) LowersOrder() bool {
 	return s.method().lowersOrder && s.Order == 2 && s.NFE < fewEvaluations
 }
@@ -119,7 +117,7 @@ func (s Settings) eulerEnd() bool {
 	return len(list) > 0 && list[len(list)-1] <= 0
 }
 
-// count settles Steps and NFE.
+// count sets Steps and NFE.
 func (s Settings) count(m Method) (Settings, error) {
 	cost := func(n int) int { return m.cost(n, s.eulerEnd()) }
 	switch listed := len(s.Grid.list()) - 1; {

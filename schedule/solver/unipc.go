@@ -97,9 +97,9 @@ func newUnipcStep(s Settings, c *clock, i int) unipcStep {
 	return st
 }
 
-// vandermonde solves Σ_k r_k^q x_k = b_q, q = 0 … n−1, for distinct r, by Newton's divided differences (Björck and
-// Pereyra, Solution of Vandermonde systems of equations, 1970): exact to rounding however far apart the sizes of r are.
-// Equal r give numbers that are not finite.
+// vandermonde solves Σ_k r_k^q x_k = b_q, q = 0 … n−1, for distinct r by Newton's divided differences (Björck and
+// Pereyra, Solution of Vandermonde systems of equations, 1970), which is exact to rounding for r of any size. Equal r
+// give numbers that are not finite.
 func vandermonde(r, b []float64) []float64 {
 	x := slices.Clone(b)
 	n := len(x)

@@ -13,7 +13,7 @@ import (
 //
 //	Σ = Fᵀ diag(Variance) F,
 //
-// F the DCT with the channels' axes at each frequency (basis.Frequencies).
+// where F is the DCT with axes of the channels at each frequency (basis.Frequencies).
 type Law struct {
 	H, W, C int
 	Images  int64     // that it was estimated from; 0 where that is not known
@@ -23,7 +23,7 @@ type Law struct {
 	Axes     []float64 // [H·W, C, C]; nil: the channels are the axes
 }
 
-// Check reports what is wrong with a law that comes from outside. Errors are *Error.
+// Check returns an *Error unless sizes match, numbers are finite, variances are not negative and axes are orthonormal.
 func (l *Law) Check() error {
 	if l.H < 1 || l.W < 1 || l.C < 1 {
 		return failf("mean", "must be an image [H, W, C] of positive sizes, got %d×%d×%d", l.H, l.W, l.C)
@@ -82,8 +82,8 @@ func (l *Law) Covariance() *mat.SymDense {
 	return out
 }
 
-// OnAxes returns the law's means and variances along the frequencies of the DCT, with axes [H·W, C, C] of the channels,
-// nil for the channels themselves. ok is false where the law correlates those directions, relative to its largest
+// OnAxes returns the law's means and variances along the frequencies of the DCT with axes [H·W, C, C] of the channels;
+// nil means the channels themselves. ok is false if these directions are correlated by more than 1e-9 of the largest
 // variance.
 func (l *Law) OnAxes(axes []float64) (mean, variance []float64, ok bool) {
 	d, c := l.size(), l.C

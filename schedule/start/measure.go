@@ -13,13 +13,12 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// maxNumbers bounds the numbers that the moments of all classes take.
+// maxNumbers bounds the numbers in the moments of all classes.
 const maxNumbers = 1 << 27
 
-// Estimator gathers the moments of images [H, W, C] in one pass and estimates a start: the law of all images and, per
-// class, that of each class that has images, with the channels' covariance at each frequency of the DCT. Moments are
-// divided by the number of images. The covariance of a class of n images is shrunk towards the classes' mean covariance
-// Σ_w,
+// Estimator estimates a start in one pass over images [H, W, C]: the law of all images and, per class, that of each
+// class, with the channels' covariance at each frequency of the DCT. Moments are divided by the number of images. The
+// covariance of a class of n images is shrunk towards the classes' mean covariance Σ_w,
 //
 //	Σ_y ← (n Σ_y + C Σ_w)/(n + C).
 type Estimator struct {
@@ -29,16 +28,16 @@ type Estimator struct {
 	classes  map[int]*basis.FrequencyMoments
 }
 
-// NewEstimator returns an estimator of no images. units is the map through which the images are seen, nil for images
-// in [−1, 1].
+// NewEstimator returns an estimator without images. units is the normalization of the images, nil for images in [−1,
+// 1].
 func NewEstimator(h, w, c int, perClass bool, units *normalization.Affine) *Estimator {
 	return &Estimator{h: h, w: w, c: c, perClass: perClass, units: units, classes: map[int]*basis.FrequencyMoments{}}
 }
 
-// Add takes images [n, H, W, C] with a label for each, −1 for none, on all cores. More classes than memory serves are
-// an *Error.
+// Add adds images [n, H, W, C] with a label for each, −1 for none, on all cores. It returns an *Error if there are too
+// many classes for its memory.
 func (e *Estimator) Add(labels []int32, images []float64) error {
-	into := make([]*basis.FrequencyMoments, len(labels))
+	moments := make([]*basis.FrequencyMoments, len(labels))
 	for i, label := range labels {
 		if !e.perClass || label < 0 {
 			label = Shared
@@ -50,9 +49,9 @@ func (e *Estimator) Add(labels []int32, images []float64) error {
 			}
 			e.classes[int(label)] = basis.NewFrequencyMoments(e.h, e.w, e.c)
 		}
-		into[i] = e.classes[int(label)]
+		moments[i] = e.classes[int(label)]
 	}
-	basis.AddImages(into, images)
+	basis.AddImages(moments, images)
 	return nil
 }
 
@@ -65,7 +64,7 @@ func (e *Estimator) Moments() *basis.FrequencyMoments {
 	return all
 }
 
-// Start returns the start of the images. No images and values that are not finite are an *Error.
+// Start returns the start of the images. It returns an *Error if there are none, or values that are not finite.
 func (e *Estimator) Start() (*Start, error) {
 	all, labels := e.Moments(), slices.Sorted(maps.Keys(e.classes))
 	if err := all.Check(); err != nil {
@@ -100,7 +99,7 @@ func (e *Estimator) Start() (*Start, error) {
 	return New(set, laws)
 }
 
-// covariances are those of the channels at each frequency.
+// covariances has the covariance of the channels at each frequency.
 type covariances []*mat.SymDense
 
 func covariancesOf(m *basis.FrequencyMoments) covariances {
@@ -113,7 +112,7 @@ func covariancesOf(m *basis.FrequencyMoments) covariances {
 	return out
 }
 
-// add adds weight·o. A nil entry is 0.
+// add adds weight·o. A nil entry of s counts as 0.
 func (s covariances) add(o covariances, weight float64) {
 	for i, block := range o {
 		n := block.SymmetricDim()
@@ -128,7 +127,7 @@ func (s covariances) add(o covariances, weight float64) {
 	}
 }
 
-// law turns the channels of each frequency to the axes of their covariance.
+// law returns the law with the axes of the channels' covariance at each frequency.
 func (e *Estimator) law(m *basis.FrequencyMoments, cov covariances) (*Law, error) {
 	l := &Law{H: e.h, W: e.w, C: e.c, Images: m.N(), Mean: m.Mean()}
 	basis.NewFrequencies(e.h, e.w, e.c, nil).Inverse(l.Mean, l.Mean)
@@ -154,8 +153,8 @@ func turnUpright(v []float64) {
 	}
 }
 
-// Eigen returns the eigenvalues of a covariance, decreasing and not negative, and its unit eigenvectors as rows [d·d]. ok
-// is false if they do not converge.
+// Eigen returns the eigenvalues of a covariance, decreasing and not negative, and its unit eigenvectors as rows [d·d].
+// ok is false if they do not converge.
 func Eigen(cov *mat.SymDense) (values, rows []float64, ok bool) {
 	var e mat.EigenSym
 	if !e.Factorize(cov, true) {

@@ -8,8 +8,8 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// Root is the map ξ → μ + (Σ + M)^½ ξ of one law at one covariance M of the noise. It is immutable and safe for
-// concurrent use.
+// Root is the map ξ → μ + (Σ + M)^½ ξ of a law at a covariance M of the noise. It is immutable and safe for concurrent
+// use.
 type Root struct {
 	law *Law
 	// One of two forms of the root:
@@ -18,9 +18,9 @@ type Root struct {
 	dense       *mat.SymDense
 }
 
-// Fits reports whether Root serves noise of covariance M = Σ_j g_j P_j, P_j those of a basis. Equal g_j fit, and every
-// g_j of the bases none and dct. Elsewhere M and Σ have no directions in common: then
-// the root is that of the whole matrix, for images of up to maxDense values, and larger ones are an *Error.
+// Fits returns an *Error unless Root can draw at noise M = Σ_j g_j P_j, with P_j of a basis. It can if all g_j are
+// equal, and for the bases none and dct. For other bases M and Σ have no directions in common, and Root needs the root
+// of the whole matrix, for images of at most maxDense values.
 func (l *Law) Fits(b *basis.Basis, g []float64) error {
 	switch {
 	case b.H() != l.H || b.W() != l.W:
@@ -41,8 +41,8 @@ func (l *Law) Fits(b *basis.Basis, g []float64) error {
 		maxDense, b.Kind(), l.H, l.W, l.C)
 }
 
-// Root returns the map at noise of covariance M = Σ_j g_j P_j, P_j those of a basis for a label. Errors are those of
-// Fits and of a class without vectors.
+// Root returns the map at noise M = Σ_j g_j P_j, with P_j of a basis for a label. Errors are those of Fits, and a
+// *basis.Error for a class without vectors.
 func (l *Law) Root(b *basis.Basis, label int, g []float64) (*Root, error) {
 	if err := l.Fits(b, g); err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func equal(g []float64) bool {
 	return true
 }
 
-// whole takes the root of the whole matrix.
+// whole sets the root of the whole matrix.
 func (r *Root) whole(b *basis.Basis, label int, g []float64) error {
 	l := r.law
 	sum := l.Covariance()
@@ -100,7 +100,7 @@ func (r *Root) whole(b *basis.Basis, label int, g []float64) error {
 	return nil
 }
 
-// Draw writes μ + (Σ + M)^½ ξ to dst. Both have H·W·C values; dst may be ξ.
+// Draw writes μ + (Σ + M)^½ ξ to dst. Both have H·W·C values; dst may be xi.
 func (r *Root) Draw(dst, xi []float64) {
 	if r.frequencies != nil {
 		r.frequencies.Forward(dst, xi)
@@ -118,7 +118,7 @@ func (r *Root) Draw(dst, xi []float64) {
 	}
 }
 
-// DrawFloat32 is Draw in place on float32, rounded once.
+// DrawFloat32 is Draw in place for float32, rounded once.
 func (r *Root) DrawFloat32(x []float32) {
 	wide := make([]float64, len(x))
 	for i, v := range x {

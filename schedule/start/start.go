@@ -1,17 +1,16 @@
-// Package start draws the states at which sampling starts from the data's own normal law instead of pure noise.
+// Package start draws initial states of sampling from the data's own normal law instead of pure noise.
 //
 // Data of mean μ and covariance Σ under noise of covariance M = Σ_j g_j P_j have, to second order, the law N(μ, Σ + M).
 // So a sampler may start at
 //
-//	x_T = μ + (Σ + M)^½ ξ        instead of        x_T = M^½ ξ,
+//	x_T = μ + (Σ + M)^½ ξ        instead of        x_T = M^½ ξ.
 //
-// at no evaluation and at any noise level: exact where the data are normal. The root is the symmetric one, so that x_T
-// → M^½ ξ from the same ξ as M grows. The standard start errs at the end by what the noise has not drowned,
-// (Σ^{1/2}(Σ+M)^{-1/2}) μ and a factor √(M/(Σ+M)) of the spread in each direction; this one by what is not normal in
-// the data at noise M.
+// It needs no evaluation, works at any noise level, and is exact for normal data. The root is symmetric, so that x_T →
+// M^½ ξ as M grows. The standard start has an error of (Σ^{1/2}(Σ+M)^{-1/2}) μ in the mean, and a factor √(M/(Σ+M)) of
+// the spread in each direction. This start is wrong as far as the data at noise M are not normal.
 //
-// A Law is μ and Σ of one class or of all images. Σ is kept as variances along the frequencies of the DCT, with axes of
-// the channels at each. A Start has one law for all images and, where it is per class, one for each class.
+// A Law has μ and Σ of one class or of all images, Σ as variances along the frequencies of the DCT with axes of the
+// channels at each. A Start has one law for all images and, if it is per class, one for each class.
 //
 // Everything is deterministic and float64. Begin with law.go; measure.go estimates, root.go draws.
 package start
@@ -28,14 +27,14 @@ import (
 // Shared is the label of the law of all images.
 const Shared = -1
 
-// Start is the law of all images and, where it is per class, the laws of classes. It is immutable and safe for
-// concurrent use.
+// Start has the law of all images and, if it is per class, the laws of classes. It is immutable and safe for concurrent
+// use.
 type Start struct {
 	settings Settings
 	laws     map[int]*Law // Shared is always there
 }
 
-// New returns a start of laws by label, Shared among them, all of one size. Errors are *Error.
+// New returns a start of laws by label. They must include Shared and have one size. Errors are *Error.
 func New(set Settings, laws map[int]*Law) (*Start, error) {
 	if set.Covariance != DCT {
 		return nil, failf("covariance", "must be %s, got %q", DCT, set.Covariance)
@@ -74,7 +73,7 @@ func (s *Start) Size() (h, w, c int) {
 	return l.H, l.W, l.C
 }
 
-// Labels returns the classes that have laws of their own, in increasing order; nil where all share one.
+// Labels returns the classes with laws of their own, in increasing order, or nil if all share one.
 func (s *Start) Labels() []int {
 	labels := slices.Sorted(maps.Keys(s.laws))
 	if len(labels) == 1 {
@@ -83,7 +82,7 @@ func (s *Start) Labels() []int {
 	return labels[1:]
 }
 
-// Law returns the law of a class, that of all images for a class without its own and for no class, −1.
+// Law returns the law of a class, or that of all images for a class without one and for −1.
 func (s *Start) Law(label int) *Law {
 	if l, ok := s.laws[label]; ok {
 		return l
@@ -91,10 +90,10 @@ func (s *Start) Law(label int) *Law {
 	return s.laws[Shared]
 }
 
-// DCT is what an Estimator keeps of the data's covariance: the channels' covariance at each DCT frequency.
+// DCT is the covariance that an Estimator estimates: that of the channels at each frequency of the DCT.
 const DCT = "dct"
 
-// maxDense bounds the values of an image for which the root of a covariance is taken that no basis makes diagonal.
+// maxDense bounds the number of values of an image whose covariance no basis makes diagonal.
 const maxDense = 1024
 
 // Settings say how the laws were estimated.
@@ -106,7 +105,7 @@ type Settings struct {
 	Units *normalization.Affine
 }
 
-// Error reports a field of a request or of a file that cannot be used.
+// Error reports which field of a request or of a file is wrong.
 type Error = setting.Error
 
 func failf(field, format string, args ...any) *Error {

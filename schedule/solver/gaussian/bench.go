@@ -9,7 +9,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
-// Report is a sampler's squared 2-Wasserstein distance to the data's Gaussian. All its numbers are relative to the
+// Report is a sampler's squared 2-Wasserstein distance to the data's Gaussian. All its numbers are divided by the
 // data's total variance.
 type Report struct {
 	Distance
@@ -21,11 +21,11 @@ type Distance struct {
 	W2 float64 // Spread + Shift
 	// Spread is due to wrong variances: the solver's error.
 	Spread float64
-	// Shift is due to wrong means. From noise alone no solver is without it: sampling starts at mean zero as if the
-	// noise had drowned the data's mean, and m²λ/σ_max² of it stays. From the data's own law there is none.
+	// Shift is due to wrong means. From noise alone every solver has it: sampling starts at mean zero, and m²λ/σ_max²
+	// remains. From the data's own law it is 0.
 	Shift float64
-	// Noise is what errors of a network would add to W2, if its evaluations erred independently, by the posterior's own
-	// standard deviation. Errors of a hundredth of that add 1e-4·Noise. It is no part of W2 and tells plans that
+	// Noise is what W2 would grow by if the network's evaluations had independent errors with the posterior's standard
+	// deviation. Errors of a hundredth of that add 1e-4·Noise. It is not part of W2, and is large for plans that
 	// extrapolate wildly.
 	Noise float64
 }
@@ -37,9 +37,8 @@ type Band struct {
 	Variance float64 // share of the total variance
 }
 
-// Bench runs a plan of J subspaces, without churn, on the Gaussian and returns its distance. A basis that
-// Spectrum.Bands refuses, a plan for another J or with coefficients by coordinate, and data without variance are a
-// *solver.Error.
+// Bench returns the distance of a plan, without churn, whose subspaces are those of a basis. It returns a *solver.Error
+// for a basis that Bands refuses, a plan of another J or with coefficients by coordinate, and data without variance.
 func (s *Spectrum) Bench(b *basis.Basis, p *solver.Plan) (*Report, error) {
 	bands, err := s.Bands(b)
 	if err != nil {
@@ -70,9 +69,9 @@ func (s *Spectrum) Bench(b *basis.Basis, p *solver.Plan) (*Report, error) {
 	return rep, nil
 }
 
-// BenchSampler is Bench of a sampler on a schedule that all classes share.
-func (s *Spectrum) BenchSampler(b *basis.Basis, set solver.Settings, along *schedule.Schedule) (*Report, error) {
-	plan, err := solver.New(set, along, 0)
+// BenchSampler is Bench of a sampler on the first row of a schedule.
+func (s *Spectrum) BenchSampler(b *basis.Basis, set solver.Settings, sch *schedule.Schedule) (*Report, error) {
+	plan, err := solver.New(set, sch, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -86,17 +85,16 @@ func (d *Distance) add(e Distance) {
 	d.W2 = d.Spread + d.Shift
 }
 
-// SampleFunc follows a plan through a network from latents of its own, the same every time, and returns all samples'
-// values.
+// SampleFunc samples by a plan from fixed latents of its own and returns the values of all samples.
 type SampleFunc func(ctx context.Context, p *solver.Plan) ([]float32, error)
 
-// teacherSteps is the least number of Heun's steps that count as converged: they err a hundred times less than five of
-// the best multistep solvers.
+// teacherSteps is the least number of Heun's steps that count as converged: their error is a hundredth of that of five
+// steps of the best multistep solvers.
 const teacherSteps = 64
 
-// SolutionError returns a sampler's ODE error on a row of a schedule: the root mean square, over all samples' values,
-// of their difference to the converged solution from the same latents along the same path. Grids of the schedule's own
-// times are compared most exactly, as the steps of the teacher then divide them.
+// SolutionError returns a sampler's ODE error on a schedule: the root mean square difference, over all values, between
+// its samples and the converged ones from the same latents. It is most exact on grids of the schedule's own times,
+// which the steps of the teacher divide.
 func SolutionError(ctx context.Context, s solver.Settings, sch *schedule.Schedule, sample SampleFunc) (float64, error) {
 	s, err := s.Resolve()
 	if err != nil {
@@ -122,7 +120,7 @@ func SolutionError(ctx context.Context, s solver.Settings, sch *schedule.Schedul
 	return math.Sqrt(sum / float64(max(1, len(x[0])))), nil
 }
 
-// runner is a plan seen by one subspace, with room for its history.
+// runner executes one subspace of a plan on Gaussian data.
 type runner struct {
 	init   float64
 	data   bool
@@ -140,7 +138,7 @@ func newRunner(p *solver.Plan, j int) *runner {
 	}
 }
 
-// gain returns ∂E/∂x: E = gain·x + shift·m is D or the flow.
+// gain returns the coefficients of the evaluation E = gain·x + shift·m, which is D or the flow.
 func (r *runner) gain(variance, g float64) (gain, shift float64) {
 	if r.data { // D = (λ x + g m)/(λ + g)
 		return variance / (variance + g), g / (variance + g)
@@ -149,7 +147,7 @@ func (r *runner) gain(variance, g float64) (gain, shift float64) {
 	return -w, w
 }
 
-// outcome returns the standard deviation of what the plan makes of a direction, and how far its mean is off.
+// outcome returns the standard deviation of a direction of the samples, and the error of its mean.
 func (r *runner) outcome(d Direction) (deviation, shift float64) {
 	if d.Start == nil {
 		a, b := r.run(d.Variance, r.init)
@@ -159,7 +157,7 @@ func (r *runner) outcome(d Direction) (deviation, shift float64) {
 	return math.Abs(a) * math.Sqrt(d.Start.Variance+r.init*r.init), a*d.Start.Mean + (b-1)*d.Mean
 }
 
-// run returns a and b of the output a ξ + b m from the state start·ξ.
+// run returns a and b of the output a ξ + b m for the initial state start·ξ.
 func (r *runner) run(variance, start float64) (a, b float64) {
 	a = start
 	for i, s := range r.stages {
@@ -174,12 +172,12 @@ func (r *runner) run(variance, start float64) (a, b float64) {
 	return a, b
 }
 
-// noise returns the variance that errors of the network add to the output, if those of its evaluations are independent
-// and as large as what it cannot know: the posterior's variance of x_0,
+// noise returns the variance of the output due to independent errors of the evaluations, each of the posterior's
+// variance:
 //
 //	Var D = λ g/(λ + g),  Var flow = λ/(λ + g).
 //
-// It sums the squared derivatives of the output by the evaluations, found backwards.
+// It sums the squared derivatives of the output with respect to the evaluations, computed backwards.
 func (r *runner) noise(variance float64) (sum float64) {
 	clear(r.q)
 	p := 1.0 // derivative by the running x

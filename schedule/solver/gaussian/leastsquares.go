@@ -7,12 +7,12 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// leastSquares is a sum of squares to be made small.
+// leastSquares minimises a sum of squares.
 type leastSquares struct {
 	rows int
 	// residual writes r(θ) to dst, of length rows, and reports whether θ is allowed.
 	residual func(theta, dst []float64) bool
-	// stop ends the search early, at the best so far; may be nil.
+	// stop, which may be nil, is called before each iteration and ends the search at the best so far.
 	stop func() bool
 }
 
@@ -27,8 +27,8 @@ const (
 )
 
 // minimize is the method of Levenberg and Marquardt with Nielsen's damping (Madsen, Nielsen and Tingleff, Methods for
-// non-linear least squares problems, 2004). It returns a θ whose sum of squares is no larger than at the start, and
-// that sum.
+// non-linear least squares problems, 2004). It returns the best θ and its sum of squares, which is at most that of
+// start.
 func (p leastSquares) minimize(start []float64) (theta []float64, sum float64) {
 	theta = slices.Clone(start)
 	r, trial := make([]float64, p.rows), make([]float64, p.rows)
@@ -65,9 +65,9 @@ func (p leastSquares) minimize(start []float64) (theta []float64, sum float64) {
 	return theta, square(r)
 }
 
-// dampedStep returns θ + δ with (JᵀJ + μ D) δ = −Jᵀr, and the decrease of the sum of squares that the linear model
-// promises. D is scale, the largest diagonal of JᵀJ so far, which is updated. The step comes from a QR decomposition of
-// J over √(μD): it does not square the condition. promised is 0 where there is no such step.
+// dampedStep returns next = θ + δ with (JᵀJ + μ D) δ = −Jᵀr, and the decrease of the sum of squares that the linear
+// model promises; 0 if there is no such step. scale is D, the largest diagonal of JᵀJ so far, which is updated. The
+// step comes from a QR decomposition of J over √(μD), which does not square the condition number.
 func dampedStep(jac *mat.Dense, r, theta, scale []float64, mu float64) (next []float64, promised float64) {
 	rows, n := jac.Dims()
 	var most float64

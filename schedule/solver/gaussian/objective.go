@@ -9,17 +9,17 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
-// sameVariance is how much, relatively, variances of one group differ: a solver's error varies little over so small a
+// sameVariance is the relative difference of variances in one group: a solver's error varies little over so small a
 // part of the spectrum.
 const sameVariance = 0.05
 
-// group stands for directions of about the same variance.
+// group stands for directions of similar variance.
 type group struct {
 	Direction         // mean variance, and root of the sum of squared means
 	n         float64 // directions
 }
 
-// grouped returns the groups of some directions, by increasing variance.
+// grouped returns the groups of directions, by increasing variance.
 func grouped(band []Direction) []group {
 	band = slices.Clone(band)
 	slices.SortFunc(band, func(a, b Direction) int { return cmp.Compare(a.Variance, b.Variance) })
@@ -33,7 +33,7 @@ func grouped(band []Direction) []group {
 	return out
 }
 
-// sameLaw reports whether the direction b, of no less variance than a, may share its group.
+// sameLaw reports whether b, whose variance is at least that of a, may be in the same group.
 func sameLaw(a, b Direction) bool {
 	if b.Variance > (1+sameVariance)*a.Variance {
 		return false
@@ -41,8 +41,8 @@ func sameLaw(a, b Direction) bool {
 	return a.Start == nil || math.Abs(b.Start.Variance-a.Start.Variance) <= sameVariance*a.Start.Variance
 }
 
-// groupOf returns the group of some directions. Of the means of their starts it keeps the part along their own means:
-// all of it where the start has the data's means.
+// groupOf returns the group of directions. Of the means of their starts it keeps the part along their own means, which
+// is all of it if the start has the data's means.
 func groupOf(band []Direction) group {
 	n := float64(len(band))
 	var variance, mean, along, starts float64
@@ -61,8 +61,8 @@ func groupOf(band []Direction) group {
 	return out
 }
 
-// objective is the distance of a sampler as a sum of squares, a function of the parameters of the nodes of each
-// subspace, one after the other:
+// objective is the distance of a sampler as a sum of squares, a function of the parameters of the nodes of all
+// subspaces:
 //
 //	W2² + noise² · Noise + tie · mean_{j,k} (ln σ_{jk} − mean_j ln σ_{jk})².
 type objective struct {
@@ -91,7 +91,7 @@ func (o *objective) tieRows() int {
 	return len(o.bands) * o.free()
 }
 
-// sigma returns the nodes of each subspace.
+// sigma returns the nodes [J][n+1].
 func (o *objective) sigma(theta []float64) [][]float64 {
 	out := make([][]float64, len(o.bands))
 	for j := range out {
@@ -100,7 +100,7 @@ func (o *objective) sigma(theta []float64) [][]float64 {
 	return out
 }
 
-// plan returns the sampler on one subspace with these nodes. A subspace's coefficients do not depend on the others'.
+// plan returns the sampler of one subspace with these nodes. Its coefficients do not depend on the other subspaces.
 func (o *objective) plan(sigma []float64) (*solver.Plan, error) {
 	p, err := pathThrough(sigma, o.T, o.g0)
 	if err != nil {
@@ -109,7 +109,7 @@ func (o *objective) plan(sigma []float64) (*solver.Plan, error) {
 	return solver.New(o.sampler, schedule.Isotropic(p), 0)
 }
 
-// residual writes the roots of the terms of the sum to dst. It reports false where nodes coincide.
+// residual writes the roots of the terms of the sum to dst. It returns false if nodes coincide.
 func (o *objective) residual(theta, dst []float64) bool {
 	sigma := o.sigma(theta)
 	for j, band := range o.bands {
@@ -132,8 +132,8 @@ func (o *objective) residual(theta, dst []float64) bool {
 	return true
 }
 
-// tied writes the roots of the terms of tie · mean_{j,k} (ln σ_{jk} − mean_j ln σ_{jk})² over the nodes between the
-// ends to dst.
+// tied writes the roots of the terms of tie · mean_{j,k} (ln σ_{jk} − mean_j ln σ_{jk})² to dst, over the nodes between
+// the ends.
 func tied(sigma [][]float64, tie float64, dst []float64) {
 	free := len(sigma[0]) - 2
 	root := math.Sqrt(tie / float64(len(sigma)*free))
@@ -154,7 +154,7 @@ func tied(sigma [][]float64, tie float64, dst []float64) {
 //
 //	ln σ_{k−1} − ln σ_k = L e^{θ_k} / Σ_i e^{θ_i},  θ_n = 0.
 
-// levels returns the nodes of parameters θ.
+// levels returns the nodes for parameters θ.
 func levels(theta []float64, hi, lo float64) []float64 {
 	top := 0.0
 	for _, v := range theta {
@@ -191,8 +191,8 @@ func parameters(sigma []float64) []float64 {
 	return theta
 }
 
-// pathThrough returns the path with its knots at the nodes, at uniform times: the uniform grid of n steps passes
-// through them.
+// pathThrough returns the path with its knots at the nodes, at uniform times, so that they are the uniform grid of n
+// steps.
 func pathThrough(sigma []float64, T, g0 float64) (*schedule.Path, error) {
 	n := len(sigma) - 1
 	tau, g := make([]float64, n+1), make([]float64, n+1)

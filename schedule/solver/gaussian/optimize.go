@@ -14,22 +14,22 @@ import (
 
 const (
 	maxSteps = 32
-	// networkError is the relative error that a network is taken to make, as in Distance.Noise. It keeps nodes apart whose
-	// difference would be extrapolated.
+	// networkError is the relative error that a network is assumed to make, as in Distance.Noise. It keeps nodes apart
+	// whose difference would be extrapolated.
 	networkError = 0.01
-	// tieShare keeps the nodes of different subspaces together, because networks are best if all noise levels are alike: a
-	// root mean square of 1 between their logarithms costs this share of the objective.
+	// tieShare keeps the nodes of different subspaces together, because networks are best at equal noise levels: a root
+	// mean square of 1 between their logarithms costs this share of the objective.
 	tieShare = 0.01
 )
 
-// Settings say which nodes are sought. The zero value of a field means its default.
+// Settings of Optimize. The zero value of a field means its default.
 type Settings struct {
 	// Sampler is the solver, its options and its Steps or NFE; its Grid stays empty.
 	Sampler solver.Settings
 	T       float64         // end of time and variance there, σ_0 = √T; default schedule.DefaultT
 	G0      float64         // variance at t = 0, σ_n = √G0; default schedule.DefaultG0
 	Family  schedule.Family // of the schedule
-	// Progress is told of starts done; may be nil.
+	// Progress, which may be nil, is called after each of the local searches.
 	Progress func(done, total int)
 }
 
@@ -44,15 +44,15 @@ type Nodes struct {
 	Report *Report
 }
 
-// Optimize returns the nodes of each subspace of a basis that bring a sampler closest to the data's Gaussian, W2² of
-// Spectrum.Bench plus small terms for a network's errors and for subspaces that differ. The ends are fixed, J (n−1)
-// nodes of n steps are free.
+// Optimize returns the nodes of each subspace of a basis with which a sampler is closest to the data's Gaussian. It
+// minimises W2² of Bench plus small terms for a network's errors and for differences between subspaces, over the J
+// (n−1) nodes of n steps between the fixed ends.
 //
-// First all subspaces share their nodes: least squares from several starts, the best is kept. Then each subspace has
-// its own, from the same starts and from the shared nodes; last they are tied, both from there and from the shared
-// nodes, so that more subspaces are no worse than one. The result depends on the arguments alone.
+// First all subspaces share their nodes: the best of least squares from several starts. Then each subspace gets its
+// own, from the same starts and from the shared nodes. Last they are tied, both from there and from the shared nodes,
+// so that more subspaces are no worse than one. The result is deterministic.
 //
-// Errors are *solver.Error, *schedule.Error, or of the context.
+// Errors are *solver.Error, *schedule.Error, or that of the context.
 func Optimize(ctx context.Context, s *Spectrum, b *basis.Basis, set Settings) (*Nodes, error) {
 	return optimize(ctx, s, b, set, networkError, tieShare)
 }
@@ -84,7 +84,7 @@ func optimize(ctx context.Context, s *Spectrum, b *basis.Basis, set Settings, no
 	return &Nodes{Sigma: sigma, Schedule: sch, Sampler: o.sampler, Report: report}, err
 }
 
-// newObjective returns the objective without bands, settings filled in and checked.
+// newObjective returns the objective without bands, with checked settings and defaults.
 func newObjective(s *Spectrum, set Settings, noise float64) (o objective, err error) {
 	o = objective{
 		T: cmp.Or(set.T, schedule.DefaultT), g0: cmp.Or(set.G0, schedule.DefaultG0), noise: noise, total: s.Variance(),
@@ -136,7 +136,7 @@ func (s *search) run(bands [][]Direction) ([][]float64, error) {
 	return s.objective.sigma(theta), s.ctx.Err()
 }
 
-// best returns the best parameters for some directions alone, and the sum there, from all starts and those given.
+// best returns the best parameters for some directions alone and their sum, from all starts and from more.
 func (s *search) best(band []group, more ...[]float64) (theta []float64, sum float64) {
 	o := s.objective
 	o.bands = [][]group{band}
@@ -184,8 +184,8 @@ func (s *search) minimize(o *objective, start []float64) ([]float64, float64) {
 // numStarts is the number of starts.
 const numStarts = 10
 
-// starts returns nodes of n steps to start from, for directions in the order of grouped: uniform in ln σ, and EDM's
-// rule (arXiv:2206.00364, table 1) with several exponents ρ, down to several noise levels about the data's own, then to
+// starts returns nodes of n steps to start from, for groups of directions: uniform in ln σ, and by EDM's rule
+// (arXiv:2206.00364, table 1) with several exponents ρ, down to several noise levels about the data's own and then to
 // σ_n in one step.
 func starts(band []group, n int, hi, lo float64) [][]float64 {
 	out := [][]float64{levels(make([]float64, n-1), hi, lo)}

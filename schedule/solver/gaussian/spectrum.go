@@ -1,19 +1,17 @@
 // Package gaussian chooses noise levels for a solver without a network, on the data's own Gaussian.
 //
-// Replace the data by a normal law whose principal directions are those of the DCT. The probability flow then is linear
-// and the same in form along every direction: at variance g of the noise, a direction of mean m and variance λ has
+// The data are replaced by a normal law whose principal directions are those of the DCT. Then the probability flow is
+// linear along every direction: at variance g of the noise, a direction of mean m and variance λ has
 //
 //	flow = −√g (x − m)/(λ + g),   D = (λ x + g m)/(λ + g),
 //
 // so that a solver.Plan, whose combinations are linear too, maps the unit normal ξ exactly to a ξ + b m with two
-// numbers a and b per direction. The sampler's distance to the truth is known in closed form, without samples,
+// numbers a and b per direction. The sampler's distance to the data's law is known in closed form, without samples,
 //
 //	W2² = Σ (|a| − √λ)² + (b − 1)² m²   over the directions,
 //
-// and the nodes of each subspace can be chosen to make it small: least squares in a few dozen numbers, a second or so
-// on one core. The nodes depend on the data, the basis, the solver and the number of evaluations, on no model.
-//
-// Everything is deterministic.
+// and the nodes of each subspace can be chosen to minimise it: least squares in a few dozen numbers, about a second on
+// one core. The nodes depend on the data, the basis, the solver and the number of evaluations, and on no model.
 //
 // Begin with spectrum.go, which says what is kept of the data; then bench.go, the exact bench, and optimize.go.
 package gaussian
@@ -35,8 +33,8 @@ import (
 type Direction struct {
 	Mean     float64 // not negative: a direction has no sign
 	Variance float64
-	// Start is the law of the states at which sampling starts, less the noise; nil where it starts from noise alone.
-	// See Spectrum.From.
+	// Start is the law of the initial states without their noise, or nil if sampling starts from noise alone. See
+	// Spectrum.StartedFrom.
 	Start *StartLaw
 }
 
@@ -46,21 +44,21 @@ type StartLaw struct{ Mean, Variance float64 }
 // Spectrum is a normal law of H×W images of C channels: independent in the H·W frequencies of the orthonormal DCT-II
 // and, at each frequency, in C orthogonal combinations of the channels.
 //
-// A basis acts on every channel alike, so a frequency belongs to one subspace with all its channels, and their
-// combinations may be chosen freely: those are taken that make the data's channels uncorrelated at this frequency.
-// Luminance and the fainter colour differences thus keep variances of their own.
+// A basis acts on every channel alike, so a frequency belongs to one subspace with all its channels. The combinations
+// of channels are those that are uncorrelated in the data. So luminance and the weaker colour differences have
+// variances of their own.
 type Spectrum struct {
 	H, W, C int
-	// Directions holds C directions for each frequency (u, v), u slow, in order of decreasing variance.
+	// Directions has C directions for each frequency (u, v), u slow, in order of decreasing variance.
 	Directions []Direction
-	// Axes holds each direction's unit vector in the channels, [H·W·C, C]; nil means the channels themselves.
+	// Axes has each direction's unit vector in the channels, [H·W·C, C]; nil means the channels themselves.
 	Axes []float64
 
 	moments *basis.FrequencyMoments // of NewSpectrum
 }
 
-// StartedFrom returns the spectrum with sampling started from a law, x_T = μ + (Σ + M)^½ ξ. A law that correlates the
-// spectrum's directions, or of another size, is a *solver.Error.
+// StartedFrom returns the spectrum with sampling started from a law, x_T = μ + (Σ + M)^½ ξ. It returns a *solver.Error
+// for a law of another size, or one that correlates the spectrum's directions.
 func (s *Spectrum) StartedFrom(l *start.Law) (*Spectrum, error) {
 	if l.H != s.H || l.W != s.W || l.C != s.C {
 		return nil, failf("start", "must be made for the data's images of %d×%d×%d, got %d×%d×%d", s.H, s.W, s.C, l.H, l.W,
@@ -100,12 +98,12 @@ func (s *Spectrum) Variance() float64 {
 }
 
 // Horizon returns the least variance T of the noise from which the exact flow, started from noise alone, ends within
-// W2² = part·Variance of the data:
+// W2² = share·Variance of the data:
 //
 //	W2² = Σ λ (1 − √(T/(λ + T)))² + m²λ/(λ + T)   over the directions.
 //
-// part lies between 0 and 1. It is 0 for data without variance.
-func (s *Spectrum) Horizon(part float64) float64 {
+// share lies between 0 and 1. Horizon is 0 for data without variance.
+func (s *Spectrum) Horizon(share float64) float64 {
 	distance := func(T float64) (sum float64) {
 		for _, d := range s.Directions {
 			short := 1 - math.Sqrt(T/(d.Variance+T))
@@ -113,7 +111,7 @@ func (s *Spectrum) Horizon(part float64) float64 {
 		}
 		return sum
 	}
-	most := part * s.Variance()
+	most := share * s.Variance()
 	if most == 0 {
 		return 0
 	}
@@ -142,8 +140,8 @@ func (s *Spectrum) Residual(sigma float64) (sum float64) {
 	return sum
 }
 
-// LossRatio returns the part that a denoiser's residual E|flow + ε|² leaves of the loss from which EDM's
-// preconditioning begins, that of the best scalar multiple of the noisy image: with n values of variance σ_d²,
+// LossRatio returns the ratio of a denoiser's loss to the loss with which EDM's preconditioning begins, that of the
+// best scalar multiple of the noisy image. For a residual E|flow + ε|² of n values of variance σ_d²,
 //
 //	r(σ) = residual/n · (σ² + σ_d²)/σ_d².
 //
@@ -154,8 +152,7 @@ func (s *Spectrum) LossRatio(sigma, residual float64) float64 {
 }
 
 // TrainingLevels returns the mean and the standard deviation of ln σ, EDM's P_mean and P_std, under the weight 1 −
-// r(σ): noise levels are worth training at as far as the loss can be reduced there. The levels are uniform in ln σ. ok
-// is false if it can be reduced nowhere.
+// r(σ), the part of the loss that training can remove. sigma is uniform in ln σ. ok is false if all weights are 0.
 func TrainingLevels(sigma, ratio []float64) (mean, std float64, ok bool) {
 	const least = 1e-6 // below it 1 − r is rounding
 	var sum, first, second float64
@@ -172,8 +169,8 @@ func TrainingLevels(sigma, ratio []float64) (mean, std float64, ok bool) {
 	return mean, math.Sqrt(max(0, second/sum-mean*mean)), true
 }
 
-// Bands returns the directions of each subspace of a basis none or dct. Other bases mix frequencies and are a
-// *solver.Error.
+// Bands returns the directions of each subspace of a basis none or dct. It returns a *solver.Error for other bases,
+// which mix frequencies, and for another size.
 func (s *Spectrum) Bands(b *basis.Basis) ([][]Direction, error) {
 	bands, ok := b.FrequencyBands()
 	switch {
@@ -189,9 +186,9 @@ func (s *Spectrum) Bands(b *basis.Basis) ([][]Direction, error) {
 	return out, nil
 }
 
-// NewSpectrum returns the spectrum of the images of some moments, divided by their number: it turns the channels of
-// each frequency to the axes of their covariance, each axis to the side of the mean. No images and values that are not
-// finite are a *solver.Error.
+// NewSpectrum returns the spectrum of images with given moments. At each frequency its axes are those of the channels'
+// covariance, with the sign that makes the mean positive. It returns a *solver.Error if there are no images, or values
+// that are not finite.
 func NewSpectrum(m *basis.FrequencyMoments) (*Spectrum, error) {
 	if err := m.Check(); err != nil {
 		return nil, failf("dataset", "%v", err)
@@ -222,8 +219,8 @@ func NewSpectrum(m *basis.FrequencyMoments) (*Spectrum, error) {
 	return s, nil
 }
 
-// InBands returns the spectrum of the channels' mean covariance in each band, B directions in the place of H·W, without
-// means. N = 0 returns that of NewSpectrum itself.
+// InBands returns the spectrum of the channels' mean covariance in each of B bands, with B·C directions and means of 0.
+// For N = 0 it is s. s must come from NewSpectrum.
 func (s *Spectrum) InBands(bands basis.Bands) (*Spectrum, error) {
 	if bands.N == 0 {
 		return s, nil
