@@ -127,8 +127,8 @@ func (s *States) Add(stage int, x, _ []float32) {
 	s.X[i] = append(s.X[i], x...)
 }
 
-// Errors are a reducer: the sums of squares of each row's sample less States.X[At], whose rows begin at First, or of the
-// sample itself if States is nil.
+// Errors are a reducer: the sums of squares of each row's sample minus States.X[At], whose rows begin at First, or of
+// the sample itself if States is nil.
 type Errors struct {
 	samplesAlone
 	States    *States

@@ -7,7 +7,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/local"
 )
 
-// Gram is a reducer: by part, the sums of products that a least-squares fit of the last stage of a plan needs. The stage
+// Gram is a reducer: by part, the sums of products for a least-squares fit of the last stage of a plan. That stage
 // combines the state and the newest evaluations, each with the state that it was made at.
 type Gram struct {
 	everyStage

@@ -10,8 +10,8 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/start"
 )
 
-// Start draws initial states from the law of the data that a schedule carries; nil starts from noise alone. The state of
-// a sample depends on its latent, its label and its plan alone. A Start is safe for concurrent use.
+// Start draws initial states from the law of the data that a schedule carries; nil starts from noise alone. The state
+// of a sample depends on its latent, its label and its plan alone. A Start is safe for concurrent use.
 type Start struct {
 	start  *start.Start
 	basis  *basis.Basis

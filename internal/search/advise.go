@@ -15,42 +15,42 @@ import (
 )
 
 const (
-	// surveyPoints are the noise levels of a survey.
+	// surveyPoints is the number of noise levels of a survey.
 	surveyPoints = 48
-	// surveyError is what a measured part of the loss may err by: 1 − r below it is none.
+	// surveyError is the error of a measured loss ratio r: 1 − r below it counts as 0.
 	surveyError = 0.02
 	// EDM's settings of training (arXiv:2206.00364, table 1).
 	edmSigmaData, edmPMean, edmPStd = 0.5, -1.2, 1.2
 )
 
-// AdviceSettings say what Advise measures.
+// AdviceSettings are the settings of Advise.
 type AdviceSettings struct {
 	NFE     []int
 	Samples int // of each noise level
 	Seed    uint64
 	Known   schedule.Range // noise levels of a network
-	// Survey measures the residual of a network on the data; nil takes that of the data's Gaussian.
+	// Survey measures the residual of a network on the data; nil means that of the data's Gaussian.
 	Survey func(ctx context.Context, set passes.PredictSettings) (*passes.Survey, error)
 	// Progress may be nil.
 	Progress *Progress
 }
 
-// Advice is what follows from a data set, and from a network on it.
+// Advice is what Advise derives from a data set, and from a network on it.
 type Advice struct {
 	Images   int                // that Law was measured on, evenly spaced in the data set
 	Law      *gaussian.Spectrum // the data's Gaussian
 	Variance []float64          // mean of a direction by DCT frequency max(u, v)
 	Mean     float64            // root mean square of the mean image
-	// SigmaData and SigmaMin are those of EDM's preconditioning; SigmaMax is the highest noise level that the data ask
-	// for, or as high as the network knows: then Needed is larger.
+	// SigmaData and SigmaMin are those of EDM's preconditioning. Needed is the highest noise level that the data need, and
+	// SigmaMax the same within the network's range.
 	SigmaData, SigmaMin, SigmaMax, Needed float64
 	passes.Scale                          // T and c of schedules
 
-	// Sigma are noise levels; Ratio is the part of the loss, from where EDM's preconditioning begins, that the Gaussian's
-	// best denoiser leaves there, NetworkRatio what the network leaves at the first of them.
+	// Ratio is the loss ratio r of the Gaussian's best denoiser at the noise levels Sigma, and NetworkRatio that of the
+	// network at the first of them.
 	Sigma, Ratio, NetworkRatio []float64
-	// PMean and PStd are where to train: by the loss that can be reduced, as measured, and above as on the Gaussian. Of
-	// White data, which leave nothing to learn, they are EDM's.
+	// PMean and PStd are the noise levels to train at, by the loss that can still be reduced. White data leave nothing to
+	// learn; then these are EDM's.
 	PMean, PStd float64
 	White       bool
 
@@ -58,8 +58,8 @@ type Advice struct {
 	Samplers  []AdvisedSamplers // by NFE
 }
 
-// AdvisedSamplers are samplers of NFE evaluations from noise of level SigmaMax, by their distance to the data's
-// Gaussian: the squared 2-Wasserstein distance over the variance.
+// AdvisedSamplers are the distances to the data's Gaussian of samplers with NFE evaluations from noise of level
+// SigmaMax: squared 2-Wasserstein distances over the variance.
 type AdvisedSamplers struct {
 	NFE   int
 	IPNDM float64 // of order 4 on the grid polynomial
@@ -67,7 +67,7 @@ type AdvisedSamplers struct {
 	EDM   float64 // Heun's method on EDM's levels
 }
 
-// FlatError is about images that do not differ.
+// FlatError is returned for images that do not differ.
 type FlatError struct{ Variance float64 }
 
 func (e *FlatError) Error() string {
@@ -82,7 +82,8 @@ type adviser struct {
 	out  *Advice
 }
 
-// Advise measures a data set, and a network on it if there is one.
+// Advise measures a data set, and a network on it if set.Survey is not nil. It returns a *FlatError for images that do
+// not differ.
 func Advise(ctx context.Context, d *data.Dataset, set AdviceSettings) (*Advice, error) {
 	if set.Progress == nil {
 		set.Progress = NewProgress(nil)
@@ -114,7 +115,7 @@ func Advise(ctx context.Context, d *data.Dataset, set AdviceSettings) (*Advice, 
 	return a.out, a.samplers(ctx, levels)
 }
 
-// scales computes what follows from the variances of the data's Gaussian alone.
+// scales sets what follows from the variances of the data's Gaussian alone.
 func (a *adviser) scales() {
 	law, out := a.out.Law, a.out
 	bands := max(law.H, law.W)
@@ -151,7 +152,7 @@ func (a *adviser) survey(ctx context.Context) (*passes.Survey, error) {
 	return a.Survey(ctx, set)
 }
 
-// training computes where to train.
+// training sets the noise levels to train at.
 func (a *adviser) training(sigma, residual []float64) {
 	var ratio []float64
 	law, out := a.out.Law, a.out

@@ -15,22 +15,22 @@ import (
 )
 
 const (
-	// levelHalvings is how many times the highest noise level is halved for lower ones that sampling may start from.
+	// levelHalvings is the number of times that the highest noise level is halved for lower initial levels.
 	levelHalvings = 4
-	// leastNoise is the least level that a start from noise alone is tried at, apart from a quarter of the highest: of
-	// data of standard deviation 0.5, little is left there.
+	// leastNoise is the least level at which a start from noise alone is tried, except a quarter of the highest level.
+	// Little is left there of data of standard deviation 0.5.
 	leastNoise = 8
 	// candidatesPerLevel bounds the candidates of each level: those closest to the Gaussian are measured on the network.
 	candidatesPerLevel = 3
-	// maxFits bounds the candidates that coefficients are fitted around.
+	// maxFits bounds the number of fitted candidates.
 	maxFits = 2
-	// fitTrajectories is the number of trajectories of a fit if memory allows, minFitTrajectories the least that is worth
-	// it. Of bands 128 were no better.
+	// fitTrajectories is the number of trajectories of a fit if memory allows, and minFitTrajectories the least that is
+	// useful. With bands, 128 were no better.
 	fitTrajectories    = 32
 	minFitTrajectories = 16
 )
 
-// Candidate is a sampler that a search may choose. Distances are squared Fréchet distances to the data over the
+// Candidate is a sampler that a search may choose. Distances are squared Fréchet distances to the data, divided by the
 // variance of their features.
 type Candidate struct {
 	Schedule *schedule.Schedule
@@ -42,7 +42,7 @@ type Candidate struct {
 	// Samples is the number that the distances are of: fewer than all where the candidate was dropped early.
 	Samples int
 	Distances
-	Held     Distances // of the best and its rival, on samples held back
+	HeldOut  Distances // of the best and its rival, on samples that nothing was chosen by
 	ODEError float64   // root mean square difference to the converged samples from the same start, of the best
 
 	drawn   *sampler.Moments // so far, of one part
@@ -51,8 +51,8 @@ type Candidate struct {
 	squares []float64        // of the errors so far, in a search without images
 }
 
-// Distances are those of samples to the images, by the features of each reference; or the mean squared error of a
-// search without images.
+// Distances are those of samples to the images by the features of each reference, or the mean squared error of a search
+// without images.
 type Distances []float64
 
 func distancesOf(references []*frechet.Reference, samples []*frechet.Sample) (out Distances) {
@@ -67,7 +67,7 @@ func (c *Candidate) fromNoise() bool {
 	return !c.Matched && c.Settings.Statistics == nil
 }
 
-// score is the geometric mean of the distances, which weighs all alike whatever their scales.
+// score returns the geometric mean of the distances, in which all have the same weight whatever their scales.
 func (d Distances) score() float64 {
 	s := 1.0
 	for _, v := range d {
@@ -79,15 +79,15 @@ func (d Distances) score() float64 {
 	return s
 }
 
-// halved returns the highest noise level, halved some times.
+// halved returns the highest noise level, halved a number of times.
 func (f *fewStepSearch) halved(times int) float64 { return math.Sqrt(f.T) / float64(int(1)<<times) }
 
-// tooLow reports whether a halved level leaves no room above the lowest that samplers go to.
+// tooLow reports whether a halved level leaves no room above the lowest level of samplers.
 func (f *fewStepSearch) tooLow(halving int) bool {
 	return halving > 0 && f.halved(halving) <= 2*schedule.DefaultSigmaMin
 }
 
-// noiseCandidates returns samplers that use nothing of the data: from noise, at the highest level, at a quarter of it,
+// noiseCandidates returns samplers that use nothing of the data: from noise at the highest level, at a quarter of it,
 // and at its halves down to leastNoise.
 func (f *fewStepSearch) noiseCandidates() (out []*Candidate, err error) {
 	for _, name := range f.isotropicSolvers() {
@@ -106,8 +106,8 @@ func (f *fewStepSearch) noiseCandidates() (out []*Candidate, err error) {
 	return out, nil
 }
 
-// matchedCandidates returns the samplers from the data's law that come closest to the Gaussian, for each noise level
-// to start from: on EDM's rule, and on the levels that suit the solver.
+// matchedCandidates returns, for each initial noise level, the samplers from the data's law that are closest to the
+// Gaussian, on EDM's rule and on the levels that suit the solver.
 func (f *fewStepSearch) matchedCandidates(ctx context.Context) (out []*Candidate, err error) {
 	none := basis.None(f.h, f.w)
 	for halving := range levelHalvings + 1 {
@@ -151,7 +151,7 @@ func (f *fewStepSearch) matchedCandidates(ctx context.Context) (out []*Candidate
 	return out, nil
 }
 
-// localCandidates returns samplers of the solver local on EDM's rule, from noise and from the data's law at lower
+// localCandidates returns samplers of the solver local on EDM's rule, from noise, and from the data's law at lower
 // noise levels.
 func (f *fewStepSearch) localCandidates() (out []*Candidate, err error) {
 	for halving := range levelHalvings + 1 {
@@ -168,7 +168,7 @@ func (f *fewStepSearch) localCandidates() (out []*Candidate, err error) {
 	return out, nil
 }
 
-// fits is how many starts from the data's law coefficients are fitted for, at the highest level halved once, twice, …
+// fits returns the number of fitted candidates, from the data's law at the highest level halved once, twice, …
 func (f *fewStepSearch) fits() (n int) {
 	if !f.requests(solver.FittedName) || f.fitSamples() < minFitTrajectories {
 		return 0
@@ -179,14 +179,14 @@ func (f *fewStepSearch) fits() (n int) {
 	return n
 }
 
-// fitSamples is how many trajectories a fit can have in memory.
+// fitSamples returns the number of trajectories of a fit that memory allows.
 func (f *fewStepSearch) fitSamples() int {
 	return min(fitTrajectories, MaxFitNumbers/(2*f.h*f.w*f.c*f.NFE))
 }
 
-// fittedCandidate returns the sampler from the data's law at a halved level whose noise levels suit the converged
-// trajectories, with coefficients fitted to these. The last step is scaled to the squares that converged samples have
-// in every part: samples of least squared error are too smooth.
+// fittedCandidate returns a sampler from the data's law at a halved level, with noise levels that suit the converged
+// trajectories and coefficients fitted to them. Its last step is scaled to the squares of converged samples in every
+// part: samples of least squared error are too smooth.
 func (f *fewStepSearch) fittedCandidate(ctx context.Context, halving int) (*Candidate, error) {
 	c := &Candidate{SigmaMax: f.halved(halving), Matched: true, Levels: "trajectories"}
 	var err error
@@ -194,7 +194,7 @@ func (f *fewStepSearch) fittedCandidate(ctx context.Context, halving int) (*Cand
 		return nil, err
 	}
 	n := f.fitSamples()
-	r, err := newReference(ctx, f.network, c.Schedule, f.G0, f.from(c, nil, 3*f.Samples, 2*n))
+	r, err := newReference(ctx, f.network, c.Schedule, f.G0, f.trajectoriesOf(c, nil, 3*f.Samples, 2*n))
 	if err != nil {
 		return nil, err
 	}
@@ -213,8 +213,8 @@ func (f *fewStepSearch) fittedCandidate(ctx context.Context, halving int) (*Cand
 	return c, err
 }
 
-// onPolynomial returns a sampler on the levels of the grid polynomial from a noise level, as a schedule with its knots
-// there: the levels are its uniform steps.
+// onPolynomial returns a sampler on the levels of the grid polynomial from a noise level, as the uniform steps of a
+// schedule with its knots there.
 func (f *fewStepSearch) onPolynomial(name string, sigma float64) (*Candidate, error) {
 	set := solver.Settings{Solver: name, NFE: f.NFE, Grid: solver.Grid{Kind: solver.GridPolynomial}}
 	if ByCoordinate(name) {
@@ -251,8 +251,8 @@ func (f *fewStepSearch) onPolynomial(name string, sigma float64) (*Candidate, er
 	}, nil
 }
 
-// from returns trajectories that start where a candidate's do.
-func (f *fewStepSearch) from(c *Candidate, p *solver.Plan, first, n int) sampler.Trajectories {
+// trajectoriesOf returns trajectories with the initial states of a candidate.
+func (f *fewStepSearch) trajectoriesOf(c *Candidate, p *solver.Plan, first, n int) sampler.Trajectories {
 	t := f.trajectories(p, first, n)
 	if c.Matched {
 		t.Start = f.images.Start
@@ -260,7 +260,7 @@ func (f *fewStepSearch) from(c *Candidate, p *solver.Plan, first, n int) sampler
 	return t
 }
 
-// draw draws further samples of a candidate, until there are n, and measures its distances to the data by all of them.
+// draw samples a candidate until there are n samples, and sets its distances to the data.
 func (f *fewStepSearch) draw(ctx context.Context, c *Candidate, n int) error {
 	if n -= c.Samples; n <= 0 {
 		return nil
@@ -272,7 +272,7 @@ func (f *fewStepSearch) draw(ctx context.Context, c *Candidate, n int) error {
 	if c.drawn == nil {
 		c.drawn = newParts(f.images.References, 1)
 	}
-	if err := f.network.Follow(ctx, f.from(c, plan, c.Samples, n), c.drawn); err != nil {
+	if err := f.network.Follow(ctx, f.trajectoriesOf(c, plan, c.Samples, n), c.drawn); err != nil {
 		return err
 	}
 	c.Samples += n

@@ -28,29 +28,28 @@ import (
 // How the samples of a search are spent. All candidates see the same latents, so their order changes little after the
 // first round.
 const (
-	// firstRoundSamples is the least number of samples of a candidate in the first round; an eighth of all if that is
-	// more.
+	// firstRoundSamples is the least number of samples of a candidate in the first round. It sees an eighth of all if that
+	// is more.
 	firstRoundSamples = 64
-	// secondRoundCandidates and secondRoundRivals are the numbers of candidates, and of those from noise, that are
-	// measured on twice as many samples.
+	// secondRoundCandidates candidates, and secondRoundRivals of those from noise, are measured on twice as many samples.
 	secondRoundCandidates = 10
 	secondRoundRivals     = 4
-	// finalCandidates and finalRivals are the numbers of candidates, and of those from noise, that see all samples.
+	// finalCandidates candidates, and finalRivals of those from noise, are measured on all samples.
 	finalCandidates = 3
 	finalRivals     = 2
 	// odeErrorLatents is the number of trajectories of the ODE error.
 	odeErrorLatents = 16
-	// heldParts is the number of parts of the samples held back that are left out in turn.
+	// heldParts is the number of parts of the held-out samples that are left out in turn.
 	heldParts = 8
-	// certain is how many standard errors a gain must have.
+	// certain is the number of standard errors that a gain must have.
 	certain = 2
 )
 
 // streamSearch separates the seeds of a search or a fit from those of samples.
 const streamSearch = 0x6f776e73
 
-// firstSeed returns the first seed of a search or a fit. Users sample and measure with the seeds 0, 1, 2, …; if a
-// search used them too, its choice would be measured on the latents that it was chosen on.
+// firstSeed returns the first seed of a search or a fit. Users sample with the seeds 0, 1, 2, …: if a search used
+// these, its choice would be measured on the latents that it was chosen by.
 func firstSeed(seed uint64) uint64 { return latent.Uint64(seed, streamSearch, 0) }
 
 // Settings of a search for a sampler of few evaluations.
@@ -129,38 +128,38 @@ func (s *searcher) addLearned(all []*Candidate, share int, measure func(*Candida
 	return all, nil
 }
 
-// A BudgetError is about a search that cannot do with so few evaluations.
+// A BudgetError is returned if a search cannot do with so few evaluations.
 type BudgetError struct{ Budget, Least int }
 
 func (e *BudgetError) Error() string {
 	return fmt.Sprintf("budget must be at least %d evaluations here, got %d", e.Least, e.Budget)
 }
 
-// FewResult is what a search for a sampler of few evaluations has found.
+// FewResult is the result of a search for a sampler of few evaluations.
 type FewResult struct {
-	// Tries are the candidates whose samples are finite, the best first; those dropped early are last.
+	// Tries are the candidates with finite samples, best first. Those dropped early are last.
 	Tries []*Candidate
-	// Against is the best of those from noise alone. Chosen is the first of Tries if its gain over that is certain, else
-	// Against.
+	// Against is the best of those from noise alone. Chosen is the first of Tries if its gain over Against is certain,
+	// otherwise Against.
 	Chosen, Against *Candidate
 	Gain            Gain         // of the first of Tries over Against; 0 if they are one
 	Start           *start.Start // that Chosen starts from; nil: from noise alone
-	// Stopped is true if the network left before the end. Chosen is then the first of Tries, and there may be no Gain.
+	// Stopped is true if the network left before the end. Chosen is then the first of Tries, and Gain may be 0.
 	Stopped bool
-	Held    int // samples held back, or latents
+	HeldOut int // the number of samples, or latents, that nothing was chosen by
 }
 
-// Gain is the ratio of two samplers' distances, the geometric means of all features, on the same latents held back.
+// Gain is the ratio of two samplers' distances, geometric means over all features, on the same held-out latents.
 type Gain struct{ Change, Stderr float64 } // ln of it, with its jackknife error
 
-// Certain reports whether the first is surely better: ln of the ratio is negative by two standard errors.
+// Certain reports whether the logarithm of the ratio is negative by two standard errors.
 func (g Gain) Certain() bool { return g.Change+certain*g.Stderr < 0 }
 
-// ErrNotFinite is the error of a search whose plain samplers all leave what is not finite, or whose choice does so on
-// the samples held back. Other samplers that do are no tries.
+// ErrNotFinite is returned if the samples of all plain samplers are not finite, or those of the choice on held-out
+// latents. Other samplers whose samples are not finite are left out of the tries.
 var ErrNotFinite = errors.New("samples of the network are not finite")
 
-// ErrTooLarge is the error of a search that is to learn from images too large for the trajectories of a fit.
+// ErrTooLarge is returned if a search should learn from images that are too large for the trajectories of a fit.
 var ErrTooLarge = errors.New("images are too large to learn a sampler from; search without learning")
 
 // fewStepSearch is one search for a sampler of few evaluations.
@@ -172,7 +171,8 @@ type fewStepSearch struct {
 	h, w, c    int
 }
 
-// Few returns the sampler that does best among candidates on a network and the images that it was made for.
+// Few returns the best sampler among candidates on a network, compared by their distances to the images that it was
+// made for. Errors are *BudgetError, ErrTooLarge, ErrNotFinite, or those of network.
 func Few(ctx context.Context, network sampler.Ensemble, images *Images, set Settings) (*FewResult, error) {
 	f := &fewStepSearch{
 		searcher: newSearcher(network, set), images: images,
@@ -198,13 +198,13 @@ func Few(ctx context.Context, network sampler.Ensemble, images *Images, set Sett
 	return f.choose(ctx)
 }
 
-// statisticsEvaluations is what passes.MeasureStatistics takes by its defaults.
+// statisticsEvaluations is the number of evaluations of passes.MeasureStatistics by default.
 const statisticsEvaluations = 160 * 24
 
-// leastSamples is the least number of samples of a candidate that a budget may leave.
+// leastSamples is the least number of samples of a candidate within a budget.
 const leastSamples = 64
 
-// spend keeps to the budget.
+// spend reduces Samples to keep to the budget.
 func (f *fewStepSearch) spend() error {
 	evaluations := f.evaluations()
 	for f.Budget > 0 && evaluations > f.Budget {
@@ -220,7 +220,7 @@ func (f *fewStepSearch) spend() error {
 	return nil
 }
 
-// evaluations returns the most that the search takes.
+// evaluations returns the largest number of evaluations of the search.
 func (f *fewStepSearch) evaluations() int {
 	plain, statistics := len(f.isotropicSolvers()), 0
 	candidates := plain*levelHalvings + candidatesPerLevel*(levelHalvings+1)
@@ -242,13 +242,13 @@ func (f *fewStepSearch) evaluations() int {
 	return statistics + samples*n + odeErrorLatents*(n+4*max(n, 32))
 }
 
-// firstRound is the number of samples of a candidate in the first round.
+// firstRound returns the number of samples of a candidate in the first round.
 func (f *fewStepSearch) firstRound() int { return min(f.Samples, max(firstRoundSamples, f.Samples/8)) }
 
-// requests reports whether the request names a solver.
+// requests reports whether the settings name a solver.
 func (f *fewStepSearch) requests(name string) bool { return slices.Contains(f.Solvers, name) }
 
-// ByCoordinate reports whether a solver has coefficients for bands of frequencies, which are a network's.
+// ByCoordinate reports whether a solver has coefficients for bands of frequencies.
 func ByCoordinate(name string) bool {
 	m, err := solver.MethodNamed(name)
 	return err == nil && m.ByCoordinate
@@ -259,7 +259,7 @@ func (f *fewStepSearch) isotropicSolvers() []string {
 	return slices.DeleteFunc(slices.Clone(f.Solvers), ByCoordinate)
 }
 
-// choose measures the candidates, and judges the best.
+// choose ranks the candidates, and chooses on held-out samples.
 func (f *fewStepSearch) choose(ctx context.Context) (*FewResult, error) {
 	f.Progress.Begin("levels", shareOfLevels, 0)
 	fromNoise, err := f.noiseCandidates()
@@ -270,12 +270,12 @@ func (f *fewStepSearch) choose(ctx context.Context) (*FewResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	local, err := f.localCandidates()
+	localCandidates, err := f.localCandidates()
 	if err != nil {
 		return nil, err
 	}
-	found := &FewResult{Held: f.Samples}
-	all, err := f.rankCandidates(ctx, slices.Concat(fromNoise, matched), local)
+	found := &FewResult{HeldOut: f.Samples}
+	all, err := f.rankCandidates(ctx, slices.Concat(fromNoise, matched), localCandidates)
 	for _, c := range all {
 		c.drawn = nil
 	}
@@ -296,7 +296,7 @@ func (f *fewStepSearch) choose(ctx context.Context) (*FewResult, error) {
 	return found, err
 }
 
-// rank takes the candidates of a race that has ended with an error, the best of which are first.
+// rank sets Tries and Against, given candidates that are ranked best first and the error that ended the ranking.
 func (r *FewResult) rank(all []*Candidate, err error) error {
 	r.Tries = slices.DeleteFunc(all, func(c *Candidate) bool { return math.IsInf(c.score(), 1) })
 	rival := slices.IndexFunc(r.Tries, (*Candidate).fromNoise)
@@ -311,7 +311,7 @@ func (r *FewResult) rank(all []*Candidate, err error) error {
 	return r.unlessStopped(err)
 }
 
-// unlessStopped returns no error if the network has left, which ends a search.
+// unlessStopped returns err, or sets Stopped and returns nil if the network has left.
 func (r *FewResult) unlessStopped(err error) error {
 	if errors.Is(err, sampler.ErrLeft) {
 		r.Stopped, r.Chosen, err = true, r.Tries[0], nil
@@ -319,18 +319,18 @@ func (r *FewResult) unlessStopped(err error) error {
 	return err
 }
 
-// choose sets Chosen and Gain by what is held back: Chosen is the best candidate if its gain over its rival from noise
-// is certain, otherwise the rival. held returns the scores of a candidate there, and gain compares those of the rival
-// and of the best.
+// choose sets Chosen and Gain on held-out latents: Chosen is the best candidate if its gain over its rival from noise
+// is certain, otherwise the rival. heldOut returns the scores of a candidate there, and gain compares those of the
+// rival and the best.
 func (r *FewResult) choose(
-	held func(*Candidate) ([]float64, error), gain func(rival, best []float64) (change, stderr float64),
+	heldOut func(*Candidate) ([]float64, error), gain func(rival, best []float64) (change, stderr float64),
 ) error {
 	best, rival := r.Tries[0], r.Against
-	against, err := held(rival)
+	against, err := heldOut(rival)
 	if r.Chosen = rival; err != nil || best == rival {
 		return err
 	}
-	scores, err := held(best)
+	scores, err := heldOut(best)
 	if err != nil {
 		return err
 	}
@@ -341,45 +341,47 @@ func (r *FewResult) choose(
 	return nil
 }
 
-// measureHeldOut chooses on samples that nothing was chosen by.
+// measureHeldOut chooses on held-out samples.
 func (f *fewStepSearch) measureHeldOut(ctx context.Context, found *FewResult) error {
 	f.Progress.Begin("held back", shareOfJudge, 2*f.Samples*f.NFE)
-	return found.choose(func(c *Candidate) ([]float64, error) { return f.held(ctx, c) }, train.Change)
+	return found.choose(func(c *Candidate) ([]float64, error) { return f.heldOutScores(ctx, c) }, train.Change)
 }
 
-// held measures a candidate on the samples held back, and returns its scores with each part of them left out.
-func (f *fewStepSearch) held(ctx context.Context, c *Candidate) ([]float64, error) {
+// heldOutScores sets the held-out distances of a candidate. It returns its scores with each part left out.
+func (f *fewStepSearch) heldOutScores(ctx context.Context, c *Candidate) ([]float64, error) {
 	plan, err := solver.New(c.Settings, c.Schedule, 0)
 	if err != nil {
 		return nil, err
 	}
 	references, drawn := f.images.References, newParts(f.images.References, heldParts)
-	if err := f.network.Follow(ctx, f.from(c, plan, f.Samples, f.Samples), drawn); err != nil {
+	if err := f.network.Follow(ctx, f.trajectoriesOf(c, plan, f.Samples, f.Samples), drawn); err != nil {
 		return nil, err
 	}
-	c.Held = distancesOf(references, withoutPart(references, drawn, -1))
-	if math.IsInf(c.Held.score(), 1) {
+	c.HeldOut = distancesOf(references, withoutPart(references, drawn, -1))
+	if math.IsInf(c.HeldOut.score(), 1) {
 		return nil, ErrNotFinite
 	}
 	return leaveOut(references, drawn), nil
 }
 
-// solutionError measures the error of a sampler beside the converged samples from the same start.
+// solutionError sets the difference of a sampler to the converged samples from the same initial states.
 func (f *fewStepSearch) solutionError(ctx context.Context, best *Candidate) (err error) {
 	f.Progress.Begin("error", shareOfError, 0)
 	sample := func(ctx context.Context, p *solver.Plan) ([]float32, error) {
 		var out sampler.Samples
-		err := f.network.Follow(ctx, f.from(best, p, 2*f.Samples, odeErrorLatents), &out)
+		err := f.network.Follow(ctx, f.trajectoriesOf(best, p, 2*f.Samples, odeErrorLatents), &out)
 		return out, err
 	}
 	best.ODEError, err = gaussian.SolutionError(ctx, best.Settings, best.Schedule, sample)
 	return err
 }
 
-// rankCandidates measures the isotropic candidates, those of the solver local, and fitted ones around these. It returns them,
-// the best first, also with an error. All see the first samples; only those that may still win, and the best from
-// noise, see more.
-func (f *fewStepSearch) rankCandidates(ctx context.Context, isotropic, local []*Candidate) (all []*Candidate, err error) {
+// rankCandidates measures the isotropic candidates, those of local, fitted ones and a learned one. It returns them
+// ranked, even with an error. All are measured in round one; later rounds measure only the leaders and the best from
+// noise.
+func (f *fewStepSearch) rankCandidates(
+	ctx context.Context, isotropic, local []*Candidate,
+) (all []*Candidate, err error) {
 	defer func() { rank(all) }()
 	all = slices.Clone(isotropic)
 	if f.requests(solver.LocalName) {
@@ -446,7 +448,7 @@ func (f *fewStepSearch) measureBest(
 	return nil
 }
 
-// rank sorts candidates: those measured on more samples first, and of these the best.
+// rank sorts candidates: those measured on more samples first, and among these the best first.
 func rank(all []*Candidate) {
 	slices.SortStableFunc(all, func(a, b *Candidate) int {
 		return cmp.Or(cmp.Compare(b.Samples, a.Samples), cmp.Compare(a.score(), b.score()))

@@ -68,7 +68,7 @@ func TestFewChoosesTheBestTry(t *testing.T) {
 	if got := found.Start; found.Chosen.Matched && got != images.Start || !found.Chosen.Matched && got != nil {
 		t.Error("the start is not the chosen one's")
 	}
-	if found.Chosen.Held == nil || against.Held == nil || !(found.Chosen.ODEError > 0) {
+	if found.Chosen.HeldOut == nil || against.HeldOut == nil || !(found.Chosen.ODEError > 0) {
 		t.Errorf("nothing is held back: %v, %v", found.Chosen, against)
 	}
 	for _, c := range found.Tries {
@@ -293,7 +293,7 @@ func TestFewTakesASureGain(t *testing.T) {
 		t.Fatalf("chosen %+v against %+v", found.Chosen, found.Against)
 	}
 	ratio := math.Exp(found.Gain.Change)
-	if want := found.Chosen.Held.score() / found.Against.Held.score(); !found.Gain.Certain() || ratio > 0.5 ||
+	if want := found.Chosen.HeldOut.score() / found.Against.HeldOut.score(); !found.Gain.Certain() || ratio > 0.5 ||
 		math.Abs(ratio-want) > 0.2*want || !(found.Gain.Stderr > 0) {
 		t.Errorf("gain %+v, the distances are as %g to 1", found.Gain, want)
 	}
@@ -307,7 +307,7 @@ func TestFewHasNothingToGain(t *testing.T) {
 		return l
 	})
 	if found.Chosen != found.Against || found.Chosen.Matched || found.Start != nil || found.Gain != (Gain{}) ||
-		found.Chosen.Held == nil || !(found.Chosen.ODEError > 0) {
+		found.Chosen.HeldOut == nil || !(found.Chosen.ODEError > 0) {
 		t.Errorf("chosen %+v of gain %+v", found.Chosen, found.Gain)
 	}
 	var levels []float64

@@ -12,67 +12,67 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/start"
 )
 
-// substeps is how many steps the converged trajectories take for each of the sampler's.
+// substeps is the number of steps of the converged trajectories for each step of the sampler.
 const substeps = 8
 
-// ridges are the weights tried of what holds coefficients near those of the solver local, the largest first.
+// ridges are the ridge weights to try, largest first. The ridge pulls coefficients towards those of local.
 var ridges = []float64{10, 1, 0.1, 1e-2, 1e-3}
 
 // MaxFitNumbers bounds the numbers that a fit keeps: the states of converged trajectories at the nodes.
 const MaxFitNumbers = 1 << 28
 
-// FitSettings say what Fit fits.
+// FitSettings are the settings of Fit.
 type FitSettings struct {
 	Solver  solver.Settings // of the solver local, without statistics
 	Samples int             // trajectories to fit to; as many choose the ridge, and as many judge
 	Seed    uint64
-	// Isotropic has one set of coefficients for all parts.
+	// Isotropic fits one set of coefficients for all parts.
 	Isotropic bool
 	Start     *start.Start // that sampling starts from; nil: from noise alone
 	// Label returns the label of trajectory i, which has a seed; −1 for none.
 	Label func(i int, seed uint64) int32
-	// Report takes the number of evaluations done and that of all.
+	// Report is called with the number of evaluations done and that of all.
 	Report func(done, total int)
 }
 
-// FitErrors are root mean squares by which samples miss the converged ones, on latents that no fit has seen.
+// FitErrors are root mean square differences to the converged samples, on held-out latents.
 type FitErrors struct{ Local, Fitted float64 }
 
-// Fit fits coefficients to a network's own trajectories along a schedule of one subspace that all classes share, in
-// the parts of its statistics.
+// Fit fits coefficients to a network's own trajectories along a schedule of one subspace that all classes share, in the
+// parts of its statistics. It returns ErrNotFinite if the samples are not finite.
 func Fit(
 	ctx context.Context, network sampler.Ensemble, s *schedule.Schedule, statistics *local.Statistics, set FitSettings,
 ) (*solver.Fitted, *FitErrors, error) {
 	f := &fitter{
 		ctx: ctx, network: network, samples: set.Samples, schedule: s, statistics: statistics, isotropic: set.Isotropic,
-		from:   sampler.Trajectories{Seed: firstSeed(set.Seed), Labels: make([]int32, 3*set.Samples), Start: set.Start},
-		report: set.Report,
+		trajectories: sampler.Trajectories{Seed: firstSeed(set.Seed), Labels: make([]int32, 3*set.Samples), Start: set.Start},
+		report:       set.Report,
 	}
-	for i := range f.from.Labels {
-		f.from.Labels[i] = set.Label(i, f.from.Seed+uint64(i))
+	for i := range f.trajectories.Labels {
+		f.trajectories.Labels[i] = set.Label(i, f.trajectories.Seed+uint64(i))
 	}
 	if set.Solver.Statistics = statistics; f.isotropic {
 		set.Solver.Statistics = statistics.WithoutGain()
 	}
-	fitted, errs, err := f.all(set.Solver)
+	fitted, errs, err := f.fitAll(set.Solver)
 	if err == nil {
 		fitted.Tails, err = f.tails()
 	}
 	return fitted, errs, err
 }
 
-// fitter is one fit: the first of its samples are fitted to, as many choose the ridge, and those after them, if there
-// are any, judge.
+// fitter fits coefficients to its first samples trajectories. As many further ones choose the ridge, and the rest, if
+// there are any, are held out.
 type fitter struct {
-	ctx        context.Context
-	network    sampler.Ensemble
-	from       sampler.Trajectories // without a plan
-	schedule   *schedule.Schedule
-	statistics *local.Statistics
-	samples    int
-	isotropic  bool // one set of coefficients for all parts
-	// states are those of converged trajectories, and at which of them the nodes after the first are. If they are nil,
-	// all follows them.
+	ctx          context.Context
+	network      sampler.Ensemble
+	trajectories sampler.Trajectories // without a plan
+	schedule     *schedule.Schedule
+	statistics   *local.Statistics
+	samples      int
+	isotropic    bool // one set of coefficients for all parts
+	// states are those of converged trajectories, and at has the index of the nodes after the first in them. If states is
+	// nil, fitAll follows them.
 	states *sampler.States
 	at     []int
 	set    solver.Settings // that all began at, and its plan
@@ -84,14 +84,14 @@ type fitter struct {
 	done, total int
 }
 
-// all fits step after step, each from the states that the fitted steps before it lead to, and near the solver local
-// of the settings.
-func (f *fitter) all(set solver.Settings) (*solver.Fitted, *FitErrors, error) {
+// fitAll fits one step after the other, each from the states to which the fitted steps before it lead, near local with
+// some settings.
+func (f *fitter) fitAll(set solver.Settings) (*solver.Fitted, *FitErrors, error) {
 	base, err := solver.New(set, f.schedule, 0)
 	if err != nil {
 		return nil, nil, err
 	}
-	n, rows := len(base.Stages), len(f.from.Labels)
+	n, rows := len(base.Stages), len(f.trajectories.Labels)
 	f.total = rows*substeps*n + 2*f.samples*n*(n+1)/2 + (rows-2*f.samples)*2*n
 	sigma := make([]float64, n+1)
 	for i, t := range base.T {
@@ -135,8 +135,8 @@ func weightsOf(stages []solver.Stage) (out solver.Weights) {
 	return out
 }
 
-// completeTails fits what samplers that begin at a later step combine while their history is short, from the converged
-// states there. Of a candidate that is not fitted it does nothing.
+// completeTails fits the combinations of samplers that begin at a later step, while their history is short, from the
+// converged states there. It does nothing for a candidate that is not fitted.
 func (c *Candidate) completeTails() error {
 	var tails []solver.Weights
 	var err error
@@ -152,7 +152,7 @@ func (c *Candidate) completeTails() error {
 	return err
 }
 
-// tails returns those of the fit that all has made.
+// tails returns the tails of the fit that fitAll has made.
 func (f *fitter) tails() (out []solver.Weights, err error) {
 	tails, err := solver.Tails(f.set, f.schedule, 0)
 	for k, stages := range tails {
@@ -173,7 +173,7 @@ func (f *fitter) tails() (out []solver.Weights, err error) {
 	return out, err
 }
 
-// gram returns the sums of no rows, of a stage that is the last of a number and ends a step.
+// gram returns the sums of no rows for stage st, the last of a number of stages, which ends a step.
 func (f *fitter) gram(stages int, st solver.Stage, step int) *sampler.Gram {
 	parts := f.statistics
 	if f.isotropic {
@@ -182,7 +182,7 @@ func (f *fitter) gram(stages int, st solver.Stage, step int) *sampler.Gram {
 	return sampler.NewGram(parts, stages, terms(st), f.states, f.at[step], f.samples)
 }
 
-// converge keeps the states of converged trajectories at the nodes after the first.
+// converge sets the states of converged trajectories at the nodes after the first.
 func (f *fitter) converge(sigma []float64) error {
 	fine := []float64{sigma[0]}
 	for i, s := range sigma[1:] {
@@ -198,34 +198,34 @@ func (f *fitter) converge(sigma []float64) error {
 		return err
 	}
 	f.states = &sampler.States{Every: substeps}
-	return f.follow(plan, 0, len(f.from.Labels), f.states)
+	return f.follow(plan, 0, len(f.trajectories.Labels), f.states)
 }
 
-// followFrom takes the trajectories that a fit sees along a plan that begins at a state of converged ones.
-func (f *fitter) followFrom(plan *solver.Plan, at int, into sampler.Reducer) error {
-	t := f.from
+// followFrom follows a plan from a state of the converged trajectories, for those that the fit uses.
+func (f *fitter) followFrom(plan *solver.Plan, at int, reducer sampler.Reducer) error {
+	t := f.trajectories
 	t.Labels, t.Plan, t.Start = t.Labels[:2*f.samples], plan, nil
 	t.From, t.At, t.Progress = f.states, at, nil
-	return f.network.Follow(f.ctx, t, into)
+	return f.network.Follow(f.ctx, t, reducer)
 }
 
-// follow takes the trajectories from one on up to another along a plan.
-func (f *fitter) follow(plan *solver.Plan, from, to int, into sampler.Reducer) error {
-	t := f.from
-	t.Seed, t.Labels = t.Seed+uint64(from), t.Labels[from:to]
+// follow follows a plan for the trajectories first … end − 1.
+func (f *fitter) follow(plan *solver.Plan, first, end int, reducer sampler.Reducer) error {
+	t := f.trajectories
+	t.Seed, t.Labels = t.Seed+uint64(first), t.Labels[first:end]
 	t.Plan, t.Progress = plan, func(evaluations int) {
 		f.done += evaluations
 		f.report(min(f.done, f.total), f.total)
 	}
-	return f.network.Follow(f.ctx, t, into)
+	return f.network.Follow(f.ctx, t, reducer)
 }
 
-// terms returns the number of a stage's weights of the state and of evaluations with theirs: that of the newest is the
-// state's own.
+// terms returns the number of weights of a stage: of the state, and of each evaluation and its state. The state of the
+// newest evaluation is the running one.
 func terms(st solver.Stage) int { return max(2, len(st.Beta[0])) }
 
-// fitStep returns the weights of a stage that lead closest to the target of its sums, of every part its own unless
-// these are of one, and with the ridge that errs least on the samples set aside.
+// fitStep fits one stage's weights, by part unless the sums have a single part, with the ridge that has the least
+// held-out error. It returns nil if no error is finite.
 func fitStep(st solver.Stage, gram *sampler.Gram) (alpha []float64, beta [][]float64) {
 	least, fitted, aside := math.Inf(1), gram.Sums[0], gram.Sums[1]
 	for _, ridge := range append([]float64{math.Inf(1)}, ridges...) {
@@ -252,10 +252,11 @@ func fitStep(st solver.Stage, gram *sampler.Gram) (alpha []float64, beta [][]flo
 	return alpha, beta
 }
 
-// heldOutError returns the root mean square by which a plan misses the converged samples that no fit has seen.
+// heldOutError returns the root mean square difference of a plan's samples to the converged ones, on held-out
+// trajectories.
 func (f *fitter) heldOutError(plan *solver.Plan) (float64, error) {
 	errs := &sampler.Errors{States: f.states, At: f.at[len(f.at)-1], First: 2 * f.samples}
-	if err := f.follow(plan, errs.First, len(f.from.Labels), errs); err != nil {
+	if err := f.follow(plan, errs.First, len(f.trajectories.Labels), errs); err != nil {
 		return 0, err
 	}
 	var sum float64

@@ -13,25 +13,25 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// Images are what a search knows of a data set.
+// Images has what a search needs of a data set.
 type Images struct {
 	Start      *start.Start         // the law of all images and of each class
 	Spectrum   *gaussian.Spectrum   // of all images
 	References []*frechet.Reference // frequencies, edges, responses
 }
 
-// mostResponses is about how many images the reference of the responses is of: as many as make its error small beside
-// that of samples.
+// mostResponses is about the number of images of the reference of the responses: enough to make its error small
+// compared with that of samples.
 const mostResponses = 10_000
 
-// An ImagesError is about a data set that no samples can be compared with.
+// An ImagesError is returned for a data set that samples cannot be compared with.
 type ImagesError struct{ err error }
 
 func (e *ImagesError) Error() string {
 	return fmt.Sprintf("images cannot be compared with samples: %v", e.err)
 }
 
-// Unwrap returns what is wrong with the images.
+// Unwrap returns the cause.
 func (e *ImagesError) Unwrap() error { return e.err }
 
 // MeasureImages measures a data set in one pass.
@@ -68,7 +68,7 @@ func MeasureImages(ctx context.Context, d *data.Dataset, report func(done, total
 	return out, err
 }
 
-// References measures the features of a data set by which runs judge samples: the low frequencies and the edges.
+// References measures the features by which runs judge samples: the low frequencies and the edges of a data set.
 func References(ctx context.Context, d *data.Dataset) ([]*frechet.Reference, error) {
 	samples := judges(d)
 	err := d.Each(ctx, nil, nil, func(_ []int32, images []float64) error {
@@ -93,8 +93,8 @@ func sampleOf(d *data.Dataset, f frechet.Features) *frechet.Sample {
 	return f.NewSample()
 }
 
-// LeaveOut returns the geometric mean of the distances of samples x [n, H·W·C] to references, with each of some parts
-// left out in turn: sample i is in part i mod parts.
+// LeaveOut returns the geometric means of the distances of samples x [n, H·W·C] to references, with each of some parts
+// left out. Sample i is in part i mod parts.
 func LeaveOut(references []*frechet.Reference, x []float32, parts int) []float64 {
 	m := newParts(references, parts)
 	m.Add(0, x, nil)
@@ -110,7 +110,7 @@ func newParts(references []*frechet.Reference, parts int) *sampler.Moments {
 	return m
 }
 
-// withoutPart returns the samples of all parts but one, −1 for all.
+// withoutPart returns the samples of all parts except one; −1 excludes none.
 func withoutPart(references []*frechet.Reference, m *sampler.Moments, left int) []*frechet.Sample {
 	out := newSamples(references)
 	for part, samples := range m.Parts {
@@ -149,7 +149,7 @@ func referencesOf(samples []*frechet.Sample) (out []*frechet.Reference, err erro
 	return out, nil
 }
 
-// Spectra measures the Gaussians of some classes of a data set in one pass; −1 stands for all of it.
+// Spectra measures the Gaussians of some classes of a data set in one pass; −1 is all of it.
 func Spectra(ctx context.Context, d *data.Dataset, labels []int, report func(done, total int),
 ) (map[int]*gaussian.Spectrum, error) {
 	moments := map[int]*basis.FrequencyMoments{}
@@ -181,7 +181,7 @@ func Spectra(ctx context.Context, d *data.Dataset, labels []int, report func(don
 	return spectra, nil
 }
 
-// MeasureStart estimates the law of a data set in one pass, of each class too if perClass.
+// MeasureStart estimates the law of a data set in one pass and, if perClass, of each class.
 func MeasureStart(ctx context.Context, d *data.Dataset, perClass bool, report func(done, total int),
 ) (*start.Start, error) {
 	e := start.NewEstimator(d.Height(), d.Width(), d.Channels(), perClass, d.Normalization())

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// learnRounds is the number of times that all derivatives are measured, learnTrials what is tried between two of
-	// them.
+	// learnRounds is the number of times that all derivatives are measured, and learnTrials the number of steps tried
+	// between.
 	learnRounds = 5
 	learnTrials = 8
-	// disturbance is by how much of its size a state is changed to measure a derivative.
+	// disturbance is the relative change of a state with which a derivative is measured.
 	disturbance = 0.02
-	// leastGain is what a step, or a round, must lower the squared error by for another to follow.
+	// leastGain is the relative decrease of the squared error in a step, or a round, after which another follows.
 	leastGain = 0.03
-	// learnTrajectories is the number of trajectories that a sampler is learned from, and that decide when to end.
+	// learnTrajectories is the number of trajectories to learn from, and of those that decide when to end, together.
 	learnTrajectories = 64
 )
 
@@ -34,28 +34,29 @@ const (
 	numbersOfStep
 )
 
-// learned are the numbers of a sampler.
+// learned are the numbers of a sampler, by step and kind.
 type learned [][numbersOfStep]float64
 
-// learner brings the samples of few steps, in which all parts of an image are alike,
+// learner learns a sampler of few steps,
 //
 //	x_{i+1} = α_i x_i + β_i D(x_i, σ_i) + γ_i D(x_{i−1}, σ_{i−1}) + δ_i x_{i−1},
 //
-// as close as it can to converged ones from the same latents, min_θ Σ |x_N(θ) − y|² for all σ_i, α_i, β_i, γ_i and
-// δ_i, through all steps and the network, by the method of Levenberg and Marquardt. Derivatives are differences of
-// samples: a number of step i is changed, and the steps after it are taken again. Between two such rounds each step
-// that is tried updates them, by Broyden's formula. The network needs no derivatives, and what it is asked for is to
-// follow plans. All sums are products of samples, which stay where it is ([sampler.Columns]).
+// with the same numbers in all parts of an image. It minimises Σ |x_N(θ) − y|², where y are converged samples from the
+// same latents, over all σ_i, α_i, β_i, γ_i and δ_i, through all steps and the network, by the method of Levenberg and
+// Marquardt. Derivatives are differences of samples: a number of step i is changed, and the steps after it are
+// repeated. Between two such rounds, each step that is tried updates the derivatives by Broyden's formula. The network
+// needs no derivatives; it only follows plans. All sums are products of samples, which stay where they are
+// ([sampler.Columns]).
 type learner struct {
 	*fitter
-	lowest  float64              // level at which the network is evaluated
-	from    sampler.Trajectories // that are learned from, and as many that decide when to end
-	rows    int                  // of the former
-	numbers [][2]int             // that are learned, by step and kind
-	columns sampler.Columns
+	lowest       float64              // level at which the network is evaluated
+	trajectories sampler.Trajectories // to learn from, and as many that decide when to end
+	rows         int                  // of the former
+	numbers      [][2]int             // which are learned, by step and kind
+	columns      sampler.Columns
 }
 
-// learn returns a sampler that is learned on the trajectories of the fit.
+// learn returns a sampler that is learned on the trajectories of the fit. It returns ErrNotFinite if there is none.
 func (f *fitter) learn(lowest float64, progress func(evaluations int)) (*solver.Fitted, error) {
 	out, err := f.learned(lowest, progress)
 	if err == nil {
@@ -64,15 +65,15 @@ func (f *fitter) learn(lowest float64, progress func(evaluations int)) (*solver.
 	return out, err
 }
 
-// learned returns what learn finishes. It begins with DPM-Solver++(2M) on the fit's levels: from there it came to half
-// the error that it came to from the fit itself, or from EDM's levels.
+// learned is learn without the last fit. It begins with DPM-Solver++(2M) on the fit's levels: that reached half the
+// error that a start from the fit itself, or from EDM's levels, reached.
 func (f *fitter) learned(lowest float64, progress func(evaluations int)) (*solver.Fitted, error) {
 	rows := min(learnTrajectories/2, f.samples)
 	l := &learner{
-		fitter: f, lowest: lowest, from: f.from, rows: rows,
+		fitter: f, lowest: lowest, trajectories: f.trajectories, rows: rows,
 		columns: sampler.Columns{Target: f.states, At: f.at[len(f.at)-1]},
 	}
-	l.from.Labels, l.from.Progress = l.from.Labels[:2*rows], progress
+	l.trajectories.Labels, l.trajectories.Progress = l.trajectories.Labels[:2*rows], progress
 	plain, err := solver.New(solver.Settings{
 		Solver: "dpmpp2m", Grid: solver.Grid{Kind: solver.GridSigma, Sigma: f.fitted.Sigma},
 	}, f.schedule, 0)
@@ -99,8 +100,8 @@ func (f *fitter) learned(lowest float64, progress func(evaluations int)) (*solve
 	return l.coefficients(at)
 }
 
-// learnEvaluations returns the most evaluations of one trajectory in n steps, a mean of those that are learned from
-// and of the others.
+// learnEvaluations returns the largest number of evaluations of a trajectory in n steps, on average over
+// learnTrajectories.
 func learnEvaluations(n int) int {
 	each := (learnTrials + 2) * n
 	for i := range n {
@@ -109,13 +110,13 @@ func learnEvaluations(n int) int {
 	return learnRounds*(each+n+1)/2 + (substeps+4)*n // with the tails
 }
 
-// errLevels is the error of levels that do not fall, or are too low.
+// errLevels is returned for levels that do not decrease, or are too low.
 var errLevels = errors.New("search: levels that cannot be")
 
-// coefficients returns numbers as those of the solver fitted.
-func (l *learner) coefficients(of learned) (*solver.Fitted, error) {
+// coefficients returns numbers as coefficients of the solver fitted.
+func (l *learner) coefficients(numbers learned) (*solver.Fitted, error) {
 	out := &solver.Fitted{}
-	for i, step := range of {
+	for i, step := range numbers {
 		sigma := math.Exp(step[level])
 		if !(sigma > 0.999*l.lowest) || i > 0 && !(sigma < 0.99*out.Sigma[i-1]) {
 			return nil, errLevels
@@ -132,15 +133,15 @@ func (l *learner) coefficients(of learned) (*solver.Fitted, error) {
 	return out, nil
 }
 
-// tailsOn fits samplers on some levels that begin at the second and at each later one, from the states of converged
+// tailsOn fits the tails of samplers that begin at each level after the first, from the states of converged
 // trajectories there.
 func (f *fitter) tailsOn(sigma []float64) (tails []solver.Weights, err error) {
 	g := &fitter{
-		ctx: f.ctx, network: f.network, from: f.from, samples: min(learnTrajectories/2, f.samples), schedule: f.schedule,
-		statistics: f.statistics, report: func(int, int) {},
+		ctx: f.ctx, network: f.network, trajectories: f.trajectories, schedule: f.schedule, statistics: f.statistics,
+		samples: min(learnTrajectories/2, f.samples), report: func(int, int) {},
 	}
-	g.from.Labels = g.from.Labels[:2*g.samples]
-	whole, _, err := g.all(solver.Settings{
+	g.trajectories.Labels = g.trajectories.Labels[:2*g.samples]
+	whole, _, err := g.fitAll(solver.Settings{
 		Solver: solver.LocalName, Grid: solver.Grid{Kind: solver.GridSigma, Sigma: sigma}, Statistics: f.statistics,
 	})
 	if err == nil {
@@ -161,8 +162,8 @@ func (f *fitter) sampler(c *solver.Fitted) solver.Settings {
 	return solver.Settings{Solver: solver.FittedName, Steps: len(c.Alpha), Statistics: f.statistics, Fitted: c}
 }
 
-// finish fits the weights of the last step in each part once more, as the steps before it have changed, and scales
-// them if the fit's are.
+// finish fits the weights of the last step in each part again, as the steps before it have changed, and scales them if
+// the fit is scaled.
 func (f *fitter) finish(c *solver.Fitted) error {
 	plan, err := solver.New(f.sampler(c), f.schedule, 0)
 	if err != nil {
@@ -171,7 +172,7 @@ func (f *fitter) finish(c *solver.Fitted) error {
 	n := len(plan.Stages)
 	last := plan.Stages[n-1]
 	gram := f.gram(n, last, n-1)
-	t := f.from
+	t := f.trajectories
 	t.Plan = plan
 	if err := f.network.Follow(f.ctx, t, gram); err != nil {
 		return err
@@ -195,9 +196,9 @@ func (f *fitter) finish(c *solver.Fitted) error {
 	return nil
 }
 
-// follow makes the samples of numbers column k, and adds its products to those of the columns before.
-func (l *learner) follow(of learned, k int, products *mat.SymDense) (*mat.SymDense, error) {
-	t, err := l.along(of)
+// follow makes the samples of numbers column k, and returns products with their products with the columns before added.
+func (l *learner) follow(numbers learned, k int, products *mat.SymDense) (*mat.SymDense, error) {
+	t, err := l.trajectoriesOf(numbers)
 	if err != nil {
 		return nil, err
 	}
@@ -219,20 +220,20 @@ func (l *learner) follow(of learned, k int, products *mat.SymDense) (*mat.SymDen
 	return grown, nil
 }
 
-// along returns the trajectories with the plan of numbers.
-func (l *learner) along(of learned) (t sampler.Trajectories, err error) {
-	c, err := l.coefficients(of)
+// trajectoriesOf returns the trajectories with the plan of numbers.
+func (l *learner) trajectoriesOf(numbers learned) (t sampler.Trajectories, err error) {
+	c, err := l.coefficients(numbers)
 	if err != nil {
 		return t, err
 	}
-	t = l.from
+	t = l.trajectories
 	t.Plan, err = solver.New(l.sampler(c), l.schedule, 0)
 	return t, err
 }
 
-// held returns the mean squared error of the trajectories that decide when to end.
-func (l *learner) held(of learned) (float64, error) {
-	t, err := l.along(of)
+// squaredError returns the mean squared error of the trajectories that decide when to end.
+func (l *learner) squaredError(numbers learned) (float64, error) {
+	t, err := l.trajectoriesOf(numbers)
 	if err != nil {
 		return 0, err
 	}
@@ -248,7 +249,7 @@ func (l *learner) held(of learned) (float64, error) {
 	return sum, nil
 }
 
-// best returns the best numbers that are found from some on.
+// best returns the best numbers found from a start.
 func (l *learner) best(at learned) (learned, error) {
 	least := math.Inf(1)
 	for range learnRounds {
@@ -256,13 +257,13 @@ func (l *learner) best(at learned) (learned, error) {
 		if err != nil {
 			return nil, err
 		}
-		held, err := l.held(found)
+		loss, err := l.squaredError(found)
 		if err != nil {
 			return nil, err
 		}
-		gained := held < (1-leastGain)*least
-		if held < least {
-			least, at = held, found
+		gained := loss < (1-leastGain)*least
+		if loss < least {
+			least, at = loss, found
 		}
 		if !gained {
 			break
@@ -274,9 +275,9 @@ func (l *learner) best(at learned) (learned, error) {
 	return at, nil
 }
 
-// round measures all derivatives at numbers, and takes steps until they gain no more.
-func (l *learner) round(from learned) (learned, error) {
-	at := slices.Clone(from)
+// round measures all derivatives at numbers, and takes steps while they gain.
+func (l *learner) round(start learned) (learned, error) {
+	at := slices.Clone(start)
 	products, err := l.follow(at, 0, nil)
 	if err != nil {
 		return nil, err
@@ -339,12 +340,12 @@ func (l *learner) round(from learned) (learned, error) {
 	return at, nil
 }
 
-// miss returns the sum of squares by which what is at a place of products misses the target.
+// miss returns the squared error of the samples at a position of products.
 func miss(products *mat.SymDense, at int) float64 {
 	return products.At(0, 0) - 2*products.At(0, at) + products.At(at, at)
 }
 
-// dampedStep returns that of Levenberg and Marquardt: (JᵀJ + damping diag JᵀJ) step = −Jᵀ(x − y).
+// dampedStep returns the step of Levenberg and Marquardt, (JᵀJ + damping diag JᵀJ) step = −Jᵀ(x − y).
 func dampedStep(slopes *mat.Dense, products *mat.SymDense, now int, damping float64) (*mat.VecDense, error) {
 	k := products.SymmetricDim()
 	_, n := slopes.Dims()
@@ -373,7 +374,7 @@ func dampedStep(slopes *mat.Dense, products *mat.SymDense, now int, damping floa
 	return &step, factor.SolveVecTo(&step, &rhs)
 }
 
-// broyden corrects derivatives by what a step has done, from place now to place then:
+// broyden updates derivatives by the effect of a step from position now to position then:
 //
 //	J ← J + (x_then − x_now − J step) stepᵀ/|step|².
 func broyden(slopes *mat.Dense, step *mat.VecDense, now, then int) {

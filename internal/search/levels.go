@@ -9,13 +9,14 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
 )
 
-// GaussianLevels are noise levels that suit a solver on a Gaussian, beside EDM's.
+// GaussianLevels are noise levels that suit a solver on a Gaussian, compared with EDM's.
 type GaussianLevels struct {
 	*gaussian.Nodes
 	EDM EDMLevels // the same solver, to the same end
 }
 
-// Levels chooses the noise levels of a solver on the Gaussian of some images, in the subspaces of a basis.
+// Levels returns the noise levels that suit a solver on the Gaussian of some images, in the subspaces of a basis.
+// Errors are those of gaussian.Optimize.
 func Levels(ctx context.Context, law *gaussian.Spectrum, b *basis.Basis, set gaussian.Settings,
 ) (*GaussianLevels, error) {
 	nodes, err := gaussian.Optimize(ctx, law, b, set)
@@ -33,8 +34,8 @@ type EDMLevels struct {
 	T       float64
 }
 
-// OnEDM returns a sampler on EDM's levels from the variance g0 up to one of some ends, on the grid edm or polynomial:
-// of all these what comes closest to a Gaussian, in the subspaces of a family's basis.
+// OnEDM returns the sampler on EDM's levels that is closest to a Gaussian in the subspaces of a family's basis, among
+// the grids edm and polynomial from the variance g0 up to each of some ends.
 func OnEDM(law *gaussian.Spectrum, b *basis.Basis, family schedule.Family, sampler solver.Settings, g0 float64,
 	ends ...float64,
 ) (best EDMLevels, err error) {

@@ -6,21 +6,20 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// trajectories are what is known of a network's converged trajectories at the nodes of a fine grid.
-type trajectories struct {
+// nodeProducts has products of a network's converged trajectories at the nodes of a fine grid.
+type nodeProducts struct {
 	sigma    []float64 // [m + 1], falling
 	products []float64 // [2m + 1]², as sampler.Products has them
 	variance float64   // mean square of the samples' values
 }
 
-// nodes returns the nodes, n + 1 of them among multiples of every, between which n steps by least squares miss the
-// trajectories least,
+// nodes returns n + 1 nodes among multiples of every, between which n steps by least squares have the least error,
 //
-//	Σ_i  v/(v + σ_j²) min_w E|x_j − w_0 x_i − w_1 D_i − w_2 D_h|²,    h → i → j,
+//	Σ_i  v/(v + σ_j²) min_w E|x_j − w_0 x_i − w_1 D_i − w_2 D_h|²,    h → i → j.
 //
-// where each step begins on the trajectory and v/(v + σ²) is what is left of an error at the end. nil: there are too
-// few.
-func (t *trajectories) nodes(n, every int) []int {
+// Each step begins on the trajectory, and v/(v + σ²) is the part of its error that remains at the end. It returns nil
+// if there are too few nodes.
+func (t *nodeProducts) nodes(n, every int) []int {
 	m := len(t.sigma) - 1
 	if n*every > m {
 		return nil
@@ -83,8 +82,8 @@ func (t *trajectories) nodes(n, every int) []int {
 	return out
 }
 
-// miss returns the weighted error of a step from node i to node j, with the evaluation at node h, −1 for none.
-func (t *trajectories) miss(h, i, j int) float64 {
+// miss returns the weighted error of a step from node i to node j, with the evaluation at node h, or −1 for none.
+func (t *nodeProducts) miss(h, i, j int) float64 {
 	m := len(t.sigma) - 1
 	columns := []int{i, m + 1 + i}
 	if h >= 0 {
@@ -108,4 +107,4 @@ func (t *trajectories) miss(h, i, j int) float64 {
 	return left * t.variance / (t.variance + t.sigma[j]*t.sigma[j])
 }
 
-func (t *trajectories) product(a, b int) float64 { return t.products[a*(2*len(t.sigma)-1)+b] }
+func (t *nodeProducts) product(a, b int) float64 { return t.products[a*(2*len(t.sigma)-1)+b] }

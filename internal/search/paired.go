@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// leastLatents is the least number of trajectories to fit to, as many to choose the ridge, and as many to judge.
+	// leastLatents is the least number of trajectories to fit to. As many choose the ridge, and as many are held out.
 	leastLatents = 6
 	mostLatents  = 256
-	// plainAgain is the number of plain samplers that are measured on the latents of the ridge too.
+	// plainAgain is the number of plain samplers that are also measured on the latents of the ridge.
 	plainAgain = 4
-	// pairedFits is the number of levels that coefficients are fitted on, in bands and with one set each: those that suit
-	// the trajectories, and those of the best plain sampler.
+	// pairedFits is the number of lists of levels on which coefficients are fitted, in bands and with one set each: those
+	// that suit the trajectories, and those of the best plain sampler.
 	pairedFits = 2
 	// defaultBudget takes SDXL three minutes.
 	defaultBudget = 4000
@@ -38,10 +38,10 @@ type pairedSearch struct {
 }
 
 // Paired returns the sampler from noise whose samples are closest to the network's own converged samples from the same
-// latents: the plain solvers on several levels, coefficients fitted to the network's trajectories, and levels and
-// coefficients learned through the network. Distances are squared errors, a geometric mean over the latents, over the
-// mean square of the samples. The first of the tries is chosen if its gain over the best plain sampler is certain, on
-// latents that nothing was chosen by.
+// latents. It tries plain solvers on several levels, coefficients fitted to the network's trajectories, and levels and
+// coefficients learned through the network. Distances are squared errors, a geometric mean over the latents, divided by
+// the mean square of the samples. The best is chosen if its gain over the best plain sampler is certain on held-out
+// latents. Errors are *BudgetError, ErrNotFinite, or those of network.
 func Paired(ctx context.Context, network sampler.Ensemble, set Settings) (*FewResult, error) {
 	set.Solvers = slices.DeleteFunc(slices.Clone(set.Solvers), ByCoordinate)
 	f := &pairedSearch{searcher: newSearcher(network, set)}
@@ -59,7 +59,7 @@ func Paired(ctx context.Context, network sampler.Ensemble, set Settings) (*FewRe
 	if err := f.converge(ctx); err != nil {
 		return nil, err
 	}
-	found := &FewResult{Held: f.latents}
+	found := &FewResult{HeldOut: f.latents}
 	all, err := f.rankCandidates(ctx, plain)
 	if err := found.rank(all, err); err != nil || found.Stopped {
 		return found, err
@@ -67,7 +67,7 @@ func Paired(ctx context.Context, network sampler.Ensemble, set Settings) (*FewRe
 	return found, found.unlessStopped(f.measureHeldOut(ctx, found))
 }
 
-// spend chooses how many latents there are.
+// spend sets the number of latents that the budget allows.
 func (f *pairedSearch) spend(plain int) error {
 	each := 3*fineSteps + f.NFE*(plain+plainAgain+4*pairedFits*2+2) + 4*(f.NFE-1)
 	learning, eachThen := learnTrajectories*learnEvaluations(f.NFE), each+4*f.NFE
@@ -93,7 +93,7 @@ func (f *pairedSearch) spend(plain int) error {
 	return nil
 }
 
-// levels returns the noise levels of plain samplers of n steps, by name.
+// levels returns lists of noise levels of n steps for plain samplers, by name.
 func (f *pairedSearch) levels(n int) map[string][]float64 {
 	highest, lowest := math.Sqrt(f.T), lowestOf(f.G0)
 	even := make([]float64, n+1)
@@ -118,7 +118,7 @@ func (f *pairedSearch) levels(n int) map[string][]float64 {
 	return out
 }
 
-// plainCandidates returns the solvers on each of these levels.
+// plainCandidates returns each solver on each of these lists.
 func (f *pairedSearch) plainCandidates() (out []*Candidate, err error) {
 	for _, name := range f.Solvers {
 		counted, err := solver.Settings{
@@ -141,7 +141,7 @@ func (f *pairedSearch) plainCandidates() (out []*Candidate, err error) {
 	return out, nil
 }
 
-// converge follows all latents to their converged samples.
+// converge sets the reference: all latents followed to their converged samples.
 func (f *pairedSearch) converge(ctx context.Context) error {
 	all := 3 * f.latents
 	f.Progress.Begin("reference", 400, all*fineSteps)
@@ -160,7 +160,8 @@ func (f *pairedSearch) converge(ctx context.Context) error {
 	return nil
 }
 
-// rankCandidates measures the plain samplers and fits around their levels. It returns all, the best first.
+// rankCandidates measures the plain samplers, fits around their levels, and learns. It returns all candidates ranked,
+// even with an error.
 func (f *pairedSearch) rankCandidates(ctx context.Context, plain []*Candidate) (all []*Candidate, err error) {
 	defer func() { rank(all) }()
 	f.Progress.Begin("plain", 300, (len(plain)+plainAgain)*f.latents*f.NFE)
@@ -207,7 +208,7 @@ func (f *pairedSearch) rankCandidates(ctx context.Context, plain []*Candidate) (
 	return f.addLearned(all, 500, func(c *Candidate) error { return f.measure(ctx, c, 2*f.latents) })
 }
 
-// noStatistics returns those of a denoiser of which nothing is known, whose parts are bands of frequencies.
+// noStatistics returns the statistics of an unknown denoiser, in bands of frequencies.
 func (f *pairedSearch) noStatistics() (*local.Statistics, error) {
 	bands := local.BandsOf(f.network.Shape())
 	row := local.Row{Variance: slices.Repeat([]float64{1}, bands.Parts())}
@@ -215,7 +216,7 @@ func (f *pairedSearch) noStatistics() (*local.Statistics, error) {
 	return local.New(bands, nil, []float64{f.reference.fine[fineSteps-1] / 2, f.reference.fine[0]}, []local.Row{row})
 }
 
-// fit returns the sampler whose coefficients are fitted between nodes of the reference.
+// fit returns the sampler with coefficients fitted between nodes of the reference.
 func (f *pairedSearch) fit(ctx context.Context, nodes []int, levels string, isotropic bool) (*Candidate, error) {
 	none, err := f.noStatistics()
 	if err != nil {
@@ -232,7 +233,7 @@ func (f *pairedSearch) fit(ctx context.Context, nodes []int, levels string, isot
 	return &Candidate{Schedule: f.path, Settings: set, SigmaMax: math.Sqrt(f.T), Levels: levels, fit: fit}, err
 }
 
-// squares returns the squared errors of a candidate's samples beside the reference.
+// squares returns the squared errors of a candidate's samples compared with the reference.
 func (f *pairedSearch) squares(ctx context.Context, c *Candidate, first, n int) ([]float64, error) {
 	plan, err := solver.New(c.Settings, c.Schedule, 0)
 	if err != nil {
@@ -243,7 +244,7 @@ func (f *pairedSearch) squares(ctx context.Context, c *Candidate, first, n int) 
 	return errs.Squares, err
 }
 
-// distance returns the geometric mean of squared errors, over the mean of the samples' squares.
+// distance returns the geometric mean of squared errors over the mean square of the samples.
 func (f *pairedSearch) distance(squares []float64) Distances {
 	var sum float64
 	for _, v := range squares {
@@ -263,10 +264,10 @@ func (f *pairedSearch) measure(ctx context.Context, c *Candidate, n int) error {
 	return nil
 }
 
-// measureHeldOut chooses on latents that nothing was chosen by.
+// measureHeldOut chooses on held-out latents.
 func (f *pairedSearch) measureHeldOut(ctx context.Context, found *FewResult) error {
 	f.Progress.Begin("held back", 100, 2*f.latents*f.NFE)
-	return found.choose(func(c *Candidate) ([]float64, error) { return f.held(ctx, c) },
+	return found.choose(func(c *Candidate) ([]float64, error) { return f.heldOutSquares(ctx, c) },
 		func(rival, best []float64) (change, stderr float64) {
 			for i, v := range best {
 				best[i] = math.Log(v / rival[i])
@@ -275,13 +276,13 @@ func (f *pairedSearch) measureHeldOut(ctx context.Context, found *FewResult) err
 		})
 }
 
-// held measures a candidate on the latents held back, and returns its squared errors there.
-func (f *pairedSearch) held(ctx context.Context, c *Candidate) ([]float64, error) {
+// heldOutSquares sets the held-out distance of a candidate. It returns its squared errors there.
+func (f *pairedSearch) heldOutSquares(ctx context.Context, c *Candidate) ([]float64, error) {
 	squares, err := f.squares(ctx, c, 2*f.latents, f.latents)
 	if err != nil {
 		return nil, err
 	}
-	if c.Held = f.distance(squares); math.IsInf(c.Held.score(), 1) {
+	if c.HeldOut = f.distance(squares); math.IsInf(c.HeldOut.score(), 1) {
 		return nil, ErrNotFinite
 	}
 	return squares, nil

@@ -33,7 +33,7 @@ func TestPairedSearchGains(t *testing.T) {
 		t.Errorf("the search chose %s on %s, with a gain of %v", found.Chosen.Settings.Solver, found.Chosen.Levels,
 			found.Gain)
 	}
-	ratio := found.Chosen.Held[0] / found.Against.Held[0]
+	ratio := found.Chosen.HeldOut[0] / found.Against.HeldOut[0]
 	if math.Abs(math.Log(ratio)-found.Gain.Change) > 0.1 {
 		t.Errorf("the gain is %v, the distances held back have the ratio %v", found.Gain, ratio)
 	}

@@ -2,7 +2,7 @@ package search
 
 import "time"
 
-// Progress reports the parts of long work as one whole, in thousandths of most of it.
+// Progress reports the parts of long work as one whole, in thousandths.
 type Progress struct {
 	report             func(part string, done, total int)
 	total              int // shares of all parts
@@ -22,10 +22,10 @@ func NewProgress(report func(part string, done, total int)) *Progress {
 	return &Progress{report: report, total: 1000, seconds: map[string]float64{}}
 }
 
-// More adds the share of a part that the whole does not always have.
+// More adds the share of an optional part.
 func (p *Progress) More(share int) { p.total += share }
 
-// Begin ends the part in work, whether or not all of it was needed, and begins the next, of some evaluations.
+// Begin ends the current part, even if it is not complete, and begins the next, with a planned number of evaluations.
 func (p *Progress) Begin(part string, share, planned int) {
 	p.stop()
 	p.begun += p.share
@@ -33,7 +33,7 @@ func (p *Progress) Begin(part string, share, planned int) {
 	p.At(0, 1)
 }
 
-// stop adds the time of the part in work to its seconds.
+// stop adds the time of the current part to its seconds.
 func (p *Progress) stop() {
 	now := time.Now()
 	if p.part != "" {
@@ -42,18 +42,18 @@ func (p *Progress) stop() {
 	p.began = now
 }
 
-// Seconds returns how long each part has taken.
+// Seconds returns the duration of each part.
 func (p *Progress) Seconds() map[string]float64 {
 	p.stop()
 	return p.seconds
 }
 
-// At reports that done of total units of the part in work are done.
+// At reports that done of total units of the current part are done.
 func (p *Progress) At(done, total int) {
 	p.report(p.part, p.begun+int(int64(p.share)*int64(done)/int64(total)), p.total)
 }
 
-// Add reports that n further evaluations of the part in work are done.
+// Add reports n further evaluations of the current part.
 func (p *Progress) Add(n int) {
 	p.evaluated = min(p.evaluated+n, p.planned)
 	p.At(p.evaluated, p.planned)

@@ -16,23 +16,23 @@ const (
 	keptNumbers = 1 << 28
 )
 
-// reference is a network's converged trajectories.
+// reference has a network's converged trajectories.
 type reference struct {
-	network  sampler.Ensemble
-	schedule *schedule.Schedule   // that they follow, isotropic
-	from     sampler.Trajectories // without a plan
-	fine     []float64            // noise levels, falling
-	states   *sampler.States      // at every States.Every-th node after the first
-	known    *trajectories
+	network      sampler.Ensemble
+	schedule     *schedule.Schedule   // that they follow, isotropic
+	trajectories sampler.Trajectories // without a plan
+	fine         []float64            // noise levels, falling
+	states       *sampler.States      // at every States.Every-th node after the first
+	products     *nodeProducts
 }
 
-// newReference follows trajectories along a path to their converged samples, from its end to a variance. Others may see
-// them, too.
+// newReference follows trajectories along a path, from its end down to the lowest level for g0, to their converged
+// samples. Further reducers see them as well.
 func newReference(
-	ctx context.Context, network sampler.Ensemble, path *schedule.Schedule, g0 float64, from sampler.Trajectories,
-	into ...sampler.Reducer,
+	ctx context.Context, network sampler.Ensemble, path *schedule.Schedule, g0 float64, t sampler.Trajectories,
+	reducers ...sampler.Reducer,
 ) (*reference, error) {
-	r := &reference{network: network, schedule: path, from: from}
+	r := &reference{network: network, schedule: path, trajectories: t}
 	r.fine = levelsBetween(math.Sqrt(path.At(0, 0).GT()), lowestOf(g0), 7, fineSteps)
 	plan, err := solver.New(solver.Settings{
 		Solver: "ipndm", Warmup: solver.WarmupHeun, Grid: solver.Grid{Kind: solver.GridSigma, Sigma: r.fine},
@@ -41,22 +41,22 @@ func newReference(
 		return nil, err
 	}
 	h, w, c := network.Shape()
-	values := len(from.Labels) * h * w * c
+	values := len(t.Labels) * h * w * c
 	r.states = &sampler.States{Every: 1}
 	for fineSteps%r.states.Every != 0 || fineSteps/r.states.Every > keptNumbers/values && r.states.Every < fineSteps {
 		r.states.Every++
 	}
 	products := &sampler.Products{Stages: fineSteps}
-	from.Plan = plan
-	if err := network.Follow(ctx, from, append(into, r.states, products)...); err != nil {
+	t.Plan = plan
+	if err := network.Follow(ctx, t, append(reducers, r.states, products)...); err != nil {
 		return nil, err
 	}
 	last := products.Sums[fineSteps*(2*fineSteps+1)+fineSteps] // of the samples' squares
-	r.known = &trajectories{r.fine, products.Sums, last / float64(values)}
+	r.products = &nodeProducts{r.fine, products.Sums, last / float64(values)}
 	return r, nil
 }
 
-// pathToZero returns EDM's schedule up to T, with the last level that all samplers end at.
+// pathToZero returns EDM's schedule from lastLevel up to the variance T.
 func pathToZero(T, g0 float64) (*schedule.Schedule, error) {
 	path, err := schedule.EDM(T, g0)
 	if err == nil && g0 != schedule.DefaultG0 {
@@ -65,14 +65,15 @@ func pathToZero(T, g0 float64) (*schedule.Schedule, error) {
 	return path, err
 }
 
-// lastLevel is where all samplers end. It is not 0, so that solvers keep their order in the last step.
+// lastLevel is the noise level at which all samplers end. It is not 0, so that solvers keep their order in the last
+// step.
 var lastLevel = math.Sqrt(schedule.DefaultG0)
 
-// lowestOf returns the lowest level at which networks are evaluated, of a range.
+// lowestOf returns the lowest level at which a network is evaluated, given the least variance g0 of its range.
 func lowestOf(g0 float64) float64 { return max(schedule.DefaultSigmaMin, math.Sqrt(g0)) }
 
-// levelsBetween returns the noise levels of n steps by EDM's rule of an exponent. In the place of the lowest is the
-// last.
+// levelsBetween returns the noise levels of n steps by EDM's rule with exponent rho, the last one replaced by
+// lastLevel.
 func levelsBetween(highest, lowest, rho float64, n int) []float64 {
 	high, low := math.Pow(highest, 1/rho), math.Pow(lowest, 1/rho)
 	out := make([]float64, n+1)
@@ -83,10 +84,10 @@ func levelsBetween(highest, lowest, rho float64, n int) []float64 {
 	return out
 }
 
-// nodes returns those between which n steps by least squares miss the trajectories least; nil if there are too few.
-func (r *reference) nodes(n int) []int { return r.known.nodes(n, r.states.Every) }
+// nodes returns the nodes between which n steps by least squares have the least error, or nil if there are too few.
+func (r *reference) nodes(n int) []int { return r.products.nodes(n, r.states.Every) }
 
-// snapped returns the kept nodes that are nearest to the levels of a plan, one for each; nil if there are too few.
+// snapped returns the kept nodes that are nearest to the levels of a plan, one for each, or nil if there are too few.
 func (r *reference) snapped(p *solver.Plan) []int {
 	steps, every := p.Steps(), r.states.Every
 	if steps*every > fineSteps {
@@ -108,16 +109,16 @@ func (r *reference) snapped(p *solver.Plan) []int {
 	return append(out, fineSteps)
 }
 
-// fit fits coefficients between nodes to the first of the trajectories, in the parts of statistics and near what local
-// has for these, with settings of its own. As many trajectories choose the ridge.
+// fit fits coefficients between nodes to the first samples trajectories, in the parts of set.Statistics and near those
+// of local with these settings. As many further trajectories choose the ridge.
 func (r *reference) fit(
 	ctx context.Context, samples int, nodes []int, set solver.Settings, isotropic bool,
 ) (*fitter, error) {
 	f := &fitter{
-		ctx: ctx, network: r.network, from: r.from, samples: samples, schedule: r.schedule, statistics: set.Statistics,
-		isotropic: isotropic, states: r.states, report: func(int, int) {},
+		ctx: ctx, network: r.network, trajectories: r.trajectories, samples: samples, schedule: r.schedule,
+		statistics: set.Statistics, isotropic: isotropic, states: r.states, report: func(int, int) {},
 	}
-	f.from.Labels, f.from.Progress = f.from.Labels[:2*samples], nil
+	f.trajectories.Labels, f.trajectories.Progress = f.trajectories.Labels[:2*samples], nil
 	var sigma []float64
 	for _, k := range nodes {
 		sigma = append(sigma, r.fine[k])
@@ -127,6 +128,6 @@ func (r *reference) fit(
 	}
 	var err error
 	set.Solver, set.Grid = solver.LocalName, solver.Grid{Kind: solver.GridSigma, Sigma: sigma}
-	f.fitted, _, err = f.all(set)
+	f.fitted, _, err = f.fitAll(set)
 	return f, err
 }

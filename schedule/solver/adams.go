@@ -114,8 +114,8 @@ func vpTime(sigma float64) float64 {
 	return (math.Sqrt(vpBetaMin*vpBetaMin+2*vpBetaD*math.Log1p(sigma*sigma)) - vpBetaMin) / vpBetaD
 }
 
-// deis is the exponential integrator DEIS-tAB of order (degree) 1–3 (Zhang and Chen, arXiv:2204.13902): the Adams method
-// with nodes in variance-preserving time. A polynomial of degree p needs p + 1 evaluations.
+// deis is the exponential integrator DEIS-tAB of order (degree) 1–3 (Zhang and Chen, arXiv:2204.13902): the Adams
+// method with nodes in variance-preserving time. A polynomial of degree p needs p + 1 evaluations.
 func deis(s Settings, c *clock) []link {
 	times := make([]float64, len(c.u))
 	for i, u := range c.u {

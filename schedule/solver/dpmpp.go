@@ -2,8 +2,9 @@ package solver
 
 import "math"
 
-// DPM-Solver++ (Lu et al., arXiv:2211.01095), multistep, data prediction, each subspace on its own clock λ = −ln U. m_0,
-// m_1 and m_2 are the denoised images of the last nodes, h = λ_next − λ, and r_0 and r_1 are the previous steps over h:
+// DPM-Solver++ (Lu et al., arXiv:2211.01095), multistep, data prediction, each subspace on its own clock λ = −ln U.
+// m_0, m_1 and m_2 are the denoised images of the last nodes, h = λ_next − λ, and r_0 and r_1 are the previous steps
+// over h:
 //
 //	order 1   x ← U′/U x + (1 − e^{−h}) m_0
 //	order 2   … + ½(1 − e^{−h}) (m_0 − m_1)/r_0

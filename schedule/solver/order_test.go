@@ -56,8 +56,8 @@ func TestEverySolverHasAnOrder(t *testing.T) {
 	}
 }
 
-// slope returns the order of convergence that a solver shows on a schedule, from latents xi. exact returns the states of
-// the flow at given times, and warm is the number of steps that start there.
+// slope returns the order of convergence that a solver shows on a schedule, from latents xi. exact returns the states
+// of the flow at given times, and warm is the number of steps that start there.
 func slope(t *testing.T, sch *schedule.Schedule, flow flowFunc, xi state, s Settings, warm int,
 	exact func(x state, times []float64) []state,
 ) float64 {

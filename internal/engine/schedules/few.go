@@ -138,8 +138,8 @@ func describeTry(c *search.Candidate) api.FewTry {
 	if c.Matched {
 		out.Start = api.StartMatched
 	}
-	if c.Held != nil {
-		held := describeDistances(c.Held)
+	if c.HeldOut != nil {
+		held := describeDistances(c.HeldOut)
 		out.Held = &held
 	}
 	return out
