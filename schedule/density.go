@@ -9,7 +9,7 @@ import (
 type Sample struct {
 	Sigma  float64
 	F      float64 // E|P(flow + ε)|²/(g(c+g))
-	Stderr float64 // standard error of F; 0 where unknown
+	Stderr float64 // standard error of F; 0 if unknown
 }
 
 // ResidualSample returns the sample of the energy density for a measured mean squared residual E|P(flow + ε)|² and its

@@ -29,7 +29,7 @@ type Provenance struct {
 	Outcome json.RawMessage `json:"outcome,omitempty"`
 	// Few is what was tried for a schedule of kind few, as the server reported it.
 	Few json.RawMessage `json:"few,omitempty"`
-	// Summary says what the schedule is worth, where no Outcome and no Few do.
+	// Summary says what the schedule is worth if neither Outcome nor Few does.
 	Summary string    `json:"summary,omitempty"`
 	Program string    `json:"program,omitempty"` // and its version
 	Created time.Time `json:"created,omitzero"`
@@ -49,7 +49,7 @@ type Estimate struct {
 
 // Movement says how far training has moved paths, at the noise levels that are visible in an image: σ ≥ 0.02.
 type Movement struct {
-	LogG  float64 `json:"log_g"` // change of ln g_j where it is largest, with its sign
+	LogG  float64 `json:"log_g"` // the largest change of ln g_j, with its sign
 	Sigma float64 `json:"sigma"` // √g_j there
 	// RatioBefore and RatioAfter are those of two subspaces g_i/g_j, i < j, where they are furthest from 1.
 	RatioBefore float64 `json:"ratio_before"`

@@ -33,7 +33,7 @@ const endTolerance = 1e-9
 // safe for concurrent use.
 type Schedule struct {
 	family Family
-	labels []int       // nil where one row is shared
+	labels []int       // nil if one row is shared
 	rowOf  map[int]int // label → row
 	paths  [][]*Path
 	geo    []*Path // geometric mean of each row's paths
@@ -265,7 +265,7 @@ func (s *Schedule) TimeOf(row int, sigma float64) float64 {
 
 // Error reports why a schedule, a path or a table was refused.
 type Error struct {
-	Row int    // row of the offending table, counted from 0; −1 where no row is to blame
+	Row int    // row of the offending table, counted from 0; −1 if no row is to blame
 	Msg string // what is wrong and what to do
 }
 

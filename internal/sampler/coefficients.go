@@ -40,8 +40,8 @@ func historyOf(p *solver.Plan) int {
 	return solver.MaxHistory
 }
 
-// gathered returns the lists of all plans, concatenated.
-func gathered(plans []*solver.Plan, list func(*solver.Plan) []float64) []float64 {
+// concat returns the lists of all plans, concatenated.
+func concat(plans []*solver.Plan, list func(*solver.Plan) []float64) []float64 {
 	var out []float64
 	for _, p := range plans {
 		out = append(out, list(p)...)
@@ -51,7 +51,7 @@ func gathered(plans []*solver.Plan, list func(*solver.Plan) []float64) []float64
 
 // bySubspace returns the factors of stage k of the running samples, [B·J], and of the evaluations, [B·J·h].
 func bySubspace(plans []*solver.Plan, k int) (alpha, beta []float64) {
-	alpha = gathered(plans, func(p *solver.Plan) []float64 { return p.Stages[k].Alpha })
+	alpha = concat(plans, func(p *solver.Plan) []float64 { return p.Stages[k].Alpha })
 	history := longest(plans[0].Stages[k].Beta)
 	beta = make([]float64, len(alpha)*history)
 	at := 0

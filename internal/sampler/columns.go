@@ -59,8 +59,8 @@ type lastPlan struct {
 	denoised     map[[2]int][]float32 // by the first row of a batch and the stage
 }
 
-// shared makes t the last trajectories. It returns the number of their first evaluations that are known.
-func (l *lastPlan) shared(t Trajectories) int {
+// replace makes t the last trajectories. It returns the number of their first evaluations that are known.
+func (l *lastPlan) replace(t Trajectories) int {
 	last := l.trajectories
 	l.trajectories = t
 	p := *t.Plan

@@ -190,7 +190,7 @@ func (e *OnDevice) Follow(ctx context.Context, t Trajectories, reducers ...Reduc
 	}
 	all, reused, same := slices.ContainsFunc(reducers, Reducer.EveryStage), reuses(reducers), 0
 	if reused {
-		same = e.last.shared(t)
+		same = e.last.replace(t)
 	}
 	h, w, c := e.Shape()
 	Prepare(h*w*c, reducers)

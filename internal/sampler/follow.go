@@ -97,7 +97,7 @@ func (s *Sampler) follow(ctx context.Context, b *Batch, w Watch) error {
 		return err
 	}
 	if s.Start == nil {
-		init := gathered(padded, func(p *solver.Plan) []float64 { return p.Init })
+		init := concat(padded, func(p *solver.Plan) []float64 { return p.Init })
 		if err := s.Device.Take(ctx, func() error { return t.Combine(ctx, init, nil) }); err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ func (s *Sampler) follow(ctx context.Context, b *Batch, w Watch) error {
 	for k := range first.Stages {
 		st := &stage{
 			t: t, n: len(b.Rows), size: size, labels: labels, move: combine(k),
-			g: gathered(padded, func(p *solver.Plan) []float64 { return p.Stages[k].G }),
+			g: concat(padded, func(p *solver.Plan) []float64 { return p.Stages[k].G }),
 		}
 		st.noise, st.scale = churn(b.Rows, padded, k, size)
 		var known []float32
@@ -120,7 +120,7 @@ func (s *Sampler) follow(ctx context.Context, b *Batch, w Watch) error {
 		if known != nil {
 			err = st.output(ctx, known, known, nil)
 		} else if slices.ContainsFunc(b.Plans, func(p *solver.Plan) bool { return s.Guide.acts(p.Stages[k]) }) {
-			err = s.guided(ctx, net, b.Plans, k, st)
+			err = s.evaluateGuided(ctx, net, b.Plans, k, st)
 		} else {
 			err = s.Device.Evaluate(ctx, net, Part{
 				Rows: st.n, Size: b.size, Alone: st.alone, Input: st.input, Output: st.output,

@@ -44,8 +44,8 @@ func (g *Guide) Evaluations(p *solver.Plan, n int) (count int) {
 	return count
 }
 
-// guided evaluates a stage in which at least one row is guided.
-func (s *Sampler) guided(ctx context.Context, net Network, plans []*solver.Plan, k int, st *stage) error {
+// evaluateGuided evaluates a stage in which at least one row is guided.
+func (s *Sampler) evaluateGuided(ctx context.Context, net Network, plans []*solver.Plan, k int, st *stage) error {
 	guide := s.Guide
 	var x []float32
 	var g []float64

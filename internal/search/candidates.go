@@ -39,16 +39,16 @@ type Candidate struct {
 	Matched  bool    // starts from the law of the data; else from noise alone
 	Levels   string  // polynomial: EDM's rule to σ = 0.002; gaussian: chosen for the solver
 	W2       float64 // distance to the data's own Gaussian, of matched starts
-	// Samples is the number that the distances are of: fewer than all where the candidate was dropped early.
+	// Samples is the number that the distances are of: fewer than all if the candidate was dropped early.
 	Samples int
 	Distances
 	HeldOut  Distances // of the best and its rival, on samples that nothing was chosen by
 	ODEError float64   // root mean square difference to the converged samples from the same start, of the best
 
-	drawn   *sampler.Moments // so far, of one part
-	fit     *fitter          // that made its coefficients; nil for none
-	learned *fitter          // that they were learned from; nil for none
-	squares []float64        // of the errors so far, in a search without images
+	drawn       *sampler.Moments // so far, of one part
+	fit         *fitter          // that made its coefficients; nil for none
+	learnedFrom *fitter          // that they were learned from; nil for none
+	squares     []float64        // of the errors so far, in a search without images
 }
 
 // Distances are those of samples to the images by the features of each reference, or the mean squared error of a search
@@ -79,12 +79,14 @@ func (d Distances) score() float64 {
 	return s
 }
 
-// halved returns the highest noise level, halved a number of times.
-func (f *fewStepSearch) halved(times int) float64 { return math.Sqrt(f.T) / float64(int(1)<<times) }
+// halvedLevel returns the highest noise level, halved a number of times.
+func (f *fewStepSearch) halvedLevel(times int) float64 {
+	return math.Sqrt(f.T) / float64(int(1)<<times)
+}
 
 // tooLow reports whether a halved level leaves no room above the lowest level of samplers.
 func (f *fewStepSearch) tooLow(halving int) bool {
-	return halving > 0 && f.halved(halving) <= 2*schedule.DefaultSigmaMin
+	return halving > 0 && f.halvedLevel(halving) <= 2*schedule.DefaultSigmaMin
 }
 
 // noiseCandidates returns samplers that use nothing of the data: from noise at the highest level, at a quarter of it,
@@ -92,7 +94,7 @@ func (f *fewStepSearch) tooLow(halving int) bool {
 func (f *fewStepSearch) noiseCandidates() (out []*Candidate, err error) {
 	for _, name := range f.isotropicSolvers() {
 		for halving := range levelHalvings {
-			sigma := f.halved(halving)
+			sigma := f.halvedLevel(halving)
 			if halving != 0 && halving != 2 && sigma < leastNoise || f.tooLow(halving) {
 				continue
 			}
@@ -111,7 +113,7 @@ func (f *fewStepSearch) noiseCandidates() (out []*Candidate, err error) {
 func (f *fewStepSearch) matchedCandidates(ctx context.Context) (out []*Candidate, err error) {
 	none := basis.None(f.h, f.w)
 	for halving := range levelHalvings + 1 {
-		sigma := f.halved(halving)
+		sigma := f.halvedLevel(halving)
 		if f.tooLow(halving) {
 			break
 		}
@@ -158,7 +160,7 @@ func (f *fewStepSearch) localCandidates() (out []*Candidate, err error) {
 		if f.statistics == nil || halving == 1 || f.tooLow(halving) {
 			continue
 		}
-		c, err := f.onPolynomial(solver.LocalName, f.halved(halving))
+		c, err := f.onPolynomial(solver.LocalName, f.halvedLevel(halving))
 		if err != nil {
 			return nil, err
 		}
@@ -188,7 +190,7 @@ func (f *fewStepSearch) fitSamples() int {
 // trajectories and coefficients fitted to them. Its last step is scaled to the squares of converged samples in every
 // part: samples of least squared error are too smooth.
 func (f *fewStepSearch) fittedCandidate(ctx context.Context, halving int) (*Candidate, error) {
-	c := &Candidate{SigmaMax: f.halved(halving), Matched: true, Levels: "trajectories"}
+	c := &Candidate{SigmaMax: f.halvedLevel(halving), Matched: true, Levels: "trajectories"}
 	var err error
 	if c.Schedule, err = pathToZero(c.SigmaMax*c.SigmaMax, f.G0); err != nil {
 		return nil, err

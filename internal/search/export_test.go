@@ -21,5 +21,5 @@ func Learned(ctx context.Context, network sampler.Ensemble, set Settings, rows i
 	if err != nil {
 		return nil, err
 	}
-	return fitted.fit.learned(lowestOf(f.G0), nil)
+	return fitted.fit.learnNumbers(lowestOf(f.G0), nil)
 }

@@ -111,7 +111,7 @@ func (s *searcher) addLearned(all []*Candidate, share int, measure func(*Candida
 	from := all[best]
 	c := &Candidate{
 		Schedule: from.Schedule, Settings: from.Settings, SigmaMax: from.SigmaMax, Matched: from.Matched,
-		Levels: "learned", learned: from.fit,
+		Levels: "learned", learnedFrom: from.fit,
 	}
 	var err error
 	if c.Settings.Fitted, err = from.fit.learn(lowestOf(s.G0), s.Progress.Add); err == nil {
@@ -343,7 +343,7 @@ func (r *FewResult) choose(
 
 // measureHeldOut chooses on held-out samples.
 func (f *fewStepSearch) measureHeldOut(ctx context.Context, found *FewResult) error {
-	f.Progress.Begin("held back", shareOfJudge, 2*f.Samples*f.NFE)
+	f.Progress.Begin("held back", shareOfHeldOut, 2*f.Samples*f.NFE)
 	return found.choose(func(c *Candidate) ([]float64, error) { return f.heldOutScores(ctx, c) }, train.Change)
 }
 
@@ -463,7 +463,7 @@ const (
 	shareOfFirstRound = 220
 	shareOfFits       = 110
 	shareOfMore       = 240 // a third for the second round, the rest for the last
-	shareOfJudge      = 120
+	shareOfHeldOut    = 120
 	shareOfError      = 70
 	shareOfLearn      = 400 // beyond those of all others, which are 1000
 )

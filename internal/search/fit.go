@@ -141,8 +141,8 @@ func (c *Candidate) completeTails() error {
 	var tails []solver.Weights
 	var err error
 	switch {
-	case c.learned != nil:
-		tails, err = c.learned.tailsOn(c.Settings.Fitted.Sigma)
+	case c.learnedFrom != nil:
+		tails, err = c.learnedFrom.tailsOn(c.Settings.Fitted.Sigma)
 	case c.fit != nil:
 		tails, err = c.fit.tails()
 	default:

@@ -34,8 +34,8 @@ const (
 	numbersOfStep
 )
 
-// learned are the numbers of a sampler, by step and kind.
-type learned [][numbersOfStep]float64
+// stepNumbers are the numbers of a sampler, by step and kind.
+type stepNumbers [][numbersOfStep]float64
 
 // learner learns a sampler of few steps,
 //
@@ -58,16 +58,16 @@ type learner struct {
 
 // learn returns a sampler that is learned on the trajectories of the fit. It returns ErrNotFinite if there is none.
 func (f *fitter) learn(lowest float64, progress func(evaluations int)) (*solver.Fitted, error) {
-	out, err := f.learned(lowest, progress)
+	out, err := f.learnNumbers(lowest, progress)
 	if err == nil {
 		err = f.finish(out)
 	}
 	return out, err
 }
 
-// learned is learn without the last fit. It begins with DPM-Solver++(2M) on the fit's levels: that reached half the
+// learnNumbers is learn without the last fit. It begins with DPM-Solver++(2M) on the fit's levels: that reached half the
 // error that a start from the fit itself, or from EDM's levels, reached.
-func (f *fitter) learned(lowest float64, progress func(evaluations int)) (*solver.Fitted, error) {
+func (f *fitter) learnNumbers(lowest float64, progress func(evaluations int)) (*solver.Fitted, error) {
 	rows := min(learnTrajectories/2, f.samples)
 	l := &learner{
 		fitter: f, lowest: lowest, trajectories: f.trajectories, rows: rows,
@@ -80,7 +80,7 @@ func (f *fitter) learned(lowest float64, progress func(evaluations int)) (*solve
 	if err != nil {
 		return nil, err
 	}
-	at := make(learned, len(plain.Stages))
+	at := make(stepNumbers, len(plain.Stages))
 	for i, st := range plain.Stages {
 		at[i] = [numbersOfStep]float64{math.Log(f.fitted.Sigma[i]), st.Alpha[0], st.Beta[0][0]}
 		copy(at[i][ofBefore:], st.Beta[0][1:])
@@ -114,7 +114,7 @@ func learnEvaluations(n int) int {
 var errLevels = errors.New("search: levels that cannot be")
 
 // coefficients returns numbers as coefficients of the solver fitted.
-func (l *learner) coefficients(numbers learned) (*solver.Fitted, error) {
+func (l *learner) coefficients(numbers stepNumbers) (*solver.Fitted, error) {
 	out := &solver.Fitted{}
 	for i, step := range numbers {
 		sigma := math.Exp(step[level])
@@ -197,7 +197,7 @@ func (f *fitter) finish(c *solver.Fitted) error {
 }
 
 // follow makes the samples of numbers column k, and returns products with their products with the columns before added.
-func (l *learner) follow(numbers learned, k int, products *mat.SymDense) (*mat.SymDense, error) {
+func (l *learner) follow(numbers stepNumbers, k int, products *mat.SymDense) (*mat.SymDense, error) {
 	t, err := l.trajectoriesOf(numbers)
 	if err != nil {
 		return nil, err
@@ -221,7 +221,7 @@ func (l *learner) follow(numbers learned, k int, products *mat.SymDense) (*mat.S
 }
 
 // trajectoriesOf returns the trajectories with the plan of numbers.
-func (l *learner) trajectoriesOf(numbers learned) (t sampler.Trajectories, err error) {
+func (l *learner) trajectoriesOf(numbers stepNumbers) (t sampler.Trajectories, err error) {
 	c, err := l.coefficients(numbers)
 	if err != nil {
 		return t, err
@@ -232,7 +232,7 @@ func (l *learner) trajectoriesOf(numbers learned) (t sampler.Trajectories, err e
 }
 
 // squaredError returns the mean squared error of the trajectories that decide when to end.
-func (l *learner) squaredError(numbers learned) (float64, error) {
+func (l *learner) squaredError(numbers stepNumbers) (float64, error) {
 	t, err := l.trajectoriesOf(numbers)
 	if err != nil {
 		return 0, err
@@ -250,7 +250,7 @@ func (l *learner) squaredError(numbers learned) (float64, error) {
 }
 
 // best returns the best numbers found from a start.
-func (l *learner) best(at learned) (learned, error) {
+func (l *learner) best(at stepNumbers) (stepNumbers, error) {
 	least := math.Inf(1)
 	for range learnRounds {
 		found, err := l.round(at)
@@ -276,7 +276,7 @@ func (l *learner) best(at learned) (learned, error) {
 }
 
 // round measures all derivatives at numbers, and takes steps while they gain.
-func (l *learner) round(start learned) (learned, error) {
+func (l *learner) round(start stepNumbers) (stepNumbers, error) {
 	at := slices.Clone(start)
 	products, err := l.follow(at, 0, nil)
 	if err != nil {

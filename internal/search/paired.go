@@ -183,7 +183,7 @@ func (f *pairedSearch) rankCandidates(ctx context.Context, plain []*Candidate) (
 	if err != nil {
 		return all, err
 	}
-	around := [pairedFits][]int{f.reference.nodes(f.NFE), f.reference.snapped(best)}
+	around := [pairedFits][]int{f.reference.nodes(f.NFE), f.reference.nearestNodes(best)}
 	for i, levels := range []string{"trajectories", all[0].Levels} {
 		for _, isotropic := range []bool{true, false} {
 			if around[i] == nil {

@@ -154,7 +154,7 @@ func None(h, w int) *Basis {
 // Error says why a basis, or a request to one, was refused.
 type Error struct {
 	Label int // class whose vectors are at fault, −1 for a shared basis
-	Row   int // vector within the label, −1 where none is to blame
+	Row   int // vector within the label, −1 if none is to blame
 	Msg   string
 }
 

@@ -18,7 +18,7 @@ import (
 type Frequencies struct {
 	h, w, c       int
 	r, s, sTurned []float64 // R, S and Sᵀ
-	axes          []float64 // A, [H·W, C, C]; nil where the channels are their own axes
+	axes          []float64 // A, [H·W, C, C]; nil if the channels are their own axes
 	scratch       sync.Pool // of *[2][]float64, each of H·W·C values
 }
 

@@ -55,14 +55,14 @@ func (m *Moments) Components(k int) (*Components, error) {
 			break
 		}
 		c.Variances[i] = v / float64(m.n)
-		c.Vectors = append(c.Vectors, upright(mat.Col(nil, d-1-i, &vectors)))
+		c.Vectors = append(c.Vectors, turnUpright(mat.Col(nil, d-1-i, &vectors)))
 	}
 	c.complete(m.h, m.w, k)
 	return c, nil
 }
 
-// upright returns v with its largest entry positive. Entries that differ by rounding count as equal.
-func upright(v []float64) []float64 {
+// turnUpright returns v with its largest entry positive. Entries that differ by rounding count as equal.
+func turnUpright(v []float64) []float64 {
 	var largest float64
 	for _, x := range v {
 		largest = math.Max(largest, math.Abs(x))

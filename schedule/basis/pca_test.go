@@ -80,7 +80,7 @@ func TestComponentsAgainstSVD(t *testing.T) {
 		if want := s[i] * s[i] / n; math.Abs(c.Variances[i]/want-1) > 1e-10 {
 			t.Errorf("variance %d is %v, want %v", i, c.Variances[i], want)
 		}
-		if d := gap(c.Vectors[i], upright(mat.Col(nil, i, &v))); d > 1e-9 {
+		if d := gap(c.Vectors[i], turnUpright(mat.Col(nil, i, &v))); d > 1e-9 {
 			t.Errorf("vector %d is off by %.1e", i, d)
 		}
 	}
@@ -206,7 +206,7 @@ func TestSigns(t *testing.T) {
 		{[]float64{2, -2 - 1e-12}, []float64{2, -2 - 1e-12}},
 		{[]float64{0, 0}, []float64{0, 0}},
 	} {
-		if got := upright(slices.Clone(q.v)); !slices.Equal(got, q.want) {
+		if got := turnUpright(slices.Clone(q.v)); !slices.Equal(got, q.want) {
 			t.Errorf("%v became %v, want %v", q.v, got, q.want)
 		}
 	}

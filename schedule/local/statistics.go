@@ -5,8 +5,8 @@
 //	D = q x + (1 − q) m,   q = λ/(λ + σ²),
 //
 // the filter for data of variance λ about a mean m. Both are local: λ is the data's variance given the noisy image, and
-// m is defined by D. All frequencies of a band share λ. By Tweedie's formula q is ∂D/∂x, on average the denoiser's squared
-// error over σ²,
+// m is defined by D. All frequencies of a band share λ. By Tweedie's formula q is ∂D/∂x, on average the squared error
+// of the denoiser over σ²,
 //
 //	q = E (D − x_0)²/σ² = E (flow + ε)²,   λ = σ² q/(1 − q),
 //
@@ -30,7 +30,7 @@ type Statistics struct {
 	bands  basis.Bands
 	parts  int // B·C
 	rows   []Row
-	labels []int         // nil where one row is shared
+	labels []int         // nil if one row is shared
 	sigma  []float64     // [P], increasing
 	logs   [][][]float64 // ln λ [row][P][B·C]
 }

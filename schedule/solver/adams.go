@@ -23,7 +23,7 @@ func (c *clock) multistep(step func(i int) (alpha float64, beta []float64)) []li
 //	x ← x + Σ_j Σ_i β_{ji} P_j E_i,   β_{ji} = −∫ ℓ_i dU_j over the step.
 func (c *clock) adams(p int, nodes []float64, integral func(i int, f func(float64) float64) float64) []link {
 	return c.multistep(func(i int) (alpha float64, beta []float64) {
-		last := recent(nodes, i, c.order(i, p))
+		last := lastValues(nodes, i, c.order(i, p))
 		beta = make([]float64, len(last))
 		for k := range beta {
 			beta[k] = -integral(i, func(v float64) float64 { return lagrange(last, k, v) })

@@ -258,7 +258,7 @@ type clock struct {
 	g, u []float64 // variance and noise level √g at the nodes, strictly decreasing
 
 	eulerEnd bool    // the last step is an Euler step
-	from     []point // where the steps start, if not at their nodes
+	starts   []point // where the steps start, if not at their nodes
 	maxLinks int     // the number of leading steps of a multistep method that need links
 }
 
@@ -289,8 +289,8 @@ func (c *clock) order(i, p int) int {
 	return min(p, i+1)
 }
 
-// recent returns the last n values up to node i, newest first.
-func recent(v []float64, i, n int) []float64 {
+// lastValues returns the last n values up to node i, newest first.
+func lastValues(v []float64, i, n int) []float64 {
 	out := make([]float64, n)
 	for k := range out {
 		out[k] = v[i-k]
@@ -320,8 +320,8 @@ type point struct {
 
 // start returns where step i starts: at its node, or at a higher noise level with churn.
 func (c *clock) start(i int) point {
-	if c.from != nil {
-		return c.from[i]
+	if c.starts != nil {
+		return c.starts[i]
 	}
 	return point{t: c.t[i], g: c.g[i], u: c.u[i]}
 }

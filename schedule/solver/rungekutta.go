@@ -99,7 +99,7 @@ func churn(s Settings, sch *schedule.Schedule, row int, clocks []*clock) {
 				p.u = math.Sqrt(p.g)
 			}
 			p.noise = s.SNoise * math.Sqrt(max(0, p.g-c.g[i]))
-			c.from = append(c.from, p)
+			c.starts = append(c.starts, p)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 // where F is the DCT with axes of the channels at each frequency (basis.Frequencies).
 type Law struct {
 	H, W, C int
-	Images  int64     // that it was estimated from; 0 where that is not known
+	Images  int64     // that it was estimated from; 0 if unknown
 	Mean    []float64 // μ [H·W·C], channels fastest
 
 	Variance []float64 // [H·W·C]

@@ -52,7 +52,7 @@ func TestJacobianOfTheObjective(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.bands, o.tie = [][]group{grouped(parts[0]), grouped(parts[1])}, 0.1
+		o.bands, o.tie = [][]group{groupDirections(parts[0]), groupDirections(parts[1])}, 0.1
 		p := leastSquares{rows: o.rows(), residual: o.residual}
 		theta := []float64{-1.2, -0.9, -0.8, -1.1, -1.3, -0.7}
 		r := make([]float64, p.rows)

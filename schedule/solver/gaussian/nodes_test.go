@@ -26,7 +26,7 @@ func TestLevels(t *testing.T) {
 // neighbours.
 func TestGroupsKeepWholes(t *testing.T) {
 	s := patches(t)
-	groups := grouped(s.Directions)
+	groups := groupDirections(s.Directions)
 	if len(groups) >= len(s.Directions) {
 		t.Errorf("%d groups of %d directions", len(groups), len(s.Directions))
 	}

@@ -19,8 +19,8 @@ type group struct {
 	n         float64 // directions
 }
 
-// grouped returns the groups of directions, by increasing variance.
-func grouped(band []Direction) []group {
+// groupDirections returns the groups of directions, by increasing variance.
+func groupDirections(band []Direction) []group {
 	band = slices.Clone(band)
 	slices.SortFunc(band, func(a, b Direction) int { return cmp.Compare(a.Variance, b.Variance) })
 	var out []group
@@ -127,14 +127,14 @@ func (o *objective) residual(theta, dst []float64) bool {
 		}
 	}
 	if o.tieRows() > 0 {
-		tied(sigma, o.tie, dst)
+		tieResiduals(sigma, o.tie, dst)
 	}
 	return true
 }
 
-// tied writes the roots of the terms of tie · mean_{j,k} (ln σ_{jk} − mean_j ln σ_{jk})² to dst, over the nodes between
+// tieResiduals writes the roots of the terms of tie · mean_{j,k} (ln σ_{jk} − mean_j ln σ_{jk})² to dst, over the nodes between
 // the ends.
-func tied(sigma [][]float64, tie float64, dst []float64) {
+func tieResiduals(sigma [][]float64, tie float64, dst []float64) {
 	free := len(sigma[0]) - 2
 	root := math.Sqrt(tie / float64(len(sigma)*free))
 	for k := 1; k <= free; k++ {

@@ -126,9 +126,9 @@ func (s *search) run(bands [][]Direction) ([][]float64, error) {
 		s.total += len(bands)*(numStarts+1) + 2
 	}
 	for j, band := range bands {
-		groups[j] = grouped(band)
+		groups[j] = groupDirections(band)
 	}
-	theta, _ := s.best(grouped(slices.Concat(bands...)))
+	theta, _ := s.best(groupDirections(slices.Concat(bands...)))
 	if len(bands) > 1 {
 		theta = s.together(groups, theta)
 	}

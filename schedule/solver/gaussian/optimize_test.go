@@ -48,7 +48,7 @@ func TestOptimizeEverySolver(t *testing.T) {
 		if one.Sampler.NFE > 4 {
 			t.Errorf("%s: %d evaluations, want at most 4", set.Solver, one.Sampler.NFE)
 		}
-		for _, sigma := range starts(grouped(s.Directions), one.Sampler.Steps, 80, math.Sqrt(schedule.DefaultG0)) {
+		for _, sigma := range starts(groupDirections(s.Directions), one.Sampler.Steps, 80, math.Sqrt(schedule.DefaultG0)) {
 			path, err := pathThrough(sigma, schedule.DefaultT, schedule.DefaultG0)
 			if err != nil {
 				t.Fatal(err)
