@@ -267,3 +267,83 @@ func TestWithTheta(t *testing.T) {
 		}
 	}
 }
+
+// anisotropic returns a schedule of two different paths.
+func anisotropic(t *testing.T) *Schedule {
+	t.Helper()
+	a := path(t, []float64{0, 0.9, 2.5, 3, 10}, []float64{1e-6, 1e-3, 0.1, 0.9, 100})
+	b := path(t, []float64{0, 4, 10}, []float64{1e-5, 0.02, 100})
+	s, err := New(Family{Basis: "dct", K: 4}, nil, [][]*Path{{a, b}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestEnergyBelongsToTheSchedule(t *testing.T) {
+	s := anisotropic(t)
+	if s.Energy() != nil {
+		t.Error("a schedule comes with densities")
+	}
+	d := density(t, gaussianDensity(1, 1, 5, 0.1, 10))
+	for name, f := range map[string][][]*Density{
+		"no rows": {}, "too many rows": {{d, d}, {d, d}}, "one subspace": {{d}}, "a gap": {{d, nil}},
+	} {
+		var bad *Error
+		if _, err := s.WithEnergy(f); !errors.As(err, &bad) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	f := [][]*Density{{d, d}}
+	with, err := s.WithEnergy(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f[0][0] = nil
+	with.Energy()[0][1] = nil
+	if e := with.Energy(); e[0][0] != d || e[0][1] != d {
+		t.Error("a caller's slice is shared")
+	}
+	if s.Energy() != nil {
+		t.Error("WithEnergy changed its receiver")
+	}
+}
+
+// A schedule that is cut off passes through the same noise levels at proportional times, and ends exactly where it was
+// asked to.
+func TestTruncated(t *testing.T) {
+	slow := path(t, []float64{0, 2, 4}, []float64{1e-6, 1e-2, 400})
+	fast := path(t, []float64{0, 1, 4}, []float64{1e-6, 1, 400})
+	s, err := New(Family{Basis: "dct"}, nil, [][]*Path{{slow, fast}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sigma := range []float64{5, 20} {
+		cut, err := s.Truncated(sigma)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if T := sigma * sigma; math.Abs(cut.T()-T) > 1e-9*T || math.Abs(cut.Sigma(0, cut.T())-sigma) > 1e-6 {
+			t.Errorf("%v ends at T = %v, σ = %v", sigma, cut.T(), cut.Sigma(0, cut.T()))
+		}
+		for j := range 2 {
+			for _, part := range []float64{0, 0.2, 0.5, 0.9} {
+				want, _ := s.At(0, j).Eval(part * s.TimeOf(0, sigma))
+				got, _ := cut.At(0, j).Eval(part * cut.T())
+				if math.Abs(got-want) > 1e-9*want {
+					t.Errorf("%v: subspace %d is at g = %v at %v of its time, was %v", sigma, j, got, part, want)
+				}
+			}
+		}
+	}
+	if cut, err := Isotropic(slow).Truncated(8); err != nil || cut.At(0, 0).GT() != 64 {
+		t.Errorf("one path cut off at σ = 8: %v", err)
+	}
+	for sigma, want := range map[float64]string{
+		-1: "positive and finite", 21: "between the noise levels", 1e-4: "between the noise levels",
+	} {
+		if _, err := s.Truncated(sigma); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: error %v, want %q", sigma, err, want)
+		}
+	}
+}

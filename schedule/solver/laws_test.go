@@ -1,7 +1,9 @@
 package solver
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/anisoflight/anisoflight/schedule"
@@ -142,6 +144,103 @@ func TestDenoiseToZero(t *testing.T) {
 		}
 		if p.NFE != plain.NFE {
 			t.Errorf("%s: %d evaluations, %d without", name, p.NFE, plain.NFE)
+		}
+	}
+}
+
+// With equal clocks every solver is its isotropic form: all subspaces have the numbers that the one subspace of the
+// same path has, with every option and grid.
+func TestEqualClocks(t *testing.T) {
+	one := edm(t, schedule.DefaultT)
+	three := ofPaths(t, one.At(0, 0), one.At(0, 0), one.At(0, 0))
+	for _, name := range subspaceSolvers() {
+		for _, s := range []Settings{
+			{Steps: 6},
+			{Steps: 6, Grid: Grid{Kind: GridEDM}},
+			{Steps: 5, Grid: Grid{Kind: GridLogSNR}},
+			{Steps: 4, Grid: Grid{Kind: GridTable, Table: "ays-sdxl"}, DenoiseToZero: true},
+			{Steps: 6, SChurn: 2},
+			{Steps: 6, Warmup: WarmupHeun},
+		} {
+			s.Solver = name
+			if m := s.method(); s.SChurn > 0 && !m.Churns || s.Warmup == WarmupHeun && !m.WarmsUp {
+				continue
+			}
+			t.Run(fmt.Sprint(name, " ", s.Grid.Kind, s.DenoiseToZero, s.SChurn, s.Warmup), func(t *testing.T) {
+				want, got := plan(t, s, one), plan(t, s, three)
+				if len(got.Stages) != len(want.Stages) || got.NFE != want.NFE || got.History != want.History {
+					t.Fatalf("%d stages, %d evaluations, want %d and %d", len(got.Stages), got.NFE, len(want.Stages), want.NFE)
+				}
+				near := func(what string, g, w float64) {
+					if math.Abs(g-w) > 1e-9*math.Abs(w) { // times come back from a geometric mean
+						t.Errorf("%s is %v, want %v", what, g, w)
+					}
+				}
+				for i, st := range got.Stages {
+					for j := range 3 {
+						near("G", st.G[j], want.Stages[i].G[0])
+						near("alpha", st.Alpha[j], want.Stages[i].Alpha[0])
+						if !slices.Equal(st.Beta[j], st.Beta[0]) {
+							t.Errorf("stage %d: subspace %d has %v, the first %v", i, j, st.Beta[j], st.Beta[0])
+						}
+						for k, b := range want.Stages[i].Beta[0] {
+							near("beta", st.Beta[j][k], b)
+						}
+					}
+				}
+				for j := range 3 {
+					near("init", got.Init[j], want.Init[0])
+				}
+			})
+		}
+	}
+}
+
+// Steps of very different lengths make the equations of UniPC's weights as good as singular, but not their solution.
+// The weights of the images still add up to what a constant image needs, x′ = U′/U x + (1 − U′/U) m.
+func TestUniPCOnUnevenSteps(t *testing.T) {
+	p := path(t, []float64{0, 100}, []float64{1e-6, 100})
+	for name, sigma := range map[string][]float64{
+		"short after long": {10, 1, 1 - 1e-9, 1 - 3e-9, 0.1, 0.01, 1e-3},
+		"shorter still":    {10, 1, 1 - 1e-13, 0.01, 0.01 - 1e-13, 1e-3},
+		"long after short": {5, 5 - 1e-8, 5 - 2e-8, 5 - 3e-8, 1e-3},
+	} {
+		for _, variant := range []string{BH1, BH2} {
+			grid := Grid{Kind: GridSigma, Sigma: sigma}
+			plan, err := New(Settings{Solver: "unipc", Order: 3, Variant: variant, Grid: grid}, schedule.Isotropic(p), 0)
+			if err != nil {
+				t.Errorf("%s, %s: %v", name, variant, err)
+				continue
+			}
+			for i, s := range plan.Stages {
+				var sum, size float64
+				for _, v := range s.Beta[0] {
+					sum += v
+					size += math.Abs(v)
+				}
+				if want := 1 - s.Alpha[0]; !(math.Abs(sum-want) <= 1e-6*size) {
+					t.Errorf("%s, %s: the weights of step %d add up to %g, want %g", name, variant, i, sum, want)
+				}
+			}
+		}
+	}
+}
+
+// Nodes that no solver can tell apart are refused.
+func TestUniPCOnEqualSteps(t *testing.T) {
+	p := path(t, []float64{0, 100}, []float64{1e-6, 100})
+	near := math.Nextafter(1, 0)
+	for _, sigma := range [][]float64{{10, 1, near, math.Nextafter(near, 0), 0.1, 1e-3}, {10, 1, near, 0.5, 1e-3}} {
+		plan, err := New(Settings{Solver: "unipc", Order: 3, Grid: Grid{Kind: GridSigma, Sigma: sigma}},
+			schedule.Isotropic(p), 0)
+		if err != nil {
+			t.Log(err)
+			continue
+		}
+		for i, s := range plan.Stages {
+			if l := (link{alpha: s.Alpha[0], beta: s.Beta[0]}); !l.finite() {
+				t.Errorf("step %d of %v: %v", i, sigma, s.Beta[0])
+			}
 		}
 	}
 }
