@@ -65,8 +65,8 @@ func (f *fitter) learn(lowest float64, progress func(evaluations int)) (*solver.
 	return out, err
 }
 
-// learnNumbers is learn without the last fit. It begins with DPM-Solver++(2M) on the fit's levels: that reached half the
-// error that a start from the fit itself, or from EDM's levels, reached.
+// learnNumbers is learn without the last fit. It begins with DPM-Solver++(2M) on the fit's levels: that reached half
+// the error that a start from the fit itself, or from EDM's levels, reached.
 func (f *fitter) learnNumbers(lowest float64, progress func(evaluations int)) (*solver.Fitted, error) {
 	rows := min(learnTrajectories/2, f.samples)
 	l := &learner{

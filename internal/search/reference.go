@@ -87,7 +87,8 @@ func levelsBetween(highest, lowest, rho float64, n int) []float64 {
 // nodes returns the nodes between which n steps by least squares have the least error, or nil if there are too few.
 func (r *reference) nodes(n int) []int { return r.products.nodes(n, r.states.Every) }
 
-// nearestNodes returns the kept nodes that are nearest to the levels of a plan, one for each, or nil if there are too few.
+// nearestNodes returns the kept nodes that are nearest to the levels of a plan, one for each, or nil if there are too
+// few.
 func (r *reference) nearestNodes(p *solver.Plan) []int {
 	steps, every := p.Steps(), r.states.Every
 	if steps*every > fineSteps {

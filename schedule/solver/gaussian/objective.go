@@ -132,8 +132,8 @@ func (o *objective) residual(theta, dst []float64) bool {
 	return true
 }
 
-// tieResiduals writes the roots of the terms of tie · mean_{j,k} (ln σ_{jk} − mean_j ln σ_{jk})² to dst, over the nodes between
-// the ends.
+// tieResiduals writes the roots of the terms of tie · mean_{j,k} (ln σ_{jk} − mean_j ln σ_{jk})² to dst, over the nodes
+// between the ends.
 func tieResiduals(sigma [][]float64, tie float64, dst []float64) {
 	free := len(sigma[0]) - 2
 	root := math.Sqrt(tie / float64(len(sigma)*free))
