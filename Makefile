@@ -21,7 +21,7 @@ LINKED  := $(LDFLAGS) -X github.com/anisoflight/anisoflight/internal/cli/command
 ROOMS   := flight internal kernels schedule train
 BENCHES := bench bench-torch gpu-compile
 TESTS   := test test-go test-python test-all test-rest test-go-rest test-python-rest test-languages
-STUDIES := demo figures picture report-fair report-alone report-solvers report-gain report-families report-real \
+STUDIES := demo figures picture report-fair report-alone report-joint report-families report-real \
            report-learned report-diffusers report-rivals
 .PHONY: help notebook $(TESTS) test-integration test-crash build wheel test-wheel release test-browser test-fleet docs \
 	lint lint-go lint-python fmt fuzz clean bin/anisoflight-bench $(BENCHES) $(STUDIES)

@@ -7,8 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from anisoflight.files.cells import rows_of
-from studies.reports.fairpage import difference, spread
-from studies.reports.page import Page
+from studies.reports.page import Page, difference, spread
 
 DOCS = Path(__file__).parents[1] / "docs"
 ROWS = "diffusers-rows.jsonl"
@@ -60,10 +59,10 @@ def _early(found: pd.DataFrame) -> str:
     if not words:
         return ""
     return (
-        "**The first network of ε was trained on after it was measured.** After 28,800 images its converged samples "
-        "had a standard deviation of 3, the images have ½; without data `few` follows a network to where it leads. "
-        f"Classifier / pca-64: {', '.join(words)} evaluations. Schedulers that begin below its bad noise levels are "
-        "better on such a network, and so is `few` with data."
+        "**The first network of ε was trained further after it was measured.** After 28,800 images its converged "
+        "samples had a standard deviation of 3; the images have ½. Without data `few` follows a network wherever it "
+        f"leads. Classifier / pca-64: {', '.join(words)} evaluations. On such a network schedulers that start below "
+        "its bad noise levels are better, and so is `few` with data."
     )
 
 
@@ -162,42 +161,40 @@ def write(folder: Path = DOCS) -> Path:
     everything = read(folder / ROWS)
     found = everything if everything.empty else everything[everything.network != EARLY]
     page = Page(folder, "diffusers", "`few` against diffusers' schedulers, on networks in torch")
-    page.text(
-        "`make report-diffusers` writes this page. The aim, before any row was measured:",
-        f"> {AIM}",
-    )
+    page.text("`make report-diffusers` writes this page. The aim, before any row was measured:")
+    page.quote(AIM)
     page.text(verdict(found))
     if found.empty:
         return page.write()
     if lost := losses(found):
-        page.text("\n".join(f"- {line}" for line in lost))
+        page.items(lost)
     page.heading("What was measured")
     blocks, count = found.block.nunique(), int(found["count"].min())
     each = found.groupby(["network", "sampler", "nfe"], sort=False).block.nunique()
     fewer = [f"{sampler} at {nfe} ({network})" for network, sampler, nfe in each[each < blocks].index]
     page.text(
-        f"Networks, trained in torch for minutes on CIFAR-10 at 16×16 (re-encoded as JPEG) and never uploaded: "
-        f"{_facts(found)}. They are small and far from converged, and the distance of their converged samples, the "
-        "last row, is mostly the networks' own error. Their lengths of training, and of ε the times that it was "
-        "trained at, were changed while they ran, so a repetition has other weights.",
+        "Networks, trained in torch for minutes on CIFAR-10 at 16×16 (re-encoded as JPEG) and never uploaded: "
+        f"{_facts(found)}. They are small and far from converged: the distance of their converged samples, the last "
+        "row, is mostly the networks' own error. Their lengths of training, and the times that ε was trained at, were "
+        "changed while they ran, so a repetition has other weights.",
         f"An entry is the Fréchet distance of {count:,} samples to the 50,000 training images, the mean of {blocks} "
-        "blocks of seeds that nothing was chosen by; all samplers of a network have the same noise. ± of the spread is "
-        "the standard deviation over networks, that of a difference its standard error, bold beyond two of them. "
-        "`classifier` are the 64 hidden units of a classifier, `pca-64` the leading principal components of the "
-        "pixels. `few` knows neither: without data it compares samples with converged ones, with data it compares "
-        "low frequencies, edges and responses of random filters. Low frequencies are near the principal components.",
-        "**The rival is favoured**: of diffusers' schedulers, with every solver order and every spacing that they "
-        "offer (leading, linspace, trailing; Karras, exponential, beta and Lu's levels; for the flow, four shifts), "
-        "the best on each network and at each number of evaluations was chosen twice, on seeds of its own, in each of "
-        "the features that it is judged by, and of these two the one that is better where it is judged is shown. "
-        "Evaluations are calls of the network: a method with two in a step takes half as many steps, and none has "
+        "blocks of seeds by which nothing was chosen. All samplers of a network have the same noise. ± is the "
+        "standard deviation over networks, for a difference its standard error, bold beyond two of them. `classifier` "
+        "are the 64 hidden units of a classifier, `pca-64` the leading principal components of the pixels. `few` sees "
+        "neither. Without data it compares samples with converged ones; with data it compares low frequencies, edges "
+        "and responses of random filters. Low frequencies are near the principal components.",
+        "**The rival is favoured.** It is the best of diffusers' schedulers on each network and at each number of "
+        "evaluations, with every solver order and every spacing that they offer (leading, linspace, trailing; "
+        "Karras', exponential, beta and Lu's levels; for the flow, four shifts). It was chosen twice, on its own "
+        "seeds, by each of the features that judge it, and the better of the two where it is judged is shown. "
+        "Evaluations are calls of the network: a method with two in a step takes half as many steps, and none takes "
         "more than the column says. Not tried were SASolver, DPMSolverSDE, ancestral KDPM2 and IPNDM, and on the flow "
         "Karras', exponential and beta levels of multistep solvers.",
-        "Without data `few` is to reproduce the network's converged samples from σ = 80, and knows nothing of the "
+        "Without data `few` has to reproduce the network's converged samples from σ = 80, and knows nothing of the "
         "images. A scheduler that was chosen by its distance to the images can be nearer to them than those are.",
     )
     if fewer:
-        page.text(f"Fewer blocks, and less certain: {', '.join(fewer)}. What has no number was not measured.")
+        page.text(f"Entries of fewer blocks are less certain: {', '.join(fewer)}. Empty entries were not measured.")
     for features in FEATURES:
         page.heading(f"Features: {features}")
         page.table(table(found, features))

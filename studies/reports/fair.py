@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -16,9 +17,8 @@ from studies.features import clipped_gaussian, edge_features
 from studies.measuring import require_count
 
 from . import fairpage, networks, schedules
-from .candidates import SOLVERS
-from .command import Chosen, command
-from .workbench import FULL, SLIGHT, Effort
+from .command import command
+from .schedules import SOLVERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -38,7 +38,8 @@ class Size:
 
     counts: dict[str, int]
     kimg: float = networks.KIMG
-    effort: Effort = FULL
+    learn: float = 12.8
+    """Thousand images that a schedule is learned for."""
     nfes: tuple[int, ...] = (3, 5, 9)
     samples: int = 4000
     seed: int = 7 * 10**8
@@ -48,12 +49,11 @@ class Size:
     """Options of the schedules of kind few."""
 
 
-EVERYTHING = Chosen()
 FULL_SIZE = Size({"patches8": 5, "patches16": 3, "fields16": 5})
 QUICK = Size(
     {"patches8": 1, "patches16": 1, "fields16": 1},
     kimg=0.256,
-    effort=SLIGHT,
+    learn=0.128,
     nfes=(3,),
     samples=40,
     evaluations=64,
@@ -88,7 +88,7 @@ class Network:
     def learned(self) -> str:
         """The schedule learned with this network frozen: isotropic for a plain one, else with two DCT bands."""
         name, family = ("isotropic", {"basis": "none"}) if self.kind == PLAIN else ("dct", self._bands())
-        options = {"model": self.name, "kimg": self._size.effort.learn, "seed": self.seed}
+        options = {"model": self.name, "kimg": self._size.learn, "seed": self.seed}
         return schedules.learned(self.client, self.problem, name, family, **options)
 
     def nodes(self, solver: str, nfe: int) -> str:
@@ -115,10 +115,6 @@ class Arm:
     kind: str
     name: str
     options: Callable[[Network, int], dict[str, Any]]
-
-    @property
-    def title(self) -> str:
-        return f"{self.kind} {self.name}"
 
 
 def _on_grid(label: str, grid: str) -> Arm:
@@ -224,23 +220,19 @@ class Judge:
         self.references = {name: Reference(found, test) for name, found in features.items()}
         self._bench = Bench(client, self.references, (size.seed,), size.samples)
 
-    def distances(self, network: Network, arm: Arm, nfe: int, *, wanted: bool = True) -> dict[str, float]:
-        """Both distances of one sampler of one network; a cell, empty where it is neither kept nor wanted."""
-        return self.sampled(network, arm.name, lambda: arm.options(network, nfe), nfe, wanted=wanted)
-
-    def sampled(
-        self, of: Sampled, sampler: str, options: Callable[[], dict[str, Any]], nfe: int, *, wanted: bool
+    def distances(
+        self, model: Sampled, sampler: str, options: Callable[[], dict[str, Any]], nfe: int
     ) -> dict[str, float]:
-        """The distances of a sampler by its name and Sample's options, which are made where they are measured."""
+        """Both distances of a sampler by its name and options of Sample, which are made if they are measured."""
 
         def measure() -> dict[str, float]:
-            found = self._bench.distances(Sampler(sampler, of.name, options(), ""), nfe)
+            found = self._bench.distances(Sampler(sampler, model.name, options(), ""), nfe)
             require_count(sampler, nfe, found.evaluations)
             return {name: values[0] for name, values in found.by_reference.items()}
 
-        key = {"fair": of.problem.name, "network": of.hash, "sampler": sampler, "nfe": nfe}
+        key = {"fair": model.problem.name, "network": model.hash, "sampler": sampler, "nfe": nfe}
         key |= {"samples": self._size.samples, "seed": self._size.seed}
-        return self._cells.measured(key, measure, wanted=wanted)
+        return self._cells.measured(key, measure)
 
     def without_network(self, draws: int) -> Iterator[dict[str, Any]]:
         """Rows that take no evaluation: the clipped Gaussian of the training images, and training images themselves."""
@@ -253,38 +245,30 @@ class Judge:
 
 
 def measure(
-    client: Client,
-    problem: networks.Problem,
-    cells: Cells,
-    size: Size,
-    chosen: Chosen = EVERYTHING,
-    arms: Sequence[Arm] = (),
+    client: Client, problem: networks.Problem, cells: Cells, size: Size, arms: Sequence[Arm]
 ) -> fairpage.Measured:
-    """Train what is missing and measure what is chosen and has not been measured, network by network, the kinds that
-    the arms (default: all) need in turn.
+    """Train what is missing and measure what has not been measured, network by network, of each the kinds that the arms
+    have in turn; the energies only with all arms.
     """
-    arms = arms or ARMS
     split = problem.load()
     judge = Judge(client, split, cells, size)
     count = size.counts[problem.name]
     rows, energies = list(judge.without_network(count)), []
     for seed in range(1, count + 1):
-        for kind in KINDS:
-            asked = chosen.seed(seed) and any(chosen.sampler(arm.title) for arm in arms if arm.kind == kind)
-            if (cells.kept or not asked) and f"{problem.name}-{kind}-{seed}" not in client.models().index:
+        for kind in (kind for kind in KINDS if any(arm.kind == kind for arm in arms)):
+            if cells.kept and f"{problem.name}-{kind}-{seed}" not in client.models().index:
                 continue
             network = Network(client, problem, split, kind, seed, size)
             jobs = [(arm, nfe) for arm in arms if arm.kind == kind for nfe in size.nfes]
             for arm, nfe in tqdm(jobs, desc=network.name, unit="row"):
-                wanted = chosen.seed(seed) and chosen.sampler(arm.title) and chosen.nfe(nfe)
-                if found := judge.distances(network, arm, nfe, wanted=wanted):
+                if found := judge.distances(network, arm.name, partial(arm.options, network, nfe), nfe):
                     rows.append({"network": kind, "seed": seed, "sampler": arm.name, "nfe": nfe} | found)
-            if found := energy(network, split, cells, size, wanted=chosen.everything and arms is ARMS):
+            if arms is ARMS and (found := energy(network, split, cells, size)):
                 energies.append({"network": kind, "seed": seed, **found})
     return fairpage.Measured(pd.DataFrame(rows), pd.DataFrame(energies))
 
 
-def energy(network: Network, split: Data, cells: Cells, size: Size, *, wanted: bool = True) -> dict[str, float]:
+def energy(network: Network, split: Data, cells: Cells, size: Size) -> dict[str, float]:
     """E of the network's learned schedule; the images, noise and times are the same for every network."""
 
     def found() -> dict[str, float]:
@@ -293,17 +277,17 @@ def energy(network: Network, split: Data, cells: Cells, size: Size, *, wanted: b
         return {"energy": measured.mean, "stderr": measured.stderr}
 
     key = {"fair": network.problem.name, "network": network.hash, "energy": size.evaluations}
-    return cells.measured(key, found, wanted=wanted)
+    return cells.measured(key, found)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, and write studies/docs/fair.md."""
     problems = list(FULL_SIZE.counts)
-    with command("fair", "The fair comparison", __doc__, arguments, problems, choosing=True) as run:
+    with command("fair", "The fair comparison", __doc__, arguments, problems) as run:
         size = QUICK if run.quick else FULL_SIZE
         run.page.text(fairpage.MEASURED, fairpage.DEFINED)
         for problem in run.problems:
-            fairpage.write(run.page, problem.name, measure(run.client, problem, run.cells, size, run.chosen))
+            fairpage.write(run.page, problem.name, measure(run.client, problem, run.cells, size, ARMS))
 
 
 if __name__ == "__main__":

@@ -5,27 +5,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from .page import difference, spread, standard_error
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
     from .page import Page
 
-MEASURED = """`make report-fair` writes this page; [README.md](README.md) says what it means. The baseline is a
-**plain** network: EDM's SongUNet with 16 channels, trained on isotropic noise as everybody trains, 1200 steps of 128.
-An **anisotropic** network has the same size, data and budget, is trained on anisotropic noise (DCT, J = 2) and told the
-ratio of the two noise levels. Every network is a training of its own, with a seed of its own."""
-DEFINED = """A row is a sampler of one kind of network. Grid `polynomial` has n + 1 levels of EDM's rule (ρ = 7, 80 to
-0.002) for n evaluations, as the literature samples with multistep solvers; `edm` has n and goes on to t = 0. `learned`
-and `geodesic` are schedules made for that very network, sampled uniformly in their time; `nodes` suit the solver on the
-data's own Gaussian, `refined` those moved on with the network. An entry is **FD / edge FD**, mean ± standard deviation
-over networks: Fréchet distances to held-out images on 40 principal components, which see mean and covariance alone,
-and on 128 random convolutions with ReLU, which see edges (`studies/features.py`). A number behind an entry
-counts the networks where they are fewer. All networks and samplers draw the same latents and labels. `clipped Gaussian`
-draws from the training images' mean and covariance, without a network; `real` are training images."""
+MEASURED = """\
+`make report-fair` writes this page; [README.md](README.md) reads it. The baseline is a **plain** network: EDM's
+SongUNet with 16 channels, trained on isotropic noise for 1200 steps of 128. An **anisotropic** network has the same
+size, data and budget. It is trained on anisotropic noise (DCT, J = 2) and receives the ratio of the two noise levels.
+Every network is trained by itself, with its own seed."""
+DEFINED = """\
+A row is a sampler of one kind of network. Grid `polynomial` has n + 1 levels of EDM's rule (ρ = 7, 80 to 0.002) for n
+evaluations, as is usual for multistep solvers. Grid `edm` has n levels and ends at t = 0. `learned` and `geodesic` are
+schedules made for that network, sampled uniformly in their time. `nodes` suit the solver on the normal law of the
+data; `refined` nodes were then moved to suit the network.
+
+An entry is **FD / edge FD**, mean ± standard deviation over networks. Both are Fréchet distances to held-out images.
+FD, of 40 principal components, sees mean and covariance alone. Edge FD, of 128 random convolutions with ReLU
+(`studies/features.py`), sees edges. A number in brackets is the number of networks if some lack the entry. All networks
+and samplers have the same latents and labels. `clipped Gaussian` draws from the mean and covariance of the training
+images, without a network; `real` are training images."""
 
 FD, EDGES = "FD", "edge FD"
 Sampler = tuple[str, str]
@@ -43,10 +48,11 @@ for every frequency against one for all.
 """
 
 
-ALONE_TEXT = """**Anisotropy alone**: both sides on plain networks, with the same start, levels, order and, where
-fitted, the same trajectories; one side has coefficients of its own for every frequency, the other one set for all. FD /
-edge FD of the first less the second, paired by network, mean ± standard error (bold beyond two of them), the quotient
-of the means, and how many networks:"""
+ALONE_TEXT = """\
+**Anisotropy alone**: both samplers run on plain networks with the same start, levels and order and, if they are
+fitted, the same trajectories. The first has coefficients for every frequency, the second one set for all. An entry is
+FD / edge FD of the first less the second, paired by network, mean ± standard error (bold beyond two of them), then the
+quotient of the means and the number of networks."""
 
 
 @dataclass(frozen=True)
@@ -57,27 +63,25 @@ class Measured:
     energies: pd.DataFrame
 
 
-def spread(values: Sequence[float] | pd.Series) -> str:
-    """Mean ± standard deviation over networks; the value alone where there is one."""
-    if len(values) < 2:
-        return f"{np.mean(values):.2f}"
-    return f"{np.mean(values):.2f} ± {np.std(values, ddof=1):.2f}"
-
-
 def table(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row per kind of network and sampler, a column per NFE; bold the least mean FD over all networks of a kind."""
-    nfes = sorted(set(rows["nfe"]) - {0})
-    networks = rows.groupby("network")["seed"].nunique()
+    """A row per kind of network, which is the first column, and sampler; a column per NFE. NFE 0 is in all of them."""
+    kind, nfes = str(rows.columns[0]), sorted(set(rows["nfe"]) - {0})
+    networks = rows.groupby(kind)["seed"].nunique()
     found = []
-    for (kind, sampler), part in rows.groupby(["network", "sampler"], sort=False):
-        cells = {"network": kind, "sampler": sampler}
+    for (name, sampler), part in rows.groupby([kind, "sampler"], sort=False):
+        cells = {kind: name, "sampler": sampler}
         for nfe in nfes:
             here = part[part["nfe"].isin([nfe, 0])]
-            fewer = f" ({len(here)})" if len(here) < networks[kind] else ""
+            fewer = f" ({len(here)})" if len(here) < networks[name] else ""
             cells[f"NFE {nfe}"] = f"{spread(here[FD])} / {spread(here[EDGES])}{fewer}" if len(here) else ""
         found.append(cells)
-    table = pd.DataFrame(found)
-    for nfe in nfes:
+    return pd.DataFrame(found)
+
+
+def with_best(table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    """The table with the least mean FD of each NFE bold, of the samplers that all networks of their kind have."""
+    networks = rows.groupby("network")["seed"].nunique()
+    for nfe in sorted(set(rows["nfe"]) - {0}):
         part = rows[rows["nfe"] == nfe].groupby(["network", "sampler"])[FD].agg(["mean", "size"])
         whole = part[part["size"] == networks.reindex(part.index.get_level_values("network")).to_numpy()]["mean"]
         if len(whole):
@@ -92,70 +96,54 @@ def less_baseline(rows: pd.DataFrame, kind: str, sampler: str, nfe: int, column:
     """A sampler's distance less the baseline's, by seed of the networks; an anisotropic network is paired with the
     plain one of its seed, which makes the differences independent of each other.
     """
-    return less(rows, (kind, sampler), BASELINE, nfe, column)
+    ours, theirs = (rows_of(rows, name, nfe)[column] for name in ((kind, sampler), BASELINE))
+    return (ours - theirs).dropna()
 
 
-def less(rows: pd.DataFrame, ours: Sampler, theirs: Sampler, nfe: int, column: str) -> pd.Series:
-    """A sampler's distance less another's, by seed of the networks that both were measured on."""
-    return (of(rows, ours, nfe)[column] - of(rows, theirs, nfe)[column]).dropna()
-
-
-def of(rows: pd.DataFrame, sampler: Sampler, nfe: int) -> pd.DataFrame:
+def rows_of(rows: pd.DataFrame, sampler: Sampler, nfe: int) -> pd.DataFrame:
     """The rows of a sampler by seed."""
-    chosen = (rows["nfe"] == nfe) & (rows["network"] == sampler[0]) & (rows["sampler"] == sampler[1])
+    chosen = (rows["nfe"] == nfe) & (rows[rows.columns[0]] == sampler[0]) & (rows["sampler"] == sampler[1])
     return rows[chosen].set_index("seed")
 
 
-def standard_error(differences: pd.Series) -> float:
-    """Of their mean; NaN for fewer than two."""
-    return float(differences.std(ddof=1) / np.sqrt(len(differences)))
-
-
-def difference_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Every sampler less the baseline: mean ± standard error over networks, FD / edge FD, bold beyond two of them."""
-    nfes = sorted(set(rows["nfe"]) - {0})
-    found = []
-    for kind, sampler in rows[rows["network"] != "none"][["network", "sampler"]].drop_duplicates().to_numpy():
-        if (kind, sampler) == BASELINE:
-            continue
-        row = {"network": kind, "sampler": sampler}
-        for nfe in nfes:
-            columns = [less_baseline(rows, kind, sampler, nfe, column) for column in (FD, EDGES)]
-            row[f"NFE {nfe}"] = " / ".join(difference(column) for column in columns) if len(columns[0]) else ""
-        found.append(row)
-    return pd.DataFrame(found)
-
-
-def alone_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Anisotropy alone: each sampler that steps frequencies by themselves less the one that steps them alike, paired by
-    network, and the quotient of the means over those networks.
+def paired_table(
+    rows: pd.DataFrame, pairs: Iterable[tuple[dict[str, str], Sampler, Sampler]], *, quotients: bool = False
+) -> pd.DataFrame:
+    """A row for each pair of samplers with its labels, a column per NFE: FD / edge FD of the first less the second, on
+    the networks that both were measured on, mean ± standard error; and the quotients of the means, if they are asked
+    for. A pair without such a network has no row.
     """
     nfes = sorted(set(rows["nfe"]) - {0})
     found = []
-    for ours, theirs in ALONE:
-        row = {"sampler": ours, "less": theirs}
+    for labels, *names in pairs:
+        row = dict.fromkeys((f"NFE {nfe}" for nfe in nfes), "")
         for nfe in nfes:
-            both = [of(rows, ("plain", name), nfe) for name in (ours, theirs)]
-            seeds = both[0].index.intersection(both[1].index)
+            ours, theirs = (rows_of(rows, name, nfe) for name in names)
+            seeds = ours.index.intersection(theirs.index)
             if seeds.empty:
-                row[f"NFE {nfe}"] = ""
                 continue
-            columns = []
+            cells = []
             for column in (FD, EDGES):
-                first, second = (part.loc[seeds, column] for part in both)
-                columns.append(f"{difference(first - second)} ({first.mean() / second.mean():.2f}×)")
-            row[f"NFE {nfe}"] = " / ".join(columns) + f" on {len(seeds)}"
-        if any(row[f"NFE {nfe}"] for nfe in nfes):
-            found.append(row)
+                first, second = ours.loc[seeds, column], theirs.loc[seeds, column]
+                quotient = f" ({first.mean() / second.mean():.2f}×)" if quotients else ""
+                cells.append(difference(first - second) + quotient)
+            row[f"NFE {nfe}"] = " / ".join(cells) + (f" on {len(seeds)}" if quotients else "")
+        if any(row.values()):
+            found.append(labels | row)
     return pd.DataFrame(found)
 
 
-def difference(values: pd.Series) -> str:
-    """Mean ± standard error, bold beyond two of them."""
-    if len(values) < 2:
-        return f"{values.mean():+.2f}"
-    text = f"{values.mean():+.2f} ± {standard_error(values):.2f}"
-    return f"**{text}**" if abs(values.mean()) > 2 * standard_error(values) else text
+def difference_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Every sampler less the baseline."""
+    samplers = rows.loc[rows["network"] != "none", ["network", "sampler"]].drop_duplicates()
+    named = [(kind, sampler) for kind, sampler in samplers.to_numpy() if (kind, sampler) != BASELINE]
+    return paired_table(rows, [({"network": name[0], "sampler": name[1]}, name, BASELINE) for name in named])
+
+
+def alone_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Each sampler with coefficients for every frequency less the one with one set for all."""
+    pairs = [({"sampler": ours, "less": theirs}, ("plain", ours), ("plain", theirs)) for ours, theirs in ALONE]
+    return paired_table(rows, pairs, quotients=True)
 
 
 def verdict(rows: pd.DataFrame) -> str:
@@ -174,7 +162,7 @@ def verdict(rows: pd.DataFrame) -> str:
             beyond = f"{side} by" if abs(less.mean()) > 2 * error else "no different beyond two standard errors,"
             words.append(f"{column} {beyond} {less.mean():+.2f} ± {error:.2f}")
         ours = part[part["sampler"] == name][FD].median()
-        medians = f"medians of FD {ours:.2f} and {of(rows, BASELINE, nfe)[FD].median():.2f}"
+        medians = f"medians of FD {ours:.2f} and {rows_of(rows, BASELINE, nfe)[FD].median():.2f}"
         sentences.append(f"NFE {nfe}: {name}: {', '.join(words)}; {medians}.")
     return "The best sampler of the anisotropic networks less iPNDM-4 of the plain ones. " + " ".join(sentences)
 
@@ -239,7 +227,7 @@ def write_alone(page: Page, name: str, rows: pd.DataFrame) -> None:
         page.text("Not measured yet.")
         return
     page.text(f"Networks: {plain['seed'].nunique()} plain.")
-    page.table(table(rows))
+    page.table(with_best(table(rows), rows))
     if len(alone := alone_table(rows)):
         page.text(ALONE_TEXT)
         page.table(alone)
@@ -258,14 +246,10 @@ def write(page: Page, name: str, measured: Measured) -> None:
         return
     counts = networks.groupby("network")["seed"].nunique()
     page.text(f"Networks: {', '.join(f'{count} {kind}' for kind, count in counts.items())}.")
-    page.table(table(rows))
+    page.table(with_best(table(rows), rows))
     page.text(verdict(rows))
     page.text("Each sampler less the baseline, paired by seed, mean ± standard error (bold beyond two of them):")
     page.table(difference_table(rows))
-    alone = alone_table(rows)
-    if len(alone):
-        page.text(ALONE_TEXT)
-        page.table(alone)
     if len(measured.energies):
         page.text(energy_sentence(measured.energies))
     page.numbers(rows, name)

@@ -12,9 +12,9 @@ from anisoflight.compare.bench import Sampler
 from studies.demo.energy import Energy, EnergyMeter
 
 from . import familypage, networks, schedules, search
-from .candidates import SOLVERS
 from .command import command
-from .workbench import FULL, SLIGHT, Effort, Workbench
+from .schedules import SOLVERS
+from .workbench import Workbench
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,7 +30,8 @@ class Size:
     """How much is measured."""
 
     kimg: float = networks.KIMG
-    effort: Effort = FULL
+    learn: float = 12.8
+    """Thousand images that a schedule is learned for."""
     evaluations: int = 8192
     nfes: tuple[int, ...] = (5, 9, 17, 35)
     samples: int = 2000
@@ -45,7 +46,7 @@ class Size:
 
 QUICK = Size(
     kimg=1.28,
-    effort=SLIGHT,
+    learn=0.128,
     evaluations=64,
     nfes=(5,),
     samples=60,
@@ -68,9 +69,9 @@ def families(problem: networks.Problem) -> dict[str, dict[str, Any]]:
     }
 
 
-def learn(bench: Workbench) -> dict[str, str]:
+def learn(bench: Workbench, kimg: float) -> dict[str, str]:
     """The learned schedule of every family."""
-    problem, options = bench.problem, {"kimg": bench.effort.learn, "kept": bench.cells.kept}
+    problem, options = bench.problem, {"kimg": kimg, "kept": bench.cells.kept}
     return {
         name: schedules.learned(bench.client, problem, name.lower().replace(" ", "-"), family, **options)
         for name, family in families(problem).items()
@@ -119,8 +120,7 @@ def distances(
     cells = [(name, nfe) for name in named for nfe in nfes]
     for name, nfe in tqdm(cells, desc=f"{bench.problem.name}: FD of {count}", unit="cell"):
         options = {**SOLVERS[solver], "schedule": named[name]}
-        alias = {ISOTROPIC: "learned", "DCT": "learned J = 2", START: "EDM"}.get(name, name)  # as the solver report's
-        sampler = Sampler(f"{solver}, schedule, {alias}", bench.problem.name, options, named[name])
+        sampler = Sampler(f"{solver}, schedule, {name}", bench.problem.name, options, named[name])
         found = bench.distances(sampler, nfe, count, seeds)
         for i, seed in enumerate(seeds if found else ()):
             row = {"problem": bench.problem.name, "schedule": name, "solver": solver, "nfe": nfe}
@@ -139,8 +139,8 @@ def confirm(bench: Workbench, setting: search.Setting, size: Size) -> pd.DataFra
 
 def measure(client: Client, problem: networks.Problem, cells: Cells, size: Size) -> familypage.Measured:
     """Train what is missing, and measure what has not been measured."""
-    bench = Workbench(client, problem, networks.prepare(client, problem, size.kimg), cells, size.effort)
-    learned = learn(bench)
+    bench = Workbench(client, problem, networks.prepare(client, problem, size.kimg), cells)
+    learned = learn(bench, size.learn)
     energy = energies(bench, learned, size.evaluations)
     start = {START: f"{problem.name}-start"}
     found = distances(bench, {**start, **learned}, size.solver, size.nfes, size.samples, size.seeds)

@@ -10,28 +10,37 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from anisoflight.compare.bench import half_range
+from studies.demo import report
 
 from . import search
-from .solverpage import pm
 from .workbench import FD, FD_TRAIN
 
 if TYPE_CHECKING:
     from .page import Page
 
-MEASURED = """`make report-families` writes this page; [README.md](README.md) says what it means. One network per data
-set, trained on anisotropic noise (DCT, J = 2) and told the ratio of the two noise levels, is frozen; every family
-learns its schedule on top of it from the isotropic geodesic, 200 steps of 64, by `backprop`. c is 1 and T = 20² for
-digits, 16 and 80² for patches; P_1 has 16 dimensions per channel, 4 on patches8."""
-DEFINED = """Energy: E = T² · trajectory loss on the same images, noise and times for all schedules; the gain over the
-learned isotropic schedule is paired, ± one standard error. FD: Fréchet distance to held-out images as in
-[solvers.md](solvers.md), AB3, grid `schedule`, the same latents and labels in every row, mean ± half the range over
-seeds."""
+MEASURED = """\
+`make report-families` writes this page; [README.md](README.md) reads it. There is one network for each data set. It was
+trained on anisotropic noise (DCT, J = 2), receives the ratio of the two noise levels, and is frozen. Every family
+learns its schedule on it from the isotropic geodesic, in 200 steps of 64, by `backprop`. c is 1 and T = 20² for digits;
+c is 16 and T = 80² for patches. P_1 has 16 dimensions per channel, 4 on patches8."""
+DEFINED = """\
+Energy is E = T² · trajectory loss, on the same images, noise and times for all schedules. The gain over the learned
+isotropic schedule is paired, ± one standard error. FD is the Fréchet distance to held-out images, of digits by the
+hidden units of a small classifier, of patches by 40 principal components, with AB3 on grid `schedule`. All rows have
+the same latents and labels. ± is half the range over seeds."""
 
-NODES = """The exact bench, without a network: W2² × 10⁴ of a sampler to the data's Gaussian over its variance, on the
-nodes chosen for the solver, by the bands that have nodes of their own."""
-SEARCHED = """The search, without a network: schedules learned under the exact score of the classes' Gaussian mixture,
-judged by the exact bench, W2² of the sampler to the data's Gaussian. The best settings, by the geometric mean of what
-the anisotropic schedule gains over the isotropic one learned alike:"""
+NODES = """\
+The exact bench, without a network: W2² × 10⁴ of a sampler to the normal law of the data, over its variance. The solver
+has its own nodes, for each of the bands in the head of the column."""
+SEARCHED = """\
+The search, without a network. Schedules are learned on the exact score of a mixture, one normal law for each class, and
+judged by the exact bench. The best settings, by the geometric mean of the quotients W2² isotropic / anisotropic of
+schedules that were learned alike:"""
+
+
+def pm(values: pd.Series) -> str:
+    """Mean ± half the range over seeds."""
+    return report.pm(values.tolist(), 3)
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from tqdm.auto import tqdm
 from studies.demo import stages
 
 from . import fair, jointpage, networks
-from .candidates import SOLVERS
 from .command import command
+from .schedules import SOLVERS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from anisoflight import Client
     from anisoflight.files.cells import Cells
 
-    from .command import Chosen
     from .fair import Network
 
 
@@ -134,21 +133,20 @@ SAMPLERS: dict[str, Any] = {
 """Sample's options by the sampler's name."""
 
 
-def measure(client: Client, problem: networks.Problem, cells: Cells, size: Size, chosen: Chosen) -> pd.DataFrame:
-    """Train what is missing and measure what is chosen, network by network."""
+def measure(client: Client, problem: networks.Problem, cells: Cells, size: Size) -> pd.DataFrame:
+    """Train what is missing and measure what has not been measured, network by network."""
     split = problem.load()
     judge = fair.Judge(client, split, cells, size.fair)
     rows = []
     for seed in range(1, size.fair.counts[problem.name] + 1):
-        if (cells.kept or not chosen.seed(seed)) and f"{problem.name}-plain-{seed}" not in client.models().index:
+        if cells.kept and f"{problem.name}-plain-{seed}" not in client.models().index:
             continue
         network = fair.Network(client, problem, split, fair.PLAIN, seed, size.fair)
         for branch in (None, *BRANCHES):
             name = jointpage.BEFORE if branch is None else branch.name
-            wanted = chosen.seed(seed) and chosen.sampler(name)
             if branch is None:
                 trained = Trained(client, problem, network.name, network.hash)
-            elif (cells.kept or not wanted) and trained_name(network, branch) not in client.models().index:
+            elif cells.kept and trained_name(network, branch) not in client.models().index:
                 continue
             else:
                 trained = train(network, branch, size)
@@ -156,7 +154,7 @@ def measure(client: Client, problem: networks.Problem, cells: Cells, size: Size,
             jobs = [(sampler, nfe) for sampler in samplers for nfe in size.fair.nfes]
             for sampler, nfe in tqdm(jobs, desc=trained.name, unit="row"):
                 options = partial(SAMPLERS[sampler], trained)
-                if found := judge.sampled(trained, sampler, options, nfe, wanted=wanted and chosen.nfe(nfe)):
+                if found := judge.distances(trained, sampler, options, nfe):
                     rows.append({"branch": name, "seed": seed, "sampler": sampler, "nfe": nfe, **found})
     return pd.DataFrame(rows)
 
@@ -164,11 +162,11 @@ def measure(client: Client, problem: networks.Problem, cells: Cells, size: Size,
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, and write studies/docs/joint.md."""
     problems = list(FULL_SIZE.fair.counts)
-    with command("joint", "Network and schedule trained together", __doc__, arguments, problems, choosing=True) as run:
+    with command("joint", "Network and schedule trained together", __doc__, arguments, problems) as run:
         size = QUICK if run.quick else FULL_SIZE
         run.page.text(jointpage.MEASURED.format(kimg=f"{size.kimg:g}", spread=f"{size.p_std_subspace:g}"))
         for problem in run.problems:
-            jointpage.write(run.page, problem.name, measure(run.client, problem, run.cells, size, run.chosen))
+            jointpage.write(run.page, problem.name, measure(run.client, problem, run.cells, size))
 
 
 if __name__ == "__main__":

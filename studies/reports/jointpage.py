@@ -2,58 +2,37 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING
 
-import pandas as pd
-
-from .fairpage import EDGES, FD, difference, spread
+from .fairpage import paired_table, table
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from .page import Page
 
 ISOTROPIC, ANISOTROPIC = KINDS = ("isotropic", "anisotropic")
 BASELINE = "iPNDM-4, polynomial"
 BEFORE = "before"
-MEASURED = """`make report-gain` writes this page. Each branch goes on from the same converged plain network:
-network and schedule are trained together for {kimg} thousand images, the schedule from the network's geodesic, the
-noise at the schedule's with a deviation of ln σ of {spread} in each subspace. Isotropic branches have one path,
-anisotropic ones two (DCT) and are told the ratio of their noise levels through weights that start at zero. `full` and
-`backprop` are the estimators of the schedule's gradient ([method](../method.md)). An entry is **FD / edge FD**, as in
-[fair.md](fair.md), mean ± standard deviation over networks; `before` is the network that all branches start from."""
-
-
-def table(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row per branch and sampler, a column per NFE."""
-    nfes = sorted(set(rows["nfe"]))
-    networks = rows["seed"].nunique()
-    found = []
-    for (branch, sampler), part in rows.groupby(["branch", "sampler"], sort=False):
-        cells = {"branch": branch, "sampler": sampler}
-        for nfe in nfes:
-            here = part[part["nfe"] == nfe]
-            fewer = f" ({len(here)})" if len(here) < networks else ""
-            cells[f"NFE {nfe}"] = f"{spread(here[FD])} / {spread(here[EDGES])}{fewer}" if len(here) else ""
-        found.append(cells)
-    return pd.DataFrame(found)
+MEASURED = """\
+`make report-joint` writes this page. Each branch starts from the same converged plain network and trains network and
+schedule together for {kimg} thousand images. The schedule starts from the network's geodesic. The noise follows the
+schedule, with a deviation of ln σ of {spread} in each subspace. Isotropic branches have one path. Anisotropic ones have
+two (DCT), and receive the ratio of their noise levels through weights that start at zero. `full` and `backprop` are the
+estimators of the schedule's gradient ([method](../../docs/method.md)). An entry is **FD / edge FD**, as in
+[fair.md](fair.md), mean ± standard deviation over networks. `before` is the network that all branches start from."""
 
 
 def difference_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Of each sampler: anisotropic less isotropic by estimator, and full less backprop by kind, paired by network."""
-    nfes = sorted(set(rows["nfe"]))
+    """Of each sampler: anisotropic less isotropic by estimator, and full less backprop by kind."""
     pairs = [(f"{ANISOTROPIC}, {estimator}", f"{ISOTROPIC}, {estimator}") for estimator in ("backprop", "full")]
     pairs += [(f"{kind}, full", f"{kind}, backprop") for kind in KINDS]
-    found = []
-    for ours, theirs in pairs:
-        for sampler in rows["sampler"].unique():
-            row = {"branch": ours, "less": theirs, "sampler": sampler}
-            for nfe in nfes:
-                here = rows[(rows["nfe"] == nfe) & (rows["sampler"] == sampler)]
-                both = [here[here["branch"] == name].set_index("seed") for name in (ours, theirs)]
-                less = [(both[0][column] - both[1][column]).dropna() for column in (FD, EDGES)]
-                row[f"NFE {nfe}"] = " / ".join(difference(column) for column in less) if len(less[0]) else ""
-            if any(row[f"NFE {nfe}"] for nfe in nfes):
-                found.append(row)
-    return pd.DataFrame(found)
+    named = [
+        ({"branch": ours, "less": theirs, "sampler": sampler}, (ours, sampler), (theirs, sampler))
+        for (ours, theirs), sampler in product(pairs, rows["sampler"].unique())
+    ]
+    return paired_table(rows, named)
 
 
 def write(page: Page, name: str, rows: pd.DataFrame) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from anisoflight.files.cells import rows_of
-from studies.reports.page import Page
+from studies.reports.page import Page, spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -39,18 +39,18 @@ AIMS = {
     "c": "two subspaces beat one by more than the spread somewhere that a user would be",
 }
 READ = {
-    "a": "The default runs are g, {g_y}, DCT and PCA. With Heun's method each goes along its own path, and its start "
-    "is the geodesic on the start's network. With iPNDM-4 it goes along EDM's levels, and its start is the start's "
-    "network. “These” are both samplers at 9, 13, 17 and 35 evaluations, with both kinds of features. Differences are "
-    "paired over the networks, and the spread is their standard deviation. The aim fails if the mean of one of them is "
-    "above its spread.",
-    "b": "Joint training is g. Its distance over that of EDM's loss continued, in the mean over the networks, must be "
-    ".9 or less with both samplers and both kinds of features. Heun's method goes along the learned path with the "
-    "network of g, and along the start's geodesic with the other network.",
-    "c": "DCT and PCA are compared with g. At each number of evaluations a user takes the sampler whose mean is lower, "
-    "for each of the two. The aim holds if at one number of evaluations the mean of the paired difference is below "
-    "minus its standard deviation, with both kinds of features. These are eight chances, and on three networks one of "
-    "them may come up by luck.",
+    "a": "The default runs are g, {g_y}, DCT and PCA. With Heun's method each follows its own path, and its start is "
+    "the geodesic on the start's network. With iPNDM-4 it has EDM's levels, and its start is the start's network. "
+    "“These” are both samplers at 9, 13, 17 and 35 evaluations, by both kinds of features. Differences are paired over "
+    "networks, and the spread is their standard deviation. The aim fails if the mean of one difference is above its "
+    "spread.",
+    "b": "Joint training is g. Its distance is divided by that of EDM's loss continued. The mean of this quotient over "
+    "networks must be at most .9, with both samplers and by both kinds of features. Heun's method follows the learned "
+    "path on the network of g, and the start's geodesic on the other network.",
+    "c": "DCT and PCA are compared with g. At each number of evaluations each has the sampler whose mean is lower, as "
+    "a user would choose. The aim holds if at one number of evaluations the mean of the paired difference is below "
+    "minus its standard deviation, by both kinds of features. These are eight chances; on three networks one of them "
+    "may come up by luck.",
 }
 HELD, FAILED, OPEN = "held", "failed", "not measured yet"
 
@@ -180,13 +180,6 @@ def _two_less_one(means: pd.Series, features: str, method: str, nfe: int) -> pd.
     return best[0] - best[1]
 
 
-def spread(values: pd.Series, signed: bool = False) -> str:
-    """Mean ± standard deviation over networks; of one network its value alone, of none nothing."""
-    if values.empty:
-        return ""
-    return f"{values.mean():{'+' if signed else ''}.2f}" + (f" ± {values.std():.2f}" if len(values) > 1 else "")
-
-
 def table(found: pd.DataFrame, features: str, sampler: str) -> pd.DataFrame:
     """A row for each method: its distances by the number of evaluations, then their paired differences to the start."""
     means = distances(found)
@@ -261,13 +254,13 @@ def _said(outcome: Any) -> str:
 
 def _introduction(found: pd.DataFrame) -> Iterator[str]:
     yield (
-        "CIFAR-10 at 16×16, re-encoded as JPEG; networks of 329,075 parameters, trained on 400,000 images by EDM's "
-        "loss (configs/cifar10-16). Each run starts from one of them and sees as many images as the others, with the "
-        "same learning rate and half-life of the average. `make report-learned` repeats it."
+        "CIFAR-10 at 16×16, re-encoded as JPEG. The networks have 329,075 parameters and were trained on 400,000 "
+        "images by EDM's loss (configs/cifar10-16). Each run starts from one of them and sees the same number of "
+        "images, with the same learning rate and half-life of the average. `make report-learned` repeats it."
     )
     yield (
         "The defaults were chosen on network 1, by runs of half the length and samples of other seeds "
-        "([rows](learned-choice.csv)); the other networks had no part in it."
+        "([rows](learned-choice.csv)). The other networks had no part in it."
     )
     if found.empty:
         yield "**No row is measured yet.**"
@@ -276,13 +269,13 @@ def _introduction(found: pd.DataFrame) -> Iterator[str]:
     yield (
         f"Networks measured: {found.network.nunique()} of {len(NETWORKS)}. A distance is the mean of the Fréchet "
         f"distances of the blocks of seeds {' and '.join(sorted(found.seeds.unique(), key=len))}, each of {counts} "
-        "samples, to the training images. ± is the standard deviation over networks, of differences that of the paired "
-        "differences; of one network there is none."
+        "samples, to the training images. ± is the standard deviation over networks, for differences that of the "
+        "paired differences; one network has none."
     )
     yield (
-        "The columns are the evaluations that a row may spend. Heun's method with the second point at the end of the "
-        f"step spends 2n − 1 in n steps. `midpoint` spends one fewer than it may, and so does `{TUNED}` on grid "
-        "`polynomial`, which ends with the denoised image at σ = .002. iPNDM-4 goes along EDM's levels."
+        "A column has the evaluations that a row may take. Heun's method with the second point at the end of the step "
+        f"takes 2n − 1 in n steps. `midpoint` takes one less than it may, and so does `{TUNED}` on grid `polynomial`, "
+        "which ends with the denoised image at σ = .002. iPNDM-4 has EDM's levels."
     )
 
 
@@ -302,7 +295,7 @@ def write(docs: Path) -> Path:
         for sampler in STARTS:
             if not (quotients := quotient_table(found, sampler)).empty:
                 page.heading(f"{sampler}, over EDM's loss for as many images")
-                page.text(f"The distance over that of {LOSS}, in the mean over the networks: {' / '.join(FEATURES)}.")
+                page.text(f"Distance divided by that of {LOSS} (below 1 is better), {' / '.join(FEATURES)}:")
                 page.table(quotients)
         for features, sampler in product(FEATURES, STARTS):
             here = found[(found.features == features) & (found.sampler == sampler)]
@@ -310,10 +303,8 @@ def write(docs: Path) -> Path:
                 page.heading(f"{sampler}, {features}")
                 page.text(f"Real images among themselves: {here.floor.iloc[0]:.2f}.")
                 page.table(table(found, features, sampler))
-        tuning = "Of 24 levels, those with the least distance on seeds that no other row is measured on."
-        kept = (
-            "A learned row is the best state of its run by samples of its own at 9 evaluations, a control the last one."
-        )
+        tuning = "The best of 24 levels, by the distance on seeds that no other row is measured on."
+        kept = "A learned row is the best state of its run, by its own samples at 9 evaluations; a control is the last."
         for heading, note, shown in (
             ("What Heun's method was tuned to", tuning, tuned_table(found)),
             ("What the runs said", kept, outcomes(docs / OUTCOMES)),

@@ -29,8 +29,6 @@ class Problem:
     k: int
     recipe: str
     network: dict[str, Any]
-    like: str | None = None
-    """The problem whose best samplers are judged on this one too, four times as dear, with no choice of its own."""
 
     def config(self, seed: int, kimg: float, *, plain: bool = False) -> dict[str, Any]:
         """The training configuration: the recipe in configs/, kimg thousand images long.
@@ -65,7 +63,6 @@ PROBLEMS = {
             k=16,
             recipe="patches-plain",
             network={"img_resolution": 16, "channel_mult": [1, 2, 2], "attn_resolutions": [8, 4]},
-            like="patches8",
         ),
         Problem(
             "fields16",

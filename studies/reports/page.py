@@ -1,8 +1,11 @@
-"""A Markdown page with its figures and CSV files beside it."""
+"""A Markdown page with its figures and CSV files next to it, and the numbers of its tables as text."""
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -12,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Page:
-    """Collects blocks in order and writes them to FOLDER/NAME.md; pictures and tables of numbers go beside it."""
+    """Collects blocks in order and writes them to FOLDER/NAME.md; pictures and tables of numbers go next to it."""
 
     def __init__(self, folder: Path, name: str, title: str) -> None:
         self._folder, self._name = folder, name
@@ -23,7 +26,15 @@ class Page:
         self._blocks.append(f"## {text}")
 
     def text(self, *paragraphs: str) -> None:
-        self._blocks.extend(paragraphs)
+        """Paragraphs, in lines of at most 120 characters; an empty line parts them, too."""
+        self._blocks.extend(_wrapped(part) for text in paragraphs for part in text.split("\n\n"))
+
+    def items(self, items: list[str]) -> None:
+        """A list with bullets."""
+        self._blocks.append("\n".join(_wrapped(item, "- ", "  ") for item in items))
+
+    def quote(self, text: str) -> None:
+        self._blocks.append(_wrapped(text, "> ", "> "))
 
     def table(self, table: pd.DataFrame) -> None:
         """A table of strings, its index left out."""
@@ -48,3 +59,28 @@ class Page:
         path = self._folder / f"{self._name}.md"
         path.write_text("\n\n".join(self._blocks) + "\n", encoding="utf-8")
         return path
+
+
+def _wrapped(text: str, first: str = "", rest: str = "") -> str:
+    lines = textwrap.TextWrapper(120, first, rest, break_long_words=False, break_on_hyphens=False)
+    return lines.fill(text)
+
+
+def spread(values: pd.Series, *, signed: bool = False) -> str:
+    """Mean ± standard deviation over networks; of one network its value alone, of none nothing."""
+    if values.empty:
+        return ""
+    return f"{values.mean():{'+' if signed else ''}.2f}" + (f" ± {values.std():.2f}" if len(values) > 1 else "")
+
+
+def difference(values: pd.Series) -> str:
+    """Mean ± standard error, bold beyond two of them."""
+    if len(values) < 2:
+        return f"{values.mean():+.2f}"
+    text = f"{values.mean():+.2f} ± {standard_error(values):.2f}"
+    return f"**{text}**" if abs(values.mean()) > 2 * standard_error(values) else text
+
+
+def standard_error(values: pd.Series) -> float:
+    """Of the mean; NaN for fewer than two."""
+    return float(values.std() / np.sqrt(len(values)))

@@ -25,7 +25,7 @@ from anisoflight.fid.__main__ import main as fid
 from anisoflight.recipe.__main__ import main as recipe
 from anisoflight.recipe.recipe import load
 from anisoflight.recipe.stages import Place, stages_of
-from studies.reports.page import Page
+from studies.reports.page import Page, spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -142,10 +142,8 @@ def done(status: int) -> None:
 
 def table(found: pd.DataFrame) -> pd.DataFrame:
     """Mean over the networks, ± their standard deviation, of each method and number of evaluations."""
-    cells = found.groupby(["method", "nfe"], sort=False).frechet.agg(["mean", "std", "count"])
-    text = cells.apply(lambda c: f"{c['mean']:.2f}" + (f" ± {c['std']:.2f}" if c["count"] > 1 else ""), axis=1)
-    wide = text.unstack("nfe").reindex(found.method.unique()).sort_index(axis=1).fillna("")
-    return wide.rename_axis(None, axis=1).reset_index()
+    wide = found.groupby(["method", "nfe"]).frechet.agg(spread).unstack("nfe").fillna("")
+    return wide.reindex(found.method.unique()).rename_axis(None, axis=1).reset_index()
 
 
 def read(file: Path = ROWS) -> pd.DataFrame:
@@ -200,25 +198,23 @@ def write() -> Path:
     networks, count = found.network.nunique(), int(found["count"].min())
     page.text(
         f"Fréchet distances of {count:,} samples to the 50,000 training images, which were re-encoded as JPEG and "
-        f"are reduced to 16×16. Networks: {networks}, of 329,075 parameters, trained on 400,000 images by EDM's loss. "
-        "± is the standard deviation over networks; of one network there is none. Heun's method spends 2n − 1 "
-        "evaluations in n steps. The geodesics are of order 2 unless stated. `make report-real` repeats it; `--count` "
-        "says how many samples.",
+        f"reduced to 16×16. Networks: {networks}, of 329,075 parameters, trained on 400,000 images by EDM's loss. ± is "
+        "the standard deviation over networks; one network has none. Heun's method takes 2n − 1 evaluations in n "
+        "steps. The geodesics are of order 2 unless stated. `make report-real` repeats it; `--count` sets the number "
+        "of samples.",
         "EDM's levels for Heun's method are not tuned: σ_max has two values, ρ one, and the last step ends at "
         "σ = .002.",
-        "**The rows of `few` are favoured**: it chose on the latents of seeds 0 to 2,047, and the samples measured are "
-        "those of seeds 0 to 2,499. The search now draws different latents; these rows were measured before that "
-        "change.",
+        "**The rows of `few` are favoured**: it chose on the latents of seeds 0 to 2,047, and seeds 0 to 2,499 are "
+        "measured. The search now draws other latents; these rows are older.",
         "g, {g_y}, DCT and PCA train network and path together for 100 steps of 256 images, from the geodesic. "
-        "**Their paths cannot move**: the rates add up to .0165 (`schedule_lr` 3e-4) or .0055 (1e-4), which changes a "
-        "path by at most 17 % and g₁/g₂ by at most 11 %. So these rows are one network, trained on along one path. "
-        "They do not say what learning a schedule, a schedule per class, or anisotropy gains.",
-        "“g from EDM's levels” starts there, is of order 1, has c = 1 and T = 80², as in the paper; but it is 100 of "
-        "the paper's 4,687 steps, with other rates. Uniform in t of EDM's schedule with nothing learned, its "
-        "comparison, is not measured.",
+        "**Their paths cannot move**: the learning rates add up to .0165 (`schedule_lr` 3e-4) or .0055 (1e-4), which "
+        "changes a path by at most 17 % and g₁/g₂ by at most 11 %. So these rows are one network, trained further "
+        "along one path. They do not show what learning a schedule, a schedule per class, or anisotropy gains.",
+        "“g from EDM's levels” starts from those levels, with order 1, c = 1 and T = 80² as in the paper, but takes "
+        "100 of the paper's 4,687 steps, with other rates. Its comparison, steps uniform in t of EDM's schedule with "
+        "nothing learned, is not measured.",
     )
-    page.figure(figure(found), "distances", "Distances by the number of evaluations; the bands are from the least to "
-                "the largest of the networks.")  # fmt: skip
+    page.figure(figure(found), "distances", "Distances by number of evaluations; bands are the range over networks.")
     for features in found.features.unique():
         rows = found[found.features == features]
         page.heading(f"Features: {features}")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from anisoflight.files.cells import rows_of
-from studies.reports.learnedpage import FAILED, HELD, OPEN, Verdict, spread
-from studies.reports.page import Page
+from studies.reports.learnedpage import FAILED, HELD, OPEN, Verdict
+from studies.reports.page import Page, spread
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,35 +43,38 @@ BOUNDS = {
     3: (GEODESIC, {9: 1.05, 13: 1.05, 17: 1.05, 35: 1.0}),
 }
 READ = (
-    f"The learned sampler is the row `{MINUTES}`. The best rival is the one whose distance is least in the mean over "
-    "the networks, for each feature and number of evaluations, by the very rows that are shown, which favours it. The "
-    "plain solvers of aim 2 begin where `few` does on that network. Quotients are paired over the networks; their mean "
-    "must be within the bound in every feature. ± is the standard deviation over networks."
+    f"The learned sampler is the row `{MINUTES}`. For each kind of features and number of evaluations, the best rival "
+    "has the least mean distance over networks, by the rows shown here, which favours it. The plain solvers of aim 2 "
+    "have the start that `few` has on that network. Quotients are paired over networks; their mean must be within the "
+    "bound for every kind of features. ± is the standard deviation over networks."
 )
 TUNING = """\
-Every rival is tuned on each network, on seeds of its own, by a score of the same kind as that of `few`: the geometric
-mean of Fréchet distances by low frequencies, edges and random filters. All candidates see the first samples, the best
-two more; together within what `few` spends. Plain solvers have the grid `polynomial`, ρ 7 or 3, and σ_max 80 to 5 from
-noise, 40 to .625 from the data's own law, by halves; AFS 80 to 10; Heun's method the grids `edm` and `polynomial`, 80
-to 10 and ρ 7, 5 or 3. `few` has levels for the data's own normal law besides, and no start below 5.
+Every rival is tuned on each network, on its own seeds, by a score like that of `few`: the geometric mean of Fréchet
+distances by low frequencies, edges and random filters. All candidates see the first samples, the best two more.
+Together they take no more evaluations than `few`. Plain solvers have grid `polynomial`, ρ 7 or 3, and σ_max 80 to 5
+from noise or 40 to .625 from the data's normal law, by halves. AFS has σ_max 80 to 10. Heun's method has grids
+`edm` and `polynomial`, σ_max 80 to 10, and ρ 7, 5 or 3. `few` also has levels for the data's normal law, and no
+start below 5.
 
-**GITS**: the levels with the least sum of Euler's errors on 64 recorded trajectories of 40 steps, by dynamic
+**GITS** has the levels with the least sum of Euler's errors on 64 recorded trajectories of 40 steps, by dynamic
 programming, with iPNDM-4 or 2M, σ_max 80 or 20, and a coefficient of 1, 1.15 or 1.3.
 
-**LD3, S4S and DyWeight** begin at noise of σ_max 80 or 20 and minimise the squared error to the ends of 40 steps of 2M
-from there, on 32 trajectories, stopped by 32 others. LD3 learns the levels through iPNDM-4, 2M or UniPC. The other row
-learns the levels and, tied to nothing, the weights of the state and of the last three evaluations in every step,
-without AFS or, from 80, with it. Their papers take thousands of steps of a first-order optimiser; here it is Levenberg
-and Marquardt's, which takes a few hundred evaluations of a trajectory, and a candidate may spend on it up to what `few`
-spends in all, more than `few` with budget minutes learns with: both favour them. LD3's looser target, S4S's distances
-by features, and times that the network is told apart from the levels are left out.
+**LD3, S4S and DyWeight** start from noise of σ_max 80 or 20. They minimise the squared error to the ends of 40
+steps of 2M from there, on 32 trajectories, and stop by 32 others. LD3 learns the levels through iPNDM-4, 2M or
+UniPC. The other row learns the levels and, not tied to them, the weights of the state and of the last three
+evaluations in every step, without AFS or, from 80, with it. Their papers take thousands of steps of a first-order
+optimiser. Here it is Levenberg's and Marquardt's, which takes a few hundred evaluations of a trajectory. A
+candidate may spend on it up to what `few` spends in all, more than `few` with budget minutes learns with. Both
+favour the rivals. Left out are LD3's looser target, S4S's distances by features, and times for the network that
+differ from the levels.
 
-**Counting.** Evaluations of the network count, for one image. AFS puts x, scaled down, in the place of the first and
-takes one step more instead. So do the papers: N points of a schedule are N − 1 steps and, with AFS, N − 2 evaluations.
+**Counting.** Evaluations of the network count, for one image. AFS replaces the first one by x, scaled down, and
+takes one more step. The papers count alike: N points of a schedule are N − 1 steps and, with AFS, N − 2
+evaluations.
 
-**What judges.** `classifier`, hidden units of a small classifier, and `pca-64`, principal components, chose nothing;
-principal components overlap with the low frequencies of both scores. `edges`, random 3×3 filters by quarters of the
-image, are near to the third part of both, and so no independent judge."""
+**Judges.** `classifier`, hidden units of a small classifier, and `pca-64`, principal components, chose nothing.
+Principal components overlap with the low frequencies of both scores. `edges`, random 3×3 filters by quarters of the
+image, are near the third part of both, and so are no independent judge."""
 
 
 def read(file: Path) -> pd.DataFrame:
@@ -151,11 +154,15 @@ def table(found: pd.DataFrame, features: str) -> pd.DataFrame:
 
 
 def choices(found: pd.DataFrame) -> pd.DataFrame:
-    """What each row was tuned to on each network, and the most evaluations that it took."""
+    """What each row was tuned to on each network, one choice if all are alike, and the most evaluations it took."""
     rows = found[found.choice != ""].drop_duplicates(KEYS).sort_values("network")
-    told = rows.groupby(["method", "nfe"]).agg(choice=("choice", "; ".join), spent=("tuning", "max"))
+    told = rows.groupby(["method", "nfe"]).agg(choice=("choice", _listed), spent=("tuning", "max"))
     told = told.reindex([key for key in product(ORDER, NFE + HEUN_NFE[1:]) if key in told.index]).reset_index()
     return told.assign(spent=told.spent.map("{:,.0f}".format))
+
+
+def _listed(choices: pd.Series) -> str:
+    return choices.iloc[0] if choices.nunique() == 1 else "; ".join(choices)
 
 
 def write(docs: Path) -> Path:
@@ -175,10 +182,12 @@ def write(docs: Path) -> Path:
         for features in FEATURES:
             page.text(f"Fréchet distance, **{features}**, by evaluations:")
             page.table(table(found, features))
-    page.heading("How rivals are tuned, how evaluations are counted, and what judges")
+    page.heading("How rivals are tuned and judged, and how evaluations are counted")
     page.text(TUNING)
     for dataset, found in everything.groupby("dataset", sort=False):
-        page.text(f"What rows of {dataset} were tuned to, by network, and the most evaluations that it took:")
+        page.text(
+            f"What rows of {dataset} were tuned to, one choice if all networks had the same, and the most evaluations:"
+        )
         page.table(choices(found))
     page.numbers(everything, "rows")
     return page.write()
@@ -190,14 +199,14 @@ def _about(dataset: str, found: pd.DataFrame, accuracy: float) -> str:
     what = "A data set that nothing here was tuned on, measured once."
     if dataset == DATASET:
         what = (
-            "CIFAR-10 at 16×16, re-encoded as JPEG; networks of 329,075 parameters that have seen 400,000 images. 1.3 "
-            "million parameters and a million images, as was planned, were too much for two cores; `--models` takes "
-            "other networks."
+            "CIFAR-10 at 16×16, re-encoded as JPEG; networks of 329,075 parameters, trained on 400,000 images. "
+            "Planned were 1.3 million parameters and a million images, too much for two cores; `--models` takes other "
+            "networks."
         )
     return (
-        f"{what} Networks: {found.network.nunique()}. A distance is the mean of those of two blocks, each of "
+        f"{what} Networks: {found.network.nunique()}. A distance is the mean over two blocks, each of "
         f"{found['count'].iloc[0]:,} samples, to the training images; in the median of all rows the blocks are "
-        f"{apart:.0f} % apart. ± is the standard deviation over networks; of one there is none. The latents and labels "
-        "are the same in all rows, and nothing else used them. The classifier's hidden units tell the class of "
+        f"{apart:.0f} % apart. ± is the standard deviation over networks; one network has none. All rows have the same "
+        "latents and labels, which nothing else used. The classifier's hidden units tell the class of "
         f"{100 * accuracy:.0f} % of images that a linear read-out was not fitted on; their own training saw all."
     )

@@ -1,4 +1,4 @@
-"""The schedules that the reports compare, each made once and kept on the server under its name."""
+"""The solvers and schedules that the reports compare; a schedule is made once and kept on the server by its name."""
 
 from __future__ import annotations
 
@@ -14,17 +14,20 @@ if TYPE_CHECKING:
     from .networks import Problem
 
 KNOTS = 32
+SOLVERS: dict[str, dict[str, Any]] = {
+    "Heun": {"solver": "heun", "second_point": "endpoint"},
+    "AB3": {"solver": "ab"},
+    "iPNDM-4": {"solver": "ipndm"},
+    "2M": {"solver": "dpmpp2m"},
+    "UniPC-3": {"solver": "unipc", "order": 3},
+}
+"""Options of Sample by the name of the solver."""
 
 
-def edm(problem: Problem) -> dict[str, Any]:
-    """EDM's grid as a schedule up to the problem's horizon, as Sample takes it."""
-    return {"edm": {"T": problem.T}}
-
-
-def geodesic(client: Client, problem: Problem, model: str, seed: int = 1, *, kept: bool = False) -> str:
-    """The isotropic schedule of constant speed under a model, in one pass over the data; if kept, only its name."""
+def geodesic(client: Client, problem: Problem, model: str, seed: int = 1) -> str:
+    """The isotropic schedule of constant speed under a model, in one pass over the data."""
     name = f"{model}-geodesic-t{problem.T:g}-c{problem.c:g}"
-    if not kept and name not in client.schedules().index:
+    if name not in client.schedules().index:
         options = {"model": model, "dataset": problem.name, "T": problem.T, "c": problem.c}
         client.make_schedule(name, "geodesic", knots=KNOTS, seed=seed, **options)
     return name
@@ -115,14 +118,13 @@ def nodes(
     family: Mapping[str, Any],
     *,
     tag: str = "",
-    kept: bool = False,
 ) -> str:
-    """The noise levels that suit a solver of nfe evaluations on the data's own Gaussian (no network, no training). tag
-    ends the name. If kept, only the name is told.
+    """The noise levels that suit a solver of nfe evaluations on the data's normal law (no network, no training). tag
+    ends the name.
     """
     subspaces = "-".join(str(n) for n in family.get("cuts", [family.get("k", "none")]))
     name = f"{problem.name}-nodes-{solver}-{nfe}-{subspaces}{tag}"
-    if not kept and name not in client.schedules().index:
+    if name not in client.schedules().index:
         options = {"dataset": problem.name, "solver": solver, "nfe": nfe, "T": problem.T, **family}
         client.make_schedule(name, "gaussian", progress=False, **options)
     return name

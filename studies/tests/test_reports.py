@@ -14,23 +14,18 @@ import pytest
 
 from studies import picture, rival
 from studies.reports import (
-    candidates,
     diffuserspage,
     fair,
     fairpage,
     familypage,
-    gain,
-    gainpage,
+    joint,
     learned,
     learnedpage,
     networks,
     real,
     rivalspage,
     search,
-    solverpage,
-    solvers,
 )
-from studies.reports.command import Chosen
 from studies.reports.page import Page
 
 if TYPE_CHECKING:
@@ -48,56 +43,6 @@ def test_a_page_with_its_numbers(tmp_path: Path) -> None:
         "All 1 rows: [page-part.csv](page-part.csv).\n"
     )
     assert (tmp_path / "page-part.csv").read_text() == "v\n0.333333\n"
-
-
-def _distances(values: dict[str, list[float]], nfe: int = 5) -> pd.DataFrame:
-    """FD by sampler and seed."""
-    rows = [
-        {
-            "problem": "p",
-            "sampler": name,
-            "isotropic": "J" not in name,
-            "nfe": nfe,
-            "samples": 10,
-            "seed": seed,
-            "FD": fd,
-        }
-        for name, column in values.items()
-        for seed, fd in enumerate(column)
-    ]
-    frame = pd.DataFrame(rows)
-    return frame.assign(**{"FD to train": frame["FD"]})
-
-
-def test_margins_are_paired_by_seed() -> None:
-    """The seeds differ by far more than the samplers, and always in the same direction."""
-    table = _distances({solverpage.HEUN: [9, 12, 15], solverpage.IPNDM: [3, 6, 9], "new": [2.9, 5.7, 8.8]})
-    assert solverpage.paired(table, 5, "new", solverpage.IPNDM).tolist() == pytest.approx([-0.1, -0.3, -0.2])
-    sentence = solverpage.best_sentence(table)
-    assert "**new**, FD 5.800" in sentence
-    assert "difference 6.200 ± 0.100" in sentence
-    assert "0.200 ± 0.100" in sentence
-
-
-@pytest.mark.parametrize(("ours", "verdict"), [([2.7, 5.7, 8.8], "are below"), ([2.0, 5.0, 9.6], "are not below")])
-def test_the_goal_needs_more_than_the_spread(ours: list[float], verdict: str) -> None:
-    table = _distances({"2M J = 2": ours, "best": [3, 6, 9], solverpage.IPNDM: [4, 7, 10]})
-    roles = {"2M J = 2": "nodes", "best": "isotropic", solverpage.IPNDM: "iPNDM-4"}
-    goal = table.assign(role=table["sampler"].map(roles))
-    assert f"anisotropic nodes {verdict} the isotropic one and below the iPNDM-4 one" in solverpage.goal_sentence(goal)
-    differences = solverpage.goal_table(goal).set_index("role")["nodes less this, paired"]
-    assert differences["nodes"] == ""
-    assert differences["isotropic"].startswith(f"{np.mean(ours) - 6:.3f}")
-
-
-def test_the_best_are_three_isotropic_and_two_anisotropic() -> None:
-    names = [("a", "EDM"), ("b", "EDM"), ("c", "EDM"), ("d", "EDM"), ("a", "J = 2"), ("b", "J = 2"), ("c", "J = 2")]
-    found = [candidates.Candidate(s, "g", p, lambda _: pytest.fail("drawn"), isotropic=p == "EDM") for s, p in names]
-    score = {"a": 4.0, "b": np.nan, "c": 1.0, "d": 2.0}
-    rows = [("p", s, "g", p, nfe, score[s] * nfe) for s, p in names for nfe in (5, 9)]
-    columns = ["problem", "solver", "grid", "schedule", "nfe", "ode_error"]
-    best = solvers.best(found, pd.DataFrame(rows, columns=pd.Index(columns)), (5, 9))
-    assert [c.name for c in best] == ["c, g, EDM", "d, g, EDM", "a, g, EDM", "c, g, J = 2", "a, g, J = 2"]
 
 
 def test_what_the_search_found_is_in_order() -> None:
@@ -155,7 +100,7 @@ def _networks(values: dict[tuple[str, str], list[float]], nfe: int = 5) -> pd.Da
 def test_the_spread_is_over_networks() -> None:
     """Networks differ by 1, the anisotropic ones are worse by 0.1, 0.2 and 0.3."""
     table = _networks({fairpage.BASELINE: [1, 2, 3], ("anisotropic", "AB3"): [1.1, 2.2, 3.3]})
-    shown = fairpage.table(table).set_index(["network", "sampler"])["NFE 5"]
+    shown = fairpage.with_best(fairpage.table(table), table).set_index(["network", "sampler"])["NFE 5"]
     assert shown["plain", "iPNDM-4, polynomial"] == "**2.00 ± 1.00** / 20.00 ± 10.00"
     assert shown["anisotropic", "AB3"] == "2.20 ± 1.10 / 22.00 ± 11.00"
     assert shown["none", "clipped Gaussian"] == "2.00 / 9.00"
@@ -411,16 +356,6 @@ def test_the_table_of_tuned_levels_is_that_of_its_rows() -> None:
             assert _rounded(rows[name.format(sigma), 9], digits), (start, sigma)
 
 
-def test_parts_are_measured_alone() -> None:
-    chosen = Chosen(samplers=["2M", "few"], nfes=[5])
-    assert chosen.sampler("2M, edm")
-    assert not chosen.sampler("AB3, learned")
-    assert not chosen.nfe(3)
-    assert chosen.seed(4)
-    assert Chosen().everything
-    assert not chosen.everything
-
-
 def test_one_network_makes_no_verdict() -> None:
     table = _networks({fairpage.BASELINE: [1], ("anisotropic", "AB3"): [0.5]})
     assert "±" not in fairpage.difference_table(table)["NFE 5"].iloc[0]
@@ -444,37 +379,18 @@ def test_the_fair_comparison_names_its_samplers() -> None:
 def test_a_whole_report(tmp_path: Path) -> None:
     """Tiny, from training to the page; and once more from what was kept, which measures nothing."""
     arguments = ["--quick", "--problems", "patches8", "--out", str(tmp_path / "out"), "--docs", str(tmp_path / "docs")]
-    solvers.main(arguments)
-    page = (tmp_path / "docs" / "solvers.md").read_text(encoding="utf-8")
+    joint.main(arguments)
+    page = (tmp_path / "docs" / "joint.md").read_text(encoding="utf-8")
     kept = (tmp_path / "out" / "cells.jsonl").read_text()
     for file in re.findall(r"\]\(([\w-]+\.(?:csv|png))\)", page):
         assert (tmp_path / "docs" / file).stat().st_size > 0, file
-    assert "anisotropic nodes are" in page
-    assert "`python -m studies.reports.solvers --problems patches8 --quick`" in page
-    errors = pd.read_csv(tmp_path / "docs" / "solvers-patches8-errors.csv")
-    assert len(errors) == len(candidates.FEW) * 12
-    assert errors["ode_error"].notna().all()
-    solvers.main(arguments)
+    assert "`python -m studies.reports.joint --problems patches8 --quick`" in page
+    rows = pd.read_csv(tmp_path / "docs" / "joint-patches8.csv")
+    assert len(rows) == 1 + len(joint.BRANCHES) * len(joint.SAMPLERS)
+    assert rows[["FD", "edge FD"]].notna().all(axis=None)
+    joint.main(arguments)
     assert (tmp_path / "out" / "cells.jsonl").read_text() == kept
-    assert (tmp_path / "docs" / "solvers.md").read_text(encoding="utf-8") == page
-
-
-def test_samplers_without_network_error_are_shown_by_side_over_the_seeds() -> None:
-    found = {"2M, matched start at 20": (0.4, 0.6), "local-2, matched start at 20": (0.2, 0.3)}
-    rows = [
-        {"sampler": sampler, "nfe": 3, "seed": seed, "FD": value, "edge FD": 10 * value}
-        for sampler, values in found.items()
-        for seed, value in enumerate(values)
-    ]
-    shown = gainpage.table(pd.DataFrame(rows)).set_index("sampler")
-    assert list(shown[""]) == ["isotropic", "anisotropic"]
-    assert list(shown["NFE 3"]) == ["0.50 ± 0.14 / 5.00 ± 1.41", "**0.25 ± 0.07** / 2.50 ± 0.71"]
-    assert gainpage.verdict(pd.DataFrame(rows)) == ("NFE 3, matched start: local-2 0.25 against 2M 0.50, 0.50 times.")
-    sides = {arm.name: gainpage.side(arm.name) for arm in gain.arms(8)}
-    assert {name.split(", ")[0] for name, side in sides.items() if side == "anisotropic"} == {"2M", "local-2"}
-    assert {name for name, side in sides.items() if side == "isotropic" and "nodes" in name} == {
-        "2M, nodes J = 1, standard start", "2M, nodes J = 1, matched start at 20"
-    }  # fmt: skip
+    assert (tmp_path / "docs" / "joint.md").read_text(encoding="utf-8") == page
 
 
 Distances = dict[tuple[str, str], list[float]]
