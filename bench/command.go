@@ -25,8 +25,8 @@ brackets. Run them on a machine that does nothing else.`,
 		SilenceErrors: true, SilenceUsage: true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newModel(), newEstimator(), newMemory(), newCompile(), newLower(), newGrowth(), newService(),
-		newRate(), newFlight())
+	root.AddCommand(newModel(), newEstimator(), newMemory(), newCompile(), newLower(), newService(), newRate(),
+		newFlight())
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)

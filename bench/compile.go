@@ -20,9 +20,9 @@ func newCompile() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compile",
 		Short: "Measure what the cache of compiled programs saves at a second start",
-		Long: `Compile starts this program again and again, in turn with an empty cache of compiled programs and with what
-that start has left, and measures the time from the start of the process to the first result, and the part of it that
-compiling took, or reading. It checks that all starts compute the same bits. Programs are those of model. See
+		Long: `Compile starts this program with an empty cache of compiled programs and then with the cache that this start
+left, in turn. It measures the time from the start of the process to the first result, and the part of it that compiling
+or reading took. It checks that all starts compute the same bits. Programs are those of model. See
 bench/docs/compile.md.`,
 		Example: `  anisoflight-bench compile
   anisoflight-bench compile --network 32x32 --programs sample,step-full --rounds 3`,
@@ -34,19 +34,19 @@ bench/docs/compile.md.`,
 	f.AddFlagSet(of)
 	programs := f.StringSlice("programs", []string{"sample", "step-score", "step-full"}, "`list` of programs")
 	var rounds int
-	positive(f, &rounds, "rounds", 3, "`number` of first and second starts of each")
-	return measuring(cmd, func(ctx context.Context) (report, error) {
+	positiveFlag(f, &rounds, "rounds", 3, "`number` of first and second starts of each")
+	return runReport(cmd, func(ctx context.Context) (report, error) {
 		args := []string{"model", "--drive"}
 		of.VisitAll(func(flag *pflag.Flag) { args = append(args, "--"+flag.Name+"="+flag.Value.String()) })
 		return measureStarts(ctx, args, *programs, rounds, progress(cmd))
 	})
 }
 
-// started is what a process says of itself and of its one program.
-type started struct {
+// processStart has the answers of a process that runs one program.
+type processStart struct {
 	hello
 	compiled
-	bits
+	digestAnswer
 }
 
 type compileReport struct {
@@ -67,8 +67,8 @@ type compileRow struct {
 	Identical bool      `json:"identical"` // every start has computed the same bits
 }
 
-// measureStarts starts this executable with args and orders a program, first and second starts in turn, each first one
-// with a cache of its own.
+// measureStarts starts this executable with args and orders a program, first and second starts in turn. Each first
+// start has a new cache.
 func measureStarts(
 	ctx context.Context, args, programs []string, rounds int, progress func(done, total int),
 ) (*compileReport, error) {
@@ -89,18 +89,18 @@ func measureStarts(
 			digests[first.Digest], digests[second.Digest] = true, true
 		}
 		r.Rows = append(r.Rows, compileRow{
-			Program: program, First: s.of("first"), Second: s.of("second"), Start: s.ratio("first", "second"),
-			Compile: s.of("compile"), Load: s.of("load"), Ready: s.ratio("compile", "load"), Identical: len(digests) == 1,
+			Program: program, First: s.quartiles("first"), Second: s.quartiles("second"), Start: s.ratio("first", "second"),
+			Compile: s.quartiles("compile"), Load: s.quartiles("load"), Ready: s.ratio("compile", "load"), Identical: len(digests) == 1,
 		})
 	}
 	progress(len(programs)*rounds, len(programs)*rounds)
 	return r, nil
 }
 
-// startTwice measures a first start and a second one into s.
+// startTwice adds a first start and a second one to s.
 func startTwice(
 	ctx context.Context, s series, exe string, args []string, program string,
-) (first, second started, err error) {
+) (first, second processStart, err error) {
 	dir, err := os.MkdirTemp("", "anisoflight-programs-*")
 	if err != nil {
 		return first, second, err
@@ -124,21 +124,21 @@ func startTwice(
 	return first, second, err
 }
 
-// launch starts a process whose programs are kept in dir, and returns the seconds to its first result and what it says.
+// launch starts a process whose programs are kept in dir. It returns the seconds to the first result, and the answers.
 func launch(
 	ctx context.Context, exe string, args []string, program, dir string,
-) (took float64, told started, err error) {
+) (took float64, answer processStart, err error) {
 	orders := []order{{Compile: program}, {Digest: program}}
-	all, err := converse(ctx, exe, args, dir, orders, &told.hello, &told.compiled, &told.bits)
+	all, err := driveProcess(ctx, exe, args, dir, orders, &answer.hello, &answer.compiled, &answer.digestAnswer)
 	if err != nil {
-		return 0, told, err
+		return 0, answer, err
 	}
-	return all[1], told, nil
+	return all[1], answer, nil
 }
 
-// converse starts this program with args, --drive among them, and a cache of compiled programs in dir. It gives orders
-// and reads the hello and the answers; took is the seconds from the start of the process to each.
-func converse(
+// driveProcess starts this program with args, which contain --drive, and a cache of compiled programs in dir. It sends
+// the orders and reads the hello and the answers. took has the seconds from the start of the process to each.
+func driveProcess(
 	ctx context.Context, exe string, args []string, dir string, orders []order, answers ...any,
 ) (took []float64, err error) {
 	var lines, wrong bytes.Buffer
@@ -158,9 +158,9 @@ func converse(
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	told := json.NewDecoder(out)
+	decoder := json.NewDecoder(out)
 	for _, answer := range answers {
-		if err = decodeAnswer(told, answer); err != nil {
+		if err = decodeAnswer(decoder, answer); err != nil {
 			break
 		}
 		took = append(took, time.Since(began).Seconds())
@@ -172,7 +172,7 @@ func converse(
 	return took, err
 }
 
-// decodeAnswer reads an answer of drive; one that says error is an error.
+// decodeAnswer reads an answer of drive. An answer with the field error is an error.
 func decodeAnswer(from *json.Decoder, answer any) error {
 	var line json.RawMessage
 	if err := from.Decode(&line); err != nil {

@@ -12,21 +12,21 @@ import (
 func TestSecondStartsComputeTheSameBits(t *testing.T) {
 	for _, program := range []string{"sample", "step-score"} {
 		dir := filepath.Join(t.TempDir(), "programs")
-		start := func() (told started) {
+		start := func() (answer processStart) {
 			t.Helper()
 			flags := modelFlags{network: little, batch: 4, device: device.Config{ProgramCache: dir}}
-			_, err := flags.open(modelOptions{}, func(b *modelBench) (_ report, err error) {
-				told.Device = b.dev.Name()
-				if told.compiled, err = b.compile(t.Context(), program); err != nil {
+			_, err := flags.withBench(modelOptions{}, func(b *modelBench) (_ report, err error) {
+				answer.Device = b.dev.Name()
+				if answer.compiled, err = b.compile(t.Context(), program); err != nil {
 					return nil, err
 				}
-				told.Digest, err = b.digest(t.Context(), program)
+				answer.Digest, err = b.digest(t.Context(), program)
 				return nil, err
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			return told
+			return answer
 		}
 		first, second := start(), start()
 		if first.Device == "go" {

@@ -7,8 +7,9 @@
 //	estimator  what a training step costs by mode of the estimator of the schedule's gradient
 //	memory     how much memory a process needs that runs one program, and for how long
 //	compile    what the cache of compiled programs saves at a second start
-//	growth     how time and memory grow with what a request asks for
+//	lower      nothing: it writes programs for bench/gpu_compile.py
 //	service    what the service adds to sampling, and what dynamic batching saves
+//	rate       how close served sampling comes to the bare network
 //	flight     how fast tables travel over Arrow Flight
 //
 // All of them work in rounds. A round takes every measure once, so that the load of the machine meets all measures

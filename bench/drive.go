@@ -25,40 +25,40 @@ type hello struct {
 
 // order is a line that drive reads, an object with one of these fields.
 type order struct {
-	Compile string   `json:"compile,omitempty"` // program to make ready; answered by compiled
-	Run     string   `json:"run,omitempty"`     // program to run; answered by timing
-	Calls   int      `json:"calls,omitempty"`   // of Run; default 1
-	Peak    string   `json:"peak,omitempty"`    // program whose memory is asked for; answered by peak
-	Save    string   `json:"save,omitempty"`    // file for inputs and outputs, see save; answered by {}
-	Of      []string `json:"of,omitempty"`      // the programs that Save is about; default those of model
-	Digest  string   `json:"digest,omitempty"`  // program whose bits are asked for; answered by bits
-	Matmul  bool     `json:"matmul,omitempty"`  // measure products of matrices; answered by rate
+	Compile  string   `json:"compile,omitempty"`  // program to make ready; answered by compiled
+	Run      string   `json:"run,omitempty"`      // program to run; answered by timing
+	Calls    int      `json:"calls,omitempty"`    // of Run; default 1
+	Peak     string   `json:"peak,omitempty"`     // program whose memory is asked for; answered by peak
+	Save     string   `json:"save,omitempty"`     // file for inputs and outputs, see save; answered by {}
+	Programs []string `json:"programs,omitempty"` // of Save; default those of model
+	Digest   string   `json:"digest,omitempty"`   // program whose bits are asked for; answered by bits
+	Matmul   bool     `json:"matmul,omitempty"`   // measure products of matrices; answered by rate
 }
 
-// rate is the device's rate of matrix products in the bench's precision. It is measured when it is asked for, as its
+// matmulAnswer has the device's rate of matrix products in the bench's precision. It is measured on request, since its
 // matrices would count in peak.
-type rate struct {
+type matmulAnswer struct {
 	Matmul float64 `json:"matmul_gflops"`
 }
 
-// bits are what a program has computed.
-type bits struct {
+// digestAnswer identifies what a program has computed.
+type digestAnswer struct {
 	Digest string `json:"digest"` // SHA-256 of all
 }
 
-// drive does what lines of JSON say and answers each by one, until they end. An order that fails is answered by
+// drive reads orders as lines of JSON, executes them and answers each with a line. An order that fails is answered with
 // {"error": "…"}.
 func (b *modelBench) drive(ctx context.Context, r io.Reader, w io.Writer) error {
 	answers := json.NewEncoder(w)
 	if err := answers.Encode(hello{
-		Device: b.dev.Name(), Precision: string(b.at), Parameters: b.net.ParamCount(), Batch: b.in.batch,
+		Device: b.dev.Name(), Precision: string(b.precision), Parameters: b.net.ParamCount(), Batch: b.inputs.batch,
 		NFE: sampleNFE, Programs: programNames(),
 	}); err != nil {
 		return err
 	}
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
-		answer, err := b.follow(ctx, lines.Bytes())
+		answer, err := b.execute(ctx, lines.Bytes())
 		if err != nil {
 			answer = map[string]string{"error": err.Error()}
 		}
@@ -69,7 +69,7 @@ func (b *modelBench) drive(ctx context.Context, r io.Reader, w io.Writer) error 
 	return lines.Err()
 }
 
-func (b *modelBench) follow(ctx context.Context, line []byte) (any, error) {
+func (b *modelBench) execute(ctx context.Context, line []byte) (any, error) {
 	var o order
 	if err := json.Unmarshal(line, &o); err != nil {
 		return nil, fmt.Errorf("an order must be JSON: %w", err)
@@ -82,16 +82,16 @@ func (b *modelBench) follow(ctx context.Context, line []byte) (any, error) {
 	case o.Peak != "":
 		return b.peak(ctx, o.Peak)
 	case o.Save != "":
-		if o.Of == nil {
-			o.Of = modelPrograms
+		if o.Programs == nil {
+			o.Programs = modelPrograms
 		}
-		return struct{}{}, b.save(ctx, o.Save, o.Of)
+		return struct{}{}, b.save(ctx, o.Save, o.Programs)
 	case o.Digest != "":
 		d, err := b.digest(ctx, o.Digest)
-		return bits{d}, err
+		return digestAnswer{d}, err
 	case o.Matmul:
 		r, err := b.matmul(ctx)
-		return rate{r}, err
+		return matmulAnswer{r}, err
 	}
 	return nil, fmt.Errorf("an order must have compile, run, peak, save, digest or matmul, got %s", line)
 }
@@ -105,19 +105,19 @@ type peak struct {
 	Process int64 `json:"process_bytes"`
 }
 
-// peak runs a program three times and returns how far the memory of this process has grown. The number is the
-// program's own where nothing else has run, and where it came from the cache on disk, since compiling takes memory too.
+// peak runs a program three times and returns how far the memory of this process has grown. The number is that of the
+// program only if nothing else has run and the program came from the cache on disk, since compiling takes memory, too.
 func (b *modelBench) peak(ctx context.Context, name string) (peak, error) {
 	_, err := b.run(ctx, name, 3)
 	_, most := process.Resident()
 	return peak{name, most - b.baseline, most}, err
 }
 
-// save writes a safetensors file of the inputs, as input/NAME, and of what the programs make of them, as
-// output/PROGRAM or output/PROGRAM/NAME: images in NHWC, gradients of parameters in PyTorch's layout. Training steps
-// draw noise of their own; the file has the terms of the estimator at input/eps and, where there is a probe, input/z.
+// save writes a safetensors file of the inputs, as input/NAME, and of the outputs of the programs, as output/PROGRAM or
+// output/PROGRAM/NAME: images in NHWC, gradients of parameters in PyTorch's layout. Training steps draw their own noise;
+// of them the file has the terms of the estimator at input/eps and, if the estimator has a probe, input/z.
 func (b *modelBench) save(ctx context.Context, path string, names []string) (err error) {
-	f := &safetensors.File{Tensors: b.in.tensors()}
+	f := &safetensors.File{Tensors: b.inputs.namedTensors()}
 	for _, name := range names {
 		p, err := b.program(ctx, name)
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 // TestEstimator: the table has every mode, compares with explicit, and a second reverse pass needs more memory than
 // none.
 func TestEstimator(t *testing.T) {
-	o := modelOptions{batch: 16, at: kernels.Float32, frozen: true}
+	o := modelOptions{batch: 16, precision: kernels.Float32, frozen: true}
 	b, err := openModel(devicetest.Open(t), random(t, smallest), o)
 	if err != nil {
 		t.Fatal(err)

@@ -14,13 +14,13 @@ import (
 	"golang.org/x/term"
 )
 
-// report is what a benchmark has measured. With --json its exported fields are printed, else its table.
+// report has the results of a benchmark. With --json its exported fields are printed, else its table.
 type report interface {
 	table(w *tabwriter.Writer)
 }
 
-// measuring gives a command its work, which returns a report, or nil where it has written itself what was asked for.
-func measuring(cmd *cobra.Command, measure func(ctx context.Context) (report, error)) *cobra.Command {
+// runReport lets a command run measure and print its report; a nil report prints nothing.
+func runReport(cmd *cobra.Command, measure func(ctx context.Context) (report, error)) *cobra.Command {
 	cmd.Args = cobra.NoArgs
 	cmd.Flags().SortFlags = false
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
@@ -55,29 +55,29 @@ func progress(cmd *cobra.Command) func(done, total int) {
 	}
 }
 
-// positive defines a flag for a positive number.
-func positive(f *pflag.FlagSet, n *int, name string, def int, usage string) {
+// positiveFlag defines a flag for a positive number.
+func positiveFlag(f *pflag.FlagSet, n *int, name string, def int, usage string) {
 	*n = def
-	f.Var((*positiveValue)(n), name, usage)
+	f.Var((*positiveInt)(n), name, usage)
 }
 
-// positiveValue is a flag's value; 0 stands for none given.
-type positiveValue int
+// positiveInt is the value of a flag; 0 means that none was given.
+type positiveInt int
 
-func (p *positiveValue) String() string {
+func (p *positiveInt) String() string {
 	if *p == 0 {
 		return ""
 	}
 	return strconv.Itoa(int(*p))
 }
 
-func (p *positiveValue) Set(s string) error {
+func (p *positiveInt) Set(s string) error {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 1 {
 		return errors.New("must be a positive whole number")
 	}
-	*p = positiveValue(n)
+	*p = positiveInt(n)
 	return nil
 }
 
-func (*positiveValue) Type() string { return "integer" }
+func (*positiveInt) Type() string { return "integer" }

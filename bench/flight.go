@@ -23,22 +23,21 @@ func newFlight() *cobra.Command {
 		Use:   "flight",
 		Short: "Measure how fast tables travel over Arrow Flight",
 		Long: `Flight moves batches of 2 MiB by get, put, exchange and action, over this project's service and over one made
-of arrow-go's stock reader and writer, with clients in Go and, where --python is given, in pyarrow, all on the loopback
-interface. A bare TCP connection, memcpy and files that are mapped are measured in the same rounds. See
-bench/docs/flight.md.`,
+of arrow-go's stock reader and writer, with clients in Go and, with --python, in pyarrow, all on the loopback
+interface. A bare TCP connection is measured in the same rounds. See bench/docs/flight.md.`,
 		Example: `  anisoflight-bench flight
   PYTHONPATH=bench anisoflight-bench flight --rounds 21 --python .venv/bin/python --json > flight.json`,
 	}
 	var b flightBench
 	var mib int
 	f := cmd.Flags()
-	positive(f, &mib, "mib", 256, "`number` of MiB that each measure moves in a round")
-	positive(f, &b.rounds, "rounds", 9, "`number` of rounds")
-	positive(f, &b.latencies, "latencies", 50, "`number` of requests for one row in a round")
+	positiveFlag(f, &mib, "mib", 256, "`number` of MiB that each measure moves in a round")
+	positiveFlag(f, &b.rounds, "rounds", 9, "`number` of rounds")
+	positiveFlag(f, &b.latencies, "latencies", 50, "`number` of requests for one row in a round")
 	f.StringVar(&b.python, "python", "",
 		"`interpreter` with pyarrow, and bench_flight.py on its PYTHONPATH (default: Go's client alone)")
 	f.BoolVar(&b.unix, "unix", false, "serve on unix sockets, in place of the loopback interface")
-	return measuring(cmd, func(ctx context.Context) (report, error) {
+	return runReport(cmd, func(ctx context.Context) (report, error) {
 		b.batches = mib << 20 / batchBytes
 		return b.measure(ctx, progress(cmd))
 	})
@@ -48,20 +47,8 @@ type flightReport struct {
 	Bytes    int             `json:"bytes"` // in a round
 	Rounds   int             `json:"rounds"`
 	TCP      quartiles       `json:"tcp_gb_per_s"` // GB are 10⁹ bytes
-	Memcpy   quartiles       `json:"memcpy_gb_per_s"`
-	Files    []flightFile    `json:"files"`
 	Measures []flightMeasure `json:"measures"`
 }
-
-// flightFile is a part of what a reply in a file that the client maps would take.
-type flightFile struct {
-	Part     string    `json:"part"`
-	Rate     quartiles `json:"gb_per_s"`
-	OfMemcpy quartiles `json:"of_memcpy"`
-}
-
-// fileParts are the parts of flightFile.
-var fileParts = []string{"write a new file", "write a file that was read", "map and read"}
 
 // flightMeasure is one operation by one client. An exchange moves its bytes both ways; they are counted once.
 type flightMeasure struct {
@@ -75,7 +62,7 @@ type flightMeasure struct {
 	StockLatency quartiles `json:"stock_latency_us"`
 }
 
-// flightOperations are what is measured.
+// flightOperations are measured.
 var flightOperations = []string{"get", "put", "exchange", "action"}
 
 // flightPair are the clients of one kind, of this project's service and of the stock one.
@@ -118,14 +105,6 @@ func (b *flightBench) measure(ctx context.Context, progress func(done, total int
 	all := series{}
 	measures := map[string]series{}
 	for round := range b.rounds {
-		all.add("memcpy", gigabytes(memcpy(b.pixels, b.batches)))
-		took, err := b.files()
-		if err != nil {
-			return nil, err
-		}
-		for i, part := range fileParts {
-			all.add(part, gigabytes(took[i]))
-		}
 		for _, operation := range flightOperations {
 			for _, c := range b.clients {
 				s := measures[operation+c.name]
@@ -154,35 +133,18 @@ func (b *flightBench) measure(ctx context.Context, progress func(done, total int
 		}
 		progress(round+1, b.rounds)
 	}
-	r.TCP, r.Memcpy = all.of("tcp"), all.of("memcpy")
-	for _, part := range fileParts {
-		r.Files = append(r.Files, flightFile{part, all.of(part), all.ratio(part, "memcpy")})
-	}
+	r.TCP = all.quartiles("tcp")
 	for _, operation := range flightOperations {
 		for _, c := range b.clients {
 			s := measures[operation+c.name]
 			r.Measures = append(r.Measures, flightMeasure{
-				Operation: operation, Client: c.name, Rate: s.of("own"), Stock: s.of("stock"),
+				Operation: operation, Client: c.name, Rate: s.quartiles("own"), Stock: s.quartiles("stock"),
 				OfTCP: s.ratio("own", "tcp"), OfStock: s.ratio("own", "stock"),
-				Latency: s.of("own latency"), StockLatency: s.of("stock latency"),
+				Latency: s.quartiles("own latency"), StockLatency: s.quartiles("stock latency"),
 			})
 		}
 	}
 	return r, nil
-}
-
-// files measures fileParts.
-func (b *flightBench) files() (took [3]time.Duration, err error) {
-	file, err := os.CreateTemp(sharedMemory(), "anisoflight-bench-*")
-	if err != nil {
-		return took, err
-	}
-	defer func() { err = errors.Join(err, file.Close(), os.Remove(file.Name())) }()
-	if took[0], _, err = throughFile(file, b.pixels, b.batches); err != nil {
-		return took, err
-	}
-	took[1], took[2], err = throughFile(file, b.pixels, b.batches)
-	return took, err
 }
 
 // open starts the services and the clients.
@@ -192,7 +154,7 @@ func (b *flightBench) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	service := flight.New(&rowsAtHand{b.pixels}, flight.Config{})
+	service := flight.New(&memoryEngine{b.pixels}, flight.Config{})
 	addresses := [2]string{loopback, loopback}
 	if b.unix {
 		dir, err := os.MkdirTemp("", "anisoflight-bench-*")
@@ -223,7 +185,7 @@ func (b *flightBench) open(ctx context.Context) error {
 			return err
 		}
 		b.add(c.conn.Close)
-		clients[i] = c.times
+		clients[i] = c.repeat
 	}
 	b.clients = []flightPair{{"Go", clients[0], clients[1]}}
 	if b.python == "" {
@@ -234,7 +196,7 @@ func (b *flightBench) open(ctx context.Context) error {
 		return err
 	}
 	b.add(p.close)
-	location := func(l net.Listener) flightClient { return p.at(flight.Location(l, false)) }
+	location := func(l net.Listener) flightClient { return p.clientOf(flight.Location(l, false)) }
 	b.clients = append(b.clients, flightPair{"pyarrow", location(own), location(stock)})
 	return nil
 }
@@ -242,11 +204,7 @@ func (b *flightBench) open(ctx context.Context) error {
 func (r *flightReport) table(t *tabwriter.Writer) {
 	fmt.Fprintf(t, "%d rounds of %d MiB; medians (quartiles)\n\n", r.Rounds, r.Bytes>>20)
 	fmt.Fprintf(t, "\t\tGB/s\tof bare TCP\tof stock\tlatency, µs\tstock's, µs\n")
-	fmt.Fprintf(t, "memcpy\t\t%s\n", r.Memcpy.text("%.2f"))
 	fmt.Fprintf(t, "bare TCP\t\t%s\n", r.TCP.text("%.2f"))
-	for _, f := range r.Files {
-		fmt.Fprintf(t, "%s\t\t%s\t%s of memcpy\n", f.Part, f.Rate.text("%.2f"), f.OfMemcpy.text("%.2f"))
-	}
 	for _, m := range r.Measures {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Operation, m.Client, m.Rate.text("%.2f"), m.OfTCP.text("%.2f"),
 			m.OfStock.text("%.2f"), m.Latency.text("%.0f"), m.StockLatency.text("%.0f"))

@@ -7,7 +7,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 )
 
-// The operations, by names of the contract, which the client knows.
+// The operations have names of the contract, which the client knows.
 const (
 	getOp      = "Sample"
 	exchangeOp = "Denoise"
@@ -26,17 +26,17 @@ func (r *rowsRequest) SetDefaults() { *r = rowsRequest{} }
 // Validate implements api.Request.
 func (r *rowsRequest) Validate() error { return nil }
 
-// rowsAtHand is an engine that has its rows in memory: it sends them, and answers batch for batch in exchanges.
-type rowsAtHand struct{ pixels [blocks][]float32 }
+// memoryEngine is an engine that has its rows in memory: it sends them, and answers batch for batch in exchanges.
+type memoryEngine struct{ pixels [blocks][]float32 }
 
-var _ flight.Engine = (*rowsAtHand)(nil)
+var _ flight.Engine = (*memoryEngine)(nil)
 
-func (e *rowsAtHand) batch(i, n int) *api.Batch {
+func (e *memoryEngine) batch(i, n int) *api.Batch {
 	return &api.Batch{Rows: n, Cols: []any{e.pixels[i%blocks][:n*side*side]}}
 }
 
 // Operations implements flight.Engine.
-func (*rowsAtHand) Operations() api.Table {
+func (*memoryEngine) Operations() api.Table {
 	own := func() api.Request { return new(rowsRequest) }
 	return api.Table{
 		{Name: getOp, Ways: api.ByGet | api.ByAction, Scope: api.SampleScope, New: own, Rows: true},
@@ -46,16 +46,16 @@ func (*rowsAtHand) Operations() api.Table {
 }
 
 // Prepare implements flight.Engine.
-func (e *rowsAtHand) Prepare(_ context.Context, call api.Call) (*api.Job, error) {
+func (e *memoryEngine) Prepare(_ context.Context, call api.Call) (*api.Job, error) {
 	r := call.Request.(*rowsRequest)
 	run := func(_ context.Context, emit func(api.Event) error) error {
-		return batches(r.Rows, func(i, n int) error { return emit(api.Event{Batch: e.batch(i, n)}) })
+		return forBatches(r.Rows, func(i, n int) error { return emit(api.Event{Batch: e.batch(i, n)}) })
 	}
 	return &api.Job{Schema: imageSchema, Rows: int64(r.Rows), Bytes: int64(r.Rows) * rowBytes, Run: run}, nil
 }
 
 // Exchange implements flight.Engine.
-func (e *rowsAtHand) Exchange(context.Context, api.Call, api.Schema) (*api.Exchange, error) {
+func (e *memoryEngine) Exchange(context.Context, api.Call, api.Schema) (*api.Exchange, error) {
 	i := 0
 	answer := func(_ context.Context, in api.Batch, emit func(api.Event) error) error {
 		i++
@@ -65,12 +65,12 @@ func (e *rowsAtHand) Exchange(context.Context, api.Call, api.Schema) (*api.Excha
 }
 
 // Action implements flight.Engine.
-func (*rowsAtHand) Action(context.Context, api.Call, func(api.Meta)) (any, error) {
+func (*memoryEngine) Action(context.Context, api.Call, func(api.Meta)) (any, error) {
 	return struct{}{}, nil
 }
 
 // Put implements flight.Engine.
-func (*rowsAtHand) Put(context.Context, api.Call, api.Schema) (*api.Upload, error) {
+func (*memoryEngine) Put(context.Context, api.Call, api.Schema) (*api.Upload, error) {
 	var rows int64
 	return &api.Upload{
 		Write:  func(b api.Batch) error { rows += int64(b.Rows); return nil },
@@ -80,4 +80,4 @@ func (*rowsAtHand) Put(context.Context, api.Call, api.Schema) (*api.Upload, erro
 }
 
 // List implements flight.Engine.
-func (*rowsAtHand) List(context.Context) []api.Flight { return nil }
+func (*memoryEngine) List(context.Context) []api.Flight { return nil }

@@ -46,8 +46,8 @@ func newGoClient(address string, stock bool, s *arrow.Schema, p [blocks][]float3
 	}, nil
 }
 
-// times is a flightClient.
-func (c *goClient) times(ctx context.Context, operation string, rows, times int) (took []time.Duration, err error) {
+// repeat implements flightClient.
+func (c *goClient) repeat(ctx context.Context, operation string, rows, times int) (took []time.Duration, err error) {
 	for range times {
 		t, err := c.do(ctx, operation, rows)
 		if err != nil {
@@ -58,7 +58,7 @@ func (c *goClient) times(ctx context.Context, operation string, rows, times int)
 	return took, nil
 }
 
-// do does an operation on so many rows and returns how long it took.
+// do does an operation on a number of rows and returns how long it took.
 func (c *goClient) do(ctx context.Context, operation string, rows int) (time.Duration, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -142,7 +142,7 @@ func (c *goClient) put(ctx context.Context, rows int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := errors.Join(batches(rows, write), stream.CloseSend()); err != nil {
+	if err := errors.Join(forBatches(rows, write), stream.CloseSend()); err != nil {
 		return 0, err
 	}
 	answer, err := stream.Recv()
@@ -164,7 +164,7 @@ func (c *goClient) exchange(ctx context.Context, rows int) (int, error) {
 		return 0, err
 	}
 	wrote := make(chan error, 1)
-	go func() { wrote <- errors.Join(batches(rows, write), stream.CloseSend()) }()
+	go func() { wrote <- errors.Join(forBatches(rows, write), stream.CloseSend()) }()
 	got, err := c.read(stream)
 	return got, errors.Join(err, <-wrote)
 }

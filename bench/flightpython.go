@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// pyClient is a pyarrow client in a process of its own. It takes orders and gives answers as lines of JSON.
+// pyClient is a pyarrow client in its own process. It takes orders and gives answers as lines of JSON.
 type pyClient struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
 }
 
-// pyOrder is what a pyClient is to do.
+// pyOrder is an order to a pyClient.
 type pyOrder struct {
 	Location  string `json:"location"`
 	Operation string `json:"operation"`
@@ -31,7 +31,7 @@ type pyOrder struct {
 	Times     int    `json:"times"`
 }
 
-// pyAnswer is what it says.
+// pyAnswer is its answer.
 type pyAnswer struct {
 	Seconds []float64 `json:"seconds"` // each time
 	Rows    int       `json:"rows"`
@@ -56,8 +56,8 @@ func startPython(ctx context.Context, interpreter string) (*pyClient, error) {
 // close ends the process.
 func (p *pyClient) close() error { return errors.Join(p.in.Close(), p.cmd.Wait()) }
 
-// at returns the client of one service.
-func (p *pyClient) at(location string) flightClient {
+// clientOf returns the client of the service at a location.
+func (p *pyClient) clientOf(location string) flightClient {
 	return func(_ context.Context, operation string, rows, times int) ([]time.Duration, error) {
 		o := pyOrder{
 			Location: location, Operation: operation, Name: getOp, Rows: rows, BatchRows: batchRows, Side: side,
@@ -73,7 +73,7 @@ func (p *pyClient) at(location string) flightClient {
 	}
 }
 
-// do has an operation done so many times on so many rows and returns how long each took.
+// do has an operation done o.Times times and returns how long each took.
 func (p *pyClient) do(o pyOrder) ([]time.Duration, error) {
 	if err := json.NewEncoder(p.in).Encode(o); err != nil {
 		return nil, err

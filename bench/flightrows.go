@@ -2,17 +2,13 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
-	"os"
-	"slices"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
-	"golang.org/x/sys/unix"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/tensor"
@@ -68,8 +64,8 @@ func newRecords(s *arrow.Schema, p [blocks][]float32) (r records) {
 // batch returns the first n rows of batch i.
 func (r *records) batch(i, n int) arrow.RecordBatch { return r[i%blocks].NewSlice(0, int64(n)) }
 
-// batches calls do with the number and the rows of each batch of so many rows in all.
-func batches(rows int, do func(i, n int) error) error {
+// forBatches calls do for each batch, with its index i and its number of rows n, which add up to rows.
+func forBatches(rows int, do func(i, n int) error) error {
 	for i := 0; rows > 0; i++ {
 		n := min(rows, batchRows)
 		if err := do(i, n); err != nil {
@@ -80,7 +76,7 @@ func batches(rows int, do func(i, n int) error) error {
 	return nil
 }
 
-// bareTCP sends so many bytes over the loopback interface, written and read in pieces of 1 MiB.
+// bareTCP sends a number of bytes over the loopback interface, written and read in pieces of 1 MiB.
 func bareTCP(ctx context.Context, bytes int) (time.Duration, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -120,55 +116,7 @@ func bareTCP(ctx context.Context, bytes int) (time.Duration, error) {
 	return time.Since(started), <-sent
 }
 
-// memcpy copies so many batches.
-func memcpy(from [blocks][]float32, batches int) time.Duration {
-	to := make([]float32, len(from[0]))
-	copy(to, from[0]) // the pages are there
-	started := time.Now()
-	for i := range batches {
-		copy(to, from[i%blocks])
-	}
-	return time.Since(started)
-}
-
-// sharedMemory is a folder of files in memory, or the folder for temporary files where there is none.
-func sharedMemory() string {
-	const linux = "/dev/shm"
-	if info, err := os.Stat(linux); err == nil && info.IsDir() {
-		return linux
-	}
-	return os.TempDir()
-}
-
-// throughFile writes so many batches to a file, maps it and copies them out of the mapping: what a reply in a file that
-// the client maps takes at least. A file that was written before has its pages already.
-func throughFile(file *os.File, from [blocks][]float32, batches int) (written, read time.Duration, err error) {
-	started := time.Now()
-	for i := range batches {
-		if _, err := file.WriteAt(arrow.Float32Traits.CastToBytes(from[i%blocks]), int64(i)*batchBytes); err != nil {
-			return 0, 0, err
-		}
-	}
-	written = time.Since(started)
-	to := make([]float32, len(from[0]))
-	copy(to, from[0]) // the pages are there
-	started = time.Now()
-	mapped, err := unix.Mmap(int(file.Fd()), 0, batches*batchBytes, unix.PROT_READ, unix.MAP_SHARED)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer func() { err = errors.Join(err, unix.Munmap(mapped)) }()
-	for i := range batches {
-		copy(arrow.Float32Traits.CastToBytes(to), mapped[i*batchBytes:])
-	}
-	read = time.Since(started)
-	if !slices.Equal(to, from[(batches-1)%blocks]) {
-		return 0, 0, errors.New("a file has other numbers than were written")
-	}
-	return written, read, nil
-}
-
-// window is how many batches of an exchange are under way.
+// window is the number of batches of an exchange that are under way.
 const window = 4
 
 // flightClient does an operation a number of times and returns how long each took.

@@ -10,37 +10,37 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 )
 
-// stock is the service as one writes it with arrow-go alone: its reader, its writer, gRPC's defaults.
-type stock struct {
+// stockService is a service made with arrow-go alone: its reader, its writer, gRPC's defaults.
+type stockService struct {
 	flight.BaseFlightServer
 	schema  *arrow.Schema
 	records records
 }
 
-func newStock(s *arrow.Schema, p [blocks][]float32) *stock {
-	return &stock{schema: s, records: newRecords(s, p)}
+func newStock(s *arrow.Schema, p [blocks][]float32) *stockService {
+	return &stockService{schema: s, records: newRecords(s, p)}
 }
 
 // DoGet implements flight.FlightServer.
-func (s *stock) DoGet(ticket *flight.Ticket, to flight.FlightService_DoGetServer) error {
+func (s *stockService) DoGet(ticket *flight.Ticket, to flight.FlightService_DoGetServer) error {
 	var r rowsRequest
 	if err := json.Unmarshal(ticket.GetTicket(), &r); err != nil {
 		return err
 	}
 	w := flight.NewRecordWriter(to, ipc.WithSchema(s.schema))
-	if err := batches(r.Rows, func(i, n int) error { return w.Write(s.records.batch(i, n)) }); err != nil {
+	if err := forBatches(r.Rows, func(i, n int) error { return w.Write(s.records.batch(i, n)) }); err != nil {
 		return err
 	}
 	return w.Close()
 }
 
 // DoAction implements flight.FlightServer.
-func (s *stock) DoAction(action *flight.Action, to flight.FlightService_DoActionServer) error {
+func (s *stockService) DoAction(action *flight.Action, to flight.FlightService_DoActionServer) error {
 	var r rowsRequest
 	if err := json.Unmarshal(action.GetBody(), &r); err != nil {
 		return err
 	}
-	return batches(r.Rows, func(i, n int) error {
+	return forBatches(r.Rows, func(i, n int) error {
 		var body bytes.Buffer
 		w := ipc.NewWriter(&body, ipc.WithSchema(s.schema))
 		if err := w.Write(s.records.batch(i, n)); err != nil {
@@ -54,7 +54,7 @@ func (s *stock) DoAction(action *flight.Action, to flight.FlightService_DoAction
 }
 
 // DoPut implements flight.FlightServer.
-func (s *stock) DoPut(from flight.FlightService_DoPutServer) error {
+func (s *stockService) DoPut(from flight.FlightService_DoPutServer) error {
 	r, err := flight.NewRecordReader(from)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (s *stock) DoPut(from flight.FlightService_DoPutServer) error {
 }
 
 // DoExchange implements flight.FlightServer.
-func (s *stock) DoExchange(stream flight.FlightService_DoExchangeServer) error {
+func (s *stockService) DoExchange(stream flight.FlightService_DoExchangeServer) error {
 	r, err := flight.NewRecordReader(stream)
 	if err != nil {
 		return err

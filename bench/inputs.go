@@ -54,17 +54,17 @@ func newInputs(m *kernels.Model, batch int) (inputs, error) {
 	return in, nil
 }
 
-// image returns the dimensions of a batch of images.
-func (in *inputs) image() []int { return []int{in.batch, in.side, in.side, in.channels} }
+// imageShape returns the dimensions of a batch of images.
+func (in *inputs) imageShape() []int { return []int{in.batch, in.side, in.side, in.channels} }
 
-// tensors returns the inputs by name.
-func (in *inputs) tensors() []safetensors.Tensor {
+// namedTensors returns the inputs by name.
+func (in *inputs) namedTensors() []safetensors.Tensor {
 	out := []safetensors.Tensor{safetensors.FromFloat32s("input/noise", []int{in.batch}, in.noise)}
 	for _, t := range []struct {
 		name string
 		v    []float32
 	}{{"x", in.x}, {"w", in.w}, {"z", in.z}, {"eps", in.eps}, {"images", in.images}, {"latents", in.latents}} {
-		out = append(out, safetensors.FromFloat32s("input/"+t.name, in.image(), t.v))
+		out = append(out, safetensors.FromFloat32s("input/"+t.name, in.imageShape(), t.v))
 	}
 	for _, t := range []struct {
 		name string

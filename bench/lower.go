@@ -34,7 +34,7 @@ the figures.`,
 		for _, name := range *programs { // each on a model that is opened for it: a step holds four times its parameters
 			l, err := flags.lower(cmd.Context(), name)
 			if err == nil {
-				err = write(args[0], name, l)
+				err = writeProgram(args[0], name, l)
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", name, err)
@@ -46,14 +46,14 @@ the figures.`,
 	return cmd
 }
 
-// lower returns the first program with products that the benchmark of that name wants to run.
+// lower returns the first program with products that the benchmark of that name runs.
 func (m *modelFlags) lower(ctx context.Context, name string) (last device.Lowered, err error) {
 	m.device.Plugin = string(device.CPU)
 	m.device.Lower = func(l device.Lowered) bool {
 		last = l
 		return l.FLOPs > 0
 	}
-	_, err = m.open(modelOptions{}, func(b *modelBench) (report, error) {
+	_, err = m.withBench(modelOptions{}, func(b *modelBench) (report, error) {
 		if b.dev.Name() == "go" {
 			return nil, errors.New("no XLA plugin for processors, which writes programs: run make build")
 		}
@@ -69,8 +69,8 @@ func (m *modelFlags) lower(ctx context.Context, name string) (last device.Lowere
 	return last, err
 }
 
-// write keeps a program in a folder.
-func write(folder, name string, l device.Lowered) error {
+// writeProgram writes a program to a folder.
+func writeProgram(folder, name string, l device.Lowered) error {
 	counts, err := json.Marshal(map[string]any{"key": l.Key, "flops": l.FLOPs, "memory": l.Memory})
 	if err != nil {
 		return err

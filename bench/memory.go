@@ -16,10 +16,10 @@ func newMemory() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "memory",
 		Short: "Measure how much memory a process needs that runs one program of a network, and for how long",
-		Long: `Memory gives every program two processes of its own: a first one that compiles it and runs it, and a second one
-that reads it from the cache and runs it. It reports the most that was resident of each, seconds to compile and of a
-call, and what a training step is estimated to take: arguments, outputs and temporaries. The network is EDM's for
-CIFAR-10 if no other is given, with random values. See bench/docs/memory.md.`,
+		Long: `Memory gives every program two processes: the first compiles it and runs it, the second reads it from the cache
+and runs it. It reports the peak resident memory of each, the seconds to compile and of a call, and the estimate for a
+training step: arguments, outputs and temporaries. The network is EDM's for CIFAR-10, with random values, if no other is
+given. See bench/docs/memory.md.`,
 		Example: `  anisoflight-bench memory
   anisoflight-bench memory --network 32x32 --batch 8 --programs step-score,step-full --repeats 5`,
 	}
@@ -30,8 +30,8 @@ CIFAR-10 if no other is given, with random values. See bench/docs/memory.md.`,
 	f.AddFlagSet(of)
 	programs := f.StringSlice("programs", []string{"step-score", "step-full", "sample"}, "`list` of programs")
 	rounds := 3
-	positive(f, &rounds, "repeats", rounds, "`number` of calls that are timed")
-	return measuring(cmd, func(ctx context.Context) (report, error) {
+	positiveFlag(f, &rounds, "repeats", rounds, "`number` of calls that are timed")
+	return runReport(cmd, func(ctx context.Context) (report, error) {
 		args := []string{"model", "--drive"}
 		of.VisitAll(func(flag *pflag.Flag) { args = append(args, "--"+flag.Name+"="+flag.Value.String()) })
 		return measureMemory(ctx, args, *programs, rounds, progress(cmd))
@@ -73,7 +73,7 @@ func measureMemory(
 		var ready, again compiled
 		var first, second peak
 		orders := []order{{Compile: program}, {Peak: program}}
-		if _, err := converse(ctx, exe, args, dir, orders, &r.hello, &ready, &first); err != nil {
+		if _, err := driveProcess(ctx, exe, args, dir, orders, &r.hello, &ready, &first); err != nil {
 			return nil, fmt.Errorf("%s: %w", program, err)
 		}
 		progress(2*i+1, 2*len(programs))
@@ -81,7 +81,7 @@ func measureMemory(
 		for n := range calls {
 			orders, answers = append(orders, order{Run: program}), append(answers, &calls[n])
 		}
-		if _, err := converse(ctx, exe, args, dir, orders, answers...); err != nil {
+		if _, err := driveProcess(ctx, exe, args, dir, orders, answers...); err != nil {
 			return nil, fmt.Errorf("%s: %w", program, err)
 		}
 		progress(2*i+2, 2*len(programs))
@@ -92,7 +92,7 @@ func measureMemory(
 			s.add("wall", t.Wall)
 			s.add("cpu", t.CPU)
 		}
-		row.Wall, row.CPU = s.of("wall"), s.of("cpu")
+		row.Wall, row.CPU = s.quartiles("wall"), s.quartiles("cpu")
 		r.Rows = append(r.Rows, row)
 	}
 	return r, nil

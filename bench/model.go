@@ -19,8 +19,8 @@ func newModel() *cobra.Command {
 		Use:   "model",
 		Short: "Measure a network's programs: evaluation, derivatives, training steps, sampling",
 		Long: `Model runs the programs of one network in turn: the network (forward), its derivative by the image (vjp) and by
-the parameters, the derivative of the former (double), whole training steps, and sampling in nine evaluations, in this
-process and through Flight. The table has wall and processor time per batch, the batch's work and the share of the
+the parameters, the derivative of the former (double), whole training steps, and sampling in 9 and in 35
+evaluations. The table has wall and processor time per batch, the batch's work and the share of the
 device's own rate of matrix products in the same precision (MFU).
 
 The network has random values, unless it is that of a model folder. --write writes a model folder and measures nothing.
@@ -35,7 +35,7 @@ bench/docs/model.md compares with PyTorch that way.`,
 	programs := f.StringSlice("programs", modelPrograms, "`list` of programs: "+strings.Join(programNames(), ","))
 	drive := f.Bool("drive", false, "take orders from standard input")
 	write := f.String("write", "", "`folder` to write the network's model to, and nothing else")
-	return measuringModel(cmd, "8x8", 9, func(ctx context.Context, flags *modelFlags, rounds int) (report, error) {
+	return runModelReport(cmd, "8x8", 9, func(ctx context.Context, flags *modelFlags, rounds int) (report, error) {
 		if *write != "" {
 			m, err := flags.load()
 			if err != nil {
@@ -43,7 +43,7 @@ bench/docs/model.md compares with PyTorch that way.`,
 			}
 			return nil, checkpoint.SaveModel(*write, m, false)
 		}
-		return flags.open(modelOptions{}, func(b *modelBench) (report, error) {
+		return flags.withBench(modelOptions{}, func(b *modelBench) (report, error) {
 			if *drive {
 				return nil, b.drive(ctx, cmd.InOrStdin(), cmd.OutOrStdout())
 			}
@@ -67,31 +67,31 @@ estimated is what a run is told before it is compiled. See bench/docs/estimator.
 	f := cmd.Flags()
 	basisName := f.String("basis", "none", "`basis` of the subspaces: none or dct")
 	trained := f.Bool("train-network", true, "train the network in the step, too")
-	return measuringModel(cmd, "digits", 15, func(ctx context.Context, flags *modelFlags, rounds int) (report, error) {
+	return runModelReport(cmd, "digits", 15, func(ctx context.Context, flags *modelFlags, rounds int) (report, error) {
 		if *basisName != "none" && *basisName != "dct" {
 			return nil, fmt.Errorf("basis must be none or dct, got %q", *basisName)
 		}
-		return flags.open(modelOptions{dct: *basisName == "dct", frozen: !*trained}, func(b *modelBench) (report, error) {
+		return flags.withBench(modelOptions{dct: *basisName == "dct", frozen: !*trained}, func(b *modelBench) (report, error) {
 			return b.measure(ctx, estimatorPrograms, rounds, progress(cmd))
 		})
 	})
 }
 
-// measuringModel is measuring, with the flags of a model and the number of rounds.
-func measuringModel(
+// runModelReport is runReport with the flags of a model and the number of rounds.
+func runModelReport(
 	cmd *cobra.Command, network string, rounds int,
 	measure func(ctx context.Context, flags *modelFlags, rounds int) (report, error),
 ) *cobra.Command {
 	var flags modelFlags
 	flags.register(cmd.Flags(), network)
-	positive(cmd.Flags(), &rounds, "repeats", rounds, "`number` of rounds")
-	return measuring(cmd, func(ctx context.Context) (report, error) { return measure(ctx, &flags, rounds) })
+	positiveFlag(cmd.Flags(), &rounds, "repeats", rounds, "`number` of rounds")
+	return runReport(cmd, func(ctx context.Context) (report, error) { return measure(ctx, &flags, rounds) })
 }
 
-// open hands a bench of the flags' model to f and returns its report.
-func (m *modelFlags) open(o modelOptions, f func(b *modelBench) (report, error)) (report, error) {
-	return m.measure(func(dev *device.Device, model *checkpoint.Model, at kernels.Precision) (r report, err error) {
-		o.batch, o.at = m.batch, at
+// withBench hands a bench of the flags' model to f and returns its report.
+func (m *modelFlags) withBench(o modelOptions, f func(b *modelBench) (report, error)) (report, error) {
+	return m.withDevice(func(dev *device.Device, model *checkpoint.Model, at kernels.Precision) (r report, err error) {
+		o.batch, o.precision = m.batch, at
 		b, err := openModel(dev, model, o)
 		if err != nil {
 			return nil, err
@@ -126,7 +126,7 @@ func (b *modelBench) measure(
 	ctx context.Context, programs []string, rounds int, progress func(done, total int),
 ) (*modelReport, error) {
 	r := &modelReport{
-		Device: b.dev.Name(), Precision: string(b.at), Parameters: b.net.ParamCount(), Batch: b.in.batch,
+		Device: b.dev.Name(), Precision: string(b.precision), Parameters: b.net.ParamCount(), Batch: b.inputs.batch,
 		Rows: make([]modelRow, len(programs)),
 	}
 	var err error
@@ -155,7 +155,7 @@ func (b *modelBench) measure(
 	}
 	for i, name := range programs {
 		row := &r.Rows[i]
-		row.Wall, row.CPU = wall.of(name), cpu.of(name)
+		row.Wall, row.CPU = wall.quartiles(name), cpu.quartiles(name)
 		row.Ratio = wall.ratio(name, programs[0])
 		row.GFLOPS = float64(row.FLOPs) / 1e9 / row.Wall.Median
 		row.MFU = row.GFLOPS / r.Matmul
@@ -173,7 +173,7 @@ func (r *modelReport) table(t *tabwriter.Writer) {
 			compile += " (from disk)"
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.4g\t%.4g\t%.4g\t%.1f %%\t%s\t%s\n", row.Program,
-			row.Wall.times(1e3).text("%.1f"), row.Ratio.text("%.2f"), row.CPU.times(1e3).text("%.1f"),
+			row.Wall.scaled(1e3).text("%.1f"), row.Ratio.text("%.2f"), row.CPU.scaled(1e3).text("%.1f"),
 			float64(r.Batch)/row.Wall.Median, float64(row.FLOPs)/1e9, row.GFLOPS, 100*row.MFU,
 			compile, mebibytes(row.Memory))
 	}

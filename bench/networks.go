@@ -22,7 +22,7 @@ type builtin struct {
 	config string // JSON of a config.json
 }
 
-// builtins are that of configs/digits-pretrain.yaml, two of a size for processors, and EDM's for CIFAR-10
+// builtins are the network of configs/digits-pretrain.yaml, two for processors, and EDM's for CIFAR-10
 // (class-conditional DDPM++), FFHQ (DDPM++) and ImageNet at 64×64 (ADM).
 var builtins = []builtin{
 	{"digits", 64, `{"model_type":"SongUNet","img_resolution":8,"img_channels":1,"label_dim":10,"model_channels":16,` +
@@ -95,7 +95,7 @@ func (m *modelFlags) register(f *pflag.FlagSet, network string) {
 	f.StringVar(&m.network, "network", network,
 		"`name` of a built-in network (digits, 8x8, 32x32, cifar10, ffhq or imagenet64), or JSON of a config.json")
 	f.StringVar(&m.folder, "model", "", "`folder` of a model, instead of --network")
-	positive(f, &m.batch, "batch", 0, "`images` per batch (default: the built-in network's own, else 64)")
+	positiveFlag(f, &m.batch, "batch", 0, "`images` per batch (default: the built-in network's own, else 64)")
 	f.StringVar(&m.precision, "precision", string(kernels.Float32), "`arithmetic` of networks: float32, tf32 or bfloat16")
 	f.StringVar(&m.device.Plugin, "device", "",
 		"`backend`: cpu, cuda, go, or a PJRT plugin's path (default: the best one found)")
@@ -103,7 +103,7 @@ func (m *modelFlags) register(f *pflag.FlagSet, network string) {
 		"`share` of the GPU's memory that may be taken (default 0.75)")
 }
 
-// load reads the model, or makes it of a configuration, and sets the batch where it is left open.
+// load reads the model, or makes it from a configuration, and sets the batch unless one was given.
 func (m *modelFlags) load() (model *checkpoint.Model, err error) {
 	batch := 64
 	if m.folder != "" {
@@ -122,8 +122,8 @@ func (m *modelFlags) load() (model *checkpoint.Model, err error) {
 	return model, err
 }
 
-// measure hands the model and an open device to f and returns its report.
-func (m *modelFlags) measure(
+// withDevice hands the model and an open device to f and returns its report.
+func (m *modelFlags) withDevice(
 	f func(dev *device.Device, model *checkpoint.Model, at kernels.Precision) (report, error),
 ) (report, error) {
 	model, err := m.load()
@@ -142,15 +142,15 @@ func (m *modelFlags) measure(
 	return r, errors.Join(err, dev.Close())
 }
 
-// network is one that learns and that the model preconditions.
-type network interface {
+// trainableNetwork is a network that learns and that the model preconditions.
+type trainableNetwork interface {
 	kernels.Trainable
 	kernels.RawNetwork
 }
 
 // networkOf returns the model's network, which must be one that learns.
-func networkOf(m *checkpoint.Model) (network, error) {
-	net, ok := m.Net.(network)
+func networkOf(m *checkpoint.Model) (trainableNetwork, error) {
+	net, ok := m.Net.(trainableNetwork)
 	if !ok {
 		return nil, fmt.Errorf("the network must be one that learns, got %s, which is exact", m.Net.Shape().Type)
 	}

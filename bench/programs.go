@@ -17,7 +17,7 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
 
-// program is something that is measured of a network.
+// program is a computation of a network that is measured.
 type program interface {
 	// run does the work once and waits for its end; the first time it compiles.
 	run(ctx context.Context) error
@@ -39,15 +39,14 @@ var programs = []struct {
 	{"step-explicit", newStep(kernels.Explicit)},   // one on the trajectory loss, by mode of the estimator
 	{"step-full", newStep(kernels.Full)},           // with all five terms
 	{"sample", newTrajectory("sample", sampleNFE)}, // images by EDM's Heun sampler in nine evaluations
-	{"sample-flight", newServed},                   // the same, asked of a server over a loopback connection
 	{"sample-35", newTrajectory("sample-35", 35)},  // sample in 35 evaluations
 	{"step-backprop", newStep(kernels.Backprop)},
 	{"step-loss", newStep(kernels.LossOnly)}, // a step without the schedule's gradient
 }
 
-// What the benchmarks measure where nothing else is asked for.
+// What the benchmarks measure by default.
 var (
-	modelPrograms     = programNames()[:10]
+	modelPrograms     = programNames()[:9]
 	estimatorPrograms = []string{"step-explicit", "step-backprop", "step-full", "step-loss"}
 )
 
@@ -61,23 +60,23 @@ func programNames() []string {
 
 // modelBench is a network with values and a batch of inputs on a device. It belongs to one goroutine.
 type modelBench struct {
-	dev      *device.Device
-	source   *checkpoint.Model
-	net      network
-	model    *kernels.Model
-	at       kernels.Precision
-	in       inputs
-	frozen   bool  // steps do not train the network
-	baseline int64 // resident memory of the process before the model was on the device
-	opened   map[string]program
+	dev       *device.Device
+	source    *checkpoint.Model
+	net       trainableNetwork
+	model     *kernels.Model
+	precision kernels.Precision
+	inputs    inputs
+	frozen    bool  // steps do not train the network
+	baseline  int64 // resident memory of the process before the model was on the device
+	opened    map[string]program
 }
 
 // modelOptions say how a network is measured.
 type modelOptions struct {
-	batch  int
-	at     kernels.Precision
-	dct    bool // two subspaces by frequency, for steps
-	frozen bool // steps do not train the network
+	batch     int
+	precision kernels.Precision
+	dct       bool // two subspaces by frequency, for steps
+	frozen    bool // steps do not train the network
 }
 
 // openModel puts a model of a UNet on the device, with inputs for a batch.
@@ -86,7 +85,7 @@ func openModel(dev *device.Device, m *checkpoint.Model, o modelOptions) (*modelB
 	if err != nil {
 		return nil, err
 	}
-	b := &modelBench{dev: dev, source: m, net: net, at: o.at, frozen: o.frozen, opened: map[string]program{}}
+	b := &modelBench{dev: dev, source: m, net: net, precision: o.precision, frozen: o.frozen, opened: map[string]program{}}
 	b.baseline, _ = process.Resident()
 	var subspaces *basis.Basis
 	if o.dct {
@@ -95,17 +94,17 @@ func openModel(dev *device.Device, m *checkpoint.Model, o modelOptions) (*modelB
 			return nil, err
 		}
 	}
-	if b.model, err = kernels.NewModelAt(o.at, dev, net, subspaces); err != nil {
+	if b.model, err = kernels.NewModelAt(o.precision, dev, net, subspaces); err != nil {
 		return nil, err
 	}
-	if b.in, err = newInputs(b.model, o.batch); err != nil {
+	if b.inputs, err = newInputs(b.model, o.batch); err != nil {
 		b.model.Close()
 		return nil, err
 	}
 	return b, nil
 }
 
-// close frees the device's memory and ends the server of sample-flight.
+// close frees the device's memory.
 func (b *modelBench) close() error {
 	var errs []error
 	for _, p := range b.opened {
@@ -179,7 +178,7 @@ func (b *modelBench) run(ctx context.Context, name string, calls int) (timing, e
 		return timing{}, err
 	}
 	before := b.flops()
-	wall, cpu, err := timed(func() error {
+	wall, cpu, err := measureTime(func() error {
 		for range calls {
 			if err := p.run(ctx); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
@@ -200,7 +199,7 @@ func (b *modelBench) flops() (total int64) {
 
 // matmul returns the device's rate of matrix products in the bench's precision, in GFLOP/s.
 func (b *modelBench) matmul(ctx context.Context) (float64, error) {
-	rate, err := kernels.MatmulPeak(ctx, b.dev, b.at)
+	rate, err := kernels.MatmulPeak(ctx, b.dev, b.precision)
 	return rate / 1e9, err
 }
 

@@ -30,12 +30,12 @@ has evaluations of an image a second, and those served over the best of the bare
 	var b rateBench
 	f := cmd.Flags()
 	flags.register(f, "digits")
-	positive(f, &b.N, "n", 256, "`samples` of the request")
-	positive(f, &b.NFE, "nfe", 9, "`evaluations` for each sample")
-	positive(f, &b.Rounds, "rounds", 9, "`number` of rounds")
+	positiveFlag(f, &b.N, "n", 256, "`samples` of the request")
+	positiveFlag(f, &b.NFE, "nfe", 9, "`evaluations` for each sample")
+	positiveFlag(f, &b.Rounds, "rounds", 9, "`number` of rounds")
 	f.IntSliceVar(&b.Batches, "batches", []int{8, 16, 32, 64, 128}, "`sizes` of the bare program's batches")
-	return measuring(cmd, func(ctx context.Context) (report, error) {
-		return flags.measure(func(dev *device.Device, m *checkpoint.Model, at kernels.Precision) (report, error) {
+	return runReport(cmd, func(ctx context.Context) (report, error) {
+		return flags.withDevice(func(dev *device.Device, m *checkpoint.Model, at kernels.Precision) (report, error) {
 			return b.measure(ctx, dev, m, at, progress(cmd))
 		})
 	})
@@ -59,7 +59,7 @@ func (b *rateBench) measure(
 ) (_ *rateBench, err error) {
 	var bare []program
 	for _, n := range b.Batches {
-		on, err := openModel(dev, m, modelOptions{batch: n, at: at})
+		on, err := openModel(dev, m, modelOptions{batch: n, precision: at})
 		if err != nil {
 			return nil, err
 		}
@@ -76,12 +76,11 @@ func (b *rateBench) measure(
 	}
 	defer func() { err = errors.Join(err, server.close()) }()
 	request := api.Sample{Model: servedModel, N: &b.N, NFE: b.NFE, Solver: "ab", Output: api.Output{DType: "float32"}}
-	sample := func() error { _, err := sample(ctx, server.clients[0], request, b.N); return err }
 	s := series{}
 	for round := range b.Rounds + 1 { // the first compiles
 		best := 0.0
 		for i, p := range bare {
-			wall, _, err := timed(func() error { return p.run(ctx) })
+			wall, _, err := measureTime(func() error { return p.run(ctx) })
 			if err != nil {
 				return nil, err
 			}
@@ -90,7 +89,7 @@ func (b *rateBench) measure(
 				s.add(fmt.Sprint(i), rate)
 			}
 		}
-		wall, _, err := timed(sample)
+		wall, _, err := measureTime(func() error { return drawSamples(ctx, server.clients[0], request) })
 		if err != nil {
 			return nil, err
 		}
@@ -101,9 +100,9 @@ func (b *rateBench) measure(
 		}
 	}
 	for i := range bare {
-		b.Bare = append(b.Bare, s.of(fmt.Sprint(i)))
+		b.Bare = append(b.Bare, s.quartiles(fmt.Sprint(i)))
 	}
-	b.Rate, b.Ratio = s.of("served"), s.of("ratio")
+	b.Rate, b.Ratio = s.quartiles("served"), s.quartiles("ratio")
 	return b, nil
 }
 

@@ -39,7 +39,7 @@ func newTrajectory(name string, nfe int) func(context.Context, *modelBench) (pro
 		if err != nil {
 			return nil, err
 		}
-		t := &localSampler{bench: b, name: name, pixels: make([]float32, len(b.in.latents))}
+		t := &localSampler{bench: b, name: name, pixels: make([]float32, len(b.inputs.latents))}
 		set := edmHeun
 		set.NFE = nfe
 		if t.plan, err = solver.New(set, sch, 0); err != nil {
@@ -51,8 +51,8 @@ func newTrajectory(name string, nfe int) func(context.Context, *modelBench) (pro
 }
 
 func (t *localSampler) run(ctx context.Context) error {
-	n := t.bench.in.batch
-	tr, err := t.bench.model.NewTrajectory(ctx, t.weights, t.bench.in.latents, t.bench.in.labels, t.plan.History)
+	n := t.bench.inputs.batch
+	tr, err := t.bench.model.NewTrajectory(ctx, t.weights, t.bench.inputs.latents, t.bench.inputs.labels, t.plan.History)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (t *localSampler) outputs(ctx context.Context) ([]safetensors.Tensor, error
 	if err := t.run(ctx); err != nil {
 		return nil, err
 	}
-	images := safetensors.FromFloat32s("output/"+t.name, t.bench.in.image(), slices.Clone(t.pixels))
+	images := safetensors.FromFloat32s("output/"+t.name, t.bench.inputs.imageShape(), slices.Clone(t.pixels))
 	return []safetensors.Tensor{images}, nil
 }
 

@@ -56,14 +56,14 @@ func (c *closers) serve(
 // servedModel is the name of the model that a modelServer has.
 const servedModel = "bench"
 
-// modelServer serves one model from a temporary folder, in this process, so that its processor time counts both ends.
+// modelServer serves one model from a temporary folder in this process, whose processor time so counts both ends.
 type modelServer struct {
 	closers
 	engine  *engine.Engine
-	clients []*client.Client // each with a connection of its own
+	clients []*client.Client // each with its own connection
 }
 
-// joined returns how many evaluations were made in another request's slot.
+// joined returns the number of evaluations that were made in another request's slot.
 func (s *modelServer) joined(ctx context.Context) (uint64, error) {
 	info, err := s.clients[0].ServerInfo(ctx)
 	return info.Joined, err
@@ -111,14 +111,17 @@ func serveModel(
 	return s, nil
 }
 
-// sample asks a server for samples and returns their pixels in its buffer's order, n images.
-func sample(ctx context.Context, c *client.Client, request api.Sample, n int) ([]float32, error) {
-	schema, all, _, err := client.ReadAll(c.Sample(ctx, request))
-	if err != nil {
-		return nil, err
+// drawSamples asks a server for samples, request.N of them, and throws them away.
+func drawSamples(ctx context.Context, c *client.Client, request api.Sample) error {
+	rows := 0
+	for m, err := range c.Sample(ctx, request) {
+		if err != nil {
+			return err
+		}
+		rows += m.Batch.Rows
 	}
-	if all.Rows != n {
-		return nil, fmt.Errorf("%d samples of %d arrived", all.Rows, n)
+	if rows != *request.N {
+		return fmt.Errorf("%d samples of %d arrived", rows, *request.N)
 	}
-	return api.ColumnOf[float32](schema, all, "sample"), nil
+	return nil
 }

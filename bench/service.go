@@ -37,21 +37,21 @@ bench/docs/service.md.`,
 	var slots int
 	f := cmd.Flags()
 	flags.register(f, "digits")
-	positive(f, &s.N, "n", 256, "`samples` of the request that is measured with and without the service")
-	positive(f, &s.NFE, "nfe", 9, "`evaluations` for each sample")
-	positive(f, &s.Clients, "clients", 8, "`number` of clients that ask at once")
-	positive(f, &s.Each, "each", 4, "`samples` of each of their requests")
-	positive(f, &s.Requests, "requests", 4, "`number` of requests of each of them in a round")
-	positive(f, &slots, "slots", 0, "`number` of evaluations at a time (default: serve's own)")
-	positive(f, &s.Rounds, "rounds", 9, "`number` of rounds")
-	return measuring(cmd, func(ctx context.Context) (report, error) {
-		return flags.measure(func(dev *device.Device, m *checkpoint.Model, at kernels.Precision) (report, error) {
+	positiveFlag(f, &s.N, "n", 256, "`samples` of the request that is measured with and without the service")
+	positiveFlag(f, &s.NFE, "nfe", 9, "`evaluations` for each sample")
+	positiveFlag(f, &s.Clients, "clients", 8, "`number` of clients that ask at once")
+	positiveFlag(f, &s.Each, "each", 4, "`samples` of each of their requests")
+	positiveFlag(f, &s.Requests, "requests", 4, "`number` of requests of each of them in a round")
+	positiveFlag(f, &slots, "slots", 0, "`number` of evaluations at a time (default: serve's own)")
+	positiveFlag(f, &s.Rounds, "rounds", 9, "`number` of rounds")
+	return runReport(cmd, func(ctx context.Context) (report, error) {
+		return flags.withDevice(func(dev *device.Device, m *checkpoint.Model, at kernels.Precision) (report, error) {
 			return s.measure(ctx, dev, m, engine.Config{Precision: at, Slots: int64(slots)}, progress(cmd))
 		})
 	})
 }
 
-// serviceSettings say how much is asked for.
+// serviceSettings are the sizes and numbers of requests.
 type serviceSettings struct {
 	N        int `json:"n"`        // samples of the one large request
 	NFE      int `json:"nfe"`      // evaluations for each sample
@@ -75,7 +75,7 @@ type overhead struct {
 	CPU    quartiles `json:"cpu_ratio"`  // the same in processor time, the client's included
 }
 
-// concurrent compares clients that ask at once for few samples each, with and without dynamic batching.
+// concurrent compares clients that ask at once for a few samples each, with and without dynamic batching.
 type concurrent struct {
 	Alone   traffic   `json:"alone"`
 	Batched traffic   `json:"batched"`
@@ -130,12 +130,12 @@ func (b *serviceBench) measure(
 	}
 	evaluations := b.Rounds * b.Clients * b.Requests * b.NFE * ((b.Each + 7) / 8)
 	of := func(server string) traffic {
-		return traffic{Rate: s.of(server), Latency: s.of(server + " latency"), Worst: s.of(server + " worst")}
+		return traffic{Rate: s.quartiles(server), Latency: s.quartiles(server + " latency"), Worst: s.quartiles(server + " worst")}
 	}
 	return &serviceReport{
 		serviceSettings: b.serviceSettings,
 		Overhead: overhead{
-			Engine: s.of("engine"), Flight: s.of("flight"),
+			Engine: s.quartiles("engine"), Flight: s.quartiles("flight"),
 			Wall: s.ratio("flight", "engine"), CPU: s.ratio("flight cpu", "engine cpu"),
 		},
 		Concurrent: concurrent{
@@ -168,7 +168,7 @@ func (b *serviceBench) round(ctx context.Context, round int, s series) error {
 }
 
 func (b *serviceBench) large(s series, name string, request func() error) error {
-	wall, cpu, err := timed(request)
+	wall, cpu, err := measureTime(request)
 	s.add(name, wall)
 	s.add(name+" cpu", cpu)
 	return err
@@ -203,17 +203,7 @@ func (b *serviceBench) inProcess(ctx context.Context) error {
 
 // overFlight asks for n samples from a seed.
 func (b *serviceBench) overFlight(ctx context.Context, c *client.Client, n int, seed uint64) error {
-	rows := 0
-	for m, err := range c.Sample(ctx, api.Sample{Model: servedModel, N: &n, Seed: seed, NFE: b.NFE, Solver: "ab"}) {
-		if err != nil {
-			return err
-		}
-		rows += m.Batch.Rows
-	}
-	if rows != n {
-		return fmt.Errorf("%d samples of %d arrived", rows, n)
-	}
-	return nil
+	return drawSamples(ctx, c, api.Sample{Model: servedModel, N: &n, Seed: seed, NFE: b.NFE, Solver: "ab"})
 }
 
 // concurrently lets all clients ask at once, one request after the other each, and notes samples per second, the

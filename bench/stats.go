@@ -33,8 +33,8 @@ func (q quartiles) text(format string) string {
 	return fmt.Sprintf(format+" ("+format+"–"+format+")", q.Median, q.Low, q.High)
 }
 
-// times returns the quartiles in a unit of which one is 1/factor.
-func (q quartiles) times(factor float64) quartiles {
+// scaled returns the quartiles in a unit of which one is 1/factor.
+func (q quartiles) scaled(factor float64) quartiles {
 	return quartiles{Low: factor * q.Low, Median: factor * q.Median, High: factor * q.High}
 }
 
@@ -43,7 +43,7 @@ type series map[string][]float64
 
 func (s series) add(name string, value float64) { s[name] = append(s[name], value) }
 
-func (s series) of(name string) quartiles { return quartilesOf(s[name]) }
+func (s series) quartiles(name string) quartiles { return quartilesOf(s[name]) }
 
 // ratio returns the quartiles of one measure over another, divided round by round.
 func (s series) ratio(name, over string) quartiles {
@@ -63,8 +63,8 @@ func cpuSeconds() (float64, error) {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds(), nil
 }
 
-// timed returns the seconds that f takes, of the clock and of all processors.
-func timed(f func() error) (wall, cpu float64, err error) {
+// measureTime returns the seconds that f takes, of the clock and of all processors.
+func measureTime(f func() error) (wall, cpu float64, err error) {
 	before, err := cpuSeconds()
 	if err != nil {
 		return 0, 0, err

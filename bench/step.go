@@ -28,18 +28,18 @@ type stepProgram struct {
 func newStep(mode kernels.Mode) func(context.Context, *modelBench) (program, error) {
 	return func(_ context.Context, b *modelBench) (program, error) {
 		cfg := kernels.TrainerConfig{TrainNetwork: !b.frozen, Estimate: true, Mode: mode}
-		return openStep(b, string(mode), cfg, b.in.omega)
+		return openStep(b, string(mode), cfg, b.inputs.omega)
 	}
 }
 
 // newScoreStep takes steps on EDM's loss, which has no schedule.
 func newScoreStep(_ context.Context, b *modelBench) (program, error) {
-	return openStep(b, "score", kernels.TrainerConfig{TrainNetwork: true}, b.in.score)
+	return openStep(b, "score", kernels.TrainerConfig{TrainNetwork: true}, b.inputs.score)
 }
 
 func openStep(b *modelBench, name string, cfg kernels.TrainerConfig, omega []float64) (program, error) {
 	s := &stepProgram{bench: b, name: name, cfg: cfg, in: kernels.StepInput{
-		Images: b.in.images, Labels: b.in.labels, G: b.in.g, Omega: omega, LR: learningRate, EMABeta: emaBeta,
+		Images: b.inputs.images, Labels: b.inputs.labels, G: b.inputs.g, Omega: omega, LR: learningRate, EMABeta: emaBeta,
 	}}
 	if cfg.Mode == "" {
 		s.cfg.Mode = kernels.LossOnly
@@ -64,8 +64,8 @@ func (s *stepProgram) outputs(ctx context.Context) ([]safetensors.Tensor, error)
 	}
 	defer w.Release()
 	t, err := b.model.Estimate(ctx, w, kernels.EstimateInput{
-		Mode: s.cfg.Mode, X0: b.in.images, Eps: b.in.eps, Probe: b.in.z, G: b.in.g, Omega: s.in.Omega,
-		Labels: b.in.labels,
+		Mode: s.cfg.Mode, X0: b.inputs.images, Eps: b.inputs.eps, Probe: b.inputs.z, G: b.inputs.g, Omega: s.in.Omega,
+		Labels: b.inputs.labels,
 	})
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (s *stepProgram) outputs(ctx context.Context) ([]safetensors.Tensor, error)
 	} {
 		if term.values != nil {
 			name := "output/step-" + s.name + "/" + term.name
-			out = append(out, safetensors.FromFloat64s(name, []int{b.in.batch}, term.values))
+			out = append(out, safetensors.FromFloat64s(name, []int{b.inputs.batch}, term.values))
 		}
 	}
 	return out, nil
@@ -91,7 +91,7 @@ func (s *stepProgram) outputs(ctx context.Context) ([]safetensors.Tensor, error)
 
 // memory returns what a step is estimated to take.
 func (s *stepProgram) memory() (*device.Memory, error) {
-	cost, err := s.bench.model.StepCost(s.cfg, s.bench.in.batch)
+	cost, err := s.bench.model.StepCost(s.cfg, s.bench.inputs.batch)
 	if err != nil {
 		return nil, err
 	}

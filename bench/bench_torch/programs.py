@@ -209,7 +209,6 @@ class Programs:
             "step-explicit": self.step("explicit"),
             "step-full": self.step("full"),
             "sample": self.sample(5),
-            "sample-flight": self.sample(5),
             "sample-35": self.sample(18),
         }[name]
 

@@ -101,7 +101,7 @@ def run(options: argparse.Namespace, name: str, work: Path) -> Session:
         for program in programs:
             say(f"{name}: compiling {program}")
             compiled[program] = ours.order(compile=program)
-        ours.order(save=str(saved_file), of=programs)
+        ours.order(save=str(saved_file), programs=programs)
         saved = load_file(saved_file)
         ways = _ways(load, saved, options)
         for program in programs:  # before any step trains PyTorch's networks
