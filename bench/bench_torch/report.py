@@ -66,7 +66,7 @@ def section(session: Session) -> str:
     rates = f"matrix products at {top:.0f} GFLOP/s (ours {ours}, torch {torch})"
     load = "load average {:.1f} before and {:.1f} after".format(*session.load)
     title = f"### {session.network}, {_threads(session)}"
-    return f"{title}\n\n{size}; {rates}; {load}.\n\n{table(session.rows, top)}"
+    return f"{title}\n\n{size}; {rates};\n{load}.\n\n{table(session.rows, top)}"
 
 
 def table(rows: list[Row], peak: float) -> str:
