@@ -1,11 +1,10 @@
-"""What a search for a denoiser in torch costs beside the denoiser's own evaluations: time and memory.
+"""What a search for a denoiser in torch costs over the denoiser's own evaluations: time and memory.
 
     python bench_few.py                  # a table; of networks with random weights, in an environment with torch
-    python bench_few.py --profile unet   # where the rest of the time goes
+    python bench_few.py --profile unet   # what takes the rest of the time
 
-The time of the network is measured around its calls, in the search itself. Memory is what the process holds at most
-while it searches, beside what it holds at most in one evaluation of as many rows as the search follows at a time; each
-is measured in a process of its own.
+The time of the network is measured around its calls, in the search itself. Memory is the peak of the process in a
+search, against the peak in one evaluation of as many rows as the search follows at a time, each in its own process.
 """
 
 from __future__ import annotations

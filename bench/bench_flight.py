@@ -46,7 +46,7 @@ class Images:
             self._batches.append(pa.RecordBatch.from_arrays([column], schema=self.schema))
 
     def of(self, rows: int) -> Iterator[pa.RecordBatch]:
-        """Batches of so many rows in all."""
+        """Batches with a number of rows in all."""
         sent = 0
         while sent < rows:
             batch = self._batches[sent // self._batches[0].num_rows % _BLOCKS]

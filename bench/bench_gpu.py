@@ -88,7 +88,7 @@ def main() -> None:
     parser.add_argument("--precisions", default="float32,tf32,bfloat16")
     parser.add_argument(
         "--programs", default="forward,vjp,double step-score step-explicit step-full sample,sample-35",
-        help="lists of programs; each list is a process of its own (default %(default)s)",
+        help="lists of programs; each list is a process (default %(default)s)",
     )  # fmt: skip
     parser.add_argument("--out", type=Path, default=Path("gpu.json"), help="file for all numbers (default %(default)s)")
     options = parser.parse_args()

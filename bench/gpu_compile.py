@@ -1,12 +1,12 @@
 """Compile the networks' programs for GPUs that are not there, and check what comes out: `make gpu-compile`.
 
 XLA's plugin for CUDA compiles ahead of time from a description of the GPU. Each program is compiled for an H100 in
-bfloat16; with --all for an H200, and in float32 and tf32, too. It is an error where one
+bfloat16; with --all for an H200, and in float32 and tf32, too. It is an error if a program
 
   - does not compile,
   - has a convolution that is no call of cuDNN, or one whose channels are not the last axis,
   - multiplies float32 in a bfloat16 program, except in the embedding of noise levels and labels,
-  - may round factors of float32 to TensorFloat-32, or may not where tf32 asks for it,
+  - may round factors of float32 to TensorFloat-32, or may not although tf32 asks for it,
   - copies an argument that it is donated,
   - needs memory that differs from what anisoflight expects by more than 15 %,
   - has more kernels, traffic or temporaries than its row in bench/docs/gpu.csv, by more than a twentieth.
@@ -231,7 +231,7 @@ def measure(job: Job) -> tuple[Row, list[str]]:
 
 
 def grown(row: Row, before: dict[tuple[str, ...], Row]) -> list[str]:
-    """What a program has more of than the table says; nothing where it has no row."""
+    """What a program has more of than the table says; nothing if it has no row."""
     old = before.get(row.key, row)
     return [
         f"{name}: {getattr(row, name):g}, the table says {getattr(old, name):g}"

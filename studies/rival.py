@@ -1,4 +1,4 @@
-"""``python -m studies.rival DATA``: Heun's method on EDM's levels, tuned and not, where no network errs.
+"""``python -m studies.rival DATA``: Heun's method on EDM's levels, tuned and not, without network error.
 
 The data set cifar10-16 of the folder DATA (studies.reports.real makes it) is replaced by its normal law. Along a DCT
 coefficient of variance λ and mean m the flow is dx/dσ = σ (x − m)/(λ + σ²), so Heun's method multiplies x − m by a

@@ -59,7 +59,7 @@ def arguments() -> argparse.Namespace:
     p.add_argument("--no-inductor", action="store_true", help="leave out torch.compile, which needs a C++ compiler")
     p.add_argument("--no-memory", action="store_true", help="leave out peak memory, which takes a process per program")
     p.add_argument("--keep", type=Path, help="folder for what was measured; a run that was ended goes on from there")
-    p.add_argument("--write", type=Path, help="page to put the tables into; the CSV goes beside it")
+    p.add_argument("--write", type=Path, help="page to put the tables into; the CSV goes next to it")
     for hidden in ("--session", "--folder", "--saved"):
         p.add_argument(hidden, type=Path, help=argparse.SUPPRESS)
     p.add_argument("--peak-of", help=argparse.SUPPRESS)
@@ -74,7 +74,7 @@ def arguments() -> argparse.Namespace:
 
 
 def _run_session(options: argparse.Namespace, name: str, threads: int, into: Path) -> None:
-    """Measure in a process of its own, on as many processors as threads, with empty caches of compiled programs."""
+    """Measure in a new process, on as many processors as threads, with empty caches of compiled programs."""
     all_cpus = os.sched_getaffinity(0)
     line = [sys.executable, "-m", __package__ or "bench_torch", "--session", str(into), "--networks", name]
     line += ["--threads", str(threads), "--programs", ",".join(options.programs), "--rounds", str(options.rounds)]

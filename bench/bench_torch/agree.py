@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from .programs import Programs
 
-_LEAST = 1e-3  # of the program's largest entry: what is zero but for rounding, as a key's bias, is no difference
+_LEAST = 1e-3  # of the program's largest entry: what is zero except for rounding, as a key's bias, is no difference
 
 
 def difference(program: str, programs: Programs, saved: dict[str, Tensor]) -> float:

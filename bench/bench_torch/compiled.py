@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def check_compiler(device: str) -> None:
-    """SystemExit where Inductor would find no C++ compiler, which it needs for processors."""
+    """SystemExit if Inductor would find no C++ compiler, which it needs for processors."""
     named = os.environ.get("CXX")
     if device != "cpu" or any(shutil.which(name) for name in ([named] if named else ["g++", "clang++"])):
         return
@@ -91,7 +91,7 @@ class Compiled(Programs):
 
 
 class _Called:
-    """A network as a function of its values; those that are trained require gradients where training is true."""
+    """A network as a function of its values; those that are trained require gradients if training is true."""
 
     def __init__(self, net: Network, values: Named, training: bool) -> None:
         self._net, self._values, self.sigma_data = net, values, net.sigma_data

@@ -63,7 +63,7 @@ def cpu_seconds() -> float:
 
 
 def timed(work: Callable[[], object], calls: int, device: str) -> Time:
-    """The time of a call, of so many in a row."""
+    """The time of a call, of a number of calls in a row."""
     cpu, wall = cpu_seconds(), time.perf_counter()
     for _ in range(calls):
         work()

@@ -177,7 +177,7 @@ class SongUNet(nn.Module):
 
 
 def _state_name(name: str) -> str:
-    """The name in the state dict, where a block's attention has no name of its own."""
+    """The name in the state dict, if a block's attention has no name."""
     return "model." + name.replace(".attention.", ".")
 
 

@@ -24,7 +24,7 @@ class Ours:
         self.hello = self._answer()
 
     def order(self, **order: Any) -> Answer:
-        """Give an order and wait for its answer; RuntimeError where it fails."""
+        """Give an order and wait for its answer; RuntimeError if it fails."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()

@@ -112,7 +112,7 @@ class Programs:
             return {"a": a.detach(), "h": torch.autograd.grad(_inner(a, i.z), x)[0]}
 
     def step(self, mode: str) -> Callable[[], Outputs]:
-        """Training steps, each with noise of its own: the gradient, Adam and the moving average of the parameters."""
+        """Training steps, each with its own noise: the gradient, Adam and the moving average of the parameters."""
 
         def run() -> Outputs:
             if self._trained is None:

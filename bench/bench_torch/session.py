@@ -1,4 +1,4 @@
-"""One network on a number of threads: a process of its own, since neither half changes its threads later."""
+"""One network on a number of threads, in its own process, since neither half changes its threads later."""
 
 from __future__ import annotations
 

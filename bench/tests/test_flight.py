@@ -1,4 +1,4 @@
-"""`anisoflight-bench flight` measures pyarrow beside Go."""
+"""`anisoflight-bench flight` measures pyarrow as well as Go."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ def run(
     )
     if full:
         report.text(
-            "“learned” is the schedule of the estimator “full”; the one learned by “backprop” stands beside it. "
+            "“learned” is the schedule of the estimator “full”; the one learned by “backprop” is next to it. "
             "Compare their energies with their errors: the least energy is not the least error of a given solver."
         )
     report.text(

@@ -142,7 +142,7 @@ def _class(check: Check) -> str:
 
 
 def pm(values: Sequence[float], digits: int = 2) -> str:
-    """Mean ± half the range of a few repetitions, or the value alone where there is one."""
+    """Mean ± half the range of a few repetitions, or the value alone if there is one."""
     mean = sum(values) / len(values)
     if len(values) < 2:
         return f"{mean:.{digits}f}"

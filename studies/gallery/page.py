@@ -27,7 +27,7 @@ DPI = 130
 
 
 class Gallery:
-    """Collects figures, each as a PNG of its own in `folder`, and writes them as one page that needs no other file."""
+    """Collects figures, each as a PNG in `folder`, and writes them as one page that needs no other file."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -198,7 +198,7 @@ def draw_patches(session: Session, gallery: Gallery) -> None:
     gallery.add(
         "patches-mean",
         panels.geometric_mean({key: curves[key] for key in ("DCT", "PCA")}),
-        "Geometric means √(g₁g₂) of the learned schedules, beside the log-linear path.",
+        "Geometric means √(g₁g₂) of the learned schedules, and the log-linear path.",
     )
     by_class = client.schedule(dct_classes).evaluate(points=figures.POINTS)
     gallery.add(

@@ -42,7 +42,7 @@ Array = np.ndarray[Any, Any]
 def geometric_mean(
     schedules: Curves | Mapping[str, Curves], ax: Axes | None = None, names: Sequence[str] | None = None
 ) -> Axes:
-    """The geometric mean of the subspaces, √(g_1 g_2) for two, beside the log-linear path between the same ends."""
+    """The geometric mean of the subspaces, √(g_1 g_2) for two, and the log-linear path between the same ends."""
     ax = axes(ax, xlabel=TIME, yscale="log")
     lines = lines_of(schedules, names)
     for i, line in enumerate(lines):

@@ -51,7 +51,7 @@ DATASET = "cifar10-16"
 COUNT = 512
 """Samples of a block."""
 BLOCKS = (300_000, 400_000)
-"""Seeds of the blocks that are measured, each a distance of its own."""
+"""Seeds of the blocks that are measured, of which each has a distance."""
 TUNING_SEED = 200_000
 ROUNDS = (32, 12), (128, 3), (512, 1)
 """Samples of every scheduler that is left, and how many of them are left after each round, for each of the features."""
@@ -80,7 +80,7 @@ def _offered(made: Any) -> set[str]:
 
 
 def _placements(made: Any, flow: bool) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The placements that a scheduler has; where the range of levels depends on the spacing, with each of them."""
+    """The placements that a scheduler has; if the range of levels depends on the spacing, with each of them."""
     offered = _offered(made)
     rules = [rule for rule in ("karras_sigmas", "exponential_sigmas", "beta_sigmas", "lu_lambdas")
              if f"use_{rule}" in offered]  # fmt: skip
@@ -155,13 +155,13 @@ class Subject:
         return Denoiser(self.network, self.kind.scheduler, cond=cond, batch=ROWS)
 
     def noise(self, seed: int, count: int) -> tuple[Tensor, Tensor | None]:
-        """Unit noise, and classes in equal parts where the network has them."""
+        """Unit noise, and classes in equal parts if the network has them."""
         drawn = torch.randn(count, 3, 16, 16, generator=torch.Generator().manual_seed(seed))
         return drawn, torch.arange(count) % CLASSES if self.kind.classes else None
 
     @torch.no_grad()
     def with_scheduler(self, scheduler: Any, nfe: int, seed: int, count: int) -> tuple[Tensor, int]:
-        """Samples of diffusers' loop of the most steps that need no more than so many evaluations; and how many."""
+        """Samples of diffusers' loop with the most steps that need at most nfe evaluations; and their number."""
         x, labels = self.noise(seed, count)
         timesteps = _timesteps(scheduler, nfe)
         x = x * getattr(scheduler, "init_noise_sigma", 1.0)
@@ -212,7 +212,7 @@ class Judges:
 
 
 def chosen(subject: Subject, nfe: int, judges: Judges, cells: Cells) -> dict[str, str]:
-    """The best scheduler by each of the features, on samples that are not measured: rounds of ever more of them."""
+    """The best scheduler by each of the features, on samples that are not measured: in rounds of growing size."""
     found = schedulers(subject.kind)
     left = {features: list(found) for features in FEATURES}
     for count, more in ROUNDS:
@@ -299,7 +299,7 @@ def _measure(
         )
     made = schedulers(subject.kind)
     sampled = functools.cache(lambda name, block: subject.with_scheduler(made[name], nfe, block, COUNT))
-    if late:  # where all samplers lead: many evaluations of an ordinary solver
+    if late:  # the limit of all samplers: many evaluations of an ordinary solver
         name = "UniPC-2, shift 1" if "UniPC-2, shift 1" in made else "UniPC-2, trailing"
         draw = functools.partial(subject.with_scheduler, made[name], CONVERGED_STEPS, count=COUNT)
         row(CONVERGED, CONVERGED_STEPS, draw, lambda: {"chosen": name})

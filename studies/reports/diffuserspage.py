@@ -128,7 +128,7 @@ def _chosen(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def verdict(found: pd.DataFrame) -> str:
-    """Whether the aim was met, and where not."""
+    """Whether the aim was met, and what was not."""
     missing = [
         f"{sampler} at {nfe}"
         for sampler in (PAIRED, DATA, BEST)

@@ -43,7 +43,7 @@ _PAIRS = (
     ("local-2", "2M"),
 )
 ALONE = tuple((f"{ours}, {start}", f"{theirs}, {start}") for ours, theirs in _PAIRS for start in _STARTS)
-"""Samplers of plain networks that differ in anisotropy alone: the same start, levels and order, and a step of its own
+"""Samplers of plain networks that differ in anisotropy alone: the same start, levels and order, and a step
 for every frequency against one for all.
 """
 
@@ -220,7 +220,7 @@ def figure(rows: pd.DataFrame) -> Figure:
 
 
 def write_alone(page: Page, name: str, rows: pd.DataFrame) -> None:
-    """A problem's section of what plain networks have, as far as it has been measured."""
+    """The section of a problem with plain networks alone."""
     page.heading(name)
     plain = rows[rows["network"] == "plain"]
     if plain.empty:
@@ -237,7 +237,7 @@ def write_alone(page: Page, name: str, rows: pd.DataFrame) -> None:
 
 
 def write(page: Page, name: str, measured: Measured) -> None:
-    """A problem's section, as far as it has been measured."""
+    """The section of a problem."""
     page.heading(name)
     rows = measured.rows
     networks = rows[rows["network"] != "none"]

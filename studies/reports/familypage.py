@@ -65,7 +65,7 @@ def energy_table(energies: pd.DataFrame) -> pd.DataFrame:
 
 
 def distance_table(distances: pd.DataFrame) -> pd.DataFrame:
-    """FD by schedule and NFE, and beside it the difference to the isotropic schedule, paired by seed."""
+    """FD by schedule and NFE, each followed by the difference to the isotropic schedule, paired by seed."""
     rows = []
     for name in distances["schedule"].unique():
         row = {"schedule": name}
@@ -136,7 +136,7 @@ def figure(distances: pd.DataFrame) -> Figure:
 
 
 def write(page: Page, name: str, measured: Measured) -> None:
-    """A problem's section, as far as it has been measured."""
+    """The section of a problem."""
     page.heading(name)
     if not any(len(table) for table in (measured.energies, measured.distances, measured.nodes, measured.search)):
         page.text("Not measured yet.")

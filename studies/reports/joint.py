@@ -64,7 +64,7 @@ BRANCHES = tuple(Branch(kind, estimator) for estimator in ("backprop", "full") f
 
 @dataclass(frozen=True)
 class Trained:
-    """A network after a branch, with the schedule that was learned beside it; or before any."""
+    """A network after a branch, with the schedule that was learned with it; or before any."""
 
     client: Client
     problem: networks.Problem

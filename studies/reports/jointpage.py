@@ -36,7 +36,7 @@ def difference_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def write(page: Page, name: str, rows: pd.DataFrame) -> None:
-    """A problem's section, as far as it has been measured."""
+    """The section of a problem."""
     page.heading(name)
     if rows.empty or set(rows["branch"]) == {BEFORE}:
         page.text("Not measured yet.")

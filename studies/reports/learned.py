@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 LR, EMA_HALFLIFE_KIMG = 1e-4, 5.12
 BATCH, KIMG = 256, 102.4
 BLOCKS = (300_000, 400_000)
-"""First seeds of the blocks, each a distance of its own."""
+"""First seeds of the blocks, of which each has a distance."""
 COUNT = 2500
 """Samples of a block."""
 TUNING_SEED, TUNING_COUNT = 200_000, 1000
@@ -217,7 +217,7 @@ def _model(study: Study, name: str | None) -> str:
 
 
 def _train(client: Client, name: str, settings: dict[str, Any]) -> dict[str, Any] | None:
-    """Train a run to its end and save its model, as far as it is not there; returns what the server says of the run.
+    """Train a run to its end and save its model, unless that is done; returns what the server says of the run.
 
     It is None of a model whose run was deleted. A run that is there with other settings is a ValueError.
     """

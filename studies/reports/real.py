@@ -86,7 +86,7 @@ def rows(seed: int) -> Iterator[Row]:
 
 
 def train(seed: int, folder: Path, source: Path) -> None:
-    """Train a network and the recipes that start from it, as far as they are not there."""
+    """Train a network and the recipes that start from it, unless they are there."""
     files = [str(CONFIGS / f"{method}.yaml") for method in LEARNED]
     convert(load(files[:1])[0], folder, source)
     done(recipe([*files, "--seed", str(seed), "--data", str(folder)]))

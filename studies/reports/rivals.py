@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     """By the name of features: they, of uint8 images, and their moments on the data."""
 
 BLOCKS, COUNT = (6_000_000, 7_000_000), 2500
-"""First seeds of the blocks, each a distance of its own, and the samples of a block."""
+"""First seeds of the blocks, of which each has a distance, and the samples of a block."""
 TUNING, TEACHER = 5_000_000, 5_500_000
 """First seeds of what rivals are tuned on, and learned from."""
 FIRST, LAST, FINALISTS = 128, 640, 2
@@ -153,7 +153,7 @@ class Study:
     count: int
 
     def plan(self, schedule: str, **options: Any) -> Plan:
-        """A plan of the server for this network, of all classes if they have starts of their own."""
+        """A plan of the server for this network, of all classes if each has its own start."""
         if schedule != "edm":
             options |= {"labels": range(self.classes)} if self.classes else {"label": -1}
         return self.client.plan(schedule, model=self.network.model, **options)
@@ -255,7 +255,7 @@ def step_costs(study: Study, sigma: float) -> tuple[list[float], Array]:
 
 
 def shortest(cost: Array, steps: int, coefficient: float = 1.0) -> list[int]:
-    """The path of so many steps from the first node to the last with the least cost; what follows a step has the
+    """The path with the least cost from the first node to the last in a number of steps; what follows a step has the
     coefficient as its weight.
     """
     least, follows = cost[:, -1], []
@@ -337,8 +337,8 @@ def learn(
 def descend(
     network: Network, fit: Callable[[Array], Array], held_back: Callable[[Array], Array], theta: Array, allowed: int
 ) -> Array:
-    """Least squares by Levenberg and Marquardt's steps with differences, until what is held back no longer gains, or so
-    many evaluations are spent.
+    """Least squares by Levenberg and Marquardt's steps with differences, until the held back rows no longer gain, or the
+    allowed evaluations are spent.
     """
     before, best, held = network.evaluations, theta, math.inf
     while network.evaluations - before < allowed:
@@ -414,7 +414,7 @@ def judges_of(files: Sequence[Path], images: Array) -> Judges:
 
 
 def accuracy(features: Callable[[Array], Array], images: Array, labels: Array) -> float:
-    """How many labels a linear read-out of the features tells, fitted on every other image, of the rest."""
+    """The share of images whose label a linear read-out of the features finds, fitted on every other image."""
     rows = np.column_stack([features(images), np.ones(len(images))])
     read_out = np.linalg.lstsq(rows[::2], np.eye(labels.max() + 1)[labels[::2]], rcond=None)[0]
     return float(((rows[1::2] @ read_out).argmax(axis=1) == labels[1::2]).mean())
@@ -426,8 +426,8 @@ def run(args: argparse.Namespace) -> None:
     with anisoflight.serve(data=args.data) as client:
         data, server = client.dataset(args.dataset), ["--server", client.location]
         judges = judges_of(references(server, args.data, args.dataset, args.count), data.images)
-        told = partial(accuracy, judges["classifier"][0], data.images, data.labels)
-        cells.measured({"dataset": args.dataset, "about": "classifier"}, lambda: {"accuracy": told()})
+        measured = partial(accuracy, judges["classifier"][0], data.images, data.labels)
+        cells.measured({"dataset": args.dataset, "about": "classifier"}, lambda: {"accuracy": measured()})
         score = Score(data.images[::5])
         for model in args.models:
             facts = client.call("DescribeModel", model=model)

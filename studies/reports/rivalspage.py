@@ -156,9 +156,9 @@ def table(found: pd.DataFrame, features: str) -> pd.DataFrame:
 def choices(found: pd.DataFrame) -> pd.DataFrame:
     """What each row was tuned to on each network, one choice if all are alike, and the most evaluations it took."""
     rows = found[found.choice != ""].drop_duplicates(KEYS).sort_values("network")
-    told = rows.groupby(["method", "nfe"]).agg(choice=("choice", _listed), spent=("tuning", "max"))
-    told = told.reindex([key for key in product(ORDER, NFE + HEUN_NFE[1:]) if key in told.index]).reset_index()
-    return told.assign(spent=told.spent.map("{:,.0f}".format))
+    shown = rows.groupby(["method", "nfe"]).agg(choice=("choice", _listed), spent=("tuning", "max"))
+    shown = shown.reindex([key for key in product(ORDER, NFE + HEUN_NFE[1:]) if key in shown.index]).reset_index()
+    return shown.assign(spent=shown.spent.map("{:,.0f}".format))
 
 
 def _listed(choices: pd.Series) -> str:

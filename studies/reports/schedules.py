@@ -85,7 +85,7 @@ def learned(
 ) -> str:
     """The schedule of a family learned from the geodesic with the network frozen, in steps of 64: a model MODEL-NAME.
 
-    model is the problem's network unless another is named. If kept, only the name is told and nothing is learned.
+    model is the problem's network unless another is named. If kept, it only returns the name.
     """
     model = model or problem.name
     name = f"{model}-{name}"

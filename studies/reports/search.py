@@ -1,8 +1,8 @@
 """Where anisotropy gains most: a search without a network, on mixtures and Gaussians whose truth is known.
 
 The model is the Gaussian mixture of the data set's classes with the variances of their DCT coefficients, whose score
-is exact. Schedules are learned under it as they are under a network; what they are worth is told by the exact bench,
-the squared 2-Wasserstein distance of a sampler to the data's Gaussian.
+is exact. Schedules are learned under it as they are under a network. The exact bench judges them by the squared
+2-Wasserstein distance of a sampler to the data's Gaussian.
 """
 
 from __future__ import annotations

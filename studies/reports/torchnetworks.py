@@ -129,7 +129,7 @@ KINDS = {
 
 
 def trained(kind: Kind, file: Path, images: Tensor, labels: Tensor, steps: int, seed: int = 0) -> torch.nn.Module:
-    """The moving average of a network's weights after so many steps of Adam; what is kept in `file` goes on from there.
+    """The moving average of a network's weights after some steps of Adam; training goes on from what `file` has.
 
     images [N, 3, 16, 16] in [−1, 1], half of them mirrored.
     """

@@ -206,7 +206,7 @@ README = {
     "strongest rival: levels and weights learned from noise, as in S4S and DyWeight": rivalspage.WEIGHTS,
     "`few`": rivalspage.FEW,
 }
-"""Rows of README's table, and what they are called where they are measured."""
+"""Rows of the table of README, and their names in the study."""
 
 
 def _lies_within(values: pd.Series, cell: list[str]) -> bool:

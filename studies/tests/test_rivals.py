@@ -75,7 +75,7 @@ def test_afs_spares_the_first_evaluation(plan: Plan) -> None:
 
 
 def _page(folder: Path, changed: dict[tuple[str, int], float], networks: int = 3) -> Path:
-    """Rows in which ours has 1 and every rival 2, but for what is changed; networks and blocks differ by as much."""
+    """Rows in which ours has 1 and every rival 2, except what is changed; networks and blocks differ by as much."""
     lines = []
     for network, method in product(page.NETWORKS[:networks], page.ORDER):
         for nfe in page.nfes(method):
@@ -131,7 +131,7 @@ def test_the_page_is_that_of_its_rows(tmp_path: Path) -> None:
 
 
 def test_a_whole_study_of_rivals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tiny, from a network to the page; and once more, which measures nothing. A class has a start of its own."""
+    """Tiny, from a network to the page; and once more, which measures nothing. Each class has its own start."""
     labels = np.arange(600) % 2
     images = np.random.default_rng(0).integers(0, 120, (600, 8, 8, 1)) + 130 * labels[:, None, None, None]
     with anisoflight.serve(data=tmp_path / "data") as client:
