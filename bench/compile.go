@@ -90,7 +90,8 @@ func measureStarts(
 		}
 		r.Rows = append(r.Rows, compileRow{
 			Program: program, First: s.quartiles("first"), Second: s.quartiles("second"), Start: s.ratio("first", "second"),
-			Compile: s.quartiles("compile"), Load: s.quartiles("load"), Ready: s.ratio("compile", "load"), Identical: len(digests) == 1,
+			Compile: s.quartiles("compile"), Load: s.quartiles("load"), Ready: s.ratio("compile", "load"),
+			Identical: len(digests) == 1,
 		})
 	}
 	progress(len(programs)*rounds, len(programs)*rounds)

@@ -31,8 +31,8 @@ type order struct {
 	Peak     string   `json:"peak,omitempty"`     // program whose memory is asked for; answered by peak
 	Save     string   `json:"save,omitempty"`     // file for inputs and outputs, see save; answered by {}
 	Programs []string `json:"programs,omitempty"` // of Save; default those of model
-	Digest   string   `json:"digest,omitempty"`   // program whose bits are asked for; answered by bits
-	Matmul   bool     `json:"matmul,omitempty"`   // measure products of matrices; answered by rate
+	Digest   string   `json:"digest,omitempty"`   // program whose bits are asked for; answered by digestAnswer
+	Matmul   bool     `json:"matmul,omitempty"`   // measure products of matrices; answered by matmulAnswer
 }
 
 // matmulAnswer has the device's rate of matrix products in the bench's precision. It is measured on request, since its
@@ -114,7 +114,7 @@ func (b *modelBench) peak(ctx context.Context, name string) (peak, error) {
 }
 
 // save writes a safetensors file of the inputs, as input/NAME, and of the outputs of the programs, as output/PROGRAM or
-// output/PROGRAM/NAME: images in NHWC, gradients of parameters in PyTorch's layout. Training steps draw their own noise;
+// output/PROGRAM/NAME: images in NHWC, gradients of parameters in PyTorch's layout. Training steps draw their noise, so
 // of them the file has the terms of the estimator at input/eps and, if the estimator has a probe, input/z.
 func (b *modelBench) save(ctx context.Context, path string, names []string) (err error) {
 	f := &safetensors.File{Tensors: b.inputs.namedTensors()}

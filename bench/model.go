@@ -71,7 +71,8 @@ estimated is what a run is told before it is compiled. See bench/docs/estimator.
 		if *basisName != "none" && *basisName != "dct" {
 			return nil, fmt.Errorf("basis must be none or dct, got %q", *basisName)
 		}
-		return flags.withBench(modelOptions{dct: *basisName == "dct", frozen: !*trained}, func(b *modelBench) (report, error) {
+		options := modelOptions{dct: *basisName == "dct", frozen: !*trained}
+		return flags.withBench(options, func(b *modelBench) (report, error) {
 			return b.measure(ctx, estimatorPrograms, rounds, progress(cmd))
 		})
 	})

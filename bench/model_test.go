@@ -55,7 +55,7 @@ func small(t *testing.T) *modelBench {
 	return b
 }
 
-// TestDrive: orders are answered in turn, and what is saved agrees: ∇_x⟨F, w⟩ is the same whichever program computes it.
+// TestDrive: orders are answered in turn, and ∇_x⟨F, w⟩ is the same in the outputs of both programs that compute it.
 func TestDrive(t *testing.T) {
 	b := small(t)
 	file := filepath.Join(t.TempDir(), "all.safetensors")

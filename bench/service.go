@@ -129,8 +129,10 @@ func (b *serviceBench) measure(
 		return nil, err
 	}
 	evaluations := b.Rounds * b.Clients * b.Requests * b.NFE * ((b.Each + 7) / 8)
-	of := func(server string) traffic {
-		return traffic{Rate: s.quartiles(server), Latency: s.quartiles(server + " latency"), Worst: s.quartiles(server + " worst")}
+	trafficOf := func(server string) traffic {
+		return traffic{
+			Rate: s.quartiles(server), Latency: s.quartiles(server + " latency"), Worst: s.quartiles(server + " worst"),
+		}
 	}
 	return &serviceReport{
 		serviceSettings: b.serviceSettings,
@@ -139,7 +141,7 @@ func (b *serviceBench) measure(
 			Wall: s.ratio("flight", "engine"), CPU: s.ratio("flight cpu", "engine cpu"),
 		},
 		Concurrent: concurrent{
-			Alone: of("alone"), Batched: of("batched"), Rate: s.ratio("batched", "alone"),
+			Alone: trafficOf("alone"), Batched: trafficOf("batched"), Rate: s.ratio("batched", "alone"),
 			Latency: s.ratio("batched latency", "alone latency"),
 			Shared:  float64(after-before) / float64(evaluations),
 		},

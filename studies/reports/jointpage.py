@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
 from typing import TYPE_CHECKING
 
 from .fairpage import paired_table, table
@@ -30,7 +29,8 @@ def difference_table(rows: pd.DataFrame) -> pd.DataFrame:
     pairs += [(f"{kind}, full", f"{kind}, backprop") for kind in KINDS]
     named = [
         ({"branch": ours, "less": theirs, "sampler": sampler}, (ours, sampler), (theirs, sampler))
-        for (ours, theirs), sampler in product(pairs, rows["sampler"].unique())
+        for ours, theirs in pairs
+        for sampler in map(str, rows["sampler"].unique())
     ]
     return paired_table(rows, named)
 
