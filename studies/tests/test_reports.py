@@ -501,7 +501,7 @@ def _again(file: Path, distance: float) -> str:
 
 
 def test_the_page_of_learned_schedules_says_what_is_not_measured(tmp_path: Path) -> None:
-    page = learnedpage.write(tmp_path).read_text(encoding="utf-8")
+    page = " ".join(learnedpage.write(tmp_path).read_text(encoding="utf-8").split())
     assert "**No row is measured yet.**" in page
     assert page.count("**Not measured yet**: ") == len(learnedpage.AIMS)
     assert page.index("before any row was measured") < page.index("What was measured")
