@@ -50,11 +50,11 @@ READ = (
 )
 TUNING = """\
 Every rival is tuned on each network, on its own seeds, by a score like that of `few`: the geometric mean of Fréchet
-distances by low frequencies, edges and random filters. All candidates see the first samples, the best two more.
-Together they take no more evaluations than `few`. Plain solvers have grid `polynomial`, ρ 7 or 3, and σ_max 80 to 5
+distances by low frequencies, edges and random filters. All candidates see the first samples, the best two more,
+which together takes at most what `few` spends. Plain solvers have grid `polynomial`, ρ 7 or 3, and σ_max 80 to 5
 from noise or 40 to .625 from the data's normal law, by halves. AFS has σ_max 80 to 10. Heun's method has grids
-`edm` and `polynomial`, σ_max 80 to 10, and ρ 7, 5 or 3. `few` also has levels for the data's normal law, and no
-start below 5.
+`edm` and `polynomial`, σ_max 80 to 10, and ρ 7, 5 or 3. `few` also has levels for the data's normal law, and does
+not start below 5.
 
 **GITS** has the levels with the least sum of Euler's errors on 64 recorded trajectories of 40 steps, by dynamic
 programming, with iPNDM-4 or 2M, σ_max 80 or 20, and a coefficient of 1, 1.15 or 1.3.
