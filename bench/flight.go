@@ -11,11 +11,10 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/anisoflight/anisoflight/flight"
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
-
-	"github.com/anisoflight/anisoflight/flight"
 )
 
 func newFlight() *cobra.Command {

@@ -9,14 +9,13 @@ import (
 	"io"
 	"time"
 
+	"github.com/anisoflight/anisoflight/flight/wire"
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
-
-	"github.com/anisoflight/anisoflight/flight/wire"
 )
 
 // goClient is a client in Go: with package wire, or with arrow-go's reader and writer alone. Both use Flight's raw

@@ -6,12 +6,11 @@ import (
 	"net"
 	"time"
 
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/flight/tensor"
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
-
-	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/flight/tensor"
 )
 
 // What travels: images of 64 × 64 × 1 float32, 128 of them in a batch of 2 MiB.

@@ -9,9 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/spf13/cobra"
 )
 
 func newLower() *cobra.Command {

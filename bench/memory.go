@@ -6,10 +6,9 @@ import (
 	"os"
 	"text/tabwriter"
 
+	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
 func newMemory() *cobra.Command {

@@ -7,12 +7,11 @@ import (
 	"math/rand/v2"
 	"strings"
 
-	"github.com/spf13/pflag"
-
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/unet"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
+	"github.com/spf13/pflag"
 )
 
 // builtin is a network that is measured by a name, and the batch that goes with it.

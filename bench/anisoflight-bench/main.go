@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/anisoflight/anisoflight/bench"
 	"github.com/anisoflight/anisoflight/kernels/device"
+
+	"github.com/anisoflight/anisoflight/bench"
 )
 
 func main() {
