@@ -245,6 +245,20 @@ def test_what_the_readme_says_of_nine_evaluations() -> None:
     assert few.choice.str.contains(rivalspage.NOISE).all()
 
 
+def test_what_the_readme_says_of_the_data_that_nothing_was_tuned_on() -> None:
+    said = re.search(r"`few` has (.*?) / (.*?) at 3 and (.*?) / (.*?) at 5, the best rivals (.*?) / (.*?) \(learned\) "
+                     r"and (.*?) / (.*?) \(UniPC", _joined())  # fmt: skip
+    assert said is not None
+    found = rivalspage.read(ROOT / "studies/docs" / rivalspage.ROWS)
+    means = found[found.dataset == "emoji16"].groupby(["features", "nfe", "method"]).frechet.mean()
+    best = {3: rivalspage.WEIGHTS, 5: rivalspage.PLAIN["UniPC", rivalspage.MATCHED]}
+    where = [(name, nfe, method) for nfe in (3, 5) for method in (rivalspage.FEW,) for name in real.FEATURES]
+    where += [(name, nfe, best[nfe]) for nfe in (3, 5) for name in real.FEATURES]
+    assert all(_rounded(float(means[key]), cell) for key, cell in zip(where, said.groups(), strict=True))
+    for name, nfe in product(real.FEATURES, (3, 5)):
+        assert means[name, nfe][list(rivalspage.RIVALS[:12])].idxmin() == best[nfe]
+
+
 def test_the_rivals_of_the_readme_are_the_strongest() -> None:
     """By the classifier, of those that are measured; one is prepared on the network, the other is not."""
     found = rivalspage.read(ROOT / "studies/docs" / rivalspage.ROWS)
