@@ -1,17 +1,12 @@
 """``python -m anisoflight.advise``, which ``anisoflight advise`` runs: what `Client.advise` recommends."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from .files.temporary import whole_file
 from .program import add_folder, ended, exit_with, folder_server, numbers, path_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 ABOUT = """Recommend settings for a data set, each with the measurement behind it: sigma_data, sigma_min, sigma_max,
 P_mean and P_std of training, T, c and subspaces of schedules, and a sampler for each number of evaluations. They follow

@@ -1,11 +1,10 @@
 """A schedule's noise levels without a server, in the forms that other programs take."""
 
-from __future__ import annotations
-
 import io
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from os import PathLike
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -14,9 +13,6 @@ import pyarrow as pa
 from .errors import BadRequestError
 from .files import path_of
 from .wire.tensors import table_of
-
-if TYPE_CHECKING:
-    from os import PathLike
 
 Array = np.ndarray[Any, Any]
 Form = Literal["json", "comfyui", "sd.cpp"]

@@ -6,12 +6,10 @@
 It needs the packages diffusers and torch, and asks no server. `networks` says how each kind of network takes its input.
 """
 
-from __future__ import annotations
-
 import base64
 import inspect
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 
@@ -33,8 +31,6 @@ except ImportError as error:
         "without them a plan is called, or followed by plan.stages"
     ) from error
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _BETAS = ["num_train_timesteps", "beta_start", "beta_end", "beta_schedule", "trained_betas", "rescale_betas_zero_snr"]
 _NEAR_UNIT = 1e-4  # what unit noise may miss the start of a plan by, where the network sees it

@@ -16,13 +16,10 @@ import os
 import re
 import sys
 import warnings
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import pyarrow as pa
 import pyarrow.flight as fl
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _CLASSES: dict[str, type[AnisoflightError]] = {}
 

@@ -1,22 +1,18 @@
 """Images: bytes as floats and back, grids, PNG bytes and data URIs, with nothing but numpy and zlib."""
 
-from __future__ import annotations
-
 import base64
 import math
 import struct
 import zlib
+from collections.abc import Collection, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .errors import BadRequestError
 from .wire.tensors import images_of, integers, layout_of
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
 
 Pixels = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float32]

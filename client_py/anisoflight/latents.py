@@ -1,13 +1,9 @@
 """The server's own random numbers: the latent of every seed, without the server."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 Array = np.ndarray[Any, Any]
 

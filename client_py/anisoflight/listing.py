@@ -1,7 +1,5 @@
 """Lists of what a server has, as DataFrames that print a few of their columns."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import pandas as pd

@@ -13,18 +13,13 @@ own; a pipeline that knows nothing of σ holds c·x throughout, from unit noise 
 References: Karras et al. 2022 (EDM), Table 1; Ho et al. 2020 (DDPM); Salimans and Ho 2022 (v); Lipman et al. 2023.
 """
 
-from __future__ import annotations
-
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy.typing as npt
+import numpy.typing as npt
 
 Level = Any
 """A noise level σ > 0: a number, or an array or a tensor whose shape can be multiplied with images."""

@@ -3,26 +3,21 @@
 `anisoflight.torch` answers for any denoiser of PyTorch; `offer` is what it is made of.
 """
 
-from __future__ import annotations
-
 import queue
 import signal
 import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 
 from .errors import BadRequestError, warn
 from .latents import draws
+from .wire.calls import Connection
+from .wire.progress import Bar
 from .wire.tensors import to_numpy
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from .wire.calls import Connection
-    from .wire.progress import Bar
 
 Array = np.ndarray[Any, Any]
 

@@ -18,26 +18,22 @@ in float32 if that is wider. No server is asked.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from os import PathLike
+from typing import Any, Self
 
 import numpy as np
 
 from .errors import BadRequestError
 from .files import path_of
 from .files.plans import check, left
-from .files.schedules import read_with_basis, write_with_basis
+from .files.schedules import Vectors, read_with_basis, write_with_basis
+from .start import Start
 from .subspaces import Coordinates, Subspaces
 from .tensors import cast, floating, like, normal, without_gradients, working
 from .wire.progress import Progress
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from os import PathLike
-
-    from .files.schedules import Vectors
-    from .start import Start
 
 Array = np.ndarray[Any, Any]
 

@@ -1,7 +1,5 @@
 """What the programs of this package share: how they reach a server, and how they end."""
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import json
@@ -9,20 +7,16 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .client import connect
+from .client import Client, connect
 from .errors import AnisoflightError
 from .files import path_of
 from .files.locks import try_lock
 from .serve import serve
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from .client import Client
 
 _TICK = 0.05  # seconds between two looks at who holds a data folder
 _TOLD = 20  # looks, after which that is said

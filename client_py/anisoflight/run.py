@@ -1,23 +1,16 @@
 """Training runs."""
 
-from __future__ import annotations
-
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
 
 from .errors import UnavailableError, warn
-from .wire.calls import joined
+from .wire.calls import Connection, Message, joined
 from .wire.progress import Bar
 from .wire.tensors import to_numpy
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pandas as pd
-
-    from .wire.calls import Connection, Message
-
 
 _PATIENCE = 5.0  # seconds for the step that an interrupt falls into; a second interrupt ends the wait
 

@@ -1,16 +1,16 @@
 """Images that came from the server: samples and stored datasets."""
 
-from __future__ import annotations
-
 import html
 import json
 import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import Any, Self, overload
 
 import numpy as np
+import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,10 +18,6 @@ from . import images as pictures
 from .errors import BadRequestError, warn
 from .files.temporary import whole_file
 from .wire.tensors import to_numpy
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-    import pandas as pd
 
 Array = np.ndarray[Any, Any]
 

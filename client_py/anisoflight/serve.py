@@ -12,18 +12,15 @@ import subprocess
 import tempfile
 import threading
 import weakref
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TextIO
 
 from .client import Client
 from .errors import ServerStartError
 from .files import path_of
 from .files.temporary import TemporaryFolder
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import IO, TextIO
 
 _LISTENING = re.compile(r"listening on .*?location[=\":]+([^\s\"]+)")
 _IN_USE = re.compile(r"is in use by process .*?(grpc[^\s)]+)\)")

@@ -22,13 +22,13 @@ seeds 7 and 8:
 True
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any, Self
+from os import PathLike
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from safetensors import SafetensorError
 from safetensors.numpy import load
 
@@ -39,11 +39,6 @@ from .latents import latents
 from .subspaces import Coordinates, Subspaces, orthonormal
 from .tensors import like
 from .wire.tensors import array_of
-
-if TYPE_CHECKING:
-    from os import PathLike
-
-    import numpy.typing as npt
 
 __all__ = ["START_FILE", "Start", "latents"]
 

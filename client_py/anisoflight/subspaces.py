@@ -1,15 +1,11 @@
 """Parts of images by subspace, and images in DCT frequencies, for numpy arrays and torch tensors alike."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from .tensors import Constants, like
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 Array = np.ndarray[Any, Any]
 

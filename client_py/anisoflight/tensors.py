@@ -1,7 +1,5 @@
 """Arrays of numpy and tensors of torch, by the same code: where they are, and in their dtype."""
 
-from __future__ import annotations
-
 import contextlib
 from typing import Any
 

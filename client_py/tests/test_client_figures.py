@@ -130,7 +130,7 @@ def test_reverse_of_one_path_is_seen_in_two_subspaces(client: LocalClient, tmp_p
     assert len(patterns(figure)) == 3 * 3
     assert len(figure.axes[-1].get_lines()) == 1
     options = ["--reverse", "--label", "3", "--out", str(tmp_path / "reverse.png"), "--server", client.location]
-    assert figures.main(["digits", *options]) == 0
+    assert main(["digits", *options]) == 0
     height, width, _ = pyplot.imread(tmp_path / "reverse.png").shape
     assert width > 2 * height
 

@@ -1,21 +1,17 @@
 """``python -m anisoflight.compare``, which ``anisoflight compare`` runs: what `Client.compare` measures, as a table or
 as JSON."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from ..files.temporary import whole_file
 from ..program import add_folder, ended, exit_with, folder_server, numbers, path_of, positive, value_of, words
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import pandas as pd
 
 ABOUT = """Compare samples with every solver on every grid of every schedule at every number of evaluations, from the
 same latents, and print a row for each:

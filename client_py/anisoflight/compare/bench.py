@@ -5,17 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..moments import Moments, frechet_distance
+from ..operations.sampling import Sampling
+from ..samples import ImageTable, Samples
 from .metrics import Features, ode_error
-
-if TYPE_CHECKING:
-    from ..client import Client
-    from ..samples import ImageTable, Samples
 
 PROBE_SEED = 10**12
 """Of the latents that the ODE error is measured on; no repetition draws from there."""
@@ -34,7 +32,7 @@ class Sampler:
         """The same sampler with further options."""
         return replace(self, options={**self.options, **more})
 
-    def draw(self, client: Client, **more: Any) -> Samples:
+    def draw(self, client: Sampling, **more: Any) -> Samples:
         """Samples in float32, by this sampler and what more says (n or labels, seed, nfe)."""
         return client.sample(self.model, dtype="float32", progress=False, **{**self.options, **more})
 
@@ -89,7 +87,7 @@ class Bench:
     measured on ``probes`` latents of their own, the same ones for every sampler.
     """
 
-    client: Client
+    client: Sampling
     references: Mapping[str, Reference]
     seeds: Sequence[int]
     count: int

@@ -9,8 +9,6 @@ import nor call; docs/checkpoints.md says what is accepted.
     made.parameters  # 55735299
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import mmap

@@ -1,7 +1,5 @@
 """``python -m anisoflight.convert SOURCE TARGET``: an EDM checkpoint as a model folder, without executing it."""
 
-from __future__ import annotations
-
 import argparse
 
 from ..program import ended, exit_with, path_of

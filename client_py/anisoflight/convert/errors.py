@@ -1,7 +1,5 @@
 """What the converter refuses, each with a stable code."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from ..errors import BadRequestError

@@ -1,7 +1,5 @@
 """The model folder: written beside its place, checked by the program that knows models, and put there whole."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

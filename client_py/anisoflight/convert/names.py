@@ -4,8 +4,6 @@ This is the whole list. A name is matched with its module, to the letter; the ar
 that are not a checkpoint's give None, which ends the reading.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from typing import Any

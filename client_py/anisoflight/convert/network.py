@@ -1,7 +1,5 @@
 """From the record of a pickled EDMPrecond to its configuration and its state dict."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Mapping

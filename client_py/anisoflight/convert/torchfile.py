@@ -8,8 +8,6 @@ Zip, since torch 1.6: NAME/data.pkl, the object, and NAME/data/KEY, the elements
 In both, a storage is the persistent id ("storage", class, key, location, count).
 """
 
-from __future__ import annotations
-
 import io
 import zipfile
 from typing import Any

@@ -5,8 +5,6 @@ package; any other name ends the reading. Instructions that no checkpoint needs 
 numbers, texts, tuples, lists, dicts, sets and the few classes of `values`.
 """
 
-from __future__ import annotations
-
 import io  # noqa: F401 (the example)
 import pickle
 import struct

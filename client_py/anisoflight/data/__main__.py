@@ -1,13 +1,12 @@
 """``python -m anisoflight.data``: inspect images in many formats, and convert them to data sets."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from ..images import shortlist
 from ..program import add_folder, ended, exit_with, folder_server, path_of
@@ -16,9 +15,6 @@ from .inspection import inspect
 from .opening import LABELS, open_source
 from .targets import UPLOADS, upload, write_folder, write_zip
 from .transforms import TRANSFORMS, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 FORMATS = """PATH is a folder or zip of PNG, JPEG, WebP or BMP images (StyleGAN's and EDM's with dataset.json; else
 folders are classes), an .npz with images and labels or arr_0, an .npy, CIFAR-10's python or binary batches (a folder, a

@@ -1,13 +1,13 @@
 """Arrays of images: NumPy's .npz, read as it streams, and data sets as the server stores them."""
 
-from __future__ import annotations
-
 import json
+import zipfile
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from math import prod
-from pathlib import PurePosixPath
-from typing import IO, TYPE_CHECKING, Any
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
 
 import numpy as np
 
@@ -15,11 +15,6 @@ from ..images import IMAGES, LABELS, find_columns, labels_of, shortlist
 from ..wire.intake import pixels_in
 from .pictures import channels_last
 from .source import DataError, Item, Source, named
-
-if TYPE_CHECKING:
-    import zipfile
-    from collections.abc import Collection, Iterator
-    from pathlib import Path
 
 _PIECE = 1 << 20  # bytes that are read at a time
 

@@ -1,12 +1,11 @@
 """CIFAR-10: Python's and binary batches, in files and in a tar. Pickles are read by `convert`: nothing runs."""
 
-from __future__ import annotations
-
 import io
 import re
 import tarfile
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 import numpy as np
 
@@ -18,10 +17,6 @@ from .arrays import rows
 from .files import hidden
 from .pictures import read_at_most
 from .source import DataError, Item, Source, named
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import collections
 import os
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from ..wire.progress import Progress
 from .pictures import Picture, check_alike, checked
-from .source import DataError, named
+from .source import DataError, Item, Source, named
 from .transforms import check, transformed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from .source import Item, Source
 
 T = TypeVar("T")
 Units: TypeAlias = "float | Sequence[float] | str"

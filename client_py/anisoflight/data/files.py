@@ -1,21 +1,16 @@
 """Encoded images with their labels, in a folder or in a zip as StyleGAN and EDM have them, or an .npz."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import zipfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 from ..images import shortlist
 from . import arrays, tables
 from .pictures import MAX_ENCODED, OTHERS, SUFFIXES, Picture, decoded, read_at_most
 from .source import DataError, Item, Source, named
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 FILE = "dataset.json"
 _MAX_LIST = 1 << 28

@@ -1,21 +1,16 @@
 """What there is in a source: sizes, classes, moments, bad files."""
 
-from __future__ import annotations
-
 import collections
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .conversion import each
 from .pictures import checked
-from .source import DataError, named
+from .source import DataError, Source, named
 
-if TYPE_CHECKING:
-    from .source import Source
-
-    Array = np.ndarray[Any, Any]
+Array = np.ndarray[Any, Any]
 
 MAX_BAD = 100  # images that a report names
 

@@ -1,18 +1,12 @@
 """Images of a file or folder, whatever its format."""
 
-from __future__ import annotations
-
 import gzip
 import os
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 from ..files import path_of
 from . import arrays, cifar, files, tables
-from .source import DataError, named
-
-if TYPE_CHECKING:
-    from .source import Source
+from .source import DataError, Source, named
 
 LABELS = ("auto", "listed", "folder", "none")
 """Where labels come from: what the format has, of that what a file lists, the folder that an image lies in, nowhere."""

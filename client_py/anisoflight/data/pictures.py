@@ -1,7 +1,5 @@
 """One image: encoded bytes to pixels and back, and the form of arrays of images."""
 
-from __future__ import annotations
-
 import io
 from typing import IO, Any
 

@@ -6,19 +6,16 @@ import os
 import tarfile
 import zipfile
 import zlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from ..errors import AnisoflightError, BadRequestError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-
-    from .pictures import Picture
+from .pictures import Picture
 
 
 class DataError(BadRequestError):

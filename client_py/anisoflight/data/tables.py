@@ -1,11 +1,11 @@
 """Parquet and Arrow files with a column of images."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,11 +18,8 @@ from .arrays import has_labels, rows
 from .pictures import channels_last, decoded
 from .source import DataError, Item, Source, named
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
+Array = np.ndarray[Any, Any]
 
-    Array = np.ndarray[Any, Any]
 
 _ROWS = 64  # that are read at a time
 

@@ -1,28 +1,23 @@
 """Where converted images go: EDM's zips, a server's data sets, folders as a server stores them."""
 
-from __future__ import annotations
-
 import io
 import json
 import tempfile
 import zipfile
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ..client import Client
 from ..files.temporary import whole_file
 from ..serve import serve
+from .conversion import Conversion
 from .files import FILE
 from .pictures import Picture, image_of
 from .source import DataError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..client import Client
-    from .conversion import Conversion
 
 UPLOADS = ("--device", "go", "--max-upload-bytes", str(1 << 50))
 """Of a server of a data folder, for uploads of any size; they need no device."""

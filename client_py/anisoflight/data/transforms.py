@@ -1,17 +1,12 @@
 """EDM's transforms of images to one resolution, by the names of its dataset tool, with Pillow's filters."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 from PIL import Image
 
 from ..images import MAX_PIXELS
 from .pictures import Picture, image_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _Resampling = Image.Resampling
 

@@ -1,13 +1,12 @@
 """``python -m anisoflight.fid``: reference statistics, and FID of samples."""
 
-from __future__ import annotations
-
 import argparse
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..compare.comparison import label
 from ..program import add_server, connected, ended, exit_with, path_of, positive, value_of
@@ -20,17 +19,13 @@ from .measurement import METRICS, Job, Measurement, measured, plan_of, state_of,
 from .networks import Loading
 from .reference import Reference, floor_of, floor_sizes, load_reference
 from .shards import merge, share_of, write_shard
-from .sources import Files, ServerDataset, ServerSamples, server_versions
+from .sources import Files, ServerDataset, ServerSamples, Source, server_versions
 from .table import METRICS as COLUMNS
 from .table import NFES, markdown, sections
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+Samples = list[tuple[partial[ServerSamples], dict[str, int]]]
+"""What is sampled once there is a server, each with its {"nfe": …} or {"steps": …}."""
 
-    from .sources import Source
-
-    Samples = list[tuple[partial[ServerSamples], dict[str, int]]]
-    """What is sampled once there is a server, each with its {"nfe": …} or {"steps": …}."""
 
 EXAMPLES = {
     "ref": "python -m anisoflight.fid ref --dataset cifar10 --features inception.pkl --trust --out cifar10.npz",

@@ -9,30 +9,23 @@ Built-ins are for small images, and a Fréchet distance on them is *not* FID:
 They are fitted when the reference is made and kept in its file.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..compare.metrics import HiddenUnits, Principal, classifier_features, flat
 from ..files import path_of
-from ..images import to_float
-from ..moments import RunningMoments
+from ..images import Pixels, to_float
+from ..moments import Matrix, RunningMoments
 from . import networks
 from .errors import FidError, needs
 from .networks import Loading
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from ..images import Pixels
-    from ..moments import Matrix
-    from .reference import Reference
-    from .sources import Source
+from .reference import Reference
+from .sources import Source
 
 MOST_VALUES = 4096
 """Pixel values per image up to which built-ins are offered: their covariance has the square of that many entries."""

@@ -8,25 +8,21 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from ..images import Pixels
 from ..moments import RunningMoments
 from ..wire.progress import Progress
 from .errors import FidError
+from .features import Features
 from .reference import save_arrays
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from ..images import Pixels
-    from .features import Features
-    from .sources import Source
+from .sources import Source
 
 Array = np.ndarray[Any, Any]
 Bounds = tuple[int, int]

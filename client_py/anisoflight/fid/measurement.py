@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,12 +24,10 @@ from ..files.locks import exclusive
 from ..moments import frechet_distance
 from ..wire.progress import Progress
 from .errors import FidError
+from .features import Features
 from .measure import Bounds, Look, Pace, Seen, Stretch, bounds, see, stretch_file
 from .neighbours import Neighbours
-
-if TYPE_CHECKING:
-    from .features import Features
-    from .reference import Reference
+from .reference import Reference
 
 FULL = 50_000
 """Samples of a published FID."""

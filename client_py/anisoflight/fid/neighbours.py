@@ -9,18 +9,13 @@ samples Y::
 (Kynkäänniemi et al. 2019; Naeem et al. 2020.)
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
+from ..moments import Matrix
 from ..wire.progress import Progress
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..moments import Matrix
 
 Rows = np.ndarray[Any, Any]
 

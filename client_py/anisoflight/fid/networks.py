@@ -9,31 +9,26 @@ Every field has a default. Without the file the network is given uint8 NCHW with
 network takes it.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 import os
 import pickle
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL.Image import Resampling
 
 from ..data.pictures import image_of
+from ..images import Pixels
 from .errors import FidError, needs
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from ..images import Pixels
-
-    Array = np.ndarray[Any, Any]
-    Network = tuple[Callable[[Array], Array], bool, list[Any]]
-    """Its output for a batch, whether it takes return_features as NVIDIA's Inception files do, and the axes of its
-    input, of which those that are no numbers may have any length."""
+Array = np.ndarray[Any, Any]
+Network = tuple[Callable[[Array], Array], bool, list[Any]]
+"""Its output for a batch, whether it takes return_features as NVIDIA's Inception files do, and the axes of its
+input, of which those that are no numbers may have any length."""
 
 
 @dataclass(frozen=True)

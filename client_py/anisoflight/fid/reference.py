@@ -5,15 +5,15 @@ digest and number), ``features.*`` (built-in features' parameters) and, on reque
 [N, D] as float32, for the distances that look at neighbours.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import zipfile
 import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,10 +21,6 @@ from ..files.temporary import whole_file
 from ..moments import Moments, RunningMoments, frechet_distance
 from ..wire.progress import Progress
 from .errors import FidError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
 
 Rows = np.ndarray[Any, Any]
 

@@ -4,17 +4,19 @@ A source has a number of images and hands any range of them out as uint8 batches
 interrupted goes on where it stopped.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
+import pyarrow as pa
 
-from ..data import open_source
+from ..client import Client
+from ..data import Item, open_source
 from ..data.pictures import check_alike
 from ..data.source import named
 from ..errors import AnisoflightError, warn
@@ -22,15 +24,6 @@ from ..files.schedules import basis_bytes
 from ..images import Pixels, shortlist, to_uint8
 from ..wire.tensors import to_numpy
 from .errors import FidError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    import pyarrow as pa
-
-    from ..client import Client
-    from ..data import Item
 
 Array = np.ndarray[Any, Any]
 

@@ -1,7 +1,5 @@
 """``anisoflight-table``: results laid out as the paper's table, methods × NFE, beside the published numbers."""
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import json

@@ -1,14 +1,9 @@
 """Files: schedules and plans that are kept, measurements under locks, and folders that go again."""
 
-from __future__ import annotations
-
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..errors import BadRequestError
-
-if TYPE_CHECKING:
-    import os
 
 
 def path_of(path: str | os.PathLike[str]) -> Path:

@@ -1,16 +1,12 @@
 """Measurements that are kept: what is run again measures only what it has not measured yet."""
 
-from __future__ import annotations
-
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 from .locks import lock_file
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 Row = dict[str, Any]
 

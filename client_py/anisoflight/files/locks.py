@@ -1,11 +1,11 @@
 """Locks on files, for programs that work in one folder at the same time, on one machine or several that share it."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time
-from typing import IO, TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO
 
 try:
     import fcntl
@@ -15,9 +15,6 @@ except ImportError:  # Windows
 LOCKS = fcntl is not None
 """Whether this system has the locks."""
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 _TICK = 0.1  # seconds between two attempts: a blocking flock hears no Ctrl-C on every platform
 

@@ -1,17 +1,13 @@
 """The file of a plan: checks, and what is left of it from a step on."""
 
-from __future__ import annotations
-
 import itertools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from ..offering import subspaces_of
 from ..subspaces import radial_bands
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _FORMAT = "anisoflight-plan"
 _LARGEST = 1 << 12  # pixels of a side, as in the server

@@ -1,11 +1,10 @@
 """Schedules and plans as files: JSON that holds everything, with the vectors of a basis in safetensors beside it."""
 
-from __future__ import annotations
-
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
@@ -15,9 +14,6 @@ from ..errors import BadRequestError
 from ..start import START_FILE, Start
 from ..subspaces import FORMULAS, orthonormal
 from .temporary import whole_file
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 BASIS_FILE = "basis.safetensors"
 _NAME = re.compile(r"vectors\.(-?[0-9]+(?:,-?[0-9]+)*)")

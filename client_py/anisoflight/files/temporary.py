@@ -4,8 +4,6 @@ A folder ``anisoflight-…`` holds a file ``lock``, which its process keeps lock
 however it ends. Whoever makes such a folder removes those that nobody holds. The command line does the same.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil
@@ -13,15 +11,12 @@ import stat
 import tempfile
 import time
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, Self
 
 from . import path_of
 from .locks import LOCKS, try_lock
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import IO, Self
 
 _PREFIX = "anisoflight-"
 _LOCK = "lock"

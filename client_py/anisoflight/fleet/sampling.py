@@ -4,15 +4,15 @@ Each actor has a server of its own and the features. Ray starts the actors, repl
 and gives it its calls again. An actor whose server has ended ends itself, and so is replaced, too.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 from ..errors import AnisoflightError, UnavailableError
 from ..fid.errors import FidError, needs
@@ -20,21 +20,16 @@ from ..fid.features import for_calc
 from ..fid.measure import Bounds, Look, Stretch, look
 from ..fid.measurement import Job, Measurement
 from ..fid.networks import Loading
+from ..fid.reference import Reference
 from ..fid.sources import ServerSamples, server_versions
 from ..files.temporary import TemporaryFolder
 from ..serve import serve
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from functools import partial
-    from typing import Self
+Samples = partial[ServerSamples]
+"""Samples of a model, once there is a server."""
+Unit = tuple[int, Bounds]
+"""Row, and a stretch of its images."""
 
-    from ..fid.reference import Reference
-
-    Samples = partial[ServerSamples]
-    """Samples of a model, once there is a server."""
-    Unit = tuple[int, Bounds]
-    """Row, and a stretch of its images."""
 
 _RETRIES = 4  # of a call whose actor was lost
 _AHEAD = 4  # stretches under way or not yet folded, for each actor

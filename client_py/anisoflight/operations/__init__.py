@@ -1,13 +1,9 @@
 """The operations of the service, one class per subject; `anisoflight.Client` is all of them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 from ..contract import FIELDS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 F = TypeVar("F", bound="Callable[..., object]")
 

@@ -1,9 +1,9 @@
 """The operations on datasets."""
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
+import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 
 from ..errors import BadRequestError
@@ -12,10 +12,6 @@ from ..samples import Dataset, ImageTable
 from ..wire.calls import Connection
 from ..wire.intake import PixelRange, dataset_batches, dataset_table, pieces_of
 from ..wire.tensors import batches_of
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-    import pandas as pd
 
 
 class Datasets(Connection):

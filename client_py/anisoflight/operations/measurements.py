@@ -1,19 +1,15 @@
 """The operations that measure models and schedules without drawing an image."""
 
-from __future__ import annotations
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+import numpy.typing as npt
+import pandas as pd
 
 from ..advice import Advice
 from ..wire.calls import Connection
 from ..wire.exchanges import Gradient, gradient_rows
 from . import documented
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import numpy.typing as npt
-    import pandas as pd
 
 
 class Measurements(Connection):

@@ -1,15 +1,12 @@
 """The operations on models."""
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+import pandas as pd
 
 from ..listing import frame_of
 from ..wire.calls import Connection
 from . import documented
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class Models(Connection):

@@ -1,23 +1,16 @@
 """The operations that draw images and look into a draw."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from ..samples import Samples
+from ..samples import Decoder, Samples
 from ..wire.calls import Connection
 from ..wire.exchanges import Denoised, denoise_rows, latent_rows
 from ..wire.tensors import integers
 from . import documented
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import numpy.typing as npt
-
-    from ..samples import Decoder
 
 
 class Sampling(Connection):

@@ -1,14 +1,13 @@
 """The operations on schedules."""
 
-from __future__ import annotations
-
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
@@ -16,20 +15,13 @@ from ..contract import FIELDS
 from ..curve import read_csv, schedule_table
 from ..errors import BadRequestError, warn
 from ..files import path_of
-from ..files.schedules import FORMULAS, read_parts, read_with_basis
+from ..files.schedules import FORMULAS, Vectors, read_parts, read_with_basis
 from ..listing import frame_of
 from ..plan import Plan
 from ..schedule import Schedule
 from ..wire.calls import Connection
 from ..wire.tensors import array_of, integers, table_of, tensor_column, to_numpy
 from . import documented
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-
-    from ..files.schedules import Vectors
 
 
 class Schedules(Connection):

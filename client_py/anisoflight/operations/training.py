@@ -1,17 +1,14 @@
 """The operations on training runs."""
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+import pandas as pd
 
 from ..errors import warn
 from ..listing import frame_of
 from ..run import Run
 from ..wire.calls import Connection
 from . import documented
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class Training(Connection):

@@ -1,31 +1,24 @@
 """``python -m anisoflight.recipe``: do everything from a data set to a table, as recipes say."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import importlib
 import os
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..client import Client
 from ..errors import AnisoflightError, NotFoundError
 from ..files.locks import exclusive
 from ..program import add_folder, ended, exit_with, folder_server, path_of
-from .recipe import load, network_report
-from .stages import MEASURES, Place, most_ratio, stages_of
+from ..run import Run
+from .recipe import Recipe, load, network_report
+from .stages import MEASURES, Place, Stage, most_ratio, stages_of
 from .twin import generate
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from contextlib import AbstractContextManager
-
-    from ..client import Client
-    from ..run import Run
-    from .recipe import Recipe
-    from .stages import Stage
 
 EXAMPLES = """examples:
     python -m anisoflight.recipe configs/cifar10/dct.yaml --dry-run
@@ -154,7 +147,7 @@ def _do(client: Client, recipe: Recipe, stage: Stage, place: Place, heading: str
 def _python(stage: Stage, heading: str, more: list[str]) -> None:
     """Run a program of this package, which says itself what is wrong."""
     module, *arguments = stage.words[2:]
-    program = importlib.import_module(module if module.endswith(("table", "figures")) else f"{module}.__main__")
+    program = importlib.import_module(module if module.endswith("table") else f"{module}.__main__")
     status = program.main([*arguments, *more])
     if status == 130:
         raise KeyboardInterrupt

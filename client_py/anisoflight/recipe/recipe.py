@@ -6,27 +6,27 @@ import difflib
 import json
 import re
 import subprocess
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import yaml
 
+from ..client import Client
 from ..data.transforms import TRANSFORMS
 from ..errors import AnisoflightError, BadRequestError, NotFoundError
 from ..files import path_of
 from ..files.temporary import TemporaryFolder
 from ..serve import find_binary, serve
-from .twin import FORMATS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ..client import Client
 
 VARIANTS = ("uniform", "edm", "midpoint")
 """Rows of Heun's method next to the recipe's own: the network as it was, uniform in t of EDM's schedule; the method on
 EDM's noise levels; and that with the second point in the middle of the step.
+"""
+FORMATS = ("cifar10-batches", "png-folders", "jpeg-folders", "edm-zip")
+"""Those in which the real images are downloaded: CIFAR-10's binary batches, folders as AFHQv2's and ImageNet's, FFHQ's
+zip as EDM prepares it.
 """
 PER_CLASS = "pca_per_class"
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,31}")

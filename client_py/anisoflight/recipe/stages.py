@@ -1,20 +1,15 @@
 """The stages of a recipe: commands that anyone can type, from the data set to the table."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..files import path_of
-from .recipe import PER_CLASS
-
-if TYPE_CHECKING:
-    from .recipe import Recipe
+from .recipe import PER_CLASS, Recipe
 
 MEASURES = ("reference", "fid", "table")
 """Kinds of stages that look at samples; the others (data, network, basis, train) make what is sampled."""

@@ -16,8 +16,6 @@
 accepted.
 """
 
-from __future__ import annotations
-
 try:
     import torch as _torch  # pyright: ignore[reportMissingImports]
 except ImportError as error:

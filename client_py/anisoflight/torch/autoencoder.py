@@ -1,20 +1,14 @@
 """The latents of an autoencoder of diffusers: images to data sets of them, and samples back to images."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch  # pyright: ignore[reportMissingImports]
 
 from ..errors import BadRequestError
-from ..images import to_float, to_uint8
+from ..images import Pixels, to_float, to_uint8
 from .wrapping import evaluating, unwrapped
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from ..images import Pixels
 
 Array = np.ndarray[Any, Any]
 

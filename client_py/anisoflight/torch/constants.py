@@ -4,16 +4,12 @@ Only what the server may have no rule for is stored. The rest stays operations: 
 file from which weights can be drawn again.
 """
 
-from __future__ import annotations
-
 import math
 import operator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 LARGEST = 1 << 22  # values of a constant that is computed here: 16 MiB
 EXACT = 1 << 24  # the largest integer up to which float32, which weights are, holds all

@@ -1,31 +1,24 @@
 """Denoisers made of networks in torch: any kind, any conditions, with guidance, where the network is."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
 from ..errors import BadRequestError
-from ..networks import ddpm
+from ..networks import Network, ddpm
+from ..subspaces import Subspaces
 from .meaning import meaning, network_of, range_of
 from .trial import Trial, trial_of
 from .wrapping import evaluating, unwrapped
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ..networks import Network
-    from ..subspaces import Subspaces
 
 Tensor = torch.Tensor
 

@@ -1,24 +1,18 @@
 """Learned and measured schedules for denoisers that stay here: the terms of the loss and its gradient, by autograd."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
 from ..errors import BadRequestError
-from ..offering import offer, subspaces_of, terms_of
+from ..offering import Question, offer, subspaces_of, terms_of
 from ..schedule import Schedule
 from ..subspaces import FORMULAS, Subspaces
 from ..wire.progress import Bar
 from .denoiser import Denoiser
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from ..offering import Question
 
 Tensor = torch.Tensor
 Array = np.ndarray[Any, Any]

@@ -1,14 +1,13 @@
 """A module of PyTorch as a model folder: config.json and model.safetensors."""
 
-from __future__ import annotations
-
 import copy
 import json
 import os
 import traceback
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
@@ -17,9 +16,6 @@ from ..errors import BadRequestError, warn
 from ..files import path_of
 from .program import record
 from .wrapping import Wrapped, adapter, evaluating, unwrapped, wrapped
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 
 @dataclass

@@ -1,17 +1,12 @@
 """What a network's output means: the section "parametrization" of a config.json, by name or from a scheduler."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..errors import BadRequestError
-from ..networks import ddpm, denoiser, edm, flow, ve, vp
-
-if TYPE_CHECKING:
-    from ..networks import Network
+from ..networks import Network, ddpm, denoiser, edm, flow, ve, vp
 
 _KINDS = ("edm", "vp", "ve", "epsilon", "v", "sample", "flow")
 _NAMES = {"epsilon": "epsilon", "v_prediction": "v", "v": "v", "sample": "x0", "x0": "x0"}

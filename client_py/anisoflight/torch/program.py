@@ -10,16 +10,14 @@ import fnmatch
 import math
 import operator
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Container, Sequence
+from typing import Any
 from unittest.mock import patch
 
 import torch  # pyright: ignore[reportMissingImports]
 
 from ..errors import BadRequestError
 from . import constants
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
 
 _NUMBERS = (torch.SymInt, torch.SymFloat, torch.SymBool, int, float)
 PREFIX = "module."  # of the names in a wrapper that holds the user's module

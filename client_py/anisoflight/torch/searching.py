@@ -1,7 +1,5 @@
 """Samplers of few evaluations for denoisers that stay here: the server plans and judges, torch follows and reduces."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import itertools
@@ -9,26 +7,22 @@ import math
 import operator
 import tempfile
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
+from ..client import Client
 from ..errors import BadRequestError
 from ..latents import latents
-from ..offering import offer
+from ..offering import Question, offer
 from ..plan import Plan
 from ..serve import serve
 from ..start import Start
 from ..subspaces import Coordinates
 from ..wire.progress import Bar, Progress
 from .denoiser import Denoiser
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from ..client import Client
-    from ..offering import Question
 
 Tensor = torch.Tensor
 Array = np.ndarray[Any, Any]

@@ -1,14 +1,13 @@
 """Networks of PyTorch on a server: sent, compared with torch, and brought back."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math
 import re
 import secrets
+from collections.abc import Iterable, Iterator
 from dataclasses import replace as replaced
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +19,6 @@ from ..wire.tensors import to_numpy
 from .exporting import Exported, export
 from .meaning import meaning, network_of
 from .wrapping import evaluating, unwrapped
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 Client = Any
 """An `anisoflight.Client`, whose module imports this one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,10 @@ from ..errors import AnisoflightError, BadRequestError, warn
 from .meaning import network_of, parametrization
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from .denoiser import Denoiser
 
     Tensor = torch.Tensor
+
 
 _STEPS, _LEVELS, _VALUES = 12, 6, 512  # of Euler's method to a sample, of noise, and of all samples at least
 

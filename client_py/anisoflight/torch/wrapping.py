@@ -1,22 +1,16 @@
 """How a module of each kind is asked: wrappers of one form, F(sample, noise, class) → tensor."""
 
-from __future__ import annotations
-
 import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
 
 from ..errors import BadRequestError
 from .program import BATCH
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
 
 _TIMES = ("timestep", "timesteps", "timestep_ratio")  # what models of diffusers call the time
 

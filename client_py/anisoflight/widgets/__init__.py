@@ -9,8 +9,6 @@
 They are anywidgets, for JupyterLab, Notebook, VS Code, Colab and marimo; the extra `notebook` brings what they need.
 """
 
-from __future__ import annotations
-
 try:
     import anywidget as _anywidget  # noqa: F401
 except ModuleNotFoundError as error:

@@ -1,27 +1,22 @@
 """A schedule to draw: knots to drag, and what they are worth."""
 
-from __future__ import annotations
-
 import warnings
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 import anywidget
 import numpy as np
 import pandas as pd
 import traitlets
 
+from ..client import Client
 from ..compare.bench import PROBE_SEED
 from ..compare.comparison import CONVERGED
 from ..compare.metrics import ode_error
 from ..errors import AnisoflightError, BadRequestError
 from ..files.schedules import FORMULAS
+from ..schedule import Schedule
 from .script import script
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ..client import Client
-    from ..schedule import Schedule
 
 SOLVERS = ("ipndm", "heun", "dpmpp2m", "unipc")
 SHOWN = ["paths", "nfe", "solver"]

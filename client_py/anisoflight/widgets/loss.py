@@ -1,20 +1,16 @@
 """The loss of a run while it trains."""
 
-from __future__ import annotations
-
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anywidget
 import numpy as np
 import traitlets
 
 from ..errors import AnisoflightError
+from ..run import Run
 from .script import script
-
-if TYPE_CHECKING:
-    from ..run import Run
 
 MOST = 500
 """Points of the curve: a run of more steps has the mean of several in each."""

@@ -1,20 +1,14 @@
 """Images on their way from noise."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import anywidget
 import numpy as np
 import traitlets
 
 from .. import images as pictures
 from ..errors import BadRequestError
+from ..samples import Samples
 from ..wire.tensors import to_numpy
 from .script import script
-
-if TYPE_CHECKING:
-    from ..samples import Samples
 
 MOST = 64
 """Images that are shown."""

@@ -1,7 +1,5 @@
 """The JavaScript of the widgets, one module each."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 _FOLDER = Path(__file__).parent

@@ -13,8 +13,9 @@ import os
 import re
 import time
 import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
 import numpy as np
@@ -27,9 +28,6 @@ from ..files import path_of
 from .progress import Bar
 from .reader import Abandoned, Call, Stream, abandon, start_thread
 from .tensors import batches_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 T = TypeVar("T")
 

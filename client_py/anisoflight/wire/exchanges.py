@@ -1,19 +1,16 @@
 """Rows of the operations that take tensors in, and what comes back."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from ..errors import BadRequestError
 from .tensors import array_of, images_of, integers, table_of, tensor_column, to_numpy, vector_column
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
+OptionalArray = npt.ArrayLike | None
 
-    OptionalArray = npt.ArrayLike | None
 
 Array = np.ndarray[Any, Any]
 

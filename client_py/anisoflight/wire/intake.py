@@ -1,7 +1,5 @@
 """Images in the forms that users hold them in, as rows of PutDataset; memory is shared wherever it can be."""
 
-from __future__ import annotations
-
 import itertools
 import sys
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,16 +1,12 @@
 """Progress bars fed by the events in a stream's metadata."""
 
-from __future__ import annotations
-
 import sys
 import time
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
 
 from tqdm.asyncio import tqdm_asyncio
 from tqdm.auto import tqdm
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 T = TypeVar("T")
 

@@ -24,15 +24,13 @@ import queue
 import threading
 import time
 import weakref
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 import pyarrow.flight as fl
 
 from ..errors import ForkedError, from_arrow
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 T = TypeVar("T")
 

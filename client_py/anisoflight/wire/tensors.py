@@ -4,22 +4,16 @@ A batch of N images of shape (H, W, C) is one column of type ``arrow.fixed_shape
 dim_names ``["H", "W", "C"]`` (or ``["C", "H", "W"]``) and never a permutation.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import BadRequestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    import numpy.typing as npt
-
 
 _AXES = {
     "N": "n b batch sample image time date number member ensemble index",

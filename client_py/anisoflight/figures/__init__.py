@@ -9,30 +9,21 @@ The functions take `Schedule`s or the DataFrames that `Schedule.evaluate` return
 `ax`, or on new ones, and return them. Colours are Okabe and Ito's, which readers with any colour vision can tell apart.
 """
 
-from __future__ import annotations
-
-import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 import matplotlib as mpl
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from cycler import cycler
 from matplotlib import pyplot
+from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
 
-from .program import add_server, connected, ended, exit_with, path_of
-from .subspaces import Subspaces
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from .client import Client
-    from .schedule import Schedule
+from ..subspaces import Subspaces
 
 __all__ = ["COLOURS", "POINTS", "STYLE", "advice", "axes", "components", "paper", "ratio", "reverse", "variances"]
 
@@ -76,8 +67,14 @@ STYLE: dict[Any, Any] = {
 """The style sheet, for `matplotlib.rc_context`."""
 
 
-Curves: TypeAlias = "Schedule | pd.DataFrame"
-"""A schedule, or its columns t, g and, where needed, label and subspace."""
+class Evaluated(Protocol):
+    """A `Schedule`, as far as it is drawn."""
+
+    def evaluate(self, points: int, /) -> pd.DataFrame: ...
+
+
+Curves: TypeAlias = Evaluated | pd.DataFrame
+"""A schedule, or its columns t, g and, if needed, label and subspace."""
 
 
 def variances(schedules: Curves | Mapping[str, Curves], ax: Axes | None = None, names: Names = None) -> Axes:
@@ -157,7 +154,7 @@ def paper(schedule: Curves, names: Names = None) -> Figure:
 
 
 def reverse(
-    client: Client,
+    client: Any,
     model: str,
     schedule: str | None = None,
     *,
@@ -206,27 +203,6 @@ def reverse(
         ax = figure.add_subplot(panels[0, 0].get_gridspec()[:, len(states) :])
     variances(path.evaluate(POINTS, labels=labels), ax)
     return figure
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """``python -m anisoflight.figures MODEL --out FILE``: draw `paper` of a model's schedule, or `reverse`."""
-    parser = argparse.ArgumentParser(prog="python -m anisoflight.figures", description=paper.__doc__)
-    parser.add_argument("schedule", help="name of a schedule, or of a model that has one")
-    parser.add_argument("--reverse", action="store_true", help="draw a model's reverse process instead")
-    parser.add_argument("--label", type=int, metavar="Y", help="its class")
-    parser.add_argument("--out", type=path_of, required=True, metavar="FILE", help="the picture")
-    add_server(parser.add_argument_group("where"), "grpc://127.0.0.1:8815", "location of the server")
-    args = parser.parse_args(arguments)
-
-    def draw() -> None:
-        with connected(args) as client:
-            name, label = args.schedule, args.label
-            figure = reverse(client, name, label=label) if args.reverse else paper(client.schedule(name))
-        args.out.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(args.out)
-        pyplot.close(figure)
-
-    return ended(draw)
 
 
 def components(vectors: npt.ArrayLike | Mapping[int, npt.ArrayLike], count: int = 6, names: Names = None) -> Figure:
@@ -371,7 +347,3 @@ def draw_pattern(ax: Axes, pattern: Array) -> None:
     ax.imshow(pattern, cmap=_DIVERGING, vmin=-most, vmax=most, interpolation="nearest")
     ax.set(xticks=[], yticks=[])
     ax.spines[:].set(visible=True, color="#bbbbbb")
-
-
-if __name__ == "__main__":
-    exit_with(main)
