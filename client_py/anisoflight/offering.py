@@ -1,6 +1,6 @@
-"""The exchange OfferNetwork: the server asks about a network that stays here, and a function answers.
+"""The exchange OfferNetwork: the server asks about a network of this process, and a function answers.
 
-`anisoflight.torch` answers for any denoiser of PyTorch; `offer` is what it is made of.
+`anisoflight.torch` uses `offer` to answer for any denoiser of PyTorch.
 """
 
 import queue
@@ -21,20 +21,20 @@ from .wire.tensors import to_numpy
 
 Array = np.ndarray[Any, Any]
 
-_NOISE, _PROBE = 0x6576616C, 0x70726F62  # the streams of the server's generator
-_MOST = 1 << 18  # values of a message
+_NOISE, _PROBE = 0x6576616C, 0x70726F62  # streams of the server's generator
+_MAX_VALUES = 1 << 18  # of a message
 
 
 @dataclass(frozen=True)
 class Question:
-    """The rows of what the server asks of a network: B samples x = x_0 + Σ_j √g_j P_j ε in J subspaces."""
+    """The rows of a question about a network: B samples x = x_0 + Σ_j √g_j P_j ε in J subspaces."""
 
     image: Array
-    """[B] which of the images, where those of a class follow each other."""
+    """[B] indices of the images; those of a class are consecutive."""
     label: Array
     """[B] their classes, −1 for none."""
     seed: Array
-    """[B] of their noise."""
+    """[B] seeds of the noise."""
     t: Array
     """[B] times on the schedule, 0 where residuals are measured."""
     g: Array
@@ -44,16 +44,16 @@ class Question:
 
     @classmethod
     def of(cls, batch: pa.RecordBatch) -> Self:
-        """The question of a batch that came."""
+        """The question of a record batch."""
         columns = {name: to_numpy(batch.column(name)) for name in batch.schema.names}
         return cls(seed=columns.pop("noise"), **columns)
 
     def part(self, rows: slice) -> Self:
-        """Some of the samples."""
+        """The question for some of the rows."""
         return type(self)(**{name: value[rows] for name, value in vars(self).items()})
 
     def noise(self, shape: Sequence[int]) -> Array:
-        """ε [B, *shape], float32: the noise that the server itself would take for these samples."""
+        """ε [B, *shape], float32: the noise that the server would use for these samples."""
         return draws(self.seed, shape, _NOISE)
 
     def probe(self, shape: Sequence[int], number: int = 0) -> Array:
@@ -62,7 +62,7 @@ class Question:
 
 
 def subspaces_of(options: Mapping[str, Any]) -> int:
-    """How many subspaces the options of a schedule mean."""
+    """The number of subspaces in the options of a schedule."""
     family = options.get("family") or options
     if (family.get("basis") or "none") == "none":
         return 1
@@ -75,10 +75,10 @@ def offer(
     answer: Callable[[dict[str, Any], Question], Array],
     bar: Bar,
 ) -> dict[str, Any]:
-    """Offer a network, and answer what is asked until the server has what it needs; returns what it says at the end.
+    """Offer a network and answer the server's questions; returns the server's last message.
 
-    `answer(event, question)` returns the numbers that `event["ask"]` names (docs/wire.md, OfferNetwork), which are sent
-    as float64. Ctrl-C ends the exchange early, with what the server has by then; `complete` is then False.
+    `answer(event, question)` returns the numbers that `event["ask"]` asks for (docs/wire.md, OfferNetwork); they are
+    sent as float64. Ctrl-C ends the exchange early with what the server has; `complete` is then False.
     """
     ready: queue.SimpleQueue[pa.RecordBatch | None] = queue.SimpleQueue()
     schema = pa.schema([pa.field("values", pa.float64(), nullable=False)])
@@ -102,8 +102,8 @@ def offer(
                         raise BadRequestError(
                             f"an answer must have {event['wants']} values, got {len(values)}", "BAD_TENSOR"
                         )
-                    for begin in range(0, len(values), _MOST):
-                        ready.put(pa.record_batch([pa.array(values[begin : begin + _MOST])], schema=schema))
+                    for begin in range(0, len(values), _MAX_VALUES):
+                        ready.put(pa.record_batch([pa.array(values[begin : begin + _MAX_VALUES])], schema=schema))
                 elif event.get("event") in ("stored", "end"):
                     end |= event
         finally:
@@ -113,7 +113,7 @@ def offer(
 
 
 class _interrupts:  # noqa: N801, a context
-    """Ctrl-C in the main thread: ends what `unless_seen` calls, and is kept in mind everywhere else."""
+    """Ctrl-C in the main thread: it interrupts `unless_seen`; elsewhere it is only noted."""
 
     def __init__(self) -> None:
         self.seen, self._inside, self._before = 0, False, None
@@ -133,7 +133,7 @@ class _interrupts:  # noqa: N801, a context
             raise KeyboardInterrupt
 
     def unless_seen(self, call: Callable[[], Any]) -> Any:
-        """What a call returns; None after Ctrl-C."""
+        """The result of a call; None after Ctrl-C."""
         if self.seen:
             return None
         try:
@@ -146,7 +146,7 @@ class _interrupts:  # noqa: N801, a context
 
 
 def terms_of(given: Mapping[str, Any], terms: Sequence[str], shape: tuple[int, int]) -> Array:
-    """The values of terms [B, J] each, one after the other, as `offer` sends them."""
+    """The values [B, J] of several terms, one after the other, as `offer` sends them."""
     return np.concatenate([_values(given, name, terms, shape).ravel() for name in terms])
 
 

@@ -394,7 +394,7 @@ CASES = {
     ),
     "a plan of other classes": Case(
         lambda client: classes(client, [0, 1]).for_label(2),
-        "make a plan of it, or of all labels",
+        "make a plan for it, or for all labels",
         lambda client, _: classes(client, [0, 1, 2]).for_label(2),
     ),
     "steps that coincide": Case(
@@ -480,17 +480,17 @@ CASES = {
     ),
     "the stages of a plan of several classes": Case(
         lambda client: classes(client, [0, 1]).evaluations,
-        "a class taken by for_label",
+        "a class selected by for_label",
         lambda client, _: classes(client, [0, 1]).for_label(1).evaluations,
     ),
     "no server": Case(
         lambda client: anisoflight.connect("grpc://127.0.0.1:1").models(),
-        "give connect another location",
+        "connect to another location",
         lambda client, _: anisoflight.connect(client.location).models(),
     ),
     "a closed client": Case(
         lambda client: closed(client).models(),
-        "connect once more",
+        "connect again",
         lambda client, _: anisoflight.connect(client.location).models(),
     ),
 }

@@ -13,6 +13,7 @@ from matplotlib import pyplot
 from matplotlib.image import AxesImage
 
 from anisoflight import Client, LocalClient, figures
+from anisoflight.figures.__main__ import main
 from anisoflight.subspaces import Subspaces
 
 if TYPE_CHECKING:

@@ -163,7 +163,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
         "connect('grpc://127.0.0.1:1').info()",
         r"no server answers at 127.0.0.1:1 \(conn",
     ),
-    "a closed client": ("closed().info()", "this client is closed; connect once more"),
+    "a closed client": ("closed().info()", "this client is closed; connect again"),
     "no such program": ("serve(binary='/nowhere')", "no program at /nowhere; build one with make build"),
     "a model's name misspelt": ("client.sample('digit', n=1, steps=2)", 'No model is called "digit". .*digits'),
     "one latent alone": ("client.sample('digits', latents=x[0], steps=2)", r"got \(8, 8, 1\); put \[latents\]"),
@@ -183,7 +183,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
         "must be pixels, not paths or encoded images, got b'x'",
     ),
     "images of two sizes": ("client.put_dataset('new', [images[0], images[0, :4]])", "must be of one form, got .4, 8"),
-    "labels too few": ("client.put_dataset('new', images, [1])", r"one number an image, got shape \(1,\) for 3 images"),
+    "labels too few": ("client.put_dataset('new', images, [1])", r"one number per image, got shape \(1,\) for 3 images"),
     "a frame without images": (
         "client.put_dataset('new', {'pixels': images})",
         "a column named .*, got pixels",
@@ -244,7 +244,7 @@ def test_an_interrupt_returns_the_rows_so_far(client: LocalClient, capfd: pytest
     steps = rows["step"].tolist()
     assert steps == list(range(2, len(steps) + 2))
     assert capfd.readouterr().err == (
-        f"run misuse-interrupted was interrupted after step {steps[-1]}; what was learned is kept: step() goes on, "
+        f"run misuse-interrupted was interrupted after step {steps[-1]}; its steps are kept: step() continues, "
         "save() saves it, metrics() shows all rows\n"
     )
     with anisoflight.connect(client.location) as later:
@@ -256,7 +256,7 @@ def test_an_interrupt_returns_the_rows_so_far(client: LocalClient, capfd: pytest
         steps.append(run.info["step"])
         interrupt_after(client, run.name, steps[-1] + 200)  # when wait() has long begun to follow
         rows = later.run("misuse-interrupted").wait(progress=False)
-    assert "the run goes on in the background: wait() follows it again" in capfd.readouterr().err
+    assert "it continues in the background: wait() follows it again" in capfd.readouterr().err
     assert len(rows) > len(steps)
     assert run.state == "running"
     run.pause()

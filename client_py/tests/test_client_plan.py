@@ -237,7 +237,7 @@ def test_a_tail_begins_at_an_image(client: Client, tmp_path: Path) -> None:
     tail.save(tmp_path / "tail.json")
     loaded = Plan.load(tmp_path / "tail.json")
     assert loaded.file == tail.file
-    with pytest.raises(ValueError, match="image must be given: a tail begins at an image with noise"):
+    with pytest.raises(ValueError, match="image must be given: a tail starts from an image with noise"):
         loaded(lambda x, sigma: x, noise)
     with pytest.raises(ValueError, match=r"image must have the noise's shape \[2, 3, 5\], got \[1, 3, 5\]"):
         tail.begin(noise, image[:1])

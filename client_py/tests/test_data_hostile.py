@@ -155,7 +155,7 @@ HELD: list[tuple[bytes, str]] = [
     (npy((1, 1, 1, 1), struct.pack("<f", np.nan), "<f4"), "row 0: has the value nan"),
 ]
 LABELLED: list[tuple[bytes, str]] = [
-    (npy((2,), b"12"), "labels must be one number an image, got shape (2,) for 1 images"),
+    (npy((2,), b"12"), "labels must be one number per image, got shape (2,) for 1 images"),
     (npy((1,), struct.pack("<q", 1 << 40), "<i8"), "labels must be in the range of int32, got 1099511627776"),
     (npy((1,), struct.pack("<f", 1.5), "<f4"), "labels must be integers, got 1.5"),
 ]

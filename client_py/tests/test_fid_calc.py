@@ -332,7 +332,7 @@ def test_other_metrics_need_the_features_of_the_reference(
     np.savez(tmp_path / "r.npz", **entries)
     flags = ["--ref", str(tmp_path / "r.npz"), "--nfe", "3", "--metrics", "density-coverage"]
     assert main([*calc.arguments, *flags]) == 1
-    assert "density-coverage needs the reference's features themselves: make it with" in capsys.readouterr().err
+    assert "density-coverage needs the features of the reference: make it with" in capsys.readouterr().err
 
 
 def test_guided_samples_are_of_both_networks(calc: Calc, client: LocalClient) -> None:

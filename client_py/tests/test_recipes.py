@@ -106,14 +106,14 @@ def test_stopped_runs_go_on_to_the_same_end(twins: Path, tmp_path: Path) -> None
         for run, settings in runs.items():
             client.create_run(run, **settings).step(1)
     before = {run: (tmp_path / "models" / run / "model.safetensors").stat().st_mtime_ns for run in runs}
-    assert recipe(tmp_path, *files, "--features", "none").stderr.count("goes on after step 1") == len(runs)
+    assert recipe(tmp_path, *files, "--features", "none").stderr.count("continues after step 1") == len(runs)
     for run in runs:
         assert ended(tmp_path / "runs" / run) == ("done", 2)
         again, once = (folder / "models" / run / "model.safetensors" for folder in (tmp_path, twins))
         assert again.stat().st_mtime_ns > before[run]
         assert again.read_bytes() == once.read_bytes()
         assert theta(again.parent) == theta(once.parent)
-    assert "goes on" not in recipe(tmp_path, *files, "--features", "none").stderr
+    assert "continues" not in recipe(tmp_path, *files, "--features", "none").stderr
 
 
 def started(data: Path) -> subprocess.Popen[str]:
@@ -156,5 +156,5 @@ def test_an_interrupt_pauses_the_run(tmp_path: Path) -> None:
             first.send_signal(signal.SIGTERM)
             _, err = first.communicate(timeout=60)
         assert first.returncode == 130, err
-        assert "the same command goes on" in err
+        assert "the same command continues" in err
         assert "running" not in set(client.runs()["state"])

@@ -103,8 +103,8 @@ def verify(folder: Path, binary: str | os.PathLike[str] | None = None) -> dict[s
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         found = json.loads(done.stdout)
     except (ServerStartError, OSError, ValueError) as error:
-        said = "the weights cannot be compared with the configuration; --no-verify leaves that to the server"
-        raise ServerStartError(f"{said}: {getattr(error, 'message', error)}", "SERVER_START") from error
+        message = "the weights cannot be compared with the configuration; --no-verify leaves that to the server"
+        raise ServerStartError(f"{message}: {getattr(error, 'message', error)}", "SERVER_START") from error
     if faults := found["faults"]:
         lines = [": ".join(fault[part] for part in ("file", "tensor", "reason") if part in fault) for fault in faults]
         more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []

@@ -73,8 +73,8 @@ def choose(found: Any, key: str | None) -> Module | dict[str, Tensor]:
         wanted = next((name for name in ("ema", "state_dict") if name in networks), "ema") if key is None else key
         if wanted not in networks:
             has = ", ".join(clip(name) for name in networks[:20]) or "none"
-            said = f"the checkpoint has no network {clip(wanted)!r}; choose with --key. It has: {has}"
-            raise BadCheckpointError(said)
+            message = f"the checkpoint has no network {clip(wanted)!r}; choose with --key. It has: {has}"
+            raise BadCheckpointError(message)
         found = found[wanted]
     else:
         raise BadCheckpointError("the file holds neither a network nor a dict with one")

@@ -47,8 +47,8 @@ class Named:
     def __call__(self, *args: Any) -> Any:
         made = self.make(self.budget, args)
         if made is None:
-            said = f"the pickle calls {self.module}.{self.name} with arguments that are not a checkpoint's"
-            raise BadCheckpointError(said)
+            message = f"the pickle calls {self.module}.{self.name} with arguments that are not a checkpoint's"
+            raise BadCheckpointError(message)
         return made
 
 

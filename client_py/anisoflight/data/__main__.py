@@ -43,16 +43,16 @@ def parser() -> argparse.ArgumentParser:
     target = convert.add_mutually_exclusive_group(required=True)
     target.add_argument("--name", help="name of the data set in the data folder, or on the server")
     target.add_argument("--out", metavar="PATH", type=path_of, help="instead: FILE.zip for EDM's tools, else a folder")
-    said = "size in pixels: 64 or WIDTHxHEIGHT (default: as the images are)"
-    convert.add_argument("--resolution", metavar="SIZE", type=_size, help=said)
-    said = "EDM's, one of %(choices)s (default resize)"
-    convert.add_argument("--transform", metavar="NAME", choices=tuple(TRANSFORMS), help=said)
-    said = "1 makes all images grey, 3 colour (default: as the images are)"
-    convert.add_argument("--channels", metavar="N", type=int, choices=(1, 3), help=said)
-    said = "of floats in units of their own: a network sees (x - mean)/scale; a number, a,b,… by channel, or measured"
-    convert.add_argument("--mean", metavar="NUMBERS", type=_units, help=said)
-    said = "likewise; measured is twice each channel's standard deviation (and then the mean is measured, too)"
-    convert.add_argument("--scale", metavar="NUMBERS", type=_units, help=said)
+    about = "size in pixels: 64 or WIDTHxHEIGHT (default: as the images are)"
+    convert.add_argument("--resolution", metavar="SIZE", type=_size, help=about)
+    about = "EDM's, one of %(choices)s (default resize)"
+    convert.add_argument("--transform", metavar="NAME", choices=tuple(TRANSFORMS), help=about)
+    about = "1 makes all images grey, 3 colour (default: as the images are)"
+    convert.add_argument("--channels", metavar="N", type=int, choices=(1, 3), help=about)
+    about = "of floats in units of their own: a network sees (x - mean)/scale; a number, a,b,… by channel, or measured"
+    convert.add_argument("--mean", metavar="NUMBERS", type=_units, help=about)
+    about = "likewise; measured is twice each channel's standard deviation (and then the mean is measured, too)"
+    convert.add_argument("--scale", metavar="NUMBERS", type=_units, help=about)
     convert.add_argument("--skip-bad", action="store_true", help="leave out images that cannot be read, and name each")
     convert.add_argument("--replace", action="store_true", help="replace what is there")
     add_folder(convert.add_argument_group("where --name is"))
@@ -64,12 +64,12 @@ def _command(group: Any, name: str, about: str) -> argparse.ArgumentParser:
     style = argparse.RawDescriptionHelpFormatter
     command = group.add_parser(name, help=about, description=about, epilog=text, formatter_class=style)
     command.add_argument("path", metavar="PATH", type=path_of, help="images, in any format that is read")
-    said = "from where: auto (the format's own), listed (in dataset.json), folder (the image's), none (default auto)"
-    command.add_argument("--labels", choices=LABELS, default="auto", help=said)
-    said = "read the images in this folder of a folder or zip alone, such as train; or Parquet files that begin so"
-    command.add_argument("--under", metavar="FOLDER", help=said)
-    said = "of the arrays in .npy and .npz: HWC or CHW (default: HWC where the last size is at most 4)"
-    command.add_argument("--layout", choices=("HWC", "CHW"), help=said)
+    about = "from where: auto (the format's own), listed (in dataset.json), folder (the image's), none (default auto)"
+    command.add_argument("--labels", choices=LABELS, default="auto", help=about)
+    about = "read the images in this folder of a folder or zip alone, such as train; or Parquet files that begin so"
+    command.add_argument("--under", metavar="FOLDER", help=about)
+    about = "of the arrays in .npy and .npz: HWC or CHW (default: HWC where the last size is at most 4)"
+    command.add_argument("--layout", choices=("HWC", "CHW"), help=about)
     command.add_argument("--json", action="store_true", help="print JSON")
     command.add_argument("--quiet", action="store_true", help="no progress bars")
     return command

@@ -45,8 +45,8 @@ def npz(path: Path, archive: zipfile.ZipFile, entries: Collection[str], layout: 
     """An .npz of images and perhaps labels."""
     names = [entry.removesuffix(".npy") for entry in entries if entry.endswith(".npy")]
     if any(PurePosixPath(name).name.startswith("img-mean-std-") for name in names):
-        said = f"holds EDM2's encoded latents, {shortlist(names)}; draw mean + std·noise and np.save one array"
-        raise DataError(path, "", said)
+        about = f"holds EDM2's encoded latents, {shortlist(names)}; draw mean + std·noise and np.save one array"
+        raise DataError(path, "", about)
     alone = [name for name in names if name not in LABELS]
     with named(path):
         name, listed = find_columns([IMAGES[0] if [name] == alone else name for name in names])
@@ -81,8 +81,10 @@ def _array(path: Path, archive: zipfile.ZipFile, name: str) -> Iterator[tuple[IO
         header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, columns_first, dtype = header(file)
         if columns_first or dtype.hasobject:
-            said = "Python objects, such as None or lists; labels are whole numbers, −1 for none, and images one array"
-            raise ValueError(f"holds {said if dtype.hasobject else f'{dtype} columns first; store plain C order'}")
+            objects = (
+                "Python objects, such as None or lists; labels are whole numbers, −1 for none, and images one array"
+            )
+            raise ValueError(f"holds {objects if dtype.hasobject else f'{dtype} columns first; store plain C order'}")
         claimed, there = prod(shape) * dtype.itemsize, archive.getinfo(name).file_size - file.tell()
         if claimed != there:
             raise ValueError(f"has {there:,} bytes of values; the shape {shape} takes {claimed:,}")
@@ -92,18 +94,18 @@ def _array(path: Path, archive: zipfile.ZipFile, name: str) -> Iterator[tuple[IO
 def stored(path: Path) -> Source | None:
     """A data set as the server stores it, its images mapped into memory; None if the folder is something else."""
     try:
-        said = json.loads((path / "dataset.json").read_bytes())
+        config = json.loads((path / "dataset.json").read_bytes())
     except (OSError, ValueError, RecursionError):
         return None
-    if not isinstance(said, dict) or said.get("format") != "anisoflight-dataset":
+    if not isinstance(config, dict) or config.get("format") != "anisoflight-dataset":
         return None
     with named(path, "images.npy"):
         mapped = np.load(path / "images.npy", mmap_mode="r", allow_pickle=False)
-        images = channels_last(mapped, str(said.get("layout", "HWC")))
+        images = channels_last(mapped, str(config.get("layout", "HWC")))
     labels = None
     if (path / "labels.npy").exists():
         with named(path, "labels.npy"):
             labels = labels_of(np.load(path / "labels.npy", allow_pickle=False), len(images))
-    units = said.get("normalization")
+    units = config.get("normalization")
     items = partial(rows, images, labels, "images.npy")
     return Source(path, "stored data set", len(images), has_labels(labels), items, units=units)

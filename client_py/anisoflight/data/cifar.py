@@ -58,8 +58,8 @@ def from_tar(path: Path) -> Source:
                 assert file is not None  # of a regular file
                 found[name] = read_at_most(file, _MAX_BATCH)
     if not found:
-        said = f"holds {shortlist(there)}, but no data_batch_1 … of CIFAR-10; no other tar is read"
-        raise DataError(path, "", f"{said}: unpack it, and make a folder for each class, or an .npz")
+        message = f"holds {shortlist(there)}, but no data_batch_1 … of CIFAR-10; no other tar is read"
+        raise DataError(path, "", f"{message}: unpack it, and make a folder for each class, or an .npz")
     return _source(path, {name: lambda data=found[name]: data for name in sorted(found)})
 
 

@@ -175,8 +175,8 @@ def labels_by_name(path: Path, names: Sequence[str], listed: bytes | None, rule:
     if len(classes) < 2:
         return None, ()
     if not classes[0]:
-        said = "lies beside folders, which are classes: it has no label; --labels none drops all"
-        raise DataError(path, names[folders.index("")], said)
+        message = "lies beside folders, which are classes: it has no label; --labels none drops all"
+        raise DataError(path, names[folders.index("")], message)
     if rule == "auto" and {name.lower() for name in classes} <= _SPLITS:
         one = "train" if "train" in classes else classes[0]
         raise DataError(

@@ -71,8 +71,10 @@ def _open(path: Path, labels: str, layout: str | None, under: str) -> Source:
         with named(path), gzip.open(path) as file:
             head = file.read(512)
     if head[:2] == b"\0\0" and head[2:4] in (b"\x08\x01", b"\x08\x03"):
-        said = "is in MNIST's idx format, which is not read: np.savez an .npz with the arrays images and labels of it"
-        raise DataError(path, "", said)
+        message = (
+            "is in MNIST's idx format, which is not read: np.savez an .npz with the arrays images and labels of it"
+        )
+        raise DataError(path, "", message)
     if packed or head[257:262] == b"ustar":
         return cifar.from_tar(path)
     if head.startswith(b"\x80") or path.suffix == ".bin":

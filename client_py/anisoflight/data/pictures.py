@@ -91,8 +91,8 @@ def checked(picture: Picture, own_units: bool = False) -> Picture:
         return picture
     wrong = picture[~(np.isfinite(picture) if own_units else np.abs(picture) <= 1 + TOLERANCE)]
     if wrong.size:
-        said = "images of floats are finite and lie in [−1, 1], others come with --mean and --scale"
-        raise ValueError(f"has the value {wrong[0]}; {'fields are finite' if own_units else said}")
+        message = "images of floats are finite and lie in [−1, 1], others come with --mean and --scale"
+        raise ValueError(f"has the value {wrong[0]}; {'fields are finite' if own_units else message}")
     return picture
 
 
@@ -100,8 +100,8 @@ def check_alike(picture: Picture, first: Picture) -> None:
     """ValueError unless a picture has the form of the first."""
     if (picture.shape, picture.dtype) != (first.shape, first.dtype):
         has, have = (f"{'×'.join(map(str, one.shape))} {one.dtype}" for one in (picture, first))
-        said = "--resolution and --channels of data convert make them alike"
-        raise ValueError(f"has {has}, those before have {have}; {said}")
+        message = "--resolution and --channels of data convert make them alike"
+        raise ValueError(f"has {has}, those before have {have}; {message}")
 
 
 def channels_last(images: Any, layout: str | None = None) -> np.ndarray[Any, Any]:
@@ -114,9 +114,9 @@ def channels_last(images: Any, layout: str | None = None) -> np.ndarray[Any, Any
     if layout == "CHW":
         array = np.moveaxis(array, 1, 3)
     _, height, width, channels = array.shape
-    said = f"has images of {height}×{width} pixels in {channels} channels;"
+    message = f"has images of {height}×{width} pixels in {channels} channels;"
     if height * width * channels > 4 * MAX_PIXELS:
-        raise ValueError(f"{said} they have at most {4 * MAX_PIXELS:,} values")
+        raise ValueError(f"{message} they have at most {4 * MAX_PIXELS:,} values")
     if channels > 4 and array.dtype == np.uint8:
-        raise ValueError(f"{said} bytes have 1 to 4 channels")
+        raise ValueError(f"{message} bytes have 1 to 4 channels")
     return array

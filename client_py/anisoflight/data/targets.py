@@ -42,8 +42,8 @@ def write_zip(path: Path, images: Conversion) -> None:
 
 def _png(path: Path, name: str, picture: Picture) -> bytes:
     if picture.dtype != np.uint8 or picture.shape[2] not in (1, 3):
-        said = f"{picture.dtype} in {picture.shape[2]} channels"
-        raise DataError(path, name, f"cannot be a PNG of {said}: bytes in 1 or 3 channels are written")
+        form = f"{picture.dtype} in {picture.shape[2]} channels"
+        raise DataError(path, name, f"cannot be a PNG of {form}: bytes in 1 or 3 channels are written")
     file = io.BytesIO()
     image_of(picture).save(file, "PNG", compress_level=0)
     return file.getvalue()

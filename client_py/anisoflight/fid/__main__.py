@@ -55,32 +55,32 @@ def parser() -> argparse.ArgumentParser:
     ref_command = command("ref", "reference statistics of real images, as EDM's npz {mu, sigma}", ref)
     _images(ref_command.add_mutually_exclusive_group(required=True))
     ref_command.add_argument("--rows", action="store_true", help="keep the features too, for other metrics")
-    said = (
+    about = (
         "keep the distances of real images among themselves for these N, or none (default: 1000,2000,5000 … and half)"
     )
-    ref_command.add_argument("--floor", metavar="LIST", help=said)
+    ref_command.add_argument("--floor", metavar="LIST", help=about)
     ref_command.add_argument("--out", metavar="NPZ", type=path_of, required=True, help="the reference")
     calc_command = command("calc", "distances of samples, or of images in files, to a reference", calc)
     _calc(calc_command)
     for made in (ref_command, calc_command):
         seen = made.add_argument_group("features")
-        said, how = "a network's file, or pixels, pca-N", dict[str, Any](required=True)
+        about, how = "a network's file, or pixels, pca-N", dict[str, Any](required=True)
         if made is calc_command:
-            said += "; several of several references (default: the reference's built-in)"
+            about += "; several of several references (default: the reference's built-in)"
             how = {"nargs": "+", "action": "extend", "default": []}
-        seen.add_argument("--features", help=said, **how)
+        seen.add_argument("--features", help=about, **how)
         seen.add_argument("--trust", action="store_true", help="load a pickle, which executes code that it holds")
         seen.add_argument("--device", default="auto", help="of the network: auto, cpu, cuda, cuda:1 (default auto)")
-        said = "images at a time (default %(default)s)"
-        seen.add_argument("--batch", type=positive, metavar="N", default=Pace.batch, help=said)
+        about = "images at a time (default %(default)s)"
+        seen.add_argument("--batch", type=positive, metavar="N", default=Pace.batch, help=about)
         add_server(made.add_argument_group("server"), DEFAULT_LOCATION, "location (default %(default)s)")
-        said = "images between two checkpoints, of a request to the server, and of a stretch (default %(default)s)"
-        made.add_argument("--checkpoint", type=positive, metavar="N", default=Pace.checkpoint, help=said)
+        about = "images between two checkpoints, of a request to the server, and of a stretch (default %(default)s)"
+        made.add_argument("--checkpoint", type=positive, metavar="N", default=Pace.checkpoint, help=about)
 
     made = command("merge", "rows of results from the shards of calc --shard", merge_shards)
     made.add_argument("shards", metavar="SHARD", nargs="+", type=path_of, help="files of calc --shard, all of them")
-    said = "the reference (default: the file that the shards name)"
-    made.add_argument("--ref", metavar="NPZ", type=path_of, help=said)
+    about = "the reference (default: the file that the shards name)"
+    made.add_argument("--ref", metavar="NPZ", type=path_of, help=about)
     made.add_argument("--out", metavar="JSONL", type=path_of, required=True, help="rows of results")
     return root
 
@@ -105,30 +105,30 @@ def _calc(command: argparse.ArgumentParser) -> None:
     drawn.add_argument("--grid", type=value_of, help="a name, or JSON")
     option: dict[str, Any] = {"metavar": "NAME=VALUE", "type": option_of, "action": "append", "default": []}
     drawn.add_argument("--option", **option, help="any other option of Sample, its value JSON or a name: S_churn=40")
-    said = "the class of all samples, −1 none (default: drawn by the server)"
-    drawn.add_argument("--class", metavar="N", dest="class_label", type=int, help=said)
+    about = "the class of all samples, −1 none (default: drawn by the server)"
+    drawn.add_argument("--class", metavar="N", dest="class_label", type=int, help=about)
     measured = command.add_argument_group("what is measured")
-    said = "the reference; several are measured in one pass, a row for each"
-    measured.add_argument("--ref", metavar="NPZ", type=path_of, nargs="+", action="extend", required=True, help=said)
-    said = f"comma-separated, of {', '.join(METRICS)} (default fid; the others need a reference with --rows)"
-    measured.add_argument("--metrics", type=_metrics, default=("fid",), help=said)
+    about = "the reference; several are measured in one pass, a row for each"
+    measured.add_argument("--ref", metavar="NPZ", type=path_of, nargs="+", action="extend", required=True, help=about)
+    about = f"comma-separated, of {', '.join(METRICS)} (default fid; the others need a reference with --rows)"
+    measured.add_argument("--metrics", type=_metrics, default=("fid",), help=about)
     measured.add_argument("--allow-fewer", action="store_true", help="measure fewer than 50,000 images; rows say so")
     measured.add_argument("--benchmark", help="the table's data set: cifar10, afhqv2, ffhq, imagenet64, or any name")
     measured.add_argument("--method", help="the table's row (default: from schedule and solver)")
     measured.add_argument("--dry-run", action="store_true", help="print what would be measured, and draw nothing")
     measured.add_argument("--out", metavar="FILE", type=path_of, required=True, help="rows of results (JSONL)")
     shared = command.add_argument_group("with others (docs/scale.md)")
-    said = "look at the stretches of shard I of N, I = 0 … N−1, alone; --out is the shard's file (npz), for merge"
-    shared.add_argument("--shard", metavar="I/N", help=said)
-    said = "N actors of Ray, each with a server of its own on --data, look at the stretches (anisoflight[fleet])"
-    shared.add_argument("--ray", metavar="N", type=positive, default=0, help=said)
-    said = "the cluster (default: what RAY_ADDRESS names, else one of this machine alone)"
-    shared.add_argument("--ray-address", metavar="URL", help=said)
+    about = "look at the stretches of shard I of N, I = 0 … N−1, alone; --out is the shard's file (npz), for merge"
+    shared.add_argument("--shard", metavar="I/N", help=about)
+    about = "N actors of Ray, each with a server of its own on --data, look at the stretches (anisoflight[fleet])"
+    shared.add_argument("--ray", metavar="N", type=positive, default=0, help=about)
+    about = "the cluster (default: what RAY_ADDRESS names, else one of this machine alone)"
+    shared.add_argument("--ray-address", metavar="URL", help=about)
     shared.add_argument("--ray-cpus", metavar="X", type=float, default=1, help="CPUs of an actor (default 1)")
-    said = "GPUs of an actor (default: 1 if the cluster has any, else 0)"
-    shared.add_argument("--ray-gpus", metavar="X", type=float, help=said)
-    said = "data folder of the models, by the same path on every node (default %(default)s)"
-    shared.add_argument("--data", metavar="DIR", type=path_of, default=path_of("data"), help=said)
+    about = "GPUs of an actor (default: 1 if the cluster has any, else 0)"
+    shared.add_argument("--ray-gpus", metavar="X", type=float, help=about)
+    about = "data folder of the models, by the same path on every node (default %(default)s)"
+    shared.add_argument("--data", metavar="DIR", type=path_of, default=path_of("data"), help=about)
 
 
 def _metrics(text: str) -> tuple[str, ...]:
@@ -278,8 +278,8 @@ def blocks_of(text: str) -> list[tuple[int, int]]:
         blocks.append((int(match[1]), int(match[2])))
     for one, other in pairwise(sorted(blocks)):
         if other[0] <= one[1]:
-            said = f"blocks {one[0]}-{one[1]} and {other[0]}-{other[1]} share seeds"
-            raise FidError(f"--seeds: {said}", "BAD_REQUEST")
+            message = f"blocks {one[0]}-{one[1]} and {other[0]}-{other[1]} share seeds"
+            raise FidError(f"--seeds: {message}", "BAD_REQUEST")
     return blocks
 
 

@@ -97,8 +97,8 @@ def for_each(names: Sequence[str], references: Sequence[Reference], loading: Loa
             return for_calc(None, reference, loading)
         if found := [features for features in networks if not _misfit(features, reference)]:
             return found[0]
-        said = f"the reference of {reference.dimension} features of {known} needs its network among --features"
-        raise FidError(said, "BAD_FEATURES")
+        message = f"the reference of {reference.dimension} features of {known} needs its network among --features"
+        raise FidError(message, "BAD_FEATURES")
 
     return list(map(fitting, references, made))
 
@@ -128,8 +128,8 @@ def _load(name: str, loading: Loading) -> Features:
         if rows.ndim > 2 and rows[0].size == rows.shape[1]:
             rows = rows.reshape(len(rows), -1)
         if rows.ndim != 2:
-            said = f"{prepared.name} gives {rows.shape}; features are one row per image, [n, d]"
-            raise FidError(said, "BAD_FEATURES")
+            message = f"{prepared.name} gives {rows.shape}; features are one row per image, [n, d]"
+            raise FidError(message, "BAD_FEATURES")
         return rows
 
     sides = (axes[2:] if prepared.layout == "NCHW" else axes[1:3]) or (64, 64)

@@ -74,8 +74,8 @@ class Measurement:
 
     def __post_init__(self) -> None:
         if len(self.metrics) > 1 and self.reference.rows is None:
-            said = "needs the reference's features themselves: make it with ref --rows"
-            raise FidError(f"{self.metrics[1]} {said}", "BAD_REFERENCE")
+            message = f"{self.metrics[1]} needs the features of the reference: make it with ref --rows"
+            raise FidError(message, "BAD_REFERENCE")
 
     def rows(self, jobs: Sequence[Job]) -> list[dict[str, Any]]:
         """The rows of jobs, each measured unless it has been; FidError of fewer than 50,000 images comes first."""
@@ -220,8 +220,8 @@ def _evaluations(job: Job, seen: Seen) -> int | list[int] | None:
     counted = sorted(seen.evaluations)
     nfe = counted[0] if len(counted) == 1 else counted or None
     if nfe != job.asked.get("nfe", nfe):
-        said = f"the solver took {nfe} evaluations; its steps come no nearer to {job.asked['nfe']}"
-        Progress.write(f"{job.title}: {said}")
+        message = f"the solver took {nfe} evaluations; its steps come no nearer to {job.asked['nfe']}"
+        Progress.write(f"{job.title}: {message}")
     return nfe
 
 

@@ -81,12 +81,12 @@ def declared(path: Path) -> Preparation:
     if not beside.exists():
         return Preparation(path.name)
     try:
-        said = json.loads(beside.read_text(encoding="utf-8"))
-        if said.get("layout", "NCHW") not in ("NCHW", "NHWC"):
-            raise ValueError(f"layout must be NCHW or NHWC, got {said['layout']!r}")
-        if "range" not in said and ("mean" in said or "std" in said):
+        fields = json.loads(beside.read_text(encoding="utf-8"))
+        if fields.get("layout", "NCHW") not in ("NCHW", "NHWC"):
+            raise ValueError(f"layout must be NCHW or NHWC, got {fields['layout']!r}")
+        if "range" not in fields and ("mean" in fields or "std" in fields):
             raise ValueError("mean and std are of float32 pixels: declare their range, such as [0, 1]")
-        prepared = Preparation(**{"name": path.name, **said})
+        prepared = Preparation(**{"name": path.name, **fields})
         prepared(np.zeros((1, 8, 8, 3), np.uint8))  # numbers that are no numbers fail here
     except (ValueError, TypeError) as error:
         raise FidError(f"{beside}: {error}", "BAD_FEATURES") from error

@@ -69,8 +69,8 @@ def load_reference(path: Path, *, rows: bool = False) -> Reference:
                     found[entry] = file[entry]
         provenance = json.loads(str(found.get("provenance", "{}")))
     except FileNotFoundError:
-        said = f"there is no reference at {path}; python -m anisoflight.fid ref makes one"
-        raise FidError(said, "BAD_REFERENCE") from None
+        message = f"there is no reference at {path}; python -m anisoflight.fid ref makes one"
+        raise FidError(message, "BAD_REFERENCE") from None
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError, TypeError, AttributeError) as error:
         with path.open("rb") as file:
             if file.read(1) == b"\x80":
@@ -79,8 +79,8 @@ def load_reference(path: Path, *, rows: bool = False) -> Reference:
         raise FidError(f"{where}: not a whole npz ({error})", "BAD_REFERENCE") from error
     for name in ("mu", "sigma"):
         if name not in found:
-            said = f"no entry {name}; a reference has mu and sigma, not {', '.join(found)}"
-            raise FidError(f"{path}: {said}", "BAD_REFERENCE")
+            message = f"no entry {name}; a reference has mu and sigma, not {', '.join(found)}"
+            raise FidError(f"{path}: {message}", "BAD_REFERENCE")
         if found[name].dtype.kind != "f" or not np.isfinite(found[name]).all():
             raise FidError(f"{path}, entry {name}: not finite floating-point numbers", "BAD_REFERENCE")
     mean, cov = found["mu"], found["sigma"]

@@ -39,8 +39,8 @@ def share_of(text: str) -> tuple[int, int]:
     """
     match = _SHARD.fullmatch(text)
     if match is None or not int(match[1]) < int(match[2]):
-        said = f"--shard: {text!r} is no I/N with I = 0 … N−1, such as 0/8 for the first of eight"
-        raise FidError(said, "BAD_REQUEST")
+        message = f"--shard: {text!r} is no I/N with I = 0 … N−1, such as 0/8 for the first of eight"
+        raise FidError(message, "BAD_REQUEST")
     return int(match[1]), int(match[2])
 
 
@@ -116,8 +116,8 @@ def write_shard(measurement: Measurement, jobs: Sequence[Job], share: tuple[int,
         if out.exists():
             known = Shard.load(out)
             if (known.index, known.count, known.plan) != (*share, plan):
-                said = f"{out} is there and holds shard {known.index}/{known.count} of another measurement"
-                raise FidError(said, "BAD_SHARD")
+                message = f"{out} is there and holds shard {known.index}/{known.count} of another measurement"
+                raise FidError(message, "BAD_SHARD")
             return images
         title = f"shard {shard.index}/{shard.count}"
         with Progress(total=images, desc=title, unit="image", disable=not pace.progress) as bar:
@@ -143,8 +143,8 @@ def merge(paths: Sequence[Path], out: Path, reference_file: Path | None, progres
     plan, path = first.plan, reference_file or Path(first.reference_file)
     reference = load_reference(path, rows=len(plan["metrics"]) > 1)
     if reference.hash != plan["reference"]:
-        said = f"{path} is not the reference that the shards were made for; name that with --ref"
-        raise FidError(said, "BAD_REFERENCE")
+        message = f"{path} is not the reference that the shards were made for; name that with --ref"
+        raise FidError(message, "BAD_REFERENCE")
     features = Features(**plan["features"], function=lambda _: np.zeros(0))  # the shards have what it would give
     pace = Pace(plan["batch"], plan["stretch"], progress)
     measurement = Measurement(out, reference, features, tuple(plan["metrics"]), plan["allow_fewer"], pace)
@@ -173,11 +173,11 @@ def _complete(files: list[tuple[Path, Shard]]) -> dict[Path, Shard]:
         if other := [name for name in first.plan if shard.plan.get(name) != first.plan[name]]:
             raise FidError(f"{path} is of another measurement than {one}, with other {', '.join(other)}", "BAD_SHARD")
         if shard.count != first.count:
-            said = f"is one of {shard.count} shards, and {one} one of {first.count}"
-            raise FidError(f"{path} {said}", "BAD_SHARD")
+            message = f"is one of {shard.count} shards, and {one} one of {first.count}"
+            raise FidError(f"{path} {message}", "BAD_SHARD")
         if other := found.get(shard.index):
-            said = f"shard {shard.index}/{shard.count} is given twice: {other} and {path}"
-            raise FidError(said, "BAD_SHARD")
+            message = f"shard {shard.index}/{shard.count} is given twice: {other} and {path}"
+            raise FidError(message, "BAD_SHARD")
         found[shard.index] = path
     if missing := [f"{index}/{first.count}" for index in range(first.count) if index not in found]:
         named = ", ".join(missing[:8]) + (" …" if len(missing) > 8 else "")

@@ -50,8 +50,8 @@ class Source(Protocol):
 
 def _fields(what: str) -> FidError:
     """The error of values in units of their own."""
-    said = "has float32 in units of its own, and FID sees images; Client.compare has a Fréchet distance of fields"
-    return FidError(f"{what} {said}", "BAD_IMAGES")
+    message = "has float32 in units of its own, and FID sees images; Client.compare has a Fréchet distance of fields"
+    return FidError(f"{what} {message}", "BAD_IMAGES")
 
 
 @dataclass
@@ -116,8 +116,8 @@ class ServerSamples:
         for message in self.client.stream("Sample", request):
             weights = (message.batch.schema.metadata or {}).get(b"weights", b"").decode()
             if weights not in ("", self.weights):
-                said = f"model {self.model!r} was replaced while its samples were drawn; start again"
-                raise FidError(said, "BAD_IMAGES")
+                message = f"model {self.model!r} was replaced while its samples were drawn; start again"
+                raise FidError(message, "BAD_IMAGES")
             if message.batch.num_rows:
                 self.evaluations.update(np.unique(to_numpy(message.batch["nfe"])).tolist())
                 yield to_numpy(message.batch["sample"])

@@ -140,14 +140,14 @@ class Section:
 
     def captions(self, mark: str) -> list[str]:
         """What stands below the table."""
-        told = []
+        captions = []
         if any(len(cell.values) > 1 for line in self.lines for cell in line.cells.values()):
             least = "" if self.metric in METRICS else "the least, and "
-            told.append(f"{self.metric} of several blocks of seeds: {least}the mean ± half the range.")
+            captions.append(f"{self.metric} of several blocks of seeds: {least}the mean ± half the range.")
         origins = {line.origin for line in self.lines}
-        told += [said for origin, said in ((PUBLISHED, SOURCE), (REAL, FLOOR)) if origin in origins]
+        captions += [caption for origin, caption in ((PUBLISHED, SOURCE), (REAL, FLOOR)) if origin in origins]
         marked = [f"{mark.format(letter)} {note}." for letter, note in zip(_MARKS, self.notes, strict=False)]
-        return ([" ".join(told)] if told else []) + marked
+        return ([" ".join(captions)] if captions else []) + marked
 
 
 def sections(rows: Iterable[dict[str, Any]], metric: str = "frechet", paper: bool = False) -> list[Section]:
@@ -168,7 +168,7 @@ def sections(rows: Iterable[dict[str, Any]], metric: str = "frechet", paper: boo
         title = f"{_title(benchmark)}: {features['name']}, reference {reference[:8]}"
         lines, name = _measured(group.values(), metric), metric
         if metric == "frechet":
-            lines = [*(_beside(lines, benchmark) if paper else lines), *_real(group.values())]
+            lines = [*(_with_published(lines, benchmark) if paper else lines), *_real(group.values())]
             name = "FID" if features["published"] else "Fréchet distance"
         made.append(Section(title, benchmark, name, lines))
     return made
@@ -225,7 +225,7 @@ def disagreements(sections: Sequence[Section]) -> list[str]:
     return found
 
 
-def _beside(lines: list[Line], benchmark: str) -> list[Line]:
+def _with_published(lines: list[Line], benchmark: str) -> list[Line]:
     """Every published line directly below the measured one of its method; the others in the paper's order."""
     paired = []
     for row in published(benchmark):
@@ -318,8 +318,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("results", nargs="*", metavar="RESULTS.jsonl", type=path_of, help="what calc wrote")
-    said = "beside the paper's numbers; without results its whole table"
-    parser.add_argument("--published", action="store_true", help=said)
+    about = "beside the paper's numbers; without results its whole table"
+    parser.add_argument("--published", action="store_true", help=about)
     parser.add_argument("--form", choices=FORMS, default="markdown", help="default markdown")
     parser.add_argument("--metric", choices=METRICS, default="frechet", help="default frechet, FID on its own features")
     args = parser.parse_args(arguments)
@@ -331,8 +331,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not args.results:
             found = [Section(_title(name), name, "FID", published(name)) for name in NFES]
         print(FORMS[args.form](found), end="")
-        for said in disagreements(found) if args.form == "csv" else ():
-            print(said, file=sys.stderr)
+        for sentence in disagreements(found) if args.form == "csv" else ():
+            print(sentence, file=sys.stderr)
     except (OSError, ValueError, KeyError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

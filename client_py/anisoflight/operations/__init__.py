@@ -1,4 +1,4 @@
-"""The operations of the service, one class per subject; `anisoflight.Client` is all of them."""
+"""The operations of the service, one class per subject. `anisoflight.Client` combines them."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -9,7 +9,7 @@ F = TypeVar("F", bound="Callable[..., object]")
 
 
 def documented(*operations: str) -> Callable[[F], F]:
-    """A decorator of a method that passes on fields of operations: its docstring ends with them."""
+    """A decorator for methods that pass on fields of operations: it adds the fields to the docstring."""
 
     def add(method: F) -> F:
         for operation in operations:

@@ -1,4 +1,4 @@
-"""The stages of a recipe: commands that anyone can type, from the data set to the table."""
+"""The stages of a recipe, as commands that a user can type, from the data set to the table."""
 
 import json
 import shlex
@@ -12,7 +12,7 @@ from ..files import path_of
 from .recipe import PER_CLASS, Recipe
 
 MEASURES = ("reference", "fid", "table")
-"""Kinds of stages that look at samples; the others (data, network, basis, train) make what is sampled."""
+"""Kinds of stages that measure samples; the others (data, network, basis, train) make the model."""
 _FOLDERS = {"data": "datasets", "network": "models", "basis": "bases", "train": "models"}
 _FIRST = ("stage", "dataset", "model", "network", "family", "batch", "kimg")
 _COMPARABLE = 50_000  # samples, below which a distance cannot be compared with published ones
@@ -20,7 +20,7 @@ _COMPARABLE = 50_000  # samples, below which a distance cannot be compared with 
 
 @dataclass(frozen=True)
 class Place:
-    """Where stages find and leave things."""
+    """Where stages read and write."""
 
     data: Path
     features: str = "FEATURES"  # network of the distances, as anisoflight.fid takes it
@@ -28,7 +28,7 @@ class Place:
     server: str = "grpc://127.0.0.1:8815"  # that answers for the data folder
 
     def source(self, recipe: Recipe) -> Path:
-        """The file or folder that is converted."""
+        """The file or folder to convert."""
         if not recipe.dataset.generate:
             return path_of(recipe.dataset.source)
         return self.data / "sources" / (recipe.name + (".zip" if recipe.dataset.generate == "edm-zip" else ""))
@@ -36,7 +36,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Stage:
-    """One command. Doing it again changes nothing."""
+    """One command. Running it again changes nothing."""
 
     kind: str
     makes: str  # the name of the data set, basis, or model and run; a file; or the method that is measured
@@ -53,14 +53,14 @@ class Stage:
         return "stage" in self.request
 
     def path(self, data: Path) -> Path:
-        """What it makes: an entry of the data folder, or a file."""
+        """Its result: an entry of the data folder, or a file."""
         if self.kind not in _FOLDERS:
             return Path(self.makes)
         return data / _FOLDERS[self.kind] / (self.makes + (".basis" if self.kind == "basis" else ""))
 
 
 def stages_of(recipe: Recipe, place: Place) -> list[Stage]:
-    """All stages, in order; those of the recipes that it starts from come before its own."""
+    """All stages in order; those of earlier recipes come first."""
     made = [_data(recipe, place), _network(recipe, place)]
     for step in recipe.lineage:
         if step.basis.kind:
@@ -109,7 +109,7 @@ def _run(kind: str, name: str, settings: dict[str, Any], place: Place) -> Stage:
 
 
 def most_ratio(settings: dict[str, Any], T: float, knots: int = 32) -> tuple[float, float]:
-    """The sum of published rates, and the largest g₁/g₂ if Adam moves each θ by as much, from EDM's levels."""
+    """The sum of the published rates, and the largest g₁/g₂ from EDM's levels if Adam moves each θ by that sum."""
     steps = round(1000 * settings["kimg"] / settings["batch"])
     seen = np.arange(steps) / steps  # before each step, as a part of the run
     ramp = np.minimum((seen + 1 / steps) * settings["kimg"] / 10_000, 1) * 0.5 ** np.floor(8 * seen - 4).clip(0)
@@ -124,7 +124,7 @@ def most_ratio(settings: dict[str, Any], T: float, knots: int = 32) -> tuple[flo
 
 
 def _flags(request: dict[str, Any]) -> list[str]:
-    """Fields of a request as options of the command line."""
+    """Fields of a request as command-line options."""
     words: list[str] = []
     for name, value in request.items():
         flag = f"--{name.replace('_', '-')}"
@@ -134,10 +134,10 @@ def _flags(request: dict[str, Any]) -> list[str]:
 
 
 def _measures(r: Recipe, place: Place) -> list[Stage]:
-    """The distances: of the network as it was, and of the method.
+    """The distances of the original network and of the method.
 
-    A single-step solver goes to σ = 0 as EDM's does (grid edm). Multistep solvers end at σ_min (grid polynomial): an
-    evaluation there, for a step to 0, would be one of their few.
+    A single-step solver ends at σ = 0 as EDM's does (grid edm). Multistep solvers end at σ_min (grid polynomial),
+    because an evaluation there, for a step to 0, would be one of few.
     """
     reference, results = str(place.data / "fid" / f"{r.name}.npz"), str(place.data / "fid" / f"{r.name}.jsonl")
 

@@ -1,4 +1,4 @@
-"""The images of a recipe's scaled-down twin: waves of each class, and noise, in the format of the real images."""
+"""The images of a scaled-down twin: waves for each class, and noise, in the format of the real images."""
 
 import io
 import json
@@ -16,7 +16,7 @@ from .recipe import Dataset
 
 
 def generate(dataset: Dataset, target: Path) -> None:
-    """Write the images of a twin. The same entries give the same images."""
+    """Write the images of a twin. Equal entries give equal images."""
     if target.is_dir():
         shutil.rmtree(target)
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -41,8 +41,8 @@ class Latents:
         """The mean latents [n, h, w, c] float32 of images [n, H, W, 3] or [n, 3, H, W], uint8 or floats in [−1, 1]."""
         held, channels = to_float(np.asarray(images)), self.vae.config.get("in_channels", 3)
         if held.ndim != 4 or channels not in held.shape[1::2]:
-            said = f"images must have the shape [n, H, W, {channels}] or [n, {channels}, H, W], got {held.shape}"
-            raise BadRequestError(said, "BAD_TENSOR")
+            message = f"images must have the shape [n, H, W, {channels}] or [n, {channels}, H, W], got {held.shape}"
+            raise BadRequestError(message, "BAD_TENSOR")
         if held.shape[3] != channels:
             held = np.moveaxis(held, 1, 3)
 

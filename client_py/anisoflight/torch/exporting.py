@@ -104,12 +104,12 @@ def export(
         except BadRequestError:
             raise
         except Exception as error:
-            said = str(error).strip().splitlines()
+            reason = str(error).strip().splitlines()
             inner = tuple(os.path.dirname(file) for file in (torch.__file__, __file__))
             frames = [one for one in traceback.extract_tb(error.__traceback__) if not one.filename.startswith(inner)]
             line = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
             raise BadRequestError(
-                f"torch.export cannot record a {type(module).__name__}: {said[0] if said else error!r}{line}; "
+                f"torch.export cannot record a {type(module).__name__}: {reason[0] if reason else error!r}{line}; "
                 "a network that stays in the notebook is sampled there, with anisoflight.diffusers.Scheduler"
                 f"{adapter(ask)}",
                 "BAD_MODEL",

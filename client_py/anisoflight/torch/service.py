@@ -75,11 +75,11 @@ def _send(client: Client, name: str, exported: Exported, title: str | None, repl
         raise type(error)(error.message + _places(error.message, exported), error.code) from None
 
 
-def _places(said: str, exported: Exported) -> str:
+def _places(message: str, exported: Exported) -> str:
     """The lines of the user's program that an error of the server is about: of a node, or of operations."""
     nodes = exported.config["graph"]["nodes"]
-    named = [node for node in nodes if f"node {node['name']} (" in said]
-    meant = named or [node for node in nodes if re.search(rf"(?<![\w.]){re.escape(node['op'])}(?![\w.])", said)]
+    named = [node for node in nodes if f"node {node['name']} (" in message]
+    meant = named or [node for node in nodes if re.search(rf"(?<![\w.]){re.escape(node['op'])}(?![\w.])", message)]
     lines = list(dict.fromkeys(exported.lines[node["name"]] for node in meant if node["name"] in exported.lines))
     return "".join(f"\n{line}" for line in lines[:5])
 
@@ -136,9 +136,9 @@ def _compare(client: Client, trial: str, name: str, exported: Exported) -> None:
 def get_network(client: Client, name: str, module: torch.nn.Module) -> torch.nn.Module:
     """Fill a module with a model's weights; see `Client.get_network`."""
     rows = client.table("Model", {"model": name}, name, "part")
-    said = json.loads((rows.schema.metadata or {})[b"request"])
+    request = json.loads((rows.schema.metadata or {})[b"request"])
     values = to_numpy(rows["bytes"]).reshape(-1)
-    cut, end = said["config_bytes"], said["config_bytes"] + said["weights_bytes"]
+    cut, end = request["config_bytes"], request["config_bytes"] + request["weights_bytes"]
     config, tensors = json.loads(values[:cut].tobytes()), load(values[cut:end].tobytes())
     network = unwrapped(module)
     own = network.state_dict()

@@ -88,7 +88,7 @@ def trial_of(denoiser: Denoiser, shape: Sequence[int], data: Any, rows: Any, sam
     def measured(reading: Denoiser, x0: Tensor) -> Trial:
         return _measured(reading, x0, x0.var(0) if own else x0.square(), noise)
 
-    asked = _said(denoiser.parametrization)
+    asked = _prediction_name(denoiser.parametrization)
     _ask_once(denoiser.at(chosen), noise())
     x0 = samples_of(given)
     trial = measured(given, x0)
@@ -104,21 +104,26 @@ def trial_of(denoiser: Denoiser, shape: Sequence[int], data: Any, rows: Any, sam
                 worse = measured(given, x1) if own else trial
                 loss = measured(other, x0).score - trial.score if own and trial.informed() else 0.0
                 if worse.score - better.score - loss >= 0.4:
-                    found.append((better.score, _said(section), np.divide(worse.errors, better.errors), worse.sigmas))
+                    found.append(
+                        (better.score, _prediction_name(section), np.divide(worse.errors, better.errors), worse.sigmas)
+                    )
         except Exception:  # a network may do anything at inputs that are not its own
             continue
     if found:
-        _, said, ratios, sigmas = min(found, key=lambda one: one[0])
+        _, name, ratios, sigmas = min(found, key=lambda one: one[0])
         at = int(np.nanargmax(ratios))
         raise BadRequestError(
-            f"prediction must be {said}, by the network's answers, got {asked}: "
-            f"as {asked} its error at σ = {sigmas[at]:.3g} is {ratios[at]:.3g} times that as {said}",
+            f"prediction must be {name}, by the network's answers, got {asked}: "
+            f"as {asked} its error at σ = {sigmas[at]:.3g} is {ratios[at]:.3g} times that as {name}",
             "BAD_MODEL",
         )
     if max(trial.bounded()) > 2:
         at = int(np.argmax(trial.bounded()))
-        said = f"at σ = {trial.sigmas[at]:.3g} the network as {asked} errs {trial.errors[at]:.3g} times as much as a "
-        warn([said + "linear denoiser, and fits no other kind: is it trained, and are its scheduler and data right?"])
+        note = f"the network as {asked} has {trial.errors[at]:.3g} times the error of a linear denoiser at "
+        note += (
+            f"σ = {trial.sigmas[at]:.3g}, and fits no other kind: check that it is trained, its scheduler and its data"
+        )
+        warn([note])
     return trial
 
 
@@ -130,8 +135,8 @@ def _ask_once(denoiser: Denoiser, noise: Tensor) -> None:
         except AnisoflightError:
             raise
         except Exception as error:
-            said = f"network must take inputs {list(noise.shape)}, got {type(error).__name__}: {error}"
-            raise BadRequestError(said, "BAD_MODEL") from error
+            message = f"network must take inputs {list(noise.shape)}, got {type(error).__name__}: {error}"
+            raise BadRequestError(message, "BAD_MODEL") from error
         if not finite:
             raise BadRequestError(f"network must return finite values, got others at σ = {sigma:.3g}", "BAD_MODEL")
 
@@ -172,7 +177,7 @@ def _others(section: dict[str, Any]) -> list[dict[str, Any]]:
     return [one for one in sections if section | one != section]
 
 
-def _said(section: dict[str, Any]) -> str:
+def _prediction_name(section: dict[str, Any]) -> str:
     """A kind by the name that asks for it."""
     if section["kind"] == "flow":
         return str({key: section[key] for key in ("kind", "steps", "to_data") if section.get(key)})
