@@ -79,7 +79,7 @@ def test_bad_images_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert out.endswith("1 images of 4×4 pixels in 3 channels, without labels; 1 bad and left out\n")
     assert err == f"left out: [BAD_DATA] {tmp_path / 'in'}: a.png: is no PNG, JPEG, WebP or BMP\n"
     assert main(convert) == 1
-    assert "is there already; --replace replaces it" in capsys.readouterr().err
+    assert "exists; --replace replaces it" in capsys.readouterr().err
 
 
 def test_what_is_ignored_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -119,7 +119,7 @@ def test_torchscript_gives_rows_of_features(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("torch")
 def test_a_pickle_is_loaded_only_when_trusted(tmp_path: Path) -> None:
     path = written(tmp_path / "inception.pkl", Inception())
-    with pytest.raises(FidError, match=r"executes code that it holds\. Say --trust"):
+    with pytest.raises(FidError, match=r"executes code in it\. Use --trust"):
         for_reference(path, UNREAD, Loading())
     features = for_reference(path, UNREAD, Loading(trust=True))
     assert (features.dimension, features.published) == (2048, True)  # it takes return_features, and gives 2048

@@ -30,7 +30,7 @@ _PRECOND: dict[str, Any] = {
     "model_type": "DhariwalUNet",
 }
 
-# What it hands on to the network.
+# Arguments of the networks.
 _SONG: dict[str, Any] = {
     "augment_dim": 0,
     "model_channels": 128,
@@ -115,7 +115,7 @@ def config_of(network: Module) -> dict[str, Any]:
 
 
 def complete(given: Mapping[str, Any], extra: tuple[str, ...] = ()) -> dict[str, Any]:
-    """A configuration with EDM's defaults for what is not given; extra are names beside EDM's own."""
+    """A configuration with EDM's defaults; extra are further names that it may have."""
     kind = given.get("model_type", _PRECOND["model_type"])
     if not isinstance(kind, str) or kind not in _NETWORKS:
         raise UnsupportedNetworkError(f"the network is of class {clip(kind)}. {ACCEPTED}")
@@ -133,7 +133,7 @@ def complete(given: Mapping[str, Any], extra: tuple[str, ...] = ()) -> dict[str,
 
 
 def state_of(network: Module) -> dict[str, Tensor]:
-    """What torch's state_dict() would give: parameters and persistent buffers by name, in its order."""
+    """The network's state_dict(): parameters and persistent buffers by name, in order."""
     return dict(_walk(network, "", [_TENSORS], _DEPTH))
 
 
@@ -169,7 +169,7 @@ def _check_name(name: Any, dotted: bool = False) -> None:
 
 
 def _as_json(name: str, value: Any) -> Any:
-    """A value as JSON has it: a number, a text, true or false, or a list of numbers; infinity as "inf"."""
+    """A value of JSON: a number, a text, true or false, or a list of numbers; infinity is "inf"."""
     if isinstance(value, list | tuple) and len(value) <= 64 and all(type(item) in (int, float) for item in value):
         return [_as_json(name, item) for item in value]
     if value is None or type(value) in (bool, str):

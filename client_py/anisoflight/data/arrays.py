@@ -1,4 +1,4 @@
-"""Arrays of images: NumPy's .npz, read as it streams, and data sets as the server stores them."""
+"""Arrays of images: NumPy's .npy and .npz, read in pieces, and data sets as the server stores them."""
 
 import json
 import zipfile
@@ -22,7 +22,7 @@ Array = np.ndarray[Any, Any]
 
 
 def rows(images: Array, labels: Array | None, name: str = "", first: int = 0) -> Iterator[Item]:
-    """Items of images [n, H, W, C] from row `first` on, `labels` being those of all rows; each holds its own memory."""
+    """Items of images [n, H, W, C] from row `first` on, with the labels of all rows; each is a copy."""
     kind = np.uint8 if images.dtype == np.uint8 else np.float32
     for i, image in enumerate(images, first):
         label = -1 if labels is None else int(labels[i])
@@ -30,7 +30,7 @@ def rows(images: Array, labels: Array | None, name: str = "", first: int = 0) ->
 
 
 def has_labels(labels: Array | None) -> bool:
-    """Whether any image has one."""
+    """Whether any image has a label."""
     return labels is not None and bool((labels >= 0).any())
 
 
@@ -92,7 +92,7 @@ def _array(path: Path, archive: zipfile.ZipFile, name: str) -> Iterator[tuple[IO
 
 
 def stored(path: Path) -> Source | None:
-    """A data set as the server stores it, its images mapped into memory; None if the folder is something else."""
+    """A data set as the server stores it, mapped into memory; None for another folder."""
     try:
         config = json.loads((path / "dataset.json").read_bytes())
     except (OSError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""CIFAR-10: Python's and binary batches, in files and in a tar. Pickles are read by `convert`: nothing runs."""
+"""CIFAR-10: Python's and binary batches, in files and in a tar. `convert` reads the pickles, and executes nothing."""
 
 import io
 import re
@@ -24,14 +24,14 @@ _PIXELS = 3 * 32 * 32
 _MAX_BATCH = 1 << 26  # bytes of one batch; CIFAR-10's have 31 million
 _MAX_BATCHES = 64
 
-# Batches to train on. A folder or tar is these; test_batch is read when it is named itself.
+# The training batches, which are read from a folder or tar; test_batch is read if it is the path.
 _TRAINING = re.compile(r"data_batch_[0-9]+(\.bin)?")
 
 Array = np.ndarray[Any, Any]
 
 
 def from_files(path: Path, files: list[Path]) -> Source:
-    """Batches that are files, in the order of their names."""
+    """Batches in files, in the order of their names."""
 
     def read(path: Path) -> bytes:
         with path.open("rb") as file:
@@ -42,7 +42,7 @@ def from_files(path: Path, files: list[Path]) -> Source:
 
 
 def from_tar(path: Path) -> Source:
-    """Batches of a tar, compressed or not: held in memory, because their order there is arbitrary."""
+    """Batches in a tar, compressed or not. They are held in memory, because their order is arbitrary."""
     found: dict[str, bytes] = {}
     there: list[str] = []
     with named(path), tarfile.open(path, "r|*") as tar:

@@ -1,4 +1,4 @@
-"""Encoded images with their labels, in a folder or in a zip as StyleGAN and EDM have them, or an .npz."""
+"""Encoded images with labels, in a folder, or in a zip as StyleGAN and EDM write it, or an .npz."""
 
 import json
 import os
@@ -20,19 +20,19 @@ _OF_SYSTEMS = {
     "system volume information",
 }  # fmt: skip
 _SHARDS = (".parquet", ".arrow", ".feather")
-_TABLES = (".npy", ".npz", *_SHARDS)  # which are read alone, not among pictures
+_TABLES = (".npy", ".npz", *_SHARDS)  # ignored among images
 
 Labels = tuple["list[int] | None", "Sequence[str]"]
-"""Of images, None if there are none; and the names of classes."""
+"""Labels of images, None if there are none, and the names of classes."""
 
 
 def hidden(name: str) -> bool:
-    """Whether a desktop, a NAS or a program made the file or folder for itself."""
+    """Whether a desktop, a NAS or a program made the file or folder for its own use."""
     return name.lstrip(".") not in ("", name) or name.lower() in _OF_SYSTEMS
 
 
 def _split_ignored(names: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Files that may be read, and what is ignored: folders, which end in /, and what lies in hidden ones; pictures.
+    """Files that may be read, and what is ignored: hidden folders and what is in them, and hidden images.
 
     >>> _split_ignored(["a/1.png", "a/.cache/1.png", "a/.cache/2.png", "__MACOSX/a/._1.png", "a/._1.png", ".DS_Store"])
     (['a/1.png'], ['__MACOSX', 'a/._1.png', 'a/.cache'])
@@ -78,7 +78,7 @@ def folder(path: Path, rule: str, part: str = "") -> Source:
 
 
 def _of_one_part(path: Path, shards: list[str]) -> list[str]:
-    """Parquet files as they are, such as data/train-00000-of-00002.parquet, if they are of one part of a data set."""
+    """The Parquet files, such as data/train-00000-of-00002.parquet, if they are of one part of a data set."""
     parts = {part: name for name in shards for part in re.split("[^a-z]", name.lower()) if part in _SPLITS}
     if len(parts) > 1:
         one, name = max(parts.items())
@@ -88,7 +88,7 @@ def _of_one_part(path: Path, shards: list[str]) -> list[str]:
 
 
 def archive(path: Path, rule: str, layout: str | None = None, under: str = "") -> Source:
-    """A zip of images, of those in its folder `under` alone if that is given, or an .npz."""
+    """A zip of images, only of its folder `under` if that is given, or an .npz."""
     with named(path):
         opened = zipfile.ZipFile(path)
     try:
@@ -131,7 +131,7 @@ def _encoded(
 ) -> Source:
     names = [name for name in files if _is_picture(name)]
     for name in names:
-        if name.lower().endswith(OTHERS):  # left out without a word, another data set would result
+        if name.lower().endswith(OTHERS):  # skipping it silently would give another data set
             raise DataError(path, name, "is an image of a format that is not read; make it a PNG, JPEG, WebP or BMP")
     if not names:
         there = [name for name in files if name != FILE] or ignored
@@ -156,8 +156,8 @@ def _encoded(
 
 
 def labels_by_name(path: Path, names: Sequence[str], listed: bytes | None, rule: str) -> Labels:
-    """Labels of images; `listed` is dataset.json, if it is there. By folder, classes are numbered in the order of
-    their names; one folder is no class.
+    """Labels of images; `listed` is the content of dataset.json, if it exists. Folders are classes in the order of
+    their names; a single folder is no class.
 
     >>> labels_by_name(folder, ["cat/1.png", "dog/2.png"], None, "auto")
     ([0, 1], ['cat', 'dog'])

@@ -1,4 +1,4 @@
-"""Images of a file or folder, whatever its format."""
+"""Images of a file or folder in any format."""
 
 import gzip
 import os
@@ -9,16 +9,16 @@ from . import arrays, cifar, files, tables
 from .source import DataError, Source, named
 
 LABELS = ("auto", "listed", "folder", "none")
-"""Where labels come from: what the format has, of that what a file lists, the folder that an image lies in, nowhere."""
+"""Sources of labels: the default of the format, a list in a file, the folder of an image, none."""
 _FORMATS = "folders and zips of PNG, JPEG, WebP or BMP, .npy, .npz, CIFAR-10's batches, Parquet, Arrow"
 
 
 def open_source(
     path: str | os.PathLike[str], labels: str = "auto", layout: str | None = None, under: str | None = None
 ) -> Source:
-    """The images at a path, whose format its content tells. `layout` is that of an array, HWC or CHW; by default the
-    channels are last where the last size is at most 4. `under` is a folder in a folder or zip, whose images alone are
-    read, such as "train".
+    """The images at a path, whose format its content tells. `layout` is that of an array, HWC or CHW; by default
+    channels are last if the last size is at most 4. `under` is a folder in a folder or zip, such as "train": only its
+    images are read.
 
     >>> np.savez(folder / "two.npz", images=np.zeros((2, 8, 8, 3), np.uint8), labels=[4, 7])
     >>> with open_source(folder / "two.npz") as source:

@@ -29,7 +29,7 @@ OTHERS = (".gif", ".tif", ".tiff", ".ppm", ".pgm", ".avif", ".heic", ".jxl", ".j
 
 
 def read_at_most(file: IO[bytes], most: int) -> bytes:
-    """All bytes of a file that has no more than `most`."""
+    """All bytes of a file of at most `most` bytes."""
     data = file.read(most + 1)
     if len(data) > most:
         raise ValueError(f"has more than {most:,} bytes, which no such file has")
@@ -37,7 +37,7 @@ def read_at_most(file: IO[bytes], most: int) -> bytes:
 
 
 def decoded(data: bytes | None) -> Picture:
-    """The pixels of a PNG, JPEG, WebP or BMP, as `pixels_of` takes them."""
+    """The pixels of a PNG, JPEG, WebP or BMP."""
     if not data or len(data) > MAX_ENCODED:
         raise ValueError(f"has {len(data or b''):,} bytes; an encoded image has 1 to {MAX_ENCODED:,}")
     try:
@@ -52,10 +52,10 @@ def decoded(data: bytes | None) -> Picture:
 
 
 def pixels_of(image: Image.Image) -> Picture:
-    """The bytes [H, W, C] of an image of Pillow's: one channel if its mode is a grey one, else three, red first.
+    """The bytes [H, W, C] of an image of Pillow: one channel for grey modes, else three, red first.
 
-    Palettes are looked up, alpha is dropped, and of 16 bits of grey the upper 8 are kept. ValueError of modes that do
-    not tell their scale, such as I (32 bits) and F (floats), and of damaged images. Every picture of a file, table or
+    Palettes are resolved, alpha is dropped, and of 16-bit grey the upper 8 bits are kept. ValueError if the mode does
+    not tell its scale, such as I (32 bits) and F (floats), or the image is damaged. Every image of a file, table or
     list is decoded here.
 
     >>> pixels_of(Image.new("LA", (4, 2))).shape, pixels_of(Image.new("P", (4, 2))).shape
@@ -70,7 +70,7 @@ def pixels_of(image: Image.Image) -> Picture:
             case "I;16" | "I;16L" | "I;16B" | "I;16N":
                 pixels = (np.asarray(image) >> 8).astype(np.uint8)
             case "P" | "PA":
-                pixels = np.asarray(image.convert("RGBA").convert("RGB"))  # at once, Pillow may warn of transparency
+                pixels = np.asarray(image.convert("RGBA").convert("RGB"))  # direct conversion may warn of transparency
             case "RGB" | "RGBA" | "RGBX" | "CMYK" | "YCbCr" | "HSV":
                 pixels = np.asarray(image.convert("RGB"))
             case mode:
@@ -81,12 +81,12 @@ def pixels_of(image: Image.Image) -> Picture:
 
 
 def image_of(picture: Picture) -> Image.Image:
-    """A picture of bytes with one or three channels as Pillow's image."""
+    """An array of bytes with one or three channels as an image of Pillow."""
     return Image.fromarray(picture[:, :, 0] if picture.shape[2] == 1 else picture)
 
 
 def checked(picture: Picture, own_units: bool = False) -> Picture:
-    """The picture, if its values are those of an image, or finite where they have units of their own."""
+    """The picture, if its values lie in [−1, 1] or, in other units, are finite."""
     if picture.dtype == np.uint8:
         return picture
     wrong = picture[~(np.isfinite(picture) if own_units else np.abs(picture) <= 1 + TOLERANCE)]
@@ -97,7 +97,7 @@ def checked(picture: Picture, own_units: bool = False) -> Picture:
 
 
 def check_alike(picture: Picture, first: Picture) -> None:
-    """ValueError unless a picture has the form of the first."""
+    """ValueError unless a picture has the shape and type of the first."""
     if (picture.shape, picture.dtype) != (first.shape, first.dtype):
         has, have = (f"{'×'.join(map(str, one.shape))} {one.dtype}" for one in (picture, first))
         message = "--resolution and --channels of data convert make them alike"
@@ -105,7 +105,7 @@ def check_alike(picture: Picture, first: Picture) -> None:
 
 
 def channels_last(images: Any, layout: str | None = None) -> np.ndarray[Any, Any]:
-    """Images as `Client.put_dataset` takes them, in an array or a column of Arrow's, as a view [n, H, W, C].
+    """Images as `Client.put_dataset` takes them, an array or a column of Arrow, as a view [n, H, W, C].
 
     >>> channels_last(np.zeros((5, 3, 32, 32), np.uint8)).shape
     (5, 32, 32, 3)

@@ -1,4 +1,4 @@
-"""Where converted images go: EDM's zips, a server's data sets, folders as a server stores them."""
+"""Targets of conversions: EDM's zips, a server's data sets, folders as a server stores them."""
 
 import io
 import json
@@ -20,14 +20,15 @@ from .pictures import Picture, image_of
 from .source import DataError
 
 UPLOADS = ("--device", "go", "--max-upload-bytes", str(1 << 50))
-"""Of a server of a data folder, for uploads of any size; they need no device."""
+"""Arguments of a server for uploads of any size, which need no device."""
 _PIECE = 2 << 20  # bytes of images that are sent at a time
 
 
 def write_zip(path: Path, images: Conversion) -> None:
-    """Write the zip that EDM's and StyleGAN's tools read; it appears whole or not at all.
+    """Write the zip of EDM's and StyleGAN's tools; it appears complete or not at all.
 
-    Uncompressed PNGs 00000/img00000000.png, …, and dataset.json: {"labels": [[name, label], …]}, null without labels.
+    It has uncompressed PNGs 00000/img00000000.png, … and dataset.json: {"labels": [[name, label], …]}, null without
+    labels.
     """
     labels = []
     with whole_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as out:
@@ -50,7 +51,7 @@ def _png(path: Path, name: str, picture: Picture) -> bytes:
 
 
 def upload(client: Client, name: str, images: Conversion, replace: bool = False) -> None:
-    """Store images as a data set of a server, sent as they come."""
+    """Store images as a data set of a server, in pieces."""
     form: dict[str, Any] = {"mean": images.mean, "scale": images.scale, "layout": "HWC", "replace": replace}
     client.put_dataset(name, _pieces(images), progress=False, **form)
 
@@ -64,7 +65,7 @@ def _pieces(images: Conversion) -> Iterator[object]:
 
 
 def write_folder(path: Path, images: Conversion) -> None:
-    """Write a data set as a server stores it; it appears whole or not at all, in the place of one that is there."""
+    """Write a data set as a server stores it, in place of an existing one; it appears complete or not at all."""
     with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as scratch:
         with serve(data=scratch, arguments=UPLOADS) as client:
             upload(client, "images", images)

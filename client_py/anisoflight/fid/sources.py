@@ -1,7 +1,6 @@
-"""Where images come from: a server's samples and data sets, and files in every format that `anisoflight.data` reads.
+"""Sources of images: a server's samples and data sets, and files in every format of `anisoflight.data`.
 
-A source has a number of images and hands any range of them out as uint8 batches [n, H, W, C], so that what was
-interrupted goes on where it stopped.
+A source returns any range of its images as uint8 batches [n, H, W, C], so that an interrupted run continues.
 """
 
 import hashlib
@@ -36,11 +35,11 @@ class Source(Protocol):
     count: int
 
     def identity(self) -> dict[str, Any]:
-        """All that the images depend on, as JSON."""
+        """Everything that the images depend on, as JSON."""
         ...
 
     def labels(self) -> Array | None:
-        """The images' classes [count], if they are known before the images."""
+        """The images' classes [count], if they are known in advance."""
         ...
 
     def read(self, start: int, stop: int) -> Iterator[Pixels]:
@@ -49,14 +48,14 @@ class Source(Protocol):
 
 
 def _fields(what: str) -> FidError:
-    """The error of values in units of their own."""
-    message = "has float32 in units of its own, and FID sees images; Client.compare has a Fréchet distance of fields"
+    """The error of values in other units."""
+    message = "has float32 in other units, and FID needs images; Client.compare has a Fréchet distance of fields"
     return FidError(f"{what} {message}", "BAD_IMAGES")
 
 
 @dataclass
 class ServerSamples:
-    """Samples of a model for the seeds first … first + count − 1. Options are Sample's own."""
+    """Samples of a model for the seeds first … first + count − 1, with options of Sample."""
 
     client: Client
     model: str
@@ -64,9 +63,9 @@ class ServerSamples:
     count: int
     options: Mapping[str, Any]
     label: int | None = None
-    """The class of all images; None: as the server draws them, or of a model without classes."""
+    """The class of all images; None: the server draws it, or there are none."""
     evaluations: set[int] = field(default_factory=set)
-    """NFE that the server counted, of the samples read so far."""
+    """NFE that the server counted for the samples so far."""
 
     def __post_init__(self) -> None:
         described = self.client.describe_model(self.model)
@@ -75,7 +74,7 @@ class ServerSamples:
         self.weights = described["hash"]
 
     def cost(self) -> int | None:
-        """Evaluations of an image, at most; None if the server cannot plan the steps without sampling."""
+        """Evaluations per image, at most; None if the server cannot plan them without sampling."""
         nfe = self.options.get("nfe")
         if nfe is None:
             try:
@@ -140,7 +139,7 @@ class ServerDataset:
         self.hash = str(known.loc[self.name, "hash"])
 
     def identity(self) -> dict[str, Any]:
-        """The name, and the hash of images and labels that tells one data set of that name from another."""
+        """The name, and the hash of images and labels."""
         return {"dataset": self.name, "count": self.count, "hash": self.hash}
 
     def labels(self) -> Array | None:
@@ -159,7 +158,7 @@ class ServerDataset:
 
 
 class Files:
-    """Images at a path, all of one shape; labels if a file lists them."""
+    """Images of one shape at a path, with labels if a file lists them."""
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
@@ -167,7 +166,7 @@ class Files:
         self._source = open_source(path, labels="listed")
         self.count = self._source.count
         if self._source.ignored:
-            warn([f"{path}: {shortlist(self._source.ignored)} are not read, and are no images of it"])
+            warn([f"{path}: {shortlist(self._source.ignored)} are not read, and are not among its images"])
 
     def identity(self) -> dict[str, Any]:
         path = self._source.path
@@ -186,13 +185,13 @@ class Files:
 
     def read(self, start: int, stop: int) -> Iterator[Pixels]:
         first = next(iter(self._source.items()))
-        like = self._pixels(first)
+        reference = self._pixels(first)
         items = islice(self._source.items(), start, stop)
         while batch := list(islice(items, _BATCH)):
             images = [self._pixels(item) for item in batch]
             for item, image in zip(batch, images, strict=True):
                 with named(self._source.path, item.name):
-                    check_alike(image, like)
+                    check_alike(image, reference)
             yield np.stack(images)
 
     def _pixels(self, item: Item) -> Pixels:
@@ -204,6 +203,6 @@ class Files:
 
 
 def server_versions(client: Client) -> dict[str, str]:
-    """What a server that draws images runs, and on what, as rows tell it."""
+    """The version and device of a server, for rows."""
     info = client.info()
     return {"server": info["version"], "device": info["device"]["name"]}

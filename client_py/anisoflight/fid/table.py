@@ -1,4 +1,4 @@
-"""``anisoflight-table``: results laid out as the paper's table, methods × NFE, beside the published numbers."""
+"""``anisoflight-table``: results as the paper's table, methods × NFE, with the published numbers."""
 
 import argparse
 import itertools
@@ -20,7 +20,7 @@ METRICS = ("frechet", "precision", "recall", "density", "coverage")
 SOURCE = "Published: Variational Trajectory Optimization of Anisotropic Diffusion Schedules, table 1; "
 SOURCE += "the least of three runs of 50,000 samples."
 MEASURED, PUBLISHED, REAL = "measured", "published", "real images"
-FLOOR = "Real images: the distance of N random images of the reference to the half of it that they are not in."
+FLOOR = "Real images: the distance of N random images of the reference to the half of it without them."
 _MARKS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -29,7 +29,7 @@ class Cell:
     """One method at one NFE."""
 
     values: Sequence[float]
-    """One of each block of seeds; of published numbers the least of three runs alone."""
+    """One per block of seeds; of published numbers the least of three runs."""
     count: int
     """Images of the smallest block."""
     notes: Sequence[str] = ()
@@ -55,7 +55,7 @@ class Line:
     origin: str
     """measured, published, or real images."""
     cells: dict[int, Cell]
-    """By NFE; of files, which have none, and of real images in column 0."""
+    """By NFE; column 0 for files and real images."""
 
     @property
     def measured(self) -> bool:
@@ -86,7 +86,7 @@ def published(benchmark: str) -> list[Line]:
 
 @dataclass(frozen=True)
 class Section:
-    """One table: a benchmark, seen through one set of features, against one reference."""
+    """One table: a benchmark through one kind of features, against one reference."""
 
     title: str
     benchmark: str
@@ -100,12 +100,12 @@ class Section:
 
     @property
     def notes(self) -> list[str]:
-        """Every reason why a cell is not comparable, in order of appearance; marks are their places."""
+        """Every reason why a cell is not comparable, in order of appearance; their positions are the marks."""
         found = (note for line in self.lines for cell in line.cells.values() for note in cell.notes)
         return list(dict.fromkeys(found))
 
     def value(self, cell: Cell) -> float:
-        """By which cells are compared: as EDM and the paper do, the least distance; of other metrics the mean."""
+        """The number that compares cells: the least distance, as in EDM and the paper; for other metrics the mean."""
         return cell.mean if self.metric in METRICS else min(cell.values)
 
     def head(self) -> list[str]:
@@ -113,7 +113,7 @@ class Section:
         return ["method", *(f"nfe {nfe}" if nfe else "images" for nfe in self.columns), f"best {self.metric}"]
 
     def texts(self, bold: str, mark: str) -> list[list[str]]:
-        """The cells of every line, and its best; in bold the best measured one of a column that has several."""
+        """The cells of every line, and its best; in bold the best measured one of several in a column."""
         better = max if self.metric in METRICS else min
         rows: list[list[Cell | None]] = [
             [*map(line.cells.get, self.columns), better(line.cells.values(), key=self.value)] for line in self.lines
@@ -139,7 +139,7 @@ class Section:
         ]
 
     def captions(self, mark: str) -> list[str]:
-        """What stands below the table."""
+        """The text below the table."""
         captions = []
         if any(len(cell.values) > 1 for line in self.lines for cell in line.cells.values()):
             least = "" if self.metric in METRICS else "the least, and "
@@ -153,8 +153,8 @@ class Section:
 def sections(rows: Iterable[dict[str, Any]], metric: str = "frechet", paper: bool = False) -> list[Section]:
     """Rows of results as tables, in order of appearance.
 
-    Rows that were seen through different features, or compared to different references, are in different tables. If
-    the same images were measured twice, the last row counts.
+    Rows with different features or references are in different tables. If the same images were measured twice, the last
+    row counts.
     """
     groups: dict[tuple[str, str, str], dict[str, dict[str, Any]]] = {}
     for row in rows:
@@ -175,7 +175,7 @@ def sections(rows: Iterable[dict[str, Any]], metric: str = "frechet", paper: boo
 
 
 def _measured(rows: Iterable[dict[str, Any]], metric: str) -> list[Line]:
-    """Blocks of seeds join in a cell; rows of one name and NFE that differ in more get lines of their own."""
+    """Lines of rows: blocks of seeds share a cell; rows of one name and NFE that differ otherwise are separate lines."""
     found: dict[str, dict[int, list[dict[str, Any]]]] = {}
     for row in rows:
         nfe = max(row["nfe"]) if isinstance(row["nfe"], list) else row["nfe"] or 0
@@ -195,7 +195,7 @@ def _measured(rows: Iterable[dict[str, Any]], metric: str) -> list[Line]:
 
 
 def _real(rows: Iterable[dict[str, Any]]) -> list[Line]:
-    """Real images among themselves: for each number of images the most of which their distance is known."""
+    """Distances of real images: for each number of images, the largest known number up to it."""
     known = {int(size): value for row in rows for size, value in row["reference"].get("floor", {}).items()}
     if not known:
         return []
@@ -226,7 +226,7 @@ def disagreements(sections: Sequence[Section]) -> list[str]:
 
 
 def _with_published(lines: list[Line], benchmark: str) -> list[Line]:
-    """Every published line directly below the measured one of its method; the others in the paper's order."""
+    """Every published line below the measured one of its method; the others in the paper's order."""
     paired = []
     for row in published(benchmark):
         paired += [replace(line, latex=row.latex) for line in lines if line.method == row.method] + [row]
@@ -234,7 +234,7 @@ def _with_published(lines: list[Line], benchmark: str) -> list[Line]:
 
 
 def markdown(sections: Sequence[Section]) -> str:
-    """One table each, the least measured value of a column in bold, and footnotes."""
+    """One table each, with footnotes; the least measured value of a column is bold."""
     parts = []
     for section in sections:
         rows = [section.head(), ["---"] * len(section.head())]
@@ -295,7 +295,7 @@ def _title(benchmark: str) -> str:
 
 
 def _digits(value: float) -> str:
-    """As the paper prints them: three decimals below ten, two above.
+    """Three decimals below ten, else two, as in the paper.
 
     >>> _digits(1.8034), _digits(35.524)
     ('1.803', '35.52')
@@ -310,7 +310,7 @@ def _escaped(text: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print tables of result files; 0, or 1 of a file that cannot be read."""
+    """Print tables of result files; 0, or 1 if a file cannot be read."""
     parser = argparse.ArgumentParser(
         prog="anisoflight-table",
         description=__doc__,
@@ -318,7 +318,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("results", nargs="*", metavar="RESULTS.jsonl", type=path_of, help="what calc wrote")
-    about = "beside the paper's numbers; without results its whole table"
+    about = "with the paper's numbers; without results its whole table"
     parser.add_argument("--published", action="store_true", help=about)
     parser.add_argument("--form", choices=FORMS, default="markdown", help="default markdown")
     parser.add_argument("--metric", choices=METRICS, default="frechet", help="default frechet, FID on its own features")

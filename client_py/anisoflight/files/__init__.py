@@ -1,4 +1,4 @@
-"""Files: schedules and plans that are kept, measurements under locks, and folders that go again."""
+"""Files of schedules, plans and measurements, locks, and temporary folders."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ from ..errors import BadRequestError
 
 
 def path_of(path: str | os.PathLike[str]) -> Path:
-    """A path as a user gives it: ~ at its beginning is a home folder, as in a shell."""
+    """The path that a user gives; ~ at its beginning is a home folder."""
     try:
         return Path(path).expanduser()
     except RuntimeError:

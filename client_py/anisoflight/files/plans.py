@@ -1,4 +1,4 @@
-"""The file of a plan: checks, and what is left of it from a step on."""
+"""Checks of the file of a plan, and its tail from a step on."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ _TINY = np.finfo(np.float64).tiny
 
 
 def check(file: Any) -> None:
-    """KeyError, TypeError or ValueError of a file that no server writes: one that was cut, changed or is impossible."""
+    """KeyError, TypeError or ValueError if no server wrote the file: it was cut, changed or is impossible."""
     file = file if isinstance(file, dict) else {}
     found, wanted = (file.get("format"), file.get("version")), (_FORMAT, 1)
     if found != wanted:
@@ -65,7 +65,7 @@ def check(file: Any) -> None:
 
 
 def _check_weights(stages: Sequence[Any], size: int, history: int, each: int) -> None:
-    """Check alpha and beta of stages that begin without a history, which then grows by so many entries at a time."""
+    """Check alpha and beta of stages that begin without a history, which grows by `each` entries per stage."""
     for number, stage in enumerate(stages):
         _numbers(stage, {"alpha": (size, -np.inf)})
         beta = [*itertools.chain(*stage["beta"])]
@@ -77,9 +77,9 @@ def _check_weights(stages: Sequence[Any], size: int, history: int, each: int) ->
 
 
 def _numbers(holder: Mapping[str, Any], wanted: Mapping[str, tuple[int, float]], kinds: str = "if") -> None:
-    """Check entries of a holder: each is so many finite numbers, 0 for one that is no list, none below the least.
+    """Check entries of a holder: each is that number of finite numbers, 0 for a scalar, and none is below the least.
 
-    A name with ? may be left out; kinds "i" are whole numbers.
+    A name with ? may be missing; kinds "i" are integers.
     """
     for entry, (count, least) in wanted.items():
         name = entry.removesuffix("?")
@@ -92,7 +92,7 @@ def _numbers(holder: Mapping[str, Any], wanted: Mapping[str, tuple[int, float]],
 
 
 def left(part: Mapping[str, Any], step: int) -> dict[str, Any]:
-    """What differs by class of the plan from a step on."""
+    """The numbers of a plan of one class from a step on."""
     stages, tails = part["stages"], part.get("tails", [])
     first = 1 + next((i for i, stage in enumerate(stages) if stage["step"] == step - 1), -1) if step else 0
     rest = [{**stage, "step": max(-1, stage["step"] - step)} for stage in stages[first:]]

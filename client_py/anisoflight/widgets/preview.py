@@ -1,4 +1,4 @@
-"""Images on their way from noise."""
+"""Samples at every step."""
 
 import anywidget
 import numpy as np
@@ -11,14 +11,15 @@ from ..wire.tensors import to_numpy
 from .script import script
 
 MOST = 64
-"""Images that are shown."""
+"""Most images that are shown."""
 
 
 class Previews(anywidget.AnyWidget):
-    """A slider over the steps of samples that were drawn with `every`: the denoised estimates, and the images last.
+    """A slider over the steps of samples that were drawn with `every`: the denoised estimates, and at the end the
+    images.
 
-    The first 64 images are shown, enlarged by `scale` (about 400 pixels in all unless it is given).
-    Traits: `place` is the frame that is shown, from 0, and `frames` are their names and pictures.
+    The first 64 images are shown, enlarged by `scale` (by default to about 400 pixels in all). Traits: `place` is the
+    index of the shown frame, and `frames` are their names and pictures.
     """
 
     _esm = script("preview")
