@@ -12,7 +12,7 @@ from zoo import CONTEXT, ROWS
 
 from anisoflight.networks import edm
 from anisoflight.torch import Denoiser
-from anisoflight.torch.wrapping import wrapped
+from anisoflight.torch.wrapping import wrap
 
 if TYPE_CHECKING:
     from anisoflight import Client
@@ -99,7 +99,7 @@ def test_flux_is_asked_as_its_pipeline_asks_it() -> None:
     """Tokens, places and times are those of diffusers' FluxPipeline."""
     row = ROWS["Flux"]
     module, given = row.make().eval(), row.how["conditions"]
-    ask = wrapped(module, 8, None, None, "index", given, None)
+    wrapped = wrap(module, 8, None, None, "index", given, None)
     x, times, labels = torch.randn(2, 4, 8, 8), torch.tensor([300.0, 900.0]), torch.tensor([2, 0])
     out = module(
         hidden_states=FluxPipeline._pack_latents(x, 2, 4, 8, 8),
@@ -110,4 +110,4 @@ def test_flux_is_asked_as_its_pipeline_asks_it() -> None:
         **{name: given[name][labels] for name in ("encoder_hidden_states", "pooled_projections")},
     ).sample
     want = FluxPipeline._unpack_latents(out, 64, 64, 8)
-    torch.testing.assert_close(ask.call(x, times, labels), want, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(wrapped.call(x, times, labels), want, rtol=1e-4, atol=1e-5)

@@ -384,7 +384,7 @@ def test_the_trial_of_conditions_and_guidance() -> None:
 def test_an_untrained_network_gets_a_warning() -> None:
     torch.manual_seed(0)
     unet = UNet2DModel(out_channels=1, **UNET, **BLOCKS)
-    with pytest.warns(AnisoflightWarning, match="fits no other kind: is it trained"):
+    with pytest.warns(AnisoflightWarning, match="fits no other kind: check that it is trained"):
         Denoiser(unet, prediction="epsilon").check((1, 8, 8))
 
 

@@ -67,15 +67,6 @@ def cancelled(client: Client) -> Any:
     return made
 
 
-def taken(name: str, make: Callable[..., Any]) -> Case:
-    """A name in use, and the same again with replace."""
-    return Case(
-        lambda client: (make(client, name, replace=True), make(client, name)),
-        "set replace",
-        lambda client, _: make(client, name, replace=True),
-    )
-
-
 def number(pattern: str, said: str) -> float:
     found = re.search(pattern, said)
     assert found is not None, said
@@ -163,23 +154,10 @@ CASES = {
         ),
     ),
     # Names
-    "a data set's name": taken(
-        "advice", lambda client, name, **options: client.put_dataset(name, 200 * BITS, **options)
-    ),
-    "a schedule's name": taken("advice-s", lambda client, name, **options: client.put_schedule(name, TABLE, **options)),
-    "a made schedule's": taken(
-        "advice-s", lambda client, name, **options: client.make_schedule(name, "edm", T=400, progress=False, **options)
-    ),
-    "a basis's name": taken(
-        "advice-b",
-        lambda client, name, **options: client.make_basis(name, "pca", "blocks", k=4, progress=False, **options),
-    ),
-    "a mixture's name": taken(
-        "advice-m", lambda client, name, **options: client.make_mixture(name, dataset="blocks", **options)
-    ),
-    "a run's name": taken(
-        "advice",
-        lambda client, name, **options: client.create_run(name, "isotropic", "blocks", model="digits", **options),
+    "a data set's name": Case(
+        lambda client: (put(client, 200 * BITS), client.put_dataset("advice", 200 * BITS)),
+        "set replace",
+        lambda client, _: put(client, 200 * BITS),
     ),
     "a saved model's name": Case(
         lambda client: (run(client, steps=1), client.run("advice").save("advised")),
@@ -211,11 +189,6 @@ CASES = {
         lambda client: run(client, "anisotropic", train_network=False),
         "leave train_network out, or take the stage",
         lambda client, _: run(client, "anisotropic"),
-    ),
-    "the same, with one path": Case(
-        lambda client: run(client, "anisotropic", train_network=False, ratio_embedding=True),
-        "take the stage isotropic",
-        lambda client, _: run(client, train_network=False),
     ),
     "ratios of one subspace": Case(
         lambda client: pretrain(client, ratio_embedding=True),
@@ -249,11 +222,6 @@ CASES = {
     ),
     "a network that knows no classes": Case(
         lambda client: pretrain(client, network={"label_dim": 0}),
-        "give label_dim [0-9]+",
-        lambda client, said: pretrain(client, network={"label_dim": int(number("give label_dim ([0-9]+)", said))}),
-    ),
-    "a network of more classes": Case(
-        lambda client: pretrain(client, network={"label_dim": 20}),
         "give label_dim [0-9]+",
         lambda client, said: pretrain(client, network={"label_dim": int(number("give label_dim ([0-9]+)", said))}),
     ),
@@ -319,11 +287,6 @@ CASES = {
         lambda client: mixture(client, "isotropic"),
         "train_network must be false for a mixture",
         lambda client, _: mixture(client, "isotropic", train_network=False),
-    ),
-    "a mixture on two paths": Case(  # which needs no embedding, and no advice
-        lambda client: mixture(client, "anisotropic"),
-        "train_network must be false for a mixture",
-        lambda client, _: silent(lambda: mixture(client, "anisotropic", train_network=False)),
     ),
     "a model that knows no classes": Case(
         lambda client: (

@@ -308,7 +308,7 @@ def test_a_data_set_that_was_replaced_is_measured_again(calc: Calc, client: Loca
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
-        (["--nfe", "3", "--steps", "2"], "anisoflight: say --nfe or --steps"),
+        (["--nfe", "3", "--steps", "2"], "anisoflight: give either --nfe or --steps"),
         (["--nfe", "3", "--seeds", "0-9,5-14"], "anisoflight: --seeds: blocks 0-9 and 5-14 share seeds"),
         (["--nfe", "3", "--seeds", "5"], "anisoflight: --seeds: '5' is no block of seeds such as 0-49999"),
         (["--nfe", "0,3"], "anisoflight: --nfe: '0,3' is no list"),

@@ -6,7 +6,7 @@ from ..program import ended, exit_with, path_of
 from . import convert
 
 _LICENCE = (
-    "EDM's published weights are licensed CC BY-NC-SA 4.0: not for commercial use, with attribution, and derived works\n"
+    "EDM's published weights are licensed CC BY-NC-SA 4.0: not for commercial use, with attribution, derived works\n"
     "under the same terms. The conversion does not change that."
 )
 _EXAMPLE = """example:

@@ -67,7 +67,7 @@ def _build(unpickler: Any) -> None:
         raise UnsafePickleError("the pickle sets the state of something that has none")
 
 
-# Without instructions that neither torch nor EDM writes: those of protocols 0 and 1, extension codes (EXT1…), bytearrays,
+# Neither torch nor EDM writes the other instructions: those of protocols 0 and 1, extension codes (EXT1…), bytearrays,
 # out-of-band buffers, keywords, and texts and numbers of more than 4 GiB.
 _STANDARD = (
     pickle.PROTO, pickle.FRAME, pickle.STOP, pickle.MARK, pickle.POP, pickle.POP_MARK, pickle.DUP,

@@ -175,7 +175,9 @@ def sections(rows: Iterable[dict[str, Any]], metric: str = "frechet", paper: boo
 
 
 def _measured(rows: Iterable[dict[str, Any]], metric: str) -> list[Line]:
-    """Lines of rows: blocks of seeds share a cell; rows of one name and NFE that differ otherwise are separate lines."""
+    """Lines of rows: blocks of seeds share a cell; rows of one name and NFE that differ otherwise get lines of their
+    own.
+    """
     found: dict[str, dict[int, list[dict[str, Any]]]] = {}
     for row in rows:
         nfe = max(row["nfe"]) if isinstance(row["nfe"], list) else row["nfe"] or 0

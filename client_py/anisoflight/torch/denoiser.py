@@ -1,4 +1,4 @@
-"""Denoisers made of networks in torch: any kind, any conditions, with guidance, where the network is."""
+"""Denoisers from networks in torch: any kind, any conditions, with guidance."""
 
 import copy
 import functools
@@ -33,22 +33,21 @@ class Denoiser:
 
     for x = x_0 + σε [B, C, *axes], one to three axes, and σ a number or [B]; in the subspaces of a basis, √g [B, J].
 
-    `network` is a module or any function F(z, time, …). What it takes and returns follows from `scheduler` and
-    `prediction`, as `parametrization` takes them; by default it is EDM's raw F. "denoiser" is one that takes x and σ
-    and returns x_0, such as EDMPrecond and k-diffusion's Denoiser. One that takes αx and a time in [0, 1] and returns
-    x_0, such as azula's, has its noise schedule as scheduler, a function from time to α and ασ. A network returns a
-    tensor, an array, either as the first of several, or as `sample` or `mean`. Learned variances are dropped.
+    `network` is a module or a function F(z, time, …). `scheduler` and `prediction` tell its input and output, as for
+    `parametrization`; by default it is EDM's raw F. "denoiser" takes x and σ and returns x_0, such as EDMPrecond and
+    k-diffusion's Denoiser. A network that takes αx and a time in [0, 1] and returns x_0, such as azula's, has as
+    scheduler a function from time to α and ασ. A network returns a tensor or an array, alone, as the first of several,
+    or as `sample` or `mean`. Learned variances are dropped.
 
-    - `cond` has conditions by the network's keywords, a row for each: labels [K], prompts [K, S, D], fields
-      [K, C, H, W], mappings of such. A tensor alone is for the first keyword of the signature that is known for
-      conditions. In a call `rows` are the numbers of the samples' rows; keywords have a row for each sample. Inputs
-      without rows are bound by functools.partial.
-    - `guidance` s gives D_empty + s (D_cond − D_empty) at noise levels in the `interval` (low, high]. `empty` has the
-      row by keyword that stands for no condition. A network with an input for guidance has that in `cond`.
-    - `dtype` is what the network takes, by default its weights' type; a numpy dtype means that it takes arrays. x_0 has
-      x's type, but at least float32, and x's device. `device` is the network's, by default that of its weights.
-    - `batch` is how many rows the network evaluates at most at once, by default all; it is halved when the device's
-      memory is exhausted.
+    - `cond` has conditions by the network's keywords, with a row each: labels [K], prompts [K, S, D], fields [K, C, H,
+      W], mappings of such. A single tensor is for the first known condition of the signature. In a call, `rows` are the
+      indices of the samples' rows, and keywords have one row per sample. functools.partial binds inputs without rows.
+    - `guidance` s gives D_empty + s (D_cond − D_empty) at noise levels in the `interval` (low, high]. `empty` has by
+      keyword the row of no condition. A network with an input for guidance has that in `cond`.
+    - `dtype` is that of the network's input, by default its weights' type; a numpy dtype means arrays. x_0 has x's
+      type, but at least float32, and x's device. `device` is the network's, by default that of its weights.
+    - `batch` is the most rows that the network evaluates at once, by default all; it is halved when memory is
+      exhausted.
 
     Gradients flow to x, σ and conditions that require them. Raises BadRequestError.
 
@@ -93,7 +92,7 @@ class Denoiser:
         if self._arrays:
             self._dtype = torch.from_numpy(np.empty(0, dtype)).dtype
         self.device: torch.device | None = getattr(weight, "device", None) if device is None else torch.device(device)
-        """Where the network is; None for a function, which is asked where x is."""
+        """The device of the network; None for a function, which is called on that of x."""
         self._cond, self._empty, self._rows, self._subspaces = self._named(cond), self._named(empty), None, None
         self.rows = _rows_of(self._cond)
         """The number of conditions, K; 0 for none."""
@@ -106,12 +105,12 @@ class Denoiser:
 
     @property
     def batch(self) -> int:
-        """The number of rows that the network evaluates at most at once."""
+        """The most rows that the network evaluates at once."""
         return self._shared.batch
 
     @property
     def network(self) -> Network:
-        """How the network is asked, in terms of σ."""
+        """The network in terms of σ."""
         return self._kind
 
     @property
@@ -121,15 +120,15 @@ class Denoiser:
 
     @property
     def evaluations_per_call(self) -> int:
-        """The number of rows that the network evaluates for each sample: 2 with guidance."""
+        """Rows that the network evaluates per sample: 2 with guidance."""
         return 1 if self.guidance == 1 else 2
 
     def in_subspaces(self, subspaces: Subspaces) -> Self:
-        """The same in the subspaces of a basis."""
+        """The same denoiser in the subspaces of a basis."""
         return self.changed(_subspaces=subspaces)
 
     def at(self, rows: Any) -> Self:
-        """The same for samples with these rows of the conditions, [B]."""
+        """The same denoiser for samples with these rows of the conditions, [B]."""
         return self.changed(_rows=rows)
 
     def changed(self, **attributes: Any) -> Self:
@@ -141,14 +140,14 @@ class Denoiser:
     def check(self, shape: Sequence[int], data: Any = None, rows: Any = None, samples: int = 4) -> Trial:
         """Try the network on a few x_0 of a shape (C, *axes).
 
-        It is refused if it raises, returns another shape or what is not finite, or clearly is of another kind, which
-        the error names. x_0 are some of `data` [N, C, *axes], which have these rows of the conditions, or else the
-        network's own samples. A network that fits no kind, such as an untrained one, gets a warning.
+        BadRequestError if it raises, returns another shape or non-finite values, or clearly is of another kind, which
+        the error names. x_0 are some of `data` [N, C, *axes] with these rows of the conditions, or else the network's
+        own samples. A network that fits no kind, such as an untrained one, gets a warning.
         """
         return trial_of(self, shape, data, rows, samples)
 
     def __call__(self, x: Tensor, sigma: Any, condition: Any = None, /, *, rows: Any = None, **cond: Any) -> Tensor:
-        """x_0 of x [B, C, *axes] at σ; `condition` is that of the network, as `cond` alone."""
+        """x_0 of x [B, C, *axes] at σ; `condition` is a single condition, as `cond` may be."""
         if not isinstance(x, torch.Tensor) or not x.is_floating_point() or not 3 <= x.ndim <= 5:
             got = f"{x.dtype} {list(x.shape)}" if hasattr(x, "shape") else type(x).__name__
             raise BadRequestError(f"x must be floats [B, C, *axes] with one to three axes, got {got}", "BAD_TENSOR")
@@ -210,26 +209,26 @@ class Denoiser:
         return kind.denoised(torch.stack(self._subspaces.split(output), 1), held, wide).sum(1)
 
     def _guided(self, z: Tensor, sigma: Any, cond: dict[str, Any]) -> Tensor:
-        """F with guidance, which is that of D, since D is affine in F."""
+        """F with guidance: guiding F guides D, which is affine in F."""
         time = self._kind.time(sigma)
         if not isinstance(sigma, torch.Tensor):
             time = z.new_full([len(z)], time)
         inside = self.guidance != 1 and torch.as_tensor((self.interval[0] < sigma) & (sigma <= self.interval[1]))
         if isinstance(inside, bool) or not inside.any():
-            return self._ask(z, time, cond)
+            return self._evaluate(z, time, cond)
         if missing := self._empty.keys() - cond.keys():
             raise BadRequestError(f"cond must have the keywords of empty, got none for {', '.join(missing)}")
         rows = inside.expand(len(z)).nonzero()[:, 0].to(z.device)
         none = _picked(cond, rows, len(rows)) | _picked(self._empty, rows, len(rows))
         if len(z) + len(rows) > self._shared.batch:
-            output, empty = self._ask(z, time, cond), self._ask(z[rows], time[rows], none)
+            output, empty = self._evaluate(z, time, cond), self._evaluate(z[rows], time[rows], none)
         else:
             both = _mapped(lambda *two: torch.cat(two), cond, none)
-            both = self._ask(torch.cat([z, z[rows]]), torch.cat([time, time[rows]]), both)
+            both = self._evaluate(torch.cat([z, z[rows]]), torch.cat([time, time[rows]]), both)
             output, empty = both.split([len(z), len(rows)])
         return output.index_copy(0, rows, empty + self.guidance * (output[rows] - empty))
 
-    def _ask(self, z: Tensor, time: Tensor, cond: dict[str, Any]) -> Tensor:
+    def _evaluate(self, z: Tensor, time: Tensor, cond: dict[str, Any]) -> Tensor:
         """F(z, time), in z's type."""
         self._shared.counts += len(z)
         real = self._dtype or z.dtype
@@ -245,7 +244,7 @@ class Denoiser:
         return _tensor(self._network(*inputs, **cond), z)
 
     def _named(self, cond: Any) -> dict[str, Any]:
-        """Conditions by keyword, as tensors with a row for each."""
+        """Conditions by keyword, as tensors with rows."""
         if cond is None:
             return {}
         if not isinstance(cond, Mapping):
@@ -273,7 +272,7 @@ def _signature(network: Any, module: torch.nn.Module | None) -> tuple[str, str |
 
 
 def _of_schedule(schedule: Callable[[Tensor], Any]) -> Network:
-    """A network that takes αx and a time in [0, 1] and returns x_0, of a schedule from time to α and ασ."""
+    """A network that takes αx and a time in [0, 1] and returns x_0, from a schedule of α and ασ."""
     times = torch.linspace(0, 1, 4097, dtype=torch.float64)
     alpha, noise = (torch.as_tensor(values).detach().cpu().expand(len(times)) for values in schedule(times))
     kind = ddpm(1 / (1 + (noise / alpha).square()), "sample", times)
@@ -281,7 +280,7 @@ def _of_schedule(schedule: Callable[[Tensor], Any]) -> Network:
 
 
 def _tensor(output: Any, like: Tensor) -> Tensor:
-    """What a network returned, as a tensor like another."""
+    """A network's result as a tensor like another."""
     while not isinstance(output, torch.Tensor | np.ndarray):
         if isinstance(output, tuple | list) and output:
             output = output[0]
@@ -300,7 +299,7 @@ def _tensor(output: Any, like: Tensor) -> Tensor:
 
 
 def _mapped(function: Callable[..., Any], cond: Any, *others: Any) -> Any:
-    """Conditions, or several of one structure, with a function of their tensors."""
+    """Conditions with a function applied to their tensors, or to those of several of the same structure."""
     if isinstance(cond, Mapping):
         return {name: _mapped(function, one, *(other[name] for other in others)) for name, one in cond.items()}
     return function(cond, *others) if isinstance(cond, torch.Tensor) else cond
@@ -320,7 +319,7 @@ def _with_rows(value: Any) -> Any:
 
 
 def _rows_of(cond: Any) -> int:
-    """The number of rows of conditions; those of one row have any."""
+    """The number of rows of conditions; single rows fit any number."""
     found = {len(leaf) for leaf in _leaves(cond)}
     if len(found - {1}) > 1:
         raise BadRequestError(f"conditions must have equally many rows, or one, got {sorted(found)}", "BAD_TENSOR")
@@ -328,7 +327,7 @@ def _rows_of(cond: Any) -> int:
 
 
 def _picked(cond: dict[str, Any], rows: slice | Tensor, count: int) -> dict[str, Any]:
-    """These rows of conditions, `count` in number."""
+    """`count` rows of conditions."""
 
     def pick(value: Tensor) -> Tensor:
         if len(value) == 1:

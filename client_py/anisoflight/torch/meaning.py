@@ -1,4 +1,4 @@
-"""What a network's output means: the section "parametrization" of a config.json, by name or from a scheduler."""
+"""The meaning of a network's output: the section "parametrization" of a config.json, from a name or a scheduler."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,17 +14,17 @@ _PREDICTIONS = {"epsilon": "epsilon", "v": "v_prediction", "x0": "sample"}
 
 
 def parametrization(scheduler: Any = None, prediction: str | None = None) -> dict[str, Any]:
-    """The section of a scheduler of diffusers, of its config, or of a name.
+    """The section for a scheduler of diffusers, its config, or a name.
 
     - A scheduler with ᾱ (DDPM, DDIM, DPM-Solver, UniPC, …): its prediction_type, and its table of ᾱ.
     - A flow-matching scheduler: flow, with times s·num_train_timesteps.
     - An EDM scheduler: edm with its sigma_data.
-    - A mapping with the field kind: a section as it is.
-    - "edm", "vp", "ve", "flow": the kind with its defaults; "epsilon", "v" and "sample" need a table, which the betas
-      of DDPM (linear from 0.0001 to 0.02, 1000 times) are where none is given.
-    - "denoiser": a network that takes x and σ and returns x_0. It stays in torch: `Denoiser` takes it.
+    - A mapping with the field kind: itself.
+    - "edm", "vp", "ve", "flow": the kind with its defaults; "epsilon", "v" and "sample": with the table of DDPM's betas
+      (linear from 0.0001 to 0.02, 1000 times).
+    - "denoiser": a network that takes x and σ and returns x_0, for `Denoiser` only.
 
-    `prediction` stands for a scheduler's prediction_type.
+    `prediction` replaces a scheduler's prediction_type.
 
     >>> parametrization("flow")
     {'kind': 'flow'}
@@ -43,7 +43,7 @@ def parametrization(scheduler: Any = None, prediction: str | None = None) -> dic
     if kind.startswith("EDM"):
         if config.get("prediction_type", "epsilon") != "epsilon":
             raise BadRequestError(
-                "an EDM scheduler with v_prediction turns c_out round, which is not known", "BAD_MODEL"
+                "an EDM scheduler with v_prediction negates c_out, which is not supported", "BAD_MODEL"
             )
         return {"kind": "edm", **{key: float(config[key]) for key in ("sigma_data", "sigma_min", "sigma_max")}}
     if "FlowMatch" in kind or (alphas is not None and name == "flow_prediction"):
@@ -56,14 +56,12 @@ def parametrization(scheduler: Any = None, prediction: str | None = None) -> dic
         )
     alphas = np.array(getattr(alphas, "tolist", lambda: alphas)(), np.float64)
     if config.get("rescale_betas_zero_snr"):
-        alphas[-1] = 0  # in place of which some schedulers hold a number near it, to divide by
+        alphas[-1] = 0  # some schedulers have a small number instead
     return _with_alphas(name, alphas)
 
 
 def meaning(module: Any, scheduler: Any = None, prediction: str | None = None) -> dict[str, Any]:
-    """`parametrization` of what is known of a module: "edm" by default, but not for a network of diffusers, few of
-    which are EDM's.
-    """
+    """`parametrization` of a module: "edm" by default, but an error for a network of diffusers."""
     if scheduler is None and prediction is None and type(module).__module__.startswith("diffusers."):
         raise BadRequestError(
             f"prediction must be one of {', '.join(_KINDS)} for a {type(module).__name__} of diffusers, got none; "
@@ -79,7 +77,7 @@ def _with_alphas(name: str, alphas: Any) -> dict[str, Any]:
 
 
 def network_of(section: Mapping[str, Any]) -> tuple[Network, float, float]:
-    """How a network of this section is asked, and a range of noise levels that it knows."""
+    """The network of a section, and a range of noise levels that it knows."""
 
     def number(name: str, default: float) -> float:
         return float(section.get(name) or default)
@@ -106,7 +104,7 @@ def network_of(section: Mapping[str, Any]) -> tuple[Network, float, float]:
 
 
 def range_of(section: Mapping[str, Any]) -> tuple[float, float]:
-    """The noise levels of a network of this section; EDM's, 0.002 to 80, where nothing tells."""
+    """The noise levels of a network of a section; by default EDM's, 0.002 to 80."""
     known = {name: section.get(name) or 0.0 for name in ("sigma_min", "sigma_max")}
     low, high = (0.02, 100.0) if section["kind"] == "ve" else (0.002, 80.0)
     if "alphas_cumprod" in section or section["kind"] == "vp":

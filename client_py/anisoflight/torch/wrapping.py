@@ -1,4 +1,4 @@
-"""How a module of each kind is asked: wrappers of one form, F(sample, noise, class) → tensor."""
+"""Wrappers of modules of every kind, called as F(sample, noise, class) → tensor."""
 
 import inspect
 import math
@@ -17,7 +17,7 @@ _TIMES = ("timestep", "timesteps", "timestep_ratio")  # what models of diffusers
 
 @dataclass
 class Wrapped:
-    """A module in the server's form, with what its images and classes are."""
+    """A module in the server's form, with the shape of its images and its number of classes."""
 
     module: torch.nn.Module
     examples: list[tuple[str, dict[str, Any], torch.Tensor]]
@@ -42,12 +42,12 @@ class Wrapped:
 
 @dataclass
 class _Conditions:
-    """What is passed by keyword: a table with a row for each label, and one more for none if there are labels."""
+    """Arguments by keyword: a table with a row per label, and one more for none if there are labels."""
 
     table: torch.Tensor
-    """[K, …] of one condition, else [K, n] of all of them side by side"""
+    """[K, …] of one condition, else [K, n] of all of them concatenated"""
     parts: dict[tuple[str, ...], tuple[torch.Size, torch.dtype]]
-    """by parameter and keys within it: the shape of a row and its type"""
+    """by parameter and keys in it: the shape of a row and its type"""
     labels: int
 
     def chosen(self, rows: torch.Tensor) -> dict[str, Any]:
@@ -65,8 +65,9 @@ class _Conditions:
 
 
 def _conditions(conditions: Any, empty: Any, like: torch.Tensor) -> _Conditions:
-    """The table of conditions by name, [K, …] or [1, …] for all labels alike, or of encoder_hidden_states [S, D] or
-    [K, S, D]."""
+    """The table of conditions by name, [K, …] or [1, …] for all labels, or of encoder_hidden_states [S, D] or [K, S,
+    D].
+    """
     several = empty is not None
     if not isinstance(conditions, Mapping):
         one = torch.as_tensor(conditions)
@@ -103,11 +104,11 @@ def _flat(given: Mapping[str, Any], outer: tuple[str, ...] = ()) -> Iterator[tup
             yield (*outer, *key.split(".")), torch.as_tensor(value)
 
 
-class _Asked(torch.nn.Module):
+class _Wrapper(torch.nn.Module):
     """F(sample, noise, class) of a module. Learned variances are cut off.
 
-    Sample and noise are passed by the given names, or first where there are none. Where size has one number or three,
-    the server's image is one of height one, or of the rows of all slices one after the other.
+    Sample and noise are passed by the given names, or first without names. If size has one number or three, the
+    server's image has height one, or the rows of all slices one after the other.
     """
 
     def __init__(
@@ -137,30 +138,30 @@ class _Asked(torch.nn.Module):
             sample = sample.squeeze(2)
         elif len(self.size) == 3:
             sample = sample.unflatten(2, self.size[:2])
-        out = self.asked(sample, noise, label, given)
+        out = self.call_module(sample, noise, label, given)
         out = getattr(out, "sample", out)
         out = (out[0] if isinstance(out, tuple | list) else out)[:, : self.channels]
         return out if len(self.size) == 2 else out.unsqueeze(2) if len(self.size) == 1 else out.flatten(2, 3)
 
-    def asked(self, sample: Any, noise: Any, label: Any, given: dict[str, Any]) -> Any:
+    def call_module(self, sample: Any, noise: Any, label: Any, given: dict[str, Any]) -> Any:
         if self.names:
             return self.module(**dict(zip(self.names, (sample, noise), strict=True)), return_dict=False, **given)
         return self.module(sample, noise, *([] if label is None else [label]), **given)
 
 
-class _Packed(_Asked):
-    """Flux, and transformers like it: tokens of 2×2 pixels with their places, at times from 0 to 1."""
+class _Packed(_Wrapper):
+    """Flux and similar transformers: tokens of 2×2 pixels with their positions, at times from 0 to 1."""
 
-    def asked(self, sample: Any, noise: Any, label: Any, given: dict[str, Any]) -> Any:
+    def call_module(self, sample: Any, noise: Any, label: Any, given: dict[str, Any]) -> Any:
         height, width = (n // 2 for n in self.size)
         places = torch.cartesian_prod(*(torch.arange(n, device=sample.device) for n in (1, height, width))).to(sample)
         words = places.new_zeros(given["encoder_hidden_states"].shape[1], 3)
         tokens = torch.nn.functional.pixel_unshuffle(sample, 2).flatten(2).transpose(1, 2)
-        out = super().asked(tokens, 0.001 * noise, label, {"img_ids": places, "txt_ids": words, **given})[0]
+        out = super().call_module(tokens, 0.001 * noise, label, {"img_ids": places, "txt_ids": words, **given})[0]
         return torch.nn.functional.pixel_shuffle(out.transpose(1, 2).unflatten(2, (height, width)), 2)
 
 
-def wrapped(
+def wrap(
     module: torch.nn.Module,
     size: int | Sequence[int] | None,
     channels: int | None,
@@ -169,7 +170,7 @@ def wrapped(
     conditions: Any,
     empty: Any,
 ) -> Wrapped:
-    """The module in the server's form. What its config says is asked there, else of the arguments."""
+    """The module in the server's form, from its config or the arguments."""
     config: Any = getattr(module, "config", {})
     of_diffusers = hasattr(config, "get") and type(module).__module__.startswith("diffusers.")
     takes = inspect.signature(module.forward).parameters
@@ -187,8 +188,8 @@ def wrapped(
     height, width = math.prod(axes[:-1]), axes[-1]
     like = next((p for p in module.parameters() if p.dtype.is_floating_point), torch.zeros(()))
     sample, noise = like.new_empty(BATCH, channels, height, width).normal_(), like.new_empty(BATCH).uniform_(0.5, 1.5)
-    asked: dict[str, Any] = {} if len(axes) == 2 else {"size": list(axes)}
-    examples: list[Any] = [("sample", asked, sample), ("noise", {}, noise)]
+    sample_args: dict[str, Any] = {} if len(axes) == 2 else {"size": list(axes)}
+    examples: list[Any] = [("sample", sample_args, sample), ("noise", {}, noise)]
     numbers = torch.arange(BATCH, device=like.device)
     table, none, names, name = None, {}, (), ""
     if of_diffusers:
@@ -205,7 +206,7 @@ def wrapped(
             raise BadRequestError("labels must not be given with conditions, whose rows the labels are", "BAD_MODEL")
         table = _conditions(conditions, empty, like.detach())
         labels, none = table.labels, {"none": table.labels}
-        asked["conditions"] = [[".".join(key), *shape] for key, (shape, _) in table.parts.items()]
+        sample_args["conditions"] = [[".".join(key), *shape] for key, (shape, _) in table.parts.items()]
     elif of_diffusers:
         count = int(config.get("num_class_embeds") or config.get("num_embeds_ada_norm") or 0)
         count, name = (count, "class_labels") if count and "class_labels" in takes else (0, "")
@@ -216,19 +217,23 @@ def wrapped(
         examples.append((label, {}, torch.eye(labels, dtype=like.dtype, device=like.device)[numbers % labels]))
     elif labels:
         examples.append(("label", none, numbers % labels))
-    kind = _Packed if packed > 1 else _Asked
+    kind = _Packed if packed > 1 else _Wrapper
     return Wrapped(kind(module, channels, axes, names, name, table), examples, channels, height, width, labels or 0)
 
 
-def adapter(ask: Wrapped) -> str:
-    """What to do if a forward pass needs more than it is given: the module to copy. Empty if it does not."""
-    asked: Any = ask.module
-    takes = inspect.signature(asked.module.forward).parameters
-    head = asked.names or [*takes][: len(ask.examples)]
-    given = {*head, asked.label_name, "return_dict"} | {key[0] for key in (asked.choice.parts if asked.choice else ())}
+def adapter(wrapped: Wrapped) -> str:
+    """A hint with a module to copy, if a forward pass needs more arguments; else empty."""
+    wrapper: Any = wrapped.module
+    takes = inspect.signature(wrapper.module.forward).parameters
+    head = wrapper.names or [*takes][: len(wrapped.examples)]
+    given = {*head, wrapper.label_name, "return_dict"} | {
+        key[0] for key in (wrapper.choice.parts if wrapper.choice else ())
+    }
     # In diffusers, what is needed may have None as its default.
     rest = [
-        k for k, one in takes.items() if one.default is (None if asked.names else one.empty) or one.default is one.empty
+        k
+        for k, one in takes.items()
+        if one.default is (None if wrapper.names else one.empty) or one.default is one.empty
     ]
     rest = [name for name in rest if name not in given and takes[name].kind < takes[name].VAR_KEYWORD]
     if not rest:
@@ -255,7 +260,7 @@ def unwrapped(module: Any) -> Any:
 
 @contextmanager
 def evaluating(module: torch.nn.Module) -> Iterator[None]:
-    """The module in evaluation mode, and afterwards as it was."""
+    """The module in evaluation mode, then in its former mode."""
     training = {name: one.training for name, one in module.named_modules()}
     module.eval()
     try:

@@ -38,7 +38,7 @@ class LossCurve(anywidget.AnyWidget):
         weakref.finalize(self, self._end.set)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the run has ended and its last row is drawn; reports whether that happened in `timeout` seconds."""
+        """Wait until the run has ended and its last row is drawn; reports whether that came in `timeout` seconds."""
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
