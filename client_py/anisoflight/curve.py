@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from .errors import BadRequestError
+from .errors import BadRequestError, bad_schedule
 from .files import path_of
 from .wire.tensors import table_of
 
@@ -33,7 +33,7 @@ def read_csv(path: str | PathLike[str]) -> pd.DataFrame:
             raise ValueError(f"rows without one value for each of {', '.join(header)}")
         return pd.read_csv(io.StringIO(text), sep=separator, decimal=decimal, skipinitialspace=True)
     except ValueError as error:
-        raise BadRequestError(f"{path} must be a table with columns t and g, got {error}", "BAD_SCHEDULE") from None
+        raise bad_schedule(f"{path} must be a table with columns t and g, got {error}") from None
 
 
 def schedule_table(table: Any) -> pa.Table:
@@ -57,7 +57,7 @@ def schedule_table(table: Any) -> pa.Table:
             columns[name] = pa.array(values, kind)
         return table_of(columns)
     except (ValueError, TypeError, pa.ArrowException) as error:
-        raise BadRequestError(f"{what}: {error}", "BAD_SCHEDULE") from None
+        raise bad_schedule(f"{what}: {error}") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,10 +89,9 @@ class Curve:
             rises = np.isfinite(path).all() and (np.diff(path) > 0).all() and path[:, -1:].tolist() == end
             if len(path[0]) < 2 or path[0, 0] != 0 or path[1, 0] <= 0 or not rises:
                 t, g = path[:, :4].tolist()
-                raise BadRequestError(
+                raise bad_schedule(
                     "t must increase from 0 and g > 0 must increase, two knots or more, to the same end in each "
-                    f"subspace, got t = {t} and g = {g}",
-                    "BAD_SCHEDULE",
+                    f"subspace, got t = {t} and g = {g}"
                 )
         t = np.unique(np.concatenate([path[0] for path in paths]))
         logs = [np.interp(t, path[0], 0.5 * np.log(path[1])) for path in paths]

@@ -61,6 +61,18 @@ class BadRequestError(AnisoflightError, ValueError, codes=("BAD_REQUEST", "BAD_T
     """The request, a tensor, a schedule or a model folder is not acceptable."""
 
 
+def bad_tensor(message: str) -> BadRequestError:
+    return BadRequestError(message, "BAD_TENSOR")
+
+
+def bad_schedule(message: str) -> BadRequestError:
+    return BadRequestError(message, "BAD_SCHEDULE")
+
+
+def bad_model(message: str) -> BadRequestError:
+    return BadRequestError(message, "BAD_MODEL")
+
+
 class TooLargeError(BadRequestError, codes=("TOO_LARGE",)):
     """The reply would exceed the server's bound on output bytes."""
 

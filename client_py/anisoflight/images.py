@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import BadRequestError
+from .errors import bad_tensor
 from .wire.tensors import images_of, integers, layout_of
 
 Pixels = npt.NDArray[np.uint8]
@@ -36,10 +36,10 @@ def find_columns(names: Sequence[str]) -> tuple[str, str | None]:
     pixels, labels = (next((name for name in known if name in names), None) for known in (IMAGES, LABELS))
     if pixels is None:
         message = f"images must be an array or a column named {', '.join(IMAGES)}, got {shortlist([*map(str, names)])}"
-        raise BadRequestError(f"{message}; rename one, or pass that column alone", "BAD_TENSOR")
+        raise bad_tensor(f"{message}; rename one, or pass that column alone")
     for name in (pixels, labels):
         if (count := names.count(name)) > 1:
-            raise BadRequestError(f"{name} must be one column, got {count}; rename all but one", "BAD_TENSOR")
+            raise bad_tensor(f"{name} must be one column, got {count}; rename all but one")
     return pixels, labels
 
 
@@ -47,10 +47,9 @@ def labels_of(values: Any, count: int) -> npt.NDArray[np.int32]:
     """The labels of `count` images: 0 or more, or −1 for none."""
     labels = integers(values, "labels")
     if labels.shape != (count,):
-        message = f"labels must be one number per image, got shape {labels.shape} for {count} images"
-        raise BadRequestError(message, "BAD_TENSOR")
+        raise bad_tensor(f"labels must be one number per image, got shape {labels.shape} for {count} images")
     if (least := labels.min(initial=0)) < -1:
-        raise BadRequestError(f"labels must be 0 or more, or −1 for none, got {least}", "BAD_TENSOR")
+        raise bad_tensor(f"labels must be 0 or more, or −1 for none, got {least}")
     return labels
 
 

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from .errors import BadRequestError, warn
+from .errors import bad_tensor, warn
 from .latents import draws
 from .wire.calls import Connection
 from .wire.progress import Bar
@@ -99,9 +99,7 @@ def offer(
                         continue
                     values = np.asarray(values, np.float64).ravel()
                     if len(values) != event.get("wants", len(values)):
-                        raise BadRequestError(
-                            f"an answer must have {event['wants']} values, got {len(values)}", "BAD_TENSOR"
-                        )
+                        raise bad_tensor(f"an answer must have {event['wants']} values, got {len(values)}")
                     for begin in range(0, len(values), _MAX_VALUES):
                         ready.put(pa.record_batch([pa.array(values[begin : begin + _MAX_VALUES])], schema=schema))
                 elif event.get("event") in ("stored", "end"):
@@ -152,12 +150,10 @@ def terms_of(given: Mapping[str, Any], terms: Sequence[str], shape: tuple[int, i
 
 def _values(given: Mapping[str, Any], name: str, terms: Sequence[str], shape: tuple[int, int]) -> Array:
     if name not in given:
-        raise BadRequestError(
-            f"an answer must hold {', '.join(terms)}, got {', '.join(given) or 'nothing'}", "BAD_TENSOR"
-        )
+        raise bad_tensor(f"an answer must hold {', '.join(terms)}, got {', '.join(given) or 'nothing'}")
     values = np.asarray(given[name], np.float64)
     if values.shape == shape[:1] and shape[1] == 1:
         values = values[:, None]
     if values.shape != shape:
-        raise BadRequestError(f"{name} must have the shape {shape} of g, got {values.shape}", "BAD_TENSOR")
+        raise bad_tensor(f"{name} must have the shape {shape} of g, got {values.shape}")
     return values

@@ -26,7 +26,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from .errors import BadRequestError
+from .errors import BadRequestError, bad_schedule, bad_tensor
 from .files import path_of
 from .files.plans import check, left
 from .files.schedules import Vectors, read_with_basis, write_with_basis
@@ -100,7 +100,7 @@ class Plan:
                 raise ValueError(f"its start must be the file of hash {wanted}, got {self.law}")
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             message = f"{error} is missing" if isinstance(error, KeyError) else error
-            raise BadRequestError(f"not a plan: {message}", "BAD_SCHEDULE") from error
+            raise bad_schedule(f"not a plan: {message}") from error
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -247,7 +247,7 @@ class Plan:
             raise BadRequestError("image must be given: a tail starts from an image with noise, got noise alone")
         if given[-1].shape != given[0].shape:
             found, wanted = (list(each.shape) for each in given[::-1])
-            raise BadRequestError(f"image must have the noise's shape {wanted}, got {found}", "BAD_TENSOR")
+            raise bad_tensor(f"image must have the noise's shape {wanted}, got {found}")
         return _each(self._parts(labels, given[0]), Plan._begun, *given)
 
     def tail(self, step: int | None = None, *, strength: float | None = None) -> Plan:
@@ -316,7 +316,7 @@ class Plan:
             found = found[0], int(np.prod(found[1:-1])), found[-1]
         if size and [n if isinstance(m, int) else m for n, m in itertools.zip_longest(found, size)] != [*size]:
             axes = ", ".join(map(str, size))
-            raise BadRequestError(f"noise must have the shape [B, {axes}], got {list(images.shape)}", "BAD_TENSOR")
+            raise bad_tensor(f"noise must have the shape [B, {axes}], got {list(images.shape)}")
         return self.divided(labels, len(images))
 
     def _begun(self, noise: Any, image: Any = None) -> Any:
@@ -397,7 +397,7 @@ class Stages:
         self.denoised = cast(floating(denoised), x)
         if self.denoised.shape != x.shape:
             found, wanted = list(self.denoised.shape), list(x.shape)
-            raise BadRequestError(f"denoised must have the shape {wanted} of x, got {found}", "BAD_TENSOR")
+            raise bad_tensor(f"denoised must have the shape {wanted} of x, got {found}")
         evaluated = self._each(Plan._evaluated, x, self.denoised)
         newest = [evaluated, x] if self.plan.states else [evaluated]
         self._history = [*newest, *self._history][: self.plan.history]

@@ -87,8 +87,7 @@ class LocalServer:
         except BaseException as error:
             self.close()
             if isinstance(error, queue.Empty):
-                message = f"the server was not ready after {timeout:g} s. Its log:\n{self.log}"
-                raise ServerStartError(message) from None
+                raise ServerStartError(f"the server was not ready after {timeout:g} s. Its log:\n{self.log}") from None
             raise
         self.location = address
 

@@ -32,7 +32,7 @@ import numpy.typing as npt
 from safetensors import SafetensorError
 from safetensors.numpy import load
 
-from .errors import BadRequestError
+from .errors import bad_schedule
 from .files import path_of
 from .files.temporary import whole_file
 from .latents import latents
@@ -60,7 +60,7 @@ class Start:
             self._check()
         except (SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
             message = f"{error.args[0]} is missing or of another type" if isinstance(error, KeyError) else error
-            raise BadRequestError(f"not a start: {message}", "BAD_SCHEDULE") from error
+            raise bad_schedule(f"not a start: {message}") from error
 
     def _check(self) -> None:
         """ValueError or KeyError if the server would refuse the file; see docs/wire.md, ExportStart."""

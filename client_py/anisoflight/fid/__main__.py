@@ -126,8 +126,7 @@ def _calc(command: argparse.ArgumentParser) -> None:
     shared.add_argument("--shard", metavar="I/N", help=about)
     about = "N actors of Ray, each with its own server on --data, share the work (anisoflight[fleet])"
     shared.add_argument("--ray", metavar="N", type=positive, default=0, help=about)
-    about = "the cluster (default: $RAY_ADDRESS, else this machine)"
-    shared.add_argument("--ray-address", metavar="URL", help=about)
+    shared.add_argument("--ray-address", metavar="URL", help="the cluster (default: $RAY_ADDRESS, else this machine)")
     shared.add_argument("--ray-cpus", metavar="X", type=float, default=1, help="CPUs of an actor (default 1)")
     about = "GPUs of an actor (default: 1 if the cluster has any, else 0)"
     shared.add_argument("--ray-gpus", metavar="X", type=float, help=about)

@@ -175,8 +175,7 @@ def _complete(files: list[tuple[Path, Shard]]) -> dict[Path, Shard]:
             message = f"is one of {shard.count} shards, and {one} one of {first.count}"
             raise FidError(f"{path} {message}", "BAD_SHARD")
         if other := found.get(shard.index):
-            message = f"shard {shard.index}/{shard.count} is given twice: {other} and {path}"
-            raise FidError(message, "BAD_SHARD")
+            raise FidError(f"shard {shard.index}/{shard.count} is given twice: {other} and {path}", "BAD_SHARD")
         found[shard.index] = path
     if missing := [f"{index}/{first.count}" for index in range(first.count) if index not in found]:
         named = ", ".join(missing[:8]) + (" …" if len(missing) > 8 else "")

@@ -10,7 +10,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from ..errors import BadRequestError
+from ..errors import bad_schedule
 from ..start import START_FILE, Start
 from ..subspaces import FORMULAS, orthonormal
 from .temporary import whole_file
@@ -36,7 +36,7 @@ def basis_of(data: bytes) -> Vectors:
     try:
         tensors = load(data)
     except (SafetensorError, KeyError) as error:  # a key, of an element type that numpy lacks, such as bfloat16
-        raise BadRequestError(f"not a basis: not a safetensors file of F64: {error}", "BAD_SCHEDULE") from error
+        raise bad_schedule(f"not a basis: not a safetensors file of F64: {error}") from error
     vectors: Vectors = {}
     labels: list[int] = []
     sizes = {rows.shape for rows in tensors.values()}
@@ -44,16 +44,15 @@ def basis_of(data: bytes) -> Vectors:
         found = _NAME.fullmatch(name)
         fits = found and rows.dtype == np.float64 and rows.ndim == 3 and len(sizes) == 1
         if not found or not fits or not 0 < len(rows) < rows[0].size or not orthonormal(rows.reshape(len(rows), -1)):
-            raise BadRequestError(
+            raise bad_schedule(
                 f"not a basis: {name!r} must be the vectors of labels: F64 [k, H, W], orthonormal, fewer than pixels, "
-                "and of one size with the others",
-                "BAD_SCHEDULE",
+                "and of one size with the others"
             )
         given = [int(label) for label in found[1].split(",")]  # several where a cluster shares them
         labels += given
         vectors |= dict.fromkeys(given, rows)
     if not labels or len(vectors) < len(labels) or min(labels) < (-1 if len(labels) == 1 else 0):
-        raise BadRequestError(f"not a basis: labels must be −1 or classes, each once, got {labels}", "BAD_SCHEDULE")
+        raise bad_schedule(f"not a basis: labels must be −1 or classes, each once, got {labels}")
     return vectors
 
 
@@ -85,9 +84,7 @@ def read_with_basis(path: Path) -> tuple[dict[str, Any], Vectors | None, Start |
     try:
         file = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise BadRequestError(
-            f"{path} must be JSON, as save writes it, got something else: {error}", "BAD_SCHEDULE"
-        ) from None
+        raise bad_schedule(f"{path} must be JSON, as save writes it, got something else: {error}") from None
     family = file.get("family") if isinstance(file, dict) else None
     named = isinstance(family, dict) and family.get("basis") not in (None, *FORMULAS)
     basis, start = (path.with_name(name) for name in (BASIS_FILE, START_FILE))

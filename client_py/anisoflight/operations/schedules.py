@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ..contract import FIELDS
 from ..curve import read_csv, schedule_table
-from ..errors import BadRequestError, warn
+from ..errors import bad_tensor, warn
 from ..files import path_of
 from ..files.schedules import FORMULAS, Vectors, read_parts, read_with_basis
 from ..listing import frame_of
@@ -188,7 +188,7 @@ def basis_table(vectors: Any, labels: npt.ArrayLike | None) -> pa.Table:
         vectors = [row for rows in vectors.values() for row in array_of(rows, "vectors", np.float64)]
     array = array_of(vectors, "vectors", np.float64)
     if array.ndim != 3:
-        raise BadRequestError(f"vectors must have the shape [k, H, W], got {array.shape}", "BAD_TENSOR")
+        raise bad_tensor(f"vectors must have the shape [k, H, W], got {array.shape}")
     column = tensor_column(array, "HW")
     return table_of(
         {"label": pa.array(integers([-1] * len(array) if labels is None else labels, "labels")), "vector": column}

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import torch  # pyright: ignore[reportMissingImports]
 
-from ..errors import BadRequestError
+from ..errors import bad_tensor
 from ..images import Pixels, to_float, to_uint8
 from .wrapping import evaluating, unwrapped
 
@@ -42,7 +42,7 @@ class Latents:
         pixels, channels = to_float(np.asarray(images)), self.vae.config.get("in_channels", 3)
         if pixels.ndim != 4 or channels not in pixels.shape[1::2]:
             message = f"images must have the shape [n, H, W, {channels}] or [n, {channels}, H, W], got {pixels.shape}"
-            raise BadRequestError(message, "BAD_TENSOR")
+            raise bad_tensor(message)
         if pixels.shape[3] != channels:
             pixels = np.moveaxis(pixels, 1, 3)
 

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
-from ..errors import BadRequestError
+from ..errors import BadRequestError, bad_model, bad_tensor
 from ..networks import Network, ddpm
 from ..subspaces import Subspaces
 from .meaning import meaning, network_of, range_of
@@ -150,15 +150,15 @@ class Denoiser:
         """x_0 of x [B, C, *axes] at σ; `condition` is a single condition, as `cond` may be."""
         if not isinstance(x, torch.Tensor) or not x.is_floating_point() or not 3 <= x.ndim <= 5:
             got = f"{x.dtype} {list(x.shape)}" if hasattr(x, "shape") else type(x).__name__
-            raise BadRequestError(f"x must be floats [B, C, *axes] with one to three axes, got {got}", "BAD_TENSOR")
+            raise bad_tensor(f"x must be floats [B, C, *axes] with one to three axes, got {got}")
         count, real, place = len(x), torch.promote_types(x.dtype, torch.float32), self.device or x.device
         if isinstance(sigma, int | float):
             if not 0 < sigma < math.inf:
-                raise BadRequestError(f"sigma must be above 0, got {sigma}", "BAD_TENSOR")
+                raise bad_tensor(f"sigma must be above 0, got {sigma}")
         else:
             sigma = torch.as_tensor(sigma).to(place, real)
             if sigma.ndim > (1 if self._subspaces is None else 2) or (sigma.ndim and len(sigma) not in (1, count)):
-                raise BadRequestError(f"sigma must be a number or [{count}], got {list(sigma.shape)}", "BAD_TENSOR")
+                raise bad_tensor(f"sigma must be a number or [{count}], got {list(sigma.shape)}")
             sigma = (sigma if sigma.ndim == 2 else sigma.reshape(-1, 1)).expand(count, -1)
         given = self._named(condition) | self._named(cond)
         table = {name: value for name, value in self._cond.items() if name not in given}
@@ -169,7 +169,7 @@ class Denoiser:
             if len(numbers) != count or not ((numbers >= 0) & (numbers < known)).all():
                 raise BadRequestError(f"rows must be {count} numbers from 0 to {known - 1}, got {numbers.tolist()}")
         if _rows_of(given) not in (0, 1, count):
-            raise BadRequestError(f"cond must have {count} rows, as x has, got {_rows_of(given)}", "BAD_TENSOR")
+            raise bad_tensor(f"cond must have {count} rows, as x has, got {_rows_of(given)}")
         through = [x, *_leaves({**given, "sigma": sigma})]
         recorded = torch.is_grad_enabled() and any(one.requires_grad for one in through)
         mode = evaluating(self._module) if self._module is not None and self._module.training else nullcontext()
@@ -289,12 +289,12 @@ def _tensor(output: Any, like: Tensor) -> Tensor:
         elif isinstance(mean := getattr(output, "sample", getattr(output, "mean", None)), torch.Tensor):
             output = mean
         else:
-            raise BadRequestError(f"network must return a tensor, got a {type(output).__name__}", "BAD_MODEL")
+            raise bad_model(f"network must return a tensor, got a {type(output).__name__}")
     output = torch.as_tensor(output)
     if output.ndim == like.ndim and output.shape[1] == 2 * like.shape[1]:
         output = output[:, : like.shape[1]]  # without learned variances
     if output.shape != like.shape:
-        raise BadRequestError(f"network must return {list(like.shape)}, got {list(output.shape)}", "BAD_MODEL")
+        raise bad_model(f"network must return {list(like.shape)}, got {list(output.shape)}")
     return output.to(like)
 
 
@@ -322,7 +322,7 @@ def _rows_of(cond: Any) -> int:
     """The number of rows of conditions; single rows fit any number."""
     found = {len(leaf) for leaf in _leaves(cond)}
     if len(found - {1}) > 1:
-        raise BadRequestError(f"conditions must have equally many rows, or one, got {sorted(found)}", "BAD_TENSOR")
+        raise bad_tensor(f"conditions must have equally many rows, or one, got {sorted(found)}")
     return max(found, default=0)
 
 

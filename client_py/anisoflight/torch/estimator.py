@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
-from ..errors import BadRequestError
+from ..errors import BadRequestError, bad_tensor
 from ..offering import Question, offer, subspaces_of, terms_of
 from ..schedule import Schedule
 from ..subspaces import FORMULAS, Subspaces
@@ -54,7 +54,7 @@ def schedule(
     taken remain. `info` has the server's description, `info["rows"]` the row of each step.
     """
     if len(images.shape) != 4:
-        raise BadRequestError(f"images must have the shape [N, C, H, W], got {tuple(images.shape)}", "BAD_TENSOR")
+        raise bad_tensor(f"images must have the shape [N, C, H, W], got {tuple(images.shape)}")
     count, *shape = (int(n) for n in images.shape)
     order = np.arange(count)
     if labels is None:
@@ -62,7 +62,7 @@ def schedule(
     else:
         classes = np.asarray(labels)
         if classes.shape != order.shape or (classes.size and classes.min() < 0):
-            raise BadRequestError("labels must be one class for each image, from 0 on", "BAD_TENSOR")
+            raise bad_tensor("labels must be one class for each image, from 0 on")
         order = np.argsort(classes, kind="stable")
         options["counts"] = np.bincount(classes.astype(np.int64)).tolist()
     if count and "c" not in options:

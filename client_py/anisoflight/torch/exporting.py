@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
-from ..errors import BadRequestError, warn
+from ..errors import BadRequestError, bad_model, warn
 from ..files import path_of
 from .program import record
 from .wrapping import Wrapped, adapter, evaluating, unwrapped, wrap
@@ -109,14 +109,13 @@ def export(
             inner = tuple(os.path.dirname(file) for file in (torch.__file__, __file__))
             frames = [one for one in traceback.extract_tb(error.__traceback__) if not one.filename.startswith(inner)]
             line = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
-            raise BadRequestError(
+            raise bad_model(
                 f"torch.export cannot record a {type(module).__name__}: {reason[0] if reason else error!r}{line}; "
                 "a network that stays in the notebook is sampled there, with anisoflight.diffusers.Scheduler"
-                f"{adapter(wrapped)}",
-                "BAD_MODEL",
+                f"{adapter(wrapped)}"
             ) from error
     if classes is not None and len(classes) != wrapped.labels:
-        raise BadRequestError(f"classes must name all {wrapped.labels} labels, got {len(classes)} names", "BAD_MODEL")
+        raise bad_model(f"classes must name all {wrapped.labels} labels, got {len(classes)} names")
     config: dict[str, Any] = {
         "model_type": "Graph",
         "img_resolution": wrapped.height if wrapped.height == wrapped.width else [wrapped.height, wrapped.width],
@@ -146,9 +145,7 @@ def _in_float32(module: torch.nn.Module) -> torch.nn.Module:
     try:
         longer = copy.deepcopy(module).float()
     except Exception as error:
-        raise BadRequestError(
-            f"the {named}, and cannot be copied ({error}); give module.float()", "BAD_MODEL"
-        ) from error
+        raise bad_model(f"the {named}, and cannot be copied ({error}); give module.float()") from error
     warn([f"the {named}; a copy in float32 is served"])
     return longer
 
@@ -158,9 +155,7 @@ def _spread(name: str, numbers: float | Sequence[float], channels: int) -> list[
     try:
         return np.broadcast_to(np.asarray(numbers, np.float64), channels).tolist()
     except ValueError:
-        raise BadRequestError(
-            f"{name} must be one number, or one for each of {channels} channels, got {numbers}", "BAD_MODEL"
-        ) from None
+        raise bad_model(f"{name} must be one number, or one for each of {channels} channels, got {numbers}") from None
 
 
 def _places(module: torch.nn.Module, given: str | Sequence[str] | None) -> list[str]:

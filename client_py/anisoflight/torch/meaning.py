@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import BadRequestError
+from ..errors import BadRequestError, bad_model
 from ..networks import Network, ddpm, denoiser, edm, flow, ve, vp
 
 _KINDS = ("edm", "vp", "ve", "epsilon", "v", "sample", "flow")
@@ -42,17 +42,14 @@ def parametrization(scheduler: Any = None, prediction: str | None = None) -> dic
     alphas = getattr(scheduler, "alphas_cumprod", None)
     if kind.startswith("EDM"):
         if config.get("prediction_type", "epsilon") != "epsilon":
-            raise BadRequestError(
-                "an EDM scheduler with v_prediction negates c_out, which is not supported", "BAD_MODEL"
-            )
+            raise bad_model("an EDM scheduler with v_prediction negates c_out, which is not supported")
         return {"kind": "edm", **{key: float(config[key]) for key in ("sigma_data", "sigma_min", "sigma_max")}}
     if "FlowMatch" in kind or (alphas is not None and name == "flow_prediction"):
         return {"kind": "flow", "steps": float(config.get("num_train_timesteps", 1000))}
     if alphas is None:
-        raise BadRequestError(
+        raise bad_model(
             f"scheduler must have betas, or be a flow-matching or EDM scheduler, got {kind}; "
-            'give the section itself, {"kind": …}',
-            "BAD_MODEL",
+            'give the section itself, {"kind": …}'
         )
     alphas = np.array(getattr(alphas, "tolist", lambda: alphas)(), np.float64)
     if config.get("rescale_betas_zero_snr"):
@@ -72,7 +69,7 @@ def meaning(module: Any, scheduler: Any = None, prediction: str | None = None) -
 
 def _with_alphas(name: str, alphas: Any) -> dict[str, Any]:
     if name not in _NAMES:
-        raise BadRequestError(f"prediction must be one of {', '.join(_NAMES)}, got {name!r}", "BAD_MODEL")
+        raise bad_model(f"prediction must be one of {', '.join(_NAMES)}, got {name!r}")
     return {"kind": _NAMES[name], "alphas_cumprod": np.asarray(alphas, np.float64).tolist()}
 
 
@@ -99,7 +96,7 @@ def network_of(section: Mapping[str, Any]) -> tuple[Network, float, float]:
         network = ddpm(section["alphas_cumprod"], _PREDICTIONS[kind], section.get("timesteps"))
         ends = [-np.inf, np.inf]  # times beyond the table's are those of its ends
     else:
-        raise BadRequestError(f"kind must be one of edm, vp, ve, epsilon, v, x0, flow, got {kind!r}", "BAD_MODEL")
+        raise bad_model(f"kind must be one of edm, vp, ve, epsilon, v, x0, flow, got {kind!r}")
     return network, max(low, network.sigma(ends[0])), min(high, network.sigma(ends[1]))
 
 

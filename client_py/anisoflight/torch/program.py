@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 import torch  # pyright: ignore[reportMissingImports]
 
-from ..errors import BadRequestError
+from ..errors import bad_model
 from . import constants
 
 _NUMBERS = (torch.SymInt, torch.SymFloat, torch.SymBool, int, float)
@@ -123,11 +123,11 @@ class Recorded:
     def parameter(self, node: Any, spec: Any) -> None:
         value = self.value(spec)
         if not isinstance(value, torch.Tensor):
-            raise BadRequestError(f"{spec.target} must be a tensor, got {type(value).__name__}", "BAD_MODEL")
+            raise bad_model(f"{spec.target} must be a tensor, got {type(value).__name__}")
         name = spec.target.removeprefix(PREFIX)
         value = value.detach()
         if not value.dtype.is_floating_point and value.numel() and int(value.abs().max()) > constants.EXACT:
-            raise BadRequestError(f"{name} holds integers over 2^24, which weights cannot: shorten them", "BAD_MODEL")
+            raise bad_model(f"{name} holds integers over 2^24, which weights cannot: shorten them")
         self.keep(node, name, value, frozen=spec.kind.name != "PARAMETER" or not value.dtype.is_floating_point)
 
     def keep(self, node: Any, name: str, value: torch.Tensor, *, frozen: bool) -> None:
@@ -173,18 +173,14 @@ class Recorded:
     def ratio(self, node: Any) -> None:
         value = node.meta.get("val")
         if not isinstance(value, torch.Tensor) or value.ndim != 2:
-            raise BadRequestError(
-                f"ratios_at must name modules that return an embedding [B, E]; {_module(node)} does not", "BAD_MODEL"
-            )
+            raise bad_model(f"ratios_at must name modules that return an embedding [B, E]; {_module(node)} does not")
         self.add(node, "add_ratios", {"self": "%" + node.name, "index": len(self.alias)})
         self.nodes[-1]["name"] = self.alias[node.name] = f"{node.name}__ratios"
 
     def end(self, node: Any) -> None:
         found = node.args[0][0]
         if isinstance(found.meta["val"].shape[0], int):
-            raise BadRequestError(
-                "forward must work for any batch size; this module computes with the size of the example", "BAD_MODEL"
-            )
+            raise bad_model("forward must work for any batch size; this module computes with the size of the example")
         self.output = str(self.alias.get(found.name, found.name))
 
 
@@ -223,9 +219,8 @@ def _size(size: Any, node: Any) -> Any:
         return values.pop() if isinstance(size, torch.SymFloat) else int(values.pop())
     times = expression / symbols[0]
     if len(symbols) != 1 or not times.is_Integer:
-        raise BadRequestError(
+        raise bad_model(
             f"{_module(node) or 'the module'} makes a tensor of size {expression}, which is no multiple of the batch; "
-            "only the number of images may vary",
-            "BAD_MODEL",
+            "only the number of images may vary"
         )
     return {"batch": int(times)}

@@ -14,7 +14,7 @@ import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
 from ..client import Client
-from ..errors import BadRequestError
+from ..errors import BadRequestError, bad_tensor
 from ..latents import latents
 from ..offering import Question, offer
 from ..plan import Plan
@@ -73,11 +73,11 @@ def few(
         denoiser = Denoiser(denoiser, "denoiser")
     channels, *axes = (int(n) for n in shape)
     if len(axes) not in (1, 2, 3):
-        raise BadRequestError(f"shape must be that of one sample, (C, H, W), got {tuple(shape)}", "BAD_TENSOR")
+        raise bad_tensor(f"shape must be that of one sample, (C, H, W), got {tuple(shape)}")
     if data is not None:
         data = data if hasattr(data, "shape") else np.asarray(data)
         if "float" not in str(getattr(data, "dtype", "float")):
-            raise BadRequestError(f"data must be floats in the denoiser's units, got {data.dtype}", "BAD_TENSOR")
+            raise bad_tensor(f"data must be floats in the denoiser's units, got {data.dtype}")
         labels = _checked(labels, len(data), denoiser.rows)
     trial = denoiser.check(shape, data, labels)
     folded = (int(np.prod(axes[:-1])), axes[-1], channels)
@@ -115,7 +115,7 @@ def _checked(labels: Any, count: int, rows: int) -> Array | None:
         return None
     found = np.asarray(getattr(labels, "tolist", lambda: labels)())
     if found.shape != (count,) or found.dtype.kind not in "iu" or found.min() < 0 or found.max() >= rows:
-        raise BadRequestError(f"labels must be {count} whole numbers below the denoiser's {rows} rows", "BAD_TENSOR")
+        raise bad_tensor(f"labels must be {count} whole numbers below the denoiser's {rows} rows")
     return found
 
 
@@ -193,13 +193,13 @@ class _Follower:
         """Features [n, F]."""
         found = torch.as_tensor(self._features(x)) if self._features is not None else x
         if found.ndim < 2 or len(found) != len(x):
-            raise BadRequestError(f"features must be [{len(x)}, F], got {list(found.shape)}", "BAD_TENSOR")
+            raise bad_tensor(f"features must be [{len(x)}, F], got {list(found.shape)}")
         return found.detach().flatten(1).double().cpu().numpy()
 
     def _images(self, numbers: Array) -> Tensor:
         images = torch.as_tensor(self._data[np.array(numbers)]).detach().to(self._denoiser.device, torch.float32)
         if tuple(images.shape[1:]) != self._shape:
-            raise BadRequestError(f"data must be images [N, {self._shape}], got {list(images.shape)}", "BAD_TENSOR")
+            raise bad_tensor(f"data must be images [N, {self._shape}], got {list(images.shape)}")
         return images
 
     def _sent(self, x: Tensor) -> Array:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import torch  # pyright: ignore[reportMissingImports]
 from safetensors.torch import load
 
-from ..errors import BadRequestError
+from ..errors import BadRequestError, bad_model
 from ..wire.tensors import to_numpy
 from .exporting import Exported, export
 from .meaning import meaning, network_of
@@ -129,10 +129,9 @@ def _compare(client: Client, trial: str, name: str, exported: Exported) -> None:
         want = want.transpose(0, 2, 3, 1).astype(np.float64)
         error = float(np.linalg.norm(got - want) / max(float(np.linalg.norm(want)), 1e-30))
         if not error <= TOLERANCE:
-            raise BadRequestError(
+            raise bad_model(
                 f"the server computes {what} of {name!r} {error:.1e} away from torch, relative; at most {TOLERANCE:g} "
-                "is allowed, and the model is removed (a server in tf32 or bfloat16 needs check=False)",
-                "BAD_MODEL",
+                "is allowed, and the model is removed (a server in tf32 or bfloat16 needs check=False)"
             )
 
 
@@ -163,10 +162,9 @@ def get_network(client: Client, name: str, module: torch.nn.Module) -> torch.nn.
     ):
         if names:
             first = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
-            raise BadRequestError(
+            raise bad_model(
                 f"module must be the network of the model {name!r}, but {len(names)} {what}: {first}; "
-                "nothing was replaced",
-                "BAD_MODEL",
+                "nothing was replaced"
             )
     network.load_state_dict({key: value.to(own[key]) for key, value in found.items()}, strict=False)
     return module

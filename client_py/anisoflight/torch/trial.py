@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
-from ..errors import AnisoflightError, BadRequestError, warn
+from ..errors import AnisoflightError, bad_model, bad_tensor, warn
 from .meaning import network_of, parametrization
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def trial_of(denoiser: Denoiser, shape: Sequence[int], data: Any, rows: Any, sam
     """
     count = max(samples, -(-_VALUES // math.prod(shape)))
     if data is not None and (data.shape[1:] != tuple(shape) or not len(data)):
-        raise BadRequestError(f"data must be [N, {', '.join(map(str, shape))}], got {list(data.shape)}", "BAD_TENSOR")
+        raise bad_tensor(f"data must be [N, {', '.join(map(str, shape))}], got {list(data.shape)}")
     own = data is None or (denoiser.rows > 0 and rows is None)  # also for data with unknown conditions
     chosen = np.arange(count) % denoiser.rows if own and denoiser.rows else None
     images: Any = None
@@ -112,10 +112,9 @@ def trial_of(denoiser: Denoiser, shape: Sequence[int], data: Any, rows: Any, sam
     if found:
         _, name, ratios, sigmas = min(found, key=lambda one: one[0])
         at = int(np.nanargmax(ratios))
-        raise BadRequestError(
+        raise bad_model(
             f"prediction must be {name}, by the network's answers, got {requested}: "
-            f"as {requested} its error at σ = {sigmas[at]:.3g} is {ratios[at]:.3g} times that as {name}",
-            "BAD_MODEL",
+            f"as {requested} its error at σ = {sigmas[at]:.3g} is {ratios[at]:.3g} times that as {name}"
         )
     if max(trial.bounded()) > 2:
         at = int(np.argmax(trial.bounded()))
@@ -136,9 +135,9 @@ def _check_callable(denoiser: Denoiser, noise: Tensor) -> None:
             raise
         except Exception as error:
             message = f"network must take inputs {list(noise.shape)}, got {type(error).__name__}: {error}"
-            raise BadRequestError(message, "BAD_MODEL") from error
+            raise bad_model(message) from error
         if not finite:
-            raise BadRequestError(f"network must return finite values, got others at σ = {sigma:.3g}", "BAD_MODEL")
+            raise bad_model(f"network must return finite values, got others at σ = {sigma:.3g}")
 
 
 def _samples(denoiser: Denoiser, noise: Tensor) -> Tensor:

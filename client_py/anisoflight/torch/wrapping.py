@@ -9,7 +9,7 @@ from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
 
-from ..errors import BadRequestError
+from ..errors import bad_model
 from .program import BATCH
 
 _TIMES = ("timestep", "timesteps", "timestep_ratio")  # what models of diffusers call the time
@@ -80,10 +80,9 @@ def _conditions(conditions: Any, empty: Any, like: torch.Tensor) -> _Conditions:
     count = max(rows, default=0)
     if not rows <= {1, count} or not count or not nothing.keys() <= given.keys():
         shapes = {".".join(key): list(value.shape) for key, value in given.items()}
-        raise BadRequestError(
+        raise bad_model(
             "conditions must be tensors [K, …], a row for each of K labels, or [1, …] for all alike, and empty one row "
-            f"of some of them, got {shapes} and {[*map('.'.join, nothing)]}",
-            "BAD_MODEL",
+            f"of some of them, got {shapes} and {[*map('.'.join, nothing)]}"
         )
     columns, labels = [], count if several or count > 1 else 0
     for key, value in given.items():
@@ -181,10 +180,10 @@ def wrap(
             channels = config["in_channels"] // packed
     if size is None or channels is None:
         missing = "size" if size is None else "channels"
-        raise BadRequestError(f"{missing} must be given for a {type(module).__name__}, got None", "BAD_MODEL")
+        raise bad_model(f"{missing} must be given for a {type(module).__name__}, got None")
     axes = (int(size), int(size)) if isinstance(size, int) else tuple(int(n) for n in size)
     if not 1 <= len(axes) <= 3:
-        raise BadRequestError(f"size must be a number, (L,), (H, W) or (D, H, W), got {size}", "BAD_MODEL")
+        raise bad_model(f"size must be a number, (L,), (H, W) or (D, H, W), got {size}")
     height, width = math.prod(axes[:-1]), axes[-1]
     like = next((p for p in module.parameters() if p.dtype.is_floating_point), torch.zeros(()))
     sample, noise = like.new_empty(BATCH, channels, height, width).normal_(), like.new_empty(BATCH).uniform_(0.5, 1.5)
@@ -195,15 +194,14 @@ def wrap(
     if of_diffusers:
         out = int(config.get("out_channels") or channels * packed)
         if out not in (channels * packed, 2 * channels * packed):
-            raise BadRequestError(
+            raise bad_model(
                 "out_channels must be in_channels, or twice that with learned variances; "
-                f"got {out} and {channels * packed}",
-                "BAD_MODEL",
+                f"got {out} and {channels * packed}"
             )
         names = (next(iter(takes)), next((one for one in _TIMES if one in takes), _TIMES[0]))
     if conditions is not None:
         if labels is not None:
-            raise BadRequestError("labels must not be given with conditions, whose rows the labels are", "BAD_MODEL")
+            raise bad_model("labels must not be given with conditions, whose rows the labels are")
         table = _conditions(conditions, empty, like.detach())
         labels, none = table.labels, {"none": table.labels}
         sample_args["conditions"] = [[".".join(key), *shape] for key, (shape, _) in table.parts.items()]

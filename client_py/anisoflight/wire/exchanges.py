@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..errors import BadRequestError
+from ..errors import BadRequestError, bad_tensor
 from .tensors import array_of, images_of, integers, table_of, tensor_column, to_numpy, vector_column
 
 OptionalArray = npt.ArrayLike | None
@@ -36,7 +36,7 @@ def denoise_rows(
         return table_of({**columns, "sigma": _per_row(sigma, rows, "sigma")})
     variances = np.atleast_2d(array_of(g, "g", np.float64))
     if variances.ndim > 2 or not variances.size or len(variances) not in (1, rows):
-        raise BadRequestError(f"g must be [J] variances, or [{rows}, J], got the shape {variances.shape}", "BAD_TENSOR")
+        raise bad_tensor(f"g must be [J] variances, or [{rows}, J], got the shape {variances.shape}")
     return table_of({**columns, "g": vector_column(np.broadcast_to(variances, (rows, variances.shape[-1])))})
 
 
@@ -62,7 +62,7 @@ def _images(values: npt.ArrayLike, name: str, layout: str | None) -> pa.FixedSha
     array, layout = images_of(values, name, layout)
     if array.dtype.kind != "f":
         hint = "put anisoflight.images.to_float(...) of bytes" if array.dtype == np.uint8 else "put floats"
-        raise BadRequestError(f"{name} must be floats in the model's units, got {array.dtype}; {hint}", "BAD_TENSOR")
+        raise bad_tensor(f"{name} must be floats in the model's units, got {array.dtype}; {hint}")
     return tensor_column(array.astype(np.float32, copy=False), layout)
 
 
@@ -77,9 +77,7 @@ def _per_row(values: Any, rows: int, name: str, dtype: type[np.number] = np.floa
         return pa.array(np.broadcast_to(array.astype(dtype), rows))
     except (ValueError, TypeError):
         given = f"shape {array.shape}" if array.ndim else repr(array.item())
-        raise BadRequestError(
-            f"{name} must be a number, or one for each of {rows} images, got {given}", "BAD_TENSOR"
-        ) from None
+        raise bad_tensor(f"{name} must be a number, or one for each of {rows} images, got {given}") from None
 
 
 class Denoised:

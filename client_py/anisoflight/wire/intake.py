@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..errors import BadRequestError, warn
+from ..errors import BadRequestError, bad_tensor, warn
 from ..images import IMAGES, find_columns, labels_of
 from ..samples import ImageTable
 from .tensors import array_of, batches_of, images_of, layout_of, table_of, tensor_column, to_numpy
@@ -26,13 +26,13 @@ def dataset_batches(pieces: Iterable[Any], layout: str | None = None) -> tuple[p
     tables = (dataset_table(*_pair(piece), layout) for piece in pieces)
     first = next(tables, None)
     if first is None:
-        raise BadRequestError("images must be one or more, got an iterator that ended at once", "BAD_TENSOR")
+        raise bad_tensor("images must be one or more, got an iterator that ended at once")
 
     def batches() -> Iterator[pa.RecordBatch]:
         for number, table in enumerate(itertools.chain([first], tables)):
             if table.schema != first.schema:
                 wanted, got = (", ".join(map(str, schema.types)) for schema in (first.schema, table.schema))
-                raise BadRequestError(f"piece {number} must be like the first, {wanted}, got {got}", "BAD_TENSOR")
+                raise bad_tensor(f"piece {number} must be like the first, {wanted}, got {got}")
             yield from batches_of(table)
 
     return first.schema, batches()
@@ -74,10 +74,9 @@ def _pair(piece: Any) -> tuple[Any, Any]:
     """The images and labels of a piece."""
     parts = piece if isinstance(piece, tuple) else (piece,)
     if len(parts) not in (1, 2):
-        raise BadRequestError(
+        raise bad_tensor(
             f"a piece must be images, a pair (images, labels) or a dict of such columns, got {len(parts)} parts; "
-            "put an iterator that yields two",
-            "BAD_TENSOR",
+            "put an iterator that yields two"
         )
     return parts[0], parts[1] if len(parts) == 2 else None
 
@@ -138,17 +137,16 @@ def columns_of(images: Any, labels: Any, layout: str | None = None) -> tuple[pa.
         known = images.labels if labels is None and (images.labels >= 0).any() else labels
         return columns_of(images.column, known)
     if hasattr(images, "data_vars") and not {*IMAGES} & {*images}:
-        raise BadRequestError(
+        raise bad_tensor(
             f"images must be one array, got the variables {', '.join(map(str, images))} of xarray; put one of them, or "
-            "to_dataarray() of those that are channels",
-            "BAD_TENSOR",
+            "to_dataarray() of those that are channels"
         )
     if isinstance(images, Mapping) or hasattr(images, "column_names") or hasattr(images, "columns"):
         pandas = hasattr(images, "iloc")
         try:
             frame: Any = images if pandas or isinstance(images, Mapping | pa.Table) else pa.table(images)
         except (TypeError, ValueError, pa.ArrowException) as error:
-            raise BadRequestError(f"images must be a table that Arrow takes, got {error}", "BAD_TENSOR") from None
+            raise bad_tensor(f"images must be a table that Arrow takes, got {error}") from None
         pixels, named = find_columns(frame.column_names if isinstance(frame, pa.Table) else list(frame))
         # A list for pandas, because Arrow would flatten a column of arrays.
         found = frame[pixels].to_list() if pandas else frame[pixels]
@@ -170,10 +168,9 @@ def pixels_in(images: Any, layout: str | None = None) -> tuple[np.ndarray[Any, A
     array, layout = images_of(images, "images", layout)
     if array.dtype != np.uint8 and array.dtype.kind != "f":
         put = {"u2": "images / 32767.5 - 1", "b1": "images * np.uint8(255)"}.get(array.dtype.str[1:])
-        raise BadRequestError(
+        raise bad_tensor(
             f"images must be uint8 in [0, 255] or floats in [-1, 1], got {array.dtype}; put "
-            f"{put or 'images.astype(np.uint8) where they are bytes'}",
-            "BAD_TENSOR",
+            f"{put or 'images.astype(np.uint8) where they are bytes'}"
         )
     return array, layout or _guessed_layout(array.shape[1:])
 

@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import BadRequestError
+from ..errors import BadRequestError, bad_tensor
 
 _AXES = {
     "N": "n b batch sample image time date number member ensemble index",
@@ -60,7 +60,7 @@ def integers(values: npt.ArrayLike, name: str) -> np.ndarray[Any, np.dtype[np.in
     if wrong.size:
         first = wrong.tolist()[0]
         want = "in the range of int32" if isinstance(first, int) else "integers"
-        raise BadRequestError(f"{name} must be {want}, got {first!r}; number the classes from 0", "BAD_TENSOR")
+        raise bad_tensor(f"{name} must be {want}, got {first!r}; number the classes from 0")
     return array.astype(np.int32)
 
 
@@ -82,7 +82,7 @@ def array_of(values: Any, name: str, dtype: npt.DTypeLike | None = None) -> np.n
         forms = sorted({f"{part.shape}{' of uint8' * (part.dtype == np.uint8)}" for part in parts})
         if len(forms) > 1:
             hint = "; anisoflight.data resizes files" if name == "images" else ""
-            raise BadRequestError(f"{name} must be of one form, got {forms[0]} and {forms[1]}{hint}", "BAD_TENSOR")
+            raise bad_tensor(f"{name} must be of one form, got {forms[0]} and {forms[1]}{hint}")
         return np.stack(parts)
     source: Any = values
     library = type(source).__module__.partition(".")[0]
@@ -104,14 +104,13 @@ def array_of(values: Any, name: str, dtype: npt.DTypeLike | None = None) -> np.n
     except BadRequestError:
         raise
     except (ValueError, TypeError, RuntimeError, pa.ArrowException) as error:
-        raise BadRequestError(f"{name} must be numbers, got {type(values).__name__}: {error}", "BAD_TENSOR") from None
+        raise bad_tensor(f"{name} must be numbers, got {type(values).__name__}: {error}") from None
 
 
 def _missing(name: str, count: int) -> BadRequestError:
-    return BadRequestError(
+    return bad_tensor(
         f"{name} must have all values, got {count} missing (masked, null, None or NaN); leave those rows out, or fill "
-        "them in",
-        "BAD_TENSOR",
+        "them in"
     )
 
 
@@ -126,10 +125,9 @@ def images_of(images: Any, name: str, layout: str | None = None) -> tuple[np.nda
     array, names = array_of(images, name), _names(images)
     if array.dtype.kind not in "biufc":
         got = repr(array.reshape(-1).tolist()[:1])[1:-1].partition("\n")[0][:60]
-        raise BadRequestError(
+        raise bad_tensor(
             f"{name} must be pixels, not paths or encoded images, got {got}; store files with python -m "
-            "anisoflight.data",
-            "BAD_TENSOR",
+            "anisoflight.data"
         )
     if names is not None:
         array, named = _moved(array, names, name)
@@ -140,9 +138,8 @@ def images_of(images: Any, name: str, layout: str | None = None) -> tuple[np.nda
         array, layout = array[..., None], "HWC"
     if array.ndim != 4 or 0 in array.shape[1:]:
         hint = f"; put [{name}] for one image" if array.ndim in (2, 3) else ""
-        raise BadRequestError(
-            f"{name} must have the shape [n, H, W, C] or [n, C, H, W], or [n, H, W] of grey, got {array.shape}{hint}",
-            "BAD_TENSOR",
+        raise bad_tensor(
+            f"{name} must have the shape [n, H, W, C] or [n, C, H, W], or [n, H, W] of grey, got {array.shape}{hint}"
         )
     return array, layout
 
@@ -155,10 +152,9 @@ def _moved(array: np.ndarray[Any, Any], names: tuple[str, ...], name: str) -> tu
     if letters.count("") == 1 and missing in (["N"], ["C"]):
         letters[letters.index("")] = missing[0]
     if sorted(letters) != sorted(wanted):
-        raise BadRequestError(
+        raise bad_tensor(
             f"{name} must have axes with names such as (time, channel, lat, lon) or (n, y, x), got "
-            f"({', '.join(names)}); rename or stack them, or give the array without names",
-            "BAD_TENSOR",
+            f"({', '.join(names)}); rename or stack them, or give the array without names"
         )
     layout = "CHW" if "C" in letters and letters.index("C") < max(map(letters.index, "HW")) else "HWC"
     array = array.transpose([letters.index(letter) for letter in "N" + layout if letter in letters])
@@ -171,9 +167,7 @@ def _names(images: Any) -> tuple[str, ...] | None:
         found = {_names(image) for image in images if not isinstance(image, list | tuple)}
         inner = found.pop() if found else None
         if found:
-            raise BadRequestError(
-                f"images must have the same names of axes, got {inner} and {found.pop()}", "BAD_TENSOR"
-            )
+            raise bad_tensor(f"images must have the same names of axes, got {inner} and {found.pop()}")
         return ("n", *inner) if inner else None
     if names := getattr(getattr(images, "type", None), "dim_names", None):
         return ("n", *names)
@@ -207,10 +201,9 @@ def to_numpy(column: pa.Array | pa.ChunkedArray, name: str = "a column") -> np.n
         return to_numpy(chunks[0], name) if len(chunks) == 1 else np.concatenate([to_numpy(c, name) for c in chunks])
     if isinstance(kind, pa.FixedShapeTensorType):
         if kind.permutation and list(kind.permutation) != sorted(kind.permutation):
-            raise BadRequestError(
+            raise bad_tensor(
                 f"{name} must be tensors in their own order, got the permutation {list(kind.permutation)}; "
-                f"make the column of {name}.copy()",
-                "BAD_TENSOR",
+                f"make the column of {name}.copy()"
             )
         return to_numpy(column.storage, name).reshape(len(column), *kind.shape)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
@@ -218,7 +211,7 @@ def to_numpy(column: pa.Array | pa.ChunkedArray, name: str = "a column") -> np.n
         inner = to_numpy(column.flatten(), name)
         sizes = [kind.list_size] if fixed else pc.unique(pc.list_value_length(column)).to_pylist()
         if len(sizes) > 1:
-            raise BadRequestError(f"{name} must be of one size, got {sizes[0]} and {sizes[1]}", "BAD_TENSOR")
+            raise bad_tensor(f"{name} must be of one size, got {sizes[0]} and {sizes[1]}")
         return inner.reshape(len(column), *sizes, *inner.shape[1:])
     return column.to_numpy(zero_copy_only=False)
 
