@@ -138,18 +138,14 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
             count = len(sigmas)
             away = np.subtract(1, sigmas) - np.arange(count) / count
             if num_inference_steps not in (None, count) or np.any(np.abs(away) > 2e-3):
-                raise BadRequestError(
-                    "sigmas must be left out, because a plan holds its own noise levels; "
-                    'make the plan with grid={"sigma": [s/(1 - s), …, 0]} for levels s of your own'
-                )
+                message = 'sigmas must be left out: a plan has its own; make it with grid={"sigma": [s/(1 - s), …, 0]}'
+                raise BadRequestError(message)
             num_inference_steps = count
         steps = next(iter(self.plans)) if num_inference_steps is None else num_inference_steps
         if steps not in self.plans:
             held = ", ".join(map(str, sorted(self.plans)))
-            raise BadRequestError(
-                f"num_inference_steps must be one of {held}, the steps of this scheduler's plans, got {steps}; "
-                "add a plan that Client.plan makes for it"
-            )
+            message = f"num_inference_steps must be one of {held}, got {steps}; add a plan made by Client.plan"
+            raise BadRequestError(message)
         self.num_inference_steps = steps
         self._begin(self.plans[steps], device)
 
@@ -207,10 +203,8 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         stage, images = self._stage(timestep), working(self._unpacked(sample))
         number = self._number
         if self._is_noise and not (self._shown or self._spent or self._near_unit):
-            raise BadRequestError(
-                "the plan does not start at unit noise, and the loop did not call scale_model_input: call it, or make "
-                "the scheduler by plan.scheduler(pipe)"
-            )
+            message = "scale_model_input must be called first, or the scheduler made by plan.scheduler(pipe)"
+            raise BadRequestError(f"{message}: the plan does not start at unit noise")
         held, level = self._held(stage, images), _level(stage, images)
         if number < 0:
             following = denoised = held
@@ -274,15 +268,10 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         if self._index >= len(times):
             raise BadRequestError("all timesteps are done; call set_timesteps to begin again")
         if given is not None and not _near(given, times[self._index]):
-            raise BadRequestError(
-                f"timestep must be the next, {_short(times[self._index])}, got {_short(given)}; "
-                "a plan is followed to its last time"
-            )
+            raise BadRequestError(f"timestep must be the next, {_short(times[self._index])}, got {_short(given)}")
         if self._loop is None and self._within(self._index):
-            raise BadRequestError(
-                f"a loop must begin with a step, got the second evaluation of one, at {_short(times[self._index])}; "
-                "choose another strength, or a plan of another solver"
-            )
+            message = f"a loop must begin with a step, got its second evaluation, at {_short(times[self._index])}"
+            raise BadRequestError(f"{message}; choose another strength or solver")
         return self._stages[max(0, self._number)]
 
     def _within(self, index: int) -> bool:

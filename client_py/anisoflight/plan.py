@@ -196,9 +196,7 @@ class Plan:
         _ = self._numbers
         rows = self.vectors.get(self.label, self.vectors.get(-1))
         if rows is None:
-            raise ValueError(
-                f"label must be one of {sorted(self.vectors)}, got {self.label}: the basis differs by class"
-            )
+            raise ValueError(f"label must be one of {sorted(self.vectors)}, got {self.label}, for this basis")
         return Subspaces(self.file["family"], rows)
 
     def __call__(

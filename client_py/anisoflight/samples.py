@@ -161,9 +161,8 @@ class ImageTable(Sequence[Array]):
                 with pa.ipc.new_file(file, self.table.schema) as table:
                     table.write_table(self.table)
             else:
-                raise BadRequestError(
-                    f"path must end in .png, .npy, .npz, .parquet, .arrow or .feather, got {os.fspath(path)!r}"
-                )
+                formats = ".png, .npy, .npz, .parquet, .arrow or .feather"
+                raise BadRequestError(f"path must end in {formats}, got {os.fspath(path)!r}")
 
     def show(self, columns: int | None = None) -> None:
         """Display the grid: in a notebook inline, else in matplotlib's window. It warns if there is no screen."""

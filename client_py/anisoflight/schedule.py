@@ -49,9 +49,7 @@ class Schedule:
             return self._made
         listed = frame_of(self._client.call("ListSchedules")["schedules"])
         if self.name not in listed.index:
-            raise NotFoundError(
-                f"no schedule is called {self.name!r}; Client.schedules() lists {len(listed)}", "SCHEDULE_NOT_FOUND"
-            )
+            raise NotFoundError(f"no schedule is called {self.name!r}; see Client.schedules()", "SCHEDULE_NOT_FOUND")
         return listed.loc[self.name].dropna().to_dict()
 
     def __repr__(self) -> str:

@@ -240,7 +240,7 @@ def test_ddpm_pipeline_draws_the_plans_samples(client: Client, unet: UNet2DModel
 
         own = plan.scheduler(DDPMScheduler())  # which is not told of the pipeline
         own.set_timesteps(plan.steps)
-        with pytest.raises(AnisoflightError, match="the loop did not call scale_model_input"):
+        with pytest.raises(AnisoflightError, match="scale_model_input must be called first"):
             own.step(noise(), own.timesteps[0], noise())
     near = client.plan({"edm": {"T": 1e6}}, sigma_min=0.01, sigma_max=1000, solver="euler", steps=3).scheduler(pipe)
     near.set_timesteps(3)
@@ -430,7 +430,7 @@ def test_a_loop_begins_where_it_likes(client: Client, kind: Any) -> None:
         torch.testing.assert_close(x, plan.tail(step)(denoiser, noise(), image), rtol=1e-5, atol=1e-5)
     ours.set_timesteps(4)
     ours.set_begin_index(3)
-    with pytest.raises(AnisoflightError, match="a loop must begin with a step, got the second evaluation of one"):
+    with pytest.raises(AnisoflightError, match="a loop must begin with a step, got its second evaluation"):
         ours.scale_model_input(image, ours.timesteps[3])
 
 

@@ -168,7 +168,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "a file of another kind": ("client.sample('digits', n=1, steps=2).save('x.gif')", "path must end in .png"),
     "a folder's path": (
         "client.put_dataset('new', 'photos')",
-        "not paths or encoded images, got 'photos'; store files with python -m",
+        "not paths or encoded images, got .photos.; python -m anisoflight.data",
     ),
     "nothing": ("client.put_dataset('new', None)", r"images must have all values, got 1 missing"),
     "bytes": (
@@ -243,7 +243,7 @@ def test_an_interrupt_returns_the_rows_so_far(client: LocalClient, capfd: pytest
         assert run.state == "paused"
         run.start(kimg=1000)  # paused means startable
         steps.append(run.info["step"])
-        interrupt_after(client, run.name, steps[-1] + 200)  # when wait() has long begun to follow
+        interrupt_after(client, run.name, steps[-1] + 40)  # when wait() has long begun to follow
         rows = later.run("misuse-interrupted").wait(progress=False)
     assert "it continues in the background: wait() follows it again" in capfd.readouterr().err
     assert len(rows) > len(steps)

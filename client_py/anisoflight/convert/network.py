@@ -122,9 +122,7 @@ def complete(given: Mapping[str, Any], extra: tuple[str, ...] = ()) -> dict[str,
     defaults = _PRECOND | _NETWORKS[kind]
     for name in given:
         if name not in defaults and name not in extra:
-            raise UnsupportedNetworkError(
-                f"the network was made with the argument {clip(name)}, which EDM's {kind} does not have"
-            )
+            raise UnsupportedNetworkError(f"EDM's {kind} has no argument {clip(name)}, which the network was made with")
     config = {name: _as_json(name, given.get(name, default)) for name, default in defaults.items()}
     for name in ("img_resolution", "img_channels"):
         if config[name] is None:

@@ -111,9 +111,7 @@ class Tensor:
         count = prod(self.shape)
         reach = self.offset + sum((n - 1) * step for n, step in zip(self.shape, self.strides, strict=True))
         if count and (reach >= self.storage.size or count > self.storage.size):
-            raise BadCheckpointError(
-                f"a tensor of shape {list(self.shape)} does not fit its {self.storage.size:,} values"
-            )
+            raise BadCheckpointError(f"a tensor of shape {list(self.shape)} exceeds its {self.storage.size:,} values")
         return self
 
     @property

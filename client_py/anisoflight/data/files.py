@@ -179,12 +179,9 @@ def labels_by_name(path: Path, names: Sequence[str], listed: bytes | None, rule:
         raise DataError(path, names[folders.index("")], message)
     if rule == "auto" and {name.lower() for name in classes} <= _SPLITS:
         one = "train" if "train" in classes else classes[0]
-        raise DataError(
-            path,
-            "",
-            f"has the folders {', '.join(classes)}, which are parts of a dataset and no classes; --under {one} "
-            f'(under="{one}" in Python) reads one of them, --labels folder or none reads all',
-        )
+        parts = f"has the folders {', '.join(classes)}, which are parts of a data set and no classes"
+        hint = f'--under {one} (under="{one}") reads one of them, --labels folder or none reads all'
+        raise DataError(path, "", f"{parts}; {hint}")
     numbers = {name: number for number, name in enumerate(classes)}
     return [numbers[name] for name in folders], classes
 

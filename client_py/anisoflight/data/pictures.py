@@ -12,9 +12,7 @@ from ..wire.intake import pixels_in
 try:
     from PIL import Image
 except ImportError:
-    raise AnisoflightError(
-        "reading images needs the package Pillow: pip install 'anisoflight[data]'", "NEEDS_PACKAGE"
-    ) from None
+    raise AnisoflightError("images need the package Pillow: pip install 'anisoflight[data]'", "NEEDS_PACKAGE") from None
 
 Picture = np.ndarray[Any, Any]
 """An image [H, W, C]: uint8, or float32 in [−1, 1]."""

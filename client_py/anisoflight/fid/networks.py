@@ -133,10 +133,8 @@ def _unfit(path: Path, batch: Array, reason: str) -> FidError:
 
 def _unpickled(path: Path, trust: bool) -> Any:
     if not trust:
-        raise FidError(
-            f"{path} is a pickle: loading it executes code in it. Use --trust if you trust its source",
-            "BAD_FEATURES",
-        )
+        message = f"{path} is a pickle: loading it executes code in it. Use --trust if you trust its source"
+        raise FidError(message, "BAD_FEATURES")
     try:
         return pickle.loads(path.read_bytes())
     except ModuleNotFoundError as error:

@@ -82,9 +82,7 @@ class Datasets(Connection):
         elif labels is None:
             (schema, batches), rows = dataset_batches(pieces, layout), None
         else:
-            raise BadRequestError(
-                "labels must come with the pieces; yield pairs (images, labels), or name a column label"
-            )
+            raise BadRequestError("labels must come with the pieces; yield pairs (images, labels), or a column label")
         pixels = PixelRange()
         if check_range and units["mean"] is None and units["scale"] is None:
             batches = map(pixels.note, batches)

@@ -250,8 +250,7 @@ class Denoiser:
         if not isinstance(cond, Mapping):
             if self._condition is None:
                 raise BadRequestError(
-                    f"conditions must be by keyword, got a {type(cond).__name__} alone; the network's signature has no "
-                    "keyword for it"
+                    f"conditions must be by keyword for this network, got a {type(cond).__name__} alone"
                 )
             cond = {self._condition: cond}
         return _with_rows(cond)

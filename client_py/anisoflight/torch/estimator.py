@@ -90,10 +90,8 @@ def _subspaces(client: Any, options: Mapping[str, Any]) -> Subspaces:
         return Subspaces(family)
     vectors = client.basis(basis)
     if -1 not in vectors:
-        raise BadRequestError(
-            f"family must have a basis that all classes share, got {basis!r}; one per class is learned "
-            "by Client.create_run"
-        )
+        message = f"family must have a basis that all classes share, got {basis!r}"
+        raise BadRequestError(f"{message}; Client.create_run learns one per class")
     return Subspaces(family, vectors[-1])
 
 

@@ -47,10 +47,8 @@ def parametrization(scheduler: Any = None, prediction: str | None = None) -> dic
     if "FlowMatch" in kind or (alphas is not None and name == "flow_prediction"):
         return {"kind": "flow", "steps": float(config.get("num_train_timesteps", 1000))}
     if alphas is None:
-        raise bad_model(
-            f"scheduler must have betas, or be a flow-matching or EDM scheduler, got {kind}; "
-            'give the section itself, {"kind": …}'
-        )
+        message = f"scheduler must have betas, or be a flow-matching or EDM scheduler, got {kind}"
+        raise bad_model(message + '; or give the section, {"kind": …}')
     alphas = np.array(getattr(alphas, "tolist", lambda: alphas)(), np.float64)
     if config.get("rescale_betas_zero_snr"):
         alphas[-1] = 0  # some schedulers have a small number instead

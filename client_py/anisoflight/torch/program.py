@@ -219,8 +219,6 @@ def _size(size: Any, node: Any) -> Any:
         return values.pop() if isinstance(size, torch.SymFloat) else int(values.pop())
     times = expression / symbols[0]
     if len(symbols) != 1 or not times.is_Integer:
-        raise bad_model(
-            f"{_module(node) or 'the module'} makes a tensor of size {expression}, which is no multiple of the batch; "
-            "only the number of images may vary"
-        )
+        made = f"{_module(node) or 'the module'} makes a tensor of size {expression}"
+        raise bad_model(f"{made}, which is no multiple of the batch; only the number of images may vary")
     return {"batch": int(times)}

@@ -162,10 +162,8 @@ def get_network(client: Client, name: str, module: torch.nn.Module) -> torch.nn.
     ):
         if names:
             first = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
-            raise bad_model(
-                f"module must be the network of the model {name!r}, but {len(names)} {what}: {first}; "
-                "nothing was replaced"
-            )
+            what = f"{len(names)} {what}: {first}; nothing was replaced"
+            raise bad_model(f"module must be the network of the model {name!r}, but {what}")
     network.load_state_dict({key: value.to(own[key]) for key, value in found.items()}, strict=False)
     return module
 

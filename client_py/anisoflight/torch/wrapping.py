@@ -194,10 +194,8 @@ def wrap(
     if of_diffusers:
         out = int(config.get("out_channels") or channels * packed)
         if out not in (channels * packed, 2 * channels * packed):
-            raise bad_model(
-                "out_channels must be in_channels, or twice that with learned variances; "
-                f"got {out} and {channels * packed}"
-            )
+            message = "out_channels must be in_channels, or twice that with learned variances"
+            raise bad_model(f"{message}; got {out} and {channels * packed}")
         names = (next(iter(takes)), next((one for one in _TIMES if one in takes), _TIMES[0]))
     if conditions is not None:
         if labels is not None:

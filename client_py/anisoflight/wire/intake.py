@@ -75,8 +75,7 @@ def _pair(piece: Any) -> tuple[Any, Any]:
     parts = piece if isinstance(piece, tuple) else (piece,)
     if len(parts) not in (1, 2):
         raise bad_tensor(
-            f"a piece must be images, a pair (images, labels) or a dict of such columns, got {len(parts)} parts; "
-            "put an iterator that yields two"
+            f"a piece must be images, a pair (images, labels) or a dict of columns, got {len(parts)} parts"
         )
     return parts[0], parts[1] if len(parts) == 2 else None
 
@@ -112,9 +111,8 @@ def _hugging_face(table: Any, datasets: Any) -> Iterator[tuple[Any, Any]]:
     if form["type"] != "custom":  # a transform's
         pictures = [name for name, kind in (table.features or {}).items() if isinstance(kind, datasets.Image)]
         if pictures and form["format_kwargs"]:
-            raise BadRequestError(
-                f"images must be in a format without options, got {form['format_kwargs']}; call with_format(None)"
-            )
+            got = f"got {form['format_kwargs']}; put with_format(None)"
+            raise BadRequestError(f"images must have a format without options, {got}")
         if pictures or form["type"] not in ("numpy", "torch", "jax", "tensorflow"):
             columns = {"columns": form["columns"]} if "columns" in form else {}
             table = table.with_format("numpy" if table.features and not pictures else None, **columns)
@@ -137,10 +135,8 @@ def columns_of(images: Any, labels: Any, layout: str | None = None) -> tuple[pa.
         known = images.labels if labels is None and (images.labels >= 0).any() else labels
         return columns_of(images.column, known)
     if hasattr(images, "data_vars") and not {*IMAGES} & {*images}:
-        raise bad_tensor(
-            f"images must be one array, got the variables {', '.join(map(str, images))} of xarray; put one of them, or "
-            "to_dataarray() of those that are channels"
-        )
+        names = ", ".join(map(str, images))
+        raise bad_tensor(f"images must be one array, got the variables {names}; put one of them, or to_dataarray()")
     if isinstance(images, Mapping) or hasattr(images, "column_names") or hasattr(images, "columns"):
         pandas = hasattr(images, "iloc")
         try:
@@ -168,10 +164,8 @@ def pixels_in(images: Any, layout: str | None = None) -> tuple[np.ndarray[Any, A
     array, layout = images_of(images, "images", layout)
     if array.dtype != np.uint8 and array.dtype.kind != "f":
         put = {"u2": "images / 32767.5 - 1", "b1": "images * np.uint8(255)"}.get(array.dtype.str[1:])
-        raise bad_tensor(
-            f"images must be uint8 in [0, 255] or floats in [-1, 1], got {array.dtype}; put "
-            f"{put or 'images.astype(np.uint8) where they are bytes'}"
-        )
+        put = put or "images.astype(np.uint8) if they are bytes"
+        raise bad_tensor(f"images must be uint8 in [0, 255] or floats in [-1, 1], got {array.dtype}; put {put}")
     return array, layout or _guessed_layout(array.shape[1:])
 
 

@@ -108,10 +108,8 @@ def array_of(values: Any, name: str, dtype: npt.DTypeLike | None = None) -> np.n
 
 
 def _missing(name: str, count: int) -> BadRequestError:
-    return bad_tensor(
-        f"{name} must have all values, got {count} missing (masked, null, None or NaN); leave those rows out, or fill "
-        "them in"
-    )
+    kinds = "masked, null, None or NaN"
+    return bad_tensor(f"{name} must have all values, got {count} missing ({kinds}); drop those rows, or fill them")
 
 
 def images_of(images: Any, name: str, layout: str | None = None) -> tuple[np.ndarray[Any, Any], str | None]:
@@ -125,10 +123,8 @@ def images_of(images: Any, name: str, layout: str | None = None) -> tuple[np.nda
     array, names = array_of(images, name), _names(images)
     if array.dtype.kind not in "biufc":
         got = repr(array.reshape(-1).tolist()[:1])[1:-1].partition("\n")[0][:60]
-        raise bad_tensor(
-            f"{name} must be pixels, not paths or encoded images, got {got}; store files with python -m "
-            "anisoflight.data"
-        )
+        hint = "python -m anisoflight.data stores files"
+        raise bad_tensor(f"{name} must be pixels, not paths or encoded images, got {got}; {hint}")
     if names is not None:
         array, named = _moved(array, names, name)
         if layout not in (None, named):
@@ -152,10 +148,8 @@ def _moved(array: np.ndarray[Any, Any], names: tuple[str, ...], name: str) -> tu
     if letters.count("") == 1 and missing in (["N"], ["C"]):
         letters[letters.index("")] = missing[0]
     if sorted(letters) != sorted(wanted):
-        raise bad_tensor(
-            f"{name} must have axes with names such as (time, channel, lat, lon) or (n, y, x), got "
-            f"({', '.join(names)}); rename or stack them, or give the array without names"
-        )
+        got = f"got ({', '.join(names)}); rename or stack them, or drop the names"
+        raise bad_tensor(f"{name} must have axes with names such as (time, channel, lat, lon) or (n, y, x), {got}")
     layout = "CHW" if "C" in letters and letters.index("C") < max(map(letters.index, "HW")) else "HWC"
     array = array.transpose([letters.index(letter) for letter in "N" + layout if letter in letters])
     return array if len(names) == 4 else array[..., None], layout
@@ -202,8 +196,7 @@ def to_numpy(column: pa.Array | pa.ChunkedArray, name: str = "a column") -> np.n
     if isinstance(kind, pa.FixedShapeTensorType):
         if kind.permutation and list(kind.permutation) != sorted(kind.permutation):
             raise bad_tensor(
-                f"{name} must be tensors in their own order, got the permutation {list(kind.permutation)}; "
-                f"make the column of {name}.copy()"
+                f"{name} must be tensors without permutation, got {list(kind.permutation)}; put {name}.copy()"
             )
         return to_numpy(column.storage, name).reshape(len(column), *kind.shape)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
