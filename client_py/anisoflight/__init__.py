@@ -44,33 +44,11 @@ from .schedule import Schedule
 from .serve import LocalClient, serve
 
 __all__ = [
-    "AccessError",
-    "AnisoflightError",
-    "AnisoflightWarning",
-    "BadRequestError",
-    "BusyError",
-    "CancelledError",
-    "Client",
-    "Dataset",
-    "DeadlineError",
-    "ForkedError",
-    "InternalError",
-    "LocalClient",
-    "NameTakenError",
-    "NotFoundError",
-    "Plan",
-    "Run",
-    "RunNotRunnableError",
-    "Samples",
-    "Schedule",
-    "ServerStartError",
-    "StorageError",
-    "TooLargeError",
-    "UnavailableError",
-    "connect",
-    "plot_comparison",
-    "serve",
-]
+    "AccessError", "AnisoflightError", "AnisoflightWarning", "BadRequestError", "BusyError", "CancelledError", "Client",
+    "Dataset", "DeadlineError", "ForkedError", "InternalError", "LocalClient", "NameTakenError", "NotFoundError",
+    "Plan", "Run", "RunNotRunnableError", "Samples", "Schedule", "ServerStartError", "StorageError", "TooLargeError",
+    "UnavailableError", "connect", "plot_comparison", "serve",
+]  # fmt: skip
 
 try:
     __version__ = _metadata.version("anisoflight")

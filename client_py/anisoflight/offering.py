@@ -70,10 +70,7 @@ def subspaces_of(options: Mapping[str, Any]) -> int:
 
 
 def offer(
-    client: Connection,
-    request: Mapping[str, Any],
-    answer: Callable[[dict[str, Any], Question], Array],
-    bar: Bar,
+    client: Connection, request: Mapping[str, Any], answer: Callable[[dict[str, Any], Question], Array], bar: Bar
 ) -> dict[str, Any]:
     """Offer a network and answer the server's questions; returns the server's last message.
 

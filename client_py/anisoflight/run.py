@@ -23,7 +23,7 @@ def _info_property(name: str, doc: str) -> Any:
 class Run:
     """A training run on the server, by name. It outlives the client.
 
-    >>> run = client.create_run("doc-run", stage="isotropic", dataset="blocks", model="digits", batch=8)
+    >>> run = client.create_run("doc-run", stage="pretrain", dataset="blocks", model="digits", batch=8, T=400)
     >>> run.step(2)["step"].tolist()
     [1, 2]
     >>> run.cancel()

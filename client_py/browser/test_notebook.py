@@ -1,7 +1,5 @@
 """Notebooks in JupyterLab, run in a browser: what a reader sees is read off the page, and what can be dragged is."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The files for clusters: of the shape that Kubernetes asks for, and a batch script that does what it says."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

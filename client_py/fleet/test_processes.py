@@ -1,7 +1,5 @@
 """One training by several processes that mpiexec starts: the bits of one process, whatever ends in the middle of it."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

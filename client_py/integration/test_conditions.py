@@ -1,8 +1,6 @@
 """Tables of conditions: label k is prompt k, through the server and in torch."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,12 +8,10 @@ from diffusers import FluxPipeline, UNet2DConditionModel
 from network_fixtures import networks
 from zoo import CONTEXT, ROWS
 
+from anisoflight import Client
 from anisoflight.networks import edm
 from anisoflight.torch import Denoiser
 from anisoflight.torch.wrapping import wrap
-
-if TYPE_CHECKING:
-    from anisoflight import Client
 
 ASKED: dict[str, Any] = {"schedule": {"edm": {"T": 10.0**2}}, "solver": "unipc", "grid": {"sigma": [10, 3, 1, 0.3, 0]}}
 

@@ -1,11 +1,10 @@
 """Denoisers of networks in torch: every kind of network, conditions, guidance, and what is refused."""
 
-from __future__ import annotations
-
 import functools
 import warnings
+from collections.abc import Callable
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,9 +22,6 @@ from network import digits
 from anisoflight import AnisoflightWarning, BadRequestError
 from anisoflight.torch import Denoiser
 from anisoflight.torch.meaning import network_of, parametrization
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Tensor = torch.Tensor
 SPREAD = 0.2

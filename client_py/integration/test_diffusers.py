@@ -1,12 +1,12 @@
 """The scheduler in diffusers: its pipelines, its files, and the same samples as the schedulers that it agrees with."""
 
-from __future__ import annotations
-
 import copy
 import importlib
 import json
 import pickle
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,17 +35,12 @@ from diffusers import (
 )
 from diffusers.schedulers.scheduling_utils import SchedulerMixin
 
+from anisoflight import Client, Plan
 from anisoflight.diffusers import Scheduler
 from anisoflight.errors import AnisoflightError
 from anisoflight.networks import Network, ddpm, flow
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from anisoflight import Client, Plan
-
-    Ask = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+Ask = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 OUTSIDE = {"sigma_min": 0.01, "sigma_max": 160.0}  # the noise levels of DDPM's betas
 LEVELS = ddpm(DDPMScheduler().alphas_cumprod.double().numpy())

@@ -1,27 +1,19 @@
 """`few` on denoisers in torch: the search of the server by questions and answers."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from diffusers import DDPMPipeline, DDPMScheduler
+from diffusers import DDPMPipeline, DDPMScheduler, UNet2DModel
 from network import digits
 
-from anisoflight import BadRequestError, Plan
+from anisoflight import BadRequestError, Client, Plan
 from anisoflight.torch import Denoiser, few, searching
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from diffusers import UNet2DModel
-
-    from anisoflight import Client
 
 MEANS = torch.randn(4, 3 * 8 * 8, generator=torch.Generator().manual_seed(1))
 SPREAD = torch.linspace(0.1, 0.5, 3 * 8 * 8)

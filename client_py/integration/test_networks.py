@@ -1,12 +1,12 @@
 """Networks of torch on the server: the same numbers, and everything that the server does with its own works on them."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,16 +26,11 @@ from network_fixtures import networks
 from safetensors.torch import load
 from zoo import CONTEXT, ROWS, Context
 
+from anisoflight import Client
 from anisoflight.errors import AnisoflightError
 from anisoflight.networks import edm
 from anisoflight.torch import Denoiser, Exported, export, parametrization, service
 from anisoflight.wire.tensors import to_numpy
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from anisoflight import Client
 
 
 class NumbersFirst(torch.nn.Module):

@@ -1,7 +1,5 @@
 """What `make docs` promises of the site, on one that is built here."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The advice in warnings and errors, followed: what it says is done, and then there is no error and no such warning."""
 
-from __future__ import annotations
-
 import json
 import re
 import warnings
@@ -246,9 +244,7 @@ CASES = {
         lambda client, _: (client.run("advice").save("advised", True), run(client)),
     ),
     "a zero for a default": Case(
-        lambda client: run(client, kimg=0),
-        "Leave it out for its default",
-        lambda client, _: run(client),
+        lambda client: run(client, kimg=0), "Leave it out for its default", lambda client, _: run(client)
     ),
     "images that are all alike": Case(
         lambda client: (
@@ -274,9 +270,7 @@ CASES = {
         lambda client, _: (client.run("advice").cancel(), client.run("advice").delete()),
     ),
     "a network and a model": Case(
-        lambda client: pretrain(client, model="digits"),
-        "network must be left out",
-        lambda client, _: run(client),
+        lambda client: pretrain(client, model="digits"), "network must be left out", lambda client, _: run(client)
     ),
     "a noise of ratios for a frozen network": Case(
         lambda client: run(client, train_network=False, p_std_subspace=0.1),

@@ -1,7 +1,5 @@
 """`Client.advise` and ``anisoflight advise``: the same advice, as settings, a table and a picture."""
 
-from __future__ import annotations
-
 import json
 import math
 import shlex

@@ -1,7 +1,5 @@
 """`Client.compare`: every cell measured, or its error told; the numbers are those of the samples themselves."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

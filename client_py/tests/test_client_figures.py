@@ -1,25 +1,19 @@
 """Every figure, on small made-up data: what is drawn is what was given."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
 from anisoflight import Client, LocalClient, figures
 from anisoflight.figures.__main__ import main
 from anisoflight.subspaces import Subspaces
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 
 T = 400.0
 TIMES = np.linspace(0, T, 33)

@@ -1,7 +1,5 @@
 """Pictures without an image library."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

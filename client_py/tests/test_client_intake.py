@@ -1,7 +1,5 @@
 """Images go up from every form that users hold them in, from their own memory where it can be, and come back."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

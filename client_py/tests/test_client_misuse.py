@@ -1,7 +1,5 @@
 """What a newcomer types: it works, or one sentence says what was given, what is allowed and what to do."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -159,10 +157,7 @@ IMAGES = np.zeros((3, 8, 8, 1), np.uint8)
 X = np.zeros((2, 8, 8, 1), np.float32)
 MISTAKES: dict[str, tuple[str, str]] = {
     # What is typed, and the sentence, or its telling part.
-    "nobody listens": (
-        "connect('grpc://127.0.0.1:1').info()",
-        r"no server answers at 127.0.0.1:1 \(conn",
-    ),
+    "nobody listens": ("connect('grpc://127.0.0.1:1').info()", r"no server answers at 127.0.0.1:1 \(conn"),
     "no such program": ("serve(binary='/nowhere')", "no program at /nowhere; build one with make build"),
     "a model's name misspelt": ("client.sample('digit', n=1, steps=2)", 'No model is called "digit". .*digits'),
     "a file of another kind": ("client.sample('digits', n=1, steps=2).save('x.gif')", "path must end in .png"),
@@ -180,14 +175,8 @@ MISTAKES: dict[str, tuple[str, str]] = {
         "client.put_dataset('new', images, [1])",
         r"one number per image, got shape \(1,\) for 3 images",
     ),
-    "a frame without images": (
-        "client.put_dataset('new', {'pixels': images})",
-        "a column named .*, got pixels",
-    ),
-    "a schedule of nothing": (
-        "client.put_schedule('new', [1, 2])",
-        "columns t and g, got 0; add t and g",
-    ),
+    "a frame without images": ("client.put_dataset('new', {'pixels': images})", "a column named .*, got pixels"),
+    "a schedule of nothing": ("client.put_schedule('new', [1, 2])", "columns t and g, got 0; add t and g"),
     "a broken file": ("client.put_schedule('new', places / 'broken.json')", "broken.json must be JSON"),
     "another file as a plan": ("Plan.load(places / 'other.json')", "not a plan: format and version must be"),
     "no such schedule": ("client.schedule('nope').info", "no schedule is called 'nope'"),

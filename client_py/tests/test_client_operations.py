@@ -1,7 +1,5 @@
 """The client's methods against the real server."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

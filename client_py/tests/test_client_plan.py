@@ -1,7 +1,5 @@
 """Plans followed outside: the server's own samples from the same latents, with the network asked from outside."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

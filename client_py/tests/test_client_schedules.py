@@ -1,11 +1,10 @@
 """Schedules as files, and as the noise levels of other programs' samplers."""
 
-from __future__ import annotations
-
 import itertools
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,11 +14,7 @@ import pytest
 import anisoflight
 from anisoflight import Client
 from anisoflight.files.schedules import basis_bytes, basis_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from anisoflight.schedule import Schedule
+from anisoflight.schedule import Schedule
 
 KNOTS = pd.DataFrame({"subspace": [0, 0, 0, 1, 1], "t": [0, 3, 10, 0, 10], "g": [1e-9, 0.1, 100, 1e-9, 100]})
 

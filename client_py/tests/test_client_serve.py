@@ -1,7 +1,5 @@
 """Starting and ending a server, mostly with small programs in its place."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

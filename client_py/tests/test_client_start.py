@@ -1,7 +1,5 @@
 """Starts from the normal law of a dataset: in the client, as files, and in plans."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The widgets' Python side, moved by the traits that a page moves; the browser's test has the page's side."""
 
-from __future__ import annotations
-
 import base64
 import shutil
 import subprocess

@@ -1,10 +1,10 @@
 """What each maker says that its schedule is worth: the numbers, computed here again from the sampler and the images."""
 
-from __future__ import annotations
-
 import json
 import subprocess
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,13 +12,8 @@ from conftest import pictures
 from scipy.fft import dctn, idctn
 
 import anisoflight
+from anisoflight.plan import Plan
 from anisoflight.serve import find_binary
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from anisoflight.plan import Plan
 
 pytestmark = pytest.mark.usefixtures("model", "dataset")
 QUIET: dict[str, Any] = {"replace": True, "progress": False}

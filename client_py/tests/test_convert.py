@@ -1,7 +1,5 @@
 """The converter: EDM's files in, model folders out, bit for bit; and served, they compute what EDM's network does."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -1,7 +1,5 @@
 """The commands ``python -m anisoflight.data``: their settings, what they print, and where they write."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Formats of data sets: what other programs write of the same pictures reads alike, to the byte."""
 
-from __future__ import annotations
-
 import io
 import json
 import pickle

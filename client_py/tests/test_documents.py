@@ -4,8 +4,6 @@ The documents share one server and one folder, in which the README's cell has tr
 in SMALLER makes it cheap; what is in `CHECKED` is not run, for the reason given there, but its options are parsed.
 """
 
-from __future__ import annotations
-
 import glob
 import json
 import os

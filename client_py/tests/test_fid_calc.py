@@ -1,7 +1,5 @@
 """``python -m anisoflight.fid`` against the real server: measured once, and resumed to the same bits."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -8,7 +8,7 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -18,12 +18,9 @@ from anisoflight.fid.errors import FidError
 from anisoflight.fid.features import for_calc, for_each, for_reference
 from anisoflight.fid.networks import Loading, declared
 from anisoflight.fid.reference import Reference
-from anisoflight.fid.sources import Files
+from anisoflight.fid.sources import Files, Source
 from anisoflight.images import to_float
 from anisoflight.moments import Moments
-
-if TYPE_CHECKING:
-    from anisoflight.fid.sources import Source
 
 UNREAD = cast("Source", None)
 """The source for a network's file, which is not fitted to any."""

@@ -1,7 +1,5 @@
 """Shards of a measurement, merged: the rows of one run to the last bit, and nothing but a whole set of them."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import shutil

@@ -1,7 +1,5 @@
 """``anisoflight-table``: the paper's table, and results beside it."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """What recipes say: the paper's settings, mistakes, the stages and their commands, and twins."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

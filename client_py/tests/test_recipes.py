@@ -1,7 +1,5 @@
 """The scaled-down twin of every recipe in configs/: all stages, on the pure-Go device, which compiles nothing."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal

@@ -4,8 +4,6 @@ As part of `make test` the wheel is made of bin/anisoflight, and what it depends
 `make test-wheel` has the wheel that `make wheel` built, and pip brings what it depends on from the package index.
 """
 
-from __future__ import annotations
-
 import doctest
 import email.message
 import email.parser

@@ -1,7 +1,5 @@
 """Fields and latents: floats in units of their own, of sizes that are not square, trained, sampled and measured."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

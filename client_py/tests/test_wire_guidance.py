@@ -1,7 +1,5 @@
 """Guided samples of a class-conditional mixture are those of the closed form D₀ + s (D₁ − D₀)."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

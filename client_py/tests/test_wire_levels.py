@@ -1,7 +1,5 @@
 """A model's own noise levels, here 0.03 to 14.6, rule everything that is done with it, in every parametrisation."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator

@@ -19,13 +19,7 @@ from typing import Any, BinaryIO
 
 from ..files import path_of
 from . import folder as folders
-from .errors import (
-    BadCheckpointError,
-    BadModelError,
-    ConvertError,
-    UnsafePickleError,
-    UnsupportedNetworkError,
-)
+from .errors import BadCheckpointError, BadModelError, ConvertError, UnsafePickleError, UnsupportedNetworkError
 from .names import IN_CHECKPOINTS
 from .network import choose, complete, config_of, state_of
 from .torchfile import LEGACY, ZIP, read_legacy, read_zip
@@ -33,14 +27,9 @@ from .unpickler import Budget, Unpickler
 from .values import Module
 
 __all__ = [
-    "BadCheckpointError",
-    "BadModelError",
-    "Conversion",
-    "ConvertError",
-    "UnsafePickleError",
-    "UnsupportedNetworkError",
+    "BadCheckpointError", "BadModelError", "Conversion", "ConvertError", "UnsafePickleError", "UnsupportedNetworkError",
     "convert",
-]
+]  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -20,42 +20,20 @@ _OTHERS = {
 
 # The keyword arguments of EDMPrecond.__init__ in their order, with EDM's defaults; the first two have none.
 _PRECOND: dict[str, Any] = {
-    "img_resolution": None,
-    "img_channels": None,
-    "label_dim": 0,
-    "use_fp16": False,
-    "sigma_min": 0,
-    "sigma_max": math.inf,
-    "sigma_data": 0.5,
-    "model_type": "DhariwalUNet",
-}
+    "img_resolution": None, "img_channels": None, "label_dim": 0, "use_fp16": False, "sigma_min": 0,
+    "sigma_max": math.inf, "sigma_data": 0.5, "model_type": "DhariwalUNet",
+}  # fmt: skip
 
 # Arguments of the networks.
 _SONG: dict[str, Any] = {
-    "augment_dim": 0,
-    "model_channels": 128,
-    "channel_mult": [1, 2, 2, 2],
-    "channel_mult_emb": 4,
-    "num_blocks": 4,
-    "attn_resolutions": [16],
-    "dropout": 0.10,
-    "label_dropout": 0,
-    "embedding_type": "positional",
-    "channel_mult_noise": 1,
-    "encoder_type": "standard",
-    "decoder_type": "standard",
-    "resample_filter": [1, 1],
-}
+    "augment_dim": 0, "model_channels": 128, "channel_mult": [1, 2, 2, 2], "channel_mult_emb": 4, "num_blocks": 4,
+    "attn_resolutions": [16], "dropout": 0.10, "label_dropout": 0, "embedding_type": "positional",
+    "channel_mult_noise": 1, "encoder_type": "standard", "decoder_type": "standard", "resample_filter": [1, 1],
+}  # fmt: skip
 _DHARIWAL: dict[str, Any] = {
-    "augment_dim": 0,
-    "model_channels": 192,
-    "channel_mult": [1, 2, 3, 4],
-    "channel_mult_emb": 4,
-    "num_blocks": 3,
-    "attn_resolutions": [32, 16, 8],
-    "dropout": 0.10,
-    "label_dropout": 0,
-}
+    "augment_dim": 0, "model_channels": 192, "channel_mult": [1, 2, 3, 4], "channel_mult_emb": 4, "num_blocks": 3,
+    "attn_resolutions": [32, 16, 8], "dropout": 0.10, "label_dropout": 0,
+}  # fmt: skip
 _NETWORKS = {"SongUNet": _SONG, "DhariwalUNet": _DHARIWAL}
 
 _WRAPPERS = ("module.", "_orig_mod.")  # by DataParallel and torch.compile, before the names of the network's tensors

@@ -17,14 +17,6 @@ from .targets import upload, write_folder, write_zip
 from .transforms import TRANSFORMS
 
 __all__ = [
-    "TRANSFORMS",
-    "Conversion",
-    "DataError",
-    "Item",
-    "Source",
-    "inspect",
-    "open_source",
-    "upload",
-    "write_folder",
+    "TRANSFORMS", "Conversion", "DataError", "Item", "Source", "inspect", "open_source", "upload", "write_folder",
     "write_zip",
-]
+]  # fmt: skip
