@@ -75,10 +75,10 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
             raise BadRequestError(f"plans must have different numbers of steps, got {found}")
         for plan in found:
             if plan.count > 1 or "begin" in plan.file:
-                what = "a tail" if plan.count == 1 else f"one of {plan.count} subspaces"
+                kind = "a tail" if plan.count == 1 else f"one of {plan.count} subspaces"
                 raise BadRequestError(
                     f"plans must be whole, because a pipeline begins where it likes, and of one subspace, because its "
-                    f"network is told one noise level, got {what}: call it, plan(denoiser, noise)"
+                    f"network is told one noise level, got {kind}: call it, plan(denoiser, noise)"
                 )
         self.register_to_config(plans=[_written(plan) for plan in found])
         self.plans = {plan.steps: plan for plan in found}
@@ -136,15 +136,15 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         self._counted = sigmas is not None
         if sigmas is not None:
             count = len(sigmas)
-            away = np.subtract(1, sigmas) - np.arange(count) / count
-            if num_inference_steps not in (None, count) or np.any(np.abs(away) > 2e-3):
+            deviations = np.subtract(1, sigmas) - np.arange(count) / count
+            if num_inference_steps not in (None, count) or np.any(np.abs(deviations) > 2e-3):
                 message = 'sigmas must be left out: a plan has its own; make it with grid={"sigma": [s/(1 - s), …, 0]}'
                 raise BadRequestError(message)
             num_inference_steps = count
         steps = next(iter(self.plans)) if num_inference_steps is None else num_inference_steps
         if steps not in self.plans:
-            held = ", ".join(map(str, sorted(self.plans)))
-            message = f"num_inference_steps must be one of {held}, got {steps}; add a plan made by Client.plan"
+            available = ", ".join(map(str, sorted(self.plans)))
+            message = f"num_inference_steps must be one of {available}, got {steps}; add a plan made by Client.plan"
             raise BadRequestError(message)
         self.num_inference_steps = steps
         self._begin(self.plans[steps], device)
@@ -205,20 +205,20 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         if self._is_noise and not (self._shown or self._spent or self._near_unit):
             message = "scale_model_input must be called first, or the scheduler made by plan.scheduler(pipe)"
             raise BadRequestError(f"{message}: the plan does not start at unit noise")
-        held, level = self._held(stage, images), _level(stage, images)
+        state, level = self._held(stage, images), _level(stage, images)
         if number < 0:
-            following = denoised = held
+            following = denoised = state
         else:
             if self._loop is None:
                 done = sum(stage.step >= 0 for stage in self._stages[:number])
-                self._loop = Stages(self._plan.tail(done) if done else self._plan, held, self._labels)
-            loop, loop.x = self._loop, held * (1 / self.network.scale(level))
+                self._loop = Stages(self._plan.tail(done) if done else self._plan, state, self._labels)
+            loop, loop.x = self._loop, state * (1 / self.network.scale(level))
             loop.generator = lambda x: randn_tensor(x.shape, generator=generator, device=x.device, dtype=x.dtype)
-            output = working(self._unpacked(model_output))[:, : held.shape[1]]
-            following, denoised = loop.step(self.network.denoised(output, held, level)), loop.denoised
+            output = working(self._unpacked(model_output))[:, : state.shape[1]]
+            following, denoised = loop.step(self.network.denoised(output, state, level)), loop.denoised
             loop.generator = None  # it cannot be pickled
             if number + 1 < len(self._stages):
-                following = following * self.network.scale(_level(self._stages[number + 1], held))
+                following = following * self.network.scale(_level(self._stages[number + 1], state))
         self._started, self._index = True, number + self._spent + 1
         following, denoised = (self._packed(each, sample) for each in (following, denoised))
         return DDPMSchedulerOutput(following, denoised) if return_dict else (following, denoised)
@@ -260,15 +260,15 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
 
     def _stage(self, timestep: Any) -> Stage:
         """The next stage, whose time must be the given one."""
-        given = None if timestep is None else torch.as_tensor(timestep).double().cpu().numpy()
+        time_given = None if timestep is None else torch.as_tensor(timestep).double().cpu().numpy()
         times = self.timesteps.double().cpu().numpy()
         if self._index is None:  # the next step may begin at the same time
-            likely = (i for i, time in enumerate(times) if given is not None and _near(given, time))
+            likely = (i for i, time in enumerate(times) if time_given is not None and _near(time_given, time))
             self._index = min(likely, key=self._within, default=0)
         if self._index >= len(times):
             raise BadRequestError("all timesteps are done; call set_timesteps to begin again")
-        if given is not None and not _near(given, times[self._index]):
-            raise BadRequestError(f"timestep must be the next, {_short(times[self._index])}, got {_short(given)}")
+        if time_given is not None and not _near(time_given, times[self._index]):
+            raise BadRequestError(f"timestep must be the next, {_short(times[self._index])}, got {_short(time_given)}")
         if self._loop is None and self._within(self._index):
             message = f"a loop must begin with a step, got its second evaluation, at {_short(times[self._index])}"
             raise BadRequestError(f"{message}; choose another strength or solver")
@@ -343,11 +343,11 @@ def _level(stage: Stage, images: Any) -> Any:
     return images.new_tensor(sigmas).reshape(-1, *[1] * (images.ndim - 1))
 
 
-def _near(given: Any, expected: Any) -> bool:
+def _near(time: Any, expected: Any) -> bool:
     """Whether times are equal up to rounding."""
-    if 1 < np.size(given) != np.size(expected) > 1:
+    if 1 < np.size(time) != np.size(expected) > 1:
         return False
-    return bool(np.all(np.abs(given - expected) <= 1e-4 * np.maximum(1.0, np.abs(expected))))
+    return bool(np.all(np.abs(time - expected) <= 1e-4 * np.maximum(1.0, np.abs(expected))))
 
 
 def _short(numbers: Any) -> str:

@@ -140,15 +140,15 @@ class _interrupts:  # noqa: N801, a context
             self._inside = False
 
 
-def terms_of(given: Mapping[str, Any], terms: Sequence[str], shape: tuple[int, int]) -> Array:
+def terms_of(answer: Mapping[str, Any], terms: Sequence[str], shape: tuple[int, int]) -> Array:
     """The values [B, J] of several terms, one after the other, as `offer` sends them."""
-    return np.concatenate([_values(given, name, terms, shape).ravel() for name in terms])
+    return np.concatenate([_values(answer, name, terms, shape).ravel() for name in terms])
 
 
-def _values(given: Mapping[str, Any], name: str, terms: Sequence[str], shape: tuple[int, int]) -> Array:
-    if name not in given:
-        raise bad_tensor(f"an answer must hold {', '.join(terms)}, got {', '.join(given) or 'nothing'}")
-    values = np.asarray(given[name], np.float64)
+def _values(answer: Mapping[str, Any], name: str, terms: Sequence[str], shape: tuple[int, int]) -> Array:
+    if name not in answer:
+        raise bad_tensor(f"an answer must hold {', '.join(terms)}, got {', '.join(answer) or 'nothing'}")
+    values = np.asarray(answer[name], np.float64)
     if values.shape == shape[:1] and shape[1] == 1:
         values = values[:, None]
     if values.shape != shape:

@@ -238,15 +238,15 @@ class Plan:
         """The images [B, C, …] of the first evaluation, from unit normal noise: Σ_j init_j P_j noise, or draws of
         `law`. With an image [B, C, …], that image and noise of the first level. A `tail` needs the image.
         """
-        given = [working(noise)]
+        arrays = [working(noise)]
         if image is not None:
-            given.append(cast(floating(image), given[0]))
+            arrays.append(cast(floating(image), arrays[0]))
         elif "begin" in self.file:
             raise BadRequestError("image must be given: a tail starts from an image with noise, got noise alone")
-        if given[-1].shape != given[0].shape:
-            found, wanted = (list(each.shape) for each in given[::-1])
-            raise bad_tensor(f"image must have the noise's shape {wanted}, got {found}")
-        return _each(self._parts(labels, given[0]), Plan._begun, *given)
+        if arrays[-1].shape != arrays[0].shape:
+            found, expected = (list(each.shape) for each in arrays[::-1])
+            raise bad_tensor(f"image must have the noise's shape {expected}, got {found}")
+        return _each(self._parts(labels, arrays[0]), Plan._begun, *arrays)
 
     def tail(self, step: int | None = None, *, strength: float | None = None) -> Plan:
         """The plan of the steps from `step` on, for images with noise of its first level, from `begin`.
@@ -394,8 +394,8 @@ class Stages:
         number, x, _ = self.taken, self.x, self.stage
         self.denoised = cast(floating(denoised), x)
         if self.denoised.shape != x.shape:
-            found, wanted = list(self.denoised.shape), list(x.shape)
-            raise bad_tensor(f"denoised must have the shape {wanted} of x, got {found}")
+            found, expected = list(self.denoised.shape), list(x.shape)
+            raise bad_tensor(f"denoised must have the shape {expected} of x, got {found}")
         evaluated = self._each(Plan._evaluated, x, self.denoised)
         newest = [evaluated, x] if self.plan.states else [evaluated]
         self._history = [*newest, *self._history][: self.plan.history]
@@ -421,11 +421,11 @@ def stages_of(parts: Sequence[Part]) -> list[Stage]:
     sizes = [len(rows or []) for rows, _ in parts]
     return [
         Stage(
-            np.repeat([stage.t for stage in together], sizes)[order],
-            np.repeat([stage.sigmas for stage in together], sizes, axis=0)[order],
-            together[0].step,
+            np.repeat([stage.t for stage in alike], sizes)[order],
+            np.repeat([stage.sigmas for stage in alike], sizes, axis=0)[order],
+            alike[0].step,
         )
-        for together in zip(*(plan.evaluations for plan in plans), strict=True)
+        for alike in zip(*(plan.evaluations for plan in plans), strict=True)
     ]
 
 

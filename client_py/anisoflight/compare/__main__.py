@@ -48,10 +48,10 @@ def parser() -> argparse.ArgumentParser:
         ("seeds", 3, "repetitions of the Fréchet distance"),
     ):
         root.add_argument(f"--{name}", metavar="N", type=positive, default=default, help=f"{what} (default {default})")
-    guided = root.add_argument_group("guidance, as in Sample")
-    guided.add_argument("--guidance", metavar="S", type=float)
-    guided.add_argument("--guidance-interval", metavar="JSON", type=json.loads, help="such as [0.2,3]")
-    guided.add_argument("--guide", metavar="MODEL")
+    guidance = root.add_argument_group("guidance, as in Sample")
+    guidance.add_argument("--guidance", metavar="S", type=float)
+    guidance.add_argument("--guidance-interval", metavar="JSON", type=json.loads, help="such as [0.2,3]")
+    guidance.add_argument("--guide", metavar="MODEL")
     root.add_argument("--out", metavar="FILE", type=path_of, help="file for the table as CSV")
     root.add_argument("--json", action="store_true", help="print JSON")
     add_folder(root.add_argument_group("the server"))

@@ -108,6 +108,6 @@ def verify(folder: Path, binary: str | os.PathLike[str] | None = None) -> dict[s
         raise ServerStartError(f"{message}: {getattr(error, 'message', error)}", "SERVER_START") from error
     if faults := found["faults"]:
         lines = [": ".join(fault[part] for part in ("file", "tensor", "reason") if part in fault) for fault in faults]
-        more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
-        raise BadModelError("\n  ".join(["the weights do not fit the configuration:", *lines[:_SHOWN], *more]))
+        omitted = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
+        raise BadModelError("\n  ".join(["the weights do not fit the configuration:", *lines[:_SHOWN], *omitted]))
     return found

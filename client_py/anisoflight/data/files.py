@@ -37,15 +37,15 @@ def _split_ignored(names: Iterable[str]) -> tuple[list[str], list[str]]:
     >>> _split_ignored(["a/1.png", "a/.cache/1.png", "a/.cache/2.png", "__MACOSX/a/._1.png", "a/._1.png", ".DS_Store"])
     (['a/1.png'], ['__MACOSX', 'a/._1.png', 'a/.cache'])
     """
-    kept, ignored = [], set()
+    readable, ignored = [], set()
     for name in names:
         parts = name.split("/")
         depth = next((i for i, part in enumerate(parts, 1) if hidden(part)), 0)
         if not depth and parts[-1]:
-            kept.append(name)
+            readable.append(name)
         elif depth < len(parts) or _is_picture(name):
             ignored.add("/".join(parts[: depth or -1]))
-    return sorted(kept), sorted(ignored)
+    return sorted(readable), sorted(ignored)
 
 
 def _is_picture(name: str) -> bool:
@@ -63,18 +63,18 @@ def folder(path: Path, rule: str, part: str = "") -> Source:
             return read_at_most(file, most)
 
     names = []
-    for inside, folders, files in os.walk(path, onerror=raised):
-        within = Path(inside).relative_to(path)
-        closed = {name for name in folders if hidden(name) or Path(inside, name).is_symlink()}
+    for directory, folders, files in os.walk(path, onerror=raised):
+        within = Path(directory).relative_to(path)
+        closed = {name for name in folders if hidden(name) or Path(directory, name).is_symlink()}
         folders[:] = set(folders) - closed
         names += [f"{(within / name).as_posix()}/" for name in closed] + [(within / name).as_posix() for name in files]
-    kept, ignored = _split_ignored(names)
-    shards = [name for name in kept if name.endswith(_SHARDS) and name.startswith(part)]
-    if shards and not any(map(_is_picture, kept)):
+    readable, ignored = _split_ignored(names)
+    shards = [name for name in readable if name.endswith(_SHARDS) and name.startswith(part)]
+    if shards and not any(map(_is_picture, readable)):
         return tables.shards(path, _of_one_part(path, shards), ignored)
     if part:
         raise DataError(path / part, "", "is no folder; under must be one of those in the folder")
-    return _encoded(path, "folder of images", kept, ignored, read, rule)
+    return _encoded(path, "folder of images", readable, ignored, read, rule)
 
 
 def _of_one_part(path: Path, shards: list[str]) -> list[str]:
@@ -106,15 +106,15 @@ def archive(path: Path, rule: str, layout: str | None = None, under: str = "") -
             entries = {name.removeprefix(within): entries[name] for name in entries if name.startswith(within)}
             if not entries:
                 raise DataError(path, under, "is no folder in this zip")
-        kept, ignored = _split_ignored(entries)
-        if any(name.endswith(".npy") for name in kept) and not any(map(_is_picture, kept)):
-            return arrays.npz(path, opened, kept, layout)
+        readable, ignored = _split_ignored(entries)
+        if any(name.endswith(".npy") for name in readable) and not any(map(_is_picture, readable)):
+            return arrays.npz(path, opened, readable, layout)
 
         def read(name: str, most: int) -> bytes:
             with opened.open(entries[name]) as file:
                 return read_at_most(file, most)
 
-        return _encoded(path, "zip of images", kept, ignored, read, rule, opened.close)
+        return _encoded(path, "zip of images", readable, ignored, read, rule, opened.close)
     except BaseException:
         opened.close()
         raise

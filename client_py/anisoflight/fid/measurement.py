@@ -140,8 +140,8 @@ class Measurement:
             return job.look(stretch, tick, *([others] if others else []))
 
         began = time.perf_counter()
-        more, title = len(self.metrics) > 1, f"{job.title}, {self.features.name}"
-        seen = see(look, job.count, self.features.dimension, self.folder(job), self.pace, title, more, note)
+        several, title = len(self.metrics) > 1, f"{job.title}, {self.features.name}"
+        seen = see(look, job.count, self.features.dimension, self.folder(job), self.pace, title, several, note)
         found = {"frechet": frechet_distance(seen.running.moments(), self.reference.moments)}
         if "precision-recall" in self.metrics:
             found |= self._neighbours.precision_recall(seen.rows())
@@ -178,7 +178,7 @@ Pair = tuple[Measurement, Job]
 def measured(images: Sequence[Sequence[Pair]]) -> list[dict[str, Any]]:
     """Rows in one file against several references. The pairs of an entry have the same images, which are read once."""
     costs = [max(pairs[0][1].evaluations or 0, *pairs[0][1].asked.values(), 1) for pairs in images]  # of an image
-    total, done, began = sum(map(operator.mul, costs, map(left, images))), 0, time.monotonic()
+    total, done, began = sum(map(operator.mul, costs, map(remaining, images))), 0, time.monotonic()
 
     def note(cost: int, count: int) -> str:
         nonlocal done
@@ -188,15 +188,15 @@ def measured(images: Sequence[Sequence[Pair]]) -> list[dict[str, Any]]:
 
     rows = []
     for cost, pairs in zip(costs, images, strict=True):
-        with contextlib.ExitStack() as held:  # in one order, which excludes deadlocks
+        with contextlib.ExitStack() as locks:  # in one order, which excludes deadlocks
             for _, (measurement, job) in sorted({pair[0].folder(pair[1]): pair for pair in pairs}.items()):
-                held.enter_context(measurement.alone(job))
+                locks.enter_context(measurement.alone(job))
             for place, (measurement, job) in enumerate(pairs, 1):
                 rows.append(measurement.row(job, pairs[place:], partial(note, cost)))
     return rows
 
 
-def left(pairs: Sequence[Pair]) -> int:
+def remaining(pairs: Sequence[Pair]) -> int:
     """The number of images still to read."""
     stretches = {stretch for measurement, job in pairs for stretch in measurement.missing(job)}
     return sum(stop - start for start, stop in stretches)
@@ -207,7 +207,7 @@ def plan_of(images: Sequence[Sequence[Pair]]) -> list[str]:
 
     def line(title: str, parts: Sequence[Sequence[Pair]]) -> str:
         rows = sum(not measurement.has(job) for pairs in parts for measurement, job in pairs)
-        counts = [(left(pairs), pairs[0][1].evaluations) for pairs in parts]
+        counts = [(remaining(pairs), pairs[0][1].evaluations) for pairs in parts]
         images, known = sum(count for count, _ in counts), all(each is not None for _, each in counts)
         total = f"at most {sum(count * (each or 0) for count, each in counts)}" if known else "unknown"
         return f"{title}: rows {rows}, images {images}, evaluations of the network {total}"

@@ -113,9 +113,9 @@ def write_shard(measurement: Measurement, jobs: Sequence[Job], share: tuple[int,
     images = sum(stop - start for _, (start, stop) in shard.units)
     with state_of(out, {"plan": plan, "share": share}, f"another program makes the shard {out}; waiting") as folder:
         if out.exists():
-            known = Shard.load(out)
-            if (known.index, known.count, known.plan) != (*share, plan):
-                message = f"{out} is there and holds shard {known.index}/{known.count} of another measurement"
+            existing = Shard.load(out)
+            if (existing.index, existing.count, existing.plan) != (*share, plan):
+                message = f"{out} is there and holds shard {existing.index}/{existing.count} of another measurement"
                 raise FidError(message, "BAD_SHARD")
             return images
         title = f"shard {shard.index}/{shard.count}"

@@ -159,10 +159,10 @@ def sections(rows: Iterable[dict[str, Any]], metric: str = "frechet", paper: boo
     groups: dict[tuple[str, str, str], dict[str, dict[str, Any]]] = {}
     for row in rows:
         if metric in row:
-            which = (row["benchmark"], row["features"]["hash"], row["reference"]["hash"])
+            key = (row["benchmark"], row["features"]["hash"], row["reference"]["hash"])
             images = json.dumps([row["source"], row["asked"]], sort_keys=True)
-            groups.setdefault(which, {})[images] = row
-    made = []
+            groups.setdefault(key, {})[images] = row
+    tables = []
     for (benchmark, _, reference), group in groups.items():
         features = next(iter(group.values()))["features"]
         title = f"{_title(benchmark)}: {features['name']}, reference {reference[:8]}"
@@ -170,8 +170,8 @@ def sections(rows: Iterable[dict[str, Any]], metric: str = "frechet", paper: boo
         if metric == "frechet":
             lines = [*(_with_published(lines, benchmark) if paper else lines), *_real(group.values())]
             name = "FID" if features["published"] else "Fréchet distance"
-        made.append(Section(title, benchmark, name, lines))
-    return made
+        tables.append(Section(title, benchmark, name, lines))
+    return tables
 
 
 def _measured(rows: Iterable[dict[str, Any]], metric: str) -> list[Line]:
@@ -209,21 +209,21 @@ def disagreements(sections: Sequence[Section]) -> list[str]:
     """A sentence for two methods whose order in two tables of the same samples differs by more than the spreads."""
     found = []
     for tables in itertools.combinations(sections, 2):
-        known, others = (
+        first, second = (
             {(nfe, line.method): cell for line in t.lines if line.measured for nfe, cell in line.cells.items()}
             for t in tables
         )
-        shared = [at for at, cell in known.items() if at in others and others[at].source == cell.source]
+        shared = [key for key, cell in first.items() if key in second and second[key].source == cell.source]
         for one, other in itertools.combinations(shared, 2):
-            pairs = [(cells[one], cells[other]) for cells in (known, others)]
-            apart = [a.mean - b.mean for a, b in pairs]
+            pairs = [(cells[one], cells[other]) for cells in (first, second)]
+            differences = [a.mean - b.mean for a, b in pairs]
             spreads = [max(a.spread, b.spread) for a, b in pairs]
-            if one[0] == other[0] and apart[0] * apart[1] < 0 and all(np.abs(apart) > spreads):
+            if one[0] == other[0] and differences[0] * differences[1] < 0 and all(np.abs(differences) > spreads):
                 single = any(len(cell.values) == 1 for pair in pairs for cell in pair)
-                how = "of one block of seeds, without a spread" if single else "by more than half the range of seeds"
+                reason = "of one block of seeds, without a spread" if single else "by more than half the range of seeds"
                 means = [f"{_digits(a.mean)} and {_digits(b.mean)}" for a, b in pairs]
                 places = "; ".join(f"{mean} in {t.title}" for mean, t in zip(means, tables, strict=True))
-                found.append(f"{one[1]} and {other[1]} change order at NFE {one[0]}, {how}: {places}.")
+                found.append(f"{one[1]} and {other[1]} change order at NFE {one[0]}, {reason}: {places}.")
     return found
 
 

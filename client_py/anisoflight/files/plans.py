@@ -17,9 +17,9 @@ _TINY = np.finfo(np.float64).tiny
 def check(file: Any) -> None:
     """KeyError, TypeError or ValueError if no server wrote the file: it was cut, changed or is impossible."""
     file = file if isinstance(file, dict) else {}
-    found, wanted = (file.get("format"), file.get("version")), (_FORMAT, 1)
-    if found != wanted:
-        raise ValueError(f"format and version must be {wanted}, got {found}")
+    version, expected = (file.get("format"), file.get("version")), (_FORMAT, 1)
+    if version != expected:
+        raise ValueError(f"format and version must be {expected}, got {version}")
     family, parts = file["family"], file.get("classes", [file])
     names = [file["schedule"], file["solver"], family["basis"]]
     if not all(isinstance(name, str) for name in names) or not isinstance(family["per_class"], bool):
@@ -41,14 +41,14 @@ def check(file: Any) -> None:
         raise ValueError(f"labels must be classes, each once, got {labels}")
     steps, count = file["steps"], subspaces_of(file)
     for part in parts:
-        size, where = count, part.get("coordinates")
-        if where is not None:
-            _numbers(where, dict.fromkeys(("height", "width", "channels", "bands?"), (0, 1)), "i")
-            if max(where["height"], where["width"]) > _LARGEST:
-                raise ValueError(f"height and width must be at most {_LARGEST}, got {where}")
-            bands = radial_bands(where["height"], where["width"], where.get("bands", 0))
-            size = (int(bands.max()) + 1) * where["channels"]
-            _numbers(where, {"axes?": (size * where["channels"], -np.inf)})
+        size, coordinates = count, part.get("coordinates")
+        if coordinates is not None:
+            _numbers(coordinates, dict.fromkeys(("height", "width", "channels", "bands?"), (0, 1)), "i")
+            if max(coordinates["height"], coordinates["width"]) > _LARGEST:
+                raise ValueError(f"height and width must be at most {_LARGEST}, got {coordinates}")
+            bands = radial_bands(coordinates["height"], coordinates["width"], coordinates.get("bands", 0))
+            size = (int(bands.max()) + 1) * coordinates["channels"]
+            _numbers(coordinates, {"axes?": (size * coordinates["channels"], -np.inf)})
         _numbers(part, {"t": (steps + 1, 0), "init": (count, _TINY)})
         ends = [stage["step"] for stage in part["stages"]]
         _numbers({"step": ends}, {"step": (file["nfe"], -1)}, "i")
@@ -64,7 +64,7 @@ def check(file: Any) -> None:
             _check_weights(stages, size, file["history"], 2 if file.get("states") else 1)
 
 
-def _check_weights(stages: Sequence[Any], size: int, history: int, each: int) -> None:
+def _check_weights(stages: Sequence[Any], size: int, history: int, entries: int) -> None:
     """Check alpha and beta of stages that begin without a history, which grows by `each` entries per stage."""
     for number, stage in enumerate(stages):
         _numbers(stage, {"alpha": (size, -np.inf)})
@@ -72,7 +72,7 @@ def _check_weights(stages: Sequence[Any], size: int, history: int, each: int) ->
         _numbers({"beta": beta}, {"beta": (len(beta), -np.inf)})
         if len(stage["beta"]) != size or not all(0 < len(row) <= history for row in stage["beta"]):
             raise ValueError(f"beta must have {size} rows of 1 to {history} numbers")
-        if any(any(row[each * (number + 1) :]) for row in stage["beta"]):
+        if any(any(row[entries * (number + 1) :]) for row in stage["beta"]):
             raise ValueError(f"beta must be of evaluations made before, got others in stage {number}")
 
 

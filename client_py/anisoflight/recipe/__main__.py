@@ -66,8 +66,8 @@ def _run(args: argparse.Namespace) -> None:
         args.data.mkdir(exist_ok=True)
     elif not args.data.is_dir():
         raise FileNotFoundError(f"the data folder {args.data} does not exist; choose another --data, or make it")
-    alone = exclusive(args.data / "recipe.lock", lambda: _say("another recipe uses the folder; waiting for it"))
-    with alone, _server(args) as client:
+    lock = exclusive(args.data / "recipe.lock", lambda: _say("another recipe uses the folder; waiting for it"))
+    with lock, _server(args) as client:
         _do_all(client, recipes, replace(place, server=client.location), features != "none")
     if features == "none":
         commands = [s.command for r in recipes for s in stages_of(r, place) if s.kind in MEASURES]
@@ -99,8 +99,8 @@ def _server(args: argparse.Namespace) -> AbstractContextManager[Client]:
     for name in ("tls_ca", "client_cert", "client_key"):  # the stages find them there
         if file := getattr(args, name):
             os.environ[f"ANISOFLIGHT_{name.upper()}"] = str(file)
-    given = {"--device": args.device, "--devices": args.devices, "--max-upload-bytes": str(1 << 40)}
-    return folder_server(args, *(word for flag, value in given.items() if value for word in (flag, value)))
+    options = {"--device": args.device, "--devices": args.devices, "--max-upload-bytes": str(1 << 40)}
+    return folder_server(args, *(word for flag, value in options.items() if value for word in (flag, value)))
 
 
 def _say(text: str) -> None:
@@ -146,11 +146,11 @@ def _do(client: Client, recipe: Recipe, stage: Stage, place: Place, heading: str
         _compare(recipe, "network.config.", recipe.network.config, have, f"model {stage.makes}")
 
 
-def _python(stage: Stage, heading: str, more: list[str]) -> None:
+def _python(stage: Stage, heading: str, extra: list[str]) -> None:
     """Run a program of this package, which prints its errors."""
     module, *arguments = stage.words[2:]
     program = importlib.import_module(module if module.endswith("table") else f"{module}.__main__")
-    status = program.main([*arguments, *more])
+    status = program.main([*arguments, *extra])
     if status == 130:
         raise KeyboardInterrupt
     if status:
@@ -215,11 +215,11 @@ def _check_data(client: Client, recipe: Recipe) -> None:
     _compare(recipe, "dataset.", want, have, f"data set {recipe.name}")
 
 
-def _compare(recipe: Recipe, where: str, want: dict[str, Any], have: dict[str, Any], what: str) -> None:
+def _compare(recipe: Recipe, prefix: str, want: dict[str, Any], have: dict[str, Any], subject: str) -> None:
     for name, value in want.items():
         if not _within(value, have.get(name)):
-            message = f"{value}, but the existing {what} has {have.get(name)}; correct the entry, or replace it"
-            raise recipe.error(where + name, message)
+            message = f"{value}, but the existing {subject} has {have.get(name)}; correct the entry, or replace it"
+            raise recipe.error(prefix + name, message)
 
 
 def _within(want: Any, have: Any) -> bool:

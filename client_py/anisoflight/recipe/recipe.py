@@ -142,14 +142,14 @@ class Recipe:
     def settings(self) -> dict[str, Any]:
         """The settings of the run that learns the schedule."""
         start = self.parent.model if self.parent else self.network_model
-        more = {"family": {**self.train.get("family", {}), "basis": self.basis_name}} if self.basis.kind else {}
-        return {**self.train, **more, **self._seed, "dataset": self.name, "model": start}
+        family = {"family": {**self.train.get("family", {}), "basis": self.basis_name}} if self.basis.kind else {}
+        return {**self.train, **family, **self._seed, "dataset": self.name, "model": start}
 
     @property
     def pretrain_settings(self) -> dict[str, Any]:
         """The settings of the run that trains the network."""
-        own = {"stage": "pretrain", "dataset": self.name, "network": self.network.config}
-        return {**self.network.pretrain, **self._seed, **own}
+        base = {"stage": "pretrain", "dataset": self.name, "network": self.network.config}
+        return {**self.network.pretrain, **self._seed, **base}
 
     @property
     def _seed(self) -> dict[str, Any]:
@@ -198,8 +198,8 @@ def load(files: Sequence[Path | str], twin: bool = False, seed: int | None = Non
     return recipes
 
 
-def _load(file: Path, twin: bool, seed: int | None, inside: tuple[Path, ...]) -> Recipe:
-    if file in inside:
+def _load(file: Path, twin: bool, seed: int | None, visited: tuple[Path, ...]) -> Recipe:
+    if file in visited:
         raise RecipeError(file, "after", "it starts from itself")
     recipe = _read(Recipe(file), file, ())
     if twin:
@@ -209,49 +209,49 @@ def _load(file: Path, twin: bool, seed: int | None, inside: tuple[Path, ...]) ->
     if seed is not None:
         recipe = replace(recipe, seed=seed)
     if recipe.after:
-        recipe = replace(recipe, parent=_load(file.with_name(recipe.after), twin, seed, (*inside, file)))
+        recipe = replace(recipe, parent=_load(file.with_name(recipe.after), twin, seed, (*visited, file)))
     return recipe
 
 
-def _read(recipe: Recipe, file: Path, inside: tuple[Path, ...]) -> Recipe:
+def _read(recipe: Recipe, file: Path, visited: tuple[Path, ...]) -> Recipe:
     """The recipe with the entries of a file, over those of its base."""
-    if file in inside:
+    if file in visited:
         raise recipe.error("base", "it is its own base")
     try:
         entries = yaml.load(file.read_text(encoding="utf-8"), _Loader) or {}
     except FileNotFoundError:
-        there = ", ".join(sorted(path.name for path in file.parent.glob("*.yaml")))
-        hint = f"; that folder has {there}" if there else ""
+        files = ", ".join(sorted(path.name for path in file.parent.glob("*.yaml")))
+        hint = f"; that folder has {files}" if files else ""
         raise RecipeError(file, "", f"there is no such file{hint}") from None
     except yaml.YAMLError as error:
         raise RecipeError(file, "", " ".join(str(error).split())) from None
     if not isinstance(entries, dict):
         raise RecipeError(file, "", "it must be a mapping of entries")
     if base := entries.get("base"):
-        recipe = _read(recipe, file.with_name(str(base)), (*inside, file))
+        recipe = _read(recipe, file.with_name(str(base)), (*visited, file))
     return _merged(recipe, entries, file, "")
 
 
-def _merged(section: Section, entries: dict[str, Any], file: Path, where: str) -> Section:
+def _merged(section: Section, entries: dict[str, Any], file: Path, prefix: str) -> Section:
     """A section with new entries: mappings are merged, lists replaced."""
-    known = {f.name.rstrip("_"): f.name for f in fields(section) if f.name not in _NOT_ENTRIES}
+    names = {f.name.rstrip("_"): f.name for f in fields(section) if f.name not in _NOT_ENTRIES}
     changed: dict[str, Any] = {}
     for key, value in entries.items():
-        if key not in known:
-            near = difflib.get_close_matches(str(key), known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"the entries are {', '.join(known)}"
-            raise RecipeError(file, f"{where}{key}", f"there is no such entry; {hint}")
-        before = getattr(section, known[key])
-        expected = dict if is_dataclass(before) else type(before)
+        if key not in names:
+            similar = difflib.get_close_matches(str(key), names, 1)
+            hint = f"did you mean {similar[0]!r}?" if similar else f"the entries are {', '.join(names)}"
+            raise RecipeError(file, f"{prefix}{key}", f"there is no such entry; {hint}")
+        current = getattr(section, names[key])
+        expected = dict if is_dataclass(current) else type(current)
         if value is None:
             continue
         if type(value) is not expected:
-            raise RecipeError(file, f"{where}{key}", f"must be of type {expected.__name__}, got {value!r}")
-        if is_dataclass(before):
-            value = _merged(before, value, file, f"{where}{key}.")  # pyright: ignore[reportArgumentType]
+            raise RecipeError(file, f"{prefix}{key}", f"must be of type {expected.__name__}, got {value!r}")
+        if is_dataclass(current):
+            value = _merged(current, value, file, f"{prefix}{key}.")  # pyright: ignore[reportArgumentType]
         elif expected is dict:
-            value = {**before, **value}
-        changed[known[key]] = value
+            value = {**current, **value}
+        changed[names[key]] = value
     return replace(section, **changed)
 
 
@@ -297,8 +297,8 @@ def _checks(r: Recipe, client: Client) -> Iterator[Check]:
         for name in ("dataset", "model", "network", "name", "replace"):
             yield name not in given, f"{entry}.{name}", "must be left out: the recipe says it elsewhere"
     yield isinstance(family, dict), "train.family", f"must be a mapping, got {family!r}"
-    made = "must be left out: the recipe makes a basis of its own"
-    yield not (b.kind and family.get("basis")), "train.family.basis", made
+    omit = "must be left out: the recipe makes a basis of its own"
+    yield not (b.kind and family.get("basis")), "train.family.basis", omit
     yield classes or not family.get("per_class"), "train.family.per_class", f"must be false; {_NO_CLASSES}"
     message = "must be isotropic or anisotropic; the settings of pretrain are an entry of network"
     yield r.train.get("stage") != "pretrain", "train.stage", message

@@ -61,15 +61,15 @@ class Stage:
 
 def stages_of(recipe: Recipe, place: Place) -> list[Stage]:
     """All stages in order; those of earlier recipes come first."""
-    made = [_data(recipe, place), _network(recipe, place)]
+    stages = [_data(recipe, place), _network(recipe, place)]
     for step in recipe.lineage:
         if step.basis.kind:
-            made.append(_basis(step, place))
-        made.append(_run("train", step.model, step.settings, place))
+            stages.append(_basis(step, place))
+        stages.append(_run("train", step.model, step.settings, place))
     picture = str(place.data / "figures" / f"{recipe.model}.png")
     words = ("python", "-m", "anisoflight.figures", recipe.model, "--out", picture, "--server", place.server)
-    made.append(Stage("figures", picture, words))
-    return [*made, *_measures(recipe, place)]
+    stages.append(Stage("figures", picture, words))
+    return [*stages, *_measures(recipe, place)]
 
 
 def _data(r: Recipe, place: Place) -> Stage:
@@ -111,16 +111,18 @@ def _run(kind: str, name: str, settings: dict[str, Any], place: Place) -> Stage:
 def most_ratio(settings: dict[str, Any], T: float, knots: int = 32) -> tuple[float, float]:
     """The sum of the published rates, and the largest g₁/g₂ from EDM's levels if Adam moves each θ by that sum."""
     steps = round(1000 * settings["kimg"] / settings["batch"])
-    seen = np.arange(steps) / steps  # before each step, as a part of the run
-    ramp = np.minimum((seen + 1 / steps) * settings["kimg"] / 10_000, 1) * 0.5 ** np.floor(8 * seen - 4).clip(0)
+    progress = np.arange(steps) / steps  # before each step, as a part of the run
+    ramp = np.minimum((progress + 1 / steps) * settings["kimg"] / 10_000, 1) * 0.5 ** np.floor(8 * progress - 4).clip(0)
     reach = float(settings["schedule_lr"] * ramp.sum())
     sigma = np.linspace(0.002 ** (1 / 7), T ** (1 / 14), knots) ** 7
     rises = np.diff(np.log(np.append(1e-9, sigma[1:] ** 2)))
     theta = np.log(np.expm1(rises))
-    more, less = (np.logaddexp(0, theta + by) for by in (reach, -reach))
+    raised, lowered = (np.logaddexp(0, theta + shift) for shift in (reach, -reach))
     # ln g(τ_k) is largest where all rises before τ_k are larger and all after it smaller
-    ahead, behind = (a.cumsum() / (a.cumsum() + b[::-1].cumsum()[::-1] - b) for a, b in ((more, less), (less, more)))
-    return reach, float(np.exp(rises.sum() * (ahead - behind).max()))
+    larger, smaller = (
+        a.cumsum() / (a.cumsum() + b[::-1].cumsum()[::-1] - b) for a, b in ((raised, lowered), (lowered, raised))
+    )
+    return reach, float(np.exp(rises.sum() * (larger - smaller).max()))
 
 
 def _flags(request: dict[str, Any]) -> list[str]:
@@ -158,7 +160,7 @@ def _measures(r: Recipe, place: Place) -> list[Stage]:
         rows.append(edm)
     if "midpoint" in r.fid.variants:
         rows.append((r.model, f"{edm[1]}, midpoint", *edm[2:], "--second-point", "midpoint"))
-    made = [Stage("reference", reference, fid("ref", "--dataset", r.name, "--out", reference))]
+    stages = [Stage("reference", reference, fid("ref", "--dataset", r.name, "--out", reference))]
     for model, method, solver, *more in rows:
         words = ["--model", model, "--solver", solver, *more, "--nfe", ",".join(map(str, r.fid.nfe))]
         words += ["--seeds", ",".join(r.fid.seeds), "--ref", reference, "--benchmark", r.name, "--method", method]
@@ -167,5 +169,5 @@ def _measures(r: Recipe, place: Place) -> list[Stage]:
             words += ["--second-point", r.fid.second_point]
         if min(r.fid.counts) < _COMPARABLE:
             words += ["--allow-fewer"]
-        made.append(Stage("fid", method, fid("calc", *words)))
-    return [*made, Stage("table", "", ("python", "-m", "anisoflight.fid.table", results))]
+        stages.append(Stage("fid", method, fid("calc", *words)))
+    return [*stages, Stage("table", "", ("python", "-m", "anisoflight.fid.table", results))]

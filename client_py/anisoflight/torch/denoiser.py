@@ -160,29 +160,31 @@ class Denoiser:
             if sigma.ndim > (1 if self._subspaces is None else 2) or (sigma.ndim and len(sigma) not in (1, count)):
                 raise bad_tensor(f"sigma must be a number or [{count}], got {list(sigma.shape)}")
             sigma = (sigma if sigma.ndim == 2 else sigma.reshape(-1, 1)).expand(count, -1)
-        given = self._named(condition) | self._named(cond)
-        table = {name: value for name, value in self._cond.items() if name not in given}
-        rows, known = self._rows if rows is None else rows, _rows_of(table)
+        conditions = self._named(condition) | self._named(cond)
+        table = {name: value for name, value in self._cond.items() if name not in conditions}
+        rows, row_count = self._rows if rows is None else rows, _rows_of(table)
         numbers = None
-        if known > 1:
+        if row_count > 1:
             numbers = torch.as_tensor([] if rows is None else rows).cpu().long()
-            if len(numbers) != count or not ((numbers >= 0) & (numbers < known)).all():
-                raise BadRequestError(f"rows must be {count} numbers from 0 to {known - 1}, got {numbers.tolist()}")
-        if _rows_of(given) not in (0, 1, count):
-            raise bad_tensor(f"cond must have {count} rows, as x has, got {_rows_of(given)}")
-        through = [x, *_leaves({**given, "sigma": sigma})]
-        recorded = torch.is_grad_enabled() and any(one.requires_grad for one in through)
+            if len(numbers) != count or not ((numbers >= 0) & (numbers < row_count)).all():
+                raise BadRequestError(f"rows must be {count} numbers from 0 to {row_count - 1}, got {numbers.tolist()}")
+        if _rows_of(conditions) not in (0, 1, count):
+            raise bad_tensor(f"cond must have {count} rows, as x has, got {_rows_of(conditions)}")
+        inputs = [x, *_leaves({**conditions, "sigma": sigma})]
+        recorded = torch.is_grad_enabled() and any(one.requires_grad for one in inputs)
         mode = evaluating(self._module) if self._module is not None and self._module.training else nullcontext()
         out, begin = None, 0
         with torch.set_grad_enabled(recorded), mode:
             while begin < count:
                 size = min(max(1, self._shared.batch // self.evaluations_per_call), count - begin)
                 part = slice(begin, begin + size)
-                own = _picked(table, part if numbers is None else numbers[part], size) | _picked(given, part, size)
+                part_cond = _picked(table, part if numbers is None else numbers[part], size) | _picked(
+                    conditions, part, size
+                )
                 level = sigma if isinstance(sigma, int | float) else sigma[part]
                 try:
                     own_x = x if size == count else x[part]
-                    found = self._denoised(own_x.to(place, real), level, own).to(x.device)
+                    found = self._denoised(own_x.to(place, real), level, part_cond).to(x.device)
                 except torch.OutOfMemoryError:
                     if size == 1:
                         raise
@@ -202,28 +204,28 @@ class Denoiser:
             wide = sigma.reshape(*(sigma.shape[: 1 if self._subspaces is None else 2]), *[1] * (x.ndim - 1))
             mean = sigma[:, 0] if sigma.shape[1] == 1 else sigma.log().mean(1).exp()
         if self._subspaces is None:
-            held = kind.scale(wide) * x
-            return kind.denoised(self._guided(kind.input_scale(wide) * held, mean, cond), held, wide)
-        held = kind.scale(wide) * torch.stack(self._subspaces.split(x), 1)
-        output = self._guided((kind.input_scale(wide) * held).sum(1), mean, cond)
-        return kind.denoised(torch.stack(self._subspaces.split(output), 1), held, wide).sum(1)
+            scaled = kind.scale(wide) * x
+            return kind.denoised(self._guided(kind.input_scale(wide) * scaled, mean, cond), scaled, wide)
+        scaled = kind.scale(wide) * torch.stack(self._subspaces.split(x), 1)
+        output = self._guided((kind.input_scale(wide) * scaled).sum(1), mean, cond)
+        return kind.denoised(torch.stack(self._subspaces.split(output), 1), scaled, wide).sum(1)
 
     def _guided(self, z: Tensor, sigma: Any, cond: dict[str, Any]) -> Tensor:
         """F with guidance: guiding F guides D, which is affine in F."""
         time = self._kind.time(sigma)
         if not isinstance(sigma, torch.Tensor):
             time = z.new_full([len(z)], time)
-        inside = self.guidance != 1 and torch.as_tensor((self.interval[0] < sigma) & (sigma <= self.interval[1]))
-        if isinstance(inside, bool) or not inside.any():
+        guided = self.guidance != 1 and torch.as_tensor((self.interval[0] < sigma) & (sigma <= self.interval[1]))
+        if isinstance(guided, bool) or not guided.any():
             return self._evaluate(z, time, cond)
         if missing := self._empty.keys() - cond.keys():
             raise BadRequestError(f"cond must have the keywords of empty, got none for {', '.join(missing)}")
-        rows = inside.expand(len(z)).nonzero()[:, 0].to(z.device)
-        none = _picked(cond, rows, len(rows)) | _picked(self._empty, rows, len(rows))
+        rows = guided.expand(len(z)).nonzero()[:, 0].to(z.device)
+        unconditional = _picked(cond, rows, len(rows)) | _picked(self._empty, rows, len(rows))
         if len(z) + len(rows) > self._shared.batch:
-            output, empty = self._evaluate(z, time, cond), self._evaluate(z[rows], time[rows], none)
+            output, empty = self._evaluate(z, time, cond), self._evaluate(z[rows], time[rows], unconditional)
         else:
-            both = _mapped(lambda *two: torch.cat(two), cond, none)
+            both = _mapped(lambda *two: torch.cat(two), cond, unconditional)
             both = self._evaluate(torch.cat([z, z[rows]]), torch.cat([time, time[rows]]), both)
             output, empty = both.split([len(z), len(rows)])
         return output.index_copy(0, rows, empty + self.guidance * (output[rows] - empty))
@@ -278,7 +280,7 @@ def _of_schedule(schedule: Callable[[Tensor], Any]) -> Network:
     return replace(kind, scale=lambda sigma: schedule(torch.as_tensor(kind.time(sigma)))[0])
 
 
-def _tensor(output: Any, like: Tensor) -> Tensor:
+def _tensor(output: Any, reference: Tensor) -> Tensor:
     """A network's result as a tensor like another."""
     while not isinstance(output, torch.Tensor | np.ndarray):
         if isinstance(output, tuple | list) and output:
@@ -290,11 +292,11 @@ def _tensor(output: Any, like: Tensor) -> Tensor:
         else:
             raise bad_model(f"network must return a tensor, got a {type(output).__name__}")
     output = torch.as_tensor(output)
-    if output.ndim == like.ndim and output.shape[1] == 2 * like.shape[1]:
-        output = output[:, : like.shape[1]]  # without learned variances
-    if output.shape != like.shape:
-        raise bad_model(f"network must return {list(like.shape)}, got {list(output.shape)}")
-    return output.to(like)
+    if output.ndim == reference.ndim and output.shape[1] == 2 * reference.shape[1]:
+        output = output[:, : reference.shape[1]]  # without learned variances
+    if output.shape != reference.shape:
+        raise bad_model(f"network must return {list(reference.shape)}, got {list(output.shape)}")
+    return output.to(reference)
 
 
 def _mapped(function: Callable[..., Any], cond: Any, *others: Any) -> Any:

@@ -66,8 +66,8 @@ def schedule(
         order = np.argsort(classes, kind="stable")
         options["counts"] = np.bincount(classes.astype(np.int64)).tolist()
     if count and "c" not in options:
-        some = torch.as_tensor(images[np.linspace(0, count - 1, min(count, 1024)).astype(int)]).double()
-        options["c"] = float(some.var(0, correction=0).sum()) or 1.0
+        sample = torch.as_tensor(images[np.linspace(0, count - 1, min(count, 1024)).astype(int)]).double()
+        options["c"] = float(sample.var(0, correction=0).sum()) or 1.0
     subspaces = _subspaces(client, options)
     if isinstance(denoise, Denoiser):
         denoise = denoise.in_subspaces(subspaces)

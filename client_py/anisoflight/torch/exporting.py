@@ -158,8 +158,8 @@ def _spread(name: str, numbers: float | Sequence[float], channels: int) -> list[
         raise bad_model(f"{name} must be one number, or one for each of {channels} channels, got {numbers}") from None
 
 
-def _places(module: torch.nn.Module, given: str | Sequence[str] | None) -> list[str]:
+def _places(module: torch.nn.Module, patterns: str | Sequence[str] | None) -> list[str]:
     """The names of the submodules whose outputs can take log-ratios."""
-    if given is not None:
-        return [given] if isinstance(given, str) else list(given)
+    if patterns is not None:
+        return [patterns] if isinstance(patterns, str) else list(patterns)
     return [name for name, one in module.named_modules() if type(one).__name__ == "TimestepEmbedding"]

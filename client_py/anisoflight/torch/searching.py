@@ -184,10 +184,10 @@ class _Follower:
     def count_features(self) -> int:
         """The number of features."""
         if self._data is not None:
-            some = self._images(np.arange(2))
+            images = self._images(np.arange(2))
         else:
-            some = torch.zeros(2, *self._shape, device=self._denoiser.device)
-        return self._seen(some).shape[1]
+            images = torch.zeros(2, *self._shape, device=self._denoiser.device)
+        return self._seen(images).shape[1]
 
     def _seen(self, x: Tensor) -> Array:
         """Features [n, F]."""

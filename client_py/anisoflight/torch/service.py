@@ -94,15 +94,15 @@ def _batches(schema: pa.Schema, pieces: Iterable[memoryview]) -> Iterator[pa.Rec
         rows = pa.ExtensionArray.from_storage(ROW, pa.FixedSizeListArray.from_arrays(flat, PART))
         return pa.record_batch([rows], schema=schema)
 
-    held = bytearray()
+    buffer = bytearray()
     for piece in pieces:
         for begin in range(0, len(piece), BATCH):
-            held += piece[begin : begin + BATCH]
-            if len(held) >= BATCH:
-                yield batch(bytes(held[:BATCH]))
-                del held[:BATCH]
-    if held:
-        yield batch(bytes(held))
+            buffer += piece[begin : begin + BATCH]
+            if len(buffer) >= BATCH:
+                yield batch(bytes(buffer[:BATCH]))
+                del buffer[:BATCH]
+    if buffer:
+        yield batch(bytes(buffer))
 
 
 def _compare(client: Client, trial: str, name: str, exported: Exported) -> None:
@@ -117,14 +117,14 @@ def _compare(client: Client, trial: str, name: str, exported: Exported) -> None:
     x = (noise * np.hypot(1, sigmas)).astype(np.float32)
     labels = np.arange(4, dtype=np.int32) % wrapped.labels if wrapped.labels else None
     served = client.denoise(trial, x.transpose(0, 2, 3, 1), levels, labels, layout="HWC", progress=False)
-    held = x * kind.scale(sigmas)
+    scaled = x * kind.scale(sigmas)
     times = torch.tensor([kind.time(level) for level in levels.tolist()], dtype=torch.float32)
-    z = torch.from_numpy((held * kind.input_scale(sigmas)).astype(np.float32))
+    z = torch.from_numpy((scaled * kind.input_scale(sigmas)).astype(np.float32))
     with evaluating(wrapped.module), torch.no_grad():
         like = next((p for p in wrapped.module.parameters() if p.dtype.is_floating_point), z)
         raw = wrapped.call(z.to(like), times.to(like), None if labels is None else torch.from_numpy(labels).long())
     raw = raw.float().cpu().numpy()
-    wanted = {"F": (raw, served.raw), "D": (kind.denoised(raw, held, sigmas), served.denoised)}
+    wanted = {"F": (raw, served.raw), "D": (kind.denoised(raw, scaled, sigmas), served.denoised)}
     for what, (want, got) in wanted.items():
         want = want.transpose(0, 2, 3, 1).astype(np.float64)
         error = float(np.linalg.norm(got - want) / max(float(np.linalg.norm(want)), 1e-30))

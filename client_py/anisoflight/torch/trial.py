@@ -69,10 +69,10 @@ def trial_of(denoiser: Denoiser, shape: Sequence[int], data: Any, rows: Any, sam
     count = max(samples, -(-_VALUES // math.prod(shape)))
     if data is not None and (data.shape[1:] != tuple(shape) or not len(data)):
         raise bad_tensor(f"data must be [N, {', '.join(map(str, shape))}], got {list(data.shape)}")
-    own = data is None or (denoiser.rows > 0 and rows is None)  # also for data with unknown conditions
-    chosen = np.arange(count) % denoiser.rows if own and denoiser.rows else None
+    own_samples = data is None or (denoiser.rows > 0 and rows is None)  # also for data with unknown conditions
+    chosen = np.arange(count) % denoiser.rows if own_samples and denoiser.rows else None
     images: Any = None
-    if data is not None and not own:
+    if data is not None and not own_samples:
         picked = np.linspace(0, len(data) - 1, count).astype(int)
         images = torch.as_tensor(data[picked]).to(denoiser.device, torch.float32)
         chosen = None if rows is None else torch.as_tensor(rows)[picked]
@@ -83,16 +83,16 @@ def trial_of(denoiser: Denoiser, shape: Sequence[int], data: Any, rows: Any, sam
         return torch.randn(count, *shape, generator=generator).to(denoiser.device)
 
     def samples_of(reading: Denoiser) -> Tensor:
-        return _samples(reading, noise()) if own else images
+        return _samples(reading, noise()) if own_samples else images
 
     def measured(reading: Denoiser, x0: Tensor) -> Trial:
-        return _measured(reading, x0, x0.var(0) if own else x0.square(), noise)
+        return _measured(reading, x0, x0.var(0) if own_samples else x0.square(), noise)
 
     requested = _prediction_name(denoiser.parametrization)
     _check_callable(denoiser.at(chosen), noise())
     x0 = samples_of(given)
     trial = measured(given, x0)
-    if trial.informed(0.0 if own else 0.3) and trial.score <= -0.3:
+    if trial.informed(0.0 if own_samples else 0.3) and trial.score <= -0.3:
         return trial
     found = []
     for section in _others(denoiser.parametrization):
@@ -100,9 +100,9 @@ def trial_of(denoiser: Denoiser, shape: Sequence[int], data: Any, rows: Any, sam
         try:
             x1 = samples_of(other)
             better = measured(other, x1)
-            if better.informed(0.0 if own else 0.3):
-                worse = measured(given, x1) if own else trial
-                loss = measured(other, x0).score - trial.score if own and trial.informed() else 0.0
+            if better.informed(0.0 if own_samples else 0.3):
+                worse = measured(given, x1) if own_samples else trial
+                loss = measured(other, x0).score - trial.score if own_samples and trial.informed() else 0.0
                 if worse.score - better.score - loss >= 0.4:
                     found.append(
                         (better.score, _prediction_name(section), np.divide(worse.errors, better.errors), worse.sigmas)

@@ -28,16 +28,16 @@ class Wrapped:
 
     def call(self, sample: torch.Tensor, noise: torch.Tensor, label: torch.Tensor | None) -> torch.Tensor:
         """F; label is a class per sample, −1 for none."""
-        given = [sample, noise.to(sample.dtype)]
+        arguments = [sample, noise.to(sample.dtype)]
         for kind, args, _ in self.examples[2:]:
             numbers = torch.full((len(sample),), -1) if label is None else label
             numbers = numbers.to(sample.device)
             if kind == "label":
-                given.append(torch.where(numbers < 0, args.get("none", -1), numbers))
+                arguments.append(torch.where(numbers < 0, args.get("none", -1), numbers))
             else:
                 hot = torch.nn.functional.one_hot(numbers.clamp(min=0), self.labels)
-                given.append((hot * (numbers >= 0)[:, None]).to(sample.dtype))
-        return self.module(*given)
+                arguments.append((hot * (numbers >= 0)[:, None]).to(sample.dtype))
+        return self.module(*arguments)
 
 
 @dataclass
@@ -52,51 +52,51 @@ class _Conditions:
 
     def chosen(self, rows: torch.Tensor) -> dict[str, Any]:
         """The keywords of rows [B, n]."""
-        given: dict[str, Any] = {}
+        keywords: dict[str, Any] = {}
         sizes = [math.prod(shape) for shape, _ in self.parts.values()]
         pieces = rows.split(sizes, 1) if len(sizes) > 1 else [rows]
         for ((*outer, last), (shape, dtype)), piece in zip(self.parts.items(), pieces, strict=True):
-            holder = given
+            holder = keywords
             for key in outer:
                 holder = holder.setdefault(key, {})
             value = piece.unflatten(1, shape) if shape else piece[:, 0]
             holder[last] = value if dtype.is_floating_point else value.to(dtype)
-        return given
+        return keywords
 
 
 def _conditions(conditions: Any, empty: Any, like: torch.Tensor) -> _Conditions:
     """The table of conditions by name, [K, …] or [1, …] for all labels, or of encoder_hidden_states [S, D] or [K, S,
     D].
     """
-    several = empty is not None
+    per_label = empty is not None
     if not isinstance(conditions, Mapping):
         one = torch.as_tensor(conditions)
-        several = several or one.ndim == 3
+        per_label = per_label or one.ndim == 3
         conditions = {"encoder_hidden_states": one[None] if one.ndim == 2 else one}
-        if several:
+        if per_label:
             empty = {"encoder_hidden_states": torch.zeros(one.shape[-2:]) if empty is None else torch.as_tensor(empty)}
-    given, nothing = dict(_flat(conditions)), dict(_flat(empty or {}))
-    rows = {len(value) if value.ndim else 0 for value in given.values()}
+    tensors, empty_rows = dict(_flat(conditions)), dict(_flat(empty or {}))
+    rows = {len(value) if value.ndim else 0 for value in tensors.values()}
     count = max(rows, default=0)
-    if not rows <= {1, count} or not count or not nothing.keys() <= given.keys():
-        shapes = {".".join(key): list(value.shape) for key, value in given.items()}
+    if not rows <= {1, count} or not count or not empty_rows.keys() <= tensors.keys():
+        shapes = {".".join(key): list(value.shape) for key, value in tensors.items()}
         raise bad_model(
             "conditions must be tensors [K, …], a row for each of K labels, or [1, …] for all alike, and empty one row "
-            f"of some of them, got {shapes} and {[*map('.'.join, nothing)]}"
+            f"of some of them, got {shapes} and {[*map('.'.join, empty_rows)]}"
         )
-    columns, labels = [], count if several or count > 1 else 0
-    for key, value in given.items():
+    columns, labels = [], count if per_label or count > 1 else 0
+    for key, value in tensors.items():
         column = value.expand(count, *value.shape[1:])
         if labels:  # a condition of all labels is that of none too
-            of_none = nothing.get(key, value[0] if len(value) == 1 else torch.zeros_like(value[0]))
+            of_none = empty_rows.get(key, value[0] if len(value) == 1 else torch.zeros_like(value[0]))
             column = torch.cat([column, of_none.to(value).expand_as(value[:1])])
         columns.append(column.to(like))
     table = columns[0] if len(columns) == 1 else torch.cat([column.reshape(len(column), -1) for column in columns], 1)
-    return _Conditions(table, {key: (value.shape[1:], value.dtype) for key, value in given.items()}, labels)
+    return _Conditions(table, {key: (value.shape[1:], value.dtype) for key, value in tensors.items()}, labels)
 
 
-def _flat(given: Mapping[str, Any], outer: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], torch.Tensor]]:
-    for key, value in given.items():
+def _flat(conditions: Mapping[str, Any], outer: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], torch.Tensor]]:
+    for key, value in conditions.items():
         if isinstance(value, Mapping):
             yield from _flat(value, (*outer, key))
         else:
@@ -126,37 +126,37 @@ class _Wrapper(torch.nn.Module):
             self.register_buffer("conditions", conditions.table)
 
     def forward(self, sample: torch.Tensor, noise: torch.Tensor, label: torch.Tensor | None = None) -> torch.Tensor:
-        given: dict[str, Any] = {}
+        keywords: dict[str, Any] = {}
         if self.choice is not None:
             rows: Any = self.conditions.flatten(1)  # pyright: ignore[reportCallIssue]
             rows = rows.expand(sample.shape[0], -1) if label is None else torch.nn.functional.embedding(label, rows)
-            given, label = self.choice.chosen(rows), None
+            keywords, label = self.choice.chosen(rows), None
         elif self.label_name:
-            given, label = {self.label_name: label}, None
+            keywords, label = {self.label_name: label}, None
         if len(self.size) == 1:
             sample = sample.squeeze(2)
         elif len(self.size) == 3:
             sample = sample.unflatten(2, self.size[:2])
-        out = self.call_module(sample, noise, label, given)
+        out = self.call_module(sample, noise, label, keywords)
         out = getattr(out, "sample", out)
         out = (out[0] if isinstance(out, tuple | list) else out)[:, : self.channels]
         return out if len(self.size) == 2 else out.unsqueeze(2) if len(self.size) == 1 else out.flatten(2, 3)
 
-    def call_module(self, sample: Any, noise: Any, label: Any, given: dict[str, Any]) -> Any:
+    def call_module(self, sample: Any, noise: Any, label: Any, keywords: dict[str, Any]) -> Any:
         if self.names:
-            return self.module(**dict(zip(self.names, (sample, noise), strict=True)), return_dict=False, **given)
-        return self.module(sample, noise, *([] if label is None else [label]), **given)
+            return self.module(**dict(zip(self.names, (sample, noise), strict=True)), return_dict=False, **keywords)
+        return self.module(sample, noise, *([] if label is None else [label]), **keywords)
 
 
 class _Packed(_Wrapper):
     """Flux and similar transformers: tokens of 2×2 pixels with their positions, at times from 0 to 1."""
 
-    def call_module(self, sample: Any, noise: Any, label: Any, given: dict[str, Any]) -> Any:
+    def call_module(self, sample: Any, noise: Any, label: Any, keywords: dict[str, Any]) -> Any:
         height, width = (n // 2 for n in self.size)
         places = torch.cartesian_prod(*(torch.arange(n, device=sample.device) for n in (1, height, width))).to(sample)
-        words = places.new_zeros(given["encoder_hidden_states"].shape[1], 3)
+        words = places.new_zeros(keywords["encoder_hidden_states"].shape[1], 3)
         tokens = torch.nn.functional.pixel_unshuffle(sample, 2).flatten(2).transpose(1, 2)
-        out = super().call_module(tokens, 0.001 * noise, label, {"img_ids": places, "txt_ids": words, **given})[0]
+        out = super().call_module(tokens, 0.001 * noise, label, {"img_ids": places, "txt_ids": words, **keywords})[0]
         return torch.nn.functional.pixel_shuffle(out.transpose(1, 2).unflatten(2, (height, width)), 2)
 
 
@@ -222,21 +222,21 @@ def adapter(wrapped: Wrapped) -> str:
     wrapper: Any = wrapped.module
     takes = inspect.signature(wrapper.module.forward).parameters
     head = wrapper.names or [*takes][: len(wrapped.examples)]
-    given = {*head, wrapper.label_name, "return_dict"} | {
+    known_names = {*head, wrapper.label_name, "return_dict"} | {
         key[0] for key in (wrapper.choice.parts if wrapper.choice else ())
     }
     # In diffusers, what is needed may have None as its default.
-    rest = [
+    missing = [
         k
         for k, one in takes.items()
         if one.default is (None if wrapper.names else one.empty) or one.default is one.empty
     ]
-    rest = [name for name in rest if name not in given and takes[name].kind < takes[name].VAR_KEYWORD]
-    if not rest:
+    missing = [name for name in missing if name not in known_names and takes[name].kind < takes[name].VAR_KEYWORD]
+    if not missing:
         return ""
     call = ", ".join(f"{name}={value}" for name, value in zip(head, ("x", "noise_label", "class_labels"), strict=False))
     return f"""
-forward also takes {", ".join(rest)}: give what it needs as conditions={{"{rest[0]}": …}}, or send an adapter:
+forward also takes {", ".join(missing)}: give what it needs as conditions={{"{missing[0]}": …}}, or send an adapter:
 
 class Adapter(torch.nn.Module):
     def __init__(self, module):
@@ -244,7 +244,7 @@ class Adapter(torch.nn.Module):
         self.module = module
 
     def forward(self, x, noise_label{", class_labels" if len(head) > 2 else ""}):
-        return self.module({call}, {rest[0]}=…)"""
+        return self.module({call}, {missing[0]}=…)"""
 
 
 def unwrapped(module: Any) -> Any:

@@ -238,8 +238,8 @@ class Connection:
                         seen = seen or counts(item)
                         yield item
                 except (fl.FlightError, pa.ArrowException) as error:
-                    away = from_arrow(error).code in ("UNAVAILABLE", "DRAINING")
-                    if seen or not away or time.monotonic() + pause > end or call.stopped.wait(pause):
+                    unreachable = from_arrow(error).code in ("UNAVAILABLE", "DRAINING")
+                    if seen or not unreachable or time.monotonic() + pause > end or call.stopped.wait(pause):
                         raise
                     pause = min(2 * pause, _MAX_PAUSE)
                 else:

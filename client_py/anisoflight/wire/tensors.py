@@ -73,7 +73,7 @@ def array_of(values: Any, name: str, dtype: npt.DTypeLike | None = None) -> np.n
     >>> array_of([np.ma.masked_less([1, 5], 3)], "x")
     Traceback (most recent call last):
     anisoflight.errors.BadRequestError: [BAD_TENSOR] x must have all values, got 1 missing (masked, null, \
-    None or NaN); leave those rows out, or fill them in
+    None or NaN); drop those rows, or fill them
     """
     if getattr(getattr(values, "dtype", None), "kind", "") == "O" and np.ndim(values) == 1:  # a column of pandas
         values = list(values)
