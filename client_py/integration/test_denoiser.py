@@ -327,8 +327,8 @@ def conditional(**how: Any) -> Denoiser:
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_refused(name: str) -> None:
-    code, said, ask = REFUSED[name]
-    with pytest.raises(BadRequestError, match=said) as caught:
+    code, message, ask = REFUSED[name]
+    with pytest.raises(BadRequestError, match=message) as caught:
         ask()
     assert caught.value.code == code
 

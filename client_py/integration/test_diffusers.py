@@ -414,10 +414,10 @@ def test_a_loop_begins_where_it_likes(client: Client, kind: Any) -> None:
     plan = client.plan("edm", **OUTSIDE, solver="heun", second_point="endpoint", steps=4)
     ours, image = plan.scheduler(kind), noise() / 2
     denoiser = denoiser_of(ours.network, lambda x, _: 0.3 * x)
-    for step, told in ((0, False), (2, False), (2, True), (3, True)):
+    for step, named in ((0, False), (2, False), (2, True), (3, True)):
         ours.set_timesteps(4)
         times = ours.timesteps[step * ours.order :]
-        if told:
+        if named:
             ours.set_begin_index(step * ours.order)
         x = ours.scale_noise(image, times[:1], noise())
         for t in times:
@@ -500,8 +500,8 @@ def test_config_alone_holds_everything(client: Client, tmp_path: Path) -> None:
     two = client.plan("two", solver="euler", steps=3)
     with pytest.raises(AnisoflightError, match="plans must have different numbers of steps"):
         plan.scheduler(EDM, client.plan("law", solver="euler", steps=5))
-    for other, said in ((two, "got one of 2 subspaces"), (plan.tail(2), "got a tail")):
-        with pytest.raises(ValueError, match=rf"plans must be whole, .* {said}: call it, plan\(denoiser, noise\)"):
+    for other, message in ((two, "got one of 2 subspaces"), (plan.tail(2), "got a tail")):
+        with pytest.raises(ValueError, match=rf"plans must be whole, .* {message}: call it, plan\(denoiser, noise\)"):
             other.scheduler(EDM)
 
 
@@ -557,9 +557,9 @@ def test_misuse_is_told(client: Client) -> None:
     scheduler.set_timesteps(3)
     with pytest.raises(ValueError, match=r"timestep must be the next, .*, got 2;"):
         scheduler.step(x, 2, x)
-    for given, said in (
+    for given, message in (
         ({"prediction_type": "x"}, "epsilon or sample or v_prediction for a network of kind ddpm, got 'x'"),
         ({"network": "gan"}, "network must be ddpm, flow or edm, got 'gan'"),
     ):
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=message):
             Scheduler([plan], **given)

@@ -122,9 +122,9 @@ def test_a_short_type_is_served_in_float32(client: Client, dtype: torch.dtype) -
     module, how = networks()["plain"]
     module = module.to(dtype).train()
     before = {name: value.clone() for name, value in module.state_dict().items()}
-    with pytest.warns(UserWarning, match=r"Plain is in b?float16; a copy in float32 is served") as said:
+    with pytest.warns(UserWarning, match=r"Plain is in b?float16; a copy in float32 is served") as message:
         client.put_network("short", module, prediction="v", replace=True, progress=False, **how)
-    assert len(said) == 1
+    assert len(message) == 1
     assert module.training
     for name, value in module.state_dict().items():
         assert value.dtype == dtype

@@ -542,9 +542,9 @@ def said_by(action: Callable[[], Any]) -> list[str]:
 @pytest.mark.parametrize("name", CASES)
 def test_advice_can_be_followed(client: Client, name: str) -> None:
     case = CASES[name]
-    said = [text for text in said_by(lambda: case.wrong(client)) if re.search(case.advice, text)]
-    assert said, f"no advice {case.advice!r}"
+    message = [text for text in said_by(lambda: case.wrong(client)) if re.search(case.advice, text)]
+    assert message, f"no advice {case.advice!r}"
     with warnings.catch_warnings(record=True) as after:
         warnings.simplefilter("always")
-        case.followed(client, said[0])
+        case.followed(client, message[0])
     assert not [str(each.message) for each in after if re.search(case.advice, str(each.message))]

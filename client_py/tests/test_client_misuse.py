@@ -67,12 +67,12 @@ def test_addresses_as_commands_take_them(client: LocalClient) -> None:
 
 def test_labels_that_are_no_integers(client: Client) -> None:
     images = np.zeros((2, 8, 8, 1), np.uint8)
-    for labels, said in (
+    for labels, message in (
         (["cat", "dog"], "integers, got 'cat'"),
         ([0, 1.5], "integers, got 1.5"),
         ([0, 2**40], f"in the range of int32, got {2**40}"),
     ):
-        error = pytest.raises(ValueError, match=f"labels must be {said}; number the classes from 0")
+        error = pytest.raises(ValueError, match=f"labels must be {message}; number the classes from 0")
         with error:
             client.put_dataset("misuse", images, labels)
         with error:
@@ -123,11 +123,11 @@ def test_defaults_and_poor_choices_are_said_once(client: Client) -> None:
         client.sample("digits", latents=np.zeros((1, 8, 8, 1)), **asked)
     assert json.loads(samples.metadata["request"])["order"] == 2
     assert "solver unipc of order 2, 5 evaluations, grid schedule" in samples._repr_html_()
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as message:
         warnings.simplefilter("default")
         for _ in range(3):
             client.sample("digits", n=1, **asked)
-    assert len(said) == 1
+    assert len(message) == 1
 
 
 def test_a_doubtful_layout_is_said(client: Client) -> None:
@@ -190,9 +190,9 @@ MISTAKES: dict[str, tuple[str, str]] = {
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_told_in_one_sentence(client: LocalClient, places: Path, mistake: str) -> None:
-    typed, said = MISTAKES[mistake]
+    typed, message = MISTAKES[mistake]
     names = {"client": client, "places": places, "images": IMAGES, "x": X, "np": np, "pa": pa}
-    with pytest.raises((AnisoflightError, ValueError), match=said) as caught:
+    with pytest.raises((AnisoflightError, ValueError), match=message) as caught:
         eval(typed, {**names, "connect": anisoflight.connect, "serve": anisoflight.serve, "Plan": anisoflight.Plan})
     sentence = getattr(caught.value, "message", str(caught.value))
     assert "\n" not in sentence

@@ -121,8 +121,8 @@ def test_one_plan_of_several_classes(client: Client, tmp_path: Path) -> None:
     assert stage.sigma[0] == stage.sigma[2] != stage.sigma[1]
     alike = drawn(client, plan, latents, [2] * 4, basis="plan-basis")
     assert np.abs(alike - expected)[[0, 2]].max() < 1e-4 < np.abs(alike - expected)[[1, 3]].max()
-    for wrong, said in (([0, 3, 1, 1], "label must be one of the plan"), ([0, 1], "as many as the 4 images, got 2")):
-        with pytest.raises(ValueError, match=said):
+    for wrong, message in (([0, 3, 1, 1], "label must be one of the plan"), ([0, 1], "as many as the 4 images, got 2")):
+        with pytest.raises(ValueError, match=message):
             plan.begin(noise, labels=wrong)
     for missing in (lambda: plan.stages(noise), lambda: plan.evaluations):
         with pytest.raises(ValueError, match=r"labels must be given, .* the plan has \[0, 1, 2\]"):
@@ -245,8 +245,8 @@ def test_a_tail_begins_at_an_image(client: Client, tmp_path: Path) -> None:
         ({"strength": 0.1}, "strength must lie in 0.2 … 1 for 5 steps, got 0.1"),
         ({"strength": 1.1}, "got 1.1"),
     ]
-    for given, said in wrong:
-        with pytest.raises(ValueError, match=said):
+    for given, message in wrong:
+        with pytest.raises(ValueError, match=message):
             plan.tail(**given)
 
 
@@ -294,7 +294,7 @@ def test_misuse_is_told(tmp_path: Path) -> None:
         loop.step(x)
     tails, stages = plan.file["tails"], plan.file["stages"]
     early = {**stages[0], "beta": [[1.0, 0.5], [1.0, 0.0]]}
-    for said, change in {
+    for message, change in {
         "tails must be lists of what begins at each of the steps 1 to 2": {"tails": tails[:1]},
         "beta must be of evaluations made before, got others in stage 0": {"stages": [early, *stages[1:]]},
         "alpha must be 2 finite numbers": {"tails": [[{**tails[0][0], "alpha": [1.0]}], []]},
@@ -303,7 +303,7 @@ def test_misuse_is_told(tmp_path: Path) -> None:
         "provenance must be an object, got upload": {"provenance": "upload"},
         "info must be an object, got 3": {"info": 3},
     }.items():
-        with pytest.raises(BadRequestError, match=f"not a plan: {said}"):
+        with pytest.raises(BadRequestError, match=f"not a plan: {message}"):
             Plan({**plan.file, **change})
     with pytest.raises(BadRequestError, match="beta must be of evaluations made before"):
         Plan({key: value for key, value in plan.file.items() if key != "tails"}).tail(1)

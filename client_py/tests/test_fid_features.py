@@ -208,8 +208,8 @@ def test_onnx_is_fed_as_declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / "dino.onnx.json").write_text('{"layout": "NHWC"}')
     plain = for_reference(str(path), UNREAD, Loading())
     assert plain.dimension == 3  # by an image of the size that it fixes
-    said = {"name": "dino", "size": [8, 6], "range": [0, 1], "mean": [0.5, 0.4, 0.3], "std": [0.2, 0.3, 0.4]}
-    (tmp_path / "dino.onnx.json").write_text(json.dumps({**said, "layout": "NHWC", "published": False}))
+    message = {"name": "dino", "size": [8, 6], "range": [0, 1], "mean": [0.5, 0.4, 0.3], "std": [0.2, 0.3, 0.4]}
+    (tmp_path / "dino.onnx.json").write_text(json.dumps({**message, "layout": "NHWC", "published": False}))
     features = for_reference(str(path), UNREAD, Loading())
     assert features.hash != plain.hash  # the declaration counts
     features(np.full((2, 4, 4, 3), 51, np.uint8))

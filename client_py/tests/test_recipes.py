@@ -125,9 +125,9 @@ def test_two_recipes_on_one_folder(tmp_path: Path) -> None:
     (out, err), (other_out, other_err) = (process.communicate(timeout=500) for process in both)
     assert [process.returncode for process in both] == [0, 0], err + other_err
     assert out.splitlines()[-5:] == other_out.splitlines()[-5:]
-    said = (err + other_err).splitlines()
-    assert sum("waiting" in line for line in said) == 1
-    assert sum(": anisoflight train --data " in line for line in said) == 2  # the network, isotropic
+    message = (err + other_err).splitlines()
+    assert sum("waiting" in line for line in message) == 1
+    assert sum(": anisoflight train --data " in line for line in message) == 2  # the network, isotropic
 
 
 def test_a_recipe_that_was_killed_is_taken_up(tmp_path: Path) -> None:
