@@ -10,8 +10,8 @@ def test_memory_is_flat(flight: fl.FlightClient, server: anisoflight.LocalClient
     settings = {"stage": "pretrain", "dataset": "blocks", "network": wire.NETWORK, "batch": 8}
     wire.act(flight, "CreateRun", {"name": "soak", **settings})
     readings = []
-    for start in range(0, 200, 50):
-        for seed in range(start, start + 50):
+    for start in range(0, 120, 40):
+        for seed in range(start, start + 40):
             assert wire.get(flight, "Sample", {"model": model, "n": 4, "steps": 2, "seed": seed}).table.num_rows == 4
             assert wire.get(flight, "TrainStep", {"run": "soak"}).table.num_rows == 1
         readings.append(wire.resident(server.server.process.pid))
