@@ -1,5 +1,7 @@
 """What the server's contract says of its operations. Made by go generate ./flight/api; do not edit."""
 
+from __future__ import annotations
+
 READS = frozenset(
     {
         "Sample",
