@@ -201,7 +201,7 @@ def test_pipelines(client: Client, unet: UNet2DModel, tmp_path: Path) -> None:
     loaded.set_progress_bar_config(disable=True)
     assert type(loaded.scheduler) is Scheduler
     np.testing.assert_array_equal(images(loaded), expected)
-    with pytest.raises(ValueError, match=r"num_inference_steps must be one of 5, 9, .*, got 50"):
+    with pytest.raises(ValueError, match=r"num_inference_steps must be one of 5, 9, got 50"):
         loaded(num_inference_steps=50)
 
     ddim = DDIMPipeline(unet, loaded.scheduler)  # it takes the config for a scheduler of its own
@@ -397,7 +397,7 @@ def test_sigmas_of_ones_own_are_refused(client: Client) -> None:
     assert len(ours.timesteps) == 4
     even = [1, 0.75, 0.5, 0.25]
     for given in ({"sigmas": shares}, {"sigmas": np.subtract(even, 0.1)}, {"sigmas": even, "num_inference_steps": 5}):
-        with pytest.raises(AnisoflightError, match=r"make the plan with grid=.*s/\(1 - s\), …, 0"):
+        with pytest.raises(AnisoflightError, match=r"make it with grid=.*s/\(1 - s\), …, 0"):
             ours.set_timesteps(**given)
     plan = client.plan("edm", **options, grid={"sigma": [*(s / (1 - s) for s in shares), 0]})
     ours = plan.scheduler(FLOW)
@@ -555,7 +555,7 @@ def test_misuse_is_told(client: Client) -> None:
     with pytest.raises(ValueError, match="call set_timesteps to begin again"):
         scheduler.step(x, 1, x)
     scheduler.set_timesteps(3)
-    with pytest.raises(ValueError, match=r"timestep must be the next, .*, got 2;"):
+    with pytest.raises(ValueError, match=r"timestep must be the next, .*, got 2"):
         scheduler.step(x, 2, x)
     for given, message in (
         ({"prediction_type": "x"}, "epsilon or sample or v_prediction for a network of kind ddpm, got 'x'"),
