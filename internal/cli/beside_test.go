@@ -1,10 +1,10 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/anisoflight/anisoflight/flight/client"
-	"github.com/anisoflight/anisoflight/internal/cli/command"
+
 	"github.com/anisoflight/anisoflight/internal/cli/connect"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 	"github.com/anisoflight/anisoflight/train/data"
@@ -167,9 +167,13 @@ func startProcess(t *testing.T, dir string) (server *exec.Cmd, location string) 
 // writeImages writes three images as .npz.
 func writeImages(t *testing.T, path string) {
 	t.Helper()
-	if err := command.WriteFile(path, func(w io.Writer) error {
-		return data.WriteNPZ(w, map[string]*data.Array{"images": {Shape: []int{3, 8, 8, 3}, Values: make([]uint8, 3*8*8*3)}})
-	}); err != nil {
+	var file bytes.Buffer
+	images := &data.Array{Shape: []int{3, 8, 8, 3}, Values: make([]uint8, 3*8*8*3)}
+	err := data.WriteNPZ(&file, map[string]*data.Array{"images": images})
+	if err == nil {
+		err = os.WriteFile(path, file.Bytes(), 0o600)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 }
