@@ -126,7 +126,7 @@ func TestWalkThrough(t *testing.T) {
 		}
 	}
 	if table := must(t, dir, "schedule", "show", "--schedule", "geo", "--points", "5"); !strings.Contains(table,
-		`"kind": "geodesic"`) || !strings.Contains(table, `"name": "bars"`) || strings.Count(table, "    all ") != 5 {
+		`"kind": "geodesic"`) || !strings.Contains(table, `"name": "bars"`) || strings.Count(table, "\nall ") != 5 {
 		t.Errorf("show says\n%s", table)
 	}
 	if shown := must(t, dir, "schedule", "show", "--schedule", "learned"); !strings.Contains(shown,

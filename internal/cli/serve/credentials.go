@@ -9,17 +9,17 @@ import (
 	"github.com/anisoflight/anisoflight/internal/cli/command"
 )
 
-// NewToken makes the command group for the tokens of serve --tokens.
+// NewToken returns the command group that makes tokens for serve --tokens.
 func NewToken() *cobra.Command {
 	group := command.Group{
 		Use:   "token",
 		Short: "Make tokens for serve --tokens",
-		Long: `Token makes the bearer tokens that a server started with --tokens FILE asks for. The
-file has a line for each token: a name, the scopes, and the token's SHA-256. The token
-itself is printed once and stored nowhere; deleting its line ends it, within a second
-and without a restart.
+		Long: `Token makes bearer tokens for a server with --tokens FILE. The file has a line for each
+token: a name, the scopes, and the SHA-256 of the token. The token itself is printed once
+and not stored. If its line is deleted, the server refuses it within a second, without a
+restart.
 
-The scopes: read looks at what is stored; sample evaluates networks; train makes and
+The scope read looks at what is stored; sample evaluates networks; train makes and
 changes runs, data sets, schedules, bases and models; admin loads, unloads and deletes.`,
 		Example: `  anisoflight token new --name notebook --scopes read,sample`,
 	}.Command()
@@ -40,13 +40,13 @@ changes runs, data sets, schedules, bases and models; admin loads, unloads and d
 				return command.Usagef(cmd, "%w", err)
 			}
 			fmt.Fprintf(cmd.ErrOrStderr(),
-				"The token, which is not shown again:\n\n  %s\n\nThe line for the file of serve --tokens:\n\n", token)
+				"The token (it is not shown again):\n\n  %s\n\nThe line for the file of serve --tokens:\n\n", token)
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), line)
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&name, "name", "", "`name` that logs and limits know the holder by")
-	cmd.Flags().StringVar(&scopes, "scopes", "read,sample,train,admin", "`scopes` that the token is good for")
+	cmd.Flags().StringVar(&name, "name", "", "`name` of the holder in logs and limits")
+	cmd.Flags().StringVar(&scopes, "scopes", "read,sample,train,admin", "`scopes` of the token")
 	_ = cmd.MarkFlagRequired("name")
 	group.AddCommand(cmd)
 	return group
