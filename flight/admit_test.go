@@ -316,7 +316,7 @@ func TestCallsOfOneCaller(t *testing.T) {
 		t.Errorf("another caller: %v", err)
 	}
 	cancel()
-	eventually(t, "end", time.Second, func() bool { return s.underWay() == 0 })
+	eventually(t, "end", time.Second, func() bool { return s.activeCalls() == 0 })
 	if r := s.get(with(t.Context(), "Bearer "+tokens[api.SampleScope]), t, `{"op":"Sample","rows":1}`); r.err != nil {
 		t.Error(r.err)
 	}
@@ -338,7 +338,7 @@ func TestCallsWithoutTokenAreFew(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "beginning", 2*time.Second, func() bool { return s.underWay() == maxNoToken })
+	eventually(t, "beginning", 2*time.Second, func() bool { return s.activeCalls() == maxNoToken })
 	info := &flight.Action{Type: openAction}
 	ask := func(ctx context.Context) error {
 		stream, err := s.client.DoAction(ctx, info)
@@ -347,12 +347,12 @@ func TestCallsWithoutTokenAreFew(t *testing.T) {
 		}
 		return err
 	}
-	wantStatus(t, "one more", ask(t.Context()), codes.ResourceExhausted, "[BUSY] 8 calls without a token are under way")
+	wantStatus(t, "one more", ask(t.Context()), codes.ResourceExhausted, "[BUSY] 8 calls without a token are active")
 	if err := ask(with(t.Context(), "Bearer "+tokens[api.ReadScope])); err != nil {
 		t.Errorf("with a token: %v", err)
 	}
 	cancel()
-	eventually(t, "end", 2*time.Second, func() bool { return s.underWay() == 0 })
+	eventually(t, "end", 2*time.Second, func() bool { return s.activeCalls() == 0 })
 	if err := ask(t.Context()); err != nil {
 		t.Errorf("once there is room: %v", err)
 	}

@@ -300,6 +300,6 @@ func TestNoGoroutineStays(t *testing.T) {
 		_, _, _ = x.rest()
 	}
 	eventually(t, "end of work", 2*time.Second, func() bool {
-		return s.fake.working.Load() == 0 && s.underWay() == 0 && runtime.NumGoroutine() <= before
+		return s.fake.working.Load() == 0 && s.activeCalls() == 0 && runtime.NumGoroutine() <= before
 	})
 }

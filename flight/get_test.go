@@ -232,7 +232,7 @@ func TestGetErrors(t *testing.T) {
 func TestCancellationStopsTheWork(t *testing.T) {
 	s := serve(t, Config{})
 	const long = `{"op":"Sample","rows":1000000,"batch":1,"tick_ms":5}`
-	idle := func() bool { return s.fake.working.Load() == 0 && s.underWay() == 0 }
+	idle := func() bool { return s.fake.working.Load() == 0 && s.activeCalls() == 0 }
 	for name, stop := range map[string]func(context.Context) (context.Context, func()){
 		"cancel": func(ctx context.Context) (context.Context, func()) { return context.WithCancel(ctx) },
 		"deadline": func(ctx context.Context) (context.Context, func()) {
@@ -281,5 +281,5 @@ func TestSlowReadersHoldLittle(t *testing.T) {
 		t.Error("the work ran ahead of its reader to the end")
 	}
 	cancel()
-	eventually(t, "end", time.Second, func() bool { return s.fake.working.Load() == 0 && s.underWay() == 0 })
+	eventually(t, "end", time.Second, func() bool { return s.fake.working.Load() == 0 && s.activeCalls() == 0 })
 }

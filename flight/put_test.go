@@ -119,10 +119,10 @@ func TestUploadThatBreaksOffIsForgotten(t *testing.T) {
 		if err := p.writer.Write(in); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "start", time.Second, func() bool { return s.underWay() == 1 })
+		eventually(t, "start", time.Second, func() bool { return s.activeCalls() == 1 })
 		time.Sleep(20 * time.Millisecond)
 		breakOff(cancel)
-		eventually(t, "end", time.Second, func() bool { return s.underWay() == 0 })
+		eventually(t, "end", time.Second, func() bool { return s.activeCalls() == 0 })
 		cancel()
 		if got := s.storedLabels("digits"); got != nil {
 			t.Fatalf("case %d: stored %v", i, got)
@@ -169,7 +169,7 @@ func TestUploadErrorsAreToldAtTheEnd(t *testing.T) {
 			t.Errorf("%s: stored %v", name, got)
 		}
 	}
-	eventually(t, "end of calls", time.Second, func() bool { return s.underWay() == 0 })
+	eventually(t, "end of calls", time.Second, func() bool { return s.activeCalls() == 0 })
 }
 
 // TestRefusedUploadDoesNotWaitForEver: a client that neither ends nor goes is told after a while.

@@ -26,14 +26,14 @@ func TestStalledReaders(t *testing.T) {
 	if r := s.get(t.Context(), t, `{"op":"Sample","rows":40}`); r.err != nil || len(r.indices()) != 40 {
 		t.Errorf("another reader of the same connection: %v", r.err)
 	}
-	eventually(t, "end", 5*time.Second, func() bool { return s.fake.working.Load() == 0 && s.underWay() == 0 })
+	eventually(t, "end", 5*time.Second, func() bool { return s.fake.working.Load() == 0 && s.activeCalls() == 0 })
 	for err == nil { // what was on its way is still read
 		_, err = stream.Recv()
 	}
 	if errors.Is(err, io.EOF) {
 		t.Error("the stream ended well")
 	}
-	wantStatus(t, "the stalled reader", err, codes.Canceled, "[CANCELLED] The client has taken nothing")
+	wantStatus(t, "the stalled reader", err, codes.Canceled, "[CANCELLED] The client has received nothing")
 }
 
 // TestStalledWriters: an upload whose client falls silent, and a call whose request never comes, are given up.
@@ -51,7 +51,7 @@ func TestStalledWriters(t *testing.T) {
 	}
 	_, err = exchange.Recv()
 	wantStatus(t, "an exchange", err, codes.Canceled, "[CANCELLED] The client has sent nothing")
-	eventually(t, "end", time.Second, func() bool { return s.underWay() == 0 })
+	eventually(t, "end", time.Second, func() bool { return s.activeCalls() == 0 })
 	if s.storedLabels("digits") != nil || s.aborts() != 1 {
 		t.Errorf("stored %v, %d aborted", s.storedLabels("digits"), s.aborts())
 	}
@@ -72,9 +72,9 @@ func TestRequestsThatNeverCome(t *testing.T) {
 		if _, err := conn.NewStream(ctx, description, flightService+method); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, method, 5*time.Second, func() bool { return s.underWay() == 1 })
+		eventually(t, method, 5*time.Second, func() bool { return s.activeCalls() == 1 })
 		leave()
-		eventually(t, method+" ends", 5*time.Second, func() bool { return s.underWay() == 0 })
+		eventually(t, method+" ends", 5*time.Second, func() bool { return s.activeCalls() == 0 })
 		stream, err := conn.NewStream(t.Context(), description, flightService+method)
 		if err == nil {
 			err = stream.CloseSend()
