@@ -91,8 +91,8 @@ func FuzzStream(f *testing.F) {
 		defer r.Release()
 		for r.Next() {
 		}
-		if mem.Live() > 1<<20 {
-			t.Errorf("%d bytes are allocated", mem.Live())
+		if mem.live.Load() > 1<<20 {
+			t.Errorf("%d bytes are allocated", mem.live.Load())
 		}
 		if refused := mem.Refused(); refused != nil && !errors.As(r.Err(), new(*TooLarge)) {
 			t.Errorf("%v, but the reader says %v", refused, r.Err())

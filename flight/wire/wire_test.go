@@ -134,8 +134,8 @@ func TestAllocatorBoundsLiveBytes(t *testing.T) {
 	a := NewAllocator(1000)
 	b := a.Allocate(600)
 	b = a.Reallocate(1000, b)
-	if a.Live() != 1000 {
-		t.Fatalf("%d bytes live, want 1000", a.Live())
+	if a.live.Load() != 1000 {
+		t.Fatalf("%d bytes live, want 1000", a.live.Load())
 	}
 	if e := refused(func() { a.Allocate(1) }); e == nil || e.Limit != 1000 || e.Live != 1000 {
 		t.Errorf("one byte more: %v", e)
@@ -144,14 +144,14 @@ func TestAllocatorBoundsLiveBytes(t *testing.T) {
 	c := a.Allocate(700)
 	a.Free(b)
 	a.Free(c)
-	if a.Live() != 0 {
-		t.Errorf("%d bytes live after all was freed", a.Live())
+	if a.live.Load() != 0 {
+		t.Errorf("%d bytes live after all was freed", a.live.Load())
 	}
 	if refused(func() { a.Allocate(-5) }) == nil {
 		t.Error("a negative size passes")
 	}
-	if a.Live() != 0 || a.Refused() == nil {
-		t.Errorf("%d bytes live, refused %v", a.Live(), a.Refused())
+	if a.live.Load() != 0 || a.Refused() == nil {
+		t.Errorf("%d bytes live, refused %v", a.live.Load(), a.Refused())
 	}
 }
 
@@ -171,8 +171,8 @@ func TestDecompressionBomb(t *testing.T) {
 			if n, err := read(honest, a); err != nil || n != 4096 {
 				t.Fatalf("%s %d: %d rows, %v", name, i, n, err)
 			}
-			if a.Live() != 0 {
-				t.Fatalf("%s: %d bytes live at the end", name, a.Live())
+			if a.live.Load() != 0 {
+				t.Fatalf("%s: %d bytes live at the end", name, a.live.Load())
 			}
 		}
 		// The body of a compressed batch begins with the claimed length of its first buffer.
