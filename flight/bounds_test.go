@@ -77,7 +77,7 @@ func TestMessagesShareABudget(t *testing.T) {
 	p := s.put(t.Context(), t, target, labels(1).record(t).Schema())
 	_ = p.writer.Write(in)
 	_, err := p.end()
-	wantStatus(t, "no room", err, codes.ResourceExhausted, "[BUSY] Messages in use fill the server's limit of 1048576 bytes")
+	wantStatus(t, "no room", err, codes.ResourceExhausted, "[BUSY] Messages in use fill the server's limit")
 	cancel()
 	<-slow
 	eventually(t, "room", time.Second, func() bool { return s.budget.TryAcquire(1 << 20) })

@@ -60,8 +60,8 @@ func (c *call) context(ctx context.Context) context.Context {
 	return context.WithValue(api.WithClient(ctx, c.caller), callKey{}, c)
 }
 
-// All callers without a token, on a server with tokens, count as one. Their calls are few, short and quick, because gRPC
-// reads a whole request before the server knows whether it is for openAction.
+// All callers without a token, on a server with tokens, count as one. Their calls are few, short and quick, because
+// gRPC reads a whole request before the server knows whether it is for openAction.
 const (
 	noToken      = "no token"
 	maxNoToken   = 8
@@ -205,9 +205,9 @@ func (s *Server) stream(
 	})
 }
 
-// earlier returns a context that ends slightly before the deadline of ctx. At the deadline gRPC resets the stream. A C++
-// client, such as pyarrow, reports CANCELLED if the reset arrives before its own deadline; so the status must arrive
-// first.
+// earlier returns a context that ends slightly before the deadline of ctx. At the deadline gRPC resets the stream. A
+// C++ client, such as pyarrow, reports CANCELLED if the reset arrives before its own deadline; so the status must
+// arrive first.
 func earlier(ctx context.Context) (context.Context, context.CancelFunc) {
 	const margin = 25 * time.Millisecond
 	deadline, ok := ctx.Deadline()
@@ -276,7 +276,8 @@ func (g *guardedStream) stallTimer(action string) *time.Timer {
 	})
 }
 
-// reserveBytes reserves bytes of the server's budget for the call. It waits for free bytes, for Config.Patience at most.
+// reserveBytes reserves bytes of the server's budget for the call. It waits for free bytes, for Config.Patience at
+// most.
 func (c *call) reserveBytes(ctx context.Context, bytes int64) error {
 	s := c.server
 	bytes = min(bytes, s.cfg.MaxReceivedBytes)

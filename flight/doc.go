@@ -9,9 +9,9 @@
 // guardedStream reserves a message's bytes; they are released after its batch, or when its call ends.
 //
 // Invariants: One goroutine sends on a stream. The schema and an empty batch are sent before work starts. A message is
-// sent at least every 500 ms. The last message of a successful stream has the event "end". Every message has a batch. An
-// upload is committed only if its client ended the stream. The work of a call ends with the call. The text of a panic or
-// of an unexpected error is only logged.
+// sent at least every 500 ms. The last message of a successful stream has the event "end". Every message has a batch.
+// An upload is committed only if its client ended the stream. The work of a call ends with the call. The text of a
+// panic or of an unexpected error is only logged.
 //
 // Begin reading with New, then call.go and actions.go.
 package flight

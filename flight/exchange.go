@@ -61,8 +61,8 @@ type received struct {
 	err   error // io.EOF at the end
 }
 
-// receive reads up to ahead batches before the work takes them. When the work has ended, or a batch is refused, it reads
-// and drops the rest of the stream.
+// receive reads up to ahead batches before the work takes them. When the work has ended, or a batch is refused, it
+// reads and drops the rest of the stream.
 func (s *service) receive(work context.Context, in *source, ahead int) <-chan received {
 	batches := make(chan received, max(1, ahead))
 	forward := func() error {

@@ -16,8 +16,8 @@ import (
 )
 
 // GetFlightInfo checks a request and returns the schema, rows and bytes of its reply, and the ticket for DoGet. The
-// descriptor is a command, with the same JSON as the ticket, or a path of ListFlights. With peers, a request that can be
-// divided has several endpoints, and every peer can serve each of them.
+// descriptor is a command, with the same JSON as the ticket, or a path of ListFlights. With peers, a request that can
+// be divided has several endpoints, and every peer can serve each of them.
 func (s *service) GetFlightInfo(ctx context.Context, d *flight.FlightDescriptor) (*flight.FlightInfo, error) {
 	if d.GetType() == flight.DescriptorPATH {
 		f, err := s.stored(ctx, pathOf(d))
@@ -49,8 +49,8 @@ func (s *service) GetSchema(ctx context.Context, d *flight.FlightDescriptor) (*f
 	return &flight.SchemaResult{Schema: info.GetSchema()}, nil
 }
 
-// ListFlights lists the paths of models, schedules, bases, data sets and runs, such as ["models","digits"], except those
-// larger than a reply may be. Criteria are the beginning of the paths to list, such as models or models/digits.
+// ListFlights lists the paths of models, schedules, bases, data sets and runs, such as ["models","digits"], except
+// those larger than a reply may be. Criteria are the beginning of the paths to list, such as models or models/digits.
 func (s *service) ListFlights(criteria *flight.Criteria, to flight.FlightService_ListFlightsServer) error {
 	begin := string(criteria.GetExpression())
 	for _, f := range s.server.engine.List(to.Context()) {

@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// Listen opens HOST:PORT or unix:PATH. Only the owner of a socket file can read and write it. Listen replaces the socket
-// file of a dead server.
+// Listen opens HOST:PORT or unix:PATH. Only the owner of a socket file can read and write it. Listen replaces the
+// socket file of a dead server.
 func Listen(ctx context.Context, address string) (net.Listener, error) {
 	path, unix := strings.CutPrefix(address, "unix:")
 	if !unix {
@@ -26,8 +26,8 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 	if err := removeDeadSocket(ctx, path); err != nil {
 		return nil, err
 	}
-	// The file gets the mode of the socket, so that others can never connect. On systems without Fchmod for sockets, Chmod
-	// follows right after.
+	// The file gets the mode of the socket, so that others can never connect. On systems without Fchmod for sockets,
+	// Chmod follows right after.
 	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		return c.Control(func(fd uintptr) { _ = syscall.Fchmod(int(fd), 0o600) })
 	}}

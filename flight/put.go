@@ -20,8 +20,8 @@ import (
 
 // DoPut receives a table and commits it when the client has ended the stream. The reply has the number of its rows.
 //
-// The server reads a refused upload to its end before it sends the error, because pyarrow raises the server's error when
-// it closes a stream, but a less useful one when a write fails.
+// The server reads a refused upload to its end before it sends the error, because pyarrow raises the server's error
+// when it closes a stream, but a less useful one when a write fails.
 func (s *service) DoPut(stream flight.FlightService_DoPutServer) error {
 	var rows int64
 	err := recovered(s.server.log, func() (err error) {

@@ -25,8 +25,8 @@ type sink interface {
 // run calls work in a new goroutine, whose emit fills the queue, and sends the queue's events from this goroutine. It
 // returns when the work has ended and all events are sent. If release is not nil, it is called when the work has ended.
 //
-// If ctx ends first, run returns at once, so that the client gets the error. The work then ends within one evaluation of
-// the network; Shutdown and Stop wait for it.
+// If ctx ends first, run returns at once, so that the client gets the error. The work then ends within one evaluation
+// of the network; Shutdown and Stop wait for it.
 func (s *Server) run(ctx context.Context, to sink, q *queue, release func(),
 	work func(ctx context.Context, emit func(api.Event) error) error,
 ) error {
@@ -166,8 +166,8 @@ func openStream(to wire.Sender, s api.Schema, most int, meta api.Meta) (*outStre
 	return o, o.empty(meta)
 }
 
-// event sends an event: its rows in messages of at most most rows, the last with the event's metadata, or an empty batch
-// with the metadata. Other messages have the number of rows sent as metadata.
+// event sends an event: its rows in messages of at most most rows, the last with the event's metadata, or an empty
+// batch with the metadata. Other messages have the number of rows sent as metadata.
 func (o *outStream) event(e api.Event) error {
 	if e.Batch == nil {
 		return o.empty(e.Meta)

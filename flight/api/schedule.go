@@ -70,8 +70,8 @@ type NewSchedule struct {
 	Replace bool   `json:"replace"`         // replace a schedule of that name
 }
 
-// Stored implements ScheduleKind.
-func (r NewSchedule) Stored() NewSchedule { return r }
+// Target implements ScheduleKind.
+func (r NewSchedule) Target() NewSchedule { return r }
 
 // checkEnds checks the end of time, 0 where it was left out, and the variance at its beginning.
 func checkEnds(t, g0 float64) error {

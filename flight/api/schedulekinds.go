@@ -167,8 +167,8 @@ type ScheduleKind interface {
 	Request
 	// Kind returns the kind's name.
 	Kind() string
-	// Stored returns what the kinds have in common.
-	Stored() NewSchedule
+	// Target returns where the schedule is stored.
+	Target() NewSchedule
 }
 
 // ScheduleKinds returns an empty request of each kind.

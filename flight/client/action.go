@@ -59,8 +59,8 @@ func act[R any](ctx context.Context, c *Client, name string, req any, progress f
 	return reply, json.Unmarshal(text, &reply)
 }
 
-// MakeSchedule makes a schedule of a kind, such as an *api.GeodesicSchedule, and stores it. If progress is not nil, it is
-// called with the progress of the work.
+// MakeSchedule makes a schedule of a kind, such as an *api.GeodesicSchedule, and stores it. If progress is not nil, it
+// is called with the progress of the work.
 func (c *Client) MakeSchedule(ctx context.Context, req api.ScheduleKind, progress func(api.Meta)) (api.ScheduleInfo,
 	error,
 ) {
@@ -69,8 +69,8 @@ func (c *Client) MakeSchedule(ctx context.Context, req api.ScheduleKind, progres
 	return act[api.ScheduleInfo](ctx, c, "MakeSchedule", fields, progress)
 }
 
-// encode returns a request's JSON: the fields of a struct that are not zero, or all entries of a map or of JSON. It adds
-// the operation's name as "op" unless it is empty.
+// encode returns a request's JSON: the fields of a struct that are not zero, or all entries of a map or of JSON. It
+// adds the operation's name as "op" unless it is empty.
 func encode(op string, req any) ([]byte, error) {
 	fields := map[string]any{}
 	switch req := req.(type) {

@@ -8,8 +8,8 @@
 //	var e *api.Error
 //	if errors.As(err, &e) && e.Code == api.ModelNotFound { … }
 //
-// Programs whose requests are data, such as the command line, call operations by name. [Client.Action], [Client.Get] and
-// [Client.Put] send a map or JSON unchanged.
+// Programs whose requests are data, such as the command line, call operations by name. [Client.Action], [Client.Get]
+// and [Client.Put] send a map or JSON unchanged.
 //
 // Begin reading with Dial.
 package client

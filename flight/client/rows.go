@@ -51,7 +51,8 @@ func ReadAll(rows Rows) (api.Schema, api.Batch, api.Meta, error) {
 	return all.Schema, all.Batch, all.Meta, nil
 }
 
-// Get calls the operation called op, which returns rows, by DoGet. The request is a struct of flight/api, a map or JSON.
+// Get calls the operation called op, which returns rows, by DoGet. The request is a struct of flight/api, a map or
+// JSON.
 func (c *Client) Get(ctx context.Context, op string, req any) Rows {
 	return func(yield func(Message, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -99,8 +100,8 @@ func (c *Client) exchange(ctx context.Context, op string, req any, in Input) Row
 	}
 }
 
-// Put uploads rows to the operation called op by DoPut. The request is as in [Client.Get]. It returns the number of rows
-// that the server has stored.
+// Put uploads rows to the operation called op by DoPut. The request is as in [Client.Get]. It returns the number of
+// rows that the server has stored.
 func (c *Client) Put(ctx context.Context, op string, req any, in Input) (int64, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -128,8 +129,8 @@ type sender interface {
 	CloseSend() error
 }
 
-// send sends a descriptor with the request, then the batches, and ends the stream. Its error is io.EOF if the server has
-// ended the stream.
+// send sends a descriptor with the request, then the batches, and ends the stream. Its error is io.EOF if the server
+// has ended the stream.
 func send(to sender, op string, req any, in Input) error {
 	text, err := encode(op, req)
 	if err != nil {

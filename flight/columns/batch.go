@@ -73,8 +73,8 @@ func flatBytes(flat any) (typ api.Type, numbers int, b []byte) {
 	return typ, v.Len(), unsafe.Slice((*byte)(v.UnsafePointer()), v.Len()*typ.Size())
 }
 
-// Batch returns a received record as a batch of schema s. It copies only integers of fewer bits than int64, which become
-// int64. A record that has a null, or columns shorter than it claims, is BAD_TENSOR.
+// Batch returns a received record as a batch of schema s. It copies only integers of fewer bits than int64, which
+// become int64. A record that has a null, or columns shorter than it claims, is BAD_TENSOR.
 func Batch(s api.Schema, r arrow.RecordBatch) (api.Batch, error) {
 	b := api.Batch{Rows: int(r.NumRows()), Cols: make([]any, len(s.Columns))}
 	for i, c := range s.Columns {

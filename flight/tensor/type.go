@@ -37,8 +37,8 @@ var (
 	_ array.ExtensionArray = (*Array)(nil)
 )
 
-// New returns the type of tensors of a shape with numbers of type value. dimNames has the names of the dimensions, or is
-// empty. The numbers are declared not nullable, as arrow-rs requires. The product of the shape must be an int32.
+// New returns the type of tensors of a shape with numbers of type value. dimNames has the names of the dimensions, or
+// is empty. The numbers are declared not nullable, as arrow-rs requires. The product of the shape must be an int32.
 func New(value arrow.DataType, shape []int, dimNames []string) (*Type, error) {
 	n, err := size(shape)
 	if err != nil {

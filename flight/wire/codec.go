@@ -12,8 +12,8 @@ import (
 const WriteBuffer = 512 << 10
 
 // Codec is gRPC's codec for protobuf with fewer copies of tables. It sends *Data and *Result from the memory of their
-// bodies, and copies the bodies of received *flight.FlightData and *flight.Result once, to aligned memory. The bytes are
-// those of protobuf, so that the other side needs no such codec.
+// bodies, and copies the bodies of received *flight.FlightData and *flight.Result once, to aligned memory. The bytes
+// are those of protobuf, so that the other side needs no such codec.
 type Codec struct{}
 
 var _ encoding.CodecV2 = Codec{}

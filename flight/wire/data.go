@@ -17,8 +17,8 @@ const (
 	resultBody = 1 // of Result
 )
 
-// Data is a FlightData to send. Its body is not copied: the pieces must be Go memory, and must not change until they are
-// sent, which is some time after SendMsg has returned.
+// Data is a FlightData to send. Its body is not copied: the pieces must be Go memory, and must not change until they
+// are sent, which is some time after SendMsg has returned.
 type Data struct {
 	Descriptor  []byte   // an encoded FlightDescriptor; only in the first message of an upload
 	Header      []byte   // the flatbuffer that describes the body

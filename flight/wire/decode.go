@@ -42,8 +42,8 @@ func decodeData(message mem.BufferSlice, d *flight.FlightData) error {
 	})
 }
 
-// decodeResult decodes a Result likewise. Its body begins in memory so that the bodies within it that Stream has aligned
-// are aligned.
+// decodeResult decodes a Result likewise. Its body begins in memory so that the bodies within it that Stream has
+// aligned are aligned.
 func decodeResult(message mem.BufferSlice, result *flight.Result) error {
 	const shift = Alignment - resultResidue
 	result.Reset()

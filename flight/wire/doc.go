@@ -1,5 +1,5 @@
-// Package wire encodes and decodes the messages of Arrow Flight, and bounds the memory that a message may claim. It does
-// not know what columns mean.
+// Package wire encodes and decodes the messages of Arrow Flight, and bounds the memory that a message may claim. It
+// does not know what columns mean.
 //
 // Codec is gRPC's codec. Writer and Stream make messages whose tables are sent without a copy before the socket's
 // buffer. A received table is copied once. The bytes are those of Arrow Flight; a FlightData is

@@ -29,8 +29,8 @@ const (
 )
 
 // CheckHeader checks the header of an Arrow message, a flatbuffer. It refuses damaged headers, and those beyond the
-// limits above: a few bytes can claim billions of fields, for which arrow-go would allocate memory, for example by naming
-// the same field many times. It does not check the body.
+// limits above: a few bytes can claim billions of fields, for which arrow-go would allocate memory, for example by
+// naming the same field many times. It does not check the body.
 func CheckHeader(header []byte) (err error) {
 	defer func() {
 		if recover() != nil { // flatbuffers panics if an offset is out of range

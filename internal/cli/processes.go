@@ -22,7 +22,7 @@ const (
 // processesOption selects the library by which several processes train as one.
 var processesOption = command.Option{
 	Name:      "processes",
-	Usage:     "`library` that joins processes started by a launcher: mpi, the file of an MPI library, or one to train alone",
+	Usage:     "`library` that joins processes of a launcher: mpi, the file of an MPI library, or one to train alone",
 	Otherwise: "mpi if mpiexec or srun has started several, else one",
 	OneOf:     []string{processesMPI, processesOne},
 }

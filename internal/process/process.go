@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Resident returns the resident memory of this process, including device buffers on the host, and its peak, in bytes. It
-// returns zeros if the operating system does not report them.
+// Resident returns the resident memory of this process, including device buffers on the host, and its peak, in bytes.
+// It returns zeros if the operating system does not report them.
 func Resident() (now, peak int64) {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -25,9 +25,9 @@ type Holder struct {
 
 // Lock is the lock of a data folder. The kernel releases it when the process ends, however it ends.
 //
-// Only flock(2) decides whether a folder is locked: the file may describe a process that was killed. On NFS, Linux locks
-// the file on the NFS server, so that the lock holds between machines, unless the folder is mounted with nolock or
-// local_lock=flock: then it holds only on one machine.
+// Only flock(2) decides whether a folder is locked: the file may describe a process that was killed. On NFS, Linux
+// locks the file on the NFS server, so that the lock holds between machines, unless the folder is mounted with nolock
+// or local_lock=flock: then it holds only on one machine.
 type Lock struct {
 	file   *os.File
 	holder Holder

@@ -44,7 +44,8 @@ func (m *Measure) Moments() (mean, std []float64) {
 	return mean, std
 }
 
-// Scales returns the scale of each channel that makes its standard deviation [SigmaData]. A constant channel is an error.
+// Scales returns the scale of each channel that makes its standard deviation [SigmaData]. A constant channel is an
+// error.
 func (m *Measure) Scales() ([]float64, error) {
 	mean, std := m.Moments()
 	for c, s := range std {

@@ -104,8 +104,8 @@ func SetDefaults(settings any) {
 	}
 }
 
-// Check returns the *[Error] of the first field whose tags do not allow its value, or nil. It skips zero fields. settings
-// points to a struct. The tag oneof may also name one of the lists.
+// Check returns the *[Error] of the first field whose tags do not allow its value, or nil. It skips zero fields.
+// settings points to a struct. The tag oneof may also name one of the lists.
 func Check(settings any, lists map[string][]string) error {
 	for f, v := range reflect.ValueOf(settings).Elem().Fields() {
 		name, _, _ := strings.Cut(cmp.Or(f.Tag.Get("json"), f.Name), ",")

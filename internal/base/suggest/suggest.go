@@ -10,8 +10,8 @@ import (
 // maxBytes is the length of a word that is shown and compared.
 const maxBytes = 40
 
-// OneOf returns the end of an error about a value that is not allowed, after the name of its field: `must be one of heun,
-// ab, got "huen"; did you mean "heun"?`. It returns nothing if the value is allowed.
+// OneOf returns the end of an error about a value that is not allowed, after the name of its field: `must be one of
+// heun, ab, got "huen"; did you mean "heun"?`. It returns nothing if the value is allowed.
 func OneOf(value string, allowed []string) string {
 	if slices.Contains(allowed, value) {
 		return ""
@@ -28,8 +28,8 @@ func OneOf(value string, allowed []string) string {
 }
 
 // Nearest returns the known word with the fewest edits from word: inserted, removed or replaced letters, or swapped
-// neighbours, in any case. It returns the first of several. It returns nothing if all known words have more edits than a
-// third of the word's length and more than one.
+// neighbours, in any case. It returns the first of several. It returns nothing if all known words have more edits than
+// a third of the word's length and more than one.
 func Nearest(word string, known []string) string {
 	if len(word) > maxBytes {
 		return ""

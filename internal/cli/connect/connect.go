@@ -53,8 +53,8 @@ func WithServer(ctx context.Context, e command.Env, f func(*client.Client) error
 	return WithServerIn(ctx, e, nil, f)
 }
 
-// WithServerIn is WithServer in the first process of the world w, whose processes train together: it refuses every server
-// except its own. If w is nil it is WithServer.
+// WithServerIn is WithServer in the first process of the world w, whose processes train together: it refuses every
+// server except its own. If w is nil it is WithServer.
 func WithServerIn(ctx context.Context, e command.Env, w *processes.World, f func(*client.Client) error) error {
 	remote := func(location string) error {
 		if w != nil {

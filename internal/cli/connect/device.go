@@ -82,8 +82,8 @@ type Engine struct {
 	lock *folderlock.Lock
 }
 
-// OpenEngine opens the data folder whose lock is held. The lock is released with the engine, or at once on an error. The
-// world may be nil: see [WithServerIn].
+// OpenEngine opens the data folder whose lock is held. The lock is released with the engine, or at once on an error.
+// The world may be nil: see [WithServerIn].
 func OpenEngine(ctx context.Context, e command.Env, lock *folderlock.Lock, w *processes.World) (_ *Engine, err error) {
 	// If the reader of the log or the output ends first, writes fail, but the process goes on and stores its runs.
 	signal.Ignore(syscall.SIGPIPE)

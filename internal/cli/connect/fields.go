@@ -82,8 +82,9 @@ func OmitOptions(options []command.Option, names ...string) []command.Option {
 	return slices.DeleteFunc(slices.Clone(options), func(o command.Option) bool { return slices.Contains(names, o.Name) })
 }
 
-// MakeCommand completes the command s, which calls an action that makes something. Its options are the request's fields,
-// except a kind with one possible value, and [FolderOptions]. It shows progress under the word doing, then the reply.
+// MakeCommand completes the command s, which calls an action that makes something. Its options are the request's
+// fields, except a kind with one possible value, and [FolderOptions]. It shows progress under the word doing, then the
+// reply.
 func MakeCommand(s command.Spec, action string, request any, doing string, changes ...command.Option) command.Spec {
 	fields := slices.DeleteFunc(Fields(request, changes...), func(o command.Option) bool {
 		return len(o.OneOf) == 1 && o.Name == "kind"

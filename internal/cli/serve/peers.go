@@ -60,8 +60,8 @@ func parsePeers(e command.Env, secure bool) (func(context.Context) []string, err
 	return p.get, nil
 }
 
-// get returns the locations of all peers: the locations, then those of the names, sorted by address, so that all servers
-// return the same list. Names that cannot be looked up are left out.
+// get returns the locations of all peers: the locations, then those of the names, sorted by address, so that all
+// servers return the same list. Names that cannot be looked up are left out.
 func (p *peers) get(ctx context.Context) []string {
 	ctx, cancel := context.WithTimeout(ctx, peersTimeout)
 	defer cancel()
