@@ -2,7 +2,6 @@ package flight
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/base64"
 	"errors"
 	"io"
@@ -14,14 +13,12 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/flight"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/auth"
-	"github.com/anisoflight/anisoflight/internal/testing/certtest"
 )
 
 // guardedServer is a server with one token of each scope, by its scope's name.
@@ -280,25 +277,6 @@ func TestLogsHoldNoSecrets(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("the log lacks %q:\n%s", want, text)
 		}
-	}
-}
-
-// TestTLS: a server with a certificate is reached over TLS alone.
-func TestTLS(t *testing.T) {
-	pair, roots := certtest.Pair(t)
-	s := serve(t, Config{TLS: &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}})
-	if err := s.doAction(t.Context(), "ServerInfo"); err == nil {
-		t.Error("a plain connection is served")
-	}
-	var err error
-	s.client, err = flight.NewClientWithMiddleware(s.address, nil, nil,
-		grpc.WithTransportCredentials(credentials.NewClientTLSFromCert(roots, "")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.client.Close()
-	if err := s.doAction(t.Context(), "ServerInfo"); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"google.golang.org/grpc/codes"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -261,7 +262,7 @@ func TestExchangeErrors(t *testing.T) {
 func withNull(t *testing.T, in input) arrow.RecordBatch {
 	t.Helper()
 	r := in.record(t)
-	b := array.NewFloat64Builder(nullAllocator)
+	b := array.NewFloat64Builder(memory.DefaultAllocator)
 	defer b.Release()
 	b.Append(1)
 	b.AppendNull()

@@ -148,25 +148,6 @@ func TestTrainingOnAServer(t *testing.T) {
 	}
 }
 
-// A folder whose server was killed is free, whatever its lock says.
-func TestKilledServer(t *testing.T) {
-	dir := folder(t)
-	cmd, _ := startProcess(t, dir)
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait()
-	if text := read(t, filepath.Join(dir, "lock")); !strings.Contains(text, "anisoflight serve") {
-		t.Fatalf("the lock says %q", text)
-	}
-	if list := must(t, dir, "schedule", "list"); !strings.HasPrefix(list, "NAME") {
-		t.Errorf("the list is %q", list)
-	}
-	if status := startServer(t, dir).stop(); status != 0 {
-		t.Errorf("a server after it ends with status %d", status)
-	}
-}
-
 // A command waits for another that ends, or for a server that starts, and not for ever.
 func TestFolderInUseByACommand(t *testing.T) {
 	dir := folder(t)
@@ -249,17 +230,46 @@ func TestMetadataNeedsNoDevice(t *testing.T) {
 	}
 }
 
-// Tokens are sent.
+// TestTokens: the token of `token new` is sent, and its line in the server's file makes it valid.
 func TestTokens(t *testing.T) {
-	_, line, told := call(t, "token", "new", "--name", "notebook", "--scopes", "read")
-	token := strings.Fields(told[strings.Index(told, "\n\n"):])[0]
-	s := startServer(t, folder(t), "--tokens", write(t, filepath.Join(t.TempDir(), "tokens"), line))
+	_, line, shown := call(t, "token", "new", "--name", "notebook", "--scopes", "read")
+	token := strings.Fields(shown[strings.Index(shown, "\n\n"):])[0]
+	file := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(file, []byte(line), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := startServer(t, folder(t), "--tokens", file)
 	if status, _, stderr := call(t, "schedule", "list", "--server", s.location); status != 1 ||
 		!strings.Contains(stderr, "token") {
 		t.Errorf("without a token: status %d, %q", status, stderr)
 	}
 	if status, _, stderr := call(t, "schedule", "list", "--server", s.location, "--token", token); status != 0 {
 		t.Errorf("with a token: status %d, %q", status, stderr)
+	}
+	if status := s.stop(); status != 0 {
+		t.Errorf("the server ends with status %d\n%s", status, s.log)
+	}
+	for _, wrong := range [][]string{
+		{"new"},
+		{"new", "--name", "a b"},
+		{"new", "--name", "a", "--scopes", "write"},
+		{"old"},
+	} {
+		if status, _, stderr := call(t, append([]string{"token"}, wrong...)...); status != 2 {
+			t.Errorf("%v: status %d, %q", wrong, status, stderr)
+		}
+	}
+}
+
+// TestUnixSocket: a server on a socket file logs its address, and is found by --server.
+func TestUnixSocket(t *testing.T) {
+	address := "unix:" + filepath.Join(t.TempDir(), "a.sock")
+	s := startServer(t, folder(t), "--listen", address)
+	if want := connect.LocationOf(address); s.location != want {
+		t.Errorf("listening on %s, want %s", s.location, want)
+	}
+	if status, _, stderr := call(t, "schedule", "list", "--server", address); status != 0 {
+		t.Errorf("status %d, %q", status, stderr)
 	}
 	if status := s.stop(); status != 0 {
 		t.Errorf("the server ends with status %d\n%s", status, s.log)

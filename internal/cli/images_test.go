@@ -19,7 +19,10 @@ import (
 // sampled returns the images of three rows of 2×1 pixels, the second of which is a preview.
 func sampled(channels int, values any) (g images) {
 	s := api.Schema{Columns: []api.Column{
-		{Name: "seed"}, {Name: "label"}, {Name: "step"}, {Name: "nfe"},
+		{Name: "seed"},
+		{Name: "label"},
+		{Name: "step"},
+		{Name: "nfe"},
 		{Name: "sample", Kind: api.Tensor, Shape: []int{2, 1, channels}},
 	}}
 	g.add(client.Message{Schema: s, Batch: api.Batch{Rows: 3, Cols: []any{
