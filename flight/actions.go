@@ -131,13 +131,13 @@ func (s *service) rowsAction(ctx context.Context, request api.Call, send func([]
 	return send(empty)
 }
 
-// streamBodies returns a batch as Arrow IPC streams of at most most rows; none if b is nil.
-func streamBodies(as *arrow.Schema, s api.Schema, b *api.Batch, most int) (bodies [][][]byte, err error) {
+// streamBodies returns a batch as Arrow IPC streams of at most maxRows rows; none if b is nil.
+func streamBodies(as *arrow.Schema, s api.Schema, b *api.Batch, maxRows int) (bodies [][][]byte, err error) {
 	if b == nil {
 		return nil, nil
 	}
-	for from := 0; from < b.Rows; from += most {
-		body, err := streamBody(as, s, columns.Rows(s, *b, from, min(from+most, b.Rows)))
+	for from := 0; from < b.Rows; from += maxRows {
+		body, err := streamBody(as, s, columns.Rows(s, *b, from, min(from+maxRows, b.Rows)))
 		if err != nil {
 			return nil, err
 		}

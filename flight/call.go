@@ -69,8 +69,9 @@ const (
 	noTokenStall = 10 * time.Second
 )
 
-// enter counts an active call under a key of its caller. It returns an error with the text what if there are most.
-func (s *Server) enter(key string, most int, what string) error {
+// enter counts an active call under a key of its caller. It returns an error, formatted with
+// their number, if limit of them are active.
+func (s *Server) enter(key string, limit int, format string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch n := s.active[key]; {
@@ -79,8 +80,8 @@ func (s *Server) enter(key string, most int, what string) error {
 	case key == noToken && n >= maxNoToken:
 		return api.Errorf(api.Busy, "%d calls without a token are active", n).
 			WithHint("Send a token, or wait for one to end.")
-	case n >= most:
-		return api.Errorf(api.Busy, what, n).WithHint("Wait for one to end.")
+	case n >= limit:
+		return api.Errorf(api.Busy, format, n).WithHint("Wait for one to end.")
 	}
 	s.active[key]++
 	s.calls.Add(1)

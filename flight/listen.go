@@ -20,8 +20,8 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 		return new(net.ListenConfig).Listen(ctx, "tcp", address)
 	}
 	path = strings.TrimPrefix(path, "//")
-	if most := len(syscall.RawSockaddrUnix{}.Path) - 1; len(path) > most {
-		return nil, fmt.Errorf("the path of a socket must have at most %d bytes, got %d: %s", most, len(path), path)
+	if limit := len(syscall.RawSockaddrUnix{}.Path) - 1; len(path) > limit {
+		return nil, fmt.Errorf("the path of a socket must have at most %d bytes, got %d: %s", limit, len(path), path)
 	}
 	if err := removeDeadSocket(ctx, path); err != nil {
 		return nil, err

@@ -145,8 +145,8 @@ func (s *source) close() {
 // explain returns why reading failed: the connection, a limit, or the contents of the stream.
 func (s *source) explain(err error) error {
 	var (
-		kind  *tensor.Error
-		known *api.Error
+		invalid     *tensor.Error
+		contractErr *api.Error
 	)
 	switch {
 	case s.from.err != nil:
@@ -156,10 +156,10 @@ func (s *source) explain(err error) error {
 			WithHint("Send a schema, even if no rows follow.")
 	case s.mem.Refused() != nil:
 		return tooLarge(s.mem.Refused().Limit)
-	case errors.As(err, &kind):
-		return api.Errorf(api.BadTensor, "A tensor column is invalid: %s", kind.Msg)
-	case errors.As(err, &known):
-		return known
+	case errors.As(err, &invalid):
+		return api.Errorf(api.BadTensor, "A tensor column is invalid: %s", invalid.Msg)
+	case errors.As(err, &contractErr):
+		return contractErr
 	}
 	return notArrow(err)
 }
@@ -223,12 +223,12 @@ func (r *receiver) skip() {
 // transportError converts an error of gRPC's transport to one of the context or of the contract. A lost connection is a
 // cancelled request.
 func transportError(err error) error {
-	var known *api.Error
+	var contractErr *api.Error
 	switch {
 	case err == nil, errors.Is(err, context.Canceled):
 		return err
-	case errors.As(err, &known):
-		return known
+	case errors.As(err, &contractErr):
+		return contractErr
 	}
 	switch status.Code(err) {
 	case codes.Canceled, codes.Unavailable:

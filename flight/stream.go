@@ -149,7 +149,7 @@ type outStream struct {
 	to      *wire.Writer
 	api     api.Schema
 	arrow   *arrow.Schema
-	most    int // rows of a message
+	maxRows int // rows of a message
 	started time.Time
 	last    time.Time       // time of the last message
 	rows    int64           // number of rows sent
@@ -157,16 +157,16 @@ type outStream struct {
 }
 
 // openStream sends the schema and an empty batch with meta.
-func openStream(to wire.Sender, s api.Schema, most int, meta api.Meta) (*outStream, error) {
+func openStream(to wire.Sender, s api.Schema, maxRows int, meta api.Meta) (*outStream, error) {
 	as, err := columns.ToArrow(s)
 	if err != nil {
 		return nil, err
 	}
-	o := &outStream{to: wire.NewWriter(to, as, nil), api: s, arrow: as, most: most, started: time.Now()}
+	o := &outStream{to: wire.NewWriter(to, as, nil), api: s, arrow: as, maxRows: maxRows, started: time.Now()}
 	return o, o.empty(meta)
 }
 
-// event sends an event: its rows in messages of at most most rows, the last with the event's metadata, or an empty
+// event sends an event: its rows in messages of at most maxRows rows, the last with the event's metadata, or an empty
 // batch with the metadata. Other messages have the number of rows sent as metadata.
 func (o *outStream) event(e api.Event) error {
 	if e.Batch == nil {
@@ -174,7 +174,7 @@ func (o *outStream) event(e api.Event) error {
 	}
 	b := *e.Batch
 	for from := 0; ; {
-		to := min(from+o.most, b.Rows)
+		to := min(from+o.maxRows, b.Rows)
 		meta := api.Done(o.rows+int64(to-from), -1)
 		if to == b.Rows && e.Meta != nil {
 			meta = e.Meta
@@ -193,8 +193,8 @@ func (o *outStream) empty(meta api.Meta) error { return o.send(columns.Empty(o.a
 func (o *outStream) heartbeat() error {
 	meta := api.Meta{"event": "progress"}
 	if o.waits != nil {
-		if what := o.waits(); what != nil {
-			meta = what
+		if status := o.waits(); status != nil {
+			meta = status
 		}
 	}
 	meta["rows"], meta["elapsed_s"] = o.rows, o.elapsed()

@@ -65,10 +65,7 @@ type Watched[T any] struct {
 }
 
 // stamp changes when a file changes.
-type stamp struct {
-	size     int64
-	modified time.Time
-}
+type stamp struct{ size, modified int64 }
 
 // lookEvery is the least time between two looks at the files. Get looks at them.
 const lookEvery = time.Second
@@ -91,7 +88,7 @@ func (w *Watched[T]) Get() T {
 	}
 	w.looked = time.Now()
 	now := w.look()
-	if slices.EqualFunc(now, w.stamps, func(a, b stamp) bool { return a.size == b.size && a.modified.Equal(b.modified) }) {
+	if slices.Equal(now, w.stamps) {
 		return w.value
 	}
 	w.stamps = now
@@ -110,7 +107,7 @@ func (w *Watched[T]) look() []stamp {
 	stamps := make([]stamp, len(w.paths))
 	for i, path := range w.paths {
 		if info, err := os.Stat(path); err == nil {
-			stamps[i] = stamp{info.Size(), info.ModTime()}
+			stamps[i] = stamp{info.Size(), info.ModTime().UnixNano()}
 		}
 	}
 	return stamps

@@ -3,6 +3,7 @@ package tensor
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 
@@ -55,13 +56,12 @@ func New(value arrow.DataType, shape []int, dimNames []string) (*Type, error) {
 
 // size returns the product of a shape.
 func size(shape []int) (int32, error) {
-	const most = 1<<31 - 1
 	n := 1
 	for _, d := range shape {
 		switch {
 		case d <= 0:
 			return 0, &Error{fmt.Sprintf("the shape %v has a dimension that is not positive", shape)}
-		case n > most/d:
+		case n > math.MaxInt32/d:
 			return 0, &Error{fmt.Sprintf("the shape %v holds more numbers than an Arrow list", shape)}
 		}
 		n *= d

@@ -86,10 +86,10 @@ environment over the file.`,
 	root.Version = fmt.Sprintf("anisoflight %s %s %s/%s", command.Version(), runtime.Version(), runtime.GOOS,
 		runtime.GOARCH)
 	root.SetVersionTemplate("{{.Version}}\n")
-	for _, g := range []command.Group{modelGroup, schedules.Group, basisGroup} {
+	for _, g := range []command.Group{modelGroup, schedules.Group, basisGroup, serve.TokenGroup} {
 		root.AddCommand(g.Command())
 	}
-	root.AddCommand(newData(), newAdvise(), newCompare(), serve.NewToken(), &cobra.Command{
+	root.AddCommand(newData(), newAdvise(), newCompare(), &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version of this program",
 		Example: "  anisoflight version",

@@ -77,11 +77,11 @@ func runFsck(ctx context.Context, e command.Env) (err error) {
 func (r inspection) print(w io.Writer) error {
 	t := command.NewTable(w, "PATH\tSTATE\tMIB\tWHAT")
 	for _, f := range r.Findings {
-		what := strings.Join(f.Faults, "; ")
+		faults := strings.Join(f.Faults, "; ")
 		if f.Repaired != "" {
-			what = strings.TrimPrefix(what+"; "+f.Repaired, "; ")
+			faults = strings.TrimPrefix(faults+"; "+f.Repaired, "; ")
 		}
-		fmt.Fprintf(t, "%s\t%s\t%.1f\t%s\n", f.Path, f.State, float64(f.Bytes)/(1<<20), what)
+		fmt.Fprintf(t, "%s\t%s\t%.1f\t%s\n", f.Path, f.State, float64(f.Bytes)/(1<<20), faults)
 	}
 	if err := t.Flush(); err != nil {
 		return err

@@ -141,11 +141,11 @@ func (r modelReport) print(w io.Writer) error {
 		return err
 	}
 	for _, f := range r.Faults {
-		what := f.File
+		place := f.File
 		if f.Tensor != "" {
-			what += ": " + f.Tensor
+			place += ": " + f.Tensor
 		}
-		if _, err := fmt.Fprintf(w, "%s: %s\n", what, f.Reason); err != nil {
+		if _, err := fmt.Fprintf(w, "%s: %s\n", place, f.Reason); err != nil {
 			return err
 		}
 	}

@@ -175,8 +175,8 @@ func watch(ctx context.Context, c *client.Client, e command.Env, run string) err
 
 // lostServer returns how to resume the run if err means that its server has ended or cannot be reached, else err.
 func lostServer(e command.Env, run string, err error) error {
-	var known *api.Error
-	if errors.As(err, &known) && known.Code != api.Draining {
+	var contractErr *api.Error
+	if errors.As(err, &contractErr) && contractErr.Code != api.Draining {
 		return err
 	}
 	e.Log.Warn("the connection to the server was lost", "error", err)

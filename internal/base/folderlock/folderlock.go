@@ -33,13 +33,13 @@ type Lock struct {
 	holder Holder
 }
 
-// Held is the error of a folder that another process has locked.
-type Held struct {
+// InUseError is the error of a folder that another process has locked.
+type InUseError struct {
 	Dir string
 	Holder
 }
 
-func (h *Held) Error() string {
+func (h *InUseError) Error() string {
 	who := "another process"
 	if h.PID != 0 {
 		who = fmt.Sprintf("process %d (%s", h.PID, h.Program)
@@ -51,7 +51,7 @@ func (h *Held) Error() string {
 	return fmt.Sprintf("the data folder %q is in use by %s; stop it, or choose another --data", h.Dir, who)
 }
 
-// Acquire locks an existing folder for a program. If another process has the lock, the error is a [*Held].
+// Acquire locks an existing folder for a program. If another process has the lock, the error is a [*InUseError].
 func Acquire(dir, program string) (*Lock, error) {
 	file, err := os.OpenFile(filepath.Join(dir, LockFile), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -64,7 +64,7 @@ func Acquire(dir, program string) (*Lock, error) {
 		}
 	}
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		held := &Held{Dir: dir}
+		held := &InUseError{Dir: dir}
 		if text, err := io.ReadAll(file); err == nil {
 			_ = json.Unmarshal(text, &held.Holder) // fails while the holder writes the file
 		}

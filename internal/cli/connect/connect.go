@@ -69,7 +69,7 @@ func WithServerIn(ctx context.Context, e command.Env, w *processes.World, f func
 	var last folderlock.Holder
 	for end := time.Now().Add(patience); ; {
 		lock, err := LockFolder(e)
-		var held *folderlock.Held
+		var held *folderlock.InUseError
 		switch {
 		case err == nil:
 			return withLocal(ctx, e, lock, w, f)

@@ -86,23 +86,23 @@ func OmitOptions(options []command.Option, names ...string) []command.Option {
 // fields, except a kind with one possible value, and [FolderOptions]. It shows progress under the word doing, then the
 // reply.
 func MakeCommand(s command.Spec, action string, request any, doing string, changes ...command.Option) command.Spec {
-	fields := slices.DeleteFunc(Fields(request, changes...), func(o command.Option) bool {
+	options := slices.DeleteFunc(Fields(request, changes...), func(o command.Option) bool {
 		return len(o.OneOf) == 1 && o.Name == "kind"
 	})
-	s.Options = slices.Concat(fields, FolderOptions)
+	s.Options = slices.Concat(options, FolderOptions)
 	s.Run = func(ctx context.Context, e command.Env) error {
-		given := e.Request(fields)
+		fields := e.Request(options)
 		if kind, ok := request.(api.ScheduleKind); ok {
-			given["kind"] = kind.Kind()
+			fields["kind"] = kind.Kind()
 		}
 		return WithServer(ctx, e, func(c *client.Client) error {
 			p := command.NewProgress(e.Err, e.Log, doing)
 			defer p.Close()
-			var made json.RawMessage
-			if err := Act(ctx, c, action, given, func(m api.Meta) { showMeta(p, m) }, &made); err != nil {
+			var reply json.RawMessage
+			if err := Act(ctx, c, action, fields, func(m api.Meta) { showMeta(p, m) }, &reply); err != nil {
 				return err
 			}
-			return command.PrintJSON(e.Out, made)
+			return command.PrintJSON(e.Out, reply)
 		})
 	}
 	return s
@@ -126,8 +126,8 @@ func ListSpec[R any](what, group string, method func(*client.Client, context.Con
 				}
 				return e.Show(all, func(w io.Writer) error {
 					t := command.NewTable(w, head)
-					for _, one := range all {
-						fmt.Fprintln(t, line(one))
+					for _, entry := range all {
+						fmt.Fprintln(t, line(entry))
 					}
 					return t.Flush()
 				})

@@ -44,13 +44,13 @@ func parsePeers(e command.Env, secure bool) (func(context.Context) []string, err
 		address := strings.TrimLeft(name, "/")
 		host, port, err := net.SplitHostPort(address)
 		_, number := strconv.ParseUint(port, 10, 16)
-		good := err == nil && number == nil && host != ""
+		valid := err == nil && number == nil && host != ""
 		switch {
-		case dns && good:
+		case dns && valid:
 			p.names = append(p.names, hostPort{host, port})
 		case !dns && (strings.Contains(word, "://") || strings.HasPrefix(word, "unix:")):
 			p.locations = append(p.locations, connect.LocationOf(word))
-		case !dns && good:
+		case !dns && valid:
 			p.locations = append(p.locations, p.scheme+address)
 		default:
 			return nil, command.Usagef(e.Cmd, "--peers: %q must be HOST:PORT, unix:PATH, a location such as "+
@@ -65,16 +65,16 @@ func parsePeers(e command.Env, secure bool) (func(context.Context) []string, err
 func (p *peers) get(ctx context.Context) []string {
 	ctx, cancel := context.WithTimeout(ctx, peersTimeout)
 	defer cancel()
-	found := slices.Clone(p.locations)
+	locations := slices.Clone(p.locations)
 	for _, name := range p.names {
 		addresses, err := p.lookup(ctx, name.host)
 		if err != nil {
-			p.log.Warn("the addresses of peers cannot be found", "name", name.host, "error", fmt.Sprint(err))
+			p.log.Warn("the addresses of peers cannot be locations", "name", name.host, "error", fmt.Sprint(err))
 		}
 		slices.Sort(addresses)
 		for _, address := range slices.Compact(addresses) {
-			found = append(found, p.scheme+net.JoinHostPort(address, name.port))
+			locations = append(locations, p.scheme+net.JoinHostPort(address, name.port))
 		}
 	}
-	return found
+	return locations
 }

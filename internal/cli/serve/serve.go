@@ -216,12 +216,12 @@ func listen(ctx context.Context, e command.Env, secure bool) (net.Listener, erro
 // holdSignals prevents signals from ending the process. After allowKill all of them except SIGHUP end it: a terminal
 // that is closed may send SIGHUP in addition to other signals.
 func holdSignals() (allowKill func()) {
-	held := make(chan os.Signal, 1)
-	signal.Notify(held, os.Interrupt, syscall.SIGTERM)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
-	return func() { signal.Stop(held) }
+	return func() { signal.Stop(signals) }
 }
 
 // shutdown drains the server until the grace period ends or a second signal comes. A third signal kills the process.
