@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/anisoflight/anisoflight/flight/client"
-
 	"github.com/anisoflight/anisoflight/internal/cli/connect"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 	"github.com/anisoflight/anisoflight/train/data"

@@ -56,8 +56,8 @@ func TestServeTellsMetrics(t *testing.T) {
 	if status := s.stop(); status != 0 {
 		t.Errorf("status %d:\n%s", status, s.log)
 	}
-	if s, _, stderr := call(t, "serve", "--metrics", "0.0.0.0:0", "--listen", "127.0.0.1:0", "--data", dir, "--device", "go",
-		"--log-level", "error"); s != 1 || !strings.Contains(stderr, "loopback") {
+	if s, _, stderr := call(t, "serve", "--metrics", "0.0.0.0:0", "--listen", "127.0.0.1:0", "--data", dir, "--device",
+		"go", "--log-level", "error"); s != 1 || !strings.Contains(stderr, "loopback") {
 		t.Errorf("metrics for everybody: status %d, %q", s, stderr)
 	}
 }
