@@ -26,12 +26,12 @@ import (
 
 // Config configures a server. The zero value of each field means its default.
 type Config struct {
-	MaxMessageBytes int // most bytes of a received message; default 256 MiB
+	MaxMessageBytes int // maximum bytes of a received message; default 256 MiB
 	// MaxReceivedBytes bounds the bytes of all received messages and requests in use, of all calls together. Beyond it
 	// calls wait, for Patience at most, then they are BUSY. The default is 1 GiB, or four messages.
 	MaxReceivedBytes int64
-	MaxQueueBytes    int64         // most bytes of unread replies of an exchange; default 256 MiB
-	MaxCalls         int           // most active calls of a caller, beyond which it is BUSY; default 128
+	MaxQueueBytes    int64         // maximum bytes of unread replies of an exchange; default 256 MiB
+	MaxCalls         int           // maximum number of active calls of a caller, then BUSY; default 128
 	Heartbeat        time.Duration // longest time between two messages of a stream; default 400 ms
 	Patience         time.Duration // how long a full queue, or a refused upload, waits for its client; default 30 s
 	Stall            time.Duration // how long a client may neither send nor receive when it should; default 2 min

@@ -26,7 +26,7 @@ import (
 type Options struct {
 	Token           string      // bearer token; default none. It is not encrypted: use TLS or a loopback address
 	TLS             *tls.Config // for locations grpc+tls; default the system's authorities
-	MaxMessageBytes int         // most bytes of a received message; default 128 MiB
+	MaxMessageBytes int         // maximum bytes of a received message; default 128 MiB
 	// Dial connects to the server; default to the address of the location
 	Dial func(context.Context) (net.Conn, error)
 }
