@@ -108,7 +108,7 @@ func proxyHint(target string) string {
 	if proxy, err := http.ProxyFromEnvironment(&http.Request{URL: to}); err != nil || proxy == nil {
 		return ""
 	}
-	return "; HTTPS_PROXY is set: if the proxy cannot reach the server, add the server's host to NO_PROXY"
+	return "; HTTPS_PROXY is set: if the proxy does not lead to the server, name its host in NO_PROXY"
 }
 
 // bearer is a token that is sent with every call.
