@@ -171,7 +171,7 @@ func TestSchemaComesBeforeAnyBatch(t *testing.T) {
 	}
 }
 
-// TestWriteAllThenRead: a client that reads nothing until it has written everything, more than any transport buffers.
+// TestWriteAllThenRead: a client may write everything, more than any transport buffers, before it reads.
 func TestWriteAllThenRead(t *testing.T) {
 	s := serve(t, Config{})
 	in := images(16, 128, 0.5).record(t) // 1 MiB
@@ -186,7 +186,7 @@ func TestWriteAllThenRead(t *testing.T) {
 	}
 }
 
-// TestUnreadRepliesAreBounded: beyond the bound the exchange ends by name rather than by standing still.
+// TestUnreadRepliesAreBounded: beyond the limit the exchange ends with an error rather than blocking.
 func TestUnreadRepliesAreBounded(t *testing.T) {
 	s := serve(t, Config{MaxQueueBytes: 4 << 20, Patience: 100 * time.Millisecond})
 	in := images(16, 128, 0.5).record(t)
@@ -201,7 +201,7 @@ func TestUnreadRepliesAreBounded(t *testing.T) {
 	wantStatus(t, "unread replies", err, codes.ResourceExhausted, "[TOO_LARGE] ")
 }
 
-// TestEveryBatchIsAnswered: also by an operation that has nothing to say.
+// TestEveryBatchIsAnswered: a batch gets a reply even if the operation emits none.
 func TestEveryBatchIsAnswered(t *testing.T) {
 	s := serve(t, Config{})
 	in := images(2, 2, 1).record(t)
@@ -269,7 +269,7 @@ func withNull(t *testing.T, in input) arrow.RecordBatch {
 	return array.NewRecordBatch(r.Schema(), []arrow.Array{r.Column(0), b.NewArray()}, r.NumRows())
 }
 
-// TestNoGoroutineStays: after calls that ended in every way, all of their goroutines have.
+// TestNoGoroutineStays: after calls that succeed, fail or are cancelled, their goroutines end.
 func TestNoGoroutineStays(t *testing.T) {
 	s := serve(t, Config{})
 	in := images(2, 2, 1).record(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 )
 
-// TestMetrics: calls by method, operation and code; rows and bytes; names that clients make up make no new series.
+// TestMetrics: calls by method, operation and code; rows and bytes. Unknown names make no new series.
 func TestMetrics(t *testing.T) {
 	at := prometheus.NewRegistry()
 	s := serve(t, Config{Metrics: at})
@@ -54,7 +54,7 @@ anisoflight_calls_active 0
 	}
 }
 
-// informed is an engine that knows nothing but how it is.
+// informed is an engine that only has a ServerInfo.
 type informed struct {
 	Engine
 	info api.ServerInfo
@@ -66,7 +66,7 @@ func (e informed) Action(context.Context, api.Call, func(api.Meta)) (any, error)
 
 func (informed) Operations() api.Table { return api.Operations() }
 
-// TestMetricsOfWork: what the engine says of its programs, by kind.
+// TestMetricsOfWork: metrics of the engine's programs, by kind.
 func TestMetricsOfWork(t *testing.T) {
 	at := &state{New(informed{info: api.ServerInfo{PeakGFLOPS: 50, Work: map[string]api.Work{
 		"step": {Runs: 3, GFLOP: 6, Seconds: 0.5}, "evaluate": {Runs: 1, GFLOP: 1, Seconds: 0.25},

@@ -95,7 +95,8 @@ func TestUploadIsStored(t *testing.T) {
 	}
 }
 
-// TestUploadThatBreaksOffIsForgotten: cancelled, past its deadline, or without its connection.
+// TestUploadThatBreaksOffIsForgotten: an upload that is cancelled, exceeds its deadline or loses its connection is
+// aborted.
 func TestUploadThatBreaksOffIsForgotten(t *testing.T) {
 	s := serve(t, Config{})
 	in := labels(1, 2).record(t)
@@ -167,7 +168,7 @@ func TestUploadErrorsAreToldAtTheEnd(t *testing.T) {
 	eventually(t, "end of calls", time.Second, func() bool { return s.activeCalls() == 0 })
 }
 
-// TestRefusedUploadDoesNotWaitForEver: a client that neither ends nor goes is told after a while.
+// TestRefusedUploadDoesNotWaitForEver: a client that does not end a refused stream gets the error after Patience.
 func TestRefusedUploadDoesNotWaitForEver(t *testing.T) {
 	s := serve(t, Config{Patience: 100 * time.Millisecond})
 	in := images(2, 2, 1).record(t)
@@ -179,7 +180,7 @@ func TestRefusedUploadDoesNotWaitForEver(t *testing.T) {
 	wantStatus(t, "idle client", err, codes.InvalidArgument, "[BAD_TENSOR] ")
 }
 
-// TestBombs: a few bytes that claim 2^40, and a stream that is not Arrow's.
+// TestBombs: a few bytes that claim 2⁴⁰, and a stream that is not an Arrow stream.
 func TestBombs(t *testing.T) {
 	s := serve(t, Config{MaxMessageBytes: 1 << 20})
 	recorder := &messages{}

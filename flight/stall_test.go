@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// TestStalledReaders: a client that takes nothing is given up, and holds up nobody meanwhile.
+// TestStalledReaders: the call of a client that does not read is ended, and delays no other call.
 func TestStalledReaders(t *testing.T) {
 	s := serve(t, Config{Stall: 300 * time.Millisecond})
 	stream, err := s.client.DoGet(t.Context(),
@@ -36,7 +36,7 @@ func TestStalledReaders(t *testing.T) {
 	wantStatus(t, "the stalled reader", err, codes.Canceled, "[CANCELLED] The client has received nothing")
 }
 
-// TestStalledWriters: an upload whose client falls silent, and a call whose request never comes, are given up.
+// TestStalledWriters: an upload whose client stops sending, and a call without a request, are ended.
 func TestStalledWriters(t *testing.T) {
 	s := serve(t, Config{Stall: 200 * time.Millisecond, Patience: 100 * time.Millisecond})
 	p := s.put(t.Context(), t, target, labels().record(t).Schema())
@@ -57,8 +57,8 @@ func TestStalledWriters(t *testing.T) {
 	}
 }
 
-// TestRequestsThatNeverCome: a client that leaves before it has sent its request is cancelled, and one that sends none
-// is told so; neither is a failure of the server.
+// TestRequestsThatNeverCome: a call that its client cancels before the request, and a call that ends without a request,
+// are errors of the client.
 func TestRequestsThatNeverCome(t *testing.T) {
 	s := serve(t, Config{})
 	conn, err := grpc.NewClient(s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -93,7 +93,7 @@ func TestRequestsThatNeverCome(t *testing.T) {
 	}
 }
 
-// TestQuietExchanges: they live on: who has begun one may think as long as it likes.
+// TestQuietExchanges: between two batches of an exchange a client may be silent longer than Stall.
 func TestQuietExchanges(t *testing.T) {
 	s := serve(t, Config{Stall: 100 * time.Millisecond})
 	in := images(2, 2, 1).record(t)

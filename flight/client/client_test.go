@@ -58,7 +58,7 @@ func images(n int) client.Input {
 	}}
 }
 
-// TestTheRoundOfADataset: from an upload to its end, and what the lists say meanwhile.
+// TestTheRoundOfADataset: upload, list, read and delete.
 func TestTheRoundOfADataset(t *testing.T) {
 	c, ctx := dial(t, flight.Config{}, client.Options{}), t.Context()
 	if rows, err := c.PutDataset(ctx, api.PutDataset{Name: "shades"}, images(5)); rows != 5 || err != nil {
@@ -107,7 +107,7 @@ func TestCreateRun(t *testing.T) {
 	}
 }
 
-// TestLeavingALoopCancels: the work ends on both sides, and nothing stays behind.
+// TestLeavingALoopCancels: the work ends on both sides, and no goroutine is left.
 func TestLeavingALoopCancels(t *testing.T) {
 	c, ctx := dial(t, flight.Config{}, client.Options{}), t.Context()
 	before := runtime.NumGoroutine()
@@ -151,7 +151,7 @@ func TestLeavingALoopCancels(t *testing.T) {
 	}
 }
 
-// TestContextsEnd calls with their own errors.
+// TestContextsEnd: a call whose context ends has the context's error.
 func TestContextsEnd(t *testing.T) {
 	c := dial(t, flight.Config{}, client.Options{})
 	many := 4096
@@ -201,7 +201,7 @@ func TestTokenOverTLS(t *testing.T) {
 	}
 }
 
-// TestOperationsByName: requests that are data are sent as they are, zeros included, and stay as they were.
+// TestOperationsByName: a map or JSON is sent unchanged, including zeros, and is not modified.
 func TestOperationsByName(t *testing.T) {
 	c, ctx := dial(t, flight.Config{}, client.Options{}), t.Context()
 	_, typed, _, err := client.ReadAll(c.EvaluateSchedule(ctx, api.EvaluateSchedule{
@@ -233,7 +233,7 @@ func TestOperationsByName(t *testing.T) {
 	}
 }
 
-// A socket is reached whatever its path is made of.
+// TestSocketsOfAnyName: a socket's path may have any characters.
 func TestSocketsOfAnyName(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"s", "two words", "ü", "per%20cent", "hash#tag", "what?x", `a"b`, "a=b,c:d;e&f"} {

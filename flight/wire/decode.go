@@ -36,7 +36,7 @@ func decodeData(message mem.BufferSlice, d *flight.FlightData) error {
 			}
 			err = proto.UnmarshalOptions{Merge: true}.Unmarshal(text, d.FlightDescriptor)
 		default:
-			err = forget(r, n)
+			err = drop(r, n)
 		}
 		return err
 	})
@@ -49,7 +49,7 @@ func decodeResult(message mem.BufferSlice, result *flight.Result) error {
 	result.Reset()
 	return fields(message, func(r *mem.Reader, field protowire.Number, n int) (err error) {
 		if field != resultBody {
-			return forget(r, n)
+			return drop(r, n)
 		}
 		result.Body, err = fill(newBody(n + shift)[shift:], r)
 		return err
@@ -95,8 +95,8 @@ func fill(to []byte, r *mem.Reader) ([]byte, error) {
 	return to, nil
 }
 
-// forget reads and drops n bytes.
-func forget(r *mem.Reader, n int) error {
+// drop reads and drops n bytes.
+func drop(r *mem.Reader, n int) error {
 	if _, err := io.CopyN(io.Discard, r, int64(n)); err != nil {
 		return errDamaged
 	}
@@ -112,9 +112,9 @@ func skip(r *mem.Reader, kind protowire.Type) error {
 		}
 		return nil
 	case protowire.Fixed32Type:
-		return forget(r, 4)
+		return drop(r, 4)
 	case protowire.Fixed64Type:
-		return forget(r, 8)
+		return drop(r, 8)
 	}
 	return errDamaged // groups: protobuf removed them before Flight existed
 }

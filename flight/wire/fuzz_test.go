@@ -46,7 +46,7 @@ func FuzzCodec(f *testing.F) {
 	})
 }
 
-// bothTake decodes a message by Codec, from pieces, and by protobuf. It tells whether both take it.
+// bothTake decodes a message by Codec, from pieces, and by protobuf. It reports whether both accept it.
 func bothTake(t *testing.T, message []byte, pieces mem.BufferSlice, got, want proto.Message) bool {
 	err, wantErr := Codec{}.Unmarshal(pieces, got), proto.Unmarshal(message, want)
 	switch {

@@ -22,8 +22,8 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// beside are command lines, in this order, one at least for every command that knows a data folder. DIR is the folder,
-// OUT another.
+// beside has command lines, in this order, at least one for every command with a data folder. DIR is the folder, OUT
+// another one.
 var beside = []string{
 	"model list", "schedule list", "basis list --json", "fsck", "model check DIR/models/bars",
 	"schedule show --schedule edm",
@@ -45,7 +45,7 @@ var beside = []string{
 	"data convert OUT/bars.npz --name converted --data DIR --quiet --labels none",
 }
 
-// TestServerKilledUnderTrain: the error says that the run is kept, and the command that goes on with it.
+// TestServerKilledUnderTrain: the error says that the run is kept, and has the command that resumes it.
 func TestServerKilledUnderTrain(t *testing.T) {
 	dir := folder(t)
 	server, location := startProcess(t, dir)
@@ -77,9 +77,8 @@ func TestServerKilledUnderTrain(t *testing.T) {
 	}
 }
 
-// TestCommandsBesideAServer: no command changes anything in a folder that a server works on, but through the server.
-// Runs stay what they are, nothing that the server is storing is swept away, and all that it acknowledges is there
-// after a kill.
+// TestCommandsBesideAServer: commands change a folder with a server only through the server. Runs do not change,
+// nothing that the server stores is removed, and everything that it acknowledges is there after it is killed.
 func TestCommandsBesideAServer(t *testing.T) {
 	dir, out := folder(t), t.TempDir()
 	writeImages(t, filepath.Join(out, "bars.npz"))
@@ -209,8 +208,8 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// TestEveryCommandIsTriedBesideAServer: each command that knows a data folder has a line in beside, except the server
-// itself. Commands that are Python modules (DisableFlagParsing) know one, too.
+// TestEveryCommandIsTriedBesideAServer: each command with a data folder has a line in beside, except serve. Commands
+// that are Python modules (DisableFlagParsing) have one, too.
 func TestEveryCommandIsTriedBesideAServer(t *testing.T) {
 	tried := map[string]bool{"anisoflight serve": true}
 	for _, line := range beside {

@@ -16,7 +16,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/testing/certtest"
 )
 
-// TestMain runs the command line where a test starts this program as one of its own.
+// TestMain runs the command line if a test has started this program as a process.
 func TestMain(m *testing.M) {
 	if os.Getenv("ANISOFLIGHT_TEST_COMMAND") != "" {
 		os.Exit(Main(os.Args[1:], os.Stdout, os.Stderr))
@@ -55,7 +55,7 @@ func makeTwo(t *testing.T, more ...string) {
 	}
 }
 
-// A folder has one server; commands on it go through that server.
+// TestOneServerOfAFolder: a folder has one server, and commands on the folder use it.
 func TestOneServerOfAFolder(t *testing.T) {
 	dir := folder(t)
 	s := startServer(t, dir)
@@ -91,7 +91,7 @@ func TestOneServerOfAFolder(t *testing.T) {
 	}
 }
 
-// With --server there need not be a folder, and none is made.
+// TestServerWithoutAFolder: with --server a command needs no folder and makes none.
 func TestServerWithoutAFolder(t *testing.T) {
 	s := startServer(t, folder(t))
 	nowhere := filepath.Join(t.TempDir(), "none")
@@ -113,7 +113,7 @@ func TestServerWithoutAFolder(t *testing.T) {
 	}
 }
 
-// A training on a server is paused there by an interrupt, and saved.
+// TestTrainingOnAServer: an interrupt pauses and saves a training on a server.
 func TestTrainingOnAServer(t *testing.T) {
 	dir := folder(t)
 	s := startServer(t, dir)
@@ -148,7 +148,7 @@ func TestTrainingOnAServer(t *testing.T) {
 	}
 }
 
-// A command waits for another that ends, or for a server that starts, and not for ever.
+// TestFolderInUseByACommand: a command waits for another command that ends, but not for ever.
 func TestFolderInUseByACommand(t *testing.T) {
 	dir := folder(t)
 	lock, err := folderlock.Acquire(dir, "anisoflight train")
@@ -173,7 +173,7 @@ func TestFolderInUseByACommand(t *testing.T) {
 	}
 }
 
-// The folder that nobody names is made by what stores something.
+// TestDefaultFolderIsMade: a command that stores something makes the default folder.
 func TestDefaultFolderIsMade(t *testing.T) {
 	t.Chdir(t.TempDir())
 	args := []string{"model", "mixture", "--name", "two", "--means", "[[0]]", "--covariances", "[[[1]]]", "--device", "go"}
@@ -185,7 +185,7 @@ func TestDefaultFolderIsMade(t *testing.T) {
 	}
 }
 
-// A server with TLS is found by the folder as others are.
+// TestServerWithTLS: commands on a folder find its server with TLS.
 func TestServerWithTLS(t *testing.T) {
 	dir := folder(t)
 	cert, key := certtest.Files(t, t.TempDir())
@@ -208,7 +208,7 @@ func TestServerWithTLS(t *testing.T) {
 	}
 }
 
-// Commands on metadata alone open no device: one that does not exist is not missed.
+// TestMetadataNeedsNoDevice: commands that need no device open none.
 func TestMetadataNeedsNoDevice(t *testing.T) {
 	dir := folder(t)
 	pretrain(t, dir, "bars")
