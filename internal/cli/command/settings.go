@@ -1,16 +1,15 @@
 package command
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -22,35 +21,36 @@ type Settings struct {
 
 // Resolve returns the values of options: flag > environment > file > default. The flags must have been parsed.
 func Resolve(options []Option, flags *pflag.FlagSet) (*Settings, error) {
-	config := cmp.Or(flags.Lookup("config").Value.String(), os.Getenv(Option{Name: "config"}.Env()))
-	content, err := readFile(expandHome(config), options)
+	v := viper.New()
+	v.SetEnvPrefix("anisoflight")
+	bind := func(o Option) error {
+		return errors.Join(v.BindEnv(o.Name, o.Env()), v.BindPFlag(o.Name, flags.Lookup(o.Flag())))
+	}
+	if err := bind(Option{Name: "config"}); err != nil {
+		return nil, err
+	}
+	content, err := readFile(expandHome(v.GetString("config")), options)
 	if err != nil {
+		return nil, err
+	}
+	if err := v.MergeConfigMap(scalars(content)); err != nil {
 		return nil, err
 	}
 	s := &Settings{values: map[string]any{}, given: map[string]bool{}}
 	for _, o := range options {
-		flag := flags.Lookup(o.Flag())
-		text, env := flag.Value.String(), os.Getenv(o.Env())
-		value, inFile := content[o.Name]
-		s.given[o.Name] = flag.Changed || env != "" || inFile
-		if !flag.Changed && env != "" {
-			text = env
-		} else if !flag.Changed && inFile {
-			switch value := value.(type) {
-			case map[string]any, []any, nil:
-				if o.Kind != Object {
-					return nil, fmt.Errorf("%s in %s must be a single %s", o.Name, config, o.Kind)
-				}
-				s.values[o.Name] = value
-				continue
-			case float64: // without an exponent, as whole numbers need it
-				text = strconv.FormatFloat(value, 'f', -1, 64)
-			default:
-				text = fmt.Sprint(value)
-			}
+		if err := bind(o); err != nil {
+			return nil, err
 		}
-		if s.given[o.Name] || text != "" {
-			if s.values[o.Name], err = o.Kind.Parse(expandHome(text)); err != nil {
+		text := expandHome(v.GetString(o.Name)) // the flag's default if nobody gave it
+		nested, inFile := content[o.Name]
+		s.given[o.Name] = v.IsSet(o.Name) || inFile
+		switch {
+		case inFile && !v.IsSet(o.Name) && o.Kind != Object:
+			return nil, fmt.Errorf("%s in %s must be a single %s", o.Name, v.GetString("config"), o.Kind)
+		case inFile && !v.IsSet(o.Name):
+			s.values[o.Name] = nested
+		case s.given[o.Name] || text != "":
+			if s.values[o.Name], err = o.Kind.Parse(text); err != nil {
 				return nil, fmt.Errorf("--%s %w", o.Flag(), err)
 			}
 		}
@@ -91,6 +91,19 @@ func readFile(name string, options []Option) (content map[string]any, err error)
 		}
 	}
 	return content, nil
+}
+
+// scalars returns the content without nested values: viper would change the case of their keys in place.
+func scalars(content map[string]any) map[string]any {
+	flat := map[string]any{}
+	for key, v := range content {
+		switch v.(type) {
+		case map[string]any, []any:
+		default:
+			flat[key] = v
+		}
+	}
+	return flat
 }
 
 // Given reports whether a setting was given by flag, environment or file.
