@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -12,7 +13,7 @@ import (
 	"github.com/anisoflight/anisoflight/train"
 )
 
-// facts are words of comments that stand for what the register of solvers says.
+// facts replaces placeholders in comments by what the register of solvers says.
 var facts = strings.NewReplacer(
 	"{churning solvers}", solversWhere(func(m solver.Method) bool { return m.Churns }),
 	"{warming solvers}", solversWhere(func(m solver.Method) bool { return m.WarmsUp }),
@@ -23,14 +24,19 @@ func solversWhere(holds func(solver.Method) bool) string {
 	return strings.Join(solver.NamesOf(holds), ", ")
 }
 
+// usualOrders returns the default orders of solvers with several: "2 for a; 3 for b, c".
 func usualOrders() string {
-	var all []string
+	byOrder := map[int][]string{}
 	for _, m := range solver.Methods() {
 		if m.MostOrder > 0 {
-			all = append(all, fmt.Sprint(m.Name, " ", m.UsualOrder))
+			byOrder[m.UsualOrder] = append(byOrder[m.UsualOrder], m.Name)
 		}
 	}
-	return strings.Join(all, ", ")
+	var all []string
+	for _, order := range slices.Sorted(maps.Keys(byOrder)) {
+		all = append(all, fmt.Sprintf("%d for %s", order, strings.Join(byOrder[order], ", ")))
+	}
+	return strings.Join(all, "; ")
 }
 
 // documented are the operations whose methods in Python pass on fields by name, which their docstrings list.
@@ -209,7 +215,7 @@ func (c comments) fieldList(t reflect.Type, without string) string {
 
 // operations returns a table of the operations that move tensors and tables.
 func (c comments) operations() string {
-	rows := [][]string{{"operation", "by", "fields (default)", "rows"}}
+	rows := [][]string{{"operation", "by", "fields (default)", "rows out"}}
 	for _, op := range api.Operations() {
 		if !op.Rows {
 			continue
@@ -225,12 +231,16 @@ func (c comments) operations() string {
 			fields = "[below](#sample)"
 		}
 		_, said, _ := strings.Cut(doc, "Rows ")
-		if said != "" {
-			said = cell(strings.Join(strings.Fields("Rows "+said), " "))
-		}
+		said = strings.Join(strings.Fields(said), " ")
 		if op.Row != nil {
-			said = strings.TrimSuffix(said, ".") + ": " + cell(c.columns(reflect.TypeOf(op.Row))) + "."
+			said = strings.TrimSuffix(said, ".") + ": " + c.columns(reflect.TypeOf(op.Row)) + "."
 		}
+		if rest, ok := strings.CutPrefix(said, "out"); ok {
+			said = strings.TrimLeft(rest, ":, ")
+		} else {
+			said = "Rows " + said
+		}
+		said = cell(said)
 		rows = append(rows, []string{"`" + op.Name + "`", strings.Join(ways, ", "), fields, said})
 	}
 	return table(rows...)
