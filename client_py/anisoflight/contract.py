@@ -64,8 +64,8 @@ FIELDS = {
         guide: str, default the model without a label. Another model for D₀, which is given the labels.
         schedule: str | Mapping[str, Any], default the model's own. A schedule's name, edm, or JSON such as
             {"edm":{"T":400}}.
-        start: str, default matched if it carries one, otherwise standard. Law to start from: standard is noise,
-            matched the law that the schedule carries.
+        start: str, default matched if the schedule carries one, otherwise standard. Law to start from: standard is
+            noise, matched the law that the schedule carries.
         every: int, default 0: never. Send the denoised estimate every N steps.
         dtype: str, default uint8, or float32 for models with their own units. Type of the values: uint8, float32.
         layout: str, default HWC. Order of the axes: HWC, CHW.

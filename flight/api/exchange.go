@@ -38,8 +38,16 @@ type ScheduleGradient struct {
 }
 
 // OfferNetwork offers a network that the client keeps. The server finds a sampler for few evaluations, or learns or
-// measures a schedule. It asks questions about the network, and the client answers them. The last reply has the event
-// stored. docs/wire.md, Networks elsewhere, has the questions.
+// measures a schedule. It asks questions about the network, and the client answers them; see docs/wire.md, Networks
+// elsewhere. The last reply has the event stored.
+//
+// Kind learned takes the fields of CreateRun that concern a schedule, and kind geodesic those of OfferedGeodesic. The
+// last message has schedule, steps, notes, and stopped if the run stopped itself. Learned steps are stored every 15
+// seconds and at every end, a geodesic only when it is complete.
+//
+// Kind few takes the fields of OfferedFew. Its progress has evaluations, the most that the search will make. The last
+// message has plan, few as in ScheduleInfo, and law, start.safetensors in base64, if the plan has a start. Nothing is
+// stored.
 //
 // Rows in: values float64, the numbers of an answer, in one batch or several. Rows out, one batch per question: image
 // int64, label int32, noise uint64 (a seed), t float64, g, omega fixed_size_list<float64>[J].
@@ -62,8 +70,8 @@ type OfferNetwork struct {
 	Config jsontext.Value `json:",embed"`
 }
 
-// OfferedFew has the fields of kind few of OfferNetwork. If the client has images, samples are compared with them,
-// otherwise with the network's converged samples from the same latents.
+// OfferedFew has the fields of kind few of OfferNetwork. If the client has images, the server asks for all of them
+// first and compares samples with them, otherwise with the network's converged samples from the same latents.
 type OfferedFew struct {
 	NFE int `json:"nfe" min:"1" max:"32"` // largest number of network evaluations; required
 	// list of solvers to try, at least one other than local and fitted; default ipndm, dpmpp2m, unipc, local, fitted
@@ -102,20 +110,31 @@ func (r *OfferedFew) Validate() error {
 	return err
 }
 
-// Reduction is what a client returns of trajectories.
+// Reduction is what a client returns of trajectories of B rows. A client keeps states by their number Of, and columns
+// by their number Column. Errors and columns are of features, if the request has any. The kinds are
+//
+//	samples   [B, H, W, C]
+//	features  [B, F] of the samples
+//	states    one number without meaning. The client keeps the states of all rows after each Every-th stage as number Of,
+//	          in place of those that it had there. Error, column and gram refer to that number, and From of a question.
+//	error     [B] sums of squares: samples minus the kept state At of the rows from First on, or minus 0 if At is −1
+//	column    [k + 3] sums over all values of products: of y, the kept state At of the rows from First on, with itself,
+//	          and of the samples with y and with the columns 0 … k. The client keeps the samples as column k = Column, and
+//	          drops later columns.
+//	gram      [2, parts, k + 1, k + 1] sums over values of products of k = Terms columns and y: x_0, D_0 − x_0, D_1 − D_0,
+//	          D_1 − x_1, D_2 − D_1, …, y − x_0, of the state and evaluation of the last stage, then of earlier ones, and y
+//	          as in column. The first are over the rows below Split, the second over the others.
+//	products  [2n + 1, 2n + 1] sums over all values of products of x_0 … x_n, D_0 … D_{n−1} of n stages
 type Reduction struct {
-	// Kind is samples, features, states, error, column, gram or products. docs/wire.md, Networks elsewhere, says what each
-	// returns.
-	Kind string `json:"kind"`
-	// Of is the number of the kept states that states replaces, and that error, column and gram compare with.
-	Of     int `json:"of,omitzero"`
-	Every  int `json:"every,omitempty"`
-	At     int `json:"at,omitzero"`
-	First  int `json:"first,omitempty"`
-	Column int `json:"column,omitzero"`
-	Terms  int `json:"terms,omitempty"` // for gram: number of columns besides y
-	Split  int `json:"split,omitempty"` // for gram: first row of the second half
-	// for gram: parts of an image, as in a plan; absent: all values are one part
+	Kind   string `json:"kind"`
+	Of     int    `json:"of,omitzero"`
+	Every  int    `json:"every,omitempty"`
+	At     int    `json:"at,omitzero"`
+	First  int    `json:"first,omitempty"`
+	Column int    `json:"column,omitzero"`
+	Terms  int    `json:"terms,omitempty"`
+	Split  int    `json:"split,omitempty"`
+	// of gram: the parts are bands and axes, as in a plan; absent: all values are one part
 	Coordinates *PlanCoordinates `json:"coordinates,omitempty"`
 }
 

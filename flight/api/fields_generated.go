@@ -187,7 +187,7 @@ var helps = map[string]Field{
 	"api.Sample.SecondPoint":           {Help: "for heun: second evaluation at the midpoint in t, or at the endpoint, of the step", Default: "midpoint", Required: false},
 	"api.Sample.Seed":                  {Help: "image i is made from seed + i", Default: "0", Required: false},
 	"api.Sample.Solver":                {Help: "name of the solver", Default: "the schedule's own, otherwise heun", Required: false},
-	"api.Sample.Start":                 {Help: "law to start from: standard is noise, matched the law that the schedule carries", Default: "matched if it carries one, otherwise standard", Required: false},
+	"api.Sample.Start":                 {Help: "law to start from: standard is noise, matched the law that the schedule carries", Default: "matched if the schedule carries one, otherwise standard", Required: false},
 	"api.Sample.Steps":                 {Help: "number of solver steps", Default: "", Required: false},
 	"api.Sample.Variant":               {Help: "variant of unipc", Default: "bh2", Required: false},
 	"api.Sample.Warmup":                {Help: "first step of ab, ipndm, ipndm_v, dpmpp2m, dpmpp3m, dpmpp3m_taylor, deis: euler, or heun, which costs no further evaluation", Default: "euler", Required: false},

@@ -212,10 +212,10 @@ var operations = Table{
 	writes[MakeModel]("MakeModel", ByAction, TrainScope,
 		"Make a model with exact score, a Gaussian mixture.").
 		replying(ModelInfo{}),
-	reads[Empty]("ListSchedules", ByAction, ReadScope, "List the schedules, those of models included.").
+	reads[Empty]("ListSchedules", ByAction, ReadScope, "List the schedules, also those of models.").
 		replying([]ScheduleInfo{}),
 	writes[MakeSchedule]("MakeSchedule", ByAction, TrainScope,
-		"Make a schedule of a kind, such as geodesic or few.").
+		"Make a schedule.").
 		replying(ScheduleInfo{}),
 	reads[ExportSchedule]("ExportSchedule", ByAction, ReadScope,
 		"Return the file of a schedule.").
@@ -224,13 +224,13 @@ var operations = Table{
 		"Return a sampler as numbers.").
 		replying(Plan{}),
 	reads[ExportPart]("ExportStart", ByAction, ReadScope,
-		"Return the file of the law that a schedule carries as its start.").
+		"Return the file of a schedule's start.").
 		replying(SchedulePart{}),
 	reads[ExportPart]("ExportStatistics", ByAction, ReadScope,
-		"Return the file of the statistics that a schedule carries for the solver local.").
+		"Return the file of a schedule's statistics, for the solver local.").
 		replying(SchedulePart{}),
 	reads[ExportPart]("ExportFitted", ByAction, ReadScope,
-		"Return the file of the coefficients that a schedule carries for the solver fitted.").
+		"Return the file of a schedule's coefficients, for the solver fitted.").
 		replying(SchedulePart{}),
 	writes[ImportSchedule]("ImportSchedule", ByAction, TrainScope, "Store a schedule file.").
 		replying(ScheduleInfo{}),
@@ -238,7 +238,7 @@ var operations = Table{
 	reads[Empty]("ListBases", ByAction, ReadScope, "List the stored bases.").
 		replying([]BasisInfo{}),
 	writes[MakeBasis]("MakeBasis", ByAction, TrainScope,
-		"Make a basis from a data set: principal components, of all images or by class, or Haar wavelets.").
+		"Make a basis: principal components of a data set, of all images or by class, or Haar wavelets.").
 		replying(BasisInfo{}),
 	writes[BasisName]("DeleteBasis", ByAction, AdminScope,
 		"Delete a stored basis; schedules, runs and models keep their copies."),
@@ -248,7 +248,7 @@ var operations = Table{
 		replying(DatasetInfo{}),
 	writes[DatasetName]("DeleteDataset", ByAction, AdminScope, "Delete a data set."),
 	reads[Advise]("Advise", ByAction, SampleScope,
-		"Recommend settings of training, schedules and samplers for a data set, with the measurement behind each.").
+		"Recommend settings of training, schedules and samplers, with the measurement behind each.").
 		replying(Advice{}),
 	reads[Empty]("ListRuns", ByAction, ReadScope, "List the training runs.").
 		replying([]RunInfo{}),

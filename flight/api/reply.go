@@ -96,7 +96,9 @@ type ModelInfo struct {
 
 	Schedule *ScheduleInfo `json:"schedule,omitempty"` // absent if it samples with edm
 	Config   any           `json:"config,omitempty"`   // DescribeModel alone
-	// SaveModel alone: reasons why the model may be worse than it could be, one per line
+	// SaveModel alone: reasons why the model may be worse than it could be, one per line: a quarter or more of the average
+	// is still the network at the start; the learning rate is still above half of its highest, because the run was stopped
+	// early; or the schedule's gradient was never larger than its standard error
 	Warning string   `json:"warning,omitempty"`
 	Outcome *Outcome `json:"outcome,omitempty"` // SaveModel alone: outcome of the run
 	Integrity
@@ -237,7 +239,7 @@ type RunInfo struct {
 	Kimg    float64        `json:"kimg"`
 	Target  float64        `json:"target_kimg,omitempty"` // of a background run
 	Error   string         `json:"error,omitempty"`
-	Stopped *Stopped       `json:"stopped,omitempty"` // the last time that it stopped itself
+	Stopped *Stopped       `json:"stopped,omitempty"` // the last time that it stopped itself, by diverging
 	Last    map[string]any `json:"last,omitempty"`    // the finite columns of its last row
 	Created time.Time      `json:"created"`
 	Memory  *RunMemory     `json:"memory,omitempty"` // when the run was last opened
@@ -279,7 +281,8 @@ type Ratio struct {
 	Stderr float64 `json:"stderr"`
 }
 
-// RunMemory reports how a run's steps fit the memory of the device.
+// RunMemory reports how a run's steps fit the memory of the device. A batch that does not fit is split into the fewest
+// equal parts that fit, unless the run has microbatch.
 type RunMemory struct {
 	Devices        int   `json:"devices,omitempty"`         // number of devices that share a batch; absent in older runs
 	Microbatch     int   `json:"microbatch"`                // images on a device at a time
@@ -288,7 +291,8 @@ type RunMemory struct {
 	AvailableBytes int64 `json:"available_bytes,omitempty"` // absent if not known
 }
 
-// Stopped reports why a run stopped itself before its end.
+// Stopped reports why a run stopped itself before its end. A background run is then paused; TrainStep continues, with
+// the message as "warning" of its metadata.
 type Stopped struct {
 	Reason  string `json:"reason"` // diverged
 	Step    int64  `json:"step"`

@@ -25,7 +25,7 @@ type EvaluationRow struct {
 
 // PredictionRow is a row of Predict.
 type PredictionRow struct {
-	Basis      int32   `json:"basis"`     // position in the metadata's bases, names with spaces between
+	Basis      int32   `json:"basis"`     // position in the metadata's bases, separated by spaces
 	PerClass   int32   `json:"per_class"` // 1: schedules per class
 	K          int32   `json:"k"`         // dimensions of P_1 per channel; 0 for none
 	Cut        int32   `json:"cut"`       // P_1 of dct holds max(u, v) < cut; otherwise 0
@@ -39,14 +39,14 @@ type PredictionRow struct {
 // BenchRow is a row of BenchSchedule.
 type BenchRow struct {
 	Schedule int32   `json:"schedule"` // position in the request
-	Solver   int32   `json:"solver"`   // position in the request
+	Solver   int32   `json:"solver"`   // likewise
 	NFE      int32   `json:"nfe"`      // evaluations used
 	Steps    int32   `json:"steps"`
 	Label    int32   `json:"label"`    // −1: the whole data set
 	Subspace int32   `json:"subspace"` // −1: the whole image
 	Dims     int32   `json:"dims"`
-	Variance float64 `json:"variance"`   // share of the data's total
-	W2       float64 `json:"w2_squared"` // spread + shift; these and noise are relative to the data's total variance
+	Variance float64 `json:"variance"`   // share of the data's
+	W2       float64 `json:"w2_squared"` // spread + shift, over the data's variance as all of these
 	Spread   float64 `json:"spread"`
 	Shift    float64 `json:"shift"`
 	Noise    float64 `json:"noise"`

@@ -144,7 +144,7 @@ func (c *Client) MakeModel(ctx context.Context, req api.MakeModel, progress func
 	return act[api.ModelInfo](ctx, c, "MakeModel", req, progress)
 }
 
-// ListSchedules lists the schedules, those of models included.
+// ListSchedules lists the schedules, also those of models.
 func (c *Client) ListSchedules(ctx context.Context) ([]api.ScheduleInfo, error) {
 	reply, err := act[struct {
 		All []api.ScheduleInfo `json:"schedules"`
@@ -162,17 +162,17 @@ func (c *Client) PlanSampler(ctx context.Context, req api.PlanSampler) (api.Plan
 	return act[api.Plan](ctx, c, "PlanSampler", req, nil)
 }
 
-// ExportStart returns the file of the law that a schedule carries as its start.
+// ExportStart returns the file of a schedule's start.
 func (c *Client) ExportStart(ctx context.Context, req api.ExportPart) (api.SchedulePart, error) {
 	return act[api.SchedulePart](ctx, c, "ExportStart", req, nil)
 }
 
-// ExportStatistics returns the file of the statistics that a schedule carries for the solver local.
+// ExportStatistics returns the file of a schedule's statistics, for the solver local.
 func (c *Client) ExportStatistics(ctx context.Context, req api.ExportPart) (api.SchedulePart, error) {
 	return act[api.SchedulePart](ctx, c, "ExportStatistics", req, nil)
 }
 
-// ExportFitted returns the file of the coefficients that a schedule carries for the solver fitted.
+// ExportFitted returns the file of a schedule's coefficients, for the solver fitted.
 func (c *Client) ExportFitted(ctx context.Context, req api.ExportPart) (api.SchedulePart, error) {
 	return act[api.SchedulePart](ctx, c, "ExportFitted", req, nil)
 }
@@ -196,7 +196,7 @@ func (c *Client) ListBases(ctx context.Context) ([]api.BasisInfo, error) {
 	return reply.All, err
 }
 
-// MakeBasis makes a basis from a data set: principal components, of all images or by class, or Haar wavelets.
+// MakeBasis makes a basis: principal components of a data set, of all images or by class, or Haar wavelets.
 func (c *Client) MakeBasis(ctx context.Context, req api.MakeBasis, progress func(api.Meta)) (api.BasisInfo, error) {
 	return act[api.BasisInfo](ctx, c, "MakeBasis", req, progress)
 }
@@ -226,7 +226,7 @@ func (c *Client) DeleteDataset(ctx context.Context, dataset string) error {
 	return err
 }
 
-// Advise recommends settings of training, schedules and samplers for a data set, with the measurement behind each.
+// Advise recommends settings of training, schedules and samplers, with the measurement behind each.
 func (c *Client) Advise(ctx context.Context, req api.Advise) (api.Advice, error) {
 	return act[api.Advice](ctx, c, "Advise", req, nil)
 }

@@ -183,13 +183,16 @@ func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
 // fieldTable returns a table of a request's fields.
 func (c comments) fieldTable(t reflect.Type) string {
-	rows := [][]string{{"field", "default", ""}}
+	rows := [][]string{{"field (default)", ""}}
 	for _, f := range c.fields(t) {
-		byDefault := f.Default
-		if f.Required {
-			byDefault = "required"
+		name := "`" + f.Name + "`"
+		switch {
+		case f.Required:
+			name += " (required)"
+		case f.Default != "":
+			name += " (" + cell(f.Default) + ")"
 		}
-		rows = append(rows, []string{f.Name, cell(byDefault), cell(api.WithWords(f.Help, f.Words))})
+		rows = append(rows, []string{name, cell(api.WithWords(f.Help, f.Words))})
 	}
 	return table(rows...)
 }
@@ -265,7 +268,7 @@ func (c comments) columns(row reflect.Type) string {
 
 // actions returns a table of the actions that answer with JSON.
 func (c comments) actions() string {
-	rows := [][]string{{"action", "fields (default)", ""}}
+	rows := [][]string{{"action: fields (default)", ""}}
 	for _, op := range api.Operations() {
 		if !op.By(api.ByAction) || op.Rows {
 			continue
@@ -277,7 +280,11 @@ func (c comments) actions() string {
 		case "PlanSampler":
 			fields = "those of [Sample](#sample), " + fields
 		}
-		rows = append(rows, []string{"`" + op.Name + "`", fields, cell(op.Sentence)})
+		name := "`" + op.Name + "`"
+		if fields != "" {
+			name += ": " + fields
+		}
+		rows = append(rows, []string{name, cell(op.Sentence)})
 	}
 	return table(rows...)
 }
@@ -286,7 +293,12 @@ func (c comments) actions() string {
 func (c comments) kinds() string {
 	rows := [][]string{{"kind", "fields (default), besides `name` and `replace`"}}
 	for _, kind := range api.ScheduleKinds() {
-		rows = append(rows, []string{kind.Kind(), c.fieldList(kindType(kind), "NewSchedule")})
+		fields := c.fieldList(kindType(kind), "NewSchedule")
+		if last := rows[len(rows)-1]; last[1] == fields { // formulas, which have the same fields
+			last[0] += ", " + kind.Kind()
+			continue
+		}
+		rows = append(rows, []string{kind.Kind(), fields})
 	}
 	return table(rows...)
 }
