@@ -218,7 +218,7 @@ func (c comments) fieldList(t reflect.Type, without string) string {
 
 // operations returns a table of the operations that move tensors and tables.
 func (c comments) operations() string {
-	rows := [][]string{{"operation", "by", "fields (default)", "rows out"}}
+	rows := [][]string{{"operation: ways", "fields (default)", "rows out"}}
 	for _, op := range api.Operations() {
 		if !op.Rows {
 			continue
@@ -244,7 +244,7 @@ func (c comments) operations() string {
 			said = "Rows " + said
 		}
 		said = cell(said)
-		rows = append(rows, []string{"`" + op.Name + "`", strings.Join(ways, ", "), fields, said})
+		rows = append(rows, []string{"`" + op.Name + "`: " + strings.Join(ways, ", "), fields, said})
 	}
 	return table(rows...)
 }
