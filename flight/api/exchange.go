@@ -119,11 +119,11 @@ func (r *OfferedFew) Validate() error {
 //	          in place of those that it had there. Error, column and gram refer to that number, and From of a question.
 //	error     [B] sums of squares: samples minus the kept state At of the rows from First on, or minus 0 if At is −1
 //	column    [k + 3] sums over all values of products: of y, the kept state At of the rows from First on, with itself,
-//	          and of the samples with y and with the columns 0 … k. The client keeps the samples as column k = Column, and
+//	          and of the samples with y and with columns 0 … k. The client keeps the samples as column k = Column, and
 //	          drops later columns.
-//	gram      [2, parts, k + 1, k + 1] sums over values of products of k = Terms columns and y: x_0, D_0 − x_0, D_1 − D_0,
-//	          D_1 − x_1, D_2 − D_1, …, y − x_0, of the state and evaluation of the last stage, then of earlier ones, and y
-//	          as in column. The first are over the rows below Split, the second over the others.
+//	gram      [2, parts, k + 1, k + 1] sums over values of products of k = Terms columns and y: x_0, D_0 − x_0,
+//	          D_1 − D_0, D_1 − x_1, D_2 − D_1, …, y − x_0, of the state and evaluation of the last stage, then of
+//	          earlier ones, and y as in column. The first are over the rows below Split, the second over the others.
 //	products  [2n + 1, 2n + 1] sums over all values of products of x_0 … x_n, D_0 … D_{n−1} of n stages
 type Reduction struct {
 	Kind   string `json:"kind"`

@@ -65,8 +65,8 @@ type Sample struct {
 
 	// a schedule's name, edm, or JSON such as {"edm":{"T":400}}; default the model's own
 	Schedule ScheduleRef `json:"schedule,omitzero"`
-	// law to start from: standard is noise, matched the law that the schedule carries; default matched if the schedule carries one,
-	// otherwise standard
+	// law to start from: standard is noise, matched the law that the schedule carries; default matched if the schedule
+	// carries one, otherwise standard
 	Start string `json:"start,omitempty" oneof:"standard matched"`
 	Output
 }
