@@ -198,8 +198,8 @@ const (
 	PredictsDenoised = "denoised" // E = D = x + Σ_j √g_j P_j flow
 )
 
-// Plan is a sampler as numbers. It begins at x = Σ_j Init_j P_j ξ for a unit normal ξ, unless Start is set. Every stage
-// is then
+// Plan is a sampler as numbers. It begins at x = Σ_j Init_j P_j ξ for a unit normal ξ, unless Start is set. Then every
+// stage does
 //
 //	x ← x + Σ_j Noise_j P_j ξ′              if there is Noise, for a fresh unit normal ξ′
 //	E_0 = flow or denoised image of x at G  and the older E_i become E_{i+1}
