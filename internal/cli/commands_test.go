@@ -245,7 +245,8 @@ func TestDoctor(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &d); err != nil || status != 0 {
 		t.Fatalf("status %d, %v\n%s", status, err, stderr)
 	}
-	if !d.OK || len(d.Checks) != 6 || d.Rewritten == 0 && d.Device.Name == "xla:cpu" || d.Device.Name == "" {
+	if !d.OK || len(d.Checks) != 6 || d.Rewritten == 0 && d.Device.Name == "xla:cpu" || d.Device.Name == "" ||
+		(d.Rate == nil) != (d.Device.Plugin == "") || d.Rate != nil && !(d.Rate.Bare > 0 && d.Rate.Served > 0) {
 		t.Errorf("diagnosis %+v", d)
 	}
 	status, stdout, stderr = call(t, "doctor", "--devices", "3", "--device", "cpu", "--json")

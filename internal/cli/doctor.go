@@ -18,7 +18,8 @@ var doctorSpec = command.Spec{
 	Short: "Report the device that runs programs, and check that it works",
 	Long: `Doctor looks for a PJRT plugin as every command does. It prints the plugin that it
 found, why it did not use the others, and the results of a few small programs whose
-answers are known. The exit status is 1 if a check fails.
+answers are known. The exit status is 1 if a check fails. Then doctor compares the rate
+at which a server samples a small network with that of the bare network.
 
 Plugins are searched in this order: --device, ANISOFLIGHT_PLUGIN, the Python environment
 that contains this program, the project's .venv, and the active environment (VIRTUAL_ENV
@@ -43,7 +44,9 @@ type diagnosis struct {
 	Checks []check `json:"checks"`
 	// Rewritten counts the operations of the checks' programs that were rewritten for XLA's CPU compiler.
 	Rewritten int64 `json:"rewritten"`
-	OK        bool  `json:"ok"`
+	// Rate is nil without a plugin, and if a check failed.
+	Rate *servedRate `json:"rate,omitempty"`
+	OK   bool        `json:"ok"`
 }
 
 type check struct {
@@ -77,6 +80,12 @@ func runDoctor(ctx context.Context, e command.Env) error {
 		d.Memory = append(d.Memory, available)
 	}
 	d.Rewritten = dev.Stats().Rewritten
+	if d.OK && d.Device.Plugin != "" { // the pure-Go device is slow: its rate is not worth the time
+		if d.Rate, err = measureRate(ctx, dev); err != nil {
+			d.Checks = append(d.Checks, check{Name: "served sampling", Detail: err.Error()})
+			d.OK = false
+		}
+	}
 	err = e.Show(d, d.print)
 	if err == nil && !d.OK {
 		err = errors.New("the device gives wrong results")
@@ -140,6 +149,11 @@ func (d diagnosis) print(w io.Writer) error {
 			verdict = "FAILED"
 		}
 		row("  "+c.Name, "%s: %s (%.2f s)", verdict, c.Detail, c.Seconds)
+	}
+	if r := d.Rate; r != nil {
+		fmt.Fprintln(t, "\nsmall network\t")
+		row("  bare", "%.0f evaluations of an image of 8×8 pixels a second, in batches of %d", r.Bare, r.Batch)
+		row("  served", "%.0f, %.2f of it", r.Served, r.Served/r.Bare)
 	}
 	return t.Flush()
 }

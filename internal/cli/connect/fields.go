@@ -28,8 +28,6 @@ func Fields(request any, changes ...command.Option) []command.Option {
 		switch {
 		case f.Type == reflect.TypeFor[api.ScheduleRef](), f.Type == reflect.TypeFor[[]api.ScheduleRef]():
 			o.OneOf = []string{"edm"} // stored names are valid, too
-		case f.Type == reflect.TypeFor[api.Grid]():
-			o.Usage += ", or JSON"
 		case f.Name == "basis" && len(f.Words) == 0:
 			o.OneOf = basis.Names(nil)
 		}
