@@ -34,60 +34,61 @@ READS = frozenset(
 FIELDS = {
     "Sample": """
         model: str, required. Name of the model.
-        n: int. Number of images; a conditional model draws their labels from seed + i.
-        labels: Sequence[int]. In place of n: one image per label, −1 for none.
-        seed: int, default 0. Image i is made from seed + i alone.
-        steps: int. Solver steps.
-        nfe: int. In place of steps: at most so many evaluations of the network, by the most steps that fit; 9 of heun
-            needs the second point endpoint.
-        solver: str, default the schedule's own, else heun. Name of the solver: ab, deis, dpmpp2m, dpmpp3m,
+        n: int. Number of images; a conditional model draws the label of image i from seed + i.
+        labels: Sequence[int]. In place of n: the label of each image, −1 for none.
+        seed: int, default 0. Image i is made from seed + i.
+        steps: int. Number of solver steps.
+        nfe: int. In place of steps: largest number of network evaluations; heun uses an odd number with second_point
+            endpoint or grid edm.
+        solver: str, default the schedule's own, otherwise heun. Name of the solver: ab, deis, dpmpp2m, dpmpp3m,
             dpmpp3m_taylor, euler, fitted, heun, ipndm, ipndm_v, local, unipc.
-        order: int, default ab 3, ipndm 4, ipndm_v 4, dpmpp3m 3, dpmpp3m_taylor 3, unipc 3, deis 3, local 2, of unipc
-            and dpmpp3m 2 below 13 evaluations. Of the solvers that have several.
-        variant: str, default bh2. Of unipc: bh1, bh2.
-        second_point: str, default midpoint. Of heun, where the midpoint is in t: midpoint, endpoint.
-        grid: str | Mapping[str, Any], default schedule. Where the steps lie: schedule, edm, polynomial, logsnr.
-        denoise_to_zero: bool. End with the denoised image of the last evaluation.
-        lower_order_final: bool, default true. Of dpmpp, unipc and local: lower the order towards the end.
-        corrector: bool. Of local: correct each step by the evaluation after it, at no cost.
-        warmup: str, default euler. First step of ab, ipndm, ipndm_v, dpmpp2m, dpmpp3m, dpmpp3m_taylor, deis, at no
-            further evaluation: euler, heun.
-        S_churn: float, default 0: none. Of euler, heun: EDM's stochastic churn.
-        S_min: float, default 0. Churn from this noise level on.
-        S_max: float, default no bound. Churn up to this noise level.
+        order: int, default 2 for local; 3 for ab, dpmpp3m, dpmpp3m_taylor, unipc, deis; 4 for ipndm, ipndm_v; below
+            13 evaluations 2 for dpmpp3m, dpmpp3m_taylor, unipc. Order, for solvers with several.
+        variant: str, default bh2. Variant of unipc: bh1, bh2.
+        second_point: str, default midpoint. For heun: second evaluation at the midpoint in t, or at the endpoint, of
+            the step.
+        grid: str | Mapping[str, Any], default schedule. Times of the steps: schedule, edm, polynomial, logsnr, or
+            JSON such as {"sigma":[80,5,0]}.
+        denoise_to_zero: bool. Return the denoised image of the last evaluation.
+        lower_order_final: bool, default true. For dpmpp, unipc and local: lower the order in the last steps.
+        corrector: bool. For local: correct each step by the next evaluation, at no cost.
+        warmup: str, default euler. First step of ab, ipndm, ipndm_v, dpmpp2m, dpmpp3m, dpmpp3m_taylor, deis: euler,
+            or heun, which costs no further evaluation.
+        S_churn: float, default 0: none. EDM's stochastic churn, for euler, heun.
+        S_min: float, default 0. Lowest noise level with churn.
+        S_max: float, default no bound. Highest noise level with churn.
         S_noise: float, default 1. Standard deviation of the noise that churn adds.
-        guidance: float, default 1: none. S in D₀ + s (D₁ − D₀), D₀ without a label or of the guide.
-        guidance_interval: Sequence[float], default all. Noise levels that are guided, above the first, up to the
-            second: JSON such as [0.2,3].
-        guide: str, default the model without a label. Another model, for D₀, which sees the labels, too.
+        guidance: float, default 1: none. Scale s in D₀ + s (D₁ − D₀): D₁ is the model's, D₀ the guide's.
+        guidance_interval: Sequence[float], default all. Noise levels with guidance, above the first and up to the
+            second, such as [0.2,3].
+        guide: str, default the model without a label. Another model for D₀, which is given the labels.
         schedule: str | Mapping[str, Any], default the model's own. A schedule's name, edm, or JSON such as
             {"edm":{"T":400}}.
-        start: str, default matched where it carries one. Law that sampling begins from, noise alone or the one that
-            the schedule carries: standard, matched.
-        every: int, default 0: none. Previews, the denoised estimate, each so many steps.
-        dtype: str, default uint8, and float32, all there is, for a model whose data have units of their own. Type of
-            the values: uint8, float32.
+        start: str, default matched if the schedule carries one, otherwise standard. Law to start from: standard is
+            noise, matched the law that the schedule carries.
+        every: int, default 0: never. Send the denoised estimate every N steps.
+        dtype: str, default uint8, or float32 for models with their own units. Type of the values: uint8, float32.
         layout: str, default HWC. Order of the axes: HWC, CHW.
-        batch_bytes: int, default 2 MiB. About so many bytes a reply batch.
+        batch_bytes: int, default 2 MiB. Approximate size of a reply batch in bytes.
     """,
     "EvaluateModel": """
         model: str, required. Name of the model.
         dataset: str, required. Name of the data set.
-        schedule: str | Mapping[str, Any], default the model's own. Whose noise is added.
-        points: int, default 32. Noise levels.
+        schedule: str | Mapping[str, Any], default the model's own. Schedule whose noise is added.
+        points: int, default 32. Number of noise levels.
         samples: int, default 64. Images per noise level.
-        seed: int, default 0. Of images and noise.
-        c: float, default the data's variance, summed over an image. Of the weight ġ²/(g(c+g)).
+        seed: int, default 0. Seed of the images and the noise.
+        c: float, default the data's variance, summed over an image. Constant c in the weight ġ²/(g(c+g)).
     """,
     "Predict": """
         model: str, required. Name of the model whose residual is measured.
         dataset: str, required. Name of the data set to measure it on.
-        T: float, default the end of the model's own schedule, else as the data need. End of time, a variance.
-        g0: float, default 1e-9. Variance at t = 0.
-        c: float, default the data's variance, summed over an image. Of the weight ġ²/(g(c+g)).
-        points: int, default 64. Noise levels measured.
+        T: float, default that of the model's own schedule, otherwise as the data need. Noise variance at the end.
+        g0: float, default 1e-9. Noise variance at t = 0.
+        c: float, default the data's variance, summed over an image. Constant c in the weight ġ²/(g(c+g)).
+        points: int, default 64. Number of noise levels.
         samples: int, default 32. Images per noise level and class.
-        seed: int, default 0. Of the images and the noise.
+        seed: int, default 0. Seed of the images and the noise.
         bases: Sequence[str], default all. List of dct, haar, pca and pca_per_class.
     """,
     "BenchSchedule": """
@@ -95,119 +96,118 @@ FIELDS = {
         schedules: Sequence[str | Mapping[str, Any]], default edm. List of schedules.
         solvers: Sequence[str], default heun. List of solvers: ab, deis, dpmpp2m, dpmpp3m, dpmpp3m_taylor, euler,
             fitted, heun, ipndm, ipndm_v, local, unipc.
-        nfe: Sequence[int], required. List of evaluations, such as 5,9,17.
+        nfe: Sequence[int], required. List of numbers of evaluations, such as 5,9,17.
     """,
     "MakeModel": """
         name: str, required. Name of the new model.
-        kind: str, default mixture. What is made: mixture.
+        kind: str, default mixture. Kind of the model: mixture.
         replace: bool. Replace a model of that name.
-        dataset: str. Name of the data set whose classes it has.
-        covariance: str, default dct. Kept of each class: dct, the channels of each frequency, or full.
-        floor: float, default 1e-4. Least variance in any direction.
+        dataset: str. Name of a data set; each class becomes a component.
+        covariance: str, default dct. Covariance of a class: full, or dct, which keeps the channels of each frequency.
+        floor: float, default 1e-4. Smallest variance in any direction.
         shape: Sequence[int], default [1,dimensions,1]. [H,W,C] of an image.
-        weights: Sequence[float], default equal. Of the components.
-        means: Sequence[Sequence[float]]. Of the components, instead of a data set: [[...],...].
-        covariances: Sequence[Sequence[Sequence[float]]]. Of the components: [[[...],...],...].
-        labels: Sequence[int], default none. Classes of the components.
+        weights: Sequence[float], default equal. Weights of the components.
+        means: Sequence[Sequence[float]]. Means of the components, in place of a data set: [[...],...].
+        covariances: Sequence[Sequence[Sequence[float]]]. Covariances of the components: [[[...],...],...].
+        labels: Sequence[int], default none. Class of each component.
     """,
     "MakeSchedule geodesic": """
         replace: bool. Replace a schedule of that name.
-        model: str, required. Name of the model whose residual is the metric.
+        model: str, required. Name of the model whose residual is measured.
         dataset: str, required. Name of the data set to measure it on.
-        T: float, default the end of the model's own schedule, else as the data need. End of time, a variance.
-        nfe: int. In place of T: at most so many evaluations of Heun's method, for which T is chosen on the data's own
-            Gaussian.
-        second_point: str, default endpoint. Of that method; give the one that samples will be drawn with, as each has
-            its own T: endpoint, midpoint.
-        g0: float, default 1e-9. Variance at t = 0.
+        T: float, default that of the model's own schedule, otherwise as the data need. Noise variance at the end.
+        nfe: int. In place of T: number of evaluations of Heun's method for which T is chosen, on the data's Gaussian.
+        second_point: str, default endpoint. With nfe: second point of Heun's method; choose the one that you sample
+            with: endpoint, midpoint.
+        g0: float, default 1e-9. Noise variance at t = 0.
         knots: int, default 32. Knots of the path.
-        order: int, default 2. Order of the solver that the path is for; 1 gives the least energy, as the paper's loss
-            has it.
-        c: float, default the data's variance, summed over an image. Of the weight ġ²/(g(c+g)).
-        points: int, default 160. Noise levels measured.
+        order: int, default 2. Order of the solver that the path is for; 1 gives the least energy.
+        c: float, default the data's variance, summed over an image. Constant c in the weight ġ²/(g(c+g)).
+        points: int, default 160. Number of noise levels.
         samples: int, default 24. Images per noise level.
-        seed: int, default 0. Of the noise.
-        basis: str, default none. None, or a basis: each subspace has its own path.
-        k: int, default H·W/4. Of dct and haar: dimensions of P_1 per channel.
-        cuts: Sequence[int]. Of dct: nested bands instead of k, such as [1,2,4].
-        per_class: bool. Each class has its own paths.
-        statistics: bool. Keep the network's errors by DCT frequency, for the solver local: of isotropic noise, with
-            basis none.
+        seed: int, default 0. Seed of the noise.
+        basis: str, default none. Basis whose subspaces each have a path; none for a single path.
+        k: int, default H·W/4. For dct and haar: dimensions of P_1 per channel.
+        cuts: Sequence[int]. For dct: nested bands in place of k, such as [1,2,4].
+        per_class: bool. One set of paths for each class.
+        statistics: bool. Also measure the statistics for the solver local; needs basis none.
     """,
     "MakeSchedule gaussian": """
         replace: bool. Replace a schedule of that name.
         dataset: str, required. Name of the data set whose Gaussian is measured.
-        model: str, default the data's own units, EDM's levels. Name of a model whose units and noise levels rule.
+        model: str, default the data's units and EDM's levels. Name of a model whose units and noise levels are used.
         solver: str, required. Name of the solver to sample with: ab, deis, dpmpp2m, dpmpp3m, dpmpp3m_taylor, euler,
             fitted, heun, ipndm, ipndm_v, local, unipc.
-        nfe: int, required. At most so many evaluations of the network.
-        T: float, default 6400. End of time, a variance.
-        g0: float, default 1e-9. Variance at t = 0.
-        basis: str, default none. None, or a basis: each subspace has its own path.
-        k: int, default H·W/4. Of dct and haar: dimensions of P_1 per channel.
-        cuts: Sequence[int]. Of dct: nested bands instead of k, such as [1,2,4].
-        start: Mapping[str, Any], default from noise alone. Keep the data's own law, which sampling then starts from:
-            JSON such as {"per_class":false}.
+        nfe: int, required. Largest number of network evaluations.
+        T: float, default 6400. Noise variance at the end.
+        g0: float, default 1e-9. Noise variance at t = 0.
+        basis: str, default none. Basis whose subspaces each have a path; none for a single path.
+        k: int, default H·W/4. For dct and haar: dimensions of P_1 per channel.
+        cuts: Sequence[int]. For dct: nested bands in place of k, such as [1,2,4].
+        start: Mapping[str, Any], default start from noise. Store the data's law, and start from it: JSON such as
+            {"per_class":false}.
     """,
     "MakeSchedule start": """
         replace: bool. Replace a schedule of that name.
-        per_class: bool, default true. A law for each class that has images.
-        dataset: str, required. Name of the data set whose mean and covariance are measured.
-        model: str. Name of a model that sees the data in its own units.
-        schedule: str | Mapping[str, Any], default edm. Whose paths are kept: a name, a model's for its own, or JSON
-            such as {"edm":{"T":400}}.
-        sigma_max: float, default the schedule's end. Start at this lower noise level.
+        per_class: bool, default true. One law for each class that has images.
+        dataset: str, required. Name of the data set that the law is measured on.
+        model: str. Name of a model whose normalization is applied to the data.
+        schedule: str | Mapping[str, Any], default edm. A schedule's or model's name, or JSON such as
+            {"edm":{"T":400}}, whose paths are kept.
+        sigma_max: float, default the schedule's end. Noise level to start at.
     """,
     "MakeSchedule fit": """
         replace: bool. Replace a schedule of that name.
-        model: str, required. Name of the model whose trajectories are followed.
-        schedule: str | Mapping[str, Any], required. A schedule with statistics that all classes share.
-        nfe: int, required. Number of evaluations of the network.
-        order: int, default 2. Of the solver local, where the fit begins, 1 to 3.
-        grid: str | Mapping[str, Any], default polynomial. Of the nodes: schedule, edm, polynomial, logsnr.
-        isotropic: bool. One set of coefficients for all frequencies, from DPM-Solver++ instead of local.
-        lower_order_final: bool, default true. The last steps look back on less.
-        samples: int, default 256. Trajectories to fit to, as many to choose the ridge, and as many to judge.
-        seed: int, default 0. Of the trajectories.
+        model: str, required. Name of the model whose trajectories are fitted.
+        schedule: str | Mapping[str, Any], required. Schedule with statistics that all classes share.
+        nfe: int, required. Number of network evaluations.
+        order: int, default 2. Order of the solver local, which the fit begins with.
+        grid: str | Mapping[str, Any], default polynomial. Times of the steps: schedule, edm, polynomial, logsnr.
+        isotropic: bool. Fit the same coefficients for all frequencies, beginning with DPM-Solver++.
+        lower_order_final: bool, default true. Lower the order in the last steps.
+        samples: int, default 256. Number of trajectories for the fit; the choice of the ridge and the final
+            measurement use the same number each.
+        seed: int, default 0. Seed of the trajectories.
     """,
     "MakeSchedule few": """
         replace: bool. Replace a schedule of that name.
         model: str, required. Name of the model to sample.
         dataset: str, required. Name of the data set that samples are compared with.
-        nfe: int, required. At most so many evaluations of the network.
-        solvers: Sequence[str], default ipndm, dpmpp2m, unipc, local, fitted. List of solvers to try, one at least
-            besides local and fitted: ab, deis, dpmpp2m, dpmpp3m, dpmpp3m_taylor, euler, fitted, heun, ipndm, ipndm_v,
-            local, unipc.
-        samples: int, default 512. Of each try, and as many held back.
-        budget: str, default seconds. With minutes, levels and coefficients are learned through the network, too:
-            seconds, minutes.
-        seed: int, default 0. Of the samples.
-        guidance: float, default 1: none. S in D₀ + s (D₁ − D₀), D₀ without a label or of the guide.
-        guidance_interval: Sequence[float], default all. Noise levels that are guided, above the first, up to the
-            second: JSON such as [0.2,3].
-        guide: str, default the model without a label. Another model, for D₀, which sees the labels, too.
+        nfe: int, required. Largest number of network evaluations.
+        solvers: Sequence[str], default ipndm, dpmpp2m, unipc, local, fitted. List of solvers to try, at least one
+            other than local and fitted: ab, deis, dpmpp2m, dpmpp3m, dpmpp3m_taylor, euler, fitted, heun, ipndm,
+            ipndm_v, local, unipc.
+        samples: int, default 512. Samples of each candidate; the same number is held back for the final comparison.
+        budget: str, default seconds. Length of the search; with minutes, levels and coefficients are also learned
+            through the network: seconds, minutes.
+        seed: int, default 0. Seed of the samples.
+        guidance: float, default 1: none. Scale s in D₀ + s (D₁ − D₀): D₁ is the model's, D₀ the guide's.
+        guidance_interval: Sequence[float], default all. Noise levels with guidance, above the first and up to the
+            second, such as [0.2,3].
+        guide: str, default the model without a label. Another model for D₀, which is given the labels.
     """,
     "MakeSchedule edm, MakeSchedule log-linear, MakeSchedule cosine": """
         replace: bool. Replace a schedule of that name.
-        T: float, default 6400. End of time, a variance.
-        g0: float, default 1e-9. Variance at t = 0.
+        T: float, default 6400. Noise variance at the end.
+        g0: float, default 1e-9. Noise variance at t = 0.
         knots: int, default 32. Knots of the path.
     """,
     "MakeBasis": """
         name: str, required. Name of the new basis.
-        kind: str, required. Pca, pca_per_class or haar.
-        dataset: str, required. Name of the data set to make it of.
-        model: str. Name of a model that sees the data in its own units.
-        k: int, default a quarter of the pixels. Dimensions of the first subspace per channel.
-        clusters: Sequence[Sequence[int]]. Of pca_per_class: classes that share components, such as [[0,6,8],[1,7]].
+        kind: str, required. Kind of the basis: pca, pca_per_class or haar.
+        dataset: str, required. Name of the data set.
+        model: str. Name of a model whose normalization is applied to the data.
+        k: int, default a quarter of the pixels. Dimensions of P_1 per channel.
+        clusters: Sequence[Sequence[int]]. For pca_per_class: classes that share components, such as [[0,6,8],[1,7]].
         replace: bool. Replace a basis of that name.
     """,
     "Advise": """
         dataset: str, required. Name of the data set.
-        model: str, default none, that of the data's Gaussian is computed. Name of a model whose residual is measured.
-        nfe: Sequence[int], default 3,5,9,18. List of evaluations to recommend samplers for, at most 16.
-        samples: int, default 256. Images per noise level that a model is measured with, of all classes together.
-        seed: int, default 0. Of the images and noise that a model is measured with.
+        model: str, default none: the residual of the data's Gaussian is computed. Name of a model whose residual is
+            measured.
+        nfe: Sequence[int], default 3,5,9,18. List of at most 16 numbers of evaluations to recommend samplers for.
+        samples: int, default 256. Images per noise level in the measurement of the model, over all classes.
+        seed: int, default 0. Seed of these images and their noise.
     """,
     "CreateRun": """
         network: Mapping[str, Any]. JSON of a new network: EDM's keyword arguments, as in a model's config.json.

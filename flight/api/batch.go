@@ -11,24 +11,24 @@ import (
 )
 
 // Batch is some rows of a stream. Cols[i] is the flat row-major slice of Schema.Columns[i]: []uint8, []int32, []int64,
-// []uint64, []float32 or []float64 of Rows × Column.Len numbers. A batch is handed over, not shared: its maker does not
-// touch it again.
+// []uint64, []float32 or []float64 of Rows × Column.Len numbers. The receiver owns the batch: its maker does not use it
+// again.
 type Batch struct {
 	Rows int
 	Cols []any
 }
 
-// Event is what an operation sends: rows, progress, or both. An event without rows travels as a batch of
-// no rows that carries the metadata.
+// Event is what an operation sends: rows, progress, or both. An event without rows is sent as an empty batch with
+// metadata.
 type Event struct {
 	Batch *Batch
 	Meta  Meta
 }
 
-// Meta is the app_metadata of one message: a JSON object whose "event" is "progress", "batch" or "end".
+// Meta is the app_metadata of one message. Its "event" is "progress", "compiling", "batch", "stored" or "end".
 type Meta map[string]any
 
-// Progress says that step of steps are done. More pairs of key and value may follow.
+// Progress returns the metadata of progress: step of steps are done. more has further pairs of key and value.
 func Progress(step, steps int, more ...any) Meta {
 	m := Meta{"event": "progress", "step": step, "steps": steps}
 	for i := 0; i+1 < len(more); i += 2 {
@@ -37,16 +37,16 @@ func Progress(step, steps int, more ...any) Meta {
 	return m
 }
 
-// ProgressEvery is the least time between two messages that carry progress alone.
+// ProgressEvery is the least time between two messages with progress alone.
 const ProgressEvery = 100 * time.Millisecond
 
-// ThrottledProgress returns a report that hands progress on now and then.
+// ThrottledProgress returns a function that reports progress at most once every ProgressEvery.
 func ThrottledProgress(progress func(Meta)) func(done, total int) {
 	report := ThrottledProgressByPart(progress)
 	return func(done, total int) { report("", done, total) }
 }
 
-// ThrottledProgressByPart is Sparsely for work whose parts have names.
+// ThrottledProgressByPart is ThrottledProgress for work whose parts have names.
 func ThrottledProgressByPart(progress func(Meta)) func(part string, done, total int) {
 	var last time.Time
 	return func(part string, done, total int) {
@@ -63,8 +63,8 @@ func ThrottledProgressByPart(progress func(Meta)) func(part string, done, total 
 	}
 }
 
-// Done is the metadata of a batch after which done of total rows have been sent; total < 0 is left out, for streams
-// whose length is not known.
+// Done returns the metadata of a batch after which done of total rows have been sent. A negative total, of a stream
+// whose length is not known, is left out.
 func Done(done, total int64) Meta {
 	m := Meta{"event": "batch", "done": done}
 	if total >= 0 {
@@ -79,13 +79,13 @@ func MakeColumn(c Column, n int) any {
 	return reflect.MakeSlice(types[c.Type].slice, n, n).Interface()
 }
 
-// ColumnOf returns the numbers of the named column. It panics if the schema has no such column or the batch holds
-// another type: both were checked when the stream was opened.
+// ColumnOf returns the numbers of the named column. It panics if the schema has no such column or the batch has another
+// type: both were checked when the stream was opened.
 func ColumnOf[E any](s Schema, b Batch, name string) []E {
 	return b.Cols[s.Index(name)].([]E)
 }
 
-// SaturatingProduct multiplies numbers of rows and stops at the largest int64, which no price allows.
+// SaturatingProduct returns a·b of two numbers that are not negative, or the largest int64 if that overflows.
 func SaturatingProduct(a, b int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	if hi != 0 || lo > math.MaxInt64 {
@@ -97,7 +97,7 @@ func SaturatingProduct(a, b int64) int64 {
 // Type is the type of a column's numbers.
 type Type uint8
 
-// The types that travel.
+// The types.
 const (
 	Uint8 Type = iota + 1
 	Int32
@@ -107,7 +107,7 @@ const (
 	Float64
 )
 
-// types describes each Type: Arrow's name is that of its kind in Go.
+// types describes each Type. Arrow's name of it is that of its kind in Go.
 var types = map[Type]struct {
 	kind  reflect.Kind
 	slice reflect.Type
@@ -121,7 +121,7 @@ var types = map[Type]struct {
 	Float64: {reflect.Float64, reflect.TypeFor[[]float64](), 8},
 }
 
-// TypeOf returns the type whose numbers are of a kind in Go, 0 if none is.
+// TypeOf returns the type of a kind of Go's numbers, 0 if there is none.
 func TypeOf(kind reflect.Kind) Type {
 	for t, described := range types {
 		if described.kind == kind {
@@ -147,7 +147,7 @@ type Kind uint8
 
 // The kinds of column.
 const (
-	Scalar Kind = iota // one number a row
+	Scalar Kind = iota // one number per row
 	List               // Arrow fixed_size_list: Shape is [n]
 	Tensor             // Arrow's extension type fixed_shape_tensor: any Shape, row-major, never permuted
 )
@@ -159,8 +159,8 @@ type Column struct {
 	Kind     Kind
 	Shape    []int    // of one row; empty for a Scalar
 	DimNames []string // of a Tensor, such as ["H","W","C"]; may be empty
-	// Declared is Arrow's name of an input's type of numbers, if Type is not that type: a shorter integer that arrives as
-	// Int64, or a type that no operation takes, whose Type is 0.
+	// Declared is Arrow's name of an input's type if Type is another: Type is Int64 for a shorter integer, and 0 for a
+	// type that no operation takes.
 	Declared string
 }
 
@@ -173,7 +173,7 @@ func (c Column) Len() int {
 	return n
 }
 
-// Schema describes a stream: its columns and the text that travels with it.
+// Schema describes a stream: its columns and its metadata.
 type Schema struct {
 	Columns  []Column
 	Metadata map[string]string
@@ -184,7 +184,7 @@ func (s Schema) Index(name string) int {
 	return slices.IndexFunc(s.Columns, func(c Column) bool { return c.Name == name })
 }
 
-// RowBytes returns the bytes of one row over all columns.
+// RowBytes returns the number of bytes of one row.
 func (s Schema) RowBytes() int64 {
 	var n int64
 	for _, c := range s.Columns {
@@ -193,67 +193,67 @@ func (s Schema) RowBytes() int64 {
 	return n
 }
 
-// Job is an operation that was checked and priced and has not begun. It holds nothing that would have to be given back.
+// Job is an operation that has been validated and priced but not begun. It holds no resources.
 type Job struct {
 	Schema     Schema
-	Rows       int64 // −1 where not known beforehand
-	Bytes      int64 // of the rows; −1 where not known beforehand
-	BatchBytes int64 // that a message may have at the client's wish; 0: the server's choice
-	// Run does the work and hands its events to emit, in order, from one goroutine. It ends early with emit's error or
+	Rows       int64 // −1 if not known
+	Bytes      int64 // of the rows; −1 if not known
+	BatchBytes int64 // size of a message that the client asks for; 0: the server's choice
+	// Run does the work and calls emit for each event, in order, from one goroutine. It ends early with emit's error or
 	// the context's. It may be called once.
 	Run func(ctx context.Context, emit func(Event) error) error
-	// Waits says, at any time and from any goroutine, what Run waits for where that is a compilation:
-	// {"event":"compiling",...}; nil otherwise. It may be nil.
+	// Waits returns {"event":"compiling",...} while Run waits for a compilation, otherwise nil. It may be called at any
+	// time from any goroutine. It may be nil.
 	Waits func() Meta
-	// Part returns the fields of the request that asks for samples first … first + n − 1 alone, which gives the same
-	// bytes where first is a multiple of PartSize and n another, or all that is left; a field that is nil is left out. It
-	// is nil where the work cannot be divided.
+	// Part returns the changed fields of a request for samples first … first + n − 1 alone; a nil field is to be left out.
+	// The samples have the same bytes if first is a multiple of PartSize, and n is too or reaches the last sample. Part is
+	// nil if the work cannot be divided.
 	Part func(first, n int) Meta
-	// Samples are how many there are to divide.
+	// Samples is the number of samples to divide.
 	Samples int
 }
 
-// PartSize is what samples are divided at multiples of: none but whole batches, so that each is computed in a batch of
-// the size that it would have had.
+// PartSize is the unit of division: requests are split at its multiples, so that every sample is computed in a batch of
+// the same size as without the split.
 const PartSize = 64
 
 // Exchange is an open operation that takes tensors in.
 type Exchange struct {
 	Out        Schema
-	Window     int   // batches that the client should keep unanswered
-	BatchBytes int64 // as a Job's
-	// Begin emits what the server says before the first batch comes, for operations that ask their client. It may be nil.
+	Window     int   // number of unanswered batches that the client should keep in flight
+	BatchBytes int64 // as in Job
+	// Begin emits what the server sends before the first batch, for operations that ask their client. It may be nil.
 	Begin func(ctx context.Context, emit func(Event) error) error
-	// Do answers one batch, whose columns are those of the schema the exchange was opened with. Calls do not overlap. The
-	// batch's memory is lent until Do returns: what it keeps or emits has its own.
+	// Do answers one batch of the schema that the exchange was opened with. Calls do not overlap. Do must not keep or emit
+	// the batch's memory.
 	Do func(ctx context.Context, in Batch, emit func(Event) error) error
-	// Waits is as a Job's, for Do.
+	// Waits is as in Job, for Do.
 	Waits func() Meta
-	// End returns what the last message's metadata says beyond rows and time. It may be nil.
+	// End returns the last message's metadata, except rows and time. It may be nil.
 	End func(ctx context.Context) (map[string]any, error)
-	// Close releases what the exchange holds, however it ended. Never nil; called once.
+	// Close releases the exchange's resources. It is never nil, and is called once, however the exchange ended.
 	Close func()
 }
 
-// Upload receives a table. Nothing is stored before Commit; after it, or Abort, the upload is over.
+// Upload receives a table. Nothing is stored before Commit. The upload ends with Commit or Abort.
 type Upload struct {
-	// Write takes one batch of the schema that the upload was opened with. It does not keep the batch's memory.
+	// Write takes one batch of the schema that the upload was opened with. It must not keep the batch's memory.
 	Write func(Batch) error
-	// Commit checks the whole, stores it and returns the number of its rows.
+	// Commit checks the table, stores it and returns the number of its rows.
 	Commit func() (rows int64, err error)
-	// Abort forgets everything received.
+	// Abort discards everything received.
 	Abort func()
 }
 
 type clientKey struct{}
 
-// WithClient says for whom the work of a context is done, which is how the device is shared; work without a client is
-// one client's.
+// WithClient returns a context whose work is done for a client. Clients take turns at the device; all work without a
+// client counts as one client's.
 func WithClient(ctx context.Context, client string) context.Context {
 	return context.WithValue(ctx, clientKey{}, client)
 }
 
-// ClientOf returns the client of a context, empty where there is none.
+// ClientOf returns the client of a context, empty if there is none.
 func ClientOf(ctx context.Context) string {
 	client, _ := ctx.Value(clientKey{}).(string)
 	return client

@@ -1,7 +1,6 @@
 package api
 
-// Empty is the request of the actions that need none: ServerInfo, ListModels, ListSchedules, ListBases, ListDatasets
-// and ListRuns.
+// Empty is the request of actions without fields, such as ServerInfo and ListModels.
 type Empty struct{}
 
 // ModelName is the request of DescribeModel, UnloadModel and DeleteModel.
@@ -9,14 +8,15 @@ type ModelName struct {
 	Model string `json:"model"` // name of the model; required
 }
 
-// Precisions lists the arithmetic that networks may have.
+// Precisions lists the precisions of networks.
 var Precisions = []string{"float32", "tf32", "bfloat16"}
 
 // LoadModel reads a model folder, which may have appeared after the server started, or renames a model.
 type LoadModel struct {
-	Name      string `json:"name" name:"new"`                        // name of the model and of its folder; required
-	Precision string `json:"precision,omitempty" oneof:"precisions"` // default as it is loaded already, else the server's
-	// a served model that is renamed to name, with its folder, in place of what is called so; default none
+	Name string `json:"name" name:"new"` // name of the model and of its folder; required
+	// precision of the network; default unchanged if it is loaded, otherwise the server's
+	Precision string `json:"precision,omitempty" oneof:"precisions"`
+	// name of a served model to rename, with its folder; it replaces a model called name; default none
 	Model string `json:"model,omitempty"`
 }
 
@@ -35,29 +35,29 @@ type DatasetName struct {
 	Dataset string `json:"dataset"` // name of the data set; required
 }
 
-// Dataset reads a stored data set back, in the type and layout it was uploaded in.
+// Dataset reads a data set back, in the type and layout of its upload.
 //
-// Rows out: image fixed_shape_tensor, label int32, index int64.
+// Rows out: image tensor, label int32, index int64.
 type Dataset struct {
 	Dataset string `json:"dataset"`                 // name of the data set; required
 	Offset  int    `json:"offset" min:"0"`          // index of the first image; default 0
 	Limit   *int   `json:"limit,omitempty" min:"0"` // number of images; default all
 }
 
-// Model reads the files of a model back, in rows as PutModel takes them.
+// Model reads the files of a model back, in the rows of PutModel.
 //
-// Rows out: bytes fixed_shape_tensor uint8 [65536], config.json and model.safetensors one after the other, the last row
-// filled up. The metadata's request tells config_bytes and weights_bytes.
+// Rows out: bytes tensor uint8 [65536]: config.json, then model.safetensors, the last row padded. The metadata's
+// request has config_bytes and weights_bytes.
 type Model struct {
 	Model string `json:"model"` // name of the model; required
 }
 
-// Basis reads the vectors of P_1 back: of a stored basis, or of the one that a schedule has.
+// Basis reads the vectors of P_1 back, of a stored basis or of a schedule's.
 //
-// Rows out, sorted by label: label int32 (−1 shared), vector fixed_shape_tensor float64 with dim_names ["H","W"].
+// Rows out, sorted by label: label int32 (−1: shared), vector tensor float64 with dim_names ["H","W"].
 type Basis struct {
 	Basis    string      `json:"basis,omitempty"`   // name of a stored basis
-	Schedule ScheduleRef `json:"schedule,omitzero"` // in place of basis: a schedule, whose basis is meant
+	Schedule ScheduleRef `json:"schedule,omitzero"` // schedule whose basis is read, in place of basis
 }
 
 // Validate implements Request.

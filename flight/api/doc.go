@@ -1,11 +1,8 @@
-// Package api is the wire contract of anisoflight without a transport: the requests that clients send, the replies they
-// read, the columns of every stream, and the error codes they can rely on.
+// Package api is the wire contract of anisoflight without a transport: the requests, the replies, the columns of every
+// stream, and the error codes. The service, the engine and the Go client share it.
 //
-// The service, the engine and the Go client share it, so a field exists in one place.
+// Every request is one JSON object. Message.Decode reads it strictly: an invalid request is an *Error with code
+// BAD_REQUEST that names the field. A well-formed size that is too large for any server is TOO_LARGE.
 //
-// Every request is one JSON object; Message.Decode reads it strictly: what is refused is an *Error
-// with code BAD_REQUEST that names the field. A size that is well formed but larger than any server could serve is
-// TOO_LARGE.
-//
-// Begin with Operations (what there is), Sample (a request) and Code (what can go wrong).
+// Begin with Operations, Sample (a request) and Code.
 package api

@@ -16,7 +16,7 @@ import (
 //
 //	[CODE] sentence. hint
 //
-// where the sentence says what is wrong and the hint, when there is one, what to do.
+// The sentence says what is wrong; the hint, which may be missing, says what to do.
 type Error struct {
 	Code    Code
 	Message string // one sentence, without its full stop
@@ -24,22 +24,22 @@ type Error struct {
 	cause   error
 }
 
-// Errorf makes an error of the given code whose sentence is formatted as by fmt.Errorf; an operand of %w becomes its
-// cause. Quoted words in it are cut to 80 characters, since a client may have sent them, and all of it to 1,000.
+// Errorf returns an error of a code with a sentence that is formatted as by fmt.Errorf. The operand of %w becomes its
+// cause. Quoted words, which a client may have sent, are cut to 80 characters, and the sentence to 1,000.
 func Errorf(code Code, format string, args ...any) *Error {
 	wrapped := fmt.Errorf(format, args...)
 	sentence := strings.TrimSuffix(readable(jsonerror.Text(wrapped)), ".")
 	return &Error{Code: code, Message: sentence, cause: errors.Unwrap(wrapped)}
 }
 
-// WithHint returns a copy of e that tells what to do, cut as Errorf cuts its sentence.
+// WithHint returns a copy of e with a hint, which is cut as by Errorf.
 func (e *Error) WithHint(format string, args ...any) *Error {
 	c := *e
 	c.Hint = readable(fmt.Sprintf(format, args...))
 	return &c
 }
 
-// Error returns the text that travels to clients.
+// Error returns the text that is sent to clients.
 func (e *Error) Error() string {
 	s := "[" + string(e.Code) + "] " + e.Message
 	if !strings.HasSuffix(e.Message, "?") {
@@ -51,11 +51,11 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Unwrap returns the cause, which stays on the server.
+// Unwrap returns the cause, which is not sent to clients.
 func (e *Error) Unwrap() error { return e.cause }
 
-// ErrorOf returns the error of the contract inside err: err's own *Error if it has one, CANCELLED or DEADLINE_EXCEEDED
-// for an ended context, and INTERNAL, which tells the client nothing, for everything else. ErrorOf(nil) is nil.
+// ErrorOf returns the *Error in err's chain. Without one it returns CANCELLED or DEADLINE_EXCEEDED for the error of a
+// context, and otherwise INTERNAL, which tells the client no details. ErrorOf(nil) is nil.
 func ErrorOf(err error) *Error {
 	if err == nil {
 		return nil
@@ -72,7 +72,7 @@ func ErrorOf(err error) *Error {
 	return &Error{Code: Internal, Message: "The server failed", cause: err}
 }
 
-// ParseError reads the text of an Error back, for clients; ok is false if s holds no bracketed code of the contract.
+// ParseError reads the text of an Error, for clients. ok is false if s has no code of the contract in brackets.
 func ParseError(s string) (e *Error, ok bool) {
 	for {
 		open := strings.IndexByte(s, '[')
@@ -91,8 +91,8 @@ func ParseError(s string) (e *Error, ok bool) {
 	}
 }
 
-// Code is the stable name of an error. It stands in brackets at the head of every error message on the wire, so that a
-// client can tell apart errors that its gRPC library maps to one class.
+// Code is the stable name of an error. Every error message on the wire begins with it, in brackets, so that clients can
+// distinguish errors that their gRPC library maps to one class.
 type Code string
 
 // The codes of the contract, by class.
@@ -103,7 +103,7 @@ const (
 	DatasetNotFound  Code = "DATASET_NOT_FOUND"
 	RunNotFound      Code = "RUN_NOT_FOUND"
 	OpNotFound       Code = "OP_NOT_FOUND"
-	PathNotFound     Code = "PATH_NOT_FOUND" // of a descriptor that names nothing of any kind
+	PathNotFound     Code = "PATH_NOT_FOUND" // a descriptor's path begins with no known kind
 
 	BadRequest  Code = "BAD_REQUEST"
 	BadTensor   Code = "BAD_TENSOR"
@@ -116,7 +116,7 @@ const (
 
 	TooLarge Code = "TOO_LARGE"
 	Busy     Code = "BUSY"
-	Storage  Code = "STORAGE" // the disk is full, or does not take or give what it should
+	Storage  Code = "STORAGE" // the disk is full, or reading or writing failed
 
 	Draining Code = "DRAINING"
 
@@ -127,17 +127,17 @@ const (
 	Cancelled        Code = "CANCELLED"
 	DeadlineExceeded Code = "DEADLINE_EXCEEDED"
 
-	Unimplemented Code = "UNIMPLEMENTED" // of what Arrow Flight defines
+	Unimplemented Code = "UNIMPLEMENTED" // a call of Arrow Flight that this server does not have
 
-	Damaged Code = "DAMAGED" // what is stored is not what was written
+	Damaged Code = "DAMAGED" // a stored file has changed
 
 	Internal Code = "INTERNAL"
 )
 
-// DamageHint says what to do about something stored that is DAMAGED.
+// DamageHint is the hint of DAMAGED.
 const DamageHint = "Put an intact copy in its place, or delete it; anisoflight fsck finds all that is damaged."
 
-// statuses are gRPC's codes of the contract's.
+// statuses maps the contract's codes to gRPC's.
 var statuses = map[Code]codes.Code{
 	ModelNotFound:    codes.NotFound,
 	ScheduleNotFound: codes.NotFound,
@@ -165,7 +165,7 @@ var statuses = map[Code]codes.Code{
 	Internal:         codes.Internal,
 }
 
-// Status returns gRPC's code of an error; that of a code which the contract does not know is Internal.
+// Status returns gRPC's code of c. It is Internal for an unknown code.
 func (c Code) Status() codes.Code {
 	if status, known := statuses[c]; known {
 		return status
@@ -173,20 +173,20 @@ func (c Code) Status() codes.Code {
 	return codes.Internal
 }
 
-// Bounds on the text of errors, in characters. gRPC's C++ clients take 8 KiB of trailers in all, and fail beyond.
+// Limits on the text of errors, in characters. gRPC's C++ clients fail if all trailers exceed 8 KiB.
 const (
-	mostQuoted = 80   // of what was sent
+	mostQuoted = 80   // of a quoted word
 	mostText   = 1000 // of a sentence, or a hint
 )
 
-// quote is a quoted Go string, with the beginning of one of more than mostQuoted characters. It matches the short ones
-// too: the text between two of them is not quoted.
+// quote matches a quoted Go string, with the beginning of one of more than mostQuoted characters. It has to match short
+// ones too, because the text between two of them is not quoted.
 var quote = regexp.MustCompile(`"(?:[^"\\]|\\.){0,80}"|"((?:[^"\\]|\\.){80})(?:[^"\\]|\\.)+"?`)
 
-// packages are the names that Go's packages put before their errors, and what its runtime says.
+// packages matches the names that Go's packages put before their errors, and errors of its runtime.
 var packages = regexp.MustCompile(`(^|\s)(?:json|proto|wire|arrow(?:/\w+)?): |runtime error: .*`)
 
-// readable returns an error's text in words that a client knows, and cuts its quoted words and the whole.
+// readable returns an error's text without names of packages, with its quoted words and itself cut.
 func readable(text string) string {
 	text = packages.ReplaceAllString(text, "$1")
 	if len(text) <= mostQuoted {

@@ -1,6 +1,6 @@
 package api
 
-// MaxMeasured bounds the evaluations of a model in one pass over a data set: the result of each is held in memory.
+// MaxMeasured is the largest number of evaluations in one pass over a data set. All results are held in memory.
 const MaxMeasured = 1 << 22
 
 func checkMeasured(points, samples int) error {
@@ -18,8 +18,8 @@ type EvaluateSchedule struct {
 	Schedule ScheduleRef `json:"schedule"`
 	// number of times, uniform in [0, T] with both ends
 	Points int       `json:"points" default:"256" min:"2" max:"16777216"`
-	T      []float64 `json:"t,omitempty"` // these times instead
-	// each path's own knots instead: the table that PutSchedule takes
+	T      []float64 `json:"t,omitempty"` // times, in place of points
+	// return each path's knots, as PutSchedule takes them, in place of points
 	Knots  bool    `json:"knots,omitempty"`
 	Labels []int32 `json:"labels,omitempty"` // classes; default all
 }
@@ -32,18 +32,19 @@ func (r *EvaluateSchedule) Validate() error {
 	return nil
 }
 
-// EvaluateModel measures a model's loss by noise level on a data set: the input of the geodesic.
+// EvaluateModel measures a model's loss by noise level on a data set.
 //
 // Rows out, sorted by label, subspace, t.
 type EvaluateModel struct {
 	Model   string `json:"model"`   // name of the model; required
 	Dataset string `json:"dataset"` // name of the data set; required
-	// whose noise is added; default the model's own
+	// schedule whose noise is added; default the model's own
 	Schedule ScheduleRef `json:"schedule,omitzero"`
-	Points   int         `json:"points" default:"32" min:"2" max:"1048576"`     // noise levels
+	Points   int         `json:"points" default:"32" min:"2" max:"1048576"`     // number of noise levels
 	Samples  int         `json:"samples" default:"64" min:"1" max:"1073741824"` // images per noise level
-	Seed     uint64      `json:"seed"`                                          // of images and noise; default 0
-	// of the weight ġ²/(g(c+g)); default the data's variance, summed over an image
+	// seed of the images and the noise; default 0
+	Seed uint64 `json:"seed"`
+	// constant c in the weight ġ²/(g(c+g)); default the data's variance, summed over an image
 	C float64 `json:"c,omitempty" above:"0"`
 }
 
@@ -52,22 +53,22 @@ func (r *EvaluateModel) Validate() error {
 	return checkMeasured(r.Points, r.Samples)
 }
 
-// Predict reports how much of the best isotropic schedule's energy every basis, and schedules per class, can save at
-// best, from one pass of a model over a data set, before anything is trained.
+// Predict estimates, from one pass of a model over a data set, the largest share of the best isotropic schedule's
+// energy that each basis, and schedules per class, can save.
 //
-// Rows out, the most promising first.
+// Rows out, the largest gain first.
 type Predict struct {
 	// name of the model whose residual is measured; required
 	Model   string `json:"model"`
 	Dataset string `json:"dataset"` // name of the data set to measure it on; required
-	// end of time, a variance; default the end of the model's own schedule, else as the data need
+	// noise variance at the end; default that of the model's own schedule, otherwise as the data need
 	T  float64 `json:"T,omitempty"`
-	G0 float64 `json:"g0" default:"1e-9"` // variance at t = 0
-	// of the weight ġ²/(g(c+g)); default the data's variance, summed over an image
+	G0 float64 `json:"g0" default:"1e-9"` // noise variance at t = 0
+	// constant c in the weight ġ²/(g(c+g)); default the data's variance, summed over an image
 	C       float64 `json:"c,omitempty" above:"0"`
-	Points  int     `json:"points" default:"64" min:"4" max:"4096"`     // noise levels measured
+	Points  int     `json:"points" default:"64" min:"4" max:"4096"`     // number of noise levels
 	Samples int     `json:"samples" default:"32" min:"2" max:"1048576"` // images per noise level and class
-	Seed    uint64  `json:"seed"`                                       // of the images and the noise; default 0
+	Seed    uint64  `json:"seed"`                                       // seed of the images and the noise; default 0
 	// list of dct, haar, pca and pca_per_class; default all
 	Bases []string `json:"bases,omitempty"`
 }
@@ -80,8 +81,8 @@ func (r *Predict) Validate() error {
 	return checkMeasured(r.Points, r.Samples)
 }
 
-// BenchSchedule runs every solver on every schedule at every number of evaluations on a data set's own Gaussian, where
-// the sampler's output is known in closed form: no model, no samples, no noise.
+// BenchSchedule runs every solver on every schedule at every number of evaluations on a data set's Gaussian, in closed
+// form, without a model or samples.
 //
 // Rows out, in the order of schedules, solvers, nfe, label, subspace.
 type BenchSchedule struct {
@@ -89,11 +90,11 @@ type BenchSchedule struct {
 	Dataset   string        `json:"dataset"`
 	Schedules []ScheduleRef `json:"schedules"`                              // list of schedules; default edm
 	Solvers   []string      `json:"solvers" oneof:"solvers" default:"heun"` // list of solvers
-	// list of evaluations, such as 5,9,17; required
+	// list of numbers of evaluations, such as 5,9,17; required
 	NFE []int `json:"nfe" min:"1" max:"200000"`
 }
 
-// MaxBench bounds the combinations of one bench.
+// MaxBench is the largest number of combinations of one bench.
 const MaxBench = 1 << 16
 
 // SetDefaults sets what tags cannot say.

@@ -8,14 +8,13 @@ import (
 
 // Denoise evaluates a model on the caller's own noisy images.
 //
-// Rows in: x fixed_shape_tensor float32, label int32, and either sigma float64 or g fixed_size_list<float64>[J], the
-// noise variance of each subspace of the basis. Rows out, in the order received and the layout of x: denoised, flow,
-// raw fixed_shape_tensor float32.
+// Rows in: x tensor float32, label int32, and sigma float64, or g fixed_size_list<float64>[J], the noise variance of
+// each subspace. Rows out, in the order and layout of x: denoised, flow, raw tensor float32.
 type Denoise struct {
 	Model string `json:"model"`               // name of the model; required
-	Basis string `json:"basis,omitempty"`     // subspaces that g is given for; default the model's own
-	K     int    `json:"k,omitempty" min:"0"` // of dct and haar: dimensions of P_1 per channel; default H·W/4
-	Cuts  []int  `json:"cuts,omitempty"`      // of dct: nested bands instead of k, such as [1,2,4]
+	Basis string `json:"basis,omitempty"`     // basis of the subspaces of g; default the model's own
+	K     int    `json:"k,omitempty" min:"0"` // for dct and haar: dimensions of P_1 per channel; default H·W/4
+	Cuts  []int  `json:"cuts,omitempty"`      // for dct: nested bands in place of k, such as [1,2,4]
 }
 
 // Validate implements Request.
@@ -23,69 +22,78 @@ func (r *Denoise) Validate() error {
 	return checkCuts(r.Basis, r.K, r.Cuts)
 }
 
-// Modes lists the estimators of the schedule's gradient.
+// Modes lists the modes of the estimator of the schedule's gradient.
 var Modes = []string{"auto", "full", "backprop", "explicit"}
 
 // ScheduleGradient estimates the gradient of the trajectory loss with respect to a schedule.
 //
-// Rows in: image, noise, probe fixed_shape_tensor float32, t float64, label int32. Rows out: loss float64, A, B
-// fixed_size_list<float64>[J], so that the loss's differential is Σ_j A_j dg_j(t) + B_j dġ_j(t). The last message's
-// metadata carries d_logg and d_theta: the gradients of the mean loss over all rows with respect to the knots' ln g
-// and to θ, by label, subspace and knot.
+// Rows in: image, noise, probe tensor float32, t float64, label int32. Rows out: loss float64, A, B
+// fixed_size_list<float64>[J], with d loss = Σ_j A_j dg_j(t) + B_j dġ_j(t). The last metadata has d_logg and d_theta,
+// the gradients of the mean loss with respect to the knots' ln g and to θ, by label, subspace and knot.
 type ScheduleGradient struct {
 	Schedule ScheduleRef `json:"schedule"`                          // name of the schedule; required
 	Model    string      `json:"model"`                             // name of the model; required
-	Mode     string      `json:"mode" oneof:"modes" default:"auto"` // of the estimator
-	C        float64     `json:"c" default:"1" above:"0"`           // of the weight ġ²/(g(c+g))
+	Mode     string      `json:"mode" oneof:"modes" default:"auto"` // mode of the estimator
+	C        float64     `json:"c" default:"1" above:"0"`           // constant c in the weight ġ²/(g(c+g))
 }
 
-// OfferNetwork offers a network that the client keeps. The server asks, and the client answers: it searches the
-// sampler that the network should have for few evaluations, or learns or measures a schedule for it.
+// OfferNetwork offers a network that the client keeps. The server finds a sampler for few evaluations, or learns or
+// measures a schedule. It asks questions about the network, and the client answers them; see docs/wire.md, Networks
+// elsewhere. The last reply has the event stored.
 //
-// Rows out: one batch is one question, image int64 (the sample's image among those of the client), label int32, noise
-// uint64 (the seed of its latent, or of its ε), t float64, g and omega fixed_size_list<float64>[J]. Its metadata says
-// in "ask" what is asked: terms, residuals, images, labels or follow. Rows in: values float64, all numbers of the
-// answer in the order asked for, in one batch or several. A reply that says "stored" is the end.
+// Kind learned takes the fields of CreateRun that concern a schedule, and kind geodesic those of OfferedGeodesic. The
+// last message has schedule, steps, notes, and stopped if the run stopped itself. Learned steps are stored every 15
+// seconds and at every end, a geodesic only when it is complete.
+//
+// Kind few takes the fields of OfferedFew. Its progress has evaluations, the most that the search will make. The last
+// message has plan, few as in ScheduleInfo, and law, start.safetensors in base64, if the plan has a start. Nothing is
+// stored.
+//
+// Rows in: values float64, the numbers of an answer, in one batch or several. Rows out, one batch per question: image
+// int64, label int32, noise uint64 (a seed), t float64, g, omega fixed_size_list<float64>[J].
 type OfferNetwork struct {
-	// name of the new schedule; required but for few
+	// name of the new schedule; required except for kind few
 	Name    string `json:"name"`
 	Replace bool   `json:"replace"`                                             // replace a schedule of that name
 	Kind    string `json:"kind" oneof:"few learned geodesic" default:"learned"` // what is made
 	Shape   []int  `json:"shape"`                                               // [H, W, C] of an image; required
-	// of the client, to choose from; default the sum of counts
-	Images int   `json:"images"`
-	Counts []int `json:"counts"` // images of each class, which follow each other; default no classes
-	// ends of the noise levels that the network was trained on; default 0.002
+	// number of the client's images; default the sum of counts
+	Images int `json:"images"`
+	// number of images of each class; images are in the order of their classes; default no classes
+	Counts []int `json:"counts"`
+	// lowest noise level that the network was trained on; default 0.002
 	SigmaMin float64 `json:"sigma_min,omitempty"`
-	SigmaMax float64 `json:"sigma_max,omitempty"` // default 80
-	// of kind few an OfferedFew, of kind geodesic an OfferedGeodesic, else the training configuration, as of CreateRun,
-	// of which package train says what applies: every other field
+	// highest noise level that the network was trained on; default 80
+	SigmaMax float64 `json:"sigma_max,omitempty"`
+	// all other fields: for kind few those of OfferedFew, for kind geodesic those of OfferedGeodesic, for kind learned
+	// those of CreateRun that package train lists as applicable
 	Config jsontext.Value `json:",embed"`
 }
 
-// OfferedFew says what kind few of OfferNetwork searches. With images samples are compared with them; without, with
-// the network's own converged samples from the same latents.
+// OfferedFew has the fields of kind few of OfferNetwork. If the client has images, the server asks for all of them
+// first and compares samples with them, otherwise with the network's converged samples from the same latents.
 type OfferedFew struct {
-	NFE int `json:"nfe" min:"1" max:"32"` // at most so many evaluations of the network; required
-	// list of solvers to try, one at least besides local and fitted; default ipndm, dpmpp2m, unipc, local, fitted
+	NFE int `json:"nfe" min:"1" max:"32"` // largest number of network evaluations; required
+	// list of solvers to try, at least one other than local and fitted; default ipndm, dpmpp2m, unipc, local, fitted
 	Solvers []string `json:"solvers,omitempty" oneof:"solvers"`
-	// with images, of each try, and as many held back
+	// with images: number of samples of each candidate, and of samples held back
 	Samples int `json:"samples" default:"512" min:"64" max:"65536"`
-	// evaluations, at most; default 4000 without images, or the least that will do, else as many as the samples need
+	// largest number of evaluations; default with images as many as the samples need, without images 4000, or more if
+	// the search needs more
 	Budget int `json:"budget,omitempty" min:"0"`
-	// evaluations of one row that one of a sample takes, in which the budget counts: 2 if it is guided
+	// evaluations of one row that the budget counts for one evaluation of a sample: 2 with guidance
 	Each int `json:"each" default:"1" min:"1" max:"64"`
-	// levels and coefficients are learned through the network, too, and the default budget suffices for that; without
-	// images they are as soon as a budget does
+	// learn levels and coefficients through the network, too, with a default budget that suffices for it; without images
+	// they are learned whenever the budget suffices
 	Learn bool   `json:"learn"`
-	Seed  uint64 `json:"seed"` // of the samples; default 0
-	// conditions that samples are drawn under; default none
+	Seed  uint64 `json:"seed"` // seed of the samples; default 0
+	// number of conditions that samples are drawn under; default none
 	Labels int `json:"labels,omitempty" min:"0" max:"16777216"`
-	// each image has a label, which is asked for
+	// each image has a label, which the server asks for
 	Labelled bool `json:"labelled"`
-	// numbers that samples are compared by; default those of the kind few of MakeSchedule
+	// number of the client's features that samples are compared by; default those of kind few of MakeSchedule
 	Features int `json:"features,omitempty" min:"0" max:"2048"`
-	// noise levels at evenly spaced times of the network's own, falling: plain samplers are tried on them too
+	// noise levels at evenly spaced times of the network, falling; isotropic samplers are also tried on them
 	Times []float64 `json:"times,omitempty"`
 }
 
@@ -102,52 +110,55 @@ func (r *OfferedFew) Validate() error {
 	return err
 }
 
-// Reduction says what of trajectories comes back.
+// Reduction is what a client returns of trajectories of B rows. A client keeps states by their number Of, and columns
+// by their number Column. Errors and columns are of features, if the request has any. The kinds are
+//
+//	samples   [B, H, W, C]
+//	features  [B, F] of the samples
+//	states    one number without meaning. The client keeps the states of all rows after each Every-th stage as number Of,
+//	          in place of those that it had there. Error, column and gram refer to that number, and From of a question.
+//	error     [B] sums of squares: samples minus the kept state At of the rows from First on, or minus 0 if At is −1
+//	column    [k + 3] sums over all values of products: of y, the kept state At of the rows from First on, with itself,
+//	          and of the samples with y and with columns 0 … k. The client keeps the samples as column k = Column, and
+//	          drops later columns.
+//	gram      [2, parts, k + 1, k + 1] sums over values of products of k = Terms columns and y: x_0, D_0 − x_0,
+//	          D_1 − D_0, D_1 − x_1, D_2 − D_1, …, y − x_0, of the state and evaluation of the last stage, then of
+//	          earlier ones, and y as in column. The first are over the rows below Split, the second over the others.
+//	products  [2n + 1, 2n + 1] sums over all values of products of x_0 … x_n, D_0 … D_{n−1} of n stages
 type Reduction struct {
-	// Kind is samples: [n, H·W·C] of each; features: [n, F] of each; states: the client keeps the states that each
-	// Every-th stage leaves, in memory, and answers with one number of no meaning; error: [n], the sum of squares by
-	// which each sample misses what it keeps At the rows from First on, or of its values if At is −1, in the features if
-	// there are any; gram: by half and part, sums of products of columns; products: of the columns x_0 … x_n, D_0 …
-	// D_{n−1} of all n stages; column: the client keeps the samples, or their features, as column Column and forgets later
-	// ones, and answers with sums over all rows and values of products of what it keeps At the rows from First on with
-	// itself, and of the samples with that and with all columns up to their own.
-	Kind string `json:"kind"`
-	// Of is the number of the states that are kept, or compared with. Those of other numbers stay.
-	Of     int `json:"of,omitzero"`
-	Every  int `json:"every,omitempty"`
-	At     int `json:"at,omitzero"`
-	First  int `json:"first,omitempty"`
-	Column int `json:"column,omitzero"`
-	// of gram: the columns are x_0, D_0 − x_0, D_1 − D_0, D_1 − x_1, D_2 − D_1, …, y − x_0 of the state x_0 before the
-	// last stage, its evaluation D_0, earlier ones with their states, Terms columns before the last in all, and y that is
-	// kept At. Sums [2, parts, Terms + 1, Terms + 1] are of the rows below Split and of the others.
-	Terms int `json:"terms,omitempty"`
-	Split int `json:"split,omitempty"`
-	// parts as of the plan; absent: all values are one part
+	Kind   string `json:"kind"`
+	Of     int    `json:"of,omitzero"`
+	Every  int    `json:"every,omitempty"`
+	At     int    `json:"at,omitzero"`
+	First  int    `json:"first,omitempty"`
+	Column int    `json:"column,omitzero"`
+	Terms  int    `json:"terms,omitempty"`
+	Split  int    `json:"split,omitempty"`
+	// of gram: the parts are bands and axes, as in a plan; absent: all values are one part
 	Coordinates *PlanCoordinates `json:"coordinates,omitempty"`
 }
 
-// OfferedGeodesic says what kind geodesic of OfferNetwork measures.
+// OfferedGeodesic has the fields of kind geodesic of OfferNetwork.
 type OfferedGeodesic struct {
-	T       float64 `json:"T,omitempty"`                                 // end of time, a variance; default sigma_max²
-	G0      float64 `json:"g0" default:"1e-9"`                           // variance at t = 0
-	Knots   int     `json:"knots" default:"32" min:"2" max:"4096"`       // of each path
-	Order   int     `json:"order" default:"2" min:"1" max:"16"`          // of the solver; 1 gives the least energy
-	C       float64 `json:"c" default:"1" above:"0"`                     // of the weight ġ²/(g(c+g))
-	Points  int     `json:"points" default:"160" min:"4" max:"65536"`    // noise levels
+	T       float64 `json:"T,omitempty"`                                 // noise variance at the end; default sigma_max²
+	G0      float64 `json:"g0" default:"1e-9"`                           // noise variance at t = 0
+	Knots   int     `json:"knots" default:"32" min:"2" max:"4096"`       // knots of each path
+	Order   int     `json:"order" default:"2" min:"1" max:"16"`          // order of the solver; 1 gives the least energy
+	C       float64 `json:"c" default:"1" above:"0"`                     // constant c in the weight ġ²/(g(c+g))
+	Points  int     `json:"points" default:"160" min:"4" max:"65536"`    // number of noise levels
 	Samples int     `json:"samples" default:"24" min:"1" max:"16777216"` // images per noise level
-	Batch   int     `json:"batch" default:"128" min:"1" max:"65536"`     // samples a question
-	Seed    uint64  `json:"seed"`                                        // of images and noise; default 0
+	Batch   int     `json:"batch" default:"128" min:"1" max:"65536"`     // samples per question
+	Seed    uint64  `json:"seed"`                                        // seed of the images and the noise; default 0
 	Bands
-	PerClass bool `json:"per_class"` // each class has its own paths
+	PerClass bool `json:"per_class"` // one set of paths for each class
 }
 
-// Validate returns the first field that cannot be used.
+// Validate implements Request.
 func (r *OfferedGeodesic) Validate() error {
 	return cmp.Or(r.Bands.check(), checkEnds(r.T, r.G0), checkMeasured(r.Points, r.Samples))
 }
 
-// mostValues bounds the values of an image that only the client sees.
+// mostValues is the largest number of values of a client's image.
 const mostValues = 1 << 30
 
 // SetDefaults sets what tags cannot say.
@@ -177,7 +188,7 @@ func (r *OfferNetwork) Validate() error {
 	return nil
 }
 
-// MarshalJSON writes the configuration's fields beside the others, as they travel.
+// MarshalJSON writes the fields of the configuration next to the others.
 func (r OfferNetwork) MarshalJSON() ([]byte, error) {
 	type plain OfferNetwork // without this method
 	return embedding(plain(r))

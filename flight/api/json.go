@@ -29,7 +29,7 @@ type decoder interface {
 	decodeStrictly(at place, v rawValue) error
 }
 
-// decodeJSON sets *dst, over the values that it already holds, from the value at a place of the request.
+// decodeJSON decodes the value at a place of the request into *dst, whose fields keep their values if v lacks them.
 func decodeJSON(v rawValue, at place, dst any) error {
 	err := jsonv2.Unmarshal(v, dst, jsonv2.RejectUnknownMembers(true), jsonv2.WithUnmarshalers(jsonv2.JoinUnmarshalers(
 		jsonv2.UnmarshalFromFunc(func(d *jsontext.Decoder, dst any) error { return decodeScalar(d, at, dst) }),
@@ -60,16 +60,16 @@ func decodeJSON(v rawValue, at place, dst any) error {
 	return cmp.Or(wrong.Err, err)
 }
 
-// kindNames names the kinds of JSON values as jsonerror.Wanted does.
+// kindNames names the kinds of JSON values as jsonerror.TypeName does.
 var kindNames = map[jsontext.Kind]string{
 	'"': "text", 't': "true or false", 'f': "true or false", '[': "a list", '{': "an object",
 }
 
-// decodeScalar reads numbers, leaves a field that is null as it is, and refuses values of the wrong type. It leaves
-// everything else to the package json.
+// decodeScalar reads numbers, skips null fields, and refuses values of the wrong type. Package json decodes everything
+// else.
 func decodeScalar(d *jsontext.Decoder, at place, dst any) error {
 	v, kind := reflect.ValueOf(dst).Elem(), d.PeekKind()
-	want := jsonerror.Wanted(v.Type())
+	want := jsonerror.TypeName(v.Type())
 	if v.Type() == reflect.TypeFor[json.RawMessage]() {
 		want = "an object"
 	}
@@ -92,10 +92,10 @@ func decodeScalar(d *jsontext.Decoder, at place, dst any) error {
 	return wrongJSON(at.within(d.StackPointer()), want, text)
 }
 
-// digits is what a uint64 may be as text.
+// digits matches a uint64 that is written as text.
 var digits = regexp.MustCompile(`^"[0-9]{1,20}"$`)
 
-// decodeNumber sets a number from its text. A uint64 may also be text, for languages whose numbers are doubles.
+// decodeNumber decodes a number. A uint64 may be a string, for languages whose numbers are doubles.
 func decodeNumber(text rawValue, v reflect.Value, at func() place) (err error) {
 	number := string(text)
 	if v.Kind() == reflect.Uint64 && digits.MatchString(number) {
@@ -137,15 +137,15 @@ func decodeNumber(text rawValue, v reflect.Value, at func() place) (err error) {
 	return Errorf(BadRequest, "%s must be a number in range, got %s", at(), describe(text))
 }
 
-// embedding returns the JSON of a request, in which the fields of an embedded value stand beside its own.
+// embedding returns the JSON of a request with the fields of an embedded value next to its own.
 func embedding(request any) ([]byte, error) {
 	return jsonv2.Marshal(request, jsonv1.DefaultOptionsV1())
 }
 
-// maxDepth bounds the nesting of a request.
+// maxDepth is the deepest nesting of a request.
 const maxDepth = 32
 
-// readJSON reads exactly one JSON value without repeated fields. Empty input is the empty object.
+// readJSON reads exactly one JSON value and refuses repeated fields. Empty input is the empty object.
 func readJSON(body []byte) (rawValue, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return rawValue("{}"), nil
@@ -181,8 +181,8 @@ func readJSON(body []byte) (rawValue, error) {
 	}
 }
 
-// whole returns a whole number in digits alone: 8 for 8.0 and 8e0. Above 2⁵³ a double may not be the number that was
-// meant, and stays as it is.
+// whole writes a whole number in digits: 8 for 8.0 and 8e0. It leaves numbers above 2⁵³, which a double may not hold
+// exactly, as they are.
 func whole(number string) rawValue {
 	if x, err := strconv.ParseFloat(number, 64); err == nil && strings.ContainsAny(number, ".eE") &&
 		x == math.Trunc(x) && math.Abs(x) <= 1<<53 {
@@ -204,7 +204,7 @@ func syntaxError(err error) error {
 	return Errorf(BadRequest, "The request is not JSON: %w", wrong.Err)
 }
 
-// fieldsIn returns the fields of an object; none for another value.
+// fieldsIn returns the fields of an object, none if v is not an object.
 func fieldsIn(v rawValue) map[string]rawValue {
 	fields := map[string]rawValue{}
 	if v.Kind() == '{' {
@@ -215,7 +215,7 @@ func fieldsIn(v rawValue) map[string]rawValue {
 	return fields
 }
 
-// objectOf returns the object that has these fields, sorted.
+// objectOf returns the object of these fields, sorted.
 func objectOf(fields map[string]rawValue) rawValue {
 	v, err := jsonv2.Marshal(fields, jsonv2.Deterministic(true))
 	if err != nil {
@@ -224,7 +224,7 @@ func objectOf(fields map[string]rawValue) rawValue {
 	return v
 }
 
-// describe names a JSON value for an error message, shortened.
+// describe returns a JSON value in words for an error message, shortened.
 func describe(v rawValue) string {
 	switch v.Kind() {
 	case '{':
@@ -239,13 +239,13 @@ func describe(v rawValue) string {
 	return shortened(string(v))
 }
 
-// quoted returns text in quotes, shortened.
+// quoted returns text shortened and in quotes.
 func quoted(text string) string { return strconv.Quote(shortened(text)) }
 
-// shortened returns text with at most mostQuoted characters, and "…" for the rest.
+// shortened returns text cut to mostQuoted characters.
 func shortened(text string) string { return cut(text, mostQuoted) }
 
-// cut returns text with at most so many characters, and "…" for the rest.
+// cut returns text with at most most characters, and "…" in place of the rest.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -260,10 +260,10 @@ func cut(text string, most int) string {
 	return text
 }
 
-// place is where in a request a value stands: a path of fields and entries, empty for the request itself.
+// place is the path of a value in a request: fields and entries, empty for the request itself.
 type place struct{ path string }
 
-// field returns the place of an object's field. A dotted key is that of a field within a field.
+// field returns the place of an object's field. A dotted key names a field within a field.
 func (p place) field(key string) place {
 	if p.path == "" {
 		return place{shortened(key)}
@@ -271,7 +271,7 @@ func (p place) field(key string) place {
 	return place{p.path + "." + shortened(key)}
 }
 
-// within returns the place of what a pointer points to, in the value at p.
+// within returns the place of a pointer's target in the value at p.
 func (p place) within(pointer jsontext.Pointer) place {
 	for token := range pointer.Tokens() {
 		if _, err := strconv.Atoi(token); err == nil {
@@ -283,11 +283,11 @@ func (p place) within(pointer jsontext.Pointer) place {
 	return p
 }
 
-// plainPath is a path that can stand in a sentence as it is.
+// plainPath matches paths that need no quotes in a sentence.
 var plainPath = regexp.MustCompile(`^[A-Za-z0-9_.\[\]-]{1,80}$`)
 
-// String returns the words for the part of a request that an error is about: its path, quoted and cut short where the
-// caller's own keys are no words.
+// String returns the words for a part of a request in an error. A path with unusual keys of the caller's is quoted and
+// cut.
 func (p place) String() string {
 	switch {
 	case p.path == "":
@@ -298,7 +298,7 @@ func (p place) String() string {
 	return quoted(p.path)
 }
 
-// wrongJSON returns the error of a value that is of another type than is wanted there.
+// wrongJSON returns the error of a value that has another type than want.
 func wrongJSON(at place, want string, v rawValue) error {
 	return Errorf(BadRequest, "%s must be %s, got %s", at, want, describe(v))
 }

@@ -2,27 +2,27 @@ package api
 
 import "cmp"
 
-// MakeModel makes a laboratory's model, a Gaussian mixture whose score is exact, and serves it: of the laws that the
-// request gives, or of a data set's classes, one component each.
+// MakeModel makes a Gaussian mixture, whose score is exact, and serves it as a model. Its components are those that the
+// request gives, or one for each class of a data set.
 type MakeModel struct {
 	Name    string `json:"name" name:"new"`                        // name of the new model; required
-	Kind    string `json:"kind" oneof:"mixture" default:"mixture"` // what is made
+	Kind    string `json:"kind" oneof:"mixture" default:"mixture"` // kind of the model
 	Replace bool   `json:"replace"`                                // replace a model of that name
 
-	// From a data set: every class has its mean and its covariance.
+	// From a data set.
 
-	Dataset string `json:"dataset"` // name of the data set whose classes it has
-	// kept of each class: dct, the channels of each frequency, or full; default dct
+	Dataset string `json:"dataset"` // name of a data set; each class becomes a component
+	// covariance of a class: full, or dct, which keeps the channels of each frequency; default dct
 	Covariance string  `json:"covariance,omitempty" oneof:"dct full"`
-	Floor      float64 `json:"floor" above:"0"` // least variance in any direction; default 1e-4
+	Floor      float64 `json:"floor" above:"0"` // smallest variance in any direction; default 1e-4
 
-	// By its laws: pixels are in the order of an image [H, W, C].
+	// From given components. Pixels are in the order of an image [H, W, C].
 
 	Shape       []int         `json:"shape"`       // [H,W,C] of an image; default [1,dimensions,1]
-	Weights     []float64     `json:"weights"`     // of the components; default equal
-	Means       [][]float64   `json:"means"`       // of the components, instead of a data set: [[...],...]
-	Covariances [][][]float64 `json:"covariances"` // of the components: [[[...],...],...]
-	Labels      []int         `json:"labels"`      // classes of the components; default none
+	Weights     []float64     `json:"weights"`     // weights of the components; default equal
+	Means       [][]float64   `json:"means"`       // means of the components, in place of a data set: [[...],...]
+	Covariances [][][]float64 `json:"covariances"` // covariances of the components: [[[...],...],...]
+	Labels      []int         `json:"labels"`      // class of each component; default none
 }
 
 // Validate implements Request.
@@ -32,7 +32,7 @@ func (r *MakeModel) Validate() error {
 	case r.Dataset != "" && given:
 		return Errorf(BadRequest, "dataset and laws must not both be given").
 			WithHint("Leave out dataset, or shape, weights, means, covariances and labels.")
-	case r.Dataset != "": // where images do not vary, a floor of 0 would need σ far below EDM's 0.002
+	case r.Dataset != "": // a floor of 0 would need σ far below EDM's 0.002 if images are constant in a direction
 		r.Covariance, r.Floor = cmp.Or(r.Covariance, "dct"), cmp.Or(r.Floor, 1e-4)
 		return nil
 	case r.Covariance != "" || r.Floor != 0:
@@ -84,26 +84,25 @@ func (r *MakeModel) checkLaws() error {
 	return nil
 }
 
-// MakeDataset draws a data set from a mixture: images whose law is known exactly. They may leave [−1, 1].
+// MakeDataset draws a data set from a mixture. Its images may leave [−1, 1].
 type MakeDataset struct {
 	Name    string `json:"name" name:"new"` // name of the new data set; required
 	Model   string `json:"model"`           // name of the mixture; required
 	N       int    `json:"n" min:"1"`       // number of images; required
-	Seed    uint64 `json:"seed"`            // of the first image; default 0
+	Seed    uint64 `json:"seed"`            // seed of the first image; default 0
 	Replace bool   `json:"replace"`         // replace a data set of that name
 }
 
-// MakeBasis makes a basis from a data set and stores it: the leading principal components of all its images (pca), of
-// each class's own (pca_per_class), the coarse part of the Haar wavelet transform of its image size (haar), or another
-// kind that the server knows.
+// MakeBasis makes a basis and stores it: the leading principal components of a data set (pca) or of each class
+// (pca_per_class), or the coarse part of the Haar wavelet transform of the images' size (haar).
 type MakeBasis struct {
 	Name    string `json:"name" name:"new"` // name of the new basis; required
-	Kind    string `json:"kind"`            // pca, pca_per_class or haar; required
-	Dataset string `json:"dataset"`         // name of the data set to make it of; required
-	Model   string `json:"model,omitempty"` // name of a model that sees the data in its own units
-	// dimensions of the first subspace per channel; default a quarter of the pixels
+	Kind    string `json:"kind"`            // kind of the basis: pca, pca_per_class or haar; required
+	Dataset string `json:"dataset"`         // name of the data set; required
+	Model   string `json:"model,omitempty"` // name of a model whose normalization is applied to the data
+	// dimensions of P_1 per channel; default a quarter of the pixels
 	K int `json:"k,omitempty" given:"1"`
-	// of pca_per_class: classes that share components, such as [[0,6,8],[1,7]]
+	// for pca_per_class: classes that share components, such as [[0,6,8],[1,7]]
 	Clusters [][]int `json:"clusters,omitempty"`
 	Replace  bool    `json:"replace"` // replace a basis of that name
 }

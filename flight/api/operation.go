@@ -7,25 +7,24 @@ import (
 	"github.com/anisoflight/anisoflight/internal/base/suggest"
 )
 
-// Operation describes what a server can do under one name: by which ways it is reached, which scope it needs and what
-// its requests are.
+// Operation describes an operation of the server: how it is called, the scope that it needs, and its requests.
 type Operation struct {
 	Name     string
 	Ways     Way
 	Scope    Scope
-	New      func() Request // an empty request of the operation's own type
-	Rows     bool           // it moves tensors and tables; its results as an action are IPC streams, else JSON
+	New      func() Request // returns an empty request of the operation's type
+	Rows     bool           // it moves tensors or tables; its action returns IPC streams instead of JSON
 	Reads    bool           // it changes nothing that is stored
-	Row      any            // an empty row of a table of numbers; nil for other operations
-	Reply    any            // an empty reply of an action that answers with JSON; nil for one that has nothing to say
-	Watches  bool           // it waits for what others do, and is not counted among the requests at work
+	Row      any            // an empty row if the operation returns a table of numbers, otherwise nil
+	Reply    any            // an empty reply if the action returns JSON, otherwise nil
+	Watches  bool           // it waits for others, and does not count as an active request
 	Sentence string
 }
 
-// By reports whether the operation is reached by a way.
+// By reports whether the operation can be called in a way.
 func (o *Operation) By(w Way) bool { return o.Ways&w != 0 }
 
-// Call decodes a request of the operation, which the message need not name.
+// Call decodes a request of the operation. The message need not name the operation.
 func (o *Operation) Call(m Message) (Call, error) {
 	if m.op != nil && string(m.op) != `"`+o.Name+`"` {
 		return Call{}, Errorf(BadRequest, "op must be %q, which is called, got %s", o.Name, describe(m.op)).
@@ -36,10 +35,10 @@ func (o *Operation) Call(m Message) (Call, error) {
 	return Call{Op: o, Request: req}, err
 }
 
-// Way is a set of Flight's calls by which an operation is reached.
+// Way is a set of Flight's calls by which an operation can be called.
 type Way uint8
 
-// The ways. Tickets, and commands of GetFlightInfo, DoExchange and DoPut, name the operation as "op".
+// The ways. Except in DoAction, the JSON names the operation as "op".
 const (
 	ByAction   Way = 1 << iota // DoAction
 	ByGet                      // DoGet, GetFlightInfo and GetSchema
@@ -52,10 +51,10 @@ var wayNames = map[Way]string{
 	ByPut: "upload",
 }
 
-// String says what an operation is that is reached by a way.
+// String returns the word for an operation that is called in a way.
 func (w Way) String() string { return wayNames[w] }
 
-// Scope is a class of operations that a token may be good for. Scopes do not contain each other.
+// Scope is a set of operations that a token may allow. No scope contains another.
 type Scope string
 
 // The scopes.
@@ -72,7 +71,7 @@ var Scopes = []Scope{ReadScope, SampleScope, TrainScope, AdminScope}
 // Table lists the operations of a server.
 type Table []*Operation
 
-// Named returns an operation, nil where there is none of that name.
+// Named returns the operation of a name, nil if there is none.
 func (t Table) Named(name string) *Operation {
 	for _, op := range t {
 		if op.Name == name {
@@ -82,7 +81,7 @@ func (t Table) Named(name string) *Operation {
 	return nil
 }
 
-// Find returns the operation that a way reaches under a name.
+// Find returns the operation of a name that can be called in a way.
 func (t Table) Find(w Way, name string) (*Operation, error) {
 	var names []string
 	for _, op := range t {
@@ -105,7 +104,7 @@ func (t Table) Find(w Way, name string) (*Operation, error) {
 	return nil, Errorf(OpNotFound, "There is no %s %q", w, name).WithHint("%s", hint)
 }
 
-// standardActions are the actions that Flight and Flight SQL define. Clients try them, and go on when they are
+// standardActions are the actions that Flight and Flight SQL define. Clients try them, and continue if they are
 // UNIMPLEMENTED.
 var standardActions = []string{
 	"CancelFlightInfo", "RenewFlightEndpoint", "SetSessionOptions", "GetSessionOptions", "CloseSession",
@@ -113,7 +112,7 @@ var standardActions = []string{
 	"BeginTransaction", "EndTransaction", "BeginSavepoint", "EndSavepoint",
 }
 
-// Call finds an operation and decodes a request of it.
+// Call finds an operation and decodes its request.
 func (t Table) Call(w Way, name string, body []byte) (Call, error) {
 	op, err := t.Find(w, name)
 	if err != nil {
@@ -126,10 +125,10 @@ func (t Table) Call(w Way, name string, body []byte) (Call, error) {
 	return op.Call(m)
 }
 
-// Operations returns the table of the contract, in its order. It is shared: nobody changes it.
+// Operations returns the table of the contract, in its order. It is shared and must not be changed.
 func Operations() Table { return operations }
 
-// reads and writes return a row of the table: an operation that changes nothing that is stored, and one that may.
+// reads returns the row of an operation that changes nothing that is stored, and writes that of another.
 func reads[R any, P request[R]](name string, ways Way, scope Scope, sentence string) *Operation {
 	op := writes[R, P](name, ways, scope, sentence)
 	op.Reads = true
@@ -149,7 +148,7 @@ func (o *Operation) replying(reply any) *Operation {
 	return o
 }
 
-// giving returns the row of an operation with the type of the rows that it gives.
+// giving returns the row of an operation with the type of its rows.
 func (o *Operation) giving(row any) *Operation {
 	o.Row = row
 	return o
@@ -160,7 +159,7 @@ func watches(op *Operation) *Operation {
 	return op
 }
 
-// request is the pointer to a type that makes it a Request.
+// request is a pointer to R that implements Request.
 type request[R any] interface {
 	*R
 	Request
@@ -180,15 +179,15 @@ var operations = Table{
 	reads[ScheduleGradient]("ScheduleGradient", ByExchange, SampleScope,
 		"Estimate the gradient of the trajectory loss with respect to a schedule."),
 	writes[OfferNetwork]("OfferNetwork", ByExchange, TrainScope,
-		"Search a sampler or learn a schedule for a network that the client keeps: the server asks, the client evaluates."),
+		"Find a sampler or a schedule for a network that the client keeps and evaluates."),
 	reads[EvaluateModel]("EvaluateModel", ByAction|ByGet, SampleScope,
 		"Measure a model's loss by noise level on a data set.").
 		giving(EvaluationRow{}),
 	reads[Predict]("Predict", ByAction|ByGet, SampleScope,
-		"Predict how much energy each basis, and schedules per class, can save at best.").
+		"Predict the energy that each basis, and schedules per class, can save.").
 		giving(PredictionRow{}),
 	reads[BenchSchedule]("BenchSchedule", ByAction|ByGet, ReadScope,
-		"Run solvers on schedules on a data set's own Gaussian, in closed form: exact distances without a model.").
+		"Compute the exact distances of solvers on schedules to a data set's Gaussian, without a model.").
 		giving(BenchRow{}),
 	reads[Dataset]("Dataset", ByGet, ReadScope, "Read a data set back."),
 	reads[Basis]("Basis", ByAction|ByGet, ReadScope, "Read the vectors of a basis back."),
@@ -200,39 +199,38 @@ var operations = Table{
 	writes[PutSchedule]("PutSchedule", ByPut, TrainScope, "Upload a table of (label, subspace, t, g) as a schedule."),
 	writes[PutBasis]("PutBasis", ByPut, TrainScope, "Upload orthonormal vectors as a basis."),
 
-	reads[Empty]("ServerInfo", ByAction, ReadScope, "Tell version, device, load and memory.").
+	reads[Empty]("ServerInfo", ByAction, ReadScope, "Report version, device, load and memory.").
 		replying(ServerInfo{}),
 	reads[Empty]("ListModels", ByAction, ReadScope, "List the models.").
 		replying([]ModelInfo{}),
 	reads[ModelName]("DescribeModel", ByAction, ReadScope, "Describe one model with its configuration.").
 		replying(ModelInfo{}),
-	writes[LoadModel]("LoadModel", ByAction, AdminScope, "Read a model folder and serve it, or rename a model.").
+	writes[LoadModel]("LoadModel", ByAction, AdminScope, "Serve a model folder, or a served model under a new name.").
 		replying(ModelInfo{}),
 	writes[ModelName]("UnloadModel", ByAction, AdminScope, "Stop serving a model; its folder stays."),
 	writes[ModelName]("DeleteModel", ByAction, AdminScope, "Delete a model and its folder."),
 	writes[MakeModel]("MakeModel", ByAction, TrainScope,
-		"Make a Gaussian mixture with exact score, of given laws or of a data set's classes, and serve it as a model.").
+		"Make a model with exact score, a Gaussian mixture.").
 		replying(ModelInfo{}),
-	reads[Empty]("ListSchedules", ByAction, ReadScope, "List the schedules, those of models included.").
+	reads[Empty]("ListSchedules", ByAction, ReadScope, "List the schedules, also those of models.").
 		replying([]ScheduleInfo{}),
 	writes[MakeSchedule]("MakeSchedule", ByAction, TrainScope,
-		"Make a schedule: the geodesic of a model on a data set, a solver's noise levels on the data's Gaussian, "+
-			"a start, a fit, the best of few evaluations, or by formula.").
+		"Make a schedule.").
 		replying(ScheduleInfo{}),
 	reads[ExportSchedule]("ExportSchedule", ByAction, ReadScope,
-		"Give a schedule as its file: everything it holds, with its provenance.").
+		"Return the file of a schedule.").
 		replying(json.RawMessage{}),
 	reads[PlanSampler]("PlanSampler", ByAction, ReadScope,
-		"Return a sampler as numbers: where to evaluate the network, and how to combine its answers.").
+		"Return a sampler as numbers.").
 		replying(Plan{}),
 	reads[ExportPart]("ExportStart", ByAction, ReadScope,
-		"Return the law of the data that sampling along a schedule starts from, as a file.").
+		"Return the file of a schedule's start.").
 		replying(SchedulePart{}),
 	reads[ExportPart]("ExportStatistics", ByAction, ReadScope,
-		"Return the statistics of a denoiser that a schedule carries for the solver local, as a file.").
+		"Return the file of a schedule's statistics, for the solver local.").
 		replying(SchedulePart{}),
 	reads[ExportPart]("ExportFitted", ByAction, ReadScope,
-		"Return the coefficients that a schedule carries for the solver fitted, as a file.").
+		"Return the file of a schedule's coefficients, for the solver fitted.").
 		replying(SchedulePart{}),
 	writes[ImportSchedule]("ImportSchedule", ByAction, TrainScope, "Store a schedule file.").
 		replying(ScheduleInfo{}),
@@ -240,7 +238,7 @@ var operations = Table{
 	reads[Empty]("ListBases", ByAction, ReadScope, "List the stored bases.").
 		replying([]BasisInfo{}),
 	writes[MakeBasis]("MakeBasis", ByAction, TrainScope,
-		"Make a basis from a data set: principal components of all images or of each class's, or the Haar wavelet's.").
+		"Make a basis: principal components of a data set, of all images or by class, or Haar wavelets.").
 		replying(BasisInfo{}),
 	writes[BasisName]("DeleteBasis", ByAction, AdminScope,
 		"Delete a stored basis; schedules, runs and models keep their copies."),
@@ -250,7 +248,7 @@ var operations = Table{
 		replying(DatasetInfo{}),
 	writes[DatasetName]("DeleteDataset", ByAction, AdminScope, "Delete a data set."),
 	reads[Advise]("Advise", ByAction, SampleScope,
-		"Recommend settings of training, schedules and samplers for a data set, with the measurement behind each.").
+		"Recommend settings of training, schedules and samplers, with the measurement behind each.").
 		replying(Advice{}),
 	reads[Empty]("ListRuns", ByAction, ReadScope, "List the training runs.").
 		replying([]RunInfo{}),
@@ -260,17 +258,17 @@ var operations = Table{
 		replying(RunInfo{}),
 	writes[StartRun]("StartRun", ByAction, TrainScope, "Train a run in the background.").
 		replying(RunInfo{}),
-	writes[RunName]("PauseRun", ByAction, TrainScope, "Pause a run after its current step and store its state.").
+	writes[RunName]("PauseRun", ByAction, TrainScope, "Pause a run after its current step, with its state stored.").
 		replying(RunInfo{}),
-	writes[RunName]("CancelRun", ByAction, TrainScope, "End a run after its current step and store its state.").
+	writes[RunName]("CancelRun", ByAction, TrainScope, "End a run after its current step, with its state stored.").
 		replying(RunInfo{}),
 	writes[RunName]("DeleteRun", ByAction, AdminScope, "Delete a run and its state."),
 	writes[SaveModel]("SaveModel", ByAction, TrainScope, "Write a run's averaged network and schedule as a model.").
 		replying(ModelInfo{}),
 }
 
-// Call is a request of an operation, decoded and validated.
+// Call is a decoded and validated request of an operation.
 type Call struct {
 	Op      *Operation
-	Request Request // of the type that Op.New makes
+	Request Request // of the type that Op.New returns
 }

@@ -15,24 +15,24 @@ import (
 
 //go:generate go run github.com/anisoflight/anisoflight/internal/apigen
 
-// Request is a pointer to a struct that travels as JSON. The tags of its fields, which are those of embedded structs,
-// too, say what is left out and what is allowed:
+// Request is a pointer to a struct that is sent as JSON. The tags of its fields, also of embedded structs, have the
+// defaults and the allowed values:
 //
-//	default:"256"      the value of a field that is left out
-//	min:"2" max:"4096" the bounds of a number, or of each of a list; beyond max it is TOO_LARGE
-//	above:"0"          a number is positive
-//	given:"1"          the least value of a number that may be left out, which is 0 then
-//	oneof:"a b"        the words that a text, or each of a list, may be; also the name of one of wordLists
-//	name:"new"         a text is well formed as a name
+//	default:"256"      value of a missing field
+//	min:"2" max:"4096" bounds of a number, or of each entry of a list; above max is TOO_LARGE
+//	above:"0"          exclusive lower bound
+//	given:"1"          lower bound of a number that may be missing, which is then 0
+//	oneof:"a b"        allowed words of a text, or of each entry of a list, or the name of one of wordLists
+//	name:"new"         the text is a well-formed name
 //
-// A text whose comment ends in "; required" must not be empty. What tags cannot say, the methods SetDefaults() and
-// Validate() error do, if the request has them.
+// A text whose comment ends in "; required" must not be empty. A request may have the methods SetDefaults() and
+// Validate() error for everything that tags cannot say.
 type Request any
 
-// unset marks a number with the tag given that the request left out.
+// unset marks a missing number with the tag given.
 const unset = -1 << 62
 
-// SetDefaults fills what a request leaves out, before it is decoded.
+// SetDefaults sets the defaults of a request, before it is decoded.
 func SetDefaults(request Request) {
 	eachField(reflect.ValueOf(request).Elem(), "", func(f Field, v reflect.Value) error {
 		if setting.SetDefault(v, f.Tag); f.Tag.Get("given") != "" {
@@ -45,7 +45,7 @@ func SetDefaults(request Request) {
 	}
 }
 
-// Validate checks a request that has been decoded, by its tags and its method Validate. Its error is an *Error.
+// Validate checks a decoded request by its tags and its method Validate. Its error is an *Error.
 func Validate(request Request) error {
 	if err := validateFields(request, ""); err != nil {
 		return err
@@ -56,7 +56,7 @@ func Validate(request Request) error {
 	return nil
 }
 
-// validateFields checks the fields of a struct that stands at a path of the request.
+// validateFields checks the fields of a struct at a path of the request.
 func validateFields(request any, path string) error {
 	return eachField(reflect.ValueOf(request).Elem(), "", func(f Field, v reflect.Value) error {
 		name := join(path, f.Name)
@@ -76,7 +76,7 @@ func validateFields(request any, path string) error {
 			}
 			return nil
 		}
-		// A request that is part of another, as Sample is of PlanSampler, may leave out what it requires alone.
+		// A field that Sample requires may be missing in a request that embeds Sample.
 		missing := v.Kind() == reflect.String && v.Len() == 0
 		switch v := v.Interface().(type) {
 		case json.RawMessage:
@@ -119,24 +119,24 @@ func validateNumber(name string, tag reflect.StructTag, v reflect.Value) error {
 	}
 }
 
-// Field describes a field of a request to people: in the help of a flag, in a docstring, in a table of docs/wire.md.
-// Its words are those of the field's comment, as package apigen has read them.
+// Field describes a field of a request, for the help of flags, docstrings and the tables of docs/wire.md. Package
+// apigen reads the words from the field's comment.
 type Field struct {
 	Name     string // in JSON
 	Type     reflect.Type
-	Help     string   // what it is
-	Default  string   // what holds if it is left out, in words; may be empty
-	Required bool     // it cannot be left out
-	Words    []string // that the value, or each of a list, may be; empty if that is not known here
-	Group    string   // name of the embedded struct that it comes from, such as Output; empty for the request's own
-	Key      string   // such as api.Sample.Model: its struct and its name in Go
+	Help     string
+	Default  string   // in words; may be empty
+	Required bool     // it must be given
+	Words    []string // allowed words of the value, or of each entry of a list; empty if there is no such list
+	Group    string   // name of the embedded struct that it comes from, such as Output; empty for none
+	Key      string   // its struct and name in Go, such as api.Sample.Model
 	Tag      reflect.StructTag
 
-	omitted bool // JSON may leave it out
+	omitted bool // its JSON has omitempty
 }
 
-// Fields lists the fields of a struct, or of what a pointer points to, in the order of its declaration; those of
-// embedded structs in their place.
+// Fields lists the fields of a struct, or of a pointer's target, in the order of their declaration, including those of
+// embedded structs.
 func Fields(request any) []Field {
 	v := reflect.ValueOf(request)
 	if v.Kind() == reflect.Pointer {
@@ -150,7 +150,7 @@ func Fields(request any) []Field {
 	return all
 }
 
-// eachField calls do with the fields that Fields lists and their values, until one returns an error.
+// eachField calls do with each field that Fields lists and its value, until do returns an error.
 func eachField(v reflect.Value, group string, do func(Field, reflect.Value) error) error {
 	t := v.Type()
 	for i := range t.NumField() {
@@ -174,7 +174,7 @@ func eachField(v reflect.Value, group string, do func(Field, reflect.Value) erro
 	return nil
 }
 
-// WithWords returns a help that ends in the words that the value may be, unless it names them all.
+// WithWords returns a help followed by the allowed words, unless it names them all.
 func WithWords(help string, words []string) string {
 	if slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(help, word) }) {
 		return strings.TrimPrefix(help+": "+strings.Join(words, ", "), ": ")
@@ -182,7 +182,7 @@ func WithWords(help string, words []string) string {
 	return help
 }
 
-// wordLists are the lists that the tag oneof may name in place of words.
+// wordLists are the lists that the tag oneof may name.
 var wordLists = map[string]*[]string{
 	"solvers": &Solvers, "grids": &GridNames, "modes": &Modes, "precisions": &Precisions, "ramps": &Ramps,
 }
@@ -196,10 +196,10 @@ func wordsOf(f reflect.StructField) []string {
 	return strings.Fields(tag)
 }
 
-// Message is the JSON of a request that has been read, strictly, and not been decoded yet.
+// Message is the JSON of a request that has been read strictly but not yet decoded.
 type Message struct {
-	value rawValue // without op
-	op    rawValue // its field "op"; nil if there is none
+	value rawValue // without the field "op"
+	op    rawValue // the field "op"; nil if there is none
 }
 
 // ReadMessage reads one JSON value. Empty input is the empty object.
@@ -217,7 +217,7 @@ func ReadMessage(body []byte) (Message, error) {
 	return m, nil
 }
 
-// take returns a field of an object, nil if it is absent or null, and the object without it.
+// take returns a field of an object, nil if it is missing or null, and the object without it.
 func take(v rawValue, name string) (field, rest rawValue) {
 	fields := fieldsIn(v)
 	field, given := fields[name]
@@ -231,7 +231,7 @@ func take(v rawValue, name string) (field, rest rawValue) {
 	return field, objectOf(fields)
 }
 
-// Op returns the operation that the message, of a ticket or a command, names in its field "op".
+// Op returns the operation that a ticket or command names in its field "op".
 func (m Message) Op() (string, error) {
 	if m.value.Kind() != '{' {
 		return "", Errorf(BadRequest, "The request must be an object, got %s", describe(m.value))
@@ -243,8 +243,8 @@ func (m Message) Op() (string, error) {
 	return op, decodeJSON(m.op, place{}.field("op"), &op)
 }
 
-// Decode decodes the message into req, strictly (see the package comment), after setting the defaults, and validates
-// it. The field "op" is left to Operation.Call.
+// Decode sets the defaults of req, decodes the message strictly into it, and validates it. Operation.Call checks the
+// field "op".
 func (m Message) Decode(req Request) error {
 	SetDefaults(req)
 	if err := decodeJSON(m.value, place{}, req); err != nil {
@@ -253,7 +253,7 @@ func (m Message) Decode(req Request) error {
 	return Validate(req)
 }
 
-// DecodeRequest reads one JSON object as Message.Decode does.
+// DecodeRequest decodes one JSON object as Message.Decode does.
 func DecodeRequest(body []byte, req Request) error {
 	v, err := readJSON(body)
 	if err != nil {
@@ -262,8 +262,8 @@ func DecodeRequest(body []byte, req Request) error {
 	return Message{value: v}.Decode(req)
 }
 
-// DecodeStruct reads one JSON object strictly into the struct that dst points to, over the values it already holds;
-// field names are its json tags. It serves structs that other packages own, such as the training configuration.
+// DecodeStruct decodes one JSON object strictly into the struct that dst points to. Missing fields keep their values.
+// It is for structs of other packages, such as the training configuration.
 func DecodeStruct(body []byte, dst any) error {
 	v, err := readJSON(body)
 	if err != nil {
@@ -274,8 +274,8 @@ func DecodeStruct(body []byte, dst any) error {
 
 var namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
-// CheckName returns an error unless name is well formed as the name of a model, schedule, basis, data set or run; field
-// is the request's field that holds it. Which names are reserved, the engine knows.
+// CheckName returns an error unless name is a well-formed name of a model, schedule, basis, data set or run. The error
+// names the field. The engine checks for reserved names.
 func CheckName(field, name string) error {
 	switch {
 	case name == "":
@@ -286,7 +286,7 @@ func CheckName(field, name string) error {
 	return nil
 }
 
-// NotFound returns the error of a name that nothing has, with the nearest of those there are, and the first of them.
+// NotFound returns the error of an unknown name, with the nearest and the first of the names that exist.
 func NotFound(code Code, what, name string, there []string) *Error {
 	const most = 6
 	hint := suggest.DidYouMean(name, there)
@@ -304,7 +304,7 @@ func NotFound(code Code, what, name string, there []string) *Error {
 	return Errorf(code, "No %s is called %s", what, quoted(name)).WithHint("%s", hint)
 }
 
-// join returns the name of a field within a field of a request's own; path is empty for the request itself.
+// join returns the path of a field in the struct at path, which is empty for the request itself.
 func join(path, key string) string {
 	if path == "" {
 		return key
@@ -312,7 +312,7 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// oneOf wants one of a few words.
+// oneOf checks that a value is one of the allowed words.
 func oneOf(field, value string, allowed ...string) error {
 	if wrong := suggest.OneOf(value, allowed); wrong != "" {
 		return Errorf(BadRequest, "%s %s", field, wrong)
@@ -320,7 +320,7 @@ func oneOf(field, value string, allowed ...string) error {
 	return nil
 }
 
-// checkCuts checks nested bands. Whether another basis takes any, the engine knows.
+// checkCuts checks nested bands. The engine checks that the basis takes them.
 func checkCuts(basis string, k int, cuts []int) error {
 	switch {
 	case cuts == nil:

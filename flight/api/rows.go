@@ -4,7 +4,7 @@ import "reflect"
 
 // ScheduleRow is a row of EvaluateSchedule.
 type ScheduleRow struct {
-	Label    int32   `json:"label"` // −1 for the shared row
+	Label    int32   `json:"label"` // −1: shared
 	Subspace int32   `json:"subspace"`
 	T        float64 `json:"t"`
 	G        float64 `json:"g"`
@@ -14,9 +14,9 @@ type ScheduleRow struct {
 
 // EvaluationRow is a row of EvaluateModel.
 type EvaluationRow struct {
-	Label    int32   `json:"label"` // −1 where classes share the schedule
+	Label    int32   `json:"label"` // −1: shared
 	Subspace int32   `json:"subspace"`
-	T        float64 `json:"t"` // middle of a part of [0, T]
+	T        float64 `json:"t"` // middle of an interval of [0, T]
 	Sigma    float64 `json:"sigma"`
 	Loss     float64 `json:"loss"`
 	Residual float64 `json:"residual"`
@@ -25,11 +25,11 @@ type EvaluationRow struct {
 
 // PredictionRow is a row of Predict.
 type PredictionRow struct {
-	Basis      int32   `json:"basis"`     // position among bases, names with spaces between, in the stream's metadata
+	Basis      int32   `json:"basis"`     // position in the metadata's bases, separated by spaces
 	PerClass   int32   `json:"per_class"` // 1: schedules per class
-	K          int32   `json:"k"`         // dimensions of P_1 per channel; 0 of none
-	Cut        int32   `json:"cut"`       // of dct: P_1 holds the frequencies max(u, v) < cut; of others 0
-	Cut2       int32   `json:"cut_2"`     // of dct with three subspaces: P_2 holds those below cut_2; of others 0
+	K          int32   `json:"k"`         // dimensions of P_1 per channel; 0 for none
+	Cut        int32   `json:"cut"`       // P_1 of dct holds max(u, v) < cut; otherwise 0
+	Cut2       int32   `json:"cut_2"`     // the same of P_2; 0 without P_3
 	Energy     float64 `json:"energy"`
 	Stderr     float64 `json:"stderr"`
 	Gain       float64 `json:"gain"` // 1 − energy/(energy of none)
@@ -38,21 +38,21 @@ type PredictionRow struct {
 
 // BenchRow is a row of BenchSchedule.
 type BenchRow struct {
-	Schedule int32   `json:"schedule"` // position in the request's list
-	Solver   int32   `json:"solver"`   // position in the request's list
-	NFE      int32   `json:"nfe"`      // evaluations spent, at most those asked for
+	Schedule int32   `json:"schedule"` // position in the request
+	Solver   int32   `json:"solver"`   // likewise
+	NFE      int32   `json:"nfe"`      // evaluations used
 	Steps    int32   `json:"steps"`
 	Label    int32   `json:"label"`    // −1: the whole data set
 	Subspace int32   `json:"subspace"` // −1: the whole image
 	Dims     int32   `json:"dims"`
 	Variance float64 `json:"variance"`   // share of the data's
-	W2       float64 `json:"w2_squared"` // spread + shift; these and noise are relative to the data's total variance
+	W2       float64 `json:"w2_squared"` // spread + shift, over the data's variance as all of these
 	Spread   float64 `json:"spread"`
 	Shift    float64 `json:"shift"`
 	Noise    float64 `json:"noise"`
 }
 
-// ColumnsOf returns the columns of rows of a struct of numbers: its fields in their order, by their names in JSON.
+// ColumnsOf returns the columns of a table whose rows are structs of numbers: the fields in order, by their JSON names.
 func ColumnsOf(row reflect.Type) (columns []Column) {
 	for f := range row.Fields() {
 		columns = append(columns, Column{Name: f.Tag.Get("json"), Type: TypeOf(f.Type.Kind())})
@@ -60,7 +60,7 @@ func ColumnsOf(row reflect.Type) (columns []Column) {
 	return columns
 }
 
-// RowsBatch returns rows of a struct of numbers as a batch of its columns.
+// RowsBatch returns a batch of the columns of rows, which are structs of numbers.
 func RowsBatch[R any](rows []R) *Batch {
 	b := &Batch{Rows: len(rows)}
 	at := reflect.ValueOf(rows)

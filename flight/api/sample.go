@@ -7,78 +7,81 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
-// Limits of what a request may ask for. They bound what is held in memory, not how long the work may take.
+// Limits on requests. They bound memory, not time.
 const (
-	// MaxSteps bounds the solver steps of one sample: its plan lies in memory.
+	// MaxSteps is the largest number of solver steps of one sample. Its plan is held in memory.
 	MaxSteps = 100_000
-	// DefaultBatchBytes is the size of one reply batch.
+	// DefaultBatchBytes is the approximate size of one reply batch.
 	DefaultBatchBytes = 2 << 20
 )
 
-// Solvers lists the solvers: those of the register of schedule/solver, sorted.
+// Solvers lists the solvers of the register of schedule/solver, sorted.
 var Solvers = slices.Sorted(slices.Values(solver.Names()))
 
-// Sample asks for images: by DoAction and DoGet n or labels say how many; in an exchange the caller sends latents and
-// labels and both are absent. Sample i of a request depends on the model, the request and seed + i modulo 2⁶⁴ alone.
+// Sample asks for images. For DoAction and DoGet, give n or labels. In an exchange the caller sends latents and labels,
+// and both are absent. Sample i depends only on the model, the request and seed + i modulo 2⁶⁴.
 //
-// Rows out: index int64, seed uint64, label int32 (−1 none), step int32 (−1 for final rows, else the step of a
-// preview), nfe int32 (evaluations spent on that sample so far), sample fixed_shape_tensor.
+// Rows out: index int64, seed uint64, label int32 (−1: none), step int32 (−1: final; else the step of a preview), nfe
+// int32 (evaluations for this sample so far), sample tensor.
 type Sample struct {
 	Model string `json:"model"` // name of the model; required
-	// number of images; a conditional model draws their labels from seed + i
+	// number of images; a conditional model draws the label of image i from seed + i
 	N *int `json:"n,omitempty" min:"1"`
-	// in place of n: one image per label, −1 for none
+	// in place of n: the label of each image, −1 for none
 	Labels []int32 `json:"labels,omitempty"`
-	Seed   uint64  `json:"seed"` // image i is made from seed + i alone; default 0
+	Seed   uint64  `json:"seed"` // image i is made from seed + i; default 0
 	Part
 
-	Steps int `json:"steps,omitempty" given:"1" max:"100000"` // solver steps
-	// in place of steps: at most so many evaluations of the network, by the most steps that fit; 9 of heun needs the
-	// second point endpoint
+	Steps int `json:"steps,omitempty" given:"1" max:"100000"` // number of solver steps
+	// in place of steps: largest number of network evaluations; heun uses an odd number with
+	// second_point endpoint or grid edm
 	NFE int `json:"nfe,omitempty" given:"1" max:"200000"`
-	// name of the solver; default the schedule's own, else heun
+	// name of the solver; default the schedule's own, otherwise heun
 	Solver string `json:"solver,omitempty" oneof:"solvers"`
-	// of the solvers that have several; default {orders}, of unipc and dpmpp3m 2 below 13 evaluations
+	// order, for solvers with several; default {orders};
+	// below 13 evaluations 2 for dpmpp3m, dpmpp3m_taylor, unipc
 	Order   int    `json:"order,omitempty" given:"1"`
-	Variant string `json:"variant" oneof:"bh1 bh2" default:"bh2"` // of unipc
-	// of heun, where the midpoint is in t
+	Variant string `json:"variant" oneof:"bh1 bh2" default:"bh2"` // variant of unipc
+	// for heun: second evaluation at the midpoint in t, or at the endpoint, of the step
 	SecondPoint string `json:"second_point" oneof:"midpoint endpoint" default:"midpoint"`
-	Grid        Grid   `json:"grid" oneof:"grids"` // where the steps lie; default schedule
-	// end with the denoised image of the last evaluation
+	// times of the steps: schedule, edm, polynomial, logsnr, or JSON such as {"sigma":[80,5,0]}; default schedule
+	Grid Grid `json:"grid" oneof:"grids"`
+	// return the denoised image of the last evaluation
 	DenoiseToZero bool `json:"denoise_to_zero"`
-	// of dpmpp, unipc and local: lower the order towards the end
+	// for dpmpp, unipc and local: lower the order in the last steps
 	LowerOrderFinal *bool `json:"lower_order_final,omitempty" default:"true"`
-	// of local: correct each step by the evaluation after it, at no cost
+	// for local: correct each step by the next evaluation, at no cost
 	Corrector bool `json:"corrector"`
-	// first step of {warming solvers}, at no further evaluation
+	// first step of {warming solvers}: euler, or heun, which costs no further evaluation
 	Warmup string `json:"warmup" oneof:"euler heun" default:"euler"`
 
-	SChurn float64 `json:"S_churn,omitempty"`             // of {churning solvers}: EDM's stochastic churn; default 0: none
-	SMin   float64 `json:"S_min,omitempty"`               // churn from this noise level on; default 0
-	SMax   float64 `json:"S_max,omitempty"`               // churn up to this noise level; default no bound
+	// EDM's stochastic churn, for {churning solvers}; default 0: none
+	SChurn float64 `json:"S_churn,omitempty"`
+	SMin   float64 `json:"S_min,omitempty"`               // lowest noise level with churn; default 0
+	SMax   float64 `json:"S_max,omitempty"`               // highest noise level with churn; default no bound
 	SNoise float64 `json:"S_noise" default:"1" above:"0"` // standard deviation of the noise that churn adds
 
 	Guided
 
 	// a schedule's name, edm, or JSON such as {"edm":{"T":400}}; default the model's own
 	Schedule ScheduleRef `json:"schedule,omitzero"`
-	// law that sampling begins from, noise alone or the one that the schedule carries; default matched where it carries
-	// one
+	// law to start from: standard is noise, matched the law that the schedule carries; default matched if the schedule
+	// carries one, otherwise standard
 	Start string `json:"start,omitempty" oneof:"standard matched"`
 	Output
 }
 
-// Output says in which form samples come.
+// Output is the form of the samples.
 type Output struct {
-	Every int `json:"every" min:"0"` // previews, the denoised estimate, each so many steps; default 0: none
-	// type of the values; default uint8, and float32, all there is, for a model whose data have units of their own
+	Every int `json:"every" min:"0"` // send the denoised estimate every N steps; default 0: never
+	// type of the values; default uint8, or float32 for models with their own units
 	DType  string `json:"dtype,omitempty" oneof:"uint8 float32"`
 	Layout string `json:"layout" oneof:"HWC CHW" default:"HWC"` // order of the axes
-	// about so many bytes a reply batch; default 2 MiB
+	// approximate size of a reply batch in bytes; default 2 MiB
 	BatchBytes int `json:"batch_bytes" default:"2097152" min:"1" max:"67108864"`
 }
 
-// Part says which part of a larger request this one is, for clients that read from several servers.
+// Part makes a request a part of a larger one, for clients that read from several servers.
 type Part struct {
 	Offset  int    `json:"offset,omitempty" min:"0"` // index of the first row; default 0
 	Weights string `json:"weights,omitempty"`        // hash that the model's weights must have; default any
@@ -89,14 +92,14 @@ func (r *Sample) SetDefaults() {
 	r.Grid = Grid{Kind: GridSchedule}
 }
 
-// Guided says which denoiser is followed: D₀ + guidance (D₁ − D₀), where D₁ is the model's and D₀ the same model's
-// without a label, or that of the model guide.
+// Guided selects the denoiser D₀ + guidance (D₁ − D₀). D₁ is the model's. D₀ is that of the same model without a label,
+// or of the model guide.
 type Guided struct {
-	// s in D₀ + s (D₁ − D₀), D₀ without a label or of the guide; default 1: none
+	// scale s in D₀ + s (D₁ − D₀): D₁ is the model's, D₀ the guide's; default 1: none
 	Guidance float64 `json:"guidance" default:"1" min:"0" max:"1000"`
-	// noise levels that are guided, above the first, up to the second: JSON such as [0.2,3]; default all
+	// noise levels with guidance, above the first and up to the second, such as [0.2,3]; default all
 	GuidanceInterval []float64 `json:"guidance_interval,omitempty"`
-	// another model, for D₀, which sees the labels, too; default the model without a label
+	// another model for D₀, which is given the labels; default the model without a label
 	Guide string `json:"guide,omitempty"`
 }
 
@@ -108,10 +111,10 @@ func (g *Guided) check() error {
 	return nil
 }
 
-// DefaultSolver samples where neither the request nor the schedule names a solver.
+// DefaultSolver is used if neither the request nor the schedule names a solver.
 const DefaultSolver = "heun"
 
-// Validate implements Request. Whether n or labels are given depends on the way in: see CheckRows.
+// Validate implements Request. CheckRows and CheckExchange check n and labels.
 func (r *Sample) Validate() error {
 	switch {
 	case r.Order > 4:
@@ -149,21 +152,21 @@ func (r *Sample) CheckExchange() error {
 	return nil
 }
 
-// MaxPlan bounds the numbers of a plan in one reply: evaluations times subspaces or parts, of all its classes.
+// MaxPlan is the largest size of a plan: evaluations times subspaces or parts, over all its classes.
 const MaxPlan = 1 << 14
 
-// PlanSampler asks for the numbers of a sampler instead of its samples. Every Sample request is one, too: its fields
-// that do not shape the sampler have no effect. The reply is a [Plan].
+// PlanSampler asks for a sampler as numbers. It takes every Sample request; fields that do not shape the sampler have
+// no effect. The reply is a [Plan].
 //
-// A plan depends on the noise levels that the network was trained on. They are those of the model; without one, those
-// between SigmaMin and SigmaMax, of a network outside the server; without these, those of the model that the schedule
-// was made for. A sampler that depends on the class needs Label, or Labels for one plan of several classes.
+// A plan depends on the noise levels that the network was trained on. They are those of the model, or without a model
+// SigmaMin to SigmaMax, or without these those of the model that the schedule was made for. A sampler that depends on
+// the class needs Label, or Labels for one plan of several classes.
 type PlanSampler struct {
 	Sample
 	Label *int32 `json:"label,omitempty"` // class of the plan, −1 for none
 
-	SigmaMin float64 `json:"sigma_min,omitempty"` // lowest noise level of the network, in place of a model
-	SigmaMax float64 `json:"sigma_max,omitempty"` // highest noise level of the network, in place of a model
+	SigmaMin float64 `json:"sigma_min,omitempty"` // lowest noise level of the network, in place of model
+	SigmaMax float64 `json:"sigma_max,omitempty"` // highest noise level of the network, in place of model
 }
 
 // Validate implements Request.
@@ -189,92 +192,92 @@ const (
 	PlanVersion = 1
 )
 
-// The quantities that a plan's history may hold.
+// The outputs of the network that a plan combines.
 const (
 	PredictsFlow     = "flow"     // E = flow(x, g), about −ε
 	PredictsDenoised = "denoised" // E = D = x + Σ_j √g_j P_j flow
 )
 
-// Plan is a sampler as numbers: x = Σ_j Init_j P_j ξ for a unit normal ξ, unless Start says otherwise, and then for
-// every stage
+// Plan is a sampler as numbers. It begins at x = Σ_j Init_j P_j ξ for a unit normal ξ, unless Start is set. Then every
+// stage does
 //
-//	x ← x + Σ_j Noise_j P_j ξ′              with Noise, ξ′ a fresh unit normal
-//	E_0 = flow or denoised image of x at G  evaluate, E_0 pushed in front of the history
+//	x ← x + Σ_j Noise_j P_j ξ′              if there is Noise, for a fresh unit normal ξ′
+//	E_0 = flow or denoised image of x at G  and the older E_i become E_{i+1}
 //	x ← Σ_j P_j (Alpha_j x + Σ_i Beta_ji E_i)
 type Plan struct {
 	Format   string `json:"format"`
 	Version  int    `json:"version"`
 	Schedule string `json:"schedule"`
-	Model    string `json:"model,omitempty"` // whose noise levels the plan keeps to
+	Model    string `json:"model,omitempty"` // model whose noise levels the plan uses
 	Label    int32  `json:"label"`
-	Family   Family `json:"family"` // its basis has the P_j
+	Family   Family `json:"family"` // has the basis of the P_j
 	Solver   string `json:"solver"`
 	Steps    int    `json:"steps"`
 	NFE      int    `json:"nfe"` // evaluations of the network: len(Stages)
 	Predicts string `json:"predicts"`
-	History  int    `json:"history"` // how many evaluations to keep
-	// Start describes the law that sampling starts from, x = μ + (Σ + Σ_j Init_j² P_j)^½ ξ; absent for noise alone
+	History  int    `json:"history"` // number of evaluations to keep
+	// Start describes the law that sampling starts from, x = μ + (Σ + Σ_j Init_j² P_j)^½ ξ. It is absent for noise.
 	Start *StartInfo `json:"start,omitempty"`
-	// States is true where the history holds, behind each evaluation, the x that it was made at: E_0, its x, E_1, …
+	// States is true if the history holds each evaluation followed by its input x: E_0, its x, E_1, its x, …
 	States bool `json:"states,omitempty"`
 	PlanNumbers
-	// Classes has the numbers by class in their place, in a plan of several classes.
+	// Classes has the numbers by class, in a plan of several classes. PlanNumbers is then empty.
 	Classes []PlanClass `json:"classes,omitempty"`
-	// Provenance reports how the schedule was made, where that is known: a schedule.Provenance.
+	// Provenance is the schedule.Provenance of the schedule, if it has one.
 	Provenance any `json:"provenance,omitempty"`
-	// Notes are sentences on defaults that shape the plan, and on what gives poor samples.
+	// Notes are sentences about defaults that shape the plan, and about what gives poor samples.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// PlanNumbers is what may differ by class in a plan.
+// PlanNumbers are the numbers of a plan that may differ by class.
 type PlanNumbers struct {
-	T    []float64 `json:"t,omitempty"`    // [Steps + 1] times between the steps, the start first
+	T    []float64 `json:"t,omitempty"`    // [Steps + 1] times of the steps, the start first
 	Init []float64 `json:"init,omitempty"` // [J]
-	// Coordinates are those in which the stages combine, in place of the family's subspaces: their Alpha and Beta have an
-	// entry for each of them. Init and G are by subspace all the same.
+	// Coordinates replace the family's subspaces in the combinations: Alpha and Beta have an entry for each part. Init and
+	// G are always by subspace.
 	Coordinates *PlanCoordinates `json:"coordinates,omitempty"`
 	Stages      []PlanStage      `json:"stages,omitempty"`
-	// Tails have, for each step k = 1 … Steps − 1, what begins there in place of the stages from step k on, with a history
-	// of its own: those of its leading stages that differ from Stages. Absent if the solver keeps nothing between steps.
+	// Tails[k−1] replaces the combinations of a sampler that begins at step k = 1 … Steps − 1 with an empty history: of
+	// the leading stages, as far as they differ from Stages. Absent if no step uses an evaluation of an earlier one.
 	Tails [][]PlanTail `json:"tails,omitempty"`
 }
 
-// PlanTail is the combination of a stage in a sampler that begins at a later step.
+// PlanTail is the combination of one stage in a sampler that begins at a later step.
 type PlanTail struct {
 	Alpha []float64   `json:"alpha"`
 	Beta  [][]float64 `json:"beta"`
 }
 
-// PlanClass is the part of a plan that some classes share.
+// PlanClass has the numbers that some classes share.
 type PlanClass struct {
 	Labels []int32 `json:"labels"`
 	PlanNumbers
 }
 
-// PlanCoordinates are bands b of the frequencies (u, v) of the orthonormal DCT-II of images and, in each, axes k of the
-// channels, the last index fastest. Bands of equal width in ln ρ, ρ = √((u/H)² + (v/W)²), follow from their number by a
-// formula (method.md).
+// PlanCoordinates divide an image into parts j = b·C + k: band b of the frequencies (u, v) of its orthonormal DCT-II,
+// along axis k of the channels. docs/method.md has the formula of the bands, which have equal width in ln ρ,
+// ρ = √((u/H)² + (v/W)²).
 type PlanCoordinates struct {
 	Height   int `json:"height"`
 	Width    int `json:"width"`
 	Channels int `json:"channels"`
-	// number N of the formula; absent: each frequency is a band of its own, u slow
+	// N in the formula; absent: each frequency is a band, b = u·W + v
 	Bands int `json:"bands,omitempty"`
-	// [B·C·C] of B bands, axis k of band b in the channels; absent: the channels are the axes
+	// [B·C·C] for B bands: axis k of band b in the channels; absent: the channels are the axes
 	Axes []float64 `json:"axes,omitempty"`
 }
 
-// PlanStage is one evaluation of the network and the combination that follows it.
+// PlanStage is one evaluation of the network and the combination after it.
 type PlanStage struct {
-	G     []float64   `json:"g"`               // [J] noise variances of the evaluation
-	Time  float64     `json:"t"`               // schedule time of the evaluation
+	G     []float64   `json:"g"`               // [J] noise variances
+	Time  float64     `json:"t"`               // time of the schedule
 	Alpha []float64   `json:"alpha"`           // [J]
 	Beta  [][]float64 `json:"beta"`            // [J][up to History], the newest first
-	Step  int         `json:"step"`            // the step, from 0, that this stage ends; −1 for an inner stage
-	Noise []float64   `json:"noise,omitempty"` // [J], or absent for none
+	Step  int         `json:"step"`            // the step, from 0, that ends here; −1 if none does
+	Noise []float64   `json:"noise,omitempty"` // [J]; absent for none
 }
 
-// Family says how a schedule is shared over classes, and what splits the image space.
+// Family is whether each class has its own paths, and the basis that splits the image space.
 type Family struct {
 	PerClass bool   `json:"per_class"`
 	Basis    string `json:"basis"`
@@ -296,7 +299,7 @@ const (
 // GridNames lists the grids that need no more than their name.
 var GridNames = []string{GridSchedule, GridEDM, GridPolynomial, GridLogSNR}
 
-// Grid says at which times a sampler evaluates the network. Its JSON is a name, or one of
+// Grid is the times of a sampler's steps. Its JSON is a name, or one of
 //
 //	{"edm":{"sigma_min":0.002,"sigma_max":80,"rho":7}}   {"polynomial":{...}}   {"t":[...]}
 //	{"sigma":[...]}   {"table":"ays-sd15"}
@@ -315,17 +318,17 @@ type Grid struct {
 // Tables lists the tables by the names of the contract: Align Your Steps for Stable Diffusion 1.5, XL and Video.
 var Tables = solver.Tables()
 
-// Explicit reports whether the grid is a list, which needs neither steps nor nfe.
+// Explicit reports whether the grid is a list of times, which takes neither steps nor nfe.
 func (g Grid) Explicit() bool { return g.Kind == GridTimes || g.Kind == GridSigmas }
 
-// levelRule is what GridEDM and GridPolynomial take.
+// levelRule has the parameters of GridEDM and GridPolynomial.
 type levelRule struct {
 	SigmaMin float64 `json:"sigma_min"`
 	SigmaMax float64 `json:"sigma_max"`
 	Rho      float64 `json:"rho"`
 }
 
-// decodeStrictly takes a name, or an object with one name and what it says.
+// decodeStrictly takes a name, or an object with one name and its parameters.
 func (g *Grid) decodeStrictly(at place, v rawValue) error {
 	rule := levelRule{0.002, 80, 7} // EDM's
 	if v.Kind() == '"' {
@@ -378,7 +381,7 @@ func (g *Grid) decodeStrictly(at place, v rawValue) error {
 	return checkFalling(at, g.Sigma)
 }
 
-// checkFalling wants at least two numbers ≥ 0, each less than the one before.
+// checkFalling checks that there are at least two numbers ≥ 0, each less than the one before.
 func checkFalling(at place, x []float64) error {
 	if len(x) < 2 {
 		return Errorf(BadRequest, "%s must hold at least two numbers, where to start and where to end, not %d",

@@ -4,14 +4,14 @@ import (
 	"encoding/json"
 )
 
-// DefaultT is EDM's end of time, σ = 80 as a variance.
+// DefaultT is the noise variance at the end of EDM's schedule, σ = 80.
 const DefaultT = 6400
 
-// ScheduleRef names a schedule: a stored one, a model (its own schedule), "edm", or {"edm":{"T":6400}}. The zero value
-// means the model's own, where a model is at hand.
+// ScheduleRef names a schedule: a stored one, a model, whose own schedule is meant, "edm", or {"edm":{"T":6400}}. The
+// zero value means the schedule of the request's model.
 type ScheduleRef struct {
 	Name string
-	T    float64 // of "edm": the variance at the end
+	T    float64 // for "edm": noise variance at the end
 }
 
 // Given reports whether the request names a schedule.
@@ -48,7 +48,7 @@ func (r *ScheduleRef) decodeStrictly(at place, v rawValue) error {
 	return checkT(at.field("edm.T").String(), r.T)
 }
 
-// checkT wants an end of time above EDM's smallest σ² and far below overflow.
+// checkT checks that the variance at the end is above EDM's smallest σ² and far below overflow.
 func checkT(path string, t float64) error {
 	if !(t >= 1e-4 && t <= 1e12) {
 		return Errorf(BadRequest, "%s must lie in 1e-4 … 1e12, got %g", path, t)
@@ -64,16 +64,16 @@ func (r ScheduleRef) MarshalJSON() ([]byte, error) {
 	return json.Marshal(r.Name)
 }
 
-// NewSchedule says where a new schedule is stored.
+// NewSchedule has the name of a new schedule.
 type NewSchedule struct {
 	Name    string `json:"name" name:"new"` // name of the new schedule; required
 	Replace bool   `json:"replace"`         // replace a schedule of that name
 }
 
-// Stored implements ScheduleKind.
-func (r NewSchedule) Stored() NewSchedule { return r }
+// Target implements ScheduleKind.
+func (r NewSchedule) Target() NewSchedule { return r }
 
-// checkEnds checks the end of time, 0 where it was left out, and the variance at its beginning.
+// checkEnds checks the noise variances at the end, 0 if it is missing, and at t = 0.
 func checkEnds(t, g0 float64) error {
 	if t != 0 {
 		if err := checkT("T", t); err != nil {
@@ -86,32 +86,33 @@ func checkEnds(t, g0 float64) error {
 	return nil
 }
 
-// ExportSchedule answers with a schedule as its file: every parameter or knot, the energy density where there is one,
-// and the provenance.
+// ExportSchedule returns the file of a schedule: its parameters or knots, its energy density if it has one, and its
+// provenance.
 type ExportSchedule struct {
-	Schedule ScheduleRef `json:"schedule"` // a schedule's or model's name, edm, or {"edm":{"T":400}}; required
+	// a schedule's or model's name, edm, or JSON such as {"edm":{"T":400}}; required
+	Schedule ScheduleRef `json:"schedule"`
 }
 
 // ImportSchedule stores a schedule file.
 type ImportSchedule struct {
 	Name string          `json:"name" name:"new"` // name of the new schedule; required
-	File json.RawMessage `json:"file"`            // a JSON object, as ExportSchedule answers; required
-	// a stored basis that takes the place of the file's own; default the one that the file names
+	File json.RawMessage `json:"file"`            // the schedule file, as ExportSchedule returns it; required
+	// name of a stored basis to use; default the one that the file names
 	Basis string `json:"basis"`
-	Start string `json:"start,omitempty"` // the file of a start, in base64, as ExportStart answers
-	// the file of statistics, in base64, as ExportStatistics answers
+	Start string `json:"start,omitempty"` // file of a start in base64, as ExportStart returns it
+	// file of statistics in base64, as ExportStatistics returns it
 	Statistics string `json:"statistics,omitempty"`
-	Fitted     string `json:"fitted,omitempty"` // the file of coefficients, in base64, as ExportFitted answers
+	Fitted     string `json:"fitted,omitempty"` // file of coefficients in base64, as ExportFitted returns it
 	Replace    bool   `json:"replace"`          // replace a schedule of that name
 }
 
-// ExportPart answers with a part of a schedule that has a file of its own: its start (ExportStart), its statistics
-// (ExportStatistics), or its fitted coefficients (ExportFitted).
+// ExportPart returns the file of a part of a schedule: its start (ExportStart), its statistics (ExportStatistics), or
+// its fitted coefficients (ExportFitted).
 type ExportPart struct {
 	Schedule ScheduleRef `json:"schedule"` // name of the schedule; required
 }
 
-// MaxPart bounds the bytes of a part's file in one reply.
+// MaxPart is the largest size of a part's file.
 const MaxPart = 64 << 20
 
 // SchedulePart is the reply of ExportStart, ExportStatistics and ExportFitted.

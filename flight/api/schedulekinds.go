@@ -9,31 +9,31 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
-// GeodesicSchedule is the best schedule of a model on a data set, for a solver of an order.
+// GeodesicSchedule asks for the schedule of least energy of a model on a data set, for a solver of an order.
 type GeodesicSchedule struct {
 	NewSchedule
-	// name of the model whose residual is the metric; required
+	// name of the model whose residual is measured; required
 	Model   string `json:"model"`
 	Dataset string `json:"dataset"` // name of the data set to measure it on; required
-	// end of time, a variance; default the end of the model's own schedule, else as the data need
+	// noise variance at the end; default that of the model's own schedule, otherwise as the data need
 	T float64 `json:"T,omitempty"`
-	// in place of T: at most so many evaluations of Heun's method, for which T is chosen on the data's own Gaussian
+	// in place of T: number of evaluations of Heun's method for which T is chosen, on the data's Gaussian
 	NFE int `json:"nfe,omitempty" given:"3" max:"1000"`
-	// of that method; give the one that samples will be drawn with, as each has its own T; default endpoint
+	// with nfe: second point of Heun's method; choose the one that you sample with; default endpoint
 	SecondPoint string `json:"second_point,omitempty" oneof:"endpoint midpoint"`
 
-	G0    float64 `json:"g0" default:"1e-9"`                     // variance at t = 0
+	G0    float64 `json:"g0" default:"1e-9"`                     // noise variance at t = 0
 	Knots int     `json:"knots" default:"32" min:"2" max:"4096"` // knots of the path
-	// order of the solver that the path is for; 1 gives the least energy, as the paper's loss has it
+	// order of the solver that the path is for; 1 gives the least energy
 	Order int `json:"order" default:"2" min:"1" max:"16"`
-	// of the weight ġ²/(g(c+g)); default the data's variance, summed over an image
+	// constant c in the weight ġ²/(g(c+g)); default the data's variance, summed over an image
 	C       float64 `json:"c,omitempty" above:"0"`
-	Points  int     `json:"points" default:"160" min:"4" max:"65536"`    // noise levels measured
+	Points  int     `json:"points" default:"160" min:"4" max:"65536"`    // number of noise levels
 	Samples int     `json:"samples" default:"24" min:"1" max:"16777216"` // images per noise level
-	Seed    uint64  `json:"seed"`                                        // of the noise; default 0
+	Seed    uint64  `json:"seed"`                                        // seed of the noise; default 0
 	Bands
-	PerClass bool `json:"per_class"` // each class has its own paths
-	// keep the network's errors by DCT frequency, for the solver local: of isotropic noise, with basis none
+	PerClass bool `json:"per_class"` // one set of paths for each class
+	// also measure the statistics for the solver local; needs basis none
 	Statistics bool `json:"statistics"`
 }
 
@@ -51,20 +51,20 @@ func (r *GeodesicSchedule) Validate() error {
 	return cmp.Or(r.Bands.check(), checkEnds(r.T, r.G0), checkMeasured(r.Points, r.Samples))
 }
 
-// GaussianSchedule holds the noise levels, of each subspace its own, that bring a solver of nfe evaluations closest to
-// the data's own Gaussian; no model is asked. Sampling with that solver, that nfe and grid "schedule" passes through
-// them.
+// GaussianSchedule asks for the noise levels, of each subspace, at which a solver of NFE evaluations comes closest to
+// the data's Gaussian. No model is evaluated. Sampling with this solver, this NFE and the grid "schedule" uses these
+// levels.
 type GaussianSchedule struct {
 	NewSchedule
 	Dataset string `json:"dataset"` // name of the data set whose Gaussian is measured; required
-	// name of a model whose units and noise levels rule; default the data's own units, EDM's levels
+	// name of a model whose units and noise levels are used; default the data's units and EDM's levels
 	Model  string  `json:"model,omitempty"`
 	Solver string  `json:"solver,omitempty" oneof:"solvers"` // name of the solver to sample with; required
-	NFE    int     `json:"nfe" min:"1" max:"200000"`         // at most so many evaluations of the network; required
-	T      float64 `json:"T,omitempty"`                      // end of time, a variance; default 6400
-	G0     float64 `json:"g0" default:"1e-9"`                // variance at t = 0
+	NFE    int     `json:"nfe" min:"1" max:"200000"`         // largest number of network evaluations; required
+	T      float64 `json:"T,omitempty"`                      // noise variance at the end; default 6400
+	G0     float64 `json:"g0" default:"1e-9"`                // noise variance at t = 0
 	Bands
-	// keep the data's own law, which sampling then starts from: JSON such as {"per_class":false}; default from noise alone
+	// store the data's law, and start from it: JSON such as {"per_class":false}; default start from noise
 	Start *StartSettings `json:"start,omitempty"`
 }
 
@@ -79,25 +79,24 @@ func (r *GaussianSchedule) Validate() error {
 	return cmp.Or(r.Bands.check(), checkEnds(r.T, r.G0))
 }
 
-// FitSchedule is another schedule, which carries statistics of a denoiser, with the coefficients of the solver fitted:
-// those of local, moved by least squares to where each step of nfe evaluations ends on converged trajectories of a
-// model.
+// FitSchedule asks for another schedule, which carries statistics of a denoiser, with coefficients for the solver
+// fitted: those of local, moved by least squares so that each step follows converged trajectories of a model.
 type FitSchedule struct {
 	NewSchedule
-	// name of the model whose trajectories are followed; required
+	// name of the model whose trajectories are fitted; required
 	Model string `json:"model"`
-	// a schedule with statistics that all classes share; required
+	// schedule with statistics that all classes share; required
 	Schedule ScheduleRef `json:"schedule"`
-	NFE      int         `json:"nfe" min:"1" max:"64"`              // number of evaluations of the network; required
-	Order    int         `json:"order" default:"2" min:"1" max:"3"` // of the solver local, where the fit begins, 1 to 3
-	Grid     Grid        `json:"grid" oneof:"grids"`                // of the nodes; default polynomial
-	// one set of coefficients for all frequencies, from DPM-Solver++ instead of local
+	NFE      int         `json:"nfe" min:"1" max:"64"`              // number of network evaluations; required
+	Order    int         `json:"order" default:"2" min:"1" max:"3"` // order of the solver local, which the fit begins with
+	Grid     Grid        `json:"grid" oneof:"grids"`                // times of the steps; default polynomial
+	// fit the same coefficients for all frequencies, beginning with DPM-Solver++
 	Isotropic bool `json:"isotropic"`
-	// the last steps look back on less; default true
+	// lower the order in the last steps; default true
 	LowerOrderFinal *bool `json:"lower_order_final,omitempty"`
-	// trajectories to fit to, as many to choose the ridge, and as many to judge
+	// number of trajectories for the fit; the choice of the ridge and the final measurement use the same number each
 	Samples int    `json:"samples" default:"256" min:"8" max:"65536"`
-	Seed    uint64 `json:"seed"` // of the trajectories; default 0
+	Seed    uint64 `json:"seed"` // seed of the trajectories; default 0
 }
 
 // Kind implements ScheduleKind.
@@ -116,21 +115,21 @@ func (r *FitSchedule) Validate() error {
 	return nil
 }
 
-// Fit reports what fitted coefficients have gained: root mean square distances to the converged samples from the same
-// latents, on latents that neither the fit nor the choice of its ridge has seen.
+// Fit reports the gain of fitted coefficients: root mean square distances to the converged samples from the same
+// latents, which neither the fit nor the choice of its ridge used.
 type Fit struct {
 	NFE     int     `json:"nfe"`
 	Samples int     `json:"samples"`
-	Local   float64 `json:"local"`  // error of where the fit began on the same nodes: local, isotropic DPM-Solver++
-	Fitted  float64 `json:"fitted"` // and of the fitted coefficients
+	Local   float64 `json:"local"`  // of the initial coefficients, of local or DPM-Solver++
+	Fitted  float64 `json:"fitted"` // of the fitted coefficients
 }
 
-// FormulaSchedule is isotropic and shared by all classes: edm, log-linear or cosine.
+// FormulaSchedule asks for an isotropic schedule that all classes share: edm, log-linear or cosine.
 type FormulaSchedule struct {
 	NewSchedule
-	Formula string  `json:"-"`                                     // travels as the kind
-	T       float64 `json:"T,omitempty"`                           // end of time, a variance; default 6400
-	G0      float64 `json:"g0" default:"1e-9"`                     // variance at t = 0
+	Formula string  `json:"-"`                                     // sent as the kind
+	T       float64 `json:"T,omitempty"`                           // noise variance at the end; default 6400
+	G0      float64 `json:"g0" default:"1e-9"`                     // noise variance at t = 0
 	Knots   int     `json:"knots" default:"32" min:"2" max:"4096"` // knots of the path
 }
 
@@ -140,11 +139,11 @@ func (r *FormulaSchedule) Kind() string { return r.Formula }
 // Validate implements Request.
 func (r *FormulaSchedule) Validate() error { return checkEnds(r.T, r.G0) }
 
-// Bands says which basis splits the image space, and into what.
+// Bands is a basis and its sizes.
 type Bands struct {
-	Basis string `json:"basis" default:"none"`  // none, or a basis: each subspace has its own path
-	K     int    `json:"k,omitempty" given:"1"` // of dct and haar: dimensions of P_1 per channel; default H·W/4
-	Cuts  []int  `json:"cuts,omitempty"`        // of dct: nested bands instead of k, such as [1,2,4]
+	Basis string `json:"basis" default:"none"`  // basis whose subspaces each have a path; none for a single path
+	K     int    `json:"k,omitempty" given:"1"` // for dct and haar: dimensions of P_1 per channel; default H·W/4
+	Cuts  []int  `json:"cuts,omitempty"`        // for dct: nested bands in place of k, such as [1,2,4]
 }
 
 // check completes and checks the bands. An empty name is none.
@@ -158,7 +157,7 @@ func (b *Bands) check() error {
 	return checkCuts(b.Basis, b.K, b.Cuts)
 }
 
-// MakeSchedule makes a schedule and stores it. It is decoded from the JSON of its kind with the kind's name as "kind".
+// MakeSchedule makes a schedule and stores it. Its JSON is that of its kind with the field "kind" added.
 type MakeSchedule struct{ Of ScheduleKind }
 
 // ScheduleKind is a request for a schedule of one kind: a *GeodesicSchedule, *GaussianSchedule, *StartSchedule,
@@ -167,8 +166,8 @@ type ScheduleKind interface {
 	Request
 	// Kind returns the kind's name.
 	Kind() string
-	// Stored returns what the kinds have in common.
-	Stored() NewSchedule
+	// Target returns the fields that all kinds have: where the schedule is stored.
+	Target() NewSchedule
 }
 
 // ScheduleKinds returns an empty request of each kind.
@@ -206,26 +205,26 @@ func (r *MakeSchedule) decodeStrictly(at place, v rawValue) error {
 	return oneOf("kind", name, names...)
 }
 
-// FewSchedule is the schedule, with its start and its solver, that samples a model best in few evaluations: among
-// solvers, noise levels to start from and noise levels to pass through, as far as they were tried. Each try is measured
-// on the model, the best of them on samples that it was not found by, beside the best of the isotropic samplers that
-// start from noise alone; that one is kept unless the gain is certain. Sampling along it needs no other setting than
-// nfe.
+// FewSchedule asks for the schedule, start and solver that sample a model best in few evaluations. The search measures
+// candidates on the model: solvers, noise levels to start from, and noise levels of the steps. The best candidate and
+// the best isotropic sampler from noise are then compared on samples held back. The latter is kept unless the former is
+// better by two standard errors. Sampling along the schedule needs nfe alone.
 type FewSchedule struct {
 	NewSchedule
 	Model   string `json:"model"`                // name of the model to sample; required
 	Dataset string `json:"dataset"`              // name of the data set that samples are compared with; required
-	NFE     int    `json:"nfe" min:"1" max:"32"` // at most so many evaluations of the network; required
-	// list of solvers to try, one at least besides local and fitted; default ipndm, dpmpp2m, unipc, local, fitted
+	NFE     int    `json:"nfe" min:"1" max:"32"` // largest number of network evaluations; required
+	// list of solvers to try, at least one other than local and fitted; default ipndm, dpmpp2m, unipc, local, fitted
 	Solvers []string `json:"solvers,omitempty" oneof:"solvers"`
-	Samples int      `json:"samples" default:"512" min:"64" max:"65536"` // of each try, and as many held back
-	// with minutes, levels and coefficients are learned through the network, too
+	// samples of each candidate; the same number is held back for the final comparison
+	Samples int `json:"samples" default:"512" min:"64" max:"65536"`
+	// length of the search; with minutes, levels and coefficients are also learned through the network
 	Budget string `json:"budget" default:"seconds" oneof:"seconds minutes"`
-	Seed   uint64 `json:"seed"` // of the samples; default 0
-	Guided        // the samples that are drawn
+	Seed   uint64 `json:"seed"` // seed of the samples; default 0
+	Guided
 }
 
-// FewSolvers are tried where a request names none.
+// FewSolvers are the default solvers of kind few.
 var FewSolvers = []string{"ipndm", "dpmpp2m", "unipc", "local", "fitted"}
 
 // Kind implements ScheduleKind.
@@ -249,12 +248,12 @@ func (r *FewSchedule) Validate() error {
 	return r.Guided.check()
 }
 
-// ErrLearnWithoutFit is the error of a search that is to learn and not to fit, which learning begins with.
+// ErrLearnWithoutFit is the error of a search that shall learn without the solver fitted, which learning begins with.
 func ErrLearnWithoutFit() error {
 	return Errorf(BadRequest, "solvers must name fitted with budget minutes, which learns on from it")
 }
 
-// Summarize sets Summary from the rest.
+// Summarize sets Summary from the other fields.
 func (f *Few) Summarize() {
 	describe := func(q FewTry) string {
 		return fmt.Sprintf("%s from sigma %.4g (%s start, %s)", q.Solver, q.SigmaMax, q.Start, q.Levels)
@@ -284,58 +283,57 @@ func (f *Few) Summarize() {
 	}
 }
 
-// Few reports what was tried for a schedule of kind few, and what the choice gains on samples that it has not seen.
+// Few reports the search of a schedule of kind few.
 type Few struct {
 	Model   string `json:"model"`
-	Samples int    `json:"samples"` // of each try, and as many held back
-	// Paired is true of a search without images: distances are squared errors, and Samples are the latents held back.
+	Samples int    `json:"samples"` // of each candidate, and held back
+	// Paired is true if the search had no images. Distances are then squared errors, and Samples the latents held back.
 	Paired bool `json:"paired,omitempty"`
-	// Stopped is true of a search that was ended early: Chosen is the first of the tries, and Ratio is 1 unless it was
-	// judged.
+	// Stopped is true if the search was ended early. Chosen is then Tries[0], and Ratio is 1 unless it was measured.
 	Stopped bool `json:"stopped,omitempty"`
-	// Chosen is the first of the tries if it is better than Against by two standard errors, on samples held back; else it
-	// is Against.
+	// Chosen is Tries[0] if it is better than Against by two standard errors on samples held back, otherwise Against.
 	Chosen  FewTry   `json:"chosen"`
-	Against FewTry   `json:"against"` // the best of the isotropic samplers from noise alone
-	Tries   []FewTry `json:"tries"`   // all, the best first; those dropped early are last
-	// Ratio is the distance of the first of the tries over that of Against, the geometric means of all features on samples
-	// held back, with its jackknife error. It is 1 where the two are one.
+	Against FewTry   `json:"against"` // the best isotropic sampler from noise
+	Tries   []FewTry `json:"tries"`   // all candidates, the best first; those dropped early are last
+	// Ratio is the distance of Tries[0] over that of Against, geometric means over all features on samples held back, with
+	// its jackknife error. It is 1 if the two are the same.
 	Ratio       float64 `json:"ratio"`
 	RatioStderr float64 `json:"ratio_stderr"`
-	Summary     string  `json:"summary"` // how the choice compares with the best plain sampler, in a sentence
-	// Seconds is how long each part of the search took; of an imported file those of the server that searched.
+	Summary     string  `json:"summary"` // compares the choice with Against, in a sentence
+	// Seconds is the duration of each part of the search, on the server that made it.
 	Seconds map[string]float64 `json:"seconds,omitempty"`
 }
 
-// FewTry is a sampler that was tried.
+// FewTry is a candidate of the search.
 type FewTry struct {
 	Solver   string  `json:"solver"`
 	NFE      int     `json:"nfe"`
 	SigmaMax float64 `json:"sigma_max"`
 	Start    string  `json:"start"` // standard or matched
-	// Levels are polynomial (also polynomial 3): EDM's rule to σ = 0.002; gaussian: chosen for the solver; trajectories:
-	// chosen for the network's own; learned, with the coefficients; log-snr; or times: even in the network's own.
+	// Levels is the rule of the noise levels: polynomial (also polynomial 3), EDM's rule to σ = 0.002; gaussian, chosen
+	// for the solver; trajectories, chosen for the network's trajectories; learned, with the coefficients; log-snr; or
+	// times, evenly spaced in the network's time.
 	Levels string `json:"levels"`
-	// W2 is the distance to the data's own Gaussian, of matched starts.
+	// W2 is the distance to the data's Gaussian, for matched starts.
 	W2 float64 `json:"w2_squared,omitempty"`
-	// Samples is the number that the distances are of: fewer than the request's where the try was dropped early.
+	// Samples is the number of samples measured, fewer than the request's if the candidate was dropped early.
 	Samples int `json:"samples"`
 	FewDistances
-	// Held are the same distances on samples held back, of the chosen and of the one that it is against.
+	// Held are the distances on samples held back, of Chosen and Against.
 	Held *FewDistances `json:"held,omitempty"`
-	// ODEError is the root mean square difference to the converged samples from the same start, of the chosen.
+	// ODEError is the root mean square difference to the converged samples from the same start, of Chosen.
 	ODEError float64 `json:"ode_error,omitempty"`
 }
 
-// FewDistances are squared Fréchet distances to the data set over the variance of its features: frequencies are the low
-// frequencies of the DCT, edges mean absolute differences of neighbouring pixels, responses those of random filters in
-// three layers. Tries are ranked by their geometric mean.
+// FewDistances are squared Fréchet distances to the data set over the variance of its features: the low frequencies of
+// the DCT, mean absolute differences of neighbouring pixels, and responses of random filters in three layers.
+// Candidates are ranked by their geometric mean.
 type FewDistances struct {
 	Frequencies float64 `json:"frequencies,omitzero"`
 	Edges       float64 `json:"edges,omitzero"`
 	Responses   float64 `json:"responses,omitzero"`
-	// Distance is in their place the one by features of the caller's, or, without images, the squared error beside the
-	// network's own converged samples, a geometric mean over latents, over the mean square of the samples.
+	// Distance replaces them if the caller has features of its own, or no images. Without images it is the squared
+	// difference to the network's converged samples, a geometric mean over latents, over the mean square of the samples.
 	Distance float64 `json:"distance,omitzero"`
 }
 
@@ -346,28 +344,28 @@ func (d FewDistances) mean() float64 {
 	return math.Cbrt(d.Frequencies * d.Edges * d.Responses)
 }
 
-// Where sampling starts, by the names of Sample's start.
+// The values of Sample's start.
 const (
-	StartStandard = "standard" // from noise alone, x = Σ_j √g_j P_j ξ
-	StartMatched  = "matched"  // from the law that the schedule carries, x = μ + (Σ + Σ_j g_j P_j)^½ ξ
+	StartStandard = "standard" // noise, x = Σ_j √g_j P_j ξ
+	StartMatched  = "matched"  // the law that the schedule carries, x = μ + (Σ + Σ_j g_j P_j)^½ ξ
 )
 
-// StartSettings say how the law of a data set is estimated for a start: its mean, and the channels' covariance at each
+// StartSettings has the options of estimating a start: the mean of a data set, and the channels' covariance at each
 // frequency of the DCT.
 type StartSettings struct {
-	PerClass *bool `json:"per_class,omitempty"` // a law for each class that has images; default true
+	PerClass *bool `json:"per_class,omitempty"` // one law for each class that has images; default true
 }
 
-// StartSchedule is another schedule with a start: sampling along it starts from the normal law that has the mean and
-// the covariance of a data set, at the schedule's end or at lower noise levels.
+// StartSchedule asks for another schedule with a start: sampling along it starts from the normal law with the mean and
+// covariance of a data set, at the schedule's end or at a lower noise level.
 type StartSchedule struct {
 	NewSchedule
 	StartSettings
-	Dataset string `json:"dataset"`         // name of the data set whose mean and covariance are measured; required
-	Model   string `json:"model,omitempty"` // name of a model that sees the data in its own units
-	// whose paths are kept: a name, a model's for its own, or JSON such as {"edm":{"T":400}}; default edm
+	Dataset string `json:"dataset"`         // name of the data set that the law is measured on; required
+	Model   string `json:"model,omitempty"` // name of a model whose normalization is applied to the data
+	// a schedule's or model's name, or JSON such as {"edm":{"T":400}}, whose paths are kept; default edm
 	Schedule ScheduleRef `json:"schedule"`
-	// start at this lower noise level; default the schedule's end
+	// noise level to start at; default the schedule's end
 	SigmaMax float64 `json:"sigma_max,omitempty" above:"0"`
 }
 
@@ -381,21 +379,21 @@ func (r *StartSchedule) SetDefaults() {
 
 // StartInfo describes a schedule's start.
 type StartInfo struct {
-	Covariance string  `json:"covariance"` // what is kept of the data's covariance: dct
+	Covariance string  `json:"covariance"` // always dct
 	PerClass   bool    `json:"per_class"`
-	Labels     []int32 `json:"labels,omitempty"` // classes with laws of their own
+	Labels     []int32 `json:"labels,omitempty"` // classes with their own law
 	Shrinkage  float64 `json:"shrinkage,omitempty"`
-	Images     int64   `json:"images"`   // that it was estimated from
-	Variance   float64 `json:"variance"` // tr Σ of all images
+	Images     int64   `json:"images"`   // number of images measured
+	Variance   float64 `json:"variance"` // tr Σ over all images
 	Hash       string  `json:"hash"`     // SHA-256 of its file
 }
 
-// StatisticsInfo describes the statistics of a denoiser that a schedule carries for the solver local: its mean squared
+// StatisticsInfo describes the statistics of a denoiser that a schedule carries for the solver local: mean squared
 // errors by noise level, DCT frequency and axis of the channels.
 type StatisticsInfo struct {
-	Points   int     `json:"points"` // noise levels
+	Points   int     `json:"points"` // number of noise levels
 	SigmaMin float64 `json:"sigma_min"`
 	SigmaMax float64 `json:"sigma_max"`
-	Labels   []int32 `json:"labels,omitempty"` // classes with statistics of their own
+	Labels   []int32 `json:"labels,omitempty"` // classes with their own statistics
 	Hash     string  `json:"hash"`             // SHA-256 of their file
 }

@@ -7,23 +7,22 @@ import (
 
 // PutDataset uploads a data set.
 //
-// Rows in: image fixed_shape_tensor uint8, or float32 in [−1, 1], or with mean or scale in units of its own; label
-// int32 or another type of integers, optional. The column index of a data set that was read is passed over, and its
-// metadata normalization stands for mean and scale if the request has neither.
+// Rows in: image tensor uint8 or float32, optionally label int32. Floats lie in [−1, 1], or are in their own units if
+// mean or scale is given. The rows of Dataset can be sent: the column index is ignored, and without mean and scale the
+// schema's metadata normalization is used.
 type PutDataset struct {
 	Name string `json:"name" name:"new"` // name of the data set; required
-	// number of rows that will be sent, if it is known: an upload cut short is then refused
+	// number of rows, if known: an upload with another number is refused
 	Rows    int64 `json:"rows,omitempty" min:"0"`
 	Replace bool  `json:"replace"`         // replace a data set of that name
-	Shape   []int `json:"shape,omitempty"` // of an image that comes as a fixed_size_list
-	// a number, one for each channel, or "measured", the data's own; a network sees (x − mean)/scale; default 0 if scale
-	// is given
+	Shape   []int `json:"shape,omitempty"` // [H, W, C] or [C, H, W] of images sent as fixed_size_list
+	// a number, a list with one per channel, or "measured"; a network sees (x − mean)/scale; default 0 if scale is given
 	Mean Channels `json:"mean,omitzero"`
-	// likewise; measured is twice each channel's standard deviation; default 1 if mean is given
+	// as mean; "measured" is twice the standard deviation of each channel; default 1 if mean is given
 	Scale Channels `json:"scale,omitzero"`
 }
 
-// maxSide bounds the sizes of shape, so that their product is a number.
+// maxSide is the largest size in shape, so that products do not overflow.
 const maxSide = 1 << 20
 
 // Validate implements Request.
@@ -34,16 +33,16 @@ func (r *PutDataset) Validate() error {
 	return nil
 }
 
-// PutSchedule uploads a schedule of the user's own.
+// PutSchedule uploads a schedule.
 //
-// Rows in: label int32 (−1 shared), subspace int32, t, g float64. Per label and subspace t rises strictly from 0 and g
-// > 0 rises strictly; all paths end at one T and one g(T). Subspace 0 is P_1.
+// Rows in: label int32 (−1: shared), subspace int32, t, g float64. For each label and subspace, t increases strictly
+// from 0 and g > 0 increases strictly. All paths end at the same T and g(T). Subspace 0 is P_1.
 type PutSchedule struct {
 	Name string `json:"name" name:"new"` // name of the schedule; required
-	// none, dct, haar, a stored basis, or pca and pca_per_class, the model's own
+	// none, dct, haar, a stored basis, or pca and pca_per_class for the model's own
 	Basis   string `json:"basis" default:"none"`
 	K       int    `json:"k,omitempty" given:"1"`  // dimensions of P_1 per channel; absent for none
-	Cuts    []int  `json:"cuts,omitempty"`         // nested bands of dct, instead of k: J = len(cuts) + 1
+	Cuts    []int  `json:"cuts,omitempty"`         // for dct: nested bands in place of k, J = len(cuts) + 1
 	Rows    int64  `json:"rows,omitempty" min:"0"` // as of PutDataset
 	Replace bool   `json:"replace"`                // replace a schedule of that name
 }
@@ -61,21 +60,20 @@ func (r *PutSchedule) Validate() error {
 
 // PutBasis uploads a basis.
 //
-// Rows in: label int32 (−1 shared), vector fixed_shape_tensor float64 with dim_names ["H","W"]: the orthonormal rows of
-// P_1, per label.
+// Rows in: label int32 (−1: shared), vector tensor float64 with dim_names ["H","W"], the orthonormal rows of P_1.
 type PutBasis struct {
 	Name    string `json:"name" name:"new"`        // name of the basis; required
 	Rows    int64  `json:"rows,omitempty" min:"0"` // as of PutDataset
 	Replace bool   `json:"replace"`                // replace a basis of that name
 }
 
-// PartBytes is how many bytes of a model folder's files a row holds, of PutModel and of Model.
+// PartBytes is the number of bytes in a row of PutModel and of Model.
 const PartBytes = 1 << 16
 
-// PutModel uploads a model folder: its two files one after the other, config.json and model.safetensors, cut into rows
-// of PartBytes bytes, the last filled up with anything.
+// PutModel uploads a model folder: config.json, then model.safetensors, cut into rows of PartBytes bytes. The last row
+// is padded.
 //
-// Rows in: bytes fixed_shape_tensor uint8 [PartBytes].
+// Rows in: bytes tensor uint8 [PartBytes].
 type PutModel struct {
 	Name         string `json:"name" name:"new"`        // name of the model; required
 	ConfigBytes  int64  `json:"config_bytes"`           // size of config.json; required
@@ -94,17 +92,17 @@ func (r *PutModel) Validate() error {
 	return nil
 }
 
-// Measured asks for the data's own numbers where Channels may be declared.
+// Measured is the value of Channels for measured numbers.
 const Measured = "measured"
 
-// Channels are numbers of an image's channels: in JSON one for all, a list with one for each, or "measured", those that
-// the data have. The zero value is left out.
+// Channels are numbers of an image's channels. Their JSON is one number for all channels, a list with one per channel,
+// or "measured". The zero value is left out.
 type Channels struct {
 	Values   []float64
 	Measured bool
 }
 
-// Given reports whether the request says them.
+// Given reports whether the request has them.
 func (c Channels) Given() bool { return c.Measured || c.Values != nil }
 
 // IsZero reports whether they are left out of JSON.

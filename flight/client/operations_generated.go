@@ -49,7 +49,7 @@ func (c *Client) ScheduleGradient(ctx context.Context, req api.ScheduleGradient,
 	return c.exchange(ctx, "ScheduleGradient", req, in)
 }
 
-// OfferNetwork searchs a sampler or learn a schedule for a network that the client keeps: the server asks, the client evaluates.
+// OfferNetwork finds a sampler or a schedule for a network that the client keeps and evaluates.
 func (c *Client) OfferNetwork(ctx context.Context, req api.OfferNetwork, in Input) Rows {
 	return c.exchange(ctx, "OfferNetwork", req, in)
 }
@@ -59,12 +59,12 @@ func (c *Client) EvaluateModel(ctx context.Context, req api.EvaluateModel) Rows 
 	return c.Get(ctx, "EvaluateModel", req)
 }
 
-// Predict predicts how much energy each basis, and schedules per class, can save at best.
+// Predict predicts the energy that each basis, and schedules per class, can save.
 func (c *Client) Predict(ctx context.Context, req api.Predict) Rows {
 	return c.Get(ctx, "Predict", req)
 }
 
-// BenchSchedule runs solvers on schedules on a data set's own Gaussian, in closed form: exact distances without a model.
+// BenchSchedule computes the exact distances of solvers on schedules to a data set's Gaussian, without a model.
 func (c *Client) BenchSchedule(ctx context.Context, req api.BenchSchedule) Rows {
 	return c.Get(ctx, "BenchSchedule", req)
 }
@@ -104,7 +104,7 @@ func (c *Client) PutBasis(ctx context.Context, req api.PutBasis, in Input) (int6
 	return c.Put(ctx, "PutBasis", req, in)
 }
 
-// ServerInfo tells version, device, load and memory.
+// ServerInfo reports version, device, load and memory.
 func (c *Client) ServerInfo(ctx context.Context) (api.ServerInfo, error) {
 	return act[api.ServerInfo](ctx, c, "ServerInfo", nil, nil)
 }
@@ -122,7 +122,7 @@ func (c *Client) DescribeModel(ctx context.Context, model string) (api.ModelInfo
 	return act[api.ModelInfo](ctx, c, "DescribeModel", api.ModelName{Model: model}, nil)
 }
 
-// LoadModel reads a model folder and serve it, or rename a model.
+// LoadModel serves a model folder, or a served model under a new name.
 func (c *Client) LoadModel(ctx context.Context, req api.LoadModel) (api.ModelInfo, error) {
 	return act[api.ModelInfo](ctx, c, "LoadModel", req, nil)
 }
@@ -139,12 +139,12 @@ func (c *Client) DeleteModel(ctx context.Context, model string) error {
 	return err
 }
 
-// MakeModel makes a Gaussian mixture with exact score, of given laws or of a data set's classes, and serve it as a model.
+// MakeModel makes a model with exact score, a Gaussian mixture.
 func (c *Client) MakeModel(ctx context.Context, req api.MakeModel, progress func(api.Meta)) (api.ModelInfo, error) {
 	return act[api.ModelInfo](ctx, c, "MakeModel", req, progress)
 }
 
-// ListSchedules lists the schedules, those of models included.
+// ListSchedules lists the schedules, also those of models.
 func (c *Client) ListSchedules(ctx context.Context) ([]api.ScheduleInfo, error) {
 	reply, err := act[struct {
 		All []api.ScheduleInfo `json:"schedules"`
@@ -152,27 +152,27 @@ func (c *Client) ListSchedules(ctx context.Context) ([]api.ScheduleInfo, error) 
 	return reply.All, err
 }
 
-// ExportSchedule gives a schedule as its file: everything it holds, with its provenance.
+// ExportSchedule returns the file of a schedule.
 func (c *Client) ExportSchedule(ctx context.Context, req api.ExportSchedule) (json.RawMessage, error) {
 	return act[json.RawMessage](ctx, c, "ExportSchedule", req, nil)
 }
 
-// PlanSampler returns a sampler as numbers: where to evaluate the network, and how to combine its answers.
+// PlanSampler returns a sampler as numbers.
 func (c *Client) PlanSampler(ctx context.Context, req api.PlanSampler) (api.Plan, error) {
 	return act[api.Plan](ctx, c, "PlanSampler", req, nil)
 }
 
-// ExportStart returns the law of the data that sampling along a schedule starts from, as a file.
+// ExportStart returns the file of a schedule's start.
 func (c *Client) ExportStart(ctx context.Context, req api.ExportPart) (api.SchedulePart, error) {
 	return act[api.SchedulePart](ctx, c, "ExportStart", req, nil)
 }
 
-// ExportStatistics returns the statistics of a denoiser that a schedule carries for the solver local, as a file.
+// ExportStatistics returns the file of a schedule's statistics, for the solver local.
 func (c *Client) ExportStatistics(ctx context.Context, req api.ExportPart) (api.SchedulePart, error) {
 	return act[api.SchedulePart](ctx, c, "ExportStatistics", req, nil)
 }
 
-// ExportFitted returns the coefficients that a schedule carries for the solver fitted, as a file.
+// ExportFitted returns the file of a schedule's coefficients, for the solver fitted.
 func (c *Client) ExportFitted(ctx context.Context, req api.ExportPart) (api.SchedulePart, error) {
 	return act[api.SchedulePart](ctx, c, "ExportFitted", req, nil)
 }
@@ -196,7 +196,7 @@ func (c *Client) ListBases(ctx context.Context) ([]api.BasisInfo, error) {
 	return reply.All, err
 }
 
-// MakeBasis makes a basis from a data set: principal components of all images or of each class's, or the Haar wavelet's.
+// MakeBasis makes a basis: principal components of a data set, of all images or by class, or Haar wavelets.
 func (c *Client) MakeBasis(ctx context.Context, req api.MakeBasis, progress func(api.Meta)) (api.BasisInfo, error) {
 	return act[api.BasisInfo](ctx, c, "MakeBasis", req, progress)
 }
@@ -226,7 +226,7 @@ func (c *Client) DeleteDataset(ctx context.Context, dataset string) error {
 	return err
 }
 
-// Advise recommends settings of training, schedules and samplers for a data set, with the measurement behind each.
+// Advise recommends settings of training, schedules and samplers, with the measurement behind each.
 func (c *Client) Advise(ctx context.Context, req api.Advise) (api.Advice, error) {
 	return act[api.Advice](ctx, c, "Advise", req, nil)
 }
@@ -254,12 +254,12 @@ func (c *Client) StartRun(ctx context.Context, req api.StartRun) (api.RunInfo, e
 	return act[api.RunInfo](ctx, c, "StartRun", req, nil)
 }
 
-// PauseRun pauses a run after its current step and store its state.
+// PauseRun pauses a run after its current step, with its state stored.
 func (c *Client) PauseRun(ctx context.Context, run string) (api.RunInfo, error) {
 	return act[api.RunInfo](ctx, c, "PauseRun", api.RunName{Run: run}, nil)
 }
 
-// CancelRun ends a run after its current step and store its state.
+// CancelRun ends a run after its current step, with its state stored.
 func (c *Client) CancelRun(ctx context.Context, run string) (api.RunInfo, error) {
 	return act[api.RunInfo](ctx, c, "CancelRun", api.RunName{Run: run}, nil)
 }

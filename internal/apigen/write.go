@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -12,7 +13,7 @@ import (
 	"github.com/anisoflight/anisoflight/train"
 )
 
-// facts are words of comments that stand for what the register of solvers says.
+// facts replaces placeholders in comments by what the register of solvers says.
 var facts = strings.NewReplacer(
 	"{churning solvers}", solversWhere(func(m solver.Method) bool { return m.Churns }),
 	"{warming solvers}", solversWhere(func(m solver.Method) bool { return m.WarmsUp }),
@@ -23,14 +24,19 @@ func solversWhere(holds func(solver.Method) bool) string {
 	return strings.Join(solver.NamesOf(holds), ", ")
 }
 
+// usualOrders returns the default orders of solvers with several: "2 for a; 3 for b, c".
 func usualOrders() string {
-	var all []string
+	byOrder := map[int][]string{}
 	for _, m := range solver.Methods() {
 		if m.MostOrder > 0 {
-			all = append(all, fmt.Sprint(m.Name, " ", m.UsualOrder))
+			byOrder[m.UsualOrder] = append(byOrder[m.UsualOrder], m.Name)
 		}
 	}
-	return strings.Join(all, ", ")
+	var all []string
+	for _, order := range slices.Sorted(maps.Keys(byOrder)) {
+		all = append(all, fmt.Sprintf("%d for %s", order, strings.Join(byOrder[order], ", ")))
+	}
+	return strings.Join(all, "; ")
 }
 
 // documented are the operations whose methods in Python pass on fields by name, which their docstrings list.
@@ -177,13 +183,16 @@ func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
 // fieldTable returns a table of a request's fields.
 func (c comments) fieldTable(t reflect.Type) string {
-	rows := [][]string{{"field", "default", ""}}
+	rows := [][]string{{"field (default)", ""}}
 	for _, f := range c.fields(t) {
-		byDefault := f.Default
-		if f.Required {
-			byDefault = "required"
+		name := "`" + f.Name + "`"
+		switch {
+		case f.Required:
+			name += " (required)"
+		case f.Default != "":
+			name += " (" + cell(f.Default) + ")"
 		}
-		rows = append(rows, []string{f.Name, cell(byDefault), cell(api.WithWords(f.Help, f.Words))})
+		rows = append(rows, []string{name, cell(api.WithWords(f.Help, f.Words))})
 	}
 	return table(rows...)
 }
@@ -209,7 +218,7 @@ func (c comments) fieldList(t reflect.Type, without string) string {
 
 // operations returns a table of the operations that move tensors and tables.
 func (c comments) operations() string {
-	rows := [][]string{{"operation", "by", "fields (default)", "rows"}}
+	rows := [][]string{{"operation: ways", "fields (default)", "rows out"}}
 	for _, op := range api.Operations() {
 		if !op.Rows {
 			continue
@@ -225,13 +234,17 @@ func (c comments) operations() string {
 			fields = "[below](#sample)"
 		}
 		_, said, _ := strings.Cut(doc, "Rows ")
-		if said != "" {
-			said = cell(strings.Join(strings.Fields("Rows "+said), " "))
-		}
+		said = strings.Join(strings.Fields(said), " ")
 		if op.Row != nil {
-			said = strings.TrimSuffix(said, ".") + ": " + cell(c.columns(reflect.TypeOf(op.Row))) + "."
+			said = strings.TrimSuffix(said, ".") + ": " + c.columns(reflect.TypeOf(op.Row)) + "."
 		}
-		rows = append(rows, []string{"`" + op.Name + "`", strings.Join(ways, ", "), fields, said})
+		if rest, ok := strings.CutPrefix(said, "out"); ok {
+			said = strings.TrimLeft(rest, ":, ")
+		} else {
+			said = "Rows " + said
+		}
+		said = cell(said)
+		rows = append(rows, []string{"`" + op.Name + "`: " + strings.Join(ways, ", "), fields, said})
 	}
 	return table(rows...)
 }
@@ -255,7 +268,7 @@ func (c comments) columns(row reflect.Type) string {
 
 // actions returns a table of the actions that answer with JSON.
 func (c comments) actions() string {
-	rows := [][]string{{"action", "fields (default)", ""}}
+	rows := [][]string{{"action: fields (default)", ""}}
 	for _, op := range api.Operations() {
 		if !op.By(api.ByAction) || op.Rows {
 			continue
@@ -267,7 +280,11 @@ func (c comments) actions() string {
 		case "PlanSampler":
 			fields = "those of [Sample](#sample), " + fields
 		}
-		rows = append(rows, []string{"`" + op.Name + "`", fields, cell(op.Sentence)})
+		name := "`" + op.Name + "`"
+		if fields != "" {
+			name += ": " + fields
+		}
+		rows = append(rows, []string{name, cell(op.Sentence)})
 	}
 	return table(rows...)
 }
@@ -276,7 +293,12 @@ func (c comments) actions() string {
 func (c comments) kinds() string {
 	rows := [][]string{{"kind", "fields (default), besides `name` and `replace`"}}
 	for _, kind := range api.ScheduleKinds() {
-		rows = append(rows, []string{kind.Kind(), c.fieldList(kindType(kind), "NewSchedule")})
+		fields := c.fieldList(kindType(kind), "NewSchedule")
+		if last := rows[len(rows)-1]; last[1] == fields { // formulas, which have the same fields
+			last[0] += ", " + kind.Kind()
+			continue
+		}
+		rows = append(rows, []string{kind.Kind(), fields})
 	}
 	return table(rows...)
 }
