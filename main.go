@@ -11,7 +11,7 @@ import (
 )
 
 func main() {
-	if len(os.Args) > 1 && (os.Args[1] == "serve" || os.Args[1] == "doctor") { // which reports what serve has
+	if len(os.Args) > 1 && (os.Args[1] == "serve" || os.Args[1] == "doctor") { // doctor reports the allocator of serve
 		if err := device.PreloadAllocator(); err != nil && os.Args[1] == "serve" {
 			fmt.Fprintln(os.Stderr, "warning: mimalloc is not loaded:", err)
 		}

@@ -13,18 +13,17 @@ import (
 	"github.com/anisoflight/anisoflight/flight/wire"
 )
 
-// DoAction does an operation. What moves tables answers with Arrow IPC streams, each complete in itself; everything
-// else with JSON objects.
+// DoAction calls an operation. If it returns rows, every result is a complete Arrow IPC stream, else a JSON object.
 func (s *service) DoAction(_ *flight.Action, to flight.FlightService_DoActionServer) error {
 	send := func(body [][]byte) error { return transportError(to.SendMsg(&wire.Result{Body: body})) }
-	asked := callOf(to.Context()).request
-	if asked.Op.Rows {
-		return s.rowsAction(to.Context(), asked, send)
+	request := callOf(to.Context()).request
+	if request.Op.Rows {
+		return s.rowsAction(to.Context(), request, send)
 	}
-	return s.jsonAction(to.Context(), asked, send)
+	return s.jsonAction(to.Context(), request, send)
 }
 
-// ListActions describes every action in a sentence.
+// ListActions lists every action with its description.
 func (s *service) ListActions(_ *flight.Empty, to flight.FlightService_ListActionsServer) error {
 	for _, op := range s.server.table {
 		if !op.By(api.ByAction) {
@@ -58,34 +57,34 @@ func (r *results) event(e api.Event) error {
 	return nil
 }
 
-// heartbeat does nothing: between results nothing is sent, since each is an answer.
+// heartbeat does nothing: every result is part of the reply.
 func (r *results) heartbeat() error    { return nil }
 func (r *results) lastSent() time.Time { return time.Now() }
 
-// actionQueueBytes is how far an action may run ahead of its reader.
-const actionQueueBytes = 8 << 20
+// queueBytes bounds the unread results of an action and the unread rows of a DoGet.
+const queueBytes = 8 << 20
 
-// Long JSON actions tell of their progress, in results before the last. Short ones do not, so that their one result is
-// the answer.
+// A JSON action that takes longer than firstProgress reports its progress, in results before the last one. A shorter
+// action has one result, the reply.
 const (
-	quiet          = time.Second            // before the first of them
-	betweenResults = 500 * time.Millisecond // between two
+	firstProgress   = time.Second
+	betweenProgress = 500 * time.Millisecond
 )
 
-// jsonAction answers with the reply, after its progress if it takes long: {"event":"progress",...}.
-func (s *service) jsonAction(ctx context.Context, asked api.Call, send func([][]byte) error) error {
+// jsonAction sends the reply, after progress {"event":"progress",...} if the action takes long.
+func (s *service) jsonAction(ctx context.Context, request api.Call, send func([][]byte) error) error {
 	to := &results{send: send, bodies: func(e api.Event) ([][][]byte, error) {
 		text, err := json.Marshal(e.Meta)
 		return [][][]byte{{text}}, err
 	}}
 	var reply any
-	next := time.Now().Add(quiet)
-	err := s.server.run(ctx, to, newQueue(api.Schema{}, actionQueueBytes, 0), nil,
+	next := time.Now().Add(firstProgress)
+	err := s.server.run(ctx, to, newQueue(api.Schema{}, queueBytes, 0), nil,
 		func(ctx context.Context, emit func(api.Event) error) (err error) {
-			reply, err = s.server.engine.Action(ctx, asked, func(meta api.Meta) {
+			reply, err = s.server.engine.Action(ctx, request, func(meta api.Meta) {
 				if now := time.Now(); now.After(next) {
-					next = now.Add(betweenResults)
-					_ = emit(api.Event{Meta: meta}) // fails when ctx has ended, and then the action does
+					next = now.Add(betweenProgress)
+					_ = emit(api.Event{Meta: meta}) // fails only if ctx has ended, which ends the action
 				}
 			})
 			return err
@@ -100,9 +99,9 @@ func (s *service) jsonAction(ctx context.Context, asked api.Call, send func([][]
 	return send([][]byte{text})
 }
 
-// rowsAction answers with the operation's rows: at least one body, all of one schema. Progress has no place there.
-func (s *service) rowsAction(ctx context.Context, asked api.Call, send func([][]byte) error) error {
-	job, err := s.server.engine.Prepare(ctx, asked)
+// rowsAction sends the operation's rows in at least one result, all of one schema, without progress.
+func (s *service) rowsAction(ctx context.Context, request api.Call, send func([][]byte) error) error {
+	job, err := s.server.engine.Prepare(ctx, request)
 	if err != nil {
 		return err
 	}
@@ -125,20 +124,20 @@ func (s *service) rowsAction(ctx context.Context, asked api.Call, send func([][]
 	to := &results{send: send, bodies: func(e api.Event) ([][][]byte, error) {
 		return streamBodies(as, job.Schema, e.Batch, rowsWithin(job.Schema, room))
 	}}
-	err = s.server.run(ctx, to, newQueue(job.Schema, actionQueueBytes, 0), nil, job.Run)
+	err = s.server.run(ctx, to, newQueue(job.Schema, queueBytes, 0), nil, job.Run)
 	if err != nil || to.n > 0 {
 		return err
 	}
 	return send(empty)
 }
 
-// streamBodies writes a batch, which may be nil, as streams of at most so many rows.
-func streamBodies(as *arrow.Schema, s api.Schema, b *api.Batch, most int) (bodies [][][]byte, err error) {
+// streamBodies returns a batch as Arrow IPC streams of at most maxRows rows; none if b is nil.
+func streamBodies(as *arrow.Schema, s api.Schema, b *api.Batch, maxRows int) (bodies [][][]byte, err error) {
 	if b == nil {
 		return nil, nil
 	}
-	for from := 0; from < b.Rows; from += most {
-		body, err := streamBody(as, s, columns.Rows(s, *b, from, min(from+most, b.Rows)))
+	for from := 0; from < b.Rows; from += maxRows {
+		body, err := streamBody(as, s, columns.Rows(s, *b, from, min(from+maxRows, b.Rows)))
 		if err != nil {
 			return nil, err
 		}
@@ -147,7 +146,7 @@ func streamBodies(as *arrow.Schema, s api.Schema, b *api.Batch, most int) (bodie
 	return bodies, nil
 }
 
-// streamBody returns a batch as an Arrow IPC stream, schema, batch, end, in pieces that share its memory.
+// streamBody returns a batch as an Arrow IPC stream, in pieces that share its memory.
 func streamBody(as *arrow.Schema, s api.Schema, b api.Batch) ([][]byte, error) {
 	r, err := columns.Record(as, s, b)
 	if err != nil {
@@ -157,10 +156,7 @@ func streamBody(as *arrow.Schema, s api.Schema, b api.Batch) ([][]byte, error) {
 	return wire.Stream(as, r)
 }
 
-// getQueueBytes is how far the work of a DoGet may run ahead of its reader: a few batches.
-const getQueueBytes = 8 << 20
-
-// DoGet runs the operation that the ticket names and streams its rows.
+// DoGet runs the operation of the ticket and streams its rows.
 func (s *service) DoGet(_ *flight.Ticket, to flight.FlightService_DoGetServer) error {
 	job, err := s.server.engine.Prepare(to.Context(), callOf(to.Context()).request)
 	if err != nil {
@@ -175,8 +171,7 @@ func (s *service) DoGet(_ *flight.Ticket, to flight.FlightService_DoGetServer) e
 		return err
 	}
 	out.waits = job.Waits
-	q := newQueue(job.Schema, getQueueBytes, 0)
-	if err := s.server.run(to.Context(), out, q, nil, job.Run); err != nil {
+	if err := s.server.run(to.Context(), out, newQueue(job.Schema, queueBytes, 0), nil, job.Run); err != nil {
 		return err
 	}
 	return out.end(nil)

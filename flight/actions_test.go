@@ -53,7 +53,7 @@ func readBody(t *testing.T, body []byte) (schema string, indices []int64) {
 	return r.Schema().String(), indices
 }
 
-// TestRowsOfActions: every body is a stream of its own, of at most 3.5 MiB, and all have one schema.
+// TestRowsOfActions: every result is a complete stream of at most 3.5 MiB, and all have one schema.
 func TestRowsOfActions(t *testing.T) {
 	s := serve(t, Config{})
 	for body, bodies := range map[string]int{

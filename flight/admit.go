@@ -24,8 +24,7 @@ const (
 	doPut         = flightService + "DoPut"
 	doExchange    = flightService + "DoExchange"
 
-	// The calls that need no token: health checks, Handshake, which answers how to send one, and DoAction, which needs one
-	// for every action except openAction.
+	// Health checks, Handshake and the action openAction need no token.
 	healthCheck = "/grpc.health.v1.Health/Check"
 	healthWatch = "/grpc.health.v1.Health/Watch"
 	handshake   = flightService + "Handshake"
@@ -33,15 +32,15 @@ const (
 	openAction  = "ServerInfo"
 )
 
-// maxRequestBytes bounds the JSON of a request. A request is held for jsonFactor times its bytes, which is what reading
-// it may take.
+// maxRequestBytes bounds the JSON of a request. A request reserves jsonFactor times its bytes, which parsing it may
+// take.
 const (
 	maxRequestBytes = 16 << 20
 	jsonFactor      = 32
 )
 
-// admit finds out who calls before anything of the call is read, and refuses whoever may not call at all. It runs in
-// the connection's goroutine.
+// admit identifies the caller before the server reads the call, and refuses a caller without the token that the call
+// needs. It runs in the connection's goroutine.
 func (s *Server) admit(ctx context.Context, info *tap.Info) (context.Context, error) {
 	c := s.newCall(info.FullMethodName)
 	err := recovered(s.log, func() error { return c.identify(ctx, info.Header) })
@@ -54,8 +53,9 @@ func (s *Server) admit(ctx context.Context, info *tap.Info) (context.Context, er
 	return context.WithValue(ctx, callKey{}, c), nil
 }
 
-// identify finds the principal of a call: that of its token, or on servers without tokens everyone, by the
-// certificate's name or else by the connection. A wrong token is an error even if none is needed.
+// identify sets the caller and the principal of a call. The principal is that of the token. On a server without tokens
+// it has all scopes and the name of the client's certificate, else of the connection. A wrong token is an error even if
+// the call needs none.
 func (c *call) identify(ctx context.Context, header metadata.MD) error {
 	tokens := c.server.cfg.Tokens
 	if tokens == nil {
@@ -79,8 +79,8 @@ func (c *call) identify(ctx context.Context, header metadata.MD) error {
 	return nil
 }
 
-// tokenOf reads the header authorization: the token, or a user of any name whose password it is; nil without the
-// header.
+// tokenOf returns the token of the header authorization: a bearer token, or the password of any user. It returns nil if
+// there is no header.
 func tokenOf(header metadata.MD) (*string, error) {
 	values := header.Get("authorization")
 	if len(values) == 0 {
@@ -92,11 +92,11 @@ func tokenOf(header metadata.MD) (*string, error) {
 	if token, ok := passwordOf(header); ok {
 		return &token, nil
 	}
-	return nil, api.Errorf(api.NoToken, "The header authorization is not understood").
+	return nil, api.Errorf(api.NoToken, "The header authorization cannot be read").
 		WithHint("Send \"authorization: Bearer TOKEN\" once.")
 }
 
-// passwordOf reads a header authorization of the scheme Basic: base64 of user:password.
+// passwordOf returns the password of a header authorization of the scheme Basic, which is base64 of user:password.
 func passwordOf(header metadata.MD) (password string, ok bool) {
 	values := header.Get("authorization")
 	if len(values) != 1 {
@@ -114,11 +114,9 @@ func passwordOf(header metadata.MD) (password string, ok bool) {
 	return password, ok
 }
 
-// anyToken is what a server without tokens, which takes every token, answers to a handshake.
-const anyToken = "none"
-
-// Handshake answers the header "authorization: Basic ..." with the header that the client sends from then on,
-// "authorization: Bearer TOKEN". The password is the token, which admit has checked.
+// Handshake answers the header "authorization: Basic ..." with the header that the client must send with later calls,
+// "authorization: Bearer TOKEN". The token is the password, which admit has checked, and "none" on a server without
+// tokens.
 func (s *service) Handshake(stream flight.FlightService_HandshakeServer) error {
 	header, _ := metadata.FromIncomingContext(stream.Context())
 	token, basic := passwordOf(header)
@@ -127,12 +125,12 @@ func (s *service) Handshake(stream flight.FlightService_HandshakeServer) error {
 			WithHint("Give any user, with the token as the password, or send \"authorization: Bearer TOKEN\" with every call.")
 	}
 	if s.server.cfg.Tokens == nil {
-		token = anyToken
+		token = "none"
 	}
 	if err := stream.SetHeader(metadata.Pairs("authorization", "Bearer "+token)); err != nil {
 		return err
 	}
-	for { // pyarrow takes a stream that ends before its own side for broken
+	for { // pyarrow needs the server to end the stream last
 		if _, err := stream.Recv(); errors.Is(err, io.EOF) {
 			return transportError(stream.Send(&flight.HandshakeResponse{}))
 		} else if err != nil {
@@ -158,8 +156,8 @@ func certificateName(ctx context.Context) string {
 	return info.State.VerifiedChains[0][0].Subject.CommonName
 }
 
-// authorize reads the first message of a call: which operation it wants, whether its caller may have it, and then what
-// is asked of it. Messages of no type of Flight's are refused. Those of a handshake ask for nothing.
+// authorize reads the first message of a call: it finds the operation, checks that the caller has its scope, and then
+// decodes the request. It refuses messages that are not Flight's. A handshake has no request.
 func (c *call) authorize(ctx context.Context, req any) error {
 	w, err := c.parseTarget(req)
 	c.op = w.name
@@ -176,8 +174,8 @@ func (c *call) authorize(ctx context.Context, req any) error {
 	if err := c.reserveBytes(ctx, jsonFactor*int64(proto.Size(req.(proto.Message)))); err != nil {
 		return err
 	}
-	if w.way == 0 { // what is stored, and ListActions
-		return c.mayHave(api.ReadScope)
+	if w.way == 0 { // ListFlights, ListActions, and a path
+		return c.needScope(api.ReadScope)
 	}
 	if w.way != api.ByAction {
 		if w.message, err = api.ReadMessage(w.body); err != nil {
@@ -192,7 +190,7 @@ func (c *call) authorize(ctx context.Context, req any) error {
 		return err
 	}
 	if op.Name != openAction {
-		if err := c.mayHave(op.Scope); err != nil {
+		if err := c.needScope(op.Scope); err != nil {
 			return err
 		}
 	}
@@ -207,22 +205,22 @@ func (c *call) authorize(ctx context.Context, req any) error {
 	return c.watch()
 }
 
-func (c *call) mayHave(need api.Scope) error {
-	if c.principal.May(need) {
+func (c *call) needScope(scope api.Scope) error {
+	if c.principal.May(scope) {
 		return nil
 	}
-	return api.Errorf(api.ScopeMissing, "The token of %q lacks the scope %s", c.principal.Name, need)
+	return api.Errorf(api.ScopeMissing, "The token of %q does not have the scope %s", c.principal.Name, scope)
 }
 
-// requestTarget is what the first message of a call wants.
+// requestTarget is the request in the first message of a call.
 type requestTarget struct {
-	way     api.Way // 0: no operation
-	name    string  // of an action; other requests hold it
+	way     api.Way // 0: not an operation
+	name    string  // of an action; other requests have it in the body
 	body    []byte
 	message api.Message
 }
 
-// parseTarget finds the request that a message holds.
+// parseTarget returns the request in a message.
 func (c *call) parseTarget(req any) (w requestTarget, err error) {
 	switch r := req.(type) {
 	case *flight.Action:
@@ -234,10 +232,10 @@ func (c *call) parseTarget(req any) (w requestTarget, err error) {
 			w = requestTarget{way: api.ByGet, body: r.GetCmd()}
 		}
 	case *flight.FlightData:
-		w, err = streamed(c.method, r.GetFlightDescriptor())
+		w, err = streamTarget(c.method, r.GetFlightDescriptor())
 	case *flight.Criteria, *flight.Empty, *flight.HandshakeRequest:
 	default:
-		err = api.Errorf(api.OpNotFound, "The call is not served")
+		err = api.Errorf(api.OpNotFound, "The server does not know this call")
 	}
 	if err == nil && len(w.body) > maxRequestBytes {
 		err = api.Errorf(api.TooLarge, "The request has more than %d bytes", maxRequestBytes)
@@ -245,8 +243,9 @@ func (c *call) parseTarget(req any) (w requestTarget, err error) {
 	return w, err
 }
 
-// streamed says what the descriptor of a client's stream wants: a command, or to upload a data set to a path.
-func streamed(method string, d *flight.FlightDescriptor) (requestTarget, error) {
+// streamTarget returns the request of a client's stream: its descriptor is a command, or the path of a data set to
+// upload.
+func streamTarget(method string, d *flight.FlightDescriptor) (requestTarget, error) {
 	w := requestTarget{way: api.ByPut, body: d.GetCmd()}
 	if method == doExchange {
 		w.way = api.ByExchange
@@ -260,8 +259,8 @@ func streamed(method string, d *flight.FlightDescriptor) (requestTarget, error) 
 	case w.way == api.ByExchange:
 		return w, api.Errorf(api.BadRequest, "An exchange needs a command").WithHint("Such as {\"op\":\"Denoise\",...}.")
 	case len(path) != 2 || path[0] != "datasets":
-		return w, api.Errorf(api.BadRequest, "Nothing can be uploaded to the path %q", path).
-			WithHint("Upload data sets to [\"datasets\", name]; schedules and bases with the commands PutSchedule and PutBasis.")
+		return w, api.Errorf(api.BadRequest, "The path of an upload must be [\"datasets\", name], got %q", path).
+			WithHint("Upload schedules and bases with the commands PutSchedule and PutBasis.")
 	default:
 		var err error
 		w.body, err = json.Marshal(map[string]string{"op": "PutDataset", "name": path[1]})

@@ -2,7 +2,6 @@ package flight
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/base64"
 	"errors"
 	"io"
@@ -14,14 +13,12 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/flight"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/auth"
-	"github.com/anisoflight/anisoflight/internal/testing/certtest"
 )
 
 // guardedServer is a server with one token of each scope, by its scope's name.
@@ -43,7 +40,7 @@ func guardedServer(t *testing.T, cfg Config) (*testServer, map[api.Scope]string)
 	return serve(t, cfg), tokens
 }
 
-// with returns a context whose calls carry headers.
+// with returns a context whose calls have headers authorization.
 func with(ctx context.Context, authorization ...string) context.Context {
 	for _, a := range authorization {
 		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", a)
@@ -51,7 +48,7 @@ func with(ctx context.Context, authorization ...string) context.Context {
 	return ctx
 }
 
-// everyCall makes one call of each kind and gives its error; those the fake engine serves end well.
+// everyCall returns a function for each call of Flight, which makes the call and returns its error.
 func everyCall(s *testServer) map[string]func(context.Context) error {
 	descriptor := &flight.FlightDescriptor{Type: flight.DescriptorCMD, Cmd: []byte(`{"op":"Sample","rows":1}`)}
 	opened := func(d *flight.FlightDescriptor, stream interface {
@@ -120,7 +117,7 @@ func (s *testServer) doAction(ctx context.Context, name string) error {
 	return err
 }
 
-// TestEveryCallNeedsAToken: without one, or with a wrong one, nothing is reached.
+// TestEveryCallNeedsAToken: without a token, or with a wrong one, no call is served.
 func TestEveryCallNeedsAToken(t *testing.T) {
 	s, tokens := guardedServer(t, Config{})
 	wrong := map[string][]string{
@@ -151,8 +148,8 @@ func basic(user, password string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
 }
 
-// TestHandshake: a token that is sent as the password of any user comes back as the header of later calls, as
-// arrow-go's and others' clients want it. A server without tokens takes every password, and what it answers.
+// TestHandshake: a token that is sent as the password of any user is returned as the header for later calls. A server
+// without tokens accepts every password, and the header that it returns.
 func TestHandshake(t *testing.T) {
 	guarded, tokens := guardedServer(t, Config{})
 	for what, s := range map[string]*testServer{"tokens": guarded, "no tokens": serve(t, Config{})} {
@@ -187,7 +184,7 @@ func TestHandshake(t *testing.T) {
 	}
 }
 
-// TestExemptions: health checks and the action ServerInfo, by exactly those names.
+// TestExemptions: only health checks and the action ServerInfo, with exactly these names, need no token.
 func TestExemptions(t *testing.T) {
 	s, tokens := guardedServer(t, Config{})
 	if err := s.doAction(t.Context(), "ServerInfo"); err != nil {
@@ -223,7 +220,7 @@ func TestExemptions(t *testing.T) {
 	wantStatus(t, "reflection", err, codes.Unauthenticated, "[NO_TOKEN] ")
 }
 
-// TestScopes: a token is good for its scope's operations alone, by every way.
+// TestScopes: a token is valid only for operations of its scopes, in every call.
 func TestScopes(t *testing.T) {
 	s, tokens := guardedServer(t, Config{})
 	needs := map[string]api.Scope{
@@ -258,7 +255,7 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-// TestLogsHoldNoSecrets: neither tokens nor line breaks of clients get into the log.
+// TestLogsHoldNoSecrets: the log has neither tokens nor line breaks from clients.
 func TestLogsHoldNoSecrets(t *testing.T) {
 	s, tokens := guardedServer(t, Config{})
 	s.log = slog.New(slog.NewTextHandler(s.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -283,26 +280,8 @@ func TestLogsHoldNoSecrets(t *testing.T) {
 	}
 }
 
-// TestTLS: a server with a certificate is reached over TLS alone.
-func TestTLS(t *testing.T) {
-	pair, roots := certtest.Pair(t)
-	s := serve(t, Config{TLS: &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}})
-	if err := s.doAction(t.Context(), "ServerInfo"); err == nil {
-		t.Error("a plain connection is served")
-	}
-	var err error
-	s.client, err = flight.NewClientWithMiddleware(s.address, nil, nil,
-		grpc.WithTransportCredentials(credentials.NewClientTLSFromCert(roots, "")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.client.Close()
-	if err := s.doAction(t.Context(), "ServerInfo"); err != nil {
-		t.Error(err)
-	}
-}
-
-// TestCallsOfOneCaller are bounded; others, and the caller after one has ended, are served.
+// TestCallsOfOneCaller: the active calls of a caller are bounded. Other callers are served, and so is the caller when a
+// call has ended.
 func TestCallsOfOneCaller(t *testing.T) {
 	s, tokens := guardedServer(t, Config{MaxCalls: 2})
 	ctx, cancel := context.WithCancel(with(t.Context(), "Bearer "+tokens[api.SampleScope]))
@@ -316,13 +295,13 @@ func TestCallsOfOneCaller(t *testing.T) {
 		t.Errorf("another caller: %v", err)
 	}
 	cancel()
-	eventually(t, "end", time.Second, func() bool { return s.underWay() == 0 })
+	eventually(t, "end", time.Second, func() bool { return s.activeCalls() == 0 })
 	if r := s.get(with(t.Context(), "Bearer "+tokens[api.SampleScope]), t, `{"op":"Sample","rows":1}`); r.err != nil {
 		t.Error(r.err)
 	}
 }
 
-// TestCallsWithoutTokenAreFew: calls without a token that never say what they want leave room for those with one.
+// TestCallsWithoutTokenAreFew: calls without a token are bounded, and do not prevent calls with a token.
 func TestCallsWithoutTokenAreFew(t *testing.T) {
 	s, tokens := guardedServer(t, Config{})
 	conn, err := grpc.NewClient(s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -338,7 +317,7 @@ func TestCallsWithoutTokenAreFew(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "beginning", 2*time.Second, func() bool { return s.underWay() == maxNoToken })
+	eventually(t, "beginning", 2*time.Second, func() bool { return s.activeCalls() == maxNoToken })
 	info := &flight.Action{Type: openAction}
 	ask := func(ctx context.Context) error {
 		stream, err := s.client.DoAction(ctx, info)
@@ -347,12 +326,12 @@ func TestCallsWithoutTokenAreFew(t *testing.T) {
 		}
 		return err
 	}
-	wantStatus(t, "one more", ask(t.Context()), codes.ResourceExhausted, "[BUSY] 8 calls without a token are under way")
+	wantStatus(t, "one more", ask(t.Context()), codes.ResourceExhausted, "[BUSY] 8 calls without a token are active")
 	if err := ask(with(t.Context(), "Bearer "+tokens[api.ReadScope])); err != nil {
 		t.Errorf("with a token: %v", err)
 	}
 	cancel()
-	eventually(t, "end", 2*time.Second, func() bool { return s.underWay() == 0 })
+	eventually(t, "end", 2*time.Second, func() bool { return s.activeCalls() == 0 })
 	if err := ask(t.Context()); err != nil {
 		t.Errorf("once there is room: %v", err)
 	}

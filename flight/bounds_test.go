@@ -29,8 +29,8 @@ func (s *testServer) ask(ctx context.Context, body []byte, options ...grpc.CallO
 	return err
 }
 
-// TestStrangersCostLittle: without a token a message of more bytes than the server receives is refused by its length,
-// compressed or not, and a request of more than 64 KB before it is read as JSON.
+// TestStrangersCostLittle: without a token, a message above the limit is refused by its length, compressed or not, and
+// a request of more than 64 KB before its JSON is parsed.
 func TestStrangersCostLittle(t *testing.T) {
 	s, tokens := guardedServer(t, Config{MaxMessageBytes: 1 << 20})
 	body := []byte(`{"a":"` + strings.Repeat("x", 24<<20) + `"}`)
@@ -54,8 +54,8 @@ func TestStrangersCostLittle(t *testing.T) {
 	}
 }
 
-// TestMessagesShareABudget: what all calls have sent and is not done with stays within the server's bytes; beyond,
-// calls wait, and hear BUSY in the end. Once it is done with, there is room again.
+// TestMessagesShareABudget: messages in use of all calls stay within MaxReceivedBytes. Beyond it calls wait, and are
+// BUSY after Patience. The bytes of messages that are no longer used are free again.
 func TestMessagesShareABudget(t *testing.T) {
 	s := serve(t, Config{MaxMessageBytes: 1 << 20, MaxReceivedBytes: 1 << 20, Patience: 200 * time.Millisecond})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -77,14 +77,14 @@ func TestMessagesShareABudget(t *testing.T) {
 	p := s.put(t.Context(), t, target, labels(1).record(t).Schema())
 	_ = p.writer.Write(in)
 	_, err := p.end()
-	wantStatus(t, "no room", err, codes.ResourceExhausted, "[BUSY] The messages under way fill the 1048576 bytes")
+	wantStatus(t, "no room", err, codes.ResourceExhausted, "[BUSY] Messages in use fill the server's limit")
 	cancel()
 	<-slow
 	eventually(t, "room", time.Second, func() bool { return s.budget.TryAcquire(1 << 20) })
 }
 
-// TestWatchersKeepNobodyBusy: calls that watch a run have a bound of their own, and a server that stops does not wait
-// for them. 256 of them once made the server BUSY for everybody, and one kept it from ending for the whole grace.
+// TestWatchersKeepNobodyBusy: calls that watch a run have their own limit, and a server that stops does not wait for
+// them.
 func TestWatchersKeepNobodyBusy(t *testing.T) {
 	s := serve(t, Config{MaxCalls: 2})
 	watchers := make(chan reply, 2)
@@ -106,7 +106,7 @@ func TestWatchersKeepNobodyBusy(t *testing.T) {
 	for range 2 {
 		wantStatus(t, "a watcher", (<-watchers).err, codes.Unavailable, "[DRAINING] ")
 	}
-	if n := s.underWay(); n != 0 {
+	if n := s.activeCalls(); n != 0 {
 		t.Errorf("%d calls under way", n)
 	}
 }

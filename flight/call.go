@@ -3,7 +3,6 @@ package flight
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -22,49 +21,47 @@ import (
 	"github.com/anisoflight/anisoflight/internal/base/safely"
 )
 
-// call is one call under way. It is made before anything of the call is read, and travels in its context.
+// call is an active call. It is made before the server reads the call, and is a value of the call's context.
 type call struct {
 	server    *Server
-	principal *auth.Principal // nil if the call came without a token
-	caller    string          // whom limits and slots of the device are counted for
+	principal *auth.Principal // nil if the call has no token
+	caller    string          // limits and slots of the device are counted by caller
 	method    string
-	op        string   // the operation's name, once the request has been read; empty if it has none
-	request   api.Call // once its caller is known to be allowed it
+	op        string   // name of the operation, set by authorize; empty if there is none
+	request   api.Call // set by authorize
 	id        string
 	log       *slog.Logger
 	started   time.Time
-	cancel    context.CancelFunc // of its work; nil for calls without a stream
-	watching  func() bool        // for a call that watches: ends what would cut it off with the others that do
+	cancel    context.CancelFunc // cancels the work; nil for calls without a stream
+	stopWatch func() bool        // set by watch: no longer cancel the call when the server stops
 
-	rows, in, out atomic.Int64 // rows of tables either way, bytes of messages received and sent
+	rows, in, out atomic.Int64 // rows sent or stored, bytes received and sent
 
-	mu    sync.Mutex
-	held  int64 // bytes of the server's budget
-	ended bool
+	mu       sync.Mutex
+	reserved int64 // bytes of the server's budget
+	ended    bool
 }
 
 type callKey struct{}
 
-// callOf returns the call of a context that newCall made.
+// callOf returns the call of a context, nil if there is none.
 func callOf(ctx context.Context) *call {
 	c, _ := ctx.Value(callKey{}).(*call)
 	return c
 }
 
 func (s *Server) newCall(method string) *call {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails
-	id := hex.EncodeToString(b[:])
+	id := rand.Text()
 	return &call{server: s, method: method, id: id, log: s.log.With("request", id, "method", method), started: time.Now()}
 }
 
-// context returns a context of the call's work.
+// context returns the context of the call's work.
 func (c *call) context(ctx context.Context) context.Context {
 	return context.WithValue(api.WithClient(ctx, c.caller), callKey{}, c)
 }
 
-// Callers without a token, on a server with tokens, are counted as one. They have a few calls, short requests and
-// little time, because gRPC reads the whole of a request before anybody knows whether it is one for openAction.
+// All callers without a token, on a server with tokens, count as one. Their calls are few, short and quick, because
+// gRPC reads a whole request before the server knows whether it is for openAction.
 const (
 	noToken      = "no token"
 	maxNoToken   = 8
@@ -72,24 +69,26 @@ const (
 	noTokenStall = 10 * time.Second
 )
 
-// enter counts a call in under a key of its caller.
-func (s *Server) enter(key string, most int, what string) error {
+// enter counts an active call under a key of its caller. It returns an error, formatted with
+// their number, if limit of them are active.
+func (s *Server) enter(key string, limit int, format string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch n := s.active[key]; {
 	case s.draining:
 		return errDraining()
 	case key == noToken && n >= maxNoToken:
-		return api.Errorf(api.Busy, "%d calls without a token are under way", n).
+		return api.Errorf(api.Busy, "%d calls without a token are active", n).
 			WithHint("Send a token, or wait for one to end.")
-	case n >= most:
-		return api.Errorf(api.Busy, what, n).WithHint("Wait for one to end.")
+	case n >= limit:
+		return api.Errorf(api.Busy, format, n).WithHint("Wait for one to end.")
 	}
 	s.active[key]++
 	s.calls.Add(1)
 	return nil
 }
 
+// leave undoes enter.
 func (s *Server) leave(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,21 +98,21 @@ func (s *Server) leave(key string) {
 	s.calls.Done()
 }
 
-// watch counts a call among those that watch what others do, from when it is known to be one. They have a limit of
-// their own, and a server that stops cuts them off at once.
+// watch counts a call that watches runs apart from other calls. These calls have their own limit, and a server that
+// stops ends them at once.
 func (c *call) watch() error {
 	if err := c.server.enter(c.watchKey(), c.server.cfg.MaxCalls, "%d of your calls watch runs"); err != nil {
 		return err
 	}
 	c.server.leave(c.caller)
-	c.watching = context.AfterFunc(c.server.watchers, c.cancel)
+	c.stopWatch = context.AfterFunc(c.server.watchers, c.cancel)
 	return nil
 }
 
 func (c *call) watchKey() string { return "watching " + c.caller }
 
-// underWay returns the number of calls under way.
-func (s *Server) underWay() (n int) {
+// activeCalls returns the number of active calls.
+func (s *Server) activeCalls() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, calls := range s.active {
@@ -122,28 +121,28 @@ func (s *Server) underWay() (n int) {
 	return n
 }
 
-// run runs the call's handler. It refuses new calls of a draining server and those of a caller with too many, recovers
-// panics, and turns the error into a status.
+// run calls the handler, unless the server is draining or the caller has too many calls. It recovers panics and returns
+// a status.
 func (c *call) run(handler func() error) error {
 	s := c.server
-	err := s.enter(c.caller, s.cfg.MaxCalls, "%d of your calls are under way")
+	err := s.enter(c.caller, s.cfg.MaxCalls, "%d of your calls are active")
 	if err == nil {
 		err = recovered(c.log, handler)
-		if c.watching != nil {
-			c.watching()
+		if c.stopWatch != nil {
+			c.stopWatch()
 			s.leave(c.watchKey())
 		} else {
 			s.leave(c.caller)
 		}
 		c.releaseAll()
-		if err != nil && (s.cutoff.Err() != nil || c.watching != nil && s.watchers.Err() != nil) {
+		if err != nil && (s.cutoff.Err() != nil || c.stopWatch != nil && s.watchers.Err() != nil) {
 			err = errDraining()
 		}
 	}
 	return c.finish(err)
 }
 
-// finish logs how the call ended and returns its status.
+// finish counts and logs the end of the call and returns its status.
 func (c *call) finish(err error) error {
 	took := time.Since(c.started)
 	c.server.meters.count(c, err, took)
@@ -152,8 +151,8 @@ func (c *call) finish(err error) error {
 	return err
 }
 
-// toStatus makes the gRPC status of an error: its code and its text, "[CODE] sentence. hint". What the contract does
-// not know becomes INTERNAL with the request's id and nothing else, and is logged in full.
+// toStatus returns the gRPC status of an error, with the text "[CODE] sentence. hint". An error that is not one of the
+// contract is logged and becomes INTERNAL, with only the id of the request.
 func toStatus(log *slog.Logger, id string, err error) error {
 	if err == nil {
 		return nil
@@ -207,69 +206,69 @@ func (s *Server) stream(
 	})
 }
 
-// earlier ends a moment before ctx does by its deadline. At the deadline gRPC resets the stream, which C++ clients,
-// pyarrow among them, take for a cancellation if it reaches them before their own clock strikes; a status that comes
-// first tells them what happened.
+// earlier returns a context that ends slightly before the deadline of ctx. At the deadline gRPC resets the stream. A
+// C++ client, such as pyarrow, reports CANCELLED if the reset arrives before its own deadline; so the status must
+// arrive first.
 func earlier(ctx context.Context) (context.Context, context.CancelFunc) {
-	const moment = 25 * time.Millisecond
+	const margin = 25 * time.Millisecond
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		return context.WithCancel(ctx)
 	}
-	return context.WithDeadline(ctx, deadline.Add(-min(moment, time.Until(deadline)/8)))
+	return context.WithDeadline(ctx, deadline.Add(-min(margin, time.Until(deadline)/8)))
 }
 
-// guardedStream is a call's stream. Its first message is checked before the handler sees it, the bytes of all are taken
-// from the server's budget, and a client that neither takes nor sends anything for as long as Config.Stall is given up.
+// guardedStream is a call's stream. It authorizes the first message before the handler sees it, reserves the bytes of
+// all messages in the server's budget, and ends the call of a client that stalls for Config.Stall.
 type guardedStream struct {
 	grpc.ServerStream
 	ctx     context.Context
 	call    *call
 	stalled chan error
-	begun   bool // the first message has been read
+	started bool // the first message has been read
 }
 
-// Context implements grpc.ServerStream. The context ends a little before its deadline.
+// Context implements grpc.ServerStream. The context ends slightly before its deadline.
 func (g *guardedStream) Context() context.Context { return g.ctx }
 
 // SendMsg implements grpc.ServerStream. It blocks while the client's window is full.
 func (g *guardedStream) SendMsg(m any) error {
-	defer g.watchFor("taken").Stop()
+	defer g.stallTimer("received").Stop()
 	return g.ServerStream.SendMsg(m)
 }
 
-// RecvMsg implements grpc.ServerStream. A client that has begun an exchange may be silent for as long as it likes.
+// RecvMsg implements grpc.ServerStream. Between two batches of an exchange a client may be silent for any time.
 func (g *guardedStream) RecvMsg(m any) error {
-	if !g.begun || g.call.method != doExchange {
-		defer g.watchFor("sent").Stop()
+	if !g.started || g.call.method != doExchange {
+		defer g.stallTimer("sent").Stop()
 	}
 	err := g.ServerStream.RecvMsg(m)
-	if g.begun {
+	if g.started {
 		if err != nil {
 			return err
 		}
 		return g.call.reserveBytes(g.ctx, int64(proto.Size(m.(proto.Message))))
 	}
-	g.begun = true
+	g.started = true
 	switch {
 	case err == nil:
 		return g.call.authorize(g.ctx, m)
-	case errors.Is(err, io.EOF): // which the reader of the stream explains
+	case errors.Is(err, io.EOF): // the reader of the stream explains it
 		return err
-	case status.Code(err) == codes.Internal: // what gRPC says of a client that ends a call without its one message
+	case status.Code(err) == codes.Internal: // gRPC's error if the client ends a call without its one message
 		return api.Errorf(api.BadRequest, "The call ended before its request")
 	}
 	return transportError(err)
 }
 
-// watchFor returns a timer that gives the client up.
-func (g *guardedStream) watchFor(did string) *time.Timer {
+// stallTimer returns a timer that ends the call of a client which has not sent, or not received, anything.
+func (g *guardedStream) stallTimer(action string) *time.Timer {
 	stall := g.call.server.cfg.Stall
 	if g.call.principal == nil {
 		stall = min(stall, noTokenStall)
 	}
 	return time.AfterFunc(stall, func() {
-		err := api.Errorf(api.Cancelled, "The client has %s nothing for %s", did, stall).
+		err := api.Errorf(api.Cancelled, "The client has %s nothing for %s", action, stall).
 			WithHint("Read a stream to its end, or cancel it.")
 		select {
 		case g.stalled <- err:
@@ -278,7 +277,8 @@ func (g *guardedStream) watchFor(did string) *time.Timer {
 	})
 }
 
-// reserveBytes waits until the server's budget has room for bytes that the call has received.
+// reserveBytes reserves bytes of the server's budget for the call. It waits for free bytes, for Config.Patience at
+// most.
 func (c *call) reserveBytes(ctx context.Context, bytes int64) error {
 	s := c.server
 	bytes = min(bytes, s.cfg.MaxReceivedBytes)
@@ -288,8 +288,8 @@ func (c *call) reserveBytes(ctx context.Context, bytes int64) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return api.Errorf(api.Busy, "The messages under way fill the %d bytes that the server has for them",
-			s.cfg.MaxReceivedBytes).WithHint("Try again in a moment.")
+		return api.Errorf(api.Busy, "Messages in use fill the server's limit of %d bytes", s.cfg.MaxReceivedBytes).
+			WithHint("Try again in a moment.")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -297,37 +297,37 @@ func (c *call) reserveBytes(ctx context.Context, bytes int64) error {
 		s.budget.Release(bytes)
 		return context.Canceled
 	}
-	c.held += bytes
+	c.reserved += bytes
 	return nil
 }
 
-// release gives bytes back that the call no longer needs.
+// release releases bytes that the call no longer needs.
 func (c *call) release(bytes int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	bytes = min(bytes, c.held)
-	c.held -= bytes
+	bytes = min(bytes, c.reserved)
+	c.reserved -= bytes
 	c.server.budget.Release(bytes)
 }
 
-// releaseAll gives back what a call that has ended still holds.
+// releaseAll releases all bytes of a call that has ended.
 func (c *call) releaseAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = true
-	c.server.budget.Release(c.held)
-	c.held = 0
+	c.server.budget.Release(c.reserved)
+	c.reserved = 0
 }
 
-// errDraining is the answer to calls that a server which stops does not take, or cuts off.
+// errDraining is the error of calls that a stopping server refuses or ends.
 func errDraining() error {
 	return api.Errorf(api.Draining, "The server is shutting down").WithHint("Try again in a moment.")
 }
 
-// recovered runs f; a panic is logged with its stack and becomes an error.
+// recovered calls f. It logs a panic with its stack and returns it as an error.
 func recovered(log *slog.Logger, f func() error) error {
 	err := safely.Do(f)
-	if p, ok := err.(*safely.Panic); ok { //nolint:errorlint // one inside another was logged already
+	if p, ok := err.(*safely.Panic); ok { //nolint:errorlint // a wrapped panic was logged already
 		log.Error("panic", "value", fmt.Sprint(p.Value), "stack", string(p.Stack))
 		return errors.New(p.Error())
 	}

@@ -1,17 +1,17 @@
-// Package flight is the service: it serves an engine over Arrow Flight, as the contract in package api has it.
+// Package flight is the service: it serves an engine over Arrow Flight by the contract of package api.
 //
-// It knows requests and streams, not what their columns mean. A call passes admit, which finds out who calls, and run,
-// which counts it and makes a status of its error (admit.go, call.go). The calls share one way from api's schemas and
-// batches to Arrow's (flight/columns), one way to run work next to a stream and to write it (stream.go), and one reader
-// of what clients stream (put.go).
+// It knows requests and streams, but not what their columns mean. Every call passes admit, which identifies the caller,
+// and run, which counts the call and turns its error into a status (admit.go, call.go). All calls share the conversion
+// of api's schemas and batches to Arrow's (flight/columns), the code that works next to a stream and writes it
+// (stream.go), and the reader of a client's stream (put.go).
 //
-// Memory is bounded by gRPC's limit of a message and by one budget, in bytes, of all messages that are received and not
-// done with: guardedStream takes them, and the end of a batch or of its call gives them back.
+// Memory is bounded by gRPC's limit for one message and by a budget, in bytes, for all received messages in use.
+// guardedStream reserves a message's bytes; they are released after its batch, or when its call ends.
 //
-// Invariants: one goroutine sends on a stream; the schema and a batch of no rows leave before any work; something
-// leaves at least every half second; the last message of a stream that ended well says so; no message is metadata
-// alone; no upload is committed unless its client ended it; the work of a call ends with the call; what a panic or an
-// unexpected error says stays in the log.
+// Invariants: One goroutine sends on a stream. The schema and an empty batch are sent before work starts. A message is
+// sent at least every 500 ms. The last message of a successful stream has the event "end". Every message has a batch.
+// An upload is committed only if its client ended the stream. The work of a call ends with the call. The text of a
+// panic or of an unexpected error is only logged.
 //
 // Begin reading with New, then call.go and actions.go.
 package flight

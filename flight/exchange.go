@@ -11,11 +11,11 @@ import (
 	"github.com/anisoflight/anisoflight/flight/columns"
 )
 
-// DoExchange answers every batch that the client sends with the operation that the descriptor names.
+// DoExchange runs the operation of the descriptor on every batch that the client sends.
 //
 // Three goroutines share a stream: one receives, one works, and this one sends. Replies wait in a queue of bounded
-// bytes, so a client may write everything before it reads. Once the exchange has failed, by running beyond that bound
-// for one, what the client still writes is read and forgotten, so that it comes to read why.
+// bytes, so that a client may write everything before it reads. If the exchange fails, for example at that bound, the
+// rest of the client's stream is read and dropped, so that the client goes on to read the error.
 func (s *service) DoExchange(stream flight.FlightService_DoExchangeServer) error {
 	in, err := s.openSource(stream.Context(), stream)
 	if err != nil {
@@ -55,14 +55,14 @@ func (s *service) DoExchange(stream flight.FlightService_DoExchangeServer) error
 	return out.end(end)
 }
 
-// received is a batch, or why there is none.
+// received is a batch or an error.
 type received struct {
 	batch receivedBatch
 	err   error // io.EOF at the end
 }
 
-// receive reads batches ahead of the work. Once the work has ended, or a batch is refused, it reads and forgets the
-// rest of the stream, so that a client which writes everything before it reads comes to hear why.
+// receive reads up to ahead batches before the work takes them. When the work has ended, or a batch is refused, it
+// reads and drops the rest of the stream.
 func (s *service) receive(work context.Context, in *source, ahead int) <-chan received {
 	batches := make(chan received, max(1, ahead))
 	forward := func() error {
@@ -91,8 +91,8 @@ func (s *service) receive(work context.Context, in *source, ahead int) <-chan re
 	return batches
 }
 
-// answerAll answers batch after batch and returns what the operation says at the end. The client gets a reply to each
-// batch, also to one without rows.
+// answerAll replies to every batch, also to one without rows. It returns the metadata that the operation gives at the
+// end.
 func answerAll(
 	ctx context.Context, batches <-chan received, x *api.Exchange, emit func(api.Event) error,
 ) (map[string]any, error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"google.golang.org/grpc/codes"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -170,7 +171,7 @@ func TestSchemaComesBeforeAnyBatch(t *testing.T) {
 	}
 }
 
-// TestWriteAllThenRead: a client that reads nothing until it has written everything, more than any transport buffers.
+// TestWriteAllThenRead: a client may write everything, more than any transport buffers, before it reads.
 func TestWriteAllThenRead(t *testing.T) {
 	s := serve(t, Config{})
 	in := images(16, 128, 0.5).record(t) // 1 MiB
@@ -185,7 +186,7 @@ func TestWriteAllThenRead(t *testing.T) {
 	}
 }
 
-// TestUnreadRepliesAreBounded: beyond the bound the exchange ends by name rather than by standing still.
+// TestUnreadRepliesAreBounded: beyond the limit the exchange ends with an error rather than blocking.
 func TestUnreadRepliesAreBounded(t *testing.T) {
 	s := serve(t, Config{MaxQueueBytes: 4 << 20, Patience: 100 * time.Millisecond})
 	in := images(16, 128, 0.5).record(t)
@@ -200,7 +201,7 @@ func TestUnreadRepliesAreBounded(t *testing.T) {
 	wantStatus(t, "unread replies", err, codes.ResourceExhausted, "[TOO_LARGE] ")
 }
 
-// TestEveryBatchIsAnswered: also by an operation that has nothing to say.
+// TestEveryBatchIsAnswered: a batch gets a reply even if the operation emits none.
 func TestEveryBatchIsAnswered(t *testing.T) {
 	s := serve(t, Config{})
 	in := images(2, 2, 1).record(t)
@@ -261,14 +262,14 @@ func TestExchangeErrors(t *testing.T) {
 func withNull(t *testing.T, in input) arrow.RecordBatch {
 	t.Helper()
 	r := in.record(t)
-	b := array.NewFloat64Builder(nullAllocator)
+	b := array.NewFloat64Builder(memory.DefaultAllocator)
 	defer b.Release()
 	b.Append(1)
 	b.AppendNull()
 	return array.NewRecordBatch(r.Schema(), []arrow.Array{r.Column(0), b.NewArray()}, r.NumRows())
 }
 
-// TestNoGoroutineStays: after calls that ended in every way, all of their goroutines have.
+// TestNoGoroutineStays: after calls that succeed, fail or are cancelled, their goroutines end.
 func TestNoGoroutineStays(t *testing.T) {
 	s := serve(t, Config{})
 	in := images(2, 2, 1).record(t)
@@ -300,6 +301,6 @@ func TestNoGoroutineStays(t *testing.T) {
 		_, _, _ = x.rest()
 	}
 	eventually(t, "end of work", 2*time.Second, func() bool {
-		return s.fake.working.Load() == 0 && s.underWay() == 0 && runtime.NumGoroutine() <= before
+		return s.fake.working.Load() == 0 && s.activeCalls() == 0 && runtime.NumGoroutine() <= before
 	})
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/auth"
@@ -42,15 +41,6 @@ func (u *upload) Recv() (*flight.FlightData, error) {
 	return m, nil
 }
 
-// recording keeps what a client sends.
-type recording struct{ messages []*flight.FlightData }
-
-// Send implements flight.DataStreamWriter.
-func (r *recording) Send(m *flight.FlightData) error {
-	r.messages = append(r.messages, proto.Clone(m).(*flight.FlightData))
-	return nil
-}
-
 // FuzzUpload sends a schema, a batch and its body to a real engine's uploads. It stores them or answers with a code of
 // the contract that is not INTERNAL.
 func FuzzUpload(f *testing.F) {
@@ -63,12 +53,12 @@ func FuzzUpload(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		to := &recording{}
+		to := &messages{}
 		w := flight.NewRecordWriter(to, append(options, ipc.WithSchema(as))...)
 		if err := w.Write(r); err != nil {
 			f.Fatal(err)
 		}
-		f.Add(command, to.messages[0].DataHeader, to.messages[1].DataHeader, to.messages[1].DataBody)
+		f.Add(command, to.list[0].DataHeader, to.list[1].DataHeader, to.list[1].DataBody)
 	}
 	images := api.Schema{Columns: []api.Column{
 		{Name: "image", Type: api.Uint8, Kind: api.Tensor, Shape: []int{2, 2, 1}, DimNames: []string{"H", "W", "C"}},

@@ -42,7 +42,7 @@ func (r reply) indices() (all []int64) {
 
 func (r reply) last() map[string]any { return r.messages[len(r.messages)-1].meta }
 
-// sized says the largest message of a stream.
+// sized records the size of the last message of a stream.
 type sized struct {
 	flight.FlightService_DoGetClient
 	last int
@@ -130,8 +130,8 @@ func TestGetStreamsRows(t *testing.T) {
 	}
 }
 
-// TestSilenceIsBroken: the first message leaves at once, and none follows another by more than half a second. On a
-// machine that does much else a message may be late, but not in every one of a few streams.
+// TestSilenceIsBroken: the first message is sent at once, and then one at least every 500 ms. On a busy machine a
+// message may be late, but not in each of three streams.
 func TestSilenceIsBroken(t *testing.T) {
 	const limit = 500 * time.Millisecond
 	server := serve(t, Config{})
@@ -160,7 +160,7 @@ func TestSilenceIsBroken(t *testing.T) {
 	t.Errorf("a message came after %s", late)
 }
 
-// TestSilenceTellsOfCompilations: what breaks the silence says what the work waits for.
+// TestSilenceTellsOfCompilations: a heartbeat says what the work waits for.
 func TestSilenceTellsOfCompilations(t *testing.T) {
 	server := serve(t, Config{Heartbeat: 40 * time.Millisecond})
 	r := server.get(t.Context(), t, `{"op":"Sample","rows":1,"tick_ms":300,"quiet":true,"waits":"evaluate"}`)
@@ -178,7 +178,7 @@ func TestSilenceTellsOfCompilations(t *testing.T) {
 	}
 }
 
-// TestBatchesAreCut: a large batch of the engine travels in messages that default Go clients take.
+// TestBatchesAreCut: a large batch of the engine is sent in messages below the default limit of Go clients.
 func TestBatchesAreCut(t *testing.T) {
 	s := serve(t, Config{})
 	const rows = 200 // of 48 kB
@@ -228,11 +228,11 @@ func TestGetErrors(t *testing.T) {
 	}
 }
 
-// TestCancellationStopsTheWork: by the client, by a deadline, by a connection that is gone. No goroutine stays.
+// TestCancellationStopsTheWork: a cancellation, a deadline and a lost connection end the work.
 func TestCancellationStopsTheWork(t *testing.T) {
 	s := serve(t, Config{})
 	const long = `{"op":"Sample","rows":1000000,"batch":1,"tick_ms":5}`
-	idle := func() bool { return s.fake.working.Load() == 0 && s.underWay() == 0 }
+	idle := func() bool { return s.fake.working.Load() == 0 && s.activeCalls() == 0 }
 	for name, stop := range map[string]func(context.Context) (context.Context, func()){
 		"cancel": func(ctx context.Context) (context.Context, func()) { return context.WithCancel(ctx) },
 		"deadline": func(ctx context.Context) (context.Context, func()) {
@@ -281,5 +281,5 @@ func TestSlowReadersHoldLittle(t *testing.T) {
 		t.Error("the work ran ahead of its reader to the end")
 	}
 	cancel()
-	eventually(t, "end", time.Second, func() bool { return s.fake.working.Load() == 0 && s.underWay() == 0 })
+	eventually(t, "end", time.Second, func() bool { return s.fake.working.Load() == 0 && s.activeCalls() == 0 })
 }

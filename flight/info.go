@@ -15,9 +15,9 @@ import (
 	"github.com/anisoflight/anisoflight/flight/columns"
 )
 
-// GetFlightInfo checks and prices a request without doing it: the schema, rows and bytes of its reply, and the ticket
-// for DoGet. The descriptor is a command, the same JSON as the ticket's, or a path that ListFlights lists. Where the
-// server has peers a request that can be divided has several endpoints, each to be had of every peer.
+// GetFlightInfo checks a request and returns the schema, rows and bytes of its reply, and the ticket for DoGet. The
+// descriptor is a command, with the same JSON as the ticket, or a path of ListFlights. With peers, a request that can
+// be divided has several endpoints, and every peer can serve each of them.
 func (s *service) GetFlightInfo(ctx context.Context, d *flight.FlightDescriptor) (*flight.FlightInfo, error) {
 	if d.GetType() == flight.DescriptorPATH {
 		f, err := s.stored(ctx, pathOf(d))
@@ -49,8 +49,8 @@ func (s *service) GetSchema(ctx context.Context, d *flight.FlightDescriptor) (*f
 	return &flight.SchemaResult{Schema: info.GetSchema()}, nil
 }
 
-// ListFlights lists models, schedules, bases, data sets and runs as paths, such as ["models","digits"], unless they are
-// larger than one reply. Criteria, if there are any, are the beginning of a path: models, or models/digits.
+// ListFlights lists the paths of models, schedules, bases, data sets and runs, such as ["models","digits"], except
+// those larger than a reply may be. Criteria are the beginning of the paths to list, such as models or models/digits.
 func (s *service) ListFlights(criteria *flight.Criteria, to flight.FlightService_ListFlightsServer) error {
 	begin := string(criteria.GetExpression())
 	for _, f := range s.server.engine.List(to.Context()) {
@@ -68,7 +68,7 @@ func (s *service) ListFlights(criteria *flight.Criteria, to flight.FlightService
 	return nil
 }
 
-// flightInfo describes what a ticket gives.
+// flightInfo returns the description of f.
 func flightInfo(d *flight.FlightDescriptor, f api.Flight) (*flight.FlightInfo, error) {
 	schema, err := columns.ToArrow(f.Schema)
 	if err != nil {
@@ -82,8 +82,8 @@ func flightInfo(d *flight.FlightDescriptor, f api.Flight) (*flight.FlightInfo, e
 	return info, nil
 }
 
-// pathOf returns the components of a descriptor's path. Clients that can send one component alone write the path into
-// it: datasets/digits.
+// pathOf returns the components of a descriptor's path. Some clients can only send one component: they send
+// datasets/digits.
 func pathOf(d *flight.FlightDescriptor) []string {
 	path := d.GetPath()
 	if len(path) == 1 {
@@ -92,7 +92,7 @@ func pathOf(d *flight.FlightDescriptor) []string {
 	return path
 }
 
-// notFound are the codes of paths that lead nowhere.
+// notFound has the error code of a name that does not exist, by kind.
 var notFound = map[string]api.Code{
 	"models":    api.ModelNotFound,
 	"schedules": api.ScheduleNotFound,
@@ -101,7 +101,7 @@ var notFound = map[string]api.Code{
 	"runs":      api.RunNotFound,
 }
 
-// stored finds what a path names.
+// stored returns the entry of ListFlights with a path.
 func (s *service) stored(ctx context.Context, path []string) (api.Flight, error) {
 	for _, f := range s.server.engine.List(ctx) {
 		if slices.Equal(f.Path, path) {
@@ -110,17 +110,17 @@ func (s *service) stored(ctx context.Context, path []string) (api.Flight, error)
 	}
 	if len(path) != 2 || notFound[path[0]] == "" {
 		return api.Flight{}, api.Errorf(api.PathNotFound, "The path %q is not one of ListFlights", path).
-			WithHint("Paths are [kind, name], and kinds models schedules bases datasets runs.")
+			WithHint("A path is [kind, name], with a kind of models, schedules, bases, datasets and runs.")
 	}
-	return api.Flight{}, api.Errorf(notFound[path[0]], "Nothing is called %q among the %s", path[1], path[0])
+	return api.Flight{}, api.Errorf(notFound[path[0]], "There is no %q among the %s", path[1], path[0])
 }
 
-// partsPerPeer is how many endpoints a request has for each peer, where it is large enough: more than one, so that a
-// peer that is faster, or left alone, finds more to do.
+// partsPerPeer is the number of endpoints for each peer if a request is large enough. It is more than one so that a
+// faster peer can serve more of them.
 const partsPerPeer = 4
 
-// endpoints divides a request into parts, in order, each of which every peer gives. The peer named first differs from
-// part to part, so that clients which take the first one of each use them all; one that finds it gone takes the next.
+// endpoints divides a request into parts, in order. Every peer can serve each part. The first peer differs from part to
+// part, so that a client that takes the first location of each part uses all peers.
 func endpoints(cmd []byte, job *api.Job, peers []string) ([]*flight.FlightEndpoint, error) {
 	var fields map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(cmd))

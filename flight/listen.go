@@ -12,23 +12,22 @@ import (
 	"syscall"
 )
 
-// Listen opens HOST:PORT or unix:PATH. A socket file is readable and writable by its owner alone; one that a dead
-// server left behind is replaced.
+// Listen opens HOST:PORT or unix:PATH. Only the owner of a socket file can read and write it. Listen replaces the
+// socket file of a dead server.
 func Listen(ctx context.Context, address string) (net.Listener, error) {
 	path, unix := strings.CutPrefix(address, "unix:")
 	if !unix {
 		return new(net.ListenConfig).Listen(ctx, "tcp", address)
 	}
 	path = strings.TrimPrefix(path, "//")
-	if most := len(syscall.RawSockaddrUnix{}.Path) - 1; len(path) > most {
-		return nil, fmt.Errorf("the path of a socket must have at most %d bytes, got %d: choose a shorter one than %s", most,
-			len(path), path)
+	if limit := len(syscall.RawSockaddrUnix{}.Path) - 1; len(path) > limit {
+		return nil, fmt.Errorf("the path of a socket must have at most %d bytes, got %d: %s", limit, len(path), path)
 	}
 	if err := removeDeadSocket(ctx, path); err != nil {
 		return nil, err
 	}
-	// The mode of the socket becomes that of the file, so that there is no moment in which others could connect; systems
-	// that do not allow it have the file's mode changed right after.
+	// The file gets the mode of the socket, so that others can never connect. On systems without Fchmod for sockets,
+	// Chmod follows right after.
 	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		return c.Control(func(fd uintptr) { _ = syscall.Fchmod(int(fd), 0o600) })
 	}}
@@ -42,7 +41,7 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// removeDeadSocket removes a socket file that nobody listens on.
+// removeDeadSocket removes a socket file that no process listens on.
 func removeDeadSocket(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -61,7 +60,7 @@ func removeDeadSocket(ctx context.Context, path string) error {
 	return os.Remove(path)
 }
 
-// Location returns the address of a listener as Flight clients write it, such as grpc://127.0.0.1:8815.
+// Location returns the Flight location of a listener, such as grpc://127.0.0.1:8815.
 func Location(l net.Listener, tls bool) string {
 	switch {
 	case l.Addr().Network() == "unix":
@@ -72,7 +71,7 @@ func Location(l net.Listener, tls bool) string {
 	return "grpc://" + l.Addr().String()
 }
 
-// UnixLocation returns the location of a socket's path, as a URI has it.
+// UnixLocation returns the Flight location of a socket file, a URI.
 func UnixLocation(path string) string {
 	if absolute, err := filepath.Abs(path); err == nil {
 		path = absolute
@@ -80,7 +79,7 @@ func UnixLocation(path string) string {
 	return "grpc+unix://" + (&url.URL{Path: path}).EscapedPath()
 }
 
-// Local reports whether an address is reached from this machine alone.
+// Local reports whether only this machine can reach an address.
 func Local(a net.Addr) bool {
 	tcp, ok := a.(*net.TCPAddr)
 	return !ok || tcp.IP.IsLoopback()

@@ -14,8 +14,8 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 )
 
-// traffic hears of connections and messages from gRPC. It numbers the connections, so that callers without a name can
-// be told apart, and counts the bytes of each call.
+// traffic is gRPC's stats handler. It numbers connections, to distinguish callers without a name, and counts the bytes
+// of each call.
 type traffic struct{ last, open atomic.Int64 }
 
 type connectionKey struct{}
@@ -58,7 +58,7 @@ func (t *traffic) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	}
 }
 
-// meters count what the server does, for Prometheus. Calls are counted when they end.
+// meters are the server's metrics of calls for Prometheus. A call is counted when it ends.
 type meters struct {
 	calls   *prometheus.CounterVec   // by method, operation and code
 	seconds *prometheus.HistogramVec // by method and operation
@@ -66,8 +66,8 @@ type meters struct {
 	bytes   *prometheus.CounterVec   // by operation and direction
 }
 
-// newMeters makes the meters of a server and registers them, unless at is nil, with what the engine tells of itself.
-func newMeters(s *Server, at prometheus.Registerer) *meters {
+// newMeters returns the meters of a server. If registry is not nil, it registers them and the server's state there.
+func newMeters(s *Server, registry prometheus.Registerer) *meters {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "anisoflight_" + name, Help: help}, labels)
 	}
@@ -81,13 +81,13 @@ func newMeters(s *Server, at prometheus.Registerer) *meters {
 		rows:  counter("rows_total", "Rows given by operations, or stored by uploads.", "operation"),
 		bytes: counter("bytes_total", "Bytes of messages on the wire.", "operation", "direction"),
 	}
-	if at != nil {
-		at.MustRegister(m.calls, m.seconds, m.rows, m.bytes, &state{s})
+	if registry != nil {
+		registry.MustRegister(m.calls, m.seconds, m.rows, m.bytes, &state{s})
 	}
 	return m
 }
 
-// count counts a call that has ended with err. Names that clients make up are not counted apart.
+// count counts a call that has ended with err. Unknown methods and operations count as "other".
 func (m *meters) count(c *call, err error, took time.Duration) {
 	op, code := c.op, "OK"
 	method, isFlight := strings.CutPrefix(c.method, flightService)
@@ -109,19 +109,19 @@ func (m *meters) count(c *call, err error, took time.Duration) {
 	m.bytes.WithLabelValues(op, "out").Add(float64(c.out.Load()))
 }
 
-// methods are Flight's calls.
+// methods lists the calls of Flight.
 var methods = []string{
 	"Handshake", "ListFlights", "GetFlightInfo", "PollFlightInfo", "GetSchema", "DoGet", "DoPut", "DoExchange", "DoAction",
 	"ListActions",
 }
 
-// state tells how the server is, and what its engine says of itself, when Prometheus asks.
+// state collects the metrics of the server's state and of its engine's ServerInfo.
 type state struct{ *Server }
 
-// Describe implements prometheus.Collector: Collect says all.
+// Describe implements prometheus.Collector. Collect describes the metrics.
 func (s *state) Describe(chan<- *prometheus.Desc) {}
 
-// Collect implements prometheus.Collector. Prometheus calls it in a goroutine of its own.
+// Collect implements prometheus.Collector. Prometheus calls it in its own goroutine, so it recovers panics.
 func (s *state) Collect(out chan<- prometheus.Metric) {
 	emit := func(kind prometheus.ValueType) func(string, string, float64, ...string) {
 		return func(name, help string, value float64, label ...string) {
@@ -141,7 +141,7 @@ func (s *state) Collect(out chan<- prometheus.Metric) {
 			draining = 1
 		}
 		s.mu.Unlock()
-		gauge("calls_active", "Calls under way.", float64(s.underWay()))
+		gauge("calls_active", "Active calls.", float64(s.activeCalls()))
 		gauge("connections", "Open connections.", float64(s.traffic.open.Load()))
 		gauge("draining", "1 while the server shuts down.", draining)
 		if info, ok := s.info(); ok {
@@ -151,7 +151,7 @@ func (s *state) Collect(out chan<- prometheus.Metric) {
 	})
 }
 
-// info returns what the engine says of itself.
+// info returns the engine's ServerInfo.
 func (s *state) info() (info api.ServerInfo, ok bool) {
 	call, err := s.table.Call(api.ByAction, openAction, nil)
 	if err != nil {
@@ -162,14 +162,14 @@ func (s *state) info() (info api.ServerInfo, ok bool) {
 	return info, ok && err == nil
 }
 
-// collect gives the metrics of an engine's ServerInfo.
+// collect emits the metrics of an engine's ServerInfo.
 func collect(i api.ServerInfo, gauge, counter func(name, help string, value float64, label ...string)) {
-	gauge("requests_active", "Operations under way.", float64(i.ActiveRequests))
+	gauge("requests_active", "Active operations.", float64(i.ActiveRequests))
 	gauge("device_waiting", "Requests and runs that wait for a slot of the device.", float64(i.Waiting))
 	counter("device_turns_total", "Slots of the device given: evaluations of networks and training steps.",
 		float64(i.Turns))
-	counter("device_joined_total",
-		"Evaluations that were made in the batch of another request for the same network.", float64(i.Joined))
+	counter("device_joined_total", "Evaluations made in the batch of another request for the same network.",
+		float64(i.Joined))
 	gauge("device_bytes", "Bytes in buffers on the device.", float64(i.DeviceBytes))
 	for k, device := range i.BytesByDevice {
 		gauge("device_buffer_bytes", "Bytes in buffers on each device.", float64(device.Buffers), "device", strconv.Itoa(k))
@@ -188,6 +188,6 @@ func collect(i api.ServerInfo, gauge, counter func(name, help string, value floa
 		counter("program_runs_total", "Runs of compiled programs.", float64(work.Runs), "kind", kind)
 		counter("program_flops_total", "Floating-point operations of convolutions and matrix products.", work.GFLOP*1e9,
 			"kind", kind)
-		counter("program_seconds_total", "Time that runs took; runs side by side count each.", work.Seconds, "kind", kind)
+		counter("program_seconds_total", "Time of all runs; simultaneous runs count each.", work.Seconds, "kind", kind)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 )
 
-// TestMetrics: calls by method, operation and code; rows and bytes; names that clients make up make no new series.
+// TestMetrics: calls by method, operation and code; rows and bytes. Unknown names make no new series.
 func TestMetrics(t *testing.T) {
 	at := prometheus.NewRegistry()
 	s := serve(t, Config{Metrics: at})
@@ -23,7 +23,7 @@ func TestMetrics(t *testing.T) {
 	for _, name := range []string{"ListModels", "made-up-1", "made-up-2"} {
 		_ = s.doAction(t.Context(), name)
 	}
-	eventually(t, "end", time.Second, func() bool { return s.underWay() == 0 })
+	eventually(t, "end", time.Second, func() bool { return s.activeCalls() == 0 })
 	want := `
 # HELP anisoflight_calls_total Calls that have ended, by the code of the contract, OK if all went well.
 # TYPE anisoflight_calls_total counter
@@ -37,7 +37,7 @@ anisoflight_rows_total{operation="Sample"} 16
 # HELP anisoflight_connections Open connections.
 # TYPE anisoflight_connections gauge
 anisoflight_connections 1
-# HELP anisoflight_calls_active Calls under way.
+# HELP anisoflight_calls_active Active calls.
 # TYPE anisoflight_calls_active gauge
 anisoflight_calls_active 0
 `
@@ -54,7 +54,7 @@ anisoflight_calls_active 0
 	}
 }
 
-// informed is an engine that knows nothing but how it is.
+// informed is an engine that only has a ServerInfo.
 type informed struct {
 	Engine
 	info api.ServerInfo
@@ -66,7 +66,7 @@ func (e informed) Action(context.Context, api.Call, func(api.Meta)) (any, error)
 
 func (informed) Operations() api.Table { return api.Operations() }
 
-// TestMetricsOfWork: what the engine says of its programs, by kind.
+// TestMetricsOfWork: metrics of the engine's programs, by kind.
 func TestMetricsOfWork(t *testing.T) {
 	at := &state{New(informed{info: api.ServerInfo{PeakGFLOPS: 50, Work: map[string]api.Work{
 		"step": {Runs: 3, GFLOP: 6, Seconds: 0.5}, "evaluate": {Runs: 1, GFLOP: 1, Seconds: 0.25},
@@ -79,7 +79,7 @@ anisoflight_matmul_peak_flops 5e+10
 # TYPE anisoflight_program_flops_total counter
 anisoflight_program_flops_total{kind="evaluate"} 1e+09
 anisoflight_program_flops_total{kind="step"} 6e+09
-# HELP anisoflight_program_seconds_total Time that runs took; runs side by side count each.
+# HELP anisoflight_program_seconds_total Time of all runs; simultaneous runs count each.
 # TYPE anisoflight_program_seconds_total counter
 anisoflight_program_seconds_total{kind="evaluate"} 0.25
 anisoflight_program_seconds_total{kind="step"} 0.5

@@ -12,7 +12,7 @@ func withPeers(locations ...string) Config {
 	return Config{Peers: func(context.Context) []string { return locations }}
 }
 
-// TestPeersDivideARequest into parts at multiples of 64, in order, the peers taking turns.
+// TestPeersDivideARequest: a request is divided at multiples of 64, in order, and the peers take turns.
 func TestPeersDivideARequest(t *testing.T) {
 	for _, c := range []struct {
 		samples, peers int
@@ -71,7 +71,8 @@ func TestPeersDivideARequest(t *testing.T) {
 	}
 }
 
-// TestWithoutPeersThereIsOneEndpoint, at the server that was asked: also of what cannot be divided.
+// TestWithoutPeersThereIsOneEndpoint: without peers, or if a request cannot be divided, there is one endpoint without
+// locations.
 func TestWithoutPeersThereIsOneEndpoint(t *testing.T) {
 	for body, cfg := range map[string]Config{
 		`{"op":"Sample","rows":500}`:   withPeers(),

@@ -18,10 +18,10 @@ import (
 	"github.com/anisoflight/anisoflight/flight/wire"
 )
 
-// DoPut receives a table. It is committed once the client has ended the stream, and the reply tells its rows.
+// DoPut receives a table and commits it when the client has ended the stream. The reply has the number of its rows.
 //
-// An upload that is refused is read to its end before the client is told: pyarrow raises a server's error when it
-// closes a stream, and something that says less when a write to it fails.
+// The server reads a refused upload to its end before it sends the error, because pyarrow raises the server's error
+// when it closes a stream, but a less useful one when a write fails.
 func (s *service) DoPut(stream flight.FlightService_DoPutServer) error {
 	var rows int64
 	err := recovered(s.server.log, func() (err error) {
@@ -39,7 +39,7 @@ func (s *service) DoPut(stream flight.FlightService_DoPutServer) error {
 	return transportError(stream.Send(&flight.PutResult{AppMetadata: text}))
 }
 
-// receiveUpload stores the table that the stream brings, whole or not at all.
+// receiveUpload stores the table of the stream completely or not at all.
 func (s *service) receiveUpload(stream flight.FlightService_DoPutServer) (rows int64, err error) {
 	in, err := s.openSource(stream.Context(), stream)
 	defer in.close()
@@ -78,18 +78,17 @@ func (s *service) receiveUpload(stream flight.FlightService_DoPutServer) (rows i
 	return rows, err
 }
 
-// drain reads and forgets what a client still sends, until it ends, goes away, or patience does.
+// drain reads and drops the rest of a client's stream, for Config.Patience at most.
 func (s *Server) drain(from flight.FlightService_DoPutServer) {
 	rest := receiver{from: from, call: callOf(from.Context())}
 	skip := func() error { rest.skip(); return nil }
 	select {
 	case <-finished(func() { _ = recovered(s.log, skip) }):
-	case <-time.After(s.cfg.Patience): // the call's end stops the reading
+	case <-time.After(s.cfg.Patience): // the end of the call stops the reader
 	}
 }
 
-// source reads what a client streams: a schema and batches until the client ends the stream. Every error is
-// one of the contract or of the context.
+// source reads the schema and the batches of a client's stream. Its errors are those of the contract or of the context.
 type source struct {
 	from   *receiver
 	mem    *wire.Allocator
@@ -97,7 +96,7 @@ type source struct {
 	schema api.Schema
 }
 
-// openSource reads up to the schema. No message may have, or claim, more bytes than Config.MaxMessageBytes.
+// openSource reads the schema of a stream. A message may have, or claim, at most Config.MaxMessageBytes.
 func (s *service) openSource(ctx context.Context, from flight.DataStreamReader) (*source, error) {
 	limit := int64(s.server.cfg.MaxMessageBytes)
 	in := &source{from: &receiver{from: from, limit: limit, call: callOf(ctx)}, mem: wire.NewAllocator(limit)}
@@ -109,20 +108,20 @@ func (s *service) openSource(ctx context.Context, from flight.DataStreamReader) 
 	return in, nil
 }
 
-// receivedBatch is a batch that a client sent.
+// receivedBatch is a batch from a client.
 type receivedBatch struct {
 	api.Batch
-	body []byte // the message's, in which the batch lies
+	body []byte // memory of the batch: the message's body
 	call *call
 }
 
-// recycle returns the batch's memory. A batch that is not recycled stays valid.
+// recycle gives back the batch's memory. A batch that is not recycled stays valid.
 func (a receivedBatch) recycle() {
 	a.call.release(int64(len(a.body)))
 	wire.Recycle(a.body)
 }
 
-// next returns the next batch; io.EOF once the client has ended the stream.
+// next returns the next batch, or io.EOF if the client has ended the stream.
 func (s *source) next() (receivedBatch, error) {
 	if s.reader.Next() {
 		batch, err := columns.Batch(s.schema, s.reader.RecordBatch())
@@ -132,7 +131,7 @@ func (s *source) next() (receivedBatch, error) {
 		return receivedBatch{}, s.explain(err)
 	}
 	if !s.from.ended {
-		return receivedBatch{}, api.Errorf(api.BadTensor, "The stream breaks off")
+		return receivedBatch{}, api.Errorf(api.BadTensor, "The stream is incomplete")
 	}
 	return receivedBatch{}, io.EOF
 }
@@ -143,11 +142,11 @@ func (s *source) close() {
 	}
 }
 
-// explain finds the reason why reading failed: the connection, a limit, or what was sent.
+// explain returns why reading failed: the connection, a limit, or the contents of the stream.
 func (s *source) explain(err error) error {
 	var (
-		kind  *tensor.Error
-		known *api.Error
+		invalid     *tensor.Error
+		contractErr *api.Error
 	)
 	switch {
 	case s.from.err != nil:
@@ -157,22 +156,26 @@ func (s *source) explain(err error) error {
 			WithHint("Send a schema, even if no rows follow.")
 	case s.mem.Refused() != nil:
 		return tooLarge(s.mem.Refused().Limit)
-	case errors.As(err, &kind):
-		return api.Errorf(api.BadTensor, "A tensor column is refused: %s", kind.Msg)
-	case errors.As(err, &known):
-		return known
+	case errors.As(err, &invalid):
+		return api.Errorf(api.BadTensor, "A tensor column is invalid: %s", invalid.Msg)
+	case errors.As(err, &contractErr):
+		return contractErr
 	}
-	return api.Errorf(api.BadTensor, "The stream is not Arrow's: %w", err)
+	return notArrow(err)
 }
 
-// receiver hands the messages of a stream to arrow-go's reader. It looks over their descriptions first, and leaves out
-// those that carry metadata alone.
+func notArrow(err error) error {
+	return api.Errorf(api.BadTensor, "The stream is not an Arrow stream: %w", err)
+}
+
+// receiver gives the messages of a stream to arrow-go's reader. It checks their headers first, and drops messages that
+// only have metadata.
 type receiver struct {
 	from  flight.DataStreamReader
 	limit int64  // bytes of one message
-	body  []byte // the latest message's
-	ended bool   // by the client, cleanly
-	err   error  // the connection's, or the first message's that was refused
+	body  []byte // body of the last message
+	ended bool   // the client has ended the stream
+	err   error  // error of the connection, or of the first invalid message
 	call  *call
 }
 
@@ -197,7 +200,7 @@ func (r *receiver) Recv() (*flight.FlightData, error) {
 			return nil, r.err
 		}
 		if err := wire.CheckHeader(data.GetDataHeader()); err != nil {
-			r.err = api.Errorf(api.BadTensor, "The stream is not Arrow's: %w", err)
+			r.err = notArrow(err)
 			return nil, r.err
 		}
 		r.body = data.GetDataBody()
@@ -205,7 +208,7 @@ func (r *receiver) Recv() (*flight.FlightData, error) {
 	}
 }
 
-// skip reads and forgets everything up to the end of the stream.
+// skip reads and drops the rest of the stream.
 func (r *receiver) skip() {
 	for {
 		data, err := r.from.Recv()
@@ -217,15 +220,15 @@ func (r *receiver) skip() {
 	}
 }
 
-// transportError makes an error of gRPC's transport, if it is one, an error of the context or of the contract: a
-// connection that is gone is a cancelled request.
+// transportError converts an error of gRPC's transport to one of the context or of the contract. A lost connection is a
+// cancelled request.
 func transportError(err error) error {
-	var known *api.Error
+	var contractErr *api.Error
 	switch {
 	case err == nil, errors.Is(err, context.Canceled):
 		return err
-	case errors.As(err, &known):
-		return known
+	case errors.As(err, &contractErr):
+		return contractErr
 	}
 	switch status.Code(err) {
 	case codes.Canceled, codes.Unavailable:

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// TestShutdownDrains: what is under way ends well, what is new is refused by name.
+// TestShutdownDrains: active calls end normally, and new calls are DRAINING.
 func TestShutdownDrains(t *testing.T) {
 	s := serve(t, Config{})
 	running := make(chan reply, 1)
@@ -45,7 +45,7 @@ func TestShutdownDrains(t *testing.T) {
 	}
 }
 
-// TestShutdownIsForced: after the grace, streams are cut off and their work has ended.
+// TestShutdownIsForced: when the context ends, streams and their work end.
 func TestShutdownIsForced(t *testing.T) {
 	s := serve(t, Config{})
 	running := make(chan reply, 1)
@@ -64,8 +64,7 @@ func TestShutdownIsForced(t *testing.T) {
 	wantStatus(t, "the stream under way", (<-running).err, codes.Unavailable, "[DRAINING] ")
 }
 
-// TestHealth: the server tells that it serves, and that it no longer does; whoever watches does not keep it from
-// ending.
+// TestHealth: the health service reports that the server serves, and that it stops; a watcher does not delay Shutdown.
 func TestHealth(t *testing.T) {
 	s := serve(t, Config{})
 	conn, err := grpc.NewClient(s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -150,14 +149,14 @@ func TestSocketFilesInTheWay(t *testing.T) {
 	}
 }
 
-// TestUnknownCalls are refused, and the server lives.
+// TestUnknownCalls: calls that are not served are UNIMPLEMENTED.
 func TestUnknownCalls(t *testing.T) {
 	s := serve(t, Config{})
 	_, err := s.client.PollFlightInfo(t.Context(), &flight.FlightDescriptor{Type: flight.DescriptorPATH})
 	wantStatus(t, "PollFlightInfo", err, codes.Unimplemented, "[UNIMPLEMENTED] ")
 }
 
-// TestStatusOfADeadline: the code in brackets is that of gRPC. What a client sees depends on whose clock strikes first.
+// TestStatusOfADeadline: the code in brackets matches gRPC's. The client may get gRPC's own status instead.
 func TestStatusOfADeadline(t *testing.T) {
 	s := serve(t, Config{})
 	err := toStatus(s.log, "id", fmt.Errorf("sampling: %w", context.DeadlineExceeded))

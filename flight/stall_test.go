@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// TestStalledReaders: a client that takes nothing is given up, and holds up nobody meanwhile.
+// TestStalledReaders: the call of a client that does not read is ended, and delays no other call.
 func TestStalledReaders(t *testing.T) {
 	s := serve(t, Config{Stall: 300 * time.Millisecond})
 	stream, err := s.client.DoGet(t.Context(),
@@ -26,17 +26,17 @@ func TestStalledReaders(t *testing.T) {
 	if r := s.get(t.Context(), t, `{"op":"Sample","rows":40}`); r.err != nil || len(r.indices()) != 40 {
 		t.Errorf("another reader of the same connection: %v", r.err)
 	}
-	eventually(t, "end", 5*time.Second, func() bool { return s.fake.working.Load() == 0 && s.underWay() == 0 })
+	eventually(t, "end", 5*time.Second, func() bool { return s.fake.working.Load() == 0 && s.activeCalls() == 0 })
 	for err == nil { // what was on its way is still read
 		_, err = stream.Recv()
 	}
 	if errors.Is(err, io.EOF) {
 		t.Error("the stream ended well")
 	}
-	wantStatus(t, "the stalled reader", err, codes.Canceled, "[CANCELLED] The client has taken nothing")
+	wantStatus(t, "the stalled reader", err, codes.Canceled, "[CANCELLED] The client has received nothing")
 }
 
-// TestStalledWriters: an upload whose client falls silent, and a call whose request never comes, are given up.
+// TestStalledWriters: an upload whose client stops sending, and a call without a request, are ended.
 func TestStalledWriters(t *testing.T) {
 	s := serve(t, Config{Stall: 200 * time.Millisecond, Patience: 100 * time.Millisecond})
 	p := s.put(t.Context(), t, target, labels().record(t).Schema())
@@ -51,14 +51,14 @@ func TestStalledWriters(t *testing.T) {
 	}
 	_, err = exchange.Recv()
 	wantStatus(t, "an exchange", err, codes.Canceled, "[CANCELLED] The client has sent nothing")
-	eventually(t, "end", time.Second, func() bool { return s.underWay() == 0 })
+	eventually(t, "end", time.Second, func() bool { return s.activeCalls() == 0 })
 	if s.storedLabels("digits") != nil || s.aborts() != 1 {
 		t.Errorf("stored %v, %d aborted", s.storedLabels("digits"), s.aborts())
 	}
 }
 
-// TestRequestsThatNeverCome: a client that leaves before it has sent its request is cancelled, and one that sends none
-// is told so; neither is a failure of the server.
+// TestRequestsThatNeverCome: a call that its client cancels before the request, and a call that ends without a request,
+// are errors of the client.
 func TestRequestsThatNeverCome(t *testing.T) {
 	s := serve(t, Config{})
 	conn, err := grpc.NewClient(s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -72,9 +72,9 @@ func TestRequestsThatNeverCome(t *testing.T) {
 		if _, err := conn.NewStream(ctx, description, flightService+method); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, method, 5*time.Second, func() bool { return s.underWay() == 1 })
+		eventually(t, method, 5*time.Second, func() bool { return s.activeCalls() == 1 })
 		leave()
-		eventually(t, method+" ends", 5*time.Second, func() bool { return s.underWay() == 0 })
+		eventually(t, method+" ends", 5*time.Second, func() bool { return s.activeCalls() == 0 })
 		stream, err := conn.NewStream(t.Context(), description, flightService+method)
 		if err == nil {
 			err = stream.CloseSend()
@@ -93,7 +93,7 @@ func TestRequestsThatNeverCome(t *testing.T) {
 	}
 }
 
-// TestQuietExchanges: they live on: who has begun one may think as long as it likes.
+// TestQuietExchanges: between two batches of an exchange a client may be silent longer than Stall.
 func TestQuietExchanges(t *testing.T) {
 	s := serve(t, Config{Stall: 100 * time.Millisecond})
 	in := images(2, 2, 1).record(t)

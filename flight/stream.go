@@ -15,19 +15,18 @@ import (
 	"github.com/anisoflight/anisoflight/flight/wire"
 )
 
-// sink sends what comes out of the work. It belongs to one goroutine.
+// sink sends the events of the work. It belongs to one goroutine.
 type sink interface {
 	event(api.Event) error
-	heartbeat() error // called when nothing else was sent for a while
+	heartbeat() error // called if nothing was sent for some time
 	lastSent() time.Time
 }
 
-// run does work in a goroutine of its own, which fills the queue through emit, and sends what the queue holds from this
-// one. It returns once all is sent and the work has ended.
+// run calls work in a new goroutine, whose emit fills the queue, and sends the queue's events from this goroutine. It
+// returns when the work has ended and all events are sent. If release is not nil, it is called when the work has ended.
 //
-// When ctx ends first it returns at once, so that the client hears why, and the work ends by itself within one network
-// evaluation; until then it keeps Shutdown and Stop waiting. release, which may be nil, is called when the work has
-// ended.
+// If ctx ends first, run returns at once, so that the client gets the error. The work then ends within one evaluation
+// of the network; Shutdown and Stop wait for it.
 func (s *Server) run(ctx context.Context, to sink, q *queue, release func(),
 	work func(ctx context.Context, emit func(api.Event) error) error,
 ) error {
@@ -47,7 +46,7 @@ func (s *Server) run(ctx context.Context, to sink, q *queue, release func(),
 		if !errors.Is(err, context.Canceled) {
 			return err
 		}
-		select { // a reason better than that the stream is gone, if there is one already
+		select { // prefer the work's own error, if it has failed already
 		case _, open := <-q.events:
 			if !open && workErr != nil {
 				return workErr
@@ -59,7 +58,7 @@ func (s *Server) run(ctx context.Context, to sink, q *queue, release func(),
 	return workErr // the queue is closed: the work has ended
 }
 
-// forward sends what the queue holds until it is closed.
+// forward sends the events of the queue until it is closed.
 func (s *Server) forward(ctx context.Context, to sink, q *queue) error {
 	ticker := time.NewTicker(s.cfg.Heartbeat / 4)
 	defer ticker.Stop()
@@ -90,37 +89,37 @@ func (s *Server) forward(ctx context.Context, to sink, q *queue) error {
 	}
 }
 
-// queue carries events from the goroutine that works to the one that sends. Its bytes are bounded; a full one makes the
-// work wait for the client.
+// queue carries events from the goroutine that works to the one that sends. When its bytes are used up, the work waits
+// for the client.
 type queue struct {
 	events   chan api.Event
-	room     *semaphore.Weighted // in bytes
-	most     int64
-	patience time.Duration // 0 without end
+	room     *semaphore.Weighted // free bytes
+	capacity int64               // bytes
+	patience time.Duration       // 0: no limit
 	schema   api.Schema
 }
 
-// maxWaiting is how many events may wait, whatever their size.
-const maxWaiting = 1024
+// maxEvents bounds the number of events in a queue.
+const maxEvents = 1024
 
-// newQueue returns a queue of at most so many bytes of rows. If no room comes up within patience, push fails.
-func newQueue(s api.Schema, most int64, patience time.Duration) *queue {
+// newQueue returns a queue of capacity bytes of rows. If there is no room within patience, push fails.
+func newQueue(s api.Schema, capacity int64, patience time.Duration) *queue {
 	return &queue{
-		events: make(chan api.Event, maxWaiting), room: semaphore.NewWeighted(most), most: most,
+		events: make(chan api.Event, maxEvents), room: semaphore.NewWeighted(capacity), capacity: capacity,
 		patience: patience, schema: s,
 	}
 }
 
-// weight counts an event's bytes, so that not more of them wait than the channel holds.
+// weight returns the bytes that an event counts for: enough that the channel never has more than maxEvents.
 func (q *queue) weight(e api.Event) int64 {
-	w := q.most/maxWaiting + 1
+	w := q.capacity/maxEvents + 1
 	if e.Batch != nil {
 		w = max(w, int64(e.Batch.Rows)*q.schema.RowBytes())
 	}
-	return min(w, q.most)
+	return min(w, q.capacity)
 }
 
-// push hands an event over. Its memory belongs to the queue from then on.
+// push adds an event, whose memory then belongs to the queue.
 func (q *queue) push(ctx context.Context, e api.Event) error {
 	wait := ctx
 	if q.patience > 0 {
@@ -132,17 +131,17 @@ func (q *queue) push(ctx context.Context, e api.Event) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return api.Errorf(api.TooLarge, "%d bytes of replies wait and nobody reads them", q.most).
-			WithHint("Read the replies while you write, with at most as many batches unanswered as \"window\" says.")
+		return api.Errorf(api.TooLarge, "The client has not read %d bytes of replies", q.capacity).
+			WithHint("Read replies while you write, and have at most \"window\" batches without a reply.")
 	}
-	q.events <- e // has room: every event weighs enough
+	q.events <- e // never blocks, see weight
 	return nil
 }
 
-// sent makes room after an event was sent.
+// sent frees the bytes of an event that was sent.
 func (q *queue) sent(e api.Event) { q.room.Release(q.weight(e)) }
 
-// close says that nothing follows.
+// close ends the queue.
 func (q *queue) close() { close(q.events) }
 
 // outStream is the sink of a DoGet or DoExchange.
@@ -150,32 +149,32 @@ type outStream struct {
 	to      *wire.Writer
 	api     api.Schema
 	arrow   *arrow.Schema
-	most    int // rows a message
+	maxRows int // rows of a message
 	started time.Time
-	last    time.Time       // when something was sent
-	rows    int64           // sent so far
-	waits   func() api.Meta // what the work waits for; nil, or a nil result: nothing to tell of
+	last    time.Time       // time of the last message
+	rows    int64           // number of rows sent
+	waits   func() api.Meta // what the work waits for; may be nil or return nil
 }
 
-// openStream sends the schema and a batch of no rows that carries meta.
-func openStream(to wire.Sender, s api.Schema, most int, meta api.Meta) (*outStream, error) {
+// openStream sends the schema and an empty batch with meta.
+func openStream(to wire.Sender, s api.Schema, maxRows int, meta api.Meta) (*outStream, error) {
 	as, err := columns.ToArrow(s)
 	if err != nil {
 		return nil, err
 	}
-	o := &outStream{to: wire.NewWriter(to, as, nil), api: s, arrow: as, most: most, started: time.Now()}
+	o := &outStream{to: wire.NewWriter(to, as, nil), api: s, arrow: as, maxRows: maxRows, started: time.Now()}
 	return o, o.empty(meta)
 }
 
-// event sends an event: its rows, cut to size, with the metadata on the last of them, or its metadata alone. Every
-// message carries metadata; rows that came without say how many there have been.
+// event sends an event: its rows in messages of at most maxRows rows, the last with the event's metadata, or an empty
+// batch with the metadata. Other messages have the number of rows sent as metadata.
 func (o *outStream) event(e api.Event) error {
 	if e.Batch == nil {
 		return o.empty(e.Meta)
 	}
 	b := *e.Batch
 	for from := 0; ; {
-		to := min(from+o.most, b.Rows)
+		to := min(from+o.maxRows, b.Rows)
 		meta := api.Done(o.rows+int64(to-from), -1)
 		if to == b.Rows && e.Meta != nil {
 			meta = e.Meta
@@ -187,22 +186,22 @@ func (o *outStream) event(e api.Event) error {
 	}
 }
 
-// empty sends a batch of no rows with metadata.
+// empty sends an empty batch with metadata.
 func (o *outStream) empty(meta api.Meta) error { return o.send(columns.Empty(o.api), meta) }
 
-// heartbeat says that the stream is alive, and what the work waits for.
+// heartbeat sends an empty batch with the time, and with what the work waits for.
 func (o *outStream) heartbeat() error {
 	meta := api.Meta{"event": "progress"}
 	if o.waits != nil {
-		if what := o.waits(); what != nil {
-			meta = what
+		if status := o.waits(); status != nil {
+			meta = status
 		}
 	}
 	meta["rows"], meta["elapsed_s"] = o.rows, o.elapsed()
 	return o.empty(meta)
 }
 
-// end sends the last message, which says that all went well. more is what the operation adds to it.
+// end sends the last message of a successful stream, whose metadata includes more.
 func (o *outStream) end(more map[string]any) error {
 	meta := api.Meta{}
 	maps.Copy(meta, more)

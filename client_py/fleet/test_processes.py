@@ -177,7 +177,7 @@ def test_what_is_in_the_way_is_said(data: Path, tmp_path: Path) -> None:
     for _ in range(5):  # the launcher ends all with the first that ends, which may be one that has only heard of it
         assert "network must be left out" in refused("--model", "nothing", processes=4)
     with anisoflight.serve(data=data, environment={"ANISOFLIGHT_DEVICE": "cpu"}) as client:
-        assert f"2 processes train in themselves, and {client.location} is a server" in refused()
+        assert f"2 processes cannot train on the server {client.location}" in refused()
 
 
 def test_what_is_in_the_way_of_another_process_is_said(data: Path) -> None:

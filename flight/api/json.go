@@ -60,7 +60,7 @@ func decodeJSON(v rawValue, at place, dst any) error {
 	return cmp.Or(wrong.Err, err)
 }
 
-// kindNames names the kinds of JSON values as jsonerror.Wanted does.
+// kindNames names the kinds of JSON values as jsonerror.TypeName does.
 var kindNames = map[jsontext.Kind]string{
 	'"': "text", 't': "true or false", 'f': "true or false", '[': "a list", '{': "an object",
 }
@@ -69,7 +69,7 @@ var kindNames = map[jsontext.Kind]string{
 // else.
 func decodeScalar(d *jsontext.Decoder, at place, dst any) error {
 	v, kind := reflect.ValueOf(dst).Elem(), d.PeekKind()
-	want := jsonerror.Wanted(v.Type())
+	want := jsonerror.TypeName(v.Type())
 	if v.Type() == reflect.TypeFor[json.RawMessage]() {
 		want = "an object"
 	}

@@ -70,8 +70,8 @@ type NewSchedule struct {
 	Replace bool   `json:"replace"`         // replace a schedule of that name
 }
 
-// Stored implements ScheduleKind.
-func (r NewSchedule) Stored() NewSchedule { return r }
+// Target implements ScheduleKind.
+func (r NewSchedule) Target() NewSchedule { return r }
 
 // checkEnds checks the noise variances at the end, 0 if it is missing, and at t = 0.
 func checkEnds(t, g0 float64) error {

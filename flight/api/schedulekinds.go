@@ -166,8 +166,8 @@ type ScheduleKind interface {
 	Request
 	// Kind returns the kind's name.
 	Kind() string
-	// Stored returns the fields that all kinds have.
-	Stored() NewSchedule
+	// Target returns the fields that all kinds have: where the schedule is stored.
+	Target() NewSchedule
 }
 
 // ScheduleKinds returns an empty request of each kind.

@@ -51,9 +51,9 @@ func TestTokensThatAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"ci read":                       "2 words",
 		"ci read " + hash + " x":        "4 words",
-		"c!i read " + hash:              "not a name",
-		"ci read,write " + hash:         `"write" is not a scope`,
-		"ci read, " + hash:              `"" is not a scope`,
+		"c!i read " + hash:              "a name must be",
+		"ci read,write " + hash:         `admin, got "write"`,
+		"ci read, " + hash:              `admin, got ""`,
 		"ci read " + hash[7:]:           "sha256:",
 		"ci read " + hash[:60]:          "sha256:",
 		"ci read " + hash[:69]:          "sha256:",
@@ -103,7 +103,7 @@ func TestTokensAreReloaded(t *testing.T) {
 		t.Error("the second file")
 	}
 	rewrite(t, w, path, "rubbish")
-	if w.Get().Find(second) == nil || !strings.Contains(logged.String(), "not taken over") {
+	if w.Get().Find(second) == nil || !strings.Contains(logged.String(), "files are invalid") {
 		t.Errorf("a broken file; logged %s", &logged)
 	}
 	if err := os.Remove(path); err != nil {

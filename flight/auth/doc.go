@@ -1,8 +1,8 @@
-// Package auth decides who may ask for what: bearer tokens with scopes, read from a file, and the TLS of the server.
+// Package auth has bearer tokens with scopes, read from a file, and the TLS configuration of a server.
 //
-// A token is 256 random bits; a Tokens file holds its SHA-256 alone, which is enough for a secret that nobody can
-// guess, and gives nothing away. Each operation needs exactly one scope, which the table of package api says. Files of
-// tokens and certificates are read again when they change, and a broken file leaves the last good one in force.
+// A token is 256 random bits. A file of tokens has only their SHA-256, from which a token cannot be recovered. Every
+// operation needs one scope, which the table of package api names. Files of tokens and certificates are read again when
+// they change. If a changed file is invalid, the previous contents stay valid.
 //
 // Begin reading with Tokens.
 package auth

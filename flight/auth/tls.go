@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// ServerTLS makes the TLS configuration of a server, 1.2 or later, from PEM files that may change while it serves: its
-// certificate chain and key, and, unless empty, the authorities whose certificates clients must have.
+// ServerTLS returns the configuration of a server with TLS 1.2 or later. It reads PEM files that may change while the
+// server runs: the certificate chain, its key, and, unless clientCA is empty, the authorities that must have signed the
+// clients' certificates.
 func ServerTLS(cert, key, clientCA string, log *slog.Logger) (*tls.Config, error) {
 	paths := []string{cert, key}
 	if clientCA != "" {
@@ -30,7 +31,7 @@ func ServerTLS(cert, key, clientCA string, log *slog.Logger) (*tls.Config, error
 
 func readTLS(cert, key, clientCA string) (*tls.Config, error) {
 	if cert == "" || key == "" {
-		return nil, fmt.Errorf("auth: TLS needs a certificate and its key: %q and %q are given", cert, key)
+		return nil, fmt.Errorf("auth: TLS needs a certificate and its key, got %q and %q", cert, key)
 	}
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
@@ -51,7 +52,7 @@ func readTLS(cert, key, clientCA string) (*tls.Config, error) {
 	return c, nil
 }
 
-// Watched is a value read from files, which are read again when they change.
+// Watched is a value read from files that are read again when they change.
 type Watched[T any] struct {
 	log   *slog.Logger
 	load  func() (T, error)
@@ -63,16 +64,13 @@ type Watched[T any] struct {
 	looked time.Time
 }
 
-// stamp distinguishes one state of a file from the next.
-type stamp struct {
-	size     int64
-	modified time.Time
-}
+// stamp changes when a file changes.
+type stamp struct{ size, modified int64 }
 
-// lookEvery is how often the files are looked at, at most: they are looked at when the value is asked for.
+// lookEvery is the least time between two looks at the files. Get looks at them.
 const lookEvery = time.Second
 
-// Watch loads a value, and again whenever one of the files has changed.
+// Watch loads a value from the files at paths. Get loads it again if a file has changed.
 func Watch[T any](log *slog.Logger, load func() (T, error), paths ...string) (*Watched[T], error) {
 	w := &Watched[T]{log: log, load: load, paths: paths, looked: time.Now()}
 	w.stamps = w.look()
@@ -81,8 +79,7 @@ func Watch[T any](log *slog.Logger, load func() (T, error), paths ...string) (*W
 	return w, err
 }
 
-// Get returns the value. Files that cannot be read, or hold something else, leave it as it is, which is logged once for
-// each change.
+// Get returns the value. If changed files are invalid, it logs an error once and returns the previous value.
 func (w *Watched[T]) Get() T {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -91,26 +88,26 @@ func (w *Watched[T]) Get() T {
 	}
 	w.looked = time.Now()
 	now := w.look()
-	if slices.EqualFunc(now, w.stamps, func(a, b stamp) bool { return a.size == b.size && a.modified.Equal(b.modified) }) {
+	if slices.Equal(now, w.stamps) {
 		return w.value
 	}
 	w.stamps = now
 	value, err := w.load()
 	if err != nil {
-		w.log.Error("changed files are not taken over", "files", w.paths, "error", err)
+		w.log.Error("changed files are invalid", "files", w.paths, "error", err)
 		return w.value
 	}
-	w.log.Info("changed files are taken over", "files", w.paths)
+	w.log.Info("changed files were read", "files", w.paths)
 	w.value = value
 	return value
 }
 
-// look returns the files' stamps; a missing file has the zero stamp.
+// look returns the files' stamps. A missing file has the zero stamp.
 func (w *Watched[T]) look() []stamp {
 	stamps := make([]stamp, len(w.paths))
 	for i, path := range w.paths {
 		if info, err := os.Stat(path); err == nil {
-			stamps[i] = stamp{info.Size(), info.ModTime()}
+			stamps[i] = stamp{info.Size(), info.ModTime().UnixNano()}
 		}
 	}
 	return stamps

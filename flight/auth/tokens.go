@@ -18,7 +18,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 )
 
-// Principal is who asks.
+// Principal is the holder of a token.
 type Principal struct {
 	Name   string
 	Scopes []api.Scope
@@ -27,7 +27,7 @@ type Principal struct {
 // May reports whether the principal has a scope.
 func (p *Principal) May(s api.Scope) bool { return slices.Contains(p.Scopes, s) }
 
-// Tokens are the tokens that a server knows.
+// Tokens are the valid tokens of a server.
 type Tokens struct{ entries []entry }
 
 type entry struct {
@@ -35,14 +35,14 @@ type entry struct {
 	hash      [sha256.Size]byte
 }
 
-var nameOfToken = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// ParseTokens reads a list of tokens: lines of
+// ParseTokens parses a list of tokens: lines of
 //
 //	NAME SCOPE[,SCOPE…] sha256:HEX
 //
-// in any order, with empty lines and comments after #. Names need not differ: a principal may change its token while
-// both are good.
+// in any order, with empty lines and comments after #. A name may have several tokens, so that a principal can change
+// from one to the next.
 func ParseTokens(text []byte) (*Tokens, error) {
 	t := &Tokens{}
 	lines := bufio.NewScanner(bytes.NewReader(text))
@@ -65,8 +65,8 @@ func parseEntry(fields []string) (e entry, err error) {
 	if len(fields) != 3 {
 		return e, fmt.Errorf("auth: a line must be NAME SCOPES sha256:HEX, got %d words", len(fields))
 	}
-	if !nameOfToken.MatchString(fields[0]) {
-		return e, fmt.Errorf("auth: %q is not a name: letters, digits and . _ - up to 64", fields[0])
+	if !namePattern.MatchString(fields[0]) {
+		return e, fmt.Errorf("auth: a name must be up to 64 letters, digits and . _ -, got %q", fields[0])
 	}
 	e.principal.Name = fields[0]
 	if e.principal.Scopes, err = ParseScopes(fields[1]); err != nil {
@@ -81,7 +81,8 @@ func parseEntry(fields []string) (e entry, err error) {
 	return e, nil
 }
 
-// Find returns the principal of a token, nil if it is none. Its time depends on the number of tokens alone.
+// Find returns the principal of a token, nil if the token is not valid. Its duration depends only on the number of
+// tokens.
 func (t *Tokens) Find(token string) *Principal {
 	hash := sha256.Sum256([]byte(token))
 	var found *Principal
@@ -93,7 +94,7 @@ func (t *Tokens) Find(token string) *Principal {
 	return found
 }
 
-// WatchTokens reads a file of tokens and follows its changes.
+// WatchTokens watches a file of tokens.
 func WatchTokens(path string, log *slog.Logger) (*Watched[*Tokens], error) {
 	return Watch(log, func() (*Tokens, error) {
 		text, err := os.ReadFile(path)
@@ -108,28 +109,28 @@ func WatchTokens(path string, log *slog.Logger) (*Watched[*Tokens], error) {
 	}, path)
 }
 
-// NewToken makes a token, and the line of the file that makes it good.
+// NewToken returns a new token and its line for the file of tokens.
 func NewToken(name string, scopes []api.Scope) (token, line string, err error) {
 	var secret [32]byte
 	_, _ = rand.Read(secret[:]) // never fails
 	token = "aniso_" + base64.RawURLEncoding.EncodeToString(secret[:])
 	hash := sha256.Sum256([]byte(token))
-	words := make([]string, len(scopes))
-	for i, s := range scopes {
-		words[i] = string(s)
+	var words []string
+	for _, s := range scopes {
+		words = append(words, string(s))
 	}
 	fields := []string{name, strings.Join(words, ","), "sha256:" + hex.EncodeToString(hash[:])}
 	_, err = parseEntry(fields)
 	return token, strings.Join(fields, " "), err
 }
 
-// ParseScopes reads a list such as "read,sample".
+// ParseScopes parses a list such as "read,sample".
 func ParseScopes(text string) ([]api.Scope, error) {
 	var list []api.Scope
 	for word := range strings.SplitSeq(text, ",") {
 		s := api.Scope(word)
 		if !slices.Contains(api.Scopes, s) {
-			return nil, fmt.Errorf("auth: %q is not a scope: read, sample, train or admin", word)
+			return nil, fmt.Errorf("auth: a scope must be read, sample, train or admin, got %q", word)
 		}
 		if !slices.Contains(list, s) {
 			list = append(list, s)

@@ -14,8 +14,8 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 )
 
-// Action calls an operation that answers with JSON, by its name, with a request as [Client.Get] takes it: a DoAction.
-// The last result is the reply; those before report its progress to the function progress, which may be nil.
+// Action calls the operation called name, which replies with JSON, by DoAction. The request is as in [Client.Get]. If
+// progress is not nil, it is called with the progress that the server reports before the reply.
 func (c *Client) Action(ctx context.Context, name string, req any, progress func(api.Meta)) (reply json.RawMessage,
 	err error,
 ) {
@@ -59,8 +59,8 @@ func act[R any](ctx context.Context, c *Client, name string, req any, progress f
 	return reply, json.Unmarshal(text, &reply)
 }
 
-// MakeSchedule makes a schedule of a kind, such as an *api.GeodesicSchedule, and stores it. It may take long: progress,
-// which may be nil, is called as it goes on.
+// MakeSchedule makes a schedule of a kind, such as an *api.GeodesicSchedule, and stores it. If progress is not nil, it
+// is called with the progress of the work.
 func (c *Client) MakeSchedule(ctx context.Context, req api.ScheduleKind, progress func(api.Meta)) (api.ScheduleInfo,
 	error,
 ) {
@@ -69,8 +69,8 @@ func (c *Client) MakeSchedule(ctx context.Context, req api.ScheduleKind, progres
 	return act[api.ScheduleInfo](ctx, c, "MakeSchedule", fields, progress)
 }
 
-// encode returns a request's JSON: the fields of a struct that are not zero, or all entries of a map or of JSON, and
-// the operation's name unless that is empty.
+// encode returns a request's JSON: the fields of a struct that are not zero, or all entries of a map or of JSON. It
+// adds the operation's name as "op" unless it is empty.
 func encode(op string, req any) ([]byte, error) {
 	fields := map[string]any{}
 	switch req := req.(type) {
@@ -82,11 +82,11 @@ func encode(op string, req any) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		var own map[string]json.RawMessage
-		if err := json.Unmarshal(text, &own); err != nil {
+		var values map[string]json.RawMessage
+		if err := json.Unmarshal(text, &values); err != nil {
 			return nil, err
 		}
-		for name, value := range own {
+		for name, value := range values {
 			fields[name] = value
 		}
 	default:
@@ -98,7 +98,7 @@ func encode(op string, req any) ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// gather adds the fields of a struct, those of embedded structs included, that are not zero.
+// gather adds the fields of a struct and of its embedded structs that are not zero.
 func gather(fields map[string]any, v reflect.Value) {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)

@@ -24,10 +24,10 @@ import (
 
 // Options configure a client. The zero value of each field means its default.
 type Options struct {
-	Token           string      // the bearer token; default none. It travels as it is: use TLS, or loopback
-	TLS             *tls.Config // of locations grpc+tls; default the system's authorities
-	MaxMessageBytes int         // a message received; default 128 MiB
-	// Dial connects to the server in place of the address of the location; default by the address
+	Token           string      // bearer token; default none. It is not encrypted: use TLS or a loopback address
+	TLS             *tls.Config // for locations grpc+tls; default the system's authorities
+	MaxMessageBytes int         // maximum bytes of a received message; default 128 MiB
+	// Dial connects to the server; default to the address of the location
 	Dial func(context.Context) (net.Conn, error)
 }
 
@@ -37,8 +37,8 @@ type Client struct {
 	service flight.FlightServiceClient
 }
 
-// Dial connects to a location as Flight writes it: grpc://HOST:PORT, grpc+tls://HOST:PORT or grpc+unix:///PATH. It
-// returns once the server has answered, or with the reason why it has not by the end of ctx.
+// Dial connects to a Flight location: grpc://HOST:PORT, grpc+tls://HOST:PORT or grpc+unix:///PATH. It returns when the
+// server has replied, or with an error, at the latest when ctx ends.
 func Dial(ctx context.Context, location string, o Options) (*Client, error) {
 	target, secure, err := parseLocation(location)
 	if err != nil {
@@ -82,10 +82,10 @@ func Dial(ctx context.Context, location string, o Options) (*Client, error) {
 	return c, nil
 }
 
-// Close ends the connection, and with it the calls under way.
+// Close ends the connection and all its calls.
 func (c *Client) Close() error { return c.conn.Close() }
 
-// parseLocation returns gRPC's name of a location.
+// parseLocation returns gRPC's name of a location's target, and whether it uses TLS.
 func parseLocation(location string) (target string, secure bool, err error) {
 	scheme, rest, ok := strings.Cut(location, "://")
 	switch {
@@ -102,7 +102,7 @@ func parseLocation(location string) (target string, secure bool, err error) {
 		location)
 }
 
-// proxyHint returns what to try if gRPC reaches a target through a proxy; empty if it does not.
+// proxyHint returns a hint if gRPC uses a proxy for a target, else nothing.
 func proxyHint(target string) string {
 	to := &url.URL{Scheme: "https", Host: strings.TrimPrefix(target, "passthrough:///")}
 	if proxy, err := http.ProxyFromEnvironment(&http.Request{URL: to}); err != nil || proxy == nil {
@@ -111,7 +111,7 @@ func proxyHint(target string) string {
 	return "; HTTPS_PROXY is set: if the proxy does not lead to the server, name its host in NO_PROXY"
 }
 
-// bearer is a token in the headers of every call.
+// bearer is a token that is sent with every call.
 type bearer string
 
 // GetRequestMetadata implements credentials.PerRPCCredentials.
@@ -119,6 +119,6 @@ func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]strin
 	return map[string]string{"authorization": "Bearer " + string(b)}, nil
 }
 
-// RequireTransportSecurity implements credentials.PerRPCCredentials. Whether the way to the server is safe, as loopback
-// and unix sockets are, is for the caller to know.
+// RequireTransportSecurity implements credentials.PerRPCCredentials. Loopback and Unix sockets need no TLS; for other
+// locations it is the caller's choice.
 func (b bearer) RequireTransportSecurity() bool { return false }

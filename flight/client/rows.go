@@ -18,18 +18,18 @@ import (
 	"github.com/anisoflight/anisoflight/flight/wire"
 )
 
-// Message is one message of a reply: some rows, or none, and what the server says about them. The batch stays valid.
+// Message is one message of a reply: rows, which may be none, and metadata. The batch stays valid.
 type Message struct {
 	Schema api.Schema
 	Batch  api.Batch
-	Meta   api.Meta // its "event" is start, progress, batch or end
+	Meta   api.Meta // its "event" is start, progress, compiling, batch or end
 }
 
-// Rows is a reply's messages, the last of which says that all went well; an error ends it. The call is made when a loop
-// over it begins, anew for each, and cancelled when the loop is left.
+// Rows iterates over the messages of a reply. The last message has the event end, or else there is an error. Each loop
+// makes a call of its own when it begins, and cancels the call when it is left.
 type Rows = iter.Seq2[Message, error]
 
-// Input is batches of one schema, to be sent.
+// Input has batches of one schema to send.
 type Input struct {
 	Schema  api.Schema
 	Batches iter.Seq[api.Batch]
@@ -51,8 +51,8 @@ func ReadAll(rows Rows) (api.Schema, api.Batch, api.Meta, error) {
 	return all.Schema, all.Batch, all.Meta, nil
 }
 
-// Get calls an operation that returns rows, by its name: a DoGet. The methods of the operations' own names have typed
-// requests; here the request may also be a map or JSON, as programs have it whose requests are data.
+// Get calls the operation called op, which returns rows, by DoGet. The request is a struct of flight/api, a map or
+// JSON.
 func (c *Client) Get(ctx context.Context, op string, req any) Rows {
 	return func(yield func(Message, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -69,7 +69,7 @@ func (c *Client) Get(ctx context.Context, op string, req any) Rows {
 	}
 }
 
-// exchange is a DoExchange: a goroutine sends while the loop receives.
+// exchange calls an operation by DoExchange. A goroutine sends while the loop receives.
 func (c *Client) exchange(ctx context.Context, op string, req any, in Input) Rows {
 	return func(yield func(Message, error) bool) {
 		ctx, cancel := context.WithCancelCause(ctx)
@@ -86,7 +86,7 @@ func (c *Client) exchange(ctx context.Context, op string, req any, in Input) Row
 		}
 		go func() {
 			defer close(sent)
-			// What the server refuses is told to the receiver.
+			// io.EOF: the server has ended the stream, and the receiver gets its error.
 			if err := send(stream, op, req, in); err != nil && !errors.Is(err, io.EOF) {
 				cancel(err)
 			}
@@ -100,8 +100,8 @@ func (c *Client) exchange(ctx context.Context, op string, req any, in Input) Row
 	}
 }
 
-// Put uploads rows to an operation by its name, with a request as [Client.Get] takes it: a DoPut. It returns the number
-// of rows that the server has stored.
+// Put uploads rows to the operation called op by DoPut. The request is as in [Client.Get]. It returns the number of
+// rows that the server has stored.
 func (c *Client) Put(ctx context.Context, op string, req any, in Input) (int64, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -129,8 +129,8 @@ type sender interface {
 	CloseSend() error
 }
 
-// send sends the batches, after a descriptor that carries the request, and ends the stream. Its error is io.EOF if the
-// server has ended it.
+// send sends a descriptor with the request, then the batches, and ends the stream. Its error is io.EOF if the server
+// has ended the stream.
 func send(to sender, op string, req any, in Input) error {
 	text, err := encode(op, req)
 	if err != nil {
@@ -160,7 +160,7 @@ func send(to sender, op string, req any, in Input) error {
 	return to.CloseSend()
 }
 
-// receive hands the messages of a stream to yield until one says that all went well.
+// receive calls yield with the messages of a stream, and with an error if the last one does not have the event end.
 func receive(ctx context.Context, from flight.DataStreamReader, yield func(Message, error) bool) {
 	reader, err := flight.NewRecordReader(from)
 	if err != nil {
@@ -182,14 +182,14 @@ func receive(ctx context.Context, from flight.DataStreamReader, yield func(Messa
 		}
 	}
 	if err = reader.Err(); err == nil && m.Meta["event"] != "end" {
-		err = errors.New("client: the reply breaks off")
+		err = errors.New("client: the reply is incomplete")
 	}
 	if err != nil {
 		yield(Message{}, explain(ctx, err))
 	}
 }
 
-// explain makes an error of gRPC an *api.Error, if it is one of the server's, or the context's own error.
+// explain converts an error of gRPC to the server's *api.Error or to the error of the context.
 func explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -206,7 +206,7 @@ func explain(ctx context.Context, err error) error {
 		return ctx.Err()
 	case code == codes.Canceled:
 		return context.Canceled
-	case code == codes.ResourceExhausted: // gRPC's own refusal of a message
+	case code == codes.ResourceExhausted: // gRPC refuses a message
 		return api.Errorf(api.TooLarge, "A message is too large: %w", err).WithHint("Send smaller batches.")
 	case code == codes.DeadlineExceeded:
 		return context.DeadlineExceeded

@@ -13,7 +13,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/tensor"
 )
 
-// Rows returns rows from … to of a batch, which share its memory.
+// Rows returns rows from … to − 1 of a batch. They share its memory.
 func Rows(s api.Schema, b api.Batch, from, to int) api.Batch {
 	out := api.Batch{Rows: to - from, Cols: make([]any, len(b.Cols))}
 	for i, flat := range b.Cols {
@@ -23,7 +23,7 @@ func Rows(s api.Schema, b api.Batch, from, to int) api.Batch {
 	return out
 }
 
-// Empty is a batch of no rows.
+// Empty returns a batch of no rows.
 func Empty(s api.Schema) api.Batch {
 	b := api.Batch{}
 	for _, c := range s.Columns {
@@ -32,7 +32,7 @@ func Empty(s api.Schema) api.Batch {
 	return b
 }
 
-// Append adds the rows of b, which is of the same schema, to dst.
+// Append appends the rows of b, which has the same schema, to dst.
 func Append(dst *api.Batch, b api.Batch) {
 	dst.Rows += b.Rows
 	for i, flat := range b.Cols {
@@ -40,8 +40,8 @@ func Append(dst *api.Batch, b api.Batch) {
 	}
 }
 
-// Record wraps a batch as Arrow's record, without copying: as is the schema s in Arrow. A batch that does not fit its
-// schema is an error of the engine.
+// Record returns a batch as an Arrow record that shares its memory. as is the schema s as an Arrow schema. The error of
+// a batch that does not fit its schema is a bug of the caller.
 func Record(as *arrow.Schema, s api.Schema, b api.Batch) (arrow.RecordBatch, error) {
 	if len(b.Cols) != len(s.Columns) {
 		return nil, fmt.Errorf("a batch of %d columns for a schema of %d", len(b.Cols), len(s.Columns))
@@ -63,8 +63,7 @@ func Record(as *arrow.Schema, s api.Schema, b api.Batch) (arrow.RecordBatch, err
 	return array.NewRecordBatch(as, columns, int64(b.Rows)), nil
 }
 
-// flatBytes looks at a column's numbers as bytes, in the machine's order, which is Arrow's on every machine that runs
-// this.
+// flatBytes returns a column's memory as bytes, in the machine's order, which on all supported machines is Arrow's.
 func flatBytes(flat any) (typ api.Type, numbers int, b []byte) {
 	v := reflect.ValueOf(flat)
 	if v.Kind() != reflect.Slice {
@@ -74,8 +73,8 @@ func flatBytes(flat any) (typ api.Type, numbers int, b []byte) {
 	return typ, v.Len(), unsafe.Slice((*byte)(v.UnsafePointer()), v.Len()*typ.Size())
 }
 
-// Batch looks at a received record as a batch of schema s, without copying more than integers that are widened. A
-// record that holds a null, or whose columns are shorter than it claims, is BAD_TENSOR.
+// Batch returns a received record as a batch of schema s. It copies only integers of fewer bits than int64, which
+// become int64. A record that has a null, or columns shorter than it claims, is BAD_TENSOR.
 func Batch(s api.Schema, r arrow.RecordBatch) (api.Batch, error) {
 	b := api.Batch{Rows: int(r.NumRows()), Cols: make([]any, len(s.Columns))}
 	for i, c := range s.Columns {
@@ -110,8 +109,8 @@ func Batch(s api.Schema, r arrow.RecordBatch) (api.Batch, error) {
 	return b, nil
 }
 
-// refuseNulls returns an error if an array of column c holds a null. A client may leave the count of nulls to be
-// found from the validity bitmap, and claim one that is shorter than the array.
+// refuseNulls returns an error if an array of column c has a null. A client may send a negative count of nulls, which
+// means that the bitmap has them, and a bitmap that is shorter than the array.
 func refuseNulls(c api.Column, a arrow.Array) error {
 	count, bitmap := a.Data().NullN(), a.NullBitmapBytes()
 	if count == 0 || (count < 0 && len(bitmap) == 0) {
@@ -129,11 +128,11 @@ func refuseNulls(c api.Column, a arrow.Array) error {
 	if count < 0 {
 		return nil
 	}
-	return api.Errorf(api.BadTensor, "Column %q claims %d nulls, and its validity bitmap tells of none", c.Name, count).
+	return api.Errorf(api.BadTensor, "Column %q claims %d nulls, and its validity bitmap has none", c.Name, count).
 		WithHint("Send every number, and no bitmap.")
 }
 
-// numbersOf looks at n numbers of an array.
+// numbersOf returns the n numbers of an array that begin at from.
 func numbersOf(a arrow.Array, from, n int) (flat any, ok bool) {
 	to := from + n
 	switch a := a.(type) {

@@ -12,7 +12,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/tensor"
 )
 
-// arrowTypes are the number types that travel, both ways.
+// arrowTypes has the Arrow type of each number type.
 var arrowTypes = map[api.Type]arrow.DataType{
 	api.Uint8:   arrow.PrimitiveTypes.Uint8,
 	api.Int32:   arrow.PrimitiveTypes.Int32,
@@ -22,13 +22,13 @@ var arrowTypes = map[api.Type]arrow.DataType{
 	api.Float64: arrow.PrimitiveTypes.Float64,
 }
 
-// ToArrow is a reply's schema in Arrow: every column non-nullable.
+// ToArrow returns a schema as an Arrow schema, whose columns are not nullable.
 func ToArrow(s api.Schema) (*arrow.Schema, error) {
 	fields := make([]arrow.Field, len(s.Columns))
 	for i, c := range s.Columns {
 		t, err := arrowType(c)
 		if err != nil {
-			return nil, fmt.Errorf("column %q of a reply: %w", c.Name, err)
+			return nil, fmt.Errorf("column %q: %w", c.Name, err)
 		}
 		fields[i] = arrow.Field{Name: c.Name, Type: t}
 	}
@@ -54,8 +54,8 @@ func arrowType(c api.Column) (arrow.DataType, error) {
 	return value, nil
 }
 
-// FromArrow returns the schema of what a client sends. Columns of other types than travel have the Type 0: the
-// operation says which type it takes, and Batch refuses them. Columns of shorter integers arrive as Int64.
+// FromArrow returns the schema of a client's stream. Columns of shorter integers are Int64. Columns of other types have
+// the Type 0: the operation can name the type that it takes, and Batch refuses them.
 func FromArrow(s *arrow.Schema) api.Schema {
 	out := api.Schema{Metadata: s.Metadata().ToMap()}
 	for _, f := range s.Fields() {

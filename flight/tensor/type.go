@@ -3,6 +3,7 @@ package tensor
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 
@@ -19,12 +20,12 @@ func init() {
 	}
 }
 
-// Error reports why a column's description is not a tensor type that can be used.
+// Error reports why a tensor type is invalid.
 type Error struct{ Msg string }
 
 func (e *Error) Error() string { return "tensor: " + e.Msg }
 
-// Type is the type of a column of tensors, row-major, of one shape.
+// Type is the type of a column of row-major tensors of one shape.
 type Type struct {
 	arrow.ExtensionBase
 	value    arrow.DataType
@@ -37,9 +38,8 @@ var (
 	_ array.ExtensionArray = (*Array)(nil)
 )
 
-// New returns the type of tensors of the shape, with numbers of type value. dimNames names the dimensions in order and
-// may be empty. The numbers are declared non-nullable, as arrow-rs demands; received ones may be either. The product of
-// the shape, the numbers in one row, must fit Arrow's int32.
+// New returns the type of tensors of a shape with numbers of type value. dimNames has the names of the dimensions, or
+// is empty. The numbers are declared not nullable, as arrow-rs requires. The product of the shape must be an int32.
 func New(value arrow.DataType, shape []int, dimNames []string) (*Type, error) {
 	n, err := size(shape)
 	if err != nil {
@@ -54,15 +54,14 @@ func New(value arrow.DataType, shape []int, dimNames []string) (*Type, error) {
 	}, nil
 }
 
-// size is the product of a shape.
+// size returns the product of a shape.
 func size(shape []int) (int32, error) {
-	const most = 1<<31 - 1
 	n := 1
 	for _, d := range shape {
 		switch {
 		case d <= 0:
 			return 0, &Error{fmt.Sprintf("the shape %v has a dimension that is not positive", shape)}
-		case n > most/d:
+		case n > math.MaxInt32/d:
 			return 0, &Error{fmt.Sprintf("the shape %v holds more numbers than an Arrow list", shape)}
 		}
 		n *= d
@@ -76,7 +75,7 @@ func (t *Type) Value() arrow.DataType { return t.value }
 // Shape returns the shape of one row.
 func (t *Type) Shape() []int { return slices.Clone(t.shape) }
 
-// DimNames returns the names of the dimensions; nil if they have none.
+// DimNames returns the names of the dimensions, nil if they have none.
 func (t *Type) DimNames() []string { return slices.Clone(t.dimNames) }
 
 // ExtensionName implements arrow.ExtensionType.
@@ -85,26 +84,26 @@ func (*Type) ExtensionName() string { return Name }
 // ArrayType implements arrow.ExtensionType.
 func (*Type) ArrayType() reflect.Type { return reflect.TypeFor[Array]() }
 
-// String names the type for people.
+// String returns a description of the type.
 func (t *Type) String() string {
 	return fmt.Sprintf("extension<%s[value_type=%s, shape=%v, dim_names=%v]>", Name, t.value, t.shape, t.dimNames)
 }
 
-// ExtensionEquals implements arrow.ExtensionType: numbers, shape and names agree.
+// ExtensionEquals implements arrow.ExtensionType. It compares the types of numbers, the shapes and the names.
 func (t *Type) ExtensionEquals(other arrow.ExtensionType) bool {
 	o, ok := other.(*Type)
 	return ok && arrow.TypeEqual(t.value, o.value) && slices.Equal(t.shape, o.shape) &&
 		slices.Equal(t.dimNames, o.dimNames)
 }
 
-// metadata is the JSON that describes a tensor type beside its storage, as the specification of the canonical types has
-// it: keys in this order, as pyarrow writes them.
+// metadata is the JSON that describes a tensor type, as the specification of canonical extension types defines it. The
+// keys have the order in which pyarrow writes them.
 type metadata struct {
 	Shape       []int    `json:"shape"`
 	Permutation []int    `json:"permutation,omitempty"`
 	DimNames    []string `json:"dim_names,omitempty"`
 
-	Permutations any `json:"permutations,omitempty"` // what arrow-rs writes instead: null for none
+	Permutations any `json:"permutations,omitempty"` // arrow-rs writes this key instead, null for none
 }
 
 // Serialize implements arrow.ExtensionType.
@@ -116,8 +115,8 @@ func (t *Type) Serialize() string {
 	return string(text)
 }
 
-// Deserialize implements arrow.ExtensionType. It accepts the identity permutation, as none, and no other. The key
-// "permutations", whose meaning Arrow does not define, is refused unless it is null. Errors are of type *Error.
+// Deserialize implements arrow.ExtensionType. It refuses permutations except the identity, and the key "permutations",
+// which Arrow does not define, unless it is null. Its errors are of type *Error.
 func (*Type) Deserialize(storage arrow.DataType, data string) (arrow.ExtensionType, error) {
 	list, ok := storage.(*arrow.FixedSizeListType)
 	if !ok {
@@ -131,13 +130,11 @@ func (*Type) Deserialize(storage arrow.DataType, data string) (arrow.ExtensionTy
 		return nil, &Error{"the description has no shape"}
 	}
 	if m.Permutations != nil {
-		return nil, &Error{"the key \"permutations\" is not supported: leave it out, and send the tensor in the " +
-			"order of its memory"}
+		return nil, &Error{"the key \"permutations\" is not supported: omit it, and send row-major tensors"}
 	}
 	for i, p := range m.Permutation {
 		if p != i || len(m.Permutation) != len(m.Shape) {
-			return nil, &Error{fmt.Sprintf("the permutation %v is not supported: send the tensor in the order of its memory",
-				m.Permutation)}
+			return nil, &Error{fmt.Sprintf("the permutation %v is not supported: send row-major tensors", m.Permutation)}
 		}
 	}
 	t, err := New(list.Elem(), m.Shape, m.DimNames)
@@ -145,9 +142,9 @@ func (*Type) Deserialize(storage arrow.DataType, data string) (arrow.ExtensionTy
 		return nil, err
 	}
 	if want := t.Storage.(*arrow.FixedSizeListType).Len(); want != list.Len() {
-		return nil, &Error{fmt.Sprintf("the shape %v holds %d numbers and the storage %d", m.Shape, want, list.Len())}
+		return nil, &Error{fmt.Sprintf("the shape %v has %d numbers and the storage %d", m.Shape, want, list.Len())}
 	}
-	t.Storage = list // its child may be called otherwise
+	t.Storage = list // its child may have another name
 	return t, nil
 }
 

@@ -8,51 +8,49 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Alignment is what Arrow recommends for its buffers: they begin at multiples of it, which vector instructions like and
-// numpy calls aligned.
+// Alignment is the alignment in bytes that Arrow recommends for buffers.
 const Alignment = 64
 
-// Where bodies begin, mod Alignment, counted from the message's first byte. Clients of Arrow's C++ library, pyarrow
-// among them, gather a FlightData into memory that begins 16 bytes behind what malloc gives, and a Result's body into
-// memory that malloc gives. glibc's malloc gives 16 bytes behind a page for what it maps, large and long-lived memory,
-// and a multiple of 16 for the rest, so the first is aligned to 64 and the rest to 16.
+// dataResidue and resultResidue are the offsets of a body in its message, mod Alignment. Arrow's C++ library, and so
+// pyarrow, copies a FlightData to 16 bytes after the beginning of allocated memory, and the body of a Result to its
+// beginning. glibc's malloc returns 16 bytes after a page for large, mapped memory, and a multiple of 16 else. So large
+// bodies are aligned to 64 bytes and small ones to 16.
 const (
 	dataResidue   = 32
 	resultResidue = 48
 )
 
-// gathered is the least length of a FlightData that a C++ client gathers into memory of its own: it travels in more
-// than one HTTP/2 frame of 16 KiB, behind gRPC's five bytes. A shorter one stays where the socket left it, at any odd
-// address.
-const gathered = 16<<10 - 5 + 1
+// minCopied is the least length of a FlightData that a C++ client copies to memory of its own: more than one HTTP/2
+// frame of 16 KiB, with gRPC's prefix of five bytes. A shorter one stays in the socket's buffer, at any address.
+const minCopied = 16<<10 - 5 + 1
 
-// zeros is what padding is made of; nobody writes to it.
-var zeros [gathered + 2*Alignment]byte
+// zeros is the memory of paddings. It is never written.
+var zeros [minCopied + 2*Alignment]byte
 
-// padding returns how many zeros to put behind a field of n bytes, so that what follows prefix bytes and the field is
-// aligned and the message, with so many bytes of body, is gathered.
+// padding returns the number of zeros to append to a field of n bytes that follows prefix bytes, so that the body after
+// it is aligned and the message is at least minCopied long.
 func padding(prefix, n, body int) int {
 	if body == 0 {
 		return 0
 	}
 	at := func(pad int) int { return prefix + protowire.SizeBytes(n+pad) }
-	pad := max(0, gathered-body-at(0))
-	for at(pad)%Alignment != dataResidue || at(pad)+body < gathered {
+	pad := max(0, minCopied-body-at(0))
+	for at(pad)%Alignment != dataResidue || at(pad)+body < minCopied {
 		pad++
 	}
 	return pad
 }
 
-// The places of what spread reads and changes, in Arrow's Message.fbs; the rest is beside CheckHeader.
+// More slots and sizes of Arrow's Message.fbs; the others are next to CheckHeader.
 const (
 	messageBodyLength = 10
-	sizeofBuffer      = 16 // a struct of two int64: where it begins in the body, its length
+	sizeofBuffer      = 16 // two int64: offset in the body, length
 )
 
-// spread moves the buffers of a record batch to multiples of Alignment: arrow-go puts them to multiples of 8. header is
-// the message's description, which is changed; body is what arrow-go's Payload.SerializeBody writes, one piece a buffer
-// and one for its padding. A description of anything else stays as it is.
-func spread(header []byte, body pieces) (pieces, error) {
+// align moves the buffers of a record batch from multiples of 8, where arrow-go places them, to multiples of Alignment.
+// It changes header, the message's flatbuffer. body has the pieces that arrow-go's Payload.SerializeBody writes: each
+// buffer, and its padding if it needs one. Other messages stay as they are.
+func align(header []byte, body pieces) (pieces, error) {
 	message := root(header)
 	batch, ok := table(message, messageHeader)
 	if !ok || message.GetByteSlot(messageHeaderType, 0) != headerBatch {
@@ -72,7 +70,7 @@ func spread(header []byte, body pieces) (pieces, error) {
 			continue
 		}
 		if len(body) == 0 || len(body[0]) != size {
-			return nil, errors.New("wire: a body is not as its description says")
+			return nil, errors.New("wire: a body does not match its header")
 		}
 		out, body = append(out, body[0]), body[1:]
 		if size%8 != 0 {

@@ -7,13 +7,13 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// WriteBuffer is how many bytes gRPC should gather before it hands them to the socket, which is the one copy on the way
-// out. With gRPC's own 32 KiB there are more system calls, and readers wake, and switch, twice as often.
+// WriteBuffer is the size of gRPC's write buffer, where sent data are copied once. gRPC's default of 32 KiB makes more
+// system calls and wakes readers twice as often.
 const WriteBuffer = 512 << 10
 
-// Codec is gRPC's codec for protobuf, except that tables are not copied needlessly: *Data and *Result are sent from the
-// memory that their bodies refer to, and the bodies of *flight.FlightData and *flight.Result are received by one copy,
-// to aligned memory. The bytes on the wire are protobuf's; the other side need not know.
+// Codec is gRPC's codec for protobuf with fewer copies of tables. It sends *Data and *Result from the memory of their
+// bodies, and copies the bodies of received *flight.FlightData and *flight.Result once, to aligned memory. The bytes
+// are those of protobuf, so that the other side needs no such codec.
 type Codec struct{}
 
 var _ encoding.CodecV2 = Codec{}
@@ -42,5 +42,5 @@ func (Codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return protobuf.Unmarshal(data, v)
 }
 
-// Name implements encoding.CodecV2: it is the name of protobuf, so that the content type is the ordinary one.
+// Name implements encoding.CodecV2. It is protobuf's name, because the bytes are protobuf's.
 func (Codec) Name() string { return proto.Name }

@@ -162,8 +162,8 @@ func TestBodiesAreAligned(t *testing.T) {
 		if at := len(message) - len(d.DataBody); at%Alignment != dataResidue || !bytes.Equal(message[at:], d.DataBody) {
 			t.Errorf("%d rows: the body begins at %d", rows, at)
 		}
-		if len(message) < gathered {
-			t.Errorf("%d rows: %d bytes are not gathered", rows, len(message))
+		if len(message) < minCopied {
+			t.Errorf("%d rows: %d bytes are not minCopied", rows, len(message))
 		}
 		for i, at := range bufferPlaces(d.DataHeader) {
 			if at%Alignment != 0 {

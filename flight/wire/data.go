@@ -1,11 +1,13 @@
 package wire
 
 import (
+	"slices"
+
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// The fields of the messages that carry tables, in Flight.proto.
+// Fields of the messages with tables, in Flight.proto.
 const (
 	dataDescriptor  = 1 // of FlightData
 	dataHeader      = 2
@@ -15,19 +17,18 @@ const (
 	resultBody = 1 // of Result
 )
 
-// Data is a message FlightData to be sent. Its body is referenced, not copied: the pieces must not change before they
-// have been sent, which is some time after SendMsg has returned, and must be memory of Go, which the collector keeps
-// that long.
+// Data is a FlightData to send. Its body is not copied: the pieces must be Go memory, and must not change until they
+// are sent, which is some time after SendMsg has returned.
 type Data struct {
-	Descriptor  []byte   // a FlightDescriptor, encoded; only the first message of an upload has one
+	Descriptor  []byte   // an encoded FlightDescriptor; only in the first message of an upload
 	Header      []byte   // the flatbuffer that describes the body
 	AppMetadata []byte   // may be nil
 	Body        [][]byte // the body in pieces
 }
 
-// encode returns the message in protobuf. The header is padded so that the body is aligned.
+// encode returns the message as protobuf. The header is padded so that the body is aligned.
 func (d *Data) encode() mem.BufferSlice {
-	var front, back []byte // what precedes the padding, and what follows it
+	var front, back []byte // bytes before the padding, and after it
 	if len(d.Descriptor) > 0 {
 		front = appendBytes(front, dataDescriptor, d.Descriptor)
 	}
@@ -42,7 +43,7 @@ func (d *Data) encode() mem.BufferSlice {
 	return buffers(d.Body, front, zeros[:pad], back)
 }
 
-// Result is a message Result to be sent, whose body is referenced as that of Data is.
+// Result is a Result to send. Its body is not copied, like that of Data.
 type Result struct{ Body [][]byte }
 
 func (r *Result) encode() mem.BufferSlice {
@@ -54,14 +55,12 @@ func appendBytes(b []byte, field protowire.Number, v []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(b, field, protowire.BytesType), v)
 }
 
-// buffers returns a message that is sent from where its parts lie.
+// buffers returns a message of prefix and body, without copies.
 func buffers(body [][]byte, prefix ...[]byte) mem.BufferSlice {
 	out := make(mem.BufferSlice, 0, len(prefix)+len(body))
-	for _, parts := range [][][]byte{prefix, body} {
-		for _, part := range parts {
-			if len(part) > 0 {
-				out = append(out, mem.SliceBuffer(part))
-			}
+	for _, part := range slices.Concat(prefix, body) {
+		if len(part) > 0 {
+			out = append(out, mem.SliceBuffer(part))
 		}
 	}
 	return out

@@ -13,8 +13,8 @@ import (
 
 var errDamaged = errors.New("wire: a message is damaged")
 
-// decodeData reads a FlightData as protobuf does, except that fields it does not know are forgotten. The body goes to
-// aligned memory, by one copy. Of several fields of a kind the last counts.
+// decodeData decodes a FlightData. It copies the body once, to aligned memory, and drops unknown fields. If a field
+// occurs several times, the last one counts, except that descriptors are merged, as in protobuf.
 func decodeData(message mem.BufferSlice, d *flight.FlightData) error {
 	d.Reset()
 	return fields(message, func(r *mem.Reader, field protowire.Number, n int) (err error) {
@@ -36,27 +36,28 @@ func decodeData(message mem.BufferSlice, d *flight.FlightData) error {
 			}
 			err = proto.UnmarshalOptions{Merge: true}.Unmarshal(text, d.FlightDescriptor)
 		default:
-			err = forget(r, n)
+			err = drop(r, n)
 		}
 		return err
 	})
 }
 
-// decodeResult reads a Result in the same way, to memory in which what Stream has aligned is aligned.
+// decodeResult decodes a Result likewise. Its body begins in memory so that the bodies within it that Stream has
+// aligned are aligned.
 func decodeResult(message mem.BufferSlice, result *flight.Result) error {
 	const shift = Alignment - resultResidue
 	result.Reset()
 	return fields(message, func(r *mem.Reader, field protowire.Number, n int) (err error) {
 		if field != resultBody {
-			return forget(r, n)
+			return drop(r, n)
 		}
 		result.Body, err = fill(newBody(n + shift)[shift:], r)
 		return err
 	})
 }
 
-// fields hands the fields of a message that are strings of bytes to take, which reads the n bytes of each. There are no
-// others in the messages that carry tables; what an unknown one holds is forgotten.
+// fields calls take for each field of a message that is a string of bytes. take reads its n bytes. Messages with tables
+// have no other fields; fields drops unknown ones.
 func fields(message mem.BufferSlice, take func(r *mem.Reader, field protowire.Number, n int) error) error {
 	r := message.Reader()
 	defer r.Close()
@@ -94,15 +95,15 @@ func fill(to []byte, r *mem.Reader) ([]byte, error) {
 	return to, nil
 }
 
-// forget passes over n bytes.
-func forget(r *mem.Reader, n int) error {
+// drop reads and drops n bytes.
+func drop(r *mem.Reader, n int) error {
 	if _, err := io.CopyN(io.Discard, r, int64(n)); err != nil {
 		return errDamaged
 	}
 	return nil
 }
 
-// skip passes over a field that is no string of bytes.
+// skip reads and drops a field that is not a string of bytes.
 func skip(r *mem.Reader, kind protowire.Type) error {
 	switch kind {
 	case protowire.VarintType:
@@ -111,9 +112,9 @@ func skip(r *mem.Reader, kind protowire.Type) error {
 		}
 		return nil
 	case protowire.Fixed32Type:
-		return forget(r, 4)
+		return drop(r, 4)
 	case protowire.Fixed64Type:
-		return forget(r, 8)
+		return drop(r, 8)
 	}
-	return errDamaged // groups, which left protobuf before Flight was made
+	return errDamaged // groups: protobuf removed them before Flight existed
 }

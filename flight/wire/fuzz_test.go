@@ -46,7 +46,7 @@ func FuzzCodec(f *testing.F) {
 	})
 }
 
-// bothTake decodes a message by Codec, from pieces, and by protobuf. It tells whether both take it.
+// bothTake decodes a message by Codec, from pieces, and by protobuf. It reports whether both accept it.
 func bothTake(t *testing.T, message []byte, pieces mem.BufferSlice, got, want proto.Message) bool {
 	err, wantErr := Codec{}.Unmarshal(pieces, got), proto.Unmarshal(message, want)
 	switch {
@@ -91,8 +91,8 @@ func FuzzStream(f *testing.F) {
 		defer r.Release()
 		for r.Next() {
 		}
-		if mem.Live() > 1<<20 {
-			t.Errorf("%d bytes are allocated", mem.Live())
+		if mem.live.Load() > 1<<20 {
+			t.Errorf("%d bytes are allocated", mem.live.Load())
 		}
 		if refused := mem.Refused(); refused != nil && !errors.As(r.Err(), new(*TooLarge)) {
 			t.Errorf("%v, but the reader says %v", refused, r.Err())

@@ -7,13 +7,13 @@ import (
 	flatbuffers "github.com/google/flatbuffers/go"
 )
 
-// Limits of a message's description. No request of the contract comes near them.
+// Limits of a header, far above every request of the contract.
 const (
-	maxFields = 1024 // columns, their children and the pairs of text beside them
-	maxDepth  = 16   // of columns within columns
+	maxFields = 1024 // columns, their children and their pairs of metadata
+	maxDepth  = 16   // nesting of columns
 )
 
-// The places of what CheckHeader reads, in Arrow's Message.fbs and Schema.fbs.
+// Slots of Arrow's Message.fbs and Schema.fbs.
 const (
 	messageHeaderType = 6
 	messageHeader     = 8
@@ -28,20 +28,20 @@ const (
 	headerBatch  = 3
 )
 
-// CheckHeader looks over the flatbuffer that describes an Arrow message. arrow-go makes room for as many fields as a
-// description claims, and a few bytes may claim billions, directly or by naming the same field many times over;
-// CheckHeader refuses descriptions beyond the limits above and damaged ones. Data bodies are not looked at.
+// CheckHeader checks the header of an Arrow message, a flatbuffer. It refuses damaged headers, and those beyond the
+// limits above: a few bytes can claim billions of fields, for which arrow-go would allocate memory, for example by
+// naming the same field many times. It does not check the body.
 func CheckHeader(header []byte) (err error) {
 	defer func() {
-		if recover() != nil { // flatbuffers panics where an offset leaves the bytes
-			err = errors.New("wire: the description of a message is damaged")
+		if recover() != nil { // flatbuffers panics if an offset is out of range
+			err = errors.New("wire: the header of a message is damaged")
 		}
 	}()
 	message := root(header)
 	kind := message.GetByteSlot(messageHeaderType, 0)
 	body, ok := table(message, messageHeader)
 	if !ok {
-		return errors.New("wire: a message has no description")
+		return errors.New("wire: a message has no header")
 	}
 	c := counter{left: maxFields}
 	switch kind {
@@ -50,10 +50,10 @@ func CheckHeader(header []byte) (err error) {
 	case headerBatch:
 		return errors.Join(c.count(body, batchNodes), c.count(body, batchBuffers))
 	}
-	return fmt.Errorf("wire: messages of kind %d are not served", kind)
+	return fmt.Errorf("wire: messages of kind %d are not supported", kind)
 }
 
-// root returns the table that a message is.
+// root returns the root table of a header.
 func root(header []byte) flatbuffers.Table {
 	return flatbuffers.Table{Bytes: header, Pos: flatbuffers.GetUOffsetT(header)}
 }
@@ -67,7 +67,7 @@ func table(t flatbuffers.Table, slot flatbuffers.VOffsetT) (flatbuffers.Table, b
 	return flatbuffers.Table{Bytes: t.Bytes, Pos: t.Indirect(o + t.Pos)}, true
 }
 
-// counter bounds how much a description may claim in all.
+// counter counts the entries that a header may still claim.
 type counter struct{ left int }
 
 // count counts the entries of a vector.
@@ -84,7 +84,7 @@ func (c *counter) count(t flatbuffers.Table, slot flatbuffers.VOffsetT) error {
 	return nil
 }
 
-// fields counts a vector of fields, what is inside them, and the metadata beside it.
+// fields counts a vector of fields, their children, and the metadata of t.
 func (c *counter) fields(t flatbuffers.Table, fields, metadata flatbuffers.VOffsetT, depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("wire: columns are nested deeper than %d", maxDepth)

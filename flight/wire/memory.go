@@ -12,18 +12,18 @@ import (
 
 // TooLarge is the error of an allocation beyond an Allocator's limit.
 type TooLarge struct {
-	Asked, Live, Limit int64 // bytes
+	Requested, Live, Limit int64 // bytes
 }
 
 func (e *TooLarge) Error() string {
-	return fmt.Sprintf("wire: %d bytes beside %d in use exceed the limit of %d", e.Asked, e.Live, e.Limit)
+	return fmt.Sprintf("wire: %d bytes, with %d in use, exceed the limit of %d", e.Requested, e.Live, e.Limit)
 }
 
-// Allocator bounds the bytes that are allocated and not yet freed. A compressed message of a few kilobytes may claim to
-// hold 2^40 bytes; with an Allocator its reader stops before the memory is asked for.
+// Allocator bounds the bytes that are allocated and not freed. A compressed message of a few kilobytes can claim 2⁴⁰
+// bytes; with an Allocator its reader fails before it allocates them.
 //
-// What was freed may still be read: the memory belongs to Go's collector. Allocator panics with *TooLarge beyond the
-// limit, since Arrow's interface knows no errors; arrow-go's readers recover it into their error.
+// Freed memory may still be read: it belongs to Go's garbage collector. Beyond the limit Allocator panics with
+// *TooLarge, because Arrow's interface has no errors; arrow-go's readers recover the panic and return it.
 type Allocator struct {
 	limit   int64
 	live    atomic.Int64
@@ -36,10 +36,7 @@ var _ memory.Allocator = (*Allocator)(nil)
 // NewAllocator returns an allocator of at most limit live bytes.
 func NewAllocator(limit int64) *Allocator { return &Allocator{limit: limit} }
 
-// Live returns the bytes in use.
-func (a *Allocator) Live() int64 { return a.live.Load() }
-
-// Refused returns the first allocation that went beyond the limit, nil if none did.
+// Refused returns the first allocation beyond the limit, nil if there was none.
 func (a *Allocator) Refused() *TooLarge { return a.refused.Load() }
 
 // Allocate implements memory.Allocator.
@@ -60,26 +57,26 @@ func (a *Allocator) Free(b []byte) {
 	a.mem.Free(b)
 }
 
-// take counts size bytes in the place of old.
+// take counts size bytes in place of old.
 func (a *Allocator) take(size, old int64) {
 	live := a.live.Add(size - old)
 	if size >= 0 && (live <= a.limit || size <= old) {
 		return
 	}
 	a.live.Add(old - size)
-	e := &TooLarge{Asked: size, Live: live - size, Limit: a.limit}
+	e := &TooLarge{Requested: size, Live: live - size, Limit: a.limit}
 	a.refused.CompareAndSwap(nil, e)
 	panic(e)
 }
 
-// minPooled is the least length of bodies that are worth keeping.
+// minPooled is the least length of a body in a pool.
 const minPooled = 16 << 10
 
-// bodies keeps the memory of received bodies for the next ones, by the bits of its length. The messages of a stream are
-// about equally long, so what one has left mostly fits another.
+// bodies has pools of memory of received bodies, by the number of bits of the length. The messages of a stream have
+// about the same length, so the memory of one mostly fits the next.
 var bodies [bits.UintSize + 1]sync.Pool
 
-// newBody returns aligned memory of n bytes, whose contents are to be overwritten.
+// newBody returns aligned memory of n bytes with any contents.
 func newBody(n int) []byte {
 	if n >= minPooled {
 		if b, _ := bodies[bits.Len(uint(n))].Get().(*[]byte); b != nil && cap(*b) >= n {
@@ -89,8 +86,8 @@ func newBody(n int) []byte {
 	return memory.DefaultAllocator.Allocate(n)
 }
 
-// Recycle returns the body of a FlightData that Codec has received, for another one. Nothing may look at it any more.
-// Bodies that are not given back belong to the collector.
+// Recycle lets Codec use the memory of a received body for another one. The caller must not use the body any more.
+// Bodies that are not recycled are left to the garbage collector.
 func Recycle(body []byte) {
 	if cap(body) < minPooled || uintptr(unsafe.Pointer(unsafe.SliceData(body)))%Alignment != 0 {
 		return

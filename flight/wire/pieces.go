@@ -7,7 +7,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 )
 
-// pieces collects what is written to it, without copying.
+// pieces collects the slices written to it, without copying.
 type pieces [][]byte
 
 // Write implements io.Writer, except that it keeps b.
@@ -16,7 +16,7 @@ func (p *pieces) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// message takes a payload of arrow-go apart: the description and the body, whose buffers are aligned.
+// message returns the header and the body of a payload, with aligned buffers.
 func message(payload ipc.Payload) (header []byte, body pieces, err error) {
 	meta := payload.Meta()
 	defer meta.Release()
@@ -24,14 +24,14 @@ func message(payload ipc.Payload) (header []byte, body pieces, err error) {
 		return nil, nil, err
 	}
 	header = meta.Bytes() // outlives meta: Go's memory
-	body, err = spread(header, body)
+	body, err = align(header, body)
 	return header, body, err
 }
 
-// Stream returns records of one schema as an Arrow IPC stream, in pieces of which the largest are the records' own
-// memory; see Data. The bodies begin at resultResidue mod Alignment.
+// Stream returns records of one schema as an Arrow IPC stream, in pieces that share the records' memory; see Data. The
+// bodies begin at resultResidue mod Alignment.
 func Stream(schema *arrow.Schema, records ...arrow.RecordBatch) ([][]byte, error) {
-	var s streamed
+	var s streamWriter
 	w := ipc.NewWriterWithPayloadWriter(&s, ipc.WithSchema(schema))
 	for _, r := range records {
 		if err := w.Write(r); err != nil {
@@ -41,8 +41,8 @@ func Stream(schema *arrow.Schema, records ...arrow.RecordBatch) ([][]byte, error
 	return s.pieces, w.Close()
 }
 
-// streamed is an ipc.PayloadWriter that frames messages as Arrow's streaming format does.
-type streamed struct {
+// streamWriter is an ipc.PayloadWriter that writes messages in Arrow's streaming format.
+type streamWriter struct {
 	pieces pieces
 	length int
 }
@@ -50,23 +50,23 @@ type streamed struct {
 const continuation = 0xffffffff // before every message and, with a length of 0, at the end
 
 // Start implements ipc.PayloadWriter.
-func (s *streamed) Start() error { return nil }
+func (s *streamWriter) Start() error { return nil }
 
-// Close implements ipc.PayloadWriter: it ends the stream.
-func (s *streamed) Close() error {
+// Close implements ipc.PayloadWriter. It ends the stream.
+func (s *streamWriter) Close() error {
 	s.append(binary.LittleEndian.AppendUint64(nil, continuation))
 	return nil
 }
 
 // WritePayload implements ipc.PayloadWriter.
-func (s *streamed) WritePayload(payload ipc.Payload) error {
+func (s *streamWriter) WritePayload(payload ipc.Payload) error {
 	header, body, err := message(payload)
 	if err != nil {
 		return err
 	}
-	const mark = 8 // the continuation and the length
-	pad := (resultResidue - s.length - mark - len(header)) & (Alignment - 1)
-	b := make([]byte, 0, mark+len(header)+pad)
+	const prefix = 8 // the continuation and the length
+	pad := (resultResidue - s.length - prefix - len(header)) & (Alignment - 1)
+	b := make([]byte, 0, prefix+len(header)+pad)
 	b = binary.LittleEndian.AppendUint32(b, continuation)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(header)+pad))
 	s.append(append(append(b, header...), zeros[:pad]...))
@@ -76,30 +76,29 @@ func (s *streamed) WritePayload(payload ipc.Payload) error {
 	return nil
 }
 
-func (s *streamed) append(piece []byte) {
+func (s *streamWriter) append(piece []byte) {
 	s.pieces = append(s.pieces, piece)
 	s.length += len(piece)
 }
 
-// Sender sends messages of every kind that Codec knows: a grpc.ServerStream or grpc.ClientStream with this codec.
+// Sender is a grpc.ServerStream or grpc.ClientStream whose codec is Codec.
 type Sender interface{ SendMsg(m any) error }
 
-// Writer writes records to a stream of FlightData, from the memory in which they lie: see Data. It is for one
-// goroutine.
+// Writer writes records to a stream of FlightData without copies; see Data. Only one goroutine may use it.
 type Writer struct {
 	ipc *ipc.Writer
-	out sending
+	out dataWriter
 }
 
-// NewWriter returns a writer of records of the schema. descriptor, encoded, goes out with the first message; replies
-// have none.
+// NewWriter returns a writer of records of a schema. The first message has the encoded descriptor, which is nil in
+// replies.
 func NewWriter(to Sender, schema *arrow.Schema, descriptor []byte) *Writer {
-	w := &Writer{out: sending{to: to, descriptor: descriptor}}
+	w := &Writer{out: dataWriter{to: to, descriptor: descriptor}}
 	w.ipc = ipc.NewWriterWithPayloadWriter(&w.out, ipc.WithSchema(schema))
 	return w
 }
 
-// Write sends a record with metadata, which may be nil; before the first record, the schema.
+// Write sends a record with metadata, which may be nil. Before the first record it sends the schema.
 func (w *Writer) Write(r arrow.RecordBatch, metadata []byte) error {
 	w.out.metadata = metadata
 	return w.ipc.Write(r)
@@ -111,25 +110,25 @@ func (w *Writer) Close() error {
 	return w.ipc.Close()
 }
 
-// sending is an ipc.PayloadWriter that sends a message for each payload.
-type sending struct {
+// dataWriter is an ipc.PayloadWriter that sends a FlightData for each payload.
+type dataWriter struct {
 	to                   Sender
 	descriptor, metadata []byte
 }
 
 // Start implements ipc.PayloadWriter.
-func (s *sending) Start() error { return nil }
+func (w *dataWriter) Start() error { return nil }
 
 // Close implements ipc.PayloadWriter.
-func (s *sending) Close() error { return nil }
+func (w *dataWriter) Close() error { return nil }
 
 // WritePayload implements ipc.PayloadWriter.
-func (s *sending) WritePayload(payload ipc.Payload) error {
+func (w *dataWriter) WritePayload(payload ipc.Payload) error {
 	header, body, err := message(payload)
 	if err != nil {
 		return err
 	}
-	d := Data{Descriptor: s.descriptor, Header: header, AppMetadata: s.metadata, Body: body}
-	s.descriptor = nil
-	return s.to.SendMsg(&d)
+	d := Data{Descriptor: w.descriptor, Header: header, AppMetadata: w.metadata, Body: body}
+	w.descriptor = nil
+	return w.to.SendMsg(&d)
 }

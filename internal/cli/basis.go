@@ -24,12 +24,12 @@ var basisGroup = command.Group{
 	},
 }
 
-func madeBasis(d basis.Definition) bool { return d.Made }
+func isMade(d basis.Definition) bool { return d.Made }
 
-// basisKinds lists the kinds that can be made.
+// basisKinds describes the kinds of bases that can be made.
 func basisKinds() string {
 	var b strings.Builder
-	for _, d := range basis.Definitions(madeBasis) {
+	for _, d := range basis.Definitions(isMade) {
 		fmt.Fprintf(&b, "%-14s %s\n", d.Name, d.Usage)
 	}
 	return b.String()
@@ -38,18 +38,17 @@ func basisKinds() string {
 var basisMakeSpec = connect.MakeCommand(command.Spec{
 	Use:   "make",
 	Short: "Make a basis from a data set",
-	Long: `Make takes the leading principal components of a data set's images for the first
-subspace and leaves the rest to the second.
+	Long: `Make stores a basis, which splits image space into a first subspace and the rest. The
+kinds are
 
 ` + basisKinds() + `
-Of a basis per class, --clusters lists classes that share components.
-The planes are the mean over the channels of images in [−1, 1], about the mean of the
-images that the components are taken of. The reply says how much of their variance
-lies in the first subspace.`,
+Principal components are those of planes, the mean over the channels of images in
+[−1, 1], about their mean. For a basis per class, --clusters lists classes that share
+components. The reply has the share of the variance in the first subspace.`,
 	Example: `  anisoflight basis make --name digits-pca --kind pca --dataset digits
   anisoflight basis make --name pairs --kind pca_per_class --dataset digits --k 8 --clusters '[[3,8],[4,9]]'`,
 }, "MakeBasis", new(api.MakeBasis), "measuring",
-	command.Option{Name: "kind", OneOf: basis.Names(madeBasis)})
+	command.Option{Name: "kind", OneOf: basis.Names(isMade)})
 
 var basisListSpec = connect.ListSpec("stored bases", "basis", (*client.Client).ListBases, "NAME\tPIXELS\tK\tPER CLASS",
 	func(b api.BasisInfo) string {
@@ -60,10 +59,7 @@ var basisDeleteSpec = command.Spec{
 	Use:     "delete",
 	Short:   "Delete a stored basis; schedules, runs and models keep their copies",
 	Example: "  anisoflight basis delete --name digits-pca",
-	Options: slices.Concat([]command.Option{{
-		Name: "name", Required: true,
-		Usage: "`name` of the basis",
-	}},
+	Options: slices.Concat([]command.Option{{Name: "name", Required: true, Usage: "`name` of the basis"}},
 		connect.FolderOptions),
 	Run: func(ctx context.Context, e command.Env) error {
 		return connect.WithServer(ctx, e, func(c *client.Client) error { return c.DeleteBasis(ctx, e.Text("name")) })

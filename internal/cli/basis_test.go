@@ -33,18 +33,4 @@ func TestBasisCommands(t *testing.T) {
 		!strings.Contains(got, "coarse  8×8     16  no") {
 		t.Errorf("after the deletion:\n%s", got)
 	}
-	for want, args := range map[string][]string{
-		"--dataset is missing": {"basis", "make", "--name", "b", "--kind", "pca"},
-		"--name is missing":    {"basis", "delete"},
-		"k must lie between":   {"basis", "make", "--name", "b", "--kind", "pca", "--dataset", "bars", "--k", "64"},
-		"No basis is called":   {"basis", "delete", "--name", "b"},
-		"unknown command":      {"basis", "drop"},
-	} {
-		if args[1] != "drop" {
-			args = append(args, "--data", dir, "--device", "go")
-		}
-		if status, _, stderr := call(t, args...); status == 0 || !strings.Contains(stderr, want) {
-			t.Errorf("%v: status %d, %q, want %q", args, status, stderr, want)
-		}
-	}
 }

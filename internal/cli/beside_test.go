@@ -1,10 +1,10 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,14 +17,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/anisoflight/anisoflight/flight/client"
-	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/internal/cli/connect"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// beside are command lines, in this order, one at least for every command that knows a data folder. DIR is the folder,
-// OUT another.
+// beside has command lines, in this order, at least one for every command with a data folder. DIR is the folder, OUT
+// another one.
 var beside = []string{
 	"model list", "schedule list", "basis list --json", "fsck", "model check DIR/models/bars",
 	"schedule show --schedule edm",
@@ -46,7 +45,7 @@ var beside = []string{
 	"data convert OUT/bars.npz --name converted --data DIR --quiet --labels none",
 }
 
-// TestServerKilledUnderTrain: the error says that the run is kept, and the command that goes on with it.
+// TestServerKilledUnderTrain: the error says that the run is kept, and has the command that resumes it.
 func TestServerKilledUnderTrain(t *testing.T) {
 	dir := folder(t)
 	server, location := startProcess(t, dir)
@@ -78,9 +77,8 @@ func TestServerKilledUnderTrain(t *testing.T) {
 	}
 }
 
-// TestCommandsBesideAServer: no command changes anything in a folder that a server works on, but through the server.
-// Runs stay what they are, nothing that the server is storing is swept away, and all that it acknowledges is there
-// after a kill.
+// TestCommandsBesideAServer: commands change a folder with a server only through the server. Runs do not change,
+// nothing that the server stores is removed, and everything that it acknowledges is there after it is killed.
 func TestCommandsBesideAServer(t *testing.T) {
 	dir, out := folder(t), t.TempDir()
 	writeImages(t, filepath.Join(out, "bars.npz"))
@@ -167,9 +165,13 @@ func startProcess(t *testing.T, dir string) (server *exec.Cmd, location string) 
 // writeImages writes three images as .npz.
 func writeImages(t *testing.T, path string) {
 	t.Helper()
-	if err := command.WriteFile(path, func(w io.Writer) error {
-		return data.WriteNPZ(w, map[string]*data.Array{"images": {Shape: []int{3, 8, 8, 3}, Values: make([]uint8, 3*8*8*3)}})
-	}); err != nil {
+	var file bytes.Buffer
+	images := &data.Array{Shape: []int{3, 8, 8, 3}, Values: make([]uint8, 3*8*8*3)}
+	err := data.WriteNPZ(&file, map[string]*data.Array{"images": images})
+	if err == nil {
+		err = os.WriteFile(path, file.Bytes(), 0o600)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 }
@@ -206,8 +208,8 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// TestEveryCommandIsTriedBesideAServer: each command that knows a data folder has a line in beside, except the server
-// itself. Commands that are Python modules (DisableFlagParsing) know one, too.
+// TestEveryCommandIsTriedBesideAServer: each command with a data folder has a line in beside, except serve. Commands
+// that are Python modules (DisableFlagParsing) have one, too.
 func TestEveryCommandIsTriedBesideAServer(t *testing.T) {
 	tried := map[string]bool{"anisoflight serve": true}
 	for _, line := range beside {

@@ -20,7 +20,7 @@ import (
 
 // Main runs the command line and returns the exit status.
 func Main(args []string, stdout, stderr io.Writer) int {
-	// A second signal kills: after the first one the default handling is restored.
+	// A second signal kills the process: the first one restores the default handling.
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
 		signals = append(signals, syscall.SIGHUP)
@@ -40,7 +40,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return exitStatus(ctx, stderr, root.ExecuteContext(ctx))
 }
 
-// exitStatus prints what a command ended with, unless it is printed already, and returns the program's exit status.
+// exitStatus prints the error of a command, unless that is printed already, and returns the program's exit status.
 func exitStatus(ctx context.Context, stderr io.Writer, err error) int {
 	var usage *command.UsageError
 	var exit command.ExitError
@@ -56,7 +56,7 @@ func exitStatus(ctx context.Context, stderr io.Writer, err error) int {
 		fmt.Fprintln(stderr, "anisoflight: interrupted")
 		return 130
 	}
-	fmt.Fprintf(stderr, "anisoflight: %s\n", command.Plain(err))
+	fmt.Fprintf(stderr, "anisoflight: %s\n", command.ErrorText(err))
 	return 1
 }
 
@@ -73,7 +73,8 @@ func newRoot() *cobra.Command {
 both to notebooks over Arrow Flight.
 
 Every setting can be given as a flag, as an environment variable ANISOFLIGHT_NAME,
-or in a YAML file named by --config; the first of these that is given wins.`,
+or in the YAML file of --config. A flag wins over the environment, and the
+environment over the file.`,
 		Example: `  anisoflight doctor
   anisoflight serve --data data
   anisoflight train --name digits --config configs/digits-pretrain.yaml
@@ -85,10 +86,10 @@ or in a YAML file named by --config; the first of these that is given wins.`,
 	root.Version = fmt.Sprintf("anisoflight %s %s %s/%s", command.Version(), runtime.Version(), runtime.GOOS,
 		runtime.GOARCH)
 	root.SetVersionTemplate("{{.Version}}\n")
-	for _, g := range []command.Group{modelGroup, schedules.Group, basisGroup} {
+	for _, g := range []command.Group{modelGroup, schedules.Group, basisGroup, serve.TokenGroup} {
 		root.AddCommand(g.Command())
 	}
-	root.AddCommand(newData(), newAdvise(), newCompare(), serve.NewToken(), &cobra.Command{
+	root.AddCommand(newData(), newAdvise(), newCompare(), &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version of this program",
 		Example: "  anisoflight version",

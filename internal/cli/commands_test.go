@@ -13,11 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/health/grpc_health_v1"
-
-	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/testing/npytest"
 	"github.com/anisoflight/anisoflight/train/data"
 )
@@ -126,31 +121,12 @@ func TestWalkThrough(t *testing.T) {
 		}
 	}
 	if table := must(t, dir, "schedule", "show", "--schedule", "geo", "--points", "5"); !strings.Contains(table,
-		`"kind": "geodesic"`) || !strings.Contains(table, `"name": "bars"`) || strings.Count(table, "    all ") != 5 {
+		`"kind": "geodesic"`) || !strings.Contains(table, `"name": "bars"`) || strings.Count(table, "\nall ") != 5 {
 		t.Errorf("show says\n%s", table)
 	}
 	if shown := must(t, dir, "schedule", "show", "--schedule", "learned"); !strings.Contains(shown,
 		`"stage": "isotropic"`) || !strings.Contains(shown, `"steps": 4`) {
 		t.Errorf("show says\n%s", shown)
-	}
-}
-
-// The nodes are nearer to the data's Gaussian than EDM's levels, and the schedule samples as it says.
-func TestScheduleNodes(t *testing.T) {
-	dir := folder(t)
-	var info api.ScheduleInfo
-	if err := json.Unmarshal([]byte(must(t, dir, "schedule", "nodes", "--name", "bars-4", "--dataset", "bars", "--basis",
-		"dct", "--k", "4", "--solver", "dpmpp2m", "--nfe", "4", "--T", "400")), &info); err != nil {
-		t.Fatal(err)
-	}
-	if b := info.Bench; info.J != 2 || b == nil || b.Nodes.NFE != 4 || !(b.Nodes.W2 < b.Baseline.W2/2) {
-		t.Errorf("nodes says %+v", info)
-	}
-	pretrain(t, dir, "bars")
-	picture := filepath.Join(t.TempDir(), "bars.png")
-	if got := must(t, dir, "sample", "--model", "bars", "--n", "2", "--schedule", "bars-4", "--solver", "dpmpp2m", "--nfe",
-		"4", "--out", picture); !strings.Contains(got, "4 evaluations each") {
-		t.Errorf("sample says %q", got)
 	}
 }
 
@@ -193,41 +169,25 @@ func TestInterruptedTrainingIsKept(t *testing.T) {
 func TestCommandErrors(t *testing.T) {
 	dir := folder(t)
 	pretrain(t, dir, "taken")
+	train := func(args ...string) []string { return append([]string{"train", "--stage", "pretrain"}, args...) }
 	for name, c := range map[string]struct {
 		args []string
 		says string
 	}{
-		"no such model": {[]string{"sample", "--model", "nobody"}, "nobody"},
-		"no such data set": {[]string{
-			"train", "--name", "x", "--stage", "pretrain", "--dataset", "none", "--network",
-			tinyNetwork,
-		}, "none"},
-		"no such field": {[]string{
-			"train", "--name", "x", "--stage", "pretrain", "--dataset", "bars", "--network",
-			`{"img_size":8}`,
-		}, "img_size"},
-		"no such schedule": {[]string{"schedule", "show", "--schedule", "nothing"}, "nothing"},
-		"no such images": {[]string{
-			"schedule", "nodes", "--name", "s", "--dataset", "nothing", "--solver", "ab",
-			"--nfe", "3",
-		}, "nothing"},
-		"no such solver": {[]string{
-			"schedule", "nodes", "--name", "s", "--dataset", "bars", "--solver", "rk4", "--nfe",
-			"3",
-		}, "dpmpp2m"},
-		"too few evaluations": {[]string{
-			"schedule", "nodes", "--name", "s", "--dataset", "bars", "--solver", "heun",
-			"--nfe", "1",
-		}, "nfe must be at least 2"},
-		"model name taken": {[]string{
-			"train", "--name", "y", "--save", "taken", "--stage", "pretrain", "--dataset",
-			"bars",
-		}, "--replace"},
-		"run name taken": {[]string{
-			"train", "--name", "taken", "--save", "z", "--stage", "pretrain", "--dataset",
-			"bars", "--network", tinyNetwork,
-		}, "taken"},
-		"nothing to resume":    {[]string{"train", "--name", "unheard", "--resume"}, "unheard"},
+		"no such field": {
+			train("--name", "x", "--dataset", "bars", "--network", `{"img_size":8}`), "img_size",
+		},
+		"no such images": {
+			[]string{"schedule", "nodes", "--name", "s", "--dataset", "nothing", "--solver", "ab", "--nfe", "3"}, "nothing",
+		},
+		"too few evaluations": {
+			[]string{"schedule", "nodes", "--name", "s", "--dataset", "bars", "--solver", "heun", "--nfe", "1"},
+			"nfe must be at least 2",
+		},
+		"model name taken": {train("--name", "y", "--save", "taken", "--dataset", "bars"), "--replace"},
+		"run name taken": {
+			train("--name", "taken", "--save", "z", "--dataset", "bars", "--network", tinyNetwork), "taken",
+		},
 		"no MPI":               {[]string{"train", "--name", "x", "--processes", "nowhere.so"}, "pip install mpich"},
 		"no such devices":      {[]string{"doctor", "--devices", "none"}, `devices must be all`},
 		"unusable plugin":      {[]string{"doctor", "--device", "nowhere.so"}, "no such file"},
@@ -337,42 +297,4 @@ func (l *lines) await(t *testing.T, marker string) string {
 	}
 	t.Fatalf("no line with %q:\n%s", marker, l)
 	return ""
-}
-
-func TestServe(t *testing.T) {
-	for name, listen := range map[string]string{"tcp": "127.0.0.1:0", "unix": "unix:" +
-		filepath.Join(t.TempDir(), "a.sock")} {
-		t.Run(name, func(t *testing.T) {
-			ctx, interrupt := context.WithCancel(t.Context())
-			defer interrupt()
-			var log lines
-			dir := folder(t)
-			status := make(chan int, 1)
-			go func() {
-				status <- run(ctx, []string{"serve", "--listen", listen, "--data", dir, "--device", "go"}, &log, &log)
-			}()
-			at := log.await(t, "listening on ")
-			if name == "unix" && at != listen {
-				t.Errorf("listening on %s, want %s", at, listen)
-			}
-			conn, err := grpc.NewClient(at, grpc.WithTransportCredentials(insecure.NewCredentials()))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
-			reply, err := grpc_health_v1.NewHealthClient(conn).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
-			if err != nil || reply.Status != grpc_health_v1.HealthCheckResponse_SERVING {
-				t.Errorf("health: %v, %v", reply, err)
-			}
-			interrupt()
-			select {
-			case s := <-status:
-				if s != 0 {
-					t.Errorf("status %d:\n%s", s, &log)
-				}
-			case <-time.After(20 * time.Second):
-				t.Errorf("the server does not end:\n%s", &log)
-			}
-		})
-	}
 }

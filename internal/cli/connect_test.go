@@ -16,7 +16,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/testing/certtest"
 )
 
-// TestMain runs the command line where a test starts this program as one of its own.
+// TestMain runs the command line if a test has started this program as a process.
 func TestMain(m *testing.M) {
 	if os.Getenv("ANISOFLIGHT_TEST_COMMAND") != "" {
 		os.Exit(Main(os.Args[1:], os.Stdout, os.Stderr))
@@ -55,7 +55,7 @@ func makeTwo(t *testing.T, more ...string) {
 	}
 }
 
-// A folder has one server; commands on it go through that server.
+// TestOneServerOfAFolder: a folder has one server, and commands on the folder use it.
 func TestOneServerOfAFolder(t *testing.T) {
 	dir := folder(t)
 	s := startServer(t, dir)
@@ -91,7 +91,7 @@ func TestOneServerOfAFolder(t *testing.T) {
 	}
 }
 
-// With --server there need not be a folder, and none is made.
+// TestServerWithoutAFolder: with --server a command needs no folder and makes none.
 func TestServerWithoutAFolder(t *testing.T) {
 	s := startServer(t, folder(t))
 	nowhere := filepath.Join(t.TempDir(), "none")
@@ -113,7 +113,7 @@ func TestServerWithoutAFolder(t *testing.T) {
 	}
 }
 
-// A training on a server is paused there by an interrupt, and saved.
+// TestTrainingOnAServer: an interrupt pauses and saves a training on a server.
 func TestTrainingOnAServer(t *testing.T) {
 	dir := folder(t)
 	s := startServer(t, dir)
@@ -148,26 +148,7 @@ func TestTrainingOnAServer(t *testing.T) {
 	}
 }
 
-// A folder whose server was killed is free, whatever its lock says.
-func TestKilledServer(t *testing.T) {
-	dir := folder(t)
-	cmd, _ := startProcess(t, dir)
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait()
-	if text := read(t, filepath.Join(dir, "lock")); !strings.Contains(text, "anisoflight serve") {
-		t.Fatalf("the lock says %q", text)
-	}
-	if list := must(t, dir, "schedule", "list"); !strings.HasPrefix(list, "NAME") {
-		t.Errorf("the list is %q", list)
-	}
-	if status := startServer(t, dir).stop(); status != 0 {
-		t.Errorf("a server after it ends with status %d", status)
-	}
-}
-
-// A command waits for another that ends, or for a server that starts, and not for ever.
+// TestFolderInUseByACommand: a command waits for another command that ends, but not for ever.
 func TestFolderInUseByACommand(t *testing.T) {
 	dir := folder(t)
 	lock, err := folderlock.Acquire(dir, "anisoflight train")
@@ -192,7 +173,7 @@ func TestFolderInUseByACommand(t *testing.T) {
 	}
 }
 
-// The folder that nobody names is made by what stores something.
+// TestDefaultFolderIsMade: a command that stores something makes the default folder.
 func TestDefaultFolderIsMade(t *testing.T) {
 	t.Chdir(t.TempDir())
 	args := []string{"model", "mixture", "--name", "two", "--means", "[[0]]", "--covariances", "[[[1]]]", "--device", "go"}
@@ -204,7 +185,7 @@ func TestDefaultFolderIsMade(t *testing.T) {
 	}
 }
 
-// A server with TLS is found by the folder as others are.
+// TestServerWithTLS: commands on a folder find its server with TLS.
 func TestServerWithTLS(t *testing.T) {
 	dir := folder(t)
 	cert, key := certtest.Files(t, t.TempDir())
@@ -227,7 +208,7 @@ func TestServerWithTLS(t *testing.T) {
 	}
 }
 
-// Commands on metadata alone open no device: one that does not exist is not missed.
+// TestMetadataNeedsNoDevice: commands that need no device open none.
 func TestMetadataNeedsNoDevice(t *testing.T) {
 	dir := folder(t)
 	pretrain(t, dir, "bars")
@@ -249,17 +230,46 @@ func TestMetadataNeedsNoDevice(t *testing.T) {
 	}
 }
 
-// Tokens are sent.
+// TestTokens: the token of `token new` is sent, and its line in the server's file makes it valid.
 func TestTokens(t *testing.T) {
-	_, line, told := call(t, "token", "new", "--name", "notebook", "--scopes", "read")
-	token := strings.Fields(told[strings.Index(told, "\n\n"):])[0]
-	s := startServer(t, folder(t), "--tokens", write(t, filepath.Join(t.TempDir(), "tokens"), line))
+	_, line, shown := call(t, "token", "new", "--name", "notebook", "--scopes", "read")
+	token := strings.Fields(shown[strings.Index(shown, "\n\n"):])[0]
+	file := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(file, []byte(line), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := startServer(t, folder(t), "--tokens", file)
 	if status, _, stderr := call(t, "schedule", "list", "--server", s.location); status != 1 ||
 		!strings.Contains(stderr, "token") {
 		t.Errorf("without a token: status %d, %q", status, stderr)
 	}
 	if status, _, stderr := call(t, "schedule", "list", "--server", s.location, "--token", token); status != 0 {
 		t.Errorf("with a token: status %d, %q", status, stderr)
+	}
+	if status := s.stop(); status != 0 {
+		t.Errorf("the server ends with status %d\n%s", status, s.log)
+	}
+	for _, wrong := range [][]string{
+		{"new"},
+		{"new", "--name", "a b"},
+		{"new", "--name", "a", "--scopes", "write"},
+		{"old"},
+	} {
+		if status, _, stderr := call(t, append([]string{"token"}, wrong...)...); status != 2 {
+			t.Errorf("%v: status %d, %q", wrong, status, stderr)
+		}
+	}
+}
+
+// TestUnixSocket: a server on a socket file logs its address, and is found by --server.
+func TestUnixSocket(t *testing.T) {
+	address := "unix:" + filepath.Join(t.TempDir(), "a.sock")
+	s := startServer(t, folder(t), "--listen", address)
+	if want := connect.LocationOf(address); s.location != want {
+		t.Errorf("listening on %s, want %s", s.location, want)
+	}
+	if status, _, stderr := call(t, "schedule", "list", "--server", address); status != 0 {
+		t.Errorf("status %d, %q", status, stderr)
 	}
 	if status := s.stop(); status != 0 {
 		t.Errorf("the server ends with status %d\n%s", status, s.log)

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
-	"text/tabwriter"
 
 	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/internal/cli/connect"
@@ -15,15 +15,15 @@ import (
 
 var doctorSpec = command.Spec{
 	Use:   "doctor",
-	Short: "Report what runs the programs, and whether it works",
-	Long: `Doctor looks for a PJRT plugin as every command does, reports what it found and why
-the rest was not used, and runs a few small programs whose results are known. Its
-exit status is 1 if a check fails. Then it samples with a small network, as a server
-does, and beside that evaluates the bare network in batches of the same size.
+	Short: "Report the device that runs programs, and check that it works",
+	Long: `Doctor looks for a PJRT plugin as every command does. It prints the plugin that it
+found, why it did not use the others, and the results of a few small programs whose
+answers are known. The exit status is 1 if a check fails. Then doctor compares the rate
+at which a server samples a small network with that of the bare network.
 
-Plugins are looked for in this order: --device, ANISOFLIGHT_PLUGIN, the Python environment
-that holds this program, the project's .venv, the active environment (VIRTUAL_ENV or
-CONDA_PREFIX).`,
+Plugins are searched in this order: --device, ANISOFLIGHT_PLUGIN, the Python environment
+that contains this program, the project's .venv, and the active environment (VIRTUAL_ENV
+or CONDA_PREFIX).`,
 	Example: `  anisoflight doctor
   anisoflight doctor --device go
   anisoflight doctor --devices all
@@ -39,10 +39,10 @@ type diagnosis struct {
 	Version string        `json:"version"`
 	Go      string        `json:"go"`
 	Device  device.Report `json:"device"`
-	// Memory is that of each device in use: bytes that buffers and programs may take; 0 where nobody tells.
+	// Memory has the bytes of each device in use that buffers and programs may take; 0 if they are not known.
 	Memory []int64 `json:"memory"`
 	Checks []check `json:"checks"`
-	// Rewritten counts the places in the checks' programs that were given the form in which XLA for the host is fast.
+	// Rewritten counts the operations of the checks' programs that were rewritten for XLA's CPU compiler.
 	Rewritten int64 `json:"rewritten"`
 	// Rate is nil without a plugin, and if a check failed.
 	Rate *servedRate `json:"rate,omitempty"`
@@ -75,32 +75,27 @@ func runDoctor(ctx context.Context, e command.Env) error {
 		}
 		d.Checks = append(d.Checks, c)
 	}
-	for _, one := range dev.Peers() {
-		available, _ := one.Available()
+	for _, peer := range dev.Peers() {
+		available, _ := peer.Available()
 		d.Memory = append(d.Memory, available)
 	}
 	d.Rewritten = dev.Stats().Rewritten
-	if d.OK && d.Device.Plugin != "" { // else it is not worth its time
+	if d.OK && d.Device.Plugin != "" { // the pure-Go device is slow: its rate is not worth the time
 		if d.Rate, err = measureRate(ctx, dev); err != nil {
 			d.Checks = append(d.Checks, check{Name: "served sampling", Detail: err.Error()})
 			d.OK = false
 		}
 	}
-	if e.JSON {
-		err = command.PrintJSON(e.Out, d)
-	} else {
-		err = d.print(e)
-	}
+	err = e.Show(d, d.print)
 	if err == nil && !d.OK {
-		err = errors.New("the device does not compute what it should")
+		err = errors.New("the device gives wrong results")
 	}
 	return err
 }
 
-func (d diagnosis) print(e command.Env) error {
-	t := tabwriter.NewWriter(e.Out, 0, 8, 2, ' ', 0)
+func (d diagnosis) print(w io.Writer) error {
+	t := command.NewTable(w, fmt.Sprintf("version\t%s, %s", d.Version, d.Go))
 	row := func(name, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
-	row("version", "%s, %s", d.Version, d.Go)
 	row("backend", "%s", d.Device.Name)
 	if d.Device.Plugin != "" {
 		row("plugin", "%s", d.Device.Plugin)
@@ -125,12 +120,12 @@ func (d diagnosis) print(e command.Env) error {
 		row("program cache", "%s", d.Device.ProgramCache)
 	}
 	if d.Device.Allocator != "" {
-		row("malloc, as of serve", "%s", d.Device.Allocator)
+		row("malloc of serve", "%s", d.Device.Allocator)
 	}
 	if d.Device.AllocatorReason != "" {
 		row("mimalloc", "not loaded: %s", d.Device.AllocatorReason)
 	}
-	row("rewritten", "%d places in the programs of the checks", d.Rewritten)
+	row("rewritten", "%d operations of the checks' programs", d.Rewritten)
 	row("NVIDIA GPU", "%s", command.YesNo(d.Device.GPU))
 	row("loads plugins", "%s", command.YesNo(d.Device.Plugins))
 	fmt.Fprintln(t, "\ncandidates\t")

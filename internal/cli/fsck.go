@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/anisoflight/anisoflight/internal/base/folderlock"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
@@ -16,13 +16,13 @@ import (
 var fsckSpec = command.Spec{
 	Use:   "fsck",
 	Short: "Check every byte of a data folder, and repair what can be repaired",
-	Long: `Fsck compares every file of the models, schedules, bases, data sets and runs of a
-data folder with the SHA-256 that was stored with it, and reads them as a server would.
-It may run beside the folder's server; nothing is changed.
+	Long: `Fsck compares each file of a data folder's models, schedules, bases, data sets and
+runs with its stored SHA-256, and reads it as a server would. It changes nothing, and
+a server may work on the folder meanwhile.
 
-With --repair, which needs the folder to itself, it removes what crashes have left,
-writes the manifests that are missing, and puts a run's previous
-state in the place of a damaged one. It says so of each, and deletes nothing else.
+With --repair it removes leftovers of crashes, writes missing manifests, and replaces
+the damaged state of a run by the previous one. It reports each repair and deletes
+nothing else. No server may work on the folder.
 
 The exit status is 1 if anything is damaged.`,
 	Example: `  anisoflight fsck --data data
@@ -30,7 +30,7 @@ The exit status is 1 if anything is damaged.`,
   anisoflight fsck --json | jq '.findings[] | select(.state == "damaged")'`,
 	Options: []command.Option{
 		connect.DataOption,
-		{Name: "repair", Kind: command.Toggle, Usage: "repair what can be repaired without a loss"},
+		{Name: "repair", Kind: command.Toggle, Usage: "repair what can be repaired without loss"},
 	},
 	JSON: true,
 	Run:  runFsck,
@@ -39,8 +39,8 @@ The exit status is 1 if anything is damaged.`,
 // inspection is what fsck prints as JSON.
 type inspection struct {
 	Findings []fsck.Finding     `json:"findings"`
-	Count    map[fsck.State]int `json:"count"` // of findings, by state
-	Bytes    int64              `json:"bytes"` // read
+	Count    map[fsck.State]int `json:"count"` // number of findings by state
+	Bytes    int64              `json:"bytes"` // number of bytes read
 }
 
 func runFsck(ctx context.Context, e command.Env) (err error) {
@@ -67,31 +67,26 @@ func runFsck(ctx context.Context, e command.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	if e.JSON {
-		err = command.PrintJSON(e.Out, report)
-	} else {
-		err = report.print(e)
-	}
+	err = e.Show(report, report.print)
 	if n := report.Count[fsck.Damaged]; err == nil && n > 0 {
-		err = fmt.Errorf("%d damaged; put an intact copy in its place, or delete it", n)
+		err = fmt.Errorf("%d damaged; replace each by an intact copy, or delete it", n)
 	}
 	return err
 }
 
-func (r inspection) print(e command.Env) error {
-	t := tabwriter.NewWriter(e.Out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "PATH\tSTATE\tMIB\tWHAT")
+func (r inspection) print(w io.Writer) error {
+	t := command.NewTable(w, "PATH\tSTATE\tMIB\tWHAT")
 	for _, f := range r.Findings {
-		what := strings.Join(f.Faults, "; ")
+		faults := strings.Join(f.Faults, "; ")
 		if f.Repaired != "" {
-			what = strings.TrimPrefix(what+"; "+f.Repaired, "; ")
+			faults = strings.TrimPrefix(faults+"; "+f.Repaired, "; ")
 		}
-		fmt.Fprintf(t, "%s\t%s\t%.1f\t%s\n", f.Path, f.State, float64(f.Bytes)/(1<<20), what)
+		fmt.Fprintf(t, "%s\t%s\t%.1f\t%s\n", f.Path, f.State, float64(f.Bytes)/(1<<20), faults)
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(e.Out, "%d ok, %d unverified, %d leftover, %d damaged; %.1f MiB\n", r.Count[fsck.OK],
+	_, err := fmt.Fprintf(w, "%d ok, %d unverified, %d leftover, %d damaged; %.1f MiB\n", r.Count[fsck.OK],
 		r.Count[fsck.Unverified], r.Count[fsck.Leftover], r.Count[fsck.Damaged], float64(r.Bytes)/(1<<20))
 	return err
 }

@@ -1,66 +1,57 @@
 package cli
 
 import (
-	"errors"
+	"bytes"
 	"image/png"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/client"
-	"github.com/anisoflight/anisoflight/internal/cli/command"
+	"github.com/anisoflight/anisoflight/internal/testing/npytest"
 )
 
-// sampled are the rows of three images of 2×1 pixels, the second a preview.
-func sampled(channels int) images {
+// sampled returns the images of three rows of 2×1 pixels, the second of which is a preview.
+func sampled(channels int, values any) (g images) {
 	s := api.Schema{Columns: []api.Column{
-		{Name: "seed", Type: api.Uint64},
-		{Name: "label", Type: api.Int32},
-		{Name: "step", Type: api.Int32},
-		{Name: "nfe", Type: api.Int32},
-		{Name: "sample", Type: api.Uint8, Kind: api.Tensor, Shape: []int{2, 1, channels}},
+		{Name: "seed"},
+		{Name: "label"},
+		{Name: "step"},
+		{Name: "nfe"},
+		{Name: "sample", Kind: api.Tensor, Shape: []int{2, 1, channels}},
 	}}
-	pixels := make([]uint8, 3*2*channels)
-	for i := range pixels {
-		pixels[i] = uint8(10 * (i + 1))
-	}
-	var g images
 	g.add(client.Message{Schema: s, Batch: api.Batch{Rows: 3, Cols: []any{
-		[]uint64{5, 6, 7},
-		[]int32{-1, 0, 1},
-		[]int32{-1, 4, -1},
-		[]int32{9, 4, 9},
-		pixels,
+		[]uint64{5, 6, 7}, []int32{-1, 0, 1}, []int32{-1, 4, -1}, []int32{9, 4, 9}, values,
 	}}})
 	return g
 }
 
 func TestPreviewsAreLeftOut(t *testing.T) {
-	g := sampled(1)
 	want := images{
 		n: 2, h: 2, w: 1, c: 1, pixels: []uint8{10, 20, 50, 60}, labels: []int32{-1, 1}, seeds: []uint64{5, 7},
 		nfe: 9,
 	}
-	if diff := cmp.Diff(want, g, cmp.AllowUnexported(images{})); diff != "" {
+	got := sampled(1, []uint8{10, 20, 30, 40, 50, 60})
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(images{})); diff != "" {
 		t.Errorf("final rows differ (-want +got):\n%s", diff)
 	}
 }
 
 func TestPNGGrid(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "grid.png")
-	if err := writePNG(path, sampled(3), 2, 2); err != nil {
+	pixels := make([]uint8, 18)
+	for i := range pixels {
+		pixels[i] = uint8(10 * (i + 1))
+	}
+	var file bytes.Buffer
+	if err := sampled(3, pixels).writePNG(&file, 2, 2); err != nil {
 		t.Fatal(err)
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	img, err := png.Decode(f)
+	img, err := png.Decode(&file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,31 +69,40 @@ func TestPNGGrid(t *testing.T) {
 			t.Errorf("pixel %v is %v, want %v", at, got, want)
 		}
 	}
-	if err := writePNG(path, sampled(2), 0, 0); err == nil {
+	if err := sampled(2, make([]uint8, 12)).writePNG(io.Discard, 0, 0); err == nil {
 		t.Error("two channels were drawn")
 	}
 }
 
-// A file that could not be written leaves the old one, and nothing beside it.
-func TestWriteFileIsWholeOrNothing(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "file")
-	if err := command.WriteFile(path, func(w io.Writer) error {
-		_, err := io.WriteString(w,
-			"old")
-		return err
-	}); err != nil {
+// TestFieldsInFiles: an .npz has data in their own units as they are; a PNG maps each channel's minimum to 0 and its
+// maximum to 255.
+func TestFieldsInFiles(t *testing.T) {
+	got := sampled(1, []float32{280, 290, 0, 0, 300, 270})
+	var file bytes.Buffer
+	if err := got.writeNPZ(&file); err != nil {
 		t.Fatal(err)
 	}
-	stop := errors.New("stop")
-	err := command.WriteFile(path, func(w io.Writer) error { _, _ = io.WriteString(w, "new"); return stop })
-	if !errors.Is(err, stop) {
-		t.Errorf("error %v, want %v", err, stop)
+	path := filepath.Join(t.TempDir(), "x.npz")
+	if err := os.WriteFile(path, file.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	if content, err := os.ReadFile(path); err != nil || string(content) != "old" {
-		t.Errorf("file holds %q (%v), want the old content", content, err)
+	stored := npytest.ReadNPZ(t, path)
+	want := []float32{280, 290, 300, 270}
+	if images := stored["images"]; !slices.Equal(images.Values.([]float32), want) ||
+		!slices.Equal(images.Shape, []int{2, 2, 1, 1}) {
+		t.Errorf("stored %v", images)
 	}
-	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
-		t.Errorf("%d files in the folder (%v), want 1", len(entries), err)
+	if !slices.Equal(stored["labels"].Values.([]int32), []int32{-1, 1}) ||
+		!slices.Equal(stored["seeds"].Values.([]uint64), []uint64{5, 7}) {
+		t.Errorf("stored %v and %v", stored["labels"], stored["seeds"])
+	}
+	if bytes := toBytes(want, 1); !slices.Equal(bytes, []uint8{85, 170, 255, 0}) {
+		t.Errorf("a picture of %v", bytes)
+	}
+	if bytes := toBytes([]float32{1, 5, 1, 7}, 2); !slices.Equal(bytes, []uint8{0, 0, 0, 255}) {
+		t.Errorf("by channel %v", bytes)
+	}
+	if err := got.writePNG(io.Discard, 0, 0); err != nil {
+		t.Error(err)
 	}
 }

@@ -78,7 +78,7 @@ func TestOutIsTriedFirst(t *testing.T) {
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, stderr := call(t, "sample", "--model", "m", "--out", folder); !strings.Contains(stderr, "is a folder; name") {
+	if _, _, stderr := call(t, "sample", "--model", "m", "--out", folder); !strings.Contains(stderr, "is a folder; give") {
 		t.Errorf("of a folder it says %q", stderr)
 	}
 }

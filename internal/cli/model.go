@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,7 @@ import (
 
 var modelGroup = command.Group{
 	Use:   "model",
-	Short: "List and check models, make mixtures with exact score, and draw data sets from them",
+	Short: "List and check models, make mixtures with exact scores, and draw data sets from them",
 	Example: `  anisoflight model list
   anisoflight model check data/models/cifar10
   anisoflight model mixture --name digits-gmm --dataset digits
@@ -29,27 +30,24 @@ var modelGroup = command.Group{
 
 var modelListSpec = connect.ListSpec("models", "model", (*client.Client).ListModels,
 	"NAME\tTYPE\tPIXELS\tCHANNELS\tCLASSES\tPARAMETERS\tSCHEDULE", func(m api.ModelInfo) string {
-		width, own := m.Width, "edm"
-		if width == 0 {
-			width = m.Resolution
-		}
+		schedule := "edm"
 		if m.Schedule != nil {
-			own = m.Schedule.Basis
+			schedule = m.Schedule.Basis
 		}
-		return fmt.Sprintf("%s\t%s\t%d×%d\t%d\t%d\t%d\t%s", m.Name, m.Type, m.Resolution, width, m.Channels, m.LabelDim,
-			m.Parameters, own)
+		return fmt.Sprintf("%s\t%s\t%d×%d\t%d\t%d\t%d\t%s", m.Name, m.Type, m.Resolution, cmp.Or(m.Width, m.Resolution),
+			m.Channels, m.LabelDim, m.Parameters, schedule)
 	})
 
 var modelMixtureSpec = connect.MakeCommand(command.Spec{
 	Use:   "mixture",
 	Short: "Make a Gaussian mixture with exact score and serve it as a model",
-	Long: `Mixture makes the laboratory's model: a mixture of normal laws, whose flow is known
-exactly, of a data set's classes or of laws of one's own. Whatever works on a trained
-network works on it, and there the truth is known.
+	Long: `Mixture makes a model whose score is known exactly: a Gaussian mixture of a data set's
+classes, or of the means and covariances that are given. It works wherever a trained
+network does.
 
-Its noise can be in the subspaces that the covariances were made for: with the
-default, of every dct basis; with full, of none; with a basis' name, of that one.
-Images of up to 64 values take any basis.`,
+--covariance decides in which subspaces the model takes noise: dct, those of every dct
+basis; full, none; the name of a basis, its own. Images of at most 64 values take every
+basis.`,
 	Example: `  anisoflight model mixture --name patches-gmm --dataset patches
   anisoflight model mixture --name plane --means '[[0.5,0],[-0.5,0]]' \
     --covariances '[[[0.04,0],[0,0.01]],[[0.01,0],[0,0.04]]]'`,
@@ -59,18 +57,17 @@ Images of up to 64 values take any basis.`,
 
 var modelDrawSpec = connect.MakeCommand(command.Spec{
 	Use:     "draw",
-	Short:   "Draw a data set from a mixture: images of a known law",
+	Short:   "Draw a data set from a mixture, whose law is known",
 	Example: "  anisoflight model draw --name known --model digits-gmm --n 10000",
 }, "MakeDataset", new(api.MakeDataset), "drawing")
 
 var modelCheckSpec = command.Spec{
 	Use:   "check",
 	Args:  "FOLDER",
-	Short: "Compare a model folder's weights with its configuration, without a device",
-	Long: `Check says everything that keeps the folder from being served: files that are missing
-or cannot be read, and each tensor that the network of config.json asks for and the
-weights lack, that it does not know, or that has another shape, type or values that
-are not finite. Nothing is compiled, and one tensor is in memory at a time.
+	Short: "Check a model folder's weights against its configuration, without a device",
+	Long: `Check reports everything that prevents the folder from being served: files that are
+missing or cannot be read, and tensors that are missing, unknown, of the wrong shape or
+type, or not finite. It compiles nothing and holds one tensor in memory at a time.
 
 The exit status is 1 if anything is wrong.`,
 	Example: `  anisoflight model check data/models/cifar10
@@ -79,7 +76,7 @@ The exit status is 1 if anything is wrong.`,
 	Run:  runModelCheck,
 }
 
-// modelFault is one thing that is wrong with a model folder.
+// modelFault is a fault of a model folder.
 type modelFault struct {
 	File   string `json:"file"`
 	Tensor string `json:"tensor,omitempty"`
@@ -90,8 +87,8 @@ type modelFault struct {
 type modelReport struct {
 	Type       string       `json:"model_type,omitempty"`
 	Parameters int          `json:"parameters,omitempty"`
-	FLOPs      int64        `json:"flops,omitempty"`  // of an evaluation of one image, if the network counts them
-	Config     any          `json:"config,omitempty"` // with every default filled in
+	FLOPs      int64        `json:"flops,omitempty"`  // operations for one image, if the network counts them
+	Config     any          `json:"config,omitempty"` // with all defaults
 	Faults     []modelFault `json:"faults"`
 }
 
@@ -123,7 +120,7 @@ func runModelCheck(_ context.Context, e command.Env) error {
 	return err
 }
 
-// evaluationFLOPs counts the operations of an evaluation of one image.
+// evaluationFLOPs returns the number of floating-point operations that evaluate one image.
 func evaluationFLOPs(net kernels.Network) (int64, error) {
 	dev, err := device.Open(device.Config{Plugin: "go"})
 	if err != nil {
@@ -144,11 +141,11 @@ func (r modelReport) print(w io.Writer) error {
 		return err
 	}
 	for _, f := range r.Faults {
-		what := f.File
+		place := f.File
 		if f.Tensor != "" {
-			what += ": " + f.Tensor
+			place += ": " + f.Tensor
 		}
-		if _, err := fmt.Fprintf(w, "%s: %s\n", what, f.Reason); err != nil {
+		if _, err := fmt.Fprintf(w, "%s: %s\n", place, f.Reason); err != nil {
 			return err
 		}
 	}

@@ -13,21 +13,21 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/processes/mpi"
 )
 
-// The values of processesOption, beside a library's file.
+// The values of processesOption other than a file.
 const (
 	processesMPI = "mpi"
 	processesOne = "one"
 )
 
-// processesOption says whether this process trains with others.
+// processesOption selects the library by which several processes train as one.
 var processesOption = command.Option{
 	Name:      "processes",
-	Usage:     "what joins the processes that a launcher has started: `mpi`, the file of an MPI library, or one for none",
-	Otherwise: "mpi where mpiexec or srun has started several, else one",
+	Usage:     "`library` that joins processes of a launcher: mpi, the file of an MPI library, or one to train alone",
+	Otherwise: "mpi if mpiexec or srun has started several, else one",
 	OneOf:     []string{processesMPI, processesOne},
 }
 
-// withProcesses calls first in the first of several processes, or in the only one; the others follow it.
+// withProcesses calls first in the first of several processes, or in the only one. The others follow it.
 func withProcesses(ctx context.Context, e command.Env,
 	first func(context.Context, command.Env, *processes.World) error,
 ) (err error) {
@@ -44,12 +44,12 @@ func withProcesses(ctx context.Context, e command.Env,
 	}
 	world := processes.New(link)
 	defer func() {
-		if world.Broken() { // where the others wait for what does not come, or are not there
+		if world.Broken() { // the others have ended, or wait for this process
 			e.Log.Error("all processes end", "error", err)
 			link.Abort()
 			os.Exit(1)
 		}
-		// The launcher ends all processes when the first one fails: this one prints its error before any of them ends.
+		// The launcher ends all processes when one fails: print the error before any of them ends.
 		if status := exitStatus(ctx, e.Err, err); status != 0 {
 			err = command.ExitError(status)
 		}
@@ -63,7 +63,7 @@ func withProcesses(ctx context.Context, e command.Env,
 	return err
 }
 
-// tellEnd tells the other processes, unless they know, that this one ends.
+// tellEnd tells the other processes that this one ends.
 func tellEnd(ctx context.Context, w *processes.World, err error) {
 	if err == nil || errors.Is(err, command.ErrInterrupted) || ctx.Err() != nil {
 		err = processes.ErrEnded
@@ -71,18 +71,12 @@ func tellEnd(ctx context.Context, w *processes.World, err error) {
 	_ = w.Agree(context.WithoutCancel(ctx), 0, err)
 }
 
-// follow trains as one of the processes that are not the first.
-func follow(ctx context.Context, e command.Env, w *processes.World) error {
-	err := api.CheckName("run", e.Text("name"))
-	if err == nil {
-		err = withDevice(ctx, e, w)
+// follow trains in a process other than the first.
+func follow(ctx context.Context, e command.Env, w *processes.World) (err error) {
+	defer func() { tellEnd(ctx, w, err) }()
+	if err := api.CheckName("run", e.Text("name")); err != nil {
+		return err
 	}
-	tellEnd(ctx, w, err)
-	return err
-}
-
-// withDevice follows on this process's devices.
-func withDevice(ctx context.Context, e command.Env, w *processes.World) error {
 	dev, err := connect.OpenDevice(e)
 	if err != nil {
 		return err

@@ -6,10 +6,10 @@ import (
 	"github.com/anisoflight/anisoflight/internal/cli/command"
 )
 
-// pythonCommand makes a command that is a module of the Python package: its words, --help among them, are the module's.
+// pythonCommand returns the command that runs a module of the Python package with all arguments, --help included.
 func pythonCommand(cmd cobra.Command, module string) *cobra.Command {
-	cmd.Long += "\n\nIt is python -m " + module + ": the Python package must be installed (ANISOFLIGHT_PYTHON\n" +
-		"names the interpreter). --help lists its flags."
+	cmd.Long += "\n\nIt runs python -m " + module + ". The Python package must be installed;\n" +
+		"ANISOFLIGHT_PYTHON names the interpreter. --help lists the flags."
 	cmd.DisableFlagParsing = true
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return command.Python(cmd, module, args...) }
 	return &cmd
@@ -31,8 +31,8 @@ func newCompare() *cobra.Command {
 	return pythonCommand(cobra.Command{
 		Use:   "compare",
 		Short: "Measure solvers, grids and schedules side by side",
-		Long: `Compare samples with every solver on every grid of every schedule at every number of
-evaluations, from the same latents, and prints a row for each, as Client.compare does.`,
+		Long: `Compare samples from the same latents with each combination of solver, grid, schedule
+and number of evaluations, and prints a row for each, as Client.compare does.`,
 		Example: `  anisoflight compare --help
   anisoflight compare --model digits --solvers heun:second_point=endpoint,ipndm,ab --nfe 5,9 --grids schedule,edm`,
 	}, "anisoflight.compare")
@@ -42,8 +42,8 @@ func newAdvise() *cobra.Command {
 	return pythonCommand(cobra.Command{
 		Use:   "advise",
 		Short: "Recommend settings of training, schedules and samplers for a data set",
-		Long: `Advise measures a data set, and a model on it, and prints settings with the
-measurement behind each, as Client.advise does.`,
+		Long: `Advise measures a data set, and a model on it if one is given. It prints settings, each
+with the measurement behind it, as Client.advise does.`,
 		Example: `  anisoflight advise --help
   anisoflight advise digits
   anisoflight advise digits digits --picture advice.png`,

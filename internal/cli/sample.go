@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,10 +19,11 @@ import (
 	"github.com/anisoflight/anisoflight/flight/client"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/internal/cli/connect"
+	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// sampleRequest are the fields of Sample that say what is drawn, not how it travels.
+// sampleRequest lists the fields of Sample except those about transport.
 var sampleRequest = connect.OmitOptions(connect.Fields(new(api.Sample),
 	command.Option{Name: "n", Otherwise: "64 without --labels"},
 	command.Option{Name: "labels", Usage: "one image per label: a list such as 0,1,2 or 0-9"},
@@ -31,21 +33,24 @@ var sampleRequest = connect.OmitOptions(connect.Fields(new(api.Sample),
 var sampleSpec = command.Spec{
 	Use:   "sample",
 	Short: "Draw images from a model into a PNG or NPZ file",
-	Long: `Sample draws images and writes them to one file: a PNG with all of
-them in a grid, or an NPZ with the arrays images (NHWC), labels and seeds. Fields and
-latents are float32 in their own units there; a PNG shows each of 1 or 3 channels from
-its least to its greatest value. Image i
-depends on the model, the settings and seed + i alone, not on how many are drawn.`,
+	Long: `Sample draws images and writes them to one file: a PNG with all of them in a grid, or an
+NPZ with the arrays images (NHWC), labels and seeds. Image i depends only on the model,
+the settings and seed + i, not on the number of images.
+
+If the model's data are not images, the NPZ has float32 in the data's units, and the PNG
+shows each of 1 or 3 channels from its minimum to its maximum.`,
 	Example: `  anisoflight sample --model digits --n 64 --steps 9 --out digits.png
   anisoflight sample --model digits --labels 0-9 --solver ab --nfe 5
   anisoflight sample --model digits --n 10000 --nfe 9 --second-point endpoint --out digits.npz`,
 	Options: slices.Concat(sampleRequest, []command.Option{
 		{Name: "out", Default: "samples.png", Usage: "`file` to write: .png or .npz"},
-		{Name: "columns", Kind: command.Whole, Usage: "images in a row of the PNG", Otherwise: "as square as possible"},
 		{
-			Name: "scale", Kind: command.Whole,
-			Usage:     "pixels of the PNG per pixel of an image",
-			Otherwise: "images of about 64",
+			Name: "columns", Kind: command.Whole, Usage: "number of images in a row of the PNG",
+			Otherwise: "as square as possible",
+		},
+		{
+			Name: "scale", Kind: command.Whole, Usage: "pixels of the PNG for each pixel of an image",
+			Otherwise: "images of about 64 pixels",
 		},
 		connect.PrecisionOption,
 	}, connect.FolderOptions, connect.GPUOptions),
@@ -53,11 +58,12 @@ depends on the model, the settings and seed + i alone, not on how many are drawn
 }
 
 func runSample(ctx context.Context, e command.Env) error {
-	write, err := writerFor(e.Text("out"))
-	if err != nil {
-		return command.Usagef(e.Cmd, "%w", err)
+	out := e.Text("out")
+	asPNG := strings.EqualFold(filepath.Ext(out), ".png")
+	if !asPNG && !strings.EqualFold(filepath.Ext(out), ".npz") {
+		return command.Usagef(e.Cmd, "--out must end in .png or .npz, got %q", out)
 	}
-	if err := command.CheckOut(e.Text("out")); err != nil {
+	if err := command.CheckOut(out); err != nil {
 		return err
 	}
 	fields := e.Request(sampleRequest)
@@ -68,15 +74,22 @@ func runSample(ctx context.Context, e command.Env) error {
 	if err := connect.Collect(ctx, e, "Sample", fields, "sampling", got.add); err != nil {
 		return err
 	}
-	if err := write(e.Text("out"), got, int(e.Whole("columns")), int(e.Whole("scale"))); err != nil {
+	var file bytes.Buffer
+	write := got.writeNPZ
+	if asPNG {
+		write = func(w io.Writer) error { return got.writePNG(w, int(e.Whole("columns")), int(e.Whole("scale"))) }
+	}
+	if err := write(&file); err != nil {
 		return err
 	}
-	fmt.Fprintf(e.Out, "%s: %d images of %d×%d×%d, %d evaluations each\n", e.Text("out"), got.n, got.h, got.w, got.c,
-		got.nfe)
+	if err := atomicdir.WriteFile(out, file.Bytes()); err != nil {
+		return err
+	}
+	fmt.Fprintf(e.Out, "%s: %d images of %d×%d×%d, %d evaluations each\n", out, got.n, got.h, got.w, got.c, got.nfe)
 	return nil
 }
 
-// completeSample fills in what a command line may leave out but a request may not.
+// completeSample sets the fields that a request needs and a command line may omit.
 func completeSample(fields map[string]any) error {
 	switch labels := fields["labels"].(type) {
 	case string, float64, int: // a list, or a single label as JSON or YAML reads it
@@ -104,7 +117,7 @@ func completeSample(fields map[string]any) error {
 	return nil
 }
 
-// parseLabels reads a list of labels and ranges of labels, such as 0-3,7,7.
+// parseLabels parses a list of labels and ranges, such as 0-3,7,7.
 func parseLabels(s string) ([]int32, error) {
 	const most = 1 << 20
 	var labels []int32
@@ -126,29 +139,17 @@ func parseLabels(s string) ([]int32, error) {
 	return labels, nil
 }
 
-type imageWriter func(path string, got images, columns, scale int) error
-
-func writerFor(path string) (imageWriter, error) {
-	switch strings.ToLower(filepath.Ext(path)) {
-	case ".png":
-		return writePNG, nil
-	case ".npz":
-		return func(path string, got images, _, _ int) error { return writeNPZ(path, got) }, nil
-	}
-	return nil, fmt.Errorf("--out must end in .png or .npz, got %q", path)
-}
-
-// images are the final rows of a Sample operation.
+// images holds the final rows of a Sample operation.
 type images struct {
 	n, h, w, c int
-	pixels     []uint8   // [n, h, w, c]; nil of values in units of their own
-	values     []float32 // [n, h, w, c] in these; nil of images
-	labels     []int32
-	seeds      []uint64
+	pixels     []uint8   // [n, h, w, c] of images; else nil
+	values     []float32 // [n, h, w, c] of data in their own units; else nil
+	labels     []int32   // [n]
+	seeds      []uint64  // [n]
 	nfe        int32
 }
 
-// add appends the final rows of a message; previews are left out.
+// add appends the final rows of a message and drops previews.
 func (g *images) add(m client.Message) {
 	s, b := m.Schema, m.Batch
 	shape := s.Columns[s.Index("sample")].Shape
@@ -175,7 +176,7 @@ func (g *images) add(m client.Message) {
 }
 
 // writePNG draws all images in a grid, row by row.
-func writePNG(path string, g images, columns, scale int) error {
+func (g images) writePNG(w io.Writer, columns, scale int) error {
 	if g.c != 1 && g.c != 3 {
 		return errors.New("a PNG needs 1 or 3 channels; write a .npz instead")
 	}
@@ -186,13 +187,13 @@ func writePNG(path string, g images, columns, scale int) error {
 		scale = max(1, 64/max(g.h, 1))
 	}
 	if g.values != nil {
-		g.pixels = mapped(g.values, g.c)
+		g.pixels = toBytes(g.values, g.c)
 	}
-	return command.WriteFile(path, func(w io.Writer) error { return png.Encode(w, g.grid(columns, scale)) })
+	return png.Encode(w, g.grid(columns, scale))
 }
 
-// mapped returns values [… c] as bytes, in each channel 0 for the least of all and 255 for the greatest.
-func mapped(values []float32, c int) []uint8 {
+// toBytes maps values [… c] to bytes: in each channel the minimum to 0 and the maximum to 255.
+func toBytes(values []float32, c int) []uint8 {
 	out := make([]uint8, len(values))
 	for k := range c {
 		low, high := math.Inf(1), math.Inf(-1)
@@ -210,17 +211,15 @@ func mapped(values []float32, c int) []uint8 {
 }
 
 // writeNPZ writes the arrays images [n, h, w, c], labels [n] and seeds [n].
-func writeNPZ(path string, g images) error {
+func (g images) writeNPZ(w io.Writer) error {
 	var values any = g.pixels
 	if g.values != nil {
 		values = g.values
 	}
-	return command.WriteFile(path, func(w io.Writer) error {
-		return data.WriteNPZ(w, map[string]*data.Array{
-			"images": {Shape: []int{g.n, g.h, g.w, g.c}, Values: values},
-			"labels": {Shape: []int{g.n}, Values: g.labels},
-			"seeds":  {Shape: []int{g.n}, Values: g.seeds},
-		})
+	return data.WriteNPZ(w, map[string]*data.Array{
+		"images": {Shape: []int{g.n, g.h, g.w, g.c}, Values: values},
+		"labels": {Shape: []int{g.n}, Values: g.labels},
+		"seeds":  {Shape: []int{g.n}, Values: g.seeds},
 	})
 }
 

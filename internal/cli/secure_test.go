@@ -1,47 +1,13 @@
 package cli
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/flight/auth"
 )
-
-func TestNewToken(t *testing.T) {
-	status, line, told := call(t, "token", "new", "--name", "notebook", "--scopes", "read,sample")
-	if status != 0 {
-		t.Fatalf("status %d: %s", status, told)
-	}
-	tokens, err := auth.ParseTokens([]byte(line))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var who *auth.Principal
-	for word := range strings.FieldsSeq(told) {
-		if p := tokens.Find(word); p != nil {
-			who = p
-		}
-	}
-	if who == nil || who.Name != "notebook" || !who.May(api.SampleScope) || who.May(api.AdminScope) {
-		t.Errorf("%+v from %q and %q", who, line, told)
-	}
-	for _, wrong := range [][]string{
-		{"new"},
-		{"new", "--name", "a b"},
-		{"new", "--name", "a", "--scopes", "write"},
-		{"old"},
-	} {
-		if status, _, told := call(t, append([]string{"token"}, wrong...)...); status == 0 {
-			t.Errorf("%v: %s", wrong, told)
-		}
-	}
-}
 
 // TestServeRefusesToBeExposed: addresses that others reach need TLS, and files that do not hold what they should are
 // mistakes at the start.
@@ -69,18 +35,8 @@ func TestServeRefusesToBeExposed(t *testing.T) {
 // TestServeTellsMetrics: Prometheus finds calls, the engine's counters and the process's, on loopback alone.
 func TestServeTellsMetrics(t *testing.T) {
 	dir := t.TempDir()
-	ctx, interrupt := context.WithCancel(t.Context())
-	defer interrupt()
-	var log lines
-	status := make(chan int, 1)
-	go func() {
-		status <- run(ctx, []string{
-			"serve", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--data", dir, "--device",
-			"go",
-		}, &log, &log)
-	}()
-	at := log.await(t, "metrics on ")
-	reply, err := http.Get("http://" + at + "/metrics")
+	s := startServer(t, dir, "--metrics", "127.0.0.1:0")
+	reply, err := http.Get("http://" + s.log.await(t, "metrics on ") + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,12 +53,11 @@ func TestServeTellsMetrics(t *testing.T) {
 			t.Errorf("there is no %s in\n%s", name, text)
 		}
 	}
-	interrupt()
-	if s := <-status; s != 0 {
-		t.Errorf("status %d:\n%s", s, &log)
+	if status := s.stop(); status != 0 {
+		t.Errorf("status %d:\n%s", status, s.log)
 	}
-	if s, _, told := call(t, "serve", "--metrics", "0.0.0.0:0", "--listen", "127.0.0.1:0", "--data", dir, "--device", "go",
-		"--log-level", "error"); s != 1 || !strings.Contains(told, "loopback") {
-		t.Errorf("metrics for everybody: status %d, %q", s, told)
+	if s, _, stderr := call(t, "serve", "--metrics", "0.0.0.0:0", "--listen", "127.0.0.1:0", "--data", dir, "--device",
+		"go", "--log-level", "error"); s != 1 || !strings.Contains(stderr, "loopback") {
+		t.Errorf("metrics for everybody: status %d, %q", s, stderr)
 	}
 }

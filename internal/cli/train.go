@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,16 +21,15 @@ import (
 var trainSpec = command.Spec{
 	Use:   "train",
 	Short: "Train a network or learn a schedule, and save the result as a model",
-	Long: `Train makes a run on the data folder and trains it, with the settings of a file, of
-flags, or both: on the server of --server, or that of the folder, if there is one, else
-in this process. Stages:
+	Long: `Train makes a run, trains it and saves the result as a model. It works on the server of
+--server, or on the folder's server if there is one, else in this process. Stages:
 
-  pretrain     a network by EDM's loss
-  isotropic    one noise level for the whole image, learned by the trajectory loss
-  anisotropic  one noise level for each subspace
+  pretrain     train a network by EDM's loss
+  isotropic    learn a schedule with one noise level for the whole image
+  anisotropic  learn a schedule with one noise level for each subspace
 
-Ctrl-C ends it after the current step: the run is paused, what was learned is saved
-as a model, and --resume goes on from there.`,
+Ctrl-C pauses the run after the current step and saves its state as a model. To
+continue the run, give --resume.`,
 	Example: `  anisoflight train --name digits --config configs/digits-pretrain.yaml
   anisoflight train --name digits --stage pretrain --dataset digits --kimg 150 \
     --network '{"img_resolution":8,"img_channels":1}'
@@ -38,26 +38,19 @@ as a model, and --resume goes on from there.`,
 	Options: slices.Concat([]command.Option{
 		{Name: "name", Required: true, Usage: "`name` of the run"},
 		{Name: "save", Usage: "`name` of the model that is saved", Otherwise: "the run's"},
-		{Name: "resume", Kind: command.Toggle, Usage: "go on with a run of that name"},
+		{Name: "resume", Kind: command.Toggle, Usage: "continue the run of that name"},
 		{Name: "replace", Kind: command.Toggle, Usage: "replace a run and a model of that name"},
 		processesOption,
 	}, trainRequest, []command.Option{connect.MeasurePeakOption, connect.MemoryLimitOption}, connect.FolderOptions,
 		connect.GPUOptions),
 	Stores: true,
-	Run:    runTrain,
+	Run:    func(ctx context.Context, e command.Env) error { return withProcesses(ctx, e, runTrain) },
 }
 
-func runTrain(ctx context.Context, e command.Env) error {
-	return withProcesses(ctx, e, trainHere)
-}
-
-// trainHere trains in this process, or by a server.
-func trainHere(ctx context.Context, e command.Env, w *processes.World) error {
+// runTrain trains on a server, or in this process and the others of the world w, which may be nil.
+func runTrain(ctx context.Context, e command.Env, w *processes.World) error {
 	run := e.Text("name")
-	model := e.Text("save")
-	if model == "" {
-		model = run
-	}
+	model := cmp.Or(e.Text("save"), run)
 	return connect.WithServerIn(ctx, e, w, func(c *client.Client) error {
 		if err := mayWrite(ctx, c, e, model); err != nil {
 			return err
@@ -65,32 +58,33 @@ func trainHere(ctx context.Context, e command.Env, w *processes.World) error {
 		if err := openRun(ctx, c, e, run); err != nil {
 			return err
 		}
-		if ended, err := unsaved(ctx, c, e, run); ended || err != nil {
-			if err != nil {
+		if e.Toggle("resume") && !e.Given("kimg") {
+			if info, err := c.GetRun(ctx, run); err != nil {
 				return err
+			} else if info.State == "done" { // and perhaps not saved
+				return saveRun(ctx, c, e, run, model)
 			}
-			return keep(ctx, c, e, run, model)
 		}
 		start := map[string]any{"run": run}
 		if e.Given("kimg") {
-			start["kimg"] = e.Value("kimg") // of a resumed run a new length, else the configured one
+			start["kimg"] = e.Value("kimg") // a new length for a resumed run, else the configured one
 		}
 		if err := connect.Act(ctx, c, "StartRun", start, nil, nil); err != nil {
 			return err
 		}
 		watchErr := watch(ctx, c, e, run)
 
-		// From here on an interrupt must not lose what was learned.
-		kept := context.WithoutCancel(ctx)
+		// From here on an interrupt must not prevent the save.
+		saving := context.WithoutCancel(ctx)
 		if ctx.Err() != nil {
 			e.Log.Info("stopping after the current step")
-			if _, err := c.PauseRun(kept, run); err != nil && !command.IsCode(err, api.RunNotRunnable) {
+			if _, err := c.PauseRun(saving, run); err != nil && !command.IsCode(err, api.RunNotRunnable) {
 				return err
 			}
 		} else if watchErr != nil {
 			return lostServer(e, run, watchErr)
 		}
-		if err := keep(kept, c, e, run, model); err != nil {
+		if err := saveRun(saving, c, e, run, model); err != nil {
 			return err
 		}
 		if ctx.Err() != nil {
@@ -100,17 +94,7 @@ func trainHere(ctx context.Context, e command.Env, w *processes.World) error {
 	})
 }
 
-// unsaved reports whether a run that is to be resumed has nothing left to do: it ended, and whoever began it did not
-// come to save it.
-func unsaved(ctx context.Context, c *client.Client, e command.Env, run string) (bool, error) {
-	if !e.Toggle("resume") || e.Given("kimg") {
-		return false, nil
-	}
-	info, err := c.GetRun(ctx, run)
-	return err == nil && info.State == "done", err
-}
-
-// mayWrite refuses a taken name before the training, not after it.
+// mayWrite returns an error if the model's name is taken, before the training begins.
 func mayWrite(ctx context.Context, c *client.Client, e command.Env, model string) error {
 	if e.Toggle("replace") || e.Toggle("resume") {
 		return nil
@@ -118,19 +102,19 @@ func mayWrite(ctx context.Context, c *client.Client, e command.Env, model string
 	_, err := c.DescribeModel(ctx, model)
 	switch {
 	case err == nil:
-		return fmt.Errorf("a model %q exists already; choose another name with --save, or give --replace", model)
+		return fmt.Errorf("a model %q exists; choose another name with --save, or give --replace", model)
 	case command.IsCode(err, api.ModelNotFound):
 		return nil
 	}
 	return err
 }
 
-// openRun creates the run, or finds the one to go on with.
+// openRun creates the run, or finds the run to resume.
 func openRun(ctx context.Context, c *client.Client, e command.Env, run string) error {
 	if e.Toggle("resume") {
 		for _, o := range trainRequest {
 			if o.Name != "kimg" && e.Cmd.Flags().Changed(o.Flag()) {
-				return command.Usagef(e.Cmd, "--%s cannot go with --resume: a run keeps its settings", o.Flag())
+				return command.Usagef(e.Cmd, "--%s cannot be given with --resume: a run keeps its settings", o.Flag())
 			}
 		}
 		_, err := c.GetRun(ctx, run)
@@ -144,14 +128,14 @@ func openRun(ctx context.Context, c *client.Client, e command.Env, run string) e
 	return connect.Act(ctx, c, "CreateRun", fields, nil, nil)
 }
 
-// watch shows the run's rows until it ends.
+// watch shows the run's progress until it ends.
 func watch(ctx context.Context, c *client.Client, e command.Env, run string) error {
 	info, err := c.GetRun(ctx, run)
 	if err != nil {
 		return err
 	}
 	if m := info.Memory; m != nil && m.WholeBytes > 0 {
-		e.Log.Info("the batch does not fit the device's memory at once", "microbatch", m.Microbatch,
+		e.Log.Info("the batch does not fit the device's memory and is split", "microbatch", m.Microbatch,
 			"needed_bytes", m.NeededBytes, "whole_bytes", m.WholeBytes, "available_bytes", m.AvailableBytes)
 	}
 	if info.Parameters > 0 {
@@ -159,7 +143,7 @@ func watch(ctx context.Context, c *client.Client, e command.Env, run string) err
 			math.Ceil(info.Seconds/60))
 	}
 	connect.Notes(e.Err, info.Notes)
-	defer func() { // what was learned may be noise
+	defer func() { // notes on the result
 		if after, err := c.GetRun(ctx, run); err == nil && len(after.Notes) > len(info.Notes) {
 			connect.Notes(e.Err, after.Notes[len(info.Notes):])
 		}
@@ -189,28 +173,28 @@ func watch(ctx context.Context, c *client.Client, e command.Env, run string) err
 	return nil
 }
 
-// lostServer says how to go on with a run whose server has ended, or cannot be reached any more; other errors stay.
+// lostServer returns how to resume the run if err means that its server has ended or cannot be reached, else err.
 func lostServer(e command.Env, run string, err error) error {
-	var said *api.Error
-	if errors.As(err, &said) && said.Code != api.Draining {
+	var contractErr *api.Error
+	if errors.As(err, &contractErr) && contractErr.Code != api.Draining {
 		return err
 	}
 	e.Log.Warn("the connection to the server was lost", "error", err)
 	return fmt.Errorf("the server has ended, or cannot be reached; the run %s is kept up to its last checkpoint; %s", run,
-		goOn(e, run))
+		howToResume(e, run))
 }
 
-// goOn returns the sentence with the command that resumes a run.
-func goOn(e command.Env, run string) string {
+// howToResume returns the command that resumes a run.
+func howToResume(e command.Env, run string) string {
 	where := "--data " + e.Text("data")
-	if at := e.Text("server"); at != "" {
-		where = "--server " + at
+	if server := e.Text("server"); server != "" {
+		where = "--server " + server
 	}
 	return fmt.Sprintf("go on with: anisoflight train --name %s --resume %s", run, where)
 }
 
-// keep saves the run's model and says what there is now.
-func keep(ctx context.Context, c *client.Client, e command.Env, run, model string) error {
+// saveRun saves the run's model and prints the outcome.
+func saveRun(ctx context.Context, c *client.Client, e command.Env, run, model string) error {
 	info, err := c.GetRun(ctx, run)
 	if err != nil {
 		return err
@@ -242,7 +226,7 @@ func keep(ctx context.Context, c *client.Client, e command.Env, run, model strin
 		fmt.Fprintf(e.Out, "stopped early (%s): %s\n", s.Reason, s.Message)
 	}
 	if info.State == "paused" {
-		fmt.Fprintln(e.Out, goOn(e, run))
+		fmt.Fprintln(e.Out, howToResume(e, run))
 		if info.Error != "" && !stopped {
 			return errors.New(info.Error)
 		}
@@ -250,7 +234,7 @@ func keep(ctx context.Context, c *client.Client, e command.Env, run, model strin
 	return nil
 }
 
-// trainRequest are the fields of a run's configuration, those of CreateRun and of the files in configs/.
+// trainRequest lists the options for fields of a run's configuration, as in CreateRun and in the files of configs/.
 var trainRequest = connect.Fields(new(train.Config),
 	command.Option{Name: "stage", OneOf: train.Stages},
 	command.Option{Name: "lr_ramp", OneOf: train.Ramps},

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Resident returns the memory that is in use now, device buffers on the host included, and the most that ever was, in
-// bytes; zeros if the operating system does not say.
+// Resident returns the resident memory of this process, including device buffers on the host, and its peak, in bytes.
+// It returns zeros if the operating system does not report them.
 func Resident() (now, peak int64) {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -194,7 +194,7 @@ func DecodeConfig(data []byte, what string, to any) error {
 	if _, own := reflect.New(wrong.GoType).Interface().(json.Unmarshaler); own {
 		return ConfigErrorf(fieldAt(wrong.JSONPointer), "%v", wrong.Err)
 	}
-	must, got := jsonerror.Wanted(wrong.GoType), wrong.JSONKind.String()
+	must, got := jsonerror.TypeName(wrong.GoType), wrong.JSONKind.String()
 	if wrong.GoType.Kind() == reflect.Int {
 		must = "an integer"
 	}

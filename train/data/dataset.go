@@ -142,7 +142,7 @@ func (d *Dataset) check(row int, x []float32, channel func(i int) int) error {
 		case bounded:
 		case !(size <= math.MaxFloat32):
 			return failf(row, "values must be finite, got %v", v)
-		case !im.Normalization.Holds(v, channel(i)):
+		case !im.Normalization.IsFinite(v, channel(i)):
 			return failf(row, "values must stay finite as (x − mean)/scale, got %v in channel %d", v, channel(i))
 		}
 	}

@@ -139,7 +139,7 @@ func (w *Writer) normalization() (*normalization.Affine, error) {
 	}
 	for c := range w.form.Channels {
 		for _, v := range []float32{w.measured.Low[c], w.measured.High[c]} {
-			if !n.Holds(v, c) {
+			if !n.IsFinite(v, c) {
 				return nil, failf(-1, "values must stay finite as (x − mean)/scale, got %v in channel %d", v, c)
 			}
 		}

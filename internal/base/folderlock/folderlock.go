@@ -1,4 +1,4 @@
-// Package folderlock keeps two processes from working on one data folder.
+// Package folderlock prevents two processes from using one data folder at the same time.
 package folderlock
 
 import (
@@ -12,35 +12,34 @@ import (
 	"time"
 )
 
-// LockFile lies in the data folder. It stays when its holder ends: removing it would let two processes hold two files
-// of one name.
+// LockFile is a file in the data folder. It is never removed: else two processes could lock two files of this name.
 const LockFile = "lock"
 
-// Holder says which process works on a data folder.
+// Holder describes the process that has locked a data folder.
 type Holder struct {
 	PID     int       `json:"pid"`
 	Program string    `json:"program"` // such as "anisoflight serve"
 	Started time.Time `json:"started"`
-	Address string    `json:"address,omitempty"` // the location that it serves the folder at; empty: nowhere, or not yet
+	Address string    `json:"address,omitempty"` // location of its server; empty if it does not listen
 }
 
-// Lock is the exclusive right to a data folder. The kernel releases it when the process ends, however it ends.
+// Lock is the lock of a data folder. The kernel releases it when the process ends, however it ends.
 //
-// Whether a folder is in use is decided by flock(2) alone: what is written in the file, the holder, may be that of a
-// process which was killed. On NFS, Linux makes flock a lock of the server's, which holds between machines unless the
-// folder is mounted with nolock or local_lock=flock: then only processes of one machine are kept apart.
+// Only flock(2) decides whether a folder is locked: the file may describe a process that was killed. On NFS, Linux
+// locks the file on the NFS server, so that the lock holds between machines, unless the folder is mounted with nolock
+// or local_lock=flock: then it holds only on one machine.
 type Lock struct {
 	file   *os.File
 	holder Holder
 }
 
-// Held is the error of a folder that another process works on.
-type Held struct {
+// InUseError is the error of a folder that another process has locked.
+type InUseError struct {
 	Dir string
 	Holder
 }
 
-func (h *Held) Error() string {
+func (h *InUseError) Error() string {
 	who := "another process"
 	if h.PID != 0 {
 		who = fmt.Sprintf("process %d (%s", h.PID, h.Program)
@@ -52,7 +51,7 @@ func (h *Held) Error() string {
 	return fmt.Sprintf("the data folder %q is in use by %s; stop it, or choose another --data", h.Dir, who)
 }
 
-// Acquire takes the lock of an existing folder for a program. If another process has it, the error is a [*Held].
+// Acquire locks an existing folder for a program. If another process has the lock, the error is a [*InUseError].
 func Acquire(dir, program string) (*Lock, error) {
 	file, err := os.OpenFile(filepath.Join(dir, LockFile), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -65,31 +64,23 @@ func Acquire(dir, program string) (*Lock, error) {
 		}
 	}
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		held := &Held{Dir: dir}
-		// What cannot be read is being written at this moment.
+		held := &InUseError{Dir: dir}
 		if text, err := io.ReadAll(file); err == nil {
-			_ = json.Unmarshal(text, &held.Holder)
+			_ = json.Unmarshal(text, &held.Holder) // fails while the holder writes the file
 		}
-		_ = file.Close() // nothing has been written
+		_ = file.Close()
 		return nil, held
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("data folder: cannot lock %s: %w", file.Name(), err), file.Close())
 	}
 	l := &Lock{file: file, holder: Holder{
-		PID: os.Getpid(), Program: program,
-		Started: time.Now().UTC().Truncate(time.Second),
+		PID: os.Getpid(), Program: program, Started: time.Now().UTC().Truncate(time.Second),
 	}}
-	if err := l.write(l.holder); err != nil {
+	if err := l.Publish(""); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	return l, nil
-}
-
-// Publish tells other processes where the folder is served; the empty address tells them that it no longer is.
-func (l *Lock) Publish(address string) error {
-	l.holder.Address = address
-	return l.write(l.holder)
 }
 
 // Release unlocks the folder.
@@ -97,8 +88,10 @@ func (l *Lock) Release() error {
 	return errors.Join(l.file.Truncate(0), l.file.Close())
 }
 
-func (l *Lock) write(h Holder) error {
-	text, err := json.Marshal(h)
+// Publish tells other processes the location of the folder's server; it is empty if there is none.
+func (l *Lock) Publish(address string) error {
+	l.holder.Address = address
+	text, err := json.Marshal(l.holder)
 	if err != nil {
 		return err
 	}

@@ -21,10 +21,10 @@ func acquire(t *testing.T, dir string) *Lock {
 }
 
 // held returns the error of a folder that must be in use.
-func held(t *testing.T, dir string) *Held {
+func held(t *testing.T, dir string) *InUseError {
 	t.Helper()
 	_, err := Acquire(dir, "test")
-	var h *Held
+	var h *InUseError
 	if !errors.As(err, &h) {
 		t.Fatalf("acquiring says %v, want that the folder is in use", err)
 	}

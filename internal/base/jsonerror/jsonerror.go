@@ -1,4 +1,4 @@
-// Package jsonerror words errors of encoding/json for people who know JSON and not Go.
+// Package jsonerror rewrites errors of encoding/json for readers who know JSON and not Go.
 package jsonerror
 
 import (
@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Text returns an error's text. If a value had the wrong type, it says "FIELD must be a list, got number" in place of
-// encoding/json's own text, which names types of Go.
+// Text returns an error's text. If a value has the wrong type, it says "FIELD must be a list, got number" in place of
+// encoding/json's text, which names Go types.
 func Text(err error) string {
 	text := err.Error()
 	var wrong *json.UnmarshalTypeError
@@ -21,21 +21,17 @@ func Text(err error) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	got, _, _ := strings.Cut(wrong.Value, " ")
-	return strings.Replace(text, wrong.Error(), cmp.Or(wrong.Field, "it")+" must be "+number(t)+", got "+got, 1)
-}
-
-// number is Wanted, and tells whole numbers from others.
-func number(t reflect.Type) string {
+	want := TypeName(t)
 	switch t.Kind() {
 	case reflect.Int, reflect.Int32, reflect.Int64, reflect.Uint64:
-		return "a whole number"
+		want = "a whole number"
 	}
-	return Wanted(t)
+	got, _, _ := strings.Cut(wrong.Value, " ")
+	return strings.Replace(text, wrong.Error(), cmp.Or(wrong.Field, "it")+" must be "+want+", got "+got, 1)
 }
 
-// Wanted names the JSON values that fit a Go type: "text", "true or false", "a list", "an object" or "a number".
-func Wanted(t reflect.Type) string {
+// TypeName names the JSON values of a Go type: "text", "true or false", "a list", "an object" or "a number".
+func TypeName(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:
 		return "text"

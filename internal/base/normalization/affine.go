@@ -8,40 +8,41 @@ import (
 	"slices"
 )
 
-// SigmaData is the standard deviation that a measured map gives each channel: EDM's σ_d, for which the defaults of its
-// networks and noise levels are made.
+// SigmaData is the standard deviation of each channel after a measured map: EDM's σ_data, which the defaults of its
+// networks and noise levels assume.
 const SigmaData = 0.5
 
-// The scales that a map may have: beyond them a float32 would leave its range on either way.
+// The bounds of a scale, within which values stay in the range of a float32.
 const (
 	minScale = 1e-30
 	maxScale = 1e30
 )
 
-// Affine maps channel c of the data to (x − Mean[c]) / Scale[c]. It is immutable. A nil *Affine is the identity, of
+// Affine maps channel c of the data to (x − Mean[c]) / Scale[c]. It is immutable. A nil *Affine is the identity, for
 // images in [−1, 1].
 type Affine struct {
 	Mean  []float64 `json:"mean"`
 	Scale []float64 `json:"scale"`
 }
 
-// New returns the map of so many channels; one number stands for all of them, and none for a mean of 0 or a scale of 1.
+// New returns the map of a number of channels. One value of mean or scale is that of all channels. Without values the
+// mean is 0 and the scale 1.
 func New(mean, scale []float64, channels int) (*Affine, error) {
 	a := &Affine{}
 	var err error
-	if a.Mean, err = spread("mean", mean, 0, channels); err != nil {
+	if a.Mean, err = perChannel("mean", mean, 0, channels); err != nil {
 		return nil, err
 	}
-	if a.Scale, err = spread("scale", scale, 1, channels); err != nil {
+	if a.Scale, err = perChannel("scale", scale, 1, channels); err != nil {
 		return nil, err
 	}
 	return a, a.check()
 }
 
-func spread(name string, values []float64, none float64, channels int) ([]float64, error) {
+func perChannel(name string, values []float64, byDefault float64, channels int) ([]float64, error) {
 	switch len(values) {
 	case 0:
-		return slices.Repeat([]float64{none}, channels), nil
+		return slices.Repeat([]float64{byDefault}, channels), nil
 	case 1:
 		return slices.Repeat(values, channels), nil
 	case channels:
@@ -59,24 +60,24 @@ func (a *Affine) check() error {
 			return fmt.Errorf("mean must be finite, got %g for channel %d", m, c)
 		}
 		if s := a.Scale[c]; !(s >= minScale && s <= maxScale) {
-			return fmt.Errorf("scale must be positive and lie in %g … %g, got %g for channel %d", minScale, maxScale, s, c)
+			return fmt.Errorf("scale must be between %g and %g, got %g for channel %d", minScale, maxScale, s, c)
 		}
 	}
 	return nil
 }
 
-// UnmarshalJSON reads what JSON writes, strictly: a number for each channel.
+// UnmarshalJSON decodes and checks a map: a number for each channel.
 func (a *Affine) UnmarshalJSON(b []byte) error {
-	type plain Affine
-	var p plain
-	if err := json.Unmarshal(b, &p); err != nil {
-		return errors.New("normalization is {\"mean\": […], \"scale\": […]}, a number for each channel")
+	type fields Affine // without this method
+	var f fields
+	if err := json.Unmarshal(b, &f); err != nil {
+		return errors.New("normalization must be {\"mean\": […], \"scale\": […]}, with a number for each channel")
 	}
-	*a = Affine(p)
+	*a = Affine(f)
 	return a.check()
 }
 
-// Fits returns an error unless the map is one of so many channels. Nil fits all.
+// Fits returns an error unless the map has the number of channels. Nil fits every number.
 func (a *Affine) Fits(channels int) error {
 	if a == nil || len(a.Mean) == channels {
 		return nil
@@ -92,7 +93,7 @@ func (a *Affine) Equal(b *Affine) bool {
 	return slices.Equal(a.Mean, b.Mean) && slices.Equal(a.Scale, b.Scale)
 }
 
-// Clone returns a copy; nil for nil.
+// Clone returns a copy, nil for nil.
 func (a *Affine) Clone() *Affine {
 	if a == nil {
 		return nil
@@ -109,7 +110,7 @@ func (a *Affine) String() string {
 	return string(text)
 }
 
-// Forward maps values [… C] in place from the data's units to the network's. Nil leaves them as they are.
+// Forward maps values [… C] in place from the data's units to the network's.
 func (a *Affine) Forward(x []float32) {
 	if a == nil {
 		return
@@ -120,7 +121,7 @@ func (a *Affine) Forward(x []float32) {
 	}
 }
 
-// Back maps values [… C] in place from the network's units to the data's. Nil leaves them as they are.
+// Back maps values [… C] in place from the network's units to the data's.
 func (a *Affine) Back(x []float32) {
 	if a == nil {
 		return
@@ -131,9 +132,8 @@ func (a *Affine) Back(x []float32) {
 	}
 }
 
-// Holds reports whether a value of channel c is finite, and stays so on the way to the network. Nil asks of the value
-// alone.
-func (a *Affine) Holds(x float32, c int) bool {
+// IsFinite reports whether a value of channel c is finite, also after Forward.
+func (a *Affine) IsFinite(x float32, c int) bool {
 	v := float64(x)
 	if a != nil {
 		v = float64(float32((v - a.Mean[c]) / a.Scale[c]))

@@ -100,11 +100,11 @@ func TestConstantChannel(t *testing.T) {
 	}
 }
 
-func TestHolds(t *testing.T) {
+func TestIsFinite(t *testing.T) {
 	a, _ := New([]float64{0}, []float64{1e-20}, 1)
 	for x, want := range map[float32]bool{1: true, 1e20: false, float32(math.Inf(1)): false, float32(math.NaN()): false} {
-		if a.Holds(x, 0) != want {
-			t.Errorf("%v holds: %v", x, !want)
+		if a.IsFinite(x, 0) != want {
+			t.Errorf("%v is finite: %v", x, !want)
 		}
 	}
 }

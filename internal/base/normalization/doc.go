@@ -1,4 +1,3 @@
-// Package normalization maps the values of data, in their own units, to those that a network sees, and back: images in
-// another range, latents, physical fields. Data sets store the map, and models remember the one that they were trained
-// with.
+// Package normalization maps data in their own units, such as images of another range, latents and physical fields, to
+// the values that a network sees, and back. Data sets store their map, and models the map that they were trained with.
 package normalization

@@ -5,25 +5,24 @@ import (
 	"math"
 )
 
-// Measure takes the mean and the standard deviation of each channel. What it finds depends on the values and their
-// order alone, not on the pieces that they come in.
+// Measure measures the mean, the standard deviation and the range of each channel.
 type Measure struct {
-	n       []float64 // values so far, by channel
-	first   []float64 // value that all are seen from, so that no digits are lost
-	sum     []float64 // of the differences to it
-	squares []float64
+	n       []float64 // number of values by channel
+	first   []float64 // the first value, which is subtracted to keep precision
+	sum     []float64 // sums of differences from first
+	squares []float64 // sums of their squares
 
-	// Low and High are the least and the greatest value of each channel.
+	// Low and High are the minimum and the maximum of each channel.
 	Low, High []float32
 }
 
-// NewMeasure returns a Measure of so many channels.
+// NewMeasure returns a Measure of a number of channels.
 func NewMeasure(channels int) *Measure {
-	of := func() []float64 { return make([]float64, channels) }
-	return &Measure{of(), of(), of(), of(), make([]float32, channels), make([]float32, channels)}
+	zeros := func() []float64 { return make([]float64, channels) }
+	return &Measure{zeros(), zeros(), zeros(), zeros(), make([]float32, channels), make([]float32, channels)}
 }
 
-// Add takes the value x of channel c.
+// Add adds the value x of channel c.
 func (m *Measure) Add(x float32, c int) {
 	if m.n[c] == 0 {
 		m.first[c], m.Low[c], m.High[c] = float64(x), x, x
@@ -45,14 +44,14 @@ func (m *Measure) Moments() (mean, std []float64) {
 	return mean, std
 }
 
-// Scales returns the scale of each channel after which its standard deviation is [SigmaData]. A channel that is the
-// same everywhere has none.
+// Scales returns the scale of each channel that makes its standard deviation [SigmaData]. A constant channel is an
+// error.
 func (m *Measure) Scales() ([]float64, error) {
 	mean, std := m.Moments()
 	for c, s := range std {
 		if !(s > 0) {
-			return nil, fmt.Errorf("channel %d is %g everywhere, so that its scale cannot be measured; declare scale, "+
-				"or leave the channel out", c, mean[c])
+			return nil, fmt.Errorf("channel %d is %g everywhere, so that its scale cannot be measured; give scale, "+
+				"or omit the channel", c, mean[c])
 		}
 		std[c] = s / SigmaData
 	}

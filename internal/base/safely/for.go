@@ -7,9 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// For calls f(0) … f(n−1), several at a time on as many goroutines as GOMAXPROCS, and returns when all have returned.
-// Which goroutine calls f(i), and when, is open: f(i) must not read what another call writes. A panic of a call ends
-// the loop; it becomes a panic of the caller, with a *[Panic].
+// For calls f(0) … f(n−1) on GOMAXPROCS goroutines, in any order, and returns when all calls have returned. f(i) must
+// not read what another call writes. If a call panics, For ends early and panics with a *[Panic].
 func For(n int, f func(i int)) {
 	workers := min(runtime.GOMAXPROCS(0), n)
 	if workers <= 1 {

@@ -1,6 +1,6 @@
-// Package safely makes an error of a panic, so that it ends what it happened in and not the process.
+// Package safely turns panics into errors, so that a panic does not end the process.
 //
-// Whatever runs in a goroutine of its own runs in Do: nobody else can recover there.
+// Every new goroutine must run in Do or For, because no other goroutine can recover its panics.
 package safely
 
 import (
@@ -11,7 +11,7 @@ import (
 // Panic is a panic that was recovered.
 type Panic struct {
 	Value any
-	Stack []byte // of the goroutine, where it happened
+	Stack []byte // of the goroutine that panicked
 }
 
 func (p *Panic) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
@@ -22,7 +22,7 @@ func (p *Panic) Unwrap() error {
 	return err
 }
 
-// Do runs f. A panic in it becomes an error, a *[Panic], which that of [For] is already.
+// Do calls f and returns its error. It returns a panic of f as a *[Panic].
 func Do(f func() error) (err error) {
 	defer func() {
 		v := recover()

@@ -29,7 +29,7 @@ func TestDo(t *testing.T) {
 	}
 }
 
-// TestFor: every index has its call, and a panic in one is one of the caller, whatever the number of cores.
+// TestFor: every index has its call, and a panic in a call becomes one of the caller, for every number of cores.
 func TestFor(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for _, cores := range []int{1, 2, 7} {

@@ -1,9 +1,9 @@
-// Package setting reads what the tags of settings say, and has the one form of their errors:
+// Package setting reads the tags of settings, and formats the errors about them:
 //
-//	default:"256"      the value of a field that is left at zero
-//	min:"2" max:"4096" the bounds of a number, or given:"2" in place of min for one that may be left out
-//	above:"0"          a number is positive
-//	below:"1"          and less than this
+//	default:"256"      the value of a field that is zero
+//	min:"2" max:"4096" the bounds of a number; given:"2" in place of min if the number may be omitted
+//	above:"0"          a number must be greater
+//	below:"1"          a number must be less
 //	oneof:"a b"        the words that a text may be
 package setting
 
@@ -19,11 +19,11 @@ import (
 	"github.com/anisoflight/anisoflight/internal/base/suggest"
 )
 
-// Error says which field of a configuration cannot be used, and what to do.
+// Error is the error of a field of a configuration.
 type Error struct {
-	Field    string // its name in files and requests
-	Msg      string // goes on after the field's name: must be positive, got -3
-	TooLarge bool   // a well-formed number of things beyond what can be served
+	Field    string // name in files and requests
+	Msg      string // follows the name, such as "must be positive, got -3"
+	TooLarge bool   // a whole number above its maximum
 }
 
 // Error implements the error interface.
@@ -34,7 +34,7 @@ func Errorf(field, format string, args ...any) error {
 	return &Error{Field: field, Msg: fmt.Sprintf(format, args...)}
 }
 
-// OneOf returns the *[Error] of a field whose value is none of those allowed, or nil.
+// OneOf returns the *[Error] of a field whose value is not allowed, or nil.
 func OneOf(field, value string, allowed ...string) error {
 	if wrong := suggest.OneOf(value, allowed); wrong != "" {
 		return &Error{Field: field, Msg: wrong}
@@ -58,8 +58,8 @@ func SetDefault(v reflect.Value, tag reflect.StructTag) {
 	}
 }
 
-// CheckNumber returns the error of a number that its tags do not allow, or nil. Zero is left out, if it is not positive
-// as its tag asks and has no default.
+// CheckNumber returns the error of a number that its tags do not allow, or nil. A zero that is not above the tag above
+// and has no default is allowed: the number is omitted.
 func CheckNumber(field string, v reflect.Value, tag reflect.StructTag) *Error {
 	var x float64
 	switch {
@@ -104,8 +104,8 @@ func SetDefaults(settings any) {
 	}
 }
 
-// Check returns the *[Error] of the first field of the struct that settings points to whose tags do not allow its
-// value, or nil; zero without a default is left out. The tag oneof may also name one of the lists.
+// Check returns the *[Error] of the first field whose tags do not allow its value, or nil. It skips zero fields.
+// settings points to a struct. The tag oneof may also name one of the lists.
 func Check(settings any, lists map[string][]string) error {
 	for f, v := range reflect.ValueOf(settings).Elem().Fields() {
 		name, _, _ := strings.Cut(cmp.Or(f.Tag.Get("json"), f.Name), ",")

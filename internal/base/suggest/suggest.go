@@ -1,4 +1,4 @@
-// Package suggest finds what a mistyped word was meant to be.
+// Package suggest finds the known word that is nearest to a mistyped one.
 package suggest
 
 import (
@@ -7,35 +7,31 @@ import (
 	"strings"
 )
 
-// longest is the number of bytes of a word that messages show, and that are compared.
-const longest = 40
+// maxBytes is the length of a word that is shown and compared.
+const maxBytes = 40
 
-// OneOf says that a value is none of those allowed, and which one was probably meant: `must be one of heun, ab, got
-// "huen"; did you mean "heun"?`, to go on after the name of what it is a value of. It is empty where the value is
-// allowed.
+// OneOf returns the end of an error about a value that is not allowed, after the name of its field: `must be one of
+// heun, ab, got "huen"; did you mean "heun"?`. It returns nothing if the value is allowed.
 func OneOf(value string, allowed []string) string {
 	if slices.Contains(allowed, value) {
 		return ""
 	}
-	says := fmt.Sprintf("must be one of %s, got %s", strings.Join(allowed, ", "), quote(value))
-	if ask := DidYouMean(value, allowed); ask != "" {
-		says += "; " + ask
+	shown := value
+	if len(value) > maxBytes {
+		shown = value[:maxBytes] + "…"
 	}
-	return says
+	text := fmt.Sprintf("must be one of %s, got %q", strings.Join(allowed, ", "), shown)
+	if question := DidYouMean(value, allowed); question != "" {
+		text += "; " + question
+	}
+	return text
 }
 
-func quote(word string) string {
-	if len(word) > longest {
-		word = word[:longest] + "…"
-	}
-	return fmt.Sprintf("%q", word)
-}
-
-// Nearest returns the one of the known words that is nearest to a word in edits (insert, remove or replace a letter, or
-// swap two neighbours), the first of several. It is empty where none is near: within a third of the word's letters, and
-// within one of short words. Capitals make no difference.
+// Nearest returns the known word with the fewest edits from word: inserted, removed or replaced letters, or swapped
+// neighbours, in any case. It returns the first of several. It returns nothing if all known words have more edits than
+// a third of the word's length and more than one.
 func Nearest(word string, known []string) string {
-	if len(word) > longest {
+	if len(word) > maxBytes {
 		return ""
 	}
 	nearest, least := "", max(1, len(word)/3)+1
@@ -47,7 +43,7 @@ func Nearest(word string, known []string) string {
 	return nearest
 }
 
-// DidYouMean returns the question, `did you mean "digits"?`, or an empty text where nothing is near.
+// DidYouMean returns a question such as `did you mean "digits"?`, or nothing if no known word is near.
 func DidYouMean(word string, known []string) string {
 	if nearest := Nearest(word, known); nearest != "" {
 		return fmt.Sprintf("did you mean %q?", nearest)
@@ -55,7 +51,7 @@ func DidYouMean(word string, known []string) string {
 	return ""
 }
 
-// distance is that of optimal string alignment, in bytes.
+// distance returns the distance of optimal string alignment, in bytes.
 func distance(a, b string) int {
 	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

@@ -29,24 +29,23 @@ type Option struct {
 	Name     string
 	Kind     Kind
 	Usage    string // `word` in backquotes names the value in the help
-	Required bool   // the command does nothing without it
+	Required bool   // the command fails without it
 
-	// Default is the value, as text, of a setting that nobody gave. It is empty if another package decides; Otherwise
-	// tells the help what holds then.
+	// Default is the value, as text, of a setting that is not given. It is empty if another package has the default;
+	// Otherwise describes that default in the help.
 	Default, Otherwise string
 
-	OneOf []string // words that the value may be, for completion: who takes the value checks it
-	List  bool     // several words may be given, with commas between
+	OneOf []string // values that completion offers; it does not restrict the value
+	List  bool     // several words may be given, separated by commas
 }
 
-// Flag returns the name of the flag, without dashes before it.
+// Flag returns the name of the flag, without leading dashes.
 func (o Option) Flag() string { return strings.ReplaceAll(o.Name, "_", "-") }
 
 // Env returns the name of the environment variable.
 func (o Option) Env() string { return "ANISOFLIGHT_" + strings.ToUpper(o.Name) }
 
-// register defines the option's flag. Its value is kept as text, so that flag,
-// environment and file go through the same parser, with the same errors.
+// register defines the option's flag. The flag keeps its value as text; [Kind.Parse] parses it later.
 func (o Option) register(flags *pflag.FlagSet) {
 	usage := o.Usage
 	switch {
@@ -71,7 +70,7 @@ func (o Option) register(flags *pflag.FlagSet) {
 	flags.Var(value, o.Flag(), usage)
 }
 
-// complete returns what a shell asks for the values of a setting: the words that it may be, files, folders, or nothing.
+// complete returns completions of a value: words of OneOf, files, folders, or nothing.
 func (o Option) complete(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if o.OneOf == nil {
 		switch value, _ := pflag.UnquoteUsage(cmd.Flags().Lookup(o.Flag())); value {
@@ -100,7 +99,7 @@ func (o Option) complete(cmd *cobra.Command, _ []string, typed string) ([]cobra.
 // unparsed is a flag's value before it is parsed.
 type unparsed struct {
 	text string
-	name string // of its kind in the help
+	name string // name of the value in the help
 }
 
 func (r *unparsed) String() string     { return r.text }
@@ -121,7 +120,7 @@ func (k Kind) String() string {
 	return "string"
 }
 
-// Parse reads a value given as text.
+// Parse parses the text of a value.
 func (k Kind) Parse(s string) (any, error) {
 	switch k {
 	case Number:
@@ -147,7 +146,7 @@ func (k Kind) Parse(s string) (any, error) {
 	case Object:
 		var x any
 		if err := json.Unmarshal([]byte(s), &x); err != nil {
-			// A bare word stands for a string: --grid edm.
+			// A word without quotes is a string: --grid edm.
 			if !strings.ContainsAny(s, "{}[]\"") {
 				return s, nil
 			}

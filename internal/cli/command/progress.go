@@ -9,8 +9,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// Progress shows how far a long command is: a bar on a terminal, else a log line
-// now and then.
+// Progress shows the progress of a long command: a bar on a terminal, else a log line every logEvery.
 type Progress struct {
 	bar  *progressbar.ProgressBar
 	out  io.Writer
@@ -22,7 +21,7 @@ type Progress struct {
 
 const logEvery = 10 * time.Second
 
-// NewProgress shows what is being done on w: a bar where that is a terminal, else lines of the log.
+// NewProgress begins to show the progress of the work called what: as a bar if w is a terminal, else in the log.
 func NewProgress(w io.Writer, log *slog.Logger, what string) *Progress {
 	p := &Progress{out: w, log: log, what: what, next: time.Now().Add(logEvery)}
 	if onTerminal(w) {
@@ -33,14 +32,14 @@ func NewProgress(w io.Writer, log *slog.Logger, what string) *Progress {
 			progressbar.OptionShowElapsedTimeOnFinish(),
 			progressbar.OptionSetPredictTime(true),
 			progressbar.OptionThrottle(100*time.Millisecond),
-			progressbar.OptionSetSpinnerChangeInterval(0), // else it draws on after Exit
+			progressbar.OptionSetSpinnerChangeInterval(0), // else it still draws after Exit
 			progressbar.OptionFullWidth(),
 		)
 	}
 	return p
 }
 
-// Set moves to done of total; total ≤ 0 is unknown. note is shown beside it.
+// Set shows that done of total are finished; total ≤ 0 if it is not known. The note may be empty.
 func (p *Progress) Set(done, total int64, note string) {
 	p.full = total > 0 && done >= total
 	if p.bar == nil {
@@ -59,7 +58,7 @@ func (p *Progress) Set(done, total int64, note string) {
 	_ = p.bar.Set64(done) // a bar that cannot be drawn is no reason to stop
 }
 
-// Close leaves the bar where it is and ends its line.
+// Close ends the line of the bar.
 func (p *Progress) Close() {
 	if p.bar == nil {
 		return

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Python runs `python -m MODULE ARGS` with the input and output of this program. An interrupt is passed on. The module
-// says itself what is wrong: its exit status becomes this program's.
+// Python runs `python -m MODULE ARGS` with the input and output of this program. An interrupt is passed on. If the
+// module fails, it has printed its error, and the returned [ExitError] has its exit status.
 func Python(cmd *cobra.Command, module string, args ...string) error {
 	ctx := cmd.Context()
 	python := exec.CommandContext(ctx, interpreter(), append([]string{"-m", module}, args...)...)
@@ -33,8 +33,8 @@ func Python(cmd *cobra.Command, module string, args ...string) error {
 	return fmt.Errorf("this command needs Python and its package anisoflight (`pip install anisoflight`): %w", err)
 }
 
-// interpreter returns ANISOFLIGHT_PYTHON, else the Python of the project's .venv, next to this program, above it or
-// above the working folder; else that of the PATH.
+// interpreter returns ANISOFLIGHT_PYTHON, else the first Python in a folder .venv: next to this program, one folder
+// above it, or in the working folder and those above it; else python3 of the PATH.
 func interpreter() string {
 	if given := os.Getenv("ANISOFLIGHT_PYTHON"); given != "" {
 		return given

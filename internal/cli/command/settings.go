@@ -13,14 +13,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Settings are the values of a command's options, by name.
+// Settings holds the values of a command's options by name.
 type Settings struct {
-	values map[string]any // of the option's kind; those that were given, and defaults
+	values map[string]any // values of the options' kinds, given or default
 	given  map[string]bool
 }
 
-// Resolve reads the options from all their places: flag > environment > file > default. The flags must have been
-// parsed.
+// Resolve returns the values of options: flag > environment > file > default. The flags must have been parsed.
 func Resolve(options []Option, flags *pflag.FlagSet) (*Settings, error) {
 	v := viper.New()
 	v.SetEnvPrefix("anisoflight")
@@ -59,7 +58,7 @@ func Resolve(options []Option, flags *pflag.FlagSet) (*Settings, error) {
 	return s, nil
 }
 
-// expandHome replaces ~ at the beginning of a path, as a shell does where it is neither quoted nor behind "=".
+// expandHome replaces ~ at the beginning of a path, as a shell does.
 func expandHome(text string) string {
 	if home, err := os.UserHomeDir(); err == nil && (text == "~" || strings.HasPrefix(text, "~/")) {
 		return home + text[1:]
@@ -67,7 +66,7 @@ func expandHome(text string) string {
 	return text
 }
 
-// readFile reads a YAML file, if one is named. A key that is no option of the command is an error.
+// readFile reads the YAML file called name, unless name is empty. A key that is not an option is an error.
 func readFile(name string, options []Option) (content map[string]any, err error) {
 	if name == "" {
 		return nil, nil
@@ -88,13 +87,13 @@ func readFile(name string, options []Option) (content map[string]any, err error)
 	for key := range content {
 		if !slices.Contains(known, key) {
 			return nil, fmt.Errorf("configuration file %s: unknown setting %q%s; --help lists them", name, key,
-				asking(key, known))
+				didYouMean(key, known))
 		}
 	}
 	return content, nil
 }
 
-// scalars leaves nested values out: viper would fold the case of their keys, in place.
+// scalars returns the content without nested values: viper would change the case of their keys in place.
 func scalars(content map[string]any) map[string]any {
 	flat := map[string]any{}
 	for key, v := range content {
@@ -110,19 +109,19 @@ func scalars(content map[string]any) map[string]any {
 // Given reports whether a setting was given by flag, environment or file.
 func (s *Settings) Given(name string) bool { return s.given[name] }
 
-// Value returns a setting's value; nil if it is unset or the command has none of that name.
+// Value returns the value of a setting; nil if it has none or the command does not have the setting.
 func (s *Settings) Value(name string) any { return s.values[name] }
 
-// Text returns a text setting, empty if it is unset or the command has none, as the other types.
+// Text returns the value of a text setting, empty if it has none.
 func (s *Settings) Text(name string) string { return valueOf[string](s, name) }
 
-// Whole returns a whole number, 0 if it is unset.
+// Whole returns the value of a whole number, 0 if it has none.
 func (s *Settings) Whole(name string) int64 { return valueOf[int64](s, name) }
 
-// Number returns a number, 0 if it is unset.
+// Number returns the value of a number, 0 if it has none.
 func (s *Settings) Number(name string) float64 { return valueOf[float64](s, name) }
 
-// Toggle returns a switch, false if it is unset.
+// Toggle returns the value of a switch, false if it has none.
 func (s *Settings) Toggle(name string) bool { return valueOf[bool](s, name) }
 
 func valueOf[T any](s *Settings, name string) T {
@@ -130,8 +129,7 @@ func valueOf[T any](s *Settings, name string) T {
 	return value
 }
 
-// Request gathers the given ones of some options as the fields of a request. What
-// was not given is left out: the engine knows the defaults.
+// Request returns the fields of a request: the options that were given.
 func (s *Settings) Request(options []Option) map[string]any {
 	fields := map[string]any{}
 	for _, o := range options {
@@ -146,7 +144,7 @@ func (s *Settings) Request(options []Option) map[string]any {
 	return fields
 }
 
-// listed returns a list for words with commas between, or for a single number.
+// listed returns a list for words separated by commas, or for a single number.
 func listed(value any) any {
 	switch value := value.(type) {
 	case float64:

@@ -15,39 +15,39 @@ import (
 // Spec describes a command with settings.
 type Spec struct {
 	Use, Short, Long, Example string
-	Args                      string // what its one argument is, such as FOLDER; none if empty
+	Args                      string // name of its one argument, such as FOLDER; empty if it has none
 	Options                   []Option
-	JSON                      bool // the command has a flag --json, which is no setting
+	JSON                      bool // the command has a flag --json, which is not a setting
 	Stores                    bool // the command makes the data folder if it is missing
 	Run                       func(ctx context.Context, e Env) error
 }
 
-// Env is what a running command has at hand.
+// Env is what a running command is given.
 type Env struct {
 	*Settings
 	Cmd  *cobra.Command
-	Out  io.Writer // results
-	Err  io.Writer // progress
+	Out  io.Writer // for results
+	Err  io.Writer // for progress
 	Log  *slog.Logger
 	Args []string
-	JSON bool // results as JSON
+	JSON bool // print results as JSON
 
-	Stores bool // the data folder is made if it is missing
+	Stores bool // as in Spec
 }
 
-// common are the settings of every command.
+// common has the settings of every command.
 var common = []Option{
 	{
-		Name: "log_level", Default: "info", Usage: "log this and worse: `level` debug, info, warn or error",
+		Name: "log_level", Default: "info", Usage: "lowest `level` to log: debug, info, warn or error",
 		OneOf: []string{"debug", "info", "warn", "error"},
 	},
 	{Name: "log_format", Default: "text", Usage: "`format` of the log: text or json", OneOf: []string{"text", "json"}},
 }
 
-// All returns the settings of the command, those of every command included.
+// All returns the settings of the command, including those of every command.
 func (s Spec) All() []Option { return slices.Concat(s.Options, common) }
 
-// Command returns the command, which resolves its settings before it runs.
+// Command returns the cobra command, which resolves its settings before it runs.
 func (s Spec) Command() *cobra.Command {
 	cmd := &cobra.Command{Use: s.Use, Short: s.Short, Long: s.Long, Example: s.Example, Args: NoArgs}
 	if s.Args == "" {
@@ -109,7 +109,7 @@ func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	return nil, fmt.Errorf("--log-format must be text or json, got %q", format)
 }
 
-// onTerminal reports whether w is a terminal, where a progress bar makes sense.
+// onTerminal reports whether w is a terminal.
 func onTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))

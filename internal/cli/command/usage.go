@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -26,7 +27,7 @@ func Usagef(cmd *cobra.Command, format string, args ...any) error {
 	return &UsageError{Command: cmd.CommandPath(), err: fmt.Errorf(format, args...)}
 }
 
-// FlagError returns the usage error of what the parser of flags refuses.
+// FlagError returns the usage error for an error of the flag parser, with the nearest flag if the flag is unknown.
 func FlagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
@@ -34,11 +35,11 @@ func FlagError(cmd *cobra.Command, err error) error {
 	}
 	var known []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })
-	return Usagef(cmd, "%w%s", err, asking("--"+unknown.GetSpecifiedName(), known))
+	return Usagef(cmd, "%w%s", err, didYouMean("--"+unknown.GetSpecifiedName(), known))
 }
 
-// asking returns the question after what was meant, to go on after what is wrong.
-func asking(word string, known []string) string {
+// didYouMean returns the end of an error about an unknown word: the nearest known word, or nothing.
+func didYouMean(word string, known []string) string {
 	if ask := suggest.DidYouMean(word, known); ask != "" {
 		return "; " + ask
 	}
@@ -53,17 +54,17 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// ErrInterrupted ends a command that has kept what it could after an interrupt.
+// ErrInterrupted is the error of a command that has ended cleanly after an interrupt.
 var ErrInterrupted = errors.New("interrupted")
 
-// ExitError is the exit status of a program that has said itself what is wrong.
+// ExitError is the exit status of a program that has printed its error itself.
 type ExitError int
 
 func (s ExitError) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// Plain returns the text of a server's error without the bracketed code that the wire
-// needs, and with the cause where it has not come by the wire.
-func Plain(err error) string {
+// ErrorText returns the text of an error without its code in brackets. An internal error of this process includes its
+// cause.
+func ErrorText(err error) string {
 	var e *api.Error
 	switch {
 	case !errors.As(err, &e):
@@ -76,19 +77,19 @@ func Plain(err error) string {
 	return e.Message
 }
 
-// IsCode reports whether an error of the contract has the code.
+// IsCode reports whether err is an [api.Error] with the code.
 func IsCode(err error, code api.Code) bool {
 	var e *api.Error
 	return errors.As(err, &e) && e.Code == code
 }
 
-// Group is a command that only has others.
+// Group is a command that only has subcommands.
 type Group struct {
 	Use, Short, Long, Example string
-	Specs                     []Spec // of its commands that have settings
+	Specs                     []Spec // subcommands that have settings
 }
 
-// Command returns the command.
+// Command returns the cobra command.
 func (g Group) Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: g.Use, Short: g.Short, Long: g.Long, Example: g.Example, Args: groupArgs,
@@ -100,7 +101,7 @@ func (g Group) Command() *cobra.Command {
 	return cmd
 }
 
-// groupArgs refuses words that a command group does not know.
+// groupArgs refuses words that are not subcommands.
 func groupArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -111,29 +112,16 @@ func groupArgs(cmd *cobra.Command, args []string) error {
 			known = append(known, sub.Name())
 		}
 	}
-	return Usagef(cmd, "unknown command %q%s", args[0], asking(args[0], known))
+	return Usagef(cmd, "unknown command %q%s", args[0], didYouMean(args[0], known))
 }
 
 // version is set by the linker (see the Makefile).
 var version string
 
-// Version says which build this is: the linker's word, else the module's version
-// or commit as the Go tool recorded it.
+// Version returns the version of this build: the linker's, else that of the module, which names its commit.
 func Version() string {
-	if version != "" {
-		return version
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return cmp.Or(version, info.Main.Version, "unknown")
 	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return v
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			return s.Value[:12]
-		}
-	}
-	return "unknown"
+	return cmp.Or(version, "unknown")
 }

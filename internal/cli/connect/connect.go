@@ -26,7 +26,7 @@ var DataOption = command.Option{
 	Usage: "`folder` of models, schedules, bases, datasets and runs",
 }
 
-// FolderOptions are those of every command that works on a data folder.
+// FolderOptions are the options of every command that works on a data folder.
 var FolderOptions = []command.Option{
 	DataOption,
 	{
@@ -37,45 +37,45 @@ var FolderOptions = []command.Option{
 	{Name: "token", Usage: "`token` for the server"},
 	{
 		Name:  "tls_ca",
-		Usage: "PEM `file` of the authorities that the server's certificate may be of", Otherwise: "the system's",
+		Usage: "PEM `file` of the authorities that may sign the server's certificate", Otherwise: "the system's",
 	},
 	{Name: "client_cert", Usage: "PEM `file` of this client's certificate, for servers with --client-ca"},
-	{Name: "client_key", Usage: "PEM `file` of its key"},
+	{Name: "client_key", Usage: "PEM `file` of the key of --client-cert"},
 	DeviceOption,
 }
 
-// patience is how long a command waits for a folder in use: for a server that starts, or another command that ends.
+// patience is how long a command waits for a locked folder: until a server listens, or another command ends.
 const patience = 5 * time.Second
 
-// WithServer calls f with a connection to the server of the data folder: that of --server; else the one that serves the
-// folder; else one in this process, for the length of f.
+// WithServer calls f with a connection to the server of --server, else to the server of the data folder, else to one in
+// this process that ends with f.
 func WithServer(ctx context.Context, e command.Env, f func(*client.Client) error) error {
 	return WithServerIn(ctx, e, nil, f)
 }
 
-// WithServerIn is WithServer in the first process of a world, whose others train with it: no other server does. The world may
-// be nil.
+// WithServerIn is WithServer in the first process of the world w, whose processes train together: it refuses every
+// server except its own. If w is nil it is WithServer.
 func WithServerIn(ctx context.Context, e command.Env, w *processes.World, f func(*client.Client) error) error {
 	remote := func(location string) error {
 		if w != nil {
-			return fmt.Errorf("%d processes train in themselves, and %s is a server; end it, or start one process", w.Size(),
+			return fmt.Errorf("%d processes cannot train on the server %s; stop the server, or start one process", w.Size(),
 				location)
 		}
 		return withRemote(ctx, e, location, f)
 	}
-	if at := e.Text("server"); at != "" {
-		return remote(LocationOf(at))
+	if server := e.Text("server"); server != "" {
+		return remote(LocationOf(server))
 	}
 	var last folderlock.Holder
 	for end := time.Now().Add(patience); ; {
 		lock, err := LockFolder(e)
-		var held *folderlock.Held
+		var held *folderlock.InUseError
 		switch {
 		case err == nil:
-			return withOwn(ctx, e, lock, w, f)
+			return withLocal(ctx, e, lock, w, f)
 		case !errors.As(err, &held):
 			return err
-		case held.Address != "" && held.Holder == last: // no remains of a process that was killed a moment ago
+		case held.Address != "" && held.Holder == last: // the first read may give the remains of a killed process
 			return remote(held.Address)
 		case held.Address == "" && time.Now().After(end):
 			return held
@@ -89,8 +89,8 @@ func WithServerIn(ctx context.Context, e command.Env, w *processes.World, f func
 	}
 }
 
-// LockFolder takes the lock of the data folder. Where it is missing, serve makes it, and commands that store something
-// make the one that nobody has named.
+// LockFolder takes the lock of the data folder. If the folder is missing, serve makes it; other commands that store
+// something make only the default one.
 func LockFolder(e command.Env) (*folderlock.Lock, error) {
 	dir := e.Text("data")
 	switch makes := e.Text("listen") != "" || e.Stores && !e.Given("data"); {
@@ -107,10 +107,10 @@ func LockFolder(e command.Env) (*folderlock.Lock, error) {
 
 // withRemote connects to a running server.
 func withRemote(ctx context.Context, e command.Env, location string, f func(*client.Client) error) error {
-	own := []command.Option{DeviceOption, MemoryLimitOption, MeasurePeakOption, PrecisionOption}
-	for _, o := range append(own, GPUOptions...) {
+	local := []command.Option{DeviceOption, MemoryLimitOption, MeasurePeakOption, PrecisionOption}
+	for _, o := range append(local, GPUOptions...) {
 		if e.Cmd.Flags().Changed(o.Flag()) {
-			e.Log.Warn("the server has a device of its own: --"+o.Flag()+" is not used", "server", location)
+			e.Log.Warn("the server has its own device: --"+o.Flag()+" is not used", "server", location)
 		}
 	}
 	secure, err := clientTLS(e)
@@ -120,14 +120,14 @@ func withRemote(ctx context.Context, e command.Env, location string, f func(*cli
 	c, err := client.Dial(ctx, location, client.Options{Token: e.Text("token"), TLS: secure})
 	if err != nil {
 		if command.IsCode(err, api.NoToken) {
-			return fmt.Errorf("%s: %s; give it with --token or ANISOFLIGHT_TOKEN", location, command.Plain(err))
+			return fmt.Errorf("%s: %s; give it with --token or ANISOFLIGHT_TOKEN", location, command.ErrorText(err))
 		}
 		return err
 	}
 	return errors.Join(f(c), c.Close())
 }
 
-// clientTLS returns the configuration of connections to locations grpc+tls.
+// clientTLS returns the TLS configuration for locations grpc+tls.
 func clientTLS(e command.Env) (*tls.Config, error) {
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
 	if file := e.Text("tls_ca"); file != "" {
@@ -137,7 +137,7 @@ func clientTLS(e command.Env) (*tls.Config, error) {
 		}
 		cfg.RootCAs = x509.NewCertPool()
 		if !cfg.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("--tls-ca: %s holds no certificate in PEM", file)
+			return nil, fmt.Errorf("--tls-ca: %s holds no certificate in PEM format", file)
 		}
 	}
 	if cert, key := e.Text("client_cert"), e.Text("client_key"); cert+key != "" {
@@ -150,17 +150,16 @@ func clientTLS(e command.Env) (*tls.Config, error) {
 	return cfg, nil
 }
 
-// withOwn serves the data folder in this process, for itself alone.
-func withOwn(ctx context.Context, e command.Env, lock *folderlock.Lock, w *processes.World,
+// withLocal calls f with a connection to a server of the data folder in this process.
+func withLocal(ctx context.Context, e command.Env, lock *folderlock.Lock, w *processes.World,
 	f func(*client.Client) error,
 ) (err error) {
 	eng, err := OpenEngine(ctx, e, lock, w)
 	if err != nil {
 		return err
 	}
-	// The runs' states are stored even after an interrupt.
-	kept := context.WithoutCancel(ctx)
-	defer func() { err = errors.Join(err, eng.Release(kept)) }()
+	uninterrupted := context.WithoutCancel(ctx) // stores the runs even after an interrupt
+	defer func() { err = errors.Join(err, eng.Release(uninterrupted)) }()
 	listener := bufconn.Listen(1 << 20)
 	server := flight.New(eng, flight.Config{Logger: e.Log})
 	served := make(chan error, 1)
@@ -169,14 +168,14 @@ func withOwn(ctx context.Context, e command.Env, lock *folderlock.Lock, w *proce
 		server.Stop()
 		err = errors.Join(err, <-served)
 	}()
-	c, err := client.Dial(kept, "grpc://this-process", client.Options{Dial: listener.DialContext})
+	c, err := client.Dial(uninterrupted, "grpc://this-process", client.Options{Dial: listener.DialContext})
 	if err != nil {
 		return err
 	}
 	return errors.Join(f(c), c.Close())
 }
 
-// LocationOf returns the location of an address as --listen takes it; a location stays what it is.
+// LocationOf returns the location of an address in the form of --listen. It returns a location unchanged.
 func LocationOf(address string) string {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
 		return flight.UnixLocation(strings.TrimPrefix(path, "//"))

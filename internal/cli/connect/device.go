@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -17,52 +18,46 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/processes"
 )
 
-// DeviceOption chooses what runs the programs.
+// DeviceOption selects the backend.
 var DeviceOption = command.Option{
 	Name:  "device",
 	Usage: "`backend`: cpu, cuda, go, or a PJRT plugin's path", Otherwise: "the best one found",
 	OneOf: []string{"cpu", "cuda", "go"},
 }
 
-// MemoryLimitOption bounds what is kept on the device.
+// MemoryLimitOption bounds the memory of each device.
 var MemoryLimitOption = command.Option{
 	Name: "memory_limit", Kind: command.Whole,
 	Usage:     "`bytes` that each device's buffers and programs may take",
-	Otherwise: "what the machine, or the GPU, has to give",
+	Otherwise: "what the machine or the GPU has",
 }
 
-// DevicesOption says how many devices there are to work on.
-var DevicesOption = command.Option{
-	Name:  "devices",
-	Usage: "`number` of devices to use, or all", Otherwise: "1",
-}
-
-// GPUOptions say which GPUs are used, and how much of them; commands that work for long have them.
+// GPUOptions set how many devices are used, and how much of a GPU's memory.
 var GPUOptions = []command.Option{
-	DevicesOption,
+	{Name: "devices", Usage: "`number` of devices to use, or all", Otherwise: "1"},
 	{
 		Name: "memory_fraction", Kind: command.Number,
 		Usage: "`share` of the GPU's memory that may be taken", Otherwise: "0.75",
 	},
 }
 
-// MeasurePeakOption is that of commands whose output has shares of the peak.
+// MeasurePeakOption has the device's peak rate measured.
 var MeasurePeakOption = command.Option{
 	Name: "measure_peak", Kind: command.Toggle,
-	Usage: "time a large matrix product first, about a second, so that rates are also reported as shares of it (MFU)",
+	Usage: "first time a large matrix product, about a second, so that rates are also reported as shares of it (MFU)",
 }
 
-// PrecisionOption chooses the arithmetic of networks.
+// PrecisionOption selects the arithmetic of networks.
 var PrecisionOption = command.Option{
 	Name:  "precision",
 	Usage: "`arithmetic` of networks: float32, tf32 or bfloat16", Otherwise: "float32",
 	OneOf: api.Precisions,
 }
 
-// OpenDevice opens the backend that the settings ask for.
+// OpenDevice opens the backend that the settings select.
 func OpenDevice(e command.Env) (*device.Device, error) {
 	if e.Given("memory_fraction") && e.Number("memory_fraction") == 0 {
-		return nil, command.Usagef(e.Cmd, "--memory-fraction is a share above 0")
+		return nil, command.Usagef(e.Cmd, "--memory-fraction must be above 0")
 	}
 	return device.Open(device.Config{
 		Plugin: e.Text("device"), Logger: e.Log, Devices: e.Text("devices"),
@@ -70,27 +65,12 @@ func OpenDevice(e command.Env) (*device.Device, error) {
 	})
 }
 
-// measurePeak measures the device's peak at a precision if that is asked for. It comes before the engine, whose runs
-// would take the processors meanwhile.
-func measurePeak(ctx context.Context, e command.Env, dev *device.Device, at kernels.Precision) error {
-	if !e.Toggle("measure_peak") {
-		return nil
-	}
-	peak, err := kernels.MatmulPeak(ctx, dev, at)
-	if err == nil {
-		e.Log.Info("matmul peak measured", "gflops", math.Round(peak/1e9))
-	}
-	return err
-}
-
-// precision returns that of networks, where the command lets one choose.
+// precision returns the setting of PrecisionOption, float32 if it is not given.
 func precision(e command.Env) (kernels.Precision, error) {
-	if e.Text("precision") == "" {
-		return kernels.Float32, nil
-	}
-	p, err := kernels.ParsePrecision(e.Text("precision"))
+	text := cmp.Or(e.Text("precision"), string(kernels.Float32))
+	p, err := kernels.ParsePrecision(text)
 	if err != nil {
-		return "", command.Usagef(e.Cmd, "--precision %s", suggest.OneOf(e.Text("precision"), kernels.Precisions))
+		return "", command.Usagef(e.Cmd, "--precision %s", suggest.OneOf(text, kernels.Precisions))
 	}
 	return p, nil
 }
@@ -102,11 +82,10 @@ type Engine struct {
 	lock *folderlock.Lock
 }
 
-// OpenEngine opens the data folder whose lock is held. The lock is released with the engine, or at once if that fails.
-// The world may be nil: see Among.
+// OpenEngine opens the data folder whose lock is held. The lock is released with the engine, or at once on an error.
+// The world may be nil: see [WithServerIn].
 func OpenEngine(ctx context.Context, e command.Env, lock *folderlock.Lock, w *processes.World) (_ *Engine, err error) {
-	// Whoever reads the log or the output may end first: that is an error of a write then, and not the end of a process
-	// that has runs to store.
+	// If the reader of the log or the output ends first, writes fail, but the process goes on and stores its runs.
 	signal.Ignore(syscall.SIGPIPE)
 	o := &Engine{lock: lock}
 	defer func() {
@@ -118,13 +97,17 @@ func OpenEngine(ctx context.Context, e command.Env, lock *folderlock.Lock, w *pr
 	if err != nil {
 		return nil, err
 	}
-	if e.Text("listen") != "" || e.Toggle("measure_peak") { // others open it where they need it
+	if e.Text("listen") != "" || e.Toggle("measure_peak") { // else the engine opens the device when it needs one
 		if o.dev, err = OpenDevice(e); err != nil {
 			return nil, err
 		}
-		if err := measurePeak(ctx, e, o.dev, at); err != nil {
+	}
+	if e.Toggle("measure_peak") { // before the engine's runs take the processors
+		peak, err := kernels.MatmulPeak(ctx, o.dev, at)
+		if err != nil {
 			return nil, err
 		}
+		e.Log.Info("matmul peak measured", "gflops", math.Round(peak/1e9))
 	}
 	o.Engine, err = engine.Open(ctx, engine.Config{
 		Device: o.dev, OpenDevice: func() (*device.Device, error) { return OpenDevice(e) }, Precision: at,
@@ -137,7 +120,7 @@ func OpenEngine(ctx context.Context, e command.Env, lock *folderlock.Lock, w *pr
 	return o, err
 }
 
-// Release stores the runs and gives back the device and the folder.
+// Release stores the runs and releases the device and the folder.
 func (o *Engine) Release(ctx context.Context) error {
 	return errors.Join(o.Close(ctx), o.closeRest())
 }

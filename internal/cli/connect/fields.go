@@ -16,8 +16,8 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// Fields returns an option for each field of a request, as flight/api declares and describes it. The changes are
-// options by the fields' names: what they say replaces what the field says.
+// Fields returns an option for each field of a request, as flight/api declares and describes it. A change has the name
+// of a field; its Usage, Otherwise and OneOf replace those of the field unless they are empty.
 func Fields(request any, changes ...command.Option) []command.Option {
 	var options []command.Option
 	for _, f := range api.Fields(request) {
@@ -27,7 +27,7 @@ func Fields(request any, changes ...command.Option) []command.Option {
 		}
 		switch {
 		case f.Type == reflect.TypeFor[api.ScheduleRef](), f.Type == reflect.TypeFor[[]api.ScheduleRef]():
-			o.OneOf = []string{"edm"} // and the names that there are
+			o.OneOf = []string{"edm"} // stored names are valid, too
 		case f.Name == "basis" && len(f.Words) == 0:
 			o.OneOf = basis.Names(nil)
 		}
@@ -45,7 +45,7 @@ func Fields(request any, changes ...command.Option) []command.Option {
 	return options
 }
 
-// kindOf returns the kind of an option by the type of its field.
+// kindOf returns the kind of the option for a field of type t.
 func kindOf(t reflect.Type) command.Kind {
 	if t.Kind() == reflect.Pointer && t.Elem().Kind() != reflect.Struct {
 		t = t.Elem()
@@ -65,7 +65,7 @@ func kindOf(t reflect.Type) command.Kind {
 	return command.Object
 }
 
-// isList reports whether a field may be given as words with commas between.
+// isList reports whether a field of type t may be given as words separated by commas.
 func isList(t reflect.Type) bool {
 	switch t {
 	case reflect.TypeFor[[]string](), reflect.TypeFor[[]api.ScheduleRef](), reflect.TypeFor[[]int](),
@@ -75,38 +75,38 @@ func isList(t reflect.Type) bool {
 	return false
 }
 
-// OmitOptions returns options except those of some names.
+// OmitOptions returns the options whose names are not in names.
 func OmitOptions(options []command.Option, names ...string) []command.Option {
 	return slices.DeleteFunc(slices.Clone(options), func(o command.Option) bool { return slices.Contains(names, o.Name) })
 }
 
-// MakeCommand returns the command that calls an action which makes something: its options are the fields of the request,
-// except those of one possible value, and those of a data folder. It shows the progress of what is being done, and then
-// the reply.
+// MakeCommand completes the command s, which calls an action that makes something. Its options are the request's
+// fields, except a kind with one possible value, and [FolderOptions]. It shows progress under the word doing, then the
+// reply.
 func MakeCommand(s command.Spec, action string, request any, doing string, changes ...command.Option) command.Spec {
-	fields := slices.DeleteFunc(Fields(request, changes...), func(o command.Option) bool {
+	options := slices.DeleteFunc(Fields(request, changes...), func(o command.Option) bool {
 		return len(o.OneOf) == 1 && o.Name == "kind"
 	})
-	s.Options = slices.Concat(fields, FolderOptions)
+	s.Options = slices.Concat(options, FolderOptions)
 	s.Run = func(ctx context.Context, e command.Env) error {
-		given := e.Request(fields)
+		fields := e.Request(options)
 		if kind, ok := request.(api.ScheduleKind); ok {
-			given["kind"] = kind.Kind()
+			fields["kind"] = kind.Kind()
 		}
 		return WithServer(ctx, e, func(c *client.Client) error {
 			p := command.NewProgress(e.Err, e.Log, doing)
 			defer p.Close()
-			var made json.RawMessage
-			if err := Act(ctx, c, action, given, func(m api.Meta) { showMeta(p, m) }, &made); err != nil {
+			var reply json.RawMessage
+			if err := Act(ctx, c, action, fields, func(m api.Meta) { showMeta(p, m) }, &reply); err != nil {
 				return err
 			}
-			return command.PrintJSON(e.Out, made)
+			return command.PrintJSON(e.Out, reply)
 		})
 	}
 	return s
 }
 
-// ListSpec is the command `GROUP list`, which prints a line for each one that a method of the client lists.
+// ListSpec returns the command `GROUP list`, which prints one line for each entry that a method of the client lists.
 func ListSpec[R any](what, group string, method func(*client.Client, context.Context) ([]R, error), head string,
 	line func(R) string,
 ) command.Spec {
@@ -124,8 +124,8 @@ func ListSpec[R any](what, group string, method func(*client.Client, context.Con
 				}
 				return e.Show(all, func(w io.Writer) error {
 					t := command.NewTable(w, head)
-					for _, one := range all {
-						fmt.Fprintln(t, line(one))
+					for _, entry := range all {
+						fmt.Fprintln(t, line(entry))
 					}
 					return t.Flush()
 				})
@@ -134,7 +134,7 @@ func ListSpec[R any](what, group string, method func(*client.Client, context.Con
 	}
 }
 
-// Act does an action and decodes its reply into result, which may be nil.
+// Act calls an action and decodes its reply into result, unless result is nil.
 func Act(ctx context.Context, c *client.Client, name string, fields map[string]any, progress func(api.Meta),
 	result any,
 ) error {
@@ -145,24 +145,20 @@ func Act(ctx context.Context, c *client.Client, name string, fields map[string]a
 	return json.Unmarshal(reply, result)
 }
 
-// Collect runs an operation that returns rows, shows the progress, and hands every message with rows to take.
+// Collect calls an operation that returns rows, shows its progress, and calls take with every message that has rows.
 func Collect(ctx context.Context, e command.Env, op string, fields map[string]any, doing string,
 	take func(client.Message),
 ) error {
 	return WithServer(ctx, e, func(c *client.Client) error {
 		p := command.NewProgress(e.Err, e.Log, doing)
 		defer p.Close()
-		said := false
 		for m, err := range c.Get(ctx, op, fields) {
 			if err != nil {
 				return err
 			}
-			if text := m.Schema.Metadata["notes"]; text != "" && !said {
-				var notes []string
-				if err := json.Unmarshal([]byte(text), &notes); err == nil {
-					Notes(e.Err, notes)
-				}
-				said = true
+			var notes []string
+			if m.Meta["event"] == "start" && json.Unmarshal([]byte(m.Schema.Metadata["notes"]), &notes) == nil {
+				Notes(e.Err, notes)
 			}
 			showMeta(p, m.Meta)
 			if m.Batch.Rows > 0 {
@@ -173,39 +169,41 @@ func Collect(ctx context.Context, e command.Env, op string, fields map[string]an
 	})
 }
 
-// Rows collects the rows of an operation, each as an object by the names of its columns. Its table has the columns in
-// their order; edit, which may be nil, changes a row by what the schema's metadata says.
+// Rows collects the rows of an operation. It calls edit, which may be nil, as [Table.Add] does.
 func Rows(ctx context.Context, e command.Env, op string, fields map[string]any, doing string,
 	edit func(row map[string]any, metadata map[string]string),
 ) (*Table, error) {
 	t := &Table{}
-	err := Collect(ctx, e, op, fields, doing, func(m client.Message) {
-		if t.columns == nil {
-			for _, c := range m.Schema.Columns {
-				t.columns = append(t.columns, c.Name)
-			}
-		}
-		for i := range m.Batch.Rows {
-			row := map[string]any{}
-			for k, c := range m.Schema.Columns {
-				row[c.Name] = reflect.ValueOf(m.Batch.Cols[k]).Index(i).Interface()
-			}
-			if edit != nil {
-				edit(row, m.Schema.Metadata)
-			}
-			t.Rows = append(t.Rows, row)
-		}
-	})
+	err := Collect(ctx, e, op, fields, doing, func(m client.Message) { t.Add(m.Schema, m.Batch, edit) })
 	return t, err
 }
 
-// Table is rows of objects.
+// Table is a reply's rows, each as an object with the names of the columns as keys.
 type Table struct {
 	columns []string
 	Rows    []map[string]any
 }
 
-// Print prints the rows. A label or a subspace of −1 is all of them.
+// Add appends the rows of a batch. If edit is not nil, it is called with each row and the schema's metadata, and may
+// change the row.
+func (t *Table) Add(s api.Schema, b api.Batch, edit func(row map[string]any, metadata map[string]string)) {
+	t.columns = nil
+	for _, c := range s.Columns {
+		t.columns = append(t.columns, c.Name)
+	}
+	for i := range b.Rows {
+		row := map[string]any{}
+		for k, name := range t.columns {
+			row[name] = reflect.ValueOf(b.Cols[k]).Index(i).Interface()
+		}
+		if edit != nil {
+			edit(row, s.Metadata)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+}
+
+// Print prints the table. A negative integer, the label or subspace that stands for all, is printed as "all".
 func (t *Table) Print(w io.Writer) error {
 	out := command.NewTable(w, strings.ToUpper(strings.Join(t.columns, "\t")))
 	for _, row := range t.Rows {
@@ -228,15 +226,15 @@ func (t *Table) Print(w io.Writer) error {
 	return out.Flush()
 }
 
-// Notes writes what a reply notes, a line each.
+// Notes prints the notes of a reply, one on each line.
 func Notes(w io.Writer, notes []string) {
 	for _, note := range notes {
 		fmt.Fprintf(w, "note: %s\n", note)
 	}
 }
 
-// showMeta moves a bar by the progress that an operation reports: the steps of the
-// part in work, with the parts done in words, or what has been sent.
+// showMeta shows the progress that a message reports: the steps of the current part, with the number of finished parts
+// as a note, or the number of rows sent.
 func showMeta(p *command.Progress, m api.Meta) {
 	switch m["event"] {
 	case "progress":

@@ -12,17 +12,17 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// benchRequest are the fields of BenchSchedule.
+// benchRequest lists the options for fields of BenchSchedule.
 var benchRequest = connect.OmitOptions(connect.Fields(new(api.BenchSchedule)), "start")
 
 var benchSpec = command.Spec{
 	Use:   "bench",
-	Short: "Run solvers on schedules on a data set's own Gaussian, in closed form",
-	Long: `Bench replaces the data by the normal law of its mean and spectrum, on which a
-sampler's output is known exactly: no model, no samples, no noise. The table has its
-squared 2-Wasserstein distance to that law over the law's total variance (w2_squared), in
-all and by subspace, and how much of it is the shift that comes of starting from noise without the
-data's mean, which no solver can help.`,
+	Short: "Compare solvers and schedules on a data set's own Gaussian, in closed form",
+	Long: `Bench replaces the data by the Gaussian that has their mean and spectrum. There a
+sampler's output is known exactly, without a model or samples. The table has the
+squared 2-Wasserstein distance to that Gaussian over its total variance (w2_squared),
+in all and by subspace. The column shift is the part that comes from starting at noise
+without the data's mean, which no solver can change.`,
 	Example: `  anisoflight schedule bench --dataset digits --nfe 5,9,17 --solvers heun,dpmpp2m
   anisoflight schedule bench --dataset digits --schedules edm,digits-5 --nfe 5 --solvers dpmpp2m`,
 	Options: slices.Concat(benchRequest, connect.FolderOptions),
@@ -41,7 +41,7 @@ data's mean, which no solver can help.`,
 	},
 }
 
-// entry returns what stands at a position of a request's list, or the default of a list left out.
+// entry returns the entry of a request's list at a position, or the default if the request has no list.
 func entry(list any, at int, def string) any {
 	if l, ok := list.([]any); ok && at < len(l) {
 		return l[at]
@@ -49,7 +49,7 @@ func entry(list any, at int, def string) any {
 	return def
 }
 
-// predictRequest are the fields of Predict.
+// predictRequest lists the options for fields of Predict.
 var predictRequest = connect.Fields(new(api.Predict),
 	command.Option{Name: "bases", OneOf: basis.Names(basis.Definition.Predicted)})
 
@@ -57,14 +57,14 @@ var predictSpec = command.Spec{
 	Use:   "predict",
 	Short: "Predict how much energy each basis, and schedules per class, can save",
 	Long: `Predict measures a model's residual by noise level and direction in one pass over a data
-set, and estimates how far each family of schedules can get below the best isotropic one,
-before anything is trained. Gains have standard errors; gains within two of them are
-no gains. The most promising come first.`,
+set. From it, it estimates how much less energy than the best isotropic schedule each
+family of schedules can have, before anything is trained. A gain of less than two
+standard errors may be chance. The largest gains come first.`,
 	Example: `  anisoflight schedule predict --model digits --dataset digits
   anisoflight schedule predict --model patches --dataset patches --c 16 --samples 128 --top 40`,
 	Options: slices.Concat(predictRequest, []command.Option{{
 		Name: "top", Kind: command.Whole, Default: "20",
-		Usage: "rows to print; 0 prints all",
+		Usage: "number of rows to print; 0 prints all",
 	}}, connect.FolderOptions),
 	JSON: true,
 	Run: func(ctx context.Context, e command.Env) error {

@@ -1,3 +1,2 @@
-// Package schedules has the commands on noise schedules: list and show them, make them in every way there is, and bench
-// them. Each is a client of a server.
+// Package schedules has the commands that list, show, make and compare noise schedules. Each is a client of a server.
 package schedules

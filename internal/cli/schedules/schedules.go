@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/client"
@@ -14,12 +13,12 @@ import (
 	"github.com/anisoflight/anisoflight/internal/cli/connect"
 )
 
-// Group is the commands on schedules.
+// Group has the commands on schedules.
 var Group = command.Group{
 	Use:   "schedule",
 	Short: "List, show and make noise schedules",
-	Long: `Schedule lists, shows and makes noise schedules. In Python, Schedule.save and
-Client.put_schedule write and read their files.`,
+	Long: `Schedule lists, shows and makes noise schedules. In Python, Schedule.save writes the
+file of a schedule and Client.put_schedule uploads it.`,
 	Example: `  anisoflight schedule list
   anisoflight schedule show --schedule digits
   anisoflight schedule geodesic --name digits-geo --model digits --dataset digits
@@ -38,72 +37,49 @@ var listSpec = connect.ListSpec("schedules, those of models included", "schedule
 
 var showSpec = command.Spec{
 	Use:   "show",
-	Short: "Print where a schedule came from, and g, its derivative and sigma by time",
+	Short: "Print a schedule's provenance, and g, its derivative and sigma by time",
 	Example: `  anisoflight schedule show --schedule digits
   anisoflight schedule show --schedule edm --points 5`,
 	Options: slices.Concat([]command.Option{
 		connect.Fields(new(api.EvaluateSchedule))[0], // schedule
-		{Name: "points", Kind: command.Whole, Default: "17", Usage: "times, uniform from 0 to T"},
+		{Name: "points", Kind: command.Whole, Default: "17", Usage: "number of times, uniform from 0 to T"},
 	}, connect.FolderOptions),
 	JSON: true,
 	Run: func(ctx context.Context, e command.Env) error {
-		var shown scheduleTable
+		shown := map[string]any{} // the columns of EvaluateSchedule, and the file's sampler and provenance
+		var table connect.Table
 		err := connect.WithServer(ctx, e, func(c *client.Client) error {
 			request := map[string]any{"schedule": e.Value("schedule")}
-			var file struct {
-				Sampler    json.RawMessage `json:"sampler"`
-				Provenance json.RawMessage `json:"provenance"`
-			}
+			var file map[string]json.RawMessage
 			if err := connect.Act(ctx, c, "ExportSchedule", request, nil, &file); err != nil {
 				return err
 			}
-			shown.Sampler, shown.Provenance = file.Sampler, file.Provenance
+			for _, name := range []string{"sampler", "provenance"} {
+				if text := file[name]; text != nil {
+					shown[name] = text
+				}
+			}
 			request["points"] = e.Whole("points")
 			s, b, _, err := client.ReadAll(c.Get(ctx, "EvaluateSchedule", request))
-			if err != nil {
-				return err
+			for i, column := range s.Columns {
+				shown[column.Name] = b.Cols[i]
 			}
-			shown.Label, shown.Subspace = api.ColumnOf[int32](s, b, "label"), api.ColumnOf[int32](s, b, "subspace")
-			shown.T, shown.G = api.ColumnOf[float64](s, b, "t"), api.ColumnOf[float64](s, b, "g")
-			shown.Gdot, shown.Sigma = api.ColumnOf[float64](s, b, "gdot"), api.ColumnOf[float64](s, b, "sigma")
-			return nil
+			table.Add(s, b, nil)
+			return err
 		})
 		if err != nil {
 			return err
 		}
-		return e.Show(shown, shown.print)
+		return e.Show(shown, func(w io.Writer) error {
+			if sampler, ok := shown["sampler"]; ok {
+				fmt.Fprintf(w, "sampler %s\n", sampler)
+			}
+			if provenance, ok := shown["provenance"]; ok {
+				if err := command.PrintJSON(w, provenance); err != nil {
+					return err
+				}
+			}
+			return table.Print(w)
+		})
 	},
-}
-
-// scheduleTable is the columns of EvaluateSchedule, the sampler and the provenance of a schedule's file.
-type scheduleTable struct {
-	Label      []int32         `json:"label"`
-	Subspace   []int32         `json:"subspace"`
-	T          []float64       `json:"t"`
-	G          []float64       `json:"g"`
-	Gdot       []float64       `json:"gdot"`
-	Sigma      []float64       `json:"sigma"`
-	Sampler    json.RawMessage `json:"sampler,omitempty"`
-	Provenance json.RawMessage `json:"provenance,omitempty"`
-}
-
-func (s scheduleTable) print(w io.Writer) error {
-	if s.Sampler != nil {
-		fmt.Fprintf(w, "sampler %s\n", s.Sampler)
-	}
-	if s.Provenance != nil {
-		if err := command.PrintJSON(w, s.Provenance); err != nil {
-			return err
-		}
-	}
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "label\tsubspace\tt\tg\tgdot\tsigma\t")
-	for i := range s.T {
-		label := "all"
-		if s.Label[i] >= 0 {
-			label = fmt.Sprint(s.Label[i])
-		}
-		fmt.Fprintf(t, "%s\t%d\t%.6g\t%.4e\t%.4e\t%.4e\t\n", label, s.Subspace[i], s.T[i], s.G[i], s.Gdot[i], s.Sigma[i])
-	}
-	return t.Flush()
 }

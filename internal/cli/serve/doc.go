@@ -1,7 +1,7 @@
-// Package serve is the command serve, with the command that makes the tokens it asks for.
+// Package serve has the command serve and the command that makes its tokens.
 //
-// Addresses that other machines reach need TLS unless --insecure is given. The folder's lock names the server from when
-// it listens until it shuts down. Metrics leave the process only if they are asked for.
+// Addresses that other machines can reach need TLS unless --insecure is given. While the server listens, the folder's
+// lock has its location. Metrics are served only with --metrics.
 //
 // Begin reading at serve.go.
 package serve

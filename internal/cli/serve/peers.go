@@ -14,13 +14,13 @@ import (
 	"github.com/anisoflight/anisoflight/internal/cli/connect"
 )
 
-// peersTimeout is how long the question for the addresses of a name may take.
+// peersTimeout bounds the lookup of the peers' names.
 const peersTimeout = 2 * time.Second
 
-// peers are the servers that --peers names. The addresses behind a name may change.
+// peers are the servers of --peers. The addresses of a name may change.
 type peers struct {
-	locations []string   // as they were given
-	names     []hostPort // of which every address is a peer
+	locations []string
+	names     []hostPort // every address of a name is a peer
 	scheme    string
 	log       *slog.Logger
 	lookup    func(ctx context.Context, host string) ([]string, error)
@@ -28,7 +28,8 @@ type peers struct {
 
 type hostPort struct{ host, port string }
 
-// parsePeers reads a list of addresses, as --listen takes them, locations, and names dns:HOST:PORT.
+// parsePeers parses a list of addresses in the form of --listen, of locations, and of names dns:HOST:PORT. It returns a
+// function that returns the peers' locations, or nil if there are none.
 func parsePeers(e command.Env, secure bool) (func(context.Context) []string, error) {
 	list := command.Words(e.Text("peers"))
 	if len(list) == 0 {
@@ -43,37 +44,37 @@ func parsePeers(e command.Env, secure bool) (func(context.Context) []string, err
 		address := strings.TrimLeft(name, "/")
 		host, port, err := net.SplitHostPort(address)
 		_, number := strconv.ParseUint(port, 10, 16)
-		good := err == nil && number == nil && host != ""
+		valid := err == nil && number == nil && host != ""
 		switch {
-		case dns && good:
+		case dns && valid:
 			p.names = append(p.names, hostPort{host, port})
 		case !dns && (strings.Contains(word, "://") || strings.HasPrefix(word, "unix:")):
 			p.locations = append(p.locations, connect.LocationOf(word))
-		case !dns && good:
+		case !dns && valid:
 			p.locations = append(p.locations, p.scheme+address)
 		default:
-			return nil, command.Usagef(e.Cmd, "--peers: %q is no HOST:PORT, unix:PATH, location such as "+
+			return nil, command.Usagef(e.Cmd, "--peers: %q must be HOST:PORT, unix:PATH, a location such as "+
 				"grpc+tls://gpu1.lab:8815, or dns:HOST:PORT for every address of a name", word)
 		}
 	}
 	return p.get, nil
 }
 
-// get returns the locations of all peers: those that were given, then those of the names, in order of address, so that
-// every server tells the same. The addresses of a name that cannot be asked after are left out.
+// get returns the locations of all peers: the locations, then those of the names, sorted by address, so that all
+// servers return the same list. Names that cannot be looked up are left out.
 func (p *peers) get(ctx context.Context) []string {
 	ctx, cancel := context.WithTimeout(ctx, peersTimeout)
 	defer cancel()
-	found := slices.Clone(p.locations)
+	locations := slices.Clone(p.locations)
 	for _, name := range p.names {
 		addresses, err := p.lookup(ctx, name.host)
 		if err != nil {
-			p.log.Warn("the addresses of peers cannot be found", "name", name.host, "error", fmt.Sprint(err))
+			p.log.Warn("the addresses of peers cannot be locations", "name", name.host, "error", fmt.Sprint(err))
 		}
 		slices.Sort(addresses)
 		for _, address := range slices.Compact(addresses) {
-			found = append(found, p.scheme+net.JoinHostPort(address, name.port))
+			locations = append(locations, p.scheme+net.JoinHostPort(address, name.port))
 		}
 	}
-	return found
+	return locations
 }

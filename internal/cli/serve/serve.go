@@ -26,58 +26,53 @@ import (
 var Spec = command.Spec{
 	Use:   "serve",
 	Short: "Serve models, schedules and training over Arrow Flight",
-	Long: `Serve answers Arrow Flight requests on the folder given by --data until it is
-interrupted. It logs "listening on ADDRESS" once it is ready. No other process may work
-on the folder meanwhile; commands on it find the server and go through it. On SIGTERM, SIGHUP or
-Ctrl-C it pauses and stores the runs at once, takes no new requests, and lets those in progress
-end within the grace period. A second signal cuts off what is in progress, a third kills.
+	Long: `Serve answers Arrow Flight requests on the data folder of --data. It logs "listening on
+ADDRESS" when it is ready. It locks the folder: other commands on the folder find the
+server and use it.
 
-Addresses that other machines reach need TLS (--tls-cert and --tls-key; docs/operation.md
-shows how to make them) unless --insecure is given. With --tokens every
-request needs a token of that file, but ServerInfo and health checks (see "anisoflight
-token --help"). Tokens and certificates are read anew when their files change.
+On SIGTERM, SIGHUP or Ctrl-C it pauses and stores the runs, refuses new requests, and
+ends after the requests in progress, or after --grace seconds. A second signal ends these
+requests, and a third kills the server. With --until-eof the end of standard input is
+such a signal: give the server a pipe, and it ends with the program at the other end.
 
-What XLA compiles for a model's first request is kept on disk for the next start
-(ANISOFLIGHT_PROGRAM_CACHE).
+Addresses that other machines can reach need TLS (--tls-cert and --tls-key;
+docs/operation.md shows how to make them) unless --insecure is given. With --tokens every
+request except ServerInfo and health checks needs a token of that file (see "anisoflight
+token --help"). Tokens and certificates are read again when their files change.
 
-With --until-eof it also ends, as on SIGTERM, when its standard input does: give it a pipe,
-and it ends with the program that holds the other end, however that ends.
-
-With --metrics ADDRESS Prometheus finds metrics at http://ADDRESS/metrics.`,
+Programs that XLA compiles for a model's first request are kept on disk for the next
+start (ANISOFLIGHT_PROGRAM_CACHE). With --metrics ADDRESS, Prometheus finds metrics at
+http://ADDRESS/metrics.`,
 	Example: `  anisoflight serve --data data
   anisoflight serve --listen unix:anisoflight.sock
   ANISOFLIGHT_LISTEN=127.0.0.1:9000 anisoflight serve --log-format json
   anisoflight serve --listen :8815 --tls-cert server.pem --tls-key server-key.pem --tokens tokens`,
 	Options: slices.Concat([]command.Option{
-		{Name: "listen", Default: "127.0.0.1:8815", Usage: "`address`: HOST:PORT (port 0: any free one) or unix:PATH"},
+		{Name: "listen", Default: "127.0.0.1:8815", Usage: "`address`: HOST:PORT (port 0: a free port) or unix:PATH"},
 		connect.DataOption, connect.DeviceOption,
 		{Name: "tls_cert", Usage: "PEM `file` of the server's certificate chain"},
-		{Name: "tls_key", Usage: "PEM `file` of its key"},
-		{Name: "client_ca", Usage: "PEM `file` of the authorities that clients' certificates must be of"},
-		{Name: "tokens", Usage: "`file` of the tokens that are good"},
-		{Name: "metrics", Usage: "`address` to answer Prometheus on, at /metrics; default nowhere"},
-		{Name: "insecure", Kind: command.Toggle, Usage: "allow addresses that other machines reach without TLS"},
-		{Name: "max_bytes", Kind: command.Whole, Usage: "`bytes` that one reply may have", Otherwise: "1 GiB"},
-		{Name: "max_upload_bytes", Kind: command.Whole, Usage: "`bytes` that one upload may have", Otherwise: "4 GiB"},
-		{Name: "max_requests", Kind: command.Whole, Usage: "`number` of operations under way at a time", Otherwise: "256"},
+		{Name: "tls_key", Usage: "PEM `file` of the key of --tls-cert"},
+		{Name: "client_ca", Usage: "PEM `file` of the authorities that must have signed clients' certificates"},
+		{Name: "tokens", Usage: "`file` of the valid tokens", Otherwise: "no tokens"},
+		{Name: "metrics", Usage: "`address` of metrics for Prometheus, at /metrics", Otherwise: "no metrics"},
+		{Name: "insecure", Kind: command.Toggle, Usage: "allow addresses that other machines can reach without TLS"},
+		{Name: "max_bytes", Kind: command.Whole, Usage: "maximum `bytes` of a reply", Otherwise: "1 GiB"},
+		{Name: "max_upload_bytes", Kind: command.Whole, Usage: "maximum `bytes` of an upload", Otherwise: "4 GiB"},
+		{Name: "max_requests", Kind: command.Whole, Usage: "maximum `number` of operations at a time", Otherwise: "256"},
+		{Name: "max_calls", Kind: command.Whole, Usage: "maximum `number` of calls of a caller at a time", Otherwise: "128"},
+		{Name: "max_connections", Kind: command.Whole, Default: "1024", Usage: "maximum `number` of connections"},
 		{
-			Name: "max_calls", Kind: command.Whole,
-			Usage:     "`number` of calls of one caller under way at a time",
-			Otherwise: "128",
-		},
-		{Name: "max_connections", Kind: command.Whole, Default: "1024", Usage: "`number` of connections at a time"},
-		{
-			Name: "max_message_bytes", Kind: command.Whole,
-			Usage: "`bytes` that one message of a client may have", Otherwise: "256 MiB",
+			Name: "max_message_bytes", Kind: command.Whole, Usage: "maximum `bytes` of a message from a client",
+			Otherwise: "256 MiB",
 		},
 		{
 			Name: "stall", Kind: command.Number,
-			Usage: "`seconds` after which a client that takes or sends nothing is given up", Otherwise: "120",
+			Usage: "`seconds` after which a client that neither sends nor receives is cut off", Otherwise: "120",
 		},
 		connect.MeasurePeakOption, connect.MemoryLimitOption,
 		{
-			Name: "slots", Kind: command.Whole, Usage: "`number` of requests that may use the devices at a time",
-			Otherwise: "4 for each",
+			Name: "slots", Kind: command.Whole, Usage: "maximum `number` of requests on the devices at a time",
+			Otherwise: "4 for each device",
 		},
 		{
 			Name: "dynamic_batching", Kind: command.Toggle, Default: "true",
@@ -85,22 +80,24 @@ With --metrics ADDRESS Prometheus finds metrics at http://ADDRESS/metrics.`,
 		},
 		{
 			Name: "until_eof", Kind: command.Toggle,
-			Usage: "end when standard input does, as it does when the program that holds the pipe has ended",
+			Usage: "end at the end of standard input",
 		},
 		{
 			Name: "peers",
-			Usage: "`list` of the servers that give the same samples, this one among them, for clients that read in " +
-				"parallel: HOST:PORT, locations, or dns:HOST:PORT for every address of a name",
-			Otherwise: "this one alone",
+			Usage: "`list` of servers that give the same samples, including this one, for clients that read in parallel: " +
+				"HOST:PORT, locations, or dns:HOST:PORT for every address of a name",
+			Otherwise: "this server alone",
 		},
-		{Name: "grace", Kind: command.Number, Default: "30", Usage: "`seconds` that requests in progress get at the end"},
+		{
+			Name: "grace", Kind: command.Number, Default: "30",
+			Usage: "`seconds` that requests in progress get when the server ends",
+		},
 	}, []command.Option{connect.PrecisionOption}, connect.GPUOptions),
 	Stores: true,
 	Run:    runServe,
 }
 
 func runServe(ctx context.Context, e command.Env) (err error) {
-	signal.Ignore(syscall.SIGPIPE) // a log that nobody reads is no reason to end before the runs are stored
 	if e.Toggle("until_eof") {
 		ctx = untilEOF(ctx, e.Cmd.InOrStdin())
 	}
@@ -112,13 +109,13 @@ func runServe(ctx context.Context, e command.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	letKill := holdSignals()
-	defer letKill()
+	allowKill := holdSignals()
+	defer allowKill()
 	eng, err := connect.OpenEngine(ctx, e, lock, nil)
 	if err != nil {
 		return err
 	}
-	// The runs' states are stored even after an interrupt.
+	// The runs are stored even after an interrupt.
 	defer func() { err = errors.Join(err, eng.Release(context.WithoutCancel(ctx))) }()
 	listener, err := listen(ctx, e, cfg.TLS != nil)
 	if err != nil {
@@ -133,7 +130,7 @@ func runServe(ctx context.Context, e command.Env) (err error) {
 	server := flight.New(eng, cfg)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
-	if err := lock.Publish(locationHere(listener, cfg.TLS != nil)); err != nil {
+	if err := lock.Publish(localLocation(listener, cfg.TLS != nil)); err != nil {
 		server.Stop()
 		return errors.Join(err, <-served)
 	}
@@ -144,19 +141,19 @@ func runServe(ctx context.Context, e command.Env) (err error) {
 		return err
 	case <-ctx.Done():
 	}
-	rested := make(chan error, 1)
-	go func() { rested <- eng.PauseAndStoreAll(context.WithoutCancel(ctx)) }() // first of all, whatever requests are under way
+	paused := make(chan error, 1)
+	go func() { paused <- eng.PauseAndStoreAll(context.WithoutCancel(ctx)) }() // before the requests in progress end
 	// New commands wait until the folder is free.
 	if err := lock.Publish(""); err != nil {
 		e.Log.Warn("the folder's lock still names this server", "error", err)
 	}
-	shutdown(ctx, e, server, letKill)
-	<-rested // what could not be stored is said by Release
+	shutdown(ctx, e, server, allowKill)
+	<-paused // Release returns the error of a run that could not be stored
 	return <-served
 }
 
-// untilEOF returns a context that also ends when in does. A pipe ends when nobody holds its other end any more, which
-// is how a program hears on every system that the one which started it has ended. What in holds is not looked at.
+// untilEOF returns a context that also ends at the end of in, whose contents are ignored. On every system a pipe ends
+// when the program at its other end does.
 func untilEOF(ctx context.Context, in io.Reader) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
@@ -166,16 +163,16 @@ func untilEOF(ctx context.Context, in io.Reader) context.Context {
 	return ctx
 }
 
-// locationHere returns the location of a listener for programs of this machine, wherever they run.
-func locationHere(l net.Listener, secure bool) string {
+// localLocation returns the location of a listener for programs on this machine.
+func localLocation(l net.Listener, secure bool) string {
 	location := flight.Location(l, secure)
-	if a, ok := l.Addr().(*net.TCPAddr); ok && a.IP.IsUnspecified() { // every address, that of this machine among them
+	if a, ok := l.Addr().(*net.TCPAddr); ok && a.IP.IsUnspecified() {
 		return strings.Replace(location, a.String(), net.JoinHostPort("localhost", strconv.Itoa(a.Port)), 1)
 	}
 	return location
 }
 
-// serverConfig returns the server's configuration, whose files have been read.
+// serverConfig returns the server's configuration, and reads the files of certificates and tokens.
 func serverConfig(e command.Env) (flight.Config, error) {
 	cfg := flight.Config{
 		Logger: e.Log, MaxMessageBytes: int(e.Whole("max_message_bytes")), MaxCalls: int(e.Whole("max_calls")),
@@ -199,42 +196,42 @@ func serverConfig(e command.Env) (flight.Config, error) {
 	return cfg, err
 }
 
-// listen opens the address, if it may be served as it is.
+// listen opens the address, unless it needs TLS that is not configured.
 func listen(ctx context.Context, e command.Env, secure bool) (net.Listener, error) {
 	listener, err := flight.Listen(ctx, e.Text("listen"))
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s: %w", e.Text("listen"), err)
 	}
 	if !secure && !e.Toggle("insecure") && !flight.Local(listener.Addr()) {
-		return nil, errors.Join(listener.Close(), fmt.Errorf("other machines reach %s, which needs TLS: give --tls-cert and "+
-			"--tls-key (docs/operation.md shows how to make them), listen on 127.0.0.1, or force it with --insecure",
+		return nil, errors.Join(listener.Close(), fmt.Errorf("other machines can reach %s, which needs TLS: give "+
+			"--tls-cert and --tls-key (docs/operation.md shows how to make them), listen on 127.0.0.1, or give --insecure",
 			e.Text("listen")))
 	}
 	if !flight.Local(listener.Addr()) && e.Text("tokens")+e.Text("client_ca") == "" {
-		e.Log.Warn("whoever reaches this address may do everything: neither --tokens nor --client-ca is given")
+		e.Log.Warn("everyone who reaches this address may do everything: neither --tokens nor --client-ca is given")
 	}
 	return netutil.LimitListener(listener, int(e.Whole("max_connections"))), nil
 }
 
-// holdSignals keeps signals from ending the process by themselves; letKill ends that for all but SIGHUP, which a
-// terminal that is closed sends beside others.
-func holdSignals() (letKill func()) {
-	held := make(chan os.Signal, 1)
-	signal.Notify(held, os.Interrupt, syscall.SIGTERM)
+// holdSignals prevents signals from ending the process. After allowKill all of them except SIGHUP end it: a terminal
+// that is closed may send SIGHUP in addition to other signals.
+func holdSignals() (allowKill func()) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
-	return func() { signal.Stop(held) }
+	return func() { signal.Stop(signals) }
 }
 
-// shutdown drains the server until the grace ends or a second signal comes; a third one kills.
-func shutdown(ctx context.Context, e command.Env, server *flight.Server, letKill func()) {
+// shutdown drains the server until the grace period ends or a second signal comes. A third signal kills the process.
+func shutdown(ctx context.Context, e command.Env, server *flight.Server, allowKill func()) {
 	grace := seconds(e.Number("grace"))
 	e.Log.Info("shutting down", "grace", grace)
 	end, stop := signal.NotifyContext(context.WithoutCancel(ctx), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(end, func() {
 		stop()
-		letKill()
+		allowKill()
 	})
 	defer stop()
 	end, cancel := context.WithTimeout(end, grace)
@@ -246,7 +243,7 @@ func shutdown(ctx context.Context, e command.Env, server *flight.Server, letKill
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// address returns a listener's address as --listen takes it.
+// address returns a listener's address in the form of --listen.
 func address(a net.Addr) string {
 	if a.Network() == "unix" {
 		return "unix:" + a.String()

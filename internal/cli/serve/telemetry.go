@@ -16,8 +16,8 @@ import (
 	"github.com/anisoflight/anisoflight/internal/cli/command"
 )
 
-// serveMetrics answers GET /metrics on an address of its own, which has no tokens and no TLS: it must be reached from
-// this machine alone, unless forced. Without an address it does nothing.
+// serveMetrics serves GET /metrics on the address of --metrics, without tokens and TLS. The address must be a loopback
+// address unless --insecure is given. Without an address it does nothing.
 func serveMetrics(ctx context.Context, e command.Env) (at prometheus.Registerer, stop func(), err error) {
 	address := e.Text("metrics")
 	if address == "" {
@@ -28,8 +28,8 @@ func serveMetrics(ctx context.Context, e command.Env) (at prometheus.Registerer,
 		return nil, nil, fmt.Errorf("cannot listen on %s for metrics: %w", address, err)
 	}
 	if !flight.Local(listener.Addr()) && !e.Toggle("insecure") {
-		return nil, nil, errors.Join(listener.Close(), fmt.Errorf("other machines reach %s: give --metrics a loopback "+
-			"address, or force it with --insecure", address))
+		return nil, nil, errors.Join(listener.Close(), fmt.Errorf("other machines can reach the metrics on %s; give "+
+			"--metrics a loopback address, or give --insecure", address))
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

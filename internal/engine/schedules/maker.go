@@ -32,7 +32,7 @@ type newSchedule struct {
 // Make makes a schedule and stores it.
 func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(api.Meta),
 ) (info api.ScheduleInfo, err error) {
-	target := req.Of.Stored()
+	target := req.Of.Target()
 	// Before the work; StoreSchedule checks again.
 	if err := k.Catalog.FreeSchedule(target.Name, target.Replace); err != nil {
 		return info, err
