@@ -336,7 +336,7 @@ CASES = {
     ),
     "a start that there is none of": Case(
         lambda client: sample(client, start="matched"),
-        "Make one that does with MakeSchedule of kind start",
+        "Make one with MakeSchedule of kind start",
         lambda client, _: (
             client.make_schedule(
                 "advice-start", "start", dataset="blocks", model="digits", replace=True, progress=False

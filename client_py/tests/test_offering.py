@@ -210,7 +210,7 @@ def test_answers_that_cannot_be(client: Client) -> None:
         with_answer(residual=np.ones(4))
     with pytest.raises(BadRequestError, match=r"residual must have the shape \(4, 1\) of g, got \(3,\)"):
         with_answer(residual=np.ones(3), explicit=np.ones(4))
-    with pytest.raises(BadRequestError, match=r'"values" holds NaN in row 4'):
+    with pytest.raises(BadRequestError, match=r'"values" must be finite, got NaN in row 4'):
         with_answer(residual=np.ones(4), explicit=np.full(4, np.nan))
     with pytest.raises(BadRequestError, match="stage is not a field here"):
         offered(client, "remote-bad", terms, (2, 4, 1), images=9, stage="pretrain")

@@ -10,7 +10,7 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
-// disks are disks that refuse: what they say, and to which effects.
+// disks are disks that refuse effects: which ones, and with which error.
 var disks = []struct {
 	name    string
 	says    syscall.Errno
@@ -20,8 +20,8 @@ var disks = []struct {
 	{"read-only", syscall.EROFS, func(string) bool { return true }},
 }
 
-// onDisk does an operation on a disk that refuses from its at-th effect on, and returns how many effects there were and
-// the operation's error.
+// onDisk does an operation on a disk that refuses from its at-th effect on. It returns the number of effects and the
+// operation's error.
 func onDisk(t *testing.T, dir string, index, at, disk int, dev *device.Device) (effects int, err error) {
 	t.Helper()
 	restore := atomicdir.Intercept(func(f atomicdir.Effect) error {
@@ -35,8 +35,8 @@ func onDisk(t *testing.T, dir string, index, at, disk int, dev *device.Device) (
 	return effects, err
 }
 
-// TestDisksThatRefuse: an operation for which the disk has no room, or takes nothing, says so, and the folder is as
-// before or, where what failed came after the change, as after.
+// TestDisksThatRefuse: an operation on a full or read-only disk fails with STORAGE, and the folder is as before or, if
+// the failure came after the change, as after.
 func TestDisksThatRefuse(t *testing.T) {
 	if !*all {
 		t.Skip("it takes a minute: go test ./internal/crash -args -all")
@@ -53,14 +53,11 @@ func TestDisksThatRefuse(t *testing.T) {
 				dir := f.copyOf(t)
 				_, err := onDisk(t, dir, index, at, k, f.dev)
 				what := fmt.Sprintf("%s from effect %d of %d on: %v", disk.name, at, effects, err)
-				if err != nil && api.ErrorOf(err).Code != storage {
-					t.Errorf("%s: the code is %s, want %s", what, api.ErrorOf(err).Code, storage)
+				if err != nil && api.ErrorOf(err).Code != api.Storage {
+					t.Errorf("%s: the code is %s, want %s", what, api.ErrorOf(err).Code, api.Storage)
 				}
 				f.check(t, what, dir, err == nil)
 			}
 		}
 	})
 }
-
-// storage is the code of what a disk refuses.
-const storage = "STORAGE"

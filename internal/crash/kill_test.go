@@ -21,7 +21,7 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
-// The environment of a child: the test's own program, which does one operation and is killed on its way.
+// The environment of a child process: the test's own program, which does one operation and is killed meanwhile.
 const (
 	childFolder = "CRASH_FOLDER"
 	childDoes   = "CRASH_OPERATION" // its index
@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child does an operation on a folder, names each effect before it happens, and says "done" once it is acknowledged.
+// child does an operation on a folder. It prints each effect before it happens, and "done" when it is acknowledged.
 func child(ctx context.Context, dir string) error {
 	at, most, index := number(childAt), number(childBytes), number(childDoes)
 	dev, err := device.Open(device.Config{Plugin: "go"})
@@ -88,7 +88,7 @@ func child(ctx context.Context, dir string) error {
 	return nil
 }
 
-// kill ends the process as a machine that loses its power does, but for what the kernel still writes.
+// kill ends the process as a power failure does, except that the kernel still writes its buffers.
 func kill() {
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {}
@@ -102,7 +102,7 @@ func number(name string) int {
 	return n
 }
 
-// run has a child do an operation and returns the effects that it had, and whether it was acknowledged.
+// run has a child do an operation. It returns its effects, and whether it was acknowledged.
 func run(t *testing.T, dir string, index, at, most int) (effects []string, done bool) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), os.Args[0])
@@ -125,16 +125,16 @@ func run(t *testing.T, dir string, index, at, most int) (effects []string, done 
 	return effects, done
 }
 
-// folders are the folder before an operation, and what it is before and after.
+// folders are the folder before an operation, and its state before and after.
 type folders struct {
 	dir           string
 	before, after state
 	lists         [2][]string // of files
-	behind        bool        // as of the operation
+	behind        bool        // that of the operation
 	dev           *device.Device
 }
 
-// eachOperation calls do, as a test of its own, for every operation that is to be tried, with the folders before it.
+// eachOperation calls do in a subtest for each operation, with the folders before it.
 func eachOperation(t *testing.T, do func(t *testing.T, f *folders, index int)) {
 	t.Helper()
 	f := &folders{dir: filepath.Join(t.TempDir(), "data"), dev: devicetest.PureGo(t)}
@@ -178,7 +178,7 @@ func (f *folders) copyOf(t *testing.T) string {
 	return dir
 }
 
-// reopened starts anew on a folder and returns what it holds then.
+// reopened opens a folder and returns its state and its files.
 func (f *folders) reopened(t *testing.T, dir string) (state, []string) {
 	t.Helper()
 	e, err := open(t.Context(), dir, f.dev)
@@ -199,8 +199,8 @@ func (f *folders) reopened(t *testing.T, dir string) (state, []string) {
 	return s, list
 }
 
-// check looks at a folder after a fault: it is as before, or as after if the operation was acknowledged or as far as
-// that.
+// check checks a folder after a fault: it is as before or as after the operation, and as after if that was
+// acknowledged.
 func (f *folders) check(t *testing.T, what, dir string, done bool) {
 	t.Helper()
 	got, list := f.reopened(t, dir)
@@ -219,8 +219,8 @@ func (f *folders) check(t *testing.T, what, dir string, done bool) {
 	}
 }
 
-// killAll kills an operation before each of its effects, and within files that it writes. It returns how often before
-// effects of which name.
+// killAll kills an operation before each of its effects, and within files that it writes. It returns the number of
+// kills by the name of the effect.
 func killAll(t *testing.T, f *folders, index int) (points map[string]int) {
 	t.Helper()
 	points = map[string]int{}

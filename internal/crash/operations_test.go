@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,7 +27,7 @@ type storing struct {
 	name  string
 	short bool // one of those that every go test kills
 	does  []request
-	// behind: what is acknowledged is that the work begins, which goes on behind the reply
+	// behind: the reply acknowledges that the work begins; it goes on after the reply
 	behind bool
 }
 
@@ -74,7 +74,7 @@ var operations = []storing{
 	{"DeleteRun", false, []request{{op: "DeleteRun", body: `{"run":"r"}`}}, false},
 }
 
-// What the folder holds before: two data sets, two models of exact laws, a schedule, a basis, and a run of two steps.
+// before fills the folder: two data sets, two models of exact laws, a schedule, a basis, and a run of two steps.
 var before = []request{
 	upload(`{"op":"PutDataset","name":"a"}`, images, pictures(8)),
 	upload(`{"op":"PutDataset","name":"b"}`, images, pictures(3)),
@@ -106,7 +106,7 @@ func upload(command string, in api.Schema, rows api.Batch) request {
 	return request{op: "upload", body: command, in: &in, rows: rows}
 }
 
-// pictures returns n images, other ones for other n.
+// pictures returns n images, which depend on n.
 func pictures(n int) api.Batch {
 	pixels, labels := make([]uint8, 16*n), make([]int32, n)
 	for i := range pixels {
@@ -125,14 +125,7 @@ func knots(n int) api.Batch {
 		t = append(t, 100*float64(k)/float64(n))
 		g = append(g, 1e-4*math.Pow(1e6, float64(k)/float64(n)))
 	}
-	return api.Batch{Rows: n + 1, Cols: []any{repeat(-1, n+1), repeat(0, n+1), t, g}}
-}
-
-func repeat(v int32, n int) (out []int32) {
-	for range n {
-		out = append(out, v)
-	}
-	return out
+	return api.Batch{Rows: n + 1, Cols: []any{slices.Repeat([]int32{-1}, n+1), make([]int32, n+1), t, g}}
 }
 
 // axis returns the basis of one pixel.
@@ -240,16 +233,13 @@ func waitForRuns(ctx context.Context, e *engine.Engine) error {
 	}
 }
 
-// open opens the engine of a folder on a device that needs nothing.
+// open opens the engine of a folder.
 func open(ctx context.Context, dir string, dev *device.Device) (*engine.Engine, error) {
 	return engine.Open(ctx, engine.Config{Dir: dir, Version: "crash", Device: dev, Logger: slog.New(slog.DiscardHandler)})
 }
 
-// makeFolder fills a folder with what is there before.
+// makeFolder makes a folder with what before stores.
 func makeFolder(ctx context.Context, dir string, dev *device.Device) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
 	e, err := open(ctx, dir, dev)
 	if err != nil {
 		return err

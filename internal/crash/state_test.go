@@ -16,10 +16,10 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
-// state is what a folder holds, as its engine tells and gives it: a thing's kind and name, and a word for what it is.
+// state is the contents of a folder as its engine gives them: by kind and name, a word that stands for the contents.
 type state map[string]string
 
-// stateOf reads everything that an engine has. What is damaged is an error.
+// stateOf reads everything that an engine has. Damage is an error.
 func stateOf(ctx context.Context, e *engine.Engine) (state, error) {
 	out := state{}
 	for _, kind := range []struct{ list, key, read, body string }{
@@ -49,7 +49,7 @@ func stateOf(ctx context.Context, e *engine.Engine) (state, error) {
 	return out, nil
 }
 
-// wordOf returns a word that differs where what a thing is does.
+// wordOf returns a word that is different if the contents are.
 func wordOf(ctx context.Context, e *engine.Engine, op, body, name string, info map[string]any) (string, error) {
 	if op != "" {
 		sum := sha256.New()
@@ -72,7 +72,7 @@ func wordOf(ctx context.Context, e *engine.Engine, op, body, name string, info m
 	return fmt.Sprint(weights), err
 }
 
-// files lists the folders' entries, two deep: what there is, and what lies about.
+// files lists the entries of the folders, two deep, and all leftovers.
 func files(dir string) (list []string, err error) {
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -94,7 +94,7 @@ func files(dir string) (list []string, err error) {
 	return list, err
 }
 
-// differs returns what differs between two states.
+// differs describes the difference between two states.
 func (s state) differs(from state) string {
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(s)) {
@@ -112,8 +112,8 @@ func (s state) differs(from state) string {
 	return strings.Join(words, "; ")
 }
 
-// between returns s where runs that are of the same configuration as before, and at a step between those before and
-// after, are as after.
+// between returns s in which a run of the same configuration as before, at a step between those before and after, is as
+// after.
 func (s state) between(before, after state) state {
 	out := maps.Clone(s)
 	for name, word := range s {

@@ -24,7 +24,7 @@ func (f *folders) mounted(t *testing.T) (root, dir string) {
 	return root, dir
 }
 
-// fill leaves so many bytes of a file system free.
+// fill leaves a number of bytes of a file system free.
 func fill(t *testing.T, root string, free int64) (filler string) {
 	t.Helper()
 	var fs unix.Statfs_t
@@ -38,8 +38,7 @@ func fill(t *testing.T, root string, free int64) (filler string) {
 	return filler
 }
 
-// TestTmpfs: every operation on a real disk that is full, down to the last page, or read-only leaves the folder as
-// before or as after, and succeeds once there is room.
+// TestTmpfs: every operation on a real disk that is full or read-only leaves the folder as before or as after.
 func TestTmpfs(t *testing.T) {
 	eachOperation(t, func(t *testing.T, f *folders, index int) {
 		whole := f.copyOf(t)

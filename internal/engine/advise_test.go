@@ -3,7 +3,6 @@ package engine
 import (
 	"fmt"
 	"math"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -50,19 +49,5 @@ func TestAdviceIsWorded(t *testing.T) {
 	if len(got.ModelRatio) == 0 || alone.ModelRatio != nil || got.Subspaces.Stderr == 0 ||
 		!strings.Contains(fmt.Sprint(got.Items), "model law") || strings.Contains(fmt.Sprint(alone.Items), "law ") {
 		t.Errorf("with the model %+v, without %+v", got, alone)
-	}
-}
-
-// Time, sampling and sigma_max end where the model's noise levels do.
-func TestAdviseWithinModel(t *testing.T) {
-	e := open(t)
-	putSmooth(t, e, "smooth", 64)
-	low := strings.Replace(tiny, "{", `{"sigma_max":0.5,`, 1)
-	writeModel(t, filepath.Join(e.catalog.Folders().Models, "low"), low, 1)
-	act(t, e, "LoadModel", `{"name":"low"}`)
-	got := advise(t, e, `{"dataset":"smooth","model":"low","nfe":[3],"samples":2}`)
-	if got.T != 0.25 || got.SigmaMax != 0.5 || got.Samplers[0].IPNDM.SigmaMax != 0.5 ||
-		got.Samplers[0].EDM.SigmaMax != 0.5 {
-		t.Errorf("T %g, σ_max %g, %+v", got.T, got.SigmaMax, got.Samplers)
 	}
 }

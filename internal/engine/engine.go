@@ -9,8 +9,8 @@ import (
 
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/internal/engine/contents"
 	"github.com/anisoflight/anisoflight/internal/engine/runs"
-	"github.com/anisoflight/anisoflight/internal/engine/uploads"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/processes"
@@ -20,21 +20,21 @@ import (
 type Config struct {
 	Dir            string            // holds models/ schedules/ bases/ datasets/ runs/; created if missing
 	Version        string            // of the program, for ServerInfo
-	MaxBytes       int64             // bytes a reply may have; default 1 GiB
-	MaxUploadBytes int64             // bytes an upload may have; default 4 GiB. All under way together: twice that
-	MaxRequests    int64             // operations under way at a time; default 256, beyond BUSY
-	MaxWatchers    int64             // operations that watch runs at a time; default 1024, beyond BUSY
+	MaxBytes       int64             // limit of a reply; default 1 GiB
+	MaxUploadBytes int64             // limit of an upload; default 4 GiB. All open uploads together: twice that
+	MaxRequests    int64             // operations at a time, more are BUSY; default 256
+	MaxWatchers    int64             // operations that watch runs at a time, more are BUSY; default 1024
 	Precision      kernels.Precision // of models and runs that name none; default float32
-	Slots          int64             // evaluations, or compilations, that use the devices at a time; default 4 for each
-	Apart          bool              // evaluate every request by itself, though others wait for the same network
+	Slots          int64             // evaluations or compilations at a time; default 4 for each device
+	Apart          bool              // no dynamic batching: every evaluation has a batch of its own
 	Logger         *slog.Logger      // default slog.Default()
 
-	// Device is the device, which stays the caller's to close. If it is nil OpenDevice opens one when an operation
-	// first needs it, and the engine closes that.
+	// Device is the device; the caller closes it. If it is nil, OpenDevice opens one when an operation first needs it, and
+	// the engine closes that.
 	Device     *device.Device
 	OpenDevice func() (*device.Device, error)
 
-	// World is the processes that train the one run which is started in this one, their first; nil: it is alone.
+	// World are the processes that train one run together; this process is the first. Nil: this process trains alone.
 	World *processes.World
 }
 
@@ -73,14 +73,13 @@ type Engine struct {
 	batcher  *batch.Batcher
 	catalog  *catalog.Catalog
 	runs     *runs.Runs
-	active   atomic.Int64 // operations under way
-	watching atomic.Int64 // of operations that watch, which are not active
-	uploads  uploads.Uploads
+	active   atomic.Int64 // operations that do not watch runs
+	watching atomic.Int64 // operations that watch runs
+	contents contents.Contents
 	handlers map[string]handler // by operation
 }
 
-// Open reads the folder and makes ready to serve it. What cannot be read is logged and left out; it never keeps the
-// rest from being served.
+// Open reads the folder. What cannot be read is logged and left out, and the rest is served.
 func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	cfg = cfg.withDefaults()
 	e := &Engine{cfg: cfg, log: cfg.Logger, start: time.Now()}
@@ -113,17 +112,16 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		Catalog: e.catalog, Queue: e.queue, Batcher: e.batcher, Device: e.device.get, Precision: cfg.Precision,
 		Logger: cfg.Logger, World: cfg.World, Version: cfg.Version, MaxBytes: cfg.MaxBytes,
 	})
-	e.uploads.Catalog, e.uploads.MaxBytes = e.catalog, cfg.MaxUploadBytes
+	e.contents.Catalog, e.contents.MaxBytes, e.contents.MaxUploadBytes = e.catalog, cfg.MaxBytes, cfg.MaxUploadBytes
 	e.handlers = e.newHandlers()
 	return e, nil
 }
 
-// PauseAndStoreAll stores the runs at once, and starts none from then on: it is for a server that is told to end, before it waits
-// for the requests under way.
+// PauseAndStoreAll pauses and stores all runs, and lets none start from then on. A server that ends calls it before it
+// waits for its open requests.
 func (e *Engine) PauseAndStoreAll(ctx context.Context) error { return e.runs.PauseAndStoreAll(ctx) }
 
-// Close pauses the runs, stores their states and releases the device memory of runs and models.
-// Operations must have ended.
+// Close pauses and stores the runs, and frees the device memory of runs and models. All operations must have ended.
 func (e *Engine) Close(ctx context.Context) error {
 	err := e.runs.Close(ctx)
 	e.catalog.Close()
@@ -133,7 +131,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	return err
 }
 
-// lazyDevice is the device, opened when somebody first asks for it.
+// lazyDevice opens the device when it is first needed.
 type lazyDevice struct {
 	mu   sync.Mutex
 	dev  *device.Device

@@ -46,20 +46,18 @@ func writeModel(t testing.TB, folder, config string, seed uint64) {
 	}
 }
 
-// open returns an engine on a fresh folder that holds the model "tiny".
-func open(t *testing.T) *Engine {
+// newFolder returns a fresh folder with the model "tiny".
+func newFolder(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
 	writeModel(t, filepath.Join(dir, "models", "tiny"), tiny, 1)
-	return reopen(t, dir, Config{})
+	return dir
 }
 
-// openXLA is open on XLA, for tests that evaluate the network so often that compiling it pays.
-func openXLA(t *testing.T) *Engine {
+// open returns an engine on a fresh folder with the model "tiny".
+func open(t testing.TB) *Engine {
 	t.Helper()
-	dir := t.TempDir()
-	writeModel(t, filepath.Join(dir, "models", "tiny"), tiny, 1)
-	return reopen(t, dir, Config{Device: devicetest.Open(t)})
+	return reopen(t, newFolder(t), Config{})
 }
 
 // reopen returns an engine on dir.

@@ -60,6 +60,8 @@ func TestFittedSchedule(t *testing.T) {
 		wantCode(t, "without "+name, err, api.BadSchedule)
 		parts += fmt.Sprintf(`,%q:%q`, strings.ToLower(name), base64.StdEncoding.EncodeToString(part.(api.SchedulePart).File))
 	}
+	_, err = perform(t.Context(), e, "ImportSchedule", `{"name":"back","file":`+file.String()+`,"start":"AAAA"}`, nil)
+	wantCode(t, "a broken start", err, api.BadSchedule)
 	_, err = perform(t.Context(), e, "ImportSchedule", `{"name":"back","file":`+file.String()+parts+`}`, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -45,19 +45,19 @@ func describeDevice(info *api.ServerInfo, dev *device.Device) error {
 	info.Device = api.Device{Name: dev.Name(), Details: details}
 	info.Compiled, info.FromDisk, info.CompileS = stats.Compiled, stats.FromDisk, stats.CompileSeconds
 	for _, d := range dev.Peers() {
-		own := api.DeviceBytes{Buffers: d.Stats().BufferBytes}
-		own.Available, _ = d.Available()
-		info.DeviceBytes += own.Buffers
-		info.BytesByDevice = append(info.BytesByDevice, own)
+		bytes := api.DeviceBytes{Buffers: d.Stats().BufferBytes}
+		bytes.Available, _ = d.Available()
+		info.DeviceBytes += bytes.Buffers
+		info.BytesByDevice = append(info.BytesByDevice, bytes)
 	}
-	peak, known := dev.Peak()
+	peak, measured := dev.Peak()
 	info.PeakGFLOPS = peak / 1e9
 	for kind, w := range dev.Work() {
 		out := api.Work{Runs: w.Runs, GFLOP: float64(w.FLOPs) / 1e9, Seconds: w.Seconds}
 		if w.Seconds > 0 {
 			out.GFLOPS = out.GFLOP / w.Seconds
 		}
-		if known {
+		if measured {
 			out.MFU = out.GFLOPS * 1e9 / peak
 		}
 		info.Work[kind] = out

@@ -16,8 +16,7 @@ import (
 
 // What is stored is listed and described without a device, which a server that cannot open one says when it is needed.
 func TestMetadataNeedsNoDevice(t *testing.T) {
-	dir := t.TempDir()
-	writeModel(t, filepath.Join(dir, "models", "tiny"), tiny, 1)
+	dir := newFolder(t)
 	want := act(t, reopen(t, dir, Config{}), "DescribeModel", `{"model":"tiny"}`)
 	e, err := Open(t.Context(), Config{
 		Dir: dir, Logger: slog.New(slog.DiscardHandler),

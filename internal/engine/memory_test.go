@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/testing/alloctest"
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
@@ -19,8 +19,7 @@ func within(t *testing.T, limit int64) *Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	writeModel(t, filepath.Join(dir, "models", "tiny"), tiny, 1)
+	dir := newFolder(t)
 	e, err := Open(t.Context(), Config{Dir: dir, Version: "test", Device: dev})
 	if err != nil {
 		t.Fatal(err)
@@ -96,4 +95,21 @@ func TestSamplesFitTheMemory(t *testing.T) {
 		_, err = collect(t.Context(), job)
 	}
 	wantCode(t, "a sample that cannot fit", err, api.TooLarge)
+}
+
+// TestNetworksAreWeighedBeforeTheyAreMade: a network whose values cannot fit is refused before they are drawn.
+func TestNetworksAreWeighedBeforeTheyAreMade(t *testing.T) {
+	e := within(t, 256<<20)
+	putImages(t, e, "noise", 8)
+	var err error
+	took := alloctest.Bytes(func() {
+		_, err = perform(t.Context(), e, "CreateRun", `{"name":"r","stage":"pretrain","dataset":"noise","batch":8,
+			"network":{"model_type":"SongUNet","embedding_type":"positional","encoder_type":"standard",
+			"decoder_type":"standard","img_resolution":8,"img_channels":1,"label_dim":1048576,"augment_dim":0,
+			"model_channels":128,"channel_mult":[1],"num_blocks":1,"attn_resolutions":[],"dropout":0}}`, nil)
+	})
+	wantCode(t, "a network of 2 GB", err, api.TooLarge)
+	if took > 64<<20 {
+		t.Errorf("it took %d MiB to say so", took>>20)
+	}
 }

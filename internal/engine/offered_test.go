@@ -1,10 +1,8 @@
 package engine
 
 import (
-	"context"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"testing"
 
@@ -83,79 +81,6 @@ func (a *asked) answer(by white, n int) {
 		if err := a.x.Do(a.t.Context(), by.answer(a.terms(), a.last), a.take); err != nil {
 			a.t.Fatal(err)
 		}
-	}
-}
-
-// TestOfferedGeodesic: the residuals of a denoiser in closed form give the schedule of least energy in closed form.
-func TestOfferedGeodesic(t *testing.T) {
-	e := open(t)
-	a := offer(t, e, `{"name":"r","kind":"geodesic","shape":[8,8,1],"images":7,"T":100,"points":400,"samples":1,
-		"batch":64,"c":0.25,"order":1}`)
-	if cols := a.last.Batch.Cols; len(cols[0].([]int64)) != 64 || slices.Max(cols[0].([]int64)) > 6 {
-		t.Errorf("the first question is %v", cols)
-	}
-	a.answer(white{0.25, 64}, -1)
-	end, err := a.x.End(t.Context())
-	a.x.Close()
-	if err != nil || end["complete"] != true {
-		t.Fatalf("at the end %v, %v", end, err)
-	}
-	// F = 64 v/(g (v+g)²): the speed ġ √F is constant where √g ∝ √v tan(…), so arctan √(g/v) is linear in t.
-	got := act(t, e, "ExportSchedule", `{"schedule":"r"}`)
-	if kind := got["provenance"].(map[string]any)["kind"]; kind != "geodesic" {
-		t.Errorf("the provenance is %v", kind)
-	}
-	job, err := e.Prepare(t.Context(), called(t, e, "EvaluateSchedule", `{"schedule":"r","t":[25,50,75]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	table, err := collect(t.Context(), job)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, g := range column[float64](table, "g") {
-		want := 0.25 * math.Pow(math.Tan(float64(i+1)/4*math.Atan(math.Sqrt(100/0.25))), 2)
-		if math.Abs(math.Log(g/want)) > 0.05 {
-			t.Errorf("g at %d T/4 is %g, want %g", i+1, g, want)
-		}
-	}
-}
-
-// TestOfferedLearning: descent towards that optimum lowers the loss; what is learned is stored as a schedule with its
-// provenance, and sampled along.
-func TestOfferedLearning(t *testing.T) {
-	e := open(t)
-	a := offer(t, e, `{"name":"r","shape":[8,8,1],"counts":[5,6,4],"T":100,"knots":8,"init":"log-linear",
-		"batch":64,"kimg":5.12,"c":0.25,"schedule_lr":0.05,"seed":3}`)
-	for i, image := range a.last.Batch.Cols[0].([]int64) {
-		label := a.last.Batch.Cols[1].([]int32)[i]
-		if lo, hi := []int64{0, 5, 11}[label], []int64{5, 11, 15}[label]; image < lo || image >= hi {
-			t.Fatalf("image %d has the label %d", image, label)
-		}
-	}
-	a.answer(white{0.25, 64}, 1)
-	first := a.last.Meta["row"].(map[string]any)["energy"].(float64)
-	a.answer(white{0.25, 64}, -1)
-	last := a.last
-	if last.Meta["event"] != "stored" || last.Meta["steps"] != int64(80) || last.Batch != nil {
-		t.Errorf("at the end %v", last.Meta)
-	}
-	err := a.x.Do(t.Context(), valuesOf([]float64{1}), a.take)
-	wantCode(t, "an answer to no question", err, api.BadRequest)
-	a.x.Close()
-	info := act(t, e, "ExportSchedule", `{"schedule":"r"}`)["provenance"].(map[string]any)
-	if info["kind"] != "learned" || info["steps"] != 80.0 || info["stage"] != "isotropic" || info["model"] != nil {
-		t.Errorf("the provenance is %v", info)
-	}
-	after := a.last.Meta["row"].(map[string]any)["energy"].(float64)
-	if moved := info["moved"].(map[string]any); info["energy_after"] != nil || !(moved["log_g"].(float64) > 1) {
-		t.Errorf("the provenance is %v", info)
-	}
-	if bound := math.Pow(2*math.Sqrt(64)*math.Atan(math.Sqrt(100/0.25)), 2); after > 0.7*first || after < 0.99*bound {
-		t.Errorf("the energy went from %g to %g, the bound is %g", first, after, bound)
-	}
-	if _, err := sampleAll(t, e, `{"model":"tiny","schedule":"r","n":1,"steps":2}`); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -251,23 +176,4 @@ func TestOfferedRequests(t *testing.T) {
 		t.Errorf("the reply says %v", x.Out.Metadata)
 	}
 	x.Close()
-}
-
-// called decodes a request of an operation that gives rows.
-func called(t *testing.T, e *Engine, op, body string) api.Call {
-	t.Helper()
-	call, err := e.Operations().Call(api.ByGet, op, []byte(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return call
-}
-
-func sampleAll(t *testing.T, e *Engine, body string) (*rows, error) {
-	t.Helper()
-	job, err := e.Prepare(t.Context(), called(t, e, "Sample", body))
-	if err != nil {
-		return nil, err
-	}
-	return collect(context.WithoutCancel(t.Context()), job)
 }

@@ -8,15 +8,13 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/evaluating"
 	"github.com/anisoflight/anisoflight/internal/engine/explain"
-	"github.com/anisoflight/anisoflight/internal/engine/making"
 	"github.com/anisoflight/anisoflight/internal/engine/offered"
-	"github.com/anisoflight/anisoflight/internal/engine/reading"
 	"github.com/anisoflight/anisoflight/internal/engine/sampling"
 	"github.com/anisoflight/anisoflight/internal/engine/schedules"
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
-// handler does one operation, by each of the ways that the contract's table lists for it.
+// handler does one operation, in each of the ways that the contract's table lists for it.
 type handler struct {
 	action   func(ctx context.Context, req api.Request, progress func(api.Meta)) (any, error) // that speaks JSON
 	job      func(ctx context.Context, req api.Request) (*api.Job, error)
@@ -24,33 +22,31 @@ type handler struct {
 	upload   func(ctx context.Context, req api.Request, in api.Schema) (*api.Upload, error)
 }
 
-// newHandlers returns the operations by their names: the functions of the rooms.
+// newHandlers returns the handlers of all operations, by name.
 func (e *Engine) newHandlers() map[string]handler {
-	c, r, u := e.catalog, e.runs, &e.uploads
+	c, r, d := e.catalog, e.runs, &e.contents
 	s := &sampling.Sampler{Catalog: c, Batcher: e.batcher, MaxBytes: e.cfg.MaxBytes}
 	k := &schedules.Maker{Catalog: c, Batcher: e.batcher, MaxBytes: e.cfg.MaxBytes}
 	v := &evaluating.Evaluator{Catalog: c, Batcher: e.batcher, MaxBytes: e.cfg.MaxBytes}
-	m := &making.Maker{Catalog: c, MaxBytes: e.cfg.MaxUploadBytes}
-	d := &reading.Reader{Catalog: c, MaxBytes: e.cfg.MaxBytes}
 	return map[string]handler{
-		"Sample":           {job: job(s.Prepare), exchange: taking(s.Exchange)},
+		"Sample":           {job: job(s.Prepare), exchange: withRows(s.Exchange)},
 		"EvaluateSchedule": {job: job(k.Evaluate)},
-		"TrainStep":        {job: job(r.TrainSteps), exchange: taking(r.TrainOn)},
+		"TrainStep":        {job: job(r.TrainSteps), exchange: withRows(r.TrainOn)},
 		"WatchRun":         {job: job(r.Watch)},
-		"Denoise":          {exchange: taking(v.Denoise)},
-		"ScheduleGradient": {exchange: taking(v.ScheduleGradient)},
-		"OfferNetwork":     {exchange: taking(offered.Maker{Catalog: c}.Open)},
+		"Denoise":          {exchange: withRows(v.Denoise)},
+		"ScheduleGradient": {exchange: withRows(v.ScheduleGradient)},
+		"OfferNetwork":     {exchange: withRows(offered.Maker{Catalog: c}.Open)},
 		"EvaluateModel":    {job: job(v.EvaluateModel)},
 		"Predict":          {job: job(v.Predict)},
 		"BenchSchedule":    {job: job(k.Bench)},
-		"Dataset":          {job: job(d.Dataset)},
-		"Basis":            {job: job(d.Basis)},
-		"Model":            {job: job(d.Model)},
+		"Dataset":          {job: job(d.SendDataset)},
+		"Basis":            {job: job(d.SendBasis)},
+		"Model":            {job: job(d.SendModel)},
 
-		"PutModel":    {upload: taking(u.Model)},
-		"PutDataset":  {upload: taking(u.Dataset)},
-		"PutSchedule": {upload: taking(u.Schedule)},
-		"PutBasis":    {upload: taking(u.Basis)},
+		"PutModel":    {upload: withRows(d.PutModel)},
+		"PutDataset":  {upload: withRows(d.PutDataset)},
+		"PutSchedule": {upload: withRows(d.PutSchedule)},
+		"PutBasis":    {upload: withRows(d.PutBasis)},
 
 		"ServerInfo":       ask(e.serverInfo),
 		"ListModels":       list("models", c.ModelInfos),
@@ -58,7 +54,7 @@ func (e *Engine) newHandlers() map[string]handler {
 		"LoadModel":        ask(c.LoadModel),
 		"UnloadModel":      done(c.UnloadModel),
 		"DeleteModel":      done(c.DeleteModel),
-		"MakeModel":        action(m.Model),
+		"MakeModel":        action(d.MakeModel),
 		"ListSchedules":    list("schedules", c.ScheduleInfos),
 		"MakeSchedule":     action(k.Make),
 		"ExportSchedule":   ask(k.Export),
@@ -69,10 +65,10 @@ func (e *Engine) newHandlers() map[string]handler {
 		"ImportSchedule":   ask(k.Import),
 		"DeleteSchedule":   done(c.DeleteSchedule),
 		"ListBases":        list("bases", c.BasisInfos),
-		"MakeBasis":        action(m.Basis),
+		"MakeBasis":        action(d.MakeBasis),
 		"DeleteBasis":      done(c.DeleteBasis),
 		"ListDatasets":     list("datasets", c.DatasetInfos),
-		"MakeDataset":      action(m.Dataset),
+		"MakeDataset":      action(d.MakeDataset),
 		"DeleteDataset":    done(c.DeleteDataset),
 		"Advise":           action(k.Advise),
 		"ListRuns":         list("runs", r.Infos),
@@ -98,17 +94,17 @@ func action[R, Out any, P request[R]](f func(context.Context, R, func(api.Meta))
 	}}
 }
 
-// ask is an action without progress.
+// ask wraps an action without progress.
 func ask[R, Out any, P request[R]](f func(context.Context, R) (Out, error)) handler {
 	return action[R, Out, P](func(ctx context.Context, req R, _ func(api.Meta)) (Out, error) { return f(ctx, req) })
 }
 
-// done is an action whose reply only says of what it is done: it is the request.
+// done wraps an action without a reply; it echoes the request.
 func done[R any, P request[R]](f func(context.Context, R) error) handler {
 	return ask[R, R, P](func(ctx context.Context, req R) (R, error) { return req, f(ctx, req) })
 }
 
-// list is an action that lists what is stored, under a key.
+// list wraps a list of what is stored, which the reply has under a key.
 func list[I any](key string, infos func() []I) handler {
 	return ask(func(context.Context, api.Empty) (map[string][]I, error) { return map[string][]I{key: infos()}, nil })
 }
@@ -118,8 +114,8 @@ func job[R any, P request[R]](f func(context.Context, R) (*api.Job, error),
 	return func(ctx context.Context, req api.Request) (*api.Job, error) { return f(ctx, *req.(P)) }
 }
 
-// taking is an operation that takes rows: an exchange or an upload.
-func taking[R, Out any, P request[R]](f func(context.Context, R, api.Schema) (*Out, error),
+// withRows wraps an operation that takes rows: an exchange or an upload.
+func withRows[R, Out any, P request[R]](f func(context.Context, R, api.Schema) (*Out, error),
 ) func(context.Context, api.Request, api.Schema) (*Out, error) {
 	return func(ctx context.Context, req api.Request, in api.Schema) (*Out, error) { return f(ctx, *req.(P), in) }
 }
@@ -127,13 +123,13 @@ func taking[R, Out any, P request[R]](f func(context.Context, R, api.Schema) (*O
 // Operations returns the contract's operations, all of which the engine does.
 func (e *Engine) Operations() api.Table { return api.Operations() }
 
-// Action does an operation that speaks JSON and returns the object to reply with. Long ones call progress, which may be
-// nil, now and then.
+// Action does an operation that speaks JSON, and returns its reply. If progress is not nil, long operations call it now
+// and then.
 func (e *Engine) Action(ctx context.Context, call api.Call, progress func(api.Meta)) (any, error) {
 	if progress == nil {
 		progress = func(api.Meta) {}
 	}
-	if call.Op.Name != "ServerInfo" { // which must answer, and not count itself, when the server is busy
+	if call.Op.Name != "ServerInfo" { // it answers even if the server is busy, and does not count itself
 		leave, err := e.enter(call.Op)
 		if err != nil {
 			return nil, err
@@ -144,7 +140,7 @@ func (e *Engine) Action(ctx context.Context, call api.Call, progress func(api.Me
 	return reply, explain.Error(err)
 }
 
-// Prepare checks and prices an operation that gives rows. The context bounds the preparation alone.
+// Prepare checks and prices an operation that gives rows. ctx limits only the preparation.
 func (e *Engine) Prepare(ctx context.Context, call api.Call) (*api.Job, error) {
 	job, err := e.handlers[call.Op.Name].job(ctx, call.Request)
 	if err != nil {
@@ -159,11 +155,11 @@ func (e *Engine) Prepare(ctx context.Context, call api.Call) (*api.Job, error) {
 		defer leave()
 		return explain.Error(work(watch.With(ctx), emit))
 	}
-	job.Waits = waits(watch)
+	job.Waits = compilationMeta(watch)
 	return job, nil
 }
 
-// Exchange opens an operation that takes rows of the schema in.
+// Exchange opens an operation that takes rows of schema in.
 func (e *Engine) Exchange(ctx context.Context, call api.Call, in api.Schema) (*api.Exchange, error) {
 	leave, err := e.enter(call.Op)
 	if err != nil {
@@ -188,7 +184,13 @@ func (e *Engine) Exchange(ctx context.Context, call api.Call, in api.Schema) (*a
 			return explain.Error(begin(watch.With(ctx), emit))
 		}
 	}
-	x.Waits = waits(watch)
+	if end := x.End; end != nil {
+		x.End = func(ctx context.Context) (map[string]any, error) {
+			reply, err := end(ctx)
+			return reply, explain.Error(err)
+		}
+	}
+	x.Waits = compilationMeta(watch)
 	return x, nil
 }
 
@@ -207,8 +209,8 @@ func (e *Engine) Put(ctx context.Context, call api.Call, in api.Schema) (*api.Up
 	return u, nil
 }
 
-// enter admits an operation, or says that there are too many. The caller calls leave when it ends. Those that watch are
-// counted apart: they wait, and take nothing from those at work.
+// enter counts an operation until leave, or returns BUSY. Operations that watch runs have a limit of their own, since
+// they only wait.
 func (e *Engine) enter(op *api.Operation) (leave func(), err error) {
 	count, most, what := &e.active, e.cfg.MaxRequests, "is at work on %d requests"
 	if op.Watches {
@@ -221,8 +223,9 @@ func (e *Engine) enter(op *api.Operation) (leave func(), err error) {
 	return func() { count.Add(-1) }, nil
 }
 
-// waits says what a watch sees in the words of the contract. A program's key begins with its name.
-func waits(w *device.Watch) func() api.Meta {
+// compilationMeta returns the metadata that tells a client which program is being compiled. A program's key begins with
+// its name.
+func compilationMeta(w *device.Watch) func() api.Meta {
 	return func() api.Meta {
 		key, since, ok := w.Compiling()
 		if !ok {

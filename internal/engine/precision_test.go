@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -14,8 +13,7 @@ import (
 // The server's precision is that of models and runs that name none. One loaded at another is computed at that, and
 // everything says which.
 func TestPrecision(t *testing.T) {
-	dir := t.TempDir()
-	writeModel(t, filepath.Join(dir, "models", "tiny"), tiny, 1)
+	dir := newFolder(t)
 	e := reopen(t, dir, Config{Precision: kernels.BFloat16})
 	if p := act(t, e, "ServerInfo", `{}`)["precision"]; p != "bfloat16" {
 		t.Errorf("ServerInfo says %v", p)

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -18,8 +17,7 @@ import (
 func followed(t *testing.T, change func(*runs.Following),
 ) (*Engine, *processestest.Job, context.CancelFunc, chan error) {
 	t.Helper()
-	job, dir := processestest.New(2), t.TempDir()
-	writeModel(t, filepath.Join(dir, "models", "tiny"), tiny, 1)
+	job, dir := processestest.New(2), newFolder(t)
 	e := reopen(t, dir, Config{World: job.World(0), Version: "test"})
 	f := runs.Following{Dir: dir, Run: "r", Version: "test", Device: devicetest.Fast(t), World: job.World(1)}
 	if change != nil {

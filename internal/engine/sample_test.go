@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -9,10 +8,10 @@ import (
 	"reflect"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/tables"
+	"github.com/anisoflight/anisoflight/internal/testing/devicetest"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/train/data"
 )
@@ -30,38 +29,6 @@ func TestSampleRows(t *testing.T) {
 		if got, want := column[int32](a, "label")[i], latent.Label(42+uint64(i), 3); got != want {
 			t.Errorf("label %d is %d, want %d: drawn from seed + i", i, got, want)
 		}
-	}
-}
-
-// Sample i depends on seed + i alone: not on n, nor on where it lies in which batch. So does the noise that churn adds.
-func TestSamplesAgreeAcrossN(t *testing.T) {
-	e := open(t)
-	for _, churn := range []float64{0, 1} {
-		request := func(n int, seed uint64) *rows {
-			return get(t, e, "Sample", fmt.Sprintf(`{"model":"tiny","n":%d,"seed":%d,"steps":2,"grid":"edm","S_churn":%g,
-				"S_min":0.01,"S_noise":1.003,"dtype":"float32"}`, n, seed, churn))
-		}
-		many := request(70, 7)
-		if again := request(70, 7); !reflect.DeepEqual(many.cols, again.cols) {
-			t.Error("the same request gave different samples")
-		}
-		for _, test := range []struct{ n, from int }{{1, 0}, {5, 62}, {40, 3}} {
-			few := request(test.n, 7+uint64(test.from))
-			if !slices.Equal(column[int32](few, "label"), column[int32](many, "label")[test.from:test.from+test.n]) {
-				t.Errorf("n %d from %d: labels differ", test.n, test.from)
-			}
-			x, y := column[float32](few, "sample"), column[float32](many, "sample")[64*test.from:]
-			for i := range x {
-				if math.Abs(float64(x[i]-y[i])) > 1e-4 {
-					t.Fatalf("n %d from %d: value %d is %v, in the large request %v", test.n, test.from, i, x[i], y[i])
-				}
-			}
-		}
-	}
-	with, without := get(t, e, "Sample", `{"model":"tiny","n":1,"steps":2,"S_churn":1,"S_noise":1}`),
-		get(t, e, "Sample", `{"model":"tiny","n":1,"steps":2}`)
-	if reflect.DeepEqual(with.cols["sample"], without.cols["sample"]) {
-		t.Error("churn changes nothing")
 	}
 }
 
@@ -141,65 +108,6 @@ func TestSampleRejects(t *testing.T) {
 	}
 	_, err := prepare(t.Context(), e, "Nonsense", "")
 	wantCode(t, "unknown operation", err, api.OpNotFound)
-}
-
-// A cancelled request ends within one network evaluation, and the server is idle again.
-func TestSampleIsCancelled(t *testing.T) {
-	e := open(t)
-	job, err := prepare(t.Context(), e, "Sample", `{"model":"tiny","n":64,"steps":50000}`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	var cancelled time.Time
-	_, err = collectUntil(ctx, job, func(ev api.Event) {
-		if ev.Meta["event"] == "progress" && cancelled.IsZero() {
-			cancelled = time.Now()
-			cancel()
-		}
-	})
-	wantCode(t, "cancelled", err, api.Cancelled)
-	if took := time.Since(cancelled); took > time.Second {
-		t.Errorf("it took %v to stop", took)
-	}
-	if n := e.active.Load(); n != 0 {
-		t.Errorf("%d requests are active", n)
-	}
-}
-
-func collectUntil(ctx context.Context, job *api.Job, look func(api.Event)) (*rows, error) {
-	r := &rows{schema: job.Schema, cols: map[string]any{}}
-	return r, job.Run(ctx, func(ev api.Event) error { look(ev); return r.add(ev) })
-}
-
-func TestSampleExchange(t *testing.T) {
-	e := open(t)
-	ref := get(t, e, "Sample", `{"model":"tiny","labels":[2,0,1],"seed":9,"steps":2,"dtype":"float32"}`)
-	in := api.Schema{Columns: []api.Column{
-		tables.ImageColumn("latent", api.Float32, data.CHW, 8, 8, 1),
-		{Name: "label", Type: api.Int32},
-	}}
-	x, got := converse(t, e, "Sample", `{"model":"tiny","seed":9,"steps":2,"dtype":"float32"}`, in)
-	latents := make([]float32, 3*64)
-	for i := range 3 {
-		latent.Normal(9+uint64(i), latent.StreamLatent, latents[64*i:64*(i+1)])
-	}
-	got.send(t, x, 2, latents[:2*64], []int32{2, 0})
-	got.send(t, x, 1, latents[2*64:], []int32{1})
-	if !reflect.DeepEqual(got.cols["index"], ref.cols["index"]) ||
-		!reflect.DeepEqual(got.cols["label"], ref.cols["label"]) {
-		t.Error("index or label differ from the request by seed")
-	}
-	for i, v := range column[float32](got, "sample") {
-		if math.Abs(float64(v-column[float32](ref, "sample")[i])) > 1e-4 {
-			t.Fatalf("value %d differs from the sample of the same latent by seed", i)
-		}
-	}
-	bad := slices.Clone(latents[:64])
-	bad[5] = float32(math.NaN())
-	wantCode(t, "NaN", x.Do(t.Context(), api.Batch{Rows: 1, Cols: []any{bad, []int32{0}}}, got.add), api.BadTensor)
-	wantCode(t, "label", x.Do(t.Context(), api.Batch{Rows: 1, Cols: []any{latents[:64], []int32{7}}}, got.add),
-		api.BadRequest)
 }
 
 func TestExchangeRejectsColumns(t *testing.T) {
@@ -283,7 +191,7 @@ func TestPreviewsAreDenoised(t *testing.T) {
 
 // Parts of a request are, one after the other, its very bytes: index, seed, label and pixels.
 func TestPartsAreTheWhole(t *testing.T) {
-	e := openXLA(t)
+	e := reopen(t, newFolder(t), Config{Device: devicetest.Open(t)}) // XLA: it evaluates often
 	labels := make([]int32, 150)
 	for i := range labels {
 		labels[i] = int32(i % 3)

@@ -10,47 +10,46 @@ import (
 	"github.com/anisoflight/anisoflight/internal/sampler"
 )
 
-// Batcher evaluates requests that wait for one network in one batch. Whoever gets a slot takes along, as far as there
-// is room in the batch, what waits for a slot with the same network. What is taken along leaves the queue, so that
-// others come no later. Nobody waits for company; but no network has more than a few slots of partial batches at a
-// time, since more would only share the processors, and what waits meanwhile goes together.
+// Batcher evaluates requests that wait for one network in one batch. A request that gets a slot also evaluates those
+// that wait for a slot with the same network, as far as the batch has room. They leave the queue, so that other clients
+// do not wait longer. No request waits for others; but a network has only a few slots for partial batches at a time,
+// since more would only share the processors, and what waits meanwhile is evaluated together.
 //
-// Only parts of batches of one size go together, since the size may change the rounding. Within a batch a row's values
-// do not depend, to the bit, on the rows beside it nor on its place (TestRowsAreIndependent), so that company changes
-// no sample.
+// Only evaluations with batches of one size are joined, since the size may change the rounding. Within a batch the
+// values of a row depend neither on the other rows nor on its place, to the bit (TestRowsAreIndependent).
 type Batcher struct {
-	queue  *Queue
-	apart  bool          // every evaluation goes alone
-	count  atomic.Uint64 // evaluations taken along by another
-	spread places
+	queue    *Queue
+	separate bool          // every evaluation goes alone
+	count    atomic.Uint64 // evaluations taken along by another
+	places   places
 
 	mu     sync.Mutex
 	groups map[group]*groupQueue
 }
 
-// New returns a batcher whose evaluations take slots of a queue. Apart, it joins none.
+// New returns a batcher whose evaluations take slots of a queue. If separate, it joins none.
 func New(queue *Queue, apart bool) *Batcher {
-	return &Batcher{queue: queue, apart: apart, groups: map[group]*groupQueue{}}
+	return &Batcher{queue: queue, separate: apart, groups: map[group]*groupQueue{}}
 }
 
 // slotsPerGroup is how many evaluations of one group, of less than a full batch, may be under way or ask for a slot
 // at a time: one that computes, and one whose host prepares the next.
 const slotsPerGroup = 2
 
-// group is what parts have in common that go together.
+// group is what evaluations must have in common to be joined.
 type group struct {
 	net  sampler.Network
 	size int // of their batches
 }
 
-// groupQueue is the queue of one group. It is there as long as anybody uses it.
+// groupQueue is the queue of one group, while the group has users.
 type groupQueue struct {
 	slots   *Queue
 	pending []*pending // that nobody has claimed yet, in the order in which they came
 	users   int
 }
 
-// pending is a part that waits to be evaluated, in its own slot or another's.
+// pending is an evaluation that waits, for its own slot or another's.
 type pending struct {
 	sampler.Part
 	leave   context.CancelFunc // the queues
@@ -59,12 +58,12 @@ type pending struct {
 	err     error              // of that; errLost until then
 }
 
-// errLost is what a pending part ends with whose evaluator has panicked.
+// errLost is the error of a pending evaluation whose evaluator has panicked.
 var errLost = errors.New("the batch was lost")
 
 // Place returns a network on the device that has the least to do, of several the first, until leave.
 func (b *Batcher) Place(net sampler.Network) (placed sampler.Network, leave func(), err error) {
-	return b.spread.take(net)
+	return b.places.take(net)
 }
 
 // Take runs f in a slot.
@@ -91,64 +90,64 @@ func (b *Batcher) Waiting() (n int) {
 	return n
 }
 
-// Evaluate evaluates p, alone or with others. It returns when p is not in use any more, also when ctx has ended before.
+// Evaluate evaluates p, alone or with others. It returns when p is no longer in use, even if ctx has ended.
 func (b *Batcher) Evaluate(ctx context.Context, net sampler.Network, p sampler.Part) error {
-	if b.apart || p.Rows >= p.Size {
+	if b.separate || p.Rows >= p.Size {
 		return b.queue.Take(ctx, func() error { return p.Alone(ctx) })
 	}
 	queued, leave := context.WithCancel(ctx)
 	defer leave()
-	own := &pending{Part: p, leave: leave, done: make(chan struct{}), err: errLost}
-	of := group{net, p.Size}
-	q := b.enter(of, own)
-	defer b.exit(of, q)
+	waiting := &pending{Part: p, leave: leave, done: make(chan struct{}), err: errLost}
+	key := group{net, p.Size}
+	q := b.enter(key, waiting)
+	defer b.exit(key, q)
 	err := q.slots.Take(queued, func() error {
 		return b.queue.Take(queued, func() error {
-			b.run(ctx, net, b.claim(q, own))
+			b.run(ctx, net, b.claim(q, waiting))
 			return nil
 		})
 	})
-	if err != nil && b.claim(q, own) != nil {
+	if err != nil && b.claim(q, waiting) != nil {
 		return err // ctx has ended, and nobody else has claimed it
 	}
-	<-own.done
-	return errors.Join(ctx.Err(), own.err)
+	<-waiting.done
+	return errors.Join(ctx.Err(), waiting.err)
 }
 
 // enter makes p wait in its group's queue, which exit leaves.
-func (b *Batcher) enter(of group, p *pending) *groupQueue {
+func (b *Batcher) enter(key group, p *pending) *groupQueue {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	q := b.groups[of]
+	q := b.groups[key]
 	if q == nil {
 		q = &groupQueue{slots: NewQueue(slotsPerGroup)}
-		b.groups[of] = q
+		b.groups[key] = q
 	}
 	q.users++
 	q.pending = append(q.pending, p)
 	return q
 }
 
-func (b *Batcher) exit(of group, q *groupQueue) {
+func (b *Batcher) exit(key group, q *groupQueue) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if q.users--; q.users == 0 {
-		delete(b.groups, of)
+		delete(b.groups, key)
 	}
 }
 
-// claim claims own, and as many of the others in its queue as fit beside it into a batch, in the order in which they
-// came. It claims none if another has claimed own.
-func (b *Batcher) claim(q *groupQueue, own *pending) (members []*pending) {
+// claim claims first, and as many of the others in its queue as fit into its batch, in the order of arrival. It claims
+// none if another has claimed first.
+func (b *Batcher) claim(q *groupQueue, first *pending) (members []*pending) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if own.claimed {
+	if first.claimed {
 		return nil
 	}
-	members = []*pending{own}
-	size := own.Size - own.Rows
+	members = []*pending{first}
+	size := first.Size - first.Rows
 	q.pending = slices.DeleteFunc(q.pending, func(o *pending) bool {
-		if o == own {
+		if o == first {
 			return true
 		}
 		if o.Rows > size {
@@ -165,27 +164,27 @@ func (b *Batcher) claim(q *groupQueue, own *pending) (members []*pending) {
 	return members
 }
 
-// run evaluates the members of a batch, whose first is the evaluator's own; without one it does nothing.
+// run evaluates the members of a batch, if there are any. The first is the evaluator's own.
 func (b *Batcher) run(ctx context.Context, net sampler.Network, members []*pending) {
 	defer func() {
 		for _, p := range members {
 			close(p.done)
 		}
 	}()
-	left := members
+	alone := members
 	if len(members) > 1 {
 		b.count.Add(uint64(len(members) - 1))
 		ctx = context.WithoutCancel(ctx) // it is not the evaluator's alone any more
-		left = b.together(ctx, net, members)
+		alone = b.evaluateTogether(ctx, net, members)
 	}
-	for _, p := range left {
+	for _, p := range alone {
 		p.err = p.Alone(ctx)
 	}
 }
 
-// together evaluates members in one batch and returns those who have to go alone, because the batch has failed: whoever
-// is to blame for that shall fail alone, too.
-func (b *Batcher) together(ctx context.Context, net sampler.Network, members []*pending) (left []*pending) {
+// evaluateTogether evaluates members in one batch. If that fails, it returns them, to be evaluated alone: then only
+// those fail that caused the error.
+func (b *Batcher) evaluateTogether(ctx context.Context, net sampler.Network, members []*pending) (left []*pending) {
 	var x []float32
 	var g []float64
 	var labels []int32
@@ -202,17 +201,17 @@ func (b *Batcher) together(ctx context.Context, net sampler.Network, members []*
 	if n == 0 {
 		return nil
 	}
-	in := sampler.Bucket{N: n, Size: members[0].Size}
+	bucket := sampler.Bucket{N: n, Size: members[0].Size}
 	denoised, flow, raw, err := net.Model.Denoise(ctx, net.Weights,
-		sampler.Pad(x, size, in), sampler.Pad(g, subspaces, in), sampler.Pad(labels, 1, in))
+		sampler.Pad(x, size, bucket), sampler.Pad(g, subspaces, bucket), sampler.Pad(labels, 1, bucket))
 	if err != nil {
 		return inside
 	}
-	at := 0
+	row := 0
 	for _, p := range inside {
-		from, to := at*size, (at+p.Rows)*size
+		from, to := row*size, (row+p.Rows)*size
 		p.err = p.Output(ctx, denoised[from:to], flow[from:to], raw[from:to])
-		at += p.Rows
+		row += p.Rows
 	}
 	return nil
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
-// places spread trajectories and evaluations over the devices of the process.
+// places distributes trajectories and evaluations over the devices of the process.
 type places struct {
 	mu   sync.Mutex
 	busy map[*device.Device]int // trajectories and evaluations under way
 }
 
-// take returns the network on the device that has the least to do, of several the first, until leave. Weights go there
-// when they are first needed. A device that has no room for them is passed over.
+// take returns the network on the least busy device, the first of several, until leave. Weights are copied there when
+// they are first needed. A device without room for them is skipped.
 func (p *places) take(net sampler.Network) (placed sampler.Network, leave func(), err error) {
 	dev := p.choose(net)
 	leave = func() {
@@ -30,15 +30,15 @@ func (p *places) take(net sampler.Network) (placed sampler.Network, leave func()
 
 func (p *places) choose(net sampler.Network) *device.Device {
 	best := net.Model.Device()
-	var others []*device.Device
+	var peers []*device.Device
 	for _, d := range best.Peers() {
 		if d != best && net.Fits(d) { // it may wait for weights that are on their way to a device
-			others = append(others, d)
+			peers = append(peers, d)
 		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, d := range others {
+	for _, d := range peers {
 		if p.busy[d] < p.busy[best] {
 			best = d
 		}

@@ -10,31 +10,31 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 )
 
-// Queue shares a number of slots fairly among clients. Everyone takes a slot for each network evaluation (or training
-// step) and queues again for the next one. Clients take turns, however many requests each has waiting, and the requests
-// of one client in the order of asking: a long request, or a client with many, only ever delays another client by one
-// evaluation of each of the others.
+// Queue shares a number of slots fairly among clients. A client takes a slot for each network evaluation or training
+// step and queues again for the next. Clients take turns, however many requests each has, and the requests of one
+// client come in the order of asking. So a long request, or a client with many, delays another client by at most one
+// evaluation of each other client.
 //
-// A run in the background comes after all requests: see [Queue.Yield].
+// Runs in the background come after all requests: see [Queue.Yield].
 type Queue struct {
-	mu       sync.Mutex
-	free     int64                      // slots
-	waiting  map[string][]chan struct{} // by client; a channel is closed when a slot has been given to it
-	order    []string                   // clients that wait, the next first
-	taken    uint64                     // slots given so far
-	requests int                        // that hold a slot or wait for one
-	left     time.Time                  // when requests became 0
-	due      time.Time                  // of the next step in the background, though there are requests
-	step     time.Duration              // of the last of them
+	mu        sync.Mutex
+	free      int64                      // slots
+	waiting   map[string][]chan struct{} // by client; a channel is closed when a slot has been given to it
+	order     []string                   // clients that wait, the next first
+	given     uint64                     // slots given so far
+	requests  int                        // that hold a slot or wait for one
+	idleSince time.Time                  // when requests became 0
+	due       time.Time                  // of the next step in the background, though there are requests
+	step      time.Duration              // of the last of them
 }
 
 const (
-	// lull is how long no request has used the device when a step in the background need not wait. It is longer than a
-	// request's pause between two evaluations, or a client's between two short requests.
+	// lull is the time without requests after which a step in the background does not wait. It is longer than the pause
+	// between two evaluations of a request, or between two short requests of a client.
 	lull = 100 * time.Millisecond
-	// requestShare is the time that requests get between two steps in the background, in times of the last step.
+	// requestShare is the time of requests between two steps in the background over the duration of the last step.
 	requestShare = 9
-	// firstStep is the most that the first step counts as: it compiles.
+	// firstStep limits the duration that counts for the first step, which compiles.
 	firstStep = 50 * time.Millisecond
 )
 
@@ -69,7 +69,7 @@ func (q *Queue) Acquire(ctx context.Context) error {
 	return err
 }
 
-// Release hands the slot to who waits next.
+// Release hands the slot to the next that waits.
 func (q *Queue) Release() {
 	q.count(-1)
 	q.release()
@@ -80,13 +80,13 @@ func (q *Queue) count(requests int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.requests += requests; q.requests == 0 {
-		q.left = time.Now()
+		q.idleSince = time.Now()
 	}
 }
 
 // Yield waits until a run in the background may take its next step with TakeStep: until no request has used the device
-// for a moment, or requests have had nine times what the last step took, or the one before if that was shorter. So
-// requests get nine tenths of the time, and a run goes on beside any number of them.
+// for a moment, or requests have had nine times the duration of the last step, or of the one before if that was
+// shorter. So requests get nine tenths of the time, and the run goes on with any number of them.
 func (q *Queue) Yield(ctx context.Context) error {
 	for wait := q.early(); wait > 0; wait = q.early() {
 		select {
@@ -98,13 +98,13 @@ func (q *Queue) Yield(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// early returns how much too early a step in the background would be now, or less.
+// early returns a time, at most the true one, until the next step in the background is due.
 func (q *Queue) early() time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	idle := lull
 	if q.requests == 0 {
-		idle -= time.Since(q.left)
+		idle -= time.Since(q.idleSince)
 	}
 	return min(idle, time.Until(q.due))
 }
@@ -134,24 +134,24 @@ func (q *Queue) acquire(ctx context.Context) error {
 	q.mu.Lock()
 	if q.free > 0 {
 		q.free--
-		q.taken++
+		q.given++
 		q.mu.Unlock()
 		return nil
 	}
-	client, given := api.ClientOf(ctx), make(chan struct{})
+	client, slot := api.ClientOf(ctx), make(chan struct{})
 	if len(q.waiting[client]) == 0 {
 		q.order = append(q.order, client)
 	}
-	q.waiting[client] = append(q.waiting[client], given)
+	q.waiting[client] = append(q.waiting[client], slot)
 	q.mu.Unlock()
 	select {
-	case <-given:
+	case <-slot:
 		if ctx.Err() == nil {
 			return nil
 		}
 		q.release()
 	case <-ctx.Done():
-		q.leave(client, given)
+		q.leave(client, slot)
 	}
 	return ctx.Err()
 }
@@ -170,14 +170,14 @@ func (q *Queue) release() {
 	if q.drop(client, 0); len(q.waiting[client]) > 0 {
 		q.order = append(q.order, client)
 	}
-	q.taken++
+	q.given++
 	close(given)
 }
 
-// leave takes somebody who has given up out of the queue, or hands on the slot if it has come meanwhile.
-func (q *Queue) leave(client string, given chan struct{}) {
+// leave removes a client that has given up from the queue, or hands on its slot if that has come meanwhile.
+func (q *Queue) leave(client string, slot chan struct{}) {
 	q.mu.Lock()
-	i := slices.Index(q.waiting[client], given)
+	i := slices.Index(q.waiting[client], slot)
 	if i < 0 {
 		q.mu.Unlock()
 		q.release()
@@ -195,8 +195,8 @@ func (q *Queue) drop(client string, i int) {
 	}
 }
 
-// Run does long work of a lower floor, which reports (done, total) between evaluations. At every report it hands its
-// slot to the next that waits, and calls report, which may be nil. Work gets no slot back when its context has ended.
+// Run does long work, which reports (done, total) between evaluations. At every report it releases its slot and queues
+// again, and calls report if that is not nil. It gets no slot back after its context has ended.
 func (q *Queue) Run(
 	ctx context.Context, report func(done, total int), f func(report func(done, total int)) error,
 ) error {
@@ -220,12 +220,12 @@ func (q *Queue) Run(
 	})
 }
 
-// Load returns how many wait, and how many slots have been given so far.
-func (q *Queue) Load() (waiting int, taken uint64) {
+// Load returns how many requests wait, and how many slots were given so far.
+func (q *Queue) Load() (waiting int, slots uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, queued := range q.waiting {
 		waiting += len(queued)
 	}
-	return waiting, q.taken
+	return waiting, q.given
 }

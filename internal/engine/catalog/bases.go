@@ -16,15 +16,15 @@ type basisKey struct {
 	h, w   int
 }
 
-// BasisFor returns the basis that a family means on images of h×w: by formula (none, dct, haar), or by name. A name is
-// looked up in own, the basis that travels with a schedule, then in the catalogue, then with m, a model that may have
-// learned on it; own and m may be nil. Equal answers are the same pointer.
-func (c *Catalog) BasisFor(f schedule.Family, h, w int, own *basis.Basis, m *Model) (*basis.Basis, error) {
+// BasisFor returns the basis of a family on images of h×w: by a formula (none, dct, haar), or ofSchedule, the basis of
+// the family's schedule, or the stored basis of that name, or the basis of model m. ofSchedule and m may be nil. Equal
+// bases by formula are the same pointer.
+func (c *Catalog) BasisFor(f schedule.Family, h, w int, ofSchedule *basis.Basis, m *Model) (*basis.Basis, error) {
 	b, ok, err := c.Formula(f, h, w)
 	if ok || err != nil {
 		return b, err
 	}
-	if b = own; b == nil {
+	if b = ofSchedule; b == nil {
 		if b, err = c.basisKnown(f.Basis, m); err != nil {
 			return nil, err
 		}
@@ -39,17 +39,17 @@ func (c *Catalog) BasisFor(f schedule.Family, h, w int, own *basis.Basis, m *Mod
 	return b, nil
 }
 
-// Formula returns a family's basis if its name and numbers determine it.
-func (c *Catalog) Formula(f schedule.Family, h, w int) (*basis.Basis, bool, error) {
+// Formula returns the basis of a family on images of h×w if a formula gives it; ok reports whether one does.
+func (c *Catalog) Formula(f schedule.Family, h, w int) (b *basis.Basis, ok bool, err error) {
 	key := basisKey{fmt.Sprint(f.Basis, f.K, f.Cuts), h, w}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if b, ok := c.formulas[key]; ok {
 		return b, true, nil
 	}
-	b, ok, err := basis.Formula(f.Basis, h, w, f.K, f.Cuts)
+	b, ok, err = basis.Formula(f.Basis, h, w, f.K, f.Cuts)
 	if err != nil {
-		return nil, ok, api.Errorf(api.BadRequest, "There is no such basis %s on %d×%d pixels: %w", f.Basis, h, w, err).
+		return nil, ok, api.Errorf(api.BadRequest, "The basis %s cannot be made on %d×%d pixels: %w", f.Basis, h, w, err).
 			WithHint("For dct k is a perfect square and cuts increase; for haar k is H·W/4, or a quarter of that and so on.")
 	}
 	if ok {
@@ -58,7 +58,7 @@ func (c *Catalog) Formula(f schedule.Family, h, w int) (*basis.Basis, bool, erro
 	return b, ok, nil
 }
 
-// basisKnown finds a basis by name, in the catalogue or with a model that may have learned on it.
+// basisKnown finds a basis by name among the stored ones, or in model m, which may be nil.
 func (c *Catalog) basisKnown(name string, m *Model) (*basis.Basis, error) {
 	b, err := c.Basis(name)
 	if err != nil && m != nil && m.Basis != nil && m.Schedule != nil && m.Schedule.Family().Basis == name {
@@ -67,8 +67,8 @@ func (c *Catalog) basisKnown(name string, m *Model) (*basis.Basis, error) {
 	return b, err
 }
 
-// BasisClasses returns the labels that have vectors of the basis of a schedule for m, which may be nil; nil if all
-// classes share them.
+// BasisClasses returns the labels that have vectors in the basis of a schedule; nil if all classes share them. m may be
+// nil.
 func (c *Catalog) BasisClasses(s Schedule, m *Model) []int {
 	if s.Basis != nil {
 		return s.Basis.Classes()
@@ -80,14 +80,14 @@ func (c *Catalog) BasisClasses(s Schedule, m *Model) []int {
 	return b.Classes()
 }
 
-// StoredByName reports whether a family's basis is one that has to be stored under its name: neither by formula nor
-// made of a run's data set, to travel with the model.
+// StoredByName reports whether a family's basis must be stored under its name: no formula gives it, and no run makes it
+// of its data set.
 func StoredByName(name string) bool {
 	_, known := basis.Lookup(name)
 	return !known
 }
 
-// BasisKind returns the definition of one of the bases that keep keeps; field is the request's.
+// BasisKind returns the definition of a basis that keep accepts; field names the request's field in errors.
 func BasisKind(field, name string, keep func(basis.Definition) bool) (basis.Definition, error) {
 	d, ok := basis.Lookup(name)
 	if !ok || !keep(d) {
@@ -103,26 +103,25 @@ func (c *Catalog) Basis(name string) (*basis.Basis, error) {
 	if b, ok := c.bases.items[name]; ok {
 		return b, nil
 	}
-	if err := c.bases.damage(name); err != nil {
+	if err := c.bases.damaged[name]; err != nil {
 		return nil, err
 	}
 	if !StoredByName(name) {
-		return nil, api.Errorf(api.BadRequest, "The basis %q is made of images, and there are none here", name).
+		return nil, api.Errorf(api.BadRequest, "The basis %q is made of images, and no images are given", name).
 			WithHint("CreateRun makes it of the run's data set; MakeBasis stores one under a name, to be used by that name.")
 	}
 	return nil, api.NotFound(api.BasisNotFound, "basis", name,
 		append(basis.Names(basis.Definition.ByFormula), c.bases.names()...))
 }
 
-// DescribeBasis says what lists say about a basis.
-func DescribeBasis(name string, b *basis.Basis) api.BasisInfo {
+func describeBasis(name string, b *basis.Basis) api.BasisInfo {
 	return api.BasisInfo{Name: name, Height: b.H(), Width: b.W(), K: b.K(), PerClass: b.PerClass()}
 }
 
 // BasisInfos describes the stored bases.
 func (c *Catalog) BasisInfos() []api.BasisInfo {
 	return infos(&c.bases.shelf, func(name string, b *basis.Basis) api.BasisInfo {
-		info := DescribeBasis(name, b)
+		info := describeBasis(name, b)
 		info.Integrity.State = api.Intact
 		return info
 	}, func(name string, files api.Integrity) api.BasisInfo {
@@ -130,14 +129,14 @@ func (c *Catalog) BasisInfos() []api.BasisInfo {
 	})
 }
 
-// StoreBasis writes a new basis.
-func (c *Catalog) StoreBasis(name string, b *basis.Basis, replace bool) error {
+// StoreBasis stores a new basis and describes it.
+func (c *Catalog) StoreBasis(name string, b *basis.Basis, replace bool) (api.BasisInfo, error) {
 	c.changes.Lock()
 	defer c.changes.Unlock()
 	if err := c.FreeBasis(name, replace); err != nil {
-		return err
+		return api.BasisInfo{}, err
 	}
-	return c.bases.put(name, b)
+	return describeBasis(name, b), c.bases.put(name, b)
 }
 
 // FreeBasis checks that a basis may be stored under name.
@@ -147,7 +146,7 @@ func (c *Catalog) FreeBasis(name string, replace bool) error {
 	return free("basis", name, c.bases.inUse(name), replace)
 }
 
-// DeleteBasis deletes a basis. Schedules, runs and models keep the copy that they took.
+// DeleteBasis deletes a basis. Schedules, runs and models have copies of their own.
 func (c *Catalog) DeleteBasis(_ context.Context, req api.BasisName) error {
 	c.changes.Lock()
 	defer c.changes.Unlock()

@@ -2,7 +2,9 @@ package catalog
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
@@ -15,10 +17,10 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
-// Config configures a catalogue.
+// Config configures a [Catalog].
 type Config struct {
 	Dir       string                         // holds models/ schedules/ bases/ datasets/ runs/; created if missing
-	Program   string                         // that signs new schedules, such as "anisoflight 1.2"
+	Program   string                         // name and version, for the provenance of schedules
 	Precision kernels.Precision              // of models that name none
 	Device    func() (*device.Device, error) // the device, opened when it is first needed
 	Logger    *slog.Logger
@@ -27,7 +29,6 @@ type Config struct {
 // Catalog is what is stored in one folder. Its methods may be called concurrently.
 type Catalog struct {
 	cfg     Config
-	log     *slog.Logger
 	folders Folders
 
 	changes sync.Mutex // held by whoever changes what is stored, from the check of a name to its use
@@ -41,23 +42,31 @@ type Catalog struct {
 	datasets  map[string]dataset        // those that have been opened
 }
 
-// Folders returns the places of what is stored.
+// Folders returns the folders of the data folder.
 func (c *Catalog) Folders() Folders { return c.folders }
 
-// WithProvenance returns a new schedule with where it came from, dated and signed.
+// WithProvenance returns a schedule with a provenance that has the program and the present time.
 func (c *Catalog) WithProvenance(s *schedule.Schedule, p schedule.Provenance) *schedule.Schedule {
 	p.Program, p.Created = c.cfg.Program, time.Now().UTC().Truncate(time.Second)
 	return s.WithProvenance(p)
 }
 
-// Open reads the folder. What cannot be read is logged and left out; it never keeps the rest from being served.
+// Open reads a data folder and creates its folders if they are missing. What cannot be read is logged and left out.
 func Open(ctx context.Context, cfg Config) (*Catalog, error) {
-	places, err := makeFolders(cfg.Dir)
+	places, err := FoldersOf(cfg.Dir)
 	if err != nil {
 		return nil, err
 	}
+	for _, folder := range append(places.all(), cfg.Dir) {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return nil, fmt.Errorf("data folder: %w", err)
+		}
+		if err := atomicdir.Sweep(folder); err != nil {
+			cfg.Logger.Warn("leftovers of an earlier crash stay", "error", err)
+		}
+	}
 	c := &Catalog{
-		cfg: cfg, log: cfg.Logger, folders: places, versions: map[string]int{},
+		cfg: cfg, folders: places, versions: map[string]int{},
 		formulas: map[basisKey]*basis.Basis{}, datasets: map[string]dataset{},
 	}
 	c.models = newShelf[*Model]("model", &c.mu)
@@ -68,7 +77,7 @@ func Open(ctx context.Context, cfg Config) (*Catalog, error) {
 			if err != nil {
 				return Schedule{}, err
 			}
-			return NewSchedule(name, parts)
+			return newSchedule(name, parts)
 		},
 		save: func(folder string, s Schedule) error { return checkpoint.SaveSchedule(folder, s.Parts) },
 	}
@@ -77,16 +86,11 @@ func Open(ctx context.Context, cfg Config) (*Catalog, error) {
 		load: func(_, folder string) (*basis.Basis, error) { return checkpoint.LoadBasis(folder) },
 		save: func(folder string, b *basis.Basis) error { return checkpoint.SaveBasis(folder, b, true) },
 	}
-	for _, folder := range append(places.all(), cfg.Dir) {
-		if err := atomicdir.Sweep(folder); err != nil {
-			c.log.Warn("leftovers of an earlier crash stay", "error", err)
-		}
-	}
 	for _, scan := range []func(*slog.Logger){c.bases.scan, c.schedules.scan, c.scanModels} {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		scan(c.log)
+		scan(cfg.Logger)
 	}
 	return c, nil
 }
@@ -98,12 +102,12 @@ func (c *Catalog) Close() {
 	}
 }
 
-// free checks that a name may be used for something new, and is not taken unless that is to be replaced.
-func free(kind, name string, taken, replace bool) error {
+// free checks that a new thing may have a name: that it is not reserved, nor taken if nothing is to be replaced.
+func free(kind, name string, inUse, replace bool) error {
 	if err := CheckReserved(name); err != nil {
 		return err
 	}
-	if taken && !replace {
+	if inUse && !replace {
 		return NameTaken(kind, name)
 	}
 	return nil

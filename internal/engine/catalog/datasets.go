@@ -2,6 +2,8 @@ package catalog
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -18,8 +20,7 @@ type dataset struct {
 
 func (c *Catalog) datasetPath(name string) string { return filepath.Join(c.folders.Datasets, name) }
 
-// Dataset opens a stored data set. The folder may have appeared, or been replaced, after the start, and one that was
-// found damaged may have been mended.
+// Dataset opens a stored data set. Its folder may have appeared, been replaced or been repaired since the start.
 func (c *Catalog) Dataset(name string) (*data.Dataset, error) {
 	d, err := c.openDataset(name, false)
 	if err == nil {
@@ -32,11 +33,11 @@ func (c *Catalog) Dataset(name string) (*data.Dataset, error) {
 
 // openDataset opens a stored data set, unless it is open already and not to be opened again.
 func (c *Catalog) openDataset(name string, again bool) (*data.Dataset, error) {
-	if api.CheckName("dataset", name) != nil || !exists(c.datasetPath(name)) { // such a name may lead anywhere
+	if api.CheckName("dataset", name) != nil || !exists(c.datasetPath(name)) { // another name may lead out of the folder
 		return nil, api.NotFound(api.DatasetNotFound, "data set", name, c.datasetNames())
 	}
 	head, err := os.Stat(data.Head(c.datasetPath(name)))
-	if Missing(err) {
+	if errors.Is(err, fs.ErrNotExist) {
 		gone := &atomicdir.DamageError{File: filepath.Base(data.Head("")), Msg: "is missing"}
 		return nil, Damaged("data set", name, gone)
 	}
@@ -44,10 +45,10 @@ func (c *Catalog) openDataset(name string, again bool) (*data.Dataset, error) {
 		return nil, err
 	}
 	c.mu.RLock()
-	known := c.datasets[name]
+	opened := c.datasets[name]
 	c.mu.RUnlock()
-	if !again && known.data != nil && os.SameFile(known.head, head) && known.head.ModTime().Equal(head.ModTime()) {
-		return known.data, nil
+	if !again && opened.data != nil && os.SameFile(opened.head, head) && opened.head.ModTime().Equal(head.ModTime()) {
+		return opened.data, nil
 	}
 	d, err := data.Load(c.datasetPath(name))
 	if err != nil {
@@ -67,7 +68,7 @@ func (c *Catalog) DatasetInfos() []api.DatasetInfo {
 	for _, name := range c.datasetNames() {
 		d, err := c.openDataset(name, false)
 		if err != nil {
-			c.log.Warn("data set cannot be read", "name", name, "error", err)
+			c.cfg.Logger.Warn("data set cannot be read", "name", name, "error", err)
 			infos = append(infos, api.DatasetInfo{Name: name, Shape: []int{}, Integrity: damagedBy(api.ErrorOf(err))})
 			continue
 		}
@@ -76,7 +77,7 @@ func (c *Catalog) DatasetInfos() []api.DatasetInfo {
 	return infos
 }
 
-// DescribeDataset says what lists say about a data set.
+// DescribeDataset describes a data set as lists do.
 func DescribeDataset(name string, d *data.Dataset) api.DatasetInfo {
 	info := api.DatasetInfo{
 		Name: name, Rows: d.Len(), Shape: d.Shape(), Layout: string(d.Layout()), DType: ImageType(d).String(),
@@ -89,7 +90,7 @@ func DescribeDataset(name string, d *data.Dataset) api.DatasetInfo {
 	return info
 }
 
-// DeleteDataset deletes a data set. A run that reads it keeps what it has opened.
+// DeleteDataset deletes a data set. A run that has opened it goes on reading it.
 func (c *Catalog) DeleteDataset(_ context.Context, req api.DatasetName) error {
 	name := req.Dataset
 	c.changes.Lock()
@@ -103,7 +104,7 @@ func (c *Catalog) DeleteDataset(_ context.Context, req api.DatasetName) error {
 	return atomicdir.Remove(c.datasetPath(name))
 }
 
-// ImageType is the type a data set was uploaded in.
+// ImageType is the type of a data set's values: uint8 or float32.
 func ImageType(d *data.Dataset) api.Type {
 	if d.IsFloat() {
 		return api.Float32
@@ -116,7 +117,7 @@ func (c *Catalog) FreeDataset(name string, replace bool) error {
 	return free("dataset", name, exists(c.datasetPath(name)), replace)
 }
 
-// CreateDataset begins to write a data set of n images, 0 if that is not known, which gets its place by PlaceDataset.
+// CreateDataset begins to write a data set of n images, 0 if that is not known. PlaceDataset gives it its name.
 func (c *Catalog) CreateDataset(name string, form data.Form, n int) (*data.Writer, error) {
 	return data.Create(c.datasetPath(name), form, n)
 }
@@ -132,39 +133,40 @@ func (c *Catalog) PlaceDataset(name string, w *data.Writer, replace bool) error 
 	return w.Commit(replace)
 }
 
-// SeenBy returns a data set as the named model sees it, and through its own normalization if no model is named.
+// SeenBy returns a data set as the named model sees it, or as it is if no model is named.
 func (c *Catalog) SeenBy(model, name string) (*data.Dataset, error) {
 	if model == "" {
 		return c.Dataset(name)
 	}
-	m, err := c.Model(model)
-	if err != nil {
-		return nil, err
-	}
-	return c.ImagesFor(m, name)
+	_, d, err := c.ModelAndImages(model, name)
+	return d, err
 }
 
-// ImagesFor returns a data set whose images a model can take, seen through the normalization of the model, if it has
-// one.
-func (c *Catalog) ImagesFor(m *Model, name string) (*data.Dataset, error) {
+// ModelAndImages returns a model, and a data set of images that it takes, seen through the model's normalization if it
+// has one.
+func (c *Catalog) ModelAndImages(model, name string) (*Model, *data.Dataset, error) {
+	m, err := c.Model(model)
+	if err != nil {
+		return nil, nil, err
+	}
 	d, err := c.Dataset(name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	h, w, channels := m.ImageSize()
 	if d.Height() != h || d.Width() != w || d.Channels() != channels {
-		return nil, api.Errorf(api.BadRequest,
+		return nil, nil, api.Errorf(api.BadRequest,
 			"The images of %q have %d×%d pixels in %d channels, those of model %q %d×%d in %d",
 			name, d.Height(), d.Width(), d.Channels(), m.Name, h, w, channels)
 	}
 	if d.Classes() > m.Shape.Labels && m.Shape.Labels > 0 {
-		return nil, api.Errorf(api.BadRequest, "The data set %q has %d classes, the model %q %d", name, d.Classes(), m.Name,
-			m.Shape.Labels)
+		return nil, nil, api.Errorf(api.BadRequest, "The data set %q has %d classes, the model %q %d", name,
+			d.Classes(), m.Name, m.Shape.Labels)
 	}
-	seen, err := d.WithNormalization(m.Shape.Normalization)
+	normalized, err := d.WithNormalization(m.Shape.Normalization)
 	if err != nil {
-		return nil, api.Errorf(api.BadRequest, "The data set %q holds uint8, the model %q is of float32 in units of its own",
-			name, m.Name)
+		return nil, nil, api.Errorf(api.BadRequest,
+			"The data set %q must be float32, in the units of the model %q, got uint8", name, m.Name)
 	}
-	return seen, nil
+	return m, normalized, nil
 }

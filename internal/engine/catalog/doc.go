@@ -1,11 +1,11 @@
-// Package catalog holds what is stored in a data folder: models, schedules, bases and data sets by name.
+// Package catalog stores models, data sets, schedules and bases by name, in a data folder.
 //
-// What is listed and described is read from the files without touching the device. A model's weights are loaded when it
-// is first held, and leave, the least recently used first, when memory is short and nobody holds them.
+// Lists and descriptions read files and need no device. A model's weights are loaded when it is first held. When memory
+// is short, the weights that no request holds are unloaded, the least recently used first.
 //
-// Invariants: one process at a time works on a data folder, whoever holds its lock (package folderlock); a name means
-// one thing, and a model's name its own schedule; what is stored appears whole or not at all; everything handed out is
-// immutable, and a held model stays what it was, whatever becomes of its name.
+// Invariants: only the holder of the lock (package folderlock) uses a data folder; a name means one thing, and a
+// model's name also its own schedule; what is stored appears whole or not at all; everything handed out is immutable,
+// and a held model does not change if its name is reused.
 //
 // Begin reading with Catalog, then Model.
 package catalog

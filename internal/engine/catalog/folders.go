@@ -2,8 +2,6 @@ package catalog
 
 import (
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,7 +11,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// Folders are the places of everything stored:
+// Folders are the folders of a data folder:
 //
 //	DIR/models/NAME/        config.json model.safetensors [schedule.json [basis.safetensors]]
 //	DIR/schedules/NAME.schedule/ schedule.json [basis.safetensors]
@@ -21,10 +19,10 @@ import (
 //	DIR/datasets/NAME/
 //	DIR/runs/NAME/
 //
-// each folder with a manifest.json beside its files. Folders without one, made by hand, are read, too.
+// Each folder has a manifest.json next to its files. A folder without one, such as one made by hand, is also read.
 type Folders struct{ Models, Schedules, Bases, Datasets, Runs string }
 
-// FoldersOf returns the places of what is stored in a data folder.
+// FoldersOf returns the folders of a data folder.
 func FoldersOf(dir string) (Folders, error) {
 	root, err := filepath.Abs(dir)
 	return Folders{
@@ -36,32 +34,16 @@ func FoldersOf(dir string) (Folders, error) {
 	}, err
 }
 
-func makeFolders(dir string) (Folders, error) {
-	f, err := FoldersOf(dir)
-	if err != nil {
-		return f, err
-	}
-	for _, d := range f.all() {
-		if err := os.MkdirAll(d, 0o755); err != nil {
-			return Folders{}, fmt.Errorf("data folder: %w", err)
-		}
-	}
-	return f, nil
-}
-
 func (f Folders) all() []string {
 	return []string{f.Models, f.Schedules, f.Bases, f.Datasets, f.Runs}
 }
-
-// Missing reports whether err says that a file is not there.
-func Missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
 
-// StoredNames lists the names, without their suffix, of what lies in folder and ends in it. Files are no names.
+// StoredNames lists the names of the folders in a folder that end in suffix, without it.
 func StoredNames(folder, suffix string) []string {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -77,7 +59,7 @@ func StoredNames(folder, suffix string) []string {
 	return names
 }
 
-// CheckReserved returns an error for the names of built-in schedules and bases, which nothing stored may take.
+// CheckReserved refuses the names of built-in schedules and bases.
 func CheckReserved(name string) error {
 	reserved := append([]string{"edm"}, basis.Names(nil)...)
 	if slices.Contains(reserved, name) {
@@ -87,7 +69,7 @@ func CheckReserved(name string) error {
 	return nil
 }
 
-// withoutPath strips the paths that file errors carry: clients need not know where the server keeps things.
+// withoutPath removes the path from a file error: clients need not know where the server stores things.
 func withoutPath(err error) error {
 	if path, ok := errors.AsType[*os.PathError](err); ok {
 		return path.Err

@@ -17,8 +17,8 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
-// Model is one model folder: what its files say of it, and its weights while they are loaded. The catalogue holds it
-// once and every request that works with it once more; the last to let go frees the weights.
+// Model is a model folder: its description, and its weights while they are loaded. The catalogue holds it once, and
+// each request that uses it once more. The last release frees the weights.
 type Model struct {
 	Name     string
 	Version  int    // counts what was saved under this name since the start
@@ -47,8 +47,8 @@ func (m *Model) analytic() bool {
 	return !learns
 }
 
-// Hold keeps the model's weights on the device, which loads them if need be, until Release. It fails if the model
-// has been unloaded or replaced.
+// Hold loads the model's weights onto the device if they are not there, and keeps them until Release. It fails if the
+// model has been unloaded or replaced.
 func (m *Model) Hold() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -78,7 +78,7 @@ func (m *Model) Release() {
 	m.kernels, m.values = nil, nil
 }
 
-// WeightsFile returns the place of the model's weights on the disk.
+// WeightsFile returns the path of the model's weights.
 func (m *Model) WeightsFile() string { return checkpoint.WeightsFile(m.folder) }
 
 // Weights returns the weights of a model that is held.
@@ -88,9 +88,9 @@ func (m *Model) gone() error {
 	return api.Errorf(api.ModelNotFound, "The model %q was unloaded or replaced meanwhile", m.Name).WithHint("Ask again.")
 }
 
-// reading calls read, which reads the weights, notes whether they are damaged, and returns an error if they are not
-// those that the folder had. The caller holds mu.
-func (m *Model) reading(read func() (hash string, err error)) error {
+// checkedRead runs read and records damage. It returns an error if the hash differs from the folder's. The caller holds
+// mu.
+func (m *Model) checkedRead(read func() (hash string, err error)) error {
 	hash, err := read()
 	if err != nil {
 		damage := Damaged("model", m.Name, err)
@@ -106,17 +106,17 @@ func (m *Model) reading(read func() (hash string, err error)) error {
 }
 
 // read reads the folder. The caller holds mu.
-func (m *Model) read() (stored *checkpoint.Model, err error) {
-	err = m.reading(func() (string, error) {
-		if stored, err = checkpoint.LoadModel(m.folder); err != nil {
+func (m *Model) read() (model *checkpoint.Model, err error) {
+	err = m.checkedRead(func() (string, error) {
+		if model, err = checkpoint.LoadModel(m.folder); err != nil {
 			return "", err
 		}
 		if m.analytic() {
-			m.values = stored.Values
+			m.values = model.Values
 		}
-		return stored.Hash, nil
+		return model.Hash, nil
 	})
-	return stored, err
+	return model, err
 }
 
 // load makes sure that the weights are on the device. The caller holds mu.
@@ -135,34 +135,34 @@ func (m *Model) load() error {
 		m.weights, err = network.Upload(m.values)
 	} else {
 		m.weights, err = network.UploadEach(func(put func(i int, values []float32)) error {
-			return m.reading(func() (string, error) { return checkpoint.ReadWeights(m.folder, m.Net, put) })
+			return m.checkedRead(func() (string, error) { return checkpoint.ReadWeights(m.folder, m.Net, put) })
 		})
 	}
 	return err
 }
 
-// makeRoom unloads models that nobody holds, the least recently used first, until that many bytes of weights fit, and
-// as many for the programs.
+// makeRoom unloads models that no request holds, the least recently used first, until the weights of a model fit, and
+// as many bytes for its programs.
 func (c *Catalog) makeRoom(bytes int64) error {
 	dev, err := c.cfg.Device()
 	if err != nil {
 		return err
 	}
 	short := func() bool {
-		available, known := dev.Available()
-		return known && available < 2*bytes
+		available, limited := dev.Available()
+		return limited && available < 2*bytes
 	}
 	models := c.Models()
 	slices.SortFunc(models, func(a, b *Model) int { return cmp.Compare(a.used.Load(), b.used.Load()) })
 	for _, m := range models {
 		if short() && m.unload() {
-			c.log.Info("model unloaded, since memory is short", "model", m.Name)
+			c.cfg.Logger.Info("model unloaded, since memory is short", "model", m.Name)
 		}
 	}
 	return nil
 }
 
-// unload frees the weights if nobody holds them. It does not wait for those who use the model.
+// unload frees the weights if no request holds them. It does not wait for one that uses the model.
 func (m *Model) unload() bool {
 	if !m.mu.TryLock() {
 		return false
@@ -181,13 +181,13 @@ func (m *Model) free() bool {
 	return true
 }
 
-// mostBases bounds the bases a model is prepared for at a time: uploaded bases come and go.
+// mostBases limits the bases whose programs a model keeps: uploaded bases come and go.
 const mostBases = 16
 
-// IsotropicNetwork returns the programs of the model's network for noise of one level in the whole image space.
+// IsotropicNetwork returns the programs of the model's network for isotropic noise.
 func (m *Model) IsotropicNetwork() (*kernels.Model, error) { return m.NetworkOn(nil) }
 
-// NetworkOn returns the programs of the model's network for a basis; nil is that of IsotropicNetwork.
+// NetworkOn returns the programs of the model's network for noise in the subspaces of b; nil means isotropic noise.
 func (m *Model) NetworkOn(b *basis.Basis) (*kernels.Model, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -229,7 +229,7 @@ func (m *Model) network(b *basis.Basis) (*kernels.Model, error) {
 	}
 	if len(m.kernels) == 0 {
 		sizes := k.Buckets()
-		m.catalog.log.Info("evaluates in batches", "model", m.Name, "small", sizes.Small, "large", sizes.Large)
+		m.catalog.cfg.Logger.Info("evaluates in batches", "model", m.Name, "small", sizes.Small, "large", sizes.Large)
 	}
 	if len(m.kernels) < mostBases { // beyond, the collector frees it after its request
 		m.kernels[b] = k
@@ -242,7 +242,7 @@ func (m *Model) ImageSize() (h, w, c int) {
 	return m.Shape.Height, m.Shape.Width, m.Shape.Channels
 }
 
-// ReadWithValues reads the model with its values, for a run to start from.
+// ReadWithValues reads the model with the values of its weights.
 func (m *Model) ReadWithValues() (*checkpoint.Model, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -252,7 +252,7 @@ func (m *Model) ReadWithValues() (*checkpoint.Model, error) {
 	return m.read()
 }
 
-// Describe says what lists say about the model.
+// Describe describes the model as lists do.
 func (m *Model) Describe() api.ModelInfo {
 	precision := m.precision
 	if m.analytic() {
@@ -279,18 +279,18 @@ func (m *Model) Describe() api.ModelInfo {
 		info.Width = m.Shape.Width
 	}
 	if m.Schedule != nil {
-		own := DescribeSchedule("model", Schedule{Parts: Parts{Schedule: m.Schedule, Basis: m.Basis}, Name: m.Name})
+		own := describeSchedule("model", Schedule{Parts: Parts{Schedule: m.Schedule, Basis: m.Basis}, Name: m.Name})
 		info.Schedule = &own
 	}
 	return info
 }
 
-// G0 returns the variance at which schedules for the model begin, if a request leaves it at the default.
-func (m *Model) G0(asked float64) float64 {
-	if asked == 0 || asked == schedule.DefaultG0 {
+// G0 returns the variance at which a schedule for the model begins: g0, or the model's own if g0 is 0 or the default.
+func (m *Model) G0(g0 float64) float64 {
+	if g0 == 0 || g0 == schedule.DefaultG0 {
 		return m.Shape.Range.G0()
 	}
-	return asked
+	return g0
 }
 
 // CheckRange refuses a schedule with noise levels that the network was not trained on.
@@ -299,30 +299,30 @@ func (m *Model) CheckRange(s Schedule) error {
 	if err == nil {
 		return nil
 	}
-	made := "Make one"
+	advice := "Make one"
 	if p := s.Provenance(); p != nil && p.Kind == "start" { // which has the ends of the schedule that it is made from
-		made = "Make one from a schedule of kind edm"
+		advice = "Make one from a schedule of kind edm"
 	}
 	return api.Errorf(api.BadRequest, "The schedule %q does not suit the model %q: %w", s.Name, m.Name, err).
-		WithHint("%s with T = %.9g and g0 = %.9g, or take the schedule edm.", made, m.Shape.Range.T(), m.Shape.Range.G0())
+		WithHint("%s with T = %.9g and g0 = %.9g, or take the schedule edm.", advice, m.Shape.Range.T(), m.Shape.Range.G0())
 }
 
-// OnLevels returns a grid and a schedule for sampling from a model with noise levels of its own: the grid between them
-// in place of EDM's, and the schedule with an end at no noise, so that what samplers return is the image.
+// OnLevels adapts a grid and a schedule to a model with noise levels of its own: the grid's defaults become the model's
+// levels, and the schedule ends without noise, so that samplers return the image.
 func (m *Model) OnLevels(g api.Grid, s Schedule) (api.Grid, Schedule, error) {
-	known := m.Shape.Range
-	if !known.Known() {
+	levels := m.Shape.Range
+	if !levels.Known() {
 		return g, s, nil
 	}
-	lo, hi := known.Ends()
-	free := g.Kind == api.GridLogSNR
-	if free && g.SigmaMin == 0 || g.SigmaMin == schedule.DefaultSigmaMin {
+	lo, hi := levels.Ends()
+	unset := g.Kind == api.GridLogSNR
+	if unset && g.SigmaMin == 0 || g.SigmaMin == schedule.DefaultSigmaMin {
 		g.SigmaMin = max(lo, s.Sigma(0, 0))
 	}
-	if free && g.SigmaMax == 0 || g.SigmaMax == schedule.DefaultSigmaMax {
+	if unset && g.SigmaMax == 0 || g.SigmaMax == schedule.DefaultSigmaMax {
 		g.SigmaMax = min(hi, s.Sigma(0, s.T()))
 	}
-	if known.G0() == schedule.DefaultG0 {
+	if levels.G0() == schedule.DefaultG0 {
 		return g, s, nil
 	}
 	var err error

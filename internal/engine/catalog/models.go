@@ -15,14 +15,14 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
-// Model finds a model that is served.
+// Model returns a model that is served.
 func (c *Catalog) Model(name string) (*Model, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if m := c.models.items[name]; m != nil {
 		return m, nil
 	}
-	if err := c.models.damage(name); err != nil {
+	if err := c.models.damaged[name]; err != nil {
 		return nil, err
 	}
 	e := api.NotFound(api.ModelNotFound, "model", name, c.models.names())
@@ -40,7 +40,7 @@ func (c *Catalog) DescribeModel(_ context.Context, req api.ModelName) (api.Model
 	return info, nil
 }
 
-// Models lists the models that are served, sorted by name.
+// Models returns the models that are served, sorted by name.
 func (c *Catalog) Models() []*Model {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -51,7 +51,7 @@ func (c *Catalog) Models() []*Model {
 	return models
 }
 
-// ModelInfos describes the models, those that cannot be served included.
+// ModelInfos describes the models, including those that cannot be served.
 func (c *Catalog) ModelInfos() []api.ModelInfo {
 	return infos(&c.models, func(_ string, m *Model) api.ModelInfo { return m.Describe() },
 		func(name string, files api.Integrity) api.ModelInfo {
@@ -59,7 +59,7 @@ func (c *Catalog) ModelInfos() []api.ModelInfo {
 		})
 }
 
-// scanModels describes every model folder. A broken one is logged and left out.
+// scanModels serves every model folder that can be read.
 func (c *Catalog) scanModels(log *slog.Logger) {
 	for _, name := range StoredNames(c.folders.Models, "") {
 		err := c.nameFree(name)
@@ -75,7 +75,7 @@ func (c *Catalog) scanModels(log *slog.Logger) {
 	}
 }
 
-// LoadModel serves the folder of a name, or renames a model. Doing so again changes nothing except the precision.
+// LoadModel serves the folder of a name, or renames a model. To load a model again changes its precision alone.
 func (c *Catalog) LoadModel(ctx context.Context, req api.LoadModel) (api.ModelInfo, error) {
 	if err := c.loadModel(req); err != nil {
 		return api.ModelInfo{}, err
@@ -122,34 +122,34 @@ func (c *Catalog) described(name string, precision kernels.Precision) (*Model, e
 	case errors.Is(err, atomicdir.ErrOutside):
 		return nil, api.Errorf(api.BadModel, "The model folder %q leads outside the models folder", name).
 			WithHint("Symbolic links must stay in the models folder.")
-	case Missing(err):
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, api.Errorf(api.ModelNotFound, "There is no model folder %q", name)
 	case err != nil:
 		return nil, err
 	}
-	stored, err := checkpoint.DescribeModel(folder)
+	description, err := checkpoint.DescribeModel(folder)
 	if err != nil {
 		return nil, err
 	}
-	return c.newModel(name, precision, stored), nil
+	return c.newModel(name, precision, description), nil
 }
 
-func (c *Catalog) newModel(name string, precision kernels.Precision, stored *checkpoint.Model) *Model {
+func (c *Catalog) newModel(name string, precision kernels.Precision, description *checkpoint.Model) *Model {
 	return &Model{
-		Name: name, Hash: stored.Hash, Net: stored.Net, Shape: stored.Net.Shape(), Schedule: stored.Schedule,
-		Basis:   stored.Basis,
+		Name: name, Hash: description.Hash, Net: description.Net, Shape: description.Net.Shape(),
+		Schedule: description.Schedule, Basis: description.Basis,
 		catalog: c, folder: c.modelFolder(name), precision: precision, holders: 1,
 		kernels: map[*basis.Basis]*kernels.Model{},
 	}
 }
 
-// installWritten serves a model folder that was just written, at the precision of the model that had its name, or else
-// at the given one.
-func (c *Catalog) installWritten(name string, stored *checkpoint.Model, precision kernels.Precision) *Model {
+// installWritten serves a model folder that was just written, at the precision of the model that had its name, or at
+// the given one if there is none.
+func (c *Catalog) installWritten(name string, description *checkpoint.Model, precision kernels.Precision) *Model {
 	if old, err := c.Model(name); err == nil {
 		precision = old.precision
 	}
-	m := c.newModel(name, precision, stored)
+	m := c.newModel(name, precision, description)
 	c.install(m)
 	return m
 }
@@ -157,26 +157,26 @@ func (c *Catalog) installWritten(name string, stored *checkpoint.Model, precisio
 func (c *Catalog) modelFolder(name string) string { return filepath.Join(c.folders.Models, name) }
 
 // SaveModel writes a model folder and serves it.
-func (c *Catalog) SaveModel(name string, replace bool, stored *checkpoint.Model) (*Model, error) {
+func (c *Catalog) SaveModel(name string, replace bool, model *checkpoint.Model) (*Model, error) {
 	c.changes.Lock()
 	defer c.changes.Unlock()
 	if err := c.FreeModel(name, replace); err != nil {
 		return nil, err
 	}
-	if err := checkpoint.SaveModel(c.modelFolder(name), stored, replace); err != nil {
+	if err := checkpoint.SaveModel(c.modelFolder(name), model, replace); err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			return nil, NameTaken("model folder", name)
 		}
 		return nil, err
 	}
-	written, err := checkpoint.DescribeModel(c.modelFolder(name))
+	description, err := checkpoint.DescribeModel(c.modelFolder(name))
 	if err != nil {
 		return nil, err
 	}
-	return c.installWritten(name, written, c.cfg.Precision), nil
+	return c.installWritten(name, description, c.cfg.Precision), nil
 }
 
-// CreateModel begins to write a model folder of files that come piece by piece, which gets its place by PlaceModel.
+// CreateModel begins to write a model folder whose files come in pieces. PlaceModel gives it its name.
 func (c *Catalog) CreateModel(name string, config []byte, weightsBytes int64) (*checkpoint.ModelWriter, error) {
 	return checkpoint.CreateModel(c.modelFolder(name), config, weightsBytes)
 }
@@ -189,11 +189,11 @@ func (c *Catalog) PlaceModel(name string, w *checkpoint.ModelWriter, replace boo
 		w.Abort()
 		return err
 	}
-	stored, err := w.Commit(replace)
+	description, err := w.Commit(replace)
 	if err != nil {
 		return err
 	}
-	c.installWritten(name, stored, c.cfg.Precision)
+	c.installWritten(name, description, c.cfg.Precision)
 	return nil
 }
 
@@ -206,27 +206,27 @@ func (c *Catalog) FreeModel(name string, replace bool) error {
 	return free("model", name, err == nil || exists(c.modelFolder(name)), replace)
 }
 
-// renameModel gives a model and its folder the name of another, whose place it takes. The caller holds changes.
-func (c *Catalog) renameModel(from, name string) error {
-	m, err := c.Model(from)
+// renameModel renames a model and its folder, and replaces the model of that name. The caller holds changes.
+func (c *Catalog) renameModel(oldName, name string) error {
+	m, err := c.Model(oldName)
 	if err != nil {
 		return err
 	}
-	if err := c.FreeModel(name, true); err != nil || name == from {
+	if err := c.FreeModel(name, true); err != nil || name == oldName {
 		return err
 	}
 	if err := atomicdir.Swap(c.modelFolder(name), m.folder); err != nil {
 		return err
 	}
-	stored := &checkpoint.Model{Net: m.Net, Hash: m.Hash, Schedule: m.Schedule, Basis: m.Basis}
-	c.installWritten(name, stored, m.precision)
-	if err := c.dropModel(from); err != nil {
+	description := &checkpoint.Model{Net: m.Net, Hash: m.Hash, Schedule: m.Schedule, Basis: m.Basis}
+	c.installWritten(name, description, m.precision)
+	if err := c.dropModel(oldName); err != nil {
 		return err
 	}
 	return atomicdir.Remove(m.folder) // of the model that was called so
 }
 
-// nameFree checks that a model may be called so.
+// nameFree checks that no schedule has a model's name, and that it is not reserved.
 func (c *Catalog) nameFree(name string) error {
 	if err := CheckReserved(name); err != nil {
 		return err
@@ -240,7 +240,7 @@ func (c *Catalog) nameFree(name string) error {
 	return nil
 }
 
-// install puts m into the catalogue in place of what had its name. The caller holds changes.
+// install serves m, and releases the model that had its name. The caller holds changes.
 func (c *Catalog) install(m *Model) {
 	c.mu.Lock()
 	c.versions[m.Name]++

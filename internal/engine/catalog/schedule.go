@@ -16,23 +16,22 @@ import (
 func EDM(T, g0 float64) (*schedule.Schedule, error) {
 	s, err := schedule.EDM(T, g0)
 	if err != nil {
-		return nil, api.Errorf(api.BadRequest, "There is no EDM schedule that ends at T = %g: %w", T, err)
+		return nil, api.Errorf(api.BadRequest, "An EDM schedule cannot end at T = %g: %w", T, err)
 	}
 	return s, nil
 }
 
-// Parts are a schedule and what travels with it.
+// Parts are a schedule with its basis, start, statistics and fitted coefficients.
 type Parts = checkpoint.Schedule
 
-// Schedule is a schedule with what travels with it, under a name.
+// Schedule is a schedule with its parts, under a name.
 type Schedule struct {
 	Parts
 	Name                      string
 	startHash, statisticsHash string // SHA-256 of the files of Start and Statistics; empty if there are none
 }
 
-// NewSchedule returns a schedule with what travels with it, under a name.
-func NewSchedule(name string, parts Parts) (s Schedule, err error) {
+func newSchedule(name string, parts Parts) (s Schedule, err error) {
 	s = Schedule{Parts: parts, Name: name}
 	if s.Start != nil {
 		if s.startHash, err = checkpoint.StartFile.Hash(s.Start); err != nil {
@@ -45,12 +44,12 @@ func NewSchedule(name string, parts Parts) (s Schedule, err error) {
 	return s, err
 }
 
-// DescribeSchedule says what lists say about s.
-func DescribeSchedule(source string, s Schedule) api.ScheduleInfo {
+// describeSchedule describes a schedule as lists do; source is schedule or model.
+func describeSchedule(source string, s Schedule) api.ScheduleInfo {
 	family := s.Family()
 	info := api.ScheduleInfo{
 		Name: s.Name, Source: source, T: s.T(), J: s.J(), PerClass: family.PerClass,
-		Basis: family.Basis, K: family.K, Cuts: family.Cuts, Labels: int32s(s.Labels()),
+		Basis: family.Basis, K: family.K, Cuts: family.Cuts, Labels: int32s(s.Labels()), Start: s.StartInfo(),
 	}
 	if p := s.Provenance(); p != nil {
 		if p.Few != nil && json.Unmarshal(p.Few, &info.Few) != nil {
@@ -64,14 +63,20 @@ func DescribeSchedule(source string, s Schedule) api.ScheduleInfo {
 		p.Few = nil
 		info.Provenance = p
 	}
-	if of := s.Sampler(); of != nil {
-		info.Sampler = &api.ScheduleSampler{Solver: of.Solver, Order: of.Order, NFE: of.NFE}
+	if sampler := s.Sampler(); sampler != nil {
+		info.Sampler = &api.ScheduleSampler{Solver: sampler.Solver, Order: sampler.Order, NFE: sampler.NFE}
 	}
-	info.Start, info.Statistics = s.StartInfo(), s.statisticsInfo()
+	if s.Statistics != nil {
+		sigma := s.Statistics.Sigma()
+		info.Statistics = &api.StatisticsInfo{
+			Points: len(sigma), SigmaMin: sigma[0], SigmaMax: sigma[len(sigma)-1], Hash: s.statisticsHash,
+			Labels: int32s(s.Statistics.Labels()),
+		}
+	}
 	return info
 }
 
-// OwnSchedule returns the schedule that the model's name means.
+// OwnSchedule returns the model's own schedule, which is EDM's if it has none.
 func (m *Model) OwnSchedule() (Schedule, error) {
 	if m.Schedule != nil {
 		return Schedule{Parts: Parts{Schedule: m.Schedule, Basis: m.Basis}, Name: m.Name}, nil
@@ -88,7 +93,7 @@ func (m *Model) edm(T float64) (Schedule, error) {
 	return Schedule{Parts: Parts{Schedule: s}, Name: "edm"}, err
 }
 
-// StartInfo says what lists say about the schedule's start, nil for noise alone.
+// StartInfo describes the schedule's start as lists do; nil for none.
 func (s Schedule) StartInfo() *api.StartInfo {
 	if s.Start == nil {
 		return nil
@@ -96,24 +101,12 @@ func (s Schedule) StartInfo() *api.StartInfo {
 	return DescribeStart(s.Start, s.startHash)
 }
 
-// DescribeStart says what lists say about a start, whose file has a hash.
-func DescribeStart(from *start.Start, hash string) *api.StartInfo {
-	set, all := from.Settings(), from.Law(start.Shared)
+// DescribeStart describes a start, whose file has a hash.
+func DescribeStart(s *start.Start, hash string) *api.StartInfo {
+	set, all := s.Settings(), s.Law(start.Shared)
 	return &api.StartInfo{
 		Covariance: set.Covariance, PerClass: set.PerClass, Shrinkage: set.Shrinkage, Images: all.Images,
-		Variance: all.TotalVariance(), Hash: hash, Labels: int32s(from.Labels()),
-	}
-}
-
-// statisticsInfo says what lists say about the schedule's statistics, nil for none.
-func (s Schedule) statisticsInfo() *api.StatisticsInfo {
-	if s.Statistics == nil {
-		return nil
-	}
-	sigma := s.Statistics.Sigma()
-	return &api.StatisticsInfo{
-		Points: len(sigma), SigmaMin: sigma[0], SigmaMax: sigma[len(sigma)-1], Hash: s.statisticsHash,
-		Labels: int32s(s.Statistics.Labels()),
+		Variance: all.TotalVariance(), Hash: hash, Labels: int32s(s.Labels()),
 	}
 }
 
@@ -124,13 +117,12 @@ func int32s(labels []int) (out []int32) {
 	return out
 }
 
-// StartFor returns the start that a request means by its field start, standard, matched or neither: nil for noise
-// alone.
+// StartFor returns the start selected by the request's field start; nil means white noise.
 func (s Schedule) StartFor(field string) (*start.Start, error) {
 	if field == api.StartMatched && s.Start == nil {
 		return nil, api.Errorf(api.BadRequest,
-			"start must not be matched on the schedule %q, which carries no law of the data",
-			s.Name).WithHint("Make one that does with MakeSchedule of kind start.")
+			"start must not be matched on the schedule %q, which has no law of the data",
+			s.Name).WithHint("Make one with MakeSchedule of kind start.")
 	}
 	if field == api.StartStandard {
 		return nil, nil
@@ -138,27 +130,31 @@ func (s Schedule) StartFor(field string) (*start.Start, error) {
 	return s.Start, nil
 }
 
-// CheckStatistics refuses statistics of other rows than the schedule's, coefficients in other coordinates than theirs,
-// and a sampler that needs what is not there.
-func (s Schedule) CheckStatistics() error {
+// CheckParts refuses statistics of other rows than the schedule's, coefficients in other coordinates than theirs, and a
+// sampler whose parts are missing.
+func CheckParts(s Parts) error {
 	if f := s.Fitted; f != nil && (s.Statistics == nil || len(f.Alpha[0]) != s.Statistics.Size()) {
 		return api.Errorf(api.BadSchedule, "fitted must have as many coordinates as statistics").
-			WithHint("Give the two files that stand beside the schedule's.")
+			WithHint("Give the two files that stand next to the schedule's.")
 	}
-	if of := s.Sampler(); of != nil && (s.Statistics == nil && of.Solver == solver.LocalName ||
-		s.Fitted == nil && of.Solver == solver.FittedName) {
-		return api.Errorf(api.BadSchedule, "%s must come with the schedule's file, whose sampler is %s",
-			map[bool]string{true: "fitted", false: "statistics"}[of.Solver == solver.FittedName], of.Solver).
-			WithHint("Give it, or remove sampler from the file.")
+	part := ""
+	if sampler := s.Sampler(); sampler != nil && sampler.Solver == solver.LocalName && s.Statistics == nil {
+		part = "statistics"
+	} else if sampler != nil && sampler.Solver == solver.FittedName && s.Fitted == nil {
+		part = "fitted"
 	}
-	if s.Statistics == nil || slices.Equal(s.Statistics.Labels(), s.Labels()) {
-		return nil
+	if part != "" {
+		return api.Errorf(api.BadSchedule, "%s must come with the schedule's file, whose sampler is %s", part,
+			s.Sampler().Solver).WithHint("Give it, or remove sampler from the file.")
 	}
-	return api.Errorf(api.BadSchedule, "statistics must be of the schedule's labels %v, got %v", s.Labels(),
-		s.Statistics.Labels())
+	if s.Statistics != nil && !slices.Equal(s.Statistics.Labels(), s.Labels()) {
+		return api.Errorf(api.BadSchedule, "statistics must be of the schedule's labels %v, got %v", s.Labels(),
+			s.Statistics.Labels())
+	}
+	return nil
 }
 
-// Complete returns settings with what the schedule carries for solvers by coordinate.
+// Complete returns settings with the schedule's statistics and fitted coefficients.
 func (s Schedule) Complete(set solver.Settings) solver.Settings {
 	if s.Statistics != nil {
 		set.Statistics, set.Fitted = s.Statistics, s.Fitted
@@ -166,7 +162,7 @@ func (s Schedule) Complete(set solver.Settings) solver.Settings {
 	return set
 }
 
-// Plan returns the plan of a label on images of h×w×c; a size of 0×0×0 is that of any.
+// Plan returns the plan of a label on images of h×w×c, or of any size if h is 0.
 func (s Schedule) Plan(set solver.Settings, label, h, w, c int) (*solver.Plan, error) {
 	row, err := s.Row(label)
 	if err != nil {
@@ -178,15 +174,15 @@ func (s Schedule) Plan(set solver.Settings, label, h, w, c int) (*solver.Plan, e
 	if err != nil || p.Coordinates == nil || h == 0 {
 		return p, err
 	}
-	if own := p.Coordinates; own.H != h || own.W != w || own.C != c {
+	if size := p.Coordinates; size.H != h || size.W != w || size.C != c {
 		return nil, api.Errorf(api.BadRequest,
-			"The statistics of the schedule %q are those of images of %d×%d×%d, the model's have %d×%d×%d",
-			s.Name, own.H, own.W, own.C, h, w, c).WithHint("Make a schedule of the model itself.")
+			"The statistics of the schedule %q are for images of %d×%d×%d, those of the model have %d×%d×%d",
+			s.Name, size.H, size.W, size.C, h, w, c).WithHint("Make a schedule of the model itself.")
 	}
 	return p, nil
 }
 
-// DescribeEnergies says what is known about the paths of a geodesic.
+// DescribeEnergies describes the energies of a geodesic's paths.
 func DescribeEnergies(reports []schedule.Report) (out []api.Energy) {
 	for _, r := range reports {
 		out = append(out, api.Energy{Energy: r.Energy, Stderr: r.EnergyStderr, Bound: r.Bound, BoundStderr: r.BoundStderr})

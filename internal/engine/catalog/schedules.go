@@ -10,8 +10,8 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 )
 
-// ScheduleNamed finds what a request calls a schedule: "edm", a stored one, or a model's own, which is "edm" for a
-// model without.
+// ScheduleNamed returns the schedule of a request: "edm", a stored one, or that of a model, which is "edm" if the model
+// has none.
 func (c *Catalog) ScheduleNamed(ref api.ScheduleRef) (Schedule, error) {
 	if ref.Name == "edm" {
 		s, err := EDM(ref.T, schedule.DefaultG0)
@@ -25,21 +25,21 @@ func (c *Catalog) ScheduleNamed(ref api.ScheduleRef) (Schedule, error) {
 	if m := c.models.items[ref.Name]; m != nil {
 		return m.OwnSchedule()
 	}
-	if err := cmp.Or(c.schedules.damage(ref.Name), c.models.damage(ref.Name)); err != nil {
+	if err := cmp.Or(c.schedules.damaged[ref.Name], c.models.damaged[ref.Name]); err != nil {
 		return Schedule{}, err
 	}
 	return Schedule{}, api.NotFound(api.ScheduleNotFound, "schedule", ref.Name, c.scheduleNames())
 }
 
-// scheduleNames lists what a request may call a schedule. The caller holds mu.
+// scheduleNames lists the names that a request may give a schedule. The caller holds mu.
 func (c *Catalog) scheduleNames() []string {
 	names := slices.Concat([]string{"edm"}, c.schedules.names(), c.models.names())
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// ModelOf returns the model that a schedule belongs to or was made for; nil if there is none, or it is not here with
-// the same weights.
+// ModelOf returns the model that a schedule belongs to or was made for; nil if there is none, or if the model here has
+// other weights.
 func (c *Catalog) ModelOf(ref api.ScheduleRef) *Model {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -58,7 +58,7 @@ func (c *Catalog) ModelOf(ref api.ScheduleRef) *Model {
 	return m
 }
 
-// ScheduleFor finds the schedule that a request means for a model, the model's own if it names none. EDM's is that over
+// ScheduleFor returns the schedule of a request for a model: the model's own if the request names none. "edm" covers
 // the model's noise levels.
 func (c *Catalog) ScheduleFor(ref api.ScheduleRef, m *Model) (s Schedule, err error) {
 	switch {
@@ -77,7 +77,7 @@ func (c *Catalog) ScheduleFor(ref api.ScheduleRef, m *Model) (s Schedule, err er
 	return s, err
 }
 
-// ScheduleAndNetwork is ScheduleFor with the programs of the model's network for that schedule's basis.
+// ScheduleAndNetwork returns that schedule, and the programs of the model's network for its basis.
 func (c *Catalog) ScheduleAndNetwork(ref api.ScheduleRef, m *Model) (Schedule, *kernels.Model, error) {
 	s, err := c.ScheduleFor(ref, m)
 	if err != nil {
@@ -97,10 +97,10 @@ func (c *Catalog) ScheduleAndNetwork(ref api.ScheduleRef, m *Model) (Schedule, *
 	return s, network, err
 }
 
-// ScheduleInfos describes the schedules, those of models included.
+// ScheduleInfos describes the schedules, including those of models.
 func (c *Catalog) ScheduleInfos() []api.ScheduleInfo {
 	all := infos(&c.schedules.shelf, func(_ string, s Schedule) api.ScheduleInfo {
-		info := DescribeSchedule("schedule", s)
+		info := describeSchedule("schedule", s)
 		info.Integrity.State = api.Intact
 		return info
 	}, func(name string, files api.Integrity) api.ScheduleInfo {
@@ -109,22 +109,25 @@ func (c *Catalog) ScheduleInfos() []api.ScheduleInfo {
 	for _, m := range c.Models() {
 		if s, err := m.OwnSchedule(); err == nil {
 			s.Name = m.Name
-			all = append(all, DescribeSchedule("model", s))
+			all = append(all, describeSchedule("model", s))
 		}
 	}
 	slices.SortFunc(all, func(a, b api.ScheduleInfo) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }
 
-// StoreSchedule writes a new schedule with what travels with it. Models' names are taken, too: they mean the models'
-// own schedules.
-func (c *Catalog) StoreSchedule(s Schedule, replace bool) error {
+// StoreSchedule stores a new schedule with its parts and describes it.
+func (c *Catalog) StoreSchedule(name string, parts Parts, replace bool) (info api.ScheduleInfo, err error) {
+	s, err := newSchedule(name, parts)
+	if err != nil {
+		return info, err
+	}
 	c.changes.Lock()
 	defer c.changes.Unlock()
-	if err := c.FreeSchedule(s.Name, replace); err != nil {
-		return err
+	if err := c.FreeSchedule(name, replace); err != nil {
+		return info, err
 	}
-	return c.schedules.put(s.Name, s)
+	return describeSchedule("schedule", s), c.schedules.put(name, s)
 }
 
 // FreeSchedule checks that a schedule may be stored under name.

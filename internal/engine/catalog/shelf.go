@@ -14,52 +14,44 @@ import (
 
 // shelf holds the stored things of one kind by their names.
 type shelf[T any] struct {
-	kind   string        // in messages
-	mu     *sync.RWMutex // of the catalogue; guards the maps
-	items  map[string]T
-	broken map[string]*api.Error // why something cannot be used; it keeps its name until it is deleted or replaced
+	kind    string        // in messages
+	mu      *sync.RWMutex // of the catalogue; guards the maps
+	items   map[string]T
+	damaged map[string]error // why something cannot be used; it has its name until it is deleted or replaced
 }
 
 func newShelf[T any](kind string, mu *sync.RWMutex) shelf[T] {
-	return shelf[T]{kind: kind, mu: mu, items: map[string]T{}, broken: map[string]*api.Error{}}
+	return shelf[T]{kind: kind, mu: mu, items: map[string]T{}, damaged: map[string]error{}}
 }
 
 // inUse reports whether a name is in use. The caller holds mu.
 func (s *shelf[T]) inUse(name string) bool {
 	_, ok := s.items[name]
-	return ok || s.broken[name] != nil
-}
-
-// damage returns the error of something that cannot be used, nil if there is none. The caller holds mu.
-func (s *shelf[T]) damage(name string) error {
-	if err := s.broken[name]; err != nil {
-		return err
-	}
-	return nil
+	return ok || s.damaged[name] != nil
 }
 
 func (s *shelf[T]) set(name string, value T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.items[name] = value
-	delete(s.broken, name)
+	delete(s.damaged, name)
 }
 
 func (s *shelf[T]) drop(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.items, name)
-	delete(s.broken, name)
+	delete(s.damaged, name)
 }
 
-// recordRead takes what was read of a name when the folder was opened.
+// recordRead records what was read of a name when the folder was opened.
 func (s *shelf[T]) recordRead(log *slog.Logger, name string, value T, err error) {
 	if err == nil {
 		s.set(name, value)
 		return
 	}
 	log.Warn("damaged, and left out", "what", s.kind, "name", name, "error", err)
-	s.broken[name] = Damaged(s.kind, name, err)
+	s.damaged[name] = Damaged(s.kind, name, err)
 }
 
 // names lists the names in use, sorted. The caller holds mu.
@@ -67,7 +59,7 @@ func (s *shelf[T]) names() []string {
 	return slices.Sorted(maps.Keys(s.items))
 }
 
-// infos describes what is stored by name, and after it what cannot be used.
+// infos describes what is stored, sorted by name, and then what cannot be used.
 func infos[T, I any](
 	s *shelf[T], describe func(name string, value T) I, damaged func(name string, files api.Integrity) I,
 ) []I {
@@ -77,13 +69,13 @@ func infos[T, I any](
 	for _, name := range s.names() {
 		out = append(out, describe(name, s.items[name]))
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.broken)) {
-		out = append(out, damaged(name, damagedBy(s.broken[name])))
+	for _, name := range slices.Sorted(maps.Keys(s.damaged)) {
+		out = append(out, damaged(name, damagedBy(api.ErrorOf(s.damaged[name]))))
 	}
 	return out
 }
 
-// folders are the places of a shelf's things. Each is a folder, NAME and suffix.
+// folders is a shelf whose things are folders NAME and suffix.
 type folders[T any] struct {
 	shelf[T]
 	dir, suffix string
@@ -102,7 +94,7 @@ func (s *folders[T]) scan(log *slog.Logger) {
 	}
 }
 
-// put stores a value in place of what has its name. The caller holds the catalogue's changes.
+// put stores a value, and replaces what has its name. The caller holds the catalogue's changes.
 func (s *folders[T]) put(name string, value T) error {
 	if err := s.save(s.folder(name), value); err != nil {
 		return err
@@ -128,10 +120,13 @@ func Damaged(kind, name string, err error) *api.Error {
 	return api.Errorf(api.Damaged, "The %s %q is damaged: %s", kind, name, FaultOf(err)).WithHint("%s", api.DamageHint)
 }
 
-// FaultOf says what is wrong with something stored, without the folder that it lies in.
+// FaultOf describes why something stored cannot be used, without its path.
 func FaultOf(err error) string {
 	if damage, ok := errors.AsType[*atomicdir.DamageError](err); ok {
 		return damage.File + " " + damage.Msg
+	}
+	if e, ok := errors.AsType[*api.Error](err); ok {
+		return e.Message
 	}
 	return err.Error()
 }

@@ -47,7 +47,11 @@ func TestShelf(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := c.StoreBasis("old", plane(t, 1, 0), false); err != nil {
+	store := func(name string, b *basis.Basis, replace bool) error {
+		_, err := c.StoreBasis(name, b, replace)
+		return err
+	}
+	if err := store("old", plane(t, 1, 0), false); err != nil {
 		t.Fatal(err)
 	}
 	c = open(t, dir)
@@ -65,9 +69,9 @@ func TestShelf(t *testing.T) {
 	if v := first("old"); v != 1 {
 		t.Errorf("the basis begins with %v", v)
 	}
-	wantCode(t, "a name that is taken", c.StoreBasis("old", plane(t, 0, 1), false), api.NameTaken)
-	wantCode(t, "a reserved name", c.StoreBasis("dct", plane(t, 0, 1), true), api.BadRequest)
-	if err := c.StoreBasis("old", plane(t, 0, 1), true); err != nil {
+	wantCode(t, "a name that is taken", store("old", plane(t, 0, 1), false), api.NameTaken)
+	wantCode(t, "a reserved name", store("dct", plane(t, 0, 1), true), api.BadRequest)
+	if err := store("old", plane(t, 0, 1), true); err != nil {
 		t.Fatal(err)
 	}
 	if c = open(t, dir); first("old") != 0 || len(c.BasisInfos()) != 1 {
@@ -93,7 +97,7 @@ func TestDamagedSchedule(t *testing.T) {
 		t.Fatal(err)
 	}
 	signed := c.WithProvenance(s, schedule.Provenance{Kind: "edm"})
-	if err := c.StoreSchedule(Schedule{Parts: Parts{Schedule: signed}, Name: "s"}, false); err != nil {
+	if _, err := c.StoreSchedule("s", Parts{Schedule: signed}, false); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(c.schedules.folder("s"), "schedule.json"), nil, 0o644); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// Denoise evaluates a model on the rows that come.
+// Denoise evaluates a model on rows that a client sends.
 func (k *Evaluator) Denoise(_ context.Context, req api.Denoise, in api.Schema) (*api.Exchange, error) {
 	m, err := k.Catalog.Model(req.Model)
 	if err != nil {
@@ -99,17 +99,16 @@ func variances(m *catalog.Model, column string, values []float64, j int) ([]floa
 	}
 	for i, v := range values {
 		if !(v > 0) || math.IsInf(v, 1) {
-			return nil, api.Errorf(api.BadTensor, "Column %q holds %v in row %d", column, v, i/perRow).
-				WithHint("A noise level is positive and finite.")
+			return nil, api.Errorf(api.BadTensor, "Column %q must be positive and finite, got %v in row %d", column, v, i/perRow)
 		}
 		if column == "sigma" {
 			v *= v
 		}
-		if known := m.Shape.Range; !known.Holds(v) {
-			lo, hi := known.Ends()
+		if levels := m.Shape.Range; !levels.Holds(v) {
+			lo, hi := levels.Ends()
 			return nil, api.Errorf(api.BadRequest,
-				"Column %q asks for noise level %.6g in row %d, outside of %.6g … %.6g, those that "+
-					"the model %q was trained on", column, math.Sqrt(v), i/perRow, lo, hi, m.Name)
+				"Column %q has noise level %.6g in row %d, outside of %.6g … %.6g, where "+
+					"the model %q was trained", column, math.Sqrt(v), i/perRow, lo, hi, m.Name)
 		}
 		for range repeats {
 			out = append(out, v)

@@ -1,5 +1,5 @@
-// Package evaluating evaluates a network at the rows that a client sends (Denoise, ScheduleGradient), and measures one
-// on a data set (EvaluateModel, Predict).
+// Package evaluating evaluates a network at rows that a client sends (Denoise, ScheduleGradient), and measures it on a
+// data set (EvaluateModel, Predict).
 //
 // Begin with Evaluator.
 package evaluating
@@ -13,5 +13,5 @@ import (
 type Evaluator struct {
 	Catalog  *catalog.Catalog
 	Batcher  *batch.Batcher
-	MaxBytes int64 // that a reply may have
+	MaxBytes int64 // limit of a reply
 }

@@ -25,7 +25,7 @@ type gradient struct {
 	sum *schedule.Gradient // over all rows
 }
 
-// ScheduleGradient estimates the loss of the rows that come, and its gradient with respect to a schedule.
+// ScheduleGradient estimates the loss of the rows that a client sends, and its gradient with respect to a schedule.
 func (k *Evaluator) ScheduleGradient(_ context.Context, req api.ScheduleGradient, in api.Schema,
 ) (*api.Exchange, error) {
 	m, err := k.Catalog.Model(req.Model)
@@ -56,7 +56,7 @@ func (k *Evaluator) ScheduleGradient(_ context.Context, req api.ScheduleGradient
 	return &api.Exchange{Out: out, Window: tables.Window, Close: m.Release, Do: x.answer, End: x.end}, nil
 }
 
-// answer estimates one batch, a bucket at a time.
+// answer estimates the loss of one batch, bucket by bucket.
 func (x *gradient) answer(ctx context.Context, in api.Batch, emit func(api.Event) error) error {
 	if in.Rows == 0 {
 		return nil
@@ -74,35 +74,36 @@ func (x *gradient) answer(ctx context.Context, in api.Batch, emit func(api.Event
 		return err
 	}
 	t := api.ColumnOf[float64](x.in, in, "t")
-	at, err := x.levels(t, labels)
+	noise, err := x.levels(t, labels)
 	if err != nil {
 		return err
 	}
 	loss, a, b := make([]float64, 0, in.Rows), make([]float64, 0, in.Rows*j), make([]float64, 0, in.Rows*j)
-	for of := range sampler.Buckets(x.network, in.Rows) {
-		image := func(name string) []float32 { return sampler.Pad(images[name], size, of) }
-		level := func(v []float64) []float64 { return sampler.Pad(v, j, of) }
+	for bucket := range sampler.Buckets(x.network, in.Rows) {
+		image := func(name string) []float32 { return sampler.Pad(images[name], size, bucket) }
+		level := func(v []float64) []float64 { return sampler.Pad(v, j, bucket) }
 		var terms *kernels.Terms
 		err := x.batcher.Take(ctx, func() (err error) {
 			terms, err = x.network.Estimate(ctx, x.model.Weights(), kernels.EstimateInput{
 				Mode: kernels.Mode(x.req.Mode), X0: image("image"), Eps: image("noise"), Probe: image("probe"),
-				G: level(at.g), Omega: level(at.omega), Labels: sampler.Pad(labels, 1, of),
+				G: level(noise.g), Omega: level(noise.omega), Labels: sampler.Pad(labels, 1, bucket),
 			})
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		l, da, db := terms.Assemble(level(at.g), level(at.gdot), x.req.C)
-		loss, a, b = append(loss, l[:of.N]...), append(a, da[:of.N*j]...), append(b, db[:of.N*j]...)
+		l, da, db := terms.Assemble(level(noise.g), level(noise.gdot), x.req.C)
+		loss, a, b = append(loss, l[:bucket.N]...), append(a, da[:bucket.N*j]...), append(b, db[:bucket.N*j]...)
 	}
-	for i, row := range at.row {
+	for i, row := range noise.row {
 		x.sum.Add(row, t[i], a[i*j:(i+1)*j], b[i*j:(i+1)*j])
 	}
 	return emit(api.Event{Batch: &api.Batch{Rows: in.Rows, Cols: []any{loss, a, b}}, Meta: api.Done(int64(in.Rows), -1)})
 }
 
-// levels are the noise variances, their speeds and the loss weights [B·J] of a batch, and each sample's row.
+// levels are the noise variances, their derivatives in time and the loss weights [B·J] of a batch, and the schedule's
+// row of each sample.
 type levels struct {
 	g, gdot, omega []float64
 	row            []int
@@ -110,28 +111,28 @@ type levels struct {
 
 func (x *gradient) levels(t []float64, labels []int32) (levels, error) {
 	j, T := x.sched.J(), x.sched.T()
-	at := levels{
+	out := levels{
 		g: make([]float64, len(t)*j), gdot: make([]float64, len(t)*j), omega: make([]float64, len(t)*j),
 		row: make([]int, len(t)),
 	}
 	for i := range t {
 		if !(t[i] >= 0 && t[i] <= T) {
-			return at, api.Errorf(api.BadTensor, "Column \"t\" holds %v in row %d, outside 0 … %g", t[i], i, T)
+			return out, api.Errorf(api.BadTensor, "Column \"t\" must lie in 0 … %g, got %v in row %d", T, t[i], i)
 		}
 		row, err := x.sched.Row(int(labels[i]))
 		if err != nil {
-			return at, err
+			return out, err
 		}
-		at.row[i] = row
-		x.sched.Eval(row, t[i], at.g[i*j:(i+1)*j], at.gdot[i*j:(i+1)*j])
+		out.row[i] = row
+		x.sched.Eval(row, t[i], out.g[i*j:(i+1)*j], out.gdot[i*j:(i+1)*j])
 		for q := i * j; q < (i+1)*j; q++ {
-			at.omega[q] = schedule.Omega(at.g[q], at.gdot[q], x.req.C)
+			out.omega[q] = schedule.Omega(out.g[q], out.gdot[q], x.req.C)
 		}
 	}
-	return at, nil
+	return out, nil
 }
 
-// end returns the gradients of the mean loss: d_logg for every schedule, d_theta for those that θ made.
+// end returns the gradients of the mean loss: d_logg, and d_theta if θ made the schedule.
 func (x *gradient) end(context.Context) (map[string]any, error) {
 	dlogg, dtheta := x.sum.Mean()
 	out := map[string]any{"d_logg": dlogg}

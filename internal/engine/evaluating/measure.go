@@ -12,13 +12,9 @@ import (
 	"github.com/anisoflight/anisoflight/train/passes"
 )
 
-// EvaluateModel measures the loss and the residual of a model along a schedule.
+// EvaluateModel measures the loss and the residual of a model on a schedule.
 func (k *Evaluator) EvaluateModel(_ context.Context, req api.EvaluateModel) (*api.Job, error) {
-	m, err := k.Catalog.Model(req.Model)
-	if err != nil {
-		return nil, err
-	}
-	d, err := k.Catalog.ImagesFor(m, req.Dataset)
+	m, d, err := k.Catalog.ModelAndImages(req.Model, req.Dataset)
 	if err != nil {
 		return nil, err
 	}
@@ -43,18 +39,14 @@ func (k *Evaluator) EvaluateModel(_ context.Context, req api.EvaluateModel) (*ap
 	return pass(k, m, schema, measure), nil
 }
 
-// Predict measures what each family of subspaces would gain on a model.
+// Predict measures how much each family of subspaces would lower the energy of a model.
 func (k *Evaluator) Predict(_ context.Context, req api.Predict) (*api.Job, error) {
 	for _, b := range req.Bases {
 		if _, err := catalog.BasisKind("bases", b, basis.Definition.Predicted); err != nil {
 			return nil, err
 		}
 	}
-	m, err := k.Catalog.Model(req.Model)
-	if err != nil {
-		return nil, err
-	}
-	d, err := k.Catalog.ImagesFor(m, req.Dataset)
+	m, d, err := k.Catalog.ModelAndImages(req.Model, req.Dataset)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +82,7 @@ func (k *Evaluator) Predict(_ context.Context, req api.Predict) (*api.Job, error
 	return pass(k, m, schema, measure), nil
 }
 
-// pass is the job of one pass of a model over a data set, whose rows come at its end.
+// pass returns the job that measures a model on a data set. Its rows come at the end.
 func pass[R any](
 	k *Evaluator, m *catalog.Model, schema api.Schema,
 	measure func(ctx context.Context, report func(done, total int)) ([]R, error),

@@ -1,9 +1,10 @@
-// Package explain maps the errors of the floors below to the codes of the contract.
+// Package explain maps the errors of lower layers to the codes of the contract.
 package explain
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"syscall"
 	"unicode"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/base/setting"
+	"github.com/anisoflight/anisoflight/internal/sampler"
+	"github.com/anisoflight/anisoflight/internal/search"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/processes"
@@ -21,11 +24,11 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// Error maps the errors of the floors below to the codes of the contract. It is the only place that does. What it does
-// not know stays as it is and becomes INTERNAL.
+// Error maps the errors of lower layers to the codes of the contract. It is the only place that does. An error that it
+// does not know stays as it is and becomes INTERNAL.
 func Error(err error) error {
 	var (
-		known    *api.Error
+		apiError *api.Error
 		table    *schedule.Error
 		label    *schedule.LabelError
 		vectors  *basis.Error
@@ -37,11 +40,12 @@ func Error(err error) error {
 		failed   *device.ProgramError
 		damage   *atomicdir.DamageError
 		end      *processes.EndError
+		compared *search.ImagesError
 	)
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &known), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.As(err, &apiError), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.As(err, &damage):
 		return api.Errorf(api.Damaged, "The stored file %s", damage.Error()).WithHint("%s", api.DamageHint)
@@ -67,31 +71,40 @@ func Error(err error) error {
 		return api.Errorf(api.TooLarge, "%s", upperFirst(step.Error())).WithHint("%s", memoryHint)
 	case errors.As(err, &program):
 		return api.Errorf(api.TooLarge,
-			"A program on the device needs an estimated %.1f MiB of its memory, %.1f MiB are available",
-			mib(program.Needed), mib(program.Available)).WithHint("Ask for smaller batches. %s", memoryHint)
+			"A program on the device needs an estimated %s of its memory, %s are available",
+			MiB(program.Needed), MiB(program.Available)).WithHint("Ask for smaller batches. %s", memoryHint)
 	case errors.As(err, &failed) && failed.OutOfMemory():
 		return api.Errorf(api.TooLarge, "The device ran out of memory").WithHint("Ask for smaller batches. %s", memoryHint)
 	case errors.As(err, &end):
 		return api.Errorf(api.RunNotRunnable, "The run cannot go on: %s", end.Error())
+	case errors.As(err, &compared):
+		return api.Errorf(api.BadRequest, "The images cannot be compared with samples: %w", compared.Unwrap())
+	case errors.Is(err, search.ErrTooLarge):
+		return api.Errorf(api.TooLarge, "%s", upperFirst(search.ErrTooLarge.Error()))
+	case errors.Is(err, search.ErrNotFinite):
+		return api.Errorf(api.BadRequest, "The samples of the network are not finite").
+			WithHint("Look at its output at high and low noise levels; train it further, or name other solvers.")
+	case errors.Is(err, sampler.ErrLeft):
+		return api.Errorf(api.Cancelled, "The client left before anything was measured")
 	case errors.As(err, &argument):
 		return api.Errorf(api.BadRequest, "%s %s", argument.Field, argument.Msg)
 	}
 	return err
 }
 
-// memoryHint says what an operator can do about memory.
 const memoryHint = "Other runs, models and processes share the memory; the server's memory_limit overrides what it " +
 	"finds available."
 
-func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
+// MiB returns a number of bytes as text.
+func MiB(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
 
-// upperFirst makes a sentence of a lower floor's words.
+// upperFirst makes a sentence of an error's words.
 func upperFirst(s string) string {
 	r, n := utf8.DecodeRuneInString(s)
 	return string(unicode.ToUpper(r)) + s[n:]
 }
 
-// storage are the errors of a disk, with what they mean.
+// storage are the errors of a disk.
 var storage = []struct {
 	err      error
 	sentence string
@@ -105,7 +118,7 @@ var storage = []struct {
 	{syscall.EPERM, "The server has no access to its data folder"},
 }
 
-// Disk says in a sentence what is wrong with the disk, if that is what an error is about; else it is empty.
+// Disk returns a sentence for an error of the disk, and "" for any other error.
 func Disk(err error) string {
 	for _, s := range storage {
 		if errors.Is(err, s.err) {

@@ -3,10 +3,14 @@ package explain
 import (
 	"errors"
 	"fmt"
+	"os"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
 // A device that runs out of memory is the caller's to know; any other failure of a program is internal.
@@ -20,5 +24,32 @@ func TestOutOfMemoryIsTooLarge(t *testing.T) {
 		if got := api.ErrorOf(Error(err)).Code; got != want {
 			t.Errorf("%q becomes %s, want %s", words, got, want)
 		}
+	}
+}
+
+// What a disk refuses is STORAGE, however deep it lies, and tells no path.
+func TestDiskErrorsAreStorage(t *testing.T) {
+	for errno, sentence := range map[syscall.Errno]string{
+		syscall.ENOSPC: "The disk is full; nothing was changed",
+		syscall.EDQUOT: "The disk quota is used up; nothing was changed",
+		syscall.EFBIG:  "The system allows no file of that size; nothing was changed",
+		syscall.EROFS:  "The disk is read-only; nothing was changed",
+		syscall.EIO:    "The disk fails; nothing was changed",
+		syscall.EACCES: "The server has no access to its data folder; nothing was changed",
+		syscall.EPERM:  "The server has no access to its data folder; nothing was changed",
+	} {
+		deep := &os.PathError{Op: "write", Path: "/secret/place", Err: errno}
+		for _, err := range []error{
+			deep, fmt.Errorf("storing: %w", deep), errors.Join(errors.New("first"), deep),
+			&checkpoint.Error{File: "state.safetensors", Msg: deep.Error(), Err: deep},
+		} {
+			got := api.ErrorOf(Error(err))
+			if got.Code != api.Storage || got.Message != sentence || strings.Contains(got.Error(), "secret") {
+				t.Errorf("%v becomes %v", err, got)
+			}
+		}
+	}
+	if got := api.ErrorOf(Error(&os.PathError{Op: "open", Err: syscall.ENOENT})).Code; got != api.Internal {
+		t.Errorf("a missing file becomes %s", got)
 	}
 }

@@ -1,9 +1,9 @@
-// Package fsck checks everything that lies in a data folder, and repairs what can be repaired without a loss.
+// Package fsck checks everything in a data folder, and repairs what can be repaired without a loss.
 //
-// Checking reads every byte and changes nothing: it may be done beside a server, since what is committed is replaced as
-// a whole and never changed. Repairing needs the folder's lock. It removes what crashes have left, writes the manifests
-// of what was stored without one, puts a run's previous state in the place of a damaged one, which it keeps aside, and
-// makes a damaged status again. It says so of each, and deletes nothing that has a name.
+// Check reads every byte and changes nothing. It may run next to a server, since stored folders are replaced as a whole
+// and never changed. Repair needs the folder's lock. It removes the leftovers of crashes, writes missing manifests,
+// replaces a run's damaged state by the previous one, which it keeps, and makes a damaged status again. It reports each
+// repair, and deletes nothing that has a name.
 //
 // Begin at Check.
 package fsck
@@ -21,18 +21,18 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// State is what was found of something stored.
+// State is the state of something stored.
 type State string
 
 // The states.
 const (
 	OK         State = "ok"         // every byte is what was written
-	Unverified State = "unverified" // it can be used, and was written without a manifest
-	Damaged    State = "damaged"    // it cannot be used, or is not what was written
-	Leftover   State = "leftover"   // a crash has left it, and nothing needs it
+	Unverified State = "unverified" // it can be used, and has no manifest, as if made by hand
+	Damaged    State = "damaged"    // it cannot be used, or differs from what was written
+	Leftover   State = "leftover"   // a crash left it, and nothing needs it
 )
 
-// Finding is what was found at one place.
+// Finding is the result of a check of one file or folder.
 type Finding struct {
 	Path     string   `json:"path"` // below the data folder
 	State    State    `json:"state"`
@@ -56,16 +56,16 @@ type kind struct {
 	check  func(dir string) error // in place of its bytes and load
 }
 
-// reading returns a check of whether something can be read.
-func reading[From, T any](read func(From) (T, error)) func(From) error {
+// readable returns a check of whether something can be read.
+func readable[From, T any](read func(From) (T, error)) func(From) error {
 	return func(from From) error {
 		_, err := read(from)
 		return err
 	}
 }
 
-// Check calls found with what lies in the data folder dir, place by place, and repairs what it can if repair is true;
-// the caller then holds the folder's lock. An error is one of reading the folder itself, or the end of ctx.
+// Check calls found for each file or folder in the data folder dir. If repair is true, it repairs what it can, and the
+// caller holds the folder's lock. It fails if the data folder cannot be read or ctx ends.
 func Check(ctx context.Context, dir string, repair bool, found func(Finding)) error {
 	folders, err := catalog.FoldersOf(dir)
 	if err != nil {
@@ -77,8 +77,8 @@ func Check(ctx context.Context, dir string, repair bool, found func(Finding)) er
 			_, faults := checkpoint.CheckModel(dir)
 			return errors.Join(faults...)
 		}},
-		{folder: folders.Schedules, load: reading(checkpoint.LoadSchedule)},
-		{folder: folders.Bases, load: reading(checkpoint.LoadBasis)},
+		{folder: folders.Schedules, load: readable(checkpoint.LoadSchedule)},
+		{folder: folders.Bases, load: readable(checkpoint.LoadBasis)},
 		{folder: folders.Datasets, load: func(dir string) error {
 			d, err := data.Load(dir)
 			if err == nil {
@@ -95,7 +95,7 @@ func Check(ctx context.Context, dir string, repair bool, found func(Finding)) er
 	return ctx.Err()
 }
 
-// all checks what lies in a folder, after its leftovers. What a symbolic link leads to lies elsewhere in it.
+// all checks the contents of a folder, first its leftovers. It skips symbolic links, which lead elsewhere in it.
 func (c *checker) all(k kind) error {
 	if err := c.leftovers(k.folder); err != nil {
 		return err
@@ -124,13 +124,13 @@ func (c *checker) all(k kind) error {
 	return nil
 }
 
-// leftovers reports what crashes have left in a folder, and removes it.
+// leftovers reports the leftovers of crashes in a folder, and removes them if it repairs.
 func (c *checker) leftovers(folder string) error {
-	left, err := atomicdir.Leftovers(folder)
+	paths, err := atomicdir.Leftovers(folder)
 	if err != nil {
 		return err
 	}
-	for _, path := range left {
+	for _, path := range paths {
 		f := Finding{Path: c.below(path), State: Leftover, Bytes: atomicdir.Bytes(path)}
 		if c.repair {
 			f.Repaired = "removed"
@@ -143,7 +143,7 @@ func (c *checker) leftovers(folder string) error {
 	return nil
 }
 
-// folder checks a committed folder: its bytes, and what load makes of them.
+// folder checks the bytes of a stored folder, and whether load reads it.
 func (c *checker) folder(dir string, load func(dir string) error) (Finding, error) {
 	f := Finding{Path: c.below(dir), State: OK, Bytes: atomicdir.Bytes(dir)}
 	err := atomicdir.Read(dir, func(folder *atomicdir.Stored) error {
@@ -153,8 +153,8 @@ func (c *checker) folder(dir string, load func(dir string) error) (Finding, erro
 		}
 		return errors.Join(folder.CheckAll(c.ctx)...)
 	})
-	if ended := c.ctx.Err(); ended != nil {
-		return f, ended
+	if stop := c.ctx.Err(); stop != nil {
+		return f, stop
 	}
 	if err == nil {
 		err = load(dir)
@@ -169,7 +169,7 @@ func (c *checker) folder(dir string, load func(dir string) error) (Finding, erro
 	return f, nil
 }
 
-// blame notes what is wrong, if err is not nil: one fault, or several that are joined.
+// blame records the faults of err, one or several joined ones, if it is not nil.
 func (f *Finding) blame(err error) {
 	faults := []error{err}
 	var joined interface{ Unwrap() []error }
@@ -183,7 +183,7 @@ func (f *Finding) blame(err error) {
 	}
 }
 
-// report is folder for folders that need nothing else. What is gone meanwhile is nothing.
+// report checks a folder and reports it, unless it was deleted meanwhile.
 func (c *checker) report(dir string, load func(dir string) error) error {
 	f, err := c.folder(dir, load)
 	if err != nil {

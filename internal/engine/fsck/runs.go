@@ -8,7 +8,7 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
-// run checks a stored run: the status, the state, and the state before.
+// run checks the status and the states of a run.
 func (c *checker) run(path string) error {
 	if err := c.leftovers(path); err != nil {
 		return err
@@ -29,9 +29,9 @@ func (c *checker) run(path string) error {
 	return nil
 }
 
-// states checks the states of a run. Where the last is damaged and the one before is not, that takes its place.
+// states checks the states of a run. If only the last is damaged, a repair replaces it by the previous one.
 func (c *checker) states(run string) error {
-	load := reading(checkpoint.LoadRun)
+	load := readable(checkpoint.LoadRun)
 	last, previous := runs.StatePath(run), runs.PreviousPath(run)
 	state, err := c.folder(last, load)
 	if err != nil {
@@ -41,22 +41,22 @@ func (c *checker) states(run string) error {
 		c.found(state)
 		return nil
 	}
-	before, err := c.folder(previous, load)
+	previousState, err := c.folder(previous, load)
 	if err != nil {
 		return err
 	}
-	if state.State == Damaged && before.State != Damaged && c.repair {
+	if state.State == Damaged && previousState.State != Damaged && c.repair {
 		if _, err := runs.FallBack(run); err != nil {
 			return err
 		}
-		state.Path, before.Path = before.Path, state.Path
-		before.Repaired = "the state before took the place of the damaged one: the run goes on from it"
+		state.Path, previousState.Path = previousState.Path, state.Path
+		previousState.Repaired = "the state before took the place of the damaged one: the run goes on from it"
 		state.Repaired = "the damaged state is here until the next is stored"
-		state, before = before, state
+		state, previousState = previousState, state
 	}
 	c.found(state)
 	if _, err := os.Lstat(previous); err == nil { // else it took the place of a state that was gone
-		c.found(before)
+		c.found(previousState)
 	}
 	return nil
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/schedules"
 	"github.com/anisoflight/anisoflight/internal/sampler"
 	"github.com/anisoflight/anisoflight/internal/search"
-	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/frechet"
 	"github.com/anisoflight/anisoflight/schedule/local"
@@ -27,28 +26,27 @@ import (
 )
 
 const (
-	// mostNumbers bounds the values of all images of a client, and answerValues those of an answer that has some for each
+	// mostNumbers limits the values of all images of a client, and answerValues those of an answer with values for each
 	// row.
 	mostNumbers  = 1 << 29
 	answerValues = 1 << 22
-	// mostMeasured is the number of images that a caller's features are measured of.
+	// mostMeasured limits the images whose features the client computes.
 	mostMeasured = 10_000
 )
 
-// fewSearch is the search of an offered network, and the ensemble that follows plans with it.
+// fewSearch is the search for an offered network, and the ensemble that samples with it.
 type fewSearch struct {
 	*session
-	req     api.OfferedFew
-	images  *data.Dataset // of the client; nil: samples are compared with converged ones
-	order   []int         // of their labels; nil for none
-	told    bool          // the client has the law
-	planned int
-	kept    map[*sampler.States]int // numbers of states that the client keeps
-	found   *search.FewResult
-	plan    *api.Plan
-	law     string // of the images, base64 of its file
-	start   *api.StartInfo
-	seconds map[string]float64
+	req         api.OfferedFew
+	images      *data.Dataset // of the client; nil: samples are compared with converged samples
+	lawSent     bool          // the client has the law
+	evaluations int
+	states      map[*sampler.States]int // numbers of the states that the client keeps
+	found       *search.FewResult
+	plan        *api.Plan
+	law         string // of the images, base64 of its file
+	start       *api.StartInfo
+	seconds     map[string]float64
 }
 
 func (f *fewSearch) prepare(config []byte) error {
@@ -71,29 +69,34 @@ func (f *fewSearch) prepare(config []byte) error {
 	return f.samples.Check()
 }
 
-// work searches. A client that leaves ends it with the best so far.
+// work searches. If the client leaves, the best sampler so far is the result.
 func (f *fewSearch) work(ctx context.Context) (err error) {
 	progress := search.NewProgress(func(part string, done, total int) {
 		f.done, f.total, f.part = int64(done), int64(total), part
 	})
 	set := search.Settings{
 		NFE: f.req.NFE, Solvers: f.req.Solvers, Samples: f.req.Samples, Budget: f.req.Budget / f.req.Each,
-		Seed: f.req.Seed, G0: f.samples.Range.G0(), T: f.samples.Range.T(), Times: f.req.Times, Label: f.label,
-		Learn: f.req.Learn, Planned: f.plans, Progress: progress,
+		Seed: f.req.Seed, G0: f.samples.Range.G0(), T: f.samples.Range.T(), Times: f.req.Times, Learn: f.req.Learn,
+		Label: schedules.Labels(nil, f.req.Labels, f.req.Seed), Planned: f.plans, Progress: progress,
 	}
 	if f.samples.Images > 0 {
 		err = f.amongImages(ctx, set)
 	} else {
 		f.found, err = search.Paired(ctx, f, set)
 	}
-	if err := f.explained(err); err != nil {
+	if budget, ok := errors.AsType[*search.BudgetError](err); ok {
+		budget.Budget, budget.Least = f.req.Budget, budget.Least*f.req.Each
+		return api.Errorf(api.BadRequest, "%s", budget.Error()).
+			WithHint("Leave it out, or ask for fewer evaluations of a sample.")
+	}
+	if err != nil {
 		return err
 	}
 	f.seconds = progress.Seconds()
 	return f.describe()
 }
 
-// amongImages searches with the images of the client, which it sends here first.
+// amongImages searches with the images of the client, which it sends first.
 func (f *fewSearch) amongImages(ctx context.Context, set search.Settings) error {
 	progress := set.Progress
 	progress.Begin("images", search.ShareOfImages, 0)
@@ -112,45 +115,13 @@ func (f *fewSearch) amongImages(ctx context.Context, set search.Settings) error 
 			return err
 		}
 	}
+	set.Label = schedules.Labels(f.images, f.req.Labels, f.req.Seed)
 	f.found, err = search.Few(ctx, f, images, set)
 	return err
 }
 
-// explained returns an error of a search as one of the interface.
-func (f *fewSearch) explained(err error) error {
-	if bad, ok := errors.AsType[*search.ImagesError](err); ok {
-		return api.Errorf(api.BadRequest, "The images cannot be compared with samples: %w", bad.Unwrap())
-	}
-	if few, ok := errors.AsType[*search.BudgetError](err); ok {
-		few.Budget, few.Least = f.req.Budget, few.Least*f.req.Each
-		return api.Errorf(api.BadRequest, "%s", few.Error()).
-			WithHint("Leave it out, or ask for fewer evaluations of a sample.")
-	}
-	switch {
-	case errors.Is(err, search.ErrTooLarge):
-		return api.Errorf(api.TooLarge, "%w", err)
-	case errors.Is(err, search.ErrNotFinite):
-		return api.Errorf(api.BadRequest, "The samples of the network are not finite").
-			WithHint("Look at what it returns at high and low noise levels, and at the range of levels that is given.")
-	case errors.Is(err, sampler.ErrLeft):
-		return api.Errorf(api.Cancelled, "The client left before anything was measured")
-	}
-	return err
-}
-
 // plans takes the number of evaluations to come.
-func (f *fewSearch) plans(evaluations int) { f.planned = evaluations }
-
-// label returns the condition of a sample: as frequent as in the images, where these have labels.
-func (f *fewSearch) label(i int, seed uint64) int32 {
-	switch {
-	case f.order != nil:
-		return f.images.Label(f.order[i%len(f.order)])
-	case f.req.Labels > 0:
-		return latent.Label(seed, f.req.Labels)
-	}
-	return -1
-}
+func (f *fewSearch) plans(evaluations int) { f.evaluations = evaluations }
 
 // fetch asks for the images and their labels.
 func (f *fewSearch) fetch(report func(done, total int)) error {
@@ -189,21 +160,18 @@ func (f *fewSearch) fetch(report func(done, total int)) error {
 	if err == nil {
 		f.images, err = data.New(im)
 	}
-	if err == nil && im.Labels != nil {
-		f.order = latent.Perm(f.req.Seed, schedules.StreamLabels, n)
-	}
 	return err
 }
 
 // features returns the reference of the client's features of its images, evenly spaced.
 func (f *fewSearch) features() ([]*frechet.Reference, error) {
-	of := frechet.Given("features", f.req.Features).NewSample()
+	sample := frechet.Given("features", f.req.Features).NewSample()
 	n := min(f.samples.Images, mostMeasured)
-	err := f.byRows("features", n, f.req.Features, func(values []float64) { of.Add(values) })
+	err := f.byRows("features", n, f.req.Features, func(values []float64) { sample.Add(values) })
 	if err != nil {
 		return nil, err
 	}
-	r, err := of.Reference()
+	r, err := sample.Reference()
 	if err != nil {
 		return nil, api.Errorf(api.BadRequest, "The features of the images serve no comparison: %w", err)
 	}
@@ -239,34 +207,28 @@ func (f *fewSearch) describe() error {
 	if err != nil {
 		return err
 	}
-	numbers := joined(sampling.Numbers(p, tails))
+	numbers := withoutParts(sampling.Numbers(p, tails))
 	f.plan = f.planOf(p, numbers, f.found.Start != nil)
 	f.plan.Solver = chosen.Settings.Solver
 	return nil
 }
 
-// planOf returns a plan as PlanSampler does, matched to the law of the images or from noise alone.
+// planOf describes a plan as PlanSampler does, from the start of the images if matched, or else from noise.
 func (f *fewSearch) planOf(p *solver.Plan, numbers api.PlanNumbers, matched bool) *api.Plan {
-	out := &api.Plan{
-		Format: api.PlanFormat, Version: api.PlanVersion, Schedule: "few", Label: -1,
-		Family: api.Family{Basis: basis.KindNone}, Solver: "few", Steps: p.Steps(), NFE: p.NFE,
-		Predicts: api.PredictsFlow, History: p.History, States: p.States, PlanNumbers: numbers,
-	}
-	if p.Data {
-		out.Predicts = api.PredictsDenoised
-	}
+	out := sampling.DescribePlan(p)
+	out.Schedule, out.Family, out.Solver, out.PlanNumbers = "few", api.Family{Basis: basis.KindNone}, "few", numbers
 	if !matched {
-		return out
+		return &out
 	}
 	if out.Start = f.start; f.start.Labels != nil {
 		labels := append([]int32{-1}, f.start.Labels...)
 		out.PlanNumbers = api.PlanNumbers{}
 		out.Classes = []api.PlanClass{{Labels: labels, PlanNumbers: numbers}}
 	}
-	return out
+	return &out
 }
 
-// keepLaw keeps the law of the images as it travels.
+// keepLaw encodes the law of the images for the client.
 func (f *fewSearch) keepLaw(law *start.Start) error {
 	file, err := checkpoint.StartFile.Encode(law)
 	if err != nil {
@@ -277,9 +239,9 @@ func (f *fewSearch) keepLaw(law *start.Start) error {
 	return err
 }
 
-// joined returns a plan whose parts all combine alike as one without parts.
-func joined(n api.PlanNumbers) api.PlanNumbers {
-	alike := func(alpha []float64, beta [][]float64) bool {
+// withoutParts returns a plan without parts if all parts have the same coefficients, and n if not.
+func withoutParts(n api.PlanNumbers) api.PlanNumbers {
+	equal := func(alpha []float64, beta [][]float64) bool {
 		for f := range alpha {
 			if alpha[f] != alpha[0] || !slices.Equal(beta[f], beta[0]) {
 				return false
@@ -288,13 +250,13 @@ func joined(n api.PlanNumbers) api.PlanNumbers {
 		return true
 	}
 	for _, s := range n.Stages {
-		if n.Coordinates == nil || !alike(s.Alpha, s.Beta) {
+		if n.Coordinates == nil || !equal(s.Alpha, s.Beta) {
 			return n
 		}
 	}
 	for _, tail := range n.Tails {
 		for _, s := range tail {
-			if !alike(s.Alpha, s.Beta) {
+			if !equal(s.Alpha, s.Beta) {
 				return n
 			}
 		}
@@ -311,7 +273,7 @@ func joined(n api.PlanNumbers) api.PlanNumbers {
 	return n
 }
 
-// result is what the last message says.
+// result returns the last message.
 func (f *fewSearch) result() map[string]any {
 	if f.plan == nil {
 		return map[string]any{"complete": false}
@@ -338,16 +300,16 @@ func (f *fewSearch) Statistics(ctx context.Context, T float64, of *gaussian.Spec
 	})
 }
 
-// Follow implements [sampler.Ensemble]. Where numbers come back for each row, rows go in parts.
-func (f *fewSearch) Follow(_ context.Context, t sampler.Trajectories, into ...sampler.Reducer) error {
+// Follow implements [sampler.Ensemble]. If numbers come back for each row, the rows are asked for in parts.
+func (f *fewSearch) Follow(_ context.Context, t sampler.Trajectories, reducers ...sampler.Reducer) error {
 	var reduce []api.Reduction
 	each, all := 0, 0 // numbers of a row, and others
-	for _, r := range into {
-		one, perRow, others, err := f.reduction(r)
+	for _, r := range reducers {
+		one, perRow, total, err := f.reduction(r)
 		if err != nil {
 			return err
 		}
-		reduce, each, all = append(reduce, one), each+perRow, all+others
+		reduce, each, all = append(reduce, one), each+perRow, all+total
 	}
 	n := len(t.Labels)
 	part := n
@@ -357,21 +319,21 @@ func (f *fewSearch) Follow(_ context.Context, t sampler.Trajectories, into ...sa
 	p := f.planOf(t.Plan, sampling.Numbers(t.Plan, nil), t.Start != nil)
 	for from := 0; from < n; from += part {
 		rows := min(part, n-from)
-		meta := f.status("follow", "plan", p, "reduce", reduce, "evaluations", f.planned)
+		meta := f.status("follow", "plan", p, "reduce", reduce, "evaluations", f.evaluations)
 		if t.From != nil {
 			meta["from"], meta["of"] = t.At, f.number(t.From)
 		}
-		if t.Start != nil && !f.told {
-			f.told, meta["law"] = true, f.law
+		if t.Start != nil && !f.lawSent {
+			f.lawSent, meta["law"] = true, f.law
 		}
 		values, err := f.put(question{
-			batch: f.latents(t, from, rows), meta: meta, wants: rows*each + all, loose: true,
+			batch: f.latents(t, from, rows), meta: meta, wants: rows*each + all, anyNumber: true,
 		})
 		if err != nil {
 			return err
 		}
-		for _, r := range into {
-			values = f.reduced(r, values, rows)
+		for _, r := range reducers {
+			values = f.reduce(r, values, rows)
 		}
 		if t.Progress != nil {
 			t.Progress(rows * t.Plan.NFE)
@@ -389,7 +351,7 @@ func (f *fewSearch) latents(t sampler.Trajectories, from, n int) *api.Batch {
 	return batchOf(q)
 }
 
-// reduction describes a reducer to the client, with the numbers that come back for each row, and for all.
+// reduction describes a reducer to the client, with how many numbers come back for each row and for all together.
 func (f *fewSearch) reduction(r sampler.Reducer) (out api.Reduction, each, all int, err error) {
 	switch r := r.(type) {
 	case *sampler.Moments:
@@ -425,23 +387,23 @@ func (f *fewSearch) reduction(r sampler.Reducer) (out api.Reduction, each, all i
 	return out, 0, 0, errors.New("offered: no such reducer")
 }
 
-// number returns that of states, which are numbered as they come.
+// number returns the number of states, which are numbered in order of use.
 func (f *fewSearch) number(s *sampler.States) int {
-	if f.kept == nil {
-		f.kept = map[*sampler.States]int{}
+	if f.states == nil {
+		f.states = map[*sampler.States]int{}
 	}
-	if _, ok := f.kept[s]; !ok {
-		f.kept[s] = len(f.kept)
+	if _, ok := f.states[s]; !ok {
+		f.states[s] = len(f.states)
 	}
-	return f.kept[s]
+	return f.states[s]
 }
 
-// reduced gives a reducer its numbers of some rows, and returns those of the reducers after it.
-func (f *fewSearch) reduced(r sampler.Reducer, values []float64, rows int) []float64 {
+// reduce gives a reducer its numbers of some rows, and returns the numbers of the next reducers.
+func (f *fewSearch) reduce(r sampler.Reducer, values []float64, rows int) []float64 {
 	take := func(n int) []float64 {
-		own := values[:n]
+		numbers := values[:n]
 		values = values[n:]
-		return own
+		return numbers
 	}
 	switch r := r.(type) {
 	case *sampler.States:

@@ -20,10 +20,10 @@ import (
 	"github.com/anisoflight/anisoflight/train/passes"
 )
 
-// storeEvery is how long steps stay in memory alone.
+// storeEvery is how long steps are in memory alone.
 const storeEvery = 15 * time.Second
 
-// maker makes a schedule by the answers of a client, and stores it.
+// maker makes a schedule of the answers of a client, and stores it.
 type maker struct {
 	catalog *catalog.Catalog
 	req     api.OfferNetwork
@@ -40,7 +40,7 @@ type maker struct {
 	done, total int64  // samples, or thousandths of a search
 	part        string // of a search in work
 	row         map[string]any
-	stored      time.Time         // when it was stored last, or begun
+	storedAt    time.Time         // when it was stored last, or begun
 	info        *api.ScheduleInfo // nil until something is stored
 	steps       int64
 	complete    bool
@@ -70,7 +70,8 @@ func (w *maker) result() map[string]any {
 	return out
 }
 
-// status returns what goes with the next question, which asks for something; more pairs of key and value may follow.
+// status returns the metadata of the next question: what it asks for, progress, the last row, and more pairs of key and
+// value.
 func (w *maker) status(ask string, more ...any) api.Meta {
 	meta := api.Done(w.done, w.total)
 	meta["ask"] = ask
@@ -90,7 +91,7 @@ func (w *maker) status(ask string, more ...any) api.Meta {
 func (w *maker) size() int { return w.samples.Height * w.samples.Width * w.samples.Channels }
 
 func (w *maker) prepare(c *catalog.Catalog, req api.OfferNetwork, s *session) error {
-	w.catalog, w.req, w.asker, w.stored = c, req, s, time.Now()
+	w.catalog, w.req, w.asker, w.storedAt = c, req, s, time.Now()
 	w.samples = passes.Samples{
 		Height: req.Shape[0], Width: req.Shape[1], Channels: req.Shape[2], Images: req.Images, Counts: req.Counts,
 		Range: schedule.Range{Min: req.SigmaMin, Max: req.SigmaMax},
@@ -172,8 +173,8 @@ func (w *maker) prepareLearned() error {
 
 func (w *maker) progress(done, total int) { w.done, w.total = int64(done), int64(total) }
 
-// work goes on until all is done, the client leaves or ctx ends, and stores what there is: of a geodesic that is not
-// complete, nothing.
+// work ends when all is done, the client leaves or ctx ends. It stores what was learned until then; an incomplete
+// geodesic is not stored.
 func (w *maker) work(ctx context.Context) error {
 	if w.few != nil {
 		return w.few.work(ctx)
@@ -194,7 +195,7 @@ func (w *maker) work(ctx context.Context) error {
 	return nil
 }
 
-// unlessLeft returns no error if the client has left by itself.
+// unlessLeft returns err, or nil if it says that the client has left.
 func unlessLeft(err error) error {
 	if errors.Is(err, sampler.ErrLeft) {
 		return nil
@@ -202,7 +203,7 @@ func unlessLeft(err error) error {
 	return err
 }
 
-// learn takes the steps. Whatever ends them, those that were taken are stored.
+// learn takes the steps, and stores those that were taken whatever ends them.
 func (w *maker) learn(ctx context.Context) error {
 	w.total = w.learner.Steps() * int64(w.learner.Config().Batch)
 	err := w.learner.Start(ctx, w.progress)
@@ -218,7 +219,7 @@ func (w *maker) learn(ctx context.Context) error {
 		}
 		w.steps, w.row = row.Step, runs.FiniteValues(row)
 		w.done += int64(w.learner.Config().Batch)
-		if time.Since(w.stored) > storeEvery && err == nil {
+		if time.Since(w.storedAt) > storeEvery && err == nil {
 			err = w.storeLearned()
 		}
 	}
@@ -238,15 +239,13 @@ func (w *maker) storeLearned() error {
 	return w.store(s, dense, p)
 }
 
-// store stores a schedule under the name that was asked for, from then on in the place of itself.
+// store stores a schedule under the request's name. Later stores replace the first.
 func (w *maker) store(s *schedule.Schedule, dense *basis.Basis, p schedule.Provenance) error {
 	parts := catalog.Parts{Schedule: w.catalog.WithProvenance(s, p), Basis: dense}
-	stored := catalog.Schedule{Parts: parts, Name: w.req.Name}
-	if err := w.catalog.StoreSchedule(stored, w.req.Replace || w.info != nil); err != nil {
+	info, err := w.catalog.StoreSchedule(w.req.Name, parts, w.req.Replace || w.info != nil)
+	if err != nil {
 		return err
 	}
-	w.stored = time.Now()
-	info := catalog.DescribeSchedule("schedule", stored)
-	w.info = &info
+	w.storedAt, w.info = time.Now(), &info
 	return nil
 }

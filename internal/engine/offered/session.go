@@ -1,12 +1,11 @@
 // Package offered searches samplers and makes schedules for networks that stay with a client.
 //
-// A session is one exchange. The server asks: follow this plan from these latents, or evaluate the loss's terms at
-// these samples. The client does it with its network and answers with sums, or with numbers for each sample. All else
-// is as for a network on the device: an ensemble is what package search follows plans with, a train.Remote learns by
-// the terms of package kernels, and passes measure by them.
+// A session is one exchange. The server asks the client to sample along a plan from given latents, or to evaluate the
+// terms of the loss at given samples. The client does this with its network, and answers with sums or with numbers for
+// each sample. Everything else is as for a network on the device.
 //
-// Invariants: one question is unanswered at a time; an answer that cannot be is refused before anything moves;
-// whatever ends the exchange, the steps taken are stored, and a search ends with the best so far.
+// Invariants: one question at a time is open; an impossible answer is refused before anything changes; whatever ends
+// the exchange, the steps taken are stored, and a search ends with the best so far.
 //
 // Begin reading with Maker.
 package offered
@@ -26,11 +25,11 @@ import (
 	"github.com/anisoflight/anisoflight/train/passes"
 )
 
-// session asks a client about its network, and works with the answers. The work is a coroutine: it runs from one
-// question to the next while the exchange waits for it.
+// session asks a client about its network and uses the answers. The work is a coroutine: it runs from one question to
+// the next, while the exchange waits for it.
 type session struct {
 	maker
-	in       api.Schema
+	answers  api.Schema
 	next     func() (question, bool) // false when the work has ended; err is then set
 	stop     func()                  // ends the work: its question has no answer
 	question *question               // not yet answered
@@ -39,15 +38,15 @@ type session struct {
 	err      error
 }
 
-// question is what is asked.
+// question is a question to the client.
 type question struct {
-	batch *api.Batch
-	meta  api.Meta
-	wants int  // numbers of the answer
-	loose bool // they may be infinite or no numbers: samples of a solver that fails
+	batch     *api.Batch
+	meta      api.Meta
+	wants     int  // numbers of the answer
+	anyNumber bool // infinite values and NaN are allowed: samples of a solver that fails
 }
 
-// questionBytes is more than a question has: it travels as one message.
+// questionBytes is more than any question has, so that each is one message.
 const questionBytes = 32 << 20
 
 // Maker makes schedules for networks that clients evaluate.
@@ -60,7 +59,7 @@ func (k Maker) Open(_ context.Context, req api.OfferNetwork, in api.Schema) (*ap
 			return nil, err
 		}
 	}
-	s := &session{in: in, stop: func() {}}
+	s := &session{answers: in, stop: func() {}}
 	if err := s.prepare(k.Catalog, req, s); err != nil {
 		return nil, err
 	}
@@ -85,7 +84,7 @@ func (k Maker) Open(_ context.Context, req api.OfferNetwork, in api.Schema) (*ap
 	}, nil
 }
 
-// termsOf are the terms of an answer, by what is asked for.
+// termsOf are the names of the terms of an answer.
 var termsOf = map[kernels.Mode][]string{
 	kernels.LossOnly: {"residual"},
 	kernels.Explicit: {"residual", "explicit"},
@@ -93,7 +92,7 @@ var termsOf = map[kernels.Mode][]string{
 	kernels.Full:     {"residual", "explicit", "implicit1", "implicit2", "implicit3"},
 }
 
-// put asks a question and returns its answer. It is called by the work.
+// put asks a question and returns its answer. The work calls it.
 func (s *session) put(q question) ([]float64, error) {
 	s.answer, q.meta["wants"] = make([]float64, 0, q.wants), q.wants
 	if !s.ask(q) {
@@ -121,7 +120,7 @@ func (s *session) Ask(_ context.Context, q passes.Question) (*kernels.Terms, err
 	}
 	for i, v := range out.Residual {
 		if v < 0 || v > math.MaxFloat32 {
-			return nil, api.Errorf(api.BadTensor, "A residual is %g in row %d, outside 0 … 3e38", v, i/q.J).
+			return nil, api.Errorf(api.BadTensor, "A residual must lie in 0 … 3e38, got %g in row %d", v, i/q.J).
 				WithHint("It is |P_j(flow + ε)|², summed over the values of an image.")
 		}
 	}
@@ -156,7 +155,7 @@ func (s *session) begin(ctx context.Context, emit func(api.Event) error) error {
 	return s.goOn(emit)
 }
 
-// goOn emits the next question, or says that all is done.
+// goOn emits the next question, or the result if there is none.
 func (s *session) goOn(emit func(api.Event) error) error {
 	if q, asked := s.next(); asked {
 		s.question = &q
@@ -173,19 +172,19 @@ func (s *session) goOn(emit func(api.Event) error) error {
 	return emit(api.Event{Meta: meta})
 }
 
-// take takes what the client answers to the question that is open, and emits the next when that is all.
+// take adds values to the answer to the open question, and emits the next question when the answer is complete.
 func (s *session) take(_ context.Context, in api.Batch, emit func(api.Event) error) error {
 	q := s.question
 	if q == nil {
 		return api.Errorf(api.BadRequest, "All is done, and nothing is asked").
 			WithHint("End the stream when a reply says stored.")
 	}
-	values := api.ColumnOf[float64](s.in, in, "values")
+	values := api.ColumnOf[float64](s.answers, in, "values")
 	if len(s.answer)+len(values) > q.wants {
 		return api.Errorf(api.BadTensor, "The answer has more than the %d values that are asked for", q.wants).
 			WithHint("Batches hold the values of one answer, in the order in which they are asked for.")
 	}
-	if !q.loose {
+	if !q.anyNumber {
 		if err := tables.Finite("values", values, 1); err != nil {
 			return err
 		}
@@ -197,7 +196,7 @@ func (s *session) take(_ context.Context, in api.Batch, emit func(api.Event) err
 	return s.goOn(emit)
 }
 
-// end is the end of a client that sends no more: what it has answered is worked in, and stored.
+// end ends the session of a client that sends no more. Complete answers are used and stored.
 func (s *session) end(context.Context) (map[string]any, error) {
 	s.stop()
 	if s.err != nil {

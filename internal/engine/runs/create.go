@@ -20,7 +20,7 @@ import (
 	"github.com/anisoflight/anisoflight/train/passes"
 )
 
-// Create makes a run. What its configuration names must be there and fit.
+// Create makes a run of a configuration, whose model, data set, schedule and basis must exist and fit.
 func (s *Runs) Create(ctx context.Context, req api.CreateRun, progress func(api.Meta)) (info api.RunInfo, err error) {
 	cfg, err := ReadConfig(req.Config)
 	if err != nil {
@@ -48,7 +48,7 @@ func (s *Runs) Create(ctx context.Context, req api.CreateRun, progress func(api.
 	var seconds float64
 	if cfg.Model != "" {
 		err = s.cfg.Queue.Take(ctx, func() error {
-			seconds, _ = fresh.Seconds(ctx) // a device without the memory for it does not tell
+			seconds, _ = fresh.Seconds(ctx) // unknown if the device lacks the memory
 			return nil
 		})
 	}
@@ -60,10 +60,10 @@ func (s *Runs) Create(ctx context.Context, req api.CreateRun, progress func(api.
 		fresh.Close()
 		return info, err
 	}
-	return r.configured(), nil
+	return r.infoWithConfig(), nil
 }
 
-// place stores a new run, whose folder appears whole in place of the one that it replaces, and lists it.
+// place stores a new run and lists it. Its folder appears whole, and replaces that of a run of its name.
 func (s *Runs) place(ctx context.Context, req api.CreateRun, fresh training, seconds float64, notes []string,
 ) (*Run, error) {
 	r := s.newRun(req.Name)
@@ -93,7 +93,7 @@ func (s *Runs) place(ctx context.Context, req api.CreateRun, fresh training, sec
 		if err != nil {
 			return err
 		}
-		r.keeper.cost, r.keeper.ended = time.Since(began), time.Now()
+		r.keeper.cost, r.keeper.endedAt = time.Since(began), time.Now()
 		r.startLoop()
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -106,7 +106,7 @@ func (s *Runs) place(ctx context.Context, req api.CreateRun, fresh training, sec
 	return r, place()
 }
 
-// free checks that a run may be created under a name. What is on the disk counts, whatever it is.
+// free checks that a run may be created under a name. Any folder occupies its name.
 func (s *Runs) free(req api.CreateRun) error {
 	if err := catalog.CheckReserved(req.Name); err != nil {
 		return err
@@ -120,9 +120,14 @@ func (s *Runs) free(req api.CreateRun) error {
 	return nil
 }
 
-// sources finds what a configuration names, and makes the basis that its family wants made.
+// sources returns what a configuration names, and makes the basis of its family if that is made of the data set.
 func (s *Runs) sources(ctx context.Context, cfg train.Config, progress func(api.Meta)) (src train.Sources, err error) {
-	if cfg, err = resolved(cfg); err != nil {
+	for _, f := range []struct{ name, value string }{{"stage", cfg.Stage}, {"dataset", cfg.Dataset}} {
+		if f.value == "" {
+			return src, api.Errorf(api.BadRequest, "%s is missing", f.name)
+		}
+	}
+	if cfg, err = cfg.Resolve(); err != nil { // before any work
 		return src, err
 	}
 	if src, err = s.images(ctx, cfg); err != nil {
@@ -149,7 +154,7 @@ func (s *Runs) sources(ctx context.Context, cfg train.Config, progress func(api.
 	return src, err
 }
 
-// AddSchedule finds the schedule that a configuration starts from, if it names one. T is the end of EDM's if the
+// AddSchedule adds the schedule that a configuration names, if any, to src. T is the end of EDM's schedule if the
 // configuration has none.
 func AddSchedule(src *train.Sources, c *catalog.Catalog, cfg train.Config, T float64) error {
 	if cfg.Schedule == "" {
@@ -160,7 +165,7 @@ func AddSchedule(src *train.Sources, c *catalog.Catalog, cfg train.Config, T flo
 	return err
 }
 
-// images finds the data set that a configuration names, and what it is trained on.
+// images returns the data set that a configuration names, and the devices.
 func (s *Runs) images(ctx context.Context, cfg train.Config) (src train.Sources, err error) {
 	src.World = s.cfg.World
 	if src.Device, err = s.cfg.Device(); err != nil {
@@ -172,21 +177,21 @@ func (s *Runs) images(ctx context.Context, cfg train.Config) (src train.Sources,
 	return src, src.Dataset.Check(ctx) // before a step holds the device
 }
 
-// familyBasis finds the basis of a run's family, or makes it of the run's data set. What a formula gives needs none;
-// another basis may come with the schedule or the model that the run starts from, and what was learned goes on with it.
+// familyBasis returns the basis of a run's family: that of the schedule or model that the run starts from, a stored
+// one, or one that it makes of the run's data set. It is nil if a formula gives the basis.
 func (s *Runs) familyBasis(
 	ctx context.Context, cfg train.Config, src train.Sources, progress func(api.Meta),
 ) (*basis.Basis, error) {
 	family := cfg.Family
-	fits := func(own *schedule.Schedule, b *basis.Basis) bool {
-		return own != nil && b != nil && own.Family().Basis == family.Basis && (family.K == 0 || family.K == b.K())
+	hasBasis := func(sched *schedule.Schedule, b *basis.Basis) bool {
+		return sched != nil && b != nil && sched.Family().Basis == family.Basis && (family.K == 0 || family.K == b.K())
 	}
 	switch {
 	case basis.ByFormula(family.Basis):
 		return nil, nil
-	case fits(src.Schedule, src.ScheduleBasis):
+	case hasBasis(src.Schedule, src.ScheduleBasis):
 		return src.ScheduleBasis, nil
-	case src.Model != nil && fits(src.Model.Schedule, src.Model.Basis):
+	case src.Model != nil && hasBasis(src.Model.Schedule, src.Model.Basis):
 		return src.Model.Basis, nil
 	case catalog.StoredByName(family.Basis):
 		return s.cfg.Catalog.Basis(family.Basis)
@@ -200,14 +205,4 @@ func (s *Runs) familyBasis(
 		err = &setting.Error{Field: "family.k", Msg: field.Msg}
 	}
 	return b, err
-}
-
-// resolved fills in what defaults to constants, and names the first field that is missing or wrong, before any work.
-func resolved(cfg train.Config) (train.Config, error) {
-	for _, f := range []struct{ name, value string }{{"stage", cfg.Stage}, {"dataset", cfg.Dataset}} {
-		if f.value == "" {
-			return cfg, api.Errorf(api.BadRequest, "%s is missing", f.name)
-		}
-	}
-	return cfg.Resolve()
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// Several processes train a run so: the first has the folder's lock, and everything is as with one. When the run is
-// started its state is stored, and the others read it, with the data set, and take the same steps, each with its share
-// of the parts. They write nothing. In every step all agree that they go on and are at the same place
-// (kernels/processes), so that the end of one is the end of all.
+// Several processes train a run as follows. The first has the folder's lock and serves requests. When it starts the
+// run, it stores the run's state. The others read the state and the data set, and take the same steps, each on its
+// share of the batch. They write nothing. In every step all agree to go on (kernels/processes), so that the end of one
+// is the end of all.
 
 // What processes agree on before the first step.
 const (
@@ -26,18 +26,18 @@ const (
 	agreeRead          // and all have read it
 )
 
-// join waits until the other processes have read a run that is about to be started, and compares what all have. It
-// is a part of a command of the owner; the training is open.
+// join waits until the other processes have read a run that is to be started, and compares what all have. The owner
+// calls it with the training open.
 func (s *Runs) join(ctx context.Context, r *Run) error {
 	w := s.cfg.World
 	if w == nil {
 		return nil
 	}
-	if s.joined.Swap(true) {
+	if s.worldUsed.Swap(true) {
 		return api.Errorf(api.RunNotRunnable, "Several processes train one run, once")
 	}
-	for _, at := range []uint64{agreeStored, agreeRead} {
-		if err := w.Agree(ctx, at, nil); err != nil {
+	for _, stage := range []uint64{agreeStored, agreeRead} {
+		if err := w.Agree(ctx, stage, nil); err != nil {
 			return err
 		}
 	}
@@ -49,7 +49,7 @@ func compare(ctx context.Context, w *processes.World, version, name string, t tr
 		t.Facts()...))
 }
 
-// Following is a run that another process has.
+// Following is a run that the first process of a world starts.
 type Following struct {
 	Dir     string // the data folder
 	Run     string // its name
@@ -58,17 +58,17 @@ type Following struct {
 	World   *processes.World
 }
 
-// Follow takes the steps of a run that the first process of a world starts, until that one ends. It writes nothing, and
-// needs no lock. The end of ctx ends all processes after their present step.
+// Follow takes the steps of a run until its first process ends. It writes nothing and needs no lock. The end of ctx
+// ends all processes after their present step.
 func Follow(ctx context.Context, f Following) error {
-	kept := context.WithoutCancel(ctx) // what has been told is waited for
-	t, err := f.begin(kept)
+	uncancelled := context.WithoutCancel(ctx) // what has been told is waited for
+	t, err := f.begin(uncancelled)
 	if t != nil {
 		defer t.Close()
 	}
 	for err == nil {
 		if ctx.Err() != nil {
-			err = f.World.Agree(kept, 0, processes.ErrEnded)
+			err = f.World.Agree(uncancelled, 0, processes.ErrEnded)
 			break
 		}
 		_, err = t.Step(ctx)

@@ -18,7 +18,7 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// look measures the run's state if that is due, and has the run keep the best. The device is shared with requests
+// look measures the run's state if that is due, and the training keeps the best state. Requests share the device
 // meanwhile. The training is open.
 func (r *Run) look(ctx context.Context, end bool) error {
 	var c *train.Candidate
@@ -42,7 +42,7 @@ func (r *Run) look(ctx context.Context, end bool) error {
 	if err == nil && r.cfg.ForNFE > 0 {
 		err = r.measureImages(ctx, c.Data)
 	}
-	if err == nil && r.judge != nil {
+	if err == nil && r.references != nil {
 		samples, err = r.distances(ctx, c, c.Schedule)
 		if err == nil && c.Start != nil {
 			onStart, err = r.distances(ctx, c, c.Start)
@@ -59,58 +59,58 @@ func (r *Run) look(ctx context.Context, end bool) error {
 			return err
 		}
 		o := r.training.Outcome()
-		r.looks, r.status.Outcome = o.Looks, r.gained(o)
+		r.looks, r.status.Outcome = o.Looks, r.describeOutcome(o)
 		return nil
 	})
 }
 
-// distances measures the samples of a candidate along a path by Heun's method, with each part of them left out: the
-// geometric mean of the Fréchet distances of frequencies and of edges to the run's images.
+// distances measures samples of a candidate, taken with Heun's method on a path: the geometric mean of the Fréchet
+// distances of frequencies and of edges to the run's images, with each part of the samples left out in turn.
 func (r *Run) distances(ctx context.Context, c *train.Candidate, path *schedule.Schedule) ([]float64, error) {
 	set, err := solver.Settings{Solver: "heun", SecondPoint: "endpoint", NFE: r.cfg.ForNFE}.Resolve()
 	if err != nil {
 		return nil, err
 	}
-	along := solver.Plans(set, path)
+	planFor := solver.Plans(set, path)
 	order := latent.Perm(c.Seed, latent.StreamLatent, c.Data.Len())
 	source := func(i int, x []float32) (sampler.Row, *solver.Plan, error) {
 		row := sampler.Row{Seed: c.Seed + uint64(i), Label: c.Data.Label(order[i%len(order)])}
 		sampler.DrawLatent(row.Seed, x)
-		plan, err := along(row.Label)
+		plan, err := planFor(row.Label)
 		return row, plan, err
 	}
 	var x []float32
-	on := sampler.Sampler{
+	heun := sampler.Sampler{
 		Device: r.runs.cfg.Batcher, Network: sampler.Network{Model: c.Model, Weights: c.Weights},
 	}
-	err = on.Follow(ctx, c.Draws, source, sampler.Watch{
+	err = heun.Follow(ctx, c.Draws, source, sampler.Watch{
 		Done: func(b *sampler.Batch) error { x = append(x, b.Samples...); return nil },
 	})
 	if err != nil {
 		return nil, err
 	}
-	return search.LeaveOut(r.judge, x, train.LookParts), nil
+	return search.LeaveOut(r.references, x, train.LookParts), nil
 }
 
-// measureImages measures the features of the run's images once. Images that do not differ judge no samples.
+// measureImages measures the features of the run's images once. There are no references if all images are the same.
 func (r *Run) measureImages(ctx context.Context, d *data.Dataset) error {
-	r.judging.Lock()
-	defer r.judging.Unlock()
-	if r.judge != nil {
+	r.measuring.Lock()
+	defer r.measuring.Unlock()
+	if r.references != nil {
 		return nil
 	}
 	var err error
-	r.judge, err = search.References(ctx, d)
-	if _, alike := errors.AsType[*search.ImagesError](err); alike { // states are judged by their energy
+	r.references, err = search.References(ctx, d)
+	if _, same := errors.AsType[*search.ImagesError](err); same { // states are judged by their energy
 		return nil
 	}
 	return err
 }
 
-// gained describes what a run has gained.
-func (r *Run) gained(o *train.Outcome) *api.Outcome {
+// describeOutcome describes how much better a run's best state is than its start.
+func (r *Run) describeOutcome(o *train.Outcome) *api.Outcome {
 	out := &api.Outcome{Step: o.Best.Step, Kimg: o.Best.Kimg, OnStart: o.Best.OnStart}
-	said := []string{fmt.Sprintf("kept the state of step %d of %d", o.Best.Step, o.Last.Step)}
+	parts := []string{fmt.Sprintf("kept the state of step %d of %d", o.Best.Step, o.Last.Step)}
 	if o.Start.Samples != nil {
 		out.NFE, out.Samples = r.cfg.ForNFE, ratio(o.Start.Samples, o.Best.Samples)
 	}
@@ -119,24 +119,24 @@ func (r *Run) gained(o *train.Outcome) *api.Outcome {
 		return out
 	}
 	if o.Best.OnStart {
-		said = append(said, "with the path of the start, along which its samples are better")
+		parts = append(parts, "with the path of the start, along which its samples are better")
 	} else if m := o.Moved; m != nil {
-		said = append(said, fmt.Sprintf("at σ = %.2g the noise variance is %.3g times what it was", m.Sigma,
+		parts = append(parts, fmt.Sprintf("at σ = %.2g the noise variance is %.3g times what it was", m.Sigma,
 			math.Exp(m.LogG)))
 		if m.RatioAfter != 1 {
-			said = append(said, fmt.Sprintf("g_i/g_j, lower subspace over higher, goes to %.3g (at σ = %.2g)", m.RatioAfter,
+			parts = append(parts, fmt.Sprintf("g_i/g_j, lower subspace over higher, goes to %.3g (at σ = %.2g)", m.RatioAfter,
 				m.RatioSigma))
 		}
 	}
 	if !o.Best.OnStart {
 		out.Energy = ratio(o.Start.Energy, o.Best.Energy)
-		said = append(said, fmt.Sprintf("energy %.3g ± %.1g times the start's", out.Energy.Value, out.Energy.Stderr))
+		parts = append(parts, fmt.Sprintf("energy %.3g ± %.1g times the start's", out.Energy.Value, out.Energy.Stderr))
 	}
 	if s := out.Samples; s != nil {
-		said = append(said, fmt.Sprintf("samples of Heun's method at %d evaluations %s the start's: distance %.3g ± %.1g "+
+		parts = append(parts, fmt.Sprintf("samples of Heun's method at %d evaluations %s the start's: distance %.3g ± %.1g "+
 			"times theirs", out.NFE, api.Compare(s.Value, 2*s.Stderr), s.Value, s.Stderr))
 	}
-	out.Summary = strings.Join(said, "; ")
+	out.Summary = strings.Join(parts, "; ")
 	return out
 }
 

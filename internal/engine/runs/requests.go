@@ -7,7 +7,6 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/tables"
-	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
@@ -26,11 +25,11 @@ func (s *Runs) Get(_ context.Context, req api.RunName) (api.RunInfo, error) {
 	if err != nil {
 		return api.RunInfo{}, err
 	}
-	return r.configured(), nil
+	return r.infoWithConfig(), nil
 }
 
-// SaveModel writes the averaged network of a run, with its schedule, as models/NAME and serves it. A run at work goes
-// on after the step it is in.
+// SaveModel saves the averaged network of a run, with its schedule, as a model. A run at work goes on after its present
+// step.
 func (s *Runs) SaveModel(ctx context.Context, req api.SaveModel) (info api.ModelInfo, err error) {
 	r, err := s.Named(req.Run)
 	if err != nil {
@@ -39,7 +38,7 @@ func (s *Runs) SaveModel(ctx context.Context, req api.SaveModel) (info api.Model
 	if err := s.cfg.Catalog.FreeModel(req.Name, req.Replace); err != nil { // before the work; checked again below
 		return info, err
 	}
-	if state := r.snapshot.Load().resting; state == Created || state == Paused { // one that has ended has been looked at
+	if state := r.snapshot.Load().resting; state == Created || state == Paused { // a run that has ended has been measured
 		if err := r.do(ctx, func() error { return r.open(ctx) }); err != nil {
 			return info, err
 		}
@@ -47,33 +46,19 @@ func (s *Runs) SaveModel(ctx context.Context, req api.SaveModel) (info api.Model
 			return info, err
 		}
 	}
-	learned, err := r.Model(ctx)
+	model, err := r.Model(ctx)
 	if err != nil {
 		return info, err
 	}
-	learned.Schedule = madeFor(learned.Schedule, req.Name)
-	made, err := s.cfg.Catalog.SaveModel(req.Name, req.Replace, learned)
+	model.Schedule = madeFor(model.Schedule, req.Name)
+	saved, err := s.cfg.Catalog.SaveModel(req.Name, req.Replace, model)
 	if err != nil {
 		return info, err
 	}
-	info = made.Describe()
+	info = saved.Describe()
 	info.Outcome = r.Info().Outcome
 	info.Warning = strings.Join(r.cfg.Warnings(r.snapshot.Load().rows), "\n")
 	return info, nil
-}
-
-// madeFor returns a schedule that a run has learned with its network, as the schedule of the model that the network is
-// saved as. The hash of that is added when it is written.
-func madeFor(s *schedule.Schedule, model string) *schedule.Schedule {
-	if s == nil {
-		return nil
-	}
-	p := s.Provenance()
-	if p == nil || p.Kind != "learned" || p.Model != nil && p.Model.Hash != "" { // learned before, with another network
-		return s
-	}
-	p.Model = &schedule.Source{Name: model}
-	return s.WithProvenance(*p)
 }
 
 func rowSchema(op string, request any, run string) api.Schema {
@@ -159,7 +144,8 @@ func (s *Runs) TrainOn(_ context.Context, req api.TrainStep, in api.Schema) (*ap
 	}, nil
 }
 
-// imagesFor checks the columns of the batches that step a run. It returns what copies their images as [H, W, C].
+// imagesFor checks the columns of the batches that step a run. It returns a function that copies their images as
+// [H, W, C].
 func (s *Runs) imagesFor(r *Run, in api.Schema) (func(api.Batch) []float32, error) {
 	err := tables.CheckColumns(in, append(tables.ImageAlternatives(), api.Column{Name: "label", Type: api.Int32}), nil)
 	if err != nil {
@@ -178,7 +164,7 @@ func (s *Runs) imagesFor(r *Run, in api.Schema) (func(api.Batch) []float32, erro
 	}
 	if image.Type == api.Uint8 && d.Normalization() != nil {
 		return nil, api.Errorf(api.BadTensor,
-			"Column \"image\" holds uint8, the run's images are float32 in units of their own")
+			"Column \"image\" must be float32, in the units of the run's images, got uint8")
 	}
 	return func(b api.Batch) []float32 {
 		images := make([]float32, b.Rows*h*w*c) // copied: a step may overwrite them

@@ -10,6 +10,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/base/safely"
+	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/kernels/processes"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/frechet"
@@ -17,8 +18,8 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
-// Run is one training run. One goroutine, its owner, has everything of it that changes: it carries out commands one
-// after the other and publishes a snapshot after each. All others send commands and read snapshots.
+// Run is a training run. One goroutine, its owner, has all that changes of it. It executes commands one after the other
+// and publishes a snapshot after each. All other goroutines send commands and read snapshots.
 type Run struct {
 	runs   *Runs
 	name   string
@@ -26,13 +27,14 @@ type Run struct {
 	cfg    train.Config
 	config json.RawMessage // with every default resolved
 
-	commands chan command
-	snapshot atomic.Pointer[snapshot]
-	turn     chan struct{} // held for a step, so that a run uses one slot of the device at most
-	ended    chan struct{} // closed when the owner has ended
+	commands  chan command
+	snapshot  atomic.Pointer[snapshot]
+	stepToken *batch.Queue    // of one slot, held for a step, so that a run uses one slot of the device at most
+	ended     context.Context // ends when the owner ends
+	end       context.CancelFunc
 
-	judging sync.Mutex
-	judge   []*frechet.Reference // of the run's images, once a look needs them
+	measuring  sync.Mutex
+	references []*frechet.Reference // of the run's images, once a look needs them
 
 	// The owner's alone.
 	training training // nil until it is first needed and after the end
@@ -45,12 +47,12 @@ type Run struct {
 	rowsRead bool        // rows begins with the run's first step
 	stepping int         // TrainStep requests under way
 	work     *work       // in the background; nil while there is none
-	looks    int         // that training has taken
+	looks    int         // measurements of the state that training has taken
 	keeper   keeper
 	retired  bool // deleted, replaced or closed: the owner ends
 }
 
-// training is what a run steps: a [*train.Run].
+// training is what a run steps: a [*train.Run], or a fake in tests.
 type training interface {
 	Step(context.Context) (train.Row, error)
 	StepOn(ctx context.Context, images []float32, labels []int32) (train.Row, error)
@@ -87,7 +89,7 @@ type snapshot struct {
 
 // commandLoop is the owner. It ends when the run is retired.
 func (r *Run) commandLoop() {
-	defer close(r.ended)
+	defer r.end()
 	for !r.retired {
 		select {
 		case c := <-r.commands:
@@ -103,21 +105,21 @@ func (r *Run) commandLoop() {
 	}
 }
 
-// do has the owner call f, between two other commands, and returns its error. The end of ctx ends the waiting for that
-// moment, not f.
+// do has the owner call f between two other commands, and returns its error. The end of ctx ends the wait for the
+// owner, not f.
 func (r *Run) do(ctx context.Context, f func() error) error {
 	done := make(chan error, 1)
 	select {
 	case r.commands <- command{f, done}:
 		return <-done
-	case <-r.ended:
+	case <-r.ended.Done():
 		return r.notRunnable("deleted")
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// publish replaces the snapshot and wakes those who wait for it.
+// publish replaces the snapshot and wakes the goroutines that wait for a new one.
 func (r *Run) publish() {
 	last := r.snapshot.Swap(&snapshot{
 		info: r.describe(), resting: r.status.State, rows: r.rows, rowsRead: r.rowsRead, work: r.work,
@@ -128,7 +130,8 @@ func (r *Run) publish() {
 	}
 }
 
-// describe describes the run. One that TrainStep requests step is running, though it is stored as created or paused.
+// describe describes the run. While TrainStep requests step it, its state is running, though it is stored as created or
+// paused.
 func (r *Run) describe() api.RunInfo {
 	info := api.RunInfo{
 		Name: r.name, State: r.status.State, Stage: r.cfg.Stage, Dataset: r.cfg.Dataset, Step: r.step, Kimg: r.kimg,
@@ -157,7 +160,7 @@ func (r *Run) notRunnable(what string) *api.Error {
 	return api.Errorf(api.RunNotRunnable, "The run %q is %s", r.name, what)
 }
 
-// readable refuses a run of which nothing can be read.
+// readable refuses a broken run.
 func (r *Run) readable() error {
 	s := r.snapshot.Load()
 	if s.resting != Broken {
@@ -170,7 +173,7 @@ func (r *Run) readable() error {
 // Info describes the run.
 func (r *Run) Info() api.RunInfo { return r.snapshot.Load().info }
 
-// FiniteValues returns the columns of a row that JSON can hold.
+// FiniteValues returns the columns of a row without NaN and infinities, which JSON does not have.
 func FiniteValues(row train.Row) map[string]any {
 	out := map[string]any{}
 	for i, v := range row.Values() {
@@ -181,14 +184,14 @@ func FiniteValues(row train.Row) map[string]any {
 	return out
 }
 
-func (r *Run) configured() api.RunInfo {
+func (r *Run) infoWithConfig() api.RunInfo {
 	info := r.Info()
 	info.Config = r.config
 	return info
 }
 
-// stepSeconds returns the median time of the last steps, without a run's first one, which waits for the compiler; 0
-// if there are none.
+// stepSeconds returns the median time of the last steps, or 0 if there are none. It leaves out a run's first step,
+// which compiles.
 func stepSeconds(rows []train.Row) float64 {
 	const steps = 15
 	var all []float64
@@ -204,8 +207,8 @@ func stepSeconds(rows []train.Row) float64 {
 	return all[len(all)/2]
 }
 
-// watch sends the rows from the given one on as they come, until the run is at rest: done, cancelled, failed or paused.
-// A run that was only created is waited for, until the server ends. With noWait it ends after the present rows.
+// watch sends the rows from the given one on as they come, until the run is done, cancelled, failed or paused. It waits
+// for a run that was only created, until the server ends. With noWait it ends after the present rows.
 func (r *Run) watch(ctx context.Context, from int, noWait bool, emit func(api.Event) error) error {
 	const most = 10_000 // rows of 80 bytes in one batch
 	for {
@@ -220,7 +223,7 @@ func (r *Run) watch(ctx context.Context, from int, noWait bool, emit func(api.Ev
 		state := s.info.State
 		var ending <-chan struct{} // of the server, if there is no step to come
 		if state == Created {
-			ending = r.runs.ending
+			ending = r.runs.ending.Done()
 		}
 		switch {
 		case from < len(s.rows):

@@ -31,9 +31,9 @@ type Config struct {
 	Device    func() (*device.Device, error) // the device, opened when it is first needed
 	Precision kernels.Precision              // of runs that name none
 	Logger    *slog.Logger
-	World     *processes.World // that trains the one run which is started; nil: this process alone
-	Version   string           // of the program, which all processes have
-	MaxBytes  int64            // that a reply may have
+	World     *processes.World // trains one run together; nil: this process trains alone
+	Version   string           // of the program; all processes have the same
+	MaxBytes  int64            // limit of a reply
 }
 
 // Runs are the training runs of one folder. Its methods may be called concurrently.
@@ -41,24 +41,24 @@ type Runs struct {
 	cfg    Config
 	log    *slog.Logger
 	resume func(context.Context, *checkpoint.Run) (training, error) // tests have one without a device
-	steps  atomic.Int64                                             // taken
+	steps  atomic.Int64                                             // taken by all runs
 	// storeEvery is the shortest time between two stores of a run; tests have a shorter one.
 	storeEvery time.Duration
-	joined     atomic.Bool // the other processes have followed a run
+	worldUsed  atomic.Bool // the other processes have joined a run
 
 	changes sync.Mutex // held while a run is created or deleted
 
 	mu   sync.RWMutex // guards the map
 	runs map[string]*Run
 
-	ending  chan struct{} // closed when the server ends
-	endOnce sync.Once
+	ending context.Context // ends when the server ends
+	end    context.CancelFunc
 }
 
-// Open lists the stored runs. Their training states are read when they are needed; a run that cannot be read is listed
-// as broken.
+// Open lists the stored runs. Their states are read when they are needed. A run that cannot be read is broken.
 func Open(cfg Config) *Runs {
-	s := &Runs{cfg: cfg, log: cfg.Logger, storeEvery: storeEvery, runs: map[string]*Run{}, ending: make(chan struct{})}
+	s := &Runs{cfg: cfg, log: cfg.Logger, storeEvery: storeEvery, runs: map[string]*Run{}}
+	s.ending, s.end = context.WithCancel(context.Background())
 	s.resume = s.resumed
 	for _, name := range catalog.StoredNames(s.root(), "") {
 		s.runs[name] = s.openStored(name)
@@ -68,7 +68,7 @@ func Open(cfg Config) *Runs {
 
 func (s *Runs) root() string { return s.cfg.Catalog.Folders().Runs }
 
-// openStored returns a run as it is on the disk.
+// openStored opens a run of the disk.
 func (s *Runs) openStored(name string) *Run {
 	r := s.newRun(name)
 	if err := atomicdir.Sweep(r.folder); err != nil {
@@ -77,22 +77,23 @@ func (s *Runs) openStored(name string) *Run {
 	if err := r.read(); err != nil {
 		s.log.Warn("a run is broken", "run", name, "error", err)
 		r = s.newRun(name)
-		r.status = status{State: Broken, Error: faultOf(err)}
+		r.status = status{State: Broken, Error: catalog.FaultOf(err)}
 	}
 	r.startLoop()
 	return r
 }
 
-// newRun returns a run at rest. It works from begin on.
+// newRun returns a run without a goroutine, which startLoop starts.
 func (s *Runs) newRun(name string) *Run {
-	return &Run{
+	r := &Run{
 		runs: s, name: name, folder: filepath.Join(s.root(), name), commands: make(chan command),
-		turn: make(chan struct{}, 1), ended: make(chan struct{}), keeper: keeper{ended: time.Now()},
+		stepToken: batch.NewQueue(1), keeper: keeper{endedAt: time.Now()},
 	}
+	r.ended, r.end = context.WithCancel(context.Background())
+	return r
 }
 
 func (r *Run) startLoop() {
-	r.turn <- struct{}{}
 	r.publish()
 	go r.commandLoop()
 }
@@ -142,8 +143,8 @@ func (s *Runs) Delete(ctx context.Context, req api.RunName) error {
 	})
 }
 
-// replace calls f, which puts something or nothing in the place of a run that is not at work, and retires the run. An
-// error of f leaves it as it was.
+// replace calls f, which replaces or deletes the folder of a run that is not at work, and retires the run. If f fails,
+// the run stays as it was.
 func (r *Run) replace(ctx context.Context, f func() error) error {
 	return r.do(ctx, func() error {
 		if r.work != nil || r.stepping > 0 && r.status.State != Cancelled {
@@ -166,23 +167,14 @@ func (r *Run) retire() {
 	r.closeTraining()
 }
 
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
-// PauseAndStoreAll pauses every run that is at work and stores what is not stored. From then on no run is started, and only the
-// requests that step one already go on. Watchers are told that the server ends.
+// PauseAndStoreAll pauses every run that trains in the background, and stores all runs. From then on no run is started;
+// open TrainStep requests go on. Watchers of runs that do not train are told that the server ends.
 func (s *Runs) PauseAndStoreAll(ctx context.Context) error {
-	s.endOnce.Do(func() { close(s.ending) })
+	s.end()
 	return s.each(func(r *Run) error { return errors.Join(r.halt(ctx, errPause), r.storeAndWait(ctx)) })
 }
 
-// Close is Rest, after which the device is freed.
+// Close is PauseAndStoreAll, and then frees the device memory of all runs.
 func (s *Runs) Close(ctx context.Context) error {
 	err := s.PauseAndStoreAll(ctx)
 	return errors.Join(err, s.each(func(r *Run) error {
@@ -190,14 +182,14 @@ func (s *Runs) Close(ctx context.Context) error {
 	}))
 }
 
-// each calls f for every run that is not retired, all at a time.
+// each calls f for all runs at the same time. It returns no errors of runs that have ended.
 func (s *Runs) each(f func(*Run) error) error {
 	all := s.All()
 	errs := make([]error, len(all))
 	var group sync.WaitGroup
 	for i, r := range all {
 		group.Go(func() {
-			if err := safely.Do(func() error { return f(r) }); !isClosed(r.ended) {
+			if err := safely.Do(func() error { return f(r) }); r.ended.Err() == nil {
 				errs[i] = err
 			}
 		})

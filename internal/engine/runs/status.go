@@ -24,11 +24,11 @@ const (
 	Done      = "done"      // reached what StartRun asked for; may be started for more
 	Cancelled = "cancelled" // ended by the user
 	Failed    = "failed"    // ended by an error
-	Broken    = "broken"    // what is stored of it cannot be read; it may be deleted, or replaced
+	Broken    = "broken"    // cannot be read; may be deleted or replaced
 )
 
-// status is what a run's status.json holds: what was asked of the run and what came of it. How far it is, and its
-// configuration, are in the state beside.
+// status is the contents of status.json: what was asked of the run and what came of it. Its step and its configuration
+// are in the state.
 type status struct {
 	State   string         `json:"state"`
 	Created time.Time      `json:"created"`
@@ -47,14 +47,14 @@ type status struct {
 	Outcome *api.Outcome `json:"outcome,omitempty"`
 }
 
-// hashHead and hashTail enclose the SHA-256 in hex that ends status.json. It is that of the file as it were without.
+// hashHead and hashTail enclose the SHA-256 in hex at the end of status.json. It is that of the file without it.
 const (
 	hashHead = `,"sha256":"`
 	hashTail = `"}`
 )
 
-// over reports whether a run does not go on by itself.
-func (s *status) over() bool { return s.State == Done || s.State == Cancelled || s.State == Failed }
+// isOver reports whether a run does not go on by itself.
+func (s *status) isOver() bool { return s.State == Done || s.State == Cancelled || s.State == Failed }
 
 func (s *status) encode() ([]byte, error) {
 	text, err := json.Marshal(s)
@@ -65,8 +65,7 @@ func (s *status) encode() ([]byte, error) {
 	return fmt.Appendf(text[:len(text)-1], "%s%x%s", hashHead, sum, hashTail), nil
 }
 
-// readStatus reads the status.json of a run's folder back. A run that was running when its server died goes on from
-// its last stored state.
+// readStatus reads the status.json of a run's folder. A run that was running when its server died is paused.
 func readStatus(folder string) (s status, err error) {
 	text, err := os.ReadFile(StatusPath(folder))
 	if err != nil {
@@ -81,14 +80,14 @@ func readStatus(folder string) (s status, err error) {
 	return s, nil
 }
 
-// decodeStatus is readStatus of a file's text. It refuses whatever encode has not written.
+// decodeStatus decodes the text of status.json. It refuses all that encode has not written.
 func decodeStatus(text []byte) (s status, err error) {
-	at := len(text) - len(hashHead) - 2*sha256.Size - len(hashTail)
-	if at < 0 {
+	end := len(text) - len(hashHead) - 2*sha256.Size - len(hashTail)
+	if end < 0 {
 		return s, errors.New("it is not what was written: it ends without its SHA-256")
 	}
-	rest := append(slices.Clone(text[:at]), '}')
-	if string(text[at:]) != fmt.Sprintf("%s%x%s", hashHead, sha256.Sum256(rest), hashTail) {
+	rest := append(slices.Clone(text[:end]), '}')
+	if string(text[end:]) != fmt.Sprintf("%s%x%s", hashHead, sha256.Sum256(rest), hashTail) {
 		return s, errors.New("it is not what was written: its SHA-256 has changed")
 	}
 	d := json.NewDecoder(bytes.NewReader(rest))
@@ -96,19 +95,19 @@ func decodeStatus(text []byte) (s status, err error) {
 	if err := d.Decode(&s); err != nil {
 		return s, err
 	}
-	if known := []string{Created, Running, Paused, Done, Cancelled, Failed}; !slices.Contains(known, s.State) {
-		return s, fmt.Errorf("state must be one of %v, got %q", known, s.State)
+	if states := []string{Created, Running, Paused, Done, Cancelled, Failed}; !slices.Contains(states, s.State) {
+		return s, fmt.Errorf("state must be one of %v, got %q", states, s.State)
 	}
 	return s, nil
 }
 
-// StatusPath returns the place of the status of the run whose folder is given.
+// StatusPath returns the path of the status of the run in folder.
 func StatusPath(folder string) string { return filepath.Join(folder, "status.json") }
 
-// StatePath returns the place of its last stored state.
+// StatePath returns the path of its last stored state.
 func StatePath(folder string) string { return filepath.Join(folder, "state") }
 
-// PreviousPath returns the place of the state before.
+// PreviousPath returns the path of the state before that.
 func PreviousPath(folder string) string { return filepath.Join(folder, "previous") }
 
 // CheckStatus reads the status of a run, and returns what is wrong with it.
@@ -117,8 +116,8 @@ func CheckStatus(folder string) error {
 	return err
 }
 
-// MendStatus writes the damaged status of a run again, as that of one which is paused at its stored state. Nobody else
-// writes it meanwhile.
+// MendStatus replaces the damaged status of a run by that of a run which is paused at its stored state. The caller
+// makes sure that nobody else writes it.
 func MendStatus(folder string) error {
 	state, err := checkpoint.DescribeRun(StatePath(folder))
 	if err != nil {

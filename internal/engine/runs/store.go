@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -17,20 +16,20 @@ import (
 const (
 	// storeEvery is the shortest time between two stores of a run that nobody asks for.
 	storeEvery = time.Second
-	// storeShare is the time between two such stores in times of what the last one took, so that storing takes at most
-	// 5 % of the time.
+	// storeShare is the time between two such stores over the duration of the last, so that storing takes at most 5 % of
+	// the time.
 	storeShare = 19
-	// retryWithin is the longest time before a store that failed is tried again.
+	// retryWithin is the longest time before a failed store is retried.
 	retryWithin = 30 * time.Second
 )
 
-// keeper knows what of a run is stored. It is a part of the owner's state. What a store that fails was to store stays
-// in memory, and is tried again.
+// keeper records what of a run is stored. It belongs to the owner. If a store fails, its data stay in memory and it is
+// retried.
 type keeper struct {
 	step    int64            // of the stored state
 	looks   int              // that it has
 	status  []byte           // the stored status.json
-	ended   time.Time        // when a store ended last, well or not
+	endedAt time.Time        // when a store ended last, well or not
 	cost    time.Duration    // of the last store that ended well
 	failed  int              // stores since then
 	err     error            // of the last store
@@ -66,12 +65,12 @@ func (k *keeper) storeError() string {
 	return "The state could not be written; the server's log has the reason"
 }
 
-// ahead reports whether steps or looks have been taken that are not stored.
+// ahead reports whether steps or looks are not stored.
 func (r *Run) ahead() bool {
 	return (r.step != r.keeper.step || r.looks != r.keeper.looks) && !r.keeper.lost
 }
 
-// statusText returns the status.json that the next store writes, nil if it is what is written there already.
+// statusText returns the status.json that the next store writes, nil if it is already stored.
 func (r *Run) statusText() ([]byte, error) {
 	if r.status.State == Broken { // what there is stays as it is
 		return nil, nil
@@ -95,7 +94,7 @@ func (r *Run) due() <-chan time.Time {
 	if text, err := r.statusText(); !r.ahead() && (err != nil || text == nil) {
 		return nil
 	}
-	return time.After(time.Until(r.keeper.ended.Add(r.keeper.interval(r.runs.storeEvery))))
+	return time.After(time.Until(r.keeper.endedAt.Add(r.keeper.interval(r.runs.storeEvery))))
 }
 
 // store stores what is not stored yet.
@@ -106,7 +105,7 @@ func (r *Run) store() error {
 	return w.err
 }
 
-// storeBeside is store while the owner goes on.
+// storeBeside is store in another goroutine, while the owner goes on.
 func (r *Run) storeBeside() {
 	w, result := r.unstored(), make(chan storeResult, 1)
 	r.keeper.writing = result
@@ -120,7 +119,7 @@ func (r *Run) awaitStore() {
 	}
 }
 
-// unstored returns what is not stored yet: a copy of the state, if steps have been taken, and the status.
+// unstored returns what is not stored yet: a copy of the state if steps have been taken, and the status.
 func (r *Run) unstored() storeResult {
 	w := storeResult{next: r.next, looks: r.looks}
 	if w.status, w.err = r.statusText(); w.err != nil || !r.ahead() || r.training == nil {
@@ -131,7 +130,7 @@ func (r *Run) unstored() storeResult {
 			r.keeper.lost = true // of the device: what it held is gone
 			return err
 		}
-		w.state.Schedule = r.learned(w.state.Schedule, nil)
+		w.state.Schedule = r.withProvenance(w.state.Schedule, nil)
 		return nil
 	})
 	return w
@@ -157,11 +156,11 @@ func (r *Run) write(w storeResult) storeResult {
 	return w
 }
 
-// noteStore notes the result of a store. A run in the background that cannot be noteStore pauses, and so does one that was to
-// end.
+// noteStore records the result of a store. If it failed, training in the background pauses, and a run that was to end
+// is paused.
 func (r *Run) noteStore(w storeResult) {
 	k := &r.keeper
-	k.writing, k.ended, k.err = nil, time.Now(), w.err
+	k.writing, k.endedAt, k.err = nil, time.Now(), w.err
 	if w.err == nil {
 		k.failed = 0
 		if w.state != nil {
@@ -185,7 +184,7 @@ func (r *Run) noteStore(w storeResult) {
 			r.status.State, r.status.Error = Paused, api.ErrorOf(r.storageError(w.err)).Message
 		}
 	}
-	if w.err == nil && !r.ahead() && r.status.over() {
+	if w.err == nil && !r.ahead() && r.status.isOver() {
 		r.closeTraining()
 	}
 }
@@ -198,39 +197,38 @@ func stackOf(err error) string {
 	return ""
 }
 
-// storeAndWait stores what is not stored yet, and waits for that until ctx ends.
+// storeAndWait stores what is not stored yet. The end of ctx ends the wait, not the store.
 func (r *Run) storeAndWait(ctx context.Context) error {
-	ended := make(chan error, 1)
+	result := make(chan error, 1)
 	go func() {
-		ended <- r.do(context.WithoutCancel(ctx), func() error { return r.storageError(r.store()) })
+		result <- r.do(context.WithoutCancel(ctx), func() error { return r.storageError(r.store()) })
 	}()
 	select {
-	case err := <-ended:
+	case err := <-result:
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// notStored is why a run in the background pauses when it cannot be stored.
+// notStored is why training in the background pauses when a store failed.
 type notStored struct{ err error }
 
 func (e *notStored) Error() string { return "the run could not be stored: " + e.err.Error() }
 
 func (e *notStored) Unwrap() error { return e.err }
 
-// storageError is the answer to a request after which the run could not be stored.
+// storageError returns the error of a request after which the run could not be stored.
 func (r *Run) storageError(err error) error {
 	sentence := explain.Disk(err)
 	if err == nil || sentence == "" || errors.Is(err, context.Canceled) {
 		return err
 	}
-	return api.Errorf(api.Storage, "%s: the run %q is kept in memory at step %d, and stored up to step %d", sentence,
-		r.name, r.step, r.keeper.step).WithHint("It is tried again by itself; make room, or mend the server's data folder.")
+	return api.Errorf(api.Storage, "%s: the run %q is in memory at step %d, and stored up to step %d", sentence,
+		r.name, r.step, r.keeper.step).WithHint("The server retries; make room, or mend its data folder.")
 }
 
-// checkRoom checks that the disk has room for two states of the run beside the one that is stored: the next one, and
-// the one before, which is kept.
+// checkRoom checks that the disk has room for the next state in addition to the last two, which are kept.
 func (r *Run) checkRoom() error {
 	free, err := atomicdir.Free(r.folder)
 	if err != nil {
@@ -240,8 +238,7 @@ func (r *Run) checkRoom() error {
 	if free >= need {
 		return nil
 	}
-	mib := func(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 	return api.Errorf(api.Storage,
 		"Training needs %s on the disk for states of the run %q, and %s are free; nothing was changed",
-		mib(need), r.name, mib(free)).WithHint("Make room on the server's disk.")
+		explain.MiB(need), r.name, explain.MiB(free)).WithHint("Make room on the server's disk.")
 }

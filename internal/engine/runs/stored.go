@@ -9,6 +9,7 @@ import (
 	"io/fs"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/train"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
@@ -45,7 +46,7 @@ func (r *Run) load() (*checkpoint.Run, error) {
 		damage := err
 		if state, err = r.fallBack(damage); err != nil {
 			if isDamage(damage) {
-				r.files = api.Integrity{State: api.IsDamaged, Damage: faultOf(damage)}
+				r.files = api.Integrity{State: api.IsDamaged, Damage: catalog.FaultOf(damage)}
 			}
 			return nil, err
 		}
@@ -58,56 +59,48 @@ func (r *Run) load() (*checkpoint.Run, error) {
 	return state, nil
 }
 
-// fallBack returns the state before in the place of one that cannot be read because of its damage, and says so in the
-// status. If there is none it returns the damage.
+// fallBack replaces a damaged state by the previous one, records that in the status, and returns the previous one. If
+// it cannot, it returns the damage.
 func (r *Run) fallBack(damage error) (*checkpoint.Run, error) {
 	if !isDamage(damage) {
 		return nil, damage
 	}
-	before, err := FallBack(r.folder)
+	previous, err := FallBack(r.folder)
 	if err != nil {
 		return nil, damage
 	}
 	r.runs.log.Error("the last state of a run is damaged; it goes on from the one before", "run", r.name,
-		"error", damage, "step", before.Step)
+		"error", damage, "step", previous.Step)
 	r.status.Restored = fmt.Sprintf(
-		"The last stored state was damaged (%s); the run goes on from the one before it, of step %d", faultOf(damage),
-		before.Step)
-	return before, nil
+		"The last stored state was damaged (%s); the run goes on from the one before it, of step %d", catalog.FaultOf(damage),
+		previous.Step)
+	return previous, nil
 }
 
-// FallBack puts the state before in the place of a damaged one, which it keeps aside until the next state is stored,
-// and returns it. If it is damaged, too, nothing changes. Nobody stores a state of the run meanwhile.
+// FallBack swaps a damaged state and the previous one, and returns the latter. The damaged one is there until the next
+// store. If both are damaged, nothing changes. The caller makes sure that no state is stored meanwhile.
 func FallBack(folder string) (*checkpoint.Run, error) {
-	before, err := checkpoint.LoadRun(PreviousPath(folder))
+	previous, err := checkpoint.LoadRun(PreviousPath(folder))
 	if err != nil {
 		return nil, err
 	}
-	return before, atomicdir.Swap(StatePath(folder), PreviousPath(folder))
+	return previous, atomicdir.Swap(StatePath(folder), PreviousPath(folder))
 }
 
-// isDamage reports whether err says that a stored state is not what was written. A disk that fails, a file of a newer
-// program and the like are no damage.
+// isDamage reports whether err says that a stored state is not what was written. A failing disk or a file of a newer
+// program is no damage.
 func isDamage(err error) bool {
 	_, damage := errors.AsType[*atomicdir.DamageError](err)
 	_, format := errors.AsType[*safetensors.FormatError](err)
 	return damage || format || errors.Is(err, fs.ErrNotExist)
 }
 
-// faultOf says in a sentence why a stored run cannot be read.
-func faultOf(err error) string {
-	if field, ok := errors.AsType[*api.Error](err); ok {
-		return field.Message
-	}
-	return err.Error()
-}
-
-// open makes the training ready to step, from its stored state.
+// open opens the training from its stored state, if it is not open.
 func (r *Run) open(ctx context.Context) error {
 	if r.training != nil && (r.training.Damage() == nil || r.ahead()) {
 		return nil
 	}
-	r.closeTraining() // of images that may have been put right meanwhile
+	r.closeTraining() // its images may have been repaired meanwhile
 	state, err := r.load()
 	if err != nil {
 		return err
@@ -152,7 +145,7 @@ func (r *Run) closeTraining() {
 	}
 }
 
-// history makes sure that the rows of earlier servers are known.
+// history reads the rows of earlier servers if they are not known.
 func (r *Run) history(ctx context.Context) error {
 	if err := r.readable(); err != nil || r.snapshot.Load().rowsRead {
 		return err
@@ -166,8 +159,7 @@ func (r *Run) history(ctx context.Context) error {
 	})
 }
 
-// Model returns what the run has learned so far. A run that has ended is read from its stored state; one that could not
-// be stored is still in memory.
+// Model returns what the run has learned so far, from memory if the training is open, and else from the stored state.
 func (r *Run) Model(ctx context.Context) (m *checkpoint.Model, err error) {
 	if err := r.readable(); err != nil {
 		return nil, err
@@ -179,8 +171,8 @@ func (r *Run) Model(ctx context.Context) (m *checkpoint.Model, err error) {
 		} else if m, err = r.training.Model(ctx); err == nil {
 			best = r.training.Outcome()
 		}
-		if err == nil && (best != nil || r.training != nil) { // what was stored last says already where it came from
-			m.Schedule = r.learned(m.Schedule, best)
+		if err == nil && (best != nil || r.training != nil) { // a stored schedule has its provenance already
+			m.Schedule = r.withProvenance(m.Schedule, best)
 		}
 		return err
 	})
@@ -198,8 +190,8 @@ func (r *Run) storedModel() (*checkpoint.Model, *train.Outcome, error) {
 	return train.StoredModel(state)
 }
 
-// ReadConfig reads a training configuration strictly. If zero stands for a field's default, a zero that was sent is
-// refused: it would silently become another number.
+// ReadConfig decodes a training configuration strictly. If a field's default has the value zero, a zero that was sent
+// is refused: it would silently become the default.
 func ReadConfig(body []byte) (cfg train.Config, err error) {
 	if err := api.DecodeStruct(body, &cfg); err != nil {
 		return cfg, err

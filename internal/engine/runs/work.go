@@ -14,7 +14,7 @@ import (
 	"github.com/anisoflight/anisoflight/train"
 )
 
-// work is a run's training in the background.
+// work is the training of a run in the background.
 type work struct {
 	stop  context.CancelCauseFunc
 	ended chan struct{} // closed when the run is at rest again
@@ -26,7 +26,7 @@ var (
 	errCancel = errors.New("cancelled")
 )
 
-// errEnding is the answer to requests to train while the server ends.
+// errEnding is the error of requests to train while the server ends.
 func errEnding() error { return api.Errorf(api.Draining, "The server is shutting down") }
 
 // Start trains a run in the background.
@@ -40,7 +40,7 @@ func (s *Runs) Start(ctx context.Context, req api.StartRun) (info api.RunInfo, e
 }
 
 func (r *Run) start(ctx context.Context, target float64) error {
-	if isClosed(r.runs.ending) {
+	if r.runs.ending.Err() != nil {
 		return errEnding()
 	}
 	if err := r.mayWork(true); err != nil {
@@ -90,8 +90,8 @@ func (r *Run) mayWork(start bool) error {
 	}
 }
 
-// train takes steps until the target is reached or ctx ends. Each waits until the requests that use the device have had
-// their share.
+// train takes steps until the target is reached or ctx ends. Each step waits until requests have had their share of the
+// device.
 func (r *Run) train(ctx context.Context, target float64) error {
 	err := r.look(ctx, false)
 	for {
@@ -117,30 +117,26 @@ func (r *Run) train(ctx context.Context, target float64) error {
 	}
 }
 
-// takeStep has the owner call step in a slot of the device. ready comes first, and may refuse it.
+// takeStep has the owner call step in a slot of the device, after ready, which may refuse.
 func (r *Run) takeStep(ctx context.Context, inSlot func(context.Context, func() error) error, ready, step func() error,
 ) error {
-	select {
-	case <-r.turn:
-		defer func() { r.turn <- struct{}{} }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	if err := r.do(ctx, ready); err != nil { // before it waits for a slot
-		return err
-	}
-	return inSlot(ctx, func() error {
-		return r.do(ctx, func() error {
-			if err := ready(); err != nil { // it may have been cancelled meanwhile
-				return err
-			}
-			return step()
+	return r.stepToken.Take(ctx, func() error {
+		if err := r.do(ctx, ready); err != nil { // before it waits for a slot of the device
+			return err
+		}
+		return inSlot(ctx, func() error {
+			return r.do(ctx, func() error {
+				if err := ready(); err != nil { // it may have been cancelled meanwhile
+					return err
+				}
+				return step()
+			})
 		})
 	})
 }
 
-// advance takes a step on images or, if they are nil, on the run's own next batch. One after which the run stops
-// counts, too.
+// advance takes a step on images or, if they are nil, on the run's own next batch. A step after which the run stops
+// also counts.
 func (r *Run) advance(ctx context.Context, images []float32, labels []int32) (row train.Row, err error) {
 	err = safely.Do(func() error {
 		if images == nil {
@@ -151,7 +147,8 @@ func (r *Run) advance(ctx context.Context, images []float32, labels []int32) (ro
 		return err
 	})
 	if stackOf(err) != "" {
-		r.distrust()
+		r.keeper.lost = true // the step may have left the state half changed: it is not to be stored
+		_ = safely.Do(func() error { r.closeTraining(); return nil })
 		return row, err
 	}
 	stopped := stoppedBy(err)
@@ -165,19 +162,12 @@ func (r *Run) advance(ctx context.Context, images []float32, labels []int32) (ro
 	return row, err
 }
 
-// StopsRun reports whether an error says that a run stops by itself, with a step that counts.
+// StopsRun reports whether an error of a step stops the run, though the step counts.
 func StopsRun(err error) bool {
 	return stoppedBy(err) != nil
 }
 
-// distrust forgets the training after a panic in a step: what the step had done is not to be stored. The run goes on,
-// if it does, from its stored state.
-func (r *Run) distrust() {
-	r.keeper.lost = true
-	_ = safely.Do(func() error { r.closeTraining(); return nil })
-}
-
-// stoppedBy says why a run stopped by itself with a step that was taken; nil if err is something else.
+// stoppedBy returns why a step stopped the run; nil if it did not.
 func stoppedBy(err error) *api.Stopped {
 	var lost *train.DivergedError
 	if !errors.As(err, &lost) {
@@ -186,8 +176,8 @@ func stoppedBy(err error) *api.Stopped {
 	return &api.Stopped{Reason: "diverged", Step: lost.Step, Message: lost.Error()}
 }
 
-// finish stores the state when training in the background ends, for whatever reason, and then says what has become of
-// the run. A run that cannot be stored is paused until it can.
+// finish stores the state when training in the background ends, and then publishes the run's new state. A run that
+// cannot be stored is paused until it can.
 func (r *Run) finish(why error) {
 	next := r.status
 	next.State, next.Error = r.outcome(why)
@@ -199,7 +189,7 @@ func (r *Run) finish(why error) {
 	close(ended)
 }
 
-// outcome says what becomes of a run whose training in the background ends with an error, or with none.
+// outcome returns the state of a run whose training in the background ends with the error why, or with none.
 func (r *Run) outcome(why error) (state, text string) {
 	var memory *device.MemoryError
 	var lost *train.DivergedError
@@ -230,11 +220,11 @@ func (r *Run) outcome(why error) (state, text string) {
 	return state, text
 }
 
-// beginStepping notes a TrainStep request, which keeps the run from being started or deleted until release. That stores what was
-// stepped, whatever has become of the request; if it fails the steps stay in memory, and the error says so. A run that
-// has been stepped is paused from then on.
+// beginStepping counts a TrainStep request. Until release, the run can be neither started nor deleted. release stores
+// the steps even if the request failed. If the store fails, the steps stay in memory and the error says so. A run that
+// was only created is then paused.
 func (r *Run) beginStepping() (release func() error, err error) {
-	if isClosed(r.runs.ending) {
+	if r.runs.ending.Err() != nil {
 		return nil, errEnding()
 	}
 	err = r.do(context.Background(), func() error {
@@ -254,15 +244,15 @@ func (r *Run) beginStepping() (release func() error, err error) {
 			}
 			return r.storageError(r.store())
 		})
-		if isClosed(r.ended) { // it is deleted, and there is nothing to store
+		if r.ended.Err() != nil { // it is deleted, and there is nothing to store
 			return nil
 		}
 		return err
 	}), err
 }
 
-// trainStep takes a step for a TrainStep request, on the caller's images [B, H, W, C] and labels or, if they are nil,
-// on the run's own next batch, and sends its row.
+// trainStep takes a step for a TrainStep request and sends its row. The step uses the caller's images [B, H, W, C] and
+// labels, or the run's own next batch if they are nil.
 func (r *Run) trainStep(
 	ctx context.Context, images []float32, labels []int32, emit func(api.Event) error, done, total int64,
 ) error {
@@ -303,15 +293,15 @@ func (r *Run) halt(ctx context.Context, why error) error {
 	select {
 	case <-w.ended:
 		return nil
-	case <-r.ended:
+	case <-r.ended.Done():
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// Pause stops a run after its present step, with its state stored. If that fails the run is paused all the same, and
-// the error says up to where it is stored.
+// Pause stops a run after its present step and stores its state. If the store fails, the run is paused all the same,
+// and the error names the last stored step.
 func (s *Runs) Pause(ctx context.Context, req api.RunName) (info api.RunInfo, err error) {
 	r, err := s.Named(req.Run)
 	if err != nil {
@@ -330,7 +320,7 @@ func (s *Runs) Pause(ctx context.Context, req api.RunName) (info api.RunInfo, er
 	return r.Info(), err
 }
 
-// Cancel ends a run for good, with its state stored. If that fails it is only paused.
+// Cancel ends a run for good and stores its state. If the store fails, the run is only paused.
 func (s *Runs) Cancel(ctx context.Context, req api.RunName) (info api.RunInfo, err error) {
 	r, err := s.Named(req.Run)
 	if err != nil {
@@ -340,13 +330,13 @@ func (s *Runs) Cancel(ctx context.Context, req api.RunName) (info api.RunInfo, e
 		return info, err
 	}
 	err = r.do(ctx, func() error { // a TrainStep under way ends when it finds the run cancelled
-		before, next := r.status.State, r.next
-		if before != Created && before != Paused {
+		state, next := r.status.State, r.next
+		if state != Created && state != Paused {
 			return nil
 		}
 		r.status.State, r.next = Cancelled, nil
 		if err := r.store(); err != nil {
-			r.status.State, r.next = before, next
+			r.status.State, r.next = state, next
 			return r.storageError(err)
 		}
 		return nil

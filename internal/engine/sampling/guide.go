@@ -9,79 +9,63 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// Guide is the second network of guided samples, D₀ in D₀ + s (D₁ − D₀): the model's own without a label, or another
-// model. A nil Guide guides nothing.
-type Guide struct {
-	mix   sampler.Guide // with its weights while they are held
-	model *catalog.Model
-}
-
-// NewGuide finds the guide of a model that a request names, by default the model without labels; nil if none is asked
-// for.
-func NewGuide(c *catalog.Catalog, req api.Guided, m *catalog.Model, b *basis.Basis) (*Guide, error) {
+// NewGuide returns the guide of a request for model m, the second network D₀ in D₀ + s (D₁ − D₀), or nil if it asks for
+// none. The default guide is m without a label. hold keeps the weights of m and of the guide on the device until
+// release.
+func NewGuide(c *catalog.Catalog, req api.Guided, m *catalog.Model, b *basis.Basis) (
+	g *sampler.Guide, hold func() (release func(), err error), err error,
+) {
 	if req.Guidance == 1 {
 		if req.Guide != "" || req.GuidanceInterval != nil {
-			return nil, api.Errorf(api.BadRequest, "guide and guidance_interval have no effect at guidance 1").
+			return nil, nil, api.Errorf(api.BadRequest, "guide and guidance_interval have no effect at guidance 1").
 				WithHint("Give guidance, or leave them out.")
 		}
-		return nil, nil
+		return nil, func() (func(), error) { return m.Release, m.Hold() }, nil
 	}
-	g := &Guide{model: m, mix: sampler.Guide{Scale: req.Guidance, To: math.Inf(1)}}
+	g = &sampler.Guide{Scale: req.Guidance, To: math.Inf(1)}
 	if req.GuidanceInterval != nil {
-		g.mix.From, g.mix.To = req.GuidanceInterval[0], req.GuidanceInterval[1]
+		g.From, g.To = req.GuidanceInterval[0], req.GuidanceInterval[1]
 	}
+	model := m
 	switch {
 	case req.Guide == "" && m.Shape.Labels == 0:
-		return nil, api.Errorf(api.BadRequest, "The model %q has no classes, so that its denoiser without a label is its own",
+		return nil, nil, api.Errorf(api.BadRequest, "The model %q has no classes, so that a label changes nothing",
 			m.Name).WithHint("Name another model without classes as guide.")
 	case req.Guide != "":
-		var err error
-		if g.model, err = c.Model(req.Guide); err != nil {
+		if model, err = c.Model(req.Guide); err != nil {
+			return nil, nil, err
+		}
+		guide, shape := model.Shape, m.Shape
+		if guide.Height != shape.Height || guide.Width != shape.Width || guide.Channels != shape.Channels {
+			return nil, nil, api.Errorf(api.BadRequest, "guide must be a model of images %d×%d×%d, got %q of %d×%d×%d",
+				shape.Height, shape.Width, shape.Channels, model.Name, guide.Height, guide.Width, guide.Channels)
+		}
+		if guide.Labels != 0 && guide.Labels != shape.Labels {
+			return nil, nil, api.Errorf(api.BadRequest, "guide must be a model of %d classes or none, got %q of %d",
+				shape.Labels, model.Name, guide.Labels)
+		}
+		if !guide.Normalization.Equal(shape.Normalization) {
+			return nil, nil, api.Errorf(api.BadRequest,
+				"guide must be a model of data with the normalization %v, got %q with %v",
+				shape.Normalization, model.Name, guide.Normalization)
+		}
+		g.Labels = guide.Labels != 0
+	}
+	if g.Net.Model, err = model.NetworkOn(b); err != nil {
+		return nil, nil, err
+	}
+	return g, func() (release func(), err error) {
+		if err := m.Hold(); err != nil {
 			return nil, err
 		}
-		guide, own := g.model.Shape, m.Shape
-		if guide.Height != own.Height || guide.Width != own.Width || guide.Channels != own.Channels {
-			return nil, api.Errorf(api.BadRequest, "guide must be a model of images %d×%d×%d, got %q of %d×%d×%d",
-				own.Height, own.Width, own.Channels, g.model.Name, guide.Height, guide.Width, guide.Channels)
+		if err := model.Hold(); err != nil {
+			m.Release()
+			return nil, err
 		}
-		if guide.Labels != 0 && guide.Labels != own.Labels {
-			return nil, api.Errorf(api.BadRequest, "guide must be a model of %d classes or none, got %q of %d", own.Labels,
-				g.model.Name, guide.Labels)
-		}
-		if !guide.Normalization.Equal(own.Normalization) {
-			return nil, api.Errorf(api.BadRequest, "guide must be a model of data with the normalization %v, got %q with %v",
-				own.Normalization, g.model.Name, guide.Normalization)
-		}
-		g.mix.Labels = guide.Labels != 0
-	}
-	var err error
-	g.mix.Net.Model, err = g.model.NetworkOn(b)
-	return g, err
-}
-
-// Hold keeps the weights of a model and of its guide on the device until release.
-func (g *Guide) Hold(m *catalog.Model) (release func(), err error) {
-	if err := m.Hold(); err != nil {
-		return nil, err
-	}
-	if g == nil {
-		return m.Release, nil
-	}
-	if err := g.model.Hold(); err != nil {
-		m.Release()
-		return nil, err
-	}
-	g.mix.Net.Weights = g.model.Weights()
-	return func() {
-		g.model.Release()
-		m.Release()
+		g.Net.Weights = model.Weights()
+		return func() {
+			model.Release()
+			m.Release()
+		}, nil
 	}, nil
-}
-
-// Mix returns the guide as a sampler takes it, nil for nil: with its weights while it is held.
-func (g *Guide) Mix() *sampler.Guide {
-	if g == nil {
-		return nil
-	}
-	return &g.mix
 }

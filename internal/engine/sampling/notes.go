@@ -10,41 +10,41 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
-// notes returns sentences on what a sampler takes in place of what was asked for or might be expected. p is a plan
-// along s; m is nil if no model is known.
-func notes(asked api.Sample, set solver.Settings, s catalog.Schedule, m *catalog.Model, p *solver.Plan) []string {
+// notes returns sentences on how a sampler differs from what was asked for or is usual. p is a plan on s; m is nil if
+// no model is known.
+func notes(req api.Sample, set solver.Settings, s catalog.Schedule, m *catalog.Model, p *solver.Plan) []string {
 	var out []string
-	if asked.NFE > set.NFE {
+	if req.NFE > set.NFE {
 		cure := fmt.Sprintf("ask for %d, or give steps", set.NFE)
 		other := set
-		other.Steps, other.NFE, other.SecondPoint = 0, asked.NFE, solver.Endpoint
-		if other, err := other.Resolve(); err == nil && other.NFE == asked.NFE {
-			cure = fmt.Sprintf("second_point endpoint takes %d", asked.NFE)
+		other.Steps, other.NFE, other.SecondPoint = 0, req.NFE, solver.Endpoint
+		if other, err := other.Resolve(); err == nil && other.NFE == req.NFE {
+			cure = fmt.Sprintf("second_point endpoint takes %d", req.NFE)
 		}
-		out = append(out, fmt.Sprintf("nfe %d: whole steps of %s take %d evaluations; %s", asked.NFE, set.Solver,
+		out = append(out, fmt.Sprintf("nfe %d: whole steps of %s take %d evaluations; %s", req.NFE, set.Solver,
 			set.NFE, cure))
 	}
-	if asked.Order == 0 && set.LowersOrder() {
+	if req.Order == 0 && set.LowersOrder() {
 		out = append(out, fmt.Sprintf("order is 2 by default with solver %s below 13 evaluations, where order 3 can do "+
 			"worse on real networks; give order 3 to take it", set.Solver))
 	}
 	if m != nil && m.Shape.Range.Known() {
-		if _, known := m.Shape.Range.Ends(); cutByDefault(s, p, known) {
+		if _, highest := m.Shape.Range.Ends(); cutByDefault(s, p, highest) {
 			out = append(out, fmt.Sprintf("sampling begins at noise level 80 by default, and the network knows levels up to "+
-				"%.6g; schedule {\"edm\":{\"T\":%.9g}} begins there", known, known*known))
+				"%.6g; schedule {\"edm\":{\"T\":%.9g}} begins there", highest, highest*highest))
 		}
 	}
-	if ref := asked.Schedule; m != nil && ref.Name == "edm" && ref.T == api.DefaultT && s.T() < api.DefaultT {
+	if ref := req.Schedule; m != nil && ref.Name == "edm" && ref.T == api.DefaultT && s.T() < api.DefaultT {
 		out = append(out, fmt.Sprintf("schedule edm begins at noise level %.6g, the highest that the network knows, in "+
 			"place of 80", math.Sqrt(s.T())))
 	}
 	return out
 }
 
-// cutByDefault reports whether a plan begins below the highest level that a network knows because EDM's schedule ends
-// at 80 by default.
-func cutByDefault(s catalog.Schedule, p *solver.Plan, known float64) bool {
+// cutByDefault reports whether a plan begins below the network's highest level only because EDM's schedule ends at 80
+// by default.
+func cutByDefault(s catalog.Schedule, p *solver.Plan, highest float64) bool {
 	const tolerance = 1e-6
 	edm := s.Name == "edm" && math.Abs(s.T()-api.DefaultT) <= tolerance*api.DefaultT
-	return edm && known > schedule.DefaultSigmaMax*(1+tolerance) && p.T[0] >= s.T()*(1-tolerance)
+	return edm && highest > schedule.DefaultSigmaMax*(1+tolerance) && p.T[0] >= s.T()*(1-tolerance)
 }

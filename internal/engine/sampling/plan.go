@@ -14,7 +14,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/start"
 )
 
-// Plan returns the numbers of a sampler, without a device.
+// Plan returns the numbers of a sampler. It needs no device.
 func (k *Sampler) Plan(_ context.Context, req api.PlanSampler) (api.Plan, error) {
 	var out api.Plan
 	s, m, err := resolvePlanRequest(k.Catalog, &req)
@@ -22,16 +22,15 @@ func (k *Sampler) Plan(_ context.Context, req api.PlanSampler) (api.Plan, error)
 		return out, err
 	}
 	req.Sample = withScheduleSampler(req.Sample, s)
-	plans := newPlanner(m)
-	plans.sched = s
+	plans := planner{model: m, sched: s}
 	if plans.set, err = settingsOf(req.Sample).Resolve(); err != nil {
 		return out, err
 	}
-	from, err := s.StartFor(req.Start)
+	law, err := s.StartFor(req.Start)
 	if err != nil {
 		return out, err
 	}
-	labels, several, err := labelsOf(k.Catalog, req, s, m, from)
+	labels, several, err := labelsOf(k.Catalog, req, s, m, law)
 	if err != nil {
 		return out, err
 	}
@@ -39,26 +38,33 @@ func (k *Sampler) Plan(_ context.Context, req api.PlanSampler) (api.Plan, error)
 	if err != nil {
 		return out, err
 	}
-	first := plans.plan
-	out = api.Plan{
-		Format: api.PlanFormat, Version: api.PlanVersion, Model: req.Model, Schedule: s.Name, Label: -1,
-		Family: api.Family(s.Family()), Solver: plans.set.Solver, Steps: plans.set.Steps, NFE: first.NFE,
-		Predicts: api.PredictsFlow, History: first.History, States: first.States, Classes: classes,
-		Notes: notes(req.Sample, plans.set, s, m, first),
-	}
-	if first.Data {
-		out.Predicts = api.PredictsDenoised
-	}
-	if from != nil {
+	out = DescribePlan(plans.plan)
+	out.Model, out.Schedule, out.Family = req.Model, s.Name, api.Family(s.Family())
+	out.Solver, out.Steps, out.Notes = plans.set.Solver, plans.set.Steps, notes(req.Sample, plans.set, s, m, plans.plan)
+	if law != nil {
 		out.Start = s.StartInfo()
 	}
 	if p := s.Provenance(); p != nil {
 		out.Provenance = p
 	}
-	if !several {
-		out.Label, out.PlanNumbers, out.Classes = labels[0], classes[0].PlanNumbers, nil
+	if several {
+		out.Classes = classes
+	} else {
+		out.Label, out.PlanNumbers = labels[0], classes[0].PlanNumbers
 	}
 	return out, nil
+}
+
+// DescribePlan describes a plan without its numbers, of no label and with the solver and schedule left out.
+func DescribePlan(p *solver.Plan) api.Plan {
+	out := api.Plan{
+		Format: api.PlanFormat, Version: api.PlanVersion, Label: -1, Steps: p.Steps(), NFE: p.NFE,
+		Predicts: api.PredictsFlow, History: p.History, States: p.States,
+	}
+	if p.Data {
+		out.Predicts = api.PredictsDenoised
+	}
+	return out
 }
 
 // classes returns the numbers of the plans of labels. Labels of one row of the schedule share theirs.
@@ -93,12 +99,12 @@ func (k *planner) classes(labels []int32) (out []api.PlanClass, err error) {
 	return out, nil
 }
 
-// Numbers returns those of a plan with its tails, which may be nil.
+// Numbers returns the numbers of a plan with its tails, which may be nil.
 func Numbers(p *solver.Plan, tails [][]solver.Stage) api.PlanNumbers {
 	out := api.PlanNumbers{T: p.T, Init: p.Init}
-	if own := p.Coordinates; own != nil {
+	if bands := p.Coordinates; bands != nil {
 		out.Coordinates = &api.PlanCoordinates{
-			Height: own.H, Width: own.W, Channels: own.C, Bands: own.N, Axes: own.Axes[own.Row],
+			Height: bands.H, Width: bands.W, Channels: bands.C, Bands: bands.N, Axes: bands.Axes[bands.Row],
 		}
 	}
 	for _, stage := range p.Stages {
@@ -114,10 +120,10 @@ func Numbers(p *solver.Plan, tails [][]solver.Stage) api.PlanNumbers {
 	return out
 }
 
-// labelsOf returns the classes of a plan, and whether it is one of several classes: −1 alone if the request names
-// none and none makes a difference.
+// labelsOf returns the classes of a plan, and whether it is a plan of several classes. They are −1 alone if the request
+// names none and the sampler is the same for all.
 func labelsOf(
-	c *catalog.Catalog, req api.PlanSampler, s catalog.Schedule, m *catalog.Model, from *start.Start,
+	c *catalog.Catalog, req api.PlanSampler, s catalog.Schedule, m *catalog.Model, law *start.Start,
 ) (labels []int32, several bool, err error) {
 	if req.Label != nil {
 		labels = []int32{*req.Label}
@@ -131,13 +137,13 @@ func labelsOf(
 		}
 		unlabelled = m.Shape.Labels == 0
 	}
-	known := c.BasisClasses(s, m)
+	withVectors := c.BasisClasses(s, m)
 	for _, label := range labels {
-		if known != nil && !slices.Contains(known, int(label)) {
-			return nil, false, errNoVectors(s, label, known)
+		if withVectors != nil && !slices.Contains(withVectors, int(label)) {
+			return nil, false, errNoVectors(s, label, withVectors)
 		}
 	}
-	differs := s.Labels() != nil || known != nil || from != nil && from.Labels() != nil && !unlabelled
+	differs := s.Labels() != nil || withVectors != nil || law != nil && law.Labels() != nil && !unlabelled
 	switch {
 	case !differs && req.Label == nil:
 		return []int32{-1}, false, nil
@@ -148,8 +154,8 @@ func labelsOf(
 	return labels, req.Label == nil, nil
 }
 
-// resolvePlanRequest finds the schedule of a plan, and the model or the network outside whose noise levels rule; nil if they
-// make no difference. It fills in the model of the request.
+// resolvePlanRequest returns the schedule of a plan, and the model or the client's network whose noise levels it keeps
+// to; nil if they make no difference. It fills in the request's model.
 func resolvePlanRequest(c *catalog.Catalog, req *api.PlanSampler) (s catalog.Schedule, m *catalog.Model, err error) {
 	switch {
 	case req.Model != "":
@@ -176,7 +182,7 @@ func resolvePlanRequest(c *catalog.Catalog, req *api.PlanSampler) (s catalog.Sch
 	return s, m, err
 }
 
-// checkLevels refuses a sampler that depends on the noise levels of a network, which are not known.
+// checkLevels refuses a sampler that depends on the unknown noise levels of a network.
 func checkLevels(s catalog.Schedule, g api.Grid) error {
 	open := g.SigmaMin == 0 || g.SigmaMin == schedule.DefaultSigmaMin ||
 		g.SigmaMax == 0 || g.SigmaMax == schedule.DefaultSigmaMax
@@ -195,6 +201,6 @@ func checkLevels(s catalog.Schedule, g api.Grid) error {
 		why = fmt.Sprintf("was made for the model %q, which is not here with the same weights", p.Model.Name)
 	}
 	return api.Errorf(api.BadRequest,
-		"model is missing, on whose noise levels the sampler depends, and the schedule %q %s", s.Name, why).
-		WithHint("Give model, or sigma_min and sigma_max, the noise levels that a network outside the server was trained on.")
+		"model is missing: the sampler depends on its noise levels, and the schedule %q %s", s.Name, why).
+		WithHint("Give model, or sigma_min and sigma_max, the noise levels of a network outside the server.")
 }

@@ -19,8 +19,6 @@ type planner struct {
 	plan  *solver.Plan // the first: all have equal structure
 }
 
-func newPlanner(m *catalog.Model) planner { return planner{model: m, plans: map[int]*solver.Plan{}} }
-
 // planFor returns the plan of the schedule's row for a label.
 func (k *planner) planFor(label int32) (*solver.Plan, error) {
 	row, err := k.sched.Row(int(label))
@@ -50,7 +48,7 @@ func (k *planner) planFor(label int32) (*solver.Plan, error) {
 		return nil, err
 	}
 	if k.plan == nil {
-		k.plan = p
+		k.plan, k.plans = p, map[int]*solver.Plan{}
 	}
 	if len(k.plan.Stages) != len(p.Stages) || k.plan.History != p.History {
 		return nil, api.Errorf(api.BadRequest, "This grid gives the classes of this schedule different numbers of steps").
@@ -65,15 +63,15 @@ func errNoVectors(s catalog.Schedule, label int32, classes []int) error {
 		label).WithHint("Choose among its classes: %v.", classes)
 }
 
-// withScheduleSampler returns a request with the solver filled in: the one that the schedule was made for, or the default.
+// withScheduleSampler returns a request with a solver: its own, the one that the schedule was made for, or the default.
 func withScheduleSampler(r api.Sample, s catalog.Schedule) api.Sample {
 	if r.Solver != "" {
 		return r
 	}
 	r.Solver = api.DefaultSolver
-	if made := s.Sampler(); made != nil {
-		if r.Solver = made.Solver; r.Order == 0 {
-			r.Order = made.Order
+	if sampler := s.Sampler(); sampler != nil {
+		if r.Solver = sampler.Solver; r.Order == 0 {
+			r.Order = sampler.Order
 		}
 	}
 	return r
@@ -88,23 +86,23 @@ func settingsOf(r api.Sample) solver.Settings {
 	}
 }
 
-// NewStart returns what starts the samples of a schedule that a request means by its field start, on the images of a
-// model and with noise in the subspaces of a basis; nil for noise alone.
+// NewStart returns the start for samples of model m on schedule s, or nil for white noise. field is the request's
+// start, and b the basis of the noise.
 func NewStart(s catalog.Schedule, field string, m *catalog.Model, b *basis.Basis) (*sampler.Start, error) {
-	from, err := s.StartFor(field)
-	if err != nil || from == nil {
+	law, err := s.StartFor(field)
+	if err != nil || law == nil {
 		return nil, err
 	}
-	h, w, c := from.Size()
+	h, w, c := law.Size()
 	if mh, mw, mc := m.ImageSize(); h != mh || w != mw || c != mc {
-		return nil, api.Errorf(api.BadRequest, "The start of the schedule %q is made for images of %d×%d×%d, those of the "+
+		return nil, api.Errorf(api.BadRequest, "The start of the schedule %q is for images of %d×%d×%d, those of the "+
 			"model %q have %d×%d×%d", s.Name, h, w, c, m.Name, mh, mw, mc).
 			WithHint("Make one of the model's own data set, or set start to standard.")
 	}
-	if own, of := m.Shape.Normalization, from.Settings().Units; own != nil && !own.Equal(of) {
+	if units, lawUnits := m.Shape.Normalization, law.Settings().Units; units != nil && !units.Equal(lawUnits) {
 		return nil, api.Errorf(api.BadRequest, "The start of the schedule %q is made for data with the normalization %v, "+
-			"the model %q has %v", s.Name, of, m.Name, own).
+			"the model %q has %v", s.Name, lawUnits, m.Name, units).
 			WithHint("Make one with model %q, or set start to standard.", m.Name)
 	}
-	return sampler.StartOf(from, b), nil
+	return sampler.StartOf(law, b), nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// draw returns sample i of the request and draws its latent: from its seed, with its label, drawn too if none is given.
+// draw returns row i of the request and draws its latent from its seed, and its label if the request has none.
 func (s *sampling) draw(i int, x []float32) sampler.Row {
 	seed := s.req.Seed + uint64(i) // modulo 2⁶⁴, as the contract says
 	r := sampler.Row{Index: int64(s.req.Offset + i), Seed: seed, Label: -1}
@@ -28,25 +28,25 @@ func (s *sampling) draw(i int, x []float32) sampler.Row {
 	return r
 }
 
-// run takes n rows to samples. draw returns row i and fills in its latent.
+// run samples n rows. draw returns row i and fills in its latent.
 func (s *sampling) run(
 	ctx context.Context, n int, draw func(i int, x []float32) sampler.Row, emit func(api.Event) error,
 ) error {
 	out := &sampleWriter{s: s, total: n, emit: emit}
-	along := sampler.Sampler{
+	follower := sampler.Sampler{
 		Device: s.sampler.Batcher, Network: sampler.Network{Model: s.network, Weights: s.model.Weights()}, Start: s.start,
-		Guide: s.guide.Mix(),
+		Guide: s.guide,
 	}
 	source := func(i int, x []float32) (sampler.Row, *solver.Plan, error) {
 		row := draw(i, x)
 		plan, err := s.planFor(row.Label)
 		return row, plan, err
 	}
-	err := along.Follow(ctx, n, source, sampler.Watch{
+	err := follower.Follow(ctx, n, source, sampler.Watch{
 		Stage: func(b *sampler.Batch, stage int, t *kernels.Trajectory) error { return s.report(b, stage, t, out) },
 		Every: s.req.Every > 0, // previews of all
 		Done: func(b *sampler.Batch) error {
-			return out.final(b.Rows, b.Samples, s.guide.Mix().Evaluations(b.Plans[0], b.Plans[0].NFE))
+			return out.final(b.Rows, b.Samples, s.guide.Evaluations(b.Plans[0], b.Plans[0].NFE))
 		},
 	})
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *sampling) run(
 	return out.flush()
 }
 
-// report hands out the preview and the progress after a stage that ends a step.
+// report sends previews and progress after a stage that ends a step.
 func (s *sampling) report(b *sampler.Batch, stage int, t *kernels.Trajectory, out *sampleWriter) error {
 	if stage < 0 || b.Plans[0].Stages[stage].Step < 0 {
 		return nil
@@ -67,7 +67,7 @@ func (s *sampling) report(b *sampler.Batch, stage int, t *kernels.Trajectory, ou
 		if err != nil {
 			return err
 		}
-		nfe := s.guide.Mix().Evaluations(b.Plans[0], stage+1)
+		nfe := s.guide.Evaluations(b.Plans[0], stage+1)
 		if err := out.send(b.Rows, denoised, int32(step), int32(nfe), progress); err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ func (s *sampling) report(b *sampler.Batch, stage int, t *kernels.Trajectory, ou
 	return nil
 }
 
-// sampleWriter collects rows and sends them in batches of about the requested size; previews leave at once.
+// sampleWriter collects rows and sends them in batches of about the requested size. It sends previews at once.
 type sampleWriter struct {
 	s     *sampling
 	emit  func(api.Event) error
@@ -91,7 +91,7 @@ type sampleWriter struct {
 	last  time.Time // of the latest progress
 }
 
-// final takes finished samples. They wait for more unless there are enough to send, or someone is watching previews.
+// final takes finished samples. It sends them once they fill a batch, or at once if there are previews.
 func (o *sampleWriter) final(rows []sampler.Row, images []float32, nfe int) error {
 	o.rows = append(o.rows, rows...)
 	o.data = append(o.data, images...)

@@ -20,18 +20,19 @@ type Sampler struct {
 	MaxBytes int64 // that a reply may have
 }
 
-// sampling is a Sample request with everything it needs.
+// sampling is a Sample request with all that it needs.
 type sampling struct {
 	planner
 	sampler *Sampler
 	req     api.Sample
 	network *kernels.Model
-	guide   *Guide // nil for none
+	guide   *sampler.Guide                     // nil for none
+	hold    func() (release func(), err error) // of the weights of the model and the guide
 	schema  api.Schema
 	h, w, c int
 }
 
-// Prepare checks and prices a request that says itself how many samples it wants.
+// Prepare checks and prices a request for a number of samples.
 func (k *Sampler) Prepare(_ context.Context, req api.Sample) (*api.Job, error) {
 	n, err := req.CheckRows()
 	if err != nil {
@@ -41,12 +42,12 @@ func (k *Sampler) Prepare(_ context.Context, req api.Sample) (*api.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	job, err := s.priced(n)
+	job, err := s.priceJob(n)
 	if err != nil {
 		return nil, err
 	}
 	job.Run = func(ctx context.Context, emit func(api.Event) error) error {
-		release, err := s.guide.Hold(s.model)
+		release, err := s.hold()
 		if err != nil {
 			return err
 		}
@@ -74,7 +75,7 @@ func (k *Sampler) Exchange(_ context.Context, req api.Sample, in api.Schema) (*a
 			return nil, err
 		}
 	}
-	release, err := s.guide.Hold(s.model)
+	release, err := s.hold()
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +118,7 @@ func (k *Sampler) newSampling(req api.Sample) (*sampling, error) {
 		return nil, api.Errorf(api.ModelNotFound, "The model %q here has the weights %.12s, not %.12s", m.Name, m.Hash,
 			req.Weights).WithHint("Another server may have them; or leave out weights.")
 	}
-	s := &sampling{sampler: k, planner: newPlanner(m)}
+	s := &sampling{sampler: k, planner: planner{model: m}}
 	s.h, s.w, s.c = m.ImageSize()
 	if s.sched, s.network, err = k.Catalog.ScheduleAndNetwork(req.Schedule, m); err != nil {
 		return nil, err
@@ -133,7 +134,7 @@ func (k *Sampler) newSampling(req api.Sample) (*sampling, error) {
 	if s.start, err = NewStart(s.sched, req.Start, m, s.basis); err != nil {
 		return nil, err
 	}
-	if s.guide, err = NewGuide(k.Catalog, req.Guided, m, s.basis); err != nil {
+	if s.guide, s.hold, err = NewGuide(k.Catalog, req.Guided, m, s.basis); err != nil {
 		return nil, err
 	}
 	valueType := api.Uint8
@@ -155,14 +156,13 @@ func (k *Sampler) newSampling(req api.Sample) (*sampling, error) {
 			{Name: "nfe", Type: api.Int32},
 			tables.ImageColumn("sample", valueType, data.Layout(req.Layout), s.h, s.w, s.c),
 		},
-		Metadata: tables.OfModel(m, "Sample", s.resolved()),
+		Metadata: tables.OfModel(m, "Sample", s.resolvedRequest()),
 	}
 	return s, nil
 }
 
-// resolved is the request as its reply's metadata tells it: labels, of which there may be millions, come back as a
-// column.
-func (s *sampling) resolved() any {
+// resolvedRequest returns the request for the reply's metadata. Many labels are left out: they come back as a column.
+func (s *sampling) resolvedRequest() any {
 	r := s.req
 	if len(r.Labels) > 256 {
 		n := len(r.Labels)
@@ -173,7 +173,7 @@ func (s *sampling) resolved() any {
 	return r
 }
 
-// note puts the notes on the plan of a label into the reply's metadata.
+// note adds the notes on the plan of a label to the reply's metadata.
 func (s *sampling) note(label int32) error {
 	p, err := s.planFor(label)
 	if err != nil {
@@ -196,9 +196,9 @@ func (s *sampling) previews() (n int64) {
 	return n
 }
 
-// priced makes the plans of every label that may come and prices the reply.
-func (s *sampling) priced(n int) (*api.Job, error) {
-	// The final rows alone come first: their price needs no plan, and a hopeless request shall cost nothing.
+// priceJob makes the plans of every possible label and prices the reply.
+func (s *sampling) priceJob(n int) (*api.Job, error) {
+	// The price of the final rows needs no plan: a request that is too large costs nothing.
 	if _, err := s.price(int64(n)); err != nil {
 		return nil, err
 	}
@@ -216,7 +216,7 @@ func (s *sampling) priced(n int) (*api.Job, error) {
 		return nil, err
 	}
 	s.schema.Metadata["steps"] = strconv.Itoa(s.plan.Steps())
-	s.schema.Metadata["nfe"] = strconv.Itoa(s.guide.Mix().Evaluations(s.plan, s.plan.NFE))
+	s.schema.Metadata["nfe"] = strconv.Itoa(s.guide.Evaluations(s.plan, s.plan.NFE))
 	rows := api.SaturatingProduct(int64(n), 1+s.previews())
 	bytes, err := s.price(rows)
 	return &api.Job{
@@ -224,7 +224,7 @@ func (s *sampling) priced(n int) (*api.Job, error) {
 	}, err
 }
 
-// part returns what differs in the request for samples first … first + n − 1.
+// part returns the fields in which the request for samples first … first + n − 1 differs from this one.
 func (s *sampling) part(first, n int) api.Meta {
 	m := api.Meta{
 		"seed": s.req.Seed + uint64(first), "offset": s.req.Offset + first, "weights": s.model.Hash,
@@ -241,7 +241,7 @@ func (s *sampling) price(rows int64) (int64, error) {
 	return tables.Price(s.sampler.MaxBytes, s.schema, rows)
 }
 
-// planAll makes the plans of labels. A plan lies in memory whole, so there is a limit to all of them together.
+// planAll makes the plans of labels. Their memory is limited.
 func (s *sampling) planAll(labels []int32) error {
 	rows := map[int]bool{}
 	for _, label := range labels {
@@ -255,8 +255,9 @@ func (s *sampling) planAll(labels []int32) error {
 	stages := int64(2*steps + s.req.NFE)
 	const stageBytes, subspaceBytes = 200, 100
 	parts := int64(s.sched.Complete(s.set).Parts(s.sched.J()))
-	if api.SaturatingProduct(api.SaturatingProduct(stages, int64(len(rows))), stageBytes+subspaceBytes*parts) > s.sampler.MaxBytes {
-		return api.Errorf(api.TooLarge, "So many steps on %d rows of the schedule at once are too many", len(rows)).
+	bytes := api.SaturatingProduct(api.SaturatingProduct(stages, int64(len(rows))), stageBytes+subspaceBytes*parts)
+	if bytes > s.sampler.MaxBytes {
+		return api.Errorf(api.TooLarge, "Plans for %d rows of the schedule with these steps exceed max_bytes", len(rows)).
 			WithHint("Ask for fewer steps, or sample fewer classes at a time.")
 	}
 	for _, label := range labels {

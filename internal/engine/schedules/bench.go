@@ -14,8 +14,8 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// Bench runs solvers on schedules on a data set's own Gaussian, on those of its classes if the schedule has a row for
-// each. It checks every combination before it looks at the data.
+// Bench measures solvers on schedules, on the Gaussian of a data set, or of each class if the schedule has a row for
+// each. It checks every combination before it reads the data.
 func (k *Maker) Bench(_ context.Context, req api.BenchSchedule) (*api.Job, error) {
 	d, err := k.Catalog.Dataset(req.Dataset)
 	if err != nil {
@@ -62,12 +62,12 @@ func (k *Maker) Bench(_ context.Context, req api.BenchSchedule) (*api.Job, error
 	})
 }
 
-// benchable returns a schedule with its basis, unless the data's Gaussian does not take that or the start.
+// benchable returns a schedule with its basis. It refuses a basis or a start that the data's Gaussian cannot take.
 func (k *Maker) benchable(s catalog.Schedule, dataset string, d *data.Dataset) (_ catalog.Schedule, err error) {
 	if s.Start != nil {
-		if own, start := d.Normalization(), s.Start.Settings().Units; !own.Equal(start) {
+		if units, start := d.Normalization(), s.Start.Settings().Units; !units.Equal(start) {
 			return s, api.Errorf(api.BadRequest, "The start of the schedule %q is made for data with the normalization %v, "+
-				"those of %q are seen with %v", s.Name, start, dataset, own)
+				"those of %q are seen with %v", s.Name, start, dataset, units)
 		}
 	}
 	if s.Basis, err = k.Catalog.BasisFor(s.Family(), d.Height(), d.Width(), s.Basis, nil); err != nil {
@@ -80,7 +80,7 @@ func (k *Maker) benchable(s catalog.Schedule, dataset string, d *data.Dataset) (
 	return s, nil
 }
 
-// benchLabels returns the classes whose Gaussians a schedule is run on; −1 stands for the whole data set.
+// benchLabels returns the classes whose Gaussians measure a schedule; −1 stands for the whole data set.
 func benchLabels(s catalog.Schedule) []int {
 	if labels := s.Labels(); labels != nil {
 		return labels
@@ -88,7 +88,7 @@ func benchLabels(s catalog.Schedule) []int {
 	return []int{-1}
 }
 
-// runBench measures the data and sends the rows.
+// runBench measures the data and the samplers, and sends the rows.
 func runBench(ctx context.Context, d *data.Dataset, schedules []catalog.Schedule, req api.BenchSchedule,
 	emit func(api.Event) error,
 ) error {
@@ -139,7 +139,7 @@ func benchAlong(s catalog.Schedule, law *gaussian.Spectrum, set solver.Settings,
 	return report, plan, err
 }
 
-// reportRows returns the whole and each band of a report, with the numbers that they have in common.
+// reportRows returns the rows of a report, for the whole and for each band. common has their common numbers.
 func reportRows(common api.BenchRow, report *gaussian.Report) (rows []api.BenchRow) {
 	add := func(subspace, dims int, variance float64, d gaussian.Distance) {
 		row := common

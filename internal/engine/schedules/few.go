@@ -3,7 +3,6 @@ package schedules
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"math"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -16,12 +15,16 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// StreamLabels orders the labels of a search's samples.
-const StreamLabels = 0x666577
+// streamLabels orders the labels of a search's samples.
+const streamLabels = 0x666577
 
-// few makes the schedule of the sampler that does best among the candidates.
+// few makes the schedule of the best sampler of a search on a model.
 func (k *Maker) few(ctx context.Context, req api.FewSchedule, emit func(api.Meta)) (*newSchedule, error) {
-	m, d, end, err := k.modelAndImages(req.Model, req.Dataset)
+	m, d, err := k.Catalog.ModelAndImages(req.Model, req.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	ownSchedule, err := m.OwnSchedule()
 	if err != nil {
 		return nil, err
 	}
@@ -29,11 +32,11 @@ func (k *Maker) few(ctx context.Context, req api.FewSchedule, emit func(api.Meta
 	if err != nil {
 		return nil, err
 	}
-	guide, err := sampling.NewGuide(k.Catalog, req.Guided, m, isotropic.Basis())
+	guide, hold, err := sampling.NewGuide(k.Catalog, req.Guided, m, isotropic.Basis())
 	if err != nil {
 		return nil, err
 	}
-	release, err := guide.Hold(m)
+	release, err := hold()
 	if err != nil {
 		return nil, err
 	}
@@ -41,90 +44,69 @@ func (k *Maker) few(ctx context.Context, req api.FewSchedule, emit func(api.Meta
 	if err := CheckMeasurable(req.Dataset, d.Height(), d.Width(), d.Channels()); err != nil {
 		return nil, err
 	}
-	made := &newSchedule{}
-	if made.origin, err = k.origin(req.Dataset, m); err != nil {
-		return nil, err
-	}
-	made.origin.Seed = &req.Seed
-	planned := 0 // evaluations
+	out := newOrigin(req.Dataset, d, m, &req.Seed)
+	evaluations := 0 // at most, of the search
 	progress := search.NewProgress(api.ThrottledProgressByPart(func(m api.Meta) {
-		if planned > 0 {
-			m["evaluations"] = planned
+		if evaluations > 0 {
+			m["evaluations"] = evaluations
 		}
 		emit(m)
 	}))
 	progress.Begin("images", search.ShareOfImages, 0)
 	images, err := search.MeasureImages(ctx, d, progress.At)
-	if bad, ok := errors.AsType[*search.ImagesError](err); ok {
-		return nil, api.Errorf(api.BadRequest, "The data set %q cannot be compared with samples: %w", req.Dataset,
-			bad.Unwrap())
-	}
 	if err != nil {
 		return nil, err
 	}
 	network := &sampler.OnDevice{
-		Device: k.Batcher, Network: sampler.Network{Model: isotropic, Weights: m.Weights()}, Guide: guide.Mix(), Data: d,
+		Device: k.Batcher, Network: sampler.Network{Model: isotropic, Weights: m.Weights()}, Guide: guide, Data: d,
 	}
-	found, err := search.Few(ctx, network, images, search.Settings{
-		NFE: req.NFE, Solvers: req.Solvers, Samples: req.Samples, Seed: req.Seed, G0: m.G0(0), T: end,
-		Label: labelsAsIn(d, m, req.Seed), Learn: req.Budget == "minutes", Progress: progress,
-		Planned: func(evaluations int) { planned = evaluations },
+	result, err := search.Few(ctx, network, images, search.Settings{
+		NFE: req.NFE, Solvers: req.Solvers, Samples: req.Samples, Seed: req.Seed, G0: m.G0(0), T: ownSchedule.T(),
+		Label: Labels(d, m.Shape.Labels, req.Seed), Learn: req.Budget == "minutes", Progress: progress,
+		Planned: func(n int) { evaluations = n },
 	})
-	if errors.Is(err, search.ErrTooLarge) {
-		return nil, api.Errorf(api.TooLarge, "budget must be seconds: %w", err)
-	}
-	if errors.Is(err, search.ErrNotFinite) {
-		return nil, api.Errorf(api.BadRequest, "The samples of the model %q are not finite", m.Name).
-			WithHint("Look at samples of ipndm; train the model further, or name other solvers.")
-	}
 	if err != nil {
 		return nil, err
 	}
 	emit(api.Progress(1000, 1000))
-	best := found.Chosen.Settings
-	made.parts = catalog.Parts{
-		Schedule: found.Chosen.Schedule.WithSampler(schedule.Sampler{
+	best := result.Chosen.Settings
+	out.parts = catalog.Parts{
+		Schedule: result.Chosen.Schedule.WithSampler(schedule.Sampler{
 			Solver: best.Solver, Order: best.Order, NFE: best.NFE,
 		}),
-		Start: found.Start, Statistics: best.Statistics, Fitted: best.Fitted,
+		Start: result.Start, Statistics: best.Statistics, Fitted: best.Fitted,
 	}
-	report := DescribeFew(m.Name, req.Samples, false, found)
+	report := DescribeFew(m.Name, req.Samples, false, result)
 	report.Seconds = progress.Seconds()
-	made.origin.Few, err = json.Marshal(report)
-	return made, err
+	out.origin.Few, err = json.Marshal(report)
+	return out, err
 }
 
-// labelsAsIn returns labels as frequent as in the data set, of a model that has classes.
-func labelsAsIn(d *data.Dataset, m *catalog.Model, seed uint64) func(i int, seed uint64) int32 {
-	if m.Shape.Labels == 0 || d.Classes() == 0 {
-		return labelsDrawn(m)
+// Labels returns the labels of a search's samples for a network of so many classes: as frequent as in the images d, or
+// drawn from seeds if d is nil or has no classes.
+func Labels(d *data.Dataset, classes int, seed uint64) func(i int, seed uint64) int32 {
+	switch {
+	case classes == 0:
+		return func(int, uint64) int32 { return -1 }
+	case d == nil || d.Classes() == 0:
+		return func(_ int, seed uint64) int32 { return latent.Label(seed, classes) }
 	}
-	order := latent.Perm(seed, StreamLabels, d.Len())
+	order := latent.Perm(seed, streamLabels, d.Len())
 	return func(i int, _ uint64) int32 { return d.Label(order[i%len(order)]) }
 }
 
-// labelsDrawn returns labels that are drawn from seeds, of a model that has classes.
-func labelsDrawn(m *catalog.Model) func(i int, seed uint64) int32 {
-	return func(_ int, seed uint64) int32 {
-		if m.Shape.Labels == 0 {
-			return -1
-		}
-		return latent.Label(seed, m.Shape.Labels)
-	}
-}
-
-// DescribeFew is the reply of a search.
-func DescribeFew(model string, samples int, paired bool, found *search.FewResult) *api.Few {
+// DescribeFew describes the result of a search.
+func DescribeFew(model string, samples int, paired bool, result *search.FewResult) *api.Few {
 	out := &api.Few{
-		Model: model, Samples: samples, Paired: paired, Stopped: found.Stopped,
-		Chosen: describeTry(found.Chosen), Against: describeTry(found.Against),
+		Model: model, Samples: samples, Paired: paired, Stopped: result.Stopped,
+		Chosen: describeTry(result.Chosen), Against: describeTry(result.Against),
 	}
-	out.Ratio = math.Exp(found.Gain.Change)
-	out.RatioStderr = out.Ratio * found.Gain.Stderr
-	for _, c := range found.Tries {
-		try := describeTry(c)
-		try.Held, try.ODEError = nil, 0
-		out.Tries = append(out.Tries, try)
+	out.Ratio = math.Exp(result.Gain.Change)
+	out.RatioStderr = out.Ratio * result.Gain.Stderr
+	for _, c := range result.Tries {
+		description := describeTry(c)
+		description.Held, description.ODEError = nil, 0
+		out.Tries = append(out.Tries, description)
 	}
 	out.Summarize()
 	return out
@@ -139,8 +121,8 @@ func describeTry(c *search.Candidate) api.FewTry {
 		out.Start = api.StartMatched
 	}
 	if c.HeldOut != nil {
-		held := describeDistances(c.HeldOut)
-		out.Held = &held
+		distances := describeDistances(c.HeldOut)
+		out.Held = &distances
 	}
 	return out
 }

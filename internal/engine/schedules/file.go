@@ -17,13 +17,13 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
-// Export returns a schedule, which writes itself as its file.
+// Export returns a schedule. Its JSON is its file.
 func (k *Maker) Export(_ context.Context, req api.ExportSchedule) (*schedule.Schedule, error) {
 	s, err := k.Catalog.ScheduleNamed(req.Schedule)
 	return s.Schedule, err
 }
 
-// Import stores what a schedule file holds, with its provenance.
+// Import stores the schedule of a file, with its provenance.
 func (k *Maker) Import(_ context.Context, req api.ImportSchedule) (info api.ScheduleInfo, err error) {
 	c := k.Catalog
 	s, err := schedule.Decode(bytes.NewReader(req.File))
@@ -38,30 +38,23 @@ func (k *Maker) Import(_ context.Context, req api.ImportSchedule) (info api.Sche
 		s = c.WithProvenance(s, schedule.Provenance{Kind: "upload"})
 	}
 	parts := catalog.Parts{Schedule: s, Basis: b}
-	if parts.Start, err = decoded("start", req.Start, checkpoint.StartFile); err != nil {
+	if parts.Start, err = decodePart("start", req.Start, checkpoint.StartFile); err != nil {
 		return info, err
 	}
-	if parts.Statistics, err = decoded("statistics", req.Statistics, checkpoint.StatisticsFile); err != nil {
+	if parts.Statistics, err = decodePart("statistics", req.Statistics, checkpoint.StatisticsFile); err != nil {
 		return info, err
 	}
-	if parts.Fitted, err = decoded("fitted", req.Fitted, checkpoint.FittedFile); err != nil {
+	if parts.Fitted, err = decodePart("fitted", req.Fitted, checkpoint.FittedFile); err != nil {
 		return info, err
 	}
-	stored, err := catalog.NewSchedule(req.Name, parts)
-	if err != nil {
+	if err := catalog.CheckParts(parts); err != nil {
 		return info, err
 	}
-	if err := stored.CheckStatistics(); err != nil {
-		return info, err
-	}
-	if err := c.StoreSchedule(stored, req.Replace); err != nil {
-		return info, err
-	}
-	return catalog.DescribeSchedule("schedule", stored), nil
+	return c.StoreSchedule(req.Name, parts, req.Replace)
 }
 
-// decoded reads the base64 of a file beside a schedule; nil for none.
-func decoded[T any](field, text string, as checkpoint.Sidecar[T]) (*T, error) {
+// decodePart reads a part of a schedule from the base64 of its file; nil for none.
+func decodePart[T any](field, text string, as checkpoint.Sidecar[T]) (*T, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -78,23 +71,23 @@ func decoded[T any](field, text string, as checkpoint.Sidecar[T]) (*T, error) {
 
 // ExportStatistics returns the statistics of a schedule as their file.
 func (k *Maker) ExportStatistics(_ context.Context, req api.ExportPart) (api.SchedulePart, error) {
-	return exported(k.Catalog, req, checkpoint.StatisticsFile, "kind geodesic and statistics",
+	return exportPart(k.Catalog, req, checkpoint.StatisticsFile, "kind geodesic and statistics",
 		func(s catalog.Schedule) *local.Statistics { return s.Statistics })
 }
 
 // ExportFitted returns the coefficients of a schedule as their file.
 func (k *Maker) ExportFitted(_ context.Context, req api.ExportPart) (api.SchedulePart, error) {
-	return exported(k.Catalog, req, checkpoint.FittedFile, "kind fit",
+	return exportPart(k.Catalog, req, checkpoint.FittedFile, "kind fit",
 		func(s catalog.Schedule) *solver.Fitted { return s.Fitted })
 }
 
 // ExportStart returns the start of a schedule as its file.
 func (k *Maker) ExportStart(_ context.Context, req api.ExportPart) (api.SchedulePart, error) {
-	return exported(k.Catalog, req, checkpoint.StartFile, "kind start",
+	return exportPart(k.Catalog, req, checkpoint.StartFile, "kind start",
 		func(s catalog.Schedule) *start.Start { return s.Start })
 }
 
-func exported[T any](
+func exportPart[T any](
 	c *catalog.Catalog, req api.ExportPart, as checkpoint.Sidecar[T], maker string, of func(catalog.Schedule) *T,
 ) (part api.SchedulePart, err error) {
 	s, err := c.ScheduleNamed(req.Schedule)
@@ -103,8 +96,8 @@ func exported[T any](
 	}
 	v := of(s)
 	if v == nil {
-		return part, api.Errorf(api.BadRequest, "The schedule %q carries no %s", s.Name, as.Name()).
-			WithHint("Make one that does with MakeSchedule of %s.", maker)
+		return part, api.Errorf(api.BadRequest, "The schedule %q has no %s", s.Name, as.Name()).
+			WithHint("Make one with MakeSchedule of %s.", maker)
 	}
 	if part.File, err = as.Encode(v); err != nil {
 		return part, err
@@ -117,9 +110,9 @@ func exported[T any](
 	return part, nil
 }
 
-// onBasis returns an imported schedule on the stored basis of this name, or of its family's own if the name is empty,
-// and that basis; nil for one that is not stored: by formula, or a model's own. Those are checked against the images
-// when the schedule meets a model.
+// onBasis returns an imported schedule on a stored basis, and that basis. An empty name means the basis of the
+// schedule's family. If that is not a stored one, the basis is nil, and is checked against the images when the schedule
+// is used with a model.
 func onBasis(c *catalog.Catalog, s *schedule.Schedule, name string) (*schedule.Schedule, *basis.Basis, error) {
 	family := s.Family()
 	if basis.ByFormula(family.Basis) && name != "" {

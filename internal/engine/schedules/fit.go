@@ -12,36 +12,35 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
-// fit makes the schedule that carries coefficients fitted to a model's own trajectories.
+// fit makes the schedule with coefficients fitted to trajectories of a model.
 func (k *Maker) fit(ctx context.Context, req api.FitSchedule, progress func(api.Meta)) (*newSchedule, error) {
 	m, err := k.Catalog.Model(req.Model)
 	if err != nil {
 		return nil, err
 	}
-	named, network, err := k.Catalog.ScheduleAndNetwork(req.Schedule, m)
+	base, network, err := k.Catalog.ScheduleAndNetwork(req.Schedule, m)
 	if err != nil {
 		return nil, err
 	}
-	if named.Statistics == nil || named.Statistics.Rows() != 1 {
-		return nil, api.Errorf(api.BadRequest, "The schedule %q must carry statistics that all classes share", named.Name).
+	if base.Statistics == nil || base.Statistics.Rows() != 1 {
+		return nil, api.Errorf(api.BadRequest, "The schedule %q must have statistics that all classes share", base.Name).
 			WithHint("Make one of kind geodesic with statistics, and without per_class.")
 	}
-	if err := checkMemory(3*req.Samples, network, req.NFE, search.MaxFitNumbers); err != nil {
-		return nil, err
+	trajectories := api.SaturatingProduct(3*int64(req.Samples), int64(network.Pixels()))
+	if api.SaturatingProduct(trajectories, int64(req.NFE)) > search.MaxFitNumbers {
+		return nil, api.Errorf(api.TooLarge, "%d trajectories of %d pixels take too much memory", 3*req.Samples,
+			network.Pixels()).WithHint("Ask for fewer samples.")
 	}
 	if err := m.Hold(); err != nil {
 		return nil, err
 	}
 	defer m.Release()
-	made := &newSchedule{parts: named.Parts}
-	if made.origin, err = k.origin("", m); err != nil {
+	out := newOrigin("", nil, m, &req.Seed)
+	out.parts = base.Parts
+	if _, err := sampling.NewStart(base, "", m, network.Basis()); err != nil { // its start is of other images
 		return nil, err
 	}
-	made.origin.Seed = &req.Seed
-	if _, err := sampling.NewStart(named, "", m, network.Basis()); err != nil { // its start is of other images
-		return nil, err
-	}
-	grid, along, err := m.OnLevels(req.Grid, named)
+	grid, path, err := m.OnLevels(req.Grid, base)
 	if err != nil {
 		return nil, err
 	}
@@ -50,25 +49,25 @@ func (k *Maker) fit(ctx context.Context, req api.FitSchedule, progress func(api.
 		Grid: solver.Grid(grid),
 	}
 	h, w, c := m.ImageSize()
-	if _, err := along.Plan(local, -1, h, w, c); err != nil { // the schedule's statistics are of other images
+	if _, err := path.Plan(local, -1, h, w, c); err != nil { // the schedule's statistics are of other images
 		return nil, err
 	}
-	on := &sampler.OnDevice{Device: k.Batcher, Network: sampler.Network{Model: network, Weights: m.Weights()}}
-	fitted, errs, err := search.Fit(ctx, on, along.Schedule, named.Statistics, search.FitSettings{
-		Solver: local, Samples: req.Samples, Seed: req.Seed, Isotropic: req.Isotropic, Start: named.Start,
-		Label: labelsDrawn(m), Report: api.ThrottledProgress(progress),
+	ensemble := &sampler.OnDevice{Device: k.Batcher, Network: sampler.Network{Model: network, Weights: m.Weights()}}
+	fitted, errs, err := search.Fit(ctx, ensemble, path.Schedule, base.Statistics, search.FitSettings{
+		Solver: local, Samples: req.Samples, Seed: req.Seed, Isotropic: req.Isotropic, Start: base.Start,
+		Label: Labels(nil, m.Shape.Labels, req.Seed), Report: api.ThrottledProgress(progress),
 	})
 	if err != nil {
 		return nil, err
 	}
-	made.parts.Fitted = fitted
-	made.fit = &api.Fit{NFE: len(fitted.Alpha), Samples: req.Samples, Local: errs.Local, Fitted: errs.Fitted}
+	out.parts.Fitted = fitted
+	out.fit = &api.Fit{NFE: len(fitted.Alpha), Samples: req.Samples, Local: errs.Local, Fitted: errs.Fitted}
 	began := solver.LocalName
 	if req.Isotropic {
 		began = "DPM-Solver++"
 	}
-	made.origin.Summary = worth(solver.FittedName, made.fit.NFE, errs.Fitted/errs.Local, began+" on the same levels",
+	out.origin.Summary = worth(solver.FittedName, out.fit.NFE, errs.Fitted/errs.Local, began+" on the same levels",
 		fmt.Sprintf("its error beside converged samples, on %d trajectories held back", req.Samples))
-	made.parts.Schedule = named.WithSampler(schedule.Sampler{Solver: solver.FittedName, NFE: req.NFE})
-	return made, nil
+	out.parts.Schedule = base.WithSampler(schedule.Sampler{Solver: solver.FittedName, NFE: req.NFE})
+	return out, nil
 }

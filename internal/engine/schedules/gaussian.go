@@ -13,7 +13,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/start"
 )
 
-// gaussian makes the schedule of the noise levels that suit a solver on a data set's own Gaussian. It needs no device.
+// gaussian makes the schedule of the noise levels that are best for a solver on the Gaussian of a data set.
 func (k *Maker) gaussian(ctx context.Context, req api.GaussianSchedule, progress func(api.Meta)) (*newSchedule, error) {
 	d, err := k.Catalog.SeenBy(req.Model, req.Dataset)
 	if err != nil {
@@ -41,10 +41,7 @@ func (k *Maker) gaussian(ctx context.Context, req api.GaussianSchedule, progress
 	if _, err := sampler.Resolve(); err != nil { // before the work
 		return nil, err
 	}
-	made := &newSchedule{}
-	if made.origin, err = k.origin(req.Dataset, nil); err != nil {
-		return nil, err
-	}
+	out := newOrigin(req.Dataset, d, nil, nil)
 	report := api.ThrottledProgress(progress)
 	spectra, err := search.Spectra(ctx, d, []int{-1}, report)
 	if err != nil {
@@ -52,10 +49,10 @@ func (k *Maker) gaussian(ctx context.Context, req api.GaussianSchedule, progress
 	}
 	law := spectra[-1]
 	if req.Start != nil {
-		if made.parts.Start, err = measureStart(ctx, req.Dataset, d, *req.Start, report); err != nil {
+		if out.parts.Start, err = measureStart(ctx, req.Dataset, d, *req.Start, report); err != nil {
 			return nil, err
 		}
-		if law, err = law.StartedFrom(made.parts.Start.Law(start.Shared)); err != nil {
+		if law, err = law.StartedFrom(out.parts.Start.Law(start.Shared)); err != nil {
 			return nil, err
 		}
 	}
@@ -68,13 +65,13 @@ func (k *Maker) gaussian(ctx context.Context, req api.GaussianSchedule, progress
 	if err != nil {
 		return nil, err
 	}
-	made.parts.Schedule = levels.Schedule.WithSampler(schedule.Sampler{
+	out.parts.Schedule = levels.Schedule.WithSampler(schedule.Sampler{
 		Solver: levels.Sampler.Solver, Order: levels.Sampler.Order, NFE: levels.Sampler.NFE,
 	})
-	made.bench = benchOf(levels)
+	out.bench = benchOf(levels)
 	edm := fmt.Sprintf("EDM's levels (grid %s) from the same start", levels.EDM.Sampler.Grid.Kind)
-	made.origin.Summary = worth(req.Solver, levels.Sampler.NFE, levels.Report.W2/levels.EDM.W2, edm, byLaw)
-	return made, nil
+	out.origin.Summary = worth(req.Solver, levels.Sampler.NFE, levels.Report.W2/levels.EDM.W2, edm, byLaw)
+	return out, nil
 }
 
 // benchOf compares the levels with EDM's.

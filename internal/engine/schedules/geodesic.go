@@ -14,7 +14,7 @@ import (
 
 // geodesic makes the schedule of least energy of a model on a data set.
 func (k *Maker) geodesic(ctx context.Context, req api.GeodesicSchedule, progress func(api.Meta)) (*newSchedule, error) {
-	m, d, _, err := k.modelAndImages(req.Model, req.Dataset)
+	m, d, err := k.Catalog.ModelAndImages(req.Model, req.Dataset)
 	if err != nil {
 		return nil, err
 	}
@@ -31,11 +31,7 @@ func (k *Maker) geodesic(ctx context.Context, req api.GeodesicSchedule, progress
 	if err != nil {
 		return nil, err
 	}
-	made := &newSchedule{}
-	if made.origin, err = k.origin(req.Dataset, m); err != nil {
-		return nil, err
-	}
-	made.origin.Seed = &req.Seed
+	out := newOrigin(req.Dataset, d, m, &req.Seed)
 	if !catalog.StoredByName(family.Basis) {
 		b = nil // its name is enough
 	} else {
@@ -59,64 +55,62 @@ func (k *Maker) geodesic(ctx context.Context, req api.GeodesicSchedule, progress
 	if err != nil {
 		return nil, err
 	}
-	made.parts = catalog.Parts{Schedule: g.Schedule, Basis: b, Statistics: g.Statistics}
-	made.energies = catalog.DescribeEnergies(g.Reports)
+	out.parts = catalog.Parts{Schedule: g.Schedule, Basis: b, Statistics: g.Statistics}
+	out.energies = catalog.DescribeEnergies(g.Reports)
 	heun := set.Sampler
-	heun.Solver, heun.NFE = api.DefaultSolver, cmp.Or(heun.NFE, 9) // 9: by which runs are judged
-	made.origin.Summary, err = k.worthOnLaw(ctx, req.Dataset, d, made.parts, heun, m.Shape.Range)
+	heun.Solver, heun.NFE = api.DefaultSolver, cmp.Or(heun.NFE, 9) // runs are judged by 9
+	out.origin.Summary, err = k.worthOnLaw(ctx, req.Dataset, d, out.parts, heun, m.Shape.Range)
 	if err != nil {
-		made.origin.Summary, err = worthByEnergy(g.Schedule, err)
+		out.origin.Summary, err = worthByEnergy(g.Schedule, err)
 	}
-	return made, err
+	return out, err
 }
 
-// startSchedule makes the schedule with the paths of another, cut off where the request says, that starts from the law
-// of a data set. It needs no device.
+// startSchedule makes the schedule that starts from the law of a data set, with the paths of another schedule, which
+// end at sigma_max of the request.
 func (k *Maker) startSchedule(ctx context.Context, req api.StartSchedule, progress func(api.Meta),
-) (made *newSchedule, err error) {
+) (out *newSchedule, err error) {
 	m := k.Catalog.ModelOf(req.Schedule)
 	if req.Model != "" {
 		if m, err = k.Catalog.Model(req.Model); err != nil {
 			return nil, err
 		}
 	}
-	made = &newSchedule{}
-	if made.origin, err = k.origin(req.Dataset, m); err != nil {
-		return nil, err
-	}
-	made.origin.Schedule = req.Schedule.Name
-	named, err := k.Catalog.ScheduleNamed(req.Schedule)
-	if err != nil {
-		return nil, err
-	}
-	if named.Fitted != nil {
-		return nil, api.Errorf(api.BadRequest, "schedule must be one without fitted coefficients, which are for its own "+
-			"start, got %q", named.Name).WithHint("Make the start first, then fit on it.")
-	}
-	made.parts = named.Parts
-	if req.SigmaMax != 0 {
-		if made.parts.Schedule, err = named.Truncated(req.SigmaMax); err != nil {
-			return nil, api.Errorf(api.BadRequest, "%w", err)
-		}
-	}
 	d, err := k.Catalog.SeenBy(req.Model, req.Dataset)
 	if err != nil {
 		return nil, err
 	}
-	if made.parts.Start, err = measureStart(ctx, req.Dataset, d, req.StartSettings, api.ThrottledProgress(progress)); err != nil {
+	out = newOrigin(req.Dataset, d, m, nil)
+	out.origin.Schedule = req.Schedule.Name
+	base, err := k.Catalog.ScheduleNamed(req.Schedule)
+	if err != nil {
 		return nil, err
 	}
-	var known schedule.Range
-	if m != nil {
-		known = m.Shape.Range
+	if base.Fitted != nil {
+		return nil, api.Errorf(api.BadRequest, "schedule must be one without fitted coefficients, which are for its own "+
+			"start, got %q", base.Name).WithHint("Make the start first, then fit on it.")
 	}
-	with := solver.Settings{Solver: "dpmpp2m", NFE: 5, Grid: solver.Grid{Kind: solver.GridPolynomial}}
-	if of := named.Sampler(); of != nil {
-		with = solver.Settings{Solver: of.Solver, Order: of.Order, NFE: of.NFE}
+	out.parts = base.Parts
+	if req.SigmaMax != 0 {
+		if out.parts.Schedule, err = base.Truncated(req.SigmaMax); err != nil {
+			return nil, api.Errorf(api.BadRequest, "%w", err)
+		}
 	}
-	made.origin.Summary, err = k.worthOnLaw(ctx, req.Dataset, d, made.parts, with, known)
+	out.parts.Start, err = measureStart(ctx, req.Dataset, d, req.StartSettings, api.ThrottledProgress(progress))
 	if err != nil {
-		made.origin.Summary = fmt.Sprintf("not judged: %v", err)
+		return nil, err
 	}
-	return made, nil
+	var levels schedule.Range
+	if m != nil {
+		levels = m.Shape.Range
+	}
+	set := solver.Settings{Solver: "dpmpp2m", NFE: 5, Grid: solver.Grid{Kind: solver.GridPolynomial}}
+	if sampler := base.Sampler(); sampler != nil {
+		set = solver.Settings{Solver: sampler.Solver, Order: sampler.Order, NFE: sampler.NFE}
+	}
+	out.origin.Summary, err = k.worthOnLaw(ctx, req.Dataset, d, out.parts, set, levels)
+	if err != nil {
+		out.origin.Summary = fmt.Sprintf("not judged: %v", err)
+	}
+	return out, nil
 }

@@ -7,19 +7,20 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
-	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/internal/search"
 	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/start"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// Maker makes schedules, benches and tabulates them, and reads and writes their files.
+// Maker makes schedules, compares and tabulates them, and reads and writes their files.
 type Maker struct {
 	Catalog  *catalog.Catalog
 	Batcher  *batch.Batcher
 	MaxBytes int64 // that a reply may have
 }
 
-// newSchedule is a schedule that was made, and what is known about it.
+// newSchedule is a schedule that is made, with its description.
 type newSchedule struct {
 	parts    catalog.Parts
 	origin   schedule.Provenance
@@ -36,55 +37,44 @@ func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(ap
 	if err := k.Catalog.FreeSchedule(target.Name, target.Replace); err != nil {
 		return info, err
 	}
-	var made *newSchedule
+	var out *newSchedule
 	switch kind := req.Of.(type) {
 	case *api.GeodesicSchedule:
-		made, err = k.geodesic(ctx, *kind, progress)
+		out, err = k.geodesic(ctx, *kind, progress)
 	case *api.GaussianSchedule:
-		made, err = k.gaussian(ctx, *kind, progress)
+		out, err = k.gaussian(ctx, *kind, progress)
 	case *api.StartSchedule:
-		made, err = k.startSchedule(ctx, *kind, progress)
+		out, err = k.startSchedule(ctx, *kind, progress)
 	case *api.FitSchedule:
-		made, err = k.fit(ctx, *kind, progress)
+		out, err = k.fit(ctx, *kind, progress)
 	case *api.FewSchedule:
-		made, err = k.few(ctx, *kind, progress)
+		out, err = k.few(ctx, *kind, progress)
 	case *api.FormulaSchedule:
-		made, err = scheduleByFormula(*kind)
+		out, err = scheduleByFormula(*kind)
 	}
 	if err = cmp.Or(err, ctx.Err()); err != nil {
 		return info, err
 	}
-	made.origin.Kind = req.Of.Kind()
-	if made.origin.EnergyBefore, made.origin.EnergyAfter, err = made.parts.Schedule.Gain(); err != nil {
+	out.origin.Kind = req.Of.Kind()
+	if out.origin.EnergyBefore, out.origin.EnergyAfter, err = out.parts.Schedule.Gain(); err != nil {
 		return info, err
 	}
-	made.parts.Schedule = k.Catalog.WithProvenance(made.parts.Schedule, made.origin)
-	stored, err := catalog.NewSchedule(target.Name, made.parts)
-	if err != nil {
-		return info, err
-	}
-	if err := k.Catalog.StoreSchedule(stored, target.Replace); err != nil {
-		return info, err
-	}
-	info = catalog.DescribeSchedule("schedule", stored)
-	info.Bench, info.Fit, info.Energies = made.bench, made.fit, made.energies
-	return info, nil
+	out.parts.Schedule = k.Catalog.WithProvenance(out.parts.Schedule, out.origin)
+	info, err = k.Catalog.StoreSchedule(target.Name, out.parts, target.Replace)
+	info.Bench, info.Fit, info.Energies = out.bench, out.fit, out.energies
+	return info, err
 }
 
-// origin says what a schedule will be made of: the data set and the model as they are now, each of which may be left
-// out.
-func (k *Maker) origin(dataset string, m *catalog.Model) (p schedule.Provenance, err error) {
-	if dataset != "" {
-		d, err := k.Catalog.Dataset(dataset)
-		if err != nil {
-			return p, err
-		}
-		p.Dataset = &schedule.Source{Name: dataset, Hash: d.Hash()}
+// newOrigin returns a schedule that is made of a data set, a model and a seed, each of which may be nil.
+func newOrigin(dataset string, d *data.Dataset, m *catalog.Model, seed *uint64) *newSchedule {
+	out := &newSchedule{origin: schedule.Provenance{Seed: seed}}
+	if d != nil {
+		out.origin.Dataset = &schedule.Source{Name: dataset, Hash: d.Hash()}
 	}
 	if m != nil {
-		p.Model = &schedule.Source{Name: m.Name, Hash: m.Hash}
+		out.origin.Model = &schedule.Source{Name: m.Name, Hash: m.Hash}
 	}
-	return p, nil
+	return out
 }
 
 // scheduleByFormula makes an isotropic schedule shared by all classes.
@@ -92,7 +82,7 @@ func scheduleByFormula(req api.FormulaSchedule) (*newSchedule, error) {
 	T := cmp.Or(req.T, schedule.DefaultT)
 	theta, err := schedule.InitialTheta(req.Formula, req.Knots, T, req.G0)
 	if err != nil {
-		return nil, api.Errorf(api.BadRequest, "There is no such schedule: %w", err)
+		return nil, api.Errorf(api.BadRequest, "The schedule cannot be made: %w", err)
 	}
 	s, err := schedule.FromTheta(schedule.Family{Basis: "none"}, nil, [][]schedule.Theta{{theta}}, T, req.G0)
 	origin := schedule.Provenance{Summary: "not judged: a formula knows no data; BenchSchedule compares it " +
@@ -100,26 +90,22 @@ func scheduleByFormula(req api.FormulaSchedule) (*newSchedule, error) {
 	return &newSchedule{parts: catalog.Parts{Schedule: s}, origin: origin}, err
 }
 
-// modelAndImages returns a model, images that fit it, and the end of the model's own schedule.
-func (k *Maker) modelAndImages(model, dataset string) (m *catalog.Model, d *data.Dataset, end float64, err error) {
-	if m, err = k.Catalog.Model(model); err != nil {
-		return nil, nil, 0, err
+// CheckMeasurable limits the memory and the time to measure the moments of images of a size.
+func CheckMeasurable(name string, h, w, channels int) error {
+	const side, numbers = 1 << 12, 1 << 26
+	if max(h, w, channels) <= side && int64(h*w)*int64(channels*channels*channels) <= numbers {
+		return nil
 	}
-	if d, err = k.Catalog.ImagesFor(m, dataset); err != nil {
-		return nil, nil, 0, err
-	}
-	own, err := m.OwnSchedule()
-	if err != nil {
-		return nil, nil, 0, err
-	}
-	return m, d, own.T(), nil
+	return api.Errorf(api.TooLarge,
+		"The images of %q are too large to measure their Gaussian: %d×%d pixels in %d channels", name, h, w, channels)
 }
 
-// checkMemory bounds the numbers of trajectories, each of some images.
-func checkMemory(trajectories int, on *kernels.Model, images int, most int64) error {
-	if api.SaturatingProduct(api.SaturatingProduct(int64(trajectories), int64(on.Pixels())), int64(images)) > most {
-		return api.Errorf(api.TooLarge, "%d trajectories of %d pixels take too much memory", trajectories, on.Pixels()).
-			WithHint("Ask for fewer samples.")
+// measureStart estimates the law of a data set.
+func measureStart(
+	ctx context.Context, name string, d *data.Dataset, req api.StartSettings, report func(done, total int),
+) (*start.Start, error) {
+	if err := CheckMeasurable(name, d.Height(), d.Width(), d.Channels()); err != nil {
+		return nil, err
 	}
-	return nil
+	return search.MeasureStart(ctx, d, req.PerClass == nil || *req.PerClass, report)
 }

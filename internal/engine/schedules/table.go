@@ -64,16 +64,15 @@ func (k *Maker) Evaluate(_ context.Context, req api.EvaluateSchedule) (*api.Job,
 // labelled is a row of a schedule with its label.
 type labelled struct{ label, row int }
 
-// rowsOf lists the rows asked for, in the order of their labels: of a shared schedule the one it has, whatever is
-// asked.
-func rowsOf(s *schedule.Schedule, asked []int32) (out []labelled, err error) {
+// rowsOf lists the requested rows in the order of their labels. A shared schedule has one row, for any label.
+func rowsOf(s *schedule.Schedule, requested []int32) (out []labelled, err error) {
 	labels := s.Labels()
 	if labels == nil {
 		return []labelled{{-1, 0}}, nil
 	}
-	if asked != nil {
+	if requested != nil {
 		labels = nil
-		for _, l := range asked {
+		for _, l := range requested {
 			labels = append(labels, int(l))
 		}
 	}
@@ -87,7 +86,7 @@ func rowsOf(s *schedule.Schedule, asked []int32) (out []labelled, err error) {
 	return out, nil
 }
 
-// timesOf lists the times asked for, in order.
+// timesOf lists the requested times in order.
 func timesOf(req api.EvaluateSchedule, T float64) ([]float64, error) {
 	if req.T == nil {
 		times := make([]float64, req.Points)

@@ -17,24 +17,24 @@ import (
 )
 
 const (
-	// alike is how far the ratio of two distances may be from 1 to be called about the same.
-	alike = 0.02
-	// byLaw says what a squared W2 distance is measured to.
+	// sameWithin is how far the ratio of two distances may be from 1 if they are about the same.
+	sameWithin = 0.02
+	// byLaw names the measure of a squared W2 distance.
 	byLaw = "the squared W2 distance to the normal law with the data's mean and spectrum"
 )
 
-// worth says what a sampler is worth against a rival, by the ratio of a measure of their errors.
+// worth compares a sampler with a rival, by the ratio of a measure of their errors.
 func worth(name string, nfe int, ratio float64, rival, measure string) string {
-	return fmt.Sprintf("%s, %d evaluations: %s %s, with %.3g times %s", name, nfe, api.Compare(ratio, alike), rival, ratio,
-		measure)
+	return fmt.Sprintf("%s, %d evaluations: %s %s, with %.3g times %s", name, nfe, api.Compare(ratio, sameWithin), rival,
+		ratio, measure)
 }
 
-// worthOnLaw says what a sampler along a schedule is worth: by its squared 2-Wasserstein distance to the data's own
-// Gaussian, against the same solver on EDM's levels from noise alone and, of Heun's method, against iPNDM-4 and the
-// other second point there. EDM's levels end where a network's do or where the schedule does, whichever is better. A
-// schedule with a row for each class is judged on the classes' Gaussians, by the mean.
+// worthOnLaw compares a sampler on a schedule, by its squared 2-Wasserstein distance to the data's Gaussian, with the
+// same solver on EDM's levels from noise, and Heun's method also with iPNDM-4 and its other second point there. EDM's
+// levels end where the network's do or where the schedule does, whichever is better. A schedule with a row for each
+// class is judged on the classes' Gaussians, by the mean.
 func (k *Maker) worthOnLaw(ctx context.Context, dataset string, d *data.Dataset, parts catalog.Parts,
-	set solver.Settings, known schedule.Range,
+	set solver.Settings, levels schedule.Range,
 ) (string, error) {
 	if err := CheckMeasurable(dataset, d.Height(), d.Width(), d.Channels()); err != nil {
 		return "", err
@@ -56,7 +56,7 @@ func (k *Maker) worthOnLaw(ctx context.Context, dataset string, d *data.Dataset,
 		return "", err
 	}
 	var plan *solver.Plan
-	var own float64
+	var ours float64
 	best := make([]search.EDMLevels, len(rivals)) // of the last class
 	theirs := make([]float64, len(rivals))
 	for _, label := range labels {
@@ -64,40 +64,40 @@ func (k *Maker) worthOnLaw(ctx context.Context, dataset string, d *data.Dataset,
 		if report, plan, err = benchAlong(s, spectra[label], set, label); err != nil {
 			return "", err
 		}
-		own += report.W2
+		ours += report.W2
 		for i, rival := range rivals {
 			best[i], err = search.OnEDM(spectra[label], basis.None(d.Height(), d.Width()),
-				schedule.Family{Basis: basis.KindNone}, rival, known.G0(), known.T(), s.T())
+				schedule.Family{Basis: basis.KindNone}, rival, levels.G0(), levels.T(), s.T())
 			if err != nil {
 				return "", err
 			}
 			theirs[i] += best[i].W2
 		}
 	}
-	var said string
+	var text string
 	for i, rival := range rivals {
 		name := strings.TrimSpace(rival.Solver + " " + rival.SecondPoint)
-		if ratio := own / theirs[i]; i == 0 {
-			said = worth(name, plan.NFE, ratio, fmt.Sprintf("EDM's levels from sigma %.4g (grid %s)", math.Sqrt(best[0].T),
+		if ratio := ours / theirs[i]; i == 0 {
+			text = worth(name, plan.NFE, ratio, fmt.Sprintf("EDM's levels from sigma %.4g (grid %s)", math.Sqrt(best[0].T),
 				best[0].Sampler.Grid.Kind), byLaw)
 		} else {
-			said += fmt.Sprintf("; %s %s on those, with %.3g times that", api.Compare(ratio, alike), name, ratio)
+			text += fmt.Sprintf("; %s %s on those, with %.3g times that", api.Compare(ratio, sameWithin), name, ratio)
 		}
 	}
 	if s.Start != nil {
-		said += "; a normal law favours a start from it"
+		text += "; a normal law favours a start from it"
 	}
-	return said, nil
+	return text, nil
 }
 
-// worthByEnergy says what a geodesic is worth that cannot be judged on a normal law, and why it cannot.
+// worthByEnergy compares a geodesic with EDM's levels by energy. why is the reason that a normal law cannot judge it.
 func worthByEnergy(s *schedule.Schedule, why error) (string, error) {
-	edm, own, err := s.Gain()
+	edm, geodesic, err := s.Gain()
 	if err != nil {
 		return "", err
 	}
-	ratio := own.Value / edm.Value
-	chance := ratio * math.Hypot(own.Stderr/own.Value, edm.Stderr/edm.Value)
+	ratio := geodesic.Value / edm.Value
+	chance := ratio * math.Hypot(geodesic.Stderr/geodesic.Value, edm.Stderr/edm.Value)
 	return fmt.Sprintf("%s EDM's levels by energy, which ranks no samplers, with %.3g ± %.1g times theirs; not judged "+
 		"otherwise: %v", api.Compare(ratio, 2*chance), ratio, chance, why), nil
 }

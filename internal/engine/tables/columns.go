@@ -11,9 +11,9 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// CheckColumns checks the columns of an input: every one of required is there, nothing but required and optional is, and
-// types, kinds and shapes agree if they are given. A nil shape agrees with any, and an integer with every type of
-// integers (see Int32s). Columns of one name are alternatives.
+// CheckColumns checks the columns of an input: all of required are there, and all others are optional; their types,
+// kinds and shapes agree. A nil shape agrees with any, and integers with every integer type (see Int32s). Columns of
+// one name are alternatives.
 func CheckColumns(in api.Schema, required, optional []api.Column) error {
 	seen := map[string]bool{}
 	for _, col := range in.Columns {
@@ -21,7 +21,7 @@ func CheckColumns(in api.Schema, required, optional []api.Column) error {
 			return api.Errorf(api.BadTensor, "Column %q is there twice", col.Name)
 		}
 		seen[col.Name] = true
-		want := named(col.Name, required, optional)
+		want := columnsNamed(col.Name, required, optional)
 		if len(want) == 0 {
 			return api.Errorf(api.BadTensor, "Column %q is unknown", col.Name).
 				WithHint("The columns are: %s.", names(slices.Concat(required, optional)))
@@ -33,13 +33,13 @@ func CheckColumns(in api.Schema, required, optional []api.Column) error {
 	for _, want := range required {
 		if !seen[want.Name] {
 			return api.Errorf(api.BadTensor, "Column %q is missing", want.Name).
-				WithHint("It is %s.", ExpectedType(named(want.Name, required)...))
+				WithHint("It is %s.", ExpectedType(columnsNamed(want.Name, required)...))
 		}
 	}
 	return nil
 }
 
-func named(name string, lists ...[]api.Column) (out []api.Column) {
+func columnsNamed(name string, lists ...[]api.Column) (out []api.Column) {
 	for _, list := range lists {
 		for _, c := range list {
 			if c.Name == name {
@@ -60,22 +60,22 @@ func names(columns []api.Column) string {
 
 // agrees reports whether a column is as wanted.
 func agrees(col, want api.Column) bool {
-	if whole(want) {
-		return whole(col)
+	if isInteger(want) {
+		return isInteger(col)
 	}
 	return col.Type == want.Type && col.Kind == want.Kind && (want.Shape == nil || slices.Equal(col.Shape, want.Shape))
 }
 
-// whole reports whether a column has an integer in each row.
-func whole(c api.Column) bool {
+// isInteger reports whether a column has an integer in each row.
+func isInteger(c api.Column) bool {
 	return c.Kind == api.Scalar && slices.Contains([]api.Type{api.Uint8, api.Int32, api.Int64, api.Uint64}, c.Type)
 }
 
-// ExpectedType names the type of a wanted column, which may have alternatives of one kind. Axes whose sizes are free have
-// their names.
+// ExpectedType names the type of an expected column, which may have alternatives of one kind. An axis of any size has
+// its name.
 func ExpectedType(alternatives ...api.Column) string {
 	c := alternatives[0]
-	if whole(c) {
+	if isInteger(c) {
 		return c.Type.String() + " or another type of integers"
 	}
 	var types []string
@@ -89,7 +89,7 @@ func ExpectedType(alternatives ...api.Column) string {
 	return typeText(c, strings.Join(types, "|"), axes)
 }
 
-// ActualType names the type of a column that came, as Arrow's users know it.
+// ActualType names the type of a received column as in Arrow.
 func ActualType(c api.Column) string {
 	name := c.Type.String()
 	if c.Declared != "" {
@@ -98,7 +98,7 @@ func ActualType(c api.Column) string {
 	return typeText(c, name, nil)
 }
 
-// typeText names the type of c with numbers of a type and a shape, or axes in its place.
+// typeText names the type of c, with a type of numbers, and with axes in place of a nil shape.
 func typeText(c api.Column, numbers string, axes []string) string {
 	for _, n := range c.Shape {
 		axes = append(axes, strconv.Itoa(n))
@@ -120,16 +120,16 @@ func typeText(c api.Column, numbers string, axes []string) string {
 func Int32s(s api.Schema, b api.Batch, name string, first int64) ([]int32, error) {
 	switch v := b.Cols[s.Index(name)].(type) {
 	case []uint8:
-		return narrowed(name, first, v)
+		return toInt32(name, first, v)
 	case []int64:
-		return narrowed(name, first, v)
+		return toInt32(name, first, v)
 	case []uint64:
-		return narrowed(name, first, v)
+		return toInt32(name, first, v)
 	}
 	return api.ColumnOf[int32](s, b, name), nil
 }
 
-func narrowed[N uint8 | int64 | uint64](name string, first int64, values []N) ([]int32, error) {
+func toInt32[N uint8 | int64 | uint64](name string, first int64, values []N) ([]int32, error) {
 	out := make([]int32, len(values))
 	for i, v := range values {
 		if out[i] = int32(v); N(out[i]) != v || (out[i] > 0) != (v > 0) {
@@ -140,11 +140,11 @@ func narrowed[N uint8 | int64 | uint64](name string, first int64, values []N) ([
 	return out, nil
 }
 
-// Finite checks that a column holds neither NaN nor infinities.
+// Finite checks that a column has neither NaN nor infinities.
 func Finite[F float32 | float64](column string, values []F, perRow int) error {
 	for i, v := range values {
 		if f := float64(v); math.IsNaN(f) || math.IsInf(f, 0) {
-			return api.Errorf(api.BadTensor, "Column %q holds %v in row %d", column, v, i/perRow)
+			return api.Errorf(api.BadTensor, "Column %q must be finite, got %v in row %d", column, v, i/perRow)
 		}
 	}
 	return nil
@@ -180,8 +180,8 @@ func ImageColumn(name string, t api.Type, l data.Layout, h, w, c int) api.Column
 	return api.Column{Name: name, Type: t, Kind: api.Tensor, Shape: []int{h, w, c}, DimNames: []string{"H", "W", "C"}}
 }
 
-// ImageLayout reads the layout of an input off its dim_names, or, if it has none, off its shape: HWC when the last
-// size is at most 4. It returns the sizes too.
+// ImageLayout returns the layout and the sizes of an input by its dim_names, or by its shape if it has none: HWC if the
+// last size is at most 4.
 func ImageLayout(col api.Column) (l data.Layout, h, w, c int, err error) {
 	if col.Kind != api.Tensor || len(col.Shape) != 3 {
 		return "", 0, 0, 0, api.Errorf(api.BadTensor, "Column %q must be a fixed_shape_tensor of three axes, got %s",
@@ -210,8 +210,8 @@ func ImageLayout(col api.Column) (l data.Layout, h, w, c int, err error) {
 	return l, s[1], s[2], s[0], nil
 }
 
-// CheckImageSize checks that a column holds images of the size that something has, and returns their layout. Axes without names
-// are told by that size.
+// CheckImageSize checks that a column has images of owner's size, and returns their layout. That size determines axes
+// without names.
 func CheckImageSize(col api.Column, owner string, height, width, channels int) (data.Layout, error) {
 	if col.Kind == api.Tensor && len(col.DimNames) == 0 {
 		last := slices.Equal(col.Shape, []int{height, width, channels})
@@ -232,23 +232,24 @@ func CheckImageSize(col api.Column, owner string, height, width, channels int) (
 	}
 	if h != height || w != width || c != channels {
 		return "", api.Errorf(api.BadTensor,
-			"Column %q must hold images of the %s's %d×%d pixels in %d channels, got shape %v",
+			"Column %q must have images of the %s's %d×%d pixels in %d channels, got shape %v",
 			col.Name, owner, height, width, channels, col.Shape).
-			WithHint("dim_names tell the order of the axes: [H W C] or [C H W].")
+			WithHint("dim_names name the axes in order: [H W C] or [C H W].")
 	}
 	return l, nil
 }
 
-// Images reads the images and the labels that come for a model, in batches of one schema.
+// Images reads images and labels for a model from batches of one schema.
 type Images struct {
 	Layout data.Layout // of all images
 	schema api.Schema
 	model  *catalog.Model
 }
 
-// NewImages checks a schema: the named columns hold images of the model's size, and others are as they are wanted.
-func NewImages(m *catalog.Model, in api.Schema, names []string, others ...api.Column) (*Images, error) {
-	want := append([]api.Column{{Name: "label", Type: api.Int32}}, others...)
+// NewImages checks a schema: the named columns have images of the model's size, and the other columns agree with
+// others.
+func NewImages(m *catalog.Model, in api.Schema, names []string, more ...api.Column) (*Images, error) {
+	want := append([]api.Column{{Name: "label", Type: api.Int32}}, more...)
 	for _, name := range names {
 		want = append(want, api.Column{Name: name, Type: api.Float32, Kind: api.Tensor})
 	}
@@ -280,7 +281,7 @@ func (m *Images) Read(b api.Batch, name string) ([]float32, error) {
 	return data.ToHWC(values, m.Layout, h, w, c), nil
 }
 
-// Labels returns the labels of a batch, which the model must know. Errors count rows from first.
+// Labels returns the labels of a batch, which must be classes of the model. Errors count rows from first.
 func (m *Images) Labels(b api.Batch, first int64) ([]int32, error) {
 	labels, err := Int32s(m.schema, b, "label", first)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package tables checks the tables that requests bring, and makes those that replies send: their columns, layouts,
-// labels, metadata, price and batches.
+// Package tables checks the tables of requests, and makes those of replies: columns, layouts, labels, metadata, price
+// and batches.
 //
-// Its errors are *api.Error and name the column and the row. Begin with Want and Metadata.
+// Its errors are *api.Error and name the column and the row. Begin with CheckColumns and Metadata.
 package tables

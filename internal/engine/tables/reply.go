@@ -16,8 +16,8 @@ import (
 // Window is how many unanswered batches a client of an exchange should keep in flight: enough to hide the transfer.
 const Window = 4
 
-// Metadata makes the text that travels in a reply's schema: the operation, the request with every default resolved, and
-// pairs of key and value.
+// Metadata returns the metadata of a reply's schema: the operation, the request with its defaults, and pairs of key and
+// value.
 func Metadata(op string, request any, pairs ...string) map[string]string {
 	m := map[string]string{"op": op}
 	if text, err := json.Marshal(request); err == nil {
@@ -29,15 +29,14 @@ func Metadata(op string, request any, pairs ...string) map[string]string {
 	return m
 }
 
-// Note puts sentences on defaults that were taken, and on what gives poor results, into a reply's metadata, as a list
-// in JSON. No sentences change nothing.
+// Note adds notes, if there are any, to a reply's metadata, as a list in JSON.
 func Note(metadata map[string]string, notes []string) {
 	if text, err := json.Marshal(notes); err == nil && len(notes) > 0 {
 		metadata["notes"] = string(text)
 	}
 }
 
-// Normalized returns the pair that tells of values in units of their own, and nothing of images in [−1, 1].
+// Normalized returns the pair of metadata for values in units n, and none for images in [−1, 1].
 func Normalized(n *normalization.Affine) []string {
 	if n == nil {
 		return nil
@@ -45,13 +44,13 @@ func Normalized(n *normalization.Affine) []string {
 	return []string{"normalization", n.String()}
 }
 
-// OfModel is the metadata that every reply that a model gave carries.
+// OfModel returns the metadata of a reply of a model.
 func OfModel(m *catalog.Model, op string, request any) map[string]string {
-	own := Normalized(m.Shape.Normalization)
-	return Metadata(op, request, append(own, "model", m.Name, "version", strconv.Itoa(m.Version), "weights", m.Hash)...)
+	pairs := Normalized(m.Shape.Normalization)
+	return Metadata(op, request, append(pairs, "model", m.Name, "version", strconv.Itoa(m.Version), "weights", m.Hash)...)
 }
 
-// SchemaOf returns the schema of a table of numbers, whose rows are a struct.
+// SchemaOf returns the schema of a table of numbers whose rows are structs R.
 func SchemaOf[R any](metadata map[string]string) api.Schema {
 	return api.Schema{Columns: api.ColumnsOf(reflect.TypeFor[R]()), Metadata: metadata}
 }
@@ -91,28 +90,6 @@ func Priced(limit int64, s api.Schema, rows int64, run func(context.Context, fun
 ) (*api.Job, error) {
 	bytes, err := Price(limit, s, rows)
 	return &api.Job{Schema: s, Rows: rows, Bytes: bytes, Run: run}, err
-}
-
-// SendInBatches emits rows rows under s in batches of the default size; columns makes those of rows from … to−1.
-func SendInBatches(ctx context.Context, s api.Schema, rows int, emit func(api.Event) error,
-	columns func(from, to int) ([]any, error),
-) error {
-	most := RowsPerBatch(s, api.DefaultBatchBytes)
-	for from := 0; from < rows; from += most {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		to := min(from+most, rows)
-		cols, err := columns(from, to)
-		if err != nil {
-			return err
-		}
-		event := api.Event{Batch: &api.Batch{Rows: to - from, Cols: cols}, Meta: api.Done(int64(to), int64(rows))}
-		if err := emit(event); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // RowsPerBatch returns how many rows make about that many bytes.

@@ -1,4 +1,4 @@
-package uploads
+package contents
 
 import (
 	"context"
@@ -10,11 +10,11 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// scheduleCost is the number of bytes of memory that the upload takes for each one on the wire.
+// scheduleCost is the number of bytes of memory for each byte of an uploaded schedule.
 const scheduleCost = 10
 
-// Schedule opens the upload of a schedule, a table of knots.
-func (u *Uploads) Schedule(_ context.Context, req api.PutSchedule, in api.Schema) (*api.Upload, error) {
+// PutSchedule opens the upload of a schedule, a table of knots.
+func (c *Contents) PutSchedule(_ context.Context, req api.PutSchedule, in api.Schema) (*api.Upload, error) {
 	err := tables.CheckColumns(in, []api.Column{
 		{Name: "label", Type: api.Int32},
 		{Name: "subspace", Type: api.Int32},
@@ -24,7 +24,7 @@ func (u *Uploads) Schedule(_ context.Context, req api.PutSchedule, in api.Schema
 	if err != nil {
 		return nil, err
 	}
-	family, b, err := u.family(req)
+	family, b, err := c.family(req)
 	if err != nil {
 		return nil, err
 	}
@@ -49,18 +49,19 @@ func (u *Uploads) Schedule(_ context.Context, req api.PutSchedule, in api.Schema
 		if err != nil {
 			return 0, err
 		}
-		s = u.Catalog.WithProvenance(s, schedule.Provenance{Kind: "upload"})
-		stored := catalog.Schedule{Parts: catalog.Parts{Schedule: s, Basis: b}, Name: req.Name}
-		return int64(len(rows)), u.Catalog.StoreSchedule(stored, req.Replace)
+		s = c.Catalog.WithProvenance(s, schedule.Provenance{Kind: "upload"})
+		_, err = c.Catalog.StoreSchedule(req.Name, catalog.Parts{Schedule: s, Basis: b}, req.Replace)
+		return int64(len(rows)), err
 	}
-	// What a table takes while it is checked is within the limit.
-	return u.bound(api.Upload{Write: write, Commit: commit}, in, req.Rows, u.MaxBytes/scheduleCost, scheduleCost),
-		u.Catalog.FreeSchedule(req.Name, req.Replace)
+	// The limit includes the memory of the check.
+	upload := api.Upload{Write: write, Commit: commit}
+	return c.limitedUpload(upload, in, req.Rows, c.MaxUploadBytes/scheduleCost, scheduleCost),
+		c.Catalog.FreeSchedule(req.Name, req.Replace)
 }
 
-// family returns the family of a schedule and its stored basis, if it has one. What a formula gives is checked against
-// the images when the schedule meets a model, and so is the basis of a model that has learned its own.
-func (u *Uploads) family(req api.PutSchedule) (f schedule.Family, b *basis.Basis, err error) {
+// family returns the family of a schedule and its stored basis, if it has one. Any other basis is checked against the
+// images when the schedule is used with a model.
+func (c *Contents) family(req api.PutSchedule) (f schedule.Family, b *basis.Basis, err error) {
 	f = schedule.Family{Basis: req.Basis, K: req.K, Cuts: req.Cuts}
 	if d, _ := basis.Lookup(req.Basis); req.Cuts != nil && !d.Cuts {
 		return f, nil, api.Errorf(api.BadRequest, "cuts must be left out for basis %q; only %s takes it", req.Basis,
@@ -69,7 +70,7 @@ func (u *Uploads) family(req api.PutSchedule) (f schedule.Family, b *basis.Basis
 	if !catalog.StoredByName(req.Basis) {
 		return f, nil, nil
 	}
-	if b, err = u.Catalog.Basis(req.Basis); err != nil {
+	if b, err = c.Catalog.Basis(req.Basis); err != nil {
 		return f, nil, err
 	}
 	if req.K != 0 && req.K != b.K() {

@@ -1,4 +1,4 @@
-package uploads
+package contents
 
 import (
 	"testing"
@@ -15,8 +15,8 @@ var numbers = api.Schema{Columns: []api.Column{{Name: "x", Type: api.Float64}}}
 
 // TestBudget: uploads hold bytes of the budget until they end.
 func TestBudget(t *testing.T) {
-	budget := &Uploads{MaxBytes: 50}
-	first, second := budget.bound(sink, numbers, 0, 64, 3), budget.bound(sink, numbers, 0, 16, 1)
+	budget := &Contents{MaxUploadBytes: 50}
+	first, second := budget.limitedUpload(sink, numbers, 0, 64, 3), budget.limitedUpload(sink, numbers, 0, 16, 1)
 	for _, step := range []struct {
 		upload *api.Upload
 		rows   int
@@ -28,26 +28,26 @@ func TestBudget(t *testing.T) {
 		{first, 1, api.Busy, 96},
 	} {
 		err := step.upload.Write(api.Batch{Rows: step.rows})
-		if codeOf(err) != step.code || budget.held.Load() != step.held {
+		if codeOf(err) != step.code || budget.heldBytes.Load() != step.held {
 			t.Errorf("%d rows: %v, and %d bytes are held; want %q and %d",
-				step.rows, err, budget.held.Load(), step.code, step.held)
+				step.rows, err, budget.heldBytes.Load(), step.code, step.held)
 		}
 	}
-	if first.Abort(); budget.held.Load() != 0 {
-		t.Errorf("%d bytes are held by none", budget.held.Load())
+	if first.Abort(); budget.heldBytes.Load() != 0 {
+		t.Errorf("%d bytes are held by none", budget.heldBytes.Load())
 	}
 	if err := second.Write(api.Batch{Rows: 3}); codeOf(err) != api.TooLarge {
 		t.Errorf("24 bytes of 16: %v", err)
 	}
-	if _, err := second.Commit(); err != nil || budget.held.Load() != 0 {
-		t.Errorf("%v; %d bytes are held by none", err, budget.held.Load())
+	if _, err := second.Commit(); err != nil || budget.heldBytes.Load() != 0 {
+		t.Errorf("%v; %d bytes are held by none", err, budget.heldBytes.Load())
 	}
 }
 
 // TestAnnouncedRows: an upload of another number of rows than its client has announced is refused.
 func TestAnnouncedRows(t *testing.T) {
 	for rows, want := range map[int]api.Code{3: api.BadRequest, 4: "", 5: api.BadRequest} {
-		u := (&Uploads{MaxBytes: 50}).bound(sink, numbers, 4, 100, 1)
+		u := (&Contents{MaxUploadBytes: 50}).limitedUpload(sink, numbers, 4, 100, 1)
 		err := u.Write(api.Batch{Rows: rows})
 		if err == nil {
 			_, err = u.Commit()
