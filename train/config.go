@@ -8,19 +8,15 @@
 //
 // Its Config has the same names everywhere: in configs/*.yaml, on the command line and in CreateRun. A step draws
 // images and noise levels on the host, runs one program on the device (package kernels), and moves the schedule's
-// parameters θ with Adam in float64. Everything the next step depends on is explicit state (State, Resume): a resumed
-// run has the same rows as one that was never stopped.
+// parameters θ with Adam in float64. State returns everything that the next step depends on, and Resume continues from
+// it: a resumed run has the same rows as one that was never stopped. A step whose loss blows up is a [DivergedError].
 //
-// A run stops by itself if its loss blows up (guard.go), with an error that has the row of the step.
+// Package passes measures networks and data without a run.
 //
-// Passes over the data that need no run are package passes: the schedule of least energy that a run may start from,
-// evaluation, bases of principal components.
+// A Run belongs to one goroutine. The schedules, rows and models that it returns are immutable.
 //
-// A Run belongs to one goroutine. The schedules, rows and models that it returns are immutable and stay what they are
-// while training goes on.
-//
-// Begin with config.go, then setup.go, run.go and step.go; learner.go is the part of a step that the host computes, for
-// runs and for networks outside the process alike.
+// Begin with config.go, then setup.go, run.go and step.go. learner.go is the part of a step that the host computes, for
+// a Run and for a Remote, whose network is outside the process.
 package train
 
 import (

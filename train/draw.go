@@ -14,7 +14,7 @@ const (
 )
 
 // times returns n times in [0, T) as a function of seed and step: independent and uniform, or stratified, one from each
-// of n equal parts of [0, T] in random order, so that no class of a sorted batch keeps to one part.
+// of n equal parts of [0, T]. Their order is random, so that the classes of a sorted batch have times of all parts.
 func times(seed uint64, step int64, n int, T float64, stratified bool) []float64 {
 	key := latent.Uint64(seed, streamTime, uint64(step))
 	t := make([]float64, n)
@@ -55,10 +55,10 @@ func variances(seed uint64, step int64, n, j int, mean, std, extra float64) []fl
 	return g
 }
 
-// batch is what a step adds to the images.
+// batch has the noise levels of a step's samples.
 type batch struct {
 	n              int       // samples
-	rows           []int     // of the schedule, per sample; nil in pretrain
+	rows           []int     // [B] of the schedule; nil in pretrain
 	t              []float64 // [B]
 	g, gdot, omega []float64 // [B*J]; omega_j is the weight of the loss
 	network        []float64 // [B*J] variances at which the network is trained; nil for g

@@ -16,26 +16,27 @@ type thetaGradient struct {
 	terms  [len(kernels.PartNames)]*estimate
 }
 
-// estimate is a mean over a batch and how far it is off, taking the samples for independent (stratified times make it a
-// little smaller).
+// estimate is a mean over a batch with its standard error for independent samples; with stratified times the error is a
+// little smaller.
 type estimate struct {
 	mean    [][][]float64 // [row][subspace][K−1]
-	squares float64       // Σ over samples of |value of the sample|²
+	squares float64       // Σ |value|² over the samples
 	norm    float64       // of mean
 	stderr  float64       // √Σ_i Var(mean_i), over all parameters i
 }
 
 func newEstimate(theta [][]schedule.Theta) *estimate { return &estimate{mean: zerosLike(theta)} }
 
-// add takes in a sample of n, which has the one subspace.
-func (e *estimate) add(row, j, n int, own []float64) {
+// add adds subspace j of one of n samples.
+func (e *estimate) add(row, j, n int, values []float64) {
 	sum := e.mean[row][j]
-	for k, v := range own {
+	for k, v := range values {
 		sum[k] += v / float64(n)
+		e.squares += v * v
 	}
 }
 
-// finish completes the norm and the standard error of n samples.
+// finish computes the norm and the standard error of n samples.
 func (e *estimate) finish(n int) {
 	norm2 := dotTables(e.mean, e.mean)
 	e.norm, e.stderr = math.Sqrt(norm2), math.NaN()
@@ -49,7 +50,7 @@ func (e *estimate) finish(n int) {
 //
 //	d_θH = E[ Σ_j A_j d_θ g_j + B_j d_θ ġ_j ],
 //
-// in all and part by part.
+// together and part by part.
 func gradient(s *schedule.Schedule, theta [][]schedule.Theta, b batch, parts []kernels.Part) thetaGradient {
 	out := thetaGradient{estimate: *newEstimate(theta), active: make([]bool, len(theta))}
 	for _, p := range parts {
@@ -57,7 +58,7 @@ func gradient(s *schedule.Schedule, theta [][]schedule.Theta, b batch, parts []k
 	}
 	n, subspaces := len(b.t), s.J()
 	dlogg := make([]float64, len(theta[0][0])+1)
-	own, total := make([]float64, len(theta[0][0])), make([]float64, len(theta[0][0]))
+	pulled, total := make([]float64, len(theta[0][0])), make([]float64, len(theta[0][0]))
 	for i, t := range b.t {
 		row := b.rows[i]
 		out.active[row] = true
@@ -70,20 +71,15 @@ func gradient(s *schedule.Schedule, theta [][]schedule.Theta, b batch, parts []k
 					B = p.B[at]
 				}
 				clear(dlogg)
-				clear(own)
+				clear(pulled)
 				path.Chain(t, p.A[at], B, dlogg)
-				theta[row][j].Pull(path.GT(), path.G0(), dlogg, own)
-				term := out.terms[p.Index]
-				term.add(row, j, n, own)
-				for k, v := range own {
-					term.squares += v * v
+				theta[row][j].Pull(path.GT(), path.G0(), dlogg, pulled)
+				out.terms[p.Index].add(row, j, n, pulled)
+				for k, v := range pulled {
 					total[k] += v
 				}
 			}
 			out.add(row, j, n, total)
-			for _, v := range total {
-				out.squares += v * v
-			}
 		}
 	}
 	out.finish(n)
@@ -93,7 +89,7 @@ func gradient(s *schedule.Schedule, theta [][]schedule.Theta, b batch, parts []k
 	return out
 }
 
-// byTerm returns a value of each term, or NaN for one that the mode lacks.
+// byTerm returns the value of each term; NaN for terms that the mode does not have.
 func (d thetaGradient) byTerm(value func(term *estimate) float64) (values [len(kernels.PartNames)]float64) {
 	for i, term := range d.terms {
 		values[i] = math.NaN()
@@ -104,13 +100,13 @@ func (d thetaGradient) byTerm(value func(term *estimate) float64) (values [len(k
 	return values
 }
 
-// share returns by how much a term makes up the whole: ⟨d_term, d⟩/|d|². The shares sum to 1.
+// share returns ⟨d_term, d⟩/|d|². The shares of the terms sum to 1.
 func (d thetaGradient) share(term *estimate) float64 {
 	return dotTables(term.mean, d.mean) / (d.norm * d.norm)
 }
 
-// cosine returns that of the angle between two estimates, over the rows that both have samples of; NaN where there is
-// none, or one is zero.
+// cosine returns the cosine of the angle between two estimates, over the rows of which both have samples; NaN if there
+// are none.
 func cosine(a, b [][][]float64) float64 {
 	var ab, aa, bb float64
 	for r := range min(len(a), len(b)) {
@@ -133,12 +129,10 @@ func dotTables(a, b [][][]float64) (sum float64) {
 	return sum
 }
 
-func cloneTable(t [][][]float64) [][][]float64 {
-	if t == nil {
-		return nil
-	}
-	out := make([][][]float64, len(t))
-	for r, row := range t {
+// tableOf returns a copy of parameters or moments [row][subspace][K−1].
+func tableOf[T ~[]float64](values [][]T) [][][]float64 {
+	out := make([][][]float64, len(values))
+	for r, row := range values {
 		for _, v := range row {
 			out[r] = append(out[r], slices.Clone(v))
 		}
@@ -152,13 +146,12 @@ func sameTable(a, b [][][]float64) bool {
 	})
 }
 
-// zerosLike returns a table of zeros of the shape of another.
-func zerosLike[T ~[]float64](theta [][]T) [][][]float64 {
-	out := make([][][]float64, len(theta))
-	for r, row := range theta {
-		out[r] = make([][]float64, len(row))
-		for j, th := range row {
-			out[r][j] = make([]float64, len(th))
+// zerosLike returns a table of zeros of the shape of theta.
+func zerosLike(theta [][]schedule.Theta) [][][]float64 {
+	out := tableOf(theta)
+	for _, row := range out {
+		for _, v := range row {
+			clear(v)
 		}
 	}
 	return out

@@ -7,8 +7,8 @@ import (
 	"github.com/anisoflight/anisoflight/internal/base/setting"
 )
 
-// DivergedError is returned with the row of a step after which the run looks lost. The step has been taken, and the
-// state can still be read; going on is allowed.
+// DivergedError is returned with the row of a step after which the run has diverged. The step has been taken. The state
+// can be read, and further steps are allowed.
 type DivergedError struct {
 	Step int64
 	Msg  string
@@ -17,7 +17,7 @@ type DivergedError struct {
 // Error implements the error interface.
 func (e *DivergedError) Error() string { return fmt.Sprintf("step %d: %s", e.Step, e.Msg) }
 
-// StateError says why a stored state cannot be resumed.
+// StateError is returned for a stored state that cannot be resumed.
 type StateError struct{ Msg string }
 
 // Error implements the error interface.
@@ -29,30 +29,30 @@ func stateError(format string, args ...any) error {
 
 // The limits of a guard.
 const (
-	guardBlowUp  = 5.0  // times the lowest smoothed loss
-	guardSkips   = 20   // steps in a row whose gradient is not finite
-	guardSamples = 2048 // that the loss is smoothed over, at least
-	guardSteps   = 20   // that the loss is smoothed over, at least
+	guardBlowUp  = 5.0  // ratio of the average loss to its minimum
+	guardSkips   = 20   // consecutive steps whose gradient is not finite
+	guardSamples = 2048 // fewest samples in the average of the loss
+	guardSteps   = 20   // fewest steps in the average of the loss
 )
 
-// guard notices when a run goes wrong: gradients that stay non-finite, or a loss, as an exponential average, far above
-// the lowest it has been. The full estimator diverges so where the network does not see the ratios of the g_j.
+// guard detects a run that diverges: gradients that stay non-finite, or an exponential average of the loss far above its
+// minimum. The full estimator diverges like this if the network does not see the ratios of the g_j.
 type guard struct {
 	decay  float64
 	steps  int
-	weight float64 // of what average holds; 1 in the long run
+	weight float64 // of the steps in sum; tends to 1
 	sum    float64 // average·weight
-	lowest float64 // of the average, once it is smooth
+	lowest float64 // average
 	skips  int
 }
 
 func newGuard(batch int) guard {
-	over := math.Max(guardSteps, guardSamples/float64(batch))
-	return guard{decay: 1 - 1/over, lowest: math.Inf(1)}
+	steps := math.Max(guardSteps, guardSamples/float64(batch))
+	return guard{decay: 1 - 1/steps, lowest: math.Inf(1)}
 }
 
-// check takes note of a step and returns a *DivergedError if the run looks lost; it then starts again, so that each
-// fault is reported once.
+// check returns a *DivergedError if the run has diverged with this step. It then starts again, so that each fault is
+// reported once.
 func (w *guard) check(row Row, skipped bool) error {
 	if skipped || !setting.Finite(row.Loss) {
 		if w.skips++; w.skips < guardSkips {

@@ -62,9 +62,8 @@ func TestEMARampupIsEDMs(t *testing.T) {
 	}
 }
 
-// TestStaleAverages: a warning tells of an average that is a quarter or more the start, of which the quick start's was
-// one half before there was a ramp-up.
-func TestStaleAverages(t *testing.T) {
+// TestAverageWarning: a warning if more than a quarter of the average is the network at the start.
+func TestAverageWarning(t *testing.T) {
 	off, frozen := 0.0, false
 	for name, c := range map[string]struct {
 		change func(*Config)
@@ -85,7 +84,7 @@ func TestStaleAverages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := cfg.Stale(c.kimg); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+		if got := cfg.averageWarning(c.kimg); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/anisoflight/anisoflight/train/passes"
 )
 
-// What Config.Keep may be.
+// The values of Config.Keep.
 const (
 	KeepSamples = "samples"
 	KeepEnergy  = "energy"
@@ -21,29 +21,29 @@ const (
 )
 
 const (
-	// looksPerRun is how often a run measures its state after the start.
+	// looksPerRun is the number of times that a run measures its state after the start.
 	looksPerRun = 2
-	// LookParts is the number of parts of the draws of a look that are left out in turn.
+	// LookParts is the number of parts of a look's draws; each is left out once.
 	LookParts = 8
-	// The draws of a look: a hundredth of the run's images, so that looks take a small part of its time.
+	// The draws of a look are a hundredth of the run's images, so that looks take a small part of its time.
 	drawsPerKimg, fewestDraws, mostDraws = 10, 64, 1024
-	// energyDraws is how many times as many an energy is measured on, which takes one evaluation of each.
+	// energyDraws is the ratio of the draws of an energy to those of samples: each takes one evaluation.
 	energyDraws = 4
 )
 
-// Look is a measurement of a state of a run, on draws of images, noise and latents that training does not see, the same
-// in all looks of the run. Each list has a value for each of [LookParts] parts of the draws left out, so that a
-// difference between two looks has its jackknife error.
+// Look is a measurement of a state of a run, on images, noise and latents that training does not draw and that are the
+// same in all looks of the run. Each list has a value without each of [LookParts] parts of the draws: the difference
+// between two looks has a jackknife error.
 type Look struct {
 	Step    int64     `json:"step"`
 	Kimg    float64   `json:"kimg"`
 	Energy  []float64 `json:"energy"`
-	Samples []float64 `json:"samples,omitempty"` // distances of samples to the images, where states are judged by them
-	// OnStart says that samples are better along the path of the start, and those of Samples.
+	Samples []float64 `json:"samples,omitempty"` // distances of samples to the images, with KeepSamples
+	// OnStart reports that samples along the path of the start are better; Samples are theirs.
 	OnStart bool `json:"on_start,omitempty"`
 }
 
-// score is what states are chosen by: less is better.
+// score returns the measure by which states are chosen; less is better.
 func (l Look) score() float64 {
 	if l.Samples != nil {
 		return passes.Mean(l.Samples)
@@ -54,17 +54,17 @@ func (l Look) score() float64 {
 // keeper is the part of a run that keeps its best state.
 type keeper struct {
 	looks        []Look
-	best         int                // the one of looks whose state is kept
-	bestValues   [][]float32        // nil where the network is frozen
+	best         int                // index of the look whose state is kept
+	bestValues   [][]float32        // of that state; nil if the network is frozen
 	bestSchedule *schedule.Schedule // of that state
 }
 
-// Candidate is a state of a run that is to be measured. It has to be closed.
+// Candidate is a state of a run to be measured. The caller closes it.
 type Candidate struct {
 	Model    *kernels.Model
 	Weights  *kernels.Weights // averaged
 	Schedule *schedule.Schedule
-	Start    *schedule.Schedule // of the run, if it is another
+	Start    *schedule.Schedule // when the run began; nil if Schedule is the same
 	Data     *data.Dataset
 	Draws    int // of samples
 	Seed     uint64
@@ -78,8 +78,8 @@ func (c *Candidate) Close() { c.Weights.Release() }
 // streamLook separates the draws of looks from those of training, and from users' samples.
 const streamLook uint32 = 0x6c6f6f6b
 
-// Candidate returns the present state if it is to be measured: at the start, after each half of the length, and at the
-// end; nil if not. At the start it measures the schedule to start from first.
+// Candidate returns the current state if it is to be measured: at the start, after each half of the length, and at the
+// end. Otherwise it returns nil. At the start it first measures a geodesic to start from.
 func (r *Run) Candidate(ctx context.Context, end bool) (*Candidate, error) {
 	part := func(kimg float64) float64 { return math.Floor(looksPerRun * kimg / r.cfg.Kimg) }
 	n, kimg := len(r.looks), float64(r.seen)/1000
@@ -106,7 +106,7 @@ func (r *Run) Candidate(ctx context.Context, end bool) (*Candidate, error) {
 	return c, nil
 }
 
-// Energies measures the energy of a candidate, with each part of the draws left out.
+// Energies measures the energy of a candidate without each part of the draws.
 func (c *Candidate) Energies(ctx context.Context, progress func(done, total int)) ([]float64, error) {
 	losses, err := passes.Losses(ctx, c.Model, c.Weights, c.Data, c.Schedule, passes.LossSettings{
 		Samples: energyDraws * c.Draws, C: c.cfg.C, Order: c.cfg.Order, Seed: c.Seed, Progress: progress,
@@ -127,8 +127,9 @@ func (c *Candidate) Energies(ctx context.Context, progress func(done, total int)
 	return out, nil
 }
 
-// Keep takes the measurement of a candidate, its samples along its own path and along that of the start, and keeps the
-// state, with the better path, if none before was better. A candidate that has been trained on since is passed over.
+// Keep records the measurement of a candidate: its energy, and distances of samples along its path and along that of the
+// start. It keeps the state, with the better path, if it is the best so far. If the run has taken steps since, Keep does
+// nothing.
 func (r *Run) Keep(c *Candidate, energy, samples, onStart []float64) error {
 	if c.look.Step != r.step || len(r.looks) > 0 && r.looks[len(r.looks)-1].Step == r.step {
 		return nil
@@ -154,25 +155,25 @@ func (r *Run) Keep(c *Candidate, energy, samples, onStart []float64) error {
 	return nil
 }
 
-// keeperOf returns what a stored state has kept, and the schedule that its run started from.
+// keeperOf returns the keeper of a stored state, and the schedule that its run started from.
 func keeperOf(s *checkpoint.Run) (k keeper, start *schedule.Schedule, err error) {
-	if start, err = scheduleOf(s.ThetaStart, s.Schedule, s.ThetaM); err != nil || s.Looks == nil {
+	if start, err = storedSchedule(s.ThetaStart, s.Schedule, s.ThetaM); err != nil || s.Looks == nil {
 		return k, start, err
 	}
 	if err := json.Unmarshal(s.Looks, &k.looks); err != nil {
 		return k, start, stateError("looks: %v", err)
 	}
 	if s.Best < 0 || s.Best >= len(k.looks) {
-		return k, start, stateError("the best of %d looks is number %d", len(k.looks), s.Best)
+		return k, start, stateError("best must be one of %d looks, got %d", len(k.looks), s.Best)
 	}
 	k.best, k.bestValues, k.bestSchedule = s.Best, s.BestEMA, s.Schedule
 	if s.ThetaM != nil {
-		k.bestSchedule, err = scheduleOf(s.ThetaBest, s.Schedule, s.ThetaM)
+		k.bestSchedule, err = storedSchedule(s.ThetaBest, s.Schedule, s.ThetaM)
 	}
 	return k, start, err
 }
 
-// StoredModel returns what a stored state gives as a model, and what its looks say, as Run.Model and Run.Outcome do.
+// StoredModel returns Run.Model and Run.Outcome of a stored state.
 func StoredModel(s *checkpoint.Run) (*checkpoint.Model, *Outcome, error) {
 	if s.Network == nil {
 		return nil, nil, errNoModel
@@ -182,14 +183,14 @@ func StoredModel(s *checkpoint.Run) (*checkpoint.Model, *Outcome, error) {
 		return nil, nil, err
 	}
 	m := &checkpoint.Model{Net: s.Network, Values: s.EMA, Schedule: s.Schedule, Basis: s.Basis}
-	if m.Values == nil { // frozen: the network is as it was
+	if m.Values == nil { // the network is frozen
 		m.Values = s.Params
 	}
 	k.choose(m)
 	return m, k.outcome(start), nil
 }
 
-// choose puts the best state in the place of the last.
+// choose replaces the model's state by the best, if there is one.
 func (k *keeper) choose(m *checkpoint.Model) {
 	if len(k.looks) == 0 {
 		return
@@ -200,14 +201,14 @@ func (k *keeper) choose(m *checkpoint.Model) {
 	}
 }
 
-// Outcome is what the looks of a run say.
+// Outcome summarises the looks of a run.
 type Outcome struct {
 	Start, Best, Last Look
 	Looks             int
-	Moved             *schedule.Movement // of the best state; nil where the schedule stays
+	Moved             *schedule.Movement // of the best state; nil if the schedule is not trained
 }
 
-// Outcome returns what the run's looks say; nil if it has none.
+// Outcome returns the summary of the run's looks; nil if there are none.
 func (r *Run) Outcome() *Outcome { return r.keeper.outcome(r.start) }
 
 func (k *keeper) outcome(start *schedule.Schedule) *Outcome {
@@ -222,7 +223,7 @@ func (k *keeper) outcome(start *schedule.Schedule) *Outcome {
 	return o
 }
 
-// Change returns ln of a measure of a state over that of the start, and its jackknife error over the parts.
+// Change returns ln(state/start) of a measure, and its jackknife error over the parts.
 func Change(start, state []float64) (change, stderr float64) {
 	n := float64(len(start))
 	ratios := make([]float64, len(start))

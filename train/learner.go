@@ -10,19 +10,19 @@ import (
 )
 
 // learner is the part of a stage that the host computes: it draws noise levels along the schedule, and moves the
-// schedule by the terms that come back, whoever computes them. A Run has one, and so has a Remote.
+// schedule by the terms of the gradient. A Run gets the terms from a device, a Remote from a client.
 type learner struct {
 	cfg   Config
 	sched *schedule.Schedule // as it stands; nil in pretrain without one
-	start *schedule.Schedule // what it was when the run began; nil where it stays
-	theta [][]schedule.Theta // parameters of sched; nil where it stays
-	adam  *scheduleAdam      // nil where it stays
+	start *schedule.Schedule // when the run began; nil if the schedule is not trained
+	theta [][]schedule.Theta // parameters of sched; nil if it is not trained
+	adam  *scheduleAdam      // nil if the schedule is not trained
 
-	previous [][][]float64 // d_θH of the step before; nil before there is one
+	previous [][][]float64 // d_θH of the previous step; nil in the first
 	guard    guard
 
 	step, seen, skipped int64
-	measured            bool // the start of the schedule, where it is measured
+	measured            bool // the run starts from a geodesic, and it has been measured
 	rows                []Row
 	peak                func() (flops float64, ok bool) // of the device; nil without one
 }
@@ -33,10 +33,21 @@ func newLearner(cfg Config, s *schedule.Schedule) learner {
 	return l
 }
 
-// advance takes one step on a batch, whose terms the device computes, or a client that keeps its network: what terms
-// knows of the step beyond them it writes into the row.
+// Config returns the configuration with every default filled in.
+func (l *learner) Config() Config { return l.cfg }
+
+// Schedule returns the current schedule; nil in pretrain without one.
+func (l *learner) Schedule() *schedule.Schedule { return l.sched }
+
+// Rows returns the rows from index from on. They are never overwritten, and must not be changed.
+func (l *learner) Rows(from int) []Row {
+	n := len(l.rows)
+	return l.rows[min(max(from, 0), n):n:n]
+}
+
+// advance takes one step on a batch. terms computes the terms of the gradient, and sets the row's other columns.
 //
-// An error before the step leaves everything as it was. A *[DivergedError] comes with the row of a step that has been
+// After an error before the step nothing has changed. A *[DivergedError] comes with the row of a step that has been
 // taken.
 func (l *learner) advance(b batch, terms func(row *Row) (kernels.StepOutput, error)) (Row, error) {
 	began, n := time.Now(), b.n
@@ -76,8 +87,8 @@ func (l *learner) advance(b batch, terms func(row *Row) (kernels.StepOutput, err
 	return row, l.guard.check(row, skipped)
 }
 
-// learn fills in what a step knows of the schedule's gradient and, if move is set and the gradient is finite, takes one
-// step of Adam on θ.
+// learn sets the row's columns of the schedule's gradient. If move is true and the gradient is finite, it takes one step
+// of Adam on θ.
 func (l *learner) learn(b batch, terms *kernels.Terms, row *Row, move bool) (moved bool, err error) {
 	d := gradient(l.sched, l.theta, b, terms.Parts(b.omega, b.g, b.gdot, l.cfg.C, l.cfg.Order))
 	row.ScheduleGradNorm, row.ScheduleGradStderr = d.norm, d.stderr
@@ -90,13 +101,13 @@ func (l *learner) learn(b batch, terms *kernels.Terms, row *Row, move bool) (mov
 	l.adam.step(theta, d.mean, d.active, row.ScheduleLR)
 	next, err := schedule.FromTheta(l.sched.Family(), l.sched.Labels(), theta, l.sched.T(), l.cfg.G0)
 	if err != nil {
-		return false, &DivergedError{Step: row.Step, Msg: "the schedule has left the numbers: " + err.Error()}
+		return false, &DivergedError{Step: row.Step, Msg: "the schedule is not finite: " + err.Error()}
 	}
 	l.sched, l.theta, l.previous = next, theta, d.mean
 	return true, nil
 }
 
-// startFrom replaces the schedule, and resets its optimiser and what is known of its gradient.
+// startFrom replaces the schedule, and resets its optimiser and gradient.
 func (l *learner) startFrom(s *schedule.Schedule) {
 	l.sched = s
 	if l.cfg.Stage == Pretrain || !*l.cfg.TrainSchedule {
@@ -107,7 +118,7 @@ func (l *learner) startFrom(s *schedule.Schedule) {
 	l.previous = nil
 }
 
-// Moved says how far the run has moved its schedule; nil if it trains none.
+// Moved returns how far the run has moved its schedule; nil if the schedule is not trained.
 func (l *learner) Moved() *schedule.Movement {
 	if l.start == nil {
 		return nil
@@ -115,15 +126,15 @@ func (l *learner) Moved() *schedule.Movement {
 	return l.sched.MovedFrom(l.start)
 }
 
-// startSettings are those of the geodesic that a stage starts from: one path, since one of each class would cost a pass
-// for each.
+// startSettings returns the settings of the geodesic that a stage starts from: one path, because a path per class takes
+// a pass for each class.
 func (l *learner) startSettings() passes.GeodesicSettings {
 	return passes.GeodesicSettings{
 		T: l.cfg.T, G0: l.cfg.G0, C: l.cfg.C, Knots: l.cfg.Knots, Order: l.cfg.Order, Seed: l.cfg.Seed,
 	}
 }
 
-// startAt puts a geodesic in the place of the schedule: the same in every class and subspace.
+// startAt replaces the schedule by a geodesic, the same in every class and subspace.
 func (l *learner) startAt(g *passes.Geodesic) error {
 	s, err := g.Schedule.Expand(l.sched.Family(), l.sched.Labels(), l.sched.J())
 	if err != nil {

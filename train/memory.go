@@ -10,16 +10,14 @@ import (
 
 // Memory says how a run's steps fit the device's memory.
 type Memory struct {
-	Devices int `json:"devices"` // that take the parts of a batch, of all processes
-	// images of a batch on the device at a time; the batch's own number is all
-	Microbatch int   `json:"microbatch"`
-	Needed     int64 `json:"needed"` // bytes, an estimate
-	// bytes that the whole batch at a time would need, where that is not the case
-	Whole     int64 `json:"whole,omitempty"`
-	Available int64 `json:"available,omitempty"` // bytes when the run was opened; 0: unknown
+	Devices    int   `json:"devices"`             // of all processes that take parts of a batch
+	Microbatch int   `json:"microbatch"`          // images of a batch on the device at a time
+	Needed     int64 `json:"needed"`              // bytes, an estimate
+	Whole      int64 `json:"whole,omitempty"`     // bytes for the whole batch at a time, if it is divided
+	Available  int64 `json:"available,omitempty"` // bytes when the run was opened; 0: unknown
 }
 
-// MemoryError says that a run's steps do not fit the device's memory, by estimate.
+// MemoryError is returned for a run whose steps, by estimate, do not fit the device's memory.
 type MemoryError struct {
 	Memory
 	Batch int
@@ -31,19 +29,16 @@ func (e *MemoryError) Error() string {
 	if e.Microbatch > 1 {
 		advice = "make microbatch smaller, or leave it out to have it chosen"
 	}
-	return fmt.Sprintf("a step of batch %d in microbatches of %d needs an estimated %s of device memory, %s are "+
-		"available; %s",
-		e.Batch, e.Microbatch, mib(e.Needed), mib(e.Available), advice)
+	const mib = 1 << 20
+	return fmt.Sprintf("a step of batch %d in microbatches of %d needs an estimated %.1f MiB of device memory, %.1f MiB "+
+		"are available; %s", e.Batch, e.Microbatch, float64(e.Needed)/mib, float64(e.Available)/mib, advice)
 }
 
-func mib(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
-
-// Fit checks that a step of a resolved configuration fits that many bytes of memory, 0 if unknown, and chooses how many
-// images the device sees at a time where the configuration leaves it open: all of the batch, or else the fewest equal
-// parts that fit.
+// Fit checks that a step of a resolved configuration fits a number of bytes of memory, 0 if unknown. If the
+// configuration has no microbatch it chooses the whole batch, or the fewest equal parts that fit.
 func (c Config) Fit(m *kernels.Model, available int64) (Memory, error) {
-	own := c.Stage != Pretrain && c.stdSubspace() > 0
-	need := func(part int) (int64, error) { return m.StepMemory(c.Trainer(), c.Batch, part, own) }
+	networkLevels := c.Stage != Pretrain && c.stdSubspace() > 0
+	need := func(part int) (int64, error) { return m.StepMemory(c.Trainer(), c.Batch, part, networkLevels) }
 	fit := Memory{Microbatch: c.Microbatch, Available: available}
 	if c.Microbatch == 0 || c.Microbatch > c.Batch {
 		fit.Microbatch = c.Batch
@@ -59,8 +54,7 @@ func (c Config) Fit(m *kernels.Model, available int64) (Memory, error) {
 		return fit, &MemoryError{Memory: fit, Batch: c.Batch}
 	}
 	fit.Whole = fit.Needed
-	// What is needed rises with the part, so the fewest parts that fit are found by halving.
-	tooFew, enough := 1, c.Batch // parts: too few, and the candidate
+	tooFew, enough := 1, c.Batch // numbers of parts; a bisection, because larger parts need more
 	for enough-tooFew > 1 {
 		parts := (tooFew + enough) / 2
 		bytes, err := need(partOf(c.Batch, parts))
@@ -83,9 +77,8 @@ func (c Config) Fit(m *kernels.Model, available int64) (Memory, error) {
 	return fit, nil
 }
 
-// fitDevices is Fit on the devices of a model and as many of each other process, each of which takes a part of the
-// batch at a time. Where the parts are left open and may be chosen, there is one for each device, or more where those
-// would not fit.
+// fitDevices is Fit on the devices of a model and as many of every other process; each takes a part of the batch at a
+// time. With choose, and without a microbatch, there is a part for each device, or more if those do not fit.
 func (c Config) fitDevices(m *kernels.Model, processes int, choose bool) (fit Memory, err error) {
 	devices := m.Device().Peers()
 	all := len(devices) * processes
@@ -107,8 +100,8 @@ func (c Config) fitDevices(m *kernels.Model, processes int, choose bool) (fit Me
 	return fit, err
 }
 
-// fitsState checks, before any memory is taken, that a network's values fit the device beside what training keeps with
-// them: their average, and the two moments of Adam.
+// fitsState checks, before memory is taken, that the device has room for a network's values, their average and the two
+// moments of Adam.
 func (c Config) fitsState(net kernels.Architecture, dev *device.Device) error {
 	const copies, float32Bytes = 4, 4
 	needed := int64(net.ParamCount()) * copies * float32Bytes
@@ -118,5 +111,5 @@ func (c Config) fitsState(net kernels.Architecture, dev *device.Device) error {
 	return nil
 }
 
-// partOf is the size of the largest of that many parts, as equal as can be.
+// partOf returns the size of the largest part if n is divided into equal parts.
 func partOf(n, parts int) int { return (n + parts - 1) / parts }

@@ -7,7 +7,7 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
-// Network returns a run's network; nil if it cannot be told, which is said when the run is made.
+// Network returns the network of a run; nil if its configuration cannot be used, with which New fails.
 func (src Sources) Network(cfg Config) kernels.Architecture {
 	if src.Model != nil {
 		return src.Model.Net
@@ -19,7 +19,7 @@ func (src Sources) Network(cfg Config) kernels.Architecture {
 	return net
 }
 
-// Classes returns those that a run's network knows.
+// Classes returns the number of classes of a run's network.
 func (src Sources) Classes(cfg Config) int {
 	if net := src.Network(cfg); net != nil {
 		return net.Shape().Labels
@@ -27,21 +27,21 @@ func (src Sources) Classes(cfg Config) int {
 	return 0
 }
 
-// Notes returns sentences on what a new run of a resolved configuration leaves out or cannot learn well.
+// Notes returns sentences on what a run of a resolved configuration ignores or cannot learn well.
 func (c Config) Notes(src Sources) []string {
 	var out []string
 	known := src.Classes(c)
 	if classes := src.Dataset.Classes(); src.Dataset.HasLabels() && classes > 0 {
 		switch {
 		case known == 0 && c.Model != "":
-			out = append(out, fmt.Sprintf("the model %q has no classes and the dataset has %d: labels are ignored; only a "+
-				"new network, of label_dim %[2]d in the stage pretrain, knows them", c.Model, classes))
+			out = append(out, fmt.Sprintf("the model %q has no classes and the dataset has %d: labels are ignored; to use "+
+				"them, pretrain a new network with label_dim %[2]d", c.Model, classes))
 		case known == 0:
 			out = append(out, fmt.Sprintf("label_dim is 0 and the dataset has %d classes: labels are ignored; "+
-				"give label_dim %d for a network that knows them", classes, classes))
+				"to use them, give label_dim %d", classes, classes))
 		case c.Model == "" && known > classes:
 			out = append(out, fmt.Sprintf("label_dim is %d and the dataset has %d classes: labels from %d on are never "+
-				"trained, and are drawn where samples name no labels; give label_dim %d", known, classes, classes, classes))
+				"trained, but are drawn for samples without labels; give label_dim %d", known, classes, classes, classes))
 		}
 	}
 	out = append(out, c.MovementWarning()...)
@@ -52,16 +52,15 @@ func (c Config) Notes(src Sources) []string {
 	frozen := !*c.TrainNetwork
 	isotropic := src.Model != nil && (src.Model.Schedule == nil || src.Model.Schedule.J() == 1)
 	switch {
-	case net.Ratios() == 0 && frozen: // which does not learn to see them
-		out = append(out, "the network is frozen and is told only the geometric mean of the g_j, not their ratios: paths "+
-			"that differ make its samples worse; leave train_network out, or take the stage isotropic")
+	case net.Ratios() == 0 && frozen:
+		out = append(out, "the network is frozen and sees only the geometric mean of the g_j, not their ratios: paths that "+
+			"differ make its samples worse; leave train_network out, or take the stage isotropic")
 	case net.Ratios() == 0 && (c.RatioEmbedding == nil || !*c.RatioEmbedding):
-		out = append(out, "the network is told only the geometric mean of the g_j, not their ratios: paths that differ "+
-			"make its samples worse; leave ratio_embedding out")
+		out = append(out, "the network sees only the geometric mean of the g_j, not their ratios: paths that differ make its "+
+			"samples worse; leave ratio_embedding out")
 	case frozen && isotropic:
-		out = append(out, fmt.Sprintf("the network of the model %q is frozen and was never trained on noise that "+
-			"differs by subspace: a schedule of several subspaces leads it where it knows nothing; leave train_network out, or "+
-			"take the stage isotropic", c.Model))
+		out = append(out, fmt.Sprintf("the network of the model %q is frozen and was never trained on noise that differs by "+
+			"subspace, which a schedule of several subspaces has; leave train_network out, or take the stage isotropic", c.Model))
 	}
 	return out
 }

@@ -14,17 +14,17 @@ const adamEps = 1e-8
 //	m ← β₁ m + (1−β₁) d     v ← β₂ v + (1−β₂) d²
 //	θ ← θ − lr · m/(1−β₁ⁿ) / ( √(v/(1−β₂ⁿ)) + ε )
 //
-// Every row counts its own steps n: the row of a class that is absent from a batch stays as it is, moments included.
+// Every row counts its steps n: the row of a class that is absent from a batch does not change, nor do its moments.
 type scheduleAdam struct {
 	beta1, beta2 float64
 	m, v         [][][]float64 // [row][subspace][K−1]
 	n            []int64       // steps per row
 }
 
-func newScheduleAdam(beta1, beta2 float64, like [][]schedule.Theta) *scheduleAdam {
-	a := &scheduleAdam{beta1: beta1, beta2: beta2, n: make([]int64, len(like))}
-	a.m, a.v = zerosLike(like), zerosLike(like)
-	return a
+func newScheduleAdam(beta1, beta2 float64, theta [][]schedule.Theta) *scheduleAdam {
+	return &scheduleAdam{
+		beta1: beta1, beta2: beta2, m: zerosLike(theta), v: zerosLike(theta), n: make([]int64, len(theta)),
+	}
 }
 
 // step moves the parameters of the active rows against the gradient d.
@@ -47,7 +47,7 @@ func (a *scheduleAdam) step(theta [][]schedule.Theta, d [][][]float64, active []
 	}
 }
 
-// The ramps of a learning rate; Ramp.At says what they are.
+// The kinds of a Ramp; Ramp.At defines them.
 const (
 	RampCosine    = "cosine"
 	RampConstant  = "constant"
@@ -58,24 +58,23 @@ const (
 // Ramps lists the names of the ramps.
 var Ramps = []string{RampCosine, RampConstant, RampPublished, RampCompleted}
 
-// Ramp is how a learning rate changes over a run.
+// Ramp is a learning rate as a function of the images seen.
 type Ramp struct {
 	Kind   string
-	Rate   float64 // the highest rate, where the ramp reaches it
+	Rate   float64 // the highest rate
 	Length float64 // kimg of the whole run
 	Warmup float64 // kimg, for cosine and constant
 	Hold   float64 // cosine: part of the length before the rate falls
 	Final  float64 // cosine: the last rate as a part of Rate
 }
 
-// At returns the rate of a step that takes the run from one kimg to another. With p the part of the length that lies
-// before it,
+// At returns the rate of the step between two kimg. With p = from/Length,
 //
 //	constant   Rate · min(to/Warmup, 1)
 //	cosine     the same, times Final + (1−Final)·½(1 + cos πu), u = (p−Hold)/(1−Hold) in [0, 1]
 //	published  Rate · min(to/10000, 1) · ½^⌊8(p−½)⌋ for p > ½: the recipe of the paper,
-//	           whose ramp a run of 1200 kimg never completes
-//	completed  the same with a ramp that ends no later than the middle of the run
+//	           whose warm-up a run of 1200 kimg never completes
+//	completed  the same with a warm-up that ends at the middle of the run or before
 func (r Ramp) At(from, to float64) float64 {
 	p := from / r.Length
 	switch r.Kind {
@@ -103,8 +102,8 @@ func (r Ramp) warm(to float64) float64 {
 	return math.Min(to/r.Warmup, 1)
 }
 
-// halflife returns the half-life in kimg of the network's average in a step that begins after so many kimg. It is never
-// longer than the part EMARampup of them; as in EDM a first step makes the average the network itself.
+// halflife returns the half-life in kimg of the network's average in a step that begins at kimg: at most the part
+// EMARampup of kimg. As in EDM the average after the first step is the network itself.
 func (c Config) halflife(kimg float64) float64 {
 	if ramp := *c.EMARampup; ramp > 0 {
 		return min(c.EMAHalflife, ramp*kimg)

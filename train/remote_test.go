@@ -122,7 +122,7 @@ func TestRemoteIsARun(t *testing.T) {
 					t.Fatalf("row %d is %v, the run's %v", i+1, row, rows[i])
 				}
 			}
-			got, _ := r.Schedule()
+			got := r.Schedule()
 			want := run.Schedule()
 			for row := range want.Rows() {
 				for j := range want.J() {
@@ -153,11 +153,11 @@ func TestRemoteThatIsNotAnsweredStaysAsItWas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, _ := r.Schedule()
+	before := r.Schedule()
 	if _, err := r.Step(t.Context()); !errors.Is(err, errBroken) {
 		t.Fatalf("the error is %v", err)
 	}
-	if after, _ := r.Schedule(); after != before || len(r.Rows()) != 0 {
+	if after := r.Schedule(); after != before || len(r.Rows(0)) != 0 {
 		t.Error("the schedule has moved without an answer")
 	}
 }

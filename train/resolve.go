@@ -13,12 +13,11 @@ import (
 
 const maxNFE = 1001
 
-// words are the lists that the tags oneof of Config name.
+// words are the lists that the oneof tags of Config name.
 var words = map[string][]string{"modes": kernels.Modes, "precisions": kernels.Precisions, "ramps": Ramps}
 
-// Resolve returns the configuration with the defaults filled in that do not depend on where the run starts, or a
-// *[setting.Error] for the first field that cannot be used. T, G0, Knots, Init and C stay zero where they are left to
-// the start and the data.
+// Resolve returns the configuration with the defaults that do not depend on the start of the run, or a *[setting.Error]
+// for the first field that cannot be used. The defaults of T, G0, Knots, Init and C depend on the start and the data.
 func (c Config) Resolve() (Config, error) {
 	pre := c.Stage == Pretrain
 	if c.Stage == "" {
@@ -35,7 +34,7 @@ func (c Config) Resolve() (Config, error) {
 	}
 	setting.SetDefaults(&c)
 	c.Kimg = cmp.Or(c.Kimg, pick(pre || c.Model == "", 1200, defaultKimg))
-	if c.Stage != Anisotropic || !*c.TrainNetwork { // else the network says whether it can
+	if c.Stage != Anisotropic || !*c.TrainNetwork { // otherwise it depends on the network
 		c.RatioEmbedding = cmp.Or(c.RatioEmbedding, new(false))
 	}
 	c.LR = cmp.Or(c.LR, pick(pre, 1e-3, 1e-4))
@@ -52,17 +51,17 @@ func (c Config) Resolve() (Config, error) {
 	return c, c.check()
 }
 
-// What the default of schedule_lr comes to: an increment of ln g between two knots changes by at most about the part
-// movement of itself over all steps, and largestScheduleLR of itself in one. On CIFAR-10 at 16×16 the gradients have no
-// direction in common once the rates have added up to about 0.8.
+// With the default schedule_lr, an increment of ln g between two knots changes by at most about movement times itself
+// over all steps, and largestScheduleLR times itself in one. On CIFAR-10 at 16×16 the gradients have no direction in
+// common after the rates have added up to about 0.8.
 const (
 	defaultKimg       = 102.4
 	movement          = 1.2
 	largestScheduleLR = 2e-2
 )
 
-// defaultScheduleLR is the paper's rate if the schedule starts from a form, as it does there. A path that was measured
-// or learned can go as far as it has to in a run of any length.
+// defaultScheduleLR returns the paper's rate if the schedule starts from a form, as it does there. For a path that was
+// measured or learned, the rates of a run of any length have the same sum.
 func (c Config) defaultScheduleLR() float64 {
 	measured := c.Init == initGeodesic || c.Init == initTable || c.Init == "" && (c.Model != "" || c.Schedule != "")
 	if c.Stage == Isotropic && !measured {
@@ -70,7 +69,7 @@ func (c Config) defaultScheduleLR() float64 {
 	}
 	c.ScheduleLR = 1
 	sum := c.scheduleRates()
-	if !setting.Positive(sum) { // the length or the ramp is refused below
+	if !setting.Positive(sum) { // Resolve refuses the length or the ramp
 		return largestScheduleLR
 	}
 	return min(movement/sum, largestScheduleLR)
@@ -87,7 +86,7 @@ func pick[T any](cond bool, a, b T) T {
 func (c Config) check() error {
 	switch {
 	case c.Network != nil && c.Model != "":
-		return setting.Errorf("network", "must be left out where a model is given to start from")
+		return setting.Errorf("network", "must be left out if a model is given to start from")
 	case c.Stage == Pretrain && !*c.TrainNetwork:
 		return setting.Errorf("train_network", "must be true in the stage pretrain, which trains nothing else")
 	case c.Stage == Isotropic && c.Family.Basis != "none":
@@ -101,18 +100,18 @@ func (c Config) check() error {
 	case c.Family.K < 0:
 		return setting.Errorf("family.k", "must be positive, got %d", c.Family.K)
 	case !*c.TrainSchedule && !*c.TrainNetwork:
-		return setting.Errorf("train_schedule", "must be true where train_network is false: nothing would be trained")
+		return setting.Errorf("train_schedule", "must be true if train_network is false: nothing would be trained")
 	case !*c.TrainSchedule && c.Stage == Pretrain:
-		return setting.Errorf("train_schedule", "must be left out in the stage pretrain, which trains no schedule; take the "+
-			"stage isotropic for the trajectory loss along a schedule that stays")
+		return setting.Errorf("train_schedule", "must be left out in the stage pretrain, which trains no schedule; for the "+
+			"trajectory loss along a fixed schedule take the stage isotropic")
 	case c.ForNFE != 0 && c.Keep != KeepSamples:
-		return setting.Errorf("for_nfe", "must be left out where keep is %s; keep samples is judged by it", c.Keep)
+		return setting.Errorf("for_nfe", "must be left out if keep is %s; it is used by keep samples", c.Keep)
 	case c.ForNFE != 0 && (c.ForNFE < 3 || c.ForNFE%2 == 0 || c.ForNFE > maxNFE):
 		return setting.Errorf("for_nfe", "must be an odd number from 3 to %d, as n steps of Heun's method take 2n − 1 "+
 			"evaluations, got %d", maxNFE, c.ForNFE)
 	case c.Keep != KeepLast && (c.Stage == Pretrain || c.Network != nil):
-		return setting.Errorf("keep", "must be last in the stage pretrain and for a new network, whose start is worth "+
-			"nothing, got %s", c.Keep)
+		return setting.Errorf("keep", "must be last in the stage pretrain and for a new network, whose start is random, "+
+			"got %s", c.Keep)
 	case c.asksForRatios() && c.Family.Basis == "none":
 		return setting.Errorf("ratio_embedding",
 			"must be false with one subspace, which has no ratio; give a family with two, such as {\"basis\":\"dct\"}")
@@ -133,7 +132,7 @@ func (c Config) scheduleRamp() Ramp {
 	}
 }
 
-// stdSubspace is p_std_subspace, 0 before it is known.
+// stdSubspace returns p_std_subspace; 0 before its default is known.
 func (c Config) stdSubspace() float64 {
 	if c.PStdSubspace == nil {
 		return 0
@@ -141,21 +140,21 @@ func (c Config) stdSubspace() float64 {
 	return *c.PStdSubspace
 }
 
-// initGeodesic and initTable are the starts of a schedule that are no formula: measured on the run's own network and
-// data before the first step, and a schedule by name.
+// The values of Config.Init that are not formulas: a geodesic measured on the run's network and data before the first
+// step, and a schedule by name.
 const (
 	initGeodesic = "geodesic"
 	initTable    = "table"
 )
 
-// Inits lists what Config.Init may be.
+// Inits lists the values of Config.Init.
 var Inits = append(slices.Clone(schedule.Initial), initGeodesic, initTable)
 
 // checkInit checks the start of the schedule.
 func (c Config) checkInit() error {
 	switch {
 	case c.Init == initTable && c.Schedule == "":
-		return setting.Errorf("schedule", "must name a schedule where init is table, got none")
+		return setting.Errorf("schedule", "must name a schedule if init is table, got none")
 	case c.Init == initGeodesic && c.Schedule != "":
 		return setting.Errorf("init", "must be left out to start from the schedule %q, got geodesic, which is measured",
 			c.Schedule)

@@ -7,11 +7,10 @@ import (
 	"github.com/anisoflight/anisoflight/kernels"
 )
 
-// Row is what one step reports. What a stage lacks is NaN: the energy and the schedule's columns in pretrain, the
-// network's columns where it is frozen, the terms that the estimator's mode does not have, the MFU before the peak is
-// measured.
+// Row is the report of one step. A column without a value is NaN: the energy and the schedule's columns in pretrain, the
+// network's columns if it is frozen, terms that the estimator's mode does not have, MFU before the peak is measured.
 //
-// Its tags name the columns; an array has one for each of kernels.PartNames.
+// The tags name the columns; an array has a column for each of kernels.PartNames.
 type Row struct {
 	Step               int64   `column:"step"`                 // from 1
 	Kimg               float64 `column:"kimg"`                 // thousands of images seen, this step's included
@@ -22,8 +21,8 @@ type Row struct {
 	ScheduleGradStderr float64 `column:"schedule_grad_stderr"` // of d_θH over the batch, as a norm: √Σ_i Var
 	LR                 float64 `column:"lr"`                   // of the network in this step
 	ScheduleLR         float64 `column:"schedule_lr"`
-	Seconds            float64 `column:"seconds"`              // that the step took
-	ScheduleGradCosine float64 `column:"schedule_grad_cosine"` // of the angle between d_θH and the step's before
+	Seconds            float64 `column:"seconds"`              // duration of the step
+	ScheduleGradCosine float64 `column:"schedule_grad_cosine"` // of the angle between d_θH and that of the previous step
 	Share              parts   `column:"share_"`               // ⟨d_term, d_θH⟩/|d_θH|² of every term: they sum to 1
 	TermStderr         parts   `column:"stderr_"`              // standard error of every term
 	GFLOPS             float64 `column:"gflops"`               // 10⁹ FLOP/s of convolutions and matrix products
@@ -39,7 +38,7 @@ var RowColumns = func() []string {
 	return append([]string{"step"}, names...)
 }()
 
-// numbers returns the names of a row's columns after the step, and where their numbers are.
+// numbers returns the names of the columns after step, and pointers to their values.
 func (r *Row) numbers() (names []string, at []*float64) {
 	for f, v := range reflect.ValueOf(r).Elem().Fields() {
 		name := f.Tag.Get("column")
@@ -55,7 +54,7 @@ func (r *Row) numbers() (names []string, at []*float64) {
 	return names, at
 }
 
-// emptyRow is all NaN but for the step.
+// emptyRow returns a row of NaN at step 0.
 func emptyRow() (r Row) {
 	_, at := r.numbers()
 	for _, p := range at {
@@ -74,10 +73,10 @@ func (r Row) Values() []float64 {
 	return values
 }
 
-// RowOf returns the row of such numbers; any other number of them is an error.
-func RowOf(values []float64) (Row, error) {
+// rowOf is the inverse of Values.
+func rowOf(values []float64) (Row, error) {
 	if len(values) != len(RowColumns) {
-		return Row{}, stateError("a row of %d columns; there are %d", len(values), len(RowColumns))
+		return Row{}, stateError("a row must have %d columns, got %d", len(RowColumns), len(values))
 	}
 	r := Row{Step: int64(values[0])}
 	_, at := r.numbers()
@@ -87,11 +86,11 @@ func RowOf(values []float64) (Row, error) {
 	return r, nil
 }
 
-// StoredRows returns stored rows. One that is no row ends the resumption of its run, but not the reading of the rest.
+// StoredRows returns the rows of a stored state. It leaves out those that cannot be read, with which Resume fails.
 func StoredRows(stored [][]float64) []Row {
 	var rows []Row
 	for _, values := range stored {
-		if row, err := RowOf(values); err == nil {
+		if row, err := rowOf(values); err == nil {
 			rows = append(rows, row)
 		}
 	}

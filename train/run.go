@@ -11,7 +11,6 @@ import (
 
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/processes"
-	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/data"
@@ -28,8 +27,8 @@ type Run struct {
 	trainer *kernels.Trainer
 	memory  Memory
 
-	scheduleBasis *basis.Basis // dense one that travels with the schedule; nil if its name says it all
-	familyBasis   *basis.Basis // dense one that the run computes with; nil if its name says it all
+	scheduleBasis *basis.Basis // dense basis of the schedule; nil for a basis by formula
+	familyBasis   *basis.Basis // dense basis of the configuration's family; nil for a basis by formula
 
 	keeper
 
@@ -54,13 +53,13 @@ func (c Config) Trainer() kernels.TrainerConfig {
 	}
 }
 
-// Memory returns how the run's steps fit the device.
+// Memory returns how the run's steps fit the device's memory.
 func (r *Run) Memory() Memory { return r.memory }
 
-// usualShare is the part of a device's peak that steps reach, as a rule.
+// usualShare is the part of a device's peak that steps usually reach.
 const usualShare = 0.4
 
-// Seconds estimates how long the whole run takes, from the operations of its steps.
+// Seconds estimates how long the whole run takes, from the number of operations of its steps.
 func (r *Run) Seconds(ctx context.Context) (float64, error) {
 	cost, err := r.model.StepCost(r.cfg.Trainer(), r.cfg.Batch)
 	if err != nil {
@@ -74,7 +73,7 @@ func (r *Run) Seconds(ctx context.Context) (float64, error) {
 	return steps * float64(cost.FLOPs) / (usualShare * peak * float64(r.memory.Devices)), nil
 }
 
-// ParamCount returns the number of trained scalars of the network; 0 of an analytic one.
+// ParamCount returns the number of the network's parameters; 0 for an analytic network.
 func (r *Run) ParamCount() int {
 	if r.net == nil {
 		return 0
@@ -82,10 +81,7 @@ func (r *Run) ParamCount() int {
 	return r.net.ParamCount()
 }
 
-// Config returns the configuration with every default filled in.
-func (r *Run) Config() Config { return r.cfg }
-
-// Facts returns what has to be the same in all processes that take the run's steps.
+// Facts returns what must be the same in all processes that step the run.
 func (r *Run) Facts() []processes.Fact {
 	config, err := json.Marshal(r.cfg)
 	if err != nil {
@@ -101,7 +97,7 @@ func (r *Run) Facts() []processes.Fact {
 	}
 }
 
-// Damage returns an error once the run's images have been found not to be what was written: no step can follow.
+// Damage returns an error if the run's images are not what was written: no further step is possible.
 func (r *Run) Damage() error {
 	if r.data == nil {
 		return nil
@@ -109,9 +105,6 @@ func (r *Run) Damage() error {
 	_, err := r.data.Checked()
 	return err
 }
-
-// Schedule returns the schedule as it stands; nil in pretrain without one.
-func (r *Run) Schedule() *schedule.Schedule { return r.sched }
 
 // Progress is how far a run is.
 type Progress struct {
@@ -125,14 +118,8 @@ func (r *Run) Progress() Progress {
 	return Progress{Step: r.step, Kimg: float64(r.seen) / 1000, Skipped: r.skipped}
 }
 
-// Rows returns the rows from the given one on. They are never written to again, and not to be written to.
-func (r *Run) Rows(from int) []Row {
-	n := len(r.rows)
-	return r.rows[min(max(from, 0), n):n:n]
-}
-
-// Model returns the averaged network with the present schedule, or those of the best state if the run keeps that, ready
-// for checkpoint.SaveModel.
+// Model returns the averaged network with its schedule: those of the best state if the run keeps it, else the current
+// ones.
 func (r *Run) Model(ctx context.Context) (*checkpoint.Model, error) {
 	if r.net == nil {
 		return nil, errNoModel

@@ -71,13 +71,13 @@ func TestRowOf(t *testing.T) {
 	for i := range values {
 		values[i] = float64(i)
 	}
-	row, err := RowOf(values)
+	row, err := rowOf(values)
 	if err != nil || !slices.Equal(row.Values(), values) || row.Loss != float64(slices.Index(RowColumns, "loss")) ||
 		row.MFU != float64(slices.Index(RowColumns, "mfu")) {
 		t.Errorf("row %+v, error %v", row, err)
 	}
 	for _, n := range []int{len(RowColumns) - 1, len(RowColumns) + 1} {
-		if _, err := RowOf(make([]float64, n)); err == nil {
+		if _, err := rowOf(make([]float64, n)); err == nil {
 			t.Errorf("a row of %d columns is taken", n)
 		}
 	}

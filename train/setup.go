@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 
 	"github.com/anisoflight/anisoflight/internal/base/setting"
@@ -19,29 +18,23 @@ import (
 	"github.com/anisoflight/anisoflight/train/passes"
 )
 
-// Sources are what a configuration's names stand for.
+// Sources are what a configuration names.
 type Sources struct {
-	// Device is the first of those in use. A run takes as many of them as its batches have parts.
-	Device  *device.Device
-	Dataset *data.Dataset
-	// World is the processes that take the run's steps together, each with the whole data set; nil: this one alone.
-	World *processes.World
+	Device  *device.Device   // the first in use; a run takes one for each part of a batch, if there are as many
+	Dataset *data.Dataset    // of Config.Dataset
+	World   *processes.World // processes that step the run together, each with the whole data set; nil for one process
 
-	// Model is what Config.Model names; nil where Config.Network describes a new one.
-	Model *checkpoint.Model
-	// Schedule is what Config.Schedule names; nil where it names none.
-	Schedule *schedule.Schedule
-	// ScheduleBasis is the dense basis that Schedule is on; nil where its family says it all.
-	ScheduleBasis *basis.Basis
-	// Basis is that of Config.Family; nil where the family says it all: a basis by formula.
-	Basis *basis.Basis
-	// Analytic stands in for a network, in laboratories: a run with one can neither be saved as a model nor train the
-	// network.
+	Model         *checkpoint.Model  // of Config.Model; nil if Config.Network describes a new one
+	Schedule      *schedule.Schedule // of Config.Schedule; nil for none
+	ScheduleBasis *basis.Basis       // dense basis of Schedule; nil for a basis by formula
+	Basis         *basis.Basis       // dense basis of Config.Family; nil for a basis by formula
+
+	// Analytic replaces the network in laboratories. A run with one has no model to save and cannot train the network.
 	Analytic kernels.Network
 }
 
-// newRun checks a configuration against its sources, and then puts the network on the devices. The batches of a run
-// that is resumed stay in the parts that they were in.
+// newRun checks a configuration against its sources, and puts the network on the devices. A resumed run keeps the
+// division of its batches into parts.
 func newRun(cfg Config, src Sources, resumed bool) (r *Run, err error) {
 	if cfg, err = cfg.Resolve(); err != nil {
 		return nil, err
@@ -83,11 +76,11 @@ func newRun(cfg Config, src Sources, resumed bool) (r *Run, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r.familyBasis = dense(b)
+	r.familyBasis = denseBasis(b)
 	switch {
 	case cfg.Stage != Pretrain:
 		r.scheduleBasis = r.familyBasis
-	case src.Schedule != nil: // it is kept for the model that is saved
+	case src.Schedule != nil: // kept for the model that is saved
 		r.scheduleBasis = src.ScheduleBasis
 	case src.Model != nil:
 		r.scheduleBasis = src.Model.Basis
@@ -109,7 +102,7 @@ func newRun(cfg Config, src Sources, resumed bool) (r *Run, err error) {
 	return r, nil
 }
 
-// open divides the batches into parts, and gives each device of the run a trainer.
+// open divides the batches into parts, and makes a trainer on each device of the run.
 func (r *Run) open(cfg Config, src Sources, start *schedule.Schedule, resumed bool) (err error) {
 	cfg.Precision = string(r.model.Precision())
 	if r.memory, err = cfg.fitDevices(r.model, src.World.Size(), !resumed); err != nil {
@@ -128,7 +121,7 @@ func (r *Run) open(cfg Config, src Sources, start *schedule.Schedule, resumed bo
 	r.learner, r.order = newLearner(cfg, start), data.NewOrder(cfg.Seed, r.data.Len(), cfg.Flip)
 	r.peak = func() (float64, bool) {
 		peak, ok := src.Device.Peak()
-		if src.Device.HostVisible() { // whose devices share the processors
+		if src.Device.HostVisible() { // its devices share the processors
 			return peak, ok
 		}
 		return peak * float64(r.trainer.Len()), ok
@@ -136,25 +129,25 @@ func (r *Run) open(cfg Config, src Sources, start *schedule.Schedule, resumed bo
 	return nil
 }
 
-// dense returns a basis that has vectors, nil for one whose name says it all.
-func dense(b *basis.Basis) *basis.Basis {
+// denseBasis returns b if it is dense, nil if it is given by a formula.
+func denseBasis(b *basis.Basis) *basis.Basis {
 	if b.Kind() == basis.KindDense {
 		return b
 	}
 	return nil
 }
 
-// familyBasis returns the basis of the configuration's family for images of h×w: the one that its name and numbers
-// determine, else the given one.
-func familyBasis(c Config, given *basis.Basis, h, w int) (*basis.Basis, error) {
+// familyBasis returns the basis of the configuration's family for images of h×w: by formula if it has one, else stored.
+func familyBasis(c Config, stored *basis.Basis, h, w int) (*basis.Basis, error) {
 	b, formula, err := basis.Formula(c.Family.Basis, h, w, c.Family.K, c.Family.Cuts)
+	if !formula {
+		b = stored
+	}
 	switch {
 	case err != nil:
 		return nil, setting.Errorf("family", "cannot be used: %v", err)
-	case !formula && given == nil:
-		return nil, setting.Errorf("family", "must have a basis that is at hand, got %q", c.Family.Basis)
-	case !formula:
-		b = given
+	case b == nil:
+		return nil, setting.Errorf("family", "must have a basis that is stored or given by a formula, got %q", c.Family.Basis)
 	}
 	switch {
 	case b.H() != h || b.W() != w:
@@ -184,12 +177,12 @@ func network(c Config, src Sources) (kernels.Architecture, [][]float32, error) {
 		}
 	default:
 		return nil, nil, setting.Errorf("network",
-			"must be the config.json of a network where no model is given to start from, got none")
+			"must be the config.json of a network if no model is given to start from, got none")
 	}
 	learned, ok := net.(kernels.Trainable)
 	switch {
 	case !ok && src.Model == nil:
-		return nil, nil, setting.Errorf("network", "must be one that learns, got a %s, which is exact; give it as a model",
+		return nil, nil, setting.Errorf("network", "must have parameters, got a %s, which is exact; give it as model",
 			net.Shape().Type)
 	case !ok:
 		return net, values, c.checkFrozen()
@@ -203,15 +196,15 @@ func network(c Config, src Sources) (kernels.Architecture, [][]float32, error) {
 		switch with, err := learned.WithRatios(b.J() - 1); {
 		case err == nil:
 			learned = with
-		case !byDefault: // else the run warns that its network cannot see them
+		case !byDefault: // by default, a note says that the network does not see them
 			return nil, nil, networkError(err)
 		}
 	}
 	if src.Model == nil {
 		for _, p := range learned.Params() {
 			if p.Frozen && p.Init == nil {
-				return nil, nil, setting.Errorf("network", "must be a config.json from which all values can be drawn, got one "+
-					"with the constant %s, whose values lie in the weights; put the network, and give it as model", p.Name)
+				return nil, nil, setting.Errorf("network", "must be a config.json whose values can all be drawn, got one with "+
+					"the constant %s, whose values are in the weights; put the network, and give it as model", p.Name)
 			}
 		}
 		if err := c.fitsState(learned, src.Device); err != nil {
@@ -226,7 +219,7 @@ func network(c Config, src Sources) (kernels.Architecture, [][]float32, error) {
 	return learned, values, nil
 }
 
-// checkFrozen checks that the run suits a network whose flow is exact: there is nothing to train, and it sees all of g.
+// checkFrozen checks a run of a network whose flow is exact: there is nothing to train, and it sees all of g.
 func (c Config) checkFrozen() error {
 	switch {
 	case c.Stage == Pretrain:
@@ -250,11 +243,11 @@ func networkError(err error) error {
 	return setting.Errorf("network", "cannot be used: %v", err)
 }
 
-// startSchedule returns the schedule that the stage starts from, spread over the rows and subspaces of its family, with
-// parameters, over the network's noise levels; and the configuration with T, G0, Knots and C as they are there. d is
-// what T and C follow from where nothing else says them; nil if it is not at hand.
+// startSchedule returns the schedule that the stage starts from, with a path for each row and subspace of the family. It
+// sets T, G0, Knots, Init and C of the configuration. The defaults of T and C are measured on d; d is nil if the server
+// does not have the data.
 //
-// In pretrain the schedule is only kept for the model that is saved: it is the named one, the model's own, or none.
+// In pretrain the schedule is only kept for the model that is saved: the named one, that of the model, or nil.
 func startSchedule(c Config, src Sources, d *data.Dataset, b *basis.Basis, classes int, known schedule.Range,
 ) (*schedule.Schedule, Config, error) {
 	start, named := src.Schedule, src.Schedule != nil
@@ -269,11 +262,11 @@ func startSchedule(c Config, src Sources, d *data.Dataset, b *basis.Basis, class
 			if named {
 				return nil, c, setting.Errorf(field, "must be %g, that of the schedule %q, or left out", have, c.Schedule)
 			}
-			start = nil // the model's own serves only where nothing else is asked for
+			start = nil // the schedule of the model is only a default
 		}
 	}
 	if start == nil {
-		if c.Init == initGeodesic && src.Model != nil && src.Model.Schedule != nil { // on the model's own time
+		if c.Init == initGeodesic && src.Model != nil && src.Model.Schedule != nil {
 			c.T = cmp.Or(c.T, src.Model.Schedule.T())
 		}
 		if err := c.defaultScale(d, known); err != nil {
@@ -286,7 +279,7 @@ func startSchedule(c Config, src Sources, d *data.Dataset, b *basis.Basis, class
 			return nil, c, setting.Errorf("g0", "must lie below T = %g, got %g", c.T, c.G0)
 		}
 		form := c.Init
-		if form == initGeodesic { // measured before the first step; until then any will do
+		if form == initGeodesic { // measured before the first step, in place of this
 			form = "log-linear"
 		}
 		theta, err := schedule.InitialTheta(form, c.Knots, c.T, c.G0)
@@ -311,7 +304,7 @@ func startSchedule(c Config, src Sources, d *data.Dataset, b *basis.Basis, class
 	var labels []int
 	if c.Family.PerClass {
 		if classes == 0 {
-			return nil, c, setting.Errorf("family", "must be shared where there are no classes, got one per class")
+			return nil, c, setting.Errorf("family", "must be shared if there are no classes, got one per class")
 		}
 		for label := range classes {
 			labels = append(labels, label)
@@ -330,7 +323,7 @@ func startSchedule(c Config, src Sources, d *data.Dataset, b *basis.Basis, class
 	return start, c, nil
 }
 
-// defaultScale sets T and C where they are 0.
+// defaultScale sets T and C if they are 0.
 func (c *Config) defaultScale(d *data.Dataset, known schedule.Range) error {
 	if d == nil {
 		c.T = cmp.Or(c.T, known.T())
@@ -339,7 +332,7 @@ func (c *Config) defaultScale(d *data.Dataset, known schedule.Range) error {
 	return passes.DefaultScale(context.Background(), &c.T, &c.C, d, known)
 }
 
-// disagrees returns the field of T and G0 that is given and is not s's, with s's value.
+// disagrees returns the field, T or G0, that is set and differs from s, and the value of s.
 func (c Config) disagrees(s *schedule.Schedule) (field string, have float64) {
 	if have = s.T(); c.T != 0 && !almostEqual(c.T, have) {
 		return "T", have
@@ -352,25 +345,21 @@ func (c Config) disagrees(s *schedule.Schedule) (field string, have float64) {
 
 func almostEqual(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b) }
 
-// InUnits returns a network and its images with one normalization: the network's own, which images of another are seen
-// through, else that of the images, which the network remembers from then on.
+// InUnits returns a network and its images with the same normalization: that of the network, or that of the images if
+// the network has none.
 func InUnits(net kernels.Architecture, d *data.Dataset) (kernels.Architecture, *data.Dataset, error) {
-	own := net.Shape().Normalization
-	if d == nil || own == nil && d.Normalization() == nil {
-		return net, d, nil
-	}
-	if own == nil {
-		if d.Channels() == net.Shape().Channels { // else checkData says so
-			net = net.Normalized(d.Normalization())
+	switch n := net.Shape().Normalization; {
+	case d == nil:
+	case n != nil:
+		normalized, err := d.WithNormalization(n)
+		if bad, ok := errors.AsType[*data.Error](err); ok {
+			return nil, nil, setting.Errorf("dataset", "cannot serve a network of data in their own units: %s", bad.Msg)
 		}
-		return net, d, nil
+		return net, normalized, err
+	case d.Normalization() != nil && d.Channels() == net.Shape().Channels: // checkData refuses other channels
+		net = net.Normalized(d.Normalization())
 	}
-	seen, err := d.WithNormalization(own)
-	var bad *data.Error
-	if errors.As(err, &bad) {
-		return nil, nil, setting.Errorf("dataset", "cannot serve a network of data in units of their own: %s", bad.Msg)
-	}
-	return net, seen, err
+	return net, d, nil
 }
 
 // checkData checks that the data set serves the network and the family.
@@ -401,5 +390,5 @@ func checkData(c Config, d *data.Dataset, b *basis.Basis, s kernels.Shape) error
 	return nil
 }
 
-// errNoModel is returned where the model of a run without EDM's network is asked for.
-var errNoModel = fmt.Errorf("train: only a run of EDM's networks can be saved")
+// errNoModel is returned if a run without a network is asked for its model.
+var errNoModel = errors.New("train: a run with an analytic network has no model to save")

@@ -14,7 +14,7 @@ import (
 
 // State returns a copy of everything that the next step depends on, and the rows so far.
 func (r *Run) State(ctx context.Context) (*checkpoint.Run, error) {
-	t, err := r.trained(ctx)
+	t, err := r.optimiserState(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -35,9 +35,9 @@ func (r *Run) State(ctx context.Context) (*checkpoint.Run, error) {
 		s.Network = r.net
 	}
 	if r.adam != nil {
-		s.ThetaM, s.ThetaV, s.ThetaUpdates = cloneTable(r.adam.m), cloneTable(r.adam.v), slices.Clone(r.adam.n)
-		s.ThetaGradient = r.previous // never written to again
-		s.ThetaStart = tableOf(r.start)
+		s.ThetaM, s.ThetaV, s.ThetaUpdates = tableOf(r.adam.m), tableOf(r.adam.v), slices.Clone(r.adam.n)
+		s.ThetaGradient = r.previous // never overwritten
+		s.ThetaStart = tableOf(r.start.Theta())
 	}
 	if len(r.looks) > 0 {
 		if s.Looks, err = json.Marshal(r.looks); err != nil {
@@ -45,7 +45,7 @@ func (r *Run) State(ctx context.Context) (*checkpoint.Run, error) {
 		}
 		s.Best, s.BestEMA = r.best, r.bestValues
 		if r.adam != nil {
-			s.ThetaBest = tableOf(r.bestSchedule)
+			s.ThetaBest = tableOf(r.bestSchedule.Theta())
 		}
 	}
 	for _, row := range r.rows {
@@ -54,9 +54,9 @@ func (r *Run) State(ctx context.Context) (*checkpoint.Run, error) {
 	return s, nil
 }
 
-// trained returns the state of the network's optimiser. Before the first step that is known without the device, and
-// takes no memory of its own.
-func (r *Run) trained(ctx context.Context) (*kernels.TrainerState, error) {
+// optimiserState returns the state of the network's optimiser. Before the first step it is known without the device and
+// takes no memory.
+func (r *Run) optimiserState(ctx context.Context) (*kernels.TrainerState, error) {
 	if r.initial == nil {
 		return r.trainer.Export(ctx)
 	}
@@ -76,7 +76,7 @@ func (r *Run) trained(ctx context.Context) (*kernels.TrainerState, error) {
 	return t, nil
 }
 
-// StoredConfig reads the configuration of a stored state, in which nothing is left to defaults.
+// StoredConfig reads the configuration of a stored state, which has every default filled in.
 func StoredConfig(text []byte) (c Config, err error) {
 	if err := json.Unmarshal(text, &c); err != nil {
 		return c, stateError("configuration: %v", err)
@@ -88,19 +88,20 @@ func StoredConfig(text []byte) (c Config, err error) {
 	return c, err
 }
 
-// Resume starts a run where a state left off, with the state's configuration. Of the sources it needs the device and
-// the data set. The next steps are those of a run that was never stopped.
+// Resume continues a run from a state, with the state's configuration. It uses the device and the data set of the
+// sources. The next steps are those of a run that was never stopped.
 func Resume(s *checkpoint.Run, src Sources) (*Run, error) {
 	cfg, err := StoredConfig(s.Config)
 	if err != nil {
 		return nil, err
 	}
 	stored := cfg
-	if src.Dataset != nil && int64(src.Dataset.Len()) != s.Images {
+	switch {
+	case src.Dataset == nil:
+	case int64(src.Dataset.Len()) != s.Images:
 		return nil, setting.Errorf("dataset", "must have the %d images that the run was started with, got %d", s.Images,
 			src.Dataset.Len())
-	}
-	if src.Dataset != nil && src.Dataset.Hash() != s.DatasetHash {
+	case src.Dataset.Hash() != s.DatasetHash:
 		return nil, setting.Errorf("dataset", "must be the one that the run was started with: %q has other images or labels "+
 			"now. Store that one again, or create a new run", cfg.Dataset)
 	}
@@ -119,7 +120,7 @@ func Resume(s *checkpoint.Run, src Sources) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.cfg = stored // with its names of network and model, for the next state
+	r.cfg = stored // with network and model, for the next state
 	if err := r.restore(s); err != nil {
 		r.Close()
 		return nil, err
@@ -127,7 +128,7 @@ func Resume(s *checkpoint.Run, src Sources) (*Run, error) {
 	return r, nil
 }
 
-// restore replaces the state of a run that has just begun.
+// restore replaces the state of a run that has taken no step.
 func (r *Run) restore(s *checkpoint.Run) (err error) {
 	t := &kernels.TrainerState{Params: s.Params, M: s.M, V: s.V, EMA: s.EMA, Count: s.Updates}
 	if err := r.trainer.Restore(t); err != nil {
@@ -138,7 +139,7 @@ func (r *Run) restore(s *checkpoint.Run) (err error) {
 		if !sameTable(r.adam.m, s.ThetaM) || !sameTable(r.adam.v, s.ThetaV) || len(s.ThetaUpdates) != len(r.adam.n) {
 			return stateError("the moments of θ do not fit the schedule")
 		}
-		r.adam.m, r.adam.v, r.adam.n = cloneTable(s.ThetaM), cloneTable(s.ThetaV), slices.Clone(s.ThetaUpdates)
+		r.adam.m, r.adam.v, r.adam.n = tableOf(s.ThetaM), tableOf(s.ThetaV), slices.Clone(s.ThetaUpdates)
 		if s.ThetaGradient != nil && !sameTable(r.adam.m, s.ThetaGradient) {
 			return stateError("the last gradient of θ does not fit the schedule")
 		}
@@ -152,7 +153,7 @@ func (r *Run) restore(s *checkpoint.Run) (err error) {
 	}
 	r.step, r.seen, r.position, r.skipped = s.Step, s.Seen, uint64(s.Position), s.Skipped
 	for _, v := range s.Rows {
-		row, err := RowOf(v)
+		row, err := rowOf(v)
 		if err != nil {
 			return err
 		}
@@ -162,36 +163,22 @@ func (r *Run) restore(s *checkpoint.Run) (err error) {
 	return nil
 }
 
-// tableOf returns the parameters of a schedule; nil of none.
-func tableOf(s *schedule.Schedule) [][][]float64 {
-	if s == nil {
-		return nil
-	}
-	theta := s.Theta()
-	out := zerosLike(theta)
-	for row, paths := range theta {
-		for j, own := range paths {
-			copy(out[row][j], own)
-		}
-	}
-	return out
-}
-
-// scheduleOf is the inverse of tableOf, for parameters of the shape of a table.
-func scheduleOf(stored [][][]float64, like *schedule.Schedule, shape [][][]float64) (*schedule.Schedule, error) {
-	if shape == nil { // the schedule stays
+// storedSchedule returns the schedule with the parameters table in place of those of s; nil if the schedule is not
+// trained. The table must have the shape of moments.
+func storedSchedule(table [][][]float64, s *schedule.Schedule, moments [][][]float64) (*schedule.Schedule, error) {
+	if moments == nil {
 		return nil, nil
 	}
-	if !sameTable(shape, stored) {
+	if !sameTable(moments, table) {
 		return nil, stateError("a stored θ does not fit the schedule")
 	}
-	theta := like.Theta()
-	for row, paths := range stored {
-		for j, own := range paths {
-			copy(theta[row][j], own)
+	theta := s.Theta()
+	for row, paths := range table {
+		for j, path := range paths {
+			copy(theta[row][j], path)
 		}
 	}
-	s, err := schedule.FromTheta(like.Family(), like.Labels(), theta, like.T(), like.At(0, 0).G0())
+	s, err := schedule.FromTheta(s.Family(), s.Labels(), theta, s.T(), s.At(0, 0).G0())
 	if err != nil {
 		return nil, stateError("a stored θ: %v", err)
 	}

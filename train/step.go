@@ -11,7 +11,7 @@ import (
 
 // Step takes the next batch of the data set through one step.
 //
-// An error before the step leaves the run as it was. A *[DivergedError] comes with the row of a step that has been
+// After an error before the step the run has not changed. A *[DivergedError] comes with the row of a step that has been
 // taken.
 func (r *Run) Step(ctx context.Context) (Row, error) {
 	n := r.cfg.Batch
@@ -26,9 +26,9 @@ func (r *Run) Step(ctx context.Context) (Row, error) {
 	return row, err
 }
 
-// StepOn takes a caller's batch through one step. The data set's order stays where it is.
+// StepOn takes a caller's batch through one step. The position in the data set does not change.
 //
-//	images  [B, H, W, C] in [−1, 1], or in the data set's own units where it has a normalization; they are overwritten
+//	images  [B, H, W, C] in [−1, 1], or in the data set's units if it has a normalization; they are overwritten
 //	labels  [B], −1 for none; nil for all −1
 //
 // An image that the data set could not hold is a *data.Error. Every new batch size costs one compilation.
@@ -46,7 +46,7 @@ func (r *Run) StepOn(ctx context.Context, images []float32, labels []int32) (Row
 	return r.advance(ctx, images, labels)
 }
 
-// advance is StepOn for images that are known to be good. It trains the network, too, unless that is frozen.
+// advance is StepOn without a check of the images.
 func (r *Run) advance(ctx context.Context, images []float32, labels []int32) (Row, error) {
 	if err := r.measureStart(ctx); err != nil {
 		return Row{}, err
@@ -74,7 +74,7 @@ func (r *Run) advance(ctx context.Context, images []float32, labels []int32) (Ro
 	})
 }
 
-// measureStart puts the geodesic in the place of the schedule, before the first step of a run that starts with it.
+// measureStart replaces the schedule by the geodesic before the first step of a run that starts from it.
 func (r *Run) measureStart(ctx context.Context) error {
 	if r.cfg.Init != initGeodesic || r.step > 0 || r.measured {
 		return nil

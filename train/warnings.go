@@ -8,37 +8,36 @@ import (
 	"github.com/anisoflight/anisoflight/train/passes"
 )
 
-// Warnings returns sentences on what makes the results of a run with a resolved configuration worse than they could be
-// after these rows. Each says what to do.
+// Warnings returns sentences on what makes the results of a run with a resolved configuration and these rows worse than
+// necessary. Each says what to do.
 func (c Config) Warnings(rows []Row) []string {
 	var kimg float64
 	if len(rows) > 0 {
 		kimg = rows[len(rows)-1].Kimg
 	}
-	sentences := []string{c.Stale(kimg), gradientWarning(rows), c.rateWarning(rows)}
+	sentences := []string{c.averageWarning(kimg), gradientWarning(rows), c.rateWarning(rows)}
 	return slices.DeleteFunc(sentences, func(s string) bool { return s == "" })
 }
 
-// staleShare is the largest share of an average that the start of a run may have without a warning.
-const staleShare = 0.25
+// startShare is the largest share of the initial network in the average without a warning.
+const startShare = 0.25
 
-// Stale returns a sentence on the average of a resolved configuration where, after so many kimg, too much of it is
-// still the network that the run started from; else "". The sentence says what to do.
-func (c Config) Stale(kimg float64) string {
+// averageWarning returns a sentence if, after kimg, too much of the averaged network is the initial one; else "".
+func (c Config) averageWarning(kimg float64) string {
 	if !*c.TrainNetwork || c.EMARampup != nil && *c.EMARampup > 0 {
 		return ""
 	}
 	share := math.Pow(0.5, kimg/c.EMAHalflife)
-	if share <= staleShare {
+	if share <= startShare {
 		return ""
 	}
 	return fmt.Sprintf("%.0f %% of the averaged network is still what the run started from: ema_halflife_kimg is %g, "+
-		"and the run has seen %g kimg; "+
-		"train longer, or give a shorter ema_halflife_kimg or ema_rampup 0.05", 100*share, c.EMAHalflife, kimg)
+		"and the run has seen %g kimg; train longer, or give a shorter ema_halflife_kimg or ema_rampup 0.05", 100*share,
+		c.EMAHalflife, kimg)
 }
 
-// rateWarning returns a sentence on a learning rate that should fall, and is still above half of its highest because
-// the run was stopped before its end; else "".
+// rateWarning returns a sentence if the run was stopped before its end, so that a learning rate that should fall is
+// above half of its maximum; else "".
 func (c Config) rateWarning(rows []Row) string {
 	name, ramp, rate := "lr", c.networkRamp(), func(r Row) float64 { return r.LR }
 	if !*c.TrainNetwork {
@@ -60,11 +59,11 @@ func (c Config) rateWarning(rows []Row) string {
 		100*rate(last)/highest)
 }
 
-// fewestSteps is the least number of steps from which gradientWarning judges.
+// fewestSteps is the smallest number of steps for a warning of gradientWarning.
 const fewestSteps = 10
 
-// gradientWarning returns a sentence on a schedule whose gradient of one step has nothing to do with that of the next:
-// the cosines of their angles have a mean below two of its standard errors. Else it returns "".
+// gradientWarning returns a sentence if the schedule's gradients of consecutive steps have no direction in common: the
+// mean cosine is below two standard errors. Else it returns "".
 func gradientWarning(rows []Row) string {
 	var cosines []float64
 	for _, row := range rows {
@@ -79,12 +78,12 @@ func gradientWarning(rows []Row) string {
 		"noise; give a larger batch", len(cosines))
 }
 
-// leastMovement is the sum of the schedule's learning rates below which MovementWarning warns. An increment of ln g
-// from knot to knot changes by at most about that part of itself.
+// leastMovement is the smallest sum of the schedule's learning rates without a warning. It bounds the relative change of
+// an increment of ln g between two knots.
 const leastMovement = 0.1
 
-// MovementWarning returns a sentence on the learning rate of a resolved configuration whose schedule can hardly move;
-// else nothing.
+// MovementWarning returns a sentence if the learning rates of a resolved configuration can hardly move the schedule;
+// else nil.
 func (c Config) MovementWarning() []string {
 	if c.Stage == Pretrain || !*c.TrainSchedule {
 		return nil
@@ -104,7 +103,7 @@ func (c Config) MovementWarning() []string {
 func (c Config) scheduleRates() (sum float64) {
 	ramp, kimg := c.scheduleRamp(), float64(c.Batch)/1000
 	steps := math.Ceil(c.Kimg / kimg)
-	parts := math.Min(steps, 1000) // each stands for as many steps; one, as a rule
+	parts := math.Min(steps, 1000) // usually of one step
 	for i := range int(parts) {
 		from := math.Floor(float64(i)*steps/parts) * kimg
 		sum += ramp.At(from, from+kimg) * steps / parts

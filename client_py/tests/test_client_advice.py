@@ -287,7 +287,7 @@ CASES = {
             pretrain(client, steps=1, network={"label_dim": 0}),
             client.create_run("advice", "isotropic", "blocks", model="advised", replace=True, **TINY),
         ),
-        "only a new network, of label_dim 10 in the stage pretrain, knows them",
+        "to use them, pretrain a new network with label_dim 10",
         lambda client, _: silent(lambda: pretrain(client, network={"label_dim": 10})),
     ),
     "images of what is no mixture": Case(

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,7 +18,7 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
 
-// Sidecar is a kind of file beside a schedule: safetensors, with its format and version in the metadata. Its bytes
+// Sidecar is a kind of file next to a schedule: safetensors, with its format and version in the metadata. Its bytes
 // depend on the value alone.
 type Sidecar[T any] struct {
 	name   string
@@ -63,10 +62,11 @@ func (k Sidecar[T]) Decode(b []byte) (*T, error) {
 // Hash returns the SHA-256 of a value's file, in hex.
 func (k Sidecar[T]) Hash(v *T) (string, error) {
 	b, err := k.Encode(v)
-	return hashOf(b), err
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:]), err
 }
 
-// add adds the file of a value, where there is one.
+// add adds the file of a value, if there is one.
 func (k Sidecar[T]) add(files map[string][]byte, v *T) error {
 	if v == nil {
 		return nil
@@ -76,12 +76,12 @@ func (k Sidecar[T]) add(files map[string][]byte, v *T) error {
 	return err
 }
 
-// part reads the file, where there is one.
-func (k Sidecar[T]) part(into **T) part {
-	return part{k.name, true, func(b []byte) (err error) { *into, err = k.Decode(b); return err }}
+// part reads the file, if there is one.
+func (k Sidecar[T]) part(v **T) part {
+	return part{k.name, true, func(b []byte) (err error) { *v, err = k.Decode(b); return err }}
 }
 
-// sidecarFile is a file that is read. Its methods note the first error, and go on with nothing after it.
+// sidecarFile is a file that is read. Its methods note the first error; after it they return nothing.
 type sidecarFile struct {
 	*safetensors.File
 	name string
@@ -117,8 +117,8 @@ func (f *sidecarFile) float64s(name string, shape ...int) []float64 {
 	return values
 }
 
-// axes returns the axes of the channels at each frequency of images of a size [H, W, C], or in each band of [bands, C];
-// nil if the channels are the axes.
+// axes returns the axes of the channels at each frequency of images [H, W, C], or in each band [B, C]; nil if the
+// channels are the axes.
 func (f *sidecarFile) axes(label string, size []int) []float64 {
 	if f.Lookup("axes"+label) == nil {
 		return nil
@@ -126,8 +126,8 @@ func (f *sidecarFile) axes(label string, size []int) []float64 {
 	return f.float64s("axes"+label, append(slices.Clone(size), size[len(size)-1])...)
 }
 
-// labels returns the labels that have a tensor WHAT.LABEL, sorted, and the size of the first one's, in
-// these dimensions.
+// labels returns the labels that have a tensor WHAT.LABEL, sorted, and the shape of the first, which has these
+// dimensions.
 func (f *sidecarFile) labels(what string, dimensions ...string) (labels, size []int) {
 	for i := range f.Tensors {
 		t := &f.Tensors[i]
@@ -149,26 +149,21 @@ func (f *sidecarFile) labels(what string, dimensions ...string) (labels, size []
 	return labels, size
 }
 
-func hashOf(b []byte) string {
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
-}
-
-// FittedFile is that of fitted coefficients. Its tensors, all of float64, are the nodes and, of each step, the weights
-// in the d parts of the schedule's statistics:
+// FittedFile is the file of fitted coefficients. Its tensors, all of float64, are the nodes and, for each step, the
+// weights in the d parts of the schedule's statistics:
 //
 //	sigma  [N + 1]  noise levels, decreasing
 //	alpha  [N, d]
 //	beta   [N, d, h], of the evaluation, its state, the evaluation before, …
 //
-// alpha.k and beta.k are those of the sampler that begins at step k, if it has steps of its own, which then lead.
+// A sampler that begins at step k takes alpha.k and beta.k first, if they are there.
 var FittedFile = Sidecar[solver.Fitted]{"fitted.safetensors", "anisoflight-fitted", writeFitted, readFitted}
 
 func writeFitted(s *solver.Fitted) *safetensors.File {
 	out := &safetensors.File{Tensors: []safetensors.Tensor{
 		safetensors.FromFloat64s("sigma", []int{len(s.Sigma)}, s.Sigma),
 	}}
-	add := func(of string, w solver.Weights) {
+	add := func(suffix string, w solver.Weights) {
 		n, d, h := len(w.Alpha), len(s.Alpha[0]), 1
 		for _, beta := range slices.Concat(w.Beta...) {
 			h = max(h, len(beta))
@@ -177,8 +172,8 @@ func writeFitted(s *solver.Fitted) *safetensors.File {
 		for i, beta := range slices.Concat(w.Beta...) {
 			copy(flat[i*h:], beta)
 		}
-		out.Tensors = append(out.Tensors, safetensors.FromFloat64s("alpha"+of, []int{n, d}, slices.Concat(w.Alpha...)),
-			safetensors.FromFloat64s("beta"+of, []int{n, d, h}, flat))
+		out.Tensors = append(out.Tensors, safetensors.FromFloat64s("alpha"+suffix, []int{n, d}, slices.Concat(w.Alpha...)),
+			safetensors.FromFloat64s("beta"+suffix, []int{n, d, h}, flat))
 	}
 	add("", s.Weights)
 	for k, tail := range s.Tails {
@@ -190,14 +185,14 @@ func writeFitted(s *solver.Fitted) *safetensors.File {
 }
 
 func readFitted(f *sidecarFile) (*solver.Fitted, error) {
-	read := func(of string) (w solver.Weights) {
-		t := f.Lookup("beta" + of)
+	read := func(suffix string) (w solver.Weights) {
+		t := f.Lookup("beta" + suffix)
 		if t == nil || len(t.Shape) != 3 || slices.Min(t.Shape) < 1 {
-			f.note("beta"+of, "must be there, of three dimensions")
+			f.note("beta"+suffix, "must be there, of three dimensions")
 			return w
 		}
 		n, d, h := t.Shape[0], t.Shape[1], t.Shape[2]
-		alpha, beta := f.float64s("alpha"+of, n, d), f.float64s("beta"+of, n, d, h)
+		alpha, beta := f.float64s("alpha"+suffix, n, d), f.float64s("beta"+suffix, n, d, h)
 		for i := range n {
 			if f.err == nil {
 				w.Alpha = append(w.Alpha, alpha[i*d:(i+1)*d])
@@ -209,13 +204,13 @@ func readFitted(f *sidecarFile) (*solver.Fitted, error) {
 	out := &solver.Fitted{Weights: read("")}
 	out.Sigma = f.float64s("sigma", len(out.Alpha)+1)
 	for k := 1; k < len(out.Alpha); k++ {
-		of := "." + strconv.Itoa(k)
-		if f.Lookup("beta"+of) == nil {
+		suffix := "." + strconv.Itoa(k)
+		if f.Lookup("beta"+suffix) == nil {
 			continue
 		}
-		tail, steps, parts := read(of), len(out.Alpha)-k, len(out.Alpha[0])
+		tail, steps, parts := read(suffix), len(out.Alpha)-k, len(out.Alpha[0])
 		if f.err == nil && (len(tail.Alpha) > steps || len(tail.Alpha[0]) != parts) {
-			f.note("beta"+of, "must have at most %d steps, in %d parts", steps, parts)
+			f.note("beta"+suffix, "must have at most %d steps, in %d parts", steps, parts)
 		}
 		if out.Tails == nil {
 			out.Tails = make([]solver.Weights, len(out.Alpha)-1)
@@ -225,8 +220,8 @@ func readFitted(f *sidecarFile) (*solver.Fitted, error) {
 	return out, f.err
 }
 
-// StartFile is that of a start. Its metadata say how it was estimated, and through which normalization the data were
-// seen where they have one; its tensors, all of float64 but images, are of each label, −1 for all images:
+// StartFile is the file of a start. Its metadata say how it was estimated, and with which normalization of the data, if
+// they have one. Its tensors, float64 except images, are those of each label, −1 for all images:
 //
 //	mean.LABEL      [H, W, C]     μ
 //	images.LABEL    [1] int64     that it was estimated from, 0 for unknown
@@ -246,19 +241,24 @@ func writeStart(s *start.Start) *safetensors.File {
 	}
 	h, w, c := s.Size()
 	for _, label := range append([]int{start.Shared}, s.Labels()...) {
-		l, of := s.Law(label), "."+strconv.Itoa(label)
-		f.Tensors = append(f.Tensors, safetensors.FromFloat64s("mean"+of, []int{h, w, c}, l.Mean),
-			safetensors.FromInt64s("images"+of, []int{1}, []int64{l.Images}),
-			safetensors.FromFloat64s("variance"+of, []int{h, w, c}, l.Variance))
+		l, suffix := s.Law(label), "."+strconv.Itoa(label)
+		f.Tensors = append(f.Tensors, safetensors.FromFloat64s("mean"+suffix, []int{h, w, c}, l.Mean),
+			safetensors.FromInt64s("images"+suffix, []int{1}, []int64{l.Images}),
+			safetensors.FromFloat64s("variance"+suffix, []int{h, w, c}, l.Variance))
 		if l.Axes != nil {
-			f.Tensors = append(f.Tensors, safetensors.FromFloat64s("axes"+of, []int{h, w, c, c}, l.Axes))
+			f.Tensors = append(f.Tensors, safetensors.FromFloat64s("axes"+suffix, []int{h, w, c, c}, l.Axes))
 		}
 	}
 	return f
 }
 
 func readStart(f *sidecarFile) (*start.Start, error) {
-	set, err := startSettings(f.Metadata)
+	set := start.Settings{Covariance: f.Metadata["covariance"]}
+	var err error
+	set.Shrinkage, err = strconv.ParseFloat(f.Metadata["shrinkage"], 64)
+	if text := f.Metadata["normalization"]; err == nil && text != "" {
+		err = json.Unmarshal([]byte(text), &set.Units)
+	}
 	if err != nil {
 		return nil, f.failf("", "has metadata that cannot be read")
 	}
@@ -273,18 +273,7 @@ func readStart(f *sidecarFile) (*start.Start, error) {
 	return start.New(set, laws)
 }
 
-func startSettings(meta map[string]string) (set start.Settings, err error) {
-	set.Covariance = meta["covariance"]
-	if set.Shrinkage, err = strconv.ParseFloat(meta["shrinkage"], 64); err != nil {
-		return set, err
-	}
-	if text := meta["normalization"]; text != "" {
-		err = json.Unmarshal([]byte(text), &set.Units)
-	}
-	return set, err
-}
-
-// law reads the tensors of a label. Laws check their values themselves.
+// law reads the tensors of a label. [start.New] checks the values.
 func (f *sidecarFile) law(size []int, label string) *start.Law {
 	l := &start.Law{
 		H: size[0], W: size[1], C: size[2], Mean: f.float64s("mean"+label, size...),
@@ -301,7 +290,7 @@ func (f *sidecarFile) law(size []int, label string) *start.Law {
 	return l
 }
 
-// StatisticsFile is that of a denoiser's statistics. Its tensors, all of float64, are the noise levels and, of each
+// StatisticsFile is the file of a denoiser's statistics. Its tensors, all of float64, are the noise levels and, for each
 // label, −1 for all images, over bands b of basis.Bands:
 //
 //	sigma           [P]        σ, increasing
@@ -311,50 +300,46 @@ func (f *sidecarFile) law(size []int, label string) *start.Law {
 //	axes.LABEL      [B, C, C]  axis k of band b in the channels; without it the channels are
 //	                           the axes
 //
-// The metadata "bands" has the number of bands, N, and "height" and "width" have those of the images. Without "bands"
-// every frequency is one, and tensors have H, W in the place of B.
+// The metadata are "bands", N of basis.Bands, and "height" and "width", those of the images.
 var StatisticsFile = Sidecar[local.Statistics]{
 	"statistics.safetensors", "anisoflight-statistics", writeStatistics, readStatistics,
 }
 
 func writeStatistics(s *local.Statistics) *safetensors.File {
 	bands, sigma := s.Bands(), s.Sigma()
-	c, size := bands.C, []int{bands.H, bands.W, bands.C}
+	c := bands.C
+	size := []int{s.Size() / c, c}
 	f := &safetensors.File{
 		Tensors: []safetensors.Tensor{safetensors.FromFloat64s("sigma", []int{len(sigma)}, sigma)},
-	}
-	if bands.N > 0 {
-		size = []int{s.Size() / c, c}
-		f.Metadata = map[string]string{
+		Metadata: map[string]string{
 			"bands": strconv.Itoa(bands.N), "height": strconv.Itoa(bands.H), "width": strconv.Itoa(bands.W),
-		}
+		},
 	}
 	labels := s.Labels()
 	if labels == nil {
 		labels = []int{basis.Shared}
 	}
 	for r, label := range labels {
-		row, of := s.At(r), "."+strconv.Itoa(label)
+		row, suffix := s.At(r), "."+strconv.Itoa(label)
 		f.Tensors = append(f.Tensors,
-			safetensors.FromFloat64s("gain"+of, slices.Concat([]int{len(sigma)}, size), slices.Concat(row.Gain...)),
-			safetensors.FromFloat64s("variance"+of, size, row.Variance))
+			safetensors.FromFloat64s("gain"+suffix, slices.Concat([]int{len(sigma)}, size), slices.Concat(row.Gain...)),
+			safetensors.FromFloat64s("variance"+suffix, size, row.Variance))
 		if row.Axes != nil {
-			f.Tensors = append(f.Tensors, safetensors.FromFloat64s("axes"+of, slices.Concat(size, []int{c}), row.Axes))
+			f.Tensors = append(f.Tensors, safetensors.FromFloat64s("axes"+suffix, slices.Concat(size, []int{c}), row.Axes))
 		}
 	}
 	return f
 }
 
 func readStatistics(f *sidecarFile) (*local.Statistics, error) {
-	bands, err := bandsOf(f.Metadata)
-	if err != nil {
-		return nil, f.failf("", "has metadata that cannot be read")
+	var bands basis.Bands
+	for key, n := range map[string]*int{"bands": &bands.N, "height": &bands.H, "width": &bands.W} {
+		var err error
+		if *n, err = strconv.Atoi(f.Metadata[key]); err != nil || *n < 1 || *n > 1<<12 {
+			return nil, f.failf("", "has metadata that cannot be read")
+		}
 	}
-	dimensions := []string{"H", "W", "C"}
-	if bands.N > 0 {
-		dimensions = []string{"B", "C"}
-	}
-	labels, size := f.labels("variance", dimensions...)
+	labels, size := f.labels("variance", "B", "C")
 	t := f.Lookup("sigma")
 	if t == nil || len(t.Shape) != 1 || size == nil {
 		return nil, f.failf("sigma", "and the variance of a label must be there")
@@ -374,22 +359,6 @@ func readStatistics(f *sidecarFile) (*local.Statistics, error) {
 	if slices.Equal(labels, []int{basis.Shared}) {
 		labels = nil
 	}
-	bands.C = size[len(size)-1]
-	if bands.N == 0 {
-		bands.H, bands.W = size[0], size[1]
-	}
+	bands.C = size[1]
 	return local.New(bands, labels, sigma, rows)
-}
-
-// bandsOf returns what metadata say of bands: nothing without them.
-func bandsOf(meta map[string]string) (b basis.Bands, err error) {
-	if _, there := meta["bands"]; !there {
-		return b, nil
-	}
-	for key, into := range map[string]*int{"bands": &b.N, "height": &b.H, "width": &b.W} {
-		if *into, err = strconv.Atoi(meta[key]); err != nil || *into < 1 || *into > 1<<12 {
-			return b, errors.New(key)
-		}
-	}
-	return b, nil
 }

@@ -41,6 +41,7 @@ func startOf(t *testing.T, perClass bool) *start.Start {
 	return s
 }
 
+// someStatistics are those of images of 1×2 pixels in two channels, each frequency a band.
 func someStatistics(t *testing.T, labels []int) *local.Statistics {
 	t.Helper()
 	rows := make([]local.Row, max(len(labels), 1))
@@ -49,7 +50,7 @@ func someStatistics(t *testing.T, labels []int) *local.Statistics {
 		rows[r] = local.Row{Variance: []float64{v, 0.1, 0, 2}, Gain: [][]float64{{0.9, v / 10, 0, 1.2}, {0.1, 0.2, 0.3, 0.4}}}
 	}
 	rows[0].Axes = []float64{0, 1, -1, 0, 0.6, 0.8, -0.8, 0.6}
-	s, err := local.New(basis.Bands{H: 1, W: 2, C: 2}, labels, []float64{0.1, 3}, rows)
+	s, err := local.New(basis.Bands{H: 1, W: 2, C: 2, N: 2}, labels, []float64{0.1, 3}, rows)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +88,7 @@ func someFitted() *solver.Fitted {
 	}
 }
 
-// comesBack returns what is read of a value's file, which must have the same bytes and hash when it is written again.
+// comesBack returns what is read of a value's file, which must have the same bytes when it is written again.
 func comesBack[T any](t *testing.T, kind Sidecar[T], v *T) *T {
 	t.Helper()
 	file, err := kind.Encode(v)
@@ -100,9 +101,6 @@ func comesBack[T any](t *testing.T, kind Sidecar[T], v *T) *T {
 	}
 	if again, err := kind.Encode(back); err != nil || !bytes.Equal(again, file) {
 		t.Errorf("%s: another file, %v", kind.Name(), err)
-	}
-	if hash, err := kind.Hash(v); err != nil || hash != hashOf(file) {
-		t.Errorf("%s: hash %s, %v", kind.Name(), hash, err)
 	}
 	return back
 }
@@ -229,7 +227,7 @@ func TestBadSidecars(t *testing.T) {
 	refuses(t, StatisticsFile, statistics, "format", meta("format", "other"), "format")
 	refuses(t, StatisticsFile, statistics, "no gain", without("gain.-1"), "gain.-1")
 	refuses(t, StatisticsFile, statistics, "no rows", without("variance.-1"), "sigma")
-	refuses(t, StatisticsFile, statistics, "shape", shaped("axes.-1", 1, 2, 4, 1), "axes.-1")
+	refuses(t, StatisticsFile, statistics, "shape", shaped("axes.-1", 2, 4, 1), "axes.-1")
 	refuses(t, StatisticsFile, statistics, "levels", shaped("sigma", 2, 1), "sigma")
 	inBands := bandStatistics(t, basis.Bands{H: 4, W: 6, C: 2, N: 5})
 	for key, value := range map[string]string{"bands": "0", "height": "1000000", "width": "x"} {
@@ -237,7 +235,7 @@ func TestBadSidecars(t *testing.T) {
 	}
 	refuses(t, StatisticsFile, inBands, "other bands", meta("bands", "9"), "axes must be")
 	withoutBands := func(f *safetensors.File) { delete(f.Metadata, "bands") }
-	refuses(t, StatisticsFile, inBands, "no bands", withoutBands, "is not the variance")
+	refuses(t, StatisticsFile, inBands, "no bands", withoutBands, "metadata that cannot be read")
 	for _, name := range []string{"sigma", "alpha", "beta", "alpha.1"} {
 		refuses(t, FittedFile, someFitted(), "without", without(name), name)
 	}

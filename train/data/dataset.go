@@ -1,19 +1,19 @@
 // Package data holds the images that runs train on.
 //
-// A Dataset is immutable: images of one size in the type and layout they were uploaded in, and a class for each or none
-// at all. One that is loaded lies in its file, mapped into memory, and a Writer stores one as its images come: neither
-// holds them. An Order says which image stands at which position of a run, as a function of a seed alone, so that the
-// position is all a resumed run has to know. A stored data set is a folder,
+// A Dataset is immutable: images of one size in the type and layout they were uploaded in, with a class for each or
+// none at all. A loaded one maps its file into memory, and a Writer stores images as they come: neither holds them in
+// the heap. An Order gives the image at each position of a run as a function of a seed, so a resumed run needs its
+// position alone. A stored data set is a folder,
 //
 //	images.npy     [n, H, W, C] or [n, C, H, W], uint8 or float32
-//	labels.npy     [n] int32, only where there are labels
+//	labels.npy     [n] int32, if there are labels
 //	dataset.json   {"format": "anisoflight-dataset", "version": 1, "layout": "HWC", "hash": …}
-//	               with "normalization": {"mean": […], "scale": […]} of floats in units of their own
+//	               with "normalization": {"mean": […], "scale": […]} of floats in their own units
 //
-// which appears whole or not at all, and whose files are never changed. Other formats are read by the Python package
-// (anisoflight.data), which uploads what it reads.
+// which appears whole or not at all and is never changed. The Python package (anisoflight.data) reads other formats and
+// uploads what it reads.
 //
-// Begin with dataset.go; npy.go reads and writes NumPy's formats.
+// Begin with dataset.go.
 package data
 
 import (
@@ -21,7 +21,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/anisoflight/anisoflight/internal/base/normalization"
@@ -30,18 +29,18 @@ import (
 // Tolerance is by how much a float image may leave [−1, 1].
 const Tolerance = 1e-6
 
-// Dataset is a table of images of one size. It is immutable and safe for concurrent use. One that was loaded lies in
-// its file, mapped into memory: it may be larger than the machine's.
+// Dataset is a table of images of one size. It is immutable and safe for concurrent use. A loaded one may be larger
+// than the machine's memory.
 type Dataset struct {
 	images  Images
 	n       int
 	classes int
 	hash    func() string
-	file    *mapped // that the images lie in; nil for those in memory
+	file    *mapped // of the images; nil if they are in the heap
 }
 
-// New returns the data set of these images. It keeps their memory, which must not change afterwards. A float that is
-// not finite or leaves [−1, 1] by more than Tolerance, and a label below −1, are an *[Error] that names the row.
+// New returns the data set of these images. It keeps their memory, which must not change afterwards. It returns an
+// *[Error] with the row of a float that is not finite or leaves [−1, 1] by more than Tolerance, or of a label below −1.
 func New(im Images) (*Dataset, error) {
 	d, err := newDataset(im)
 	if err != nil {
@@ -61,7 +60,7 @@ func (d *Dataset) checkValues() error {
 	return errors.Join(err, bad)
 }
 
-// newDataset is New without the values of the images, which may be many.
+// newDataset is New, without a check of the images' values.
 func newDataset(im Images) (*Dataset, error) {
 	if im.Layout == "" {
 		im.Layout = HWC
@@ -109,8 +108,8 @@ func (d *Dataset) checkForm() error {
 	return nil
 }
 
-// MaxClasses bounds the labels of a data set, as it bounds label_dim of a network: what is kept for each class takes
-// memory for every label up to the largest.
+// MaxClasses bounds the labels of a data set and label_dim of a network: memory is taken for every label up to the
+// largest.
 const MaxClasses = 1 << 20
 
 // checkLabels checks labels of images from row on.
@@ -123,7 +122,7 @@ func checkLabels(row int, labels []int32) error {
 	return nil
 }
 
-// CheckRow checks that the data set could hold an image, in its layout and units; row is what an error names.
+// CheckRow checks that the data set could hold an image, in its layout and units; errors name the row.
 func (d *Dataset) CheckRow(row int, x []float32) error { return d.check(row, x, d.channel) }
 
 // CheckHWC is CheckRow of an image with the channels last, whatever the data set's layout.
@@ -160,8 +159,8 @@ func (d *Dataset) channel(i int) int {
 // Normalization returns the map from the floats' own units to those that a network sees; nil for images in [−1, 1].
 func (d *Dataset) Normalization() *normalization.Affine { return d.images.Normalization }
 
-// WithNormalization returns the same data set seen through the map of a network, which takes the place of its own. Nil leaves it as
-// it is. Bytes, and another number of channels, are an *[Error].
+// WithNormalization returns the data set with the normalization of a network in place of its own; with nil it returns
+// the data set itself. Bytes, and another number of channels, are an *[Error].
 func (d *Dataset) WithNormalization(n *normalization.Affine) (*Dataset, error) {
 	if n == nil || n.Equal(d.images.Normalization) {
 		return d, nil
@@ -220,12 +219,11 @@ func (d *Dataset) Label(i int) int32 {
 // IsFloat reports whether the images were given as floats.
 func (d *Dataset) IsFloat() bool { return d.images.Float32 != nil }
 
-// Uint8 returns a copy of the values of images from … to−1 as they were given, nil for a data set of floats. A stored
-// file that cannot be read is an *[Error].
+// Uint8 returns a copy of images from … to−1 as they were given, nil for a data set of floats. A stored file that
+// cannot be read is an *[Error].
 func (d *Dataset) Uint8(from, to int) ([]uint8, error) { return rows(d, d.images.Uint8, from, to) }
 
-// Float32 returns a copy of the values of images from … to−1 as they were given, nil for a data set of bytes. A stored
-// file that cannot be read is an *[Error].
+// Float32 is Uint8 for floats; nil for a data set of bytes.
 func (d *Dataset) Float32(from, to int) ([]float32, error) {
 	return rows(d, d.images.Float32, from, to)
 }
@@ -245,10 +243,10 @@ type Form struct {
 	Labels                  bool   // images come with labels
 	Unbounded               bool   // floats may leave [−1, 1]
 
-	// Normalization maps floats in units of their own to those that a network sees; nil for images in [−1, 1].
+	// Normalization maps floats in their own units to those that a network sees; nil for images in [−1, 1].
 	Normalization *normalization.Affine
-	// MeasureMean and MeasureScale take the channels' own mean, and twice their standard deviation, in the place of what
-	// Normalization says.
+	// MeasureMean and MeasureScale replace those of Normalization by the channels' mean, and by twice their standard
+	// deviation.
 	MeasureMean, MeasureScale bool
 }
 
@@ -275,36 +273,30 @@ type Images struct {
 	Height, Width, Channels int
 	Layout                  Layout // default HWC
 	Uint8                   []uint8
-	Float32                 []float32 // in [−1, 1], or in units of their own with a Normalization
-	Labels                  []int32   // one per image, −1 for none; nil where there are none at all
-	// Unbounded floats were drawn from a law and may leave [−1, 1].
-	Unbounded bool
-	// Normalization maps floats in units of their own to those that a network sees; nil for images in [−1, 1].
-	Normalization *normalization.Affine
+	Float32                 []float32             // in [−1, 1], or in their own units with a Normalization
+	Labels                  []int32               // one per image, −1 for none; nil if there are none at all
+	Unbounded               bool                  // floats were drawn from a law and may leave [−1, 1]
+	Normalization           *normalization.Affine // as in Form
 }
 
 // Error says what is wrong with images, and where.
 type Error struct {
-	File  string // at fault; empty where the images came from no file
-	Entry string // of the file: an image of an archive, an array, a column; may be empty
-	Row   int    // image at fault, counted from 0; −1 where none is to blame
-	Msg   string
-	Err   error // the cause; may be nil
+	File string // at fault; empty if the images came from no file
+	Row  int    // image at fault, counted from 0; −1 for none
+	Msg  string
+	Err  error // the cause; may be nil
 }
 
 // Error implements the error interface.
 func (e *Error) Error() string {
-	var s strings.Builder
-	s.WriteString("data: ")
-	for _, place := range []string{e.File, e.Entry} {
-		if place != "" {
-			s.WriteString(place + ": ")
-		}
+	place := "data: "
+	if e.File != "" {
+		place += e.File + ": "
 	}
 	if e.Row >= 0 {
-		fmt.Fprintf(&s, "row %d: ", e.Row)
+		place += fmt.Sprintf("row %d: ", e.Row)
 	}
-	return s.String() + e.Msg
+	return place + e.Msg
 }
 
 // Unwrap returns the cause.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -20,20 +21,20 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
-// mapped is a file of images in the address space, read-only, for as long as it can be reached: whoever holds a part of
-// bytes keeps it, too. A file that is removed or replaced meanwhile stays what it was. What has been cut short, or what
-// the disk no longer gives, faults where it is read, which is why every reader is guarded.
+// mapped is a file of images mapped into memory, read-only, until nothing refers to it. If the file is removed or
+// replaced meanwhile, the mapping still has its bytes. If the file is cut short or the disk fails, reading faults:
+// every reader is guarded.
 type mapped struct {
 	folder      string // its name
 	bytes       []byte
-	fileHash    string // the SHA-256 of the bytes, by the folder's manifest; empty where it has none
-	contentHash string // the data set's own hash when it was stored
+	fileHash    string // the SHA-256 of the bytes, by the folder's manifest; empty if there is none
+	contentHash string // the data set's hash when it was stored
 
 	checking sync.Mutex
 	verdict  atomic.Pointer[verdict] // nil: not all images have been read
 }
 
-// verdict is what reading a file has shown; err is nil where it is what was written.
+// verdict is the result of reading a file; err is nil if the file is what was written.
 type verdict struct{ err error }
 
 // mapFile maps a file of size > 0 bytes.
@@ -47,7 +48,7 @@ func mapFile(f *os.File, size int64) (*mapped, error) {
 	return m, nil
 }
 
-// guard calls read, which reads the images, once they are known to be what was written.
+// guard calls read, which reads the images, after they have been checked.
 func (d *Dataset) guard(read func()) error {
 	if err := d.Check(context.Background()); err != nil {
 		return err
@@ -55,8 +56,8 @@ func (d *Dataset) guard(read func()) error {
 	return d.protect(read)
 }
 
-// protect calls read, which reads the images. A part of their file that cannot be read is an *[Error] instead of the
-// end of the process.
+// protect calls read, which reads the images. If a part of their file cannot be read it returns an *[Error]; without
+// it the process would end.
 func (d *Dataset) protect(read func()) (err error) {
 	defer runtime.KeepAlive(d) // the file stays mapped until read returns
 	if d.file == nil {
@@ -77,7 +78,7 @@ func (d *Dataset) protect(read func()) (err error) {
 	return nil
 }
 
-// damaged notes that the images are not what was written.
+// damaged records that the images are not what was written.
 func (d *Dataset) damaged(msg string) error {
 	e := &atomicdir.DamageError{Folder: d.file.folder, File: imagesFile, Msg: msg}
 	err := &Error{File: e.File, Row: -1, Msg: e.Msg, Err: e}
@@ -85,8 +86,7 @@ func (d *Dataset) damaged(msg string) error {
 	return err
 }
 
-// Checked returns what reading the images has shown so far: done is false until they have all been compared with what
-// was written.
+// Checked reports whether all images have been compared with what was written, and returns the result.
 func (d *Dataset) Checked() (done bool, err error) {
 	if d.file == nil {
 		return false, nil
@@ -98,9 +98,8 @@ func (d *Dataset) Checked() (done bool, err error) {
 	return true, v.err
 }
 
-// Check reads the images of a data set that was loaded, unless it has done so before, and returns an *[Error] where
-// they are not what was written. There is nothing to compare where they lie in memory. Whatever reads
-// images does so first; an end of ctx ends it here.
+// Check compares the images of a data set that was loaded with what was written, once, and returns an *[Error] if they
+// differ. Every method that reads images calls it first.
 func (d *Dataset) Check(ctx context.Context) error {
 	if done, err := d.Checked(); done || d.file == nil {
 		return err
@@ -133,17 +132,17 @@ func (m *mapped) sum(ctx context.Context) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), err
 }
 
-// Hash returns the SHA-256 of the images and labels in hex. It depends on their type and layout. A stored data set
-// knows it since it was written; else it is computed when it is first asked for.
+// Hash returns the SHA-256 of the images and labels in hex. It depends on their type and layout. That of a stored data
+// set was computed when it was written, any other on the first call.
 func (d *Dataset) Hash() string { return d.hash() }
 
-// computeHash returns the hash, empty where a stored file of images cannot be read.
+// computeHash returns the hash; empty if a stored file of images cannot be read.
 func (d *Dataset) computeHash() (sum string) {
 	_ = d.protect(func() { sum, _ = d.contentSum(context.Background()) }) // a context without end
 	return sum
 }
 
-// contentSum computes the hash of the images and labels. The caller guards it.
+// contentSum computes the hash of the images and labels. The caller protects it.
 func (d *Dataset) contentSum(ctx context.Context) (string, error) {
 	sum := &hashWriter{ctx: ctx, Hash: newHash(d.Form())}
 	_, err := sum.Write(d.images.Uint8)
@@ -171,7 +170,7 @@ func (w *hashWriter) Write(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// newHash begins the hash of a data set: the form, then follow the images, the labels and the normalization.
+// newHash begins the hash of a data set with its form; the images, the labels and the normalization follow.
 func newHash(f Form) hash.Hash {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%d %d %d %s float32=%t labels=%t\n", f.Height, f.Width, f.Channels, f.Layout, f.Float, f.Labels)
@@ -186,15 +185,12 @@ func writeNormalization(w io.Writer, n *normalization.Affine) error {
 	return errors.Join(writeValues(w, n.Mean), writeValues(w, n.Scale))
 }
 
-// writeValues writes values in little-endian order, piece by piece.
+// writeValues writes values in little-endian order, piece by piece: binary.Write copies what it is given.
 func writeValues[E int32 | float32 | float64](w io.Writer, values []E) error {
-	const most = 1 << 16
-	for len(values) > 0 {
-		n := min(most, len(values))
-		if err := binary.Write(w, binary.LittleEndian, values[:n]); err != nil {
+	for piece := range slices.Chunk(values, 1<<16) {
+		if err := binary.Write(w, binary.LittleEndian, piece); err != nil {
 			return err
 		}
-		values = values[n:]
 	}
 	return nil
 }

@@ -20,19 +20,16 @@ type Array struct {
 	Values any
 }
 
-// magic opens every .npy file; two bytes of version follow.
+// magic begins every .npy file; two bytes of version and the length of the header follow.
 const magic = "\x93NUMPY"
 
-// maxArray bounds the bytes an array may claim before they are read.
+// maxArray bounds the number of values of an array.
 const maxArray = 1 << 36
 
-var (
-	reDescr   = regexp.MustCompile(`'descr'\s*:\s*'([^']*)'`)
-	reFortran = regexp.MustCompile(`'fortran_order'\s*:\s*(True|False)`)
-	reShape   = regexp.MustCompile(`'shape'\s*:\s*\(([0-9,\s]*)\)`)
-)
+// npyText is a header as npyHeader writes it.
+var npyText = regexp.MustCompile(`^{'descr': '([^']*)', 'fortran_order': False, 'shape': \(([0-9, ]*)\), } *\n$`)
 
-// readLabels reads what a Writer has stored: an array [n] of int32.
+// readLabels reads the labels that a Writer has stored, [n] of int32.
 func readLabels(file []byte) ([]int32, error) {
 	r := bytes.NewReader(file)
 	descr, shape, err := readNPYHeader(r)
@@ -58,46 +55,28 @@ func product(shape []int) (int, error) {
 	return n, nil
 }
 
-// readNPYHeader reads a .npy file up to its values: their type, such as "<f4", and shape.
+// readNPYHeader reads a file of WriteNPY up to its values: their type, such as "<f4", and shape.
 func readNPYHeader(r io.Reader) (descr string, shape []int, err error) {
-	head := make([]byte, 8)
-	if _, err := io.ReadFull(r, head); err != nil || string(head[:6]) != magic {
-		return "", nil, errors.New("not a .npy file")
+	head := make([]byte, len(magic)+4)
+	if _, err := io.ReadFull(r, head); err != nil || !strings.HasPrefix(string(head), magic+"\x01\x00") {
+		return "", nil, errors.New("not a .npy file of version 1")
 	}
-	size := make([]byte, 2)
-	if head[6] >= 2 {
-		size = make([]byte, 4)
-	}
-	if _, err := io.ReadFull(r, size); err != nil {
-		return "", nil, err
-	}
-	n := binary.LittleEndian.Uint32(append(size, 0, 0)[:4])
-	if n > 1<<20 {
-		return "", nil, fmt.Errorf("a header of %d bytes", n)
-	}
-	text := make([]byte, n)
+	text := make([]byte, binary.LittleEndian.Uint16(head[len(magic)+2:]))
 	if _, err := io.ReadFull(r, text); err != nil {
 		return "", nil, err
 	}
-	d, f, s := reDescr.FindSubmatch(text), reFortran.FindSubmatch(text), reShape.FindSubmatch(text)
-	if d == nil || f == nil || s == nil {
+	fields := npyText.FindSubmatch(text)
+	if fields == nil {
 		return "", nil, fmt.Errorf("header %q", text)
 	}
-	if string(f[1]) == "True" {
-		return "", nil, errors.New("the array is in Fortran order; save numpy.ascontiguousarray of it")
-	}
-	shape = []int{}
-	for field := range strings.SplitSeq(string(s[1]), ",") {
-		if field = strings.TrimSpace(field); field == "" {
-			continue
-		}
-		dim, err := strconv.Atoi(field)
+	for field := range strings.FieldsFuncSeq(string(fields[2]), func(r rune) bool { return r == ',' || r == ' ' }) {
+		size, err := strconv.Atoi(field)
 		if err != nil {
 			return "", nil, err
 		}
-		shape = append(shape, dim)
+		shape = append(shape, size)
 	}
-	return string(d[1]), shape, nil
+	return string(fields[1]), shape, nil
 }
 
 // WriteNPY writes an array in NumPy's .npy format, version 1, as numpy.save does.
@@ -125,7 +104,7 @@ func WriteNPY(w io.Writer, a *Array) error {
 	return binary.Write(w, binary.LittleEndian, a.Values)
 }
 
-// npyHeader opens a .npy file. It fills a multiple of 64 bytes, and at least size.
+// npyHeader returns the header of a .npy file: a multiple of 64 bytes, at least size.
 func npyHeader(descr string, shape []int, size int) []byte {
 	dims := make([]string, len(shape))
 	for i, d := range shape {

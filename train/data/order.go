@@ -15,8 +15,8 @@ const (
 	streamFlip  uint32 = 0x666c6970
 )
 
-// Order is the endless sequence in which training visits n images: every epoch a fresh permutation. Position p, which
-// counts images from the start of training, is a function of (seed, p) alone. It is safe for concurrent use.
+// Order is the endless sequence in which training visits n images: a new permutation in every epoch. The image at
+// position p, counted from the start of training, is a function of (seed, p). It is safe for concurrent use.
 type Order struct {
 	seed uint64
 	n    int
@@ -49,7 +49,7 @@ func (o *Order) At(p uint64) (image int, flip bool) {
 func (o *Order) Batch(d *Dataset, p uint64, images []float32, labels []int32) error {
 	n := d.Pixels()
 	visits, flips := make([]int, len(labels)), make([]bool, len(labels))
-	for i := range labels { // one after the other: a permutation is made once
+	for i := range labels { // in order: a permutation is made once
 		visits[i], flips[i] = o.At(p + uint64(i))
 		labels[i] = d.Label(visits[i])
 	}

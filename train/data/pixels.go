@@ -11,9 +11,8 @@ import (
 	"github.com/anisoflight/anisoflight/internal/base/safely"
 )
 
-// Bytes become floats, floats bytes, and one layout another in this file alone, so that equal bytes are equal floats
-// everywhere. The Python client has the same functions (anisoflight/images.py); testdata/pixels.json holds both to the
-// same values.
+// Only this file converts bytes to floats, floats to bytes, and layouts. The Python client has the same functions
+// (anisoflight/images.py); both are tested against testdata/pixels.json.
 
 // Layout is the order of an image's axes.
 type Layout string
@@ -24,8 +23,8 @@ const (
 	CHW Layout = "CHW"
 )
 
-// Convert writes images of h×w pixels in c channels from one layout to another, each value as value returns it:
-// FromUint8, say. It panics unless dst is as long as src.
+// Convert writes images of h×w pixels in c channels in another layout, each value converted by value, such as
+// FromUint8. It panics unless dst is as long as src.
 func Convert[D, S any](dst []D, src []S, from, to Layout, h, w, c int, value func(S) D) {
 	if len(dst) != len(src) {
 		panic("data: Convert needs as much room as there are values")
@@ -49,7 +48,7 @@ func Convert[D, S any](dst []D, src []S, from, to Layout, h, w, c int, value fun
 	}
 }
 
-// Reorder is Convert of values that stay as they are.
+// Reorder is Convert without a conversion of values.
 func Reorder[E any](dst, src []E, from, to Layout, h, w, c int) {
 	if from == to {
 		copy(dst, src)
@@ -58,7 +57,7 @@ func Reorder[E any](dst, src []E, from, to Layout, h, w, c int) {
 	Convert(dst, src, from, to, h, w, c, func(v E) E { return v })
 }
 
-// ToHWC returns images with the channels last: src itself where it has them so.
+// ToHWC returns images with the channels last; src itself if it is of that layout.
 func ToHWC[E any](src []E, from Layout, h, w, c int) []E {
 	if from == HWC {
 		return src
@@ -98,7 +97,7 @@ func ToUint8(x float32) uint8 {
 	return uint8(min(v, 255))
 }
 
-// floats reads little-endian floats: in place, where the machine's own are and the bytes lie aligned.
+// floats reads little-endian floats: in place if the machine is little-endian and the bytes are aligned.
 func floats(b []byte) []float32 {
 	n := len(b) / 4
 	if n == 0 {
@@ -116,9 +115,8 @@ func floats(b []byte) []float32 {
 
 var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
-// Image writes image i to dst as [H, W, C] in the units that a network sees, [−1, 1] where the data set has no
-// normalization, mirrored left to right if flip is true. Bytes become floats as in [FromUint8]. It panics unless
-// len(dst) is H·W·C. A stored file that cannot be read is an *[Error].
+// Image writes image i to dst as [H, W, C], with flip mirrored left to right. Bytes become floats by [FromUint8], floats
+// are normalized. It panics unless len(dst) is H·W·C. A stored file that cannot be read is an *[Error].
 func (d *Dataset) Image(i int, flip bool, dst []float32) error {
 	if len(dst) != d.Pixels() {
 		panic("data: Image needs room for H·W·C values")
@@ -134,10 +132,10 @@ const (
 	groupNumbers = 1 << 15
 )
 
-// Each calls use with the images of these indices, all if which is nil, block by block in their order, until ctx ends.
-// Images are [n, H, W, C] as [Dataset.Image] gives them but in float64, with their labels, −1 for none; both are valid
-// until the next block. All cores read a block, whose size depends on that of an image alone. After each block Each
-// calls report, which may be nil, with the number of images done.
+// Each calls use with the images of the indices which, nil for all, block by block in order. Images are [n, H, W, C],
+// those of [Dataset.Image] in float64, with their labels, −1 for none; both are valid until the next block. All cores
+// read a block; its size depends on the size of an image alone. After each block Each calls report, which may be nil,
+// with the number of images done.
 func (d *Dataset) Each(ctx context.Context, which []int, report func(done, total int),
 	use func(labels []int32, images []float64) error,
 ) error {

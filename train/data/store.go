@@ -21,13 +21,12 @@ type storeHead struct {
 	Layout  Layout `json:"layout"`
 
 	Unbounded bool   `json:"unbounded,omitempty"`
-	Hash      string `json:"hash"` // as Dataset.Hash gives it; its writer has checked the values
+	Hash      string `json:"hash"` // of Dataset.Hash; the writer has checked the values
 
 	Normalization *normalization.Affine `json:"normalization,omitempty"`
 }
 
-// Head is the path of the file that every data set stored as the folder dir has: whoever replaces the folder replaces
-// it.
+// Head returns the path of a file that every data set stored as the folder dir has, and that changes with it.
 func Head(dir string) string { return filepath.Join(dir, headFile) }
 
 func readHead(folder *atomicdir.Stored) (storeHead, error) {
@@ -37,7 +36,7 @@ func readHead(folder *atomicdir.Stored) (storeHead, error) {
 		return head, err
 	}
 	if err := json.Unmarshal(text, &head); err != nil || head.Format != storeFormat {
-		return head, &Error{File: headFile, Row: -1, Msg: "is not a data set's"}
+		return head, &Error{File: headFile, Row: -1, Msg: "is not the head of a data set"}
 	}
 	if head.Version != storeVersion {
 		return head, &Error{File: headFile, Row: -1, Msg: fmt.Sprintf("version must be %d, got %d", storeVersion, head.Version)}
@@ -48,10 +47,9 @@ func readHead(folder *atomicdir.Stored) (storeHead, error) {
 	return head, nil
 }
 
-// Load opens the folder dir. Its images are not read but mapped into memory: the folder may be moved, replaced or
-// removed afterwards, but what lies in it must not be changed. What does not make a data set is an *[Error]; a file
-// that is not what was written is one whose cause is an *[atomicdir.DamageError]. Of the images the size alone is
-// compared with that: see [Dataset.Check].
+// Load opens the folder dir. It maps the images into memory and checks their size; [Dataset.Check] reads them. The
+// folder may be moved, replaced or removed afterwards, but its files must not be changed. A folder that is not a data
+// set is an *[Error]; if a file is not what was written, its cause is an *[atomicdir.DamageError].
 func Load(dir string) (d *Dataset, err error) {
 	err = atomicdir.Read(dir, func(folder *atomicdir.Stored) (err error) {
 		d, err = load(folder)

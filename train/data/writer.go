@@ -13,8 +13,8 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
-// Writer stores a data set as its images come, without keeping them: it may be larger than memory. It ends with Commit,
-// or with Abort, which does nothing after Commit.
+// Writer stores images as they come and does not keep them: the data set may be larger than memory. It ends with Commit
+// or Abort; Abort after Commit does nothing.
 type Writer struct {
 	form   Form
 	empty  *Dataset // of the form, for its checks
@@ -22,16 +22,16 @@ type Writer struct {
 	file   *atomicdir.File
 	images *bufio.Writer
 	labels []int32
-	// measured is nil where nothing is measured.
-	measured *normalization.Measure
+
+	measured *normalization.Measure // nil if nothing is measured
 	hash     hash.Hash
 	head     int // bytes of the header: room for any number of images
 	n        int // images so far
-	total    int // images to come; 0 where that is known at the end only
+	total    int // images to come; 0 if not known
 }
 
-// Create begins to store a data set of n images as the folder dir; n is 0 where it is not known yet, which costs one
-// more pass over them in Commit. A form that no images can have is an *[Error].
+// Create begins to store a data set of n images as the folder dir. If n is not known it is 0, and Commit reads the
+// images once more. A form that no images can have is an *[Error].
 func Create(dir string, form Form, n int) (*Writer, error) {
 	if form.Layout == "" {
 		form.Layout = HWC
@@ -80,8 +80,8 @@ func (w *Writer) header(n int) []byte {
 // Len returns the number of images so far.
 func (w *Writer) Len() int { return w.n }
 
-// Uint8 adds images of bytes, in the form's layout, with a label each if the form has labels. What a data set cannot
-// hold is an *[Error] that names the row.
+// Uint8 adds images of bytes, in the form's layout, with a label each if the form has labels. An image or label that a
+// data set cannot hold is an *[Error] with its row.
 func (w *Writer) Uint8(images []uint8, labels []int32) error {
 	if w.form.Float {
 		return failf(w.n, "images must be floats, as those before, got bytes")
@@ -93,7 +93,7 @@ func (w *Writer) Uint8(images []uint8, labels []int32) error {
 	return err
 }
 
-// Float32 adds images of floats as Uint8 adds images of bytes.
+// Float32 is Uint8 for floats.
 func (w *Writer) Float32(images []float32, labels []int32) error {
 	if !w.form.Float {
 		return failf(w.n, "images must be bytes, as those before, got floats")
@@ -115,7 +115,7 @@ func (w *Writer) Float32(images []float32, labels []int32) error {
 	return writeValues(w.sinks(), images)
 }
 
-// normalization returns that of the images that have come.
+// normalization returns the normalization, declared or measured.
 func (w *Writer) normalization() (*normalization.Affine, error) {
 	if w.measured == nil {
 		return w.form.Normalization, nil
@@ -149,7 +149,7 @@ func (w *Writer) normalization() (*normalization.Affine, error) {
 
 func (w *Writer) sinks() io.Writer { return io.MultiWriter(w.images, w.hash) }
 
-// count counts images of so many values, and keeps their labels.
+// count counts the images of a number of values, and keeps their labels.
 func (w *Writer) count(values int, labels []int32) error {
 	n := values / w.empty.Pixels()
 	switch {
@@ -166,8 +166,8 @@ func (w *Writer) count(values int, labels []int32) error {
 	return nil
 }
 
-// Commit stores the data set, which appears whole or not at all. An existing folder is an error that wraps fs.ErrExist
-// unless replace is true. Another number of images than Create was given is an *[Error].
+// Commit stores the data set, which appears whole or not at all. Unless replace is true, an existing folder is an error
+// that wraps fs.ErrExist. A number of images other than that of Create is an *[Error].
 func (w *Writer) Commit(replace bool) error {
 	defer w.Abort()
 	if w.n == 0 {
@@ -221,7 +221,7 @@ func (w *Writer) writeLabels() error {
 	return errors.Join(WriteNPY(f, &Array{Shape: []int{w.n}, Values: w.labels}), f.Close())
 }
 
-// Abort removes what was written so far.
+// Abort removes what has been written.
 func (w *Writer) Abort() {
 	if w.folder == nil {
 		return

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/anisoflight/anisoflight/internal/base/setting"
 	"github.com/anisoflight/anisoflight/kernels"
@@ -15,14 +16,14 @@ const NoiseStream = streamSample
 
 // Question is a batch of samples for a network that an Asker evaluates.
 type Question struct {
-	Mode kernels.Mode // whose terms are wanted; LossOnly: the residuals alone
+	Mode kernels.Mode // of the terms; LossOnly: the residuals alone
 	J    int
-	Step int64 // of training, from 1; 0 where residuals are measured
+	Step int64 // of training, from 1; 0 without training
 
-	Images   []int64   // [B] among those of Samples, where classes follow each other
+	Images   []int64   // [B] indices of Samples, whose images are sorted by class
 	Labels   []int32   // [B], −1 for none
 	Noise    []uint64  // [B] seeds: ε of a sample is latent.Normal(seed, NoiseStream, …)
-	T        []float64 // [B] times on the schedule; 0 where residuals are measured
+	T        []float64 // [B] times on the schedule; 0 without training
 	G, Omega []float64 // [B*J] noise variances g_j and loss weights ω_j
 }
 
@@ -38,19 +39,19 @@ type ImageAsker interface {
 	AskImages(ctx context.Context, q Question) ([]float64, error)
 }
 
-// Samples describes the images and the noise levels of a network that an Asker evaluates. Nobody here sees an image.
+// Samples describes the images and the noise levels of a network that an Asker evaluates; the images are the client's.
 type Samples struct {
 	Height, Width, Channels int
 
-	Images int            // how many there are to choose from
-	Counts []int          // images of each class, Images in all; nil without classes
+	Images int            // number of images
+	Counts []int          // number of images of each class, Images in all; nil without classes
 	Range  schedule.Range // noise levels that the network was trained on
 }
 
-// mostImages bounds the images of Samples: an epoch's order takes memory for each.
+// mostImages bounds the images of Samples: the order of an epoch takes memory for each.
 const mostImages = 1 << 26
 
-// Check returns the first thing that cannot be.
+// Check returns a *[setting.Error] of the first field that cannot be used.
 func (s Samples) Check() error {
 	total := 0
 	for label, n := range s.Counts {
@@ -90,7 +91,7 @@ func (s Samples) first(label int) (n int) {
 	return n
 }
 
-// CheckAsked returns the first thing for which AskGeodesic could not begin.
+// CheckAsked validates the arguments of AskGeodesic.
 func CheckAsked(s Samples, j int, set GeodesicSettings) error {
 	set = set.resolved(s.Range)
 	if err := set.check(s.Range, j); err != nil {
@@ -110,9 +111,8 @@ func CheckAsked(s Samples, j int, set GeodesicSettings) error {
 	return s.Check()
 }
 
-// AskGeodesic is MakeGeodesic for a network that somebody else evaluates, with noise in j subspaces. Statistics are not
-// measured.
-func AskGeodesic(ctx context.Context, by Asker, s Samples, j int, set GeodesicSettings) (*Geodesic, error) {
+// AskGeodesic is MakeGeodesic for a network that an Asker evaluates, with noise in j subspaces and without statistics.
+func AskGeodesic(ctx context.Context, asker Asker, s Samples, j int, set GeodesicSettings) (*Geodesic, error) {
 	if err := CheckAsked(s, j, set); err != nil {
 		return nil, err
 	}
@@ -132,16 +132,16 @@ func AskGeodesic(ctx context.Context, by Asker, s Samples, j int, set GeodesicSe
 		if set.Family.PerClass {
 			first = s.first(row)
 		}
-		asked := newSampler(j, n, set.Batch, set.Seed, p)
-		asked.measure = func(ctx context.Context, begin int, g []float64) ([]float64, error) {
-			q := Question{Mode: kernels.LossOnly, J: j, G: g, Omega: ones(len(g)), T: make([]float64, len(g)/j)}
+		sampler := newSampler(j, n, set.Batch, set.Seed, p)
+		sampler.measure = func(ctx context.Context, begin int, g []float64) ([]float64, error) {
+			q := Question{Mode: kernels.LossOnly, J: j, G: g, Omega: slices.Repeat([]float64{1}, len(g)), T: make([]float64, len(g)/j)}
 			for sample := begin; sample < begin+len(g)/j; sample++ {
-				image, _ := asked.order.At(uint64(sample))
+				image, _ := sampler.order.At(uint64(sample))
 				q.Images = append(q.Images, int64(first+image))
 				q.Labels = append(q.Labels, s.Label(first+image))
-				q.Noise = append(q.Noise, asked.noiseSeed(sample))
+				q.Noise = append(q.Noise, sampler.noiseSeed(sample))
 			}
-			terms, err := by.Ask(ctx, q)
+			terms, err := asker.Ask(ctx, q)
 			if err != nil {
 				return nil, err
 			}
@@ -150,7 +150,7 @@ func AskGeodesic(ctx context.Context, by Asker, s Samples, j int, set GeodesicSe
 			}
 			return terms.Residual, nil
 		}
-		density, err := measureDensity(ctx, &asked, set)
+		density, err := measureDensity(ctx, &sampler, set)
 		if err != nil {
 			return nil, err
 		}

@@ -1,13 +1,13 @@
 // Package passes measures networks, schedules and data in passes over a data set that need no run:
 //
 //	MakeGeodesic   the schedule of least energy, from the energy density F(σ)
-//	AskGeodesic    the same of a network that somebody else evaluates (asker.go)
+//	AskGeodesic    the same for a network outside the process
 //	Evaluate       the loss of a network along a schedule, by noise level
-//	Predict        what bases and schedules per class can save before any is trained
+//	Predict        how much energy bases and schedules per class can save, before training
 //	PCA            a basis of principal components
 //
-// What a pass returns is a function of its settings, its seed among them, and of the network and the data. Sample
-// number k has the same image and noise whatever it is measured at, so that two passes of one seed are paired.
+// The result of a pass is a function of its settings and seed, the network and the data. The image and the noise of
+// sample k depend on the seed alone: two passes with the same seed are paired.
 //
 // Begin with evaluate.go, then meter.go.
 package passes
@@ -22,20 +22,20 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// EvaluateSettings says how finely a network is measured along a schedule.
+// EvaluateSettings are the settings of Evaluate.
 type EvaluateSettings struct {
 	Points  int     `default:"32"` // equal parts of [0, T]
 	Samples int     `default:"64"` // images per part and row of the schedule
 	C       float64 // of the loss weight; default the data's variance, Σλ
 	Batch   int     // samples per device program; default 128
 	Seed    uint64  // of images, noise and times
-	// Progress is told of samples done; may be nil.
+	// Progress, if not nil, is called with the number of samples done.
 	Progress func(done, total int)
 }
 
 // EvaluationRow is the loss of one subspace at one noise level.
 type EvaluationRow struct {
-	Label    int32 // −1 where classes share the schedule
+	Label    int32 // −1 if classes share the schedule
 	Subspace int32
 	T        float64 // middle of the part of [0, T]
 	Sigma    float64 // √g_j there
@@ -44,12 +44,12 @@ type EvaluationRow struct {
 	Stderr   float64 // standard error of Residual
 }
 
-// Evaluate measures the trajectory loss of a network along s, part by part of [0, T]. A schedule of one subspace may be
-// measured by a model of several; it then has the same g in each.
+// Evaluate measures the trajectory loss of a network along s, in equal parts of [0, T]. A model of several subspaces may
+// measure a schedule of one; it then has the same g in each.
 //
-// The times are stratified once more within each part, so the energy that the rows tell, T² times the mean over t of
-// Σ_j loss_j, is free of bias. Image, noise and place in [0, 1] of every sample depend on the seed alone, so
-// evaluations of two schedules, or of two networks, are paired. Rows are sorted by label, subspace and t.
+// The times of each part are stratified, so T² times the mean over t of Σ_j loss_j is an unbiased estimate of the
+// energy. Image, noise and place in [0, 1] of every sample depend on the seed alone: evaluations of two schedules, or of
+// two networks, are paired. Rows are sorted by label, subspace and t.
 func Evaluate(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, s *schedule.Schedule,
 	set EvaluateSettings,
 ) ([]EvaluationRow, error) {
@@ -98,19 +98,18 @@ func Evaluate(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data
 	return out, nil
 }
 
-// LossSettings says what Losses measures.
+// LossSettings are the settings of Losses.
 type LossSettings struct {
-	Samples int
-	C       float64 // of the loss weight
-	Order   int     // of the loss weight
-	Seed    uint64  // of images, noise and times
-	// Progress is told of samples done; may be nil.
-	Progress func(done, total int)
+	Samples  int
+	C        float64               // of the loss weight
+	Order    int                   // of the loss weight
+	Seed     uint64                // of images, noise and times
+	Progress func(done, total int) // as in EvaluateSettings
 }
 
-// Losses returns T² times the trajectory loss of a network along s in each of a number of draws, whose mean is the
-// energy. Sample number k has its time in the k-th of equal parts of [0, T], and an image and noise that depend on the
-// seed alone: the losses of two schedules, or of two networks, are paired.
+// Losses returns T² times the trajectory loss of a network along s for each sample; the mean is the energy. The time of
+// sample k is in the k-th of equal parts of [0, T]. Its image and noise depend on the seed alone: the losses of two
+// schedules, or of two networks, are paired.
 func Losses(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, s *schedule.Schedule,
 	set LossSettings,
 ) ([]float64, error) {
@@ -136,8 +135,7 @@ func Losses(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.D
 }
 
 // partRows averages the samples of each part.
-func partRows(s *schedule.Schedule, row, subspaces int, set EvaluateSettings, weight,
-	residual []float64,
+func partRows(s *schedule.Schedule, row, subspaces int, set EvaluateSettings, weight, residual []float64,
 ) []EvaluationRow {
 	rows := make([]EvaluationRow, 0, set.Points*subspaces)
 	loss, part := make([]float64, set.Samples), make([]float64, set.Samples)
@@ -166,7 +164,7 @@ func Mean(x []float64) float64 {
 	return sum / float64(len(x))
 }
 
-// MeanStderr returns the mean of independent samples x and its standard error; 0 for a single one.
+// MeanStderr returns the mean of independent samples x and its standard error, 0 for a single sample.
 func MeanStderr(x []float64) (mean, stderr float64) {
 	mean = Mean(x)
 	if len(x) < 2 {

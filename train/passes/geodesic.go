@@ -16,55 +16,47 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// DefaultOrder is that of Heun's method and of most other solvers at few evaluations.
+// DefaultOrder is the order of Heun's method and of most other solvers at few evaluations.
 const DefaultOrder = 2
 
-// GeodesicSettings says which schedule MakeGeodesic makes, and from how much data.
+// GeodesicSettings are the settings of MakeGeodesic.
 type GeodesicSettings struct {
-	T float64 // default the best for Sampler, or as the data need
-	// Sampler is what T is chosen for, if it has an NFE and T is 0.
-	Sampler solver.Settings
-	G0      float64 // default 1e-9
-	C       float64 // of the loss weight; default the data's variance, Σλ
-	Knots   int     `default:"32"`
-	Order   int     `default:"2"`                         // of the solver that the path is for; 1 gives the least energy
-	Points  int     `json:"points" default:"160" min:"2"` // noise levels, uniform in ln σ
-	Samples int     `json:"samples" default:"24" min:"1"` // images per noise level
-	Batch   int     // samples per device program; default 128
+	T       float64         // default the best for Sampler if that has an NFE, else as the data need
+	Sampler solver.Settings // for the default of T
+	G0      float64         // default 1e-9
+	C       float64         // of the loss weight; default the data's variance, Σλ
+	Knots   int             `default:"32"`
+	Order   int             `default:"2"`                         // of the solver that the path is for; 1 gives the least energy
+	Points  int             `json:"points" default:"160" min:"2"` // noise levels, uniform in ln σ
+	Samples int             `json:"samples" default:"24" min:"1"` // images per noise level
+	Batch   int             // samples per device program; default 128
 	Seed    uint64
-	// Family says which paths there are; default one, shared. With a basis other than none, that of the model, each
-	// subspace has a path of its own.
-	Family schedule.Family
-	// Statistics asks for the gains of the denoiser as well, with basis none alone: of each class where the family is per
-	// class.
-	Statistics bool
-	// Spectrum is that of all images, where Statistics are asked for and it is known; it is measured otherwise.
-	Spectrum *normal.Spectrum
-	// Progress is told of samples done; may be nil.
-	Progress func(done, total int)
+	// Family of the schedule; default one shared path. Its basis is none, or that of the model, for a path per subspace.
+	Family     schedule.Family
+	Statistics bool             // measure statistics of the denoiser, too; with basis none alone
+	Spectrum   *normal.Spectrum // of all images, for Statistics; nil: it is measured
+
+	Progress func(done, total int) // as in EvaluateSettings
 }
 
-// Geodesic is the schedule of a measured density, with what is known about its energy.
+// Geodesic is the schedule of a measured energy density.
 type Geodesic struct {
-	Schedule *schedule.Schedule // with parameters and the energy densities
-	Reports  []schedule.Report  // per row of the schedule
-	// Statistics are those of the denoiser, by row of the schedule, where they were asked for.
-	Statistics *local.Statistics
+	Schedule   *schedule.Schedule // with parameters and the energy densities
+	Reports    []schedule.Report  // per row of the schedule
+	Statistics *local.Statistics  // of the denoiser, per row; nil unless they were requested
 }
 
 // MakeGeodesic measures the energy density of a network,
 //
 //	F(g) = E|flow(x_t) + ε|² / (g (c + g)),
 //
-// in one pass over the data on a grid of noise levels, and returns the schedule of [schedule.Geodesic]: ġ √F constant
-// for order 1. A model
-// of several subspaces is measured with the same g in each; its schedule is isotropic, or has ġ_j √F_j constant in
-// every subspace, which is the best as far as F_j depends on its own g_j alone.
-func MakeGeodesic(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset,
-	set GeodesicSettings,
+// in one pass over the data on a grid of noise levels, and returns the schedule of [schedule.Geodesic]: ġ √F is constant
+// for order 1. A model of several subspaces is measured with the same g in each. Its schedule is isotropic, or has
+// ġ_j √F_j constant in every subspace, which is optimal if F_j depends on g_j alone.
+func MakeGeodesic(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, set GeodesicSettings,
 ) (*Geodesic, error) {
 	if set.Sampler.NFE > 0 && set.T == 0 {
-		law, _, err := MeasureSpectrum(ctx, d, func(_, _ int) {})
+		law, _, err := MeasureSpectrum(ctx, d, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -89,11 +81,9 @@ func MakeGeodesic(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *
 	return out, err
 }
 
-// MeasureStatistics measures the statistics of a denoiser that MakeGeodesic would measure, and makes no schedule.
-func MeasureStatistics(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset,
-	set GeodesicSettings,
+// MeasureStatistics measures the statistics that MakeGeodesic would measure, without a schedule.
+func MeasureStatistics(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, set GeodesicSettings,
 ) (*local.Statistics, error) {
-	set.C = cmp.Or(set.C, 1) // of no influence here
 	set = set.resolved(m.Range())
 	set.Statistics = true
 	labels, _, rows, err := set.measure(ctx, m, w, d)
@@ -107,9 +97,9 @@ func (set GeodesicSettings) statistics(d *data.Dataset, labels []int, rows []loc
 	return local.New(local.BandsOf(d.Height(), d.Width(), d.Channels()), labels, set.gainLevels(), rows)
 }
 
-// AskStatistics is MeasureStatistics for a network that somebody else evaluates on images of which it has a copy.
-// Settings have a Spectrum.
-func AskStatistics(ctx context.Context, by ImageAsker, d *data.Dataset, known schedule.Range, set GeodesicSettings,
+// AskStatistics is MeasureStatistics for a network that an ImageAsker evaluates on its copy of the images. The settings
+// have a Spectrum.
+func AskStatistics(ctx context.Context, asker ImageAsker, d *data.Dataset, known schedule.Range, set GeodesicSettings,
 ) (*local.Statistics, error) {
 	set = set.resolved(known)
 	set.Batch, set.Statistics = cmp.Or(set.Batch, 128), true
@@ -127,7 +117,7 @@ func AskStatistics(ctx context.Context, by ImageAsker, d *data.Dataset, known sc
 				q.Images, q.Labels = append(q.Images, int64(image)), append(q.Labels, d.Label(image))
 				q.Noise, q.G = append(q.Noise, s.noiseSeed(sample)), append(q.G, level*level)
 			}
-			residuals, err := by.AskImages(ctx, q)
+			residuals, err := asker.AskImages(ctx, q)
 			if err != nil {
 				return err
 			}
@@ -144,8 +134,8 @@ func AskStatistics(ctx context.Context, by ImageAsker, d *data.Dataset, known sc
 	return set.statistics(d, nil, []local.Row{row})
 }
 
-// measure returns the energy densities of resolved settings, [row][subspace][noise level], and the rows of the
-// statistics if they are asked for. labels are those of the rows, nil for one shared row.
+// measure returns the energy densities of resolved settings, [row][subspace][noise level], the rows of the statistics if
+// they are requested, and the labels of the rows, nil for one shared row.
 func (set GeodesicSettings) measure(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset,
 ) (labels []int, measured [][][]schedule.Sample, rows []local.Row, err error) {
 	if err := set.check(m.Range(), m.J()); err != nil {
@@ -170,12 +160,10 @@ func (set GeodesicSettings) measure(ctx context.Context, m *kernels.Model, w *ke
 		meter := newMeter(m, w, d, pool, set.Seed, set.Batch, p)
 		var density [][]schedule.Sample
 		if set.Statistics {
-			var whole []schedule.Sample
+			density = make([][]schedule.Sample, 1)
 			var row local.Row
-			if whole, row, err = meter.gains(ctx, set); err != nil {
-				return nil, nil, nil, err
-			}
-			density, rows = [][]schedule.Sample{whole}, append(rows, row)
+			density[0], row, err = meter.gains(ctx, set)
+			rows = append(rows, row)
 		} else {
 			density, err = measureDensity(ctx, &meter.sampler, set)
 		}
@@ -187,7 +175,7 @@ func (set GeodesicSettings) measure(ctx context.Context, m *kernels.Model, w *ke
 	return labels, measured, rows, nil
 }
 
-// resolved fills in the defaults for a network that knows such noise levels, where no data are at hand.
+// resolved returns the settings with the defaults for a network's noise levels, without data.
 func (set GeodesicSettings) resolved(known schedule.Range) GeodesicSettings {
 	set.T = cmp.Or(set.T, known.T())
 	set.G0 = cmp.Or(set.G0, known.G0())
@@ -197,26 +185,25 @@ func (set GeodesicSettings) resolved(known schedule.Range) GeodesicSettings {
 	return set
 }
 
-// split reports whether each subspace has a path of its own.
-func (set GeodesicSettings) split() bool { return set.Family.Basis != "none" }
+// perSubspace reports whether there is a path for each subspace.
+func (set GeodesicSettings) perSubspace() bool { return set.Family.Basis != "none" }
 
-// check returns the first field that cannot be used with a network of so many subspaces.
+// check returns a *[setting.Error] of the first field that cannot be used with a number of subspaces.
 func (set GeodesicSettings) check(known schedule.Range, subspaces int) error {
 	if err := cmp.Or(checkEnds(set.T, set.G0, set.C, known), setting.Check(&set, nil)); err != nil {
 		return err
 	}
 	switch {
-	case set.split() && subspaces < 2:
+	case set.perSubspace() && subspaces < 2:
 		return setting.Errorf("family", "must have basis none for a model that is measured in one subspace, got %s",
 			set.Family.Basis)
-	case set.split() && set.Statistics:
-		return setting.Errorf("statistics", "must be left out with basis %s: they are those of isotropic noise",
-			set.Family.Basis)
+	case set.perSubspace() && set.Statistics:
+		return setting.Errorf("statistics", "must be left out with basis %s: they need isotropic noise", set.Family.Basis)
 	}
 	return nil
 }
 
-// geodesic returns the schedule of the densities measured, [row][subspace][noise level].
+// geodesic returns the schedule of measured densities, [row][subspace][noise level].
 func (set GeodesicSettings) geodesic(labels []int, measured [][][]schedule.Sample) (*Geodesic, error) {
 	out := &Geodesic{}
 	var theta [][]schedule.Theta
@@ -248,8 +235,8 @@ func (set GeodesicSettings) geodesic(labels []int, measured [][][]schedule.Sampl
 	return out, err
 }
 
-// measureDensity measures F at noiseLevels: of each subspace, or of the whole. Every level has images and noise of its
-// own, so that their errors are independent.
+// measureDensity measures F at noiseLevels, of each subspace or of all together. The levels have different images and
+// noise, so their errors are independent.
 func measureDensity(ctx context.Context, s *sampler, set GeodesicSettings) ([][]schedule.Sample, error) {
 	var g []float64
 	levels := noiseLevels(set.Points, set.G0, set.T)
@@ -261,7 +248,7 @@ func measureDensity(ctx context.Context, s *sampler, set GeodesicSettings) ([][]
 		return nil, err
 	}
 	parts, width := 1, s.j // subspaces of a part
-	if set.split() {
+	if set.perSubspace() {
 		parts, width = s.j, 1
 	}
 	out := make([][]schedule.Sample, parts)
@@ -281,7 +268,7 @@ func measureDensity(ctx context.Context, s *sampler, set GeodesicSettings) ([][]
 	return out, nil
 }
 
-// lowestSigma is EDM's σ_min. Below it the residual is that of no network at all, and the density follows its limit.
+// lowestSigma is EDM's σ_min. No network is trained below it; the density follows its limit there.
 const lowestSigma = schedule.DefaultSigmaMin
 
 // noiseLevels returns n noise levels uniform in ln σ between EDM's lowest, or √g_0, and √T.
@@ -297,7 +284,7 @@ func noiseLevels(n int, g0, T float64) []float64 {
 	return sigma
 }
 
-// checkEnds checks the ends of a path, of noise levels that a network was trained on, and c of the loss weight.
+// checkEnds checks the ends of a path against the noise levels of a network, and c of the loss weight.
 func checkEnds(T, g0, c float64, known schedule.Range) error {
 	lo, hi := known.Ends()
 	switch {
@@ -317,16 +304,16 @@ func checkEnds(T, g0, c float64, known schedule.Range) error {
 	return nil
 }
 
-// gainSamples is how many samples a gain is the mean of, at least: neighbouring noise levels are taken together until
-// there are as many. Its relative error then is about √(2/96), 0.14.
+// gainSamples is the smallest number of samples in the mean of a gain: neighbouring noise levels are pooled. The
+// relative error of a gain is then about √(2/96), 0.14.
 const gainSamples = 96
 
-// pooled is how many neighbouring noise levels are taken together, so that at least two remain.
+// pooled returns the number of neighbouring noise levels that are pooled, so that at least two remain.
 func (set GeodesicSettings) pooled() int {
 	return min((gainSamples+set.Samples-1)/set.Samples, set.Points/2)
 }
 
-// gainLevels returns the noise levels of gains: geometric means of those taken together. The last takes what is over.
+// gainLevels returns the noise levels of gains, the geometric means of pooled levels. The last pool has the remainder.
 func (set GeodesicSettings) gainLevels() []float64 {
 	n := set.pooled()
 	levels := noiseLevels(set.Points, set.G0, set.T)
@@ -345,7 +332,7 @@ func (set GeodesicSettings) gainLevels() []float64 {
 	return out
 }
 
-// gains measures with the spectrum of the meter's own images, or that of the settings.
+// gains is measureGains with the spectrum of the settings, or that of the meter's images.
 func (r *meter) gains(ctx context.Context, set GeodesicSettings) ([]schedule.Sample, local.Row, error) {
 	law := set.Spectrum
 	if law == nil || set.Family.PerClass {
@@ -364,9 +351,9 @@ func (r *meter) gains(ctx context.Context, set GeodesicSettings) ([]schedule.Sam
 	return set.measureGains(ctx, r.data, law, r.residualImages)
 }
 
-// measureGains is measureDensity of the whole, which measures the gains of the denoiser in the bands of images of a
-// law, q = E (flow + ε)² over their coordinates, in the same pass. residuals calls use with flow + ε [H·W·C] of a
-// number of samples at each noise level.
+// measureGains is measureDensity of all subspaces together. In the same pass it measures the gains of the denoiser in
+// bands, q = E (flow + ε)², in the coordinates of law. residuals calls use with flow + ε [H·W·C] of perLevel samples at
+// each noise level.
 func (set GeodesicSettings) measureGains(ctx context.Context, d *data.Dataset, law *normal.Spectrum,
 	residuals func(ctx context.Context, sigma []float64, perLevel int, use func(sample int, residual []float64)) error,
 ) ([]schedule.Sample, local.Row, error) {

@@ -3,6 +3,7 @@ package passes
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/latent"
@@ -17,7 +18,7 @@ const (
 
 // progress counts work done and reports it.
 type progress struct {
-	report      func(done, total int) // nil: to nobody
+	report      func(done, total int) // may be nil
 	done, total int
 }
 
@@ -27,8 +28,7 @@ func (p *progress) add(n int) {
 	}
 }
 
-// sampler chooses the image and the noise of every sample by its number, so that what is measured at two schedules is
-// paired; and measures residuals by whatever evaluates the network.
+// sampler draws the image and the noise of every sample by its number, so that measurements on two schedules are paired.
 type sampler struct {
 	j, batch int
 	order    *data.Order
@@ -48,13 +48,13 @@ func (s *sampler) noiseSeed(sample int) uint64 {
 	return latent.Uint64(s.seed, streamSample, uint64(sample)+1)
 }
 
-// time returns the time of a sample among n: stratified, one in each of n equal parts of [0, T].
+// time returns the time of one of n samples, stratified in n equal parts of [0, T].
 func (s *sampler) time(sample, n int, T float64) float64 {
 	u := float64(latent.Uint64(s.seed, streamPlace, uint64(sample))>>11) * 0x1p-53
 	return T * (float64(sample) + u) / float64(n)
 }
 
-// batches calls do with the samples from begin to end−1 of n, batch by batch.
+// batches calls do for the batches begin … end−1 of n samples.
 func (s *sampler) batches(ctx context.Context, n int, do func(begin, end int) error) error {
 	for begin := 0; begin < n; begin += s.batch {
 		if err := ctx.Err(); err != nil {
@@ -89,8 +89,7 @@ type meter struct {
 	pool    []int // images to choose from; nil for all
 }
 
-func newMeter(m *kernels.Model, w *kernels.Weights, d *data.Dataset, pool []int, seed uint64, batch int,
-	p *progress,
+func newMeter(m *kernels.Model, w *kernels.Weights, d *data.Dataset, pool []int, seed uint64, batch int, p *progress,
 ) *meter {
 	n := len(pool)
 	if pool == nil {
@@ -102,13 +101,13 @@ func newMeter(m *kernels.Model, w *kernels.Weights, d *data.Dataset, pool []int,
 	return r
 }
 
-// estimate is the sampler's measure.
+// estimate is the measure of the sampler.
 func (r *meter) estimate(ctx context.Context, begin int, g []float64) ([]float64, error) {
 	pixels, count := r.model.Pixels(), len(g)/r.j
 	in := kernels.EstimateInput{
 		Mode: kernels.LossOnly,
 		X0:   make([]float32, count*pixels), Eps: make([]float32, count*pixels),
-		G: g, Omega: ones(len(g)), Labels: make([]int32, count),
+		G: g, Omega: slices.Repeat([]float64{1}, len(g)), Labels: make([]int32, count),
 	}
 	for i := range count {
 		x0, eps := in.X0[i*pixels:(i+1)*pixels], in.Eps[i*pixels:(i+1)*pixels]
@@ -124,16 +123,8 @@ func (r *meter) estimate(ctx context.Context, begin int, g []float64) ([]float64
 	return terms.Residual, nil
 }
 
-func ones(n int) []float64 {
-	out := make([]float64, n)
-	for i := range out {
-		out[i] = 1
-	}
-	return out
-}
-
-// residualImages calls use with the residuals flow(x_t) + ε as images [H·W·C], sample by sample: a number of images at
-// each noise level, the same in all directions.
+// residualImages calls use with the residual flow(x_t) + ε of each sample, [H·W·C]: perLevel samples at each noise
+// level, with isotropic noise.
 func (r *meter) residualImages(ctx context.Context, sigma []float64, perLevel int,
 	use func(sample int, residual []float64),
 ) error {

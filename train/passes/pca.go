@@ -12,36 +12,33 @@ import (
 )
 
 const (
-	// maxPlane bounds H·W of images that components are taken of: their covariance takes 8·(H·W)² bytes, its eigenvectors
-	// (H·W)³ operations.
+	// maxPlane bounds H·W of images for components: a covariance takes 8·(H·W)² bytes, its eigenvectors (H·W)³ operations.
 	maxPlane = 4096
-	// momentBytes is the memory that covariances may take at a time. Where there are more classes than fit, they take
-	// turns, at the price of another pass over the images.
+	// momentBytes bounds the memory of covariances. If the classes need more, there are several passes over the images.
 	momentBytes = 1 << 30
 )
 
-// PCASettings say which principal components make a basis. The zero value of a field means its default.
+// PCASettings are the settings of PCA. The zero value of a field means its default.
 type PCASettings struct {
 	K        int                   // dimensions of P_1 per channel; default H·W/4
-	PerClass bool                  // components of each class's own images; default those of all
-	Classes  int                   // per class: how many there are; default those of the images
-	Clusters [][]int               // per class: classes that share components; others stand alone
+	PerClass bool                  // components of the images of each class; default those of all images
+	Classes  int                   // per class: the number of classes; default that of the images
+	Clusters [][]int               // per class: classes that share components
 	Progress func(done, total int) // default none
 }
 
 // Span describes one set of components.
 type Span struct {
-	Labels []int // classes that share it; −1 alone for all images
-	Images int64 // that it was taken of
+	Labels []int // of the classes that share it; −1 alone for all images
+	Images int64 // number of images
 	Share  float64
 }
 
-// PCA returns the basis whose P_1 is spanned by the leading principal components of the images: of their planes, the
-// mean over the channels of images in [−1, 1], centred by the mean of the images that the components are taken of. See
-// [basis.Moments.Components] for images that vary in fewer than k dimensions.
+// PCA returns the basis whose P_1 is spanned by the leading principal components of the images. They are the components
+// of planes, means over the channels, centred by the mean plane. See [basis.Moments.Components] for images that vary in
+// fewer than k dimensions.
 //
-// An error in a setting is a *[setting.Error] of the field k, clusters or dataset; a class without images is one of
-// dataset.
+// An error in a setting is a *[setting.Error] of k, clusters or dataset.
 func PCA(ctx context.Context, images *data.Dataset, set PCASettings) (*basis.Basis, []Span, error) {
 	h, w := images.Height(), images.Width()
 	if set.K == 0 {
@@ -95,8 +92,8 @@ func PCA(ctx context.Context, images *data.Dataset, set PCASettings) (*basis.Bas
 	return b, spans, err
 }
 
-// leading returns the components of m. The decomposition itself cannot be stopped: where ctx ends first it goes on, for
-// nobody, and m must not be used again.
+// leading returns the components of m. The decomposition cannot be stopped: if ctx ends first it goes on in the
+// background, and m must not be used again.
 func leading(ctx context.Context, m *basis.Moments, k int) (*basis.Components, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -158,7 +155,7 @@ func measurePlanes(ctx context.Context, images *data.Dataset, spans []Span, p *p
 	})
 }
 
-// clusters returns the spans of classes 0 … n−1, each of which must have images, in the order of their first labels.
+// clusters returns the spans of all classes, sorted by their first label. Every class must have images.
 func clusters(images *data.Dataset, set PCASettings) ([]Span, error) {
 	n := max(set.Classes, images.Classes())
 	if n == 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// PredictSettings say from how much data Predict predicts.
+// PredictSettings are the settings of Predict.
 type PredictSettings struct {
 	T       float64  // default as the data need
 	G0      float64  // default 1e-9
@@ -24,41 +24,38 @@ type PredictSettings struct {
 	Samples int      `json:"samples" default:"32" min:"2"` // images per noise level and class
 	Batch   int      // samples per device program; default 128
 	Seed    uint64   // of images and noise
-	Bases   []string // of those that basis.Definition.Predicted keeps; default all
-	// Progress is told of samples done; may be nil.
-	Progress func(done, total int)
+	Bases   []string // with basis.Definition.Predicted; default all
+
+	Progress func(done, total int) // as in EvaluateSettings
 }
 
-// Prediction is what a family of schedules can reach at best.
+// Prediction is the least energy of a family of schedules.
 type Prediction struct {
-	Basis    string // none, or one of those predicted
-	Cuts     []int  // of dct, in max(u, v)
-	K        int    // dimensions of P_1 per channel; 0 of none
-	PerClass bool   // schedules per class
+	Basis    string
+	Cuts     []int // of dct, in max(u, v)
+	K        int   // dimensions of P_1 per channel; 0 for basis none
+	PerClass bool  // schedules per class
 	Energy   float64
 	Stderr   float64
-	// Gain is what is saved of the best isotropic energy, 1 − E/E_iso: all energies come from the same images and noise,
-	// so its error is much smaller than theirs.
+	// Gain is 1 − E/E_iso, relative to the best isotropic energy. All energies have the same images and noise, so its
+	// error is much smaller than theirs.
 	Gain, GainStderr float64
 }
 
-// Predict returns how much energy a basis, or schedules per class, can save before anything is trained, from one pass
-// over the data with equal g in all directions. With F_yj the energy density of class y in subspace j and π_y the
-// class's share, the best isotropic schedule has the energy (∫√F dg)², F = Σ_y π_y Σ_j F_yj, and those of other
-// families
+// Predict returns how much energy a basis, or schedules per class, can save, from one pass over the data with equal g in
+// all directions and before training. With F_yj the energy density of class y in subspace j and π_y the share of the
+// class, the best isotropic schedule has the energy (∫√F dg)², F = Σ_y π_y Σ_j F_yj, and other families have
 //
 //	shared, subspaces j          Σ_j (∫√(Σ_y π_y F_yj) dg)²
 //	per class                    Σ_y π_y (∫√(Σ_j F_yj) dg)²
 //	per class, subspaces j       Σ_y π_y Σ_j (∫√F_yj dg)²
 //
-// which none exceeds the first (Minkowski). It is what is reached where F_j depends on its own g_j alone, as for a
-// Gaussian whose covariance commutes with the basis; in general each F_j depends on all g, and the prediction is one of
-// first order in ln(g_j/g_k). The best come first. Energies are jackknifed: corrected for what noise alone would seem
-// to gain.
+// which are not larger (Minkowski). The prediction is exact if F_j depends on g_j alone, as for a Gaussian whose
+// covariance commutes with the basis; otherwise it is of first order in ln(g_j/g_k). The jackknife corrects energies for
+// gains by noise. The best come first.
 //
-// A model of one subspace is measured.
-func Predict(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset,
-	set PredictSettings,
+// The model must have one subspace.
+func Predict(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, set PredictSettings,
 ) ([]Prediction, error) {
 	s, err := MeasureSurvey(ctx, m, w, d, set)
 	if err != nil {
@@ -67,9 +64,8 @@ func Predict(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.
 	return s.Predictions(ctx)
 }
 
-// MeasureSurvey is the pass that Predict predicts from.
-func MeasureSurvey(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset,
-	set PredictSettings,
+// MeasureSurvey takes the measurements of Predict.
+func MeasureSurvey(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, set PredictSettings,
 ) (*Survey, error) {
 	if err := DefaultScale(ctx, &set.T, &set.C, d, m.Range()); err != nil {
 		return nil, err
@@ -88,14 +84,13 @@ func MeasureSurvey(ctx context.Context, m *kernels.Model, w *kernels.Weights, d 
 		return nil, err
 	}
 	if len(s.ladders) == 0 {
-		return nil, setting.Errorf("dataset", "must have images that one of the bases splits, got %d×%d pixels", d.Height(),
-			d.Width())
+		return nil, setting.Errorf("dataset", "must have images for one of the bases, got %d×%d pixels", d.Height(), d.Width())
 	}
 	return s, s.measure(ctx, m, w, d)
 }
 
-// GaussianSurvey is a survey of the best denoiser of the data's Gaussian, in closed form: without errors, and of basis
-// dct alone, cut at powers of two. The settings have T, G0, C and Points.
+// GaussianSurvey returns the exact survey of the optimal denoiser of the data's Gaussian, for basis dct with cuts at
+// powers of two. The settings have T, G0, C and Points.
 func GaussianSurvey(law *normal.Spectrum, set PredictSettings) *Survey {
 	s := &Survey{set: set, labels: []int{-1}, pools: [][]int{nil}, share: []float64{1}, count: []float64{1}}
 	s.sigma = noiseLevels(set.Points, set.G0, set.T)
@@ -115,10 +110,10 @@ func GaussianSurvey(law *normal.Spectrum, set PredictSettings) *Survey {
 	return s
 }
 
-// leastResidual is that of a direction in which images do not vary: a density is positive.
+// leastResidual is the residual in a direction in which images do not vary, so that densities are positive.
 const leastResidual = 1e-12
 
-// Residual returns the mean squared residual of the whole by noise level, increasing.
+// Residual returns the mean squared residual of all directions by noise level, increasing.
 func (s *Survey) Residual() (sigma, residual []float64) {
 	return s.sigma, s.residual(s.ladders[0], -1, 0, s.ladders[0].bands(), -1)
 }
@@ -138,18 +133,18 @@ func (set PredictSettings) check(known schedule.Range) error {
 // candidate is a family of schedules.
 type candidate struct {
 	Prediction
-	ladder *ladder // any for none, which is cut nowhere
-	rungs  []int   // at which it is cut, by index
+	ladder *ladder // any for basis none
+	rungs  []int   // indices of the rungs at which it is cut
 }
 
-// candidates returns all families, first the best isotropic schedule.
+// candidates returns all families; the isotropic one is first.
 func (s *Survey) candidates() (all []candidate) {
 	for _, perClass := range []bool{false, true}[:min(len(s.pools), 2)] {
 		all = append(all, candidate{Prediction{Basis: "none", PerClass: perClass}, s.ladders[0], nil})
 		for _, l := range s.ladders {
 			for i := range l.rungs {
 				all = append(all, l.candidate(perClass, i))
-				for k := i + 1; k < len(l.rungs) && l.cuts != nil; k++ { // two cuts at a time are bases, too
+				for k := i + 1; k < len(l.rungs) && l.cuts != nil; k++ { // bases of two cuts
 					all = append(all, l.candidate(perClass, i, k))
 				}
 			}
@@ -173,7 +168,7 @@ func (s *Survey) Predictions(ctx context.Context) ([]Prediction, error) {
 	all := s.candidates()
 	parts := len(s.count)
 	if parts == 1 {
-		parts = 0 // none can be left out
+		parts = 0 // no part can be left out
 	}
 	energies := make([][]float64, parts+1) // [1 + left out][candidate]
 	for left := range energies {
@@ -197,13 +192,13 @@ func (s *Survey) Predictions(ctx context.Context) ([]Prediction, error) {
 	return out, nil
 }
 
-// energies returns the least energies of all candidates without one part of the samples; −1 leaves none out.
+// energies returns the least energies of all candidates without the part left of the samples, or with all for −1.
 func (s *Survey) energies(all []candidate, left int) ([]float64, error) {
 	type band struct {
 		ladder         *ladder
 		row, from, end int
 	}
-	known := map[band]float64{} // candidates share them
+	known := map[band]float64{} // candidates have bands in common
 	out := make([]float64, len(all))
 	for i, c := range all {
 		rows, share := []int{-1}, []float64{1}
@@ -238,7 +233,7 @@ func (s *Survey) energies(all []candidate, left int) ([]float64, error) {
 }
 
 // residual returns the mean squared residual of bands from … end−1 of a ladder by noise level, of a row or, for −1, of
-// the rows' mixture, without one part of the samples.
+// all rows, without the part left of the samples.
 func (s *Survey) residual(l *ladder, row, from, end, left int) []float64 {
 	var n float64
 	for part, count := range s.count {

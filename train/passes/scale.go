@@ -12,27 +12,24 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// Scale is what the defaults of a schedule follow from in the data.
+// Scale has the defaults of a schedule that depend on the data.
 type Scale struct {
-	// T is the least variance of the noise from which sampling may start: what the exact flow then misses of the data's
-	// Gaussian is a thousandth of its variance.
+	// T is the smallest variance of the noise from which the exact flow misses at most a thousandth of the variance of the
+	// data's Gaussian.
 	T float64
-	// C is the data's variance, summed over the values of an image, for c of the loss weight: a heuristic.
-	C float64
+	C float64 // the data's variance, summed over the values of an image: a heuristic for c of the loss weight
 }
 
 const (
-	// horizon is the part of the data's variance that a start from noise alone may miss.
+	// horizon is the part of the data's variance that may be missed.
 	horizon = 1e-3
-	// scaleNumbers is how many numbers of images a scale is measured on, leastScaleImages the least number of images.
+	// scaleNumbers is the number of values that a scale is measured on, leastScaleImages the smallest number of images.
 	scaleNumbers     = 1 << 25
 	leastScaleImages = 1 << 10
 )
 
-// MeasureSpectrum measures the Gaussian of a data set on images that are evenly spaced in it, and returns their number,
-// too.
-func MeasureSpectrum(ctx context.Context, d *data.Dataset, report func(done, total int),
-) (*normal.Spectrum, int, error) {
+// MeasureSpectrum measures the Gaussian of a data set on evenly spaced images, and returns their number, too.
+func MeasureSpectrum(ctx context.Context, d *data.Dataset, report func(done, total int)) (*normal.Spectrum, int, error) {
 	h, w, c := d.Height(), d.Width(), d.Channels()
 	moments, n := basis.NewFrequencyMoments(h, w, c), min(d.Len(), max(leastScaleImages, scaleNumbers/d.Pixels()))
 	which := make([]int, n)
@@ -50,27 +47,26 @@ func MeasureSpectrum(ctx context.Context, d *data.Dataset, report func(done, tot
 	return s, n, err
 }
 
-// ScaleOf returns the scale of data with such a Gaussian.
+// ScaleOf returns the scale of data with the Gaussian s.
 func ScaleOf(s *normal.Spectrum) Scale { return Scale{T: s.Horizon(horizon), C: s.Variance()} }
 
-// Within returns the scale with an end of time that a network knows.
+// Within returns the scale with T in the noise levels of a network.
 func (s Scale) Within(known schedule.Range) Scale {
 	low, _ := known.Ends()
 	s.T = min(max(s.T, 2*low*low), known.T())
 	return s
 }
 
-// MeasureScale measures the scale of a data set on images that are evenly spaced in it.
+// MeasureScale measures the scale of a data set.
 func MeasureScale(ctx context.Context, d *data.Dataset) (Scale, error) {
-	s, _, err := MeasureSpectrum(ctx, d, func(_, _ int) {})
+	s, _, err := MeasureSpectrum(ctx, d, nil)
 	if err != nil {
 		return Scale{}, err
 	}
 	return ScaleOf(s), nil
 }
 
-// DefaultScale sets the end of time and c where they are 0: as the data need, within the noise levels that a network
-// knows.
+// DefaultScale sets T and c to the scale of the data if they are 0, with T in the noise levels of a network.
 func DefaultScale(ctx context.Context, T, c *float64, d *data.Dataset, known schedule.Range) error {
 	if *T != 0 && *c != 0 {
 		return nil
@@ -87,12 +83,12 @@ func DefaultScale(ctx context.Context, T, c *float64, d *data.Dataset, known sch
 	return nil
 }
 
-// leastEnd is the part of the data's variance that a start from noise alone misses at the least T that end tries.
+// leastEnd is the part of the data's variance that is missed at the smallest T that end tries.
 const leastEnd = 0.1
 
-// end returns the end of time for the sampler: of the highest variance that a network knows, its half, its quarter and
-// so on, the T at which the sampler comes closest to the data's Gaussian, in W2² of normal.Spectrum.Bench, along the
-// isotropic geodesic of that Gaussian. No network is asked: the Gaussian has E|flow + ε|² = Σ λ/(λ + g).
+// end returns T for the sampler: the highest variance of the network, its half, its quarter and so on, whichever brings
+// samples closest to the data's Gaussian, in W2² of normal.Spectrum.Bench, along the isotropic geodesic of that
+// Gaussian. It needs no network: the Gaussian has E|flow + ε|² = Σ λ/(λ + g).
 func (set GeodesicSettings) end(ctx context.Context, law *normal.Spectrum, known schedule.Range) (float64, error) {
 	if law.Variance() == 0 {
 		return 0, setting.Errorf("dataset", "must hold images that differ for nfe to choose T, got all alike")

@@ -13,10 +13,10 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// mostParts is into how many parts the samples of a noise level are divided for the jackknife.
+// mostParts is the largest number of parts of the jackknife.
 const mostParts = 16
 
-// Survey is a pass over data and what it measured: residuals by noise level, class and band of every basis.
+// Survey has measured residuals by noise level, class and band of every basis.
 type Survey struct {
 	set     PredictSettings
 	labels  []int     // the classes; −1 for all images together
@@ -27,14 +27,14 @@ type Survey struct {
 	ladders []*ladder
 }
 
-// newSurvey divides the images by class if every one of them has a class, and there are several.
+// newSurvey divides the images by class if there are several classes and every image has one.
 func newSurvey(d *data.Dataset, set PredictSettings) *Survey {
 	s := &Survey{set: set, labels: []int{-1}, pools: [][]int{nil}, share: []float64{1}}
 	s.sigma, s.count = noiseLevels(set.Points, set.G0, set.T), make([]float64, min(mostParts, set.Samples))
 	for k := range set.Samples {
 		s.count[k%len(s.count)]++
 	}
-	images := map[int][]int{} // by class; in one pass: there may be a million labels
+	images := map[int][]int{} // by class; there may be a million
 	for i := range d.Len() {
 		label := int(d.Label(i))
 		images[label] = append(images[label], i)
@@ -76,25 +76,25 @@ func (s *Survey) measure(ctx context.Context, m *kernels.Model, w *kernels.Weigh
 	return nil
 }
 
-// sums returns the sums of a ladder's bands, of a class at a noise level, in one part of the samples.
+// sums returns the sums of a ladder's bands for a class, a noise level and a part of the samples.
 func (s *Survey) sums(l *ladder, row, point, part int) []float64 {
 	at := ((row*s.set.Points+point)*len(s.count) + part) * l.bands()
 	return l.energy[at : at+l.bands()]
 }
 
-// ladder is an orthonormal set of functions on a plane whose leading ones span nested subspaces: cut at one rung it is
-// a basis of two subspaces, at more of more.
+// ladder is an orthonormal set of functions on a plane whose leading ones span nested subspaces. Cut at n rungs it is a
+// basis of n+1 subspaces.
 type ladder struct {
 	name  string
 	rungs []int              // numbers of leading functions at which it may be cut, increasing
-	cuts  []int              // the cut that each rung is; nil of a basis without cuts
+	cuts  []int              // of the basis, for each rung; nil for a basis without cuts
 	rows  map[int]*mat.Dense // [rungs' last, H·W] by label, or basis.Shared
 
 	energy []float64 // [row][point][part][bands()], measured
 }
 
-// ladders returns those of the registered bases: what formulas nest, and the components of the data. Planes too large
-// for components go without those, and only names them unless it is empty.
+// ladders returns the ladders of the registered bases, or of those in only if it is not empty: of formulas, and of the
+// components of the data unless planes are too large.
 func ladders(ctx context.Context, images *data.Dataset, perClass bool, only []string) ([]*ladder, error) {
 	h, w := images.Height(), images.Width()
 	var out []*ladder
@@ -122,7 +122,7 @@ func ladders(ctx context.Context, images *data.Dataset, perClass bool, only []st
 			l.rungs = append(l.rungs, k)
 		}
 		n := l.rungs[len(l.rungs)-1]
-		for _, labels := range b.Groups() { // which no classes share
+		for _, labels := range b.Groups() { // of one class each
 			v, err := b.Vectors(labels[0])
 			if err != nil {
 				return nil, err
@@ -134,10 +134,10 @@ func ladders(ctx context.Context, images *data.Dataset, perClass bool, only []st
 	return out, nil
 }
 
-// bands is the number of bands that the rungs cut a plane into.
+// bands returns the number of bands between the rungs.
 func (l *ladder) bands() int { return len(l.rungs) + 1 }
 
-// add adds to sums [bands()] the squared lengths of the bands of an image's planes [H·W, C] of a class.
+// add adds the squared lengths of an image's planes [H·W, C] in each band to sums.
 func (l *ladder) add(label int, planes *mat.Dense, sums []float64) {
 	rows, ok := l.rows[basis.Shared]
 	if !ok {

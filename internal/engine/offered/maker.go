@@ -63,7 +63,7 @@ func (w *maker) result() map[string]any {
 	}
 	if w.learner != nil {
 		cfg := w.learner.Config()
-		if notes := append(cfg.Warnings(w.learner.Rows()), cfg.MovementWarning()...); len(notes) > 0 {
+		if notes := append(cfg.Warnings(w.learner.Rows(0)), cfg.MovementWarning()...); len(notes) > 0 {
 			out["notes"] = notes
 		}
 	}
@@ -231,11 +231,11 @@ func (w *maker) learn(ctx context.Context) error {
 }
 
 func (w *maker) storeLearned() error {
-	cfg, rows := w.learner.Config(), w.learner.Rows()
+	cfg, rows := w.learner.Config(), w.learner.Rows(0)
 	last := rows[len(rows)-1]
 	p := schedule.Provenance{Kind: "learned", Stage: cfg.Stage, Steps: last.Step, Kimg: last.Kimg, Seed: &cfg.Seed}
 	p.Moved = w.learner.Moved()
-	s, dense := w.learner.Schedule()
+	s, dense := w.learner.Schedule(), w.learner.Basis()
 	return w.store(s, dense, p)
 }
 
