@@ -162,22 +162,3 @@ func TestWhereAScheduleStarts(t *testing.T) {
 		r.Close()
 	}
 }
-
-// TestRowsPerClass: a family per class has a row for each, all from the shared start.
-func TestRowsPerClass(t *testing.T) {
-	cfg := tinyConfig(Anisotropic)
-	cfg.Family = schedule.Family{PerClass: true, Basis: "dct"}
-	r := start(t, cfg, Sources{Dataset: tinyData(t, 16)})
-	s := r.Schedule()
-	if s.Rows() != 2 || s.J() != 2 || len(s.Labels()) != 2 {
-		t.Fatalf("%d rows, %d subspaces, labels %v", s.Rows(), s.J(), s.Labels())
-	}
-	base, _ := s.At(0, 0).Eval(30)
-	for row := range 2 {
-		for j := range 2 {
-			if g, _ := s.At(row, j).Eval(30); g != base {
-				t.Errorf("row %d, subspace %d starts at g = %v, not %v", row, j, g, base)
-			}
-		}
-	}
-}

@@ -29,25 +29,6 @@ func dct(tb testing.TB) *basis.Basis {
 	return b
 }
 
-// TestMicrobatchesAreTheBatch: seven images, three at a time, give the rows of seven at once up to the rounding of
-// float32.
-func TestMicrobatchesAreTheBatch(t *testing.T) {
-	net, d := gaussian(t, basis.None(4, 4), []float64{0.2}, 32)
-	cfg := analyticConfig(Isotropic)
-	cfg.Batch = 7
-	whole := step(t, start(t, cfg, Sources{Dataset: d, Analytic: net}), 4)
-	cfg.Microbatch = 3
-	parts := step(t, start(t, cfg, Sources{Dataset: d, Analytic: net}), 4)
-	for i := range whole {
-		got, want := parts[i].Values(), whole[i].Values()
-		for k, v := range want {
-			if d := math.Abs(got[k] - v); !(d <= 1e-4*(1e-3+math.Abs(v))) && !math.IsNaN(v) {
-				t.Errorf("step %d, %s: %v, want %v", i+1, RowColumns[k], got[k], v)
-			}
-		}
-	}
-}
-
 // TestNetworkNoiseSpansTheRatios: in joint training the network sees noise about the schedule's, the schedule's
 // gradient does not.
 func TestNetworkNoiseSpansTheRatios(t *testing.T) {

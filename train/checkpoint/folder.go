@@ -12,7 +12,7 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
 
-// part is a file of a folder, and what reads it.
+// part is a file of a folder with its decoder.
 type part struct {
 	name     string
 	optional bool
@@ -40,7 +40,7 @@ func (f part) read(folder *atomicdir.Stored) error {
 	return inFile(f.name, withoutPath(err))
 }
 
-// readFolder returns what read makes of the folder dir. Its errors are *[Error].
+// readFolder returns the result of read for the folder dir. Its errors are *[Error].
 func readFolder[T any](dir string, read func(*atomicdir.Stored) (T, error)) (T, error) {
 	var out T
 	err := atomicdir.Read(dir, func(folder *atomicdir.Stored) (err error) {
@@ -54,7 +54,7 @@ func readFolder[T any](dir string, read func(*atomicdir.Stored) (T, error)) (T, 
 	return out, nil
 }
 
-// withoutPath strips the path that a file error carries: the folder's place is the caller's business.
+// withoutPath removes the path from a file error; callers know the folder by its name.
 func withoutPath(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {
@@ -103,7 +103,7 @@ const (
 	basisFile    = "basis.safetensors"
 )
 
-// The files of a run folder, beside those of a model.
+// The files of a run folder, in addition to those of a model.
 const (
 	runFile     = "run.json"
 	stateFile   = "state.safetensors"
@@ -114,10 +114,10 @@ const (
 	runVersion = 1
 )
 
-// Error says which file, and which tensor of it, does not make a model or a run.
+// Error is returned for a file of a folder that cannot be used.
 type Error struct {
 	File   string // such as "model.safetensors"
-	Tensor string // empty where the fault is not one tensor's
+	Tensor string // at fault; empty for the whole file
 	Msg    string
 	Err    error // the cause; may be nil
 }
@@ -135,14 +135,14 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // inFile returns err as an *Error about a file, with the tensor that it names.
 func inFile(file string, err error) error {
-	var own *Error
+	var named *Error
 	var state *nn.StateError
 	var format *safetensors.FormatError
 	var damage *atomicdir.DamageError
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &own):
+	case errors.As(err, &named):
 		return err
 	case errors.As(err, &damage):
 		return &Error{File: damage.File, Msg: damage.Msg, Err: err}

@@ -11,9 +11,8 @@
 //	                            "theta_m", "theta_v" [rows, J, K−1], "rows" [steps, columns]
 //	        network.json, schedule.json, basis.safetensors   as in a model, where there are any
 //
-// A folder appears whole or not at all, whatever moment the machine stops at (package atomicdir), and its bytes depend
-// on its content alone. Nothing that is read is trusted: names, shapes, types and sizes are checked, and errors name
-// the tensor.
+// A folder appears whole or not at all (package atomicdir), and its bytes depend on its content alone. Names, shapes,
+// types and sizes of all tensors are checked when they are read, and errors name the tensor.
 //
 // Begin with model.go.
 package checkpoint
@@ -37,17 +36,17 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
 
-// Model is a network with its values and, where it has one, its own schedule.
+// Model is a network with its values and, if it has one, a schedule.
 type Model struct {
 	Net      kernels.Architecture
 	Values   [][]float32        // in PyTorch's layout and the order of Net.Params
-	Schedule *schedule.Schedule // nil: the model has none of its own
-	Basis    *basis.Basis       // dense basis of that schedule; nil where the family's name says it all
+	Schedule *schedule.Schedule // nil for none
+	Basis    *basis.Basis       // dense basis of the schedule; nil for a basis by formula
 	Hash     string             // sha256 of model.safetensors in hex; set by LoadModel and SaveModel
 }
 
-// LoadModel reads the model folder dir. What is missing or cannot be used is an *[Error]; a file that is not what was
-// written is one whose cause is an *[atomicdir.DamageError].
+// LoadModel reads the model folder dir. A file that is missing or cannot be used is an *[Error]; if it is not what was
+// written, the cause is an *[atomicdir.DamageError].
 func LoadModel(dir string) (*Model, error) {
 	return readModel(dir, func(m *Model, folder *atomicdir.Stored) error {
 		m.Values = make([][]float32, len(m.Net.Params()))
@@ -62,7 +61,7 @@ func LoadModel(dir string) (*Model, error) {
 	})
 }
 
-// readModel reads a model folder; weights reads the values of the network that m has by then.
+// readModel reads a model folder; weights reads the values of m.Net.
 func readModel(dir string, weights func(m *Model, folder *atomicdir.Stored) error) (*Model, error) {
 	return readFolder(dir, func(folder *atomicdir.Stored) (*Model, error) {
 		m := &Model{}
@@ -119,8 +118,7 @@ func SaveModel(dir string, m *Model, replace bool) error {
 	return err
 }
 
-// withHash completes the provenance of a schedule whose model has no hash so far: it is the one that is written with
-// it.
+// withHash completes the provenance of a schedule with the hash of the model that is written with it.
 func withHash(s *schedule.Schedule, hash string) *schedule.Schedule {
 	if s == nil {
 		return nil
@@ -133,8 +131,7 @@ func withHash(s *schedule.Schedule, hash string) *schedule.Schedule {
 	return s.WithProvenance(*p)
 }
 
-// architectures are what a config.json can describe, by its model_type. A new kind of network is a package and a line
-// here.
+// architectures are the kinds of network by model_type in config.json. A new kind is a package and a line here.
 var architectures = map[string]func(config []byte) (kernels.Architecture, error){
 	unet.SongUNet:      parser(unet.Parse),
 	unet.DhariwalUNet:  parser(unet.Parse),
@@ -153,14 +150,14 @@ func parser[A kernels.Architecture](parse func([]byte) (A, error)) func([]byte) 
 	}
 }
 
-// ParseNetwork returns what a config.json describes; its model_type says which kind of network it is, and is EDM's
-// default where it is absent. What cannot be used is a *[nn.ConfigError].
+// ParseNetwork returns the network of a config.json; model_type selects its kind, with EDM's default. A field that cannot
+// be used is a *[nn.ConfigError].
 func ParseNetwork(config []byte) (kernels.Architecture, error) {
 	head := struct {
 		ModelType string `json:"model_type"`
 	}{unet.DhariwalUNet}
 	if err := json.Unmarshal(config, &head); err != nil {
-		return unet.Parse(config) // which says what is wrong, and where
+		return unet.Parse(config) // for its error
 	}
 	parse, ok := architectures[head.ModelType]
 	if !ok {

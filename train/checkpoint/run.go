@@ -13,7 +13,7 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
 
-// RunHead is what run.json says of a run: all but its numbers.
+// RunHead is the content of run.json: all of a run except tensors.
 type RunHead struct {
 	Config       json.RawMessage `json:"config"`                  // the training configuration
 	Step         int64           `json:"step"`                    // steps taken
@@ -25,7 +25,7 @@ type RunHead struct {
 	Updates      int64           `json:"updates"`                 // of the network's optimiser
 	ThetaUpdates []int64         `json:"theta_updates,omitempty"` // per row of the schedule
 	Looks        json.RawMessage `json:"looks,omitempty"`         // measurements of states of the run
-	Best         int             `json:"best,omitempty"`          // the one of Looks whose state is kept
+	Best         int             `json:"best,omitempty"`          // index of the look whose state is kept
 }
 
 // Run is the whole state of a training run between two steps.
@@ -35,15 +35,15 @@ type Run struct {
 	Network           kernels.Architecture // nil for a network without parameters
 	Params, M, V, EMA [][]float32          // of the network; M, V and EMA nil if it is frozen
 
-	Schedule       *schedule.Schedule // as it stands; nil if there is none
-	Basis          *basis.Basis       // dense basis of Schedule; nil if its family's name says it all
+	Schedule       *schedule.Schedule // nil if there is none
+	Basis          *basis.Basis       // dense basis of Schedule; nil for a basis by formula
 	Family         *basis.Basis       // dense basis of the configuration's family, if it is not that of Schedule
 	ThetaM, ThetaV [][][]float64      // Adam's moments [row][subspace][K−1]; nil if the schedule is not trained
 	ThetaGradient  [][][]float64      // of the last step that moved θ; nil before one has
 	ThetaStart     [][][]float64      // θ when the run began; nil if the schedule is not trained
 
-	BestEMA   [][]float32   // of the kept state; nil where none is, or the network is frozen
-	ThetaBest [][][]float64 // θ of the kept state; nil where none is, or the schedule is not trained
+	BestEMA   [][]float32   // of the kept state; nil if there is none, or the network is frozen
+	ThetaBest [][][]float64 // θ of the kept state; nil if there is none, or the schedule is not trained
 
 	Rows [][]float64 // metric rows so far, one value per column
 }
@@ -55,8 +55,8 @@ type runFileHead struct {
 	RunHead
 }
 
-// SaveRun writes r as the folder dir, in place of what is there, which takes the place of the one at previous. A folder
-// appears whole or not at all.
+// SaveRun writes r as the folder dir. An existing folder moves to previous and replaces the one there. A folder appears
+// whole or not at all.
 func SaveRun(dir, previous string, r *Run) error {
 	files := map[string][]byte{}
 	head, err := json.MarshalIndent(runFileHead{runFormat, runVersion, r.RunHead}, "", "  ")
@@ -100,7 +100,7 @@ func SaveRun(dir, previous string, r *Run) error {
 	})
 }
 
-// LoadRun reads the run folder dir. What is missing or cannot be used is an *[Error].
+// LoadRun reads the run folder dir. A file that is missing or cannot be used is an *[Error].
 func LoadRun(dir string) (*Run, error) {
 	return readFolder(dir, func(folder *atomicdir.Stored) (*Run, error) {
 		r := &Run{}
@@ -115,8 +115,8 @@ func LoadRun(dir string) (*Run, error) {
 	})
 }
 
-// DescribeRun returns the configuration and the counters of the run folder dir. Of its tensors it reads the names and
-// shapes alone. What is missing or cannot be used is an *[Error].
+// DescribeRun returns the configuration and the counters of the run folder dir. It checks the names and shapes of tensors
+// and does not read their values. Errors are those of [LoadRun].
 func DescribeRun(dir string) (*Run, error) {
 	return readFolder(dir, func(folder *atomicdir.Stored) (*Run, error) {
 		r := &Run{}
@@ -244,7 +244,7 @@ func (g group) decode(net kernels.Architecture, f *safetensors.File) error {
 	return nil
 }
 
-// table is numbers of the schedule's parameters, stored as one tensor where they are there.
+// table is a tensor of the size of the schedule's parameters.
 type table struct {
 	name   string
 	values *[][][]float64
@@ -259,7 +259,7 @@ func tableTensor(name string, table [][][]float64) safetensors.Tensor {
 	return safetensors.FromFloat64s(name, []int{len(table), len(table[0]), len(table[0][0])}, flat)
 }
 
-// tableOf is the inverse of tableTensor; nil where there is no such tensor.
+// tableOf is the inverse of tableTensor; nil if the tensor does not exist.
 func tableOf(f *safetensors.File, name string) ([][][]float64, error) {
 	t := f.Lookup(name)
 	if t == nil {

@@ -17,19 +17,16 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
 
-// Schedule is a schedule with what travels with it.
+// Schedule is a schedule with the files of its folder.
 type Schedule struct {
 	*schedule.Schedule
-	Basis *basis.Basis // dense basis that it is on; nil where the family's name says it all
-	Start *start.Start // law of the data that sampling starts from; nil for noise alone
-	// Statistics are those of a denoiser, for the solver local; nil where there are none.
-	Statistics *local.Statistics
-	// Fitted are coefficients of the solver fitted, in the coordinates of Statistics; nil for none.
-	Fitted *solver.Fitted
+	Basis      *basis.Basis      // dense basis of the schedule; nil for a basis by formula
+	Start      *start.Start      // law of the data that sampling starts from; nil for white noise
+	Statistics *local.Statistics // of a denoiser, for the solver local; nil for none
+	Fitted     *solver.Fitted    // coefficients of the solver fitted, in the coordinates of Statistics; nil for none
 }
 
-// SaveSchedule writes a schedule and what travels with it as the folder dir, in place of what is there, which appears
-// whole or not at all.
+// SaveSchedule writes a schedule as the folder dir and replaces an existing one. The folder appears whole or not at all.
 func SaveSchedule(dir string, s Schedule) error {
 	files := map[string][]byte{}
 	if err := addSchedule(files, s.Schedule, s.Basis); err != nil {
@@ -43,7 +40,7 @@ func SaveSchedule(dir string, s Schedule) error {
 	return writeFolder(dir, files, true)
 }
 
-// LoadSchedule reads what SaveSchedule wrote. What is missing or cannot be used is an *[Error].
+// LoadSchedule is the inverse of SaveSchedule. A file that is missing or cannot be used is an *[Error].
 func LoadSchedule(dir string) (Schedule, error) {
 	return readFolder(dir, func(folder *atomicdir.Stored) (s Schedule, err error) {
 		err = readParts(folder, []part{
@@ -64,7 +61,7 @@ func schedulePart(s **schedule.Schedule, optional bool) part {
 	}}
 }
 
-// addSchedule adds the files of a schedule and its basis, as far as there are any.
+// addSchedule adds the files of a schedule and of its basis, if they are not nil.
 func addSchedule(files map[string][]byte, s *schedule.Schedule, b *basis.Basis) error {
 	if s != nil {
 		text, err := json.Marshal(s)
@@ -83,8 +80,8 @@ func addSchedule(files map[string][]byte, s *schedule.Schedule, b *basis.Basis) 
 	return nil
 }
 
-// vectorsPrefix heads the tensors of a basis file: one [k, H, W] of float64 for each label, −1 for a shared basis, or
-// for the labels of a cluster with commas between.
+// vectorsPrefix begins the names of the tensors of a basis file: a float64 tensor [k, H, W] for each label, −1 for a
+// shared basis, or for the labels of a cluster, separated by commas.
 const vectorsPrefix = "vectors."
 
 // EncodeBasis returns the safetensors file of a basis that has vectors.
@@ -124,7 +121,7 @@ func splitLabels(text string) (labels []int, err error) {
 	return labels, nil
 }
 
-// DecodeBasis reads what EncodeBasis wrote; the vectors must be orthonormal. What cannot be used is an *[Error].
+// DecodeBasis is the inverse of EncodeBasis; the vectors must be orthonormal. Errors are *[Error].
 func DecodeBasis(b []byte) (*basis.Basis, error) {
 	f, err := safetensors.Decode(b)
 	if err != nil {
@@ -145,7 +142,7 @@ func DecodeBasis(b []byte) (*basis.Basis, error) {
 			size = t.Shape[1:]
 		}
 		if !slices.Equal(size, t.Shape[1:]) {
-			return nil, fail(t.Name, "is made for another image size than the one before")
+			return nil, fail(t.Name, "must have the image size of the other vectors")
 		}
 		values, err := t.Float64s()
 		if err != nil {
@@ -155,14 +152,13 @@ func DecodeBasis(b []byte) (*basis.Basis, error) {
 		vectors = append(vectors, slices.Collect(slices.Chunk(values, size[0]*size[1])))
 	}
 	if size == nil {
-		return nil, fail("", "it holds no vectors")
+		return nil, fail("", "must have vectors")
 	}
 	out, err := basis.Clusters(size[0], size[1], clusters, vectors)
 	return out, inFile(basisFile, err)
 }
 
-// SaveBasis writes a basis that has vectors as the folder dir, in place of what is there if replace is true, which
-// appears whole or not at all.
+// SaveBasis writes a basis that has vectors as the folder dir, which appears whole or not at all.
 func SaveBasis(dir string, b *basis.Basis, replace bool) error {
 	file, err := EncodeBasis(b)
 	if err != nil {
@@ -171,7 +167,7 @@ func SaveBasis(dir string, b *basis.Basis, replace bool) error {
 	return writeFolder(dir, map[string][]byte{basisFile: file}, replace)
 }
 
-// LoadBasis reads what SaveBasis wrote. What is missing or cannot be used is an *[Error].
+// LoadBasis is the inverse of SaveBasis. A file that is missing or cannot be used is an *[Error].
 func LoadBasis(dir string) (*basis.Basis, error) {
 	return readFolder(dir, func(folder *atomicdir.Stored) (b *basis.Basis, err error) {
 		err = basisPart(basisFile, &b, false).read(folder)

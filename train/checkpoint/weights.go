@@ -15,10 +15,10 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
 
-// ReadWeights reads the weights of the model folder dir, whose network is net, one tensor at a time: take gets the
-// values of the i-th parameter, in PyTorch's layout, and may keep them. It is not called for optional parameters that
-// the file lacks, and again for all if the folder is replaced meanwhile. The result is the Hash of the model. Errors
-// are those of [LoadModel].
+// ReadWeights reads the weights of the network of the model folder dir, one tensor at a time, and returns the Hash of the
+// model. It calls take with the values of parameter i, in PyTorch's layout, which take may keep. It skips optional
+// parameters that are not in the file, and begins again if the folder is replaced meanwhile. Errors are those of
+// [LoadModel].
 func ReadWeights(dir string, net kernels.Architecture, take func(i int, values []float32)) (string, error) {
 	return readFolder(dir, func(folder *atomicdir.Stored) (string, error) {
 		hash, faults := scanWeights(folder, net, take)
@@ -26,14 +26,14 @@ func ReadWeights(dir string, net kernels.Architecture, take func(i int, values [
 	})
 }
 
-// scanWeights reads the weights of a folder as [ReadWeights] does, and returns everything that is wrong with them.
+// scanWeights is [ReadWeights] that returns all errors.
 func scanWeights(folder *atomicdir.Stored, net kernels.Architecture, take func(i int, values []float32),
 ) (hash string, faults []error) {
 	hash, err := folder.Scan(weightsFile, func(r io.Reader, size int64) error {
 		faults = scanTensors(r, size, net, take)
 		return nil
 	})
-	if err != nil { // what was written may have been right
+	if err != nil { // what was written may be sound
 		return "", []error{inFile(weightsFile, withoutPath(err))}
 	}
 	return hash, faults
@@ -48,7 +48,7 @@ func scanTensors(r io.Reader, size int64, net kernels.Architecture, take func(i 
 	}
 	check := net.Check()
 	for t, err := range safetensors.Scan(r, size) {
-		if err != nil { // the file is broken: what is missing says nothing
+		if err != nil { // tensors that are missing in a broken file are no faults
 			return []error{inFile(weightsFile, withoutPath(err))}
 		}
 		values, err := t.Float32s()
@@ -69,8 +69,8 @@ func scanTensors(r io.Reader, size int64, net kernels.Architecture, take func(i 
 	return faults
 }
 
-// ModelWriter writes a model folder whose weights come piece by piece, and checks them on their way to the disk. It
-// ends with the first call of Commit or Abort.
+// ModelWriter writes a model folder whose weights come piece by piece, and checks them. It ends with the first call of
+// Commit or Abort.
 type ModelWriter struct {
 	net     kernels.Architecture
 	folder  *atomicdir.Folder
@@ -80,8 +80,8 @@ type ModelWriter struct {
 	ended   bool
 }
 
-// CreateModel begins to write the model folder dir, of this config.json and of weights of size bytes. What cannot be
-// used is an *[Error].
+// CreateModel begins to write the model folder dir with a config.json and weights of size bytes. A configuration that
+// cannot be used is an *[Error].
 func CreateModel(dir string, config []byte, size int64) (*ModelWriter, error) {
 	net, err := ParseNetwork(config)
 	if err != nil {
@@ -114,7 +114,7 @@ func CreateModel(dir string, config []byte, size int64) (*ModelWriter, error) {
 	return w, nil
 }
 
-// Write takes the next bytes of the weights. It fails if those so far cannot be used.
+// Write writes the next bytes of the weights. It fails if the weights cannot be used.
 func (w *ModelWriter) Write(b []byte) (int, error) {
 	if n, err := w.file.Write(b); err != nil {
 		return n, err
@@ -122,8 +122,8 @@ func (w *ModelWriter) Write(b []byte) (int, error) {
 	return w.scanned.Write(b)
 }
 
-// Commit moves the folder to its place; an existing one is an error that wraps fs.ErrExist unless replace is true. What
-// cannot be used is an *[Error].
+// Commit moves the folder to its place. Unless replace is true, an existing one is an error that wraps fs.ErrExist.
+// Weights that cannot be used are an *[Error].
 func (w *ModelWriter) Commit(replace bool) (*Model, error) {
 	if err := w.end(); err != nil {
 		return nil, errors.Join(err, w.folder.Abort())
@@ -147,9 +147,8 @@ func (w *ModelWriter) end() error {
 	return errors.Join(<-w.scan, err, w.file.Close())
 }
 
-// CheckModel reads the model folder dir and returns every *[Error] in it, where [LoadModel] stops at the first. The
-// network is nil where its configuration is among them; its weights are then not looked at. One tensor is in memory at
-// a time.
+// CheckModel reads the model folder dir and returns its network and every *[Error]; [LoadModel] stops at the first. If the
+// configuration cannot be used, the network is nil and the weights are not read. One tensor is in memory at a time.
 func CheckModel(dir string) (kernels.Architecture, []error) {
 	var m *Model
 	var faults []error
@@ -178,8 +177,8 @@ func appendFault(faults []error, err error) []error {
 	return faults
 }
 
-// DescribeModel reads the model folder dir without the values of its weights, whose names and shapes it compares with
-// the configuration. What is missing or cannot be used is an *[Error]. [LoadModel] looks closer.
+// DescribeModel reads the model folder dir without the values of its weights; it checks their names and shapes. Errors
+// are those of [LoadModel].
 func DescribeModel(dir string) (*Model, error) { return readModel(dir, (*Model).describeWeights) }
 
 func (m *Model) describeWeights(folder *atomicdir.Stored) error {

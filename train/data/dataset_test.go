@@ -3,10 +3,8 @@ package data
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"math"
 	"math/rand/v2"
-	"path/filepath"
 	"reflect"
 	"runtime"
 	"slices"
@@ -180,38 +178,6 @@ func TestRefusals(t *testing.T) {
 	}
 	if _, err := New(Images{Height: 1, Width: 1, Channels: 1, Float32: []float32{1 + 5e-7}}); err != nil {
 		t.Errorf("rounding beyond 1 refused: %v", err)
-	}
-}
-
-func TestSaveLoad(t *testing.T) {
-	dir := t.TempDir()
-	for name, d := range map[string]*Dataset{
-		"floats": mustNew(t, Images{
-			Height: 1, Width: 3, Channels: 2, Layout: CHW,
-			Float32: []float32{-1, 0, 1, 0.5, 0.25, 0, 0, 0, -1, -1, 1, 1}, Labels: []int32{3, -1},
-		}),
-		"bytes": mustNew(t, Images{Height: 2, Width: 1, Channels: 1, Uint8: []uint8{1, 2, 3, 255}}),
-	} {
-		path := filepath.Join(dir, name)
-		if err := save(path, d, false); err != nil {
-			t.Fatal(err)
-		}
-		if err := save(path, d, false); !errors.Is(err, fs.ErrExist) {
-			t.Errorf("%s: second save: %v", name, err)
-		}
-		if err := save(path, d, true); err != nil {
-			t.Errorf("%s: replacing save: %v", name, err)
-		}
-		got, err := Load(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !reflect.DeepEqual(got.images, d.images) || got.n != d.n || got.classes != d.classes || got.Hash() != d.Hash() {
-			t.Errorf("%s: loaded %+v, want %+v", name, got, d)
-		}
-	}
-	if _, err := Load(filepath.Join(dir, "absent")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("no folder: %v", err)
 	}
 }
 

@@ -5,13 +5,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"testing"
 	"unsafe"
 )
 
-// TestWriter: images that come one by one make the data set, with its hash, that they make at once.
+// TestWriter: a data set comes back as it was, with its hash, whether its images are written one by one or at once.
 func TestWriter(t *testing.T) {
 	for name, im := range map[string]Images{
 		"bytes": {
@@ -52,6 +53,9 @@ func TestWriter(t *testing.T) {
 		if err := got.Check(t.Context()); err != nil {
 			t.Error(err)
 		}
+		if err := save(path, want, false); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("%s: an existing folder: %v", name, err)
+		}
 		if err := save(path, want, true); err != nil {
 			t.Fatal(err)
 		}
@@ -63,12 +67,15 @@ func TestWriter(t *testing.T) {
 			t.Errorf("%s: written as %s with their number known, %s without (%v)", name, counted.file.fileHash,
 				got.file.fileHash, err)
 		}
-		if got.Hash() != want.Hash() || got.computeHash() != want.Hash() || got.Form() != want.Form() ||
-			got.Classes() != want.Classes() {
+		if !reflect.DeepEqual(got.images, want.images) || got.Hash() != want.Hash() || got.computeHash() != want.Hash() ||
+			got.Form() != want.Form() || got.Classes() != want.Classes() {
 			t.Errorf("%s: hash %s, computed %s, want %s", name, got.Hash(), got.computeHash(), want.Hash())
 		}
 		if _, err := Create(filepath.Join(path, "absent", "x"), want.Form(), 0); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: no folder around it: %v", name, err)
+		}
+		if _, err := Load(filepath.Join(path, "absent")); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: no folder: %v", name, err)
 		}
 	}
 }

@@ -1,21 +1,18 @@
 // Package atomicdir makes folders that appear whole or not at all, and that tell when a file of theirs has changed.
 //
-// A folder is filled under a hidden name beside its place (".tmp-…"), every file in it is flushed to the disk, and it
-// is then renamed into place; a folder that stood there before is exchanged for it in the same system call where the
-// system has one. A crash leaves the old folder, or the new one, and at most a hidden leftover that [Prefix] names and
-// [Sweep] removes. [WriteFile] does the same for a file of its own.
+// A folder is filled under a hidden name next to its place (".tmp-…"), flushed to the disk file by file, and renamed. An
+// existing folder is exchanged for it, in one system call if the system has one. A crash leaves the old folder or the
+// new one, and at most a hidden leftover, which [Sweep] removes. [WriteFile] does the same for a single file.
 //
 // Each folder carries a manifest of its files, hashed while they were written:
 //
 //	manifest.json   {"format": "anisoflight-manifest", "version": 1,
 //	                 "files": {NAME: {"size": bytes, "sha256": hex}}, "sha256": of the list above in compact JSON}
 //
-// Invariants: no file of a committed folder is ever changed; what is read of a folder with a manifest is what was
-// written, or a [*DamageError] that names the file. A folder without one, made by hand, is read as it
-// is.
+// No file of a committed folder is ever changed. Reading a file of a folder with a manifest returns what was written, or
+// a [*DamageError]. A folder without a manifest, made by hand, is read without checks.
 //
-// Everything that changes the file system is announced in system.go, where tests count, refuse and stop it. Begin at
-// [Write] and [Read].
+// Every change of the file system goes through system.go, where tests intercept it. Begin at [Write] and [Read].
 package atomicdir
 
 import (
@@ -27,17 +24,17 @@ import (
 	"path/filepath"
 )
 
-// Prefix heads the names of folders that are on their way in or out.
+// Prefix begins the names of hidden folders.
 const Prefix = ".tmp-"
 
-// Write makes the folder path of the files that fill creates in it. Where path exists already Write replaces it or,
-// without replace, answers an error that is [fs.ErrExist]. An error of fill leaves everything as it was.
+// Write makes the folder path of the files that fill creates. It replaces an existing folder or, without replace, returns
+// an error that wraps [fs.ErrExist]. If fill fails, nothing changes.
 func Write(path string, replace bool, fill func(*Folder) error) error {
 	return write(path, "", replace, fill)
 }
 
-// WriteKeeping is [Write] in place of the folder that stands at path, which takes the place of the one at previous. At
-// every moment there is a whole folder at path if there was one before.
+// WriteKeeping is [Write] with replace; the folder that was at path replaces the one at previous. At every moment there
+// is a whole folder at path if there was one before.
 func WriteKeeping(path, previous string, fill func(*Folder) error) error {
 	return write(path, previous, true, fill)
 }
@@ -54,16 +51,16 @@ func write(path, previous string, replace bool, fill func(*Folder) error) error 
 	return f.Commit(replace)
 }
 
-// Folder is a folder on its way to its place. It ends with one call of Commit or Abort.
+// Folder is a folder that is being filled. It ends with one call of Commit or Abort.
 type Folder struct {
 	path     string   // its place
-	previous string   // where the folder that it replaces is kept; empty: nowhere
-	hidden   string   // holds the folder, and then what it replaces
+	previous string   // the place for the folder that it replaces; empty for none
+	hidden   string   // parent of the folder, and then of the one that it replaces
 	files    Manifest // nil for a folder of parts
 	unlock   func()
 }
 
-// Begin is the first half of [Write], for a folder that fills over time.
+// Begin is the first half of [Write], for a folder that is filled over time.
 func Begin(path string) (*Folder, error) {
 	hidden, unlock, err := reserve(filepath.Dir(path))
 	if err != nil {
@@ -79,8 +76,8 @@ func Begin(path string) (*Folder, error) {
 // dir is where the folder is filled.
 func (f *Folder) dir() string { return filepath.Join(f.hidden, "new") }
 
-// Commit writes the manifest and moves the folder to its place, as [Write] does. Every file has been closed. After an
-// error nothing of the folder is left.
+// Commit writes the manifest and moves the folder to its place, as [Write] does. Every file must be closed. If it fails,
+// the folder is removed.
 func (f *Folder) Commit(replace bool) (err error) {
 	defer func() {
 		if rest := f.Abort(); err == nil {
@@ -106,13 +103,13 @@ func (f *Folder) Commit(replace bool) (err error) {
 	return sync(filepath.Dir(f.previous))
 }
 
-// Abort removes the folder where it is filled.
+// Abort removes the folder.
 func (f *Folder) Abort() error {
 	defer f.unlock()
 	return removeAll(f.hidden)
 }
 
-// place moves fresh to path. With replace, what stood at path, if anything did, ends up at fresh.
+// place moves fresh to path. With replace, an existing folder moves to fresh.
 func place(fresh, path string, replace bool) (replaced bool, err error) {
 	if _, err := os.Lstat(path); err == nil {
 		if !replace {
@@ -135,8 +132,8 @@ func syncTree(dir string) error {
 	})
 }
 
-// Assemble makes the folder path, as [Write] does, of parts that change one by one later: fill makes them in the folder
-// that it is given, by Write and [WriteFile]. It has no manifest of its own.
+// Assemble makes the folder path, as [Write] does, of parts that may change one by one: fill makes them in dir, by Write
+// and [WriteFile]. The folder has no manifest.
 func Assemble(path string, replace bool, fill func(dir string) error) error {
 	return Write(path, replace, func(f *Folder) error {
 		f.files = nil
@@ -144,8 +141,7 @@ func Assemble(path string, replace bool, fill func(dir string) error) error {
 	})
 }
 
-// Swap exchanges two folders of one parent, in one step where the system has one. Where there is no a, b takes its
-// place.
+// Swap exchanges two folders of one parent, in one step if the system can. If a does not exist, b takes its place.
 func Swap(a, b string) error {
 	if _, err := place(b, a, true); err != nil {
 		return err
@@ -153,7 +149,7 @@ func Swap(a, b string) error {
 	return sync(filepath.Dir(a))
 }
 
-// WriteFile stores data as the file path, so that a reader, or a crash, sees the old file or the new one.
+// WriteFile stores data as the file path. A reader, and a crash, sees the old file or the new one.
 func WriteFile(path string, data []byte) (err error) {
 	parent := filepath.Dir(path)
 	hidden, unlock, err := reserve(parent)
@@ -179,8 +175,7 @@ func WriteFile(path string, data []byte) (err error) {
 	return sync(parent)
 }
 
-// Remove deletes the file or folder at path: it disappears at once, under a hidden name, and then piece by piece. Where
-// there is nothing it does nothing.
+// Remove deletes the file or folder at path, if it exists: it is renamed to a hidden name at once, and then removed.
 func Remove(path string) error {
 	unlock, err := lock(path) // so that no sweep is in the way
 	if errors.Is(err, fs.ErrNotExist) {
@@ -198,7 +193,7 @@ func Remove(path string) error {
 	return errors.Join(sync(parent), removeAll(hidden))
 }
 
-// errLocked is returned where another process holds the folder.
+// errLocked is returned if another process has locked the folder.
 var errLocked = errors.New("the folder is in use")
 
 // reserve makes a hidden folder in parent that no sweep removes before unlock.
@@ -214,13 +209,13 @@ func reserve(parent string) (hidden string, unlock func(), err error) {
 			}
 			unlock()
 		}
-		if !errors.Is(err, errLocked) && !errors.Is(err, fs.ErrNotExist) { // a sweep came between: once more
+		if !errors.Is(err, errLocked) && !errors.Is(err, fs.ErrNotExist) { // else a sweep came between: retry
 			return "", nil, errors.Join(err, removeAll(hidden))
 		}
 	}
 }
 
-// Leftovers returns what crashes have left in the folder parent, which [Sweep] removes.
+// Leftovers returns the leftovers of crashes in the folder parent.
 func Leftovers(parent string) (left []string, err error) {
 	err = eachLeftover(parent, func(path string) error {
 		left = append(left, path)
@@ -229,11 +224,10 @@ func Leftovers(parent string) (left []string, err error) {
 	return left, err
 }
 
-// Sweep removes what crashes have left in the folder parent. What a process, this one or another, is still filling
-// stays.
+// Sweep removes the leftovers of crashes in the folder parent, except folders that a process is filling.
 func Sweep(parent string) error { return eachLeftover(parent, removeAll) }
 
-// eachLeftover calls do with every leftover in a folder while it is locked.
+// eachLeftover locks every leftover in a folder and calls do with it.
 func eachLeftover(parent string, do func(path string) error) error {
 	left, err := filepath.Glob(filepath.Join(parent, Prefix+"*"))
 	if err != nil {

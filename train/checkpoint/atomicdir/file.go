@@ -18,18 +18,17 @@ type File struct {
 	file   *os.File
 	sum    hash.Hash
 	size   int64 // written in order
-	mended bool  // bytes that are hashed already have been written again
+	mended bool  // hashed bytes have been overwritten: sum is not that of the file
 	err    error // the first
 }
 
 // open is the entry of a file that has not been closed.
 var open = Entry{Size: -1}
 
-// Create begins a file of the folder; its name is without separators and new. The file ends with Close, before the
-// folder ends with Commit or Abort.
+// Create begins a file of the folder; its name must be new and without separators. Close it before Commit.
 func (f *Folder) Create(name string) (*File, error) {
 	if _, taken := f.files[name]; taken || !isFileName(name) {
-		return nil, fmt.Errorf("atomicdir: no file of a folder can be called %q here", name)
+		return nil, fmt.Errorf("atomicdir: name of a file must be new and without separators, got %q", name)
 	}
 	file, err := create(filepath.Join(f.dir(), name))
 	if err != nil {
@@ -39,7 +38,7 @@ func (f *Folder) Create(name string) (*File, error) {
 	return &File{folder: f, name: name, file: file, sum: sha256.New()}, nil
 }
 
-// Hash returns the SHA-256, in hex, of a file that has been closed without an error.
+// Hash returns the SHA-256 of a closed file, in hex.
 func (f *File) Hash() string { return f.folder.files[f.name].SHA256 }
 
 // WriteFile writes a whole file of the folder.
@@ -52,7 +51,7 @@ func (f *Folder) WriteFile(name string, data []byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// Write implements io.Writer. A large piece is hashed while the system takes it.
+// Write implements io.Writer. A large piece is hashed and written at the same time.
 func (f *File) Write(b []byte) (n int, err error) {
 	const large = 1 << 16
 	if err := about("write", f.file.Name()); err != nil {
@@ -74,8 +73,7 @@ func (f *File) Write(b []byte) (n int, err error) {
 	return n, f.note(err)
 }
 
-// WriteAt writes again what has been written at an offset, such as a header that counts what follows. The file is then
-// read once by Close.
+// WriteAt overwrites bytes that have been written, such as a header. Close then reads the file to hash it.
 func (f *File) WriteAt(b []byte, offset int64) (n int, err error) {
 	if offset < 0 || offset+int64(len(b)) > f.size {
 		return 0, f.note(fmt.Errorf("atomicdir: %s has no bytes %d to %d yet", f.name, offset, offset+int64(len(b))))
@@ -95,7 +93,7 @@ func (f *File) note(err error) error {
 	return err
 }
 
-// Close ends the file and enters it into the manifest. It returns the first error of writing, too.
+// Close closes the file and adds it to the manifest. It also returns the first error of writing.
 func (f *File) Close() error {
 	if f.mended && f.err == nil {
 		f.sum.Reset()

@@ -7,10 +7,10 @@ import (
 	"path/filepath"
 )
 
-// ErrOutside is the answer to a symbolic link that leaves its root.
+// ErrOutside is returned for a symbolic link out of its root.
 var ErrOutside = errors.New("the path leads outside its folder")
 
-// Inside refuses a folder of root that is, or holds, a symbolic link out of root.
+// Inside returns ErrOutside if a folder of root is, or has, a symbolic link out of root.
 func Inside(root, folder string) error {
 	root, err := filepath.EvalSymlinks(root)
 	if err != nil {
@@ -36,7 +36,7 @@ func Inside(root, folder string) error {
 	return nil
 }
 
-// Bytes returns the bytes of the files in a folder, or of a file, as far as there are any.
+// Bytes returns the size of a file, or of the files in a folder; 0 if there are none.
 func Bytes(path string) (n int64) {
 	_ = filepath.WalkDir(path, func(_ string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {

@@ -22,10 +22,10 @@ const (
 	manifestVersion = 1
 )
 
-// Manifest is the list of a folder's files, the manifest itself left out.
+// Manifest is the list of a folder's files without the manifest itself.
 type Manifest map[string]Entry
 
-// Entry is what a manifest says of one file.
+// Entry describes a file in a manifest.
 type Entry struct {
 	Size   int64  `json:"size"`   // bytes
 	SHA256 string `json:"sha256"` // in hex
@@ -112,8 +112,7 @@ func readManifest(dir string) (Manifest, error) {
 	return DecodeManifest(text)
 }
 
-// Seal gives a folder that has no manifest one of the files that lie in it: what they are counts as what was written.
-// Nobody changes them meanwhile. An end of ctx ends it.
+// Seal writes a manifest of the present files into a folder that has none. The files must not change meanwhile.
 func Seal(ctx context.Context, dir string) error {
 	if m, err := readManifest(dir); m != nil || err != nil {
 		return err

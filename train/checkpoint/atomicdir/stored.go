@@ -16,7 +16,7 @@ import (
 	"syscall"
 )
 
-// DamageError says that a file of a folder is not what was written.
+// DamageError is returned for a file of a folder that is not what was written.
 type DamageError struct {
 	Folder string // its name, such as "digits"
 	File   string // such as "model.safetensors"
@@ -26,14 +26,13 @@ type DamageError struct {
 // Error implements the error interface.
 func (e *DamageError) Error() string { return e.Folder + "/" + e.File + " " + e.Msg }
 
-// Stored is a committed folder, as its manifest describes it.
+// Stored is a committed folder with its manifest.
 type Stored struct {
 	dir      string
 	manifest Manifest // nil where there is none
 }
 
-// Read calls read with the folder at dir. Where it fails while the folder is being replaced by another, it is called
-// again, with that.
+// Read calls read with the folder at dir. If read fails because the folder is replaced meanwhile, Read calls it again.
 func Read(dir string, read func(*Stored) error) error {
 	for {
 		before, err := os.Stat(dir)
@@ -63,7 +62,7 @@ func readOnce(dir string, read func(*Stored) error) error {
 	return err
 }
 
-// HasManifest reports whether damage to the folder's files can be told.
+// HasManifest reports whether the folder has a manifest.
 func (s *Stored) HasManifest() bool { return s.manifest != nil }
 
 // Hash returns the SHA-256, in hex, that a file was written with; empty if the folder has no manifest.
@@ -72,8 +71,8 @@ func (s *Stored) Hash(name string) string { return s.manifest[name].SHA256 }
 // Path returns the place of a file.
 func (s *Stored) Path(name string) string { return filepath.Join(s.dir, name) }
 
-// ReadFile returns the bytes of a file that are those that were written, else a [*DamageError]. A file that the folder
-// was written without is [fs.ErrNotExist].
+// ReadFile returns the bytes of a file, or a [*DamageError] if they are not what was written. A file that was not written
+// is [fs.ErrNotExist].
 func (s *Stored) ReadFile(name string) (b []byte, err error) {
 	_, err = s.Scan(name, func(r io.Reader, size int64) error {
 		b = make([]byte, size)
@@ -83,7 +82,7 @@ func (s *Stored) ReadFile(name string) (b []byte, err error) {
 	return b, err
 }
 
-// CheckSize compares the size of a file with that which was written, as ReadFile does its bytes.
+// CheckSize is ReadFile for the size of a file alone.
 func (s *Stored) CheckSize(name string) error {
 	file, _, err := s.open(name)
 	if err == nil {
@@ -92,8 +91,7 @@ func (s *Stored) CheckSize(name string) error {
 	return err
 }
 
-// Check compares the bytes of a file with those that were written, as ReadFile does, without holding them. An end of
-// ctx ends it.
+// Check is ReadFile without holding the bytes.
 func (s *Stored) Check(ctx context.Context, name string) error {
 	_, err := s.Sum(ctx, name)
 	return err
@@ -104,8 +102,7 @@ func (s *Stored) Sum(ctx context.Context, name string) (string, error) {
 	return s.scan(ctx, name, func(io.Reader, int64) error { return nil })
 }
 
-// CheckAll checks every file that the folder was written with, and returns what is wrong with each. There is nothing to
-// check without a manifest.
+// CheckAll checks every file of the manifest, and returns all errors.
 func (s *Stored) CheckAll(ctx context.Context) (faults []error) {
 	for _, name := range slices.Sorted(maps.Keys(s.manifest)) {
 		if err := s.Check(ctx, name); err != nil {
@@ -115,8 +112,8 @@ func (s *Stored) CheckAll(ctx context.Context) (faults []error) {
 	return faults
 }
 
-// Scan calls use with the bytes of a file as they are read, and returns their SHA-256 in hex. Damage, as ReadFile finds
-// it, is the error even if use has failed, too.
+// Scan calls use with the bytes of a file as they are read, and returns their SHA-256 in hex. A [*DamageError] takes
+// precedence over an error of use.
 func (s *Stored) Scan(name string, use func(r io.Reader, size int64) error) (hash string, err error) {
 	return s.scan(context.Background(), name, use)
 }
@@ -138,7 +135,7 @@ func (s *Stored) scan(ctx context.Context, name string, use func(r io.Reader, si
 	return hash, cmp.Or(s.unreadable(name, err), failed)
 }
 
-// open opens a file that has the size that was written.
+// open opens a file and checks its size.
 func (s *Stored) open(name string) (*os.File, int64, error) {
 	want, err := s.entry(name)
 	if err != nil {
@@ -159,7 +156,7 @@ func (s *Stored) open(name string) (*os.File, int64, error) {
 	return file, info.Size(), nil
 }
 
-// entry returns what the manifest says of a file: nothing where there is no manifest.
+// entry returns the entry of a file, which is empty without a manifest.
 func (s *Stored) entry(name string) (Entry, error) {
 	if s.manifest == nil {
 		return Entry{}, nil
@@ -174,7 +171,7 @@ func (s *Stored) entry(name string) (Entry, error) {
 	return e, &fs.PathError{Op: "open", Path: s.Path(name), Err: fs.ErrNotExist}
 }
 
-// unreadable names a file that was written and is gone, or that the disk no longer gives.
+// unreadable returns a [*DamageError] if a file of the manifest is missing or the disk cannot read it, else err.
 func (s *Stored) unreadable(name string, err error) error {
 	switch {
 	case errors.Is(err, syscall.EIO):

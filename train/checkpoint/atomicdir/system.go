@@ -10,23 +10,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Effect is something that is about to be done to the file system.
+// Effect is a change of the file system before it is made.
 type Effect struct {
-	Name string // mkdir, create, write, sync, rename, exchange, remove, or free: a question for the space left
+	Name string // mkdir, create, write, sync, rename, exchange, remove, or free (a query)
 	Path string
 }
 
 // before is called with each effect.
 var before atomic.Pointer[func(Effect) error]
 
-// Intercept has f called before every effect of this process on the file system, until restore; an error of f takes the
-// effect's place. It is for tests: of a disk that is full, of a process that is killed here.
+// Intercept calls f before every effect of this process until restore; if f fails, the effect fails with its error.
+// Tests simulate a full disk or a crash with it.
 func Intercept(f func(Effect) error) (restore func()) {
 	last := before.Swap(&f)
 	return func() { before.Store(last) }
 }
 
-// about announces an effect.
+// about calls the interceptor.
 func about(name, path string) error {
 	if f := before.Load(); f != nil {
 		return (*f)(Effect{name, path})
@@ -34,7 +34,7 @@ func about(name, path string) error {
 	return nil
 }
 
-// perform announces an effect, and has it unless a test forbids it.
+// perform calls effect unless the interceptor returns an error.
 func perform(name, path string, effect func() error) error {
 	if err := about(name, path); err != nil {
 		return err
@@ -85,7 +85,7 @@ func exchange(a, b string) error {
 	})
 }
 
-// removeAll removes a folder file by file, each with an announcement, and then what is left of it.
+// removeAll removes a folder file by file, so that each can be intercepted.
 func removeAll(path string) error {
 	err := filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -111,7 +111,7 @@ func sync(path string) error {
 	})
 }
 
-// exchangeByTwo swaps a for b by way of a third name: for a moment there is nothing at b.
+// exchangeByTwo swaps a and b by way of a third name: for a moment there is nothing at b.
 func exchangeByTwo(a, b string) error {
 	old := a + ".old"
 	if err := os.Rename(b, old); err != nil {
@@ -126,7 +126,7 @@ func exchangeByTwo(a, b string) error {
 	return os.Rename(old, a)
 }
 
-// Free returns the bytes that may still be written to the file system of path.
+// Free returns the number of free bytes of the file system of path.
 func Free(path string) (int64, error) {
 	if err := about("free", path); err != nil {
 		return 0, err
@@ -138,7 +138,7 @@ func Free(path string) (int64, error) {
 	return int64(s.Bavail) * int64(s.Bsize), nil
 }
 
-// lock takes hold of a folder until unlock, or the end of the process.
+// lock locks a folder until unlock, or the end of the process.
 func lock(path string) (unlock func(), err error) {
 	f, err := os.Open(path)
 	if err != nil {

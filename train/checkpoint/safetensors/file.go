@@ -7,8 +7,8 @@
 //	             optionally "__metadata__": {string: string}; padded with spaces
 //	the rest     the tensors' bytes, little-endian, row-major, without gaps or overlap
 //
-// The reader trusts nothing: it bounds the header, and refuses duplicate names, offsets that overlap or leave gaps, and
-// sizes that disagree with dtype and shape, before it touches data.
+// Before it reads data, the reader bounds the header and refuses duplicate names, offsets that overlap or leave gaps, and
+// sizes that disagree with dtype and shape.
 //
 // Begin at [File].
 package safetensors
@@ -49,8 +49,8 @@ type entry struct {
 	Offsets [2]uint64 `json:"data_offsets"`
 }
 
-// Tensor is one named array. Data is row-major and little-endian, of as many bytes as DType and Shape ask for. A
-// tensor that is made of numbers, to be written, has no Data.
+// Tensor is a named array. Data is row-major and little-endian, of the size of DType and Shape. A tensor to be written
+// has values in place of Data.
 type Tensor struct {
 	Name  string
 	DType DType
@@ -67,7 +67,7 @@ type File struct {
 	Metadata map[string]string
 }
 
-// FormatError says what is wrong with a file. Tensor is empty where the fault is not one tensor's.
+// FormatError is returned for a file that breaks the format. Tensor is empty if the fault is not in one tensor.
 type FormatError struct {
 	Tensor string
 	Msg    string
@@ -93,7 +93,7 @@ func (f *File) Lookup(name string) *Tensor {
 // bytes returns the size of the data that DType and Shape ask for.
 func (t *Tensor) bytes() int { return elements(t.Shape) * sizes[t.DType] }
 
-// elements returns ∏ shape, or −1 where it is negative or overflows.
+// elements returns ∏ shape, or −1 if it is negative or overflows.
 func elements(shape []int) int {
 	n := 1
 	for _, d := range shape {

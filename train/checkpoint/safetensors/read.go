@@ -30,8 +30,8 @@ func Decode(b []byte) (*File, error) {
 	return f, nil
 }
 
-// ReadHeader returns the tensors of the file at path without their data. What is wrong with the file, its size
-// included, is a [*FormatError].
+// ReadHeader returns the tensors of the file at path without their data. A file that breaks the format, or is of another
+// size, is a [*FormatError].
 func ReadHeader(path string) (*File, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -45,8 +45,8 @@ func ReadHeader(path string) (*File, error) {
 	return describe(file, info.Size())
 }
 
-// Scan yields the tensors of a file of size bytes, in the order of their bytes, reading each when its turn comes; its
-// Data is overwritten by the next. What is wrong with the file is a [*FormatError], and ends it.
+// Scan yields the tensors of a file of size bytes in the order of their bytes, one in memory at a time: the next
+// overwrites Data. It ends with a [*FormatError] if the file breaks the format.
 func Scan(r io.Reader, size int64) iter.Seq2[Tensor, error] {
 	return func(yield func(Tensor, error) bool) {
 		f, err := describe(r, size)
@@ -68,8 +68,8 @@ func Scan(r io.Reader, size int64) iter.Seq2[Tensor, error] {
 	}
 }
 
-// readInto reads n bytes, in the memory of data if it is large enough. More is taken as the bytes come: a header may
-// promise what does not.
+// readInto reads n bytes, in the memory of data if it is large enough. It allocates as bytes come, because a header may
+// promise more than there are.
 func readInto(data []byte, r io.Reader, n int) ([]byte, error) {
 	data = data[:0]
 	for len(data) < n {
@@ -84,8 +84,8 @@ func readInto(data []byte, r io.Reader, n int) ([]byte, error) {
 	return data, nil
 }
 
-// describe reads the header of a file of size bytes, up to where the data begins, and returns the tensors without data.
-// It has then been checked that they fill the file.
+// describe reads the header of a file of size bytes, and returns the tensors without data. It checks that they fill the
+// file.
 func describe(r io.Reader, size int64) (*File, error) {
 	if size < 8 {
 		return nil, &FormatError{"", fmt.Sprintf("%d bytes are too few for a file", size)}
@@ -112,7 +112,7 @@ func describe(r io.Reader, size int64) (*File, error) {
 	return f, checkLayout(f.Tensors, uint64(size)-8-n)
 }
 
-// decodeHeader returns the tensors of a header in the order of their bytes. Names that stand twice are refused.
+// decodeHeader returns the tensors of a header in the order of their bytes. It refuses duplicate names.
 func decodeHeader(header []byte) (*File, error) {
 	if jsontext.Value(header).Kind() != '{' {
 		return nil, errors.New("not a JSON object")

@@ -40,8 +40,7 @@ func (t *Tensor) write(w io.Writer, encoded []byte) ([]byte, error) {
 	return encoded, err
 }
 
-// writeValues writes values piece by piece, in the memory of encoded if that is large enough: there is no copy of all
-// of them.
+// writeValues writes values piece by piece, in the memory of encoded if it is large enough: they are never all copied.
 func writeValues[E float32 | float64 | int64](w io.Writer, values []E, encoded []byte) ([]byte, error) {
 	const piece = 1 << 15
 	var err error
@@ -82,7 +81,7 @@ func encodeHeader(f *File) ([]byte, error) {
 	var end uint64
 	for _, t := range f.Tensors {
 		if seen[t.Name] {
-			return nil, &FormatError{t.Name, "name stands twice or is reserved"}
+			return nil, &FormatError{t.Name, "name is a duplicate or reserved"}
 		}
 		seen[t.Name] = true
 		if sizes[t.DType] == 0 || elements(t.Shape) < 0 || t.bytes() != t.size() {
