@@ -35,8 +35,8 @@ const (
 	guardSteps   = 20   // fewest steps in the average of the loss
 )
 
-// guard detects a run that diverges: gradients that stay non-finite, or an exponential average of the loss far above its
-// minimum. The full estimator diverges like this if the network does not see the ratios of the g_j.
+// guard detects a run that diverges: gradients that stay non-finite, or an exponential average of the loss far above
+// its minimum. The full estimator diverges like this if the network does not see the ratios of the g_j.
 type guard struct {
 	decay  float64
 	steps  int

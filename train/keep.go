@@ -127,9 +127,9 @@ func (c *Candidate) Energies(ctx context.Context, progress func(done, total int)
 	return out, nil
 }
 
-// Keep records the measurement of a candidate: its energy, and distances of samples along its path and along that of the
-// start. It keeps the state, with the better path, if it is the best so far. If the run has taken steps since, Keep does
-// nothing.
+// Keep records the measurement of a candidate: its energy, and distances of samples along its path and along that of
+// the start. It keeps the state, with the better path, if it is the best so far. If the run has taken steps since, Keep
+// does nothing.
 func (r *Run) Keep(c *Candidate, energy, samples, onStart []float64) error {
 	if c.look.Step != r.step || len(r.looks) > 0 && r.looks[len(r.looks)-1].Step == r.step {
 		return nil

@@ -87,8 +87,8 @@ func (l *learner) advance(b batch, terms func(row *Row) (kernels.StepOutput, err
 	return row, l.guard.check(row, skipped)
 }
 
-// learn sets the row's columns of the schedule's gradient. If move is true and the gradient is finite, it takes one step
-// of Adam on θ.
+// learn sets the row's columns of the schedule's gradient. If move is true and the gradient is finite, it takes one
+// step of Adam on θ.
 func (l *learner) learn(b batch, terms *kernels.Terms, row *Row, move bool) (moved bool, err error) {
 	d := gradient(l.sched, l.theta, b, terms.Parts(b.omega, b.g, b.gdot, l.cfg.C, l.cfg.Order))
 	row.ScheduleGradNorm, row.ScheduleGradStderr = d.norm, d.stderr

@@ -56,11 +56,11 @@ func (c Config) Notes(src Sources) []string {
 		out = append(out, "the network is frozen and sees only the geometric mean of the g_j, not their ratios: paths that "+
 			"differ make its samples worse; leave train_network out, or take the stage isotropic")
 	case net.Ratios() == 0 && (c.RatioEmbedding == nil || !*c.RatioEmbedding):
-		out = append(out, "the network sees only the geometric mean of the g_j, not their ratios: paths that differ make its "+
-			"samples worse; leave ratio_embedding out")
+		out = append(out, "the network sees only the geometric mean of the g_j, not their ratios: paths that differ make "+
+			"its samples worse; leave ratio_embedding out")
 	case frozen && isotropic:
-		out = append(out, fmt.Sprintf("the network of the model %q is frozen and was never trained on noise that differs by "+
-			"subspace, which a schedule of several subspaces has; leave train_network out, or take the stage isotropic", c.Model))
+		out = append(out, fmt.Sprintf("the network of the model %q is frozen and was never trained on noise that differs "+
+			"by subspace, as it does along such schedules; leave train_network out, or take the stage isotropic", c.Model))
 	}
 	return out
 }

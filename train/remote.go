@@ -34,8 +34,8 @@ var RemoteFields = []string{
 	"stratified", "estimator",
 }
 
-// NewRemote checks the configuration against its samples and starts at step 0. It uses the schedule and the bases of the
-// sources. The stage is isotropic with basis none, else anisotropic. An error in a field is a *[setting.Error].
+// NewRemote checks the configuration against its samples and starts at step 0. It uses the schedule and the bases of
+// the sources. The stage is isotropic with basis none, else anisotropic. An error in a field is a *[setting.Error].
 func NewRemote(cfg Config, samples passes.Samples, src Sources, asker passes.Asker) (*Remote, error) {
 	cfg.TrainNetwork, cfg.Stage = new(false), Anisotropic
 	if cfg.Family.Basis == "" || cfg.Family.Basis == "none" {

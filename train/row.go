@@ -7,8 +7,9 @@ import (
 	"github.com/anisoflight/anisoflight/kernels"
 )
 
-// Row is the report of one step. A column without a value is NaN: the energy and the schedule's columns in pretrain, the
-// network's columns if it is frozen, terms that the estimator's mode does not have, MFU before the peak is measured.
+// Row is the report of one step. A column without a value is NaN: the energy and the schedule's columns in pretrain,
+// the network's columns if it is frozen, terms that the estimator's mode does not have, MFU before the peak is
+// measured.
 //
 // The tags name the columns; an array has a column for each of kernels.PartNames.
 type Row struct {

@@ -243,9 +243,9 @@ func networkError(err error) error {
 	return setting.Errorf("network", "cannot be used: %v", err)
 }
 
-// startSchedule returns the schedule that the stage starts from, with a path for each row and subspace of the family. It
-// sets T, G0, Knots, Init and C of the configuration. The defaults of T and C are measured on d; d is nil if the server
-// does not have the data.
+// startSchedule returns the schedule that the stage starts from, with a path for each row and subspace of the family.
+// It sets T, G0, Knots, Init and C of the configuration. The defaults of T and C are measured on d; d is nil if the
+// server does not have the data.
 //
 // In pretrain the schedule is only kept for the model that is saved: the named one, that of the model, or nil.
 func startSchedule(c Config, src Sources, d *data.Dataset, b *basis.Basis, classes int, known schedule.Range,

@@ -78,8 +78,8 @@ func gradientWarning(rows []Row) string {
 		"noise; give a larger batch", len(cosines))
 }
 
-// leastMovement is the smallest sum of the schedule's learning rates without a warning. It bounds the relative change of
-// an increment of ln g between two knots.
+// leastMovement is the smallest sum of the schedule's learning rates without a warning. It bounds the relative change
+// of an increment of ln g between two knots.
 const leastMovement = 0.1
 
 // MovementWarning returns a sentence if the learning rates of a resolved configuration can hardly move the schedule;

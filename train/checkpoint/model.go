@@ -150,8 +150,8 @@ func parser[A kernels.Architecture](parse func([]byte) (A, error)) func([]byte) 
 	}
 }
 
-// ParseNetwork returns the network of a config.json; model_type selects its kind, with EDM's default. A field that cannot
-// be used is a *[nn.ConfigError].
+// ParseNetwork returns the network of a config.json; model_type selects its kind, with EDM's default. A field that
+// cannot be used is a *[nn.ConfigError].
 func ParseNetwork(config []byte) (kernels.Architecture, error) {
 	head := struct {
 		ModelType string `json:"model_type"`

@@ -115,8 +115,8 @@ func LoadRun(dir string) (*Run, error) {
 	})
 }
 
-// DescribeRun returns the configuration and the counters of the run folder dir. It checks the names and shapes of tensors
-// and does not read their values. Errors are those of [LoadRun].
+// DescribeRun returns the configuration and the counters of the run folder dir. It checks the names and shapes of
+// tensors and does not read their values. Errors are those of [LoadRun].
 func DescribeRun(dir string) (*Run, error) {
 	return readFolder(dir, func(folder *atomicdir.Stored) (*Run, error) {
 		r := &Run{}

@@ -26,7 +26,8 @@ type Schedule struct {
 	Fitted     *solver.Fitted    // coefficients of the solver fitted, in the coordinates of Statistics; nil for none
 }
 
-// SaveSchedule writes a schedule as the folder dir and replaces an existing one. The folder appears whole or not at all.
+// SaveSchedule writes a schedule as the folder dir and replaces an existing one. The folder appears whole or not at
+// all.
 func SaveSchedule(dir string, s Schedule) error {
 	files := map[string][]byte{}
 	if err := addSchedule(files, s.Schedule, s.Basis); err != nil {

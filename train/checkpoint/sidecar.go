@@ -290,8 +290,8 @@ func (f *sidecarFile) law(size []int, label string) *start.Law {
 	return l
 }
 
-// StatisticsFile is the file of a denoiser's statistics. Its tensors, all of float64, are the noise levels and, for each
-// label, −1 for all images, over bands b of basis.Bands:
+// StatisticsFile is the file of a denoiser's statistics. Its tensors, all of float64, are the noise levels and, for
+// each label, −1 for all images, over bands b of basis.Bands:
 //
 //	sigma           [P]        σ, increasing
 //	gain.LABEL      [P, B, C]  q = E (D − x_0)²/σ² in the frequencies of band b of the

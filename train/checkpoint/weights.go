@@ -15,8 +15,8 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
 
-// ReadWeights reads the weights of the network of the model folder dir, one tensor at a time, and returns the Hash of the
-// model. It calls take with the values of parameter i, in PyTorch's layout, which take may keep. It skips optional
+// ReadWeights reads the weights of the network of the model folder dir, one tensor at a time, and returns the Hash of
+// the model. It calls take with the values of parameter i, in PyTorch's layout, which take may keep. It skips optional
 // parameters that are not in the file, and begins again if the folder is replaced meanwhile. Errors are those of
 // [LoadModel].
 func ReadWeights(dir string, net kernels.Architecture, take func(i int, values []float32)) (string, error) {
@@ -147,8 +147,8 @@ func (w *ModelWriter) end() error {
 	return errors.Join(<-w.scan, err, w.file.Close())
 }
 
-// CheckModel reads the model folder dir and returns its network and every *[Error]; [LoadModel] stops at the first. If the
-// configuration cannot be used, the network is nil and the weights are not read. One tensor is in memory at a time.
+// CheckModel reads the model folder dir and returns its network and every *[Error]; [LoadModel] stops at the first. If
+// the configuration cannot be used, the network is nil and the weights are not read. One tensor is in memory at a time.
 func CheckModel(dir string) (kernels.Architecture, []error) {
 	var m *Model
 	var faults []error

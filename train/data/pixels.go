@@ -115,8 +115,8 @@ func floats(b []byte) []float32 {
 
 var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
-// Image writes image i to dst as [H, W, C], with flip mirrored left to right. Bytes become floats by [FromUint8], floats
-// are normalized. It panics unless len(dst) is H·W·C. A stored file that cannot be read is an *[Error].
+// Image writes image i to dst as [H, W, C], with flip mirrored left to right. Bytes become floats by [FromUint8],
+// floats are normalized. It panics unless len(dst) is H·W·C. A stored file that cannot be read is an *[Error].
 func (d *Dataset) Image(i int, flip bool, dst []float32) error {
 	if len(dst) != d.Pixels() {
 		panic("data: Image needs room for H·W·C values")

@@ -39,7 +39,9 @@ func readHead(folder *atomicdir.Stored) (storeHead, error) {
 		return head, &Error{File: headFile, Row: -1, Msg: "is not the head of a data set"}
 	}
 	if head.Version != storeVersion {
-		return head, &Error{File: headFile, Row: -1, Msg: fmt.Sprintf("version must be %d, got %d", storeVersion, head.Version)}
+		return head, &Error{
+			File: headFile, Row: -1, Msg: fmt.Sprintf("version must be %d, got %d", storeVersion, head.Version),
+		}
 	}
 	if head.Hash == "" {
 		return head, &Error{File: headFile, Row: -1, Msg: "has no hash of the images and labels"}

@@ -134,7 +134,8 @@ func AskGeodesic(ctx context.Context, asker Asker, s Samples, j int, set Geodesi
 		}
 		sampler := newSampler(j, n, set.Batch, set.Seed, p)
 		sampler.measure = func(ctx context.Context, begin int, g []float64) ([]float64, error) {
-			q := Question{Mode: kernels.LossOnly, J: j, G: g, Omega: slices.Repeat([]float64{1}, len(g)), T: make([]float64, len(g)/j)}
+			q := Question{Mode: kernels.LossOnly, J: j, G: g, T: make([]float64, len(g)/j)}
+			q.Omega = slices.Repeat([]float64{1}, len(g))
 			for sample := begin; sample < begin+len(g)/j; sample++ {
 				image, _ := sampler.order.At(uint64(sample))
 				q.Images = append(q.Images, int64(first+image))

@@ -44,12 +44,12 @@ type EvaluationRow struct {
 	Stderr   float64 // standard error of Residual
 }
 
-// Evaluate measures the trajectory loss of a network along s, in equal parts of [0, T]. A model of several subspaces may
-// measure a schedule of one; it then has the same g in each.
+// Evaluate measures the trajectory loss of a network along s, in equal parts of [0, T]. A model of several subspaces
+// may measure a schedule of one; it then has the same g in each.
 //
 // The times of each part are stratified, so T² times the mean over t of Σ_j loss_j is an unbiased estimate of the
-// energy. Image, noise and place in [0, 1] of every sample depend on the seed alone: evaluations of two schedules, or of
-// two networks, are paired. Rows are sorted by label, subspace and t.
+// energy. Image, noise and place in [0, 1] of every sample depend on the seed alone: evaluations of two schedules, or
+// of two networks, are paired. Rows are sorted by label, subspace and t.
 func Evaluate(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, s *schedule.Schedule,
 	set EvaluateSettings,
 ) ([]EvaluationRow, error) {

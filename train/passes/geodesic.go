@@ -26,7 +26,7 @@ type GeodesicSettings struct {
 	G0      float64         // default 1e-9
 	C       float64         // of the loss weight; default the data's variance, Σλ
 	Knots   int             `default:"32"`
-	Order   int             `default:"2"`                         // of the solver that the path is for; 1 gives the least energy
+	Order   int             `default:"2"`                         // of the solver; 1 gives the least energy
 	Points  int             `json:"points" default:"160" min:"2"` // noise levels, uniform in ln σ
 	Samples int             `json:"samples" default:"24" min:"1"` // images per noise level
 	Batch   int             // samples per device program; default 128
@@ -50,9 +50,9 @@ type Geodesic struct {
 //
 //	F(g) = E|flow(x_t) + ε|² / (g (c + g)),
 //
-// in one pass over the data on a grid of noise levels, and returns the schedule of [schedule.Geodesic]: ġ √F is constant
-// for order 1. A model of several subspaces is measured with the same g in each. Its schedule is isotropic, or has
-// ġ_j √F_j constant in every subspace, which is optimal if F_j depends on g_j alone.
+// in one pass over the data on a grid of noise levels, and returns the schedule of [schedule.Geodesic]: ġ √F is
+// constant for order 1. A model of several subspaces is measured with the same g in each. Its schedule is isotropic, or
+// has ġ_j √F_j constant in every subspace, which is optimal if F_j depends on g_j alone.
 func MakeGeodesic(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, set GeodesicSettings,
 ) (*Geodesic, error) {
 	if set.Sampler.NFE > 0 && set.T == 0 {
@@ -134,8 +134,8 @@ func AskStatistics(ctx context.Context, asker ImageAsker, d *data.Dataset, known
 	return set.statistics(d, nil, []local.Row{row})
 }
 
-// measure returns the energy densities of resolved settings, [row][subspace][noise level], the rows of the statistics if
-// they are requested, and the labels of the rows, nil for one shared row.
+// measure returns the energy densities of resolved settings, [row][subspace][noise level], the rows of the statistics
+// if they are requested, and the labels of the rows, nil for one shared row.
 func (set GeodesicSettings) measure(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset,
 ) (labels []int, measured [][][]schedule.Sample, rows []local.Row, err error) {
 	if err := set.check(m.Range(), m.J()); err != nil {

@@ -28,7 +28,8 @@ func (p *progress) add(n int) {
 	}
 }
 
-// sampler draws the image and the noise of every sample by its number, so that measurements on two schedules are paired.
+// sampler draws the image and the noise of every sample by its number, so that measurements on two schedules are
+// paired.
 type sampler struct {
 	j, batch int
 	order    *data.Order

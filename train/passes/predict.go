@@ -42,8 +42,8 @@ type Prediction struct {
 	Gain, GainStderr float64
 }
 
-// Predict returns how much energy a basis, or schedules per class, can save, from one pass over the data with equal g in
-// all directions and before training. With F_yj the energy density of class y in subspace j and π_y the share of the
+// Predict returns how much energy a basis, or schedules per class, can save, from one pass over the data with equal g
+// in all directions and before training. With F_yj the energy density of class y in subspace j and π_y the share of the
 // class, the best isotropic schedule has the energy (∫√F dg)², F = Σ_y π_y Σ_j F_yj, and other families have
 //
 //	shared, subspaces j          Σ_j (∫√(Σ_y π_y F_yj) dg)²
@@ -51,8 +51,8 @@ type Prediction struct {
 //	per class, subspaces j       Σ_y π_y Σ_j (∫√F_yj dg)²
 //
 // which are not larger (Minkowski). The prediction is exact if F_j depends on g_j alone, as for a Gaussian whose
-// covariance commutes with the basis; otherwise it is of first order in ln(g_j/g_k). The jackknife corrects energies for
-// gains by noise. The best come first.
+// covariance commutes with the basis; otherwise it is of first order in ln(g_j/g_k). The jackknife corrects energies
+// for gains by noise. The best come first.
 //
 // The model must have one subspace.
 func Predict(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, set PredictSettings,
@@ -84,7 +84,7 @@ func MeasureSurvey(ctx context.Context, m *kernels.Model, w *kernels.Weights, d 
 		return nil, err
 	}
 	if len(s.ladders) == 0 {
-		return nil, setting.Errorf("dataset", "must have images for one of the bases, got %d×%d pixels", d.Height(), d.Width())
+		return nil, setting.Errorf("dataset", "must suit one of the bases, got images of %d×%d pixels", d.Height(), d.Width())
 	}
 	return s, s.measure(ctx, m, w, d)
 }

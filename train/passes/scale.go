@@ -29,7 +29,8 @@ const (
 )
 
 // MeasureSpectrum measures the Gaussian of a data set on evenly spaced images, and returns their number, too.
-func MeasureSpectrum(ctx context.Context, d *data.Dataset, report func(done, total int)) (*normal.Spectrum, int, error) {
+func MeasureSpectrum(ctx context.Context, d *data.Dataset, report func(done, total int),
+) (*normal.Spectrum, int, error) {
 	h, w, c := d.Height(), d.Width(), d.Channels()
 	moments, n := basis.NewFrequencyMoments(h, w, c), min(d.Len(), max(leastScaleImages, scaleNumbers/d.Pixels()))
 	which := make([]int, n)

@@ -1,16 +1,16 @@
 // Package atomicdir makes folders that appear whole or not at all, and that tell when a file of theirs has changed.
 //
-// A folder is filled under a hidden name next to its place (".tmp-…"), flushed to the disk file by file, and renamed. An
-// existing folder is exchanged for it, in one system call if the system has one. A crash leaves the old folder or the
-// new one, and at most a hidden leftover, which [Sweep] removes. [WriteFile] does the same for a single file.
+// A folder is filled under a hidden name next to its place (".tmp-…"), flushed to the disk file by file, and renamed.
+// An existing folder is exchanged for it, in one system call if the system has one. A crash leaves the old folder or
+// the new one, and at most a hidden leftover, which [Sweep] removes. [WriteFile] does the same for a single file.
 //
 // Each folder carries a manifest of its files, hashed while they were written:
 //
 //	manifest.json   {"format": "anisoflight-manifest", "version": 1,
 //	                 "files": {NAME: {"size": bytes, "sha256": hex}}, "sha256": of the list above in compact JSON}
 //
-// No file of a committed folder is ever changed. Reading a file of a folder with a manifest returns what was written, or
-// a [*DamageError]. A folder without a manifest, made by hand, is read without checks.
+// No file of a committed folder is ever changed. Reading a file of a folder with a manifest returns what was written,
+// or a [*DamageError]. A folder without a manifest, made by hand, is read without checks.
 //
 // Every change of the file system goes through system.go, where tests intercept it. Begin at [Write] and [Read].
 package atomicdir
@@ -27,8 +27,8 @@ import (
 // Prefix begins the names of hidden folders.
 const Prefix = ".tmp-"
 
-// Write makes the folder path of the files that fill creates. It replaces an existing folder or, without replace, returns
-// an error that wraps [fs.ErrExist]. If fill fails, nothing changes.
+// Write makes the folder path of the files that fill creates. It replaces an existing folder or, without replace,
+// returns an error that wraps [fs.ErrExist]. If fill fails, nothing changes.
 func Write(path string, replace bool, fill func(*Folder) error) error {
 	return write(path, "", replace, fill)
 }
@@ -76,8 +76,8 @@ func Begin(path string) (*Folder, error) {
 // dir is where the folder is filled.
 func (f *Folder) dir() string { return filepath.Join(f.hidden, "new") }
 
-// Commit writes the manifest and moves the folder to its place, as [Write] does. Every file must be closed. If it fails,
-// the folder is removed.
+// Commit writes the manifest and moves the folder to its place, as [Write] does. Every file must be closed. If it
+// fails, the folder is removed.
 func (f *Folder) Commit(replace bool) (err error) {
 	defer func() {
 		if rest := f.Abort(); err == nil {
@@ -132,8 +132,8 @@ func syncTree(dir string) error {
 	})
 }
 
-// Assemble makes the folder path, as [Write] does, of parts that may change one by one: fill makes them in dir, by Write
-// and [WriteFile]. The folder has no manifest.
+// Assemble makes the folder path, as [Write] does, of parts that may change one by one: fill makes them in dir, by
+// Write and [WriteFile]. The folder has no manifest.
 func Assemble(path string, replace bool, fill func(dir string) error) error {
 	return Write(path, replace, func(f *Folder) error {
 		f.files = nil

@@ -71,8 +71,8 @@ func (s *Stored) Hash(name string) string { return s.manifest[name].SHA256 }
 // Path returns the place of a file.
 func (s *Stored) Path(name string) string { return filepath.Join(s.dir, name) }
 
-// ReadFile returns the bytes of a file, or a [*DamageError] if they are not what was written. A file that was not written
-// is [fs.ErrNotExist].
+// ReadFile returns the bytes of a file, or a [*DamageError] if they are not what was written. A file that was not
+// written is [fs.ErrNotExist].
 func (s *Stored) ReadFile(name string) (b []byte, err error) {
 	_, err = s.Scan(name, func(r io.Reader, size int64) error {
 		b = make([]byte, size)

@@ -7,8 +7,8 @@
 //	             optionally "__metadata__": {string: string}; padded with spaces
 //	the rest     the tensors' bytes, little-endian, row-major, without gaps or overlap
 //
-// Before it reads data, the reader bounds the header and refuses duplicate names, offsets that overlap or leave gaps, and
-// sizes that disagree with dtype and shape.
+// Before it reads data, the reader bounds the header and refuses duplicate names, offsets that overlap or leave gaps,
+// and sizes that disagree with dtype and shape.
 //
 // Begin at [File].
 package safetensors

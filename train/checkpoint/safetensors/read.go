@@ -30,8 +30,8 @@ func Decode(b []byte) (*File, error) {
 	return f, nil
 }
 
-// ReadHeader returns the tensors of the file at path without their data. A file that breaks the format, or is of another
-// size, is a [*FormatError].
+// ReadHeader returns the tensors of the file at path without their data. A file that breaks the format, or is of
+// another size, is a [*FormatError].
 func ReadHeader(path string) (*File, error) {
 	file, err := os.Open(path)
 	if err != nil {
