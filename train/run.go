@@ -99,9 +99,6 @@ func (r *Run) Facts() []processes.Fact {
 
 // Damage returns an error if the run's images are not what was written: no further step is possible.
 func (r *Run) Damage() error {
-	if r.data == nil {
-		return nil
-	}
 	_, err := r.data.Checked()
 	return err
 }

@@ -23,16 +23,13 @@ func (r *Run) State(ctx context.Context) (*checkpoint.Run, error) {
 			Step: r.step, Seen: r.seen, Position: int64(r.position), Skipped: r.skipped, Images: int64(r.data.Len()),
 			DatasetHash: r.data.Hash(), Updates: t.Count,
 		},
-		Params: t.Params, M: t.M, V: t.V, EMA: t.EMA, Schedule: r.sched, Basis: r.scheduleBasis,
+		Network: r.net, Params: t.Params, M: t.M, V: t.V, EMA: t.EMA, Schedule: r.sched, Basis: r.scheduleBasis,
 	}
 	if r.familyBasis != r.scheduleBasis {
 		s.Family = r.familyBasis
 	}
 	if s.Config, err = json.Marshal(r.cfg); err != nil {
 		return nil, err
-	}
-	if r.net != nil {
-		s.Network = r.net
 	}
 	if r.adam != nil {
 		s.ThetaM, s.ThetaV, s.ThetaUpdates = tableOf(r.adam.m), tableOf(r.adam.v), slices.Clone(r.adam.n)

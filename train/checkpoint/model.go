@@ -86,9 +86,6 @@ func (m *Model) scheduleParts() []part {
 	return []part{schedulePart(&m.Schedule, true), basisPart(basisFile, &m.Basis, true)}
 }
 
-// OnBasis returns the network as kernels take it, with noise in the subspaces of b.
-func (m *Model) OnBasis(b *basis.Basis) (kernels.Network, error) { return m.Net.NetworkOn(m.Values, b) }
-
 // SaveModel writes m as the folder dir, which appears whole or not at all, and sets m.Hash. An existing folder is an
 // error that wraps fs.ErrExist unless replace is true.
 func SaveModel(dir string, m *Model, replace bool) error {

@@ -218,7 +218,7 @@ func (m *Model) network(b *basis.Basis) (*kernels.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	net, err := (&checkpoint.Model{Net: m.Net, Values: m.values}).OnBasis(b)
+	net, err := m.Net.NetworkOn(m.values, b)
 	if err != nil {
 		return nil, api.Errorf(api.BadRequest, "The model %q cannot have noise in the subspaces of that basis: %w", m.Name,
 			err)
