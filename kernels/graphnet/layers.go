@@ -21,18 +21,8 @@ func convolution(c *call) value {
 	if c.o.Op == "conv_transpose2d.input" || c.bool("transposed") {
 		return c.convolveBack(x, w, n)
 	}
-	switch pad, words := c.o.Args["padding"].(string); {
-	case words && pad == "same":
-		for i := range n {
-			all := (w.dims()[2+i] - 1) * n[i].Dilate
-			n[i].Pad = [2]int{all / 2, all - all/2}
-		}
-	case !words:
-		for i, p := range c.each("padding", len(n), 0) {
-			n[i].Pad = [2]int{p, p}
-		}
-	case pad != "valid":
-		refuse("padding must be same, valid or numbers, got %q", shorten(pad))
+	for i, p := range c.each("padding", len(n), 0) {
+		n[i].Pad = [2]int{p, p}
 	}
 	return c.convolve(x, w.permuted(append(count(w.rank())[2:], 1, 0)...), n, w.dims()[0])
 }
@@ -284,7 +274,8 @@ func (c *call) attend(q, k, v value) value {
 		mask = nn.Wide(mask)
 	}
 	scale := c.float("scale", 1/math.Sqrt(float64(dq[3])))
-	return transposed(nn.Attend(q.permuted(0, 2, 1, 3), k.permuted(0, 2, 1, 3), v.permuted(0, 2, 1, 3), scale, mask), 0, 2, 1, 3)
+	last := func(x value) *Node { return x.permuted(0, 2, 1, 3) } // from [B, heads, N, c] to [B, N, heads, c]
+	return transposed(nn.Attend(last(q), last(k), last(v), scale, mask), 0, 2, 1, 3)
 }
 
 func softmax(c *call) value {

@@ -1,3 +1,14 @@
+// Package graphnet builds networks that a file describes, operation by operation: what a PyTorch module's export says
+// of its forward pass, with the module's own names of its tensors (docs/networks.md).
+//
+// A config.json of model_type Graph holds the sizes of images and classes and, as graph, a list of nodes in PyTorch's
+// ATen operations: name, op, arguments, shape, type. Parse reads it within limits, refuses what no rule of this package
+// can compute, and draws the whole graph once without a device, so that what it returns can be built. A rule appends
+// one operation and lives in the file of its family; rules.go lists them all. Each calls package nn where that has the
+// piece, which decides on precision, and images keep their channels last: a value is a node with an order of axes, and
+// a permutation in PyTorch moves no data.
+//
+// Begin reading at Parse, then value, then rules.
 package graphnet
 
 import (
@@ -193,6 +204,31 @@ func initializer(p nn.Param) nn.Initializer {
 		return nn.Normal(1 / math.Sqrt(float64(max(p.Size()/p.Shape[0], 1))))
 	case strings.HasSuffix(p.Name, "weight"):
 		return nn.Ones
+	}
+	return nil
+}
+
+// ConditionsParam names the buffer [K, …] whose row k is what the network is given of label k: the embeddings of a
+// prompt, say. With an index for no class (none of the input label) that is the last row, and there are K − 1 labels.
+const ConditionsParam = "conditions"
+
+// Conditions describes the table of conditions of a network.
+type Conditions struct {
+	Labels int   `json:"labels"` // rows that labels choose; 1 of a network without labels
+	None   bool  `json:"none"`   // whether one more row stands for no class
+	Shape  []int `json:"shape"`  // of a row
+}
+
+// Conditions returns the network's table, or nil if it has none.
+func (n *Net) Conditions() *Conditions {
+	for _, p := range n.Params() {
+		if p.Name != ConditionsParam || !p.Frozen || len(p.Shape) < 2 {
+			continue
+		}
+		rows, labels := p.Shape[0], max(1, n.cfg.LabelDim)
+		if rows == labels || rows == labels+1 {
+			return &Conditions{Labels: labels, None: rows > labels, Shape: slices.Clone(p.Shape[1:])}
+		}
 	}
 	return nil
 }

@@ -27,11 +27,7 @@ func linear(c *call) value {
 }
 
 func addmm(c *call) value {
-	a, b := "mat1", "mat2"
-	if c.o.Op == "baddbmm.default" {
-		a, b = "batch1", "batch2"
-	}
-	y := c.multiply(c.floating(a), c.floating(b))
+	y := c.multiply(c.floating("mat1"), c.floating("mat2"))
 	y.n = scale(y.n, c.float("alpha", 1))
 	beta := c.float("beta", 1)
 	if beta == 0 {
@@ -121,14 +117,6 @@ func mean(x *Node, axes ...int) *Node { return graph.ReduceMean(x, axes...) }
 // reduce applies f over axes, wide.
 func reduce(f func(x *Node, axes ...int) *Node) rule {
 	return func(c *call) value { return c.reduced(f) }
-}
-
-// norm is √Σ x².
-func norm(c *call) value {
-	if ord := c.float("ord", 2); ord != 2 {
-		refuse("ord must be 2, got %v", ord)
-	}
-	return c.reduced(func(x *Node, axes ...int) *Node { return graph.Sqrt(graph.ReduceSum(graph.Square(x), axes...)) })
 }
 
 func (c *call) reduced(f func(x *Node, axes ...int) *Node) value {

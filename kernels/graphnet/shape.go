@@ -43,22 +43,6 @@ func permute(c *call) value {
 	return permuted(x, axes)
 }
 
-func transpose(c *call) value {
-	x := c.tensor("self")
-	axes := count(x.rank())
-	i, j := c.axis("dim0", 0, len(axes)), c.axis("dim1", 1, len(axes))
-	axes[i], axes[j] = j, i
-	return permuted(x, axes)
-}
-
-func transposeMatrix(c *call) value {
-	x := c.tensor("self")
-	if x.rank() != 2 {
-		return x
-	}
-	return permuted(x, []int{1, 0})
-}
-
 func unsqueeze(c *call) value {
 	x := c.tensor("self")
 	return insert(x, axis(c.int("dim"), x.rank()+1))
