@@ -22,11 +22,11 @@ import (
 type Model struct {
 	dev    *device.Device
 	at     Precision
-	dtype  dtypes.DType // of parameters, images and all that is not the network's
+	dtype  dtypes.DType // of parameters and images outside the network
 	net    Network
 	spec   Spec
 	params []nn.Param
-	size   int // values of all parameters together
+	size   int // number of values of all parameters
 	proj   *subspace.Projector
 	key    string
 	costs  sync.Map // device.Cost of an evaluation, by batch
@@ -38,8 +38,7 @@ type Model struct {
 	copies map[*device.Device]*Model // on other devices
 }
 
-// NewModel joins a network, a device and a basis, in float32. The basis must be of the network's image size; nil means
-// none (J = 1).
+// NewModel returns a model in float32. The basis must have the network's image size; nil means none (J = 1).
 func NewModel(dev *device.Device, net Network, b *basis.Basis) (*Model, error) {
 	return NewModelAt(Float32, dev, net, b)
 }
@@ -117,29 +116,29 @@ func (m *Model) Pixels() int { return m.spec.Height * m.spec.Width * m.spec.Chan
 // Range returns the noise levels that the network was trained on.
 func (m *Model) Range() schedule.Range { return m.spec.Range }
 
-// SeesAll reports whether the network is a function of all of g_1 … g_J: of one noise level, or of the ratios too.
-// Where it is, Auto means Backprop.
+// SeesAll reports whether the network is a function of all of g_1 … g_J: there is one subspace, or it takes the ratios.
+// Then Auto means Backprop.
 func (m *Model) SeesAll() bool {
 	_, flow := m.net.(FlowNetwork)
 	return flow || m.J() == 1 || m.spec.Ratios == m.J()-1
 }
 
-// Resolve returns the mode that Auto stands for, and any other unchanged.
+// Resolve returns the mode that Auto means for this model, and any other mode unchanged.
 func (m *Model) Resolve(mode Mode) (Mode, error) {
 	if mode == LossOnly {
 		return mode, nil
 	}
 	mode, err := ParseMode(string(mode))
-	switch {
-	case err != nil || mode != Auto:
-		return mode, err
-	case m.SeesAll():
-		return Backprop, nil
+	if err == nil && mode == Auto {
+		mode = Full
+		if m.SeesAll() {
+			mode = Backprop
+		}
 	}
-	return Full, nil
+	return mode, err
 }
 
-// OnDevice returns the model on another device of its process, made by the first call. It lives as long as m.
+// OnDevice returns the model on another device of its process. The first call makes it; m.Close closes it.
 func (m *Model) OnDevice(dev *device.Device) (*Model, error) {
 	if dev == m.dev {
 		return m, nil
@@ -180,8 +179,7 @@ func (m *Model) EDMWeight(g float64) float64 {
 	return 1 + g/math.Pow(m.spec.SigmaData, 2)
 }
 
-// checkImages checks that a field holds whole images and that there is a label for each, or none; and returns how many
-// images they are.
+// checkImages checks that a field holds whole images, with one label each or none, and returns the number of images.
 func (m *Model) checkImages(field string, values int, labels []int32) (n int, err error) {
 	n = values / m.Pixels()
 	switch {

@@ -20,11 +20,7 @@ import (
 func fixtureNet(t *testing.T) (net kernels.RawNetwork, params []string, values [][]float32) {
 	t.Helper()
 	c := fixtures.Load(t, "networks/ddpmpp")
-	cfg, err := unet.ParseConfig(c.Raw("config"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := unet.New(cfg)
+	n, err := unet.Parse(c.Raw("config"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,10 +44,10 @@ type Net struct {
 
 var _ kernels.Sampler = (*Net)(nil)
 
-// Parse returns the mixture of a config.json; see [ParseConfig].
+// Parse returns the mixture of a config.json, which it decodes strictly. What cannot be used is a *[nn.ConfigError].
 func Parse(config []byte) (*Net, error) {
-	c, err := ParseConfig(config)
-	if err != nil {
+	var c Config
+	if err := nn.DecodeConfig(config, "a mixture's fields", &c); err != nil {
 		return nil, err
 	}
 	return NewNet(c)
@@ -191,15 +191,6 @@ type Config struct {
 type Component struct {
 	Weight float64 `json:"weight"`          // π_i > 0, relative to the others
 	Label  int     `json:"label,omitempty"` // its class, in a mixture with classes
-}
-
-// ParseConfig decodes a config.json strictly. What cannot be used is a *[nn.ConfigError].
-func ParseConfig(data []byte) (Config, error) {
-	var c Config
-	if err := nn.DecodeConfig(data, "a mixture's fields", &c); err != nil {
-		return c, err
-	}
-	return c, c.Validate()
 }
 
 // Validate returns the first rule that c breaks, as a *[nn.ConfigError].

@@ -147,7 +147,7 @@ func (n *Net) Spec() kernels.Spec {
 	return kernels.Spec{
 		Key:    fmt.Sprintf("unet %x", sha256.Sum256(key)),
 		Height: c.ImgResolution.Height, Width: c.ImgResolution.Width, Channels: c.ImgChannels,
-		Labels: c.LabelDim, Ratios: c.RatioEmbedding, SigmaData: c.SigmaData, Dropout: c.Dropout,
+		Labels: c.LabelDim, Ratios: c.RatioEmbedding, SigmaData: c.SigmaData,
 		Parametrization: c.Parametrization, Range: c.noiseLevels(),
 	}
 }
