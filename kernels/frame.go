@@ -43,7 +43,7 @@ func (m *Model) frame(g *graph.Graph, batch int, params string) *frame {
 			from = to
 		}
 	}
-	f.sub = m.proj.In(g, m.at.projections(), batch)
+	f.sub = m.proj.In(g, m.precision.projections(), batch)
 	if m.spec.Labels > 0 {
 		labels := graph.Parameter(g, "labels", shapes.Make(dtypes.Int32, batch))
 		f.label = graph.OneHot(labels, m.spec.Labels, m.dtype)
@@ -53,7 +53,7 @@ func (m *Model) frame(g *graph.Graph, batch int, params string) *frame {
 
 // basisFrame declares the basis alone, for programs without the network.
 func (m *Model) basisFrame(g *graph.Graph, batch int) *frame {
-	return &frame{model: m, g: g, batch: batch, sub: m.proj.In(g, m.at.projections(), batch)}
+	return &frame{model: m, g: g, batch: batch, sub: m.proj.In(g, m.precision.projections(), batch)}
 }
 
 // param declares one more parameter, of the model's type.
@@ -153,7 +153,7 @@ func (s *staging) release() { releaseAll(s.bufs) }
 
 // program returns a program that evaluates the network.
 func (m *Model) program(ctx context.Context, name string, build func(g *graph.Graph) []*Node) (*device.Program, error) {
-	return m.dev.Program(ctx, name+"|"+m.key, build, m.at.Options()...)
+	return m.dev.Program(ctx, name+"|"+m.key, build, m.precision.Options()...)
 }
 
 // Bucket returns the padded batch size for n samples: the next power of two up to 32, then the next multiple of 32.

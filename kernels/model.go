@@ -20,16 +20,16 @@ import (
 // values; it is immutable and safe for concurrent use. Programs are compiled at their first use, one per function and
 // batch size.
 type Model struct {
-	dev    *device.Device
-	at     Precision
-	dtype  dtypes.DType // of parameters and images outside the network
-	net    Network
-	spec   Spec
-	params []nn.Param
-	size   int // number of values of all parameters
-	proj   *subspace.Projector
-	key    string
-	costs  sync.Map // device.Cost of an evaluation, by batch
+	dev       *device.Device
+	precision Precision
+	dtype     dtypes.DType // of parameters and images outside the network
+	net       Network
+	spec      Spec
+	params    []nn.Param
+	size      int // number of values of all parameters
+	proj      *subspace.Projector
+	key       string
+	costs     sync.Map // device.Cost of an evaluation, by batch
 
 	bucketsOnce sync.Once
 	buckets     Buckets
@@ -54,7 +54,7 @@ func NewModelAt(precision Precision, dev *device.Device, net Network, b *basis.B
 			precision = Float32
 		}
 	}
-	m := &Model{dev: dev, at: precision, dtype: precision.master(), net: net, spec: net.Spec(), params: net.Params()}
+	m := &Model{dev: dev, precision: precision, dtype: precision.master(), net: net, spec: net.Spec(), params: net.Params()}
 	if m.spec.Parametrization == nil {
 		m.spec.Parametrization = parametrization.OfEDM(m.spec.SigmaData)
 	}
@@ -72,10 +72,10 @@ func NewModelAt(precision Precision, dev *device.Device, net Network, b *basis.B
 	}
 	autodiff.Install()
 	var err error
-	if m.proj, err = subspace.NewProjector(dev, m.at.projections(), b); err != nil {
+	if m.proj, err = subspace.NewProjector(dev, m.precision.projections(), b); err != nil {
 		return nil, err
 	}
-	m.key = fmt.Sprintf("%s|%s|%s|%s", m.at, m.proj.Key, m.spec.Parametrization.Key(), m.spec.Key)
+	m.key = fmt.Sprintf("%s|%s|%s|%s", m.precision, m.proj.Key, m.spec.Parametrization.Key(), m.spec.Key)
 	return m, nil
 }
 
@@ -96,7 +96,7 @@ func (m *Model) check(b *basis.Basis) error {
 }
 
 // Precision returns the precision of the model's programs.
-func (m *Model) Precision() Precision { return m.at }
+func (m *Model) Precision() Precision { return m.precision }
 
 // Network returns the network.
 func (m *Model) Network() Network { return m.net }
@@ -148,7 +148,7 @@ func (m *Model) OnDevice(dev *device.Device) (*Model, error) {
 	if c := m.copies[dev]; c != nil {
 		return c, nil
 	}
-	c, err := NewModelAt(m.at, dev, m.net, m.Basis())
+	c, err := NewModelAt(m.precision, dev, m.net, m.Basis())
 	if err != nil {
 		return nil, err
 	}

@@ -17,10 +17,10 @@ import (
 // For a RawNetwork the coefficients are those of its parametrisation at g_j. For a FlowNetwork in, out and keep are 1 and
 // skip is 0. The flow is never computed as (D − x)/√g, which loses all digits in float32 at small g.
 type wrapped struct {
-	sub  subspace.Subspaces
-	raw  RawNetwork
-	flow FlowNetwork
-	at   Precision
+	sub       subspace.Subspaces
+	raw       RawNetwork
+	flow      FlowNetwork
+	precision Precision
 
 	params []nn.Param
 	values []*Node // of params
@@ -42,7 +42,7 @@ type wrapped struct {
 func (f *frame) wrap(g *Node) *wrapped {
 	m := f.model
 	w := &wrapped{
-		sub: f.sub, params: m.params, values: f.values, label: f.label, at: m.at,
+		sub: f.sub, params: m.params, values: f.values, label: f.label, precision: m.precision,
 		g: g, gs: subspace.Columns(g),
 	}
 	w.root = w.gs.Each(graph.Sqrt)
@@ -102,7 +102,7 @@ func (w *wrapped) apply(y, rng *Node) *Node {
 	if w.flow != nil {
 		return w.flow.Flow(s, y, w.inner, w.label)
 	}
-	f := w.raw.Raw(s, graph.ConvertDType(y, w.at.Activations()), w.noise, w.ratios, w.label)
+	f := w.raw.Raw(s, graph.ConvertDType(y, w.precision.Activations()), w.noise, w.ratios, w.label)
 	return graph.ConvertDType(f, y.DType())
 }
 

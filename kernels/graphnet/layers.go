@@ -120,8 +120,8 @@ func pointwise(x, w *Node, groups int) *Node {
 	return graph.Reshape(graph.TransposeAllAxes(y, order...), append(d[:last:last], out)...)
 }
 
-// depthwise convolves each channel with a kernel of its own, w [K, L, 1, C]: a sum of shifted images, which can be
-// differentiated any number of times where grouped convolutions cannot.
+// depthwise convolves each channel with its own kernel, w [K, L, 1, C]: a sum of shifted images, which can be
+// differentiated any number of times, unlike grouped convolutions.
 func depthwise(x, w *Node, n nn.Window) *Node {
 	for i, a := range n {
 		if a.Spread > 1 {
@@ -144,7 +144,7 @@ func depthwise(x, w *Node, n nn.Window) *Node {
 	return y
 }
 
-// taps returns the entries of an image x that each tap of a kernel of that size meets, for tap after tap.
+// taps returns, for each tap of a kernel of that size, the entries of an image x that it multiplies.
 func taps(x *Node, kernel []int, n nn.Window) []*Node {
 	met := []*Node{x}
 	for i, a := range n {
@@ -164,7 +164,7 @@ func taps(x *Node, kernel []int, n nn.Window) []*Node {
 	return met
 }
 
-// reach returns how many entries of a padded axis one tap runs over.
+// reach returns the extent of the entries of a padded axis that one tap multiplies.
 func reach(size, taps, dilate, stride int) int {
 	out := (size-(taps-1)*dilate-1)/stride + 1
 	if out < 1 {
@@ -176,7 +176,7 @@ func reach(size, taps, dilate, stride int) int {
 // groupNorm normalises [B, C, …] whatever the axes behind the channels are.
 func groupNorm(c *call) value { return c.normalizeGroups(c.floating("input"), c.int("num_groups")) }
 
-// batchNorm is one in evaluation: the running statistics are constants. Its other results are empty.
+// batchNorm is a batch norm in evaluation, with constant running statistics. It has no other results.
 func batchNorm(c *call) value {
 	x := c.floating("input")
 	if x.rank() < 2 {
@@ -280,6 +280,6 @@ func (c *call) attend(q, k, v value) value {
 
 func softmax(c *call) value {
 	x := c.floating("self")
-	a := x.at[c.axis("dim", -1, x.rank())]
+	a := x.order[c.axis("dim", -1, x.rank())]
 	return x.withNode(graph.ConvertDType(graph.Softmax(nn.Wide(x.n), a), x.n.DType()))
 }

@@ -1,12 +1,11 @@
-// Package graphnet builds networks that a file describes, operation by operation: what a PyTorch module's export says
-// of its forward pass, with the module's own names of its tensors (docs/networks.md).
+// Package graphnet builds networks from a list of operations: the exported forward pass of a PyTorch module, with the
+// module's names of its tensors (docs/networks.md).
 //
-// A config.json of model_type Graph holds the sizes of images and classes and, as graph, a list of nodes in PyTorch's
-// ATen operations: name, op, arguments, shape, type. Parse reads it within limits, refuses what no rule of this package
-// can compute, and draws the whole graph once without a device, so that what it returns can be built. A rule appends
-// one operation and lives in the file of its family; rules.go lists them all. Each calls package nn where that has the
-// piece, which decides on precision, and images keep their channels last: a value is a node with an order of axes, and
-// a permutation in PyTorch moves no data.
+// A config.json of model_type Graph has the sizes of images and classes and, as graph, a list of nodes in PyTorch's ATen
+// operations: name, op, arguments, shape, type. Parse reads it within limits, refuses operations without a rule, and
+// draws the whole graph once without a device. A rule appends one operation; rules.go lists them all. Rules use package
+// nn if it has the operation. Images keep their channels last: a value is a node with an order of axes, so that a
+// permutation in PyTorch moves no data.
 //
 // Begin reading at Parse, then value, then rules.
 package graphnet
@@ -27,8 +26,8 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// Net is a described network. Its parameters are those that its graph lists, in that order, then the weights of the
-// ratios. It is immutable and safe for concurrent use.
+// Net is a described network. Its parameters are those of its graph, in order, and the weights of the ratios. It is
+// immutable and safe for concurrent use.
 type Net struct {
 	nn.Layout
 	cfg     Config
@@ -63,7 +62,7 @@ func Parse(config []byte) (*Net, error) {
 	return n, nil
 }
 
-// known holds the networks that have been parsed last: a server lists its models often.
+// known has the networks that were parsed last, because a server lists its models often.
 var known, _ = lru.New[[sha256.Size]byte, *Net](16)
 
 // New returns the network of a configuration, or a *[nn.ConfigError].
@@ -193,9 +192,8 @@ func (n *Net) WithRatios(ratios int) (kernels.Trainable, error) {
 	return New(c)
 }
 
-// initializer returns the law of a parameter's initial values. A file does not say from which one a module draws its
-// weights: kernels and matrices are drawn as EDM's layers are by default, N(0, 1/fan-in), vectors named weight are one,
-// all else is zero. A module's own values come with its export.
+// initializer returns the distribution of a parameter's initial values, which a file does not have: N(0, 1/fan-in) for
+// kernels and matrices, as in EDM, one for vectors named weight, otherwise zero.
 func initializer(p nn.Param) nn.Initializer {
 	switch {
 	case p.Frozen:
@@ -208,13 +206,13 @@ func initializer(p nn.Param) nn.Initializer {
 	return nil
 }
 
-// ConditionsParam names the buffer [K, …] whose row k is what the network is given of label k: the embeddings of a
-// prompt, say. With an index for no class (none of the input label) that is the last row, and there are K − 1 labels.
+// ConditionsParam names the buffer [K, …] whose row k is the condition of label k, such as the embeddings of a prompt. If
+// the input label has an index for no class, that is the last row, and there are K − 1 labels.
 const ConditionsParam = "conditions"
 
 // Conditions describes the table of conditions of a network.
 type Conditions struct {
-	Labels int   `json:"labels"` // rows that labels choose; 1 of a network without labels
+	Labels int   `json:"labels"` // rows that labels choose; 1 for a network without labels
 	None   bool  `json:"none"`   // whether one more row stands for no class
 	Shape  []int `json:"shape"`  // of a row
 }

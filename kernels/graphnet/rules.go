@@ -137,8 +137,8 @@ func param(c *call) value {
 	return torchOrder(n)
 }
 
-// input returns what the model gives. The class is asked for as label, the number with none (−1 where that is not
-// given) for none, or as onehot, zeros for none.
+// input returns an input of the network. The class is label, its number, which for no class is none (default −1), or
+// onehot, which for no class is zero.
 func input(c *call) value {
 	b := c.b
 	switch c.o.Target {
@@ -159,7 +159,7 @@ func input(c *call) value {
 	return value{}
 }
 
-// index returns Σ_k k·onehot_k, or none where onehot is zero.
+// index returns Σ_k k·onehot_k, or none if onehot is zero.
 func (b *builder) index(none int) *Node {
 	d := b.label.Shape()
 	k := graph.Iota(b.g, d, 1)
@@ -168,7 +168,7 @@ func (b *builder) index(none int) *Node {
 	return graph.ConvertDType(graph.Add(number, graph.MulScalar(missing, float64(none))), b.dtype(integer))
 }
 
-// ratioWeight names the weight of the i-th place where the ratios enter.
+// ratioWeight names the weight of the i-th add_ratios.
 func ratioWeight(i int) string { return fmt.Sprintf("ratio_embedding.%d.weight", i) }
 
 func addRatios(c *call) value {
@@ -223,7 +223,7 @@ func full(c *call) value {
 	return c.filled(c.float("fill_value", c.float("s", 0)))
 }
 
-// steps returns 0, 1, … as many as the file declares.
+// steps returns 0, 1, …; the file declares the number of entries.
 func (c *call) steps() *Node {
 	if len(c.o.Shape) != 1 || kinds[c.o.DType] == boolean {
 		refuse("its shape must have one axis, got %v", c.o.Shape)

@@ -373,17 +373,17 @@ func TestNumbersFirst(t *testing.T) {
 // TestValueKeepsPlace: permutations, and reshapes of runs that lie together, move no data, and whatever is moved says
 // the same as when everything is kept in PyTorch's order.
 func TestValueKeepsPlace(t *testing.T) {
-	image := value{at: []int{0, 3, 1, 2}}
+	image := value{order: []int{0, 3, 1, 2}}
 	dev := devicetest.PureGo(t)
 	_, err := dev.Cost("place", func(g *graph.Graph) []*graph.Node {
 		image.n = graph.IotaFull(g, shapes.Make(dtypes.Float64, 2, 4, 5, 3)) // [B, H, W, C] of [2, 3, 4, 5]
 		tokens := permuted(image.reshape([]int{2, 3, 20}), []int{0, 2, 1})
-		if !slices.Equal(tokens.dims(), []int{2, 20, 3}) || !slices.Equal(tokens.at, []int{0, 1, 2}) {
-			t.Errorf("tokens of an image have shape %v, stored %v", tokens.dims(), tokens.at)
+		if !slices.Equal(tokens.dims(), []int{2, 20, 3}) || !slices.Equal(tokens.order, []int{0, 1, 2}) {
+			t.Errorf("tokens of an image have shape %v, stored %v", tokens.dims(), tokens.order)
 		}
 		back := permuted(tokens, []int{0, 2, 1}).reshape([]int{2, 3, 4, 5})
-		if !slices.Equal(back.at, image.at) {
-			t.Errorf("the image of tokens is stored %v; want channels last", back.at)
+		if !slices.Equal(back.order, image.order) {
+			t.Errorf("the image of tokens is stored %v; want channels last", back.order)
 		}
 		heads := tokens.reshape([]int{2, 20, 1, 3})
 		if got := heads.dims(); !slices.Equal(got, []int{2, 20, 1, 3}) {

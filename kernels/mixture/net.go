@@ -1,15 +1,14 @@
-// Package mixture is the laboratory's ground truth: a Gaussian mixture whose flow is known in closed form.
+// Package mixture has Gaussian mixtures, whose flow is known in closed form.
 //
 // For p_0 = Σ_i π_i N(μ_i, Σ_i) the noisy density is p_t = Σ_i π_i N(μ_i, S_i), S_i = Σ_i + M with M = Σ_j g_j P_j, and
 //
 //	flow(x) = M^{1/2} ∇ log p_t(x) = M^{1/2} Σ_i ρ_i(x) S_i^{-1}(μ_i − x),
 //	ρ_i(x) ∝ π_i |S_i|^{-1/2} exp( −½ (x−μ_i)ᵀ S_i^{-1} (x−μ_i) ).
 //
-// The optimal network is at hand, so estimators can be compared with finite differences of the loss, and solvers with
-// the exact solution. A [Net] is what a model folder holds, with classes. Its covariances must not mix the subspaces of
-// the noise; its images may have any size.
+// So estimators can be compared with finite differences of the loss, and solvers with the exact solution. Covariances must
+// not mix the subspaces of the noise.
 //
-// A [Net] is immutable. Begin with net.go and principal.go; law.go makes a mixture of images.
+// Begin with [Net] and principal.go; law.go makes a mixture of images.
 package mixture
 
 import (
@@ -34,9 +33,8 @@ const (
 // axesTolerance is how far U_i U_iᵀ may be from the identity: float32 and its sums.
 const axesTolerance = 1e-4
 
-// Net is a mixture whose numbers are parameters: the covariance of component i is Σ_i = U_iᵀ diag(λ_i) U_i. It is what
-// a model folder with model_type Mixture holds; its classes are those of its components. Its parameters are means,
-// variances and axes; none is trained. On joins it with a basis.
+// Net is a mixture as in a model folder with model_type Mixture. Its parameters are means, variances and axes: the
+// covariance of component i is Σ_i = U_iᵀ diag(λ_i) U_i. None is trained. A Net is immutable.
 type Net struct {
 	nn.Layout
 	cfg Config

@@ -6,12 +6,10 @@
 // [Net.Apply] appends the raw network F to a computation graph; the wrapping around it (preconditioning) is package
 // kernels' business.
 //
-// One thing is added to EDM: with ratio_embedding = J−1 the network sees how the noise levels of J subspaces differ,
-// through linear maps of the embedded log-ratios that start at zero. A checkpoint without them loads with zeros and
-// computes what it always did.
+// There is one addition to EDM: with ratio_embedding = J−1 the network takes the log-ratios of the noise levels of J
+// subspaces, through linear maps that start at zero. A checkpoint without them loads with zeros and computes the same.
 //
-// A Net holds no values and is immutable. Begin reading at [New]; the two families are built in layout.go from the
-// block in block.go.
+// Begin reading at [New]; the two families are built in layout.go from the block in block.go.
 package unet
 
 import (
