@@ -22,8 +22,8 @@ func (m *Model) EvaluateCost(n int) (device.Cost, error) {
 	return cost, err
 }
 
-// FitBatch returns the number of images to evaluate at a time: n, halved until the estimated memory is available, and at
-// least 1.
+// FitBatch returns the number of images to evaluate at a time: n, halved until the estimated memory is available, and
+// at least 1.
 func (m *Model) FitBatch(n int) int {
 	available, known := m.dev.Available()
 	for known && n > 1 {

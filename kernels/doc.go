@@ -23,9 +23,10 @@
 //
 // # Where to begin
 //
-// [Architecture] is what a config.json describes, [Network] a function of images and noise levels, [Model] a network on
-// a device with a basis, [Trajectory] sampling, [Model.Estimate] the estimator, [Trainer] the training step. All of
-// them share precondition.go, which wraps the raw network, package subspace, which applies the projectors, and frame.go.
+// [Architecture] is what a config.json describes, [Network] a function of images and noise levels, [Model] a network
+// on a device with a basis, [Trajectory] sampling, [Model.Estimate] the estimator, [Trainer] the training step. All of
+// them share precondition.go, which wraps the raw network, package subspace, which applies the projectors, and
+// frame.go.
 //
 // Graphs are built inside device.Program, where panics become errors. Models and weights are immutable and safe for
 // concurrent use; a Trajectory and a Trainer each belong to one goroutine. Wrong arguments are *[InputError]; errors of

@@ -64,8 +64,8 @@ func (t *Trainer) stepInParts(ctx context.Context, in StepInput, n int) (out Ste
 	return out, err
 }
 
-// drawNoise draws ε and the probes of the whole batch and cuts them into parts, the last one padded with zeros: [part][ε,
-// probes…].
+// drawNoise draws ε and the probes of the whole batch and cuts them into parts, the last one padded with zeros:
+// [part][ε, probes…].
 func (t *Trainer) drawNoise(ctx context.Context, r *replica, in StepInput, n int) error {
 	m, probes := r.model, t.cfg.probesOf(t.cfg.Mode)
 	key := fmt.Sprintf("noise %s %d %d %d|%s", t.cfg.Probe, probes, n, in.Part, m.key)

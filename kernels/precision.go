@@ -10,8 +10,8 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
-// Precision is the arithmetic of a model's network. Parameters, their gradients, the optimiser, preconditioning, losses,
-// inner products, projections, statistics of group norms and softmax are always float32.
+// Precision is the arithmetic of a model's network. Parameters, their gradients, the optimiser, preconditioning,
+// losses, inner products, projections, statistics of group norms and softmax are always float32.
 //
 // bfloat16 has the exponents of float32, so gradients do not vanish in it and the loss needs no scaling.
 type Precision string

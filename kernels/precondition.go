@@ -7,15 +7,15 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/subspace"
 )
 
-// wrapped is a network in a graph at noise variances g, as a flow. Both kinds of network have one form: a function F of a
-// scaled state y, with
+// wrapped is a network in a graph at noise variances g, as a flow. Both kinds of network have one form: a function F
+// of a scaled state y, with
 //
 //	y        = Σ_j in_j P_j x
 //	flow     = Σ_j P_j( skip_j x + out_j F(y) )
 //	denoised = Σ_j P_j( keep_j x + √g_j out_j F(y) )
 //
-// For a RawNetwork the coefficients are those of its parametrisation at g_j. For a FlowNetwork in, out and keep are 1 and
-// skip is 0. The flow is never computed as (D − x)/√g, which loses all digits in float32 at small g.
+// For a RawNetwork the coefficients are those of its parametrisation at g_j. For a FlowNetwork in, out and keep are 1
+// and skip is 0. The flow is never computed as (D − x)/√g, which loses all digits in float32 at small g.
 type wrapped struct {
 	sub       subspace.Subspaces
 	raw       RawNetwork
@@ -94,8 +94,8 @@ func (w *wrapped) input(x *Node) *Node {
 	return w.sub.Mix(subspace.Scaled(w.in, x))
 }
 
-// apply appends F(y), in training with a random state rng. A raw network takes y in the precision's type of activations;
-// F has the type of y.
+// apply appends F(y), in training with a random state rng. A raw network takes y in the precision's type of
+// activations; F has the type of y.
 func (w *wrapped) apply(y, rng *Node) *Node {
 	s := nn.NewScope(w.params, w.values)
 	s.RNG = rng

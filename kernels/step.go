@@ -18,8 +18,8 @@ type StepInput struct {
 	Labels []int32   // [B], −1 for none; nil for all −1
 	G      []float64 // [B*J] noise variances
 
-	// Omega [B*J] are the weights of the loss Σ_j ω_j |P_j r|²: ġ²/(g(c+g)) for the trajectory loss, (g+σ_d²)/σ_d² for EDM's
-	// score-matching loss, whose residual D − x_0 is √g r and whose weight is (g+σ_d²)/(g σ_d²).
+	// Omega [B*J] are the weights of the loss Σ_j ω_j |P_j r|²: ġ²/(g(c+g)) for the trajectory loss, (g+σ_d²)/σ_d² for
+	// EDM's score-matching loss, whose residual D − x_0 is √g r and whose weight is (g+σ_d²)/(g σ_d²).
 	Omega []float64
 
 	Seed uint64 // with Step, determines noise, probes and dropout
@@ -49,9 +49,9 @@ type StepOutput struct {
 // Step draws ε and probes, and takes one optimiser step on the batch mean of the per-sample loss, which is summed over
 // subspaces and pixels as in EDM. If the network is frozen, Step only estimates; otherwise dropout is active.
 //
-// If Step fails before the update, or skips it, the state does not change. If the update fails, the state is lost on all
-// devices, and every call returns ErrStateLost until Restore. With several processes, a step is not interrupted once it
-// has begun, and a process that cannot take it ends the others.
+// If Step fails before the update, or skips it, the state does not change. If the update fails, the state is lost on
+// all devices, and every call returns ErrStateLost until Restore. With several processes, a step is not interrupted
+// once it has begun, and a process that cannot take it ends the others.
 func (t *Trainer) Step(ctx context.Context, in StepInput) (StepOutput, error) {
 	n, err := t.check(in)
 	if t.world != nil {

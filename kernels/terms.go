@@ -63,8 +63,8 @@ type Part struct {
 //
 //	A_j = −ω_j (p/g_j + 1/(c+g_j)) |P_j r|²,   B_j = (p+1) ω_j |P_j r|² / ġ_j,
 //
-// and the others have A alone. omega [B*J] are the weights that the terms were computed with: those of the loss of order
-// p, times any factor per sample,
+// and the others have A alone. omega [B*J] are the weights that the terms were computed with: those of the loss of
+// order p, times any factor per sample,
 //
 //	ω_j = (T ġ_j/g_j)^{p−1} ġ_j²/(g_j (c + g_j)).
 func (t *Terms) Parts(omega, g, gdot []float64, c float64, order int) []Part {

@@ -30,8 +30,8 @@ func (t *Trainer) each(do func(k int, r *replica) error) error {
 }
 
 // update runs a program on every device that takes its state and returns the new state, a report, and last the
-// gradient's norm. It returns the first device's report and the norm. With several devices it is not interrupted. If one
-// device fails after another has changed its state, all states are lost.
+// gradient's norm. It returns the first device's report and the norm. With several devices it is not interrupted. If
+// one device fails after another has changed its state, all states are lost.
 func (t *Trainer) update(ctx context.Context, run func(context.Context, *replica) ([]*device.Buffer, error),
 ) (report []*device.Buffer, norm float64, err error) {
 	if err := ctx.Err(); err != nil {
@@ -77,8 +77,8 @@ func (t *Trainer) update(ctx context.Context, run func(context.Context, *replica
 	return outs[0][4:], norms[0], nil
 }
 
-// sumGradients adds up the devices' gradients. Unless it is the last time, all devices except the first then start again
-// at zero.
+// sumGradients adds up the devices' gradients. Unless it is the last time, all devices except the first then start
+// again at zero.
 func (t *Trainer) sumGradients(ctx context.Context, last bool) error {
 	sums := make([]*device.Buffer, len(t.replicas))
 	for k, r := range t.replicas {

@@ -65,8 +65,9 @@ func (c TrainerConfig) probesOf(mode Mode) int {
 // Trainer owns the state of a network in training: parameters, Adam's moments and the exponential moving average. The
 // state stays on the device and every step replaces it. A Trainer belongs to one goroutine; what it publishes does not.
 //
-// With several devices, each has the whole state, computes some of the parts of a batch ([StepInput.Part]), and updates
-// its state by the gradient of all parts, so that all states stay equal. A batch of one part is computed by every device.
+// With several devices, each has the whole state, computes some of the parts of a batch ([StepInput.Part]), and
+// updates its state by the gradient of all parts, so that all states stay equal. A batch of one part is computed by
+// every device.
 //
 // In round r device k of N computes part rN + k, and the sum of gradients s becomes
 //
@@ -75,8 +76,8 @@ func (c TrainerConfig) probesOf(mode Mode) int {
 // On XLA for CPU [collective.Sum] adds in this order, so the bits are those of one device for any N. On GPUs the
 // collective library chooses the order within a round.
 //
-// With several processes of M devices, device k of process i is device iM + k above, and [collective.Across] adds. Every
-// process takes the same steps, each with the whole batch.
+// With several processes of M devices, device k of process i is device iM + k above, and [collective.Across] adds.
+// Every process takes the same steps, each with the whole batch.
 type Trainer struct {
 	cfg      TrainerConfig
 	model    *Model // on the first device
@@ -171,8 +172,8 @@ func (t *Trainer) Average() ([][]float32, error) {
 	return t.model.downloadFlat(t.average())
 }
 
-// Publish returns a copy of the moving average (of the parameters, if the network is frozen) for samplers. Later steps do
-// not change it.
+// Publish returns a copy of the moving average (of the parameters, if the network is frozen) for samplers. Later steps
+// do not change it.
 func (t *Trainer) Publish(ctx context.Context) (*Weights, error) {
 	if err := t.usable(); err != nil {
 		return nil, err

@@ -16,8 +16,8 @@ import (
 // Weights are the values of a network's parameters on the device. They are immutable, shared and counted by references;
 // the creator has the first.
 //
-// All parameters are in one flat tensor, each in its device layout, in the order of the network's Params. So there is one
-// buffer to pass, copy or average.
+// All parameters are in one flat tensor, each in its device layout, in the order of the network's Params. So there is
+// one buffer to pass, copy or average.
 type Weights struct {
 	model *Model
 	refs  atomic.Int64

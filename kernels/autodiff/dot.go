@@ -8,8 +8,8 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/internal/nodes"
 )
 
-// dotGeneral is the rule of the general product y = Σ lhs·rhs over the contracted axes, for each entry of the batch axes.
-// The axes of y are the batch axes, then the free axes of lhs, then those of rhs.
+// dotGeneral is the rule of the general product y = Σ lhs·rhs over the contracted axes, for each entry of the batch
+// axes. The axes of y are the batch axes, then the free axes of lhs, then those of rhs.
 func dotGeneral(node, v *graph.Node) []*graph.Node {
 	a := nodes.AttributesOf(node)
 	return adjoints(node, v, a.Ints("lhsContractingAxes"), a.Ints("lhsBatchAxes"), a.Ints("rhsContractingAxes"),
@@ -43,8 +43,8 @@ func adjoints(node, v *graph.Node, lhsSum, lhsBatch, rhsSum, rhsBatch []int) []*
 	return []*graph.Node{lhs.adjoint(v, right, rhs), rhs.adjoint(v, left, lhs)}
 }
 
-// adjoint contracts the given axes of v with the other factor's free axes, and transposes the result to the layout of o.
-// Before, its axes are the batch, o's free axes, and the other factor's contracted axes in ascending order.
+// adjoint contracts the given axes of v with the other factor's free axes, and transposes the result to the layout of
+// o. Before, its axes are the batch, o's free axes, and the other factor's contracted axes in ascending order.
 func (o operand) adjoint(v *graph.Node, axes []int, other operand) *graph.Node {
 	batch := len(o.batch)
 	y := graph.DotGeneral(v, axes, count(0, batch), other.x, other.free, other.batch)

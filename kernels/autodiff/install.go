@@ -68,8 +68,8 @@ func expm1(node, v *graph.Node) []*graph.Node {
 // identity: x̄ = v.
 func identity(_, v *graph.Node) []*graph.Node { return []*graph.Node{v} }
 
-// flat is the rule of piecewise constant functions (sign, floor, ...): zero almost everywhere. Second derivatives of max
-// and abs need it, because their first-order rules use these functions.
+// flat is the rule of piecewise constant functions (sign, floor, ...): zero almost everywhere. Second derivatives of
+// max and abs need it, because their first-order rules use these functions.
 func flat(node, _ *graph.Node) []*graph.Node { return make([]*graph.Node, len(node.Inputs())) }
 
 // extremum is the rule of ReduceMax and ReduceMin: v goes to every entry equal to the extremum. The library compares by

@@ -145,8 +145,9 @@ func (b *Buffer) Read(dst any) error {
 	})
 }
 
-// View calls use with the buffer's memory as a flat slice (a []float32 for float32), without a copy. use must not change
-// the slice or keep it. If the host cannot see the device's memory, View returns [errors.ErrUnsupported]; then use Read.
+// View calls use with the buffer's memory as a flat slice (a []float32 for float32), without a copy. use must not
+// change the slice or keep it. If the host cannot see the device's memory, View returns [errors.ErrUnsupported]; then
+// use Read.
 func (b *Buffer) View(use func(flat any) error) error {
 	if !b.dev.hostVisible {
 		return fmt.Errorf("device %s has no host-visible memory: %w", b.dev.Name(), errors.ErrUnsupported)
@@ -267,8 +268,8 @@ func (p *Program) fit(want []shapes.Shape, args []Arg) error {
 	return nil
 }
 
-// lock takes every argument's lock, exclusive for donations, and returns an error if one of them is not live. It locks in
-// the order of the buffers' ids, so that concurrent runs cannot deadlock.
+// lock takes every argument's lock, exclusive for donations, and returns an error if one of them is not live. It locks
+// in the order of the buffers' ids, so that concurrent runs cannot deadlock.
 func lock(key string, args []Arg) (unlock func(), err error) {
 	places := map[*Buffer]int{} // of each buffer's first argument
 	var order []Arg

@@ -95,8 +95,8 @@ func (c *cache) lookup(key string) *executable {
 	return exe
 }
 
-// fill compiles a program into the cache. It runs on a goroutine of its own, and enters the device because its caller may
-// leave before it ends.
+// fill compiles a program into the cache. It runs on a goroutine of its own, and enters the device because its caller
+// may leave before it ends.
 func (c *cache) fill(key string, compile func() (*executable, error)) error {
 	if err := c.client.enter(); err != nil {
 		return err

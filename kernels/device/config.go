@@ -140,8 +140,8 @@ func programCache(path string, b backends.Backend, cfg Config) *diskcache.Store 
 		runtime.GOARCH, fmt.Sprint("threads ", max(threads(), cfg.requested)), processor(), cudaVersions(path, "/proc"))
 }
 
-// cudaVersions names NVIDIA's driver and the wheels of its libraries in the plugin's site-packages. It is empty if there
-// are none.
+// cudaVersions names NVIDIA's driver and the wheels of its libraries in the plugin's site-packages. It is empty if
+// there are none.
 func cudaVersions(plugin, proc string) string {
 	driver, _ := os.ReadFile(filepath.Join(proc, "driver/nvidia/version"))
 	wheels, _ := filepath.Glob(filepath.Join(filepath.Dir(plugin), "../../nvidia_*.dist-info"))

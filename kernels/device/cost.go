@@ -21,11 +21,12 @@ type Memory struct {
 // Total returns the most that is in use at once.
 func (m Memory) Total() int64 { return m.Arguments + m.Outputs - m.Aliased + m.Temporary }
 
-// Measured ratio of a compiler's memory to the sum of live buffers. XLA for CPU takes 1.1 to 1.35 times the sum, because
-// it fuses less and pads; XLA for CUDA .85 to 1.19 times (bench/docs/gpu.md).
+// Measured ratio of a compiler's memory to the sum of live buffers. XLA for CPU takes 1.1 to 1.35 times the sum,
+// because it fuses less and pads; XLA for CUDA .85 to 1.19 times (bench/docs/gpu.md).
 const unfusedCPU, unfusedCUDA = 1.25, 0.995
 
-// estimateMemory estimates the memory that a compiler will need for a graph: the largest sum of buffers that live at once.
+// estimateMemory estimates the memory that a compiler will need for a graph: the largest sum of buffers that live at
+// once.
 //
 //   - A node is computed as soon as its inputs are, because XLA for CPU looks for concurrency. XLA for CUDA cuts weights
 //     from the parameters only when they are read.

@@ -53,8 +53,9 @@ type client struct {
 }
 
 // Open finds a backend and starts it. It never downloads anything. If [Config.Plugin] or ANISOFLIGHT_PLUGIN names a
-// file or a kind of plugin and it cannot be used, Open fails with a [*PluginError]. Otherwise, if no plugin can be used,
-// it logs a warning and starts the pure-Go backend. With several devices Open returns the first; see [Device.Peers].
+// file or a kind of plugin and it cannot be used, Open fails with a [*PluginError]. Otherwise, if no plugin can be
+// used, it logs a warning and starts the pure-Go backend. With several devices Open returns the first; see
+// [Device.Peers].
 func Open(cfg Config) (*Device, error) {
 	h := thisHost()
 	cfg, err := cfg.resolved(h.env)

@@ -21,8 +21,8 @@ var wheels = []string{
 	"*/pjrt_c_api_cpu_plugin*.so",
 }
 
-// search lists the plugins to try, best first. Those that cannot be used on this machine have a reason. named is true if
-// the user chose one file, and then there is no other candidate.
+// search lists the plugins to try, best first. Those that cannot be used on this machine have a reason. named is true
+// if the user chose one file, and then there is no other candidate.
 func search(cfg Config, h host) (found []Candidate, named bool) {
 	want := cfg.Plugin
 	if want != "" && !Kind(want).known() {

@@ -26,8 +26,8 @@ type Program struct {
 // ProgramOption changes how a program is compiled.
 type ProgramOption func(*Program)
 
-// AllowTF32 lets the products of a program round their factors to TensorFloat-32 (8 bits of exponent, 10 of mantissa) on
-// devices that multiply those faster, as NVIDIA's do since Ampere. Other devices always compute in float32.
+// AllowTF32 lets the products of a program round their factors to TensorFloat-32 (8 bits of exponent, 10 of mantissa)
+// on devices that multiply those faster, as NVIDIA's do since Ampere. Other devices always compute in float32.
 func AllowTF32(p *Program) { p.tf32 = true }
 
 // module returns the name of the program's module, which tells the plugin's shim how to compile it.
@@ -104,7 +104,8 @@ func (p *Program) compile() (*executable, error) {
 	return &executable{exec: backend.exec, inputs: inputs, seconds: time.Since(start).Seconds(), flops: flops}, nil
 }
 
-// checkMemory refuses a program whose outputs and temporaries do not fit. Arguments are on the device already, or small.
+// checkMemory refuses a program whose outputs and temporaries do not fit. Arguments are on the device already, or
+// small.
 func (p *Program) checkMemory(m Memory) error {
 	available, known := p.dev.Available()
 	if needed := m.Total() - m.Arguments; known && needed > available {

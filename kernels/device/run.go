@@ -8,11 +8,11 @@ import (
 	"github.com/gomlx/gomlx/backends"
 )
 
-// Run executes the program, waits for the device, and returns the outputs, new buffers that the caller releases. ctx can
-// end the compilation and prevent the start, but does not interrupt a run.
+// Run executes the program, waits for the device, and returns the outputs, new buffers that the caller releases. ctx
+// can end the compilation and prevent the start, but does not interrupt a run.
 //
-// A program made with [Together] takes one argument on each of devices 0, 1, …, and returns one output on each. Such runs
-// do not overlap.
+// A program made with [Together] takes one argument on each of devices 0, 1, …, and returns one output on each. Such
+// runs do not overlap.
 //
 // Errors are [*ProgramError]. If the arguments do not fit, no buffer changes; the error wraps [ErrDonated] or
 // [ErrReleased] for a buffer that is not live. If the run itself fails, donated buffers are lost.
@@ -114,7 +114,7 @@ func execute(key string, exec backends.Executable, in []backends.Buffer, donate 
 	return out, nil
 }
 
-// Together makes a program that runs on the first n devices of the backend at once and may exchange values between them;
-// see graph.Graph.Distributed. It must have one parameter and one output: with more outputs go-xla reads past the end of
-// a list.
+// Together makes a program that runs on the first n devices of the backend at once and may exchange values between
+// them; see graph.Graph.Distributed. It must have one parameter and one output: with more outputs go-xla reads past
+// the end of a list.
 func Together(n int) ProgramOption { return func(p *Program) { p.share = n } }

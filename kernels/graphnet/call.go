@@ -8,8 +8,8 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/graph"
 )
 
-// call is a node that is being built. Its methods read arguments and panic if one does not fit the operation; build turns
-// that into an error that names the node.
+// call is a node that is being built. Its methods read arguments and panic if one does not fit the operation; build
+// turns that into an error that names the node.
 type call struct {
 	b *builder
 	o *node
@@ -67,8 +67,8 @@ func (c *call) vector(name string, size int) *Node {
 	return v.n
 }
 
-// operand returns a tensor, or a number as a tensor of like's type. JSON does not distinguish 2 and 2.0 as PyTorch does:
-// the declared type of the result decides.
+// operand returns a tensor, or a number as a tensor of like's type. JSON does not distinguish 2 and 2.0 as PyTorch
+// does: the declared type of the result decides.
 func (c *call) operand(name string, like *Node) value {
 	a, ok := c.o.Args[name].(float64)
 	if !ok {

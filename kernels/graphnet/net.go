@@ -1,11 +1,11 @@
 // Package graphnet builds networks from a list of operations: the exported forward pass of a PyTorch module, with the
 // module's names of its tensors (docs/networks.md).
 //
-// A config.json of model_type Graph has the sizes of images and classes and, as graph, a list of nodes in PyTorch's ATen
-// operations: name, op, arguments, shape, type. Parse reads it within limits, refuses operations without a rule, and
-// draws the whole graph once without a device. A rule appends one operation; rules.go lists them all. Rules use package
-// nn if it has the operation. Images keep their channels last: a value is a node with an order of axes, so that a
-// permutation in PyTorch moves no data.
+// A config.json of model_type Graph has the sizes of images and classes and, as graph, a list of nodes in PyTorch's
+// ATen operations: name, op, arguments, shape, type. Parse reads it within limits, refuses operations without a rule,
+// and draws the whole graph once without a device. A rule appends one operation; rules.go lists them all. Rules use
+// package nn if it has the operation. Images keep their channels last: a value is a node with an order of axes, so
+// that a permutation in PyTorch moves no data.
 //
 // Begin reading at Parse, then value, then rules.
 package graphnet
@@ -206,8 +206,8 @@ func initializer(p nn.Param) nn.Initializer {
 	return nil
 }
 
-// ConditionsParam names the buffer [K, …] whose row k is the condition of label k, such as the embeddings of a prompt. If
-// the input label has an index for no class, that is the last row, and there are K − 1 labels.
+// ConditionsParam names the buffer [K, …] whose row k is the condition of label k, such as the embeddings of a prompt.
+// If the input label has an index for no class, that is the last row, and there are K − 1 labels.
 const ConditionsParam = "conditions"
 
 // Conditions describes the table of conditions of a network.

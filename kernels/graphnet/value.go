@@ -11,9 +11,9 @@ import (
 // Node is a value in a computation graph.
 type Node = nn.Node
 
-// value is a tensor in PyTorch's order of axes, however it is stored: axis i of PyTorch's is axis order[i] of the node.
-// Permutations change order alone, and what follows them mostly takes the node as it is: images are [B, H, W, C], kernels
-// as package nn stores them.
+// value is a tensor in PyTorch's order of axes, however it is stored: axis i of PyTorch's is axis order[i] of the
+// node. Permutations change order alone, and what follows them mostly takes the node as it is: images are [B, H, W,
+// C], kernels as package nn stores them.
 type value struct {
 	n     *Node
 	order []int
@@ -120,7 +120,8 @@ func (v value) raise(rank int) value {
 	return value{n: graph.Reshape(v.n, d...), order: at}
 }
 
-// reshape returns v in other sizes. If the axes that are split or merged are stored together and in order, no data moves.
+// reshape returns v in other sizes. If the axes that are split or merged are stored together and in order, no data
+// moves.
 func (v value) reshape(to []int) value {
 	from := v.dims()
 	if slices.Equal(from, to) {
@@ -150,8 +151,8 @@ func (v value) reshape(to []int) value {
 // group says that axes from … fromEnd−1 become axes to … toEnd−1.
 type group struct{ from, fromEnd, to, toEnd int }
 
-// match splits two shapes of the same size into the shortest groups of the same size, none of them empty. It fails if an
-// axis of size one belongs to no group.
+// match splits two shapes of the same size into the shortest groups of the same size, none of them empty. It fails if
+// an axis of size one belongs to no group.
 func match(from, to []int) (out []group, ok bool) {
 	i, j := 0, 0
 	for i < len(from) && j < len(to) {

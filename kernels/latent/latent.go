@@ -35,8 +35,8 @@ func Uniform(seed uint64, stream uint32) float64 {
 	return float64(a>>11) * 0x1p-53
 }
 
-// Normal fills dst with independent standard normal numbers. Entry i depends on (seed, stream, i) alone. Each block of the
-// generator gives two numbers by the Box–Muller transform in float64,
+// Normal fills dst with independent standard normal numbers. Entry i depends on (seed, stream, i) alone. Each block of
+// the generator gives two numbers by the Box–Muller transform in float64,
 //
 //	√(−2 ln u) cos 2πv,  √(−2 ln u) sin 2πv.
 func Normal(seed uint64, stream uint32, dst []float32) {

@@ -5,8 +5,8 @@
 //	flow(x) = M^{1/2} ∇ log p_t(x) = M^{1/2} Σ_i ρ_i(x) S_i^{-1}(μ_i − x),
 //	ρ_i(x) ∝ π_i |S_i|^{-1/2} exp( −½ (x−μ_i)ᵀ S_i^{-1} (x−μ_i) ).
 //
-// So estimators can be compared with finite differences of the loss, and solvers with the exact solution. Covariances must
-// not mix the subspaces of the noise.
+// So estimators can be compared with finite differences of the loss, and solvers with the exact solution. Covariances
+// must not mix the subspaces of the noise.
 //
 // Begin with [Net] and principal.go; law.go makes a mixture of images.
 package mixture

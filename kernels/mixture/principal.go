@@ -32,8 +32,8 @@ type principal struct {
 
 var _ kernels.FlowNetwork = (*principal)(nil)
 
-// NetworkOn implements [kernels.Architecture]. Every axis must lie in one subspace of b, as for basis none, and for dct if
-// the covariances are diagonal in the DCT.
+// NetworkOn implements [kernels.Architecture]. Every axis must lie in one subspace of b, as for basis none, and for
+// dct if the covariances are diagonal in the DCT.
 func (n *Net) NetworkOn(values [][]float32, b *basis.Basis) (kernels.Network, error) {
 	c := n.cfg
 	if b.H() != c.ImgResolution.Height || b.W() != c.ImgResolution.Width {

@@ -205,8 +205,8 @@ func (n GroupNorm) Apply(s *Scope, x *Node) *Node {
 // NormalizeGroups normalises groups of neighbouring channels of x [B, H, W, C] over their pixels, as [GroupNorm] says;
 // weight and bias are [C], or nil for one and zero.
 //
-// It sums over the pixels first, [B, C], and then over a group's channels, so that channels stay the fastest axis of large
-// arrays. Scale and weight are one factor per sample and channel.
+// It sums over the pixels first, [B, C], and then over a group's channels, so that channels stay the fastest axis of
+// large arrays. Scale and weight are one factor per sample and channel.
 func NormalizeGroups(x *Node, groups int, eps float64, weight, bias *Node) *Node {
 	wide := Wide(x)
 	centred := graph.Sub(wide, groupMean(wide, groups))
@@ -232,8 +232,8 @@ func groupMean(x *Node, groups int) *Node {
 	return graph.Reshape(mean, d[0], 1, 1, d[3])
 }
 
-// NormalizeLast normalises x over its last axes; axes is their number. If centre is set it is a layer norm, and otherwise
-// an RMS norm, with μ = 0:
+// NormalizeLast normalises x over its last axes; axes is their number. If centre is set it is a layer norm, and
+// otherwise an RMS norm, with μ = 0:
 //
 //	y = (x − μ) / √(mean (x − μ)² + eps)
 //

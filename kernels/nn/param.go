@@ -1,9 +1,9 @@
 // Package nn holds the layers networks are built from.
 //
 // A layer is a small value (its name in the state dict and its sizes) with two methods: Params lists its tensors with
-// PyTorch's names, shapes and EDM's initial distributions; Apply appends it to a computation graph and takes its tensors
-// from a [Scope] by name. A [Layout] is the state dict of a network, with the rules for reading and writing it. Layers
-// hold no values and no nodes, so one network serves any number of graphs, types and devices.
+// PyTorch's names, shapes and EDM's initial distributions; Apply appends it to a computation graph and takes its
+// tensors from a [Scope] by name. A [Layout] is the state dict of a network, with the rules for reading and writing
+// it. Layers hold no values and no nodes, so one network serves any number of graphs, types and devices.
 //
 // Images are [B, H, W, C]. Every layer works in the type of its input: float32, bfloat16 (see scope.go), or in tests
 // float64. All layers can be differentiated any number of times by reverse mode.
@@ -20,8 +20,8 @@ import (
 
 // Param describes one named tensor of a network's state.
 //
-// Outside the device a parameter has PyTorch's name, shape and row-major layout. On the device a convolution kernel [out,
-// in, H, W] is stored as [H, W, in, out], which is the fastest order; other tensors are stored as they are.
+// Outside the device a parameter has PyTorch's name, shape and row-major layout. On the device a convolution kernel
+// [out, in, H, W] is stored as [H, W, in, out], which is the fastest order; other tensors are stored as they are.
 type Param struct {
 	Name     string      // in the state dict, such as "model.map_layer0.weight"
 	Shape    []int       // in PyTorch's order: [out, in, H, W], [out, in] or [C]
@@ -39,8 +39,8 @@ func (p Param) Size() int {
 	return n
 }
 
-// Values draws the initial values, in PyTorch's layout. They depend only on the seed and the parameter's name, not on the
-// other parameters of the network.
+// Values draws the initial values, in PyTorch's layout. They depend only on the seed and the parameter's name, not on
+// the other parameters of the network.
 func (p Param) Values(seed uint64) []float32 {
 	v := make([]float32, p.Size())
 	if p.Init != nil {
@@ -60,8 +60,8 @@ func (p Param) DeviceShape() []int {
 	return append([]int(nil), s...)
 }
 
-// ToDevice returns the values, given in PyTorch's layout, in the device's. It panics unless there are p.Size() values. The
-// result is new memory.
+// ToDevice returns the values, given in PyTorch's layout, in the device's. It panics unless there are p.Size() values.
+// The result is new memory.
 func (p Param) ToDevice(torch []float32) []float32 {
 	device := make([]float32, p.Size())
 	p.PutDevice(device, torch)

@@ -14,8 +14,8 @@ import (
 //	down: y[q] = Σ_k f[k] x[2q + k − p]
 //	up:   y[j] = 2 Σ_i f[j − 2i + p] x[i]
 //
-// with zeros outside the image. The filter [1, 1] means the mean of 2×2 pixels, and repetition. It is computed by slices and
-// sums, because the library's strided and grouped convolutions cannot be differentiated twice.
+// with zeros outside the image. The filter [1, 1] means the mean of 2×2 pixels, and repetition. It is computed by
+// slices and sums, because the library's strided and grouped convolutions cannot be differentiated twice.
 type Resampler struct{ taps []float64 }
 
 // NewResampler returns the resampler of a filter of even length and nonzero sum.
@@ -72,8 +72,8 @@ func (r Resampler) Up(x *Node) *Node {
 	return r.up(r.up(x, 1), 2)
 }
 
-// down filters and halves one axis. Tap k multiplies x[2q + k − pad]: an even or an odd entry of x, by the parity of k −
-// pad.
+// down filters and halves one axis. Tap k multiplies x[2q + k − pad]: an even or an odd entry of x, by the parity of k
+// − pad.
 func (r Resampler) down(x *Node, axis, pad int) *Node {
 	d := x.Shape().Clone().Dimensions
 	half := d[axis] / 2

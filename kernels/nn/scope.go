@@ -55,10 +55,10 @@ func (s *Scope) Param(name string) *Node {
 	return n
 }
 
-// Precision. Parameters are float32 (float64 in tests), and an image may be bfloat16. Then convolutions and matrix products
-// convert their weights to bfloat16; sums over many entries (norms, softmax, and in reverse mode the gradients of biases)
-// are computed in float32, "wide", and rounded once. Adjoints have the types of their values, so this holds for
-// derivatives of every order. With images in float32 the conversions below append nothing.
+// Precision. Parameters are float32 (float64 in tests), and an image may be bfloat16. Then convolutions and matrix
+// products convert their weights to bfloat16; sums over many entries (norms, softmax, and in reverse mode the
+// gradients of biases) are computed in float32, "wide", and rounded once. Adjoints have the types of their values, so
+// this holds for derivatives of every order. With images in float32 the conversions below append nothing.
 
 // Wide returns x in float32 if it is bfloat16, else x itself.
 func Wide(x *Node) *Node {

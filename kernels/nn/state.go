@@ -90,8 +90,8 @@ func (l Layout) Load(state []Tensor) ([][]float32, error) {
 	return out, nil
 }
 
-// State returns the state dict with these values of Params and the constants, in order. It shares memory with values, and
-// panics if their number or sizes differ from Params.
+// State returns the state dict with these values of Params and the constants, in order. It shares memory with values,
+// and panics if their number or sizes differ from Params.
 func (l Layout) State(values [][]float32) []Tensor {
 	out := make([]Tensor, len(l))
 	i := 0

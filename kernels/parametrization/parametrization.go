@@ -9,8 +9,8 @@
 //	D        = keep(g) x + √g out(g) F(y, c)    keep = 1 + √g skip
 //	flow + ε = keep(g) ε + skip(g) x_0 + out(g) F(y, c)
 //
-// With noise in several subspaces there are four numbers for each g_j, and the label is that of the geometric mean of the
-// noise levels. The kinds:
+// With noise in several subspaces there are four numbers for each g_j, and the label is that of the geometric mean of
+// the noise levels. The kinds:
 //
 //	kind     in           skip             out           keep       noise             F predicts
 //	edm      1/√(g+s)     −√g/(g+s)        σ_d/√(g+s)    s/(g+s)    ln(σ)/4           s = σ_d²
@@ -22,8 +22,8 @@
 //	flow     1/(1+σ)      −1/(1+σ)         −1/(1+σ)      1/(1+σ)    N σ/(1+σ)         ε − x_0
 //
 // t(σ) is the inverse of σ² = exp(β_d t²/2 + β_min t) − 1. A table lists ᾱ = 1/(1+σ²) of discrete times; between them
-// the label is linear in ln σ, beyond them it is constant. A flow network with to_data runs from noise at time 0 to data
-// at time 1: it predicts x_0 − ε, and its label is N/(1+σ).
+// the label is linear in ln σ, beyond them it is constant. A flow network with to_data runs from noise at time 0 to
+// data at time 1: it predicts x_0 − ε, and its label is N/(1+σ).
 //
 // Sources: Karras et al. 2022 (arXiv:2206.00364, table 1) for edm, vp and ve; Ho et al. 2020 (arXiv:2006.11239) for
 // epsilon; Salimans and Ho 2022 (arXiv:2202.00512) for v; Liu et al. 2022 (arXiv:2209.03003) and Lipman et al. 2022

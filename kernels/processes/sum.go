@@ -13,8 +13,8 @@ const chunk = 32 << 20
 //
 //	x_{0,0} ← ((x_{0,0} + x_{0,1}) + …) + x_{1,0} + x_{1,1} + …
 //
-// and each process gets the sum in place of its first term. All terms have the same length, and every process has the same
-// number of terms. So N processes with M terms get the bits of one with N·M.
+// and each process gets the sum in place of its first term. All terms have the same length, and every process has the
+// same number of terms. So N processes with M terms get the bits of one with N·M.
 //
 // Each process adds up an N-th part of the numbers: it sends and receives (M + 1)(N − 1)/N times the bytes of a term.
 //

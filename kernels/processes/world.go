@@ -1,9 +1,9 @@
 // Package processes lets several processes train as one.
 //
-// A [Link] joins them, by MPI (package mpi) or, in tests, within one process (package processestest). It has the rank of
-// this process and an exchange of bytes. This package has the rest: sums in the order of the processes ([Sum]), agreement
-// that all can continue and are at the same step ([World.Agree]), and a comparison of version, data and settings
-// ([World.Compare]).
+// A [Link] joins them, by MPI (package mpi) or, in tests, within one process (package processestest). It has the rank
+// of this process and an exchange of bytes. This package has the rest: sums in the order of the processes ([Sum]),
+// agreement that all can continue and are at the same step ([World.Agree]), and a comparison of version, data and
+// settings ([World.Compare]).
 //
 // Every process calls the same methods in the same order. If one cannot continue, it says so in the next Agree, and all
 // end.
@@ -67,8 +67,8 @@ func (w *World) Fail(err error) {
 	w.broken = true
 }
 
-// Broken reports whether an exchange or a sum has failed, so that the others may wait for ever. Then the process must end,
-// and the launcher ends the others.
+// Broken reports whether an exchange or a sum has failed, so that the others may wait for ever. Then the process must
+// end, and the launcher ends the others.
 func (w *World) Broken() bool { return w.broken }
 
 // stop notes the first reason why the processes cannot continue.

@@ -15,11 +15,11 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/processes"
 )
 
-// Sum returns Σ_k x_k on each of the first len(x) devices of a backend. x_k is on device k, and all have the same shape.
-// The x_k are donated, unless an error occurs before the run. A single one is its own sum.
+// Sum returns Σ_k x_k on each of the first len(x) devices of a backend. x_k is on device k, and all have the same
+// shape. The x_k are donated, unless an error occurs before the run. A single one is its own sum.
 //
-// On XLA for CPU the terms are added in the order of the devices, (x_0 + x_1) + x_2 + …, with the bits of that sum on one
-// device. On GPUs the collective library chooses the order.
+// On XLA for CPU the terms are added in the order of the devices, (x_0 + x_1) + x_2 + …, with the bits of that sum on
+// one device. On GPUs the collective library chooses the order.
 func Sum(ctx context.Context, x []*device.Buffer) ([]*device.Buffer, error) {
 	if len(x) == 1 {
 		return x, nil

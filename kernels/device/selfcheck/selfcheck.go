@@ -26,8 +26,8 @@ type Result struct {
 	Err     error // nil if the check passed
 }
 
-// check is a program with inputs of the given sizes. On XLA for CPU the given number of its places must be rewritten; see
-// kernels/device/internal/rewrite.
+// check is a program with inputs of the given sizes. On XLA for CPU the given number of its places must be rewritten;
+// see kernels/device/internal/rewrite.
 type check struct {
 	name   string
 	places int64

@@ -1,5 +1,5 @@
-// Package nodes reads the static parameters of a graph's nodes (axes, strides, paddings), which the graph library does not
-// export. Begin at [AttributesOf].
+// Package nodes reads the static parameters of a graph's nodes (axes, strides, paddings), which the graph library does
+// not export. Begin at [AttributesOf].
 package nodes
 
 import (
@@ -8,8 +8,8 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/graph"
 )
 
-// Attributes are the static parameters of a node by the library's names, read by reflection from an unexported struct. A
-// missing field panics: it can only follow an upgrade of the library, and tests of packages autodiff and device read
+// Attributes are the static parameters of a node by the library's names, read by reflection from an unexported struct.
+// A missing field panics: it can only follow an upgrade of the library, and tests of packages autodiff and device read
 // every field that is used.
 type Attributes struct{ v reflect.Value }
 

@@ -41,8 +41,8 @@ func candidates() (paths []string) {
 	return append(paths, libraries...)
 }
 
-// sizes are the variables with the number of processes of a launcher: MPICH's and Intel's mpiexec and Slurm with PMI, Open
-// MPI's mpiexec, and srun.
+// sizes are the variables with the number of processes of a launcher: MPICH's and Intel's mpiexec and Slurm with PMI,
+// Open MPI's mpiexec, and srun.
 var sizes = []string{"PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"}
 
 // Launched reports whether a launcher has started this process with others.

@@ -4,8 +4,9 @@
 //
 //	KEY    "anisoflight program 1\n" | SHA-256 of the rest, 32 bytes | the executable
 //
-// Files are written atomically, so processes may share a folder. A damaged file counts as absent and is written again. If
-// all files together exceed the limit, the least recently used are removed. A failure of the file system is no error.
+// Files are written atomically, so processes may share a folder. A damaged file counts as absent and is written again.
+// If all files together exceed the limit, the least recently used are removed. A failure of the file system is no
+// error.
 //
 // Anyone who can write to the folder can run code in the processes that read it. It is created for its owner alone.
 package diskcache

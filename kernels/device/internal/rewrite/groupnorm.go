@@ -27,13 +27,13 @@ var elementwise = map[string]bool{
 	"exponential": true, "log": true, "logistic": true, "tanh": true,
 }
 
-// sums writes sums of computed terms by parts. XLA's loop for a sum over pixels computes one output after the other, and
-// one value at a time, because its terms are a row of channels apart. By parts along the first axis of the sum,
+// sums writes sums of computed terms by parts. XLA's loop for a sum over pixels computes one output after the other,
+// and one value at a time, because its terms are a row of channels apart. By parts along the first axis of the sum,
 //
 //	Σ_{i<n} t[i] = Σ_{i<n/4} (t[i] + t[i+n/4] + t[i+n/2] + t[i+3n/4])
 //
-// the terms are computed in the order of memory, in vectors, and YNNPACK sums a quarter of them. Terms that have another
-// use are not rewritten, because they would be computed twice.
+// the terms are computed in the order of memory, in vectors, and YNNPACK sums a quarter of them. Terms that have
+// another use are not rewritten, because they would be computed twice.
 func sums(code []byte) (out []byte, n int) {
 	if !bytes.Contains(code, []byte(`"stablehlo.reduce"`)) {
 		return code, 0
@@ -80,8 +80,8 @@ var groupRepeat = regexp.MustCompile(`( *)(%\w+) = "stablehlo\.broadcast_in_dim"
 //
 //	y[b, g·k + i] = Σ_h x[b, h] · (h = g)
 //
-// Group norms and their derivatives repeat means and scales like this and use them for all pixels. XLA would repeat them
-// in each of these loops, with a division for every channel and without vectors. A product is computed once.
+// Group norms and their derivatives repeat means and scales like this and use them for all pixels. XLA would repeat
+// them in each of these loops, with a division for every channel and without vectors. A product is computed once.
 func repeats(code []byte) (out []byte, n int) {
 	out = groupRepeat.ReplaceAllFunc(code, func(found []byte) []byte {
 		m := groupRepeat.FindSubmatch(found)

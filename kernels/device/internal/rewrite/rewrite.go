@@ -8,8 +8,9 @@
 //	sums                         sums over pixels of computed terms, in four parts
 //	repeats                      values of groups of channels repeated by a product
 //
-// Package selfcheck has a program for each, so that `anisoflight doctor` reports a rule that no longer matches the text
-// of go-xla. Names of values that the rules add contain dots, which go-xla's do not. Programs for GPUs are not rewritten.
+// Package selfcheck has a program for each, so that `anisoflight doctor` reports a rule that no longer matches the
+// text of go-xla. Names of values that the rules add contain dots, which go-xla's do not. Programs for GPUs are not
+// rewritten.
 package rewrite
 
 import (
@@ -19,8 +20,8 @@ import (
 	"strings"
 )
 
-// ForCPU rewrites a program for XLA's CPU compiler and returns the number of changed places. The program's outputs are the
-// same up to rounding.
+// ForCPU rewrites a program for XLA's CPU compiler and returns the number of changed places. The program's outputs are
+// the same up to rounding.
 func ForCPU(code []byte) (out []byte, places int) {
 	for _, rule := range []func([]byte) ([]byte, int){winograd, winogradGradients, sums, repeats} {
 		var n int

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Smallest sizes for which Winograd's method is faster. Below them the sums over patches or the transforms of kernels cost
-// what the products save. The batch does not count, so that an image does not depend on others.
+// Smallest sizes for which Winograd's method is faster. Below them the sums over patches or the transforms of kernels
+// cost what the products save. The batch does not count, so that an image does not depend on others.
 const (
 	winogradChannels         = 64  // of input and output
 	winogradGradientChannels = 128 // the same, for the gradient by the kernel

@@ -13,7 +13,8 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device/internal/rewrite"
 )
 
-// shimCompile replaces PJRT_Client_Compile. If the plugin cannot load or serialize an executable, the cache is not used.
+// shimCompile replaces PJRT_Client_Compile. If the plugin cannot load or serialize an executable, the cache is not
+// used.
 //
 //export shimCompile
 func shimCompile(slot C.int, arguments unsafe.Pointer) unsafe.Pointer {
@@ -69,8 +70,8 @@ func shimCompile(slot C.int, arguments unsafe.Pointer) unsafe.Pointer {
 // loweredModule begins the names of modules that Lower takes.
 const loweredModule = "lowered_"
 
-// Lower returns the StableHLO text of a program as a CUDA plugin would get it. compile must compile a program whose module
-// has the given name; it gets an error. The text is nil if compile fails before that.
+// Lower returns the StableHLO text of a program as a CUDA plugin would get it. compile must compile a program whose
+// module has the given name; it gets an error. The text is nil if compile fails before that.
 func (p *Plugin) Lower(module string, compile func(module string)) []byte {
 	p.lowering.Lock()
 	defer p.lowering.Unlock()

@@ -115,8 +115,8 @@ func Try(path string) error {
 // Malloc returns the path of the library that provides malloc.
 func Malloc() string { return C.GoString(C.shim_malloc()) }
 
-// TuneMalloc sets up glibc's allocator for large tensors, unless the user has set MALLOC_* variables. Programs run 5–14 %
-// faster.
+// TuneMalloc sets up glibc's allocator for large tensors, unless the user has set MALLOC_* variables. Programs run
+// 5–14 % faster.
 var TuneMalloc = sync.OnceFunc(func() {
 	for _, name := range []string{
 		"MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_",
