@@ -54,7 +54,9 @@ func NewModelAt(precision Precision, dev *device.Device, net Network, b *basis.B
 			precision = Float32
 		}
 	}
-	m := &Model{dev: dev, precision: precision, dtype: precision.master(), net: net, spec: net.Spec(), params: net.Params()}
+	m := &Model{
+		dev: dev, precision: precision, dtype: precision.master(), net: net, spec: net.Spec(), params: net.Params(),
+	}
 	if m.spec.Parametrization == nil {
 		m.spec.Parametrization = parametrization.OfEDM(m.spec.SigmaData)
 	}

@@ -156,7 +156,8 @@ func (t *Trainer) takePart(ctx context.Context, r *replica, terms *Terms, in Ste
 		if job.ownLevels {
 			g = in.NetworkG
 		}
-		run := append(args.withParams(r.state[0], device.Use), images, put(s, padded(g[from*j:to*j], j, size), size, j), weights)
+		levels := put(s, padded(g[from*j:to*j], j, size), size, j)
+		run := append(args.withParams(r.state[0], device.Use), images, levels, weights)
 		for _, x := range r.noise[k][:1+job.probes] {
 			run = append(run, device.Use(x))
 		}

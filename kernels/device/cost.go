@@ -28,8 +28,8 @@ const unfusedCPU, unfusedCUDA = 1.25, 0.995
 // estimateMemory estimates the memory that a compiler will need for a graph: the largest sum of buffers that live at
 // once.
 //
-//   - A node is computed as soon as its inputs are, because XLA for CPU looks for concurrency. XLA for CUDA cuts weights
-//     from the parameters only when they are read.
+//   - A node is computed as soon as its inputs are, because XLA for CPU looks for concurrency. XLA for CUDA cuts
+//     weights from the parameters only when they are read.
 //   - Convolutions, products and sums have buffers, and so have the inputs of convolutions and products.
 //   - Everything else is computed when it is read.
 //   - A buffer lives until its last reader, which may read it through nodes without buffers.

@@ -184,8 +184,8 @@ var cudaDataDirs = []string{"nvidia/cu13", "nvidia/cuda_nvcc", "nvidia/cu12"}
 //
 //   - The device library and the assembler are those of the CUDA wheels next to the plugin. By default XLA searches
 //     /usr/local/cuda and the working directory.
-//   - Tensors are rounded to bfloat16 whenever the graph says so. By default XLA omits a rounding before a widening, and
-//     then stores float32, at twice the traffic.
+//   - Tensors are rounded to bfloat16 whenever the graph says so. By default XLA omits a rounding before a widening,
+//     and then stores float32, at twice the traffic.
 func setCUDAFlags(plugin string) {
 	setXLAFlag("--xla_allow_excess_precision=", "false")
 	site := filepath.Dir(filepath.Dir(filepath.Dir(plugin)))
