@@ -31,6 +31,10 @@ func TestHostMemory(t *testing.T) {
 			"sys/fs/cgroup/pod/app/memory.max": "max\n",
 			"sys/fs/cgroup/pod/memory.max":     "500000\n", "sys/fs/cgroup/pod/memory.current": "400000\n",
 		}, 100000, true},
+		{"a group of version 1", map[string]string{
+			"proc/meminfo": meminfo, "proc/self/cgroup": "3:cpu:/x\n2:memory:/\n",
+			"sys/fs/cgroup/memory/memory.limit_in_bytes": "900000\n", "sys/fs/cgroup/memory/memory.usage_in_bytes": "950000\n",
+		}, 0, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			root := t.TempDir()

@@ -58,18 +58,26 @@ func hostMemory(root string) (bytes int64, ok bool) {
 	return bytes, ok
 }
 
-// groupMemory returns what the control group of this process, of version 2, and each of its ancestors have left. Cached
-// files that are not in use count as free.
+// groupMemory returns what the control groups of this process, of version 1 or 2, and each of their ancestors have left.
+// Cached files that are not in use count as free.
 func groupMemory(root string) (left []int64) {
 	groups, _ := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
 	for line := range strings.Lines(string(groups)) {
-		group, found := strings.CutPrefix(strings.TrimSpace(line), "0::")
-		for group = filepath.Clean("/" + group); found; group = filepath.Dir(group) {
-			dir := filepath.Join(root, "sys/fs/cgroup", group)
-			if limit, ok := number(filepath.Join(dir, "memory.max")); ok {
-				used, _ := number(filepath.Join(dir, "memory.current"))
-				cached, _ := field(filepath.Join(dir, "memory.stat"), "inactive_file")
-				left = append(left, max(0, limit-max(0, used-cached)))
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(parts) != 3 || parts[1] != "" && parts[1] != "memory" {
+			continue
+		}
+		mount, limit, usage, cached := "sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"
+		if parts[1] == "memory" { // version 1
+			mount, limit, usage, cached = "sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+				"total_inactive_file"
+		}
+		for group := filepath.Clean("/" + parts[2]); ; group = filepath.Dir(group) {
+			dir := filepath.Join(root, mount, group)
+			if most, ok := number(filepath.Join(dir, limit)); ok {
+				used, _ := number(filepath.Join(dir, usage))
+				idle, _ := field(filepath.Join(dir, "memory.stat"), cached)
+				left = append(left, max(0, most-max(0, used-idle)))
 			}
 			if group == "/" {
 				break
