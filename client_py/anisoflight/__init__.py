@@ -1,6 +1,6 @@
 """Diffusion models with learned anisotropic noise schedules, from Python.
 
-A server (one Go program) holds models, schedules, datasets and training runs; this package reaches it over Arrow
+A server (one Go program) holds models, schedules, data sets and training runs. This package reaches it over Arrow
 Flight::
 
     import anisoflight
@@ -12,7 +12,7 @@ Flight::
         run.save("digits")
         client.sample("digits", n=16, steps=9)
 
-Begin with `connect` or `serve`; everything else hangs from the `Client` they return.
+Begin with `connect` or `serve`: both return a `Client`, whose methods are the operations.
 """
 
 from importlib import metadata as _metadata
@@ -44,33 +44,11 @@ from .schedule import Schedule
 from .serve import LocalClient, serve
 
 __all__ = [
-    "AccessError",
-    "AnisoflightError",
-    "AnisoflightWarning",
-    "BadRequestError",
-    "BusyError",
-    "CancelledError",
-    "Client",
-    "Dataset",
-    "DeadlineError",
-    "ForkedError",
-    "InternalError",
-    "LocalClient",
-    "NameTakenError",
-    "NotFoundError",
-    "Plan",
-    "Run",
-    "RunNotRunnableError",
-    "Samples",
-    "Schedule",
-    "ServerStartError",
-    "StorageError",
-    "TooLargeError",
-    "UnavailableError",
-    "connect",
-    "plot_comparison",
-    "serve",
-]
+    "AccessError", "AnisoflightError", "AnisoflightWarning", "BadRequestError", "BusyError", "CancelledError", "Client",
+    "Dataset", "DeadlineError", "ForkedError", "InternalError", "LocalClient", "NameTakenError", "NotFoundError",
+    "Plan", "Run", "RunNotRunnableError", "Samples", "Schedule", "ServerStartError", "StorageError", "TooLargeError",
+    "UnavailableError", "connect", "plot_comparison", "serve",
+]  # fmt: skip
 
 try:
     __version__ = _metadata.version("anisoflight")

@@ -24,7 +24,7 @@ _CALLS = {
 
 
 def _python(op: str, **fields: Any) -> str:
-    """The line of Python that does what a request says."""
+    """The line of Python that makes a request."""
     line = f"client.{_CALLS[op][0]}({', '.join(f'{key}={value!r}' for key, value in fields.items())})"
     if op != "CreateRun":
         return line
@@ -32,7 +32,7 @@ def _python(op: str, **fields: Any) -> str:
 
 
 def _shell(op: str, **fields: Any) -> str:
-    """The command that does what a request says."""
+    """The command that makes a request."""
     words = ["anisoflight", *_CALLS[op][1].split()] + ([fields.pop("kind")] if op == "MakeSchedule" else [])
     for key, value in fields.items():
         text = value if isinstance(value, str) else json.dumps(value)
@@ -41,26 +41,26 @@ def _shell(op: str, **fields: Any) -> str:
 
 
 class Advice(dict[str, Any]):
-    """Settings by name, such as ``advice["sigma_max"]``. It prints them with the measurement behind each."""
+    """Recommended settings by name, such as ``advice["sigma_max"]``. It prints as a table with the reason of each."""
 
     @property
     def table(self) -> pd.DataFrame:
-        """What is recommended, its value, and because of which measurement."""
+        """The recommended settings: columns value and because (the measurement), by name."""
         return pd.DataFrame(self["items"]).set_index("name").rename_axis("what")[["value", "because"]]
 
     def commands(self, shell: bool = False) -> dict[str, list[str]]:
-        """The lines of Python, or of a shell, that carry each recommendation out. They build on those before."""
+        """The lines of Python, or of a shell, that carry out each recommendation. Each builds on the earlier ones."""
         write = _shell if shell else _python
         return {item["name"]: [write(**request) for request in item["do"]] for item in self["items"] if item.get("do")}
 
     def figure(self) -> Figure:
-        """The data's spectrum, the loss that can be reduced and the samplers; needs matplotlib (the extra `plot`)."""
+        """The data's spectrum, the reducible loss, and the samplers. Needs matplotlib (the extra `plot`)."""
         from .figures import advice
 
         return advice(self)
 
     def text(self, shell: bool = False) -> str:
-        """The table, and below it `commands`."""
+        """The table, followed by `commands`."""
         rows = [("WHAT", "VALUE", "BECAUSE"), *self.table.itertuples()]
         what, value = (max(len(row[i]) for row in rows) + 2 for i in (0, 1))
         room = max(40, shutil.get_terminal_size((120, 24)).columns - what - value)

@@ -1,22 +1,16 @@
-"""``python -m anisoflight.advise``, which ``anisoflight advise`` runs: what `Client.advise` recommends."""
-
-from __future__ import annotations
+"""``python -m anisoflight.advise``: the recommendations of `Client.advise`. ``anisoflight advise`` runs it."""
 
 import argparse
 import json
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from .files.temporary import whole_file
 from .program import add_folder, ended, exit_with, folder_server, numbers, path_of
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-ABOUT = """Recommend settings for a data set, each with the measurement behind it: sigma_data, sigma_min, sigma_max,
-P_mean and P_std of training, T, c and subspaces of schedules, and a sampler for each number of evaluations. They follow
-from the data's Gaussian, and with a model from its residual on the data, too. Below the table stand the commands that
-carry them out."""
+ABOUT = """Recommend settings for a data set, each with its measurement: sigma_data, sigma_min, sigma_max, P_mean and
+P_std of training; T, c and subspaces of schedules; and a sampler for each number of evaluations. They follow from the
+data's Gaussian and, if a model is given, from its residual on the data. Commands that carry them out come last."""
 EXAMPLE = "example: anisoflight advise cifar10 cifar10-dct --nfe 5,9 --picture advice.png"
 
 
@@ -27,15 +21,15 @@ def parser() -> argparse.ArgumentParser:
     root.add_argument("model", metavar="MODEL", nargs="?", help="name of a model of such images")
     root.add_argument("--nfe", metavar="LIST", type=numbers, help="numbers of evaluations (default 3,5,9,18)")
     root.add_argument("--samples", metavar="N", type=int, help="images per noise level for a model (default 256)")
-    root.add_argument("--seed", metavar="N", type=int, help="of these images and their noise (default 0)")
-    root.add_argument("--picture", metavar="FILE", type=path_of, help="file for a picture, .png or .svg")
+    root.add_argument("--seed", metavar="N", type=int, help="seed of these images and their noise (default 0)")
+    root.add_argument("--picture", metavar="FILE", type=path_of, help="file for a figure, .png or .svg")
     root.add_argument("--json", action="store_true", help="print JSON")
     add_folder(root.add_argument_group("the server"))
     return root
 
 
 def run(args: argparse.Namespace) -> None:
-    """Ask, draw and print."""
+    """Measure, draw and print."""
     if args.picture is not None and args.picture.suffix not in (".png", ".svg"):
         raise ValueError(f"--picture must end in .png or .svg, got {args.picture}")
     with folder_server(args) as client:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from .compare.comparison import compare
-from .operations.datasets import Datasets
+from .compare.comparison import Comparisons
 from .operations.measurements import Measurements
 from .operations.models import Models
-from .operations.sampling import Sampling
 from .operations.schedules import Schedules
 from .operations.training import Training
 
 
-class Client(Models, Sampling, Schedules, Datasets, Training, Measurements):
+class Client(Models, Schedules, Training, Measurements, Comparisons):
     """A server's operations at location: HOST:PORT, unix:PATH, ``grpc+tls://HOST:PORT`` or another of Arrow Flight's.
 
     token is needed where the server has tokens configured, tls_root_certs (PEM) where its certificate is not
@@ -40,8 +38,6 @@ class Client(Models, Sampling, Schedules, Datasets, Training, Measurements):
     def info(self) -> dict[str, Any]:
         """Version, device, load and memory of the server."""
         return self.call("ServerInfo")
-
-    compare = compare
 
 
 connect = Client

@@ -1,32 +1,28 @@
-"""A schedule's noise levels without a server, in the forms that other programs take."""
-
-from __future__ import annotations
+"""A schedule's noise levels without a server, in the formats of other programs."""
 
 import io
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from os import PathLike
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from .errors import BadRequestError
+from .errors import BadRequestError, bad_schedule
 from .files import path_of
 from .wire.tensors import table_of
-
-if TYPE_CHECKING:
-    from os import PathLike
 
 Array = np.ndarray[Any, Any]
 Form = Literal["json", "comfyui", "sd.cpp"]
 
 _KNOTS = {"label": (pa.int32(), -1), "subspace": (pa.int32(), 0), "t": (pa.float64(), None), "g": (pa.float64(), None)}
-"""The columns of a schedule's table, and what stands for one that is left out."""
+"""The columns of a schedule's table, and their defaults."""
 
 
 def read_csv(path: str | PathLike[str]) -> pd.DataFrame:
-    """A table of a CSV file, also as spreadsheets save it: UTF-16, semicolons, and then perhaps decimal commas."""
+    """A CSV table, also as spreadsheets save it: UTF-16, semicolons, decimal commas."""
     data = path_of(path).read_bytes()
     text = data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig", errors="replace")
     separator = ";" if ";" in text.partition("\n")[0] else ","
@@ -34,14 +30,14 @@ def read_csv(path: str | PathLike[str]) -> pd.DataFrame:
     header, *rows = [line.split(separator) for line in text.splitlines() if line.strip()] or [[]]
     try:
         if len({*header}) < len(header) or any(len(row) != len(header) for row in rows):
-            raise ValueError(f"other values than one for each of {', '.join(header)}")
+            raise ValueError(f"rows without one value for each of {', '.join(header)}")
         return pd.read_csv(io.StringIO(text), sep=separator, decimal=decimal, skipinitialspace=True)
     except ValueError as error:
-        raise BadRequestError(f"{path} must be a table with columns t and g, got {error}", "BAD_SCHEDULE") from None
+        raise bad_schedule(f"{path} must be a table with columns t and g, got {error}") from None
 
 
 def schedule_table(table: Any) -> pa.Table:
-    """The rows of PutSchedule from anything with columns t, g and perhaps label and subspace.
+    """The rows of PutSchedule from anything with columns t, g and, if needed, label and subspace.
 
     >>> schedule_table({"t": [0, 5], "g": [1e-9, "two"]})
     Traceback (most recent call last):
@@ -52,8 +48,8 @@ def schedule_table(table: Any) -> pa.Table:
         arrow = hasattr(table, "__arrow_c_stream__") and not isinstance(table, pd.DataFrame)  # of polars, too
         frame = pa.table(table).to_pandas() if arrow else pd.DataFrame(table)
         if missing := [name for name in ("t", "g") if name not in frame]:
-            held = ", ".join(map(str, frame.columns)) or "none"
-            raise ValueError(f"must have the columns t and g, got {held}; add {' and '.join(missing)}")
+            names = ", ".join(map(str, frame.columns)) or "none"
+            raise ValueError(f"must have the columns t and g, got {names}; add {' and '.join(missing)}")
         columns = {}
         for name, (kind, default) in _KNOTS.items():
             what = f"{name} of the schedule"
@@ -61,7 +57,7 @@ def schedule_table(table: Any) -> pa.Table:
             columns[name] = pa.array(values, kind)
         return table_of(columns)
     except (ValueError, TypeError, pa.ArrowException) as error:
-        raise BadRequestError(f"{what}: {error}", "BAD_SCHEDULE") from None
+        raise bad_schedule(f"{what}: {error}") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +76,7 @@ class Curve:
 
     @classmethod
     def of(cls, knots: pd.DataFrame, label: int | None = None) -> Self:
-        """The curve of a table with columns t, g and, where needed, label and subspace; of one class, or of all."""
+        """The curve of a table as `schedule_table` takes it, for one class or, if they share it, for all."""
         knots = schedule_table(knots).to_pandas()
         labels = sorted(set(knots["label"]))
         if labels != [-1] and label not in labels and (len(labels) > 1 or label is not None):
@@ -93,10 +89,9 @@ class Curve:
             rises = np.isfinite(path).all() and (np.diff(path) > 0).all() and path[:, -1:].tolist() == end
             if len(path[0]) < 2 or path[0, 0] != 0 or path[1, 0] <= 0 or not rises:
                 t, g = path[:, :4].tolist()
-                raise BadRequestError(
+                raise bad_schedule(
                     "t must increase from 0 and g > 0 must increase, two knots or more, to the same end in each "
-                    f"subspace, got t = {t} and g = {g}",
-                    "BAD_SCHEDULE",
+                    f"subspace, got t = {t} and g = {g}"
                 )
         t = np.unique(np.concatenate([path[0] for path in paths]))
         logs = [np.interp(t, path[0], 0.5 * np.log(path[1])) for path in paths]
@@ -108,7 +103,7 @@ class Curve:
         return cls.of(read_csv(path), label)
 
     def sigmas(self, steps: int) -> Array:
-        """steps + 1 noise levels at uniform times, from the largest down; the last is exactly 0."""
+        """steps + 1 noise levels at uniform times, in decreasing order; the last is exactly 0."""
         if steps < 1:
             raise BadRequestError(f"steps must be at least 1, got {steps}")
         times = np.linspace(self.t[-1], 0, steps + 1)[:-1]
@@ -116,13 +111,13 @@ class Curve:
 
 
 def sigma_text(sigmas: Array, form: Form = "json", *, flow: bool = False) -> str:
-    """Noise levels, the last of them 0, as another program takes them.
+    """Noise levels, the last of them 0, in the format of another program.
 
     - "json": a list, for ``torch.tensor(json.loads(text))`` as the sigmas of k-diffusion's samplers.
-    - "comfyui": the text of ComfyUI's ManualSigmas: its reader knows no exponents.
+    - "comfyui": the text of ComfyUI's ManualSigmas, whose reader knows no exponents.
     - "sd.cpp": the value of stable-diffusion.cpp's ``--sigmas``.
 
-    With flow they are s = σ / (1 + σ), what those programs call σ of flow-matching models (Flux, SD3, Wan).
+    With `flow` they are s = σ / (1 + σ), which those programs call σ of flow-matching models (Flux, SD3, Wan).
 
     >>> sigma_text(np.array([14.6, 0.5, 0.00001, 0.0]), "comfyui")
     '14.6, 0.5, 0.00001, 0'
@@ -136,7 +131,5 @@ def sigma_text(sigmas: Array, form: Form = "json", *, flow: bool = False) -> str
         return json.dumps(values.tolist())
     if form not in ("comfyui", "sd.cpp"):
         raise BadRequestError(f"form must be json, comfyui or sd.cpp, got {form!r}")
-    texts = [
-        np.format_float_positional(value, precision=8, unique=True, fractional=False, trim="-") for value in values
-    ]
+    texts = (np.format_float_positional(v, precision=8, unique=True, fractional=False, trim="-") for v in values)
     return (", " if form == "comfyui" else ",").join(texts)

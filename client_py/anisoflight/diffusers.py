@@ -1,17 +1,15 @@
-"""Plans as schedulers, for the pipelines of diffusers: any solver of the server, on a learned schedule.
+"""Plans as schedulers for the pipelines of diffusers: any solver of the server, on a learned schedule.
 
     pipe.scheduler = plan.scheduler(pipe)
     pipe(num_inference_steps=plan.steps)
 
-It needs the packages diffusers and torch, and asks no server. `networks` says how each kind of network takes its input.
+It needs the packages diffusers and torch, and no server. `networks` describes the kinds of networks.
 """
-
-from __future__ import annotations
 
 import base64
 import inspect
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 
@@ -33,27 +31,26 @@ except ImportError as error:
         "without them a plan is called, or followed by plan.stages"
     ) from error
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _BETAS = ["num_train_timesteps", "beta_start", "beta_end", "beta_schedule", "trained_betas", "rescale_betas_zero_snr"]
-_NEAR_UNIT = 1e-4  # what unit noise may miss the start of a plan by, where the network sees it
+_NEAR_UNIT = 1e-4  # tolerance between unit noise and the first state of a plan
 
 
 class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTypeIssues]
-    """Plans as a scheduler, made by `Plan.scheduler`: `set_timesteps` takes the plan with that number of steps.
+    """Plans as a scheduler, made by `Plan.scheduler`: `set_timesteps` selects the plan with that number of steps.
 
-    The network is of one of these kinds, read from the scheduler that it had:
+    The kind of network is read from its original scheduler:
 
-    - "ddpm": prediction_type "epsilon", "sample" or "v_prediction", and the betas that it was trained with. Times
-      between the trained ones are interpolated in ln σ.
-    - "flow": flow matching, the times s·num_train_timesteps.
+    - "ddpm": prediction_type "epsilon", "sample" or "v_prediction", and the betas of its training. Times between the
+      trained ones are interpolated in ln σ.
+    - "flow": flow matching, with times s·num_train_timesteps.
     - "edm": the raw network of EDM's preconditioning with sigma_data.
 
-    A loop begins with unit noise; `init_noise_sigma` is 1. `scale_model_input` gives the network the plan's start made
-    of it, and `step` goes on from there, so a loop has to call both. A pipeline that does not call the first, such as
-    Flux's or DDPM's, spends an evaluation (`spends`): its first step returns the start. Or it begins with noise on an
-    image, from `add_noise` or `scale_noise`, at the first time of any step: the plan's `tail` is followed from there.
+    A loop begins with unit noise; `init_noise_sigma` is 1. `scale_model_input` gives the network the plan's first state
+    made from it, and `step` continues from there, so a loop has to call both. A pipeline that does not call the first,
+    such as Flux's or DDPM's, spends an evaluation (`spends`): its first step returns the first state. Or a loop begins
+    with an image with noise, from `add_noise` or `scale_noise`, at the first time of any step: it then follows the
+    plan's `tail`.
 
     Plans of several classes need `set_labels` before a pipeline is called.
     """
@@ -78,10 +75,10 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
             raise BadRequestError(f"plans must have different numbers of steps, got {found}")
         for plan in found:
             if plan.count > 1 or "begin" in plan.file:
-                what = "a tail" if plan.count == 1 else f"one of {plan.count} subspaces"
+                kind = "a tail" if plan.count == 1 else f"one of {plan.count} subspaces"
                 raise BadRequestError(
                     f"plans must be whole, because a pipeline begins where it likes, and of one subspace, because its "
-                    f"network is told one noise level, got {what}: call it, plan(denoiser, noise)"
+                    f"network is told one noise level, got {kind}: call it, plan(denoiser, noise)"
                 )
         self.register_to_config(plans=[_written(plan) for plan in found])
         self.plans = {plan.steps: plan for plan in found}
@@ -104,7 +101,7 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         return cls(plans, **_meaning(config, name), spends=spends)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "network": None}  # whose functions cannot be pickled, and follow from the config
+        return {**vars(self), "network": None}  # its functions cannot be pickled
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -115,53 +112,48 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
 
     @property
     def order(self) -> int:
-        """By what a pipeline multiplies its number of steps to count `timesteps`: evaluations of a step, rounded up; 1
-        after it passed sigmas, since it then takes the number of timesteps for that of steps.
+        """By what a pipeline multiplies its number of steps to get that of `timesteps`: evaluations per step, rounded
+        up. After the pipeline passed sigmas it is 1, since the pipeline then uses the number of timesteps.
         """
         return 1 if self._counted else -(-self._plan.nfe // self._plan.steps)
 
     init_noise_sigma = 1.0
 
     def set_labels(self, labels: Any) -> None:
-        """The classes of the images of the next passes, one for each, which plans of several classes need."""
+        """The classes of the images of the next passes, one per image, for plans of several classes."""
         self._labels = torch.as_tensor(labels).reshape(-1).tolist()
 
     def set_timesteps(
         self, num_inference_steps: int | None = None, device: Any = None, sigmas: Any = None, mu: Any = None
     ) -> None:
-        """Begin again with the plan of that number of steps; None takes the first plan.
+        """Select the plan of that number of steps, by default the first plan, and start at its beginning.
 
-        `timesteps` then holds a time for every evaluation of the network, which Heun's method has two of per step, and
-        before them one for an evaluation that is spent. Pipelines of flow networks pass n `sigmas`, evenly from 1 to
-        1/n, in place of the number, and `mu`, a shift for the images' size. The noise levels are the plan's all the
-        same; other sigmas are refused.
+        `timesteps` holds a time for every evaluation of the network, two per step of Heun's method, after one for an
+        evaluation that is spent. Pipelines of flow networks pass n `sigmas`, evenly from 1 to 1/n, in place of the
+        number, and a shift `mu`. The noise levels are always the plan's; other sigmas are refused.
         """
         del mu
         self._counted = sigmas is not None
         if sigmas is not None:
             count = len(sigmas)
-            away = np.subtract(1, sigmas) - np.arange(count) / count
-            if num_inference_steps not in (None, count) or np.any(np.abs(away) > 2e-3):
-                raise BadRequestError(
-                    "sigmas must be left out, because a plan holds its own noise levels; "
-                    'make the plan with grid={"sigma": [s/(1 - s), …, 0]} for levels s of your own'
-                )
+            deviations = np.subtract(1, sigmas) - np.arange(count) / count
+            if num_inference_steps not in (None, count) or np.any(np.abs(deviations) > 2e-3):
+                message = 'sigmas must be left out: a plan has its own; make it with grid={"sigma": [s/(1 - s), …, 0]}'
+                raise BadRequestError(message)
             num_inference_steps = count
         steps = next(iter(self.plans)) if num_inference_steps is None else num_inference_steps
         if steps not in self.plans:
-            held = ", ".join(map(str, sorted(self.plans)))
-            raise BadRequestError(
-                f"num_inference_steps must be one of {held}, the steps of this scheduler's plans, got {steps}; "
-                "add a plan that Client.plan makes for it"
-            )
+            available = ", ".join(map(str, sorted(self.plans)))
+            message = f"num_inference_steps must be one of {available}, got {steps}; add a plan made by Client.plan"
+            raise BadRequestError(message)
         self.num_inference_steps = steps
         self._begin(self.plans[steps], device)
 
     def _begin(self, plan: Plan, device: Any = None) -> None:
-        """Begin again with a plan."""
+        """Start at the beginning of a plan."""
         self._plan, self._loop = plan, None
-        self._index: int | None = None  # of the next of `timesteps`, once it is known
-        self._started = self._shown = False  # the pipeline holds a state, not unit noise; its network was given one
+        self._index: int | None = None  # in `timesteps`, once known
+        self._started = self._shown = False  # the pipeline has a state, not unit noise; its network has seen one
         if plan.labels and self._labels is None:
             raise BadRequestError(f"labels must be given first, by set_labels: the plan has the classes {plan.labels}")
         self._stages = stages_of(plan.divided(self._labels, len(self._labels or [])))
@@ -171,17 +163,17 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
 
     @property
     def _near_unit(self) -> bool:
-        """Whether the plan starts at what a pipeline holds as unit noise."""
+        """Whether the plan's first state is the pipeline's unit noise."""
         sigma = np.reshape(self._stages[0].sigma, -1)
         starts = [s * self.network.scale(s) for s in sigma.tolist()]
         return self._plan.law is None and max(abs(start - 1) for start in starts) <= _NEAR_UNIT
 
     def set_begin_index(self, begin_index: int = 0) -> None:
-        """Which of `timesteps` a pipeline begins at."""
+        """Set the index in `timesteps` at which a pipeline begins."""
         self._index = begin_index
 
     def scale_model_input(self, sample: Any, timestep: Any = None) -> Any:
-        """What the network takes: the plan's start in place of unit noise; of kind edm c_in times the images."""
+        """The network's input: the plan's first state in place of unit noise; for kind edm, c_in times the images."""
         stage, self._shown = self._stage(timestep), True
         images = self._unpacked(sample)
         scale = self.network.input_scale(_level(stage, images))
@@ -199,42 +191,40 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         generator: Any = None,
         return_dict: bool = True,
     ) -> Any:
-        """Go on from sample, [B, C, …], with the network's output at it; timestep is the next of `timesteps`.
+        """Step from sample [B, C, …] with the network's output at it; timestep is the next of `timesteps`.
 
-        generator draws the noise of a plan with churn. eta must be 0: how much noise is added is the plan's.
-        Returns the images that the next evaluation takes, or the samples, as prev_sample, and the estimate of x_0 as
-        pred_original_sample; without return_dict as a tuple.
+        generator draws the noise of a plan with churn. eta must be 0, since the plan sets the noise. Returns the images
+        of the next evaluation, or the samples, as prev_sample, and the estimate of x_0 as pred_original_sample; a tuple
+        if return_dict is False.
         """
         if eta:
             raise BadRequestError(f"eta must be 0, got {eta}: make a plan with S_churn for a sampler that adds noise")
-        del use_clipped_model_output  # DDIM's own; its pipeline passes it to any scheduler
+        del use_clipped_model_output  # DDIM's pipeline passes it to any scheduler
         stage, images = self._stage(timestep), working(self._unpacked(sample))
         number = self._number
         if self._is_noise and not (self._shown or self._spent or self._near_unit):
-            raise BadRequestError(
-                "the plan does not start at unit noise, and the loop did not call scale_model_input: call it, or make "
-                "the scheduler by plan.scheduler(pipe)"
-            )
-        held, level = self._held(stage, images), _level(stage, images)
+            message = "scale_model_input must be called first, or the scheduler made by plan.scheduler(pipe)"
+            raise BadRequestError(f"{message}: the plan does not start at unit noise")
+        state, level = self._held(stage, images), _level(stage, images)
         if number < 0:
-            following = denoised = held
+            following = denoised = state
         else:
             if self._loop is None:
                 done = sum(stage.step >= 0 for stage in self._stages[:number])
-                self._loop = Stages(self._plan.tail(done) if done else self._plan, held, self._labels)
-            loop, loop.x = self._loop, held * (1 / self.network.scale(level))
+                self._loop = Stages(self._plan.tail(done) if done else self._plan, state, self._labels)
+            loop, loop.x = self._loop, state * (1 / self.network.scale(level))
             loop.generator = lambda x: randn_tensor(x.shape, generator=generator, device=x.device, dtype=x.dtype)
-            output = working(self._unpacked(model_output))[:, : held.shape[1]]
-            following, denoised = loop.step(self.network.denoised(output, held, level)), loop.denoised
-            loop.generator = None  # which cannot be pickled
+            output = working(self._unpacked(model_output))[:, : state.shape[1]]
+            following, denoised = loop.step(self.network.denoised(output, state, level)), loop.denoised
+            loop.generator = None  # it cannot be pickled
             if number + 1 < len(self._stages):
-                following = following * self.network.scale(_level(self._stages[number + 1], held))
+                following = following * self.network.scale(_level(self._stages[number + 1], state))
         self._started, self._index = True, number + self._spent + 1
         following, denoised = (self._packed(each, sample) for each in (following, denoised))
         return DDPMSchedulerOutput(following, denoised) if return_dict else (following, denoised)
 
     def add_noise(self, original_samples: Any, noise: Any, timesteps: Any) -> Any:
-        """Images with noise at times [B] of the network, c·(x_0 + σε); at one of the plan's, with its σ."""
+        """Images with noise at times [B] of the network, c·(x_0 + σε); σ is exact at a time of the plan."""
         times = torch.as_tensor(timesteps).double().cpu().numpy().reshape(-1)
         sigmas = [min(self.network.sigma(time), 1e12) for time in times.tolist()]
         for number, stage in enumerate(self._stages):
@@ -253,40 +243,35 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
 
     @property
     def _number(self) -> int:
-        """Of the next stage; −1 for an evaluation that is spent."""
+        """The index of the next stage; −1 for an evaluation that is spent."""
         return (self._index or 0) - self._spent
 
     @property
     def _is_noise(self) -> bool:
-        """Whether the pipeline holds unit noise, of which the plan's start is to be made."""
+        """Whether the pipeline holds unit noise, to be replaced by the plan's first state."""
         return self._number <= 0 and not self._started
 
     def _held(self, stage: Stage, images: Any) -> Any:
-        """c·x, as the pipeline holds it from now on; the plan's start in place of unit noise."""
+        """c·x; the plan's first state in place of unit noise."""
         if not self._is_noise:
             return images
         labels = self._labels and self._labels * (len(images) // len(self._labels))  # guidance doubles the images
         return self._plan.begin(images, labels=labels) * self.network.scale(_level(stage, images))
 
     def _stage(self, timestep: Any) -> Stage:
-        """The stage that comes next, if that is the time asked for."""
-        given = None if timestep is None else torch.as_tensor(timestep).double().cpu().numpy()
+        """The next stage, whose time must be the given one."""
+        time_given = None if timestep is None else torch.as_tensor(timestep).double().cpu().numpy()
         times = self.timesteps.double().cpu().numpy()
-        if self._index is None:  # a step may end with an evaluation at the time that the next one begins at
-            likely = (i for i, time in enumerate(times) if given is not None and _near(given, time))
+        if self._index is None:  # the next step may begin at the same time
+            likely = (i for i, time in enumerate(times) if time_given is not None and _near(time_given, time))
             self._index = min(likely, key=self._within, default=0)
         if self._index >= len(times):
             raise BadRequestError("all timesteps are done; call set_timesteps to begin again")
-        if given is not None and not _near(given, times[self._index]):
-            raise BadRequestError(
-                f"timestep must be the next, {_short(times[self._index])}, got {_short(given)}; "
-                "a plan is followed to its last time"
-            )
+        if time_given is not None and not _near(time_given, times[self._index]):
+            raise BadRequestError(f"timestep must be the next, {_short(times[self._index])}, got {_short(time_given)}")
         if self._loop is None and self._within(self._index):
-            raise BadRequestError(
-                f"a loop must begin with a step, got the second evaluation of one, at {_short(times[self._index])}; "
-                "choose another strength, or a plan of another solver"
-            )
+            message = f"a loop must begin with a step, got its second evaluation, at {_short(times[self._index])}"
+            raise BadRequestError(f"{message}; choose another strength or solver")
         return self._stages[max(0, self._number)]
 
     def _within(self, index: int) -> bool:
@@ -294,13 +279,13 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         return index > self._spent and self._stages[index - self._spent - 1].step < 0
 
     def _time(self, stage: Stage) -> Any:
-        """The network's own time of a stage, or of each image."""
+        """The network's time of a stage, or of each image."""
         if np.ndim(stage.sigma) == 0:
             return self.network.time(stage.sigma)
         return np.array([self.network.time(sigma) for sigma in stage.sigma.tolist()])
 
     def _unpacked(self, images: Any) -> Any:
-        """Images [B, C, H, W] of sequences [B, H/2·W/2, 4 C], as Flux has them, if the plan has to know H and W."""
+        """Images [B, C, H, W] of sequences [B, H/2·W/2, 4 C], as in Flux, if the plan needs H and W."""
         size = self._plan.size
         if size is None or images.ndim != 3 or images[0].numel() != np.prod(size):
             return images
@@ -309,7 +294,7 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         return parts.permute(0, 3, 1, 4, 2, 5).reshape(-1, channels, height, width)
 
     def _packed(self, images: Any, sample: Any) -> Any:
-        """Images as a pipeline has its sample."""
+        """Images in the shape of the pipeline's sample."""
         if images.ndim != sample.ndim:
             batch, channels, height, width = images.shape
             parts = images.reshape(batch, channels, height // 2, 2, width // 2, 2)
@@ -328,7 +313,7 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
 
 
 def _meaning(config: Any, name: str) -> dict[str, Any]:
-    """What the config of a scheduler says of its network."""
+    """The kind of network in the config of a scheduler."""
     if not isinstance(config, Mapping):
         raise BadRequestError(f"pipe must be a pipeline, a scheduler of diffusers or its config, got {name}")
     prediction = config.get("prediction_type") or "epsilon"
@@ -358,11 +343,11 @@ def _level(stage: Stage, images: Any) -> Any:
     return images.new_tensor(sigmas).reshape(-1, *[1] * (images.ndim - 1))
 
 
-def _near(given: Any, expected: Any) -> bool:
-    """Whether times are equal to rounding."""
-    if 1 < np.size(given) != np.size(expected) > 1:
+def _near(time: Any, expected: Any) -> bool:
+    """Whether times are equal up to rounding."""
+    if 1 < np.size(time) != np.size(expected) > 1:
         return False
-    return bool(np.all(np.abs(given - expected) <= 1e-4 * np.maximum(1.0, np.abs(expected))))
+    return bool(np.all(np.abs(time - expected) <= 1e-4 * np.maximum(1.0, np.abs(expected))))
 
 
 def _short(numbers: Any) -> str:
@@ -370,12 +355,12 @@ def _short(numbers: Any) -> str:
 
 
 def _written(plan: Plan) -> dict[str, Any]:
-    """A plan of one subspace as plain JSON, with its law as a safetensors file in base64."""
+    """A plan of one subspace as JSON, its law as a safetensors file in base64."""
     return {**plan.file, **({"law": base64.b64encode(plan.law.file).decode()} if plan.law else {})}
 
 
 def _read(written: Mapping[str, Any]) -> Plan:
-    """The plan that `_written` wrote."""
+    """The plan of `_written`."""
     try:
         file = dict(written)
         law = base64.b64decode(file.pop("law", ""), validate=True)

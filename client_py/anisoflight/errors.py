@@ -1,8 +1,8 @@
 """The server's errors as Python exceptions.
 
-Every failure of the service carries a stable code in brackets, ``[MODEL_NOT_FOUND] no model named "x". hint``.
-Arrow Flight turns several gRPC codes into one Python class and drops their details, so the bracketed code is what
-decides here. Each class below is also the builtin that Python users expect::
+Every error has a stable code in brackets, ``[MODEL_NOT_FOUND] no model named "x". hint``. Arrow Flight maps several
+gRPC codes to one Python class and drops details, so the code in brackets decides the class. Each class is also the
+builtin that Python users expect::
 
     try:
         client.sample("no-such-model", n=4)
@@ -16,19 +16,16 @@ import os
 import re
 import sys
 import warnings
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import pyarrow as pa
 import pyarrow.flight as fl
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _CLASSES: dict[str, type[AnisoflightError]] = {}
 
 
 class AnisoflightError(Exception):
-    """Base class: ``code`` is stable, ``message`` is the sentence (and hint) for people."""
+    """Base class: ``code`` is stable, ``message`` is for people."""
 
     _default = "INTERNAL"
 
@@ -50,7 +47,7 @@ class AnisoflightError(Exception):
 
 
 class AnisoflightWarning(UserWarning):
-    """What a server or this package takes in place of what was asked for, and what gives poor results."""
+    """A setting that the server or this package has replaced, or one that gives poor results."""
 
 
 _MISSING = tuple(f"{kind}_NOT_FOUND" for kind in ("MODEL", "SCHEDULE", "BASIS", "DATASET", "RUN", "OP", "PATH"))
@@ -64,24 +61,36 @@ class BadRequestError(AnisoflightError, ValueError, codes=("BAD_REQUEST", "BAD_T
     """The request, a tensor, a schedule or a model folder is not acceptable."""
 
 
+def bad_tensor(message: str) -> BadRequestError:
+    return BadRequestError(message, "BAD_TENSOR")
+
+
+def bad_schedule(message: str) -> BadRequestError:
+    return BadRequestError(message, "BAD_SCHEDULE")
+
+
+def bad_model(message: str) -> BadRequestError:
+    return BadRequestError(message, "BAD_MODEL")
+
+
 class TooLargeError(BadRequestError, codes=("TOO_LARGE",)):
     """The reply would exceed the server's bound on output bytes."""
 
 
 class NameTakenError(AnisoflightError, ValueError, codes=("NAME_TAKEN",)):
-    """The name is in use; pass ``replace=True`` where that is meant."""
+    """The name is in use; ``replace=True`` replaces it."""
 
 
 class RunNotRunnableError(AnisoflightError, RuntimeError, codes=("RUN_NOT_RUNNABLE",)):
-    """The run is busy in the background, done or cancelled."""
+    """The run is training in the background, done or cancelled."""
 
 
 class BusyError(AnisoflightError, RuntimeError, codes=("BUSY",)):
-    """The server has as much work as it admits; try again later."""
+    """The server is at its limit of work; try again later."""
 
 
 class StorageError(AnisoflightError, OSError, codes=("STORAGE",)):
-    """The server's disk is full, or fails; the message says what is kept."""
+    """The server's disk is full or fails; the message says what is kept."""
 
 
 class UnavailableError(AnisoflightError, ConnectionError, codes=("UNAVAILABLE", "DRAINING")):
@@ -93,7 +102,7 @@ class AccessError(AnisoflightError, PermissionError, codes=("NO_TOKEN", "SCOPE")
 
 
 class DeadlineError(AnisoflightError, TimeoutError, codes=("DEADLINE_EXCEEDED",)):
-    """The call took longer than the timeout it was given."""
+    """The call took longer than its timeout."""
 
 
 class CancelledError(AnisoflightError, codes=("CANCELLED",)):
@@ -101,22 +110,22 @@ class CancelledError(AnisoflightError, codes=("CANCELLED",)):
 
 
 class DamagedError(AnisoflightError, OSError, codes=("DAMAGED",)):
-    """A file on the server's disk is not what was written; the message names it."""
+    """A file on the server's disk has changed since it was written; the message names it."""
 
 
 class InternalError(AnisoflightError, RuntimeError, codes=("INTERNAL",)):
-    """A defect of the server; the message holds the request id to look for in its log."""
+    """A defect of the server; look for the request id of the message in its log."""
 
 
 class ForkedError(AnisoflightError, RuntimeError, codes=("FORKED",)):
-    """This process was forked from one with a client, whose connections end there."""
+    """This process is a fork of one with a client, and has none of its connections."""
 
 
 class ServerStartError(AnisoflightError, RuntimeError, codes=("SERVER_START",)):
     """``serve`` could not start a server; the message ends with the server's own log."""
 
 
-# Failures without a bracketed code: the connection's own, told apart by the class that pyarrow raises.
+# Failures of the connection have no code: pyarrow's class decides.
 _UNCODED: tuple[tuple[type[BaseException], str], ...] = (
     (fl.FlightTimedOutError, "DEADLINE_EXCEEDED"),
     (fl.FlightCancelledError, "CANCELLED"),
@@ -133,7 +142,7 @@ _TAIL = re.compile(r"\.? (?:gRPC client debug context|Client context|Detail): .*
 
 
 def from_arrow(error: BaseException) -> AnisoflightError:
-    """The exception for a failure reported by pyarrow, by its bracketed code where it has one."""
+    """The exception for a failure that pyarrow reports, by its code in brackets if it has one."""
     text = str(error.args[0]) if error.args else str(error)  # str() of a KeyError is a repr
     match = _CODED.search(text)
     if match and match[1] in _CLASSES:
@@ -141,12 +150,12 @@ def from_arrow(error: BaseException) -> AnisoflightError:
     if isinstance(error, fl.FlightUnavailableError) and (refused := _REFUSED.search(text)):
         return UnavailableError(
             f"no server answers at {refused[1]} ({refused[2].lower()}); start one with anisoflight serve, "
-            f"or give connect another location{_proxy_hint()}"
+            f"or connect to another location{_proxy_hint()}"
         )
     if "message larger than max" in text or "decompression larger than max" in text:  # gRPC's own words
-        return TooLargeError("a message is larger than the server takes; send smaller batches")
+        return TooLargeError("a message exceeds the limit of the server; send smaller batches")
     if text == "FlightClient is closed":
-        return UnavailableError("this client is closed; connect once more")
+        return UnavailableError("this client is closed; connect again")
     for kind, code in _UNCODED:
         if isinstance(error, kind):
             hint = _proxy_hint() if code == "UNAVAILABLE" else ""
@@ -155,13 +164,13 @@ def from_arrow(error: BaseException) -> AnisoflightError:
 
 
 def _proxy_hint() -> str:
-    """What to try where gRPC goes through a proxy to servers on other machines; empty where it does not."""
+    """A hint if gRPC reaches other machines through a proxy; else empty."""
     name = next((name for name in ("grpc_proxy", "https_proxy", "http_proxy") if os.environ.get(name)), None)
     return f"; {name} is set: if the proxy does not lead to the server, name its host in no_proxy" if name else ""
 
 
 def warn(notes: Iterable[str]) -> None:
-    """Warn of each note at the line of the user's program that asked; Python shows one of the same line once."""
+    """Warn of each note at the line of the user's program that called; Python shows one of the same line once."""
     level, frame = 1, sys._getframe()
     while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == __package__:
         level, frame = level + 1, frame.f_back

@@ -1,65 +1,60 @@
-"""Images: bytes as floats and back, grids, PNG bytes and data URIs, with nothing but numpy and zlib."""
-
-from __future__ import annotations
+"""Images: bytes to floats and back, grids, PNG bytes and data URIs, with numpy and zlib alone."""
 
 import base64
 import math
 import struct
 import zlib
+from collections.abc import Collection, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .errors import BadRequestError
+from .errors import bad_tensor
 from .wire.tensors import images_of, integers, layout_of
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
 
 Pixels = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float32]
 
 MAX_PIXELS = 1 << 26
-"""Pixels of one image that is read, 8192 × 8192: what a file claims beyond them is not decoded."""
+"""Most pixels of an image that is read, 8192 × 8192; a file that claims more is not decoded."""
 
 IMAGES = ("image", "images", "img", "sample", "samples", "pixel_values", "arr_0")
 LABELS = ("label", "labels", "fine_label", "arr_1")
-"""Names of columns and arrays, in files as in memory; the first that is there counts."""
+"""Names of columns and arrays, in files and in memory; the first that exists is used."""
 
 _FLOATS = (np.arange(256) / 127.5 - 1).astype(np.float32)
 
 
 def find_columns(names: Sequence[str]) -> tuple[str, str | None]:
-    """The column or array of images among names, and that of labels, if there is one.
+    """The column or array of images among names, and that of labels if there is one.
 
     >>> find_columns(["path", "img", "label"])
     ('img', 'label')
     """
     pixels, labels = (next((name for name in known if name in names), None) for known in (IMAGES, LABELS))
     if pixels is None:
-        said = f"images must be an array or a column named {', '.join(IMAGES)}, got {shortlist([*map(str, names)])}"
-        raise BadRequestError(f"{said}; rename one, or pass that column alone", "BAD_TENSOR")
+        message = f"images must be an array or a column named {', '.join(IMAGES)}, got {shortlist([*map(str, names)])}"
+        raise bad_tensor(f"{message}; rename one, or pass that column alone")
     for name in (pixels, labels):
         if (count := names.count(name)) > 1:
-            raise BadRequestError(f"{name} must be one column, got {count}; rename all but one", "BAD_TENSOR")
+            raise bad_tensor(f"{name} must be one column, got {count}; rename all but one")
     return pixels, labels
 
 
 def labels_of(values: Any, count: int) -> npt.NDArray[np.int32]:
-    """The labels of so many images, from 0, or −1 for none."""
+    """The labels of `count` images: 0 or more, or −1 for none."""
     labels = integers(values, "labels")
     if labels.shape != (count,):
-        said = f"labels must be one number an image, got shape {labels.shape} for {count} images"
-        raise BadRequestError(said, "BAD_TENSOR")
+        raise bad_tensor(f"labels must be one number per image, got shape {labels.shape} for {count} images")
     if (least := labels.min(initial=0)) < -1:
-        raise BadRequestError(f"labels must be 0 or more, or −1 for none, got {least}", "BAD_TENSOR")
+        raise bad_tensor(f"labels must be 0 or more, or −1 for none, got {least}")
     return labels
 
 
 def shortlist(names: Collection[str]) -> str:
-    """A few of many names, for a sentence.
+    """The first of many names, for a message.
 
     >>> shortlist(["a", "b", "c", "d", "e"])
     'a, b, c and 2 more'
@@ -69,7 +64,8 @@ def shortlist(names: Collection[str]) -> str:
 
 
 def to_float(images: npt.ArrayLike) -> Floats:
-    """Images of uint8 as float32 in [−1, 1], x/127.5 − 1 rounded once, as the server does; floats pass through.
+    """Images of uint8 as float32 in [−1, 1], x/127.5 − 1 rounded once, as the server does; floats are returned
+    unchanged.
 
     >>> to_float(np.array([0, 51, 255], np.uint8)).tolist()
     [-1.0, -0.6000000238418579, 1.0]
@@ -79,7 +75,7 @@ def to_float(images: npt.ArrayLike) -> Floats:
 
 
 def to_uint8(images: npt.ArrayLike) -> Pixels:
-    """Pixels of images in [−1, 1]: clamp(round(127.5·x + 127.5)) in float64, NaN to 0; uint8 passes through.
+    """Pixels of images in [−1, 1]: clamp(round(127.5·x + 127.5)) in float64, NaN as 0; uint8 is returned unchanged.
 
     >>> to_uint8(np.array([-1.0, 0.0, 1.0, 3.0])).tolist()
     [0, 128, 255, 255]
@@ -92,9 +88,9 @@ def to_uint8(images: npt.ArrayLike) -> Pixels:
 
 
 def grid(images: npt.ArrayLike, columns: int | None = None, scale: int = 1, gap: int = 1) -> Pixels:
-    """One picture [h, w, C] of N images [N, H, W, C] or [N, C, H, W] in rows of `columns` (about a square by default).
+    """One picture [h, w, C] of images [N, H, W, C] or [N, C, H, W] in rows of `columns` (by default about a square).
 
-    `scale` repeats every pixel, `gap` is the white line between images, in pixels of the result.
+    `scale` repeats every pixel; `gap` is the width of the white line between images, in pixels of the result.
 
     >>> grid(np.zeros((6, 8, 8, 1)), columns=3, scale=2).shape
     (33, 50, 1)
@@ -138,12 +134,12 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def data_uri(picture: npt.ArrayLike) -> str:
-    """The picture as a ``data:image/png`` address, for pages that stand alone."""
+    """The picture as a ``data:image/png`` address, for self-contained pages."""
     return "data:image/png;base64," + base64.b64encode(png(picture)).decode()
 
 
 def thumbnails(images: Pixels, columns: int | None = None) -> str:
-    """HTML of images as one grid, small ones enlarged to about 48 pixels."""
+    """HTML of images as one grid, enlarged to about 48 pixels each if they are smaller."""
     if not len(images):
         return "<p>no images</p>"
     picture = grid(images, columns=columns, scale=max(1, 48 // max(images.shape[1:3])), gap=2)

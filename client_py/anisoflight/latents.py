@@ -1,13 +1,9 @@
-"""The server's own random numbers: the latent of every seed, without the server."""
+"""The server's random numbers: the latent of every seed, without the server."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 Array = np.ndarray[Any, Any]
 
@@ -20,8 +16,8 @@ _LATENT, _NORMAL = 0, 1  # the stream of latents, and the purpose of normal numb
 def latents(seeds: Iterable[int], shape: Sequence[int]) -> Array:
     """The unit normal ξ that sampling starts from, for each seed: float32 [n, *shape], `shape` being [H, W, C].
 
-    Sample i of a request is made from seed + i. The numbers are those of Philox4x32-10 with the seed as the key,
-    turned to normal ones by Box and Muller's transform. They equal the server's to the last digit or one beside it.
+    Sample i of a request uses seed + i. The numbers are those of Philox4x32-10 with the seed as the key, made normal by
+    Box and Muller's transform. They equal the server's, except that the last digit may differ by one.
 
     >>> latents([42], [1, 3, 1]).ravel().astype(float).round(6).tolist()
     [0.223136, -0.996192, -1.289744]
@@ -30,7 +26,7 @@ def latents(seeds: Iterable[int], shape: Sequence[int]) -> Array:
 
 
 def draws(seeds: Iterable[int], shape: Sequence[int], stream: int) -> Array:
-    """Unit normal numbers of another stream of the generator, as `latents`."""
+    """Unit normal numbers of another stream of the generator; otherwise as `latents`."""
     keys = np.array([int(seed) % 2**64 for seed in seeds], np.uint64)
     size = int(np.prod(shape))
     position = np.arange((size + 1) // 2, dtype=np.uint64)
@@ -48,7 +44,7 @@ def _open(bits: Array) -> Array:
 
 
 def _philox(counter: list[Array], seed: Array) -> list[Array]:
-    """Ten rounds on counters of four 32-bit words, held in 64 bits."""
+    """Ten rounds on counters of four 32-bit words, each in a uint64."""
     low, high = seed & _LOW, seed >> _HALF
     for turn in range(10):
         keys = [(part + np.uint64(turn * step % 2**32)) & _LOW for part, step in zip((low, high), _WEYL, strict=True)]

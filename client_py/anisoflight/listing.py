@@ -1,6 +1,4 @@
-"""Lists of what a server has, as DataFrames that print a few of their columns."""
-
-from __future__ import annotations
+"""Lists of the server as DataFrames that print only their main columns."""
 
 from typing import Any, ClassVar
 
@@ -8,7 +6,7 @@ import pandas as pd
 
 
 class Listing(pd.DataFrame):
-    """A DataFrame with a column for every field, which prints those in `shown`. Slices of it print all they have."""
+    """A DataFrame that prints only the columns in `shown`. Slices of it print all of their columns."""
 
     _metadata: ClassVar[list[str]] = ["shown"]
     shown: tuple[str, ...]
@@ -18,7 +16,7 @@ class Listing(pd.DataFrame):
         return pd.DataFrame
 
     def _parts(self) -> tuple[pd.DataFrame, str]:
-        """What is printed, and which columns are not."""
+        """The columns that are printed, and a note of the others."""
         rest = [name for name in self.columns if name not in self.shown]
         narrow = self[[name for name in self.shown if name in self.columns]]
         return narrow, f"not shown: {', '.join(rest)}" if rest else ""
@@ -33,7 +31,7 @@ class Listing(pd.DataFrame):
 
 
 def frame_of(rows: list[dict[str, Any]], *shown: str) -> pd.DataFrame:
-    """Entries with names as a DataFrame indexed by them, which prints the columns in `shown`, or all without.
+    """Entries as a DataFrame indexed by name, which prints only the columns in `shown`, if any are given.
 
     >>> frame = frame_of([{"name": "fast", "T": 400, "family": {"basis": "dct", "k": 16}}], "T")
     >>> repr(frame).splitlines()[-2:], list(frame.columns)

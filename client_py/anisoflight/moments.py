@@ -1,4 +1,4 @@
-"""Means and covariances in float64, of all rows at once or as they stream by, and the distance of two Gaussians."""
+"""Means and covariances in float64, at once or of a stream of rows, and the distance of two Gaussians."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ class Moments:
 
     @classmethod
     def of(cls, features: Matrix) -> Moments:
-        """Moments of features [N, D], of which there are at least two rows."""
+        """Moments of features [N, D], N ≥ 2."""
         if len(features) < 2:
             raise ValueError(f"a covariance needs at least 2 rows, got {len(features)}")
         return cls(features.mean(axis=0), np.atleast_2d(np.cov(features, rowvar=False)))
 
 
 class RunningMoments:
-    """Moments of rows that stream by; memory does not grow with their number.
+    """Moments of a stream of rows, in constant memory.
 
-    Rows are taken in blocks of 256, counted from the first row, and blocks A and B merged by the formula of Chan,
-    Golub and LeVeque (1979), with S = Σ (x − m)(x − m)ᵀ::
+    Rows are taken in blocks of 256, counted from the first row. Blocks A and B are merged by the formula of Chan, Golub
+    and LeVeque (1979), with S = Σ (x − m)(x − m)ᵀ::
 
         n = n_A + n_B,    δ = m_B − m_A,    m = m_A + δ n_B/n,    S = S_A + S_B + δδᵀ n_A n_B/n
 
-    The blocks are those of the rows, not of the calls: how many rows come at a time changes no bit of the result.
+    The result does not depend, to the last bit, on how the rows are divided into calls.
 
     >>> running = RunningMoments(2)
     >>> for row in [[1.0, 5.0]], [[3.0, 1.0]]:
@@ -52,11 +52,11 @@ class RunningMoments:
 
     @property
     def count(self) -> int:
-        """Rows seen."""
+        """The number of rows so far."""
         return self._count + len(self._pending)
 
     def update(self, features: ArrayLike) -> None:
-        """Take rows [n, D]; a row that is not finite or of another width is a ValueError."""
+        """Add rows [n, D]. ValueError if a row is not finite or has another width."""
         rows = np.asarray(features, np.float64)
         if rows.ndim != 2 or rows.shape[1] != len(self._mean):
             raise ValueError(f"features must be rows of {len(self._mean)}, got the shape {rows.shape}")
@@ -70,7 +70,7 @@ class RunningMoments:
         self._pending = rows[whole:].copy()
 
     def moments(self) -> Moments:
-        """The moments of the rows so far, of which there are at least two."""
+        """The moments of the rows so far, at least two."""
         if self.count < 2:
             raise ValueError(f"a covariance needs at least 2 rows, got {self.count}")
         count, mean, scatter = self._merged(self._pending)
@@ -82,10 +82,10 @@ class RunningMoments:
         total = self._count + len(block)
         mean = block.mean(axis=0)
         centred = block - mean
-        away = mean - self._mean
+        delta = mean - self._mean
         scatter = self._scatter + centred.T @ centred
-        scatter += np.outer(away, away * (self._count * len(block) / total))
-        return total, self._mean + away * (len(block) / total), scatter
+        scatter += np.outer(delta, delta * (self._count * len(block) / total))
+        return total, self._mean + delta * (len(block) / total), scatter
 
 
 def frechet_distance(a: Moments, b: Moments) -> float:
@@ -93,17 +93,16 @@ def frechet_distance(a: Moments, b: Moments) -> float:
 
         |m_a − m_b|² + tr(C_a) + tr(C_b) − 2 tr((C_a^½ C_b C_a^½)^½),    tr((C_a^½ C_b C_a^½)^½) = ‖C_a^½ C_b^½‖_*
 
-    The roots are taken by symmetric eigendecomposition and the trace as the sum of singular values: no regularisation,
-    no imaginary parts, and directions without variance, which C_a C_b has many of where features outnumber images,
-    cost no digits.
+    The roots are symmetric eigendecompositions and the trace is a sum of singular values. So there is no
+    regularisation, no imaginary part, and no loss of digits if C_a C_b is singular, as with more features than images.
     """
     cross = np.linalg.svd(_root(a.cov) @ _root(b.cov), compute_uv=False).sum()
     squared = ((a.mean - b.mean) ** 2).sum() + np.trace(a.cov) + np.trace(b.cov) - 2 * cross
-    return max(float(squared), 0.0)  # of equal moments rounding may leave less than nothing
+    return max(float(squared), 0.0)  # rounding may make it negative
 
 
 def _root(cov: Matrix) -> Matrix:
-    """The symmetric root; eigenvalues within rounding of none are none."""
+    """The symmetric root; eigenvalues within rounding error of 0 count as 0."""
     values, vectors = np.linalg.eigh(cov)
     noise = len(values) * np.finfo(np.float64).eps * max(values[-1], 0)
     return (vectors * np.sqrt(np.where(values > noise, values, 0))) @ vectors.T

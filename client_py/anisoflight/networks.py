@@ -1,7 +1,7 @@
 """Kinds of networks: how each takes a noisy image x = x_0 + σ ε, and what it returns, in terms of σ.
 
-Samplers here compute with x. A network that was trained on images in another scaling is given c·x, with a time of its
-own; a pipeline that knows nothing of σ holds c·x throughout, from unit noise to x_0.
+Samplers here compute with x. A network trained on images in another scaling takes c·x and its own time; a pipeline that
+does not know σ holds c·x throughout, from unit noise to x_0.
 
     kind        holds c·x            time            returns
     denoiser    x                    σ               x_0 or ε
@@ -13,37 +13,32 @@ own; a pipeline that knows nothing of σ holds c·x throughout, from unit noise 
 References: Karras et al. 2022 (EDM), Table 1; Ho et al. 2020 (DDPM); Salimans and Ho 2022 (v); Lipman et al. 2023.
 """
 
-from __future__ import annotations
-
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy.typing as npt
+import numpy.typing as npt
 
 Level = Any
-"""A noise level σ > 0: a number, or an array or a tensor whose shape can be multiplied with images."""
+"""A noise level σ > 0: a number, or an array or tensor that broadcasts with images."""
 
 
 @dataclass(frozen=True)
 class Network:
-    """What a scheduler asks of a kind of network; by default one that takes x and σ. Images are tensors or arrays."""
+    """What a scheduler needs to know of a network; by default one that takes x and σ. Images are tensors or arrays."""
 
     denoised: Callable[[Any, Any, Level], Any]
-    """x_0 from the network's output, the images that the pipeline holds, and σ."""
+    """x_0 from the network's output, the pipeline's images, and σ."""
     time: Callable[[Level], Any] = lambda sigma: sigma
-    """The network's own time of a number or a tensor σ."""
+    """The network's own time at σ."""
     sigma: Callable[[float], float] = lambda time: time
     """The noise level at a time: the inverse of `time`."""
     scale: Callable[[Level], Any] = lambda _: 1.0
-    """c, by which the images that a pipeline holds are x scaled; c(0) = 1."""
+    """c: the pipeline's images are c·x; c(0) = 1."""
     input_scale: Callable[[Level], Any] = lambda _: 1.0
-    """What the network takes, over what the pipeline holds."""
+    """The network's input divided by the pipeline's images."""
 
 
 def denoiser(prediction: str = "sample") -> Network:
@@ -54,12 +49,12 @@ def denoiser(prediction: str = "sample") -> Network:
     """
     _check(prediction, "denoiser", "sample", "epsilon")
     if prediction == "sample":
-        return Network(lambda output, held, sigma: output)
-    return Network(lambda output, held, sigma: held - sigma * output)
+        return Network(lambda output, _, __: output)
+    return Network(lambda output, x, sigma: x - sigma * output)
 
 
 def edm(prediction: str = "epsilon", sigma_data: float = 0.5) -> Network:
-    """The raw network F of EDM's preconditioning, as diffusers' EDM schedulers have it: v_prediction turns c_out round.
+    """The raw network F of EDM's preconditioning, as diffusers' EDM schedulers have it: v_prediction negates c_out.
 
     >>> network = edm(sigma_data=0.5)
     >>> network.time(1.0), round(network.denoised(0.0, 1.0, 0.5), 6)
@@ -68,9 +63,9 @@ def edm(prediction: str = "epsilon", sigma_data: float = 0.5) -> Network:
     _check(prediction, "edm", "epsilon", "v_prediction")
     sign = 1 if prediction == "epsilon" else -1
 
-    def denoised(output: Any, held: Any, sigma: Level) -> Any:
+    def denoised(output: Any, images: Any, sigma: Level) -> Any:
         norm = _hypot(sigma_data, sigma)
-        return (sigma_data / norm) ** 2 * held + sign * sigma * sigma_data / norm * output
+        return (sigma_data / norm) ** 2 * images + sign * sigma * sigma_data / norm * output
 
     return Network(
         denoised,
@@ -81,20 +76,20 @@ def edm(prediction: str = "epsilon", sigma_data: float = 0.5) -> Network:
 
 
 def ve() -> Network:
-    """EDM's VE baseline: a network that takes x as it is and returns −ε.
+    """EDM's VE baseline: a network that takes x and returns −ε.
 
     >>> ve().denoised(-2.0, 5.0, 0.5), round(ve().sigma(ve().time(3.0)), 6)
     (4.0, 3.0)
     """
     return Network(
-        lambda output, held, sigma: held + sigma * output,
+        lambda output, images, sigma: images + sigma * output,
         time=lambda sigma: _log(sigma / 2),
         sigma=lambda time: 2 * math.exp(time),
     )
 
 
 def ddpm(alphas_cumprod: npt.ArrayLike, prediction: str = "epsilon", timesteps: npt.ArrayLike | None = None) -> Network:
-    """A network of N discrete times with ᾱ [N]; times between them are interpolated in ln σ, those outside clamped.
+    """A network of N discrete times with ᾱ [N]. Times between them are interpolated in ln σ, those outside clamped.
 
     >>> network = ddpm([0.9, 0.5, 0.1], "epsilon")
     >>> round(network.time(1.0), 6), round(network.time(1e-6), 6), round(network.sigma(2), 6)
@@ -103,8 +98,8 @@ def ddpm(alphas_cumprod: npt.ArrayLike, prediction: str = "epsilon", timesteps: 
     _check(prediction, "ddpm", "epsilon", "sample", "v_prediction")
     alphas = np.asarray(alphas_cumprod, np.float64)
     times = np.asarray(np.arange(len(alphas)) if timesteps is None else timesteps, np.float64)
-    kept = alphas > 0  # a last level of pure noise has no σ
-    times, alphas = times[kept], alphas[kept]
+    finite = alphas > 0  # a last level of pure noise has no σ
+    times, alphas = times[finite], alphas[finite]
     logs = 0.5 * np.log((1 - alphas) / alphas)
 
     def time(sigma: Level) -> Any:
@@ -118,13 +113,13 @@ def ddpm(alphas_cumprod: npt.ArrayLike, prediction: str = "epsilon", timesteps: 
         slope = (y[left + 1] - y[left]) / (x[left + 1] - x[left])
         return (y[left] + slope * (exact - x[left])).to(sigma.dtype)
 
-    def denoised(output: Any, held: Any, sigma: Level) -> Any:
+    def denoised(output: Any, images: Any, sigma: Level) -> Any:
         if prediction == "sample":
             return output
         norm = _hypot(1, sigma)
         if prediction == "v_prediction":
-            return (held - sigma * output) / norm
-        return norm * held - sigma * output
+            return (images - sigma * output) / norm
+        return norm * images - sigma * output
 
     return Network(
         denoised, time, lambda time: math.exp(np.interp(time, times, logs)), lambda sigma: 1 / _hypot(1, sigma)
@@ -132,7 +127,7 @@ def ddpm(alphas_cumprod: npt.ArrayLike, prediction: str = "epsilon", timesteps: 
 
 
 def vp(beta_d: float = 19.9, beta_min: float = 0.1, times: float = 1000) -> Network:
-    """EDM's VP baseline: ε of x/√(1 + σ²), at a continuous time of betas that grow from beta_min by beta_d."""
+    """EDM's VP baseline: ε of x/√(1 + σ²), at continuous times; beta grows from beta_min by beta_d."""
 
     def time(sigma: Level) -> Any:
         log = sigma.square().log1p() if hasattr(sigma, "log1p") else math.log1p(sigma**2)
@@ -144,7 +139,7 @@ def vp(beta_d: float = 19.9, beta_min: float = 0.1, times: float = 1000) -> Netw
         return math.sqrt(math.expm1(0.5 * beta_d * t * t + beta_min * t))
 
     return Network(
-        lambda output, held, sigma: _hypot(1, sigma) * held - sigma * output,
+        lambda output, images, sigma: _hypot(1, sigma) * images - sigma * output,
         time,
         sigma,
         lambda sigma: 1 / _hypot(1, sigma),
@@ -152,9 +147,9 @@ def vp(beta_d: float = 19.9, beta_min: float = 0.1, times: float = 1000) -> Netw
 
 
 def flow(times: float = 1000, to_data: bool = False) -> Network:
-    """A flow-matching network (rectified flow), whose times are s·N, from N (noise) to 0.
+    """A flow-matching network (rectified flow) with times s·N, from N (noise) to 0.
 
-    One `to_data` has times from 0 (noise) to N, and returns x_0 − ε.
+    If `to_data`, times go from 0 (noise) to N, and it returns x_0 − ε.
 
     >>> network = flow(1000)
     >>> network.time(1.0), network.sigma(500.0), network.scale(1.0)
@@ -167,7 +162,7 @@ def flow(times: float = 1000, to_data: bool = False) -> Network:
         return share / (1 - share) if share < 1 else math.inf
 
     return Network(
-        lambda output, held, sigma: held + sign * sigma / (1 + sigma) * output,
+        lambda output, images, sigma: images + sign * sigma / (1 + sigma) * output,
         lambda sigma: times / (1 + sigma) if to_data else times * sigma / (1 + sigma),
         sigma,
         lambda sigma: 1 / (1 + sigma),

@@ -1,45 +1,40 @@
-"""The exchange OfferNetwork: the server asks about a network that stays here, and a function answers.
+"""The exchange OfferNetwork: the server asks about a network of this process, and a function answers.
 
-`anisoflight.torch` answers for any denoiser of PyTorch; `offer` is what it is made of.
+`anisoflight.torch` uses `offer` to answer for any denoiser of PyTorch.
 """
-
-from __future__ import annotations
 
 import queue
 import signal
 import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 
-from .errors import BadRequestError, warn
+from .errors import bad_tensor, warn
 from .latents import draws
+from .wire.calls import Connection
+from .wire.progress import Bar
 from .wire.tensors import to_numpy
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from .wire.calls import Connection
-    from .wire.progress import Bar
 
 Array = np.ndarray[Any, Any]
 
-_NOISE, _PROBE = 0x6576616C, 0x70726F62  # the streams of the server's generator
-_MOST = 1 << 18  # values of a message
+_NOISE, _PROBE = 0x6576616C, 0x70726F62  # streams of the server's generator
+_MAX_VALUES = 1 << 18  # of a message
 
 
 @dataclass(frozen=True)
 class Question:
-    """The rows of what the server asks of a network: B samples x = x_0 + Σ_j √g_j P_j ε in J subspaces."""
+    """The rows of a question about a network: B samples x = x_0 + Σ_j √g_j P_j ε in J subspaces."""
 
     image: Array
-    """[B] which of the images, where those of a class follow each other."""
+    """[B] indices of the images; those of a class are consecutive."""
     label: Array
     """[B] their classes, −1 for none."""
     seed: Array
-    """[B] of their noise."""
+    """[B] seeds of the noise."""
     t: Array
     """[B] times on the schedule, 0 where residuals are measured."""
     g: Array
@@ -49,16 +44,16 @@ class Question:
 
     @classmethod
     def of(cls, batch: pa.RecordBatch) -> Self:
-        """The question of a batch that came."""
+        """The question of a record batch."""
         columns = {name: to_numpy(batch.column(name)) for name in batch.schema.names}
         return cls(seed=columns.pop("noise"), **columns)
 
     def part(self, rows: slice) -> Self:
-        """Some of the samples."""
+        """The question for some of the rows."""
         return type(self)(**{name: value[rows] for name, value in vars(self).items()})
 
     def noise(self, shape: Sequence[int]) -> Array:
-        """ε [B, *shape], float32: the noise that the server itself would take for these samples."""
+        """ε [B, *shape], float32: the noise that the server would use for these samples."""
         return draws(self.seed, shape, _NOISE)
 
     def probe(self, shape: Sequence[int], number: int = 0) -> Array:
@@ -67,7 +62,7 @@ class Question:
 
 
 def subspaces_of(options: Mapping[str, Any]) -> int:
-    """How many subspaces the options of a schedule mean."""
+    """The number of subspaces in the options of a schedule."""
     family = options.get("family") or options
     if (family.get("basis") or "none") == "none":
         return 1
@@ -75,15 +70,12 @@ def subspaces_of(options: Mapping[str, Any]) -> int:
 
 
 def offer(
-    client: Connection,
-    request: Mapping[str, Any],
-    answer: Callable[[dict[str, Any], Question], Array],
-    bar: Bar,
+    client: Connection, request: Mapping[str, Any], answer: Callable[[dict[str, Any], Question], Array], bar: Bar
 ) -> dict[str, Any]:
-    """Offer a network, and answer what is asked until the server has what it needs; returns what it says at the end.
+    """Offer a network and answer the server's questions; returns the server's last message.
 
-    `answer(event, question)` returns the numbers that `event["ask"]` names (docs/wire.md, OfferNetwork), which are sent
-    as float64. Ctrl-C ends the exchange early, with what the server has by then; `complete` is then False.
+    `answer(event, question)` returns the numbers that `event["ask"]` asks for (docs/wire.md, OfferNetwork); they are
+    sent as float64. Ctrl-C ends the exchange early with what the server has; `complete` is then False.
     """
     ready: queue.SimpleQueue[pa.RecordBatch | None] = queue.SimpleQueue()
     schema = pa.schema([pa.field("values", pa.float64(), nullable=False)])
@@ -104,11 +96,9 @@ def offer(
                         continue
                     values = np.asarray(values, np.float64).ravel()
                     if len(values) != event.get("wants", len(values)):
-                        raise BadRequestError(
-                            f"an answer must have {event['wants']} values, got {len(values)}", "BAD_TENSOR"
-                        )
-                    for begin in range(0, len(values), _MOST):
-                        ready.put(pa.record_batch([pa.array(values[begin : begin + _MOST])], schema=schema))
+                        raise bad_tensor(f"an answer must have {event['wants']} values, got {len(values)}")
+                    for begin in range(0, len(values), _MAX_VALUES):
+                        ready.put(pa.record_batch([pa.array(values[begin : begin + _MAX_VALUES])], schema=schema))
                 elif event.get("event") in ("stored", "end"):
                     end |= event
         finally:
@@ -118,7 +108,7 @@ def offer(
 
 
 class _interrupts:  # noqa: N801, a context
-    """Ctrl-C in the main thread: ends what `unless_seen` calls, and is kept in mind everywhere else."""
+    """Ctrl-C in the main thread: it interrupts `unless_seen`; elsewhere it is only noted."""
 
     def __init__(self) -> None:
         self.seen, self._inside, self._before = 0, False, None
@@ -138,7 +128,7 @@ class _interrupts:  # noqa: N801, a context
             raise KeyboardInterrupt
 
     def unless_seen(self, call: Callable[[], Any]) -> Any:
-        """What a call returns; None after Ctrl-C."""
+        """The result of a call; None after Ctrl-C."""
         if self.seen:
             return None
         try:
@@ -150,19 +140,17 @@ class _interrupts:  # noqa: N801, a context
             self._inside = False
 
 
-def terms_of(given: Mapping[str, Any], terms: Sequence[str], shape: tuple[int, int]) -> Array:
-    """The values of terms [B, J] each, one after the other, as `offer` sends them."""
-    return np.concatenate([_values(given, name, terms, shape).ravel() for name in terms])
+def terms_of(answer: Mapping[str, Any], terms: Sequence[str], shape: tuple[int, int]) -> Array:
+    """The values [B, J] of several terms, one after the other, as `offer` sends them."""
+    return np.concatenate([_values(answer, name, terms, shape).ravel() for name in terms])
 
 
-def _values(given: Mapping[str, Any], name: str, terms: Sequence[str], shape: tuple[int, int]) -> Array:
-    if name not in given:
-        raise BadRequestError(
-            f"an answer must hold {', '.join(terms)}, got {', '.join(given) or 'nothing'}", "BAD_TENSOR"
-        )
-    values = np.asarray(given[name], np.float64)
+def _values(answer: Mapping[str, Any], name: str, terms: Sequence[str], shape: tuple[int, int]) -> Array:
+    if name not in answer:
+        raise bad_tensor(f"an answer must hold {', '.join(terms)}, got {', '.join(answer) or 'nothing'}")
+    values = np.asarray(answer[name], np.float64)
     if values.shape == shape[:1] and shape[1] == 1:
         values = values[:, None]
     if values.shape != shape:
-        raise BadRequestError(f"{name} must have the shape {shape} of g, got {values.shape}", "BAD_TENSOR")
+        raise bad_tensor(f"{name} must have the shape {shape} of g, got {values.shape}")
     return values

@@ -1,4 +1,4 @@
-"""Plans: samplers as numbers, made by the server and followed anywhere.
+"""Plans: samplers as numbers, made by the server and followed anywhere, without a server.
 
     client.plan("fast", solver="unipc", nfe=9).save("fast.json")
 
@@ -11,53 +11,49 @@
     for stage in loop:
         loop.step(denoiser(loop.x, loop.sigma))
 
-Noise and images are torch tensors or numpy arrays [B, C, …]; everything is computed where they are, in their dtype, or
-in float32 if that is wider. No server is asked.
+Noise and images are torch tensors or numpy arrays [B, C, …]. Everything is computed on their device, in their dtype or
+float32 if that is wider.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from os import PathLike
+from typing import Any, Self
 
 import numpy as np
 
-from .errors import BadRequestError
+from .errors import BadRequestError, bad_schedule, bad_tensor
 from .files import path_of
 from .files.plans import check, left
-from .files.schedules import read_with_basis, write_with_basis
+from .files.schedules import Vectors, read_with_basis, write_with_basis
+from .start import Start
 from .subspaces import Coordinates, Subspaces
 from .tensors import cast, floating, like, normal, without_gradients, working
 from .wire.progress import Progress
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from os import PathLike
-
-    from .files.schedules import Vectors
-    from .start import Start
 
 Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One evaluation of the network, and the combination that follows it."""
+    """One evaluation of the network, and the combination that follows."""
 
     t: Any
-    """Schedule time of the evaluation; [B] for images of classes with different noise levels."""
+    """Time of the evaluation on the schedule; [B] for images of classes with different noise levels."""
     sigmas: Array
     """√g_j [J], the noise levels of the evaluation; [B, J] as t."""
     step: int
     """The step, from 0, that this stage ends; −1 for an inner stage."""
     alpha: list[float] = field(default_factory=list)
-    """[J], or an entry for each coordinate. This and what follows is empty for images of several classes."""
+    """[J], or one per coordinate. Empty, as are beta and noise, for images of several classes."""
     beta: list[list[float]] = field(default_factory=list)
-    """As alpha, by the history, the newest first."""
+    """[J] as alpha, each over the history, newest first."""
     noise: list[float] = field(default_factory=list)
-    """[J], standard deviations of the noise that is added before the evaluation; empty for none."""
+    """[J] standard deviations of the noise added before the evaluation; empty for none."""
 
     @property
     def sigma(self) -> Any:
@@ -66,23 +62,22 @@ class Stage:
         return mean if mean.ndim else float(mean)
 
 
-def _entry(name: str, said: str) -> Any:
-    """A property with an entry of the plan's file."""
-    return property(lambda plan: plan.file.get(name), doc=said)
+def _entry(name: str, doc: str) -> Any:
+    """A property that returns an entry of the plan's file."""
+    return property(lambda plan: plan.file.get(name), doc=doc)
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A sampler as numbers: x = Σ_j init_j P_j ξ, and then for every stage, E_0 being its evaluation (docs/wire.md)
+    """A sampler as numbers: x = Σ_j init_j P_j ξ, then for every stage, E_0 being its evaluation (docs/wire.md),
 
         x ← Σ_j P_j (α_j x + Σ_i β_ji E_i)
 
-    The P_j are those of the schedule's subspaces, or project on the `coordinates` of solver "local".
+    The P_j are those of the schedule's subspaces, or project on the `coordinates` of solver "local". file is the reply
+    of ``PlanSampler``; vectors are the rows of the basis by label, unless a formula gives them.
 
-    file is the reply of ``PlanSampler``, vectors are the rows of the basis by label, where it is not one by formula.
-
-    A plan of several classes (`labels`) has these numbers by class: `for_label` returns the plan of one, and what
-    follows the plan takes a label for each image.
+    A plan of several classes (`labels`) has these numbers by class: `for_label` returns the plan of one, and samples
+    take a label for each image.
 
     >>> plan = client.plan("edm", sigma_min=0.002, sigma_max=80, solver="euler", steps=2)
     >>> plan.solver, plan.nfe, plan.init, [stage.t for stage in plan.evaluations]
@@ -95,26 +90,26 @@ class Plan:
     file: Mapping[str, Any]
     vectors: Vectors | None = None
     law: Start | None = None
-    """What sampling starts from: noise alone where it is None, else x = μ + (Σ + Σ_j init_j² P_j)^½ ξ."""
+    """The start; None for noise alone, else x = μ + (Σ + Σ_j init_j² P_j)^½ ξ."""
 
     def __post_init__(self) -> None:
         try:
             check(self.file)
-            asked, given = self.file.get("start", {}).get("hash"), self.law and self.law.hash
-            if asked != given:
-                raise ValueError(f"its start must be the file of hash {asked}, got {self.law}")
+            wanted, got = self.file.get("start", {}).get("hash"), self.law and self.law.hash
+            if wanted != got:
+                raise ValueError(f"its start must be the file of hash {wanted}, got {self.law}")
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            said = f"{error} is missing" if isinstance(error, KeyError) else error
-            raise BadRequestError(f"not a plan: {said}", "BAD_SCHEDULE") from error
+            message = f"{error} is missing" if isinstance(error, KeyError) else error
+            raise bad_schedule(f"not a plan: {message}") from error
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """A plan that `save` wrote; no server is needed."""
+        """A plan that `save` wrote."""
         file, vectors, law = read_with_basis(path_of(path))
         return cls(file, vectors, law if isinstance(file, dict) and "start" in file else None)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the plan as JSON, and beside it its basis to basis.safetensors and its start to start.safetensors."""
+        """Write the plan as JSON and, next to it, basis.safetensors and start.safetensors if it has them."""
         write_with_basis(path_of(path), self.file, self.vectors, self.law)
 
     def __repr__(self) -> str:
@@ -122,26 +117,25 @@ class Plan:
         labels = f", labels={self.labels}" if self.labels else ""
         return f"Plan({self.schedule!r}{model}{labels}, solver={self.solver!r}, steps={self.steps}, nfe={self.nfe})"
 
-    schedule = _entry("schedule", "The name of the schedule that the plan follows.")
-    label = _entry("label", "The class that the plan is for; −1 for none, and for several.")
+    schedule = _entry("schedule", "The name of the schedule.")
+    label = _entry("label", "The class of the plan; −1 for none or several.")
     solver = _entry("solver", "The name of the solver.")
     steps = _entry("steps", "Steps of the solver.")
     nfe = _entry("nfe", "Evaluations of the network.")
     predicts = _entry("predicts", 'What the solver combines: "flow", about −ε, or "denoised" images.')
-    history = _entry("history", "How many evaluations have to be kept, the newest counted.")
-
-    model = _entry("model", "The model whose noise levels the plan keeps to; None for a network outside, or any.")
-    states = _entry("states", "Whether the history holds, behind each evaluation, the x that it was made at.")
-    provenance = _entry("provenance", "How the schedule was made, as its file says; None where that is not known.")
-    info = _entry("info", "What is known of the plan besides, such as the report of a search; None for nothing.")
+    history = _entry("history", "The number of evaluations to keep, including the newest.")
+    model = _entry("model", "The model whose noise levels the plan uses; None for another network.")
+    states = _entry("states", "Whether the history holds x after each evaluation.")
+    provenance = _entry("provenance", "How the schedule was made, or None if unknown.")
+    info = _entry("info", "Further facts, such as the report of a search, or None.")
 
     @property
     def labels(self) -> list[int]:
-        """The classes of a plan of several; none for another."""
+        """The classes of a plan of several; empty for other plans."""
         return sorted(label for part in self.file.get("classes", []) for label in part["labels"])
 
     def for_label(self, label: int) -> Plan:
-        """The plan of one class of several."""
+        """The plan of one class."""
         for part in self.file.get("classes", []):
             if label in part["labels"]:
                 file = {**self.file, **part, "label": label}
@@ -149,26 +143,26 @@ class Plan:
                 return Plan(file, self.vectors, self.law)
         if not self.labels and (label == self.label or not self._differs):
             return self
-        held = self.labels or self.label
-        raise ValueError(f"label must be one of the plan, {held}, got {label}; make a plan of it, or of all labels")
+        known = self.labels or self.label
+        raise ValueError(f"label must be one of the plan, {known}, got {label}; make a plan for it, or for all labels")
 
     @property
     def _differs(self) -> bool:
-        """Whether another class has another plan."""
+        """Whether another class would have another plan."""
         by_vectors = self.vectors is not None and -1 not in self.vectors
         by_law = self.law is not None and bool(self.law.labels)
         return self.file["family"]["per_class"] or by_vectors or by_law
 
     @property
     def _numbers(self) -> Mapping[str, Any]:
-        """What differs by class."""
+        """The numbers of a plan of one class."""
         if self.labels:
-            raise ValueError(f"labels must be given, or a class taken by for_label: the plan has {self.labels}")
+            raise ValueError(f"labels must be given, or a class selected by for_label: the plan has {self.labels}")
         return self.file
 
     @property
     def init(self) -> list[float]:
-        """What unit noise is multiplied by at the start, in every subspace."""
+        """The standard deviation of the first state in every subspace."""
         return _floats(self._numbers["init"])
 
     @property
@@ -178,7 +172,7 @@ class Plan:
 
     @cached_property
     def evaluations(self) -> list[Stage]:
-        """One stage for each evaluation, in order."""
+        """The stages, in order."""
         stages = []
         for part in self._numbers["stages"]:
             alpha, *beta, noise = (_floats(row) for row in (part["alpha"], *part["beta"], part.get("noise", [])))
@@ -187,7 +181,7 @@ class Plan:
 
     @cached_property
     def coordinates(self) -> Coordinates | None:
-        """Those in which the stages combine, in place of the subspaces; None where they combine there."""
+        """The coordinates in which stages combine; None if they combine in the subspaces."""
         found = self._numbers.get("coordinates")
         if found is None:
             return None
@@ -196,15 +190,13 @@ class Plan:
 
     @cached_property
     def subspaces(self) -> Subspaces:
-        """The projectors P_j of the noise, those of the plan's class."""
+        """The projectors P_j of the noise for the plan's class."""
         if self.vectors is None:
             return Subspaces(self.file["family"])
         _ = self._numbers
         rows = self.vectors.get(self.label, self.vectors.get(-1))
         if rows is None:
-            raise ValueError(
-                f"label must be one of {sorted(self.vectors)}, got {self.label}: the basis differs by class"
-            )
+            raise ValueError(f"label must be one of {sorted(self.vectors)}, got {self.label}, for this basis")
         return Subspaces(self.file["family"], rows)
 
     def __call__(
@@ -218,12 +210,13 @@ class Plan:
         progress: bool = True,
         **conditions: Any,
     ) -> Any:
-        """Samples [B, C, …] of a network, from unit normal noise, of its kind and dtype and on its device.
+        """Samples [B, C, …] of a network from unit normal noise, of the noise's kind, dtype and device. No gradients
+        are kept.
 
-        denoiser(x, sigma, **conditions) gives x_0 of images x = x_0 + σε, sigma [B]; in several subspaces sigma is
-        [B, J], √g_j. x has the noise's dtype, sigma at least float32. `labels`, one for each image, choose among the
-        plan's classes and are given to the denoiser, too, to a `Denoiser` as rows. `image` and `generator` are those of
-        `stages`. Gradients are not kept.
+        denoiser(x, sigma, **conditions) returns x_0 of images x = x_0 + σε with sigma [B]; in several subspaces sigma
+        is [B, J], √g_j. x has the noise's dtype, sigma at least float32. `labels`, one per image, select among the
+        plan's classes and are passed to the denoiser, to a `Denoiser` as rows. `image` and `generator` are as in
+        `stages`.
         """
         if labels is not None:
             conditions["rows" if hasattr(denoiser, "rows") else "labels"] = labels
@@ -235,31 +228,31 @@ class Plan:
         return cast(loop.x, noise)
 
     def stages(self, noise: Any, image: Any = None, *, labels: Any = None, generator: Any = None) -> Stages:
-        """A loop over the evaluations, from what `begin` returns.
+        """A loop over the evaluations that starts from `begin`.
 
-        generator draws the noise of a plan with churn: one of torch or numpy, or a function of an array like it.
+        generator draws the noise of a plan with churn: a generator of torch or numpy, or a function of an array like x.
         """
         return Stages(self, self.begin(noise, image, labels), labels, generator)
 
     def begin(self, noise: Any, image: Any = None, labels: Any = None) -> Any:
-        """The images [B, C, …] of the first evaluation, of unit normal noise: Σ_j init_j P_j noise, or draws of `law`;
-        with an image [B, C, …], it and noise of the first evaluation's levels. A `tail` needs the image.
+        """The images [B, C, …] of the first evaluation, from unit normal noise: Σ_j init_j P_j noise, or draws of
+        `law`. With an image [B, C, …], that image and noise of the first level. A `tail` needs the image.
         """
-        given = [working(noise)]
+        arrays = [working(noise)]
         if image is not None:
-            given.append(cast(floating(image), given[0]))
+            arrays.append(cast(floating(image), arrays[0]))
         elif "begin" in self.file:
-            raise BadRequestError("image must be given: a tail begins at an image with noise, got noise alone")
-        if given[-1].shape != given[0].shape:
-            found, wanted = (list(each.shape) for each in given[::-1])
-            raise BadRequestError(f"image must have the noise's shape {wanted}, got {found}", "BAD_TENSOR")
-        return _each(self._parts(labels, given[0]), Plan._begun, *given)
+            raise BadRequestError("image must be given: a tail starts from an image with noise, got noise alone")
+        if arrays[-1].shape != arrays[0].shape:
+            found, expected = (list(each.shape) for each in arrays[::-1])
+            raise bad_tensor(f"image must have the noise's shape {expected}, got {found}")
+        return _each(self._parts(labels, arrays[0]), Plan._begun, *arrays)
 
     def tail(self, step: int | None = None, *, strength: float | None = None) -> Plan:
-        """The plan of the steps from a step on, for images with noise of its first level, from `begin`.
+        """The plan of the steps from `step` on, for images with noise of its first level, from `begin`.
 
-        A strength in (0, 1] leaves ⌊steps · strength⌋ steps, as in image-to-image pipelines of diffusers. The history
-        begins there, with coefficients that the plan holds for it.
+        A strength in (0, 1] keeps ⌊steps · strength⌋ steps, as image-to-image pipelines of diffusers do. The history
+        starts empty there; the plan holds the coefficients for that.
 
         >>> plan = client.plan("edm", sigma_min=0.002, sigma_max=80, solver="unipc", steps=5)
         >>> plan.tail(strength=0.6).steps, plan.tail(2).evaluations[0].t == plan.evaluations[2].t
@@ -281,15 +274,15 @@ class Plan:
     def scheduler(self, pipe: Any, *others: Plan) -> Any:
         """The plan as a scheduler of diffusers, for the network of a pipeline: `pipe.scheduler = plan.scheduler(pipe)`.
 
-        In place of the pipeline a scheduler of its network, or that one's config, may be given. With `others`,
-        num_inference_steps chooses among plans by their number of steps. See `anisoflight.diffusers`.
+        pipe may also be a scheduler of the network, or its config. With `others`, num_inference_steps selects among the
+        plans by their numbers of steps. See `anisoflight.diffusers`.
         """
         from .diffusers import Scheduler
 
         return Scheduler.of(pipe, [self, *others])
 
     def divided(self, labels: Any, count: int) -> list[Part]:
-        """The plans of so many images' classes, each with the rows that it is for; None for all."""
+        """The plans of the classes of `count` images, each with the rows of its images; None means all rows."""
         if labels is None:
             _ = self._numbers
             return [(None, self)]
@@ -303,7 +296,7 @@ class Plan:
 
     @cached_property
     def size(self) -> tuple[Any, ...] | None:
-        """[C, H, W] of the images that the plan is for, by name where any number will do; None for images of any."""
+        """[C, H, W] of the images, an axis by name if it may have any size; None for images of any shape."""
         if self.labels:
             return self.for_label(self.labels[0]).size
         if self.coordinates is not None:
@@ -315,13 +308,13 @@ class Plan:
         return None
 
     def _parts(self, labels: Any, images: Any) -> list[Part]:
-        """`divided`, for images of a size that the plan is for."""
+        """`divided`, after a check of the shape of images."""
         size, found = self.size, images.shape[1:]
         if len(found) in (2, 4) and self.count == 1:  # one axis or three, as two of as many values
             found = found[0], int(np.prod(found[1:-1])), found[-1]
         if size and [n if isinstance(m, int) else m for n, m in itertools.zip_longest(found, size)] != [*size]:
-            said = ", ".join(map(str, size))
-            raise BadRequestError(f"noise must have the shape [B, {said}], got {list(images.shape)}", "BAD_TENSOR")
+            axes = ", ".join(map(str, size))
+            raise bad_tensor(f"noise must have the shape [B, {axes}], got {list(images.shape)}")
         return self.divided(labels, len(images))
 
     def _begun(self, noise: Any, image: Any = None) -> Any:
@@ -334,7 +327,7 @@ class Plan:
         return self._mixed(starts, noise)
 
     def _evaluated(self, stage: Stage, x: Any, denoised: Any) -> Any:
-        """What the solver combines of an evaluation."""
+        """What the solver combines of an evaluation: the flow or the denoised images."""
         return self._mixed(1 / stage.sigmas, denoised - x) if self.predicts == "flow" else denoised
 
     def _combined(self, stage: Stage, x: Any, *history: Any) -> Any:
@@ -354,7 +347,7 @@ Part = tuple[list[int] | None, Plan]
 
 
 class Stages:
-    """A loop over a plan: iterate over it, and call `step` with the network's answer at `x` in every round.
+    """A loop over a plan: iterate, and call `step` with the network's answer at `x` in every round.
 
     >>> plan = client.plan("edm", sigma_min=0.002, sigma_max=80, solver="unipc", steps=5)
     >>> loop = plan.stages(np.ones((1, 1, 8, 8)))
@@ -365,11 +358,11 @@ class Stages:
     def __init__(self, plan: Plan, x: Any, labels: Any = None, generator: Any = None) -> None:
         self.plan = plan
         self.x = working(x)
-        """The images [B, C, …] of the next evaluation, at last the samples; they may be changed between two steps."""
+        """The images [B, C, …] of the next evaluation, at the end the samples. They may be changed between steps."""
         self.denoised: Any = None
-        """What the last step was given."""
+        """The argument of the last `step`."""
         self.taken = 0
-        """How many evaluations are done."""
+        """The number of finished evaluations."""
         self.generator, self._parts = generator, plan._parts(labels, self.x)
         self._stages, self._history = stages_of(self._parts), list[Any]()  # the newest first
 
@@ -384,14 +377,14 @@ class Stages:
 
     @property
     def stage(self) -> Stage:
-        """The next evaluation; of images of several classes, with noise levels for each."""
+        """The next evaluation; for images of several classes, with noise levels for each image."""
         if self.taken == len(self):
             raise BadRequestError("all evaluations of the plan are done; begin again with plan.stages(noise)")
         return self._stages[self.taken]
 
     @property
     def sigma(self) -> Any:
-        """σ [B] of the next evaluation, as x is; [B, J] in several subspaces."""
+        """σ [B] of the next evaluation, in the kind and dtype of x; [B, J] in several subspaces."""
         levels = self.stage.sigmas if self.plan.count > 1 else np.asarray(self.stage.sigma)[..., None]
         levels = like(np.broadcast_to(levels, (len(self.x), self.plan.count)), self.x)
         return levels if self.plan.count > 1 else levels[:, 0]
@@ -401,8 +394,8 @@ class Stages:
         number, x, _ = self.taken, self.x, self.stage
         self.denoised = cast(floating(denoised), x)
         if self.denoised.shape != x.shape:
-            found, wanted = list(self.denoised.shape), list(x.shape)
-            raise BadRequestError(f"denoised must have the shape {wanted} of x, got {found}", "BAD_TENSOR")
+            found, expected = list(self.denoised.shape), list(x.shape)
+            raise bad_tensor(f"denoised must have the shape {expected} of x, got {found}")
         evaluated = self._each(Plan._evaluated, x, self.denoised)
         newest = [evaluated, x] if self.plan.states else [evaluated]
         self._history = [*newest, *self._history][: self.plan.history]
@@ -428,16 +421,16 @@ def stages_of(parts: Sequence[Part]) -> list[Stage]:
     sizes = [len(rows or []) for rows, _ in parts]
     return [
         Stage(
-            np.repeat([stage.t for stage in together], sizes)[order],
-            np.repeat([stage.sigmas for stage in together], sizes, axis=0)[order],
-            together[0].step,
+            np.repeat([stage.t for stage in alike], sizes)[order],
+            np.repeat([stage.sigmas for stage in alike], sizes, axis=0)[order],
+            alike[0].step,
         )
-        for together in zip(*(plan.evaluations for plan in plans), strict=True)
+        for alike in zip(*(plan.evaluations for plan in plans), strict=True)
     ]
 
 
 def _each(parts: Sequence[Part], function: Callable[..., Any], *arrays: Any) -> Any:
-    """function(plan, *arrays) of the rows of each class, in the order of the images."""
+    """function(plan, *arrays) for the rows of each class, in the order of the images."""
     if len(parts) == 1:
         return function(parts[0][1], *arrays)
     out = arrays[0] * 1
@@ -447,5 +440,5 @@ def _each(parts: Sequence[Part], function: Callable[..., Any], *arrays: Any) -> 
 
 
 def _floats(values: list[float]) -> list[float]:
-    """Numbers of JSON, where 1.0 is written 1."""
+    """Numbers as floats: JSON may have 1 for 1.0."""
     return [float(value) for value in values]

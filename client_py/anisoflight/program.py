@@ -1,7 +1,5 @@
 """What the programs of this package share: how they reach a server, and how they end."""
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import json
@@ -9,50 +7,46 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .client import connect
+from .client import Client, connect
 from .errors import AnisoflightError
 from .files import path_of
 from .files.locks import try_lock
 from .serve import serve
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from .client import Client
-
-_TICK = 0.05  # seconds between two looks at who holds a data folder
-_TOLD = 20  # looks, after which that is said
+_TICK = 0.05  # seconds between two looks at the lock of a data folder
+_LOOKS_BEFORE_NOTE = 20  # looks at a held folder, after which its holder is named
 _FILES = {
-    "tls_ca": "PEM of the authorities that the server's certificate may be of",
-    "client_cert": "PEM of this client's certificate, for servers that ask for one",
-    "client_key": "PEM of its key",
+    "tls_ca": "PEM of the authorities for the server's certificate",
+    "client_cert": "PEM of this client's certificate, for servers that require one",
+    "client_key": "PEM of the certificate's key",
 }
-"""Settings that name a file, as the program `anisoflight` calls them."""
+"""Settings that name a file, with the names of the program `anisoflight`."""
 
 
 def positive(text: str) -> int:
-    """A number from 1 on."""
+    """A number of at least 1."""
     if (number := int(text)) < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")
     return number
 
 
 def words(text: str) -> list[str]:
-    """A list with commas between."""
+    """A comma-separated list."""
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def numbers(text: str) -> list[int]:
-    """A list of numbers."""
+    """A comma-separated list of numbers."""
     return [int(word) for word in words(text)]
 
 
 def value_of(text: str) -> Any:
-    """JSON if it is that, else the text: a name.
+    """JSON if the text is valid JSON, else the text itself.
 
     >>> value_of('{"edm": {"T": 400}}'), value_of("edm")
     ({'edm': {'T': 400}}, 'edm')
@@ -63,19 +57,19 @@ def value_of(text: str) -> Any:
         return text
 
 
-def add_server(group: argparse._ArgumentGroup, default: str | None, said: str) -> None:
-    """The arguments that choose a server, for `connected`."""
-    group.add_argument("--server", metavar="URL", default=default, help=said)
-    said = "file that holds its token (default: the variable ANISOFLIGHT_TOKEN)"
-    group.add_argument("--token-file", metavar="FILE", type=path_of, help=said)
+def add_server(group: argparse._ArgumentGroup, default: str | None, about: str) -> None:
+    """Add the arguments that select a server, for `connected`."""
+    group.add_argument("--server", metavar="URL", default=default, help=about)
+    about = "file with the token (default: the variable ANISOFLIGHT_TOKEN)"
+    group.add_argument("--token-file", metavar="FILE", type=path_of, help=about)
     for name, what in _FILES.items():
         flags = [f"--{name.replace('_', '-')}"] + (["--tls-root-certs"] if name == "tls_ca" else [])
-        said = f"{what} (default: what ANISOFLIGHT_{name.upper()} names)"
-        group.add_argument(*flags, dest=name, metavar="FILE", type=path_of, help=said)
+        about = f"{what} (default: $ANISOFLIGHT_{name.upper()})"
+        group.add_argument(*flags, dest=name, metavar="FILE", type=path_of, help=about)
 
 
 def connected(args: argparse.Namespace) -> Client:
-    """A client of the server that the arguments of `add_server` choose, else the variables that `anisoflight` reads."""
+    """A client of the server that the arguments of `add_server`, or the variables of `anisoflight`, select."""
     token = args.token_file.read_text(encoding="utf-8").strip() if args.token_file else None
 
     def content(name: str) -> bytes | None:
@@ -88,17 +82,17 @@ def connected(args: argparse.Namespace) -> Client:
 
 
 def add_folder(group: argparse._ArgumentGroup) -> None:
-    """The arguments that choose a data folder and its server, for `folder_server`."""
+    """Add the arguments that select a data folder and its server, for `folder_server`."""
     data = path_of(os.environ.get("ANISOFLIGHT_DATA") or "data")
-    said = "data folder (default: what ANISOFLIGHT_DATA names, else data)"
-    group.add_argument("--data", metavar="DIR", type=path_of, default=data, help=said)
-    said = "location of a server (default: what ANISOFLIGHT_SERVER names, else the folder's, else one of its own)"
-    add_server(group, os.environ.get("ANISOFLIGHT_SERVER") or None, said)
+    about = "data folder (default: $ANISOFLIGHT_DATA, else data)"
+    group.add_argument("--data", metavar="DIR", type=path_of, default=data, help=about)
+    about = "location of a server (default: $ANISOFLIGHT_SERVER, else the folder's, else a new one)"
+    add_server(group, os.environ.get("ANISOFLIGHT_SERVER") or None, about)
 
 
 @contextmanager
 def folder_server(args: argparse.Namespace, *arguments: str) -> Iterator[Client]:
-    """The server that is named, else that of the data folder, else one with these arguments for as long as it takes."""
+    """A client of the named server, else of the data folder's server, else of a new one with these arguments."""
     server = args.server or address_of(args.data)
     named = argparse.Namespace(**{**vars(args), "server": server})
     with connected(named) if server else serve(data=args.data, arguments=arguments) as client:
@@ -106,7 +100,7 @@ def folder_server(args: argparse.Namespace, *arguments: str) -> Iterator[Client]
 
 
 def address_of(data: Path) -> str | None:
-    """Where a data folder is served; None if no process holds it. Waits for one that serves it nowhere, or not yet."""
+    """The address of the server of a data folder; None if no process holds the folder. Waits while another holds it."""
     last = b""
     for attempt in itertools.count(1):
         try:
@@ -116,20 +110,20 @@ def address_of(data: Path) -> str | None:
                 holder = file.read()
         except FileNotFoundError:
             return None
-        if holder and holder == last:  # and not what is left of a process that was killed
-            held = json.loads(holder)
-            if address := held.get("address"):
+        if holder and holder == last:  # seen twice, so not the remains of a killed process
+            process = json.loads(holder)
+            if address := process.get("address"):
                 return address
-            if attempt == _TOLD:
-                said = f"process {held['pid']} ({held['program']}) works on the folder {data}; waiting for it"
-                print(said, file=sys.stderr, flush=True)
+            if attempt == _LOOKS_BEFORE_NOTE:
+                message = f"process {process['pid']} ({process['program']}) uses the folder {data}; waiting for it"
+                print(message, file=sys.stderr, flush=True)
         last = holder
         time.sleep(_TICK)
     return None
 
 
 def ended(run: Callable[[], None], interrupted: str = "interrupted") -> int:
-    """Run a program: 0, 1 of an error that is said, 130 of an interrupt, after which that is said."""
+    """Run a program and return its status: 0, 1 after an error, 130 after an interrupt. Errors are printed."""
     try:
         run()
     except (AnisoflightError, OSError, ValueError) as error:
@@ -142,6 +136,6 @@ def ended(run: Callable[[], None], interrupted: str = "interrupted") -> int:
 
 
 def exit_with(main: Callable[[], int]) -> None:
-    """Run `main` and exit with its status. A SIGTERM ends it as a Ctrl-C does: nothing half-made is left behind."""
+    """Run `main` and exit with its status. SIGTERM is handled like Ctrl-C, so that no partial files remain."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())

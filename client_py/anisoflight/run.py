@@ -1,36 +1,29 @@
 """Training runs."""
 
-from __future__ import annotations
-
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
 
 from .errors import UnavailableError, warn
-from .wire.calls import joined
+from .wire.calls import Connection, Message, joined
 from .wire.progress import Bar
 from .wire.tensors import to_numpy
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pandas as pd
-
-    from .wire.calls import Connection, Message
-
 
 _PATIENCE = 5.0  # seconds for the step that an interrupt falls into; a second interrupt ends the wait
 
 
-def _told(name: str, said: str) -> Any:
-    """A property with a field of the server's description."""
-    return property(lambda run: run.info.get(name), doc=said)
+def _info_property(name: str, doc: str) -> Any:
+    """A property that returns a field of `Run.info`."""
+    return property(lambda run: run.info.get(name), doc=doc)
 
 
 class Run:
     """A training run on the server, by name. It outlives the client.
 
-    >>> run = client.create_run("doc-run", stage="isotropic", dataset="blocks", model="digits", batch=8)
+    >>> run = client.create_run("doc-run", stage="pretrain", dataset="blocks", model="digits", batch=8, T=400)
     >>> run.step(2)["step"].tolist()
     [1, 2]
     >>> run.cancel()
@@ -42,7 +35,7 @@ class Run:
         self.name = name
 
     def __repr__(self) -> str:
-        """The state, the size of the network, and the time of a step as far as it is known."""
+        """The state, the size of the network, and the time of a step if it is known."""
         info = self.info
         size = f", {info['parameters']:,} parameters" if info.get("parameters") else ""
         speed = f", {info['step_seconds']:.2g} s a step" if info.get("step_seconds") else ""
@@ -57,42 +50,40 @@ class Run:
 
     @property
     def state(self) -> str:
-        """created, running, paused, done, cancelled, failed, or broken: what is stored of it cannot be read.
+        """created, running, paused, done, cancelled, failed, or broken if its files cannot be read.
 
-        It is running in the background, and while `step` is under way. One that is paused can be started.
+        It is running while it trains in the background or in `step`. A paused run can be started.
         """
         return self.info["state"]
 
-    stored_step = _told("stored_step", "The step that is on the server's disk; later steps are stored soon.")
-    store_error = _told(
-        "store_error", "Why the server could not store the run, which it tries again by itself, or None."
-    )
-    restored = _told("restored", "That its last stored state was damaged, and from which step it went on, or None.")
-    stopped = _told("stopped", "Why it stopped by itself: reason (diverged), step and message, or None.")
+    stored_step = _info_property("stored_step", "The last step on the server's disk.")
+    store_error = _info_property("store_error", "Why the server could not store the run, or None; it tries again.")
+    restored = _info_property("restored", "Damage of the last stored state, and where the run continued, or None.")
+    stopped = _info_property("stopped", "Why it stopped by itself: reason (diverged), step and message; or None.")
 
     def step(self, steps: int = 1, progress: bool = True) -> pd.DataFrame:
-        """Take training steps now and return their rows.
+        """Train for a number of steps now and return their rows.
 
-        An interrupt (Ctrl-C) ends the steps and returns the rows so far, with ``rows.attrs["interrupted"]`` and a line
-        on stderr: the server keeps what was learned, and `step` goes on from there, of any later client as well.
+        An interrupt (Ctrl-C) ends the training and returns the rows so far, with ``rows.attrs["interrupted"]`` and a
+        line on stderr. The server keeps the steps; `step` continues from there, also from another client.
         """
-        kept = "what was learned is kept: step() goes on, save() saves it, metrics() shows all rows"
+        kept = "its steps are kept: step() continues, save() saves it, metrics() shows all rows"
         return self._follow("TrainStep", {"run": self.name, "steps": steps}, progress, kept)
 
     def start(self, kimg: float | None = None) -> None:
-        """Train in the background until `kimg` thousand images have been seen in all; default the run's own kimg."""
+        """Train in the background until `kimg` thousand images have been seen in all; by default the run's own kimg."""
         self._client.call("StartRun", run=self.name, kimg=kimg)
 
     def watch(self, from_: int = 0) -> Iterator[dict[str, Any]]:
-        """The rows after the first `from_`, each as it happens, until the run is paused, done or cancelled."""
+        """The rows after step `from_`, as they are made, until the run is paused, done or cancelled."""
         for message in self._client.stream("WatchRun", {"run": self.name, "from": from_}):
             yield from message.batch.to_pylist()
 
     def metrics(self) -> pd.DataFrame:
-        """The rows so far, of a run at work as well.
+        """The rows so far, also while the run trains.
 
-        Besides loss, energy and rates they hold the estimate's standard error, its cosine to the one before, and the
-        share and standard error of each of its terms; docs/wire.md lists the columns.
+        They hold the loss, energy and rates; the estimate's standard error and its cosine to the previous one; and the
+        share and standard error of each of its terms. docs/wire.md lists the columns.
         """
         last = int(self.info["step"])
 
@@ -105,8 +96,8 @@ class Run:
         return joined(so_far()).to_pandas()
 
     def wait(self, progress: bool = True) -> pd.DataFrame:
-        """The rows of a background run, at its end; an interrupt stops the waiting, not the run, as in `step`."""
-        kept = "the run goes on in the background: wait() follows it again, pause() stops it"
+        """Wait for a background run and return its rows. An interrupt stops the waiting, not the run."""
+        kept = "it continues in the background: wait() follows it again, pause() stops it"
         before = self.info.get("notes", [])
         rows = self._follow("WatchRun", {"run": self.name, "from": 0}, progress, kept)
         info = self.info
@@ -117,7 +108,7 @@ class Run:
         return rows
 
     def _follow(self, op: str, request: dict[str, Any], progress: bool, kept: str) -> pd.DataFrame:
-        """All rows of op, or those before an interrupt, with a bar that shows steps and loss."""
+        """All rows of op, or those before an interrupt, with a progress bar."""
         before = self.info
         target = before.get("target_kimg", 0.0)
         bar = Bar("train", "step", request.get("steps"), progress)
@@ -139,7 +130,7 @@ class Run:
         except UnavailableError as error:
             raise UnavailableError(
                 f"{error.message}; the run {self.name} is kept up to its last checkpoint: start the server again, then "
-                f"client.run({self.name!r}).step() or .start() goes on",
+                f"client.run({self.name!r}).step() or .start() continues",
                 error.code,
             ) from error
         except KeyboardInterrupt:
@@ -150,7 +141,7 @@ class Run:
             return rows
 
     def _rows_after(self, before: int) -> pd.DataFrame:
-        """The rows after step `before`, with those of the steps that a server takes until it hears of an interrupt."""
+        """The rows after step `before`, including steps that the server took before it noticed an interrupt."""
         end = time.monotonic() + _PATIENCE
         while self.state == "running" and time.monotonic() < end:
             time.sleep(0.02)
@@ -162,14 +153,14 @@ class Run:
         self._client.call("PauseRun", run=self.name)
 
     def cancel(self) -> None:
-        """End the run for good."""
+        """End the run permanently."""
         self._client.call("CancelRun", run=self.name)
 
     def save(self, name: str, replace: bool = False) -> None:
-        """Write the averaged weights and the schedule as the model `name`: of the best state of a run that keeps that.
+        """Write the averaged weights and the schedule as the model `name`, from the best state if the run keeps it.
 
-        It prints what the state has gained over the start. It warns of an average that is mostly the start, of a
-        learning rate that has not fallen because the run was stopped early, and of a schedule's gradient that is noise.
+        It prints the gain over the start. It warns if the average is mostly the start, if the learning rate has not
+        fallen because the run was stopped early, and if the schedule's gradient is noise.
         """
         saved = self._client.call("SaveModel", run=self.name, name=name, replace=replace)
         if "outcome" in saved:
@@ -177,5 +168,5 @@ class Run:
         warn(f"run {self.name}: {warning}" for warning in saved.get("warning", "").splitlines())
 
     def delete(self) -> None:
-        """Forget the run and its files."""
+        """Delete the run and its files."""
         self._client.call("DeleteRun", run=self.name)

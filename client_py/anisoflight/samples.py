@@ -1,6 +1,4 @@
-"""Images that came from the server: samples and stored datasets."""
-
-from __future__ import annotations
+"""Images from the server: samples and stored data sets."""
 
 import html
 import json
@@ -8,9 +6,11 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import Any, Self, overload
 
 import numpy as np
+import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,24 +19,19 @@ from .errors import BadRequestError, warn
 from .files.temporary import whole_file
 from .wire.tensors import to_numpy
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-    import pandas as pd
-
 Array = np.ndarray[Any, Any]
 
-_OF_FILES = ("agg", "cairo", "pdf", "pgf", "ps", "svg", "template")  # backends of matplotlib, which show nothing
+_WITHOUT_SCREEN = ("agg", "cairo", "pdf", "pgf", "ps", "svg", "template")  # backends of matplotlib
 
 Decoder = Callable[[Array], Any]
-"""Values [N, H, W, C] in the data's own units to images: [N, h, w, 1 or 3], or without the last axis, of uint8 or
-floats in [−1, 1]."""
+"""Values [N, H, W, C] in the data's units to images [N, h, w, 1 or 3] or [N, h, w], uint8 or floats in [−1, 1]."""
 
 
 class ImageTable(Sequence[Array]):
-    """A sequence of images: rows of an Arrow table with one column of them and one of labels.
+    """A sequence of images: an Arrow table with a column of images and one of labels.
 
-    An index gives an image, a slice the same kind of table without a copy. Whatever reads Arrow's PyCapsule interface
-    takes it as a table (``pyarrow.table(x)``, ``polars.from_arrow(x)``), and numpy as an array.
+    An index returns an image; a slice returns a table of the same kind without a copy. It converts to a table through
+    Arrow's PyCapsule interface (``pyarrow.table(x)``, ``polars.from_arrow(x)``), and to a numpy array.
     """
 
     _column: str
@@ -44,7 +39,7 @@ class ImageTable(Sequence[Array]):
     def __init__(self, table: pa.Table, decode: Decoder | None = None) -> None:
         self.table = table
         self.decode = decode
-        """Makes pictures of fields and latents: values [N, H, W, C] in their own units to images."""
+        """Converts fields and latents to pictures."""
 
     def __len__(self) -> int:
         return self.table.num_rows
@@ -57,8 +52,11 @@ class ImageTable(Sequence[Array]):
         if not isinstance(place, slice):
             return self.images[place]
         start, stop, step = place.indices(len(self))
-        near = step == 1
-        rows = self.table.slice(start, max(0, stop - start)) if near else self.table.take(np.arange(start, stop, step))
+        rows = (
+            self.table.slice(start, max(0, stop - start))
+            if step == 1
+            else self.table.take(np.arange(start, stop, step))
+        )
         return type(self)(rows, self.decode)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
@@ -73,40 +71,40 @@ class ImageTable(Sequence[Array]):
 
     @property
     def column(self) -> pa.ChunkedArray:
-        """The images as a column of Arrow's tensors."""
+        """The images as a column of Arrow tensors."""
         return self.table[self._column]
 
     @cached_property
     def images(self) -> Array:
-        """[N, H, W, C] or [N, C, H, W], as requested: a read-only view where one batch came, else one copy."""
+        """[N, H, W, C] or [N, C, H, W], as requested: a read-only view of a single batch, else a copy."""
         return to_numpy(self.column)
 
     @property
     def labels(self) -> Array:
-        """[N] int32, −1 = none."""
+        """[N] int32, −1 for none."""
         return to_numpy(self.table["label"])
 
     @property
     def metadata(self) -> dict[str, str]:
-        """What the server says of this table: the resolved request, model version, weights hash."""
+        """The server's facts on this table: the resolved request, model version, weights hash."""
         return {key.decode(): value.decode() for key, value in (self.table.schema.metadata or {}).items()}
 
     @property
     def layout(self) -> str:
-        """How the axes of an image lie: HWC or CHW."""
+        """The order of the axes of an image: HWC or CHW."""
         return "".join(self.column.type.dim_names or "HWC")
 
     @property
     def normalization(self) -> dict[str, list[float]] | None:
-        """`mean` and `scale` of each channel, of values in units of their own; None of images in [−1, 1]."""
+        """`mean` and `scale` by channel for values in other units; None for images in [−1, 1]."""
         return json.loads(self.metadata.get("normalization", "null"))
 
     def to_pictures(self, column: pa.ChunkedArray | None = None) -> tuple[pictures.Pixels, str]:
         """All images as uint8 [N, h, w, 1 or 3], and a note of what they show; `column` is another column of such
         images.
 
-        Plain images are as they are. Others go through `decode`; without it each channel is mapped from its least to
-        its greatest value over all images, and channels that are not 1 or 3 stand side by side.
+        Images in [−1, 1] are converted as they are. Other values go through `decode`. Without it each channel is mapped
+        from its least to its greatest value, and channels that are not 1 or 3 are placed side by side.
         """
         values = to_numpy(self.column if column is None else column)
         if self.layout == "CHW":
@@ -124,7 +122,7 @@ class ImageTable(Sequence[Array]):
         return frame
 
     def to_torch(self) -> Any:
-        """A torch tensor of its own memory (torch would write through the read-only view)."""
+        """A torch tensor with its own memory, because the images are read-only."""
         import torch  # pyright: ignore[reportMissingImports]
 
         return torch.from_numpy(self.images.copy())
@@ -134,17 +132,17 @@ class ImageTable(Sequence[Array]):
         return pictures.grid(self.to_pictures()[0], columns=columns, scale=scale)
 
     def to_pil(self) -> list[Any]:
-        """One image of Pillow's each, of mode L or RGB, as `to_pictures` makes them."""
+        """Images of Pillow, of mode L or RGB, made from `to_pictures`."""
         from .data.pictures import image_of
 
         return [image_of(picture) for picture in self.to_pictures()[0]]
 
     def save(self, path: str | os.PathLike[str], columns: int | None = None, scale: int = 4) -> None:
-        """Write a file of the kind that its extension says; one that is there is replaced when the new one is whole.
+        """Write a file whose extension selects the format. An existing file is replaced when the new one is complete.
 
-        .png is all images in one picture, with so many columns, enlarged by scale. .npy is the array; .npz the arrays
-        images and labels (and of samples seeds); .parquet, .arrow and .feather are the table, which
-        `Client.put_dataset` takes back.
+        .png holds all images as one picture of `columns` columns, enlarged by scale. .npy holds the array, .npz the
+        arrays images and labels, and seeds of samples. .parquet, .arrow and .feather hold the table, which
+        `Client.put_dataset` accepts.
         """
         kind = os.path.splitext(path)[1].lower()
         with whole_file(path) as file:
@@ -163,12 +161,11 @@ class ImageTable(Sequence[Array]):
                 with pa.ipc.new_file(file, self.table.schema) as table:
                     table.write_table(self.table)
             else:
-                raise BadRequestError(
-                    f"path must end in .png, .npy, .npz, .parquet, .arrow or .feather, got {os.fspath(path)!r}"
-                )
+                formats = ".png, .npy, .npz, .parquet, .arrow or .feather"
+                raise BadRequestError(f"path must end in {formats}, got {os.fspath(path)!r}")
 
     def show(self, columns: int | None = None) -> None:
-        """Display the grid: in a notebook inline, elsewhere in matplotlib's window. It warns if there is no screen."""
+        """Display the grid: in a notebook inline, else in matplotlib's window. It warns if there is no screen."""
         if "ipykernel" in sys.modules:
             from IPython.display import HTML, display  # pyright: ignore[reportMissingImports]
 
@@ -176,8 +173,8 @@ class ImageTable(Sequence[Array]):
             return
         from matplotlib import pyplot
 
-        if pyplot.get_backend().lower() in _OF_FILES:
-            warn(['there is no screen to show pictures on; save("samples.png") writes them to a file'])
+        if pyplot.get_backend().lower() in _WITHOUT_SCREEN:
+            warn(['there is no screen to show images on; save("samples.png") writes them to a file'])
             return
         picture = self.grid(columns)
         pyplot.imshow(picture.squeeze(-1) if picture.shape[-1] == 1 else picture, cmap="gray")
@@ -186,15 +183,15 @@ class ImageTable(Sequence[Array]):
 
     @property
     def notes(self) -> list[str]:
-        """What the server took in place of what was asked for, and what gives poor results, in sentences."""
+        """Settings that the server has replaced, or that give poor results, in sentences."""
         return json.loads(self.metadata.get("notes", "[]"))
 
     def _repr_html_(self) -> str:
-        said = "".join(f"<p>{html.escape(line)}</p>" for line in [repr(self), *self._settings_used(), *self.notes])
-        return said + self._html(64, None)
+        lines = "".join(f"<p>{html.escape(line)}</p>" for line in [repr(self), *self._settings_used(), *self.notes])
+        return lines + self._html(64, None)
 
     def _settings_used(self) -> list[str]:
-        """How the images were drawn, if they were."""
+        """The settings that the images were drawn with, if they are samples."""
         request = json.loads(self.metadata.get("request", "{}"))
         if "solver" not in request:
             return []
@@ -211,7 +208,7 @@ class ImageTable(Sequence[Array]):
 
 
 def _mapped(values: Array) -> tuple[pictures.Pixels, str]:
-    """Values in units of their own as pictures, and which values they show.
+    """Values in other units as pictures, and their ranges.
 
     >>> pixels, note = _mapped(np.array([[[[270.0]], [[290.0]]]]))
     >>> pixels.ravel().tolist(), note
@@ -227,12 +224,12 @@ def _mapped(values: Array) -> tuple[pictures.Pixels, str]:
         return pixels, f"red, green, blue: {ranges}"
     if channels == 1:
         return pixels, f"black to white: {ranges}"
-    beside = np.concatenate(np.split(pixels, channels, axis=3), axis=2)
-    return beside, f"{channels} channels side by side, black to white: {ranges}"
+    row = np.concatenate(np.split(pixels, channels, axis=3), axis=2)
+    return row, f"{channels} channels side by side, black to white: {ranges}"
 
 
 def _checked(decoded: Array, count: int) -> pictures.Pixels:
-    """What a decoder gave, if it is images."""
+    """The result of a decoder, if it is `count` images."""
     images = decoded[..., None] if decoded.ndim == 3 else decoded
     if images.ndim != 4 or len(images) != count or images.shape[3] not in (1, 3):
         raise BadRequestError(f"decode must return {count} images [N, h, w, 1 or 3], got the shape {images.shape}")
@@ -242,7 +239,7 @@ def _checked(decoded: Array, count: int) -> pictures.Pixels:
 
 
 class Samples(ImageTable):
-    """What `Client.sample` returns: one row per image, in the order asked for.
+    """The result of `Client.sample`: one row per image, in the requested order.
 
     >>> samples = client.sample("digits", n=4, steps=5, seed=1)
     >>> samples.images.shape, samples.seeds.tolist()
@@ -258,20 +255,20 @@ class Samples(ImageTable):
         only_final = pc.all(final, min_count=0).as_py()
         super().__init__(table if only_final else table.filter(final), decode)
         self.previews = table.slice(0, 0) if only_final else table.filter(pc.invert(final))
-        """With `every`: the denoised estimates on the way, their `step` ≥ 0."""
+        """With `every`: the denoised estimates of earlier steps, with `step` ≥ 0."""
 
     @property
     def seeds(self) -> Array:
-        """[N] uint64: sample i again, alone, is ``client.sample(model, n=1, seed=seeds[i])``."""
+        """[N] uint64: ``client.sample(model, n=1, seed=seeds[i])`` draws sample i again."""
         return to_numpy(self.table["seed"])
 
     @property
     def nfe(self) -> Array:
-        """[N] int32: evaluations of the network spent on each sample."""
+        """[N] int32: evaluations of the network for each sample."""
         return to_numpy(self.table["nfe"])
 
 
 class Dataset(ImageTable):
-    """What `Client.dataset` returns: stored images in the dtype and layout in which they were uploaded."""
+    """The result of `Client.dataset`: stored images in the dtype and layout of their upload."""
 
     _column = "image"

@@ -1,4 +1,4 @@
-"""Noise schedules, as curves in a DataFrame."""
+"""Noise schedules on the server."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Schedule:
 
         x_t = x_0 + Σ_j √g_j(t) P_j ε,    σ(t) = Π_j g_j(t)^{1/(2J)}
 
-    g_j increases from about 0 to T (σ² of all noise at the end); P_1 takes the low frequencies or leading
-    components. J = 1 is the ordinary, isotropic case, with g = σ².
+    g_j increases from about 0 to T (σ² of the largest noise). P_1 holds the low frequencies or leading components. J =
+    1 is the ordinary, isotropic case, with g = σ².
 
     >>> frame = client.schedule("edm").evaluate(points=3)
     >>> frame["t"].tolist()
@@ -44,14 +44,12 @@ class Schedule:
 
     @property
     def info(self) -> dict[str, Any]:
-        """The schedule as the server describes it; after `Client.make_schedule`, what that reported."""
+        """The server's description of the schedule; after `Client.make_schedule`, the result of that."""
         if self._made:
             return self._made
         listed = frame_of(self._client.call("ListSchedules")["schedules"])
         if self.name not in listed.index:
-            raise NotFoundError(
-                f"no schedule is called {self.name!r}; Client.schedules() lists {len(listed)}", "SCHEDULE_NOT_FOUND"
-            )
+            raise NotFoundError(f"no schedule is called {self.name!r}; see Client.schedules()", "SCHEDULE_NOT_FOUND")
         return listed.loc[self.name].dropna().to_dict()
 
     def __repr__(self) -> str:
@@ -60,30 +58,31 @@ class Schedule:
     def evaluate(
         self, points: int = 256, t: npt.ArrayLike | None = None, labels: npt.ArrayLike | None = None
     ) -> pd.DataFrame:
-        """The curves at `points` times uniform in [0, T], or at the times t: columns label, subspace, t, g, gdot,
+        """The curves at `points` uniform times in [0, T], or at the times t: columns label, subspace, t, g, gdot,
         sigma.
 
-        label −1 is the schedule shared by all; rows are sorted by label, subspace and t.
+        Label −1 is the schedule shared by all classes. Rows are sorted by label, subspace and t.
         """
         times = {"points": points} if t is None else {"t": np.asarray(t, np.float64)}
         request = {"schedule": self.name, **times, "labels": None if labels is None else np.asarray(labels)}
         return self._client.table("EvaluateSchedule", request).to_pandas()
 
     def knots(self) -> pd.DataFrame:
-        """The paths' own knots, between which ln g is linear: columns label, subspace, t, g, as `Client.put_schedule`
-        takes them."""
+        """The knots of the paths: columns label, subspace, t, g, as in `Client.put_schedule`. ln g is linear between
+        them.
+        """
         request = {"schedule": self.name, "knots": True}
         return self._client.table("EvaluateSchedule", request).to_pandas()[["label", "subspace", "t", "g"]]
 
     def curve(self, label: int | None = None) -> Curve:
-        """The noise levels σ(t) to keep without a server, such as for anemoi."""
+        """The noise levels σ(t), for use without a server."""
         return Curve.of(self.knots(), label)
 
     def sigmas(self, steps: int, label: int | None = None, *, zero: bool = False) -> np.ndarray[Any, Any]:
-        """The steps + 1 noise levels σ of grid "schedule", from the largest down, for the solvers of other programs.
+        """The steps + 1 noise levels σ of grid "schedule" in decreasing order, for the solvers of other programs.
 
         σ is the geometric mean over the subspaces, exp(½ mean_j ln g_j). The last is that of g(0), about 3e-5; with
-        `zero` it is exactly 0, as EDM's own sampler wants it. A per-class schedule needs the label.
+        `zero` it is exactly 0, as EDM's sampler needs it. A per-class schedule needs the label.
 
         >>> client.schedule("edm").sigmas(3, zero=True).round(2).tolist()
         [80.0, 9.71, 0.47, 0.0]
@@ -95,8 +94,7 @@ class Schedule:
         return sigmas
 
     def sigma_text(self, steps: int, form: Form = "json", label: int | None = None, *, flow: bool = False) -> str:
-        """`sigmas(steps, zero=True)` as text for k-diffusion ("json"), ComfyUI ("comfyui") or stable-diffusion.cpp
-        ("sd.cpp"); `anisoflight.curve.sigma_text` says how they look.
+        """`sigmas(steps, zero=True)` in a format of `anisoflight.curve.sigma_text`: "json", "comfyui" or "sd.cpp".
 
         >>> client.schedule("edm").sigma_text(3, "sd.cpp")
         '80,9.7143963,0.46898728,0'
@@ -107,31 +105,28 @@ class Schedule:
 
     @property
     def file(self) -> dict[str, Any]:
-        """The schedule file: everything the schedule holds, its provenance included."""
+        """The schedule file: all that the schedule holds, and its provenance."""
         return self._client.call("ExportSchedule", schedule=self.name)
 
     def vectors(self) -> Vectors | None:
-        """The rows [k, H, W] of P_1 by label (−1 shared); None for the bases none, dct and haar, which need none."""
+        """The rows [k, H, W] of P_1 by label (−1 shared); None for the bases none, dct and haar."""
         return None if self.file["family"]["basis"] in FORMULAS else self._client.basis(schedule=self.name)
 
     @property
     def start(self) -> Start | None:
-        """The law of a dataset that sampling along the schedule starts from; None where it starts from noise alone."""
+        """The law that sampling along the schedule starts from; None for noise alone."""
         if self.name == "edm" or "start" not in self.info:
             return None
         return Start(base64.b64decode(self._client.call("ExportStart", schedule=self.name)["file"]))
 
     @property
     def provenance(self) -> dict[str, Any] | None:
-        """How the schedule was made, from what and when; None where that is not known."""
+        """How, when and from what the schedule was made; None if unknown."""
         return self.file.get("provenance")
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the schedule file as JSON, and beside it the vectors of its basis to basis.safetensors, its start to
-        start.safetensors, and what its own sampler needs to statistics.safetensors and fitted.safetensors, as far as it
-        has them.
-
-        `Client.put_schedule` reads it back.
+        """Write the schedule file as JSON and, next to it, what the schedule has of basis.safetensors,
+        start.safetensors, statistics.safetensors and fitted.safetensors. `Client.put_schedule` reads them.
         """
         file = self.file
         parts = {
@@ -141,7 +136,7 @@ class Schedule:
         write_with_basis(path_of(path), file, self.vectors(), self.start, parts)
 
     def to_csv(self, path: str | PathLike[str] | None = None) -> str:
-        """The knots as CSV with the columns label, subspace, t, g and every digit, written to path where one is given.
+        """The knots as CSV with the columns label, subspace, t, g and every digit; also written to path if it is given.
 
         >>> print(client.put_schedule("two-knots", {"t": [0, 400], "g": [1e-9, 400]}, replace=True).to_csv())
         label,subspace,t,g
@@ -156,10 +151,7 @@ class Schedule:
         return text
 
     def plot(self, ax: Any = None, points: int = 513) -> Any:
-        """Draw g_j(t) of every label on a logarithmic axis; returns the matplotlib axes.
-
-        It is `anisoflight.figures.variances`; that module has ratios, means and the rest.
-        """
+        """Draw g_j(t) of every label by `anisoflight.figures.variances`; returns the matplotlib axes."""
         from .figures import variances
 
         ax = variances(self.evaluate(points=points), ax)
@@ -167,7 +159,7 @@ class Schedule:
         return ax
 
     def _repr_html_(self) -> str:
-        """The noise variances over time, a line for each label and subspace, for notebooks with matplotlib."""
+        """The noise variances over time as SVG, if matplotlib is installed."""
         try:
             from matplotlib.figure import Figure
 

@@ -1,4 +1,4 @@
-"""A server of one's own: start the anisoflight binary, connect, and end it again."""
+"""A local server: start the anisoflight program, connect, and end it."""
 
 from __future__ import annotations
 
@@ -12,24 +12,21 @@ import subprocess
 import tempfile
 import threading
 import weakref
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TextIO
 
 from .client import Client
 from .errors import ServerStartError
 from .files import path_of
 from .files.temporary import TemporaryFolder
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import IO, TextIO
-
 _LISTENING = re.compile(r"listening on .*?location[=\":]+([^\s\"]+)")
 _IN_USE = re.compile(r"is in use by process .*?(grpc[^\s)]+)\)")
-_LONGEST = 103 - len("/anisoflight-12345678/socket")  # bytes of a folder: of a socket's path some systems take 103
-_KEPT = 200  # lines of log kept for error messages
-_GRACE = 60.0  # seconds a server may take to end: 30 of its own for requests in progress, and to store its runs
+_MAX_FOLDER = 103 - len("/anisoflight-12345678/socket")  # bytes; a socket's path may have 103
+_LOG_LINES = 200  # kept for error messages
+_GRACE = 60.0  # seconds that a server may take to finish requests and store its runs
 
 
 class LocalClient(Client):
@@ -45,20 +42,20 @@ class LocalClient(Client):
 
 
 class LocalServer:
-    """One running server process and its log."""
+    """A running server process and its log."""
 
     def __init__(
         self, command: Sequence[str], environment: Mapping[str, str] | None, log: TextIO | None, timeout: float
     ) -> None:
-        self.lines: collections.deque[str] = collections.deque(maxlen=_KEPT)
+        self.lines: collections.deque[str] = collections.deque(maxlen=_LOG_LINES)
         self._folder: TemporaryFolder | None = None
         arguments = [*command, "--until-eof"]
         if "--listen" not in arguments:
             self._folder = _socket_folder() if os.name == "posix" else None
             arguments += ["--listen", f"unix:{self._folder.path}/socket" if self._folder else "127.0.0.1:0"]
         try:
-            # In a session of its own: a Ctrl-C in the terminal is for the Python program, which then ends the server.
-            # However that program ends, the pipe to the server's standard input ends with it, and so does the server.
+            # In a new session, so that Ctrl-C in the terminal reaches only Python, which then ends the server. If
+            # Python is killed, the pipe to the server's standard input closes, and the server ends.
             self.process = subprocess.Popen(
                 arguments,
                 stdin=subprocess.PIPE,
@@ -83,15 +80,14 @@ class LocalServer:
             address = found.get(timeout=timeout)
             if address is None:
                 code = self.process.wait(_GRACE)
-                said = f"the server ended with exit code {code}"
+                message = f"the server ended with exit code {code}"
                 if holder := _IN_USE.search(self.log):
-                    said += f"; connect({holder[1]!r}) reaches that of the folder, close() of its first client ends it"
-                raise ServerStartError(f"{said}. Its log:\n{self.log}")
+                    message += f"; the folder has a server: connect({holder[1]!r}), or close the client that started it"
+                raise ServerStartError(f"{message}. Its log:\n{self.log}")
         except BaseException as error:
             self.close()
             if isinstance(error, queue.Empty):
-                said = f"the server was not ready after {timeout:g} s. Its log:\n{self.log}"
-                raise ServerStartError(said) from None
+                raise ServerStartError(f"the server was not ready after {timeout:g} s. Its log:\n{self.log}") from None
             raise
         self.location = address
 
@@ -113,16 +109,15 @@ def serve(
     log: TextIO | None = None,
     timeout: float = 60.0,
 ) -> LocalClient:
-    """Start the local server and connect to it. Leaving the context, `close`, or the end of Python, however it
-    comes, ends it.
+    """Start a local server and connect to it. Leaving the context, `close` or the end of Python ends the server.
 
-    config is a configuration file, data the folder for models, schedules, bases, datasets and runs (both as in
-    ``anisoflight serve``), listen ``HOST:PORT`` (port 0: any free one) or ``unix:PATH``; by default a private unix
-    socket. The server's log goes to `log`, such as ``sys.stderr``; when the server does not come up within
-    `timeout` seconds, the error shows it.
+    config is a configuration file, data the folder of models, schedules, bases, data sets and runs (both as in
+    ``anisoflight serve``). listen is ``HOST:PORT`` (port 0: any free one) or ``unix:PATH``, by default a private Unix
+    socket. The server's log goes to `log`, such as ``sys.stderr``. If the server does not start within `timeout`
+    seconds, the error shows the log.
 
-    The binary is looked for in this order: `binary`, ``$ANISOFLIGHT_BIN``, the one that was installed with this
-    package, the PATH, and ``bin/`` of the repository that this package is installed from.
+    The program is searched in this order: `binary`, ``$ANISOFLIGHT_BIN``, this package's installation, the PATH, and
+    ``bin/`` of the repository of this package.
 
     >>> with serve(data=folder) as client:
     ...     client.info()["device"]["name"]
@@ -137,7 +132,7 @@ def serve(
 
 
 def find_binary(binary: str | os.PathLike[str] | None = None) -> str:
-    """The path of the server's binary; see `serve` for the order."""
+    """The path of the server's program, in the order of `serve`."""
     if given := binary or os.environ.get("ANISOFLIGHT_BIN"):
         path = os.fspath(path_of(given))
         if not os.access(path, os.X_OK):
@@ -148,14 +143,14 @@ def find_binary(binary: str | os.PathLike[str] | None = None) -> str:
     found = _installed(name) or shutil.which(name) or (str(built) if os.access(built, os.X_OK) else None)
     if found is None:
         raise ServerStartError(
-            f"no anisoflight binary: neither $ANISOFLIGHT_BIN nor this package nor the PATH nor {built} has one. "
+            f"no anisoflight program in $ANISOFLIGHT_BIN, this package, the PATH or {built}. "
             "Install the wheel for this platform, or build it with make build in the repository"
         )
     return found
 
 
 def _installed(name: str) -> str | None:
-    """The program that the platform's wheel put among the commands, wherever its scheme of installation has them."""
+    """The program that the platform's wheel installed."""
     try:
         files = metadata.files("anisoflight") or ()
     except metadata.PackageNotFoundError:
@@ -165,15 +160,15 @@ def _installed(name: str) -> str | None:
 
 
 def _socket_folder() -> TemporaryFolder:
-    """A folder for a socket, elsewhere than temporary files if its path would be too long, or has gRPC's separator."""
+    """A folder for a socket: not that of temporary files if its path is too long or has a comma, gRPC's separator."""
     usual = tempfile.gettempdir()
-    return TemporaryFolder("/tmp" if len(os.fsencode(usual)) > _LONGEST or "," in usual else None)
+    return TemporaryFolder("/tmp" if len(os.fsencode(usual)) > _MAX_FOLDER or "," in usual else None)
 
 
 def _copy_log(
     stream: IO[str], lines: collections.deque[str], log: TextIO | None, found: queue.Queue[str | None]
 ) -> None:
-    """Thread: keep the last lines, pass them on, and report the address; None when the log ends first."""
+    """Thread: keep the last lines, copy them, and report the address, or None when the log ends first."""
     for line in stream:
         lines.append(line)
         if log is not None:
@@ -188,7 +183,7 @@ _servers: weakref.WeakSet[LocalServer] = weakref.WeakSet()
 
 
 def _forked() -> None:
-    """In a process forked from this one: the servers stay the parent's, to end and to end with."""
+    """In a forked process: release the servers, which belong to the parent."""
     for server in list(_servers):
         server.close.detach()
         if server.process.stdin:
@@ -202,7 +197,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _end(process: subprocess.Popen[str], folder: TemporaryFolder | None) -> None:
-    """Ask the server to end, and make it."""
+    """End the server: by SIGTERM, then by SIGKILL."""
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
         try:

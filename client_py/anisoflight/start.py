@@ -1,11 +1,11 @@
-"""Starts: the normal law of a dataset that sampling starts from, as a file for any sampler.
+"""Starts: the normal law of a data set that sampling starts from, as a file for any sampler.
 
-A schedule with a start is sampled from states drawn from the law that data of mean μ and covariance Σ have under noise
-of covariance M = Σ_j g_j P_j, in place of noise alone,
+A schedule with a start is sampled from states drawn from the law of data of mean μ and covariance Σ under noise of
+covariance M = Σ_j g_j P_j, in place of noise alone,
 
     x_T = μ + (Σ + M)^½ ξ.
 
-The file start.safetensors holds that law. Another sampler needs ten lines for it, here at σ = 4 from the latents of
+The file start.safetensors holds that law. Another sampler needs ten lines to use it, here at σ = 4 from the latents of
 seeds 7 and 8:
 
 >>> _ = client.make_schedule("matched", "start", dataset="blocks", sigma_max=4, replace=True, progress=False)
@@ -22,28 +22,23 @@ seeds 7 and 8:
 True
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any, Self
+from os import PathLike
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from safetensors import SafetensorError
 from safetensors.numpy import load
 
-from .errors import BadRequestError
+from .errors import bad_schedule
 from .files import path_of
 from .files.temporary import whole_file
 from .latents import latents
 from .subspaces import Coordinates, Subspaces, orthonormal
 from .tensors import like
 from .wire.tensors import array_of
-
-if TYPE_CHECKING:
-    from os import PathLike
-
-    import numpy.typing as npt
 
 __all__ = ["START_FILE", "Start", "latents"]
 
@@ -54,11 +49,7 @@ _FORMAT = {"format": "anisoflight-start", "version": "1", "covariance": "dct"}
 
 
 class Start:
-    """The law of a dataset, of all its images and, where it is per class, of each class.
-
-    >>> client.make_schedule("matched", "start", dataset="blocks", sigma_max=4, replace=True, progress=False).start
-    Start('dct', 8×8×1, of 10 classes)
-    """
+    """The law of a data set: of all its images and, if it is per class, of each class."""
 
     def __init__(self, file: bytes) -> None:
         self.file = file
@@ -68,11 +59,11 @@ class Start:
             self.metadata: dict[str, str] = json.loads(file[8 : 8 + length])["__metadata__"]
             self._check()
         except (SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
-            said = f"{error.args[0]} is missing or of another type" if isinstance(error, KeyError) else error
-            raise BadRequestError(f"not a start: {said}", "BAD_SCHEDULE") from error
+            message = f"{error.args[0]} is missing or of another type" if isinstance(error, KeyError) else error
+            raise bad_schedule(f"not a start: {message}") from error
 
     def _check(self) -> None:
-        """ValueError or KeyError of what the server refuses, too: see docs/wire.md, ExportStart."""
+        """ValueError or KeyError if the server would refuse the file; see docs/wire.md, ExportStart."""
         metadata, found = self.metadata, self._tensors
         if {key: metadata.get(key) for key in _FORMAT} != _FORMAT:
             raise ValueError(f"its metadata must have {_FORMAT}, got {metadata}")
@@ -124,17 +115,17 @@ class Start:
 
     @property
     def labels(self) -> list[int]:
-        """The classes that have laws of their own."""
+        """The classes with their own laws."""
         found = (int(name.removeprefix("mean.")) for name in self._tensors if name.startswith("mean."))
         return sorted(label for label in found if label >= 0)
 
     def draw(
         self, xi: npt.ArrayLike, g: float | npt.ArrayLike, label: int = -1, subspaces: Subspaces | None = None
     ) -> Array:
-        """μ + (Σ + M)^½ ξ in float64, of unit normal ξ [n, H, W, C], for images of a class or, with −1, of any.
+        """μ + (Σ + M)^½ ξ in float64, from unit normal ξ [n, H, W, C], for a class or, with −1, for any image.
 
-        g is the variance of the noise, one number, or g_j for each of the subspaces. A root of a covariance that does
-        not have the noise's directions is that of the whole matrix.
+        g is the variance of the noise: one number, or g_j for each of the subspaces. If Σ does not have the noise's
+        directions, the root is that of the whole matrix.
         """
         noise, levels = array_of(xi, "xi", np.float64), np.atleast_1d(array_of(g, "g", np.float64))
         if noise.shape[1:] != self.size:
@@ -144,7 +135,7 @@ class Start:
         return np.moveaxis(self.drawn(np.moveaxis(noise, -1, 1), levels, label, subspaces), 1, -1)
 
     def drawn(self, xi: Any, levels: Array, label: int, subspaces: Subspaces | None) -> Any:
-        """`draw` of noise [n, C, …], a tensor or an array, in its own dtype; levels are g_j [J]."""
+        """`draw` for noise [n, C, …], a tensor or an array, in its own dtype; levels are g_j [J]."""
         label = label if f"mean.{label}" in self._tensors else -1
         mean = like(np.moveaxis(self._tensors[f"mean.{label}"], -1, 0).reshape(xi.shape[1:]), xi)
         if subspaces is None or np.all(levels == levels[0]):
@@ -152,7 +143,7 @@ class Start:
         return mean + self._anisotropic(xi, levels, label, subspaces)
 
     def _isotropic(self, xi: Any, g: float, label: int) -> Any:
-        """(Σ + gI)^½ ξ, in the law's own directions."""
+        """(Σ + gI)^½ ξ, in the law's directions."""
         if label not in self._coordinates:
             self._coordinates[label] = Coordinates(*self.size, self._tensors.get(f"axes.{label}"))
         return self._coordinates[label].combine([xi], [np.sqrt(self._tensors[f"variance.{label}"] + g)])

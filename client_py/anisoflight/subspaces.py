@@ -1,19 +1,15 @@
-"""Parts of images by subspace, and images in DCT frequencies, for numpy arrays and torch tensors alike."""
+"""Projections of images on subspaces, and DCT frequencies, for numpy arrays and torch tensors."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from .tensors import Constants, like
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
 Array = np.ndarray[Any, Any]
 
-FORMULAS = ("none", "dct", "haar")  # bases without vectors: their names say it all
+FORMULAS = ("none", "dct", "haar")  # bases without vectors
 
 
 def dct_rows(size: int) -> Array:
@@ -34,11 +30,11 @@ def orthonormal(rows: Array) -> bool:
 
 
 class Subspaces:
-    """The projectors P_j of a family, acting on each channel of images [B, C, H, W].
+    """The projectors P_j of a family, on each channel of images [B, C, H, W].
 
-    dct is the orthonormal DCT-II, cut at max(u, v) < √k, or at each of the cuts for J = len(cuts) + 1 nested bands.
-    haar holds the means of blocks of pixels, k of them in each channel.
-    Any other basis is given by its vectors, orthonormal rows [k, H, W] of P_1.
+    - dct: the orthonormal DCT-II, cut at max(u, v) < √k, or at each of the cuts for J = len(cuts) + 1 nested bands.
+    - haar: P_1 holds the means of k blocks of pixels of each channel.
+    - Any other basis: vectors, the orthonormal rows [k, H, W] of P_1.
 
     >>> low = Subspaces({"basis": "dct", "k": 1})
     >>> low.combine([np.ones((1, 1, 4, 4)), 0 * np.ones((1, 1, 4, 4))]).sum().round(6)  # the mean is in P_1
@@ -49,16 +45,16 @@ class Subspaces:
         self._basis = family.get("basis", "none")
         self._family = family
         self.size = () if vectors is None else vectors.shape[1:]
-        """[H, W] of images that vectors are for; empty where any size will do."""
+        """[H, W] of the vectors; empty if images may have any size."""
         self._vectors = None if vectors is None else Constants(np.reshape(vectors, (len(vectors), -1)))
         if self._basis not in FORMULAS and vectors is None:
             raise ValueError(f"the basis {self._basis!r} needs its vectors [k, H, W]")
         self._filters: dict[tuple[int, int], list[Constants]] = {}
 
     def combine(self, parts: Sequence[Any]) -> Any:
-        """Σ_j P_j y_j of arrays y_j, one for each subspace, in their own kind and dtype.
+        """Σ_j P_j y_j of one array y_j per subspace, in their kind and dtype.
 
-        With S_j the nested sums P_1 + … + P_j this is y_J + Σ_{j<J} S_j (y_j − y_{j+1}).
+        With the nested sums S_j = P_1 + … + P_j it is y_J + Σ_{j<J} S_j (y_j − y_{j+1}).
         """
         total = parts[-1]
         for j in range(len(parts) - 1):
@@ -69,7 +65,7 @@ class Subspaces:
         """P_j x for each subspace."""
         spans = 0 if self._basis == "none" else len(self._family.get("cuts") or [0])
         nested = [self._span(j, x) for j in range(spans)] + [x]
-        return [own if j == 0 else own - nested[j - 1] for j, own in enumerate(nested)]
+        return [span if j == 0 else span - nested[j - 1] for j, span in enumerate(nested)]
 
     def _span(self, j: int, x: Any) -> Any:
         """S_j x."""
@@ -102,7 +98,8 @@ def radial_bands(height: int, width: int, number: int) -> Array:
 
         band(u, v) = 1 + min(number − 2, ⌊(number − 1) ln(ρ/ρ₁)/ln(ρ₂/ρ₁) + 1e-9⌋),    ρ = √((u/H)² + (v/W)²),
 
-    numbered without the empty ones; ρ₁ is the least ρ above 0 and ρ₂ the greatest. 0 makes each frequency a band.
+    numbered without the empty ones; ρ₁ is the least ρ above 0 and ρ₂ the greatest. If number is 0, each frequency is a
+    band.
 
     >>> radial_bands(3, 3, 3).tolist()
     [[0, 1, 2], [1, 1, 2], [2, 2, 2]]
@@ -118,12 +115,12 @@ def radial_bands(height: int, width: int, number: int) -> Array:
 
 
 class Coordinates:
-    """The frequencies (u, v) of the orthonormal DCT-II of images [B, C, H, W] and, at each, axes k of the channels.
+    """The frequencies (u, v) of the orthonormal DCT-II of images [B, C, H, W] and, at each, axes k of the channels,
 
-        y_uvk = Σ_c A_uvkc Σ_ij R_ui S_vj x_cij,    R, S as in `dct_rows`
+        y_uvk = Σ_c A_uvkc Σ_ij R_ui S_vj x_cij,    R, S as in `dct_rows`,
 
-    They are divided into `radial_bands`. The axes A of a band are [bands·C, C]; None means the channels themselves. The
-    transform is orthonormal.
+    an orthonormal transform. The frequencies are divided into `radial_bands`. The axes A of the bands are [bands·C, C];
+    None means the channels themselves.
 
     >>> coordinates = Coordinates(4, 4, 1)
     >>> image = np.arange(16.0).reshape(1, 1, 4, 4)
@@ -137,19 +134,18 @@ class Coordinates:
         self.size = (int(band.max()) + 1) * channels
         axes = np.eye(channels)[None] if axes is None else np.reshape(axes, (-1, channels, channels))[band]
         self.parts = band[..., None] * channels + np.arange(channels)
-        """The part of each coordinate, [u, v, k], from 0 to size − 1."""
+        """The index of each coordinate [u, v, k], from 0 to size − 1."""
         self._parts = Constants(dct_rows(height), dct_rows(width), np.asarray(axes, np.float64), band)
 
     def combine(self, images: Sequence[Any], weights: Sequence[Array]) -> Any:
-        """Σ_i F^T (w_i ∘ F x_i) of images [B, C, …], weights [bands·C] each, in their own kind and dtype.
+        """Σ_i F^T (w_i ∘ F x_i) of images [B, C, …], weights [bands·C] each, in their kind and dtype.
 
-        Images of another number of axes are taken as [B, C, H, W], the last axis as W.
+        Images with another number of axes are reshaped to [B, C, H, W], with the last axis as W.
         """
         rows, columns, axes, band = self._parts.like(images[0])
         total: Any = 0
         for image, weight in zip(images, weights, strict=True):
-            own = like(np.reshape(weight, (-1, self.shape[0])), image)[band]
-            total = total + own * self.split(image)
+            total = total + like(np.reshape(weight, (-1, self.shape[0])), image)[band] * self.split(image)
         planes = (axes.swapaxes(-2, -1) @ total[..., None])[..., 0].swapaxes(2, 3).swapaxes(1, 2)
         return (rows.T @ planes @ columns).reshape(images[0].shape)
 
@@ -167,6 +163,6 @@ def _low(size: int, cut: int) -> Array:
 
 
 def _means(size: int, blocks: int) -> Array:
-    """The projector [size, size] on what is constant on each of so many blocks."""
+    """The projector [size, size] on vectors that are constant on each of `blocks` blocks."""
     side = size // blocks
     return np.kron(np.eye(blocks), np.full((side, side), 1 / side))

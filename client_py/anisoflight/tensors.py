@@ -1,6 +1,4 @@
-"""Arrays of numpy and tensors of torch, by the same code: where they are, and in their dtype."""
-
-from __future__ import annotations
+"""Arrays of numpy and tensors of torch, handled by the same code."""
 
 import contextlib
 from typing import Any
@@ -11,7 +9,7 @@ Array = np.ndarray[Any, Any]
 
 
 def floating(values: Any) -> Any:
-    """A tensor, or an array of floating point numbers."""
+    """A tensor as it is, else an array of floats."""
     if hasattr(values, "new_tensor"):
         return values
     array = np.asarray(values)
@@ -19,7 +17,7 @@ def floating(values: Any) -> Any:
 
 
 def working(values: Any) -> Any:
-    """`floating` of at least single precision."""
+    """`floating` with at least single precision."""
     array = floating(values)
     if array.dtype.itemsize >= 4:
         return array
@@ -27,7 +25,7 @@ def working(values: Any) -> Any:
 
 
 def cast(array: Any, other: Any) -> Any:
-    """An array in the dtype of another of its kind."""
+    """An array in the dtype of another."""
     return array.to(other.dtype) if hasattr(array, "new_tensor") else array.astype(other.dtype, copy=False)
 
 
@@ -52,25 +50,25 @@ def without_gradients(images: Any) -> contextlib.AbstractContextManager[Any]:
 
 
 def like(constant: Array, x: Any) -> Any:
-    """A constant as an array of x's kind and device and, unless it holds whole numbers, of its dtype."""
+    """A constant as an array of the kind and device of x and, unless it holds integers, of its dtype."""
     whole = constant.dtype.kind == "i"
     if not hasattr(x, "new_tensor"):
         return constant if whole else np.asarray(constant, x.dtype)
     import torch  # pyright: ignore[reportMissingImports]
 
-    with torch.inference_mode(False):  # it may be kept, and used where gradients are
+    with torch.inference_mode(False):  # it is cached, and may be used with gradients
         return x.new_tensor(constant, dtype=torch.int64 if whole else x.dtype)
 
 
 class Constants:
-    """Arrays, each brought to images' kind, dtype and device once."""
+    """Arrays that are converted once for each kind, dtype and device of images."""
 
     def __init__(self, *arrays: Array) -> None:
         self._arrays = arrays
-        self._held: dict[Any, list[Any]] = {}
+        self._cached: dict[Any, list[Any]] = {}
 
     def like(self, x: Any) -> list[Any]:
         key = x.dtype, getattr(x, "device", None)
-        if key not in self._held:
-            self._held[key] = [like(array, x) for array in self._arrays]
-        return self._held[key]
+        if key not in self._cached:
+            self._cached[key] = [like(array, x) for array in self._arrays]
+        return self._cached[key]

@@ -1,7 +1,5 @@
 """One browser for all tests here."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator

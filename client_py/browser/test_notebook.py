@@ -1,7 +1,5 @@
 """Notebooks in JupyterLab, run in a browser: what a reader sees is read off the page, and what can be dragged is."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -48,18 +46,18 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         notebook["cells"].pop()
         (folder / path.name).write_text(json.dumps(notebook), encoding="utf-8")
     paths = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    told = {"PATH": paths, "PYTHONPATH": str(ROOT / "client_py")}
-    told |= {"ANISOFLIGHT_QUICKSTART_STEPS": str(STEPS), "ANISOFLIGHT_NOTEBOOK_STEPS": "40"}
-    told |= {"JUPYTER_RUNTIME_DIR": str(folder / "run"), "JUPYTER_CONFIG_DIR": str(folder / "config")}
+    settings = {"PATH": paths, "PYTHONPATH": str(ROOT / "client_py")}
+    settings |= {"ANISOFLIGHT_QUICKSTART_STEPS": str(STEPS), "ANISOFLIGHT_NOTEBOOK_STEPS": "40"}
+    settings |= {"JUPYTER_RUNTIME_DIR": str(folder / "run"), "JUPYTER_CONFIG_DIR": str(folder / "config")}
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.port=0"]
     command += [f"--ServerApp.root_dir={folder}", "--IdentityProvider.token=browser"]
     news = folder / "settings/@jupyterlab/apputils-extension/notification.jupyterlab-settings"
     news.parent.mkdir(parents=True)
     news.write_text('{"fetchNews": "false", "checkForUpdates": false}', encoding="utf-8")
-    told |= {"JUPYTERLAB_SETTINGS_DIR": str(folder / "settings")}
+    settings |= {"JUPYTERLAB_SETTINGS_DIR": str(folder / "settings")}
     log = tmp_path_factory.mktemp("log") / "lab.log"
     with log.open("w") as written:  # no pipe: it would fill up, and JupyterLab would stand still
-        process = subprocess.Popen(command, env={**os.environ, **told}, stderr=written)
+        process = subprocess.Popen(command, env={**os.environ, **settings}, stderr=written)
     try:
         end, found = time.monotonic() + 180, None
         while found is None:

@@ -1,7 +1,5 @@
 """A data folder with a small model, and the rows that one server measures of it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the tests here measure, and their rows."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The files for clusters: of the shape that Kubernetes asks for, and a batch script that does what it says."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -32,19 +30,19 @@ def test_the_manifest_is_valid() -> None:
 def test_the_manifest_names_what_there_is() -> None:
     """Its flags are those of serve and of fid calc, and its metric is one that a server tells."""
     service, deployment, scaler, job = yaml.safe_load_all(KUBERNETES.read_text(encoding="utf-8"))
-    told = subprocess.run([find_binary(), "serve", "--help"], capture_output=True, text=True, check=True).stdout
+    output = subprocess.run([find_binary(), "serve", "--help"], capture_output=True, text=True, check=True).stdout
     pods = [document["spec"]["template"]["spec"] for document in (deployment, job)]
     for container in (c for pod in pods for c in pod["containers"] + pod["initContainers"] if c["name"] == "server"):
-        assert all(word in told for word in container["args"] if word.startswith("--")), container["args"]
+        assert all(word in output for word in container["args"] if word.startswith("--")), container["args"]
     assert (
         f"dns:{service['metadata']['name']}:{service['spec']['ports'][0]['port']}" in pods[0]["containers"][0]["args"]
     )
     metric = scaler["spec"]["metrics"][0]["pods"]["metric"]["name"].removeprefix("anisoflight_")
     assert f'("{metric}"' in (ROOT / "flight" / "metrics.go").read_text(encoding="utf-8")
     measures = [sys.executable, "-m", "anisoflight.fid", "calc", "--help"]
-    told = subprocess.run(measures, capture_output=True, text=True, check=True).stdout
+    output = subprocess.run(measures, capture_output=True, text=True, check=True).stdout
     (command,) = pods[1]["containers"][0]["args"]
-    assert all(word in told for word in command.split() if word.startswith("--"))
+    assert all(word in output for word in command.split() if word.startswith("--"))
     assert f'--shard "$JOB_COMPLETION_INDEX/{job["spec"]["completions"]}"' in command
 
 

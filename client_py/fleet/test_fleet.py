@@ -1,7 +1,5 @@
 """Rows measured by actors of Ray, some of which are lost on the way: the bytes of one run."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

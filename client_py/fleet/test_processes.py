@@ -1,7 +1,5 @@
 """One training by several processes that mpiexec starts: the bits of one process, whatever ends in the middle of it."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -52,9 +50,9 @@ def train(data: Path, name: str, *more: str, processes: int = 1) -> subprocess.P
 
 def trained(data: Path, name: str, *more: str, processes: int = 1) -> str:
     with train(data, name, *more, processes=processes) as job:
-        told, _ = job.communicate(timeout=300)
-    assert job.returncode == 0, told
-    return told
+        output, _ = job.communicate(timeout=300)
+    assert job.returncode == 0, output
+    return output
 
 
 def state(data: Path, name: str) -> dict[str, Any]:
@@ -153,8 +151,8 @@ def test_what_ends_in_the_middle_goes_on(
             job.send_signal(signal.SIGTERM)
         else:
             os.kill(second(end), signal.SIGKILL if end == "killed" else signal.SIGTERM)
-        told, _ = job.communicate(timeout=60)
-    assert [said for said in says if said not in told] == []
+        output, _ = job.communicate(timeout=60)
+    assert [message for message in says if message not in output] == []
     assert end != "killed" or job.returncode != 0
     shutil.copytree(data, tmp_path / "data")
     trained(data, end, "--resume", processes=2)
@@ -167,9 +165,9 @@ def test_what_ends_in_the_middle_goes_on(
 def test_what_is_in_the_way_is_said(data: Path, tmp_path: Path) -> None:
     def refused(*more: str, processes: int = 2) -> str:
         with train(data, "refused", "--dataset", "blocks", *STAGES["edm"], *more, processes=processes) as job:
-            told, _ = job.communicate(timeout=60)
-        assert job.returncode != 0, told
-        return told
+            output, _ = job.communicate(timeout=60)
+        assert job.returncode != 0, output
+        return output
 
     assert "pip install mpich" in refused("--processes", str(tmp_path / "libmpi_abi.so"), processes=1)
     other = Path(sys.prefix) / "lib" / "libmpi.so.12"

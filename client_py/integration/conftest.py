@@ -1,19 +1,13 @@
 """One server, and one network of diffusers, for all tests here."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 import torch
+from diffusers import UNet2DModel
 from network import ddpm, digits, trained
 
 import anisoflight
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from diffusers import UNet2DModel
 
 STEPS = 400  # of training: half a minute of one core
 

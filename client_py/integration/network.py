@@ -1,21 +1,17 @@
 """A small unconditional UNet2DModel of diffusers, trained on scikit-learn's digits for about a minute."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
 from diffusers import DDPMScheduler, UNet2DModel
 from sklearn.datasets import load_digits
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Tensor = torch.Tensor
-    Batch = Callable[[Tensor, Tensor, torch.Generator], tuple[Tensor, Tensor, Tensor]]
-    """Images and noise to what the network takes: noisy images and times, and what it should return."""
+Tensor = torch.Tensor
+Batch = Callable[[Tensor, Tensor, torch.Generator], tuple[Tensor, Tensor, Tensor]]
+"""Images and noise to what the network takes: noisy images and times, and what it should return."""
 
 
 def digits() -> np.ndarray[Any, Any]:

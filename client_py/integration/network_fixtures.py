@@ -11,8 +11,6 @@ Diffusers computes the waves of a time embedding in float32 whatever the module'
 are in float64.
 """
 
-from __future__ import annotations
-
 import math
 import shutil
 import sys

@@ -1,8 +1,6 @@
 """Tables of conditions: label k is prompt k, through the server and in torch."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,12 +8,10 @@ from diffusers import FluxPipeline, UNet2DConditionModel
 from network_fixtures import networks
 from zoo import CONTEXT, ROWS
 
+from anisoflight import Client
 from anisoflight.networks import edm
 from anisoflight.torch import Denoiser
-from anisoflight.torch.wrapping import wrapped
-
-if TYPE_CHECKING:
-    from anisoflight import Client
+from anisoflight.torch.wrapping import wrap
 
 ASKED: dict[str, Any] = {"schedule": {"edm": {"T": 10.0**2}}, "solver": "unipc", "grid": {"sigma": [10, 3, 1, 0.3, 0]}}
 
@@ -99,7 +95,7 @@ def test_flux_is_asked_as_its_pipeline_asks_it() -> None:
     """Tokens, places and times are those of diffusers' FluxPipeline."""
     row = ROWS["Flux"]
     module, given = row.make().eval(), row.how["conditions"]
-    ask = wrapped(module, 8, None, None, "index", given, None)
+    wrapped = wrap(module, 8, None, None, "index", given, None)
     x, times, labels = torch.randn(2, 4, 8, 8), torch.tensor([300.0, 900.0]), torch.tensor([2, 0])
     out = module(
         hidden_states=FluxPipeline._pack_latents(x, 2, 4, 8, 8),
@@ -110,4 +106,4 @@ def test_flux_is_asked_as_its_pipeline_asks_it() -> None:
         **{name: given[name][labels] for name in ("encoder_hidden_states", "pooled_projections")},
     ).sample
     want = FluxPipeline._unpack_latents(out, 64, 64, 8)
-    torch.testing.assert_close(ask.call(x, times, labels), want, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(wrapped.call(x, times, labels), want, rtol=1e-4, atol=1e-5)

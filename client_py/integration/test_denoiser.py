@@ -1,11 +1,10 @@
 """Denoisers of networks in torch: every kind of network, conditions, guidance, and what is refused."""
 
-from __future__ import annotations
-
 import functools
 import warnings
+from collections.abc import Callable
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,9 +22,6 @@ from network import digits
 from anisoflight import AnisoflightWarning, BadRequestError
 from anisoflight.torch import Denoiser
 from anisoflight.torch.meaning import network_of, parametrization
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Tensor = torch.Tensor
 SPREAD = 0.2
@@ -331,8 +327,8 @@ def conditional(**how: Any) -> Denoiser:
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_refused(name: str) -> None:
-    code, said, ask = REFUSED[name]
-    with pytest.raises(BadRequestError, match=said) as caught:
+    code, message, ask = REFUSED[name]
+    with pytest.raises(BadRequestError, match=message) as caught:
         ask()
     assert caught.value.code == code
 
@@ -384,7 +380,7 @@ def test_the_trial_of_conditions_and_guidance() -> None:
 def test_an_untrained_network_gets_a_warning() -> None:
     torch.manual_seed(0)
     unet = UNet2DModel(out_channels=1, **UNET, **BLOCKS)
-    with pytest.warns(AnisoflightWarning, match="fits no other kind: is it trained"):
+    with pytest.warns(AnisoflightWarning, match="fits no other kind: check that it is trained"):
         Denoiser(unet, prediction="epsilon").check((1, 8, 8))
 
 

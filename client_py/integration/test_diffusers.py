@@ -1,12 +1,12 @@
 """The scheduler in diffusers: its pipelines, its files, and the same samples as the schedulers that it agrees with."""
 
-from __future__ import annotations
-
 import copy
 import importlib
 import json
 import pickle
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,17 +35,12 @@ from diffusers import (
 )
 from diffusers.schedulers.scheduling_utils import SchedulerMixin
 
+from anisoflight import Client, Plan
 from anisoflight.diffusers import Scheduler
 from anisoflight.errors import AnisoflightError
 from anisoflight.networks import Network, ddpm, flow
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from anisoflight import Client, Plan
-
-    Ask = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+Ask = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 OUTSIDE = {"sigma_min": 0.01, "sigma_max": 160.0}  # the noise levels of DDPM's betas
 LEVELS = ddpm(DDPMScheduler().alphas_cumprod.double().numpy())
@@ -206,7 +201,7 @@ def test_pipelines(client: Client, unet: UNet2DModel, tmp_path: Path) -> None:
     loaded.set_progress_bar_config(disable=True)
     assert type(loaded.scheduler) is Scheduler
     np.testing.assert_array_equal(images(loaded), expected)
-    with pytest.raises(ValueError, match=r"num_inference_steps must be one of 5, 9, .*, got 50"):
+    with pytest.raises(ValueError, match=r"num_inference_steps must be one of 5, 9, got 50"):
         loaded(num_inference_steps=50)
 
     ddim = DDIMPipeline(unet, loaded.scheduler)  # it takes the config for a scheduler of its own
@@ -240,7 +235,7 @@ def test_ddpm_pipeline_draws_the_plans_samples(client: Client, unet: UNet2DModel
 
         own = plan.scheduler(DDPMScheduler())  # which is not told of the pipeline
         own.set_timesteps(plan.steps)
-        with pytest.raises(AnisoflightError, match="the loop did not call scale_model_input"):
+        with pytest.raises(AnisoflightError, match="scale_model_input must be called first"):
             own.step(noise(), own.timesteps[0], noise())
     near = client.plan({"edm": {"T": 1e6}}, sigma_min=0.01, sigma_max=1000, solver="euler", steps=3).scheduler(pipe)
     near.set_timesteps(3)
@@ -402,7 +397,7 @@ def test_sigmas_of_ones_own_are_refused(client: Client) -> None:
     assert len(ours.timesteps) == 4
     even = [1, 0.75, 0.5, 0.25]
     for given in ({"sigmas": shares}, {"sigmas": np.subtract(even, 0.1)}, {"sigmas": even, "num_inference_steps": 5}):
-        with pytest.raises(AnisoflightError, match=r"make the plan with grid=.*s/\(1 - s\), …, 0"):
+        with pytest.raises(AnisoflightError, match=r"make it with grid=.*s/\(1 - s\), …, 0"):
             ours.set_timesteps(**given)
     plan = client.plan("edm", **options, grid={"sigma": [*(s / (1 - s) for s in shares), 0]})
     ours = plan.scheduler(FLOW)
@@ -419,10 +414,10 @@ def test_a_loop_begins_where_it_likes(client: Client, kind: Any) -> None:
     plan = client.plan("edm", **OUTSIDE, solver="heun", second_point="endpoint", steps=4)
     ours, image = plan.scheduler(kind), noise() / 2
     denoiser = denoiser_of(ours.network, lambda x, _: 0.3 * x)
-    for step, told in ((0, False), (2, False), (2, True), (3, True)):
+    for step, named in ((0, False), (2, False), (2, True), (3, True)):
         ours.set_timesteps(4)
         times = ours.timesteps[step * ours.order :]
-        if told:
+        if named:
             ours.set_begin_index(step * ours.order)
         x = ours.scale_noise(image, times[:1], noise())
         for t in times:
@@ -430,7 +425,7 @@ def test_a_loop_begins_where_it_likes(client: Client, kind: Any) -> None:
         torch.testing.assert_close(x, plan.tail(step)(denoiser, noise(), image), rtol=1e-5, atol=1e-5)
     ours.set_timesteps(4)
     ours.set_begin_index(3)
-    with pytest.raises(AnisoflightError, match="a loop must begin with a step, got the second evaluation of one"):
+    with pytest.raises(AnisoflightError, match="a loop must begin with a step, got its second evaluation"):
         ours.scale_model_input(image, ours.timesteps[3])
 
 
@@ -505,8 +500,8 @@ def test_config_alone_holds_everything(client: Client, tmp_path: Path) -> None:
     two = client.plan("two", solver="euler", steps=3)
     with pytest.raises(AnisoflightError, match="plans must have different numbers of steps"):
         plan.scheduler(EDM, client.plan("law", solver="euler", steps=5))
-    for other, said in ((two, "got one of 2 subspaces"), (plan.tail(2), "got a tail")):
-        with pytest.raises(ValueError, match=rf"plans must be whole, .* {said}: call it, plan\(denoiser, noise\)"):
+    for other, message in ((two, "got one of 2 subspaces"), (plan.tail(2), "got a tail")):
+        with pytest.raises(ValueError, match=rf"plans must be whole, .* {message}: call it, plan\(denoiser, noise\)"):
             other.scheduler(EDM)
 
 
@@ -560,11 +555,11 @@ def test_misuse_is_told(client: Client) -> None:
     with pytest.raises(ValueError, match="call set_timesteps to begin again"):
         scheduler.step(x, 1, x)
     scheduler.set_timesteps(3)
-    with pytest.raises(ValueError, match=r"timestep must be the next, .*, got 2;"):
+    with pytest.raises(ValueError, match=r"timestep must be the next, .*, got 2"):
         scheduler.step(x, 2, x)
-    for given, said in (
+    for given, message in (
         ({"prediction_type": "x"}, "epsilon or sample or v_prediction for a network of kind ddpm, got 'x'"),
         ({"network": "gan"}, "network must be ddpm, flow or edm, got 'gan'"),
     ):
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=message):
             Scheduler([plan], **given)

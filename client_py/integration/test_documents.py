@@ -1,24 +1,17 @@
 """The documents that need torch: docs/networks.md, the README's pipeline, and a notebook."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import nbformat
 import numpy as np
 import pytest
 import torch
-from diffusers import DDPMPipeline, DDPMScheduler, DPMSolverMultistepScheduler
+from diffusers import DDPMPipeline, DDPMScheduler, DPMSolverMultistepScheduler, UNet2DModel
 from matplotlib import pyplot
 
-from anisoflight import Plan
-
-if TYPE_CHECKING:
-    from diffusers import UNet2DModel
-
-    from anisoflight import Client
+from anisoflight import Client, Plan
 
 ROOT = Path(__file__).parents[2]
 

@@ -1,22 +1,16 @@
 """A network that stays here: the same module on the server, and its own schedules through `schedule`."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from diffusers import DDPMScheduler
+from diffusers import DDPMScheduler, UNet2DModel
 from network import digits
 
+from anisoflight import Client
+from anisoflight.offering import Question
 from anisoflight.torch import Denoiser, estimator, schedule
-
-if TYPE_CHECKING:
-    from diffusers import UNet2DModel
-
-    from anisoflight import Client
-    from anisoflight.offering import Question
 
 TERMS = {
     "explicit": ["explicit"],
@@ -41,12 +35,7 @@ def planes() -> torch.Tensor:
 @pytest.mark.parametrize("mode", TERMS)
 @pytest.mark.parametrize("family", [{"basis": "none"}, {"basis": "dct", "k": 16}], ids=["isotropic", "dct"])
 def test_the_terms_are_those_of_the_device(
-    client: Client,
-    served: str,
-    unet: UNet2DModel,
-    mode: str,
-    family: dict[str, Any],
-    monkeypatch: pytest.MonkeyPatch,
+    client: Client, served: str, unet: UNet2DModel, mode: str, family: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A and B at equal images, noise, probes, times: XLA in float32, torch's autograd in float32."""
     client.make_schedule("net-start", "log-linear", T=1600, g0=0.0004, knots=8, replace=True)

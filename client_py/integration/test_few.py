@@ -1,27 +1,19 @@
 """`few` on denoisers in torch: the search of the server by questions and answers."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from diffusers import DDPMPipeline, DDPMScheduler
+from diffusers import DDPMPipeline, DDPMScheduler, UNet2DModel
 from network import digits
 
-from anisoflight import BadRequestError, Plan
+from anisoflight import BadRequestError, Client, Plan
 from anisoflight.torch import Denoiser, few, searching
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from diffusers import UNet2DModel
-
-    from anisoflight import Client
 
 MEANS = torch.randn(4, 3 * 8 * 8, generator=torch.Generator().manual_seed(1))
 SPREAD = torch.linspace(0.1, 0.5, 3 * 8 * 8)
@@ -298,13 +290,13 @@ def test_data_and_labels_that_cannot_be(client: Client) -> None:
         lambda x, sigma, level: x / (1 + sigma[:, None, None, None] ** 2), "denoiser", cond={"level": [0, 1.0]}
     )
     x = torch.randn(300, 1, 4, 4)
-    for labels, said in (
+    for labels, message in (
         (None, "labels must be given"),
         ([0] * 299, "300 whole"),
         ([2] * 300, "2 rows"),
         ([0.5] * 300, "whole"),
     ):
-        with pytest.raises(BadRequestError, match=said):
+        with pytest.raises(BadRequestError, match=message):
             few(D, 3, (1, 4, 4), x, labels=labels, client=client, progress=False)
     with pytest.raises(BadRequestError, match="floats in the denoiser's units"):
         few(exact, 3, (3, 8, 8), np.zeros((9, 3, 8, 8), np.uint8), client=client, progress=False)

@@ -1,7 +1,5 @@
 """Data sets from objects of torch, xarray and polars."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,6 @@
 """Latents of an autoencoder, networks that see them, and pictures of their samples."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,11 +8,9 @@ import torch
 from diffusers import AutoencoderKL, DDPMScheduler, UNet2DModel
 from network_fixtures import networks
 
+from anisoflight import Client
 from anisoflight.errors import AnisoflightError
 from anisoflight.torch import Exported, Latents, export, parametrization
-
-if TYPE_CHECKING:
-    from anisoflight import Client
 
 LEVELS: dict[str, Any] = {"layers_per_block": 1, "norm_num_groups": 4, "block_out_channels": (8, 16)}
 

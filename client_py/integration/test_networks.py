@@ -1,12 +1,12 @@
 """Networks of torch on the server: the same numbers, and everything that the server does with its own works on them."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,16 +26,11 @@ from network_fixtures import networks
 from safetensors.torch import load
 from zoo import CONTEXT, ROWS, Context
 
+from anisoflight import Client
 from anisoflight.errors import AnisoflightError
 from anisoflight.networks import edm
 from anisoflight.torch import Denoiser, Exported, export, parametrization, service
 from anisoflight.wire.tensors import to_numpy
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from anisoflight import Client
 
 
 class NumbersFirst(torch.nn.Module):
@@ -127,9 +122,9 @@ def test_a_short_type_is_served_in_float32(client: Client, dtype: torch.dtype) -
     module, how = networks()["plain"]
     module = module.to(dtype).train()
     before = {name: value.clone() for name, value in module.state_dict().items()}
-    with pytest.warns(UserWarning, match=r"Plain is in b?float16; a copy in float32 is served") as said:
+    with pytest.warns(UserWarning, match=r"Plain is in b?float16; a copy in float32 is served") as message:
         client.put_network("short", module, prediction="v", replace=True, progress=False, **how)
-    assert len(said) == 1
+    assert len(message) == 1
     assert module.training
     for name, value in module.state_dict().items():
         assert value.dtype == dtype

@@ -1,15 +1,12 @@
 """Plans in torch: what numpy computes, where the noise is and in its dtype."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-if TYPE_CHECKING:
-    from anisoflight import Client, Plan
+from anisoflight import Client, Plan
 
 
 @pytest.fixture(scope="module")

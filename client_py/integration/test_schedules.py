@@ -1,7 +1,5 @@
 """Learned schedules in other programs' samplers draw what a plan of Heun's method draws from the same noise."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import json
@@ -9,7 +7,7 @@ import re
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,8 +20,7 @@ from azula.sample import DDIMSampler
 from physicsnemo.diffusion.noise_schedulers import EDMNoiseScheduler
 from physicsnemo.diffusion.samplers import Solver, sample
 
-if TYPE_CHECKING:
-    from anisoflight import Client
+from anisoflight import Client
 
 STEPS = 6
 NOISE = torch.randn(2, 3, 1, 10, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)

@@ -1,16 +1,10 @@
 """Torch tensors go up from their own memory, whatever hangs on them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 import torch
 
+from anisoflight import Client
 from anisoflight.wire.intake import dataset_table
-
-if TYPE_CHECKING:
-    from anisoflight import Client
 
 
 def test_tensors_go_up_and_come_back(client: Client) -> None:

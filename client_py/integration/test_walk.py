@@ -1,10 +1,10 @@
 """Everything that the server does, on one exported network with classes, guidance, and noise levels of 0.03 to 14.6."""
 
-from __future__ import annotations
-
 import copy
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,10 +15,6 @@ from network_fixtures import networks
 
 import anisoflight
 from anisoflight.fid.__main__ import main as fid
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 QUICK = {"XLA_FLAGS": "--xla_backend_optimization_level=0"}  # compiles in a third of the time
 ENDPOINT: dict[str, Any] = {"solver": "heun", "second_point": "endpoint"}

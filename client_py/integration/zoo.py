@@ -4,20 +4,16 @@ What belongs to a package that is not installed here is written anew with the pa
 one is in the zoo, how it is sent, and of those that are refused what the error says.
 """
 
-from __future__ import annotations
-
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import diffusers
 import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Tensor = torch.Tensor
 SINGLE = torch.float32  # in which EDM2 normalises; network_fixtures.py needs it in float64

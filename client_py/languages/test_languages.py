@@ -3,8 +3,6 @@
 A language whose tools are not on the machine is skipped. What is built stays in bin/languages, for the next time.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -4,8 +4,6 @@ The reference of the Python package comes from its docstrings, that of the Go pa
 leads nowhere, a page that is in no menu, or any other warning fails the build.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """What `make docs` promises of the site, on one that is built here."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -42,5 +40,5 @@ def test_what_leads_nowhere_fails(stage: Path, tmp_path: Path) -> None:
     done = build(stage, tmp_path / "site", capture=True)
     assert done.returncode != 0
     assert f"Aborted with {len(flaws)} warnings" in done.stdout
-    for said in ("'docs/nowhere.md'", "'#nowhere'", "'nobody'", "docs/unlisted.md"):
-        assert said in done.stderr
+    for message in ("'docs/nowhere.md'", "'#nowhere'", "'nobody'", "docs/unlisted.md"):
+        assert message in done.stderr

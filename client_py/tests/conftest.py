@@ -1,7 +1,5 @@
 """One server for the whole session, with a data set and a small model on it."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Iterator
 from pathlib import Path

@@ -12,8 +12,6 @@ Wanted: the run is stored.
 It prints what it did and ends with 1 where anything was lost. docs/durability.md records what it prints.
 """
 
-from __future__ import annotations
-
 import argparse
 import collections
 import contextlib
@@ -237,10 +235,7 @@ def ends(folder: Path) -> int:
             server.kill()
             server.wait()
             watcher.cancel()
-        with (
-            anisoflight.serve(data=data, listen="127.0.0.1:0") as again,
-            fl.FlightClient(again.location) as client,
-        ):
+        with anisoflight.serve(data=data, listen="127.0.0.1:0") as again, fl.FlightClient(again.location) as client:
             after = wire.act(client, "GetRun", {"run": "r"})[0]["step"]
         lost = after < before
         wrong += lost

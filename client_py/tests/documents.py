@@ -1,7 +1,5 @@
 """Reads the documents of the repository: their blocks of code, the commands in these, and their links."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator

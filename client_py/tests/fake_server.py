@@ -5,8 +5,6 @@ says what it saw: ``cancelled NAME SECONDS`` when a stream was abandoned, ``put 
 upload ended.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import sys

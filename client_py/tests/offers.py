@@ -1,7 +1,5 @@
 """Networks of numpy that are offered to the server."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

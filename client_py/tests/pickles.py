@@ -1,7 +1,5 @@
 """Pickles written by hand: names that need not exist, torch's files without torch, EDM's networks."""
 
-from __future__ import annotations
-
 import io
 import json
 import pickle

@@ -8,8 +8,6 @@ greatest difference of an entry is printed, relative to its largest value: 1e-7 
 training amplify; 1e-2 is a change. `--write` makes a new record: only after a change that CHANGELOG names.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re
@@ -30,41 +28,11 @@ PROGRAM = HERE.parents[1] / "bin" / "anisoflight"
 RECORD = HERE / "testdata" / "record.npz"
 
 SOLVERS = ["euler", "heun", "ab", "ipndm", "ipndm_v", "dpmpp2m", "dpmpp3m", "dpmpp3m_taylor", "unipc", "deis", "local"]
+GEODESIC = {"kind": "geodesic", "model": "exact", "dataset": "blocks", "samples": 64, "points": 12}
 SCHEDULES: dict[str, dict[str, Any]] = {
-    "geodesic-g": {
-        "kind": "geodesic",
-        "order": 1,
-        "c": 1,
-        "model": "exact",
-        "dataset": "blocks",
-        "samples": 64,
-        "points": 12,
-        "T": 400,
-    },
-    "geodesic-dct": {
-        "kind": "geodesic",
-        "order": 1,
-        "c": 1,
-        "model": "exact",
-        "dataset": "blocks",
-        "samples": 64,
-        "points": 12,
-        "T": 400,
-        "basis": "dct",
-        "k": 16,
-        "per_class": True,
-    },
-    "geodesic-statistics": {
-        "kind": "geodesic",
-        "order": 1,
-        "c": 1,
-        "model": "exact",
-        "dataset": "blocks",
-        "samples": 64,
-        "points": 12,
-        "statistics": True,
-        "T": 6400,
-    },
+    "geodesic-g": {**GEODESIC, "order": 1, "c": 1, "T": 400},
+    "geodesic-dct": {**GEODESIC, "order": 1, "c": 1, "T": 400, "basis": "dct", "k": 16, "per_class": True},
+    "geodesic-statistics": {**GEODESIC, "order": 1, "c": 1, "T": 6400, "statistics": True},
     "log-linear": {"kind": "log-linear", "T": 400},
     "cosine": {"kind": "cosine", "T": 400},
     "gaussian": {"kind": "gaussian", "dataset": "blocks", "solver": "dpmpp2m", "nfe": 5, "T": 400},

@@ -14,8 +14,6 @@ back, too. No call may end as INTERNAL, nor the log tell of a failure, those of 
 every operation leaves a schedule behind, which the server keeps: the verdict must find that, and the exit status be 1.
 """
 
-from __future__ import annotations
-
 import argparse
 import collections
 import math
@@ -27,19 +25,17 @@ import tempfile
 import threading
 import time
 import urllib.request
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow.flight as fl
 import wire
-from soak import resident
+from wire import resident
 
 import anisoflight
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @dataclass

@@ -1,7 +1,5 @@
 """`Client.advise` and ``anisoflight advise``: the same advice, as settings, a table and a picture."""
 
-from __future__ import annotations
-
 import json
 import math
 import shlex
@@ -55,16 +53,16 @@ def test_the_command(client: anisoflight.LocalClient, tmp_path: Path, capsys: py
 
 
 def unlike_images(kind: str) -> np.ndarray:
-    """64 images of 8×8: a smooth spectrum, strokes on black, or shapes in colour on white, whose mean is large."""
+    """64 images of 8×8: a smooth spectrum, strokes on black, or grey shapes on white, whose mean is large."""
     rng = np.random.default_rng(11)
     if kind == "smooth":
         waves = np.cos(np.pi * np.outer(np.arange(8) + 0.5, np.arange(4)) / 8)
         return np.clip(127 + 40 * (waves @ rng.normal(size=(64, 4, 4)) @ waves.T), 0, 255).astype(np.uint8)[..., None]
-    images = np.full((64, 8, 8, 3 if kind == "white" else 1), 255 if kind == "white" else 0, np.uint8)
+    images = np.full((64, 8, 8, 1), 255 if kind == "white" else 0, np.uint8)
     for image in images:
         row, column = rng.integers(1, 4, 2)
         size = 4 if kind == "white" else 1
-        image[row : row + 4, column : column + size] = rng.integers(0, 200, 3) if kind == "white" else 250
+        image[row : row + 4, column : column + size] = rng.integers(0, 200) if kind == "white" else 250
     return images
 
 

@@ -1,7 +1,5 @@
 """Schedules without a server: curves of tables, and noise levels as other programs read them."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -13,11 +11,7 @@ import pytest
 from anisoflight import Client
 from anisoflight.curve import Curve, sigma_text
 
-PAIR = {
-    "subspace": [0, 0, 0, 1, 1, 1],
-    "t": [0, 3, 9, 0, 5, 9],
-    "g": [1e-6, 0.3, 4, 1e-6, 0.1, 4],
-}
+PAIR = {"subspace": [0, 0, 0, 1, 1, 1], "t": [0, 3, 9, 0, 5, 9], "g": [1e-6, 0.3, 4, 1e-6, 0.1, 4]}
 
 
 def test_a_curve_is_the_servers(client: Client, tmp_path: Path) -> None:

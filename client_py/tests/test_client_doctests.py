@@ -1,7 +1,5 @@
 """The examples in the doc strings, run against the server."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import pkgutil

@@ -1,7 +1,5 @@
 """Codes, builtin classes and messages of the package's errors."""
 
-from __future__ import annotations
-
 import pickle
 
 import pyarrow as pa

@@ -1,24 +1,19 @@
 """Every figure, on small made-up data: what is drawn is what was given."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
 from anisoflight import Client, LocalClient, figures
+from anisoflight.figures.__main__ import main
 from anisoflight.subspaces import Subspaces
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 
 T = 400.0
 TIMES = np.linspace(0, T, 33)
@@ -130,7 +125,7 @@ def test_reverse_of_one_path_is_seen_in_two_subspaces(client: LocalClient, tmp_p
     assert len(patterns(figure)) == 3 * 3
     assert len(figure.axes[-1].get_lines()) == 1
     options = ["--reverse", "--label", "3", "--out", str(tmp_path / "reverse.png"), "--server", client.location]
-    assert figures.main(["digits", *options]) == 0
+    assert main(["digits", *options]) == 0
     height, width, _ = pyplot.imread(tmp_path / "reverse.png").shape
     assert width > 2 * height
 

@@ -1,7 +1,5 @@
 """A client in other processes: refused at once where they are forks, taken along where they are spawned."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import subprocess

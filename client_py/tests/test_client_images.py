@@ -1,7 +1,5 @@
 """Pictures without an image library."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json
@@ -99,7 +97,7 @@ def test_samples_that_cannot_be_shown_say_so(tmp_path, monkeypatch) -> None:
     monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
     monkeypatch.chdir(tmp_path)
     samples = _samples(2)
-    with pytest.warns(AnisoflightWarning, match=r'no screen to show pictures on; save\("samples.png"\) writes them'):
+    with pytest.warns(AnisoflightWarning, match=r'no screen to show images on; save\("samples.png"\) writes them'):
         samples.show()
     assert not pyplot.get_fignums()
     samples.save("samples.png")

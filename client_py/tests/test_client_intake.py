@@ -1,7 +1,5 @@
 """Images go up from every form that users hold them in, from their own memory where it can be, and come back."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any
@@ -259,7 +257,7 @@ def test_names_of_arrow_s_axes_outlive_a_cast() -> None:
     stored = pa.FixedShapeTensorArray.from_numpy_ndarray(np.zeros((2, 5, 8, 3)), dim_names=["C", "H", "W"])
     assert columns_of(stored, None)[0].type.dim_names == ["C", "H", "W"]
     permuted = pa.FixedShapeTensorArray.from_numpy_ndarray(np.zeros((2, 3, 4, 5), np.uint8).transpose(0, 2, 3, 1))
-    with pytest.raises(BadRequestError, match="in their own order, got the permutation"):
+    with pytest.raises(BadRequestError, match="without permutation, got"):
         columns_of(permuted, None)
 
 
@@ -306,7 +304,7 @@ def test_what_a_data_set_of_hugging_face_says_of_its_rows_holds() -> None:
     images, labels = stored(table.with_format("torch" if "torch" in sys.modules else "numpy", columns=["image"]))
     np.testing.assert_array_equal(images, IMAGES)
     assert labels is None
-    with pytest.raises(BadRequestError, match=r"got \{'dtype': .*float32.*call with_format\(None\)"):
+    with pytest.raises(BadRequestError, match=r"got \{'dtype': .*float32.*put with_format\(None\)"):
         stored(table.with_format("numpy", dtype=np.float32))
     with pytest.raises(BadRequestError, match=r"images must be pixels, .* encoded images, got \{'bytes"):
         stored(table.cast_column("image", datasets.Image(decode=False)))

@@ -1,7 +1,5 @@
 """Every notebook is valid, carries no outputs, runs from top to bottom, and shows what it says."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The client's methods against the real server."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -167,13 +165,13 @@ def test_a_shape_that_fits_both_ways_is_refused(client: Client, layered: Callabl
     x = np.random.default_rng(0).standard_normal((2, 4, 4, 4)).astype(np.float32)
     first = np.ascontiguousarray(np.moveaxis(x, 3, 1))
     sampler = {"solver": "euler", "nfe": 3, "dtype": "float32", "progress": False}
-    said = r'of shape \[4 4 4\] must name its axes, .* in Python, layout="HWC" or "CHW"'
+    message = r'of shape \[4 4 4\] must name its axes, .* in Python, layout="HWC" or "CHW"'
     for ask in (
         lambda **how: client.denoise(name, x, 0.5, **how),
         lambda **how: client.sample(name, latents=x, **sampler, **how),
         lambda **how: client.schedule_gradient("edm", name, x, x, 1.0, probe=np.sign(x), **how),
     ):
-        with pytest.raises(anisoflight.BadRequestError, match=said):
+        with pytest.raises(anisoflight.BadRequestError, match=message):
             ask()
         ask(layout="HWC")
         with pytest.raises(anisoflight.AnisoflightError, match="layout must be HWC or CHW, got 'NHWC'"):

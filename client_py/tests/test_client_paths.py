@@ -1,7 +1,5 @@
 """Paths as users give them: ~, folders of any name, links, and disks that are full."""
 
-from __future__ import annotations
-
 import os
 import resource
 import tempfile

@@ -1,7 +1,5 @@
 """The interrupt-safe calls, against a server that misbehaves on demand."""
 
-from __future__ import annotations
-
 import gc
 import itertools
 import json

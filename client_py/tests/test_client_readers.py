@@ -1,7 +1,5 @@
 """What is cut, changed or impossible is refused by Python's readers as by the server's."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Calls that are made again while a server is away: those that change nothing, and no others."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

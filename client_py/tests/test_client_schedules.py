@@ -1,11 +1,10 @@
 """Schedules as files, and as the noise levels of other programs' samplers."""
 
-from __future__ import annotations
-
 import itertools
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,11 +14,7 @@ import pytest
 import anisoflight
 from anisoflight import Client
 from anisoflight.files.schedules import basis_bytes, basis_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from anisoflight.schedule import Schedule
+from anisoflight.schedule import Schedule
 
 KNOTS = pd.DataFrame({"subspace": [0, 0, 0, 1, 1], "t": [0, 3, 10, 0, 10], "g": [1e-9, 0.1, 100, 1e-9, 100]})
 
@@ -44,12 +39,12 @@ def test_csv_comes_back_as_it_went(client: Client, pair: Schedule, tmp_path: Pat
 def test_json_comes_back_with_its_provenance(client: Client, tmp_path: Path) -> None:
     options = {"model": "digits", "dataset": "blocks", "T": 400, "points": 8, "samples": 4, "seed": 3, "replace": True}
     made = client.make_schedule("geo-file", **options)
-    told = made.provenance
-    assert told is not None
-    assert (told["kind"], told["seed"], told["dataset"]["name"]) == ("geodesic", 3, "blocks")
-    assert told["model"] == {"name": "digits", "hash": client.describe_model("digits")["hash"]}
-    assert told["energy_after"]["value"] < told["energy_before"]["value"]
-    assert client.schedules().loc["geo-file", "provenance"] == told
+    provenance = made.provenance
+    assert provenance is not None
+    assert (provenance["kind"], provenance["seed"], provenance["dataset"]["name"]) == ("geodesic", 3, "blocks")
+    assert provenance["model"] == {"name": "digits", "hash": client.describe_model("digits")["hash"]}
+    assert provenance["energy_after"]["value"] < provenance["energy_before"]["value"]
+    assert client.schedules().loc["geo-file", "provenance"] == provenance
     path = tmp_path / "geo.json"
     made.save(path)
     assert not (tmp_path / "basis.safetensors").exists()

@@ -1,7 +1,5 @@
 """Starts from the normal law of a dataset: in the client, as files, and in plans."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any
@@ -47,8 +45,8 @@ def test_a_network_outside_is_told_what_can_be_done(client: anisoflight.Client, 
     outside: dict[str, Any] = {"sigma_min": 0.02, "sigma_max": 40.0, "solver": "heun", "nfe": 4}
     client.make_schedule("outside", kind, **options)
     origin = " from a schedule of kind edm" if kind == "start" else ""
-    said = rf"Make one{origin} with T = 1600 and g0 = 0\.0004, or take the schedule edm\."
-    with pytest.raises(anisoflight.BadRequestError, match=said):
+    message = rf"Make one{origin} with T = 1600 and g0 = 0\.0004, or take the schedule edm\."
+    with pytest.raises(anisoflight.BadRequestError, match=message):
         client.plan("outside", **outside)
     ends: dict[str, Any] = {"T": 1600, "g0": 0.0004}
     if kind == "start":
@@ -137,11 +135,13 @@ def test_few_needs_nothing_but_nfe(
     made = client.make_schedule("few", "few", **options)
     few = made.info["few"]
     chosen, against = few["chosen"], few["against"]
-    before, said = capsys.readouterr().out.split("\n", 1)
+    before, message = capsys.readouterr().out.split("\n", 1)
     assert re.fullmatch(r"at most \d+ evaluations of the network", before)
-    assert said.startswith(f"{chosen['solver']} from sigma {chosen['sigma_max']:g} ({chosen['start']} start")
-    assert f"{few['ratio']:.3g} ± {few['ratio_stderr']:.1g} times the Fréchet distance on 64 samples held back" in said
-    assert ("no try is surely better" in said) == (chosen == against)
+    assert message.startswith(f"{chosen['solver']} from sigma {chosen['sigma_max']:g} ({chosen['start']} start")
+    assert (
+        f"{few['ratio']:.3g} ± {few['ratio_stderr']:.1g} times the Fréchet distance on 64 samples held back" in message
+    )
+    assert ("no try is surely better" in message) == (chosen == against)
     assert {"images", "first round", "held back"} < set(few["seconds"])
     assert client.schedule("few").info["few"] == made.info["few"]  # a later client has the tries, too
     assert client.schedule("few").info["sampler"] == {"solver": "ipndm", "order": 4, "nfe": 3}

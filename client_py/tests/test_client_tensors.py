@@ -1,7 +1,5 @@
 """Arrow columns and numpy arrays: same numbers, and no copies where none are needed."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

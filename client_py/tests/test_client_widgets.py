@@ -1,7 +1,5 @@
 """The widgets' Python side, moved by the traits that a page moves; the browser's test has the page's side."""
 
-from __future__ import annotations
-
 import base64
 import shutil
 import subprocess
@@ -14,7 +12,6 @@ import pytest
 from PIL import Image
 
 import anisoflight
-from anisoflight.compare.comparison import compare
 from anisoflight.errors import BadRequestError
 from anisoflight.widgets import LossCurve, Previews, ScheduleEditor
 from anisoflight.widgets.loss import MOST, _shown
@@ -40,8 +37,8 @@ def test_the_editor_measures_what_the_server_measures(client: anisoflight.Client
     drawn = {"before": "begin", "now": "begin-drawn"}
     bench = client.bench_schedule("blocks", list(drawn.values()), ["ipndm"], [5], progress=False)
     whole = bench[bench["subspace"] == -1].set_index("schedule")["w2_squared"]
-    table = compare(
-        client, "digits", solvers=["ipndm"], nfe=[5], schedules=["begin"], probes=16, seeds=1, progress=False
+    table = client.compare(
+        "digits", solvers=["ipndm"], nfe=[5], schedules=["begin"], probes=16, seeds=1, progress=False
     )
     for column, name in drawn.items():
         assert editor.measures[column]["W₂²"] == whole[name]

@@ -1,10 +1,10 @@
 """What each maker says that its schedule is worth: the numbers, computed here again from the sampler and the images."""
 
-from __future__ import annotations
-
 import json
 import subprocess
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,13 +12,8 @@ from conftest import pictures
 from scipy.fft import dctn, idctn
 
 import anisoflight
+from anisoflight.plan import Plan
 from anisoflight.serve import find_binary
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from anisoflight.plan import Plan
 
 pytestmark = pytest.mark.usefixtures("model", "dataset")
 QUIET: dict[str, Any] = {"replace": True, "progress": False}
@@ -88,15 +83,15 @@ def test_a_geodesic(client: anisoflight.Client, labels: tuple[int, ...]) -> None
     plans = [client.plan("worth", model="digits", label=label if label >= 0 else None, **heun) for label in labels]
     own, ends = sum(map(w2, plans, labels)), (6400, made.info["T"])
     first, *others = (own / sum(edm(client, ends, label, **of) for label in labels) for of in rivals)
-    said = made.info["summary"]
-    assert f"heun endpoint, 7 evaluations: {compared(first)} EDM's levels from sigma " in said
+    message = made.info["summary"]
+    assert f"heun endpoint, 7 evaluations: {compared(first)} EDM's levels from sigma " in message
     law = "the squared W2 distance to the normal law with the data's mean and spectrum"
-    assert f", with {first:.3g} times {law}; " in said
+    assert f", with {first:.3g} times {law}; " in message
     names = ("ipndm", "heun midpoint")
     said_of_others = [
         f"{compared(x)} {of} on those, with {x:.3g} times that" for x, of in zip(others, names, strict=True)
     ]
-    assert said.endswith("; " + "; ".join(said_of_others))
+    assert message.endswith("; " + "; ".join(said_of_others))
 
 
 def test_a_start_and_levels_for_a_solver(client: anisoflight.Client) -> None:
@@ -130,8 +125,8 @@ def test_a_fit(client: anisoflight.Client, *, isotropic: bool) -> None:
 def test_what_no_normal_law_can_judge(client: anisoflight.Client) -> None:
     client.make_basis("components", "pca", "blocks", k=8, **QUIET)
     made = client.make_schedule("worth", "geodesic", basis="components", **GEODESIC)
-    told = made.provenance or {}
-    ratio = told["energy_after"]["value"] / told["energy_before"]["value"]
+    provenance = made.provenance or {}
+    ratio = provenance["energy_after"]["value"] / provenance["energy_before"]["value"]
     assert made.info["summary"].startswith("better than EDM's levels by energy, which ranks no samplers, with ")
     assert f" {ratio:.3g} ± " in made.info["summary"]
     assert "subspaces that mix frequencies" in made.info["summary"]
@@ -141,11 +136,11 @@ def test_what_no_normal_law_can_judge(client: anisoflight.Client) -> None:
 def test_where_it_is_said(client: anisoflight.Client, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = {"dataset": "blocks", "solver": "heun", "nfe": 5, "replace": True}
     made = client.make_schedule("worth", "gaussian", **options)
-    said = made.info["summary"]
-    assert capsys.readouterr().out == said + "\n"
-    assert client.schedule("worth").info["summary"] == said  # a later client
+    message = made.info["summary"]
+    assert capsys.readouterr().out == message + "\n"
+    assert client.schedule("worth").info["summary"] == message  # a later client
     made.save(tmp_path / "worth.json")
-    assert client.put_schedule("worth", tmp_path / "worth.json", replace=True).info["summary"] == said  # elsewhere
+    assert client.put_schedule("worth", tmp_path / "worth.json", replace=True).info["summary"] == message  # elsewhere
     words = [
         "schedule",
         "nodes",
@@ -162,7 +157,7 @@ def test_where_it_is_said(client: anisoflight.Client, tmp_path: Path, capsys: py
     run = subprocess.run(
         [find_binary(), *words, "--server", client.location], capture_output=True, check=True, text=True
     )
-    assert list(json.loads(run.stdout).items())[-1] == ("summary", said)  # the last line
+    assert list(json.loads(run.stdout).items())[-1] == ("summary", message)  # the last line
     few = client.make_schedule(
         "worth", "few", model="digits", dataset="blocks", nfe=3, samples=64, solvers=["ipndm"], **QUIET
     )

@@ -1,8 +1,6 @@
 """Distances and benches of `anisoflight.compare`, on answers known in closed form."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,9 +9,6 @@ from anisoflight.compare import metrics
 from anisoflight.compare.bench import Bench, Reference, Sampler
 from anisoflight.files.cells import Cells
 from anisoflight.moments import Moments, frechet_distance
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_cells_are_measured_once(tmp_path: Path) -> None:

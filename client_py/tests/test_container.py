@@ -1,7 +1,5 @@
 """The Containerfile, as far as it can be held to its word without the images that it begins with."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The converter: EDM's files in, model folders out, bit for bit; and served, they compute what EDM's network does."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil
@@ -306,11 +304,11 @@ def test_other_networks_are_refused_by_name(
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     source, target = CHECKPOINTS / CASES[0] / "snapshot.pkl", tmp_path / "models" / "cifar"
     assert main([str(source), str(target)]) == 0
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     count = f"{sum(v.size for k, v in weights(target).items() if 'resample_filter' not in k):,} parameters"
     hashes = [hashlib.sha256(file.read_bytes()).hexdigest() for file in (source, target / "model.safetensors")]
     for word in (count, "SongUNet, images 8×8×3, 3 classes", *hashes, "CC BY-NC-SA 4.0"):
-        assert word in told
+        assert word in output
     assert main([str(source), str(target)]) == 1
     assert "pass --replace" in capsys.readouterr().err
     assert main([str(tmp_path / "none.pkl"), str(tmp_path / "x")]) == 1

@@ -1,7 +1,5 @@
 """Hostile checkpoints: refused with a code, without executing, writing or exhausting anything."""
 
-from __future__ import annotations
-
 import multiprocessing.synchronize  # noqa: F401 (tqdm imports it with its first bar)
 import os
 import random

@@ -1,7 +1,5 @@
 """The commands ``python -m anisoflight.data``: their settings, what they print, and where they write."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -38,9 +36,9 @@ def test_to_the_data_folder_and_back(three: Path, tmp_path: Path, capsys: pytest
     assert capsys.readouterr().out == f"{stored}: 3 images of 8×8 pixels in 3 channels, with labels\n"
     assert main(["convert", str(stored), "--out", str(tmp_path / "out.zip")]) == 0
     assert main(["convert", str(tmp_path / "out.zip"), "--out", str(tmp_path / "out" / "folder"), "--json"]) == 0
-    said = json.loads(capsys.readouterr().out.splitlines()[-1])
+    message = json.loads(capsys.readouterr().out.splitlines()[-1])
     shape = {"height": 8, "width": 8, "channels": 3, "labels": True}
-    assert said == {
+    assert message == {
         "path": str(tmp_path / "out" / "folder"),
         "images": 3,
         "left_out": 0,
@@ -79,7 +77,7 @@ def test_bad_images_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert out.endswith("1 images of 4×4 pixels in 3 channels, without labels; 1 bad and left out\n")
     assert err == f"left out: [BAD_DATA] {tmp_path / 'in'}: a.png: is no PNG, JPEG, WebP or BMP\n"
     assert main(convert) == 1
-    assert "is there already; --replace replaces it" in capsys.readouterr().err
+    assert "exists; --replace replaces it" in capsys.readouterr().err
 
 
 def test_what_is_ignored_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -120,11 +118,11 @@ def test_fields(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """An .npy of winds becomes a data set in its own units, and a stored one brings them along."""
     winds = np.random.default_rng(0).normal([3, 288], [5, 20], (6, 4, 8, 2))
     np.save(tmp_path / "winds.npy", winds)
-    said = report(tmp_path / "winds.npy", capsys)
+    message = report(tmp_path / "winds.npy", capsys)
     sizes = [{"height": 4, "width": 8, "channels": 2, "images": 6}]
-    assert (said["dtype"], said["bad"], said["sizes"]) == ("float32", [], sizes)
+    assert (message["dtype"], message["bad"], message["sizes"]) == ("float32", [], sizes)
     for name, want in {"low": winds.min, "high": winds.max, "mean": winds.mean, "std": winds.std}.items():
-        np.testing.assert_allclose(said[name], want((0, 1, 2)), 1e-6)
+        np.testing.assert_allclose(message[name], want((0, 1, 2)), 1e-6)
     data = tmp_path / "data"
     convert = ["convert", str(tmp_path / "winds.npy"), "--data", str(data), "--name", "winds"]
     assert main(convert) == 1

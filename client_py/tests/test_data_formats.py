@@ -1,7 +1,5 @@
 """Formats of data sets: what other programs write of the same pictures reads alike, to the byte."""
 
-from __future__ import annotations
-
 import io
 import json
 import pickle
@@ -372,7 +370,7 @@ def test_parts_of_a_dataset_are_no_classes(tmp_path: Path) -> None:
             (tmp_path / "both" / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / "both" / name).write_bytes(encoded(IMAGES[0]))
     for place in (path, tmp_path / "both"):
-        with pytest.raises(DataError, match="test, train, which are parts of a dataset and no classes; --under train"):
+        with pytest.raises(DataError, match="test, train, which are parts of a data set and no classes; --under train"):
             open_source(place)
         with open_source(place, under="train") as source:
             assert [item.label for item in source.items()] == [0, 0, 1, 1]

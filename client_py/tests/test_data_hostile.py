@@ -1,7 +1,5 @@
 """Hostile and damaged data sets: one error that names the file and the entry, nothing executed, nothing exhausted."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import io
@@ -59,12 +57,7 @@ def refusal(path: Path, labels: str = "auto") -> DataError:
         pytest.param({"a.png": encoded(picture(24, 20))[:200]}, "a.png", "is damaged", id="cut short"),
         pytest.param({"a.png": bomb(9000)}, "a.png", "claims 9000×9000 pixels; at most 67,108,864", id="bomb"),
         pytest.param({"a.png": bomb(65535)}, "a.png", "claims too many pixels", id="large bomb"),
-        pytest.param(
-            {"a.png": DOT, "b.png": SMALL},
-            "b.png",
-            "has 2×3×3 uint8, those before have 2×2×3",
-            id="sizes",
-        ),
+        pytest.param({"a.png": DOT, "b.png": SMALL}, "b.png", "has 2×3×3 uint8, those before have 2×2×3", id="sizes"),
         pytest.param(
             {"a.png": DOT, "b.png": encoded(np.zeros((2, 2), np.uint8))},
             "b.png",
@@ -155,7 +148,7 @@ HELD: list[tuple[bytes, str]] = [
     (npy((1, 1, 1, 1), struct.pack("<f", np.nan), "<f4"), "row 0: has the value nan"),
 ]
 LABELLED: list[tuple[bytes, str]] = [
-    (npy((2,), b"12"), "labels must be one number an image, got shape (2,) for 1 images"),
+    (npy((2,), b"12"), "labels must be one number per image, got shape (2,) for 1 images"),
     (npy((1,), struct.pack("<q", 1 << 40), "<i8"), "labels must be in the range of int32, got 1099511627776"),
     (npy((1,), struct.pack("<f", 1.5), "<f4"), "labels must be integers, got 1.5"),
 ]

@@ -1,7 +1,5 @@
 """What becomes of an image: decoding, channels, and the transforms of EDM's dataset tool."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

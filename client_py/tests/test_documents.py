@@ -4,8 +4,6 @@ The documents share one server and one folder, in which the README's cell has tr
 in SMALLER makes it cheap; what is in `CHECKED` is not run, for the reason given there, but its options are parsed.
 """
 
-from __future__ import annotations
-
 import glob
 import json
 import os
@@ -203,8 +201,8 @@ def ours(place: Place, where: str, words: list[str]) -> None:
     if words[1] == "data":
         data_parser().parse_args(words[2:])
     else:
-        told = place.run([str(binary), *words[1:], "--help"], where)
-        assert re.search(rf"^Usage:\s+{words[0]} {plain[0] if plain else ''}", told, re.M | re.I), (
+        output = place.run([str(binary), *words[1:], "--help"], where)
+        assert re.search(rf"^Usage:\s+{words[0]} {plain[0] if plain else ''}", output, re.M | re.I), (
             f"{where}: no command {line}"
         )
     for part in words[1:]:
@@ -216,12 +214,12 @@ def ours(place: Place, where: str, words: list[str]) -> None:
         for option, value in {"--data": str(place.folder / "served"), "--listen": "127.0.0.1:0"}.items():
             if option in words and not words[words.index(option) + 1].startswith("unix:"):
                 words[words.index(option) + 1] = value
-        told = {"ANISOFLIGHT_DATA": str(place.folder / "served")}
-        anisoflight.serve(binary=binary, arguments=words[2:], environment=told).close()
+        output = {"ANISOFLIGHT_DATA": str(place.folder / "served")}
+        anisoflight.serve(binary=binary, arguments=words[2:], environment=output).close()
         return
-    told = place.run([str(binary), *words[1:], *more], where)
+    output = place.run([str(binary), *words[1:], *more], where)
     if into:
-        (place.folder / into).write_text(told, encoding="utf-8")
+        (place.folder / into).write_text(output, encoding="utf-8")
 
 
 def braces(pattern: str) -> str:
@@ -256,8 +254,8 @@ def python(place: Place, where: str, words: list[str]) -> None:
         place.run([sys.executable, "-m", module, *arguments], where)
         place.client.load_model(Path(arguments[-1]).name)  # a server that was there before has to be told
     else:
-        told = place.run([sys.executable, "-m", module, "--help"], where)
-        assert all(word in told for word in arguments if word.startswith("-")), f"{where}: {words}"
+        output = place.run([sys.executable, "-m", module, "--help"], where)
+        assert all(word in output for word in arguments if word.startswith("-")), f"{where}: {words}"
 
 
 def table(place: Place, where: str, words: list[str]) -> None:

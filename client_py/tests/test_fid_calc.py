@@ -1,7 +1,5 @@
 """``python -m anisoflight.fid`` against the real server: measured once, and resumed to the same bits."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess
@@ -308,7 +306,7 @@ def test_a_data_set_that_was_replaced_is_measured_again(calc: Calc, client: Loca
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
-        (["--nfe", "3", "--steps", "2"], "anisoflight: say --nfe or --steps"),
+        (["--nfe", "3", "--steps", "2"], "anisoflight: give either --nfe or --steps"),
         (["--nfe", "3", "--seeds", "0-9,5-14"], "anisoflight: --seeds: blocks 0-9 and 5-14 share seeds"),
         (["--nfe", "3", "--seeds", "5"], "anisoflight: --seeds: '5' is no block of seeds such as 0-49999"),
         (["--nfe", "0,3"], "anisoflight: --nfe: '0,3' is no list"),
@@ -332,7 +330,7 @@ def test_other_metrics_need_the_features_of_the_reference(
     np.savez(tmp_path / "r.npz", **entries)
     flags = ["--ref", str(tmp_path / "r.npz"), "--nfe", "3", "--metrics", "density-coverage"]
     assert main([*calc.arguments, *flags]) == 1
-    assert "density-coverage needs the reference's features themselves: make it with" in capsys.readouterr().err
+    assert "density-coverage needs the features of the reference: make it with" in capsys.readouterr().err
 
 
 def test_guided_samples_are_of_both_networks(calc: Calc, client: LocalClient) -> None:

@@ -8,7 +8,7 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -18,12 +18,9 @@ from anisoflight.fid.errors import FidError
 from anisoflight.fid.features import for_calc, for_each, for_reference
 from anisoflight.fid.networks import Loading, declared
 from anisoflight.fid.reference import Reference
-from anisoflight.fid.sources import Files
+from anisoflight.fid.sources import Files, Source
 from anisoflight.images import to_float
 from anisoflight.moments import Moments
-
-if TYPE_CHECKING:
-    from anisoflight.fid.sources import Source
 
 UNREAD = cast("Source", None)
 """The source for a network's file, which is not fitted to any."""
@@ -119,7 +116,7 @@ def test_torchscript_gives_rows_of_features(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("torch")
 def test_a_pickle_is_loaded_only_when_trusted(tmp_path: Path) -> None:
     path = written(tmp_path / "inception.pkl", Inception())
-    with pytest.raises(FidError, match=r"executes code that it holds\. Say --trust"):
+    with pytest.raises(FidError, match=r"executes code in it\. Use --trust"):
         for_reference(path, UNREAD, Loading())
     features = for_reference(path, UNREAD, Loading(trust=True))
     assert (features.dimension, features.published) == (2048, True)  # it takes return_features, and gives 2048
@@ -211,8 +208,8 @@ def test_onnx_is_fed_as_declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / "dino.onnx.json").write_text('{"layout": "NHWC"}')
     plain = for_reference(str(path), UNREAD, Loading())
     assert plain.dimension == 3  # by an image of the size that it fixes
-    said = {"name": "dino", "size": [8, 6], "range": [0, 1], "mean": [0.5, 0.4, 0.3], "std": [0.2, 0.3, 0.4]}
-    (tmp_path / "dino.onnx.json").write_text(json.dumps({**said, "layout": "NHWC", "published": False}))
+    message = {"name": "dino", "size": [8, 6], "range": [0, 1], "mean": [0.5, 0.4, 0.3], "std": [0.2, 0.3, 0.4]}
+    (tmp_path / "dino.onnx.json").write_text(json.dumps({**message, "layout": "NHWC", "published": False}))
     features = for_reference(str(path), UNREAD, Loading())
     assert features.hash != plain.hash  # the declaration counts
     features(np.full((2, 4, 4, 3), 51, np.uint8))

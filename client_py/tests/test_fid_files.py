@@ -1,7 +1,5 @@
 """Images and references in files: what is read, what is written, and what is refused by name."""
 
-from __future__ import annotations
-
 import pickle
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """Moments as rows stream by, and the Fréchet distance, against closed forms and an independent formula."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.linalg

@@ -1,7 +1,5 @@
 """Shards of a measurement, merged: the rows of one run to the last bit, and nothing but a whole set of them."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import shutil
@@ -88,15 +86,15 @@ def test_more_shards_than_stretches(calc: list[str], tmp_path: Path) -> None:
 def test_sets_that_are_refused(
     calc: list[str], shards: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refused(said: str, *arguments: str | Path) -> None:
+    def refused(message: str, *arguments: str | Path) -> None:
         assert merge(*arguments, "--out", tmp_path / "rows.jsonl") == 1
-        assert said in capsys.readouterr().err
+        assert message in capsys.readouterr().err
         assert not (tmp_path / "rows.jsonl").exists()
 
     refused("1 of 3 shards missing: 1/3", shards[0], shards[2])
     refused("shard 1/3 is given twice", shards[0], shards[1], shards[1], shards[2])
     refused("there is no shard", shards[0], shards[1], tmp_path / "none.npz")
-    for i, (flags, said) in enumerate(
+    for i, (flags, message) in enumerate(
         [
             (["--solver", "euler"], "of another measurement than"),
             (["--method", "digits", "--seeds", "3-62,100-148"], "with other rows"),
@@ -105,7 +103,7 @@ def test_sets_that_are_refused(
         ]
     ):
         assert main([*calc, "--shard", "1/3", *flags, "--out", str(tmp_path / f"{i}.npz")]) == 0
-        refused(said, shards[0], tmp_path / f"{i}.npz", shards[2])
+        refused(message, shards[0], tmp_path / f"{i}.npz", shards[2])
     np.savez(tmp_path / "other.npz", mu=np.zeros(6), sigma=np.eye(6))
     refused("is not the reference that the shards were made for", *shards, "--ref", tmp_path / "other.npz")
 

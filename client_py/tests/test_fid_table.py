@@ -1,7 +1,5 @@
 """``anisoflight-table``: the paper's table, and results beside it."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -146,9 +144,9 @@ def test_two_sets_of_features_that_rank_differently_are_named(
     one, other = measured((1.8, 2.0), (2.1, 2.3)), measured((12.5, 12.7), (11.4, 11.6), **dino)
     places = "1.900 and 2.200 in CIFAR-10: inception.pkl, reference 01234567; "
     places += "12.60 and 11.50 in CIFAR-10: dino, reference 01234567."
-    said = f"pca and EDM change order at NFE 9, by more than half the range of seeds: {places}"
-    assert warned([*one, *other]) == [said]
-    assert warned([*one, *other], "--form", "latex") == [f"% {said}"]
+    message = f"pca and EDM change order at NFE 9, by more than half the range of seeds: {places}"
+    assert warned([*one, *other]) == [message]
+    assert warned([*one, *other], "--form", "latex") == [f"% {message}"]
     assert warned([*one, *measured((11.4, 12.6), (11.4, 11.6), **dino)]) == []  # 0.5 apart, half the range is 0.6
     assert warned([*one, *measured((2.4, 2.5), (3.1, 3.2), **dino)]) == []  # the same order
     assert warned([*one, *[{**line, "source": {**line["source"], "weights": "v"}} for line in other]]) == []

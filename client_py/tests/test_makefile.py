@@ -1,7 +1,5 @@
 """The Makefiles in a fresh clone: a copy of them without anything that a target makes."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

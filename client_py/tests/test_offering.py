@@ -1,7 +1,5 @@
 """Schedules for networks that stay in the notebook: a mixture in numpy against the device's own."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the package is made of: its modules import in one direction, and its wheel holds them alone."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import zipfile

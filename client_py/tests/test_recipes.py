@@ -1,7 +1,5 @@
 """The scaled-down twin of every recipe in configs/: all stages, on the pure-Go device, which compiles nothing."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal
@@ -106,14 +104,14 @@ def test_stopped_runs_go_on_to_the_same_end(twins: Path, tmp_path: Path) -> None
         for run, settings in runs.items():
             client.create_run(run, **settings).step(1)
     before = {run: (tmp_path / "models" / run / "model.safetensors").stat().st_mtime_ns for run in runs}
-    assert recipe(tmp_path, *files, "--features", "none").stderr.count("goes on after step 1") == len(runs)
+    assert recipe(tmp_path, *files, "--features", "none").stderr.count("continues after step 1") == len(runs)
     for run in runs:
         assert ended(tmp_path / "runs" / run) == ("done", 2)
         again, once = (folder / "models" / run / "model.safetensors" for folder in (tmp_path, twins))
         assert again.stat().st_mtime_ns > before[run]
         assert again.read_bytes() == once.read_bytes()
         assert theta(again.parent) == theta(once.parent)
-    assert "goes on" not in recipe(tmp_path, *files, "--features", "none").stderr
+    assert "continues" not in recipe(tmp_path, *files, "--features", "none").stderr
 
 
 def started(data: Path) -> subprocess.Popen[str]:
@@ -127,9 +125,9 @@ def test_two_recipes_on_one_folder(tmp_path: Path) -> None:
     (out, err), (other_out, other_err) = (process.communicate(timeout=500) for process in both)
     assert [process.returncode for process in both] == [0, 0], err + other_err
     assert out.splitlines()[-5:] == other_out.splitlines()[-5:]
-    said = (err + other_err).splitlines()
-    assert sum("waiting" in line for line in said) == 1
-    assert sum(": anisoflight train --data " in line for line in said) == 2  # the network, isotropic
+    message = (err + other_err).splitlines()
+    assert sum("waiting" in line for line in message) == 1
+    assert sum(": anisoflight train --data " in line for line in message) == 2  # the network, isotropic
 
 
 def test_a_recipe_that_was_killed_is_taken_up(tmp_path: Path) -> None:
@@ -156,5 +154,5 @@ def test_an_interrupt_pauses_the_run(tmp_path: Path) -> None:
             first.send_signal(signal.SIGTERM)
             _, err = first.communicate(timeout=60)
         assert first.returncode == 130, err
-        assert "the same command goes on" in err
+        assert "the same command continues" in err
         assert "running" not in set(client.runs()["state"])

@@ -1,7 +1,5 @@
 """Nothing changes without being named: samples, plans, schedules and rows of training are those of the record."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -4,8 +4,6 @@ As part of `make test` the wheel is made of bin/anisoflight, and what it depends
 `make test-wheel` has the wheel that `make wheel` built, and pip brings what it depends on from the package index.
 """
 
-from __future__ import annotations
-
 import doctest
 import email.message
 import email.parser
@@ -54,8 +52,11 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "--no-index"]
     # The version of any commit would do; this one is no other's.
-    told = {"ANISOFLIGHT_WHEEL_BINARY": str(ROOT / "bin/anisoflight"), "ANISOFLIGHT_VERSION": "7.6.5.post4+g3210abc"}
-    subprocess.run([*command, "-w", str(folder), str(ROOT / "client_py")], check=True, env={**os.environ, **told})
+    variables = {
+        "ANISOFLIGHT_WHEEL_BINARY": str(ROOT / "bin/anisoflight"),
+        "ANISOFLIGHT_VERSION": "7.6.5.post4+g3210abc",
+    }
+    subprocess.run([*command, "-w", str(folder), str(ROOT / "client_py")], check=True, env={**os.environ, **variables})
     (made,) = folder.glob("*.whl")
     return made
 
@@ -100,14 +101,16 @@ def dependencies(asked: object) -> set[str]:
 
 def call(environment: Path, *arguments: str) -> str:
     """Runs a program of the environment, with nothing on the PATH and nothing of this repository."""
-    told = {
+    variables = {
         "PATH": "",
         "HOME": str(environment),
         "ANISOFLIGHT_PROGRAM_CACHE": os.environ.get("ANISOFLIGHT_PROGRAM_CACHE", ""),
     }
-    told = {name: value for name, value in told.items() if value or name == "PATH"}
+    variables = {name: value for name, value in variables.items() if value or name == "PATH"}
     command = [str(environment / "bin" / arguments[0]), *arguments[1:]]
-    done = subprocess.run(command, cwd=environment, env=told, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        command, cwd=environment, env=variables, capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
     return done.stdout
 
@@ -116,13 +119,13 @@ def test_the_wheel_is_for_this_platform_and_brings_the_plugin(wheel: Path) -> No
     _, number, _, tags = parse_wheel_filename(wheel.name)
     assert tags & set(sys_tags())
     assert {tag.interpreter + "-" + tag.abi for tag in tags} == {"py3-none"}
-    told = metadata(wheel)
-    assert told["Version"] == str(number)
-    (plugin,) = (line for line in told.get_all("Requires-Dist", []) if line.startswith(hatch_build.PLUGIN))
+    described = metadata(wheel)
+    assert described["Version"] == str(number)
+    (plugin,) = (line for line in described.get_all("Requires-Dist", []) if line.startswith(hatch_build.PLUGIN))
     assert re.sub(r"[\s\"']", "", plugin) == re.sub(
         r"[\s\"']", "", hatch_build.pinned(ROOT / "client_py/requirements.txt", hatch_build.PLUGIN)
     )
-    assert {"notebook", "torch", "cuda"} <= set(told.get_all("Provides-Extra", []))
+    assert {"notebook", "torch", "cuda"} <= set(described.get_all("Provides-Extra", []))
 
 
 def test_the_installed_program_and_package_work_together(environment: Path, wheel: Path, tmp_path: Path) -> None:
@@ -137,10 +140,10 @@ def test_the_installed_program_and_package_work_together(environment: Path, whee
     call(environment, "anisoflight", "sample", "--data", str(tmp_path / "data"), "--model", "mixture", "--n", "4",
          "--nfe", "5", "--second-point", "endpoint", "--out", str(picture))  # fmt: skip
     assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
-    said = call(environment, "python", "-m", "anisoflight", "version")
-    assert said == call(environment, "anisoflight", "version")
+    message = call(environment, "python", "-m", "anisoflight", "version")
+    assert message == call(environment, "anisoflight", "version")
     if BUILT:
-        assert said.split()[1] == number
+        assert message.split()[1] == number
 
 
 def test_the_installed_program_goes_before_the_path(environment: Path) -> None:

@@ -1,7 +1,5 @@
 """Numbers arrive where numpy wants them: stock pyarrow sees aligned arrays, whatever the size of a message."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

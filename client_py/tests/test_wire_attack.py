@@ -3,8 +3,6 @@
 It survives, answers by the right codes, and its memory and goroutines go back to where they were.
 """
 
-from __future__ import annotations
-
 import concurrent.futures
 import contextlib
 import json
@@ -24,8 +22,8 @@ import pyarrow as pa
 import pyarrow.flight as fl
 import pytest
 import wire
-from soak import resident
 from test_wire_security import SCOPES, new_token
+from wire import resident
 
 import anisoflight
 
@@ -292,12 +290,7 @@ def test_frames(victim: Victim) -> None:
     attacks.append(PREFACE + SETTINGS + b"\xff\xff\xff\0\0\0\0\0\1")  # a frame that claims 16 MiB
     attacks += [
         PREFACE + SETTINGS + headers(DO_GET) + frame(0, 1, 1, body)
-        for body in (
-            b"\0\xff\xff\xff\xff",
-            b"\0\0\0\0\5abc",
-            b"\1\0\0\0\4abcd",
-            b"\7\0\0\0\0",
-        )
+        for body in (b"\0\xff\xff\xff\xff", b"\0\0\0\0\5abc", b"\1\0\0\0\4abcd", b"\7\0\0\0\0")
     ]
     for attack in attacks:
         with victim.socket() as s, contextlib.suppress(OSError):

@@ -1,7 +1,5 @@
 """Bases that the server makes of data sets, and the families that use them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Work ends with the caller: after a cancel, a deadline, or a connection that is gone."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

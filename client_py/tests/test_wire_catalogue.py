@@ -1,7 +1,5 @@
 """What the server says of itself and of what it holds."""
 
-from __future__ import annotations
-
 import pyarrow.flight as fl
 import wire
 

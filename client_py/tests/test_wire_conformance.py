@@ -4,8 +4,6 @@ Not among them: auth:basic_proto (tokens are bearer tokens), alternative locatio
 none of which the service offers; poll_flight_info, since work starts with DoGet.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

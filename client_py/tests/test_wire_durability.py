@@ -1,7 +1,5 @@
 """Runs outlive their server: killed, told to end, without anybody to log to, and on a full disk."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import queue

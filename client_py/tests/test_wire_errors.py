@@ -1,7 +1,5 @@
 """Bad requests are refused by their codes, whichever way they come in. Each room's own tests have all kinds of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

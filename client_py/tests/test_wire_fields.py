@@ -1,7 +1,5 @@
 """Fields and latents: floats in units of their own, of sizes that are not square, trained, sampled and measured."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -124,7 +122,7 @@ def test_fields_are_measured(client: anisoflight.Client) -> None:
 
 
 def test_fid_is_of_images(client: anisoflight.Client, field: str, trained: str) -> None:
-    with pytest.raises(FidError, match=r"data set 'weather' has float32 in units of its own"):
+    with pytest.raises(FidError, match=r"data set 'weather' has float32 in other units"):
         ServerDataset(client, field)
-    with pytest.raises(FidError, match=r"model 'weather' has float32 in units of its own"):
+    with pytest.raises(FidError, match=r"model 'weather' has float32 in other units"):
         ServerSamples(client, trained, 0, 4, {"nfe": 3})

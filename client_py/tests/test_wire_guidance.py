@@ -1,7 +1,5 @@
 """Guided samples of a class-conditional mixture are those of the closed form D₀ + s (D₁ − D₀)."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -105,11 +103,13 @@ def test_schedules_are_chosen_for_what_is_guided(
     asked: dict[str, Any] = {"samples": 64, "nfe": 4, "replace": True, "progress": False}
     asked |= {"dataset": "pairs", "solvers": ["dpmpp2m"]}
 
-    def told(**options: Any) -> list[float]:
+    def frequencies(**options: Any) -> list[float]:
         info = server.make_schedule("chosen", "few", **{**asked, **options}).info["few"]
         return [t["frequencies"] for t in info["tries"]]
 
-    alone = told(model="guided")
-    np.testing.assert_allclose(told(model="guided", guidance=0, guide="guiding"), told(model="guiding"), rtol=1e-3)
-    assert told(model="guided", guidance=2.5) != alone
-    assert told(model="guided", guidance=2.5, guidance_interval=[100, 200]) == alone
+    alone = frequencies(model="guided")
+    np.testing.assert_allclose(
+        frequencies(model="guided", guidance=0, guide="guiding"), frequencies(model="guiding"), rtol=1e-3
+    )
+    assert frequencies(model="guided", guidance=2.5) != alone
+    assert frequencies(model="guided", guidance=2.5, guidance_interval=[100, 200]) == alone

@@ -1,7 +1,5 @@
 """The laboratory: mixtures with exact score as models."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow.flight as fl
 import pytest

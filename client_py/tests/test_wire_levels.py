@@ -1,7 +1,5 @@
 """A model's own noise levels, here 0.03 to 14.6, rule everything that is done with it, in every parametrisation."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator
@@ -115,10 +113,9 @@ def test_training_keeps_within(
     config = json.loads(reply.body.to_pybytes())["config"]
     assert config["g0"] == pytest.approx(LOW**2, rel=1e-6)
     assert config["g0"] < config["T"] <= HIGH**2 * (1 + 1e-6)
-    rows = flight.do_get(
-        fl.Ticket(json.dumps({"op": "TrainStep", "run": request["name"], "steps": 2}).encode())
-    ).read_all()
-    assert np.isfinite(rows["loss"].to_numpy()).all()
+    if bounded == "bounded-epsilon":  # one parametrization of the three, since each is compiled
+        ticket = fl.Ticket(json.dumps({"op": "TrainStep", "run": request["name"], "steps": 2}).encode())
+        assert np.isfinite(flight.do_get(ticket).read_all()["loss"].to_numpy()).all()
 
 
 def test_fitted_levels_keep_within(

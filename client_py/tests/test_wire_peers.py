@@ -1,7 +1,5 @@
 """Several servers that give the same samples, read with nothing but pyarrow."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """The acceptance tests of plans, with stock pyarrow."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Sample: three ways in, and samples that are functions of the model, the request and their seed."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.flight as fl

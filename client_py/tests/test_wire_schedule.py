@@ -1,7 +1,5 @@
 """The gradient of a schedule."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.flight as fl

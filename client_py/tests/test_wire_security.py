@@ -1,7 +1,5 @@
 """Tokens, scopes, TLS and the drain, as stock pyarrow meets them."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

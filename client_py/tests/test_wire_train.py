@@ -1,7 +1,5 @@
 """Runs: created, stepped, watched, saved."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Uploads: stored whole and unchanged, or refused by name and not at all."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,13 +1,12 @@
 """Helpers for the acceptance tests of the wire contract: stock pyarrow, nothing of this package."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -170,3 +169,11 @@ def entries(answers: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     (answer,) = answers
     (rows,) = answer.values()
     return {row["name"]: row for row in rows}
+
+
+def resident(pid: int, which: str = "VmRSS") -> float:
+    """MiB of resident memory; VmHWM is its peak."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(which):
+            return int(line.split()[1]) / 1024
+    raise RuntimeError(f"no {which}")

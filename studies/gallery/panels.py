@@ -82,7 +82,7 @@ def class_ratios(
             text = class_name(label, names) if j == 0 else "_"
             ax.plot(t, curve, LINES[j % len(LINES)], color=shade(n, len(rows)), lw=1.3, label=text)
     around_one(ax)
-    legend(ax, beside=True)
+    legend(ax, outside=True)
     return ax
 
 

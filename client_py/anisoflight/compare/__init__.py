@@ -1,1 +1,1 @@
-"""Samplers compared: how they are measured, by what, and the table of `Client.compare` and ``anisoflight compare``."""
+"""Comparison of samplers: how they are measured, and the table of `Client.compare`."""

@@ -1,33 +1,28 @@
-"""``python -m anisoflight.compare``, which ``anisoflight compare`` runs: what `Client.compare` measures, as a table or
-as JSON."""
-
-from __future__ import annotations
+"""``python -m anisoflight.compare``: `Client.compare` as a table or as JSON. ``anisoflight compare`` runs it."""
 
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from ..files.temporary import whole_file
 from ..program import add_folder, ended, exit_with, folder_server, numbers, path_of, positive, value_of, words
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import pandas as pd
 
 ABOUT = """Compare samples with every solver on every grid of every schedule at every number of evaluations, from the
 same latents, and print a row for each:
 
   ODE ERROR  100 x the rms distance per pixel to the converged solution of the same path (60 steps of Heun's method on
-             EDM's grid) from the same latents. Schedules with several subspaces have paths of their own: compare their
-             Fréchet distances instead.
+             EDM's grid) from the same latents. Schedules with several subspaces have other paths: compare their Fréchet
+             distances instead.
   FRECHET    with --dataset: the Fréchet distance of the samples to its images, on the leading principal components of
              their pixels; mean and half the range over the seeds. Every row draws the same latents.
 
-A solver is NAME or NAME:FIELD=VALUE:..., with the fields of the request Sample. What a solver cannot do, such as too
-few evaluations, is said in its row.
+A solver is NAME or NAME:FIELD=VALUE:..., with the fields of the request Sample. If a
+solver cannot run, such as with too few evaluations, its row says why.
 """
 EXAMPLES = """examples:
   anisoflight compare --model digits --solvers heun:second_point=endpoint,ipndm,ab --nfe 5,9 --grids schedule,edm
@@ -43,9 +38,9 @@ def parser() -> argparse.ArgumentParser:
     root.add_argument("--solvers", type=words, default="heun,ab,ipndm,dpmpp2m", help="list (default %(default)s)")
     root.add_argument("--nfe", type=numbers, default="5,9", help="list of evaluations (default %(default)s)")
     root.add_argument("--grids", type=words, default="schedule", help="list of grids and of tables of noise levels")
-    said = "list of names, edm, own: the model's own (default %(default)s)"
-    root.add_argument("--schedules", type=words, default="own", help=said)
-    root.add_argument("--dataset", metavar="NAME", help="data set of the Fréchet distance; without one it is left out")
+    about = "list of names, edm, or own for the model's own (default %(default)s)"
+    root.add_argument("--schedules", type=words, default="own", help=about)
+    root.add_argument("--dataset", metavar="NAME", help="data set of the Fréchet distance (default: none is measured)")
     for name, default, what in (
         ("probes", 256, "latents of the ODE error"),
         ("components", 40, "principal components of the Fréchet distance"),
@@ -53,10 +48,10 @@ def parser() -> argparse.ArgumentParser:
         ("seeds", 3, "repetitions of the Fréchet distance"),
     ):
         root.add_argument(f"--{name}", metavar="N", type=positive, default=default, help=f"{what} (default {default})")
-    guided = root.add_argument_group("guidance, as of Sample")
-    guided.add_argument("--guidance", metavar="S", type=float)
-    guided.add_argument("--guidance-interval", metavar="JSON", type=json.loads, help="such as [0.2,3]")
-    guided.add_argument("--guide", metavar="MODEL")
+    guidance = root.add_argument_group("guidance, as in Sample")
+    guidance.add_argument("--guidance", metavar="S", type=float)
+    guidance.add_argument("--guidance-interval", metavar="JSON", type=json.loads, help="such as [0.2,3]")
+    guidance.add_argument("--guide", metavar="MODEL")
     root.add_argument("--out", metavar="FILE", type=path_of, help="file for the table as CSV")
     root.add_argument("--json", action="store_true", help="print JSON")
     add_folder(root.add_argument_group("the server"))
@@ -64,7 +59,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def solver_of(word: str) -> dict[str, Any]:
-    """What Sample takes for NAME:FIELD=VALUE:…; a value that is JSON, such as a number, is taken as that."""
+    """The fields of Sample for NAME:FIELD=VALUE:…; a value that is valid JSON, such as a number, is parsed."""
     name, *parts = word.split(":")
     pairs = [part.split("=", 1) for part in parts]
     if not all(len(pair) == 2 and pair[0] for pair in pairs):
@@ -73,7 +68,7 @@ def solver_of(word: str) -> dict[str, Any]:
 
 
 def measure(args: argparse.Namespace) -> pd.DataFrame:
-    """The comparison; its schedules, grids and solvers are called as they were given."""
+    """The comparison, with schedules, grids and solvers named as on the command line."""
     solvers = [solver_of(word) for word in args.solvers]
     with folder_server(args) as client:
         frame = client.compare(
@@ -98,7 +93,7 @@ def measure(args: argparse.Namespace) -> pd.DataFrame:
 
 
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows for programs; what was not measured is None."""
+    """The rows for programs; None for what was not measured."""
     return frame.astype(object).where(frame.notna(), None).to_dict(orient="records")
 
 
@@ -117,7 +112,7 @@ def table(frame: pd.DataFrame) -> str:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Compare, and print or write the table."""
+    """Compare, then print the table or write it to a file."""
     if args.out is not None and not args.out.absolute().parent.is_dir():
         raise ValueError(f"{args.out} cannot be written: there is no folder {args.out.parent}")
     frame = measure(args)

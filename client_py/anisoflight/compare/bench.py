@@ -1,29 +1,27 @@
-"""How samplers are measured: same latents, same network, every evaluation counted, every figure with its spread."""
+"""How samplers are measured: the same latents, the same network, counted evaluations, and a spread for each number."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..moments import Moments, frechet_distance
+from ..operations.sampling import Sampling
+from ..samples import ImageTable, Samples
 from .metrics import Features, ode_error
 
-if TYPE_CHECKING:
-    from ..client import Client
-    from ..samples import ImageTable, Samples
-
 PROBE_SEED = 10**12
-"""Of the latents that the ODE error is measured on; no repetition draws from there."""
+"""Seed of the latents of the ODE error; no repetition uses it."""
 
 
 @dataclass(frozen=True)
 class Sampler:
-    """A way to sample: a model and Sample's options, and the path whose converged solution it approximates."""
+    """A model with options of Sample, and the name of the path whose converged solution it approximates."""
 
     name: str
     model: str
@@ -34,14 +32,16 @@ class Sampler:
         """The same sampler with further options."""
         return replace(self, options={**self.options, **more})
 
-    def draw(self, client: Client, **more: Any) -> Samples:
-        """Samples in float32, by this sampler and what more says (n or labels, seed, nfe)."""
+    def draw(self, client: Sampling, **more: Any) -> Samples:
+        """Samples in float32; `more` are further options, such as n or labels, seed and nfe."""
         return client.sample(self.model, dtype="float32", progress=False, **{**self.options, **more})
 
 
 def normalized(images: ImageTable, like: Mapping[str, Sequence[float]] | None = None) -> np.ndarray[Any, Any]:
-    """Images as the network sees them, (x − mean)/scale by channel, so that the same distance counts the same in every
-    channel whatever its units: with the numbers `like`, by default their own. Images that have none are as they are.
+    """Images as the network sees them, (x − mean)/scale by channel, so that distances do not depend on a channel's
+    units.
+
+    mean and scale are those of `like`, by default the images' own. Images without any are returned as they are.
     """
     numbers = like or images.normalization
     if numbers is None:
@@ -52,7 +52,7 @@ def normalized(images: ImageTable, like: Mapping[str, Sequence[float]] | None = 
 
 
 class Reference:
-    """Real images, seen through features: what a Fréchet distance is taken to."""
+    """Features of real images: the reference of a Fréchet distance."""
 
     def __init__(self, features: Features, images: ArrayLike) -> None:
         self._features = features
@@ -85,11 +85,11 @@ class Distances:
 class Bench:
     """Measures samplers against references.
 
-    seeds are the repetitions' base seeds; each draws ``count`` samples for the Fréchet distances. The ODE error is
-    measured on ``probes`` latents of their own, the same ones for every sampler.
+    seeds are the base seeds of the repetitions; each draws ``count`` samples for the Fréchet distances. The ODE error
+    is measured on ``probes`` other latents, the same for every sampler.
     """
 
-    client: Client
+    client: Sampling
     references: Mapping[str, Reference]
     seeds: Sequence[int]
     count: int
@@ -97,11 +97,11 @@ class Bench:
     _converged: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
 
     def converged(self, path: str, sampler: Sampler) -> None:
-        """Let this sampler's result stand for the exact solution of a path."""
+        """Use this sampler's result as the exact solution of a path."""
         self._converged[path] = normalized(sampler.draw(self.client, n=self.probes, seed=PROBE_SEED))
 
     def distances(self, sampler: Sampler, nfe: int) -> Distances:
-        """The Fréchet distances of ``count`` samples of every seed."""
+        """The Fréchet distances of ``count`` samples for every seed."""
         found: dict[str, list[float]] = {name: [] for name in self.references}
         evaluations, spent = 0, 0.0
         for seed in self.seeds:
@@ -114,7 +114,7 @@ class Bench:
         return Distances(found, evaluations, 1000 * spent / (len(self.seeds) * self.count))
 
     def probe(self, sampler: Sampler, nfe: int) -> Probe:
-        """The ODE error on the latents set aside for it."""
+        """The ODE error on its own latents."""
         started = time.perf_counter()
         drawn = sampler.draw(self.client, n=self.probes, seed=PROBE_SEED, nfe=nfe)
         seconds = 1000 * (time.perf_counter() - started) / self.probes
@@ -123,5 +123,5 @@ class Bench:
 
 
 def half_range(values: Sequence[float]) -> float:
-    """Half the range of a few repetitions: the spread that is printed behind ±."""
+    """Half the range of a few repetitions: the spread printed after ±."""
     return (max(values) - min(values)) / 2

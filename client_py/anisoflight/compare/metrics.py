@@ -1,6 +1,6 @@
 """How samples are judged without a large network: small features, and the distance to the converged solution.
 
-All in float64; `moments` has the Fréchet distance. `classifier_features` needs scikit-learn.
+Everything is in float64. `classifier_features` needs scikit-learn.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class HiddenUnits:
 def classifier_features(images: ArrayLike, labels: ArrayLike) -> tuple[HiddenUnits, Any]:
     """Hidden activations of a small classifier of the labelled images, and the fitted classifier.
 
-    scikit-learn's ``MLPClassifier((64,), max_iter=400, random_state=0)`` on flat pixels; 64 ReLU units, scaled so that
-    their total variance on the images is 64.
+    It is scikit-learn's ``MLPClassifier((64,), max_iter=400, random_state=0)`` on flat pixels: 64 ReLU units, scaled to
+    a total variance of 64 on the images.
     """
     from sklearn.neural_network import MLPClassifier
     from threadpoolctl import threadpool_limits
@@ -54,8 +54,7 @@ def classifier_features(images: ArrayLike, labels: ArrayLike) -> tuple[HiddenUni
 
 @dataclass(frozen=True)
 class Principal:
-    """Features f(x) = Vᵀ (clip(x, −1, 1) − mean): pixels projected on k orthonormal directions V [H·W·C, k]. Fields are
-    not clamped."""
+    """Features f(x) = Vᵀ (clip(x, −1, 1) − mean): pixels projected on k orthonormal directions V [H·W·C, k]."""
 
     mean: Matrix
     basis: Matrix
@@ -71,10 +70,7 @@ class Principal:
 
 
 def principal_features(images: ArrayLike, k: int = 40, clip: bool = True) -> Principal:
-    """Pixels projected on the k leading principal components of the images; fields are not clamped to [−1, 1].
-
-    With k at or above the number of pixel values the distance is that of all pixels.
-    """
+    """Pixels projected on the k leading principal components of the images, clamped unless they are fields."""
     return Principal.of(Moments.of(flat(images, clip)), k, clip)
 
 

@@ -1,15 +1,13 @@
-"""EDM checkpoints as model folders, without executing anything that is in them.
+"""EDM checkpoints as model folders, without executing anything in them.
 
-A pickle is a program: it names functions and has them called. Here it is read as data, by an unpickler that can neither
-import nor call; docs/checkpoints.md says what is accepted.
+A pickle is a program: it names functions and has them called. Here an unpickler that can neither import nor call reads
+it as data; docs/checkpoints.md describes what is accepted.
 
     from anisoflight.convert import convert
 
     made = convert("edm-cifar10-32x32-cond-vp.pkl", "data/models/cifar10")
     made.parameters  # 55735299
 """
-
-from __future__ import annotations
 
 import hashlib
 import json
@@ -21,13 +19,7 @@ from typing import Any, BinaryIO
 
 from ..files import path_of
 from . import folder as folders
-from .errors import (
-    BadCheckpointError,
-    BadModelError,
-    ConvertError,
-    UnsafePickleError,
-    UnsupportedNetworkError,
-)
+from .errors import BadCheckpointError, BadModelError, ConvertError, UnsafePickleError, UnsupportedNetworkError
 from .names import IN_CHECKPOINTS
 from .network import choose, complete, config_of, state_of
 from .torchfile import LEGACY, ZIP, read_legacy, read_zip
@@ -35,19 +27,14 @@ from .unpickler import Budget, Unpickler
 from .values import Module
 
 __all__ = [
-    "BadCheckpointError",
-    "BadModelError",
-    "Conversion",
-    "ConvertError",
-    "UnsafePickleError",
-    "UnsupportedNetworkError",
+    "BadCheckpointError", "BadModelError", "Conversion", "ConvertError", "UnsafePickleError", "UnsupportedNetworkError",
     "convert",
-]
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Conversion:
-    """What `convert` made."""
+    """The result of `convert`."""
 
     target: Path
     config: dict[str, Any]  # config.json
@@ -71,19 +58,19 @@ def convert(
 ) -> Conversion:
     """Convert an EDM checkpoint to the model folder target.
 
-    source is a pickle (network-snapshot-*.pkl, or a published edm-*.pkl) or a file of torch.save
-    (training-state-*.pt). Where it holds several networks, key names one (default "ema", else "state_dict"). A
-    state dict needs config, a config.json; prefixes that DataParallel and torch.compile put before all its names are
-    dropped. The folder appears whole or not at all; replace puts it in the place of an older one.
+    source is a pickle (network-snapshot-*.pkl, or a published edm-*.pkl) or a file of torch.save (training-state-*.pt).
+    key names one of several networks in it (default "ema", else "state_dict"). A state dict needs config, a
+    config.json; prefixes of DataParallel and torch.compile before its names are dropped. The folder appears complete or
+    not at all; replace replaces an existing one.
 
-    check compares names and shapes with the configuration by `anisoflight model check`, with the binary that
-    `anisoflight.serve` would start.
+    check compares names and shapes with the configuration by `anisoflight model check`, with the program of
+    `anisoflight.serve` or `binary`.
 
     Raises UnsafePickleError, BadCheckpointError, UnsupportedNetworkError, BadModelError, NameTakenError, all with a
     `.code`, and OSError.
     """
     source, target = path_of(source), Path(os.path.abspath(path_of(target)))
-    folders.refuse_taken(target, replace)  # before the work; asked again at its end
+    folders.refuse_taken(target, replace)  # early; checked again at the end
     with source.open("rb") as file:
         size, digest = os.fstat(file.fileno()).st_size, hashlib.file_digest(file, "sha256").hexdigest()
         found = choose(_read(file, size), key)
@@ -103,10 +90,10 @@ def convert(
 
 
 def _read(file: BinaryIO, size: int) -> Any:
-    """What a checkpoint holds."""
+    """The object in a checkpoint."""
     if size == 0:
         raise BadCheckpointError("the file is empty")
-    data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)  # a read of more than there is allocates nothing
+    data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)  # a read beyond its end allocates nothing
     budget = Budget()
     if data[:4] == ZIP:
         return read_zip(file, IN_CHECKPOINTS, budget)

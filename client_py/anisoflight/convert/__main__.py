@@ -1,15 +1,13 @@
 """``python -m anisoflight.convert SOURCE TARGET``: an EDM checkpoint as a model folder, without executing it."""
 
-from __future__ import annotations
-
 import argparse
 
 from ..program import ended, exit_with, path_of
 from . import convert
 
 _LICENCE = (
-    "EDM's published weights are licensed CC BY-NC-SA 4.0: not for commercial use, with attribution, and what is made\n"
-    "of them under the same terms. The conversion changes nothing about that."
+    "EDM's published weights are licensed CC BY-NC-SA 4.0: not for commercial use, with attribution, derived works\n"
+    "under the same terms. The conversion does not change that."
 )
 _EXAMPLE = """example:
   python -m anisoflight.convert edm-cifar10-32x32-cond-vp.pkl data/models/cifar10
@@ -27,11 +25,13 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("source", type=path_of, help="pickle of EDM (.pkl), or file of torch.save (.pt)")
     parser.add_argument("target", type=path_of, help="model folder to write, such as data/models/NAME")
-    parser.add_argument("--key", help="which network of the checkpoint (default ema, else state_dict)")
+    parser.add_argument("--key", help="network of the checkpoint (default ema, else state_dict)")
     parser.add_argument("--config", type=path_of, help="config.json of a checkpoint that is a bare state dict")
-    parser.add_argument("--replace", action="store_true", help="replace the model folder that is there")
+    parser.add_argument("--replace", action="store_true", help="replace an existing model folder")
     parser.add_argument("--no-verify", action="store_true", help="do not compare the weights with the configuration")
-    parser.add_argument("--binary", type=path_of, help="anisoflight program that compares (default: as serve finds it)")
+    parser.add_argument(
+        "--binary", type=path_of, help="anisoflight program for the comparison (default: that of serve)"
+    )
     args = parser.parse_args(arguments)
 
     def run() -> None:
@@ -47,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"  sha256 of {args.source.name}: {made.source_sha256}")
         print(f"  sha256 of model.safetensors: {made.weights_sha256}")
         print(_LICENCE)
-        print("Next, of a folder DATA/models/NAME: anisoflight sample --data DATA --model NAME --out NAME.png")
+        print("Next, for a folder DATA/models/NAME: anisoflight sample --data DATA --model NAME --out NAME.png")
 
     return ended(run)
 

@@ -1,6 +1,4 @@
-"""What the converter refuses, each with a stable code."""
-
-from __future__ import annotations
+"""The errors of the converter, each with a stable code."""
 
 from typing import ClassVar
 
@@ -8,7 +6,7 @@ from ..errors import BadRequestError
 
 
 class ConvertError(BadRequestError):
-    """A checkpoint that is not converted; nothing of it was executed or written."""
+    """A checkpoint that cannot be converted; nothing of it was executed or written."""
 
     fixed_code: ClassVar[str]
 
@@ -17,7 +15,7 @@ class ConvertError(BadRequestError):
 
 
 class UnsafePickleError(ConvertError):
-    """UNSAFE_PICKLE: the pickle asks for something that no checkpoint needs; the message names it."""
+    """UNSAFE_PICKLE: the pickle names something that no checkpoint needs."""
 
     fixed_code = "UNSAFE_PICKLE"
 
@@ -29,7 +27,7 @@ class BadCheckpointError(ConvertError):
 
 
 class UnsupportedNetworkError(ConvertError):
-    """UNSUPPORTED_NETWORK: a sound checkpoint of a network that this project does not have."""
+    """UNSUPPORTED_NETWORK: a valid checkpoint of an unknown network."""
 
     fixed_code = "UNSUPPORTED_NETWORK"
 

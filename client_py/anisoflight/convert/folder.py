@@ -1,6 +1,4 @@
-"""The model folder: written beside its place, checked by the program that knows models, and put there whole."""
-
-from __future__ import annotations
+"""The model folder: written next to its place, checked by the program, and renamed."""
 
 import contextlib
 import hashlib
@@ -30,10 +28,10 @@ _SHOWN = 10  # faults of a model in a message
 
 @contextlib.contextmanager
 def appearing(target: Path, replace: bool) -> Iterator[Path]:
-    """A folder to write to, which becomes target when the block ends well, and nothing when it does not."""
+    """A folder to write, which becomes target if the block ends without an error, and else disappears."""
     refuse_taken(target, replace)
     target.parent.mkdir(parents=True, exist_ok=True)
-    # With a dot in front it is no model's name to a server whose models folder this is.
+    # A server ignores names that begin with a dot.
     work = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
         made, old = work / "new", work / "old"
@@ -53,7 +51,7 @@ def appearing(target: Path, replace: bool) -> Iterator[Path]:
 
 
 def refuse_taken(target: Path, replace: bool) -> None:
-    """Raise unless target is free, or a model folder that may be replaced."""
+    """Raise unless target does not exist, or is a model folder to be replaced."""
     if not target.exists() and not target.is_symlink():
         return
     if not replace:
@@ -65,10 +63,11 @@ def refuse_taken(target: Path, replace: bool) -> None:
 def write_model(
     folder: Path, config: Mapping[str, Any], state: Mapping[str, Tensor], source: str, bound: int, progress: bool
 ) -> str:
-    """Write the configuration, and the state dict as float32 with the hash of its source; returns its own SHA-256.
+    """Write the configuration, and the state dict as float32 with the hash of its source; returns the SHA-256 of the
+    weights.
 
-    float32 is kept to the last bit, float16 widened, which is exact. More than bound bytes are refused: tensors that
-    share a storage could otherwise add up to any size.
+    float32 is kept to the last bit; float16 is widened, which is exact. More than bound bytes are refused, because
+    tensors that share a storage could add up to any size.
     """
     for name, tensor in state.items():
         if tensor.storage.dtype not in (np.dtype("<f4"), np.dtype("<f2")):
@@ -85,30 +84,30 @@ def write_model(
     _stored(folder / CONFIG)
     path = folder / WEIGHTS
     try:
-        save_file(values, path, {"source_sha256": source})  # of several entries it would vary the order
+        save_file(values, path, {"source_sha256": source})  # one entry, because the order of several varies
     except SafetensorError as error:
         raise OSError(f"{path}: {error}") from error
     return _stored(path)
 
 
 def _stored(path: Path) -> str:
-    """The SHA-256 of a file, which is on the disk from then on."""
+    """Write a file to the disk; returns its SHA-256."""
     with path.open("rb+") as file:
         os.fsync(file.fileno())
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def verify(folder: Path, binary: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-    """What `anisoflight model check --json` says of a model folder that is sound; else a BadModelError."""
+    """The result of `anisoflight model check --json` for a valid model folder; else a BadModelError."""
     try:
         words = [find_binary(binary), "model", "check", "--json", os.fspath(folder)]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         found = json.loads(done.stdout)
     except (ServerStartError, OSError, ValueError) as error:
-        said = "the weights cannot be compared with the configuration; --no-verify leaves that to the server"
-        raise ServerStartError(f"{said}: {getattr(error, 'message', error)}", "SERVER_START") from error
+        message = "the weights cannot be compared with the configuration; --no-verify leaves that to the server"
+        raise ServerStartError(f"{message}: {getattr(error, 'message', error)}", "SERVER_START") from error
     if faults := found["faults"]:
         lines = [": ".join(fault[part] for part in ("file", "tensor", "reason") if part in fault) for fault in faults]
-        more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
-        raise BadModelError("\n  ".join(["the weights do not fit the configuration:", *lines[:_SHOWN], *more]))
+        omitted = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
+        raise BadModelError("\n  ".join(["the weights do not fit the configuration:", *lines[:_SHOWN], *omitted]))
     return found

@@ -1,10 +1,8 @@
-"""The names that a checkpoint may use, and what each stands for here.
+"""The names that a checkpoint may use, and what replaces each.
 
-This is the whole list. A name is matched with its module, to the letter; the arguments of each are matched too. Those
-that are not a checkpoint's give None, which ends the reading.
+The list is complete. A name is matched with its module exactly, and its arguments are matched, too; other arguments
+give None, which ends the reading.
 """
-
-from __future__ import annotations
 
 import io
 from collections.abc import Callable
@@ -19,7 +17,7 @@ _DTYPES = ("float32", "float16", "float64", "int64", "uint8", "bool")
 
 
 def _taking(function: Callable[..., Any], *kinds: type) -> Maker:
-    """A function of arguments of these types; those that come after them are of no use here."""
+    """A function of arguments of these types; further arguments are ignored."""
 
     def make(_: Budget, args: tuple[Any, ...]) -> Any:
         fits = len(args) >= len(kinds) and all(map(isinstance, args, kinds))
@@ -29,7 +27,7 @@ def _taking(function: Callable[..., Any], *kinds: type) -> Maker:
 
 
 def _persistent(meta: dict[Any, Any]) -> Module | None:
-    """An object of EDM's persistence layer; the source text that lies beside its state is not looked at."""
+    """An object of EDM's persistence layer; the source text in it is ignored."""
     match meta:
         case {"type": "class", "class_name": str(name), "state": dict() | None as state}:
             return Module(clip(name), state or {})
@@ -123,7 +121,7 @@ IN_CHECKPOINTS: Names = {
     ("copyreg", "_reconstructor"): _reconstructor,
     ("copy_reg", "_reconstructor"): _reconstructor,
     ("_codecs", "encode"): _encode,
-    # Beside the network: read over.
+    # Ignored.
     ("builtins", "object"): _inert("object"),
     ("__builtin__", "object"): _inert("object"),
     ("numpy", "ndarray"): _inert("numpy.ndarray"),

@@ -1,7 +1,5 @@
 """From the record of a pickled EDMPrecond to its configuration and its state dict."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -22,42 +20,20 @@ _OTHERS = {
 
 # The keyword arguments of EDMPrecond.__init__ in their order, with EDM's defaults; the first two have none.
 _PRECOND: dict[str, Any] = {
-    "img_resolution": None,
-    "img_channels": None,
-    "label_dim": 0,
-    "use_fp16": False,
-    "sigma_min": 0,
-    "sigma_max": math.inf,
-    "sigma_data": 0.5,
-    "model_type": "DhariwalUNet",
-}
+    "img_resolution": None, "img_channels": None, "label_dim": 0, "use_fp16": False, "sigma_min": 0,
+    "sigma_max": math.inf, "sigma_data": 0.5, "model_type": "DhariwalUNet",
+}  # fmt: skip
 
-# What it hands on to the network.
+# Arguments of the networks.
 _SONG: dict[str, Any] = {
-    "augment_dim": 0,
-    "model_channels": 128,
-    "channel_mult": [1, 2, 2, 2],
-    "channel_mult_emb": 4,
-    "num_blocks": 4,
-    "attn_resolutions": [16],
-    "dropout": 0.10,
-    "label_dropout": 0,
-    "embedding_type": "positional",
-    "channel_mult_noise": 1,
-    "encoder_type": "standard",
-    "decoder_type": "standard",
-    "resample_filter": [1, 1],
-}
+    "augment_dim": 0, "model_channels": 128, "channel_mult": [1, 2, 2, 2], "channel_mult_emb": 4, "num_blocks": 4,
+    "attn_resolutions": [16], "dropout": 0.10, "label_dropout": 0, "embedding_type": "positional",
+    "channel_mult_noise": 1, "encoder_type": "standard", "decoder_type": "standard", "resample_filter": [1, 1],
+}  # fmt: skip
 _DHARIWAL: dict[str, Any] = {
-    "augment_dim": 0,
-    "model_channels": 192,
-    "channel_mult": [1, 2, 3, 4],
-    "channel_mult_emb": 4,
-    "num_blocks": 3,
-    "attn_resolutions": [32, 16, 8],
-    "dropout": 0.10,
-    "label_dropout": 0,
-}
+    "augment_dim": 0, "model_channels": 192, "channel_mult": [1, 2, 3, 4], "channel_mult_emb": 4, "num_blocks": 3,
+    "attn_resolutions": [32, 16, 8], "dropout": 0.10, "label_dropout": 0,
+}  # fmt: skip
 _NETWORKS = {"SongUNet": _SONG, "DhariwalUNet": _DHARIWAL}
 
 _WRAPPERS = ("module.", "_orig_mod.")  # by DataParallel and torch.compile, before the names of the network's tensors
@@ -72,12 +48,12 @@ def choose(found: Any, key: str | None) -> Module | dict[str, Tensor]:
             raise BadCheckpointError(f"the checkpoint is one network, without keys; leave --key {clip(key)} out")
     elif isinstance(found, dict):
         networks = [name for name, value in found.items() if _is_network(value)]
-        wanted = next((name for name in ("ema", "state_dict") if name in networks), "ema") if key is None else key
-        if wanted not in networks:
+        chosen = next((name for name in ("ema", "state_dict") if name in networks), "ema") if key is None else key
+        if chosen not in networks:
             has = ", ".join(clip(name) for name in networks[:20]) or "none"
-            said = f"the checkpoint has no network {clip(wanted)!r}; choose with --key. It has: {has}"
-            raise BadCheckpointError(said)
-        found = found[wanted]
+            message = f"the checkpoint has no network {clip(chosen)!r}; choose with --key. It has: {has}"
+            raise BadCheckpointError(message)
+        found = found[chosen]
     else:
         raise BadCheckpointError("the file holds neither a network nor a dict with one")
     if isinstance(found, Module):
@@ -104,44 +80,42 @@ def config_of(network: Module) -> dict[str, Any]:
     args, keywords = network.state.get("_init_args", ()), network.state.get("_init_kwargs", {})
     if not isinstance(args, tuple | list) or not isinstance(keywords, dict) or len(args) > len(_PRECOND):
         raise BadCheckpointError("the checkpoint does not tell the arguments its network was made with")
-    given: dict[str, Any] = dict(zip(_PRECOND, args, strict=False))
+    arguments: dict[str, Any] = dict(zip(_PRECOND, args, strict=False))
     for name, value in keywords.items():
-        if not isinstance(name, str) or name in given:
+        if not isinstance(name, str) or name in arguments:
             raise BadCheckpointError(f"the network was made with the argument {clip(name)} twice, or by no name")
-        given[name] = value
-    config = complete(given)
+        arguments[name] = value
+    config = complete(arguments)
     inner = network.part("_modules").get("model")
     if not isinstance(inner, Module) or inner.kind != config["model_type"]:
         raise BadCheckpointError(f"the checkpoint's network is not the {config['model_type']} of its arguments")
     return config
 
 
-def complete(given: Mapping[str, Any], extra: tuple[str, ...] = ()) -> dict[str, Any]:
-    """A configuration with EDM's defaults for what is not given; extra are names beside EDM's own."""
-    kind = given.get("model_type", _PRECOND["model_type"])
+def complete(arguments: Mapping[str, Any], extra: tuple[str, ...] = ()) -> dict[str, Any]:
+    """A configuration with EDM's defaults; extra are further names that it may have."""
+    kind = arguments.get("model_type", _PRECOND["model_type"])
     if not isinstance(kind, str) or kind not in _NETWORKS:
         raise UnsupportedNetworkError(f"the network is of class {clip(kind)}. {ACCEPTED}")
     defaults = _PRECOND | _NETWORKS[kind]
-    for name in given:
+    for name in arguments:
         if name not in defaults and name not in extra:
-            raise UnsupportedNetworkError(
-                f"the network was made with the argument {clip(name)}, which EDM's {kind} does not have"
-            )
-    config = {name: _as_json(name, given.get(name, default)) for name, default in defaults.items()}
+            raise UnsupportedNetworkError(f"EDM's {kind} has no argument {clip(name)}, which the network was made with")
+    config = {name: _as_json(name, arguments.get(name, default)) for name, default in defaults.items()}
     for name in ("img_resolution", "img_channels"):
         if config[name] is None:
             raise BadCheckpointError(f"the network's configuration lacks {name}")
-    return config | {name: given[name] for name in extra if name in given}
+    return config | {name: arguments[name] for name in extra if name in arguments}
 
 
 def state_of(network: Module) -> dict[str, Tensor]:
-    """What torch's state_dict() would give: parameters and persistent buffers by name, in its order."""
+    """The network's state_dict(): parameters and persistent buffers by name, in order."""
     return dict(_walk(network, "", [_TENSORS], _DEPTH))
 
 
-def _walk(module: Module, prefix: str, left: list[int], depth: int) -> Iterator[tuple[str, Tensor]]:
-    left[0] -= 1
-    if left[0] < 0 or depth < 0:
+def _walk(module: Module, prefix: str, budget: list[int], depth: int) -> Iterator[tuple[str, Tensor]]:
+    budget[0] -= 1
+    if budget[0] < 0 or depth < 0:
         raise BadCheckpointError("the network's modules nest deeper, or are more, than any network's")
     transient = module.state.get("_non_persistent_buffers_set", ())
     if not isinstance(transient, set | frozenset | tuple):
@@ -153,7 +127,7 @@ def _walk(module: Module, prefix: str, left: list[int], depth: int) -> Iterator[
                 continue
             if not isinstance(tensor, Tensor):
                 raise BadCheckpointError(f"{clip(prefix + name)} is not a tensor")
-            left[0] -= 1
+            budget[0] -= 1
             yield prefix + name, tensor
     for name, child in module.part("_modules").items():
         _check_name(name)
@@ -161,7 +135,7 @@ def _walk(module: Module, prefix: str, left: list[int], depth: int) -> Iterator[
             continue
         if not isinstance(child, Module):
             raise BadCheckpointError(f"{clip(prefix + name)} is not a module")
-        yield from _walk(child, f"{prefix}{name}.", left, depth - 1)
+        yield from _walk(child, f"{prefix}{name}.", budget, depth - 1)
 
 
 def _check_name(name: Any, dotted: bool = False) -> None:
@@ -171,7 +145,7 @@ def _check_name(name: Any, dotted: bool = False) -> None:
 
 
 def _as_json(name: str, value: Any) -> Any:
-    """A value as JSON has it: a number, a text, true or false, or a list of numbers; infinity as "inf"."""
+    """A value of JSON: a number, a text, true or false, or a list of numbers; infinity is "inf"."""
     if isinstance(value, list | tuple) and len(value) <= 64 and all(type(item) in (int, float) for item in value):
         return [_as_json(name, item) for item in value]
     if value is None or type(value) in (bool, str):

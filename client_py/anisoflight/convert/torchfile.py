@@ -1,14 +1,12 @@
 """The two formats of torch.save, read as data.
 
-Legacy, which torch.storage._load_from_bytes holds: pickles one after the other (a magic number, the protocol, facts
-about the machine, the object, the keys of its storages), then for each storage its count, int64, and its elements.
+Legacy, also in torch.storage._load_from_bytes: consecutive pickles (a magic number, the protocol, facts about the
+machine, the object, the keys of its storages), then for each storage its count, int64, and its elements.
 
-Zip, since torch 1.6: NAME/data.pkl, the object, and NAME/data/KEY, the elements of each storage, not compressed.
+Zip, since torch 1.6: NAME/data.pkl, the object, and NAME/data/KEY, the elements of each storage, uncompressed.
 
 In both, a storage is the persistent id ("storage", class, key, location, count).
 """
-
-from __future__ import annotations
 
 import io
 import zipfile
@@ -21,10 +19,10 @@ from .unpickler import Budget, Named, Names, Unpickler
 from .values import Storage
 
 _MAGIC = 0x1950A86A20F9469CFC6C
-LEGACY = b"\x80\x02\x8a\x0a" + _MAGIC.to_bytes(10, "little")  # how a legacy file begins
+LEGACY = b"\x80\x02\x8a\x0a" + _MAGIC.to_bytes(10, "little")  # the first bytes of a legacy file
 ZIP = b"PK\x03\x04"
 
-# torch's classes of storages by element; the names are the ones that torch has kept in its files since version 0.
+# torch's classes of storages, and the types of their elements.
 STORAGES = {
     "DoubleStorage": "<f8",
     "FloatStorage": "<f4",
@@ -39,7 +37,7 @@ STORAGES = {
 
 
 def _storage_of(pid: Any) -> tuple[str, Storage]:
-    """Key and storage, still empty, of a persistent id."""
+    """Key and empty storage of a persistent id."""
     match pid:
         case ("storage", Named(module="torch", name=kind), str(key), str(), int(size), *rest):
             if 0 <= size < 1 << 48 and kind in STORAGES and rest in ([], [None]):

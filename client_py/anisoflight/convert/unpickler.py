@@ -1,13 +1,12 @@
-"""Pickles read by the standard library's unpickler, closed: it can neither import, nor call, nor set anything.
+"""Pickles read by a restricted form of the standard library's unpickler: it can neither import, nor call, nor set
+anything.
 
-A name in the pickle is looked up in a table that the caller gives, `Names`, whose entries are functions of this
-package; any other name ends the reading. Instructions that no checkpoint needs are refused. The result consists of
-numbers, texts, tuples, lists, dicts, sets and the few classes of `values`.
+A name in the pickle is looked up in a table of the caller, `Names`, whose entries are functions of this package; any
+other name ends the reading, and so do instructions that no checkpoint needs. The result consists of numbers, texts,
+tuples, lists, dicts, sets and the few classes of `values`.
 """
 
-from __future__ import annotations
-
-import io  # noqa: F401 (the example)
+import io  # noqa: F401 (used in the example)
 import pickle
 import struct
 from collections.abc import Callable, Mapping
@@ -27,7 +26,7 @@ WORK = 1_000_000  # instructions and copied items per checkpoint: the largest of
 
 @dataclass
 class Budget:
-    """What is left of the work that one checkpoint may cost, nested pickles included."""
+    """The work that one checkpoint may still cost, including nested pickles."""
 
     left: int = WORK
 
@@ -39,7 +38,7 @@ class Budget:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Named:
-    """A name on the stack, and what stands for it. Nothing else on the stack can be called."""
+    """A name on the stack, and its replacement. Nothing else on the stack can be called."""
 
     module: str
     name: str
@@ -49,8 +48,8 @@ class Named:
     def __call__(self, *args: Any) -> Any:
         made = self.make(self.budget, args)
         if made is None:
-            said = f"the pickle calls {self.module}.{self.name} with arguments that are not a checkpoint's"
-            raise BadCheckpointError(said)
+            message = f"the pickle calls {self.module}.{self.name} with arguments that are not a checkpoint's"
+            raise BadCheckpointError(message)
         return made
 
 
@@ -59,17 +58,17 @@ _Step = Callable[[Any], None]
 
 
 def _build(unpickler: Any) -> None:
-    """Hand an object the state that its class would have restored."""
+    """Give an object the state that its class would have restored."""
     state = unpickler.stack.pop()
     target = unpickler.stack[-1]
     if isinstance(target, Buildable):
         target.build(state)
-    elif not isinstance(target, dict):  # attributes of a dict's subclass are of no use here
+    elif not isinstance(target, dict):  # attributes of a dict's subclass are ignored
         raise UnsafePickleError("the pickle sets the state of something that has none")
 
 
-# Protocols 0 and 1 have instructions that neither torch nor EDM writes. They are left out on purpose, and so are
-# extension codes (EXT1…), bytearrays, out-of-band buffers, keywords, and texts and numbers of more than 4 GiB.
+# Neither torch nor EDM writes the other instructions: those of protocols 0 and 1, extension codes (EXT1…), bytearrays,
+# out-of-band buffers, keywords, and texts and numbers of more than 4 GiB.
 _STANDARD = (
     pickle.PROTO, pickle.FRAME, pickle.STOP, pickle.MARK, pickle.POP, pickle.POP_MARK, pickle.DUP,
     pickle.NONE, pickle.NEWTRUE, pickle.NEWFALSE, pickle.BININT, pickle.BININT1, pickle.BININT2, pickle.LONG1,
@@ -85,7 +84,7 @@ _STEPS: dict[bytes, _Step] = {code: _Standard.dispatch[code[0]] for code in _STA
     pickle.BUILD: _build,
     pickle.NEWOBJ: _Standard.load_reduce,
 }
-# Where on the stack an instruction finds the values that it hashes.
+# The values on the stack that an instruction hashes.
 _HASHED = {
     pickle.SETITEM: slice(-2, -1),
     pickle.SETITEMS: slice(0, None, 2),
@@ -96,9 +95,8 @@ _HASHED = {
 
 
 def _bounded(step: _Step, hashed: slice | None) -> _Step:
-    """The instruction at the cost of a piece of work. Of values that it hashes it accepts only atoms.
-
-    Tuples could nest until hashing them overflows the interpreter's stack.
+    """The instruction at a cost of one. Values that it hashes must be atoms, because deeply nested tuples would
+    overflow the interpreter's stack.
     """
 
     def run(unpickler: Any) -> None:
@@ -161,6 +159,6 @@ class Unpickler(_Standard):
 
 
 def clip(text: object) -> str:
-    """A text for a message: printable, on one line, and short."""
+    """A printable, short, one-line text for a message."""
     shown = "".join(c if c.isprintable() else "�" for c in str(text)[:80])
     return shown + "…" if len(str(text)) > 80 else shown

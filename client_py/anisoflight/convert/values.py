@@ -1,4 +1,4 @@
-"""What the names of a checkpoint stand for: plain records, without behaviour of the classes they replace."""
+"""The classes of a checkpoint's objects: records without behaviour of the classes that they replace."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Buildable:
-    """Something whose state the pickle hands over after making it."""
+    """An object whose state the pickle sets after making it."""
 
     __slots__ = ()
 
@@ -24,9 +24,8 @@ class Buildable:
 
 @dataclass(eq=False, slots=True)
 class Module(Buildable):
-    """An object of EDM's persistence layer, or a container of modules: its class's name and its attributes.
-
-    The names of attributes are keys here; none becomes an attribute of anything.
+    """An object of EDM's persistence layer, or a container of modules: the name of its class, and its attributes as
+    keys.
     """
 
     kind: str
@@ -47,7 +46,7 @@ class Module(Buildable):
 
 @dataclass(eq=False, slots=True)
 class Scalars(Buildable):
-    """A numpy.dtype, of which only those of numbers are read."""
+    """A numpy.dtype of numbers."""
 
     code: str
     order: str = "<"
@@ -60,7 +59,7 @@ class Scalars(Buildable):
                 raise BadCheckpointError("the state of a numpy.dtype is not what numpy writes")
 
     def value(self, data: bytes) -> int | float | bool:
-        """The one number in data, as Python has it."""
+        """The one number in data, as Python's."""
         if self.code not in ("f8", "f4", "f2", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "b1"):
             raise BadCheckpointError("a numpy.dtype is not one of a number")
         kind = np.dtype(self.order.replace("|", "<") + self.code)
@@ -71,7 +70,7 @@ class Scalars(Buildable):
 
 @dataclass(eq=False, slots=True)
 class Inert(Buildable):
-    """Something that checkpoints hold and no conversion needs."""
+    """An object that the conversion ignores."""
 
     name: str
 
@@ -81,7 +80,7 @@ class Inert(Buildable):
 
 @dataclass(eq=False, slots=True)
 class Storage:
-    """A torch storage: `size` little-endian elements. In a legacy file their bytes come after what refers to them."""
+    """A torch storage: `size` little-endian elements. In a legacy file their bytes follow later."""
 
     dtype: np.dtype[Any]
     size: int
@@ -103,7 +102,7 @@ class Tensor:
     strides: tuple[int, ...]
 
     def check(self) -> Tensor:
-        """Itself, if it lies within its storage and is no larger than that."""
+        """The tensor, if it lies within its storage and is not larger."""
         numbers = (self.offset, *self.shape, *self.strides)
         if not all(type(n) is int and 0 <= n < 2**48 for n in numbers) or len(self.shape) != len(self.strides):
             raise BadCheckpointError("a tensor's shape, strides and offset are not those of a tensor")
@@ -112,9 +111,7 @@ class Tensor:
         count = prod(self.shape)
         reach = self.offset + sum((n - 1) * step for n, step in zip(self.shape, self.strides, strict=True))
         if count and (reach >= self.storage.size or count > self.storage.size):
-            raise BadCheckpointError(
-                f"a tensor of shape {list(self.shape)} does not fit its {self.storage.size:,} values"
-            )
+            raise BadCheckpointError(f"a tensor of shape {list(self.shape)} exceeds its {self.storage.size:,} values")
         return self
 
     @property
@@ -122,7 +119,7 @@ class Tensor:
         return prod(self.shape)
 
     def array(self) -> Array:
-        """Its values, a read-only view of its storage."""
+        """Its values, a read-only view of the storage."""
         if self.storage.data is None:
             raise BadCheckpointError("a tensor's storage is missing from the file")
         if self.size == 0:

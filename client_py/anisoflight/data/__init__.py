@@ -5,9 +5,8 @@
     with open_source("downloads/afhqv2", labels="folder") as source:
         upload(client, "afhqv2", Conversion(source, size=(64, 64)))
 
-``python -m anisoflight.data`` is the same as a command; docs/data.md says what is read. Images come one after the
-other and are never held all at once. Begin with `opening`; formats are the modules `files`, `arrays`, `cifar` and
-`tables`.
+``python -m anisoflight.data`` is the command; docs/data.md lists the formats. Images are read one after the other,
+never all at once. Begin with `opening`; formats are the modules `files`, `arrays`, `cifar` and `tables`.
 """
 
 from .conversion import Conversion
@@ -18,14 +17,6 @@ from .targets import upload, write_folder, write_zip
 from .transforms import TRANSFORMS
 
 __all__ = [
-    "TRANSFORMS",
-    "Conversion",
-    "DataError",
-    "Item",
-    "Source",
-    "inspect",
-    "open_source",
-    "upload",
-    "write_folder",
+    "TRANSFORMS", "Conversion", "DataError", "Item", "Source", "inspect", "open_source", "upload", "write_folder",
     "write_zip",
-]
+]  # fmt: skip

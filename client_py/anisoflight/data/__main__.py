@@ -1,13 +1,12 @@
 """``python -m anisoflight.data``: inspect images in many formats, and convert them to data sets."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from ..images import shortlist
 from ..program import add_folder, ended, exit_with, folder_server, path_of
@@ -16,9 +15,6 @@ from .inspection import inspect
 from .opening import LABELS, open_source
 from .targets import UPLOADS, upload, write_folder, write_zip
 from .transforms import TRANSFORMS, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 FORMATS = """PATH is a folder or zip of PNG, JPEG, WebP or BMP images (StyleGAN's and EDM's with dataset.json; else
 folders are classes), an .npz with images and labels or arr_0, an .npy, CIFAR-10's python or binary batches (a folder, a
@@ -40,26 +36,28 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     root = argparse.ArgumentParser(prog="python -m anisoflight.data", description=__doc__)
     group = root.add_subparsers(metavar="COMMAND", required=True)
-    about = "decode every image and tell what there is: sizes, classes, moments, bad files"
+    about = "decode every image and report sizes, classes, moments and bad files"
     _command(group, "inspect", about).set_defaults(run=_inspect)
     convert = _command(group, "convert", "convert images to a data set of a server, or to an EDM zip")
     convert.set_defaults(run=_convert)
     target = convert.add_mutually_exclusive_group(required=True)
     target.add_argument("--name", help="name of the data set in the data folder, or on the server")
-    target.add_argument("--out", metavar="PATH", type=path_of, help="instead: FILE.zip for EDM's tools, else a folder")
-    said = "size in pixels: 64 or WIDTHxHEIGHT (default: as the images are)"
-    convert.add_argument("--resolution", metavar="SIZE", type=_size, help=said)
-    said = "EDM's, one of %(choices)s (default resize)"
-    convert.add_argument("--transform", metavar="NAME", choices=tuple(TRANSFORMS), help=said)
-    said = "1 makes all images grey, 3 colour (default: as the images are)"
-    convert.add_argument("--channels", metavar="N", type=int, choices=(1, 3), help=said)
-    said = "of floats in units of their own: a network sees (x - mean)/scale; a number, a,b,… by channel, or measured"
-    convert.add_argument("--mean", metavar="NUMBERS", type=_units, help=said)
-    said = "likewise; measured is twice each channel's standard deviation (and then the mean is measured, too)"
-    convert.add_argument("--scale", metavar="NUMBERS", type=_units, help=said)
-    convert.add_argument("--skip-bad", action="store_true", help="leave out images that cannot be read, and name each")
-    convert.add_argument("--replace", action="store_true", help="replace what is there")
-    add_folder(convert.add_argument_group("where --name is"))
+    target.add_argument(
+        "--out", metavar="PATH", type=path_of, help="in place of --name: FILE.zip for EDM's tools, else a folder"
+    )
+    about = "size in pixels: 64 or WIDTHxHEIGHT (default: as the images are)"
+    convert.add_argument("--resolution", metavar="SIZE", type=_size, help=about)
+    about = "EDM's, one of %(choices)s (default resize)"
+    convert.add_argument("--transform", metavar="NAME", choices=tuple(TRANSFORMS), help=about)
+    about = "1 makes all images grey, 3 colour (default: as the images are)"
+    convert.add_argument("--channels", metavar="N", type=int, choices=(1, 3), help=about)
+    about = "of floats in other units: a network sees (x - mean)/scale; a number, a,b,… by channel, or measured"
+    convert.add_argument("--mean", metavar="NUMBERS", type=_units, help=about)
+    about = "as --mean; measured is twice each channel's standard deviation, and then the mean is measured, too"
+    convert.add_argument("--scale", metavar="NUMBERS", type=_units, help=about)
+    convert.add_argument("--skip-bad", action="store_true", help="skip images that cannot be read, and name each")
+    convert.add_argument("--replace", action="store_true", help="replace an existing data set or file")
+    add_folder(convert.add_argument_group("where --name is stored"))
     return root
 
 
@@ -68,12 +66,14 @@ def _command(group: Any, name: str, about: str) -> argparse.ArgumentParser:
     style = argparse.RawDescriptionHelpFormatter
     command = group.add_parser(name, help=about, description=about, epilog=text, formatter_class=style)
     command.add_argument("path", metavar="PATH", type=path_of, help="images, in any format that is read")
-    said = "from where: auto (the format's own), listed (in dataset.json), folder (the image's), none (default auto)"
-    command.add_argument("--labels", choices=LABELS, default="auto", help=said)
-    said = "read the images in this folder of a folder or zip alone, such as train; or Parquet files that begin so"
-    command.add_argument("--under", metavar="FOLDER", help=said)
-    said = "of the arrays in .npy and .npz: HWC or CHW (default: HWC where the last size is at most 4)"
-    command.add_argument("--layout", choices=("HWC", "CHW"), help=said)
+    about = (
+        "source of labels: auto (the format's own), listed (in dataset.json), folder (the image's), none (default auto)"
+    )
+    command.add_argument("--labels", choices=LABELS, default="auto", help=about)
+    about = "read only this folder of a folder or zip, such as train, or Parquet files whose names begin so"
+    command.add_argument("--under", metavar="FOLDER", help=about)
+    about = "layout of arrays in .npy and .npz: HWC or CHW (default: HWC if the last size is at most 4)"
+    command.add_argument("--layout", choices=("HWC", "CHW"), help=about)
     command.add_argument("--json", action="store_true", help="print JSON")
     command.add_argument("--quiet", action="store_true", help="no progress bars")
     return command
@@ -137,7 +137,7 @@ def _convert(args: argparse.Namespace) -> None:
     out = args.out
     if out is not None:
         if os.path.lexists(out) and not args.replace:
-            raise FileExistsError(f"{out} is there already; --replace replaces it")
+            raise FileExistsError(f"{out} exists; --replace replaces it")
         out.parent.mkdir(parents=True, exist_ok=True)
     form = (args.resolution, args.transform, args.channels, skip if args.skip_bad else None, not args.quiet)
     with open_source(args.path, args.labels, args.layout, args.under) as source:

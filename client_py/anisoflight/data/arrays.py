@@ -1,13 +1,13 @@
-"""Arrays of images: NumPy's .npz, read as it streams, and data sets as the server stores them."""
-
-from __future__ import annotations
+"""Arrays of images: NumPy's .npy and .npz, read in pieces, and data sets as the server stores them."""
 
 import json
+import zipfile
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from math import prod
-from pathlib import PurePosixPath
-from typing import IO, TYPE_CHECKING, Any
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
 
 import numpy as np
 
@@ -16,18 +16,13 @@ from ..wire.intake import pixels_in
 from .pictures import channels_last
 from .source import DataError, Item, Source, named
 
-if TYPE_CHECKING:
-    import zipfile
-    from collections.abc import Collection, Iterator
-    from pathlib import Path
-
 _PIECE = 1 << 20  # bytes that are read at a time
 
 Array = np.ndarray[Any, Any]
 
 
 def rows(images: Array, labels: Array | None, name: str = "", first: int = 0) -> Iterator[Item]:
-    """Items of images [n, H, W, C] from row `first` on, `labels` being those of all rows; each holds its own memory."""
+    """Items of images [n, H, W, C] from row `first` on, with the labels of all rows; each is a copy."""
     kind = np.uint8 if images.dtype == np.uint8 else np.float32
     for i, image in enumerate(images, first):
         label = -1 if labels is None else int(labels[i])
@@ -35,7 +30,7 @@ def rows(images: Array, labels: Array | None, name: str = "", first: int = 0) ->
 
 
 def has_labels(labels: Array | None) -> bool:
-    """Whether any image has one."""
+    """Whether any image has a label."""
     return labels is not None and bool((labels >= 0).any())
 
 
@@ -50,8 +45,8 @@ def npz(path: Path, archive: zipfile.ZipFile, entries: Collection[str], layout: 
     """An .npz of images and perhaps labels."""
     names = [entry.removesuffix(".npy") for entry in entries if entry.endswith(".npy")]
     if any(PurePosixPath(name).name.startswith("img-mean-std-") for name in names):
-        said = f"holds EDM2's encoded latents, {shortlist(names)}; draw mean + std·noise and np.save one array"
-        raise DataError(path, "", said)
+        about = f"holds EDM2's encoded latents, {shortlist(names)}; draw mean + std·noise and np.save one array"
+        raise DataError(path, "", about)
     alone = [name for name in names if name not in LABELS]
     with named(path):
         name, listed = find_columns([IMAGES[0] if [name] == alone else name for name in names])
@@ -86,8 +81,10 @@ def _array(path: Path, archive: zipfile.ZipFile, name: str) -> Iterator[tuple[IO
         header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, columns_first, dtype = header(file)
         if columns_first or dtype.hasobject:
-            said = "Python objects, such as None or lists; labels are whole numbers, −1 for none, and images one array"
-            raise ValueError(f"holds {said if dtype.hasobject else f'{dtype} columns first; store plain C order'}")
+            objects = (
+                "Python objects, such as None or lists; labels are whole numbers, −1 for none, and images one array"
+            )
+            raise ValueError(f"holds {objects if dtype.hasobject else f'{dtype} columns first; store plain C order'}")
         claimed, there = prod(shape) * dtype.itemsize, archive.getinfo(name).file_size - file.tell()
         if claimed != there:
             raise ValueError(f"has {there:,} bytes of values; the shape {shape} takes {claimed:,}")
@@ -95,20 +92,20 @@ def _array(path: Path, archive: zipfile.ZipFile, name: str) -> Iterator[tuple[IO
 
 
 def stored(path: Path) -> Source | None:
-    """A data set as the server stores it, its images mapped into memory; None if the folder is something else."""
+    """A data set as the server stores it, mapped into memory; None for another folder."""
     try:
-        said = json.loads((path / "dataset.json").read_bytes())
+        config = json.loads((path / "dataset.json").read_bytes())
     except (OSError, ValueError, RecursionError):
         return None
-    if not isinstance(said, dict) or said.get("format") != "anisoflight-dataset":
+    if not isinstance(config, dict) or config.get("format") != "anisoflight-dataset":
         return None
     with named(path, "images.npy"):
         mapped = np.load(path / "images.npy", mmap_mode="r", allow_pickle=False)
-        images = channels_last(mapped, str(said.get("layout", "HWC")))
+        images = channels_last(mapped, str(config.get("layout", "HWC")))
     labels = None
     if (path / "labels.npy").exists():
         with named(path, "labels.npy"):
             labels = labels_of(np.load(path / "labels.npy", allow_pickle=False), len(images))
-    units = said.get("normalization")
+    units = config.get("normalization")
     items = partial(rows, images, labels, "images.npy")
     return Source(path, "stored data set", len(images), has_labels(labels), items, units=units)

@@ -1,12 +1,11 @@
-"""CIFAR-10: Python's and binary batches, in files and in a tar. Pickles are read by `convert`: nothing runs."""
-
-from __future__ import annotations
+"""CIFAR-10: Python's and binary batches, in files and in a tar. `convert` reads the pickles, and executes nothing."""
 
 import io
 import re
 import tarfile
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 import numpy as np
 
@@ -19,24 +18,20 @@ from .files import hidden
 from .pictures import read_at_most
 from .source import DataError, Item, Source, named
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
 _PIXELS = 3 * 32 * 32
 _MAX_BATCH = 1 << 26  # bytes of one batch; CIFAR-10's have 31 million
 _MAX_BATCHES = 64
 
-# Batches to train on. A folder or tar is these; test_batch is read when it is named itself.
+# The training batches, which are read from a folder or tar; test_batch is read if it is the path.
 _TRAINING = re.compile(r"data_batch_[0-9]+(\.bin)?")
 
 Array = np.ndarray[Any, Any]
 
 
 def from_files(path: Path, files: list[Path]) -> Source:
-    """Batches that are files, in the order of their names."""
+    """Batches in files, in the order of their names."""
 
     def read(path: Path) -> bytes:
         with path.open("rb") as file:
@@ -47,7 +42,7 @@ def from_files(path: Path, files: list[Path]) -> Source:
 
 
 def from_tar(path: Path) -> Source:
-    """Batches of a tar, compressed or not: held in memory, because their order there is arbitrary."""
+    """Batches in a tar, compressed or not. They are held in memory, because their order is arbitrary."""
     found: dict[str, bytes] = {}
     there: list[str] = []
     with named(path), tarfile.open(path, "r|*") as tar:
@@ -63,8 +58,8 @@ def from_tar(path: Path) -> Source:
                 assert file is not None  # of a regular file
                 found[name] = read_at_most(file, _MAX_BATCH)
     if not found:
-        said = f"holds {shortlist(there)}, but no data_batch_1 … of CIFAR-10; no other tar is read"
-        raise DataError(path, "", f"{said}: unpack it, and make a folder for each class, or an .npz")
+        message = f"holds {shortlist(there)}, but no data_batch_1 … of CIFAR-10; no other tar is read"
+        raise DataError(path, "", f"{message}: unpack it, and make a folder for each class, or an .npz")
     return _source(path, {name: lambda data=found[name]: data for name in sorted(found)})
 
 

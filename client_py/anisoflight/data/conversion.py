@@ -1,23 +1,19 @@
-"""Images on their way: read and transformed on all cores, in order, a few at a time."""
+"""Images in conversion: read and transformed on all cores, in order, a few at a time."""
 
 from __future__ import annotations
 
 import collections
 import os
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from ..wire.progress import Progress
 from .pictures import Picture, check_alike, checked
-from .source import DataError, named
+from .source import DataError, Item, Source, named
 from .transforms import check, transformed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from .source import Item, Source
 
 T = TypeVar("T")
 Units: TypeAlias = "float | Sequence[float] | str"
@@ -25,7 +21,7 @@ Units: TypeAlias = "float | Sequence[float] | str"
 
 
 def each(source: Source, work: Callable[[Item], T], title: str, show: bool = True) -> Iterator[tuple[Item, Future[T]]]:
-    """Every item, in order, with what became of it on one of all cores; as many are held as twice those."""
+    """Every item, in order, with the result of `work` on it; twice as many as there are cores are in memory."""
     threads = os.cpu_count() or 1
     waiting: collections.deque[tuple[Item, Future[T]]] = collections.deque()
     pool = ThreadPoolExecutor(threads)
@@ -47,9 +43,9 @@ def each(source: Source, work: Callable[[Item], T], title: str, show: bool = Tru
 class Conversion:
     """The images of a source at one size, with their labels; iterate it once. Counts are those of images so far.
 
-    size is (height, width), transform one of `TRANSFORMS` (by default resize), channels 1 or 3; what is None stays as
-    it is. skip, if given, is told of images that cannot be converted, which are then left out: by default the first
-    ends the conversion.
+    size is (height, width), transform one of `TRANSFORMS` (by default resize), channels 1 or 3; None keeps what the
+    images have. skip, if given, is called with the error of an image that cannot be converted, which is left out; by
+    default it is raised.
 
     >>> from anisoflight.data import open_source
     >>> np.savez(folder / "big.npz", images=np.full((3, 64, 48, 3), 9, np.uint8))
@@ -67,7 +63,7 @@ class Conversion:
     progress: bool = True
     mean: Units | None = None
     scale: Units | None = None
-    """Of values in units of their own, as `Client.put_dataset` takes them; by default those that the source has."""
+    """As in `Client.put_dataset`; by default those of the source."""
 
     shape: tuple[int, ...] | None = None
     """Height, width and channels of all images, known from the first."""
@@ -108,7 +104,7 @@ class Conversion:
             raise DataError(self.source.path, "", reason)
 
     def _classes(self) -> set[int]:
-        """Classes by folder that have a picture which is used."""
+        """The classes by folder with an image that is used."""
         used: set[int] = set()
         first: Picture | None = None
         for item in self.source.items():

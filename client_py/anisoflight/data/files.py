@@ -1,21 +1,16 @@
-"""Encoded images with their labels, in a folder or in a zip as StyleGAN and EDM have them, or an .npz."""
-
-from __future__ import annotations
+"""Encoded images with labels, in a folder, or in a zip as StyleGAN and EDM write it, or an .npz."""
 
 import json
 import os
 import re
 import zipfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 from ..images import shortlist
 from . import arrays, tables
 from .pictures import MAX_ENCODED, OTHERS, SUFFIXES, Picture, decoded, read_at_most
 from .source import DataError, Item, Source, named
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 FILE = "dataset.json"
 _MAX_LIST = 1 << 28
@@ -25,32 +20,32 @@ _OF_SYSTEMS = {
     "system volume information",
 }  # fmt: skip
 _SHARDS = (".parquet", ".arrow", ".feather")
-_TABLES = (".npy", ".npz", *_SHARDS)  # which are read alone, not among pictures
+_TABLES = (".npy", ".npz", *_SHARDS)  # ignored among images
 
 Labels = tuple["list[int] | None", "Sequence[str]"]
-"""Of images, None if there are none; and the names of classes."""
+"""Labels of images, None if there are none, and the names of classes."""
 
 
 def hidden(name: str) -> bool:
-    """Whether a desktop, a NAS or a program made the file or folder for itself."""
+    """Whether a desktop, a NAS or a program made the file or folder for its own use."""
     return name.lstrip(".") not in ("", name) or name.lower() in _OF_SYSTEMS
 
 
 def _split_ignored(names: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Files that may be read, and what is ignored: folders, which end in /, and what lies in hidden ones; pictures.
+    """Files that may be read, and what is ignored: hidden folders and what is in them, and hidden images.
 
     >>> _split_ignored(["a/1.png", "a/.cache/1.png", "a/.cache/2.png", "__MACOSX/a/._1.png", "a/._1.png", ".DS_Store"])
     (['a/1.png'], ['__MACOSX', 'a/._1.png', 'a/.cache'])
     """
-    kept, ignored = [], set()
+    readable, ignored = [], set()
     for name in names:
         parts = name.split("/")
         depth = next((i for i, part in enumerate(parts, 1) if hidden(part)), 0)
         if not depth and parts[-1]:
-            kept.append(name)
+            readable.append(name)
         elif depth < len(parts) or _is_picture(name):
             ignored.add("/".join(parts[: depth or -1]))
-    return sorted(kept), sorted(ignored)
+    return sorted(readable), sorted(ignored)
 
 
 def _is_picture(name: str) -> bool:
@@ -68,22 +63,22 @@ def folder(path: Path, rule: str, part: str = "") -> Source:
             return read_at_most(file, most)
 
     names = []
-    for inside, folders, files in os.walk(path, onerror=raised):
-        within = Path(inside).relative_to(path)
-        closed = {name for name in folders if hidden(name) or Path(inside, name).is_symlink()}
+    for directory, folders, files in os.walk(path, onerror=raised):
+        within = Path(directory).relative_to(path)
+        closed = {name for name in folders if hidden(name) or Path(directory, name).is_symlink()}
         folders[:] = set(folders) - closed
         names += [f"{(within / name).as_posix()}/" for name in closed] + [(within / name).as_posix() for name in files]
-    kept, ignored = _split_ignored(names)
-    shards = [name for name in kept if name.endswith(_SHARDS) and name.startswith(part)]
-    if shards and not any(map(_is_picture, kept)):
+    readable, ignored = _split_ignored(names)
+    shards = [name for name in readable if name.endswith(_SHARDS) and name.startswith(part)]
+    if shards and not any(map(_is_picture, readable)):
         return tables.shards(path, _of_one_part(path, shards), ignored)
     if part:
         raise DataError(path / part, "", "is no folder; under must be one of those in the folder")
-    return _encoded(path, "folder of images", kept, ignored, read, rule)
+    return _encoded(path, "folder of images", readable, ignored, read, rule)
 
 
 def _of_one_part(path: Path, shards: list[str]) -> list[str]:
-    """Parquet files as they are, such as data/train-00000-of-00002.parquet, if they are of one part of a data set."""
+    """The Parquet files, such as data/train-00000-of-00002.parquet, if they are of one part of a data set."""
     parts = {part: name for name in shards for part in re.split("[^a-z]", name.lower()) if part in _SPLITS}
     if len(parts) > 1:
         one, name = max(parts.items())
@@ -93,7 +88,7 @@ def _of_one_part(path: Path, shards: list[str]) -> list[str]:
 
 
 def archive(path: Path, rule: str, layout: str | None = None, under: str = "") -> Source:
-    """A zip of images, of those in its folder `under` alone if that is given, or an .npz."""
+    """A zip of images, only of its folder `under` if that is given, or an .npz."""
     with named(path):
         opened = zipfile.ZipFile(path)
     try:
@@ -111,15 +106,15 @@ def archive(path: Path, rule: str, layout: str | None = None, under: str = "") -
             entries = {name.removeprefix(within): entries[name] for name in entries if name.startswith(within)}
             if not entries:
                 raise DataError(path, under, "is no folder in this zip")
-        kept, ignored = _split_ignored(entries)
-        if any(name.endswith(".npy") for name in kept) and not any(map(_is_picture, kept)):
-            return arrays.npz(path, opened, kept, layout)
+        readable, ignored = _split_ignored(entries)
+        if any(name.endswith(".npy") for name in readable) and not any(map(_is_picture, readable)):
+            return arrays.npz(path, opened, readable, layout)
 
         def read(name: str, most: int) -> bytes:
             with opened.open(entries[name]) as file:
                 return read_at_most(file, most)
 
-        return _encoded(path, "zip of images", kept, ignored, read, rule, opened.close)
+        return _encoded(path, "zip of images", readable, ignored, read, rule, opened.close)
     except BaseException:
         opened.close()
         raise
@@ -136,7 +131,7 @@ def _encoded(
 ) -> Source:
     names = [name for name in files if _is_picture(name)]
     for name in names:
-        if name.lower().endswith(OTHERS):  # left out without a word, another data set would result
+        if name.lower().endswith(OTHERS):  # skipping it silently would give another data set
             raise DataError(path, name, "is an image of a format that is not read; make it a PNG, JPEG, WebP or BMP")
     if not names:
         there = [name for name in files if name != FILE] or ignored
@@ -161,8 +156,8 @@ def _encoded(
 
 
 def labels_by_name(path: Path, names: Sequence[str], listed: bytes | None, rule: str) -> Labels:
-    """Labels of images; `listed` is dataset.json, if it is there. By folder, classes are numbered in the order of
-    their names; one folder is no class.
+    """Labels of images; `listed` is the content of dataset.json, if it exists. Folders are classes in the order of
+    their names; a single folder is no class.
 
     >>> labels_by_name(folder, ["cat/1.png", "dog/2.png"], None, "auto")
     ([0, 1], ['cat', 'dog'])
@@ -180,16 +175,13 @@ def labels_by_name(path: Path, names: Sequence[str], listed: bytes | None, rule:
     if len(classes) < 2:
         return None, ()
     if not classes[0]:
-        said = "lies beside folders, which are classes: it has no label; --labels none drops all"
-        raise DataError(path, names[folders.index("")], said)
+        message = "lies beside folders, which are classes: it has no label; --labels none drops all"
+        raise DataError(path, names[folders.index("")], message)
     if rule == "auto" and {name.lower() for name in classes} <= _SPLITS:
         one = "train" if "train" in classes else classes[0]
-        raise DataError(
-            path,
-            "",
-            f"has the folders {', '.join(classes)}, which are parts of a dataset and no classes; --under {one} "
-            f'(under="{one}" in Python) reads one of them, --labels folder or none reads all',
-        )
+        parts = f"has the folders {', '.join(classes)}, which are parts of a data set and no classes"
+        hint = f'--under {one} (under="{one}") reads one of them, --labels folder or none reads all'
+        raise DataError(path, "", f"{parts}; {hint}")
     numbers = {name: number for number, name in enumerate(classes)}
     return [numbers[name] for name in folders], classes
 

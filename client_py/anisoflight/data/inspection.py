@@ -1,31 +1,26 @@
-"""What there is in a source: sizes, classes, moments, bad files."""
-
-from __future__ import annotations
+"""A report of a source: sizes, classes, moments, bad files."""
 
 import collections
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .conversion import each
 from .pictures import checked
-from .source import DataError, named
+from .source import DataError, Source, named
 
-if TYPE_CHECKING:
-    from .source import Source
-
-    Array = np.ndarray[Any, Any]
+Array = np.ndarray[Any, Any]
 
 MAX_BAD = 100  # images that a report names
 
 
 def inspect(source: Source, progress: bool = True) -> dict[str, Any]:
-    """Decode every image; a report that JSON can hold.
+    """Decode every image; returns a report that JSON can hold.
 
-    mean and std are by channel, of values in [−1, 1], or of floats in units of their own, for which low and high tell
-    the least and the greatest value. They are left out if images differ in their channels, and hash, that of the data
-    set on a server, if images differ in form or cannot be read.
+    mean and std are by channel, of values in [−1, 1], or of floats in other units, for which low and high are the least
+    and the greatest value. They are missing if images differ in their channels. hash, that of the data set on a server,
+    is missing if images differ in form or cannot be read.
 
     >>> from anisoflight.data import open_source
     >>> np.savez(folder / "grey.npz", images=np.array([0, 255], np.uint8).repeat(64).reshape(2, 8, 8), labels=[1, 0])
@@ -110,8 +105,8 @@ class Channels:
         if picture.dtype == np.uint8:
             values = values / 127.5 - 1
         total, mean = self.count + len(values), values.mean(axis=0)
-        apart = mean - self.mean
+        delta = mean - self.mean
         self.squares = self.squares + ((values - mean) ** 2).sum(axis=0)
-        self.squares += apart**2 * self.count * len(values) / total
-        self.mean = self.mean + apart * len(values) / total
+        self.squares += delta**2 * self.count * len(values) / total
+        self.mean = self.mean + delta * len(values) / total
         self.count = total

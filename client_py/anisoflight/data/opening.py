@@ -1,30 +1,24 @@
-"""Images of a file or folder, whatever its format."""
-
-from __future__ import annotations
+"""Images of a file or folder in any format."""
 
 import gzip
 import os
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 from ..files import path_of
 from . import arrays, cifar, files, tables
-from .source import DataError, named
-
-if TYPE_CHECKING:
-    from .source import Source
+from .source import DataError, Source, named
 
 LABELS = ("auto", "listed", "folder", "none")
-"""Where labels come from: what the format has, of that what a file lists, the folder that an image lies in, nowhere."""
+"""Sources of labels: the default of the format, a list in a file, the folder of an image, none."""
 _FORMATS = "folders and zips of PNG, JPEG, WebP or BMP, .npy, .npz, CIFAR-10's batches, Parquet, Arrow"
 
 
 def open_source(
     path: str | os.PathLike[str], labels: str = "auto", layout: str | None = None, under: str | None = None
 ) -> Source:
-    """The images at a path, whose format its content tells. `layout` is that of an array, HWC or CHW; by default the
-    channels are last where the last size is at most 4. `under` is a folder in a folder or zip, whose images alone are
-    read, such as "train".
+    """The images at a path, whose format its content tells. `layout` is that of an array, HWC or CHW; by default
+    channels are last if the last size is at most 4. `under` is a folder in a folder or zip, such as "train": only its
+    images are read.
 
     >>> np.savez(folder / "two.npz", images=np.zeros((2, 8, 8, 3), np.uint8), labels=[4, 7])
     >>> with open_source(folder / "two.npz") as source:
@@ -77,8 +71,10 @@ def _open(path: Path, labels: str, layout: str | None, under: str) -> Source:
         with named(path), gzip.open(path) as file:
             head = file.read(512)
     if head[:2] == b"\0\0" and head[2:4] in (b"\x08\x01", b"\x08\x03"):
-        said = "is in MNIST's idx format, which is not read: np.savez an .npz with the arrays images and labels of it"
-        raise DataError(path, "", said)
+        message = (
+            "is in MNIST's idx format, which is not read: np.savez an .npz with the arrays images and labels of it"
+        )
+        raise DataError(path, "", message)
     if packed or head[257:262] == b"ustar":
         return cifar.from_tar(path)
     if head.startswith(b"\x80") or path.suffix == ".bin":

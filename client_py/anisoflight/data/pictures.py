@@ -1,7 +1,5 @@
 """One image: encoded bytes to pixels and back, and the form of arrays of images."""
 
-from __future__ import annotations
-
 import io
 from typing import IO, Any
 
@@ -14,9 +12,7 @@ from ..wire.intake import pixels_in
 try:
     from PIL import Image
 except ImportError:
-    raise AnisoflightError(
-        "reading images needs the package Pillow: pip install 'anisoflight[data]'", "NEEDS_PACKAGE"
-    ) from None
+    raise AnisoflightError("images need the package Pillow: pip install 'anisoflight[data]'", "NEEDS_PACKAGE") from None
 
 Picture = np.ndarray[Any, Any]
 """An image [H, W, C]: uint8, or float32 in [−1, 1]."""
@@ -31,7 +27,7 @@ OTHERS = (".gif", ".tif", ".tiff", ".ppm", ".pgm", ".avif", ".heic", ".jxl", ".j
 
 
 def read_at_most(file: IO[bytes], most: int) -> bytes:
-    """All bytes of a file that has no more than `most`."""
+    """All bytes of a file of at most `most` bytes."""
     data = file.read(most + 1)
     if len(data) > most:
         raise ValueError(f"has more than {most:,} bytes, which no such file has")
@@ -39,7 +35,7 @@ def read_at_most(file: IO[bytes], most: int) -> bytes:
 
 
 def decoded(data: bytes | None) -> Picture:
-    """The pixels of a PNG, JPEG, WebP or BMP, as `pixels_of` takes them."""
+    """The pixels of a PNG, JPEG, WebP or BMP."""
     if not data or len(data) > MAX_ENCODED:
         raise ValueError(f"has {len(data or b''):,} bytes; an encoded image has 1 to {MAX_ENCODED:,}")
     try:
@@ -54,10 +50,10 @@ def decoded(data: bytes | None) -> Picture:
 
 
 def pixels_of(image: Image.Image) -> Picture:
-    """The bytes [H, W, C] of an image of Pillow's: one channel if its mode is a grey one, else three, red first.
+    """The bytes [H, W, C] of an image of Pillow: one channel for grey modes, else three, red first.
 
-    Palettes are looked up, alpha is dropped, and of 16 bits of grey the upper 8 are kept. ValueError of modes that do
-    not tell their scale, such as I (32 bits) and F (floats), and of damaged images. Every picture of a file, table or
+    Palettes are resolved, alpha is dropped, and of 16-bit grey the upper 8 bits are kept. ValueError if the mode does
+    not tell its scale, such as I (32 bits) and F (floats), or the image is damaged. Every image of a file, table or
     list is decoded here.
 
     >>> pixels_of(Image.new("LA", (4, 2))).shape, pixels_of(Image.new("P", (4, 2))).shape
@@ -72,7 +68,7 @@ def pixels_of(image: Image.Image) -> Picture:
             case "I;16" | "I;16L" | "I;16B" | "I;16N":
                 pixels = (np.asarray(image) >> 8).astype(np.uint8)
             case "P" | "PA":
-                pixels = np.asarray(image.convert("RGBA").convert("RGB"))  # at once, Pillow may warn of transparency
+                pixels = np.asarray(image.convert("RGBA").convert("RGB"))  # direct conversion may warn of transparency
             case "RGB" | "RGBA" | "RGBX" | "CMYK" | "YCbCr" | "HSV":
                 pixels = np.asarray(image.convert("RGB"))
             case mode:
@@ -83,31 +79,31 @@ def pixels_of(image: Image.Image) -> Picture:
 
 
 def image_of(picture: Picture) -> Image.Image:
-    """A picture of bytes with one or three channels as Pillow's image."""
+    """An array of bytes with one or three channels as an image of Pillow."""
     return Image.fromarray(picture[:, :, 0] if picture.shape[2] == 1 else picture)
 
 
 def checked(picture: Picture, own_units: bool = False) -> Picture:
-    """The picture, if its values are those of an image, or finite where they have units of their own."""
+    """The picture, if its values lie in [−1, 1] or, in other units, are finite."""
     if picture.dtype == np.uint8:
         return picture
     wrong = picture[~(np.isfinite(picture) if own_units else np.abs(picture) <= 1 + TOLERANCE)]
     if wrong.size:
-        said = "images of floats are finite and lie in [−1, 1], others come with --mean and --scale"
-        raise ValueError(f"has the value {wrong[0]}; {'fields are finite' if own_units else said}")
+        message = "images of floats are finite and lie in [−1, 1], others come with --mean and --scale"
+        raise ValueError(f"has the value {wrong[0]}; {'fields are finite' if own_units else message}")
     return picture
 
 
 def check_alike(picture: Picture, first: Picture) -> None:
-    """ValueError unless a picture has the form of the first."""
+    """ValueError unless a picture has the shape and type of the first."""
     if (picture.shape, picture.dtype) != (first.shape, first.dtype):
         has, have = (f"{'×'.join(map(str, one.shape))} {one.dtype}" for one in (picture, first))
-        said = "--resolution and --channels of data convert make them alike"
-        raise ValueError(f"has {has}, those before have {have}; {said}")
+        message = "--resolution and --channels of data convert make them alike"
+        raise ValueError(f"has {has}, those before have {have}; {message}")
 
 
 def channels_last(images: Any, layout: str | None = None) -> np.ndarray[Any, Any]:
-    """Images as `Client.put_dataset` takes them, in an array or a column of Arrow's, as a view [n, H, W, C].
+    """Images as `Client.put_dataset` takes them, an array or a column of Arrow, as a view [n, H, W, C].
 
     >>> channels_last(np.zeros((5, 3, 32, 32), np.uint8)).shape
     (5, 32, 32, 3)
@@ -116,9 +112,9 @@ def channels_last(images: Any, layout: str | None = None) -> np.ndarray[Any, Any
     if layout == "CHW":
         array = np.moveaxis(array, 1, 3)
     _, height, width, channels = array.shape
-    said = f"has images of {height}×{width} pixels in {channels} channels;"
+    message = f"has images of {height}×{width} pixels in {channels} channels;"
     if height * width * channels > 4 * MAX_PIXELS:
-        raise ValueError(f"{said} they have at most {4 * MAX_PIXELS:,} values")
+        raise ValueError(f"{message} they have at most {4 * MAX_PIXELS:,} values")
     if channels > 4 and array.dtype == np.uint8:
-        raise ValueError(f"{said} bytes have 1 to 4 channels")
+        raise ValueError(f"{message} bytes have 1 to 4 channels")
     return array

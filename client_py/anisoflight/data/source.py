@@ -1,4 +1,4 @@
-"""What every reader of images returns, and what it refuses."""
+"""The result of every reader of images, and its error."""
 
 from __future__ import annotations
 
@@ -6,23 +6,20 @@ import os
 import tarfile
 import zipfile
 import zlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from ..errors import AnisoflightError, BadRequestError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-
-    from .pictures import Picture
+from .pictures import Picture
 
 
 class DataError(BadRequestError):
-    """BAD_DATA: images that cannot be read or converted. The message names the file, the entry, and what is wrong."""
+    """BAD_DATA: images cannot be read or converted. The message names the file, the entry and the fault."""
 
     def __init__(self, path: str | os.PathLike[str], entry: str, reason: object) -> None:
         self.path, self.entry, self.reason = os.fspath(path), entry, str(reason) or "ends too early"
@@ -35,7 +32,7 @@ class DataError(BadRequestError):
 
 @contextmanager
 def named(path: Path, entry: str = "") -> Iterator[None]:
-    """Failures to read an entry of a file, of Python's libraries and pyarrow, as a DataError of it."""
+    """Turns errors of Python's libraries and pyarrow into a DataError of an entry of a file."""
     try:
         yield
     except DataError:
@@ -54,11 +51,11 @@ class Item:
     """An image that is not decoded yet."""
 
     name: str
-    """What errors call it."""
+    """Its name in errors."""
     label: int
     """Its class; −1 for none."""
     read: Callable[[], Picture]
-    """Decodes it: uint8, or float32 in [−1, 1]; ValueError or OSError if that is impossible."""
+    """Decodes it: uint8, or float32 in [−1, 1]; ValueError or OSError if that fails."""
 
 
 @dataclass(frozen=True)
@@ -70,19 +67,19 @@ class Source:
     count: int
     labelled: bool
     items: Callable[[], Iterator[Item]]
-    """The images, in order; an error of the file as a whole is a DataError."""
+    """The images, in order; an error of the whole file is a DataError."""
     classes: Sequence[str] = ()
     """Names of the classes, if the format has them."""
     close: Callable[[], None] = lambda: None
     units: Mapping[str, Any] | None = None
-    """Mean and scale of values in units of their own, if the format has them."""
+    """Mean and scale of values in other units, if the format has them."""
     by_folder: bool = False
-    """Whether classes are folders, numbered in the order of their names."""
+    """Whether classes are folders, in the order of their names."""
     ignored: Sequence[str] = ()
-    """What lies there and is not read: hidden and system folders, hidden pictures, links to folders, arrays."""
+    """What is not read: hidden and system folders, hidden images, links to folders, arrays."""
 
     def with_classes(self, used: Collection[int]) -> Source:
-        """The source if only these classes have pictures that are used: the others' numbers close up, one is none."""
+        """The source with only these classes, renumbered from 0; a single class is none."""
         numbers = {label: number for number, label in enumerate(sorted(used))} if len(used) > 1 else {}
 
         def items() -> Iterator[Item]:

@@ -1,11 +1,11 @@
 """Parquet and Arrow files with a column of images."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,17 +18,14 @@ from .arrays import has_labels, rows
 from .pictures import channels_last, decoded
 from .source import DataError, Item, Source, named
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
+Array = np.ndarray[Any, Any]
 
-    Array = np.ndarray[Any, Any]
 
-_ROWS = 64  # that are read at a time
+_ROWS = 64  # read at a time
 
 
 def shards(path: Path, names: Sequence[str], ignored: Sequence[str]) -> Source:
-    """Parquet or Arrow files in a folder as one source, in this order."""
+    """Parquet or Arrow files of a folder as one source, in this order."""
     parts = {name: table(path / name) for name in names}
     first, *others = parts.values()
     for other in others:
@@ -45,7 +42,7 @@ def shards(path: Path, names: Sequence[str], ignored: Sequence[str]) -> Source:
 
 
 def table(path: Path) -> Source:
-    """A Parquet or Arrow file; a few rows of it are held at a time, and all labels."""
+    """A Parquet or Arrow file; a few rows are in memory at a time, and all labels."""
     with named(path):
         form, schema, count, _ = _opened(path)
         units = json.loads((schema.metadata or {}).get(b"normalization", b"null"))
@@ -70,7 +67,7 @@ def table(path: Path) -> Source:
 
 
 def _opened(path: Path) -> tuple[str, pa.Schema, int, Callable[..., Iterator[pa.RecordBatch]]]:
-    """The format of a file, its schema, its rows, and what reads `columns` of it in small batches."""
+    """The format of a file, its schema, its number of rows, and a function that reads `columns` in small batches."""
     with path.open("rb") as head:
         kind = head.read(4)
     if kind == b"\xff\xff\xff\xff":
@@ -91,7 +88,7 @@ def _column(path: Path, name: str) -> Iterator[pa.Array]:
 
 
 def _items(column: pa.Array, labels: Array | None, first: int) -> Iterator[Item]:
-    """Images of a column: encoded, also in structs as Hugging Face has them, or what `Client.put_dataset` takes."""
+    """Images of a column: encoded, also in structs as of Hugging Face, or as `Client.put_dataset` takes them."""
     if pa.types.is_struct(column.type) and column.type.get_field_index("bytes") >= 0:
         column = column.field("bytes")
     if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):

@@ -1,38 +1,34 @@
-"""Where converted images go: EDM's zips, a server's data sets, folders as a server stores them."""
-
-from __future__ import annotations
+"""Targets of conversions: EDM's zips, a server's data sets, folders as a server stores them."""
 
 import io
 import json
 import tempfile
 import zipfile
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ..client import Client
 from ..files.temporary import whole_file
 from ..serve import serve
+from .conversion import Conversion
 from .files import FILE
 from .pictures import Picture, image_of
 from .source import DataError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..client import Client
-    from .conversion import Conversion
-
 UPLOADS = ("--device", "go", "--max-upload-bytes", str(1 << 50))
-"""Of a server of a data folder, for uploads of any size; they need no device."""
+"""Arguments of a server for uploads of any size, which need no device."""
 _PIECE = 2 << 20  # bytes of images that are sent at a time
 
 
 def write_zip(path: Path, images: Conversion) -> None:
-    """Write the zip that EDM's and StyleGAN's tools read; it appears whole or not at all.
+    """Write the zip of EDM's and StyleGAN's tools; it appears complete or not at all.
 
-    Uncompressed PNGs 00000/img00000000.png, …, and dataset.json: {"labels": [[name, label], …]}, null without labels.
+    It has uncompressed PNGs 00000/img00000000.png, … and dataset.json: {"labels": [[name, label], …]}, null without
+    labels.
     """
     labels = []
     with whole_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as out:
@@ -47,15 +43,15 @@ def write_zip(path: Path, images: Conversion) -> None:
 
 def _png(path: Path, name: str, picture: Picture) -> bytes:
     if picture.dtype != np.uint8 or picture.shape[2] not in (1, 3):
-        said = f"{picture.dtype} in {picture.shape[2]} channels"
-        raise DataError(path, name, f"cannot be a PNG of {said}: bytes in 1 or 3 channels are written")
+        form = f"{picture.dtype} in {picture.shape[2]} channels"
+        raise DataError(path, name, f"cannot be a PNG of {form}: bytes in 1 or 3 channels are written")
     file = io.BytesIO()
     image_of(picture).save(file, "PNG", compress_level=0)
     return file.getvalue()
 
 
 def upload(client: Client, name: str, images: Conversion, replace: bool = False) -> None:
-    """Store images as a data set of a server, sent as they come."""
+    """Store images as a data set of a server, in pieces."""
     form: dict[str, Any] = {"mean": images.mean, "scale": images.scale, "layout": "HWC", "replace": replace}
     client.put_dataset(name, _pieces(images), progress=False, **form)
 
@@ -69,7 +65,7 @@ def _pieces(images: Conversion) -> Iterator[object]:
 
 
 def write_folder(path: Path, images: Conversion) -> None:
-    """Write a data set as a server stores it; it appears whole or not at all, in the place of one that is there."""
+    """Write a data set as a server stores it, in place of an existing one; it appears complete or not at all."""
     with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as scratch:
         with serve(data=scratch, arguments=UPLOADS) as client:
             upload(client, "images", images)

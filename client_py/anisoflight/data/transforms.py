@@ -1,8 +1,6 @@
 """EDM's transforms of images to one resolution, by the names of its dataset tool, with Pillow's filters."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 from PIL import Image
@@ -10,28 +8,26 @@ from PIL import Image
 from ..images import MAX_PIXELS
 from .pictures import Picture, image_of
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 _Resampling = Image.Resampling
 
 
 def resize(image: Image.Image, height: int, width: int) -> Image.Image:
-    """Lanczos; proportions are not kept."""
+    """Lanczos, without keeping proportions."""
     return image.resize((width, height), _Resampling.LANCZOS)
 
 
 def center_crop(image: Image.Image, height: int, width: int) -> Image.Image:
-    """Lanczos of the largest square in the middle."""
+    """Lanczos of the largest central square."""
     side = min(image.size)
     left, top = (image.width - side) // 2, (image.height - side) // 2
     return resize(image.crop((left, top, left + side, top + side)), height, width)
 
 
 def center_crop_wide(image: Image.Image, height: int, width: int) -> Image.Image | None:
-    """Lanczos of as many rows as the image has at the target's width, between black bars in a square of that width.
+    """Lanczos of the middle at the target's width and the image's proportions, between black bars in a square of that
+    width.
 
-    None for an image narrower than the target, or with fewer such rows.
+    None for an image narrower than the target, or with fewer rows.
     """
     rows = round(width * image.height / image.width)
     if image.width < width or rows < height:
@@ -61,7 +57,7 @@ TRANSFORMS: dict[str, Callable[[Image.Image, int, int], Image.Image | None]] = {
 
 
 def check(transform: str | None, size: tuple[int, int] | None, channels: int | None) -> None:
-    """ValueError unless a transform can make images of size (height, width) with so many channels."""
+    """ValueError unless a transform can make images of size (height, width) with these channels."""
     if transform is not None and transform not in TRANSFORMS:
         raise ValueError(f"transform must be one of {', '.join(TRANSFORMS)}, got {transform!r}")
     if channels not in (None, 1, 3):
@@ -82,7 +78,7 @@ def check(transform: str | None, size: tuple[int, int] | None, channels: int | N
 def transformed(
     picture: Picture, transform: str | None, size: tuple[int, int] | None, channels: int | None
 ) -> Picture | None:
-    """A picture at size (height, width) with 1 or 3 channels, as it is where they are None; None if it is left out."""
+    """A picture at size (height, width) with 1 or 3 channels, None keeping what it has; None if it is left out."""
     if picture.dtype != np.uint8:
         if channels not in (None, picture.shape[2]) or size not in (None, picture.shape[:2]) or transform is not None:
             raise ValueError("is of floats; only images of bytes are resized or change their channels")

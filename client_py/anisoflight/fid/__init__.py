@@ -1,5 +1,5 @@
-"""FID and its kin: samples streamed from the server through features to statistics, against a reference.
+"""FID and related distances: samples streamed from the server through features to statistics, against a reference.
 
-``python -m anisoflight.fid`` is the way in; docs/fid.md goes from a model to the paper's table. In order of use:
-`sources`, `features`, `measure`, `reference`, `measurement`, `shards`, `table`.
+``python -m anisoflight.fid`` is the command; see docs/fid.md. In order of use: `sources`, `features`, `measure`,
+`reference`, `measurement`, `shards`, `table`.
 """

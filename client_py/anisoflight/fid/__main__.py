@@ -1,13 +1,12 @@
 """``python -m anisoflight.fid``: reference statistics, and FID of samples."""
 
-from __future__ import annotations
-
 import argparse
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..compare.comparison import label
 from ..program import add_server, connected, ended, exit_with, path_of, positive, value_of
@@ -20,17 +19,13 @@ from .measurement import METRICS, Job, Measurement, measured, plan_of, state_of,
 from .networks import Loading
 from .reference import Reference, floor_of, floor_sizes, load_reference
 from .shards import merge, share_of, write_shard
-from .sources import Files, ServerDataset, ServerSamples, server_versions
+from .sources import Files, ServerDataset, ServerSamples, Source, server_versions
 from .table import METRICS as COLUMNS
 from .table import NFES, markdown, sections
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+Samples = list[tuple[partial[ServerSamples], dict[str, int]]]
+"""What is sampled once there is a server, each with {"nfe": …} or {"steps": …}."""
 
-    from .sources import Source
-
-    Samples = list[tuple[partial[ServerSamples], dict[str, int]]]
-    """What is sampled once there is a server, each with its {"nfe": …} or {"steps": …}."""
 
 EXAMPLES = {
     "ref": "python -m anisoflight.fid ref --dataset cifar10 --features inception.pkl --trust --out cifar10.npz",
@@ -60,32 +55,32 @@ def parser() -> argparse.ArgumentParser:
     ref_command = command("ref", "reference statistics of real images, as EDM's npz {mu, sigma}", ref)
     _images(ref_command.add_mutually_exclusive_group(required=True))
     ref_command.add_argument("--rows", action="store_true", help="keep the features too, for other metrics")
-    said = (
-        "keep the distances of real images among themselves for these N, or none (default: 1000,2000,5000 … and half)"
-    )
-    ref_command.add_argument("--floor", metavar="LIST", help=said)
+    about = "distances of real images to each other to keep, for these N, or none (default: 1000,2000,5000 … and half)"
+    ref_command.add_argument("--floor", metavar="LIST", help=about)
     ref_command.add_argument("--out", metavar="NPZ", type=path_of, required=True, help="the reference")
     calc_command = command("calc", "distances of samples, or of images in files, to a reference", calc)
     _calc(calc_command)
     for made in (ref_command, calc_command):
         seen = made.add_argument_group("features")
-        said, how = "a network's file, or pixels, pca-N", dict[str, Any](required=True)
+        about, how = "a network's file, or pixels, pca-N", dict[str, Any](required=True)
         if made is calc_command:
-            said += "; several of several references (default: the reference's built-in)"
+            about += "; several if there are several references (default: the reference's built-in)"
             how = {"nargs": "+", "action": "extend", "default": []}
-        seen.add_argument("--features", help=said, **how)
-        seen.add_argument("--trust", action="store_true", help="load a pickle, which executes code that it holds")
-        seen.add_argument("--device", default="auto", help="of the network: auto, cpu, cuda, cuda:1 (default auto)")
-        said = "images at a time (default %(default)s)"
-        seen.add_argument("--batch", type=positive, metavar="N", default=Pace.batch, help=said)
+        seen.add_argument("--features", help=about, **how)
+        seen.add_argument("--trust", action="store_true", help="load a pickle, which executes code in it")
+        seen.add_argument(
+            "--device", default="auto", help="device of the network: auto, cpu, cuda, cuda:1 (default auto)"
+        )
+        about = "images at a time (default %(default)s)"
+        seen.add_argument("--batch", type=positive, metavar="N", default=Pace.batch, help=about)
         add_server(made.add_argument_group("server"), DEFAULT_LOCATION, "location (default %(default)s)")
-        said = "images between two checkpoints, of a request to the server, and of a stretch (default %(default)s)"
-        made.add_argument("--checkpoint", type=positive, metavar="N", default=Pace.checkpoint, help=said)
+        about = "images between two checkpoints, of a request to the server, and of a stretch (default %(default)s)"
+        made.add_argument("--checkpoint", type=positive, metavar="N", default=Pace.checkpoint, help=about)
 
     made = command("merge", "rows of results from the shards of calc --shard", merge_shards)
     made.add_argument("shards", metavar="SHARD", nargs="+", type=path_of, help="files of calc --shard, all of them")
-    said = "the reference (default: the file that the shards name)"
-    made.add_argument("--ref", metavar="NPZ", type=path_of, help=said)
+    about = "the reference (default: the file that the shards name)"
+    made.add_argument("--ref", metavar="NPZ", type=path_of, help=about)
     made.add_argument("--out", metavar="JSONL", type=path_of, required=True, help="rows of results")
     return root
 
@@ -99,10 +94,12 @@ def _calc(command: argparse.ArgumentParser) -> None:
     source = command.add_mutually_exclusive_group(required=True)
     source.add_argument("--model", help="samples of this model")
     _images(source)
-    drawn = command.add_argument_group("sampling (what is left out takes the server's default)")
+    drawn = command.add_argument_group("sampling (defaults are the server's)")
     drawn.add_argument("--seeds", metavar="A-B[,C-D…]", default="0-49999", help="blocks of seeds (default %(default)s)")
-    drawn.add_argument("--nfe", metavar="LIST", help="evaluations, 9,35, or the paper's list for a data set: cifar10 …")
-    drawn.add_argument("--steps", metavar="LIST", help="solver steps, 5,18, instead")
+    drawn.add_argument(
+        "--nfe", metavar="LIST", help="evaluations such as 9,35, or the paper's list for a data set: cifar10 …"
+    )
+    drawn.add_argument("--steps", metavar="LIST", help="solver steps such as 5,18, in place of --nfe")
     drawn.add_argument("--schedule", type=value_of, help='a name, or JSON such as {"edm": {"T": 400}}')
     drawn.add_argument("--solver")
     drawn.add_argument("--order", type=positive)
@@ -110,30 +107,31 @@ def _calc(command: argparse.ArgumentParser) -> None:
     drawn.add_argument("--grid", type=value_of, help="a name, or JSON")
     option: dict[str, Any] = {"metavar": "NAME=VALUE", "type": option_of, "action": "append", "default": []}
     drawn.add_argument("--option", **option, help="any other option of Sample, its value JSON or a name: S_churn=40")
-    said = "the class of all samples, −1 none (default: drawn by the server)"
-    drawn.add_argument("--class", metavar="N", dest="class_label", type=int, help=said)
+    about = "class of all samples, −1 for none (default: drawn by the server)"
+    drawn.add_argument("--class", metavar="N", dest="class_label", type=int, help=about)
     measured = command.add_argument_group("what is measured")
-    said = "the reference; several are measured in one pass, a row for each"
-    measured.add_argument("--ref", metavar="NPZ", type=path_of, nargs="+", action="extend", required=True, help=said)
-    said = f"comma-separated, of {', '.join(METRICS)} (default fid; the others need a reference with --rows)"
-    measured.add_argument("--metrics", type=_metrics, default=("fid",), help=said)
-    measured.add_argument("--allow-fewer", action="store_true", help="measure fewer than 50,000 images; rows say so")
+    about = "the reference; several are measured in one pass, with a row each"
+    measured.add_argument("--ref", metavar="NPZ", type=path_of, nargs="+", action="extend", required=True, help=about)
+    about = f"comma-separated, of {', '.join(METRICS)} (default fid; the others need a reference with --rows)"
+    measured.add_argument("--metrics", type=_metrics, default=("fid",), help=about)
+    measured.add_argument(
+        "--allow-fewer", action="store_true", help="measure fewer than 50,000 images; rows have a note"
+    )
     measured.add_argument("--benchmark", help="the table's data set: cifar10, afhqv2, ffhq, imagenet64, or any name")
     measured.add_argument("--method", help="the table's row (default: from schedule and solver)")
     measured.add_argument("--dry-run", action="store_true", help="print what would be measured, and draw nothing")
     measured.add_argument("--out", metavar="FILE", type=path_of, required=True, help="rows of results (JSONL)")
-    shared = command.add_argument_group("with others (docs/scale.md)")
-    said = "look at the stretches of shard I of N, I = 0 … N−1, alone; --out is the shard's file (npz), for merge"
-    shared.add_argument("--shard", metavar="I/N", help=said)
-    said = "N actors of Ray, each with a server of its own on --data, look at the stretches (anisoflight[fleet])"
-    shared.add_argument("--ray", metavar="N", type=positive, default=0, help=said)
-    said = "the cluster (default: what RAY_ADDRESS names, else one of this machine alone)"
-    shared.add_argument("--ray-address", metavar="URL", help=said)
+    shared = command.add_argument_group("distribution (docs/scale.md)")
+    about = "compute only shard I of N, I = 0 … N−1; --out is the shard's file (npz), for merge"
+    shared.add_argument("--shard", metavar="I/N", help=about)
+    about = "N actors of Ray, each with its own server on --data, share the work (anisoflight[fleet])"
+    shared.add_argument("--ray", metavar="N", type=positive, default=0, help=about)
+    shared.add_argument("--ray-address", metavar="URL", help="the cluster (default: $RAY_ADDRESS, else this machine)")
     shared.add_argument("--ray-cpus", metavar="X", type=float, default=1, help="CPUs of an actor (default 1)")
-    said = "GPUs of an actor (default: 1 if the cluster has any, else 0)"
-    shared.add_argument("--ray-gpus", metavar="X", type=float, help=said)
-    said = "data folder of the models, by the same path on every node (default %(default)s)"
-    shared.add_argument("--data", metavar="DIR", type=path_of, default=path_of("data"), help=said)
+    about = "GPUs of an actor (default: 1 if the cluster has any, else 0)"
+    shared.add_argument("--ray-gpus", metavar="X", type=float, help=about)
+    about = "data folder of the models, with the same path on every node (default %(default)s)"
+    shared.add_argument("--data", metavar="DIR", type=path_of, default=path_of("data"), help=about)
 
 
 def _metrics(text: str) -> tuple[str, ...]:
@@ -144,7 +142,7 @@ def _metrics(text: str) -> tuple[str, ...]:
 
 
 def ref(args: argparse.Namespace) -> None:
-    """Make a reference of a server's data set, or of images in files."""
+    """Make a reference from a server's data set, or from images in files."""
     ((source, _),), _ = _opened(args, [])
     pace, identity = Pace(args.batch, args.checkpoint, not args.quiet), source.identity()
     features = for_reference(args.features, source, Loading(args.device, args.trust))
@@ -174,7 +172,7 @@ def ref(args: argparse.Namespace) -> None:
 
 
 def calc(args: argparse.Namespace) -> None:
-    """Measure every number of evaluations on every block of seeds, or the images of a file or a data set once."""
+    """Measure every number of evaluations on every block of seeds, or the images of a file or a data set."""
     references = [load_reference(path, rows=len(args.metrics) > 1) for path in args.ref]
     loading, pace = Loading(args.device, args.trust), Pace(args.batch, args.checkpoint, not args.quiet)
     features = for_each(args.features, references, loading)
@@ -190,7 +188,7 @@ def calc(args: argparse.Namespace) -> None:
         from ..fleet.sampling import Fleet, Setup
 
         if not samples or args.shard is not None:
-            raise FidError("--ray is for samples, of --model, and goes without --shard", "BAD_REQUEST")
+            raise FidError("--ray needs --model, and excludes --shard", "BAD_REQUEST")
         known = replace(references[0], rows=None)  # actors need none
         setup = Setup(args.data.resolve(), args.model, known, next(iter(args.features), None), loading, pace.batch)
         with Fleet(setup, args.ray, args.ray_address, args.ray_cpus, args.ray_gpus) as fleet:
@@ -220,7 +218,7 @@ def calc(args: argparse.Namespace) -> None:
 
 
 def merge_shards(args: argparse.Namespace) -> None:
-    """Fold the shards of a measurement into its rows."""
+    """Merge the shards of a measurement into its rows."""
     _show(merge(args.shards, args.out, args.ref, not args.quiet))
 
 
@@ -232,11 +230,11 @@ def _show(rows: list[dict[str, Any]]) -> None:
 
 
 def _samples(args: argparse.Namespace) -> tuple[Samples, str]:
-    """What is sampled, and what rows are called."""
+    """The samples to measure, and the name of their rows."""
     named = {name: getattr(args, name) for name in ("schedule", "solver", "order", "second_point", "grid")}
     options = {**{name: value for name, value in named.items() if value is not None}, **dict(args.option)}
     if (args.nfe is None) == (args.steps is None):
-        raise FidError("say --nfe or --steps, one of them", "BAD_REQUEST")
+        raise FidError("give either --nfe or --steps", "BAD_REQUEST")
     unit = "nfe" if args.nfe is not None else "steps"
     sources = []
     for number in numbers_of(getattr(args, unit), f"--{unit}"):
@@ -249,7 +247,7 @@ def _samples(args: argparse.Namespace) -> tuple[Samples, str]:
 
 
 def _opened(args: argparse.Namespace, samples: Samples) -> tuple[list[tuple[Source, dict[str, int]]], dict[str, str]]:
-    """What is measured, and the versions of the server that has it."""
+    """What is measured, and the versions of the server."""
     if args.images is not None:
         return [(Files(args.images), {})], {}
     client = connected(args)
@@ -258,7 +256,7 @@ def _opened(args: argparse.Namespace, samples: Samples) -> tuple[list[tuple[Sour
 
 
 def option_of(text: str) -> tuple[str, Any]:
-    """NAME=VALUE of Sample's options.
+    """NAME=VALUE as an option of Sample.
 
     >>> option_of("S_churn=40")
     ('S_churn', 40)
@@ -270,7 +268,7 @@ def option_of(text: str) -> tuple[str, Any]:
 
 
 def blocks_of(text: str) -> list[tuple[int, int]]:
-    """Blocks of seeds, first and last: each is measured by itself.
+    """Blocks of seeds, first and last.
 
     >>> blocks_of("0-49999,50000-99999")
     [(0, 49999), (50000, 99999)]
@@ -283,13 +281,13 @@ def blocks_of(text: str) -> list[tuple[int, int]]:
         blocks.append((int(match[1]), int(match[2])))
     for one, other in pairwise(sorted(blocks)):
         if other[0] <= one[1]:
-            said = f"blocks {one[0]}-{one[1]} and {other[0]}-{other[1]} share seeds"
-            raise FidError(f"--seeds: {said}", "BAD_REQUEST")
+            message = f"blocks {one[0]}-{one[1]} and {other[0]}-{other[1]} share seeds"
+            raise FidError(f"--seeds: {message}", "BAD_REQUEST")
     return blocks
 
 
 def numbers_of(text: str, flag: str) -> list[int]:
-    """Positive whole numbers, or the name of one of the paper's data sets for its list.
+    """Positive integers, or the paper's list for one of its data sets.
 
     >>> numbers_of("9,35", "--nfe"), numbers_of("cifar10", "--nfe")
     ([9, 35], [9, 11, 13, 15, 17, 35, 59, 79])
@@ -305,7 +303,7 @@ def numbers_of(text: str, flag: str) -> list[int]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command: 0, 1 of a named error, 130 if interrupted."""
     args = parser().parse_args(arguments)
-    return ended(lambda: args.run(args), interrupted="interrupted; the same command goes on from the last checkpoint")
+    return ended(lambda: args.run(args), interrupted="interrupted; the same command continues from the last checkpoint")
 
 
 if __name__ == "__main__":

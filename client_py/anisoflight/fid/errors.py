@@ -1,7 +1,5 @@
 """What this package refuses, with a stable code."""
 
-from __future__ import annotations
-
 from ..errors import AnisoflightError
 
 

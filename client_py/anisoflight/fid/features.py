@@ -1,4 +1,4 @@
-"""What images are seen through: a network's file of the user's own, or a small built-in that needs none.
+"""Features of images: a network's file, or a small built-in.
 
 Built-ins are for small images, and a Fréchet distance on them is *not* FID:
 
@@ -6,36 +6,29 @@ Built-ins are for small images, and a Fréchet distance on them is *not* FID:
 - ``pca-N``: pixels projected on the N leading principal components of the reference images;
 - ``classifier``: 64 hidden units of a small classifier of the labelled reference images (scikit-learn).
 
-They are fitted when the reference is made and kept in its file.
+They are fitted when the reference is made, and stored in its file.
 """
-
-from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..compare.metrics import HiddenUnits, Principal, classifier_features, flat
 from ..files import path_of
-from ..images import to_float
-from ..moments import RunningMoments
+from ..images import Pixels, to_float
+from ..moments import Matrix, RunningMoments
 from . import networks
 from .errors import FidError, needs
 from .networks import Loading
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from ..images import Pixels
-    from ..moments import Matrix
-    from .reference import Reference
-    from .sources import Source
+from .reference import Reference
+from .sources import Source
 
 MOST_VALUES = 4096
-"""Pixel values per image up to which built-ins are offered: their covariance has the square of that many entries."""
+"""Most pixel values per image of built-ins, whose covariance has the square of that."""
 _BUILTIN = re.compile(r"pixels|classifier|pca-[1-9][0-9]*")
 _SUFFIXES = (".pt", ".torchscript", ".pkl", ".onnx")
 _INCEPTION = 2048  # features of the network of published FIDs
@@ -47,32 +40,32 @@ class Features:
 
     name: str
     hash: str
-    """SHA-256 of all that the features depend on beside the image."""
+    """SHA-256 of everything that the features depend on, except the image."""
     dimension: int
     published: bool
     """Whether a Fréchet distance on them is an FID, comparable with published ones."""
     function: Callable[[Pixels], Matrix] = field(repr=False)
     parameters: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """What a reference file keeps so that the features can be made again from it; nothing, of a network's file."""
+    """What a reference file stores of a built-in."""
 
     def __call__(self, images: Pixels) -> Matrix:
         return self.function(images)
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What a row tells of them."""
+        """Their entry in a row."""
         return {name: getattr(self, name) for name in ("name", "hash", "dimension", "published")}
 
 
 def for_reference(name: str, source: Source, loading: Loading) -> Features:
-    """The features that a reference is made with: a network's file, or a built-in fitted to its images."""
+    """The features of a new reference: a network's file, or a built-in fitted to its images."""
     return _fitted(name, source) if _BUILTIN.fullmatch(name) else _load(name, loading)
 
 
 def for_calc(name: str | None, reference: Reference, loading: Loading) -> Features:
-    """The features that samples are compared to a reference with; built-ins come from the reference (name None too).
+    """The features for a comparison with a reference; built-ins come from the reference (also for None).
 
-    What does not fit the reference is a `FidError`.
+    A FidError if they do not fit the reference.
     """
     made = reference.provenance.get("features", {})
     if name is None or _BUILTIN.fullmatch(name):
@@ -88,7 +81,7 @@ def for_calc(name: str | None, reference: Reference, loading: Loading) -> Featur
 
 
 def for_each(names: Sequence[str], references: Sequence[Reference], loading: Loading) -> list[Features]:
-    """The features of several references: of each its built-in, or the first of the networks' files that fits it."""
+    """The features of several references: its built-in, or the first of the networks' files that fits."""
     if len(references) == 1 and len(names) < 2:
         return [for_calc(names[0] if names else None, references[0], loading)]
     made = [
@@ -104,14 +97,14 @@ def for_each(names: Sequence[str], references: Sequence[Reference], loading: Loa
             return for_calc(None, reference, loading)
         if found := [features for features in networks if not _misfit(features, reference)]:
             return found[0]
-        said = f"the reference of {reference.dimension} features of {known} needs its network among --features"
-        raise FidError(said, "BAD_FEATURES")
+        message = f"the reference of {reference.dimension} features of {known} needs its network among --features"
+        raise FidError(message, "BAD_FEATURES")
 
     return list(map(fitting, references, made))
 
 
 def _misfit(features: Features, reference: Reference) -> str:
-    """Why a network is not the reference's; empty if it is, or may be."""
+    """Why a network does not fit the reference; empty if it may fit."""
     made = reference.provenance.get("features", {})
     if "hash" in made and made["hash"] != features.hash:
         return f"is not the network of the reference, which is of {made['name']}"
@@ -135,8 +128,8 @@ def _load(name: str, loading: Loading) -> Features:
         if rows.ndim > 2 and rows[0].size == rows.shape[1]:
             rows = rows.reshape(len(rows), -1)
         if rows.ndim != 2:
-            said = f"{prepared.name} gives {rows.shape}; features are one row per image, [n, d]"
-            raise FidError(said, "BAD_FEATURES")
+            message = f"{prepared.name} gives {rows.shape}; features are one row per image, [n, d]"
+            raise FidError(message, "BAD_FEATURES")
         return rows
 
     sides = (axes[2:] if prepared.layout == "NCHW" else axes[1:3]) or (64, 64)
@@ -152,7 +145,7 @@ def _load(name: str, loading: Loading) -> Features:
 
 
 def _restored(name: str, kept: Mapping[str, Any]) -> Features:
-    """The built-in that a reference file keeps."""
+    """The built-in in a reference file."""
     shape = tuple(int(size) for size in kept["shape"])
     parameters = {part: value for part, value in kept.items() if part != "shape"}
     if name == "pixels":

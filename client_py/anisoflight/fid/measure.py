@@ -1,47 +1,42 @@
-"""Images to statistics, by stretches that are kept until the row is done, so that what was interrupted goes on.
+"""Images to statistics, in stretches that are stored until the row is done, so that an interrupted run continues.
 
-A stretch is some consecutive images through features. It depends on the source, the features and its own bounds alone,
-and stretches are folded in order, so that the result does not depend on who has looked at which.
+A stretch is a range of consecutive images through features. It depends on the source, the features and its bounds
+alone, and stretches are folded in order, so the result does not depend on who computed which.
 """
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from ..images import Pixels
 from ..moments import RunningMoments
 from ..wire.progress import Progress
 from .errors import FidError
+from .features import Features
 from .reference import save_arrays
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from ..images import Pixels
-    from .features import Features
-    from .sources import Source
+from .sources import Source
 
 Array = np.ndarray[Any, Any]
 Bounds = tuple[int, int]
 """Images start … stop − 1."""
 Look = Callable[..., "Stretch"]
-"""Gives a stretch, and may tell the second how many of its images are done as it goes. For several references
-there is a third, `others` of `look`."""
+"""Computes a stretch; the second argument is called with numbers of finished images, a third is `others` of `look`."""
 
 
 @dataclass(frozen=True)
 class Pace:
-    """How a pass goes; none of it but the batch and the stretch, to rounding, moves the result."""
+    """How a pass is divided; only the batch and the stretch affect the result, by rounding."""
 
     batch: int = 64
-    """Images that the features are computed of at a time."""
+    """Images at a time through the features."""
     checkpoint: int = 2000
     """Images of a stretch, of a request to the server, and between two checkpoints."""
     progress: bool = True
@@ -52,18 +47,18 @@ class Stretch:
     """Some images of a source through features, as the arrays of a file."""
 
     features: Array
-    """[n, D] float64, or float32 where that holds them exactly, as a network's."""
+    """[n, D] float64, or float32 if that holds them exactly."""
     hashes: Array
     """[n, 32] uint8: SHA-256 of each image's pixels."""
     shape: Array
     """Of one image [H, W, C]."""
     evaluations: Array
-    """NFE that the server counted; none of images that are no samples."""
+    """NFE that the server counted; empty for images that are no samples."""
     seconds: Array
 
     @classmethod
     def load(cls, file: Path, prefix: str = "") -> Stretch:
-        """The stretch of an npz, whose entries begin with a prefix."""
+        """The stretch of an npz; a prefix precedes the names of entries."""
         with np.load(file, allow_pickle=False) as arrays:
             return cls(*(arrays[prefix + name] for name in cls.__dataclass_fields__))
 
@@ -85,7 +80,7 @@ def look(
     tick: Callable[[int], object] | None = None,
     others: Mapping[Path, Features] | None = None,
 ) -> Stretch:
-    """Look at a stretch, `batch` images at a time. What `others` see of the same images is stored in their files."""
+    """Compute a stretch, `batch` images at a time, and store what `others` give for the same images in their files."""
     began = time.perf_counter()
     others = others or {}
     functions = {function.hash: function for function in (features, *others.values())}
@@ -120,7 +115,7 @@ def _narrowed(parts: list[Array]) -> Array:
 
 
 def rebatched(parts: Iterable[Pixels], size: int) -> Iterator[Pixels]:
-    """The same images, `size` at a time; the last may be fewer.
+    """The same images, `size` at a time; the last batch may be smaller.
 
     >>> [len(batch) for batch in rebatched([np.zeros((3, 2, 2, 1)), np.zeros((4, 2, 2, 1))], 2)]
     [2, 2, 2, 1]
@@ -131,20 +126,20 @@ def rebatched(parts: Iterable[Pixels], size: int) -> Iterator[Pixels]:
 
 
 class Seen:
-    """The statistics of images, of a whole source in the end."""
+    """The statistics of images, at the end of a whole source."""
 
     def __init__(self, dimension: int, keep_rows: bool) -> None:
         self.running = RunningMoments(dimension)
         self.shape: list[int] = []
         """Of one image [H, W, C]."""
         self.digest = bytes(32)
-        """h_i = SHA-256(h_{i−1}, SHA-256(pixels of image i)), h_{−1} = 0: the same however the images are read."""
+        """h_i = SHA-256(h_{i−1}, SHA-256(pixels of image i)), h_{−1} = 0, which does not depend on the stretches."""
         self.seconds = 0.0
         self.evaluations: set[int] = set()
         self._rows: list[Array] | None = [] if keep_rows else None
 
     def fold(self, stretch: Stretch) -> None:
-        """Take the next stretch."""
+        """Add the next stretch."""
         self.shape = stretch.shape.tolist()
         self.running.update(stretch.features)
         for found in stretch.hashes:
@@ -155,13 +150,13 @@ class Seen:
             self._rows.append(stretch.features.astype(np.float32))
 
     def rows(self) -> Array:
-        """The features [N, D] as float32, if they are kept."""
+        """The features [N, D] as float32, with keep_rows."""
         assert self._rows is not None
         return np.concatenate(self._rows)
 
 
 def stretch_file(folder: Path, stretch: Bounds) -> Path:
-    """Where a stretch is kept."""
+    """The file of a stretch."""
     return folder / f"{stretch[0]:012d}-{stretch[1]:012d}.npz"
 
 
@@ -175,9 +170,9 @@ def see(
     keep_rows: bool = False,
     note: Callable[[int], str] = lambda _: "",
 ) -> Seen:
-    """See all images. A stretch that is done is kept in `folder`; one that was stopped counts as never begun.
+    """The statistics of all images. A finished stretch is stored in `folder`; an interrupted one is lost.
 
-    `note` returns what stands behind the bar when a number of further images are done.
+    `note` returns the text behind the bar, given the number of further images.
     """
     wanted = bounds(count, pace.checkpoint)
     kept = sum(stop - start for start, stop in wanted if stretch_file(folder, (start, stop)).exists())

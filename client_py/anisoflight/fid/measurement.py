@@ -1,4 +1,4 @@
-"""Rows of results: images measured against a reference, each with all that it depends on, and each only once."""
+"""Rows of results: images measured against a reference, with all that they depend on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,34 +24,32 @@ from ..files.locks import exclusive
 from ..moments import frechet_distance
 from ..wire.progress import Progress
 from .errors import FidError
+from .features import Features
 from .measure import Bounds, Look, Pace, Seen, Stretch, bounds, see, stretch_file
 from .neighbours import Neighbours
-
-if TYPE_CHECKING:
-    from .features import Features
-    from .reference import Reference
+from .reference import Reference
 
 FULL = 50_000
-"""Samples of a published FID."""
+"""Number of samples of a published FID."""
 METRICS = ("fid", "precision-recall", "density-coverage")
 
 
 @dataclass(frozen=True)
 class Job:
-    """One row: images, and what the row is called."""
+    """One row: images, and the name of the row."""
 
     source: Mapping[str, Any]
-    """All that the images depend on, as JSON: two sources of the same identity hold the same images."""
+    """Everything that the images depend on, as JSON: equal sources have equal images."""
     count: int
     look: Look = field(repr=False)
     method: str
     benchmark: str
     asked: Mapping[str, Any] = field(default_factory=dict)
-    """{"nfe": …} or {"steps": …} of samples; nothing of other images."""
+    """{"nfe": …} or {"steps": …} of samples; empty for other images."""
     versions: Mapping[str, Any] = field(default_factory=dict)
     """Of the server."""
     evaluations: int | None = 0
-    """Of the network for an image, at most; None if that is not known."""
+    """Evaluations of the network per image, at most; None if unknown."""
 
     @property
     def title(self) -> str:
@@ -62,9 +60,9 @@ class Job:
 
 @dataclass(frozen=True)
 class Measurement:
-    """Rows against one reference, kept in a JSON-lines file: what is there is not measured again.
+    """Rows against one reference, in a JSON-lines file; rows that exist are not measured again.
 
-    Programs that measure the same row into the same file at once wait for each other: one measures it.
+    Of programs that measure the same row into the same file at once, one measures it and the others wait.
     """
 
     out: Path
@@ -76,27 +74,27 @@ class Measurement:
 
     def __post_init__(self) -> None:
         if len(self.metrics) > 1 and self.reference.rows is None:
-            said = "needs the reference's features themselves: make it with ref --rows"
-            raise FidError(f"{self.metrics[1]} {said}", "BAD_REFERENCE")
+            message = f"{self.metrics[1]} needs the features of the reference: make it with ref --rows"
+            raise FidError(message, "BAD_REFERENCE")
 
     def rows(self, jobs: Sequence[Job]) -> list[dict[str, Any]]:
-        """The rows of jobs, each measured unless it has been; FidError of fewer than 50,000 images comes first."""
+        """The rows of jobs. FidError of fewer than 50,000 images comes first."""
         self.require_enough(jobs)
         return measured([[(self, job)] for job in jobs])
 
     def has(self, job: Job) -> bool:
-        """Whether a job's row is there."""
+        """Whether a job's row exists."""
         return self._key(job) in self._cells
 
     def missing(self, job: Job) -> list[Bounds]:
-        """The stretches of a job that nobody has looked at."""
+        """The stretches of a job that are still to compute."""
         if self.has(job):
             return []
         folder, stretches = self.folder(job), bounds(job.count, self.pace.checkpoint)
         return [stretch for stretch in stretches if not stretch_file(folder, stretch).exists()]
 
     def require_enough(self, jobs: Sequence[Job]) -> None:
-        """FidError of the first job that has fewer than 50,000 images, unless that is allowed."""
+        """FidError if a job has fewer than 50,000 images, unless that is allowed."""
         for job in jobs:
             if job.count < FULL and not self.allow_fewer:
                 raise FidError(
@@ -124,15 +122,15 @@ class Measurement:
         }
 
     def folder(self, job: Job) -> Path:
-        """Where the stretches of a job are kept."""
+        """The folder of the stretches of a job."""
         return state_folder(self.out, self._key(job))
 
     def alone(self, job: Job) -> contextlib.AbstractContextManager[Path]:
-        """The folder of a job for this program alone."""
+        """The folder of a job, locked for this program."""
         return state_of(self.out, self._key(job), f"{job.title}: another program measures this row; waiting for it")
 
     def row(self, job: Job, later: Sequence[Pair], note: Callable[[int], str]) -> dict[str, Any]:
-        """The row of a job, whose folder this program has alone. What is looked at is stored for `later` ones, too."""
+        """The row of a job, whose folder this program has locked. Stretches are stored for `later` pairs, too."""
         return self._cells.measured(self._key(job), lambda: self._measured(job, later, note))
 
     def _measured(self, job: Job, later: Sequence[Pair], note: Callable[[int], str]) -> dict[str, Any]:
@@ -142,8 +140,8 @@ class Measurement:
             return job.look(stretch, tick, *([others] if others else []))
 
         began = time.perf_counter()
-        more, title = len(self.metrics) > 1, f"{job.title}, {self.features.name}"
-        seen = see(look, job.count, self.features.dimension, self.folder(job), self.pace, title, more, note)
+        several, title = len(self.metrics) > 1, f"{job.title}, {self.features.name}"
+        seen = see(look, job.count, self.features.dimension, self.folder(job), self.pace, title, several, note)
         found = {"frechet": frechet_distance(seen.running.moments(), self.reference.moments)}
         if "precision-recall" in self.metrics:
             found |= self._neighbours.precision_recall(seen.rows())
@@ -178,9 +176,9 @@ Pair = tuple[Measurement, Job]
 
 
 def measured(images: Sequence[Sequence[Pair]]) -> list[dict[str, Any]]:
-    """Rows in one file against several references. The pairs of an entry are of the same images, looked at once."""
+    """Rows in one file against several references. The pairs of an entry have the same images, which are read once."""
     costs = [max(pairs[0][1].evaluations or 0, *pairs[0][1].asked.values(), 1) for pairs in images]  # of an image
-    total, done, began = sum(map(operator.mul, costs, map(left, images))), 0, time.monotonic()
+    total, done, began = sum(map(operator.mul, costs, map(remaining, images))), 0, time.monotonic()
 
     def note(cost: int, count: int) -> str:
         nonlocal done
@@ -190,26 +188,26 @@ def measured(images: Sequence[Sequence[Pair]]) -> list[dict[str, Any]]:
 
     rows = []
     for cost, pairs in zip(costs, images, strict=True):
-        with contextlib.ExitStack() as held:  # in one order for all programs, so that no two wait for each other
+        with contextlib.ExitStack() as locks:  # in one order, which excludes deadlocks
             for _, (measurement, job) in sorted({pair[0].folder(pair[1]): pair for pair in pairs}.items()):
-                held.enter_context(measurement.alone(job))
+                locks.enter_context(measurement.alone(job))
             for place, (measurement, job) in enumerate(pairs, 1):
                 rows.append(measurement.row(job, pairs[place:], partial(note, cost)))
     return rows
 
 
-def left(pairs: Sequence[Pair]) -> int:
-    """How many images have to be looked at yet."""
+def remaining(pairs: Sequence[Pair]) -> int:
+    """The number of images still to read."""
     stretches = {stretch for measurement, job in pairs for stretch in measurement.missing(job)}
     return sum(stop - start for start, stop in stretches)
 
 
 def plan_of(images: Sequence[Sequence[Pair]]) -> list[str]:
-    """What measuring takes yet: a line for each entry of `measured`, then one for all."""
+    """The remaining work: a line for each entry of `measured`, then one for all."""
 
     def line(title: str, parts: Sequence[Sequence[Pair]]) -> str:
         rows = sum(not measurement.has(job) for pairs in parts for measurement, job in pairs)
-        counts = [(left(pairs), pairs[0][1].evaluations) for pairs in parts]
+        counts = [(remaining(pairs), pairs[0][1].evaluations) for pairs in parts]
         images, known = sum(count for count, _ in counts), all(each is not None for _, each in counts)
         total = f"at most {sum(count * (each or 0) for count, each in counts)}" if known else "unknown"
         return f"{title}: rows {rows}, images {images}, evaluations of the network {total}"
@@ -218,34 +216,34 @@ def plan_of(images: Sequence[Sequence[Pair]]) -> list[str]:
 
 
 def _evaluations(job: Job, seen: Seen) -> int | list[int] | None:
-    """NFE is what the server counted; a list if images differ in it."""
+    """The NFE that the server counted; a list if images differ."""
     counted = sorted(seen.evaluations)
     nfe = counted[0] if len(counted) == 1 else counted or None
     if nfe != job.asked.get("nfe", nfe):
-        said = f"the solver took {nfe} evaluations; its steps come no nearer to {job.asked['nfe']}"
-        Progress.write(f"{job.title}: {said}")
+        message = f"the solver took {nfe} evaluations, the nearest number of steps to {job.asked['nfe']}"
+        Progress.write(f"{job.title}: {message}")
     return nfe
 
 
 def state_folder(out: Path, key: dict[str, Any]) -> Path:
-    """Where the stretches of what that key says are kept while it is measured, beside its results."""
+    """The folder of the stretches for that key, next to the results."""
     name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
     return out.with_name(out.name + ".state") / name
 
 
 @contextlib.contextmanager
 def state_of(out: Path, key: dict[str, Any], waiting: str) -> Iterator[Path]:
-    """The folder for this program alone; it is removed when what it is for has been written."""
+    """The folder, locked for this program; it is removed after its result has been written."""
     folder = state_folder(out, key)
     try:
         with exclusive(folder.with_suffix(".lock"), lambda: Progress.write(waiting)):
             yield folder
             shutil.rmtree(folder, ignore_errors=True)
     finally:
-        with contextlib.suppress(OSError):  # there are others in it
+        with contextlib.suppress(OSError):  # it is not empty
             folder.parent.rmdir()
 
 
 def versions() -> dict[str, str]:
-    """Of what the numbers were computed with."""
+    """The versions of the programs that computed the numbers."""
     return {"anisoflight": __version__, "numpy": np.__version__, "python": platform.python_version()}

@@ -1,7 +1,7 @@
-"""Distances that look at neighbours among features: precision and recall, density and coverage.
+"""Distances by neighbours among features: precision and recall, density and coverage.
 
-With B(x) the ball around x that reaches its k-th nearest neighbour among its own kind, real features X and those of
-samples Y::
+B(x) is the ball around x that reaches its k-th nearest neighbour of its own set; X are real features, Y those of
+samples::
 
     precision = mean_j 1[∃i: Y_j ∈ B(X_i)]          recall   = mean_i 1[∃j: X_i ∈ B(Y_j)]            k = 3
     density   = Σ_ij 1[Y_j ∈ B(X_i)] / (k |Y|)      coverage = mean_i 1[∃j: Y_j ∈ B(X_i)]            k = 5
@@ -9,18 +9,13 @@ samples Y::
 (Kynkäänniemi et al. 2019; Naeem et al. 2020.)
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
+from ..moments import Matrix
 from ..wire.progress import Progress
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..moments import Matrix
 
 Rows = np.ndarray[Any, Any]
 
@@ -29,7 +24,7 @@ _TILE = 2048  # rows of one block of distances, and columns
 
 
 class Neighbours:
-    """Real features [N, D], and how samples lie among them."""
+    """Real features [N, D], and measures of samples among them."""
 
     def __init__(self, real: Rows, progress: bool = True) -> None:
         self._real, self._progress = real, progress
@@ -37,11 +32,11 @@ class Neighbours:
 
     def precision_recall(self, samples: Rows) -> dict[str, float]:
         """precision and recall of features [M, D]."""
-        own = _radii(samples, (K_PRECISION,), self._progress)[0]
+        radii = _radii(samples, (K_PRECISION,), self._progress)[0]
         within, around = np.zeros(len(samples), bool), np.zeros(len(self._real), bool)
         for i, j, squares in _blocks(self._real, samples, "neighbours", self._progress):
             within[j] |= (squares <= self._radii[0][i, None]).any(axis=0)
-            around[i] |= (squares <= own[None, j]).any(axis=1)
+            around[i] |= (squares <= radii[None, j]).any(axis=1)
         return {"precision": float(within.mean()), "recall": float(around.mean())}
 
     def density_coverage(self, samples: Rows) -> dict[str, float]:
@@ -55,7 +50,7 @@ class Neighbours:
 
 
 def _radii(rows: Rows, ks: tuple[int, ...], progress: bool) -> list[Matrix]:
-    """Squared distances from every row to its k-th nearest other one, for each k."""
+    """Squared distances from every row to its k-th nearest other row, for each k."""
     most = max(ks)
     if len(rows) <= most:
         raise ValueError(f"{len(rows)} images have no {most} neighbours each")

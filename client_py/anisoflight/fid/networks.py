@@ -1,39 +1,33 @@
 """Networks in files, run by torch (TorchScript, and the pickle of EDM's Inception network) or by onnxruntime.
 
-What a network wants its images to be is declared in a JSON file beside it, FILE.json.
+A JSON file next to it, FILE.json, declares its input. Every field has a default.
 
     {"name": "dinov2-vitl14", "size": [224, 224], "range": [0, 1],
      "mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225], "layout": "NCHW"}
 
-Every field has a default. Without the file the network is given uint8 NCHW with three channels, as EDM's Inception
-network takes it.
+Without the file the input is uint8 NCHW with three channels, as for EDM's Inception network.
 """
-
-from __future__ import annotations
 
 import inspect
 import json
 import os
 import pickle
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL.Image import Resampling
 
 from ..data.pictures import image_of
+from ..images import Pixels
 from .errors import FidError, needs
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from ..images import Pixels
-
-    Array = np.ndarray[Any, Any]
-    Network = tuple[Callable[[Array], Array], bool, list[Any]]
-    """Its output for a batch, whether it takes return_features as NVIDIA's Inception files do, and the axes of its
-    input, of which those that are no numbers may have any length."""
+Array = np.ndarray[Any, Any]
+Network = tuple[Callable[[Array], Array], bool, list[Any]]
+"""Its output for a batch; whether it takes return_features as NVIDIA's Inception files do; and the axes of its input,
+where a non-number may have any length."""
 
 
 @dataclass(frozen=True)
@@ -43,19 +37,19 @@ class Loading:
     device: str = "auto"
     """Of torch and onnxruntime: auto, cpu, cuda, cuda:1."""
     trust: bool = False
-    """Whether a pickle, which executes code of its own, may be loaded."""
+    """Whether a pickle, which executes code in it, may be loaded."""
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """From uint8 [n, H, W, C] to what the network takes.
+    """From uint8 [n, H, W, C] to the network's input,
 
-    x = (low + (high − low) pixel/255 − mean) / std
+    x = (low + (high − low) pixel/255 − mean) / std.
     """
 
     name: str
     size: tuple[int, int] | None = None
-    """[height, width] to which Pillow resizes, bicubic with antialiasing; default: as they come."""
+    """[height, width] of a resize by Pillow, bicubic with antialiasing; default: none."""
     range: tuple[float, float] | None = None
     """[low, high] of float32 pixels; default: uint8."""
     mean: tuple[float, ...] = (0.0, 0.0, 0.0)
@@ -81,25 +75,25 @@ class Preparation:
 
 
 def declared(path: Path) -> Preparation:
-    """What FILE.json says; the default without one."""
-    beside = path.with_name(path.name + ".json")
-    if not beside.exists():
+    """The preparation in FILE.json, or the default."""
+    file = path.with_name(path.name + ".json")
+    if not file.exists():
         return Preparation(path.name)
     try:
-        said = json.loads(beside.read_text(encoding="utf-8"))
-        if said.get("layout", "NCHW") not in ("NCHW", "NHWC"):
-            raise ValueError(f"layout must be NCHW or NHWC, got {said['layout']!r}")
-        if "range" not in said and ("mean" in said or "std" in said):
+        fields = json.loads(file.read_text(encoding="utf-8"))
+        if fields.get("layout", "NCHW") not in ("NCHW", "NHWC"):
+            raise ValueError(f"layout must be NCHW or NHWC, got {fields['layout']!r}")
+        if "range" not in fields and ("mean" in fields or "std" in fields):
             raise ValueError("mean and std are of float32 pixels: declare their range, such as [0, 1]")
-        prepared = Preparation(**{"name": path.name, **said})
-        prepared(np.zeros((1, 8, 8, 3), np.uint8))  # numbers that are no numbers fail here
+        prepared = Preparation(**{"name": path.name, **fields})
+        prepared(np.zeros((1, 8, 8, 3), np.uint8))  # fails if its fields are not numbers
     except (ValueError, TypeError) as error:
-        raise FidError(f"{beside}: {error}", "BAD_FEATURES") from error
+        raise FidError(f"{file}: {error}", "BAD_FEATURES") from error
     return prepared
 
 
 def load(path: Path, loading: Loading) -> Network:
-    """The network of a file: .pt, .torchscript, .onnx, or .pkl, which executes code and so has to be trusted."""
+    """The network of a .pt, .torchscript, .onnx or .pkl file; the last executes code, and needs trust."""
     return _onnx(path, loading) if path.suffix == ".onnx" else _torch(path, loading)
 
 
@@ -139,10 +133,8 @@ def _unfit(path: Path, batch: Array, reason: str) -> FidError:
 
 def _unpickled(path: Path, trust: bool) -> Any:
     if not trust:
-        raise FidError(
-            f"{path} is a pickle: loading it executes code that it holds. Say --trust if you know where it is from",
-            "BAD_FEATURES",
-        )
+        message = f"{path} is a pickle: loading it executes code in it. Use --trust if you trust its source"
+        raise FidError(message, "BAD_FEATURES")
     try:
         return pickle.loads(path.read_bytes())
     except ModuleNotFoundError as error:

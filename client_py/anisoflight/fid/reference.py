@@ -1,19 +1,19 @@
 """References: mean and covariance of real images' features, in the npz of EDM, {mu, sigma}.
 
-Files written here hold more than EDM's, which reads mu and sigma alone: ``provenance`` (JSON: features, images, their
-digest and number), ``features.*`` (built-in features' parameters) and, on request, ``rows``, the features themselves
-[N, D] as float32, for the distances that look at neighbours.
+Files written here also hold ``provenance`` (JSON: features, images, their digest and number), ``features.*``
+(parameters of built-in features) and, on request, ``rows``, the features [N, D] as float32, for the distances by
+neighbours.
 """
-
-from __future__ import annotations
 
 import hashlib
 import json
 import zipfile
 import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,27 +22,23 @@ from ..moments import Moments, RunningMoments, frechet_distance
 from ..wire.progress import Progress
 from .errors import FidError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-
 Rows = np.ndarray[Any, Any]
 
 _PREFIX = "features."
-_PICKLE = """{0} is a pickle, as EDM2 writes references; loading it executes code that it holds. If you know where it \
-is from, write its part fid, or fd_dinov2, as npz: python -c "import pickle, numpy; \
+_PICKLE = """{0} is a pickle, as EDM2 writes references; loading it executes code in it. If you trust its \
+source, write its part fid, or fd_dinov2, as npz: python -c "import pickle, numpy; \
 numpy.savez('ref.npz', **pickle.load(open('{0}', 'rb'))['fid'])\""""
 
 
 @dataclass(frozen=True)
 class Reference:
-    """What a Fréchet distance is taken to."""
+    """The reference of a Fréchet distance."""
 
     moments: Moments
     provenance: dict[str, Any] = field(default_factory=dict)
-    """Empty of a file by other hands."""
+    """Empty for a file from elsewhere."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    """Of built-in features."""
+    """Those of built-in features."""
     rows: Rows | None = None
 
     @property
@@ -55,7 +51,7 @@ class Reference:
         return hashlib.sha256(self.moments.mean.tobytes() + self.moments.cov.tobytes()).hexdigest()
 
     def save(self, path: Path) -> None:
-        """Write the file; a reader sees the old one or the whole new one."""
+        """Write the file; readers see the old or the new one."""
         provenance = np.array(json.dumps(self.provenance))
         entries = {"mu": self.moments.mean, "sigma": self.moments.cov, "provenance": provenance}
         entries |= {_PREFIX + name: value for name, value in self.parameters.items()}
@@ -63,7 +59,7 @@ class Reference:
 
 
 def load_reference(path: Path, *, rows: bool = False) -> Reference:
-    """Read a reference file, EDM's or one written here; the features themselves only with `rows`."""
+    """A reference file, EDM's or one written here; the features only with `rows`."""
     entry = ""
     try:
         with np.load(path, allow_pickle=False) as file:
@@ -73,8 +69,8 @@ def load_reference(path: Path, *, rows: bool = False) -> Reference:
                     found[entry] = file[entry]
         provenance = json.loads(str(found.get("provenance", "{}")))
     except FileNotFoundError:
-        said = f"there is no reference at {path}; python -m anisoflight.fid ref makes one"
-        raise FidError(said, "BAD_REFERENCE") from None
+        message = f"there is no reference at {path}; python -m anisoflight.fid ref makes one"
+        raise FidError(message, "BAD_REFERENCE") from None
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError, TypeError, AttributeError) as error:
         with path.open("rb") as file:
             if file.read(1) == b"\x80":
@@ -83,8 +79,8 @@ def load_reference(path: Path, *, rows: bool = False) -> Reference:
         raise FidError(f"{where}: not a whole npz ({error})", "BAD_REFERENCE") from error
     for name in ("mu", "sigma"):
         if name not in found:
-            said = f"no entry {name}; a reference has mu and sigma, not {', '.join(found)}"
-            raise FidError(f"{path}: {said}", "BAD_REFERENCE")
+            message = f"no entry {name}; a reference has mu and sigma, not {', '.join(found)}"
+            raise FidError(f"{path}: {message}", "BAD_REFERENCE")
         if found[name].dtype.kind != "f" or not np.isfinite(found[name]).all():
             raise FidError(f"{path}, entry {name}: not finite floating-point numbers", "BAD_REFERENCE")
     mean, cov = found["mu"], found["sigma"]
@@ -98,7 +94,7 @@ def load_reference(path: Path, *, rows: bool = False) -> Reference:
 
 
 def floor_sizes(asked: Sequence[int] | None, count: int) -> list[int]:
-    """The N of `floor_of` for a number of images: those asked for, or 1000, 2000, 5000 … and half of the images.
+    """The N of `floor_of` for a number of images: the requested ones, or 1000, 2000, 5000 … and half of the images.
 
     >>> floor_sizes(None, 5000), floor_sizes(None, 64), floor_sizes([], 64)
     ([1000, 2000, 2500], [32], [])
@@ -115,9 +111,9 @@ def floor_sizes(asked: Sequence[int] | None, count: int) -> list[int]:
 def floor_of(
     features: Iterable[Rows], dimension: int, count: int, sizes: Sequence[int], seed: bytes, progress: bool
 ) -> dict[str, float]:
-    """The Fréchet distance of N random images to the half of all `count` images that they are not in, by N.
+    """The Fréchet distance of N random images to the half of all `count` images without them, by N.
 
-    The seed is the images' digest: a constant may be the one that they were shuffled by, from an order by class.
+    The seed is the images' digest: a constant could be the one by which an ordered set was shuffled.
     """
     rank, start = np.random.default_rng(list(seed)).permutation(count), 0
     rest, drawn = RunningMoments(dimension), {size: RunningMoments(dimension) for size in sizes}
@@ -132,6 +128,6 @@ def floor_of(
 
 
 def save_arrays(path: Path, entries: dict[str, Any]) -> None:
-    """Write an npz so that at any moment the file is the old one or the new one."""
+    """Write an npz; readers see the old or the new file."""
     with whole_file(path) as file:
         np.savez(file, **entries)

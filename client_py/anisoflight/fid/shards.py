@@ -1,9 +1,8 @@
-"""Parts of a measurement, made apart and folded afterwards: Slurm arrays, indexed jobs, machines without a network.
+"""Parts of a measurement, computed apart and merged: Slurm arrays, indexed jobs, machines without a network.
 
-The stretches of all rows are numbered through, row by row, and dealt out: shard i of n has those whose number is i
-modulo n, so that every shard has its share of the rows with many evaluations. A shard is an npz with the features of
-each stretch and a hash of each image. `merge` folds them in the order of one run, so that its rows are the same to the
-last bit.
+The stretches of all rows are numbered row by row, and shard i of n has those with number i modulo n, so that every
+shard has its share of the rows with many evaluations. A shard is an npz with the features of each stretch and a hash of
+each image. `merge` folds them in the order of a single run, so that its rows are equal to the last bit.
 """
 
 from __future__ import annotations
@@ -32,26 +31,26 @@ _SHARD = re.compile(r"(\d+)/(\d+)")
 
 
 def share_of(text: str) -> tuple[int, int]:
-    """I/N as it is typed: shard I of N, the first of which is 0.
+    """Shard I of N, counted from 0, written I/N.
 
     >>> share_of("0/8")
     (0, 8)
     """
     match = _SHARD.fullmatch(text)
     if match is None or not int(match[1]) < int(match[2]):
-        said = f"--shard: {text!r} is no I/N with I = 0 … N−1, such as 0/8 for the first of eight"
-        raise FidError(said, "BAD_REQUEST")
+        message = f"--shard: {text!r} is no I/N with I = 0 … N−1, such as 0/8 for the first of eight"
+        raise FidError(message, "BAD_REQUEST")
     return int(match[1]), int(match[2])
 
 
 @dataclass(frozen=True)
 class Shard:
-    """What a shard's file says of itself."""
+    """The description in a shard's file."""
 
     index: int
     count: int
     plan: dict[str, Any]
-    """What shards of one measurement agree on."""
+    """What all shards of a measurement share."""
     versions: dict[str, Any]
     """Of the server that drew the images."""
     reference_file: str
@@ -64,7 +63,7 @@ class Shard:
 
     @classmethod
     def load(cls, path: Path) -> Shard:
-        """Read a file; anything but a whole shard of this format is a `FidError`."""
+        """Read a file; FidError unless it is a complete shard of this format."""
         with _whole(path), np.load(path, allow_pickle=False) as file:
             shard = cls(**json.loads(file["shard.json"]))
             if shard.format != _FORMAT:
@@ -77,7 +76,7 @@ class Shard:
 
 @contextmanager
 def _whole(path: Path) -> Iterator[None]:
-    """Failures to read a shard as a `FidError`."""
+    """Failures to read a shard as a FidError."""
     try:
         yield
     except FileNotFoundError:
@@ -93,9 +92,9 @@ def units_of(plan: dict[str, Any]) -> list[tuple[int, Bounds]]:
 
 
 def write_shard(measurement: Measurement, jobs: Sequence[Job], share: tuple[int, int], reference_file: Path) -> int:
-    """Look at a shard's stretches and write its file, measurement.out; returns how many images it has.
+    """Compute a shard's stretches and write its file, measurement.out; returns its number of images.
 
-    Every stretch that is done is kept beside it until the file is written, and is not done again.
+    Finished stretches are stored next to it until the file is written, and are not computed again.
     """
     measurement.require_enough(jobs)
     out, pace = measurement.out, measurement.pace
@@ -114,10 +113,10 @@ def write_shard(measurement: Measurement, jobs: Sequence[Job], share: tuple[int,
     images = sum(stop - start for _, (start, stop) in shard.units)
     with state_of(out, {"plan": plan, "share": share}, f"another program makes the shard {out}; waiting") as folder:
         if out.exists():
-            known = Shard.load(out)
-            if (known.index, known.count, known.plan) != (*share, plan):
-                said = f"{out} is there and holds shard {known.index}/{known.count} of another measurement"
-                raise FidError(said, "BAD_SHARD")
+            existing = Shard.load(out)
+            if (existing.index, existing.count, existing.plan) != (*share, plan):
+                message = f"{out} is there and holds shard {existing.index}/{existing.count} of another measurement"
+                raise FidError(message, "BAD_SHARD")
             return images
         title = f"shard {shard.index}/{shard.count}"
         with Progress(total=images, desc=title, unit="image", disable=not pace.progress) as bar:
@@ -137,14 +136,14 @@ def write_shard(measurement: Measurement, jobs: Sequence[Job], share: tuple[int,
 
 
 def merge(paths: Sequence[Path], out: Path, reference_file: Path | None, progress: bool) -> list[dict[str, Any]]:
-    """Fold the shards of one measurement, all of them, into rows. The reference is the file that they name, or this."""
+    """The rows of the shards of one measurement. The reference is the given file or the one that the shards name."""
     files = _complete([(path, Shard.load(path)) for path in paths])
     first = next(iter(files.values()))
     plan, path = first.plan, reference_file or Path(first.reference_file)
     reference = load_reference(path, rows=len(plan["metrics"]) > 1)
     if reference.hash != plan["reference"]:
-        said = f"{path} is not the reference that the shards were made for; name that with --ref"
-        raise FidError(said, "BAD_REFERENCE")
+        message = f"{path} is not the reference that the shards were made for; name that with --ref"
+        raise FidError(message, "BAD_REFERENCE")
     features = Features(**plan["features"], function=lambda _: np.zeros(0))  # the shards have what it would give
     pace = Pace(plan["batch"], plan["stretch"], progress)
     measurement = Measurement(out, reference, features, tuple(plan["metrics"]), plan["allow_fewer"], pace)
@@ -166,18 +165,17 @@ def merge(paths: Sequence[Path], out: Path, reference_file: Path | None, progres
 
 
 def _complete(files: list[tuple[Path, Shard]]) -> dict[Path, Shard]:
-    """The shards by their files, if they are of one measurement and each of them is there once; else a `FidError`."""
+    """The shards by their files, if each of one measurement is there once; else a FidError."""
     one, first = files[0]
     found: dict[int, Path] = {}
     for path, shard in files:
         if other := [name for name in first.plan if shard.plan.get(name) != first.plan[name]]:
             raise FidError(f"{path} is of another measurement than {one}, with other {', '.join(other)}", "BAD_SHARD")
         if shard.count != first.count:
-            said = f"is one of {shard.count} shards, and {one} one of {first.count}"
-            raise FidError(f"{path} {said}", "BAD_SHARD")
+            message = f"is one of {shard.count} shards, and {one} one of {first.count}"
+            raise FidError(f"{path} {message}", "BAD_SHARD")
         if other := found.get(shard.index):
-            said = f"shard {shard.index}/{shard.count} is given twice: {other} and {path}"
-            raise FidError(said, "BAD_SHARD")
+            raise FidError(f"shard {shard.index}/{shard.count} is given twice: {other} and {path}", "BAD_SHARD")
         found[shard.index] = path
     if missing := [f"{index}/{first.count}" for index in range(first.count) if index not in found]:
         named = ", ".join(missing[:8]) + (" …" if len(missing) > 8 else "")

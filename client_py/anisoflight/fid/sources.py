@@ -1,20 +1,21 @@
-"""Where images come from: a server's samples and data sets, and files in every format that `anisoflight.data` reads.
+"""Sources of images: a server's samples and data sets, and files in every format of `anisoflight.data`.
 
-A source has a number of images and hands any range of them out as uint8 batches [n, H, W, C], so that what was
-interrupted goes on where it stopped.
+A source returns any range of its images as uint8 batches [n, H, W, C], so that an interrupted run continues.
 """
-
-from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
+import pyarrow as pa
 
-from ..data import open_source
+from ..client import Client
+from ..data import Item, open_source
 from ..data.pictures import check_alike
 from ..data.source import named
 from ..errors import AnisoflightError, warn
@@ -22,15 +23,6 @@ from ..files.schedules import basis_bytes
 from ..images import Pixels, shortlist, to_uint8
 from ..wire.tensors import to_numpy
 from .errors import FidError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    import pyarrow as pa
-
-    from ..client import Client
-    from ..data import Item
 
 Array = np.ndarray[Any, Any]
 
@@ -43,11 +35,11 @@ class Source(Protocol):
     count: int
 
     def identity(self) -> dict[str, Any]:
-        """All that the images depend on, as JSON."""
+        """Everything that the images depend on, as JSON."""
         ...
 
     def labels(self) -> Array | None:
-        """The images' classes [count], if they are known before the images."""
+        """The images' classes [count], if they are known in advance."""
         ...
 
     def read(self, start: int, stop: int) -> Iterator[Pixels]:
@@ -56,14 +48,14 @@ class Source(Protocol):
 
 
 def _fields(what: str) -> FidError:
-    """The error of values in units of their own."""
-    said = "has float32 in units of its own, and FID sees images; Client.compare has a Fréchet distance of fields"
-    return FidError(f"{what} {said}", "BAD_IMAGES")
+    """The error of values in other units."""
+    message = "has float32 in other units, and FID needs images; Client.compare has a Fréchet distance of fields"
+    return FidError(f"{what} {message}", "BAD_IMAGES")
 
 
 @dataclass
 class ServerSamples:
-    """Samples of a model for the seeds first … first + count − 1. Options are Sample's own."""
+    """Samples of a model for the seeds first … first + count − 1, with options of Sample."""
 
     client: Client
     model: str
@@ -71,9 +63,9 @@ class ServerSamples:
     count: int
     options: Mapping[str, Any]
     label: int | None = None
-    """The class of all images; None: as the server draws them, or of a model without classes."""
+    """The class of all images; None: the server draws it, or there are none."""
     evaluations: set[int] = field(default_factory=set)
-    """NFE that the server counted, of the samples read so far."""
+    """NFE that the server counted for the samples so far."""
 
     def __post_init__(self) -> None:
         described = self.client.describe_model(self.model)
@@ -82,7 +74,7 @@ class ServerSamples:
         self.weights = described["hash"]
 
     def cost(self) -> int | None:
-        """Evaluations of an image, at most; None if the server cannot plan the steps without sampling."""
+        """Evaluations per image, at most; None if the server cannot plan them without sampling."""
         nfe = self.options.get("nfe")
         if nfe is None:
             try:
@@ -123,8 +115,8 @@ class ServerSamples:
         for message in self.client.stream("Sample", request):
             weights = (message.batch.schema.metadata or {}).get(b"weights", b"").decode()
             if weights not in ("", self.weights):
-                said = f"model {self.model!r} was replaced while its samples were drawn; start again"
-                raise FidError(said, "BAD_IMAGES")
+                message = f"model {self.model!r} was replaced while its samples were drawn; start again"
+                raise FidError(message, "BAD_IMAGES")
             if message.batch.num_rows:
                 self.evaluations.update(np.unique(to_numpy(message.batch["nfe"])).tolist())
                 yield to_numpy(message.batch["sample"])
@@ -147,7 +139,7 @@ class ServerDataset:
         self.hash = str(known.loc[self.name, "hash"])
 
     def identity(self) -> dict[str, Any]:
-        """The name, and the hash of images and labels that tells one data set of that name from another."""
+        """The name, and the hash of images and labels."""
         return {"dataset": self.name, "count": self.count, "hash": self.hash}
 
     def labels(self) -> Array | None:
@@ -166,7 +158,7 @@ class ServerDataset:
 
 
 class Files:
-    """Images at a path, all of one shape; labels if a file lists them."""
+    """Images of one shape at a path, with labels if a file lists them."""
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
@@ -174,7 +166,7 @@ class Files:
         self._source = open_source(path, labels="listed")
         self.count = self._source.count
         if self._source.ignored:
-            warn([f"{path}: {shortlist(self._source.ignored)} are not read, and are no images of it"])
+            warn([f"{path}: {shortlist(self._source.ignored)} are not read, and are not among its images"])
 
     def identity(self) -> dict[str, Any]:
         path = self._source.path
@@ -193,13 +185,13 @@ class Files:
 
     def read(self, start: int, stop: int) -> Iterator[Pixels]:
         first = next(iter(self._source.items()))
-        like = self._pixels(first)
+        reference = self._pixels(first)
         items = islice(self._source.items(), start, stop)
         while batch := list(islice(items, _BATCH)):
             images = [self._pixels(item) for item in batch]
             for item, image in zip(batch, images, strict=True):
                 with named(self._source.path, item.name):
-                    check_alike(image, like)
+                    check_alike(image, reference)
             yield np.stack(images)
 
     def _pixels(self, item: Item) -> Pixels:
@@ -211,6 +203,6 @@ class Files:
 
 
 def server_versions(client: Client) -> dict[str, str]:
-    """What a server that draws images runs, and on what, as rows tell it."""
+    """The version and device of a server, for rows."""
     info = client.info()
     return {"server": info["version"], "device": info["device"]["name"]}

@@ -1,6 +1,4 @@
-"""``anisoflight-table``: results laid out as the paper's table, methods × NFE, beside the published numbers."""
-
-from __future__ import annotations
+"""``anisoflight-table``: results as the paper's table, methods × NFE, with the published numbers."""
 
 import argparse
 import itertools
@@ -22,7 +20,7 @@ METRICS = ("frechet", "precision", "recall", "density", "coverage")
 SOURCE = "Published: Variational Trajectory Optimization of Anisotropic Diffusion Schedules, table 1; "
 SOURCE += "the least of three runs of 50,000 samples."
 MEASURED, PUBLISHED, REAL = "measured", "published", "real images"
-FLOOR = "Real images: the distance of N random images of the reference to the half of it that they are not in."
+FLOOR = "Real images: the distance of N random images of the reference to the half of it without them."
 _MARKS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -31,7 +29,7 @@ class Cell:
     """One method at one NFE."""
 
     values: Sequence[float]
-    """One of each block of seeds; of published numbers the least of three runs alone."""
+    """One per block of seeds; of published numbers the least of three runs."""
     count: int
     """Images of the smallest block."""
     notes: Sequence[str] = ()
@@ -57,7 +55,7 @@ class Line:
     origin: str
     """measured, published, or real images."""
     cells: dict[int, Cell]
-    """By NFE; of files, which have none, and of real images in column 0."""
+    """By NFE; column 0 for files and real images."""
 
     @property
     def measured(self) -> bool:
@@ -88,7 +86,7 @@ def published(benchmark: str) -> list[Line]:
 
 @dataclass(frozen=True)
 class Section:
-    """One table: a benchmark, seen through one set of features, against one reference."""
+    """One table: a benchmark through one kind of features, against one reference."""
 
     title: str
     benchmark: str
@@ -102,12 +100,12 @@ class Section:
 
     @property
     def notes(self) -> list[str]:
-        """Every reason why a cell is not comparable, in order of appearance; marks are their places."""
+        """Every reason why a cell is not comparable, in order of appearance; their positions are the marks."""
         found = (note for line in self.lines for cell in line.cells.values() for note in cell.notes)
         return list(dict.fromkeys(found))
 
     def value(self, cell: Cell) -> float:
-        """By which cells are compared: as EDM and the paper do, the least distance; of other metrics the mean."""
+        """The number that compares cells: the least distance, as in EDM and the paper; for other metrics the mean."""
         return cell.mean if self.metric in METRICS else min(cell.values)
 
     def head(self) -> list[str]:
@@ -115,7 +113,7 @@ class Section:
         return ["method", *(f"nfe {nfe}" if nfe else "images" for nfe in self.columns), f"best {self.metric}"]
 
     def texts(self, bold: str, mark: str) -> list[list[str]]:
-        """The cells of every line, and its best; in bold the best measured one of a column that has several."""
+        """The cells of every line, and its best; in bold the best measured one of several in a column."""
         better = max if self.metric in METRICS else min
         rows: list[list[Cell | None]] = [
             [*map(line.cells.get, self.columns), better(line.cells.values(), key=self.value)] for line in self.lines
@@ -141,43 +139,45 @@ class Section:
         ]
 
     def captions(self, mark: str) -> list[str]:
-        """What stands below the table."""
-        told = []
+        """The text below the table."""
+        captions = []
         if any(len(cell.values) > 1 for line in self.lines for cell in line.cells.values()):
             least = "" if self.metric in METRICS else "the least, and "
-            told.append(f"{self.metric} of several blocks of seeds: {least}the mean ± half the range.")
+            captions.append(f"{self.metric} of several blocks of seeds: {least}the mean ± half the range.")
         origins = {line.origin for line in self.lines}
-        told += [said for origin, said in ((PUBLISHED, SOURCE), (REAL, FLOOR)) if origin in origins]
+        captions += [caption for origin, caption in ((PUBLISHED, SOURCE), (REAL, FLOOR)) if origin in origins]
         marked = [f"{mark.format(letter)} {note}." for letter, note in zip(_MARKS, self.notes, strict=False)]
-        return ([" ".join(told)] if told else []) + marked
+        return ([" ".join(captions)] if captions else []) + marked
 
 
 def sections(rows: Iterable[dict[str, Any]], metric: str = "frechet", paper: bool = False) -> list[Section]:
     """Rows of results as tables, in order of appearance.
 
-    Rows that were seen through different features, or compared to different references, are in different tables. If
-    the same images were measured twice, the last row counts.
+    Rows with different features or references are in different tables. If the same images were measured twice, the last
+    row counts.
     """
     groups: dict[tuple[str, str, str], dict[str, dict[str, Any]]] = {}
     for row in rows:
         if metric in row:
-            which = (row["benchmark"], row["features"]["hash"], row["reference"]["hash"])
+            key = (row["benchmark"], row["features"]["hash"], row["reference"]["hash"])
             images = json.dumps([row["source"], row["asked"]], sort_keys=True)
-            groups.setdefault(which, {})[images] = row
-    made = []
+            groups.setdefault(key, {})[images] = row
+    tables = []
     for (benchmark, _, reference), group in groups.items():
         features = next(iter(group.values()))["features"]
         title = f"{_title(benchmark)}: {features['name']}, reference {reference[:8]}"
         lines, name = _measured(group.values(), metric), metric
         if metric == "frechet":
-            lines = [*(_beside(lines, benchmark) if paper else lines), *_real(group.values())]
+            lines = [*(_with_published(lines, benchmark) if paper else lines), *_real(group.values())]
             name = "FID" if features["published"] else "Fréchet distance"
-        made.append(Section(title, benchmark, name, lines))
-    return made
+        tables.append(Section(title, benchmark, name, lines))
+    return tables
 
 
 def _measured(rows: Iterable[dict[str, Any]], metric: str) -> list[Line]:
-    """Blocks of seeds join in a cell; rows of one name and NFE that differ in more get lines of their own."""
+    """Lines of rows: blocks of seeds share a cell; rows of one name and NFE that differ otherwise get lines of their
+    own.
+    """
     found: dict[str, dict[int, list[dict[str, Any]]]] = {}
     for row in rows:
         nfe = max(row["nfe"]) if isinstance(row["nfe"], list) else row["nfe"] or 0
@@ -197,7 +197,7 @@ def _measured(rows: Iterable[dict[str, Any]], metric: str) -> list[Line]:
 
 
 def _real(rows: Iterable[dict[str, Any]]) -> list[Line]:
-    """Real images among themselves: for each number of images the most of which their distance is known."""
+    """Distances of real images: for each number of images, the largest known number up to it."""
     known = {int(size): value for row in rows for size, value in row["reference"].get("floor", {}).items()}
     if not known:
         return []
@@ -209,26 +209,26 @@ def disagreements(sections: Sequence[Section]) -> list[str]:
     """A sentence for two methods whose order in two tables of the same samples differs by more than the spreads."""
     found = []
     for tables in itertools.combinations(sections, 2):
-        known, others = (
+        first, second = (
             {(nfe, line.method): cell for line in t.lines if line.measured for nfe, cell in line.cells.items()}
             for t in tables
         )
-        shared = [at for at, cell in known.items() if at in others and others[at].source == cell.source]
+        shared = [key for key, cell in first.items() if key in second and second[key].source == cell.source]
         for one, other in itertools.combinations(shared, 2):
-            pairs = [(cells[one], cells[other]) for cells in (known, others)]
-            apart = [a.mean - b.mean for a, b in pairs]
+            pairs = [(cells[one], cells[other]) for cells in (first, second)]
+            differences = [a.mean - b.mean for a, b in pairs]
             spreads = [max(a.spread, b.spread) for a, b in pairs]
-            if one[0] == other[0] and apart[0] * apart[1] < 0 and all(np.abs(apart) > spreads):
+            if one[0] == other[0] and differences[0] * differences[1] < 0 and all(np.abs(differences) > spreads):
                 single = any(len(cell.values) == 1 for pair in pairs for cell in pair)
-                how = "of one block of seeds, without a spread" if single else "by more than half the range of seeds"
+                reason = "of one block of seeds, without a spread" if single else "by more than half the range of seeds"
                 means = [f"{_digits(a.mean)} and {_digits(b.mean)}" for a, b in pairs]
                 places = "; ".join(f"{mean} in {t.title}" for mean, t in zip(means, tables, strict=True))
-                found.append(f"{one[1]} and {other[1]} change order at NFE {one[0]}, {how}: {places}.")
+                found.append(f"{one[1]} and {other[1]} change order at NFE {one[0]}, {reason}: {places}.")
     return found
 
 
-def _beside(lines: list[Line], benchmark: str) -> list[Line]:
-    """Every published line directly below the measured one of its method; the others in the paper's order."""
+def _with_published(lines: list[Line], benchmark: str) -> list[Line]:
+    """Every published line below the measured one of its method; the others in the paper's order."""
     paired = []
     for row in published(benchmark):
         paired += [replace(line, latex=row.latex) for line in lines if line.method == row.method] + [row]
@@ -236,7 +236,7 @@ def _beside(lines: list[Line], benchmark: str) -> list[Line]:
 
 
 def markdown(sections: Sequence[Section]) -> str:
-    """One table each, the least measured value of a column in bold, and footnotes."""
+    """One table each, with footnotes; the least measured value of a column is bold."""
     parts = []
     for section in sections:
         rows = [section.head(), ["---"] * len(section.head())]
@@ -297,7 +297,7 @@ def _title(benchmark: str) -> str:
 
 
 def _digits(value: float) -> str:
-    """As the paper prints them: three decimals below ten, two above.
+    """Three decimals below ten, else two, as in the paper.
 
     >>> _digits(1.8034), _digits(35.524)
     ('1.803', '35.52')
@@ -312,7 +312,7 @@ def _escaped(text: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print tables of result files; 0, or 1 of a file that cannot be read."""
+    """Print tables of result files; 0, or 1 if a file cannot be read."""
     parser = argparse.ArgumentParser(
         prog="anisoflight-table",
         description=__doc__,
@@ -320,8 +320,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("results", nargs="*", metavar="RESULTS.jsonl", type=path_of, help="what calc wrote")
-    said = "beside the paper's numbers; without results its whole table"
-    parser.add_argument("--published", action="store_true", help=said)
+    about = "with the paper's numbers; without results its whole table"
+    parser.add_argument("--published", action="store_true", help=about)
     parser.add_argument("--form", choices=FORMS, default="markdown", help="default markdown")
     parser.add_argument("--metric", choices=METRICS, default="frechet", help="default frechet, FID on its own features")
     args = parser.parse_args(arguments)
@@ -333,8 +333,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not args.results:
             found = [Section(_title(name), name, "FID", published(name)) for name in NFES]
         print(FORMS[args.form](found), end="")
-        for said in disagreements(found) if args.form == "csv" else ():
-            print(said, file=sys.stderr)
+        for sentence in disagreements(found) if args.form == "csv" else ():
+            print(sentence, file=sys.stderr)
     except (OSError, ValueError, KeyError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

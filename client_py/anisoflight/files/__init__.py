@@ -1,18 +1,13 @@
-"""Files: schedules and plans that are kept, measurements under locks, and folders that go again."""
+"""Files of schedules, plans and measurements, locks, and temporary folders."""
 
-from __future__ import annotations
-
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..errors import BadRequestError
 
-if TYPE_CHECKING:
-    import os
-
 
 def path_of(path: str | os.PathLike[str]) -> Path:
-    """A path as a user gives it: ~ at its beginning is a home folder, as in a shell."""
+    """The path that a user gives; ~ at its beginning is a home folder."""
     try:
         return Path(path).expanduser()
     except RuntimeError:

@@ -1,27 +1,22 @@
-"""Measurements that are kept: what is run again measures only what it has not measured yet."""
-
-from __future__ import annotations
+"""Measurements that are kept, so that a second run measures only what is missing."""
 
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 from .locks import lock_file
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 Row = dict[str, Any]
 
 
 class Cells:
-    """Rows of a JSON-lines file by their keys; a key says all that a row depends on.
+    """Rows of a JSON-lines file by their keys; a key holds all that a row depends on.
 
-    A row is on the disk before it is handed back, and programs that add to one file at once do it one after the other:
-    of two that have measured the same row, the first one's is kept and given to both. A last line that was cut off
-    while it was written is as if it had never been there; any other that is no row is a ValueError that names it. With
-    `kept` nothing more is measured: a row that is not there stays empty.
+    A row is on the disk before it is returned. Of programs that measure the same row at once, the first one's row is
+    kept and returned to all. An incomplete last line is ignored; any other line that is no row is a ValueError that
+    names it. With `kept` nothing is measured: a missing row is empty.
     """
 
     def __init__(self, path: Path, kept: bool = False) -> None:
@@ -33,9 +28,7 @@ class Cells:
         return _name(key) in self._rows
 
     def measured(self, key: dict[str, Any], measure: Callable[[], Row], *, wanted: bool = True) -> Row:
-        """The row of that key, from the file or measured now and added to it; empty where it is neither there nor
-        wanted.
-        """
+        """The row of that key, from the file or measured now; empty if it is missing and not `wanted`."""
         name = _name(key)
         if name not in self._rows and (self.kept or not wanted):
             return {}
@@ -77,7 +70,7 @@ def rows_of(path: Path) -> list[Row]:
 
 
 def _complete(path: Path) -> bytes:
-    """The lines that have an end: a process that was killed may have left part of one behind them."""
+    """The complete lines: a killed process may have left part of one."""
     data = path.read_bytes()
     return data[: data.rfind(b"\n") + 1]
 

@@ -1,11 +1,11 @@
-"""Locks on files, for programs that work in one folder at the same time, on one machine or several that share it."""
-
-from __future__ import annotations
+"""Locks on files, for programs that use a folder at the same time, on one machine or on several that share it."""
 
 import contextlib
 import os
 import time
-from typing import IO, TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO
 
 try:
     import fcntl
@@ -15,18 +15,15 @@ except ImportError:  # Windows
 LOCKS = fcntl is not None
 """Whether this system has the locks."""
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
-_TICK = 0.1  # seconds between two attempts: a blocking flock hears no Ctrl-C on every platform
+_TICK = 0.1  # seconds between two attempts; a blocking flock would ignore Ctrl-C on some platforms
 
 
 def lock_file(file: IO[bytes], waiting: Callable[[], None] | None = None) -> None:
-    """Hold a file that is open until it is closed; calls `waiting` once where another program holds it.
+    """Lock an open file until it is closed; calls `waiting` once if another program has locked it.
 
-    The lock is flock(2)'s: the kernel gives it back when its holder ends, however it ends. Between machines it holds
-    where the folder's file system carries it, as for the server's data folder. Windows has none, and nothing is held.
+    It is flock(2): the kernel releases it when the process ends. Between machines it works if the folder's file system
+    supports it, as for the server's data folder. Windows has none, and nothing is locked.
     """
     while not try_lock(file):
         if waiting is not None:
@@ -36,7 +33,7 @@ def lock_file(file: IO[bytes], waiting: Callable[[], None] | None = None) -> Non
 
 
 def try_lock(file: IO[bytes]) -> bool:
-    """Hold a file as `lock_file` does, unless another program holds it; whether this one does now."""
+    """Lock a file unless another program has locked it; reports whether it is locked now."""
     if fcntl is not None:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -47,16 +44,16 @@ def try_lock(file: IO[bytes]) -> bool:
 
 @contextlib.contextmanager
 def exclusive(path: Path, waiting: Callable[[], None] | None = None) -> Iterator[None]:
-    """Within this context no other program is within that of the same path, a file that is there meanwhile."""
+    """A context that one program at a time enters for a path, which is a file meanwhile."""
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.ExitStack() as open_file:
             try:
                 file = open_file.enter_context(path.open("ab"))
-            except FileNotFoundError:  # a holder has removed the folder, which was empty
+            except FileNotFoundError:  # a holder has removed the empty folder
                 continue
             lock_file(file, waiting)
-            if not _is_at(path, file):  # its holder has removed it: whoever comes next makes another
+            if not _is_at(path, file):  # its holder has removed it
                 continue
             try:
                 yield

@@ -1,17 +1,13 @@
-"""The file of a plan: checks, and what is left of it from a step on."""
-
-from __future__ import annotations
+"""Checks of the file of a plan, and its tail from a step on."""
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from ..offering import subspaces_of
 from ..subspaces import radial_bands
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _FORMAT = "anisoflight-plan"
 _LARGEST = 1 << 12  # pixels of a side, as in the server
@@ -19,11 +15,11 @@ _TINY = np.finfo(np.float64).tiny
 
 
 def check(file: Any) -> None:
-    """KeyError, TypeError or ValueError of a file that no server writes: one that was cut, changed or is impossible."""
+    """KeyError, TypeError or ValueError if no server wrote the file: it was cut, changed or is impossible."""
     file = file if isinstance(file, dict) else {}
-    found, wanted = (file.get("format"), file.get("version")), (_FORMAT, 1)
-    if found != wanted:
-        raise ValueError(f"format and version must be {wanted}, got {found}")
+    version, expected = (file.get("format"), file.get("version")), (_FORMAT, 1)
+    if version != expected:
+        raise ValueError(f"format and version must be {expected}, got {version}")
     family, parts = file["family"], file.get("classes", [file])
     names = [file["schedule"], file["solver"], family["basis"]]
     if not all(isinstance(name, str) for name in names) or not isinstance(family["per_class"], bool):
@@ -45,14 +41,14 @@ def check(file: Any) -> None:
         raise ValueError(f"labels must be classes, each once, got {labels}")
     steps, count = file["steps"], subspaces_of(file)
     for part in parts:
-        size, where = count, part.get("coordinates")
-        if where is not None:
-            _numbers(where, dict.fromkeys(("height", "width", "channels", "bands?"), (0, 1)), "i")
-            if max(where["height"], where["width"]) > _LARGEST:
-                raise ValueError(f"height and width must be at most {_LARGEST}, got {where}")
-            bands = radial_bands(where["height"], where["width"], where.get("bands", 0))
-            size = (int(bands.max()) + 1) * where["channels"]
-            _numbers(where, {"axes?": (size * where["channels"], -np.inf)})
+        size, coordinates = count, part.get("coordinates")
+        if coordinates is not None:
+            _numbers(coordinates, dict.fromkeys(("height", "width", "channels", "bands?"), (0, 1)), "i")
+            if max(coordinates["height"], coordinates["width"]) > _LARGEST:
+                raise ValueError(f"height and width must be at most {_LARGEST}, got {coordinates}")
+            bands = radial_bands(coordinates["height"], coordinates["width"], coordinates.get("bands", 0))
+            size = (int(bands.max()) + 1) * coordinates["channels"]
+            _numbers(coordinates, {"axes?": (size * coordinates["channels"], -np.inf)})
         _numbers(part, {"t": (steps + 1, 0), "init": (count, _TINY)})
         ends = [stage["step"] for stage in part["stages"]]
         _numbers({"step": ends}, {"step": (file["nfe"], -1)}, "i")
@@ -68,22 +64,22 @@ def check(file: Any) -> None:
             _check_weights(stages, size, file["history"], 2 if file.get("states") else 1)
 
 
-def _check_weights(stages: Sequence[Any], size: int, history: int, each: int) -> None:
-    """Check alpha and beta of stages that begin without a history, which then grows by so many entries at a time."""
+def _check_weights(stages: Sequence[Any], size: int, history: int, entries: int) -> None:
+    """Check alpha and beta of stages that begin without a history, which grows by `each` entries per stage."""
     for number, stage in enumerate(stages):
         _numbers(stage, {"alpha": (size, -np.inf)})
         beta = [*itertools.chain(*stage["beta"])]
         _numbers({"beta": beta}, {"beta": (len(beta), -np.inf)})
         if len(stage["beta"]) != size or not all(0 < len(row) <= history for row in stage["beta"]):
             raise ValueError(f"beta must have {size} rows of 1 to {history} numbers")
-        if any(any(row[each * (number + 1) :]) for row in stage["beta"]):
+        if any(any(row[entries * (number + 1) :]) for row in stage["beta"]):
             raise ValueError(f"beta must be of evaluations made before, got others in stage {number}")
 
 
 def _numbers(holder: Mapping[str, Any], wanted: Mapping[str, tuple[int, float]], kinds: str = "if") -> None:
-    """Check entries of a holder: each is so many finite numbers, 0 for one that is no list, none below the least.
+    """Check entries of a holder: each is that number of finite numbers, 0 for a scalar, and none is below the least.
 
-    A name with ? may be left out; kinds "i" are whole numbers.
+    A name with ? may be missing; kinds "i" are integers.
     """
     for entry, (count, least) in wanted.items():
         name = entry.removesuffix("?")
@@ -96,7 +92,7 @@ def _numbers(holder: Mapping[str, Any], wanted: Mapping[str, tuple[int, float]],
 
 
 def left(part: Mapping[str, Any], step: int) -> dict[str, Any]:
-    """What differs by class of the plan from a step on."""
+    """The numbers of a plan of one class from a step on."""
     stages, tails = part["stages"], part.get("tails", [])
     first = 1 + next((i for i, stage in enumerate(stages) if stage["step"] == step - 1), -1) if step else 0
     rest = [{**stage, "step": max(-1, stage["step"] - step)} for stage in stages[first:]]

@@ -1,29 +1,25 @@
-"""Schedules and plans as files: JSON that holds everything, with the vectors of a basis in safetensors beside it."""
-
-from __future__ import annotations
+"""Schedules and plans as JSON files, with the vectors of a basis in safetensors next to them."""
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from ..errors import BadRequestError
+from ..errors import bad_schedule
 from ..start import START_FILE, Start
 from ..subspaces import FORMULAS, orthonormal
 from .temporary import whole_file
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 BASIS_FILE = "basis.safetensors"
 _NAME = re.compile(r"vectors\.(-?[0-9]+(?:,-?[0-9]+)*)")
 
 Vectors = dict[int, "np.ndarray[Any, Any]"]
-"""The rows [k, H, W] of P_1 by label, −1 for those that all labels share."""
+"""The rows [k, H, W] of P_1 by label, −1 for shared ones."""
 
 
 def basis_bytes(vectors: Mapping[int, np.ndarray[Any, Any]]) -> bytes:
@@ -32,7 +28,7 @@ def basis_bytes(vectors: Mapping[int, np.ndarray[Any, Any]]) -> bytes:
 
 
 def basis_of(data: bytes) -> Vectors:
-    """What `basis_bytes` wrote.
+    """The basis of a file by `basis_bytes`.
 
     >>> basis_of(basis_bytes({-1: np.eye(4)[:2].reshape(2, 2, 2)}))[-1].shape
     (2, 2, 2)
@@ -40,7 +36,7 @@ def basis_of(data: bytes) -> Vectors:
     try:
         tensors = load(data)
     except (SafetensorError, KeyError) as error:  # a key, of an element type that numpy lacks, such as bfloat16
-        raise BadRequestError(f"not a basis: not a safetensors file of F64: {error}", "BAD_SCHEDULE") from error
+        raise bad_schedule(f"not a basis: not a safetensors file of F64: {error}") from error
     vectors: Vectors = {}
     labels: list[int] = []
     sizes = {rows.shape for rows in tensors.values()}
@@ -48,16 +44,15 @@ def basis_of(data: bytes) -> Vectors:
         found = _NAME.fullmatch(name)
         fits = found and rows.dtype == np.float64 and rows.ndim == 3 and len(sizes) == 1
         if not found or not fits or not 0 < len(rows) < rows[0].size or not orthonormal(rows.reshape(len(rows), -1)):
-            raise BadRequestError(
+            raise bad_schedule(
                 f"not a basis: {name!r} must be the vectors of labels: F64 [k, H, W], orthonormal, fewer than pixels, "
-                "and of one size with the others",
-                "BAD_SCHEDULE",
+                "and of one size with the others"
             )
         given = [int(label) for label in found[1].split(",")]  # several where a cluster shares them
         labels += given
         vectors |= dict.fromkeys(given, rows)
     if not labels or len(vectors) < len(labels) or min(labels) < (-1 if len(labels) == 1 else 0):
-        raise BadRequestError(f"not a basis: labels must be −1 or classes, each once, got {labels}", "BAD_SCHEDULE")
+        raise bad_schedule(f"not a basis: labels must be −1 or classes, each once, got {labels}")
     return vectors
 
 
@@ -68,30 +63,28 @@ def write_with_basis(
     start: Start | None = None,
     parts: Mapping[str, bytes] | None = None,
 ) -> None:
-    """Write a schedule file or a plan and, where there are any, the vectors of its basis, its start and `parts` beside
-    it.
+    """Write a schedule file or a plan and, next to it, the vectors of its basis, its start and `parts`, if there are
+    any.
 
-    A file there that holds another basis, start or part is a `FileExistsError`.
+    If a file there holds another basis, start or part, it raises FileExistsError.
     """
     files = {BASIS_FILE: None if vectors is None else basis_bytes(vectors), START_FILE: start and start.file}
     files |= {f"{name}.safetensors": data for name, data in (parts or {}).items()}
-    beside = {path.with_name(name): data for name, data in files.items() if data is not None}
-    for other, data in beside.items():
+    others = {path.with_name(name): data for name, data in files.items() if data is not None}
+    for other, data in others.items():
         if other.exists() and other.read_bytes() != data:
             raise FileExistsError(f"{other} holds another {other.stem}; write {path.name} into a folder of its own")
-    for other, data in {**beside, path: (json.dumps(file, indent=2) + "\n").encode()}.items():
+    for other, data in {**others, path: (json.dumps(file, indent=2) + "\n").encode()}.items():
         with whole_file(other) as out:
             out.write(data)
 
 
 def read_with_basis(path: Path) -> tuple[dict[str, Any], Vectors | None, Start | None]:
-    """A schedule file or a plan, and what lies beside it: vectors, where its family's basis has any, and a start."""
+    """A schedule file or a plan, the vectors of its family's basis, and its start, if there are any."""
     try:
         file = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise BadRequestError(
-            f"{path} must be JSON, as save writes it, got something else: {error}", "BAD_SCHEDULE"
-        ) from None
+        raise bad_schedule(f"{path} must be JSON, as save writes it, got something else: {error}") from None
     family = file.get("family") if isinstance(file, dict) else None
     named = isinstance(family, dict) and family.get("basis") not in (None, *FORMULAS)
     basis, start = (path.with_name(name) for name in (BASIS_FILE, START_FILE))
@@ -100,13 +93,13 @@ def read_with_basis(path: Path) -> tuple[dict[str, Any], Vectors | None, Start |
 
 
 def parts_of(file: Any) -> tuple[str, ...]:
-    """What a schedule carries for the solver that it was made for, by its file."""
+    """What a schedule holds for its own solver, by its file."""
     sampler = file.get("sampler") if isinstance(file, dict) else None
     solver = sampler.get("solver") if isinstance(sampler, dict) else None
     return {"local": ("statistics",), "fitted": ("statistics", "fitted")}.get(str(solver), ())
 
 
 def read_parts(path: Path, file: Any) -> dict[str, bytes]:
-    """The files of `parts_of` beside a schedule file, by name."""
-    beside = {name: path.with_name(f"{name}.safetensors") for name in parts_of(file)}
-    return {name: part.read_bytes() for name, part in beside.items() if part.exists()}
+    """The files of `parts_of` next to a schedule file, by name."""
+    parts = {name: path.with_name(f"{name}.safetensors") for name in parts_of(file)}
+    return {name: part.read_bytes() for name, part in parts.items() if part.exists()}

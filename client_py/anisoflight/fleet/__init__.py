@@ -1,1 +1,1 @@
-"""Samples and distances on many machines, by Ray: the extra ``anisoflight[fleet]``, docs/scale.md."""
+"""Samples and distances on many machines, by Ray: the extra ``anisoflight[fleet]``; see docs/scale.md."""

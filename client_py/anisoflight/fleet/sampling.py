@@ -1,18 +1,18 @@
-"""Actors of Ray that look at stretches side by side, for ``python -m anisoflight.fid calc --ray``.
+"""Actors of Ray that compute stretches in parallel, for ``python -m anisoflight.fid calc --ray``.
 
-Each actor has a server of its own and the features. Ray starts the actors, replaces one whose process or node is lost,
-and gives it its calls again. An actor whose server has ended ends itself, and so is replaced, too.
+Each actor has its own server and the features. Ray starts the actors, replaces one whose process or node is lost, and
+repeats its calls. An actor whose server has ended ends itself, and is replaced, too.
 """
-
-from __future__ import annotations
 
 import os
 import shutil
 from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 from ..errors import AnisoflightError, UnavailableError
 from ..fid.errors import FidError, needs
@@ -20,29 +20,24 @@ from ..fid.features import for_calc
 from ..fid.measure import Bounds, Look, Stretch, look
 from ..fid.measurement import Job, Measurement
 from ..fid.networks import Loading
+from ..fid.reference import Reference
 from ..fid.sources import ServerSamples, server_versions
 from ..files.temporary import TemporaryFolder
 from ..serve import serve
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from functools import partial
-    from typing import Self
+Samples = partial[ServerSamples]
+"""Samples of a model, once there is a server."""
+Unit = tuple[int, Bounds]
+"""Row, and a stretch of its images."""
 
-    from ..fid.reference import Reference
-
-    Samples = partial[ServerSamples]
-    """Samples of a model, once there is a server."""
-    Unit = tuple[int, Bounds]
-    """Row, and a stretch of its images."""
 
 _RETRIES = 4  # of a call whose actor was lost
-_AHEAD = 4  # stretches under way or not yet folded, for each actor
+_AHEAD = 4  # stretches per actor that are computed or wait to be folded
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What an actor is made from; the folder and the features' file are the same path on every node."""
+    """An actor's settings; the folder and the features' file have the same path on every node."""
 
     data: Path
     model: str
@@ -53,7 +48,7 @@ class Setup:
 
 
 class Worker:
-    """What an actor does: it has a server, whose folder holds the model, and the features. It does not import Ray."""
+    """An actor's work, which does not import Ray: it has the features, and a server with the model."""
 
     def __init__(self, setup: Setup) -> None:
         self._features, self._batch = for_calc(setup.features, setup.reference, setup.loading), setup.batch
@@ -70,7 +65,7 @@ class Worker:
         return [source(self._client).identity() for source in samples], server_versions(self._client)
 
     def look(self, samples: Samples, identity: dict[str, Any], stretch: Bounds) -> Stretch:
-        """Look at a stretch."""
+        """Compute a stretch."""
         try:
             source = samples(self._client)
             if (found := source.identity()) != identity:
@@ -87,15 +82,15 @@ class Worker:
 
 
 def _link(source: str, to: str) -> None:
-    """What is stored is written once and never changed, so that a link is as good as a copy."""
+    """A link in place of a copy, because stored files never change."""
     try:
         os.link(source, to)
-    except OSError:  # another file system
+    except OSError:  # on another file system
         shutil.copy2(source, to)
 
 
 class Fleet:
-    """`size` actors that look at stretches. Leaving the context ends them and their servers."""
+    """`size` actors that compute stretches. Leaving the context ends them and their servers."""
 
     def __init__(
         self, setup: Setup, size: int, address: str | None, cpus: float = 1, gpus: float | None = None
@@ -106,13 +101,13 @@ class Fleet:
             import ray  # pyright: ignore[reportMissingImports]
         except ImportError:
             raise needs("ray", "--ray") from None
-        if not ray.is_initialized():  # without an address a cluster of RAY_ADDRESS, else of this machine alone
+        if not ray.is_initialized():  # by default at RAY_ADDRESS, else on this machine
             ray.init(address=address, include_dashboard=False, log_to_driver=False, logging_level="warning")
         self._ray = ray
         if gpus is None:
             gpus = 1 if ray.cluster_resources().get("GPU") else 0
         actor = ray.remote(num_cpus=cpus, num_gpus=gpus, max_restarts=-1, max_task_retries=_RETRIES)(Worker)
-        self._setup = ray.put(setup)  # kept: an actor that is replaced is made from it again
+        self._setup = ray.put(setup)  # kept for actors that are replaced
         self.workers = [actor.remote(self._setup) for _ in range(size)]
         self._found: Iterator[tuple[Unit, Stretch]] = iter(())
 
@@ -126,7 +121,7 @@ class Fleet:
     def rows(
         self, measurement: Measurement, job: Callable[..., Job], samples: Sequence[tuple[Samples, dict[str, Any]]]
     ) -> list[dict[str, Any]]:
-        """The rows of samples, each with its {"nfe": …} or {"steps": …}, as one run has them."""
+        """The rows of samples, each with {"nfe": …} or {"steps": …}, equal to those of a single run."""
         counts = [source.keywords["count"] for source, _ in samples]
         measurement.require_enough([job({}, count, self._look(0)) for count in counts])
         described = self.workers[0].described.remote([source for source, _ in samples])
@@ -140,7 +135,7 @@ class Fleet:
         return measurement.rows(jobs)
 
     def expect(self, samples: Sequence[Samples], identities: Sequence[dict[str, Any]], units: Sequence[Unit]) -> None:
-        """Begin with units, in the order in which they will be asked for, dealt to the actors in turn."""
+        """Start units, in the order in which they will be needed, on the actors in turn."""
         sent: deque[tuple[Unit, Any]] = deque()
 
         def found() -> Iterator[tuple[Unit, Stretch]]:
@@ -155,7 +150,7 @@ class Fleet:
         self._found = found()
 
     def _look(self, row: int) -> Look:
-        # Not always the next: another program may have done a part of the row meanwhile.
+        # Not always the next one, if another program has computed a part of the row meanwhile.
         return lambda stretch, _: next(found for unit, found in self._found if unit == (row, stretch))
 
     def _get(self, promise: Any) -> Any:

@@ -1,19 +1,15 @@
-"""The operations of the service, one class per subject; `anisoflight.Client` is all of them."""
+"""The operations of the service, one class per subject. `anisoflight.Client` combines them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 from ..contract import FIELDS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 F = TypeVar("F", bound="Callable[..., object]")
 
 
 def documented(*operations: str) -> Callable[[F], F]:
-    """A decorator of a method that passes on fields of operations: its docstring ends with them."""
+    """A decorator for methods that pass on fields of operations: it adds the fields to the docstring."""
 
     def add(method: F) -> F:
         for operation in operations:

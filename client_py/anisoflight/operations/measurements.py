@@ -1,32 +1,27 @@
-"""The operations that measure models and schedules without drawing an image."""
+"""The operations that measure models, data sets and schedules without drawing an image."""
 
-from __future__ import annotations
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+import numpy.typing as npt
+import pandas as pd
 
 from ..advice import Advice
 from ..wire.calls import Connection
 from ..wire.exchanges import Gradient, gradient_rows
 from . import documented
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import numpy.typing as npt
-    import pandas as pd
-
 
 class Measurements(Connection):
-    """What suits a dataset, what a model loses, what a schedule errs or could save, and the gradient that training
-    follows."""
+    """Measurements of data sets, models and schedules, and the gradient of training."""
 
     @documented("Advise")
     def advise(self, dataset: str, model: str | None = None, *, progress: bool = True, **options: Any) -> Advice:
         """Settings of training (σ_data, σ_min, σ_max, P_mean, P_std), of schedules (T, c, subspaces) and of samplers
-        for a dataset, each with the measurement behind it.
+        for a data set, each with its measurement.
 
-        They follow from the dataset's own normal law, measured in one pass over at most 2²⁵ numbers of its images, and
-        with a model from its residual by noise level, measured in one pass of the network. `Advice.figure` draws them.
+        They follow from the data's Gaussian, measured on at most 2²⁵ values of its images, and with a model from its
+        residual by noise level. `Advice.figure` draws them.
 
         >>> advice = client.advise("blocks", nfe=[5], progress=False)
         >>> advice.table.index.tolist()[:3], advice["samplers"][0]["nfe"]
@@ -42,12 +37,12 @@ class Measurements(Connection):
 
     @documented("Predict")
     def predict(self, model: str, dataset: str, *, progress: bool = True, **options: Any) -> pd.DataFrame:
-        """How much energy each basis, and schedules per class, can save at best, from one pass over a dataset before
-        anything is trained; the most promising first.
+        """The energy that each basis, and schedules per class, can save at best, before any training; the largest gain
+        first.
 
-        Columns basis, per_class, k (dimensions of P_1 per channel), cuts (of dct), energy, stderr, gain = 1 − E/E_iso
-        with E_iso that of the best isotropic schedule, and gain_stderr: a gain within two of them is none. Energies are
-        corrected for what noise alone would seem to gain.
+        Columns basis, per_class, k (dimensions of P_1 per channel), cuts (of dct), energy, stderr, gain = 1 − E/E_iso,
+        where E_iso is that of the best isotropic schedule, and gain_stderr: a gain within two of them is not
+        significant. Energies are corrected for the apparent gain of noise.
 
         >>> table = client.predict("digits", "blocks", T=400, points=8, samples=4, bases=["dct"])
         >>> sorted(set(table["basis"]))
@@ -73,13 +68,14 @@ class Measurements(Connection):
         *,
         progress: bool = True,
     ) -> pd.DataFrame:
-        """Run solvers on schedules on a dataset's own Gaussian, where a sampler's output is known in closed form.
+        """Solve with solvers on schedules for the data set's Gaussian, where a sampler's output is known in closed
+        form.
 
-        Columns schedule, solver, nfe, steps, label (−1: the whole dataset), subspace (−1: the whole image), dims,
-        variance (the subspace's share), w2_squared = spread + shift: the squared 2-Wasserstein distance over the data's
-        total variance; noise: what independent errors of a network would add. No model, no samples, no noise.
-        Schedules per class run on each class's own Gaussian, and those with a start begin from it. Schedules on other
-        bases than "none" and "dct" are refused, and the solvers local and fitted.
+        Columns schedule, solver, nfe, steps, label (−1: the whole data set), subspace (−1: the whole image), dims,
+        variance (the subspace's share); w2_squared = spread + shift: the squared 2-Wasserstein distance over the data's
+        total variance; noise: the error that independent errors of a network would add. No network is evaluated and
+        nothing is drawn. Schedules per class use the class's Gaussian, and those with a start begin from it. Schedules
+        on bases other than "none" and "dct", and the solvers local and fitted, are refused.
 
         >>> table = client.bench_schedule("blocks", solvers=["euler", "dpmpp2m"], nfe=[5])
         >>> table["solver"].tolist(), table["subspace"].tolist()
@@ -107,12 +103,12 @@ class Measurements(Connection):
         layout: str | None = None,
         progress: bool = True,
     ) -> Gradient:
-        """The trajectory loss Σ_j ω_j |P_j(flow + ε)|² of every row, and its gradient with respect to the schedule.
+        """The trajectory loss Σ_j ω_j |P_j(flow + ε)|² of every row, and its gradient with respect to the schedule,
 
-            d loss = Σ_j A_j dg_j(t) + B_j dġ_j(t),    ω_j = ġ_j² / (g_j (c + g_j))
+            d loss = Σ_j A_j dg_j(t) + B_j dġ_j(t),    ω_j = ġ_j² / (g_j (c + g_j)).
 
-        noise is ε, as images; t [n] are the times; probe (default: drawn signs ±1) estimates the trace in mode "full".
-        `layout` is as that of `denoise`.
+        noise is ε, in the shape of images; t [n] are the times; probe (default: random signs ±1) estimates the trace in
+        mode "full". `layout` is as in `denoise`.
         """
         request = {"schedule": schedule, "model": model, "mode": mode, "c": c}
         rows = gradient_rows(images, noise, probe, t, labels, layout)

@@ -1,34 +1,30 @@
 """The operations on models."""
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+import pandas as pd
 
 from ..listing import frame_of
 from ..wire.calls import Connection
 from . import documented
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 class Models(Connection):
-    """Models: served from folders, or made of Gaussian mixtures."""
+    """Models: served from folders, uploaded, or made as Gaussian mixtures."""
 
     def models(self) -> pd.DataFrame:
-        """The models, one row each, indexed by name. A notebook shows the main columns; the frame has all."""
+        """The models by name. A notebook shows the main columns."""
         shown = ("model_type", "img_resolution", "img_channels", "label_dim", "parameters")
         return frame_of(self.call("ListModels")["models"], *shown)
 
     def describe_model(self, model: str) -> dict[str, Any]:
-        """One model with its whole configuration."""
+        """A model with its whole configuration."""
         return self.call("DescribeModel", model=model)
 
     def load_model(self, name: str, *, precision: str | None = None) -> dict[str, Any]:
-        """Serve a model folder that has appeared in the server's models folder after its start.
+        """Serve a model folder that was added to the server's models folder after its start.
 
-        Its network is computed in float32, tf32 or bfloat16; by default as it is loaded already, else as the
-        server's setting says.
+        precision is float32, tf32 or bfloat16; by default that of the loaded model, else the server's setting.
         """
         return self.call("LoadModel", name=name, precision=precision)
 
@@ -53,20 +49,20 @@ class Models(Connection):
     ) -> dict[str, Any]:
         """Serve a denoiser of PyTorch: export it, send it, and compare the server with torch on random inputs.
 
-        scheduler is that of diffusers which it was trained with, and tells what the network predicts; without one,
-        `prediction` is edm, vp, ve, epsilon, v, sample or flow, or `scheduler` a config.json's section parametrization.
-        A network of diffusers needs one of them; for another the default is edm. `how` is passed to
-        `anisoflight.torch.export`: size, channels, labels, conditions, mean, scale, … A model whose F or D differs by
-        more than 1e-4 from torch is removed again; with `replace` the older one stays until the new one has been
-        compared. Needs anisoflight[torch]; docs/networks.md.
+        scheduler is the one of diffusers that it was trained with. Without it, `prediction` is edm, vp, ve, epsilon, v,
+        sample or flow, or `scheduler` a config.json's section parametrization. A network of diffusers needs one of
+        them; others default to edm. `how` is passed to `anisoflight.torch.export`: size, channels, labels, conditions,
+        mean, scale, … A model whose F or D differs by more than 1e-4 from torch is removed; with `replace` the older
+        one stays until the new one has been compared. Needs anisoflight[torch]; see docs/networks.md.
         """
         from ..torch.service import put_network
 
         return put_network(self, name, module, scheduler, prediction, replace, check, progress, **how)
 
     def get_network(self, name: str, module: Any) -> Any:
-        """Fill the module that was put, or one like it, with the model's weights, trained on the server or not; returns
-        the module. A module that lacks or adds a tensor is refused, and left as it is."""
+        """Fill the module that was put, or one like it, with the model's weights; returns the module. A module that
+        lacks or adds a tensor is refused and not changed.
+        """
         from ..torch.service import get_network
 
         return get_network(self, name, module)
@@ -77,8 +73,9 @@ class Models(Connection):
     ) -> dict[str, Any]:
         """Make a Gaussian mixture, whose score is exact, and serve it as a model.
 
-        Of a dataset's classes, one component each, with as much of their covariance as `covariance` says. Or of your
-        own laws: means [n, d] and covariances [n, d, d] of images of `shape`, with weights [n] and class labels [n].
+        It is made from the classes of a data set, with as much of their covariance as `covariance` selects, or from
+        your own laws: means [n, d] and covariances [n, d, d] of images of `shape`, with weights [n] and class labels
+        [n].
 
         >>> cov = [[[0.04, 0.01], [0.01, 0.02]], [[0.01, 0], [0, 0.03]]]
         >>> client.make_mixture("plane", means=[[0.5, 0], [-0.5, 0.25]], covariances=cov, replace=True)["model_type"]

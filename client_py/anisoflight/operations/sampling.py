@@ -1,27 +1,20 @@
-"""The operations that draw images and look into a draw."""
+"""The operations that draw samples and evaluate networks."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from ..samples import Samples
+from ..samples import Decoder, Samples
 from ..wire.calls import Connection
 from ..wire.exchanges import Denoised, denoise_rows, latent_rows
 from ..wire.tensors import integers
 from . import documented
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import numpy.typing as npt
-
-    from ..samples import Decoder
-
 
 class Sampling(Connection):
-    """Samples of a model, and the single evaluations that they are made of."""
+    """Samples of a model, and single evaluations of it."""
 
     @documented("Sample")
     def sample(
@@ -61,40 +54,35 @@ class Sampling(Connection):
         decode: Decoder | None = None,
         progress: bool = True,
     ) -> Samples:
-        """Draw images: solve dx = −Σ_j P_j flow(x, t) d√g_j from pure noise to t = 0.
+        """Draw images: solve dx = −Σ_j P_j flow(x, t) d√g_j from noise to t = 0.
 
-        Say how many by `n` (labels of a conditional model are then drawn), by `labels` (one image each, −1 = none)
-        or by your own unit-normal `latents` [n, H, W, C] or [n, C, H, W]; and how finely by `steps` or by `nfe`, the
-        evaluations of the network per image: the most steps that fit, with a warning where they take fewer. Sample i
-        depends on the model, the request and seed + i alone. What is left out takes the server's default: solver
-        "heun" with second_point "midpoint", grid "schedule" (uniform in t), the model's own schedule, dtype "uint8",
-        layout "HWC". `layout` also tells the axes of latents of as many channels as rows and columns.
+        Give their number `n` (a conditional model then draws labels), `labels` (one image each, −1 = none), or your own
+        unit normal `latents` [n, H, W, C] or [n, C, H, W]; and `steps`, or `nfe`, the evaluations of the network per
+        image: the most steps that fit, with a warning if they need fewer. Sample i depends on the model, the request
+        and seed + i alone. `layout` also tells the axes of latents with as many channels as rows and columns.
 
-        The grids "edm" and "polynomial" follow EDM's rule. "edm" has a noise level for every step and goes on to
-        t = 0, which suits Heun's method. "polynomial" has one level more and ends at sigma_min, as the literature
-        counts the evaluations of multistep solvers.
+        The grids "edm" and "polynomial" follow EDM's rule. "edm" has a noise level per step and ends at t = 0, which
+        suits Heun's method. "polynomial" has one more level and ends at sigma_min, as the literature counts the
+        evaluations of multistep solvers.
 
-        The solver "local" steps every DCT frequency by itself, as the network's own errors tell how it denoises there.
-        It takes isotropic noise, and a schedule that carries those statistics: `make_schedule` with statistics=True.
-        `corrector` corrects each of its steps by the evaluation after it, at no cost.
+        The solver "local" takes a step of its own for every DCT frequency, from the network's errors there. It needs
+        isotropic noise and a schedule with these statistics: `make_schedule` with statistics=True. With `corrector`,
+        each step is corrected by the next evaluation, at no cost.
 
-        A schedule of kind "start" brings the normal law of a dataset, and sampling starts from it; start="standard"
-        starts from noise alone all the same.
+        A schedule of kind "start" holds the normal law of a data set, and sampling starts from it; start="standard"
+        starts from noise alone.
 
-        `guidance` s mixes two denoisers, D₀ + s (D₁ − D₀): D₁ the model's, D₀ the same model's without a label, or that
-        of another model, the `guide`; only at noise levels σ within `guidance_interval`, where that is given.
-        Evaluations of both are counted.
+        `guidance` s mixes two denoisers, D₀ + s (D₁ − D₀): D₁ is the model's, D₀ that of the same model without a label
+        or of the `guide`, at noise levels σ within `guidance_interval`. Evaluations of both are counted.
 
-        Samples of a model of fields or latents are float32 in the data's own units. `decode` makes pictures of them for
-        `to_pil`, `show`, notebooks and previews: a function of values [n, H, W, C] that returns images, such as
+        Samples of a model of fields or latents are float32 in the data's units. `decode` converts them to pictures for
+        `to_pil`, `show`, notebooks and previews: a function of values [n, H, W, C], such as
         `anisoflight.torch.Latents(vae).decode`.
 
         >>> client.sample("digits", labels=[3, 1, 4], steps=5, dtype="float32").images.dtype
         dtype('float32')
         >>> client.sample("digits", n=2, steps=5, grid={"edm": {"sigma_max": 20}}, second_point="endpoint").nfe.tolist()
         [9, 9]
-        >>> client.sample("digits", n=2, nfe=5, solver="ipndm", grid="polynomial").nfe.tolist()
-        [5, 5]
         """
         request: dict[str, Any] = dict(locals())  # the fields of Sample; what is None is left out
         for name in ("self", "labels", "latents", "decode", "progress"):
@@ -126,9 +114,9 @@ class Sampling(Connection):
 
             flow = M^{-1/2}(D(x) − x),    M = Σ_j g_j P_j
 
-        sigma [n] (or one number) is isotropic noise, g_j = σ²; g [n, J] gives each subspace of `basis` its own
-        variance. The model's size tells the order of the axes; for images of as many channels as rows and columns give
-        `layout`, HWC or CHW.
+        sigma [n], or one number, is isotropic noise, g_j = σ²; g [n, J] gives each subspace of `basis` a variance. The
+        model's size tells the order of the axes; images with as many channels as rows and columns need `layout`, HWC or
+        CHW.
 
         >>> x = np.zeros((2, 8, 8, 1), np.float32)
         >>> client.denoise("digits", x, sigma=0.5).flow.shape

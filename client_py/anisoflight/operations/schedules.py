@@ -1,22 +1,21 @@
 """The operations on schedules."""
 
-from __future__ import annotations
-
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
 from ..contract import FIELDS
 from ..curve import read_csv, schedule_table
-from ..errors import BadRequestError, warn
+from ..errors import bad_tensor, warn
 from ..files import path_of
-from ..files.schedules import FORMULAS, read_parts, read_with_basis
+from ..files.schedules import FORMULAS, Vectors, read_parts, read_with_basis
 from ..listing import frame_of
 from ..plan import Plan
 from ..schedule import Schedule
@@ -24,19 +23,12 @@ from ..wire.calls import Connection
 from ..wire.tensors import array_of, integers, table_of, tensor_column, to_numpy
 from . import documented
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-
-    from ..files.schedules import Vectors
-
 
 class Schedules(Connection):
-    """Schedules, and bases: the rows of P_1, uploaded or made of a dataset."""
+    """Schedules, and bases: the rows of P_1, uploaded or made from a data set."""
 
     def schedules(self) -> pd.DataFrame:
-        """The schedules, those that belong to models included. A notebook shows the main columns; the frame has all."""
+        """The schedules, including those of models. A notebook shows the main columns."""
         return frame_of(self.call("ListSchedules")["schedules"], "source", "T", "J", "basis", "per_class")
 
     def schedule(self, name: str) -> Schedule:
@@ -45,24 +37,23 @@ class Schedules(Connection):
 
     @documented(*(name for name in FIELDS if name.startswith("MakeSchedule")))
     def make_schedule(self, name: str, kind: str = "geodesic", *, progress: bool = True, **options: Any) -> Schedule:
-        """Make and store a schedule. It prints one line on what that is worth against what you would take without it,
-        unless progress is off; `info["summary"]` has it. The fields of each kind are below; these are the kinds:
+        """Make and store a schedule. Unless progress is off, it prints one line on its worth, which `info["summary"]`
+        holds. The fields of each kind are below; the kinds are:
 
-        - "geodesic" (model, dataset) moves at constant speed, ġ √F(g) constant, F the residual measured in one pass
-          over the data. nfe=9 chooses its end T for as many evaluations by Heun's method. With statistics=True it keeps
-          the network's errors by DCT frequency, which solver "local" of `Client.sample` needs.
-        - "fit" (model, schedule, nfe) takes such a schedule and moves the solver's coefficients to where each step
-          should end on trajectories of the model: sample with that schedule and nfe. `info["fit"]` has the gain.
-        - "gaussian" (dataset, solver, nfe) holds the noise levels that bring a solver closest to the dataset's own
-          normal law, without a model: sample with that schedule and nfe. `info["bench"]` has the gain over EDM.
-        - "start" (dataset) is another schedule, by default edm, that sampling starts along from the normal law of the
-          dataset, not from noise; `Schedule.start` is that law. It serves no model with another normalization.
-        - "few" (model, dataset, nfe) tries solvers, starts and noise levels on the model and keeps what does best in so
-          few evaluations, or the best plain solver from noise unless the gain over that is certain: sample with that
-          schedule and nfe alone. `info["few"]` has every try, and the gain on samples held back as `ratio` and
-          `ratio_stderr`. At 16×16 with 0.33 M parameters nfe=5 takes 33 s on two quiet cores. Guidance given here is
-          what it chooses for.
-        - "edm", "log-linear" and "cosine" are formulas.
+        - "geodesic" (model, dataset): constant speed, ġ √F(g) constant, with the residual F measured in one pass over
+          the data. nfe=9 chooses its end T for that many evaluations by Heun's method. With statistics=True it keeps
+          the network's errors by DCT frequency, for the solver "local" of `Client.sample`.
+        - "fit" (model, schedule, nfe): such a schedule with coefficients of the solver fitted to trajectories of the
+          model. Sample with that schedule and nfe. `info["fit"]` has the gain.
+        - "gaussian" (dataset, solver, nfe): the noise levels that bring a solver closest to the data's Gaussian,
+          without a model. Sample with that schedule and nfe. `info["bench"]` has the gain over EDM.
+        - "start" (dataset): another schedule, by default edm, with the normal law of the data set, which sampling
+          starts from. `Schedule.start` is that law. It serves no model with another normalization.
+        - "few" (model, dataset, nfe): solvers, starts and noise levels are tried on the model; the best is kept, or the
+          best plain solver from noise unless the gain over that is certain. Sample with that schedule and nfe alone.
+          `info["few"]` has every try, and the gain on other samples as `ratio` and `ratio_stderr`. At 16×16 with 0.33 M
+          parameters nfe=5 takes 33 s on two quiet cores. It chooses for the guidance given here.
+        - "edm", "log-linear" and "cosine": formulas.
 
         >>> client.make_schedule("steep", "log-linear", T=400, knots=16, replace=True)
         not judged: a formula knows no data; BenchSchedule compares it with EDM's levels on those of a data set
@@ -84,15 +75,15 @@ class Schedules(Connection):
         *,
         cuts: Sequence[int] | None = None,
     ) -> Schedule:
-        """Store a schedule of your own: a DataFrame, Arrow table or dict with columns t, g and, where needed, label
-        and subspace; or the path of a file.
+        """Store a schedule: a DataFrame, Arrow table or dict with columns t, g and, if needed, label and subspace, or a
+        file's path.
 
-        Per label (−1, the default: all) and subspace (default 0, which is P_1) t increases from 0 and g > 0
-        increases; all paths end at one T and one g(T). basis is none, dct (with k, or cuts for nested bands), haar or
-        the name of a stored one; "pca" and "pca_per_class" mean the one that a model was trained on.
+        Per label (−1, the default: all) and subspace (default 0, which is P_1) t increases from 0 and g > 0 increases;
+        all paths end at the same T and g(T). basis is none, dct (with k, or cuts for nested bands), haar or the name of
+        a stored one; "pca" and "pca_per_class" mean the one that a model was trained on.
 
-        A .csv file holds such a table. A .json file is what `Schedule.save` wrote: it knows its basis, whose vectors
-        in basis.safetensors beside it are stored first, under the name `basis` (default: the schedule's).
+        A .csv file holds such a table. A .json file is written by `Schedule.save`; the vectors in basis.safetensors
+        next to it are stored first, under the name `basis` (default: the schedule's).
 
         >>> client.put_schedule("two-knots", {"t": [0, 400], "g": [1e-9, 400]}, replace=True)
         Schedule('two-knots')
@@ -132,12 +123,10 @@ class Schedules(Connection):
     ) -> Plan:
         """A sampler on a schedule as numbers, for networks outside the server: callable, and a scheduler of diffusers.
 
-        Options are those of `Client.sample` that shape the sampler: steps or nfe, solver, order, grid and the like.
-
-        A sampler keeps to the noise levels that its network was trained on. Give `model`, or for a network outside the
-        server `sigma_min` and `sigma_max`. Without them they are those of the model that the schedule was made for.
-
-        A sampler that differs by class needs the `label` of one class, or `labels` for one plan of several.
+        Options are those of `Client.sample` that shape the sampler: steps or nfe, solver, order, grid and so on. A
+        sampler keeps to the noise levels of its network's training: give `model`, or for a network outside the server
+        `sigma_min` and `sigma_max`. The default is the model that the schedule was made for. A sampler that differs by
+        class needs the `label` of one class, or `labels` for one plan of several.
 
         >>> client.plan({"edm": {"T": 400}}, model="digits", solver="unipc", steps=6, grid="edm")
         Plan('edm', model='digits', solver='unipc', steps=6, nfe=6)
@@ -166,9 +155,7 @@ class Schedules(Connection):
         self.put(command, basis_table(vectors, labels))
 
     def basis(self, name: str | None = None, *, schedule: str | None = None) -> Vectors:
-        """The rows [k, H, W] of P_1 by label (−1 where all labels share them), of the stored basis of that name or of
-        the one that a schedule has.
-        """
+        """The rows [k, H, W] of P_1 by label (−1: shared), of the stored basis of that name or of a schedule."""
         rows = self.table("Basis", {"basis": name, "schedule": schedule})
         labels, vectors = to_numpy(rows["label"]), to_numpy(rows["vector"])
         return {int(label): vectors[labels == label] for label in np.unique(labels)}
@@ -177,11 +164,11 @@ class Schedules(Connection):
     def make_basis(
         self, name: str, kind: str, dataset: str, k: int | None = None, *, progress: bool = True, **options: Any
     ) -> dict[str, Any]:
-        """Make and store a basis: P_1 holds the leading principal components of a dataset's images ("pca"), of each
-        class's own ("pca_per_class"), or the means of blocks of pixels ("haar").
+        """Make and store a basis: P_1 holds the leading principal components of a data set's images ("pca"), of each
+        class ("pca_per_class"), or the means of blocks of pixels ("haar").
 
-        The answer's `spans` tell, for each set of components, the labels that share it, the number of images, and the
-        share of their variance that lies in P_1.
+        For each set of components, the result's `spans` has the labels that share it, the number of images, and the
+        share of their variance in P_1.
 
         >>> made = client.make_basis("blocks-pca", "pca", "blocks", k=8, replace=True)
         >>> made["k"], client.basis("blocks-pca")[-1].shape
@@ -201,7 +188,7 @@ def basis_table(vectors: Any, labels: npt.ArrayLike | None) -> pa.Table:
         vectors = [row for rows in vectors.values() for row in array_of(rows, "vectors", np.float64)]
     array = array_of(vectors, "vectors", np.float64)
     if array.ndim != 3:
-        raise BadRequestError(f"vectors must have the shape [k, H, W], got {array.shape}", "BAD_TENSOR")
+        raise bad_tensor(f"vectors must have the shape [k, H, W], got {array.shape}")
     column = tensor_column(array, "HW")
     return table_of(
         {"label": pa.array(integers([-1] * len(array) if labels is None else labels, "labels")), "vector": column}

@@ -1,8 +1,8 @@
 """The operations on training runs."""
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+import pandas as pd
 
 from ..errors import warn
 from ..listing import frame_of
@@ -10,24 +10,20 @@ from ..run import Run
 from ..wire.calls import Connection
 from . import documented
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 class Training(Connection):
-    """Training runs; `Run` holds what can be done with one."""
+    """Training runs; a `Run` is one of them."""
 
     def runs(self) -> pd.DataFrame:
-        """The training runs. A notebook shows the main columns; the frame has all."""
+        """The training runs. A notebook shows the main columns."""
         return frame_of(self.call("ListRuns")["runs"], "state", "stage", "dataset", "step", "kimg", "target_kimg")
 
     @documented("CreateRun")
     def create_run(self, name: str, stage: str, dataset: str, **settings: Any) -> Run:
-        """Create a training run: stage "pretrain", "isotropic" or "anisotropic", on a dataset.
+        """Create a training run of stage "pretrain", "isotropic" or "anisotropic" on a data set.
 
-        Settings are the training configuration's own names: model or network, schedule, family, batch, lr,
-        schedule_lr, c, T, g0, knots, init, estimator, probes, train_network, seed and so on; each has a default.
-        The run shows the size of its network at once, and the seconds of a step once it has taken two.
+        The settings are below; each has a default. The run shows the size of its network, and the seconds per step
+        after two steps.
         """
         created = self.call("CreateRun", name=name, stage=stage, dataset=dataset, **settings)
         warn(created.get("notes", []))

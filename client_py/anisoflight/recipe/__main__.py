@@ -1,38 +1,31 @@
-"""``python -m anisoflight.recipe``: do everything from a data set to a table, as recipes say."""
-
-from __future__ import annotations
+"""``python -m anisoflight.recipe``: everything from a data set to a table, as recipes say."""
 
 import argparse
 import contextlib
 import importlib
 import os
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..client import Client
 from ..errors import AnisoflightError, NotFoundError
 from ..files.locks import exclusive
 from ..program import add_folder, ended, exit_with, folder_server, path_of
-from .recipe import load, network_report
-from .stages import MEASURES, Place, most_ratio, stages_of
+from ..run import Run
+from .recipe import Recipe, load, network_report
+from .stages import MEASURES, Place, Stage, most_ratio, stages_of
 from .twin import generate
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from contextlib import AbstractContextManager
-
-    from ..client import Client
-    from ..run import Run
-    from .recipe import Recipe
-    from .stages import Stage
 
 EXAMPLES = """examples:
     python -m anisoflight.recipe configs/cifar10/dct.yaml --dry-run
     python -m anisoflight.recipe configs/cifar10/dct.yaml --data data --features inception.pt
     python -m anisoflight.recipe configs/*/*ct.yaml --twin --data runs/twins
 
-What is there is kept: after an interrupt the same command goes on where it was. docs/recipes.md has the rest."""
+Results are kept: after an interrupt the same command continues. See docs/recipes.md."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -41,23 +34,25 @@ def parser() -> argparse.ArgumentParser:
     prog = "python -m anisoflight.recipe"
     root = argparse.ArgumentParser(prog=prog, description=__doc__, epilog=EXAMPLES, formatter_class=style)
     root.add_argument("recipes", metavar="FILE", nargs="+", type=path_of, help="such as configs/cifar10/dct.yaml")
-    root.add_argument("--dry-run", action="store_true", help="print what would be done and every command, do nothing")
+    root.add_argument("--dry-run", action="store_true", help="print the stages and their commands, and do nothing")
     root.add_argument("--twin", action="store_true", help="the scaled-down twins: generated images, small networks")
-    root.add_argument("--seed", type=int, metavar="N", help="of all runs, instead of the recipes'; models end in -sN")
-    said = "network of the distances, as python -m anisoflight.fid takes it, or none (default: none; of a twin pixels)"
-    root.add_argument("--features", metavar="NETWORK", help=said)
-    root.add_argument("--trust", action="store_true", help="load a pickle of features, which executes its code")
+    root.add_argument(
+        "--seed", type=int, metavar="N", help="seed of all runs in place of the recipes'; models end in -sN"
+    )
+    about = "network of the distances, as python -m anisoflight.fid takes it, or none (default: none; of a twin pixels)"
+    root.add_argument("--features", metavar="NETWORK", help=about)
+    root.add_argument("--trust", action="store_true", help="load a pickle of features, which executes code in it")
     place = root.add_argument_group("where")
     add_folder(place)
-    for name, said in (("device", "backend of that server: cpu, cuda, go"), ("devices", "which devices it uses")):
-        place.add_argument(f"--{name}", metavar=name.upper(), help=f"{said}, as in anisoflight serve")
+    for name, about in (("device", "backend of that server: cpu, cuda, go"), ("devices", "which devices it uses")):
+        place.add_argument(f"--{name}", metavar=name.upper(), help=f"{about}, as in anisoflight serve")
     return root
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do the recipes: 0, 1 of a named error, 2 of wrong usage, 130 if interrupted."""
+    """Run the recipes: 0, 1 of a named error, 2 of wrong usage, 130 if interrupted."""
     args = parser().parse_args(arguments)
-    return ended(lambda: _run(args), interrupted="interrupted; the same command goes on with what is left")
+    return ended(lambda: _run(args), interrupted="interrupted; the same command continues")
 
 
 def _run(args: argparse.Namespace) -> None:
@@ -71,17 +66,17 @@ def _run(args: argparse.Namespace) -> None:
         args.data.mkdir(exist_ok=True)
     elif not args.data.is_dir():
         raise FileNotFoundError(f"the data folder {args.data} does not exist; choose another --data, or make it")
-    alone = exclusive(args.data / "recipe.lock", lambda: _say("another recipe works on the folder; waiting for it"))
-    with alone, _server(args) as client:
+    lock = exclusive(args.data / "recipe.lock", lambda: _say("another recipe uses the folder; waiting for it"))
+    with lock, _server(args) as client:
         _do_all(client, recipes, replace(place, server=client.location), features != "none")
     if features == "none":
         commands = [s.command for r in recipes for s in stages_of(r, place) if s.kind in MEASURES]
-        print("The models are there. To measure them, serve the folder, and name a network of features:")
+        print("The models are made. To measure them, serve the folder, and name a network of features:")
         print("\n".join(f"  {line}" for line in dict.fromkeys([f"anisoflight serve --data {place.data}", *commands])))
 
 
 def _lines(recipe: Recipe, place: Place) -> Iterator[str]:
-    """What a recipe would do, with the commands."""
+    """The stages of a recipe, with their commands."""
     d, report = recipe.dataset, network_report(recipe)
     classes = f"in {d.classes} classes" if d.classes else "without classes"
     yield f"recipe {recipe.file}"
@@ -91,21 +86,21 @@ def _lines(recipe: Recipe, place: Place) -> Iterator[str]:
         if stage.kind == "figures":
             yield f"\n# for the rest, a server of the folder\nanisoflight serve --data {place.data} &"
         yield f"\n# {number} {stage.kind}\n{stage.command}"
-        asked = stage.request
-        if asked.get("stage") == "anisotropic" and asked.get("schedule_lr_ramp") == "published":
-            reach, most = most_ratio(asked, recipe.lineage[0].train.get("T", 6400))
-            yield f"# the rates of the schedule add up to {reach:.4f}: g₁/g₂ of at most about {most:.3f} can arise"
+        request = stage.request
+        if request.get("stage") == "anisotropic" and request.get("schedule_lr_ramp") == "published":
+            reach, ratio = most_ratio(request, recipe.lineage[0].train.get("T", 6400))
+            yield f"# the rates of the schedule add up to {reach:.4f}: g₁/g₂ can reach about {ratio:.3f}"
 
 
 def _server(args: argparse.Namespace) -> AbstractContextManager[Client]:
-    """The server that is named, else that of the data folder, else one for as long as it takes."""
+    """The named server, else that of the data folder, else a new one."""
     if token := args.token_file:
         os.environ["ANISOFLIGHT_TOKEN"] = token.read_text(encoding="utf-8").strip()
     for name in ("tls_ca", "client_cert", "client_key"):  # the stages find them there
         if file := getattr(args, name):
             os.environ[f"ANISOFLIGHT_{name.upper()}"] = str(file)
-    given = {"--device": args.device, "--devices": args.devices, "--max-upload-bytes": str(1 << 40)}
-    return folder_server(args, *(word for flag, value in given.items() if value for word in (flag, value)))
+    options = {"--device": args.device, "--devices": args.devices, "--max-upload-bytes": str(1 << 40)}
+    return folder_server(args, *(word for flag, value in options.items() if value for word in (flag, value)))
 
 
 def _say(text: str) -> None:
@@ -113,7 +108,7 @@ def _say(text: str) -> None:
 
 
 def _do_all(client: Client, recipes: list[Recipe], place: Place, measures: bool) -> None:
-    """Do what is left of the recipes, each distinct command once, the tables last."""
+    """Run the stages that are left, each distinct command once, and the tables last."""
     done: set[str] = set()
     for tables in (False, True):
         for recipe in recipes:
@@ -128,18 +123,18 @@ def _do_all(client: Client, recipes: list[Recipe], place: Place, measures: bool)
 
 
 def _do(client: Client, recipe: Recipe, stage: Stage, place: Place, heading: str) -> None:
-    """Do what is left of a stage, and hold what it made, or what was there, to the recipe."""
+    """Run a stage unless its result exists, and compare the result with the recipe."""
     if stage.trains:
         _train(client, stage, place, heading)
     elif stage.kind not in ("figures", "fid", "table") and stage.path(place.data).exists():
-        _say(f"{heading}: {stage.makes} is there")
+        _say(f"{heading}: {stage.makes} exists")
     else:
         _say(f"{heading}: {stage.command}")
         if stage.kind == "data" and recipe.dataset.generate:
             generate(recipe.dataset, place.source(recipe))
         elif stage.source[0] and not path_of(stage.source[0]).exists():
             file, origin = stage.source
-            raise recipe.error("", f"{file} is missing, with which it begins; get it from {origin}")
+            raise recipe.error("", f"the source {file} is missing; get it from {origin}")
         if stage.kind == "basis":
             client.make_basis(stage.makes, **stage.request)
         else:
@@ -148,14 +143,14 @@ def _do(client: Client, recipe: Recipe, stage: Stage, place: Place, heading: str
         _check_data(client, recipe)
     elif stage.kind == "network":
         have = client.call("DescribeModel", model=stage.makes)["config"]
-        _compare(recipe, "network.config.", recipe.network.config, have, f"the model {stage.makes}")
+        _compare(recipe, "network.config.", recipe.network.config, have, f"model {stage.makes}")
 
 
-def _python(stage: Stage, heading: str, more: list[str]) -> None:
-    """Run a program of this package, which says itself what is wrong."""
+def _python(stage: Stage, heading: str, extra: list[str]) -> None:
+    """Run a program of this package, which prints its errors."""
     module, *arguments = stage.words[2:]
-    program = importlib.import_module(module if module.endswith(("table", "figures")) else f"{module}.__main__")
-    status = program.main([*arguments, *more])
+    program = importlib.import_module(module if module.endswith("table") else f"{module}.__main__")
+    status = program.main([*arguments, *extra])
     if status == 130:
         raise KeyboardInterrupt
     if status:
@@ -163,13 +158,13 @@ def _python(stage: Stage, heading: str, more: list[str]) -> None:
 
 
 def _train(client: Client, stage: Stage, place: Place, heading: str) -> None:
-    """Train a run to its end and save its model; a run that is there goes on where it is."""
+    """Train a run to its end and save its model; an existing run is continued."""
     saved = stage.path(place.data).exists
     try:
         run = client.run(stage.makes)
     except NotFoundError:
-        if saved():  # somebody has tidied up
-            _say(f"{heading}: {stage.makes} is there")
+        if saved():  # the run was deleted
+            _say(f"{heading}: {stage.makes} exists")
             return
         _say(f"{heading}: {stage.command}")
         run = client.create_run(stage.makes, **stage.request)
@@ -177,20 +172,20 @@ def _train(client: Client, stage: Stage, place: Place, heading: str) -> None:
         have = run.info["config"]
         for name, value in stage.request.items():
             if not _within(value, have.get(name)):
-                said = f"the run {run.name} that is there has {name} {have.get(name)}, the recipe {value}; "
-                raise AnisoflightError(said + "delete the run and its model to begin it again", "BAD_RECIPE")
+                message = f"the existing run {run.name} has {name} {have.get(name)}, the recipe {value}; "
+                raise AnisoflightError(message + "delete the run and its model to start again", "BAD_RECIPE")
         if run.state == "running":
-            _say(f"the run {run.name} is at work on the server; waiting for it")
+            _say(f"the run {run.name} is training on the server; waiting for it")
             _follow(run)
         if run.state == "done" and saved():
-            _say(f"{heading}: {stage.makes} is there")
+            _say(f"{heading}: {stage.makes} exists")
             return
-        _say(f"{heading}: the run {run.name} goes on after step {run.info['step']}")
+        _say(f"{heading}: the run {run.name} continues after step {run.info['step']}")
     if run.state in ("created", "paused"):
         _follow(run, start=True)
     if (info := run.info)["state"] != "done":
-        said = f"the run {run.name} is {info['state']} {info.get('error', '')}; to begin it again delete the folder "
-        raise AnisoflightError(f"{said}{place.data / 'runs' / run.name}")
+        message = f"the run {run.name} is {info['state']} {info.get('error', '')}; to start again delete the folder "
+        raise AnisoflightError(f"{message}{place.data / 'runs' / run.name}")
     run.save(run.name, replace=True)
 
 
@@ -208,7 +203,7 @@ def _follow(run: Run, start: bool = False) -> None:
 
 
 def _check_data(client: Client, recipe: Recipe) -> None:
-    """Hold the stored data set to the recipe."""
+    """Compare the stored data set with the recipe."""
     stored = {found["name"]: found for found in client.call("ListDatasets")["datasets"]}
     if recipe.name not in stored:
         raise AnisoflightError(f"the data set {recipe.name} cannot be read")
@@ -217,18 +212,18 @@ def _check_data(client: Client, recipe: Recipe) -> None:
     size = height if height == width else [height, width]
     have = {"images": found["rows"], "resolution": size, "channels": channels, "classes": found["classes"]}
     want = {name: getattr(d, name) for name in have}
-    _compare(recipe, "dataset.", want, have, f"the data set {recipe.name}")
+    _compare(recipe, "dataset.", want, have, f"data set {recipe.name}")
 
 
-def _compare(recipe: Recipe, where: str, want: dict[str, Any], have: dict[str, Any], what: str) -> None:
+def _compare(recipe: Recipe, prefix: str, want: dict[str, Any], have: dict[str, Any], subject: str) -> None:
     for name, value in want.items():
         if not _within(value, have.get(name)):
-            said = f"{value}, but {what} that is there has {have.get(name)}; correct the entry, or replace it"
-            raise recipe.error(where + name, said)
+            message = f"{value}, but the existing {subject} has {have.get(name)}; correct the entry, or replace it"
+            raise recipe.error(prefix + name, message)
 
 
 def _within(want: Any, have: Any) -> bool:
-    """Whether a setting is as wanted; a mapping may have more entries, which are defaults."""
+    """Whether a setting is as wanted; a mapping may have further entries, which are defaults."""
     if isinstance(want, dict) and isinstance(have, dict):
         return all(_within(value, have.get(name)) for name, value in want.items())
     return want == have

@@ -1,4 +1,4 @@
-"""What a recipe says: its file over its base, checked before anything starts."""
+"""Recipes: a file over its base, checked before anything starts."""
 
 from __future__ import annotations
 
@@ -6,28 +6,25 @@ import difflib
 import json
 import re
 import subprocess
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import yaml
 
+from ..client import Client
 from ..data.transforms import TRANSFORMS
 from ..errors import AnisoflightError, BadRequestError, NotFoundError
 from ..files import path_of
 from ..files.temporary import TemporaryFolder
 from ..serve import find_binary, serve
-from .twin import FORMATS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ..client import Client
 
 VARIANTS = ("uniform", "edm", "midpoint")
-"""Rows of Heun's method next to the recipe's own: the network as it was, uniform in t of EDM's schedule; the method on
-EDM's noise levels; and that with the second point in the middle of the step.
-"""
+"""Further rows of Heun's method: the original network uniform in t of EDM's schedule; EDM's noise levels; and the
+midpoint form."""
+FORMATS = ("cifar10-batches", "png-folders", "jpeg-folders", "edm-zip")
+"""The formats of the real images: CIFAR-10's binary batches, folders as AFHQv2's and ImageNet's, FFHQ's zip of EDM."""
 PER_CLASS = "pca_per_class"
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,31}")
 _BLOCK = re.compile(r"([0-9]+)-([0-9]+)")
@@ -36,7 +33,7 @@ _NO_CLASSES = "the network knows no classes (network.config.label_dim is 0)"
 
 
 class RecipeError(AnisoflightError, ValueError):
-    """A mistake in a recipe, or something in the data folder that does not fit it; names the file and the entry."""
+    """A mistake in a recipe, or data that do not fit it; names the file and the entry."""
 
     def __init__(self, file: Path | str, entry: str, message: str) -> None:
         super().__init__(f"recipe {file}: {entry}: {message}" if entry else f"recipe {file}: {message}", "BAD_RECIPE")
@@ -48,7 +45,7 @@ class RecipeError(AnisoflightError, ValueError):
 
 @dataclass(frozen=True)
 class Dataset:
-    """The images. An entry `from` is read as `from_`."""
+    """The images. The entry `from` is the field `from_`."""
 
     source: str = ""  # file or folder to convert, as it was downloaded
     from_: str = ""  # where to get the source, for people
@@ -64,7 +61,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Network:
-    """The network from which the stages start: a checkpoint's, or a new one."""
+    """The initial network: a checkpoint, or a new one."""
 
     name: str = ""
     checkpoint: str = ""  # pickle of EDM's
@@ -75,7 +72,7 @@ class Network:
 
 @dataclass(frozen=True)
 class Basis:
-    """The basis of image space that is made of the data set."""
+    """The basis that is made from the data set."""
 
     kind: str = ""  # pca or pca_per_class; empty: none is made
     k: int = 0  # dimensions of the first subspace for each channel; default: a quarter of the pixels
@@ -102,7 +99,7 @@ class Fid:
 
 @dataclass(frozen=True)
 class Recipe:
-    """One method on one data set, by the names of its YAML file."""
+    """One method on one data set; the fields are the entries of its YAML file."""
 
     file: Path
     base: str = ""  # a file, next to this one, whose entries hold unless this one has them
@@ -123,7 +120,7 @@ class Recipe:
 
     @property
     def model(self) -> str:
-        """The name of the run, and of the model, that the recipe makes."""
+        """The name of the run and of the model."""
         return f"{self.name}-{self.method}{self._suffix}"
 
     @property
@@ -136,23 +133,23 @@ class Recipe:
 
     @property
     def basis_name(self) -> str:
-        """Shared by all recipes that make the same basis."""
+        """The name of the basis, shared by recipes with the same basis."""
         kind, k, size = self.basis.kind, self.basis.k, self.basis.cluster_size
         name = f"{self.name}-{kind.replace('pca', 'components').replace('_', '-')}"
         return name + (f"-{k}" if k else "") + (f"-by-{size}" if size > 1 else "")
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Those of the run that learns the schedule."""
+        """The settings of the run that learns the schedule."""
         start = self.parent.model if self.parent else self.network_model
-        more = {"family": {**self.train.get("family", {}), "basis": self.basis_name}} if self.basis.kind else {}
-        return {**self.train, **more, **self._seed, "dataset": self.name, "model": start}
+        family = {"family": {**self.train.get("family", {}), "basis": self.basis_name}} if self.basis.kind else {}
+        return {**self.train, **family, **self._seed, "dataset": self.name, "model": start}
 
     @property
     def pretrain_settings(self) -> dict[str, Any]:
-        """Those of the run that trains the network."""
-        own = {"stage": "pretrain", "dataset": self.name, "network": self.network.config}
-        return {**self.network.pretrain, **self._seed, **own}
+        """The settings of the run that trains the network."""
+        base = {"stage": "pretrain", "dataset": self.name, "network": self.network.config}
+        return {**self.network.pretrain, **self._seed, **base}
 
     @property
     def _seed(self) -> dict[str, Any]:
@@ -160,7 +157,7 @@ class Recipe:
 
     @property
     def lineage(self) -> list[Recipe]:
-        """The recipes that it starts from, then itself."""
+        """The recipes before this one, then itself."""
         return [*(self.parent.lineage if self.parent else []), self]
 
     def error(self, entry: str, message: str) -> RecipeError:
@@ -171,7 +168,7 @@ Section = TypeVar("Section", Recipe, Dataset, Network, Basis, Fid)
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses a mapping that has a key twice."""
+    """Refuses duplicate keys in mappings."""
 
 
 def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
@@ -189,9 +186,8 @@ _Loader.add_implicit_resolver(
 
 
 def load(files: Sequence[Path | str], twin: bool = False, seed: int | None = None) -> list[Recipe]:
-    """Recipes, or their scaled-down twins, with those that they start from. A mistake in one is a RecipeError.
-
-    A seed takes the place of that of the files.
+    """The recipes, or their scaled-down twins, and those that they start from; a mistake is a RecipeError. A seed
+    replaces that of the files.
     """
     recipes = [_load(path_of(file), twin, seed, ()) for file in files]
     with TemporaryFolder() as folder, serve(data=folder.path / "data", arguments=["--device", "go"]) as client:
@@ -202,65 +198,65 @@ def load(files: Sequence[Path | str], twin: bool = False, seed: int | None = Non
     return recipes
 
 
-def _load(file: Path, twin: bool, seed: int | None, inside: tuple[Path, ...]) -> Recipe:
-    if file in inside:
+def _load(file: Path, twin: bool, seed: int | None, visited: tuple[Path, ...]) -> Recipe:
+    if file in visited:
         raise RecipeError(file, "after", "it starts from itself")
     recipe = _read(Recipe(file), file, ())
     if twin:
         if not recipe.twin:
-            raise recipe.error("twin", "it is missing: the recipe has no scaled-down twin")
+            raise recipe.error("twin", "is missing: the recipe has no scaled-down twin")
         recipe = _merged(recipe, recipe.twin, file, "twin.")
     if seed is not None:
         recipe = replace(recipe, seed=seed)
     if recipe.after:
-        recipe = replace(recipe, parent=_load(file.with_name(recipe.after), twin, seed, (*inside, file)))
+        recipe = replace(recipe, parent=_load(file.with_name(recipe.after), twin, seed, (*visited, file)))
     return recipe
 
 
-def _read(recipe: Recipe, file: Path, inside: tuple[Path, ...]) -> Recipe:
-    """The recipe with the entries of a file, over those of the file's base."""
-    if file in inside:
+def _read(recipe: Recipe, file: Path, visited: tuple[Path, ...]) -> Recipe:
+    """The recipe with the entries of a file, over those of its base."""
+    if file in visited:
         raise recipe.error("base", "it is its own base")
     try:
         entries = yaml.load(file.read_text(encoding="utf-8"), _Loader) or {}
     except FileNotFoundError:
-        there = ", ".join(sorted(path.name for path in file.parent.glob("*.yaml")))
-        said = f"; in that folder are {there}" if there else ""
-        raise RecipeError(file, "", f"there is no such file{said}") from None
+        files = ", ".join(sorted(path.name for path in file.parent.glob("*.yaml")))
+        hint = f"; that folder has {files}" if files else ""
+        raise RecipeError(file, "", f"there is no such file{hint}") from None
     except yaml.YAMLError as error:
         raise RecipeError(file, "", " ".join(str(error).split())) from None
     if not isinstance(entries, dict):
         raise RecipeError(file, "", "it must be a mapping of entries")
     if base := entries.get("base"):
-        recipe = _read(recipe, file.with_name(str(base)), (*inside, file))
+        recipe = _read(recipe, file.with_name(str(base)), (*visited, file))
     return _merged(recipe, entries, file, "")
 
 
-def _merged(section: Section, entries: dict[str, Any], file: Path, where: str) -> Section:
-    """A section with entries in the place of those that are there: mappings are merged, lists replaced."""
-    known = {f.name.rstrip("_"): f.name for f in fields(section) if f.name not in _NOT_ENTRIES}
+def _merged(section: Section, entries: dict[str, Any], file: Path, prefix: str) -> Section:
+    """A section with new entries: mappings are merged, lists replaced."""
+    names = {f.name.rstrip("_"): f.name for f in fields(section) if f.name not in _NOT_ENTRIES}
     changed: dict[str, Any] = {}
     for key, value in entries.items():
-        if key not in known:
-            near = difflib.get_close_matches(str(key), known, 1)
-            said = f"did you mean {near[0]!r}?" if near else f"the entries are {', '.join(known)}"
-            raise RecipeError(file, f"{where}{key}", f"there is no such entry; {said}")
-        before = getattr(section, known[key])
-        expected = dict if is_dataclass(before) else type(before)
+        if key not in names:
+            similar = difflib.get_close_matches(str(key), names, 1)
+            hint = f"did you mean {similar[0]!r}?" if similar else f"the entries are {', '.join(names)}"
+            raise RecipeError(file, f"{prefix}{key}", f"there is no such entry; {hint}")
+        current = getattr(section, names[key])
+        expected = dict if is_dataclass(current) else type(current)
         if value is None:
             continue
         if type(value) is not expected:
-            raise RecipeError(file, f"{where}{key}", f"must be of type {expected.__name__}, got {value!r}")
-        if is_dataclass(before):
-            value = _merged(before, value, file, f"{where}{key}.")  # pyright: ignore[reportArgumentType]
+            raise RecipeError(file, f"{prefix}{key}", f"must be of type {expected.__name__}, got {value!r}")
+        if is_dataclass(current):
+            value = _merged(current, value, file, f"{prefix}{key}.")  # pyright: ignore[reportArgumentType]
         elif expected is dict:
-            value = {**before, **value}
-        changed[known[key]] = value
+            value = {**current, **value}
+        changed[names[key]] = value
     return replace(section, **changed)
 
 
 Check = tuple[object, str, str]
-"""Whether an entry fits, the entry, and what is wrong if it does not."""
+"""Whether an entry fits, the entry, and the error message."""
 
 
 def _checks(r: Recipe, client: Client) -> Iterator[Check]:
@@ -286,26 +282,26 @@ def _checks(r: Recipe, client: Client) -> Iterator[Check]:
         unconditional = name == "label_dim" and not have
         yield have == want or unconditional, f"network.config.{name}", f"{have}, but dataset.{entry} is {want}"
     have, want = (r.parent or r).network_model, r.network_model
-    said = f"{r.after} starts from the network {have}, this recipe from {want}; give both the same base"
-    yield have == want, "after", said
+    message = f"{r.after} starts from the network {have}, this recipe from {want}; give both the same base"
+    yield have == want, "after", message
 
     classes, pixels = config["label_dim"], d.resolution**2
     yield b.kind or not (b.k or b.cluster_size), "basis.kind", "is missing; choose pca or pca_per_class"
     yield classes or b.kind != PER_CLASS, "basis.kind", f"must be pca, got {b.kind!r}; {_NO_CLASSES}"
     yield 0 <= b.k < pixels, "basis.k", f"must be from 1 to {pixels - 1}, or 0 for a quarter of the pixels, got {b.k}"
     yield b.kind == PER_CLASS or not b.cluster_size, "basis.cluster_size", "goes with kind pca_per_class only"
-    said = f"must be at most the number of classes, {d.classes}, got {b.cluster_size}"
-    yield 0 <= b.cluster_size <= d.classes, "basis.cluster_size", said
+    message = f"must be at most the number of classes, {d.classes}, got {b.cluster_size}"
+    yield 0 <= b.cluster_size <= d.classes, "basis.cluster_size", message
 
     for entry, given in (("train", r.train), ("network.pretrain", r.network.pretrain)):
         for name in ("dataset", "model", "network", "name", "replace"):
             yield name not in given, f"{entry}.{name}", "must be left out: the recipe says it elsewhere"
     yield isinstance(family, dict), "train.family", f"must be a mapping, got {family!r}"
-    made = "must be left out: the recipe makes a basis of its own"
-    yield not (b.kind and family.get("basis")), "train.family.basis", made
+    omit = "must be left out: the recipe makes a basis of its own"
+    yield not (b.kind and family.get("basis")), "train.family.basis", omit
     yield classes or not family.get("per_class"), "train.family.per_class", f"must be false; {_NO_CLASSES}"
-    said = "must be isotropic or anisotropic; the settings of pretrain are an entry of network"
-    yield r.train.get("stage") != "pretrain", "train.stage", said
+    message = "must be isotropic or anisotropic; the settings of pretrain are an entry of network"
+    yield r.train.get("stage") != "pretrain", "train.stage", message
     # The server checks settings before it looks for the data set, of which the new folder has none.
     yield _accepted(client, "train", "CreateRun", name="recipe", **r.settings)
     if r.network.pretrain:
@@ -318,12 +314,12 @@ def _checks(r: Recipe, client: Client) -> Iterator[Check]:
     yield numbers, "fid.nfe", f"must list numbers of evaluations of the network, got {f.nfe}"
     blocks = f.seeds and min(f.counts) > 0
     yield blocks, "fid.seeds", f"must list blocks FROM-TO such as 0-49999, got {f.seeds}"
-    said = f"must be of {', '.join(VARIANTS)}, got {f.variants}"
-    yield set(f.variants) <= set(VARIANTS), "fid.variants", said
+    message = f"must be of {', '.join(VARIANTS)}, got {f.variants}"
+    yield set(f.variants) <= set(VARIANTS), "fid.variants", message
 
 
 def _accepted(client: Client, entry: str, operation: str, **request: Any) -> Check:
-    """What a server says of a request; its message names the field."""
+    """Whether the server accepts a request; its message names the field."""
     try:
         client.call(operation, **request)
     except NotFoundError:
@@ -334,7 +330,7 @@ def _accepted(client: Client, entry: str, operation: str, **request: Any) -> Che
 
 
 def network_report(recipe: Recipe) -> dict[str, Any]:
-    """What `anisoflight model check --json` says of network.config: config with its defaults, parameters, flops."""
+    """The result of `anisoflight model check --json` for network.config: config with defaults, parameters, flops."""
     with TemporaryFolder() as folder:
         (folder.path / "config.json").write_text(json.dumps(recipe.network.config), encoding="utf-8")
         command = [find_binary(), "model", "check", "--json", str(folder.path)]

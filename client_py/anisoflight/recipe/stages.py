@@ -1,23 +1,18 @@
-"""The stages of a recipe: commands that anyone can type, from the data set to the table."""
-
-from __future__ import annotations
+"""The stages of a recipe, as commands that a user can type, from the data set to the table."""
 
 import json
 import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..files import path_of
-from .recipe import PER_CLASS
-
-if TYPE_CHECKING:
-    from .recipe import Recipe
+from .recipe import PER_CLASS, Recipe
 
 MEASURES = ("reference", "fid", "table")
-"""Kinds of stages that look at samples; the others (data, network, basis, train) make what is sampled."""
+"""Kinds of stages that measure samples; the others (data, network, basis, train) make the model."""
 _FOLDERS = {"data": "datasets", "network": "models", "basis": "bases", "train": "models"}
 _FIRST = ("stage", "dataset", "model", "network", "family", "batch", "kimg")
 _COMPARABLE = 50_000  # samples, below which a distance cannot be compared with published ones
@@ -25,7 +20,7 @@ _COMPARABLE = 50_000  # samples, below which a distance cannot be compared with 
 
 @dataclass(frozen=True)
 class Place:
-    """Where stages find and leave things."""
+    """Where stages read and write."""
 
     data: Path
     features: str = "FEATURES"  # network of the distances, as anisoflight.fid takes it
@@ -33,7 +28,7 @@ class Place:
     server: str = "grpc://127.0.0.1:8815"  # that answers for the data folder
 
     def source(self, recipe: Recipe) -> Path:
-        """The file or folder that is converted."""
+        """The file or folder to convert."""
         if not recipe.dataset.generate:
             return path_of(recipe.dataset.source)
         return self.data / "sources" / (recipe.name + (".zip" if recipe.dataset.generate == "edm-zip" else ""))
@@ -41,7 +36,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Stage:
-    """One command. Doing it again changes nothing."""
+    """One command. Running it again changes nothing."""
 
     kind: str
     makes: str  # the name of the data set, basis, or model and run; a file; or the method that is measured
@@ -58,23 +53,23 @@ class Stage:
         return "stage" in self.request
 
     def path(self, data: Path) -> Path:
-        """What it makes: an entry of the data folder, or a file."""
+        """Its result: an entry of the data folder, or a file."""
         if self.kind not in _FOLDERS:
             return Path(self.makes)
         return data / _FOLDERS[self.kind] / (self.makes + (".basis" if self.kind == "basis" else ""))
 
 
 def stages_of(recipe: Recipe, place: Place) -> list[Stage]:
-    """All stages, in order; those of the recipes that it starts from come before its own."""
-    made = [_data(recipe, place), _network(recipe, place)]
+    """All stages in order; those of earlier recipes come first."""
+    stages = [_data(recipe, place), _network(recipe, place)]
     for step in recipe.lineage:
         if step.basis.kind:
-            made.append(_basis(step, place))
-        made.append(_run("train", step.model, step.settings, place))
+            stages.append(_basis(step, place))
+        stages.append(_run("train", step.model, step.settings, place))
     picture = str(place.data / "figures" / f"{recipe.model}.png")
     words = ("python", "-m", "anisoflight.figures", recipe.model, "--out", picture, "--server", place.server)
-    made.append(Stage("figures", picture, words))
-    return [*made, *_measures(recipe, place)]
+    stages.append(Stage("figures", picture, words))
+    return [*stages, *_measures(recipe, place)]
 
 
 def _data(r: Recipe, place: Place) -> Stage:
@@ -114,22 +109,24 @@ def _run(kind: str, name: str, settings: dict[str, Any], place: Place) -> Stage:
 
 
 def most_ratio(settings: dict[str, Any], T: float, knots: int = 32) -> tuple[float, float]:
-    """The sum of published rates, and the largest g₁/g₂ if Adam moves each θ by as much, from EDM's levels."""
+    """The sum of the published rates, and the largest g₁/g₂ from EDM's levels if Adam moves each θ by that sum."""
     steps = round(1000 * settings["kimg"] / settings["batch"])
-    seen = np.arange(steps) / steps  # before each step, as a part of the run
-    ramp = np.minimum((seen + 1 / steps) * settings["kimg"] / 10_000, 1) * 0.5 ** np.floor(8 * seen - 4).clip(0)
+    progress = np.arange(steps) / steps  # before each step, as a part of the run
+    ramp = np.minimum((progress + 1 / steps) * settings["kimg"] / 10_000, 1) * 0.5 ** np.floor(8 * progress - 4).clip(0)
     reach = float(settings["schedule_lr"] * ramp.sum())
     sigma = np.linspace(0.002 ** (1 / 7), T ** (1 / 14), knots) ** 7
     rises = np.diff(np.log(np.append(1e-9, sigma[1:] ** 2)))
     theta = np.log(np.expm1(rises))
-    more, less = (np.logaddexp(0, theta + by) for by in (reach, -reach))
+    raised, lowered = (np.logaddexp(0, theta + shift) for shift in (reach, -reach))
     # ln g(τ_k) is largest where all rises before τ_k are larger and all after it smaller
-    ahead, behind = (a.cumsum() / (a.cumsum() + b[::-1].cumsum()[::-1] - b) for a, b in ((more, less), (less, more)))
-    return reach, float(np.exp(rises.sum() * (ahead - behind).max()))
+    larger, smaller = (
+        a.cumsum() / (a.cumsum() + b[::-1].cumsum()[::-1] - b) for a, b in ((raised, lowered), (lowered, raised))
+    )
+    return reach, float(np.exp(rises.sum() * (larger - smaller).max()))
 
 
 def _flags(request: dict[str, Any]) -> list[str]:
-    """Fields of a request as options of the command line."""
+    """Fields of a request as command-line options."""
     words: list[str] = []
     for name, value in request.items():
         flag = f"--{name.replace('_', '-')}"
@@ -139,10 +136,10 @@ def _flags(request: dict[str, Any]) -> list[str]:
 
 
 def _measures(r: Recipe, place: Place) -> list[Stage]:
-    """The distances: of the network as it was, and of the method.
+    """The distances of the original network and of the method.
 
-    A single-step solver goes to σ = 0 as EDM's does (grid edm). Multistep solvers end at σ_min (grid polynomial): an
-    evaluation there, for a step to 0, would be one of their few.
+    A single-step solver ends at σ = 0 as EDM's does (grid edm). Multistep solvers end at σ_min (grid polynomial),
+    because an evaluation there, for a step to 0, would be one of few.
     """
     reference, results = str(place.data / "fid" / f"{r.name}.npz"), str(place.data / "fid" / f"{r.name}.jsonl")
 
@@ -163,7 +160,7 @@ def _measures(r: Recipe, place: Place) -> list[Stage]:
         rows.append(edm)
     if "midpoint" in r.fid.variants:
         rows.append((r.model, f"{edm[1]}, midpoint", *edm[2:], "--second-point", "midpoint"))
-    made = [Stage("reference", reference, fid("ref", "--dataset", r.name, "--out", reference))]
+    stages = [Stage("reference", reference, fid("ref", "--dataset", r.name, "--out", reference))]
     for model, method, solver, *more in rows:
         words = ["--model", model, "--solver", solver, *more, "--nfe", ",".join(map(str, r.fid.nfe))]
         words += ["--seeds", ",".join(r.fid.seeds), "--ref", reference, "--benchmark", r.name, "--method", method]
@@ -172,5 +169,5 @@ def _measures(r: Recipe, place: Place) -> list[Stage]:
             words += ["--second-point", r.fid.second_point]
         if min(r.fid.counts) < _COMPARABLE:
             words += ["--allow-fewer"]
-        made.append(Stage("fid", method, fid("calc", *words)))
-    return [*made, Stage("table", "", ("python", "-m", "anisoflight.fid.table", results))]
+        stages.append(Stage("fid", method, fid("calc", *words)))
+    return [*stages, Stage("table", "", ("python", "-m", "anisoflight.fid.table", results))]

@@ -1,33 +1,22 @@
-"""The images of a recipe's scaled-down twin: waves of each class, and noise, in the format of the real images."""
-
-from __future__ import annotations
+"""The images of a scaled-down twin: waves for each class, and noise, in the format of the real images."""
 
 import io
 import json
 import math
 import shutil
 import zipfile
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 from PIL import Image
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    import numpy.typing as npt
-
-    from .recipe import Dataset
-
-FORMATS = ("cifar10-batches", "png-folders", "jpeg-folders", "edm-zip")
-"""Those in which the real images are downloaded: CIFAR-10's binary batches, folders as AFHQv2's and ImageNet's, FFHQ's
-zip as EDM prepares it.
-"""
+from .recipe import Dataset
 
 
 def generate(dataset: Dataset, target: Path) -> None:
-    """Write the images of a twin. The same entries give the same images."""
+    """Write the images of a twin. Equal entries give equal images."""
     if target.is_dir():
         shutil.rmtree(target)
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -2,21 +2,18 @@
 
     from anisoflight.torch import Denoiser, few, schedule
 
-    D = Denoiser(unet, scheduler)                         # any network, where it is
-    plan = few(D, nfe=5, shape=(4, 64, 64))               # the sampler that it should have
+    D = Denoiser(unet, scheduler)                         # any network of this process
+    plan = few(D, nfe=5, shape=(4, 64, 64))               # a sampler for it
     samples = plan(D, noise)
     schedule(D, client, "learned", images)                # a learned schedule for it
 
     from anisoflight.torch import export
 
     client.put_network("ddpm", unet, scheduler=scheduler)     # exported, sent, compared with torch
-    client.get_network("tuned", unet)                         # weights that the server has trained, back in the module
+    client.get_network("tuned", unet)                         # weights trained by the server, back in the module
 
-`Latents` brings images into the latents of an autoencoder and samples back to images. docs/networks.md says what is
-accepted.
+`Latents` converts images to the latents of an autoencoder and back. docs/networks.md describes the accepted networks.
 """
-
-from __future__ import annotations
 
 try:
     import torch as _torch  # pyright: ignore[reportMissingImports]

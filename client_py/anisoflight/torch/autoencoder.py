@@ -1,26 +1,20 @@
-"""The latents of an autoencoder of diffusers: images to data sets of them, and samples back to images."""
+"""Latents of an autoencoder of diffusers: images to data sets of latents, and samples to images."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch  # pyright: ignore[reportMissingImports]
 
-from ..errors import BadRequestError
-from ..images import to_float, to_uint8
+from ..errors import bad_tensor
+from ..images import Pixels, to_float, to_uint8
 from .wrapping import evaluating, unwrapped
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from ..images import Pixels
 
 Array = np.ndarray[Any, Any]
 
 
 class Latents:
-    """What the latent networks of diffusers see of an autoencoder's latents z: (z − mean)/scale.
+    """The scaled latents of latent networks of diffusers, (z − mean)/scale for an autoencoder's latents z.
 
     vae is an AutoencoderKL or another that encodes to a normal law of latents and decodes them. mean and scale are
     those of its config: shift_factor and 1/scaling_factor, or latents_mean and latents_std, by channel.
@@ -34,7 +28,7 @@ class Latents:
     def __init__(self, vae: Any, batch: int = 8) -> None:
         self.vae = vae = unwrapped(vae)
         self.batch = batch
-        """Images that are encoded or decoded at a time."""
+        """Images that are processed at a time."""
         config = vae.config
         factor = float(config.get("scaling_factor") or 1)
         self.mean: float | list[float] = float(config.get("shift_factor") or 0)
@@ -45,22 +39,22 @@ class Latents:
 
     def encode(self, images: npt.ArrayLike) -> Array:
         """The mean latents [n, h, w, c] float32 of images [n, H, W, 3] or [n, 3, H, W], uint8 or floats in [−1, 1]."""
-        held, channels = to_float(np.asarray(images)), self.vae.config.get("in_channels", 3)
-        if held.ndim != 4 or channels not in held.shape[1::2]:
-            said = f"images must have the shape [n, H, W, {channels}] or [n, {channels}, H, W], got {held.shape}"
-            raise BadRequestError(said, "BAD_TENSOR")
-        if held.shape[3] != channels:
-            held = np.moveaxis(held, 1, 3)
+        pixels, channels = to_float(np.asarray(images)), self.vae.config.get("in_channels", 3)
+        if pixels.ndim != 4 or channels not in pixels.shape[1::2]:
+            message = f"images must have the shape [n, H, W, {channels}] or [n, {channels}, H, W], got {pixels.shape}"
+            raise bad_tensor(message)
+        if pixels.shape[3] != channels:
+            pixels = np.moveaxis(pixels, 1, 3)
 
         def means(x: torch.Tensor) -> torch.Tensor:
             found = self.vae.encode(x)
             law = getattr(found, "latent_dist", None)
             return found.latents if law is None else law.mode()
 
-        return self._through(means, held)
+        return self._through(means, pixels)
 
     def decode(self, latents: Array) -> Pixels:
-        """Images [n, H, W, 3] of uint8 of latents [n, h, w, c], as `Client.sample` takes it for `decode`."""
+        """Images [n, H, W, 3] of uint8 from latents [n, h, w, c]; for `decode` of `Client.sample`."""
         return to_uint8(self._through(lambda z: self.vae.decode(z).sample, np.asarray(latents)))
 
     def _through(self, work: Any, values: Array) -> Array:

@@ -1,22 +1,18 @@
-"""What a recorded program computes of no input and of nothing that is trained: torch does it once, at export.
+"""Constants of a recorded program: what depends on no input and no parameter. torch computes them once, at export.
 
-Only what the server may have no rule for is stored. The rest stays operations: that keeps the names of buffers, and a
-file from which weights can be drawn again.
+Only constants that the server may have no rule for are stored. The others stay operations, which keeps the names of
+buffers, and a file from which weights can be drawn again.
 """
-
-from __future__ import annotations
 
 import math
 import operator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-LARGEST = 1 << 22  # values of a constant that is computed here: 16 MiB
-EXACT = 1 << 24  # the largest integer up to which float32, which weights are, holds all
+LARGEST = 1 << 22  # most values of a computed constant: 16 MiB
+EXACT = 1 << 24  # float32, the type of weights, holds all integers up to this
 _LAYOUT = frozenset(
     """
     alias.default clone.default detach.default lift_fresh_copy.default _to_copy.default expand.default permute.default
@@ -39,10 +35,10 @@ _SERVED = _LAYOUT | frozenset(
 def split(graph: Any, buffers: Mapping[Any, torch.Tensor]) -> tuple[set[Any], dict[Any, torch.Tensor]]:
     """The nodes that the output needs, and of the other nodes those that are stored, with their values.
 
-    buffers are the placeholders whose values are constants.
+    buffers are the placeholders with constant values.
     """
     values: dict[Any, Any] = dict(buffers)
-    folded: set[Any] = set()  # of those, what depends on an operation that the server may have no rule for
+    folded: set[Any] = set()  # values that depend on an operation that the server may have no rule for
     for node in graph.nodes:
         if node.op == "call_function" and _constant(node, values):
             args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
@@ -60,7 +56,7 @@ def split(graph: Any, buffers: Mapping[Any, torch.Tensor]) -> tuple[set[Any], di
 
 
 def _constant(node: Any, values: Mapping[Any, Any]) -> bool:
-    """Whether the node's value follows from values, each time the same, and is small."""
+    """Whether the node is a small deterministic function of known values."""
     made = node.meta.get("val")
     parts = made if isinstance(made, list | tuple) else [made]
     return (
@@ -72,7 +68,7 @@ def _constant(node: Any, values: Mapping[Any, Any]) -> bool:
 
 
 def _within(node: Any, operations: frozenset[str]) -> bool:
-    while node.target is operator.getitem:  # a part of what an operation gives
+    while node.target is operator.getitem:  # one of several results
         node = node.args[0]
     return str(node.target).removeprefix("aten.") in operations
 

@@ -1,31 +1,24 @@
-"""Denoisers made of networks in torch: any kind, any conditions, with guidance, where the network is."""
-
-from __future__ import annotations
+"""Denoisers from networks in torch: any kind, any conditions, with guidance."""
 
 import copy
 import functools
 import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
-from ..errors import BadRequestError
-from ..networks import ddpm
+from ..errors import BadRequestError, bad_model, bad_tensor
+from ..networks import Network, ddpm
+from ..subspaces import Subspaces
 from .meaning import meaning, network_of, range_of
 from .trial import Trial, trial_of
 from .wrapping import evaluating, unwrapped
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ..networks import Network
-    from ..subspaces import Subspaces
 
 Tensor = torch.Tensor
 
@@ -40,22 +33,21 @@ class Denoiser:
 
     for x = x_0 + σε [B, C, *axes], one to three axes, and σ a number or [B]; in the subspaces of a basis, √g [B, J].
 
-    `network` is a module or any function F(z, time, …). What it takes and returns follows from `scheduler` and
-    `prediction`, as `parametrization` takes them; by default it is EDM's raw F. "denoiser" is one that takes x and σ
-    and returns x_0, such as EDMPrecond and k-diffusion's Denoiser. One that takes αx and a time in [0, 1] and returns
-    x_0, such as azula's, has its noise schedule as scheduler, a function from time to α and ασ. A network returns a
-    tensor, an array, either as the first of several, or as `sample` or `mean`. Learned variances are dropped.
+    `network` is a module or a function F(z, time, …). `scheduler` and `prediction` tell its input and output, as for
+    `parametrization`; by default it is EDM's raw F. "denoiser" takes x and σ and returns x_0, such as EDMPrecond and
+    k-diffusion's Denoiser. A network that takes αx and a time in [0, 1] and returns x_0, such as azula's, has as
+    scheduler a function from time to α and ασ. A network returns a tensor or an array, alone, as the first of several,
+    or as `sample` or `mean`. Learned variances are dropped.
 
-    - `cond` has conditions by the network's keywords, a row for each: labels [K], prompts [K, S, D], fields
-      [K, C, H, W], mappings of such. A tensor alone is for the first keyword of the signature that is known for
-      conditions. In a call `rows` are the numbers of the samples' rows; keywords have a row for each sample. Inputs
-      without rows are bound by functools.partial.
-    - `guidance` s gives D_empty + s (D_cond − D_empty) at noise levels in the `interval` (low, high]. `empty` has the
-      row by keyword that stands for no condition. A network with an input for guidance has that in `cond`.
-    - `dtype` is what the network takes, by default its weights' type; a numpy dtype means that it takes arrays. x_0 has
-      x's type, but at least float32, and x's device. `device` is the network's, by default that of its weights.
-    - `batch` is how many rows the network evaluates at most at once, by default all; it is halved when the device's
-      memory is exhausted.
+    - `cond` has conditions by the network's keywords, with a row each: labels [K], prompts [K, S, D], fields [K, C, H,
+      W], mappings of such. A single tensor is for the first known condition of the signature. In a call, `rows` are the
+      indices of the samples' rows, and keywords have one row per sample. functools.partial binds inputs without rows.
+    - `guidance` s gives D_empty + s (D_cond − D_empty) at noise levels in the `interval` (low, high]. `empty` has by
+      keyword the row of no condition. A network with an input for guidance has that in `cond`.
+    - `dtype` is that of the network's input, by default its weights' type; a numpy dtype means arrays. x_0 has x's
+      type, but at least float32, and x's device. `device` is the network's, by default that of its weights.
+    - `batch` is the most rows that the network evaluates at once, by default all; it is halved when memory is
+      exhausted.
 
     Gradients flow to x, σ and conditions that require them. Raises BadRequestError.
 
@@ -100,7 +92,7 @@ class Denoiser:
         if self._arrays:
             self._dtype = torch.from_numpy(np.empty(0, dtype)).dtype
         self.device: torch.device | None = getattr(weight, "device", None) if device is None else torch.device(device)
-        """Where the network is; None for a function, which is asked where x is."""
+        """The device of the network; None for a function, which is called on that of x."""
         self._cond, self._empty, self._rows, self._subspaces = self._named(cond), self._named(empty), None, None
         self.rows = _rows_of(self._cond)
         """The number of conditions, K; 0 for none."""
@@ -113,12 +105,12 @@ class Denoiser:
 
     @property
     def batch(self) -> int:
-        """The number of rows that the network evaluates at most at once."""
+        """The most rows that the network evaluates at once."""
         return self._shared.batch
 
     @property
     def network(self) -> Network:
-        """How the network is asked, in terms of σ."""
+        """The network in terms of σ."""
         return self._kind
 
     @property
@@ -128,15 +120,15 @@ class Denoiser:
 
     @property
     def evaluations_per_call(self) -> int:
-        """The number of rows that the network evaluates for each sample: 2 with guidance."""
+        """Rows that the network evaluates per sample: 2 with guidance."""
         return 1 if self.guidance == 1 else 2
 
     def in_subspaces(self, subspaces: Subspaces) -> Self:
-        """The same in the subspaces of a basis."""
+        """The same denoiser in the subspaces of a basis."""
         return self.changed(_subspaces=subspaces)
 
     def at(self, rows: Any) -> Self:
-        """The same for samples with these rows of the conditions, [B]."""
+        """The same denoiser for samples with these rows of the conditions, [B]."""
         return self.changed(_rows=rows)
 
     def changed(self, **attributes: Any) -> Self:
@@ -148,49 +140,51 @@ class Denoiser:
     def check(self, shape: Sequence[int], data: Any = None, rows: Any = None, samples: int = 4) -> Trial:
         """Try the network on a few x_0 of a shape (C, *axes).
 
-        It is refused if it raises, returns another shape or what is not finite, or clearly is of another kind, which
-        the error names. x_0 are some of `data` [N, C, *axes], which have these rows of the conditions, or else the
-        network's own samples. A network that fits no kind, such as an untrained one, gets a warning.
+        BadRequestError if it raises, returns another shape or non-finite values, or clearly is of another kind, which
+        the error names. x_0 are some of `data` [N, C, *axes] with these rows of the conditions, or else the network's
+        own samples. A network that fits no kind, such as an untrained one, gets a warning.
         """
         return trial_of(self, shape, data, rows, samples)
 
     def __call__(self, x: Tensor, sigma: Any, condition: Any = None, /, *, rows: Any = None, **cond: Any) -> Tensor:
-        """x_0 of x [B, C, *axes] at σ; `condition` is that of the network, as `cond` alone."""
+        """x_0 of x [B, C, *axes] at σ; `condition` is a single condition, as `cond` may be."""
         if not isinstance(x, torch.Tensor) or not x.is_floating_point() or not 3 <= x.ndim <= 5:
             got = f"{x.dtype} {list(x.shape)}" if hasattr(x, "shape") else type(x).__name__
-            raise BadRequestError(f"x must be floats [B, C, *axes] with one to three axes, got {got}", "BAD_TENSOR")
+            raise bad_tensor(f"x must be floats [B, C, *axes] with one to three axes, got {got}")
         count, real, place = len(x), torch.promote_types(x.dtype, torch.float32), self.device or x.device
         if isinstance(sigma, int | float):
             if not 0 < sigma < math.inf:
-                raise BadRequestError(f"sigma must be above 0, got {sigma}", "BAD_TENSOR")
+                raise bad_tensor(f"sigma must be above 0, got {sigma}")
         else:
             sigma = torch.as_tensor(sigma).to(place, real)
             if sigma.ndim > (1 if self._subspaces is None else 2) or (sigma.ndim and len(sigma) not in (1, count)):
-                raise BadRequestError(f"sigma must be a number or [{count}], got {list(sigma.shape)}", "BAD_TENSOR")
+                raise bad_tensor(f"sigma must be a number or [{count}], got {list(sigma.shape)}")
             sigma = (sigma if sigma.ndim == 2 else sigma.reshape(-1, 1)).expand(count, -1)
-        given = self._named(condition) | self._named(cond)
-        table = {name: value for name, value in self._cond.items() if name not in given}
-        rows, known = self._rows if rows is None else rows, _rows_of(table)
+        conditions = self._named(condition) | self._named(cond)
+        table = {name: value for name, value in self._cond.items() if name not in conditions}
+        rows, row_count = self._rows if rows is None else rows, _rows_of(table)
         numbers = None
-        if known > 1:
+        if row_count > 1:
             numbers = torch.as_tensor([] if rows is None else rows).cpu().long()
-            if len(numbers) != count or not ((numbers >= 0) & (numbers < known)).all():
-                raise BadRequestError(f"rows must be {count} numbers from 0 to {known - 1}, got {numbers.tolist()}")
-        if _rows_of(given) not in (0, 1, count):
-            raise BadRequestError(f"cond must have {count} rows, as x has, got {_rows_of(given)}", "BAD_TENSOR")
-        through = [x, *_leaves({**given, "sigma": sigma})]
-        recorded = torch.is_grad_enabled() and any(one.requires_grad for one in through)
+            if len(numbers) != count or not ((numbers >= 0) & (numbers < row_count)).all():
+                raise BadRequestError(f"rows must be {count} numbers from 0 to {row_count - 1}, got {numbers.tolist()}")
+        if _rows_of(conditions) not in (0, 1, count):
+            raise bad_tensor(f"cond must have {count} rows, as x has, got {_rows_of(conditions)}")
+        inputs = [x, *_leaves({**conditions, "sigma": sigma})]
+        recorded = torch.is_grad_enabled() and any(one.requires_grad for one in inputs)
         mode = evaluating(self._module) if self._module is not None and self._module.training else nullcontext()
         out, begin = None, 0
         with torch.set_grad_enabled(recorded), mode:
             while begin < count:
                 size = min(max(1, self._shared.batch // self.evaluations_per_call), count - begin)
                 part = slice(begin, begin + size)
-                own = _picked(table, part if numbers is None else numbers[part], size) | _picked(given, part, size)
+                part_cond = _picked(table, part if numbers is None else numbers[part], size) | _picked(
+                    conditions, part, size
+                )
                 level = sigma if isinstance(sigma, int | float) else sigma[part]
                 try:
                     own_x = x if size == count else x[part]
-                    found = self._denoised(own_x.to(place, real), level, own).to(x.device)
+                    found = self._denoised(own_x.to(place, real), level, part_cond).to(x.device)
                 except torch.OutOfMemoryError:
                     if size == 1:
                         raise
@@ -210,33 +204,33 @@ class Denoiser:
             wide = sigma.reshape(*(sigma.shape[: 1 if self._subspaces is None else 2]), *[1] * (x.ndim - 1))
             mean = sigma[:, 0] if sigma.shape[1] == 1 else sigma.log().mean(1).exp()
         if self._subspaces is None:
-            held = kind.scale(wide) * x
-            return kind.denoised(self._guided(kind.input_scale(wide) * held, mean, cond), held, wide)
-        held = kind.scale(wide) * torch.stack(self._subspaces.split(x), 1)
-        output = self._guided((kind.input_scale(wide) * held).sum(1), mean, cond)
-        return kind.denoised(torch.stack(self._subspaces.split(output), 1), held, wide).sum(1)
+            scaled = kind.scale(wide) * x
+            return kind.denoised(self._guided(kind.input_scale(wide) * scaled, mean, cond), scaled, wide)
+        scaled = kind.scale(wide) * torch.stack(self._subspaces.split(x), 1)
+        output = self._guided((kind.input_scale(wide) * scaled).sum(1), mean, cond)
+        return kind.denoised(torch.stack(self._subspaces.split(output), 1), scaled, wide).sum(1)
 
     def _guided(self, z: Tensor, sigma: Any, cond: dict[str, Any]) -> Tensor:
-        """F with guidance, which is that of D, since D is affine in F."""
+        """F with guidance: guiding F guides D, which is affine in F."""
         time = self._kind.time(sigma)
         if not isinstance(sigma, torch.Tensor):
             time = z.new_full([len(z)], time)
-        inside = self.guidance != 1 and torch.as_tensor((self.interval[0] < sigma) & (sigma <= self.interval[1]))
-        if isinstance(inside, bool) or not inside.any():
-            return self._ask(z, time, cond)
+        guided = self.guidance != 1 and torch.as_tensor((self.interval[0] < sigma) & (sigma <= self.interval[1]))
+        if isinstance(guided, bool) or not guided.any():
+            return self._evaluate(z, time, cond)
         if missing := self._empty.keys() - cond.keys():
             raise BadRequestError(f"cond must have the keywords of empty, got none for {', '.join(missing)}")
-        rows = inside.expand(len(z)).nonzero()[:, 0].to(z.device)
-        none = _picked(cond, rows, len(rows)) | _picked(self._empty, rows, len(rows))
+        rows = guided.expand(len(z)).nonzero()[:, 0].to(z.device)
+        unconditional = _picked(cond, rows, len(rows)) | _picked(self._empty, rows, len(rows))
         if len(z) + len(rows) > self._shared.batch:
-            output, empty = self._ask(z, time, cond), self._ask(z[rows], time[rows], none)
+            output, empty = self._evaluate(z, time, cond), self._evaluate(z[rows], time[rows], unconditional)
         else:
-            both = _mapped(lambda *two: torch.cat(two), cond, none)
-            both = self._ask(torch.cat([z, z[rows]]), torch.cat([time, time[rows]]), both)
+            both = _mapped(lambda *two: torch.cat(two), cond, unconditional)
+            both = self._evaluate(torch.cat([z, z[rows]]), torch.cat([time, time[rows]]), both)
             output, empty = both.split([len(z), len(rows)])
         return output.index_copy(0, rows, empty + self.guidance * (output[rows] - empty))
 
-    def _ask(self, z: Tensor, time: Tensor, cond: dict[str, Any]) -> Tensor:
+    def _evaluate(self, z: Tensor, time: Tensor, cond: dict[str, Any]) -> Tensor:
         """F(z, time), in z's type."""
         self._shared.counts += len(z)
         real = self._dtype or z.dtype
@@ -252,14 +246,13 @@ class Denoiser:
         return _tensor(self._network(*inputs, **cond), z)
 
     def _named(self, cond: Any) -> dict[str, Any]:
-        """Conditions by keyword, as tensors with a row for each."""
+        """Conditions by keyword, as tensors with rows."""
         if cond is None:
             return {}
         if not isinstance(cond, Mapping):
             if self._condition is None:
                 raise BadRequestError(
-                    f"conditions must be by keyword, got a {type(cond).__name__} alone; the network's signature has no "
-                    "keyword for it"
+                    f"conditions must be by keyword for this network, got a {type(cond).__name__} alone"
                 )
             cond = {self._condition: cond}
         return _with_rows(cond)
@@ -280,15 +273,15 @@ def _signature(network: Any, module: torch.nn.Module | None) -> tuple[str, str |
 
 
 def _of_schedule(schedule: Callable[[Tensor], Any]) -> Network:
-    """A network that takes αx and a time in [0, 1] and returns x_0, of a schedule from time to α and ασ."""
+    """A network that takes αx and a time in [0, 1] and returns x_0, from a schedule of α and ασ."""
     times = torch.linspace(0, 1, 4097, dtype=torch.float64)
     alpha, noise = (torch.as_tensor(values).detach().cpu().expand(len(times)) for values in schedule(times))
     kind = ddpm(1 / (1 + (noise / alpha).square()), "sample", times)
     return replace(kind, scale=lambda sigma: schedule(torch.as_tensor(kind.time(sigma)))[0])
 
 
-def _tensor(output: Any, like: Tensor) -> Tensor:
-    """What a network returned, as a tensor like another."""
+def _tensor(output: Any, reference: Tensor) -> Tensor:
+    """A network's result as a tensor like another."""
     while not isinstance(output, torch.Tensor | np.ndarray):
         if isinstance(output, tuple | list) and output:
             output = output[0]
@@ -297,17 +290,17 @@ def _tensor(output: Any, like: Tensor) -> Tensor:
         elif isinstance(mean := getattr(output, "sample", getattr(output, "mean", None)), torch.Tensor):
             output = mean
         else:
-            raise BadRequestError(f"network must return a tensor, got a {type(output).__name__}", "BAD_MODEL")
+            raise bad_model(f"network must return a tensor, got a {type(output).__name__}")
     output = torch.as_tensor(output)
-    if output.ndim == like.ndim and output.shape[1] == 2 * like.shape[1]:
-        output = output[:, : like.shape[1]]  # without learned variances
-    if output.shape != like.shape:
-        raise BadRequestError(f"network must return {list(like.shape)}, got {list(output.shape)}", "BAD_MODEL")
-    return output.to(like)
+    if output.ndim == reference.ndim and output.shape[1] == 2 * reference.shape[1]:
+        output = output[:, : reference.shape[1]]  # without learned variances
+    if output.shape != reference.shape:
+        raise bad_model(f"network must return {list(reference.shape)}, got {list(output.shape)}")
+    return output.to(reference)
 
 
 def _mapped(function: Callable[..., Any], cond: Any, *others: Any) -> Any:
-    """Conditions, or several of one structure, with a function of their tensors."""
+    """Conditions with a function applied to their tensors, or to those of several of the same structure."""
     if isinstance(cond, Mapping):
         return {name: _mapped(function, one, *(other[name] for other in others)) for name, one in cond.items()}
     return function(cond, *others) if isinstance(cond, torch.Tensor) else cond
@@ -327,15 +320,15 @@ def _with_rows(value: Any) -> Any:
 
 
 def _rows_of(cond: Any) -> int:
-    """The number of rows of conditions; those of one row have any."""
+    """The number of rows of conditions; single rows fit any number."""
     found = {len(leaf) for leaf in _leaves(cond)}
     if len(found - {1}) > 1:
-        raise BadRequestError(f"conditions must have equally many rows, or one, got {sorted(found)}", "BAD_TENSOR")
+        raise bad_tensor(f"conditions must have equally many rows, or one, got {sorted(found)}")
     return max(found, default=0)
 
 
 def _picked(cond: dict[str, Any], rows: slice | Tensor, count: int) -> dict[str, Any]:
-    """These rows of conditions, `count` in number."""
+    """`count` rows of conditions."""
 
     def pick(value: Tensor) -> Tensor:
         if len(value) == 1:

@@ -1,24 +1,20 @@
-"""Learned and measured schedules for denoisers that stay here: the terms of the loss and its gradient, by autograd."""
+"""Learned and measured schedules for denoisers of this process, with the terms of the loss and its gradient by
+autograd.
+"""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
-from ..errors import BadRequestError
-from ..offering import offer, subspaces_of, terms_of
+from ..errors import BadRequestError, bad_tensor
+from ..offering import Question, offer, subspaces_of, terms_of
 from ..schedule import Schedule
 from ..subspaces import FORMULAS, Subspaces
 from ..wire.progress import Bar
 from .denoiser import Denoiser
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from ..offering import Question
 
 Tensor = torch.Tensor
 Array = np.ndarray[Any, Any]
@@ -39,25 +35,26 @@ def schedule(
     progress: bool = True,
     **options: Any,
 ) -> Schedule:
-    """Learn, or with kind="geodesic" measure, a schedule for a denoiser that the server does not hold.
+    """Learn, or with kind="geodesic" measure, a schedule for a denoiser that the server does not have.
 
-    `denoise(x, sigma)` gives x_0 of noisy images x [B, C, H, W]; with labels it is called as denoise(x, sigma, labels).
-    sigma is [B]; where the schedule has a basis, [B, J]: the noise level of each subspace. It must be differentiable,
-    for the estimator full twice, and treat every image by itself. `Denoiser` makes one of a network.
+    `denoise(x, sigma)` returns x_0 of noisy images x [B, C, H, W]; with labels it is called as denoise(x, sigma,
+    labels). sigma is [B], or with a basis [B, J], the noise level of each subspace. It must be differentiable, twice
+    for the estimator full, and independent between images. `Denoiser` makes one from a network.
 
-    `images` is [N, C, H, W] in what the denoiser takes, with `labels` [N] where it has classes: a tensor, an array, or
-    anything else that has a shape and gives images for an array of their numbers.
+    `images` is [N, C, H, W] in the denoiser's units, with `labels` [N] if it has classes: a tensor, an array, or
+    anything that has a shape and returns images for an array of indices. A batch is computed `microbatch` images at a
+    time.
 
-    A batch is computed `microbatch` images at a time. Kind "learned" takes a run's settings that move the schedule
-    (batch, kimg, seed, family, estimator, init, schedule, T, knots, c, order, schedule_lr, …), kind "geodesic" T, g0,
-    knots, c, order, points, samples, batch, seed, basis, k or cuts, per_class. `sigma_min` and `sigma_max` are the
-    network's own. c is by default the variance of 1024 of the images. The denoiser itself is not trained.
+    Kind "learned" takes a run's settings of the schedule (batch, kimg, seed, family, estimator, init, schedule, T,
+    knots, c, order, schedule_lr, …), kind "geodesic" T, g0, knots, c, order, points, samples, batch, seed, basis, k or
+    cuts, per_class. `sigma_min` and `sigma_max` are the network's. c is by default the variance of 1024 of the images.
+    The denoiser is not trained.
 
-    The schedule is stored under the name when it is done, and every few seconds before: an answer that raises, or
-    Ctrl-C, leaves the steps taken. `info` has what the server says of it, `info["rows"]` what it said of each step.
+    The schedule is stored under the name at the end, and every few seconds before: after an error or Ctrl-C the steps
+    taken remain. `info` has the server's description, `info["rows"]` the row of each step.
     """
     if len(images.shape) != 4:
-        raise BadRequestError(f"images must have the shape [N, C, H, W], got {tuple(images.shape)}", "BAD_TENSOR")
+        raise bad_tensor(f"images must have the shape [N, C, H, W], got {tuple(images.shape)}")
     count, *shape = (int(n) for n in images.shape)
     order = np.arange(count)
     if labels is None:
@@ -65,12 +62,12 @@ def schedule(
     else:
         classes = np.asarray(labels)
         if classes.shape != order.shape or (classes.size and classes.min() < 0):
-            raise BadRequestError("labels must be one class for each image, from 0 on", "BAD_TENSOR")
+            raise bad_tensor("labels must be one class for each image, from 0 on")
         order = np.argsort(classes, kind="stable")
         options["counts"] = np.bincount(classes.astype(np.int64)).tolist()
     if count and "c" not in options:
-        some = torch.as_tensor(images[np.linspace(0, count - 1, min(count, 1024)).astype(int)]).double()
-        options["c"] = float(some.var(0, correction=0).sum()) or 1.0
+        sample = torch.as_tensor(images[np.linspace(0, count - 1, min(count, 1024)).astype(int)]).double()
+        options["c"] = float(sample.var(0, correction=0).sum()) or 1.0
     subspaces = _subspaces(client, options)
     if isinstance(denoise, Denoiser):
         denoise = denoise.in_subspaces(subspaces)
@@ -93,21 +90,19 @@ def _subspaces(client: Any, options: Mapping[str, Any]) -> Subspaces:
         return Subspaces(family)
     vectors = client.basis(basis)
     if -1 not in vectors:
-        raise BadRequestError(
-            f"family must have a basis that all classes share, got {basis!r}; one per class is learned "
-            "by Client.create_run"
-        )
+        message = f"family must have a basis that all classes share, got {basis!r}"
+        raise BadRequestError(f"{message}; Client.create_run learns one per class")
     return Subspaces(family, vectors[-1])
 
 
 @dataclass(frozen=True)
 class _Answers:
-    """The terms of a question's samples; docs/method.md has them under the schedule's gradient."""
+    """The terms of a question's samples; see docs/method.md, the schedule's gradient."""
 
     denoise: Callable[..., Tensor]
     images: Any
     order: Array
-    """The numbers of the images, where those of a class follow each other."""
+    """The indices of the images, ordered by class."""
     shape: Sequence[int]
     labelled: bool
     subspaces: Subspaces
@@ -133,11 +128,11 @@ class _Answers:
             x = x0 + _mixed(root, self._split(eps))
             if through_x:
                 x.requires_grad_()
-            named = (torch.as_tensor(question.label.astype(np.int64)).to(self.device),) if self.labelled else ()
-            clean = self.denoise(x, root if self.count > 1 else root[:, 0], *named)
+            labels = (torch.as_tensor(question.label.astype(np.int64)).to(self.device),) if self.labelled else ()
+            clean = self.denoise(x, root if self.count > 1 else root[:, 0], *labels)
             residual = self._split(clean - x0) / _wide(root)  # P_j (flow + ε) = P_j (D − x_0)/√g_j
             out = {"residual": _dots(residual, residual)}
-            if through_g:  # through x_t and everything in which g conditions the denoiser
+            if through_g:  # through x_t and through the denoiser
                 (out["backprop"],) = torch.autograd.grad((omega * out["residual"]).sum(), g)
             if through_x:
                 w = _mixed(2 * omega, residual).detach()
@@ -163,10 +158,10 @@ class _Answers:
             out["implicit3"] = _dots(self._split(w), flow[:, None]) / (2 * root**2)
         return out
 
-    def _planes(self, draw: Callable[..., Array], *which: int) -> Tensor:
-        """Noise or probes, which the question draws with the channels last."""
+    def _planes(self, draw: Callable[..., Array], *number: int) -> Tensor:
+        """Noise or probes, drawn by the question with the channels last."""
         channels, height, width = self.shape
-        return self._tensor(np.moveaxis(draw((height, width, channels), *which), -1, 1))
+        return self._tensor(np.moveaxis(draw((height, width, channels), *number), -1, 1))
 
     def _tensor(self, values: Array) -> Tensor:
         return torch.tensor(np.ascontiguousarray(values)).to(self.device, self.dtype)  # a copy: columns are read-only
@@ -177,7 +172,7 @@ class _Answers:
 
 
 def _wide(numbers: Tensor) -> Tensor:
-    """Numbers [B, J], to be multiplied with images of each subspace."""
+    """Numbers [B, J] with axes that broadcast with images of each subspace."""
     return numbers[..., None, None, None]
 
 

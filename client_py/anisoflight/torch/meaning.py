@@ -1,17 +1,12 @@
-"""What a network's output means: the section "parametrization" of a config.json, by name or from a scheduler."""
-
-from __future__ import annotations
+"""The meaning of a network's output: the section "parametrization" of a config.json, from a name or a scheduler."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ..errors import BadRequestError
-from ..networks import ddpm, denoiser, edm, flow, ve, vp
-
-if TYPE_CHECKING:
-    from ..networks import Network
+from ..errors import BadRequestError, bad_model
+from ..networks import Network, ddpm, denoiser, edm, flow, ve, vp
 
 _KINDS = ("edm", "vp", "ve", "epsilon", "v", "sample", "flow")
 _NAMES = {"epsilon": "epsilon", "v_prediction": "v", "v": "v", "sample": "x0", "x0": "x0"}
@@ -19,17 +14,17 @@ _PREDICTIONS = {"epsilon": "epsilon", "v": "v_prediction", "x0": "sample"}
 
 
 def parametrization(scheduler: Any = None, prediction: str | None = None) -> dict[str, Any]:
-    """The section of a scheduler of diffusers, of its config, or of a name.
+    """The section for a scheduler of diffusers, its config, or a name.
 
     - A scheduler with ᾱ (DDPM, DDIM, DPM-Solver, UniPC, …): its prediction_type, and its table of ᾱ.
     - A flow-matching scheduler: flow, with times s·num_train_timesteps.
     - An EDM scheduler: edm with its sigma_data.
-    - A mapping with the field kind: a section as it is.
-    - "edm", "vp", "ve", "flow": the kind with its defaults; "epsilon", "v" and "sample" need a table, which the betas
-      of DDPM (linear from 0.0001 to 0.02, 1000 times) are where none is given.
-    - "denoiser": a network that takes x and σ and returns x_0. It stays in torch: `Denoiser` takes it.
+    - A mapping with the field kind: itself.
+    - "edm", "vp", "ve", "flow": the kind with its defaults; "epsilon", "v" and "sample": with the table of DDPM's betas
+      (linear from 0.0001 to 0.02, 1000 times).
+    - "denoiser": a network that takes x and σ and returns x_0, for `Denoiser` only.
 
-    `prediction` stands for a scheduler's prediction_type.
+    `prediction` replaces a scheduler's prediction_type.
 
     >>> parametrization("flow")
     {'kind': 'flow'}
@@ -47,28 +42,21 @@ def parametrization(scheduler: Any = None, prediction: str | None = None) -> dic
     alphas = getattr(scheduler, "alphas_cumprod", None)
     if kind.startswith("EDM"):
         if config.get("prediction_type", "epsilon") != "epsilon":
-            raise BadRequestError(
-                "an EDM scheduler with v_prediction turns c_out round, which is not known", "BAD_MODEL"
-            )
+            raise bad_model("an EDM scheduler with v_prediction negates c_out, which is not supported")
         return {"kind": "edm", **{key: float(config[key]) for key in ("sigma_data", "sigma_min", "sigma_max")}}
     if "FlowMatch" in kind or (alphas is not None and name == "flow_prediction"):
         return {"kind": "flow", "steps": float(config.get("num_train_timesteps", 1000))}
     if alphas is None:
-        raise BadRequestError(
-            f"scheduler must have betas, or be a flow-matching or EDM scheduler, got {kind}; "
-            'give the section itself, {"kind": …}',
-            "BAD_MODEL",
-        )
+        message = f"scheduler must have betas, or be a flow-matching or EDM scheduler, got {kind}"
+        raise bad_model(message + '; or give the section, {"kind": …}')
     alphas = np.array(getattr(alphas, "tolist", lambda: alphas)(), np.float64)
     if config.get("rescale_betas_zero_snr"):
-        alphas[-1] = 0  # in place of which some schedulers hold a number near it, to divide by
+        alphas[-1] = 0  # some schedulers have a small number instead
     return _with_alphas(name, alphas)
 
 
 def meaning(module: Any, scheduler: Any = None, prediction: str | None = None) -> dict[str, Any]:
-    """`parametrization` of what is known of a module: "edm" by default, but not for a network of diffusers, few of
-    which are EDM's.
-    """
+    """`parametrization` of a module: "edm" by default, but an error for a network of diffusers."""
     if scheduler is None and prediction is None and type(module).__module__.startswith("diffusers."):
         raise BadRequestError(
             f"prediction must be one of {', '.join(_KINDS)} for a {type(module).__name__} of diffusers, got none; "
@@ -79,12 +67,12 @@ def meaning(module: Any, scheduler: Any = None, prediction: str | None = None) -
 
 def _with_alphas(name: str, alphas: Any) -> dict[str, Any]:
     if name not in _NAMES:
-        raise BadRequestError(f"prediction must be one of {', '.join(_NAMES)}, got {name!r}", "BAD_MODEL")
+        raise bad_model(f"prediction must be one of {', '.join(_NAMES)}, got {name!r}")
     return {"kind": _NAMES[name], "alphas_cumprod": np.asarray(alphas, np.float64).tolist()}
 
 
 def network_of(section: Mapping[str, Any]) -> tuple[Network, float, float]:
-    """How a network of this section is asked, and a range of noise levels that it knows."""
+    """The network of a section, and a range of noise levels that it knows."""
 
     def number(name: str, default: float) -> float:
         return float(section.get(name) or default)
@@ -106,12 +94,12 @@ def network_of(section: Mapping[str, Any]) -> tuple[Network, float, float]:
         network = ddpm(section["alphas_cumprod"], _PREDICTIONS[kind], section.get("timesteps"))
         ends = [-np.inf, np.inf]  # times beyond the table's are those of its ends
     else:
-        raise BadRequestError(f"kind must be one of edm, vp, ve, epsilon, v, x0, flow, got {kind!r}", "BAD_MODEL")
+        raise bad_model(f"kind must be one of edm, vp, ve, epsilon, v, x0, flow, got {kind!r}")
     return network, max(low, network.sigma(ends[0])), min(high, network.sigma(ends[1]))
 
 
 def range_of(section: Mapping[str, Any]) -> tuple[float, float]:
-    """The noise levels of a network of this section; EDM's, 0.002 to 80, where nothing tells."""
+    """The noise levels of a network of a section; by default EDM's, 0.002 to 80."""
     known = {name: section.get(name) or 0.0 for name in ("sigma_min", "sigma_max")}
     low, high = (0.02, 100.0) if section["kind"] == "ve" else (0.002, 80.0)
     if "alphas_cumprod" in section or section["kind"] == "vp":

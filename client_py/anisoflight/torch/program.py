@@ -1,6 +1,6 @@
 """A module's forward pass as a list of operations: what torch.export records, in the form that the server reads.
 
-Nodes are in PyTorch's ATen operations, with its names of arguments; a reference to another node is "%NAME", a size that
+Nodes are PyTorch's ATen operations, with its names of arguments. A reference to another node is "%NAME", a size that
 grows with the batch {"batch": n}. docs/networks.md describes the file.
 """
 
@@ -10,20 +10,18 @@ import fnmatch
 import math
 import operator
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Container, Sequence
+from typing import Any
 from unittest.mock import patch
 
 import torch  # pyright: ignore[reportMissingImports]
 
-from ..errors import BadRequestError
+from ..errors import bad_model
 from . import constants
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
 
 _NUMBERS = (torch.SymInt, torch.SymFloat, torch.SymBool, int, float)
 PREFIX = "module."  # of the names in a wrapper that holds the user's module
-BATCH = 3  # of the example: a size that is 3 by chance does not follow the batch
+BATCH = 3  # of the example
 _KEPT = frozenset(
     """
     linear conv2d silu gelu group_norm layer_norm rms_norm scaled_dot_product_attention softmax.int embedding sigmoid
@@ -41,13 +39,13 @@ def record(
     examples: Sequence[tuple[str, dict[str, Any], torch.Tensor]],
     ratios_at: Sequence[str] = (),
 ) -> Recorded:
-    """What wrapper(*tensors) computes. Each input is (kind, arguments of its node, an example of batch `BATCH`).
+    """The program of wrapper(*tensors). Each input is (kind, arguments of its node, an example of batch `BATCH`).
 
     ratios_at are patterns of submodules whose outputs, [B, E], take the log-ratio inputs.
     """
     tensors = tuple(example for _, _, example in examples)
     dynamic = tuple({0: torch.export.Dim.AUTO} for _ in tensors)
-    # numpy's square root of a size that follows the batch asks the size for a method of that name.
+    # numpy's square root calls a method of that name on a size that depends on the batch.
     with torch.no_grad(), patch.object(torch.SymFloat, "sqrt", torch.sym_sqrt, create=True):
         program = torch.export.export(wrapper, tensors, dynamic_shapes=dynamic, strict=False)
         table = torch.export.default_decompositions()
@@ -62,7 +60,7 @@ def record(
 
 
 class Recorded:
-    """A forward pass: the nodes with their output, and the tensors by name."""
+    """A forward pass: its nodes, output, and tensors by name."""
 
     def __init__(self, program: Any, examples: Sequence[Any], ratios_at: Sequence[str]) -> None:
         self.program = program
@@ -98,7 +96,7 @@ class Recorded:
                     self.ratio(node)
 
     def constant(self, spec: Any) -> torch.Tensor | None:
-        """The value of an input that is a constant. Labels choose a row of a table of conditions, which is none."""
+        """The value of a constant input. The table of conditions is none, since labels select its rows."""
         if spec.kind.name not in ("BUFFER", "CONSTANT_TENSOR") or spec.target.removeprefix(PREFIX) == "conditions":
             return None
         value = self.value(spec)
@@ -125,11 +123,11 @@ class Recorded:
     def parameter(self, node: Any, spec: Any) -> None:
         value = self.value(spec)
         if not isinstance(value, torch.Tensor):
-            raise BadRequestError(f"{spec.target} must be a tensor, got {type(value).__name__}", "BAD_MODEL")
+            raise bad_model(f"{spec.target} must be a tensor, got {type(value).__name__}")
         name = spec.target.removeprefix(PREFIX)
         value = value.detach()
         if not value.dtype.is_floating_point and value.numel() and int(value.abs().max()) > constants.EXACT:
-            raise BadRequestError(f"{name} holds integers over 2^24, which weights cannot: shorten them", "BAD_MODEL")
+            raise bad_model(f"{name} holds integers over 2^24, which weights cannot: shorten them")
         self.keep(node, name, value, frozen=spec.kind.name != "PARAMETER" or not value.dtype.is_floating_point)
 
     def keep(self, node: Any, name: str, value: torch.Tensor, *, frozen: bool) -> None:
@@ -175,23 +173,19 @@ class Recorded:
     def ratio(self, node: Any) -> None:
         value = node.meta.get("val")
         if not isinstance(value, torch.Tensor) or value.ndim != 2:
-            raise BadRequestError(
-                f"ratios_at must name modules that return an embedding [B, E]; {_module(node)} does not", "BAD_MODEL"
-            )
+            raise bad_model(f"ratios_at must name modules that return an embedding [B, E]; {_module(node)} does not")
         self.add(node, "add_ratios", {"self": "%" + node.name, "index": len(self.alias)})
         self.nodes[-1]["name"] = self.alias[node.name] = f"{node.name}__ratios"
 
     def end(self, node: Any) -> None:
         found = node.args[0][0]
         if isinstance(found.meta["val"].shape[0], int):
-            raise BadRequestError(
-                "forward must work for any batch size; this module computes with the size of the example", "BAD_MODEL"
-            )
+            raise bad_model("forward must work for any batch size; this module computes with the size of the example")
         self.output = str(self.alias.get(found.name, found.name))
 
 
 def _last(needed: Container[Any], graph: Any, patterns: Sequence[str]) -> set[Any]:
-    """The nodes that compute the outputs of the submodules that patterns name."""
+    """The nodes that compute the outputs of the submodules of the patterns."""
     if not patterns:
         return set()
     found: dict[str, Any] = {}
@@ -221,13 +215,10 @@ def _size(size: Any, node: Any) -> Any:
     expression = size.node.expr
     symbols = list(expression.free_symbols)
     values = {float(expression.subs(dict.fromkeys(symbols, n))) for n in (BATCH, 5 * BATCH, 7 * BATCH)}
-    if len(values) == 1:  # the batch drops out of it
+    if len(values) == 1:  # independent of the batch
         return values.pop() if isinstance(size, torch.SymFloat) else int(values.pop())
     times = expression / symbols[0]
     if len(symbols) != 1 or not times.is_Integer:
-        raise BadRequestError(
-            f"{_module(node) or 'the module'} makes a tensor of size {expression}, which is no multiple of the batch; "
-            "only the number of images may vary",
-            "BAD_MODEL",
-        )
+        made = f"{_module(node) or 'the module'} makes a tensor of size {expression}"
+        raise bad_model(f"{made}, which is no multiple of the batch; only the number of images may vary")
     return {"batch": int(times)}

@@ -1,6 +1,4 @@
-"""Samplers of few evaluations for denoisers that stay here: the server plans and judges, torch follows and reduces."""
-
-from __future__ import annotations
+"""Samplers of few evaluations for denoisers of this process: the server plans and judges, torch follows and reduces."""
 
 import base64
 import contextlib
@@ -9,14 +7,16 @@ import math
 import operator
 import tempfile
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
-from ..errors import BadRequestError
+from ..client import Client
+from ..errors import BadRequestError, bad_tensor
 from ..latents import latents
-from ..offering import offer
+from ..offering import Question, offer
 from ..plan import Plan
 from ..serve import serve
 from ..start import Start
@@ -24,18 +24,12 @@ from ..subspaces import Coordinates
 from ..wire.progress import Bar, Progress
 from .denoiser import Denoiser
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from ..client import Client
-    from ..offering import Question
-
 Tensor = torch.Tensor
 Array = np.ndarray[Any, Any]
 
 _TIMES = 65
-_HIGHEST = 80.0  # where samplers begin if the network knows higher levels: of data of deviation ½ nothing is left there
-_ROWS, _VALUES = 64, 1 << 20  # followed at a time, unless the denoiser's batch is smaller
+_HIGHEST = 80.0  # the first level of samplers: data of deviation ½ are invisible above it
+_ROWS, _VALUES = 64, 1 << 20  # at a time, unless the denoiser's batch is smaller
 
 
 def few(
@@ -52,38 +46,38 @@ def few(
     progress: bool = True,
     **options: Any,
 ) -> Plan:
-    """The sampler that a denoiser should have for so few evaluations: a `Plan`, for `plan(denoiser, noise)`,
-    `plan.scheduler(pipe)` and loops of your own. A function of x and σ that returns x_0 is a denoiser, too.
+    """The best sampler of a denoiser for few evaluations: a `Plan`, for `plan(denoiser, noise)`, `plan.scheduler(pipe)`
+    and your own loops. The denoiser may be a function of x and σ that returns x_0.
 
     shape is that of one sample, (C, L), (C, H, W) or (C, D, H, W). Samples are drawn under the denoiser's conditions.
 
-    Without `data`, solvers on several noise levels, and coefficients fitted to the denoiser's own trajectories, are
-    compared by the squared error of their samples to converged ones from the same noise, of which no sampler is better.
-    With `data` [N, *shape], images in the denoiser's units, they are compared by Fréchet distances to these, and may
-    start from their normal law. `labels` [N] are then the rows of the conditions that belong to the images.
+    Without `data`, solvers on several noise levels, and coefficients fitted to the denoiser's trajectories, are
+    compared by the squared error of their samples to converged ones from the same noise. With `data` [N, *shape],
+    images in the denoiser's units, they are compared by Fréchet distances to these, and may start from their normal
+    law. `labels` [N] are then the rows of the images' conditions.
 
-    `features(x_0)` [B, F] are what distances see: a decoder's pictures, layers of a classifier. By default they are the
-    values themselves, and with data low frequencies, edges and the responses of random filters.
+    `features(x_0)` [B, F] are what distances are measured on: a decoder's pictures, layers of a classifier. By default
+    they are the values, and with data low frequencies, edges and the responses of random filters.
 
-    `budget` bounds the evaluations of one row each, of which a guided denoiser takes two for a sample. By default it is
-    4000 for samples without data, or the least that will do, and with data what 512 samples of each sampler need. With
-    "minutes", or without data with a budget that suffices, levels and coefficients are learned through the denoiser,
-    too, which needs no derivatives of it. What is to come is printed before it begins. Ctrl-C ends the search with the
-    best so far. The sampler is the best plain one from noise unless the gain of another is certain, on latents that
-    nothing was chosen by; `plan.info` has every try, the gain as `ratio` and `ratio_stderr`, evaluations and seconds.
+    `budget` bounds the evaluations of single rows; a guided denoiser takes two per sample. By default it is 4000 for
+    samples without data, or the least that suffices, and with data what 512 samples of each sampler need. With
+    "minutes", or without data with a sufficient budget, levels and coefficients are also learned through the denoiser,
+    without its derivatives. The cost is printed first. Ctrl-C ends the search with the best so far. The result is the
+    best plain sampler from noise unless the gain of another is certain on other latents. `plan.info` has every try, the
+    gain as `ratio` and `ratio_stderr`, evaluations and seconds.
 
-    The search asks a server: `client`, or one of its own. Options are those of docs/wire.md, OfferNetwork, of kind few:
+    The search uses a server: `client`, or a new one. Options are those of docs/wire.md, OfferNetwork, of kind few:
     solvers, samples, sigma_min, sigma_max.
     """
     if not isinstance(denoiser, Denoiser):
         denoiser = Denoiser(denoiser, "denoiser")
     channels, *axes = (int(n) for n in shape)
     if len(axes) not in (1, 2, 3):
-        raise BadRequestError(f"shape must be that of one sample, (C, H, W), got {tuple(shape)}", "BAD_TENSOR")
+        raise bad_tensor(f"shape must be that of one sample, (C, H, W), got {tuple(shape)}")
     if data is not None:
         data = data if hasattr(data, "shape") else np.asarray(data)
         if "float" not in str(getattr(data, "dtype", "float")):
-            raise BadRequestError(f"data must be floats in the denoiser's units, got {data.dtype}", "BAD_TENSOR")
+            raise bad_tensor(f"data must be floats in the denoiser's units, got {data.dtype}")
         labels = _checked(labels, len(data), denoiser.rows)
     trial = denoiser.check(shape, data, labels)
     folded = (int(np.prod(axes[:-1])), axes[-1], channels)
@@ -114,14 +108,14 @@ def few(
 
 
 def _checked(labels: Any, count: int, rows: int) -> Array | None:
-    """The conditions of images."""
+    """The rows of the images' conditions."""
     if labels is None:
         if rows > 1:
             raise BadRequestError(f"labels must be given with data: the rows, of {rows}, of the images' conditions")
         return None
     found = np.asarray(getattr(labels, "tolist", lambda: labels)())
     if found.shape != (count,) or found.dtype.kind not in "iu" or found.min() < 0 or found.max() >= rows:
-        raise BadRequestError(f"labels must be {count} whole numbers below the denoiser's {rows} rows", "BAD_TENSOR")
+        raise bad_tensor(f"labels must be {count} whole numbers below the denoiser's {rows} rows")
     return found
 
 
@@ -138,7 +132,7 @@ def _budgeted(budget: int | str | None, denoiser: Denoiser) -> dict[str, Any]:
 
 
 def _times(denoiser: Denoiser) -> list[float]:
-    """Noise levels at evenly spaced times of the network's own, falling; none where it is told σ itself."""
+    """Decreasing noise levels at evenly spaced times of the network; none if its time is a function of σ alone."""
     if denoiser.parametrization["kind"] in ("denoiser", "edm", "ve"):
         return []
     network = denoiser.network
@@ -147,7 +141,7 @@ def _times(denoiser: Denoiser) -> list[float]:
 
 
 class _Follower:
-    """Answers what the server asks of a denoiser."""
+    """Answers the server's questions about a denoiser."""
 
     bar: Any
     evaluations = 0
@@ -177,44 +171,44 @@ class _Follower:
                 seconds = self.bar.total * self._seconds
                 print(f"few: at most {self.bar.total} evaluations, about {_spoken(seconds)}")
         self.bar.set_postfix_str(event.get("part", ""), refresh=False)
-        ask = event["ask"]
-        if ask == "follow":
+        question_kind = event["ask"]
+        if question_kind == "follow":
             return self._follow(event, question)
-        if ask == "labels":
+        if question_kind == "labels":
             return self._labels[question.image]  # pyright: ignore[reportOptionalSubscript]
-        if ask == "residuals":
+        if question_kind == "residuals":
             return self._residuals(question)
         images = self._images(question.image)
-        return self._seen(images) if ask == "features" else self._sent(images)
+        return self._seen(images) if question_kind == "features" else self._sent(images)
 
     def count_features(self) -> int:
-        """How many features there are."""
+        """The number of features."""
         if self._data is not None:
-            some = self._images(np.arange(2))
+            images = self._images(np.arange(2))
         else:
-            some = torch.zeros(2, *self._shape, device=self._denoiser.device)
-        return self._seen(some).shape[1]
+            images = torch.zeros(2, *self._shape, device=self._denoiser.device)
+        return self._seen(images).shape[1]
 
     def _seen(self, x: Tensor) -> Array:
         """Features [n, F]."""
         found = torch.as_tensor(self._features(x)) if self._features is not None else x
         if found.ndim < 2 or len(found) != len(x):
-            raise BadRequestError(f"features must be [{len(x)}, F], got {list(found.shape)}", "BAD_TENSOR")
+            raise bad_tensor(f"features must be [{len(x)}, F], got {list(found.shape)}")
         return found.detach().flatten(1).double().cpu().numpy()
 
     def _images(self, numbers: Array) -> Tensor:
         images = torch.as_tensor(self._data[np.array(numbers)]).detach().to(self._denoiser.device, torch.float32)
         if tuple(images.shape[1:]) != self._shape:
-            raise BadRequestError(f"data must be images [N, {self._shape}], got {list(images.shape)}", "BAD_TENSOR")
+            raise bad_tensor(f"data must be images [N, {self._shape}], got {list(images.shape)}")
         return images
 
     def _sent(self, x: Tensor) -> Array:
-        """Images [n, H, W, C] as they travel."""
+        """Images [n, H, W, C] in the form of the wire."""
         height, width, channels = self._folded
         return x.detach().reshape(len(x), channels, height, width).movedim(1, -1).double().cpu().numpy()
 
     def _planes(self, values: Array) -> Tensor:
-        """What was drawn as [n, H, W, C], in the shape of images."""
+        """Values [n, H, W, C] in the shape of images."""
         planes = torch.from_numpy(np.ascontiguousarray(np.moveaxis(values, -1, 1)))
         return planes.reshape(len(values), *self._shape).to(self._denoiser.device)
 
@@ -224,7 +218,7 @@ class _Follower:
         made = self._denoiser.counts - before
         self.evaluations += made
         self.bar.update(min(made, max(0, (self.bar.total or made) - self.bar.n)))
-        return denoised.clone()  # a denoiser may write to the same place every time
+        return denoised.clone()  # a denoiser may reuse its output
 
     def _parts(self, question: Question) -> Iterator[tuple[int, Question, Array]]:
         size = max(1, min(self._denoiser.batch, _ROWS, _VALUES // math.prod(self._shape)))
@@ -243,7 +237,7 @@ class _Follower:
         return np.concatenate(out)
 
     def _follow(self, event: dict[str, Any], question: Question) -> Array:
-        """Trajectories, and of them what is asked for."""
+        """Trajectories of a plan, and their reductions."""
         if "law" in event:
             self._law = Start(base64.b64decode(event["law"]))
         plan = Plan(event["plan"], None, self._law if "start" in event["plan"] else None)
@@ -276,7 +270,7 @@ class _Follower:
         return np.concatenate([np.asarray(reducer.answer(), np.float64).ravel() for reducer in reducers])
 
     def _remembered(self, part: Question, begin: tuple[int | None, ...]) -> list[tuple[Tensor, ...]]:
-        """The evaluations of the last plan from these latents, whose first stages a fit does not change."""
+        """The evaluations of the last plan from these latents, which a fit shares in its first stages."""
         key = int(part.seed[0]), begin
         if key not in self._memo:
             self._memo = {other: kept for other, kept in self._memo.items() if other[1] == begin}
@@ -307,7 +301,7 @@ class _Samples:
 
 
 class _Errors(_Samples):
-    """Squared errors of samples beside kept ones."""
+    """Squared errors of samples to kept states."""
 
     def sampled(self, begin: int, x: Tensor) -> None:
         follower = self._follower
@@ -319,7 +313,7 @@ class _Errors(_Samples):
 
 
 class _Column(_Samples):
-    """Sums of products of samples with those of other plans, which stay here."""
+    """Products of samples with those of other plans, which are kept here."""
 
     def sampled(self, begin: int, x: Tensor) -> None:
         follower = self._follower
@@ -336,7 +330,7 @@ class _Column(_Samples):
 
 
 class _States(_Samples):
-    """States, which stay here."""
+    """States, which are kept here."""
 
     def stepped(self, number: int, x: Tensor) -> None:
         place, rest = divmod(number + 1, self._asked["every"])
@@ -356,7 +350,7 @@ class _States(_Samples):
 
 
 class _Gram(_Samples):
-    """Sums of products of the columns of a fit, by half and part."""
+    """Sums of products of the columns of a fit, by half and coordinate group."""
 
     def __init__(self, follower: _Follower, asked: Mapping[str, Any]) -> None:
         super().__init__(follower, asked)
@@ -394,7 +388,7 @@ class _Gram(_Samples):
         self._made = []
 
     def _spread(self, x: Tensor) -> Tensor:
-        """Values [n, V] of images, in the coordinates of the parts, on the host."""
+        """Values [n, V] of images, in the coordinates of the groups, on the host."""
         x = x.double() if x.device.type == "cpu" else x.cpu().double()
         if self._coordinates is None:
             return x.flatten(1)

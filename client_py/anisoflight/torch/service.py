@@ -1,31 +1,27 @@
-"""Networks of PyTorch on a server: sent, compared with torch, and brought back."""
-
-from __future__ import annotations
+"""Networks of PyTorch on a server: sent, compared with torch, and read back."""
 
 import itertools
 import json
 import math
 import re
 import secrets
+from collections.abc import Iterable, Iterator
 from dataclasses import replace as replaced
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import torch  # pyright: ignore[reportMissingImports]
 from safetensors.torch import load
 
-from ..errors import BadRequestError
+from ..errors import BadRequestError, bad_model
 from ..wire.tensors import to_numpy
 from .exporting import Exported, export
 from .meaning import meaning, network_of
 from .wrapping import evaluating, unwrapped
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
 Client = Any
-"""An `anisoflight.Client`, whose module imports this one."""
+"""An `anisoflight.Client`; its module imports this one."""
 
 PART = 1 << 16  # bytes of a row
 ROW = pa.fixed_shape_tensor(pa.uint8(), [PART])
@@ -54,7 +50,9 @@ def put_network(
         section = meaning(module.wrapped.module.module, scheduler, prediction)
         exported = replaced(module, config={**module.config, "parametrization": section})
     older = replace and check and name in client.models().index
-    trial = f"{name[:48]}-{secrets.token_hex(4)}" if older else name  # what is there stays until the new one is checked
+    trial = (
+        f"{name[:48]}-{secrets.token_hex(4)}" if older else name
+    )  # an older model stays until the new one is checked
     _send(client, trial, exported, name if progress else None, replace and not check)
     try:
         if check:
@@ -79,76 +77,76 @@ def _send(client: Client, name: str, exported: Exported, title: str | None, repl
         raise type(error)(error.message + _places(error.message, exported), error.code) from None
 
 
-def _places(said: str, exported: Exported) -> str:
-    """The lines of the user's program that an error of the server is about: of a node, or of operations."""
+def _places(message: str, exported: Exported) -> str:
+    """The lines of the user's program that an error of the server concerns, by its nodes or operations."""
     nodes = exported.config["graph"]["nodes"]
-    named = [node for node in nodes if f"node {node['name']} (" in said]
-    meant = named or [node for node in nodes if re.search(rf"(?<![\w.]){re.escape(node['op'])}(?![\w.])", said)]
+    named = [node for node in nodes if f"node {node['name']} (" in message]
+    meant = named or [node for node in nodes if re.search(rf"(?<![\w.]){re.escape(node['op'])}(?![\w.])", message)]
     lines = list(dict.fromkeys(exported.lines[node["name"]] for node in meant if node["name"] in exported.lines))
     return "".join(f"\n{line}" for line in lines[:5])
 
 
 def _batches(schema: pa.Schema, pieces: Iterable[memoryview]) -> Iterator[pa.RecordBatch]:
-    """Pieces one after the other, cut into rows; the last is filled up with zeros."""
+    """Consecutive pieces, cut into rows; the last row is padded with zeros."""
 
     def batch(data: bytes) -> pa.RecordBatch:
         flat = pa.array(np.frombuffer(data.ljust(-(-len(data) // PART) * PART, b"\0"), np.uint8))
         rows = pa.ExtensionArray.from_storage(ROW, pa.FixedSizeListArray.from_arrays(flat, PART))
         return pa.record_batch([rows], schema=schema)
 
-    held = bytearray()
+    buffer = bytearray()
     for piece in pieces:
         for begin in range(0, len(piece), BATCH):
-            held += piece[begin : begin + BATCH]
-            if len(held) >= BATCH:
-                yield batch(bytes(held[:BATCH]))
-                del held[:BATCH]
-    if held:
-        yield batch(bytes(held))
+            buffer += piece[begin : begin + BATCH]
+            if len(buffer) >= BATCH:
+                yield batch(bytes(buffer[:BATCH]))
+                del buffer[:BATCH]
+    if buffer:
+        yield batch(bytes(buffer))
 
 
 def _compare(client: Client, trial: str, name: str, exported: Exported) -> None:
-    """Raise unless the server computes F and D of the model `trial` as torch does, on random inputs; `name` is what the
-    error calls it. Then the model is not kept."""
-    ask = exported.wrapped
+    """Raise unless the server computes F and D of the model `trial` as torch does, on random inputs; `name` is its name
+    in the error.
+    """
+    wrapped = exported.wrapped
     kind, low, high = network_of(exported.config.get("parametrization") or {"kind": "edm"})
     levels = np.geomspace(low * 1.01, high * 0.99, 4)
     sigmas = levels[:, None, None, None]
-    noise = np.random.default_rng(0).standard_normal((4, ask.channels, ask.height, ask.width))
+    noise = np.random.default_rng(0).standard_normal((4, wrapped.channels, wrapped.height, wrapped.width))
     x = (noise * np.hypot(1, sigmas)).astype(np.float32)
-    labels = np.arange(4, dtype=np.int32) % ask.labels if ask.labels else None
+    labels = np.arange(4, dtype=np.int32) % wrapped.labels if wrapped.labels else None
     served = client.denoise(trial, x.transpose(0, 2, 3, 1), levels, labels, layout="HWC", progress=False)
-    held = x * kind.scale(sigmas)
+    scaled = x * kind.scale(sigmas)
     times = torch.tensor([kind.time(level) for level in levels.tolist()], dtype=torch.float32)
-    z = torch.from_numpy((held * kind.input_scale(sigmas)).astype(np.float32))
-    with evaluating(ask.module), torch.no_grad():
-        like = next((p for p in ask.module.parameters() if p.dtype.is_floating_point), z)
-        raw = ask.call(z.to(like), times.to(like), None if labels is None else torch.from_numpy(labels).long())
+    z = torch.from_numpy((scaled * kind.input_scale(sigmas)).astype(np.float32))
+    with evaluating(wrapped.module), torch.no_grad():
+        like = next((p for p in wrapped.module.parameters() if p.dtype.is_floating_point), z)
+        raw = wrapped.call(z.to(like), times.to(like), None if labels is None else torch.from_numpy(labels).long())
     raw = raw.float().cpu().numpy()
-    wanted = {"F": (raw, served.raw), "D": (kind.denoised(raw, held, sigmas), served.denoised)}
+    wanted = {"F": (raw, served.raw), "D": (kind.denoised(raw, scaled, sigmas), served.denoised)}
     for what, (want, got) in wanted.items():
         want = want.transpose(0, 2, 3, 1).astype(np.float64)
         error = float(np.linalg.norm(got - want) / max(float(np.linalg.norm(want)), 1e-30))
         if not error <= TOLERANCE:
-            raise BadRequestError(
+            raise bad_model(
                 f"the server computes {what} of {name!r} {error:.1e} away from torch, relative; at most {TOLERANCE:g} "
-                "is allowed, and the model is removed (a server in tf32 or bfloat16 needs check=False)",
-                "BAD_MODEL",
+                "is allowed, and the model is removed (a server in tf32 or bfloat16 needs check=False)"
             )
 
 
 def get_network(client: Client, name: str, module: torch.nn.Module) -> torch.nn.Module:
     """Fill a module with a model's weights; see `Client.get_network`."""
     rows = client.table("Model", {"model": name}, name, "part")
-    said = json.loads((rows.schema.metadata or {})[b"request"])
+    request = json.loads((rows.schema.metadata or {})[b"request"])
     values = to_numpy(rows["bytes"]).reshape(-1)
-    cut, end = said["config_bytes"], said["config_bytes"] + said["weights_bytes"]
+    cut, end = request["config_bytes"], request["config_bytes"] + request["weights_bytes"]
     config, tensors = json.loads(values[:cut].tobytes()), load(values[cut:end].tobytes())
     network = unwrapped(module)
     own = network.state_dict()
     found = {key: value for key, value in tensors.items() if key in own}
     lacking = [key for key in own if key not in tensors]
-    if lacking:  # the server does not have what a forward pass does not use
+    if lacking:  # the server has only tensors of the forward pass
         used = _used(network, config, tensors)
         lacking = [key for key in lacking if key in used]
     trained = {node["target"] for node in _nodes(config, "param") if not node.get("frozen")}
@@ -164,11 +162,8 @@ def get_network(client: Client, name: str, module: torch.nn.Module) -> torch.nn.
     ):
         if names:
             first = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
-            raise BadRequestError(
-                f"module must be the network of the model {name!r}, but {len(names)} {what}: {first}; "
-                "nothing was replaced",
-                "BAD_MODEL",
-            )
+            what = f"{len(names)} {what}: {first}; nothing was replaced"
+            raise bad_model(f"module must be the network of the model {name!r}, but {what}")
     network.load_state_dict({key: value.to(own[key]) for key, value in found.items()}, strict=False)
     return module
 
@@ -178,7 +173,7 @@ def _nodes(config: dict[str, Any], op: str) -> list[dict[str, Any]]:
 
 
 def _used(module: torch.nn.Module, config: dict[str, Any], tensors: dict[str, torch.Tensor]) -> set[str]:
-    """The tensors that a module's forward pass uses, asked as the model of that config is; all where it cannot be."""
+    """The tensors in the forward pass of a module, called as the model of that config; all if that fails."""
     inputs = {node["target"]: node.get("args", {}) for node in _nodes(config, "input")}
     how: dict[str, Any] = {"size": config["img_resolution"], "channels": config["img_channels"], **inputs["sample"]}
     if "onehot" in inputs:

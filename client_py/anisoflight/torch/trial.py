@@ -4,34 +4,34 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
-from ..errors import AnisoflightError, BadRequestError, warn
+from ..errors import AnisoflightError, bad_model, bad_tensor, warn
 from .meaning import network_of, parametrization
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from .denoiser import Denoiser
 
     Tensor = torch.Tensor
 
-_STEPS, _LEVELS, _VALUES = 12, 6, 512  # of Euler's method to a sample, of noise, and of all samples at least
+
+_STEPS, _LEVELS, _VALUES = 12, 6, 512  # Euler steps of a sample, noise levels, least values of all samples
 
 
 @dataclass(frozen=True)
 class Trial:
     """The errors e(σ) = E|D(x_0 + σε, σ) − x_0|² of a denoiser.
 
-    With c the variance of x_0, the best linear denoiser has σ²c/(σ² + c). What has learned more has less.
+    With c the variance of x_0, the best linear denoiser has σ²c/(σ² + c). A trained network has less.
     """
 
     seconds_per_evaluation: float = math.inf
-    """For each row that the network evaluates, the least that was measured."""
+    """Least measured time per row of the network."""
     sigmas: list[float] = field(default_factory=list)
     errors: list[float] = field(default_factory=list)
     """e(σ), relative to the best linear denoiser's."""
@@ -39,8 +39,8 @@ class Trial:
     """e(σ), relative to that of a network of the same kind that returns 0."""
 
     def bounded(self, least: float = 0.3) -> list[float]:
-        """The errors, at most 1.3 where the kind magnifies small errors of the network's output, of a part of at most
-        `least` of it: as ε does at high noise levels, and x_0 at low ones.
+        """The errors, at most 1.3 if an error of the network's output of a share of at most `least` explains it: the
+        kind magnifies small errors, ε at high noise levels and x_0 at low ones.
         """
         both = zip(self.errors, self.outputs, strict=True)
         return [min(error, 1.3) if output <= least else error for error, output in both]
@@ -62,37 +62,37 @@ class Trial:
 def trial_of(denoiser: Denoiser, shape: Sequence[int], data: Any, rows: Any, samples: int) -> Trial:
     """The trial of `Denoiser.check`.
 
-    A kind is refused if the network is informed when read as another, with clearly lower errors on data. Without data
-    each reading denoises samples of its own: then the other has to win by more on its samples than it loses on the
-    given one's.
+    A kind is refused if the network passes as another, with clearly lower errors on data. Without data each kind
+    denoises its own samples; then the other kind has to win more on its samples than it loses on those of the given
+    kind.
     """
     count = max(samples, -(-_VALUES // math.prod(shape)))
     if data is not None and (data.shape[1:] != tuple(shape) or not len(data)):
-        raise BadRequestError(f"data must be [N, {', '.join(map(str, shape))}], got {list(data.shape)}", "BAD_TENSOR")
-    own = data is None or (denoiser.rows > 0 and rows is None)  # of data whose conditions are not known too
-    chosen = np.arange(count) % denoiser.rows if own and denoiser.rows else None
+        raise bad_tensor(f"data must be [N, {', '.join(map(str, shape))}], got {list(data.shape)}")
+    own_samples = data is None or (denoiser.rows > 0 and rows is None)  # also for data with unknown conditions
+    chosen = np.arange(count) % denoiser.rows if own_samples and denoiser.rows else None
     images: Any = None
-    if data is not None and not own:
+    if data is not None and not own_samples:
         picked = np.linspace(0, len(data) - 1, count).astype(int)
         images = torch.as_tensor(data[picked]).to(denoiser.device, torch.float32)
         chosen = None if rows is None else torch.as_tensor(rows)[picked]
-    given = denoiser.changed(guidance=1.0, _rows=chosen)  # with guidance D is no mean of x_0
+    given = denoiser.changed(guidance=1.0, _rows=chosen)  # a guided D is no mean of x_0
     generator = torch.Generator().manual_seed(0)
 
     def noise() -> Tensor:
         return torch.randn(count, *shape, generator=generator).to(denoiser.device)
 
     def samples_of(reading: Denoiser) -> Tensor:
-        return _samples(reading, noise()) if own else images
+        return _samples(reading, noise()) if own_samples else images
 
     def measured(reading: Denoiser, x0: Tensor) -> Trial:
-        return _measured(reading, x0, x0.var(0) if own else x0.square(), noise)
+        return _measured(reading, x0, x0.var(0) if own_samples else x0.square(), noise)
 
-    asked = _said(denoiser.parametrization)
-    _ask_once(denoiser.at(chosen), noise())
+    requested = _prediction_name(denoiser.parametrization)
+    _check_callable(denoiser.at(chosen), noise())
     x0 = samples_of(given)
     trial = measured(given, x0)
-    if trial.informed(0.0 if own else 0.3) and trial.score <= -0.3:
+    if trial.informed(0.0 if own_samples else 0.3) and trial.score <= -0.3:
         return trial
     found = []
     for section in _others(denoiser.parametrization):
@@ -100,44 +100,48 @@ def trial_of(denoiser: Denoiser, shape: Sequence[int], data: Any, rows: Any, sam
         try:
             x1 = samples_of(other)
             better = measured(other, x1)
-            if better.informed(0.0 if own else 0.3):
-                worse = measured(given, x1) if own else trial
-                loss = measured(other, x0).score - trial.score if own and trial.informed() else 0.0
+            if better.informed(0.0 if own_samples else 0.3):
+                worse = measured(given, x1) if own_samples else trial
+                loss = measured(other, x0).score - trial.score if own_samples and trial.informed() else 0.0
                 if worse.score - better.score - loss >= 0.4:
-                    found.append((better.score, _said(section), np.divide(worse.errors, better.errors), worse.sigmas))
-        except Exception:  # a network may do anything at inputs that are not its own
+                    found.append(
+                        (better.score, _prediction_name(section), np.divide(worse.errors, better.errors), worse.sigmas)
+                    )
+        except Exception:  # a network may fail at inputs of another kind
             continue
     if found:
-        _, said, ratios, sigmas = min(found, key=lambda one: one[0])
+        _, name, ratios, sigmas = min(found, key=lambda one: one[0])
         at = int(np.nanargmax(ratios))
-        raise BadRequestError(
-            f"prediction must be {said}, by the network's answers, got {asked}: "
-            f"as {asked} its error at σ = {sigmas[at]:.3g} is {ratios[at]:.3g} times that as {said}",
-            "BAD_MODEL",
+        raise bad_model(
+            f"prediction must be {name}, by the network's answers, got {requested}: "
+            f"as {requested} its error at σ = {sigmas[at]:.3g} is {ratios[at]:.3g} times that as {name}"
         )
     if max(trial.bounded()) > 2:
         at = int(np.argmax(trial.bounded()))
-        said = f"at σ = {trial.sigmas[at]:.3g} the network as {asked} errs {trial.errors[at]:.3g} times as much as a "
-        warn([said + "linear denoiser, and fits no other kind: is it trained, and are its scheduler and data right?"])
+        note = f"the network as {requested} has {trial.errors[at]:.3g} times the error of a linear denoiser at "
+        note += (
+            f"σ = {trial.sigmas[at]:.3g}, and fits no other kind: check that it is trained, its scheduler and its data"
+        )
+        warn([note])
     return trial
 
 
-def _ask_once(denoiser: Denoiser, noise: Tensor) -> None:
-    """Raise if the network cannot be asked at all."""
+def _check_callable(denoiser: Denoiser, noise: Tensor) -> None:
+    """Raise if the network cannot be called."""
     for sigma in (denoiser.sigma_min, denoiser.sigma_max):
         try:
             finite = bool(denoiser(sigma * noise, sigma).isfinite().all())
         except AnisoflightError:
             raise
         except Exception as error:
-            said = f"network must take inputs {list(noise.shape)}, got {type(error).__name__}: {error}"
-            raise BadRequestError(said, "BAD_MODEL") from error
+            message = f"network must take inputs {list(noise.shape)}, got {type(error).__name__}: {error}"
+            raise bad_model(message) from error
         if not finite:
-            raise BadRequestError(f"network must return finite values, got others at σ = {sigma:.3g}", "BAD_MODEL")
+            raise bad_model(f"network must return finite values, got others at σ = {sigma:.3g}")
 
 
 def _samples(denoiser: Denoiser, noise: Tensor) -> Tensor:
-    """Samples of the network, by Euler's method."""
+    """Samples of the network by Euler's method."""
     sigmas = np.geomspace(min(denoiser.sigma_max, 20), max(denoiser.sigma_min, 0.01), _STEPS).tolist()
     x = sigmas[0] * noise
     for sigma, following in zip(sigmas, [*sigmas[1:], 0.0], strict=True):
@@ -146,8 +150,8 @@ def _samples(denoiser: Denoiser, noise: Tensor) -> Tensor:
 
 
 def _measured(denoiser: Denoiser, x0: Tensor, squares: Tensor, noise: Any) -> Trial:
-    """The errors at x_0, whose values have the mean squares c. Of the network's own samples c is that of what differs
-    between them: a reading that makes all alike explains nothing.
+    """The errors at x_0, whose values have the mean squares c. For the network's own samples c is their variance: a
+    kind whose samples are all equal explains nothing.
     """
     c, kind = max(float(squares.mean()), 1e-12), denoiser._kind
     low, high = max(denoiser.sigma_min, 0.03 * c**0.5), min(denoiser.sigma_max, 30 * c**0.5)
@@ -164,7 +168,7 @@ def _measured(denoiser: Denoiser, x0: Tensor, squares: Tensor, noise: Any) -> Tr
 
 
 def _others(section: dict[str, Any]) -> list[dict[str, Any]]:
-    """The other kinds that a network of a section could be."""
+    """The other kinds that a network of a section may be."""
     table = section.get("alphas_cumprod") or parametrization("epsilon")["alphas_cumprod"]
     sections: list[dict[str, Any]] = [{"kind": kind, "alphas_cumprod": table} for kind in ("epsilon", "v", "x0")]
     sections += [{"kind": kind} for kind in ("edm", "ve", "denoiser")]
@@ -172,8 +176,8 @@ def _others(section: dict[str, Any]) -> list[dict[str, Any]]:
     return [one for one in sections if section | one != section]
 
 
-def _said(section: dict[str, Any]) -> str:
-    """A kind by the name that asks for it."""
+def _prediction_name(section: dict[str, Any]) -> str:
+    """The name by which a user selects a kind."""
     if section["kind"] == "flow":
         return str({key: section[key] for key in ("kind", "steps", "to_data") if section.get(key)})
     kind = str(section["kind"])

@@ -1,29 +1,23 @@
-"""How a module of each kind is asked: wrappers of one form, F(sample, noise, class) → tensor."""
-
-from __future__ import annotations
+"""Wrappers of modules of every kind, called as F(sample, noise, class) → tensor."""
 
 import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
 
-from ..errors import BadRequestError
+from ..errors import bad_model
 from .program import BATCH
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
 
 _TIMES = ("timestep", "timesteps", "timestep_ratio")  # what models of diffusers call the time
 
 
 @dataclass
 class Wrapped:
-    """A module in the server's form, with what its images and classes are."""
+    """A module in the server's form, with the shape of its images and its number of classes."""
 
     module: torch.nn.Module
     examples: list[tuple[str, dict[str, Any], torch.Tensor]]
@@ -34,86 +28,86 @@ class Wrapped:
 
     def call(self, sample: torch.Tensor, noise: torch.Tensor, label: torch.Tensor | None) -> torch.Tensor:
         """F; label is a class per sample, −1 for none."""
-        given = [sample, noise.to(sample.dtype)]
+        arguments = [sample, noise.to(sample.dtype)]
         for kind, args, _ in self.examples[2:]:
             numbers = torch.full((len(sample),), -1) if label is None else label
             numbers = numbers.to(sample.device)
             if kind == "label":
-                given.append(torch.where(numbers < 0, args.get("none", -1), numbers))
+                arguments.append(torch.where(numbers < 0, args.get("none", -1), numbers))
             else:
                 hot = torch.nn.functional.one_hot(numbers.clamp(min=0), self.labels)
-                given.append((hot * (numbers >= 0)[:, None]).to(sample.dtype))
-        return self.module(*given)
+                arguments.append((hot * (numbers >= 0)[:, None]).to(sample.dtype))
+        return self.module(*arguments)
 
 
 @dataclass
 class _Conditions:
-    """What is passed by keyword: a table with a row for each label, and one more for none if there are labels."""
+    """Arguments by keyword: a table with a row per label, and one more for none if there are labels."""
 
     table: torch.Tensor
-    """[K, …] of one condition, else [K, n] of all of them side by side"""
+    """[K, …] of one condition, else [K, n] of all of them concatenated"""
     parts: dict[tuple[str, ...], tuple[torch.Size, torch.dtype]]
-    """by parameter and keys within it: the shape of a row and its type"""
+    """by parameter and keys in it: the shape of a row and its type"""
     labels: int
 
     def chosen(self, rows: torch.Tensor) -> dict[str, Any]:
         """The keywords of rows [B, n]."""
-        given: dict[str, Any] = {}
+        keywords: dict[str, Any] = {}
         sizes = [math.prod(shape) for shape, _ in self.parts.values()]
         pieces = rows.split(sizes, 1) if len(sizes) > 1 else [rows]
         for ((*outer, last), (shape, dtype)), piece in zip(self.parts.items(), pieces, strict=True):
-            holder = given
+            holder = keywords
             for key in outer:
                 holder = holder.setdefault(key, {})
             value = piece.unflatten(1, shape) if shape else piece[:, 0]
             holder[last] = value if dtype.is_floating_point else value.to(dtype)
-        return given
+        return keywords
 
 
 def _conditions(conditions: Any, empty: Any, like: torch.Tensor) -> _Conditions:
-    """The table of conditions by name, [K, …] or [1, …] for all labels alike, or of encoder_hidden_states [S, D] or
-    [K, S, D]."""
-    several = empty is not None
+    """The table of conditions by name, [K, …] or [1, …] for all labels, or of encoder_hidden_states [S, D] or [K, S,
+    D].
+    """
+    per_label = empty is not None
     if not isinstance(conditions, Mapping):
         one = torch.as_tensor(conditions)
-        several = several or one.ndim == 3
+        per_label = per_label or one.ndim == 3
         conditions = {"encoder_hidden_states": one[None] if one.ndim == 2 else one}
-        if several:
+        if per_label:
             empty = {"encoder_hidden_states": torch.zeros(one.shape[-2:]) if empty is None else torch.as_tensor(empty)}
-    given, nothing = dict(_flat(conditions)), dict(_flat(empty or {}))
-    rows = {len(value) if value.ndim else 0 for value in given.values()}
+    tensors, empty_rows = dict(_flat(conditions)), dict(_flat(empty or {}))
+    rows = {len(value) if value.ndim else 0 for value in tensors.values()}
     count = max(rows, default=0)
-    if not rows <= {1, count} or not count or not nothing.keys() <= given.keys():
-        shapes = {".".join(key): list(value.shape) for key, value in given.items()}
-        raise BadRequestError(
+    if not rows <= {1, count} or not count or not empty_rows.keys() <= tensors.keys():
+        shapes = {".".join(key): list(value.shape) for key, value in tensors.items()}
+        raise bad_model(
             "conditions must be tensors [K, …], a row for each of K labels, or [1, …] for all alike, and empty one row "
-            f"of some of them, got {shapes} and {[*map('.'.join, nothing)]}",
-            "BAD_MODEL",
+            f"of some of them, got {shapes} and {[*map('.'.join, empty_rows)]}"
         )
-    columns, labels = [], count if several or count > 1 else 0
-    for key, value in given.items():
+    columns, labels = [], count if per_label or count > 1 else 0
+    for key, value in tensors.items():
         column = value.expand(count, *value.shape[1:])
         if labels:  # a condition of all labels is that of none too
-            of_none = nothing.get(key, value[0] if len(value) == 1 else torch.zeros_like(value[0]))
+            of_none = empty_rows.get(key, value[0] if len(value) == 1 else torch.zeros_like(value[0]))
             column = torch.cat([column, of_none.to(value).expand_as(value[:1])])
         columns.append(column.to(like))
     table = columns[0] if len(columns) == 1 else torch.cat([column.reshape(len(column), -1) for column in columns], 1)
-    return _Conditions(table, {key: (value.shape[1:], value.dtype) for key, value in given.items()}, labels)
+    return _Conditions(table, {key: (value.shape[1:], value.dtype) for key, value in tensors.items()}, labels)
 
 
-def _flat(given: Mapping[str, Any], outer: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], torch.Tensor]]:
-    for key, value in given.items():
+def _flat(conditions: Mapping[str, Any], outer: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], torch.Tensor]]:
+    for key, value in conditions.items():
         if isinstance(value, Mapping):
             yield from _flat(value, (*outer, key))
         else:
             yield (*outer, *key.split(".")), torch.as_tensor(value)
 
 
-class _Asked(torch.nn.Module):
+class _Wrapper(torch.nn.Module):
     """F(sample, noise, class) of a module. Learned variances are cut off.
 
-    Sample and noise are passed by the given names, or first where there are none. Where size has one number or three,
-    the server's image is one of height one, or of the rows of all slices one after the other.
+    Sample and noise are passed by the given names, or first without names. If size has one number or three, the
+    server's image has height one, or the rows of all slices one after the other.
     """
 
     def __init__(
@@ -132,41 +126,41 @@ class _Asked(torch.nn.Module):
             self.register_buffer("conditions", conditions.table)
 
     def forward(self, sample: torch.Tensor, noise: torch.Tensor, label: torch.Tensor | None = None) -> torch.Tensor:
-        given: dict[str, Any] = {}
+        keywords: dict[str, Any] = {}
         if self.choice is not None:
             rows: Any = self.conditions.flatten(1)  # pyright: ignore[reportCallIssue]
             rows = rows.expand(sample.shape[0], -1) if label is None else torch.nn.functional.embedding(label, rows)
-            given, label = self.choice.chosen(rows), None
+            keywords, label = self.choice.chosen(rows), None
         elif self.label_name:
-            given, label = {self.label_name: label}, None
+            keywords, label = {self.label_name: label}, None
         if len(self.size) == 1:
             sample = sample.squeeze(2)
         elif len(self.size) == 3:
             sample = sample.unflatten(2, self.size[:2])
-        out = self.asked(sample, noise, label, given)
+        out = self.call_module(sample, noise, label, keywords)
         out = getattr(out, "sample", out)
         out = (out[0] if isinstance(out, tuple | list) else out)[:, : self.channels]
         return out if len(self.size) == 2 else out.unsqueeze(2) if len(self.size) == 1 else out.flatten(2, 3)
 
-    def asked(self, sample: Any, noise: Any, label: Any, given: dict[str, Any]) -> Any:
+    def call_module(self, sample: Any, noise: Any, label: Any, keywords: dict[str, Any]) -> Any:
         if self.names:
-            return self.module(**dict(zip(self.names, (sample, noise), strict=True)), return_dict=False, **given)
-        return self.module(sample, noise, *([] if label is None else [label]), **given)
+            return self.module(**dict(zip(self.names, (sample, noise), strict=True)), return_dict=False, **keywords)
+        return self.module(sample, noise, *([] if label is None else [label]), **keywords)
 
 
-class _Packed(_Asked):
-    """Flux, and transformers like it: tokens of 2×2 pixels with their places, at times from 0 to 1."""
+class _Packed(_Wrapper):
+    """Flux and similar transformers: tokens of 2×2 pixels with their positions, at times from 0 to 1."""
 
-    def asked(self, sample: Any, noise: Any, label: Any, given: dict[str, Any]) -> Any:
+    def call_module(self, sample: Any, noise: Any, label: Any, keywords: dict[str, Any]) -> Any:
         height, width = (n // 2 for n in self.size)
         places = torch.cartesian_prod(*(torch.arange(n, device=sample.device) for n in (1, height, width))).to(sample)
-        words = places.new_zeros(given["encoder_hidden_states"].shape[1], 3)
+        words = places.new_zeros(keywords["encoder_hidden_states"].shape[1], 3)
         tokens = torch.nn.functional.pixel_unshuffle(sample, 2).flatten(2).transpose(1, 2)
-        out = super().asked(tokens, 0.001 * noise, label, {"img_ids": places, "txt_ids": words, **given})[0]
+        out = super().call_module(tokens, 0.001 * noise, label, {"img_ids": places, "txt_ids": words, **keywords})[0]
         return torch.nn.functional.pixel_shuffle(out.transpose(1, 2).unflatten(2, (height, width)), 2)
 
 
-def wrapped(
+def wrap(
     module: torch.nn.Module,
     size: int | Sequence[int] | None,
     channels: int | None,
@@ -175,7 +169,7 @@ def wrapped(
     conditions: Any,
     empty: Any,
 ) -> Wrapped:
-    """The module in the server's form. What its config says is asked there, else of the arguments."""
+    """The module in the server's form, from its config or the arguments."""
     config: Any = getattr(module, "config", {})
     of_diffusers = hasattr(config, "get") and type(module).__module__.startswith("diffusers.")
     takes = inspect.signature(module.forward).parameters
@@ -186,32 +180,29 @@ def wrapped(
             channels = config["in_channels"] // packed
     if size is None or channels is None:
         missing = "size" if size is None else "channels"
-        raise BadRequestError(f"{missing} must be given for a {type(module).__name__}, got None", "BAD_MODEL")
+        raise bad_model(f"{missing} must be given for a {type(module).__name__}, got None")
     axes = (int(size), int(size)) if isinstance(size, int) else tuple(int(n) for n in size)
     if not 1 <= len(axes) <= 3:
-        raise BadRequestError(f"size must be a number, (L,), (H, W) or (D, H, W), got {size}", "BAD_MODEL")
+        raise bad_model(f"size must be a number, (L,), (H, W) or (D, H, W), got {size}")
     height, width = math.prod(axes[:-1]), axes[-1]
     like = next((p for p in module.parameters() if p.dtype.is_floating_point), torch.zeros(()))
     sample, noise = like.new_empty(BATCH, channels, height, width).normal_(), like.new_empty(BATCH).uniform_(0.5, 1.5)
-    asked: dict[str, Any] = {} if len(axes) == 2 else {"size": list(axes)}
-    examples: list[Any] = [("sample", asked, sample), ("noise", {}, noise)]
+    sample_args: dict[str, Any] = {} if len(axes) == 2 else {"size": list(axes)}
+    examples: list[Any] = [("sample", sample_args, sample), ("noise", {}, noise)]
     numbers = torch.arange(BATCH, device=like.device)
     table, none, names, name = None, {}, (), ""
     if of_diffusers:
         out = int(config.get("out_channels") or channels * packed)
         if out not in (channels * packed, 2 * channels * packed):
-            raise BadRequestError(
-                "out_channels must be in_channels, or twice that with learned variances; "
-                f"got {out} and {channels * packed}",
-                "BAD_MODEL",
-            )
+            message = "out_channels must be in_channels, or twice that with learned variances"
+            raise bad_model(f"{message}; got {out} and {channels * packed}")
         names = (next(iter(takes)), next((one for one in _TIMES if one in takes), _TIMES[0]))
     if conditions is not None:
         if labels is not None:
-            raise BadRequestError("labels must not be given with conditions, whose rows the labels are", "BAD_MODEL")
+            raise bad_model("labels must not be given with conditions, whose rows the labels are")
         table = _conditions(conditions, empty, like.detach())
         labels, none = table.labels, {"none": table.labels}
-        asked["conditions"] = [[".".join(key), *shape] for key, (shape, _) in table.parts.items()]
+        sample_args["conditions"] = [[".".join(key), *shape] for key, (shape, _) in table.parts.items()]
     elif of_diffusers:
         count = int(config.get("num_class_embeds") or config.get("num_embeds_ada_norm") or 0)
         count, name = (count, "class_labels") if count and "class_labels" in takes else (0, "")
@@ -222,26 +213,30 @@ def wrapped(
         examples.append((label, {}, torch.eye(labels, dtype=like.dtype, device=like.device)[numbers % labels]))
     elif labels:
         examples.append(("label", none, numbers % labels))
-    kind = _Packed if packed > 1 else _Asked
+    kind = _Packed if packed > 1 else _Wrapper
     return Wrapped(kind(module, channels, axes, names, name, table), examples, channels, height, width, labels or 0)
 
 
-def adapter(ask: Wrapped) -> str:
-    """What to do if a forward pass needs more than it is given: the module to copy. Empty if it does not."""
-    asked: Any = ask.module
-    takes = inspect.signature(asked.module.forward).parameters
-    head = asked.names or [*takes][: len(ask.examples)]
-    given = {*head, asked.label_name, "return_dict"} | {key[0] for key in (asked.choice.parts if asked.choice else ())}
+def adapter(wrapped: Wrapped) -> str:
+    """A hint with a module to copy, if a forward pass needs more arguments; else empty."""
+    wrapper: Any = wrapped.module
+    takes = inspect.signature(wrapper.module.forward).parameters
+    head = wrapper.names or [*takes][: len(wrapped.examples)]
+    known_names = {*head, wrapper.label_name, "return_dict"} | {
+        key[0] for key in (wrapper.choice.parts if wrapper.choice else ())
+    }
     # In diffusers, what is needed may have None as its default.
-    rest = [
-        k for k, one in takes.items() if one.default is (None if asked.names else one.empty) or one.default is one.empty
+    missing = [
+        k
+        for k, one in takes.items()
+        if one.default is (None if wrapper.names else one.empty) or one.default is one.empty
     ]
-    rest = [name for name in rest if name not in given and takes[name].kind < takes[name].VAR_KEYWORD]
-    if not rest:
+    missing = [name for name in missing if name not in known_names and takes[name].kind < takes[name].VAR_KEYWORD]
+    if not missing:
         return ""
     call = ", ".join(f"{name}={value}" for name, value in zip(head, ("x", "noise_label", "class_labels"), strict=False))
     return f"""
-forward also takes {", ".join(rest)}: give what it needs as conditions={{"{rest[0]}": …}}, or send an adapter:
+forward also takes {", ".join(missing)}: give what it needs as conditions={{"{missing[0]}": …}}, or send an adapter:
 
 class Adapter(torch.nn.Module):
     def __init__(self, module):
@@ -249,7 +244,7 @@ class Adapter(torch.nn.Module):
         self.module = module
 
     def forward(self, x, noise_label{", class_labels" if len(head) > 2 else ""}):
-        return self.module({call}, {rest[0]}=…)"""
+        return self.module({call}, {missing[0]}=…)"""
 
 
 def unwrapped(module: Any) -> Any:
@@ -261,7 +256,7 @@ def unwrapped(module: Any) -> Any:
 
 @contextmanager
 def evaluating(module: torch.nn.Module) -> Iterator[None]:
-    """The module in evaluation mode, and afterwards as it was."""
+    """The module in evaluation mode, then in its former mode."""
     training = {name: one.training for name, one in module.named_modules()}
     module.eval()
     try:

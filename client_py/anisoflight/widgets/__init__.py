@@ -1,4 +1,4 @@
-"""Widgets for notebooks: a schedule to draw, images on their way from noise, the loss of a run while it trains.
+"""Widgets for notebooks: a schedule to draw, samples at every step, the loss of a training run.
 
     from anisoflight.widgets import LossCurve, Previews, ScheduleEditor
 
@@ -6,10 +6,8 @@
     Previews(client.sample("digits", n=16, steps=18, every=1))
     LossCurve(run)
 
-They are anywidgets, for JupyterLab, Notebook, VS Code, Colab and marimo; the extra `notebook` brings what they need.
+They are anywidgets, for JupyterLab, Notebook, VS Code, Colab and marimo; the extra `notebook` installs what they need.
 """
-
-from __future__ import annotations
 
 try:
     import anywidget as _anywidget  # noqa: F401

@@ -1,50 +1,45 @@
-"""A schedule to draw: knots to drag, and what they are worth."""
-
-from __future__ import annotations
+"""A schedule to draw: knots to drag, and measures of the result."""
 
 import warnings
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 import anywidget
 import numpy as np
 import pandas as pd
 import traitlets
 
+from ..client import Client
 from ..compare.bench import PROBE_SEED
 from ..compare.comparison import CONVERGED
 from ..compare.metrics import ode_error
 from ..errors import AnisoflightError, BadRequestError
 from ..files.schedules import FORMULAS
+from ..schedule import Schedule
 from .script import script
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ..client import Client
-    from ..schedule import Schedule
 
 SOLVERS = ("ipndm", "heun", "dpmpp2m", "unipc")
 SHOWN = ["paths", "nfe", "solver"]
-"""The traits that say what is drawn and measured."""
+"""The traits that are drawn and measured."""
 _SMOOTH = 65  # points of the curves in the background
 Path = dict[str, Any]
 """name, and the knots t and sigma of one subspace, from t = 0 to T."""
 
 
 class ScheduleEditor(anywidget.AnyWidget):
-    """Knots of a schedule's paths to drag, with two measures of what is drawn, from the server, before and now:
+    """Knots of a schedule's paths to drag, with two measures by the server, before and now:
 
-    - W₂²: how far a solver of `nfe` evaluations ends from a dataset's own Gaussian, over its variance
-      (`Client.bench_schedule`), where a dataset is given.
+    - W₂²: the distance of a solver with `nfe` evaluations to the data set's Gaussian, over its variance
+      (`Client.bench_schedule`), if a data set is given.
     - ODE error: 100 × the rms distance per pixel of `probes` samples to the converged ones of the same path
-      (`Client.compare`), where a model is given.
+      (`Client.compare`), if a model is given.
 
-    Both step uniformly in t. What is drawn is the schedule `name` on the server, "NAME-drawn" unless one is given, at
-    any moment: sample with it, or `save` it under another name. `schedule` is where to begin, `knots` how many to show
-    of each subspace, at even distances in ln g; ends stay where they are. A schedule that differs by class is refused,
-    and a start of the schedule is not carried along.
+    Both step uniformly in t. The drawing is at any moment the schedule `name` on the server, by default "NAME-drawn":
+    sample with it, or `save` it under another name. `schedule` is the initial one, `knots` the number of knots per
+    subspace, at even distances in ln g; the ends are fixed. A schedule that differs by class is refused, and a start of
+    the schedule is dropped.
 
-    Traits: `paths`, `nfe` and `solver` are what is shown; setting one of them measures anew. `result` has the measures.
+    Traits: `paths`, `nfe` and `solver` are shown; setting one of them measures again. `result` has the measures.
     """
 
     _esm = script("editor")
@@ -72,14 +67,14 @@ class ScheduleEditor(anywidget.AnyWidget):
         name: str | None = None,
     ) -> None:
         if dataset is None and model is None:
-            raise BadRequestError("the editor measures on a dataset, a model or both: give one")
+            raise BadRequestError("the editor measures on a data set, a model or both: give one")
         if knots < 3:
             raise BadRequestError(f"knots must be at least 3, got {knots}")
         self._client = client
         self._source = client.schedule(schedule) if isinstance(schedule, str) else schedule
         self._dataset, self._model = dataset, model
         self.schedule = client.schedule(name or f"{self._source.name}-drawn")
-        """What is drawn, on the server."""
+        """The drawing, on the server."""
         self._family: dict[str, Any] = self._source.file["family"] if self._source.name != "edm" else {"basis": "none"}
         drawn = self._source.knots()
         if drawn["label"].nunique() > 1:
@@ -97,7 +92,7 @@ class ScheduleEditor(anywidget.AnyWidget):
 
     @property
     def knots(self) -> pd.DataFrame:
-        """What is drawn, as `Client.put_schedule` takes it: columns label, subspace, t, g."""
+        """The drawing as `Client.put_schedule` takes it: columns label, subspace, t, g."""
         parts = [
             pd.DataFrame({"label": -1, "subspace": subspace, "t": path["t"], "g": np.square(path["sigma"])})
             for subspace, path in enumerate(self.paths)
@@ -110,15 +105,15 @@ class ScheduleEditor(anywidget.AnyWidget):
         return pd.DataFrame(self.result["measures"], columns=["name", "before", "now"]).set_index("name")
 
     def save(self, name: str, replace: bool = False) -> Schedule:
-        """Store what is drawn under another name."""
+        """Store the drawing under another name."""
         return self._put(name, self.knots, replace)
 
     def reset(self) -> None:
-        """Begin again."""
+        """Return to the initial schedule."""
         self.paths = self.original
 
     def _edited(self, change: Any) -> None:
-        """The page has moved something."""
+        """Handle a change in the page."""
         self.unobserve(self._set, names=SHOWN)
         try:
             with self.hold_sync():
@@ -129,7 +124,7 @@ class ScheduleEditor(anywidget.AnyWidget):
             self.observe(self._set, names=SHOWN)
 
     def _set(self, _: Any) -> None:
-        """Python has."""
+        """Handle a change in Python."""
         self._measure(self.result["number"])
 
     def _measure(self, number: int = 0) -> None:
@@ -147,22 +142,22 @@ class ScheduleEditor(anywidget.AnyWidget):
     def _values(self, schedule: str) -> dict[str, float]:
         """The measures of a schedule on the server."""
         values = {}
-        if self._dataset is not None and self._family["basis"] in ("none", "dct"):  # the bases that a bench takes
+        if self._dataset is not None and self._family["basis"] in ("none", "dct"):  # the bases of bench_schedule
             rows = self._client.bench_schedule(self._dataset, [schedule], [self.solver], [self.nfe], progress=False)
             seen = (rows["subspace"] == -1) & (rows["label"] == -1)
             values["W₂²"] = float(rows.loc[seen, "w2_squared"].iloc[0])
         if self._model is not None:
-            # Isotropic paths are one path at different speeds: they converge to the same samples.
+            # All isotropic paths converge to the same samples.
             if len(self.original) > 1 or self._converged is None:
                 self._converged = self._draw(schedule, CONVERGED)
-            with warnings.catch_warnings():  # of evaluations that do not divide: the most that fit are looked at
+            with warnings.catch_warnings():  # if fewer evaluations than nfe are used
                 warnings.simplefilter("ignore")
                 drawn = self._draw(schedule, {"solver": self.solver, "nfe": self.nfe})
             values["ODE error"] = ode_error(drawn, self._converged)
         return values
 
     def _draw(self, schedule: str, options: Mapping[str, Any]) -> Any:
-        """The samples of the latents that errors are measured on, [probes, H, W, C]."""
+        """The samples for the ODE error, [probes, H, W, C]."""
         common = {"n": self._probes, "seed": PROBE_SEED, "dtype": "float32", "progress": False}
         return self._client.sample(cast("str", self._model), schedule=schedule, **common, **options).images
 
@@ -176,10 +171,10 @@ class ScheduleEditor(anywidget.AnyWidget):
         return self._client.put_schedule(name, knots, basis=vectors, replace=replace)
 
 
-def _paths(own: pd.DataFrame, knots: int) -> list[Path]:
-    """The paths through so many points each."""
+def _paths(curves: pd.DataFrame, knots: int) -> list[Path]:
+    """The paths, with `knots` points each."""
     paths = []
-    for subspace, rows in own.groupby("subspace"):
+    for subspace, rows in curves.groupby("subspace"):
         t, logs = rows["t"].to_numpy(), np.log(rows["g"].to_numpy())
         levels = np.linspace(logs[0], logs[-1], knots)
         times = np.interp(levels, logs, t)

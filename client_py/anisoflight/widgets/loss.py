@@ -1,32 +1,28 @@
 """The loss of a run while it trains."""
 
-from __future__ import annotations
-
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anywidget
 import numpy as np
 import traitlets
 
 from ..errors import AnisoflightError
+from ..run import Run
 from .script import script
 
-if TYPE_CHECKING:
-    from ..run import Run
-
 MOST = 500
-"""Points of the curve: a run of more steps has the mean of several in each."""
-_PAUSE = 0.25  # seconds between two looks at a run, and between two pictures of it
+"""Most points of the curve; longer runs have means over several steps."""
+_PAUSE = 0.25  # seconds between two updates
 _ENDED = ("done", "cancelled", "failed", "broken")
 
 
 class LossCurve(anywidget.AnyWidget):
-    """The loss of a run, drawn while it trains, whoever trains it: `Run.step` in the next cell, or `Run.start`.
+    """The loss of a run while it trains, by `Run.step` in another cell or by `Run.start`.
 
-    A thread follows the run until it has ended, or until `close`. Trait: `shown` has lists step, loss and mean (of the
-    last twentieth of the steps so far), and the run's state.
+    A thread follows the run until it has ended, or until `close`. Trait: `shown` has the lists step, loss and mean (of
+    the last twentieth of the steps so far), and the run's state.
     """
 
     _esm = script("loss")
@@ -42,12 +38,12 @@ class LossCurve(anywidget.AnyWidget):
         weakref.finalize(self, self._end.set)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Until the run has ended and its last row is drawn; reports whether that came in `timeout` seconds."""
+        """Wait until the run has ended and its last row is drawn; reports whether that came in `timeout` seconds."""
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
     def close(self) -> None:
-        """Stop following, and take the widget off the page."""
+        """Stop following, and remove the widget."""
         self._end.set()
         super().close()
 
@@ -67,7 +63,7 @@ def _follow(widget: weakref.ref[LossCurve], run: Run, end: threading.Event) -> N
                     losses.append(row["loss"])
                     if row["step"] >= last or end.is_set():
                         break
-        except AnisoflightError:  # the server or the run has gone, with what was to be followed
+        except AnisoflightError:  # the server or the run is gone
             return
         shown = widget()
         if shown is None:
@@ -82,7 +78,7 @@ def _follow(widget: weakref.ref[LossCurve], run: Run, end: threading.Event) -> N
 
 
 def _shown(steps: list[int], losses: list[float], state: str) -> dict[str, Any]:
-    """What the page draws: at most `MOST` points, each the mean of as many steps."""
+    """The data of the page: at most `MOST` points, each a mean over equally many steps."""
     size = max(1, -(-len(steps) // MOST))
     cuts = range(0, len(steps), size)
     loss = [float(np.mean(losses[cut : cut + size])) for cut in cuts]

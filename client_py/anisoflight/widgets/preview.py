@@ -1,8 +1,4 @@
-"""Images on their way from noise."""
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+"""Samples at every step."""
 
 import anywidget
 import numpy as np
@@ -10,21 +6,20 @@ import traitlets
 
 from .. import images as pictures
 from ..errors import BadRequestError
+from ..samples import Samples
 from ..wire.tensors import to_numpy
 from .script import script
 
-if TYPE_CHECKING:
-    from ..samples import Samples
-
 MOST = 64
-"""Images that are shown."""
+"""Most images that are shown."""
 
 
 class Previews(anywidget.AnyWidget):
-    """A slider over the steps of samples that were drawn with `every`: the denoised estimates, and the images last.
+    """A slider over the steps of samples that were drawn with `every`: the denoised estimates, and at the end the
+    images.
 
-    The first 64 images are shown, enlarged by `scale` (about 400 pixels in all unless it is given).
-    Traits: `place` is the frame that is shown, from 0, and `frames` are their names and pictures.
+    The first 64 images are shown, enlarged by `scale` (by default to about 400 pixels in all). Traits: `place` is the
+    index of the shown frame, and `frames` are their names and pictures.
     """
 
     _esm = script("preview")

@@ -1,7 +1,7 @@
-"""Calls of a server, in JSON requests and record batches; what they mean is the business of `anisoflight.operations`.
+"""Calls of a server, as JSON requests and record batches.
 
-A call that changes nothing is made again while the server is away for a moment: restarted, moved, or behind a balancer.
-What creates, replaces, deletes or trains is never: it may have been done although no answer came.
+A call that changes nothing is repeated while the server cannot be reached, such as during a restart. A call that
+creates, replaces, deletes or trains is never repeated: it may have been done although no answer came.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import os
 import re
 import time
 import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
 import numpy as np
@@ -28,23 +29,20 @@ from .progress import Bar
 from .reader import Abandoned, Call, Stream, abandon, start_thread
 from .tensors import batches_of
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
 T = TypeVar("T")
 
 DEFAULT_LOCATION = "grpc://127.0.0.1:8815"
-_PAUSE, _LONGEST = 0.1, 2.0  # seconds between two calls: the first pause, which doubles up to the longest
-# What pyarrow raises when a call fails: FlightError for Flight's own, else the class of the gRPC code.
+_PAUSE, _MAX_PAUSE = 0.1, 2.0  # seconds between two calls; the pause doubles
+# What pyarrow raises when a call fails.
 _FAILURES = (fl.FlightError, pa.ArrowException, OSError)
-_SHORT = 0.05  # seconds that an exchange waits for a short input to be written before it reads
+_SHORT = 0.05  # seconds that an exchange waits for a short input before it reads
 
 _connections: weakref.WeakSet[Connection] = weakref.WeakSet()
-_process = 0  # the one that made the first connection
+_process = 0  # id of the process that made the first connection
 
 
 def location_of(address: str) -> str:
-    """The location of an address, HOST:PORT or unix:PATH, as the server and the commands take it; others are as given.
+    """The Flight location of an address HOST:PORT or unix:PATH; other addresses are returned unchanged.
 
     >>> location_of("127.0.0.1:8815"), location_of("unix:/run/a server.sock")
     ('grpc://127.0.0.1:8815', 'grpc+unix:///run/a%20server.sock')
@@ -55,11 +53,12 @@ def location_of(address: str) -> str:
 
 
 def _connected(location: str, certificates: Mapping[str, Any]) -> fl.FlightClient:
-    """Arrow's client, which unquotes the path of a socket twice: itself, and then by gRPC."""
+    """Arrow's client. The path of a socket is quoted twice more, since Arrow and gRPC both unquote it."""
     if location.startswith(unix := "grpc+unix://"):
         location = unix + quote(quote(unquote(location.removeprefix(unix))))
-    here = re.fullmatch(r"localhost|127\..*|0\.0\.0\.0|::1?", urlsplit(location).hostname or "")  # not for a proxy
-    return fl.FlightClient(location, generic_options=[("grpc.enable_http_proxy", 0)] if here else [], **certificates)
+    local = re.fullmatch(r"localhost|127\..*|0\.0\.0\.0|::1?", urlsplit(location).hostname or "")
+    options = [("grpc.enable_http_proxy", 0)] if local else []
+    return fl.FlightClient(location, generic_options=options, **certificates)
 
 
 if hasattr(os, "register_at_fork"):
@@ -75,7 +74,7 @@ class Message:
 
 
 class Connection:
-    """A connection to one server. `call`, `stream` and `table` reach operations that have no method of their own."""
+    """A connection to one server. `call`, `stream` and `table` reach operations that have no method."""
 
     def __init__(
         self,
@@ -117,26 +116,26 @@ class Connection:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.location!r})"
 
-    # The four Flight calls, as streams that leaving the iteration cancels
+    # Flight calls, as streams; leaving the iteration cancels the call
 
     def operations(self) -> dict[str, str]:
-        """Every action of the server with a sentence on what it does."""
+        """Every action of the server with its description."""
         actions = Stream(lambda _: iter(self._client.list_actions(self._options)))
         return {action.type: action.description for action in actions}
 
     def action(self, name: str, request: Mapping[str, Any] | None = None) -> Stream[dict[str, Any]]:
-        """The JSON objects that an action answers, one by one."""
+        """The JSON objects that an action answers."""
         body = _encode(request or {})
 
         def results(_: Call) -> Iterator[dict[str, Any]]:
-            # Dropping the iterator is what cancels an action; pyarrow has no other way.
+            # Dropping the iterator cancels the action; pyarrow has no other way.
             for result in self._client.do_action(fl.Action(name, body), self._options):
                 yield json.loads(result.body.to_pybytes())
 
         return Stream(self._repeated(results, name, lambda _: True))
 
     def stream(self, op: str, request: Mapping[str, Any]) -> Stream[Message]:
-        """The messages of an operation as they come; leaving the iteration cancels it."""
+        """The messages of an operation; leaving the iteration cancels it."""
         ticket = fl.Ticket(_encode({"op": op, **request}))
 
         def messages(call: Call) -> Iterator[Message]:
@@ -154,11 +153,11 @@ class Connection:
         batches: Iterable[pa.RecordBatch],
         ended: Callable[[], None] | None = None,
     ) -> Stream[Message]:
-        """The messages of an operation that takes rows; a second thread writes `batches` while they come in.
+        """The messages of an operation that takes rows; a second thread writes `batches` meanwhile.
 
-        Batches that wait for messages must end when `ended` is called, after the message "stored" or a failure.
-        Heartbeats are then passed over here: a caller that works on an answer for minutes must not keep the stream from
-        being read.
+        Batches that wait for messages must end when `ended` is called, after the message "stored" or a failure. With
+        `ended`, heartbeats are dropped here, so that the stream is read while the caller works on an answer for
+        minutes.
         """
         descriptor = fl.FlightDescriptor.for_command(_encode({"op": op, **request}))
 
@@ -168,11 +167,11 @@ class Connection:
             writing = start_thread(_write, call, writer, schema, batches)
 
             def end_input() -> None:
-                # By the thread that reads: a read that fails also ends the input, and gRPC aborts the process if two
-                # threads end it at once (WritableDataStream in Arrow's grpc_client.cc). An input that was still being
-                # written ends with the next message, which comes within half a second. Ending it twice does nothing.
+                # Called by the reading thread alone: a failed read also ends the input, and gRPC aborts the process if
+                # two threads end it at once (WritableDataStream in Arrow's grpc_client.cc). An unfinished input is
+                # ended at the next message, within half a second. Ending it twice does nothing.
                 if not writing.is_alive():
-                    with contextlib.suppress(*_FAILURES):  # the next read raises what the server refuses
+                    with contextlib.suppress(*_FAILURES):  # the next read raises the server's refusal
                         writer.done_writing()
 
             try:
@@ -189,7 +188,7 @@ class Connection:
             finally:
                 if ended is not None:
                     ended()
-                # Not before: a writer that is closed, or dropped, throws away the replies still to come.
+                # Last, because closing or dropping a writer discards the replies still to come.
                 writing.join()
                 with contextlib.suppress(*_FAILURES):
                     writer.close()
@@ -199,7 +198,7 @@ class Connection:
     def upload(
         self, request: Mapping[str, Any], schema: pa.Schema, batches: Iterable[pa.RecordBatch]
     ) -> Stream[dict[str, Any]]:
-        """Upload batches: the rows written so far after each, at the end the server's answer."""
+        """Upload batches: yields the number of rows after each, then the server's answer."""
         descriptor = fl.FlightDescriptor.for_command(_encode(request))
 
         def written(call: Call) -> Iterator[dict[str, Any]]:
@@ -211,11 +210,11 @@ class Connection:
                     rows += batch.num_rows
                     yield {"event": "batch", "done": rows}
             except BaseException as error:
-                # Closing or dropping a writer ends the stream as if it were complete, and pyarrow cannot cancel it:
-                # an upload that stops short is spoilt with a row that the server must refuse.
+                # Closing or dropping a writer completes the stream, and pyarrow cannot cancel it. So an upload that
+                # fails ends with a row that the server must refuse.
                 refusal = _spoil(writer, schema)
                 if isinstance(error, fl.FlightError) and refusal is not None:
-                    raise refusal from error  # the write failed because the server had refused; this says why
+                    raise refusal from error  # the reason for which the write failed
                 raise
             writer.done_writing()
             answer = answers.read()
@@ -227,7 +226,7 @@ class Connection:
     def _repeated(
         self, source: Callable[[Call], Iterator[T]], op: str, counts: Callable[[T], bool]
     ) -> Callable[[Call], Iterator[T]]:
-        """A source that begins again while the server cannot be reached, until an item that counts has come of it."""
+        """A source that starts again while the server cannot be reached, until it has given an item that counts."""
         if op not in READS or self._retry <= 0:
             return source
 
@@ -239,10 +238,10 @@ class Connection:
                         seen = seen or counts(item)
                         yield item
                 except (fl.FlightError, pa.ArrowException) as error:
-                    away = from_arrow(error).code in ("UNAVAILABLE", "DRAINING")
-                    if seen or not away or time.monotonic() + pause > end or call.stopped.wait(pause):
+                    unreachable = from_arrow(error).code in ("UNAVAILABLE", "DRAINING")
+                    if seen or not unreachable or time.monotonic() + pause > end or call.stopped.wait(pause):
                         raise
-                    pause = min(2 * pause, _LONGEST)
+                    pause = min(2 * pause, _MAX_PAUSE)
                 else:
                     return
 
@@ -251,7 +250,7 @@ class Connection:
     # Whole calls, with progress bars
 
     def call(self, action: str, *, show: str | None = None, **request: Any) -> dict[str, Any]:
-        """The last JSON object that an action answers; with `show`, its progress on a bar of that title."""
+        """The last JSON object that an action answers; `show` is the title of a progress bar."""
         return _last(Bar(show or action, "step", show=show is not None).over(self.action(action, request)))
 
     def table(
@@ -263,19 +262,19 @@ class Connection:
         total: int | None = None,
         progress: bool = False,
     ) -> pa.Table:
-        """All rows of an operation, one chunk per message that has any."""
+        """All rows of an operation, one chunk per message with rows."""
         return joined(Bar(title or op, unit, total, progress).over(self.stream(op, request)))
 
     def exchange(
         self, op: str, request: Mapping[str, Any], rows: pa.Table, title: str, progress: bool
     ) -> tuple[pa.Table, dict[str, Any]]:
-        """All rows that an operation answers to `rows`, and the event at its end."""
+        """All rows that an operation answers to `rows`, and its last event."""
         stream = self.converse(op, request, rows.schema, batches_of(rows))
         messages = list(Bar(title, "row", rows.num_rows, progress).over(stream))
         return joined(messages), messages[-1].event
 
     def put(self, request: Mapping[str, Any], table: pa.Table, title: str | None = None) -> None:
-        """Upload a table; with a title, on a progress bar."""
+        """Upload a table; a title shows a progress bar."""
         self.put_batches(request, table.schema, batches_of(table), table.num_rows, title)
 
     def put_batches(
@@ -286,13 +285,13 @@ class Connection:
         rows: int | None,
         title: str | None = None,
     ) -> None:
-        """Upload batches as they come. Give `rows` if known: the server then refuses an upload that was cut off."""
+        """Upload batches as they come. With `rows`, the server refuses an upload that was cut off."""
         bar = Bar(title or "upload", "row", rows, show=title is not None)
         _last(bar.over(self.upload({**request, "rows": rows or None}, schema, batches)))
 
 
 def joined(messages: Iterable[Message]) -> pa.Table:
-    """The rows of all messages as one table, one chunk per message that has any; warns of what its metadata notes."""
+    """The rows of all messages as one table, one chunk per message with rows. Warns of the notes in its metadata."""
     batches = [message.batch for message in messages]
     table = pa.Table.from_batches([batch for batch in batches if batch.num_rows] or batches[:1])
     warn(json.loads((table.schema.metadata or {}).get(b"notes", b"[]")))
@@ -304,7 +303,7 @@ def _last(items: Iterable[T]) -> T:
 
 
 def _encode(request: Mapping[str, Any]) -> bytes:
-    """A request in JSON, without the fields that are None."""
+    """A request as JSON, without the fields that are None."""
     fields = {}
     for name, value in request.items():
         try:
@@ -318,7 +317,7 @@ def _encode(request: Mapping[str, Any]) -> bytes:
 
 
 def _python_numbers(value: Any) -> Any:
-    """The numbers of numpy as Python's."""
+    """numpy's numbers as Python's."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     raise BadRequestError(f"a request holds numbers, strings, lists and mappings, got {value!r}")
@@ -332,7 +331,7 @@ def _messages(reader: fl.FlightStreamReader) -> Iterator[Message]:
 
 
 def _write(call: Call, writer: fl.FlightStreamWriter, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-    """Thread: write every batch; the thread that reads says that there are no more."""
+    """Thread: write every batch. The reading thread ends the input."""
     try:
         writer.begin(schema)
         for batch in batches:
@@ -345,7 +344,7 @@ def _write(call: Call, writer: fl.FlightStreamWriter, schema: pa.Schema, batches
 
 
 def _spoil(writer: fl.FlightStreamWriter, schema: pa.Schema) -> Exception | None:
-    """End an upload with a row of nulls; gives the server's refusal."""
+    """End an upload with a row of nulls; returns the server's refusal."""
     with contextlib.suppress(*_FAILURES):
         writer.write_batch(pa.record_batch([pa.nulls(1, field.type) for field in schema], schema=schema))
     try:

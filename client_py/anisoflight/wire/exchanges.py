@@ -1,27 +1,24 @@
-"""Rows of the operations that take tensors in, and what comes back."""
+"""Rows of the operations that take tensors, and their results."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from ..errors import BadRequestError
+from ..errors import BadRequestError, bad_tensor
 from .tensors import array_of, images_of, integers, table_of, tensor_column, to_numpy, vector_column
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
+OptionalArray = npt.ArrayLike | None
 
-    OptionalArray = npt.ArrayLike | None
 
 Array = np.ndarray[Any, Any]
 
-_PROBE = 0x70726F62  # seeds a probe: independent of noise that a caller draws by seed 0
+_PROBE = 0x70726F62  # seed of a probe, independent of noise that a caller draws by seed 0
 
 
 def latent_rows(latents: npt.ArrayLike, labels: OptionalArray, layout: str | None = None) -> pa.Table:
-    """Rows of a Sample exchange. The layout, which is that of the samples, counts for a shape that fits both ways."""
+    """Rows of a Sample exchange. The layout, that of the samples, is used if the shape fits both ways."""
     column = _images(latents, "latents", layout if len({*np.shape(latents)[1:]}) == 1 else None)
     return table_of({"latent": column, "label": _labels(labels, len(column))})
 
@@ -29,10 +26,9 @@ def latent_rows(latents: npt.ArrayLike, labels: OptionalArray, layout: str | Non
 def denoise_rows(
     x: npt.ArrayLike, sigma: OptionalArray, g: OptionalArray, labels: OptionalArray, layout: str | None = None
 ) -> pa.Table:
-    """Rows of a Denoise exchange; sigma or g, one of them."""
+    """Rows of a Denoise exchange, with either sigma or g."""
     if (sigma is None) == (g is None):
-        said = "neither" if g is None else "both"
-        raise BadRequestError(f"sigma or g must be given, one of them, got {said}")
+        raise BadRequestError(f"sigma or g must be given, one of them, got {'neither' if g is None else 'both'}")
     column = _images(x, "x", layout)
     rows = len(column)
     columns = {"x": column, "label": _labels(labels, rows)}
@@ -40,7 +36,7 @@ def denoise_rows(
         return table_of({**columns, "sigma": _per_row(sigma, rows, "sigma")})
     variances = np.atleast_2d(array_of(g, "g", np.float64))
     if variances.ndim > 2 or not variances.size or len(variances) not in (1, rows):
-        raise BadRequestError(f"g must be [J] variances, or [{rows}, J], got the shape {variances.shape}", "BAD_TENSOR")
+        raise bad_tensor(f"g must be [J] variances, or [{rows}, J], got the shape {variances.shape}")
     return table_of({**columns, "g": vector_column(np.broadcast_to(variances, (rows, variances.shape[-1])))})
 
 
@@ -52,7 +48,7 @@ def gradient_rows(
     labels: OptionalArray,
     layout: str | None = None,
 ) -> pa.Table:
-    """Rows of a ScheduleGradient exchange; a missing probe is drawn from {−1, 1}."""
+    """Rows of a ScheduleGradient exchange; the default probe is drawn from {−1, 1}."""
     if probe is None:
         probe = np.random.default_rng(_PROBE).choice([-1.0, 1.0], np.shape(images))
     given = {"image": (images, "images"), "noise": (noise, "noise"), "probe": (probe, "probe")}
@@ -62,11 +58,11 @@ def gradient_rows(
 
 
 def _images(values: npt.ArrayLike, name: str, layout: str | None) -> pa.FixedShapeTensorArray:
-    """The column of images, without a layout for the server to tell their axes by the model's size."""
+    """The column of images; without a layout the server tells the axes by the model's size."""
     array, layout = images_of(values, name, layout)
     if array.dtype.kind != "f":
         hint = "put anisoflight.images.to_float(...) of bytes" if array.dtype == np.uint8 else "put floats"
-        raise BadRequestError(f"{name} must be floats in the model's units, got {array.dtype}; {hint}", "BAD_TENSOR")
+        raise bad_tensor(f"{name} must be floats in the model's units, got {array.dtype}; {hint}")
     return tensor_column(array.astype(np.float32, copy=False), layout)
 
 
@@ -75,19 +71,17 @@ def _labels(labels: npt.ArrayLike | None, rows: int) -> pa.Array:
 
 
 def _per_row(values: Any, rows: int, name: str, dtype: type[np.number] = np.float64) -> pa.Array:
-    """One number for every row, of one for all or one for each."""
+    """One number per row, from a single number or one per row."""
     array = array_of(values, name)
     try:
         return pa.array(np.broadcast_to(array.astype(dtype), rows))
     except (ValueError, TypeError):
         given = f"shape {array.shape}" if array.ndim else repr(array.item())
-        raise BadRequestError(
-            f"{name} must be a number, or one for each of {rows} images, got {given}", "BAD_TENSOR"
-        ) from None
+        raise bad_tensor(f"{name} must be a number, or one for each of {rows} images, got {given}") from None
 
 
 class Denoised:
-    """What `Client.denoise` returns: arrays in the layout of x, as read-only views where one batch came."""
+    """The result of `Client.denoise`: arrays in the layout of x, read-only views of a single batch."""
 
     def __init__(self, table: pa.Table) -> None:
         self.table = table
@@ -100,7 +94,7 @@ class Denoised:
 
 
 class Gradient:
-    """What `Client.schedule_gradient` returns."""
+    """The result of `Client.schedule_gradient`."""
 
     def __init__(self, table: pa.Table, end: dict[str, Any]) -> None:
         self.table = table

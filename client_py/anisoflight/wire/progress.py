@@ -1,25 +1,21 @@
 """Progress bars fed by the events in a stream's metadata."""
 
-from __future__ import annotations
-
 import sys
 import time
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
 
 from tqdm.asyncio import tqdm_asyncio
 from tqdm.auto import tqdm
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
 T = TypeVar("T")
 
 _DELAY = 0.5  # seconds before a bar appears: short calls show none
-_LINES = 10.0  # seconds between two lines of a bar that nobody sees
+_LINES = 10.0  # seconds between two lines in place of a bar
 
 
 class Progress(tqdm):
-    """A tqdm bar. If stderr is a file or a pipe and there is no notebook, a line every ten seconds in its place."""
+    """A tqdm bar; a line every ten seconds if stderr is a file or a pipe and there is no notebook."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self._lines = tqdm is tqdm_asyncio and not getattr(sys.stderr, "isatty", bool)()
@@ -54,15 +50,14 @@ class Progress(tqdm):
 class Bar:
     """A tqdm bar that follows ``{"event":"batch","done":n,"total":m}`` and ``{"event":"progress","step":i,"steps":k}``.
 
-    Batches move the bar; the steps inside a batch stand behind it, and move it themselves where there are no batches.
-    The part of the work that a step is of, if it has a name, stands there, too. A line says how many evaluations there
-    will be at most, if it is known.
-    While the server waits for ``{"event":"compiling","program":p,"compile_s":s}``, that stands behind it.
+    Batches move the bar, and the steps inside a batch are shown behind it; without batches the steps move it, and the
+    part of the work is shown. One line tells the largest number of evaluations, if the server says it. Programs that
+    the server compiles, ``{"event":"compiling","program":p,"compile_s":s}``, are shown, too.
     """
 
     def __init__(self, title: str, unit: str, total: int | None = None, show: bool = True) -> None:
         self._bar = Progress(desc=title, unit=unit, total=total, disable=not show, delay=_DELAY, leave=False)
-        self._batches, self._told = total is not None, False
+        self._batches, self._announced = total is not None, False
 
     def over(self, items: Iterable[T]) -> Iterator[T]:
         """items, which are events or have one, with every event shown."""
@@ -81,8 +76,8 @@ class Bar:
             self._batches = True
             self._move(event["done"], event.get("total"))
         elif kind == "progress" and "step" in event:
-            if "evaluations" in event and not self._told and not self._bar.disable:
-                self._told = True
+            if "evaluations" in event and not self._announced and not self._bar.disable:
+                self._announced = True
                 print(f"at most {event['evaluations']} evaluations of the network")
             if not self._batches:
                 self._bar.set_postfix_str(event.get("part", ""), refresh=False)

@@ -1,18 +1,17 @@
-"""Blocking calls that a Ctrl-C can stop.
+"""Blocking calls that Ctrl-C can stop.
 
-pyarrow's reads and writes do not return to the interpreter while they wait, so an interrupt would be noticed only
-when the server next sends something (and never while a write waits). Here every blocking call runs in a daemon
-thread; the caller waits on a queue, which an interrupt does wake. Three rules make the other side stop as well:
+pyarrow's reads and writes do not return to the interpreter while they wait. So every blocking call runs in a daemon
+thread, and the caller waits on a queue, which an interrupt does wake. Three rules stop the other side as well:
 
 - the thread holds the state of the call, never the `Stream` that the caller iterates, so dropping the stream is
   noticed;
-- a finalizer on the stream cancels the call; leaving the iteration early, by an exception or not, does the same;
+- a finalizer on the stream cancels the call, and so does leaving the iteration;
 - the reader is cancelled first: closing a writer would wait for a server that may never answer.
 
-The interpreter waits a moment for the threads of cancelled calls before it ends: it would abort with one inside gRPC.
+At its end the interpreter waits briefly for the threads of cancelled calls: it would abort with one inside gRPC.
 
-A process that is forked from one with a connection has none of gRPC's threads: a call, and even the end of a
-connection, would wait for them for ever. There every call fails at once, and what belongs to gRPC is never freed.
+A forked process has none of gRPC's threads: a call, and even the end of a connection, would wait for ever. There every
+call fails at once, and gRPC's objects are never freed.
 """
 
 from __future__ import annotations
@@ -24,21 +23,19 @@ import queue
 import threading
 import time
 import weakref
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 import pyarrow.flight as fl
 
 from ..errors import ForkedError, from_arrow
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
 T = TypeVar("T")
 
 _TICK = 0.1  # seconds between two looks at whether the call was cancelled
 _AHEAD = 4  # items read before the caller asks for them
-_FAREWELL = 2.0  # seconds that the interpreter's end waits for cancelled calls
+_FAREWELL = 2.0  # seconds that the end of the interpreter waits for cancelled calls
 _FORKED = 'a client has no connection in a fork of its process; let multiprocessing and DataLoader start by "spawn"'
 _threads: weakref.WeakKeyDictionary[threading.Thread, Call] = weakref.WeakKeyDictionary()
 
@@ -54,7 +51,7 @@ def _end_threads() -> None:
 
 
 def abandon(connections: Iterable[Any]) -> None:
-    """In a fork of this process: calls fail, and nothing of gRPC's is freed, not even at the end of the interpreter."""
+    """In a forked process: calls fail, and gRPC's objects are never freed, not even at the end of the interpreter."""
     calls = list(_threads.values())
     for thing in (*(call._cancel for call in calls), *(connection._client for connection in connections)):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
@@ -67,7 +64,7 @@ def abandon(connections: Iterable[Any]) -> None:
 
 
 class Abandoned:
-    """In the place of Arrow's client in a process that was forked from one with a connection: its calls fail."""
+    """Replaces Arrow's client in a forked process: its calls fail."""
 
     def __getattr__(self, name: str) -> Any:
         if name == "close":
@@ -84,7 +81,7 @@ def start_thread(target: Callable[..., None], call: Call, *args: Any) -> threadi
 
 
 class Call:
-    """What the threads of one call share: the way to the caller and the way to stop."""
+    """What the threads of one call share: a queue to the caller, and how to stop."""
 
     def __init__(self) -> None:
         self.stopped = threading.Event()
@@ -93,7 +90,7 @@ class Call:
         self._lock = threading.Lock()
 
     def on_cancel(self, cancel: Callable[[], None]) -> None:
-        """Call `cancel`, once, when the caller has gone; at once if it already has."""
+        """Call `cancel` once when the caller leaves, or at once if it has left."""
         with self._lock:
             if not self.stopped.is_set():
                 self._cancel = cancel
@@ -112,14 +109,14 @@ class Call:
         self.put("failure", error)
 
     def put(self, kind: str, value: object = None) -> None:
-        """Hand an item, a failure or the end to the caller, waiting while it is behind."""
+        """Hand an item, a failure or the end to the caller; waits while the queue is full."""
         while not self.stopped.is_set():
             with contextlib.suppress(queue.Full):
                 return self._items.put((kind, value), timeout=_TICK)
         return None
 
     def get(self) -> tuple[str, Any]:
-        """What comes next; short waits, so that an interrupt is heard on every platform."""
+        """The next item; the waits are short, so that an interrupt is noticed on every platform."""
         while True:
             with contextlib.suppress(queue.Empty):
                 return self._items.get(timeout=_TICK)
@@ -141,8 +138,8 @@ def _pump(call: Call, source: Callable[[Call], Iterator[Any]]) -> None:
 class Stream(Generic[T]):
     """The items that `source` yields in a daemon thread, to be iterated once.
 
-    `source` gets the `Call`, registers there how to cancel what it waits for, and may block at will. Leaving the
-    iteration, by an exception, an interrupt or a break, cancels it; so does dropping the stream.
+    `source` gets the `Call`, registers there how to cancel what it waits for, and may block. Leaving the iteration, by
+    an exception, an interrupt or a break, and dropping the stream cancel the call.
 
     >>> list(Stream(lambda call: iter("abc")))
     ['a', 'b', 'c']

@@ -1,25 +1,19 @@
-"""Arrow tensor columns and numpy arrays, without copies where there is one buffer.
+"""Arrow tensor columns and numpy arrays, without a copy if there is one buffer.
 
 A batch of N images of shape (H, W, C) is one column of type ``arrow.fixed_shape_tensor`` with N rows, row-major,
-dim_names ``["H", "W", "C"]`` (or ``["C", "H", "W"]``) and never a permutation.
+dim_names ``["H", "W", "C"]`` (or ``["C", "H", "W"]``) and no permutation.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import BadRequestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    import numpy.typing as npt
-
+from ..errors import BadRequestError, bad_tensor
 
 _AXES = {
     "N": "n b batch sample image time date number member ensemble index",
@@ -40,7 +34,7 @@ def layout_of(shape: Sequence[int]) -> str:
 
 
 def tensor_column(values: npt.ArrayLike, dims: Sequence[str] | None) -> pa.FixedShapeTensorArray:
-    """The column whose row i is values[i], its axes named or not; a contiguous array's memory is shared, not copied.
+    """The column whose row i is values[i], with optional names of axes; it shares the memory of a contiguous array.
 
     >>> tensor_column(np.zeros((5, 8, 8, 1), np.float32), "HWC").type.shape
     [8, 8, 1]
@@ -52,10 +46,8 @@ def tensor_column(values: npt.ArrayLike, dims: Sequence[str] | None) -> pa.Fixed
 
 
 def integers(values: npt.ArrayLike, name: str) -> np.ndarray[Any, np.dtype[np.int32]]:
-    """Whole numbers as int32; name is what an error calls them.
+    """Whole numbers as int32; errors call them by name.
 
-    >>> integers([3.0, 1], "labels").tolist()
-    [3, 1]
     >>> integers(["cat", "dog"], "labels")
     Traceback (most recent call last):
     anisoflight.errors.BadRequestError: [BAD_TENSOR] labels must be integers, got 'cat'; number the classes from 0
@@ -68,20 +60,20 @@ def integers(values: npt.ArrayLike, name: str) -> np.ndarray[Any, np.dtype[np.in
     if wrong.size:
         first = wrong.tolist()[0]
         want = "in the range of int32" if isinstance(first, int) else "integers"
-        raise BadRequestError(f"{name} must be {want}, got {first!r}; number the classes from 0", "BAD_TENSOR")
+        raise bad_tensor(f"{name} must be {want}, got {first!r}; number the classes from 0")
     return array.astype(np.int32)
 
 
 def array_of(values: Any, name: str, dtype: npt.DTypeLike | None = None) -> np.ndarray[Any, Any]:
-    """What holds numbers as an array, of the same memory where it can be: arrays of any library, columns of Arrow,
-    pandas and polars, Pillow's images, and lists of them.
+    """An array of numbers, without a copy if possible, from arrays of any library, columns of Arrow, pandas and polars,
+    Pillow's images, and lists of them.
 
-    A value that is missing (masked, null, None, NA) is a BadRequestError: there are numbers under a mask, too.
+    A missing value (masked, null, None, NA) is a BadRequestError, because masked entries have numbers, too.
 
     >>> array_of([np.ma.masked_less([1, 5], 3)], "x")
     Traceback (most recent call last):
     anisoflight.errors.BadRequestError: [BAD_TENSOR] x must have all values, got 1 missing (masked, null, \
-None or NaN); leave those rows out, or fill them in
+    None or NaN); drop those rows, or fill them
     """
     if getattr(getattr(values, "dtype", None), "kind", "") == "O" and np.ndim(values) == 1:  # a column of pandas
         values = list(values)
@@ -90,55 +82,49 @@ None or NaN); leave those rows out, or fill them in
         forms = sorted({f"{part.shape}{' of uint8' * (part.dtype == np.uint8)}" for part in parts})
         if len(forms) > 1:
             hint = "; anisoflight.data resizes files" if name == "images" else ""
-            raise BadRequestError(f"{name} must be of one form, got {forms[0]} and {forms[1]}{hint}", "BAD_TENSOR")
+            raise bad_tensor(f"{name} must be of one form, got {forms[0]} and {forms[1]}{hint}")
         return np.stack(parts)
-    held: Any = values
-    library = type(held).__module__.partition(".")[0]
+    source: Any = values
+    library = type(source).__module__.partition(".")[0]
     try:
         if library == "torch":
-            held = held.detach().cpu()
-            half = held.dtype.is_floating_point and held.dtype.itemsize < 4
-            held = (held.float() if half else held).numpy()
+            source = source.detach().cpu()
+            half = source.dtype.is_floating_point and source.dtype.itemsize < 4
+            source = (source.float() if half else source).numpy()
         elif library == "PIL":
             from ..data.pictures import pixels_of
 
-            held = pixels_of(held)
+            source = pixels_of(source)
         elif library in ("pyarrow", "polars"):
-            held = to_numpy(pa.chunked_array([held] if isinstance(held, pa.Array) else held), name)
-        array = np.asanyarray(held)
+            source = to_numpy(pa.chunked_array([source] if isinstance(source, pa.Array) else source), name)
+        array = np.asanyarray(source)
         if count := int(np.sum(pd.isna(array) if array.dtype == object else np.ma.getmask(array))):
             raise _missing(name, count)
         return np.asarray(array, dtype)
     except BadRequestError:
         raise
     except (ValueError, TypeError, RuntimeError, pa.ArrowException) as error:
-        raise BadRequestError(f"{name} must be numbers, got {type(values).__name__}: {error}", "BAD_TENSOR") from None
+        raise bad_tensor(f"{name} must be numbers, got {type(values).__name__}: {error}") from None
 
 
 def _missing(name: str, count: int) -> BadRequestError:
-    return BadRequestError(
-        f"{name} must have all values, got {count} missing (masked, null, None or NaN); leave those rows out, or fill "
-        "them in",
-        "BAD_TENSOR",
-    )
+    kinds = "masked, null, None or NaN"
+    return bad_tensor(f"{name} must have all values, got {count} missing ({kinds}); drop those rows, or fill them")
 
 
 def images_of(images: Any, name: str, layout: str | None = None) -> tuple[np.ndarray[Any, Any], str | None]:
-    """Images [n, H, W, C], [n, C, H, W] or [n, H, W] of grey as an array of four axes, and their layout if it is known.
+    """Images [n, H, W, C], [n, C, H, W] or grey [n, H, W] as an array of four axes, and their layout if it is known.
 
-    Axes with names are moved: rows first, height before width, a missing channel last. Height and width need names that
-    are known; one other axis may have any, and is the rows or the channels that no other is.
+    Axes with names are moved: rows first, height before width, a missing channel last. Height and width need known
+    names; one other axis may have any name, and takes the role that is left.
     """
     if layout not in (None, "HWC", "CHW"):
         raise BadRequestError(f"layout must be HWC or CHW, got {layout!r}")
     array, names = array_of(images, name), _names(images)
     if array.dtype.kind not in "biufc":
         got = repr(array.reshape(-1).tolist()[:1])[1:-1].partition("\n")[0][:60]
-        raise BadRequestError(
-            f"{name} must be pixels, not paths or encoded images, got {got}; store files with python -m "
-            "anisoflight.data",
-            "BAD_TENSOR",
-        )
+        hint = "python -m anisoflight.data stores files"
+        raise bad_tensor(f"{name} must be pixels, not paths or encoded images, got {got}; {hint}")
     if names is not None:
         array, named = _moved(array, names, name)
         if layout not in (None, named):
@@ -148,40 +134,34 @@ def images_of(images: Any, name: str, layout: str | None = None) -> tuple[np.nda
         array, layout = array[..., None], "HWC"
     if array.ndim != 4 or 0 in array.shape[1:]:
         hint = f"; put [{name}] for one image" if array.ndim in (2, 3) else ""
-        raise BadRequestError(
-            f"{name} must have the shape [n, H, W, C] or [n, C, H, W], or [n, H, W] of grey, got {array.shape}{hint}",
-            "BAD_TENSOR",
+        raise bad_tensor(
+            f"{name} must have the shape [n, H, W, C] or [n, C, H, W], or [n, H, W] of grey, got {array.shape}{hint}"
         )
     return array, layout
 
 
 def _moved(array: np.ndarray[Any, Any], names: tuple[str, ...], name: str) -> tuple[np.ndarray[Any, Any], str]:
-    """Images with four axes in the order that their names say, and their layout."""
+    """Images with four axes in the order of their names, and their layout."""
     wanted = "NHW" if len(names) == 3 else "NCHW"
     letters = [_LETTERS.get(axis.lower(), "") for axis in names]
     missing = [letter for letter in wanted if letter not in letters]
     if letters.count("") == 1 and missing in (["N"], ["C"]):
         letters[letters.index("")] = missing[0]
     if sorted(letters) != sorted(wanted):
-        raise BadRequestError(
-            f"{name} must have axes with names such as (time, channel, lat, lon) or (n, y, x), got "
-            f"({', '.join(names)}); rename or stack them, or give the array without names",
-            "BAD_TENSOR",
-        )
+        got = f"got ({', '.join(names)}); rename or stack them, or drop the names"
+        raise bad_tensor(f"{name} must have axes with names such as (time, channel, lat, lon) or (n, y, x), {got}")
     layout = "CHW" if "C" in letters and letters.index("C") < max(map(letters.index, "HW")) else "HWC"
     array = array.transpose([letters.index(letter) for letter in "N" + layout if letter in letters])
     return array if len(names) == 4 else array[..., None], layout
 
 
 def _names(images: Any) -> tuple[str, ...] | None:
-    """The names of axes, of Arrow, xarray (dims), netCDF4 (dimensions) or torch (names); None where they have none."""
+    """The names of axes of Arrow, xarray (dims), netCDF4 (dimensions) or torch (names); None without names."""
     if isinstance(images, list | tuple):
         found = {_names(image) for image in images if not isinstance(image, list | tuple)}
         inner = found.pop() if found else None
         if found:
-            raise BadRequestError(
-                f"images must have the same names of axes, got {inner} and {found.pop()}", "BAD_TENSOR"
-            )
+            raise bad_tensor(f"images must have the same names of axes, got {inner} and {found.pop()}")
         return ("n", *inner) if inner else None
     if names := getattr(getattr(images, "type", None), "dim_names", None):
         return ("n", *names)
@@ -201,7 +181,7 @@ def vector_column(values: npt.ArrayLike) -> pa.FixedSizeListArray:
 def to_numpy(column: pa.Array | pa.ChunkedArray, name: str = "a column") -> np.ndarray[Any, Any]:
     """A column as an array with the rows first: a read-only view of one chunk, a copy of several.
 
-    Null is a BadRequestError, inside tensors and lists too; name is what it calls the column.
+    Nulls, also inside tensors and lists, are a BadRequestError that calls the column by name.
 
     >>> to_numpy(tensor_column(np.ones((2, 3), np.float32), "W")).tolist()
     [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
@@ -215,10 +195,8 @@ def to_numpy(column: pa.Array | pa.ChunkedArray, name: str = "a column") -> np.n
         return to_numpy(chunks[0], name) if len(chunks) == 1 else np.concatenate([to_numpy(c, name) for c in chunks])
     if isinstance(kind, pa.FixedShapeTensorType):
         if kind.permutation and list(kind.permutation) != sorted(kind.permutation):
-            raise BadRequestError(
-                f"{name} must be tensors in their own order, got the permutation {list(kind.permutation)}; "
-                f"make the column of {name}.copy()",
-                "BAD_TENSOR",
+            raise bad_tensor(
+                f"{name} must be tensors without permutation, got {list(kind.permutation)}; put {name}.copy()"
             )
         return to_numpy(column.storage, name).reshape(len(column), *kind.shape)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
@@ -226,18 +204,18 @@ def to_numpy(column: pa.Array | pa.ChunkedArray, name: str = "a column") -> np.n
         inner = to_numpy(column.flatten(), name)
         sizes = [kind.list_size] if fixed else pc.unique(pc.list_value_length(column)).to_pylist()
         if len(sizes) > 1:
-            raise BadRequestError(f"{name} must be of one size, got {sizes[0]} and {sizes[1]}", "BAD_TENSOR")
+            raise bad_tensor(f"{name} must be of one size, got {sizes[0]} and {sizes[1]}")
         return inner.reshape(len(column), *sizes, *inner.shape[1:])
     return column.to_numpy(zero_copy_only=False)
 
 
 def table_of(columns: Mapping[str, pa.Array | pa.ChunkedArray]) -> pa.Table:
-    """A table of non-nullable columns, as the service writes and expects them."""
+    """A table of non-nullable columns, as the service expects."""
     schema = pa.schema([pa.field(name, column.type, nullable=False) for name, column in columns.items()])
     return pa.Table.from_arrays(list(columns.values()), schema=schema)
 
 
 def batches_of(table: pa.Table, bytes_each: int = 2 << 20) -> Iterator[pa.RecordBatch]:
-    """Slices of table of about bytes_each bytes, in order; nothing is copied."""
+    """Slices of a table of about bytes_each bytes, without a copy."""
     rows = max(1, int(bytes_each * table.num_rows // max(1, table.nbytes)))
     yield from table.to_batches(max_chunksize=rows)

@@ -1,56 +1,47 @@
-"""Pictures of schedules and bases, one function each. Needs matplotlib (the extra `plot`).
+"""Figures of schedules and bases, one function each. Needs matplotlib (the extra `plot`).
 
     from anisoflight import figures
 
     figures.variances({"EDM": client.schedule("edm"), "learned": client.schedule("digits")})
     figures.ratio(client.schedule("patches"))
 
-The functions take `Schedule`s or the DataFrames that `Schedule.evaluate` returns. Those of one panel draw on the axes
-`ax`, or on new ones, and return them. Colours are Okabe and Ito's, which readers with any colour vision can tell apart.
+The functions take `Schedule`s or the DataFrames of `Schedule.evaluate`. Functions of one panel draw on the axes `ax`,
+or on new ones, and return them.
 """
 
-from __future__ import annotations
-
-import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 import matplotlib as mpl
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from cycler import cycler
 from matplotlib import pyplot
+from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
 
-from .program import add_server, connected, ended, exit_with, path_of
-from .subspaces import Subspaces
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from .client import Client
-    from .schedule import Schedule
+from ..subspaces import Subspaces
 
 __all__ = ["COLOURS", "POINTS", "STYLE", "advice", "axes", "components", "paper", "ratio", "reverse", "variances"]
 
 Array = np.ndarray[Any, Any]
 Names = Sequence[str] | None
-"""Names of the classes; a class without one is called by its number."""
+"""Names of the classes; a class without a name is called by its number."""
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Okabe and Ito's palette (2008), which readers with any colour vision can tell apart."""
-_CLASSES = (*COLOURS, "#882255", "#999933", "#332288")  # and three of Tol's muted ones (2021), which go with them
+"""Okabe and Ito's palette (2008), distinguishable with any colour vision."""
+_CLASSES = (*COLOURS, "#882255", "#999933", "#332288")  # three of Tol's muted colours (2021)
 REFERENCE = "#777777"
-"""The colour of lines to compare with."""
+"""Colour of reference lines."""
 _DIVERGING = LinearSegmentedColormap.from_list("blue-orange", ["#003f69", "#0072B2", "#ffffff", "#D55E00", "#742f00"])
 LINES = ("-", "--", ":", "-.")
 """Line styles of the subspaces, in their order."""
 TIME = "time  t / T"
 POINTS = 513
-"""The times at which a schedule is drawn."""
+"""Number of times at which a schedule is drawn."""
 
 STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
@@ -76,15 +67,21 @@ STYLE: dict[Any, Any] = {
 """The style sheet, for `matplotlib.rc_context`."""
 
 
-Curves: TypeAlias = "Schedule | pd.DataFrame"
-"""A schedule, or its columns t, g and, where needed, label and subspace."""
+class Evaluated(Protocol):
+    """A `Schedule`, as far as it is drawn."""
+
+    def evaluate(self, points: int, /) -> pd.DataFrame: ...
+
+
+Curves: TypeAlias = Evaluated | pd.DataFrame
+"""A schedule, or its columns t, g and, if needed, label and subspace."""
 
 
 def variances(schedules: Curves | Mapping[str, Curves], ax: Axes | None = None, names: Names = None) -> Axes:
     """Noise variances g_j(t) of one schedule or of several by name, on a logarithmic axis.
 
-    A line style per subspace, solid for P_1, dashed for P_2, and a colour per schedule; of one schedule alone a colour
-    per subspace or, if it is per class, per class, called by its number or by `names`.
+    Line styles tell the subspaces apart: P_1 solid, P_2 dashed. Colours tell schedules apart; for a single schedule,
+    subspaces or classes, which are called by their numbers or by `names`.
     """
     alone = not isinstance(schedules, Mapping) or len(schedules) == 1
     ax = axes(ax, xlabel=TIME, ylabel="noise variance  g(t)", yscale="log")
@@ -103,9 +100,9 @@ def variances(schedules: Curves | Mapping[str, Curves], ax: Axes | None = None, 
 def ratio(
     schedules: Curves | Mapping[str, Curves], ax: Axes | None = None, names: Names = None, *, over: str = "t"
 ) -> Axes:
-    """The anisotropy g_1(t) / g_2(t), or g_{1,y} / g_{2,y} per class, on a logarithmic axis with a line at 1.
+    """The anisotropy g_1(t) / g_2(t), of every class, on a logarithmic axis with a line at 1.
 
-    Above it the noise is larger in P_1, the low frequencies or leading components. `over` is "t", or "sigma" for the
+    Above 1 the noise is larger in P_1, the low frequencies or leading components. `over` is "t", or "sigma" for the
     geometric mean noise level (g_1 g_2)^{1/4} on a logarithmic axis.
     """
     if over not in ("t", "sigma"):
@@ -126,10 +123,10 @@ def ratio(
 
 
 def paper(schedule: Curves, names: Names = None) -> Figure:
-    """What the paper shows of a learned schedule (its Figures 2 to 5), as far as the schedule has it.
+    """The paper's Figures 2 to 5 of a learned schedule, as far as it has several subspaces and classes.
 
-    A panel each: √(g_1 g_2) beside a log-linear path; g_1 / g_2; and over the geometric mean of the classes their
-    g_{j,y}, and √(g_{1,y} g_{2,y}). Of one path for all it is g.
+    One panel each: √(g_1 g_2) next to a log-linear path; g_1 / g_2; and relative to the geometric mean of the classes,
+    g_{j,y} and √(g_{1,y} g_{2,y}). A single path is drawn as g.
     """
     rows = rows_of(schedule)
     logs, t = np.log([g for _, g, _ in rows]), rows[0][2]  # [class, subspace, time]
@@ -157,7 +154,7 @@ def paper(schedule: Curves, names: Names = None) -> Figure:
 
 
 def reverse(
-    client: Client,
+    client: Any,
     model: str,
     schedule: str | None = None,
     *,
@@ -166,13 +163,13 @@ def reverse(
     steps: int = 7,
     seed: int = 0,
 ) -> Figure:
-    """The reverse process in each subspace (the paper's Figure 1): images x_t from noise to a sample, below them their
-    parts P_j x_t, and beside them the paths g_j.
+    """The reverse process in each subspace (the paper's Figure 1): images x_t from noise to a sample, their parts P_j
+    x_t below, and the paths g_j on the right.
 
-    Heun's method takes `steps` steps uniform in t along the model's own schedule or another; above each state are its
-    noise levels √g_j. A schedule of one path is seen in the subspaces of `family`, default {"basis": "dct"}. Zero is
-    grey; the largest value of a picture is black or white, except that an image within ±1 keeps its contrast. Images
-    of other than 1 or 3 channels show the first.
+    Heun's method takes `steps` steps uniform in t along the model's own schedule or another; the noise levels √g_j are
+    above each state. A schedule of one path is split into the subspaces of `family`, default {"basis": "dct"}. Zero is
+    grey and the largest value of a picture is black or white, but an image within ±1 keeps its contrast. Of images with
+    other than 1 or 3 channels the first is shown.
     """
     name, at, labels = schedule or model, client.describe_model(model), None if label is None else [label]
     plan, path = client.plan(name, model=model, label=label, steps=steps), client.schedule(name)
@@ -208,32 +205,11 @@ def reverse(
     return figure
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """``python -m anisoflight.figures MODEL --out FILE``: draw `paper` of a model's schedule, or `reverse`."""
-    parser = argparse.ArgumentParser(prog="python -m anisoflight.figures", description=paper.__doc__)
-    parser.add_argument("schedule", help="name of a schedule, or of a model that has one")
-    parser.add_argument("--reverse", action="store_true", help="draw a model's reverse process instead")
-    parser.add_argument("--label", type=int, metavar="Y", help="its class")
-    parser.add_argument("--out", type=path_of, required=True, metavar="FILE", help="the picture")
-    add_server(parser.add_argument_group("where"), "grpc://127.0.0.1:8815", "location of the server")
-    args = parser.parse_args(arguments)
-
-    def draw() -> None:
-        with connected(args) as client:
-            name, label = args.schedule, args.label
-            figure = reverse(client, name, label=label) if args.reverse else paper(client.schedule(name))
-        args.out.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(args.out)
-        pyplot.close(figure)
-
-    return ended(draw)
-
-
 def components(vectors: npt.ArrayLike | Mapping[int, npt.ArrayLike], count: int = 6, names: Names = None) -> Figure:
     """The leading `count` components as images, a row per class: blue below zero, orange above.
 
-    vectors are rows [k, H, W], or a mapping of them by label as `Client.basis` returns; −1 is called "all". Each
-    component has a scale of its own, and of its two signs the one that makes its largest value positive.
+    vectors are rows [k, H, W], or such rows by label as `Client.basis` returns; label −1 is called "all". Each
+    component has its own scale and the sign that makes its largest value positive.
     """
     rows = vectors if isinstance(vectors, Mapping) else {-1: vectors}
     arrays = {label: np.asarray(rows[label]) for label in sorted(rows)}
@@ -249,7 +225,7 @@ def components(vectors: npt.ArrayLike | Mapping[int, npt.ArrayLike], count: int 
 
 
 def advice(found: Mapping[str, Any]) -> Figure:
-    """What `Client.advise` measured: the data's spectrum, the loss that can be reduced, and samplers."""
+    """What `Client.advise` measured: the data's spectrum, the reducible loss, and samplers."""
     with mpl.rc_context({**STYLE, "figure.figsize": (12.0, 3.6)}):
         figure, (spectrum, loss, samplers) = pyplot.subplots(1, 3)
     axes(spectrum, xlabel="DCT frequency  max(u, v)", ylabel="variance of a direction", yscale="log")
@@ -259,8 +235,8 @@ def advice(found: Mapping[str, Any]) -> Figure:
         if ratio := found.get(key):
             loss.plot(found["sigma"][: len(ratio)], ratio, label=name)
     mean, deviation = found["P_mean"], found["P_std"]
-    said = f"$P_{{mean}} \\pm P_{{std}}$ = {mean:.2f} ± {deviation:.2f}"
-    loss.axvspan(*np.exp([mean - deviation, mean + deviation]), color=COLOURS[4], alpha=0.2, lw=0, label=said)
+    interval = f"$P_{{mean}} \\pm P_{{std}}$ = {mean:.2f} ± {deviation:.2f}"
+    loss.axvspan(*np.exp([mean - deviation, mean + deviation]), color=COLOURS[4], alpha=0.2, lw=0, label=interval)
     for end, line in (("min", ":"), ("max", "--")):
         level = found[f"sigma_{end}"]
         loss.axvline(level, ls=line, color=REFERENCE, lw=1.1, label=f"$\\sigma_{{{end}}}$ = {level:.3g}")
@@ -276,12 +252,12 @@ def advice(found: Mapping[str, Any]) -> Figure:
     return figure
 
 
-# What figures are made of
+# Parts of figures
 
 
 @dataclass(frozen=True)
 class Line:
-    """A row of a schedule: g [subspace, time] over t/T; without a name where another line already tells of it."""
+    """One row of a schedule: g [subspace, time] over t/T; name is None if another line has the label."""
 
     name: str | None
     of_class: bool  # in colours by class
@@ -291,7 +267,7 @@ class Line:
 
 
 def lines_of(schedules: Curves | Mapping[str, Curves], names: Names) -> list[Line]:
-    """The rows of all schedules: a colour per schedule, or per class of a schedule that is alone."""
+    """The rows of all schedules: one colour per schedule, or per class of a single schedule."""
     many = schedules if isinstance(schedules, Mapping) else {"": schedules}
     lines = []
     for i, (name, schedule) in enumerate(many.items()):
@@ -322,12 +298,12 @@ def class_name(label: int, names: Names) -> str:
 
 
 def shade(i: int, count: int) -> Any:
-    """The colour of class i of count: up to ten of a palette, more of them along viridis."""
+    """The colour of class i: from a palette for up to ten classes, else along viridis."""
     return _CLASSES[i] if count <= len(_CLASSES) else mpl.colormaps["viridis"](0.94 * i / (count - 1))
 
 
 def axes(ax: Axes | None = None, **labels: Any) -> Axes:
-    """ax, or new axes in this package's style, with labels, scales and title as `Axes.set` takes them."""
+    """ax, or new axes in this package's style; labels, scales and title as in `Axes.set`."""
     if ax is None:
         with mpl.rc_context(STYLE):
             _, ax = pyplot.subplots()
@@ -335,18 +311,18 @@ def axes(ax: Axes | None = None, **labels: Any) -> Axes:
     return ax
 
 
-def legend(ax: Axes, beside: bool = False) -> None:
-    """A legend where there is anything to tell apart; beside the axes if it is long or `beside`."""
+def legend(ax: Axes, outside: bool = False) -> None:
+    """A legend if any line has a label, next to the axes if it is long."""
     handles, names = ax.get_legend_handles_labels()
     place: dict[str, Any] = {}
-    if beside or len(handles) > 5:
+    if outside or len(handles) > 5:
         place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
     if handles:
         ax.legend(handles, names, frameon=False, fontsize=9, **place)
 
 
 def around_one(ax: Axes) -> None:
-    """A reference line at 1, and room on either side of it, with plain numbers."""
+    """A reference line at 1, with space on both sides and plain numbers."""
     ax.axhline(1, ls="--", color=REFERENCE, lw=1.1, zorder=1)
     low, high = ax.get_ylim()
     ax.set_ylim(min(low, 1 / 1.02), max(high, 1.02))
@@ -371,7 +347,3 @@ def draw_pattern(ax: Axes, pattern: Array) -> None:
     ax.imshow(pattern, cmap=_DIVERGING, vmin=-most, vmax=most, interpolation="nearest")
     ax.set(xticks=[], yticks=[])
     ax.spines[:].set(visible=True, color="#bbbbbb")
-
-
-if __name__ == "__main__":
-    exit_with(main)
