@@ -193,7 +193,7 @@ func TestBuiltins(t *testing.T) {
 		if err != nil || got != b {
 			t.Errorf("%+v, %v", got, err)
 		}
-		if _, err := unet.ParseConfig([]byte(b.config)); err != nil {
+		if _, err := unet.Parse([]byte(b.config)); err != nil {
 			t.Errorf("%s: %v", b.name, err)
 		}
 	}

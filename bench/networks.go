@@ -57,11 +57,7 @@ func builtinNamed(name string) (builtin, error) {
 // vanish; these do not: weights are normal with variance 1/fan-in, scales of norms 1 and biases 0 with a deviation of
 // 0.1, so that every layer shows in the output and its derivatives.
 func randomModel(config string, seed uint64) (*checkpoint.Model, error) {
-	cfg, err := unet.ParseConfig([]byte(config))
-	if err != nil {
-		return nil, err
-	}
-	net, err := unet.New(cfg)
+	net, err := unet.Parse([]byte(config))
 	if err != nil {
 		return nil, err
 	}

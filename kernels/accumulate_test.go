@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/internal/testing/fixtures"
 	"github.com/anisoflight/anisoflight/kernels"
 )
 
@@ -26,7 +27,7 @@ func sameStates(t *testing.T, got, want *kernels.TrainerState) {
 	for name, pair := range map[string][2][][]float32{
 		"params": {got.Params, want.Params}, "m": {got.M, want.M}, "v": {got.V, want.V}, "ema": {got.EMA, want.EMA},
 	} {
-		expect(t, name, widen(slices.Concat(pair[0]...)), widen(slices.Concat(pair[1]...)), 1e-6)
+		expect(t, name, fixtures.Widen(slices.Concat(pair[0]...)), fixtures.Widen(slices.Concat(pair[1]...)), 1e-6)
 	}
 }
 
@@ -96,7 +97,7 @@ func TestClip(t *testing.T) {
 		in := toySteps(0)
 		in.Clip = clip
 		out := mustStep(t, tr, in)
-		for _, v := range widen(slices.Concat(export(t, tr).M...)) {
+		for _, v := range fixtures.Widen(slices.Concat(export(t, tr).M...)) {
 			moment += v * v
 		}
 		return out.GradNorm, math.Sqrt(moment) / 0.1

@@ -14,22 +14,20 @@ type optimiserState struct{ params, m, v, ema *Node }
 
 func (s optimiserState) nodes() []*Node { return []*Node{s.params, s.m, s.v, s.ema} }
 
-// moments declares the rest of the optimiser's state beside the parameters' values. Runs donate all of it.
+// moments declares the optimiser's state next to the parameters' values. Runs donate all of it.
 func (f *frame) moments(params *Node) optimiserState {
 	flat := func(name string) *Node { return f.param(device.Donated(name), f.model.size) }
 	return optimiserState{params: params, m: flat("m"), v: flat("v"), ema: flat("ema")}
 }
 
-// rates are the scalars of one optimiser step. They are computed on the host in float64: 1 − β^t cancels in float32. A
-// clip of 0 is none.
+// rates returns the scalars of one optimiser step, computed on the host in float64: 1 − β^t cancels in float32.
 func (t *Trainer) rates(in StepInput) []float64 {
 	count := float64(t.count + 1)
-	clip := cmp.Or(in.Clip, math.Inf(1))
 	return []float64{
 		in.LR / (1 - math.Pow(t.cfg.Beta1, count)),
 		1 / (1 - math.Pow(t.cfg.Beta2, count)),
 		1 - in.EMABeta,
-		clip,
+		cmp.Or(in.Clip, math.Inf(1)),
 	}
 }
 
@@ -38,8 +36,8 @@ func scalar(vector *Node, i int) *Node {
 	return graph.Reshape(graph.Slice(vector, graph.AxisRange(i, i+1)))
 }
 
-// adamOn appends a step of adam on the gradient, scaled down to the norm that rates allows, and returns the new state
-// and the norm that it had [1]. A norm that is not finite leaves the state as it is.
+// adamOn appends a step of adam on the gradient, clipped to the norm in rates. It returns the new state and the norm
+// before clipping [1]. If the norm is not finite, the state does not change.
 func adamOn(cfg TrainerConfig, s optimiserState, grad, rate *Node) []*Node {
 	norm := graph.Sqrt(graph.ReduceAllSum(graph.Square(grad)))
 	scale := graph.Min(graph.Div(scalar(rate, 3), norm), graph.OnesLike(norm))
@@ -53,7 +51,7 @@ func adamOn(cfg TrainerConfig, s optimiserState, grad, rate *Node) []*Node {
 //	p ← p − lr/(1−β₁^t) · m / ( √(v/(1−β₂^t)) + eps )
 //	ema ← ema + (1−β) (p − ema)
 //
-// everything unchanged unless ok. rate holds the scalars of rates.
+// and nothing changes unless ok. rate holds the scalars of rates.
 func adam(cfg TrainerConfig, s optimiserState, grad, rate, ok *Node) optimiserState {
 	m := graph.Add(graph.MulScalar(s.m, cfg.Beta1), graph.MulScalar(grad, 1-cfg.Beta1))
 	v := graph.Add(graph.MulScalar(s.v, cfg.Beta2), graph.MulScalar(graph.Square(grad), 1-cfg.Beta2))
@@ -66,7 +64,7 @@ func adam(cfg TrainerConfig, s optimiserState, grad, rate, ok *Node) optimiserSt
 	}
 }
 
-// choose returns a where the scalar ok holds, else b.
+// choose returns a if the scalar ok is true, else b.
 func choose(ok, a, b *Node) *Node {
 	return graph.Where(graph.BroadcastToDims(ok, a.Shape().Dimensions...), a, b)
 }

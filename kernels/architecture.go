@@ -15,68 +15,65 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// Shape is what an architecture says of its images and classes.
+// Shape describes the images and classes of an architecture.
 type Shape struct {
 	Type                    string // the configuration's model_type
 	Height, Width, Channels int
-	Labels                  int      // 0 for an unconditional network
-	Classes                 []string // names of the labels: none, or Labels of them
-	// Parametrization is the kind of it, one of parametrization.Kinds; empty for a network that is the flow itself.
-	Parametrization string
-	// Range is the noise levels that the network was trained on.
-	Range schedule.Range
-	// Normalization maps the data's own units to those that the network sees; nil for images in [−1, 1].
+	Labels                  int            // 0 for an unconditional network
+	Classes                 []string       // names of the labels: none, or Labels of them
+	Parametrization         string         // one of parametrization.Kinds; empty for a network that is the flow itself
+	Range                   schedule.Range // noise levels that the network was trained on
+	// Normalization maps the data's units to those of the network; nil for images in [−1, 1].
 	Normalization *normalization.Affine
 }
 
-// Architecture is what a model's config.json describes: a network before it is joined with values and a basis. JSON
-// writes it as its config.json, with every default filled in. An Architecture is immutable; what
-// checkpoint.ParseNetwork reads is one.
+// Architecture is what a model's config.json describes: a network without values and basis. Its JSON is that
+// config.json, with every default filled in. An Architecture is immutable; checkpoint.ParseNetwork reads one.
 type Architecture interface {
 	json.Marshaler
 	Shape() Shape
 	// Params lists the parameters in the order of every [][]float32 of values.
 	Params() []nn.Param
 	ParamCount() int
-	// Load picks the values of Params out of a state dict, State is its inverse, and Check compares a state dict that is
+	// Load takes the values of Params from a state dict, and State is its inverse. Check compares a state dict that is
 	// read one tensor at a time.
 	Load(state []nn.Tensor) ([][]float32, error)
 	State(values [][]float32) []nn.Tensor
 	Check() *nn.Check
-	// NetworkOn returns the network with noise in the subspaces of b. A network whose graph depends on its values, or that does
-	// not serve every basis, says so here.
+	// NetworkOn returns the network with noise in the subspaces of b, or an error if it does not serve that basis. Only
+	// an architecture whose graph depends on its values reads them.
 	NetworkOn(values [][]float32, b *basis.Basis) (Network, error)
-	// Normalized returns the same network of data in other units; nil is of images in [−1, 1].
+	// Normalized returns the same network for data in other units; nil means images in [−1, 1].
 	Normalized(n *normalization.Affine) Architecture
 }
 
-// Trainable is an [Architecture] whose values are learned. One that is not is exact: it keeps its values, and On reads
-// them.
+// Trainable is an [Architecture] whose values are learned. One that is not Trainable is exact and keeps its values.
 type Trainable interface {
 	Architecture
 	// Init draws initial values.
 	Init(seed uint64) [][]float32
-	// Ratios is the number of log-ratio inputs, and WithRatios returns the same network with so many; values without them
-	// load as zeros and compute what they did.
+	// Ratios returns the number of log-ratio inputs.
 	Ratios() int
+	// WithRatios returns the same network with n log-ratio inputs. Values without them load as zeros, with which the
+	// network computes the same as before.
 	WithRatios(n int) (Trainable, error)
 }
 
-// Sampler is an [Architecture] that knows the law of its images.
+// Sampler is an [Architecture] that knows the distribution of its images.
 type Sampler interface {
 	Architecture
-	// Draw fills image [H, W, C] with a draw from the law and returns its label, from a number u in [0, 1) and as many
-	// unit normal numbers as the image has values.
+	// Draw fills image [H, W, C] with a sample and returns its label. It needs a number u in [0, 1) and one unit normal
+	// number for each value of the image.
 	Draw(values [][]float32, u float64, normal, image []float32) (label int)
 }
 
-// Resolution is an image's height and width; JSON writes one number where they are equal.
+// Resolution is an image's height and width; JSON writes one number if they are equal.
 type Resolution struct{ Height, Width int }
 
 // Square returns the size of n×n pixels.
 func Square(n int) Resolution { return Resolution{n, n} }
 
-// String returns 32 of 32×32, and 32×48 of a height and a width.
+// String returns "32" for 32×32 pixels, and "32×48" if the sides differ.
 func (r Resolution) String() string {
 	if r.Height == r.Width {
 		return strconv.Itoa(r.Height)
@@ -110,37 +107,29 @@ func (r *Resolution) UnmarshalJSON(b []byte) error {
 // Node is a value in a computation graph.
 type Node = graph.Node
 
-// Spec is what a Model has to know of a network.
+// Spec describes a network to a Model.
 type Spec struct {
-	// Key names the network's structure, constants included, in the cache of compiled programs: two networks with one key
-	// append the same graph.
-	Key string
-	// Height, Width and Channels of an image.
-	Height, Width, Channels int
-	// Labels is the length of the class vector; 0 for an unconditional network.
-	Labels int
-	// Ratios is the number of log-ratio inputs, J−1 or 0.
-	Ratios int
-	// SigmaData is σ_d; 0 means that of the parametrisation, or 0.5.
-	SigmaData float64
-	// Parametrization says how the flow is made of a RawNetwork's output; nil means EDM's with SigmaData.
+	// Key names the network's structure, constants included, in the cache of compiled programs. Networks with the same
+	// key append the same graph.
+	Key                     string
+	Height, Width, Channels int     // of an image
+	Labels                  int     // length of the class vector; 0 for an unconditional network
+	Ratios                  int     // number of log-ratio inputs, J−1 or 0
+	SigmaData               float64 // σ_d; 0 means that of the parametrisation, or 0.5
+	// Parametrization says how a RawNetwork's output becomes the flow; nil means EDM's with SigmaData.
 	Parametrization *parametrization.Parametrization
-	// Range is the noise levels that the network was trained on.
-	Range schedule.Range
-	// Dropout is the rate of the network's dropout in training, for the record.
-	Dropout float64
+	Range           schedule.Range // noise levels that the network was trained on
 }
 
-// Network is a function that can stand behind a [Model]. It is a [RawNetwork], which the model preconditions, or a
-// [FlowNetwork], which is taken as it is. A Network holds no values and is safe for concurrent use.
+// Network is a function that a [Model] evaluates: a [RawNetwork], which the model preconditions, or a [FlowNetwork],
+// which it does not. A Network holds no values and is safe for concurrent use.
 type Network interface {
 	Spec() Spec
 	// Params lists the parameters in the order of every [][]float32 of values; none for an analytic network.
 	Params() []nn.Param
 }
 
-// RawNetwork is a network F that has to be wrapped: it is given scaled input and predicts what its parametrisation
-// says.
+// RawNetwork is a network F that takes scaled input and predicts what its parametrisation says.
 type RawNetwork interface {
 	Network
 	// Raw appends F to the graph and returns it, shaped as z.

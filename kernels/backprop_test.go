@@ -9,8 +9,6 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-func exp(x float64) float64 { return math.Exp(x) }
-
 // toyBasis has J frequency bands.
 func toyBasis(t *testing.T, j int) *basis.Basis {
 	t.Helper()

@@ -22,11 +22,11 @@ type coordinates struct {
 	rows  device.Arg  // of each sample, [B]
 }
 
-// UseCoordinates makes [Trajectory.CombineCoordinates] combine in bands of frequencies. Call it once, before the first
+// UseCoordinates sets the bands of frequencies for [Trajectory.CombineCoordinates]. Call it once, before the first
 // evaluation.
 //
-//	axes  [R][bands·C·C], the channels' axes in each band; nil for the channels themselves
-//	rows  [B], each sample's row of axes and of weights
+//	axes  [R][bands·C·C], axes of the channels in each band; nil for the channels themselves
+//	rows  [B], the row of axes and weights for each sample
 func (t *Trajectory) UseCoordinates(bands basis.Bands, axes [][]float64, rows []int32) error {
 	if bands.H*bands.W*bands.C != t.model.Pixels() {
 		return checkLength("bands", bands.H*bands.W*bands.C, t.model.Pixels())
@@ -38,15 +38,15 @@ func (t *Trajectory) UseCoordinates(bands basis.Bands, axes [][]float64, rows []
 	return t.stage.err
 }
 
-// CombineCoordinates moves the state by itself and h parts of the history, in each part, an axis of a band, of a
-// sample's row r with weights of its own:
+// CombineCoordinates moves the state, with its own weight for each part: an axis of a band. For a sample of row r and
+// h entries of the history,
 //
 //	x ← Fᵀ ( w_r0 ∘ F x + Σ_i w_r(1+i) ∘ F E_i ),  E_0 the newest evaluation
 //
 //	weights  [R, 1 + h, parts]
 //
-// With [Trajectory.KeepStates] E_1 is the state that E_0 was made at, E_2 the evaluation before, and so on. Weights of
-// what has not been made must be zero.
+// With [Trajectory.KeepStates], E_1 is the state of evaluation E_0, E_2 the evaluation before, and so on. Weights of
+// entries that do not exist yet must be zero.
 func (t *Trajectory) CombineCoordinates(ctx context.Context, weights []float64) error {
 	m, c := t.model, t.coordinates
 	channels, row := c.bands.C, len(c.axes)*c.count*c.bands.C
@@ -64,8 +64,8 @@ func (t *Trajectory) CombineCoordinates(ctx context.Context, weights []float64) 
 	return t.run(ctx, s, p, []device.Arg{c.rows, device.Use(t.x), matrices}, t.history)
 }
 
-// matrices returns what weights [R, terms, parts] multiply the channels by, Σ_k A_k w_k A_kᵀ of the axes A_k, as [R,
-// bands, all, C, C], with zeros for terms that are left out.
+// matrices returns Σ_k A_k w_k A_kᵀ for weights [R, terms, parts] and axes A_k, as [R, bands, all, C, C]. Terms beyond
+// those given are zero.
 func (c coordinates) matrices(weights []float64, terms, all int) []float64 {
 	n := c.bands.C
 	out := make([]float64, len(c.axes)*c.count*all*n*n)
@@ -92,22 +92,22 @@ func (c coordinates) matrices(weights []float64, terms, all int) []float64 {
 }
 
 // coordinatesProgram is the program of CombineCoordinates.
-func (m *Model) coordinatesProgram(ctx context.Context, batch, rows, h int, of coordinates) (*device.Program, error) {
-	key := fmt.Sprintf("coordinates %d×%d×%d in %d|%s", batch, rows, h, of.bands.N, m.key)
+func (m *Model) coordinatesProgram(ctx context.Context, batch, rows, h int, in coordinates) (*device.Program, error) {
+	key := fmt.Sprintf("coordinates %d×%d×%d in %d|%s", batch, rows, h, in.bands.N, m.key)
 	return m.dev.Program(ctx, key, func(g *graph.Graph) []*Node {
-		height, width, c := of.bands.H, of.bands.W, of.bands.C
+		height, width, c := in.bands.H, in.bands.W, in.bands.C
 		parameter := func(name string, dtype dtypes.DType, dims ...int) *Node {
 			return graph.Parameter(g, name, shapes.Make(dtype, dims...))
 		}
 		row := parameter("rows", dtypes.Int32, batch)
 		images := []*Node{parameter("x", m.dtype, m.imageDims(batch)...)}
-		matrices := parameter("matrices", m.dtype, rows*of.count, 1+h, c, c)
+		matrices := parameter("matrices", m.dtype, rows*in.count, 1+h, c, c)
 		for i := range h {
 			images = append(images, parameter(fmt.Sprint("e", i), m.dtype, m.imageDims(batch)...))
 		}
-		band, _ := of.bands.Index()
+		band, _ := in.bands.Index()
 		index := graph.ConstAsDType(g, dtypes.Int32, [][]int{band})
-		index = graph.Add(graph.MulScalar(graph.Reshape(row, batch, 1), of.count), index) // [B, H·W]
+		index = graph.Add(graph.MulScalar(graph.Reshape(row, batch, 1), in.count), index) // [B, H·W]
 		left := graph.ConstAsDType(g, m.dtype, subspace.Matrix(basis.DCTRows(height, height), height))
 		right := graph.ConstAsDType(g, m.dtype, subspace.Matrix(basis.DCTRows(width, width), width))
 		planes := func(x *Node, contract int) *Node { // [N, H, W, C]
@@ -117,8 +117,8 @@ func (m *Model) coordinatesProgram(ctx context.Context, batch, rows, h int, of c
 		}
 		y := graph.Reshape(planes(graph.Concatenate(images, 0), 1), 1+h, batch, height*width, 1, c)
 		y = graph.TransposeAllAxes(y, 1, 2, 0, 3, 4)
-		own := graph.Gather(matrices, graph.InsertAxes(index, -1)) // [B, H·W, 1 + h, C, C]
-		y = graph.ReduceSum(graph.Mul(own, y), 2, 4)               // symmetric in the channels
+		chosen := graph.Gather(matrices, graph.InsertAxes(index, -1)) // [B, H·W, 1 + h, C, C]
+		y = graph.ReduceSum(graph.Mul(chosen, y), 2, 4)               // symmetric in the channels
 		return []*Node{planes(graph.Reshape(y, m.imageDims(batch)...), 0)}
 	})
 }

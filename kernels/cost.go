@@ -8,8 +8,8 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
-// EvaluateCost returns what one evaluation of the network on n images takes, at the batch size that it is computed at.
-// The graph is drawn and not compiled, so that a model on a pure-Go device tells it on any machine.
+// EvaluateCost returns the cost of evaluating the network on n images, with padding to the batch size. The graph is
+// drawn and not compiled, so a model on the pure-Go device gives it on any machine.
 func (m *Model) EvaluateCost(n int) (device.Cost, error) {
 	batch := Bucket(n)
 	if known, ok := m.costs.Load(batch); ok {
@@ -22,34 +22,33 @@ func (m *Model) EvaluateCost(n int) (device.Cost, error) {
 	return cost, err
 }
 
-// FitBatch returns how many of n images to evaluate at a time: n halved until an estimate says that the evaluation fits
-// the device's memory, and no less than 1.
+// FitBatch returns the number of images to evaluate at a time: n, halved until the estimated memory is available, and
+// at least 1.
 func (m *Model) FitBatch(n int) int {
 	available, known := m.dev.Available()
 	for known && n > 1 {
 		cost, err := m.EvaluateCost(n)
 		if err != nil || cost.Memory.Total()-cost.Memory.Arguments <= available {
-			break // what cannot be drawn has its error when it is run
+			break // a network that cannot be drawn fails when it runs
 		}
 		n /= 2
 	}
 	return n
 }
 
-// What an evaluation must take, in floating-point operations, so that a larger batch computes hardly more images a
-// second: half a second on two processors, two milliseconds on a GPU that does 700 TFLOP/s.
+// FLOPs of an evaluation above which a larger batch is hardly faster per image: half a second on two processors, two
+// milliseconds on a GPU with 700 TFLOP/s.
 const (
 	hostWork        = 5e10
 	acceleratedWork = 1.5e12
 )
 
-// Buckets are the sizes of the batches that requests are evaluated in, padded: so one or two compiled programs serve
-// every request. They depend on the network and on the device alone, not on what else is there, since the size of a
-// batch may change the rounding.
+// Buckets are the sizes of the padded batches in which requests are evaluated, so that one or two compiled programs
+// serve every request. They depend only on network and device, because the size of a batch may change the rounding.
 type Buckets struct{ Small, Large int }
 
-// Buckets returns the sizes of a model's batches. On processors, where a padded row costs as much as a true one, there
-// are two; on an accelerator, whose rows are computed side by side, it is one.
+// Buckets returns the sizes of a model's batches: two on processors, where a padded row costs as much as any other, and
+// one on an accelerator.
 func (m *Model) Buckets() Buckets {
 	m.bucketsOnce.Do(func() {
 		const few = 8
@@ -66,8 +65,8 @@ func (m *Model) Buckets() Buckets {
 	return m.buckets
 }
 
-// bucketsFor returns the sizes of the batches of a network of flops operations an image: the least power of two that is
-// enough work, and that fits.
+// bucketsFor returns the sizes for a network with flops operations per image: the smallest power of two that is enough
+// work, reduced until it fits.
 func bucketsFor(flops float64, accelerated bool, fits func(n int) bool) Buckets {
 	b, most, work := Buckets{Small: 8, Large: 8}, 64, hostWork
 	if accelerated {
@@ -85,8 +84,7 @@ func bucketsFor(flops float64, accelerated bool, fits func(n int) bool) Buckets 
 	return b
 }
 
-// StepCost returns what a training step on n images takes, all of them on the device at once. As EvaluateCost it
-// compiles nothing.
+// StepCost returns the cost of a training step with all n images on the device at once. Nothing is compiled.
 func (m *Model) StepCost(cfg TrainerConfig, n int) (device.Cost, error) {
 	cfg, err := cfg.resolved(m)
 	if err != nil {
@@ -95,10 +93,9 @@ func (m *Model) StepCost(cfg TrainerConfig, n int) (device.Cost, error) {
 	return m.dev.Cost("step", func(g *graph.Graph) []*Node { return m.stepGraph(g, cfg, n) })
 }
 
-// StepMemory estimates how many bytes of device memory steps on n images take, all that the trainer keeps included,
-// with part of them on the device at a time; 0 means all. own says that the network is trained at noise levels of its
-// own ([StepInput.NetworkG]).
-func (m *Model) StepMemory(cfg TrainerConfig, n, part int, own bool) (int64, error) {
+// StepMemory estimates the device memory in bytes for steps on n images, including the trainer's state. part is the
+// number of images on the device at a time; 0 means all. ownLevels is set if steps have a [StepInput.NetworkG].
+func (m *Model) StepMemory(cfg TrainerConfig, n, part int, ownLevels bool) (int64, error) {
 	cfg, err := cfg.resolved(m)
 	if err != nil {
 		return 0, err
@@ -106,16 +103,15 @@ func (m *Model) StepMemory(cfg TrainerConfig, n, part int, own bool) (int64, err
 	if part <= 0 || part > n {
 		part = n
 	}
-	if part == n && !(own && cfg.TrainNetwork) {
+	if part == n && !(ownLevels && cfg.TrainNetwork) {
 		cost, err := m.StepCost(cfg, n)
 		return cost.Memory.Total(), err
 	}
-	return m.partsMemory(cfg, n, part, own)
+	return m.partsMemory(cfg, n, part, ownLevels)
 }
 
-// partsMemory is StepMemory of stepInParts: what lies on the device all the time, and the most that one of its programs
-// adds.
-func (m *Model) partsMemory(cfg TrainerConfig, n, part int, own bool) (most int64, err error) {
+// partsMemory is StepMemory of stepInParts: what stays on the device, plus the most that one of its programs adds.
+func (m *Model) partsMemory(cfg TrainerConfig, n, part int, ownLevels bool) (most int64, err error) {
 	value := int64(m.dtype.Size())
 	state := int64(m.size) * value // params, and with them m, v, ema and the sum of gradients
 	if cfg.TrainNetwork {
@@ -129,7 +125,7 @@ func (m *Model) partsMemory(cfg TrainerConfig, n, part int, own bool) (most int6
 		most = max(most, resident+cost.Memory.Total()-cost.Memory.Arguments)
 	}
 	add(state, func(g *graph.Graph) []*Node { return m.noiseGraph(g, cfg, n, part) })
-	for _, job := range cfg.jobs(own) {
+	for _, job := range cfg.jobs(ownLevels) {
 		add(state+noise+images, func(g *graph.Graph) []*Node { return m.partGraph(g, job, part) })
 	}
 	if cfg.TrainNetwork {

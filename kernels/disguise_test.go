@@ -1,6 +1,7 @@
 package kernels_test
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -19,7 +20,7 @@ const (
 func uniformTable() []float64 {
 	out := make([]float64, tableSize)
 	for i := range out {
-		out[i] = 1 / (1 + exp(2*(tableFrom+tableStep*float64(i))))
+		out[i] = 1 / (1 + math.Exp(2*(tableFrom+tableStep*float64(i))))
 	}
 	return out
 }

@@ -8,8 +8,8 @@ import (
 
 // InputError reports an argument that does not fit the model. Nothing has been computed when it is returned.
 type InputError struct {
-	Field string // the argument, as it is named in this package
-	Msg   string // goes on after the field's name: "must hold 64 values, got 63"
+	Field string // name of the argument in this package
+	Msg   string // continues after the field: "must hold 64 values, got 63"
 }
 
 func (e *InputError) Error() string { return "kernels: " + e.Field + " " + e.Msg }
@@ -24,8 +24,7 @@ var ErrReleased = errors.New("kernels: weights were released")
 // ErrClosed is returned when a trajectory or a trainer is used after Close.
 var ErrClosed = errors.New("kernels: used after Close")
 
-// ErrStateLost is returned by a Trainer whose state went down with a failed run on the device. Restore it from the last
-// exported state.
+// ErrStateLost is returned by a Trainer whose state was lost in a failed run on the device.
 var ErrStateLost = errors.New("kernels: the training state was lost in a failed step; restore it from the last " +
 	"exported state")
 

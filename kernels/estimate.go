@@ -60,7 +60,7 @@ func estimate[T device.Float](ctx context.Context, m *Model, w *Weights, mode Mo
 		return nil, err
 	}
 	image := m.imageDims(batch)
-	run := append(args.with(w.flat, device.Use),
+	run := append(args.withParams(w.flat, device.Use),
 		put(s, padded(x0, m.Pixels(), batch), image...),
 		put(s, padded(g, m.J(), batch), batch, m.J()),
 		put(s, padded(omega, m.J(), batch), batch, m.J()))
@@ -81,22 +81,20 @@ type Mode string
 
 // The modes of [Model.Estimate].
 const (
-	// Auto is Backprop where the network sees all of g, and Full elsewhere.
+	// Auto is Backprop if the network sees all of g, else Full.
 	Auto Mode = "auto"
-	// Full is all five terms, by double reverse mode. The network's dependence on g is covered by the implicit terms, so g
-	// is a constant to it.
+	// Full computes all five terms, by double reverse mode. The implicit terms cover the network's dependence on g.
 	Full Mode = "full"
-	// Backprop is the explicit terms and ordinary differentiation through every way in which g conditions the network. One
+	// Backprop computes the explicit terms and differentiates through the conditioning of the network by g, in one
 	// reverse pass.
 	Backprop Mode = "backprop"
-	// Explicit is the explicit terms alone: unbiased only at the optimal network. A diagnostic.
+	// Explicit computes the explicit terms alone, which are unbiased only for the optimal network. A diagnostic.
 	Explicit Mode = "explicit"
-	// LossOnly is |P_j r|² and no derivative: for measuring the loss. It is not among the estimator's modes that a user
-	// may name.
+	// LossOnly computes |P_j r|² and no derivative. It is not a mode that users can choose.
 	LossOnly Mode = "loss"
 )
 
-// Modes lists the names of the estimator's modes.
+// Modes lists the modes that users can choose.
 var Modes = []string{string(Auto), string(Full), string(Backprop), string(Explicit)}
 
 // ParseMode returns the mode of that name; "" is Auto.

@@ -20,14 +20,14 @@ type estimator struct {
 	omega   *Node   // [B, J]
 	probes  []*Node // [B, H, W, C]; for Full
 	rng     *Node   // random state while training, else nil
-	train   []*Node // parameters whose gradient is wanted
+	train   []*Node // parameters to differentiate by
 
 	y, f, u *Node
 	wj      []*Node // P_j w
 	v       *Node   // flow(x_t)
 }
 
-// build returns the terms of the mode, each [B, J] and in the order of termsOf, and the gradients of the summed loss
+// build returns the terms of the mode, each [B, J] in the order of [Terms.fields], and the gradients of the summed loss
 // with respect to train.
 func (e *estimator) build() (terms, gradients []*Node) {
 	x := e.noisy(e.x0, e.eps)
@@ -65,7 +65,7 @@ func (e *estimator) build() (terms, gradients []*Node) {
 	return terms, gradients
 }
 
-// sumOf returns Σ_j c_j x_j for parts x_j = P_j x; nil stands for ones.
+// sumOf returns Σ_j c_j x_j for parts x_j = P_j x; nil means ones.
 func sumOf(parts []*Node, c subspace.Scalars) *Node {
 	var out *Node
 	for j, x := range parts {
@@ -81,7 +81,7 @@ func sumOf(parts []*Node, c subspace.Scalars) *Node {
 	return out
 }
 
-// transported returns, given b, the explicit term through x_t and in the full modes the three implicit ones:
+// transported returns the explicit term through x_t, and in mode Full the three implicit terms:
 //
 //	½ g_j^{-1/2} ⟨P_j a, ε⟩,  ½ ⟨P_j h, z⟩,  g_j^{-1/2} ⟨P_j a, v⟩,  ½ g_j^{-1} ⟨P_j w, v⟩
 func (e *estimator) transported(b *Node) []*Node {

@@ -60,26 +60,21 @@ func denoise[T device.Float](ctx context.Context, m *Model, w *Weights, x []T, g
 	return images[0], images[1], images[2], nil
 }
 
-// evaluate runs the network at x for variances g, which are padded here, and returns what evaluateGraph does.
+// evaluate runs evaluateGraph at x for variances g, which it pads.
 func (m *Model) evaluate(ctx context.Context, s *staging, w *Weights, args batchArgs, batch int, x device.Arg,
 	g []float64,
 ) ([]*device.Buffer, error) {
-	p, err := m.evaluateProgram(ctx, batch)
+	p, err := m.program(ctx, fmt.Sprintf("evaluate %d", batch), func(gr *graph.Graph) []*Node {
+		return m.evaluateGraph(gr, batch)
+	})
 	if err != nil {
 		return nil, err
 	}
-	return s.run(ctx, p, append(args.with(w.flat, device.Use), x, put(s, padded(g, m.J(), batch), batch, m.J()))...)
+	return s.run(ctx, p, append(args.withParams(w.flat, device.Use), x, put(s, padded(g, m.J(), batch), batch, m.J()))...)
 }
 
-// evaluateProgram is the program of evaluate.
-func (m *Model) evaluateProgram(ctx context.Context, batch int) (*device.Program, error) {
-	return m.program(ctx, fmt.Sprintf("evaluate %d", batch), func(gr *graph.Graph) []*Node {
-		return m.evaluateGraph(gr, batch)
-	})
-}
-
-// evaluateGraph is the program of one evaluation. Its parameters are frame's, then x and g; its outputs the denoised
-// images, the flow and, unless it is the flow, the network's own output.
+// evaluateGraph draws one evaluation. Its parameters are those of frame, then x and g. Its outputs are the denoised
+// images, the flow and, for a raw network, the network's output.
 func (m *Model) evaluateGraph(g *graph.Graph, batch int) []*Node {
 	f := m.frame(g, batch, "params")
 	state := f.image("x")

@@ -138,7 +138,7 @@ func (m *Model) differentiated(name string, w *Weights, in EstimateInput64, buil
 	if err != nil {
 		return nil, err
 	}
-	run := append(args.with(w.flat, device.Use), put(s, in.X0, m.imageDims(n)...), put(s, in.Eps, m.imageDims(n)...),
+	run := append(args.withParams(w.flat, device.Use), put(s, in.X0, m.imageDims(n)...), put(s, in.Eps, m.imageDims(n)...),
 		put(s, in.G, n, m.J()), put(s, in.Omega, n, m.J()))
 	if s.err != nil {
 		return nil, s.err

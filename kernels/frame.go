@@ -13,12 +13,11 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/subspace"
 )
 
-// frame is the part that all programs which evaluate the network have in common. Their first parameters are, in this
-// order and as far as the model has them:
+// frame is common to all programs that evaluate the network. Their first parameters, each only if the model has it, are
 //
 //	params   [N]        the flat tensor of parameter values
 //	vectors  [R, k, HW] of a dense basis
-//	rows     [B] int32  the samples' rows of it, for a basis per class
+//	rows     [B] int32  the row of each sample, for a basis per class
 //	labels   [B] int32  for a conditional network
 //
 // batchArgs supplies them at run time.
@@ -27,7 +26,7 @@ type frame struct {
 	g      *graph.Graph
 	batch  int
 	flat   *Node   // nil without parameters
-	values []*Node // the parameters cut out of flat, in device shape
+	values []*Node // the parameters in flat, in device shape
 	label  *Node   // [B, Labels] one-hot, zeros for −1; nil if unconditional
 	sub    subspace.Subspaces
 }
@@ -44,7 +43,7 @@ func (m *Model) frame(g *graph.Graph, batch int, params string) *frame {
 			from = to
 		}
 	}
-	f.sub = m.proj.In(g, m.at.projections(), batch)
+	f.sub = m.proj.In(g, m.precision.projections(), batch)
 	if m.spec.Labels > 0 {
 		labels := graph.Parameter(g, "labels", shapes.Make(dtypes.Int32, batch))
 		f.label = graph.OneHot(labels, m.spec.Labels, m.dtype)
@@ -54,7 +53,7 @@ func (m *Model) frame(g *graph.Graph, batch int, params string) *frame {
 
 // basisFrame declares the basis alone, for programs without the network.
 func (m *Model) basisFrame(g *graph.Graph, batch int) *frame {
-	return &frame{model: m, g: g, batch: batch, sub: m.proj.In(g, m.at.projections(), batch)}
+	return &frame{model: m, g: g, batch: batch, sub: m.proj.In(g, m.precision.projections(), batch)}
 }
 
 // param declares one more parameter, of the model's type.
@@ -72,11 +71,11 @@ func releaseAll(bufs []*device.Buffer) {
 	}
 }
 
-// batchArgs are the arguments of frame that a batch's labels decide.
+// batchArgs are the arguments of frame that depend on a batch's labels.
 type batchArgs struct{ basis, label []device.Arg }
 
-// with returns the arguments of frame. A network without parameters has none to pass.
-func (a batchArgs) with(params *device.Buffer, pass func(*device.Buffer) device.Arg) []device.Arg {
+// withParams returns the arguments of frame; params is nil for a network without parameters.
+func (a batchArgs) withParams(params *device.Buffer, pass func(*device.Buffer) device.Arg) []device.Arg {
 	var args []device.Arg
 	if params != nil {
 		args = append(args, pass(params))
@@ -84,7 +83,7 @@ func (a batchArgs) with(params *device.Buffer, pass func(*device.Buffer) device.
 	return append(append(args, a.basis...), a.label...)
 }
 
-// staging collects buffers that are released together; the first error sticks.
+// staging collects buffers that are released together, and keeps the first error.
 type staging struct {
 	model *Model
 	bufs  []*device.Buffer
@@ -113,8 +112,7 @@ func (s *staging) random(state []uint64) device.Arg {
 	return s.keep(s.model.dev.Upload(state, len(state)))
 }
 
-// batchArgs checks the labels of samples, nil for −1 for all, and uploads them for a batch, in which the last sample is
-// repeated.
+// batchArgs checks the labels of samples, nil meaning −1 for all, and uploads them padded to a batch.
 func (s *staging) batchArgs(labels []int32, batch int) (a batchArgs, err error) {
 	m := s.model
 	if labels == nil {
@@ -143,7 +141,7 @@ func (s *staging) batchArgs(labels []int32, batch int) (a batchArgs, err error) 
 	return a, s.err
 }
 
-// run runs a program unless something could not be uploaded.
+// run runs a program unless an upload has failed.
 func (s *staging) run(ctx context.Context, p *device.Program, args ...device.Arg) ([]*device.Buffer, error) {
 	if s.err != nil {
 		return nil, s.err
@@ -155,12 +153,11 @@ func (s *staging) release() { releaseAll(s.bufs) }
 
 // program returns a program that evaluates the network.
 func (m *Model) program(ctx context.Context, name string, build func(g *graph.Graph) []*Node) (*device.Program, error) {
-	return m.dev.Program(ctx, name+"|"+m.key, build, m.at.Options()...)
+	return m.dev.Program(ctx, name+"|"+m.key, build, m.precision.Options()...)
 }
 
-// Bucket returns the batch size that n samples are computed at: the next power of two up to 32, the next multiple of 32
-// beyond. Programs are compiled for buckets only, so a request of any size finds one compiled soon; the samples that
-// fill up are dropped.
+// Bucket returns the padded batch size for n samples: the next power of two up to 32, then the next multiple of 32.
+// Programs are compiled for these sizes only, so requests of different sizes share programs.
 func Bucket(n int) int {
 	if n > 32 {
 		return (n + 31) / 32 * 32

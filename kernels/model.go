@@ -20,16 +20,16 @@ import (
 // values; it is immutable and safe for concurrent use. Programs are compiled at their first use, one per function and
 // batch size.
 type Model struct {
-	dev    *device.Device
-	at     Precision
-	dtype  dtypes.DType // of parameters, images and all that is not the network's
-	net    Network
-	spec   Spec
-	params []nn.Param
-	size   int // values of all parameters together
-	proj   *subspace.Projector
-	key    string
-	costs  sync.Map // device.Cost of an evaluation, by batch
+	dev       *device.Device
+	precision Precision
+	dtype     dtypes.DType // of parameters and images outside the network
+	net       Network
+	spec      Spec
+	params    []nn.Param
+	size      int // number of values of all parameters
+	proj      *subspace.Projector
+	key       string
+	costs     sync.Map // device.Cost of an evaluation, by batch
 
 	bucketsOnce sync.Once
 	buckets     Buckets
@@ -38,8 +38,7 @@ type Model struct {
 	copies map[*device.Device]*Model // on other devices
 }
 
-// NewModel joins a network, a device and a basis, in float32. The basis must be of the network's image size; nil means
-// none (J = 1).
+// NewModel returns a model in float32. The basis must have the network's image size; nil means none (J = 1).
 func NewModel(dev *device.Device, net Network, b *basis.Basis) (*Model, error) {
 	return NewModelAt(Float32, dev, net, b)
 }
@@ -55,7 +54,9 @@ func NewModelAt(precision Precision, dev *device.Device, net Network, b *basis.B
 			precision = Float32
 		}
 	}
-	m := &Model{dev: dev, at: precision, dtype: precision.master(), net: net, spec: net.Spec(), params: net.Params()}
+	m := &Model{
+		dev: dev, precision: precision, dtype: precision.master(), net: net, spec: net.Spec(), params: net.Params(),
+	}
 	if m.spec.Parametrization == nil {
 		m.spec.Parametrization = parametrization.OfEDM(m.spec.SigmaData)
 	}
@@ -73,10 +74,10 @@ func NewModelAt(precision Precision, dev *device.Device, net Network, b *basis.B
 	}
 	autodiff.Install()
 	var err error
-	if m.proj, err = subspace.NewProjector(dev, m.at.projections(), b); err != nil {
+	if m.proj, err = subspace.NewProjector(dev, m.precision.projections(), b); err != nil {
 		return nil, err
 	}
-	m.key = fmt.Sprintf("%s|%s|%s|%s", m.at, m.proj.Key, m.spec.Parametrization.Key(), m.spec.Key)
+	m.key = fmt.Sprintf("%s|%s|%s|%s", m.precision, m.proj.Key, m.spec.Parametrization.Key(), m.spec.Key)
 	return m, nil
 }
 
@@ -97,7 +98,7 @@ func (m *Model) check(b *basis.Basis) error {
 }
 
 // Precision returns the precision of the model's programs.
-func (m *Model) Precision() Precision { return m.at }
+func (m *Model) Precision() Precision { return m.precision }
 
 // Network returns the network.
 func (m *Model) Network() Network { return m.net }
@@ -117,29 +118,29 @@ func (m *Model) Pixels() int { return m.spec.Height * m.spec.Width * m.spec.Chan
 // Range returns the noise levels that the network was trained on.
 func (m *Model) Range() schedule.Range { return m.spec.Range }
 
-// SeesAll reports whether the network is a function of all of g_1 … g_J: of one noise level, or of the ratios too.
-// Where it is, Auto means Backprop.
+// SeesAll reports whether the network is a function of all of g_1 … g_J: there is one subspace, or it takes the ratios.
+// Then Auto means Backprop.
 func (m *Model) SeesAll() bool {
 	_, flow := m.net.(FlowNetwork)
 	return flow || m.J() == 1 || m.spec.Ratios == m.J()-1
 }
 
-// Resolve returns the mode that Auto stands for, and any other unchanged.
+// Resolve returns the mode that Auto means for this model, and any other mode unchanged.
 func (m *Model) Resolve(mode Mode) (Mode, error) {
 	if mode == LossOnly {
 		return mode, nil
 	}
 	mode, err := ParseMode(string(mode))
-	switch {
-	case err != nil || mode != Auto:
-		return mode, err
-	case m.SeesAll():
-		return Backprop, nil
+	if err == nil && mode == Auto {
+		mode = Full
+		if m.SeesAll() {
+			mode = Backprop
+		}
 	}
-	return Full, nil
+	return mode, err
 }
 
-// OnDevice returns the model on another device of its process, made by the first call. It lives as long as m.
+// OnDevice returns the model on another device of its process. The first call makes it; m.Close closes it.
 func (m *Model) OnDevice(dev *device.Device) (*Model, error) {
 	if dev == m.dev {
 		return m, nil
@@ -149,7 +150,7 @@ func (m *Model) OnDevice(dev *device.Device) (*Model, error) {
 	if c := m.copies[dev]; c != nil {
 		return c, nil
 	}
-	c, err := NewModelAt(m.at, dev, m.net, m.Basis())
+	c, err := NewModelAt(m.precision, dev, m.net, m.Basis())
 	if err != nil {
 		return nil, err
 	}
@@ -180,8 +181,7 @@ func (m *Model) EDMWeight(g float64) float64 {
 	return 1 + g/math.Pow(m.spec.SigmaData, 2)
 }
 
-// checkImages checks that a field holds whole images and that there is a label for each, or none; and returns how many
-// images they are.
+// checkImages checks that a field holds whole images, with one label each or none, and returns the number of images.
 func (m *Model) checkImages(field string, values int, labels []int32) (n int, err error) {
 	n = values / m.Pixels()
 	switch {

@@ -21,12 +21,19 @@ var Probes = []string{Rademacher, Sphere, Gaussian}
 // streamStep is the stream of package latent that seeds a training step.
 const streamStep uint32 = 0x73746570
 
-// randomState returns the device generator's state for a step: three words that depend on seed and step alone, so that
-// a run can be resumed at any step.
-func randomState(seed uint64, step int64) []uint64 {
+// randomState returns the state of the device's generator for a step. It depends on seed and step alone, so that a run
+// can be resumed at any step.
+func randomState(seed uint64, step int64) []uint64 { return threeWords(seed, uint64(step)*4) }
+
+// partState returns the state for the dropout of one part of a step's batch.
+func partState(seed uint64, step int64, part int) []uint64 {
+	return threeWords(latent.Uint64(seed, streamStep, uint64(step)*4+3), uint64(part)*3)
+}
+
+func threeWords(seed, counter uint64) []uint64 {
 	state := make([]uint64, 3)
 	for i := range state {
-		state[i] = latent.Uint64(seed, streamStep, uint64(step)*4+uint64(i))
+		state[i] = latent.Uint64(seed, streamStep, counter+uint64(i))
 	}
 	return state
 }

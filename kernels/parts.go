@@ -9,11 +9,10 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/shapes"
 
 	"github.com/anisoflight/anisoflight/kernels/device"
-	"github.com/anisoflight/anisoflight/kernels/latent"
 )
 
-// stepInParts takes a step on a batch in parts: gradients are summed, then one optimiser step is taken on their mean
-// over all n images. The last part is filled up with images of weight zero, so that one program serves all.
+// stepInParts takes a step on a batch in parts: it sums the gradients, then takes one optimiser step on their mean over
+// all n images. The last part is padded with images of weight zero, so that one program serves all parts.
 func (t *Trainer) stepInParts(ctx context.Context, in StepInput, n int) (out StepOutput, err error) {
 	if in.Part == 0 || in.Part > n {
 		in.Part = n
@@ -58,15 +57,15 @@ func (t *Trainer) stepInParts(ctx context.Context, in StepInput, n int) (out Ste
 		return out, err
 	}
 	var report []*device.Buffer
-	report, out.GradNorm, err = t.move(ctx, func(ctx context.Context, r *replica) ([]*device.Buffer, error) {
+	report, out.GradNorm, err = t.update(ctx, func(ctx context.Context, r *replica) ([]*device.Buffer, error) {
 		return t.apply(ctx, r, in, n)
 	})
 	releaseAll(report)
 	return out, err
 }
 
-// drawNoise draws ε and the probes that the whole batch would have drawn, and cuts them into parts, the last one filled
-// up with zeros: [part][ε, probes…].
+// drawNoise draws ε and the probes of the whole batch and cuts them into parts, the last one padded with zeros:
+// [part][ε, probes…].
 func (t *Trainer) drawNoise(ctx context.Context, r *replica, in StepInput, n int) error {
 	m, probes := r.model, t.cfg.probesOf(t.cfg.Mode)
 	key := fmt.Sprintf("noise %s %d %d %d|%s", t.cfg.Probe, probes, n, in.Part, m.key)
@@ -114,18 +113,19 @@ type job struct {
 	mode   Mode
 	probes int
 	train  bool // add the gradients of the network's parameters to the sum
-	own    bool // at the network's own noise levels
+	// ownLevels is set if the program runs at the network's own noise levels.
+	ownLevels bool
 }
 
-// jobs lists the programs that a part of a batch goes through: one, or two where the network is trained at noise levels
-// of its own, and the estimator, which comes last, at the schedule's.
-func (c TrainerConfig) jobs(own bool) []job {
-	last := job{mode: c.Mode, probes: c.probesOf(c.Mode), train: c.TrainNetwork}
-	if !own || !c.TrainNetwork {
-		return []job{last}
+// jobs lists the programs that run on each part of a batch. If the network has its own noise levels, it is trained by
+// the first, and the estimator is the second.
+func (c TrainerConfig) jobs(ownLevels bool) []job {
+	estimate := job{mode: c.Mode, probes: c.probesOf(c.Mode), train: c.TrainNetwork}
+	if !ownLevels || !c.TrainNetwork {
+		return []job{estimate}
 	}
-	last.train = false
-	return []job{{mode: LossOnly, train: true, own: true}, last}
+	estimate.train = false
+	return []job{{mode: LossOnly, train: true, ownLevels: true}, estimate}
 }
 
 // takePart runs the jobs of part k of a batch, fills in its terms and adds the gradient to the sum.
@@ -144,7 +144,7 @@ func (t *Trainer) takePart(ctx context.Context, r *replica, terms *Terms, in Ste
 		return err
 	}
 	omega := make([]float64, size*j)
-	copy(omega, in.Omega[from*j:to*j]) // the rest weighs nothing
+	copy(omega, in.Omega[from*j:to*j]) // padding has weight zero
 	images := put(s, padded(in.Images[from*m.Pixels():to*m.Pixels()], m.Pixels(), size), m.imageDims(size)...)
 	weights := put(s, omega, size, j)
 	for _, job := range t.cfg.jobs(in.NetworkG != nil) {
@@ -153,10 +153,11 @@ func (t *Trainer) takePart(ctx context.Context, r *replica, terms *Terms, in Ste
 			return err
 		}
 		g := in.G
-		if job.own {
+		if job.ownLevels {
 			g = in.NetworkG
 		}
-		run := append(args.with(r.state[0], device.Use), images, put(s, padded(g[from*j:to*j], j, size), size, j), weights)
+		levels := put(s, padded(g[from*j:to*j], j, size), size, j)
+		run := append(args.withParams(r.state[0], device.Use), images, levels, weights)
 		for _, x := range r.noise[k][:1+job.probes] {
 			run = append(run, device.Use(x))
 		}
@@ -170,7 +171,7 @@ func (t *Trainer) takePart(ctx context.Context, r *replica, terms *Terms, in Ste
 		if job.train {
 			r.sum, out = out[0], out[1:]
 		}
-		if !job.own {
+		if !job.ownLevels {
 			err = terms.read(out[0], from, to)
 		}
 		releaseAll(out)
@@ -181,15 +182,15 @@ func (t *Trainer) takePart(ctx context.Context, r *replica, terms *Terms, in Ste
 	return nil
 }
 
-// partProgram is the program of a job, and of [Model.Estimate].
+// partProgram returns the program of a job, also for [Model.Estimate].
 func (m *Model) partProgram(ctx context.Context, job job, size int) (*device.Program, error) {
 	return m.program(ctx, fmt.Sprintf("part %s %v %d %d", job.mode, job.train, job.probes, size),
 		func(g *graph.Graph) []*Node { return m.partGraph(g, job, size) })
 }
 
-// partGraph is the program of a job. Its parameters are those of a batch, then ε, the probes and, if the network
-// trains, the random state of its dropout and the sum of the gradients so far; its outputs the new sum if so, and the
-// terms.
+// partGraph draws the program of a job. Its parameters are those of a batch, then ε, the probes and, if the network
+// trains, the random state of its dropout and the sum of the gradients so far. Its outputs are the new sum, if the
+// network trains, and the terms.
 func (m *Model) partGraph(g *graph.Graph, job job, size int) []*Node {
 	f := m.frame(g, size, "params")
 	e := f.estimator(job.mode)
@@ -231,14 +232,4 @@ func (m *Model) applyGraph(g *graph.Graph, cfg TrainerConfig, n int) []*Node {
 	f := &frame{model: m, g: g}
 	state := f.moments(f.param(device.Donated("params"), m.size))
 	return adamOn(cfg, state, graph.MulScalar(f.param("sum", m.size), 1/float64(n)), f.param("rates", 4))
-}
-
-// partState is randomState for one part of a step's batch.
-func partState(seed uint64, step int64, part int) []uint64 {
-	key := latent.Uint64(seed, streamStep, uint64(step)*4+3)
-	state := make([]uint64, 3)
-	for i := range state {
-		state[i] = latent.Uint64(key, streamStep, uint64(part)*3+uint64(i))
-	}
-	return state
 }

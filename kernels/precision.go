@@ -10,24 +10,21 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
-// Precision says in what arithmetic a model's network is computed. Parameters, their gradients and the optimiser are
-// float32 whatever it is, and so are preconditioning, losses, inner products, projections, group norms' statistics and
-// softmax.
+// Precision is the arithmetic of a model's network. Parameters, their gradients, the optimiser, preconditioning,
+// losses, inner products, projections, statistics of group norms and softmax are always float32.
 //
-// bfloat16 has float32's exponents. Gradients that fit float32 therefore do not vanish in it, and the loss is not
-// scaled as training in float16 would need.
+// bfloat16 has the exponents of float32, so gradients do not vanish in it and the loss needs no scaling.
 type Precision string
 
-// The precisions. Analytic networks (FlowNetwork) are computed in float32 at all of them.
+// The precisions. Analytic networks (FlowNetwork) are always computed in float32.
 const (
-	Float32 Precision = "float32" // the default: products of float32 numbers as such
-	// the network's products round their factors to TensorFloat-32 on NVIDIA GPUs; elsewhere float32
-	TF32     Precision = "tf32"
-	BFloat16 Precision = "bfloat16" // the network's activations and products
-	Float64  Precision = "float64"  // of everything, for tests: parameters are still given in float32
+	Float32  Precision = "float32"  // the default
+	TF32     Precision = "tf32"     // products round their factors to TensorFloat-32 on NVIDIA GPUs; elsewhere float32
+	BFloat16 Precision = "bfloat16" // activations and products
+	Float64  Precision = "float64"  // of everything, for tests; parameters are still given in float32
 )
 
-// Precisions lists the names of the precisions that a user may choose.
+// Precisions lists the precisions that users can choose.
 var Precisions = []string{string(Float32), string(TF32), string(BFloat16)}
 
 // ParsePrecision returns the precision of that name; empty means Float32.
@@ -35,7 +32,7 @@ func ParsePrecision(name string) (Precision, error) {
 	return parse("precision", Precision(name), Float32, Precisions)
 }
 
-// parse returns a name that is one of all, or the default for an empty one.
+// parse checks that a name is one of all; an empty name means the default.
 func parse[N ~string](field string, name, byDefault N, all []string) (N, error) {
 	name = cmp.Or(name, byDefault)
 	if wrong := suggest.OneOf(string(name), all); wrong != "" {
@@ -44,7 +41,7 @@ func parse[N ~string](field string, name, byDefault N, all []string) (N, error) 
 	return name, nil
 }
 
-// master is the type of parameters and of all that is not the network's.
+// master returns the type of parameters and of everything outside the network.
 func (p Precision) master() dtypes.DType {
 	if p == Float64 {
 		return dtypes.Float64
@@ -52,7 +49,7 @@ func (p Precision) master() dtypes.DType {
 	return dtypes.Float32
 }
 
-// Activations is the type of images within a RawNetwork.
+// Activations returns the type of images within a RawNetwork.
 func (p Precision) Activations() dtypes.DType {
 	if p == BFloat16 {
 		return dtypes.BFloat16
@@ -60,8 +57,8 @@ func (p Precision) Activations() dtypes.DType {
 	return p.master()
 }
 
-// projections is the type in which projectors are applied. Whether products round to TensorFloat-32 is decided for a
-// whole program, and does not touch float64; products with projectors are few beside the network's.
+// projections returns the type in which projectors are applied. TensorFloat-32 is chosen for a whole program and does
+// not affect float64; products with projectors are few compared with the network's.
 func (p Precision) projections() dtypes.DType {
 	if p == TF32 {
 		return dtypes.Float64
@@ -69,7 +66,7 @@ func (p Precision) projections() dtypes.DType {
 	return p.master()
 }
 
-// Options are those of programs that evaluate the network.
+// Options returns the options of programs that evaluate the network.
 func (p Precision) Options() []device.ProgramOption {
 	if p == TF32 {
 		return []device.ProgramOption{device.AllowTF32}
@@ -77,7 +74,7 @@ func (p Precision) Options() []device.ProgramOption {
 	return nil
 }
 
-// MatmulPeak is the device's rate of matrix products in the network's arithmetic, see [device.Device.MatmulPeak].
+// MatmulPeak returns the device's rate of matrix products in this precision; see [device.Device.MatmulPeak].
 func MatmulPeak(ctx context.Context, dev *device.Device, at Precision) (float64, error) {
 	return dev.MatmulPeak(ctx, at.Activations(), at.Options()...)
 }

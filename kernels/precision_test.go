@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/anisoflight/anisoflight/internal/testing/devicetest"
+	"github.com/anisoflight/anisoflight/internal/testing/fixtures"
 	"github.com/anisoflight/anisoflight/internal/testing/mixturetest"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/nn"
@@ -148,7 +149,7 @@ func TestPrecisionOfEstimator(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out["parameters"] = widen(slices.Concat(grads...))
+		out["parameters"] = fixtures.Widen(slices.Concat(grads...))
 		return out
 	}
 	got := results(kernels.BFloat16)

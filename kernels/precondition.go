@@ -7,21 +7,20 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/subspace"
 )
 
-// wrapped is a network in a graph at noise variances g, as a flow. Both kinds of network are brought to one form: a
-// function F of a scaled state y, with
+// wrapped is a network in a graph at noise variances g, as a flow. Both kinds of network have one form: a function F
+// of a scaled state y, with
 //
 //	y        = Σ_j in_j P_j x
 //	flow     = Σ_j P_j( skip_j x + out_j F(y) )
 //	denoised = Σ_j P_j( keep_j x + √g_j out_j F(y) )
 //
-// For a RawNetwork they are those of its parametrisation (package parametrization) at g_j; for equal g_j EDM's are
-// EDM's preconditioning. For a FlowNetwork in, out and keep are 1 and skip is 0. The flow is never formed as (D −
-// x)/√g, which has no digits left in float32 at small g.
+// For a RawNetwork the coefficients are those of its parametrisation at g_j. For a FlowNetwork in, out and keep are 1
+// and skip is 0. The flow is never computed as (D − x)/√g, which loses all digits in float32 at small g.
 type wrapped struct {
-	sub  subspace.Subspaces
-	raw  RawNetwork
-	flow FlowNetwork
-	at   Precision
+	sub       subspace.Subspaces
+	raw       RawNetwork
+	flow      FlowNetwork
+	precision Precision
 
 	params []nn.Param
 	values []*Node // of params
@@ -30,11 +29,10 @@ type wrapped struct {
 	g      *Node            // [B, J]
 	gs     subspace.Scalars // its columns
 	root   subspace.Scalars // √g_j
-	sigma  float64          // σ_d
-	log    *Node            // [B], ln σ_geo / 4, which a RawNetwork's noise label is made of
+	log    *Node            // [B], ln σ_geo / 4, from which a RawNetwork's noise label is computed
 	noise  *Node            // [B], the label
 	ratios *Node            // [B, Ratios] or nil
-	inner  *Node            // [B, J], the conditioning of a FlowNetwork: g, as a node of its own
+	inner  *Node            // [B, J], the conditioning of a FlowNetwork: a separate node for g
 
 	in, skip, out, keep subspace.Scalars
 	cross               subspace.Scalars // in_j √g_j
@@ -44,8 +42,8 @@ type wrapped struct {
 func (f *frame) wrap(g *Node) *wrapped {
 	m := f.model
 	w := &wrapped{
-		sub: f.sub, params: m.params, values: f.values, label: f.label, at: m.at,
-		g: g, gs: subspace.Columns(g), sigma: m.spec.SigmaData,
+		sub: f.sub, params: m.params, values: f.values, label: f.label, precision: m.precision,
+		g: g, gs: subspace.Columns(g),
 	}
 	w.root = w.gs.Each(graph.Sqrt)
 	switch net := m.net.(type) {
@@ -65,13 +63,12 @@ func (f *frame) wrap(g *Node) *wrapped {
 	return w
 }
 
-// conditioning returns what a raw network sees of g [B, J]:
+// conditioning returns the inputs of a raw network that depend on g [B, J]:
 //
 //	log     [B]          mean_j ln g_j / 8 = ln(σ_geo)/4, EDM's noise label
 //	ratios  [B, ratios]  (ln g_i − mean_j ln g_j) / 8, i < J
 //
-// A network with ratio inputs on one subspace sees ratios 0. Neither is made from the other, so that a derivative by
-// one holds the other fixed.
+// On one subspace the ratios are 0. Neither is computed from the other, so a derivative by one keeps the other fixed.
 func conditioning(g *Node, ratios int) (log, rho *Node) {
 	d := g.Shape().Dimensions
 	logs := graph.MulScalar(graph.Log(g), 0.125)
@@ -97,7 +94,7 @@ func (w *wrapped) input(x *Node) *Node {
 	return w.sub.Mix(subspace.Scaled(w.in, x))
 }
 
-// apply appends F(y); with a random state rng, as in training. A raw network sees y in the precision's type of
+// apply appends F(y), in training with a random state rng. A raw network takes y in the precision's type of
 // activations; F has the type of y.
 func (w *wrapped) apply(y, rng *Node) *Node {
 	s := nn.NewScope(w.params, w.values)
@@ -105,11 +102,11 @@ func (w *wrapped) apply(y, rng *Node) *Node {
 	if w.flow != nil {
 		return w.flow.Flow(s, y, w.inner, w.label)
 	}
-	f := w.raw.Raw(s, graph.ConvertDType(y, w.at.Activations()), w.noise, w.ratios, w.label)
+	f := w.raw.Raw(s, graph.ConvertDType(y, w.precision.Activations()), w.noise, w.ratios, w.label)
 	return graph.ConvertDType(f, y.DType())
 }
 
-// flowOf returns the flow at x, where F has been applied to its scaled state.
+// flowOf returns the flow at x, given F of its scaled state.
 func (w *wrapped) flowOf(x, f *Node) *Node {
 	if w.flow != nil {
 		return f

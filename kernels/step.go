@@ -18,8 +18,8 @@ type StepInput struct {
 	Labels []int32   // [B], −1 for none; nil for all −1
 	G      []float64 // [B*J] noise variances
 
-	// Omega [B*J] weighs the loss Σ_j ω_j |P_j r|². The trajectory loss has ω = ġ²/(g(c+g)); ω = (g+σ_d²)/σ_d² is EDM's
-	// score-matching loss, whose residual D − x_0 is √g r and whose weight is (g+σ_d²)/(g σ_d²).
+	// Omega [B*J] are the weights of the loss Σ_j ω_j |P_j r|²: ġ²/(g(c+g)) for the trajectory loss, (g+σ_d²)/σ_d² for
+	// EDM's score-matching loss, whose residual D − x_0 is √g r and whose weight is (g+σ_d²)/(g σ_d²).
 	Omega []float64
 
 	Seed uint64 // with Step, determines noise, probes and dropout
@@ -27,31 +27,31 @@ type StepInput struct {
 
 	LR      float64 // learning rate of this step
 	EMABeta float64 // decay of the moving average: ema ← β ema + (1−β) params
-	Clip    float64 // largest norm of the network's gradient, which is scaled down to it; 0: none
+	Clip    float64 // largest norm of the network's gradient; 0 means no limit
 
-	// Part is how many images the device sees at a time; 0: all. The step is that of the whole batch, ε and probes
-	// included; only dropout differs.
+	// Part is the number of images on the device at a time; 0 means all. The step is the same for every Part, ε and probes
+	// included, except dropout.
 	Part int
-	// NetworkG [B*J] are noise variances at which the network is trained in place of G, with the weights Omega; nil: G.
-	// The terms are those at G.
+	// NetworkG [B*J] are the noise variances at which the network is trained, with the weights Omega; nil means G. The
+	// terms are always those at G.
 	NetworkG []float64
 }
 
-// StepOutput is what a step reports.
+// StepOutput reports on a step.
 type StepOutput struct {
 	Terms    *Terms    // Residual always; the rest if TrainerConfig.Estimate
 	Loss     []float64 // [B] per sample, Σ_j ω_j |P_j r|² summed over pixels
 	GradNorm float64   // of the network's gradient; 0 if it is frozen
-	Skipped  bool      // the network's gradient was not finite: nothing was updated
+	Skipped  bool      // the network's gradient was not finite, and nothing was updated
 	FLOPs    int64     // of the step's programs
 }
 
-// Step draws ε (and probes), and takes one optimiser step on the batch mean of the per-sample loss, which is summed
-// over subspaces and pixels as in EDM. With a frozen network it only estimates. Dropout is on while the network trains.
+// Step draws ε and probes, and takes one optimiser step on the batch mean of the per-sample loss, which is summed over
+// subspaces and pixels as in EDM. If the network is frozen, Step only estimates; otherwise dropout is active.
 //
-// An error before the states move leaves them as they were; so does a gradient that is not finite, which is no error
-// but Skipped. If the move itself fails the state is gone, on all devices, and every call answers ErrStateLost until
-// Restore. Of several processes a step that has begun is not interrupted, and one that cannot take it ends the others.
+// If Step fails before the update, or skips it, the state does not change. If the update fails, the state is lost on
+// all devices, and every call returns ErrStateLost until Restore. With several processes, a step is not interrupted
+// once it has begun, and a process that cannot take it ends the others.
 func (t *Trainer) Step(ctx context.Context, in StepInput) (StepOutput, error) {
 	n, err := t.check(in)
 	if t.world != nil {
@@ -109,10 +109,10 @@ func (t *Trainer) check(in StepInput) (n int, err error) {
 	return n, err
 }
 
-// wholeStep takes a step on the batch at once, on every device; with a frozen network, on the first.
+// wholeStep takes a step on the batch at once, on every device, or only on the first if the network is frozen.
 func (t *Trainer) wholeStep(ctx context.Context, in StepInput, n int) (out StepOutput, err error) {
 	first := t.replicas[0]
-	if len(t.replicas) > 1 { // compile while ctx can still end it: a move on several devices is not interrupted
+	if len(t.replicas) > 1 { // compile while ctx can still end it: an update on several devices is not interrupted
 		if _, err := first.stepProgram(ctx, t.cfg, n); err != nil {
 			return out, err
 		}
@@ -120,7 +120,7 @@ func (t *Trainer) wholeStep(ctx context.Context, in StepInput, n int) (out StepO
 	run := func(ctx context.Context, r *replica) ([]*device.Buffer, error) { return t.stepOn(ctx, r, in, n) }
 	var report []*device.Buffer
 	if t.cfg.TrainNetwork {
-		report, out.GradNorm, err = t.move(ctx, run)
+		report, out.GradNorm, err = t.update(ctx, run)
 	} else {
 		report, err = run(ctx, first)
 	}
@@ -149,7 +149,7 @@ func (t *Trainer) stepOn(ctx context.Context, r *replica, in StepInput, n int) (
 	if t.cfg.TrainNetwork {
 		pass = device.Donate
 	}
-	args := append(labels.with(r.state[0], pass),
+	args := append(labels.withParams(r.state[0], pass),
 		put(s, in.Images, m.imageDims(n)...), put(s, in.G, n, m.J()), put(s, in.Omega, n, m.J()),
 		s.random(randomState(in.Seed, in.Step)))
 	if t.cfg.TrainNetwork {
@@ -161,7 +161,7 @@ func (t *Trainer) stepOn(ctx context.Context, r *replica, in StepInput, n int) (
 	return r.run(ctx, s, p, args...)
 }
 
-// run runs a program of the step under way.
+// run runs a program of the current step.
 func (r *replica) run(ctx context.Context, s *staging, p *device.Program, args ...device.Arg,
 ) ([]*device.Buffer, error) {
 	r.flops += p.FLOPs()
@@ -174,8 +174,8 @@ func (r *replica) stepProgram(ctx context.Context, cfg TrainerConfig, n int) (*d
 	})
 }
 
-// stepGraph is the program of one step. Its parameters are those of a batch, then rng and, if the network trains, m, v,
-// ema and the rates; its outputs the new state if the network trains, the terms, and the gradient's norm.
+// stepGraph draws one step. Its parameters are those of a batch, then rng and, if the network trains, m, v, ema and the
+// rates. Its outputs are the terms or, if the network trains, the new state, the terms and the gradient's norm.
 func (m *Model) stepGraph(g *graph.Graph, cfg TrainerConfig, batch int) []*Node {
 	params := "params"
 	if cfg.TrainNetwork {

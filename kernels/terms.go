@@ -7,9 +7,9 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 )
 
-// Terms are the parts of the loss and of its derivative with respect to g_j, per sample and subspace: each slice is
-// flat row-major [B*J], and nil where the mode has no such term. With r = flow + ε, v = flow(x_t), w = 2Σ_j ω_j P_j r,
-// a = (∂flow/∂x)ᵀw, h = ∇_x⟨a, z⟩ for a probe z:
+// Terms are the terms of the loss and of its derivative by g_j, per sample and subspace. Each slice is flat row-major
+// [B*J], or nil if the mode does not compute the term. With r = flow + ε, v = flow(x_t), w = 2Σ_j ω_j P_j r, a =
+// (∂flow/∂x)ᵀw and h = ∇_x⟨a, z⟩ for a probe z:
 //
 //	Residual   |P_j r|²
 //	ExplicitX  ½ g_j^{-1/2} ⟨P_j a, ε⟩     through x_t at fixed flow
@@ -49,8 +49,7 @@ func (t *Terms) Assemble(g, gdot []float64, c float64) (loss, A, B []float64) {
 	return loss, A, B
 }
 
-// PartNames names the terms of the loss's derivative by the schedule, in the order in which reports list them. No mode
-// has all of them.
+// PartNames names the terms of the loss's derivative by the schedule, in the order of reports. No mode has all of them.
 var PartNames = [...]string{"weight", "explicit", "implicit1", "implicit2", "implicit3", "backprop"}
 
 // Part is what one term adds to A and B of [Terms.Assemble].
@@ -60,16 +59,14 @@ type Part struct {
 	B     []float64 // [B*J]; nil for zeros: only the weight depends on ġ
 }
 
-// Parts returns the terms that the mode has, the weight's first: both its derivatives,
+// Parts returns the terms of the mode. The first is that of the weight,
 //
 //	A_j = −ω_j (p/g_j + 1/(c+g_j)) |P_j r|²,   B_j = (p+1) ω_j |P_j r|² / ġ_j,
 //
-// then those of the device, with A alone. omega [B*J] are the weights that the terms were computed with, those of the
-// loss of order p,
+// and the others have A alone. omega [B*J] are the weights that the terms were computed with: those of the loss of
+// order p, times any factor per sample,
 //
-//	ω_j = (T ġ_j/g_j)^{p−1} ġ_j²/(g_j (c + g_j)),
-//
-// times any factor of the sample's.
+//	ω_j = (T ġ_j/g_j)^{p−1} ġ_j²/(g_j (c + g_j)).
 func (t *Terms) Parts(omega, g, gdot []float64, c float64, order int) []Part {
 	p := float64(order)
 	weight := Part{A: make([]float64, len(g)), B: make([]float64, len(g))}
@@ -103,13 +100,13 @@ func newTerms(mode Mode, n, j int) *Terms {
 	return t
 }
 
-// fields lists the terms that the mode has, in the order in which the device returns them.
+// fields lists the terms of the mode in the order in which the device returns them.
 func (t *Terms) fields() [][]float64 {
 	all := [][]float64{t.Residual, t.ExplicitX, t.Implicit1, t.Implicit2, t.Implicit3, t.Backprop}
 	return slices.DeleteFunc(all, func(term []float64) bool { return term == nil })
 }
 
-// read fills in samples from … to−1, with which the device's table [terms, batch, J] begins.
+// read sets samples from … to−1 to the first rows of the device's table [terms, batch, J].
 func (t *Terms) read(table *device.Buffer, from, to int) error {
 	all := make([]float64, table.Size())
 	if err := device.Download(table, all); err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/processes"
 )
 
-// each calls do for every device at once, and waits for all.
+// each calls do for all devices in parallel and waits for them.
 func (t *Trainer) each(do func(k int, r *replica) error) error {
-	if len(t.replicas) == 1 { // a goroutine would take 3 % of a step of one millisecond
+	if len(t.replicas) == 1 { // a goroutine would cost 3 % of a step of one millisecond
 		return safely.Do(func() error { return do(0, t.replicas[0]) })
 	}
 	errs := make([]error, len(t.replicas))
@@ -29,10 +29,10 @@ func (t *Trainer) each(do func(k int, r *replica) error) error {
 	return errors.Join(errs...)
 }
 
-// move runs a program on every device that takes its state and gives the new one, a report, and last the gradient's
-// norm; it returns the first device's report and the norm. It is not interrupted where there are several devices; where
-// one fails and any has moved, all states are lost.
-func (t *Trainer) move(ctx context.Context, run func(context.Context, *replica) ([]*device.Buffer, error),
+// update runs a program on every device that takes its state and returns the new state, a report, and last the
+// gradient's norm. It returns the first device's report and the norm. With several devices it is not interrupted. If
+// one device fails after another has changed its state, all states are lost.
+func (t *Trainer) update(ctx context.Context, run func(context.Context, *replica) ([]*device.Buffer, error),
 ) (report []*device.Buffer, norm float64, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, 0, err
@@ -67,8 +67,8 @@ func (t *Trainer) move(ctx context.Context, run func(context.Context, *replica) 
 		if math.Float64bits(v) != math.Float64bits(norms[0]) && finite(v) {
 			t.lost = true
 			releaseAll(outs[0][4:])
-			return nil, 0, fmt.Errorf("device %d has another gradient than device 0, of norm %g in place of %g: %w", k, v,
-				norms[0], ErrStateLost)
+			return nil, 0, fmt.Errorf("device %d computed a gradient of norm %g, device 0 one of norm %g: %w", k, v, norms[0],
+				ErrStateLost)
 		}
 	}
 	if finite(norms[0]) {
@@ -77,7 +77,8 @@ func (t *Trainer) move(ctx context.Context, run func(context.Context, *replica) 
 	return outs[0][4:], norms[0], nil
 }
 
-// sumGradients adds up the devices' gradients. Unless it is the last time, all but the first begin again.
+// sumGradients adds up the devices' gradients. Unless it is the last time, all devices except the first then start
+// again at zero.
 func (t *Trainer) sumGradients(ctx context.Context, last bool) error {
 	sums := make([]*device.Buffer, len(t.replicas))
 	for k, r := range t.replicas {
@@ -99,7 +100,7 @@ func (t *Trainer) sumGradients(ctx context.Context, last bool) error {
 	return err
 }
 
-// gather completes the terms with those of the other processes, and returns the FLOPs that all have counted.
+// gather adds the terms of the other processes, and returns the FLOPs of all.
 func (t *Trainer) gather(ctx context.Context, terms *Terms) (flops int64, err error) {
 	counted := make([]float64, 1)
 	for _, r := range t.replicas {
@@ -115,7 +116,7 @@ func (t *Trainer) gather(ctx context.Context, terms *Terms) (flops int64, err er
 	return int64(counted[0]), nil
 }
 
-// agree returns err, where there is one, after it has told the other processes; or that one of them cannot go on.
+// agree tells the other processes of err and returns it; if err is nil it returns the error of another process.
 func (t *Trainer) agree(ctx context.Context, digest uint64, err error) error {
 	if t.world == nil || t.closed {
 		return err
@@ -123,7 +124,7 @@ func (t *Trainer) agree(ctx context.Context, digest uint64, err error) error {
 	return t.world.Agree(ctx, digest, err)
 }
 
-// digest returns a hash of what a step is made of, which is the same in all processes.
+// digest returns a hash of a step's input, which must be the same in all processes.
 func (t *Trainer) digest(in StepInput) uint64 {
 	hash := crc64.New(crc64.MakeTable(crc64.ECMA))
 	for _, v := range []any{

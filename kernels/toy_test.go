@@ -2,6 +2,7 @@ package kernels_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 
 	"github.com/gomlx/gomlx/pkg/core/graph"
@@ -100,8 +101,8 @@ func toyBatch(seed uint64, n, j int) kernels.EstimateInput64 {
 		base := 4 * rng.NormFloat64()
 		in.Labels = append(in.Labels, int32(rng.IntN(toyLabels+1))-1)
 		for range j {
-			in.G = append(in.G, exp(base+rng.NormFloat64()))
-			in.Omega = append(in.Omega, exp(rng.NormFloat64()))
+			in.G = append(in.G, math.Exp(base+rng.NormFloat64()))
+			in.Omega = append(in.Omega, math.Exp(rng.NormFloat64()))
 		}
 	}
 	return in

@@ -114,7 +114,7 @@ func TestTrafficOfSampling(t *testing.T) {
 	}{
 		{"start", b * (toyPixels + 1), 0, func() (err error) {
 			path,
-				err = m.NewTrajectory(ctx, w, latents, nil, h)
+				err = m.NewTrajectory(w, latents, nil, h)
 			return err
 		}},
 		{"evaluate", b * j, 0, func() error { return path.Evaluate(ctx, ones()) }},

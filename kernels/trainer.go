@@ -14,7 +14,7 @@ import (
 // TrainerConfig says what a Trainer's step computes. Zero values mean defaults.
 type TrainerConfig struct {
 	Mode         Mode    // of the estimator; "" means Auto
-	TrainNetwork bool    // update the network; else its parameters stay as they are
+	TrainNetwork bool    // update the network; otherwise it is frozen
 	Estimate     bool    // compute the estimator's terms
 	Probe        string  // Rademacher (default), Sphere or Gaussian
 	Probes       int     // probes averaged in Implicit1; 0 means 1
@@ -51,10 +51,10 @@ func (c TrainerConfig) resolved(m *Model) (TrainerConfig, error) {
 	return c, nil
 }
 
-// key names all of the configuration that a step's program depends on.
+// key names the configuration in the keys of a step's programs.
 func (c TrainerConfig) key() string { return fmt.Sprintf("%+v", c) }
 
-// probesOf returns the number of probes that a mode takes.
+// probesOf returns the number of probes for a mode.
 func (c TrainerConfig) probesOf(mode Mode) int {
 	if mode.probed() {
 		return c.Probes
@@ -62,33 +62,33 @@ func (c TrainerConfig) probesOf(mode Mode) int {
 	return 0
 }
 
-// Trainer owns the state of a network in training: parameters, Adam's moments and the exponential moving average,
-// resident on the device and replaced in every step. It belongs to one goroutine; what it publishes does not.
+// Trainer owns the state of a network in training: parameters, Adam's moments and the exponential moving average. The
+// state stays on the device and every step replaces it. A Trainer belongs to one goroutine; what it publishes does not.
 //
-// On several devices of one process, or of several, each device has the whole state, takes its share of the parts of a
-// batch, and moves its state by the gradient of all of them, so that all states stay the same.
+// With several devices, each has the whole state, computes some of the parts of a batch ([StepInput.Part]), and
+// updates its state by the gradient of all parts, so that all states stay equal. A batch of one part is computed by
+// every device.
 //
-// What a step computes depends on the parts of the batch ([StepInput.Part]), and not on the devices that take them. In
-// round r device k has part rN + k, and device 0 adds to the gradient s of the rounds before:
+// In round r device k of N computes part rN + k, and the sum of gradients s becomes
 //
 //	s ← (s + ∇_{rN}) + ∇_{rN+1} + … + ∇_{rN+N−1}
 //
-// which [collective.Sum] adds up in that order on XLA for CPU: the bits are those of one device, for any N. On GPUs
-// the order of a round's terms is the collective library's. A batch of one part is computed by every device.
+// On XLA for CPU [collective.Sum] adds in this order, so the bits are those of one device for any N. On GPUs the
+// collective library chooses the order within a round.
 //
-// Of several processes with M devices, device k of process i is device iM + k above, and [collective.Across] adds up.
+// With several processes of M devices, device k of process i is device iM + k above, and [collective.Across] adds.
 // Every process takes the same steps, each with the whole batch.
 type Trainer struct {
 	cfg      TrainerConfig
 	model    *Model // on the first device
 	replicas []*replica
 	count    int64 // optimiser steps taken
-	lost     bool  // the state went down with a failed run
+	lost     bool  // see ErrStateLost
 	closed   bool
 
-	world  *processes.World // nil: this process alone
+	world  *processes.World // nil for a single process
 	across *collective.Across
-	norm   float64 // of the gradient before
+	norm   float64 // of the previous gradient
 }
 
 // replica is a Trainer's share on one device.
@@ -96,14 +96,14 @@ type replica struct {
 	model *Model
 	state []*device.Buffer // params, m, v, ema; params alone if the network is frozen
 
-	// of the step under way
+	// of the current step
 	flops int64
 	noise [][]*device.Buffer // ε and the probes of all parts
-	sum   *device.Buffer     // of the parameters' gradients; nil where the network is frozen
+	sum   *device.Buffer     // of the parameters' gradients; nil if the network is frozen
 }
 
 // NewTrainer starts from the values init, in PyTorch's layout, with the moving average equal to them. It trains on the
-// model's device and on others of its backend, which follow it in order and get models of their own.
+// model's device and on others, which are the next ones of the same backend.
 func (m *Model) NewTrainer(cfg TrainerConfig, init [][]float32, others ...*device.Device) (*Trainer, error) {
 	cfg, err := cfg.resolved(m)
 	if err != nil {
@@ -111,12 +111,11 @@ func (m *Model) NewTrainer(cfg TrainerConfig, init [][]float32, others ...*devic
 	}
 	t := &Trainer{cfg: cfg, model: m, replicas: []*replica{{model: m}}}
 	for _, dev := range others {
-		like, err := NewModelAt(m.at, dev, m.net, m.Basis())
+		other, err := m.OnDevice(dev)
 		if err != nil {
-			t.Close()
 			return nil, err
 		}
-		t.replicas = append(t.replicas, &replica{model: like})
+		t.replicas = append(t.replicas, &replica{model: other})
 	}
 	if err := t.Restore(&TrainerState{Params: init, EMA: init}); err != nil {
 		t.Close()
@@ -125,13 +124,14 @@ func (m *Model) NewTrainer(cfg TrainerConfig, init [][]float32, others ...*devic
 	return t, nil
 }
 
-// Join makes the trainers of several processes one, before their first step. Every process has as many devices.
+// Join makes one trainer of those of several processes, before their first step. Every process has the same number of
+// devices.
 func (t *Trainer) Join(w *processes.World) { t.world, t.across = w, &collective.Across{World: w} }
 
 // Len returns the number of devices of all processes.
 func (t *Trainer) Len() int { return len(t.replicas) * t.world.Size() }
 
-// TrainerState is the whole state of a Trainer, values in PyTorch's layout. M, V and EMA are nil where the network is
+// TrainerState is the whole state of a Trainer, with values in PyTorch's layout. M, V and EMA are nil if the network is
 // frozen.
 type TrainerState struct {
 	Params, M, V, EMA [][]float32
@@ -157,7 +157,7 @@ func (t *Trainer) Export(ctx context.Context) (*TrainerState, error) {
 	return s, nil
 }
 
-// average is the moving average, or the parameters if the network is frozen.
+// average returns the moving average, or the parameters if the network is frozen.
 func (t *Trainer) average() *device.Buffer {
 	state := t.replicas[0].state
 	return state[len(state)-1]
@@ -172,8 +172,8 @@ func (t *Trainer) Average() ([][]float32, error) {
 	return t.model.downloadFlat(t.average())
 }
 
-// Publish returns a copy of the moving average (of the parameters, if the network is frozen) for samplers. Training
-// goes on beside it.
+// Publish returns a copy of the moving average (of the parameters, if the network is frozen) for samplers. Later steps
+// do not change it.
 func (t *Trainer) Publish(ctx context.Context) (*Weights, error) {
 	if err := t.usable(); err != nil {
 		return nil, err
@@ -188,8 +188,8 @@ func (t *Trainer) Publish(ctx context.Context) (*Weights, error) {
 	return newWeights(t.model, flat), nil
 }
 
-// Restore replaces the state. Nil moments mean zeros, a nil moving average the parameters. The old state stays if there
-// is an error.
+// Restore replaces the state. Nil moments mean zeros, a nil moving average the parameters. If there is an error, the
+// state does not change.
 func (t *Trainer) Restore(s *TrainerState) error {
 	if t.closed {
 		return ErrClosed
@@ -245,9 +245,6 @@ func (t *Trainer) Close() {
 	t.closed = true
 	for _, r := range t.replicas {
 		releaseAll(r.state)
-		if r.model != t.model {
-			r.model.Close()
-		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/internal/testing/fixtures"
 	"github.com/anisoflight/anisoflight/kernels"
 )
 
@@ -67,7 +68,7 @@ func TestStepIsAdam(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		batch := kernels.EstimateInput64{X0: widen(in.Images), Eps: eps, G: in.G, Omega: in.Omega, Labels: in.Labels}
+		batch := kernels.EstimateInput64{X0: fixtures.Widen(in.Images), Eps: eps, G: in.G, Omega: in.Omega, Labels: in.Labels}
 		grads, err := m.ParameterGradient(w, batch)
 		if err != nil {
 			t.Fatal(err)
@@ -125,14 +126,6 @@ func zeros(like [][]float32) [][]float32 {
 	out := make([][]float32, len(like))
 	for i, v := range like {
 		out[i] = make([]float32, len(v))
-	}
-	return out
-}
-
-func widen(x []float32) []float64 {
-	out := make([]float64, len(x))
-	for i, v := range x {
-		out[i] = float64(v)
 	}
 	return out
 }
@@ -226,7 +219,7 @@ func TestFrozenTrainer(t *testing.T) {
 			t.Fatal(err)
 		}
 		batch := kernels.EstimateInput64{
-			Mode: kernels.LossOnly, X0: widen(in.Images), Eps: eps, G: in.G, Omega: in.Omega,
+			Mode: kernels.LossOnly, X0: fixtures.Widen(in.Images), Eps: eps, G: in.G, Omega: in.Omega,
 			Labels: in.Labels,
 		}
 		expect(t, probe+" residual", out.Terms.Residual, estimate64(t, m, w, batch).Residual, 1e-12)

@@ -8,18 +8,18 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
-// Trajectory is a batch of samples on its way along the probability flow. The state x and the last few evaluations stay
-// on the device. A Trajectory belongs to one goroutine.
+// Trajectory is a batch of samples that moves along the probability flow. The state x and the last evaluations stay on
+// the device. A Trajectory belongs to one goroutine.
 type Trajectory struct {
 	model   *Model
 	weights *Weights
-	stage   *staging // of what stays until Close: args and coordinates
+	stage   *staging // buffers that stay until Close: args and coordinates
 	args    batchArgs
-	n       int // samples
-	batch   int // samples computed
-	keep    int // evaluations kept
-	data    bool
-	states  bool
+	n       int  // number of samples
+	batch   int  // the same with padding
+	keep    int  // length of the history
+	data    bool // see KeepDenoised
+	states  bool // see KeepStates
 
 	coordinates coordinates
 
@@ -29,15 +29,13 @@ type Trajectory struct {
 	closed   bool
 }
 
-// NewTrajectory starts a batch at x = latents, keeping the last history evaluations. It retains w until Close.
+// NewTrajectory starts a batch at x = latents, with a history of the given length. It retains w until Close.
 //
 //	latents  [B, H, W, C]
 //	labels   [B], −1 for none; nil for all −1
 //
-// Starting noise of variance g is one Combine with α_j = √g_j.
-func (m *Model) NewTrajectory(_ context.Context, w *Weights, latents []float32, labels []int32,
-	history int,
-) (*Trajectory, error) {
+// To start from noise of variance g, call Combine with α_j = √g_j.
+func (m *Model) NewTrajectory(w *Weights, latents []float32, labels []int32, history int) (*Trajectory, error) {
 	n, err := m.checkImages("latents", len(latents), labels)
 	if err != nil {
 		return nil, err
@@ -56,21 +54,18 @@ func (m *Model) NewTrajectory(_ context.Context, w *Weights, latents []float32, 
 	return t, nil
 }
 
-// upload copies images of all samples to the device.
+// upload copies images of all samples to the device, with padding.
 func (t *Trajectory) upload(images []float32) (*device.Buffer, error) {
 	m := t.model
 	return device.UploadAs(m.dev, m.dtype, padded(images, m.Pixels(), t.batch), m.imageDims(t.batch)...)
 }
 
-// Samples returns the number of samples, without padding.
-func (t *Trajectory) Samples() int { return t.n }
-
 // KeepDenoised makes the history hold denoised images D instead of flows, for solvers that predict the data. Call it
 // before the first evaluation.
 func (t *Trajectory) KeepDenoised() { t.data = true }
 
-// KeepStates makes the history hold the state that each evaluation was made at, behind it: E_{2i} is the evaluation i
-// back and E_{2i+1} its state. Call it before the first evaluation.
+// KeepStates makes the history hold the state of each evaluation after it: E_{2i} is the evaluation i steps ago and
+// E_{2i+1} its state. Call it before the first evaluation.
 func (t *Trajectory) KeepStates() { t.states = true }
 
 // Evaluate computes the flow at x for the noise variances g [B*J] and puts it in front of the history.
@@ -90,7 +85,7 @@ func (t *Trajectory) Evaluate(ctx context.Context, g []float64) error {
 	return nil
 }
 
-// Record puts an evaluation at x that was made elsewhere, by [Model.Denoise], in front of the history.
+// Record puts an evaluation at x by [Model.Denoise] in front of the history.
 //
 //	denoised, flow  [B, H, W, C]
 func (t *Trajectory) Record(denoised, flow []float32) error {
@@ -112,7 +107,7 @@ func (t *Trajectory) Record(denoised, flow []float32) error {
 	return nil
 }
 
-// push puts an evaluation in front of the history, which owns it from then on.
+// push puts an evaluation in front of the history, which then owns it.
 func (t *Trajectory) push(denoised, flow *device.Buffer) {
 	t.denoised.Release()
 	t.denoised = nil
@@ -123,11 +118,11 @@ func (t *Trajectory) push(denoised, flow *device.Buffer) {
 	} else {
 		t.denoised = denoised
 	}
-	made := []*device.Buffer{newest}
+	entries := []*device.Buffer{newest}
 	if t.states {
-		made = append(made, t.x)
+		entries = append(entries, t.x)
 	}
-	t.history = append(made, t.history...)
+	t.history = append(entries, t.history...)
 	if len(t.history) > t.keep {
 		for _, b := range t.history[t.keep:] {
 			if b != t.x {
@@ -138,7 +133,7 @@ func (t *Trajectory) push(denoised, flow *device.Buffer) {
 	}
 }
 
-// replace makes x the state. The history keeps the one before, where it is there.
+// replace makes x the state, and releases the previous one unless it is in the history.
 func (t *Trajectory) replace(x *device.Buffer) {
 	if !slices.Contains(t.history, t.x) {
 		t.x.Release()
@@ -151,14 +146,14 @@ func (t *Trajectory) replace(x *device.Buffer) {
 //	x ← Σ_j P_j( α_j x + Σ_i β_ji E_i ),  E_0 the newest evaluation
 //
 //	alpha  [B*J]
-//	beta   [B*J*h], newest first, for any h up to the evaluations kept; nil for none
+//	beta   [B*J*h], newest first, for any h up to the length of the history; nil for none
 //
-// Weights of evaluations that have not been made must be zero.
+// Weights of evaluations that do not exist yet must be zero.
 func (t *Trajectory) Combine(ctx context.Context, alpha, beta []float64) error {
 	return t.move(ctx, t.history, alpha, beta)
 }
 
-// AddNoise moves the state by noise of the caller's own, with the program of Combine:
+// AddNoise adds the caller's noise to the state:
 //
 //	x ← x + Σ_j P_j s_j ξ
 //
@@ -176,8 +171,7 @@ func (t *Trajectory) AddNoise(ctx context.Context, noise []float32, scale []floa
 	return t.move(ctx, []*device.Buffer{xi}, slices.Repeat([]float64{1}, len(scale)), scale)
 }
 
-// move replaces x by Σ_j P_j(α_j x + Σ_i β_ji E_i). The program takes as many evaluations as are kept: for those that
-// are not there their coefficients are zero and x stands in.
+// move replaces x by Σ_j P_j(α_j x + Σ_i β_ji E_i).
 func (t *Trajectory) move(ctx context.Context, evaluations []*device.Buffer, alpha, beta []float64) error {
 	m, j := t.model, t.model.J()
 	rows := t.n * j
@@ -206,7 +200,8 @@ func (t *Trajectory) move(ctx context.Context, evaluations []*device.Buffer, alp
 	return t.run(ctx, s, p, slices.Concat(t.args.basis, []device.Arg{device.Use(t.x), weights}), evaluations)
 }
 
-// run moves the state by a program, which takes the evaluations kept after its other arguments.
+// run moves the state by a program, which takes a full history after its other arguments. x stands in for evaluations
+// that do not exist yet; their coefficients are zero.
 func (t *Trajectory) run(ctx context.Context, s *staging, p *device.Program, args []device.Arg,
 	evaluations []*device.Buffer,
 ) error {

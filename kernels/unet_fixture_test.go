@@ -20,11 +20,7 @@ import (
 func fixtureNet(t *testing.T) (net kernels.RawNetwork, params []string, values [][]float32) {
 	t.Helper()
 	c := fixtures.Load(t, "networks/ddpmpp")
-	cfg, err := unet.ParseConfig(c.Raw("config"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := unet.New(cfg)
+	n, err := unet.Parse(c.Raw("config"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,43 +241,7 @@ func TestEstimatorFixture(t *testing.T) {
 			})
 		}
 		in.Omega = omegas(g, gdot, 1)
-		checkParameterGradient(t, name, c, m, w, params, in, 1)
-	}
-}
-
-// TestIsotropicFixture compares mode backprop with the gradient of the isotropic loss through everything, for one
-// schedule and one per class.
-func TestIsotropicFixture(t *testing.T) {
-	t.Parallel()
-	m, w, params := unetModel(t, "none")
-	split, splitWeights, _ := unetModel(t, "dct")
-	for _, name := range []string{"estimator/iso", "estimator/iso_per_class"} {
-		c := fixtures.Load(t, name)
-		var T, g0 float64
-		c.JSON("T", &T)
-		c.JSON("g0", &g0)
-		g, gdot := c.F64("g"), c.F64("gdot")
-		in := kernels.EstimateInput64{
-			X0: image(c, "x0"), Eps: image(c, "eps"), G: g, Omega: omegas(g, gdot, 1),
-			Labels: labelsOf(c),
-		}
-		terms := estimateFive(t, m, w, in)
-		if terms.Mode != kernels.Backprop {
-			t.Errorf("auto resolved to %s for one subspace", terms.Mode)
-		}
-		loss, a, b := terms.Assemble(g, gdot, 1)
-		tol := boundsOf(t, c, "")
-		tol.check(t, name+" loss", "loss", loss, c.F64("loss"))
-		tol.check(t, name+" A", "dloss_dg", a, c.F64("dloss_dg"))
-		tol.check(t, name+" B", "dloss_dgdot", b, c.F64("dloss_dgdot"))
-		dtheta := chain(rows(c.F64("theta"), c.Shape("theta")[0]), c.I64("schedule_row"), T, g0, c.F64("t"), a, b)
-		for i := range dtheta {
-			dtheta[i] /= float64(len(g)) // the case stores the gradient of the mean
-		}
-		tol.check(t, name+" dtheta", "dtheta", dtheta, c.F64("dtheta"))
-		// Equal variances in two subspaces are one.
-		in.G, in.Omega = interleave(g, g), interleave(in.Omega, in.Omega)
-		checkParameterGradient(t, name, c, split, splitWeights, params, in, float64(len(g)))
+		checkParameterGradient(t, name, c, m, w, params, in)
 	}
 }
 
@@ -318,10 +278,9 @@ func lengthened(in kernels.EstimateInput64, n int) kernels.EstimateInput64 {
 	return in
 }
 
-// checkParameterGradient compares stored entries of the gradient of every parameter; over divides the gradient of the
-// sum.
+// checkParameterGradient compares stored entries of the gradient of every parameter.
 func checkParameterGradient(t *testing.T, name string, c *fixtures.Case, m *kernels.Model, w *kernels.Weights,
-	params []string, in kernels.EstimateInput64, over float64,
+	params []string, in kernels.EstimateInput64,
 ) {
 	t.Helper()
 	grads, err := m.ParameterGradient(w, lengthened(in, 5))
@@ -342,10 +301,10 @@ func checkParameterGradient(t *testing.T, name string, c *fixtures.Case, m *kern
 			t.Fatalf("%s: no gradient of %s", name, p)
 		}
 		for k := i * per; k < (i+1)*per; k++ {
-			got[k] = float64(byName[p][index[k]]) / over
+			got[k] = float64(byName[p][index[k]])
 		}
 	}
-	// Ten times what an independent float32 run measured on the isotropic cases.
+	// Ten times what an independent float32 run measured.
 	t.Logf("%s phi: rel_max %.2e, rel_l2 %.2e", name, fixtures.RelMax(got, want), fixtures.RelL2(got, want))
 	fixtures.Check(t, name+" phi", got, want, fixtures.Tolerance{RelMax: 3e-5, RelL2: 3e-5})
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
-// Weights are the values of a network's parameters on the device: immutable, shared by any number of users, counted.
-// The maker holds one reference.
+// Weights are the values of a network's parameters on the device. They are immutable, shared and counted by references;
+// the creator has the first.
 //
-// All parameters lie in one flat tensor, each in its device layout, in the order of the network's Params: one buffer to
-// pass, copy or average, however many layers there are.
+// All parameters are in one flat tensor, each in its device layout, in the order of the network's Params. So there is
+// one buffer to pass, copy or average.
 type Weights struct {
 	model *Model
 	refs  atomic.Int64
@@ -42,8 +42,8 @@ func (m *Model) Upload(values [][]float32) (*Weights, error) {
 	return m.weightsOf(flat)
 }
 
-// UploadEach is Upload of values that fill gives one parameter after the other, in any order, by calls of put. Those
-// that it leaves out are zero.
+// UploadEach is Upload for values that fill passes to put, one parameter at a time and in any order. Parameters that it
+// does not pass are zero.
 func (m *Model) UploadEach(fill func(put func(i int, values []float32)) error) (*Weights, error) {
 	flat := make([]float32, m.size)
 	places := m.places(flat)
@@ -71,7 +71,7 @@ func (m *Model) weightsOf(flat []float32) (*Weights, error) {
 	return newWeights(m, b), nil
 }
 
-// uploadFlat copies a flat tensor to the device; without parameters there is none.
+// uploadFlat copies a flat tensor to the device. It returns nil for a network without parameters.
 func (m *Model) uploadFlat(flat []float32) (*device.Buffer, error) {
 	if m.size == 0 {
 		return nil, nil
@@ -106,8 +106,8 @@ func (w *Weights) Release() {
 	w.flat.Release()
 }
 
-// CopyTo returns the weights on the device of a model, a copy that the first call makes. The caller holds w, and the
-// copy lives as long as w.
+// CopyTo returns the weights on the device of a model. The first call makes the copy, which lives as long as w; the
+// caller holds w.
 func (w *Weights) CopyTo(m *Model) (*Weights, error) {
 	if m.dev == w.model.dev {
 		return w, nil
@@ -144,7 +144,7 @@ func (w *Weights) ResidesOn(d *device.Device) bool {
 	return w.model.dev == d || w.copies[d] != nil
 }
 
-// Bytes returns the memory that the weights take on each device that has them.
+// Bytes returns the memory of the weights on one device.
 func (w *Weights) Bytes() int64 { return int64(w.model.size) * int64(w.model.dtype.Size()) }
 
 // Export copies the values back, in PyTorch's layout.
@@ -178,7 +178,7 @@ func (m *Model) split(flat []float32) [][]float32 {
 	return out
 }
 
-// downloadFlat returns the values in a flat tensor. Where the host sees the device's memory the result is the one copy.
+// downloadFlat returns the values in a flat tensor. If the host sees the device's memory, they are copied once.
 func (m *Model) downloadFlat(b *device.Buffer) (out [][]float32, err error) {
 	if m.size == 0 {
 		return m.split(nil), nil
@@ -226,7 +226,7 @@ func (m *Model) copyFlat(ctx context.Context, b *device.Buffer) (*device.Buffer,
 	}, device.Use(b))
 }
 
-// flatBy runs a small program that gives a flat tensor.
+// flatBy runs a small program that returns a flat tensor.
 func (m *Model) flatBy(ctx context.Context, name string, build func(g *graph.Graph) *Node,
 	args ...device.Arg,
 ) (*device.Buffer, error) {

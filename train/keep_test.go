@@ -13,11 +13,7 @@ import (
 // tinyModel is an untrained network.
 func tinyModel(t *testing.T) *checkpoint.Model {
 	t.Helper()
-	cfg, err := unet.ParseConfig([]byte(tinyNetwork))
-	if err != nil {
-		t.Fatal(err)
-	}
-	net, err := unet.New(cfg)
+	net, err := unet.Parse([]byte(tinyNetwork))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,11 +37,7 @@ const (
 
 // measureRate samples with a small network from a temporary folder.
 func measureRate(ctx context.Context, dev *device.Device) (_ *servedRate, err error) {
-	cfg, err := unet.ParseConfig([]byte(doctorNetwork))
-	if err != nil {
-		return nil, err
-	}
-	net, err := unet.New(cfg)
+	net, err := unet.Parse([]byte(doctorNetwork))
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +95,7 @@ func bareRate(ctx context.Context, on *kernels.Model, values [][]float32, batch 
 		return 0, err
 	}
 	defer weights.Release()
-	t, err := on.NewTrajectory(ctx, weights, make([]float32, batch*on.Pixels()), nil, 1)
+	t, err := on.NewTrajectory(weights, make([]float32, batch*on.Pixels()), nil, 1)
 	if err != nil {
 		return 0, err
 	}

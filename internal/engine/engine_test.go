@@ -24,11 +24,7 @@ const tiny = `{"model_type":"SongUNet","img_resolution":8,"img_channels":1,"labe
 // writeModel writes a folder with a random network.
 func writeModel(t testing.TB, folder, config string, seed uint64) {
 	t.Helper()
-	cfg, err := unet.ParseConfig([]byte(config))
-	if err != nil {
-		t.Fatal(err)
-	}
-	net, err := unet.New(cfg)
+	net, err := unet.Parse([]byte(config))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -81,7 +81,7 @@ func (s *Sampler) follow(ctx context.Context, b *Batch, w Watch) error {
 		}
 	}
 	first := b.Plans[0]
-	t, err := net.Model.NewTrajectory(ctx, net.Weights, b.latents, labels, historyOf(first))
+	t, err := net.Model.NewTrajectory(net.Weights, b.latents, labels, historyOf(first))
 	if err != nil {
 		return err
 	}

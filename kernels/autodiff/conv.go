@@ -6,8 +6,8 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/internal/nodes"
 )
 
-// window describes a convolution along one spatial axis. With x dilated by ℓ (ℓ−1 zeros between entries), the kernel by
-// r, stride s, padding (p, q):
+// window describes a convolution along one spatial axis, with x dilated by ℓ (ℓ−1 zeros between entries), the kernel by
+// r, stride s and padding (p, q):
 //
 //	y[i] = Σ_k x̃[i·s + k·r − p] w[k],   x̃[j·ℓ] = x[j], zero elsewhere
 type window struct {
@@ -15,25 +15,23 @@ type window struct {
 	pad                              [2]int
 }
 
-// dilated is the extent of n entries with d−1 zeros between them.
+// dilated returns the extent of n entries with d−1 zeros between them.
 func dilated(n, d int) int { return (n-1)*d + 1 }
 
-// windowOf returns the window with padding p in front that makes out entries of n with a kernel of m.
+// windowOf returns the window with padding p in front that maps n entries to out with a kernel of m.
 func windowOf(stride, lhsDilation, rhsDilation, p, n, m, out int) window {
 	q := dilated(out, stride) - 1 + dilated(m, rhsDilation) - dilated(n, lhsDilation) - p
 	return window{stride, lhsDilation, rhsDilation, [2]int{p, q}}
 }
 
 // convGeneral is the rule of ConvGeneral without groups, for any strides, dilations, paddings and order of axes. Both
-// adjoints are ConvGeneral again, with windows of the same kind, so the rule applies to its own output:
+// adjoints are ConvGeneral again, so the rule applies to its own output:
 //
-//	x̄ = conv(v, w run backwards, its channel axes exchanged)
-//	w̄ = conv(x, v), batch axes summed, channel axes kept
+//	x̄ = conv(v, reversed w with exchanged channel axes)
+//	w̄ = conv(x, v), summed over the batch
 //
-// or w̄ = conv(v, x) run backwards where the kernel has far fewer outputs than inputs: XLA for CPU rearranges the image
-// that it convolves, and v is then the smaller one (bench/docs/model.md has the times).
-//
-// Grouped convolutions panic: nothing in this module uses them.
+// If the kernel has far fewer outputs than inputs, w̄ is conv(v, x) reversed: XLA for CPU rearranges the image that it
+// convolves, and v is the smaller one (bench/docs/model.md has the times). Grouped convolutions panic.
 func convGeneral(node, v *graph.Node) []*graph.Node {
 	x, w := node.Inputs()[0], node.Inputs()[1]
 	a := nodes.AttributesOf(node)
@@ -47,10 +45,7 @@ func convGeneral(node, v *graph.Node) []*graph.Node {
 	var toInput, toKernel []window
 	strides, lhs, rhs, pads := a.Ints("strides"), a.Ints("inputDilations"), a.Ints("kernelDilations"), a.Pairs("paddings")
 	for i := range spatial {
-		stride, lhsDilation, rhsDilation, p := at(strides, i), at(lhs, i), at(rhs, i), 0
-		if len(pads) > 0 {
-			p = pads[i][0]
-		}
+		stride, lhsDilation, rhsDilation, p := strides[i], lhs[i], rhs[i], pads[i][0]
 		n := x.Shape().Dimensions[ax.InputSpatial[i]]
 		m := w.Shape().Dimensions[ax.KernelSpatial[i]]
 		o := node.Shape().Dimensions[ax.OutputSpatial[i]]
@@ -93,14 +88,6 @@ func convolve(x, w *graph.Node, axes graph.ConvolveAxesConfig, windows []window)
 		pads = append(pads, w.pad)
 	}
 	return graph.ConvGeneral(x, w, axes, strides, pads, lhs, rhs, 1, 1)
-}
-
-// at returns values[i], or 1 where the list was left empty.
-func at(values []int, i int) int {
-	if len(values) == 0 || values[i] == 0 {
-		return 1
-	}
-	return values[i]
 }
 
 func axesOf(a nodes.Attributes) graph.ConvolveAxesConfig {

@@ -8,11 +8,8 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/internal/nodes"
 )
 
-// dotGeneral is the rule of the general product
-//
-//	y = Σ lhs·rhs over the contracted axes, kept apart over the batch axes
-//
-// The axes of y are the batch axes, then the free axes of lhs, then the free axes of rhs.
+// dotGeneral is the rule of the general product y = Σ lhs·rhs over the contracted axes, for each entry of the batch
+// axes. The axes of y are the batch axes, then the free axes of lhs, then those of rhs.
 func dotGeneral(node, v *graph.Node) []*graph.Node {
 	a := nodes.AttributesOf(node)
 	return adjoints(node, v, a.Ints("lhsContractingAxes"), a.Ints("lhsBatchAxes"), a.Ints("rhsContractingAxes"),
@@ -46,12 +43,11 @@ func adjoints(node, v *graph.Node, lhsSum, lhsBatch, rhsSum, rhsBatch []int) []*
 	return []*graph.Node{lhs.adjoint(v, right, rhs), rhs.adjoint(v, left, lhs)}
 }
 
-// adjoint contracts v, over the given axes of it, with the other factor's free axes, and transposes the result to the
-// layout of o: its axes are the batch, v's others, which are o's free ones, and then the other factor's contracted axes
-// in ascending order.
-func (o operand) adjoint(v *graph.Node, over []int, other operand) *graph.Node {
+// adjoint contracts the given axes of v with the other factor's free axes, and transposes the result to the layout of
+// o. Before, its axes are the batch, o's free axes, and the other factor's contracted axes in ascending order.
+func (o operand) adjoint(v *graph.Node, axes []int, other operand) *graph.Node {
 	batch := len(o.batch)
-	y := graph.DotGeneral(v, over, count(0, batch), other.x, other.free, other.batch)
+	y := graph.DotGeneral(v, axes, count(0, batch), other.x, other.free, other.batch)
 	perm := make([]int, y.Rank())
 	for i, axis := range o.batch {
 		perm[axis] = i
@@ -69,7 +65,7 @@ func (o operand) adjoint(v *graph.Node, over []int, other operand) *graph.Node {
 	return graph.TransposeAllAxes(y, perm...)
 }
 
-// count returns from, from+1, ..., n numbers in all.
+// count returns the n numbers from, from+1, ….
 func count(from, n int) []int {
 	out := make([]int, n)
 	for i := range out {

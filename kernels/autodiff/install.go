@@ -1,17 +1,15 @@
-// Package autodiff repairs the derivative rules of the graph library, so that every operation this module builds
-// networks and losses from can be differentiated by reverse mode any number of times.
+// Package autodiff replaces derivative rules of the graph library, so that networks and losses can be differentiated by
+// reverse mode any number of times.
 //
-// The schedule's gradient needs second derivatives: h = ∇ₓ⟨Jᵀw, z⟩ is a reverse pass over a reverse pass. The library's
-// own rules break there in two ways: a convolution's derivative is a dilated convolution, which has no derivative of
-// its own, and the derivative of a matrix product multiplies out the whole outer product before it sums. The rules here
-// are closed: the derivative of a convolution is written with convolutions, of a product with products, of a slice with
-// concatenations, so the rule set can be applied to its own output.
+// The schedule's gradient needs second derivatives: h = ∇ₓ⟨Jᵀw, z⟩ is a reverse pass over a reverse pass. With the
+// library's rules, a convolution's derivative has no derivative, and the derivative of a matrix product computes the
+// whole outer product before it sums. The rules here use only operations that have rules: the derivative of a
+// convolution is convolutions, of a product products, of a slice concatenations.
 //
-// Invariant: after Install, the vector-Jacobian product of a listed operation contains listed operations only. Begin
-// reading at Install; each rule is one file, named after the operation.
+// Other operations (pooling, grouped convolution, cumulative sums, FFT, padding, custom gradients) keep the library's
+// rule, which may be valid to first order only. Do not use them in anything that is differentiated twice.
 //
-// Operations outside the list (pooling, grouped convolution, cumulative sums, FFT, padding, custom gradients) keep the
-// library's rule, which may be valid to first order only. Do not use them in anything that is differentiated twice.
+// Begin reading at Install.
 package autodiff
 
 import (
@@ -26,13 +24,11 @@ import (
 
 var once sync.Once
 
-// Install registers the repaired rules in the graph library's table. It may be called any number of times from any
-// number of goroutines; it must have returned before a graph is differentiated.
-//
-// The table is the library's own and global to the process.
+// Install registers the rules in the graph library's table, which is global to the process. Call it before a graph is
+// differentiated; it may be called many times, also concurrently.
 func Install() { once.Do(register) }
 
-// A rule maps the adjoint v of node's output to the adjoints of node's inputs; nil stands for an adjoint that is zero.
+// A rule maps the adjoint v of node's output to the adjoints of node's inputs; nil means zero.
 type rule func(node, v *graph.Node) []*graph.Node
 
 func register() {
@@ -72,13 +68,12 @@ func expm1(node, v *graph.Node) []*graph.Node {
 // identity: x̄ = v.
 func identity(_, v *graph.Node) []*graph.Node { return []*graph.Node{v} }
 
-// flat is the rule of piecewise constant functions (sign, floor, ...): zero almost everywhere. First-order rules of
-// max, abs and their like are made of these, so second derivatives of those need it.
+// flat is the rule of piecewise constant functions (sign, floor, ...): zero almost everywhere. Second derivatives of
+// max and abs need it, because their first-order rules use these functions.
 func flat(node, _ *graph.Node) []*graph.Node { return make([]*graph.Node, len(node.Inputs())) }
 
 // extremum is the rule of ReduceMax and ReduceMin: v goes to every entry equal to the extremum. The library compares by
-// the sign of a difference, which XLA may contract with the product that made x to a fused multiply-add; then no entry
-// is equal any more. A comparison cannot be contracted.
+// the sign of a difference, which XLA may fuse with a product in x to a multiply-add, so that no entry is equal.
 func extremum(node, v *graph.Node) []*graph.Node {
 	x := node.Inputs()[0]
 	dims := x.Shape().Clone().Dimensions
@@ -95,13 +90,13 @@ func extremum(node, v *graph.Node) []*graph.Node {
 	return []*graph.Node{graph.Where(graph.Equal(x, full(node)), full(v), graph.ZerosLike(x))}
 }
 
-// reverse: y = x with some axes run backwards; its own adjoint.
+// reverse: y = x with some axes reversed; its own adjoint.
 func reverse(node, v *graph.Node) []*graph.Node {
 	return []*graph.Node{Reverse(v, nodes.AttributesOf(node).Ints("axes")...)}
 }
 
-// Reverse runs x's entries backwards along the axes. The pure-Go backend has no such operation; there single entries
-// are concatenated, which costs nothing worth mentioning for the kernels (3×3) it is used on.
+// Reverse reverses the order of x's entries along the axes. On the pure-Go backend, which has no such operation, it
+// concatenates single entries; it is used on small kernels.
 func Reverse(x *graph.Node, axes ...int) *graph.Node {
 	if x.Graph().Backend().Capabilities().Operations[backends.OpTypeReverse] {
 		return graph.Reverse(x, axes...)
@@ -147,7 +142,7 @@ func Embed(v *graph.Node, axis, start, stride, size int) *graph.Node {
 	return Padded(v, axis, start, size-start-v.Shape().Dimensions[axis])
 }
 
-// Padded puts zeros before and behind the entries along an axis, or takes entries off where a number is negative.
+// Padded adds zeros before and behind the entries along an axis, or removes entries if a number is negative.
 func Padded(x *graph.Node, axis, before, behind int) *graph.Node {
 	size := x.Shape().Dimensions[axis]
 	from, to := max(-before, 0), min(size+behind, size)
@@ -170,7 +165,7 @@ func Padded(x *graph.Node, axis, before, behind int) *graph.Node {
 	return graph.Concatenate(parts, axis)
 }
 
-// zeros has the shape of x, but for n entries along axis.
+// zeros has the shape of x, except for n entries along axis.
 func zeros(x *graph.Node, axis, n int) *graph.Node {
 	s := x.Shape().Clone()
 	s.Dimensions[axis] = n

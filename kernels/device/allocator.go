@@ -14,16 +14,16 @@ import (
 // allocatorFile is the library of the wheel cmeel-mimalloc, from site-packages.
 const allocatorFile = "cmeel.prefix/lib/libmimalloc.so.3"
 
-// allocatorDelay makes mimalloc keep freed memory for ten seconds. After its default of one second a server that is
-// busy with something else between two runs would map the memory again.
+// allocatorDelay makes mimalloc keep freed memory for ten seconds. With its default of one second, a server that is
+// idle between two runs maps the memory again.
 const allocatorDelay, allocatorDelayMS = "MIMALLOC_PURGE_DELAY", "10000"
 
 // allocatorReason says why PreloadAllocator has not loaded mimalloc. It is set before anything else runs.
 var allocatorReason string
 
 // PreloadAllocator makes mimalloc this process's allocator if the wheel cmeel-mimalloc is installed next to a plugin
-// and LD_PRELOAD is not set: it replaces the process by a new one of the same command line, with LD_PRELOAD set. So
-// call it before anything else. If the library cannot be loaded it returns why, and the process goes on without.
+// and LD_PRELOAD is not set. It replaces the process by a new one with the same command line and LD_PRELOAD set, so
+// call it before anything else. If the library cannot be loaded, it returns why, and the process continues without.
 //
 // XLA for CPU allocates the temporaries of a program as one block in every run. glibc maps and unmaps such a block,
 // which takes about a tenth of the processor time.
@@ -47,8 +47,8 @@ func PreloadAllocator() error {
 	return err
 }
 
-// restart replaces the process by one with a library preloaded, or returns why it cannot. The library is loaded here
-// first: the dynamic loader ends a process whose preloaded library needs one that is missing.
+// restart replaces the process by one with a library preloaded, or returns why it cannot. It loads the library here
+// first, because a process whose preloaded library needs a missing one is ended by the dynamic loader.
 func restart(library string) error {
 	failed := func(err error) error { return fmt.Errorf("%s: %w", library, err) }
 	if strings.ContainsAny(library, " :") {

@@ -8,7 +8,7 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device/internal/shim"
 )
 
-// openXLA answers the reason why this build has no plugins.
+// openXLA returns an error: this build has no plugins.
 func openXLA(path string, _ Kind, _ Config) (backends.Backend, *shim.Plugin, error) {
 	_, err := shim.Load(path)
 	return nil, nil, err

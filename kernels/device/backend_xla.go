@@ -38,8 +38,8 @@ func openXLA(path string, kind Kind, cfg Config) (b backends.Backend, plugin *sh
 	if kind == CUDA {
 		options["preallocate"] = false
 		options["memory_fraction"] = float32(cfg.MemoryFraction)
-		if cfg.asked > 0 {
-			visible := make([]int64, cfg.asked)
+		if cfg.requested > 0 {
+			visible := make([]int64, cfg.requested)
 			for i := range visible {
 				visible[i] = int64(i)
 			}
@@ -47,7 +47,7 @@ func openXLA(path string, kind Kind, cfg Config) (b backends.Backend, plugin *sh
 		}
 	} else {
 		name += ",shared_buffers"
-		options["cpu_device_count"] = int64(max(cfg.asked, 1))
+		options["cpu_device_count"] = int64(max(cfg.requested, 1))
 	}
 	x, err := newClient(name, options)
 	if err != nil {
@@ -61,13 +61,13 @@ func openXLA(path string, kind Kind, cfg Config) (b backends.Backend, plugin *sh
 	return x, plugin, nil
 }
 
-// newClient starts a client. XLA for CPU has as many threads as NPROC says. Left to itself it counts the processors
-// that the process may use, and knows nothing of a container's limit, which Go does.
+// newClient starts a client. It sets the number of XLA's threads in NPROC, because XLA for CPU ignores a container's
+// limit, which Go knows.
 func newClient(name string, options pjrt.NamedValuesMap) (*xla.Backend, error) {
-	said, set := os.LookupEnv(threadsOfXLA)
+	before, set := os.LookupEnv(threadsOfXLA)
 	_ = os.Setenv(threadsOfXLA, strconv.Itoa(threads()))
 	defer func() {
-		_ = os.Setenv(threadsOfXLA, said)
+		_ = os.Setenv(threadsOfXLA, before)
 		if !set {
 			_ = os.Unsetenv(threadsOfXLA)
 		}
@@ -75,9 +75,9 @@ func newClient(name string, options pjrt.NamedValuesMap) (*xla.Backend, error) {
 	return xla.NewWithOptions(name, options)
 }
 
-// quietLoader leaves XLA only its last words before it aborts. For each program that XLA for CPU reads from disk it
-// would write long errors that two tuning preferences of the compiler, which are no instructions, are missing in the
-// processor. True errors come back as such. Level 2, errors, is what gomlx has set where the user has set nothing.
+// quietLoader lets XLA log only fatal errors. For each program that XLA for CPU reads from disk it would log that the
+// processor lacks two features, which are tuning preferences of the compiler. Real errors are returned as well. gomlx
+// sets level 2, errors, if the user sets none.
 func quietLoader() {
 	const level = "TF_CPP_MIN_LOG_LEVEL"
 	if set := os.Getenv(level); set == "" || set == "2" {

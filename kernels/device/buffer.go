@@ -29,14 +29,14 @@ const (
 // Any number of goroutines may read a live buffer, or run programs on it, at the same time. Donating and releasing wait
 // for those readers.
 //
-// Device memory is invisible to the garbage collector's pacing, so call [Buffer.Release] as soon as a buffer is no
-// longer needed. A forgotten buffer is freed when the collector finds it unreachable.
+// The garbage collector does not see device memory, so call [Buffer.Release] as soon as a buffer is no longer needed. A
+// forgotten buffer is freed when the collector finds it unreachable.
 type Buffer struct {
 	dev   *Device
 	id    uint64 // order in which several buffers are locked
 	shape shapes.Shape
 
-	mu    sync.RWMutex // readers share it for the length of a run or a copy
+	mu    sync.RWMutex // shared by readers for the duration of a run or a copy
 	state bufferState
 	raw   backends.Buffer
 }
@@ -48,11 +48,8 @@ func newBuffer(d *Device, raw backends.Buffer, shape shapes.Shape) *Buffer {
 	return &Buffer{dev: d, id: bufferIDs.Add(1), shape: shape, raw: raw}
 }
 
-// Upload copies a flat row-major slice to the device. dims gives its shape; none means a scalar, of a slice of length
-// one.
-//
-// flat is a []float32, []float64, []int32, []int64, []uint32, []uint64, []uint8 or []bool; it may be changed as soon as
-// Upload returns.
+// Upload copies a flat row-major slice of numbers to the device. dims gives its shape; without dims the slice must have
+// one value, and the result is a scalar. The caller may change flat after Upload returns.
 func (d *Device) Upload(flat any, dims ...int) (*Buffer, error) {
 	v := reflect.ValueOf(flat)
 	if v.Kind() != reflect.Slice || dtypes.FromGoType(v.Type().Elem()) == dtypes.InvalidDType {
@@ -78,7 +75,7 @@ func (d *Device) Upload(flat any, dims ...int) (*Buffer, error) {
 	return newBuffer(d, raw, shape), nil
 }
 
-// Float is a type of numbers that are uploaded and read in either precision.
+// Float is the type of numbers that can be uploaded and read in either precision.
 type Float interface{ float32 | float64 }
 
 // UploadAs copies values to the device in the given type, float32 or float64.
@@ -89,7 +86,7 @@ func UploadAs[T Float](d *Device, dtype dtypes.DType, values []T, dims ...int) (
 	return d.Upload(converted[float32](values), dims...)
 }
 
-// Download copies a buffer to dst, converting where the types differ.
+// Download copies a buffer to dst, and converts if the types differ.
 func Download[T Float](b *Buffer, dst []T) error {
 	if b.DType() == dtypes.Float64 {
 		return downloadAs[float64](b, dst)
@@ -107,7 +104,7 @@ func downloadAs[S, T Float](b *Buffer, dst []T) error {
 	return err
 }
 
-// converted returns values as a slice of T, itself where it is one.
+// converted returns values as a slice of T: the same slice if it is one.
 func converted[T, S Float](values []S) []T {
 	if same, ok := any(values).([]T); ok {
 		return same
@@ -119,7 +116,7 @@ func converted[T, S Float](values []S) []T {
 	return out
 }
 
-// Dims returns the buffer's dimensions. Like the next three methods it works in every state.
+// Dims returns the buffer's dimensions.
 func (b *Buffer) Dims() []int { return slices.Clone(b.shape.Dimensions) }
 
 // DType returns the type of the buffer's elements.
@@ -131,33 +128,31 @@ func (b *Buffer) Device() *Device { return b.dev }
 // Size returns the number of elements.
 func (b *Buffer) Size() int { return b.shape.Size() }
 
-// Live reports whether the buffer can still be used. Another goroutine may release it at any time, so an error of the
-// use itself is what counts.
+// Live reports whether the buffer can still be used. Another goroutine may release it at any time.
 func (b *Buffer) Live() bool {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	return b.state == live
 }
 
-// Read copies the buffer into dst, a slice of the buffer's element type and exactly [Buffer.Size] elements: one copy,
-// from the device into the caller's memory.
+// Read copies the buffer into dst, a slice of the buffer's element type with [Buffer.Size] elements.
 func (b *Buffer) Read(dst any) error {
 	if err := b.fits(dst); err != nil {
 		return err
 	}
-	return b.reading(func() error {
+	return b.whileLive(func() error {
 		return b.dev.backend.BufferToFlatData(b.raw, dst)
 	})
 }
 
-// View calls use with the buffer's own memory as a flat slice (a []float32 for float32), without a copy. The slice must
-// not be changed, nor kept after use returns. Devices whose memory the host cannot see answer an error that is
-// [errors.ErrUnsupported]; then Read.
+// View calls use with the buffer's memory as a flat slice (a []float32 for float32), without a copy. use must not
+// change the slice or keep it. If the host cannot see the device's memory, View returns [errors.ErrUnsupported]; then
+// use Read.
 func (b *Buffer) View(use func(flat any) error) error {
 	if !b.dev.hostVisible {
 		return fmt.Errorf("device %s has no host-visible memory: %w", b.dev.Name(), errors.ErrUnsupported)
 	}
-	return b.reading(func() error {
+	return b.whileLive(func() error {
 		flat, err := b.dev.backend.BufferData(b.raw)
 		if err != nil {
 			return err
@@ -166,8 +161,7 @@ func (b *Buffer) View(use func(flat any) error) error {
 	})
 }
 
-// Release frees the device memory. It waits for readers and does nothing to a buffer that is no longer live. A nil
-// buffer is allowed.
+// Release frees the device memory. It waits for readers. It does nothing if the buffer is nil or not live.
 func (b *Buffer) Release() {
 	if b == nil {
 		return
@@ -188,15 +182,15 @@ func (b *Buffer) Release() {
 	b.dev.free(raw)
 }
 
-// free releases a buffer's memory. The caller has entered the device.
+// free releases a buffer's memory. The caller must have entered the device.
 func (d *Device) free(raw backends.Buffer) {
 	if err := d.backend.BufferFinalize(raw); err != nil {
 		d.cfg.Logger.Warn("device buffer was not freed", "error", err)
 	}
 }
 
-// reading runs f while the buffer is live and stays so.
-func (b *Buffer) reading(f func() error) (err error) {
+// whileLive runs f if the buffer is live, and keeps it live until f returns.
+func (b *Buffer) whileLive(f func() error) (err error) {
 	if err := b.dev.enter(); err != nil {
 		return err
 	}
@@ -210,7 +204,7 @@ func (b *Buffer) reading(f func() error) (err error) {
 	return f()
 }
 
-// usable says why a buffer cannot be used. The caller holds b.mu.
+// usable returns an error if the buffer is not live. The caller holds b.mu.
 func (b *Buffer) usable() error {
 	switch b.state {
 	case donated:
@@ -243,16 +237,15 @@ type Arg struct {
 func Use(b *Buffer) Arg { return Arg{buf: b} }
 
 // Donated returns the name of a parameter whose argument will be donated. XLA lets an output of the same size take over
-// its memory; of a parameter with another name the memory is freed, but only after the run. An argument passed with
-// [Use] is copied first.
+// its memory. A donated argument of a parameter with another name is freed after the run; an argument passed with [Use]
+// is copied first.
 func Donated(name string) string { return shim.DonorPrefix + name }
 
-// Donate passes a buffer and gives it up: the run may write its outputs over it (see [Donated]). Once the run has
-// started the buffer is unusable, even if the run fails.
+// Donate passes a buffer and gives it up: the run may write its outputs over it (see [Donated]). After the run has
+// started, the buffer cannot be used, even if the run fails.
 func Donate(b *Buffer) Arg { return Arg{buf: b, donate: true} }
 
-// fit compares the arguments of a run with the program's parameters. A program on several devices has one parameter,
-// and one argument of each device.
+// fit checks the arguments of a run. A program on several devices has one parameter, and one argument for each device.
 func (p *Program) fit(want []shapes.Shape, args []Arg) error {
 	owner := func(int) *Device { return p.dev }
 	if p.share > 0 {
@@ -275,15 +268,15 @@ func (p *Program) fit(want []shapes.Shape, args []Arg) error {
 	return nil
 }
 
-// lock takes every argument's lock, exclusive for donations, and answers an error if one of them is not live. Locks are
-// taken in the order of the buffers' ids, so that concurrent runs cannot wait for each other in a circle.
+// lock takes every argument's lock, exclusive for donations, and returns an error if one of them is not live. It locks
+// in the order of the buffers' ids, so that concurrent runs cannot deadlock.
 func lock(key string, args []Arg) (unlock func(), err error) {
 	places := map[*Buffer]int{} // of each buffer's first argument
 	var order []Arg
 	for i, a := range args {
-		first, again := places[a.buf]
+		first, repeated := places[a.buf]
 		switch {
-		case !again:
+		case !repeated:
 			places[a.buf] = i
 			order = append(order, a)
 		case a.donate || args[first].donate:

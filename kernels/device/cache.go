@@ -12,20 +12,20 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// Stats counts what has been done since the device was opened.
+// Stats has counters since the device was opened.
 type Stats struct {
 	Programs       int     // executables in the cache now
 	Compiled       int64   // executables made
 	FromDisk       int64   // of them, read from the cache on disk instead of compiled
-	Rewritten      int64   // places in programs that were given the form in which XLA for the host is fast
-	CompileSeconds float64 // spent in making them, drawing the graphs included
-	BufferBytes    int64   // in buffers that were not released
+	Rewritten      int64   // places in programs that were rewritten for XLA's CPU compiler
+	CompileSeconds float64 // spent in making executables, including drawing the graphs
+	BufferBytes    int64   // in live buffers
 	BytesUp        int64   // copied from the host to buffers
 	BytesDown      int64   // copied, or viewed, from buffers
 }
 
-// cache keeps the executables used last. One key is compiled once at a time; an evicted executable is finalised when
-// its last run ends.
+// cache keeps the most recently used executables. It compiles each key once at a time, and finalises an evicted
+// executable when its last run ends.
 type cache struct {
 	client *client
 	flight singleflight.Group
@@ -39,7 +39,7 @@ type cache struct {
 type executable struct {
 	exec    backends.Executable
 	inputs  []shapes.Shape
-	seconds float64 // that compiling took
+	seconds float64 // of compilation
 	flops   int64   // of one run
 
 	cache   *cache
@@ -47,7 +47,7 @@ type executable struct {
 	evicted bool // guarded by cache.mu
 }
 
-// newCache returns a cache of so many executables.
+// newCache returns a cache of at most size executables.
 func newCache(size int, c *client) (*cache, error) {
 	l, err := lru.NewLRU(size, func(_ string, exe *executable) {
 		exe.evicted = true
@@ -56,8 +56,8 @@ func newCache(size int, c *client) (*cache, error) {
 	return &cache{client: c, lru: l}, err
 }
 
-// acquire returns the key's executable for the length of one run, which ends with release. If there is none, it is
-// compiled: by the caller, or by who compiles it already.
+// acquire returns the key's executable for one run, which ends with release. If there is none, the caller compiles it,
+// or waits for a compilation that has begun.
 func (c *cache) acquire(ctx context.Context, key string, compile func() (*executable, error)) (*executable, error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -79,11 +79,11 @@ func (c *cache) acquire(ctx context.Context, key string, compile func() (*execut
 		if err != nil {
 			return nil, err
 		}
-		// Look again: in a small cache the executable may be gone already, and then it is compiled again.
+		// Look again: in a small cache the executable may have been evicted already.
 	}
 }
 
-// lookup takes a reference on the key's executable; nil where there is none.
+// lookup takes a reference on the key's executable. It returns nil if there is none.
 func (c *cache) lookup(key string) *executable {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,8 +95,8 @@ func (c *cache) lookup(key string) *executable {
 	return exe
 }
 
-// fill compiles a program into the cache. It runs on its own goroutine, and enters the device because its caller may
-// leave before it is done.
+// fill compiles a program into the cache. It runs on a goroutine of its own, and enters the device because its caller
+// may leave before it ends.
 func (c *cache) fill(key string, compile func() (*executable, error)) error {
 	if err := c.client.enter(); err != nil {
 		return err
@@ -104,7 +104,7 @@ func (c *cache) fill(key string, compile func() (*executable, error)) error {
 	defer c.client.leave()
 	if exe := c.lookup(key); exe != nil {
 		exe.release()
-		return nil // another flight landed between the caller's look and this one
+		return nil // another compilation ended between the caller's lookup and this one
 	}
 	exe, err := compile()
 	if err != nil {
@@ -149,8 +149,8 @@ func (e *executable) finalizeIfIdle() {
 	}
 }
 
-// Watch tells another goroutine what the work of a context waits for. The zero value is ready; it is safe for
-// concurrent use.
+// Watch shows other goroutines whether the work of a context waits for a compilation. The zero value is ready to use. A
+// Watch is safe for concurrent use.
 type Watch struct{ waits atomic.Pointer[waiting] }
 
 // waiting is a wait for a compilation.
@@ -161,13 +161,13 @@ type waiting struct {
 
 type watchKey struct{}
 
-// With returns a context whose waits w shows.
+// With returns a context whose waits are shown by w.
 func (w *Watch) With(ctx context.Context) context.Context {
 	return context.WithValue(ctx, watchKey{}, w)
 }
 
-// Compiling returns the key of the program whose compilation is being waited for, by whomever it was begun, and since
-// when; ok is false where there is none.
+// Compiling returns the key of the program whose compilation the work waits for, and since when; ok is false if it does
+// not wait.
 func (w *Watch) Compiling() (key string, since time.Time, ok bool) {
 	if now := w.waits.Load(); now != nil {
 		return now.key, now.since, true
@@ -175,7 +175,7 @@ func (w *Watch) Compiling() (key string, since time.Time, ok bool) {
 	return "", time.Time{}, false
 }
 
-// waitsFor notes on the context's Watch, if it has one, that its work waits for a compilation, until ended is called.
+// waitsFor notes on the context's Watch, if any, that its work waits for a compilation until ended is called.
 func waitsFor(ctx context.Context, key string) (ended func()) {
 	w, ok := ctx.Value(watchKey{}).(*Watch)
 	if !ok {

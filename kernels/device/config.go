@@ -20,52 +20,45 @@ import (
 type Config struct {
 	// Plugin chooses the backend:
 	//
-	//	""        what ANISOFLIGHT_PLUGIN says, else search as the package comment tells
-	//	"cpu"     the plugin that ANISOFLIGHT_PLUGIN names, else search for CPU plugins; an error if none works
+	//	""        ANISOFLIGHT_PLUGIN, or else the search in the package comment
+	//	"cpu"     the plugin named by ANISOFLIGHT_PLUGIN, or else a search for CPU plugins; an error if none works
 	//	"cuda"    the same for CUDA plugins
 	//	"go"      the pure-Go backend
-	//	a path    this PJRT plugin and no other; an error where it cannot be used
+	//	a path    this PJRT plugin; an error if it cannot be used
 	Plugin string
 
-	// Programs is the largest number of compiled programs kept. Default 128.
+	// Programs is the largest number of compiled programs kept in memory. Default 128.
 	Programs int
 
-	// Devices says how many of the backend's devices this process uses, each with memory of its own: "all", or a number.
-	// Default 1. GPUs count as CUDA counts them, which CUDA_VISIBLE_DEVICES decides on. Parts of the host share its
-	// processors: they serve to try what several GPUs would do, and compute no faster than one.
+	// Devices is the number of the backend's devices that this process uses, or "all". Default 1. CUDA_VISIBLE_DEVICES
+	// chooses among GPUs. Several devices of a host share its processors and are no faster than one: they serve to try
+	// out what several GPUs would do.
 	Devices string
 
-	// MemoryFraction is the share of a GPU's memory that this process may take, in (0, 1]. Default 0.75. Other backends
+	// MemoryFraction is the share of a GPU's memory that this process may use, in (0, 1]. Default 0.75. Other backends
 	// ignore it.
 	MemoryFraction float64
 
-	// MemoryLimit is how many bytes buffers and programs may take together, on each device. Programs that need more by
-	// estimate are refused before they are compiled. Default: what the machine, or the GPU's share, has to give; see
-	// [Device.Available].
+	// MemoryLimit bounds the bytes of buffers and programs together, on each device. Programs whose estimate is larger
+	// are refused before they are compiled. Default: see [Device.Available].
 	MemoryLimit int64
 
-	// ProgramCache is the folder that keeps compiled programs between processes:
-	//
-	//	""        what ANISOFLIGHT_PROGRAM_CACHE says, else programs in the user's cache folder
-	//	"off"     they are not kept
-	//
-	// Whoever can write to it can run code in this process.
+	// ProgramCache is the folder of compiled programs, shared by processes. "" means ANISOFLIGHT_PROGRAM_CACHE, or else a
+	// folder in the user's cache; "off" means none. Anyone who can write to it can run code in this process.
 	ProgramCache string
 
-	// Lower, if not nil, is called with each program before it is compiled. Where it returns true the program is not
-	// compiled, and [Device.Program] returns [ErrLowered]. It may be called by several goroutines at once. The pure-Go
-	// backend calls it for no program.
+	// Lower, if not nil, is called with each program before it is compiled, possibly by several goroutines. If it returns
+	// true, the program is not compiled, and [Device.Program] returns [ErrLowered]. The pure-Go backend does not call it.
 	Lower func(Lowered) (enough bool)
 
-	// Logger receives the one line about the slow fallback. Default slog.Default().
+	// Logger receives the warning about the slow fallback. Default slog.Default().
 	Logger *slog.Logger
 
-	source string // where Plugin comes from
-	asked  int    // devices; 0 is all
+	source    string // where Plugin comes from
+	requested int    // number of devices; 0 means all
 }
 
-// resolved fills in what the caller has left open, from the environment or from the defaults above, and refuses what no
-// backend can be opened with.
+// resolved fills in the environment and the defaults above, and refuses what no backend can be opened with.
 func (c Config) resolved(env func(string) string) (Config, error) {
 	c.Programs = cmp.Or(max(c.Programs, 0), 128)
 	c.MemoryFraction = cmp.Or(c.MemoryFraction, 0.75)
@@ -96,18 +89,17 @@ func (c Config) resolved(env func(string) string) (Config, error) {
 	if err != nil || n < 1 || n > mostDevices {
 		return c, fmt.Errorf("devices must be all or a number from 1 to %d, got %q", mostDevices, c.Devices)
 	}
-	c.asked = n
+	c.requested = n
 	return c, nil
 }
 
-// mostDevices bounds what is asked of a backend.
 const mostDevices = 64
 
-// threadsOfXLA is the environment's name for how many threads XLA for CPU shall have.
+// threadsOfXLA is the environment variable for the number of threads of XLA for CPU.
 const threadsOfXLA = "NPROC"
 
-// threads is how many threads programs on the host run on, unless there are more devices: what NPROC says, else as many
-// as Go's, GOMAXPROCS. More than there are processors would wait for each other.
+// threads returns the number of threads for programs on the host, unless there are more devices: NPROC, or else
+// GOMAXPROCS. More threads than processors would wait for each other.
 func threads() int {
 	if n, err := strconv.Atoi(os.Getenv(threadsOfXLA)); err == nil && n > 0 {
 		return n
@@ -115,7 +107,7 @@ func threads() int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// programDir is the folder of compiled programs; empty if they are not kept.
+// programDir returns the folder of compiled programs, or "" if they are not kept.
 func (c Config) programDir() string {
 	switch c.ProgramCache {
 	case "off":
@@ -133,9 +125,8 @@ func (c Config) programDir() string {
 // programCacheBytes bounds the cache of compiled programs on disk.
 const programCacheBytes = 1 << 30
 
-// programCache opens the cache for a plugin's programs; nil if they are not kept. A compiled program depends, besides
-// its text and options, on the compiler and its flags, the processor, whose instructions it uses, and the threads that
-// it divides loops among.
+// programCache opens the cache for a plugin's programs; nil if they are not kept. Apart from its text and options, a
+// compiled program depends on the compiler and its flags, the processor, and the number of threads.
 func programCache(path string, b backends.Backend, cfg Config) *diskcache.Store {
 	dir := cfg.programDir()
 	info, err := os.Stat(path)
@@ -146,11 +137,11 @@ func programCache(path string, b backends.Backend, cfg Config) *diskcache.Store 
 		fmt.Sprint(path, info.Size(), info.ModTime().UnixNano()),
 		os.Getenv("XLA_FLAGS"),
 		fmt.Sprint(b.DeviceDescription(0)),
-		runtime.GOARCH, fmt.Sprint("threads ", max(threads(), cfg.asked)), processor(), cudaVersions(path, "/proc"))
+		runtime.GOARCH, fmt.Sprint("threads ", max(threads(), cfg.requested)), processor(), cudaVersions(path, "/proc"))
 }
 
-// cudaVersions names NVIDIA's driver and, by their records, the wheels with its libraries that stand in the plugin's
-// site-packages. It is empty where there are none.
+// cudaVersions names NVIDIA's driver and the wheels of its libraries in the plugin's site-packages. It is empty if
+// there are none.
 func cudaVersions(plugin, proc string) string {
 	driver, _ := os.ReadFile(filepath.Join(proc, "driver/nvidia/version"))
 	wheels, _ := filepath.Glob(filepath.Join(filepath.Dir(plugin), "../../nvidia_*.dist-info"))
@@ -160,7 +151,7 @@ func cudaVersions(plugin, proc string) string {
 	return string(driver) + strings.Join(wheels, "\n")
 }
 
-// processor reports what instructions the processor has, as Linux describes it. What changes while it runs is left out.
+// processor returns Linux's description of the processor, without what changes while it runs.
 func processor() string {
 	file, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {

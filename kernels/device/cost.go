@@ -10,35 +10,31 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/internal/nodes"
 )
 
-// Memory is what a compiled program needs on the device, in bytes, as its compiler counts it.
+// Memory is what a compiled program needs on the device, in bytes.
 type Memory struct {
 	Arguments int64 `json:"arguments"`
 	Outputs   int64 `json:"outputs"`
-	Aliased   int64 `json:"aliased"` // of the outputs, what lies in the memory of donated arguments
+	Aliased   int64 `json:"aliased"` // part of the outputs that uses the memory of donated arguments
 	Temporary int64 `json:"temporary"`
 }
 
 // Total returns the most that is in use at once.
 func (m Memory) Total() int64 { return m.Arguments + m.Outputs - m.Aliased + m.Temporary }
 
-// What compilers need of what the buffers come to, whatever the network, the mode of the step and the batch. XLA for
-// CPU takes between 1.1 and 1.35 times as much: it fuses less and pads. XLA for CUDA takes between .85 and 1.19 times
-// as much (bench/docs/gpu.md); the factor is in the middle of what programs need with their arguments.
+// Measured ratio of a compiler's memory to the sum of live buffers. XLA for CPU takes 1.1 to 1.35 times the sum,
+// because it fuses less and pads; XLA for CUDA .85 to 1.19 times (bench/docs/gpu.md).
 const unfusedCPU, unfusedCUDA = 1.25, 0.995
 
-// estimateMemory estimates what a compiler will need for a graph. It follows the buffers through the graph and takes
-// the most that live at once:
+// estimateMemory estimates the memory that a compiler will need for a graph: the largest sum of buffers that live at
+// once.
 //
-//   - A node is computed as soon as what it reads is, beside all others that can be: a
-//     node's turn is the length of the longest way to it. So do compilers that look
-//     for concurrency, XLA for CPU among them; XLA for CUDA cuts weights from the
-//     parameters only when they are read.
-//   - Convolutions, products and sums have buffers, as has what convolutions and
-//     products read.
-//   - Everything else is computed where it is read, and constants are.
-//   - A buffer lives until its last reader, through what is computed on the way there.
-func estimateMemory(outputs []*graph.Node, on Kind) Memory {
-	order := byTurn(reachable(outputs), on == CUDA)
+//   - A node is computed as soon as its inputs are, because XLA for CPU looks for concurrency. XLA for CUDA cuts
+//     weights from the parameters only when they are read.
+//   - Convolutions, products and sums have buffers, and so have the inputs of convolutions and products.
+//   - Everything else is computed when it is read.
+//   - A buffer lives until its last reader, which may read it through nodes without buffers.
+func estimateMemory(outputs []*graph.Node, kind Kind) Memory {
+	order := byTurn(reachable(outputs), kind == CUDA)
 	output := map[*graph.Node]bool{}
 	for _, node := range outputs {
 		output[node] = true
@@ -52,7 +48,7 @@ func estimateMemory(outputs []*graph.Node, on Kind) Memory {
 	last := make([]int, len(order))     // the place of the last reader of each node
 	ending := make([]int64, len(order)) // bytes of buffers, by the place of their last reader
 	for i, node := range slices.Backward(order) {
-		read := max(i, last[i]) // where what the node reads is read, if it has no buffer
+		read := max(i, last[i]) // where the node's inputs are read, if it has no buffer
 		if stored[node] {
 			if !output[node] {
 				ending[read] += bytesOf(node)
@@ -72,15 +68,15 @@ func estimateMemory(outputs []*graph.Node, on Kind) Memory {
 		live -= ending[i]
 	}
 	unfused := unfusedCPU
-	if on == CUDA {
+	if kind == CUDA {
 		unfused = unfusedCUDA
 	}
 	m.Temporary = int64(unfused * float64(m.Temporary))
 	return m
 }
 
-// byTurn sorts nodes by the length of the longest way to each. With late, what is made of one parameter alone is as
-// late as its first reader.
+// byTurn sorts nodes by the length of the longest path to each. With late, nodes that depend on one parameter alone are
+// as late as their first reader.
 func byTurn(order []*graph.Node, late bool) []*graph.Node {
 	turn := make(map[*graph.Node]int, len(order))
 	first := make(map[*graph.Node]int, len(order)) // the turn of a node's first reader
@@ -106,8 +102,7 @@ func byTurn(order []*graph.Node, late bool) []*graph.Node {
 	return order
 }
 
-// borders counts what lies outside the temporaries. An output may take over the memory of a donated parameter of its
-// size.
+// borders counts arguments and outputs. An output may take over the memory of a donated parameter of the same size.
 func borders(order []*graph.Node, output map[*graph.Node]bool) (m Memory) {
 	donated := map[int64]int{} // parameters, by size
 	for _, node := range order {
@@ -137,7 +132,7 @@ func storedNodes(order []*graph.Node) map[*graph.Node]bool {
 		case graph.NodeTypeConvGeneral, graph.NodeTypeDot, graph.NodeTypeDotGeneral:
 			stored[node] = true
 			for _, in := range node.Inputs() {
-				// What has the values of another under its own shape has its buffer.
+				// A reshape or identity shares its input's buffer.
 				for in.Type() == graph.NodeTypeReshape || in.Type() == graph.NodeTypeIdentity {
 					in = in.Inputs()[0]
 				}
@@ -152,7 +147,7 @@ func storedNodes(order []*graph.Node) map[*graph.Node]bool {
 	return stored
 }
 
-// bytesOf is the size of a node's value. Those of a node with several are read through one node for each.
+// bytesOf returns the size of a node's value, 0 for a node with several: each of them has a node of its own.
 func bytesOf(node *graph.Node) int64 {
 	if node.NumOutputs() != 1 {
 		return 0
@@ -160,14 +155,13 @@ func bytesOf(node *graph.Node) int64 {
 	return int64(node.Shape().Memory())
 }
 
-// Cost is what one run of a program takes.
+// Cost is the cost of one run of a program.
 type Cost struct {
-	FLOPs  int64  // see [Program.FLOPs]; exact
-	Memory Memory // an estimate: what the compiler will need is known when it has compiled
+	FLOPs  int64  // see [Program.FLOPs]
+	Memory Memory // an estimate
 }
 
-// Cost draws a program's graph, as [Device.Program] would, and counts what a run would take. Nothing is compiled and
-// nothing is kept.
+// Cost draws a program's graph, as [Device.Program] does, and returns the cost of a run. Nothing is compiled or kept.
 func (d *Device) Cost(key string, build func(g *graph.Graph) []*graph.Node) (c Cost, err error) {
 	if err := d.enter(); err != nil {
 		return c, err
@@ -181,13 +175,11 @@ func (d *Device) Cost(key string, build func(g *graph.Graph) []*graph.Node) (c C
 	return Cost{FLOPs: countFLOPs(outputs), Memory: estimateMemory(outputs, d.kind())}, nil
 }
 
-// countFLOPs counts the floating-point operations of the convolutions and matrix products that the outputs need, a
-// multiply-add being two:
+// countFLOPs counts the floating-point operations of the convolutions and matrix products that the outputs need; a
+// multiply-add counts as two:
 //
-//	convolution   2 · |y| · |w| / C_out     taps on padding and in holes count, too
+//	convolution   2 · |y| · |w| / C_out     including taps on padding and in holes
 //	product       2 · |y| · Π contracted
-//
-// What else a program does (norms, activations, sums) is small beside that and, by custom, not counted.
 func countFLOPs(outputs []*graph.Node) (total int64) {
 	for _, node := range reachable(outputs) {
 		in, size := node.Inputs(), 1
@@ -209,7 +201,7 @@ func countFLOPs(outputs []*graph.Node) (total int64) {
 	return total
 }
 
-// reachable lists the nodes that the outputs need, each once, inputs before their users.
+// reachable lists the nodes that the outputs need, each after its inputs.
 func reachable(outputs []*graph.Node) []*graph.Node {
 	needed := map[graph.NodeId]bool{}
 	stack := append([]*graph.Node(nil), outputs...)

@@ -23,10 +23,10 @@ type Device struct {
 	up, down atomic.Int64 // bytes copied to the device, and back
 
 	gpuOnce  sync.Once
-	gpuBytes int64 // of the GPU; 0 where the driver does not tell
+	gpuBytes int64 // of the GPU; 0 if unknown
 }
 
-// client is what the devices of one backend share.
+// client is shared by the devices of one backend.
 type client struct {
 	devices     []*Device // those in use, by ordinal
 	cfg         Config
@@ -34,7 +34,7 @@ type client struct {
 	programs    *cache
 	report      Report
 	plugin      *shim.Plugin // nil: the backend is gomlx's simplego
-	before      [2]int64     // the plugin's counts when this client began
+	before      [2]int64     // the plugin's counts when this client started
 	hostVisible bool         // buffers can be viewed in place
 
 	mu      sync.Mutex
@@ -43,9 +43,9 @@ type client struct {
 
 	work map[string]Work // by kind; guarded by mu
 
-	// together is held by a run on several devices: two of them, begun in one order here and in the other there, would
-	// wait for each other for ever. On the host every other run shares it: XLA for CPU has a thread for each part of a run
-	// on several devices only where no other program has taken it.
+	// together is held by a run on several devices: two of them could start in different orders on different devices, and
+	// deadlock. On the host all other runs share it, because XLA for CPU has a thread for each part of a run on several
+	// devices only if no other program uses it.
 	together sync.RWMutex
 
 	peakOnce sync.Mutex    // held by the measurement
@@ -53,8 +53,9 @@ type client struct {
 }
 
 // Open finds a backend and starts it. It never downloads anything. If [Config.Plugin] or ANISOFLIGHT_PLUGIN names a
-// file or a kind of plugin, that is used or Open fails with a [*PluginError]. Otherwise a search that finds nothing
-// usable ends with the pure-Go backend and one warning. Of several devices Open returns the first; see [Device.Peers].
+// file or a kind of plugin and it cannot be used, Open fails with a [*PluginError]. Otherwise, if no plugin can be
+// used, it logs a warning and starts the pure-Go backend. With several devices Open returns the first; see
+// [Device.Peers].
 func Open(cfg Config) (*Device, error) {
 	h := thisHost()
 	cfg, err := cfg.resolved(h.env)
@@ -70,7 +71,7 @@ func Open(cfg Config) (*Device, error) {
 		d.report.Devices = append(d.report.Devices, fmt.Sprint(d.backend.DeviceDescription(backends.DeviceNum(i))))
 	}
 	shown := d.backend.NumDevices()
-	d.report.Used = cmp.Or(cfg.asked, shown)
+	d.report.Used = cmp.Or(cfg.requested, shown)
 	if d.report.Used > shown {
 		d.backend.Finalize()
 		return nil, fmt.Errorf("devices must be at most the %d of %s, got %q", shown, d.Name(), cfg.Devices)
@@ -163,10 +164,10 @@ func noneOf(kind Kind, found []Candidate) string {
 	return fmt.Sprintf("no %s plugin found; install one with `pip install %s`, or choose %q", kind, wheel, other)
 }
 
-// Name says what runs the programs: "xla:cpu", "xla:cuda" or "go".
+// Name returns "xla:cpu", "xla:cuda" or "go".
 func (d *Device) Name() string { return d.report.Name }
 
-// Report reports what was found when the device was opened, and why the rest was not used.
+// Report returns what was found when the device was opened, and why other candidates were not used.
 func (d *Device) Report() Report {
 	r := d.report
 	r.Devices, r.Candidates = slices.Clone(r.Devices), slices.Clone(r.Candidates)
@@ -187,26 +188,25 @@ func (d *Device) Stats() Stats {
 	return s
 }
 
-// HostVisible reports whether [Buffer.View] works: buffers lie in the host's memory.
+// HostVisible reports whether buffers are in the host's memory, so that [Buffer.View] works.
 func (d *Device) HostVisible() bool { return d.hostVisible }
 
 // Close waits for the calls in progress, compilations included, and frees the backend. Afterwards the device's programs
-// and buffers answer [ErrClosed]. Closing twice is allowed.
+// and buffers return [ErrClosed]. It may be called twice.
 func (d *Device) Close() error {
 	d.mu.Lock()
-	again := d.closing
+	closed := d.closing
 	d.closing = true
 	d.mu.Unlock()
 	d.inside.Wait()
-	if !again {
+	if !closed {
 		d.programs.purge()
 		d.backend.Finalize()
 	}
 	return nil
 }
 
-// enter announces a call that uses the backend and must be followed by leave. It is not a lock: calls may nest, and
-// none can wait for Close.
+// enter announces a call that uses the backend; leave must follow. It is not a lock: calls may nest.
 func (c *client) enter() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -222,7 +222,7 @@ func (c *client) leave() { c.inside.Done() }
 // Kind is what a plugin computes on.
 type Kind string
 
-// kind is that of the plugin; CPU for the pure-Go backend.
+// kind returns the plugin's kind; CPU for the pure-Go backend.
 func (c *client) kind() Kind {
 	if c.report.Name == "xla:"+string(CUDA) {
 		return CUDA
@@ -238,24 +238,23 @@ const (
 
 func (k Kind) known() bool { return k == CPU || k == CUDA }
 
-// Report reports which backend was opened and what became of every candidate.
+// Report says which backend was opened and why the other candidates were not.
 type Report struct {
-	Name       string `json:"name"`        // "xla:cpu", "xla:cuda" or "go"
-	Plugin     string `json:"plugin"`      // the plugin's path; empty for the pure-Go backend
-	APIVersion string `json:"api_version"` // the plugin's PJRT API, such as "0.106"
-	// descriptions of the devices that the backend shows, of GPUs the chosen ones alone
-	Devices    []string    `json:"devices"`
-	Used       int         `json:"used"`       // of them, the first so many
-	GPU        bool        `json:"gpu"`        // the machine has an NVIDIA GPU
-	Plugins    bool        `json:"plugins"`    // this build can load plugins
-	Candidates []Candidate `json:"candidates"` // best first
-	// MemoryFraction is the share of a GPU's memory that may be taken; 0 on other backends, which take what they need.
+	Name       string      `json:"name"`        // "xla:cpu", "xla:cuda" or "go"
+	Plugin     string      `json:"plugin"`      // the plugin's path; empty for the pure-Go backend
+	APIVersion string      `json:"api_version"` // the plugin's PJRT API, such as "0.106"
+	Devices    []string    `json:"devices"`     // descriptions of the devices that the backend shows
+	Used       int         `json:"used"`        // number of these in use, from the first
+	GPU        bool        `json:"gpu"`         // the machine has an NVIDIA GPU
+	Plugins    bool        `json:"plugins"`     // this build can load plugins
+	Candidates []Candidate `json:"candidates"`  // best first
+	// MemoryFraction is the share of a GPU's memory that the process may use; 0 on other backends.
 	MemoryFraction float64 `json:"memory_fraction,omitempty"`
-	// Allocator is the library whose malloc this process has; empty in a build without cgo.
+	// Allocator is the path of the library that provides malloc; empty in a build without cgo.
 	Allocator string `json:"allocator"`
 	// AllocatorReason says why [PreloadAllocator] has not loaded mimalloc; empty if it has, or was not called.
 	AllocatorReason string `json:"allocator_reason,omitempty"`
-	// ProgramCache is the folder that keeps compiled programs between processes; empty if they are not kept.
+	// ProgramCache is the folder of compiled programs; empty if they are not kept.
 	ProgramCache string `json:"program_cache"`
 }
 
@@ -265,6 +264,5 @@ type Candidate struct {
 	Source string `json:"source"` // where it was found, such as "project .venv"
 	Kind   Kind   `json:"kind"`
 	Used   bool   `json:"used"`
-	// why it was not used; empty if it was, and if a better one was used before its turn
-	Reason string `json:"reason,omitempty"`
+	Reason string `json:"reason,omitempty"` // why it cannot be used; empty if it was used or not tried
 }

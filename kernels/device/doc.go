@@ -15,29 +15,24 @@
 //
 // # Backend
 //
-// XLA through a PJRT plugin, a shared library that is looked for in this order: [Config.Plugin], ANISOFLIGHT_PLUGIN,
-// the Python environment whose bin holds this program, the project's .venv, the active environment (VIRTUAL_ENV,
-// CONDA_PREFIX). A CUDA plugin goes before a CPU plugin when the machine has an NVIDIA GPU. If nothing is asked for and
-// there is no plugin, or in a build without cgo, programs run on the pure-Go backend, about 20 times slower, and one
-// warning says so. Nothing is ever downloaded. [Device.Report] tells what was found and why the rest was not used.
+// XLA runs through a PJRT plugin, a shared library. It is searched in this order: [Config.Plugin], ANISOFLIGHT_PLUGIN,
+// the Python environment whose bin contains this program, the project's .venv, the active environment (VIRTUAL_ENV,
+// CONDA_PREFIX). If the machine has an NVIDIA GPU, CUDA plugins go first. Without a plugin, or in a build without cgo,
+// programs run on the pure-Go backend, which is about 20 times slower, with a warning. Nothing is ever downloaded.
+// [Device.Report] says what was found.
 //
 // # Several devices
 //
-// [Config.Devices] asks for more than one; [Device.Peers] lists them. They share their compiled programs; each has
-// buffers and an account of memory of its own. Package collective computes across them.
+// [Config.Devices] asks for more than one; [Device.Peers] lists them. They share compiled programs; each has its own
+// buffers and memory. Package collective computes across them.
 //
 // # Invariants
 //
-//   - Plugin files are verified before they are loaded. Panics of graph building, compiling and running become errors
-//     here, once.
-//   - A buffer is live, donated or released; only a live one reaches the backend.
-//     Any other use is [ErrDonated] or [ErrReleased].
-//   - One compilation per key at a time, whoever asks; an executable in use is
-//     never finalised, however full the cache is.
+//   - Plugin files are verified before they are loaded. Panics of graph building, compiling and running become errors.
+//   - A buffer is live, donated or released. Any use of one that is not live returns [ErrDonated] or [ErrReleased].
+//   - Each key is compiled once at a time. An executable in use is never finalised.
 //
-// go-xla keeps one pool of argument memory per processor, which is safe but invisible to the race detector. Its build
-// tag race_mu adds the locks that `go test -race` needs.
+// The race detector does not see the locking of go-xla's argument memory: `go test -race` needs its build tag race_mu.
 //
-// Begin reading at device.go, then plugin.go for the way to a plugin, program.go, run.go and buffer.go for the way of a
-// tensor.
+// Begin reading at device.go, then plugin.go for the search, and program.go, run.go and buffer.go.
 package device

@@ -12,7 +12,7 @@ var (
 	ErrDonated = errors.New("buffer was donated to an earlier run; keep the run's outputs instead")
 	// ErrReleased is returned when a buffer is used after Release.
 	ErrReleased = errors.New("buffer was released")
-	// ErrLowered is returned for a program that [Config.Lower] has taken.
+	// ErrLowered is returned for a program for which [Config.Lower] returned true.
 	ErrLowered = errors.New("program was written out, not compiled")
 	// ErrClosed is returned by every call on a closed device.
 	ErrClosed = errors.New("device is closed")
@@ -20,7 +20,7 @@ var (
 
 // PluginError reports a plugin file that cannot be used.
 type PluginError struct {
-	Path   string // the file as it was given or found
+	Path   string
 	Source string // where the path came from, such as "ANISOFLIGHT_PLUGIN"
 	Reason string // what is wrong and what to do
 }
@@ -34,7 +34,7 @@ type ProgramError struct {
 	Key   string // the program's key
 	Phase string // "build", "compile", "run", or the argument that does not fit
 	Err   error
-	Stack []byte // of the panic, where there was one
+	Stack []byte // of the panic, if any
 }
 
 func (e *ProgramError) Error() string {
@@ -43,14 +43,14 @@ func (e *ProgramError) Error() string {
 
 func (e *ProgramError) Unwrap() error { return e.Err }
 
-// OutOfMemory reports whether the device had too little memory left for the program. go-xla tells PJRT's code, which is
-// 8 for RESOURCE_EXHAUSTED, in its words alone.
+// OutOfMemory reports whether the device had too little memory for the program. go-xla has PJRT's code, which is 8 for
+// RESOURCE_EXHAUSTED, only in the message.
 func (e *ProgramError) OutOfMemory() bool {
-	said := e.Err.Error()
-	return strings.Contains(said, "PJRT error (code=8)") || strings.Contains(said, "RESOURCE_EXHAUSTED")
+	message := e.Err.Error()
+	return strings.Contains(message, "PJRT error (code=8)") || strings.Contains(message, "RESOURCE_EXHAUSTED")
 }
 
-// MemoryError reports a program that would need more memory than there is, by estimate. It has not been compiled.
+// MemoryError reports a program whose estimated memory is not available. It has not been compiled.
 type MemoryError struct {
 	Key       string // the program's key
 	Needed    int64  // bytes beyond the arguments: outputs and temporaries
@@ -61,12 +61,12 @@ func (e *MemoryError) Error() string {
 	return fmt.Sprintf("device program %q needs an estimated %d bytes, %d are available", e.Key, e.Needed, e.Available)
 }
 
-// argumentError reports an argument that does not fit the program's parameter. Nothing has been run or donated then.
+// argumentError reports an argument that does not fit the program's parameter. Nothing has been run or donated.
 func argumentError(key string, place int, err error) error {
 	return &ProgramError{Key: key, Phase: fmt.Sprint("argument ", place), Err: err}
 }
 
-// recovered turns a panic into a *ProgramError: the one place where gomlx's panics end.
+// recovered turns a panic of gomlx into a *ProgramError.
 func recovered(key, phase string, err *error) {
 	r := recover()
 	if r == nil {

@@ -2,15 +2,15 @@ package device
 
 import "errors"
 
-// Lowered is a program that is written out for another compiler.
+// Lowered is a program as text for another compiler.
 type Lowered struct {
 	Cost
 
 	Key  string
-	Text []byte // StableHLO, as a CUDA plugin would be given it
+	Text []byte // StableHLO as a CUDA plugin would get it
 }
 
-// lower draws the program's graph and writes it out.
+// lower draws the program's graph and returns it as text.
 func (p *Program) lower() (Lowered, error) {
 	l := Lowered{Key: p.key}
 	var err error

@@ -11,14 +11,13 @@ import (
 	"time"
 )
 
-// Available returns how many bytes programs and buffers may still take: what [Config.MemoryLimit] leaves beside the
-// buffers that are held, else
+// Available returns the bytes that programs and buffers may still take: [Config.MemoryLimit] less the live buffers, or
+// without a limit
 //
-//	CPU   what the machine has available, or this process's control group if that is less; an equal share of it where
-//	      the host is several devices
-//	CUDA  the share [Config.MemoryFraction] of the GPU's memory, less the buffers
+//	CPU   the memory available on the machine or in this process's control group, divided by the number of devices
+//	CUDA  the share [Config.MemoryFraction] of the GPU's memory, less the live buffers
 //
-// On CUDA 512 MiB are left to cuDNN in both cases. ok is false where nobody tells.
+// On CUDA, 512 MiB are reserved for cuDNN. ok is false if the memory is unknown.
 func (d *Device) Available() (bytes int64, ok bool) {
 	reserved := d.held.Load()
 	if d.kind() == CUDA {
@@ -35,7 +34,7 @@ func (d *Device) Available() (bytes int64, ok bool) {
 	return bytes / int64(len(d.devices)), ok
 }
 
-// Capacity is Available without regard to what is held, where a limit or a GPU's memory says it: it does not change.
+// Capacity returns Available without live buffers if there is a limit or a GPU. Then it does not change.
 func (d *Device) Capacity() (bytes int64, ok bool) {
 	available, ok := d.Available()
 	if d.cfg.MemoryLimit > 0 || d.kind() == CUDA {
@@ -44,8 +43,7 @@ func (d *Device) Capacity() (bytes int64, ok bool) {
 	return available, ok
 }
 
-// workspaces is what cuDNN may take for its convolutions beside a program's temporaries, while they run. It is a guess:
-// no compiler counts it.
+// workspaces is a guess of the memory that cuDNN takes in addition to a program's temporaries.
 const workspaces = 512 << 20
 
 // hostMemory returns the memory that a process of the system under root may still take.
@@ -60,8 +58,8 @@ func hostMemory(root string) (bytes int64, ok bool) {
 	return bytes, ok
 }
 
-// groupMemory returns what each control group that this process is in has left, those of version 2 with their
-// ancestors. Cached files that nobody uses are given back on demand.
+// groupMemory returns what the control groups of this process, of version 1 or 2, and each of their ancestors have left.
+// Cached files that are not in use count as free.
 func groupMemory(root string) (left []int64) {
 	groups, _ := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
 	for line := range strings.Lines(string(groups)) {
@@ -69,16 +67,16 @@ func groupMemory(root string) (left []int64) {
 		if len(parts) != 3 || parts[1] != "" && parts[1] != "memory" {
 			continue
 		}
-		dir, limit, usage, cached := "sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"
+		mount, limit, usage, cached := "sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"
 		if parts[1] == "memory" { // version 1
-			dir, limit, usage, cached = "sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+			mount, limit, usage, cached = "sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
 				"total_inactive_file"
 		}
 		for group := filepath.Clean("/" + parts[2]); ; group = filepath.Dir(group) {
-			at := filepath.Join(root, dir, group)
-			if most, ok := number(filepath.Join(at, limit)); ok {
-				used, _ := number(filepath.Join(at, usage))
-				idle, _ := field(filepath.Join(at, "memory.stat"), cached)
+			dir := filepath.Join(root, mount, group)
+			if most, ok := number(filepath.Join(dir, limit)); ok {
+				used, _ := number(filepath.Join(dir, usage))
+				idle, _ := field(filepath.Join(dir, "memory.stat"), cached)
 				left = append(left, max(0, most-max(0, used-idle)))
 			}
 			if group == "/" {
@@ -96,7 +94,7 @@ func number(path string) (int64, bool) {
 	return n, err == nil
 }
 
-// field reads the number behind a name in a file of such lines.
+// field reads the number after a name in a file with one name and number per line.
 func field(path, name string) (int64, bool) {
 	text, _ := os.ReadFile(path)
 	for line := range strings.Lines(string(text)) {
@@ -108,7 +106,7 @@ func field(path, name string) (int64, bool) {
 	return 0, false
 }
 
-// gpuMemory asks the driver, once, how much memory the device's GPU has.
+// gpuMemory returns the memory of the device's GPU. It asks the driver once.
 func (d *Device) gpuMemory() (bytes int64, ok bool) {
 	d.gpuOnce.Do(func() {
 		d.gpuBytes = nvidiaMemory(visibleGPU(os.Getenv("CUDA_VISIBLE_DEVICES"), int(d.ordinal)))
@@ -124,7 +122,7 @@ func visibleGPU(visible string, index int) string {
 	return strconv.Itoa(index)
 }
 
-// nvidiaMemory returns the bytes of a GPU; 0 where the driver's tool does not tell.
+// nvidiaMemory returns the bytes of a GPU, or 0 if nvidia-smi fails.
 func nvidiaMemory(gpu string) int64 {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

@@ -21,8 +21,8 @@ var wheels = []string{
 	"*/pjrt_c_api_cpu_plugin*.so",
 }
 
-// search lists the plugins to try, best first. Those that are of no use on this machine have their reason already.
-// named is true if the user chose one file: then no other may take its place.
+// search lists the plugins to try, best first. Those that cannot be used on this machine have a reason. named is true
+// if the user chose one file, and then there is no other candidate.
 func search(cfg Config, h host) (found []Candidate, named bool) {
 	want := cfg.Plugin
 	if want != "" && !Kind(want).known() {
@@ -45,7 +45,7 @@ func search(cfg Config, h host) (found []Candidate, named bool) {
 	projects := parents(h.workDir)
 	if h.executable != "" {
 		home := filepath.Dir(filepath.Dir(h.executable))
-		environment(home, "installed beside this program")
+		environment(home, "installed next to this program")
 		projects = append([]string{home}, projects...)
 	}
 	for _, dir := range projects {
@@ -57,12 +57,12 @@ func search(cfg Config, h host) (found []Candidate, named bool) {
 		c := &found[i]
 		switch {
 		case want != "" && c.Kind != Kind(want):
-			c.Reason = "not asked for: the backend is set to " + want
+			c.Reason = "the backend is set to " + want
 		case c.Kind == CUDA && !h.gpu:
 			c.Reason = "this machine shows no NVIDIA GPU (no /dev/nvidia0)"
 		}
 	}
-	// A GPU goes before everything else; otherwise the order of the search stands.
+	// GPUs go first; otherwise the order of the search stays.
 	usableGPU := func(c Candidate) bool { return c.Kind == CUDA && c.Reason == "" }
 	gpus := slices.DeleteFunc(slices.Clone(found), func(c Candidate) bool { return !usableGPU(c) })
 	return append(gpus, slices.DeleteFunc(found, usableGPU)...), false
@@ -95,7 +95,7 @@ func kindOf(path string) Kind {
 	return CPU
 }
 
-// host is what the search needs to know of the machine and the process. Tests make their own.
+// host describes the machine and the process to the search.
 type host struct {
 	env        func(string) string
 	executable string // path of the running binary, symlinks resolved; may be empty
@@ -143,11 +143,11 @@ func verify(path, symbol string) error {
 	return nil
 }
 
-// wholeELF checks what the dynamic loader takes on trust. The loader maps segments without looking at the file's
-// length, and reading a page behind the end kills the process.
+// wholeELF checks what the dynamic loader does not: the loader maps segments without looking at the file's length, and
+// reading a page behind the end kills the process.
 func wholeELF(path string, size uint64, symbol string) (err error) {
 	defer func() {
-		if r := recover(); r != nil { // debug/elf promises no defence against hostile files
+		if r := recover(); r != nil { // debug/elf may panic on damaged files
 			err = fmt.Errorf("damaged ELF headers: %v", r)
 		}
 	}()
@@ -177,17 +177,15 @@ func wholeELF(path string, size uint64, symbol string) (err error) {
 	return nil
 }
 
-// cudaDataDirs are the folders beside a wheel's plugin, from site-packages, that hold CUDA's device library
-// (nvvm/libdevice) and assembler for XLA's compiler.
+// cudaDataDirs are the folders in site-packages with CUDA's device library (nvvm/libdevice) and assembler for XLA.
 var cudaDataDirs = []string{"nvidia/cu13", "nvidia/cuda_nvcc", "nvidia/cu12"}
 
-// setCUDAFlags sets what XLA's compiler for CUDA needs to know before the first client starts, when it reads XLA_FLAGS,
-// once. The user's own flags stand.
+// setCUDAFlags sets XLA_FLAGS, which XLA reads once, when the first client starts. Flags of the user are not changed.
 //
-//   - The CUDA wheels beside the plugin, in site-packages/jax_plugins/xla_cudaNN/, have the device library and the
-//     assembler. XLA itself searches /usr/local/cuda and the working directory.
-//   - Tensors are rounded to bfloat16 where the graph says so. Left to itself XLA leaves a rounding out where a
-//     widening follows, and then stores float32, at twice the traffic.
+//   - The device library and the assembler are those of the CUDA wheels next to the plugin. By default XLA searches
+//     /usr/local/cuda and the working directory.
+//   - Tensors are rounded to bfloat16 whenever the graph says so. By default XLA omits a rounding before a widening,
+//     and then stores float32, at twice the traffic.
 func setCUDAFlags(plugin string) {
 	setXLAFlag("--xla_allow_excess_precision=", "false")
 	site := filepath.Dir(filepath.Dir(filepath.Dir(plugin)))

@@ -12,26 +12,25 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device/internal/shim"
 )
 
-// Program is a function on the device: a graph for one set of shapes and types. It may be kept as long as its device
-// and run by many goroutines at once. Where the cache has dropped its executable meanwhile, Run compiles it again.
+// Program is a function on the device: a graph for one set of shapes and types. Many goroutines may run it at once. If
+// the cache has dropped its executable, Run compiles it again.
 type Program struct {
 	dev   *Device
 	key   string
 	build func(g *graph.Graph) []*graph.Node
 	flops int64
 	tf32  bool
-	share int // devices that one run takes together; 0: one, whichever it is
+	share int // number of devices that one run uses together; 0 means any one
 }
 
 // ProgramOption changes how a program is compiled.
 type ProgramOption func(*Program)
 
-// AllowTF32 lets the products of a program round their factors from float32 to TensorFloat-32 (8 bits of exponent, 10
-// of mantissa) on devices that multiply those faster, as NVIDIA's do since Ampere. Without it products of float32 are
-// exact to float32. CPU plugins and the pure-Go backend compute in float32 either way.
+// AllowTF32 lets the products of a program round their factors to TensorFloat-32 (8 bits of exponent, 10 of mantissa)
+// on devices that multiply those faster, as NVIDIA's do since Ampere. Other devices always compute in float32.
 func AllowTF32(p *Program) { p.tf32 = true }
 
-// module is the name of the program's module, by which the plugin's shim knows it.
+// module returns the name of the program's module, which tells the plugin's shim how to compile it.
 func (p *Program) module() string {
 	if p.tf32 {
 		return shim.TF32Module
@@ -39,15 +38,14 @@ func (p *Program) module() string {
 	return "main"
 }
 
-// Program returns the program of that key, compiling it if the cache has none.
+// Program returns the program of that key, and compiles it if it is not in the cache.
 //
-// build draws the graph: its parameters in the order in which Run takes them, and the nodes it returns. It may panic,
-// as gomlx's functions do, and it may be called again later. key names all that build depends on (function, shapes,
-// types, options): equal keys share one executable, whoever built it. Its first word is the kind under which
-// [Device.Work] counts the runs.
+// build draws the graph, with its parameters in the order of Run's arguments, and returns the outputs. It may panic, as
+// gomlx's functions do, and it may be called again later. key names everything that build depends on (function, shapes,
+// types, options), because equal keys share one executable. Its first word is the kind in [Device.Work].
 //
-// Callers of one key wait for one compilation. When ctx ends first, Program returns its error, and the compilation goes
-// on for the next caller. Other errors are [*MemoryError], [*ProgramError] and [ErrClosed].
+// Callers of one key wait for one compilation. If ctx ends first, Program returns its error, and the compilation
+// continues for the next caller. Other errors are [*MemoryError], [*ProgramError] and [ErrClosed].
 func (d *Device) Program(ctx context.Context, key string, build func(g *graph.Graph) []*graph.Node,
 	options ...ProgramOption,
 ) (*Program, error) {
@@ -71,11 +69,11 @@ func (d *Device) Program(ctx context.Context, key string, build func(g *graph.Gr
 // Key returns the program's key.
 func (p *Program) Key() string { return p.key }
 
-// FLOPs counts the floating-point operations of one run: those of its convolutions and matrix products, a multiply-add
-// being two.
+// FLOPs returns the floating-point operations of one run: those of its convolutions and matrix products. A multiply-add
+// counts as two.
 func (p *Program) FLOPs() int64 { return p.flops }
 
-// acquire returns the program's executable for the length of one run, which ends with its release.
+// acquire returns the program's executable for one run, which ends with its release.
 func (p *Program) acquire(ctx context.Context) (*executable, error) {
 	return p.dev.programs.acquire(ctx, p.key, p.compile)
 }
@@ -90,8 +88,8 @@ func (p *Program) compile() (*executable, error) {
 		}
 	}
 	start := time.Now()
-	into := &capturing{Backend: p.dev.backend}
-	g, nodes, err := draw(into, p, p.module())
+	backend := &capturing{Backend: p.dev.backend}
+	g, nodes, err := draw(backend, p, p.module())
 	if err != nil {
 		return nil, err
 	}
@@ -102,12 +100,12 @@ func (p *Program) compile() (*executable, error) {
 	if err := finish(p, g, nodes); err != nil {
 		return nil, err
 	}
-	_, inputs := into.exec.Inputs()
-	return &executable{exec: into.exec, inputs: inputs, seconds: time.Since(start).Seconds(), flops: flops}, nil
+	_, inputs := backend.exec.Inputs()
+	return &executable{exec: backend.exec, inputs: inputs, seconds: time.Since(start).Seconds(), flops: flops}, nil
 }
 
-// checkMemory refuses a program whose outputs and temporaries would not fit. Arguments lie on the device already, or
-// are small beside them.
+// checkMemory refuses a program whose outputs and temporaries do not fit. Arguments are on the device already, or
+// small.
 func (p *Program) checkMemory(m Memory) error {
 	available, known := p.dev.Available()
 	if needed := m.Total() - m.Arguments; known && needed > available {
@@ -145,8 +143,7 @@ func finish(p *Program, g *graph.Graph, nodes []*graph.Node) (err error) {
 	return nil
 }
 
-// capturing hands out builders that remember the executable they compile. A graph keeps all its nodes as long as it
-// lives, and its executable is all that a run needs.
+// capturing keeps the executable that its builders compile, so that the graph, which keeps all its nodes, can be freed.
 type capturing struct {
 	backends.Backend
 	exec backends.Executable
@@ -154,19 +151,19 @@ type capturing struct {
 
 type capturingBuilder struct {
 	backends.Builder
-	into *capturing
+	backend *capturing
 }
 
-// Builder returns the backend's builder, watched.
+// Builder implements [backends.Backend].
 func (c *capturing) Builder(name string) backends.Builder {
-	return &capturingBuilder{Builder: c.Backend.Builder(name), into: c}
+	return &capturingBuilder{Builder: c.Backend.Builder(name), backend: c}
 }
 
-// Compile keeps what the watched builder compiles.
+// Compile implements [backends.Builder].
 func (b *capturingBuilder) Compile(outputs []backends.Op, shardings []*backends.ShardingSpec) (backends.Executable,
 	error,
 ) {
 	exec, err := b.Builder.Compile(outputs, shardings)
-	b.into.exec = exec
+	b.backend.exec = exec
 	return exec, err
 }

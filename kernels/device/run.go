@@ -8,14 +8,14 @@ import (
 	"github.com/gomlx/gomlx/backends"
 )
 
-// Run executes the program and returns its outputs, new buffers that the caller releases. It blocks the goroutine until
-// the device is done. ctx is looked at while the program is being compiled and before it starts, not while it runs.
+// Run executes the program, waits for the device, and returns the outputs, new buffers that the caller releases. ctx
+// can end the compilation and prevent the start, but does not interrupt a run.
 //
-// A program made with [Together] takes one argument of device 0, 1, …, and gives one output of each. Such runs go one
-// after the other, so that no two can wait for each other.
+// A program made with [Together] takes one argument on each of devices 0, 1, …, and returns one output on each. Such
+// runs do not overlap.
 //
-// Errors are [*ProgramError]. Arguments that do not fit (their error wraps [ErrDonated] or [ErrReleased] for dead
-// buffers) leave every buffer as it was. When the run itself fails, donated buffers are lost.
+// Errors are [*ProgramError]. If the arguments do not fit, no buffer changes; the error wraps [ErrDonated] or
+// [ErrReleased] for a buffer that is not live. If the run itself fails, donated buffers are lost.
 func (p *Program) Run(ctx context.Context, args ...Arg) ([]*Buffer, error) {
 	d := p.dev
 	if err := d.enter(); err != nil {
@@ -49,7 +49,7 @@ func (p *Program) Run(ctx context.Context, args ...Arg) ([]*Buffer, error) {
 	return p.launch(exe, args)
 }
 
-// launch executes a program on arguments that are locked, and gives up those that are donated.
+// launch executes a program on locked arguments, and marks donated ones.
 func (p *Program) launch(exe *executable, args []Arg) ([]*Buffer, error) {
 	in := make([]backends.Buffer, len(args))
 	donate := make([]bool, len(args))
@@ -67,8 +67,8 @@ func (p *Program) launch(exe *executable, args []Arg) ([]*Buffer, error) {
 		}
 		a.buf.state, a.buf.raw = donated, nil
 		a.buf.dev.held.Add(-int64(a.buf.shape.Memory()))
-		// XLA leaves the husks of a failed run's donations to us. The pure-Go backend may have handed the memory on: that is
-		// the collector's.
+		// After a failed run, XLA leaves donated buffers to us. The pure-Go backend may have reused the memory, which the
+		// garbage collector frees.
 		if err != nil && p.dev.plugin != nil {
 			p.dev.free(in[i])
 		}
@@ -79,9 +79,8 @@ func (p *Program) launch(exe *executable, args []Arg) ([]*Buffer, error) {
 	return p.adopt(out)
 }
 
-// adopt makes buffers of a run's outputs, the k-th of one on several devices on device k. Asking the backend for their
-// shapes here also fills go-xla's own record of them, which it would otherwise write unguarded at the first of several
-// concurrent reads.
+// adopt makes buffers of a run's outputs; with several devices, the k-th is on device k. Asking the backend for a shape
+// also fills go-xla's record of it, which it would otherwise write without a lock when several goroutines read.
 func (p *Program) adopt(out []backends.Buffer) ([]*Buffer, error) {
 	res := make([]*Buffer, len(out))
 	for i, raw := range out {
@@ -115,7 +114,7 @@ func execute(key string, exec backends.Executable, in []backends.Buffer, donate 
 	return out, nil
 }
 
-// Together makes a program that runs on the first n devices of its device's backend at once, where it may compute with
-// values of the others: see graph.Graph.Distributed. It must have one parameter and one output: of more outputs go-xla
-// would read past the end of the first device's list.
+// Together makes a program that runs on the first n devices of the backend at once and may exchange values between
+// them; see graph.Graph.Distributed. It must have one parameter and one output: with more outputs go-xla reads past
+// the end of a list.
 func Together(n int) ProgramOption { return func(p *Program) { p.share = n } }

@@ -13,14 +13,14 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/shapes"
 )
 
-// Work is what the runs of one kind of program have done since the device was opened.
+// Work counts the runs of one kind of program since the device was opened.
 type Work struct {
 	Runs    int64
 	FLOPs   int64   // see [Program.FLOPs]
-	Seconds float64 // that the runs took; runs side by side count each
+	Seconds float64 // sum of the runs' durations
 }
 
-// Work returns what each kind of program has done; a kind is the first word of a program's key.
+// Work returns the work of each kind of program; a kind is the first word of a program's key.
 func (d *Device) Work() map[string]Work {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -39,16 +39,15 @@ func (d *Device) count(key string, flops int64, took time.Duration) {
 	d.work[kind] = w
 }
 
-// The products that MatmulPeak times: their size is doubled until one takes long enough for its start not to matter.
+// MatmulPeak doubles the size of the product until it takes long enough for the start of a run not to matter.
 const (
 	peakLeast, peakMost = 512, 16384
 	peakLong            = 50 * time.Millisecond
 	peakRepeats         = 5
 )
 
-// MatmulPeak returns the rate, in FLOP/s, at which the device multiplies large square matrices of a type, under the
-// options of the programs that are compared with it: the best of several products, measured by the first call, about a
-// second long, and remembered. It is what shares of the peak (MFU) refer to.
+// MatmulPeak returns the rate, in FLOP/s, at which the device multiplies large square matrices of a type: the best of
+// several products, which the first call measures in about a second. Shares of the peak (MFU) refer to it.
 func (d *Device) MatmulPeak(ctx context.Context, dtype dtypes.DType, options ...ProgramOption) (float64, error) {
 	d.peakOnce.Lock()
 	defer d.peakOnce.Unlock()
@@ -68,7 +67,7 @@ func (d *Device) MatmulPeak(ctx context.Context, dtype dtypes.DType, options ...
 	return best, nil
 }
 
-// Peak returns what MatmulPeak has measured; ok is false before.
+// Peak returns the rate that MatmulPeak has measured; ok is false before that.
 func (d *Device) Peak() (flops float64, ok bool) {
 	flops = math.Float64frombits(d.peak.Load())
 	return flops, flops > 0

@@ -53,7 +53,7 @@ func (b *builder) dtype(k kind) lib.DType {
 	return b.wide
 }
 
-// sameType brings the operands of a product to one floating type, the narrow one if either is.
+// sameType converts the operands of a product to one floating type: the narrow one if either is narrow.
 func (b *builder) sameType(x, y *Node) (*Node, *Node) {
 	if x.DType() == y.DType() {
 		return x, y
@@ -65,8 +65,8 @@ func (b *builder) sameType(x, y *Node) (*Node, *Node) {
 	return graph.ConvertDType(x, t), graph.ConvertDType(y, t)
 }
 
-// pair broadcasts two operands from the right, as PyTorch does, in the order of the larger. With an image in bfloat16
-// among them, f is computed wide and rounded once.
+// pair broadcasts two operands from the right, as PyTorch does, in the order of the larger. If one is in bfloat16, f is
+// computed wide and rounded once.
 func (b *builder) pair(x, y value, f func(x, y *Node) *Node) value {
 	rank := max(x.rank(), y.rank())
 	x, y = x.raise(rank), y.raise(rank)
@@ -78,7 +78,7 @@ func (b *builder) pair(x, y value, f func(x, y *Node) *Node) value {
 	if narrow && out.DType().IsFloat() {
 		out = graph.ConvertDType(out, lib.BFloat16)
 	}
-	return value{n: out, at: lead.at}
+	return value{n: out, order: lead.order}
 }
 
 // larger returns the operand in whose order the result of a pair is stored.
@@ -89,7 +89,7 @@ func larger(x, y value) value {
 	return x
 }
 
-// promote brings two operands to one type: a floating one if either is, else an integer one.
+// promote converts two operands to one type: a floating one if either is floating, else an integer one.
 func (b *builder) promote(x, y *Node) (*Node, *Node) {
 	t := x.DType()
 	switch {
@@ -120,7 +120,7 @@ func (b *builder) build(c Config) *Node {
 	return out.image()
 }
 
-// apply appends one node. What a rule, or the graph library on its behalf, refuses is an error.
+// apply appends one node. It returns an error if the rule or the graph library panics.
 func (b *builder) apply(o *node) (v value, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -141,7 +141,7 @@ func (b *builder) apply(o *node) (v value, err error) {
 	return v, nil
 }
 
-// asFault returns the first line of what was refused: the graph library adds a stack.
+// asFault returns the first line of a panic, to which the graph library adds a stack.
 func asFault(r any) error {
 	line, _, _ := strings.Cut(fmt.Sprint(r), "\n")
 	return errors.New(line[:min(len(line), 300)])
@@ -150,10 +150,10 @@ func asFault(r any) error {
 // board draws graphs without computing anything.
 var board = sync.OnceValues(func() (*device.Device, error) { return device.Open(device.Config{Plugin: "go"}) })
 
-// drawBatch is the batch that a graph is drawn with: one that no size of a file's is by chance.
+// drawBatch is the batch size with which a graph is drawn. Sizes in files are rarely 7 by chance.
 const drawBatch = 7
 
-// draw builds a network once and returns what does not fit together.
+// draw builds a network once and returns the first error.
 func draw(n kernels.RawNetwork) error {
 	dev, err := board()
 	if err != nil {

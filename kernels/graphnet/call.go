@@ -8,8 +8,8 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/graph"
 )
 
-// call is a node that is being built. Its methods read arguments and panic where one is not what the operation takes;
-// build turns that into an error that names the node.
+// call is a node that is being built. Its methods read arguments and panic if one does not fit the operation; build
+// turns that into an error that names the node.
 type call struct {
 	b *builder
 	o *node
@@ -55,7 +55,7 @@ func (c *call) optional(name string) (v value, ok bool) {
 	return c.tensor(name), true
 }
 
-// vector returns an optional tensor of one axis, and nil where it is not given.
+// vector returns an optional tensor of one axis, or nil.
 func (c *call) vector(name string, size int) *Node {
 	v, ok := c.optional(name)
 	if !ok {
@@ -67,8 +67,8 @@ func (c *call) vector(name string, size int) *Node {
 	return v.n
 }
 
-// operand returns a tensor, or a number as one of like's type. PyTorch has 2 and 2.0, which JSON has not: the declared
-// type says which it was.
+// operand returns a tensor, or a number as a tensor of like's type. JSON does not distinguish 2 and 2.0 as PyTorch
+// does: the declared type of the result decides.
 func (c *call) operand(name string, like *Node) value {
 	a, ok := c.o.Args[name].(float64)
 	if !ok {
@@ -182,7 +182,7 @@ func axis(a, rank int) int {
 
 func (c *call) axis(name string, other, rank int) int { return axis(c.intOr(name, other), rank) }
 
-// axes returns the axes of a list, each once; all where the list is empty.
+// axes returns the axes of a list without repetition; all axes if the list is empty.
 func (c *call) axes(name string, rank int) []int {
 	out := c.ints(name)
 	if len(out) == 0 {
@@ -208,7 +208,7 @@ func (c *call) target() []int {
 	return out
 }
 
-// each returns a number for each of n axes: one may be given for all, or none.
+// each returns a number for each of n axes; the argument may be one number for all, or missing.
 func (c *call) each(name string, n, other int) []int {
 	v := c.ints(name)
 	switch len(v) {

@@ -47,8 +47,6 @@ func divide(c *call) value {
 	return c.b.pair(x, y, graph.Div)
 }
 
-func subtractFrom(x, y *Node) *Node { return graph.Sub(y, x) }
-
 func relu(x *Node) *Node {
 	return graph.Where(graph.GreaterThan(x, graph.ZerosLike(x)), x, graph.ZerosLike(x))
 }
@@ -175,17 +173,7 @@ func (c *call) converted(x value) value {
 
 func where(c *call) value {
 	cond := c.boolean("condition")
-	var like *Node
-	for _, name := range []string{"self", "other"} {
-		if r, ok := c.o.Args[name].(ref); ok {
-			like = c.b.values[r].n
-			break
-		}
-	}
-	if like == nil {
-		like = graph.Scalar(c.b.g, c.b.wide, 0)
-	}
-	x, y := c.operand("self", like), c.operand("other", like)
+	x, y := c.tensor("self"), c.tensor("other")
 	rank := max(cond.rank(), x.rank(), y.rank())
 	x, y = x.raise(rank), y.raise(rank)
 	m := cond.raise(rank).inOrderOf(larger(x, y))

@@ -46,7 +46,7 @@ func TestRefusals(t *testing.T) {
 	y := func(rest string) []byte { return small(`,{"name":"y",`+rest+`}`, "y") }
 	replaced := func(a, b string) []byte { return bytes.Replace(small(``, "x"), []byte(a), []byte(b), 1) }
 	neg := func(rest string) []byte { return y(`"op":"neg.default","args":{"self":"%x"},` + rest) }
-	zeros := func(shape string) []byte { return y(`"op":"zeros.default","dtype":"float32","shape":` + shape) }
+	zeros := func(shape string) []byte { return y(`"op":"full.default","dtype":"float32","shape":` + shape) }
 	param := func(name, target, shape string) string {
 		return fmt.Sprintf(`,{"name":%q,"op":"param","target":%q,"shape":%s,"dtype":"float32"}`, name, target, shape)
 	}

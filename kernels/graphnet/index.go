@@ -62,7 +62,7 @@ func indexTensor(c *call) value {
 	return permuted(y, slices.Concat(axes[r:r+at], axes[:r], axes[r+at:]))
 }
 
-// cut returns entries from … to−1 of PyTorch's axis a, every step-th.
+// cut returns every step-th of the entries from … to−1 of PyTorch's axis a.
 func cut(x value, a, from, to, step int) value {
 	if from == 0 && to == x.dims()[a] && step == 1 {
 		return x
@@ -70,7 +70,7 @@ func cut(x value, a, from, to, step int) value {
 	if from < 0 || to <= from || to > x.dims()[a] || step < 1 {
 		refuse("entries %d to %d by %d of axis %d are not in %v", from, to, step, a, x.dims())
 	}
-	return x.withNode(graph.SliceAxis(x.n, x.at[a], graph.AxisRange(from, to).Stride(step)))
+	return x.withNode(graph.SliceAxis(x.n, x.order[a], graph.AxisRange(from, to).Stride(step)))
 }
 
 func slice(c *call) value {
@@ -104,11 +104,11 @@ func sliceScatter(c *call) value {
 	if slices.Equal(d, x.dims()) {
 		return x.withNode(n)
 	}
-	place := x.at[a]
-	taken := graph.Ones(c.b.g, shapes.Make(c.b.wide, d[a]))
-	taken = graph.GreaterThan(autodiff.Embed(taken, 0, from, step, size), graph.ScalarZero(c.b.g, c.b.wide))
-	taken = graph.ExpandAndBroadcast(taken, x.n.Shape().Dimensions, slices.Delete(count(x.rank()), place, place+1))
-	return x.withNode(graph.Where(taken, autodiff.Embed(n, place, from, step, size), x.n))
+	place := x.order[a]
+	mask := graph.Ones(c.b.g, shapes.Make(c.b.wide, d[a]))
+	mask = graph.GreaterThan(autodiff.Embed(mask, 0, from, step, size), graph.ScalarZero(c.b.g, c.b.wide))
+	mask = graph.ExpandAndBroadcast(mask, x.n.Shape().Dimensions, slices.Delete(count(x.rank()), place, place+1))
+	return x.withNode(graph.Where(mask, autodiff.Embed(n, place, from, step, size), x.n))
 }
 
 func selectOne(c *call) value {

@@ -21,18 +21,8 @@ func convolution(c *call) value {
 	if c.o.Op == "conv_transpose2d.input" || c.bool("transposed") {
 		return c.convolveBack(x, w, n)
 	}
-	switch pad, words := c.o.Args["padding"].(string); {
-	case words && pad == "same":
-		for i := range n {
-			all := (w.dims()[2+i] - 1) * n[i].Dilate
-			n[i].Pad = [2]int{all / 2, all - all/2}
-		}
-	case !words:
-		for i, p := range c.each("padding", len(n), 0) {
-			n[i].Pad = [2]int{p, p}
-		}
-	case pad != "valid":
-		refuse("padding must be same, valid or numbers, got %q", shorten(pad))
+	for i, p := range c.each("padding", len(n), 0) {
+		n[i].Pad = [2]int{p, p}
 	}
 	return c.convolve(x, w.permuted(append(count(w.rank())[2:], 1, 0)...), n, w.dims()[0])
 }
@@ -130,8 +120,8 @@ func pointwise(x, w *Node, groups int) *Node {
 	return graph.Reshape(graph.TransposeAllAxes(y, order...), append(d[:last:last], out)...)
 }
 
-// depthwise convolves each channel with a kernel of its own, w [K, L, 1, C]: a sum of shifted images, which can be
-// differentiated any number of times where grouped convolutions cannot.
+// depthwise convolves each channel with its own kernel, w [K, L, 1, C]: a sum of shifted images, which can be
+// differentiated any number of times, unlike grouped convolutions.
 func depthwise(x, w *Node, n nn.Window) *Node {
 	for i, a := range n {
 		if a.Spread > 1 {
@@ -154,7 +144,7 @@ func depthwise(x, w *Node, n nn.Window) *Node {
 	return y
 }
 
-// taps returns the entries of an image x that each tap of a kernel of that size meets, for tap after tap.
+// taps returns, for each tap of a kernel of that size, the entries of an image x that it multiplies.
 func taps(x *Node, kernel []int, n nn.Window) []*Node {
 	met := []*Node{x}
 	for i, a := range n {
@@ -174,7 +164,7 @@ func taps(x *Node, kernel []int, n nn.Window) []*Node {
 	return met
 }
 
-// reach returns how many entries of a padded axis one tap runs over.
+// reach returns the extent of the entries of a padded axis that one tap multiplies.
 func reach(size, taps, dilate, stride int) int {
 	out := (size-(taps-1)*dilate-1)/stride + 1
 	if out < 1 {
@@ -186,7 +176,7 @@ func reach(size, taps, dilate, stride int) int {
 // groupNorm normalises [B, C, …] whatever the axes behind the channels are.
 func groupNorm(c *call) value { return c.normalizeGroups(c.floating("input"), c.int("num_groups")) }
 
-// batchNorm is one in evaluation: the running statistics are constants. Its other results are empty.
+// batchNorm is a batch norm in evaluation, with constant running statistics. It has no other results.
 func batchNorm(c *call) value {
 	x := c.floating("input")
 	if x.rank() < 2 {
@@ -284,11 +274,12 @@ func (c *call) attend(q, k, v value) value {
 		mask = nn.Wide(mask)
 	}
 	scale := c.float("scale", 1/math.Sqrt(float64(dq[3])))
-	return transposed(nn.Attend(q.permuted(0, 2, 1, 3), k.permuted(0, 2, 1, 3), v.permuted(0, 2, 1, 3), scale, mask), 0, 2, 1, 3)
+	last := func(x value) *Node { return x.permuted(0, 2, 1, 3) } // from [B, heads, N, c] to [B, N, heads, c]
+	return transposed(nn.Attend(last(q), last(k), last(v), scale, mask), 0, 2, 1, 3)
 }
 
 func softmax(c *call) value {
 	x := c.floating("self")
-	a := x.at[c.axis("dim", -1, x.rank())]
+	a := x.order[c.axis("dim", -1, x.rank())]
 	return x.withNode(graph.ConvertDType(graph.Softmax(nn.Wide(x.n), a), x.n.DType()))
 }

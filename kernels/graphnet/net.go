@@ -1,3 +1,13 @@
+// Package graphnet builds networks from a list of operations: the exported forward pass of a PyTorch module, with the
+// module's names of its tensors (docs/networks.md).
+//
+// A config.json of model_type Graph has the sizes of images and classes and, as graph, a list of nodes in PyTorch's
+// ATen operations: name, op, arguments, shape, type. Parse reads it within limits, refuses operations without a rule,
+// and draws the whole graph once without a device. A rule appends one operation; rules.go lists them all. Rules use
+// package nn if it has the operation. Images keep their channels last: a value is a node with an order of axes, so
+// that a permutation in PyTorch moves no data.
+//
+// Begin reading at Parse, then value, then rules.
 package graphnet
 
 import (
@@ -16,8 +26,8 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// Net is a described network. Its parameters are those that its graph lists, in that order, then the weights of the
-// ratios. It is immutable and safe for concurrent use.
+// Net is a described network. Its parameters are those of its graph, in order, and the weights of the ratios. It is
+// immutable and safe for concurrent use.
 type Net struct {
 	nn.Layout
 	cfg     Config
@@ -52,7 +62,7 @@ func Parse(config []byte) (*Net, error) {
 	return n, nil
 }
 
-// known holds the networks that have been parsed last: a server lists its models often.
+// known has the networks that were parsed last, because a server lists its models often.
 var known, _ = lru.New[[sha256.Size]byte, *Net](16)
 
 // New returns the network of a configuration, or a *[nn.ConfigError].
@@ -182,9 +192,8 @@ func (n *Net) WithRatios(ratios int) (kernels.Trainable, error) {
 	return New(c)
 }
 
-// initializer returns the law of a parameter's initial values. A file does not say from which one a module draws its
-// weights: kernels and matrices are drawn as EDM's layers are by default, N(0, 1/fan-in), vectors named weight are one,
-// all else is zero. A module's own values come with its export.
+// initializer returns the distribution of a parameter's initial values, which a file does not have: N(0, 1/fan-in) for
+// kernels and matrices, as in EDM, one for vectors named weight, otherwise zero.
 func initializer(p nn.Param) nn.Initializer {
 	switch {
 	case p.Frozen:
@@ -193,6 +202,31 @@ func initializer(p nn.Param) nn.Initializer {
 		return nn.Normal(1 / math.Sqrt(float64(max(p.Size()/p.Shape[0], 1))))
 	case strings.HasSuffix(p.Name, "weight"):
 		return nn.Ones
+	}
+	return nil
+}
+
+// ConditionsParam names the buffer [K, …] whose row k is the condition of label k, such as the embeddings of a prompt.
+// If the input label has an index for no class, that is the last row, and there are K − 1 labels.
+const ConditionsParam = "conditions"
+
+// Conditions describes the table of conditions of a network.
+type Conditions struct {
+	Labels int   `json:"labels"` // rows that labels choose; 1 for a network without labels
+	None   bool  `json:"none"`   // whether one more row stands for no class
+	Shape  []int `json:"shape"`  // of a row
+}
+
+// Conditions returns the network's table, or nil if it has none.
+func (n *Net) Conditions() *Conditions {
+	for _, p := range n.Params() {
+		if p.Name != ConditionsParam || !p.Frozen || len(p.Shape) < 2 {
+			continue
+		}
+		rows, labels := p.Shape[0], max(1, n.cfg.LabelDim)
+		if rows == labels || rows == labels+1 {
+			return &Conditions{Labels: labels, None: rows > labels, Shape: slices.Clone(p.Shape[1:])}
+		}
 	}
 	return nil
 }

@@ -17,9 +17,9 @@ func linear(c *call) value {
 	}
 	last := x.rank() - 1
 	wn := graph.ConvertDType(w.inTorchOrder(), x.n.DType())
-	n := graph.DotGeneral(x.n, []int{x.at[last]}, nil, wn, []int{1}, nil)
-	at := append(ranks(slices.Clone(x.at[:last])), last)
-	y := value{n: n, at: at}
+	n := graph.DotGeneral(x.n, []int{x.order[last]}, nil, wn, []int{1}, nil)
+	at := append(ranks(slices.Clone(x.order[:last])), last)
+	y := value{n: n, order: at}
 	if bias := c.vector("bias", w.dims()[0]); bias != nil {
 		y.n = nn.Shift(n, graph.Reshape(bias, append(slices.Repeat([]int{1}, last), -1)...))
 	}
@@ -27,11 +27,7 @@ func linear(c *call) value {
 }
 
 func addmm(c *call) value {
-	a, b := "mat1", "mat2"
-	if c.o.Op == "baddbmm.default" {
-		a, b = "batch1", "batch2"
-	}
-	y := c.multiply(c.floating(a), c.floating(b))
+	y := c.multiply(c.floating("mat1"), c.floating("mat2"))
 	y.n = scale(y.n, c.float("alpha", 1))
 	beta := c.float("beta", 1)
 	if beta == 0 {
@@ -59,16 +55,16 @@ func (c *call) multiply(x, y value) value {
 	x.n, y.n = c.b.sameType(x.n, y.n)
 	if len(dy) == 2 { // one matrix for all: the axes before stay as they are stored
 		last := len(dx) - 1
-		n := graph.DotGeneral(x.n, []int{x.at[last]}, nil, y.n, []int{y.at[0]}, nil)
-		return value{n: n, at: append(ranks(slices.Clone(x.at[:last])), last)}
+		n := graph.DotGeneral(x.n, []int{x.order[last]}, nil, y.n, []int{y.order[0]}, nil)
+		return value{n: n, order: append(ranks(slices.Clone(x.order[:last])), last)}
 	}
 	r := max(len(dx), len(dy))
 	x, y = x.raise(r), y.raise(r)
 	if !slices.Equal(x.dims()[:r-2], y.dims()[:r-2]) {
 		x, y = spread(x, y), spread(y, x)
 	}
-	pick := func(v value) []int { return slices.Clone(v.at[:r-2]) }
-	n := graph.DotGeneral(x.n, []int{x.at[r-1]}, pick(x), y.n, []int{y.at[r-2]}, pick(y))
+	pick := func(v value) []int { return slices.Clone(v.order[:r-2]) }
+	n := graph.DotGeneral(x.n, []int{x.order[r-1]}, pick(x), y.n, []int{y.order[r-2]}, pick(y))
 	return torchOrder(n)
 }
 
@@ -123,14 +119,6 @@ func reduce(f func(x *Node, axes ...int) *Node) rule {
 	return func(c *call) value { return c.reduced(f) }
 }
 
-// norm is √Σ x².
-func norm(c *call) value {
-	if ord := c.float("ord", 2); ord != 2 {
-		refuse("ord must be 2, got %v", ord)
-	}
-	return c.reduced(func(x *Node, axes ...int) *Node { return graph.Sqrt(graph.ReduceSum(graph.Square(x), axes...)) })
-}
-
 func (c *call) reduced(f func(x *Node, axes ...int) *Node) value {
 	x := c.floating("self")
 	axes := c.axes("dim", x.rank())
@@ -139,7 +127,7 @@ func (c *call) reduced(f func(x *Node, axes ...int) *Node) value {
 	}
 	var places []int
 	for _, a := range axes {
-		places = append(places, x.at[a])
+		places = append(places, x.order[a])
 	}
 	slices.Sort(places)
 	n := graph.ConvertDType(f(nn.Wide(x.n), places...), x.n.DType())

@@ -88,8 +88,8 @@ func largest(c *call) value {
 	return image(c.pooled(n, c.each("kernel_size", len(to), 1), to, math.Inf(-1), first))
 }
 
-// pooled joins by f what each tap of a window meets, of an image x with borders of v, to as many entries as the file
-// declares.
+// pooled combines by f the entries in each window of an image x with borders of v. The file declares the number of
+// windows.
 func (c *call) pooled(x *Node, kernel, to []int, v float64, f func(x, y *Node) *Node) *Node {
 	stride := "stride"
 	if len(c.ints(stride)) == 0 {
@@ -131,24 +131,24 @@ func resample(c *call) value {
 		for k := range rows {
 			rows[k] = c.weights(k, n, m, scale)
 		}
-		place := v.at[2+i]
+		place := v.order[2+i]
 		matrix := graph.ConvertDType(graph.Const(c.b.g, rows), v.n.DType())
 		y := graph.DotGeneral(v.n, []int{place}, nil, matrix, []int{1}, nil)
-		at := slices.Clone(v.at)
+		at := slices.Clone(v.order)
 		for k, a := range at {
 			if a > place {
 				at[k]--
 			}
 		}
 		at[2+i] = len(at) - 1
-		v = value{n: y, at: at}
+		v = value{n: y, order: at}
 	}
 	v.n = graph.ConvertDType(v.n, x.DType())
 	return v
 }
 
-// weights returns those of n pixels in the k-th of m, as PyTorch's modes of interpolation and adaptive means have them;
-// scale is the distance of new pixels in old ones.
+// weights returns the weights of n pixels in the k-th of m, as in PyTorch's modes of interpolation and adaptive means;
+// scale is the distance between new pixels, in old pixels.
 func (c *call) weights(k, n, m int, scale float32) []float64 {
 	row := make([]float64, n)
 	add := func(at int, weight float64) { row[max(0, min(at, n-1))] += weight }

@@ -21,15 +21,12 @@ func init() { // of functions that, through build, need the table
 		opInput: input, opParam: param, opRatios: addRatios, "getitem": getItem,
 
 		// Constants.
-		"arange.default": arange, "arange.start": arange, "arange.start_step": arange,
-		"full.default": full, "full_like.default": full, "scalar_tensor.default": scalar,
-		"zeros.default": constant(0), "zeros_like.default": constant(0), "new_zeros.default": constant(0),
-		"empty.memory_format": constant(0), "empty_permuted.default": constant(0),
-		"ones.default": constant(1), "ones_like.default": constant(1), "new_ones.default": constant(1),
+		"arange.start_step": arange, "full.default": full, "full_like.default": full,
+		"scalar_tensor.default": full, "empty.memory_format": full, "empty_permuted.default": full,
 
 		// Arithmetic of two operands.
 		"add.Tensor": scaled(graph.Add), "add.Scalar": scaled(graph.Add),
-		"sub.Tensor": scaled(graph.Sub), "sub.Scalar": scaled(graph.Sub), "rsub.Scalar": scaled(subtractFrom),
+		"sub.Tensor": scaled(graph.Sub), "sub.Scalar": scaled(graph.Sub),
 		"mul.Tensor": binary(graph.Mul), "mul.Scalar": binary(graph.Mul),
 		"div.Tensor": divide, "div.Scalar": divide,
 		"maximum.default": binary(graph.Max), "minimum.default": binary(graph.Min),
@@ -43,7 +40,6 @@ func init() { // of functions that, through build, need the table
 		"reciprocal.default": unary(graph.Reciprocal), "square.default": exact(graph.Square),
 		"erf.default": unary(graph.Erf), "sigmoid.default": unary(graph.Sigmoid), "floor.default": unary(graph.Floor),
 		"neg.default": exact(graph.Neg), "abs.default": exact(graph.Abs), "sign.default": exact(graph.Sign),
-		"detach.default": exact(graph.StopGradient),
 
 		// Activations.
 		"relu.default": exact(relu), "leaky_relu.default": leaky, "elu.default": elu, "gelu.default": gelu,
@@ -63,12 +59,11 @@ func init() { // of functions that, through build, need the table
 		"ge.Scalar": binary(graph.GreaterOrEqual), "ge.Tensor": binary(graph.GreaterOrEqual),
 		"logical_and.default": logical(graph.LogicalAnd), "logical_or.default": logical(graph.LogicalOr),
 		"logical_not.default": not, "bitwise_not.default": not,
-		"where.self": where, "where.ScalarSelf": where, "where.ScalarOther": where,
+		"where.self": where,
 
 		// Layers.
-		"conv2d.default": convolution, "conv2d.padding": convolution, "conv_transpose2d.input": convolution,
-		"convolution.default": convolution,
-		"group_norm.default":  groupNorm, "instance_norm.default": instanceNorm,
+		"conv2d.default": convolution, "conv_transpose2d.input": convolution, "convolution.default": convolution,
+		"group_norm.default": groupNorm, "instance_norm.default": instanceNorm,
 		"_native_batch_norm_legit_no_training.default": batchNorm,
 		"layer_norm.default":                           lastNorm, "rms_norm.default": lastNorm,
 		"scaled_dot_product_attention.default": attend, "softmax.int": softmax, "_softmax.default": softmax,
@@ -84,16 +79,14 @@ func init() { // of functions that, through build, need the table
 
 		// Products and reductions.
 		"linear.default": linear, "mm.default": matmul, "bmm.default": matmul, "matmul.default": matmul,
-		"addmm.default": addmm, "baddbmm.default": addmm, "einsum.default": einsum,
-		"sum.default": reduce(graph.ReduceSum), "sum.dim_IntList": reduce(graph.ReduceSum),
+		"addmm.default": addmm, "einsum.default": einsum, "sum.dim_IntList": reduce(graph.ReduceSum),
 		"mean.default": reduce(mean), "mean.dim": reduce(mean),
 		"amax.default": reduce(graph.ReduceMax), "amin.default": reduce(graph.ReduceMin),
-		"linalg_vector_norm.default": norm, "var.correction": variance, "var_mean.correction": varianceAndMean,
+		"var.correction": variance, "var_mean.correction": varianceAndMean,
 
 		// Shapes.
-		"view.default": view, "_unsafe_view.default": view, "reshape.default": view, "flatten.using_ints": view,
-		"unflatten.int": view, "permute.default": permute, "transpose.int": transpose, "t.default": transposeMatrix,
-		"unsqueeze.default": unsqueeze, "squeeze.dims": squeeze, "squeeze.dim": squeeze,
+		"view.default": view, "reshape.default": view, "flatten.using_ints": view, "unflatten.int": view,
+		"permute.default": permute, "unsqueeze.default": unsqueeze, "squeeze.dims": squeeze,
 		"expand.default": expand, "repeat.default": repeat, "flip.default": flip,
 		"cat.default": concatenate, "stack.default": stack, "constant_pad_nd.default": pad, "pad.default": pad,
 		"pixel_shuffle.default": pixelShuffle, "pixel_unshuffle.default": pixelUnshuffle,
@@ -144,8 +137,8 @@ func param(c *call) value {
 	return torchOrder(n)
 }
 
-// input returns what the model gives. The class is asked for as label, the number with none (−1 where that is not
-// given) for none, or as onehot, zeros for none.
+// input returns an input of the network. The class is label, its number, which for no class is none (default −1), or
+// onehot, which for no class is zero.
 func input(c *call) value {
 	b := c.b
 	switch c.o.Target {
@@ -166,7 +159,7 @@ func input(c *call) value {
 	return value{}
 }
 
-// index returns Σ_k k·onehot_k, or none where onehot is zero.
+// index returns Σ_k k·onehot_k, or none if onehot is zero.
 func (b *builder) index(none int) *Node {
 	d := b.label.Shape()
 	k := graph.Iota(b.g, d, 1)
@@ -175,7 +168,7 @@ func (b *builder) index(none int) *Node {
 	return graph.ConvertDType(graph.Add(number, graph.MulScalar(missing, float64(none))), b.dtype(integer))
 }
 
-// ratioWeight names the weight of the i-th place where the ratios enter.
+// ratioWeight names the weight of the i-th add_ratios.
 func ratioWeight(i int) string { return fmt.Sprintf("ratio_embedding.%d.weight", i) }
 
 func addRatios(c *call) value {
@@ -220,21 +213,17 @@ func (c *call) filled(v float64) value {
 	return torchOrder(n)
 }
 
-func constant(v float64) rule { return func(c *call) value { return c.filled(v) } }
-
+// full fills with fill_value, or s; what is made empty, with zeros.
 func full(c *call) value {
-	if on, ok := c.o.Args["fill_value"].(bool); ok {
-		if on {
-			return c.filled(1)
-		}
+	if on, ok := c.o.Args["fill_value"].(bool); ok && on {
+		return c.filled(1)
+	} else if ok {
 		return c.filled(0)
 	}
-	return c.filled(c.float("fill_value", 0))
+	return c.filled(c.float("fill_value", c.float("s", 0)))
 }
 
-func scalar(c *call) value { return c.filled(c.float("s", 0)) }
-
-// steps returns 0, 1, … as many as the file declares.
+// steps returns 0, 1, …; the file declares the number of entries.
 func (c *call) steps() *Node {
 	if len(c.o.Shape) != 1 || kinds[c.o.DType] == boolean {
 		refuse("its shape must have one axis, got %v", c.o.Shape)

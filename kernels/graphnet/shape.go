@@ -29,9 +29,9 @@ func product(d []int) int {
 func permuted(v value, axes []int) value {
 	at := make([]int, len(axes))
 	for i, a := range axes {
-		at[i] = v.at[a]
+		at[i] = v.order[a]
 	}
-	return value{n: v.n, at: at}
+	return value{n: v.n, order: at}
 }
 
 func permute(c *call) value {
@@ -43,22 +43,6 @@ func permute(c *call) value {
 	return permuted(x, axes)
 }
 
-func transpose(c *call) value {
-	x := c.tensor("self")
-	axes := count(x.rank())
-	i, j := c.axis("dim0", 0, len(axes)), c.axis("dim1", 1, len(axes))
-	axes[i], axes[j] = j, i
-	return permuted(x, axes)
-}
-
-func transposeMatrix(c *call) value {
-	x := c.tensor("self")
-	if x.rank() != 2 {
-		return x
-	}
-	return permuted(x, []int{1, 0})
-}
-
 func unsqueeze(c *call) value {
 	x := c.tensor("self")
 	return insert(x, axis(c.int("dim"), x.rank()+1))
@@ -68,16 +52,16 @@ func unsqueeze(c *call) value {
 func insert(x value, i int) value {
 	place := x.rank()
 	if i < x.rank() {
-		place = x.at[i]
+		place = x.order[i]
 	}
-	at := slices.Clone(x.at)
+	at := slices.Clone(x.order)
 	for k := range at {
 		if at[k] >= place {
 			at[k]++
 		}
 	}
 	d := slices.Insert(slices.Clone(x.n.Shape().Dimensions), place, 1)
-	return value{n: graph.Reshape(x.n, d...), at: slices.Insert(at, i, place)}
+	return value{n: graph.Reshape(x.n, d...), order: slices.Insert(at, i, place)}
 }
 
 func squeeze(c *call) value {
@@ -99,7 +83,7 @@ func squeeze(c *call) value {
 func drop(x value, gone []int) value {
 	var d []int
 	for place, size := range x.n.Shape().Dimensions {
-		if !slices.ContainsFunc(gone, func(a int) bool { return x.at[a] == place }) {
+		if !slices.ContainsFunc(gone, func(a int) bool { return x.order[a] == place }) {
 			d = append(d, size)
 		}
 	}
@@ -128,7 +112,7 @@ func broadcast(x value, to []int) value {
 		return x
 	}
 	d := make([]int, len(to))
-	for i, a := range x.at {
+	for i, a := range x.order {
 		d[a] = to[i]
 	}
 	return x.withNode(graph.BroadcastToDims(x.n, d...))
@@ -146,7 +130,7 @@ func repeat(c *call) value {
 			refuse("repeats must lie in 1 … %d, got %v", maxParts, times)
 		}
 		if n > 1 {
-			x = x.withNode(graph.Concatenate(slices.Repeat([]*Node{x.n}, n), x.at[i]))
+			x = x.withNode(graph.Concatenate(slices.Repeat([]*Node{x.n}, n), x.order[i]))
 		}
 	}
 	return x
@@ -156,7 +140,7 @@ func flip(c *call) value {
 	x := c.tensor("self")
 	var places []int
 	for _, a := range c.axes("dims", x.rank()) {
-		places = append(places, x.at[a])
+		places = append(places, x.order[a])
 	}
 	return x.withNode(autodiff.Reverse(x.n, places...))
 }
@@ -175,7 +159,7 @@ func concatenate(c *call) value {
 	if len(nodes) == 1 {
 		return lead
 	}
-	return lead.withNode(graph.Concatenate(nodes, lead.at[a]))
+	return lead.withNode(graph.Concatenate(nodes, lead.order[a]))
 }
 
 func stack(c *call) value {
@@ -202,13 +186,13 @@ func pad(c *call) value {
 		if lo > maxSize || hi > maxSize || size+lo+hi < 1 || -lo >= size || -hi >= size {
 			refuse("pad %v does not suit %v", pads, x.dims())
 		}
-		n = bordered(n, x.at[a], lo, hi, mode, c.float("value", 0))
+		n = bordered(n, x.order[a], lo, hi, mode, c.float("value", 0))
 	}
 	return x.withNode(n)
 }
 
-// bordered puts entries before and behind those of x along an axis, or takes entries off where a number is negative: v,
-// the entries mirrored at the outermost one, the outermost one itself, or those of the other end.
+// bordered adds entries before and behind those of x along an axis, or removes entries if a number is negative. By mode
+// they are v, the entries mirrored at the outermost one, the outermost one itself, or those of the other end.
 func bordered(x *Node, axis, before, behind int, mode string, v float64) *Node {
 	x = autodiff.Padded(x, axis, min(before, 0), min(behind, 0))
 	before, behind = max(before, 0), max(behind, 0)

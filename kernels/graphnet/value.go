@@ -11,20 +11,20 @@ import (
 // Node is a value in a computation graph.
 type Node = nn.Node
 
-// value is a tensor in PyTorch's order of axes, however it is stored: axis i of PyTorch's is axis at[i] of the node.
-// Permutations change at alone, and what follows them mostly takes the node as it is: images are [B, H, W, C], kernels
-// as package nn stores them.
+// value is a tensor in PyTorch's order of axes, however it is stored: axis i of PyTorch's is axis order[i] of the
+// node. Permutations change order alone, and what follows them mostly takes the node as it is: images are [B, H, W,
+// C], kernels as package nn stores them.
 type value struct {
 	n     *Node
-	at    []int
+	order []int
 	parts []value // of an operation with several results
 }
 
 // torchOrder returns a node in PyTorch's order.
-func torchOrder(n *Node) value { return value{n: n, at: count(n.Rank())} }
+func torchOrder(n *Node) value { return value{n: n, order: count(n.Rank())} }
 
 // transposed returns a node whose axis i is PyTorch's axes[i].
-func transposed(n *Node, axes ...int) value { return value{n: n, at: invert(axes)} }
+func transposed(n *Node, axes ...int) value { return value{n: n, order: invert(axes)} }
 
 // image returns an image [B, H, W, C], which is [B, C, H, W] in PyTorch; of other numbers of axes likewise.
 func image(n *Node) value { return transposed(n, channelsLast(n.Rank())...) }
@@ -51,18 +51,18 @@ func (v value) rank() int { return v.n.Rank() }
 
 // dims returns the sizes in PyTorch's order.
 func (v value) dims() []int {
-	out := make([]int, len(v.at))
-	for i, a := range v.at {
+	out := make([]int, len(v.order))
+	for i, a := range v.order {
 		out[i] = v.n.Shape().Dimensions[a]
 	}
 	return out
 }
 
-// permuted returns the node with PyTorch's axes permuted the given order.
+// permuted returns the node with PyTorch's axes in the given order.
 func (v value) permuted(axes ...int) *Node {
 	perm := make([]int, len(axes))
 	for i, a := range axes {
-		perm[i] = v.at[a]
+		perm[i] = v.order[a]
 	}
 	if slices.IsSorted(perm) {
 		return v.n
@@ -76,21 +76,21 @@ func (v value) inTorchOrder() *Node { return v.permuted(count(v.rank())...) }
 // image returns the node of an image with its channels last.
 func (v value) image() *Node { return v.permuted(channelsLast(v.rank())...) }
 
-// inOrderOf returns the node with its axes stored as w's, which has as many.
-func (v value) inOrderOf(w value) *Node { return v.permuted(invert(w.at)...) }
+// inOrderOf returns the node with its axes in the order of w, which has the same rank.
+func (v value) inOrderOf(w value) *Node { return v.permuted(invert(w.order)...) }
 
 // withNode returns another node in the same order.
-func (v value) withNode(n *Node) value { return value{n: n, at: v.at} }
+func (v value) withNode(n *Node) value { return value{n: n, order: v.order} }
 
-// withoutAxes returns v withoutAxes some of PyTorch's axes; n is the node that has lost them.
-func (v value) withoutAxes(n *Node, gone []int) value {
-	var left []int // places in the old node of the axes that stay
-	for i, a := range v.at {
-		if !slices.Contains(gone, i) {
-			left = append(left, a)
+// withoutAxes returns v without some of PyTorch's axes; n is its node without them.
+func (v value) withoutAxes(n *Node, dropped []int) value {
+	var places []int // of the remaining axes in v.n
+	for i, a := range v.order {
+		if !slices.Contains(dropped, i) {
+			places = append(places, a)
 		}
 	}
-	return value{n: n, at: ranks(left)}
+	return value{n: n, order: ranks(places)}
 }
 
 // ranks returns how many entries of v are smaller than each.
@@ -114,14 +114,14 @@ func (v value) raise(rank int) value {
 	}
 	d := append(slices.Repeat([]int{1}, more), v.n.Shape().Dimensions...)
 	at := count(more)
-	for _, a := range v.at {
+	for _, a := range v.order {
 		at = append(at, a+more)
 	}
-	return value{n: graph.Reshape(v.n, d...), at: at}
+	return value{n: graph.Reshape(v.n, d...), order: at}
 }
 
-// reshape returns v in other sizes. Where each run of axes that is split or merged lies together and in order, nothing
-// is moved.
+// reshape returns v in other sizes. If the axes that are split or merged are stored together and in order, no data
+// moves.
 func (v value) reshape(to []int) value {
 	from := v.dims()
 	if slices.Equal(from, to) {
@@ -133,12 +133,12 @@ func (v value) reshape(to []int) value {
 	}
 	for _, g := range groups {
 		for i := g.from + 1; i < g.fromEnd; i++ {
-			if v.at[i] != v.at[i-1]+1 {
+			if v.order[i] != v.order[i-1]+1 {
 				return torchOrder(graph.Reshape(v.inTorchOrder(), to...))
 			}
 		}
 	}
-	slices.SortFunc(groups, func(a, b group) int { return v.at[a.from] - v.at[b.from] })
+	slices.SortFunc(groups, func(a, b group) int { return v.order[a.from] - v.order[b.from] })
 	var sizes, axes []int
 	for _, g := range groups {
 		for i := g.to; i < g.toEnd; i++ {
@@ -151,8 +151,8 @@ func (v value) reshape(to []int) value {
 // group says that axes from … fromEnd−1 become axes to … toEnd−1.
 type group struct{ from, fromEnd, to, toEnd int }
 
-// match splits two shapes of one size into the shortest runs of one size, none empty on either side. It fails where an
-// axis of size one has no place of its own.
+// match splits two shapes of the same size into the shortest groups of the same size, none of them empty. It fails if
+// an axis of size one belongs to no group.
 func match(from, to []int) (out []group, ok bool) {
 	i, j := 0, 0
 	for i < len(from) && j < len(to) {

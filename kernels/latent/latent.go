@@ -2,13 +2,11 @@
 // position) alone and never of batch size, order of evaluation or device.
 //
 // The generator is Philox4x32-10 (Salmon, Moraes, Dror and Shaw, Parallel random numbers: as easy as 1, 2, 3, SC 2011):
-// ten rounds of two 32×32-bit products turn a 128-bit counter and a 64-bit key into 128 random bits. The key is the
-// seed, the counter is (position, stream, purpose): different purposes and streams of one seed never share a block.
+// ten rounds of two 32×32-bit products map a 128-bit counter and a 64-bit key to 128 random bits. The key is the seed,
+// the counter is (position, stream, purpose): different purposes and streams of one seed never share a block.
 //
 // Sample i of a request uses the seed s + i modulo 2⁶⁴: its latent is Normal(s+i, StreamLatent, …), its class
 // Label(s+i, classes).
-//
-// Begin with philox.go.
 package latent
 
 import (
@@ -16,7 +14,7 @@ import (
 	"math/bits"
 )
 
-// The streams that samplers draw from. Any other number may serve as a stream too.
+// The streams of samplers. Any other number may be used as a stream too.
 const (
 	StreamLatent uint32 = 0 // the initial noise of a sample
 	StreamChurn  uint32 = 1 // and the streams after it: noise added before each stage of stochastic sampling
@@ -37,8 +35,8 @@ func Uniform(seed uint64, stream uint32) float64 {
 	return float64(a>>11) * 0x1p-53
 }
 
-// Normal fills dst with independent standard normal numbers. Entry i depends on (seed, stream, i) alone, so a longer
-// dst begins with the same numbers. Each block of the generator gives two by Box and Muller's transform in float64,
+// Normal fills dst with independent standard normal numbers. Entry i depends on (seed, stream, i) alone. Each block of
+// the generator gives two numbers by the Box–Muller transform in float64,
 //
 //	√(−2 ln u) cos 2πv,  √(−2 ln u) sin 2πv.
 func Normal(seed uint64, stream uint32, dst []float32) {
@@ -66,8 +64,8 @@ func Label(seed uint64, classes int) int32 {
 	}))
 }
 
-// below returns a number uniform in [0, n) from random bits, without bias: the high word of bits·n, refused where the
-// low word falls into the 2⁶⁴ mod n left over.
+// below returns a number uniform in [0, n) from random bits, without bias: the high word of bits·n, rejected if the low
+// word is below 2⁶⁴ mod n.
 func below(n uint64, next func() uint64) uint64 {
 	for {
 		hi, lo := bits.Mul64(next(), n)
@@ -77,8 +75,7 @@ func below(n uint64, next func() uint64) uint64 {
 	}
 }
 
-// Perm returns a permutation of 0 … n−1, all equally likely, as a function of its arguments: the order of a data set in
-// one epoch.
+// Perm returns a uniform random permutation of 0 … n−1, such as the order of a data set in one epoch.
 func Perm(seed uint64, stream uint32, n int) []int {
 	order := make([]int, n)
 	for i := range order {
@@ -129,7 +126,7 @@ const (
 	forPerm
 )
 
-// pair returns block number counter of a stream as two 64-bit words.
+// pair returns a block of a stream as two 64-bit words.
 func pair(seed uint64, stream uint32, counter uint64, why purpose) (a, b uint64) {
 	out := philox(
 		[4]uint32{uint32(counter), uint32(counter >> 32), stream, uint32(why)},

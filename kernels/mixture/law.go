@@ -20,8 +20,8 @@ type Law struct {
 	Blocks [][]float64
 }
 
-// Build returns the mixture of these laws, whose weights and labels go to the configuration's Components, with the
-// values of its parameters. Eigenvalues are raised to floor; 0 takes none but positive ones.
+// Build returns the mixture of these laws and the values of its parameters. Weights and labels become the
+// configuration's Components. Eigenvalues below floor are raised to it; if floor is 0, they must be positive.
 func Build(c Config, laws []Law, floor float64) (*Net, [][]float32, error) {
 	c.ModelType, c.Components = ModelType, nil
 	for _, l := range laws {

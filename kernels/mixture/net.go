@@ -1,3 +1,14 @@
+// Package mixture has Gaussian mixtures, whose flow is known in closed form.
+//
+// For p_0 = Σ_i π_i N(μ_i, Σ_i) the noisy density is p_t = Σ_i π_i N(μ_i, S_i), S_i = Σ_i + M with M = Σ_j g_j P_j, and
+//
+//	flow(x) = M^{1/2} ∇ log p_t(x) = M^{1/2} Σ_i ρ_i(x) S_i^{-1}(μ_i − x),
+//	ρ_i(x) ∝ π_i |S_i|^{-1/2} exp( −½ (x−μ_i)ᵀ S_i^{-1} (x−μ_i) ).
+//
+// So estimators can be compared with finite differences of the loss, and solvers with the exact solution. Covariances
+// must not mix the subspaces of the noise.
+//
+// Begin with [Net] and principal.go; law.go makes a mixture of images.
 package mixture
 
 import (
@@ -22,9 +33,8 @@ const (
 // axesTolerance is how far U_i U_iᵀ may be from the identity: float32 and its sums.
 const axesTolerance = 1e-4
 
-// Net is a mixture whose numbers are parameters: the covariance of component i is Σ_i = U_iᵀ diag(λ_i) U_i. It is what
-// a model folder with model_type Mixture holds; its classes are those of its components. Its parameters are means,
-// variances and axes; none is trained. On joins it with a basis.
+// Net is a mixture as in a model folder with model_type Mixture. Its parameters are means, variances and axes: the
+// covariance of component i is Σ_i = U_iᵀ diag(λ_i) U_i. None is trained. A Net is immutable.
 type Net struct {
 	nn.Layout
 	cfg Config
@@ -32,10 +42,10 @@ type Net struct {
 
 var _ kernels.Sampler = (*Net)(nil)
 
-// Parse returns the mixture of a config.json; see [ParseConfig].
+// Parse returns the mixture of a config.json, which it decodes strictly. What cannot be used is a *[nn.ConfigError].
 func Parse(config []byte) (*Net, error) {
-	c, err := ParseConfig(config)
-	if err != nil {
+	var c Config
+	if err := nn.DecodeConfig(config, "a mixture's fields", &c); err != nil {
 		return nil, err
 	}
 	return NewNet(c)
@@ -179,15 +189,6 @@ type Config struct {
 type Component struct {
 	Weight float64 `json:"weight"`          // π_i > 0, relative to the others
 	Label  int     `json:"label,omitempty"` // its class, in a mixture with classes
-}
-
-// ParseConfig decodes a config.json strictly. What cannot be used is a *[nn.ConfigError].
-func ParseConfig(data []byte) (Config, error) {
-	var c Config
-	if err := nn.DecodeConfig(data, "a mixture's fields", &c); err != nil {
-		return c, err
-	}
-	return c, c.Validate()
 }
 
 // Validate returns the first rule that c breaks, as a *[nn.ConfigError].

@@ -208,7 +208,7 @@ func TestNetRefusals(t *testing.T) {
 		"resolution": `{"model_type":"Mixture","img_resolution":[2],"img_channels":1,"components":[{"weight":1}]}`,
 	} {
 		var e *nn.ConfigError
-		if _, err := mixture.ParseConfig([]byte(text)); !errors.As(err, &e) {
+		if _, err := mixture.Parse([]byte(text)); !errors.As(err, &e) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}

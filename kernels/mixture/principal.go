@@ -14,7 +14,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// alignedTolerance is which part of an axis' squared length may lie outside its subspace: float32's rounding.
+// alignedTolerance is the part of an axis' squared length that may be outside its subspace: rounding of float32.
 const alignedTolerance = 1e-5
 
 // principal is a Net on a basis. Every axis of a component lies in one subspace, so that the flow separates: with y =
@@ -32,8 +32,8 @@ type principal struct {
 
 var _ kernels.FlowNetwork = (*principal)(nil)
 
-// NetworkOn returns the mixture as a network whose noise is added in the subspaces of b, in which all axes have to lie: as
-// they do for basis none, and for dct where the covariances are diagonal in the DCT.
+// NetworkOn implements [kernels.Architecture]. Every axis must lie in one subspace of b, as for basis none, and for
+// dct if the covariances are diagonal in the DCT.
 func (n *Net) NetworkOn(values [][]float32, b *basis.Basis) (kernels.Network, error) {
 	c := n.cfg
 	if b.H() != c.ImgResolution.Height || b.W() != c.ImgResolution.Width {
@@ -128,9 +128,9 @@ func (p *principal) separate(diff, g, variances, axes *graph.Node) (density, flo
 	y := graph.TransposeAllAxes(graph.DotGeneral(diff, []int{2}, []int{1}, axes, []int{2}, []int{0}), 1, 0, 2)
 	density = graph.ReduceSum(graph.Add(graph.Div(graph.Square(y), total), graph.Log(total)), 2) // [B, n]
 	// [B, n, a]
-	along := graph.Neg(graph.Div(graph.Mul(graph.Sqrt(noise), y), total))
+	scaled := graph.Neg(graph.Div(graph.Mul(graph.Sqrt(noise), y), total))
 	// [B, n, d]
-	flow = graph.TransposeAllAxes(graph.DotGeneral(along, []int{2}, []int{1}, axes, []int{1}, []int{0}), 1, 0, 2)
+	flow = graph.TransposeAllAxes(graph.DotGeneral(scaled, []int{2}, []int{1}, axes, []int{1}, []int{0}), 1, 0, 2)
 	return graph.MulScalar(density, -0.5), flow
 }
 

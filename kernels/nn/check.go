@@ -22,13 +22,13 @@ import (
 type Check struct {
 	layout Layout
 	place  map[string]int      // of the network's tensors
-	faults map[int]*StateError // by the tensor's place; what the network does not know comes last
+	faults map[int]*StateError // by the tensor's place; unknown tensors come last
 	seen   map[string]bool
 }
 
-// Check begins a comparison. Constants may be there and must then agree with the configuration; Optional parameters may
-// be missing and are then zero. A tensor that is missing, unknown, twice there, of another shape or not finite is a
-// fault, and so is what an entry's own Check says.
+// Check begins a comparison. Constants may be missing, and must otherwise agree with the configuration. Optional
+// parameters may be missing and are then zero. A tensor that is missing, unknown, repeated, of another shape or not
+// finite is a fault, and so is what an entry's Check returns.
 func (l Layout) Check() *Check {
 	c := &Check{layout: l, place: make(map[string]int, len(l)), faults: map[int]*StateError{}, seen: map[string]bool{}}
 	for i, e := range l {
@@ -37,7 +37,7 @@ func (l Layout) Check() *Check {
 	return c
 }
 
-// Add compares a tensor, and reports whether it is right.
+// Add compares a tensor, and reports whether it is correct.
 func (c *Check) Add(t Tensor) bool {
 	place, known := c.place[t.Name]
 	var reason string
@@ -60,11 +60,10 @@ func (c *Check) Add(t Tensor) bool {
 	return false
 }
 
-// Skip takes note of a tensor that is there, with faults of its own.
+// Skip notes that a tensor exists whose faults are reported elsewhere.
 func (c *Check) Skip(name string) { c.seen[name] = true }
 
-// Faults returns what is wrong with the tensors added, which are all there are: in the network's order, then what the
-// network does not know.
+// Faults returns the faults after all tensors have been added: in the network's order, then unknown tensors.
 func (c *Check) Faults() []*StateError {
 	for i, e := range c.layout {
 		if !c.seen[e.Name] && e.Constant == nil && !e.Optional {
@@ -78,7 +77,7 @@ func (c *Check) Faults() []*StateError {
 	return out
 }
 
-// misfit returns what is wrong with a tensor of the entry's name.
+// misfit says what is wrong with a tensor of the entry's name, or returns "".
 func (e Entry) misfit(t Tensor) string {
 	if !slices.Equal(t.Shape, e.Shape) || len(t.Data) != e.Size() {
 		return fmt.Sprintf("has shape %v and %d values; config.json asks for %v", t.Shape, len(t.Data), e.Shape)
@@ -106,9 +105,9 @@ func agree(a, b []float32) bool {
 
 func notFinite(v float32) bool { return v != v || math.IsInf(float64(v), 0) }
 
-// ConfigError says which field of a network's configuration cannot be used, and what to do.
+// ConfigError reports a field of a network's configuration that cannot be used.
 type ConfigError struct {
-	Field  string // as config.json names it; empty where the whole text is unusable
+	Field  string // as config.json names it; empty if the whole text cannot be used
 	Reason string
 }
 
@@ -124,27 +123,27 @@ func ConfigErrorf(field, format string, args ...any) error {
 	return &ConfigError{Field: field, Reason: fmt.Sprintf(format, args...)}
 }
 
-// Rule is what a field of a configuration must be.
+// Rule is a condition on a field of a configuration.
 type Rule struct {
 	ok          bool
 	field, must string
 	got         any
 }
 
-// Must is the rule that a field must be something, which it is if ok.
+// Must returns the rule that a field must be as described; ok says whether it is.
 func Must(ok bool, field, must string, got any) Rule { return Rule{ok, field, must, got} }
 
-// Integer is the rule of an integer from lo to hi.
+// Integer returns the rule for an integer from lo to hi.
 func Integer(field string, v, lo, hi int) Rule {
 	return Rule{lo <= v && v <= hi, field, fmt.Sprintf("an integer from %d to %d", lo, hi), v}
 }
 
-// OneOf is the rule of a word.
+// OneOf returns the rule for one of several words.
 func OneOf(field, v string, allowed ...string) Rule {
 	return Rule{slices.Contains(allowed, v), field, strings.Join(allowed, " or "), fmt.Sprintf("%.60q", v)}
 }
 
-// ImageRules are those of the fields that every network of images and classes has.
+// ImageRules returns the rules for the fields of all networks of images and classes.
 func ImageRules(height, width, channels, labels, ratios int, classes []string) []Rule {
 	const most = 1 << 16 // rows, columns and channels
 	return []Rule{
@@ -158,7 +157,7 @@ func ImageRules(height, width, channels, labels, ratios int, classes []string) [
 	}
 }
 
-// Broken returns a *[ConfigError] for the first rule that is broken.
+// Broken returns a *[ConfigError] for the first broken rule.
 func Broken(rules ...Rule) error {
 	for _, r := range rules {
 		if !r.ok {
@@ -168,8 +167,8 @@ func Broken(rules ...Rule) error {
 	return nil
 }
 
-// DecodeConfig sets the fields of a struct to those of one JSON object, strictly: unknown and repeated fields, values
-// of another type and text after the object are a *[ConfigError]. what says what the fields are of.
+// DecodeConfig decodes one JSON object into a struct, strictly: unknown and repeated fields, values of another type and
+// text after the object are a *[ConfigError]. what describes the fields in errors.
 func DecodeConfig(data []byte, what string, to any) error {
 	err := jsonv2.Unmarshal(data, to, jsonv2.RejectUnknownMembers(true))
 	var section *ConfigError
@@ -191,7 +190,7 @@ func DecodeConfig(data []byte, what string, to any) error {
 		}
 		return ConfigErrorf(fieldAt(wrong.JSONPointer), "%sdocs/checkpoints.md lists the fields", reason)
 	}
-	if _, own := reflect.New(wrong.GoType).Interface().(json.Unmarshaler); own {
+	if _, custom := reflect.New(wrong.GoType).Interface().(json.Unmarshaler); custom {
 		return ConfigErrorf(fieldAt(wrong.JSONPointer), "%v", wrong.Err)
 	}
 	must, got := jsonerror.TypeName(wrong.GoType), wrong.JSONKind.String()
@@ -209,7 +208,7 @@ func fieldAt(p jsontext.Pointer) string {
 	return strings.ReplaceAll(strings.TrimPrefix(string(p), "/"), "/", ".")
 }
 
-// fieldNames lists the names that JSON has for the fields of a pointer's struct.
+// fieldNames lists the JSON names of the fields of the struct that to points to.
 func fieldNames(to any) (names []string) {
 	t := reflect.TypeOf(to).Elem()
 	for i := range t.NumField() {
@@ -219,7 +218,7 @@ func fieldNames(to any) (names []string) {
 	return names
 }
 
-// StateError says which tensor of a state dict does not fit the network, and why.
+// StateError reports a tensor of a state dict that does not fit the network.
 type StateError struct {
 	Tensor string
 	Reason string

@@ -40,18 +40,18 @@ func Convolve(x, w *Node, pad int) *Node {
 	return Window{{Pad: [2]int{pad, pad}}, {Pad: [2]int{pad, pad}}}.Convolve(x, w)
 }
 
-// Window says how a convolution goes over each of an image's axes.
+// Window describes a convolution along each of an image's axes.
 type Window []AxisWindow
 
-// AxisWindow says how a convolution goes along one axis. Of Stride, Dilate and Spread zero means one.
+// AxisWindow describes a convolution along one axis. For Stride, Dilate and Spread zero means one.
 type AxisWindow struct {
 	Stride int
 	Pad    [2]int // zeros before and behind
 	Dilate int    // distance of the kernel's taps
-	Spread int    // distance of the image's pixels, zeros between: a transposed convolution
+	Spread int    // distance of the image's pixels, with zeros between, in a transposed convolution
 }
 
-// Convolve convolves x [B, H, W, In] with w [K, L, In, Out]; of other numbers of axes likewise.
+// Convolve convolves x [B, H, W, In] with w [K, L, In, Out], or likewise with another number of axes.
 func (n Window) Convolve(x, w *Node) *Node {
 	d := w.Shape().Dimensions
 	k := len(n)
@@ -85,7 +85,7 @@ func (n Window) Pointwise(w *Node) bool {
 // channels shapes a vector [C] for arithmetic with images.
 func channels(v *Node) *Node { return graph.Reshape(v, 1, 1, 1, -1) }
 
-// Linear is y = weight · x + bias on vectors; without the bias where NoBias is set.
+// Linear is y = weight · x + bias on vectors, without the bias if NoBias is set.
 type Linear struct {
 	Name    string
 	In, Out int
@@ -122,7 +122,7 @@ func SiLU(x *Node) *Node {
 //
 //	f_i = 10000^{−i/(n−e)},  i = 0, ..., n−1
 //
-// with e = 1 where endpoint is set, so that the last is 1/10000, and 0 otherwise.
+// with e = 1 if endpoint is set, so that the last is 1/10000, and 0 otherwise.
 func Frequencies(n int, endpoint bool) []float64 {
 	f := make([]float64, n)
 	last := float64(n)
@@ -152,8 +152,8 @@ func Dropout(s *Scope, x *Node, rate float64) *Node {
 	if !s.Training() || rate <= 0 {
 		return x
 	}
-	kept := s.keep(x, rate)
-	return graph.Where(kept, narrow(graph.MulScalar(Wide(x), 1/(1-rate)), x), graph.ZerosLike(x))
+	mask := s.keep(x, rate)
+	return graph.Where(mask, narrow(graph.MulScalar(Wide(x), 1/(1-rate)), x), graph.ZerosLike(x))
 }
 
 // DropRows zeroes every row of x [B, n] with probability rate, in training, and leaves the others as they are: EDM's
@@ -163,8 +163,8 @@ func DropRows(s *Scope, x *Node, rate float64) *Node {
 		return x
 	}
 	rows := graph.ReduceAndKeep(x, graph.ReduceSum, 1)
-	kept := graph.BroadcastToDims(s.keep(rows, rate), x.Shape().Dimensions...)
-	return graph.Where(kept, x, graph.ZerosLike(x))
+	mask := graph.BroadcastToDims(s.keep(rows, rate), x.Shape().Dimensions...)
+	return graph.Where(mask, x, graph.ZerosLike(x))
 }
 
 // keep draws a boolean for each entry of like, true with probability 1−rate.
@@ -205,8 +205,8 @@ func (n GroupNorm) Apply(s *Scope, x *Node) *Node {
 // NormalizeGroups normalises groups of neighbouring channels of x [B, H, W, C] over their pixels, as [GroupNorm] says;
 // weight and bias are [C], or nil for one and zero.
 //
-// Sums run over the pixels first, [B, C], and over a group's channels then, so that channels stay the fastest axis of
-// everything large; the scale and the weight are joined to one factor per sample and channel.
+// It sums over the pixels first, [B, C], and then over a group's channels, so that channels stay the fastest axis of
+// large arrays. Scale and weight are one factor per sample and channel.
 func NormalizeGroups(x *Node, groups int, eps float64, weight, bias *Node) *Node {
 	wide := Wide(x)
 	centred := graph.Sub(wide, groupMean(wide, groups))
@@ -232,8 +232,8 @@ func groupMean(x *Node, groups int) *Node {
 	return graph.Reshape(mean, d[0], 1, 1, d[3])
 }
 
-// NormalizeLast normalises x over its last axes axes, with the mean taken off where centre is set (a layer norm) and as
-// it is where not (an RMS norm):
+// NormalizeLast normalises x over its last axes; axes is their number. If centre is set it is a layer norm, and
+// otherwise an RMS norm, with μ = 0:
 //
 //	y = (x − μ) / √(mean (x − μ)² + eps)
 //
@@ -251,7 +251,7 @@ func NormalizeLast(x *Node, axes int, eps float64, centre bool) *Node {
 	return narrow(graph.Mul(wide, graph.Rsqrt(graph.AddScalar(square, eps))), x)
 }
 
-// Attention lets every pixel look at every other:
+// Attention is self-attention over pixels:
 //
 //	[q k v] = 1×1 convolution of x,   y = proj( Σ_k softmax_k(q·k/√c) v_k )
 //
@@ -281,7 +281,7 @@ func (a Attention) Apply(s *Scope, x *Node) *Node {
 	size := a.Channels / a.Heads
 	x = graph.Reshape(x, d[0], d[1]*d[2], a.Channels)
 
-	// The weight is small and the image large, so q, k and v are taken apart in the weight.
+	// The weight is small and the image large, so q, k and v are separated in the weight.
 	w := graph.Reshape(s.Like(x, a.Name+".qkv.weight"), a.Channels, a.Channels, 3)
 	b := graph.Reshape(s.Param(a.Name+".qkv.bias"), a.Channels, 3)
 	part := func(i int) *Node {
@@ -295,7 +295,7 @@ func (a Attention) Apply(s *Scope, x *Node) *Node {
 }
 
 // Attend returns Σ_k softmax_k(scale q·k + mask) v_k for q [B, N, heads, c], k and v [B, M, heads, c], shaped as q. The
-// mask is one that can be broadcast to [B, heads, N, M], or nil. The softmax is computed wide.
+// mask is nil or can be broadcast to [B, heads, N, M]. The softmax is computed wide.
 func Attend(q, k, v *Node, scale float64, mask *Node) *Node {
 	k = graph.MulScalar(k, scale)
 	weights := Wide(graph.DotGeneral(q, []int{3}, []int{0, 2}, k, []int{3}, []int{0, 2})) // [B, head, query, key]

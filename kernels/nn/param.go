@@ -1,3 +1,14 @@
+// Package nn holds the layers networks are built from.
+//
+// A layer is a small value (its name in the state dict and its sizes) with two methods: Params lists its tensors with
+// PyTorch's names, shapes and EDM's initial distributions; Apply appends it to a computation graph and takes its
+// tensors from a [Scope] by name. A [Layout] is the state dict of a network, with the rules for reading and writing
+// it. Layers hold no values and no nodes, so one network serves any number of graphs, types and devices.
+//
+// Images are [B, H, W, C]. Every layer works in the type of its input: float32, bfloat16 (see scope.go), or in tests
+// float64. All layers can be differentiated any number of times by reverse mode.
+//
+// Begin reading at [Param] and [Scope], then [Conv2D] for the shape of a layer.
 package nn
 
 import (
@@ -9,20 +20,14 @@ import (
 
 // Param describes one named tensor of a network's state.
 //
-// On disk and at every border a parameter has PyTorch's name, shape and row-major layout. On the device a convolution
-// kernel [out, in, H, W] is stored as [H, W, in, out], which is the fastest order there; tensors of any other rank are
-// stored as they are.
+// Outside the device a parameter has PyTorch's name, shape and row-major layout. On the device a convolution kernel
+// [out, in, H, W] is stored as [H, W, in, out], which is the fastest order; other tensors are stored as they are.
 type Param struct {
-	// Name in the state dict, such as "model.map_layer0.weight".
-	Name string
-	// Shape in PyTorch's order: [out, in, H, W], [out, in] or [C].
-	Shape []int
-	// Init draws initial values in PyTorch's layout. Nil means zeros.
-	Init Initializer
-	// Frozen tensors are part of the state but not trained: networks stop their gradient, so it is zero.
-	Frozen bool
-	// Optional tensors may be absent from a state dict and are zero then.
-	Optional bool
+	Name     string      // in the state dict, such as "model.map_layer0.weight"
+	Shape    []int       // in PyTorch's order: [out, in, H, W], [out, in] or [C]
+	Init     Initializer // draws initial values in PyTorch's layout; nil means zeros
+	Frozen   bool        // part of the state, but not trained: its gradient is zero
+	Optional bool        // may be missing in a state dict, and is then zero
 }
 
 // Size returns the number of elements.
@@ -34,8 +39,8 @@ func (p Param) Size() int {
 	return n
 }
 
-// Values draws the initial values, in PyTorch's layout. They depend on the seed and the parameter's name only, so a
-// parameter more or less in a network changes no other.
+// Values draws the initial values, in PyTorch's layout. They depend only on the seed and the parameter's name, not on
+// the other parameters of the network.
 func (p Param) Values(seed uint64) []float32 {
 	v := make([]float32, p.Size())
 	if p.Init != nil {
@@ -55,7 +60,7 @@ func (p Param) DeviceShape() []int {
 	return append([]int(nil), s...)
 }
 
-// ToDevice returns the values, given in PyTorch's layout, in the device's. It panics unless there are p.Size() of them.
+// ToDevice returns the values, given in PyTorch's layout, in the device's. It panics unless there are p.Size() values.
 // The result is new memory.
 func (p Param) ToDevice(torch []float32) []float32 {
 	device := make([]float32, p.Size())
@@ -70,7 +75,7 @@ func (p Param) FromDevice(device []float32) []float32 {
 	return torch
 }
 
-// PutDevice is ToDevice into memory of the caller, of p.Size() values.
+// PutDevice is ToDevice into dst, which must have p.Size() values.
 func (p Param) PutDevice(dst, torch []float32) { p.reorder(dst, torch, true) }
 
 func (p Param) reorder(dst, src []float32, toDevice bool) {
@@ -109,14 +114,14 @@ type Initializer func(rng *rand.Rand, dst []float32)
 // (Karras et al., arXiv 2206.00364, reference implementation.)
 type Mode int
 
-// The modes. Layers that say nothing use KaimingNormal, as in EDM.
+// The modes. The default is KaimingNormal, as in EDM.
 const (
 	KaimingNormal Mode = iota
 	KaimingUniform
 	XavierUniform
 )
 
-// Init says how a layer starts: a mode, and the factors on its weight and bias. EDM draws biases from the same
+// Init describes the initial values of a layer: a mode, and factors of weight and bias. EDM draws biases from the same
 // distribution as weights, usually times zero.
 type Init struct {
 	Mode         Mode

@@ -14,8 +14,8 @@ import (
 //	down: y[q] = Σ_k f[k] x[2q + k − p]
 //	up:   y[j] = 2 Σ_i f[j − 2i + p] x[i]
 //
-// with zeros outside the image. The filter [1, 1] means the mean of 2×2 pixels and repetition. Everything is slices and
-// sums; the library's strided and grouped convolutions cannot be differentiated twice.
+// with zeros outside the image. The filter [1, 1] means the mean of 2×2 pixels, and repetition. It is computed by
+// slices and sums, because the library's strided and grouped convolutions cannot be differentiated twice.
 type Resampler struct{ taps []float64 }
 
 // NewResampler returns the resampler of a filter of even length and nonzero sum.
@@ -43,7 +43,7 @@ func (r Resampler) Filter() []float32 {
 	return f
 }
 
-// Pad returns p, the zeros that Down and Up imagine at each border.
+// Pad returns p, the number of zeros that Down and Up assume at each border.
 func (r Resampler) Pad() int { return len(r.taps)/2 - 1 }
 
 func (r Resampler) box() bool { return len(r.taps) == 2 && r.taps[0] == r.taps[1] }
@@ -58,7 +58,7 @@ func (r Resampler) Down(x *Node) *Node {
 	return r.down(r.down(x, 1, r.Pad()), 2, r.Pad())
 }
 
-// DownPadded is Down for an image whose borders are p pixels wide already.
+// DownPadded is Down for an image that already has borders of p pixels.
 func (r Resampler) DownPadded(x *Node) *Node { return r.down(r.down(x, 1, 0), 2, 0) }
 
 // Up maps x [B, H, W, C] to [B, 2H, 2W, C].
@@ -72,8 +72,8 @@ func (r Resampler) Up(x *Node) *Node {
 	return r.up(r.up(x, 1), 2)
 }
 
-// down filters and halves one axis. Tap k meets x[2q + k − pad]: an even or an odd entry of x, by the parity of k −
-// pad.
+// down filters and halves one axis. Tap k multiplies x[2q + k − pad]: an even or an odd entry of x, by the parity of k
+// − pad.
 func (r Resampler) down(x *Node, axis, pad int) *Node {
 	d := x.Shape().Clone().Dimensions
 	half := d[axis] / 2
@@ -93,7 +93,7 @@ func (r Resampler) down(x *Node, axis, pad int) *Node {
 	return y
 }
 
-// up doubles and filters one axis. Output j = 2q + parity meets x[i] through tap k = j − 2i + p.
+// up doubles and filters one axis. In output j = 2q + parity, tap k = j − 2i + p multiplies x[i].
 func (r Resampler) up(x *Node, axis int) *Node {
 	d := x.Shape().Clone().Dimensions
 	n := d[axis]

@@ -15,16 +15,15 @@ type Node = graph.Node
 // Scope is what a network needs to append itself to a graph: the nodes of its parameters by name and, in training, a
 // random state.
 type Scope struct {
-	// RNG is the random state in training and nil otherwise; random layers (dropout) are active where it is set. Its form
-	// is that of graph.RNGStateFromSeed. Every random layer advances it, so that after the network is applied it holds the
-	// state to go on with.
+	// RNG is the random state in training, as of graph.RNGStateFromSeed. If it is nil, random layers (dropout) are not
+	// active. Every random layer advances it, so that afterwards it is the state to continue with.
 	RNG *Node
 
 	params map[string]*Node
 }
 
-// NewScope returns the scope in which params[i] is nodes[i], of shape params[i].DeviceShape(). It panics where counts
-// or shapes differ.
+// NewScope returns the scope in which params[i] is nodes[i], of shape params[i].DeviceShape(). It panics if counts or
+// shapes differ.
 func NewScope(params []Param, nodes []*Node) *Scope {
 	autodiff.Install()
 	if len(params) != len(nodes) {
@@ -56,11 +55,10 @@ func (s *Scope) Param(name string) *Node {
 	return n
 }
 
-// What an image's type decides. Parameters are float32 (float64 in tests) and an image may be bfloat16. Then
-// convolutions and matrix products take their weights in bfloat16 too; what is summed over many entries (norms,
-// softmax, and in reverse mode the gradients of biases) is computed in float32 and rounded once. Adjoints have the
-// types of what they belong to, so that all of this holds for derivatives of every order. With images in float32 the
-// conversions below append nothing.
+// Precision. Parameters are float32 (float64 in tests), and an image may be bfloat16. Then convolutions and matrix
+// products convert their weights to bfloat16; sums over many entries (norms, softmax, and in reverse mode the
+// gradients of biases) are computed in float32, "wide", and rounded once. Adjoints have the types of their values, so
+// this holds for derivatives of every order. With images in float32 the conversions below append nothing.
 
 // Wide returns x in float32 if it is bfloat16, else x itself.
 func Wide(x *Node) *Node {
@@ -76,8 +74,8 @@ func narrow(y, x *Node) *Node { return graph.ConvertDType(y, x.DType()) }
 // Like returns the named parameter in the type of x, to be multiplied with it.
 func (s *Scope) Like(x *Node, name string) *Node { return narrow(s.Param(name), x) }
 
-// Shift returns x + v in the type of x, where v is wide and may be broadcast.
+// Shift returns x + v in the type of x; v is wide and may be broadcast.
 func Shift(x, v *Node) *Node { return narrow(graph.Add(Wide(x), v), x) }
 
-// Scale returns x · v in the type of x, where v is wide and may be broadcast.
+// Scale returns x · v in the type of x; v is wide and may be broadcast.
 func Scale(x, v *Node) *Node { return narrow(graph.Mul(Wide(x), v), x) }

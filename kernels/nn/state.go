@@ -12,20 +12,19 @@ type Tensor struct {
 	Data  []float32
 }
 
-// Entry is one tensor of a network's state dict: a parameter, or a constant that is stored beside the parameters
-// (PyTorch calls it a registered buffer).
+// Entry is one tensor of a network's state dict: a parameter, or a constant that is stored with the parameters (a
+// registered buffer of PyTorch).
 type Entry struct {
 	Param
 	Constant []float32 // nil for a parameter
-	// Check says what is wrong with values that have the right number and are finite; empty where nothing is. Nil asks for
-	// nothing more.
+	// Check, if not nil, says what is wrong with finite values of the right number, or returns "".
 	Check func(data []float32) string
 }
 
-// Layout is the state dict of a network: its tensors in order. Networks embed it, so that its methods are theirs.
+// Layout is the state dict of a network: its tensors in order. Networks embed it.
 type Layout []Entry
 
-// Entries returns the parameters of layers as entries that ask for nothing more.
+// Entries returns the parameters of layers as entries without Check.
 func Entries(layers ...interface{ Params() []Param }) (out []Entry) {
 	for _, l := range layers {
 		for _, p := range l.Params() {
@@ -46,8 +45,7 @@ func (l Layout) Params() []Param {
 	return out
 }
 
-// Init draws initial values, in PyTorch's layout and the order of Params. Each tensor depends on the seed and its own
-// name only.
+// Init draws initial values, in PyTorch's layout and the order of Params; see [Param.Values].
 func (l Layout) Init(seed uint64) (out [][]float32) {
 	for _, p := range l.Params() {
 		out = append(out, p.Values(seed))
@@ -66,14 +64,14 @@ func (l Layout) ParamCount() int {
 	return total
 }
 
-// Load picks the values of Params, in their order, out of a state dict in any order. What [Layout.Check] finds wrong
-// first is the error. The result shares memory with state.
+// Load returns the values of Params, in their order, from a state dict in any order. The error is the first fault of
+// [Layout.Check]. The result shares memory with state.
 func (l Layout) Load(state []Tensor) ([][]float32, error) {
-	given := make(map[string][]float32, len(state))
+	values := make(map[string][]float32, len(state))
 	check := l.Check()
 	for _, t := range state {
 		check.Add(t)
-		given[t.Name] = t.Data
+		values[t.Name] = t.Data
 	}
 	if faults := check.Faults(); len(faults) > 0 {
 		return nil, faults[0]
@@ -83,7 +81,7 @@ func (l Layout) Load(state []Tensor) ([][]float32, error) {
 		if e.Constant != nil {
 			continue
 		}
-		data, ok := given[e.Name]
+		data, ok := values[e.Name]
 		if !ok {
 			data = make([]float32, e.Size())
 		}
@@ -92,8 +90,8 @@ func (l Layout) Load(state []Tensor) ([][]float32, error) {
 	return out, nil
 }
 
-// State returns the state dict with these values of Params, constants included, in order. It shares memory with values
-// and panics where their number or sizes differ from Params.
+// State returns the state dict with these values of Params and the constants, in order. It shares memory with values,
+// and panics if their number or sizes differ from Params.
 func (l Layout) State(values [][]float32) []Tensor {
 	out := make([]Tensor, len(l))
 	i := 0

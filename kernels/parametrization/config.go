@@ -30,13 +30,12 @@ const Section = "parametrization"
 
 const maxTable = 1 << 16 // entries
 
-// Config is the section "parametrization" of a config.json. A zero field is one that is not given; Resolved fills in
-// what the kind takes.
+// Config is the section "parametrization" of a config.json. Zero fields have the kind's defaults.
 type Config struct {
 	Kind string `json:"kind"`
-	// standard deviation of the data: σ_d of edm, and of the weight that pre-training gives the noise levels; 0.5
+	// standard deviation of the data: σ_d of edm, and of the weights of noise levels in pre-training; 0.5
 	SigmaData float64 `json:"sigma_data,omitempty"`
-	// the noise levels that the network was trained on, where they are narrower than the kind's own
+	// the noise levels that the network was trained on, if they are fewer than the kind's
 	SigmaMin float64 `json:"sigma_min,omitempty"`
 	SigmaMax float64 `json:"sigma_max,omitempty"`
 
@@ -45,8 +44,7 @@ type Config struct {
 	Steps    float64 `json:"steps,omitempty"`     // of vp: M, 1000; of flow: N, the label of t = 1, by default 1
 	EpsilonT float64 `json:"epsilon_t,omitempty"` // of vp: the least t, 1e-5
 
-	// of epsilon, v and x0: ᾱ of every discrete time, decreasing in (0, 1); entries of 0 at the end have no σ and are left
-	// out
+	// of epsilon, v and x0: ᾱ of every discrete time, decreasing in (0, 1); zeros at the end are ignored
 	AlphasCumprod []float64 `json:"alphas_cumprod,omitempty"`
 	// of epsilon, v and x0: the label of every entry of the table, by default 0, 1, 2, …
 	Timesteps []float64 `json:"timesteps,omitempty"`
@@ -76,10 +74,10 @@ func bad(field, format string, args ...any) error {
 	return nn.ConfigErrorf(Section+"."+field, format, args...)
 }
 
-// tabled are the kinds whose labels are a table's.
+// tabled are the kinds with a table of labels.
 var tabled = []string{Epsilon, V, X0}
 
-// check looks at what is given, before defaults.
+// check checks the fields before defaults are filled in.
 func (c Config) check() error {
 	if c.Kind == "" {
 		return bad("kind", "is missing; choose one of %s", strings.Join(Kinds, ", "))

@@ -12,8 +12,7 @@ import (
 //
 //	Mix  in(g) √g    of ε in the scaled state y = in x_0 + in √g ε
 //
-// written so that automatic differentiation of it loses no digits at large g, where the derivatives of in and of √g
-// cancel.
+// in a form whose automatic differentiation loses no digits at large g, where the derivatives of in and √g cancel.
 type Coefficients struct{ In, Skip, Out, Keep, Mix *graph.Node }
 
 // Coefficients appends the functions at variances g.
@@ -80,8 +79,8 @@ func (p *Parametrization) Noise(logSigma *graph.Node) *graph.Node {
 	return graph.MulScalar(logSigma, 0.25)
 }
 
-// noise interpolates the labels: it picks the piece [left, right) that ln σ lies in, and follows its line. Before the
-// first knot and behind the last the line is flat.
+// noise interpolates the labels linearly between the knots in ln σ. Before the first knot and behind the last it is
+// constant.
 func (t table) noise(logSigma *graph.Node) *graph.Node {
 	n := len(t.logs)
 	ends, starts := make([]float64, n+1), make([]float64, n+1)
@@ -100,7 +99,7 @@ func (t table) noise(logSigma *graph.Node) *graph.Node {
 	behind := func(v []float64) *graph.Node {
 		return graph.ConvertDType(graph.GreaterOrEqual(at, row(v)), logSigma.DType())
 	}
-	here := graph.StopGradient(graph.Sub(behind(starts), behind(ends)))
-	pick := func(v []float64) *graph.Node { return graph.ReduceSum(graph.Mul(here, row(v)), 1) }
+	inside := graph.StopGradient(graph.Sub(behind(starts), behind(ends)))
+	pick := func(v []float64) *graph.Node { return graph.ReduceSum(graph.Mul(inside, row(v)), 1) }
 	return graph.Add(pick(base), graph.Mul(pick(slope), graph.Sub(logSigma, pick(from))))
 }

@@ -1,3 +1,33 @@
+// Package parametrization computes the flow from the output F of a network.
+//
+// Networks are trained with different scalings and targets. With x = x_0 + σ ε and g = σ², each is described by four
+// numbers and a label, functions of g alone:
+//
+//	y        = in(g) x                          input of the network
+//	c        = noise(ln σ)                      noise label
+//	flow     = skip(g) x + out(g) F(y, c)       flow = (D − x)/√g = E[−ε | x]
+//	D        = keep(g) x + √g out(g) F(y, c)    keep = 1 + √g skip
+//	flow + ε = keep(g) ε + skip(g) x_0 + out(g) F(y, c)
+//
+// With noise in several subspaces there are four numbers for each g_j, and the label is that of the geometric mean of
+// the noise levels. The kinds:
+//
+//	kind     in           skip             out           keep       noise             F predicts
+//	edm      1/√(g+s)     −√g/(g+s)        σ_d/√(g+s)    s/(g+s)    ln(σ)/4           s = σ_d²
+//	vp       1/√(1+g)     0                −1            1          (M−1) t(σ)        ε
+//	ve       1            0                1             1          ln(σ/2)           −ε
+//	epsilon  1/√(1+g)     0                −1            1          table             ε
+//	v        1/√(1+g)     −√g/(1+g)        −1/√(1+g)     1/(1+g)    table             √ᾱ ε − √(1−ᾱ) x_0
+//	x0       1/√(1+g)     −1/√g            1/√g          0          table             x_0
+//	flow     1/(1+σ)      −1/(1+σ)         −1/(1+σ)      1/(1+σ)    N σ/(1+σ)         ε − x_0
+//
+// t(σ) is the inverse of σ² = exp(β_d t²/2 + β_min t) − 1. A table lists ᾱ = 1/(1+σ²) of discrete times; between them
+// the label is linear in ln σ, beyond them it is constant. A flow network with to_data runs from noise at time 0 to
+// data at time 1: it predicts x_0 − ε, and its label is N/(1+σ).
+//
+// Sources: Karras et al. 2022 (arXiv:2206.00364, table 1) for edm, vp and ve; Ho et al. 2020 (arXiv:2006.11239) for
+// epsilon; Salimans and Ho 2022 (arXiv:2202.00512) for v; Liu et al. 2022 (arXiv:2209.03003) and Lipman et al. 2022
+// (arXiv:2210.02747) for flow.
 package parametrization
 
 import (
@@ -12,10 +42,10 @@ import (
 
 // Parametrization is one of the kinds with its constants. It is immutable and safe for concurrent use.
 type Parametrization struct {
-	given Config // as it was configured
-	cfg   Config // with defaults
-	table table  // of epsilon, v and x0
-	noise schedule.Range
+	requested Config // without defaults
+	cfg       Config // with defaults
+	table     table  // of epsilon, v and x0
+	noise     schedule.Range
 }
 
 // table holds the labels of increasing noise levels.
@@ -26,29 +56,29 @@ func New(c Config) (*Parametrization, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	p := &Parametrization{given: c, cfg: c.resolved()}
+	p := &Parametrization{requested: c, cfg: c.resolved()}
 	for i, a := range p.cfg.AlphasCumprod {
 		if a > 0 {
 			p.table.logs = append(p.table.logs, 0.5*(math.Log1p(-a)-math.Log(a)))
 			p.table.labels = append(p.table.labels, p.cfg.Timesteps[i])
 		}
 	}
-	own := p.defaultRange()
-	p.noise = own.Within(schedule.Range{Min: c.SigmaMin, Max: c.SigmaMax})
+	levels := p.defaultRange()
+	p.noise = levels.Within(schedule.Range{Min: c.SigmaMin, Max: c.SigmaMax})
 	if p.noise.Empty() {
 		return nil, bad("sigma_min", "must leave noise levels between %g and %g, those of the kind %s; got %g … %g",
-			own.Min, own.Max, c.Kind, c.SigmaMin, c.SigmaMax)
+			levels.Min, levels.Max, c.Kind, c.SigmaMin, c.SigmaMax)
 	}
 	return p, nil
 }
 
-// OfEDM returns EDM's own with the standard deviation σ_d of the data; 0 means 0.5.
+// OfEDM returns EDM's parametrisation with the standard deviation σ_d of the data; 0 means 0.5.
 func OfEDM(sigmaData float64) *Parametrization {
 	c := Config{Kind: EDM, SigmaData: sigmaData}
-	return &Parametrization{given: c, cfg: c.resolved()}
+	return &Parametrization{requested: c, cfg: c.resolved()}
 }
 
-// defaultRange returns the noise levels that the kind's constants tell.
+// defaultRange returns the noise levels that follow from the kind's constants.
 func (p *Parametrization) defaultRange() schedule.Range {
 	c := p.cfg
 	switch c.Kind {
@@ -64,7 +94,7 @@ func (p *Parametrization) defaultRange() schedule.Range {
 	return schedule.Range{}
 }
 
-// Kind returns one of Kinds; that of nil, of a network that names none, is EDM's.
+// Kind returns one of Kinds; EDM if p is nil.
 func (p *Parametrization) Kind() string {
 	if p == nil {
 		return EDM
@@ -75,7 +105,7 @@ func (p *Parametrization) Kind() string {
 // SigmaData returns the standard deviation of the data.
 func (p *Parametrization) SigmaData() float64 { return p.cfg.SigmaData }
 
-// Range returns the noise levels that the network was trained on, as far as they are known; of nil, none.
+// Range returns the noise levels that the network was trained on, if they are known. p may be nil.
 func (p *Parametrization) Range() schedule.Range {
 	if p == nil {
 		return schedule.Range{}
@@ -84,9 +114,9 @@ func (p *Parametrization) Range() schedule.Range {
 }
 
 // MarshalJSON writes the section as it was configured.
-func (p *Parametrization) MarshalJSON() ([]byte, error) { return json.Marshal(p.given) }
+func (p *Parametrization) MarshalJSON() ([]byte, error) { return json.Marshal(p.requested) }
 
-// Key names the graph that p appends, constants included.
+// Key identifies the graph that p appends, constants included.
 func (p *Parametrization) Key() string {
 	text, err := json.Marshal(p.cfg)
 	if err != nil {

@@ -13,13 +13,12 @@ const chunk = 32 << 20
 //
 //	x_{0,0} ← ((x_{0,0} + x_{0,1}) + …) + x_{1,0} + x_{1,1} + …
 //
-// and gives each process the sum in place of its first term. All terms have one length, and every process the same
-// number of them. So N processes with M terms have the bits of one with N·M.
+// and each process gets the sum in place of its first term. All terms have the same length, and every process has the
+// same number of terms. So N processes with M terms get the bits of one with N·M.
 //
-// Each process adds up its own N-th part of the numbers: it sends and receives (M + 1)(N − 1)/N times the bytes of a
-// term.
+// Each process adds up an N-th part of the numbers: it sends and receives (M + 1)(N − 1)/N times the bytes of a term.
 //
-// flush takes sums that are smaller than the smallest normal number for zero.
+// With flush, subnormal sums become zero.
 func Sum[T float32 | float64](ctx context.Context, w *World, flush bool, terms ...[]T) error {
 	var smallest T
 	if flush {

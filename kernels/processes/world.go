@@ -1,11 +1,12 @@
-// Package processes lets several processes train as one: each has its place among them, and they add numbers up.
+// Package processes lets several processes train as one.
 //
-// A [Link] joins them, by MPI (package mpi) or, in tests, within one process (package processestest). It has two
-// methods: which process this is, and an exchange of bytes. All else is here, once for every link: sums in the order of
-// the processes ([Sum]), whether all can go on and are at the same step ([World.Agree]), and whether they have the same
-// version, data and settings ([World.Compare]).
+// A [Link] joins them, by MPI (package mpi) or, in tests, within one process (package processestest). It has the rank
+// of this process and an exchange of bytes. This package has the rest: sums in the order of the processes ([Sum]),
+// agreement that all can continue and are at the same step ([World.Agree]), and a comparison of version, data and
+// settings ([World.Compare]).
 //
-// Every process calls the same methods in the same order. Whoever cannot go on says so in the next Agree, and all end.
+// Every process calls the same methods in the same order. If one cannot continue, it says so in the next Agree, and all
+// end.
 //
 // Begin reading with [World].
 package processes
@@ -29,12 +30,12 @@ type Link interface {
 	Exchange(ctx context.Context, out, in []byte) error
 }
 
-// World is the processes of one job, as one of them sees it. It belongs to one goroutine.
+// World represents the processes of one job in one of them. It belongs to one goroutine.
 type World struct {
 	link       Link
 	rank, size int
-	end        error // why nothing can follow; nil while it can
-	broken     bool  // the others do not know of it
+	end        error // why the processes cannot continue; nil while they can
+	broken     bool  // see Broken
 }
 
 // New returns the world of a link.
@@ -60,20 +61,20 @@ func (w *World) Size() int {
 	return w.size
 }
 
-// Fail notes that this process cannot go on in the middle of what all do together.
+// Fail notes that this process cannot continue in the middle of an exchange.
 func (w *World) Fail(err error) {
 	w.stop(err)
 	w.broken = true
 }
 
-// Broken reports whether the others wait for what does not come, since an exchange or a sum has failed: then the
-// process has to end, and the launcher ends the others.
+// Broken reports whether an exchange or a sum has failed, so that the others may wait for ever. Then the process must
+// end, and the launcher ends the others.
 func (w *World) Broken() bool { return w.broken }
 
-// stop notes the first reason why nothing can follow.
+// stop notes the first reason why the processes cannot continue.
 func (w *World) stop(err error) { w.end = cmp.Or(w.end, err) }
 
-// exchange is the link's, after which nothing follows if it fails.
+// exchange is the link's. If it fails, the world is broken.
 func (w *World) exchange(ctx context.Context, out, in []byte) error {
 	if w.end != nil {
 		return w.end
@@ -98,34 +99,33 @@ func (w *World) gather(ctx context.Context, block []byte) ([]byte, error) {
 	return in, w.exchange(ctx, out, in)
 }
 
-// EndError says that the processes cannot go on together: another one ends, or is not where this one is, or cannot be
-// reached any more.
+// EndError says why the processes cannot continue together: one ends, is at another step, or cannot be reached.
 type EndError struct {
 	Rank, Size int    // of the process that the message is about
-	Msg        string // what it has done: "has failed" for instance
-	Ended      bool   // as it should
-	Lost       error  // what the link said, where the others are lost
+	Msg        string // such as "has failed"
+	Ended      bool   // the process has ended regularly
+	Lost       error  // the link's error, if the others cannot be reached
 }
 
 // Error implements the error interface.
 func (e *EndError) Error() string { return fmt.Sprintf("process %d of %d %s", e.Rank, e.Size, e.Msg) }
 
-// Unwrap returns what the link said.
+// Unwrap returns the link's error.
 func (e *EndError) Unwrap() error { return e.Lost }
 
-// What a process says of itself in Agree.
+// The state of a process in Agree.
 const (
 	ready = iota
 	ended
 	failed
 )
 
-// ErrEnded is what a process says in Agree that ends as it should: its work is done, or it was told to end.
+// ErrEnded is passed to Agree by a process that ends regularly: its work is done, or it was asked to end.
 var ErrEnded = errors.New("the processes end")
 
-// Agree tells the others where this process is, and whether it can go on: mine is nil, [ErrEnded], or what has
-// happened. It returns nil where all can and have the same digest of what they are about to do; else mine, where it is
-// not nil, or a *[EndError] about the first of those others. After an error nothing can follow.
+// Agree tells the others whether this process can continue: mine is nil, [ErrEnded], or an error. It returns nil if all
+// can continue and have the same digest of their next step. Otherwise it returns mine, or if that is nil an *[EndError]
+// about the first process that cannot continue or differs. After an error the processes cannot continue.
 func (w *World) Agree(ctx context.Context, digest uint64, mine error) error {
 	var state uint64 = ready
 	switch {
@@ -139,9 +139,9 @@ func (w *World) Agree(ctx context.Context, digest uint64, mine error) error {
 	if err != nil {
 		return errors.Join(mine, err)
 	}
-	said := func(k, field int) uint64 { return binary.LittleEndian.Uint64(words[16*k+8*field:]) }
+	word64 := func(k, field int) uint64 { return binary.LittleEndian.Uint64(words[16*k+8*field:]) }
 	for k := range w.size {
-		switch said(k, 0) {
+		switch word64(k, 0) {
 		case failed:
 			w.stop(&EndError{Rank: k, Size: w.size, Msg: "has failed; its log says why"})
 		case ended:
@@ -149,7 +149,7 @@ func (w *World) Agree(ctx context.Context, digest uint64, mine error) error {
 		}
 	}
 	for k := range w.size {
-		if said(k, 1) != said(0, 1) {
+		if word64(k, 1) != word64(0, 1) {
 			w.stop(&EndError{Rank: k, Size: w.size, Msg: "is about to do another step than process 0: its data, noise " +
 				"levels, rates or the gradient before differ; all need the same processors, files and version"})
 		}
@@ -161,7 +161,7 @@ func (w *World) Agree(ctx context.Context, digest uint64, mine error) error {
 	return w.end
 }
 
-// Fact is something that has to be the same in all processes.
+// Fact is a value that must be the same in all processes.
 type Fact struct{ Name, Value string }
 
 // factBytes is how many bytes of a value are compared.

@@ -12,8 +12,8 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// Projector is a basis as compiled programs take it. Separable projectors are constants of the program; the vectors of
-// a dense basis are a buffer, from which a basis per class gathers every sample's own.
+// Projector is a basis for compiled programs. Separable projectors are constants of the program. The vectors of a dense
+// basis are a buffer; with a basis per class, the program gathers the vectors of each sample.
 type Projector struct {
 	Basis   *basis.Basis
 	Key     string          // tells programs with different projectors apart
@@ -53,8 +53,8 @@ func NewProjector(dev *device.Device, dtype dtypes.DType, b *basis.Basis) (*Proj
 	return p, err
 }
 
-// In declares the projector's parameters and returns its application, which is computed in the type dtype and takes and
-// gives images of any.
+// In declares the projector's parameters in a graph and returns its application. It is computed in the type dtype, and
+// images keep their type.
 func (p *Projector) In(g *graph.Graph, dtype dtypes.DType, batch int) (s Subspaces) {
 	add := func(q func(*graph.Node) *graph.Node) {
 		s.nest = append(s.nest, func(x *graph.Node) *graph.Node {

@@ -1,18 +1,17 @@
-// Package subspace applies the projectors of a basis in a graph: what they take as parameters, sums over subspaces,
-// parts of images, and one coefficient per sample and subspace.
+// Package subspace applies the projectors of a basis in a graph, with one coefficient per sample and subspace.
 //
-// Begin with Projector, which a model has one of, and Subspaces, which a program has one of.
+// Begin with Projector, which belongs to a model, and Subspaces, which belongs to a program.
 package subspace
 
 import (
 	"github.com/gomlx/gomlx/pkg/core/graph"
 )
 
-// Subspaces applies the projectors P_1 … P_J in a graph. They are given by the nest of projectors
+// Subspaces applies the projectors P_1 … P_J in a graph by means of the projectors
 //
 //	Q_i = P_1 + … + P_i,  i < J
 //
-// since a sum over subspaces then costs J−1 applications of a Q, and the complement none.
+// so that a sum over subspaces takes J−1 applications of a Q.
 type Subspaces struct {
 	nest []func(x *graph.Node) *graph.Node // Q_1 … Q_{J−1}, on [B, H, W, C]
 }

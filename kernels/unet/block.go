@@ -57,13 +57,13 @@ func (c conv) applyFused(s *nn.Scope, x *graph.Node) *graph.Node {
 	return nn.Shift(x, graph.Reshape(s.Param(c.Name+".bias"), 1, 1, 1, c.Out))
 }
 
-// family holds what tells the blocks of SongUNet from those of DhariwalUNet.
+// family has the differences between the blocks of SongUNet and DhariwalUNet.
 type family struct {
 	embedding    int     // width of the embedding
 	eps          float64 // of the group norms
 	skipScale    float64 // factor after every residual sum
 	adaptive     bool    // the embedding scales and shifts, instead of being added
-	resampleProj bool    // the skip of a resampling block has a 1×1 convolution even where channels agree
+	resampleProj bool    // the skip of a resampling block has a 1×1 convolution even if channels agree
 	filter       nn.Resampler
 	initial      nn.Init // of most layers
 	initialLast  nn.Init // of the layers that end a branch
@@ -77,7 +77,7 @@ type family struct {
 //	y = silu(norm1(y + e))                       SongUNet
 //	y = silu(norm1(y)·(1 + e_scale) + e_shift)   DhariwalUNet
 //	y = (conv1(dropout(y)) + skip(x)) · skipScale
-//	y = (y + attention(norm2(y))) · skipScale    where there are heads
+//	y = (y + attention(norm2(y))) · skipScale    if there are heads
 type block struct {
 	family              *family
 	norm0, norm1, norm2 nn.GroupNorm

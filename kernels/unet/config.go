@@ -19,7 +19,7 @@ const (
 )
 
 // Config holds the keyword arguments of EDM's EDMPrecond and of its networks, by their own names. Start from [Defaults]
-// or [ParseConfig]: a zero field is a zero, not a default.
+// or [Parse]: a zero field is a zero, not a default.
 type Config struct {
 	ModelType     string             `json:"model_type"`     // SongUNet or DhariwalUNet
 	ImgResolution kernels.Resolution `json:"img_resolution"` // one number, or [height, width]
@@ -93,15 +93,6 @@ func Parse(data []byte) (*Net, error) {
 		return nil, err
 	}
 	return New(c)
-}
-
-// ParseConfig returns the configuration of the network that [Parse] returns.
-func ParseConfig(data []byte) (Config, error) {
-	n, err := Parse(data)
-	if err != nil {
-		return Config{}, err
-	}
-	return n.Config(), nil
 }
 
 // noiseLevels returns those that the network was trained on: its own and its parametrisation's.

@@ -13,8 +13,8 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/unet"
 )
 
-func TestParseConfigFillsInEDMsDefaults(t *testing.T) {
-	got, err := unet.ParseConfig([]byte(`{"model_type": "SongUNet", "img_resolution": 32, "img_channels": 3, ` +
+func TestParseFillsInEDMsDefaults(t *testing.T) {
+	net, err := unet.Parse([]byte(`{"model_type": "SongUNet", "img_resolution": 32, "img_channels": 3, ` +
 		`"label_dim": 2, "classes": ["cat", "dog"]}`))
 	if err != nil {
 		t.Fatal(err)
@@ -27,12 +27,12 @@ func TestParseConfigFillsInEDMsDefaults(t *testing.T) {
 		EncoderType: "standard", DecoderType: "standard", ResampleFilter: []float64{1, 1},
 		Classes: []string{"cat", "dog"},
 	}
-	if !reflect.DeepEqual(got, want) {
+	if got := net.Config(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
 
 	// model_type has a default too.
-	got, err = unet.ParseConfig([]byte(`{"img_resolution": 64, "img_channels": 3, "use_fp16": true, "sigma_max": 80, ` +
+	net, err = unet.Parse([]byte(`{"img_resolution": 64, "img_channels": 3, "use_fp16": true, "sigma_max": 80, ` +
 		`"attn_resolutions": []}`))
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func TestParseConfigFillsInEDMsDefaults(t *testing.T) {
 	want = unet.Defaults("DhariwalUNet")
 	want.ImgResolution, want.ImgChannels, want.UseFP16 = kernels.Square(64), 3, true
 	want.SigmaMax, want.AttnResolutions = 80, []int{}
-	if !reflect.DeepEqual(got, want) {
+	if got := net.Config(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
 }
@@ -98,10 +98,11 @@ func TestConfigSurvivesJSON(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := unet.ParseConfig(b)
+		net, err := unet.Parse(b)
 		if err != nil {
 			t.Fatalf("%s: %v", b, err)
 		}
+		got := net.Config()
 		got.AttnResolutions = nil
 		if !reflect.DeepEqual(got, c) || !strings.Contains(string(b), `"attn_resolutions":[]`) {
 			t.Errorf("%s: got %+v\nwant %+v", b, got, c)
@@ -109,7 +110,7 @@ func TestConfigSurvivesJSON(t *testing.T) {
 	}
 }
 
-func TestParseConfigRefuses(t *testing.T) {
+func TestParseRefuses(t *testing.T) {
 	song := func(field string) string {
 		return `{"model_type": "SongUNet", "img_resolution": 16, "img_channels": 3` + field + `}`
 	}
@@ -163,7 +164,7 @@ func TestParseConfigRefuses(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := unet.ParseConfig([]byte(c.json))
+			_, err := unet.Parse([]byte(c.json))
 			var ce *nn.ConfigError
 			if !errors.As(err, &ce) {
 				t.Fatalf("got %v, want a *ConfigError", err)
@@ -175,18 +176,16 @@ func TestParseConfigRefuses(t *testing.T) {
 	}
 }
 
-// FuzzParseConfig: whatever the text, an error or a network, never a panic.
-func FuzzParseConfig(f *testing.F) {
+// FuzzParse: whatever the text, an error or a network, never a panic.
+func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"model_type": "SongUNet", "img_resolution": 16, "img_channels": 3, "num_blocks": 1, "channel_mult": ` +
 		`[1]}`))
 	f.Add([]byte(`{"img_resolution": 8, "img_channels": 1, "model_channels": 64, "sigma_max": "inf"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := unet.ParseConfig(data)
-		if err != nil {
-			return
-		}
-		if _, err := unet.New(c); err != nil {
-			t.Errorf("parsed but not built: %v", err)
+		if net, err := unet.Parse(data); err == nil {
+			if _, err := json.Marshal(net); err != nil {
+				t.Errorf("parsed but not written: %v", err)
+			}
 		}
 	})
 }

@@ -3,12 +3,8 @@ package unet_test
 import (
 	"testing"
 
-	"github.com/gomlx/gomlx/pkg/core/dtypes"
-	"github.com/gomlx/gomlx/pkg/core/graph"
-	"github.com/gomlx/gomlx/pkg/core/shapes"
-
 	"github.com/anisoflight/anisoflight/internal/testing/devicetest"
-	"github.com/anisoflight/anisoflight/kernels/nn"
+	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/unet"
 )
 
@@ -37,28 +33,14 @@ func TestFLOPsOfPublishedNetworks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cost, err := dev.Cost(c.name, func(g *graph.Graph) []*node { return []*node{drawn(g, net)} })
+		m, err := kernels.NewModel(dev, net, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cost, err := m.EvaluateCost(1)
 		if err != nil || cost.FLOPs != c.flops || int64(net.ParamCount()) != c.params {
 			t.Errorf("%s: %d operations and %d parameters, want %d and %d (error %v)", c.name, cost.FLOPs, net.ParamCount(),
 				c.flops, c.params, err)
 		}
 	}
-}
-
-// drawn appends a network for one image.
-func drawn(g *graph.Graph, net *unet.Net) *node {
-	f32 := func(name string, dims ...int) *node {
-		return graph.Parameter(g, name, shapes.Make(dtypes.Float32, dims...))
-	}
-	var params []*node
-	for _, p := range net.Params() {
-		params = append(params, f32(p.Name, p.DeviceShape()...))
-	}
-	cfg := net.Config()
-	x := f32("x", 1, cfg.ImgResolution.Height, cfg.ImgResolution.Width, cfg.ImgChannels)
-	var label *node
-	if cfg.LabelDim > 0 {
-		label = f32("label", 1, cfg.LabelDim)
-	}
-	return net.Raw(nn.NewScope(net.Params(), params), x, f32("noise", 1), nil, label)
 }

@@ -16,7 +16,7 @@ import (
 //	SongUNet      silu(layer1(silu(layer0(e + label·√L))))
 //	DhariwalUNet  silu(layer1(silu(layer0(e))) + label)
 //
-// where augment and label stand for linear maps of those inputs.
+// augment and label are linear maps of those inputs.
 type embedder struct {
 	entries        []nn.Entry
 	song           bool

@@ -13,11 +13,11 @@ import (
 // prefix of every name in EDM's state dicts: the network is EDMPrecond's .model.
 const prefix = "model."
 
-// walk is what the steps of a network hand on to each other.
+// walk is the state that the steps of a network pass on.
 type walk struct {
 	scope   *nn.Scope
 	dropout float64
-	x       *graph.Node   // the image on its way
+	x       *graph.Node   // the image
 	emb     *graph.Node   // [B, E], the embedded conditions
 	skips   []*graph.Node // from the encoder to the decoder, last in first out
 	pyramid *graph.Node   // NCSN++'s, of the input
@@ -153,7 +153,7 @@ func buildSong(c Config) (*embedder, *layout) {
 	return newEmbedder(c, c.ModelChannels*c.ChannelMultNoise, width, initial, initial, initial), l
 }
 
-// residual adds the halved pyramid, of so many channels, to the image. The sum is the pyramid from there on.
+// residual adds the halved pyramid of the given channels to the image. The sum is the next pyramid.
 func (l *layout) residual(lv, channels int) {
 	halved := conv{nn.Conv2D{
 		Name: l.name("enc", lv, "aux_residual"), In: channels, Out: l.channels, Kernel: 3, Init: l.family.initial,

@@ -1,3 +1,15 @@
+// Package unet holds the networks of EDM (Karras et al., "Elucidating the Design Space of Diffusion-Based Generative
+// Models", arXiv 2206.00364): SongUNet in the forms DDPM++ and NCSN++, and DhariwalUNet (ADM).
+//
+// A [Config] holds EDM's own keyword arguments under EDM's own names, and a [Net] made from it has EDM's parameters:
+// the names, shapes, order and initial distributions of its state dict, so that checkpoints go both ways unchanged.
+// [Net.Apply] appends the raw network F to a computation graph; the wrapping around it (preconditioning) is package
+// kernels' business.
+//
+// There is one addition to EDM: with ratio_embedding = J−1 the network takes the log-ratios of the noise levels of J
+// subspaces, through linear maps that start at zero. A checkpoint without them loads with zeros and computes the same.
+//
+// Begin reading at [New]; the two families are built in layout.go from the block in block.go.
 package unet
 
 import (
@@ -133,7 +145,7 @@ func (n *Net) Spec() kernels.Spec {
 	return kernels.Spec{
 		Key:    fmt.Sprintf("unet %x", sha256.Sum256(key)),
 		Height: c.ImgResolution.Height, Width: c.ImgResolution.Width, Channels: c.ImgChannels,
-		Labels: c.LabelDim, Ratios: c.RatioEmbedding, SigmaData: c.SigmaData, Dropout: c.Dropout,
+		Labels: c.LabelDim, Ratios: c.RatioEmbedding, SigmaData: c.SigmaData,
 		Parametrization: c.Parametrization, Range: c.noiseLevels(),
 	}
 }

@@ -21,12 +21,8 @@ import (
 
 func tinyModel(tb testing.TB) *Model {
 	tb.Helper()
-	cfg, err := unet.ParseConfig([]byte(`{"model_type":"SongUNet","img_resolution":4,"img_channels":1,` +
+	net, err := unet.Parse([]byte(`{"model_type":"SongUNet","img_resolution":4,"img_channels":1,` +
 		`"model_channels":8,"channel_mult":[1,1],"num_blocks":1,"attn_resolutions":[]}`))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	net, err := unet.New(cfg)
 	if err != nil {
 		tb.Fatal(err)
 	}

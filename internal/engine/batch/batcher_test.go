@@ -24,11 +24,7 @@ const batchSize = 8
 // network returns a random network on a device.
 func network(t *testing.T, dev *device.Device) sampler.Network {
 	t.Helper()
-	cfg, err := unet.ParseConfig([]byte(tiny))
-	if err != nil {
-		t.Fatal(err)
-	}
-	net, err := unet.New(cfg)
+	net, err := unet.Parse([]byte(tiny))
 	if err != nil {
 		t.Fatal(err)
 	}

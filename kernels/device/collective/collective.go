@@ -1,4 +1,4 @@
-// Package collective computes with buffers of several devices of one process, by the collectives of their backend.
+// Package collective adds up buffers of several devices, of one process or of several.
 //
 // Begin reading with [Sum].
 package collective
@@ -15,11 +15,11 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/processes"
 )
 
-// Sum returns Σ_k x_k on each of the first len(x) devices of a backend, where x_k lies on device k and all are of one
-// shape. The x_k are given up, unless an error comes before the run. A single one is its own sum.
+// Sum returns Σ_k x_k on each of the first len(x) devices of a backend. x_k is on device k, and all have the same
+// shape. The x_k are donated, unless an error occurs before the run. A single one is its own sum.
 //
-// On XLA for CPU the terms are added in the order of the devices, (x_0 + x_1) + x_2 + …, so that the bits are those of
-// that sum on one device (TestSumIsInOrder). On GPUs the order is the collective library's.
+// On XLA for CPU the terms are added in the order of the devices, (x_0 + x_1) + x_2 + …, with the bits of that sum on
+// one device. On GPUs the collective library chooses the order.
 func Sum(ctx context.Context, x []*device.Buffer) ([]*device.Buffer, error) {
 	if len(x) == 1 {
 		return x, nil
@@ -40,17 +40,17 @@ func Sum(ctx context.Context, x []*device.Buffer) ([]*device.Buffer, error) {
 	return p.Run(ctx, args...)
 }
 
-// Across adds up float32 buffers of several devices of several processes, by way of the host.
+// Across adds up float32 buffers of several devices of several processes, through the host's memory.
 type Across struct {
 	World *processes.World
 
-	host [][]float32 // of the sum before, to be written to again
+	host [][]float32 // memory of the previous sum, which is reused
 }
 
-// Sum is [Sum] over the devices of all processes, of which each has as many. Where the host sees the memory of the
-// devices, as on XLA for CPU, the terms are added in the order of the processes and then of their devices, with the
-// bits of as many devices of one process. Otherwise those of a process are added first, by its backend. An error comes
-// with the buffers that are left.
+// Sum is [Sum] over the devices of all processes; every process has the same number of devices. If the host sees the
+// devices' memory, as on XLA for CPU, the terms are added in the order of the processes and then of their devices, with
+// the bits of one process with all the devices. Otherwise each process first adds up its own terms by its backend. With
+// an error, Sum returns the buffers that are still live.
 func (a *Across) Sum(ctx context.Context, x []*device.Buffer) (sums []*device.Buffer, err error) {
 	defer func() {
 		if err != nil {
@@ -73,7 +73,7 @@ func (a *Across) Sum(ctx context.Context, x []*device.Buffer) (sums []*device.Bu
 			return x, err
 		}
 	}
-	// XLA has processors take what is smaller than the smallest normal number for zero.
+	// XLA for CPU flushes subnormal numbers to zero.
 	flush := x[0].Device().Name() == "xla:"+string(device.CPU)
 	if err := processes.Sum(ctx, a.World, flush, a.host[:len(terms)]...); err != nil {
 		return x, err

@@ -1,5 +1,5 @@
-// Package selfcheck tells whether a device computes what it should: it runs small programs in float32 and compares them
-// with the pure-Go backend's results in float64. `anisoflight doctor` prints them. Begin reading at [Run].
+// Package selfcheck checks a device: it runs small programs in float32 and compares them with the pure-Go backend's
+// results in float64. `anisoflight doctor` prints the results. Begin reading at [Run].
 package selfcheck
 
 import (
@@ -15,6 +15,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/kernels/autodiff"
 	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 
 // Result is the outcome of one check.
@@ -25,8 +26,8 @@ type Result struct {
 	Err     error // nil if the check passed
 }
 
-// check is a program of inputs of the given sizes. On XLA for CPU the given number of places of it must be rewritten
-// into the form that is fast there; see kernels/device/internal/rewrite.
+// check is a program with inputs of the given sizes. On XLA for CPU the given number of its places must be rewritten;
+// see kernels/device/internal/rewrite.
 type check struct {
 	name   string
 	places int64
@@ -34,7 +35,7 @@ type check struct {
 	build  func(in []*graph.Node) *graph.Node
 }
 
-// From 128 channels on Winograd's method is used for a convolution and for its kernel's gradient.
+// With 128 channels, Winograd's method is used for a convolution and for its kernel's gradient.
 var image, kernel = []int{1, 8, 8, 128}, []int{3, 3, 128, 128}
 
 var checks = []check{
@@ -48,20 +49,16 @@ var checks = []check{
 		return graph.Mul(graph.BroadcastToDims(in[0], 1, 4, 8), in[1])
 	}},
 	{"convolution", 1, [][]int{image, kernel}, func(in []*graph.Node) *graph.Node {
-		return convolve(in[0], in[1])
+		return nn.Convolve(in[0], in[1], 1)
 	}},
 	{"kernel's gradient", 1, [][]int{image, image, kernel}, func(in []*graph.Node) *graph.Node {
-		return graph.Gradient(graph.ReduceAllSum(graph.Mul(convolve(in[0], in[2]), in[1])), in[2])[0]
+		return graph.Gradient(graph.ReduceAllSum(graph.Mul(nn.Convolve(in[0], in[2], 1), in[1])), in[2])[0]
 	}},
 	{"second derivative", 0, [][]int{{1, 6, 6, 2}, {3, 3, 2, 3}, {1, 6, 6, 2}}, func(in []*graph.Node) *graph.Node {
-		y := convolve(in[0], in[1]) // H z with H the Hessian of Σ y³/6, as the schedule's gradient has it
+		y := nn.Convolve(in[0], in[1], 1) // H z with H the Hessian of Σ y³/6, as the schedule's gradient has it
 		first := graph.Gradient(graph.DivScalar(graph.ReduceAllSum(graph.Mul(y, graph.Square(y))), 6), in[0])[0]
 		return graph.Gradient(graph.ReduceAllSum(graph.Mul(first, in[2])), in[0])[0]
 	}},
-}
-
-func convolve(x, w *graph.Node) *graph.Node {
-	return graph.Convolve(x, w).PadSame().Strides(1).DilationPerAxis(1, 1).Done()
 }
 
 // Run runs all checks.
@@ -98,7 +95,7 @@ func (c check) run(ctx context.Context, dev, reference *device.Device) (detail s
 	return detail, c.rewritten(dev, before)
 }
 
-// rewritten returns an error if programs compiled since before were not given the form that is fast.
+// rewritten returns an error if programs compiled since before have too few rewritten places.
 func (c check) rewritten(dev *device.Device, before device.Stats) error {
 	now := dev.Stats()
 	places := now.Rewritten - before.Rewritten
@@ -109,7 +106,7 @@ func (c check) rewritten(dev *device.Device, before device.Stats) error {
 		"the rules of kernels/device/internal/rewrite do not match what this release of go-xla writes", places, c.places)
 }
 
-// evaluate runs the program in a type, with inputs of order one, none of which repeats.
+// evaluate runs the program in a type, with inputs of order one that do not repeat.
 func (c check) evaluate(ctx context.Context, dev *device.Device, dtype dtypes.DType) ([]float64, error) {
 	p, err := dev.Program(ctx, "selfcheck "+c.name, func(g *graph.Graph) []*graph.Node {
 		var in []*graph.Node
@@ -143,5 +140,5 @@ func (c check) evaluate(ctx context.Context, dev *device.Device, dtype dtypes.DT
 	return got, device.Download(out[0], got)
 }
 
-// tolerance is what rounding in float32 comes to, many times over.
+// tolerance is many times the rounding of float32.
 const tolerance = 1e-5

@@ -1,7 +1,5 @@
-// Package nodes reads of a graph's nodes what the graph library keeps to itself: their static parameters (axes,
-// strides, paddings), which only its own derivative rules see.
-//
-// Begin at [AttributesOf].
+// Package nodes reads the static parameters of a graph's nodes (axes, strides, paddings), which the graph library does
+// not export. Begin at [AttributesOf].
 package nodes
 
 import (
@@ -10,9 +8,9 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/graph"
 )
 
-// Attributes are the static parameters of a node, by the library's own names. They lie in an unexported struct, so they
-// are read by reflection. A field that is missing, which can only follow an upgrade of the library, panics; the tests
-// of packages autodiff and device read every field that is used.
+// Attributes are the static parameters of a node by the library's names, read by reflection from an unexported struct.
+// A missing field panics: it can only follow an upgrade of the library, and tests of packages autodiff and device read
+// every field that is used.
 type Attributes struct{ v reflect.Value }
 
 // AttributesOf returns the attributes of a node.

@@ -1,3 +1,9 @@
+// Package mpi joins processes by MPI, through its standard ABI, which libraries have from MPI 5.0 on (libmpi_abi.so):
+// MPICH 5, which `pip install mpich` brings, and others. The library is loaded at run time, and the program is built
+// without one.
+//
+// In a build without cgo, or for another system than Linux, [Open] answers an error. Begin reading with find.go and
+// open.go.
 package mpi
 
 import (
@@ -35,8 +41,8 @@ func candidates() (paths []string) {
 	return append(paths, libraries...)
 }
 
-// sizes are the variables in which launchers tell how many processes they have started: MPICH's and Intel's mpiexec and
-// Slurm with PMI, Open MPI's mpiexec, and srun.
+// sizes are the variables with the number of processes of a launcher: MPICH's and Intel's mpiexec and Slurm with PMI,
+// Open MPI's mpiexec, and srun.
 var sizes = []string{"PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"}
 
 // Launched reports whether a launcher has started this process with others.

@@ -23,8 +23,8 @@ type Link struct{ rank, size int }
 
 var _ processes.Link = (*Link)(nil)
 
-// Open joins the processes that a launcher has started, by the library at path, or the one that is found where path is
-// empty. It is called once in the life of a process.
+// Open joins the processes that a launcher has started, by the library at path; if path is empty, it searches. Call it
+// once per process.
 func Open(path string) (*Link, error) {
 	paths := candidates()
 	if path != "" {
@@ -66,7 +66,7 @@ func failure(code C.int) error {
 // Place implements [processes.Link].
 func (l *Link) Place() (rank, size int) { return l.rank, l.size }
 
-// pinned is the memory that MPI has until an exchange is done: for good, where one fails.
+// pinned is the memory that MPI uses until an exchange is done. After a failure it stays pinned.
 var pinned runtime.Pinner
 
 const (

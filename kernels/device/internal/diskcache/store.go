@@ -4,11 +4,11 @@
 //
 //	KEY    "anisoflight program 1\n" | SHA-256 of the rest, 32 bytes | the executable
 //
-// A file appears whole or not at all, so processes may share a folder. What is damaged reads as absent and is written
-// again. When the files together exceed the limit, those used longest ago go. The cache only saves time: no failure of
-// the file system is an error.
+// Files are written atomically, so processes may share a folder. A damaged file counts as absent and is written again.
+// If all files together exceed the limit, the least recently used are removed. A failure of the file system is no
+// error.
 //
-// Whoever can write to the folder can run code in the processes that read it. It is made for its owner alone.
+// Anyone who can write to the folder can run code in the processes that read it. It is created for its owner alone.
 package diskcache
 
 import (
@@ -36,13 +36,13 @@ const (
 type Store struct {
 	dir     string
 	limit   int64
-	context []byte // hash of what all of this store's programs depend on
+	context []byte // hash of Open's context
 
-	mu sync.Mutex // one clean-up at a time
+	mu sync.Mutex // held by trim
 }
 
-// Open returns the store in dir, which need not exist yet, for programs that depend on the context beside their own
-// text: the compiler, its flags, the machine. The files may take limit bytes together.
+// Open returns the store in dir, which need not exist. context names everything that programs depend on except their
+// text: the compiler, its flags, the machine. All files together take at most limit bytes.
 func Open(dir string, limit int64, context ...string) *Store {
 	var parts [][]byte
 	for _, c := range context {
@@ -51,7 +51,7 @@ func Open(dir string, limit int64, context ...string) *Store {
 	return &Store{dir: dir, limit: limit, context: hash(parts...)}
 }
 
-// hash keeps its parts apart, so that no two lists of parts have one hash.
+// hash hashes a list of parts with their lengths, so that different lists have different hashes.
 func hash(parts ...[]byte) []byte {
 	h := sha256.New()
 	for _, p := range parts {
@@ -67,7 +67,7 @@ func (s *Store) Key(parts ...[]byte) string {
 
 func (s *Store) path(key string) string { return filepath.Join(s.dir, key+suffix) }
 
-// Get reads a program. Nil means that there is none, or none that is whole.
+// Get returns a program, or nil if it is absent or damaged.
 func (s *Store) Get(key string) []byte {
 	file, err := os.ReadFile(s.path(key))
 	if err != nil || len(file) <= header || string(file[:len(magic)]) != magic {
@@ -78,11 +78,11 @@ func (s *Store) Get(key string) []byte {
 		return nil
 	}
 	now := time.Now()
-	_ = os.Chtimes(s.path(key), now, now) // the order in which programs go
+	_ = os.Chtimes(s.path(key), now, now) // trim removes the oldest
 	return body
 }
 
-// Put writes a program. One that is larger than the limit is not kept.
+// Put writes a program, unless it is larger than the limit.
 func (s *Store) Put(key string, program []byte) {
 	if int64(header+len(program)) > s.limit || os.MkdirAll(s.dir, 0o700) != nil {
 		return
@@ -100,8 +100,8 @@ func (s *Store) Put(key string, program []byte) {
 	s.trim()
 }
 
-// trim removes the programs used longest ago, and what writers left that died an hour ago or longer, until the rest is
-// within the limit.
+// trim removes the least recently used programs until the rest is within the limit, and temporary files older than an
+// hour.
 func (s *Store) trim() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

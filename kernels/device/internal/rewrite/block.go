@@ -21,10 +21,10 @@ func (v value) String() string {
 	return tensor(v.dims, v.dtype)
 }
 
-// A block is the operations that a rule writes in the place of one.
+// A block is the operations by which a rule replaces one.
 type block struct {
 	indent string
-	rule   string // what values without a name of their own are called, with their number
+	rule   string // prefix of the names of values
 	count  int
 	text   bytes.Buffer
 }
@@ -34,13 +34,13 @@ func (b *block) operation(op, attributes string, dims []int, operands ...value) 
 	return b.define(b.next("f32", dims), op, attributes, operands...)
 }
 
-// next returns a value that is still to be defined.
+// next returns a value with a new name, which is not defined yet.
 func (b *block) next(dtype string, dims []int) value {
 	b.count++
 	return value{fmt.Sprintf("%%%s.%d", b.rule, b.count), dims, dtype}
 }
 
-// define writes the operation that a value is the result of, and returns the value.
+// define writes the operation that computes a value, and returns the value.
 func (b *block) define(v value, op, attributes string, operands ...value) value {
 	b.write(v, op, attributes, operands)
 	b.text.WriteByte('\n')
@@ -59,7 +59,7 @@ func (b *block) write(v value, op, attributes string, operands []value) {
 		attributes, strings.Join(types, ", "), v)
 }
 
-// constant returns a constant of numbers written as MLIR writes them.
+// constant returns a constant; numbers is in the syntax of MLIR.
 func (b *block) constant(numbers string, dims ...int) value {
 	return b.operation("constant", fmt.Sprintf("value = dense<%s> : %s", numbers, value{dims: dims, dtype: "f32"}), dims)
 }
@@ -116,10 +116,10 @@ func (b *block) products(x, y value, xAxis, yAxis int) value {
 		[]int{x.dims[0], x.dims[3-xAxis], y.dims[3-yAxis]}, x, y)
 }
 
-// zeroAfter returns a zero that is known once x is. XLA for CPU puts operations as early as it can: what depends on
-// nothing else, or on something that has long been there, would be computed at the start and held.
+// zeroAfter returns a zero that depends on x. XLA for CPU computes operations as early as it can, and would compute
+// everything that does not depend on x at the start, and hold it.
 //
-// It is 10⁻³⁰ where the first entry of x is about to overflow, so that nothing can compute it without x.
+// It is 10⁻³⁰ if the first entry of x is about to overflow, so that no compiler can compute it without x.
 func (b *block) zeroAfter(x value) value {
 	for axis := range x.dims {
 		x = b.slice(x, axis, 0, 1)
@@ -129,7 +129,7 @@ func (b *block) zeroAfter(x value) value {
 	return b.operation("select", "", nil, large, b.constant("1.0e-30"), b.constant("0.0"))
 }
 
-// end names x, in another shape, as the value that the block stands for, and returns the block's text.
+// end gives x, in another shape, the name of the value that the block replaces, and returns the block's text.
 func (b *block) end(name []byte, x value, dims ...int) []byte {
 	b.write(value{string(name), dims, x.dtype}, "reshape", "", []value{x})
 	return b.text.Bytes()

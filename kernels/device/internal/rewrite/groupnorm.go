@@ -9,9 +9,8 @@ import (
 
 const (
 	sumParts = 4
-	// sumSpan is the number of values from which on it pays, between the first and the last that a sum takes in: 32 KiB,
-	// what a processor has at hand. It says nothing of the batch where that is no axis of the sum, so that an image's
-	// values do not depend on those beside it.
+	// sumSpan is the least distance, in values, between the first and the last term of a sum in parts: 32 KiB, the size of
+	// a processor's first cache. It does not count the batch, so that an image does not depend on others.
 	sumSpan = 1 << 13
 )
 
@@ -21,20 +20,20 @@ var sumOfPixels = regexp.MustCompile(`( *)(%\w+ = "stablehlo\.reduce"\()%(\w+)(,
 	` *"stablehlo\.return"\(%\w+\) : .*\n` +
 	` *\}\) \{ dimensions = array<i64: )([0-9, ]+)(> \} : \()tensor<([0-9x]+)x(f32|f64)>(, tensor<f\d+>\) -> .*)`)
 
-// elementwise are the operations that XLA computes within the loop of a sum over them.
+// elementwise are the operations that XLA fuses into the loop of a sum over them.
 var elementwise = map[string]bool{
 	"add": true, "subtract": true, "multiply": true, "divide": true, "negate": true, "select": true, "convert": true,
 	"maximum": true, "minimum": true, "abs": true, "power": true, "sqrt": true, "rsqrt": true,
 	"exponential": true, "log": true, "logistic": true, "tanh": true,
 }
 
-// sums writes sums of terms that are computed on the way by parts. XLA's loop for them takes one output after the other
-// and steps through its terms, for a sum over pixels by the whole row of channels, one value at a time. By parts
+// sums writes sums of computed terms by parts. XLA's loop for a sum over pixels computes one output after the other,
+// and one value at a time, because its terms are a row of channels apart. By parts along the first axis of the sum,
 //
 //	Σ_{i<n} t[i] = Σ_{i<n/4} (t[i] + t[i+n/4] + t[i+n/2] + t[i+3n/4])
 //
-// along the first axis of the sum, the terms are computed in the order of memory, in vectors, and a quarter of them is
-// written out, which YNNPACK sums. Terms that something else needs too are left alone: they would be computed twice.
+// the terms are computed in the order of memory, in vectors, and YNNPACK sums a quarter of them. Terms that have
+// another use are not rewritten, because they would be computed twice.
 func sums(code []byte) (out []byte, n int) {
 	if !bytes.Contains(code, []byte(`"stablehlo.reduce"`)) {
 		return code, 0
@@ -77,13 +76,12 @@ var groupRepeat = regexp.MustCompile(`( *)(%\w+) = "stablehlo\.broadcast_in_dim"
 	`\(tensor<(\d+x\d+)x1x(f32|f64)>\) -> tensor<(\d+x\d+x\d+)x(?:f32|f64)>`)
 
 // repeats writes the repetition of a group's value for each of its channels, [B, G, 1] to [B, G, k], as a product with
-// the matrix of zeros and ones that says which channel belongs to which group:
+// a matrix of zeros and ones:
 //
 //	y[b, g·k + i] = Σ_h x[b, h] · (h = g)
 //
-// Group norms and their derivatives repeat means and scales so, and use them over all pixels. XLA would compute the
-// repetition anew in these loops, by a division of every channel's index, and not in vectors. A product is computed
-// once.
+// Group norms and their derivatives repeat means and scales like this and use them for all pixels. XLA would repeat
+// them in each of these loops, with a division for every channel and without vectors. A product is computed once.
 func repeats(code []byte) (out []byte, n int) {
 	out = groupRepeat.ReplaceAllFunc(code, func(found []byte) []byte {
 		m := groupRepeat.FindSubmatch(found)

@@ -1,16 +1,16 @@
-// Package rewrite gives programs the form in which XLA for CPU is fast.
+// Package rewrite rewrites programs so that XLA for CPU is faster.
 //
-// A program is StableHLO's text as go-xla writes it, before the plugin compiles it. All derivatives are taken by then,
-// so that an operation can have a simple derivative in the graph and a fast form here. Each rule gains at least a tenth
-// on a network of bench/docs/model.md:
+// A program is the text of StableHLO that go-xla passes to the plugin. It contains all derivatives, so an operation can
+// have a simple derivative in the graph and a fast form here. Each rule gains at least a tenth on a network of
+// bench/docs/model.md:
 //
 //	winograd, winogradGradients  convolutions of many channels by Winograd's method
 //	sums                         sums over pixels of computed terms, in four parts
 //	repeats                      values of groups of channels repeated by a product
 //
-// Package selfcheck has a program for each, so that `anisoflight doctor` reports a rule that no longer matches what
-// go-xla writes. Names of values that the rules add contain dots, which go-xla's do not. XLA for GPUs forms its loops
-// differently and gets programs as they are.
+// Package selfcheck has a program for each, so that `anisoflight doctor` reports a rule that no longer matches the
+// text of go-xla. Names of values that the rules add contain dots, which go-xla's do not. Programs for GPUs are not
+// rewritten.
 package rewrite
 
 import (
@@ -20,8 +20,8 @@ import (
 	"strings"
 )
 
-// ForCPU returns a program in the form for XLA's CPU compiler, and the number of places that were changed. The
-// program's outputs are the same up to rounding.
+// ForCPU rewrites a program for XLA's CPU compiler and returns the number of changed places. The program's outputs are
+// the same up to rounding.
 func ForCPU(code []byte) (out []byte, places int) {
 	for _, rule := range []func([]byte) ([]byte, int){winograd, winogradGradients, sums, repeats} {
 		var n int
@@ -48,7 +48,7 @@ func definitions(code []byte) (defined map[string]string, uses map[string]int) {
 	return defined, uses
 }
 
-// numbers reads a list of digits, which the rules' expressions have found to be such.
+// numbers reads a list of integers.
 func numbers(list []byte, separator string) []int {
 	var out []int
 	for s := range bytes.SplitSeq(list, []byte(separator)) {

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// From these on it pays to write a convolution by Winograd's method: below them the sums over patches, or the kernels'
-// transforms, cost what the products save. The batch has no say, so that an image's values do not depend on those
-// beside it.
+// Smallest sizes for which Winograd's method is faster. Below them the sums over patches or the transforms of kernels
+// cost what the products save. The batch does not count, so that an image does not depend on others.
 const (
 	winogradChannels         = 64  // of input and output
 	winogradGradientChannels = 128 // the same, for the gradient by the kernel
@@ -60,7 +59,7 @@ func convolved(m [][]byte) (x, y value, result []int) {
 	return x, y, numbers(m[9], "x")
 }
 
-// winograd writes convolutions of 3×3 with many channels, and their derivatives by the image, by Winograd's method.
+// winograd writes 3×3 convolutions with many channels, and their derivatives by the image, by Winograd's method.
 func winograd(code []byte) (out []byte, n int) {
 	out = convolution.ReplaceAllFunc(code, func(found []byte) []byte {
 		m := convolution.FindSubmatch(found)
@@ -80,7 +79,7 @@ func winograd(code []byte) (out []byte, n int) {
 		if string(m[5]) == "o, i" {
 			axis = 2
 		}
-		// Kernels are transformed when their image is there, not all at the start.
+		// Kernels are transformed when their image is known, not all at the start.
 		matrix := b.add(b.kronecker(g), b.broadcast(b.zeroAfter(x), 1, 16, 9))
 		kernels := b.products(matrix, b.reshape(w, 1, 9, in*channels), 2, 1)
 		sums := b.products(b.patches(x, b.constant("0.0")), b.reshape(kernels, 16, w.dims[2], w.dims[3]), 2, axis)
@@ -104,7 +103,7 @@ func winogradGradients(code []byte) (out []byte, n int) {
 		b := &block{indent: string(m[1]), rule: fmt.Sprintf("winograd.gradient.%d", n)}
 		rows, columns := height/2, width/2
 
-		// The image has been there since the forward pass: its patches are formed when its gradient is there.
+		// The image is known since the forward pass; its patches are formed when the gradient is known.
 		patches := b.patches(x, b.zeroAfter(g))
 		g = b.patchGradients(b.reshape(g, 1, batch*rows, 2, width, channels), 2, 0)
 		g = b.patchGradients(b.reshape(g, 4, 1, batch*rows, columns, 2, channels), 4, 1)
@@ -114,7 +113,7 @@ func winogradGradients(code []byte) (out []byte, n int) {
 	return out, n
 }
 
-// winogradPays reports whether the method takes images x and kernels w, and is faster.
+// winogradPays reports whether the method applies to images x and kernels w and is faster.
 func winogradPays(x, w []int, channels, least int) bool {
 	height, width := x[1], x[2]
 	return w[0] == 3 && w[1] == 3 && height%2 == 0 && width%2 == 0 && height*width >= winogradPixels && channels >= least

@@ -13,8 +13,8 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device/internal/rewrite"
 )
 
-// shimCompile stands in for PJRT_Client_Compile. An executable that the plugin
-// refuses to load or to serialize is compiled as if there were no cache.
+// shimCompile replaces PJRT_Client_Compile. If the plugin cannot load or serialize an executable, the cache is not
+// used.
 //
 //export shimCompile
 func shimCompile(slot C.int, arguments unsafe.Pointer) unsafe.Pointer {
@@ -24,7 +24,7 @@ func shimCompile(slot C.int, arguments unsafe.Pointer) unsafe.Pointer {
 	code := withDonors(view(args.program.code, args.program.code_size))
 	if text, found := bytes.CutPrefix(code, []byte("module @"+loweredModule)); found {
 		plugin.lowered = withExactProducts(slices.Concat([]byte("module @"), text))
-		code = []byte("no program") // the plugin answers an error
+		code = []byte("no program") // the plugin returns an error
 		return C.shim_compile(slot, args, (*C.char)(unsafe.Pointer(unsafe.SliceData(code))), C.size_t(len(code)))
 	}
 	if settings.ExactProducts {
@@ -67,11 +67,11 @@ func shimCompile(slot C.int, arguments unsafe.Pointer) unsafe.Pointer {
 	return nil
 }
 
-// loweredModule begins the names of modules that are to be written out, not compiled.
+// loweredModule begins the names of modules that Lower takes.
 const loweredModule = "lowered_"
 
-// Lower returns a program as a CUDA plugin would be given it, as StableHLO's text. compile compiles a program whose
-// module has the name it is called with, and is answered an error. The text is nil where it did not get so far.
+// Lower returns the StableHLO text of a program as a CUDA plugin would get it. compile must compile a program whose
+// module has the given name; it gets an error. The text is nil if compile fails before that.
 func (p *Plugin) Lower(module string, compile func(module string)) []byte {
 	p.lowering.Lock()
 	defer p.lowering.Unlock()

@@ -20,13 +20,13 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device/internal/diskcache"
 )
 
-// Available says whether this build can load plugins at all.
+// Available is true if this build can load plugins.
 const Available = true
 
 // Plugin is a plugin in this process.
 type Plugin struct {
-	// Name is the name under which go-xla knows the plugin. It looks like an absolute path, because go-xla searches the
-	// system's library folders for any other name.
+	// Name is go-xla's name of the plugin. It looks like an absolute path, because go-xla searches the system's library
+	// folders for any other name.
 	Name         string
 	Major, Minor int // its PJRT API version
 
@@ -34,18 +34,16 @@ type Plugin struct {
 	fromDisk, rewritten atomic.Int64
 
 	lowering sync.Mutex
-	lowered  []byte // the text that Lower waits for; guarded by lowering
+	lowered  []byte // the text for Lower; guarded by lowering
 }
 
 // Settings say how a plugin's programs are compiled. The zero value leaves that to the plugin.
 type Settings struct {
 	// Cache keeps compiled programs; nil keeps none. Its context must identify everything that compiled code depends on
 	// except the program and its options.
-	Cache *diskcache.Store
-	// ExactProducts makes products of float32 exact, except in a module called [TF32Module].
-	ExactProducts bool
-	// RewriteForCPU gives programs the form in which XLA for CPU is fast; see package rewrite.
-	RewriteForCPU bool
+	Cache         *diskcache.Store
+	ExactProducts bool // products of float32 are exact, except in a module named [TF32Module]
+	RewriteForCPU bool // see package rewrite
 }
 
 // Configure sets how programs are compiled from now on.
@@ -64,10 +62,8 @@ var (
 	bySlot [C.SHIM_SLOTS]atomic.Pointer[Plugin]
 )
 
-// Load opens the plugin at an absolute path and registers it with go-xla. A
-// plugin is loaded once per process and never unloaded; a second Load returns the
-// first one's result. The file must have been verified before: the dynamic
-// loader kills the process on some damaged files.
+// Load opens the plugin at an absolute path and registers it with go-xla. A plugin is loaded once per process and never
+// unloaded; a second Load returns the first one's result. Verify the file first: some damaged files kill the process.
 func Load(path string) (*Plugin, error) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -106,7 +102,7 @@ func Load(path string) (*Plugin, error) {
 	return p, nil
 }
 
-// Try loads a library, for this process alone, and returns why that is not possible.
+// Try loads a library, or returns why that is not possible.
 func Try(path string) error {
 	c := C.CString(path)
 	defer C.free(unsafe.Pointer(c))
@@ -116,11 +112,11 @@ func Try(path string) error {
 	return nil
 }
 
-// Malloc returns the path of the library whose malloc this process has.
+// Malloc returns the path of the library that provides malloc.
 func Malloc() string { return C.GoString(C.shim_malloc()) }
 
-// TuneMalloc sets glibc's allocator up for large tensors that come and go, unless
-// the user has set MALLOC_* variables. Programs run 5–14 % faster.
+// TuneMalloc sets up glibc's allocator for large tensors, unless the user has set MALLOC_* variables. Programs run
+// 5–14 % faster.
 var TuneMalloc = sync.OnceFunc(func() {
 	for _, name := range []string{
 		"MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_",

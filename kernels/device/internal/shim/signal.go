@@ -7,10 +7,9 @@ import "C"
 
 import "unsafe"
 
-// signal stands in for the C library's in every library that this process loads. NVRTC, with
-// which cuDNN compiles, replaces the handlers of SIGINT and SIGTERM meanwhile and puts Go's back without their flags.
-// They then run on the stack of a goroutine, which ends the process. So handlers with SA_SIGINFO stay, as all of Go's
-// have it.
+// signal replaces the C library's for every library in this process. NVRTC, with which cuDNN compiles, replaces the
+// handlers of SIGINT and SIGTERM for a while and then restores Go's without their flags. These would run on the stack
+// of a goroutine, which ends the process. So handlers with SA_SIGINFO, which all of Go's have, stay.
 //
 //export signal
 func signal(number C.int, handler unsafe.Pointer) unsafe.Pointer {

@@ -13,9 +13,9 @@ const TF32Module = "tf32"
 
 var donor = regexp.MustCompile(`%` + DonorPrefix + `\w+: tensor<[^>]*>`)
 
-// withDonors returns a program, as StableHLO's text, with the parameters of [DonorPrefix] marked as donors. PJRT lets
-// outputs lie in the memory of donated arguments only if the program was compiled for it, and go-xla has no way to ask
-// for that. XLA then pairs donors and outputs of the same size.
+// withDonors marks the parameters of [DonorPrefix] as donors in the StableHLO text of a program. PJRT lets outputs use
+// the memory of donated arguments only if the program was compiled for it, and go-xla cannot ask for that. XLA then
+// pairs donors and outputs of the same size.
 func withDonors(code []byte) []byte {
 	head, rest, found := bytes.Cut(code, []byte("->"))
 	if !found || !bytes.Contains(head, []byte("%"+DonorPrefix)) {
@@ -25,9 +25,8 @@ func withDonors(code []byte) []byte {
 	return bytes.Join([][]byte{head, rest}, []byte("->"))
 }
 
-// withExactProducts returns a program, as StableHLO's text, with the precision of its products written out. go-xla
-// leaves it at DEFAULT. For XLA on GPUs DEFAULT and HIGH mean that float32 may be multiplied as TF32, HIGHEST that it
-// may not. Products of bfloat16 are the same with each.
+// withExactProducts sets the precision of products in the StableHLO text of a program, which go-xla leaves at DEFAULT.
+// On GPUs, DEFAULT and HIGH let XLA multiply float32 as TF32, HIGHEST does not. Products of bfloat16 are not affected.
 func withExactProducts(code []byte) []byte {
 	if bytes.HasPrefix(code, []byte("module @"+TF32Module+" ")) {
 		return code
