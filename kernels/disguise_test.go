@@ -119,25 +119,3 @@ func TestEstimatorIsTheGradient(t *testing.T) {
 		})
 	}
 }
-
-// TestExplicitIsUnbiasedAtTheOptimum: if the flow is optimal for the data, what the mode explicit leaves out of d_θ has
-// mean 0, each entry within five standard errors.
-func TestExplicitIsUnbiasedAtTheOptimum(t *testing.T) {
-	t.Parallel()
-	l := newLaboratory(t, 1, 4096, 1, 0)
-	g, gdot := l.levels(l.theta)
-	_, a, b := l.terms(t, kernels.Backprop, g, gdot).Assemble(g, gdot, labC)
-	all := l.perSample(a, b)
-	_, a, b = l.terms(t, kernels.Explicit, g, gdot).Assemble(g, gdot, labC)
-	explicit, n := l.perSample(a, b), float64(len(all))
-	for k := range all[0] {
-		var sum, square float64
-		for i := range all {
-			rest := all[i][k] - explicit[i][k]
-			sum, square = sum+rest, square+rest*rest
-		}
-		if !(sum*sum < 25*square) || square/n < 1e-9 {
-			t.Errorf("entry %d: the mean of what is left out is %v, its rms %v", k, sum/n, square/n)
-		}
-	}
-}
