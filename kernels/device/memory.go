@@ -58,7 +58,7 @@ func hostMemory(root string) (bytes int64, ok bool) {
 	return bytes, ok
 }
 
-// groupMemory returns what the control groups of this process, of version 1 or 2, and each of their ancestors have left.
+// groupMemory returns what the control groups of this process and each of their ancestors have left, in version 1 or 2.
 // Cached files that are not in use count as free.
 func groupMemory(root string) (left []int64) {
 	groups, _ := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
