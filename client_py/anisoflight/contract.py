@@ -144,8 +144,8 @@ FIELDS = {
         basis: str, default none. Basis whose subspaces each have a path; none for a single path.
         k: int, default H·W/4. For dct and haar: dimensions of P_1 per channel.
         cuts: Sequence[int]. For dct: nested bands in place of k, such as [1,2,4].
-        start: Mapping[str, Any], default start from noise. Store the data's law, and start from it: JSON such as
-            {"per_class":false}.
+        start: Mapping[str, Any], default none: start from noise. Store the data's law, and start from it: JSON such
+            as {"per_class":false}.
     """,
     "MakeSchedule start": """
         replace: bool. Replace a schedule of that name.

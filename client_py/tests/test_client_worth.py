@@ -173,10 +173,10 @@ def test_few_with_minutes_says_its_cost_and_learns(
     costs = []
     for budget in ("seconds", "minutes"):
         made = client.make_schedule("worth-few", "few", budget=budget, solvers=["ipndm", "fitted"], **settings)
-        cost, summary = capsys.readouterr().out.splitlines()
-        costs.append(int(cost.removeprefix("at most ").removesuffix(" evaluations of the network")))
+        *cost, summary = capsys.readouterr().out.splitlines()  # none of a search that is over within a second
+        costs += [int(c.removeprefix("at most ").removesuffix(" evaluations of the network")) for c in cost]
         assert summary == made.info["summary"]
         assert ("learned" in {tried["levels"] for tried in made.info["few"]["tries"]}) == (budget == "minutes")
-    assert costs[1] > costs[0]
+    assert costs == sorted(set(costs))
     with pytest.raises(anisoflight.BadRequestError, match="budget"):
         client.make_schedule("worth-few", "few", budget="hours", **settings)

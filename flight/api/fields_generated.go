@@ -67,7 +67,7 @@ var helps = map[string]Field{
 	"api.GaussianSchedule.Model":       {Help: "name of a model whose units and noise levels are used", Default: "the data's units and EDM's levels", Required: false},
 	"api.GaussianSchedule.NFE":         {Help: "largest number of network evaluations", Default: "", Required: true},
 	"api.GaussianSchedule.Solver":      {Help: "name of the solver to sample with", Default: "", Required: true},
-	"api.GaussianSchedule.Start":       {Help: "store the data's law, and start from it: JSON such as {\"per_class\":false}", Default: "start from noise", Required: false},
+	"api.GaussianSchedule.Start":       {Help: "store the data's law, and start from it: JSON such as {\"per_class\":false}", Default: "none: start from noise", Required: false},
 	"api.GaussianSchedule.T":           {Help: "noise variance at the end", Default: "6400", Required: false},
 	"api.GeodesicSchedule.C":           {Help: "constant c in the weight ġ²/(g(c+g))", Default: "the data's variance, summed over an image", Required: false},
 	"api.GeodesicSchedule.Dataset":     {Help: "name of the data set to measure it on", Default: "", Required: true},

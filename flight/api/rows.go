@@ -46,7 +46,7 @@ type BenchRow struct {
 	Subspace int32   `json:"subspace"` // −1: the whole image
 	Dims     int32   `json:"dims"`
 	Variance float64 `json:"variance"`   // share of the data's
-	W2       float64 `json:"w2_squared"` // spread + shift, over the data's variance as all of these
+	W2       float64 `json:"w2_squared"` // spread + shift; these three and noise are over the data's variance
 	Spread   float64 `json:"spread"`
 	Shift    float64 `json:"shift"`
 	Noise    float64 `json:"noise"`

@@ -64,7 +64,7 @@ type GaussianSchedule struct {
 	T      float64 `json:"T,omitempty"`                      // noise variance at the end; default 6400
 	G0     float64 `json:"g0" default:"1e-9"`                // noise variance at t = 0
 	Bands
-	// store the data's law, and start from it: JSON such as {"per_class":false}; default start from noise
+	// store the data's law, and start from it: JSON such as {"per_class":false}; default none: start from noise
 	Start *StartSettings `json:"start,omitempty"`
 }
 

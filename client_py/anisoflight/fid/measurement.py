@@ -220,7 +220,7 @@ def _evaluations(job: Job, seen: Seen) -> int | list[int] | None:
     counted = sorted(seen.evaluations)
     nfe = counted[0] if len(counted) == 1 else counted or None
     if nfe != job.asked.get("nfe", nfe):
-        message = f"the solver took {nfe} evaluations, the nearest number of steps to {job.asked['nfe']}"
+        message = f"the solver took {nfe} evaluations, the most that fit {job.asked['nfe']}"
         Progress.write(f"{job.title}: {message}")
     return nfe
 

@@ -65,7 +65,7 @@ def check(file: Any) -> None:
 
 
 def _check_weights(stages: Sequence[Any], size: int, history: int, entries: int) -> None:
-    """Check alpha and beta of stages that begin without a history, which grows by `each` entries per stage."""
+    """Check alpha and beta of stages that begin without a history, which grows by `entries` entries per stage."""
     for number, stage in enumerate(stages):
         _numbers(stage, {"alpha": (size, -np.inf)})
         beta = [*itertools.chain(*stage["beta"])]
