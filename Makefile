@@ -46,9 +46,10 @@ $(INTEGRATION_VENV)/bin/python:
 
 # Programs that tests compile are kept between runs, and shared by the processes of a run: the key is their content.
 $(TESTS): export ANISOFLIGHT_PROGRAM_CACHE ?= $(CURDIR)/bin/programs
-# Most of the Go tests' time is XLA compiling programs that run once, and more than half of that is LLVM's optimiser. So
-# they compile without it: the graphs and all that we do to them are the same. golangci-lint runs vet.
-test-go test-go-rest: export XLA_FLAGS ?= --xla_backend_optimization_level=0
+# Most of the tests' time is XLA compiling programs that run once, and more than half of that is LLVM's optimiser. So
+# they compile without it: the graphs and all that we do to them are the same. The slow tests of Python compile as users
+# do. golangci-lint runs vet.
+test-go test-go-rest test-python: export XLA_FLAGS ?= --xla_backend_optimization_level=0
 
 test: test-go test-python ## what a developer runs after each change: Go, then Python against the real server (minutes)
 
