@@ -257,7 +257,7 @@ def tensor(kind: Any, values: Any) -> pa.Array:
         (
             {"image": tensor(pa.fixed_shape_tensor(pa.uint8(), (2, 3, 1), permutation=[1, 0, 2]), range(6))},
             "column image",
-            "got the permutation",
+            "images must be tensors without permutation, got [1, 0, 2]",
         ),
         (
             {"image": tensor(pa.fixed_shape_tensor(pa.int16(), (2, 3, 1)), range(6))},
