@@ -205,7 +205,7 @@ var operations = Table{
 		replying([]ModelInfo{}),
 	reads[ModelName]("DescribeModel", ByAction, ReadScope, "Describe one model with its configuration.").
 		replying(ModelInfo{}),
-	writes[LoadModel]("LoadModel", ByAction, AdminScope, "Serve a model folder, or rename a served model.").
+	writes[LoadModel]("LoadModel", ByAction, AdminScope, "Serve a model folder, or a served model by another name.").
 		replying(ModelInfo{}),
 	writes[ModelName]("UnloadModel", ByAction, AdminScope, "Stop serving a model; its folder stays."),
 	writes[ModelName]("DeleteModel", ByAction, AdminScope, "Delete a model and its folder."),

@@ -94,7 +94,7 @@ func (w *Watched[T]) Get() T {
 	w.stamps = now
 	value, err := w.load()
 	if err != nil {
-		w.log.Error("changed files are invalid", "files", w.paths, "error", err)
+		w.log.Error("changed files are invalid; the previous ones stay in use", "files", w.paths, "error", err)
 		return w.value
 	}
 	w.log.Info("changed files were read", "files", w.paths)

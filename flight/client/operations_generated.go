@@ -122,7 +122,7 @@ func (c *Client) DescribeModel(ctx context.Context, model string) (api.ModelInfo
 	return act[api.ModelInfo](ctx, c, "DescribeModel", api.ModelName{Model: model}, nil)
 }
 
-// LoadModel serves a model folder, or rename a served model.
+// LoadModel serves a model folder, or a served model by another name.
 func (c *Client) LoadModel(ctx context.Context, req api.LoadModel) (api.ModelInfo, error) {
 	return act[api.ModelInfo](ctx, c, "LoadModel", req, nil)
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"image/png"
 	"io"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/client"
+	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/internal/testing/npytest"
 )
 
@@ -71,6 +73,30 @@ func TestPNGGrid(t *testing.T) {
 	}
 	if err := sampled(2, make([]uint8, 12)).writePNG(io.Discard, 0, 0); err == nil {
 		t.Error("two channels were drawn")
+	}
+}
+
+// TestWriteFileIsWholeOrNothing: an error leaves the old file as it was, and no other.
+func TestWriteFileIsWholeOrNothing(t *testing.T) {
+	dir := t.TempDir()
+	path, stop := filepath.Join(dir, "file"), errors.New("stop")
+	text := func(content string, end error) func(io.Writer) error {
+		return func(w io.Writer) error {
+			_, err := io.WriteString(w, content)
+			return errors.Join(err, end)
+		}
+	}
+	if err := command.WriteFile(path, text("old", nil)); err != nil {
+		t.Fatal(err)
+	}
+	if err := command.WriteFile(path, text("new", stop)); !errors.Is(err, stop) {
+		t.Errorf("error %v, want %v", err, stop)
+	}
+	if content, err := os.ReadFile(path); err != nil || string(content) != "old" {
+		t.Errorf("file holds %q (%v), want the old content", content, err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("%d files in the folder (%v), want 1", len(entries), err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +18,6 @@ import (
 	"github.com/anisoflight/anisoflight/flight/client"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/internal/cli/connect"
-	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
@@ -74,15 +72,11 @@ func runSample(ctx context.Context, e command.Env) error {
 	if err := connect.Collect(ctx, e, "Sample", fields, "sampling", got.add); err != nil {
 		return err
 	}
-	var file bytes.Buffer
 	write := got.writeNPZ
 	if asPNG {
 		write = func(w io.Writer) error { return got.writePNG(w, int(e.Whole("columns")), int(e.Whole("scale"))) }
 	}
-	if err := write(&file); err != nil {
-		return err
-	}
-	if err := atomicdir.WriteFile(out, file.Bytes()); err != nil {
+	if err := command.WriteFile(out, write); err != nil {
 		return err
 	}
 	fmt.Fprintf(e.Out, "%s: %d images of %d×%d×%d, %d evaluations each\n", out, got.n, got.h, got.w, got.c, got.nfe)

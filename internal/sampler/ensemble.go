@@ -222,14 +222,17 @@ func (e *OnDevice) Follow(ctx context.Context, t Trajectories, reducers ...Reduc
 				}
 			}
 			if all {
-				x, denoised := s.States(b), []float32(nil)
-				if stage >= 0 {
-					if x, err = b.X(states); err != nil {
-						return err
-					}
-					if denoised, err = b.Denoised(states); err != nil {
-						return err
-					}
+				if stage < 0 {
+					add(true, stage, s.States(b), nil)
+					return nil
+				}
+				x, err := b.X(states)
+				if err != nil {
+					return err
+				}
+				denoised, err := b.Denoised(states)
+				if err != nil {
+					return err
 				}
 				add(true, stage, x, denoised)
 			}

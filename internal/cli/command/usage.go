@@ -118,10 +118,11 @@ func groupArgs(cmd *cobra.Command, args []string) error {
 // version is set by the linker (see the Makefile).
 var version string
 
-// Version returns the version of this build: the linker's, else that of the module, which names its commit.
+// Version returns the version of this build: the linker's, otherwise that of the module, which names its commit.
 func Version() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		return cmp.Or(version, info.Main.Version, "unknown")
+	info, ok := debug.ReadBuildInfo()
+	if version == "" && ok && info.Main.Version != "(devel)" {
+		return cmp.Or(info.Main.Version, "unknown")
 	}
 	return cmp.Or(version, "unknown")
 }

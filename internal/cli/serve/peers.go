@@ -69,7 +69,7 @@ func (p *peers) get(ctx context.Context) []string {
 	for _, name := range p.names {
 		addresses, err := p.lookup(ctx, name.host)
 		if err != nil {
-			p.log.Warn("the addresses of peers cannot be locations", "name", name.host, "error", fmt.Sprint(err))
+			p.log.Warn("the addresses of peers cannot be found", "name", name.host, "error", fmt.Sprint(err))
 		}
 		slices.Sort(addresses)
 		for _, address := range slices.Compact(addresses) {

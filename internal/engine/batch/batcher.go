@@ -28,8 +28,8 @@ type Batcher struct {
 }
 
 // New returns a batcher whose evaluations take slots of a queue. If separate, it joins none.
-func New(queue *Queue, apart bool) *Batcher {
-	return &Batcher{queue: queue, separate: apart, groups: map[group]*groupQueue{}}
+func New(queue *Queue, separate bool) *Batcher {
+	return &Batcher{queue: queue, separate: separate, groups: map[group]*groupQueue{}}
 }
 
 // slotsPerGroup is how many evaluations of one group, of less than a full batch, may be under way or ask for a slot

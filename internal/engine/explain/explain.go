@@ -80,7 +80,8 @@ func Error(err error) error {
 	case errors.As(err, &compared):
 		return api.Errorf(api.BadRequest, "The images cannot be compared with samples: %w", compared.Unwrap())
 	case errors.Is(err, search.ErrTooLarge):
-		return api.Errorf(api.TooLarge, "%s", upperFirst(search.ErrTooLarge.Error()))
+		return api.Errorf(api.TooLarge, "%s", upperFirst(search.ErrTooLarge.Error())).
+			WithHint("Leave learn out, or set budget to seconds.")
 	case errors.Is(err, search.ErrNotFinite):
 		return api.Errorf(api.BadRequest, "The samples of the network are not finite").
 			WithHint("Look at its output at high and low noise levels; train it further, or name other solvers.")
