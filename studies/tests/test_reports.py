@@ -329,7 +329,7 @@ def test_where_few_loses_is_what_the_rows_say() -> None:
     assert (
         "at 3 the learned rival is ahead of `few` on two of three networks by either distance, at 5 on one" in _joined()
     )
-    assert "lost 2 of 18 comparisons with data and 6 without" in _joined()
+    assert "lost [2 of 18 comparisons with data, 6 without]" in _joined()
 
 
 def _joined() -> str:
