@@ -101,7 +101,7 @@ def test_mistakes_are_told_as_they_are_elsewhere(
     assert with_ray(folder, out, "--model", "none") == 1
     assert "there is no model 'none' in" in capsys.readouterr().err
     assert with_ray(folder, out, "--shard", "0/2") == 1
-    assert "--ray is for samples" in capsys.readouterr().err
+    assert "--ray needs --model, and excludes --shard" in capsys.readouterr().err
     assert with_ray(folder, out, "--option", "sheep=1") == 1
     assert "sheep" in capsys.readouterr().err
     assert not out.exists()
