@@ -1,10 +1,9 @@
 package release
 
 import (
-	"archive/tar"
+	"archive/zip"
 	"bytes"
 	"cmp"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -23,35 +22,42 @@ import (
 	"github.com/anisoflight/anisoflight/flight/client"
 )
 
-var write = flag.String("write", "", "keep what this version writes, as testdata/VERSION")
+var write = flag.String("write", "", "keep what this version writes, as testdata/VERSION.zip")
 
 // TestEveryReleaseIsRead: a server on the data folder of a release answers the messages of its session with the same
 // values.
 func TestEveryReleaseIsRead(t *testing.T) {
 	if *write != "" {
-		keep(t, filepath.Join("testdata", *write))
+		keep(t, filepath.Join("testdata", *write+".zip"))
 	}
-	kept, err := filepath.Glob("testdata/*/session.json.gz")
+	kept, err := filepath.Glob("testdata/*.zip")
 	if err != nil || len(kept) == 0 {
-		t.Fatalf("no session of a release, %v", err)
+		t.Fatalf("no release is kept, %v", err)
 	}
 	for _, file := range kept {
-		t.Run(path.Base(path.Dir(filepath.ToSlash(file))), func(t *testing.T) { replay(t, filepath.Dir(file)) })
+		t.Run(filepath.Base(file), func(t *testing.T) { replay(t, file) })
 	}
 }
 
-func replay(t *testing.T, release string) {
-	var session []exchange
-	text, err := os.ReadFile(filepath.Join(release, "session.json.gz"))
+func replay(t *testing.T, file string) {
+	release, err := zip.OpenReader(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal(unzip(t, text), &session); err != nil {
+	defer release.Close()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, release); err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	unpack(t, filepath.Join(release, "data.tar.gz"), dir)
-	conn := dial(t, serve(t, dir))
+	var session []exchange
+	text, err := os.ReadFile(filepath.Join(dir, "session.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &session)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := dial(t, serve(t, filepath.Join(dir, "data")))
 	for _, then := range session {
 		now, err := send(t.Context(), conn, then)
 		if err != nil {
@@ -185,19 +191,21 @@ func without(value any) any {
 	return value
 }
 
-// keep makes a data folder with one thing of every kind, and records a session on it.
-func keep(t *testing.T, release string) {
-	dir := t.TempDir()
+// keep makes a data folder with one thing of every kind, records a session on it, and writes both into an archive.
+func keep(t *testing.T, file string) {
+	var all bytes.Buffer
+	archive := zip.NewWriter(&all)
+	root := t.TempDir()
+	dir := filepath.Join(root, "data")
 	t.Run("folder", func(t *testing.T) {
 		c := connect(t, serve(t, dir))
 		for _, do := range folder {
 			do.perform(t, c)
 		}
 	})
-	if err := os.MkdirAll(release, 0o755); err != nil {
+	if err := archive.AddFS(os.DirFS(root)); err != nil { // the session changes the folder
 		t.Fatal(err)
 	}
-	pack(t, dir, filepath.Join(release, "data.tar.gz"))
 	var r recorder
 	t.Run("session", func(t *testing.T) {
 		c := connect(t, r.start(t, dial(t, serve(t, dir))))
@@ -205,11 +213,14 @@ func keep(t *testing.T, release string) {
 			do.perform(t, c)
 		}
 	})
-	text, err := json.Marshal(r.kept[1:]) // the first asks whether a server is there
-	if err != nil {
+	text, err := archive.Create("session.json")
+	if err == nil {
+		err = json.NewEncoder(text).Encode(r.kept[1:]) // the first asks whether a server is there
+	}
+	if err := errors.Join(err, archive.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(release, "session.json.gz"), zip(t, text), 0o644); err != nil {
+	if err := os.WriteFile(file, all.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -222,77 +233,6 @@ func connect(t *testing.T, address string) *client.Client {
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	return c
-}
-
-func zip(t *testing.T, text []byte) []byte {
-	t.Helper()
-	var out bytes.Buffer
-	w := gzip.NewWriter(&out)
-	if _, err := w.Write(text); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
-}
-
-func unzip(t *testing.T, text []byte) []byte {
-	t.Helper()
-	r, err := gzip.NewReader(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
-func pack(t *testing.T, dir, file string) {
-	t.Helper()
-	var out bytes.Buffer
-	w := tar.NewWriter(&out)
-	if err := w.AddFS(os.DirFS(dir)); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, zip(t, out.Bytes()), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func unpack(t *testing.T, file, dir string) {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := tar.NewReader(bytes.NewReader(unzip(t, text)))
-	for {
-		head, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		name := filepath.Join(dir, filepath.FromSlash(head.Name))
-		if head.FileInfo().IsDir() {
-			err = os.MkdirAll(name, 0o755)
-		} else {
-			var body []byte
-			if body, err = io.ReadAll(r); err == nil {
-				err = os.WriteFile(name, body, 0o644)
-			}
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // request is what a client asks for: an action, an operation that gives rows, or one that takes them.

@@ -252,7 +252,7 @@ def test_what_the_readme_says_of_the_data_that_nothing_was_tuned_on() -> None:
     found = rivalspage.read(ROOT / "studies/docs" / rivalspage.ROWS)
     means = found[found.dataset == "emoji16"].groupby(["features", "nfe", "method"]).frechet.mean()
     best = {3: rivalspage.WEIGHTS, 5: rivalspage.PLAIN["UniPC", rivalspage.MATCHED]}
-    where = [(name, nfe, method) for nfe in (3, 5) for method in (rivalspage.FEW,) for name in real.FEATURES]
+    where = [(name, nfe, rivalspage.FEW) for nfe in (3, 5) for name in real.FEATURES]
     where += [(name, nfe, best[nfe]) for nfe in (3, 5) for name in real.FEATURES]
     assert all(_rounded(float(means[key]), cell) for key, cell in zip(where, said.groups(), strict=True))
     for name, nfe in product(real.FEATURES, (3, 5)):
