@@ -20,7 +20,7 @@ HEADER = ("precision", "program", "ms", "images/s", "GFLOP", "TFLOP/s", "MFU", "
 
 
 class Memory(threading.Thread):
-    """The most memory that the GPU has in use while this runs, in MiB, as nvidia-smi tells it ten times a second."""
+    """The most memory that the GPU has in use while this runs, in MiB, as nvidia-smi reports it ten times a second."""
 
     def __init__(self, index: int) -> None:
         super().__init__(daemon=True)

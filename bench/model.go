@@ -58,7 +58,7 @@ func newEstimator() *cobra.Command {
 		Long: `Estimator takes training steps with each mode of the estimator of the schedule's gradient in turn and compares
 their times with those of explicit in the same round. Loss is a step without that gradient: with the network trained,
 a plain training step. Memory is what the compiler counts for the step's program: arguments, outputs and temporaries;
-estimated is what a run is told before it is compiled. See bench/docs/estimator.md.`,
+estimated is what a run reports before it is compiled. See bench/docs/estimator.md.`,
 		Example: `  anisoflight-bench estimator
   anisoflight-bench estimator --train-network=false --basis dct --batch 128
   anisoflight-bench estimator --network '{"img_resolution":32,"img_channels":3,"model_channels":32}' --json`,

@@ -20,7 +20,7 @@ class Client(Models, Schedules, Training, Measurements, Comparisons):
     changes nothing is made again for up to `retry` seconds where the server cannot be reached or is shutting down, as
     long as nothing of its answer has come; 0 never does.
 
-    A client can be pickled, with its token, and connects anew in a spawned process. In a fork of its process its calls
+    A client can be pickled, with its token, and connects again in a spawned process. In a fork of its process its calls
     raise `ForkedError`.
 
     Use it as a context manager, or close it. Calls block until their answer is complete, show a progress bar when they

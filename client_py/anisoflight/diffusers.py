@@ -78,7 +78,7 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
                 kind = "a tail" if plan.count == 1 else f"one of {plan.count} subspaces"
                 raise BadRequestError(
                     f"plans must be whole, because a pipeline begins where it likes, and of one subspace, because its "
-                    f"network is told one noise level, got {kind}: call it, plan(denoiser, noise)"
+                    f"network takes one noise level, got {kind}: call it, plan(denoiser, noise)"
                 )
         self.register_to_config(plans=[_written(plan) for plan in found])
         self.plans = {plan.steps: plan for plan in found}

@@ -28,7 +28,7 @@ def test_the_manifest_is_valid() -> None:
 
 
 def test_the_manifest_names_what_there_is() -> None:
-    """Its flags are those of serve and of fid calc, and its metric is one that a server tells."""
+    """Its flags are those of serve and of fid calc, and its metric is one that a server reports."""
     service, deployment, scaler, job = yaml.safe_load_all(KUBERNETES.read_text(encoding="utf-8"))
     output = subprocess.run([find_binary(), "serve", "--help"], capture_output=True, text=True, check=True).stdout
     pods = [document["spec"]["template"]["spec"] for document in (deployment, job)]

@@ -1,6 +1,6 @@
 """Denoisers as people write them: one small module of each structure, with random weights.
 
-What belongs to a package that is not installed here is written anew with the package's structure. `ROWS` says why each
+What belongs to a package that is not installed here is rewritten with the package's structure. `ROWS` says why each
 one is in the zoo, how it is sent, and of those that are refused what the error says.
 """
 

@@ -47,7 +47,7 @@ func clientFile() (string, error) {
 	return string(text), err
 }
 
-// action writes the method of an action: names are parameters of their own, and what is made tells its progress.
+// action writes the method of an action: names are parameters of their own, and what is made reports its progress.
 func action(op *api.Operation, method func(name, parameters, results, body string)) {
 	parameters, request, progress := ", req "+requestType(op).String(), "req", "nil"
 	switch fields := reflect.VisibleFields(requestType(op)); {

@@ -72,7 +72,7 @@ var (
 )
 
 // describe reads the first paragraph of a field's comment: what it is, then `; default WORDS`, or `; required`. A
-// default that a tag tells needs no words.
+// default that a tag gives needs no words.
 func describe(comment string) (d api.Field) {
 	comment, _, _ = strings.Cut(comment, "\n\n")
 	d.Help = facts.Replace(strings.TrimSuffix(strings.Join(strings.Fields(comment), " "), "."))

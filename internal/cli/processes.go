@@ -63,7 +63,7 @@ func withProcesses(ctx context.Context, e command.Env,
 	return err
 }
 
-// tellEnd tells the other processes that this one ends.
+// tellEnd informs the other processes that this one ends.
 func tellEnd(ctx context.Context, w *processes.World, err error) {
 	if err == nil || errors.Is(err, command.ErrInterrupted) || ctx.Err() != nil {
 		err = processes.ErrEnded

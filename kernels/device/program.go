@@ -30,7 +30,7 @@ type ProgramOption func(*Program)
 // on devices that multiply those faster, as NVIDIA's do since Ampere. Other devices always compute in float32.
 func AllowTF32(p *Program) { p.tf32 = true }
 
-// module returns the name of the program's module, which tells the plugin's shim how to compile it.
+// module returns the name of the program's module, from which the plugin's shim knows how to compile it.
 func (p *Program) module() string {
 	if p.tf32 {
 		return shim.TF32Module

@@ -1,4 +1,4 @@
-"""The page of the joint stages: what each branch reaches, and what tells two branches apart."""
+"""The page of the joint stages: what each branch reaches, and how two branches differ."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _FORMATS = "folders and zips of PNG, JPEG, WebP or BMP, .npy, .npz, CIFAR-10's b
 def open_source(
     path: str | os.PathLike[str], labels: str = "auto", layout: str | None = None, under: str | None = None
 ) -> Source:
-    """The images at a path, whose format its content tells. `layout` is that of an array, HWC or CHW; by default
+    """The images at a path, whose format follows from its content. `layout` is that of an array, HWC or CHW; by default
     channels are last if the last size is at most 4. `under` is a folder in a folder or zip, such as "train": only its
     images are read.
 

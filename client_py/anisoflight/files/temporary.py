@@ -1,6 +1,6 @@
 """Files that appear complete, and temporary folders that are removed even if their process was killed.
 
-A folder ``anisoflight-…`` holds a file ``lock``, which its process keeps locked (flock). Whoever makes such a folder
+A folder ``anisoflight-…`` holds a file ``lock``, which its process keeps locked (flock). A maker of such a folder
 removes those that nobody has locked. The command line does the same.
 """
 

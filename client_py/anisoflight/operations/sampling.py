@@ -59,7 +59,7 @@ class Sampling(Connection):
         Give their number `n` (a conditional model then draws labels), `labels` (one image each, −1 = none), or your own
         unit normal `latents` [n, H, W, C] or [n, C, H, W]; and `steps`, or `nfe`, the evaluations of the network per
         image: the most steps that fit, with a warning if they need fewer. Sample i depends on the model, the request
-        and seed + i alone. `layout` also tells the axes of latents with as many channels as rows and columns.
+        and seed + i alone. `layout` also names the axes of latents with as many channels as rows and columns.
 
         The grids "edm" and "polynomial" follow EDM's rule. "edm" has a noise level per step and ends at t = 0, which
         suits Heun's method. "polynomial" has one more level and ends at sigma_min, as the literature counts the
@@ -115,7 +115,7 @@ class Sampling(Connection):
             flow = M^{-1/2}(D(x) − x),    M = Σ_j g_j P_j
 
         sigma [n], or one number, is isotropic noise, g_j = σ²; g [n, J] gives each subspace of `basis` a variance. The
-        model's size tells the order of the axes; images with as many channels as rows and columns need `layout`, HWC or
+        model's size gives the order of the axes; images with as many channels as rows and columns need `layout`, HWC or
         CHW.
 
         >>> x = np.zeros((2, 8, 8, 1), np.float32)

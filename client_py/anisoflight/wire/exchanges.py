@@ -58,7 +58,7 @@ def gradient_rows(
 
 
 def _images(values: npt.ArrayLike, name: str, layout: str | None) -> pa.FixedShapeTensorArray:
-    """The column of images; without a layout the server tells the axes by the model's size."""
+    """The column of images; without a layout the server infers the axes from the model's size."""
     array, layout = images_of(values, name, layout)
     if array.dtype.kind != "f":
         hint = "put anisoflight.images.to_float(...) of bytes" if array.dtype == np.uint8 else "put floats"

@@ -51,7 +51,7 @@ class Bar:
     """A tqdm bar that follows ``{"event":"batch","done":n,"total":m}`` and ``{"event":"progress","step":i,"steps":k}``.
 
     Batches move the bar, and the steps inside a batch are shown behind it; without batches the steps move it, and the
-    part of the work is shown. One line tells the largest number of evaluations, if the server says it. Programs that
+    part of the work is shown. One line gives the largest number of evaluations, if the server does. Programs that
     the server compiles, ``{"event":"compiling","program":p,"compile_s":s}``, are shown, too.
     """
 
