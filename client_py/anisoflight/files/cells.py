@@ -27,10 +27,10 @@ class Cells:
     def __contains__(self, key: dict[str, Any]) -> bool:
         return _name(key) in self._rows
 
-    def measured(self, key: dict[str, Any], measure: Callable[[], Row], *, wanted: bool = True) -> Row:
-        """The row of that key, from the file or measured now; empty if it is missing and not `wanted`."""
+    def measured(self, key: dict[str, Any], measure: Callable[[], Row]) -> Row:
+        """The row of that key, from the file or measured now."""
         name = _name(key)
-        if name not in self._rows and (self.kept or not wanted):
+        if name not in self._rows and self.kept:
             return {}
         if name not in self._rows:
             self._read()  # another program may have measured it
