@@ -310,12 +310,10 @@ type FewTry struct {
 	NFE      int     `json:"nfe"`
 	SigmaMax float64 `json:"sigma_max"`
 	Start    string  `json:"start"` // standard or matched
-	// Levels is the rule of the noise levels: polynomial (also polynomial 3), EDM's rule to σ = 0.002; gaussian, chosen
-	// for the solver; trajectories, chosen for the network's trajectories; learned, with the coefficients; log-snr; or
-	// times, evenly spaced in the network's time.
+	// Levels is the rule of the noise levels: polynomial, EDM's rule to σ = 0.002 with ρ = 7, or polynomial 3 with ρ = 3;
+	// gaussian, chosen for the solver; trajectories, chosen for the network's trajectories; learned, with the
+	// coefficients; log-snr; or times, evenly spaced in the network's time.
 	Levels string `json:"levels"`
-	// W2 is the distance to the data's Gaussian, for matched starts.
-	W2 float64 `json:"w2_squared,omitempty"`
 	// Samples is the number of samples measured, fewer than the request's if the candidate was dropped early.
 	Samples int `json:"samples"`
 	FewDistances

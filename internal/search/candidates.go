@@ -1,10 +1,8 @@
 package search
 
 import (
-	"cmp"
 	"context"
 	"math"
-	"slices"
 
 	"github.com/anisoflight/anisoflight/internal/sampler"
 	"github.com/anisoflight/anisoflight/schedule"
@@ -20,8 +18,6 @@ const (
 	// leastNoise is the least level at which a start from noise alone is tried, except a quarter of the highest level.
 	// Little is left there of data of standard deviation 0.5.
 	leastNoise = 8
-	// candidatesPerLevel bounds the candidates of each level: those closest to the Gaussian are measured on the network.
-	candidatesPerLevel = 3
 	// maxFits bounds the number of fitted candidates.
 	maxFits = 2
 	// fitTrajectories is the number of trajectories of a fit if memory allows, and minFitTrajectories the least that is
@@ -36,9 +32,8 @@ type Candidate struct {
 	Schedule *schedule.Schedule
 	Settings solver.Settings // resolved
 	SigmaMax float64
-	Matched  bool    // starts from the law of the data; else from noise alone
-	Levels   string  // polynomial: EDM's rule to σ = 0.002; gaussian: chosen for the solver
-	W2       float64 // distance to the data's own Gaussian, of matched starts
+	Matched  bool   // starts from the law of the data; else from noise alone
+	Levels   string // polynomial, polynomial 3: EDM's rule to σ = 0.002; gaussian: chosen for the solver
 	// Samples is the number that the distances are of: fewer than all if the candidate was dropped early.
 	Samples int
 	Distances
@@ -89,68 +84,85 @@ func (f *fewStepSearch) tooLow(halving int) bool {
 	return halving > 0 && f.halvedLevel(halving) <= 2*schedule.DefaultSigmaMin
 }
 
+// rules are the exponents ρ of EDM's rule by the names of the levels.
+var rules = []struct {
+	levels string
+	rho    float64
+}{{solver.GridPolynomial, schedule.EDMRho}, {"polynomial 3", 3}}
+
 // noiseCandidates returns samplers that use nothing of the data: from noise at the highest level, at a quarter of it,
 // and at its halves down to leastNoise.
 func (f *fewStepSearch) noiseCandidates() (out []*Candidate, err error) {
-	for _, name := range f.isotropicSolvers() {
-		for halving := range levelHalvings {
-			sigma := f.halvedLevel(halving)
-			if halving != 0 && halving != 2 && sigma < leastNoise || f.tooLow(halving) {
-				continue
-			}
-			c, err := f.onPolynomial(name, sigma)
-			if err != nil {
-				return nil, err
-			}
+	for halving := range levelHalvings {
+		sigma := f.halvedLevel(halving)
+		if halving != 0 && halving != 2 && sigma < leastNoise || f.tooLow(halving) {
+			continue
+		}
+		level, err := f.onRules(sigma)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, level...)
+	}
+	return out, nil
+}
+
+// matchedCandidates returns samplers from the data's law: for each initial noise level those on EDM's rule, and the one
+// that is closest to the Gaussian of those on the levels that suit the solver there.
+func (f *fewStepSearch) matchedCandidates(ctx context.Context) (out []*Candidate, err error) {
+	for halving := range levelHalvings + 1 {
+		if f.tooLow(halving) {
+			break
+		}
+		sigma := f.halvedLevel(halving)
+		level, err := f.onRules(sigma)
+		if err != nil {
+			return nil, err
+		}
+		closest, err := f.onGaussian(ctx, sigma)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range append(level, closest) {
+			c.Matched = true
 			out = append(out, c)
 		}
 	}
 	return out, nil
 }
 
-// matchedCandidates returns, for each initial noise level, the samplers from the data's law that are closest to the
-// Gaussian, on EDM's rule and on the levels that suit the solver.
-func (f *fewStepSearch) matchedCandidates(ctx context.Context) (out []*Candidate, err error) {
-	none := basis.None(f.h, f.w)
-	for halving := range levelHalvings + 1 {
-		sigma := f.halvedLevel(halving)
-		if f.tooLow(halving) {
-			break
-		}
-		var level []*Candidate
-		for _, name := range f.isotropicSolvers() {
-			edm, err := f.onPolynomial(name, sigma)
+// onRules returns each isotropic solver on EDM's rule from a noise level, with each exponent.
+func (f *fewStepSearch) onRules(sigma float64) (out []*Candidate, err error) {
+	for _, name := range f.isotropicSolvers() {
+		for _, rule := range rules {
+			c, err := f.onPolynomial(name, sigma, rule.rho)
 			if err != nil {
 				return nil, err
 			}
-			plan, err := solver.New(edm.Settings, edm.Schedule, 0)
-			if err != nil {
-				return nil, err
-			}
-			report, err := f.law.Bench(none, plan)
-			if err != nil {
-				return nil, err
-			}
-			edm.W2 = report.W2
-			nodes, err := gaussian.Optimize(ctx, f.law, none, gaussian.Settings{
-				Sampler: solver.Settings{Solver: name, NFE: f.NFE}, T: sigma * sigma, G0: f.G0,
-				Family: schedule.Family{Basis: basis.KindNone},
-			})
-			if err != nil {
-				return nil, err
-			}
-			optimal := &Candidate{
-				Schedule: nodes.Schedule, Settings: nodes.Sampler, SigmaMax: sigma, Levels: "gaussian", W2: nodes.Report.W2,
-			}
-			level = append(level, edm, optimal)
-		}
-		slices.SortStableFunc(level, func(a, b *Candidate) int { return cmp.Compare(a.W2, b.W2) })
-		for _, c := range level[:min(candidatesPerLevel, len(level))] {
-			c.Matched = true
+			c.Levels = rule.levels
 			out = append(out, c)
 		}
 	}
 	return out, nil
+}
+
+// onGaussian returns the isotropic solver that is closest to the data's Gaussian from a noise level, on the levels that
+// suit it there.
+func (f *fewStepSearch) onGaussian(ctx context.Context, sigma float64) (*Candidate, error) {
+	var closest *gaussian.Nodes
+	for _, name := range f.isotropicSolvers() {
+		nodes, err := gaussian.Optimize(ctx, f.law, basis.None(f.h, f.w), gaussian.Settings{
+			Sampler: solver.Settings{Solver: name, NFE: f.NFE}, T: sigma * sigma, G0: f.G0,
+			Family: schedule.Family{Basis: basis.KindNone},
+		})
+		if err != nil {
+			return nil, err
+		}
+		if closest == nil || nodes.Report.W2 < closest.Report.W2 {
+			closest = nodes
+		}
+	}
+	return &Candidate{Schedule: closest.Schedule, Settings: closest.Sampler, SigmaMax: sigma, Levels: "gaussian"}, nil
 }
 
 // localCandidates returns samplers of the solver local on EDM's rule, from noise, and from the data's law at lower
@@ -160,7 +172,7 @@ func (f *fewStepSearch) localCandidates() (out []*Candidate, err error) {
 		if f.statistics == nil || halving == 1 || f.tooLow(halving) {
 			continue
 		}
-		c, err := f.onPolynomial(solver.LocalName, f.halvedLevel(halving))
+		c, err := f.onPolynomial(solver.LocalName, f.halvedLevel(halving), schedule.EDMRho)
 		if err != nil {
 			return nil, err
 		}
@@ -215,10 +227,10 @@ func (f *fewStepSearch) fittedCandidate(ctx context.Context, halving int) (*Cand
 	return c, err
 }
 
-// onPolynomial returns a sampler on the levels of the grid polynomial from a noise level, as the uniform steps of a
-// schedule with its knots there.
-func (f *fewStepSearch) onPolynomial(name string, sigma float64) (*Candidate, error) {
-	set := solver.Settings{Solver: name, NFE: f.NFE, Grid: solver.Grid{Kind: solver.GridPolynomial}}
+// onPolynomial returns a sampler on the levels of the grid polynomial from a noise level, with the exponent ρ, as the
+// uniform steps of a schedule with its knots there.
+func (f *fewStepSearch) onPolynomial(name string, sigma, rho float64) (*Candidate, error) {
+	set := solver.Settings{Solver: name, NFE: f.NFE, Grid: solver.Grid{Kind: solver.GridPolynomial, Rho: rho}}
 	if ByCoordinate(name) {
 		set.Statistics = f.statistics
 	}

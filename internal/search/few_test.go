@@ -81,36 +81,43 @@ func TestFewChoosesTheBestTry(t *testing.T) {
 	}
 }
 
-// Every solver of all frequencies alike is tried from noise at the highest level and at a quarter of it, the closest to
-// the Gaussian from the law at five levels; solvers by frequency from both, and fitted ones around local.
+// Every solver of all frequencies alike is tried on both of EDM's rules, from noise at
+// four levels, and from the law at five levels, where one on the Gaussian's levels is tried, too; solvers by frequency
+// from both, and fitted ones around local.
 func TestFewTriesEverySolver(t *testing.T) {
 	m, images := smooth(t)
 	type try struct {
-		solver  string
-		matched bool
-		sigma   float64
+		solver, levels string
+		matched        bool
+		sigma          float64
 	}
-	tries := map[try]int{}
+	tries, gaussian := map[try]int{}, map[float64]int{}
 	counts := map[string]int{}
 	found := few(t, m, images, settings(64, "ipndm", "dpmpp2m", solver.LocalName, solver.FittedName))
 	for _, c := range found.Tries {
 		counts[c.Settings.Solver]++
-		if tries[try{c.Settings.Solver, c.Matched, c.SigmaMax}]++; c.Matched && !ByCoordinate(c.Settings.Solver) {
-			tries[try{"", true, c.SigmaMax}]++
+		tries[try{c.Settings.Solver, c.Levels, c.Matched, c.SigmaMax}]++
+		if c.Levels == "gaussian" && c.Matched {
+			gaussian[c.SigmaMax]++
 		}
 	}
 	for halving := range 5 {
 		sigma := 80 / math.Pow(2, float64(halving))
-		if n := tries[try{"", true, sigma}]; n != candidatesPerLevel {
-			t.Errorf("%d tries from the law at σ = %g", n, sigma)
+		for _, name := range []string{"ipndm", "dpmpp2m"} {
+			for _, levels := range []string{"polynomial", "polynomial 3"} {
+				if n := tries[try{name, levels, true, sigma}]; n != 1 {
+					t.Errorf("%d tries of %s on levels %s from the law at σ = %g", n, name, levels, sigma)
+				}
+				if n := tries[try{name, levels, false, sigma}]; n != 1 && halving < 4 {
+					t.Errorf("%d tries of %s on levels %s from noise at σ = %g", n, name, levels, sigma)
+				}
+			}
 		}
-		if n := tries[try{solver.LocalName, true, sigma}]; n != 1 && halving > 1 {
+		if gaussian[sigma] != 1 {
+			t.Errorf("%d tries on the Gaussian's levels from the law at σ = %g", gaussian[sigma], sigma)
+		}
+		if n := tries[try{solver.LocalName, "polynomial", true, sigma}]; n != 1 && halving > 1 {
 			t.Errorf("%d tries of local from the law at σ = %g", n, sigma)
-		}
-	}
-	for _, name := range []string{"ipndm", "dpmpp2m"} {
-		if tries[try{name, false, 80}] != 1 || tries[try{name, false, 20}] != 1 {
-			t.Errorf("%s is not tried from noise at both levels: %v", name, tries)
 		}
 	}
 	names := slices.Sorted(maps.Keys(counts))
@@ -300,7 +307,7 @@ func TestFewTakesASureGain(t *testing.T) {
 }
 
 // TestFewHasNothingToGain: where starts from the law of the data do harm, the best try is plain and has nothing to
-// gain. Plain tries start from noise at the highest level and its halves.
+// gain. Plain tries start from noise at the highest level and its halves, on both of EDM's rules.
 func TestFewHasNothingToGain(t *testing.T) {
 	found := searched(t, 3, func(l start.Law) start.Law {
 		l.Mean = slices.Repeat([]float64{1000}, len(l.Mean))
@@ -316,7 +323,7 @@ func TestFewHasNothingToGain(t *testing.T) {
 			levels = append(levels, c.SigmaMax)
 		}
 	}
-	if slices.Sort(levels); !slices.Equal(levels, []float64{10, 20, 40, 80}) {
+	if slices.Sort(levels); !slices.Equal(levels, []float64{10, 10, 20, 20, 40, 40, 80, 80}) {
 		t.Errorf("from noise at %v", levels)
 	}
 }

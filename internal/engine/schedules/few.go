@@ -120,7 +120,7 @@ func DescribeFew(model string, samples int, paired bool, result *search.FewResul
 func describeTry(c *search.Candidate) api.FewTry {
 	out := api.FewTry{
 		Solver: c.Settings.Solver, NFE: c.Settings.NFE, SigmaMax: c.SigmaMax, Start: api.StartStandard, Levels: c.Levels,
-		W2: c.W2, Samples: c.Samples, FewDistances: describeDistances(c.Distances), ODEError: c.ODEError,
+		Samples: c.Samples, FewDistances: describeDistances(c.Distances), ODEError: c.ODEError,
 	}
 	if c.Matched {
 		out.Start = api.StartMatched
