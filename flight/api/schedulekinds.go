@@ -323,9 +323,9 @@ type FewTry struct {
 	ODEError float64 `json:"ode_error,omitempty"`
 }
 
-// FewDistances are squared Fréchet distances to the data set over the variance of its features: the low frequencies of
-// the DCT, mean absolute differences of neighbouring pixels, and responses of random filters in three layers.
-// Candidates are ranked by their geometric mean.
+// FewDistances are squared Fréchet distances to the data set, less those of as many of its images, over the variance of
+// its features: the low frequencies of the DCT, mean absolute differences of neighbouring pixels, and responses of random
+// filters in three layers. Candidates are ranked by the geometric mean of the first and of that of the other two.
 type FewDistances struct {
 	Frequencies float64 `json:"frequencies,omitzero"`
 	Edges       float64 `json:"edges,omitzero"`
@@ -339,7 +339,7 @@ func (d FewDistances) mean() float64 {
 	if d.Distance != 0 {
 		return d.Distance
 	}
-	return math.Cbrt(d.Frequencies * d.Edges * d.Responses)
+	return math.Sqrt(d.Frequencies * math.Sqrt(d.Edges*d.Responses))
 }
 
 // The values of Sample's start.

@@ -26,8 +26,8 @@ const (
 	minFitTrajectories = 16
 )
 
-// Candidate is a sampler that a search may choose. Distances are squared Fréchet distances to the data, divided by the
-// variance of their features.
+// Candidate is a sampler that a search may choose. Distances are squared Fréchet distances to the data, less those of as
+// many images of it, divided by the variance of their features.
 type Candidate struct {
 	Schedule *schedule.Schedule
 	Settings solver.Settings // resolved
@@ -52,7 +52,7 @@ type Distances []float64
 
 func distancesOf(references []*frechet.Reference, samples []*frechet.Sample) (out Distances) {
 	for k, r := range references {
-		out = append(out, r.Distance(samples[k]))
+		out = append(out, r.Excess(samples[k]))
 	}
 	return out
 }
@@ -62,13 +62,20 @@ func (c *Candidate) fromNoise() bool {
 	return !c.Matched && c.Settings.Statistics == nil
 }
 
-// score returns the geometric mean of the distances, in which all have the same weight whatever their scales.
+// score returns the geometric mean of the distances, whatever their scales. The first, by frequencies, counts as much as
+// the others together, which all see edges.
 func (d Distances) score() float64 {
-	s := 1.0
-	for _, v := range d {
-		s *= math.Pow(v, 1/float64(len(d)))
+	if len(d) == 0 {
+		return math.Inf(1)
 	}
-	if len(d) == 0 || math.IsNaN(s) {
+	s := d[0]
+	if others := d[1:]; len(others) > 0 {
+		s = math.Sqrt(s)
+		for _, v := range others {
+			s *= math.Pow(v, 0.5/float64(len(others)))
+		}
+	}
+	if math.IsNaN(s) {
 		return math.Inf(1)
 	}
 	return s

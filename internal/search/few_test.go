@@ -292,6 +292,18 @@ func searched(t *testing.T, n int, from func(start.Law) start.Law) *FewResult {
 	return few(t, m, images, settings(128, "dpmpp2m"))
 }
 
+// TestScore: the first distance counts as much as the others together, and what is no number is infinite.
+func TestScore(t *testing.T) {
+	for want, d := range map[float64]Distances{4: {4}, 6: {4, 9}, 2: {4, 1, 1}, 10: {25, 16, 1}, math.Inf(1): {1, math.NaN()}} {
+		if got := d.score(); got != want {
+			t.Errorf("%v has score %g, want %g", d, got, want)
+		}
+	}
+	if got := (Distances)(nil).score(); !math.IsInf(got, 1) {
+		t.Errorf("no distances have score %g", got)
+	}
+}
+
 // TestFewTakesASureGain: on normal data the start from their law is exact, and from noise 3 evaluations are not. The
 // gain is that of the distances held back, and the start is kept with the choice.
 func TestFewTakesASureGain(t *testing.T) {

@@ -34,24 +34,29 @@ func (e *ImagesError) Error() string {
 // Unwrap returns the cause.
 func (e *ImagesError) Unwrap() error { return e.err }
 
+// BiasParts is the number of parts that images are divided into, to know the distance of some of them to all.
+const BiasParts = 8
+
 // MeasureImages measures a data set in one pass.
 func MeasureImages(ctx context.Context, d *data.Dataset, report func(done, total int)) (*Images, error) {
 	h, w, c := d.Height(), d.Width(), d.Channels()
-	law, samples := start.NewEstimator(h, w, c, true, d.Normalization()), judges(d)
-	responses := sampleOf(d, frechet.Responses(h, w, c))
+	law := start.NewEstimator(h, w, c, true, d.Normalization())
+	all, some := NewParts(BiasParts, judges(d)...), NewParts(BiasParts, featuresOf(d, frechet.Responses(h, w, c)))
 	every, seen := (d.Len()+mostResponses-1)/mostResponses, 0
 	err := d.Each(ctx, nil, report, func(labels []int32, images []float64) error {
-		for _, s := range samples {
-			s.Add(images)
+		pixels := make([]float32, len(images))
+		for i, v := range images {
+			pixels[i] = float32(v)
 		}
-		var some []float64
-		for image := range slices.Chunk(images, h*w*c) {
+		all.Add(0, pixels, nil)
+		var chosen []float32
+		for image := range slices.Chunk(pixels, h*w*c) {
 			if seen%every == 0 {
-				some = append(some, image...)
+				chosen = append(chosen, image...)
 			}
 			seen++
 		}
-		responses.Add(some)
+		some.Add(0, chosen, nil)
 		return law.Add(labels, images)
 	})
 	if err != nil {
@@ -64,15 +69,19 @@ func MeasureImages(ctx context.Context, d *data.Dataset, report func(done, total
 	if out.Spectrum, err = gaussian.NewSpectrum(law.Moments()); err != nil {
 		return nil, err
 	}
-	out.References, err = referencesOf(append(samples, responses))
+	if out.References, err = ReferencesOf(all); err != nil {
+		return nil, err
+	}
+	responses, err := ReferencesOf(some)
+	out.References = append(out.References, responses...)
 	return out, err
 }
 
 // References measures the features by which runs judge samples: the low frequencies and the edges of a data set.
 func References(ctx context.Context, d *data.Dataset) ([]*frechet.Reference, error) {
-	samples := judges(d)
+	all := NewParts(1, judges(d)...)
 	err := d.Each(ctx, nil, nil, func(_ []int32, images []float64) error {
-		for _, s := range samples {
+		for _, s := range all.Parts[0] {
 			s.Add(images)
 		}
 		return nil
@@ -80,17 +89,18 @@ func References(ctx context.Context, d *data.Dataset) ([]*frechet.Reference, err
 	if err != nil {
 		return nil, err
 	}
-	return referencesOf(samples)
+	return ReferencesOf(all)
 }
 
-func judges(d *data.Dataset) (out []*frechet.Sample) {
+func judges(d *data.Dataset) []frechet.Features {
 	h, w, c := d.Height(), d.Width(), d.Channels()
-	return []*frechet.Sample{sampleOf(d, frechet.Frequencies(h, w, c)), sampleOf(d, frechet.Edges(h, w, c))}
+	return []frechet.Features{featuresOf(d, frechet.Frequencies(h, w, c)), featuresOf(d, frechet.Edges(h, w, c))}
 }
 
-func sampleOf(d *data.Dataset, f frechet.Features) *frechet.Sample {
+// featuresOf returns features for values of a data set.
+func featuresOf(d *data.Dataset, f frechet.Features) frechet.Features {
 	f.Unbounded = d.Normalization() != nil
-	return f.NewSample()
+	return f
 }
 
 // LeaveOut returns the geometric means of the distances of samples x [n, H·W·C] to references, with each of some parts
@@ -101,11 +111,22 @@ func LeaveOut(references []*frechet.Reference, x []float32, parts int) []float64
 	return leaveOut(references, m)
 }
 
-// newParts returns parts without samples.
+// newParts returns parts without samples, of the references' features.
 func newParts(references []*frechet.Reference, parts int) *sampler.Moments {
 	m := &sampler.Moments{}
 	for range parts {
 		m.Parts = append(m.Parts, newSamples(references))
+	}
+	return m
+}
+
+// NewParts returns parts without samples, of some features.
+func NewParts(parts int, features ...frechet.Features) *sampler.Moments {
+	m := &sampler.Moments{Parts: make([][]*frechet.Sample, parts)}
+	for k := range m.Parts {
+		for _, f := range features {
+			m.Parts[k] = append(m.Parts[k], f.NewSample())
+		}
 	}
 	return m
 }
@@ -138,9 +159,14 @@ func newSamples(references []*frechet.Reference) (out []*frechet.Sample) {
 	return out
 }
 
-func referencesOf(samples []*frechet.Sample) (out []*frechet.Reference, err error) {
-	for _, s := range samples {
-		reference, err := s.Reference()
+// ReferencesOf returns the law of the images of all parts by each of their features.
+func ReferencesOf(m *sampler.Moments) (out []*frechet.Reference, err error) {
+	for k := range m.Parts[0] {
+		var samples []*frechet.Sample
+		for _, part := range m.Parts {
+			samples = append(samples, part[k])
+		}
+		reference, err := frechet.ReferenceOf(samples...)
 		if err != nil {
 			return nil, &ImagesError{err}
 		}

@@ -26,11 +26,33 @@ type Reference struct {
 	mean     []float64
 	root     *mat.Dense // R with Rᵀ R = Σ
 	total    float64    // tr Σ
+	bias     float64    // of the distance of n of the images, times n
 }
 
-// Reference returns the law of the sample's features. It returns an error for fewer than two images, and for images
-// that do not differ in the features.
-func (s *Sample) Reference() (*Reference, error) {
+// ReferenceOf returns the law of the features of all images of some parts. The images are divided at random: parts tell
+// the distance of n of the images themselves, which [Reference.Excess] subtracts. It returns an error for fewer than two
+// images, and for images that do not differ in the features.
+func ReferenceOf(parts ...*Sample) (*Reference, error) {
+	whole := parts[0].features.NewSample()
+	for _, s := range parts {
+		whole.Merge(s)
+	}
+	r, err := whole.reference()
+	if err != nil || len(parts) == 1 {
+		return r, err
+	}
+	n, measured := float64(whole.moments.N()), 0.0
+	for _, s := range parts {
+		if m := float64(s.moments.N()); m > 1 {
+			r.bias += r.Distance(s) / (1/m - 1/n) // a part is not independent of the whole
+			measured++
+		}
+	}
+	r.bias /= max(1, measured)
+	return r, nil
+}
+
+func (s *Sample) reference() (*Reference, error) {
 	f := s.features
 	if n := s.moments.N(); n < 2 {
 		return nil, fmt.Errorf("frechet: a reference needs at least two images, got %d", n)
@@ -105,6 +127,18 @@ func (r *Reference) Distance(s *Sample) float64 {
 		spread -= 2 * math.Sqrt(max(0, v))
 	}
 	return (shift + max(0, spread)) / r.total
+}
+
+// rounding is the part of the bias within which [Reference.Excess] is rounded off at 0.
+const rounding = 0.1
+
+// Excess returns the distance of a sample less the expected one of as many images of the reference, b. As the difference
+// x may be negative, it is rounded off at 0: (x + √(x² + (b/5)²))/2. The bias of Fréchet distances is that of Chong and
+// Forsyth (2020), about c/n for n images.
+func (r *Reference) Excess(s *Sample) float64 {
+	b := r.bias / float64(s.moments.N())
+	x := r.Distance(s) - b
+	return (x + math.Hypot(x, 2*rounding*b)) / 2
 }
 
 // Sample has the moments of the features of some images.

@@ -155,6 +155,43 @@ func TestReferenceRefuses(t *testing.T) {
 	}
 }
 
+// TestExcess: images of the reference's own law are at no distance from it, however few they are, when the distance of
+// as many of its images is subtracted; what remains of others hardly depends on their number.
+func TestExcess(t *testing.T) {
+	const h, w, c = 4, 4, 1
+	f := Frequencies(h, w, c)
+	images, other := draw(1, 4000, h*w*c, 0, 0.2), draw(2, 4000, h*w*c, 0, 0.22)
+	var parts []*Sample
+	for part := range slices.Chunk(images, 500) {
+		parts = append(parts, sampleOf(f, part))
+	}
+	r, err := ReferenceOf(parts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	far := distance(r, other) - r.bias/4000
+	for _, n := range []int{50, 200} {
+		var own, others float64
+		for part := range slices.Chunk(draw(3, 20*n, h*w*c, 0, 0.2), n) {
+			own += distance(r, part) / 20
+		}
+		for part := range slices.Chunk(other[:20*n], n) {
+			others += distance(r, part) / 20
+		}
+		bias := r.bias / float64(n)
+		if math.Abs(own-bias) > 0.1*bias || math.Abs(others-bias-far) > 0.2*bias {
+			t.Errorf("%d images are at %g, others at %g, with a bias of %g and a distance of %g", n, own, others, bias, far)
+		}
+		x := distance(r, other[:n]) - bias
+		if got, want := r.Excess(sampleOf(f, other[:n])), (x+math.Sqrt(x*x+bias*bias/25))/2; math.Abs(got-want) > 1e-12 {
+			t.Errorf("an excess of %g, want %g", got, want)
+		}
+	}
+	if whole, err := reference(f, images); err != nil || whole.Excess(sampleOf(f, other)) != distance(whole, other) {
+		t.Errorf("the excess over a reference of one part is not its distance: %v", err)
+	}
+}
+
 func sampleOf(f Features, images [][]float64) *Sample {
 	s := f.NewSample()
 	for _, im := range images {
@@ -164,7 +201,7 @@ func sampleOf(f Features, images [][]float64) *Sample {
 }
 
 func reference(f Features, images [][]float64) (*Reference, error) {
-	return sampleOf(f, images).Reference()
+	return ReferenceOf(sampleOf(f, images))
 }
 
 // distance returns the distance of images to a reference.

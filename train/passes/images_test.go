@@ -82,7 +82,7 @@ func measureAll(t *testing.T, d *data.Dataset) (numbers []float64) {
 		numbers = append(numbers, mat.DenseCopyOf(block).RawMatrix().Data...)
 	}
 	for i, s := range samples {
-		r, err := s.Reference()
+		r, err := frechet.ReferenceOf(s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +217,7 @@ func BenchmarkImages(b *testing.B) {
 			b.Fatal(err)
 		}
 		for _, s := range samples {
-			if _, err := s.Reference(); err != nil {
+			if _, err := frechet.ReferenceOf(s); err != nil {
 				b.Fatal(err)
 			}
 		}

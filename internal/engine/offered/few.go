@@ -165,17 +165,23 @@ func (f *fewSearch) fetch(report func(done, total int)) error {
 
 // features returns the reference of the client's features of its images, evenly spaced.
 func (f *fewSearch) features() ([]*frechet.Reference, error) {
-	sample := frechet.Given("features", f.req.Features).NewSample()
+	all := search.NewParts(search.BiasParts, frechet.Given("features", f.req.Features))
 	n := min(f.samples.Images, mostMeasured)
-	err := f.byRows("features", n, f.req.Features, func(values []float64) { sample.Add(values) })
+	err := f.byRows("features", n, f.req.Features, func(values []float64) {
+		x := make([]float32, len(values))
+		for i, v := range values {
+			x[i] = float32(v)
+		}
+		all.Add(0, x, nil)
+	})
 	if err != nil {
 		return nil, err
 	}
-	r, err := sample.Reference()
+	out, err := search.ReferencesOf(all)
 	if err != nil {
 		return nil, api.Errorf(api.BadRequest, "The features of the images serve no comparison: %w", err)
 	}
-	return []*frechet.Reference{r}, nil
+	return out, nil
 }
 
 // byRows asks for values of n images, evenly spaced among all.
