@@ -32,10 +32,10 @@ const (
 	// is more.
 	firstRoundSamples = 64
 	// secondRoundCandidates candidates, and secondRoundRivals of those from noise, are measured on twice as many samples.
-	secondRoundCandidates = 10
+	secondRoundCandidates = 20
 	secondRoundRivals     = 4
 	// finalCandidates candidates, and finalRivals of those from noise, are measured on all samples.
-	finalCandidates = 3
+	finalCandidates = 5
 	finalRivals     = 2
 	// odeErrorLatents is the number of trajectories of the ODE error.
 	odeErrorLatents = 16

@@ -54,7 +54,7 @@ BLOCKS, COUNT = (6_000_000, 7_000_000), 2500
 """First seeds of the blocks, of which each has a distance, and the samples of a block."""
 TUNING, TEACHER = 5_000_000, 5_500_000
 """First seeds of what rivals are tuned on, and learned from."""
-FIRST, LAST, FINALISTS = 128, 640, 2
+FIRST, LAST, FINALISTS = 256, 1280, 3
 """Samples of every candidate and of the best ones."""
 PATHS, FINE, END = 32, 40, 0.002
 """Trajectories to learn from, as many to stop by; steps of the teacher; the last noise level."""
@@ -101,23 +101,36 @@ class Network:
 
 
 class Score:
-    """The geometric mean of Fréchet distances to images by low frequencies, edges and random filters, each over the
-    variance of its features: the same in kind as the score of `few`.
+    """The same in kind as the score of `few`: the geometric mean of the Fréchet distance to images by low frequencies
+    and of that of two by edges and random filters, each less the distance of as many of the images.
     """
 
     def __init__(self, images: Array) -> None:
         x = pixels.to_float(images)
         self._features = (_frequencies, _edges, edge_features(x, filters=16, seed=1))
-        self._real = [Moments.of(features(x)) for features in self._features]
+        rows = [features(x) for features in self._features]
+        self._real = list(map(Moments.of, rows))
+        self._bias = [_bias(part, real) for part, real in zip(rows, self._real, strict=True)]
 
     def __call__(self, images: Array) -> float:
-        x = pixels.to_float(images)
-        pairs = [(Moments.of(features(x)), real) for features, real in zip(self._features, self._real, strict=True)]
-        return math.exp(np.mean([math.log(frechet_distance(a, b) / np.trace(b.cov)) for a, b in pairs]))
+        x, distances = pixels.to_float(images), []
+        for features, real, bias in zip(self._features, self._real, self._bias, strict=True):
+            b = bias / len(x)
+            over = frechet_distance(Moments.of(features(x)), real) - b
+            distances.append((over + math.hypot(over, b / 5)) / 2)  # rounded off at 0
+        frequencies, edges, responses = distances
+        return math.sqrt(frequencies * math.sqrt(edges * responses))
+
+
+def _bias(rows: Array, real: Moments) -> float:
+    """The distance to features of as many others, times their number, by eighths of the features."""
+    parts = [rows[k::8] for k in range(8)]
+    apart = [frechet_distance(Moments.of(part), real) / (1 / len(part) - 1 / len(rows)) for part in parts]
+    return float(np.mean(apart))
 
 
 def _frequencies(x: Array) -> Array:
-    low, high = dct_rows(x.shape[1])[:4], dct_rows(x.shape[2])[:4]
+    low, high = dct_rows(x.shape[1])[:8], dct_rows(x.shape[2])[:8]
     return np.einsum("ui,nijc,vj->nuvc", low, x, high, optimize=True).reshape(len(x), -1)
 
 
@@ -136,7 +149,7 @@ def few_spends(nfe: int, budget: str = "seconds") -> int:
     if budget == "minutes":
         candidates += 1
         fits += 64 * 5 * (11 * nfe + 1 + sum(5 * i + 1 for i in range(nfe))) // 2
-    return fits + nfe * ((candidates + 14) * first + 7 * samples) + 16 * (nfe + 4 * max(nfe, 32))
+    return fits + nfe * ((candidates + 24) * first + 9 * samples) + 16 * (nfe + 4 * max(nfe, 32))
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,19 @@ def test_the_levels_of_gits_are_the_best_of_all_paths(coefficient: float) -> Non
     assert rivals.shortest(cost, 4, coefficient) == min(paths, key=total)
 
 
+def test_the_score_hardly_depends_on_the_number_of_samples() -> None:
+    rng = np.random.default_rng(0)
+
+    def images(count: int, contrast: float) -> np.ndarray:
+        noise = np.cumsum(np.cumsum(rng.normal(size=(count, 8, 8, 1)), axis=1), axis=2)
+        return np.clip(127 + contrast * noise, 0, 255).astype(np.uint8)
+
+    score = rivals.Score(images(4000, 12))
+    near, far = ([score(images(count, contrast)) for count in (128, 1024)] for contrast in (12, 18))
+    assert near[1] < near[0] < far[0] / 2
+    assert far[0] == pytest.approx(far[1], rel=0.25)
+
+
 @pytest.fixture(scope="module")
 def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
     with anisoflight.serve(data=tmp_path_factory.mktemp("data")) as client:
