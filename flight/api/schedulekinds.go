@@ -216,7 +216,7 @@ type FewSchedule struct {
 	NFE     int    `json:"nfe" min:"1" max:"32"` // largest number of network evaluations; required
 	// list of solvers to try, at least one other than local and fitted; default ipndm, dpmpp2m, unipc, local, fitted
 	Solvers []string `json:"solvers,omitempty" oneof:"solvers"`
-	// samples of each candidate; the same number is held back for the final comparison
+	// samples of each candidate; twice as many are held back for the final comparison
 	Samples int `json:"samples" default:"512" min:"64" max:"65536"`
 	// length of the search; with minutes, levels and coefficients are also learned through the network
 	Budget string `json:"budget" default:"seconds" oneof:"seconds minutes"`
@@ -286,8 +286,8 @@ func (f *Few) Summarize() {
 // Few reports the search of a schedule of kind few.
 type Few struct {
 	Model   string `json:"model"`
-	Samples int    `json:"samples"` // of each candidate, and held back
-	// Paired is true if the search had no images. Distances are then squared errors, and Samples the latents held back.
+	Samples int    `json:"samples"` // held back; candidates of a search with images have half as many
+	// Paired is true if the search had no images. Distances are then squared errors, and Samples latents.
 	Paired bool `json:"paired,omitempty"`
 	// Stopped is true if the search was ended early. Chosen is then Tries[0], and Ratio is 1 unless it was measured.
 	Stopped bool `json:"stopped,omitempty"`
@@ -295,7 +295,7 @@ type Few struct {
 	Chosen  FewTry   `json:"chosen"`
 	Against FewTry   `json:"against"` // the best isotropic sampler from noise
 	Tries   []FewTry `json:"tries"`   // all candidates, the best first; those dropped early are last
-	// Ratio is the distance of Tries[0] over that of Against, geometric means over all features on samples held back, with
+	// Ratio is the distance of Tries[0] over that of Against, means over features as they rank, on samples held back, with
 	// its jackknife error. It is 1 if the two are the same.
 	Ratio       float64 `json:"ratio"`
 	RatioStderr float64 `json:"ratio_stderr"`

@@ -56,7 +56,7 @@ func firstSeed(seed uint64) uint64 { return latent.Uint64(seed, streamSearch, 0)
 type Settings struct {
 	NFE     int
 	Solvers []string // to try; Paired leaves out those by coordinate
-	Samples int      // of each candidate of Few, and as many held back
+	Samples int      // of each candidate of Few, and twice as many held back
 	Seed    uint64
 	G0, T   float64 // variances between which the network is sampled
 	// Times are noise levels at evenly spaced times of the network's own, decreasing, for plain samplers of Paired; nil
@@ -149,7 +149,7 @@ type FewResult struct {
 	HeldOut int // the number of samples, or latents, that nothing was chosen by
 }
 
-// Gain is the ratio of two samplers' distances, geometric means over all features, on the same held-out latents.
+// Gain is the ratio of two samplers' scores on the same held-out latents.
 type Gain struct{ Change, Stderr float64 } // ln of it, with its jackknife error
 
 // Certain reports whether the logarithm of the ratio is negative by two standard errors.
@@ -238,9 +238,12 @@ func (f *fewStepSearch) evaluations() int {
 		statistics += learnTrajectories * (learnEvaluations(n) + n)
 	}
 	samples := candidates*first + (secondRoundCandidates+secondRoundRivals)*first +
-		(finalCandidates+finalRivals+2)*f.Samples
+		(finalCandidates+finalRivals)*f.Samples + 2*f.heldOut()
 	return statistics + samples*n + odeErrorLatents*(n+4*max(n, 32))
 }
+
+// heldOut returns the number of samples that nothing is chosen by. A difference needs more of them than a rank.
+func (f *fewStepSearch) heldOut() int { return 2 * f.Samples }
 
 // firstRound returns the number of samples of a candidate in the first round.
 func (f *fewStepSearch) firstRound() int { return min(f.Samples, max(firstRoundSamples, f.Samples/8)) }
@@ -274,7 +277,7 @@ func (f *fewStepSearch) choose(ctx context.Context) (*FewResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := &FewResult{HeldOut: f.Samples}
+	found := &FewResult{HeldOut: f.heldOut()}
 	all, err := f.rankCandidates(ctx, slices.Concat(fromNoise, matched), localCandidates)
 	for _, c := range all {
 		c.drawn = nil
@@ -343,7 +346,7 @@ func (r *FewResult) choose(
 
 // measureHeldOut chooses on held-out samples.
 func (f *fewStepSearch) measureHeldOut(ctx context.Context, found *FewResult) error {
-	f.Progress.Begin("held back", shareOfHeldOut, 2*f.Samples*f.NFE)
+	f.Progress.Begin("held back", shareOfHeldOut, 2*f.heldOut()*f.NFE)
 	return found.choose(func(c *Candidate) ([]float64, error) { return f.heldOutScores(ctx, c) }, train.Change)
 }
 
@@ -354,7 +357,7 @@ func (f *fewStepSearch) heldOutScores(ctx context.Context, c *Candidate) ([]floa
 		return nil, err
 	}
 	references, drawn := f.images.References, newParts(f.images.References, heldParts)
-	if err := f.network.Follow(ctx, f.trajectoriesOf(c, plan, f.Samples, f.Samples), drawn); err != nil {
+	if err := f.network.Follow(ctx, f.trajectoriesOf(c, plan, f.Samples, f.heldOut()), drawn); err != nil {
 		return nil, err
 	}
 	c.HeldOut = distancesOf(references, withoutPart(references, drawn, -1))
@@ -369,7 +372,7 @@ func (f *fewStepSearch) solutionError(ctx context.Context, best *Candidate) (err
 	f.Progress.Begin("error", shareOfError, 0)
 	sample := func(ctx context.Context, p *solver.Plan) ([]float32, error) {
 		var out sampler.Samples
-		err := f.network.Follow(ctx, f.trajectoriesOf(best, p, 2*f.Samples, odeErrorLatents), &out)
+		err := f.network.Follow(ctx, f.trajectoriesOf(best, p, f.Samples+f.heldOut(), odeErrorLatents), &out)
 		return out, err
 	}
 	best.ODEError, err = gaussian.SolutionError(ctx, best.Settings, best.Schedule, sample)
@@ -458,12 +461,12 @@ func rank(all []*Candidate) {
 // The shares of a search's parts in its time, in thousandths, as measured at 5 evaluations on a small network.
 const (
 	ShareOfImages     = 130 // of MeasureImages, before the search
-	shareOfStatistics = 80
+	shareOfStatistics = 50
 	shareOfLevels     = 30
-	shareOfFirstRound = 220
-	shareOfFits       = 110
-	shareOfMore       = 240 // a third for the second round, the rest for the last
-	shareOfHeldOut    = 120
-	shareOfError      = 70
+	shareOfFirstRound = 290
+	shareOfFits       = 100
+	shareOfMore       = 210 // a third for the second round, the rest for the last
+	shareOfHeldOut    = 150
+	shareOfError      = 40
 	shareOfLearn      = 400 // beyond those of all others, which are 1000
 )

@@ -149,7 +149,7 @@ def few_spends(nfe: int, budget: str = "seconds") -> int:
     if budget == "minutes":
         candidates += 1
         fits += 64 * 5 * (11 * nfe + 1 + sum(5 * i + 1 for i in range(nfe))) // 2
-    return fits + nfe * ((candidates + 24) * first + 9 * samples) + 16 * (nfe + 4 * max(nfe, 32))
+    return fits + nfe * ((candidates + 24) * first + (7 + 4) * samples) + 16 * (nfe + 4 * max(nfe, 32))
 
 
 @dataclass(frozen=True)

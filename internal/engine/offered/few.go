@@ -284,7 +284,7 @@ func (f *fewSearch) result() map[string]any {
 	if f.plan == nil {
 		return map[string]any{"complete": false}
 	}
-	report := schedules.DescribeFew("", f.found.HeldOut, f.images == nil, f.found)
+	report := schedules.DescribeFew("", f.images == nil, f.found)
 	report.Seconds = f.seconds
 	out := map[string]any{"complete": !f.found.Stopped, "plan": f.plan, "few": report}
 	if f.found.Start != nil {

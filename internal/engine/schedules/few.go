@@ -81,7 +81,7 @@ func (k *Maker) few(ctx context.Context, req api.FewSchedule, emit func(api.Meta
 		}),
 		Start: result.Start, Statistics: best.Statistics, Fitted: best.Fitted,
 	}
-	report := DescribeFew(m.Name, req.Samples, false, result)
+	report := DescribeFew(m.Name, false, result)
 	report.Seconds = progress.Seconds()
 	out.origin.Few, err = json.Marshal(report)
 	return out, err
@@ -101,9 +101,9 @@ func Labels(d *data.Dataset, classes int, seed uint64) func(i int, seed uint64) 
 }
 
 // DescribeFew describes the result of a search.
-func DescribeFew(model string, samples int, paired bool, result *search.FewResult) *api.Few {
+func DescribeFew(model string, paired bool, result *search.FewResult) *api.Few {
 	out := &api.Few{
-		Model: model, Samples: samples, Paired: paired, Stopped: result.Stopped,
+		Model: model, Samples: result.HeldOut, Paired: paired, Stopped: result.Stopped,
 		Chosen: describeTry(result.Chosen), Against: describeTry(result.Against),
 	}
 	out.Ratio = math.Exp(result.Gain.Change)
