@@ -30,7 +30,7 @@ def page(path: Path) -> None:
     for name in ("frequencies", "edges", "clipped Gaussian"):
         measured[name] = [[1.1, 1.2], [0.4, 0.5]]
     report.table(layout(measured.assign(ode_error=1.5, seconds=2.0)), "Distances, mean ± half the range over seeds.")
-    for name in ("gain", "figures-components", "figures-variances"):
+    for name in ("samples", "figures-components", "figures-variances"):
         uri = "data:image/png;base64," + b64encode((IMAGES / f"{name}.png").read_bytes()).decode()
         report.figure(uri, "A figure.", wide=True)
     runs = {"isotropic": np.geomspace(60, 45, 200), "anisotropic": np.geomspace(60, 40, 200)}
