@@ -177,7 +177,7 @@ FIELDS = {
         solvers: Sequence[str], default ipndm, dpmpp2m, unipc, local, fitted. List of solvers to try, at least one
             other than local and fitted: ab, deis, dpmpp2m, dpmpp3m, dpmpp3m_taylor, euler, fitted, heun, ipndm,
             ipndm_v, local, unipc.
-        samples: int, default 512. Samples of each candidate; twice as many are held back for the final comparison.
+        samples: int, default 1024. Samples of each candidate; the same number is held back for the final comparison.
         budget: str, default seconds. Length of the search; with minutes, levels and coefficients are also learned
             through the network: seconds, minutes.
         seed: int, default 0. Seed of the samples.

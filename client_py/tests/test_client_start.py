@@ -139,7 +139,7 @@ def test_few_needs_nothing_but_nfe(
     assert all(re.fullmatch(r"at most \d+ evaluations of the network", line) for line in before)  # none if it was short
     assert message.startswith(f"{chosen['solver']} from sigma {chosen['sigma_max']:g} ({chosen['start']} start")
     assert (
-        f"{few['ratio']:.3g} ± {few['ratio_stderr']:.1g} times the Fréchet distance on 128 samples held back" in message
+        f"{few['ratio']:.3g} ± {few['ratio_stderr']:.1g} times the Fréchet distance on 64 samples held back" in message
     )
     assert ("no try is surely better" in message) == (chosen == against)
     assert {"images", "first round", "held back"} < set(few["seconds"])

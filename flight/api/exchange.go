@@ -77,7 +77,7 @@ type OfferedFew struct {
 	// list of solvers to try, at least one other than local and fitted; default ipndm, dpmpp2m, unipc, local, fitted
 	Solvers []string `json:"solvers,omitempty" oneof:"solvers"`
 	// with images: number of samples of each candidate, and of samples held back
-	Samples int `json:"samples" default:"512" min:"64" max:"65536"`
+	Samples int `json:"samples" default:"1024" min:"64" max:"65536"`
 	// largest number of evaluations; default with images as many as the samples need, without images 4000, or more if
 	// the search needs more
 	Budget int `json:"budget,omitempty" min:"0"`

@@ -47,7 +47,7 @@ var helps = map[string]Field{
 	"api.FewSchedule.Dataset":          {Help: "name of the data set that samples are compared with", Default: "", Required: true},
 	"api.FewSchedule.Model":            {Help: "name of the model to sample", Default: "", Required: true},
 	"api.FewSchedule.NFE":              {Help: "largest number of network evaluations", Default: "", Required: true},
-	"api.FewSchedule.Samples":          {Help: "samples of each candidate; twice as many are held back for the final comparison", Default: "512", Required: false},
+	"api.FewSchedule.Samples":          {Help: "samples of each candidate; the same number is held back for the final comparison", Default: "1024", Required: false},
 	"api.FewSchedule.Seed":             {Help: "seed of the samples", Default: "0", Required: false},
 	"api.FewSchedule.Solvers":          {Help: "list of solvers to try, at least one other than local and fitted", Default: "ipndm, dpmpp2m, unipc, local, fitted", Required: false},
 	"api.FitSchedule.Grid":             {Help: "times of the steps", Default: "polynomial", Required: false},

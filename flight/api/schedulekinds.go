@@ -216,8 +216,8 @@ type FewSchedule struct {
 	NFE     int    `json:"nfe" min:"1" max:"32"` // largest number of network evaluations; required
 	// list of solvers to try, at least one other than local and fitted; default ipndm, dpmpp2m, unipc, local, fitted
 	Solvers []string `json:"solvers,omitempty" oneof:"solvers"`
-	// samples of each candidate; twice as many are held back for the final comparison
-	Samples int `json:"samples" default:"512" min:"64" max:"65536"`
+	// samples of each candidate; the same number is held back for the final comparison
+	Samples int `json:"samples" default:"1024" min:"64" max:"65536"`
 	// length of the search; with minutes, levels and coefficients are also learned through the network
 	Budget string `json:"budget" default:"seconds" oneof:"seconds minutes"`
 	Seed   uint64 `json:"seed"` // seed of the samples; default 0
@@ -286,8 +286,8 @@ func (f *Few) Summarize() {
 // Few reports the search of a schedule of kind few.
 type Few struct {
 	Model   string `json:"model"`
-	Samples int    `json:"samples"` // held back; candidates of a search with images have half as many
-	// Paired is true if the search had no images. Distances are then squared errors, and Samples latents.
+	Samples int    `json:"samples"` // of each candidate, and held back
+	// Paired is true if the search had no images. Distances are then squared errors, and Samples the latents held back.
 	Paired bool `json:"paired,omitempty"`
 	// Stopped is true if the search was ended early. Chosen is then Tries[0], and Ratio is 1 unless it was measured.
 	Stopped bool `json:"stopped,omitempty"`

@@ -215,7 +215,7 @@ func (f *fewStepSearch) fittedCandidate(ctx context.Context, halving int) (*Cand
 		return nil, err
 	}
 	n := f.fitSamples()
-	r, err := newReference(ctx, f.network, c.Schedule, f.G0, f.trajectoriesOf(c, nil, f.Samples+f.heldOut()+odeErrorLatents, 2*n))
+	r, err := newReference(ctx, f.network, c.Schedule, f.G0, f.trajectoriesOf(c, nil, 3*f.Samples, 2*n))
 	if err != nil {
 		return nil, err
 	}

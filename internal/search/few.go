@@ -28,14 +28,14 @@ import (
 // How the samples of a search are spent. All candidates see the same latents, so their order changes little after the
 // first round.
 const (
-	// firstRoundSamples is the least number of samples of a candidate in the first round. It sees an eighth of all if that
-	// is more.
+	// firstRoundSamples is the least number of samples of a candidate in the first round. It sees a sixteenth of all if
+	// that is more.
 	firstRoundSamples = 64
 	// secondRoundCandidates candidates, and secondRoundRivals of those from noise, are measured on twice as many samples.
 	secondRoundCandidates = 20
 	secondRoundRivals     = 4
 	// finalCandidates candidates, and finalRivals of those from noise, are measured on all samples.
-	finalCandidates = 5
+	finalCandidates = 4
 	finalRivals     = 2
 	// odeErrorLatents is the number of trajectories of the ODE error.
 	odeErrorLatents = 16
@@ -56,7 +56,7 @@ func firstSeed(seed uint64) uint64 { return latent.Uint64(seed, streamSearch, 0)
 type Settings struct {
 	NFE     int
 	Solvers []string // to try; Paired leaves out those by coordinate
-	Samples int      // of each candidate of Few, and twice as many held back
+	Samples int      // of each candidate of Few, and as many held back
 	Seed    uint64
 	G0, T   float64 // variances between which the network is sampled
 	// Times are noise levels at evenly spaced times of the network's own, decreasing, for plain samplers of Paired; nil
@@ -238,15 +238,12 @@ func (f *fewStepSearch) evaluations() int {
 		statistics += learnTrajectories * (learnEvaluations(n) + n)
 	}
 	samples := candidates*first + (secondRoundCandidates+secondRoundRivals)*first +
-		(finalCandidates+finalRivals)*f.Samples + 2*f.heldOut()
+		(finalCandidates+finalRivals+2)*f.Samples
 	return statistics + samples*n + odeErrorLatents*(n+4*max(n, 32))
 }
 
-// heldOut returns the number of samples that nothing is chosen by. A difference needs more of them than a rank.
-func (f *fewStepSearch) heldOut() int { return 2 * f.Samples }
-
 // firstRound returns the number of samples of a candidate in the first round.
-func (f *fewStepSearch) firstRound() int { return min(f.Samples, max(firstRoundSamples, f.Samples/8)) }
+func (f *fewStepSearch) firstRound() int { return min(f.Samples, max(firstRoundSamples, f.Samples/16)) }
 
 // requests reports whether the settings name a solver.
 func (f *fewStepSearch) requests(name string) bool { return slices.Contains(f.Solvers, name) }
@@ -277,7 +274,7 @@ func (f *fewStepSearch) choose(ctx context.Context) (*FewResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := &FewResult{HeldOut: f.heldOut()}
+	found := &FewResult{HeldOut: f.Samples}
 	all, err := f.rankCandidates(ctx, slices.Concat(fromNoise, matched), localCandidates)
 	for _, c := range all {
 		c.drawn = nil
@@ -346,7 +343,7 @@ func (r *FewResult) choose(
 
 // measureHeldOut chooses on held-out samples.
 func (f *fewStepSearch) measureHeldOut(ctx context.Context, found *FewResult) error {
-	f.Progress.Begin("held back", shareOfHeldOut, 2*f.heldOut()*f.NFE)
+	f.Progress.Begin("held back", shareOfHeldOut, 2*f.Samples*f.NFE)
 	return found.choose(func(c *Candidate) ([]float64, error) { return f.heldOutScores(ctx, c) }, train.Change)
 }
 
@@ -357,7 +354,7 @@ func (f *fewStepSearch) heldOutScores(ctx context.Context, c *Candidate) ([]floa
 		return nil, err
 	}
 	references, drawn := f.images.References, newParts(f.images.References, heldParts)
-	if err := f.network.Follow(ctx, f.trajectoriesOf(c, plan, f.Samples, f.heldOut()), drawn); err != nil {
+	if err := f.network.Follow(ctx, f.trajectoriesOf(c, plan, f.Samples, f.Samples), drawn); err != nil {
 		return nil, err
 	}
 	c.HeldOut = distancesOf(references, withoutPart(references, drawn, -1))
@@ -372,7 +369,7 @@ func (f *fewStepSearch) solutionError(ctx context.Context, best *Candidate) (err
 	f.Progress.Begin("error", shareOfError, 0)
 	sample := func(ctx context.Context, p *solver.Plan) ([]float32, error) {
 		var out sampler.Samples
-		err := f.network.Follow(ctx, f.trajectoriesOf(best, p, f.Samples+f.heldOut(), odeErrorLatents), &out)
+		err := f.network.Follow(ctx, f.trajectoriesOf(best, p, 2*f.Samples, odeErrorLatents), &out)
 		return out, err
 	}
 	best.ODEError, err = gaussian.SolutionError(ctx, best.Settings, best.Schedule, sample)

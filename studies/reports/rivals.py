@@ -143,13 +143,13 @@ def _edges(x: Array) -> Array:
 
 def few_spends(nfe: int, budget: str = "seconds") -> int:
     """The most evaluations that `few` takes, by its own count (internal/search)."""
-    plain, first, samples = 3, 64, 512
+    plain, first, samples = 3, 64, 1024
     candidates = plain * 2 * (4 + 5) + 5 + 4 + 2
     fits = 160 * 24 + 2 * 2 * 32 * (40 + nfe * (nfe + 1) // 2)
     if budget == "minutes":
         candidates += 1
         fits += 64 * 5 * (11 * nfe + 1 + sum(5 * i + 1 for i in range(nfe))) // 2
-    return fits + nfe * ((candidates + 24) * first + (7 + 4) * samples) + 16 * (nfe + 4 * max(nfe, 32))
+    return fits + nfe * ((candidates + 24) * first + 8 * samples) + 16 * (nfe + 4 * max(nfe, 32))
 
 
 @dataclass(frozen=True)

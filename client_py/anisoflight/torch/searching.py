@@ -60,7 +60,7 @@ def few(
     they are the values, and with data low frequencies, edges and the responses of random filters.
 
     `budget` bounds the evaluations of single rows; a guided denoiser takes two per sample. By default it is 4000 for
-    samples without data, or the least that suffices, and with data what 512 samples of each sampler need. With
+    samples without data, or the least that suffices, and with data what 1024 samples of each sampler need. With
     "minutes", or without data with a sufficient budget, levels and coefficients are also learned through the denoiser,
     without its derivatives. The cost is printed first. Ctrl-C ends the search with the best so far. The result is the
     best plain sampler from noise unless the gain of another is certain on other latents. `plan.info` has every try, the
