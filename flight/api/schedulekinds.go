@@ -208,7 +208,7 @@ func (r *MakeSchedule) decodeStrictly(at place, v rawValue) error {
 // FewSchedule asks for the schedule, start and solver that sample a model best in few evaluations. The search measures
 // candidates on the model: solvers, noise levels to start from, and noise levels of the steps. The best candidate and
 // the best isotropic sampler from noise are then compared on samples held back. The latter is kept unless the former is
-// better by two standard errors. Sampling along the schedule needs nfe alone.
+// better by a standard error. Sampling along the schedule needs nfe alone.
 type FewSchedule struct {
 	NewSchedule
 	Model   string `json:"model"`                // name of the model to sample; required
@@ -272,7 +272,7 @@ func (f *Few) Summarize() {
 		f.Summary += fmt.Sprintf("better than %s, the best plain sampler from noise alone, with %s on %d %s held back",
 			plain, ratio, f.Samples, held)
 	case best != plain:
-		f.Summary += fmt.Sprintf("no try is surely better than this plain sampler from noise alone; the best, %s, has %s "+
+		f.Summary += fmt.Sprintf("no try is clearly better than this plain sampler from noise alone; the best, %s, has %s "+
 			"on %d %s held back", best, ratio, f.Samples, held)
 	case len(f.Tries) == 1:
 		f.Summary += "the only try"
@@ -291,7 +291,7 @@ type Few struct {
 	Paired bool `json:"paired,omitempty"`
 	// Stopped is true if the search was ended early. Chosen is then Tries[0], and Ratio is 1 unless it was measured.
 	Stopped bool `json:"stopped,omitempty"`
-	// Chosen is Tries[0] if it is better than Against by two standard errors on samples held back, otherwise Against.
+	// Chosen is Tries[0] if it is better than Against by a standard error on samples held back, otherwise Against.
 	Chosen  FewTry   `json:"chosen"`
 	Against FewTry   `json:"against"` // the best isotropic sampler from noise
 	Tries   []FewTry `json:"tries"`   // all candidates, the best first; those dropped early are last

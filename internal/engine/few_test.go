@@ -41,9 +41,9 @@ func TestMakeScheduleFew(t *testing.T) {
 		!strings.Contains(s, " plain sampler from noise alone") {
 		t.Errorf("summary %q", s)
 	}
-	// The first of the tries is chosen if it is better by two standard errors, else the plain sampler.
+	// The first of the tries is chosen if it is better by a standard error, else the plain sampler.
 	right := f.Against
-	if math.Log(f.Ratio)+2*f.RatioStderr/f.Ratio < 0 {
+	if math.Log(f.Ratio)+f.RatioStderr/f.Ratio < 0 {
 		right = f.Tries[0]
 	}
 	if f.Chosen.FewDistances != right.FewDistances {

@@ -41,8 +41,6 @@ const (
 	odeErrorLatents = 16
 	// heldParts is the number of parts of the held-out samples that are left out in turn.
 	heldParts = 8
-	// certain is the number of standard errors that a gain must have.
-	certain = 2
 )
 
 // streamSearch separates the seeds of a search or a fit from those of samples.
@@ -139,7 +137,7 @@ func (e *BudgetError) Error() string {
 type FewResult struct {
 	// Tries are the candidates with finite samples, best first. Those dropped early are last.
 	Tries []*Candidate
-	// Against is the best of those from noise alone. Chosen is the first of Tries if its gain over Against is certain,
+	// Against is the best of those from noise alone. Chosen is the first of Tries if its gain over Against is clear,
 	// otherwise Against.
 	Chosen, Against *Candidate
 	Gain            Gain         // of the first of Tries over Against; 0 if they are one
@@ -152,8 +150,9 @@ type FewResult struct {
 // Gain is the ratio of two samplers' scores on the same held-out latents.
 type Gain struct{ Change, Stderr float64 } // ln of it, with its jackknife error
 
-// Certain reports whether the logarithm of the ratio is negative by two standard errors.
-func (g Gain) Certain() bool { return g.Change+certain*g.Stderr < 0 }
+// Clear reports whether the logarithm of the ratio is negative by its standard error. Where two samplers are alike, either
+// choice does.
+func (g Gain) Clear() bool { return g.Change+g.Stderr < 0 }
 
 // ErrNotFinite is returned if the samples of all plain samplers are not finite, or those of the choice on held-out
 // latents. Other samplers whose samples are not finite are left out of the tries.
@@ -320,7 +319,7 @@ func (r *FewResult) unlessStopped(err error) error {
 }
 
 // choose sets Chosen and Gain on held-out latents: Chosen is the best candidate if its gain over its rival from noise
-// is certain, otherwise the rival. heldOut returns the scores of a candidate there, and gain compares those of the
+// is clear, otherwise the rival. heldOut returns the scores of a candidate there, and gain compares those of the
 // rival and the best.
 func (r *FewResult) choose(
 	heldOut func(*Candidate) ([]float64, error), gain func(rival, best []float64) (change, stderr float64),
@@ -334,7 +333,7 @@ func (r *FewResult) choose(
 	if err != nil {
 		return err
 	}
-	if r.Gain.Change, r.Gain.Stderr = gain(against, scores); r.Gain.Certain() {
+	if r.Gain.Change, r.Gain.Stderr = gain(against, scores); r.Gain.Clear() {
 		r.Chosen = best
 		return best.completeTails()
 	}

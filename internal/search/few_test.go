@@ -312,7 +312,7 @@ func TestFewTakesASureGain(t *testing.T) {
 		t.Fatalf("chosen %+v against %+v", found.Chosen, found.Against)
 	}
 	ratio := math.Exp(found.Gain.Change)
-	if want := found.Chosen.HeldOut.score() / found.Against.HeldOut.score(); !found.Gain.Certain() || ratio > 0.5 ||
+	if want := found.Chosen.HeldOut.score() / found.Against.HeldOut.score(); !found.Gain.Clear() || ratio > 0.5 ||
 		math.Abs(ratio-want) > 0.2*want || !(found.Gain.Stderr > 0) {
 		t.Errorf("gain %+v, the distances are as %g to 1", found.Gain, want)
 	}
@@ -340,14 +340,14 @@ func TestFewHasNothingToGain(t *testing.T) {
 	}
 }
 
-// TestFewDoubtsASmallGain: less than two standard errors are not certain, a gain that is the same in all parts is.
+// TestFewDoubtsASmallGain: less than a standard error is not clear, a gain that is the same in all parts is.
 func TestFewDoubtsASmallGain(t *testing.T) {
 	for gain, want := range map[Gain]bool{
-		{-0.1, 0.04}: true, {-0.1, 0}: true,
-		{-0.1, 0.06}: false, {0.1, 0}: false, {}: false, {math.NaN(), 0.1}: false,
+		{-0.1, 0.08}: true, {-0.1, 0}: true,
+		{-0.1, 0.12}: false, {0.1, 0}: false, {}: false, {math.NaN(), 0.1}: false,
 	} {
-		if got := gain.Certain(); got != want {
-			t.Errorf("%+v is certain: %v", gain, got)
+		if got := gain.Clear(); got != want {
+			t.Errorf("%+v is clear: %v", gain, got)
 		}
 	}
 }

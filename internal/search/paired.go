@@ -40,7 +40,7 @@ type pairedSearch struct {
 // Paired returns the sampler from noise whose samples are closest to the network's own converged samples from the same
 // latents. It tries plain solvers on several levels, coefficients fitted to the network's trajectories, and levels and
 // coefficients learned through the network. Distances are squared errors, a geometric mean over the latents, divided by
-// the mean square of the samples. The best is chosen if its gain over the best plain sampler is certain on held-out
+// the mean square of the samples. The best is chosen if its gain over the best plain sampler is clear on held-out
 // latents. Errors are *BudgetError, ErrNotFinite, or those of network.
 func Paired(ctx context.Context, network sampler.Ensemble, set Settings) (*FewResult, error) {
 	set.Solvers = slices.DeleteFunc(slices.Clone(set.Solvers), ByCoordinate)

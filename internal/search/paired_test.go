@@ -29,7 +29,7 @@ func TestPairedSearchGains(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found.Chosen == found.Against || !found.Gain.Certain() {
+	if found.Chosen == found.Against || !found.Gain.Clear() {
 		t.Errorf("the search chose %s on %s, with a gain of %v", found.Chosen.Settings.Solver, found.Chosen.Levels,
 			found.Gain)
 	}

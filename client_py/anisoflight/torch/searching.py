@@ -63,7 +63,7 @@ def few(
     samples without data, or the least that suffices, and with data what 1024 samples of each sampler need. With
     "minutes", or without data with a sufficient budget, levels and coefficients are also learned through the denoiser,
     without its derivatives. The cost is printed first. Ctrl-C ends the search with the best so far. The result is the
-    best plain sampler from noise unless the gain of another is certain on other latents. `plan.info` has every try, the
+    best plain sampler from noise unless the gain of another is clear on other latents. `plan.info` has every try, the
     gain as `ratio` and `ratio_stderr`, evaluations and seconds.
 
     The search uses a server: `client`, or a new one. Options are those of docs/wire.md, OfferNetwork, of kind few:

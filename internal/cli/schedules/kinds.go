@@ -71,7 +71,7 @@ noise levels, and from noise, on EDM's noise levels and on levels chosen for the
 It keeps the sampler whose samples are closest to the data set by three Fréchet distances
 that need no trained network: of low frequencies, of differences between neighbouring
 pixels, and of responses of random filters. If this sampler is not better than the best
-plain solver from noise by two standard errors, on new samples, it keeps the plain one.
+plain solver from noise by a standard error, on new samples, it keeps the plain one.
 The reply has the ratio of their distances. At 16×16 with 0.33 M parameters, a search for
 5 evaluations takes 36 s on two idle cores; the time grows with the cost of an
 evaluation.
