@@ -123,7 +123,7 @@ def test_tails_lead_where_converged_samples_do(client: Client) -> None:
     data = means[torch.randint(4, (400,), generator=generator)] + 0.05 * torch.randn(400, 48, generator=generator)
     data = data.reshape(400, 3, 4, 4)
     settings: dict[str, Any] = {"client": client, "progress": False, "seed": 2}
-    fitted = few(narrow, 4, (3, 4, 4), data, samples=64, solvers=["ipndm", "fitted"], **settings)
+    fitted = few(narrow, 4, (3, 4, 4), data, samples=400, solvers=["dpmpp2m", "fitted"], **settings)
     assert (fitted.solver, fitted.info["chosen"]["sigma_max"]) == ("fitted", 40)
     learned = few(narrow, 4, (3, 4, 4), budget="minutes", **settings)
     assert learned.info["chosen"]["levels"] == "learned"

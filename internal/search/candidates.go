@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// levelHalvings is the number of times that the highest noise level is halved for lower initial levels.
-	levelHalvings = 4
+	// levelHalvings is the number of times that the highest noise level is halved for lower initial levels, and
+	// matchedHalvings that with a start from the data's law.
+	levelHalvings, matchedHalvings = 4, 6
 	// leastNoise is the least level at which a start from noise alone is tried, except a quarter of the highest level.
 	// Little is left there of data of standard deviation 0.5.
 	leastNoise = 8
@@ -117,7 +118,7 @@ func (f *fewStepSearch) noiseCandidates() (out []*Candidate, err error) {
 // matchedCandidates returns samplers from the data's law: for each initial noise level those on EDM's rule, and the one
 // that is closest to the Gaussian of those on the levels that suit the solver there.
 func (f *fewStepSearch) matchedCandidates(ctx context.Context) (out []*Candidate, err error) {
-	for halving := range levelHalvings + 1 {
+	for halving := range matchedHalvings + 1 {
 		if f.tooLow(halving) {
 			break
 		}

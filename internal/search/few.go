@@ -222,7 +222,7 @@ func (f *fewStepSearch) spend() error {
 // evaluations returns the largest number of evaluations of the search.
 func (f *fewStepSearch) evaluations() int {
 	plain, statistics := len(f.isotropicSolvers()), 0
-	candidates := plain*len(rules)*(2*levelHalvings+1) + levelHalvings + 1
+	candidates := plain*len(rules)*(levelHalvings+matchedHalvings+1) + matchedHalvings + 1
 	if plain < len(f.Solvers) {
 		candidates += levelHalvings
 		statistics = statisticsEvaluations

@@ -144,7 +144,7 @@ def _edges(x: Array) -> Array:
 def few_spends(nfe: int, budget: str = "seconds") -> int:
     """The most evaluations that `few` takes, by its own count (internal/search)."""
     plain, first, samples = 3, 64, 1024
-    candidates = plain * 2 * (4 + 5) + 5 + 4 + 2
+    candidates = plain * 2 * (4 + 7) + 7 + 4 + 2
     fits = 160 * 24 + 2 * 2 * 32 * (40 + nfe * (nfe + 1) // 2)
     if budget == "minutes":
         candidates += 1
