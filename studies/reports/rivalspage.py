@@ -70,8 +70,8 @@ solvers but DEIS, on the same levels, not below 1.25, and on levels for the data
 showed a fault that was then mended. At first `few` had ρ 7 alone and, from the law, only levels that are good on the
 normal law; emoji showed that. It did not start below σ = 5; Fashion-MNIST showed that. In between its score was
 changed, which did not subtract the bias and gave edges two thirds of the weight: distances of other seeds by
-`classifier` and `pca-64`, on networks 1 and 3 of CIFAR-10, showed that. So no row `few` is blind now. Rivals on CIFAR-10
-and emoji were tuned before, by the earlier score and half the samples, two in the last round.
+`classifier` and `pca-64`, on networks 1 and 3 of CIFAR-10, showed that. So no row `few` is blind now. Rivals on
+CIFAR-10 and emoji were tuned before, by the earlier score and half the samples, two in the last round.
 
 **GITS** has the levels with the least sum of Euler's errors on 64 recorded trajectories of 40 steps, by dynamic
 programming, with iPNDM-4 or 2M, σ_max 80 or 20, and a coefficient of 1, 1.15 or 1.3.
