@@ -179,19 +179,38 @@ def _torch(sampler: str, nfe: int) -> pd.DataFrame:
     return pd.DataFrame(by)
 
 
-def _tuned(method: str, nfe: int, features: Iterable[str] = real.FEATURES) -> pd.DataFrame:
-    """The distances of three networks of CIFAR-10, of the study with tuned rivals."""
+def _tuned(method: str, nfe: int, dataset: str = rivalspage.DATASET) -> pd.DataFrame:
+    """The distances of the networks of a data set, of the study with tuned rivals."""
+    found = _rivals(dataset)
+    return pd.DataFrame({name: rivalspage.distances(found, name).loc[(method, nfe)].dropna() for name in real.FEATURES})
+
+
+def _rivals(dataset: str = rivalspage.DATASET) -> pd.DataFrame:
     found = rivalspage.read(ROOT / "studies/docs" / rivalspage.ROWS)
-    found = found[found.dataset == rivalspage.DATASET]
-    return pd.DataFrame({name: rivalspage.distances(found, name).loc[(method, nfe)].dropna() for name in features})
+    return found[found.dataset == dataset]
 
 
+def _strongest(dataset: str, features: str, nfe: int, methods: Iterable[str] = rivalspage.RIVALS) -> str:
+    """The rival with the least mean distance, of those that all networks have."""
+    means = rivalspage.distances(_rivals(dataset), features).dropna().mean(axis=1)
+    there = means[means.index.get_level_values("nfe") == nfe].droplevel("nfe")
+    return str(there[[method for method in methods if method in there.index]].idxmin())
+
+
+MATCHED = rivalspage.PLAIN["UniPC", rivalspage.MATCHED]
 README = {
-    "strongest plain solver: iPNDM-4 or UniPC with an analytical first step": rivalspage.ANALYTICAL,
-    "strongest rival: levels and weights learned from noise, as in S4S and DyWeight": rivalspage.WEIGHTS,
-    "`few`": rivalspage.FEW,
-}
-"""Rows of the table of README, and their names in the study."""
+    "**CIFAR-10**, re-encoded as JPEG, three networks: `few`": (rivalspage.DATASET, rivalspage.FEW),
+    "strongest plain solver: iPNDM-4 or UniPC with an analytical first step": (
+        rivalspage.DATASET, rivalspage.ANALYTICAL,
+    ),
+    "strongest rival: levels and weights learned from noise, as in S4S and DyWeight": (
+        rivalspage.DATASET, rivalspage.WEIGHTS,
+    ),
+    "**Fashion-MNIST**, one network, never seen before: `few`": ("fashion16", rivalspage.BLIND),
+    "strongest plain solver: UniPC from the data's normal distribution": ("fashion16", MATCHED),
+    "`few` since": ("fashion16", rivalspage.FEW),
+}  # fmt: skip
+"""Rows of the table of README, and their data sets and names in the study."""
 
 
 def _lies_within(values: pd.Series, cell: list[str]) -> bool:
@@ -202,57 +221,56 @@ def _lies_within(values: pd.Series, cell: list[str]) -> bool:
 @pytest.mark.parametrize("label", README)
 def test_the_table_of_the_readme_is_that_of_the_rows(label: str) -> None:
     line = next(x for x in _document("README.md").splitlines() if x.startswith(f"| {label} |"))
+    dataset, method = README[label]
     for nfe, numbers in zip((3, 5), _printed(line, 2), strict=True):
-        rows = _tuned(README[label], nfe)
-        assert len(rows) == 3
-        assert _lies_within(rows["classifier"], numbers[:2])
-        assert _lies_within(rows["pca-64"], numbers[2:])
-
-
-def test_what_the_readme_says_of_nine_evaluations() -> None:
-    said = re.search(r"At 9 `few` keeps 2M from noise, (.*?); the learned rival", _joined())
-    assert said is not None
-    numbers = re.findall(r"\.?\d[\d.]*", said[1].replace("iPNDM-4", ""))
-    for number, method in enumerate((rivalspage.FEW, rivalspage.PLAIN["iPNDM-4", rivalspage.MATCHED])):
-        rows = _tuned(method, 9)
-        assert len(rows) == 3
-        assert _lies_within(rows["classifier"], numbers[4 * number :][:2])
-        assert _lies_within(rows["pca-64"], numbers[4 * number :][2:4])
-    heun = re.search(r"in the middle are better: (.*?) The aim", _joined())
-    assert heun is not None
-    numbers = re.findall(r"\d?\.\d+", heun[1])
-    for number, method in enumerate((rivalspage.TUNED_HEUN, rivalspage.GEODESIC)):
-        assert _lies_within(_tuned(method, 9)["classifier"], numbers[4 * number :][:2])
-        assert _lies_within(_tuned(method, 9)["pca-64"], numbers[4 * number :][2:4])
-    found = rivalspage.read(ROOT / "studies/docs" / rivalspage.ROWS)
-    few = found[(found.method == rivalspage.FEW) & (found.nfe == 9)]
-    assert few.choice.str.contains("dpmpp2m").all()
-    assert few.choice.str.contains(rivalspage.NOISE).all()
-
-
-def test_what_the_readme_says_of_the_data_that_nothing_was_tuned_on() -> None:
-    said = re.search(r"`few` has (.*?) / (.*?) at 3 and (.*?) / (.*?) at 5, the best rivals (.*?) / (.*?) \(learned\) "
-                     r"and (.*?) / (.*?) \(UniPC", _joined())  # fmt: skip
-    assert said is not None
-    found = rivalspage.read(ROOT / "studies/docs" / rivalspage.ROWS)
-    means = found[found.dataset == "emoji16"].groupby(["features", "nfe", "method"]).frechet.mean()
-    best = {3: rivalspage.WEIGHTS, 5: rivalspage.PLAIN["UniPC", rivalspage.MATCHED]}
-    where = [(name, nfe, rivalspage.FEW) for nfe in (3, 5) for name in real.FEATURES]
-    where += [(name, nfe, best[nfe]) for nfe in (3, 5) for name in real.FEATURES]
-    assert all(_rounded(float(means[key]), cell) for key, cell in zip(where, said.groups(), strict=True))
-    for name, nfe in product(real.FEATURES, (3, 5)):
-        assert means[name, nfe][list(rivalspage.RIVALS[:12])].idxmin() == best[nfe]
+        rows = _tuned(method, nfe, dataset)
+        if dataset == rivalspage.DATASET:
+            assert len(rows) == 3
+            assert _lies_within(rows["classifier"], numbers[:2])
+            assert _lies_within(rows["pca-64"], numbers[2:])
+        else:
+            assert all(map(_rounded, rows.iloc[0], numbers))
 
 
 def test_the_rivals_of_the_readme_are_the_strongest() -> None:
-    """By the classifier, of those that are measured; one is prepared on the network, the other is not."""
-    found = rivalspage.read(ROOT / "studies/docs" / rivalspage.ROWS)
-    means = rivalspage.distances(found[found.dataset == rivalspage.DATASET], "classifier").dropna().mean(axis=1)
-    for nfe in (3, 5):
-        there = means[means.index.get_level_values("nfe") == nfe].droplevel("nfe")
-        assert there[[m for m in rivalspage.RIVALS if m in there.index]].idxmin() == rivalspage.WEIGHTS
+    """By the classifier, of those that are measured; on CIFAR-10 one is prepared on the network, the other is not."""
+    noise = [method for method in rivalspage.RIVALS if rivalspage.MATCHED not in method]
+    line = next(x for x in _document("README.md").splitlines() if x.startswith("| strongest from noise |"))
+    for nfe, numbers in zip((3, 5), _printed(line, 2), strict=True):
+        assert _strongest(rivalspage.DATASET, "classifier", nfe) == rivalspage.WEIGHTS
         plain = (rivalspage.ANALYTICAL, *rivalspage.PLAIN.values())
-        assert there[[m for m in plain if m in there.index]].idxmin() == rivalspage.ANALYTICAL
+        assert _strongest(rivalspage.DATASET, "classifier", nfe, plain) == rivalspage.ANALYTICAL
+        assert {_strongest("fashion16", name, nfe) for name in rivalspage.FEATURES} == {MATCHED}
+        rows = _tuned(_strongest("fashion16", "classifier", nfe, noise), nfe, "fashion16")
+        assert all(map(_rounded, rows.iloc[0], numbers))
+
+
+def test_what_the_readme_says_of_nine_evaluations() -> None:
+    said = re.search(r"At 9 `few` has (.*?), iPNDM-4 from the data's distribution, tuned, (.*?);", _joined())
+    heun = re.search(r"are better by components: (.*?) at 9, the geodesic (.*?)\. The aim", _joined())
+    assert said is not None
+    assert heun is not None
+    methods = (rivalspage.FEW, rivalspage.PLAIN["iPNDM-4", rivalspage.MATCHED])
+    methods += (rivalspage.TUNED_HEUN, rivalspage.GEODESIC)
+    for method, cell in zip(methods, (*said.groups(), *heun.groups()), strict=True):
+        rows, numbers = _tuned(method, 9), re.findall(r"\.?\d[\d.]*", cell)
+        assert len(rows) == 3
+        assert _lies_within(rows["classifier"], numbers[:2])
+        assert _lies_within(rows["pca-64"], numbers[2:])
+    assert rivalspage.WEIGHTS not in set(_rivals()[_rivals().nfe == 9].method)
+    assert rivalspage.verdict(3, _rivals()).reason.count("at 13: 1.") == 2  # of three features
+
+
+def test_what_the_readme_says_of_emoji() -> None:
+    said = re.search(r"on emoji, where it had (.*?) / (.*?) at 3 and (.*?) / (.*?) at 5, the best rivals (.*?) / (.*?) "
+                     r"\(learned\) and (.*?) / (.*?) \(UniPC\)", _joined())  # fmt: skip
+    assert said is not None
+    best = {3: rivalspage.WEIGHTS, 5: MATCHED}
+    where = [(rivalspage.BLIND, 3), (rivalspage.BLIND, 5), *((best[nfe], nfe) for nfe in (3, 5))]
+    values = [value for method, nfe in where for value in _tuned(method, nfe, "emoji16").iloc[0]]
+    assert all(map(_rounded, values, said.groups()))
+    for nfe in (3, 5):
+        assert {_strongest("emoji16", name, nfe) for name in real.FEATURES} == {best[nfe]}
 
 
 def test_the_ratios_of_few_are_those_of_the_rows() -> None:
@@ -307,11 +325,12 @@ def test_where_few_loses_is_what_the_rows_say() -> None:
     lost = {key: sum(worse(_torch(key[1], key[0]), _torch(diffuserspage.BEST, key[0]))) for key in rows}
     assert [sum(lost[nfe, s] for nfe in (3, 5, 9)) for s in ("few, with data", "few")] == [2, 6]
     rival = {nfe: worse(_tuned("few", nfe), _tuned(rivalspage.WEIGHTS, nfe)) for nfe in (3, 5)}
-    assert rival == {3: [2, 2], 5: [1, 1]}
-    assert (
-        "at 3 the learned rival is ahead of `few` on two of three networks by either distance, at 5 on one" in _joined()
+    assert rival == {3: [3, 2], 5: [2, 1]}
+    said = (
+        "the learned rival is ahead of `few` on all three networks by the classifier at 3, on two at 5; by components"
     )
-    assert "lost [2 of 18 comparisons with data, 6 without]" in _joined()
+    assert f"{said} on two and on one" in _joined()
+    assert "lost [2 of 18 comparisons](studies/docs/diffusers.md), 6 without data" in _joined()
 
 
 def _joined() -> str:

@@ -73,7 +73,7 @@ that need no trained network: of low frequencies, of differences between neighbo
 pixels, and of responses of random filters. If this sampler is not better than the best
 plain solver from noise by a standard error, on new samples, it keeps the plain one.
 The reply has the ratio of their distances. At 16×16 with 0.33 M parameters, a search for
-5 evaluations takes 36 s on two idle cores; the time grows with the cost of an
+5 evaluations takes 55 s on two idle cores; the time grows with the cost of an
 evaluation.
 
 The schedule stores its start and its solver: sample along it with --nfe alone.`,
