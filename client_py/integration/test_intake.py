@@ -61,9 +61,7 @@ def test_fields_of_xarray(client: Client) -> None:
             assert stored.layout == "CHW"
             np.testing.assert_array_equal(stored.images, field.values.astype(np.float32))
     variables = xr.Dataset({name: field[:, k] for k, name in enumerate("uvw")})
-    with pytest.raises(
-        AnisoflightError, match=r"got the variables u, v, w; put one of them, or to_dataarray"
-    ):
+    with pytest.raises(AnisoflightError, match=r"got the variables u, v, w; put one of them, or to_dataarray"):
         client.put_dataset("fields", variables)
     client.delete_dataset("fields")
 
