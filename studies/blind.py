@@ -7,7 +7,7 @@
     python -m studies.blind runs/fashion fashion16 --learn
 
 Both are at 16×16. Fashion-MNIST (Xiao et al. 2017) is grey, in ten classes. Emoji are on white, in classes by category,
-of which most are people; their network sees no class. Else the networks and their training are those of
+of which most are people; their network sees no class. Otherwise the networks and their training are those of
 configs/cifar10-16, of half the length. With --learn a run with the defaults learns a schedule from the network, and
 both are measured: studies/docs/blind-rows.jsonl.
 """

@@ -324,8 +324,9 @@ type FewTry struct {
 }
 
 // FewDistances are squared Fréchet distances to the data set, less those of as many of its images, over the variance of
-// its features: the low frequencies of the DCT, mean absolute differences of neighbouring pixels, and responses of random
-// filters in three layers. Candidates are ranked by the geometric mean of the first and of that of the other two.
+// its features: the low frequencies of the DCT, mean absolute differences of neighbouring pixels, and responses of
+// random filters in three layers. Candidates are ranked by the geometric mean of the first and of that of the other
+// two.
 type FewDistances struct {
 	Frequencies float64 `json:"frequencies,omitzero"`
 	Edges       float64 `json:"edges,omitzero"`

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/schedule/frechet"
 	"github.com/anisoflight/anisoflight/schedule/local"
 	"github.com/anisoflight/anisoflight/schedule/solver"
@@ -74,11 +75,25 @@ func (everyStage) EveryStage() bool { return true }
 func (samplesAlone) EveryStage() bool { return false }
 
 // Moments are a reducer: the moments of the samples' features. There may be several parts, each with a sample for every
-// set of features: row i goes to part i mod the number of parts.
+// set of features.
 type Moments struct {
 	samplesAlone
 	Parts [][]*frechet.Sample
-	rows  int
+	// Random sends each row to a part drawn at random. Otherwise row i goes to part i mod the number of parts.
+	Random bool
+	rows   int
+}
+
+// streamParts draws the parts of Moments.
+const streamParts = 0x70617274
+
+// part returns the part of a row.
+func (m *Moments) part(row int) int {
+	n := len(m.Parts)
+	if m.Random {
+		return int(latent.Uint64(0, streamParts, uint64(row)) % uint64(n))
+	}
+	return row % n
 }
 
 // Add implements [Reducer].
@@ -86,10 +101,12 @@ func (m *Moments) Add(_ int, x, _ []float32) {
 	size := m.Parts[0][0].Size()
 	for k, part := range m.Parts {
 		rows := x
-		if n := len(m.Parts); n > 1 {
+		if len(m.Parts) > 1 {
 			rows = nil
-			for i := (k - m.rows%n + n) % n; i < len(x)/size; i += n {
-				rows = append(rows, x[i*size:(i+1)*size]...)
+			for i := range len(x) / size {
+				if m.part(m.rows+i) == k {
+					rows = append(rows, x[i*size:(i+1)*size]...)
+				}
 			}
 		}
 		for _, s := range part {

@@ -27,8 +27,8 @@ const (
 	minFitTrajectories = 16
 )
 
-// Candidate is a sampler that a search may choose. Distances are squared Fréchet distances to the data, less those of as
-// many images of it, divided by the variance of their features.
+// Candidate is a sampler that a search may choose. Distances are squared Fréchet distances to the data, less those of
+// as many images of it, divided by the variance of their features.
 type Candidate struct {
 	Schedule *schedule.Schedule
 	Settings solver.Settings // resolved
@@ -63,8 +63,8 @@ func (c *Candidate) fromNoise() bool {
 	return !c.Matched && c.Settings.Statistics == nil
 }
 
-// score returns the geometric mean of the distances, whatever their scales. The first, by frequencies, counts as much as
-// the others together, which all see edges.
+// score returns the geometric mean of the distances, whatever their scales. The first, by frequencies, counts as much
+// as the others together, which all see edges.
 func (d Distances) score() float64 {
 	if len(d) == 0 {
 		return math.Inf(1)
@@ -89,7 +89,7 @@ func (f *fewStepSearch) halvedLevel(times int) float64 {
 
 // tooLow reports whether a halved level leaves no room above the lowest level of samplers.
 func (f *fewStepSearch) tooLow(halving int) bool {
-	return halving > 0 && f.halvedLevel(halving) <= 2*schedule.DefaultSigmaMin
+	return halving > 0 && f.halvedLevel(halving) <= 2*lowestOf(f.G0)
 }
 
 // rules are the exponents ρ of EDM's rule by the names of the levels.
@@ -292,7 +292,7 @@ func (f *fewStepSearch) draw(ctx context.Context, c *Candidate, n int) error {
 		return err
 	}
 	if c.drawn == nil {
-		c.drawn = newParts(f.images.References, 1)
+		c.drawn = partsLike(f.images.References, 1)
 	}
 	if err := f.network.Follow(ctx, f.trajectoriesOf(c, plan, c.Samples, n), c.drawn); err != nil {
 		return err

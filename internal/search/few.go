@@ -150,8 +150,8 @@ type FewResult struct {
 // Gain is the ratio of two samplers' scores on the same held-out latents.
 type Gain struct{ Change, Stderr float64 } // ln of it, with its jackknife error
 
-// Clear reports whether the logarithm of the ratio is negative by its standard error. Where two samplers are alike, either
-// choice does.
+// Clear reports whether the logarithm of the ratio is negative by its standard error. Where two samplers are alike,
+// either choice does.
 func (g Gain) Clear() bool { return g.Change+g.Stderr < 0 }
 
 // ErrNotFinite is returned if the samples of all plain samplers are not finite, or those of the choice on held-out
@@ -236,13 +236,17 @@ func (f *fewStepSearch) evaluations() int {
 		candidates++
 		statistics += learnTrajectories * (learnEvaluations(n) + n)
 	}
-	samples := candidates*first + (secondRoundCandidates+secondRoundRivals)*first +
-		(finalCandidates+finalRivals+2)*f.Samples
+	second := f.secondRound()
+	samples := candidates*first + (secondRoundCandidates+secondRoundRivals)*(second-first) +
+		(finalCandidates+finalRivals)*(f.Samples-second) + 2*f.Samples
 	return statistics + samples*n + odeErrorLatents*(n+4*max(n, 32))
 }
 
 // firstRound returns the number of samples of a candidate in the first round.
 func (f *fewStepSearch) firstRound() int { return min(f.Samples, max(firstRoundSamples, f.Samples/16)) }
+
+// secondRound returns the number of samples of a candidate after the second round.
+func (f *fewStepSearch) secondRound() int { return min(f.Samples, 2*f.firstRound()) }
 
 // requests reports whether the settings name a solver.
 func (f *fewStepSearch) requests(name string) bool { return slices.Contains(f.Solvers, name) }
@@ -352,7 +356,7 @@ func (f *fewStepSearch) heldOutScores(ctx context.Context, c *Candidate) ([]floa
 	if err != nil {
 		return nil, err
 	}
-	references, drawn := f.images.References, newParts(f.images.References, heldParts)
+	references, drawn := f.images.References, partsLike(f.images.References, heldParts)
 	if err := f.network.Follow(ctx, f.trajectoriesOf(c, plan, f.Samples, f.Samples), drawn); err != nil {
 		return nil, err
 	}
@@ -412,8 +416,8 @@ func (f *fewStepSearch) rankCandidates(
 			return all, err
 		}
 	}
-	second := min(f.Samples, 2*first)
-	err = f.measureBest(ctx, all, secondRoundCandidates, secondRoundRivals, second, "second round", shareOfMore/3)
+	err = f.measureBest(
+		ctx, all, secondRoundCandidates, secondRoundRivals, f.secondRound(), "second round", shareOfMore/3)
 	if err != nil {
 		return all, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/sampler"
 	"github.com/anisoflight/anisoflight/internal/testing/ensembletest"
 	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/frechet"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/schedule/start"
 )
@@ -81,9 +82,8 @@ func TestFewChoosesTheBestTry(t *testing.T) {
 	}
 }
 
-// Every solver of all frequencies alike is tried on both of EDM's rules, from noise at
-// four levels, and from the law at seven, where one on the Gaussian's levels is tried, too; solvers by frequency
-// from both, and fitted ones around local.
+// Every solver of all frequencies alike is tried on both of EDM's rules, from noise at four levels, and from the law at
+// seven, where one on the Gaussian's levels is tried; solvers by frequency from both, and fitted ones around local.
 func TestFewTriesEverySolver(t *testing.T) {
 	m, images := smooth(t)
 	type try struct {
@@ -294,19 +294,53 @@ func searched(t *testing.T, n int, from func(start.Law) start.Law) *FewResult {
 
 // TestScore: the first distance counts as much as the others together, and what is no number is infinite.
 func TestScore(t *testing.T) {
-	for want, d := range map[float64]Distances{4: {4}, 6: {4, 9}, 2: {4, 1, 1}, 10: {25, 16, 1}, math.Inf(1): {1, math.NaN()}} {
+	for want, d := range map[float64]Distances{
+		4: {4}, 6: {4, 9}, 2: {4, 1, 1}, 10: {25, 16, 1}, math.Inf(1): {1, math.NaN()},
+	} {
 		if got := d.score(); got != want {
 			t.Errorf("%v has score %g, want %g", d, got, want)
 		}
 	}
-	if got := (Distances)(nil).score(); !math.IsInf(got, 1) {
+	if got := Distances(nil).score(); !math.IsInf(got, 1) {
 		t.Errorf("no distances have score %g", got)
 	}
 }
 
-// TestFewTakesASureGain: on normal data the start from their law is exact, and from noise 3 evaluations are not. The
+// TestBiasIsThatOfRandomParts: images that are stored in turn, one of each of two kinds, are not divided by kind.
+func TestBiasIsThatOfRandomParts(t *testing.T) {
+	all := NewParts(BiasParts, frechet.Given("kinds", 1))
+	for range 10 {
+		all.Add(0, slices.Repeat([]float32{0, 1}, 200), nil)
+	}
+	references, err := ReferencesOf(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := NewParts(1, frechet.Given("kinds", 1))
+	one.Add(0, slices.Repeat([]float32{1}, 100), nil)
+	r, s := references[0], one.Parts[0][0]
+	if far, excess := r.Distance(s), r.Excess(s); far < 1 || excess < 0.9*far {
+		t.Errorf("images of one kind are at %g, less the bias at %g", far, excess)
+	}
+}
+
+// TestFewTriesNarrowRanges: halved levels stay above the least one that the network knows.
+func TestFewTriesNarrowRanges(t *testing.T) {
+	m, images := smooth(t)
+	for _, ends := range [][2]float64{{0.05, 2}, {0.02, 1}, {0.5, 2}, {0.002, 0.01}} {
+		set := settings(64, "dpmpp2m")
+		set.G0, set.T = ends[0]*ends[0], ends[1]*ends[1]
+		for _, c := range few(t, m, images, set).Tries {
+			if c.SigmaMax <= ends[0] {
+				t.Errorf("a try from σ = %g on %v", c.SigmaMax, ends)
+			}
+		}
+	}
+}
+
+// TestFewTakesAClearGain: on normal data the start from their law is exact, and from noise 3 evaluations are not. The
 // gain is that of the distances held back, and the start is kept with the choice.
-func TestFewTakesASureGain(t *testing.T) {
+func TestFewTakesAClearGain(t *testing.T) {
 	found := searched(t, 1, func(l start.Law) start.Law { return l })
 	if found.Chosen != found.Tries[0] || !found.Chosen.Matched || found.Start == nil || found.Against.Matched {
 		t.Fatalf("chosen %+v against %+v", found.Chosen, found.Against)

@@ -103,16 +103,16 @@ func featuresOf(d *data.Dataset, f frechet.Features) frechet.Features {
 	return f
 }
 
-// LeaveOut returns the geometric means of the distances of samples x [n, H·W·C] to references, with each of some parts
+// LeaveOut returns the scores of samples x [n, H·W·C] to references, with each of some parts
 // left out. Sample i is in part i mod parts.
 func LeaveOut(references []*frechet.Reference, x []float32, parts int) []float64 {
-	m := newParts(references, parts)
+	m := partsLike(references, parts)
 	m.Add(0, x, nil)
 	return leaveOut(references, m)
 }
 
-// newParts returns parts without samples, of the references' features.
-func newParts(references []*frechet.Reference, parts int) *sampler.Moments {
+// partsLike returns parts without samples, of the references' features.
+func partsLike(references []*frechet.Reference, parts int) *sampler.Moments {
 	m := &sampler.Moments{}
 	for range parts {
 		m.Parts = append(m.Parts, newSamples(references))
@@ -120,9 +120,9 @@ func newParts(references []*frechet.Reference, parts int) *sampler.Moments {
 	return m
 }
 
-// NewParts returns parts without samples, of some features.
+// NewParts returns parts without images, of some features. Images are divided among them at random.
 func NewParts(parts int, features ...frechet.Features) *sampler.Moments {
-	m := &sampler.Moments{Parts: make([][]*frechet.Sample, parts)}
+	m := &sampler.Moments{Parts: make([][]*frechet.Sample, parts), Random: true}
 	for k := range m.Parts {
 		for _, f := range features {
 			m.Parts[k] = append(m.Parts[k], f.NewSample())

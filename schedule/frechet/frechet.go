@@ -30,8 +30,8 @@ type Reference struct {
 }
 
 // ReferenceOf returns the law of the features of all images of some parts. The images are divided at random: parts tell
-// the distance of n of the images themselves, which [Reference.Excess] subtracts. It returns an error for fewer than two
-// images, and for images that do not differ in the features.
+// the distance of n of the images themselves, which [Reference.Excess] subtracts. It returns an error for fewer than
+// two images, and for images that do not differ in the features.
 func ReferenceOf(parts ...*Sample) (*Reference, error) {
 	whole := parts[0].features.NewSample()
 	for _, s := range parts {
@@ -43,7 +43,7 @@ func ReferenceOf(parts ...*Sample) (*Reference, error) {
 	}
 	n, measured := float64(whole.moments.N()), 0.0
 	for _, s := range parts {
-		if m := float64(s.moments.N()); m > 1 {
+		if m := float64(s.moments.N()); m > 1 && m < n {
 			r.bias += r.Distance(s) / (1/m - 1/n) // a part is not independent of the whole
 			measured++
 		}
@@ -132,9 +132,9 @@ func (r *Reference) Distance(s *Sample) float64 {
 // rounding is the part of the bias within which [Reference.Excess] is rounded off at 0.
 const rounding = 0.1
 
-// Excess returns the distance of a sample less the expected one of as many images of the reference, b. As the difference
-// x may be negative, it is rounded off at 0: (x + √(x² + (b/5)²))/2. The bias of Fréchet distances is that of Chong and
-// Forsyth (2020), about c/n for n images.
+// Excess returns the distance of a sample less the expected one of as many images of the reference, b. As the
+// difference x may be negative, it is rounded off at 0: (x + √(x² + (b/5)²))/2. The bias of Fréchet distances is that
+// of Chong and Forsyth (2020), about c/n for n images.
 func (r *Reference) Excess(s *Sample) float64 {
 	b := r.bias / float64(s.moments.N())
 	x := r.Distance(s) - b

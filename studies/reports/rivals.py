@@ -124,7 +124,8 @@ class Score:
 
 def _bias(rows: Array, real: Moments) -> float:
     """The distance to features of as many others, times their number, by eighths of the features."""
-    parts = [rows[k::8] for k in range(8)]
+    order = np.random.default_rng(0).permutation(len(rows))
+    parts = [rows[order[k::8]] for k in range(8)]
     apart = [frechet_distance(Moments.of(part), real) / (1 / len(part) - 1 / len(rows)) for part in parts]
     return float(np.mean(apart))
 
@@ -142,14 +143,15 @@ def _edges(x: Array) -> Array:
 
 
 def few_spends(nfe: int, budget: str = "seconds") -> int:
-    """The most evaluations that `few` takes, by its own count (internal/search)."""
+    """About the most evaluations that `few` takes, as internal/search counts them."""
     plain, first, samples = 3, 64, 1024
     candidates = plain * 2 * (4 + 7) + 7 + 4 + 2
-    fits = 160 * 24 + 2 * 2 * 32 * (40 + nfe * (nfe + 1) // 2)
+    fits = 160 * 24 + 2 * 32 * (2 * (40 + nfe * (nfe + 1) // 2) + 4 * (nfe - 1))
     if budget == "minutes":
         candidates += 1
-        fits += 64 * 5 * (11 * nfe + 1 + sum(5 * i + 1 for i in range(nfe))) // 2
-    return fits + nfe * ((candidates + 24) * first + 8 * samples) + 16 * (nfe + 4 * max(nfe, 32))
+        fits += 64 * (5 * (11 * nfe + 1 + sum(5 * i + 1 for i in range(nfe))) // 2 + nfe)
+    drawn = (candidates + 24) * first + 6 * (samples - 2 * first) + 2 * samples
+    return fits + nfe * drawn + 16 * (nfe + 4 * max(nfe, 32))
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,8 @@ Fréchet distance by low frequencies and of that of two by edges and random filt
 see the first samples, the best three more, which together takes at most what `few` spends. Plain solvers have grid
 `polynomial`, ρ 7 or 3, and σ_max 80 to 5 from noise or 40 to .625 from the data's normal law, by halves. AFS has σ_max
 80 to 10. Heun's method has grids `edm` and `polynomial`, σ_max 80 to 10, and ρ 7, 5 or 3. `few` has the same plain
-solvers but DEIS, on the same levels, not below 1.25, and on levels for the data's normal law.
+solvers but DEIS, on the same levels, from noise not below 10 and from the law not below 1.25, and on levels for the
+law.
 
 **Blind data.** Emoji and Fashion-MNIST were each measured once with the `few` of that time, row `few, blind`, and each
 showed a fault that was then mended. At first `few` had ρ 7 alone and, from the law, only levels that are good on the

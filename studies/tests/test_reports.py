@@ -262,7 +262,7 @@ def test_what_the_readme_says_of_nine_evaluations() -> None:
 
 
 def test_what_the_readme_says_of_emoji() -> None:
-    said = re.search(r"on emoji, where it had (.*?) / (.*?) at 3 and (.*?) / (.*?) at 5, the best rivals (.*?) / (.*?) "
+    said = re.search(r"on emoji, with (.*?) / (.*?) at 3 and (.*?) / (.*?) at 5, the best rivals (.*?) / (.*?) "
                      r"\(learned\) and (.*?) / (.*?) \(UniPC\)", _joined())  # fmt: skip
     assert said is not None
     best = {3: rivalspage.WEIGHTS, 5: MATCHED}
@@ -330,7 +330,7 @@ def test_where_few_loses_is_what_the_rows_say() -> None:
         "the learned rival is ahead of `few` on all three networks by the classifier at 3, on two at 5; by components"
     )
     assert f"{said} on two and on one" in _joined()
-    assert "lost [2 of 18 comparisons](studies/docs/diffusers.md), 6 without data" in _joined()
+    assert "lost [2 of 18 comparisons](studies/docs/diffusers.md) to diffusers' best, 6 without data" in _joined()
 
 
 def _joined() -> str:

@@ -50,7 +50,7 @@ class Schedules(Connection):
         - "start" (dataset): another schedule, by default edm, with the normal law of the data set, which sampling
           starts from. `Schedule.start` is that law. It serves no model with another normalization.
         - "few" (model, dataset, nfe): solvers, starts and noise levels are tried on the model; the best is kept, or the
-          best plain solver from noise unless the gain over that is certain. Sample with that schedule and nfe alone.
+          best plain solver from noise unless the gain over that is clear. Sample with that schedule and nfe alone.
           `info["few"]` has every try, and the gain on other samples as `ratio` and `ratio_stderr`. At 16×16 with 0.33 M
           parameters nfe=5 takes 55 s on two quiet cores. It chooses for the guidance given here.
         - "edm", "log-linear" and "cosine": formulas.

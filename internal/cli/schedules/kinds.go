@@ -67,10 +67,11 @@ var fewSpec = connect.MakeCommand(command.Spec{
 	Use:   "few",
 	Short: "Find the best sampler of few evaluations for a model",
 	Long: `Few tries samplers on a model. It starts solvers from the data's own Gaussian at several
-noise levels, and from noise, on EDM's noise levels and on levels chosen for the solver.
-It keeps the sampler whose samples are closest to the data set by three Fréchet distances
-that need no trained network: of low frequencies, of differences between neighbouring
-pixels, and of responses of random filters. If this sampler is not better than the best
+noise levels, and from noise, on EDM's noise levels, and from the Gaussian also on levels
+chosen for the solver. It keeps the sampler whose samples are closest to the data set by
+three Fréchet distances, less their bias, that need no trained network: of low frequencies,
+and, with half of the weight, of differences between neighbouring pixels and of responses
+of random filters. If this sampler is not better than the best
 plain solver from noise by a standard error, on new samples, it keeps the plain one.
 The reply has the ratio of their distances. At 16×16 with 0.33 M parameters, a search for
 5 evaluations takes 55 s on two idle cores; the time grows with the cost of an
