@@ -75,7 +75,7 @@ SETS: dict[str, tuple[Callable[[Sequence[str]], Images], dict[str, int]]] = {
     "fashion16": (fashion, {"img_channels": 1}),
     "emoji16": (emoji, {"label_dim": 0}),
 }
-"""The images of a data set, and what its network has of its own."""
+"""The images of a data set, and settings that only its network has."""
 
 
 HEUN = {"solver": "heun", "second-point": "endpoint"}

@@ -25,8 +25,7 @@ import (
 	"github.com/anisoflight/anisoflight/train"
 )
 
-// How the samples of a search are spent. All candidates see the same latents, so their order changes little after the
-// first round.
+// How the samples of a search are spent. All candidates see the same latents.
 const (
 	// firstRoundSamples is the least number of samples of a candidate in the first round. It sees a sixteenth of all if
 	// that is more.

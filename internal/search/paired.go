@@ -101,9 +101,9 @@ func (f *pairedSearch) levels(n int) map[string][]float64 {
 		even[i] = highest * math.Pow(lowest/highest, float64(i)/float64(max(1, n-1)))
 	}
 	even[n] = lastLevel
-	out := map[string][]float64{
-		"polynomial": levelsBetween(highest, lowest, 7, n), "polynomial 3": levelsBetween(highest, lowest, 3, n),
-		"log-snr": even,
+	out := map[string][]float64{"log-snr": even}
+	for _, rule := range rules {
+		out[rule.levels] = levelsBetween(highest, lowest, rule.rho, n)
 	}
 	if m := len(f.Times) - 1; m >= n {
 		at := make([]float64, n+1)

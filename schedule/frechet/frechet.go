@@ -29,9 +29,9 @@ type Reference struct {
 	bias     float64    // of the distance of n of the images, times n
 }
 
-// ReferenceOf returns the law of the features of all images of some parts. The images are divided at random: parts tell
-// the distance of n of the images themselves, which [Reference.Excess] subtracts. It returns an error for fewer than
-// two images, and for images that do not differ in the features.
+// ReferenceOf returns the law of the features of all images of some parts. The parts are a random division of the
+// images: their distances to the whole give the bias that [Reference.Excess] subtracts, which is 0 of a single part. It
+// returns an error for fewer than two images, and for images that do not differ in the features.
 func ReferenceOf(parts ...*Sample) (*Reference, error) {
 	whole := parts[0].features.NewSample()
 	for _, s := range parts {

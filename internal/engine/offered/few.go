@@ -167,13 +167,7 @@ func (f *fewSearch) fetch(report func(done, total int)) error {
 func (f *fewSearch) features() ([]*frechet.Reference, error) {
 	all := search.NewParts(search.BiasParts, frechet.Given("features", f.req.Features))
 	n := min(f.samples.Images, mostMeasured)
-	err := f.byRows("features", n, f.req.Features, func(values []float64) {
-		x := make([]float32, len(values))
-		for i, v := range values {
-			x[i] = float32(v)
-		}
-		all.Add(0, x, nil)
-	})
+	err := f.byRows("features", n, f.req.Features, func(values []float64) { all.Add(0, narrow(values), nil) })
 	if err != nil {
 		return nil, err
 	}
