@@ -25,6 +25,7 @@ static int (*abort_all)(handle, int);
 static int (*error_string)(int, char *, int *);
 
 static handle request;
+static void *library;
 
 const char *mpi_load(const char *path) {
 	const struct {
@@ -41,7 +42,7 @@ const char *mpi_load(const char *path) {
 		{(void **)&abort_all, "MPI_Abort"},
 		{(void **)&error_string, "MPI_Error_string"},
 	};
-	void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+	library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
 	if (library == NULL) return dlerror();
 	// Other libraries export the same names with handles of another form. Those of MPICH and Open MPI before the standard
 	// ABI are libmpi.so; only libmpi_abi.so promises it.
@@ -70,7 +71,13 @@ int mpi_exchange(const void *out, void *in, int block) {
 
 int mpi_done(int *done) { return test(&request, done, NULL); }
 
-int mpi_end(void) { return finalize(); }
+int mpi_end(void) {
+	int code = finalize();
+	// MPICH tells the launcher in a destructor, and Go's programs end without those. The launcher kills the processes that
+	// have not ended if one ends untold.
+	if (code == 0) dlclose(library);
+	return code;
+}
 
 void mpi_abort(void) { abort_all(WORLD, 1); }
 
