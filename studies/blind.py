@@ -8,8 +8,8 @@
 
 Both are at 16×16. Fashion-MNIST (Xiao et al. 2017) is grey, in ten classes. Emoji are on white, in classes by category,
 of which most are people; their network sees no class. Otherwise the networks and their training are those of
-configs/cifar10-16, of half the length. With --learn a run with the defaults learns a schedule from the network, and
-both are measured: studies/docs/blind-rows.jsonl.
+configs/cifar10-16, of half the length. With --learn a run with the defaults learns a schedule from the network, another
+goes on with EDM's loss on as many images, and all three are measured: studies/docs/blind-rows.jsonl.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from PIL import Image
 import anisoflight
 from anisoflight.fid.__main__ import main as fid
 from anisoflight.recipe.recipe import load
+from studies.reports.learned import BATCH, EMA_HALFLIFE_KIMG, LR
+from studies.reports.learned import KIMG as KIMG_MORE
 from studies.reports.real import CONFIGS, DOCS, done, references
 
 if TYPE_CHECKING:
@@ -98,20 +100,26 @@ def train(client: Client, name: str, archives: Sequence[str]) -> None:
     run.save(f"{name}-edm")
 
 
-def learn(client: Client, name: str, data: Path) -> None:
-    """Learn a schedule without options, and measure it and its start with two samplers."""
-    model, learned, geodesic = f"{name}-edm", f"{name}-learned", f"{name}-geodesic"
-    if learned not in {found["name"] for found in client.call("ListModels")["models"]}:
-        run = client.create_run(learned, "anisotropic", name, model=model)
-        run.start()
-        run.wait()
-        run.save(learned)
+def learn(client: Client, name: str, data: Path, evaluations: Sequence[int]) -> None:
+    """Learn a schedule without options, and measure it, its start and EDM's loss continued with two samplers."""
+    model, learned, continued, geodesic = (f"{name}-{of}" for of in ("edm", "learned", "edm-loss", "geodesic"))
+    there = {found["name"] for found in client.call("ListModels")["models"]}
+    same = {"batch": BATCH, "kimg": KIMG_MORE, "lr": LR, "ema_halflife_kimg": EMA_HALFLIFE_KIMG}
+    for which, stage, settings in ((learned, "anisotropic", {}), (continued, "pretrain", same)):
+        if which not in there:
+            run = client.create_run(which, stage, name, model=model, **settings)
+            run.start()
+            run.wait()
+            run.save(which)
+    if geodesic not in client.schedules().index:
         client.make_schedule(geodesic, "geodesic", model=model, dataset=name)
     server = ["--server", client.location]
     files = references(server, data, name, 2500)
-    for nfe, (method, which, options) in product((9, 13, 17, 35), (
+    for nfe, (method, which, options) in product(evaluations, (
         ("Heun, start", model, {**HEUN, "schedule": geodesic}), ("Heun, learned", learned, HEUN),
         ("iPNDM-4, start", model, IPNDM), ("iPNDM-4, learned", learned, IPNDM),
+        ("Heun, EDM's loss continued", continued, {**HEUN, "schedule": geodesic}),
+        ("iPNDM-4, EDM's loss continued", continued, IPNDM),
     )):  # fmt: skip
         words = [word for key, value in options.items() for word in (f"--{key}", value)]
         words += ["--nfe", str(nfe), "--seeds", BLOCKS, "--allow-fewer", "--method", method, "--benchmark", name]
@@ -125,11 +133,12 @@ def main() -> None:
     parser.add_argument("data", type=Path, help="data folder")
     parser.add_argument("name", choices=SETS, help="data set")
     parser.add_argument("archives", nargs="*", help="packages with its images")
-    parser.add_argument("--learn", action="store_true", help="learn a schedule from the network, and measure it")
+    parser.add_argument("--learn", action="store_true", help="train it further, two ways, and measure all")
+    parser.add_argument("--nfe", type=int, nargs="+", default=[9, 13, 17, 35], help="with --learn")
     args = parser.parse_args()
     with anisoflight.serve(data=args.data) as client:
         if args.learn:
-            learn(client, args.name, args.data)
+            learn(client, args.name, args.data, args.nfe)
         else:
             train(client, args.name, args.archives)
 
