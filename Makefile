@@ -135,7 +135,7 @@ release: ## the wheel, the container and the documents of a tag, and whether the
 	$(MAKE) test-wheel docs
 	$(CONTAINER) build -f Containerfile --build-arg VERSION=$(VERSION) -t anisoflight:$(VERSION) .
 	$(CONTAINER) run --rm anisoflight:$(VERSION) version | grep -F 'anisoflight $(VERSION) '
-	grep -o 'anisoflight $(VERSION)<' dist/docs/README.html | head -n 1 | grep .
+	grep -o 'anisoflight $(VERSION)<' dist/docs/index.html | head -n 1 | grep .
 
 $(WHEELS)/.done: client_py/requirements-wheel.txt
 	$(PYTHON) -m venv $(WHEELS)

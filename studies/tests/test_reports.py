@@ -553,6 +553,28 @@ def test_the_page_on_learning_has_the_rows_of_the_study() -> None:
         assert f"| {said} | {' | '.join(cells)} |" in document
 
 
+def test_the_page_on_learning_has_the_rows_of_blind_data() -> None:
+    lines = _document("studies/docs/blind-rows.jsonl").splitlines()
+    found = pd.DataFrame(
+        {**{name: row[name] for name in ("method", "nfe", "frechet")}, "features": row["features"]["name"]}
+        for row in map(json.loads, lines)
+    )
+    assert set(found.groupby(["method", "nfe", "features"]).size()) == {2}  # blocks
+    means = found.groupby(["method", "nfe", "features"]).frechet.mean()
+    document = _document("docs/learning.md").splitlines()
+    of = {"start": "start", "EDM's loss continued": "EDM's loss continued", "the run without options": "learned"}
+    columns = list(product(("Heun", "iPNDM-4"), (9, 13)))
+    for said, name in of.items():
+        line = next(x for x in document if x.startswith(f"| {said} |") and " ± " not in x)
+        for (sampler, nfe), cell in zip(columns, _printed(line, 4), strict=True):
+            values = [float(means[f"{sampler}, {name}", nfe, features]) for features in learnedpage.FEATURES]
+            assert all(map(_rounded, values, cell))
+    by = means.unstack(0)
+    for sampler in ("Heun", "iPNDM-4"):
+        assert (by[f"{sampler}, learned"] < by[f"{sampler}, start"]).all()
+    assert set(found[found.method == "Heun, learned"].nfe) == {9, 13, 17}
+
+
 def test_a_whole_study_of_learned_schedules(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Tiny, from images to the page; once more, which measures nothing; and with another length, which is refused."""
     docs = tmp_path / "docs"
