@@ -28,7 +28,8 @@ from PIL import Image
 import anisoflight
 from anisoflight.fid.__main__ import main as fid
 from anisoflight.recipe.recipe import load
-from studies.reports.learned import BATCH, EMA_HALFLIFE_KIMG, LR
+from studies.reports import learnedpage
+from studies.reports.learned import BATCH, EMA_HALFLIFE_KIMG, LR, SAMPLERS
 from studies.reports.learned import KIMG as KIMG_MORE
 from studies.reports.real import CONFIGS, DOCS, done, references
 
@@ -80,8 +81,7 @@ SETS: dict[str, tuple[Callable[[Sequence[str]], Images], dict[str, int]]] = {
 """The images of a data set, and settings that only its network has."""
 
 
-HEUN = {"solver": "heun", "second-point": "endpoint"}
-IPNDM = {"solver": "ipndm", "grid": "polynomial", "schedule": "edm"}
+HEUN, IPNDM = SAMPLERS[learnedpage.HEUN], SAMPLERS[learnedpage.IPNDM]
 BLOCKS = "300000-302499,400000-402499"
 
 
