@@ -50,7 +50,7 @@ func TestDevicesArePartsOfABatch(t *testing.T) {
 	perClass := tinyConfig(Anisotropic)
 	perClass.Family = schedule.Family{PerClass: true, Basis: "dct", K: 4}
 	perClass.TrainNetwork = refuse()
-	one, four := devicetest.Open(t), devicetest.Host(t, 4)
+	one, four := devicetest.Host(t, 1), devicetest.Host(t, 4)
 	for _, c := range []struct {
 		name string
 		cfg  Config
@@ -111,7 +111,7 @@ func TestDevicesArePartsOfABatch(t *testing.T) {
 // TestWholeBatchesStayWhole: a run whose batches were whole goes on with them, and so on one device.
 func TestWholeBatchesStayWhole(t *testing.T) {
 	d := tinyData(t, 20)
-	whole := startOn(t, devicetest.Open(t), tinyConfig(Pretrain), Sources{Dataset: d})
+	whole := startOn(t, devicetest.Host(t, 1), tinyConfig(Pretrain), Sources{Dataset: d})
 	step(t, whole, 1)
 	half := stored(t, whole)
 	rows := step(t, whole, 1)

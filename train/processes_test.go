@@ -76,7 +76,7 @@ func TestProcessesArePartsOfABatch(t *testing.T) {
 			}
 			src := Sources{Dataset: d}
 			c.cfg.Batch, c.cfg.Microbatch = 7, 2
-			one := startOn(t, devicetest.Open(t), c.cfg, src)
+			one := startOn(t, devicetest.Host(t, 1), c.cfg, src)
 			begin := stored(t, one)
 			rows := step(t, one, 4)
 			want := stored(t, one)

@@ -51,7 +51,7 @@ func TestSlotsOfSeveralDevices(t *testing.T) {
 // samples of one. Weights come to a device when it first needs them, and leave all devices with their model.
 func TestSamplesOfSeveralDevices(t *testing.T) {
 	dir := newFolder(t)
-	one := reopen(t, dir, Config{Device: devicetest.Open(t)})
+	one := reopen(t, dir, Config{Device: devicetest.Host(t, 1)})
 	four := reopen(t, dir, Config{Device: devicetest.Host(t, 4)})
 	before := held(t, four)
 	var bodies []string

@@ -76,15 +76,24 @@ var (
 	hosts  = map[int]*device.Device{} // by the number of their peers
 )
 
+// threads is a number for all n of Host, up to four: XLA divides loops among its threads, on which the last bit of a
+// result may depend.
+const threads = "4"
+
 // Host returns the first of n devices of the host, opened by the first call with that n. They are never closed, and
-// have nothing in common with the device of Open. Without XLA for CPU the test is skipped: the pure-Go backend is one
-// device.
+// have nothing in common with the device of Open, not even the number of threads. Without XLA for CPU the test is
+// skipped: the pure-Go backend is one device.
 func Host(t testing.TB, n int) *device.Device {
 	t.Helper()
 	hostMu.Lock()
 	defer hostMu.Unlock()
 	if hosts[n] == nil {
+		before, set := os.LookupEnv("NPROC")
+		_ = os.Setenv("NPROC", threads)
 		dev, err := device.Open(device.Config{Plugin: string(device.CPU), Devices: strconv.Itoa(n)})
+		if _ = os.Setenv("NPROC", before); !set {
+			_ = os.Unsetenv("NPROC")
+		}
 		if none := (*device.PluginError)(nil); errors.As(err, &none) && none.Path == string(device.CPU) {
 			t.Skip(err)
 		}
