@@ -11,7 +11,7 @@ import (
 // crowd runs requests at once in one slot, which is released when all of them wait for it.
 func crowd(t *testing.T, e *Engine, bodies []string, run func(i int, job *api.Job)) {
 	t.Helper()
-	if err := e.queue.Acquire(t.Context()); err != nil {
+	if err := e.batcher.Acquire(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var all sync.WaitGroup
@@ -22,16 +22,16 @@ func crowd(t *testing.T, e *Engine, bodies []string, run func(i int, job *api.Jo
 		}
 		all.Go(func() { run(i, job) })
 	}
-	waitFor(t, func() bool { n, _ := e.queue.Load(); return n == len(bodies) })
-	e.queue.Release()
+	waitFor(t, func() bool { n, _ := e.batcher.Load(); return n == len(bodies) })
+	e.batcher.Release()
 	all.Wait()
-	if n, _ := e.queue.Load(); n != 0 || e.batcher.Waiting() != 0 {
+	if n, _ := e.batcher.Load(); n != 0 || e.batcher.Waiting() != 0 {
 		t.Errorf("%d and %d wait", n, e.batcher.Waiting())
 	}
-	if err := e.queue.Acquire(t.Context()); err != nil { // the slot is free
+	if err := e.batcher.Acquire(t.Context()); err != nil { // the slot is free
 		t.Error(err)
 	}
-	e.queue.Release()
+	e.batcher.Release()
 }
 
 // Requests that were evaluated together get the samples that each gets alone, whatever they have in common but the

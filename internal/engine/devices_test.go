@@ -31,7 +31,7 @@ func TestSlotsOfSeveralDevices(t *testing.T) {
 		cfg  Config
 		want int
 	}{{Config{}, 4}, {Config{Device: devicetest.Host(t, 4)}, 16}, {Config{Device: devicetest.Host(t, 4), Slots: 3}, 3}} {
-		queue := reopen(t, t.TempDir(), c.cfg).queue
+		queue := reopen(t, t.TempDir(), c.cfg).batcher
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		n := 0
 		for queue.Acquire(ctx) == nil {

@@ -66,10 +66,8 @@ const slotsPerDevice = 4
 // Engine serves one folder on the devices of one process. Its methods may be called concurrently.
 type Engine struct {
 	cfg      Config
-	log      *slog.Logger
 	device   lazyDevice
 	start    time.Time
-	queue    *batch.Queue
 	batcher  *batch.Batcher
 	catalog  *catalog.Catalog
 	runs     *runs.Runs
@@ -82,14 +80,14 @@ type Engine struct {
 // Open reads the folder. What cannot be read is logged and left out, and the rest is served.
 func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	cfg = cfg.withDefaults()
-	e := &Engine{cfg: cfg, log: cfg.Logger, start: time.Now()}
-	if e.queue = batch.NewQueue(cfg.Slots); cfg.Slots <= 0 {
-		e.queue.Widen(slotsPerDevice)
+	e := &Engine{cfg: cfg, start: time.Now()}
+	if e.batcher = batch.New(batch.NewQueue(cfg.Slots), cfg.Apart); cfg.Slots <= 0 {
+		e.batcher.Widen(slotsPerDevice)
 	}
 	e.device.open = func() (*device.Device, error) {
 		dev, err := cfg.OpenDevice()
 		if err == nil && cfg.Slots <= 0 {
-			e.queue.Widen(slotsPerDevice * (len(dev.Peers()) - 1))
+			e.batcher.Widen(slotsPerDevice * (len(dev.Peers()) - 1))
 		}
 		return dev, err
 	}
@@ -99,7 +97,6 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 			return nil, err
 		}
 	}
-	e.batcher = batch.New(e.queue, cfg.Apart)
 	var err error
 	e.catalog, err = catalog.Open(ctx, catalog.Config{
 		Dir: cfg.Dir, Program: "anisoflight " + cfg.Version, Precision: cfg.Precision, Device: e.device.get,
@@ -109,7 +106,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	e.runs = runs.Open(runs.Config{
-		Catalog: e.catalog, Queue: e.queue, Batcher: e.batcher, Device: e.device.get, Precision: cfg.Precision,
+		Catalog: e.catalog, Batcher: e.batcher, Device: e.device.get, Precision: cfg.Precision,
 		Logger: cfg.Logger, World: cfg.World, Version: cfg.Version, MaxBytes: cfg.MaxBytes,
 	})
 	e.contents.Catalog, e.contents.MaxBytes, e.contents.MaxUploadBytes = e.catalog, cfg.MaxBytes, cfg.MaxUploadBytes

@@ -20,7 +20,7 @@ func (e *Engine) serverInfo(context.Context, api.Empty) (api.ServerInfo, error) 
 		UptimeS: time.Since(e.start).Seconds(), ActiveRequests: e.active.Load(), Models: len(e.catalog.Models()),
 		TrainSteps: e.runs.Steps(), HeapBytes: liveHeap(), ResidentBytes: uint64(inUse), Work: map[string]api.Work{},
 	}
-	info.Waiting, info.Turns = e.queue.Load()
+	info.Waiting, info.Turns = e.batcher.Load()
 	info.Waiting += e.batcher.Waiting()
 	info.Joined = e.batcher.Joined()
 	for _, r := range e.runs.All() {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/anisoflight/anisoflight/internal/sampler"
+	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
 // Batcher evaluates requests that wait for one network in one batch. A request that gets a slot also evaluates those
@@ -18,18 +19,20 @@ import (
 // Only evaluations with batches of one size are joined, since the size may change the rounding. Within a batch the
 // values of a row depend neither on the other rows nor on its place, to the bit (TestRowsAreIndependent).
 type Batcher struct {
-	queue    *Queue
+	*Queue                 // of the slots, which all work on the device takes
 	separate bool          // every evaluation goes alone
-	count    atomic.Uint64 // evaluations taken along by another
-	places   places
+	joined   atomic.Uint64 // evaluations taken along by another
 
-	mu     sync.Mutex
-	groups map[group]*groupQueue
+	batching sync.Mutex // guards what follows
+	groups   map[group]*groupQueue
+	busy     map[*device.Device]int // trajectories and evaluations under way
 }
 
 // New returns a batcher whose evaluations take slots of a queue. If separate, it joins none.
 func New(queue *Queue, separate bool) *Batcher {
-	return &Batcher{queue: queue, separate: separate, groups: map[group]*groupQueue{}}
+	return &Batcher{
+		Queue: queue, separate: separate, groups: map[group]*groupQueue{}, busy: map[*device.Device]int{},
+	}
 }
 
 // slotsPerGroup is how many evaluations of one group, of less than a full batch, may be under way or ask for a slot
@@ -53,7 +56,7 @@ type groupQueue struct {
 type pending struct {
 	sampler.Part
 	leave   context.CancelFunc // the queues
-	claimed bool               // by whoever evaluates it; guarded by Batcher.mu
+	claimed bool               // by whoever evaluates it; guarded by Batcher.batching
 	done    chan struct{}      // closed when it has been evaluated
 	err     error              // of that; errLost until then
 }
@@ -61,28 +64,47 @@ type pending struct {
 // errLost is the error of a pending evaluation whose evaluator has panicked.
 var errLost = errors.New("the batch was lost")
 
-// Place returns a network on the device that has the least to do, of several the first, until leave.
+// Place returns a network on the device that has the least to do, the first of several, until leave. Weights are copied
+// there when they are first needed. A device without room for them is skipped.
 func (b *Batcher) Place(net sampler.Network) (placed sampler.Network, leave func(), err error) {
-	return b.places.take(net)
+	dev := b.choose(net)
+	leave = func() {
+		b.batching.Lock()
+		defer b.batching.Unlock()
+		b.busy[dev]--
+	}
+	if placed, err = net.OnDevice(dev); err != nil {
+		leave()
+	}
+	return placed, leave, err
 }
 
-// Take runs f in a slot.
-func (b *Batcher) Take(ctx context.Context, f func() error) error { return b.queue.Take(ctx, f) }
-
-// Run does long work in a slot, which it hands on at every report: see [Queue.Run].
-func (b *Batcher) Run(
-	ctx context.Context, report func(done, total int), f func(report func(done, total int)) error,
-) error {
-	return b.queue.Run(ctx, report, f)
+func (b *Batcher) choose(net sampler.Network) *device.Device {
+	best := net.Model.Device()
+	var peers []*device.Device
+	for _, d := range best.Peers() {
+		if d != best && net.Fits(d) { // it may wait for weights that are on their way to a device
+			peers = append(peers, d)
+		}
+	}
+	b.batching.Lock()
+	defer b.batching.Unlock()
+	for _, d := range peers {
+		if b.busy[d] < b.busy[best] {
+			best = d
+		}
+	}
+	b.busy[best]++
+	return best
 }
 
 // Joined returns how many evaluations were made in another's slot.
-func (b *Batcher) Joined() uint64 { return b.count.Load() }
+func (b *Batcher) Joined() uint64 { return b.joined.Load() }
 
 // Waiting returns how many wait for a slot of their group.
 func (b *Batcher) Waiting() (n int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.batching.Lock()
+	defer b.batching.Unlock()
 	for _, q := range b.groups {
 		waiting, _ := q.slots.Load()
 		n += waiting
@@ -93,7 +115,7 @@ func (b *Batcher) Waiting() (n int) {
 // Evaluate evaluates p, alone or with others. It returns when p is no longer in use, even if ctx has ended.
 func (b *Batcher) Evaluate(ctx context.Context, net sampler.Network, p sampler.Part) error {
 	if b.separate || p.Rows >= p.Size {
-		return b.queue.Take(ctx, func() error { return p.Alone(ctx) })
+		return b.Take(ctx, func() error { return p.Alone(ctx) })
 	}
 	queued, leave := context.WithCancel(ctx)
 	defer leave()
@@ -102,7 +124,7 @@ func (b *Batcher) Evaluate(ctx context.Context, net sampler.Network, p sampler.P
 	q := b.enter(key, waiting)
 	defer b.exit(key, q)
 	err := q.slots.Take(queued, func() error {
-		return b.queue.Take(queued, func() error {
+		return b.Take(queued, func() error {
 			b.run(ctx, net, b.claim(q, waiting))
 			return nil
 		})
@@ -116,8 +138,8 @@ func (b *Batcher) Evaluate(ctx context.Context, net sampler.Network, p sampler.P
 
 // enter makes p wait in its group's queue, which exit leaves.
 func (b *Batcher) enter(key group, p *pending) *groupQueue {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.batching.Lock()
+	defer b.batching.Unlock()
 	q := b.groups[key]
 	if q == nil {
 		q = &groupQueue{slots: NewQueue(slotsPerGroup)}
@@ -129,8 +151,8 @@ func (b *Batcher) enter(key group, p *pending) *groupQueue {
 }
 
 func (b *Batcher) exit(key group, q *groupQueue) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.batching.Lock()
+	defer b.batching.Unlock()
 	if q.users--; q.users == 0 {
 		delete(b.groups, key)
 	}
@@ -139,8 +161,8 @@ func (b *Batcher) exit(key group, q *groupQueue) {
 // claim claims first, and as many of the others in its queue as fit into its batch, in the order of arrival. It claims
 // none if another has claimed first.
 func (b *Batcher) claim(q *groupQueue, first *pending) (members []*pending) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.batching.Lock()
+	defer b.batching.Unlock()
 	if first.claimed {
 		return nil
 	}
@@ -173,7 +195,7 @@ func (b *Batcher) run(ctx context.Context, net sampler.Network, members []*pendi
 	}()
 	alone := members
 	if len(members) > 1 {
-		b.count.Add(uint64(len(members) - 1))
+		b.joined.Add(uint64(len(members) - 1))
 		ctx = context.WithoutCancel(ctx) // it is not the evaluator's alone any more
 		alone = b.evaluateTogether(ctx, net, members)
 	}

@@ -77,7 +77,8 @@ func (f *fewSearch) work(ctx context.Context) (err error) {
 	set := search.Settings{
 		NFE: f.req.NFE, Solvers: f.req.Solvers, Samples: f.req.Samples, Budget: f.req.Budget / f.req.Each,
 		Seed: f.req.Seed, G0: f.samples.Range.G0(), T: f.samples.Range.T(), Times: f.req.Times, Learn: f.req.Learn,
-		Label: schedules.Labels(nil, f.req.Labels, f.req.Seed), Planned: f.plans, Progress: progress,
+		Label: schedules.Labels(nil, f.req.Labels, f.req.Seed), Progress: progress,
+		Planned: func(evaluations int) { f.evaluations = evaluations },
 	}
 	if f.samples.Images > 0 {
 		err = f.amongImages(ctx, set)
@@ -119,9 +120,6 @@ func (f *fewSearch) amongImages(ctx context.Context, set search.Settings) error 
 	f.found, err = search.Few(ctx, f, images, set)
 	return err
 }
-
-// plans takes the number of evaluations to come.
-func (f *fewSearch) plans(evaluations int) { f.evaluations = evaluations }
 
 // fetch asks for the images and their labels.
 func (f *fewSearch) fetch(report func(done, total int)) error {
@@ -241,34 +239,29 @@ func (f *fewSearch) keepLaw(law *start.Start) error {
 
 // withoutParts returns a plan without parts if all parts have the same coefficients, and n if not.
 func withoutParts(n api.PlanNumbers) api.PlanNumbers {
-	equal := func(alpha []float64, beta [][]float64) bool {
-		for f := range alpha {
-			if alpha[f] != alpha[0] || !slices.Equal(beta[f], beta[0]) {
-				return false
-			}
-		}
-		return true
+	if n.Coordinates == nil {
+		return n
 	}
-	for _, s := range n.Stages {
-		if n.Coordinates == nil || !equal(s.Alpha, s.Beta) {
-			return n
-		}
+	var alphas []*[]float64
+	var betas []*[][]float64
+	for i := range n.Stages {
+		alphas, betas = append(alphas, &n.Stages[i].Alpha), append(betas, &n.Stages[i].Beta)
 	}
 	for _, tail := range n.Tails {
-		for _, s := range tail {
-			if !equal(s.Alpha, s.Beta) {
+		for i := range tail {
+			alphas, betas = append(alphas, &tail[i].Alpha), append(betas, &tail[i].Beta)
+		}
+	}
+	for k, alpha := range alphas {
+		for part, a := range *alpha {
+			if beta := *betas[k]; a != (*alpha)[0] || !slices.Equal(beta[part], beta[0]) {
 				return n
 			}
 		}
 	}
 	n.Coordinates = nil
-	for i, s := range n.Stages {
-		n.Stages[i].Alpha, n.Stages[i].Beta = s.Alpha[:1], s.Beta[:1]
-	}
-	for _, tail := range n.Tails {
-		for i, s := range tail {
-			tail[i].Alpha, tail[i].Beta = s.Alpha[:1], s.Beta[:1]
-		}
+	for k := range alphas {
+		*alphas[k], *betas[k] = (*alphas[k])[:1], (*betas[k])[:1]
 	}
 	return n
 }
@@ -302,14 +295,16 @@ func (f *fewSearch) Statistics(ctx context.Context, T float64, of *gaussian.Spec
 
 // Follow implements [sampler.Ensemble]. If numbers come back for each row, the rows are asked for in parts.
 func (f *fewSearch) Follow(_ context.Context, t sampler.Trajectories, reducers ...sampler.Reducer) error {
+	var reductions []reduction
 	var reduce []api.Reduction
 	each, all := 0, 0 // numbers of a row, and others
 	for _, r := range reducers {
-		one, perRow, total, err := f.reduction(r)
+		one, err := f.reduction(r)
 		if err != nil {
 			return err
 		}
-		reduce, each, all = append(reduce, one), each+perRow, all+total
+		reductions, reduce = append(reductions, one), append(reduce, one.Reduction)
+		each, all = each+one.each, all+one.all
 	}
 	n := len(t.Labels)
 	part := n
@@ -332,8 +327,10 @@ func (f *fewSearch) Follow(_ context.Context, t sampler.Trajectories, reducers .
 		if err != nil {
 			return err
 		}
-		for _, r := range reducers {
-			values = f.reduce(r, values, rows)
+		for _, r := range reductions {
+			n := rows*r.each + r.all
+			r.use(values[:n])
+			values = values[n:]
 		}
 		if t.Progress != nil {
 			t.Progress(rows * t.Plan.NFE)
@@ -351,29 +348,43 @@ func (f *fewSearch) latents(t sampler.Trajectories, from, n int) *api.Batch {
 	return batchOf(q)
 }
 
-// reduction describes a reducer to the client, with how many numbers come back for each row and for all together.
-func (f *fewSearch) reduction(r sampler.Reducer) (out api.Reduction, each, all int, err error) {
+// reduction is a reducer for the client: what it is, how many numbers come back for each row and for all together, and
+// what is done with those of some rows.
+type reduction struct {
+	api.Reduction
+	each, all int
+	use       func(numbers []float64)
+}
+
+func (f *fewSearch) reduction(r sampler.Reducer) (reduction, error) {
+	sums := func(into *[]float64) func([]float64) { return func(numbers []float64) { *into = numbers } }
 	switch r := r.(type) {
 	case *sampler.Moments:
+		add := func(numbers []float64) { r.Add(0, narrow(numbers), nil) }
 		if f.req.Features > 0 {
-			return api.Reduction{Kind: "features"}, f.req.Features, 0, nil
+			return reduction{api.Reduction{Kind: "features"}, f.req.Features, 0, add}, nil
 		}
-		return api.Reduction{Kind: "samples"}, f.size(), 0, nil
+		return reduction{api.Reduction{Kind: "samples"}, f.size(), 0, add}, nil
 	case *sampler.Samples:
-		return api.Reduction{Kind: "samples"}, f.size(), 0, nil
+		add := func(numbers []float64) { r.Add(0, narrow(numbers), nil) }
+		return reduction{api.Reduction{Kind: "samples"}, f.size(), 0, add}, nil
 	case *sampler.States:
-		return api.Reduction{Kind: "states", Of: f.number(r), Every: r.Every}, 0, 1, nil
+		return reduction{
+			api.Reduction{Kind: "states", Of: f.number(r), Every: r.Every}, 0, 1, func([]float64) {},
+		}, nil
 	case *sampler.Products:
-		return api.Reduction{Kind: "products"}, 0, (2*r.Stages + 1) * (2*r.Stages + 1), nil
+		size := 2*r.Stages + 1
+		return reduction{api.Reduction{Kind: "products"}, 0, size * size, sums(&r.Sums)}, nil
 	case *sampler.Errors:
-		if r.States == nil {
-			return api.Reduction{Kind: "error", At: -1}, 1, 0, nil
+		out := api.Reduction{Kind: "error", At: -1}
+		if r.States != nil {
+			out = api.Reduction{Kind: "error", Of: f.number(r.States), At: r.At, First: r.First}
 		}
-		return api.Reduction{Kind: "error", Of: f.number(r.States), At: r.At, First: r.First}, 1, 0, nil
+		return reduction{out, 1, 0, func(numbers []float64) { r.Squares = append(r.Squares, numbers...) }}, nil
 	case *sampler.Column:
-		return api.Reduction{
+		return reduction{api.Reduction{
 			Kind: "column", Of: f.number(r.Columns.Target), At: r.Columns.At, First: r.Columns.First, Column: r.K,
-		}, 0, r.K + 3, nil
+		}, 0, r.K + 3, sums(&r.Sums)}, nil
 	case *sampler.Gram:
 		out := api.Reduction{Kind: "gram", Of: f.number(r.States), At: r.At, Terms: r.Terms, Split: r.Split}
 		if r.Statistics != nil {
@@ -382,9 +393,17 @@ func (f *fewSearch) reduction(r sampler.Reducer) (out api.Reduction, each, all i
 				Height: b.H, Width: b.W, Channels: b.C, Bands: b.N, Axes: r.Statistics.At(0).Axes,
 			}
 		}
-		return out, 0, 2 * len(r.Sums[0]) * (r.Terms + 1) * (r.Terms + 1), nil
+		size := (r.Terms + 1) * (r.Terms + 1)
+		return reduction{out, 0, 2 * len(r.Sums[0]) * size, func(numbers []float64) {
+			for _, half := range r.Sums {
+				for _, part := range half {
+					part.AddSums(numbers[:size])
+					numbers = numbers[size:]
+				}
+			}
+		}}, nil
 	}
-	return out, 0, 0, errors.New("offered: no such reducer")
+	return reduction{}, errors.New("offered: no such reducer")
 }
 
 // number returns the number of states, which are numbered in order of use.
@@ -396,36 +415,6 @@ func (f *fewSearch) number(s *sampler.States) int {
 		f.states[s] = len(f.states)
 	}
 	return f.states[s]
-}
-
-// reduce gives a reducer its numbers of some rows, and returns the numbers of the next reducers.
-func (f *fewSearch) reduce(r sampler.Reducer, values []float64, rows int) []float64 {
-	take := func(n int) []float64 {
-		numbers := values[:n]
-		values = values[n:]
-		return numbers
-	}
-	switch r := r.(type) {
-	case *sampler.States:
-		take(1)
-	case *sampler.Products:
-		r.Sums = take((2*r.Stages + 1) * (2*r.Stages + 1))
-	case *sampler.Column:
-		r.Sums = take(r.K + 3)
-	case *sampler.Moments:
-		r.Add(0, narrow(take(rows*r.Parts[0][0].Size())), nil)
-	case *sampler.Samples:
-		r.Add(0, narrow(take(rows*f.size())), nil)
-	case *sampler.Errors:
-		r.Squares = append(r.Squares, take(rows)...)
-	case *sampler.Gram:
-		for half := range r.Sums {
-			for _, part := range r.Sums[half] {
-				part.AddSums(take((r.Terms + 1) * (r.Terms + 1)))
-			}
-		}
-	}
-	return values
 }
 
 func narrow(values []float64) []float32 {

@@ -23,47 +23,23 @@ import (
 // storeEvery is how long steps are in memory alone.
 const storeEvery = 15 * time.Second
 
-// maker makes a schedule of the answers of a client, and stores it.
-type maker struct {
-	catalog *catalog.Catalog
-	req     api.OfferNetwork
-	asker   passes.Asker
-	samples passes.Samples
-	j       int          // subspaces
-	mode    kernels.Mode // of the estimator; LossOnly if residuals alone are asked for
-
-	geodesic *passes.GeodesicSettings // of kind geodesic
-	basis    *basis.Basis             // that is stored with a geodesic
-	learner  *train.Remote            // of kind learned
-	few      *fewSearch               // of kind few
-
-	done, total int64  // samples, or thousandths of a search
-	part        string // of a search in work
-	row         map[string]any
-	storedAt    time.Time         // when it was stored last, or begun
-	info        *api.ScheduleInfo // nil until something is stored
-	steps       int64
-	complete    bool
-	stopped     string // why it stopped by itself; empty if it did not
-}
-
-func (w *maker) result() map[string]any {
-	if w.few != nil {
-		return w.few.result()
+func (s *session) result() map[string]any {
+	if s.few != nil {
+		return s.few.result()
 	}
-	out := map[string]any{"complete": w.complete}
-	if w.info != nil {
-		out["schedule"] = w.info
+	out := map[string]any{"complete": s.complete}
+	if s.info != nil {
+		out["schedule"] = s.info
 	}
-	if w.steps > 0 {
-		out["steps"] = w.steps
+	if s.steps > 0 {
+		out["steps"] = s.steps
 	}
-	if w.stopped != "" {
-		out["stopped"] = w.stopped
+	if s.stopped != "" {
+		out["stopped"] = s.stopped
 	}
-	if w.learner != nil {
-		cfg := w.learner.Config()
-		if notes := append(cfg.Warnings(w.learner.Rows(0)), cfg.MovementWarning()...); len(notes) > 0 {
+	if s.learner != nil {
+		cfg := s.learner.Config()
+		if notes := append(cfg.Warnings(s.learner.Rows(0)), cfg.MovementWarning()...); len(notes) > 0 {
 			out["notes"] = notes
 		}
 	}
@@ -72,72 +48,72 @@ func (w *maker) result() map[string]any {
 
 // status returns the metadata of the next question: what it asks for, progress, the last row, and more pairs of key and
 // value.
-func (w *maker) status(ask string, more ...any) api.Meta {
-	meta := api.Done(w.done, w.total)
+func (s *session) status(ask string, more ...any) api.Meta {
+	meta := api.Done(s.done, s.total)
 	meta["ask"] = ask
-	if w.part != "" {
-		meta["part"] = w.part
+	if s.part != "" {
+		meta["part"] = s.part
 	}
 	for i := 0; i+1 < len(more); i += 2 {
 		meta[more[i].(string)] = more[i+1]
 	}
-	if w.row != nil {
-		meta["row"] = w.row
+	if s.row != nil {
+		meta["row"] = s.row
 	}
 	return meta
 }
 
 // size returns the number of values of an image.
-func (w *maker) size() int { return w.samples.Height * w.samples.Width * w.samples.Channels }
+func (s *session) size() int { return s.samples.Height * s.samples.Width * s.samples.Channels }
 
-func (w *maker) prepare(c *catalog.Catalog, req api.OfferNetwork, s *session) error {
-	w.catalog, w.req, w.asker, w.storedAt = c, req, s, time.Now()
-	w.samples = passes.Samples{
+func (s *session) prepare() error {
+	req := s.req
+	s.samples = passes.Samples{
 		Height: req.Shape[0], Width: req.Shape[1], Channels: req.Shape[2], Images: req.Images, Counts: req.Counts,
 		Range: schedule.Range{Min: req.SigmaMin, Max: req.SigmaMax},
 	}
 	if req.Images == 0 {
 		for _, n := range req.Counts {
-			w.samples.Images += n
+			s.samples.Images += n
 		}
 	}
 	if req.Kind == "few" {
-		w.j, w.few = 1, &fewSearch{session: s}
-		return w.few.prepare(req.Config)
+		s.j, s.few = 1, &fewSearch{session: s}
+		return s.few.prepare(req.Config)
 	}
-	if err := w.samples.Check(); err != nil {
+	if err := s.samples.Check(); err != nil {
 		return err
 	}
 	if req.Kind == "geodesic" {
-		return w.prepareGeodesic()
+		return s.prepareGeodesic()
 	}
-	return w.prepareLearned()
+	return s.prepareLearned()
 }
 
-func (w *maker) prepareGeodesic() error {
+func (s *session) prepareGeodesic() error {
 	var req api.OfferedGeodesic
-	if err := api.DecodeRequest(w.req.Config, &req); err != nil {
+	if err := api.DecodeRequest(s.req.Config, &req); err != nil {
 		return err
 	}
 	family := schedule.Family{PerClass: req.PerClass, Basis: req.Basis, K: req.K, Cuts: req.Cuts}
-	b, err := w.catalog.BasisFor(family, w.samples.Height, w.samples.Width, nil, nil)
+	b, err := s.catalog.BasisFor(family, s.samples.Height, s.samples.Width, nil, nil)
 	if err != nil {
 		return err
 	}
 	if catalog.StoredByName(family.Basis) {
-		family.K, w.basis = b.K(), b
+		family.K, s.basis = b.K(), b
 	}
-	w.j, w.mode = b.J(), kernels.LossOnly
-	w.geodesic = &passes.GeodesicSettings{
-		T: req.T, G0: max(req.G0, w.samples.Range.G0()), C: req.C, Knots: req.Knots, Order: req.Order,
-		Points: req.Points, Samples: req.Samples, Batch: req.Batch, Seed: req.Seed, Family: family, Progress: w.progress,
+	s.j, s.mode = b.J(), kernels.LossOnly
+	s.geodesic = &passes.GeodesicSettings{
+		T: req.T, G0: max(req.G0, s.samples.Range.G0()), C: req.C, Knots: req.Knots, Order: req.Order,
+		Points: req.Points, Samples: req.Samples, Batch: req.Batch, Seed: req.Seed, Family: family, Progress: s.progress,
 	}
-	return passes.CheckAsked(w.samples, w.j, *w.geodesic)
+	return passes.CheckAsked(s.samples, s.j, *s.geodesic)
 }
 
-func (w *maker) prepareLearned() error {
+func (s *session) prepareLearned() error {
 	var sent map[string]json.RawMessage
-	if err := json.Unmarshal(w.req.Config, &sent); err != nil {
+	if err := json.Unmarshal(s.req.Config, &sent); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(sent)) {
@@ -147,12 +123,12 @@ func (w *maker) prepareLearned() error {
 					strings.Join(slices.Sorted(slices.Values(train.RemoteFields)), ", "))
 		}
 	}
-	cfg, err := runs.ReadConfig(w.req.Config)
+	cfg, err := runs.ReadConfig(s.req.Config)
 	if err != nil {
 		return err
 	}
 	var src train.Sources
-	if err := runs.AddSchedule(&src, w.catalog, cfg, w.samples.Range.T()); err != nil {
+	if err := runs.AddSchedule(&src, s.catalog, cfg, s.samples.Range.T()); err != nil {
 		return err
 	}
 	if name := cfg.Family.Basis; name != "" && !basis.ByFormula(name) {
@@ -160,38 +136,38 @@ func (w *maker) prepareLearned() error {
 		if own != nil && src.Schedule.Family().Basis != name {
 			own = nil
 		}
-		if src.Basis, err = w.catalog.BasisFor(cfg.Family, w.samples.Height, w.samples.Width, own, nil); err != nil {
+		if src.Basis, err = s.catalog.BasisFor(cfg.Family, s.samples.Height, s.samples.Width, own, nil); err != nil {
 			return err
 		}
 	}
-	if w.learner, err = train.NewRemote(cfg, w.samples, src, w.asker); err != nil {
+	if s.learner, err = train.NewRemote(cfg, s.samples, src, s); err != nil {
 		return err
 	}
-	w.j, w.mode = w.learner.J(), w.learner.Mode()
+	s.j, s.mode = s.learner.J(), s.learner.Mode()
 	return nil
 }
 
-func (w *maker) progress(done, total int) { w.done, w.total = int64(done), int64(total) }
+func (s *session) progress(done, total int) { s.done, s.total = int64(done), int64(total) }
 
 // work ends when all is done, the client leaves or ctx ends. It stores what was learned until then; an incomplete
 // geodesic is not stored.
-func (w *maker) work(ctx context.Context) error {
-	if w.few != nil {
-		return w.few.work(ctx)
+func (s *session) work(ctx context.Context) error {
+	if s.few != nil {
+		return s.few.work(ctx)
 	}
-	if w.learner != nil {
-		return w.learn(ctx)
+	if s.learner != nil {
+		return s.learn(ctx)
 	}
-	w.total = int64(w.geodesic.Points * w.geodesic.Samples)
-	g, err := passes.AskGeodesic(ctx, w.asker, w.samples, w.j, *w.geodesic)
+	s.total = int64(s.geodesic.Points * s.geodesic.Samples)
+	g, err := passes.AskGeodesic(ctx, s, s.samples, s.j, *s.geodesic)
 	if err != nil {
 		return unlessLeft(err)
 	}
-	w.complete = true
-	if err := w.store(g.Schedule, w.basis, schedule.Provenance{Kind: "geodesic", Seed: &w.geodesic.Seed}); err != nil {
+	s.complete = true
+	if err := s.store(g.Schedule, s.basis, schedule.Provenance{Kind: "geodesic", Seed: &s.geodesic.Seed}); err != nil {
 		return err
 	}
-	w.info.Energies = catalog.DescribeEnergies(g.Reports)
+	s.info.Energies = catalog.DescribeEnergies(g.Reports)
 	return nil
 }
 
@@ -204,48 +180,47 @@ func unlessLeft(err error) error {
 }
 
 // learn takes the steps, and stores those that were taken whatever ends them.
-func (w *maker) learn(ctx context.Context) error {
-	w.total = w.learner.Steps() * int64(w.learner.Config().Batch)
-	err := w.learner.Start(ctx, w.progress)
-	w.done = 0
-	for err == nil && w.steps < w.learner.Steps() && w.stopped == "" {
+func (s *session) learn(ctx context.Context) error {
+	s.total = s.learner.Steps() * int64(s.learner.Config().Batch)
+	err := s.learner.Start(ctx, s.progress)
+	s.done = 0
+	for err == nil && s.steps < s.learner.Steps() && s.stopped == "" {
 		var row train.Row
-		row, err = w.learner.Step(ctx)
+		row, err = s.learner.Step(ctx)
 		if row.Step == 0 {
 			break
 		}
 		if runs.StopsRun(err) {
-			w.stopped, err = err.Error(), nil
+			s.stopped, err = err.Error(), nil
 		}
-		w.steps, w.row = row.Step, runs.FiniteValues(row)
-		w.done += int64(w.learner.Config().Batch)
-		if time.Since(w.storedAt) > storeEvery && err == nil {
-			err = w.storeLearned()
+		s.steps, s.row = row.Step, runs.FiniteValues(row)
+		s.done += int64(s.learner.Config().Batch)
+		if time.Since(s.storedAt) > storeEvery && err == nil {
+			err = s.storeLearned()
 		}
 	}
-	if w.steps == 0 {
+	if s.steps == 0 {
 		return unlessLeft(err)
 	}
-	w.complete = err == nil
-	return errors.Join(unlessLeft(err), w.storeLearned())
+	s.complete = err == nil
+	return errors.Join(unlessLeft(err), s.storeLearned())
 }
 
-func (w *maker) storeLearned() error {
-	cfg, rows := w.learner.Config(), w.learner.Rows(0)
+func (s *session) storeLearned() error {
+	cfg, rows := s.learner.Config(), s.learner.Rows(0)
 	last := rows[len(rows)-1]
 	p := schedule.Provenance{Kind: "learned", Stage: cfg.Stage, Steps: last.Step, Kimg: last.Kimg, Seed: &cfg.Seed}
-	p.Moved = w.learner.Moved()
-	s, dense := w.learner.Schedule(), w.learner.Basis()
-	return w.store(s, dense, p)
+	p.Moved = s.learner.Moved()
+	return s.store(s.learner.Schedule(), s.learner.Basis(), p)
 }
 
 // store stores a schedule under the request's name. Later stores replace the first.
-func (w *maker) store(s *schedule.Schedule, dense *basis.Basis, p schedule.Provenance) error {
-	parts := catalog.Parts{Schedule: w.catalog.WithProvenance(s, p), Basis: dense}
-	info, err := w.catalog.StoreSchedule(w.req.Name, parts, w.req.Replace || w.info != nil)
+func (s *session) store(made *schedule.Schedule, dense *basis.Basis, p schedule.Provenance) error {
+	parts := catalog.Parts{Schedule: s.catalog.WithProvenance(made, p), Basis: dense}
+	info, err := s.catalog.StoreSchedule(s.req.Name, parts, s.req.Replace || s.info != nil)
 	if err != nil {
 		return err
 	}
-	w.storedAt, w.info = time.Now(), &info
+	s.storedAt, s.info = time.Now(), &info
 	return nil
 }

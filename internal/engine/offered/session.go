@@ -15,6 +15,7 @@ import (
 	"iter"
 	"math"
 	"strconv"
+	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/base/safely"
@@ -22,13 +23,34 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/tables"
 	"github.com/anisoflight/anisoflight/internal/sampler"
 	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/train"
 	"github.com/anisoflight/anisoflight/train/passes"
 )
 
-// session asks a client about its network and uses the answers. The work is a coroutine: it runs from one question to
-// the next, while the exchange waits for it.
+// session asks a client about its network, and makes a schedule or a sampler of the answers. The work is a coroutine: it
+// runs from one question to the next, while the exchange waits for it.
 type session struct {
-	maker
+	catalog *catalog.Catalog
+	req     api.OfferNetwork
+	samples passes.Samples
+	j       int          // subspaces
+	mode    kernels.Mode // of the estimator; LossOnly if residuals alone are asked for
+
+	geodesic *passes.GeodesicSettings // of kind geodesic
+	basis    *basis.Basis             // that is stored with a geodesic
+	learner  *train.Remote            // of kind learned
+	few      *fewSearch               // of kind few
+
+	done, total int64  // samples, or thousandths of a search
+	part        string // of a search in work
+	row         map[string]any
+	storedAt    time.Time         // when it was stored last, or begun
+	info        *api.ScheduleInfo // nil until something is stored
+	steps       int64
+	complete    bool
+	stopped     string // why it stopped by itself; empty if it did not
+
 	answers  api.Schema
 	next     func() (question, bool) // false when the work has ended; err is then set
 	stop     func()                  // ends the work: its question has no answer
@@ -59,8 +81,8 @@ func (k Maker) Open(_ context.Context, req api.OfferNetwork, in api.Schema) (*ap
 			return nil, err
 		}
 	}
-	s := &session{answers: in, stop: func() {}}
-	if err := s.prepare(k.Catalog, req, s); err != nil {
+	s := &session{catalog: k.Catalog, req: req, storedAt: time.Now(), answers: in, stop: func() {}}
+	if err := s.prepare(); err != nil {
 		return nil, err
 	}
 	if err := tables.CheckColumns(in, []api.Column{{Name: "values", Type: api.Float64}}, nil); err != nil {

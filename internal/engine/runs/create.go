@@ -47,7 +47,7 @@ func (s *Runs) Create(ctx context.Context, req api.CreateRun, progress func(api.
 	}
 	var seconds float64
 	if cfg.Model != "" {
-		err = s.cfg.Queue.Take(ctx, func() error {
+		err = s.cfg.Batcher.Take(ctx, func() error {
 			seconds, _ = fresh.Seconds(ctx) // unknown if the device lacks the memory
 			return nil
 		})

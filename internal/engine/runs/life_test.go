@@ -94,7 +94,7 @@ func open(t *testing.T, dir string, step func(context.Context, *train.Row) error
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Open(Config{Catalog: c, Queue: batch.NewQueue(1), Logger: quiet})
+	s := Open(Config{Catalog: c, Batcher: batch.New(batch.NewQueue(1), false), Logger: quiet})
 	s.storeEvery = 50 * time.Millisecond
 	s.resume = func(_ context.Context, state *checkpoint.Run) (training, error) {
 		var cfg train.Config
@@ -348,11 +348,11 @@ func TestARunThatDiverges(t *testing.T) {
 func TestBackgroundStepsYield(t *testing.T) {
 	const step = 5 * time.Millisecond
 	s, r := made(t, func(context.Context, *train.Row) error { time.Sleep(step); return nil })
-	s.cfg.Queue.Widen(1)
-	if err := s.cfg.Queue.Acquire(t.Context()); err != nil {
+	s.cfg.Batcher.Widen(1)
+	if err := s.cfg.Batcher.Acquire(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	defer s.cfg.Queue.Release()
+	defer s.cfg.Batcher.Release()
 	began := time.Now()
 	start(t, s, 1000)
 	waitFor(t, func() bool { return r.Info().Step >= 4 })

@@ -22,7 +22,7 @@ import (
 // meanwhile. The training is open.
 func (r *Run) look(ctx context.Context, end bool) error {
 	var c *train.Candidate
-	err := r.runs.cfg.Queue.Take(ctx, func() error { // before the owner is asked, as for a step
+	err := r.runs.cfg.Batcher.Take(ctx, func() error { // before the owner is asked, as for a step
 		return r.do(ctx, func() error {
 			if r.training == nil {
 				return nil
@@ -35,7 +35,7 @@ func (r *Run) look(ctx context.Context, end bool) error {
 	}
 	defer c.Close()
 	var energy, samples, onStart []float64
-	err = r.runs.cfg.Queue.Run(ctx, nil, func(report func(done, total int)) (err error) {
+	err = r.runs.cfg.Batcher.Run(ctx, nil, func(report func(done, total int)) (err error) {
 		energy, err = c.Energies(ctx, report)
 		return err
 	})

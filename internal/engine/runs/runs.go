@@ -26,8 +26,7 @@ import (
 // Config configures the runs of a folder.
 type Config struct {
 	Catalog   *catalog.Catalog
-	Queue     *batch.Queue                   // of the device's slots
-	Batcher   *batch.Batcher                 // of evaluations
+	Batcher   *batch.Batcher                 // of the device
 	Device    func() (*device.Device, error) // the device, opened when it is first needed
 	Precision kernels.Precision              // of runs that name none
 	Logger    *slog.Logger

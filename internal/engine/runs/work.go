@@ -96,11 +96,11 @@ func (r *Run) train(ctx context.Context, target float64) error {
 	err := r.look(ctx, false)
 	for {
 		if err == nil {
-			err = r.runs.cfg.Queue.Yield(ctx)
+			err = r.runs.cfg.Batcher.Yield(ctx)
 		}
 		var row train.Row
 		if err == nil {
-			err = r.takeStep(ctx, r.runs.cfg.Queue.TakeStep, func() error { return r.open(ctx) }, func() (err error) {
+			err = r.takeStep(ctx, r.runs.cfg.Batcher.TakeStep, func() error { return r.open(ctx) }, func() (err error) {
 				row, err = r.advance(ctx, nil, nil)
 				return err
 			})
@@ -268,7 +268,7 @@ func (r *Run) trainStep(
 		err = r.look(ctx, false)
 	}
 	if err == nil {
-		err = r.takeStep(ctx, r.runs.cfg.Queue.Take, ready, func() (err error) {
+		err = r.takeStep(ctx, r.runs.cfg.Batcher.Take, ready, func() (err error) {
 			row, err = r.advance(ctx, images, labels)
 			return err
 		})

@@ -3,7 +3,6 @@ package schedules
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"math"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -55,10 +54,6 @@ func (k *Maker) few(ctx context.Context, req api.FewSchedule, emit func(api.Meta
 	}))
 	progress.Begin("images", search.ShareOfImages, 0)
 	images, err := search.MeasureImages(ctx, d, progress.At)
-	if bad, ok := errors.AsType[*search.ImagesError](err); ok {
-		return nil, api.Errorf(api.BadRequest, "The data set %q cannot be compared with samples: %w", req.Dataset,
-			bad.Unwrap())
-	}
 	if err != nil {
 		return nil, err
 	}
