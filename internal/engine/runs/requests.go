@@ -7,6 +7,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/tables"
+	"github.com/anisoflight/anisoflight/train"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
@@ -61,8 +62,14 @@ func (s *Runs) SaveModel(ctx context.Context, req api.SaveModel) (info api.Model
 	return info, nil
 }
 
+// rowSchema describes train.RowColumns: the step is int64, the rest float64.
 func rowSchema(op string, request any, run string) api.Schema {
-	return api.Schema{Columns: RowColumns(), Metadata: tables.Metadata(op, request, "run", run)}
+	out := api.Schema{Metadata: tables.Metadata(op, request, "run", run)}
+	for _, name := range train.RowColumns {
+		out.Columns = append(out.Columns, api.Column{Name: name, Type: api.Float64})
+	}
+	out.Columns[0].Type = api.Int64
+	return out
 }
 
 // WatchSchema describes the rows of a run that is watched.

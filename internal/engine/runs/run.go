@@ -241,15 +241,6 @@ func (r *Run) watch(ctx context.Context, from int, noWait bool, emit func(api.Ev
 	}
 }
 
-// RowColumns describes train.RowColumns: the step is int64, the rest float64.
-func RowColumns() []api.Column {
-	columns := []api.Column{{Name: train.RowColumns[0], Type: api.Int64}}
-	for _, name := range train.RowColumns[1:] {
-		columns = append(columns, api.Column{Name: name, Type: api.Float64})
-	}
-	return columns
-}
-
 func rowBatch(rows []train.Row) *api.Batch {
 	var steps []int64
 	columns := make([][]float64, len(train.RowColumns)-1)

@@ -184,13 +184,9 @@ func resolvePlanRequest(c *catalog.Catalog, req *api.PlanSampler) (s catalog.Sch
 
 // checkLevels refuses a sampler that depends on the unknown noise levels of a network.
 func checkLevels(s catalog.Schedule, g api.Grid) error {
-	open := g.SigmaMin == 0 || g.SigmaMin == schedule.DefaultSigmaMin ||
-		g.SigmaMax == 0 || g.SigmaMax == schedule.DefaultSigmaMax
-	switch g.Kind {
-	case api.GridEDM, api.GridPolynomial, api.GridLogSNR:
-	default:
-		open = false
-	}
+	open := slices.Contains([]string{api.GridEDM, api.GridPolynomial, api.GridLogSNR}, g.Kind) &&
+		(g.SigmaMin == 0 || g.SigmaMin == schedule.DefaultSigmaMin ||
+			g.SigmaMax == 0 || g.SigmaMax == schedule.DefaultSigmaMax)
 	// Networks that know no level as low as the schedule's are not sampled along it: see catalog.Model.OnLevels.
 	const lowest = 0.99 * schedule.DefaultSigmaMin * schedule.DefaultSigmaMin
 	if s.Name != "edm" && s.At(0, 0).G0() < lowest && !open {

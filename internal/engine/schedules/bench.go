@@ -41,7 +41,7 @@ func (k *Maker) Bench(_ context.Context, req api.BenchSchedule) (*api.Job, error
 		if s, err = k.benchable(s, req.Dataset, d); err != nil {
 			return nil, err
 		}
-		for _, label := range benchLabels(s) {
+		for _, label := range rowLabels(s) {
 			if images[label] == 0 {
 				return nil, api.Errorf(api.BadRequest, "The data set %q has no image of class %d", req.Dataset, label)
 			}
@@ -54,7 +54,7 @@ func (k *Maker) Bench(_ context.Context, req api.BenchSchedule) (*api.Job, error
 			}
 		}
 		schedules = append(schedules, s)
-		rows += api.SaturatingProduct(int64(s.J()+1), int64(len(benchLabels(s)))) * int64(len(req.Solvers)*len(req.NFE))
+		rows += api.SaturatingProduct(int64(s.J()+1), int64(len(rowLabels(s)))) * int64(len(req.Solvers)*len(req.NFE))
 	}
 	schema := tables.SchemaOf[api.BenchRow](tables.Metadata("BenchSchedule", req))
 	return tables.Priced(k.MaxBytes, schema, rows, func(ctx context.Context, emit func(api.Event) error) error {
@@ -80,8 +80,8 @@ func (k *Maker) benchable(s catalog.Schedule, dataset string, d *data.Dataset) (
 	return s, nil
 }
 
-// benchLabels returns the classes whose Gaussians measure a schedule; −1 stands for the whole data set.
-func benchLabels(s catalog.Schedule) []int {
+// rowLabels returns the labels of a schedule's rows: −1 alone if all classes share one.
+func rowLabels(s catalog.Schedule) []int {
 	if labels := s.Labels(); labels != nil {
 		return labels
 	}
@@ -96,7 +96,7 @@ func runBench(ctx context.Context, d *data.Dataset, schedules []catalog.Schedule
 	progress := api.ThrottledProgress(func(m api.Meta) { _ = emit(api.Event{Meta: m}) })
 	var labels []int
 	for _, s := range schedules {
-		labels = append(labels, benchLabels(s)...)
+		labels = append(labels, rowLabels(s)...)
 	}
 	spectra, err := search.Spectra(ctx, d, labels, progress)
 	if err != nil {
@@ -106,7 +106,7 @@ func runBench(ctx context.Context, d *data.Dataset, schedules []catalog.Schedule
 	for i, s := range schedules {
 		for k, name := range req.Solvers {
 			for _, nfe := range req.NFE {
-				for _, label := range benchLabels(s) {
+				for _, label := range rowLabels(s) {
 					if err := ctx.Err(); err != nil {
 						return err
 					}

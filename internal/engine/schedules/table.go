@@ -8,7 +8,6 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/tables"
-	"github.com/anisoflight/anisoflight/schedule"
 )
 
 // Evaluate tabulates a schedule: at the same times for every path, or at each path's own knots.
@@ -17,9 +16,19 @@ func (k *Maker) Evaluate(_ context.Context, req api.EvaluateSchedule) (*api.Job,
 	if err != nil {
 		return nil, err
 	}
-	rows, err := rowsOf(s.Schedule, req.Labels)
-	if err != nil {
-		return nil, err
+	labels := rowLabels(s)
+	if req.Labels != nil && s.Labels() != nil {
+		labels = nil
+		for _, l := range req.Labels {
+			labels = append(labels, int(l))
+		}
+	}
+	labels = slices.Compact(slices.Sorted(slices.Values(labels)))
+	rows := make([]int, len(labels))
+	for i, label := range labels {
+		if rows[i], err = s.Row(label); err != nil {
+			return nil, err
+		}
 	}
 	var times []float64 // of all paths; nil: each its own
 	if !req.Knots {
@@ -35,9 +44,9 @@ func (k *Maker) Evaluate(_ context.Context, req api.EvaluateSchedule) (*api.Job,
 		}
 		return times
 	}
-	for _, r := range rows {
+	for _, row := range rows {
 		for j := range s.J() {
-			size += int64(len(timesAt(r.row, j)))
+			size += int64(len(timesAt(row, j)))
 		}
 	}
 	family := s.Family()
@@ -46,12 +55,13 @@ func (k *Maker) Evaluate(_ context.Context, req api.EvaluateSchedule) (*api.Job,
 	return tables.Priced(k.MaxBytes, schema, size, func(ctx context.Context, emit func(api.Event) error) error {
 		g, gdot := make([]float64, s.J()), make([]float64, s.J())
 		return tables.SendRows(ctx, func(yield func(api.ScheduleRow) bool) {
-			for _, r := range rows {
+			for i, row := range rows {
 				for j := range s.J() {
-					for _, t := range timesAt(r.row, j) {
-						s.Eval(r.row, t, g, gdot)
-						row := api.ScheduleRow{Label: int32(r.label), Subspace: int32(j), T: t, G: g[j], Gdot: gdot[j]}
-						if row.Sigma = math.Sqrt(g[j]); !yield(row) {
+					for _, t := range timesAt(row, j) {
+						s.Eval(row, t, g, gdot)
+						if !yield(api.ScheduleRow{
+							Label: int32(labels[i]), Subspace: int32(j), T: t, G: g[j], Gdot: gdot[j], Sigma: math.Sqrt(g[j]),
+						}) {
 							return
 						}
 					}
@@ -59,31 +69,6 @@ func (k *Maker) Evaluate(_ context.Context, req api.EvaluateSchedule) (*api.Job,
 			}
 		}, size, emit)
 	})
-}
-
-// labelled is a row of a schedule with its label.
-type labelled struct{ label, row int }
-
-// rowsOf lists the requested rows in the order of their labels. A shared schedule has one row, for any label.
-func rowsOf(s *schedule.Schedule, requested []int32) (out []labelled, err error) {
-	labels := s.Labels()
-	if labels == nil {
-		return []labelled{{-1, 0}}, nil
-	}
-	if requested != nil {
-		labels = nil
-		for _, l := range requested {
-			labels = append(labels, int(l))
-		}
-	}
-	for _, label := range slices.Compact(slices.Sorted(slices.Values(labels))) {
-		row, err := s.Row(label)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, labelled{label, row})
-	}
-	return out, nil
 }
 
 // timesOf lists the requested times in order.

@@ -50,7 +50,7 @@ func (k *Maker) worthOnLaw(ctx context.Context, dataset string, d *data.Dataset,
 			rivals = append(rivals, solver.Settings{Solver: set.Solver, NFE: set.NFE, SecondPoint: solver.Midpoint})
 		}
 	}
-	labels := benchLabels(s)
+	labels := rowLabels(s)
 	spectra, err := search.Spectra(ctx, d, labels, func(int, int) {})
 	if err != nil {
 		return "", err
