@@ -9,22 +9,13 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 )
 
-func advise(t *testing.T, e *Engine, body string) api.Advice {
-	t.Helper()
-	reply, err := perform(t.Context(), e, "Advise", body, nil)
-	if err != nil {
-		t.Fatalf("%s: %v", body, err)
-	}
-	return reply.(api.Advice)
-}
-
 // Advice is told in items for people, with requests to go on with, of the data alone and of a model on them.
 func TestAdviceIsWorded(t *testing.T) {
 	e := open(t)
 	putSmooth(t, e, "smooth", 128)
 	act(t, e, "MakeModel", `{"name":"law","dataset":"smooth","floor":1e-6}`)
-	alone := advise(t, e, `{"dataset":"smooth","nfe":[5,18]}`)
-	got := advise(t, e, `{"dataset":"smooth","model":"law","seed":3,"nfe":[5,18],"samples":32}`)
+	alone := reply[api.Advice](t, e, "Advise", `{"dataset":"smooth","nfe":[5,18]}`)
+	got := reply[api.Advice](t, e, "Advise", `{"dataset":"smooth","model":"law","seed":3,"nfe":[5,18],"samples":32}`)
 	for _, a := range []api.Advice{alone, got} {
 		names := ""
 		for _, i := range a.Items {

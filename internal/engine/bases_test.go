@@ -33,9 +33,7 @@ func TestUploadedBasis(t *testing.T) {
 	// A schedule on it samples, and survives a restart and its basis.
 	table := knots(knot{-1, 0, 0, 1e-6}, knot{-1, 0, 10, 100}, knot{-1, 1, 0, 1e-6}, knot{-1, 1, 4, 1},
 		knot{-1, 1, 10, 100})
-	if _, err := put(e, `{"op":"PutSchedule","name":"s","basis":"corner"}`, scheduleTable, table); err != nil {
-		t.Fatal(err)
-	}
+	upload(t, e, `{"op":"PutSchedule","name":"s","basis":"corner"}`, scheduleTable, table)
 	const body = `{"model":"tiny","n":2,"steps":2,"schedule":"s","dtype":"float32"}`
 	a := get(t, e, "Sample", body)
 	// It can be read back, by its own name and by the schedule's.
@@ -50,8 +48,7 @@ func TestUploadedBasis(t *testing.T) {
 		`{}`: api.BadRequest, `{"basis":"corner","schedule":"s"}`: api.BadRequest, `{"schedule":"edm"}`: api.BadRequest,
 		`{"basis":"nobody"}`: api.BasisNotFound, `{"schedule":"nobody"}`: api.ScheduleNotFound,
 	} {
-		_, err := prepare(t.Context(), e, "Basis", body)
-		wantCode(t, body, err, want)
+		refuse(t, e, "Basis", body, want)
 	}
 	_, err := put(e, `{"op":"PutSchedule","name":"s2","basis":"corner","k":3}`, scheduleTable, table)
 	wantCode(t, "k", err, api.BadRequest)
@@ -64,9 +61,7 @@ func TestUploadedBasis(t *testing.T) {
 	wantCode(t, "deleted basis", err, api.BasisNotFound)
 	// Its name is free for a schedule without a basis, and the other way round.
 	plain := knots(knot{-1, 0, 0, 1e-6}, knot{-1, 0, 10, 100})
-	if _, err := put(e, `{"op":"PutSchedule","name":"s","replace":true}`, scheduleTable, plain); err != nil {
-		t.Fatal(err)
-	}
+	upload(t, e, `{"op":"PutSchedule","name":"s","replace":true}`, scheduleTable, plain)
 	if left, err := os.ReadDir(filepath.Join(e.catalog.Folders().Schedules, "s.schedule")); err != nil || len(left) != 2 {
 		t.Errorf("beside the schedule and its manifest there is something of the old one: %v, %v", left, err)
 	}

@@ -13,7 +13,7 @@ import (
 func TestBenchAgreesWithMakeSchedule(t *testing.T) {
 	e := open(t)
 	putSmooth(t, e, "smooth", 48)
-	want := makeGaussian(t, e,
+	want := reply[api.ScheduleInfo](t, e, "MakeSchedule",
 		`{"name":"two","kind":"gaussian","dataset":"smooth","solver":"dpmpp2m","nfe":5,"basis":"dct","k":16,"T":400}`).Bench
 	got := get(t, e, "BenchSchedule", `{"dataset":"smooth","schedules":["two"],"solvers":["dpmpp2m"],"nfe":[5]}`)
 	w2, subspace := column[float64](got, "w2_squared"), column[int32](got, "subspace")
@@ -48,18 +48,14 @@ func TestBenchRows(t *testing.T) {
 	if r.n != 16 || order[0] != "0 0 5 -1" || order[1] != "0 0 5 0" || order[7] != "0 1 8 0" || order[15] != "1 1 8 0" {
 		t.Errorf("rows %q", order)
 	}
-	for name, c := range map[string]struct {
-		body string
-		code api.Code
-	}{
-		"nfe too few":  {`{"dataset":"smooth","solvers":["heun"],"nfe":[1]}`, api.BadRequest},
-		"solver":       {`{"dataset":"smooth","solvers":["rk4"],"nfe":[5]}`, api.BadRequest},
-		"dataset":      {`{"dataset":"nowhere","nfe":[5]}`, api.DatasetNotFound},
-		"by frequency": {`{"dataset":"smooth","nfe":[5],"solvers":["local"]}`, api.BadRequest},
-		"withdrawn":    {`{"dataset":"smooth","nfe":[5],"per_class":true}`, api.BadRequest},
-		"combinations": {`{"dataset":"smooth","nfe":[` + strings.Repeat("5,", 1<<17) + `5]}`, api.TooLarge},
+	for body, code := range map[string]api.Code{
+		`{"dataset":"smooth","solvers":["heun"],"nfe":[1]}`:                 api.BadRequest,
+		`{"dataset":"smooth","solvers":["rk4"],"nfe":[5]}`:                  api.BadRequest,
+		`{"dataset":"nowhere","nfe":[5]}`:                                   api.DatasetNotFound,
+		`{"dataset":"smooth","nfe":[5],"solvers":["local"]}`:                api.BadRequest,
+		`{"dataset":"smooth","nfe":[5],"per_class":true}`:                   api.BadRequest, // withdrawn
+		`{"dataset":"smooth","nfe":[` + strings.Repeat("5,", 1<<17) + `5]}`: api.TooLarge,
 	} {
-		_, err := prepare(t.Context(), e, "BenchSchedule", c.body)
-		wantCode(t, name, err, c.code)
+		refuse(t, e, "BenchSchedule", body, code)
 	}
 }

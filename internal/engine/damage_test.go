@@ -1,7 +1,7 @@
 package engine
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,12 +18,10 @@ import (
 
 // storedThing is something of each kind: where it lies, how it is used, listed and deleted.
 type storedThing struct {
-	folder      string
-	use         func(ctx context.Context, e *Engine) error
-	list, key   string
-	name        string
-	deletion    string
-	deletedBody string
+	folder                string
+	use, body             string // an operation that gives rows
+	list, key, name       string
+	deletion, deletedBody string
 }
 
 // storeEverything makes a folder that holds one thing of each kind, with every file that it can have.
@@ -31,13 +29,9 @@ func storeEverything(t *testing.T) (dir string, things []storedThing) {
 	t.Helper()
 	e := open(t)
 	two := api.Batch{Rows: 2, Cols: []any{[]int32{-1, -1}, append(axis(0), axis(9)...)}}
-	if _, err := put(e, `{"op":"PutBasis","name":"corner","rows":2}`, basisTable(8, 8), two); err != nil {
-		t.Fatal(err)
-	}
+	upload(t, e, `{"op":"PutBasis","name":"corner","rows":2}`, basisTable(8, 8), two)
 	table := knots(knot{-1, 0, 0, 1e-6}, knot{-1, 0, 10, 100}, knot{-1, 1, 0, 1e-6}, knot{-1, 1, 10, 100})
-	if _, err := put(e, `{"op":"PutSchedule","name":"s","basis":"corner","rows":4}`, scheduleTable, table); err != nil {
-		t.Fatal(err)
-	}
+	upload(t, e, `{"op":"PutSchedule","name":"s","basis":"corner","rows":4}`, scheduleTable, table)
 	putImages(t, e, "noise", 24)
 	act(t, e, "CreateRun", `{"name":"r","stage":"anisotropic","family":{"basis":"corner"},"dataset":"noise",
 		"model":"tiny","batch":8,"knots":6,"T":100,"init":"edm","kimg":1}`)
@@ -47,34 +41,25 @@ func storeEverything(t *testing.T) (dir string, things []storedThing) {
 	if err := e.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	reads := func(op, body string) func(context.Context, *Engine) error {
-		return func(ctx context.Context, e *Engine) error {
-			job, err := prepare(ctx, e, op, body)
-			if err == nil {
-				_, err = collect(ctx, job)
-			}
-			return err
-		}
-	}
 	return dir, []storedThing{
 		{
-			"models/m", reads("Sample", `{"model":"m","n":1,"steps":1,"schedule":"edm"}`), "ListModels", "models", "m",
+			"models/m", "Sample", `{"model":"m","n":1,"steps":1,"schedule":"edm"}`, "ListModels", "models", "m",
 			"DeleteModel", `{"model":"m"}`,
 		},
 		{
-			"schedules/s.schedule", reads("EvaluateSchedule", `{"schedule":"s"}`), "ListSchedules", "schedules", "s",
+			"schedules/s.schedule", "EvaluateSchedule", `{"schedule":"s"}`, "ListSchedules", "schedules", "s",
 			"DeleteSchedule", `{"schedule":"s"}`,
 		},
 		{
-			"bases/corner.basis", reads("Basis", `{"basis":"corner"}`), "ListBases", "bases", "corner", "DeleteBasis",
+			"bases/corner.basis", "Basis", `{"basis":"corner"}`, "ListBases", "bases", "corner", "DeleteBasis",
 			`{"basis":"corner"}`,
 		},
 		{
-			"datasets/noise", reads("Dataset", `{"dataset":"noise"}`), "ListDatasets", "datasets", "noise", "DeleteDataset",
+			"datasets/noise", "Dataset", `{"dataset":"noise"}`, "ListDatasets", "datasets", "noise", "DeleteDataset",
 			`{"dataset":"noise"}`,
 		},
 		{
-			"runs/r/state", reads("TrainStep", `{"run":"r","steps":1}`), "ListRuns", "runs", "r", "DeleteRun", `{"run":"r"}`,
+			"runs/r/state", "TrainStep", `{"run":"r","steps":1}`, "ListRuns", "runs", "r", "DeleteRun", `{"run":"r"}`,
 		},
 	}
 }
@@ -138,11 +123,8 @@ func TestEveryDamageIsNamed(t *testing.T) {
 						t.Errorf("fsck finds %+v", f)
 					}
 					e := reopen(t, dir, Config{})
-					err := thing.use(t.Context(), e)
-					wantCode(t, "use", err, api.Damaged)
-					if err == nil || !strings.Contains(err.Error(), file.Name()) {
-						t.Errorf("%v does not name %s", err, file.Name())
-					}
+					_, err := attempt(t.Context(), e, thing.use, thing.body)
+					wantCode(t, "use", err, api.Damaged, file.Name())
 					if state, damage := thing.listed(t, e); state != api.IsDamaged || !strings.Contains(damage, file.Name()) {
 						t.Errorf("listed as %s: %q", state, damage)
 					}
@@ -160,8 +142,8 @@ func TestEveryDamageIsNamed(t *testing.T) {
 	}
 }
 
-// TestDamageWhileTraining: a run in the background whose images are damaged is paused with the reason, not failed, and
-// goes on once they are put right.
+// TestDamageWhileTraining: images that are cut short under a server fail what reads them, by name, and nothing else. A
+// run in the background is paused with the reason, not failed, and goes on once they are put right.
 func TestDamageWhileTraining(t *testing.T) {
 	e := open(t)
 	newRun(t, e, "r", "")
@@ -174,7 +156,7 @@ func TestDamageWhileTraining(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Truncate(images, 0); err != nil {
+	if err := os.Truncate(images, 0); err != nil { // the images lie within a page
 		t.Fatal(err)
 	}
 	waitFor(t, func() bool { return act(t, e, "GetRun", `{"run":"r"}`)["state"] != runs.Running })
@@ -183,6 +165,16 @@ func TestDamageWhileTraining(t *testing.T) {
 		info["stored_step"] != info["step"] {
 		t.Errorf("it is %v", info)
 	}
+	_, err = attempt(t.Context(), e, "TrainStep", `{"run":"r"}`)
+	wantCode(t, "step", err, api.Damaged)
+	for _, body := range []string{
+		`"kind":"few","model":"tiny","dataset":"noise","nfe":3,"samples":64`,
+		`"kind":"start","dataset":"noise"`,
+		`"kind":"gaussian","dataset":"noise","solver":"ab","nfe":3`,
+	} {
+		refuse(t, e, "MakeSchedule", `{"name":"x",`+body+`}`, api.Damaged, "images.npy")
+	}
+	get(t, e, "Sample", `{"model":"tiny","n":1,"steps":1}`)
 	if err := os.WriteFile(images, whole, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -207,25 +199,12 @@ func inspect(t *testing.T, dir string, repair bool) map[string]fsck.Finding {
 func TestRepair(t *testing.T) {
 	dir, _ := storeEverything(t)
 	at := func(path string) string { return filepath.Join(dir, filepath.FromSlash(path)) }
-	for _, folder := range []string{"models/m", "datasets/noise"} { // as if made by hand
-		if err := os.Remove(at(folder + "/" + atomicdir.ManifestFile)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	left := at("models/" + atomicdir.Prefix + "1")
-	if err := os.MkdirAll(filepath.Join(left, "new"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.RemoveAll(at("runs/r/previous")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.CopyFS(at("runs/r/previous"), os.DirFS(at("runs/r/state"))); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(at("runs/r/state/state.safetensors"), 100); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(at("runs/r/status.json"), 5); err != nil {
+	if err := errors.Join(
+		os.Remove(at("models/m/"+atomicdir.ManifestFile)), os.Remove(at("datasets/noise/"+atomicdir.ManifestFile)),
+		os.MkdirAll(at("models/"+atomicdir.Prefix+"1/new"), 0o755),
+		os.RemoveAll(at("runs/r/previous")), os.CopyFS(at("runs/r/previous"), os.DirFS(at("runs/r/state"))),
+		os.Truncate(at("runs/r/state/state.safetensors"), 100), os.Truncate(at("runs/r/status.json"), 5),
+	); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string][2]fsck.State{ // before, and while it is repaired
@@ -266,42 +245,6 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// TestCutShortWhileServed: images that are cut short under a server fail what reads them, by name, and nothing else.
-func TestCutShortWhileServed(t *testing.T) {
-	e := open(t)
-	newRun(t, e, "r", "")
-	get(t, e, "TrainStep", `{"run":"r","steps":1}`)
-	images := filepath.Join(e.catalog.Folders().Datasets, "noise", "images.npy")
-	whole, err := os.ReadFile(images)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(images, 0); err != nil { // the images lie within a page
-		t.Fatal(err)
-	}
-	job, err := prepare(t.Context(), e, "TrainStep", `{"run":"r"}`)
-	if err == nil {
-		_, err = collect(t.Context(), job)
-	}
-	wantCode(t, "step", err, api.Damaged)
-	for _, body := range []string{
-		`"kind":"few","model":"tiny","dataset":"noise","nfe":3,"samples":64`,
-		`"kind":"start","dataset":"noise"`,
-		`"kind":"gaussian","dataset":"noise","solver":"ab","nfe":3`,
-	} {
-		_, err := perform(t.Context(), e, "MakeSchedule", `{"name":"x",`+body+`}`, nil)
-		wantCode(t, body, err, api.Damaged)
-		if err == nil || !strings.Contains(err.Error(), "images.npy") {
-			t.Errorf("%s: %v does not name the file", body, err)
-		}
-	}
-	get(t, e, "Sample", `{"model":"tiny","n":1,"steps":1}`)
-	if err := os.WriteFile(images, whole, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	get(t, e, "Dataset", `{"dataset":"noise"}`)
-}
-
 // TestResumeOnOtherImages: a run goes on with the images that it was started with, and no others.
 func TestResumeOnOtherImages(t *testing.T) {
 	e := open(t)
@@ -316,15 +259,7 @@ func TestResumeOnOtherImages(t *testing.T) {
 		tables.ImageColumn("image", api.Float32, data.HWC, 8, 8, 1), {Name: "label", Type: api.Int32},
 	}}
 	other := api.Batch{Rows: 24, Cols: []any{make([]float32, 24*64), make([]int32, 24)}}
-	if _, err := put(e, `{"op":"PutDataset","name":"noise","replace":true}`, in, other); err != nil {
-		t.Fatal(err)
-	}
-	job, err := prepare(t.Context(), e, "TrainStep", `{"run":"r","steps":1}`)
-	if err == nil {
-		_, err = collect(t.Context(), job)
-	}
-	wantCode(t, "other images", err, api.BadRequest)
-	if err == nil || !strings.Contains(err.Error(), "other images") {
-		t.Error(err)
-	}
+	upload(t, e, `{"op":"PutDataset","name":"noise","replace":true}`, in, other)
+	_, err := attempt(t.Context(), e, "TrainStep", `{"run":"r","steps":1}`)
+	wantCode(t, "other images", err, api.BadRequest, "other images")
 }

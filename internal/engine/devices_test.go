@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"sync"
 	"testing"
 	"time"
 
@@ -61,20 +60,7 @@ func TestSamplesOfSeveralDevices(t *testing.T) {
 	} {
 		bodies = append(bodies, fmt.Sprintf(`{"model":"tiny","seed":%d,"dtype":"float32",%s}`, 10*i, more))
 	}
-	var all sync.WaitGroup
-	got := make([]*rows, len(bodies))
-	for i, body := range bodies {
-		job, err := prepare(t.Context(), four, "Sample", body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all.Go(func() {
-			if got[i], err = collect(t.Context(), job); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
+	got := together(t, four, bodies, func() {})
 	for i, body := range bodies {
 		if want := get(t, one, "Sample", body); !sameSamples(got[i], want) {
 			t.Errorf("%s: four devices give other samples than one", body)

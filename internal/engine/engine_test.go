@@ -3,11 +3,13 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,6 +77,17 @@ func reopen(t testing.TB, dir string, cfg Config) *Engine {
 			t.Error(err)
 		}
 	})
+	return e
+}
+
+// openSmall returns an engine on a fresh folder with the model "tiny" and the data set "smooth" of 4×4 pixels.
+func openSmall(t *testing.T, cfg Config) *Engine {
+	t.Helper()
+	dir := t.TempDir()
+	small := strings.Replace(tiny, `"img_resolution":8`, `"img_resolution":4`, 1)
+	writeModel(t, filepath.Join(dir, "models", "tiny"), small, 1)
+	e := reopen(t, dir, cfg)
+	putSmoothOf(t, e, "smooth", 96, 4)
 	return e
 }
 
@@ -212,19 +225,25 @@ func waitFor(t *testing.T, ok func() bool) {
 	}
 }
 
-// get does an operation that must succeed.
+// attempt does an operation that gives rows, to its end or its error.
+func attempt(ctx context.Context, e *Engine, op, body string) (*rows, error) {
+	job, err := prepare(ctx, e, op, body)
+	if err != nil {
+		return nil, err
+	}
+	r, err := collect(ctx, job)
+	if err == nil && job.Rows >= 0 && int64(r.n) != job.Rows {
+		err = fmt.Errorf("%d rows, %d were announced", r.n, job.Rows)
+	}
+	return r, err
+}
+
+// get does an operation that must succeed and gives rows.
 func get(t *testing.T, e *Engine, op, body string) *rows {
 	t.Helper()
-	job, err := prepare(t.Context(), e, op, body)
+	r, err := attempt(t.Context(), e, op, body)
 	if err != nil {
 		t.Fatalf("%s %s: %v", op, body, err)
-	}
-	r, err := collect(t.Context(), job)
-	if err != nil {
-		t.Fatalf("%s %s: %v", op, body, err)
-	}
-	if job.Rows >= 0 && int64(r.n) != job.Rows {
-		t.Fatalf("%s %s: %d rows, %d were announced", op, body, r.n, job.Rows)
 	}
 	for name, v := range r.cols {
 		if v == nil {
@@ -234,32 +253,59 @@ func get(t *testing.T, e *Engine, op, body string) *rows {
 	return r
 }
 
-// act does an action that must succeed and gives its reply as JSON values.
-func act(t *testing.T, e *Engine, name, body string) map[string]any {
+// reply does an action that must succeed.
+func reply[R any](t *testing.T, e *Engine, name, body string) R {
 	t.Helper()
-	reply, err := perform(t.Context(), e, name, body, nil)
+	out, err := perform(t.Context(), e, name, body, nil)
 	if err != nil {
 		t.Fatalf("%s %s: %v", name, body, err)
 	}
-	text, err := json.Marshal(reply)
-	if err != nil {
-		t.Fatal(err)
+	return out.(R)
+}
+
+// act does an action that must succeed and gives its reply as JSON values.
+func act(t *testing.T, e *Engine, name, body string) (out map[string]any) {
+	t.Helper()
+	text, err := json.Marshal(reply[any](t, e, name, body))
+	if err == nil {
+		err = json.Unmarshal(text, &out)
 	}
-	var out map[string]any
-	if err := json.Unmarshal(text, &out); err != nil {
+	if err != nil {
 		t.Fatalf("%s: %s is not an object: %v", name, text, err)
 	}
 	return out
 }
 
-// wantCode checks that err is an error of the contract with this code.
-func wantCode(t *testing.T, what string, err error, code api.Code) {
+// upload uploads batches, which must be taken.
+func upload(t *testing.T, e *Engine, command string, in api.Schema, batches ...api.Batch) {
 	t.Helper()
-	if err == nil {
-		t.Errorf("%s: no error, want %s", what, code)
+	if _, err := put(e, command, in, batches...); err != nil {
+		t.Fatalf("%s: %v", command, err)
+	}
+}
+
+// refuse does an operation that must be refused before any work, with a code and in these words.
+func refuse(t *testing.T, e *Engine, op, body string, code api.Code, says ...string) {
+	t.Helper()
+	var err error
+	if o := api.Operations().Named(op); o != nil && o.By(api.ByGet) {
+		_, err = prepare(t.Context(), e, op, body)
+	} else {
+		_, err = perform(t.Context(), e, op, body, nil)
+	}
+	wantCode(t, op+" "+body, err, code, says...)
+}
+
+// wantCode checks that err is an error of the contract with this code, in these words.
+func wantCode(t *testing.T, what string, err error, code api.Code, says ...string) {
+	t.Helper()
+	if err == nil || api.ErrorOf(err).Code != code {
+		t.Errorf("%s: got %v, want %s", what, err, code)
 		return
 	}
-	if got := api.ErrorOf(err); got.Code != code {
-		t.Errorf("%s: got %v (%v), want %s", what, got, err, code)
+	for _, words := range says {
+		if !strings.Contains(err.Error(), words) {
+			t.Errorf("%s: %v does not say %q", what, err, words)
+		}
 	}
 }

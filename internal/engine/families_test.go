@@ -28,11 +28,7 @@ func TestMakeBasis(t *testing.T) {
 	} {
 		body, want := q.body, q.want
 		want.Height, want.Width = 8, 8
-		reply, err := perform(t.Context(), e, "MakeBasis", "{"+body+`,"dataset":"noise"}`, nil)
-		if err != nil {
-			t.Fatalf("%s: %v", body, err)
-		}
-		info := reply.(api.BasisInfo)
+		info := reply[api.BasisInfo](t, e, "MakeBasis", "{"+body+`,"dataset":"noise"}`)
 		spans := info.Spans
 		if info.Spans = nil; !reflect.DeepEqual(info, want) {
 			t.Errorf("%s: %+v", body, info)
@@ -72,8 +68,7 @@ func TestMakeBasisRefused(t *testing.T) {
 		`{"name":"b","kind":"pca","dataset":"noise","k":64}`:             api.BadRequest,
 		`{"name":"b","kind":"pca","dataset":"noise","clusters":[[0,1]]}`: api.BadRequest,
 	} {
-		_, err := perform(t.Context(), e, "MakeBasis", body, nil)
-		wantCode(t, body, err, want)
+		refuse(t, e, "MakeBasis", body, want)
 	}
 }
 
@@ -102,8 +97,7 @@ func TestFamilyOfClasses(t *testing.T) {
 	familyRun(t, e, "own", `{"per_class":true,"basis":"pca_per_class","k":3}`)
 	const body = `{"model":"own","labels":[2,0,1],"steps":2,"dtype":"float32"}`
 	want := column[float32](get(t, e, "Sample", body), "sample")
-	_, err := prepare(t.Context(), e, "Sample", `{"model":"own","labels":[-1],"steps":2}`)
-	wantCode(t, "no label", err, api.BadRequest)
+	refuse(t, e, "Sample", `{"model":"own","labels":[-1],"steps":2}`, api.BadRequest) // no label
 
 	again := reopen(t, e.cfg.Dir, Config{})
 	if !slices.Equal(column[float32](get(t, again, "Sample", body), "sample"), want) {
@@ -117,12 +111,9 @@ func TestFamilyOfClasses(t *testing.T) {
 	// Uploaded schedules may name the model's own basis, which other models do not have.
 	table := knots(knot{-1, 0, 0, 1e-6}, knot{-1, 0, 100, 100}, knot{-1, 1, 0, 1e-6}, knot{-1, 1, 40, 1},
 		knot{-1, 1, 100, 100})
-	if _, err := put(again, `{"op":"PutSchedule","name":"s","basis":"pca_per_class"}`, scheduleTable, table); err != nil {
-		t.Fatal(err)
-	}
+	upload(t, again, `{"op":"PutSchedule","name":"s","basis":"pca_per_class"}`, scheduleTable, table)
 	get(t, again, "Sample", `{"model":"own","labels":[1],"steps":2,"schedule":"s"}`)
-	_, err = prepare(t.Context(), again, "Sample", `{"model":"tiny","labels":[1],"steps":2,"schedule":"s"}`)
-	wantCode(t, "a model without the basis", err, api.BadRequest)
+	refuse(t, again, "Sample", `{"model":"tiny","labels":[1],"steps":2,"schedule":"s"}`, api.BadRequest)
 }
 
 // Three nested bands train, sample, and come back.
@@ -151,7 +142,7 @@ func TestFamilyOfBands(t *testing.T) {
 	x.Close()
 	_, err = openExchange(t.Context(), again, "Denoise", `{"model":"tiny","basis":"dct","cuts":[2,8]}`, in)
 	wantCode(t, "a cut of every frequency", err, api.BadRequest)
-	info := makeGaussian(t, again,
+	info := reply[api.ScheduleInfo](t, again, "MakeSchedule",
 		`{"name":"g","kind":"gaussian","dataset":"noise","solver":"ab","nfe":3,"basis":"dct","cuts":[2,4],"T":400}`)
 	if info.J != 3 || len(info.Bench.Bands) != 3 || !slices.Equal(info.Cuts, []int{2, 4}) {
 		t.Errorf("a gaussian schedule of bands: %+v", info)
@@ -173,13 +164,9 @@ func TestFamilyRefused(t *testing.T) {
 	putImages(t, e, "noise", 12)
 	putSmooth(t, e, "unlabelled", 4)
 	two := api.Batch{Rows: 2, Cols: []any{[]int32{0, 1}, append(axis(0), axis(9)...)}}
-	if _, err := put(e, `{"op":"PutBasis","name":"two"}`, basisTable(8, 8), two); err != nil {
-		t.Fatal(err)
-	}
+	upload(t, e, `{"op":"PutBasis","name":"two"}`, basisTable(8, 8), two)
 	small := api.Batch{Rows: 1, Cols: []any{[]int32{-1}, axis(0)[:16]}}
-	if _, err := put(e, `{"op":"PutBasis","name":"small"}`, basisTable(4, 4), small); err != nil {
-		t.Fatal(err)
-	}
+	upload(t, e, `{"op":"PutBasis","name":"small"}`, basisTable(4, 4), small)
 	for family, says := range map[string]string{
 		`{"basis":"dct","cuts":[2,8]}`:                     "cut 8",
 		`{"basis":"two"}`:                                  "class 2",
@@ -190,10 +177,6 @@ func TestFamilyRefused(t *testing.T) {
 		if strings.Contains(family, "dataset") {
 			body = `{"name":"r","stage":"anisotropic","model":"tiny","family":` + family + `}`
 		}
-		_, err := perform(t.Context(), e, "CreateRun", body, nil)
-		wantCode(t, body, err, api.BadRequest)
-		if err != nil && !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v, want %q", family, err, says)
-		}
+		refuse(t, e, "CreateRun", body, api.BadRequest, says)
 	}
 }

@@ -1,12 +1,9 @@
 package engine
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,13 +14,9 @@ import (
 
 // Coefficients are fitted to a model's trajectories, on a schedule without a start, and serve the solver "fitted".
 func TestFittedSchedule(t *testing.T) {
-	dir := t.TempDir()
-	small := strings.Replace(tiny, `"img_resolution":8`, `"img_resolution":4`, 1)
-	writeModel(t, filepath.Join(dir, "models", "tiny"), small, 1)
-	e := reopen(t, dir, Config{Device: devicetest.Open(t)})
-	putSmoothOf(t, e, "smooth", 96, 4)
-	makeGaussian(t, e, `{"name":"path","kind":"geodesic","model":"tiny","dataset":"smooth","statistics":true}`)
-	made := makeGaussian(t, e,
+	e := openSmall(t, Config{Device: devicetest.Open(t)})
+	act(t, e, "MakeSchedule", `{"name":"path","kind":"geodesic","model":"tiny","dataset":"smooth","statistics":true}`)
+	made := reply[api.ScheduleInfo](t, e, "MakeSchedule",
 		`{"name":"fit","kind":"fit","model":"tiny","schedule":"path","nfe":3,"samples":16,"seed":2}`)
 	if f := made.Fit; f == nil || f.NFE != 3 || f.Samples != 16 || !(f.Fitted > 0 && f.Fitted < f.Local) {
 		t.Fatalf("made %+v with %+v", made, made.Fit)
@@ -40,39 +33,28 @@ func TestFittedSchedule(t *testing.T) {
 	if own := sample("fit", ""); !slices.Equal(own, fitted) {
 		t.Error("the schedule's own solver is not the default")
 	}
-	plan, err := perform(t.Context(), e, "PlanSampler", `{"schedule":"fit","nfe":3}`, nil)
-	if p, _ := plan.(api.Plan); err != nil || p.Solver != "fitted" || p.NFE != 3 {
-		t.Errorf("plan of %q with %d evaluations: %v", p.Solver, p.NFE, err)
+	if p := reply[api.Plan](t, e, "PlanSampler", `{"schedule":"fit","nfe":3}`); p.Solver != "fitted" || p.NFE != 3 {
+		t.Errorf("plan of %q with %d evaluations", p.Solver, p.NFE)
 	}
 	// Its files bring everything back, and an import without them is refused.
-	var file bytes.Buffer
-	exported, err := perform(t.Context(), e, "ExportSchedule", `{"schedule":"fit"}`, nil)
-	if err := errors.Join(err, json.NewEncoder(&file).Encode(exported)); err != nil {
-		t.Fatal(err)
-	}
-	parts := ""
-	for _, name := range []string{"Statistics", "Fitted"} {
-		part, err := perform(t.Context(), e, "Export"+name, `{"schedule":"fit"}`, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = perform(t.Context(), e, "ImportSchedule", `{"name":"back","file":`+file.String()+parts+`}`, nil)
-		wantCode(t, "without "+name, err, api.BadSchedule)
-		parts += fmt.Sprintf(`,%q:%q`, strings.ToLower(name), base64.StdEncoding.EncodeToString(part.(api.SchedulePart).File))
-	}
-	_, err = perform(t.Context(), e, "ImportSchedule", `{"name":"back","file":`+file.String()+`,"start":"AAAA"}`, nil)
-	wantCode(t, "a broken start", err, api.BadSchedule)
-	_, err = perform(t.Context(), e, "ImportSchedule", `{"name":"back","file":`+file.String()+parts+`}`, nil)
+	file, err := json.Marshal(reply[any](t, e, "ExportSchedule", `{"schedule":"fit"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
+	back := `{"name":"back","file":` + string(file)
+	refuse(t, e, "ImportSchedule", back+`,"start":"AAAA"}`, api.BadSchedule)
+	for _, name := range []string{"Statistics", "Fitted"} {
+		refuse(t, e, "ImportSchedule", back+`}`, api.BadSchedule)
+		part := reply[api.SchedulePart](t, e, "Export"+name, `{"schedule":"fit"}`)
+		back += fmt.Sprintf(`,%q:%q`, strings.ToLower(name), base64.StdEncoding.EncodeToString(part.File))
+	}
+	act(t, e, "ImportSchedule", back+`}`)
 	if back := sample("back", ""); !slices.Equal(back, fitted) {
 		t.Error("the imported schedule gives other samples")
 	}
-	_, err = perform(t.Context(), e, "MakeSchedule",
-		`{"name":"x","kind":"start","dataset":"smooth","schedule":"fit"}`, nil)
-	wantCode(t, "a start under fitted coefficients", err, api.BadRequest)
-	nodes := makeGaussian(t, e, `{"name":"nodes","kind":"gaussian","dataset":"smooth","solver":"ipndm","nfe":3}`)
+	refuse(t, e, "MakeSchedule", `{"name":"x","kind":"start","dataset":"smooth","schedule":"fit"}`, api.BadRequest)
+	nodes := reply[api.ScheduleInfo](t, e, "MakeSchedule",
+		`{"name":"nodes","kind":"gaussian","dataset":"smooth","solver":"ipndm","nfe":3}`)
 	if of := nodes.Sampler; of == nil || of.Solver != "ipndm" || of.NFE != 3 {
 		t.Errorf("nodes for %+v", of)
 	}

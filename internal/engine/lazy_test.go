@@ -43,8 +43,7 @@ func TestMetadataNeedsNoDevice(t *testing.T) {
 	if flights := e.List(t.Context()); len(flights) != 3 {
 		t.Errorf("listed %v", flights)
 	}
-	_, err = prepare(t.Context(), e, "Sample", `{"model":"tiny","n":1,"steps":2}`)
-	wantCode(t, "a sample", err, api.Internal)
+	refuse(t, e, "Sample", `{"model":"tiny","n":1,"steps":2}`, api.Internal) // a sample
 	if err := e.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -71,7 +70,8 @@ func TestModelsLeaveWhenMemoryIsShort(t *testing.T) {
 	t.Cleanup(func() { _ = dev.Close() })
 	e = reopen(t, dir, Config{Device: dev})
 	sample := func(model string) []float32 {
-		return column[float32](get(t, e, "Sample", `{"model":"`+model+`","n":2,"steps":2,"dtype":"float32"}`), "sample")
+		return column[float32](get(t, e, "Sample",
+			`{"model":"`+model+`","n":2,"steps":1,"solver":"euler","dtype":"float32"}`), "sample")
 	}
 	loaded := func(want ...string) {
 		t.Helper()
@@ -122,10 +122,7 @@ func TestChangedFolderIsNoticed(t *testing.T) {
 	if err := os.Chtimes(filepath.Join(folder, "model.safetensors"), later, later); err != nil {
 		t.Fatal(err)
 	}
-	job, err := prepare(t.Context(), e, "Sample", `{"model":"tiny","n":1,"steps":2}`)
-	if err == nil {
-		_, err = collect(t.Context(), job)
-	}
+	_, err := attempt(t.Context(), e, "Sample", `{"model":"tiny","n":1,"steps":2}`)
 	wantCode(t, "a sample of what was there", err, api.BadModel)
 	old := act(t, e, "DescribeModel", `{"model":"tiny"}`)["hash"]
 	act(t, e, "UnloadModel", `{"model":"tiny"}`)

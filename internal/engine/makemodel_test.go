@@ -39,8 +39,7 @@ func TestMixtureIsAModel(t *testing.T) {
 	}
 
 	run := `"stage":"isotropic","dataset":"clouds","model":"two","T":400,"knots":8,"batch":32,"kimg":0.096`
-	_, err := perform(t.Context(), e, "CreateRun", `{"name":"r",`+run+`}`, nil)
-	wantCode(t, "a mixture that is to be trained", err, api.BadRequest)
+	refuse(t, e, "CreateRun", `{"name":"r",`+run+`}`, api.BadRequest) // a mixture that is to be trained
 	act(t, e, "CreateRun", `{"name":"r",`+run+`,"train_network":false,"family":{"per_class":true,"basis":"none"}}`)
 	get(t, e, "TrainStep", `{"run":"r","steps":3}`)
 	saved := act(t, e, "SaveModel", `{"run":"r","name":"learned"}`)
@@ -70,18 +69,13 @@ func TestMixtureOfADataSet(t *testing.T) {
 		`{"name":"a","stage":"anisotropic","dataset":"smooth","model":"gmm-dct","train_network":false,"T":400,"knots":8,`+
 			`"batch":16,"kimg":0.032}`)
 	get(t, e, "TrainStep", `{"run":"a","steps":2}`)
-	for name, c := range map[string]struct {
-		body string
-		code api.Code
-	}{
-		"neither":    {`{"name":"x"}`, api.BadRequest},
-		"covariance": {`{"name":"x","dataset":"smooth","covariance":"mine"}`, api.BadRequest},
-		"floor":      {`{"name":"x","dataset":"smooth","floor":-1}`, api.BadRequest},
-		"taken":      {`{"name":"tiny","means":[[0]],"covariances":[[[1]]]}`, api.NameTaken},
+	for body, code := range map[string]api.Code{
+		`{"name":"x"}`: api.BadRequest,
+		`{"name":"x","dataset":"smooth","covariance":"mine"}`: api.BadRequest,
+		`{"name":"x","dataset":"smooth","floor":-1}`:          api.BadRequest,
+		`{"name":"tiny","means":[[0]],"covariances":[[[1]]]}`: api.NameTaken,
 	} {
-		_, err := perform(t.Context(), e, "MakeModel", c.body, nil)
-		wantCode(t, name, err, c.code)
+		refuse(t, e, "MakeModel", body, code)
 	}
-	_, err := perform(t.Context(), e, "MakeDataset", `{"name":"x","model":"tiny","n":3}`, nil)
-	wantCode(t, "draws from a UNet", err, api.BadRequest)
+	refuse(t, e, "MakeDataset", `{"name":"x","model":"tiny","n":3}`, api.BadRequest) // draws from a UNet
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -45,8 +46,7 @@ func TestModelsAreRenamed(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(models, "trial")); !os.IsNotExist(err) {
 			t.Errorf("the folder of before: %v", err)
 		}
-		_, err := perform(t.Context(), e, "DescribeModel", `{"model":"trial"}`, nil)
-		wantCode(t, "the name of before", err, api.ModelNotFound)
+		refuse(t, e, "DescribeModel", `{"model":"trial"}`, api.ModelNotFound) // the name of before
 		act(t, e, "LoadModel", `{"name":"trial","model":"`+name+`"}`)
 	}
 }
@@ -54,26 +54,17 @@ func TestModelsAreRenamed(t *testing.T) {
 // Neither a linked folder nor a linked file may lead out of the models folder.
 func TestLoadModelFollowsNoLinkOut(t *testing.T) {
 	e := open(t)
-	outside := filepath.Join(t.TempDir(), "m")
+	models, outside := e.catalog.Folders().Models, filepath.Join(t.TempDir(), "m")
 	writeModel(t, outside, tiny, 3)
-	if err := os.Symlink(outside, filepath.Join(e.catalog.Folders().Models, "linked")); err != nil {
-		t.Fatal(err)
-	}
-	half := filepath.Join(e.catalog.Folders().Models, "half")
-	writeModel(t, half, tiny, 3)
-	if err := os.Remove(filepath.Join(half, "model.safetensors")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(filepath.Join(outside, "model.safetensors"),
-		filepath.Join(half, "model.safetensors")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("tiny", filepath.Join(e.catalog.Folders().Models, "alias")); err != nil {
+	writeModel(t, filepath.Join(models, "half"), tiny, 3)
+	weights := filepath.Join(models, "half", "model.safetensors")
+	if err := errors.Join(os.Symlink(outside, filepath.Join(models, "linked")), os.Remove(weights),
+		os.Symlink(filepath.Join(outside, "model.safetensors"), weights),
+		os.Symlink("tiny", filepath.Join(models, "alias"))); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"linked", "half"} {
-		_, err := perform(t.Context(), e, "LoadModel", `{"name":"`+name+`"}`, nil)
-		wantCode(t, name, err, api.BadModel)
+		refuse(t, e, "LoadModel", `{"name":"`+name+`"}`, api.BadModel)
 	}
 	act(t, e, "LoadModel", `{"name":"alias"}`) // a link that stays inside
 }
@@ -90,11 +81,9 @@ func TestBadModelsAreRefusedAndLeaveTheRest(t *testing.T) {
 		},
 	} {
 		writeModel(t, filepath.Join(models, name), tiny, 1)
-		if err := spoil(filepath.Join(models, name)); err != nil {
-			t.Fatal(err)
-		}
 		// without a manifest, which would name the file: a folder made by hand
-		if err := os.Remove(filepath.Join(models, name, "manifest.json")); err != nil {
+		folder := filepath.Join(models, name)
+		if err := errors.Join(spoil(folder), os.Remove(filepath.Join(folder, "manifest.json"))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -106,8 +95,7 @@ func TestBadModelsAreRefusedAndLeaveTheRest(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"no-weights", "truncated", "bad-schedule"} {
-		_, err := perform(t.Context(), e, "LoadModel", `{"name":"`+name+`"}`, nil)
-		wantCode(t, name, err, api.BadModel)
+		refuse(t, e, "LoadModel", `{"name":"`+name+`"}`, api.BadModel)
 	}
 }
 
@@ -120,8 +108,7 @@ func TestUnloadAndDeleteModel(t *testing.T) {
 	act(t, e, "UnloadModel", `{"model":"tiny"}`)
 	_, err = collect(t.Context(), job)
 	wantCode(t, "a job prepared before", err, api.ModelNotFound)
-	_, err = perform(t.Context(), e, "UnloadModel", `{"model":"tiny"}`, nil)
-	wantCode(t, "twice", err, api.ModelNotFound)
+	refuse(t, e, "UnloadModel", `{"model":"tiny"}`, api.ModelNotFound) // twice
 	act(t, e, "LoadModel", `{"name":"tiny"}`)
 	get(t, e, "Sample", `{"model":"tiny","n":1,"steps":2}`)
 	act(t, e, "DeleteModel", `{"model":"tiny"}`)
@@ -190,8 +177,7 @@ func TestBusy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = perform(t.Context(), e, "ListModels", "", nil)
-	wantCode(t, "second", err, api.Busy)
+	refuse(t, e, "ListModels", "", api.Busy) // second
 	act(t, e, "ServerInfo", "")
 	leave()
 	act(t, e, "ListModels", "")

@@ -14,9 +14,7 @@ import (
 func TestPlanSampler(t *testing.T) {
 	e := open(t)
 	rows := []knot{{0, 0, 0, 1e-6}, {0, 0, 10, 100}, {1, 0, 0, 1e-6}, {1, 0, 5, 1}, {1, 0, 10, 100}}
-	if _, err := put(e, `{"op":"PutSchedule","name":"two","basis":"none"}`, scheduleTable, knots(rows...)); err != nil {
-		t.Fatal(err)
-	}
+	upload(t, e, `{"op":"PutSchedule","name":"two","basis":"none"}`, scheduleTable, knots(rows...))
 	plan := func(body string) (api.Plan, error) {
 		reply, err := perform(t.Context(), e, "PlanSampler", body, nil)
 		p, _ := reply.(api.Plan)

@@ -66,7 +66,6 @@ func TestPrecision(t *testing.T) {
 		"LoadModel": `{"name":"tiny","precision":"float16"}`,
 		"CreateRun": `{"name":"x","stage":"isotropic","dataset":"noise","model":"tiny","precision":"half"}`,
 	} {
-		_, err := perform(t.Context(), e, name, body, nil)
-		wantCode(t, name, err, api.BadRequest)
+		refuse(t, e, name, body, api.BadRequest)
 	}
 }

@@ -38,8 +38,7 @@ func TestFollowers(t *testing.T) {
 	act(t, e, "StartRun", `{"run":"r","kimg":0.04}`)
 	waitFor(t, func() bool { return state(t, e, "r") == "done" })
 	newRun(t, e, "again", "")
-	_, err := perform(t.Context(), e, "StartRun", `{"run":"again"}`, nil)
-	wantCode(t, "a second run", err, api.RunNotRunnable)
+	refuse(t, e, "StartRun", `{"run":"again"}`, api.RunNotRunnable) // a second run
 	w := e.cfg.World
 	if err := w.Agree(t.Context(), 0, processes.ErrEnded); !errors.Is(err, processes.ErrEnded) {
 		t.Error(err)
@@ -72,11 +71,7 @@ func TestFollowersThatDiffer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e, _, _, ended := followed(t, c.change)
 			newRun(t, e, "r", "")
-			_, err := perform(t.Context(), e, "StartRun", `{"run":"r"}`, nil)
-			wantCode(t, "StartRun", err, api.RunNotRunnable)
-			if !strings.Contains(err.Error(), c.first) {
-				t.Errorf("the first: %v", err)
-			}
+			refuse(t, e, "StartRun", `{"run":"r"}`, api.RunNotRunnable, c.first)
 			if err := <-ended; err == nil || !strings.Contains(err.Error(), c.second) {
 				t.Errorf("the second: %v", err)
 			}

@@ -59,10 +59,8 @@ func TestProvenanceOfSchedules(t *testing.T) {
 		t.Errorf("the geodesic's energy is %+v, EDM's %+v", p.EnergyAfter, p.EnergyBefore)
 	}
 
-	if _, err := put(e, `{"op":"PutSchedule","name":"mine"}`, scheduleTable,
-		knots(knot{-1, 0, 0, 1e-6}, knot{-1, 0, 10, 100})); err != nil {
-		t.Fatal(err)
-	}
+	upload(t, e, `{"op":"PutSchedule","name":"mine"}`, scheduleTable,
+		knots(knot{-1, 0, 0, 1e-6}, knot{-1, 0, 10, 100}))
 	if p := provenance(t, e, "mine"); p.Kind != "upload" || p.EnergyAfter != nil {
 		t.Errorf("upload: %+v", p)
 	}
@@ -113,11 +111,7 @@ func TestProvenanceOfRuns(t *testing.T) {
 func TestImportSchedule(t *testing.T) {
 	e := open(t)
 	act(t, e, "MakeSchedule", `{"name":"line","kind":"log-linear","T":400,"knots":4}`)
-	reply, err := perform(t.Context(), e, "ExportSchedule", `{"schedule":"line"}`, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := json.Marshal(reply)
+	file, err := json.Marshal(reply[any](t, e, "ExportSchedule", `{"schedule":"line"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,22 +119,17 @@ func TestImportSchedule(t *testing.T) {
 	if p := provenance(t, e, "copy"); p.Kind != "log-linear" {
 		t.Errorf("the copy's provenance is %+v", p)
 	}
-	for name, c := range map[string]struct {
-		body string
-		code api.Code
-	}{
-		"taken":          {`{"name":"copy","file":` + string(file) + `}`, api.NameTaken},
-		"model's name":   {`{"name":"tiny","replace":true,"file":` + string(file) + `}`, api.NameTaken},
-		"no file":        {`{"name":"x"}`, api.BadRequest},
-		"no object":      {`{"name":"x","file":[1]}`, api.BadRequest},
-		"another object": {`{"name":"x","file":{"format":"other","version":1}}`, api.BadSchedule},
-		"basis of none":  {`{"name":"x","basis":"b","file":` + string(file) + `}`, api.BadRequest},
-		"no such basis": {`{"name":"x","file":{"format":"anisoflight-schedule","version":1,"family":{"per_class":false,` +
-			`"basis":"b"},"paths":[[{"t":[0,1],"g":[1,2]},{"t":[0,1],"g":[1,2]}]]}}`, api.BasisNotFound},
-		"falling": {`{"name":"x","file":{"format":"anisoflight-schedule","version":1,"family":{"per_class":false,` +
-			`"basis":"none"},"paths":[[{"t":[0,1],"g":[2,1]}]]}}`, api.BadSchedule},
+	const head = `{"name":"x","file":{"format":"anisoflight-schedule","version":1,"family":{"per_class":false,"basis":`
+	for body, code := range map[string]api.Code{
+		`{"name":"copy","file":` + string(file) + `}`:                api.NameTaken,
+		`{"name":"tiny","replace":true,"file":` + string(file) + `}`: api.NameTaken, // a model's
+		`{"name":"x"}`:            api.BadRequest,
+		`{"name":"x","file":[1]}`: api.BadRequest,
+		`{"name":"x","file":{"format":"other","version":1}}`:                    api.BadSchedule,
+		`{"name":"x","basis":"b","file":` + string(file) + `}`:                  api.BadRequest,
+		head + `"b"},"paths":[[{"t":[0,1],"g":[1,2]},{"t":[0,1],"g":[1,2]}]]}}`: api.BasisNotFound,
+		head + `"none"},"paths":[[{"t":[0,1],"g":[2,1]}]]}}`:                    api.BadSchedule, // g falls
 	} {
-		_, err := perform(t.Context(), e, "ImportSchedule", c.body, nil)
-		wantCode(t, name, err, c.code)
+		refuse(t, e, "ImportSchedule", body, code)
 	}
 }

@@ -74,9 +74,7 @@ func TestModelGoesUpAndComesBack(t *testing.T) {
 	if a.Hash != b.Hash || a.Net.Shape().Height != b.Net.Shape().Height {
 		t.Errorf("the copy has hash %s, the model %s", b.Hash, a.Hash)
 	}
-	if err := putModel(e, "copy", "", config, weights); api.ErrorOf(err).Code != api.NameTaken {
-		t.Errorf("a second upload: got %v", err)
-	}
+	wantCode(t, "a second upload", putModel(e, "copy", "", config, weights), api.NameTaken)
 	if err := putModel(e, "copy", `,"replace":true`, config, weights); err != nil {
 		t.Errorf("a replacement: %v", err)
 	}
@@ -89,30 +87,24 @@ func TestBadModelsAreNotStored(t *testing.T) {
 	for _, c := range []struct {
 		what            string
 		config, weights []byte
-		code            api.Code
 		want            string
 	}{
 		{
 			"another network", bytes.Replace(config, []byte(`"model_channels":8`), []byte(`"model_channels":16`), 1), weights,
-			api.BadModel, "has shape",
+			"has shape",
 		},
-		{"no JSON", []byte("{"), weights, api.BadModel, "must be one JSON object"},
-		{"half the weights", config, weights[:len(weights)/2], api.BadModel, "safetensors"},
+		{"no JSON", []byte("{"), weights, "must be one JSON object"},
+		{"half the weights", config, weights[:len(weights)/2], "safetensors"},
 		{
 			"a graph of nothing", []byte(`{"model_type":"Graph","img_resolution":8,"img_channels":1,"label_dim":0,"graph":{}}`),
-			weights, api.BadModel, "output must be one of the 0 nodes",
+			weights, "output must be one of the 0 nodes",
 		},
 	} {
-		err := putModel(e, "bad", "", c.config, c.weights)
-		if api.ErrorOf(err).Code != c.code || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v; want %s with %q", c.what, err, c.code, c.want)
-		}
+		wantCode(t, c.what, putModel(e, "bad", "", c.config, c.weights), api.BadModel, c.want)
 	}
 	command := `{"op":"PutModel","name":"bad","config_bytes":70000,"weights_bytes":9}`
 	_, err := put(e, command, parted, api.Batch{Rows: 1, Cols: []any{make([]byte, api.PartBytes)}})
-	if api.ErrorOf(err).Code != api.BadTensor {
-		t.Errorf("too few rows: got %v", err)
-	}
+	wantCode(t, "too few rows", err, api.BadTensor)
 	if _, err := e.catalog.Model("bad"); err == nil {
 		t.Error("a model that cannot be used is served")
 	}
@@ -132,9 +124,7 @@ func TestGraphsWithoutTheirWeights(t *testing.T) {
 			"output":"x"}}`, &nodes)
 		var err error
 		took := alloctest.Bytes(func() { err = putModel(e, "bad", "", config, weights) })
-		if api.ErrorOf(err).Code != api.BadModel || !strings.Contains(err.Error(), want) {
-			t.Errorf("%d GiB declared: got %v; want BAD_MODEL that says %q", count, err, want)
-		}
+		wantCode(t, fmt.Sprintf("%d GiB declared", count), err, api.BadModel, want)
 		if took > 64<<20 {
 			t.Errorf("%d bytes were allocated for %d GiB of declared weights", took, count)
 		}

@@ -103,11 +103,9 @@ func TestSampleRejects(t *testing.T) {
 		`{"model":"tiny","n":100000,"steps":100000,"every":1}`:          api.TooLarge,
 		`{"model":"tiny","n":1,"steps":2,"batch_bytes":10000000000000}`: api.TooLarge,
 	} {
-		_, err := prepare(t.Context(), e, "Sample", body)
-		wantCode(t, body, err, code)
+		refuse(t, e, "Sample", body, code)
 	}
-	_, err := prepare(t.Context(), e, "Nonsense", "")
-	wantCode(t, "unknown operation", err, api.OpNotFound)
+	refuse(t, e, "Nonsense", "", api.OpNotFound) // unknown operation
 }
 
 func TestExchangeRejectsColumns(t *testing.T) {
@@ -145,17 +143,15 @@ func TestSamplingCompilesOnce(t *testing.T) {
 	act(t, e, "MakeSchedule", `{"name":"steep","kind":"log-linear","T":100,"knots":5}`)
 	byClass := knots(knot{0, 0, 0, 1e-4}, knot{0, 0, 10, 10}, knot{1, 0, 0, 1e-3}, knot{1, 0, 10, 10},
 		knot{2, 0, 0, 1e-5}, knot{2, 0, 10, 10})
-	if _, err := put(e, `{"op":"PutSchedule","name":"by-class"}`, scheduleTable, byClass); err != nil {
-		t.Fatal(err)
-	}
+	upload(t, e, `{"op":"PutSchedule","name":"by-class"}`, scheduleTable, byClass)
 	get(t, e, "Sample", `{"model":"tiny","n":3,"solver":"euler","steps":2}`)
 	compiled := e.device.opened().Stats().Compiled
 	for _, solver := range solversOfAnySchedule() {
-		get(t, e, "Sample", `{"model":"tiny","labels":[2,0,-1,1],"nfe":7,"solver":"`+solver+`"}`)
+		get(t, e, "Sample", `{"model":"tiny","labels":[2,0,-1,1],"nfe":5,"solver":"`+solver+`"}`)
 	}
 	for _, more := range []string{
-		`"steps":3,"schedule":"steep"`, `"steps":4,"schedule":"by-class"`, `"steps":5,"every":2`,
-		`"steps":3,"S_churn":2`, `"solver":"ipndm","nfe":6,"warmup":"heun"`, `"nfe":5,"solver":"unipc","dtype":"float32"`,
+		`"steps":2,"schedule":"steep"`, `"steps":3,"schedule":"by-class"`, `"steps":2,"every":2`, `"steps":2,"S_churn":2`,
+		`"solver":"ipndm","nfe":4,"warmup":"heun"`, `"nfe":3,"solver":"unipc","dtype":"float32"`,
 	} {
 		get(t, e, "Sample", `{"model":"tiny","labels":[2,0],`+more+`}`)
 	}
@@ -236,6 +232,5 @@ func TestPartsAreTheWhole(t *testing.T) {
 			t.Errorf("%s: the parts differ from the whole", name)
 		}
 	}
-	_, err := prepare(t.Context(), e, "Sample", `{"model":"tiny","n":1,"steps":1,"weights":"abc"}`)
-	wantCode(t, "other weights", err, api.ModelNotFound)
+	refuse(t, e, "Sample", `{"model":"tiny","n":1,"steps":1,"weights":"abc"}`, api.ModelNotFound) // other weights
 }

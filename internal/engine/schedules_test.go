@@ -85,17 +85,12 @@ func TestUploadedSchedule(t *testing.T) {
 	}
 	// A per-class schedule steps each sample on its own class's path and refuses samples without one.
 	get(t, e, "Sample", `{"model":"tiny","labels":[0,1,2],"steps":2,"schedule":"mine"}`)
-	_, err = prepare(t.Context(), e, "Sample", `{"model":"tiny","labels":[-1],"steps":2,"schedule":"mine"}`)
-	wantCode(t, "no label", err, api.BadRequest)
+	refuse(t, e, "Sample", `{"model":"tiny","labels":[-1],"steps":2,"schedule":"mine"}`, api.BadRequest) // no label
 	narrow := reopen(t, e.cfg.Dir, Config{MaxBytes: 1 << 26})
-	_, err = prepare(t.Context(), narrow, "Sample", `{"model":"tiny","n":1,"steps":100000,"schedule":"mine"}`)
-	wantCode(t, "plans of three classes", err, api.TooLarge)
-	_, err = prepare(t.Context(), e, "EvaluateSchedule", `{"schedule":"mine","labels":[3]}`)
-	wantCode(t, "unknown label", err, api.BadRequest)
-	_, err = prepare(t.Context(), e, "EvaluateSchedule", `{"schedule":"mine","t":[11]}`)
-	wantCode(t, "t outside", err, api.BadRequest)
-	_, err = prepare(t.Context(), e, "EvaluateSchedule", `{"schedule":"edm","points":99999999}`)
-	wantCode(t, "points", err, api.TooLarge)
+	refuse(t, narrow, "Sample", `{"model":"tiny","n":1,"steps":100000,"schedule":"mine"}`, api.TooLarge)
+	refuse(t, e, "EvaluateSchedule", `{"schedule":"mine","labels":[3]}`, api.BadRequest)   // unknown label
+	refuse(t, e, "EvaluateSchedule", `{"schedule":"mine","t":[11]}`, api.BadRequest)       // t outside
+	refuse(t, e, "EvaluateSchedule", `{"schedule":"edm","points":99999999}`, api.TooLarge) // points
 
 	again := reopen(t, e.cfg.Dir, Config{})
 	kept := get(t, again, "EvaluateSchedule", `{"schedule":"mine","points":2}`)
@@ -107,9 +102,7 @@ func TestUploadedSchedule(t *testing.T) {
 func TestScheduleUploadRejects(t *testing.T) {
 	e := open(t)
 	ok := []knot{{-1, 0, 0, 1e-6}, {-1, 0, 10, 100}}
-	if _, err := put(e, `{"op":"PutSchedule","name":"first"}`, scheduleTable, knots(ok...)); err != nil {
-		t.Fatal(err)
-	}
+	upload(t, e, `{"op":"PutSchedule","name":"first"}`, scheduleTable, knots(ok...))
 	tests := map[string]struct {
 		command string
 		rows    []knot
@@ -144,13 +137,10 @@ func TestMakeScheduleByFormula(t *testing.T) {
 			t.Errorf("%s: g %v", kind, g)
 		}
 	}
-	_, err := perform(t.Context(), e, "MakeSchedule", `{"name":"made-edm","kind":"edm"}`, nil)
-	wantCode(t, "taken", err, api.NameTaken)
-	_, err = perform(t.Context(), e, "MakeSchedule", `{"name":"x","kind":"edm","T":-1}`, nil)
-	wantCode(t, "T", err, api.BadRequest)
+	refuse(t, e, "MakeSchedule", `{"name":"made-edm","kind":"edm"}`, api.NameTaken)  // taken
+	refuse(t, e, "MakeSchedule", `{"name":"x","kind":"edm","T":-1}`, api.BadRequest) // T
 	act(t, e, "DeleteSchedule", `{"schedule":"made-cosine"}`)
-	_, err = prepare(t.Context(), e, "EvaluateSchedule", `{"schedule":"made-cosine"}`)
-	wantCode(t, "deleted", err, api.ScheduleNotFound)
+	refuse(t, e, "EvaluateSchedule", `{"schedule":"made-cosine"}`, api.ScheduleNotFound) // deleted
 	all := act(t, e, "ListSchedules", "")["schedules"].([]any)
 	var names []string
 	for _, s := range all {

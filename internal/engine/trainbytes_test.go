@@ -25,10 +25,8 @@ func TestTrainStepOnTheRunsOwnBytes(t *testing.T) {
 		tables.ImageColumn("image", api.Uint8, data.HWC, 8, 8, 1),
 		{Name: "label", Type: api.Int32},
 	}}
-	if _, err := put(e, `{"op":"PutDataset","name":"noise"}`, in,
-		api.Batch{Rows: n, Cols: []any{im.Uint8, im.Labels}}); err != nil {
-		t.Fatal(err)
-	}
+	upload(t, e, `{"op":"PutDataset","name":"noise"}`, in,
+		api.Batch{Rows: n, Cols: []any{im.Uint8, im.Labels}})
 	newRun(t, e, "own", `,"seed":5`)
 	newRun(t, e, "sent", `,"seed":5`)
 	want := get(t, e, "TrainStep", `{"run":"own","steps":3}`)
@@ -45,6 +43,12 @@ func TestTrainStepOnTheRunsOwnBytes(t *testing.T) {
 			images, labels[k] = append(images, im.Uint8[at*size:(at+1)*size]...), im.Labels[at]
 		}
 		got.send(t, x, 8, images, labels)
+	}
+	if _, err := x.End(t.Context()); err != nil { // which stores the steps
+		t.Fatal(err)
+	}
+	if info := act(t, e, "GetRun", `{"run":"sent"}`); info["step"] != 3.0 || info["stored_step"] != 3.0 {
+		t.Errorf("step %v, stored %v", info["step"], info["stored_step"])
 	}
 	for _, name := range []string{"loss", "energy", "grad_norm", "schedule_grad_norm"} {
 		a, b := column[float64](got, name), column[float64](want, name)

@@ -230,7 +230,7 @@ func inUnits(t *testing.T, d *data.Dataset) *data.Dataset {
 // A search by questions and answers is the search: the same tries with the same distances, and the plan of its choice.
 func TestOfferedSearchIsTheSearch(t *testing.T) {
 	m := ensembletest.Smooth(4, 2)
-	images := inUnits(t, m.Data(t, 300))
+	images := inUnits(t, m.Data(t, 200))
 	none := func(int, uint64) int32 { return -1 }
 	law, err := search.MeasureImages(t.Context(), images, nil)
 	if err != nil {
@@ -238,7 +238,7 @@ func TestOfferedSearchIsTheSearch(t *testing.T) {
 	}
 	solvers := []string{"ipndm", "dpmpp2m"}
 	among, err := search.Few(t.Context(), m, law, search.Settings{
-		NFE: 3, Solvers: solvers, Samples: 96, G0: 1e-9, T: 6400, Label: none,
+		NFE: 3, Solvers: solvers, Samples: 64, G0: 1e-9, T: 6400, Label: none,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -250,7 +250,7 @@ func TestOfferedSearchIsTheSearch(t *testing.T) {
 		t.Fatal(err)
 	}
 	for request, want := range map[string]*search.FewResult{
-		`{"kind":"few","shape":[4,4,1],"images":300,"nfe":3,"samples":96,"solvers":["ipndm","dpmpp2m"]}`: among,
+		`{"kind":"few","shape":[4,4,1],"images":200,"nfe":3,"samples":64,"solvers":["ipndm","dpmpp2m"]}`: among,
 		`{"kind":"few","shape":[4,4,1],"nfe":5,"solvers":["ipndm","dpmpp2m"]}`:                           alone,
 	} {
 		c := offer(t, m, images, request)

@@ -288,4 +288,17 @@ func TestDamagedState(t *testing.T) {
 		t.Fatal(err)
 	}
 	create(t, s, nil)
+	// So is one whose status cannot be read, which is not written over.
+	const text = `{"state":"sleeping"}`
+	err := errors.Join(s.Close(t.Context()), os.WriteFile(StatusPath(r.folder), []byte(text), 0o644))
+	s = open(t, dir, nil)
+	if info := named(t, s).Info(); info.State != Broken || !strings.Contains(info.Error, "status.json") {
+		t.Errorf("it is %+v", info)
+	}
+	_, starting = s.Start(t.Context(), api.StartRun{Run: "r"})
+	wantCode(t, "StartRun", starting, api.Damaged)
+	err = errors.Join(err, s.Close(t.Context()))
+	if got, reading := os.ReadFile(StatusPath(r.folder)); errors.Join(err, reading) != nil || string(got) != text {
+		t.Errorf("it has been written over by %q, %v, %v", got, err, reading)
+	}
 }

@@ -1,0 +1,47 @@
+package schedules
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/search"
+	"github.com/anisoflight/anisoflight/schedule/solver"
+)
+
+// The result of a search says what was tried and why it was chosen. Of the tries only the choice and its rival have
+// what is measured on samples held back. Searches themselves are tested in search, requests for them in Python.
+func TestDescribeFew(t *testing.T) {
+	try := func(name string, matched bool, distance float64) *search.Candidate {
+		d := search.Distances{distance, distance, distance}
+		return &search.Candidate{
+			Settings: solver.Settings{Solver: name, NFE: 3}, SigmaMax: 80, Levels: "polynomial", Samples: 64, Matched: matched,
+			Distances: d, HeldOut: d, ODEError: 0.5,
+		}
+	}
+	plain, other := try("ipndm", false, 1), try("local", true, 2)
+	for says, r := range map[string]search.FewResult{
+		"no try did better than this plain sampler from noise alone; on the samples of the choice the next, local": {
+			Chosen: plain, Against: plain, Tries: []*search.Candidate{plain, other},
+		},
+		"no try is clearly better than this plain sampler from noise alone; the best, local": {
+			Chosen: plain, Against: plain, Tries: []*search.Candidate{other, plain},
+		},
+		"better than ipndm from sigma 80 (standard start, polynomial), the best plain sampler from noise alone": {
+			Chosen: other, Against: plain, Tries: []*search.Candidate{other, plain},
+		},
+	} {
+		f := DescribeFew("tiny", false, &r)
+		if !strings.HasPrefix(f.Summary, f.Chosen.Solver+" from sigma 80 (") || !strings.Contains(f.Summary, says) {
+			t.Errorf("summary %q, want %q", f.Summary, says)
+		}
+		if f.Ratio != 1 || f.Chosen.Held == nil || f.Against.Start != api.StartStandard || f.Chosen.ODEError != 0.5 {
+			t.Errorf("%+v", f)
+		}
+		for i, q := range f.Tries {
+			if q.Held != nil || q.ODEError != 0 || q.Responses != r.Tries[i].Distances[2] || q.Samples != 64 {
+				t.Errorf("try %+v", q)
+			}
+		}
+	}
+}
