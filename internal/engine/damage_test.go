@@ -255,9 +255,7 @@ func TestResumeOnOtherImages(t *testing.T) {
 		t.Fatal(err)
 	}
 	e = reopen(t, dir, Config{})
-	in := api.Schema{Columns: []api.Column{
-		tables.ImageColumn("image", api.Float32, data.HWC, 8, 8, 1), {Name: "label", Type: api.Int32},
-	}}
+	in := labelled(tables.ImageColumn("image", api.Float32, data.HWC, 8, 8, 1))
 	other := api.Batch{Rows: 24, Cols: []any{make([]float32, 24*64), make([]int32, 24)}}
 	upload(t, e, `{"op":"PutDataset","name":"noise","replace":true}`, in, other)
 	_, err := attempt(t.Context(), e, "TrainStep", `{"run":"r","steps":1}`)

@@ -12,13 +12,15 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
+// labelled is the schema of images with labels.
+func labelled(image api.Column) api.Schema {
+	return api.Schema{Columns: []api.Column{image, {Name: "label", Type: api.Int32}}}
+}
+
 // putImages uploads n random images of 8×8 with labels 0, 1, 2, 0, …
 func putImages(t *testing.T, e *Engine, name string, n int) []float32 {
 	t.Helper()
-	in := api.Schema{Columns: []api.Column{
-		tables.ImageColumn("image", api.Float32, data.HWC, 8, 8, 1),
-		{Name: "label", Type: api.Int32},
-	}}
+	in := labelled(tables.ImageColumn("image", api.Float32, data.HWC, 8, 8, 1))
 	x, labels := noise(n, 77), make([]int32, n)
 	for i := range x {
 		x[i] = float32(math.Tanh(float64(x[i])))
@@ -36,9 +38,8 @@ func putImages(t *testing.T, e *Engine, name string, n int) []float32 {
 func TestDatasetUploadRejects(t *testing.T) {
 	e := open(t)
 	putImages(t, e, "noise", 3)
-	image, label := tables.ImageColumn("image", api.Float32, data.HWC, 1, 2, 1),
-		api.Column{Name: "label", Type: api.Int32}
-	in := api.Schema{Columns: []api.Column{image, label}}
+	in := labelled(tables.ImageColumn("image", api.Float32, data.HWC, 1, 2, 1))
+	image, label := in.Columns[0], in.Columns[1]
 	_, err := put(e, `{"op":"PutDataset","name":"bad"}`, in, api.Batch{Cols: []any{[]float32{}, []int32{}}})
 	wantCode(t, "no rows", err, api.BadTensor)
 	_, err = put(e, `{"op":"PutDataset","name":"bad"}`, in, api.Batch{Rows: 1, Cols: []any{[]float32{2, 0}, []int32{0}}})

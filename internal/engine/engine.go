@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -48,12 +49,7 @@ func (c Config) withDefaults() Config {
 	orDefault(&c.MaxUploadBytes, 4<<30)
 	orDefault(&c.MaxRequests, 256)
 	orDefault(&c.MaxWatchers, 1024)
-	if c.Precision == "" {
-		c.Precision = kernels.Float32
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Precision, c.Logger = cmp.Or(c.Precision, kernels.Float32), cmp.Or(c.Logger, slog.Default())
 	if c.OpenDevice == nil {
 		c.OpenDevice = func() (*device.Device, error) { return device.Open(device.Config{}) }
 	}

@@ -152,11 +152,7 @@ func TestFamilyOfBands(t *testing.T) {
 // scheduleOf describes a model's own schedule.
 func scheduleOf(t *testing.T, e *Engine, model string) *api.ScheduleInfo {
 	t.Helper()
-	m, err := e.catalog.Model(model)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m.Describe().Schedule
+	return reply[api.ModelInfo](t, e, "DescribeModel", fmt.Sprintf(`{"model":%q}`, model)).Schedule
 }
 
 func TestFamilyRefused(t *testing.T) {

@@ -120,8 +120,7 @@ func TestTrainStepOnTheCallersFields(t *testing.T) {
 	for name, x := range map[string][]float32{"field": own, "plain": seen} {
 		act(t, e, "CreateRun", fmt.Sprintf(
 			`{"name":%q,"stage":"pretrain","dataset":%q,"batch":8,"kimg":1,"network":%s}`, name, name, fieldNet))
-		in := api.Schema{Columns: []api.Column{fieldSchema.Columns[0], {Name: "label", Type: api.Int32}}}
-		exchange, got := converse(t, e, "TrainStep", fmt.Sprintf(`{"run":%q}`, name), in)
+		exchange, got := converse(t, e, "TrainStep", fmt.Sprintf(`{"run":%q}`, name), labelled(fieldSchema.Columns[0]))
 		got.send(t, exchange, 8, slices.Clone(x[:8*64]), make([]int32, 8))
 		bad := slices.Clone(x[:8*64])
 		bad[3*64+1] = float32(math.NaN())
@@ -136,9 +135,7 @@ func TestTrainStepOnTheCallersFields(t *testing.T) {
 	if loss["field"] != loss["plain"] || loss["field"] == 0 {
 		t.Errorf("losses %v", loss)
 	}
-	bytes := api.Schema{Columns: []api.Column{
-		tables.ImageColumn("image", api.Uint8, data.HWC, 4, 8, 2), {Name: "label", Type: api.Int32},
-	}}
+	bytes := labelled(tables.ImageColumn("image", api.Uint8, data.HWC, 4, 8, 2))
 	_, err := openExchange(t.Context(), e, "TrainStep", `{"run":"field"}`, bytes)
 	wantCode(t, "bytes", err, api.BadTensor)
 }

@@ -63,12 +63,7 @@ func TestModelsLeaveWhenMemoryIsShort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dev, err := device.Open(device.Config{Plugin: "go", MemoryLimit: 7 * 2 * int64(m.Net.ParamCount())})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = dev.Close() })
-	e = reopen(t, dir, Config{Device: dev})
+	e = reopen(t, dir, Config{Device: limited(t, 7*2*int64(m.Net.ParamCount()))})
 	sample := func(model string) []float32 {
 		return column[float32](get(t, e, "Sample",
 			`{"model":"`+model+`","n":2,"steps":1,"solver":"euler","dtype":"float32"}`), "sample")

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -11,38 +9,27 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
-// within returns an engine with the model "tiny" on a device of so many bytes.
-func within(t *testing.T, limit int64) *Engine {
+// limited returns a pure-Go device of so many bytes.
+func limited(t *testing.T, bytes int64) *device.Device {
 	t.Helper()
-	dev, err := device.Open(device.Config{Plugin: "go", MemoryLimit: limit})
+	dev, err := device.Open(device.Config{Plugin: "go", MemoryLimit: bytes})
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := newFolder(t)
-	e, err := Open(t.Context(), Config{Dir: dir, Version: "test", Device: dev})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := e.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-		_ = dev.Close()
-	})
-	return e
+	t.Cleanup(func() { _ = dev.Close() })
+	return dev
+}
+
+// within returns an engine with the model "tiny" on a device of so many bytes.
+func within(t *testing.T, bytes int64) *Engine {
+	t.Helper()
+	return reopen(t, newFolder(t), Config{Device: limited(t, bytes)})
 }
 
 // memory reads what GetRun says of a run's.
-func memory(t *testing.T, e *Engine, run string) (m api.RunMemory) {
+func memory(t *testing.T, e *Engine, run string) api.RunMemory {
 	t.Helper()
-	text, err := json.Marshal(act(t, e, "GetRun", fmt.Sprintf(`{"run":%q}`, run))["memory"])
-	if err == nil {
-		err = json.Unmarshal(text, &m)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return *reply[api.RunInfo](t, e, "GetRun", fmt.Sprintf(`{"run":%q}`, run)).Memory
 }
 
 // TestRunsFitTheMemory: a run is told how its steps fit, trains in parts where the whole

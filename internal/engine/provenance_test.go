@@ -38,10 +38,7 @@ func TestProvenanceOfSchedules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := e.catalog.Model("tiny")
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := reply[api.ModelInfo](t, e, "DescribeModel", `{"model":"tiny"}`)
 	data, net := schedule.Source{Name: "bars", Hash: d.Hash()}, schedule.Source{Name: "tiny", Hash: m.Hash}
 
 	act(t, e, "MakeSchedule", `{"name":"line","kind":"log-linear","T":400}`)

@@ -21,10 +21,7 @@ func TestTrainStepOnTheRunsOwnBytes(t *testing.T) {
 	for i := range im.Labels {
 		im.Labels[i] = int32(i % 3)
 	}
-	in := api.Schema{Columns: []api.Column{
-		tables.ImageColumn("image", api.Uint8, data.HWC, 8, 8, 1),
-		{Name: "label", Type: api.Int32},
-	}}
+	in := labelled(tables.ImageColumn("image", api.Uint8, data.HWC, 8, 8, 1))
 	upload(t, e, `{"op":"PutDataset","name":"noise"}`, in,
 		api.Batch{Rows: n, Cols: []any{im.Uint8, im.Labels}})
 	newRun(t, e, "own", `,"seed":5`)
@@ -32,7 +29,7 @@ func TestTrainStepOnTheRunsOwnBytes(t *testing.T) {
 	want := get(t, e, "TrainStep", `{"run":"own","steps":3}`)
 
 	x, got := converse(t, e, "TrainStep", `{"run":"sent"}`, in)
-	wide := api.Schema{Columns: []api.Column{tables.ImageColumn("image", api.Uint8, data.CHW, 8, 9, 1), in.Columns[1]}}
+	wide := labelled(tables.ImageColumn("image", api.Uint8, data.CHW, 8, 9, 1))
 	_, err := openExchange(t.Context(), e, "TrainStep", `{"run":"sent"}`, wide)
 	wantCode(t, "images of another size", err, api.BadTensor)
 	order := data.NewOrder(5, n, false)

@@ -154,8 +154,9 @@ func CheckParts(s Parts) error {
 	return nil
 }
 
-// Complete returns settings with the schedule's statistics and fitted coefficients.
-func (s Schedule) Complete(set solver.Settings) solver.Settings {
+// Complete returns settings with the schedule's statistics, of a row, and fitted coefficients.
+func (s Schedule) Complete(set solver.Settings, row int) solver.Settings {
+	set.StatisticsRow = row
 	if s.Statistics != nil {
 		set.Statistics, set.Fitted = s.Statistics, s.Fitted
 	}
@@ -168,9 +169,7 @@ func (s Schedule) Plan(set solver.Settings, label, h, w, c int) (*solver.Plan, e
 	if err != nil {
 		return nil, err
 	}
-	set = s.Complete(set)
-	set.StatisticsRow = row
-	p, err := solver.New(set, s.Schedule, row)
+	p, err := solver.New(s.Complete(set, row), s.Schedule, row)
 	if err != nil || p.Coordinates == nil || h == 0 {
 		return p, err
 	}

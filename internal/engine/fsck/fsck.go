@@ -49,13 +49,6 @@ type checker struct {
 	found  func(Finding)
 }
 
-// kind is how the stored things of one folder are checked.
-type kind struct {
-	folder string
-	load   func(dir string) error // reads one whose bytes are what was written; several faults are joined
-	check  func(dir string) error // in place of its bytes and load
-}
-
 // readable returns a check of whether something can be read.
 func readable[From, T any](read func(From) (T, error)) func(From) error {
 	return func(from From) error {
@@ -72,23 +65,26 @@ func Check(ctx context.Context, dir string, repair bool, found func(Finding)) er
 		return err
 	}
 	c := &checker{ctx: ctx, root: filepath.Dir(folders.Models), repair: repair, found: found}
-	for _, k := range []kind{
-		{folder: folders.Models, load: func(dir string) error {
+	for _, k := range []struct {
+		folder string
+		check  func(dir string) error // of one thing in it
+	}{
+		{folders.Models, c.stored(func(dir string) error {
 			_, faults := checkpoint.CheckModel(dir)
 			return errors.Join(faults...)
-		}},
-		{folder: folders.Schedules, load: readable(checkpoint.LoadSchedule)},
-		{folder: folders.Bases, load: readable(checkpoint.LoadBasis)},
-		{folder: folders.Datasets, load: func(dir string) error {
+		})},
+		{folders.Schedules, c.stored(readable(checkpoint.LoadSchedule))},
+		{folders.Bases, c.stored(readable(checkpoint.LoadBasis))},
+		{folders.Datasets, c.stored(func(dir string) error {
 			d, err := data.Load(dir)
 			if err == nil {
 				err = d.Check(ctx)
 			}
 			return err
-		}},
-		{folder: folders.Runs, check: c.run},
+		})},
+		{folders.Runs, c.run},
 	} {
-		if err := c.all(k); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := c.all(k.folder, k.check); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -96,11 +92,11 @@ func Check(ctx context.Context, dir string, repair bool, found func(Finding)) er
 }
 
 // all checks the contents of a folder, first its leftovers. It skips symbolic links, which lead elsewhere in it.
-func (c *checker) all(k kind) error {
-	if err := c.leftovers(k.folder); err != nil {
+func (c *checker) all(folder string, check func(dir string) error) error {
+	if err := c.leftovers(folder); err != nil {
 		return err
 	}
-	entries, err := os.ReadDir(k.folder)
+	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return err
 	}
@@ -108,16 +104,10 @@ func (c *checker) all(k kind) error {
 		if err := c.ctx.Err(); err != nil {
 			return err
 		}
-		path := filepath.Join(k.folder, entry.Name())
-		var err error
-		switch {
-		case entry.Name()[0] == '.', !entry.IsDir():
-		case k.check != nil:
-			err = k.check(path)
-		default:
-			err = c.report(path, k.load)
+		if entry.Name()[0] == '.' || !entry.IsDir() {
+			continue
 		}
-		if err != nil {
+		if err := check(filepath.Join(folder, entry.Name())); err != nil {
 			return err
 		}
 	}
@@ -183,16 +173,19 @@ func (f *Finding) blame(err error) {
 	}
 }
 
-// report checks a folder and reports it, unless it was deleted meanwhile.
-func (c *checker) report(dir string, load func(dir string) error) error {
-	f, err := c.folder(dir, load)
-	if err != nil {
-		return err
+// stored returns a check of a folder by its bytes and by load, which joins several faults. It reports nothing of one
+// that was deleted meanwhile.
+func (c *checker) stored(load func(dir string) error) func(dir string) error {
+	return func(dir string) error {
+		f, err := c.folder(dir, load)
+		if err != nil {
+			return err
+		}
+		if _, err := os.Lstat(dir); err == nil {
+			c.found(f)
+		}
+		return nil
 	}
-	if _, err := os.Lstat(dir); err == nil {
-		c.found(f)
-	}
-	return nil
 }
 
 func (c *checker) below(path string) string {

@@ -79,7 +79,8 @@ func (k *planner) classes(labels []int32) (out []api.PlanClass, err error) {
 			out[i].Labels = append(out[i].Labels, label)
 			continue
 		}
-		if parts := k.sched.Complete(k.set).Parts(k.sched.J()) * (len(out) + 1); k.set.NFE > api.MaxPlan/parts {
+		set := k.sched.Complete(k.set, row)
+		if parts := set.Parts(k.sched.J()) * (len(out) + 1); k.set.NFE > api.MaxPlan/parts {
 			return nil, api.Errorf(api.TooLarge, "a plan of %d evaluations in %d subspaces of all classes is too large",
 				k.set.NFE, parts).WithHint("At most %d evaluations, or fewer labels.", api.MaxPlan/parts)
 		}
@@ -87,8 +88,6 @@ func (k *planner) classes(labels []int32) (out []api.PlanClass, err error) {
 		if err != nil {
 			return nil, err
 		}
-		set := k.sched.Complete(k.set)
-		set.StatisticsRow = row
 		tails, err := solver.Tails(set, k.sched.Schedule, row)
 		if err != nil {
 			return nil, err
