@@ -53,12 +53,8 @@ func TestPlansInBands(t *testing.T) {
 	e := reopen(t, dir, Config{})
 	for name, want := range parts {
 		for _, solver := range []string{"local", "fitted"} {
-			reply, err := perform(t.Context(), e, "PlanSampler", fmt.Sprintf(
-				`{"schedule":%q,"solver":%q,"nfe":6,"sigma_min":0.002,"sigma_max":80}`, name, solver), nil)
-			if err != nil {
-				t.Fatal(name, err)
-			}
-			p := reply.(api.Plan)
+			p := reply[api.Plan](t, e, "PlanSampler", fmt.Sprintf(
+				`{"schedule":%q,"solver":%q,"nfe":6,"sigma_min":0.002,"sigma_max":80}`, name, solver))
 			if len(p.Stages) != 6 || len(p.Stages[0].Alpha) != want || p.Coordinates.Bands == 0 {
 				t.Errorf("%s, %s: %d stages of %d parts", name, solver, len(p.Stages), len(p.Stages[0].Alpha))
 			}

@@ -128,6 +128,9 @@ func TestEveryDamageIsNamed(t *testing.T) {
 					if state, damage := thing.listed(t, e); state != api.IsDamaged || !strings.Contains(damage, file.Name()) {
 						t.Errorf("listed as %s: %q", state, damage)
 					}
+					if thing.key == "schedules" { // it keeps its name until it is deleted
+						refuse(t, e, "MakeSchedule", `{"name":"s","kind":"edm"}`, api.NameTaken)
+					}
 					act(t, e, thing.deletion, thing.deletedBody)
 					if left, err := os.ReadDir(filepath.Dir(filepath.Join(dir, thing.folder))); err == nil {
 						for _, entry := range left {

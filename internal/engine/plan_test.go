@@ -15,32 +15,27 @@ func TestPlanSampler(t *testing.T) {
 	e := open(t)
 	rows := []knot{{0, 0, 0, 1e-6}, {0, 0, 10, 100}, {1, 0, 0, 1e-6}, {1, 0, 5, 1}, {1, 0, 10, 100}}
 	upload(t, e, `{"op":"PutSchedule","name":"two","basis":"none"}`, scheduleTable, knots(rows...))
-	plan := func(body string) (api.Plan, error) {
-		reply, err := perform(t.Context(), e, "PlanSampler", body, nil)
-		p, _ := reply.(api.Plan)
-		return p, err
+	plan := func(body string) api.Plan { return reply[api.Plan](t, e, "PlanSampler", body) }
+	if p := plan(`{"model":"tiny","solver":"dpmpp2m","nfe":3}`); p.Schedule != "edm" || p.Predicts != "denoised" ||
+		p.History != 2 || p.Model != "tiny" {
+		t.Errorf("of a model without a schedule: %+v", p)
 	}
-	if p, err := plan(`{"model":"tiny","solver":"dpmpp2m","nfe":3}`); err != nil || p.Schedule != "edm" ||
-		p.Predicts != "denoised" || p.History != 2 || p.Model != "tiny" {
-		t.Errorf("of a model without a schedule: %v, %+v", err, p)
+	if p := plan(`{"schedule":"tiny","steps":2}`); p.Model != "tiny" {
+		t.Errorf("of a model's own schedule: %+v", p)
 	}
-	if p, err := plan(`{"schedule":"tiny","steps":2}`); err != nil || p.Model != "tiny" {
-		t.Errorf("of a model's own schedule: %v, %+v", err, p)
-	}
-	outside, err := plan(`{"schedule":"edm","sigma_min":0.03,"sigma_max":14.6,"solver":"euler","steps":3,"grid":"edm"}`)
-	if err != nil || outside.Model != "" || math.Abs(outside.Init[0]-14.6) > 1e-9 ||
+	outside := plan(`{"schedule":"edm","sigma_min":0.03,"sigma_max":14.6,"solver":"euler","steps":3,"grid":"edm"}`)
+	if outside.Model != "" || math.Abs(outside.Init[0]-14.6) > 1e-9 ||
 		math.Abs(outside.Stages[2].G[0]-9e-4) > 1e-9 || outside.T[3] != 0 {
-		t.Errorf("of a network outside: %v, %+v", err, outside)
+		t.Errorf("of a network outside: %+v", outside)
 	}
-	both, err := plan(`{"schedule":"two","labels":[1,0,1],"solver":"euler","steps":2}`)
-	if err != nil || both.Version != api.PlanVersion || len(both.Classes) != 2 || both.Stages != nil {
-		t.Fatalf("of two classes: %v, %+v", err, both)
+	both := plan(`{"schedule":"two","labels":[1,0,1],"solver":"euler","steps":2}`)
+	if both.Version != api.PlanVersion || len(both.Classes) != 2 || both.Stages != nil {
+		t.Fatalf("of two classes: %+v", both)
 	}
 	for i, part := range both.Classes {
-		one, err := plan(`{"schedule":"two","label":` + strconv.Itoa(i) + `,"solver":"euler","steps":2}`)
-		if err != nil || !slices.Equal(part.Labels, []int32{int32(i)}) ||
-			!reflect.DeepEqual(part.PlanNumbers, one.PlanNumbers) {
-			t.Errorf("class %d of two: %v, %+v, alone %+v", i, err, part, one)
+		one := plan(`{"schedule":"two","label":` + strconv.Itoa(i) + `,"solver":"euler","steps":2}`)
+		if !slices.Equal(part.Labels, []int32{int32(i)}) || !reflect.DeepEqual(part.PlanNumbers, one.PlanNumbers) {
+			t.Errorf("class %d of two: %+v, alone %+v", i, part, one)
 		}
 	}
 	for body, code := range map[string]api.Code{
@@ -62,7 +57,6 @@ func TestPlanSampler(t *testing.T) {
 		`{"schedule":"edm","model":"tiny","steps":20000,"solver":"dpmpp2m"}`:         api.TooLarge,
 		`{"schedule":"two","labels":[0,1],"steps":9000,"solver":"dpmpp2m"}`:          api.TooLarge,
 	} {
-		_, err := plan(body)
-		wantCode(t, body, err, code)
+		refuse(t, e, "PlanSampler", body, code)
 	}
 }

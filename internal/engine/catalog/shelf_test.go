@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
@@ -86,33 +85,4 @@ func TestShelf(t *testing.T) {
 	if _, err := os.Lstat(stray); err != nil {
 		t.Errorf("a file beside what is stored: %v", err)
 	}
-}
-
-// A damaged schedule is named, keeps its name, and can be deleted.
-func TestDamagedSchedule(t *testing.T) {
-	dir := t.TempDir()
-	c := open(t, dir)
-	s, err := EDM(100, schedule.DefaultG0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signed := c.WithProvenance(s, schedule.Provenance{Kind: "edm"})
-	if _, err := c.StoreSchedule("s", Parts{Schedule: signed}, false); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(c.schedules.folder("s"), "schedule.json"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	c = open(t, dir)
-	_, err = c.ScheduleNamed(api.ScheduleRef{Name: "s"})
-	wantCode(t, "a damaged schedule", err, api.Damaged)
-	wantCode(t, "its name", c.FreeSchedule("s", false), api.NameTaken)
-	if infos := c.ScheduleInfos(); len(infos) != 1 || infos[0].Integrity.State != api.IsDamaged {
-		t.Errorf("it is listed as %+v", infos)
-	}
-	if err := c.DeleteSchedule(t.Context(), api.ScheduleName{Schedule: "s"}); err != nil {
-		t.Fatal(err)
-	}
-	_, err = c.ScheduleNamed(api.ScheduleRef{Name: "s"})
-	wantCode(t, "a deleted schedule", err, api.ScheduleNotFound)
 }
