@@ -5,7 +5,6 @@ import (
 	"math"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -163,16 +162,12 @@ func TestFamilyRefused(t *testing.T) {
 	upload(t, e, `{"op":"PutBasis","name":"two"}`, basisTable(8, 8), two)
 	small := api.Batch{Rows: 1, Cols: []any{[]int32{-1}, axis(0)[:16]}}
 	upload(t, e, `{"op":"PutBasis","name":"small"}`, basisTable(4, 4), small)
-	for family, says := range map[string]string{
-		`{"basis":"dct","cuts":[2,8]}`:                     "cut 8",
-		`{"basis":"two"}`:                                  "class 2",
-		`{"basis":"small"}`:                                "4×4",
-		`{"basis":"pca_per_class"},"dataset":"unlabelled"`: "must have a label",
+	for fields, says := range map[string]string{
+		`"dataset":"noise","family":{"basis":"dct","cuts":[2,8]}`:   "cut 8",
+		`"dataset":"noise","family":{"basis":"two"}`:                "class 2",
+		`"dataset":"noise","family":{"basis":"small"}`:              "4×4",
+		`"dataset":"unlabelled","family":{"basis":"pca_per_class"}`: "must have a label",
 	} {
-		body := `{"name":"r","stage":"anisotropic","model":"tiny","dataset":"noise","family":` + family + `}`
-		if strings.Contains(family, "dataset") {
-			body = `{"name":"r","stage":"anisotropic","model":"tiny","family":` + family + `}`
-		}
-		refuse(t, e, "CreateRun", body, api.BadRequest, says)
+		refuse(t, e, "CreateRun", `{"name":"r","stage":"anisotropic","model":"tiny",`+fields+`}`, api.BadRequest, says)
 	}
 }

@@ -115,32 +115,18 @@ func TestSaveModelRules(t *testing.T) {
 func TestCreateRunRejects(t *testing.T) {
 	e := open(t)
 	newRun(t, e, "r", "")
-	for code, bodies := range map[api.Code][]string{
-		api.NameTaken: {
-			`{"name":"r","stage":"isotropic","dataset":"noise","model":"tiny"}`,
-		},
-		api.BadRequest: {
-			`{"name":"s","stage":"isotropic","model":"tiny"}`,
-			`{"name":"s","stage":"isotropic","dataset":"noise","model":"tiny","batch":0}`,
-			`{"name":"s","stage":"isotropic","dataset":"noise","model":"tiny","family":{"basis":"dct","kk":1}}`,
-			`{"name":"s","stage":"pretrain","dataset":"noise","network":{"model_type":"Nothing"}}`,
-		},
-		api.DatasetNotFound: {
-			`{"name":"s","stage":"isotropic","dataset":"none-here","model":"tiny"}`,
-		},
-		api.ModelNotFound: {
-			`{"name":"s","stage":"isotropic","dataset":"noise","model":"nobody"}`,
-		},
-		api.ScheduleNotFound: {
-			`{"name":"s","stage":"isotropic","dataset":"noise","model":"tiny","schedule":"nobody"}`,
-		},
-		api.BasisNotFound: {
-			`{"name":"s","stage":"anisotropic","dataset":"noise","model":"tiny","family":{"basis":"nobody"}}`,
-		},
+	refuse(t, e, "CreateRun", `{"name":"r","stage":"isotropic","dataset":"noise","model":"tiny"}`, api.NameTaken)
+	for fields, code := range map[string]api.Code{
+		`"stage":"isotropic","model":"tiny"`:                                                   api.BadRequest,
+		`"stage":"isotropic","dataset":"noise","model":"tiny","batch":0`:                       api.BadRequest,
+		`"stage":"isotropic","dataset":"noise","model":"tiny","family":{"basis":"dct","kk":1}`: api.BadRequest,
+		`"stage":"pretrain","dataset":"noise","network":{"model_type":"Nothing"}`:              api.BadRequest,
+		`"stage":"isotropic","dataset":"none-here","model":"tiny"`:                             api.DatasetNotFound,
+		`"stage":"isotropic","dataset":"noise","model":"nobody"`:                               api.ModelNotFound,
+		`"stage":"isotropic","dataset":"noise","model":"tiny","schedule":"nobody"`:             api.ScheduleNotFound,
+		`"stage":"anisotropic","dataset":"noise","model":"tiny","family":{"basis":"nobody"}`:   api.BasisNotFound,
 	} {
-		for _, body := range bodies {
-			refuse(t, e, "CreateRun", body, code)
-		}
+		refuse(t, e, "CreateRun", `{"name":"s",`+fields+`}`, code)
 	}
 	if left, err := os.ReadDir(e.catalog.Folders().Runs); err != nil || len(left) != 1 {
 		t.Errorf("runs folder: %v, %v", left, err)
