@@ -28,8 +28,8 @@ import (
 	"github.com/anisoflight/anisoflight/train/passes"
 )
 
-// session asks a client about its network, and makes a schedule or a sampler of the answers. The work is a coroutine: it
-// runs from one question to the next, while the exchange waits for it.
+// session asks a client about its network, and makes a schedule or a sampler of the answers. The work is a coroutine:
+// it runs from one question to the next, while the exchange waits for it.
 type session struct {
 	catalog *catalog.Catalog
 	req     api.OfferNetwork
