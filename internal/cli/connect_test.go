@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/anisoflight/anisoflight/flight/client"
 	"github.com/anisoflight/anisoflight/internal/base/folderlock"
@@ -155,11 +156,13 @@ func TestFolderInUseByACommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	status, _, stderr := call(t, "schedule", "list", "--data", dir, "--device", "go")
-	if status != 1 || !strings.Contains(stderr, fmt.Sprintf("is in use by process %d (anisoflight train); stop it",
-		os.Getpid())) {
-		t.Errorf("status %d, %q", status, stderr)
-	}
+	synctest.Test(t, func(t *testing.T) { // whose clock does not wait
+		status, _, stderr := call(t, "schedule", "list", "--data", dir, "--device", "go")
+		if status != 1 || !strings.Contains(stderr, fmt.Sprintf("is in use by process %d (anisoflight train); stop it",
+			os.Getpid())) {
+			t.Errorf("status %d, %q", status, stderr)
+		}
+	})
 	done := make(chan string)
 	go func() {
 		_, list, _ := call(t, "schedule", "list", "--data", dir, "--device", "go")
