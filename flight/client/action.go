@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"maps"
-	"reflect"
-	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow/flight"
+	jsonv2 "github.com/go-json-experiment/json"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 )
@@ -21,7 +19,7 @@ func (c *Client) Action(ctx context.Context, name string, req any, progress func
 ) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	body, err := encode("", req)
+	body, err := encode(req, "", "")
 	if err != nil {
 		return nil, err
 	}
@@ -64,50 +62,28 @@ func act[R any](ctx context.Context, c *Client, name string, req any, progress f
 func (c *Client) MakeSchedule(ctx context.Context, req api.ScheduleKind, progress func(api.Meta)) (api.ScheduleInfo,
 	error,
 ) {
-	fields := map[string]any{"kind": req.Kind()}
-	gather(fields, reflect.ValueOf(req).Elem())
-	return act[api.ScheduleInfo](ctx, c, "MakeSchedule", fields, progress)
+	body, err := encode(req, "kind", req.Kind())
+	if err != nil {
+		return api.ScheduleInfo{}, err
+	}
+	return act[api.ScheduleInfo](ctx, c, "MakeSchedule", json.RawMessage(body), progress)
 }
 
-// encode returns a request's JSON: the fields of a struct that are not zero, or all entries of a map or of JSON. It
-// adds the operation's name as "op" unless it is empty.
-func encode(op string, req any) ([]byte, error) {
-	fields := map[string]any{}
-	switch req := req.(type) {
-	case nil:
-	case map[string]any:
-		maps.Copy(fields, req)
-	case json.Marshaler:
-		text, err := req.MarshalJSON()
+// encode returns a request's JSON: the fields of a struct that are not zero, or all entries of a map or of JSON. It adds
+// the field called name unless its value is empty.
+func encode(req any, name, value string) ([]byte, error) {
+	fields := map[string]json.RawMessage{}
+	if req != nil {
+		text, err := jsonv2.Marshal(req, jsonv2.OmitZeroStructFields(true))
+		if err == nil {
+			err = json.Unmarshal(text, &fields)
+		}
 		if err != nil {
 			return nil, err
 		}
-		var values map[string]json.RawMessage
-		if err := json.Unmarshal(text, &values); err != nil {
-			return nil, err
-		}
-		for name, value := range values {
-			fields[name] = value
-		}
-	default:
-		gather(fields, reflect.ValueOf(req))
 	}
-	if op != "" {
-		fields["op"] = op
+	if value != "" {
+		fields[name], _ = json.Marshal(value) // never fails
 	}
 	return json.Marshal(fields)
-}
-
-// gather adds the fields of a struct and of its embedded structs that are not zero.
-func gather(fields map[string]any, v reflect.Value) {
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		switch {
-		case f.Anonymous && name == "":
-			gather(fields, v.Field(i))
-		case name != "" && name != "-" && !v.Field(i).IsZero():
-			fields[name] = v.Field(i).Interface()
-		}
-	}
 }

@@ -57,7 +57,7 @@ func (c *Client) Get(ctx context.Context, op string, req any) Rows {
 	return func(yield func(Message, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		ticket, err := encode(op, req)
+		ticket, err := encode(req, "op", op)
 		if err == nil {
 			var stream flight.FlightService_DoGetClient
 			if stream, err = c.service.DoGet(ctx, &flight.Ticket{Ticket: ticket}); err == nil {
@@ -132,7 +132,7 @@ type sender interface {
 // send sends a descriptor with the request, then the batches, and ends the stream. Its error is io.EOF if the server
 // has ended the stream.
 func send(to sender, op string, req any, in Input) error {
-	text, err := encode(op, req)
+	text, err := encode(req, "op", op)
 	if err != nil {
 		return err
 	}
