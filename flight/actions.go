@@ -36,30 +36,14 @@ func (s *service) ListActions(_ *flight.Empty, to flight.FlightService_ListActio
 	return nil
 }
 
-// results is the sink of a DoAction.
-type results struct {
-	send   func(body [][]byte) error // in pieces
-	bodies func(api.Event) ([][][]byte, error)
-	n      int
-}
+// results is the sink of a DoAction. It sends the results of an event.
+type results func(api.Event) error
 
-func (r *results) event(e api.Event) error {
-	bodies, err := r.bodies(e)
-	if err != nil {
-		return err
-	}
-	for _, body := range bodies {
-		if err := r.send(body); err != nil {
-			return err
-		}
-		r.n++
-	}
-	return nil
-}
+func (r results) event(e api.Event) error { return r(e) }
 
 // heartbeat does nothing: every result is part of the reply.
-func (r *results) heartbeat() error    { return nil }
-func (r *results) lastSent() time.Time { return time.Now() }
+func (r results) heartbeat() error    { return nil }
+func (r results) lastSent() time.Time { return time.Now() }
 
 // queueBytes bounds the unread results of an action and the unread rows of a DoGet.
 const queueBytes = 8 << 20
@@ -73,10 +57,14 @@ const (
 
 // jsonAction sends the reply, after progress {"event":"progress",...} if the action takes long.
 func (s *service) jsonAction(ctx context.Context, request api.Call, send func([][]byte) error) error {
-	to := &results{send: send, bodies: func(e api.Event) ([][][]byte, error) {
-		text, err := json.Marshal(e.Meta)
-		return [][][]byte{{text}}, err
-	}}
+	sendJSON := func(value any) error {
+		text, err := json.Marshal(value)
+		if err != nil {
+			return err
+		}
+		return send([][]byte{text})
+	}
+	to := results(func(e api.Event) error { return sendJSON(e.Meta) })
 	var reply any
 	next := time.Now().Add(firstProgress)
 	err := s.server.run(ctx, to, newQueue(api.Schema{}, queueBytes, 0), nil,
@@ -92,11 +80,7 @@ func (s *service) jsonAction(ctx context.Context, request api.Call, send func([]
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(reply)
-	if err != nil {
-		return err
-	}
-	return send([][]byte{text})
+	return sendJSON(reply)
 }
 
 // rowsAction sends the operation's rows in at least one result, all of one schema, without progress.
@@ -121,29 +105,26 @@ func (s *service) rowsAction(ctx context.Context, request api.Call, send func([]
 		return api.Errorf(api.TooLarge, "One row has %d bytes and a result at most %d", job.Schema.RowBytes(), room).
 			WithHint("Use DoGet.")
 	}
-	to := &results{send: send, bodies: func(e api.Event) ([][][]byte, error) {
-		return streamBodies(as, job.Schema, e.Batch, rowsWithin(job.Schema, room))
-	}}
+	maxRows, sent := rowsWithin(job.Schema, room), false
+	to := results(func(e api.Event) error {
+		for from := 0; e.Batch != nil && from < e.Batch.Rows; from += maxRows {
+			rows := columns.Rows(job.Schema, *e.Batch, from, min(from+maxRows, e.Batch.Rows))
+			body, err := streamBody(as, job.Schema, rows)
+			if err != nil {
+				return err
+			}
+			if err := send(body); err != nil {
+				return err
+			}
+			sent = true
+		}
+		return nil
+	})
 	err = s.server.run(ctx, to, newQueue(job.Schema, queueBytes, 0), nil, job.Run)
-	if err != nil || to.n > 0 {
+	if err != nil || sent {
 		return err
 	}
 	return send(empty)
-}
-
-// streamBodies returns a batch as Arrow IPC streams of at most maxRows rows; none if b is nil.
-func streamBodies(as *arrow.Schema, s api.Schema, b *api.Batch, maxRows int) (bodies [][][]byte, err error) {
-	if b == nil {
-		return nil, nil
-	}
-	for from := 0; from < b.Rows; from += maxRows {
-		body, err := streamBody(as, s, columns.Rows(s, *b, from, min(from+maxRows, b.Rows)))
-		if err != nil {
-			return nil, err
-		}
-		bodies = append(bodies, body)
-	}
-	return bodies, nil
 }
 
 // streamBody returns a batch as an Arrow IPC stream, in pieces that share its memory.

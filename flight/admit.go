@@ -67,7 +67,7 @@ func (c *call) identify(ctx context.Context, header metadata.MD) error {
 		return nil
 	}
 	c.caller = noToken
-	token, err := tokenOf(header)
+	token, _, err := tokenOf(header)
 	if err != nil || token == nil {
 		return err
 	}
@@ -79,39 +79,26 @@ func (c *call) identify(ctx context.Context, header metadata.MD) error {
 	return nil
 }
 
-// tokenOf returns the token of the header authorization: a bearer token, or the password of any user. It returns nil if
-// there is no header.
-func tokenOf(header metadata.MD) (*string, error) {
+// tokenOf returns the token of the header authorization: a bearer token, or, of the scheme Basic, which is base64 of
+// user:password, the password of any user. Without the header the token is nil.
+func tokenOf(header metadata.MD) (token *string, basic bool, err error) {
 	values := header.Get("authorization")
 	if len(values) == 0 {
-		return nil, nil
+		return nil, false, nil
 	}
-	if scheme, token, ok := strings.Cut(values[0], " "); ok && len(values) == 1 && strings.EqualFold(scheme, "Bearer") {
-		return &token, nil
+	scheme, text, ok := strings.Cut(values[0], " ")
+	switch {
+	case !ok || len(values) > 1:
+	case strings.EqualFold(scheme, "Bearer"):
+		return &text, false, nil
+	case strings.EqualFold(scheme, "Basic"):
+		pair, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(text, "=")) // arrow-go does not pad
+		if _, password, ok := strings.Cut(string(pair), ":"); ok && err == nil {
+			return &password, true, nil
+		}
 	}
-	if token, ok := passwordOf(header); ok {
-		return &token, nil
-	}
-	return nil, api.Errorf(api.NoToken, "The header authorization cannot be read").
+	return nil, false, api.Errorf(api.NoToken, "The header authorization cannot be read").
 		WithHint("Send \"authorization: Bearer TOKEN\" once.")
-}
-
-// passwordOf returns the password of a header authorization of the scheme Basic, which is base64 of user:password.
-func passwordOf(header metadata.MD) (password string, ok bool) {
-	values := header.Get("authorization")
-	if len(values) != 1 {
-		return "", false
-	}
-	scheme, text, _ := strings.Cut(values[0], " ")
-	if !strings.EqualFold(scheme, "Basic") {
-		return "", false
-	}
-	pair, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(text, "=")) // arrow-go does not pad
-	if err != nil {
-		return "", false
-	}
-	_, password, ok = strings.Cut(string(pair), ":")
-	return password, ok
 }
 
 // Handshake answers the header "authorization: Basic ..." with the header that the client must send with later calls,
@@ -119,15 +106,15 @@ func passwordOf(header metadata.MD) (password string, ok bool) {
 // tokens.
 func (s *service) Handshake(stream flight.FlightService_HandshakeServer) error {
 	header, _ := metadata.FromIncomingContext(stream.Context())
-	token, basic := passwordOf(header)
-	if !basic {
+	token, basic, err := tokenOf(header)
+	if err != nil || !basic {
 		return api.Errorf(api.Unimplemented, "A handshake needs the header \"authorization: Basic ...\"").
 			WithHint("Give any user, with the token as the password, or send \"authorization: Bearer TOKEN\" with every call.")
 	}
 	if s.server.cfg.Tokens == nil {
-		token = "none"
+		*token = "none"
 	}
-	if err := stream.SetHeader(metadata.Pairs("authorization", "Bearer "+token)); err != nil {
+	if err := stream.SetHeader(metadata.Pairs("authorization", "Bearer "+*token)); err != nil {
 		return err
 	}
 	for { // pyarrow needs the server to end the stream last

@@ -34,7 +34,7 @@ func (s *Server) run(ctx context.Context, to sink, q *queue, release func(),
 	defer cancel()
 	var workErr error
 	s.works.Go(func() {
-		defer q.close()
+		defer close(q.events)
 		if release != nil {
 			defer release()
 		}
@@ -140,9 +140,6 @@ func (q *queue) push(ctx context.Context, e api.Event) error {
 
 // sent frees the bytes of an event that was sent.
 func (q *queue) sent(e api.Event) { q.room.Release(q.weight(e)) }
-
-// close ends the queue.
-func (q *queue) close() { close(q.events) }
 
 // outStream is the sink of a DoGet or DoExchange.
 type outStream struct {

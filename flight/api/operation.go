@@ -129,16 +129,16 @@ func (t Table) Call(w Way, name string, body []byte) (Call, error) {
 func Operations() Table { return operations }
 
 // reads returns the row of an operation that changes nothing that is stored, and writes that of another.
-func reads[R any, P request[R]](name string, ways Way, scope Scope, sentence string) *Operation {
-	op := writes[R, P](name, ways, scope, sentence)
+func reads[R any](name string, ways Way, scope Scope, sentence string) *Operation {
+	op := writes[R](name, ways, scope, sentence)
 	op.Reads = true
 	return op
 }
 
-func writes[R any, P request[R]](name string, ways Way, scope Scope, sentence string) *Operation {
+func writes[R any](name string, ways Way, scope Scope, sentence string) *Operation {
 	return &Operation{
 		Name: name, Ways: ways, Scope: scope, Sentence: sentence, Rows: ways&(ByGet|ByExchange) != 0,
-		New: func() Request { return P(new(R)) },
+		New: func() Request { return new(R) },
 	}
 }
 
@@ -157,12 +157,6 @@ func (o *Operation) giving(row any) *Operation {
 func watches(op *Operation) *Operation {
 	op.Watches = true
 	return op
-}
-
-// request is a pointer to R that implements Request.
-type request[R any] interface {
-	*R
-	Request
 }
 
 var operations = Table{

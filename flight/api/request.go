@@ -47,7 +47,7 @@ func SetDefaults(request Request) {
 
 // Validate checks a decoded request by its tags and its method Validate. Its error is an *Error.
 func Validate(request Request) error {
-	if err := validateFields(request, ""); err != nil {
+	if err := validateFields(request); err != nil {
 		return err
 	}
 	if r, ok := request.(interface{ Validate() error }); ok {
@@ -56,21 +56,20 @@ func Validate(request Request) error {
 	return nil
 }
 
-// validateFields checks the fields of a struct at a path of the request.
-func validateFields(request any, path string) error {
+// validateFields checks the fields of a request by their tags.
+func validateFields(request any) error {
 	return eachField(reflect.ValueOf(request).Elem(), "", func(f Field, v reflect.Value) error {
-		name := join(path, f.Name)
 		switch {
 		case v.CanInt() && v.Int() == unset:
 			v.SetInt(0)
 			return nil
 		case v.CanInt(), v.CanFloat():
-			return validateNumber(name, f.Tag, v)
+			return validateNumber(f.Name, f.Tag, v)
 		case f.Type == reflect.TypeFor[*int]() && !v.IsNil():
-			return validateNumber(name, f.Tag, v.Elem())
+			return validateNumber(f.Name, f.Tag, v.Elem())
 		case f.Type == reflect.TypeFor[[]int]():
 			for i := range v.Len() {
-				if err := validateNumber(name, f.Tag, v.Index(i)); err != nil {
+				if err := validateNumber(f.Name, f.Tag, v.Index(i)); err != nil {
 					return err
 				}
 			}
@@ -85,10 +84,10 @@ func validateFields(request any, path string) error {
 			missing = !v.Given()
 		}
 		if missing && f.Required && f.Group != "Sample" {
-			return Errorf(BadRequest, "%s is missing", name)
+			return Errorf(BadRequest, "%s is missing", f.Name)
 		}
 		if f.Tag.Get("name") != "" {
-			return CheckName(name, v.String())
+			return CheckName(f.Name, v.String())
 		}
 		var words []string
 		switch value := v.Interface().(type) {
@@ -101,7 +100,7 @@ func validateFields(request any, path string) error {
 		}
 		for _, word := range words {
 			if wrong := suggest.OneOf(word, f.Words); len(f.Words) > 0 && wrong != "" {
-				return Errorf(BadRequest, "%s %s", name, wrong)
+				return Errorf(BadRequest, "%s %s", f.Name, wrong)
 			}
 		}
 		return nil
@@ -302,14 +301,6 @@ func NotFound(code Code, what, name string, there []string) *Error {
 		hint += "There are: " + strings.Join(there, " ") + "."
 	}
 	return Errorf(code, "No %s is called %s", what, quoted(name)).WithHint("%s", hint)
-}
-
-// join returns the path of a field in the struct at path, which is empty for the request itself.
-func join(path, key string) string {
-	if path == "" {
-		return key
-	}
-	return path + "." + key
 }
 
 // oneOf checks that a value is one of the allowed words.
