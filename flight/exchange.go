@@ -19,18 +19,17 @@ import (
 func (s *service) DoExchange(stream flight.FlightService_DoExchangeServer) error {
 	in, err := s.openSource(stream.Context(), stream)
 	if err != nil {
-		in.close()
 		return err
 	}
 	x, err := s.server.engine.Exchange(stream.Context(), callOf(stream.Context()).request, in.schema)
 	if err != nil {
-		in.close()
+		in.reader.Release()
 		return err
 	}
 	out, err := openStream(stream, x.Out, rowsPerMessage(x.Out, x.BatchBytes),
 		api.Meta{"event": "start", "window": x.Window})
 	if err != nil {
-		in.close()
+		in.reader.Release()
 		x.Close()
 		return err
 	}
@@ -79,14 +78,14 @@ func (s *service) receive(work context.Context, in *source, ahead int) <-chan re
 		}
 	}
 	go func() {
-		defer in.close()
+		defer in.reader.Release()
 		if err := recovered(s.server.log, forward); err != nil {
 			select {
 			case batches <- received{err: err}:
 			case <-work.Done():
 			}
 		}
-		_ = recovered(s.server.log, func() error { in.from.skip(); return nil })
+		_ = recovered(s.server.log, in.from.skip)
 	}()
 	return batches
 }

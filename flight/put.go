@@ -42,10 +42,10 @@ func (s *service) DoPut(stream flight.FlightService_DoPutServer) error {
 // receiveUpload stores the table of the stream completely or not at all.
 func (s *service) receiveUpload(stream flight.FlightService_DoPutServer) (rows int64, err error) {
 	in, err := s.openSource(stream.Context(), stream)
-	defer in.close()
 	if err != nil {
 		return 0, err
 	}
+	defer in.reader.Release()
 	upload, err := s.server.engine.Put(stream.Context(), callOf(stream.Context()).request, in.schema)
 	if err != nil {
 		return 0, err
@@ -81,9 +81,8 @@ func (s *service) receiveUpload(stream flight.FlightService_DoPutServer) (rows i
 // drain reads and drops the rest of a client's stream, for Config.Patience at most.
 func (s *Server) drain(from flight.FlightService_DoPutServer) {
 	rest := receiver{from: from, call: callOf(from.Context())}
-	skip := func() error { rest.skip(); return nil }
 	select {
-	case <-finished(func() { _ = recovered(s.log, skip) }):
+	case <-finished(func() { _ = recovered(s.log, rest.skip) }):
 	case <-time.After(s.cfg.Patience): // the end of the call stops the reader
 	}
 }
@@ -102,7 +101,7 @@ func (s *service) openSource(ctx context.Context, from flight.DataStreamReader) 
 	in := &source{from: &receiver{from: from, limit: limit, call: callOf(ctx)}, mem: wire.NewAllocator(limit)}
 	var err error
 	if in.reader, err = flight.NewRecordReader(in.from, ipc.WithAllocator(in.mem)); err != nil {
-		return in, in.explain(err)
+		return nil, in.explain(err)
 	}
 	in.schema = columns.FromArrow(in.reader.Schema())
 	return in, nil
@@ -134,12 +133,6 @@ func (s *source) next() (receivedBatch, error) {
 		return receivedBatch{}, api.Errorf(api.BadTensor, "The stream is incomplete")
 	}
 	return receivedBatch{}, io.EOF
-}
-
-func (s *source) close() {
-	if s.reader != nil {
-		s.reader.Release()
-	}
 }
 
 // explain returns why reading failed: the connection, a limit, or the contents of the stream.
@@ -208,12 +201,12 @@ func (r *receiver) Recv() (*flight.FlightData, error) {
 	}
 }
 
-// skip reads and drops the rest of the stream.
-func (r *receiver) skip() {
+// skip reads and drops the rest of the stream. It returns the error that ends the stream.
+func (r *receiver) skip() error {
 	for {
 		data, err := r.from.Recv()
 		if err != nil {
-			return
+			return err
 		}
 		r.call.release(int64(len(data.GetDataBody())))
 		wire.Recycle(data.GetDataBody())

@@ -191,9 +191,6 @@ func receive(ctx context.Context, from flight.DataStreamReader, yield func(Messa
 
 // explain converts an error of gRPC to the server's *api.Error or to the error of the context.
 func explain(ctx context.Context, err error) error {
-	if err == nil {
-		return nil
-	}
 	var s interface{ GRPCStatus() *status.Status }
 	if !errors.As(err, &s) {
 		return err

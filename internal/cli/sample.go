@@ -22,11 +22,13 @@ import (
 )
 
 // sampleRequest lists the fields of Sample except those about transport.
-var sampleRequest = connect.OmitOptions(connect.Fields(new(api.Sample),
+var sampleRequest = slices.DeleteFunc(connect.Fields(new(api.Sample),
 	command.Option{Name: "n", Otherwise: "64 without --labels"},
 	command.Option{Name: "labels", Usage: "one image per label: a list such as 0,1,2 or 0-9"},
 	command.Option{Name: "steps", Otherwise: "18 without --nfe"},
-), "offset", "weights", "every", "dtype", "layout", "batch_bytes")
+), func(o command.Option) bool {
+	return slices.Contains([]string{"offset", "weights", "every", "dtype", "layout", "batch_bytes"}, o.Name)
+})
 
 var sampleSpec = command.Spec{
 	Use:   "sample",

@@ -65,11 +65,8 @@ func runTrain(ctx context.Context, e command.Env, w *processes.World) error {
 				return saveRun(ctx, c, e, run, model)
 			}
 		}
-		start := map[string]any{"run": run}
-		if e.Given("kimg") {
-			start["kimg"] = e.Value("kimg") // a new length for a resumed run, else the configured one
-		}
-		if err := connect.Act(ctx, c, "StartRun", start, nil, nil); err != nil {
+		start := api.StartRun{Run: run, Kimg: e.Number("kimg")} // a new length for a resumed run, else the configured one
+		if _, err := c.StartRun(ctx, start); err != nil {
 			return err
 		}
 		watchErr := watch(ctx, c, e, run)
@@ -125,7 +122,8 @@ func openRun(ctx context.Context, c *client.Client, e command.Env, run string) e
 	if e.Toggle("replace") {
 		fields["replace"] = true
 	}
-	return connect.Act(ctx, c, "CreateRun", fields, nil, nil)
+	_, err := c.Action(ctx, "CreateRun", fields, nil)
+	return err
 }
 
 // watch shows the run's progress until it ends.

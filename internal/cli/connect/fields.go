@@ -75,11 +75,6 @@ func isList(t reflect.Type) bool {
 	return false
 }
 
-// OmitOptions returns the options whose names are not in names.
-func OmitOptions(options []command.Option, names ...string) []command.Option {
-	return slices.DeleteFunc(slices.Clone(options), func(o command.Option) bool { return slices.Contains(names, o.Name) })
-}
-
 // MakeCommand completes the command s, which calls an action that makes something. Its options are the request's
 // fields, except a kind with one possible value, and [FolderOptions]. It shows progress under the word doing, then the
 // reply.
@@ -96,8 +91,8 @@ func MakeCommand(s command.Spec, action string, request any, doing string, chang
 		return WithServer(ctx, e, func(c *client.Client) error {
 			p := command.NewProgress(e.Err, e.Log, doing)
 			defer p.Close()
-			var reply json.RawMessage
-			if err := Act(ctx, c, action, fields, func(m api.Meta) { showMeta(p, m) }, &reply); err != nil {
+			reply, err := c.Action(ctx, action, fields, func(m api.Meta) { showMeta(p, m) })
+			if err != nil {
 				return err
 			}
 			return command.PrintJSON(e.Out, reply)
@@ -132,17 +127,6 @@ func ListSpec[R any](what, group string, method func(*client.Client, context.Con
 			})
 		},
 	}
-}
-
-// Act calls an action and decodes its reply into result, unless result is nil.
-func Act(ctx context.Context, c *client.Client, name string, fields map[string]any, progress func(api.Meta),
-	result any,
-) error {
-	reply, err := c.Action(ctx, name, fields, progress)
-	if err != nil || result == nil {
-		return err
-	}
-	return json.Unmarshal(reply, result)
 }
 
 // Collect calls an operation that returns rows, shows its progress, and calls take with every message that has rows.

@@ -13,7 +13,7 @@ import (
 )
 
 // benchRequest lists the options for fields of BenchSchedule.
-var benchRequest = connect.OmitOptions(connect.Fields(new(api.BenchSchedule)), "start")
+var benchRequest = connect.Fields(new(api.BenchSchedule))
 
 var benchSpec = command.Spec{
 	Use:   "bench",

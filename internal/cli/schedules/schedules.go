@@ -50,8 +50,12 @@ var showSpec = command.Spec{
 		var table connect.Table
 		err := connect.WithServer(ctx, e, func(c *client.Client) error {
 			request := map[string]any{"schedule": e.Value("schedule")}
+			text, err := c.Action(ctx, "ExportSchedule", request, nil)
 			var file map[string]json.RawMessage
-			if err := connect.Act(ctx, c, "ExportSchedule", request, nil, &file); err != nil {
+			if err == nil {
+				err = json.Unmarshal(text, &file)
+			}
+			if err != nil {
 				return err
 			}
 			for _, name := range []string{"sampler", "provenance"} {
