@@ -111,10 +111,8 @@ func (c *Client) ServerInfo(ctx context.Context) (api.ServerInfo, error) {
 
 // ListModels lists the models.
 func (c *Client) ListModels(ctx context.Context) ([]api.ModelInfo, error) {
-	reply, err := act[struct {
-		All []api.ModelInfo `json:"models"`
-	}](ctx, c, "ListModels", nil, nil)
-	return reply.All, err
+	reply, err := act[map[string][]api.ModelInfo](ctx, c, "ListModels", nil, nil)
+	return reply["models"], err
 }
 
 // DescribeModel describes one model with its configuration.
@@ -146,10 +144,8 @@ func (c *Client) MakeModel(ctx context.Context, req api.MakeModel, progress func
 
 // ListSchedules lists the schedules, also those of models.
 func (c *Client) ListSchedules(ctx context.Context) ([]api.ScheduleInfo, error) {
-	reply, err := act[struct {
-		All []api.ScheduleInfo `json:"schedules"`
-	}](ctx, c, "ListSchedules", nil, nil)
-	return reply.All, err
+	reply, err := act[map[string][]api.ScheduleInfo](ctx, c, "ListSchedules", nil, nil)
+	return reply["schedules"], err
 }
 
 // ExportSchedule returns the file of a schedule.
@@ -190,10 +186,8 @@ func (c *Client) DeleteSchedule(ctx context.Context, schedule string) error {
 
 // ListBases lists the stored bases.
 func (c *Client) ListBases(ctx context.Context) ([]api.BasisInfo, error) {
-	reply, err := act[struct {
-		All []api.BasisInfo `json:"bases"`
-	}](ctx, c, "ListBases", nil, nil)
-	return reply.All, err
+	reply, err := act[map[string][]api.BasisInfo](ctx, c, "ListBases", nil, nil)
+	return reply["bases"], err
 }
 
 // MakeBasis makes a basis: principal components of a data set, of all images or by class, or Haar wavelets.
@@ -209,10 +203,8 @@ func (c *Client) DeleteBasis(ctx context.Context, basis string) error {
 
 // ListDatasets lists the data sets.
 func (c *Client) ListDatasets(ctx context.Context) ([]api.DatasetInfo, error) {
-	reply, err := act[struct {
-		All []api.DatasetInfo `json:"datasets"`
-	}](ctx, c, "ListDatasets", nil, nil)
-	return reply.All, err
+	reply, err := act[map[string][]api.DatasetInfo](ctx, c, "ListDatasets", nil, nil)
+	return reply["datasets"], err
 }
 
 // MakeDataset draws a data set from a mixture.
@@ -233,10 +225,8 @@ func (c *Client) Advise(ctx context.Context, req api.Advise) (api.Advice, error)
 
 // ListRuns lists the training runs.
 func (c *Client) ListRuns(ctx context.Context) ([]api.RunInfo, error) {
-	reply, err := act[struct {
-		All []api.RunInfo `json:"runs"`
-	}](ctx, c, "ListRuns", nil, nil)
-	return reply.All, err
+	reply, err := act[map[string][]api.RunInfo](ctx, c, "ListRuns", nil, nil)
+	return reply["runs"], err
 }
 
 // GetRun describes one run with its configuration.

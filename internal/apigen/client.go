@@ -68,8 +68,8 @@ func action(op *api.Operation, method func(name, parameters, results, body strin
 	case t == nil:
 		method(op.Name, parameters, "error", "_, err := "+call("json.RawMessage")+"\nreturn err")
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
-		method(op.Name, parameters, "("+t.String()+", error)", fmt.Sprintf("reply, err := %s\nreturn reply.All, err",
-			call(fmt.Sprintf("struct {\nAll %s `json:%q`\n}", t, strings.ToLower(strings.TrimPrefix(op.Name, "List"))))))
+		method(op.Name, parameters, "("+t.String()+", error)", fmt.Sprintf("reply, err := %s\nreturn reply[%q], err",
+			call("map[string]"+t.String()), strings.ToLower(strings.TrimPrefix(op.Name, "List"))))
 	default:
 		method(op.Name, parameters, "("+t.String()+", error)", "return "+call(t.String()))
 	}
