@@ -3,8 +3,6 @@ package flight
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
 	"slices"
 	"testing"
 
@@ -15,25 +13,6 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 )
-
-// act does an action and gives the bodies of its results.
-func (s *testServer) act(t *testing.T, name, body string) (bodies [][]byte, err error) {
-	t.Helper()
-	stream, err := s.client.DoAction(t.Context(), &flight.Action{Type: name, Body: []byte(body)})
-	if err != nil {
-		return nil, err
-	}
-	for {
-		result, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			return bodies, nil
-		}
-		if err != nil {
-			return bodies, err
-		}
-		bodies = append(bodies, result.GetBody())
-	}
-}
 
 // readBody reads a body as a stream of one batch.
 func readBody(t *testing.T, body []byte) (schema string, indices []int64) {
@@ -62,7 +41,7 @@ func TestRowsOfActions(t *testing.T) {
 		`{"rows":3,"quiet":true}`:              1, // the schema, at least
 		`{"rows":20,"batch":20,"op":"Sample"}`: 1,
 	} {
-		results, err := s.act(t, "Sample", body)
+		results, err := s.act(t.Context(), "Sample", body)
 		if err != nil || len(results) != bodies {
 			t.Fatalf("%s: %d results, %v; want %d", body, len(results), err, bodies)
 		}
@@ -88,14 +67,14 @@ func TestRowsOfActions(t *testing.T) {
 			t.Errorf("%s: rows %v", body, all)
 		}
 	}
-	_, err := s.act(t, "Sample", `{"rows":1,"size":600}`)
+	_, err := s.act(t.Context(), "Sample", `{"rows":1,"size":600}`)
 	wantStatus(t, "a row of 4.3 MB", err, codes.ResourceExhausted, "[TOO_LARGE] ")
 }
 
 func TestJSONActions(t *testing.T) {
 	s := serve(t, Config{})
 	for body, least := range map[string]int{``: 1, `{"rows":3}`: 1, `{"rows":200,"tick_ms":10}`: 2} {
-		results, err := s.act(t, "MakeSchedule", body)
+		results, err := s.act(t.Context(), "MakeSchedule", body)
 		if err != nil || len(results) < least || least == 1 && len(results) != 1 {
 			t.Fatalf("%q: %d results, %v", body, len(results), err)
 		}
@@ -130,26 +109,19 @@ func TestActionErrors(t *testing.T) {
 		{"Sample", `{"rows":"x"}`, codes.InvalidArgument, "[BAD_REQUEST] "},
 		{"Sample", `{"rows":1,"fail":"internal"}`, codes.Internal, "[INTERNAL] "},
 	} {
-		_, err := s.act(t, c.name, c.body)
+		_, err := s.act(t.Context(), c.name, c.body)
 		wantStatus(t, c.name+c.body, err, c.code, c.begin)
 	}
 }
 
 func TestActionsAreListed(t *testing.T) {
 	s := serve(t, Config{})
-	stream, err := s.client.ListActions(t.Context(), &flight.Empty{})
+	actions, err := rest(s.client.ListActions(t.Context(), &flight.Empty{}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	described := map[string]string{}
-	for {
-		a, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, a := range actions {
 		described[a.GetType()] = a.GetDescription()
 	}
 	for _, op := range api.Operations() {

@@ -65,23 +65,18 @@ func everyCall(s *testServer) map[string]func(context.Context) error {
 		return stream.RecvMsg(&flight.FlightData{})
 	}
 	return map[string]func(context.Context) error{
-		"Handshake":   func(ctx context.Context) error { return firstOf(s.client.Handshake(ctx)) },
-		"ListFlights": func(ctx context.Context) error { return firstOf(s.client.ListFlights(ctx, &flight.Criteria{})) },
-		"ListActions": func(ctx context.Context) error { return firstOf(s.client.ListActions(ctx, &flight.Empty{})) },
-		"GetFlightInfo": func(ctx context.Context) error {
-			_, err := s.client.GetFlightInfo(ctx, descriptor)
-			return err
+		"Handshake": func(ctx context.Context) error { return errorOf(rest(s.client.Handshake(ctx))) },
+		"ListFlights": func(ctx context.Context) error {
+			return errorOf(rest(s.client.ListFlights(ctx, &flight.Criteria{})))
 		},
-		"GetSchema": func(ctx context.Context) error {
-			_, err := s.client.GetSchema(ctx, descriptor)
-			return err
+		"ListActions": func(ctx context.Context) error {
+			return errorOf(rest(s.client.ListActions(ctx, &flight.Empty{})))
 		},
-		"PollFlightInfo": func(ctx context.Context) error {
-			_, err := s.client.PollFlightInfo(ctx, descriptor)
-			return err
-		},
+		"GetFlightInfo":  func(ctx context.Context) error { return errorOf(s.client.GetFlightInfo(ctx, descriptor)) },
+		"GetSchema":      func(ctx context.Context) error { return errorOf(s.client.GetSchema(ctx, descriptor)) },
+		"PollFlightInfo": func(ctx context.Context) error { return errorOf(s.client.PollFlightInfo(ctx, descriptor)) },
 		"DoGet": func(ctx context.Context) error {
-			return firstOf(s.client.DoGet(ctx, &flight.Ticket{Ticket: descriptor.Cmd}))
+			return errorOf(rest(s.client.DoGet(ctx, &flight.Ticket{Ticket: descriptor.Cmd})))
 		},
 		"DoExchange": func(ctx context.Context) error {
 			stream, err := s.client.DoExchange(ctx)
@@ -95,27 +90,7 @@ func everyCall(s *testServer) map[string]func(context.Context) error {
 	}
 }
 
-// firstOf returns the error of a stream, or of its first message.
-func firstOf[M any](stream interface{ Recv() (M, error) }, err error) error {
-	if err == nil {
-		_, err = stream.Recv()
-	}
-	return err
-}
-
-func (s *testServer) doAction(ctx context.Context, name string) error {
-	stream, err := s.client.DoAction(ctx, &flight.Action{Type: name})
-	if err != nil {
-		return err
-	}
-	for err == nil {
-		_, err = stream.Recv()
-	}
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
-}
+func errorOf(_ any, err error) error { return err }
 
 // TestEveryCallNeedsAToken: without a token, or with a wrong one, no call is served.
 func TestEveryCallNeedsAToken(t *testing.T) {
@@ -318,21 +293,14 @@ func TestCallsWithoutTokenAreFew(t *testing.T) {
 		}
 	}
 	eventually(t, "beginning", 2*time.Second, func() bool { return s.activeCalls() == maxNoToken })
-	info := &flight.Action{Type: openAction}
-	ask := func(ctx context.Context) error {
-		stream, err := s.client.DoAction(ctx, info)
-		if err == nil {
-			_, err = stream.Recv()
-		}
-		return err
-	}
-	wantStatus(t, "one more", ask(t.Context()), codes.ResourceExhausted, "[BUSY] 8 calls without a token are active")
-	if err := ask(with(t.Context(), "Bearer "+tokens[api.ReadScope])); err != nil {
+	wantStatus(t, "one more", s.doAction(t.Context(), openAction), codes.ResourceExhausted,
+		"[BUSY] 8 calls without a token are active")
+	if err := s.doAction(with(t.Context(), "Bearer "+tokens[api.ReadScope]), openAction); err != nil {
 		t.Errorf("with a token: %v", err)
 	}
 	cancel()
 	eventually(t, "end", 2*time.Second, func() bool { return s.activeCalls() == 0 })
-	if err := ask(t.Context()); err != nil {
+	if err := s.doAction(t.Context(), openAction); err != nil {
 		t.Errorf("once there is room: %v", err)
 	}
 }

@@ -3,6 +3,7 @@ package flight
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"runtime"
@@ -332,3 +333,29 @@ func eventually(t *testing.T, what string, within time.Duration, ok func() bool)
 		}
 	}
 }
+
+// rest receives the messages of a stream to its end. It takes the error of opening the stream, too.
+func rest[M any](stream interface{ Recv() (M, error) }, err error) (all []M, _ error) {
+	for err == nil {
+		var m M
+		if m, err = stream.Recv(); err == nil {
+			all = append(all, m)
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return all, err
+}
+
+// act does an action and returns the bodies of its results.
+func (s *testServer) act(ctx context.Context, name, body string) (bodies [][]byte, err error) {
+	results, err := rest(s.client.DoAction(ctx, &flight.Action{Type: name, Body: []byte(body)}))
+	for _, r := range results {
+		bodies = append(bodies, r.GetBody())
+	}
+	return bodies, err
+}
+
+// doAction does an action without a request.
+func (s *testServer) doAction(ctx context.Context, name string) error { return errorOf(s.act(ctx, name, "")) }

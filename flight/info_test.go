@@ -1,8 +1,6 @@
 package flight
 
 import (
-	"errors"
-	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -78,6 +76,8 @@ func TestInfoErrors(t *testing.T) {
 		_, err := s.client.GetFlightInfo(t.Context(), c.d)
 		wantStatus(t, c.d.String(), err, c.code, c.begin)
 	}
+	_, err := s.client.PollFlightInfo(t.Context(), path("datasets", "digits"))
+	wantStatus(t, "PollFlightInfo", err, codes.Unimplemented, "[UNIMPLEMENTED] ")
 }
 
 func TestFlightsAreListed(t *testing.T) {
@@ -86,19 +86,12 @@ func TestFlightsAreListed(t *testing.T) {
 		"": {"datasets/digits", "bases/haar"}, "bases": {"bases/haar"},
 		"runs/": nil,
 	} {
-		stream, err := s.client.ListFlights(t.Context(), &flight.Criteria{Expression: []byte(criteria)})
+		infos, err := rest(s.client.ListFlights(t.Context(), &flight.Criteria{Expression: []byte(criteria)}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		var paths []string
-		for {
-			info, err := stream.Recv()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+		for _, info := range infos {
 			paths = append(paths, strings.Join(info.GetFlightDescriptor().GetPath(), "/"))
 		}
 		if !slices.Equal(paths, want) {

@@ -234,14 +234,8 @@ func (s *testServer) send(t *testing.T, list ...*flight.FlightData) error {
 		}
 	}
 	_ = stream.CloseSend()
-	for {
-		if _, err := stream.Recv(); err != nil {
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			return err
-		}
-	}
+	_, err = rest(stream, nil)
+	return err
 }
 
 // permutedRecord holds a tensor column whose description has a permutation, written as plain metadata of the field.

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/apache/arrow-go/v18/arrow/flight"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -35,8 +34,7 @@ func TestShutdownDrains(t *testing.T) {
 	})
 
 	wantStatus(t, "get", s.get(t.Context(), t, `{"op":"Sample","rows":1}`).err, codes.Unavailable, "[DRAINING] ")
-	_, err := s.act(t, "ListModels", "")
-	wantStatus(t, "action", err, codes.Unavailable, "[DRAINING] ")
+	wantStatus(t, "action", s.doAction(t.Context(), "ListModels"), codes.Unavailable, "[DRAINING] ")
 	if r := <-running; r.err != nil || len(r.indices()) != 40 || r.last()["event"] != "end" {
 		t.Errorf("the stream under way: %d rows, %v", len(r.indices()), r.err)
 	}
@@ -147,13 +145,6 @@ func TestSocketFilesInTheWay(t *testing.T) {
 	if _, err := Listen(t.Context(), "unix:"+path); err == nil {
 		t.Error("a file was replaced")
 	}
-}
-
-// TestUnknownCalls: calls that are not served are UNIMPLEMENTED.
-func TestUnknownCalls(t *testing.T) {
-	s := serve(t, Config{})
-	_, err := s.client.PollFlightInfo(t.Context(), &flight.FlightDescriptor{Type: flight.DescriptorPATH})
-	wantStatus(t, "PollFlightInfo", err, codes.Unimplemented, "[UNIMPLEMENTED] ")
 }
 
 // TestStatusOfADeadline: the code in brackets matches gRPC's. The client may get gRPC's own status instead.
