@@ -49,11 +49,7 @@ var beside = []string{
 func TestServerKilledUnderTrain(t *testing.T) {
 	dir := folder(t)
 	server, location := startProcess(t, dir)
-	c, err := client.Dial(t.Context(), location, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := dial(t, location)
 	var killed sync.WaitGroup
 	killed.Go(func() {
 		waitFor(t, "a stored step", func() bool {
@@ -64,17 +60,11 @@ func TestServerKilledUnderTrain(t *testing.T) {
 		_ = server.Wait()
 	})
 	train := []string{"train", "--name", "r", "--data", dir}
-	status, _, stderr := call(t, append(train, "--stage", "pretrain", "--dataset", "bars", "--batch", "8",
-		"--kimg", "1000", "--network", tinyNetwork)...)
+	fails(t, 1, "the run r is kept up to its last checkpoint; go on with: anisoflight train --name r --resume --data "+dir,
+		append(train, "--stage", "pretrain", "--dataset", "bars", "--batch", "8", "--kimg", "1000", "--network",
+			tinyNetwork)...)
 	killed.Wait()
-	want := "the run r is kept up to its last checkpoint; go on with: anisoflight train --name r --resume --data " + dir
-	if status == 0 || !strings.Contains(stderr, want) {
-		t.Errorf("status %d, want %q in:\n%s", status, want, stderr)
-	}
-	if status, out, stderr := call(t, append(train, "--resume", "--kimg", "0.001")...); status == 0 ||
-		!strings.Contains(stderr, "has seen") {
-		t.Errorf("the run that is resumed has not been seen: status %d, %s%s", status, out, stderr)
-	}
+	fails(t, 1, "has seen", append(train, "--resume", "--kimg", "0.001")...)
 }
 
 // TestCommandsBesideAServer: commands change a folder with a server only through the server. Runs do not change,
@@ -84,11 +74,7 @@ func TestCommandsBesideAServer(t *testing.T) {
 	writeImages(t, filepath.Join(out, "bars.npz"))
 	pretrain(t, dir, "bars")
 	server, location := startProcess(t, dir)
-	c, err := client.Dial(t.Context(), location, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := dial(t, location)
 	for _, name := range []string{"created", "cancelled", "stepped"} {
 		act(t, c, "CreateRun", fmt.Sprintf(`{"name":%q,"stage":"pretrain","dataset":"bars","batch":8,"network":%s}`, name,
 			tinyNetwork))
@@ -123,10 +109,7 @@ func TestCommandsBesideAServer(t *testing.T) {
 		}
 		waitFor(t, "a store beside "+line, func() bool { return steps.Load() > before || t.Failed() })
 	}
-	status, _, stderr := call(t, "fsck", "--repair", "--data", dir)
-	if status != 1 || !strings.Contains(stderr, "in use") {
-		t.Errorf("fsck --repair: status %d, %s", status, stderr)
-	}
+	fails(t, 1, "in use", "fsck", "--repair", "--data", dir)
 	stop()
 	storing.Wait()
 	want := states(t, c)
@@ -134,13 +117,7 @@ func TestCommandsBesideAServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = server.Wait()
-	after := startServer(t, dir)
-	defer after.stop()
-	c, err = client.Dial(t.Context(), after.location, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c = dial(t, startServer(t, dir).location)
 	made := fmt.Sprintf(
 		"cancelled is cancelled at 0, created is created at 0, learned is done at 2, stepped is paused at %d", steps.Load())
 	if got := states(t, c); got != want || !strings.HasSuffix(got, made) {

@@ -234,9 +234,7 @@ func TestModelCheck(t *testing.T) {
 	if status != 1 || report.Faults[0] != missing || !strings.Contains(stderr, "cannot be served") {
 		t.Errorf("status %d, faults %v, %q", status, report.Faults, stderr)
 	}
-	if status, _, stderr = call(t, "model", "check"); status != 2 || !strings.Contains(stderr, "FOLDER is missing") {
-		t.Errorf("without a folder: status %d, %q", status, stderr)
-	}
+	fails(t, 2, "FOLDER is missing", "model", "check")
 }
 
 func TestDoctor(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -29,22 +30,44 @@ func TestMain(m *testing.M) {
 type served struct {
 	location string
 	log      *lines
-	stop     func() int // ends it and returns the exit status
+	stop     func() // ends it, at the latest with the test
 }
 
 func startServer(t *testing.T, dir string, more ...string) served {
 	t.Helper()
 	ctx, interrupt := context.WithCancel(t.Context())
 	s := served{log: &lines{}}
-	status := make(chan int, 1)
+	ended := make(chan int, 1)
 	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--data", dir, "--device", "go"}, more...)
-	go func() { status <- run(ctx, args, s.log, s.log) }()
+	go func() { ended <- run(ctx, args, s.log, s.log) }()
 	s.location = connect.LocationOf(s.log.await(t, "listening on "))
-	s.stop = func() int {
+	s.stop = sync.OnceFunc(func() {
 		interrupt()
-		return <-status
-	}
+		if status := <-ended; status != 0 {
+			t.Errorf("the server ends with status %d\n%s", status, s.log)
+		}
+	})
+	t.Cleanup(s.stop)
 	return s
+}
+
+// dial connects to a server.
+func dial(t *testing.T, location string) *client.Client {
+	t.Helper()
+	c, err := client.Dial(t.Context(), location, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// fails runs a command line that must end with a status and an error that has a text.
+func fails(t *testing.T, status int, text string, args ...string) {
+	t.Helper()
+	if got, _, stderr := call(t, args...); got != status || !strings.Contains(stderr, text) {
+		t.Errorf("%v: status %d, %q; want status %d and an error with %q", args, got, stderr, status, text)
+	}
 }
 
 // makeTwo stores the schedule "two", of the data set "bars".
@@ -69,11 +92,7 @@ func TestOneServerOfAFolder(t *testing.T) {
 	}
 
 	makeTwo(t, "--data", dir)
-	c, err := client.Dial(t.Context(), s.location, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := dial(t, s.location)
 	if all, err := c.ListSchedules(t.Context()); err != nil || len(all) != 1 || all[0].Name != "two" {
 		t.Errorf("the server has %+v, %v", all, err)
 	}
@@ -84,9 +103,7 @@ func TestOneServerOfAFolder(t *testing.T) {
 		"--device is not used") {
 		t.Errorf("of a device that the server does not use the command says %q", stderr)
 	}
-	if status := s.stop(); status != 0 {
-		t.Errorf("the server ends with status %d\n%s", status, s.log)
-	}
+	s.stop()
 	if list := must(t, dir, "schedule", "list"); !strings.Contains(list, "two") {
 		t.Errorf("without the server the list is %q", list)
 	}
@@ -106,12 +123,8 @@ func TestServerWithoutAFolder(t *testing.T) {
 	if command.Exists(nowhere) {
 		t.Error("a folder was made")
 	}
-	if status := s.stop(); status != 0 {
-		t.Errorf("the server ends with status %d\n%s", status, s.log)
-	}
-	if status, _, stderr := call(t, "schedule", "list"); status != 1 || !strings.Contains(stderr, address) {
-		t.Errorf("without the server: status %d, %q", status, stderr)
-	}
+	s.stop()
+	fails(t, 1, address, "schedule", "list")
 }
 
 // TestTrainingOnAServer: an interrupt pauses and saves a training on a server.
@@ -144,9 +157,6 @@ func TestTrainingOnAServer(t *testing.T) {
 		!strings.Contains(list, "bars") {
 		t.Errorf("the models are\n%s", list)
 	}
-	if status := s.stop(); status != 0 {
-		t.Errorf("the server ends with status %d\n%s", status, s.log)
-	}
 }
 
 // TestFolderInUseByACommand: a command waits for another command that ends, but not for ever.
@@ -157,11 +167,8 @@ func TestFolderInUseByACommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) { // whose clock does not wait
-		status, _, stderr := call(t, "schedule", "list", "--data", dir, "--device", "go")
-		if status != 1 || !strings.Contains(stderr, fmt.Sprintf("is in use by process %d (anisoflight train); stop it",
-			os.Getpid())) {
-			t.Errorf("status %d, %q", status, stderr)
-		}
+		fails(t, 1, fmt.Sprintf("is in use by process %d (anisoflight train); stop it", os.Getpid()), "schedule", "list",
+			"--data", dir, "--device", "go")
 	})
 	done := make(chan string)
 	go func() {
@@ -193,22 +200,14 @@ func TestServerWithTLS(t *testing.T) {
 	dir := folder(t)
 	cert, key := certtest.Files(t, t.TempDir())
 	clientCert, clientKey := certtest.Files(t, t.TempDir())
-	s := startServer(t, dir, "--listen", "0.0.0.0:0", "--tls-cert", cert, "--tls-key", key, "--client-ca", clientCert)
+	startServer(t, dir, "--listen", "0.0.0.0:0", "--tls-cert", cert, "--tls-key", key, "--client-ca", clientCert)
 	list := []string{"schedule", "list", "--data", dir}
-	if status, _, stderr := call(t, list...); status != 1 || !strings.Contains(stderr, "certificate") {
-		t.Errorf("without the authority: status %d, %q", status, stderr)
-	}
+	fails(t, 1, "certificate", list...)
 	list = append(list, "--tls-ca", cert, "--client-cert", clientCert, "--client-key", clientKey)
 	if status, got, stderr := call(t, list...); status != 0 || !strings.HasPrefix(got, "NAME") {
 		t.Errorf("status %d, %q, %q", status, got, stderr)
 	}
-	if status, _, stderr := call(t, append(list[:4:4], "--tls-ca", key)...); status != 1 ||
-		!strings.Contains(stderr, "holds no certificate") {
-		t.Errorf("a key instead of the authority: status %d, %q", status, stderr)
-	}
-	if status := s.stop(); status != 0 {
-		t.Errorf("the server ends with status %d\n%s", status, s.log)
-	}
+	fails(t, 1, "holds no certificate", append(list[:4:4], "--tls-ca", key)...) // a key instead of the authority
 }
 
 // TestMetadataNeedsNoDevice: commands that need no device open none.
@@ -227,10 +226,7 @@ func TestMetadataNeedsNoDevice(t *testing.T) {
 		}
 	}
 	sample := []string{"sample", "--model", "bars", "--n", "1", "--out", filepath.Join(t.TempDir(), "a.png")}
-	if status, _, stderr := call(t, append(sample, "--data", dir, "--device", "nowhere.so")...); status != 1 ||
-		!strings.Contains(stderr, "nowhere.so") {
-		t.Errorf("sample: status %d, %q", status, stderr)
-	}
+	fails(t, 1, "nowhere.so", append(sample, "--data", dir, "--device", "nowhere.so")...)
 }
 
 // TestTokens: the token of `token new` is sent, and its line in the server's file makes it valid.
@@ -242,25 +238,18 @@ func TestTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := startServer(t, folder(t), "--tokens", file)
-	if status, _, stderr := call(t, "schedule", "list", "--server", s.location); status != 1 ||
-		!strings.Contains(stderr, "token") {
-		t.Errorf("without a token: status %d, %q", status, stderr)
-	}
+	fails(t, 1, "token", "schedule", "list", "--server", s.location)
 	if status, _, stderr := call(t, "schedule", "list", "--server", s.location, "--token", token); status != 0 {
 		t.Errorf("with a token: status %d, %q", status, stderr)
 	}
-	if status := s.stop(); status != 0 {
-		t.Errorf("the server ends with status %d\n%s", status, s.log)
-	}
+	s.stop()
 	for _, wrong := range [][]string{
 		{"new"},
 		{"new", "--name", "a b"},
 		{"new", "--name", "a", "--scopes", "write"},
 		{"old"},
 	} {
-		if status, _, stderr := call(t, append([]string{"token"}, wrong...)...); status != 2 {
-			t.Errorf("%v: status %d, %q", wrong, status, stderr)
-		}
+		fails(t, 2, "", append([]string{"token"}, wrong...)...)
 	}
 }
 
@@ -273,8 +262,5 @@ func TestUnixSocket(t *testing.T) {
 	}
 	if status, _, stderr := call(t, "schedule", "list", "--server", address); status != 0 {
 		t.Errorf("status %d, %q", status, stderr)
-	}
-	if status := s.stop(); status != 0 {
-		t.Errorf("the server ends with status %d\n%s", status, s.log)
 	}
 }

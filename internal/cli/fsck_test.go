@@ -40,16 +40,10 @@ func TestFsck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if status, _, _ = call(t, "fsck", "--data", dir); status != 1 {
-		t.Errorf("beside a server: status %d", status)
-	}
-	if status, _, out = call(t, "fsck", "--data", dir, "--repair"); status != 1 || !strings.Contains(out, "in use") {
-		t.Errorf("repair beside a server: status %d, %s", status, out)
-	}
+	fails(t, 1, "1 damaged", "fsck", "--data", dir) // next to a server
+	fails(t, 1, "in use", "fsck", "--data", dir, "--repair")
 	if err := lock.Release(); err != nil {
 		t.Fatal(err)
 	}
-	if status, _, _ = call(t, "fsck", "--data", filepath.Join(dir, "absent")); status != 1 {
-		t.Errorf("no folder: status %d", status)
-	}
+	fails(t, 1, "there is no data folder", "fsck", "--data", filepath.Join(dir, "absent"))
 }

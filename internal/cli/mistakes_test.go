@@ -29,10 +29,7 @@ func TestDidYouMean(t *testing.T) {
 		if args[0] == "sample" {
 			args = append(args, "--out", picture)
 		}
-		status, _, stderr := call(t, append(args, "--data", dir, "--device", "go")...)
-		if status != 1 || !strings.Contains(stderr, want) {
-			t.Errorf("%s: status %d, says %q, want %q", line, status, stderr, want)
-		}
+		fails(t, 1, want, append(args, "--data", dir, "--device", "go")...)
 	}
 }
 
@@ -48,20 +45,13 @@ func TestTypoMakesNoFolder(t *testing.T) {
 		{"model", "list"},
 		{"schedule", "start", "--name", "a", "--dataset", "b"},
 	} {
-		status, _, stderr := call(t, append(args, "--data", "dta")...)
-		want := "the data folder \"dta\" does not exist; choose another --data, or " +
-			"make it with `anisoflight serve --data dta` or mkdir\n"
-		if status != 1 || !strings.HasSuffix(stderr, want) {
-			t.Errorf("%v: status %d, says %q, want %q", args, status, stderr, want)
-		}
+		fails(t, 1, "the data folder \"dta\" does not exist; choose another --data, or make it with "+
+			"`anisoflight serve --data dta` or mkdir\n", append(args, "--data", "dta")...)
 	}
 	if _, err := os.Stat("dta"); err == nil {
 		t.Error("a folder was made")
 	}
-	s := startServer(t, "new")
-	if status := s.stop(); status != 0 {
-		t.Errorf("serve on a new folder ends with status %d\n%s", status, s.log)
-	}
+	startServer(t, "new")
 }
 
 // The file that a command would write is tried before anything is done for it.
@@ -69,16 +59,11 @@ func TestOutIsTriedFirst(t *testing.T) {
 	dir := t.TempDir()
 	nowhere := filepath.Join(dir, "nowhere")
 	out := filepath.Join(nowhere, "a.png")
-	want := "anisoflight: " + out + " cannot be written: there is no folder " + nowhere + "\n"
-	if status, _, stderr := call(t, "sample", "--model", "m", "--out", out, "--data", "none"); status != 1 ||
-		stderr != want {
-		t.Errorf("status %d, says %q, want %q", status, stderr, want)
-	}
+	fails(t, 1, "anisoflight: "+out+" cannot be written: there is no folder "+nowhere+"\n",
+		"sample", "--model", "m", "--out", out, "--data", "none")
 	folder := filepath.Join(dir, "a.png")
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, stderr := call(t, "sample", "--model", "m", "--out", folder); !strings.Contains(stderr, "is a folder; give") {
-		t.Errorf("of a folder it says %q", stderr)
-	}
+	fails(t, 1, "is a folder; give", "sample", "--model", "m", "--out", folder)
 }

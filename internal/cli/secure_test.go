@@ -24,11 +24,7 @@ func TestServeRefusesToBeExposed(t *testing.T) {
 		"rubbish: line 1":           {"--tokens", rubbish},
 		"no such file or directory": {"--tokens", rubbish + "2"},
 	} {
-		status, _, told := call(t, append([]string{"serve", "--data", dir, "--device", "go", "--log-level", "error"},
-			args...)...)
-		if status != 1 || !strings.Contains(told, says) {
-			t.Errorf("%v: status %d, %q; want %q", args, status, told, says)
-		}
+		fails(t, 1, says, append([]string{"serve", "--data", dir, "--device", "go", "--log-level", "error"}, args...)...)
 	}
 }
 
@@ -53,11 +49,7 @@ func TestServeTellsMetrics(t *testing.T) {
 			t.Errorf("there is no %s in\n%s", name, text)
 		}
 	}
-	if status := s.stop(); status != 0 {
-		t.Errorf("status %d:\n%s", status, s.log)
-	}
-	if s, _, stderr := call(t, "serve", "--metrics", "0.0.0.0:0", "--listen", "127.0.0.1:0", "--data", dir, "--device",
-		"go", "--log-level", "error"); s != 1 || !strings.Contains(stderr, "loopback") {
-		t.Errorf("metrics for everybody: status %d, %q", s, stderr)
-	}
+	s.stop()
+	fails(t, 1, "loopback", "serve", "--metrics", "0.0.0.0:0", "--listen", "127.0.0.1:0", "--data", dir, "--device", "go",
+		"--log-level", "error")
 }
