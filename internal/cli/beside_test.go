@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/client"
 	"github.com/anisoflight/anisoflight/internal/cli/connect"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
@@ -110,6 +111,10 @@ func TestCommandsBesideAServer(t *testing.T) {
 		waitFor(t, "a store beside "+line, func() bool { return steps.Load() > before || t.Failed() })
 	}
 	fails(t, 1, "in use", "fsck", "--repair", "--data", dir)
+	_, _, _, err := client.ReadAll(c.Dataset(t.Context(), api.Dataset{Dataset: "converted"}))
+	if err != nil {
+		t.Errorf("Python did not convert for the server: %v", err)
+	}
 	stop()
 	storing.Wait()
 	want := states(t, c)

@@ -79,10 +79,8 @@ func child(ctx context.Context, dir string) error {
 		fmt.Println(f.Name, filepath.Base(f.Path))
 		return nil
 	})
-	for _, r := range operations[index].does {
-		if err := perform(ctx, e, r); err != nil {
-			return err
-		}
+	if err := operations[index].perform(ctx, e); err != nil {
+		return err
 	}
 	fmt.Println("done")
 	return nil
@@ -159,11 +157,7 @@ func attempt(t *testing.T, dir string, index int, dev *device.Device) error {
 	if err != nil {
 		return err
 	}
-	for _, r := range operations[index].does {
-		if err = perform(t.Context(), e, r); err != nil {
-			break
-		}
-	}
+	err = operations[index].perform(t.Context(), e)
 	_ = e.Close(t.Context())
 	return err
 }

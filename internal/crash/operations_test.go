@@ -17,72 +17,56 @@ import (
 
 // request is one request of an operation.
 type request struct {
-	op, body string
-	in       *api.Schema // of an upload
-	rows     api.Batch
+	op, fields string
+	in         *api.Schema // of an upload
+	rows       api.Batch
 }
 
-// storing is an operation that stores, with what it needs beforehand.
+// storing is an operation that stores.
 type storing struct {
-	name  string
-	short bool // one of those that every go test kills
-	does  []request
-	// behind: the reply acknowledges that the work begins; it goes on after the reply
-	behind bool
+	name string
+	request
+	short  bool // one of those that every go test kills
+	behind bool // the reply acknowledges that the work begins; it goes on after the reply
 }
 
 // operations are all that store, each on the folder that makeFolder makes.
 var operations = []storing{
-	{"PutDataset", false, []request{upload(`{"op":"PutDataset","name":"new"}`, images, pictures(6))}, false},
-	{
-		"PutDataset replace", true,
-		[]request{upload(`{"op":"PutDataset","name":"a","replace":true}`, images, pictures(5))},
-		false,
-	},
-	{"MakeDataset", false, []request{{op: "MakeDataset", body: `{"name":"drawn","model":"two","n":9}`}}, false},
-	{"DeleteDataset", false, []request{{op: "DeleteDataset", body: `{"dataset":"b"}`}}, false},
-	{"PutSchedule", false, []request{upload(`{"op":"PutSchedule","name":"new"}`, schedules, knots(3))}, false},
-	{"PutSchedule replace", false, []request{upload(`{"op":"PutSchedule","name":"s","replace":true}`, schedules,
-		knots(4))}, false},
-	{
-		"MakeSchedule", false,
-		[]request{{op: "MakeSchedule", body: `{"name":"new","kind":"log-linear","T":50,"knots":5}`}},
-		false,
-	},
-	{"MakeSchedule replace", true, []request{{
-		op: "MakeSchedule", body: `{"name":"s","kind":"log-linear","T":50,"knots":5,"replace":true}`,
-	}}, false},
-	{"DeleteSchedule", false, []request{{op: "DeleteSchedule", body: `{"schedule":"s"}`}}, false},
-	{"PutBasis", false, []request{upload(`{"op":"PutBasis","name":"new"}`, bases, axis(0))}, false},
-	{
-		"PutBasis replace", false,
-		[]request{upload(`{"op":"PutBasis","name":"corner","replace":true}`, bases, axis(9))},
-		false,
-	},
-	{"MakeBasis", false, []request{{op: "MakeBasis", body: `{"name":"new","kind":"pca","dataset":"a","k":2}`}}, false},
-	{"DeleteBasis", false, []request{{op: "DeleteBasis", body: `{"basis":"corner"}`}}, false},
-	{"MakeModel", false, []request{mixture("new", 0.5, false)}, false},
-	{"MakeModel replace", true, []request{mixture("two", 0.5, true)}, false},
-	{"DeleteModel", false, []request{{op: "DeleteModel", body: `{"model":"two"}`}}, false},
-	{"SaveModel", false, []request{{op: "SaveModel", body: `{"run":"r","name":"new"}`}}, false},
-	{"SaveModel replace", false, []request{{op: "SaveModel", body: `{"run":"r","name":"two","replace":true}`}}, false},
-	{"CreateRun", false, []request{createRun("new", "")}, false},
-	{"CreateRun replace", true, []request{createRun("r", `,"seed":7,"replace":true`)}, false},
-	{"TrainStep", false, []request{{op: "TrainStep", body: `{"run":"r","steps":2}`}}, false},
-	{"StartRun", false, []request{{op: "StartRun", body: `{"run":"r","kimg":0.016}`}, {op: "wait"}}, true},
-	{"CancelRun", false, []request{{op: "CancelRun", body: `{"run":"r"}`}}, false},
-	{"DeleteRun", false, []request{{op: "DeleteRun", body: `{"run":"r"}`}}, false},
+	{"PutDataset", upload("PutDataset", `{"name":"new"}`, images, pictures(6)), false, false},
+	{"PutDataset replace", upload("PutDataset", `{"name":"a","replace":true}`, images, pictures(5)), true, false},
+	{"MakeDataset", request{op: "MakeDataset", fields: `{"name":"drawn","model":"two","n":9}`}, false, false},
+	{"DeleteDataset", request{op: "DeleteDataset", fields: `{"dataset":"b"}`}, false, false},
+	{"PutSchedule", upload("PutSchedule", `{"name":"new"}`, schedules, knots(3)), false, false},
+	{"PutSchedule replace", upload("PutSchedule", `{"name":"s","replace":true}`, schedules, knots(4)), false, false},
+	{"MakeSchedule", logLinear("new", false), false, false},
+	{"MakeSchedule replace", logLinear("s", true), true, false},
+	{"DeleteSchedule", request{op: "DeleteSchedule", fields: `{"schedule":"s"}`}, false, false},
+	{"PutBasis", upload("PutBasis", `{"name":"new"}`, bases, axis(0)), false, false},
+	{"PutBasis replace", upload("PutBasis", `{"name":"corner","replace":true}`, bases, axis(9)), false, false},
+	{"MakeBasis", request{op: "MakeBasis", fields: `{"name":"new","kind":"pca","dataset":"a","k":2}`}, false, false},
+	{"DeleteBasis", request{op: "DeleteBasis", fields: `{"basis":"corner"}`}, false, false},
+	{"MakeModel", mixture("new", 0.5, false), false, false},
+	{"MakeModel replace", mixture("two", 0.5, true), true, false},
+	{"DeleteModel", request{op: "DeleteModel", fields: `{"model":"two"}`}, false, false},
+	{"SaveModel", request{op: "SaveModel", fields: `{"run":"r","name":"new"}`}, false, false},
+	{"SaveModel replace", request{op: "SaveModel", fields: `{"run":"r","name":"two","replace":true}`}, false, false},
+	{"CreateRun", createRun("new", ""), false, false},
+	{"CreateRun replace", createRun("r", `,"seed":7,"replace":true`), true, false},
+	{"TrainStep", request{op: "TrainStep", fields: `{"run":"r","steps":2}`}, false, false},
+	{"StartRun", request{op: "StartRun", fields: `{"run":"r","kimg":0.016}`}, false, true},
+	{"CancelRun", request{op: "CancelRun", fields: `{"run":"r"}`}, false, false},
+	{"DeleteRun", request{op: "DeleteRun", fields: `{"run":"r"}`}, false, false},
 }
 
 // before fills the folder: two data sets, two models of exact laws, a schedule, a basis, and a run of two steps.
 var before = []request{
-	upload(`{"op":"PutDataset","name":"a"}`, images, pictures(8)),
-	upload(`{"op":"PutDataset","name":"b"}`, images, pictures(3)),
+	upload("PutDataset", `{"name":"a"}`, images, pictures(8)),
+	upload("PutDataset", `{"name":"b"}`, images, pictures(3)),
 	mixture("two", 0.1, false), mixture("other", 0.2, false),
-	upload(`{"op":"PutSchedule","name":"s"}`, schedules, knots(2)),
-	upload(`{"op":"PutBasis","name":"corner"}`, bases, axis(3)),
+	upload("PutSchedule", `{"name":"s"}`, schedules, knots(2)),
+	upload("PutBasis", `{"name":"corner"}`, bases, axis(3)),
 	createRun("r", ""),
-	{op: "TrainStep", body: `{"run":"r","steps":2}`},
+	{op: "TrainStep", fields: `{"run":"r","steps":2}`},
 }
 
 var (
@@ -102,8 +86,8 @@ var (
 	}}
 )
 
-func upload(command string, in api.Schema, rows api.Batch) request {
-	return request{op: "upload", body: command, in: &in, rows: rows}
+func upload(op, fields string, in api.Schema, rows api.Batch) request {
+	return request{op: op, fields: fields, in: &in, rows: rows}
 }
 
 // pictures returns n images, which depend on n.
@@ -135,14 +119,19 @@ func axis(i int) api.Batch {
 	return api.Batch{Rows: 1, Cols: []any{[]int32{-1}, v}}
 }
 
+func logLinear(name string, replace bool) request {
+	return request{op: "MakeSchedule", fields: fmt.Sprintf(
+		`{"name":%q,"kind":"log-linear","T":50,"knots":5,"replace":%t}`, name, replace)}
+}
+
 func mixture(name string, variance float64, replace bool) request {
-	return request{op: "MakeModel", body: fmt.Sprintf(
+	return request{op: "MakeModel", fields: fmt.Sprintf(
 		`{"name":%q,"means":[[-1,0],[1,0]],"covariances":[[[%[2]g,0],[0,%[2]g]],[[%[2]g,0],[0,%[2]g]]],"replace":%t}`,
 		name, variance, replace)}
 }
 
 func createRun(name, more string) request {
-	return request{op: "CreateRun", body: fmt.Sprintf(`{"name":%q,"stage":"pretrain","dataset":"a","batch":4,"kimg":1,
+	return request{op: "CreateRun", fields: fmt.Sprintf(`{"name":%q,"stage":"pretrain","dataset":"a","batch":4,"kimg":1,
 		"network":{"model_type":"SongUNet","img_resolution":4,"img_channels":1,"label_dim":2,"model_channels":4,
 		"channel_mult":[1],"num_blocks":1,"attn_resolutions":[],"dropout":0}%s}`, name, more)}
 }
@@ -150,18 +139,8 @@ func createRun(name, more string) request {
 // perform does a request and returns once it is acknowledged.
 func perform(ctx context.Context, e *engine.Engine, r request) error {
 	switch {
-	case r.op == "wait":
-		return waitForRuns(ctx, e)
 	case r.in != nil:
-		m, err := api.ReadMessage([]byte(r.body))
-		if err != nil {
-			return err
-		}
-		name, err := m.Op()
-		if err != nil {
-			return err
-		}
-		call, err := e.Operations().Call(api.ByPut, name, []byte(r.body))
+		call, err := e.Operations().Call(api.ByPut, r.op, []byte(r.fields))
 		if err != nil {
 			return err
 		}
@@ -176,9 +155,18 @@ func perform(ctx context.Context, e *engine.Engine, r request) error {
 		_, err = u.Commit()
 		return err
 	case e.Operations().Named(r.op).Rows:
-		return read(ctx, e, r.op, r.body, func(api.Batch) {})
+		return read(ctx, e, r.op, r.fields, func(api.Batch) {})
 	}
-	_, err := ask(ctx, e, r.op, r.body)
+	_, err := ask(ctx, e, r.op, r.fields)
+	return err
+}
+
+// perform does the operation, and waits for the work behind it.
+func (s storing) perform(ctx context.Context, e *engine.Engine) error {
+	err := perform(ctx, e, s.request)
+	if err == nil && s.behind {
+		err = waitForRuns(ctx, e)
+	}
 	return err
 }
 
@@ -246,7 +234,7 @@ func makeFolder(ctx context.Context, dir string, dev *device.Device) error {
 	}
 	for _, r := range before {
 		if err := perform(ctx, e, r); err != nil {
-			return fmt.Errorf("%s %s: %w", r.op, r.body, err)
+			return fmt.Errorf("%s %s: %w", r.op, r.fields, err)
 		}
 	}
 	return e.Close(ctx)
