@@ -13,7 +13,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/flight"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 
@@ -170,11 +169,7 @@ func TestExemptions(t *testing.T) {
 	}
 	wantStatus(t, "a wrong token", s.doAction(with(t.Context(), "Bearer x"), "ServerInfo"), codes.Unauthenticated,
 		"[NO_TOKEN] ")
-	conn, err := grpc.NewClient(s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	conn := dial(t, s.address)
 	health := grpc_health_v1.NewHealthClient(conn)
 	if _, err := health.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{}); err != nil {
 		t.Error(err)
@@ -279,11 +274,7 @@ func TestCallsOfOneCaller(t *testing.T) {
 // TestCallsWithoutTokenAreFew: calls without a token are bounded, and do not prevent calls with a token.
 func TestCallsWithoutTokenAreFew(t *testing.T) {
 	s, tokens := guardedServer(t, Config{})
-	conn, err := grpc.NewClient(s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	conn := dial(t, s.address)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	for range maxNoToken {

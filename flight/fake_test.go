@@ -323,6 +323,17 @@ func connect(t *testing.T, address string) flight.Client {
 	return c
 }
 
+// dial opens a connection without a client of Flight.
+func dial(t *testing.T, address string) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
 // eventually waits for a condition.
 func eventually(t *testing.T, what string, within time.Duration, ok func() bool) {
 	t.Helper()
@@ -358,4 +369,6 @@ func (s *testServer) act(ctx context.Context, name, body string) (bodies [][]byt
 }
 
 // doAction does an action without a request.
-func (s *testServer) doAction(ctx context.Context, name string) error { return errorOf(s.act(ctx, name, "")) }
+func (s *testServer) doAction(ctx context.Context, name string) error {
+	return errorOf(s.act(ctx, name, ""))
+}

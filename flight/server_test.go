@@ -11,9 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
 )
 
@@ -65,11 +63,7 @@ func TestShutdownIsForced(t *testing.T) {
 // TestHealth: the health service reports that the server serves, and that it stops; a watcher does not delay Shutdown.
 func TestHealth(t *testing.T) {
 	s := serve(t, Config{})
-	conn, err := grpc.NewClient(s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	conn := dial(t, s.address)
 	client := grpc_health_v1.NewHealthClient(conn)
 	watch, err := client.Watch(t.Context(),
 		&grpc_health_v1.HealthCheckRequest{Service: "arrow.flight.protocol.FlightService"})

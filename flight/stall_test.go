@@ -11,7 +11,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/flight"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 )
 
 // TestStalledReaders: the call of a client that does not read is ended, and delays no other call.
@@ -61,11 +60,7 @@ func TestStalledWriters(t *testing.T) {
 // are errors of the client.
 func TestRequestsThatNeverCome(t *testing.T) {
 	s := serve(t, Config{})
-	conn, err := grpc.NewClient(s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	conn := dial(t, s.address)
 	for _, method := range []string{"DoGet", "DoAction", "DoPut", "DoExchange", "ListFlights"} {
 		ctx, leave := context.WithCancel(t.Context())
 		description := &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}

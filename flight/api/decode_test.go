@@ -133,38 +133,28 @@ func TestGridForms(t *testing.T) {
 		`{"t":[3,2,0]}`:                    {Kind: GridTimes, T: []float64{3, 2, 0}},
 		`{"sigma":[3,1]}`:                  {Kind: GridSigmas, Sigma: []float64{3, 1}},
 	}
-	for body, want := range tests {
-		var g, back Grid
-		if err := DecodeStruct([]byte(body), &g); err != nil {
-			t.Errorf("%s: %v", body, err)
-			continue
-		}
-		if !reflect.DeepEqual(g, want) {
-			t.Errorf("%s: got %+v", body, g)
-		}
-		again, err := json.Marshal(g)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := DecodeStruct(again, &back); err != nil || !reflect.DeepEqual(back, g) {
-			t.Errorf("%s: came back from %s as %+v, %v", body, again, back, err)
-		}
-	}
+	checkForms(t, tests)
 }
 
 func TestScheduleForms(t *testing.T) {
-	for body, want := range map[string]ScheduleRef{
+	checkForms(t, map[string]ScheduleRef{
 		`"mine"`: {"mine", 6400}, `"edm"`: {"edm", 6400}, `{"edm":{}}`: {"edm", 6400}, `{"edm":{"T":400}}`: {"edm", 400},
-	} {
-		var r, back ScheduleRef
-		if err := DecodeStruct([]byte(body), &r); err != nil || r != want {
-			t.Errorf("%s: got %+v, %v", body, r, err)
+	})
+}
+
+// checkForms decodes JSON to a field of several forms, and what the field is written as again.
+func checkForms[F any](t *testing.T, tests map[string]F) {
+	t.Helper()
+	for body, want := range tests {
+		var got, back F
+		if err := DecodeStruct([]byte(body), &got); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %+v, %v", body, got, err)
 		}
-		again, err := json.Marshal(r)
+		again, err := json.Marshal(got)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := DecodeStruct(again, &back); err != nil || back != r {
+		if err := DecodeStruct(again, &back); err != nil || !reflect.DeepEqual(back, got) {
 			t.Errorf("%s: came back from %s as %+v, %v", body, again, back, err)
 		}
 	}

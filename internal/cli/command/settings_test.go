@@ -12,20 +12,28 @@ import (
 	"github.com/spf13/pflag"
 )
 
+// flagsOf returns the parsed flags of options.
+func flagsOf(t *testing.T, options []Option, args ...string) *pflag.FlagSet {
+	t.Helper()
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	flags.String("config", "", "")
+	for _, o := range options {
+		o.register(flags)
+	}
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return flags
+}
+
 // A shell leaves ~ alone within quotes, behind an equals sign and in a file.
 func TestHomeFolderFromEveryPlace(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
-	option := Option{Name: "data", Default: "data"}
+	options := []Option{{Name: "data", Default: "data"}}
 	check := func(want string, args ...string) {
 		t.Helper()
-		flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
-		flags.String("config", "", "")
-		option.register(flags)
-		if err := flags.Parse(args); err != nil {
-			t.Fatal(err)
-		}
-		if s, err := Resolve([]Option{option}, flags); err != nil || s.Text("data") != want {
+		if s, err := Resolve(options, flagsOf(t, options, args...)); err != nil || s.Text("data") != want {
 			t.Errorf("%v: %v, %v, want %s", args, s, err, want)
 		}
 	}
@@ -60,21 +68,9 @@ func TestKindsFromEveryPlace(t *testing.T) {
 		"text": "a,b: c", "number": 1e-9, "whole": int64(-3), "seed": uint64(1<<64 - 1),
 		"toggle": true, "object": map[string]any{"Nested": map[string]any{"K": []any{1.0, 2.0}}}, "T": 6400.0,
 	}
-	flagsFor := func(t *testing.T, args ...string) *pflag.FlagSet {
+	check := func(t *testing.T, args ...string) {
 		t.Helper()
-		flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
-		flags.String("config", "", "")
-		for _, o := range options {
-			o.register(flags)
-		}
-		if err := flags.Parse(args); err != nil {
-			t.Fatal(err)
-		}
-		return flags
-	}
-	check := func(t *testing.T, flags *pflag.FlagSet) {
-		t.Helper()
-		s, err := Resolve(options, flags)
+		s, err := Resolve(options, flagsOf(t, options, args...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,13 +89,13 @@ func TestKindsFromEveryPlace(t *testing.T) {
 		for name, v := range given {
 			args = append(args, "--"+name+"="+v)
 		}
-		check(t, flagsFor(t, args...))
+		check(t, args...)
 	})
 	t.Run("environment", func(t *testing.T) {
 		for name, v := range given {
 			t.Setenv("ANISOFLIGHT_"+strings.ToUpper(name), v)
 		}
-		check(t, flagsFor(t))
+		check(t)
 	})
 	t.Run("file", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "settings.yaml")
@@ -115,10 +111,10 @@ T: 6400
 		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		check(t, flagsFor(t, "--config", file))
+		check(t, "--config", file)
 	})
 	t.Run("nowhere", func(t *testing.T) {
-		s, err := Resolve(options, flagsFor(t))
+		s, err := Resolve(options, flagsOf(t, options))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,15 +140,11 @@ func TestPlacesInOrder(t *testing.T) {
 	} {
 		t.Setenv("ANISOFLIGHT_LISTEN", c.env)
 		t.Setenv("ANISOFLIGHT_CONFIG", c.file)
-		flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
-		flags.String("config", "", "")
-		options[0].register(flags)
+		var args []string
 		if c.flag != "" {
-			if err := flags.Set("listen", c.flag); err != nil {
-				t.Fatal(err)
-			}
+			args = []string{"--listen", c.flag}
 		}
-		s, err := Resolve(options, flags)
+		s, err := Resolve(options, flagsOf(t, options, args...))
 		if err != nil || s.Text("listen") != c.want || s.Given("listen") != (c.flag+c.env+c.file != "") {
 			t.Errorf("%+v: %v, %v", c, s, err)
 		}

@@ -153,25 +153,23 @@ func Collect(ctx context.Context, e command.Env, op string, fields map[string]an
 	})
 }
 
-// Rows collects the rows of an operation. It calls edit, which may be nil, as [Table.Add] does.
-func Rows(ctx context.Context, e command.Env, op string, fields map[string]any, doing string,
-	edit func(row map[string]any, metadata map[string]string),
-) (*Table, error) {
+// Rows collects the rows of an operation.
+func Rows(ctx context.Context, e command.Env, op string, fields map[string]any, doing string) (*Table, error) {
 	t := &Table{}
-	err := Collect(ctx, e, op, fields, doing, func(m client.Message) { t.Add(m.Schema, m.Batch, edit) })
+	err := Collect(ctx, e, op, fields, doing, func(m client.Message) { t.Add(m.Schema, m.Batch) })
 	return t, err
 }
 
 // Table is a reply's rows, each as an object with the names of the columns as keys.
 type Table struct {
-	columns []string
-	Rows    []map[string]any
+	columns  []string
+	Metadata map[string]string // of the schema
+	Rows     []map[string]any
 }
 
-// Add appends the rows of a batch. If edit is not nil, it is called with each row and the schema's metadata, and may
-// change the row.
-func (t *Table) Add(s api.Schema, b api.Batch, edit func(row map[string]any, metadata map[string]string)) {
-	t.columns = nil
+// Add appends the rows of a batch.
+func (t *Table) Add(s api.Schema, b api.Batch) {
+	t.columns, t.Metadata = nil, s.Metadata
 	for _, c := range s.Columns {
 		t.columns = append(t.columns, c.Name)
 	}
@@ -179,9 +177,6 @@ func (t *Table) Add(s api.Schema, b api.Batch, edit func(row map[string]any, met
 		row := map[string]any{}
 		for k, name := range t.columns {
 			row[name] = reflect.ValueOf(b.Cols[k]).Index(i).Interface()
-		}
-		if edit != nil {
-			edit(row, s.Metadata)
 		}
 		t.Rows = append(t.Rows, row)
 	}

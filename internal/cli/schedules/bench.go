@@ -29,13 +29,13 @@ without the data's mean, which no solver can change.`,
 	JSON:    true,
 	Run: func(ctx context.Context, e command.Env) error {
 		request := e.Request(benchRequest)
-		table, err := connect.Rows(ctx, e, "BenchSchedule", request, "measuring",
-			func(row map[string]any, _ map[string]string) {
-				row["schedule"] = entry(request["schedules"], int(row["schedule"].(int32)), "edm")
-				row["solver"] = entry(request["solvers"], int(row["solver"].(int32)), "heun")
-			})
+		table, err := connect.Rows(ctx, e, "BenchSchedule", request, "measuring")
 		if err != nil {
 			return err
+		}
+		for _, row := range table.Rows {
+			row["schedule"] = entry(request["schedules"], int(row["schedule"].(int32)), "edm")
+			row["solver"] = entry(request["solvers"], int(row["solver"].(int32)), "heun")
 		}
 		return e.Show(table.Rows, table.Print)
 	},
@@ -68,12 +68,13 @@ standard errors may be chance. The largest gains come first.`,
 	}}, connect.FolderOptions),
 	JSON: true,
 	Run: func(ctx context.Context, e command.Env) error {
-		table, err := connect.Rows(ctx, e, "Predict", e.Request(predictRequest), "measuring",
-			func(row map[string]any, metadata map[string]string) {
-				row["basis"] = strings.Fields(metadata["bases"])[row["basis"].(int32)]
-			})
+		table, err := connect.Rows(ctx, e, "Predict", e.Request(predictRequest), "measuring")
 		if err != nil {
 			return err
+		}
+		bases := strings.Fields(table.Metadata["bases"])
+		for _, row := range table.Rows {
+			row["basis"] = bases[row["basis"].(int32)]
 		}
 		return e.Show(table.Rows, func(w io.Writer) error {
 			if top := int(e.Whole("top")); top > 0 && top < len(table.Rows) {

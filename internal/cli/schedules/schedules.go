@@ -68,7 +68,7 @@ var showSpec = command.Spec{
 			for i, column := range s.Columns {
 				shown[column.Name] = b.Cols[i]
 			}
-			table.Add(s, b, nil)
+			table.Add(s, b)
 			return err
 		})
 		if err != nil {
