@@ -69,8 +69,8 @@ func (c *Client) MakeSchedule(ctx context.Context, req api.ScheduleKind, progres
 	return act[api.ScheduleInfo](ctx, c, "MakeSchedule", json.RawMessage(body), progress)
 }
 
-// encode returns a request's JSON: the fields of a struct that are not zero, or all entries of a map or of JSON. It adds
-// the field called name unless its value is empty.
+// encode returns a request's JSON: the fields of a struct that are not zero, or all entries of a map or of JSON. The
+// field called name is added unless its value is empty.
 func encode(req any, name, value string) ([]byte, error) {
 	fields := map[string]json.RawMessage{}
 	if req != nil {
