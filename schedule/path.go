@@ -48,6 +48,19 @@ func NewPath(tau, g []float64) (*Path, error) {
 	return p, nil
 }
 
+// PathThrough returns the path that has the variances g, decreasing, at uniform times from T down to 0. Errors are those
+// of NewPath.
+func PathThrough(g []float64, T float64) (*Path, error) {
+	n := len(g) - 1
+	tau, rising := make([]float64, n+1), slices.Clone(g)
+	for k := range n {
+		tau[k] = T * float64(k) / float64(n)
+	}
+	tau[n] = T
+	slices.Reverse(rising)
+	return NewPath(tau, rising)
+}
+
 // T returns the last knot's time.
 func (p *Path) T() float64 { return p.tau[len(p.tau)-1] }
 

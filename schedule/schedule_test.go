@@ -146,19 +146,6 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// Ends within 1e-9 are one end.
-func TestEndsWithinTolerance(t *testing.T) {
-	a := path(t, []float64{0, 1}, []float64{0.1, 1})
-	b := path(t, []float64{0, 0.5, 1 + 5e-10}, []float64{0.1, 0.2, 1 - 5e-10})
-	s, err := New(Family{Basis: "dct"}, nil, [][]*Path{{a, b}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s.At(0, 1).T() != s.T() {
-		t.Errorf("paths end at %v and %v", s.T(), s.At(0, 1).T())
-	}
-}
-
 func TestScheduleIsImmutable(t *testing.T) {
 	s := perClass(t)
 	before := s.Sigma(0, 50)

@@ -45,9 +45,6 @@ func FromTable(fam Family, rows []TableRow) (*Schedule, error) {
 	slices.Sort(labels)
 	labels = slices.Compact(labels)
 	fam.PerClass = labels[0] >= 0
-	if err := fam.check(subspaces); err != nil {
-		return nil, err
-	}
 	paths := make([][]*Path, len(labels))
 	first := lastRow(rows, labels[0], 0)
 	for r, label := range labels {

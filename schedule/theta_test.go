@@ -24,23 +24,15 @@ func TestEDMTheta(t *testing.T) {
 	relative(t, "θ", EDMTheta(32, f.T, f.g0), f.F64("theta"), 1e-12)
 }
 
-func TestLogLinear(t *testing.T) {
-	p := LogLinearTheta(9, 100, 0.01).Path(100, 0.01)
-	for _, at := range []float64{0, 13, 50, 99, 100} {
-		if g, _ := p.Eval(at); math.Abs(g/(0.01*math.Pow(1e4, at/100))-1) > 1e-12 {
-			t.Errorf("g(%v) = %v", at, g)
-		}
-	}
-}
-
-func TestCosine(t *testing.T) {
+func TestLogLinearAndCosine(t *testing.T) {
 	const T, g0, K = 400.0, 1e-6, 40
-	tau, logg := CosineTheta(K, T, g0).Path(T, g0).Knots()
+	tau, linear := LogLinearTheta(K, T, g0).Path(T, g0).Knots()
+	_, cosine := CosineTheta(K, T, g0).Path(T, g0).Knots()
 	lo, hi := math.Atan(math.Sqrt(g0)), math.Atan(math.Sqrt(T))
 	for k, at := range tau {
-		want := 2 * math.Log(math.Tan(lo+(hi-lo)*at/T))
-		if math.Abs(logg[k]-want) > 1e-9 {
-			t.Errorf("ln g(%v) = %v, want %v", at, logg[k], want)
+		a, b := math.Log(g0)+math.Log(T/g0)*at/T, 2*math.Log(math.Tan(lo+(hi-lo)*at/T))
+		if math.Abs(linear[k]-a) > 1e-9 || math.Abs(cosine[k]-b) > 1e-9 {
+			t.Errorf("ln g(%v) = %v and %v, want %v and %v", at, linear[k], cosine[k], a, b)
 		}
 	}
 }

@@ -65,7 +65,6 @@ func (s *Sampler) evaluateGuided(ctx context.Context, net Network, plans []*solv
 		}
 		needed = needed || scale[i] != 0
 	}
-	x = x[:st.n*st.size]
 	seen := labels
 	if !guide.Labels {
 		seen = slices.Repeat([]int32{-1}, len(labels))

@@ -253,18 +253,15 @@ func (f *fewStepSearch) onPolynomial(name string, sigma, rho float64) (*Candidat
 	if err != nil {
 		return nil, err
 	}
-	n := set.Steps
-	tau, g := make([]float64, n+1), make([]float64, n+1)
+	g := make([]float64, len(plan.T))
 	for i, t := range plan.T {
-		tau[n-i] = edm.T() * float64(n-i) / float64(n)
-		g[n-i], _ = edm.At(0, 0).Eval(t)
+		g[i], _ = edm.At(0, 0).Eval(t)
 	}
-	tau[0], tau[n] = 0, edm.T()
-	path, err := schedule.NewPath(tau, g)
+	path, err := schedule.PathThrough(g, edm.T())
 	if err != nil {
 		return nil, err
 	}
-	uniform := solver.Settings{Solver: name, Order: set.Order, Steps: n, Statistics: set.Statistics}
+	uniform := solver.Settings{Solver: name, Order: set.Order, Steps: set.Steps, Statistics: set.Statistics}
 	if uniform, err = uniform.Resolve(); err != nil {
 		return nil, err
 	}

@@ -369,12 +369,12 @@ func (f *fewStepSearch) heldOutScores(ctx context.Context, c *Candidate) ([]floa
 // solutionError sets the difference of a sampler to the converged samples from the same initial states.
 func (f *fewStepSearch) solutionError(ctx context.Context, best *Candidate) (err error) {
 	f.Progress.Begin("error", shareOfError, 0)
-	sample := func(ctx context.Context, p *solver.Plan) ([]float32, error) {
+	sample := func(p *solver.Plan) ([]float32, error) {
 		var out sampler.Samples
 		err := f.network.Follow(ctx, f.trajectoriesOf(best, p, 2*f.Samples, odeErrorLatents), &out)
 		return out, err
 	}
-	best.ODEError, err = gaussian.SolutionError(ctx, best.Settings, best.Schedule, sample)
+	best.ODEError, err = gaussian.SolutionError(best.Settings, best.Schedule, sample)
 	return err
 }
 

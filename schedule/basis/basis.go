@@ -41,7 +41,7 @@ const Shared = -1
 type Basis struct {
 	kind    string
 	h, w    int
-	dims    []int       // dimensions of each subspace per channel
+	dims    []int       // dimensions of each subspace per channel; they add up to H·W
 	cuts    []cut       // separable bases: the nested spans R_1 … R_{J−1}
 	vectors [][]float64 // bases by their vectors: [group][k·H·W]
 	groups  [][]int     // the labels that share each group's vectors
@@ -74,9 +74,6 @@ func (b *Basis) J() int { return len(b.dims) }
 
 // K returns the number of dimensions of P_1 per channel.
 func (b *Basis) K() int { return b.dims[0] }
-
-// Dims returns the number of dimensions of each subspace per channel; they add up to H·W.
-func (b *Basis) Dims() []int { return slices.Clone(b.dims) }
 
 // PerClass reports whether the vectors depend on a sample's class.
 func (b *Basis) PerClass() bool {

@@ -109,9 +109,6 @@ func dctChains(h, w int) []Chain {
 	return []Chain{c}
 }
 
-// rowsOf splits flat rows [n·d].
-func rowsOf(flat []float64, d int) [][]float64 { return slices.Collect(slices.Chunk(flat, d)) }
-
 // DCTBands returns the basis of nested frequency bands, J = len(cuts)+1: with cuts c_1 < c_2 < …, P_1 has the
 // frequencies max(u, v) < c_1, P_2 those below c_2 that are not in P_1, and so on, and P_J the rest. It returns an
 // *Error unless the cuts increase from 1 on and leave a rest.
@@ -168,7 +165,8 @@ var haar = Definition{
 			if err != nil {
 				break // no such scale
 			}
-			out = append(out, Chain{Vectors: rowsOf(b.cuts[0].functions(), h*w), Ranks: []int{k}})
+			vectors := slices.Collect(slices.Chunk(b.cuts[0].functions(), h*w))
+			out = append(out, Chain{Vectors: vectors, Ranks: []int{k}})
 		}
 		return out
 	},

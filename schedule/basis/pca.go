@@ -2,8 +2,10 @@ package basis
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -55,30 +57,21 @@ func (m *Moments) Components(k int) (*Components, error) {
 			break
 		}
 		c.Variances[i] = v / float64(m.n)
-		c.Vectors = append(c.Vectors, turnUpright(mat.Col(nil, d-1-i, &vectors)))
+		vector := mat.Col(nil, d-1-i, &vectors)
+		TurnUpright(vector)
+		c.Vectors = append(c.Vectors, vector)
 	}
 	c.complete(m.h, m.w, k)
 	return c, nil
 }
 
-// turnUpright returns v with its largest entry positive. Entries that differ by rounding count as equal.
-func turnUpright(v []float64) []float64 {
-	var largest float64
-	for _, x := range v {
-		largest = math.Max(largest, math.Abs(x))
+// TurnUpright gives v the sign with which its largest entry, the first of several, is positive. Entries that differ by
+// rounding count as equal. It does nothing for NaN.
+func TurnUpright(v []float64) {
+	least := (1 - 1e-6) * floats.Norm(v, math.Inf(1))
+	if i := slices.IndexFunc(v, func(x float64) bool { return math.Abs(x) >= least }); i >= 0 && v[i] < 0 {
+		floats.Scale(-1, v)
 	}
-	for _, x := range v {
-		if math.Abs(x) < (1-1e-6)*largest {
-			continue
-		}
-		if x < 0 {
-			for i := range v {
-				v[i] = -v[i]
-			}
-		}
-		break
-	}
-	return v
 }
 
 // complete adds DCT functions until there are k vectors.

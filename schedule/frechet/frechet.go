@@ -153,9 +153,6 @@ func (f Features) NewSample() *Sample { return &Sample{f, basis.NewMoments(1, f.
 // Size returns the number of values of an image.
 func (s *Sample) Size() int { return s.features.size }
 
-// Name returns the name of the features.
-func (r *Reference) Name() string { return r.features.Name }
-
 // NewSample returns a sample without images, of the reference's features.
 func (r *Reference) NewSample() *Sample { return r.features.NewSample() }
 

@@ -2,6 +2,7 @@ package solver
 
 import (
 	"math"
+	"slices"
 	"sort"
 
 	"gonum.org/v1/gonum/integrate/quad"
@@ -23,7 +24,8 @@ func (c *clock) multistep(step func(i int) (alpha float64, beta []float64)) []li
 //	x ← x + Σ_j Σ_i β_{ji} P_j E_i,   β_{ji} = −∫ ℓ_i dU_j over the step.
 func (c *clock) adams(p int, nodes []float64, integral func(i int, f func(float64) float64) float64) []link {
 	return c.multistep(func(i int) (alpha float64, beta []float64) {
-		last := lastValues(nodes, i, c.order(i, p))
+		last := slices.Clone(nodes[i+1-c.order(i, p) : i+1])
+		slices.Reverse(last) // the newest first
 		beta = make([]float64, len(last))
 		for k := range beta {
 			beta[k] = -integral(i, func(v float64) float64 { return lagrange(last, k, v) })

@@ -225,22 +225,3 @@ func TestUniPCOnUnevenSteps(t *testing.T) {
 		}
 	}
 }
-
-// Nodes that no solver can tell apart are refused.
-func TestUniPCOnEqualSteps(t *testing.T) {
-	p := path(t, []float64{0, 100}, []float64{1e-6, 100})
-	near := math.Nextafter(1, 0)
-	for _, sigma := range [][]float64{{10, 1, near, math.Nextafter(near, 0), 0.1, 1e-3}, {10, 1, near, 0.5, 1e-3}} {
-		plan, err := New(Settings{Solver: "unipc", Order: 3, Grid: Grid{Kind: GridSigma, Sigma: sigma}},
-			schedule.Isotropic(p), 0)
-		if err != nil {
-			t.Log(err)
-			continue
-		}
-		for i, s := range plan.Stages {
-			if l := (link{alpha: s.Alpha[0], beta: s.Beta[0]}); !l.finite() {
-				t.Errorf("step %d of %v: %v", i, sigma, s.Beta[0])
-			}
-		}
-	}
-}

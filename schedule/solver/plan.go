@@ -289,15 +289,6 @@ func (c *clock) order(i, p int) int {
 	return min(p, i+1)
 }
 
-// lastValues returns the last n values up to node i, newest first.
-func lastValues(v []float64, i, n int) []float64 {
-	out := make([]float64, n)
-	for k := range out {
-		out[k] = v[i-k]
-	}
-	return out
-}
-
 // link is a Stage seen by one subspace.
 type link struct {
 	t, g  float64 // where the network is evaluated

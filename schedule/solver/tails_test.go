@@ -52,15 +52,13 @@ func TestATailIsThePlanOfWhatIsLeft(t *testing.T) {
 		}
 	}
 	for _, ends := range [][]float64{times, append(times[:6:6], 0)} {
-		for _, m := range Methods() {
-			for order := m.LeastOrder; order <= m.MostOrder && !m.ByCoordinate; order++ {
-				for _, s := range []Settings{{}, {DenoiseToZero: true}, {Warmup: WarmupHeun}} {
-					if s.Solver, s.Order = m.Name, order; s.Warmup == "" || m.warmsUpAt(order) {
-						check(kinked(t), s, ends)
-					}
+		everyOrder(func(m Method, order int) {
+			for _, s := range []Settings{{}, {DenoiseToZero: true}, {Warmup: WarmupHeun}} {
+				if s.Solver, s.Order = m.Name, order; s.Warmup == "" || m.warmsUpAt(order) {
+					check(kinked(t), s, ends)
 				}
 			}
-		}
+		})
 		everyForm(t, func(_ *testing.T, s Settings) {
 			s.Statistics = wavy(t, 3)
 			check(edm(t, 100), s, ends)

@@ -1,12 +1,9 @@
 package start
 
 import (
-	"cmp"
 	"maps"
-	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/anisoflight/anisoflight/internal/base/normalization"
@@ -115,15 +112,12 @@ func covariancesOf(m *basis.FrequencyMoments) covariances {
 // add adds weight·o. A nil entry of s counts as 0.
 func (s covariances) add(o covariances, weight float64) {
 	for i, block := range o {
-		n := block.SymmetricDim()
 		if s[i] == nil {
-			s[i] = mat.NewSymDense(n, nil)
+			s[i] = mat.NewSymDense(block.SymmetricDim(), nil)
 		}
-		for a := range n {
-			for b := a; b < n; b++ {
-				s[i].SetSym(a, b, s[i].At(a, b)+weight*block.At(a, b))
-			}
-		}
+		var weighted mat.SymDense
+		weighted.ScaleSym(weight, block)
+		s[i].AddSym(s[i], &weighted)
 	}
 }
 
@@ -138,19 +132,11 @@ func (e *Estimator) law(m *basis.FrequencyMoments, cov covariances) (*Law, error
 				"must have covariances with eigenvectors, got none for the channels at frequency (%d, %d)", f/e.w, f%e.w)
 		}
 		for row := range slices.Chunk(rows, e.c) {
-			turnUpright(row)
+			basis.TurnUpright(row)
 		}
 		l.Variance, l.Axes = append(l.Variance, values...), append(l.Axes, rows...)
 	}
 	return l, nil
-}
-
-// turnUpright gives a vector the sign with which its largest entry is positive.
-func turnUpright(v []float64) {
-	largest := slices.MaxFunc(v, func(a, b float64) int { return cmp.Compare(math.Abs(a), math.Abs(b)) })
-	if largest < 0 {
-		floats.Scale(-1, v)
-	}
 }
 
 // Eigen returns the eigenvalues of a covariance, decreasing and not negative, and its unit eigenvectors as rows [d·d].

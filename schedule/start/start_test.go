@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/anisoflight/anisoflight/schedule/basis"
@@ -189,25 +188,7 @@ func TestRootIsTheSymmetricRoot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := rand.New(rand.NewPCG(5, 6))
-	var rows [][]float64
-	for range 3 {
-		x := make([]float64, h*w)
-		for i := range x {
-			x[i] = r.NormFloat64()
-		}
-		for _, o := range rows {
-			p := floats.Dot(x, o)
-			for i := range x {
-				x[i] -= p * o[i]
-			}
-		}
-		norm := math.Sqrt(floats.Dot(x, x))
-		for i := range x {
-			x[i] /= norm
-		}
-		rows = append(rows, x)
-	}
+	rows := slices.Collect(slices.Chunk(basis.DCTRows(h*w, 3), h*w)) // of a line, not of a plane
 	dense, err := basis.Dense(h, w, map[int][][]float64{basis.Shared: rows})
 	if err != nil {
 		t.Fatal(err)

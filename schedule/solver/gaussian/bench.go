@@ -1,7 +1,6 @@
 package gaussian
 
 import (
-	"context"
 	"math"
 
 	"github.com/anisoflight/anisoflight/schedule"
@@ -85,17 +84,17 @@ func (d *Distance) add(e Distance) {
 	d.W2 = d.Spread + d.Shift
 }
 
-// SampleFunc samples by a plan from fixed latents of its own and returns the values of all samples.
-type SampleFunc func(ctx context.Context, p *solver.Plan) ([]float32, error)
-
 // teacherSteps is the least number of Heun's steps that count as converged: their error is a hundredth of that of five
 // steps of the best multistep solvers.
 const teacherSteps = 64
 
 // SolutionError returns a sampler's ODE error on a schedule: the root mean square difference, over all values, between
-// its samples and the converged ones from the same latents. It is most exact on grids of the schedule's own times,
-// which the steps of the teacher divide.
-func SolutionError(ctx context.Context, s solver.Settings, sch *schedule.Schedule, sample SampleFunc) (float64, error) {
+// its samples and the converged ones from the same latents. sample samples by a plan from fixed latents and returns the
+// values of all samples. The error is most exact on grids of the schedule's own times, which the steps of the teacher
+// divide.
+func SolutionError(
+	s solver.Settings, sch *schedule.Schedule, sample func(p *solver.Plan) ([]float32, error),
+) (float64, error) {
 	s, err := s.Resolve()
 	if err != nil {
 		return 0, err
@@ -108,7 +107,7 @@ func SolutionError(ctx context.Context, s solver.Settings, sch *schedule.Schedul
 		if err != nil {
 			return 0, err
 		}
-		if x[i], err = sample(ctx, p); err != nil {
+		if x[i], err = sample(p); err != nil {
 			return 0, err
 		}
 	}

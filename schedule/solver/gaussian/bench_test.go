@@ -183,7 +183,8 @@ func TestRunIsTheSampler(t *testing.T) {
 		p := plan(t, set, sch)
 		for j := range 3 {
 			d := Direction{Mean: rng.NormFloat64(), Variance: math.Exp(3 * rng.NormFloat64())}
-			a, b := Run(p, j, d.Variance)
+			r := newRunner(p, j)
+			a, b := r.run(d.Variance, r.init)
 			xi := rng.NormFloat64()
 			got, want := a*xi+b*d.Mean, simulate(p, j, xi, d, nil)
 			if math.Abs(got-want) > 1e-11*(math.Abs(want)+math.Abs(xi)) {
@@ -214,11 +215,4 @@ func TestNoiseIsTheSpreadOfErrors(t *testing.T) {
 			near(t, set.Solver+": noise", newRunner(p, j).noise(d.Variance), want, 1e-8)
 		}
 	}
-}
-
-// Run executes subspace j of a plan on a direction of variance λ: the unit normal ξ becomes a ξ + b m for data of mean
-// m. It is exact up to rounding.
-func Run(p *solver.Plan, j int, variance float64) (a, b float64) {
-	r := newRunner(p, j)
-	return r.run(variance, r.init)
 }

@@ -194,12 +194,10 @@ func parameters(sigma []float64) []float64 {
 // pathThrough returns the path with its knots at the nodes, at uniform times, so that they are the uniform grid of n
 // steps.
 func pathThrough(sigma []float64, T, g0 float64) (*schedule.Path, error) {
-	n := len(sigma) - 1
-	tau, g := make([]float64, n+1), make([]float64, n+1)
+	g := make([]float64, len(sigma))
 	for i, s := range sigma {
-		tau[n-i] = T * float64(n-i) / float64(n)
-		g[n-i] = s * s
+		g[i] = s * s
 	}
-	tau[n], g[n], g[0] = T, T, g0
-	return schedule.NewPath(tau, g)
+	g[0], g[len(g)-1] = T, g0
+	return schedule.PathThrough(g, T)
 }
