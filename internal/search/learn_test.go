@@ -49,7 +49,7 @@ func leastSquares(theta, variances []float64) float64 {
 	first, x := theta[:1], theta[1:]
 	misses := func(x []float64) []float64 { return exactMisses(slices.Concat(first, x), variances) }
 	n, damping := len(x), 1e-3
-	for range 2000 {
+	for range 400 {
 		slopes := mat.NewDense(len(variances), n, nil)
 		fd.Jacobian(slopes, func(y, x []float64) { copy(y, misses(x)) }, x, &fd.JacobianSettings{Formula: fd.Central})
 		var normal mat.Dense
