@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -48,12 +49,7 @@ func NewDensity(samples []Sample) (*Density, error) {
 		return nil, failf(-1, "an energy density must have at least two samples, got %d", len(samples))
 	}
 	d := &Density{samples: slices.Clone(samples)}
-	slices.SortFunc(d.samples, func(a, b Sample) int {
-		if a.Sigma < b.Sigma {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(d.samples, func(a, b Sample) int { return cmp.Compare(a.Sigma, b.Sigma) })
 	for i, s := range d.samples {
 		if i > 0 && s.Sigma == d.samples[i-1].Sigma {
 			return nil, failf(-1, "sigma must be distinct, got %v twice; merge the two", s.Sigma)
@@ -330,8 +326,7 @@ func propagate(f []*Density, value func(int, *Density) float64) (sum, stderr flo
 // Gain returns the energies of EDM's schedule and of s under the densities of s, as means over its rows; nil if s has
 // none.
 func (s *Schedule) Gain() (before, after *Estimate, err error) {
-	densities := s.Energy()
-	if densities == nil {
+	if s.energy == nil {
 		return nil, nil, nil
 	}
 	edm, err := EDM(s.T(), s.At(0, 0).G0())
@@ -345,13 +340,9 @@ func (s *Schedule) Gain() (before, after *Estimate, err error) {
 		e.Value += energy / n
 		e.Stderr = math.Hypot(e.Stderr, stderr/n)
 	}
-	for row, f := range densities {
-		paths := make([]*Path, s.J())
-		for j := range paths {
-			paths[j] = s.At(row, j)
-		}
+	for row, f := range s.energy {
 		add(before, slices.Repeat([]*Path{edm.At(0, 0)}, s.J()), f)
-		add(after, paths, f)
+		add(after, s.paths[row], f)
 	}
 	return before, after, nil
 }

@@ -55,13 +55,12 @@ func New(fam Family, labels []int, paths [][]*Path) (*Schedule, error) {
 	if err := fam.check(len(paths[0])); err != nil {
 		return nil, err
 	}
-	if fam.PerClass != (labels != nil) {
+	switch {
+	case fam.PerClass != (labels != nil):
 		return nil, failf(-1, "a per-class schedule must have one label per row, and a shared one none")
-	}
-	if labels == nil && len(paths) != 1 {
+	case labels == nil && len(paths) != 1:
 		return nil, failf(-1, "a shared schedule must have one row, got %d", len(paths))
-	}
-	if labels != nil && len(labels) != len(paths) {
+	case labels != nil && len(labels) != len(paths):
 		return nil, failf(-1, "a per-class schedule must have one label per row, got %d labels for %d rows", len(labels),
 			len(paths))
 	}

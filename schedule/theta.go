@@ -3,6 +3,7 @@ package schedule
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/anisoflight/anisoflight/internal/base/suggest"
 )
@@ -47,12 +48,7 @@ func (th Theta) increments() []float64 {
 
 // Finite reports whether every parameter is a finite number.
 func (th Theta) Finite() bool {
-	for _, v := range th {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(th, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
 }
 
 // Path returns the path of θ between the variances g0 and T. It panics unless θ is finite and not empty, and 0 < g0 <
@@ -215,12 +211,8 @@ func EDMTheta(knots int, T, g0 float64) Theta {
 
 // LogLinearTheta returns the parameters with which ln g is linear in t.
 func LogLinearTheta(knots int, T, g0 float64) Theta {
-	th := make(Theta, knots-1)
 	y := (math.Log(T) - math.Log(g0)) / float64(knots-1)
-	for i := range th {
-		th[i] = softplusInverse(y)
-	}
-	return th
+	return slices.Repeat(Theta{softplusInverse(y)}, knots-1)
 }
 
 // CosineTheta returns the parameters of the cosine schedule (Nichol and Dhariwal, arXiv:2102.09672) in terms of the

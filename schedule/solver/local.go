@@ -1,10 +1,6 @@
 package solver
 
-import (
-	"math"
-
-	"github.com/anisoflight/anisoflight/schedule"
-)
+import "math"
 
 // localGaussian steps every part f of an image as if its law were the normal law that the denoiser looks like there
 // (package local). With λ constant over the step and
@@ -199,11 +195,6 @@ func checkFitted(s Settings) error {
 		return failf("grid", "must be left out with solver %s, which has nodes of its own", FittedName)
 	}
 	return nil
-}
-
-// fittedTimes returns the nodes of the fitted coefficients.
-func fittedTimes(s Settings, sch *schedule.Schedule, row int) ([]float64, error) {
-	return timesOf(s.Fitted.Sigma, sch, row)
 }
 
 // fittedLinks returns the links of every part.

@@ -145,7 +145,10 @@ func (s Settings) clocks(sch *schedule.Schedule, row int) (Settings, []*clock, e
 	if m.ByCoordinate && sch.J() != 1 {
 		return s, nil, failf("solver", "%s needs isotropic noise, got a schedule of %d subspaces", s.Solver, sch.J())
 	}
-	times, err := m.nodes(s, sch, row)
+	if m.fixedCoefficients {
+		s.Grid = Grid{Kind: GridSigma, Sigma: s.Fitted.Sigma}
+	}
+	times, err := s.Grid.times(sch, row, s.Steps)
 	if err != nil {
 		return s, nil, err
 	}
@@ -202,14 +205,6 @@ func Plans(s Settings, sch *schedule.Schedule) func(label int32) (*Plan, error) 
 		}
 		return made[row], err
 	}
-}
-
-// nodes returns the times of the nodes, decreasing.
-func (m Method) nodes(s Settings, sch *schedule.Schedule, row int) ([]float64, error) {
-	if m.times != nil {
-		return m.times(s, sch, row)
-	}
-	return s.Grid.times(sch, row, s.Steps)
 }
 
 // assemble sets the stages from the links of every part.

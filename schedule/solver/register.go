@@ -2,10 +2,8 @@ package solver
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/anisoflight/anisoflight/internal/base/suggest"
-	"github.com/anisoflight/anisoflight/schedule"
 )
 
 // Method is a solver's row of the register: its facts, for every schedule.
@@ -30,7 +28,7 @@ type Method struct {
 
 	// lowersOrder is true if the default order is 2 below fewEvaluations.
 	lowersOrder bool
-	// fixedCoefficients is true if Settings.Fitted has the coefficients, which no option changes.
+	// fixedCoefficients is true if Settings.Fitted has the nodes and the coefficients, which no option changes.
 	fixedCoefficients bool
 	// endsInEuler reports whether the last step on a uniform grid is an Euler step; nil means never.
 	endsInEuler func(s Settings) bool
@@ -38,8 +36,6 @@ type Method struct {
 	evaluations int
 	// check returns an error for resolved settings that the solver cannot take; it may be nil.
 	check func(s Settings) error
-	// times returns the nodes, as Grid.times does; nil means those of the grid.
-	times func(s Settings, sch *schedule.Schedule, row int) ([]float64, error)
 	// links returns the stages of one subspace. Their number, kinds and lengths depend only on the settings and the number
 	// of steps. It is nil for a solver by coordinate.
 	links func(s Settings, c *clock) []link
@@ -94,8 +90,8 @@ var register = []Method{
 		LeastOrder: 1, MostOrder: 3, UsualOrder: 2, Accuracy: plus(0), History: plus(0),
 	},
 	{
-		Name: FittedName, coordinateLinks: fittedLinks, check: checkFitted, times: fittedTimes, ByCoordinate: true,
-		Denoised: true, fixedCoefficients: true,
+		Name: FittedName, coordinateLinks: fittedLinks, check: checkFitted, ByCoordinate: true, Denoised: true,
+		fixedCoefficients: true,
 	},
 }
 
@@ -160,13 +156,4 @@ func (m Method) cost(n int, eulerEnd bool) int {
 		return each*(n-1) + 1
 	}
 	return each * n
-}
-
-// alternatives returns names as "a, b or c".
-func alternatives(names []string) string {
-	last := len(names) - 1
-	if last < 1 {
-		return strings.Join(names, "")
-	}
-	return strings.Join(names[:last], ", ") + " or " + names[last]
 }

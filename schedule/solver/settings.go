@@ -2,6 +2,7 @@ package solver
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/anisoflight/anisoflight/internal/base/setting"
 	"github.com/anisoflight/anisoflight/schedule/local"
@@ -73,7 +74,7 @@ func (s Settings) Resolve() (Settings, error) {
 		return s, failf("warmup", "must be left out with %s of this order, which starts as it goes on", s.Solver)
 	case s.SChurn > 0 && !m.Churns:
 		return s, failf("S_churn", "must be 0 with solver %s, whose past evaluations fresh noise makes stale; choose %s",
-			s.Solver, alternatives(NamesOf(func(m Method) bool { return m.Churns })))
+			s.Solver, strings.Join(NamesOf(func(m Method) bool { return m.Churns }), " or "))
 	case s.SMax > 0 && s.SMin > s.SMax:
 		return s, failf("S_min", "must not be above S_max %v, got %v", s.SMax, s.SMin)
 	}
