@@ -133,7 +133,7 @@ func TestChurnKeepsTheLaw(t *testing.T) {
 	for name, order := range map[string]float64{"euler": 1, "heun": 2} {
 		s := Settings{Solver: name, SChurn: 4}
 		var errs []float64
-		for _, s.Steps = range []int{30, 60} {
+		for _, s.Steps = range []int{20, 40} {
 			errs = append(errs, miss(s))
 		}
 		if got := math.Log2(errs[0] / errs[1]); got < order-0.15 || errs[1] > 0.1 {

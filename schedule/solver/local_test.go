@@ -70,24 +70,18 @@ func TestLocalIsExactForANormalLaw(t *testing.T) {
 	})
 }
 
+// ofCoordinates returns the flow of a state whose parts are single coordinates.
+func ofCoordinates(flow func(x, g []float64) []float64) flowFunc {
+	return func(x state, g []float64) state {
+		return slices.Collect(slices.Chunk(flow(slices.Concat(x...), g), 1))
+	}
+}
+
 // Without any variance the solver is DPM-Solver++, and UniPC with the corrector.
 func TestLocalWithoutVarianceIsDPMSolver(t *testing.T) {
 	sch := edm(t, schedule.DefaultT)
-	coordinates := make(state, len(latents))
-	for f, v := range latents {
-		coordinates[f] = []float64{v}
-	}
-	flow := func(x state, g []float64) state {
-		all := make(vec, len(x))
-		for f, v := range x {
-			all[f] = v[0]
-		}
-		out := make(state, len(x))
-		for f, v := range flowOf(crooked)(state{all}, g)[0] {
-			out[f] = []float64{v}
-		}
-		return out
-	}
+	coordinates := state(slices.Collect(slices.Chunk(latents, 1)))
+	flow := ofCoordinates(func(x, g []float64) []float64 { return flowOf(crooked)(state{x}, g)[0] })
 	everyForm(t, func(t *testing.T, s Settings) {
 		s.Statistics, s.Steps = normalStatistics(t, make([]float64, len(latents))...), 7
 		known := Settings{Steps: 7, Grid: s.Grid, Order: s.Order, Solver: "unipc"}
@@ -135,18 +129,7 @@ func wavy(t *testing.T, size int) *local.Statistics {
 // it by one; half the slope of a line is of order 2.
 func TestLocalOrderOfConvergence(t *testing.T) {
 	const size = 3
-	law, stats := solvertest.Crossed(size), wavy(t, size)
-	flow := func(x state, g []float64) state {
-		flat := make([]float64, size)
-		for f, v := range x {
-			flat[f] = v[0]
-		}
-		out := make(state, size)
-		for f, v := range law.Flow(flat, g) {
-			out[f] = []float64{v}
-		}
-		return out
-	}
+	stats, flow := wavy(t, size), ofCoordinates(solvertest.Crossed(size).Flow)
 	sch, xi := schedule.Isotropic(path(t, []float64{0, 1}, []float64{0.02, 4})), state{{0.4}, {-1.1}, {0.8}}
 	everyForm(t, func(t *testing.T, s Settings) {
 		s.Statistics, s.Grid = stats, Grid{}

@@ -21,7 +21,7 @@ type state [][]float64
 func (x state) clone() state {
 	out := make(state, len(x))
 	for j, v := range x {
-		out[j] = append([]float64(nil), v...)
+		out[j] = slices.Clone(v)
 	}
 	return out
 }
@@ -127,15 +127,11 @@ func gaussian(seed uint64, j int) flowFunc {
 func mixture(j int) flowFunc {
 	law := solvertest.Crossed(2 * j)
 	return func(x state, g []float64) state {
-		var flat, all []float64
-		for k, v := range x {
-			flat, all = append(flat, v...), append(all, g[k], g[k])
+		var all []float64
+		for _, v := range g {
+			all = append(all, v, v)
 		}
-		flow, out := law.Flow(flat, all), x.clone()
-		for k := range out {
-			out[k] = flow[2*k : 2*k+2]
-		}
-		return out
+		return slices.Collect(slices.Chunk(law.Flow(slices.Concat(x...), all), 2))
 	}
 }
 
