@@ -340,7 +340,6 @@ func TestRefused(t *testing.T) {
 		{"twice the same", dense(map[int][][]float64{Shared: skew}), Shared, 2, "vector 0"},
 		{"shared twice", clusters([][]int{{0, 3}, {3}}, rows, rows), 3, -1, "two clusters"},
 		{"no labels", clusters([][]int{{}}, rows), Shared, -1, "cluster 0"},
-		{"vectors without labels", clusters([][]int{{1}}, rows, rows), Shared, -1, "1 clusters"},
 		{"odd haar", func() (*Basis, error) { return Haar(5, 4, 0) }, Shared, -1, "even"},
 		{"k of haar", func() (*Basis, error) { return Haar(8, 8, 8) }, Shared, -1, "[16 4 1]"},
 		{"cuts of haar", formula("haar", 0, 2), Shared, -1, "cuts must be left out"},

@@ -2,6 +2,7 @@ package basis
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -31,11 +32,8 @@ type Moments struct {
 	centred []float64        // scratch: a block's deviations, [H·W, planes]
 }
 
-// NewMoments returns moments without planes. It panics unless both sizes are positive.
+// NewMoments returns moments without planes.
 func NewMoments(h, w int) *Moments {
-	if h < 1 || w < 1 {
-		panic("basis: sizes must be positive")
-	}
 	d := h * w
 	return &Moments{
 		h: h, w: w, mean: make([]float64, d),
@@ -49,7 +47,7 @@ func (m *Moments) N() int64 { return m.n + int64(len(m.block)/len(m.mean)) }
 // Mean returns a copy of the mean plane [H·W].
 func (m *Moments) Mean() []float64 {
 	m.flush()
-	return append([]float64(nil), m.mean...)
+	return slices.Clone(m.mean)
 }
 
 // Covariance returns the covariance of the planes [H·W]², divided by their number; NaN if there are none.

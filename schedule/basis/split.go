@@ -147,8 +147,6 @@ func Clusters(h, w int, clusters [][]int, v [][][]float64) (*Basis, error) {
 		return nil, failf(Shared, -1, "a %d×%d plane has no subspaces", h, w)
 	case len(clusters) == 0:
 		return nil, failf(Shared, -1, "no vectors were given")
-	case len(clusters) != len(v):
-		return nil, failf(Shared, -1, "%d clusters of labels for %d sets of vectors", len(clusters), len(v))
 	}
 	b := &Basis{kind: KindDense, h: h, w: w, groupOf: map[int]int{}}
 	k := len(v[0])

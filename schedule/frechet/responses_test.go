@@ -130,10 +130,7 @@ func TestResponsesOfLargeImages(t *testing.T) {
 func TestStandardFeaturesCountAlike(t *testing.T) {
 	const d, delta = 3, 0.5
 	scales := []float64{100, 1, 0.01, 0}
-	f := Features{
-		Name: "pixels", Dims: len(scales), Unbounded: true, standard: true, size: len(scales),
-		measure: func(x, dst []float64) { copy(dst, x) },
-	}
+	f := Given("pixels", len(scales))
 	images := draw(4, 500, len(scales), 0, 1)
 	for _, x := range images {
 		for i, s := range scales {
