@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/integrate/quad"
-	"gonum.org/v1/gonum/mat"
-	"gonum.org/v1/gonum/stat"
 
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/solver"
@@ -24,47 +22,6 @@ func spectrumOf(t *testing.T, images [][]float64) *Spectrum {
 		t.Fatal(err)
 	}
 	return s
-}
-
-// TestMeasureIsTheCovarianceOfCoefficients compares with coefficients taken one by one against the DCT functions, and
-// textbook covariances.
-func TestMeasureIsTheCovarianceOfCoefficients(t *testing.T) {
-	of := images(50)
-	s := spectrumOf(t, of)
-	for u := range 4 {
-		for v := range 4 {
-			coef := mat.NewDense(len(of), 2, nil)
-			for i, im := range of {
-				for k := range 2 {
-					var sum float64
-					for y := range 4 {
-						for x := range 4 {
-							w := math.Cos(math.Pi*(float64(y)+0.5)*float64(u)/4) * math.Cos(math.Pi*(float64(x)+0.5)*float64(v)/4)
-							sum += w * im[(y*4+x)*2+k]
-						}
-					}
-					scale := 0.5
-					if u == 0 {
-						scale /= math.Sqrt2
-					}
-					if v == 0 {
-						scale /= math.Sqrt2
-					}
-					coef.Set(i, k, scale*sum)
-				}
-			}
-			var cov mat.SymDense
-			stat.CovarianceMatrix(&cov, coef, nil)
-			share := float64(len(of)-1) / float64(len(of)) // over n, not n − 1
-			trace, det := share*(cov.At(0, 0)+cov.At(1, 1)), share*share*mat.Det(&cov)
-			root := math.Sqrt(trace*trace/4 - det)
-			d := s.Directions[(u*4+v)*2:][:2]
-			near(t, "first variance", d[0].Variance, trace/2+root, 1e-10)
-			near(t, "second variance", d[1].Variance, trace/2-root, 1e-8)
-			m0, m1 := stat.Mean(mat.Col(nil, 0, coef), nil), stat.Mean(mat.Col(nil, 1, coef), nil)
-			near(t, "squared mean", d[0].Mean*d[0].Mean+d[1].Mean*d[1].Mean, m0*m0+m1*m1, 1e-9)
-		}
-	}
 }
 
 // TestMeasureTurnsWithTheChannels: an orthogonal mixture of channels changes nothing.

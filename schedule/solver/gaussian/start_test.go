@@ -82,7 +82,7 @@ func TestMatchedStartHasNoError(t *testing.T) {
 	}
 }
 
-// TestMatched: the spectrum's own law is that of its images.
+// TestMatched: the spectrum's own law is that of its images, with the directions of a frequency by falling variance.
 func TestMatched(t *testing.T) {
 	of := images(200)
 	data := spectrumOf(t, of)
@@ -93,6 +93,9 @@ func TestMatched(t *testing.T) {
 	for i, d := range data.WithMatchedStart().Directions {
 		near(t, "mean", d.Start.Mean, want.Directions[i].Start.Mean, 1e-9)
 		near(t, "variance", d.Start.Variance, want.Directions[i].Start.Variance, 1e-9)
+		if i%2 == 1 && d.Variance > data.Directions[i-1].Variance {
+			t.Errorf("variance %v after %v", d.Variance, data.Directions[i-1].Variance)
+		}
 	}
 	if data.Directions[0].Start != nil {
 		t.Error("the spectrum itself has a start")
