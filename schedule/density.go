@@ -85,6 +85,12 @@ func (d *Density) piece(l float64) (p, logf, end float64) {
 	return p, d.logf[k-1] + p*(l-d.logg[k-1]), d.logg[k]
 }
 
+// At returns F(g).
+func (d *Density) At(g float64) float64 {
+	_, logf, _ := d.piece(math.Log(g))
+	return math.Exp(logf)
+}
+
 // expRatio returns (e^z − 1)/z.
 func expRatio(z float64) float64 {
 	if z == 0 {

@@ -33,12 +33,6 @@ func density(t *testing.T, samples []Sample) *Density {
 	return d
 }
 
-// at returns F(g).
-func (d *Density) at(g float64) float64 {
-	_, logf, _ := d.piece(math.Log(g))
-	return math.Exp(logf)
-}
-
 // For unit Gaussian data and c = 1, √F = g^{−1/2}/(1 + g): the length is 2 atan √g, so the geodesic is the cosine
 // schedule, g = tan², and the bound is known.
 func TestGeodesicOfAGaussianIsTheCosineSchedule(t *testing.T) {
@@ -117,7 +111,7 @@ func TestEnergyIsTheMeanLoss(t *testing.T) {
 	}
 }
 
-// Energy and length are integrals of the density as it is, exactly.
+// Energy and length are integrals of the density as At gives it, exactly.
 func TestIntegralsOfADensity(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	var samples []Sample
@@ -143,11 +137,11 @@ func TestIntegralsOfADensity(t *testing.T) {
 	for range 20 {
 		lo := -16 + 10*rng.Float64()
 		hi := lo + 20*rng.Float64() // beyond the samples on both sides now and then
-		length := integral(lo, hi, func(g float64) float64 { return math.Sqrt(d.at(g)) })
+		length := integral(lo, hi, func(g float64) float64 { return math.Sqrt(d.At(g)) })
 		if got := d.length(1, lo, hi); math.Abs(got/length-1) > 1e-10 {
 			t.Errorf("length %v, want %v", got, length)
 		}
-		energy := integral(lo, hi, func(g float64) float64 { return g * d.at(g) })
+		energy := integral(lo, hi, func(g float64) float64 { return g * d.At(g) })
 		if got := d.moment(1, 1, lo, hi); math.Abs(got/energy-1) > 1e-10 {
 			t.Errorf("∫ g F dg = %v, want %v", got, energy)
 		}
@@ -162,8 +156,8 @@ func TestDensityBeyondSamples(t *testing.T) {
 	d := density(t, gaussianDensity(1, 1, 50, 0.01, 30))
 	for _, q := range []struct{ sigma, tol float64 }{{1e-5, 1e-3}, {0.01, 1e-12}, {30, 1e-12}, {1000, 1e-2}} {
 		g := q.sigma * q.sigma
-		if want := 1 / ((1 + g) * g * (1 + g)); math.Abs(d.at(g)/want-1) > q.tol {
-			t.Errorf("F at σ = %v: %v, want %v", q.sigma, d.at(g), want)
+		if want := 1 / ((1 + g) * g * (1 + g)); math.Abs(d.At(g)/want-1) > q.tol {
+			t.Errorf("F at σ = %v: %v, want %v", q.sigma, d.At(g), want)
 		}
 	}
 }
