@@ -48,8 +48,8 @@ func NewPath(tau, g []float64) (*Path, error) {
 	return p, nil
 }
 
-// PathThrough returns the path that has the variances g, decreasing, at uniform times from T down to 0. Errors are those
-// of NewPath.
+// PathThrough returns the path that has the variances g, decreasing, at uniform times from T down to 0. Errors are
+// those of NewPath.
 func PathThrough(g []float64, T float64) (*Path, error) {
 	n := len(g) - 1
 	tau, rising := make([]float64, n+1), slices.Clone(g)

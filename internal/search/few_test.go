@@ -86,9 +86,9 @@ func TestFewChoosesTheBestTry(t *testing.T) {
 	checkTries(t, found)
 }
 
-// checkTries: every solver of all frequencies alike is tried on both of EDM's rules, from noise at four levels, and from
-// the law at seven, where one on the Gaussian's levels is tried; solvers by frequency from both, and fitted ones around
-// local.
+// checkTries: every solver of all frequencies alike is tried on both of EDM's rules, from noise at four levels, and
+// from the law at seven, where one on the Gaussian's levels is tried; solvers by frequency from both, and fitted ones
+// around local.
 func checkTries(t *testing.T, found *FewResult) {
 	t.Helper()
 	type try struct {

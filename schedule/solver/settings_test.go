@@ -113,7 +113,7 @@ func TestDefaultOrderInFewEvaluations(t *testing.T) {
 }
 
 func TestRefusedSettings(t *testing.T) {
-	inf := math.Inf(1)
+	inf, tooClose := math.Inf(1), Grid{Kind: GridSigma, Sigma: []float64{1e-4, 1e-4 - 1e-18, 5e-5}}
 	for _, q := range []struct {
 		name     string
 		settings Settings
@@ -140,10 +140,7 @@ func TestRefusedSettings(t *testing.T) {
 		{"no list", Settings{Grid: Grid{Kind: GridSigma}}, "steps", "must be given"},
 		{"rising list", Settings{Grid: Grid{Kind: GridT, T: []float64{1, 2}}}, "grid", "distinct"},
 		{"repeated level", Settings{Grid: Grid{Kind: GridSigma, Sigma: []float64{2, 2, 1}}}, "grid", "distinct"},
-		{
-			"levels too close", Settings{Solver: "deis", Grid: Grid{Kind: GridSigma, Sigma: []float64{1e-4, 1e-4 - 1e-18, 5e-5}}},
-			"grid", "longer steps",
-		},
+		{"levels too close", Settings{Solver: "deis", Grid: tooClose}, "grid", "longer steps"},
 		{"no number", Settings{Grid: Grid{Kind: GridSigma, Sigma: []float64{2, math.NaN(), 1}}}, "grid", "NaN"},
 		{"no time", Settings{Grid: Grid{Kind: GridT, T: []float64{2, math.NaN(), 1}}}, "grid", "NaN"},
 		{"negative level", Settings{Grid: Grid{Kind: GridSigma, Sigma: []float64{2, -1}}}, "grid", "outside"},
