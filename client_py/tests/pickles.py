@@ -1,7 +1,6 @@
 """Pickles written by hand: names that need not exist, torch's files without torch, EDM's networks."""
 
 import io
-import json
 import pickle
 import struct
 import zipfile
@@ -169,16 +168,3 @@ def network(tensors: dict[str, Any], config: dict[str, Any], class_name: str = "
     """An EDMPrecond made with these keyword arguments."""
     children = {"model": config.get("model_type", "DhariwalUNet")}
     return module(tensors, class_name, children, _init_args=(), _init_kwargs=config, **state)
-
-
-def safetensors(data: bytes) -> dict[str, Array]:
-    """The tensors of a safetensors file."""
-    size = int.from_bytes(data[:8], "little")
-    kinds = {"F32": "<f4", "F64": "<f8", "I64": "<i8", "F16": "<f2"}
-    found = {}
-    for name, entry in json.loads(data[8 : 8 + size]).items():
-        if name != "__metadata__":
-            begin, end = entry["data_offsets"]
-            found[name] = np.frombuffer(data[8 + size + begin : 8 + size + end], kinds[entry["dtype"]])
-            found[name] = found[name].reshape(entry["shape"])
-    return found

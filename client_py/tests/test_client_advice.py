@@ -18,8 +18,6 @@ from anisoflight import AnisoflightError, Client
 
 BITS = np.random.default_rng(0).integers(0, 2, (6, 8, 8, 1), np.uint8)
 DEEP = np.random.default_rng(1).integers(0, 2**16, (6, 8, 8, 1), np.uint16)
-MANY = np.random.default_rng(2).normal(size=(2, 16, 4, 4)).astype(np.float32)
-TABLE = {"t": [0, 400], "g": [1e-9, 400]}
 TINY = {"batch": 8, "knots": 8, "c": 1.0, "T": 400, "init": "edm"}
 
 
@@ -118,11 +116,6 @@ CASES = {
         r"put images \* np.uint8\(255\)",
         lambda client, _: stored(client, (BITS == 1) * np.uint8(255), np.where(BITS == 1, 255, 0)),
     ),
-    "a picture alone": Case(
-        lambda client: put(client, 200 * BITS[0]),
-        r"put \[images\] for one image",
-        lambda client, _: stored(client, [200 * BITS[0]], 200 * BITS[:1]),
-    ),
     "a table with another name": Case(
         lambda client: put(client, {"photo": 200 * BITS}),
         "rename one",
@@ -132,16 +125,6 @@ CASES = {
         lambda client: put(client, pd.DataFrame({"photo": list(200 * BITS)})),
         "pass that column alone",
         lambda client, _: stored(client, pd.DataFrame({"photo": list(200 * BITS)})["photo"], 200 * BITS),
-    ),
-    "a layout that is a guess": Case(
-        lambda client: put(client, MANY, mean=0, scale=1),
-        'give layout="CHW"',
-        lambda client, _: stored(client, MANY, MANY, mean=0, scale=1, layout="CHW"),
-    ),
-    "classes of no number": Case(
-        lambda client: put(client, 200 * BITS, labels=list("abcabc")),
-        "number the classes from 0",
-        lambda client, _: put(client, 200 * BITS, labels=np.unique(list("abcabc"), return_inverse=True)[1]),
     ),
     "images that hardly differ": Case(
         lambda client: (put(client, 1e-4 * BITS.astype(np.float32)), client.advise("advice", progress=False)),
@@ -324,11 +307,6 @@ CASES = {
         "choose euler or heun",
         lambda client, _: sample(client, solver="heun", S_churn=10),
     ),
-    "fewer evaluations than asked for": Case(
-        lambda client: sample(client, steps=None, nfe=9, solver="heun"),
-        "second_point endpoint takes 9",
-        lambda client, _: sample(client, steps=None, nfe=9, solver="heun", second_point="endpoint"),
-    ),
     "an order that is lowered": Case(
         lambda client: sample(client, steps=None, nfe=5, solver="unipc"),
         "give order 3",
@@ -343,16 +321,6 @@ CASES = {
             ),
             sample(client, start="matched", schedule="advice-start"),
         ),
-    ),
-    "previews that were not drawn": Case(
-        lambda client: preview(sample(client)),
-        "draw them with every=1",
-        lambda client, _: preview(sample(client, every=1)),
-    ),
-    "a plan of other classes": Case(
-        lambda client: classes(client, [0, 1]).for_label(2),
-        "make a plan for it, or for all labels",
-        lambda client, _: classes(client, [0, 1, 2]).for_label(2),
     ),
     "steps that coincide": Case(
         lambda client: sample(client, steps=400, grid={"edm": {"sigma_min": 1 - 1e-14, "sigma_max": 1}}),
@@ -407,11 +375,6 @@ CASES = {
         'did you mean "heun"',
         lambda client, _: sample(client, solver="heun"),
     ),
-    "a plan without its class": Case(
-        lambda client: (geodesic(client, per_class=True), client.plan("advice-geo", model="digits", steps=3)),
-        "Give the label of one class, or labels",
-        lambda client, _: [client.plan("advice-geo", model="digits", steps=3, **each) for each in CHOICES],
-    ),
     "a basis of images": Case(
         lambda client: client.basis("pca"),
         "MakeBasis stores one under a name",
@@ -420,40 +383,12 @@ CASES = {
             client.basis("advice-b"),
         ),
     ),
-    "a table without its variances": Case(
-        lambda client: client.put_schedule("advice-s", {"t": [0, 400]}, replace=True),
-        "add g",
-        lambda client, _: client.put_schedule("advice-s", TABLE, replace=True),
-    ),
-    "a loop that is done": Case(
-        lambda client: twice(client, again=False),
-        "begin again with plan.stages",
-        lambda client, _: twice(client, again=True),
-    ),
-    "a plan of several classes in a loop": Case(
-        lambda client: classes(client, [0, 1]).stages(np.ones((2, 1, 8, 8))),
-        "labels must be given",
-        lambda client, _: classes(client, [0, 1]).stages(np.ones((2, 1, 8, 8)), labels=[0, 1]),
-    ),
-    "the stages of a plan of several classes": Case(
-        lambda client: classes(client, [0, 1]).evaluations,
-        "a class selected by for_label",
-        lambda client, _: classes(client, [0, 1]).for_label(1).evaluations,
-    ),
-    "no server": Case(
-        lambda client: anisoflight.connect("grpc://127.0.0.1:1").models(),
-        "connect to another location",
-        lambda client, _: anisoflight.connect(client.location).models(),
-    ),
     "a closed client": Case(
         lambda client: closed(client).models(),
         "connect again",
         lambda client, _: anisoflight.connect(client.location).models(),
     ),
 }
-
-
-CHOICES: list[dict[str, Any]] = [{"label": 1}, {"labels": [0, 1]}]
 
 
 def remote(client: Client, **options: Any) -> None:
@@ -490,28 +425,10 @@ def ends(said: str) -> dict[str, float]:
     return {"T": number("T = ([0-9.e+]+) and", said), "g0": number("g0 = ([0-9.e-]+),", said)}
 
 
-def twice(client: Client, again: bool) -> None:
-    plan, noise = client.plan("edm", model="digits", solver="euler", steps=1), np.ones((1, 1, 8, 8))
-    loop = plan.stages(noise)
-    for _ in range(2):
-        loop.step(np.zeros_like(noise))
-        loop = plan.stages(noise) if again else loop
-
-
 def closed(client: Client) -> Client:
     other = anisoflight.connect(client.location)
     other.close()
     return other
-
-
-def preview(samples: Any) -> Any:
-    widgets = pytest.importorskip("anisoflight.widgets")
-    return widgets.Previews(samples)
-
-
-def classes(client: Client, labels: list[int]) -> Any:
-    geodesic(client, per_class=True)
-    return client.plan("advice-geo", model="digits", labels=labels, steps=3)
 
 
 @pytest.fixture(autouse=True)

@@ -82,15 +82,6 @@ def test_samples_keep_previews_apart() -> None:
     assert samples.previews["step"].to_pylist() == [2, 2]
 
 
-def test_samples_as_a_frame_and_a_file(tmp_path) -> None:
-    samples = _samples(2)
-    frame = samples.to_pandas()
-    assert frame["sample"][1].shape == (8, 8, 1)
-    assert list(frame.columns) == ["index", "seed", "label", "step", "nfe", "sample"]
-    samples.save(tmp_path / "grid.png")
-    assert (tmp_path / "grid.png").read_bytes().startswith(b"\x89PNG")
-
-
 def test_samples_that_cannot_be_shown_say_so(tmp_path, monkeypatch) -> None:
     pyplot.switch_backend("agg")
     pyplot.close("all")  # of other tests

@@ -157,7 +157,7 @@ IMAGES = np.zeros((3, 8, 8, 1), np.uint8)
 X = np.zeros((2, 8, 8, 1), np.float32)
 MISTAKES: dict[str, tuple[str, str]] = {
     # What is typed, and the sentence, or its telling part.
-    "nobody listens": ("connect('grpc://127.0.0.1:1').info()", r"no server answers at 127.0.0.1:1 \(conn"),
+    "nobody listens": ("connect('127.0.0.1:1').info()", r"no server answers at \S+:1 \(conn.* to another location"),
     "no such program": ("serve(binary='/nowhere')", "no program at /nowhere; build one with make build"),
     "a model's name misspelt": ("client.sample('digit', n=1, steps=2)", 'No model is called "digit". .*digits'),
     "a file of another kind": ("client.sample('digits', n=1, steps=2).save('x.gif')", "path must end in .png"),

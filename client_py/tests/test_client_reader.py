@@ -19,7 +19,7 @@ import pyarrow.flight as fl
 import pytest
 from fake_server import SCHEMA, rows
 
-from anisoflight import AnisoflightError, BusyError, Client, DeadlineError, NotFoundError, UnavailableError
+from anisoflight import AnisoflightError, BusyError, Client, DeadlineError, NotFoundError
 from anisoflight.wire import progress
 from anisoflight.wire.calls import Connection
 from anisoflight.wire.progress import Bar
@@ -95,13 +95,6 @@ def test_error_of_an_action_keeps_its_code_and_sentence(connection: Connection) 
 def test_an_action_answers_progress_and_then_its_result(fake: Fake) -> None:
     with Client(fake.location) as client:
         assert client.call("Echo", show="echo", x=1) == {"name": "Echo", "body": '{"x":1}'}
-
-
-def test_nobody_there_is_unavailable() -> None:
-    connection = Connection("grpc://127.0.0.1:1")
-    with pytest.raises(UnavailableError):
-        list(connection.stream("Count", {}))
-    connection.close()
 
 
 def test_a_call_may_have_a_timeout(fake: Fake) -> None:

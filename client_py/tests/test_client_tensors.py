@@ -2,7 +2,6 @@
 
 import numpy as np
 import pyarrow as pa
-import pytest
 
 from anisoflight.operations import schedules
 from anisoflight.wire import exchanges, intake, tensors
@@ -66,20 +65,6 @@ def test_dataset_rows() -> None:
     assert "label" not in intake.dataset_table(np.zeros((3, 8, 8, 1), np.uint8), None).column_names
 
 
-@pytest.mark.parametrize(
-    ("images", "labels"),
-    [(np.zeros((3, 8)), None), (np.zeros((3, 8, 8, 1), np.int64), None), (np.zeros((3, 8, 8, 1)), [0, 1])],
-)
-def test_dataset_rows_refuse(images: np.ndarray, labels: list[int] | None) -> None:
-    with pytest.raises(ValueError, match=r"\w+ must (be|have) "):
-        intake.dataset_table(images, labels)
-
-
-def test_labels_that_do_not_fit_are_an_error() -> None:
-    with pytest.raises(ValueError, match=r"must be in the range of int32, got \d+"):
-        intake.dataset_table(np.zeros((1, 8, 8, 1), np.uint8), [2**40])
-
-
 def test_schedule_rows_have_their_defaults() -> None:
     table = schedules.schedule_table({"t": [0, 1], "g": [1e-9, 1]})
     assert table["label"].to_pylist() == [-1, -1]
@@ -99,8 +84,6 @@ def test_denoise_rows_take_one_kind_of_noise() -> None:
     assert rows["sigma"].to_pylist() == [0.5] * 3
     assert rows["label"].to_pylist() == [-1] * 3
     assert exchanges.denoise_rows(x, None, [1.0, 2.0], [0, 1, 2])["g"].to_pylist() == [[1.0, 2.0]] * 3
-    with pytest.raises(ValueError, match="sigma or g"):
-        exchanges.denoise_rows(x, None, None, None)
 
 
 def test_gradient_probe_is_of_signs() -> None:

@@ -8,7 +8,6 @@ import pytest
 from anisoflight.compare import metrics
 from anisoflight.compare.bench import Bench, Reference, Sampler
 from anisoflight.files.cells import Cells
-from anisoflight.moments import Moments, frechet_distance
 
 
 def test_cells_are_measured_once(tmp_path: Path) -> None:
@@ -29,20 +28,6 @@ def test_cells_are_measured_once(tmp_path: Path) -> None:
     assert kept.measured({"nfe": 7, "sampler": "s"}, measure) == {"value": 1.0}
     assert kept.measured({"nfe": 9, "sampler": "s"}, measure) == {}
     assert len(measured) == 1
-
-
-def test_frechet_distance_of_known_gaussians() -> None:
-    """Commuting covariances: |m_a - m_b|^2 + sum (sqrt l_a - sqrt l_b)^2 along common axes."""
-    rng = np.random.default_rng(0)
-    axes = np.linalg.qr(rng.standard_normal((5, 5)))[0]
-    a, b = rng.uniform(0.1, 4, 5), np.array([0, 1.0, 2, 3, 4])  # one direction without variance
-    mean = rng.standard_normal((2, 5))
-    got = frechet_distance(Moments(mean[0], (axes * a) @ axes.T), Moments(mean[1], (axes * b) @ axes.T))
-    assert got == pytest.approx(((mean[0] - mean[1]) ** 2).sum() + ((np.sqrt(a) - np.sqrt(b)) ** 2).sum(), rel=1e-9)
-
-
-def test_ode_error_is_a_hundred_times_the_rms() -> None:
-    assert metrics.ode_error(np.full((3, 2, 2, 1), 0.03), np.full((3, 2, 2, 1), 0.01)) == pytest.approx(2)
 
 
 class _Drawn:

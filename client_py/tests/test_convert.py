@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pickles
 import pytest
+from safetensors.numpy import load_file
 
 import anisoflight
 from anisoflight.convert import BadModelError, UnsupportedNetworkError, convert
@@ -29,7 +30,7 @@ def case_of(folder: Path) -> dict[str, Any]:
 
 
 def weights(model: Path) -> dict[str, pickles.Array]:
-    return pickles.safetensors((model / "model.safetensors").read_bytes())
+    return load_file(model / "model.safetensors")
 
 
 def config_of(model: Path) -> dict[str, Any]:
@@ -39,7 +40,7 @@ def config_of(model: Path) -> dict[str, Any]:
 def network_case(name: str) -> tuple[dict[str, Any], dict[str, pickles.Array]]:
     """Configuration and state dict of a network of the fixtures."""
     folder = NETWORKS / name
-    return case_of(folder)["config"], pickles.safetensors((folder / "weights.safetensors").read_bytes())
+    return case_of(folder)["config"], load_file(folder / "weights.safetensors")
 
 
 def snapshot(folder: Path, value: Any, protocol: int = 4) -> Path:
@@ -69,7 +70,7 @@ def test_snapshots_convert_to_the_last_bit(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_served_it_denoises_as_in_torch(name: str, server: anisoflight.LocalClient, data_folder: Path) -> None:
     folder = CHECKPOINTS / name
-    case, io = case_of(folder), pickles.safetensors((folder / "io.safetensors").read_bytes())
+    case, io = case_of(folder), load_file(folder / "io.safetensors")
     model = name.replace("_", "-")
     made = convert(folder / "snapshot.pkl", data_folder / "models" / model, progress=False)
     loaded = server.load_model(model)

@@ -18,9 +18,3 @@ def test_what_is_listed_can_be_read(flight: fl.FlightClient, model: str, dataset
         assert info.total_records in (rows, -1)
         assert flight.get_flight_info(info.descriptor).endpoints == info.endpoints
     wire.act(flight, "DeleteRun", {"run": "waits"})
-
-
-def test_a_dataset_is_read_by_its_path(flight: fl.FlightClient, dataset: str) -> None:
-    info = flight.get_flight_info(fl.FlightDescriptor.for_path("datasets", dataset))
-    assert info.total_records == 64
-    assert wire.collect(flight.do_get(info.endpoints[0].ticket)).table.num_rows == 64

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow.flight as fl
 import pytest
+import wire
 
 import anisoflight
 
@@ -22,7 +23,7 @@ def mixtures(server: anisoflight.LocalClient, flight: fl.FlightClient) -> tuple[
             "name": name, "means": MEANS.tolist(), "weights": [0.5, 0.5], "labels": [0, 1], "shape": [1, 2, 1],
             "covariances": [(factor * v * np.eye(2)).tolist() for v in VARIANCES],
         }  # fmt: skip
-        list(flight.do_action(fl.Action("MakeModel", json.dumps(request).encode())))
+        wire.act(flight, "MakeModel", request)
     return "guided", "guiding"
 
 
@@ -42,8 +43,7 @@ def expected(flight: fl.FlightClient, latents: np.ndarray, options: dict[str, An
     s, guide = options.get("guidance", 1.0), options.get("guide")
     low, high = options.get("guidance_interval", (0, np.inf))
     shape = {k: v for k, v in options.items() if not k.startswith("guid")}
-    action = fl.Action("PlanSampler", json.dumps({"model": "guided", **shape}).encode())
-    plan = json.loads(next(iter(flight.do_action(action))).body.to_pybytes())
+    (plan,) = wire.act(flight, "PlanSampler", {"model": "guided", **shape})
     assert plan["predicts"] == "flow"
     out, nfe = [], 0
     for xi, label in zip(latents.reshape(-1, 2).astype(float), LABELS, strict=True):

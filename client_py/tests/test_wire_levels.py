@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow.flight as fl
 import pytest
+import wire
 
 import anisoflight
 from anisoflight.errors import AnisoflightError
@@ -42,8 +43,7 @@ def bounded(
 
 
 def plan(flight: fl.FlightClient, **request: Any) -> dict[str, Any]:
-    action = fl.Action("PlanSampler", json.dumps(request).encode())
-    return json.loads(next(iter(flight.do_action(action))).body.to_pybytes())
+    return wire.act(flight, "PlanSampler", request)[0]
 
 
 def levels(of: dict[str, Any]) -> np.ndarray:
@@ -88,10 +88,8 @@ def test_what_is_measured_and_made_keeps_within(
     server: anisoflight.LocalClient, flight: fl.FlightClient, dataset: str, bounded: str
 ) -> None:
     def made(**request: Any) -> None:
-        action = fl.Action("MakeSchedule", json.dumps({"name": "within", "replace": True, **request}).encode())
-        list(flight.do_action(action))
-        ticket = fl.Ticket(json.dumps({"op": "EvaluateSchedule", "schedule": "within"}).encode())
-        sigma = flight.do_get(ticket).read_all()["sigma"].to_numpy()
+        wire.act(flight, "MakeSchedule", {"name": "within", "replace": True, **request})
+        sigma = wire.get(flight, "EvaluateSchedule", {"schedule": "within"}).table["sigma"].to_numpy()
         assert sigma.min() >= LOW * (1 - 1e-6), request
         assert sigma.max() <= HIGH * (1 + 1e-6), request
 
@@ -108,14 +106,13 @@ def test_training_keeps_within(
 ) -> None:
     request = {"name": f"run-{bounded}", "stage": "isotropic", "dataset": dataset, "model": bounded, "batch": 4}
     request["init"] = "edm"  # not measured
-    list(flight.do_action(fl.Action("CreateRun", json.dumps(request).encode())))
-    reply = next(iter(flight.do_action(fl.Action("GetRun", json.dumps({"run": request["name"]}).encode()))))
-    config = json.loads(reply.body.to_pybytes())["config"]
+    wire.act(flight, "CreateRun", request)
+    config = wire.act(flight, "GetRun", {"run": request["name"]})[0]["config"]
     assert config["g0"] == pytest.approx(LOW**2, rel=1e-6)
     assert config["g0"] < config["T"] <= HIGH**2 * (1 + 1e-6)
     if bounded == "bounded-epsilon":  # one parametrization of the three, since each is compiled
-        ticket = fl.Ticket(json.dumps({"op": "TrainStep", "run": request["name"], "steps": 2}).encode())
-        assert np.isfinite(flight.do_get(ticket).read_all()["loss"].to_numpy()).all()
+        rows = wire.get(flight, "TrainStep", {"run": request["name"], "steps": 2}).table
+        assert np.isfinite(rows["loss"].to_numpy()).all()
 
 
 def test_fitted_levels_keep_within(

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.flight as fl
 import pytest
 import wire
@@ -39,12 +38,6 @@ class Guarded:
     file: Path
     tokens: dict[str, str]
 
-    def connect(self, *scopes: str) -> tuple[fl.FlightClient, fl.FlightCallOptions]:
-        token = self.tokens[",".join(scopes)]
-        headers = [(b"authorization", b"Bearer " + token.encode())]
-        client = fl.FlightClient(self.location, tls_root_certs=self.roots)
-        return client, fl.FlightCallOptions(headers=headers)
-
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
@@ -62,10 +55,6 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     with anisoflight.serve(data=folder / "data", listen="0.0.0.0:0", arguments=arguments) as server:
         port = server.location.rsplit(":", 1)[1]
         yield Guarded(f"grpc+tls://localhost:{port}", (certs / "server.pem").read_bytes(), file, tokens)
-
-
-def pa_images() -> pa.ExtensionArray:
-    return wire.tensor(np.zeros((2, 4, 4, 1), np.uint8))
 
 
 def test_basic_authentication(guarded: Guarded) -> None:

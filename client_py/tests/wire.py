@@ -53,16 +53,11 @@ def encode(request: dict[str, Any] | bytes) -> bytes:
 
 def act(client: fl.FlightClient, name: str, request: dict[str, Any] | bytes = b"") -> list[dict[str, Any]]:
     """The JSON objects an action answers."""
-    return [json.loads(result.body.to_pybytes()) for result in client.do_action(fl.Action(name, encode(request)))]
+    return [json.loads(body.to_pybytes()) for body in bodies(client, name, request)]
 
 
 def bodies(client: fl.FlightClient, name: str, request: dict[str, Any] | bytes) -> list[pa.Buffer]:
     return [result.body for result in client.do_action(fl.Action(name, encode(request)))]
-
-
-def act_rows(client: fl.FlightClient, name: str, request: dict[str, Any]) -> pa.Table:
-    """The rows that an action answers as Arrow IPC streams."""
-    return pa.concat_tables(pa.ipc.open_stream(body).read_all() for body in bodies(client, name, request))
 
 
 def collect(reader: fl.FlightStreamReader) -> Reply:
