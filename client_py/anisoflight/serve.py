@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import json
 import os
 import queue
 import re
@@ -15,7 +16,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import IO, TextIO
+from typing import IO, Any, TextIO
 
 from .client import Client
 from .errors import ServerStartError
@@ -147,6 +148,12 @@ def find_binary(binary: str | os.PathLike[str] | None = None) -> str:
             "Install the wheel for this platform, or build it with make build in the repository"
         )
     return found
+
+
+def model_report(folder: str | os.PathLike[str], binary: str | os.PathLike[str] | None = None) -> dict[str, Any]:
+    """The result of `anisoflight model check --json` for a folder: faults, config with defaults, parameters, flops."""
+    command = [find_binary(binary), "model", "check", "--json", os.fspath(folder)]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=False).stdout)
 
 
 def _installed(name: str) -> str | None:

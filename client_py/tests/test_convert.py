@@ -3,7 +3,6 @@
 import hashlib
 import json
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from anisoflight.convert import BadModelError, UnsupportedNetworkError, convert
 from anisoflight.convert.__main__ import main
 from anisoflight.convert.folder import verify
 from anisoflight.errors import NameTakenError, ServerStartError
-from anisoflight.serve import find_binary
+from anisoflight.serve import model_report
 
 CHECKPOINTS = Path(__file__).parent / "testdata" / "checkpoints"
 NETWORKS = Path(__file__).parents[2] / "internal" / "testing" / "fixtures" / "testdata" / "networks"
@@ -159,14 +158,8 @@ def test_configuration_is_read_from_any_arguments(tmp_path: Path) -> None:
         shutil.copy(made.target / "model.safetensors", tmp_path / "short")
         with pytest.raises(BadModelError, match="is missing"):
             verify(tmp_path / "short")
-        assert resolved(tmp_path / "short") == made.config
+        assert model_report(tmp_path / "short")["config"] == made.config
         shutil.rmtree(tmp_path / "short")
-
-
-def resolved(model: Path) -> dict[str, Any]:
-    """The configuration that the program reads from a folder."""
-    done = subprocess.run([find_binary(), "model", "check", "--json", model], capture_output=True, check=False)
-    return json.loads(done.stdout)["config"]
 
 
 def test_a_key_chooses_among_networks(tmp_path: Path) -> None:

@@ -47,9 +47,6 @@ def test_many_batches_are_one_dataset(flight: fl.FlightClient) -> None:
     assert max(batch.nbytes for batch in reply.batches) <= 3.5 * 2**20
 
 
-GOOD = wire.tensor(pixels(4, 8, 8, 1))
-
-
 @pytest.mark.parametrize("labels", [None, [4, 0, -1, 2, 3]])
 @pytest.mark.parametrize(
     ("array", "dims", "units"),

@@ -163,8 +163,7 @@ _AXES = {"ode_error": "ODE error × 100", "frechet": "Fréchet distance", "secon
 
 
 def _cell(bench: Bench, sampler: Sampler, nfe: int) -> dict[str, Any]:
-    probe = bench.probe(sampler, nfe)
-    row = {"evaluations": probe.evaluations, "ode_error": probe.ode_error, "seconds": probe.seconds}
+    row = dict(vars(bench.probe(sampler, nfe)))
     if bench.references:
         drawn = bench.distances(sampler, nfe)
         found = drawn.by_reference["frechet"]

@@ -5,7 +5,6 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,7 +15,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
 from ..errors import NameTakenError, ServerStartError
-from ..serve import find_binary
+from ..serve import model_report
 from ..wire.progress import Progress
 from .errors import BadModelError, UnsafePickleError
 from .values import Tensor
@@ -100,9 +99,7 @@ def _stored(path: Path) -> str:
 def verify(folder: Path, binary: str | os.PathLike[str] | None = None) -> dict[str, Any]:
     """The result of `anisoflight model check --json` for a valid model folder; else a BadModelError."""
     try:
-        words = [find_binary(binary), "model", "check", "--json", os.fspath(folder)]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
-        found = json.loads(done.stdout)
+        found = model_report(folder, binary)
     except (ServerStartError, OSError, ValueError) as error:
         message = "the weights cannot be compared with the configuration; --no-verify leaves that to the server"
         raise ServerStartError(f"{message}: {getattr(error, 'message', error)}", "SERVER_START") from error

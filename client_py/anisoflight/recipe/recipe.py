@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import json
 import re
-import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from ..data.transforms import TRANSFORMS
 from ..errors import AnisoflightError, BadRequestError, NotFoundError
 from ..files import path_of
 from ..files.temporary import TemporaryFolder
-from ..serve import find_binary, serve
+from ..serve import model_report, serve
 
 VARIANTS = ("uniform", "edm", "midpoint")
 """Further rows of Heun's method: the original network uniform in t of EDM's schedule; EDM's noise levels; and the
@@ -330,12 +329,10 @@ def _accepted(client: Client, entry: str, operation: str, **request: Any) -> Che
 
 
 def network_report(recipe: Recipe) -> dict[str, Any]:
-    """The result of `anisoflight model check --json` for network.config: config with defaults, parameters, flops."""
+    """What the program says of network.config."""
     with TemporaryFolder() as folder:
         (folder.path / "config.json").write_text(json.dumps(recipe.network.config), encoding="utf-8")
-        command = [find_binary(), "model", "check", "--json", str(folder.path)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    report = json.loads(done.stdout)
+        report = model_report(folder.path)
     if "config" not in report:
         raise recipe.error("network.config", report["faults"][0]["reason"])
     return report
