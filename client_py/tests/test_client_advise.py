@@ -81,7 +81,10 @@ def test_what_it_prints_runs(client: anisoflight.LocalClient, tmp_path: Path, ki
                 assert program == "anisoflight"
                 if words[0] == "train":
                     words += ["--kimg", "0.016", "--batch", "8"]
-                    words = [word.replace("{", '{"model_channels": 8, "num_blocks": 1, ') for word in words]
+                    small = '{"model_channels": 8, "channel_mult": [1], "num_blocks": 1, '
+                    words = [word.replace("{", small) for word in words]
+                if "geodesic" in words:
+                    words += ["--points", "8", "--samples", "4"]
                 if "few" in words:
                     words += ["--samples", "64", "--solvers", "ipndm"]
                 done = subprocess.run(

@@ -102,7 +102,9 @@ def test_lists_that_are_none_are_refused(client: anisoflight.Client, wrong: dict
         client.compare("digits", **{"solvers": ["ab"], "nfe": [5], "progress": False, **wrong})
 
 
-def test_guidance_is_of_every_row_and_of_the_converged_solution(client: anisoflight.Client) -> None:
+def test_guidance_is_of_every_row_and_of_the_converged_solution(
+    client: anisoflight.Client, capsys: pytest.CaptureFixture[str]
+) -> None:
     guided: dict[str, Any] = {"guidance": 2.0, "guidance_interval": (0.3, 5.0)}
     frame = client.compare("digits", solvers=[ENDPOINT], nfe=[9], probes=8, **guided, progress=False)
     asked: dict[str, Any] = {"n": 8, "seed": PROBE_SEED, "dtype": "float32", "progress": False, **guided}
@@ -111,11 +113,10 @@ def test_guidance_is_of_every_row_and_of_the_converged_solution(client: anisofli
     assert 9 < frame["evaluations"].iloc[0] == drawn.nfe[0] < 18
     exact = client.sample("digits", **CONVERGED, **asked)
     assert frame["ode_error"].iloc[0] == metrics.ode_error(drawn.images, exact.images)
-    words = ["--server", client.location, "--solvers", "heun:second_point=endpoint", "--nfe", "9", "--probes", "8"]
-    words += ["--guidance", "2", "--guidance-interval", "[0.3, 5]"]
-    done = run_compare(*words, "--json")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)[0]["ode_error"] == frame["ode_error"].iloc[0]
+    words = ["--model", "digits", "--server", client.location, "--solvers", "heun:second_point=endpoint", "--nfe", "9"]
+    words += ["--probes", "8", "--guidance", "2", "--guidance-interval", "[0.3, 5]", "--json"]
+    assert main(words) == 0
+    assert json.loads(capsys.readouterr().out)[0]["ode_error"] == frame["ode_error"].iloc[0]
 
 
 def test_a_reference_in_another_layout_is_the_same_reference(client: anisoflight.Client, dataset: str) -> None:
@@ -127,18 +128,13 @@ def test_a_reference_in_another_layout_is_the_same_reference(client: anisoflight
         assert one[column][0] == pytest.approx(other[column][0], rel=1e-4)
 
 
-def run_compare(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [find_binary(), "compare", "--model", "digits", *words]
-    environment = {**os.environ, "ANISOFLIGHT_PYTHON": sys.executable}
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, check=False)
-
-
 def test_the_command_line_measures_the_same(client: anisoflight.Client, dataset: str, tmp_path: Path) -> None:
     out = tmp_path / "table.csv"
-    words = ["--server", client.location, "--dataset", dataset, "--nfe", "3,9", "--grids", "schedule,edm"]
+    words = [find_binary(), "compare", "--model", "digits", "--server", client.location, "--dataset", dataset]
     words += ["--solvers", "heun:second_point=endpoint,ab:order=9,ipndm:order=3", "--seeds", "2", "--samples", "40"]
-    words += ["--probes", "16", "--components", "6", "--out", str(out)]
-    done = run_compare(*words, "--json")
+    words += ["--nfe", "3,9", "--grids", "schedule,edm", "--probes", "16", "--components", "6", "--out", str(out)]
+    environment = {**os.environ, "ANISOFLIGHT_PYTHON": sys.executable}
+    done = subprocess.run([*words, "--json"], capture_output=True, text=True, timeout=120, env=environment, check=False)
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)
     theirs = pd.DataFrame(rows)
@@ -168,10 +164,10 @@ def test_the_command_line_measures_the_same(client: anisoflight.Client, dataset:
     np.testing.assert_array_equal(stored[figures].to_numpy(float), theirs[figures].to_numpy(float))
 
 
-def test_the_command_prints_a_table(client: anisoflight.Client) -> None:
-    done = run_compare("--server", client.location, "--nfe", "3", "--solvers", "ab,ab:order=9", "--probes", "4")
-    assert done.returncode == 0, done.stderr
-    head, good, bad = done.stdout.splitlines()
+def test_the_command_prints_a_table(client: anisoflight.Client, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--model", "digits", "--nfe", "3", "--solvers", "ab,ab:order=9", "--probes", "4"]
+    assert main([*words, "--server", client.location]) == 0
+    head, good, bad = capsys.readouterr().out.splitlines()
     assert head.split() == ["SCHEDULE", "GRID", "SOLVER", "NFE", "ODE", "ERROR", "FRECHET", "S/1000"]
     assert good.split()[:4] == ["own", "schedule", "ab", "3"]
     assert good.split()[5] == "-"  # no data set was named

@@ -186,7 +186,7 @@ def test_a_shape_that_fits_both_ways_is_refused(client: Client, layered: Callabl
 def test_schedule_gradient(client: Client) -> None:
     rng = np.random.default_rng(0)
     images, noise = rng.uniform(-1, 1, (4, 8, 8, 1)), rng.standard_normal((4, 8, 8, 1))
-    gradient = client.schedule_gradient("digits", "digits", images, noise, t=[1.0, 10.0, 100.0, 300.0], mode="full")
+    gradient = client.schedule_gradient("digits", "digits", images, noise, t=[1.0, 10.0, 100.0, 300.0], mode="backprop")
     assert gradient.loss.shape == (4,)
     assert gradient.A.shape == gradient.B.shape == (4, 1)
     assert len(gradient.d_theta[0][0]) == len(gradient.d_logg[0][0]) - 1

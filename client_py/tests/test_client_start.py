@@ -136,6 +136,7 @@ def test_few_needs_nothing_but_nfe(
     few = made.info["few"]
     chosen, against = few["chosen"], few["against"]
     *before, message = capsys.readouterr().out.splitlines()
+    assert message == made.info["summary"] == few["summary"]
     assert all(re.fullmatch(r"at most \d+ evaluations of the network", line) for line in before)  # none if it was short
     assert message.startswith(f"{chosen['solver']} from sigma {chosen['sigma_max']:g} ({chosen['start']} start")
     assert (

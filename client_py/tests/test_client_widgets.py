@@ -16,7 +16,7 @@ from anisoflight.errors import BadRequestError
 from anisoflight.widgets import LossCurve, Previews, ScheduleEditor
 from anisoflight.widgets.loss import MOST, _shown
 
-FOLDER = Path(anisoflight.__file__).parent / "widgets"
+TWO_PATHS = {"t": [0, 200, 400] * 2, "g": [1e-9, 1.0, 400, 1e-9, 2.0, 400], "subspace": [0] * 3 + [1] * 3}
 
 
 @pytest.fixture(scope="module")
@@ -88,9 +88,7 @@ def test_what_the_server_refuses_is_told(client: anisoflight.Client, begin: anis
 
 
 def test_subspaces_are_drawn_apart(client: anisoflight.Client) -> None:
-    client.make_schedule(
-        "bands", "gaussian", dataset="blocks", solver="euler", nfe=4, basis="dct", k=16, T=400, replace=True
-    )
+    client.put_schedule("bands", TWO_PATHS, basis="dct", k=16, replace=True)
     editor = ScheduleEditor(client, "bands", dataset="blocks", model="digits", nfe=4, solver="euler", probes=8)
     assert [path["name"] for path in editor.paths] == ["subspace 0", "subspace 1"]
     before = editor.schedule.knots()
@@ -105,8 +103,7 @@ def test_subspaces_are_drawn_apart(client: anisoflight.Client) -> None:
 def test_vectors_of_a_basis_come_along(client: anisoflight.Client) -> None:
     vectors = np.linalg.qr(np.random.default_rng(0).standard_normal((64, 4)))[0].T.reshape(4, 8, 8)
     client.put_basis("few-vectors", {-1: vectors}, replace=True)
-    knots = {"t": [0, 200, 400] * 2, "g": [1e-9, 1.0, 400, 1e-9, 2.0, 400], "subspace": [0] * 3 + [1] * 3}
-    client.put_schedule("on-vectors", knots, basis="few-vectors", replace=True)
+    client.put_schedule("on-vectors", TWO_PATHS, basis="few-vectors", replace=True)
     editor = ScheduleEditor(client, "on-vectors", dataset="blocks", nfe=4, solver="euler", knots=3)
     drawn = editor.schedule.vectors()
     assert drawn is not None
@@ -139,8 +136,7 @@ def test_previews_are_the_estimates_and_then_the_images(client: anisoflight.Clie
 
 
 def test_the_loss_of_a_run_is_followed_to_its_end(client: anisoflight.Client) -> None:
-    settings = {"batch": 8, "T": 400, "kimg": 1, "train_network": False}
-    run = client.create_run("followed", "isotropic", "blocks", model="digits", **settings)
+    run = client.create_run("followed", "pretrain", "blocks", model="digits", batch=8, kimg=1)
     curve = LossCurve(run)
     try:
         assert curve.shown["step"] == []
@@ -156,8 +152,7 @@ def test_the_loss_of_a_run_is_followed_to_its_end(client: anisoflight.Client) ->
 
 
 def test_a_closed_curve_follows_no_more(client: anisoflight.Client) -> None:
-    settings = {"batch": 8, "T": 400, "kimg": 1, "train_network": False}
-    run = client.create_run("unfollowed", "isotropic", "blocks", model="digits", **settings)
+    run = client.create_run("unfollowed", "pretrain", "blocks", model="digits", batch=8, kimg=1)
     curve = LossCurve(run)
     curve.close()
     assert curve.wait(60)
