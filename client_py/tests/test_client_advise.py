@@ -101,6 +101,8 @@ def test_what_it_prints_runs(client: anisoflight.LocalClient, tmp_path: Path, ki
     assert with_model["sigma_max"] <= alone["sigma_max"] * 1.001
     follow(with_model)
     exec(with_model.commands()["9 evaluations"][0], {"client": client})
+    for made in (name, f"{name}-further"):
+        client.delete_model(made)
 
 
 def test_refusals(client: anisoflight.LocalClient, capsys: pytest.CaptureFixture[str]) -> None:
