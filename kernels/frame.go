@@ -174,12 +174,7 @@ func padded[T any](x []T, per, n int) []T {
 	if len(x) == n*per || len(x) == 0 {
 		return x
 	}
-	out := append(make([]T, 0, n*per), x...)
-	last := slices.Clone(x[len(x)-per:])
-	for len(out) < n*per {
-		out = append(out, last...)
-	}
-	return out
+	return append(slices.Clip(x), slices.Repeat(x[len(x)-per:], n-len(x)/per)...)
 }
 
 // downloadPadded copies the first len(dst) values of a buffer.

@@ -234,9 +234,6 @@ func (t *Trainer) Restore(s *TrainerState) error {
 	return nil
 }
 
-// Count returns the number of optimiser steps taken.
-func (t *Trainer) Count() int64 { return t.count }
-
 // Close frees the devices' memory. It may be called twice.
 func (t *Trainer) Close() {
 	if t.closed {

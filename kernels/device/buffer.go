@@ -16,14 +16,6 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device/internal/shim"
 )
 
-type bufferState uint8
-
-const (
-	live bufferState = iota
-	donated
-	released
-)
-
 // Buffer is a tensor on the device. It is live until it is donated or released.
 //
 // Any number of goroutines may read a live buffer, or run programs on it, at the same time. Donating and releasing wait
@@ -36,9 +28,9 @@ type Buffer struct {
 	id    uint64 // order in which several buffers are locked
 	shape shapes.Shape
 
-	mu    sync.RWMutex // shared by readers for the duration of a run or a copy
-	state bufferState
-	raw   backends.Buffer
+	mu   sync.RWMutex // shared by readers for the duration of a run or a copy
+	gone error        // ErrDonated or ErrReleased; nil while the buffer is live
+	raw  backends.Buffer
 }
 
 var bufferIDs atomic.Uint64
@@ -132,7 +124,7 @@ func (b *Buffer) Size() int { return b.shape.Size() }
 func (b *Buffer) Live() bool {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	return b.state == live
+	return b.gone == nil
 }
 
 // Read copies the buffer into dst, a slice of the buffer's element type with [Buffer.Size] elements.
@@ -168,12 +160,11 @@ func (b *Buffer) Release() {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.state != live {
+	if b.gone != nil {
 		return
 	}
-	b.state = released
 	raw := b.raw
-	b.raw = nil
+	b.raw, b.gone = nil, ErrReleased
 	if b.dev.enter() != nil {
 		return // Close has freed it, or is about to
 	}
@@ -197,22 +188,11 @@ func (b *Buffer) whileLive(f func() error) (err error) {
 	defer b.dev.leave()
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	if err := b.usable(); err != nil {
-		return err
+	if b.gone != nil {
+		return b.gone
 	}
 	b.dev.down.Add(int64(b.shape.Memory()))
 	return f()
-}
-
-// usable returns an error if the buffer is not live. The caller holds b.mu.
-func (b *Buffer) usable() error {
-	switch b.state {
-	case donated:
-		return ErrDonated
-	case released:
-		return ErrReleased
-	}
-	return nil
 }
 
 func (b *Buffer) fits(dst any) error {
@@ -301,9 +281,9 @@ func lock(key string, args []Arg) (unlock func(), err error) {
 		}
 	}
 	for i, a := range args {
-		if err := a.buf.usable(); err != nil {
+		if gone := a.buf.gone; gone != nil {
 			unlock()
-			return nil, argumentError(key, i, err)
+			return nil, argumentError(key, i, gone)
 		}
 	}
 	return unlock, nil

@@ -3,7 +3,6 @@ package device
 import (
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"strings"
 )
 
@@ -34,7 +33,6 @@ type ProgramError struct {
 	Key   string // the program's key
 	Phase string // "build", "compile", "run", or the argument that does not fit
 	Err   error
-	Stack []byte // of the panic, if any
 }
 
 func (e *ProgramError) Error() string {
@@ -76,5 +74,5 @@ func recovered(key, phase string, err *error) {
 	if !ok {
 		cause = fmt.Errorf("%v", r)
 	}
-	*err = &ProgramError{Key: key, Phase: phase, Err: cause, Stack: debug.Stack()}
+	*err = &ProgramError{Key: key, Phase: phase, Err: cause}
 }

@@ -2,7 +2,6 @@ package device
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/gomlx/gomlx/backends"
@@ -66,9 +65,6 @@ func (d *Device) Program(ctx context.Context, key string, build func(g *graph.Gr
 	return p, nil
 }
 
-// Key returns the program's key.
-func (p *Program) Key() string { return p.key }
-
 // FLOPs returns the floating-point operations of one run: those of its convolutions and matrix products. A multiply-add
 // counts as two.
 func (p *Program) FLOPs() int64 { return p.flops }
@@ -114,6 +110,7 @@ func (p *Program) checkMemory(m Memory) error {
 	return nil
 }
 
+// draw draws the program's graph. A panic is returned as an error.
 func draw(backend backends.Backend, p *Program, module string) (g *graph.Graph, nodes []*graph.Node, err error) {
 	defer recovered(p.key, "build", &err)
 	g = graph.NewGraph(backend, module)
@@ -123,16 +120,15 @@ func draw(backend backends.Backend, p *Program, module string) (g *graph.Graph, 
 			err = g.SetSPMD(mesh)
 		}
 		if err != nil {
-			return nil, nil, &ProgramError{Key: p.key, Phase: "build", Err: err}
+			panic(err)
 		}
 	}
 	nodes = p.build(g)
 	if len(nodes) == 0 {
-		return nil, nil, &ProgramError{Key: p.key, Phase: "build", Err: errors.New("the graph has no outputs")}
+		panic("the graph has no outputs")
 	}
 	if p.share > 0 && (len(nodes) > 1 || g.NumParameters() != 1) {
-		err := errors.New("it must have one parameter and one output")
-		return nil, nil, &ProgramError{Key: p.key, Phase: "build", Err: err}
+		panic("it must have one parameter and one output")
 	}
 	return g, nodes, nil
 }

@@ -170,7 +170,7 @@ func TestLeastRecentlyUsedIsDropped(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := read[float32](t, out[0])[0]; got != want {
-			t.Fatalf("%s gave %v, want %v", p.Key(), got, want)
+			t.Fatalf("%v, want %v", got, want)
 		}
 	}
 	a := program(t, dev, "a", affine(dtypes.Float32, 1, 1))

@@ -65,7 +65,7 @@ func (p *Program) launch(exe *executable, args []Arg) ([]*Buffer, error) {
 		if !a.donate {
 			continue
 		}
-		a.buf.state, a.buf.raw = donated, nil
+		a.buf.raw, a.buf.gone = nil, ErrDonated
 		a.buf.dev.held.Add(-int64(a.buf.shape.Memory()))
 		// After a failed run, XLA leaves donated buffers to us. The pure-Go backend may have reused the memory, which the
 		// garbage collector frees.
@@ -85,13 +85,7 @@ func (p *Program) adopt(out []backends.Buffer) ([]*Buffer, error) {
 	res := make([]*Buffer, len(out))
 	for i, raw := range out {
 		shape, err := p.dev.backend.BufferShape(raw)
-		if err != nil {
-			for _, raw := range out {
-				p.dev.free(raw)
-			}
-			for _, b := range res[:i] {
-				b.dev.held.Add(-int64(b.shape.Memory()))
-			}
+		if err != nil { // the collector frees what is left
 			return nil, &ProgramError{Key: p.key, Phase: "run", Err: fmt.Errorf("output %d: %w", i, err)}
 		}
 		owner := p.dev

@@ -70,7 +70,6 @@ func New(c Config) (*Net, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	c.Graph, c.Classes = slices.Clone(c.Graph), slices.Clone(c.Classes)
 	p, err := readGraph(c.Graph)
 	if err != nil {
 		return nil, err
@@ -129,14 +128,6 @@ func (n *Net) layOut() error {
 	return nil
 }
 
-// Config returns the configuration the network was made from.
-func (n *Net) Config() Config {
-	c := n.cfg
-	c.Graph, c.Classes = slices.Clone(c.Graph), slices.Clone(c.Classes)
-	c.Normalization = c.Normalization.Clone()
-	return c
-}
-
 // MarshalJSON writes the config.json.
 func (n *Net) MarshalJSON() ([]byte, error) { return json.Marshal(n.cfg) }
 
@@ -187,7 +178,7 @@ func (n *Net) Ratios() int { return n.cfg.RatioEmbedding }
 
 // WithRatios implements [kernels.Trainable].
 func (n *Net) WithRatios(ratios int) (kernels.Trainable, error) {
-	c := n.Config()
+	c := n.cfg
 	c.RatioEmbedding = ratios
 	return New(c)
 }

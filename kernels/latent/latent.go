@@ -56,12 +56,17 @@ func Label(seed uint64, classes int) int32 {
 	if classes <= 0 || classes > math.MaxInt32 {
 		panic("latent: Label needs a positive number of classes")
 	}
+	return int32(below(uint64(classes), words(seed, 0, forLabel)))
+}
+
+// words returns the first words of a stream's blocks, one after the other.
+func words(seed uint64, stream uint32, why purpose) (next func() uint64) {
 	var counter uint64
-	return int32(below(uint64(classes), func() uint64 {
-		a, _ := pair(seed, 0, counter, forLabel)
+	return func() uint64 {
+		a, _ := pair(seed, stream, counter, why)
 		counter++
 		return a
-	}))
+	}
 }
 
 // below returns a number uniform in [0, n) from random bits, without bias: the high word of bits·n, rejected if the low
@@ -81,12 +86,7 @@ func Perm(seed uint64, stream uint32, n int) []int {
 	for i := range order {
 		order[i] = i
 	}
-	var counter uint64
-	next := func() uint64 {
-		a, _ := pair(seed, stream, counter, forPerm)
-		counter++
-		return a
-	}
+	next := words(seed, stream, forPerm)
 	for i := n - 1; i > 0; i-- {
 		j := int(below(uint64(i+1), next))
 		order[i], order[j] = order[j], order[i]

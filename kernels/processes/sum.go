@@ -2,7 +2,6 @@ package processes
 
 import (
 	"context"
-	"math"
 	"unsafe"
 )
 
@@ -18,11 +17,11 @@ const chunk = 32 << 20
 //
 // Each process adds up an N-th part of the numbers: it sends and receives (M + 1)(N − 1)/N times the bytes of a term.
 //
-// With flush, subnormal sums become zero.
+// With flush, sums that are subnormal in float32 become zero.
 func Sum[T float32 | float64](ctx context.Context, w *World, flush bool, terms ...[]T) error {
 	var smallest T
 	if flush {
-		smallest = smallestNormal[T]()
+		smallest = 0x1p-126
 	}
 	n, per := len(terms[0]), max(1, chunk/(w.size*len(terms)*int(unsafe.Sizeof(terms[0][0]))))
 	per = min(per, (n+w.size-1)/w.size)
@@ -57,14 +56,6 @@ func Sum[T float32 | float64](ctx context.Context, w *World, flush bool, terms .
 		copy(terms[0][from:], all)
 	}
 	return nil
-}
-
-func smallestNormal[T float32 | float64]() T {
-	var v T
-	if unsafe.Sizeof(v) == 4 {
-		return 0x1p-126
-	}
-	return T(math.Ldexp(1, -1022))
 }
 
 // part returns n values from one on, or fewer where they end.

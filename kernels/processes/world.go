@@ -92,11 +92,8 @@ func (w *World) Meet(ctx context.Context) error {
 
 // gather gives every process the blocks of all, in the order of their ranks.
 func (w *World) gather(ctx context.Context, block []byte) ([]byte, error) {
-	out, in := make([]byte, 0, w.size*len(block)), make([]byte, w.size*len(block))
-	for range w.size {
-		out = append(out, block...)
-	}
-	return in, w.exchange(ctx, out, in)
+	in := make([]byte, w.size*len(block))
+	return in, w.exchange(ctx, bytes.Repeat(block, w.size), in)
 }
 
 // EndError says why the processes cannot continue together: one ends, is at another step, or cannot be reached.
