@@ -9,14 +9,8 @@ import (
 	"github.com/anisoflight/anisoflight/kernels"
 )
 
-// toySteps is a batch of seven, which three does not divide.
-func toySteps(step int64) kernels.StepInput {
-	in := toyBatch(uint64(200+step), 7, 2)
-	return kernels.StepInput{
-		Images: narrow(in.X0), Labels: in.Labels, G: in.G, Omega: in.Omega,
-		Seed: 42, Step: step, LR: 1e-2, EMABeta: 0.9,
-	}
-}
+// toySteps is a step on seven images, which three does not divide.
+func toySteps(step int64) kernels.StepInput { return stepOn(toyBatch(uint64(200+step), 7, 2), step) }
 
 // sameStates compares all values of two trainers, whose device computes in float64.
 func sameStates(t *testing.T, got, want *kernels.TrainerState) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/internal/testing/devicetest"
 	"github.com/anisoflight/anisoflight/internal/testing/fixtures"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule/basis"
@@ -33,7 +34,7 @@ func TestCombineCoordinates(t *testing.T) {
 
 func combinesInBands(t *testing.T, bands basis.Bands) {
 	const n, keep, steps = 3, 4, 3
-	m, w := modelAt(t, kernels.Float32, toy{}, toyBasis(t, 1), toy{}.values(3))
+	m, w := modelOn(t, devicetest.Fast(t), kernels.Float32, toy{}, toyBasis(t, 1), toy{}.values(3))
 	ctx, rng := context.Background(), rand.New(rand.NewPCG(2, 9))
 	band, count := bands.Index()
 	axes, rows := [][]float64{randomAxes(rng, count), nil}, []int32{0, 1, 0}

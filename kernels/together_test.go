@@ -15,26 +15,18 @@ import (
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/processes"
-	"github.com/anisoflight/anisoflight/kernels/unet"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
 // trainOn starts a trainer of a toy on some devices.
-func trainOn(t *testing.T, on []*device.Device, net kernels.Network, b *basis.Basis, cfg kernels.TrainerConfig,
+func trainOn(t *testing.T, on []*device.Device, net toy, b *basis.Basis, cfg kernels.TrainerConfig,
 ) *kernels.Trainer {
 	t.Helper()
 	m, err := kernels.NewModel(on[0], net, b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	values := toy{}.values(4)
-	switch net := net.(type) {
-	case toy:
-		values = net.values(4)
-	case kernels.Trainable:
-		values = net.Init(1)
-	}
-	tr, err := m.NewTrainer(cfg, values, on[1:]...)
+	tr, err := m.NewTrainer(cfg, net.values(4), on[1:]...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,11 +36,9 @@ func trainOn(t *testing.T, on []*device.Device, net kernels.Network, b *basis.Ba
 
 // stepOf is a step on n images of every class.
 func stepOf(step int64, n, j, part int) kernels.StepInput {
-	b := labelled(uint64(200+step), n, j)
-	return kernels.StepInput{
-		Images: narrow(b.X0), Labels: b.Labels, G: b.G, Omega: b.Omega,
-		Seed: 42, Step: step, LR: 1e-2, EMABeta: 0.9, Clip: 5, Part: part,
-	}
+	in := stepOn(labelled(uint64(200+step), n, j), step)
+	in.Clip, in.Part = 5, part
+	return in
 }
 
 // takeSteps takes steps as every process of a job, and returns what process 0 reports and what the last step of each
@@ -105,17 +95,9 @@ func TestDevicesAreParts(t *testing.T) {
 	backprop := kernels.TrainerConfig{TrainNetwork: true, Estimate: true, Mode: kernels.Backprop}
 	explicit := kernels.TrainerConfig{TrainNetwork: true, Estimate: true, Mode: kernels.Explicit}
 	frozen := kernels.TrainerConfig{Estimate: true, Mode: kernels.Full, Probe: kernels.Gaussian}
-	dropout := unet.Defaults("SongUNet")
-	dropout.ImgResolution, dropout.ImgChannels, dropout.LabelDim = kernels.Square(toySide), toyChannels, toyLabels
-	dropout.ModelChannels, dropout.ChannelMult, dropout.NumBlocks = 8, []int{1}, 1
-	dropout.AttnResolutions, dropout.Dropout = nil, 0.5
-	dropping, err := unet.New(dropout)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, c := range []struct {
 		name                 string
-		net                  kernels.Network
+		net                  toy
 		basis                *basis.Basis
 		cfg                  kernels.TrainerConfig
 		own                  bool // the network has noise levels of its own
@@ -127,7 +109,7 @@ func TestDevicesAreParts(t *testing.T) {
 		{"dense per class on four", toy{}, dense(t, vectorsOf(t, []int{0, 1, 2})), explicit, false, 1, 4},
 		{"noise levels of its own on four", toy{ratios: 1}, toyBasis(t, 2), backprop, true, 1, 4},
 		{"frozen on two", toy{}, toyBasis(t, 2), frozen, false, 1, 2},
-		{"dropout on two", dropping, toyBasis(t, 1), kernels.TrainerConfig{TrainNetwork: true}, false, 1, 2},
+		{"dropout on two", toy{dropout: 0.5}, toyBasis(t, 1), kernels.TrainerConfig{TrainNetwork: true}, false, 1, 2},
 		{"full in two processes", toy{}, toyBasis(t, 2), full, false, 2, 2},
 		{"full in four processes", toy{}, toyBasis(t, 2), full, false, 4, 1},
 		{"frozen in two processes", toy{}, toyBasis(t, 2), frozen, false, 2, 2},
@@ -143,8 +125,8 @@ func TestDevicesAreParts(t *testing.T) {
 				job = append(job, tr)
 			}
 			var steps []kernels.StepInput
-			for k, at := range []struct{ n, part int }{{7, 2}, {11, 2}, {3, 2}, {4, 0}, {2, 2}, {7, 2}} {
-				if c.net == kernels.Network(dropping) && at.part != 2 {
+			for k, at := range []struct{ n, part int }{{7, 2}, {11, 2}, {3, 2}, {4, 0}, {7, 2}} {
+				if at.part == 0 && c.net.dropout > 0 { // the whole batch has a random state of its own
 					continue
 				}
 				in := stepOf(int64(k+1), at.n, c.basis.J(), at.part)
@@ -174,8 +156,8 @@ func TestDevicesSkipTogether(t *testing.T) {
 		}
 	}
 	in.Images[5*toyPixels] = 0
-	if out := mustStep(t, tr, in); out.Skipped || tr.Count() != 1 {
-		t.Errorf("the next step: %+v, %d counted", out, tr.Count())
+	if out, n := mustStep(t, tr, in), export(t, tr).Count; out.Skipped || n != 1 {
+		t.Errorf("the next step: %+v, %d counted", out, n)
 	}
 }
 

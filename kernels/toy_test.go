@@ -17,8 +17,9 @@ import (
 //
 //	F = W₂ tanh( W₁ y + sin(noise·n + k) + R ρ + L label ) + S y
 type toy struct {
-	ratios int
-	as     *parametrization.Parametrization // nil: EDM's
+	ratios  int
+	as      *parametrization.Parametrization // nil: EDM's
+	dropout float64                          // of the hidden values
 }
 
 var _ kernels.RawNetwork = toy{}
@@ -32,7 +33,7 @@ const (
 
 func (n toy) Spec() kernels.Spec {
 	return kernels.Spec{
-		Key: fmt.Sprintf("toy %d", n.ratios), Height: toySide, Width: toySide, Channels: toyChannels,
+		Key: fmt.Sprintf("toy %d %g", n.ratios, n.dropout), Height: toySide, Width: toySide, Channels: toyChannels,
 		Labels: toyLabels, Ratios: n.ratios, Parametrization: n.as,
 	}
 }
@@ -78,7 +79,7 @@ func (n toy) Raw(s *nn.Scope, z, noise, ratios, label *graph.Node) *graph.Node {
 	if n.ratios > 0 {
 		h = graph.Add(h, dot(graph.MulScalar(ratios, 4), "ratio"))
 	}
-	out := graph.Reshape(dot(graph.Tanh(h), "out"), z.Shape().Dimensions...)
+	out := graph.Reshape(dot(nn.Dropout(s, graph.Tanh(h), n.dropout), "out"), z.Shape().Dimensions...)
 	mix := graph.Reshape(s.Param("skip"), toyChannels, toyChannels)
 	return graph.Add(out, graph.DotGeneral(z, []int{3}, nil, mix, []int{0}, nil))
 }

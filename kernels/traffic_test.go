@@ -18,19 +18,15 @@ func traffic(dev *device.Device, f func()) (up, down int64) {
 }
 
 // ownModel is a toy in two subspaces on a device that no other test uses.
-func ownModel(t *testing.T) (*device.Device, *kernels.Model, [][]float32) {
+func ownModel(t *testing.T, plugin string) (*device.Device, *kernels.Model, *kernels.Weights) {
 	t.Helper()
-	dev, err := device.Open(device.Config{})
+	dev, err := device.Open(device.Config{Plugin: plugin})
 	if err != nil {
 		t.Fatal(err)
 	}
-	net := toy{}
-	m, err := kernels.NewModel(dev, net, toyBasis(t, 2))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { m.Close(); dev.Close() })
-	return dev, m, net.values(4)
+	t.Cleanup(func() { dev.Close() })
+	m, w := modelOn(t, dev, kernels.Float32, toy{}, toyBasis(t, 2), toy{}.values(4))
+	return dev, m, w
 }
 
 // TestTrafficOfTraining holds what crosses the bus in a step of B samples: up go the images and, per sample, a label
@@ -38,8 +34,9 @@ func ownModel(t *testing.T) (*device.Device, *kernels.Model, [][]float32) {
 // on the device, its state stays there.
 func TestTrafficOfTraining(t *testing.T) {
 	t.Parallel()
-	dev, m, values := ownModel(t)
-	tr := newTrainer(t, m, kernels.TrainerConfig{TrainNetwork: true, Estimate: true, Mode: kernels.Full}, values)
+	dev, m, _ := ownModel(t, "go")
+	cfg := kernels.TrainerConfig{TrainNetwork: true, Estimate: true, Mode: kernels.Full}
+	tr := newTrainer(t, m, cfg, toy{}.values(4))
 	const b, j = 4, 2
 	const rng, rates, norm = 3 * 2, 4, 1 // the random state is 64 bits wide
 	for _, c := range []struct {
@@ -68,8 +65,8 @@ func TestTrafficOfTraining(t *testing.T) {
 // left over.
 func TestTrainingStateStaysInPlace(t *testing.T) {
 	t.Parallel()
-	dev, m, values := ownModel(t)
-	tr := newTrainer(t, m, kernels.TrainerConfig{TrainNetwork: true}, values)
+	dev, m, _ := ownModel(t, "")
+	tr := newTrainer(t, m, kernels.TrainerConfig{TrainNetwork: true}, toy{}.values(4))
 	mustStep(t, tr, toyStep(0))
 	held, memory := dev.Stats().BufferBytes, tr.StateMemory(t)
 	for step := range int64(3) {
@@ -89,12 +86,7 @@ func TestTrainingStateStaysInPlace(t *testing.T) {
 // combination of h evaluations. Nothing comes back before it is asked for.
 func TestTrafficOfSampling(t *testing.T) {
 	t.Parallel()
-	dev, m, values := ownModel(t)
-	w, err := m.Upload(values)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Release()
+	dev, m, w := ownModel(t, "go")
 	const b, j, h = 4, 2, 3
 	ctx := context.Background()
 	latents, coefficients, noise := make([]float32, b*toyPixels), make([]float64, b*j*h), make([]float32, b*toyPixels)
@@ -113,8 +105,7 @@ func TestTrafficOfSampling(t *testing.T) {
 		f        func() error
 	}{
 		{"start", b * (toyPixels + 1), 0, func() (err error) {
-			path,
-				err = m.NewTrajectory(w, latents, nil, h)
+			path, err = m.NewTrajectory(w, latents, nil, h)
 			return err
 		}},
 		{"evaluate", b * j, 0, func() error { return path.Evaluate(ctx, ones()) }},

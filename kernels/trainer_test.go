@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/internal/testing/devicetest"
 	"github.com/anisoflight/anisoflight/internal/testing/fixtures"
 	"github.com/anisoflight/anisoflight/kernels"
 )
@@ -22,14 +23,16 @@ func newTrainer(t *testing.T, m *kernels.Model, cfg kernels.TrainerConfig, init 
 	return tr
 }
 
-// toyStep is a training batch in two subspaces.
-func toyStep(step int64) kernels.StepInput {
-	in := toyBatch(uint64(100+step), 4, 2)
+// stepOn is a training step on a batch.
+func stepOn(in kernels.EstimateInput64, step int64) kernels.StepInput {
 	return kernels.StepInput{
 		Images: narrow(in.X0), Labels: in.Labels, G: in.G, Omega: in.Omega,
 		Seed: 42, Step: step, LR: 1e-2, EMABeta: 0.9,
 	}
 }
+
+// toyStep is a step on four images in two subspaces.
+func toyStep(step int64) kernels.StepInput { return stepOn(toyBatch(uint64(100+step), 4, 2), step) }
 
 func mustStep(t *testing.T, tr *kernels.Trainer, in kernels.StepInput) kernels.StepOutput {
 	t.Helper()
@@ -135,7 +138,7 @@ func zeros(like [][]float32) [][]float32 {
 func TestTrainerState(t *testing.T) {
 	t.Parallel()
 	net := toy{ratios: 1}
-	m, _ := modelAt(t, kernels.Float32, net, toyBasis(t, 2), net.values(4))
+	m, _ := modelOn(t, devicetest.Fast(t), kernels.Float32, net, toyBasis(t, 2), net.values(4))
 	cfg := kernels.TrainerConfig{TrainNetwork: true, Estimate: true}
 	tr := newTrainer(t, m, cfg, net.values(4))
 	mustStep(t, tr, toyStep(0))

@@ -9,6 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/anisoflight/anisoflight/internal/testing/devicetest"
 	"github.com/anisoflight/anisoflight/internal/testing/fixtures"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule/basis"
@@ -78,7 +79,7 @@ func TestTrajectory(t *testing.T) {
 		"none": toyBasis(t, 1), "bands": toyBasis(t, 3), "shared": classBasis(t, true), "per class": classBasis(t, false),
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, w := modelAt(t, kernels.Float32, toy{}, b, toy{}.values(3))
+			m, w := modelOn(t, devicetest.Fast(t), kernels.Float32, toy{}, b, toy{}.values(3))
 			ctx := context.Background()
 			in := toyBatch(5, n, b.J())
 			labels := []int32{2, 0, 1}
@@ -163,7 +164,7 @@ func narrow(x []float64) []float32 {
 
 // TestBatchIndependence: a sample does not depend on its batch, beyond rounding.
 func TestBatchIndependence(t *testing.T) {
-	m, w := modelAt(t, kernels.Float32, toy{}, toyBasis(t, 2), toy{}.values(3))
+	m, w := modelOn(t, devicetest.Fast(t), kernels.Float32, toy{}, toyBasis(t, 2), toy{}.values(3))
 	in := toyBatch(9, 5, 2)
 	all, _, _, err := m.Denoise(context.Background(), w, narrow(in.X0), in.G, in.Labels)
 	if err != nil {
@@ -190,7 +191,7 @@ func TestBuckets(t *testing.T) {
 
 // TestBadInput: wrong arguments are InputErrors that name the argument, and used up objects say so.
 func TestBadInput(t *testing.T) {
-	m, w := modelAt(t, kernels.Float32, toy{}, classBasis(t, false), toy{}.values(3))
+	m, w := modelOn(t, devicetest.Fast(t), kernels.Float32, toy{}, classBasis(t, false), toy{}.values(3))
 	ctx := context.Background()
 	x := make([]float32, toyPixels)
 	denoise := func(x []float32, g []float64, label int32) error {

@@ -34,8 +34,11 @@ func TestParityFloat64(t *testing.T) {
 // TestParityFloat32 compares on the backend of daily use: everything of one network, of the others F, as their
 // derivatives are the same operations and compile for long.
 func TestParityFloat32(t *testing.T) {
-	dev := devicetest.Open(t)
-	for _, name := range exported {
+	dev, names := devicetest.Open(t), exported
+	if testing.Short() {
+		names = []string{"unet", "sit"}
+	}
+	for _, name := range names {
 		t.Run(name, func(t *testing.T) { load(t, name).compare(t, dev, dtypes.Float32, 1e-5, name == "sit") })
 	}
 }

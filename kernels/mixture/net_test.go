@@ -110,7 +110,7 @@ func flowAt(t *testing.T, net kernels.Network, values [][]float32, b *basis.Basi
 	labels []int32,
 ) []float32 {
 	t.Helper()
-	m, err := kernels.NewModelAt(kernels.Float64, devicetest.Open(t), net, b)
+	m, err := kernels.NewModelAt(kernels.Float64, devicetest.Fast(t), net, b)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -175,7 +175,7 @@ func run(t *testing.T, dtype dtypes.DType, values []float64, key string, build f
 ) [][]float64 {
 	t.Helper()
 	autodiff.Install()
-	return devicetest.Compute(t, devicetest.Open(t), key+dtype.String(),
+	return devicetest.Compute(t, devicetest.Fast(t), key+dtype.String(),
 		func(in []*graph.Node) []*graph.Node { return build(in[0]) }, devicetest.In(dtype, values, len(values)))
 }
 

@@ -29,7 +29,7 @@ func together(t *testing.T, n int, do func(w *processes.World) error) []error {
 
 // TestSumIsInOrder: every process has the bits of x_{0,0} + x_{0,1} + x_{1,0} + …, whatever the length.
 func TestSumIsInOrder(t *testing.T) {
-	for _, c := range []struct{ size, terms, n int }{{1, 2, 5}, {2, 1, 1}, {2, 2, 7}, {3, 2, 1000}, {4, 1, 5_000_003}} {
+	for _, c := range []struct{ size, terms, n int }{{1, 2, 5}, {2, 1, 1}, {2, 2, 7}, {3, 2, 1000}, {2, 2, 5_000_003}} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(3, uint64(c.n)))
 			x := make([][]float32, c.size*c.terms)

@@ -107,22 +107,21 @@ func distance(a, b []float64) float64 {
 // TestZeroRatioEmbeddingChangesNothing: a checkpoint that knows nothing of ratios gives the same bytes in a network
 // that takes them, for any ratios.
 func TestZeroRatioEmbeddingChangesNothing(t *testing.T) {
-	for _, dev := range []*device.Device{devicetest.PureGo(t), devicetest.Open(t)} {
-		plain := build(t, small())
-		cfg := small()
-		cfg.RatioEmbedding = 2
-		with := build(t, cfg)
-		values := lively(plain)
-		loaded, err := with.Load(plain.State(values))
-		if err != nil {
-			t.Fatal(err)
-		}
-		label := []float32{0, 1, 0, 0, 0, 1}
-		want := apply(t, dev, plain, values, conditions{label: label})
-		got := apply(t, dev, with, loaded, conditions{label: label, ratios: []float32{0.3, -2, 1, 0.2}})
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: outputs differ by %v", dev.Name(), distance(got, want))
-		}
+	dev := devicetest.Fast(t)
+	plain := build(t, small())
+	cfg := small()
+	cfg.RatioEmbedding = 2
+	with := build(t, cfg)
+	values := lively(plain)
+	loaded, err := with.Load(plain.State(values))
+	if err != nil {
+		t.Fatal(err)
+	}
+	label := []float32{0, 1, 0, 0, 0, 1}
+	want := apply(t, dev, plain, values, conditions{label: label})
+	got := apply(t, dev, with, loaded, conditions{label: label, ratios: []float32{0.3, -2, 1, 0.2}})
+	if !slices.Equal(got, want) {
+		t.Errorf("outputs differ by %v", distance(got, want))
 	}
 }
 
