@@ -12,8 +12,6 @@ import (
 // optimiserState is the state of the network's optimiser in a graph: flat tensors of all parameters.
 type optimiserState struct{ params, m, v, ema *Node }
 
-func (s optimiserState) nodes() []*Node { return []*Node{s.params, s.m, s.v, s.ema} }
-
 // moments declares the optimiser's state next to the parameters' values. Runs donate all of it.
 func (f *frame) moments(params *Node) optimiserState {
 	flat := func(name string) *Node { return f.param(device.Donated(name), f.model.size) }
@@ -42,7 +40,7 @@ func adamOn(cfg TrainerConfig, s optimiserState, grad, rate *Node) []*Node {
 	norm := graph.Sqrt(graph.ReduceAllSum(graph.Square(grad)))
 	scale := graph.Min(graph.Div(scalar(rate, 3), norm), graph.OnesLike(norm))
 	next := adam(cfg, s, graph.Mul(grad, scale), rate, graph.IsFinite(norm))
-	return append(next.nodes(), graph.Reshape(norm, 1))
+	return []*Node{next.params, next.m, next.v, next.ema, graph.Reshape(norm, 1)}
 }
 
 // adam appends one step of Adam (Kingma and Ba, arXiv 1412.6980) and of the moving average,

@@ -36,14 +36,4 @@ func checkLength(field string, got, want int) error {
 	return nil
 }
 
-// checkVariances requires finite positive values.
-func checkVariances(field string, g []float64) error {
-	for i, v := range g {
-		if !(v > 0) || !finite(v) {
-			return inputf(field, "must be finite and positive, got %g at %d", v, i)
-		}
-	}
-	return nil
-}
-
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -91,7 +91,7 @@ func (m *Model) evaluateGraph(g *graph.Graph, batch int) []*Node {
 func (m *Model) combineProgram(ctx context.Context, batch, h int) (*device.Program, error) {
 	key := fmt.Sprintf("combine %d×%d|%s", batch, h, m.key)
 	return m.dev.Program(ctx, key, func(g *graph.Graph) []*Node {
-		f := m.basisFrame(g, batch)
+		f := &frame{model: m, g: g, batch: batch, sub: m.proj.In(g, m.precision.projections(), batch)}
 		state := f.image("x")
 		weights := f.param("coefficients", batch, m.J()*(h+1))
 		c := subspace.Columns(weights)

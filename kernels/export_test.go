@@ -146,6 +146,9 @@ func (m *Model) differentiated(name string, w *Weights, in EstimateInput64, buil
 	return readFirst(p.Run(ctx, run...))
 }
 
+// Export copies the values back, in PyTorch's layout.
+func (w *Weights) Export() ([][]float32, error) { return w.model.downloadFlat(w.flat) }
+
 // StateMemory returns where the parameters, the two moments and the average lie; nothing if the host cannot see them.
 func (t *Trainer) StateMemory(tb testing.TB) (at []*float32) {
 	for _, b := range t.replicas[0].state {

@@ -51,11 +51,6 @@ func (m *Model) frame(g *graph.Graph, batch int, params string) *frame {
 	return f
 }
 
-// basisFrame declares the basis alone, for programs without the network.
-func (m *Model) basisFrame(g *graph.Graph, batch int) *frame {
-	return &frame{model: m, g: g, batch: batch, sub: m.proj.In(g, m.precision.projections(), batch)}
-}
-
 // param declares one more parameter, of the model's type.
 func (f *frame) param(name string, dims ...int) *Node {
 	return graph.Parameter(f.g, name, shapes.Make(f.model.dtype, dims...))

@@ -195,10 +195,12 @@ func (m *Model) checkImages(field string, values int, labels []int32) (n int, er
 
 // checkLevels checks the variances of n samples.
 func (m *Model) checkLevels(field string, n int, g []float64) error {
-	if err := checkLength(field, len(g), n*m.J()); err != nil {
-		return err
+	for i, v := range g {
+		if !(v > 0) || !finite(v) {
+			return inputf(field, "must be finite and positive, got %g at %d", v, i)
+		}
 	}
-	return checkVariances(field, g)
+	return checkLength(field, len(g), n*m.J())
 }
 
 // checkWeights checks the weights of n samples' losses.

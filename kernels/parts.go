@@ -212,7 +212,7 @@ func (m *Model) partGraph(g *graph.Graph, job job, size int) []*Node {
 // apply takes one optimiser step on the mean of the gradients.
 func (t *Trainer) apply(ctx context.Context, r *replica, in StepInput, n int) ([]*device.Buffer, error) {
 	m := r.model
-	p, err := m.dev.Program(ctx, fmt.Sprintf("apply %s %d|%s", t.cfg.key(), n, m.key), func(g *graph.Graph) []*Node {
+	p, err := m.dev.Program(ctx, fmt.Sprintf("apply %+v %d|%s", t.cfg, n, m.key), func(g *graph.Graph) []*Node {
 		return m.applyGraph(g, t.cfg, n)
 	})
 	if err != nil {

@@ -17,14 +17,9 @@ import (
 // For a RawNetwork the coefficients are those of its parametrisation at g_j. For a FlowNetwork in, out and keep are 1
 // and skip is 0. The flow is never computed as (D − x)/√g, which loses all digits in float32 at small g.
 type wrapped struct {
-	sub       subspace.Subspaces
-	raw       RawNetwork
-	flow      FlowNetwork
-	precision Precision
-
-	params []nn.Param
-	values []*Node // of params
-	label  *Node   // [B, Labels] or nil
+	*frame
+	raw  RawNetwork
+	flow FlowNetwork
 
 	g      *Node            // [B, J]
 	gs     subspace.Scalars // its columns
@@ -41,10 +36,7 @@ type wrapped struct {
 // wrap prepares the network for the variances g [B, J].
 func (f *frame) wrap(g *Node) *wrapped {
 	m := f.model
-	w := &wrapped{
-		sub: f.sub, params: m.params, values: f.values, label: f.label, precision: m.precision,
-		g: g, gs: subspace.Columns(g),
-	}
+	w := &wrapped{frame: f, g: g, gs: subspace.Columns(g)}
 	w.root = w.gs.Each(graph.Sqrt)
 	switch net := m.net.(type) {
 	case FlowNetwork:
@@ -97,12 +89,12 @@ func (w *wrapped) input(x *Node) *Node {
 // apply appends F(y), in training with a random state rng. A raw network takes y in the precision's type of
 // activations; F has the type of y.
 func (w *wrapped) apply(y, rng *Node) *Node {
-	s := nn.NewScope(w.params, w.values)
+	s := nn.NewScope(w.model.params, w.values)
 	s.RNG = rng
 	if w.flow != nil {
 		return w.flow.Flow(s, y, w.inner, w.label)
 	}
-	f := w.raw.Raw(s, graph.ConvertDType(y, w.precision.Activations()), w.noise, w.ratios, w.label)
+	f := w.raw.Raw(s, graph.ConvertDType(y, w.model.precision.Activations()), w.noise, w.ratios, w.label)
 	return graph.ConvertDType(f, y.DType())
 }
 

@@ -169,7 +169,7 @@ func (r *replica) run(ctx context.Context, s *staging, p *device.Program, args .
 }
 
 func (r *replica) stepProgram(ctx context.Context, cfg TrainerConfig, n int) (*device.Program, error) {
-	return r.model.program(ctx, fmt.Sprintf("step %s %d", cfg.key(), n), func(g *graph.Graph) []*Node {
+	return r.model.program(ctx, fmt.Sprintf("step %+v %d", cfg, n), func(g *graph.Graph) []*Node {
 		return r.model.stepGraph(g, cfg, n)
 	})
 }

@@ -3,7 +3,6 @@ package kernels
 import (
 	"cmp"
 	"context"
-	"fmt"
 
 	"github.com/anisoflight/anisoflight/internal/base/suggest"
 	"github.com/anisoflight/anisoflight/kernels/device"
@@ -50,9 +49,6 @@ func (c TrainerConfig) resolved(m *Model) (TrainerConfig, error) {
 	}
 	return c, nil
 }
-
-// key names the configuration in the keys of a step's programs.
-func (c TrainerConfig) key() string { return fmt.Sprintf("%+v", c) }
 
 // probesOf returns the number of probes for a mode.
 func (c TrainerConfig) probesOf(mode Mode) int {

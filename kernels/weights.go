@@ -147,14 +147,6 @@ func (w *Weights) ResidesOn(d *device.Device) bool {
 // Bytes returns the memory of the weights on one device.
 func (w *Weights) Bytes() int64 { return int64(w.model.size) * int64(w.model.dtype.Size()) }
 
-// Export copies the values back, in PyTorch's layout.
-func (w *Weights) Export() ([][]float32, error) {
-	if err := w.usable(); err != nil {
-		return nil, err
-	}
-	return w.model.downloadFlat(w.flat)
-}
-
 // join puts the values of each parameter into a flat tensor; it is the inverse of split.
 func (m *Model) join(flat []float32, field string, values [][]float32) error {
 	if len(values) != len(m.params) {

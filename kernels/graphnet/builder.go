@@ -16,22 +16,17 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 
-// inputs of a network, in the model's types; see [Net.Raw].
-type inputs struct {
-	z, noise, ratios *Node
-}
-
 // builder appends a program to a graph.
 type builder struct {
 	p     *program
 	g     *graph.Graph
 	s     *nn.Scope
-	in    inputs
 	batch int
 	wide  lib.DType // of everything but images
-	label *Node     // [B, Labels], after the label dropout
 
-	values []value
+	z, noise, ratios *Node // inputs, in the model's types; see [Net.Raw]
+	label            *Node // [B, Labels], after the label dropout
+	values           []value
 }
 
 // float converts to the wide floating type, unless v is floating already.

@@ -164,7 +164,7 @@ func (n *Net) Spec() kernels.Spec {
 // Raw implements [kernels.RawNetwork].
 func (n *Net) Raw(s *nn.Scope, z, noise, ratios, label *Node) *Node {
 	b := &builder{
-		p: n.program, g: z.Graph(), s: s, in: inputs{z, noise, ratios},
+		p: n.program, g: z.Graph(), s: s, z: z, noise: noise, ratios: ratios,
 		batch: z.Shape().Dimensions[0], wide: noise.DType(), values: make([]value, len(n.program.nodes)),
 	}
 	if label != nil {

@@ -12,16 +12,12 @@ import (
 // linear maps [..., I] to [..., O]. The axes before stay as they are stored.
 func linear(c *call) value {
 	x, w := c.floating("input"), c.floating("weight")
-	if x.rank() < 1 || w.rank() != 2 {
+	if w.rank() != 2 {
 		refuse("cannot multiply %v with a weight %v", x.dims(), w.dims())
 	}
-	last := x.rank() - 1
-	wn := graph.ConvertDType(w.inTorchOrder(), x.n.DType())
-	n := graph.DotGeneral(x.n, []int{x.order[last]}, nil, wn, []int{1}, nil)
-	at := append(ranks(slices.Clone(x.order[:last])), last)
-	y := value{n: n, order: at}
+	y := c.multiply(x, permuted(w, []int{1, 0}))
 	if bias := c.vector("bias", w.dims()[0]); bias != nil {
-		y.n = nn.Shift(n, graph.Reshape(bias, append(slices.Repeat([]int{1}, last), -1)...))
+		y.n = nn.Shift(y.n, graph.Reshape(bias, append(slices.Repeat([]int{1}, y.rank()-1), -1)...))
 	}
 	return y
 }
@@ -49,7 +45,7 @@ func matmul(c *call) value {
 // multiply is the product of matrices [..., M, K] and [..., K, N], whose leading axes are broadcast.
 func (c *call) multiply(x, y value) value {
 	dx, dy := x.dims(), y.dims()
-	if len(dx) < 2 || len(dy) < 2 || dx[len(dx)-1] != dy[len(dy)-2] {
+	if len(dx) < 1 || len(dy) < 2 || dx[len(dx)-1] != dy[len(dy)-2] {
 		refuse("cannot multiply %v with %v", dx, dy)
 	}
 	x.n, y.n = c.b.sameType(x.n, y.n)

@@ -143,9 +143,9 @@ func input(c *call) value {
 	b := c.b
 	switch c.o.Target {
 	case "sample":
-		return image(b.in.z)
+		return image(b.z)
 	case "noise":
-		return torchOrder(b.in.noise)
+		return torchOrder(b.noise)
 	case "onehot", "label":
 		if b.label == nil {
 			refuse("the input %s needs label_dim", c.o.Target)
@@ -176,11 +176,11 @@ func addRatios(c *call) value {
 	if x.rank() != 2 {
 		refuse("the ratios are added to an embedding [B, E], got shape %v", x.dims())
 	}
-	if c.b.in.ratios == nil {
+	if c.b.ratios == nil {
 		return x
 	}
 	w := c.b.s.Param(ratioWeight(c.int("index")))
-	return torchOrder(graph.Add(x.inTorchOrder(), graph.DotGeneral(c.b.in.ratios, []int{1}, nil, w, []int{1}, nil)))
+	return torchOrder(graph.Add(x.inTorchOrder(), graph.DotGeneral(c.b.ratios, []int{1}, nil, w, []int{1}, nil)))
 }
 
 func getItem(c *call) value {
@@ -223,18 +223,14 @@ func full(c *call) value {
 	return c.filled(c.float("fill_value", c.float("s", 0)))
 }
 
-// steps returns 0, 1, …; the file declares the number of entries.
-func (c *call) steps() *Node {
+// arange returns start, start + step, …; the file declares the number of entries.
+func arange(c *call) value {
 	if len(c.o.Shape) != 1 || kinds[c.o.DType] == boolean {
 		refuse("its shape must have one axis, got %v", c.o.Shape)
 	}
-	return graph.Iota(c.b.g, shapes.Make(c.b.dtype(kinds[c.o.DType]), c.target()...), 0)
-}
-
-func arange(c *call) value {
-	i, start, step := c.steps(), c.float("start", 0), c.float("step", 1)
-	i = scale(i, step)
-	if start != 0 {
+	i := graph.Iota(c.b.g, shapes.Make(c.b.dtype(kinds[c.o.DType]), c.target()...), 0)
+	i = scale(i, c.float("step", 1))
+	if start := c.float("start", 0); start != 0 {
 		i = graph.AddScalar(i, start)
 	}
 	return torchOrder(i)
