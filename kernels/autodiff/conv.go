@@ -34,16 +34,16 @@ func windowOf(stride, lhsDilation, rhsDilation, p, n, m, out int) window {
 // convolves, and v is the smaller one (bench/docs/model.md has the times). Grouped convolutions panic.
 func convGeneral(node, v *graph.Node) []*graph.Node {
 	x, w := node.Inputs()[0], node.Inputs()[1]
-	a := nodes.AttributesOf(node)
-	if a.Int("channelGroupCount") > 1 || a.Int("batchGroupCount") > 1 {
+	if nodes.Attribute[int](node, "channelGroupCount") > 1 || nodes.Attribute[int](node, "batchGroupCount") > 1 {
 		panic("autodiff: grouped convolutions have no derivative here; write them with slices and sums")
 	}
-	ax := axesOf(a.Sub("axes"))
+	ax := nodes.Attribute[graph.ConvolveAxesConfig](node, "axes")
 	spatial := x.Rank() - 2
 	in, out := x.Shape().Dimensions[ax.InputChannels], node.Shape().Dimensions[ax.OutputChannels]
 	exchange := 2*out < in
 	var toInput, toKernel []window
-	strides, lhs, rhs, pads := a.Ints("strides"), a.Ints("inputDilations"), a.Ints("kernelDilations"), a.Pairs("paddings")
+	strides, pads := nodes.Ints(node, "strides"), nodes.Attribute[[][2]int](node, "paddings")
+	lhs, rhs := nodes.Ints(node, "inputDilations"), nodes.Ints(node, "kernelDilations")
 	for i := range spatial {
 		stride, lhsDilation, rhsDilation, p := strides[i], lhs[i], rhs[i], pads[i][0]
 		n := x.Shape().Dimensions[ax.InputSpatial[i]]
@@ -88,13 +88,4 @@ func convolve(x, w *graph.Node, axes graph.ConvolveAxesConfig, windows []window)
 		pads = append(pads, w.pad)
 	}
 	return graph.ConvGeneral(x, w, axes, strides, pads, lhs, rhs, 1, 1)
-}
-
-func axesOf(a nodes.Attributes) graph.ConvolveAxesConfig {
-	return graph.ConvolveAxesConfig{
-		InputBatch: a.Int("InputBatch"), InputChannels: a.Int("InputChannels"), InputSpatial: a.Ints("InputSpatial"),
-		KernelInputChannels: a.Int("KernelInputChannels"), KernelOutputChannels: a.Int("KernelOutputChannels"),
-		KernelSpatial: a.Ints("KernelSpatial"),
-		OutputBatch:   a.Int("OutputBatch"), OutputChannels: a.Int("OutputChannels"), OutputSpatial: a.Ints("OutputSpatial"),
-	}
 }

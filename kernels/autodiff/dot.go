@@ -11,9 +11,9 @@ import (
 // dotGeneral is the rule of the general product y = Σ lhs·rhs over the contracted axes, for each entry of the batch
 // axes. The axes of y are the batch axes, then the free axes of lhs, then those of rhs.
 func dotGeneral(node, v *graph.Node) []*graph.Node {
-	a := nodes.AttributesOf(node)
-	return adjoints(node, v, a.Ints("lhsContractingAxes"), a.Ints("lhsBatchAxes"), a.Ints("rhsContractingAxes"),
-		a.Ints("rhsBatchAxes"))
+	axes := func(name string) []int { return nodes.Ints(node, name) }
+	return adjoints(node, v, axes("lhsContractingAxes"), axes("lhsBatchAxes"), axes("rhsContractingAxes"),
+		axes("rhsBatchAxes"))
 }
 
 // dot is the rule of products of vectors and matrices: the last axis of lhs against the first of rhs.

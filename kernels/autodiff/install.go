@@ -77,7 +77,7 @@ func flat(node, _ *graph.Node) []*graph.Node { return make([]*graph.Node, len(no
 func extremum(node, v *graph.Node) []*graph.Node {
 	x := node.Inputs()[0]
 	dims := x.Shape().Clone().Dimensions
-	axes := nodes.AttributesOf(node).Ints("axes")
+	axes := nodes.Ints(node, "axes")
 	if len(axes) == 0 {
 		axes = count(0, x.Rank())
 	}
@@ -92,7 +92,7 @@ func extremum(node, v *graph.Node) []*graph.Node {
 
 // reverse: y = x with some axes reversed; its own adjoint.
 func reverse(node, v *graph.Node) []*graph.Node {
-	return []*graph.Node{Reverse(v, nodes.AttributesOf(node).Ints("axes")...)}
+	return []*graph.Node{Reverse(v, nodes.Ints(node, "axes")...)}
 }
 
 // Reverse reverses the order of x's entries along the axes. On the pure-Go backend, which has no such operation, it
@@ -118,8 +118,7 @@ func Reverse(x *graph.Node, axes ...int) *graph.Node {
 // Concatenate, whose own rule is Slice.
 func slice(node, v *graph.Node) []*graph.Node {
 	x := node.Inputs()[0]
-	a := nodes.AttributesOf(node)
-	starts, strides := a.Ints("starts"), a.Ints("strides")
+	starts, strides := nodes.Ints(node, "starts"), nodes.Ints(node, "strides")
 	for axis, size := range x.Shape().Dimensions {
 		stride := 1
 		if len(strides) > 0 {

@@ -185,12 +185,12 @@ func countFLOPs(outputs []*graph.Node) (total int64) {
 		in, size := node.Inputs(), 1
 		switch node.Type() {
 		case graph.NodeTypeConvGeneral:
-			channels := node.Shape().Dimensions[nodes.AttributesOf(node).Sub("axes").Int("OutputChannels")]
+			channels := node.Shape().Dimensions[nodes.Attribute[graph.ConvolveAxesConfig](node, "axes").OutputChannels]
 			size = in[1].Shape().Size() / channels
 		case graph.NodeTypeDot:
 			size = in[0].Shape().Dimensions[in[0].Rank()-1]
 		case graph.NodeTypeDotGeneral:
-			for _, axis := range nodes.AttributesOf(node).Ints("lhsContractingAxes") {
+			for _, axis := range nodes.Ints(node, "lhsContractingAxes") {
 				size *= in[0].Shape().Dimensions[axis]
 			}
 		default:

@@ -33,13 +33,12 @@ func TestParityFloat64(t *testing.T) {
 }
 
 // TestParityFloat32 compares in the type and on the backend of daily use, to ten times what PyTorch's float32 gives.
-// Package kernels does so for derivatives.
+// Package kernels does so for the first family, derivatives included.
 func TestParityFloat32(t *testing.T) {
 	dev := devicetest.Open(t)
-	for _, name := range families {
+	for _, name := range families[1:] {
 		t.Run(name, func(t *testing.T) {
-			p := newParity(t, dev, "networks/"+name, dtypes.Float32)
-			p.outputs(t, "D")
+			newParity(t, dev, "networks/"+name, dtypes.Float32).outputs(t, "D")
 		})
 	}
 }
