@@ -69,6 +69,9 @@ func CheckNumber(field string, v reflect.Value, tag reflect.StructTag) *Error {
 		x = v.Float()
 	}
 	violates := func(text string, wrong func(bound float64) bool) bool {
+		if text == "" {
+			return false
+		}
 		bound, err := strconv.ParseFloat(text, 64)
 		return err == nil && wrong(bound)
 	}
