@@ -31,6 +31,8 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 		"g0":                func(c *Config) { c.G0 = -1 },
 		"knots":             func(c *Config) { c.Knots = 1 },
 		"init":              func(c *Config) { c.Init = "linear" },
+		"schedule":          func(c *Config) { c.Init = "table" },
+		"init of a name":    func(c *Config) { c.Init, c.Schedule = "geodesic", "x" },
 		"c":                 func(c *Config) { c.C = -1 },
 		"schedule_lr":       func(c *Config) { c.ScheduleLR = nan },
 		"schedule_lr_ramp":  func(c *Config) { c.ScheduleLRRamp = "step" },
@@ -64,7 +66,7 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 		change(&cfg)
 		_, err := New(cfg, Sources{Device: traintest.Device(t), Dataset: tinyData(t, 16)})
 		var e *setting.Error
-		if !errors.As(err, &e) || e.Field != field {
+		if field, _, _ := strings.Cut(field, " "); !errors.As(err, &e) || e.Field != field {
 			t.Errorf("%s: error %v", field, err)
 		}
 	}
@@ -113,10 +115,11 @@ func TestTheSchedulesRateFollowsItsStart(t *testing.T) {
 // for. A new one ends where the data say, and c is theirs.
 func TestWhereAScheduleStarts(t *testing.T) {
 	d := tinyData(t, 16)
-	scale, err := passes.MeasureScale(t.Context(), d)
+	law, _, err := passes.MeasureSpectrum(t.Context(), d, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	scale := passes.ScaleOf(law)
 	own := edm(t, 400, 1e-9)
 	model := tinyModel(t)
 	model.Schedule = own

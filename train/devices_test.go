@@ -11,30 +11,15 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
-// startOn is start on given devices.
-func startOn(t *testing.T, dev *device.Device, cfg Config, src Sources) *Run {
-	t.Helper()
-	src.Device = dev
-	r, err := New(cfg, src)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.Close)
-	return r
-}
-
 // stored saves the state of a run, and returns what is read back.
 func stored(t *testing.T, r *Run) *checkpoint.Run {
 	t.Helper()
-	state, err := r.State(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := filepath.Join(t.TempDir(), "run")
-	if err := checkpoint.SaveRun(dir, dir+".previous", state); err != nil {
+	if err := checkpoint.SaveRun(dir, dir+".previous", stateOf(t, r)); err != nil {
 		t.Fatal(err)
 	}
-	if state, err = checkpoint.LoadRun(dir); err != nil {
+	state, err := checkpoint.LoadRun(dir)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return state
@@ -59,9 +44,8 @@ func TestDevicesArePartsOfABatch(t *testing.T) {
 			if testing.Short() {
 				t.Skip("whole batches on one device are enough after each change")
 			}
-			src := Sources{Dataset: d}
 			c.cfg.Batch = 7
-			onFour := startOn(t, four, c.cfg, src)
+			onFour := start(t, c.cfg, Sources{Device: four, Dataset: d})
 			if m := onFour.Memory(); m.Devices != 4 || m.Microbatch != 2 || onFour.Config().Microbatch != 2 {
 				t.Fatalf("a batch of seven on four devices: %+v, configuration %d", m, onFour.Config().Microbatch)
 			}
@@ -71,7 +55,7 @@ func TestDevicesArePartsOfABatch(t *testing.T) {
 			want := stored(t, onFour)
 
 			c.cfg.Microbatch = 2
-			onOne := startOn(t, one, c.cfg, src)
+			onOne := start(t, c.cfg, Sources{Device: one, Dataset: d})
 			if m := onOne.Memory(); m.Devices != 1 {
 				t.Errorf("on one device: %+v", m)
 			}
@@ -91,11 +75,7 @@ func TestDevicesArePartsOfABatch(t *testing.T) {
 				"four, then one": {half, one, 1}, "four, then two": {half, devicetest.Host(t, 2), 2},
 				"one, then four": {halfOne, four, 4},
 			} {
-				r, err := Resume(from.state, Sources{Device: from.on, Dataset: d})
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(r.Close)
+				r := resume(t, from.state, Sources{Device: from.on, Dataset: d})
 				if m := r.Memory(); m.Devices != from.n || m.Microbatch != 2 {
 					t.Errorf("%s: %+v", name, m)
 				}
@@ -110,16 +90,17 @@ func TestDevicesArePartsOfABatch(t *testing.T) {
 
 // TestWholeBatchesStayWhole: a run whose batches were whole goes on with them, and so on one device.
 func TestWholeBatchesStayWhole(t *testing.T) {
-	d := tinyData(t, 20)
-	whole := startOn(t, devicetest.Host(t, 1), tinyConfig(Pretrain), Sources{Dataset: d})
+	net, d := gaussian(t, dct(t), []float64{0.3, 0.05}, 20)
+	src := func(devices int) Sources {
+		return Sources{Device: devicetest.Host(t, devices), Dataset: d, Analytic: net}
+	}
+	cfg := analyticConfig(Anisotropic)
+	cfg.Family.K = 4
+	whole := start(t, cfg, src(1))
 	step(t, whole, 1)
 	half := stored(t, whole)
 	rows := step(t, whole, 1)
-	r, err := Resume(half, Sources{Device: devicetest.Host(t, 4), Dataset: d})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.Close)
+	r := resume(t, half, src(4))
 	if m := r.Memory(); m.Devices != 1 || m.Microbatch != 8 {
 		t.Errorf("%+v", m)
 	}

@@ -59,14 +59,20 @@ type measured struct {
 }
 
 func (l *laboratory) measure(ctx context.Context) (m measured, err error) {
-	m.truth = map[bool][][]float64{}
-	for _, optimal := range []bool{false, true} {
-		if m.truth[optimal], err = l.differences(ctx, optimal); err != nil {
-			return m, err
-		}
+	differences, err := l.differences(ctx)
+	if err != nil {
+		return m, err
+	}
+	v := l.levels(point)
+	backprop, err := l.step(ctx, subjects()[0].cfg, v, true)
+	if err != nil {
+		return m, err
+	}
+	m.truth = map[bool][][]float64{
+		false: differences, true: l.chained(backprop.Terms.Parts(v.omega, v.g, v.gdot, weightC, 1)),
 	}
 	for _, s := range subjects() {
-		out, err := l.step(ctx, s.cfg, l.levels(point), s.optimal)
+		out, err := l.step(ctx, s.cfg, v, s.optimal)
 		if err != nil {
 			return m, err
 		}
@@ -81,7 +87,8 @@ func (l *laboratory) measure(ctx context.Context) (m measured, err error) {
 // flow is not optimal for them and every term counts; except for the mode explicit, which is unbiased at the optimum
 // only.
 //
-//   - backprop must agree with finite differences sample by sample;
+//   - backprop must agree with finite differences sample by sample; it is then the truth at
+//     the optimum;
 //   - full does so in the mean over the probes, explicit in that over data and noise:
 //     each entry of d_θ within z standard errors;
 //   - the trace of every law of probes must have the right mean, E zzᵀ = I: with an exact

@@ -4,32 +4,9 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/internal/testing/devicetest"
 	"github.com/anisoflight/anisoflight/kernels"
-	"github.com/anisoflight/anisoflight/kernels/device"
-	"github.com/anisoflight/anisoflight/kernels/unet"
 )
-
-// small returns a small network's model on a pure-Go device.
-func small(t *testing.T) *kernels.Model {
-	t.Helper()
-	dev, err := device.Open(device.Config{Plugin: "go"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = dev.Close() })
-	cfg := unet.Defaults(unet.SongUNet)
-	cfg.ImgResolution, cfg.ImgChannels, cfg.ModelChannels = kernels.Square(8), 1, 8
-	cfg.ChannelMult, cfg.NumBlocks, cfg.AttnResolutions = []int{1}, 1, nil
-	net, err := unet.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := kernels.NewModel(dev, net, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
-}
 
 // TestMicrobatchIsTheLargestThatFits: with less and less memory the whole batch, then the fewest equal parts that fit,
 // and in the end an error; what fits is never cut up.
@@ -39,7 +16,11 @@ func TestMicrobatchIsTheLargestThatFits(t *testing.T) {
 	cfg := Config{
 		Stage: Isotropic, Batch: batch, TrainSchedule: &yes, TrainNetwork: &yes, Estimator: string(kernels.Backprop),
 	}
-	model, known := small(t), map[int]int64{}
+	model, err := kernels.NewModel(devicetest.PureGo(t), tinyModel(t).Net.(kernels.Network), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[int]int64{}
 	need := func(part int) int64 {
 		if known[part] == 0 {
 			bytes, err := model.StepMemory(cfg.Trainer(), batch, part, false)
@@ -60,10 +41,7 @@ func TestMicrobatchIsTheLargestThatFits(t *testing.T) {
 		limit int64
 		want  int
 	}{
-		{need(batch), 24}, {need(batch) - 1, 12}, {need(12), 12}, {need(12) - 1, 8}, {need(6), 6}, {need(6) - 1, 5}, {
-			need(1),
-			1,
-		},
+		{need(batch), 24}, {need(batch) - 1, 12}, {need(12), 12}, {need(12) - 1, 8}, {need(6), 6}, {need(6) - 1, 5}, {need(1), 1},
 	} {
 		fit, err := cfg.Fit(model, c.limit)
 		if err != nil || fit.Microbatch != c.want || fit.Needed != need(c.want) || fit.Available != c.limit ||

@@ -9,10 +9,7 @@ import (
 // emaOf returns one weight of the network and of its average.
 func emaOf(t *testing.T, r *Run) (weight, average float64) {
 	t.Helper()
-	s, err := r.State(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := stateOf(t, r)
 	return float64(s.Params[0][0]), float64(s.EMA[0][0])
 }
 

@@ -1,11 +1,8 @@
 package train
 
 import (
-	"errors"
 	"testing"
 
-	"github.com/anisoflight/anisoflight/internal/base/setting"
-	"github.com/anisoflight/anisoflight/internal/testing/traintest"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/passes"
@@ -21,11 +18,8 @@ func TestInitGeodesic(t *testing.T) {
 	}
 	net, d := gaussian(t, b, []float64{0.04, 0.004}, 512)
 	cfg := Config{
-		Stage: Anisotropic, Family: schedule.Family{
-			Basis: "dct",
-			K:     1,
-		}, TrainNetwork: refuse(), Init: "geodesic", T: T, G0: g0, Knots: 8,
-		Batch: 16, Kimg: 0.16, ScheduleLR: 1e-12, Seed: 3,
+		Stage: Anisotropic, Family: schedule.Family{Basis: "dct", K: 1}, TrainNetwork: refuse(), Init: "geodesic",
+		T: T, G0: g0, Knots: 8, Batch: 16, Kimg: 0.16, ScheduleLR: 1e-12, Seed: 3,
 	}
 	r := start(t, cfg, Sources{Dataset: d, Analytic: net})
 	step(t, r, 1)
@@ -41,33 +35,14 @@ func TestInitGeodesic(t *testing.T) {
 			within(t, "g of a subspace", got, v, 1e-6*v)
 		}
 	}
-	state, err := start(t, cfg, Sources{Dataset: d, Analytic: net}).State(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := Resume(state, Sources{Device: traintest.Device(t), Dataset: d, Analytic: net})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer again.Close()
+	src := Sources{Dataset: d, Analytic: net}
+	again := resume(t, stateOf(t, start(t, cfg, src)), src)
 	step(t, again, 1)
 	x, _ := r.Schedule().At(0, 0).Knots()
 	y, _ := again.Schedule().At(0, 0).Knots()
 	for i := range x {
 		if x[i] != y[i] {
 			t.Errorf("knot %d: %v, resumed %v", i, x[i], y[i])
-		}
-	}
-}
-
-func TestInitRefuses(t *testing.T) {
-	for field, cfg := range map[string]Config{
-		"schedule": {Stage: Isotropic, Init: "table"},
-		"init":     {Stage: Isotropic, Init: "geodesic", Schedule: "x"},
-	} {
-		var bad *setting.Error
-		if _, err := cfg.Resolve(); !errors.As(err, &bad) || bad.Field != field {
-			t.Errorf("%+v: error %v", cfg, err)
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/anisoflight/anisoflight/internal/testing/traintest"
 	"github.com/anisoflight/anisoflight/kernels/unet"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
@@ -85,11 +84,7 @@ func TestARunKeepsItsBestState(t *testing.T) {
 				t.Errorf("the last state is kept: %v and %v, the best has %v and %v", value, g, value5, g5)
 			}
 
-			again, err := Resume(stored(t, r), Sources{Device: traintest.Device(t), Dataset: d})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(again.Close)
+			again := resume(t, stored(t, r), Sources{Dataset: d})
 			if value, g := saved(again); value != value5 || g != g5 {
 				t.Errorf("resumed, it keeps %v and %v, want %v and %v", value, g, value5, g5)
 			}

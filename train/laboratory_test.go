@@ -144,9 +144,9 @@ func (l *laboratory) chained(parts []kernels.Part) [][]float64 {
 	return rows
 }
 
-// differences returns the truth [B][parameters]: the derivative of every sample's loss by θ at fixed t, x_0 and ε, by a
-// central difference of the fourth order.
-func (l *laboratory) differences(ctx context.Context, optimal bool) ([][]float64, error) {
+// differences returns the truth [B][parameters] for the stretched data: the derivative of every sample's loss by θ at
+// fixed t, x_0 and ε, by a central difference of the fourth order.
+func (l *laboratory) differences(ctx context.Context) ([][]float64, error) {
 	const h = 1e-3
 	rows := make([][]float64, len(l.t))
 	for i := range rows {
@@ -159,7 +159,7 @@ func (l *laboratory) differences(ctx context.Context, optimal bool) ([][]float64
 				moved[j] = append(schedule.Theta(nil), th...)
 			}
 			moved[k/perPath][k%perPath] += d.at * h
-			out, err := l.step(ctx, kernels.TrainerConfig{Mode: kernels.LossOnly, Estimate: true}, l.levels(moved), optimal)
+			out, err := l.step(ctx, kernels.TrainerConfig{Mode: kernels.LossOnly, Estimate: true}, l.levels(moved), false)
 			if err != nil {
 				return nil, err
 			}

@@ -1,8 +1,10 @@
 package train
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"sort"
 
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
@@ -38,43 +40,24 @@ func (e *MemoryError) Error() string {
 // configuration has no microbatch it chooses the whole batch, or the fewest equal parts that fit.
 func (c Config) Fit(m *kernels.Model, available int64) (Memory, error) {
 	networkLevels := c.Stage != Pretrain && c.stdSubspace() > 0
-	need := func(part int) (int64, error) { return m.StepMemory(c.Trainer(), c.Batch, part, networkLevels) }
-	fit := Memory{Microbatch: c.Microbatch, Available: available}
-	if c.Microbatch == 0 || c.Microbatch > c.Batch {
-		fit.Microbatch = c.Batch
+	fit := Memory{Available: available}
+	var failed error
+	fits := func(part int) bool {
+		fit.Microbatch = part
+		fit.Needed, failed = m.StepMemory(c.Trainer(), c.Batch, part, networkLevels)
+		return failed != nil || available == 0 || fit.Needed <= available
 	}
-	var err error
-	if fit.Needed, err = need(fit.Microbatch); err != nil {
-		return fit, err
+	if fits(min(cmp.Or(c.Microbatch, c.Batch), c.Batch)) {
+		return fit, failed
 	}
-	if available == 0 || fit.Needed <= available {
-		return fit, nil
-	}
-	if c.Microbatch != 0 {
-		return fit, &MemoryError{Memory: fit, Batch: c.Batch}
-	}
-	fit.Whole = fit.Needed
-	tooFew, enough := 1, c.Batch // numbers of parts; a bisection, because larger parts need more
-	for enough-tooFew > 1 {
-		parts := (tooFew + enough) / 2
-		bytes, err := need(partOf(c.Batch, parts))
-		if err != nil {
-			return fit, err
-		}
-		if bytes <= fit.Available {
-			enough = parts
-		} else {
-			tooFew = parts
+	if c.Microbatch == 0 {
+		fit.Whole = fit.Needed
+		parts := 2 + sort.Search(c.Batch-2, func(i int) bool { return fits(partOf(c.Batch, i+2)) })
+		if fits(partOf(c.Batch, parts)) {
+			return fit, failed
 		}
 	}
-	fit.Microbatch = partOf(c.Batch, enough)
-	if fit.Needed, err = need(fit.Microbatch); err != nil {
-		return fit, err
-	}
-	if fit.Needed > fit.Available {
-		return fit, &MemoryError{Memory: fit, Batch: c.Batch}
-	}
-	return fit, nil
+	return fit, &MemoryError{Memory: fit, Batch: c.Batch}
 }
 
 // fitDevices is Fit on the devices of a model and as many of every other process; each takes a part of the batch at a

@@ -19,12 +19,7 @@ func among(t *testing.T, n int, state *checkpoint.Run, src Sources) []*Run {
 	job, of := processestest.New(n), make([]*Run, n)
 	for k := range of {
 		src.Device, src.World = devicetest.Host(t, 2), job.World(k)
-		r, err := Resume(state, src)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(r.Close)
-		of[k] = r
+		of[k] = resume(t, state, src)
 	}
 	return of
 }
@@ -76,7 +71,7 @@ func TestProcessesArePartsOfABatch(t *testing.T) {
 			}
 			src := Sources{Dataset: d}
 			c.cfg.Batch, c.cfg.Microbatch = 7, 2
-			one := startOn(t, devicetest.Host(t, 1), c.cfg, src)
+			one := start(t, c.cfg, Sources{Device: devicetest.Host(t, 1), Dataset: d})
 			begin := stored(t, one)
 			rows := step(t, one, 4)
 			want := stored(t, one)
@@ -110,7 +105,7 @@ func TestProcessesArePartsOfABatch(t *testing.T) {
 // processes have the same facts; another data set is another fact.
 func TestPartsForAllProcesses(t *testing.T) {
 	job, cfg := processestest.New(2), tinyConfig(Pretrain)
-	first := startOn(t, devicetest.Host(t, 2), cfg, Sources{Dataset: tinyData(t, 20), World: job.World(0)})
+	first := start(t, cfg, Sources{Device: devicetest.Host(t, 2), Dataset: tinyData(t, 20), World: job.World(0)})
 	if m := first.Memory(); m.Devices != 4 || m.Microbatch != cfg.Batch/4 {
 		t.Errorf("a batch of %d: %+v", cfg.Batch, m)
 	}

@@ -18,29 +18,6 @@ import (
 	"github.com/anisoflight/anisoflight/train/passes"
 )
 
-// sortedData is tinyData with its classes one after the other, as a Remote numbers images.
-func sortedData(tb testing.TB, n int) *data.Dataset {
-	tb.Helper()
-	d := tinyData(tb, n)
-	im := data.Images{Height: 4, Width: 4, Channels: 1}
-	for label := range int32(2) {
-		for i := range n {
-			if d.Label(i) == label {
-				one := make([]float32, 16)
-				if err := d.Image(i, false, one); err != nil {
-					tb.Fatal(err)
-				}
-				im.Float32, im.Labels = append(im.Float32, one...), append(im.Labels, label)
-			}
-		}
-	}
-	sorted, err := data.New(im)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return sorted
-}
-
 // deviceAsker answers with a run's own network: in training with the noise that the run draws on the device, so that
 // the terms are the same to the bit.
 type deviceAsker struct {
@@ -97,7 +74,8 @@ func TestRemoteIsARun(t *testing.T) {
 			samples := passes.Samples{Height: 4, Width: 4, Channels: 1, Images: 24}
 			var src Sources
 			if cfg.Family.PerClass {
-				src.Dataset, samples.Counts = sortedData(t, 24), []int{12, 12}
+				src.Dataset = labelledData(t, 24, func(i int) int { return i / 12 }) // one after the other, as a Remote numbers images
+				samples.Counts = []int{12, 12}
 			} else { // exact, and quick to compile
 				cfg.Network = nil
 				src.Analytic, src.Dataset = gaussian(t, basis.None(4, 4), []float64{0.3}, 24)

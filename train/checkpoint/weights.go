@@ -187,8 +187,8 @@ func (m *Model) describeWeights(folder *atomicdir.Stored) error {
 	}
 	f, err := safetensors.ReadHeader(folder.Path(weightsFile))
 	if err != nil {
-		err = cmp.Or(folder.Check(context.Background(), weightsFile), err)
-		return inFile(weightsFile, withoutPath(err))
+		_, damage := folder.Sum(context.Background(), weightsFile)
+		return inFile(weightsFile, withoutPath(cmp.Or(damage, err)))
 	}
 	for _, p := range m.Net.Params() {
 		t := f.Lookup(p.Name)

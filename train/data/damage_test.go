@@ -45,8 +45,8 @@ func write(t *testing.T, dir, name string, b []byte) {
 	}
 }
 
-// TestEveryDamageIsNamed flips a bit of each byte and cuts at each length of each file.
-func TestEveryDamageIsNamed(t *testing.T) {
+// TestDamageIsNamed flips a bit of every fifth byte and cuts each file there; package atomicdir takes every byte.
+func TestDamageIsNamed(t *testing.T) {
 	dir, files := stored(t)
 	named := func(what, file string) {
 		t.Helper()
@@ -57,7 +57,7 @@ func TestEveryDamageIsNamed(t *testing.T) {
 		}
 	}
 	for name, b := range files {
-		for i := range b {
+		for i := 0; i < len(b); i += 5 {
 			flipped := append([]byte(nil), b...)
 			flipped[i] ^= 1 << (i % 8)
 			write(t, dir, name, flipped)

@@ -305,3 +305,7 @@ func (e *Error) Unwrap() error { return e.Err }
 func failf(row int, format string, args ...any) error {
 	return &Error{Row: row, Msg: fmt.Sprintf(format, args...)}
 }
+
+func errorIn(file, format string, args ...any) error {
+	return &Error{File: file, Row: -1, Msg: fmt.Sprintf(format, args...)}
+}

@@ -37,7 +37,7 @@ func readLabels(file []byte) ([]int32, error) {
 		err = fmt.Errorf("labels of type %q and shape %v in %d bytes; they are [n] of int32", descr, shape, r.Len())
 	}
 	if err != nil {
-		return nil, &Error{File: labelsFile, Row: -1, Msg: err.Error()}
+		return nil, errorIn(labelsFile, "%v", err)
 	}
 	labels := make([]int32, shape[0])
 	return labels, binary.Read(r, binary.LittleEndian, labels)

@@ -3,7 +3,6 @@ package data
 import (
 	"cmp"
 	"context"
-	"sync"
 
 	"github.com/anisoflight/anisoflight/internal/base/safely"
 	"github.com/anisoflight/anisoflight/kernels/latent"
@@ -16,13 +15,11 @@ const (
 )
 
 // Order is the endless sequence in which training visits n images: a new permutation in every epoch. The image at
-// position p, counted from the start of training, is a function of (seed, p). It is safe for concurrent use.
+// position p, counted from the start of training, is a function of (seed, p). It belongs to one goroutine.
 type Order struct {
-	seed uint64
-	n    int
-	flip bool
-
-	mu    sync.Mutex
+	seed  uint64
+	n     int
+	flip  bool
 	epoch uint64
 	perm  []int // of epoch
 }
@@ -34,8 +31,6 @@ func NewOrder(seed uint64, n int, flip bool) *Order {
 
 // At returns the image at position p, and whether to mirror it.
 func (o *Order) At(p uint64) (image int, flip bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	if epoch := p / uint64(o.n); o.perm == nil || epoch != o.epoch {
 		o.epoch = epoch
 		o.perm = latent.Perm(latent.Uint64(o.seed, streamEpoch, epoch), streamEpoch, o.n)

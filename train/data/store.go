@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -35,18 +34,16 @@ func readHead(folder *atomicdir.Stored) (storeHead, error) {
 	if err != nil {
 		return head, err
 	}
-	if err := json.Unmarshal(text, &head); err != nil || head.Format != storeFormat {
-		return head, &Error{File: headFile, Row: -1, Msg: "is not the head of a data set"}
+	err = json.Unmarshal(text, &head)
+	switch {
+	case err != nil || head.Format != storeFormat:
+		err = errorIn(headFile, "is not the head of a data set")
+	case head.Version != storeVersion:
+		err = errorIn(headFile, "version must be %d, got %d", storeVersion, head.Version)
+	case head.Hash == "":
+		err = errorIn(headFile, "has no hash of the images and labels")
 	}
-	if head.Version != storeVersion {
-		return head, &Error{
-			File: headFile, Row: -1, Msg: fmt.Sprintf("version must be %d, got %d", storeVersion, head.Version),
-		}
-	}
-	if head.Hash == "" {
-		return head, &Error{File: headFile, Row: -1, Msg: "has no hash of the images and labels"}
-	}
-	return head, nil
+	return head, err
 }
 
 // Load opens the folder dir. It maps the images into memory and checks their size; [Dataset.Check] reads them. The
@@ -77,7 +74,8 @@ func load(folder *atomicdir.Stored) (*Dataset, error) {
 	}
 	im, file, err := mapImages(folder.Path(imagesFile), head.Layout)
 	if err != nil {
-		return nil, cmp.Or(folder.Check(context.Background(), imagesFile), err)
+		_, damage := folder.Sum(context.Background(), imagesFile)
+		return nil, cmp.Or(damage, err)
 	}
 	labels, err := folder.ReadFile(labelsFile)
 	switch {
@@ -103,7 +101,7 @@ func load(folder *atomicdir.Stored) (*Dataset, error) {
 // mapImages maps a file of images, [n, H, W, C] or [n, C, H, W].
 func mapImages(path string, layout Layout) (Images, *mapped, error) {
 	fail := func(format string, args ...any) (Images, *mapped, error) {
-		return Images{}, nil, &Error{File: imagesFile, Row: -1, Msg: fmt.Sprintf(format, args...)}
+		return Images{}, nil, errorIn(imagesFile, format, args...)
 	}
 	f, err := os.Open(path)
 	if err != nil {

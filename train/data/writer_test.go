@@ -136,10 +136,10 @@ func TestWriterRefuses(t *testing.T) {
 	}
 }
 
-// TestLargerThanTheHeap: a data set of 96 MiB is written, loaded and visited by an order with a few MiB of heap; and
+// TestLargerThanTheHeap: a data set of 48 MiB is written, loaded and visited by an order with a few MiB of heap; and
 // stays what it was where another replaces it.
 func TestLargerThanTheHeap(t *testing.T) {
-	const side, n = 64, 8 << 10
+	const side, n = 64, 4 << 10
 	dir := filepath.Join(t.TempDir(), "big")
 	before := heap()
 	w, err := Create(dir, Form{Height: side, Width: side, Channels: 3, Labels: true}, n)
@@ -162,7 +162,7 @@ func TestLargerThanTheHeap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if unsafe.Sizeof(image[0])*uintptr(len(image))*n != 96<<20 || d.Len() != n || d.Classes() != 10 {
+	if unsafe.Sizeof(image[0])*uintptr(len(image))*n != 48<<20 || d.Len() != n || d.Classes() != 10 {
 		t.Fatalf("%d images", d.Len())
 	}
 	if err := save(dir, mustNew(t, Images{Height: 1, Width: 1, Channels: 1, Uint8: []uint8{1}}), true); err != nil {
@@ -179,8 +179,8 @@ func TestLargerThanTheHeap(t *testing.T) {
 			t.Fatalf("image %d has label %d", first, labels[0])
 		}
 	}
-	if used := heap() - before; used > 16<<20 {
-		t.Errorf("%d MiB of heap for 96 MiB of images", used>>20)
+	if used := heap() - before; used > 8<<20 {
+		t.Errorf("%d MiB of heap for 48 MiB of images", used>>20)
 	}
 	runtime.KeepAlive(images)
 }

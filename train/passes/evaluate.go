@@ -61,23 +61,22 @@ func Evaluate(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data
 	if s.J() != m.J() && s.J() != 1 {
 		return nil, setting.Errorf("schedule", "must have one subspace or the %d of the model's basis, got %d", m.J(), s.J())
 	}
-	labels, pools := []int{-1}, [][]int{nil}
+	labels, pools := []int{-1}, map[int][]int{-1: nil} // nil for all images
 	if s.Labels() != nil {
-		labels, pools = s.Labels(), nil
-	}
-	for _, label := range s.Labels() {
-		pool := classImages(d, label)
-		if pool == nil {
-			return nil, setting.Errorf("dataset", "must hold images of every class of the schedule, got none of class %d", label)
+		labels, pools = s.Labels(), imagesByClass(d)
+		for _, label := range labels {
+			if pools[label] == nil {
+				return nil, setting.Errorf("dataset", "must hold images of every class of the schedule, got none of class %d",
+					label)
+			}
 		}
-		pools = append(pools, pool)
 	}
 	n, subspaces := set.Points*set.Samples, m.J()
 	g, weight := make([]float64, n*subspaces), make([]float64, n*subspaces)
 	p := &progress{report: set.Progress, total: s.Rows() * n}
 	var out []EvaluationRow
 	for row, label := range labels {
-		meter := newMeter(m, w, d, pools[row], set.Seed, set.Batch, p)
+		meter := newMeter(m, w, d, pools[label], set.Seed, set.Batch, p)
 		for i := range n {
 			t := meter.time(i, n, s.T())
 			for j := range subspaces {

@@ -144,9 +144,9 @@ func (set GeodesicSettings) measure(ctx context.Context, m *kernels.Model, w *ke
 	pools := [][]int{nil}
 	if set.Family.PerClass {
 		pools = nil
+		images := imagesByClass(d)
 		for label := range d.Classes() {
-			labels = append(labels, label)
-			pools = append(pools, classImages(d, label))
+			labels, pools = append(labels, label), append(pools, images[label])
 			if pools[label] == nil {
 				return nil, nil, nil, setting.Errorf("dataset", "must hold images of every class, got none of class %d", label)
 			}

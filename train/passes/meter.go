@@ -180,13 +180,12 @@ func (r *meter) image(sample int) int {
 	return image
 }
 
-// classImages returns the images of a class; nil if there are none.
-func classImages(d *data.Dataset, label int) []int {
-	var images []int
+// imagesByClass returns the images of each class, −1 for none.
+func imagesByClass(d *data.Dataset) map[int][]int {
+	images := map[int][]int{}
 	for i := range d.Len() {
-		if int(d.Label(i)) == label {
-			images = append(images, i)
-		}
+		label := int(d.Label(i))
+		images[label] = append(images[label], i)
 	}
 	return images
 }

@@ -58,24 +58,16 @@ func (s Scale) Within(known schedule.Range) Scale {
 	return s
 }
 
-// MeasureScale measures the scale of a data set.
-func MeasureScale(ctx context.Context, d *data.Dataset) (Scale, error) {
-	s, _, err := MeasureSpectrum(ctx, d, nil)
-	if err != nil {
-		return Scale{}, err
-	}
-	return ScaleOf(s), nil
-}
-
 // DefaultScale sets T and c to the scale of the data if they are 0, with T in the noise levels of a network.
 func DefaultScale(ctx context.Context, T, c *float64, d *data.Dataset, known schedule.Range) error {
 	if *T != 0 && *c != 0 {
 		return nil
 	}
-	s, err := MeasureScale(ctx, d)
+	law, _, err := MeasureSpectrum(ctx, d, nil)
 	if err != nil {
 		return err
 	}
+	s := ScaleOf(law)
 	if s.C == 0 {
 		return setting.Errorf("c", "must be given for images that are all alike")
 	}

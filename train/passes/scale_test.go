@@ -17,13 +17,13 @@ import (
 func TestScaleOfGaussian(t *testing.T) {
 	const v = 0.04
 	_, d := gaussian(t, basis.None(2, 2), []float64{v}, 4096)
-	s, err := MeasureScale(t.Context(), d)
-	if err != nil {
+	var T, c float64
+	if err := DefaultScale(t.Context(), &T, &c, d, schedule.Range{}); err != nil {
 		t.Fatal(err)
 	}
 	a := 1 - math.Sqrt(horizon)
-	within(t, "c", s.C, 4*v, 0.1*4*v)
-	within(t, "T", s.T, v*a*a/(1-a*a), 0.1*s.T)
+	within(t, "c", c, 4*v, 0.1*4*v)
+	within(t, "T", T, v*a*a/(1-a*a), 0.1*T)
 }
 
 // TestEndByEvaluations: of a spectrum that falls as a power of the frequency, the end of time is the least of a scan by
@@ -87,10 +87,11 @@ func TestEndByEvaluations(t *testing.T) {
 // TestDefaultScale: what is given stays; the end of time lies within the network's noise levels.
 func TestDefaultScale(t *testing.T) {
 	_, d := gaussian(t, basis.None(2, 2), []float64{0.04}, 256)
-	s, err := MeasureScale(t.Context(), d)
+	law, _, err := MeasureSpectrum(t.Context(), d, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	s := ScaleOf(law)
 	for _, c := range []struct {
 		T, c  float64
 		known schedule.Range

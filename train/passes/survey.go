@@ -34,11 +34,7 @@ func newSurvey(d *data.Dataset, set PredictSettings) *Survey {
 	for k := range set.Samples {
 		s.count[k%len(s.count)]++
 	}
-	images := map[int][]int{} // by class; there may be a million
-	for i := range d.Len() {
-		label := int(d.Label(i))
-		images[label] = append(images[label], i)
-	}
+	images := imagesByClass(d)
 	if len(images) < 2 || images[-1] != nil {
 		return s
 	}
