@@ -42,10 +42,10 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 		"probe":             func(c *Config) { c.Probe = "cauchy" },
 		"probes":            func(c *Config) { c.Probes = -2 },
 		"family":            func(c *Config) { c.Family.Basis = "dct" },
-		"ratio_embedding":   func(c *Config) { c.RatioEmbedding = ptr(true) },
+		"ratio_embedding":   func(c *Config) { c.RatioEmbedding = new(true) },
 		"p_mean":            func(c *Config) { c.PMean = &nan },
 		"p_std":             func(c *Config) { c.PStd = -1 },
-		"p_std_subspace":    func(c *Config) { c.PStdSubspace = ptr(-1.0) },
+		"p_std_subspace":    func(c *Config) { c.PStdSubspace = new(-1.0) },
 		"microbatch":        func(c *Config) { c.Microbatch = -1 },
 		"clip":              func(c *Config) { c.Clip = nan },
 		"network":           func(c *Config) { c.Model = "digits" },
@@ -57,8 +57,8 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 			c.Network = json.RawMessage(`{"model_type":"SongUNet","img_resolution":8,"img_channels":1}`)
 		},
 		"schedule_lr_warmup": func(c *Config) { c.ScheduleLRWarmup = math.Inf(1) },
-		"train_network":      func(c *Config) { c.Stage, c.TrainNetwork = Pretrain, refuse() },
-		"train_schedule":     func(c *Config) { c.TrainSchedule, c.TrainNetwork = refuse(), refuse() },
+		"train_network":      func(c *Config) { c.Stage, c.TrainNetwork = Pretrain, new(false) },
+		"train_schedule":     func(c *Config) { c.TrainSchedule, c.TrainNetwork = new(false), new(false) },
 		"keep":               func(c *Config) { c.Keep = KeepEnergy },
 		"for_nfe":            func(c *Config) { c.ForNFE = 9 },
 	} {

@@ -34,7 +34,7 @@ func TestDevicesArePartsOfABatch(t *testing.T) {
 	shared.Estimator = "backprop"
 	perClass := tinyConfig(Anisotropic)
 	perClass.Family = schedule.Family{PerClass: true, Basis: "dct", K: 4}
-	perClass.TrainNetwork = refuse()
+	perClass.TrainNetwork = new(false)
 	one, four := devicetest.Host(t, 1), devicetest.Host(t, 4)
 	for _, c := range []struct {
 		name string

@@ -12,9 +12,8 @@ import (
 // and in the end an error; what fits is never cut up.
 func TestMicrobatchIsTheLargestThatFits(t *testing.T) {
 	const batch = 24
-	yes := true
 	cfg := Config{
-		Stage: Isotropic, Batch: batch, TrainSchedule: &yes, TrainNetwork: &yes, Estimator: string(kernels.Backprop),
+		Stage: Isotropic, Batch: batch, TrainSchedule: new(true), TrainNetwork: new(true), Estimator: string(kernels.Backprop),
 	}
 	model, err := kernels.NewModel(devicetest.PureGo(t), tinyModel(t).Net.(kernels.Network), nil)
 	if err != nil {

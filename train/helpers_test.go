@@ -120,7 +120,3 @@ func equalRows(a, b Row) bool {
 	}
 	return true
 }
-
-func refuse() *bool { return new(bool) }
-
-func ptr[T any](v T) *T { return &v }

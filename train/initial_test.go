@@ -18,7 +18,7 @@ func TestInitGeodesic(t *testing.T) {
 	}
 	net, d := gaussian(t, b, []float64{0.04, 0.004}, 512)
 	cfg := Config{
-		Stage: Anisotropic, Family: schedule.Family{Basis: "dct", K: 1}, TrainNetwork: refuse(), Init: "geodesic",
+		Stage: Anisotropic, Family: schedule.Family{Basis: "dct", K: 1}, TrainNetwork: new(false), Init: "geodesic",
 		T: T, G0: g0, Knots: 8, Batch: 16, Kimg: 0.16, ScheduleLR: 1e-12, Seed: 3,
 	}
 	r := start(t, cfg, Sources{Dataset: d, Analytic: net})

@@ -108,7 +108,7 @@ func TestARunKeepsItsBestState(t *testing.T) {
 // TestAScheduleThatStays: the network is trained by the trajectory loss, and the path is what it was.
 func TestAScheduleThatStays(t *testing.T) {
 	cfg := fromModel(Isotropic)
-	cfg.TrainSchedule = refuse()
+	cfg.TrainSchedule = new(false)
 	r := start(t, cfg, Sources{Dataset: tinyData(t, 16), Model: tinyModel(t)})
 	before, _ := r.Schedule().At(0, 0).Knots()
 	rows := step(t, r, 3)
@@ -132,8 +132,8 @@ func TestRatiosByDefault(t *testing.T) {
 		sees   bool
 	}{
 		"by default": {func(*Config) {}, true},
-		"refused":    {func(c *Config) { c.RatioEmbedding = refuse() }, false},
-		"frozen":     {func(c *Config) { c.TrainNetwork = refuse() }, false},
+		"refused":    {func(c *Config) { c.RatioEmbedding = new(false) }, false},
+		"frozen":     {func(c *Config) { c.TrainNetwork = new(false) }, false},
 	} {
 		cfg := fromModel(Anisotropic)
 		c.change(&cfg)

@@ -16,7 +16,7 @@ import (
 // analyticConfig trains schedules under an exact flow.
 func analyticConfig(stage string) Config {
 	cfg := tinyConfig(stage)
-	cfg.Network, cfg.TrainNetwork, cfg.Estimator = nil, refuse(), "full"
+	cfg.Network, cfg.TrainNetwork, cfg.Estimator = nil, new(false), "full"
 	return cfg
 }
 
@@ -36,7 +36,7 @@ func TestNetworkNoiseSpansTheRatios(t *testing.T) {
 	cfg := analyticConfig(Anisotropic)
 	cfg.Family.K = 4
 	r := start(t, cfg, Sources{Dataset: d, Analytic: net})
-	r.cfg.PStdSubspace = ptr(0.7)
+	r.cfg.PStdSubspace = new(0.7)
 	var ratios []float64
 	b, err := r.draw(4096, nil)
 	if err != nil {

@@ -67,7 +67,7 @@ func TestDescentAgainstTheOracle(t *testing.T) {
 
 	begin := func(order, knots int) *Run {
 		return start(t, Config{
-			Stage: Isotropic, TrainNetwork: refuse(), Init: "log-linear", T: T, G0: g0, Knots: knots, Order: order,
+			Stage: Isotropic, TrainNetwork: new(false), Init: "log-linear", T: T, G0: g0, Knots: knots, Order: order,
 			Batch: 512, Kimg: 512 * 0.2, ScheduleLR: 0.2, ScheduleLRWarmup: 5,
 		}, Sources{Dataset: d, Analytic: net})
 	}

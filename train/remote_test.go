@@ -69,7 +69,7 @@ func TestRemoteIsARun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := tinyConfig(Isotropic)
-			cfg.TrainNetwork, cfg.Flip, cfg.C = refuse(), false, 1
+			cfg.TrainNetwork, cfg.Flip, cfg.C = new(false), false, 1
 			set(&cfg)
 			samples := passes.Samples{Height: 4, Width: 4, Channels: 1, Images: 24}
 			var src Sources

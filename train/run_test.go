@@ -25,7 +25,7 @@ func TestResumeIsExact(t *testing.T) {
 	shared.Estimator = "backprop"
 	perClass := tinyConfig(Anisotropic)
 	perClass.Family = schedule.Family{PerClass: true, Basis: "dct", K: 4}
-	perClass.RatioEmbedding, perClass.TrainNetwork = ptr(true), refuse()
+	perClass.RatioEmbedding, perClass.TrainNetwork = new(true), new(false)
 	for _, c := range []struct {
 		name string
 		cfg  Config
@@ -232,7 +232,7 @@ func TestAbsentClassesStay(t *testing.T) {
 func TestPretrainKeepsItsBasis(t *testing.T) {
 	cfg := tinyConfig(Pretrain)
 	cfg.Family = schedule.Family{Basis: "pca_per_class", K: 2}
-	cfg.RatioEmbedding = ptr(true)
+	cfg.RatioEmbedding = new(true)
 	d := tinyData(t, 16)
 	b, _, err := passes.PCA(t.Context(), d, passes.PCASettings{K: 2, PerClass: true})
 	if err != nil {

@@ -17,6 +17,18 @@ func rowsOf(n int, change func(i int, row *Row)) []Row {
 	return rows
 }
 
+// warns checks that a warning of the resolved configuration has want in it, or for "" that there is none.
+func warns(t *testing.T, name string, cfg Config, warning func(Config) string, want string) {
+	t.Helper()
+	cfg, err := cfg.Resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := warning(cfg); (got == "") != (want == "") || !strings.Contains(got, want) {
+		t.Errorf("%s: %q, want %q", name, got, want)
+	}
+}
+
 // TestRateWarning: a run of 0.16 kimg, 20 steps, that ends where its rate is above half of its highest.
 func TestRateWarning(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -32,23 +44,18 @@ func TestRateWarning(t *testing.T) {
 		"with a small fall":       {func(c *Config) { c.LRFinal = 0.6 }, 9, ""},
 		"while it warms up":       {func(c *Config) { c.LRWarmup = 10 }, 9, "100 %"},
 		"of the paper":            {func(c *Config) { c.LRRamp = RampPublished }, 9, "100 %"},
-		"with a frozen network":   {func(c *Config) { c.Stage, c.TrainNetwork = Isotropic, refuse() }, 4, "schedule_lr"},
-		"the same, most has gone": {func(c *Config) { c.Stage, c.TrainNetwork = Isotropic, refuse() }, 13, ""},
+		"with a frozen network":   {func(c *Config) { c.Stage, c.TrainNetwork = Isotropic, new(false) }, 4, "schedule_lr"},
+		"the same, most has gone": {func(c *Config) { c.Stage, c.TrainNetwork = Isotropic, new(false) }, 13, ""},
 		"without a step":          {func(*Config) {}, 0, ""},
 	} {
 		cfg := tinyConfig(Pretrain)
 		c.change(&cfg)
-		cfg, err := cfg.Resolve()
-		if err != nil {
-			t.Fatal(err)
-		}
-		rows := rowsOf(c.steps, func(i int, row *Row) {
-			from, to := 0.008*float64(i), 0.008*float64(i+1)
-			row.LR, row.ScheduleLR = cfg.networkRamp().At(from, to), cfg.scheduleRamp().At(from, to)
-		})
-		if got := cfg.rateWarning(rows); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
+		warns(t, name, cfg, func(cfg Config) string {
+			return cfg.rateWarning(rowsOf(c.steps, func(i int, row *Row) {
+				from, to := 0.008*float64(i), 0.008*float64(i+1)
+				row.LR, row.ScheduleLR = cfg.networkRamp().At(from, to), cfg.scheduleRamp().At(from, to)
+			}))
+		}, c.want)
 	}
 }
 
@@ -91,12 +98,6 @@ func TestMovementWarning(t *testing.T) {
 		cfg := tinyConfig(Isotropic)
 		cfg.Kimg, cfg.ScheduleLR = 0.8, 5e-4
 		c.change(&cfg)
-		cfg, err := cfg.Resolve()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.Join(cfg.MovementWarning(), "; "); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
+		warns(t, name, cfg, func(cfg Config) string { return strings.Join(cfg.MovementWarning(), "; ") }, c.want)
 	}
 }

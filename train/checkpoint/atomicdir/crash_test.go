@@ -55,42 +55,50 @@ func state(t *testing.T, path string) string {
 	return string(a)
 }
 
+// atEveryStep stops the machine at every step of act, each time in a new folder that prepare has filled, and calls check
+// with what had been done by then. At last act ends without an error.
+func atEveryStep(t *testing.T, prepare, act func(root string) error, check func(root string, done []string, ended bool)) {
+	t.Helper()
+	for stop := 0; ; stop++ {
+		root := t.TempDir()
+		if err := prepare(root); err != nil {
+			t.Fatal(err)
+		}
+		done, err := crash(t, root, stop, func() error { return act(root) })
+		if err != nil && !errors.Is(err, errCrash) {
+			t.Fatalf("stop %d: %v", stop, err)
+		}
+		check(root, done, err == nil)
+		if err == nil {
+			return
+		}
+	}
+}
+
 // TestCrashPoints stops the machine at every step of a first write and of a replacement: what is visible is the old
 // folder or the new one, and once Write has returned without an error it is the new one.
 func TestCrashPoints(t *testing.T) {
-	for _, before := range []string{"none", "old"} {
-		for stop := 0; ; stop++ {
-			root := t.TempDir()
-			path := filepath.Join(root, "x")
-			if before != "none" {
-				if err := Write(path, false, fillTwo(before)); err != nil {
-					t.Fatal(err)
-				}
+	write := func(text string) func(root string) error {
+		return func(root string) error { return Write(filepath.Join(root, "x"), true, fillTwo(text)) }
+	}
+	for before, prepare := range map[string]func(root string) error{
+		"none": func(string) error { return nil }, "old": write("old"),
+	} {
+		atEveryStep(t, prepare, write("new"), func(root string, done []string, ended bool) {
+			got := state(t, filepath.Join(root, "x"))
+			if got != "new" && (ended || got != before) {
+				t.Errorf("%s: after %v the folder is %s", before, done, got)
 			}
-			done, err := crash(t, root, stop, func() error { return Write(path, true, fillTwo("new")) })
-			got := state(t, path)
-			if got != before && got != "new" {
-				t.Errorf("stop %d after %v: the folder is %s", stop, done, got)
-			}
-			entries, readErr := os.ReadDir(root)
-			if readErr != nil {
-				t.Fatal(readErr)
+			entries, err := os.ReadDir(root)
+			if err != nil {
+				t.Fatal(err)
 			}
 			for _, e := range entries {
-				if e.Name() != "x" && !strings.HasPrefix(e.Name(), Prefix) {
-					t.Errorf("stop %d: %s is visible", stop, e.Name())
+				if e.Name() != "x" && (ended || !strings.HasPrefix(e.Name(), Prefix)) {
+					t.Errorf("%s: after %v there is %s", before, done, e.Name())
 				}
 			}
-			if err == nil {
-				if got != "new" || len(entries) != 1 {
-					t.Errorf("%s: written, but the folder is %s beside %d others", before, got, len(entries)-1)
-				}
-				break
-			}
-			if !errors.Is(err, errCrash) {
-				t.Fatalf("stop %d: %v", stop, err)
-			}
-		}
+		})
 	}
 }
 
@@ -117,69 +125,46 @@ func TestNothingIsRenamedUnflushed(t *testing.T) {
 
 // TestCrashPointsOfKeeping: at every step there is a whole folder at its place, and a whole one of earlier beside it.
 func TestCrashPointsOfKeeping(t *testing.T) {
-	for stop := 0; ; stop++ {
-		root := t.TempDir()
+	write := func(root, text string) error {
 		path := filepath.Join(root, "x")
-		for _, text := range []string{"one", "two"} {
-			if err := WriteKeeping(path, path+".previous", fillTwo(text)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if got := state(t, path) + " after " + state(t, path+".previous"); got != "two after one" {
+		return WriteKeeping(path, path+".previous", fillTwo(text))
+	}
+	states := func(root string) string {
+		path := filepath.Join(root, "x")
+		return state(t, path) + " after " + state(t, path+".previous")
+	}
+	atEveryStep(t, func(root string) error {
+		err := errors.Join(write(root, "one"), write(root, "two"))
+		if got := states(root); got != "two after one" {
 			t.Fatalf("it begins with %s", got)
 		}
-		done, err := crash(t, root, stop, func() error {
-			return WriteKeeping(path, path+".previous", fillTwo("three"))
-		})
-		got := state(t, path) + " after " + state(t, path+".previous")
-		switch got {
-		case "two after one", "three after one", "three after two":
+		return err
+	}, func(root string) error { return write(root, "three") }, func(root string, done []string, ended bool) {
+		switch got := states(root); {
+		case got == "three after two", !ended && (got == "two after one" || got == "three after one"):
 		default:
-			t.Errorf("stop %d after %v: %s", stop, done, got)
-		}
-		if err == nil {
-			if got != "three after two" {
-				t.Errorf("written: %s", got)
-			}
-			return
-		}
-		if !errors.Is(err, errCrash) {
-			t.Fatalf("stop %d: %v", stop, err)
+			t.Errorf("after %v: %s", done, got)
 		}
 		if err := Sweep(root); err != nil {
 			t.Fatal(err)
 		}
 		if left, err := os.ReadDir(root); err != nil || len(left) != 2 {
-			t.Errorf("stop %d: after the sweep there are %v, %v", stop, left, err)
+			t.Errorf("after %v and the sweep there are %v, %v", done, left, err)
 		}
-	}
+	})
 }
 
 // TestCrashPointsOfFiles: a file is replaced and removed, and a folder is removed, in one step.
 func TestCrashPointsOfFiles(t *testing.T) {
-	for name, act := range map[string]func(path string) error{
-		"write":  func(path string) error { return WriteFile(path, []byte("new")) },
-		"remove": Remove,
-	} {
-		want := map[string]string{"write": "new", "remove": "none"}[name]
-		for stop := 0; ; stop++ {
-			root := t.TempDir()
-			path := filepath.Join(root, "file")
-			if err := WriteFile(path, []byte("old")); err != nil {
-				t.Fatal(err)
+	write := func(text string) func(root string) error {
+		return func(root string) error { return WriteFile(filepath.Join(root, "file"), []byte(text)) }
+	}
+	remove := func(root string) error { return Remove(filepath.Join(root, "file")) }
+	for want, act := range map[string]func(root string) error{"new": write("new"), "none": remove} {
+		atEveryStep(t, write("old"), act, func(root string, done []string, ended bool) {
+			if got := content(t, root); got != want && (ended || got != "old") {
+				t.Errorf("after %v the file is %s, want %s", done, got, want)
 			}
-			done, err := crash(t, root, stop, func() error { return act(path) })
-			if got := content(t, root); got != "old" && got != want {
-				t.Errorf("%s, stop %d after %v: the file is %s", name, stop, done, got)
-			} else if err == nil && got != want {
-				t.Errorf("%s: done, and the file is %s", name, got)
-			}
-			if err == nil {
-				break
-			}
-			if !errors.Is(err, errCrash) {
-				t.Fatalf("%s, stop %d: %v", name, stop, err)
-			}
-		}
+		})
 	}
 }
