@@ -63,6 +63,36 @@ func read(tb testing.TB, dir string) map[string][]byte {
 	return files
 }
 
+// changed is a change of the weights of a model folder's files.
+func changed(tb testing.TB, change func(*safetensors.File)) func(files map[string][]byte) {
+	return func(files map[string][]byte) {
+		tb.Helper()
+		f, err := safetensors.Decode(files[weightsFile])
+		if err != nil {
+			tb.Fatal(err)
+		}
+		change(f)
+		if files[weightsFile], err = encode(f); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+// broken stores a tiny model, and then changes its files.
+func broken(tb testing.TB, change func(files map[string][]byte)) (dir string) {
+	tb.Helper()
+	dir = filepath.Join(tb.TempDir(), "m")
+	if err := SaveModel(dir, tinyModel(tb), false); err != nil {
+		tb.Fatal(err)
+	}
+	files := read(tb, dir)
+	change(files)
+	if err := writeFolder(dir, files, true); err != nil {
+		tb.Fatal(err)
+	}
+	return dir
+}
+
 // TestModelRoundTrip: saved, loaded and saved again, a model has the same values, hash and bytes.
 func TestModelRoundTrip(t *testing.T) {
 	dir := t.TempDir()
@@ -107,19 +137,7 @@ func TestModelRoundTrip(t *testing.T) {
 
 // TestBrokenModels: errors say which file, and which tensor of it.
 func TestBrokenModels(t *testing.T) {
-	dir := t.TempDir()
-	weights := func(change func(*safetensors.File)) func(map[string][]byte) {
-		return func(files map[string][]byte) {
-			f, err := safetensors.Decode(files[weightsFile])
-			if err != nil {
-				t.Fatal(err)
-			}
-			change(f)
-			if files[weightsFile], err = encode(f); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	weights := func(change func(*safetensors.File)) func(map[string][]byte) { return changed(t, change) }
 	const conv = "model.enc.4x4_conv.weight"
 	for name, c := range map[string]struct {
 		change       func(map[string][]byte)
@@ -151,15 +169,7 @@ func TestBrokenModels(t *testing.T) {
 		"basis":           {func(f map[string][]byte) { f[basisFile] = []byte(`{}`) }, basisFile, ""},
 		"basis of others": {func(f map[string][]byte) { f[basisFile] = f[weightsFile] }, basisFile, "*"},
 	} {
-		path := filepath.Join(dir, "m")
-		if err := SaveModel(path, tinyModel(t), true); err != nil {
-			t.Fatal(err)
-		}
-		files := read(t, path)
-		c.change(files)
-		if err := writeFolder(path, files, true); err != nil {
-			t.Fatal(err)
-		}
+		path := broken(t, c.change)
 		_, err := LoadModel(path)
 		var e *Error
 		if !errors.As(err, &e) || e.File != c.file || c.tensor != "*" && e.Tensor != c.tensor {
@@ -182,21 +192,13 @@ func TestCheckModel(t *testing.T) {
 	if len(faults) != 0 || net == nil || net.ParamCount() != m.Net.ParamCount() {
 		t.Errorf("a sound model: network %v, faults %v", net, faults)
 	}
-	files := read(t, dir)
-	f, err := safetensors.Decode(files[weightsFile])
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.Lookup("model.map_layer0.bias").Name = "model.extra"
-	*f.Lookup("model.map_layer1.bias") = safetensors.FromInt64s("model.map_layer1.bias", []int{32}, make([]int64, 32))
-	if files[weightsFile], err = encode(f); err != nil {
-		t.Fatal(err)
-	}
-	files[basisFile] = []byte("hello")
-	if err := writeFolder(dir, files, true); err != nil {
-		t.Fatal(err)
-	}
-	_, faults = CheckModel(dir)
+	_, faults = CheckModel(broken(t, func(files map[string][]byte) {
+		changed(t, func(f *safetensors.File) {
+			f.Lookup("model.map_layer0.bias").Name = "model.extra"
+			*f.Lookup("model.map_layer1.bias") = safetensors.FromInt64s("model.map_layer1.bias", []int{32}, make([]int64, 32))
+		})(files)
+		files[basisFile] = []byte("hello")
+	}))
 	var got []string
 	for _, err := range faults {
 		var e *Error

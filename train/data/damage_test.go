@@ -12,11 +12,7 @@ import (
 // stored is a folder of two images, with its files.
 func stored(t *testing.T) (dir string, files map[string][]byte) {
 	t.Helper()
-	dir = filepath.Join(t.TempDir(), "x")
-	d := mustNew(t, Images{Height: 1, Width: 2, Channels: 1, Uint8: []uint8{0, 1, 2, 3}, Labels: []int32{0, 1}})
-	if err := save(dir, d, false); err != nil {
-		t.Fatal(err)
-	}
+	_, dir = reopened(t, Images{Height: 1, Width: 2, Channels: 1, Uint8: []uint8{0, 1, 2, 3}, Labels: []int32{0, 1}})
 	files = map[string][]byte{}
 	for _, name := range []string{imagesFile, labelsFile, headFile, atomicdir.ManifestFile} {
 		b, err := os.ReadFile(filepath.Join(dir, name))
@@ -119,10 +115,7 @@ func TestCutShortUnderItsReader(t *testing.T) {
 		if float {
 			im.Uint8, im.Float32 = nil, make([]float32, n*size)
 		}
-		dir := filepath.Join(t.TempDir(), "x")
-		if err := save(dir, mustNew(t, im), false); err != nil {
-			t.Fatal(err)
-		}
+		_, dir := reopened(t, im)
 		for name, read := range map[string]func(d *Dataset) error{
 			"Image": func(d *Dataset) error { return d.Image(n-1, false, make([]float32, size)) },
 			"Rows": func(d *Dataset) error {
@@ -138,16 +131,10 @@ func TestCutShortUnderItsReader(t *testing.T) {
 			},
 			"Check": func(d *Dataset) error { return d.Check(t.Context()) },
 		} {
-			d, err := Load(dir)
-			if err != nil {
+			if err := read(open(t, dir)); err != nil {
 				t.Fatal(err)
 			}
-			if err := read(d); err != nil {
-				t.Fatal(err)
-			}
-			if d, err = Load(dir); err != nil { // that has not been checked
-				t.Fatal(err)
-			}
+			d := open(t, dir) // that has not been checked
 			path := filepath.Join(dir, imagesFile)
 			whole, err := os.ReadFile(path)
 			if err != nil {

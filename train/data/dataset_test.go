@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"path/filepath"
 	"reflect"
 	"runtime"
 	"slices"
@@ -20,6 +21,26 @@ func mustNew(tb testing.TB, im Images) *Dataset {
 		tb.Fatal(err)
 	}
 	return d
+}
+
+// open loads a data set.
+func open(tb testing.TB, dir string) *Dataset {
+	tb.Helper()
+	d, err := Load(dir)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return d
+}
+
+// reopened is what a data set is when it has been stored in a new folder.
+func reopened(tb testing.TB, im Images) (d *Dataset, dir string) {
+	tb.Helper()
+	dir = filepath.Join(tb.TempDir(), "x")
+	if err := save(dir, mustNew(tb, im), false); err != nil {
+		tb.Fatal(err)
+	}
+	return open(tb, dir), dir
 }
 
 // save stores a data set as a folder.
@@ -188,10 +209,7 @@ func TestHash(t *testing.T) {
 		im := base
 		im.Uint8, im.Labels = slices.Clone(base.Uint8), slices.Clone(base.Labels)
 		change(&im)
-		d, err := New(im)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := mustNew(t, im)
 		first := d.Hash()
 		if again := d.Hash(); again != first {
 			t.Errorf("the hash changes from %s to %s", first, again)

@@ -22,15 +22,8 @@ func field() Images {
 
 // TestField: what is stored comes back to the bit, and is seen through its normalization, mirrored or not.
 func TestField(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "x")
 	want := mustNew(t, field())
-	if err := save(dir, want, false); err != nil {
-		t.Fatal(err)
-	}
-	d, err := Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d, _ := reopened(t, field())
 	got, err := d.Float32(0, 2)
 	if err != nil || !slices.Equal(got, field().Float32) {
 		t.Errorf("stored %v, %v", got, err)
@@ -100,8 +93,8 @@ func TestMeasured(t *testing.T) {
 		if err := w.Commit(false); err != nil {
 			t.Fatal(err)
 		}
-		d, err := Load(dir)
-		if err != nil || d.Check(t.Context()) != nil {
+		d := open(t, dir)
+		if err := d.Check(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		return d

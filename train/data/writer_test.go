@@ -46,10 +46,7 @@ func TestWriter(t *testing.T) {
 		if err := w.Commit(false); err != nil {
 			t.Fatal(err)
 		}
-		got, err := Load(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := open(t, path)
 		if err := got.Check(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -59,10 +56,7 @@ func TestWriter(t *testing.T) {
 		if err := save(path, want, true); err != nil {
 			t.Fatal(err)
 		}
-		counted, err := Load(path) // whose number of images was known from the first
-		if err != nil {
-			t.Fatal(err)
-		}
+		counted := open(t, path) // whose number of images was known from the first
 		if err := counted.Check(t.Context()); err != nil || counted.file.fileHash != got.file.fileHash {
 			t.Errorf("%s: written as %s with their number known, %s without (%v)", name, counted.file.fileHash,
 				got.file.fileHash, err)
@@ -158,10 +152,7 @@ func TestLargerThanTheHeap(t *testing.T) {
 	if err := w.Commit(false); err != nil {
 		t.Fatal(err)
 	}
-	d, err := Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := open(t, dir)
 	if unsafe.Sizeof(image[0])*uintptr(len(image))*n != 48<<20 || d.Len() != n || d.Classes() != 10 {
 		t.Fatalf("%d images", d.Len())
 	}
@@ -195,15 +186,7 @@ func heap() int64 {
 
 // TestRowsOutliveTheDataset: rows that were handed out are the caller's, though the file that they lay in is unmapped.
 func TestRowsOutliveTheDataset(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "x")
-	want := mustNew(t, Images{Height: 1, Width: 4, Channels: 1, Uint8: []uint8{1, 2, 3, 4, 5, 6, 7, 8}})
-	if err := save(dir, want, false); err != nil {
-		t.Fatal(err)
-	}
-	d, err := Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d, _ := reopened(t, Images{Height: 1, Width: 4, Channels: 1, Uint8: []uint8{1, 2, 3, 4, 5, 6, 7, 8}})
 	unmapped := make(chan struct{})
 	runtime.AddCleanup(d.file, func(c chan struct{}) { close(c) }, unmapped)
 	rows, err := d.Uint8(0, 2)
