@@ -13,12 +13,12 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
-// among resumes a run in each of n processes of two devices each.
-func among(t *testing.T, n int, state *checkpoint.Run, src Sources) []*Run {
+// among resumes a run in each of n processes of so many devices each.
+func among(t *testing.T, n, devices int, state *checkpoint.Run, src Sources) []*Run {
 	t.Helper()
 	job, of := processestest.New(n), make([]*Run, n)
 	for k := range of {
-		src.Device, src.World = devicetest.Host(t, 2), job.World(k)
+		src.Device, src.World = devicetest.Host(t, devices), job.World(k)
 		of[k] = resume(t, state, src)
 	}
 	return of
@@ -53,49 +53,44 @@ func stepAll(t *testing.T, of []*Run, n int) []Row {
 	return rows[0]
 }
 
-// TestProcessesArePartsOfABatch: in every stage two processes of two devices have the rows and the state, to the last
-// bit, of one device that takes its batches in four parts; and so has a run that goes on with three processes, or one.
-func TestProcessesArePartsOfABatch(t *testing.T) {
+// TestDevicesAndProcessesArePartsOfABatch: a run on several devices, or in several processes, has the rows and the
+// state, to the last bit, of one on one device that takes its batches in as many parts, from the first step or from a
+// later one. In package kernels the steps of every estimator are compared.
+func TestDevicesAndProcessesArePartsOfABatch(t *testing.T) {
 	d := tinyData(t, 20)
-	shared := tinyConfig(Isotropic)
-	shared.Estimator = "backprop"
-	full := tinyConfig(Anisotropic)
-	full.Family, full.Estimator = schedule.Family{Basis: "dct", K: 4}, "full"
-	for _, c := range []struct {
-		name string
-		cfg  Config
-	}{{"EDM's loss", tinyConfig(Pretrain)}, {"backprop", shared}, {"full", full}} {
-		t.Run(c.name, func(t *testing.T) {
-			if testing.Short() && c.name != "EDM's loss" {
+	perClass := tinyConfig(Anisotropic)
+	perClass.Family, perClass.Estimator = schedule.Family{PerClass: true, Basis: "dct", K: 4}, "full"
+	for name, cfg := range map[string]Config{"EDM's loss": tinyConfig(Pretrain), "schedules per class": perClass} {
+		t.Run(name, func(t *testing.T) {
+			if testing.Short() && cfg.Stage != Pretrain {
 				t.Skip("one stage is enough after each change")
 			}
 			src := Sources{Dataset: d}
-			c.cfg.Batch, c.cfg.Microbatch = 7, 2
-			one := start(t, c.cfg, Sources{Device: devicetest.Host(t, 1), Dataset: d})
+			cfg.Batch, cfg.Microbatch = 7, 2
+			one := start(t, cfg, Sources{Device: devicetest.Host(t, 1), Dataset: d})
 			begin := stored(t, one)
-			rows := step(t, one, 4)
+			rows := step(t, one, 2)
+			half := stored(t, one)
+			rows = append(rows, step(t, one, 2)...)
 			want := stored(t, one)
-
-			two := among(t, 2, begin, src)
-			if m := two[0].Memory(); m.Devices != 4 || m.Microbatch != 2 {
-				t.Errorf("two processes: %+v", m)
-			}
-			got := stepAll(t, two, 2)
-			half := stored(t, two[0])
-			got = append(got, stepAll(t, two, 2)...)
-			if !slices.EqualFunc(got, rows, equalRows) {
-				t.Errorf("two processes\n%v\none\n%v", got, rows)
-			}
-			for _, r := range two {
-				sameState(t, stored(t, r), want)
-			}
-
-			for _, n := range []int{1, 3} {
-				of := among(t, n, half, src)
-				if got := stepAll(t, of, 2); !slices.EqualFunc(got, rows[2:], equalRows) {
-					t.Errorf("two processes, then %d\n%v\nwant\n%v", n, got, rows[2:])
+			for _, c := range []struct {
+				processes, devices int
+				from               *checkpoint.Run
+				rows               []Row
+			}{{2, 2, begin, rows}, {1, 2, half, rows[2:]}, {3, 2, half, rows[2:]}, {1, 4, half, rows[2:]}} {
+				if testing.Short() && c.devices == 4 {
+					continue
 				}
-				sameState(t, stored(t, of[n-1]), want)
+				of := among(t, c.processes, c.devices, c.from, src)
+				if m := of[0].Memory(); m.Devices != min(4, c.processes*c.devices) || m.Microbatch != 2 {
+					t.Errorf("%d processes of %d devices: %+v", c.processes, c.devices, m)
+				}
+				if got := stepAll(t, of, len(c.rows)); !slices.EqualFunc(got, c.rows, equalRows) {
+					t.Errorf("%d processes of %d devices\n%v\nwant\n%v", c.processes, c.devices, got, c.rows)
+				}
+				for _, r := range of {
+					sameState(t, stored(t, r), want)
+				}
 			}
 		})
 	}
@@ -109,8 +104,7 @@ func TestPartsForAllProcesses(t *testing.T) {
 	if m := first.Memory(); m.Devices != 4 || m.Microbatch != cfg.Batch/4 {
 		t.Errorf("a batch of %d: %+v", cfg.Batch, m)
 	}
-	state := stored(t, first)
-	other := among(t, 2, state, Sources{Dataset: tinyData(t, 20)})[1]
+	other := among(t, 2, 2, stored(t, first), Sources{Dataset: tinyData(t, 20)})[1]
 	if !slices.Equal(first.Facts(), other.Facts()) {
 		t.Errorf("facts\n%v\n%v", first.Facts(), other.Facts())
 	}
