@@ -50,58 +50,55 @@ func look(t *testing.T, r *Run, end bool, e float64) {
 // is resumed, too; and looking changes no step.
 func TestARunKeepsItsBestState(t *testing.T) {
 	d, model := tinyData(t, 20), tinyModel(t)
-	for name, cfg := range map[string]Config{"joint": fromModel(Isotropic), "two paths": fromModel(Anisotropic)} {
-		t.Run(name, func(t *testing.T) {
-			src := Sources{Dataset: d, Model: model}
-			r := start(t, cfg, src)
-			saved := func(r *Run) (value, g float64) {
-				m, err := r.Model(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
-				v, _ := m.Schedule.At(0, 0).Eval(30)
-				return float64(m.Values[0][0]), v
-			}
-			look(t, r, false, 10)
-			value0, g0 := saved(r)
-			step(t, r, 2)
-			if c, err := r.Candidate(t.Context(), false); c != nil || err != nil {
-				t.Fatalf("a look is due after a tenth of the length: %v", err)
-			}
-			look(t, r, true, 11)
-			if value, g := saved(r); value != value0 || g != g0 {
-				t.Errorf("a worse state is kept: %v and %v, the start has %v and %v", value, g, value0, g0)
-			}
-			rows := step(t, r, 3)
-			look(t, r, true, 9)
-			value5, g5 := saved(r)
-			if value5 == value0 || g5 == g0 {
-				t.Error("the better state is that of the start")
-			}
-			step(t, r, 5)
-			look(t, r, false, 9.5)
-			if value, g := saved(r); value != value5 || g != g5 {
-				t.Errorf("the last state is kept: %v and %v, the best has %v and %v", value, g, value5, g5)
-			}
+	cfg := fromModel(Anisotropic)
+	src := Sources{Dataset: d, Model: model}
+	r := start(t, cfg, src)
+	saved := func(r *Run) (value, g float64) {
+		m, err := r.Model(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, _ := m.Schedule.At(0, 0).Eval(30)
+		return float64(m.Values[0][0]), v
+	}
+	look(t, r, false, 10)
+	value0, g0 := saved(r)
+	step(t, r, 2)
+	if c, err := r.Candidate(t.Context(), false); c != nil || err != nil {
+		t.Fatalf("a look is due after a tenth of the length: %v", err)
+	}
+	look(t, r, true, 11)
+	if value, g := saved(r); value != value0 || g != g0 {
+		t.Errorf("a worse state is kept: %v and %v, the start has %v and %v", value, g, value0, g0)
+	}
+	rows := step(t, r, 3)
+	look(t, r, true, 9)
+	value5, g5 := saved(r)
+	if value5 == value0 || g5 == g0 {
+		t.Error("the better state is that of the start")
+	}
+	step(t, r, 5)
+	look(t, r, false, 9.5)
+	if value, g := saved(r); value != value5 || g != g5 {
+		t.Errorf("the last state is kept: %v and %v, the best has %v and %v", value, g, value5, g5)
+	}
 
-			again := resume(t, stored(t, r), Sources{Dataset: d})
-			if value, g := saved(again); value != value5 || g != g5 {
-				t.Errorf("resumed, it keeps %v and %v, want %v and %v", value, g, value5, g5)
-			}
-			if o := again.Outcome(); o.Best.Step != 5 || o.Last.Step != 10 || o.Looks != 4 || o.Moved == nil {
-				t.Errorf("outcome %+v", o)
-			}
-			m, o, err := StoredModel(stored(t, r))
-			if err != nil || float64(m.Values[0][0]) != value5 || o.Best.Step != 5 {
-				t.Errorf("stored model %v of %+v, error %v", m.Values[0][0], o, err)
-			}
+	again := resume(t, stored(t, r), Sources{Dataset: d})
+	if value, g := saved(again); value != value5 || g != g5 {
+		t.Errorf("resumed, it keeps %v and %v, want %v and %v", value, g, value5, g5)
+	}
+	if o := again.Outcome(); o.Best.Step != 5 || o.Last.Step != 10 || o.Looks != 4 || o.Moved == nil {
+		t.Errorf("outcome %+v", o)
+	}
+	m, o, err := StoredModel(stored(t, r))
+	if err != nil || float64(m.Values[0][0]) != value5 || o.Best.Step != 5 {
+		t.Errorf("stored model %v of %+v, error %v", m.Values[0][0], o, err)
+	}
 
-			blind := start(t, cfg, src)
-			step(t, blind, 2)
-			if !slices.EqualFunc(step(t, blind, 3), rows, equalRows) {
-				t.Error("steps of a run that looks are not those of one that does not")
-			}
-		})
+	blind := start(t, cfg, src)
+	step(t, blind, 2)
+	if !slices.EqualFunc(step(t, blind, 3), rows, equalRows) {
+		t.Error("steps of a run that looks are not those of one that does not")
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/internal/testing/alloctest"
-	"github.com/anisoflight/anisoflight/internal/testing/devicetest"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
@@ -16,9 +15,9 @@ func TestStoringCopiesOnce(t *testing.T) {
 	cfg := tinyConfig(Pretrain)
 	cfg.Network = json.RawMessage(`{"model_type":"SongUNet","img_resolution":4,"img_channels":1,"label_dim":2,
 		"model_channels":64,"channel_mult":[1],"num_blocks":1,"attn_resolutions":[],"dropout":0}`)
-	r := start(t, cfg, Sources{Device: devicetest.Open(t), Dataset: tinyData(t, 20)})
+	r := start(t, cfg, Sources{Dataset: tinyData(t, 20)})
 	parameters := 4 * float64(r.net.ParamCount()) // bytes
-	if !devicetest.Open(t).HostVisible() {
+	if !r.model.Device().HostVisible() {
 		parameters *= 2 // what comes from the device is copied once more, into PyTorch's layout
 	}
 	dir := t.TempDir()
