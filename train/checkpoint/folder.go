@@ -37,7 +37,7 @@ func (f part) read(folder *atomicdir.Stored) error {
 	if err == nil {
 		err = f.decode(b)
 	}
-	return inFile(f.name, withoutPath(err))
+	return inFile(f.name, err)
 }
 
 // readFolder returns the result of read for the folder dir. Its errors are *[Error].
@@ -49,18 +49,9 @@ func readFolder[T any](dir string, read func(*atomicdir.Stored) (T, error)) (T, 
 	})
 	if err != nil {
 		var none T
-		return none, inFile(filepath.Base(dir), withoutPath(err))
+		return none, inFile(filepath.Base(dir), err)
 	}
 	return out, nil
-}
-
-// withoutPath removes the path from a file error; callers know the folder by its name.
-func withoutPath(err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		return path.Err
-	}
-	return err
 }
 
 // writeFolder writes a folder of these files.
@@ -133,12 +124,14 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// inFile returns err as an *Error about a file, with the tensor that it names.
+// inFile returns err as an *Error about a file, with the tensor that it names and without the path of a file error:
+// callers know the folder by its name.
 func inFile(file string, err error) error {
 	var named *Error
 	var state *nn.StateError
 	var format *safetensors.FormatError
 	var damage *atomicdir.DamageError
+	var path *fs.PathError
 	switch {
 	case err == nil:
 		return nil
@@ -150,6 +143,8 @@ func inFile(file string, err error) error {
 		return &Error{File: file, Tensor: state.Tensor, Msg: state.Reason, Err: err}
 	case errors.As(err, &format):
 		return &Error{File: file, Tensor: format.Tensor, Msg: format.Msg, Err: err}
+	case errors.As(err, &path):
+		err = path.Err
 	}
 	return &Error{File: file, Msg: err.Error(), Err: err}
 }

@@ -127,7 +127,7 @@ func DescribeRun(dir string) (*Run, error) {
 		if err == nil {
 			_, err = safetensors.ReadHeader(folder.Path(stateFile))
 		}
-		return r, inFile(stateFile, withoutPath(err))
+		return r, inFile(stateFile, err)
 	})
 }
 

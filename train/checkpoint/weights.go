@@ -34,7 +34,7 @@ func scanWeights(folder *atomicdir.Stored, net kernels.Architecture, take func(i
 		return nil
 	})
 	if err != nil { // what was written may be sound
-		return "", []error{inFile(weightsFile, withoutPath(err))}
+		return "", []error{inFile(weightsFile, err)}
 	}
 	return hash, faults
 }
@@ -49,7 +49,7 @@ func scanTensors(r io.Reader, size int64, net kernels.Architecture, take func(i 
 	check := net.Check()
 	for t, err := range safetensors.Scan(r, size) {
 		if err != nil { // tensors that are missing in a broken file are no faults
-			return []error{inFile(weightsFile, withoutPath(err))}
+			return []error{inFile(weightsFile, err)}
 		}
 		values, err := t.Float32s()
 		if err != nil {
@@ -165,7 +165,7 @@ func CheckModel(dir string) (kernels.Architecture, []error) {
 		return errors.Join(faults...)
 	})
 	if m == nil {
-		return nil, []error{inFile(filepath.Base(dir), withoutPath(err))}
+		return nil, []error{inFile(filepath.Base(dir), err)}
 	}
 	return m.Net, faults
 }
@@ -183,12 +183,12 @@ func DescribeModel(dir string) (*Model, error) { return readModel(dir, (*Model).
 
 func (m *Model) describeWeights(folder *atomicdir.Stored) error {
 	if err := folder.CheckSize(weightsFile); err != nil {
-		return inFile(weightsFile, withoutPath(err))
+		return inFile(weightsFile, err)
 	}
 	f, err := safetensors.ReadHeader(folder.Path(weightsFile))
 	if err != nil {
 		_, damage := folder.Sum(context.Background(), weightsFile)
-		return inFile(weightsFile, withoutPath(cmp.Or(damage, err)))
+		return inFile(weightsFile, cmp.Or(damage, err))
 	}
 	for _, p := range m.Net.Params() {
 		t := f.Lookup(p.Name)
@@ -203,7 +203,7 @@ func (m *Model) describeWeights(folder *atomicdir.Stored) error {
 	if m.Hash = folder.Hash(weightsFile); m.Hash == "" { // there is no manifest
 		m.Hash, err = folder.Sum(context.Background(), weightsFile)
 	}
-	return inFile(weightsFile, withoutPath(err))
+	return inFile(weightsFile, err)
 }
 
 // WeightsFile returns the place of the weights of the model folder dir.
