@@ -13,7 +13,8 @@ import (
 func TestMicrobatchIsTheLargestThatFits(t *testing.T) {
 	const batch = 24
 	cfg := Config{
-		Stage: Isotropic, Batch: batch, TrainSchedule: new(true), TrainNetwork: new(true), Estimator: string(kernels.Backprop),
+		Stage: Isotropic, Batch: batch, TrainSchedule: new(true), TrainNetwork: new(true),
+		Estimator: string(kernels.Backprop),
 	}
 	model, err := kernels.NewModel(devicetest.PureGo(t), tinyModel(t).Net.(kernels.Network), nil)
 	if err != nil {
@@ -40,7 +41,8 @@ func TestMicrobatchIsTheLargestThatFits(t *testing.T) {
 		limit int64
 		want  int
 	}{
-		{need(batch), 24}, {need(batch) - 1, 12}, {need(12), 12}, {need(12) - 1, 8}, {need(6), 6}, {need(6) - 1, 5}, {need(1), 1},
+		{need(batch), 24}, {need(batch) - 1, 12}, {need(12), 12}, {need(12) - 1, 8}, {need(6), 6}, {need(6) - 1, 5},
+		{need(1), 1},
 	} {
 		fit, err := cfg.Fit(model, c.limit)
 		if err != nil || fit.Microbatch != c.want || fit.Needed != need(c.want) || fit.Available != c.limit ||

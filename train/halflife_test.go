@@ -65,11 +65,13 @@ func TestAverageWarning(t *testing.T) {
 		kimg   float64
 		want   string
 	}{
-		"ramped up":             {func(*Config) {}, 51.2, ""},
-		"36 of 51 kimg":         {func(c *Config) { c.EMARampup = new(0.0) }, 51.2, "37 %"},
-		"the paper's 500":       {func(c *Config) { c.EMARampup, c.EMAHalflife = new(0.0), 500 }, 1200, ""},
-		"EDM's 50000":           {func(c *Config) { c.EMARampup, c.EMAHalflife = new(0.0), 50000 }, 1200, "98 %"},
-		"a frozen network's":    {func(c *Config) { c.Stage, c.TrainNetwork, c.EMARampup = Isotropic, new(false), new(0.0) }, 1, ""},
+		"ramped up":       {func(*Config) {}, 51.2, ""},
+		"36 of 51 kimg":   {func(c *Config) { c.EMARampup = new(0.0) }, 51.2, "37 %"},
+		"the paper's 500": {func(c *Config) { c.EMARampup, c.EMAHalflife = new(0.0), 500 }, 1200, ""},
+		"EDM's 50000":     {func(c *Config) { c.EMARampup, c.EMAHalflife = new(0.0), 50000 }, 1200, "98 %"},
+		"a frozen network's": {
+			func(c *Config) { c.Stage, c.TrainNetwork, c.EMARampup = Isotropic, new(false), new(0.0) }, 1, "",
+		},
 		"a run's without steps": {func(c *Config) { c.EMARampup = new(0.0) }, 0, "100 %"},
 	} {
 		cfg := tinyConfig(Pretrain)

@@ -59,7 +59,7 @@ func stepAll(t *testing.T, of []*Run, n int) []Row {
 func TestDevicesAndProcessesArePartsOfABatch(t *testing.T) {
 	d := tinyData(t, 20)
 	perClass := tinyConfig(Anisotropic)
-	perClass.Family, perClass.Estimator = schedule.Family{PerClass: true, Basis: "dct", K: 4}, "full"
+	perClass.Family = schedule.Family{PerClass: true, Basis: "dct", K: 4}
 	for name, cfg := range map[string]Config{"EDM's loss": tinyConfig(Pretrain), "schedules per class": perClass} {
 		t.Run(name, func(t *testing.T) {
 			if testing.Short() && cfg.Stage != Pretrain {

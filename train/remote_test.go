@@ -74,7 +74,8 @@ func TestRemoteIsARun(t *testing.T) {
 			samples := passes.Samples{Height: 4, Width: 4, Channels: 1, Images: 24}
 			var src Sources
 			if cfg.Family.PerClass {
-				src.Dataset = labelledData(t, 24, func(i int) int { return i / 12 }) // one after the other, as a Remote numbers images
+				// the classes one after the other, as a Remote numbers images
+				src.Dataset = labelledData(t, 24, func(i int) int { return i / 12 })
 				samples.Counts = []int{12, 12}
 			} else { // exact, and quick to compile
 				cfg.Network = nil

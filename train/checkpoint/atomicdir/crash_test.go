@@ -55,9 +55,11 @@ func state(t *testing.T, path string) string {
 	return string(a)
 }
 
-// atEveryStep stops the machine at every step of act, each time in a new folder that prepare has filled, and calls check
-// with what had been done by then. At last act ends without an error.
-func atEveryStep(t *testing.T, prepare, act func(root string) error, check func(root string, done []string, ended bool)) {
+// atEveryStep stops the machine at every step of act, each time in a new folder that prepare has filled, and calls
+// check with what had been done by then. At last act ends without an error.
+func atEveryStep(t *testing.T, prepare, act func(root string) error,
+	check func(root string, done []string, ended bool),
+) {
 	t.Helper()
 	for stop := 0; ; stop++ {
 		root := t.TempDir()
