@@ -41,7 +41,12 @@ func TestMicrobatchIsTheLargestThatFits(t *testing.T) {
 		limit int64
 		want  int
 	}{
-		{need(batch), 24}, {need(batch) - 1, 12}, {need(12), 12}, {need(12) - 1, 8}, {need(6), 6}, {need(6) - 1, 5},
+		{need(batch), 24},
+		{need(batch) - 1, 12},
+		{need(12), 12},
+		{need(12) - 1, 8},
+		{need(6), 6},
+		{need(6) - 1, 5},
 		{need(1), 1},
 	} {
 		fit, err := cfg.Fit(model, c.limit)
