@@ -55,10 +55,9 @@ type groupQueue struct {
 // pending is an evaluation that waits, for its own slot or another's.
 type pending struct {
 	sampler.Part
-	leave   context.CancelFunc // the queues
-	claimed bool               // by whoever evaluates it; guarded by Batcher.batching
-	done    chan struct{}      // closed when it has been evaluated
-	err     error              // of that; errLost until then
+	leave context.CancelFunc // the queues
+	done  chan struct{}      // closed when it has been evaluated
+	err   error              // of that; errLost until then
 }
 
 // errLost is the error of a pending evaluation whose evaluator has panicked.
@@ -129,8 +128,8 @@ func (b *Batcher) Evaluate(ctx context.Context, net sampler.Network, p sampler.P
 			return nil
 		})
 	})
-	if err != nil && b.claim(q, waiting) != nil {
-		return err // ctx has ended, and nobody else has claimed it
+	if err != nil && b.withdraw(q, waiting) {
+		return err // ctx has ended
 	}
 	<-waiting.done
 	return errors.Join(ctx.Err(), waiting.err)
@@ -163,7 +162,7 @@ func (b *Batcher) exit(key group, q *groupQueue) {
 func (b *Batcher) claim(q *groupQueue, first *pending) (members []*pending) {
 	b.batching.Lock()
 	defer b.batching.Unlock()
-	if first.claimed {
+	if !slices.Contains(q.pending, first) {
 		return nil
 	}
 	members = []*pending{first}
@@ -180,10 +179,21 @@ func (b *Batcher) claim(q *groupQueue, first *pending) (members []*pending) {
 		return true
 	})
 	for _, o := range members {
-		o.claimed = true
 		o.leave()
 	}
 	return members
+}
+
+// withdraw takes p from its queue. It returns false if another has claimed p, and will evaluate it.
+func (b *Batcher) withdraw(q *groupQueue, p *pending) bool {
+	b.batching.Lock()
+	defer b.batching.Unlock()
+	i := slices.Index(q.pending, p)
+	if i < 0 {
+		return false
+	}
+	q.pending = slices.Delete(q.pending, i, i+1)
+	return true
 }
 
 // run evaluates the members of a batch, if there are any. The first is the evaluator's own.

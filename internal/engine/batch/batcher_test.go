@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	"github.com/anisoflight/anisoflight/internal/sampler"
 	"github.com/anisoflight/anisoflight/internal/testing/devicetest"
@@ -87,6 +88,33 @@ func noisy(r *rand.Rand, n, size int) (x []float32, g []float64, labels []int32)
 		g[i], labels[i] = 4*r.Float64(), int32(r.IntN(4)-1)
 	}
 	return x, g, labels
+}
+
+// An evaluation that is cancelled while it waits leaves the others that wait to theirs.
+func TestCancelledAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New(NewQueue(1), false)
+		if err := b.Acquire(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		part := sampler.Part{Rows: 2, Size: batchSize, Alone: func(context.Context) error { return nil }}
+		begin := func(ctx context.Context) <-chan error {
+			end := make(chan error, 1)
+			go func() { end <- b.Evaluate(ctx, sampler.Network{}, part) }()
+			synctest.Wait() // until it waits for the slot
+			return end
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancelled, other := begin(ctx), begin(t.Context())
+		cancel()
+		if err := <-cancelled; !errors.Is(err, context.Canceled) {
+			t.Errorf("the cancelled one ended with %v", err)
+		}
+		b.Release()
+		if err := <-other; err != nil {
+			t.Errorf("the other ended with %v", err)
+		}
+	})
 }
 
 // Nobody takes an evaluation for made whose evaluator has panicked.
