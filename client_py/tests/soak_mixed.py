@@ -308,6 +308,8 @@ def soak(
     report(records, (time.monotonic() - start) / 60)
     if victims:
         print(f"{len(kills)} clients killed, after {sum(kills)} operations of theirs")
+    for run in wire.act(flight, "ListRuns")[0]["runs"]:  # those of killed clients, too
+        wire.act(flight, "DeleteRun", {"run": run["name"]})
     shown = readings[:: max(1, len(readings) // 40)]
     print(f"resident MiB along the way: {' '.join(f'{r.mib:.0f}' for r in shown)}")
     good = flat(readings)

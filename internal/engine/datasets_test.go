@@ -5,6 +5,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -112,6 +113,42 @@ func TestDatasetsAppear(t *testing.T) {
 		err := e.catalog.DeleteDataset(t.Context(), api.DatasetName{Dataset: name})
 		if api.ErrorOf(err).Code != api.DatasetNotFound {
 			t.Errorf("delete %q: %v", name, err)
+		}
+	}
+}
+
+// TestDeletedWhileListed: a data set that is deleted while it is listed is not called damaged.
+func TestDeletedWhileListed(t *testing.T) {
+	e := open(t)
+	var all sync.WaitGroup
+	defer all.Wait()
+	over := make(chan struct{})
+	all.Go(func() {
+		defer close(over)
+		for range 100 {
+			w, err := e.catalog.CreateDataset("short", data.Form{Height: 1, Width: 1, Channels: 1}, 1)
+			if err == nil {
+				err = errors.Join(w.Uint8([]uint8{1}, nil), e.catalog.PlaceDataset("short", w, false))
+			}
+			if err == nil {
+				err = e.catalog.DeleteDataset(t.Context(), api.DatasetName{Dataset: "short"})
+			}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	for {
+		select {
+		case <-over:
+			return
+		default:
+		}
+		for _, info := range e.catalog.DatasetInfos() {
+			if info.Integrity.State != api.Intact {
+				t.Fatalf("listed as %+v", info)
+			}
 		}
 	}
 }

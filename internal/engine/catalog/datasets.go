@@ -31,11 +31,23 @@ func (c *Catalog) Dataset(name string) (*data.Dataset, error) {
 	return d, err
 }
 
-// openDataset opens a stored data set, unless it is open already and not to be opened again.
+// openDataset opens a stored data set, unless it is open already and not to be opened again. What cannot be read is read
+// once more while nothing changes: it may have been deleted meanwhile.
 func (c *Catalog) openDataset(name string, again bool) (*data.Dataset, error) {
-	if api.CheckName("dataset", name) != nil || !exists(c.datasetPath(name)) { // another name may lead out of the folder
-		return nil, api.NotFound(api.DatasetNotFound, "data set", name, c.datasetNames())
+	if api.CheckName("dataset", name) == nil { // another name may lead out of the folder
+		if d, err := c.readDataset(name, again); err == nil {
+			return d, nil
+		}
+		c.changes.Lock()
+		defer c.changes.Unlock()
+		if exists(c.datasetPath(name)) {
+			return c.readDataset(name, again)
+		}
 	}
+	return nil, api.NotFound(api.DatasetNotFound, "data set", name, c.datasetNames())
+}
+
+func (c *Catalog) readDataset(name string, again bool) (*data.Dataset, error) {
 	head, err := os.Stat(data.Head(c.datasetPath(name)))
 	if errors.Is(err, fs.ErrNotExist) {
 		gone := &atomicdir.DamageError{File: filepath.Base(data.Head("")), Msg: "is missing"}
@@ -68,6 +80,9 @@ func (c *Catalog) DatasetInfos() []api.DatasetInfo {
 	for _, name := range c.datasetNames() {
 		d, err := c.openDataset(name, false)
 		if err != nil {
+			if api.ErrorOf(err).Code == api.DatasetNotFound {
+				continue // it is deleted meanwhile
+			}
 			c.cfg.Logger.Warn("data set cannot be read", "name", name, "error", err)
 			infos = append(infos, api.DatasetInfo{Name: name, Shape: []int{}, Integrity: damagedBy(api.ErrorOf(err))})
 			continue
