@@ -31,8 +31,8 @@ func (c *Catalog) Dataset(name string) (*data.Dataset, error) {
 	return d, err
 }
 
-// openDataset opens a stored data set, unless it is open already and not to be opened again. What cannot be read is read
-// once more while nothing changes: it may have been deleted meanwhile.
+// openDataset opens a stored data set, unless it is open already and not to be opened again. What cannot be read is
+// read once more while nothing changes: it may have been deleted meanwhile.
 func (c *Catalog) openDataset(name string, again bool) (*data.Dataset, error) {
 	if api.CheckName("dataset", name) == nil { // another name may lead out of the folder
 		if d, err := c.readDataset(name, again); err == nil {
