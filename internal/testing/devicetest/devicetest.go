@@ -88,12 +88,8 @@ func Host(t testing.TB, n int) *device.Device {
 	hostMu.Lock()
 	defer hostMu.Unlock()
 	if hosts[n] == nil {
-		before, set := os.LookupEnv("NPROC")
-		_ = os.Setenv("NPROC", threads)
+		t.Setenv("NPROC", threads)
 		dev, err := device.Open(device.Config{Plugin: string(device.CPU), Devices: strconv.Itoa(n)})
-		if _ = os.Setenv("NPROC", before); !set {
-			_ = os.Unsetenv("NPROC")
-		}
 		if none := (*device.PluginError)(nil); errors.As(err, &none) && none.Path == string(device.CPU) {
 			t.Skip(err)
 		}
