@@ -173,7 +173,7 @@ def killed(location: str, number: int, load: Load, kills: list[int]) -> None:
     processes = multiprocessing.get_context("forkserver")
     processes.set_forkserver_preload(["numpy", "pyarrow.flight", "anisoflight"])  # which takes a new process long
     while not load.over():
-        done = processes.Value("q", 0, lock=False)  # which a killed process would hold for ever
+        done = processes.Value("q", 0, lock=False)  # a process killed while it holds a lock never frees it
         process = processes.Process(target=work_on, args=(location, choose.randrange(1 << 30), done), daemon=True)
         process.start()
         while done.value == 0 and process.is_alive():  # it works
