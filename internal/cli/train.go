@@ -65,7 +65,10 @@ func runTrain(ctx context.Context, e command.Env, w *processes.World) error {
 				return saveRun(ctx, c, e, run, model)
 			}
 		}
-		start := api.StartRun{Run: run, Kimg: e.Number("kimg")} // a new length for a resumed run, else the configured one
+		start := api.StartRun{Run: run}
+		if e.Given("kimg") {
+			start.Kimg = e.Number("kimg") // a new length for a resumed run, else the configured one
+		}
 		if _, err := c.StartRun(ctx, start); err != nil {
 			return err
 		}
