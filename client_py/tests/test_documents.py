@@ -1,7 +1,8 @@
 """Every block of every document is done: run where that takes a moment, else checked word by word.
 
-The documents share one server and one folder, in which the cell of docs/tutorial.md has trained its model. What follows a command
-in SMALLER makes it cheap; what is in `CHECKED` is not run, for the reason given there, but its options are parsed.
+The documents share one server and one folder, in which the cell of docs/tutorial.md has trained its model. What follows
+a command in SMALLER makes it cheap; what is in `CHECKED` is not run, for the reason given there, but its options are
+parsed.
 """
 
 import glob
