@@ -361,13 +361,14 @@ def write(docs: Path) -> Path:
 
 def _about(dataset: str, found: pd.DataFrame, accuracy: float) -> str:
     blocks = found.pivot_table("frechet", ["features", *KEYS[1:]], "block")
-    apart = 100 * ((blocks[1] - blocks[2]).abs() / blocks.mean(axis=1)).median()
+    apart = 100 * (blocks[1] - blocks[2]).abs() / blocks.mean(axis=1)
+    groups = apart.groupby(["features", "network"]).mean()
     what = ABOUT.get(dataset, "")
     return (
         f"{what} Networks: {found.network.nunique()}. A distance is the mean over two blocks, each of "
         f"{found['count'].iloc[0]:,} samples, to the training images; in the median of all rows the blocks are "
-        f"{apart:.0f} % apart. ± is the standard deviation over networks, of real images that over draws; one network "
-        "has none. All rows have the same "
-        "latents and labels, which nothing else used. The classifier's hidden units tell the class of "
+        f"{apart.median():.0f} % apart, at most {groups.max():.0f} % in the mean ({', '.join(groups.idxmax())}). ± is "
+        "the standard deviation over networks, of real images that over draws; one network has none. All rows have the "
+        "same latents and labels, which nothing else used. The classifier's hidden units tell the class of "
         f"{100 * accuracy:.0f} % of images that a linear read-out was not fitted on; their own training saw all."
     )
