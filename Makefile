@@ -12,9 +12,8 @@ GOLANGCI := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.
 # along, for which the linker keeps every method of every type: a fifth of the program.
 export GOFLAGS := -trimpath -tags=grpcnotrace
 LDFLAGS := -s -w
-# The tag, in one spelling for the program and the Python package.
-VERSION := $(shell $(PYTHON) client_py/version.py)
-LINKED  := $(LDFLAGS) -X github.com/anisoflight/anisoflight/internal/cli/command.version=$(VERSION)
+# Of the program and of the Python package; X.Y.Z.dev0 between releases.
+VERSION := $(file < client_py/anisoflight/VERSION)
 
 .DEFAULT_GOAL := help
 # Where Go code is.
@@ -89,7 +88,7 @@ test-crash: build $(VENV)/.dev ## kill, fill, end and load a server in every way
 	cd client_py/tests && ! $(abspath $(PY)) soak_mixed.py --operations 2000 --clients 8 --leak
 
 build: $(VENV)/.client ## bin/anisoflight, and .venv with the Python client and the XLA plugin
-	CGO_ENABLED=1 go build -ldflags "$(LINKED)" -o bin/anisoflight .
+	CGO_ENABLED=1 go build -ldflags "$(LDFLAGS)" -o bin/anisoflight .
 
 # Zig's compiler brings the headers of every glibc, so that the program asks for no more than the oldest that Go's
 # runtime needs, wherever it is built, and for arm64 too (make wheel GOARCH=arm64).
@@ -99,9 +98,9 @@ ZIG_amd64 := x86_64-linux-gnu.2.17
 ZIG_arm64 := aarch64-linux-gnu.2.17
 wheel: $(WHEELS)/.done ## the Python package with the server in it, for Linux; in dist/ (GOARCH=amd64)
 	CGO_ENABLED=1 GOOS=linux GOARCH=$(GOARCH) CC="$(abspath $(WHEELS))/bin/python -m ziglang cc -target $(ZIG_$(GOARCH))" \
-		go build -ldflags "$(LINKED)" -o bin/linux-$(GOARCH)/anisoflight .
+		go build -ldflags "$(LDFLAGS)" -o bin/linux-$(GOARCH)/anisoflight .
 	rm -rf dist/$(GOARCH)
-	ANISOFLIGHT_VERSION=$(VERSION) ANISOFLIGHT_WHEEL_BINARY=$(abspath bin/linux-$(GOARCH)/anisoflight) \
+	ANISOFLIGHT_WHEEL_BINARY=$(abspath bin/linux-$(GOARCH)/anisoflight) \
 		$(WHEELS)/bin/python -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w dist/$(GOARCH) ./client_py
 	$(WHEELS)/bin/auditwheel show dist/$(GOARCH)/*.whl
 	mv dist/$(GOARCH)/*.whl dist && rmdir dist/$(GOARCH) && ls -l dist
@@ -129,11 +128,11 @@ docs: build $(VENV)/.docs ## the documents and the packages' reference as a site
 
 # Two of the three say their version: the wheel's is in its name, and test-wheel has asked its program.
 CONTAINER ?= podman
-release: ## the wheel, the container and the documents of a tag, and whether they are of its version (CONTAINER=docker)
+release: ## the wheel, the container and the documents of a version X.Y.Z, and whether they are of it (CONTAINER=docker)
 	@echo $(VERSION) | grep -qxE '[0-9]+\.[0-9]+\.[0-9]+' || \
-		{ echo "a release is made from a commit with a tag vX.Y.Z and without changes; this is $(VERSION)"; exit 1; }
+		{ echo "client_py/anisoflight/VERSION must be X.Y.Z for a release, got $(VERSION)"; exit 1; }
 	$(MAKE) test-wheel docs
-	$(CONTAINER) build -f Containerfile --build-arg VERSION=$(VERSION) -t anisoflight:$(VERSION) .
+	$(CONTAINER) build -f Containerfile -t anisoflight:$(VERSION) .
 	$(CONTAINER) run --rm anisoflight:$(VERSION) version | grep -F 'anisoflight $(VERSION) '
 	grep -o 'anisoflight $(VERSION)<' dist/docs/index.html | head -n 1 | grep .
 

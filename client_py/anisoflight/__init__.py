@@ -15,7 +15,7 @@ Flight::
 Begin with `connect` or `serve`: both return a `Client`, whose methods are the operations.
 """
 
-from importlib import metadata as _metadata
+from pathlib import Path as _Path
 
 from .client import Client, connect
 from .compare.comparison import plot_comparison
@@ -50,7 +50,4 @@ __all__ = [
     "UnavailableError", "connect", "plot_comparison", "serve",
 ]  # fmt: skip
 
-try:
-    __version__ = _metadata.version("anisoflight")
-except _metadata.PackageNotFoundError:  # imported from its source without an installation
-    __version__ = "unknown"
+__version__ = _Path(__file__).with_name("VERSION").read_text(encoding="utf-8").strip()

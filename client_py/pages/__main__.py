@@ -17,7 +17,7 @@ from typing import Any
 
 import nbformat
 
-import version
+import anisoflight
 
 ROOT = Path(__file__).parents[2]
 
@@ -126,7 +126,7 @@ def settings(stage: Path, out: Path) -> dict[str, Any]:
         },
     }
     return {
-        "site_name": f"anisoflight {version.version()}",
+        "site_name": f"anisoflight {anisoflight.__version__}",
         "docs_dir": str(stage),
         "site_dir": str(out.resolve()),
         "use_directory_urls": False,  # the pages can be opened as files

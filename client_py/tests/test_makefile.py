@@ -11,11 +11,9 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    for path in ROOT.glob("client_py/[rpv]*.*"):  # requirements, pyproject.toml and version.py
-        (tmp_path / "client_py").mkdir(exist_ok=True)
-        shutil.copy(path, tmp_path / "client_py")
-    for name in ("Makefile", "bench/Makefile", "studies/Makefile"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+    required = (path.relative_to(ROOT) for path in ROOT.glob("client_py/[rp]*.*"))  # requirements and pyproject.toml
+    for name in (*required, "client_py/anisoflight/VERSION", "Makefile", "bench/Makefile", "studies/Makefile"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     return tmp_path
 
@@ -44,6 +42,9 @@ def test_the_tests_make_their_environment_first(clone: Path, part: str) -> None:
     assert order == sorted(order)
 
 
-def test_only_a_tag_is_released(clone: Path) -> None:
+def test_only_a_version_without_dev_is_released(clone: Path) -> None:
+    (clone / "client_py/anisoflight/VERSION").write_text("1.2.0.dev0\n")
     done = subprocess.run(["make", "release"], cwd=clone, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout.count("a release is made from a commit with a tag vX.Y.Z")) == (2, 1)
+    assert (done.returncode, done.stdout.count("VERSION must be X.Y.Z for a release, got 1.2.0.dev0")) == (2, 1)
+    (clone / "client_py/anisoflight/VERSION").write_text("1.2.0\n")
+    assert "grep -F 'anisoflight 1.2.0 '" in make(clone, "-n", "release")

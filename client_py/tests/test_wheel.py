@@ -22,7 +22,6 @@ from packaging.tags import sys_tags
 from packaging.utils import parse_wheel_filename
 
 import hatch_build
-import version
 from anisoflight.serve import find_binary
 
 pytestmark = pytest.mark.slow
@@ -51,11 +50,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return made
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "--no-index"]
-    # The version of any commit would do; this one is no other's.
-    variables = {
-        "ANISOFLIGHT_WHEEL_BINARY": str(ROOT / "bin/anisoflight"),
-        "ANISOFLIGHT_VERSION": "7.6.5.post4+g3210abc",
-    }
+    variables = {"ANISOFLIGHT_WHEEL_BINARY": str(ROOT / "bin/anisoflight")}
     subprocess.run([*command, "-w", str(folder), str(ROOT / "client_py")], check=True, env={**os.environ, **variables})
     (made,) = folder.glob("*.whl")
     return made
@@ -142,8 +137,7 @@ def test_the_installed_program_and_package_work_together(environment: Path, whee
     assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     message = call(environment, "python", "-m", "anisoflight", "version")
     assert message == call(environment, "anisoflight", "version")
-    if BUILT:
-        assert message.split()[1] == number
+    assert message.split()[1].partition("+")[0] == number  # the program also names its commit between releases
 
 
 def test_the_installed_program_goes_before_the_path(environment: Path) -> None:
@@ -152,23 +146,8 @@ def test_the_installed_program_goes_before_the_path(environment: Path) -> None:
     assert find_binary() != found.strip()
 
 
-def test_versions_and_tags(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for module in (hatch_build, version):
-        assert doctest.testmod(module).failed == 0
-    with pytest.raises(ValueError, match="tag releases"):
-        version._spell("latest-3-g1a2b3c4", "post")
+def test_the_tag_of_a_program() -> None:
+    assert doctest.testmod(hatch_build).failed == 0
     with pytest.raises(ValueError, match="program for Linux"):
         hatch_build.platform_tag(b"#!/bin/sh\nexec true\n")
     assert hatch_build.platform_tag((ROOT / "bin/anisoflight").read_bytes()).startswith("manylinux_2_")
-    monkeypatch.setattr(version, "HERE", tmp_path)
-    assert version.version() == "0.0.dev0+unknown"
-    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
-    for arguments in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "a"]):
-        subprocess.run([*git, *arguments], cwd=tmp_path, check=True)
-    assert re.fullmatch(r"0\.0\.dev1\+g[0-9a-f]{7,}", version.version())
-    subprocess.run([*git, "tag", "v1.2.3"], cwd=tmp_path, check=True)
-    assert version.version() == "1.2.3"
-    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "b"], cwd=tmp_path, check=True)
-    assert re.fullmatch(r"1\.2\.3\.post1\+g[0-9a-f]{7,}", version.version())
-    monkeypatch.setenv("ANISOFLIGHT_VERSION", "4.5.6")
-    assert version.version() == "4.5.6"

@@ -1,10 +1,10 @@
 package command
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -115,14 +115,31 @@ func groupArgs(cmd *cobra.Command, args []string) error {
 	return Usagef(cmd, "unknown command %q%s", args[0], didYouMean(args[0], known))
 }
 
-// version is set by the linker (see the Makefile).
-var version string
+// Release is the version of the tree, set by the program.
+var Release = "unknown"
 
-// Version returns the version of this build: the linker's, otherwise that of the module, which names its commit.
+// Version returns the version of this build: Release, and between releases the commit where Go knows it, such as
+// 0.2.0.dev0+g1a2b3c4, with .dirty after changes that are not committed.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
-	if version == "" && ok && info.Main.Version != "(devel)" {
-		return cmp.Or(info.Main.Version, "unknown")
+	if !ok {
+		return Release
 	}
-	return cmp.Or(version, "unknown")
+	return versionAt(Release, info.Settings)
+}
+
+func versionAt(number string, settings []debug.BuildSetting) string {
+	built := map[string]string{}
+	for _, s := range settings {
+		built[s.Key] = s.Value
+	}
+	commit := built["vcs.revision"]
+	if !strings.Contains(number, ".dev") || len(commit) < 7 {
+		return number
+	}
+	number += "+g" + commit[:7]
+	if built["vcs.modified"] == "true" {
+		number += ".dirty"
+	}
+	return number
 }
