@@ -186,83 +186,32 @@ def _strongest(dataset: str, features: str, nfe: int, methods: Iterable[str] = r
     return str(there[[method for method in methods if method in there.index]].idxmin())
 
 
-MATCHED = rivalspage.PLAIN["UniPC", rivalspage.MATCHED]
-README = {
-    "**CIFAR-10**, re-encoded as JPEG, three networks: `few`": (rivalspage.DATASET, rivalspage.FEW),
-    "strongest plain solver: iPNDM-4 or UniPC with an analytical first step": (
-        rivalspage.DATASET, rivalspage.ANALYTICAL,
-    ),
-    "strongest rival: levels and weights learned from noise, as in S4S and DyWeight": (
-        rivalspage.DATASET, rivalspage.WEIGHTS,
-    ),
-    "**Fashion-MNIST**, one network, never seen before: `few`": ("fashion16", rivalspage.BLIND),
-    "strongest plain solver: UniPC from the data's normal distribution": ("fashion16", MATCHED),
-    "`few`, since mended": ("fashion16", rivalspage.FEW),
-}  # fmt: skip
-"""Rows of the table of README, and their data sets and names in the study."""
-
-
 def _lies_within(values: pd.Series, cell: list[str]) -> bool:
     """Whether mean and deviation over networks are rounded to two numbers."""
     return all(map(_rounded, (float(values.mean()), float(values.std())), cell))
 
 
-@pytest.mark.parametrize("label", README)
-def test_the_table_of_the_readme_is_that_of_the_rows(label: str) -> None:
-    line = next(x for x in _document("README.md").splitlines() if x.startswith(f"| {label} |"))
-    dataset, method = README[label]
-    for nfe, numbers in zip((3, 5), _printed(line, 2), strict=True):
-        rows = _tuned(method, nfe, dataset)
-        if dataset == rivalspage.DATASET:
-            assert len(rows) == 3
-            assert _lies_within(rows["classifier"], numbers[:2])
-            assert _lies_within(rows["pca-64"], numbers[2:])
-        else:
-            assert all(map(_rounded, rows.iloc[0], numbers))
-
-
-def test_the_rivals_of_the_readme_are_the_strongest() -> None:
-    """By the classifier, of those that are measured; on CIFAR-10 one is prepared on the network, the other is not."""
-    noise = [method for method in rivalspage.RIVALS if rivalspage.MATCHED not in method]
-    line = next(x for x in _document("README.md").splitlines() if x.startswith("| strongest from noise |"))
-    for nfe, numbers in zip((3, 5), _printed(line, 2), strict=True):
-        assert _strongest(rivalspage.DATASET, "classifier", nfe) == rivalspage.WEIGHTS
-        plain = (rivalspage.ANALYTICAL, *rivalspage.PLAIN.values())
-        assert _strongest(rivalspage.DATASET, "classifier", nfe, plain) == rivalspage.ANALYTICAL
-        assert {_strongest("fashion16", name, nfe) for name in rivalspage.FEATURES} == {MATCHED}
-        rows = _tuned(_strongest("fashion16", "classifier", nfe, noise), nfe, "fashion16")
-        assert all(map(_rounded, rows.iloc[0], numbers))
-
-
-def test_what_the_readme_says_of_nine_evaluations() -> None:
-    said = re.search(r"At 9 `few` has (.*?), iPNDM-4 .*?, tuned, (.*?), and the learned rival (.*?)\. An", _joined())
-    heun = re.search(r"are better by components: (.*?) at 9, the geodesic (.*?)\. The aim", _joined())
-    assert said is not None
-    assert heun is not None
-    methods = (rivalspage.FEW, rivalspage.PLAIN["iPNDM-4", rivalspage.MATCHED], rivalspage.WEIGHTS)
-    methods += (rivalspage.TUNED_HEUN, rivalspage.GEODESIC)
-    for method, cell in zip(methods, (*said.groups(), *heun.groups()), strict=True):
-        rows, numbers = _tuned(method, 9), re.findall(r"\.?\d[\d.]*", cell)
+def test_whether_to_use_it_is_what_the_rows_say() -> None:
+    """The distances in README, in order; and at 9 a plain solver that is as good by each kind of features."""
+    said = _joined()
+    number = r"(\d*\.?\d+)"
+    found = re.findall(f"{number} ± {number} / {number} ± {number}", said)
+    expected = [_torch(sampler, nfe) for nfe in (3, 5) for sampler in ("few, with data", diffuserspage.BEST)]
+    expected += [_tuned(method, 3) for method in (rivalspage.WEIGHTS, rivalspage.FEW)]
+    assert len(found) == len(expected)
+    for rows, numbers in zip(expected, found, strict=True):
         assert len(rows) == 3
-        assert _lies_within(rows["classifier"], numbers[:2])
-        assert _lies_within(rows["pca-64"], numbers[2:])
-    for nfe in (13, 17):
-        assert rivalspage.verdict(3, _rivals()).reason.count(f"at {nfe}: 1.") == 2  # of three features
-
-
-def test_what_the_readme_says_of_emoji() -> None:
-    said = re.search(r"on emoji \(one network\), with (.*?) / (.*?) at 3 and (.*?) / (.*?) at 5, the best rivals "
-                     r"(.*?) / (.*?) \(learned\) and (.*?) / (.*?) \(UniPC\)", _joined())  # fmt: skip
-    assert said is not None
-    best = {3: rivalspage.WEIGHTS, 5: MATCHED}
-    where = [(rivalspage.BLIND, 3), (rivalspage.BLIND, 5), *((best[nfe], nfe) for nfe in (3, 5))]
-    values = [value for method, nfe in where for value in _tuned(method, nfe, "emoji16").iloc[0]]
-    assert all(map(_rounded, values, said.groups()))
-    now = re.search(r"on emoji `few` now has (.*?) / (.*?) at 3", _joined())
-    assert now is not None
-    assert all(map(_rounded, _tuned(rivalspage.FEW, 3, "emoji16").iloc[0], now.groups()))
-    for nfe in (3, 5):
-        assert {_strongest("emoji16", name, nfe) for name in real.FEATURES} == {best[nfe]}
+        assert _lies_within(rows["classifier"], list(numbers[:2]))
+        assert _lies_within(rows["pca-64"], list(numbers[2:]))
+    ours = _tuned(rivalspage.FEW, 9).mean()
+    for name, solver in (("classifier", "UniPC"), ("pca-64", "iPNDM-4")):
+        assert _tuned(rivalspage.PLAIN[solver, rivalspage.MATCHED], 9).mean()[name] <= ours[name]
+    rows = diffuserspage.read(ROOT / "studies/docs" / diffuserspage.ROWS)
+    rows = rows[rows.network != diffuserspage.EARLY]
+    without = (diffuserspage.PAIRED, diffuserspage.WIDE)
+    lost, compared = len(diffuserspage.losses(rows, without)), diffuserspage.compared(rows, without)
+    assert f"Without data it lost {lost} of {compared} comparisons" in said
+    assert f"of {rows.tried.min():.0f} to {rows.tried.max():.0f} schedulers" in said
 
 
 RESULTS = {
@@ -326,12 +275,6 @@ def test_no_row_was_ever_removed(name: str) -> None:
     assert not [row["key"] for row in removed if _numbers(row) not in there]
 
 
-def test_the_floor_is_real_images() -> None:
-    floor = re.search(r"real images \| ([\d.]+) / ([\d.]+)", _document("README.md"))
-    assert floor is not None
-    assert all(map(_rounded, real.read().groupby("features").floor.first(), floor.groups()))
-
-
 def test_the_table_of_schedules_is_that_of_the_rows() -> None:
     means = real.read().groupby(["method", "nfe", "features"]).frechet.mean()
     lines = _document("docs/schedules.md").splitlines()
@@ -356,11 +299,6 @@ def test_where_few_loses_is_what_the_rows_say() -> None:
     assert [sum(lost[nfe, s] for nfe in (3, 5, 9)) for s in ("few, with data", "few")] == [2, 6]
     rival = {nfe: worse(_tuned("few", nfe), _tuned(rivalspage.WEIGHTS, nfe)) for nfe in (3, 5)}
     assert rival == {3: [3, 2], 5: [2, 1]}
-    said = (
-        "the learned rival is ahead of `few` on all three networks by the classifier at 3, on two at 5; by components"
-    )
-    assert f"{said} on two at 3, on one at 5" in _joined()
-    assert "lost [2 of 18 comparisons](studies/docs/diffusers.md) to diffusers' best, 6 without data" in _joined()
 
 
 def _joined() -> str:
