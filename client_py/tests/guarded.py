@@ -37,9 +37,15 @@ class Guarded:
 
     address: str
     """localhost:PORT"""
+    roots: Path
+    """server.pem"""
     token: str
     """of all scopes"""
     client: anisoflight.Client
+
+    @property
+    def port(self) -> str:
+        return self.address.rpartition(":")[2]
 
 
 @contextmanager
@@ -52,9 +58,9 @@ def guarded_server(folder: Path) -> Iterator[Guarded]:
     arguments = [str(word) for pair in files.items() for word in pair]
     with anisoflight.serve(data=folder / "guarded", listen="0.0.0.0:0", arguments=arguments) as server:
         address = f"localhost:{server.location.rsplit(':', 1)[1]}"
-        roots = (folder / "server.pem").read_bytes()
-        with anisoflight.connect(f"grpc+tls://{address}", token, roots) as client:
+        roots = folder / "server.pem"
+        with anisoflight.connect(f"grpc+tls://{address}", token, roots.read_bytes()) as client:
             images = np.random.default_rng(0).integers(0, 256, (64, 8, 8, 1), np.uint8)
             client.put_dataset("digits", images, np.arange(64) % 4, progress=False, replace=True)
             client.make_mixture("digits", "digits", covariance="dct", progress=False, replace=True)
-            yield Guarded(address, token, client)
+            yield Guarded(address, roots, token, client)

@@ -107,7 +107,13 @@ class Place:
     def run(self, words: list[str], place: str, folder: str = ".") -> str:
         words = [self.addressed(word) for word in words]
         done = subprocess.run(
-            words, cwd=self.folder / folder, env=self.environment, capture_output=True, text=True, check=False, timeout=300
+            words,
+            cwd=self.folder / folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
         )
         assert done.returncode == 0, f"{place}: {words}\n{done.stdout}{done.stderr}"
         return done.stdout
