@@ -38,7 +38,7 @@ from .wire.progress import Progress
 
 Array = np.ndarray[Any, Any]
 
-_HIGH = 70.0  # a first noise level from which on samples differ by less than a level of 8 bits if z is unit noise
+_HIGH = 70.0  # σ from which on a first evaluation at unit noise changes samples by less than a level of 8 bits
 
 
 @dataclass(frozen=True)

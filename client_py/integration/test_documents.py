@@ -41,7 +41,6 @@ def test_blocks_of_the_page(client: Client, tmp_path: Path, monkeypatch: pytest.
         "weather.csv",
     ]
     assert Plan.load("out/few-3.json").nfe == names["other"].nfe == 3
-    assert names["samples"].shape == (16, 1, 8, 8)
     assert names["latents"].shape == (2, 4, 8, 8)
     assert names["latents"].isfinite().all()
     assert 9 in DDPMPipeline.from_pretrained("out/pipeline").scheduler.plans

@@ -333,3 +333,22 @@ def test_guidance_counts_twice(client: Client) -> None:
     assert plan.info["evaluations"] <= D.counts - before
     samples = plan(D, torch.randn(2, 1, 4, 4), labels=[0, 1], progress=False)
     torch.testing.assert_close(samples.mean((1, 2, 3)), 2 * table, atol=0.3, rtol=0)
+
+
+def test_what_it_prints_is_what_pipelines_do(client: Client, unet: UNet2DModel, capsys: pytest.CaptureFixture) -> None:
+    """With data the plan begins at a low noise level, which DDPM's pipeline does not."""
+    pipe = DDPMPipeline(unet, DDPMScheduler())
+    pipe.set_progress_bar_config(disable=True)
+    D = Denoiser(pipe.unet, pipe.scheduler)
+    data = np.moveaxis(digits()[:256], -1, 1)
+    for given, printed in (({}, ""), ({"data": data, "samples": 64, "solvers": ["ipndm"]}, "; 4 in pipelines")):
+        plan = few(D, 3, client=client, **given)
+        told = capsys.readouterr().out.splitlines()
+        assert told[0].startswith("few: at most")
+        assert told[-1].startswith(f"few: 3 evaluations in {plan.steps} steps{printed}")
+        pipe.scheduler = plan.scheduler(pipe)
+        calls: list[int] = []
+        hook = unet.register_forward_pre_hook(lambda *_, calls=calls: calls.append(1))
+        pipe(num_inference_steps=plan.steps)
+        hook.remove()
+        assert len(calls) == pipe.scheduler.nfe == (4 if printed else 3)

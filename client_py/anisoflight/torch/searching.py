@@ -113,12 +113,10 @@ def few(
 def _told(plan: Plan, denoiser: Denoiser) -> str:
     """How often the plan evaluates the network, and where it is once more."""
     out = f"{plan.nfe} evaluations in {plan.steps} steps"
-    if of_diffusers(denoiser._module) and not plan.takes_unit_noise(denoiser.network):
-        out += (
-            ", and one more in a pipeline that gives its network unit noise first, such as DDPMPipeline, DDIMPipeline "
-        )
-        out += "and Flux's: see plan.scheduler(pipe).nfe"
-    return out
+    if not of_diffusers(denoiser._module) or plan.takes_unit_noise(denoiser.network):
+        return out
+    pipelines = "pipelines that give their network unit noise (DDPMPipeline, DDIMPipeline, Flux's)"
+    return f"{out}; {plan.nfe + 1} in {pipelines}: see plan.scheduler(pipe).nfe"
 
 
 def _checked(labels: Any, count: int, rows: int) -> Array | None:
