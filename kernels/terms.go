@@ -25,7 +25,7 @@ type Terms struct {
 	Residual, ExplicitX, Implicit1, Implicit2, Implicit3, Backprop []float64
 }
 
-// Assemble sums the terms, in float64, into
+// Assemble sums the terms of the loss of order 1, in float64, into
 //
 //	loss  [B]    Σ_j ω_j |P_j r|²,  ω_j = ġ_j² / (g_j (c + g_j))
 //	A     [B*J]  d loss / d g_j

@@ -144,7 +144,7 @@ func (p *Path) Chain(t, a, b float64, dlogg []float64) {
 //
 //	ω = ġ²/(g (c + g)),
 //
-// where c approximates the data's covariance, Cov(x_0) ≈ c I.
+// of order 1. In the paper c approximates the data's covariance, Cov(x_0) ≈ c I; runs take its trace by default.
 func Omega(g, gdot, c float64) float64 {
 	return gdot * gdot / (g * (c + g))
 }

@@ -1,10 +1,10 @@
-"""``python -m studies.samples MODEL IMAGES``: images of few evaluations, the best plain solver next to `few`.
+"""``python -m studies.samples MODEL IMAGES``: a plain solver, `few` with as many evaluations, and EDM's sampler at 35.
 
     make picture MODEL=checkpoint IMAGES=cifar10.zip UNDER=train   # the README's; docs/images/samples.png and .json
 
 MODEL is a folder with config.json and model.safetensors, IMAGES a folder or zip of images such as it was trained on,
 with a folder for each class if the model has classes. Both are kept under --data, as is what `few` has found. The plain
-solver is the one that the search compared its choice with, from noise alone; both have the seeds 0, 1, 2, …
+solver is the one that the search compared its choice with, from noise alone; all have the seeds 0, 1, 2, …
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from anisoflight.schedule import Schedule
 
 ROOT = Path(__file__).parents[1]
-COLUMNS, GAP, BANNER = 10, 12, 24
+COLUMNS, GAP, BANNER = 5, 12, 24
+MANY = 35
+"""Evaluations of the last panel, with which EDM samples CIFAR-10."""
 NAMES = {"ipndm": "iPNDM-4", "dpmpp2m": "DPM-Solver++(2M)", "unipc": "UniPC"}
 RHO = {"polynomial": 7, "polynomial 3": 3}
 """The exponents of EDM's rule by what `few` calls the levels."""
@@ -73,7 +75,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--nfe", type=int, default=3, help="evaluations of an image (default %(default)s)")
     parser.add_argument("--samples", type=int, default=128, help="of each try of few (default %(default)s)")
     parser.add_argument("--scale", type=int, default=2, help="side of a pixel in the picture (default %(default)s)")
-    parser.add_argument("--rows", type=int, default=3, help="rows of images in the picture (default %(default)s)")
+    parser.add_argument("--rows", type=int, default=4, help="rows of images in the picture (default %(default)s)")
     parser.add_argument(
         "--data", type=Path, default=ROOT / "runs" / "samples", help="data folder (default %(default)s)"
     )
@@ -93,16 +95,17 @@ def main(arguments: list[str] | None = None) -> None:
         classes = client.describe_model(name)["label_dim"]
         labels = [i % classes for i in range(count)] if classes else []
         options: dict[str, Any] = {"labels": labels} if classes else {"n": count}
-        options |= {"nfe": args.nfe, "seed": 0}
         plain = found.info["few"]["against"]
         levels = {"polynomial": {"sigma_max": plain["sigma_max"], "rho": RHO[plain["levels"]]}}
         drawn = {
-            f"{NAMES[plain['solver']]} from noise of level {plain['sigma_max']:g}": client.sample(
-                name, schedule="edm", solver=plain["solver"], grid=levels, **options
-            ),
-            "few": client.sample(name, schedule=found.name, **options),
+            (NAMES[plain["solver"]], args.nfe): {"schedule": "edm", "solver": plain["solver"], "grid": levels},
+            ("few", args.nfe): {"schedule": found.name},
+            ("Heun", MANY): {"schedule": "edm", "solver": "heun", "grid": "edm"},
         }
-        panels = {f"{title}, {args.nfe} evaluations": x.to_pictures()[0] for title, x in drawn.items()}
+        panels = {
+            f"{title}, {nfe} evaluations": client.sample(name, seed=0, nfe=nfe, **options, **how).to_pictures()[0]
+            for (title, nfe), how in drawn.items()
+        }
         report = {key: found.info["few"][key] for key in KEPT}
     draw(panels, args.scale).save(args.out, optimize=True)
     args.out.with_suffix(".json").write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from .errors import BadRequestError
+from .errors import BadRequestError, warn
 from .networks import Network, ddpm, edm, flow
 from .plan import Plan, Stage, Stages, stages_of
 from .start import Start
@@ -33,7 +33,6 @@ except ImportError as error:
 
 
 _BETAS = ["num_train_timesteps", "beta_start", "beta_end", "beta_schedule", "trained_betas", "rescale_betas_zero_snr"]
-_NEAR_UNIT = 1e-4  # tolerance between unit noise and the first state of a plan
 
 
 class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTypeIssues]
@@ -48,9 +47,9 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
 
     A loop begins with unit noise; `init_noise_sigma` is 1. `scale_model_input` gives the network the plan's first state
     made from it, and `step` continues from there, so a loop has to call both. A pipeline that does not call the first,
-    such as Flux's or DDPM's, spends an evaluation (`spends`): its first step returns the first state. Or a loop begins
-    with an image with noise, from `add_noise` or `scale_noise`, at the first time of any step: it then follows the
-    plan's `tail`.
+    such as Flux's or DDPM's, spends an evaluation (`spends`): its first step returns the first state. It spends none if
+    the plan begins at noise alone at σ ≥ 70. `nfe` is the number of evaluations. Or a loop begins with an image with
+    noise, from `add_noise` or `scale_noise`, at the first time of any step: it then follows the plan's `tail`.
 
     Plans of several classes need `set_labels` before a pipeline is called.
     """
@@ -98,7 +97,15 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         if spends:
             code = inspect.unwrap(type(pipe).__call__).__code__
             spends = not {"scale_model_input", "strength"} & {*code.co_names, *code.co_varnames}
-        return cls(plans, **_meaning(config, name), spends=spends)
+        out = cls(plans, **_meaning(config, name), spends=spends)
+        name = type(pipe).__name__
+        warn(
+            f"{name} will evaluate its network {plan.nfe + 1} times with num_inference_steps={plan.steps}, "
+            f"{plan.nfe} of them for the plan: it gives the network unit noise first, at which the plan does not begin"
+            for plan in plans
+            if out._spent_by(plan)
+        )
+        return out
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "network": None}  # its functions cannot be pickled
@@ -116,6 +123,11 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         up. After the pipeline passed sigmas it is 1, since the pipeline then uses the number of timesteps.
         """
         return 1 if self._counted else -(-self._plan.nfe // self._plan.steps)
+
+    @property
+    def nfe(self) -> int:
+        """How often a pipeline evaluates its network from noise, with the plan that is selected."""
+        return self._plan.nfe + self._spent_by(self._plan)
 
     init_noise_sigma = 1.0
 
@@ -157,16 +169,13 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         if plan.labels and self._labels is None:
             raise BadRequestError(f"labels must be given first, by set_labels: the plan has the classes {plan.labels}")
         self._stages = stages_of(plan.divided(self._labels, len(self._labels or [])))
-        self._spent = int(self.config.spends and not self._near_unit)
+        self._spent = self._spent_by(plan)
         times = np.array([self._time(stage) for stage in self._stages[: self._spent] + self._stages])
         self.timesteps = torch.tensor(times, dtype=torch.float32, device=device)
 
-    @property
-    def _near_unit(self) -> bool:
-        """Whether the plan's first state is the pipeline's unit noise."""
-        sigma = np.reshape(self._stages[0].sigma, -1)
-        starts = [s * self.network.scale(s) for s in sigma.tolist()]
-        return self._plan.law is None and max(abs(start - 1) for start in starts) <= _NEAR_UNIT
+    def _spent_by(self, plan: Plan) -> int:
+        """The number of evaluations that a pipeline makes before the plan begins, from noise."""
+        return int(self.config.spends and not plan.takes_unit_noise(self.network))
 
     def set_begin_index(self, begin_index: int = 0) -> None:
         """Set the index in `timesteps` at which a pipeline begins."""
@@ -202,7 +211,7 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         del use_clipped_model_output  # DDIM's pipeline passes it to any scheduler
         stage, images = self._stage(timestep), working(self._unpacked(sample))
         number = self._number
-        if self._is_noise and not (self._shown or self._spent or self._near_unit):
+        if self._is_noise and not (self._shown or self._spent or self._plan.takes_unit_noise(self.network)):
             message = "scale_model_input must be called first, or the scheduler made by plan.scheduler(pipe)"
             raise BadRequestError(f"{message}: the plan does not start at unit noise")
         state, level = self._held(stage, images), _level(stage, images)

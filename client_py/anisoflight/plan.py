@@ -30,12 +30,15 @@ from .errors import BadRequestError, bad_schedule, bad_tensor
 from .files import path_of
 from .files.plans import check, left
 from .files.schedules import Vectors, read_with_basis, write_with_basis
+from .networks import Network
 from .start import Start
 from .subspaces import Coordinates, Subspaces
 from .tensors import cast, floating, like, normal, without_gradients, working
 from .wire.progress import Progress
 
 Array = np.ndarray[Any, Any]
+
+_HIGH = 70.0  # a first noise level from which on samples differ by less than a level of 8 bits if z is unit noise
 
 
 @dataclass(frozen=True)
@@ -271,11 +274,21 @@ class Plan:
         file |= {"steps": self.steps - first, "nfe": len(parts[0]["stages"]), "begin": file.get("begin", 0) + first}
         return replace(self, file=file, law=None)
 
+    def takes_unit_noise(self, network: Network) -> bool:
+        """Whether the first evaluation may be one of unit noise, as in pipelines that do not scale their input.
+
+        It may if the plan begins at noise alone, at σ ≥ 70, and the network's input is x/√(1 + σ²) or x/(1 + σ).
+        """
+        starts = [self.for_label(label) for label in self.labels] or [self]
+        levels = [sigma for plan in starts for sigma in plan.evaluations[0].sigmas.tolist()]
+        return self.law is None and all(s >= _HIGH and abs(s * network.scale(s) - 1) <= 1 / _HIGH for s in levels)
+
     def scheduler(self, pipe: Any, *others: Plan) -> Any:
         """The plan as a scheduler of diffusers, for the network of a pipeline: `pipe.scheduler = plan.scheduler(pipe)`.
 
         pipe may also be a scheduler of the network, or its config. With `others`, num_inference_steps selects among the
-        plans by their numbers of steps. See `anisoflight.diffusers`.
+        plans by their numbers of steps. The scheduler's `nfe` is the number of evaluations that the pipeline will make;
+        a warning says if it is more than the plan's. See `anisoflight.diffusers`.
         """
         from .diffusers import Scheduler
 

@@ -9,18 +9,22 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from accelerate import cpu_offload
 from diffusers import (
     DDPMScheduler,
     FlowMatchEulerDiscreteScheduler,
     FluxTransformer2DModel,
+    LatteTransformer3DModel,
     SD3Transformer2DModel,
+    UNet1DModel,
     UNet2DConditionModel,
     UNet2DModel,
+    UNet3DConditionModel,
 )
 from network import digits
 
 from anisoflight import AnisoflightWarning, BadRequestError
-from anisoflight.torch import Denoiser
+from anisoflight.torch import Denoiser, few
 from anisoflight.torch.meaning import network_of, parametrization
 
 Tensor = torch.Tensor
@@ -317,8 +321,90 @@ REFUSED: dict[str, tuple[str, str, Callable[[], Any]]] = {
         "finite values, got others at σ = 80",
         lambda: Denoiser(lambda x, sigma: x.exp(), "denoiser").check((1, 300)),
     ),
-    "data": ("BAD_TENSOR", r"got \[3, 2, 4\]", lambda: Denoiser(abs).check((2, 3), torch.ones(3, 2, 4))),
+    "data": ("BAD_TENSOR", r"by shape, got \[3, 2, 4\]", lambda: Denoiser(abs).check((2, 3), torch.ones(3, 2, 4))),
+    "no shape": (
+        "BAD_TENSOR",
+        r"shape must be given, .*\(C, H, W\).*shape=\(3, 32, 32\): a function has no config",
+        lambda: few(Denoiser(abs), 3),
+    ),
+    "no config": (
+        "BAD_TENSOR",
+        "shape must be given.*config of Identity does not say it",
+        lambda: few(Denoiser(torch.nn.Identity()), 3),
+    ),
+    "size": ("BAD_TENSOR", r"shape must be .* got 8; .* says \(1, 8, 8\)", lambda: few(untrained(), 3, 8)),
+    "channels": (
+        "BAD_TENSOR",
+        r"shape must have 1 channels and 2 axes, got \(3, 8, 8\); the config of UNet2DModel says \(1, 8, 8\)",
+        lambda: few(untrained(), 3, (3, 8, 8)),
+    ),
+    "axes": ("BAD_TENSOR", r"2 axes, got \(1, 8\)", lambda: few(untrained(), 3, (1, 8))),
+    "channels of data": (
+        "BAD_TENSOR",
+        r"shape must have .* got \(3, 8, 8\)",
+        lambda: few(untrained(), 3, data=torch.zeros(9, 3, 8, 8)),
+    ),
+    "data of another shape": (
+        "BAD_TENSOR",
+        r"data must be \[N, 1, 8, 8\] by shape, got \[9, 1, 4, 4\]",
+        lambda: few(untrained(), 3, (1, 8, 8), torch.zeros(9, 1, 4, 4)),
+    ),
+    "odd": (
+        "BAD_MODEL",
+        r"network must .*shape is \(1, 7, 7\), the config of UNet2DModel says \(1, 8, 8\)",
+        lambda: few(untrained(), 3, (1, 7, 7)),
+    ),
 }
+
+
+def untrained() -> Denoiser:
+    return Denoiser(UNet2DModel(out_channels=1, **UNET, **BLOCKS), DDPMScheduler())
+
+
+class Precond(torch.nn.Module):
+    """As EDM's, with attributes in place of a config."""
+
+    img_channels, img_resolution = 3, 16
+
+
+class Own(UNet2DModel):
+    pass
+
+
+VIDEO: dict[str, Any] = {
+    "patch_size": 2,
+    "num_attention_heads": 2,
+    "attention_head_dim": 8,
+    "num_layers": 1,
+    "caption_channels": 6,
+}
+FLUX: dict[str, Any] = {"attention_head_dim": 16, "num_attention_heads": 2, "axes_dims_rope": [4, 4, 8]}
+IMAGES: dict[str, Any] = {**UNET, **BLOCKS, "out_channels": 1}
+SHAPES: dict[str, tuple[Callable[[], Any], tuple[int, ...] | None]] = {
+    "a UNet": (lambda: UNet2DModel(**IMAGES), (1, 8, 8)),
+    "not square": (lambda: UNet2DModel(**{**IMAGES, "sample_size": (8, 16)}), (1, 8, 16)),
+    "of one's own class": (lambda: Own(**IMAGES), (1, 8, 8)),
+    "learned variances": (lambda: UNet2DModel(**{**IMAGES, "out_channels": 2}), (1, 8, 8)),
+    "compiled": (lambda: torch.compile(UNet2DModel(**IMAGES)), (1, 8, 8)),
+    "parallel": (lambda: torch.nn.DataParallel(UNet2DModel(**IMAGES)), (1, 8, 8)),
+    "offloaded": (lambda: cpu_offload(UNet2DModel(**IMAGES), torch.device("cpu")), (1, 8, 8)),
+    "bound": (lambda: functools.partial(UNet2DModel(**IMAGES), class_labels=None), (1, 8, 8)),
+    "no size": (lambda: UNet2DModel(**{**IMAGES, "sample_size": None}), None),
+    "an image beside the sample": (lambda: UNet2DModel(**{**IMAGES, "in_channels": 3}), None),
+    "a signal": (lambda: UNet1DModel(sample_size=64, in_channels=2, out_channels=2, extra_in_channels=16), (2, 64)),
+    "a transformer": (lambda: SD3Transformer2DModel(8, in_channels=4, out_channels=4, num_layers=1), (4, 8, 8)),
+    "a video": (lambda: LatteTransformer3DModel(in_channels=4, sample_size=8, video_length=6, **VIDEO), (4, 6, 8, 8)),
+    "frames unknown": (lambda: UNet3DConditionModel(sample_size=8, block_out_channels=(32,) * 4), None),
+    "packed": (lambda: FluxTransformer2DModel(1, in_channels=16, num_layers=1, num_single_layers=1, **FLUX), None),
+    "EDM": (Precond, (3, 16, 16)),
+    "a function": (lambda: lambda x, sigma: x, None),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_networks_config_says_the_shape(name: str) -> None:
+    make, shape = SHAPES[name]
+    assert Denoiser(make(), prediction="epsilon").shape == shape
 
 
 def conditional(**how: Any) -> Denoiser:

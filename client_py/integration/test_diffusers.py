@@ -1,10 +1,12 @@
 """The scheduler in diffusers: its pipelines, its files, and the same samples as the schedulers that it agrees with."""
 
+import contextlib
 import copy
 import importlib
 import json
 import pickle
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +36,10 @@ from diffusers import (
     UNet2DModel,
 )
 from diffusers.schedulers.scheduling_utils import SchedulerMixin
+from network import flow as flow_batch
+from network import trained
 
-from anisoflight import Client, Plan
+from anisoflight import AnisoflightWarning, Client, Plan
 from anisoflight.diffusers import Scheduler
 from anisoflight.errors import AnisoflightError
 from anisoflight.networks import Network, ddpm, flow
@@ -222,7 +226,9 @@ def test_ddpm_pipeline_draws_the_plans_samples(client: Client, unet: UNet2DModel
     pipe = DDPMPipeline(unet, DDPMScheduler())
     pipe.set_progress_bar_config(disable=True)
     for plan in (client.plan("law", solver="euler", steps=3), far):
-        pipe.scheduler = plan.scheduler(pipe)
+        told = f"DDPMPipeline will evaluate its network {plan.nfe + 1} times with num_inference_steps={plan.steps}, "
+        with pytest.warns(AnisoflightWarning, match=f"{told}{plan.nfe} of them"):
+            pipe.scheduler = plan.scheduler(pipe)
         asked: list[float] = []
         hook = unet.register_forward_pre_hook(lambda _, args, asked=asked: asked.append(float(args[1])))
         generator = torch.Generator().manual_seed(3)
@@ -237,9 +243,62 @@ def test_ddpm_pipeline_draws_the_plans_samples(client: Client, unet: UNet2DModel
         own.set_timesteps(plan.steps)
         with pytest.raises(AnisoflightError, match="scale_model_input must be called first"):
             own.step(noise(), own.timesteps[0], noise())
-    near = client.plan({"edm": {"T": 1e6}}, sigma_min=0.01, sigma_max=1000, solver="euler", steps=3).scheduler(pipe)
-    near.set_timesteps(3)
-    assert len(near.timesteps) == 3  # it starts at unit noise, or nearly
+
+
+@contextlib.contextmanager
+def counted(network: torch.nn.Module) -> Iterator[list[float]]:
+    """The times of the network's calls."""
+    times: list[float] = []
+
+    def note(_: Any, args: Any, kwargs: Any) -> None:
+        time = kwargs["timestep"] if "timestep" in kwargs else args[1]
+        times.append(float(torch.as_tensor(time).flatten()[0]))
+
+    hook = network.register_forward_pre_hook(note, with_kwargs=True)
+    yield times
+    hook.remove()
+
+
+@pytest.mark.parametrize("kind", [DDPMPipeline, DDIMPipeline])
+def test_the_number_of_evaluations_is_told(client: Client, unet: UNet2DModel, kind: Any) -> None:
+    """What the scheduler says before is what the network sees: those of the plan from σ = 80 on, one more below."""
+    client.make_schedule("law", "start", dataset="digits", sigma_max=5.0, replace=True, progress=False)
+    high = {"sigma_min": 0.02, "sigma_max": 80}
+    plans = {
+        3: client.plan("edm", **high, solver="ipndm", steps=3),
+        4: client.plan("edm", **high, solver="heun", nfe=4),
+        5: client.plan("law", solver="ipndm", steps=4),
+    }
+    for number, plan in plans.items():
+        pipe = kind(unet, DDPMScheduler())
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            pipe.scheduler = plan.scheduler(pipe)
+        assert len([one for one in caught if "will evaluate" in str(one.message)]) == number - plan.nfe
+        pipe.set_progress_bar_config(disable=True)
+        with counted(unet) as times:
+            pipe(num_inference_steps=plan.steps)
+        assert len(times) == pipe.scheduler.nfe == number
+
+
+def test_unit_noise_for_a_flow_is_seen_by_no_eye(client: Client) -> None:
+    """Its first state at σ = 80 is .988 times unit noise: what a trained network then draws differs by less than half a
+    level of 8 bits."""
+    network = trained(flow_batch, 400)
+    plan = client.plan("edm", sigma_min=0.02, sigma_max=80, solver="ipndm", steps=3)
+    scheduler = Scheduler([plan], "flow", spends=True)
+
+    def ask(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+        return network(x, t).sample
+
+    x = noise(64)
+    scheduler.set_timesteps(3)
+    assert len(scheduler.timesteps) == scheduler.nfe == 3
+    with torch.no_grad():
+        for t in scheduler.timesteps:
+            x = scheduler.step(ask(x, t), t, x).prev_sample
+    exact = plan(denoiser_of(flow(1000), ask), noise(64), progress=False)
+    assert (x - exact).square().mean().sqrt() < 1 / 255
 
 
 @pytest.fixture(scope="module")
@@ -313,7 +372,10 @@ def test_stable_diffusion(client: Client, laws: list[Plan], which: int) -> None:
         pipe.set_progress_bar_config(disable=True)
         given |= {"prompt_embeds": prompts, "negative_prompt_embeds": empty, "guidance_scale": guidance}
         generator = torch.Generator().manual_seed(3)
-        return pipe(num_inference_steps=5, generator=generator, output_type="latent", **given).images
+        with counted(unet) as times:
+            images = pipe(num_inference_steps=5, generator=generator, output_type="latent", **given).images
+        assert given.get("strength", 1) < 1 or len(times) == pipe.scheduler.nfe == plan.nfe
+        return images
 
     noise, image = latents(3), latents(4)
     close(run(StableDiffusionPipeline, height=16, width=16), plan(denoiser, noise))
@@ -361,7 +423,11 @@ def test_flux(client: Client, laws: list[Plan], which: int) -> None:
         pipe.set_progress_bar_config(disable=True)
         given |= {**prompts, **{f"negative_{name}": value for name, value in empty.items()}, "true_cfg_scale": guidance}
         size = {"height": 16, "width": 16, "output_type": "latent", "generator": torch.Generator().manual_seed(3)}
-        return unpacked(pipe(num_inference_steps=5, **size, **given).images)
+        with counted(transformer) as times:
+            images = pipe(num_inference_steps=5, **size, **given).images
+        assert given.get("strength", 1) < 1 or len(times) == 2 * pipe.scheduler.nfe  # guidance asks twice
+        assert pipe.scheduler.nfe == plan.nfe + (pipeline is FluxPipeline)
+        return unpacked(images)
 
     noise, image = latents(3), latents(4)
     close(run(FluxPipeline), plan(denoiser, noise))

@@ -10,6 +10,7 @@ import pytest
 import torch
 from diffusers import DDPMPipeline, DDPMScheduler, DPMSolverMultistepScheduler, UNet2DModel
 from matplotlib import pyplot
+from pipelines import flux, sdxl
 
 from anisoflight import Client, Plan
 
@@ -26,14 +27,23 @@ def test_blocks_of_the_page(client: Client, tmp_path: Path, monkeypatch: pytest.
     torch.manual_seed(0)
     client.make_mixture("digits", "digits", covariance="dct", progress=False)
     names: dict[str, Any] = {"client": client}
+    sizes: dict[str, Any] = {"block_out_channels": (8, 16), "norm_num_groups": 4}
+    kinds = {"down_block_types": ("DownBlock2D",) * 2, "up_block_types": ("UpBlock2D",) * 2}
+    unet = UNet2DModel(sample_size=8, in_channels=1, out_channels=1, **sizes, **kinds)
+    DDPMPipeline(unet, DDPMScheduler()).save_pretrained("your-pipeline")
+    sdxl(tmp_path / "tokens").save_pretrained("stabilityai/stable-diffusion-xl-base-1.0")
+    flux(tmp_path / "tokens").save_pretrained("black-forest-labs/FLUX.1-dev")
     for code in blocks("docs/networks.md"):
+        code = code.replace("in_channels // 4, 128, 128", "in_channels // 4, 8, 8")  # the latents of the small pipeline
         exec(compile(code, "networks.md", "exec"), names)
     assert sorted(path.name for path in Path("out").iterdir()) == [
-        *("all.arrow", "all.npy", "all.npz", "all.parquet", "few-5.json", "grid.png", "pipeline", "unipc-9.json"),
+        *("all.arrow", "all.npy", "all.npz", "all.parquet", "few-3.json", "grid.png", "pipeline", "unipc-9.json"),
         "weather.csv",
     ]
-    assert Plan.load("out/few-5.json").nfe == 5
-    assert names["three"].shape == (3, 1, 8, 8)
+    assert Plan.load("out/few-3.json").nfe == names["other"].nfe == 3
+    assert names["samples"].shape == (16, 1, 8, 8)
+    assert names["latents"].shape == (2, 4, 8, 8)
+    assert names["latents"].isfinite().all()
     assert 9 in DDPMPipeline.from_pretrained("out/pipeline").scheduler.plans
     assert set(client.models().index) >= {"my-unet", "prompted", "latent", "weather", "signal"}
     assert set(client.datasets().index) >= {"arrow", "faces"}
@@ -54,7 +64,7 @@ def test_the_readmes_pipeline(unet: UNet2DModel, tmp_path: Path, monkeypatch: py
     names: dict[str, Any] = {}
     exec(compile(code, "README.md", "exec"), names)
     assert len(names["images"]) == 16
-    pipe, plan = names["pipe"], Plan.load("five.json")
+    pipe, plan = names["pipe"], Plan.load(next(tmp_path.glob("*.json")))
     drawn = pipe(4, torch.Generator().manual_seed(1), plan.steps, output_type="np").images
     noise = torch.randn(4, 1, 8, 8, generator=torch.Generator().manual_seed(1))
     expected = plan(names["D"], noise, progress=False).clamp(-1, 1) / 2 + 0.5

@@ -1,5 +1,7 @@
 """The programs in other languages: built, run against a server, and compared with pyarrow.
 
+Java's server has TLS and tokens, the others' has neither.
+
 A language whose tools are not on the machine is skipped. What is built stays in bin/languages, for the next time.
 """
 
@@ -16,6 +18,7 @@ import pyarrow.flight as fl
 import pytest
 import wire
 from documents import ROOT
+from guarded import Guarded, certificate, guarded_server
 
 import anisoflight
 
@@ -49,19 +52,28 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[anisoflight.Loc
         yield client
 
 
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    folder = tmp_path_factory.mktemp("guarded")
+    certificate(folder, "server")
+    with guarded_server(folder) as server:
+        yield server
+
+
 @pytest.mark.parametrize("name", LANGUAGES)
-def test_programs(name: str, server: anisoflight.LocalClient) -> None:
+def test_programs(name: str, server: anisoflight.LocalClient, guarded: Guarded) -> None:
     language = LANGUAGES[name]
     if missing := [tool for tool in language.tools if shutil.which(tool) is None]:
         pytest.skip(f"{name}: {' and '.join(missing)} not found")
     place = BUILT / name
     shutil.copytree(PROJECTS / name, place, dirs_exist_ok=True)
-    port = server.location.rpartition(":")[2]
+    port = guarded.port if name == "java" else server.location.rpartition(":")[2]
+    shutil.copy(guarded.roots, place)
     program = (PROJECTS / name / language.source).read_text(encoding="utf-8")
     (place / language.source).write_text(re.sub(r"\b8815\b", port, program), encoding="utf-8")
 
     def run(command: str) -> str:
-        environment = {**os.environ, "GOFLAGS": ""}
+        environment = {**os.environ, "GOFLAGS": "", "ANISOFLIGHT_TOKEN": guarded.token}
         done = subprocess.run(
             command.split(), cwd=place, env=environment, capture_output=True, text=True, check=False, timeout=1800
         )

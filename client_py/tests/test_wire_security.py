@@ -12,21 +12,10 @@ import numpy as np
 import pyarrow.flight as fl
 import pytest
 import wire
+from guarded import SCOPES, certificate, new_token
 
 import anisoflight
 from anisoflight.serve import find_binary
-
-SCOPES = ("read", "sample", "train", "admin")
-
-
-def new_token(file: Path, name: str, scopes: str) -> str:
-    """A token whose line is added to the file."""
-    made = subprocess.run(
-        [find_binary(), "token", "new", "--name", name, "--scopes", scopes], capture_output=True, text=True, check=True
-    )
-    with file.open("a") as lines:
-        lines.write(made.stdout)
-    return next(word for word in made.stderr.split() if word.startswith("aniso_"))
 
 
 @dataclass
@@ -44,10 +33,8 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     folder = tmp_path_factory.mktemp("guarded")
     certs, file = folder / "certs", folder / "tokens"
     certs.mkdir()
-    make = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
-    for name in ("server", "client"):  # as docs/operation.md tells
-        command = f"{make} -subj /CN={name} -addext subjectAltName=DNS:localhost -out {name}.pem -keyout {name}-key.pem"
-        subprocess.run(command.split(), cwd=certs, check=True, capture_output=True)
+    for name in ("server", "client"):
+        certificate(certs, name)
     tokens = {scope: new_token(file, scope.replace(",", "-"), scope) for scope in (*SCOPES, ",".join(SCOPES))}
     arguments = ["--tls-cert", str(certs / "server.pem"), "--tls-key", str(certs / "server-key.pem")]
     arguments += ["--tokens", str(file), "--device", "go"]

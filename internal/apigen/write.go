@@ -266,9 +266,10 @@ func (c comments) columns(row reflect.Type) string {
 	return strings.Join(list, ", ")
 }
 
-// actions returns a table of the actions that answer with JSON.
+// actions returns a table of the actions that answer with JSON. Those that list, and those that delete, share a row.
 func (c comments) actions() string {
 	rows := [][]string{{"action: fields (default)", ""}}
+	var lists, deletes []string
 	for _, op := range api.Operations() {
 		if !op.By(api.ByAction) || op.Rows {
 			continue
@@ -284,9 +285,17 @@ func (c comments) actions() string {
 		if fields != "" {
 			name += ": " + fields
 		}
-		rows = append(rows, []string{name, cell(op.Sentence)})
+		switch {
+		case strings.HasPrefix(op.Name, "List"):
+			lists = append(lists, name)
+		case strings.HasPrefix(op.Name, "Delete"):
+			deletes = append(deletes, name)
+		default:
+			rows = append(rows, []string{name, cell(op.Sentence)})
+		}
 	}
-	return table(rows...)
+	return table(append(rows, []string{strings.Join(lists, ", "), "List what is stored."},
+		[]string{strings.Join(deletes, ", "), "Delete it; what was made from it stays."})...)
 }
 
 // kinds returns a table of the kinds of MakeSchedule.

@@ -17,7 +17,9 @@ const maxNumbers = 1 << 27
 // class, with the channels' covariance at each frequency of the DCT. Moments are divided by the number of images. The
 // covariance of a class of n images is shrunk towards the classes' mean covariance Σ_w,
 //
-//	Σ_y ← (n Σ_y + C Σ_w)/(n + C).
+//	Σ_y ← (n Σ_y + C Σ_w)/(n + C),
+//
+// the posterior mean for an inverse-Wishart prior of 2C + 1 degrees of freedom and scale C Σ_w.
 type Estimator struct {
 	h, w, c  int
 	perClass bool

@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from anisoflight import Client
 
     from .data import Split
@@ -36,12 +33,6 @@ class Energy:
     def minus(self, other: Energy) -> Energy:
         """Sample-by-sample difference: its stderr is that of the paired comparison."""
         return Energy(self.samples - other.samples)
-
-
-def energy_table(energies: Mapping[str, Energy]) -> pd.DataFrame:
-    """Named energies as the report prints them."""
-    rows = [(name, f"{energy.mean:.1f} ± {energy.stderr:.1f}") for name, energy in energies.items()]
-    return pd.DataFrame(rows, columns=pd.Index(["schedule", "E"]))
 
 
 class EnergyMeter:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pandas as pd
 
 from anisoflight.compare.bench import half_range
+from anisoflight.images import data_uri, grid
 
-from .checks import Check, Checks
+from .data import Images
 
 _STYLE = """
 :root { color-scheme: light; }
@@ -27,29 +28,14 @@ img { max-width: 100%; }
 .plot { width: 38rem; }
 .mosaics { display: grid; grid-template-columns: repeat(auto-fill, minmax(14rem, 1fr)); gap: .8rem 1.2rem; }
 .mosaics { font-size: .88rem; align-items: end; } .mosaics img { width: 100%; image-rendering: pixelated; }
-.met { color: #19692c; } .unmet { color: #7a5200; } .broken { color: #b00020; font-weight: 600; }
-td:first-child { white-space: normal; min-width: 9rem; } td > span { white-space: normal; }
+td:first-child { white-space: normal; min-width: 9rem; }
 .scroll { overflow-x: auto; }
-dt { font-weight: 600; } dd { margin: 0 0 .5rem 1.2rem; max-width: 50rem; }
 @media (max-width: 40rem) { /* a telephone: wide pictures and tables are moved sideways */
   body { margin: 1rem auto; padding: 0 .8rem; } h1 { font-size: 1.35rem; }
   .scroll img { max-width: none; width: 36rem; }
   th, td { padding: .25rem .35rem; } td:first-child { min-width: 7rem; }
 }
 """
-
-_TERMS = {
-    "NFE": "evaluations of the network for one image, counted by the server",
-    "σ, g": "the standard deviation and the variance of the noise; a schedule is a path g(t) from 0 to T",
-    "FD, edge FD": "Fréchet distances between samples and data, on features of a classifier (digits) or 40 principal "
-    "components (patches), and on random convolutions, which see edges; smaller is better, comparable within a table",
-    "ODE error": "root mean square distance of the images to the exact end of the network's own trajectories",
-    "energy": "what schedules are learned by: the path energy of the trajectory loss, lower for shorter paths",
-    "few": "what the server finds for a number of evaluations on a model: a start, noise levels and a solver",
-    "geodesic": "the schedule of constant speed, from one pass over the data; nothing is trained for it",
-    "isotropic, anisotropic": "one path for the whole image; one for each subspace, such as low and high frequencies",
-    "±": "half the range over blocks of samples from one network: noise of sampling, not of training",
-}
 
 
 class Report:
@@ -58,23 +44,6 @@ class Report:
     def __init__(self, title: str) -> None:
         self.title = title
         self._blocks: list[str] = []
-        self._summary = ""
-
-    def summary(self, checks: Checks, *paragraphs: str) -> None:
-        """What stands on top: how many claims hold, which do not, and the terms."""
-        unmet = "".join(
-            f'<li class="{_class(check)}">{html.escape(str(check))}</li>'
-            for check in checks.items
-            if check.broken or not check.met
-        )
-        met = sum(check.met and not check.broken for check in checks.items)
-        terms = "".join(f"<dt>{html.escape(term)}</dt><dd>{html.escape(said)}</dd>" for term, said in _TERMS.items())
-        verdict = f"{met} of {len(checks.items)} thresholds met, {len(checks.broken)} broken."
-        self._summary = (
-            f'<p class="{"broken" if checks.broken else "met"}">{verdict}</p><ul>{unmet}</ul>'
-            + "".join(f"<p>{html.escape(text)}</p>" for text in paragraphs)
-            + f"<details><summary>Terms</summary><dl>{terms}</dl></details>"
-        )
 
     def heading(self, text: str, level: int = 2) -> None:
         """A section's heading."""
@@ -109,36 +78,17 @@ class Report:
             f'<figure><div class="scroll">{body}</div><figcaption>{html.escape(caption)}</figcaption></figure>'
         )
 
-    def checks(self, checks: Sequence[Check]) -> None:
-        """The list of claims with their verdicts."""
-        rows = "".join(_check_row(c) for c in checks)
-        head = "<thead><tr><th>claim</th><th>measured</th><th>threshold</th><th></th></tr></thead>"
-        self._blocks.append(f'<div class="scroll"><table>{head}<tbody>{rows}</tbody></table></div>')
-
     def write(self, path: Path) -> None:
         """Write the page; it appears whole or not at all."""
         path.parent.mkdir(parents=True, exist_ok=True)
         page = (
             f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(self.title)}</title>'
             f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>'
-            f"<body><h1>{html.escape(self.title)}</h1>{self._summary}{''.join(self._blocks)}</body></html>"
+            f"<body><h1>{html.escape(self.title)}</h1>{''.join(self._blocks)}</body></html>"
         )
         partial = path.with_suffix(".part")
         partial.write_text(page, encoding="utf-8")
         partial.replace(path)
-
-
-def _check_row(check: Check) -> str:
-    bound = f"{'≥' if check.at_least else '≤'} {check.bound:g}"
-    verdict = f'<span class="{_class(check)}">{check.verdict}</span>'
-    cells = [html.escape(check.claim), f"{check.value:.3g}", bound, verdict]
-    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
-
-
-def _class(check: Check) -> str:
-    if check.broken:
-        return "broken"
-    return "met" if check.met else "unmet"
 
 
 def pm(values: Sequence[float], digits: int = 2) -> str:
@@ -149,11 +99,6 @@ def pm(values: Sequence[float], digits: int = 2) -> str:
     return f"{mean:.{digits}f} ± {half_range(values):.{digits}f}"
 
 
-def layout(table: pd.DataFrame) -> pd.DataFrame:
-    """A table of `measuring.measure` as the report prints it: distances as mean ± half the range over seeds."""
-    columns = {"sampler": table["sampler"], "NFE": table["nfe"]}
-    for name in table.columns.difference(["sampler", "nfe", "ode_error", "seconds"], sort=False):
-        columns[str(name)] = table[name].map(pm)
-    columns["ODE error × 100"] = table["ode_error"].map(lambda e: f"{e:.2f}", na_action="ignore")
-    columns["s / 1000 samples"] = table["seconds"].map(lambda s: f"{s:.2f}")
-    return pd.DataFrame(columns)
+def mosaics(panels: Mapping[str, Images], columns: int) -> dict[str, str]:
+    """A picture of each panel's images [N, H, W, C]; the same place in each is the same image."""
+    return {title: data_uri(grid(images, columns)) for title, images in panels.items()}

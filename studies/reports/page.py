@@ -66,6 +66,17 @@ def _wrapped(text: str, first: str = "", rest: str = "") -> str:
     return lines.fill(text)
 
 
+def with_bounds(table: pd.DataFrame, converged: str, real: str) -> pd.DataFrame:
+    """The table with what no sampler of the network is expected to beat: rows of the converged network and of images.
+
+    Every table of distances has both; where one was not measured its row says so.
+    """
+    for name, value in (("converged network", converged), ("real images", real)):
+        row = [name, value or "not measured", *[""] * (len(table.columns) - 2)]
+        table.loc[len(table)] = row
+    return table
+
+
 def spread(values: pd.Series, *, signed: bool = False) -> str:
     """Mean ± standard deviation over networks; of one network its value alone, of none nothing."""
     if values.empty:

@@ -352,7 +352,7 @@ def learn(
 def descend(
     network: Network, fit: Callable[[Array], Array], held_back: Callable[[Array], Array], theta: Array, allowed: int
 ) -> Array:
-    """Least squares by Levenberg and Marquardt's steps with differences, until what is held back gains no more, or the
+    """Least squares by scipy's trust-region method with differences, until what is held back gains no more, or the
     allowed evaluations are spent.
     """
     before, best, held = network.evaluations, theta, math.inf

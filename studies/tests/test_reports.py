@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from studies import rival
+from anisoflight.files.cells import rows_of
+from studies import floors, rival
+from studies.floors import floor
 from studies.reports import (
     alone,
     diffuserspage,
@@ -26,7 +29,7 @@ from studies.reports import (
     rivalspage,
     search,
 )
-from studies.reports.page import Page
+from studies.reports.page import Page, spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -127,20 +130,13 @@ def test_anisotropy_alone_is_paired_by_network() -> None:
 
 
 ROOT = Path(__file__).parents[2]
-STARTS = {
-    "patches, from noise": ("patches8", "polynomial"),
-    "patches, from the matched start at σ = 20": ("patches8", "matched start at 20"),
-    "fields, from noise": ("fields16", "polynomial"),
-}
 REAL = {
     "Heun, EDM's levels, σ_max 80": "EDM, σ_max 80",
-    "Heun, EDM's levels, σ_max 20": "EDM, σ_max 20",
     "Heun, geodesic": "geodesic, nothing trained",
     "Heun, geodesic of order 1": "geodesic of order 1",
     "iPNDM-4, EDM's levels": "iPNDM-4",
     "DPM-Solver++(2M), EDM's levels": "DPM-Solver++(2M)",
     "`few`": "few",
-    "Heun, geodesic of the network before": "that geodesic, network of g",
 }
 """Rows of docs/schedules.md, and what they are called in the report."""
 
@@ -156,13 +152,6 @@ def _printed(line: str, count: int) -> list[list[str]]:
 
 def _rounded(value: float, digits: str) -> bool:
     return abs(value - float(digits)) <= 0.5001 * 10.0 ** -len(digits.partition(".")[2])
-
-
-def _measured(problem: str, sampler: str, nfe: int) -> pd.DataFrame:
-    """FD and edge FD of every network."""
-    rows = pd.read_csv(ROOT / "studies/docs" / f"alone-{problem}.csv")
-    chosen = rows[(rows["network"] == "plain") & (rows["sampler"] == sampler) & (rows["nfe"] == nfe)]
-    return chosen.set_index("seed")[["FD", "edge FD"]]
 
 
 def _cifar(sampler: str, nfe: int) -> pd.DataFrame:
@@ -197,107 +186,93 @@ def _strongest(dataset: str, features: str, nfe: int, methods: Iterable[str] = r
     return str(there[[method for method in methods if method in there.index]].idxmin())
 
 
-MATCHED = rivalspage.PLAIN["UniPC", rivalspage.MATCHED]
-README = {
-    "**CIFAR-10**, re-encoded as JPEG, three networks: `few`": (rivalspage.DATASET, rivalspage.FEW),
-    "strongest plain solver: iPNDM-4 or UniPC with an analytical first step": (
-        rivalspage.DATASET, rivalspage.ANALYTICAL,
-    ),
-    "strongest rival: levels and weights learned from noise, as in S4S and DyWeight": (
-        rivalspage.DATASET, rivalspage.WEIGHTS,
-    ),
-    "**Fashion-MNIST**, one network, never seen before: `few`": ("fashion16", rivalspage.BLIND),
-    "strongest plain solver: UniPC from the data's normal distribution": ("fashion16", MATCHED),
-    "`few`, since mended": ("fashion16", rivalspage.FEW),
-}  # fmt: skip
-"""Rows of the table of README, and their data sets and names in the study."""
-
-
 def _lies_within(values: pd.Series, cell: list[str]) -> bool:
     """Whether mean and deviation over networks are rounded to two numbers."""
     return all(map(_rounded, (float(values.mean()), float(values.std())), cell))
 
 
-@pytest.mark.parametrize("label", README)
-def test_the_table_of_the_readme_is_that_of_the_rows(label: str) -> None:
-    line = next(x for x in _document("README.md").splitlines() if x.startswith(f"| {label} |"))
-    dataset, method = README[label]
+def test_whether_to_use_it_is_what_the_rows_say() -> None:
+    """The distances in README, in order; and at 9 a plain solver that is as good by each kind of features."""
+    said = _joined()
+    number = r"(\d*\.?\d+)"
+    found = re.findall(f"{number} ± {number} / {number} ± {number}", said)
+    expected = [_torch(sampler, nfe) for nfe in (3, 5) for sampler in ("few, with data", diffuserspage.BEST)]
+    expected += [_tuned(method, 3) for method in (rivalspage.WEIGHTS, rivalspage.FEW)]
+    assert len(found) == len(expected)
+    for rows, numbers in zip(expected, found, strict=True):
+        assert len(rows) == 3
+        assert _lies_within(rows["classifier"], list(numbers[:2]))
+        assert _lies_within(rows["pca-64"], list(numbers[2:]))
+    ours = _tuned(rivalspage.FEW, 9).mean()
+    for name, solver in (("classifier", "UniPC"), ("pca-64", "iPNDM-4")):
+        assert _tuned(rivalspage.PLAIN[solver, rivalspage.MATCHED], 9).mean()[name] <= ours[name]
+    rows = diffuserspage.read(ROOT / "studies/docs" / diffuserspage.ROWS)
+    rows = rows[rows.network != diffuserspage.EARLY]
+    without = (diffuserspage.PAIRED, diffuserspage.WIDE)
+    lost, compared = len(diffuserspage.losses(rows, without)), diffuserspage.compared(rows, without)
+    assert f"Without data it lost {lost} of {compared} comparisons" in said
+    assert f"of {rows.tried.min():.0f} to {rows.tried.max():.0f} schedulers" in said
+
+
+RESULTS = {
+    "`few`": rivalspage.FEW,
+    "strongest plain solver: AFS": rivalspage.ANALYTICAL,
+    "levels and weights learned (ours, after S4S)": rivalspage.WEIGHTS,
+}
+"""Rows of the table of docs/results.md, and their names in the study."""
+
+
+@pytest.mark.parametrize("label", RESULTS)
+def test_the_table_of_results_is_that_of_the_rows(label: str) -> None:
+    line = next(x for x in _document("docs/results.md").splitlines() if x.startswith(f"| {label} |"))
     for nfe, numbers in zip((3, 5), _printed(line, 2), strict=True):
-        rows = _tuned(method, nfe, dataset)
-        if dataset == rivalspage.DATASET:
-            assert len(rows) == 3
-            assert _lies_within(rows["classifier"], numbers[:2])
-            assert _lies_within(rows["pca-64"], numbers[2:])
-        else:
-            assert all(map(_rounded, rows.iloc[0], numbers))
-
-
-def test_the_rivals_of_the_readme_are_the_strongest() -> None:
-    """By the classifier, of those that are measured; on CIFAR-10 one is prepared on the network, the other is not."""
-    noise = [method for method in rivalspage.RIVALS if rivalspage.MATCHED not in method]
-    line = next(x for x in _document("README.md").splitlines() if x.startswith("| strongest from noise |"))
-    for nfe, numbers in zip((3, 5), _printed(line, 2), strict=True):
-        assert _strongest(rivalspage.DATASET, "classifier", nfe) == rivalspage.WEIGHTS
-        plain = (rivalspage.ANALYTICAL, *rivalspage.PLAIN.values())
-        assert _strongest(rivalspage.DATASET, "classifier", nfe, plain) == rivalspage.ANALYTICAL
-        assert {_strongest("fashion16", name, nfe) for name in rivalspage.FEATURES} == {MATCHED}
-        rows = _tuned(_strongest("fashion16", "classifier", nfe, noise), nfe, "fashion16")
-        assert all(map(_rounded, rows.iloc[0], numbers))
-
-
-def test_what_the_readme_says_of_nine_evaluations() -> None:
-    said = re.search(r"At 9 `few` has (.*?), iPNDM-4 .*?, tuned, (.*?), and the learned rival (.*?)\. An", _joined())
-    heun = re.search(r"are better by components: (.*?) at 9, the geodesic (.*?)\. The aim", _joined())
-    assert said is not None
-    assert heun is not None
-    methods = (rivalspage.FEW, rivalspage.PLAIN["iPNDM-4", rivalspage.MATCHED], rivalspage.WEIGHTS)
-    methods += (rivalspage.TUNED_HEUN, rivalspage.GEODESIC)
-    for method, cell in zip(methods, (*said.groups(), *heun.groups()), strict=True):
-        rows, numbers = _tuned(method, 9), re.findall(r"\.?\d[\d.]*", cell)
+        rows = _tuned(RESULTS[label], nfe)
         assert len(rows) == 3
         assert _lies_within(rows["classifier"], numbers[:2])
         assert _lies_within(rows["pca-64"], numbers[2:])
-    for nfe in (13, 17):
-        assert rivalspage.verdict(3, _rivals()).reason.count(f"at {nfe}: 1.") == 2  # of three features
+    plain = (rivalspage.ANALYTICAL, *rivalspage.PLAIN.values())
+    assert {_strongest(rivalspage.DATASET, "classifier", nfe, plain) for nfe in (3, 5)} == {rivalspage.ANALYTICAL}
 
 
-def test_what_the_readme_says_of_emoji() -> None:
-    said = re.search(r"on emoji \(one network\), with (.*?) / (.*?) at 3 and (.*?) / (.*?) at 5, the best rivals "
-                     r"(.*?) / (.*?) \(learned\) and (.*?) / (.*?) \(UniPC\)", _joined())  # fmt: skip
-    assert said is not None
-    best = {3: rivalspage.WEIGHTS, 5: MATCHED}
-    where = [(rivalspage.BLIND, 3), (rivalspage.BLIND, 5), *((best[nfe], nfe) for nfe in (3, 5))]
-    values = [value for method, nfe in where for value in _tuned(method, nfe, "emoji16").iloc[0]]
-    assert all(map(_rounded, values, said.groups()))
-    now = re.search(r"on emoji `few` now has (.*?) / (.*?) at 3", _joined())
-    assert now is not None
-    assert all(map(_rounded, _tuned(rivalspage.FEW, 3, "emoji16").iloc[0], now.groups()))
-    for nfe in (3, 5):
-        assert {_strongest("emoji16", name, nfe) for name in real.FEATURES} == {best[nfe]}
+def test_what_results_say_of_diffusers_is_that_of_the_rows() -> None:
+    said = " ".join(_document("docs/results.md").split())
+    for sampler, nfe in product(("few, with data", diffuserspage.BEST), (3, 5)):
+        assert spread(_torch(sampler, nfe)["classifier"]) in said
+    assert f"converged {spread(_torch(diffuserspage.CONVERGED, 40)['classifier'])}" in said
 
 
-def test_the_ratios_of_few_are_those_of_the_rows() -> None:
-    lines = _document("docs/results.md").splitlines()
-    for label, problem in {"patches": "patches8", "fields": "fields16"}.items():
-        line = next(x for x in lines if x.startswith(f"| {label} |"))
-        for nfe, cell in zip((3, 5, 9), _printed(line, 3), strict=True):
-            ours, theirs = (_measured(problem, sampler, nfe) for sampler in (fair.FEW, fairpage.BASELINE[1]))
-            assert len(ours) == len(theirs) == 5
-            assert all(map(_rounded, ours.mean() / theirs.mean(), cell)), (line, nfe)
+def test_the_floor_and_the_converged_network_are_those_of_the_rows() -> None:
+    """In the tables of the documents, of CIFAR-10; and of Fashion-MNIST."""
+    docs = ROOT / "studies/docs"
+    real_images = " / ".join(floor(docs, rivalspage.DATASET, name) for name in real.FEATURES)
+    ends = " / ".join(rivalspage.converged(docs, "fashion16", name) for name in real.FEATURES)
+    assert f"| real images, 20 draws | {real_images.replace('0.', '.')} |" in _document("docs/results.md")
+    assert f"converged ({ends})" in " ".join(_document("docs/results.md").split())
+    means = real.read().groupby(["method", "nfe", "features"]).frechet.mean()["EDM, σ_max 80", 79]
+    for label, values in (
+        ("converged network: Heun, EDM's levels, 79", means[list(real.FEATURES)]),
+        ("real images, 20 draws", [float(part.split()[0]) for part in real_images.split(" / ")]),
+    ):
+        line = next(x for x in _document("docs/schedules.md").splitlines() if x.startswith(f"| {label} |"))
+        assert all(map(_rounded, values, _printed(line, 6)[0]))
 
 
-def test_the_floor_is_real_images() -> None:
-    floor = re.search(r"real images \| ([\d.]+) / ([\d.]+)", _document("README.md"))
-    assert floor is not None
-    assert all(map(_rounded, real.read().groupby("features").floor.first(), floor.groups()))
+def _numbers(row: dict[str, object]) -> str:
+    """The distances of a row."""
+    return json.dumps([row.get(name) for name in ("frechet", *rivalspage.FEATURES)])
 
 
-def test_ratios_to_isotropic_coefficients_are_those_of_the_rows() -> None:
-    for label, (problem, start) in STARTS.items():
-        line = next(x for x in _document("docs/results.md").splitlines() if x.startswith(f"| {label} |"))
-        for nfe, cell in zip((3, 5, 9), _printed(line, 3), strict=True):
-            ours, theirs = (_measured(problem, f"fitted{kind} of order 3, {start}", nfe) for kind in ("", " isotropic"))
-            assert all(map(_rounded, ours.mean() / theirs.loc[ours.index].mean(), cell)), (line, nfe)
+@pytest.mark.parametrize("name", sorted(file.name for file in (ROOT / "studies/docs").glob("*-rows.jsonl")))
+def test_no_row_was_ever_removed(name: str) -> None:
+    """The distances of each line that a commit took out are still there, under whatever name."""
+    file = ROOT / "studies/docs" / name
+    git = ["git", "-C", str(ROOT)]
+    if subprocess.run([*git, "rev-parse", "--is-shallow-repository"], capture_output=True).stdout != b"false\n":
+        pytest.skip("needs the history")
+    history = subprocess.run([*git, "log", "-p", "--format=", "--", str(file)], capture_output=True, check=True)
+    removed = [json.loads(line[1:]) for line in history.stdout.splitlines() if line.startswith(b"-{")]
+    there = set(map(_numbers, rows_of(file)))
+    assert not [row["key"] for row in removed if _numbers(row) not in there]
 
 
 def test_the_table_of_schedules_is_that_of_the_rows() -> None:
@@ -319,21 +294,11 @@ def test_where_few_loses_is_what_the_rows_say() -> None:
 
     cifar = {nfe: worse(_cifar("few", nfe), _cifar("iPNDM-4", nfe)) for nfe in (3, 5, 9)}
     assert cifar == {3: [0, 0], 5: [0, 2], 9: [2, 1]}  # classifier, pca-64
-    others = [
-        [worse(*(_measured(p, s, nfe) for s in (fair.FEW, fairpage.BASELINE[1]))) for nfe in (3, 5, 9)]
-        for p in ("patches8", "fields16")
-    ]
-    assert np.sum(others, axis=0).tolist() == [[0, 0], [2, 0], [5, 0]]  # FD, edge FD
     rows = product((3, 5, 9), ("few, with data", "few"))
     lost = {key: sum(worse(_torch(key[1], key[0]), _torch(diffuserspage.BEST, key[0]))) for key in rows}
     assert [sum(lost[nfe, s] for nfe in (3, 5, 9)) for s in ("few, with data", "few")] == [2, 6]
     rival = {nfe: worse(_tuned("few", nfe), _tuned(rivalspage.WEIGHTS, nfe)) for nfe in (3, 5)}
     assert rival == {3: [3, 2], 5: [2, 1]}
-    said = (
-        "the learned rival is ahead of `few` on all three networks by the classifier at 3, on two at 5; by components"
-    )
-    assert f"{said} on two at 3, on one at 5" in _joined()
-    assert "lost [2 of 18 comparisons](studies/docs/diffusers.md) to diffusers' best, 6 without data" in _joined()
 
 
 def _joined() -> str:
@@ -527,7 +492,7 @@ def test_the_page_of_learned_schedules_says_what_is_not_measured(tmp_path: Path)
 
 def test_the_page_of_learned_schedules_is_that_of_its_rows(tmp_path: Path) -> None:
     docs = ROOT / "studies" / "docs"
-    for file in docs.glob("learned-*.jsonl"):
+    for file in (docs / floors.ROWS, *docs.glob("learned-*.jsonl")):
         (tmp_path / file.name).write_bytes(file.read_bytes())
     assert learnedpage.write(tmp_path).read_text(encoding="utf-8") == _document("studies/docs/learned.md")
     assert (tmp_path / "learned-rows.csv").read_text() == (docs / "learned-rows.csv").read_text()
@@ -628,7 +593,8 @@ def test_the_best_of_diffusers_is_the_better_of_those_chosen(tmp_path: Path) -> 
 
 def test_each_loss_against_diffusers_is_named(tmp_path: Path) -> None:
     page = _against_diffusers(tmp_path, 2.25).read_text(encoding="utf-8")
-    assert "**The aim was not met.** `few` loses in 9 of 54 comparisons." in page
+    lost = "few 9 of 18, few, budget 16000 0 of 18, few, with data 0 of 18"
+    assert f"`few` loses in 9 of 54 comparisons: {lost}." in " ".join(page.split())
     assert page.count("- few, 5 evaluations, n1, classifier: 3.25, theirs 3.00") == 1
     assert page.count(", theirs ") == 9
 
@@ -642,6 +608,7 @@ def test_a_comparison_with_diffusers_says_what_is_not_measured(tmp_path: Path) -
 
 def test_the_page_of_diffusers_is_that_of_its_rows(tmp_path: Path) -> None:
     docs = ROOT / "studies" / "docs"
-    (tmp_path / diffuserspage.ROWS).write_bytes((docs / diffuserspage.ROWS).read_bytes())
+    for name in (diffuserspage.ROWS, floors.ROWS):
+        (tmp_path / name).write_bytes((docs / name).read_bytes())
     assert diffuserspage.write(tmp_path).read_text(encoding="utf-8") == _document("studies/docs/diffusers.md")
     assert (tmp_path / "diffusers-rows.csv").read_text() == (docs / "diffusers-rows.csv").read_text()

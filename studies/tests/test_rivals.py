@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import combinations, pairwise, product
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 import anisoflight
 from anisoflight.plan import Plan
+from studies import floors
 from studies.reports import rivals
 from studies.reports import rivalspage as page
 
@@ -133,14 +135,26 @@ def test_a_rival_that_is_better_fails_an_aim_whatever_is_missing(tmp_path: Path)
 def test_two_of_three_networks_decide_nothing(tmp_path: Path) -> None:
     text = " ".join(page.write(_page(tmp_path, {}, networks=2)).read_text(encoding="utf-8").split())
     assert text.count("**Not measured yet**: ") == len(page.AIMS)
-    assert text.index("before any row was measured") < text.index("What was measured")
+    assert text.index("no longer one test") < text.index("What was measured")
+    assert text.count("| converged network | not measured |") == text.count("| real images | not measured |") == 3
     assert "| **few** |" not in text
     assert "| few | **1.50 ± 0.71** |" in text
 
 
 def test_the_page_is_that_of_its_rows(tmp_path: Path) -> None:
-    (tmp_path / page.ROWS).write_bytes((DOCS / page.ROWS).read_bytes())
+    for name in (page.ROWS, page.CONVERGED_ROWS, floors.ROWS):
+        (tmp_path / name).write_bytes((DOCS / name).read_bytes())
     assert page.write(tmp_path).read_text(encoding="utf-8") == (DOCS / "rivals.md").read_text(encoding="utf-8")
+
+
+def test_the_page_repeats_other_pages_as_they_are() -> None:
+    """Numbers of LIMITS and CONVERGED that are not of this study's rows."""
+    learned, real = ((DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("learned", "real"))
+    for text, row, cells in (
+        (learned, "| midpoint | {} |", re.findall(r"geodesic has (.*?) / (.*?) \(", " ".join(page.LIMITS.split()))[0]),
+        (real, "| converged network | {} |", re.findall(r"alike: (.*?) / (.*?) \(", page.CONVERGED[page.DATASET])[0]),
+    ):
+        assert all(row.format(cell) in text for cell in cells), cells
 
 
 def test_a_whole_study_of_rivals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -164,3 +178,15 @@ def test_a_whole_study_of_rivals(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert (found[~found.method.isin([page.LEVELS, page.WEIGHTS])].tuning <= rivals.few_spends(3)).all()
     assert rivals.main(arguments) == 0
     assert (tmp_path / page.ROWS).read_bytes() == kept
+
+
+def test_the_floor_is_the_distance_of_some_rows_to_the_others(tmp_path: Path) -> None:
+    """Of more rows it is less, and each draw has its own."""
+    features = np.random.default_rng(0).normal(size=(2000, 4))
+    few, many = floors.draws(features, 100), floors.draws(features, 800)
+    assert len(set(few)) == floors.DRAWS
+    assert 0 < np.mean(many) < np.mean(few) / 2
+    key = json.dumps({"dataset": "a", "features": "b", "count": 100})
+    (tmp_path / floors.ROWS).write_text(json.dumps({"key": key, "distances": [1.0, 2.0, 3.0]}) + "\n")
+    assert floors.floor(tmp_path, "a", "b", 100) == "2.00 ± 1.00"
+    assert floors.floor(tmp_path, "a", "b") == ""

@@ -1,4 +1,4 @@
-"""The picture of samples: what stands in it are the samples of the two samplers that it names."""
+"""The picture of samples: what stands in it are the samples of the samplers that it names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NETWORK = {
 }  # fmt: skip
 
 
-def test_two_samplers_from_the_same_seeds(tmp_path: Path) -> None:
+def test_three_samplers_from_the_same_seeds(tmp_path: Path) -> None:
     labels = np.arange(80) % 10
     images = np.random.default_rng(0).integers(0, 255, (80, 8, 8, 1), np.uint8)
     np.savez(tmp_path / "images.npz", images=images, labels=labels)
@@ -27,20 +27,25 @@ def test_two_samplers_from_the_same_seeds(tmp_path: Path) -> None:
         run.step(5)
         run.save("net")
     words = [tmp_path / "trained/models/net", tmp_path / "images.npz", "--data", tmp_path / "data"]
-    words += ["--out", tmp_path / "two.png", "--samples", "64", "--rows", "2"]
+    words += ["--out", tmp_path / "three.png", "--samples", "64", "--rows", "2"]
     samples.main([*map(str, words)])
-    picture = np.asarray(Image.open(tmp_path / "two.png"))
-    report = json.loads((tmp_path / "two.json").read_text())
-    assert picture.shape == (samples.BANNER + 2 * 16, 2 * 160 + samples.GAP, 3)
-    grids = picture[samples.BANNER :: 2, ::2, 0]
-    left, right = grids[:, :80], grids[:, 80 + samples.GAP // 2 :]
+    picture = np.asarray(Image.open(tmp_path / "three.png"))
+    report = json.loads((tmp_path / "three.json").read_text())
+    width, height = samples.COLUMNS * 16, 2 * 16
+    assert picture.shape == (samples.BANNER + height, 3 * width + 2 * samples.GAP, 3)
     with anisoflight.serve(data=tmp_path / "data") as client:
-        common = {"labels": [*range(10)] * 2, "seed": 0, "nfe": 3, "progress": False}
+        common = {"labels": [*range(2 * samples.COLUMNS)], "seed": 0, "progress": False}
         few = client.schedule("net-few3").info["few"]
         assert report == {key: few[key] for key in samples.KEPT}
         plain = few["against"]
-        levels = {"polynomial": {"sigma_max": plain["sigma_max"]}}
-        want = client.sample("net", schedule="edm", solver=plain["solver"], grid=levels, **common)
-        for grid, drawn in ((left, want), (right, client.sample("net", schedule="net-few3", **common))):
-            rows = drawn.images[..., 0].reshape(2, 10, 8, 8).swapaxes(1, 2).reshape(16, 80)
-            np.testing.assert_array_equal(grid, rows)
+        levels = {"polynomial": {"sigma_max": plain["sigma_max"], "rho": samples.RHO[plain["levels"]]}}
+        wanted = [
+            client.sample("net", schedule="edm", solver=plain["solver"], grid=levels, nfe=3, **common),
+            client.sample("net", schedule="net-few3", nfe=3, **common),
+            client.sample("net", schedule="edm", solver="heun", grid="edm", steps=18, **common),
+        ]
+    for number, drawn in enumerate(wanted):
+        left = number * (width + samples.GAP)
+        panel = picture[samples.BANNER :: 2, left : left + width : 2, 0]
+        rows = drawn.images[..., 0].reshape(2, samples.COLUMNS, 8, 8).swapaxes(1, 2).reshape(panel.shape)
+        np.testing.assert_array_equal(panel, rows)

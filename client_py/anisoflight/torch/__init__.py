@@ -3,7 +3,7 @@
     from anisoflight.torch import Denoiser, few, schedule
 
     D = Denoiser(unet, scheduler)                         # any network of this process
-    plan = few(D, nfe=5, shape=(4, 64, 64))               # a sampler for it
+    plan = few(D, nfe=3)                                  # a sampler for it
     samples = plan(D, noise)
     schedule(D, client, "learned", images)                # a learned schedule for it
 

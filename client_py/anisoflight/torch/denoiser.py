@@ -17,8 +17,8 @@ from ..errors import BadRequestError, bad_model, bad_tensor
 from ..networks import Network, ddpm
 from ..subspaces import Subspaces
 from .meaning import meaning, network_of, range_of
-from .trial import Trial, trial_of
-from .wrapping import evaluating, unwrapped
+from .trial import Trial, sample_shape, trial_of
+from .wrapping import config_shape, evaluating, of_diffusers, unwrapped
 
 Tensor = torch.Tensor
 
@@ -76,6 +76,8 @@ class Denoiser:
         inner: Any = network.func if isinstance(network, functools.partial) else network
         inner = unwrapped(getattr(inner, "__self__", inner))
         self._module = inner if isinstance(inner, torch.nn.Module) else None
+        self.shape: tuple[int, ...] | None = config_shape(self._module)
+        """The shape (C, *axes) of one sample by the network's config; None if that does not say it."""
         self._time, self._condition = _signature(network, self._module)
         ends = {"sigma_min": sigma_min, "sigma_max": sigma_max}
         section = {"kind": "denoiser"} if callable(scheduler) else meaning(inner, scheduler, prediction)
@@ -137,14 +139,14 @@ class Denoiser:
         vars(out).update(attributes)
         return out
 
-    def check(self, shape: Sequence[int], data: Any = None, rows: Any = None, samples: int = 4) -> Trial:
-        """Try the network on a few x_0 of a shape (C, *axes).
+    def check(self, shape: Sequence[int] | None = None, data: Any = None, rows: Any = None, samples: int = 4) -> Trial:
+        """Try the network on a few x_0 of a shape (C, *axes), by default that of data, else `shape`.
 
         BadRequestError if it raises, returns another shape or non-finite values, or clearly is of another kind, which
         the error names. x_0 are some of `data` [N, C, *axes] with these rows of the conditions, or else the network's
         own samples. A network that fits no kind, such as an untrained one, gets a warning.
         """
-        return trial_of(self, shape, data, rows, samples)
+        return trial_of(self, sample_shape(self, shape, data), data, rows, samples)
 
     def __call__(self, x: Tensor, sigma: Any, condition: Any = None, /, *, rows: Any = None, **cond: Any) -> Tensor:
         """x_0 of x [B, C, *axes] at σ; `condition` is a single condition, as `cond` may be."""
@@ -234,7 +236,7 @@ class Denoiser:
         """F(z, time), in z's type."""
         self._shared.counts += len(z)
         real = self._dtype or z.dtype
-        if not type(self._module).__module__.startswith("diffusers."):  # which embed times in float32
+        if not of_diffusers(self._module):  # which embed times in float32
             time = time.to(real)
         cond = _mapped(lambda one: one.to(z.device, real if one.is_floating_point() else None), cond)
         inputs = [z.to(real), time]

@@ -23,6 +23,8 @@ from ..start import Start
 from ..subspaces import Coordinates
 from ..wire.progress import Bar, Progress
 from .denoiser import Denoiser
+from .trial import sample_shape
+from .wrapping import of_diffusers
 
 Tensor = torch.Tensor
 Array = np.ndarray[Any, Any]
@@ -35,7 +37,7 @@ _ROWS, _VALUES = 64, 1 << 20  # at a time, unless the denoiser's batch is smalle
 def few(
     denoiser: Denoiser | Callable[[Tensor, Tensor], Tensor],
     nfe: int,
-    shape: Sequence[int],
+    shape: Sequence[int] | None = None,
     data: Any = None,
     features: Callable[[Tensor], Tensor] | None = None,
     *,
@@ -49,7 +51,8 @@ def few(
     """The best sampler of a denoiser for few evaluations: a `Plan`, for `plan(denoiser, noise)`, `plan.scheduler(pipe)`
     and your own loops. The denoiser may be a function of x and σ that returns x_0.
 
-    shape is that of one sample, (C, L), (C, H, W) or (C, D, H, W). Samples are drawn under the denoiser's conditions.
+    shape is that of one sample, (C, L), (C, H, W) or (C, D, H, W): by default that of `data`, else `denoiser.shape`.
+    Samples are drawn under the denoiser's conditions.
 
     Without `data`, solvers on several noise levels, and coefficients fitted to the denoiser's trajectories, are
     compared by the squared error of their samples to converged ones from the same noise. With `data` [N, *shape],
@@ -71,11 +74,10 @@ def few(
     """
     if not isinstance(denoiser, Denoiser):
         denoiser = Denoiser(denoiser, "denoiser")
-    channels, *axes = (int(n) for n in shape)
-    if len(axes) not in (1, 2, 3):
-        raise bad_tensor(f"shape must be that of one sample, (C, H, W), got {tuple(shape)}")
     if data is not None:
         data = data if hasattr(data, "shape") else np.asarray(data)
+    channels, *axes = shape = sample_shape(denoiser, shape, data)
+    if data is not None:
         if "float" not in str(getattr(data, "dtype", "float")):
             raise bad_tensor(f"data must be floats in the denoiser's units, got {data.dtype}")
         labels = _checked(labels, len(data), denoiser.rows)
@@ -104,7 +106,19 @@ def few(
     plan = Plan({**end["plan"], "info": report, "provenance": provenance}, None, law)
     if progress:
         print(report["summary"])
+        print(f"few: {_told(plan, denoiser)}")
     return plan
+
+
+def _told(plan: Plan, denoiser: Denoiser) -> str:
+    """How often the plan evaluates the network, and where it is once more."""
+    out = f"{plan.nfe} evaluations in {plan.steps} steps"
+    if of_diffusers(denoiser._module) and not plan.takes_unit_noise(denoiser.network):
+        out += (
+            ", and one more in a pipeline that gives its network unit noise first, such as DDPMPipeline, DDIMPipeline "
+        )
+        out += "and Flux's: see plan.scheduler(pipe).nfe"
+    return out
 
 
 def _checked(labels: Any, count: int, rows: int) -> Array | None:

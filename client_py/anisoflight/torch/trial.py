@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -67,8 +68,6 @@ def trial_of(denoiser: Denoiser, shape: Sequence[int], data: Any, rows: Any, sam
     kind.
     """
     count = max(samples, -(-_VALUES // math.prod(shape)))
-    if data is not None and (data.shape[1:] != tuple(shape) or not len(data)):
-        raise bad_tensor(f"data must be [N, {', '.join(map(str, shape))}], got {list(data.shape)}")
     own_samples = data is None or (denoiser.rows > 0 and rows is None)  # also for data with unknown conditions
     chosen = np.arange(count) % denoiser.rows if own_samples and denoiser.rows else None
     images: Any = None
@@ -126,15 +125,51 @@ def trial_of(denoiser: Denoiser, shape: Sequence[int], data: Any, rows: Any, sam
     return trial
 
 
+def sample_shape(denoiser: Denoiser, shape: Sequence[int] | None, data: Any = None) -> tuple[int, ...]:
+    """The shape (C, *axes) of one sample: as given, or of data [N, C, *axes], or of the network's config.
+
+    BadRequestError (BAD_TENSOR) if none is known, or they contradict each other.
+    """
+    known, of_data = denoiser.shape, None if data is None else tuple(data.shape[1:])
+    given = shape if shape is not None else of_data if of_data is not None else known
+    form = "that of one sample without the batch, (C, L), (C, H, W) or (C, D, H, W), such as shape=(3, 32, 32)"
+    if given is None:
+        raise bad_tensor(f"shape must be given, {form}: {_says(denoiser)}")
+    try:
+        found = tuple(operator.index(n) for n in given)
+    except TypeError:
+        found = (0,)
+    if not 2 <= len(found) <= 4 or min(found) < 1:
+        raise bad_tensor(f"shape must be {form}, got {given!r}; {_says(denoiser)}")
+    if known is not None and (len(found) != len(known) or found[0] != known[0]):
+        raise bad_tensor(
+            f"shape must have {known[0]} channels and {len(known) - 1} axes, got {found}; {_says(denoiser)}"
+        )
+    if data is not None and (of_data != found or not len(data)):
+        raise bad_tensor(f"data must be [N, {', '.join(map(str, found))}] by shape, got {list(data.shape)}")
+    return found
+
+
+def _says(denoiser: Denoiser) -> str:
+    """What the network's config says of the shape."""
+    if denoiser._module is None:
+        return "a function has no config that says it"
+    name = type(denoiser._module).__name__
+    known = denoiser.shape
+    return f"the config of {name} does not say it" if known is None else f"the config of {name} says {known}"
+
+
 def _check_callable(denoiser: Denoiser, noise: Tensor) -> None:
     """Raise if the network cannot be called."""
+    shape = tuple(noise.shape[1:])
+    hint = "" if shape == denoiser.shape else f"; shape is {shape}, {_says(denoiser)}"
     for sigma in (denoiser.sigma_min, denoiser.sigma_max):
         try:
             finite = bool(denoiser(sigma * noise, sigma).isfinite().all())
-        except AnisoflightError:
-            raise
+        except AnisoflightError as error:
+            raise type(error)(error.message + hint, error.code) from error
         except Exception as error:
-            message = f"network must take inputs {list(noise.shape)}, got {type(error).__name__}: {error}"
+            message = f"network must take inputs {list(noise.shape)}, got {type(error).__name__}: {error}{hint}"
             raise bad_model(message) from error
         if not finite:
             raise bad_model(f"network must return finite values, got others at σ = {sigma:.3g}")

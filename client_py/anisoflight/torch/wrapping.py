@@ -171,10 +171,10 @@ def wrap(
 ) -> Wrapped:
     """The module in the server's form, from its config or the arguments."""
     config: Any = getattr(module, "config", {})
-    of_diffusers = hasattr(config, "get") and type(module).__module__.startswith("diffusers.")
+    known = hasattr(config, "get") and of_diffusers(module)
     takes = inspect.signature(module.forward).parameters
-    packed = 4 if of_diffusers and {"img_ids", "txt_ids"} <= takes.keys() else 1
-    if of_diffusers:
+    packed = 4 if known and {"img_ids", "txt_ids"} <= takes.keys() else 1
+    if known:
         size = size if size is not None else config.get("sample_size")
         if channels is None and config.get("in_channels"):
             channels = config["in_channels"] // packed
@@ -191,7 +191,7 @@ def wrap(
     examples: list[Any] = [("sample", sample_args, sample), ("noise", {}, noise)]
     numbers = torch.arange(BATCH, device=like.device)
     table, none, names, name = None, {}, (), ""
-    if of_diffusers:
+    if known:
         out = int(config.get("out_channels") or channels * packed)
         if out not in (channels * packed, 2 * channels * packed):
             message = "out_channels must be in_channels, or twice that with learned variances"
@@ -203,13 +203,13 @@ def wrap(
         table = _conditions(conditions, empty, like.detach())
         labels, none = table.labels, {"none": table.labels}
         sample_args["conditions"] = [[".".join(key), *shape] for key, (shape, _) in table.parts.items()]
-    elif of_diffusers:
+    elif known:
         count = int(config.get("num_class_embeds") or config.get("num_embeds_ada_norm") or 0)
         count, name = (count, "class_labels") if count and "class_labels" in takes else (0, "")
         more = type(module).__name__ == "DiTTransformer2DModel"  # a row of its table for no class, beyond the count
         labels = count if labels is None or more else min(labels, count)
         none = {"none": labels} if more or labels < count else {}  # else the last row, of a UNet with a class left out
-    if labels and label == "onehot" and not of_diffusers and table is None:
+    if labels and label == "onehot" and not known and table is None:
         examples.append((label, {}, torch.eye(labels, dtype=like.dtype, device=like.device)[numbers % labels]))
     elif labels:
         examples.append(("label", none, numbers % labels))
@@ -245,6 +245,34 @@ class Adapter(torch.nn.Module):
 
     def forward(self, x, noise_label{", class_labels" if len(head) > 2 else ""}):
         return self.module({call}, {missing[0]}=…)"""
+
+
+def of_diffusers(module: Any) -> bool:
+    """Whether a network's class is one of diffusers."""
+    return type(module).__module__.startswith("diffusers.")
+
+
+def config_shape(module: Any) -> tuple[int, ...] | None:
+    """The shape (C, *axes) of one sample that the config of a network says; None if it does not.
+
+    Of diffusers: in_channels and sample_size, of networks for images, signals and Latte's videos that take nothing else
+    as channels. Of EDM and EDM2: img_channels and img_resolution.
+    """
+    config: Any = getattr(module, "config", None)
+    name = next((kind.__name__ for kind in type(module).__mro__ if kind.__module__.startswith("diffusers.")), "")
+    if not name or not isinstance(config, Mapping):
+        channels, size, axes = getattr(module, "img_channels", None), getattr(module, "img_resolution", None), 2
+    else:
+        channels, size = config.get("in_channels"), config.get("sample_size")
+        axes = (
+            1 if "1D" in name or name == "StableAudioDiTModel" else 2 if "2D" in name and name != "UVit2DModel" else 0
+        )
+        if (config.get("out_channels") or channels) not in (channels, 2 * (channels or 0)):
+            return None  # the network takes an image or a mask beside the sample
+        if config.get("video_length") and isinstance(size, int):
+            axes, size = 3, (config["video_length"], size, size)
+    out: tuple[Any, ...] = channels, *(size if isinstance(size, list | tuple) else [size] * axes)
+    return out if axes and len(out) == 1 + axes and all(isinstance(n, int) for n in out) else None
 
 
 def unwrapped(module: Any) -> Any:
