@@ -39,11 +39,14 @@ BARS = """() => [...document.querySelectorAll(".jp-OutputArea-output .widget-hbo
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """JupyterLab on a copy of the notebooks, without their last cells, which end their servers: its address."""
+    """JupyterLab on a copy of the notebooks, without outputs and their last cells, which end their servers."""
     folder = tmp_path_factory.mktemp("lab")
     for path in (ROOT / "client_py/notebooks").glob("*.ipynb"):
         notebook = json.loads(path.read_text(encoding="utf-8"))
         notebook["cells"].pop()
+        for cell in notebook["cells"]:
+            if cell["cell_type"] == "code":
+                cell |= {"outputs": [], "execution_count": None}
         (folder / path.name).write_text(json.dumps(notebook), encoding="utf-8")
     paths = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     settings = {"PATH": paths, "PYTHONPATH": str(ROOT / "client_py")}
