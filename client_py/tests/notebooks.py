@@ -3,8 +3,10 @@
 It needs what `make notebook` installs. Progress bars are left out: they are different in every run.
 """
 
+import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +25,15 @@ def refresh(path: Path) -> None:
 
 
 def tidy(path: Path) -> None:
-    """Remove progress bars, and what a notebook knows of the Python that ran it."""
+    """Remove progress bars, names of temporary folders, and what a notebook knows of the Python that ran it."""
     notebook: Any = nbformat.read(path, as_version=4)
     notebook.metadata.language_info = {"name": "python", "version": "3.11"}
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs = [output for output in cell.outputs if not progress(output)]
+            for output in cell.outputs:
+                if "text" in output:
+                    output.text = re.sub(rf"{tempfile.gettempdir()}/\w+/", "", output.text)
     nbformat.write(notebook, path)
 
 
