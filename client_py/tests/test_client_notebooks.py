@@ -23,8 +23,8 @@ TORCH = ["torch-pipeline"]
 """Run by client_py/integration, which has torch."""
 
 
-WITHOUT_OUTPUTS = ["draw-a-schedule", "learned", "schedules", "torch-pipeline", "your-data"]
-"""Not run for their outputs: widgets show nothing without a server; learned and schedules take half an hour."""
+WITHOUT_OUTPUTS = ["draw-a-schedule", "learned", "schedules", "torch-pipeline"]
+"""Widgets show nothing without a server, learned and schedules take half an hour, torch-pipeline needs torch."""
 MOST_BYTES = 300_000
 """Of a notebook with its outputs."""
 
