@@ -112,7 +112,7 @@ def settings(stage: Path, out: Path) -> dict[str, Any]:
         {"Costs": ["bench/README.md", *pages(stage, "bench/docs")]},
         {"Python": [{title: f"reference/python/{slug(title)}.md"} for title in REFERENCE]},
         {"Go": [{package: f"reference/go/{slug(package)}.md"} for package in GO]},
-        {"Development": ["CONTRIBUTING.md", "CHANGELOG.md"]},
+        {"Development": ["CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"]},
     ]  # fmt: skip
     handler = {
         "paths": [str(stage.parent / "package")],
