@@ -98,7 +98,7 @@ class Place:
         code = re.sub(r"\.start\((kimg=[0-9.]+)?\)", ".start(kimg=0.256)", code)
         code = code.replace('"cuda"', '"cpu"')
         compiled = compile(code, block.place, "exec")
-        heavy = "torch" in code or "diffusers" in code  # packages that the tests do not need
+        heavy = re.search(r"torch|diffusers|\bpipe\b", code)  # of packages that the tests do not need
         if heavy and find_spec("torch") is None:
             return
         names["client"] = self.client
