@@ -8,23 +8,24 @@ It needs the packages diffusers and torch, and no server. `networks` describes t
 
 import base64
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 
 from .errors import BadRequestError, warn
-from .networks import Network, ddpm, edm, flow
 from .plan import Plan, Stage, Stages, stages_of
 from .start import Start
 from .tensors import working
 
 try:
     import torch  # pyright: ignore[reportMissingImports]
-    from diffusers import ConfigMixin, DDPMScheduler, SchedulerMixin  # pyright: ignore[reportMissingImports]
+    from diffusers import ConfigMixin, SchedulerMixin  # pyright: ignore[reportMissingImports]
     from diffusers.configuration_utils import register_to_config  # pyright: ignore[reportMissingImports]
     from diffusers.schedulers.scheduling_ddpm import DDPMSchedulerOutput  # pyright: ignore[reportMissingImports]
     from diffusers.utils.torch_utils import randn_tensor  # pyright: ignore[reportMissingImports]
+
+    from .torch.meaning import network_of, parametrization
 except ImportError as error:
     raise ImportError(
         f"anisoflight.diffusers needs the packages diffusers and torch ({error}): pip install diffusers torch; "
@@ -38,37 +39,20 @@ _BETAS = ["num_train_timesteps", "beta_start", "beta_end", "beta_schedule", "tra
 class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTypeIssues]
     """Plans as a scheduler, made by `Plan.scheduler`: `set_timesteps` selects the plan with that number of steps.
 
-    The kind of network is read from its original scheduler:
-
-    - "ddpm": prediction_type "epsilon", "sample" or "v_prediction", and the betas of its training. Times between the
-      trained ones are interpolated in ln σ.
-    - "flow": flow matching, with times s·num_train_timesteps.
-    - "edm": the raw network of EDM's preconditioning with sigma_data.
+    `network` is what the loop evaluates, the section that `anisoflight.torch.parametrization` reads from its original
+    scheduler, whose other settings the config keeps.
 
     A loop begins with unit noise; `init_noise_sigma` is 1. `scale_model_input` gives the network the plan's first state
-    made from it, and `step` continues from there, so a loop has to call both. A pipeline that does not call the first,
-    such as Flux's or DDPM's, spends an evaluation (`spends`): its first step returns the first state. It spends none if
-    the plan begins at noise alone at σ ≥ 70. `nfe` is the number of evaluations. Or a loop begins with an image with
-    noise, from `add_noise` or `scale_noise`, at the first time of any step: it then follows the plan's `tail`.
+    made from it, and `step` continues from there. A loop that does not call the first, such as Flux's or DDPM's, has
+    evaluated unit noise: its first step returns the first state, and `timesteps` has the first time once more. It does
+    not if the plan begins at noise alone at σ ≥ 70. `nfe` is the number of evaluations. Or a loop begins with an image
+    with noise, from `add_noise` or `scale_noise`, at the first time of any step: it then follows the plan's `tail`.
 
     Plans of several classes need `set_labels` before a pipeline is called.
     """
 
     @register_to_config
-    def __init__(
-        self,
-        plans: Sequence[Plan | Mapping[str, Any]],
-        network: str = "ddpm",
-        prediction_type: str = "epsilon",
-        num_train_timesteps: int = 1000,
-        beta_start: float = 0.0001,
-        beta_end: float = 0.02,
-        beta_schedule: str = "linear",
-        trained_betas: Sequence[float] | None = None,
-        rescale_betas_zero_snr: bool = False,
-        sigma_data: float = 0.5,
-        spends: bool = False,
-    ) -> None:
+    def __init__(self, plans: Sequence[Plan | Mapping[str, Any]], network: Mapping[str, Any]) -> None:
         found = [plan if isinstance(plan, Plan) else _read(plan) for plan in plans]
         if len({plan.steps for plan in found}) < len(found):
             raise BadRequestError(f"plans must have different numbers of steps, got {found}")
@@ -79,25 +63,25 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
                     f"plans must be whole, because a pipeline begins where it likes, and of one subspace, because its "
                     f"network takes one noise level, got {kind}: call it, plan(denoiser, noise)"
                 )
-        self.register_to_config(plans=[_written(plan) for plan in found])
+        self.register_to_config(plans=[_written(plan) for plan in found], network=dict(network))
         self.plans = {plan.steps: plan for plan in found}
-        self.network = self._network(network)
+        self.network, _, _ = network_of(network)
+        if table := network.get("alphas_cumprod"):
+            self.alphas_cumprod = torch.tensor(table, dtype=torch.float32)
         self.num_inference_steps: int | None = None
         self._labels: list[int] | None = None
-        self._plan, self._stages, self._spent, self._counted = found[0], list[Stage](), 0, False
-        self._index, self.timesteps = 0, torch.zeros(0)
+        self._plan, self._stages, self._counted, self._asks_first = found[0], list[Stage](), False, False
+        self._index, self._times = 0, torch.zeros(0)
 
     @classmethod
     def of(cls, pipe: Any, plans: Sequence[Plan]) -> Self:
         """Plans for the network of a pipeline, a scheduler or its config."""
         scheduler = getattr(pipe, "scheduler", pipe)
-        config = getattr(scheduler, "config", scheduler)
-        name = getattr(config, "get", {}.get)("_class_name") or type(scheduler).__name__
-        spends = pipe is not scheduler
-        if spends:
+        out = cls(plans=plans, network=parametrization(scheduler))
+        out._keep(getattr(scheduler, "config", scheduler))
+        if pipe is not scheduler:
             code = inspect.unwrap(type(pipe).__call__).__code__
-            spends = not {"scale_model_input", "strength"} & {*code.co_names, *code.co_varnames}
-        out = cls(plans, **_meaning(config, name), spends=spends)
+            out._asks_first = not {"scale_model_input", "strength"} & {*code.co_names, *code.co_varnames}
         name = type(pipe).__name__
         warn(
             f"{name} will evaluate its network {plan.nfe + 1} times with num_inference_steps={plan.steps}, "
@@ -107,15 +91,52 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         )
         return out
 
+    @classmethod
+    def from_config(cls, config: Any = None, return_unused_kwargs: bool = False, **kwargs: Any) -> Any:
+        """The scheduler of a config."""
+        if not isinstance(config, Mapping) or "plans" not in config:
+            raise BadRequestError("config must be that of a scheduler of plans; make one with plan.scheduler(pipe)")
+        network = config["network"]
+        if isinstance(network, str):  # of 0.1
+            names = {"ddpm": "DDPMScheduler", "flow": "FlowMatchEulerDiscreteScheduler", "edm": "EDMEulerScheduler"}
+            known = {key: config[key] for key in config if key not in ("plans", "network", "spends")}
+            network = parametrization({**known, "_class_name": names[network]})
+        out = cls(plans=config["plans"], network=network)
+        out._keep(config)
+        return (out, kwargs) if return_unused_kwargs else out
+
+    def _keep(self, config: Mapping[str, Any]) -> None:
+        """Keep the other settings of a config, which pipelines ask for."""
+        others = (key for key in config if key not in ("plans", "network", "spends") and key[:1] != "_")
+        self.register_to_config(**{key: config[key] for key in others})
+
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "network": None}  # its functions cannot be pickled
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self.network = self._network(self.config.network)
+        self.network, _, _ = network_of(self.config.network)
 
     def __len__(self) -> int:
-        return self.config.num_train_timesteps
+        return self.config.get("num_train_timesteps", 1000)
+
+    @property
+    def timesteps(self) -> Any:
+        """A time of the network for every evaluation; a loop that evaluates unit noise gets the first twice."""
+        times = self._times.as_subclass(_Times)
+        times.scheduler = self
+        return times
+
+    @property
+    def sigmas(self) -> Any:
+        """s of a flow, otherwise σ, at each of `timesteps`, and 0."""
+        levels = torch.tensor([np.max(stage.sigma) for stage in self._stages] + [0.0], dtype=torch.float64)
+        return (levels / (1 + levels) if self.config.network["kind"] == "flow" else levels).float()
+
+    @property
+    def step_index(self) -> int | None:
+        """The index in `timesteps` of the next evaluation; None before the first."""
+        return self._index
 
     @property
     def order(self) -> int:
@@ -126,7 +147,7 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
 
     @property
     def nfe(self) -> int:
-        """How often a pipeline evaluates its network from noise, with the plan that is selected."""
+        """How often the pipeline that this was made for evaluates its network from noise, with the selected plan."""
         return self._plan.nfe + self._spent_by(self._plan)
 
     init_noise_sigma = 1.0
@@ -136,23 +157,39 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         self._labels = torch.as_tensor(labels).reshape(-1).tolist()
 
     def set_timesteps(
-        self, num_inference_steps: int | None = None, device: Any = None, sigmas: Any = None, mu: Any = None
+        self,
+        num_inference_steps: int | None = None,
+        device: Any = None,
+        sigmas: Any = None,
+        mu: Any = None,
+        timesteps: Any = None,
+        original_inference_steps: Any = None,
+        strength: Any = None,
     ) -> None:
         """Select the plan of that number of steps, by default the first plan, and start at its beginning.
 
-        `timesteps` holds a time for every evaluation of the network, two per step of Heun's method, after one for an
-        evaluation that is spent. Pipelines of flow networks pass n `sigmas`, evenly from 1 to 1/n, in place of the
-        number, and a shift `mu`. The noise levels are always the plan's; other sigmas are refused.
+        Pipelines of flow networks pass n `sigmas`, or `timesteps` with them, evenly from 1, in place of the number, and
+        a shift `mu`; those of latent consistency models `original_inference_steps`. The noise levels are always the
+        plan's; others are refused.
         """
-        del mu
-        self._counted = sigmas is not None
-        if sigmas is not None:
-            count = len(sigmas)
-            deviations = np.subtract(1, sigmas) - np.arange(count) / count
-            if num_inference_steps not in (None, count) or np.any(np.abs(deviations) > 2e-3):
-                message = 'sigmas must be left out: a plan has its own; make it with grid={"sigma": [s/(1 - s), …, 0]}'
+        del mu, original_inference_steps
+        if strength not in (None, 1):
+            raise BadRequestError(f"strength must be 1, got {strength}: this pipeline takes a plan from its start only")
+        given = sigmas if sigmas is not None else timesteps
+        self._counted = given is not None
+        if given is not None:
+            count, values = len(given), np.asarray(torch.as_tensor(given).cpu(), np.float64)
+            if sigmas is None:
+                own = (plan for plan in self.plans.values() if plan.nfe == count and not plan.labels)
+                fits = [plan.steps for plan in own if _near(values, self._times_of(stages_of(plan.divided(None, 0))))]
+            else:
+                even = 1 - np.arange(count) / count, np.linspace(1, 1 / len(self), count)
+                fits = [count for one in even if np.all(np.abs(values - one) <= 2e-3)]
+            if not fits or num_inference_steps not in (None, fits[0]):
+                name = "timesteps" if sigmas is None else "sigmas"
+                message = f'{name} must be left out: a plan has its own; make it with grid={{"sigma": [σ, …, 0]}}'
                 raise BadRequestError(message)
-            num_inference_steps = count
+            num_inference_steps = fits[0]
         steps = next(iter(self.plans)) if num_inference_steps is None else num_inference_steps
         if steps not in self.plans:
             available = ", ".join(map(str, sorted(self.plans)))
@@ -165,17 +202,19 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         """Start at the beginning of a plan."""
         self._plan, self._loop = plan, None
         self._index: int | None = None  # in `timesteps`, once known
-        self._started = self._shown = False  # the pipeline has a state, not unit noise; its network has seen one
+        self._started = False  # the loop has a state, not unit noise
+        self._shown: tuple[Any, Any] | None = None  # what its network has seen, and the state that this is of
+        self._again = False  # the loop has evaluated unit noise, and must evaluate the first state
         if plan.labels and self._labels is None:
             raise BadRequestError(f"labels must be given first, by set_labels: the plan has the classes {plan.labels}")
         self._stages = stages_of(plan.divided(self._labels, len(self._labels or [])))
-        self._spent = self._spent_by(plan)
-        times = np.array([self._time(stage) for stage in self._stages[: self._spent] + self._stages])
-        self.timesteps = torch.tensor(times, dtype=torch.float32, device=device)
+        self._times = torch.tensor(self._times_of(self._stages), dtype=torch.float32, device=device)
 
     def _spent_by(self, plan: Plan) -> int:
-        """The number of evaluations that a pipeline makes before the plan begins, from noise."""
-        return int(self.config.spends and not plan.takes_unit_noise(self.network))
+        """The evaluations before the plan begins, from noise, of the pipeline that this was made for, by its code. What
+        a loop really does decides: see `step`.
+        """
+        return int(self._asks_first and not plan.takes_unit_noise(self.network))
 
     def set_begin_index(self, begin_index: int = 0) -> None:
         """Set the index in `timesteps` at which a pipeline begins."""
@@ -183,12 +222,14 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
 
     def scale_model_input(self, sample: Any, timestep: Any = None) -> Any:
         """The network's input: the plan's first state in place of unit noise; for kind edm, c_in times the images."""
-        stage, self._shown = self._stage(timestep), True
+        stage = self._stage(timestep)
         images = self._unpacked(sample)
-        scale = self.network.input_scale(_level(stage, images))
         held = self._held(stage, images) if self._is_noise else images
+        scale = self.network.input_scale(_level(stage, images))
         same = held is sample and isinstance(scale, float) and scale == 1
-        return sample if same else self._packed(held * scale, sample)
+        seen = sample if same else self._packed(held * scale, sample)
+        self._shown = seen, held
+        return seen
 
     def step(
         self,
@@ -209,14 +250,16 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         if eta:
             raise BadRequestError(f"eta must be 0, got {eta}: make a plan with S_churn for a sampler that adds noise")
         del use_clipped_model_output  # DDIM's pipeline passes it to any scheduler
-        stage, images = self._stage(timestep), working(self._unpacked(sample))
-        number = self._number
-        if self._is_noise and not (self._shown or self._spent or self._plan.takes_unit_noise(self.network)):
-            message = "scale_model_input must be called first, or the scheduler made by plan.scheduler(pipe)"
-            raise BadRequestError(f"{message}: the plan does not start at unit noise")
-        state, level = self._held(stage, images), _level(stage, images)
-        if number < 0:
-            following = denoised = state
+        stage = self._stage(timestep)
+        state = working(self._unpacked(sample))
+        if self._shown is not None and _equal(sample, self._shown[0]):  # a loop may keep what its network has seen
+            state = working(self._shown[1])
+        elif self._is_noise:
+            state = self._held(stage, state)
+        first = self._is_noise and self._shown is None and not self._plan.takes_unit_noise(self.network)
+        level, number, self._started, self._shown = _level(stage, state), self._index or 0, True, None
+        if first:  # the network has seen unit noise
+            following, denoised, number, self._again = state, state, -1, True
         else:
             if self._loop is None:
                 done = sum(stage.step >= 0 for stage in self._stages[:number])
@@ -228,13 +271,13 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
             loop.generator = None  # it cannot be pickled
             if number + 1 < len(self._stages):
                 following = following * self.network.scale(_level(self._stages[number + 1], state))
-        self._started, self._index = True, number + self._spent + 1
+        self._index = number + 1
         following, denoised = (self._packed(each, sample) for each in (following, denoised))
         return DDPMSchedulerOutput(following, denoised) if return_dict else (following, denoised)
 
     def add_noise(self, original_samples: Any, noise: Any, timesteps: Any) -> Any:
         """Images with noise at times [B] of the network, c·(x_0 + σε); σ is exact at a time of the plan."""
-        times = torch.as_tensor(timesteps).double().cpu().numpy().reshape(-1)
+        times = torch.as_tensor(timesteps).cpu().double().numpy().reshape(-1)
         sigmas = [min(self.network.sigma(time), 1e12) for time in times.tolist()]
         for number, stage in enumerate(self._stages):
             if _near(times, self._time(stage)):
@@ -251,14 +294,9 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         return self.add_noise(sample, noise, timestep)
 
     @property
-    def _number(self) -> int:
-        """The index of the next stage; −1 for an evaluation that is spent."""
-        return (self._index or 0) - self._spent
-
-    @property
     def _is_noise(self) -> bool:
         """Whether the pipeline holds unit noise, to be replaced by the plan's first state."""
-        return self._number <= 0 and not self._started
+        return not self._index and not self._started
 
     def _held(self, stage: Stage, images: Any) -> Any:
         """c·x; the plan's first state in place of unit noise."""
@@ -269,8 +307,8 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
 
     def _stage(self, timestep: Any) -> Stage:
         """The next stage, whose time must be the given one."""
-        time_given = None if timestep is None else torch.as_tensor(timestep).double().cpu().numpy()
-        times = self.timesteps.double().cpu().numpy()
+        time_given = None if timestep is None else torch.as_tensor(timestep).cpu().double().numpy()
+        times = self._times.cpu().double().numpy()
         if self._index is None:  # the next step may begin at the same time
             likely = (i for i, time in enumerate(times) if time_given is not None and _near(time_given, time))
             self._index = min(likely, key=self._within, default=0)
@@ -281,11 +319,14 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         if self._loop is None and self._within(self._index):
             message = f"a loop must begin with a step, got its second evaluation, at {_short(times[self._index])}"
             raise BadRequestError(f"{message}; choose another strength or solver")
-        return self._stages[max(0, self._number)]
+        return self._stages[self._index]
 
     def _within(self, index: int) -> bool:
         """Whether a time is that of a later evaluation of a step."""
-        return index > self._spent and self._stages[index - self._spent - 1].step < 0
+        return index > 0 and self._stages[index - 1].step < 0
+
+    def _times_of(self, stages: Sequence[Stage]) -> Any:
+        return np.array([self._time(stage) for stage in stages])
 
     def _time(self, stage: Stage) -> Any:
         """The network's time of a stage, or of each image."""
@@ -294,52 +335,51 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         return np.array([self.network.time(sigma) for sigma in stage.sigma.tolist()])
 
     def _unpacked(self, images: Any) -> Any:
-        """Images [B, C, H, W] of sequences [B, H/2·W/2, 4 C], as in Flux, if the plan needs H and W."""
+        """Images [B, C, H, W] of sequences [B, H/p·W/p, C p²] with p 2 or 1, as in Flux and Flux 2, if the plan is one
+        of such images.
+        """
         size = self._plan.size
-        if size is None or images.ndim != 3 or images[0].numel() != np.prod(size):
+        if size is None or images.ndim != 3 or tuple(images.shape[1:]) == (size[0], size[1] * size[2]):
             return images
         channels, height, width = size
-        parts = images.reshape(-1, height // 2, width // 2, channels, 2, 2)
-        return parts.permute(0, 3, 1, 4, 2, 5).reshape(-1, channels, height, width)
+        for p in (2, 1):
+            if tuple(images.shape[1:]) == (height // p * (width // p), channels * p * p):
+                parts = images.reshape(-1, height // p, width // p, channels, p, p)
+                return parts.permute(0, 3, 1, 4, 2, 5).reshape(-1, channels, height, width)
+        return images
 
     def _packed(self, images: Any, sample: Any) -> Any:
         """Images in the shape of the pipeline's sample."""
         if images.ndim != sample.ndim:
             batch, channels, height, width = images.shape
-            parts = images.reshape(batch, channels, height // 2, 2, width // 2, 2)
+            p = 2 if sample.shape[-1] == 4 * channels else 1
+            parts = images.reshape(batch, channels, height // p, p, width // p, p)
             images = parts.permute(0, 2, 4, 1, 3, 5).reshape(sample.shape)
         return images.to(sample.dtype)
 
-    def _network(self, kind: str) -> Network:
-        config = self.config
-        if kind == "ddpm":
-            betas: Any = DDPMScheduler(**{name: config[name] for name in _BETAS})  # pyright: ignore[reportCallIssue]
-            self.alphas_cumprod = betas.alphas_cumprod
-            return ddpm(self.alphas_cumprod.double().numpy(), config.prediction_type)
-        if kind not in ("flow", "edm"):
-            raise BadRequestError(f"network must be ddpm, flow or edm, got {kind!r}")
-        return flow(config.num_train_timesteps) if kind == "flow" else edm(config.prediction_type, config.sigma_data)
+
+class _Times(torch.Tensor):
+    """The times of a scheduler: iteration gives the first once more after a loop has evaluated unit noise."""
+
+    scheduler: Any = None
+
+    def __iter__(self) -> Iterator[Any]:
+        for time in self.as_subclass(torch.Tensor):
+            yield time
+            if self.scheduler is not None and self.scheduler._again:
+                self.scheduler._again = False
+                yield time
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = super().__torch_function__(func, types, args, kwargs or {})
+        if isinstance(out, _Times) and (own := [one for one in args if isinstance(one, _Times)]):
+            out.scheduler = own[0].scheduler
+        return out
 
 
-def _meaning(config: Any, name: str) -> dict[str, Any]:
-    """The kind of network in the config of a scheduler."""
-    if not isinstance(config, Mapping):
-        raise BadRequestError(f"pipe must be a pipeline, a scheduler of diffusers or its config, got {name}")
-    prediction = config.get("prediction_type") or "epsilon"
-    continuous = config.get("timestep_type") == "continuous"  # EDM's times
-    if "plans" in config:
-        return {key: config[key] for key in ("network", "prediction_type", "sigma_data", *_BETAS)}
-    if name.startswith("EDM") or (continuous and prediction == "v_prediction"):
-        return {"network": "edm", "prediction_type": prediction, "sigma_data": config.get("sigma_data", 1.0)}
-    if "FlowMatch" in name or prediction == "flow_prediction" or config.get("use_flow_sigmas"):
-        if not config.get("invert_sigmas"):
-            return {"network": "flow", "num_train_timesteps": config.get("num_train_timesteps", 1000)}
-    elif "beta_start" in config and not continuous:
-        return {"prediction_type": prediction, **{key: config[key] for key in _BETAS if key in config}}
-    raise BadRequestError(
-        f"the scheduler must be of a network trained with betas, of flow matching from noise, or EDM's, got {name}: "
-        "give one that is, plan.scheduler(DDPMScheduler(…)), or call the plan with a denoiser of your own"
-    )
+def _equal(one: Any, other: Any) -> bool:
+    return one is other or (one.shape == other.shape and one.dtype == other.dtype and bool(torch.equal(one, other)))
 
 
 def _level(stage: Stage, images: Any) -> Any:

@@ -107,8 +107,8 @@ class Plan:
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """A plan that `save` wrote."""
-        file, vectors, law = read_with_basis(path_of(path))
+        """A plan that `save` wrote: its file, or a folder with plan.json."""
+        file, vectors, law = read_with_basis(path_of(path, "plan.json"))
         return cls(file, vectors, law if isinstance(file, dict) and "start" in file else None)
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -254,8 +254,9 @@ class Plan:
     def tail(self, step: int | None = None, *, strength: float | None = None) -> Plan:
         """The plan of the steps from `step` on, for images with noise of its first level, from `begin`.
 
-        A strength in (0, 1] keeps ⌊steps · strength⌋ steps, as image-to-image pipelines of diffusers do. The history
-        starts empty there; the plan holds the coefficients for that.
+        A strength in (0, 1] keeps ⌊steps · strength⌋ steps, as Stable Diffusion's image-to-image pipelines do; those of
+        Flux and SD3 keep ⌈steps · strength⌉: give their `step`, ⌊steps · (1 − strength)⌋. The history starts empty
+        there; the plan holds the coefficients for that.
 
         >>> plan = client.plan("edm", sigma_min=0.002, sigma_max=80, solver="unipc", steps=5)
         >>> plan.tail(strength=0.6).steps, plan.tail(2).evaluations[0].t == plan.evaluations[2].t

@@ -6,9 +6,10 @@ from pathlib import Path
 from ..errors import BadRequestError
 
 
-def path_of(path: str | os.PathLike[str]) -> Path:
-    """The path that a user gives; ~ at its beginning is a home folder."""
+def path_of(path: str | os.PathLike[str], within: str = "") -> Path:
+    """The path that a user gives; ~ at its beginning is a home folder. In a folder it is the file `within`."""
     try:
-        return Path(path).expanduser()
+        found = Path(path).expanduser()
+        return found / within if within and found.is_dir() else found
     except RuntimeError:
         raise BadRequestError(f"~ must be followed by / or the name of a user, got the path {str(path)!r}") from None

@@ -89,7 +89,7 @@ class Schedules(Connection):
         Schedule('two-knots')
         """
         if isinstance(table, str | PathLike):
-            path = path_of(table)
+            path = path_of(table, "schedule.json")
             if path.suffix == ".json":
                 if k is not None or cuts is not None:
                     raise ValueError("a schedule file knows its k and cuts")

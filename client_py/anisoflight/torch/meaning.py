@@ -13,56 +13,107 @@ _NAMES = {"epsilon": "epsilon", "v_prediction": "v", "v": "v", "sample": "x0", "
 _PREDICTIONS = {"epsilon": "epsilon", "v": "v_prediction", "x0": "sample"}
 
 
-def parametrization(scheduler: Any = None, prediction: str | None = None) -> dict[str, Any]:
-    """The section for a scheduler of diffusers, its config, or a name.
+_UNIT_TIMES = (
+    "AuraFlow", "BriaFibo2", "Chroma", "Flux", "Flux2", "Krea2", "LongCatAudioDiT", "LongCatImage", "OvisImage", "PRX",
+    "QwenImage", "QwenImage21",
+)  # fmt: skip
+"""Transformers of diffusers whose pipelines divide the scheduler's time by num_train_timesteps."""
+_DATA_TIMES = ("Lumina2", "LuminaNextDiT", "ZImage")
+"""Those that get 1 less that time, and return x_0 − ε."""
+_NEGATED = ("HiDreamImage", "Ideogram4", "NucleusMoEImage")
+"""Those whose answers the pipelines change in other ways, which no section describes."""
 
-    - A scheduler with ᾱ (DDPM, DDIM, DPM-Solver, UniPC, …): its prediction_type, and its table of ᾱ.
-    - A flow-matching scheduler: flow, with times s·num_train_timesteps.
-    - An EDM scheduler: edm with its sigma_data.
+
+def parametrization(scheduler: Any = None, prediction: Any = None) -> dict[str, Any]:
+    """The section for a scheduler of diffusers, its config, or a name: what a pipeline's loop has.
+
+    - A scheduler with ᾱ (DDPM, DDIM, DPM-Solver, UniPC, …): its prediction_type, and its table of ᾱ as it is now.
+    - A flow-matching scheduler: flow, with times s·num_train_timesteps; to data if it inverts its sigmas.
+    - An EDM scheduler, or one with continuous times and v_prediction: edm with its sigma_data.
+    - A scheduler of plans: what it was made for.
     - A mapping with the field kind: itself.
     - "edm", "vp", "ve", "flow": the kind with its defaults; "epsilon", "v" and "sample": with the table of DDPM's betas
       (linear from 0.0001 to 0.02, 1000 times).
     - "denoiser": a network that takes x and σ and returns x_0, for `Denoiser` only.
 
-    `prediction` replaces a scheduler's prediction_type.
+    `prediction` replaces a scheduler's prediction_type, or is such a name or mapping.
 
     >>> parametrization("flow")
     {'kind': 'flow'}
     """
-    if isinstance(scheduler, Mapping) and "kind" in scheduler:
-        return dict(scheduler)
+    for given in (prediction, scheduler):
+        if isinstance(given, Mapping) and "kind" in given:
+            return dict(given)
     if scheduler is None or isinstance(scheduler, str):
         name = scheduler or prediction or "edm"
         if name in ("edm", "vp", "ve", "flow", "denoiser"):
             return {"kind": name}
         return _with_alphas(name, np.cumprod(1 - np.linspace(1e-4, 0.02, 1000)))
-    config = getattr(scheduler, "config", scheduler)
+    config: Any = getattr(scheduler, "config", scheduler)
+    if not isinstance(config, Mapping):
+        raise BadRequestError(
+            f"scheduler must be a scheduler of diffusers, its config, or a section {{'kind': …}}, got {type(scheduler)}"
+        )
+    if "plans" in config:
+        return dict(config["network"])
     kind = str(config.get("_class_name") or type(scheduler).__name__)
-    name = prediction or str(config.get("prediction_type", "epsilon"))
+    name = prediction or str(config.get("prediction_type") or "epsilon")
+    continuous = config.get("timestep_type") == "continuous"  # EDM's times
+    if kind.startswith("EDM") or (continuous and name == "v_prediction"):
+        ends = {key: float(config[key]) for key in ("sigma_min", "sigma_max") if config.get(key)}
+        section = {"kind": "edm", "sigma_data": float(config.get("sigma_data", 1.0)), **ends}
+        return section if name == "epsilon" else {**section, "prediction": name}
+    if "FlowMatch" in kind or name == "flow_prediction":
+        section = {"kind": "flow", "steps": float(config.get("num_train_timesteps", 1000))}
+        return {**section, "to_data": True} if config.get("invert_sigmas") else section
     alphas = getattr(scheduler, "alphas_cumprod", None)
-    if kind.startswith("EDM"):
-        if config.get("prediction_type", "epsilon") != "epsilon":
-            raise bad_model("an EDM scheduler with v_prediction negates c_out, which is not supported")
-        return {"kind": "edm", **{key: float(config[key]) for key in ("sigma_data", "sigma_min", "sigma_max")}}
-    if "FlowMatch" in kind or (alphas is not None and name == "flow_prediction"):
-        return {"kind": "flow", "steps": float(config.get("num_train_timesteps", 1000))}
-    if alphas is None:
-        message = f"scheduler must have betas, or be a flow-matching or EDM scheduler, got {kind}"
-        raise bad_model(message + '; or give the section, {"kind": …}')
+    if alphas is None and "beta_start" in config:
+        alphas = _made(kind, config).alphas_cumprod
+    if alphas is None or continuous or config.get("use_flow_sigmas"):
+        raise bad_model(
+            f"the scheduler must have betas, or be of flow matching or EDM's, got {kind} for {name}: give one that is, "
+            "such as DDPMScheduler(…), or the section, {'kind': …}, or call a plan with a denoiser of your own"
+        )
     alphas = np.array(getattr(alphas, "tolist", lambda: alphas)(), np.float64)
     if config.get("rescale_betas_zero_snr"):
         alphas[-1] = 0  # some schedulers have a small number instead
     return _with_alphas(name, alphas)
 
 
-def meaning(module: Any, scheduler: Any = None, prediction: str | None = None) -> dict[str, Any]:
-    """`parametrization` of a module: "edm" by default, but an error for a network of diffusers."""
-    if scheduler is None and prediction is None and type(module).__module__.startswith("diffusers."):
+def _made(kind: str, config: Mapping[str, Any]) -> Any:
+    """The scheduler of a config."""
+    import diffusers  # pyright: ignore[reportMissingImports]
+
+    made: Any = getattr(diffusers, kind, diffusers.DDPMScheduler)
+    return made.from_config({key: value for key, value in config.items() if key != "_class_name"})
+
+
+def meaning(module: Any, scheduler: Any = None, prediction: Any = None) -> dict[str, Any]:
+    """`parametrization` of a module, in the times that it receives itself: "edm" by default, but an error for a network
+    of diffusers.
+    """
+    name = type(module).__name__
+    ours = type(module).__module__.startswith("diffusers.")
+    if scheduler is None and prediction is None and ours:
         raise BadRequestError(
-            f"prediction must be one of {', '.join(_KINDS)} for a {type(module).__name__} of diffusers, got none; "
+            f"prediction must be one of {', '.join(_KINDS)} for a {name} of diffusers, got none; "
             "or give scheduler, the one that it was trained with"
         )
-    return parametrization(scheduler, prediction)
+    section = parametrization(scheduler, prediction)
+    if not ours or section["kind"] != "flow" or section.get("to_data") or "steps" not in section:
+        return section
+    if (isinstance(scheduler, Mapping) and "kind" in scheduler) or isinstance(prediction, Mapping):
+        return section
+    family = name.removesuffix("Model").removesuffix("2D").removesuffix("Transformer")
+    if family in _NEGATED:
+        raise bad_model(
+            f"a {name} has other times or signs than its scheduler, which no section describes: give a function of x "
+            'and σ that returns x_0, Denoiser(f, "denoiser")'
+        )
+    if family in _DATA_TIMES:
+        return {"kind": "flow", "steps": 1.0, "to_data": True}
+    scale = 1 / section["steps"] if family in _UNIT_TIMES else getattr(module.config, "timestep_scale", None)
+    return {**section, "steps": section["steps"] * scale} if scale else section
 
 
 def _with_alphas(name: str, alphas: Any) -> dict[str, Any]:
@@ -79,7 +130,7 @@ def network_of(section: Mapping[str, Any]) -> tuple[Network, float, float]:
 
     kind, low, high = section["kind"], number("sigma_min", 0.02), number("sigma_max", 20)
     if kind == "edm":
-        return edm("epsilon", number("sigma_data", 0.5)), low, high
+        return edm(section.get("prediction", "epsilon"), number("sigma_data", 0.5)), low, high
     if kind == "ve":
         return ve(), low, high
     if kind == "denoiser":
