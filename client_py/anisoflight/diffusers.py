@@ -77,6 +77,9 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
     def of(cls, pipe: Any, plans: Sequence[Plan]) -> Self:
         """Plans for the network of a pipeline, a scheduler or its config."""
         scheduler = getattr(pipe, "scheduler", pipe)
+        if not isinstance(getattr(scheduler, "config", scheduler), Mapping):
+            name = type(pipe).__name__
+            raise BadRequestError(f"pipe must be a pipeline, a scheduler of diffusers or its config, got {name}")
         out = cls(plans=plans, network=parametrization(scheduler))
         out._keep(getattr(scheduler, "config", scheduler))
         if pipe is not scheduler:
@@ -129,9 +132,12 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
 
     @property
     def sigmas(self) -> Any:
-        """s of a flow, otherwise σ, at each of `timesteps`, and 0."""
+        """s of a flow, 1 − s of one to data, otherwise σ, at each of `timesteps`, and at last without noise."""
         levels = torch.tensor([np.max(stage.sigma) for stage in self._stages] + [0.0], dtype=torch.float64)
-        return (levels / (1 + levels) if self.config.network["kind"] == "flow" else levels).float()
+        network = self.config.network
+        if network["kind"] == "flow":
+            levels = (1 if network.get("to_data") else levels) / (1 + levels)
+        return levels.float()
 
     @property
     def step_index(self) -> int | None:
@@ -187,8 +193,8 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
                 fits = [count for one in even if np.all(np.abs(values - one) <= 2e-3)]
             if not fits or num_inference_steps not in (None, fits[0]):
                 name = "timesteps" if sigmas is None else "sigmas"
-                message = f'{name} must be left out: a plan has its own; make it with grid={{"sigma": [σ, …, 0]}}'
-                raise BadRequestError(message)
+                message = 'a plan has its own; make it with grid={"sigma": [s/(1 - s), …, 0]}'
+                raise BadRequestError(f"{name} must be left out: {message}")
             num_inference_steps = fits[0]
         steps = next(iter(self.plans)) if num_inference_steps is None else num_inference_steps
         if steps not in self.plans:
@@ -224,8 +230,8 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         """The network's input: the plan's first state in place of unit noise; for kind edm, c_in times the images."""
         stage = self._stage(timestep)
         images = self._unpacked(sample)
-        held = self._held(stage, images) if self._is_noise else images
         scale = self.network.input_scale(_level(stage, images))
+        held = self._held(stage, images) if self._is_noise else images
         same = held is sample and isinstance(scale, float) and scale == 1
         seen = sample if same else self._packed(held * scale, sample)
         self._shown = seen, held

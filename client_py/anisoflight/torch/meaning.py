@@ -1,5 +1,6 @@
 """The meaning of a network's output: the section "parametrization" of a config.json, from a name or a scheduler."""
 
+import importlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -63,7 +64,7 @@ def parametrization(scheduler: Any = None, prediction: Any = None) -> dict[str, 
         ends = {key: float(config[key]) for key in ("sigma_min", "sigma_max") if config.get(key)}
         section = {"kind": "edm", "sigma_data": float(config.get("sigma_data", 1.0)), **ends}
         return section if name == "epsilon" else {**section, "prediction": name}
-    if "FlowMatch" in kind or name == "flow_prediction":
+    if "FlowMatch" in kind or kind.endswith("RFScheduler") or name == "flow_prediction":
         section = {"kind": "flow", "steps": float(config.get("num_train_timesteps", 1000))}
         return {**section, "to_data": True} if config.get("invert_sigmas") else section
     alphas = getattr(scheduler, "alphas_cumprod", None)
@@ -82,9 +83,8 @@ def parametrization(scheduler: Any = None, prediction: Any = None) -> dict[str, 
 
 def _made(kind: str, config: Mapping[str, Any]) -> Any:
     """The scheduler of a config."""
-    import diffusers  # pyright: ignore[reportMissingImports]
-
-    made: Any = getattr(diffusers, kind, diffusers.DDPMScheduler)
+    diffusers: Any = importlib.import_module("diffusers")
+    made = getattr(diffusers, kind, diffusers.DDPMScheduler)
     return made.from_config({key: value for key, value in config.items() if key != "_class_name"})
 
 

@@ -43,11 +43,11 @@ def put_network(
     """Send a module as the model of that name; see `Client.put_network`."""
     module = unwrapped(module)
     if not isinstance(module, Exported):
-        exported = export(module, parametrization=meaning(module, scheduler, prediction), **how)
+        exported = export(module, parametrization=_served(meaning(module, scheduler, prediction)), **how)
     elif "parametrization" in module.config:
         exported = module
     else:
-        section = meaning(module.wrapped.module.module, scheduler, prediction)
+        section = _served(meaning(module.wrapped.module.module, scheduler, prediction))
         exported = replaced(module, config={**module.config, "parametrization": section})
     older = replace and check and name in client.models().index
     trial = (
@@ -63,6 +63,13 @@ def put_network(
         client.delete_model(trial)
         raise
     return client.describe_model(name)
+
+
+def _served(section: dict[str, Any]) -> dict[str, Any]:
+    """A section that the server knows."""
+    if "prediction" in section:
+        raise bad_model("an EDM scheduler with v_prediction negates c_out, which the server does not support")
+    return section
 
 
 def _send(client: Client, name: str, exported: Exported, title: str | None, replace: bool) -> None:
