@@ -352,3 +352,49 @@ def test_what_it_prints_is_what_pipelines_do(client: Client, unet: UNet2DModel, 
         pipe(num_inference_steps=plan.steps)
         hook.remove()
         assert len(calls) == pipe.scheduler.nfe == (4 if printed else 3)
+
+
+@pytest.mark.parametrize(("mean", "deviation"), [(30.0, 16.5), (-3e-4, 2e-3), (128.0, 64.0)])
+@pytest.mark.parametrize("known", [False, True], ids=["alone", "with data"])
+def test_data_of_any_unit(client: Client, mean: float, deviation: float, known: bool) -> None:
+    """Levels follow from the data, or from the network's own samples, so that these have its mean and deviation."""
+
+    def peaks(x: torch.Tensor, sigma: torch.Tensor) -> torch.Tensor:
+        wide = sigma.double().reshape(-1, 1, 1) / deviation
+        at, variance = (x.double() - mean) / deviation, wide**2 + 0.06
+        peak = 0.97 * torch.tanh(0.97 * at / variance)
+        return (mean + deviation * (peak + 0.06 / variance * (at - peak))).float()
+
+    signs = torch.randint(2, (256, 2, 8), generator=torch.Generator().manual_seed(0)) * 2 - 1
+    noise = torch.randn(256, 2, 8, generator=torch.Generator().manual_seed(1))
+    data = mean + deviation * (0.97 * signs + 0.06**0.5 * noise)
+    plan = few(peaks, 5, (2, 8), data if known else None, samples=64, client=client, progress=False)
+    size = math.hypot(mean, deviation)
+    assert size < plan.evaluations[0].sigma <= 81 * max(size, min(1, 4 * size))
+    assert plan.info["chosen"]["sigma_max"] == pytest.approx(plan.init[0], rel=1e-3)
+    assert f"from sigma {plan.init[0]:.4g} " in plan.info["summary"]
+    drawn = plan(peaks, torch.randn(2000, 2, 8, generator=torch.Generator().manual_seed(2)), progress=False)
+    assert float(drawn.mean() - mean) == pytest.approx(0, abs=0.05 * deviation)
+    assert float(drawn.std()) == pytest.approx(deviation, rel=0.15)
+
+
+def test_the_callers_highest_level(client: Client) -> None:
+    plan = few(exact, 3, (3, 8, 8), sigma_max=400, client=client, progress=False)
+    assert plan.init[0] == pytest.approx(400)
+    with pytest.raises(BadRequestError, match="sigma_max must increase, up to 50, the highest"):
+        few(Denoiser(exact, "denoiser", sigma_max=50), 3, (3, 8, 8), sigma_max=400, client=client)
+
+
+def test_vectors(client: Client) -> None:
+    """Normal data [B, D] with a deviation for each value, as a posterior of parameters has it."""
+    spread = torch.tensor([0.1, 0.3, 1.0])
+
+    def shrink(x: torch.Tensor, sigma: torch.Tensor) -> torch.Tensor:
+        return x * spread**2 / (spread**2 + sigma[:, None] ** 2)
+
+    noise = torch.randn(4000, 3, generator=torch.Generator().manual_seed(1))
+    data = spread * torch.randn(512, 3, generator=torch.Generator().manual_seed(2))
+    for known in (None, data):
+        plan = few(shrink, 5, (3,), known, samples=64, client=client, progress=False)
+        drawn = plan(Denoiser(shrink, "denoiser"), noise, progress=False)
+        torch.testing.assert_close(drawn.std(0), spread, rtol=0.15, atol=0)

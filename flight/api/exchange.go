@@ -63,7 +63,7 @@ type OfferNetwork struct {
 	Counts []int `json:"counts"`
 	// lowest noise level that the network was trained on; default 0.002
 	SigmaMin float64 `json:"sigma_min,omitempty"`
-	// highest noise level that the network was trained on; default 80
+	// highest noise level that the network was trained on, at which samplers of kind few begin; default 80
 	SigmaMax float64 `json:"sigma_max,omitempty"`
 	// all other fields: for kind few those of OfferedFew, for kind geodesic those of OfferedGeodesic, for kind learned
 	// those of CreateRun that package train lists as applicable

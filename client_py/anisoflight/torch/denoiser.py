@@ -93,6 +93,12 @@ class Denoiser:
         self.parametrization: dict[str, Any] = section | {key: end for key, end in ends.items() if end is not None}
         """What the network takes and returns; see `anisoflight.torch.parametrization`."""
         self.sigma_min, self.sigma_max = range_of(self.parametrization)
+        any_level = self.parametrization["kind"] in ("denoiser", "edm", "flow")
+        self.bounds = (
+            0.0 if any_level and not self.parametrization.get("sigma_min") else self.sigma_min,
+            math.inf if any_level and not self.parametrization.get("sigma_max") else self.sigma_max,
+        )
+        """The noise levels that the network knows: sigma_min and sigma_max, or 0 and ∞ where nothing says them."""
         self._arrays = dtype is not None and not isinstance(dtype, torch.dtype)
         self._dtype = torch.from_numpy(np.empty(0, dtype)).dtype if self._arrays else dtype
         self._device = None if device is None else torch.device(device)
