@@ -171,7 +171,9 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         self._stages = stages_of(plan.divided(self._labels, len(self._labels or [])))
         self._spent = self._spent_by(plan)
         times = np.array([self._time(stage) for stage in self._stages[: self._spent] + self._stages])
-        self.timesteps = torch.tensor(times, dtype=torch.float32, device=device)
+        whole = plan.whole_times and np.allclose(times, times.round(), atol=1e-3)  # in the pipeline's network, too
+        times, kind = (times.round(), torch.int64) if whole else (times, torch.float32)
+        self.timesteps = torch.tensor(times, dtype=kind, device=device)
 
     def _spent_by(self, plan: Plan) -> int:
         """The number of evaluations that a pipeline makes before the plan begins, from noise."""

@@ -133,6 +133,11 @@ class Plan:
     info = _entry("info", "Further facts, such as the report of a search, or None.")
 
     @property
+    def whole_times(self) -> bool:
+        """Whether its levels are those of whole times of the network that it was made for, in `provenance`."""
+        return (self.provenance or {}).get("times") == "whole"
+
+    @property
     def labels(self) -> list[int]:
         """The classes of a plan of several; empty for other plans."""
         return sorted(label for part in self.file.get("classes", []) for label in part["labels"])

@@ -12,7 +12,7 @@ import torch
 from diffusers import DDPMPipeline, DDPMScheduler, UNet2DModel
 from network import digits
 
-from anisoflight import BadRequestError, Client, Plan
+from anisoflight import AnisoflightWarning, BadRequestError, Client, Plan
 from anisoflight.torch import Denoiser, few, searching
 
 MEANS = torch.randn(4, 3 * 8 * 8, generator=torch.Generator().manual_seed(1))
@@ -398,3 +398,55 @@ def test_vectors(client: Client) -> None:
         plan = few(shrink, 5, (3,), known, samples=64, client=client, progress=False)
         drawn = plan(Denoiser(shrink, "denoiser"), noise, progress=False)
         torch.testing.assert_close(drawn.std(0), spread, rtol=0.15, atol=0)
+
+
+TABLE = DDPMScheduler(num_train_timesteps=100, beta_schedule="squaredcos_cap_v2")
+RATIOS = torch.nn.Embedding.from_pretrained(TABLE.alphas_cumprod[:, None])
+
+
+def embedded(z: torch.Tensor, timestep: torch.Tensor) -> torch.Tensor:
+    """ε for normal data of deviation ½, from a table of times: others raise a RuntimeError."""
+    alpha = RATIOS(timestep)[:, :, None]
+    return z * (1 - alpha).sqrt() / (alpha / 4 + 1 - alpha)
+
+
+def rounded(z: torch.Tensor, timestep: torch.Tensor) -> torch.Tensor:
+    """The same, with times rounded down."""
+    return embedded(z, timestep.long())
+
+
+@pytest.mark.parametrize("network", [embedded, rounded])
+@pytest.mark.parametrize("known", [False, True], ids=["alone", "with data"])
+def test_whole_times(client: Client, network: Any, known: bool) -> None:
+    data = 0.5 * torch.randn(256, 2, 16, generator=torch.Generator().manual_seed(0)) if known else None
+    denoise = Denoiser(network, TABLE)
+    plan = few(denoise, 5, (2, 16), data, samples=64, budget="minutes", client=client, progress=False)
+    times = [denoise.network.time(stage.sigma) for stage in plan.evaluations]
+    np.testing.assert_allclose(times, np.round(times), atol=1e-6)
+    assert plan.whole_times
+    scheduler = plan.scheduler(TABLE)
+    scheduler.set_timesteps(plan.steps)
+    assert scheduler.timesteps.dtype == torch.int64
+    assert scheduler.timesteps.tolist() == np.round(times).tolist()
+    drawn = plan(denoise, torch.randn(2000, 2, 16, generator=torch.Generator().manual_seed(1)), progress=False)
+    assert float(drawn.std()) == pytest.approx(0.5, rel=0.05)
+    with pytest.raises(BadRequestError, match=r"sigma must be one of the denoiser's levels, such as .* whole times"):
+        denoise(torch.ones(1, 2, 16), 1.0)
+    short = Denoiser(network, DDPMScheduler(num_train_timesteps=20))
+    with pytest.raises(BadRequestError, match="the network must take 40 whole times or more for a search, got 20"):
+        few(short, 5, (2, 16), client=client)
+
+
+def test_random_answers_and_memory_are_noticed(client: Client) -> None:
+    last: list[torch.Tensor] = []
+
+    def lazy(x: torch.Tensor, sigma: torch.Tensor) -> torch.Tensor:
+        """Every second answer is the last one's change of x."""
+        if last:
+            return x + last.pop()
+        last.append(exact(x, sigma) - x)
+        return x + last[0]
+
+    for network in (lazy, lambda x, sigma: exact(x, sigma) + 0.01 * torch.randn_like(x)):
+        with pytest.warns(AnisoflightWarning, match="answers the same input differently at .* random .* remembers"):
+            Denoiser(network, "denoiser").check((3, 8, 8))

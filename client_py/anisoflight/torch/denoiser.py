@@ -122,15 +122,26 @@ class Denoiser:
         return self._device if self._device is not None or self._module is None else execution_device(self._module)
 
     @property
+    def whole_times(self) -> Sequence[float]:
+        """The whole times of the network's training; none if its times are not whole."""
+        section = self.parametrization
+        if section["kind"] == "flow":
+            return range(1, int(section.get("steps") or 1))
+        times = section.get("timesteps") or range(len(section.get("alphas_cumprod") or ()))
+        return times if all(float(time).is_integer() for time in times) else ()
+
+    @property
     def levels(self) -> list[float] | None:
         """The noise levels of a network that takes whole times, falling; None if it takes any, as far as is known."""
         if not self._shared.whole:
             return None
-        times = self.parametrization.get("timesteps") or range(len(self.parametrization.get("alphas_cumprod") or ()))
-        times = times or range(int(self.parametrization.get("steps") or 1000))
-        found = {self._kind.sigma(float(time)) for time in times if float(time).is_integer()}
+        found = {self._kind.sigma(float(time)) for time in self.whole_times}
         ends = 0.999 * self.sigma_min, 1.001 * self.sigma_max
-        return sorted((level for level in found if ends[0] < level < ends[1] and level > 0), reverse=True)
+        return sorted((level for level in found if ends[0] < level < ends[1]), reverse=True)
+
+    def take_whole_times(self) -> None:
+        """Evaluate the network at whole times alone."""
+        self._shared.whole = True
 
     @property
     def batch(self) -> int:
@@ -287,8 +298,7 @@ class Denoiser:
 
     def _takes_whole(self, z: Tensor, time: Tensor, cond: dict[str, Any]) -> bool:
         """Whether the network takes whole times, as a table of embeddings does."""
-        section = self.parametrization
-        if "alphas_cumprod" in section or (section["kind"] == "flow" and (section.get("steps") or 1) > 1):
+        if self.whole_times:
             with suppress(Exception):
                 self._asked(z, time.round().long(), cond)
                 return True

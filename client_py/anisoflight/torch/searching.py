@@ -32,6 +32,7 @@ Tensor = torch.Tensor
 Array = np.ndarray[Any, Any]
 
 _TIMES = 65
+_LEAST = 40  # levels of converged trajectories
 _LOWEST, _HIGHEST = 0.002, 80.0  # levels of samplers: data of deviation ½ are invisible above the last
 _ROWS, _VALUES = 64, 1 << 20  # at a time, unless the denoiser's batch is smaller
 
@@ -88,6 +89,14 @@ def few(
     trial = denoiser.check(shape, data, labels)
     unit = (max(1.0, trial.size) * min(1.0, 4 * trial.size)) if 0 < trial.size < math.inf else 1.0
     ends = _ends(denoiser, unit, options)
+    levels = denoiser.levels and [level for level in denoiser.levels if ends[0] <= level * 1.001 <= ends[1] * 1.002]
+    if levels is not None:
+        if len(levels) < _LEAST:
+            message = f"the network must take {_LEAST} whole times or more for a search, got {len(levels)}"
+            raise BadRequestError(
+                f'{message}: make a plan of its denoiser\'s levels, client.plan(grid={{"sigma": […, 0]}})'
+            )
+        ends = levels[-1], levels[0]
     folded = (int(np.prod(axes[:-1])), axes[-1], channels) if axes else (1, 1, channels)
     if not axes and data is not None and features is None:  # vectors have no edges
         features = torch.Tensor.clone
@@ -97,6 +106,7 @@ def few(
         **_budgeted(budget, denoiser),
         "sigma_min": ends[0] / unit, "sigma_max": ends[1] / unit,
     }  # fmt: skip
+    request |= {"levels": [level / unit for level in levels]} if levels else {}
     request |= {"times": [level / unit for level in times]} if (times := _times(denoiser, *ends)) else {}
     shape = (channels, *axes)
     follower = _Follower(denoiser, shape, folded, data, labels, features, trial.seconds_per_evaluation, unit)
@@ -114,6 +124,7 @@ def few(
         law = _in_units(end, law, unit)
     report = {**end["few"], "evaluations": follower.evaluations, "elapsed": time.perf_counter() - begun}
     provenance = {"kind": "few", "network": denoiser.parametrization["kind"], "shape": [*shape], "seed": seed}
+    provenance |= {"times": "whole"} if levels else {}
     plan = Plan({**end["plan"], "info": report, "provenance": provenance}, None, law)
     if progress:
         print(report["summary"])
@@ -124,6 +135,8 @@ def few(
 def _told(plan: Plan, denoiser: Denoiser) -> str:
     """How often the plan evaluates the network, and where it is once more."""
     out = f"{plan.nfe} evaluations in {plan.steps} steps"
+    if plan.whole_times:
+        out += f", at whole times: {', '.join(f'{denoiser.network.time(one.sigma):.0f}' for one in plan.evaluations)}"
     if not of_diffusers(denoiser._module) or plan.takes_unit_noise(denoiser.network):
         return out
     pipelines = "pipelines that give their network unit noise (DDPMPipeline, DDIMPipeline, Flux's)"

@@ -6,6 +6,7 @@ import math
 import operator
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
 from ..errors import AnisoflightError, bad_model, bad_tensor, warn
+from ..networks import Network
 from .meaning import network_of, parametrization
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 
 _STEPS, _LEVELS, _VALUES = 12, 6, 512  # Euler steps of a sample, noise levels, least values of all samples
-_SCALES = 4  # first noise levels that are tried
+_SCALES, _CHANGE = 4, 1e-3  # first noise levels that are tried; the change of an answer that is noticed
 
 
 @dataclass(frozen=True)
@@ -164,19 +166,46 @@ def _says(denoiser: Denoiser) -> str:
 
 
 def _check_callable(denoiser: Denoiser, noise: Tensor) -> None:
-    """Raise if the network cannot be called."""
+    """Raise if the network cannot be called; warn if its answers depend on more than its input."""
     shape = tuple(noise.shape[1:])
     hint = "" if shape == denoiser.shape else f"; shape is {shape}, {_says(denoiser)}"
-    for sigma in (denoiser.sigma_min, denoiser.sigma_max):
+    with suppress(AnisoflightError):  # about whole times, which are then known; anything else comes again
+        denoiser(denoiser.sigma_min * noise, denoiser.sigma_min)
+    ends = _known(denoiser, denoiser.sigma_max), _known(denoiser, denoiser.sigma_min)
+    answers: list[Tensor] = []
+    for sigma in (*ends, *reversed(ends)):  # so that a network that repeats every second answer is noticed
         try:
-            finite = bool(denoiser(sigma * noise, sigma).isfinite().all())
+            answers.append(denoiser(sigma * noise, sigma))
         except AnisoflightError as error:
             raise type(error)(error.message + hint, error.code) from error
         except Exception as error:
-            message = f"network must take inputs {list(noise.shape)}, got {type(error).__name__}: {error}{hint}"
-            raise bad_model(message) from error
-        if not finite:
+            message = f"network must take inputs {list(noise.shape)} and then times [{len(noise)}], got "
+            raise bad_model(f"{message}{type(error).__name__}: {error}{hint}") from error
+        if not answers[-1].isfinite().all():
             raise bad_model(f"network must return finite values, got others at σ = {sigma:.3g}")
+    for sigma, first, again in zip(ends, answers, reversed(answers), strict=False):
+        change = float((first - again).norm() / (first.norm() + again.norm()).clamp(min=1e-30))
+        if change > _CHANGE:
+            note = f"the network answers the same input differently at σ = {sigma:.3g}, by {100 * change:.2g} %: "
+            warn([note + "it draws random numbers or remembers earlier inputs; plans are for networks that do neither"])
+    if denoiser.levels is None and _rounds(denoiser, noise):
+        denoiser.take_whole_times()
+
+
+def _rounds(denoiser: Denoiser, noise: Tensor) -> bool:
+    """Whether the network rounds its times."""
+    times = denoiser.whole_times
+    if len(times) < 4:
+        return False
+    raw = denoiser.changed(_kind=Network(lambda output, _, __: output))  # its σ is the time
+    at = float(times[len(times) // 3])
+    first, nearly, following = (raw(noise, one) for one in (at, at + 0.25, at + 1))
+    return torch.equal(first, nearly) and not torch.equal(first, following)
+
+
+def _known(denoiser: Denoiser, sigma: float) -> float:
+    """The noise level of a whole time that is nearest, if the network takes no other."""
+    return min(denoiser.levels or [sigma], key=lambda level: abs(math.log(level / sigma)))
 
 
 def _samples(denoiser: Denoiser, noise: Tensor) -> Tensor:
@@ -185,6 +214,7 @@ def _samples(denoiser: Denoiser, noise: Tensor) -> Tensor:
     x, scales = noise, _SCALES
     while scales:
         sigmas = np.geomspace(min(high, most), max(min(high, most) / 2000, least), _STEPS).tolist()
+        sigmas = list(dict.fromkeys(_known(denoiser, sigma) for sigma in sigmas))
         x = sigmas[0] * noise
         for sigma, following in zip(sigmas, [*sigmas[1:], 0.0], strict=True):
             x = torch.lerp(denoiser(x, sigma), x, following / sigma)
@@ -202,6 +232,7 @@ def _measured(denoiser: Denoiser, x0: Tensor, squares: Tensor, noise: Any) -> Tr
     c, kind = max(float(squares.mean()), 1e-12), denoiser._kind
     low, high = max(denoiser.sigma_min, 0.03 * c**0.5), min(denoiser.sigma_max, 30 * c**0.5)
     out, seconds = Trial(sigmas=np.geomspace(min(low, high), max(low, high), _LEVELS).tolist()), []
+    out.sigmas[:] = [_known(denoiser, sigma) for sigma in out.sigmas]
     for sigma in out.sigmas:
         x = x0 + sigma * noise()
         begun, counts = time.perf_counter(), denoiser.counts
