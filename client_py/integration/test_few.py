@@ -267,7 +267,7 @@ def test_answers_that_cannot_be(client: Client) -> None:
     with pytest.raises(BadRequestError, match="nfe must"):
         few(exact, 0, (3, 8, 8), client=client, progress=False)
     with pytest.raises(BadRequestError, match="shape must be"):
-        few(exact, 5, (3,), client=client, progress=False)
+        few(exact, 5, (), client=client, progress=False)
 
     def breaks(x: torch.Tensor, sigma: torch.Tensor) -> torch.Tensor:  # once the trial is over
         return torch.full_like(x, torch.nan) if len(x) > 8 else exact(x, sigma)

@@ -169,7 +169,7 @@ def _check_callable(denoiser: Denoiser, noise: Tensor) -> None:
     """Raise if the network cannot be called; warn if its answers depend on more than its input."""
     shape = tuple(noise.shape[1:])
     hint = "" if shape == denoiser.shape else f"; shape is {shape}, {_says(denoiser)}"
-    with suppress(AnisoflightError):  # about whole times, which are then known; anything else comes again
+    with suppress(Exception):  # about whole times, which are then known; anything else comes again
         denoiser(denoiser.sigma_min * noise, denoiser.sigma_min)
     ends = _known(denoiser, denoiser.sigma_max), _known(denoiser, denoiser.sigma_min)
     answers: list[Tensor] = []
