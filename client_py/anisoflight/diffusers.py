@@ -214,7 +214,10 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         if plan.labels and self._labels is None:
             raise BadRequestError(f"labels must be given first, by set_labels: the plan has the classes {plan.labels}")
         self._stages = stages_of(plan.divided(self._labels, len(self._labels or [])))
-        self._times = torch.tensor(self._times_of(self._stages), dtype=torch.float32, device=device)
+        times = self._times_of(self._stages)
+        whole = plan.whole_times and np.allclose(times, times.round(), atol=1e-3)  # in the pipeline's network, too
+        times, kind = (times.round(), torch.int64) if whole else (times, torch.float32)
+        self._times = torch.tensor(times, dtype=kind, device=device)
 
     def _spent_by(self, plan: Plan) -> int:
         """The evaluations before the plan begins, from noise, of the pipeline that this was made for, by its code. What

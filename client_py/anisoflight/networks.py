@@ -107,8 +107,8 @@ def ddpm(alphas_cumprod: npt.ArrayLike, prediction: str = "epsilon", timesteps: 
             return float(np.interp(math.log(sigma), logs, times))
         import torch  # pyright: ignore[reportMissingImports]
 
-        x, y = (torch.as_tensor(values) for values in (logs, times))
-        exact = sigma.cpu().double().log().clamp(x[0], x[-1])  # some devices have no float64
+        x, y = (torch.as_tensor(values) for values in (logs, times))  # on the CPU: MPS has no float64
+        exact = sigma.cpu().double().log().clamp(x[0], x[-1])
         left = (torch.searchsorted(x, exact.detach(), right=True) - 1).clamp(0, len(x) - 2)
         slope = (y[left + 1] - y[left]) / (x[left + 1] - x[left])
         return (y[left] + slope * (exact - x[left])).to(sigma)

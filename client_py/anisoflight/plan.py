@@ -33,7 +33,7 @@ from .files.schedules import Vectors, read_with_basis, write_with_basis
 from .networks import Network
 from .start import Start
 from .subspaces import Coordinates, Subspaces
-from .tensors import cast, floating, like, normal, without_gradients, working
+from .tensors import cast, copied, exactly, floating, like, normal, without_gradients, working
 from .wire.progress import Progress
 
 Array = np.ndarray[Any, Any]
@@ -131,6 +131,11 @@ class Plan:
     states = _entry("states", "Whether the history holds x after each evaluation.")
     provenance = _entry("provenance", "How the schedule was made, or None if unknown.")
     info = _entry("info", "Further facts, such as the report of a search, or None.")
+
+    @property
+    def whole_times(self) -> bool:
+        """Whether its levels are those of whole times of the network that it was made for, in `provenance`."""
+        return (self.provenance or {}).get("times") == "whole"
 
     @property
     def labels(self) -> list[int]:
@@ -324,6 +329,8 @@ class Plan:
     def _parts(self, labels: Any, images: Any) -> list[Part]:
         """`divided`, after a check of the shape of images."""
         size, found = self.size, images.shape[1:]
+        if len(found) == 1:  # vectors
+            found = *found, 1, 1
         if len(found) in (2, 4) and self.count == 1:  # one axis or three, as two of as many values
             found = found[0], int(np.prod(found[1:-1])), found[-1]
         if size and [n if isinstance(m, int) else m for n, m in itertools.zip_longest(found, size)] != [*size]:
@@ -370,15 +377,22 @@ class Stages:
     """
 
     def __init__(self, plan: Plan, x: Any, labels: Any = None, generator: Any = None) -> None:
-        self.plan = plan
-        self.x = working(x)
-        """The images [B, C, …] of the next evaluation, at the end the samples. They may be changed between steps."""
+        self.plan, self._x = plan, working(x)
         self.denoised: Any = None
         """The argument of the last `step`."""
         self.taken = 0
         """The number of finished evaluations."""
-        self.generator, self._parts = generator, plan._parts(labels, self.x)
+        self.generator, self._parts = generator, plan._parts(labels, self._x)
         self._stages, self._history = stages_of(self._parts), list[Any]()  # the newest first
+
+    @property
+    def x(self) -> Any:
+        """The images [B, C, …] of the next evaluation, at the end the samples: a copy. Assign to it to change them."""
+        return copied(self._x)
+
+    @x.setter
+    def x(self, images: Any) -> None:
+        self._x = images
 
     def __len__(self) -> int:
         return self.plan.nfe
@@ -400,25 +414,24 @@ class Stages:
     def sigma(self) -> Any:
         """σ [B] of the next evaluation, in the kind and dtype of x; [B, J] in several subspaces."""
         levels = self.stage.sigmas if self.plan.count > 1 else np.asarray(self.stage.sigma)[..., None]
-        levels = like(np.broadcast_to(levels, (len(self.x), self.plan.count)), self.x)
+        levels = like(np.broadcast_to(levels, (len(self._x), self.plan.count)), self._x)
         return levels if self.plan.count > 1 else levels[:, 0]
 
     def step(self, denoised: Any) -> Any:
         """The next `x`, from the denoised images [B, C, …] of this one."""
-        number, x, _ = self.taken, self.x, self.stage
-        self.denoised = cast(floating(denoised), x)
+        number, x, _ = self.taken, self._x, self.stage
+        self.denoised = copied(cast(floating(denoised), x))  # a network may write its next answer there
         if self.denoised.shape != x.shape:
             found, expected = list(self.denoised.shape), list(x.shape)
             raise bad_tensor(f"denoised must have the shape {expected} of x, got {found}")
         evaluated = self._each(Plan._evaluated, x, self.denoised)
         newest = [evaluated, x] if self.plan.states else [evaluated]
         self._history = [*newest, *self._history][: self.plan.history]
-        self.x = self._each(Plan._combined, x, *self._history)
+        self._x = self._each(Plan._combined, x, *self._history)
         self.taken = number + 1
         if self.taken < len(self) and self._parts[0][1].evaluations[self.taken].noise:
-            self.x = self.x + self._each(
-                lambda plan, stage, noise: plan._mixed(stage.noise, noise), normal(self.x, self.generator)
-            )
+            noise = normal(self._x, self.generator)
+            self._x = self._x + self._each(lambda plan, stage, noise: plan._mixed(stage.noise, noise), noise)
         return self.x
 
     def _each(self, function: Callable[..., Any], *arrays: Any) -> Any:
@@ -445,12 +458,13 @@ def stages_of(parts: Sequence[Part]) -> list[Stage]:
 
 def _each(parts: Sequence[Part], function: Callable[..., Any], *arrays: Any) -> Any:
     """function(plan, *arrays) for the rows of each class, in the order of the images."""
-    if len(parts) == 1:
-        return function(parts[0][1], *arrays)
-    out = arrays[0] * 1
-    for rows, plan in parts:
-        out[rows] = function(plan, *(array[rows] for array in arrays))
-    return out
+    with exactly(arrays[0]):
+        if len(parts) == 1:
+            return function(parts[0][1], *arrays)
+        out = arrays[0] * 1
+        for rows, plan in parts:
+            out[rows] = function(plan, *(array[rows] for array in arrays))
+        return out
 
 
 def _floats(values: list[float]) -> list[float]:

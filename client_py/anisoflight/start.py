@@ -30,7 +30,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from safetensors import SafetensorError
-from safetensors.numpy import load
+from safetensors.numpy import load, save
 
 from .errors import bad_schedule
 from .files import path_of
@@ -141,6 +141,12 @@ class Start:
         if subspaces is None or np.all(levels == levels[0]):
             return mean + self._isotropic(xi, float(levels[0]), label)
         return mean + self._anisotropic(xi, levels, label, subspaces)
+
+    def times(self, factor: float) -> Self:
+        """The law of the data multiplied by a factor."""
+        powers = {"mean": factor, "variance": factor**2}
+        scaled = {name: values * powers.get(name.split(".")[0], 1) for name, values in self._tensors.items()}
+        return type(self)(save(scaled, self.metadata))
 
     def _isotropic(self, xi: Any, g: float, label: int) -> Any:
         """(Σ + gI)^½ ξ, in the law's directions."""

@@ -49,6 +49,22 @@ def without_gradients(images: Any) -> contextlib.AbstractContextManager[Any]:
     return torch.no_grad()
 
 
+def exactly(images: Any) -> contextlib.AbstractContextManager[Any]:
+    """Without torch.autocast, which would shorten the numbers of matrix products."""
+    if not hasattr(images, "new_tensor"):
+        return contextlib.nullcontext()
+    import torch  # pyright: ignore[reportMissingImports]
+
+    kind = images.device.type
+    used = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+    return torch.autocast(kind, enabled=False) if used else contextlib.nullcontext()
+
+
+def copied(array: Any) -> Any:
+    """A copy of an array or a tensor."""
+    return array.clone() if hasattr(array, "new_tensor") else array.copy()
+
+
 def like(constant: Array, x: Any) -> Any:
     """A constant as an array of the kind and device of x and, unless it holds integers, of its dtype."""
     whole = constant.dtype.kind == "i"

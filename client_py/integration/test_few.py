@@ -12,7 +12,7 @@ import torch
 from diffusers import DDPMPipeline, DDPMScheduler, UNet2DModel
 from network import digits
 
-from anisoflight import BadRequestError, Client, Plan
+from anisoflight import AnisoflightWarning, BadRequestError, Client, Plan
 from anisoflight.torch import Denoiser, few, searching
 
 MEANS = torch.randn(4, 3 * 8 * 8, generator=torch.Generator().manual_seed(1))
@@ -267,7 +267,7 @@ def test_answers_that_cannot_be(client: Client) -> None:
     with pytest.raises(BadRequestError, match="nfe must"):
         few(exact, 0, (3, 8, 8), client=client, progress=False)
     with pytest.raises(BadRequestError, match="shape must be"):
-        few(exact, 5, (3,), client=client, progress=False)
+        few(exact, 5, (), client=client, progress=False)
 
     def breaks(x: torch.Tensor, sigma: torch.Tensor) -> torch.Tensor:  # once the trial is over
         return torch.full_like(x, torch.nan) if len(x) > 8 else exact(x, sigma)
@@ -352,3 +352,101 @@ def test_what_it_prints_is_what_pipelines_do(client: Client, unet: UNet2DModel, 
         pipe(num_inference_steps=plan.steps)
         hook.remove()
         assert len(calls) == pipe.scheduler.nfe == (4 if printed else 3)
+
+
+@pytest.mark.parametrize(("mean", "deviation"), [(30.0, 16.5), (-3e-4, 2e-3), (128.0, 64.0)])
+@pytest.mark.parametrize("known", [False, True], ids=["alone", "with data"])
+def test_data_of_any_unit(client: Client, mean: float, deviation: float, known: bool) -> None:
+    """Levels follow from the data, or from the network's own samples, so that these have its mean and deviation."""
+
+    def peaks(x: torch.Tensor, sigma: torch.Tensor) -> torch.Tensor:
+        wide = sigma.double().reshape(-1, 1, 1) / deviation
+        at, variance = (x.double() - mean) / deviation, wide**2 + 0.06
+        peak = 0.97 * torch.tanh(0.97 * at / variance)
+        return (mean + deviation * (peak + 0.06 / variance * (at - peak))).float()
+
+    signs = torch.randint(2, (256, 2, 8), generator=torch.Generator().manual_seed(0)) * 2 - 1
+    noise = torch.randn(256, 2, 8, generator=torch.Generator().manual_seed(1))
+    data = mean + deviation * (0.97 * signs + 0.06**0.5 * noise)
+    plan = few(peaks, 5, (2, 8), data if known else None, samples=64, client=client, progress=False)
+    size = math.hypot(mean, deviation)
+    assert size < plan.evaluations[0].sigma <= 81 * max(size, min(1, 4 * size))
+    assert plan.info["chosen"]["sigma_max"] == pytest.approx(plan.init[0], rel=1e-3)
+    assert f"from sigma {plan.init[0]:.4g} " in plan.info["summary"]
+    drawn = plan(peaks, torch.randn(2000, 2, 8, generator=torch.Generator().manual_seed(2)), progress=False)
+    assert float(drawn.mean() - mean) == pytest.approx(0, abs=0.05 * deviation)
+    assert float(drawn.std()) == pytest.approx(deviation, rel=0.15)
+
+
+def test_the_callers_highest_level(client: Client) -> None:
+    plan = few(exact, 3, (3, 8, 8), sigma_max=400, client=client, progress=False)
+    assert plan.init[0] == pytest.approx(400)
+    with pytest.raises(BadRequestError, match="sigma_max must increase, up to 50, the highest"):
+        few(Denoiser(exact, "denoiser", sigma_max=50), 3, (3, 8, 8), sigma_max=400, client=client)
+
+
+def test_vectors(client: Client) -> None:
+    """Normal data [B, D] with a deviation for each value, as a posterior of parameters has it."""
+    spread = torch.tensor([0.1, 0.3, 1.0])
+
+    def shrink(x: torch.Tensor, sigma: torch.Tensor) -> torch.Tensor:
+        return x * spread**2 / (spread**2 + sigma[:, None] ** 2)
+
+    noise = torch.randn(4000, 3, generator=torch.Generator().manual_seed(1))
+    data = spread * torch.randn(512, 3, generator=torch.Generator().manual_seed(2))
+    for known in (None, data):
+        plan = few(shrink, 5, (3,), known, samples=64, client=client, progress=False)
+        drawn = plan(Denoiser(shrink, "denoiser"), noise, progress=False)
+        torch.testing.assert_close(drawn.std(0), spread, rtol=0.15, atol=0)
+
+
+TABLE = DDPMScheduler(num_train_timesteps=100, beta_schedule="squaredcos_cap_v2")
+RATIOS = torch.nn.Embedding.from_pretrained(TABLE.alphas_cumprod[:, None])
+
+
+def embedded(z: torch.Tensor, timestep: torch.Tensor) -> torch.Tensor:
+    """ε for normal data of deviation ½, from a table of times: others raise a RuntimeError."""
+    alpha = RATIOS(timestep)[:, :, None]
+    return z * (1 - alpha).sqrt() / (alpha / 4 + 1 - alpha)
+
+
+def rounded(z: torch.Tensor, timestep: torch.Tensor) -> torch.Tensor:
+    """The same, with times rounded down."""
+    return embedded(z, timestep.long())
+
+
+@pytest.mark.parametrize("network", [embedded, rounded])
+@pytest.mark.parametrize("known", [False, True], ids=["alone", "with data"])
+def test_whole_times(client: Client, network: Any, known: bool) -> None:
+    data = 0.5 * torch.randn(256, 2, 16, generator=torch.Generator().manual_seed(0)) if known else None
+    denoise = Denoiser(network, TABLE)
+    plan = few(denoise, 5, (2, 16), data, samples=64, budget="minutes", client=client, progress=False)
+    times = [denoise.network.time(stage.sigma) for stage in plan.evaluations]
+    np.testing.assert_allclose(times, np.round(times), atol=1e-6)
+    assert plan.whole_times
+    scheduler = plan.scheduler(TABLE)
+    scheduler.set_timesteps(plan.steps)
+    assert scheduler.timesteps.dtype == torch.int64
+    assert scheduler.timesteps.tolist() == np.round(times).tolist()
+    drawn = plan(denoise, torch.randn(2000, 2, 16, generator=torch.Generator().manual_seed(1)), progress=False)
+    assert float(drawn.std()) == pytest.approx(0.5, rel=0.05)
+    with pytest.raises(BadRequestError, match=r"sigma must be one of the denoiser's levels, such as .* whole times"):
+        denoise(torch.ones(1, 2, 16), 1.0)
+    short = Denoiser(network, DDPMScheduler(num_train_timesteps=20))
+    with pytest.raises(BadRequestError, match="the network must take 40 whole times or more for a search, got 20"):
+        few(short, 5, (2, 16), client=client)
+
+
+def test_random_answers_and_memory_are_noticed(client: Client) -> None:
+    last: list[torch.Tensor] = []
+
+    def lazy(x: torch.Tensor, sigma: torch.Tensor) -> torch.Tensor:
+        """Every second answer is the last one's change of x."""
+        if last:
+            return x + last.pop()
+        last.append(exact(x, sigma) - x)
+        return x + last[0]
+
+    for network in (lazy, lambda x, sigma: exact(x, sigma) + 0.01 * torch.randn_like(x)):
+        with pytest.warns(AnisoflightWarning, match="answers the same input differently at .* random .* remembers"):
+            Denoiser(network, "denoiser").check((3, 8, 8))

@@ -460,7 +460,20 @@ def test_refusals(client: Client) -> None:
         def forward(self, x: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
             return x @ noise
 
-    for kind, line in ((Fourier, line_of(Fourier, 2)), (Unlike, line_of(Unlike, 2))):
+    class Counting(torch.nn.Module):
+        def forward(self, x: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
+            return x * torch.ones(len(x), 1, 1, 1)
+
+    class Looping(torch.nn.Module):
+        def forward(self, x: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
+            return torch.stack([one.sin() for one in x])
+
+    class Ranking(torch.nn.Module):
+        def forward(self, x: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
+            return x * torch.topk(x.flatten(1), 3).values.mean(1)[:, None, None, None]
+
+    for kind in (Fourier, Unlike, Counting, Looping, Ranking):
+        line = line_of(kind, 2)
         with pytest.raises(AnisoflightError, match=rf"{re.escape(__file__)}, line {line}"):
             client.put_network("lines", kind(), size=8, channels=1, progress=False)
     module, how = networks()["sit"]

@@ -63,7 +63,7 @@ type OfferNetwork struct {
 	Counts []int `json:"counts"`
 	// lowest noise level that the network was trained on; default 0.002
 	SigmaMin float64 `json:"sigma_min,omitempty"`
-	// highest noise level that the network was trained on; default 80
+	// highest noise level that the network was trained on, at which samplers of kind few begin; default 80
 	SigmaMax float64 `json:"sigma_max,omitempty"`
 	// all other fields: for kind few those of OfferedFew, for kind geodesic those of OfferedGeodesic, for kind learned
 	// those of CreateRun that package train lists as applicable
@@ -95,13 +95,18 @@ type OfferedFew struct {
 	Features int `json:"features,omitempty" min:"0" max:"2048"`
 	// noise levels at evenly spaced times of the network, falling; isotropic samplers are also tried on them
 	Times []float64 `json:"times,omitempty"`
+	// noise levels that the network knows, falling, at least 40: samplers are plain, or fitted without images, and use no
+	// others; default all from sigma_min to sigma_max
+	Levels []float64 `json:"levels,omitempty"`
 }
 
 // Validate implements Request.
 func (r *OfferedFew) Validate() error {
-	for i, s := range r.Times {
-		if !(s > 0) || s > 1e6 || i > 0 && s >= r.Times[i-1] {
-			return Errorf(BadRequest, "times must be noise levels that fall, up to 1e6, got %g at %d", s, i)
+	for name, levels := range map[string][]float64{"times": r.Times, "levels": r.Levels} {
+		for i, s := range levels {
+			if !(s > 0) || s > 1e6 || i > 0 && s >= levels[i-1] {
+				return Errorf(BadRequest, "%s must be noise levels that fall, up to 1e6, got %g at %d", name, s, i)
+			}
 		}
 	}
 	few := FewSchedule{Solvers: r.Solvers, Guided: Guided{Guidance: 1}}

@@ -129,7 +129,7 @@ var helps = map[string]Field{
 	"api.OfferNetwork.Name":            {Help: "name of the new schedule; required except for kind few", Default: "", Required: false},
 	"api.OfferNetwork.Replace":         {Help: "replace a schedule of that name", Default: "", Required: false},
 	"api.OfferNetwork.Shape":           {Help: "[H, W, C] of an image", Default: "", Required: true},
-	"api.OfferNetwork.SigmaMax":        {Help: "highest noise level that the network was trained on", Default: "80", Required: false},
+	"api.OfferNetwork.SigmaMax":        {Help: "highest noise level that the network was trained on, at which samplers of kind few begin", Default: "80", Required: false},
 	"api.OfferNetwork.SigmaMin":        {Help: "lowest noise level that the network was trained on", Default: "0.002", Required: false},
 	"api.Output.BatchBytes":            {Help: "approximate size of a reply batch in bytes", Default: "2 MiB", Required: false},
 	"api.Output.DType":                 {Help: "type of the values", Default: "uint8, or float32 for models with their own units", Required: false},

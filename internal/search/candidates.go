@@ -127,11 +127,14 @@ func (f *fewStepSearch) matchedCandidates(ctx context.Context) (out []*Candidate
 		if err != nil {
 			return nil, err
 		}
-		closest, err := f.onGaussian(ctx, sigma)
-		if err != nil {
-			return nil, err
+		if f.Levels == nil {
+			closest, err := f.onGaussian(ctx, sigma)
+			if err != nil {
+				return nil, err
+			}
+			level = append(level, closest)
 		}
-		for _, c := range append(level, closest) {
+		for _, c := range level {
 			c.Matched = true
 			out = append(out, c)
 		}
@@ -147,8 +150,10 @@ func (f *fewStepSearch) onRules(sigma float64) (out []*Candidate, err error) {
 			if err != nil {
 				return nil, err
 			}
-			c.Levels = rule.levels
-			out = append(out, c)
+			if c != nil {
+				c.Levels = rule.levels
+				out = append(out, c)
+			}
 		}
 	}
 	return out, nil
@@ -216,7 +221,7 @@ func (f *fewStepSearch) fittedCandidate(ctx context.Context, halving int) (*Cand
 		return nil, err
 	}
 	n := f.fitSamples()
-	r, err := newReference(ctx, f.network, c.Schedule, f.G0, f.trajectoriesOf(c, nil, 3*f.Samples, 2*n))
+	r, err := newReference(ctx, f.network, c.Schedule, f.G0, f.Levels, f.trajectoriesOf(c, nil, 3*f.Samples, 2*n))
 	if err != nil {
 		return nil, err
 	}
@@ -236,7 +241,7 @@ func (f *fewStepSearch) fittedCandidate(ctx context.Context, halving int) (*Cand
 }
 
 // onPolynomial returns a sampler on the levels of the grid polynomial from a noise level, with the exponent ρ, as the
-// uniform steps of a schedule with its knots there.
+// uniform steps of a schedule with its knots there, or nil if the network knows too few.
 func (f *fewStepSearch) onPolynomial(name string, sigma, rho float64) (*Candidate, error) {
 	set := solver.Settings{Solver: name, NFE: f.NFE, Grid: solver.Grid{Kind: solver.GridPolynomial, Rho: rho}}
 	if ByCoordinate(name) {
@@ -256,6 +261,19 @@ func (f *fewStepSearch) onPolynomial(name string, sigma, rho float64) (*Candidat
 	g := make([]float64, len(plan.T))
 	for i, t := range plan.T {
 		g[i], _ = edm.At(0, 0).Eval(t)
+	}
+	if f.Levels != nil {
+		levels := make([]float64, len(g))
+		for i, v := range g {
+			levels[i] = math.Sqrt(v)
+		}
+		if levels = f.known(levels); levels == nil {
+			return nil, nil
+		}
+		for i, level := range levels {
+			g[i] = level * level
+		}
+		sigma = levels[0]
 	}
 	path, err := schedule.PathThrough(g, edm.T())
 	if err != nil {

@@ -59,6 +59,9 @@ type Settings struct {
 	// Times are noise levels at evenly spaced times of the network's own, decreasing, for plain samplers of Paired; nil
 	// for none.
 	Times []float64
+	// Levels are the noise levels that the network knows, decreasing, at least LeastLevels; nil for all. Samplers on some
+	// of them are plain, or without images fitted.
+	Levels []float64
 	// Label returns the label of sample i, which has a seed; −1 for none.
 	Label func(i int, seed uint64) int32
 	// Learn adds a sampler whose levels and coefficients are learned through the network, from those of a fit. Paired
@@ -84,6 +87,29 @@ func newSearcher(network sampler.Ensemble, set Settings) searcher {
 		set.Progress = NewProgress(nil)
 	}
 	return searcher{set, network}
+}
+
+// known returns the levels moved to the nearest that the network knows, each to another, or nil if there are too few.
+// The last, at which the network is not evaluated, stays.
+func (s *searcher) known(levels []float64) []float64 {
+	if s.Levels == nil {
+		return levels
+	}
+	out, next, n := slices.Clone(levels), 0, len(levels)-1
+	for i := range n {
+		last := len(s.Levels) - (n - i)
+		if next > last {
+			return nil
+		}
+		for k := next; k <= last; k++ {
+			if math.Abs(math.Log(s.Levels[k]/levels[i])) < math.Abs(math.Log(s.Levels[next]/levels[i])) {
+				next = k
+			}
+		}
+		out[i] = s.Levels[next]
+		next++
+	}
+	return out
 }
 
 // trajectories returns the latents first … first + n − 1 of the search, with a plan.
@@ -177,6 +203,9 @@ func Few(ctx context.Context, network sampler.Ensemble, images *Images, set Sett
 		law: images.Spectrum.WithMatchedStart(), // the levels are chosen for the start of all images
 	}
 	f.h, f.w, f.c = network.Shape()
+	if f.Levels != nil { // statistics are measured, and levels learned, between them
+		f.Solvers, f.Learn = f.isotropicSolvers(), false
+	}
 	if f.Learn && f.fitSamples() < minFitTrajectories {
 		return nil, ErrTooLarge
 	}
@@ -186,7 +215,7 @@ func Few(ctx context.Context, network sampler.Ensemble, images *Images, set Sett
 	if err := f.spend(); err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(set.Solvers, ByCoordinate) {
+	if slices.ContainsFunc(f.Solvers, ByCoordinate) {
 		f.Progress.Begin("statistics", shareOfStatistics, 0)
 		var err error
 		if f.statistics, err = network.Statistics(ctx, set.T, images.Spectrum, f.Progress.At); err != nil {
@@ -290,7 +319,7 @@ func (f *fewStepSearch) choose(ctx context.Context) (*FewResult, error) {
 	if found.Chosen.Matched {
 		found.Start = f.images.Start
 	}
-	if err == nil && !found.Stopped {
+	if err == nil && !found.Stopped && f.Levels == nil {
 		if err = f.solutionError(ctx, found.Chosen); errors.Is(err, sampler.ErrLeft) { // it is judged all the same
 			err = nil
 		}

@@ -37,7 +37,7 @@ func (e *ImagesError) Unwrap() error { return e.err }
 // BiasParts is the number of parts that images are divided into, to know the distance of some of them to all.
 const BiasParts = 8
 
-// MeasureImages measures a data set in one pass.
+// MeasureImages measures a data set in one pass. With an *ImagesError it returns all but the references.
 func MeasureImages(ctx context.Context, d *data.Dataset, report func(done, total int)) (*Images, error) {
 	h, w, c := d.Height(), d.Width(), d.Channels()
 	law := start.NewEstimator(h, w, c, true, d.Normalization())
@@ -70,7 +70,7 @@ func MeasureImages(ctx context.Context, d *data.Dataset, report func(done, total
 		return nil, err
 	}
 	if out.References, err = ReferencesOf(all); err != nil {
-		return nil, err
+		return out, err
 	}
 	responses, err := ReferencesOf(some)
 	out.References = append(out.References, responses...)

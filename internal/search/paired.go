@@ -77,7 +77,7 @@ func (f *pairedSearch) spend(plain int) error {
 	case f.Budget == 0:
 		f.Budget = max(defaultBudget, leastLatents*each)
 	}
-	if f.learns = f.Budget >= learnTrajectories*eachThen+learning; f.learns {
+	if f.learns = f.Levels == nil && f.Budget >= learnTrajectories*eachThen+learning; f.learns {
 		each = eachThen
 	} else {
 		learning = 0
@@ -115,6 +115,11 @@ func (f *pairedSearch) levels(n int) map[string][]float64 {
 			out["times"] = at
 		}
 	}
+	for named, levels := range out {
+		if out[named] = f.known(levels); out[named] == nil {
+			delete(out, named)
+		}
+	}
 	return out
 }
 
@@ -147,7 +152,7 @@ func (f *pairedSearch) converge(ctx context.Context) error {
 	f.Progress.Begin("reference", 400, all*fineSteps)
 	power := &sampler.Errors{}
 	var err error
-	f.reference, err = newReference(ctx, f.network, f.path, f.G0, f.trajectories(nil, 0, all), power)
+	f.reference, err = newReference(ctx, f.network, f.path, f.G0, f.Levels, f.trajectories(nil, 0, all), power)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,8 @@ import (
 const (
 	// fineSteps are those of a reference, by iPNDM-4.
 	fineSteps = 40
+	// LeastLevels is the least number of Settings.Levels.
+	LeastLevels = fineSteps
 	// keptNumbers bounds the states of a reference that are kept.
 	keptNumbers = 1 << 28
 )
@@ -27,13 +29,18 @@ type reference struct {
 }
 
 // newReference follows trajectories along a path, from its end down to the lowest level for g0, to their converged
-// samples. Further reducers see them as well.
+// samples, or on evenly spaced known levels if there are some. Further reducers see them as well.
 func newReference(
-	ctx context.Context, network sampler.Ensemble, path *schedule.Schedule, g0 float64, t sampler.Trajectories,
-	reducers ...sampler.Reducer,
+	ctx context.Context, network sampler.Ensemble, path *schedule.Schedule, g0 float64, known []float64,
+	t sampler.Trajectories, reducers ...sampler.Reducer,
 ) (*reference, error) {
 	r := &reference{network: network, schedule: path, trajectories: t}
 	r.fine = levelsBetween(math.Sqrt(path.At(0, 0).GT()), lowestOf(g0), 7, fineSteps)
+	for i := range r.fine[:fineSteps] {
+		if known != nil {
+			r.fine[i] = known[i*(len(known)-1)/(fineSteps-1)]
+		}
+	}
 	plan, err := solver.New(solver.Settings{
 		Solver: "ipndm", Warmup: solver.WarmupHeun, Grid: solver.Grid{Kind: solver.GridSigma, Sigma: r.fine},
 	}, r.schedule, 0)

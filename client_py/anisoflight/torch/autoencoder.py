@@ -8,7 +8,7 @@ import torch  # pyright: ignore[reportMissingImports]
 
 from ..errors import bad_tensor
 from ..images import Pixels, to_float, to_uint8
-from .wrapping import evaluating, unwrapped
+from .wrapping import compute_type, evaluating, execution_device, unwrapped
 
 Array = np.ndarray[Any, Any]
 
@@ -58,11 +58,11 @@ class Latents:
         return to_uint8(self._through(lambda z: self.vae.decode(z).sample, np.asarray(latents)))
 
     def _through(self, work: Any, values: Array) -> Array:
-        like = next(self.vae.parameters())
+        device, dtype = execution_device(self.vae), compute_type(self.vae)
         out = []
         with evaluating(self.vae), torch.no_grad():
             for start in range(0, len(values), self.batch):
                 part = np.ascontiguousarray(np.moveaxis(values[start : start + self.batch], 3, 1))
-                made = work(torch.from_numpy(part).to(like.device, like.dtype))
+                made = work(torch.from_numpy(part).to(device, dtype))
                 out.append(made.float().cpu().numpy())
         return np.ascontiguousarray(np.moveaxis(np.concatenate(out), 1, 3))

@@ -14,7 +14,7 @@ import torch  # pyright: ignore[reportMissingImports]
 
 from ..errors import BadRequestError, bad_model, warn
 from ..files import path_of
-from .program import record
+from .program import record, user_line
 from .wrapping import Wrapped, adapter, evaluating, unwrapped, wrap
 
 
@@ -106,9 +106,7 @@ def export(
             raise
         except Exception as error:
             reason = str(error).strip().splitlines()
-            inner = tuple(os.path.dirname(file) for file in (torch.__file__, __file__))
-            frames = [one for one in traceback.extract_tb(error.__traceback__) if not one.filename.startswith(inner)]
-            line = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+            line = user_line(traceback.extract_tb(error.__traceback__))
             raise bad_model(
                 f"torch.export cannot record a {type(module).__name__}: {reason[0] if reason else error!r}{line}; "
                 "a network that stays in the notebook is sampled there, with anisoflight.diffusers.Scheduler"

@@ -9,12 +9,16 @@ from __future__ import annotations
 import fnmatch
 import math
 import operator
+import os
 import re
-from collections.abc import Container, Sequence
+import traceback
+from collections.abc import Container, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
 import torch  # pyright: ignore[reportMissingImports]
+from torch.fx.experimental.sym_node import SymNode  # pyright: ignore[reportMissingImports]
 
 from ..errors import bad_model
 from . import constants
@@ -46,7 +50,7 @@ def record(
     tensors = tuple(example for _, _, example in examples)
     dynamic = tuple({0: torch.export.Dim.AUTO} for _ in tensors)
     # numpy's square root calls a method of that name on a size that depends on the batch.
-    with torch.no_grad(), patch.object(torch.SymFloat, "sqrt", torch.sym_sqrt, create=True):
+    with torch.no_grad(), _fixed_sizes() as fixed, patch.object(torch.SymFloat, "sqrt", torch.sym_sqrt, create=True):
         program = torch.export.export(wrapper, tensors, dynamic_shapes=dynamic, strict=False)
         table = torch.export.default_decompositions()
         table = {op: how for op, how in table.items() if not _RESAMPLING.match(str(op))}
@@ -56,14 +60,36 @@ def record(
             if packet is not None:
                 table.pop(getattr(packet, overload or "default", None), None)
         program = program.run_decompositions(table)
-    return Recorded(program, examples, ratios_at)
+    return Recorded(program, examples, ratios_at, fixed)
+
+
+@contextmanager
+def _fixed_sizes() -> Iterator[list[str]]:
+    """The lines of the user's program that take a size which may vary as a number, such as len(x)."""
+    lines: list[str] = []
+    take = SymNode.guard_int
+
+    def noted(node: Any, *place: Any) -> int:
+        if node.expr.free_symbols:
+            lines.append(user_line(traceback.extract_stack()))
+        return take(node, *place)
+
+    with patch.object(SymNode, "guard_int", noted):
+        yield lines
+
+
+def user_line(frames: Sequence[traceback.FrameSummary]) -> str:
+    """The innermost line of the user's program, in parentheses; empty for none."""
+    inner = tuple(os.path.dirname(file) for file in (torch.__file__, __file__))
+    found = [one for one in frames if not one.filename.startswith(inner)]
+    return f" ({found[-1].filename}, line {found[-1].lineno})" if found else ""
 
 
 class Recorded:
     """A forward pass: its nodes, output, and tensors by name."""
 
-    def __init__(self, program: Any, examples: Sequence[Any], ratios_at: Sequence[str]) -> None:
-        self.program = program
+    def __init__(self, program: Any, examples: Sequence[Any], ratios_at: Sequence[str], fixed: Sequence[str]) -> None:
+        self.program, self.fixed = program, fixed
         self.nodes: list[dict[str, Any]] = []
         self.output = ""
         self.tensors: dict[str, torch.Tensor] = {}
@@ -180,7 +206,10 @@ class Recorded:
     def end(self, node: Any) -> None:
         found = node.args[0][0]
         if isinstance(found.meta["val"].shape[0], int):
-            raise bad_model("forward must work for any batch size; this module computes with the size of the example")
+            raise bad_model(
+                "forward must work for any batch size; this module computes with the size of the example, or goes "
+                f"through its images{next(iter(self.fixed), '')}: x.shape[0] may vary, len(x) may not"
+            )
         self.output = str(self.alias.get(found.name, found.name))
 
 

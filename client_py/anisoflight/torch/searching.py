@@ -5,6 +5,7 @@ import contextlib
 import itertools
 import math
 import operator
+import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from ..plan import Plan
 from ..serve import serve
 from ..start import Start
 from ..subspaces import Coordinates
+from ..tensors import exactly
 from ..wire.progress import Bar, Progress
 from .denoiser import Denoiser
 from .trial import sample_shape
@@ -30,7 +32,8 @@ Tensor = torch.Tensor
 Array = np.ndarray[Any, Any]
 
 _TIMES = 65
-_HIGHEST = 80.0  # the first level of samplers: data of deviation ½ are invisible above it
+_LEAST = 40  # levels of converged trajectories
+_LOWEST, _HIGHEST = 0.002, 80.0  # levels of samplers: data of deviation ½ are invisible above the last
 _ROWS, _VALUES = 64, 1 << 20  # at a time, unless the denoiser's batch is smaller
 
 
@@ -51,7 +54,8 @@ def few(
     """The best sampler of a denoiser for few evaluations: a `Plan`, for `plan(denoiser, noise)`, `plan.scheduler(pipe)`
     and your own loops. The denoiser may be a function of x and σ that returns x_0.
 
-    shape is that of one sample, (C, L), (C, H, W) or (C, D, H, W): by default that of `data`, else `denoiser.shape`.
+    shape is that of one sample, (D,) or (C, *axes) with one to three axes: by default that of `data`, else
+    `denoiser.shape`.
     Samples are drawn under the denoiser's conditions.
 
     Without `data`, solvers on several noise levels, and coefficients fitted to the denoiser's trajectories, are
@@ -70,7 +74,8 @@ def few(
     gain as `ratio` and `ratio_stderr`, evaluations and seconds.
 
     The search uses a server: `client`, or a new one. Options are those of docs/wire.md, OfferNetwork, of kind few:
-    solvers, samples, sigma_min, sigma_max.
+    solvers, samples, sigma_min, sigma_max. The last two are by default 0.002 and 80 times the root mean square of x_0,
+    if that is above 1 or below ¼, or what the network knows.
     """
     if not isinstance(denoiser, Denoiser):
         denoiser = Denoiser(denoiser, "denoiser")
@@ -82,15 +87,29 @@ def few(
             raise bad_tensor(f"data must be floats in the denoiser's units, got {data.dtype}")
         labels = _checked(labels, len(data), denoiser.rows)
     trial = denoiser.check(shape, data, labels)
-    folded = (int(np.prod(axes[:-1])), axes[-1], channels)
+    unit = (max(1.0, trial.size) * min(1.0, 4 * trial.size)) if 0 < trial.size < math.inf else 1.0
+    ends = _ends(denoiser, unit, options)
+    levels = denoiser.levels and [level for level in denoiser.levels if ends[0] <= level * 1.001 <= ends[1] * 1.002]
+    if levels is not None:
+        if len(levels) < _LEAST:
+            message = f"the network must take {_LEAST} whole times or more for a search, got {len(levels)}"
+            raise BadRequestError(
+                f'{message}: make a plan of its denoiser\'s levels, client.plan(grid={{"sigma": […, 0]}})'
+            )
+        ends = levels[-1], levels[0]
+    folded = (int(np.prod(axes[:-1])), axes[-1], channels) if axes else (1, 1, channels)
+    if not axes and data is not None and features is None:  # vectors have no edges
+        features = torch.Tensor.clone
     request: dict[str, Any] = {
         "kind": "few", "nfe": nfe, "shape": folded, "labels": denoiser.rows, "labelled": labels is not None,
         "images": 0 if data is None else len(data), "seed": seed,
         **_budgeted(budget, denoiser),
-        "sigma_min": denoiser.sigma_min, "sigma_max": denoiser.sigma_max,
+        "sigma_min": ends[0] / unit, "sigma_max": ends[1] / unit,
     }  # fmt: skip
-    request |= {"times": times} if (times := _times(denoiser)) else {}
-    follower = _Follower(denoiser, (channels, *axes), folded, data, labels, features, trial.seconds_per_evaluation)
+    request |= {"levels": [level / unit for level in levels]} if levels else {}
+    request |= {"times": [level / unit for level in times]} if (times := _times(denoiser, *ends)) else {}
+    shape = (channels, *axes)
+    follower = _Follower(denoiser, shape, folded, data, labels, features, trial.seconds_per_evaluation, unit)
     if features is not None:
         request["features"] = follower.count_features()
     begun = time.perf_counter()
@@ -100,9 +119,12 @@ def few(
             client = stack.enter_context(serve(data=folder))
         follower.bar = stack.enter_context(Progress(desc="few", unit="evaluation", disable=not progress, leave=False))
         end = offer(client, request | options, follower, Bar("few", "", show=False))
-    report = {**end["few"], "evaluations": follower.evaluations, "elapsed": time.perf_counter() - begun}
     law = Start(base64.b64decode(end["law"])) if "law" in end else None
-    provenance = {"kind": "few", "network": denoiser.parametrization["kind"], "shape": [channels, *axes], "seed": seed}
+    if unit != 1:
+        law = _in_units(end, law, unit)
+    report = {**end["few"], "evaluations": follower.evaluations, "elapsed": time.perf_counter() - begun}
+    provenance = {"kind": "few", "network": denoiser.parametrization["kind"], "shape": [*shape], "seed": seed}
+    provenance |= {"times": "whole"} if levels else {}
     plan = Plan({**end["plan"], "info": report, "provenance": provenance}, None, law)
     if progress:
         print(report["summary"])
@@ -113,6 +135,8 @@ def few(
 def _told(plan: Plan, denoiser: Denoiser) -> str:
     """How often the plan evaluates the network, and where it is once more."""
     out = f"{plan.nfe} evaluations in {plan.steps} steps"
+    if plan.whole_times:
+        out += f", at whole times: {', '.join(f'{denoiser.network.time(one.sigma):.0f}' for one in plan.evaluations)}"
     if not of_diffusers(denoiser._module) or plan.takes_unit_noise(denoiser.network):
         return out
     pipelines = "pipelines that give their network unit noise (DDPMPipeline, DDIMPipeline, Flux's)"
@@ -143,13 +167,47 @@ def _budgeted(budget: int | str | None, denoiser: Denoiser) -> dict[str, Any]:
     return {"budget": count, "each": denoiser.evaluations_per_call}
 
 
-def _times(denoiser: Denoiser) -> list[float]:
+def _ends(denoiser: Denoiser, unit: float, options: dict[str, Any]) -> tuple[float, float]:
+    """The noise levels of the search: those of the options, else of data of this unit, as far as they are known."""
+    low, high = denoiser.bounds
+    given = options.pop("sigma_min", None), options.pop("sigma_max", None)
+    found = float(given[0] or max(low, _LOWEST * unit)), float(given[1] or min(high, _HIGHEST * unit))
+    if not 0 < found[0] < found[1] <= 1.001 * high:
+        raise BadRequestError(
+            f"sigma_min and sigma_max must increase, up to {high:g}, the highest noise level that the network knows, "
+            f"got {found[0]:g} and {found[1]:g}"
+        )
+    return found
+
+
+def _times(denoiser: Denoiser, low: float, high: float) -> list[float]:
     """Decreasing noise levels at evenly spaced times of the network; none if its time is a function of σ alone."""
     if denoiser.parametrization["kind"] in ("denoiser", "edm", "ve"):
         return []
     network = denoiser.network
-    first, last = (float(network.time(s)) for s in (min(denoiser.sigma_max, _HIGHEST), max(denoiser.sigma_min, 0.002)))
+    first, last = (float(network.time(s)) for s in (high, low))
     return [float(network.sigma(t)) for t in np.linspace(first, last, _TIMES)]
+
+
+def _in_units(end: dict[str, Any], law: Start | None, unit: float) -> Start | None:
+    """Multiply the unit into the plan and report of a search that measured values in it; returns the law in it."""
+    plan, report, square = end["plan"], end["few"], unit**2
+    of_flow = unit if plan["predicts"] == "flow" else 1.0  # about −ε, which has no unit
+    for part in plan.get("classes", [plan]):
+        part |= {"t": [square * t for t in part["t"]], "init": [unit * level for level in part["init"]]}
+        for stage in part["stages"]:
+            stage |= {"t": square * stage["t"], "g": [square * g for g in stage["g"]]}
+            stage |= {"noise": [unit * level for level in stage["noise"]]} if "noise" in stage else {}
+        for stage in itertools.chain(part["stages"], *part.get("tails", [])):
+            stage["beta"] = [[of_flow * weight for weight in row] for row in stage["beta"]]
+    for tried in [report["chosen"], report["against"], *report["tries"]]:
+        tried["sigma_max"] *= unit
+    levels = re.compile(r"(?<=from sigma )[\d.e+-]+")
+    report["summary"] = levels.sub(lambda found: f"{unit * float(found[0]):.4g}", report["summary"])
+    if law is not None:
+        law = law.times(unit)
+        plan["start"]["hash"] = law.hash
+    return law
 
 
 class _Follower:
@@ -167,7 +225,9 @@ class _Follower:
         labels: Any,
         features: Callable[[Tensor], Tensor] | None,
         seconds: float,
+        unit: float,
     ) -> None:
+        self._unit = unit  # of all values but those that the denoiser and the features get
         self._denoiser, self._shape, self._folded, self._data = denoiser, shape, folded, data
         self._labels = None if labels is None else np.asarray(labels, np.int64)
         self._features, self._seconds = features, seconds
@@ -203,21 +263,22 @@ class _Follower:
 
     def _seen(self, x: Tensor) -> Array:
         """Features [n, F]."""
-        found = torch.as_tensor(self._features(x)) if self._features is not None else x
+        with exactly(x):
+            found = torch.as_tensor(self._features(x * self._unit)) if self._features is not None else x
         if found.ndim < 2 or len(found) != len(x):
             raise bad_tensor(f"features must be [{len(x)}, F], got {list(found.shape)}")
-        return found.detach().flatten(1).double().cpu().numpy()
+        return found.detach().flatten(1).cpu().double().numpy()
 
     def _images(self, numbers: Array) -> Tensor:
-        images = torch.as_tensor(self._data[np.array(numbers)]).detach().to(self._denoiser.device, torch.float32)
+        images = torch.as_tensor(self._data[np.array(numbers)]).detach().to(torch.float32).to(self._denoiser.device)
         if tuple(images.shape[1:]) != self._shape:
             raise bad_tensor(f"data must be images [N, {self._shape}], got {list(images.shape)}")
-        return images
+        return images / self._unit
 
     def _sent(self, x: Tensor) -> Array:
         """Images [n, H, W, C] in the form of the wire."""
         height, width, channels = self._folded
-        return x.detach().reshape(len(x), channels, height, width).movedim(1, -1).double().cpu().numpy()
+        return x.detach().reshape(len(x), channels, height, width).movedim(1, -1).cpu().double().numpy()
 
     def _planes(self, values: Array) -> Tensor:
         """Values [n, H, W, C] in the shape of images."""
@@ -226,11 +287,12 @@ class _Follower:
 
     def _evaluate(self, x: Tensor, sigma: Tensor, rows: Array) -> Tensor:
         before = self._denoiser.counts
-        denoised = self._denoiser(x, sigma, **({"rows": torch.from_numpy(rows)} if self._denoiser.rows else {}))
+        given = {"rows": torch.from_numpy(rows)} if self._denoiser.rows else {}
+        denoised = self._denoiser(x * self._unit, sigma * self._unit, **given) / self._unit
         made = self._denoiser.counts - before
         self.evaluations += made
         self.bar.update(min(made, max(0, (self.bar.total or made) - self.bar.n)))
-        return denoised.clone()  # a denoiser may reuse its output
+        return denoised
 
     def _parts(self, question: Question) -> Iterator[tuple[int, Question, Array]]:
         size = max(1, min(self._denoiser.batch, _ROWS, _VALUES // math.prod(self._shape)))

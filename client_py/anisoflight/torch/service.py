@@ -88,7 +88,7 @@ def _places(message: str, exported: Exported) -> str:
     """The lines of the user's program that an error of the server concerns, by its nodes or operations."""
     nodes = exported.config["graph"]["nodes"]
     named = [node for node in nodes if f"node {node['name']} (" in message]
-    meant = named or [node for node in nodes if re.search(rf"(?<![\w.]){re.escape(node['op'])}(?![\w.])", message)]
+    meant = named or [node for node in nodes if re.search(rf"(?<![\w.]){re.escape(node['op'])}(?!\.?\w)", message)]
     lines = list(dict.fromkeys(exported.lines[node["name"]] for node in meant if node["name"] in exported.lines))
     return "".join(f"\n{line}" for line in lines[:5])
 

@@ -6,13 +6,15 @@ import math
 import operator
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
 from ..errors import AnisoflightError, bad_model, bad_tensor, warn
+from ..networks import Network
 from .meaning import network_of, parametrization
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 
 _STEPS, _LEVELS, _VALUES = 12, 6, 512  # Euler steps of a sample, noise levels, least values of all samples
+_SCALES, _CHANGE = 4, 1e-3  # first noise levels that are tried; the change of an answer that is noticed
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,8 @@ class Trial:
     """e(σ), relative to the best linear denoiser's."""
     outputs: list[float] = field(default_factory=list)
     """e(σ), relative to that of a network of the same kind that returns 0."""
+    size: float = 1.0
+    """The root mean square of x_0's values."""
 
     def bounded(self, least: float = 0.3) -> list[float]:
         """The errors, at most 1.3 if an error of the network's output of a share of at most `least` explains it: the
@@ -70,11 +75,12 @@ def trial_of(denoiser: Denoiser, shape: Sequence[int], data: Any, rows: Any, sam
     count = max(samples, -(-_VALUES // math.prod(shape)))
     own_samples = data is None or (denoiser.rows > 0 and rows is None)  # also for data with unknown conditions
     chosen = np.arange(count) % denoiser.rows if own_samples and denoiser.rows else None
-    images: Any = None
-    if data is not None and not own_samples:
+    known: Any = None  # images
+    if data is not None:
         picked = np.linspace(0, len(data) - 1, count).astype(int)
-        images = torch.as_tensor(data[picked]).to(denoiser.device, torch.float32)
-        chosen = None if rows is None else torch.as_tensor(rows)[picked]
+        known = torch.as_tensor(data[picked]).to(torch.float32).to(denoiser.device)
+        if not own_samples:
+            chosen = None if rows is None else torch.as_tensor(rows)[picked]
     given = denoiser.changed(guidance=1.0, _rows=chosen)  # a guided D is no mean of x_0
     generator = torch.Generator().manual_seed(0)
 
@@ -82,7 +88,7 @@ def trial_of(denoiser: Denoiser, shape: Sequence[int], data: Any, rows: Any, sam
         return torch.randn(count, *shape, generator=generator).to(denoiser.device)
 
     def samples_of(reading: Denoiser) -> Tensor:
-        return _samples(reading, noise()) if own_samples else images
+        return _samples(reading, noise()) if own_samples else known
 
     def measured(reading: Denoiser, x0: Tensor) -> Trial:
         return _measured(reading, x0, x0.var(0) if own_samples else x0.square(), noise)
@@ -90,7 +96,7 @@ def trial_of(denoiser: Denoiser, shape: Sequence[int], data: Any, rows: Any, sam
     requested = _prediction_name(denoiser.parametrization)
     _check_callable(denoiser.at(chosen), noise())
     x0 = samples_of(given)
-    trial = measured(given, x0)
+    trial = replace(measured(given, x0), size=float((x0 if data is None else known).square().mean().sqrt()))
     if trial.informed(0.0 if own_samples else 0.3) and trial.score <= -0.3:
         return trial
     found = []
@@ -132,14 +138,14 @@ def sample_shape(denoiser: Denoiser, shape: Sequence[int] | None, data: Any = No
     """
     known, of_data = denoiser.shape, None if data is None else tuple(data.shape[1:])
     given = shape if shape is not None else of_data if of_data is not None else known
-    form = "that of one sample without the batch, (C, L), (C, H, W) or (C, D, H, W), such as shape=(3, 32, 32)"
+    form = "that of one sample without the batch, (D,), (C, L), (C, H, W) or (C, D, H, W), such as shape=(3, 32, 32)"
     if given is None:
         raise bad_tensor(f"shape must be given, {form}: {_says(denoiser)}")
     try:
         found = tuple(operator.index(n) for n in given)
     except TypeError:
         found = (0,)
-    if not 2 <= len(found) <= 4 or min(found) < 1:
+    if not 1 <= len(found) <= 4 or min(found) < 1:
         raise bad_tensor(f"shape must be {form}, got {given!r}; {_says(denoiser)}")
     if known is not None and (len(found) != len(known) or found[0] != known[0]):
         raise bad_tensor(
@@ -160,27 +166,62 @@ def _says(denoiser: Denoiser) -> str:
 
 
 def _check_callable(denoiser: Denoiser, noise: Tensor) -> None:
-    """Raise if the network cannot be called."""
+    """Raise if the network cannot be called; warn if its answers depend on more than its input."""
     shape = tuple(noise.shape[1:])
     hint = "" if shape == denoiser.shape else f"; shape is {shape}, {_says(denoiser)}"
-    for sigma in (denoiser.sigma_min, denoiser.sigma_max):
+    with suppress(Exception):  # about whole times, which are then known; anything else comes again
+        denoiser(denoiser.sigma_min * noise, denoiser.sigma_min)
+    ends = _known(denoiser, denoiser.sigma_max), _known(denoiser, denoiser.sigma_min)
+    answers: list[Tensor] = []
+    for sigma in (*ends, *reversed(ends)):  # so that a network that repeats every second answer is noticed
         try:
-            finite = bool(denoiser(sigma * noise, sigma).isfinite().all())
+            answers.append(denoiser(sigma * noise, sigma))
         except AnisoflightError as error:
             raise type(error)(error.message + hint, error.code) from error
         except Exception as error:
-            message = f"network must take inputs {list(noise.shape)}, got {type(error).__name__}: {error}{hint}"
-            raise bad_model(message) from error
-        if not finite:
+            message = f"network must take inputs {list(noise.shape)} and then times [{len(noise)}], got "
+            raise bad_model(f"{message}{type(error).__name__}: {error}{hint}") from error
+        if not answers[-1].isfinite().all():
             raise bad_model(f"network must return finite values, got others at σ = {sigma:.3g}")
+    for sigma, first, again in zip(ends, answers, reversed(answers), strict=False):
+        change = float((first - again).norm() / (first.norm() + again.norm()).clamp(min=1e-30))
+        if change > _CHANGE:
+            note = f"the network answers the same input differently at σ = {sigma:.3g}, by {100 * change:.2g} %: "
+            warn([note + "it draws random numbers or remembers earlier inputs; plans are for networks that do neither"])
+    if denoiser.levels is None and _rounds(denoiser, noise):
+        denoiser.take_whole_times()
+
+
+def _rounds(denoiser: Denoiser, noise: Tensor) -> bool:
+    """Whether the network rounds its times."""
+    times = denoiser.whole_times
+    if len(times) < 4:
+        return False
+    raw = denoiser.changed(_kind=Network(lambda output, _, __: output))  # its σ is the time
+    at = float(times[len(times) // 3])
+    first, nearly, following = (raw(noise, one) for one in (at, at + 0.25, at + 1))
+    return torch.equal(first, nearly) and not torch.equal(first, following)
+
+
+def _known(denoiser: Denoiser, sigma: float) -> float:
+    """The noise level of a whole time that is nearest, if the network takes no other."""
+    return min(denoiser.levels or [sigma], key=lambda level: abs(math.log(level / sigma)))
 
 
 def _samples(denoiser: Denoiser, noise: Tensor) -> Tensor:
-    """Samples of the network by Euler's method."""
-    sigmas = np.geomspace(min(denoiser.sigma_max, 20), max(denoiser.sigma_min, 0.01), _STEPS).tolist()
-    x = sigmas[0] * noise
-    for sigma, following in zip(sigmas, [*sigmas[1:], 0.0], strict=True):
-        x = torch.lerp(denoiser(x, sigma), x, following / sigma)
+    """Samples of the network by Euler's method, from a noise level well above their values."""
+    (least, most), high = denoiser.bounds, 20.0
+    x, scales = noise, _SCALES
+    while scales:
+        sigmas = np.geomspace(min(high, most), max(min(high, most) / 2000, least), _STEPS).tolist()
+        sigmas = list(dict.fromkeys(_known(denoiser, sigma) for sigma in sigmas))
+        x = sigmas[0] * noise
+        for sigma, following in zip(sigmas, [*sigmas[1:], 0.0], strict=True):
+            x = torch.lerp(denoiser(x, sigma), x, following / sigma)
+        size = float(x.square().mean().sqrt())
+        if high / 400 <= size <= high / 10 or not 0 < size < math.inf or high > most:
+            break
+        high, scales = 20 * size, scales - 1
     return x
 
 
@@ -191,6 +232,7 @@ def _measured(denoiser: Denoiser, x0: Tensor, squares: Tensor, noise: Any) -> Tr
     c, kind = max(float(squares.mean()), 1e-12), denoiser._kind
     low, high = max(denoiser.sigma_min, 0.03 * c**0.5), min(denoiser.sigma_max, 30 * c**0.5)
     out, seconds = Trial(sigmas=np.geomspace(min(low, high), max(low, high), _LEVELS).tolist()), []
+    out.sigmas[:] = [_known(denoiser, sigma) for sigma in out.sigmas]
     for sigma in out.sigmas:
         x = x0 + sigma * noise()
         begun, counts = time.perf_counter(), denoiser.counts

@@ -2,6 +2,8 @@
 
 import inspect
 import math
+import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -282,13 +284,63 @@ def unwrapped(module: Any) -> Any:
     return module
 
 
+_LOCK = threading.Lock()
+_EVALUATED: dict[torch.nn.Module, list[Any]] = {}  # the number of evaluations in progress, and the former mode
+
+
 @contextmanager
 def evaluating(module: torch.nn.Module) -> Iterator[None]:
-    """The module in evaluation mode, then in its former mode."""
-    training = {name: one.training for name, one in module.named_modules()}
-    module.eval()
+    """The module in evaluation mode; in its former mode once no thread needs the other."""
+    with _LOCK:
+        parts = [*module.modules()] if module.training or module in _EVALUATED else []
+        for one in parts:
+            _EVALUATED.setdefault(one, [0, one.training])[0] += 1
+        if parts:
+            module.eval()
     try:
         yield
     finally:
-        for name, one in module.named_modules():
-            one.training = training[name]
+        with _LOCK:
+            for one in parts:
+                _EVALUATED[one][0] -= 1
+                if not _EVALUATED[one][0]:
+                    one.training = _EVALUATED.pop(one)[1]
+
+
+def compute_type(module: torch.nn.Module) -> torch.dtype | None:
+    """The type in which a network computes, of 16 bits or more: that of layerwise casting, else its own `dtype`, as
+    diffusers has it, else that of most of its weights. None if it has none.
+    """
+    for hook in _hooks(module, "layerwise_casting"):
+        return hook.compute_dtype
+    named: Any = getattr(module, "dtype", None)
+    if isinstance(named, torch.dtype) and named.is_floating_point and named.itemsize > 1:
+        return named
+    for weights in (module.parameters(), module.buffers()):
+        sizes = Counter[torch.dtype]()
+        for weight in weights:
+            if weight.is_floating_point() and weight.itemsize > 1:
+                sizes[weight.dtype] += weight.numel()
+        if sizes:
+            return max(sizes, key=sizes.__getitem__)
+    return None
+
+
+def execution_device(module: torch.nn.Module) -> torch.device | None:
+    """The device on which a network computes: where hooks that offload its weights bring them, else that of them."""
+    for one in module.modules():
+        hook = vars(one).get("_hf_hook")  # of accelerate
+        device = getattr(hook, "execution_device", None)
+        if device is not None:
+            return torch.device(device)
+    for hook in _hooks(module, "group_offloading"):
+        return torch.device(hook.group.onload_device)
+    return next((weight.device for weight in (*module.parameters(), *module.buffers())), None)
+
+
+def _hooks(module: torch.nn.Module, name: str) -> Iterator[Any]:
+    """The hooks of diffusers with that name."""
+    for one in module.modules():
+        registry = vars(one).get("_diffusers_hook")
+        if registry is not None and (hook := registry.get_hook(name)) is not None:
+            yield hook

@@ -53,6 +53,9 @@ func (f *fewSearch) prepare(config []byte) error {
 	if err := api.DecodeRequest(config, &f.req); err != nil {
 		return err
 	}
+	if n := len(f.req.Levels); n > 0 && n < search.LeastLevels {
+		return api.Errorf(api.BadRequest, "levels must be at least %d noise levels, got %d", search.LeastLevels, n)
+	}
 	if f.samples.Images == 0 {
 		return nil
 	}
@@ -76,7 +79,8 @@ func (f *fewSearch) work(ctx context.Context) (err error) {
 	})
 	set := search.Settings{
 		NFE: f.req.NFE, Solvers: f.req.Solvers, Samples: f.req.Samples, Budget: f.req.Budget / f.req.Each,
-		Seed: f.req.Seed, G0: f.samples.Range.G0(), T: f.samples.Range.T(), Times: f.req.Times, Learn: f.req.Learn,
+		Seed: f.req.Seed, G0: f.samples.Range.G0(), T: f.highest(), Times: f.req.Times, Levels: f.req.Levels,
+		Learn: f.req.Learn,
 		Label: schedules.Labels(nil, f.req.Labels, f.req.Seed), Progress: progress,
 		Planned: func(evaluations int) { f.evaluations = evaluations },
 	}
@@ -97,6 +101,15 @@ func (f *fewSearch) work(ctx context.Context) (err error) {
 	return f.describe()
 }
 
+// highest returns the variance at which sampling begins: that of the request, also above EDM's, since a client's data
+// may have any scale.
+func (f *fewSearch) highest() float64 {
+	if most := f.samples.Range.Max; most > 0 {
+		return most * most
+	}
+	return f.samples.Range.T()
+}
+
 // amongImages searches with the images of the client, which it sends first.
 func (f *fewSearch) amongImages(ctx context.Context, set search.Settings) error {
 	progress := set.Progress
@@ -105,7 +118,7 @@ func (f *fewSearch) amongImages(ctx context.Context, set search.Settings) error 
 		return err
 	}
 	images, err := search.MeasureImages(ctx, f.images, progress.At)
-	if err != nil {
+	if _, flat := errors.AsType[*search.ImagesError](err); err != nil && !(flat && f.req.Features > 0) {
 		return err
 	}
 	if err := f.keepLaw(images.Start); err != nil {
