@@ -46,11 +46,11 @@ shows each of 1 or 3 channels from its minimum to its maximum.`,
 		{Name: "out", Default: "samples.png", Usage: "`file` to write: .png or .npz"},
 		{
 			Name: "columns", Kind: command.Whole, Usage: "number of images in a row of the PNG",
-			Otherwise: "as square as possible",
+			Otherwise: "as square as possible", Bounds: `min:"1"`,
 		},
 		{
 			Name: "scale", Kind: command.Whole, Usage: "pixels of the PNG for each pixel of an image",
-			Otherwise: "images of about 64 pixels",
+			Otherwise: "images of about 64 pixels", Bounds: `min:"1" max:"256"`,
 		},
 		connect.PrecisionOption,
 	}, connect.FolderOptions, connect.GPUOptions),
@@ -185,7 +185,7 @@ func (g images) writePNG(w io.Writer, columns, scale int) error {
 	if g.values != nil {
 		g.pixels = toBytes(g.values, g.c)
 	}
-	return png.Encode(w, g.grid(columns, scale))
+	return png.Encode(w, g.grid(min(columns, g.n), scale))
 }
 
 // toBytes maps values [… c] to bytes: in each channel the minimum to 0 and the maximum to 255.
