@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from .errors import UnavailableError, warn
+from .errors import AnisoflightError, UnavailableError, warn
 from .wire.calls import Connection, Message, joined
 from .wire.progress import Bar
 from .wire.tensors import to_numpy
@@ -36,10 +36,13 @@ class Run:
 
     def __repr__(self) -> str:
         """The state, the size of the network, and the time of a step if it is known."""
-        info = self.info
+        try:
+            info = self.info
+        except AnisoflightError as error:
+            return f"Run({self.name!r}, {error.code})"
         size = f", {info['parameters']:,} parameters" if info.get("parameters") else ""
         speed = f", {info['step_seconds']:.2g} s a step" if info.get("step_seconds") else ""
-        if not speed and info.get("seconds"):
+        if not speed and info.get("seconds") and "config" in info:
             speed = f", {info['config']['kimg']:g} kimg in about {info['seconds'] / 60:.2g} min"
         return f"Run({self.name!r}, {info['state']!r}{size}{speed})"
 

@@ -117,6 +117,15 @@ var storage = []struct {
 	{syscall.EIO, "The disk fails"},
 	{syscall.EACCES, "The server has no access to its data folder"},
 	{syscall.EPERM, "The server has no access to its data folder"},
+	{
+		syscall.EXDEV, "The folder cannot be renamed (cross-device link): it is in a layer of a container image, or on " +
+			"another file system; copy the data folder to a volume (cp -a), and serve the copy",
+	},
+	{syscall.ENOENT, "A file or folder of the server's data folder is gone"},
+	{syscall.ESTALE, "The disk no longer has the file (stale file handle)"},
+	{syscall.EMFILE, "The server has too many open files; raise its limit (ulimit -n)"},
+	{syscall.ENFILE, "The system has too many open files"},
+	{syscall.ENAMETOOLONG, "The path of the data folder is too long for the system"},
 }
 
 // Disk returns a sentence for an error of the disk, and "" for any other error.
@@ -125,6 +134,9 @@ func Disk(err error) string {
 		if errors.Is(err, s.err) {
 			return s.sentence
 		}
+	}
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		return "The system refuses the data folder: " + errno.Error()
 	}
 	return ""
 }
