@@ -119,7 +119,7 @@ class Run:
         def noted() -> Iterator[Message]:
             for message in bar.over(self._client.stream(op, request)):
                 if "warning" in message.event:
-                    warn([f"run {self.name}: {message.event['warning']}"])
+                    warn([f"run {self.name}: {message.event.pop('warning')}"])
                 if message.batch.num_rows:
                     row = message.batch.slice(message.batch.num_rows - 1).to_pylist()[0]
                     if "steps" not in request and target:
@@ -159,13 +159,14 @@ class Run:
         """End the run permanently."""
         self._client.call("CancelRun", run=self.name)
 
-    def save(self, name: str, replace: bool = False) -> None:
+    def save(self, name: str, replace: bool = False, force: bool = False) -> None:
         """Write the averaged weights and the schedule as the model `name`, from the best state if the run keeps it.
 
         It prints the gain over the start. It warns if the average is mostly the start, if the learning rate has not
-        fallen because the run was stopped early, and if the schedule's gradient is noise.
+        fallen because the run was stopped early, and if the schedule's gradient is noise. A network whose last loss is
+        not finite is a `NotFiniteError`; `force` saves it all the same.
         """
-        saved = self._client.call("SaveModel", run=self.name, name=name, replace=replace)
+        saved = self._client.call("SaveModel", run=self.name, name=name, replace=replace, force=force or None)
         if "outcome" in saved:
             print(saved["outcome"]["summary"])
         warn(f"run {self.name}: {warning}" for warning in saved.get("warning", "").splitlines())

@@ -302,10 +302,19 @@ class Connection:
 
 
 def joined(messages: Iterable[Message]) -> pa.Table:
-    """The rows of all messages as one table, one chunk per message with rows. Warns of the notes in its metadata."""
-    batches = [message.batch for message in messages]
+    """The rows of all messages as one table, one chunk per message with rows. Warns of the notes in its metadata, to
+    which the warnings of the messages are added.
+    """
+    batches, warnings = [], []
+    for message in messages:
+        batches.append(message.batch)
+        warnings += [message.event["warning"]] if "warning" in message.event else []
     table = pa.Table.from_batches([batch for batch in batches if batch.num_rows] or batches[:1])
-    warn(json.loads((table.schema.metadata or {}).get(b"notes", b"[]")))
+    metadata = table.schema.metadata or {}
+    notes = json.loads(metadata.get(b"notes", b"[]")) + warnings
+    if warnings:
+        table = table.replace_schema_metadata({**metadata, b"notes": json.dumps(notes).encode()})
+    warn(notes)
     return table
 
 

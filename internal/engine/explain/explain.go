@@ -83,8 +83,9 @@ func Error(err error) error {
 		return api.Errorf(api.TooLarge, "%s", upperFirst(search.ErrTooLarge.Error())).
 			WithHint("Leave learn out, or set budget to seconds.")
 	case errors.Is(err, search.ErrNotFinite):
-		return api.Errorf(api.BadRequest, "The samples of the network are not finite").
-			WithHint("Look at its output at high and low noise levels; train it further, or name other solvers.")
+		return api.Errorf(api.NotFinite, "The answers or samples of the network are not finite").
+			WithHint("Look at its output at high and low noise levels; train it again with lower learning rates, or name "+
+				"other solvers.")
 	case errors.Is(err, sampler.ErrLeft):
 		return api.Errorf(api.Cancelled, "The client left before anything was measured")
 	case errors.As(err, &argument):

@@ -52,7 +52,10 @@ func (s *sampling) run(
 	if err != nil {
 		return err
 	}
-	return out.flush()
+	if err = out.flush(); err != nil || out.bad == 0 {
+		return err
+	}
+	return emit(api.Event{Meta: api.NotFiniteWarning(out.bad, n)})
 }
 
 // report sends previews and progress after a stage that ends a step.
@@ -85,6 +88,7 @@ type sampleWriter struct {
 	emit  func(api.Event) error
 	total int
 	done  int // samples finished
+	bad   int // of them, not finite
 	rows  []sampler.Row
 	nfe   int32
 	data  []float32 // the finished samples that wait, HWC
@@ -93,6 +97,7 @@ type sampleWriter struct {
 
 // final takes finished samples. It sends them once they fill a batch, or at once if there are previews.
 func (o *sampleWriter) final(rows []sampler.Row, images []float32, nfe int) error {
+	o.bad += tables.NotFinite(images, o.s.h*o.s.w*o.s.c)
 	o.rows = append(o.rows, rows...)
 	o.data = append(o.data, images...)
 	o.nfe = int32(nfe)
