@@ -42,7 +42,7 @@ type Option struct {
 
 	// Bounds are the tags of package setting, such as `min:"1"`, that bound a number. Without them it must be finite.
 	Bounds reflect.StructTag
-	List  bool     // several words may be given, separated by commas
+	List   bool // several words may be given, separated by commas
 }
 
 // Flag returns the name of the flag, without leading dashes.

@@ -84,7 +84,7 @@ func Error(err error) error {
 			WithHint("Leave learn out, or set budget to seconds.")
 	case errors.Is(err, search.ErrNotFinite):
 		return api.Errorf(api.NotFinite, "The answers or samples of the network are not finite").
-			WithHint("Look at its output at high and low noise levels; train it again with lower learning rates, or name "+
+			WithHint("Look at its output at high and low noise levels; train it again with lower learning rates, or name " +
 				"other solvers.")
 	case errors.Is(err, sampler.ErrLeft):
 		return api.Errorf(api.Cancelled, "The client left before anything was measured")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -57,6 +58,7 @@ func (s *Runs) SaveModel(ctx context.Context, req api.SaveModel) (info api.Model
 		return info, api.Errorf(api.NotFinite, "The model of the run %q is not saved: %s", r.name, why).
 			WithHint("Begin again with lower learning rates; force saves it all the same.")
 	}
+	model.Unseen = s.unseenBy(r.cfg, model)
 	model.Schedule = madeFor(model.Schedule, req.Name)
 	saved, err := s.cfg.Catalog.SaveModel(req.Name, req.Replace, model)
 	if err != nil {
@@ -66,6 +68,25 @@ func (s *Runs) SaveModel(ctx context.Context, req api.SaveModel) (info api.Model
 	info.Outcome = r.Info().Outcome
 	info.Warning = strings.Join(r.cfg.Warnings(r.snapshot.Load().rows), "\n")
 	return info, nil
+}
+
+// unseenBy returns the classes that had no images in a run's training, as far as its data set and the model that it
+// started from are still stored.
+func (s *Runs) unseenBy(cfg train.Config, m *checkpoint.Model) []int32 {
+	classes := m.Net.Shape().Labels
+	d, err := s.cfg.Catalog.Dataset(cfg.Dataset)
+	if err != nil || classes == 0 {
+		return nil
+	}
+	unseen := d.WithoutImages(classes)
+	if cfg.Model == "" {
+		return unseen
+	}
+	start, err := s.cfg.Catalog.Model(cfg.Model)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(unseen, func(label int32) bool { return !slices.Contains(start.Unseen, label) })
 }
 
 // divergence says why what a run would save has diverged, "" if it has not: a value, the measure of the state that the

@@ -9,7 +9,6 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/tables"
 	"github.com/anisoflight/anisoflight/internal/sampler"
 	"github.com/anisoflight/anisoflight/kernels"
-	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/train/data"
 )
@@ -22,7 +21,7 @@ func (s *sampling) draw(i int, x []float32) sampler.Row {
 	case s.req.Labels != nil:
 		r.Label = s.req.Labels[i]
 	case s.classes() > 0:
-		r.Label = latent.Label(seed, s.classes())
+		r.Label = s.model.DrawLabel(seed)
 	}
 	sampler.DrawLatent(seed, x)
 	return r
