@@ -3,8 +3,11 @@ package train
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"math"
+	"slices"
 
+	"github.com/anisoflight/anisoflight/internal/base/setting"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/schedule"
@@ -42,6 +45,12 @@ type Look struct {
 	// OnStart reports that samples along the path of the start are better; Samples are theirs.
 	OnStart bool `json:"on_start,omitempty"`
 }
+
+// divergedScore stands for a measure that is not finite, which JSON does not have.
+const divergedScore = 1e300
+
+// Diverged reports whether a measure of the state was not finite.
+func (l Look) Diverged() bool { return l.score() >= divergedScore/(2*LookParts) }
 
 // score returns the measure by which states are chosen; less is better.
 func (l Look) score() float64 {
@@ -111,6 +120,9 @@ func (c *Candidate) Energies(ctx context.Context, progress func(done, total int)
 	losses, err := passes.Losses(ctx, c.Model, c.Weights, c.Data, c.Schedule, passes.LossSettings{
 		Samples: energyDraws * c.Draws, C: c.cfg.C, Order: c.cfg.Order, Seed: c.Seed, Progress: progress,
 	})
+	if errors.Is(err, passes.ErrNotFinite) {
+		return slices.Repeat([]float64{math.Inf(1)}, LookParts), nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -133,6 +145,13 @@ func (c *Candidate) Energies(ctx context.Context, progress func(done, total int)
 func (r *Run) Keep(c *Candidate, energy, samples, onStart []float64) error {
 	if c.look.Step != r.step || len(r.looks) > 0 && r.looks[len(r.looks)-1].Step == r.step {
 		return nil
+	}
+	for _, measure := range [][]float64{energy, samples, onStart} {
+		for i, v := range measure {
+			if !setting.Finite(v) {
+				measure[i] = divergedScore
+			}
+		}
 	}
 	c.look.Energy, c.look.Samples = energy, samples
 	if onStart != nil && passes.Mean(onStart) < passes.Mean(samples) {

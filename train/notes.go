@@ -39,9 +39,12 @@ func (c Config) Notes(src Sources) []string {
 		case known == 0:
 			out = append(out, fmt.Sprintf("label_dim is 0 and the dataset has %d classes: labels are ignored; "+
 				"to use them, give label_dim %d", classes, classes))
-		case c.Model == "" && known > classes:
-			out = append(out, fmt.Sprintf("label_dim is %d and the dataset has %d classes: labels from %d on are never "+
-				"trained, but are drawn for samples without labels; give label_dim %d", known, classes, classes, classes))
+		case c.Model == "":
+			if unseen := src.Dataset.WithoutImages(known); len(unseen) > 0 {
+				out = append(out, fmt.Sprintf("label_dim is %d and %d of these classes have no images, such as label %d: they "+
+					"are never trained, and not drawn for samples without labels; number the classes from 0 without gaps", known,
+					len(unseen), unseen[0]))
+			}
 		}
 	}
 	out = append(out, c.MovementWarning()...)

@@ -30,6 +30,7 @@ from .errors import (
     ForkedError,
     InternalError,
     NameTakenError,
+    NotFiniteError,
     NotFoundError,
     RunNotRunnableError,
     ServerStartError,
@@ -45,9 +46,9 @@ from .serve import LocalClient, serve
 
 __all__ = [
     "AccessError", "AnisoflightError", "AnisoflightWarning", "BadRequestError", "BusyError", "CancelledError", "Client",
-    "Dataset", "DeadlineError", "ForkedError", "InternalError", "LocalClient", "NameTakenError", "NotFoundError",
-    "Plan", "Run", "RunNotRunnableError", "Samples", "Schedule", "ServerStartError", "StorageError", "TooLargeError",
-    "UnavailableError", "connect", "plot_comparison", "serve",
+    "Dataset", "DeadlineError", "ForkedError", "InternalError", "LocalClient", "NameTakenError", "NotFiniteError",
+    "NotFoundError", "Plan", "Run", "RunNotRunnableError", "Samples", "Schedule", "ServerStartError", "StorageError",
+    "TooLargeError", "UnavailableError", "connect", "plot_comparison", "serve",
 ]  # fmt: skip
 
 __version__ = _Path(__file__).with_name("VERSION").read_text(encoding="utf-8").strip()

@@ -73,6 +73,10 @@ def bad_model(message: str) -> BadRequestError:
     return BadRequestError(message, "BAD_MODEL")
 
 
+class NotFiniteError(BadRequestError, codes=("NOT_FINITE",)):
+    """A network's answers, or the loss of the run to be saved, are NaN or infinite."""
+
+
 class TooLargeError(BadRequestError, codes=("TOO_LARGE",)):
     """The reply would exceed the server's bound on output bytes."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from .errors import UnavailableError, warn
+from .errors import AnisoflightError, UnavailableError, warn
 from .wire.calls import Connection, Message, joined
 from .wire.progress import Bar
 from .wire.tensors import to_numpy
@@ -36,10 +36,13 @@ class Run:
 
     def __repr__(self) -> str:
         """The state, the size of the network, and the time of a step if it is known."""
-        info = self.info
+        try:
+            info = self.info
+        except AnisoflightError as error:
+            return f"Run({self.name!r}, {error.code})"
         size = f", {info['parameters']:,} parameters" if info.get("parameters") else ""
         speed = f", {info['step_seconds']:.2g} s a step" if info.get("step_seconds") else ""
-        if not speed and info.get("seconds"):
+        if not speed and info.get("seconds") and "config" in info:
             speed = f", {info['config']['kimg']:g} kimg in about {info['seconds'] / 60:.2g} min"
         return f"Run({self.name!r}, {info['state']!r}{size}{speed})"
 
@@ -116,7 +119,7 @@ class Run:
         def noted() -> Iterator[Message]:
             for message in bar.over(self._client.stream(op, request)):
                 if "warning" in message.event:
-                    warn([f"run {self.name}: {message.event['warning']}"])
+                    warn([f"run {self.name}: {message.event.pop('warning')}"])
                 if message.batch.num_rows:
                     row = message.batch.slice(message.batch.num_rows - 1).to_pylist()[0]
                     if "steps" not in request and target:
@@ -156,13 +159,14 @@ class Run:
         """End the run permanently."""
         self._client.call("CancelRun", run=self.name)
 
-    def save(self, name: str, replace: bool = False) -> None:
+    def save(self, name: str, replace: bool = False, force: bool = False) -> None:
         """Write the averaged weights and the schedule as the model `name`, from the best state if the run keeps it.
 
         It prints the gain over the start. It warns if the average is mostly the start, if the learning rate has not
-        fallen because the run was stopped early, and if the schedule's gradient is noise.
+        fallen because the run was stopped early, and if the schedule's gradient is noise. A network whose last loss is
+        not finite is a `NotFiniteError`; `force` saves it all the same.
         """
-        saved = self._client.call("SaveModel", run=self.name, name=name, replace=replace)
+        saved = self._client.call("SaveModel", run=self.name, name=name, replace=replace, force=force or None)
         if "outcome" in saved:
             print(saved["outcome"]["summary"])
         warn(f"run {self.name}: {warning}" for warning in saved.get("warning", "").splitlines())

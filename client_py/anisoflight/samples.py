@@ -208,7 +208,7 @@ class ImageTable(Sequence[Array]):
 
 
 def _mapped(values: Array) -> tuple[pictures.Pixels, str]:
-    """Values in other units as pictures, and their ranges.
+    """Values in other units as pictures, and their ranges. What is not finite is black.
 
     >>> pixels, note = _mapped(np.array([[[[270.0]], [[290.0]]]]))
     >>> pixels.ravel().tolist(), note
@@ -217,8 +217,12 @@ def _mapped(values: Array) -> tuple[pictures.Pixels, str]:
     channels = values.shape[3]
     if not values.size:
         return np.zeros((*values.shape[:3], 1), np.uint8), ""
-    low, high = values.min((0, 1, 2)), values.max((0, 1, 2))
-    pixels = np.rint((values - low) * (255 / np.where(high > low, high - low, 1))).astype(np.uint8)
+    finite = np.isfinite(values)
+    axes = (0, 1, 2)
+    low, high = values.min(axes, initial=np.inf, where=finite), values.max(axes, initial=-np.inf, where=finite)
+    low, high = np.where(finite.any(axes), [low, high], 0)
+    shown = np.where(finite, values, low)
+    pixels = np.rint((shown - low) * (255 / np.where(high > low, high - low, 1))).astype(np.uint8)
     ranges = ", ".join(f"{a:.4g} to {b:.4g}" for a, b in zip(low, high, strict=True))
     if channels == 3:
         return pixels, f"red, green, blue: {ranges}"

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from .curve import Curve, Form, sigma_text
-from .errors import NotFoundError
+from .errors import AnisoflightError, NotFoundError
 from .files import path_of
 from .files.schedules import FORMULAS, Vectors, parts_of, write_with_basis
 from .files.temporary import whole_file
@@ -164,10 +164,12 @@ class Schedule:
             from matplotlib.figure import Figure
 
             from .figures import variances
-        except ImportError:
+
+            curves = self.evaluate(points=65)
+        except (ImportError, AnisoflightError):
             return f"<div><code>{escape(repr(self))}</code></div>"
         figure, svg = Figure(figsize=(4.6, 2.4), layout="constrained"), io.StringIO()
-        variances(self.evaluate(points=65), figure.subplots())
+        variances(curves, figure.subplots())
         figure.savefig(svg, format="svg")
         drawn = svg.getvalue()[svg.getvalue().index("<svg") :]
         return f"<div><code>{escape(repr(self))}</code>{drawn}</div>"

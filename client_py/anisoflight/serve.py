@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import IO, Any, TextIO
 
 from .client import Client
-from .errors import ServerStartError
+from .errors import BadRequestError, ServerStartError
 from .files import path_of
 from .files.temporary import TemporaryFolder
+from .wire.calls import seconds_of
 
 _LISTENING = re.compile(r"listening on .*?location[=\":]+([^\s\"]+)")
 _IN_USE = re.compile(r"is in use by process .*?(grpc[^\s)]+)\)")
@@ -124,6 +125,10 @@ def serve(
     ...     client.info()["device"]["name"]
     'xla:cpu'
     """
+    timeout = seconds_of("timeout", timeout)
+    for name, value in {"config": config, "data": data, "listen": listen, "binary": binary}.items():
+        if not isinstance(value, str | os.PathLike | None):
+            raise BadRequestError(f"{name} must be text or a pathlib.Path, got {value!r:.100}")
     command = [find_binary(binary), "serve"]
     paths = {"--config": config and path_of(config), "--data": data and path_of(data), "--listen": listen}
     for option, value in paths.items():

@@ -55,6 +55,38 @@ def test_what_is_no_location(location: str) -> None:
         anisoflight.connect(location)
 
 
+@pytest.mark.parametrize("location", [Path("socket"), 8815, b"localhost:8815", None])
+def test_locations_of_other_types(location: Any) -> None:
+    with pytest.raises(BadRequestError, match="location must be text such as localhost:8815 or unix:PATH, got"):
+        anisoflight.connect(location)
+
+
+@pytest.mark.parametrize("option", ["data", "listen", "config"])
+def test_places_of_a_server_of_other_types(option: str) -> None:
+    for value in (0, b"data", 1.5):
+        with pytest.raises(BadRequestError, match=f"{option} must be text or a pathlib.Path, got"):
+            anisoflight.serve(**{option: value})  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("seconds", [np.nan, np.inf, -1, "1", [1], 1e12])
+def test_seconds_that_are_none(seconds: Any) -> None:
+    for option in ("timeout", "retry"):
+        with pytest.raises(BadRequestError, match=f"{option} must be a number of seconds from .* to 1e9, got"):
+            anisoflight.connect("localhost:1", **{option: seconds})
+    with pytest.raises(BadRequestError, match="timeout must be a number of seconds"):
+        anisoflight.serve(timeout=seconds)
+
+
+def test_what_is_printed_of_what_is_gone(client: LocalClient) -> None:
+    with anisoflight.connect(client.location) as other:
+        run = other.create_run("gone", "pretrain", "blocks", network={"img_resolution": 8, "img_channels": 1})
+        schedule = other.schedule("edm")
+        run.delete()
+        assert repr(run) == "Run('gone', RUN_NOT_FOUND)"
+    assert repr(run) == "Run('gone', UNAVAILABLE)"
+    assert "edm" in schedule._repr_html_()
+
+
 def test_addresses_as_commands_take_them(client: LocalClient) -> None:
     address = client.location.removeprefix("grpc://")
     for given in (address, address.replace("127.0.0.1", "localhost")):

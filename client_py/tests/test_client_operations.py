@@ -17,7 +17,8 @@ from conftest import pictures
 from test_wire_cancel import becomes_idle
 
 import anisoflight
-from anisoflight import Client, LocalClient
+from anisoflight import Client, LocalClient, NotFiniteError
+from anisoflight.serve import find_binary
 from anisoflight.wire.calls import Connection
 from anisoflight.wire.tensors import table_of, tensor_column
 
@@ -291,6 +292,41 @@ def test_a_run_that_diverges_warns(client: Client) -> None:
     assert run.stopped["step"] == len(rows)
     assert run.state == "paused"
     pd.testing.assert_frame_equal(run.metrics(), rows)
+
+
+def test_a_network_that_diverges_is_no_silent_result(client: Client, tmp_path: Path) -> None:
+    network = {"img_resolution": 8, "img_channels": 1, "model_channels": 8, "channel_mult": [1], "num_blocks": 1}
+    settings = {"batch": 8, "kimg": 1, "lr": 30.0, "ema_halflife_kimg": 0.001, "network": network}
+    run = client.create_run("blown", "pretrain", "blocks", **settings)
+    with pytest.warns(UserWarning, match=r"step \d+: the loss is not finite"):
+        run.step(24, progress=False)
+    with pytest.warns(UserWarning, match="step 25: the loss is not finite"):
+        run.step(1, progress=False)
+    with pytest.raises(NotFiniteError, match=r"\[NOT_FINITE\] .*the loss of its last step, 25"):
+        run.save("blown")
+    run.save("blown", force=True)
+    for options in ({}, {"dtype": "float32"}, {"every": 2}):
+        with pytest.warns(UserWarning, match="4 of 4 images are not finite"):
+            samples = client.sample("blown", n=4, steps=3, **options)
+        assert "4 of 4 images are not finite" in samples.notes[-1]
+        assert samples.to_pictures()[0].dtype == np.uint8
+    x = np.full((2, 8, 8, 1), 0.5, np.float32)
+    with pytest.warns(UserWarning, match="2 of 2 images are not finite"):
+        client.sample("blown", latents=x, steps=3)
+    with pytest.warns(UserWarning, match="2 of 2 images are not finite"):
+        client.denoise("blown", x, sigma=1.0)
+    for search in (
+        lambda: client.make_schedule("blown", "geodesic", model="blown", dataset="blocks"),
+        lambda: client.make_schedule("blown", "few", model="blown", dataset="blocks", nfe=3, samples=64),
+        lambda: client.evaluate_model("blown", "blocks"),
+        lambda: client.predict("blown", "blocks"),
+    ):
+        with pytest.raises(NotFiniteError, match="not finite"):
+            search()
+    command = [find_binary(), "sample", "--server", client.location, "--model", "blown", "--n", "4", "--steps", "3"]
+    done = subprocess.run([*command, "--out", tmp_path / "black.png"], capture_output=True, text=True, check=False)
+    assert (done.returncode, (tmp_path / "black.png").exists()) == (1, True)
+    assert "4 of 4 images are not finite" in done.stderr
 
 
 def test_a_run_says_what_it_gained(

@@ -25,8 +25,18 @@ type Event struct {
 	Meta  Meta
 }
 
-// Meta is the app_metadata of one message. Its "event" is "progress", "compiling", "batch", "stored" or "end".
+// Meta is the app_metadata of one message. Its "event" is "progress", "compiling", "batch", "warning", "stored" or
+// "end". Any message may have a "warning", a sentence.
 type Meta map[string]any
+
+// NotFiniteWarning returns the metadata of the warning that some of a number of images are not finite; nil for none.
+func NotFiniteWarning(bad, images int) Meta {
+	if bad == 0 {
+		return nil
+	}
+	return Meta{"event": "warning", "warning": fmt.Sprintf("%d of %d images are not finite: the network overflows, or "+
+		"its training has diverged", bad, images)}
+}
 
 // Progress returns the metadata of progress: step of steps are done. more has further pairs of key and value.
 func Progress(step, steps int, more ...any) Meta {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -54,13 +55,20 @@ func (e *Error) Error() string {
 // Unwrap returns the cause, which is not sent to clients.
 func (e *Error) Unwrap() error { return e.cause }
 
+// Is reports whether target is the error of a context that e's code stands for, on the client's side as on the server's.
+func (e *Error) Is(target error) bool {
+	return e.Code == DeadlineExceeded && target == context.DeadlineExceeded ||
+		e.Code == Cancelled && target == context.Canceled
+}
+
 // ErrorOf returns the *Error in err's chain. Without one it returns CANCELLED or DEADLINE_EXCEEDED for the error of a
-// context, and otherwise INTERNAL, which tells the client no details. ErrorOf(nil) is nil.
+// context, NOT_FINITE for a reply with NaN, and otherwise INTERNAL, which tells the client no details. ErrorOf(nil) is nil.
 func ErrorOf(err error) *Error {
 	if err == nil {
 		return nil
 	}
 	var e *Error
+	var number *json.UnsupportedValueError
 	switch {
 	case errors.As(err, &e):
 		return e
@@ -68,6 +76,8 @@ func ErrorOf(err error) *Error {
 		return &Error{Code: Cancelled, Message: "The request was cancelled", cause: err}
 	case errors.Is(err, context.DeadlineExceeded):
 		return &Error{Code: DeadlineExceeded, Message: "The deadline of the request passed", cause: err}
+	case errors.As(err, &number): // JSON has no NaN
+		return &Error{Code: NotFinite, Message: "The result is not finite: it holds " + number.Str, cause: err}
 	}
 	return &Error{Code: Internal, Message: "The server failed", cause: err}
 }
@@ -113,6 +123,7 @@ const (
 	NameTaken Code = "NAME_TAKEN"
 
 	RunNotRunnable Code = "RUN_NOT_RUNNABLE"
+	NotFinite      Code = "NOT_FINITE" // a network's answers, or the loss of a run, are NaN or infinite
 
 	TooLarge Code = "TOO_LARGE"
 	Busy     Code = "BUSY"
@@ -152,6 +163,7 @@ var statuses = map[Code]codes.Code{
 	BadModel:         codes.InvalidArgument,
 	NameTaken:        codes.AlreadyExists,
 	RunNotRunnable:   codes.FailedPrecondition,
+	NotFinite:        codes.FailedPrecondition,
 	TooLarge:         codes.ResourceExhausted,
 	Busy:             codes.ResourceExhausted,
 	Storage:          codes.ResourceExhausted,

@@ -83,3 +83,19 @@ func TestErrorOf(t *testing.T) {
 		t.Errorf("an internal error tells %q", got)
 	}
 }
+
+// An error that a server has sent is that of a context, as an error of the client's own is.
+func TestCodesOfContexts(t *testing.T) {
+	for target, text := range map[error]string{
+		context.DeadlineExceeded: "[DEADLINE_EXCEEDED] The deadline of the request passed.",
+		context.Canceled:         "[CANCELLED] The request was cancelled.",
+	} {
+		e, ok := ParseError(text)
+		if err := fmt.Errorf("sampling: %w", e); !ok || !errors.Is(err, target) {
+			t.Errorf("%v is not %v", err, target)
+		}
+		if other, _ := ParseError("[BUSY] The server is at work."); errors.Is(other, target) {
+			t.Errorf("%v is %v", other, target)
+		}
+	}
+}

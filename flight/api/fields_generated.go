@@ -191,6 +191,7 @@ var helps = map[string]Field{
 	"api.Sample.Steps":                 {Help: "number of solver steps", Default: "", Required: false},
 	"api.Sample.Variant":               {Help: "variant of unipc", Default: "bh2", Required: false},
 	"api.Sample.Warmup":                {Help: "first step of ab, ipndm, ipndm_v, dpmpp2m, dpmpp3m, dpmpp3m_taylor, deis: euler, or heun, which costs no further evaluation", Default: "euler", Required: false},
+	"api.SaveModel.Force":              {Help: "save also a network that has diverged, in place of NOT_FINITE", Default: "", Required: false},
 	"api.SaveModel.Name":               {Help: "name of the model", Default: "", Required: true},
 	"api.SaveModel.Replace":            {Help: "replace a model of that name", Default: "", Required: false},
 	"api.SaveModel.Run":                {Help: "name of the run", Default: "", Required: true},

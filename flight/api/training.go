@@ -57,4 +57,5 @@ type SaveModel struct {
 	Run     string `json:"run"`             // name of the run; required
 	Name    string `json:"name" name:"new"` // name of the model; required
 	Replace bool   `json:"replace"`         // replace a model of that name
+	Force   bool   `json:"force"`           // save also a network that has diverged, in place of NOT_FINITE
 }

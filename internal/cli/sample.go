@@ -16,6 +16,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/client"
+	"github.com/anisoflight/anisoflight/internal/base/setting"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/internal/cli/connect"
 	"github.com/anisoflight/anisoflight/train/data"
@@ -46,11 +47,11 @@ shows each of 1 or 3 channels from its minimum to its maximum.`,
 		{Name: "out", Default: "samples.png", Usage: "`file` to write: .png or .npz"},
 		{
 			Name: "columns", Kind: command.Whole, Usage: "number of images in a row of the PNG",
-			Otherwise: "as square as possible",
+			Otherwise: "as square as possible", Bounds: `min:"1"`,
 		},
 		{
 			Name: "scale", Kind: command.Whole, Usage: "pixels of the PNG for each pixel of an image",
-			Otherwise: "images of about 64 pixels",
+			Otherwise: "images of about 64 pixels", Bounds: `min:"1" max:"256"`,
 		},
 		connect.PrecisionOption,
 	}, connect.FolderOptions, connect.GPUOptions),
@@ -82,7 +83,7 @@ func runSample(ctx context.Context, e command.Env) error {
 		return err
 	}
 	fmt.Fprintf(e.Out, "%s: %d images of %d×%d×%d, %d evaluations each\n", out, got.n, got.h, got.w, got.c, got.nfe)
-	return nil
+	return got.warning
 }
 
 // completeSample sets the fields that a request needs and a command line may omit.
@@ -143,10 +144,14 @@ type images struct {
 	labels     []int32   // [n]
 	seeds      []uint64  // [n]
 	nfe        int32
+	warning    error
 }
 
 // add appends the final rows of a message and drops previews.
 func (g *images) add(m client.Message) {
+	if text, ok := m.Meta["warning"].(string); ok {
+		g.warning = errors.New(text)
+	}
 	s, b := m.Schema, m.Batch
 	shape := s.Columns[s.Index("sample")].Shape
 	g.h, g.w, g.c = shape[0], shape[1], shape[2]
@@ -185,22 +190,27 @@ func (g images) writePNG(w io.Writer, columns, scale int) error {
 	if g.values != nil {
 		g.pixels = toBytes(g.values, g.c)
 	}
-	return png.Encode(w, g.grid(columns, scale))
+	return png.Encode(w, g.grid(min(columns, g.n), scale))
 }
 
-// toBytes maps values [… c] to bytes: in each channel the minimum to 0 and the maximum to 255.
+// toBytes maps values [… c] to bytes: in each channel the minimum to 0 and the maximum to 255. What is not
+// finite is 0.
 func toBytes(values []float32, c int) []uint8 {
 	out := make([]uint8, len(values))
 	for k := range c {
 		low, high := math.Inf(1), math.Inf(-1)
 		for i := k; i < len(values); i += c {
-			low, high = min(low, float64(values[i])), max(high, float64(values[i]))
+			if v := float64(values[i]); setting.Finite(v) {
+				low, high = min(low, v), max(high, v)
+			}
 		}
 		if high == low {
 			high++
 		}
 		for i := k; i < len(values); i += c {
-			out[i] = uint8(math.RoundToEven(255 * (float64(values[i]) - low) / (high - low)))
+			if v := float64(values[i]); setting.Finite(v) {
+				out[i] = uint8(math.RoundToEven(255 * (v - low) / (high - low)))
+			}
 		}
 	}
 	return out

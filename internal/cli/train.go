@@ -40,6 +40,7 @@ continue the run, give --resume.`,
 		{Name: "save", Usage: "`name` of the model that is saved", Otherwise: "the run's"},
 		{Name: "resume", Kind: command.Toggle, Usage: "continue the run of that name"},
 		{Name: "replace", Kind: command.Toggle, Usage: "replace a run and a model of that name"},
+		{Name: "force", Kind: command.Toggle, Usage: "save the model also if the loss is not finite in the end"},
 		processesOption,
 	}, trainRequest, []command.Option{connect.MeasurePeakOption, connect.MemoryLimitOption}, connect.FolderOptions,
 		connect.GPUOptions),
@@ -161,7 +162,7 @@ func watch(ctx context.Context, c *client.Client, e command.Env, run string) err
 		column := func(name string) float64 { return api.ColumnOf[float64](m.Schema, m.Batch, name)[m.Batch.Rows-1] }
 		note := ""
 		for _, name := range []string{"loss", "energy"} {
-			if x := column(name); !math.IsNaN(x) {
+			if x := column(name); name == "loss" || !math.IsNaN(x) {
 				note += fmt.Sprintf("%s %.4g ", name, x)
 			}
 		}
@@ -209,7 +210,9 @@ func saveRun(ctx context.Context, c *client.Client, e command.Env, run, model st
 		fmt.Fprintf(e.Out, "run %s: %s before its first step; nothing to save\n", run, info.State)
 		return nil
 	}
-	save := api.SaveModel{Run: run, Name: model, Replace: e.Toggle("replace") || e.Toggle("resume")}
+	save := api.SaveModel{
+		Run: run, Name: model, Replace: e.Toggle("replace") || e.Toggle("resume"), Force: e.Toggle("force"),
+	}
 	saved, err := c.SaveModel(ctx, save)
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/anisoflight/anisoflight/internal/base/setting"
 	"github.com/anisoflight/anisoflight/internal/sampler"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/schedule/local"
@@ -23,6 +24,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
 	"github.com/anisoflight/anisoflight/schedule/start"
 	"github.com/anisoflight/anisoflight/train"
+	"github.com/anisoflight/anisoflight/train/passes"
 )
 
 // How the samples of a search are spent. All candidates see the same latents.
@@ -181,7 +183,7 @@ func (g Gain) Clear() bool { return g.Change+g.Stderr < 0 }
 
 // ErrNotFinite is returned if the samples of all plain samplers are not finite, or those of the choice on held-out
 // latents. Other samplers whose samples are not finite are left out of the tries.
-var ErrNotFinite = errors.New("samples of the network are not finite")
+var ErrNotFinite = passes.ErrNotFinite
 
 // ErrTooLarge is returned if a search should learn from images that are too large for the trajectories of a fit.
 var ErrTooLarge = errors.New("images are too large to learn a sampler from; search without learning")
@@ -403,7 +405,9 @@ func (f *fewStepSearch) solutionError(ctx context.Context, best *Candidate) (err
 		err := f.network.Follow(ctx, f.trajectoriesOf(best, p, 2*f.Samples, odeErrorLatents), &out)
 		return out, err
 	}
-	best.ODEError, err = gaussian.SolutionError(best.Settings, best.Schedule, sample)
+	if best.ODEError, err = gaussian.SolutionError(best.Settings, best.Schedule, sample); !setting.Finite(best.ODEError) {
+		return ErrNotFinite
+	}
 	return err
 }
 

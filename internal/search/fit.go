@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/anisoflight/anisoflight/internal/base/setting"
 	"github.com/anisoflight/anisoflight/internal/sampler"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/local"
@@ -262,6 +263,9 @@ func (f *fitter) heldOutError(plan *solver.Plan) (float64, error) {
 	var sum float64
 	for _, v := range errs.Squares {
 		sum += v
+	}
+	if !setting.Finite(sum) {
+		return 0, ErrNotFinite
 	}
 	h, w, c := f.network.Shape()
 	return math.Sqrt(sum / float64(len(errs.Squares)*h*w*c)), nil

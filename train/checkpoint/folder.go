@@ -92,6 +92,7 @@ const (
 	weightsFile  = "model.safetensors"
 	scheduleFile = "schedule.json"
 	basisFile    = "basis.safetensors"
+	classesFile  = "classes.json"
 )
 
 // The files of a run folder, in addition to those of a model.

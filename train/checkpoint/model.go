@@ -5,6 +5,7 @@
 //	                            PyTorch's layouts; or the tensors of a mixture
 //	        schedule.json       optional: the model's own schedule
 //	        basis.safetensors   optional: the dense basis of that schedule
+//	        classes.json        optional: the classes that had no images in training
 //
 //	run/    run.json            configuration and counters
 //	        state.safetensors   "params/…", "m/…", "v/…", "ema/…" by the parameters' names,
@@ -42,6 +43,7 @@ type Model struct {
 	Values   [][]float32        // in PyTorch's layout and the order of Net.Params
 	Schedule *schedule.Schedule // nil for none
 	Basis    *basis.Basis       // dense basis of the schedule; nil for a basis by formula
+	Unseen   []int32            // classes that had no images in training; nil if all had, or it is not known
 	Hash     string             // sha256 of model.safetensors in hex; set by LoadModel and SaveModel
 }
 
@@ -71,8 +73,27 @@ func readModel(dir string, weights func(m *Model, folder *atomicdir.Stored) erro
 		if err := weights(m, folder); err != nil {
 			return nil, err
 		}
-		return m, readParts(folder, m.scheduleParts())
+		return m, readParts(folder, append(m.scheduleParts(), part{classesFile, true, m.readClasses}))
 	})
+}
+
+// unseen is the content of classes.json.
+type unseen struct {
+	Labels *[]int32 `json:"without_images"`
+}
+
+func (m *Model) readClasses(b []byte) error {
+	if err := json.Unmarshal(b, &unseen{&m.Unseen}); err != nil {
+		return err
+	}
+	last, classes := int32(-1), m.Net.Shape().Labels
+	for _, label := range m.Unseen {
+		if label <= last || int(label) >= classes || len(m.Unseen) >= classes {
+			return fmt.Errorf("without_images must be some of %d classes, increasing, got %v", classes, m.Unseen)
+		}
+		last = label
+	}
+	return nil
 }
 
 func (m *Model) configPart() part {
@@ -95,6 +116,11 @@ func SaveModel(dir string, m *Model, replace bool) error {
 		return inFile(configFile, err)
 	}
 	files[configFile] = append(config, '\n')
+	if len(m.Unseen) > 0 {
+		if files[classesFile], err = json.Marshal(unseen{&m.Unseen}); err != nil {
+			return inFile(classesFile, err)
+		}
+	}
 	weights := &safetensors.File{Metadata: map[string]string{"format": "pt"}}
 	for _, t := range m.Net.State(m.Values) {
 		weights.Tensors = append(weights.Tensors, safetensors.FromFloat32s(t.Name, t.Shape, t.Data))

@@ -205,6 +205,25 @@ func (d *Dataset) Shape() []int {
 // Classes returns one more than the largest label; 0 without labels.
 func (d *Dataset) Classes() int { return d.classes }
 
+// WithoutImages returns the labels of a number of classes that no image has; nil if no image has a label.
+func (d *Dataset) WithoutImages(classes int) (out []int32) {
+	seen := make([]bool, classes)
+	for i := range d.Len() {
+		if l := int(d.Label(i)); l >= 0 && l < classes {
+			seen[l] = true
+		}
+	}
+	for l, known := range seen {
+		if !known {
+			out = append(out, int32(l))
+		}
+	}
+	if len(out) == classes {
+		return nil
+	}
+	return out
+}
+
 // HasLabels reports whether the images came with labels.
 func (d *Dataset) HasLabels() bool { return d.images.Labels != nil }
 

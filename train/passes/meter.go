@@ -3,8 +3,10 @@ package passes
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 
+	"github.com/anisoflight/anisoflight/internal/base/setting"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/train/data"
@@ -15,6 +17,9 @@ const (
 	streamSample uint32 = 0x6576616c
 	streamPlace  uint32 = 0x74696d65
 )
+
+// ErrNotFinite is returned if the answers of a network are not finite.
+var ErrNotFinite = errors.New("the network's answers are not finite")
 
 // progress counts work done and reports it.
 type progress struct {
@@ -121,6 +126,9 @@ func (r *meter) estimate(ctx context.Context, begin int, g []float64) ([]float64
 	if err != nil {
 		return nil, err
 	}
+	if !setting.Finite(Mean(terms.Residual)) {
+		return nil, ErrNotFinite
+	}
 	return terms.Residual, nil
 }
 
@@ -152,8 +160,13 @@ func (r *meter) residualImages(ctx context.Context, sigma []float64, perLevel in
 			return err
 		}
 		for i := range count {
+			var sum float64
 			for k := range residual {
 				residual[k] = float64(flow[i*pixels+k]) + float64(eps[i*pixels+k])
+				sum += residual[k]
+			}
+			if !setting.Finite(sum) {
+				return ErrNotFinite
 			}
 			use(begin+i, residual)
 		}

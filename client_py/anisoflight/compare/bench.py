@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..errors import NotFiniteError
 from ..moments import Moments, frechet_distance
 from ..operations.sampling import Sampling
 from ..samples import ImageTable, Samples
@@ -34,7 +35,10 @@ class Sampler:
 
     def draw(self, client: Sampling, **more: Any) -> Samples:
         """Samples in float32; `more` are further options, such as n or labels, seed and nfe."""
-        return client.sample(self.model, dtype="float32", progress=False, **{**self.options, **more})
+        drawn = client.sample(self.model, dtype="float32", progress=False, **{**self.options, **more})
+        if not np.isfinite(drawn.images).all():
+            raise NotFiniteError(f"model {self.model!r}: {drawn.notes[-1]}")
+        return drawn
 
 
 def normalized(images: ImageTable, like: Mapping[str, Sequence[float]] | None = None) -> np.ndarray[Any, Any]:

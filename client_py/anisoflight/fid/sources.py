@@ -18,7 +18,7 @@ from ..client import Client
 from ..data import Item, open_source
 from ..data.pictures import check_alike
 from ..data.source import named
-from ..errors import AnisoflightError, warn
+from ..errors import AnisoflightError, NotFiniteError, warn
 from ..files.schedules import basis_bytes
 from ..images import Pixels, shortlist, to_uint8
 from ..wire.tensors import to_numpy
@@ -117,6 +117,8 @@ class ServerSamples:
             if weights not in ("", self.weights):
                 message = f"model {self.model!r} was replaced while its samples were drawn; start again"
                 raise FidError(message, "BAD_IMAGES")
+            if "warning" in message.event:
+                raise NotFiniteError(f"model {self.model!r}: {message.event['warning']}")
             if message.batch.num_rows:
                 self.evaluations.update(np.unique(to_numpy(message.batch["nfe"])).tolist())
                 yield to_numpy(message.batch["sample"])

@@ -52,6 +52,14 @@ def location_of(address: str) -> str:
     return "grpc://" + address if re.fullmatch(r"(\[[\da-fA-F:.]+\]|[^\s:/]+):\d+", address) else address
 
 
+def seconds_of(name: str, value: Any, least: float = 0) -> float:
+    """The value of an option in seconds: a finite number from `least` to 1e9, about thirty years."""
+    with contextlib.suppress(TypeError, ValueError, OverflowError):
+        if not isinstance(value, str | bytes | bool) and least <= float(value) <= 1e9:
+            return float(value)
+    raise BadRequestError(f"{name} must be a number of seconds from {least:g} to 1e9, got {value!r:.100}")
+
+
 def _connected(location: str, certificates: Mapping[str, Any]) -> fl.FlightClient:
     """Arrow's client. The path of a socket is quoted twice more, since Arrow and gRPC both unquote it."""
     if location.startswith(unix := "grpc+unix://"):
@@ -87,7 +95,10 @@ class Connection:
         retry: float = 2.0,
     ) -> None:
         global _process
-        self.location, self._retry = location_of(location), retry
+        if not isinstance(location, str):
+            raise BadRequestError(f"location must be text such as localhost:8815 or unix:PATH, got {location!r:.100}")
+        self.location, self._retry = location_of(location), seconds_of("retry", retry)
+        timeout = None if timeout is None else seconds_of("timeout", timeout, 1e-3)
         self._arguments = (self.location, token, tls_root_certs, timeout, cert_chain, private_key, retry)
         if (cert_chain is None) != (private_key is None):
             raise BadRequestError("cert_chain and private_key must be given together, got one of them")
@@ -291,10 +302,19 @@ class Connection:
 
 
 def joined(messages: Iterable[Message]) -> pa.Table:
-    """The rows of all messages as one table, one chunk per message with rows. Warns of the notes in its metadata."""
-    batches = [message.batch for message in messages]
+    """The rows of all messages as one table, one chunk per message with rows. Warns of the notes in its metadata, to
+    which the warnings of the messages are added.
+    """
+    batches, warnings = [], []
+    for message in messages:
+        batches.append(message.batch)
+        warnings += [message.event["warning"]] if "warning" in message.event else []
     table = pa.Table.from_batches([batch for batch in batches if batch.num_rows] or batches[:1])
-    warn(json.loads((table.schema.metadata or {}).get(b"notes", b"[]")))
+    metadata = table.schema.metadata or {}
+    notes = json.loads(metadata.get(b"notes", b"[]")) + warnings
+    if warnings:
+        table = table.replace_schema_metadata({**metadata, b"notes": json.dumps(notes).encode()})
+    warn(notes)
     return table
 
 

@@ -3,11 +3,14 @@ package command
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/anisoflight/anisoflight/internal/base/setting"
 )
 
 // Kind is the type of a setting's value.
@@ -36,7 +39,10 @@ type Option struct {
 	Default, Otherwise string
 
 	OneOf []string // values that completion offers; it does not restrict the value
-	List  bool     // several words may be given, separated by commas
+
+	// Bounds are the tags of package setting, such as `min:"1"`, that bound a number. Without them it must be finite.
+	Bounds reflect.StructTag
+	List   bool // several words may be given, separated by commas
 }
 
 // Flag returns the name of the flag, without leading dashes.
@@ -68,6 +74,18 @@ func (o Option) register(flags *pflag.FlagSet) {
 		value.name = "name"
 	}
 	flags.Var(value, o.Flag(), usage)
+}
+
+// check returns the error of a value that the option's bounds do not allow, or that no request can have.
+func (o Option) check(value any) error {
+	if o.Kind == Object {
+		if _, err := json.Marshal(value); err != nil {
+			return fmt.Errorf("--%s must hold finite numbers: %w", o.Flag(), err)
+		}
+	} else if err := setting.CheckNumber("--"+o.Flag(), reflect.ValueOf(value), o.Bounds); err != nil {
+		return err
+	}
+	return nil
 }
 
 // complete returns completions of a value: words of OneOf, files, folders, or nothing.

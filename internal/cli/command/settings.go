@@ -54,6 +54,9 @@ func Resolve(options []Option, flags *pflag.FlagSet) (*Settings, error) {
 				return nil, fmt.Errorf("--%s %w", o.Flag(), err)
 			}
 		}
+		if err := o.check(s.values[o.Name]); s.given[o.Name] && err != nil {
+			return nil, err
+		}
 	}
 	return s, nil
 }

@@ -29,7 +29,7 @@ var DeviceOption = command.Option{
 var MemoryLimitOption = command.Option{
 	Name: "memory_limit", Kind: command.Whole,
 	Usage:     "`bytes` that each device's buffers and programs may take",
-	Otherwise: "what the machine or the GPU has",
+	Otherwise: "what the machine or the GPU has", Bounds: `min:"0"`,
 }
 
 // GPUOptions set how many devices are used, and how much of a GPU's memory.
@@ -38,6 +38,7 @@ var GPUOptions = []command.Option{
 	{
 		Name: "memory_fraction", Kind: command.Number,
 		Usage: "`share` of the GPU's memory that may be taken", Otherwise: "0.75",
+		Bounds: `default:"0.75" above:"0" max:"1"`,
 	},
 }
 
@@ -56,9 +57,6 @@ var PrecisionOption = command.Option{
 
 // OpenDevice opens the backend that the settings select.
 func OpenDevice(e command.Env) (*device.Device, error) {
-	if e.Given("memory_fraction") && e.Number("memory_fraction") == 0 {
-		return nil, command.Usagef(e.Cmd, "--memory-fraction must be above 0")
-	}
 	return device.Open(device.Config{
 		Plugin: e.Text("device"), Logger: e.Log, Devices: e.Text("devices"),
 		MemoryFraction: e.Number("memory_fraction"), MemoryLimit: e.Whole("memory_limit"),

@@ -129,7 +129,8 @@ func ListSpec[R any](what, group string, method func(*client.Client, context.Con
 	}
 }
 
-// Collect calls an operation that returns rows, shows its progress, and calls take with every message that has rows.
+// Collect calls an operation that returns rows, shows its progress, and calls take with every message that has
+// rows or is a warning.
 func Collect(ctx context.Context, e command.Env, op string, fields map[string]any, doing string,
 	take func(client.Message),
 ) error {
@@ -145,7 +146,7 @@ func Collect(ctx context.Context, e command.Env, op string, fields map[string]an
 				Notes(e.Err, notes)
 			}
 			showMeta(p, m.Meta)
-			if m.Batch.Rows > 0 {
+			if m.Batch.Rows > 0 || m.Meta["event"] == "warning" {
 				take(m)
 			}
 		}

@@ -64,7 +64,7 @@ standard errors may be chance. The largest gains come first.`,
   anisoflight schedule predict --model patches --dataset patches --c 16 --samples 128 --top 40`,
 	Options: slices.Concat(predictRequest, []command.Option{{
 		Name: "top", Kind: command.Whole, Default: "20",
-		Usage: "number of rows to print; 0 prints all",
+		Usage: "number of rows to print; 0 prints all", Bounds: `min:"0"`,
 	}}, connect.FolderOptions),
 	JSON: true,
 	Run: func(ctx context.Context, e command.Env) error {

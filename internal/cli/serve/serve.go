@@ -56,24 +56,21 @@ http://ADDRESS/metrics.`,
 		{Name: "tokens", Usage: "`file` of the valid tokens", Otherwise: "no tokens"},
 		{Name: "metrics", Usage: "`address` of metrics for Prometheus, at /metrics", Otherwise: "no metrics"},
 		{Name: "insecure", Kind: command.Toggle, Usage: "allow addresses that other machines can reach without TLS"},
-		{Name: "max_bytes", Kind: command.Whole, Usage: "maximum `bytes` of a reply", Otherwise: "1 GiB"},
-		{Name: "max_upload_bytes", Kind: command.Whole, Usage: "maximum `bytes` of an upload", Otherwise: "4 GiB"},
-		{Name: "max_requests", Kind: command.Whole, Usage: "maximum `number` of operations at a time", Otherwise: "256"},
-		{Name: "max_calls", Kind: command.Whole, Usage: "maximum `number` of calls of a caller at a time", Otherwise: "128"},
-		{Name: "max_connections", Kind: command.Whole, Default: "1024", Usage: "maximum `number` of connections"},
+		limit("max_bytes", "maximum `bytes` of a reply", "1 GiB"),
+		limit("max_upload_bytes", "maximum `bytes` of an upload", "4 GiB"),
+		limit("max_requests", "maximum `number` of operations at a time", "256"),
+		limit("max_calls", "maximum `number` of calls of a caller at a time", "128"),
 		{
-			Name: "max_message_bytes", Kind: command.Whole, Usage: "maximum `bytes` of a message from a client",
-			Otherwise: "256 MiB",
+			Name: "max_connections", Kind: command.Whole, Default: "1024", Usage: "maximum `number` of connections",
+			Bounds: wholeBounds,
 		},
+		limit("max_message_bytes", "maximum `bytes` of a message from a client", "256 MiB"),
 		{
-			Name: "stall", Kind: command.Number,
+			Name: "stall", Kind: command.Number, Bounds: `default:"120" above:"0" max:"1e9"`,
 			Usage: "`seconds` after which a client that neither sends nor receives is cut off", Otherwise: "120",
 		},
 		connect.MeasurePeakOption, connect.MemoryLimitOption,
-		{
-			Name: "slots", Kind: command.Whole, Usage: "maximum `number` of requests on the devices at a time",
-			Otherwise: "4 for each device",
-		},
+		limit("slots", "maximum `number` of requests on the devices at a time", "4 for each device"),
 		{
 			Name: "dynamic_batching", Kind: command.Toggle, Default: "true",
 			Usage: "evaluate requests that wait for the same network in one batch",
@@ -89,12 +86,19 @@ http://ADDRESS/metrics.`,
 			Otherwise: "this server alone",
 		},
 		{
-			Name: "grace", Kind: command.Number, Default: "30",
+			Name: "grace", Kind: command.Number, Default: "30", Bounds: `min:"0" max:"1e9"`,
 			Usage: "`seconds` that requests in progress get when the server ends",
 		},
 	}, []command.Option{connect.PrecisionOption}, connect.GPUOptions),
 	Stores: true,
 	Run:    runServe,
+}
+
+// wholeBounds bound a limit so that sums of a few of them do not overflow.
+const wholeBounds = `min:"1" max:"1e16"`
+
+func limit(name, usage, otherwise string) command.Option {
+	return command.Option{Name: name, Kind: command.Whole, Usage: usage, Otherwise: otherwise, Bounds: wholeBounds}
 }
 
 func runServe(ctx context.Context, e command.Env) (err error) {

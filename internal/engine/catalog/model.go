@@ -11,6 +11,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/graphnet"
+	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/solver"
@@ -27,6 +28,7 @@ type Model struct {
 	Shape    kernels.Shape
 	Schedule *schedule.Schedule // nil: samples with edm
 	Basis    *basis.Basis       // of its schedule; nil if the family's name is enough
+	Unseen   []int32            // classes that had no images in training, increasing; they are not drawn
 
 	catalog   *Catalog
 	folder    string
@@ -39,6 +41,21 @@ type Model struct {
 	values  [][]float32      // of an analytic network once they are loaded: its axes decide on which bases it can be
 	weights *kernels.Weights // nil while nobody needs them
 	kernels map[*basis.Basis]*kernels.Model
+}
+
+// DrawLabel returns the class that a seed draws among those that had images in training; −1 without classes.
+func (m *Model) DrawLabel(seed uint64) int32 {
+	classes := m.Shape.Labels - len(m.Unseen)
+	if classes <= 0 {
+		return -1
+	}
+	label := latent.Label(seed, classes)
+	for _, unseen := range m.Unseen {
+		if unseen <= label {
+			label++
+		}
+	}
+	return label
 }
 
 // analytic reports whether a network's values are needed on the host and its precision is float32 whatever is asked.

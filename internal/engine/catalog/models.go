@@ -137,7 +137,7 @@ func (c *Catalog) described(name string, precision kernels.Precision) (*Model, e
 func (c *Catalog) newModel(name string, precision kernels.Precision, description *checkpoint.Model) *Model {
 	return &Model{
 		Name: name, Hash: description.Hash, Net: description.Net, Shape: description.Net.Shape(),
-		Schedule: description.Schedule, Basis: description.Basis,
+		Schedule: description.Schedule, Basis: description.Basis, Unseen: description.Unseen,
 		catalog: c, folder: c.modelFolder(name), precision: precision, holders: 1,
 		kernels: map[*basis.Basis]*kernels.Model{},
 	}

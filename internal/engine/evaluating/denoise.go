@@ -68,7 +68,11 @@ func (k *Evaluator) Denoise(_ context.Context, req api.Denoise, in api.Schema) (
 			data.Reorder(column, v, data.HWC, images.Layout, h, w, c)
 			cols[k] = column
 		}
-		return emit(api.Event{Batch: &api.Batch{Rows: b.Rows, Cols: cols}, Meta: api.Done(int64(b.Rows), -1)})
+		meta := api.Done(int64(b.Rows), -1)
+		if w := api.NotFiniteWarning(tables.NotFinite(denoised, h*w*c), b.Rows); w != nil {
+			meta["warning"] = w["warning"]
+		}
+		return emit(api.Event{Batch: &api.Batch{Rows: b.Rows, Cols: cols}, Meta: meta})
 	}
 	return &api.Exchange{Out: out, Window: tables.Window, Close: m.Release, Do: answer}, nil
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/base/setting"
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/internal/engine/tables"
 	"github.com/anisoflight/anisoflight/internal/sampler"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/train/passes"
 )
 
 // gradient is an open ScheduleGradient exchange.
@@ -94,6 +96,9 @@ func (x *gradient) answer(ctx context.Context, in api.Batch, emit func(api.Event
 			return err
 		}
 		l, da, db := terms.Assemble(level(noise.g), level(noise.gdot), x.req.C)
+		if !setting.Finite(passes.Mean(l)) {
+			return passes.ErrNotFinite
+		}
 		loss, a, b = append(loss, l[:bucket.N]...), append(a, da[:bucket.N*j]...), append(b, db[:bucket.N*j]...)
 	}
 	for i, row := range noise.row {

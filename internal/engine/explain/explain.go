@@ -83,8 +83,9 @@ func Error(err error) error {
 		return api.Errorf(api.TooLarge, "%s", upperFirst(search.ErrTooLarge.Error())).
 			WithHint("Leave learn out, or set budget to seconds.")
 	case errors.Is(err, search.ErrNotFinite):
-		return api.Errorf(api.BadRequest, "The samples of the network are not finite").
-			WithHint("Look at its output at high and low noise levels; train it further, or name other solvers.")
+		return api.Errorf(api.NotFinite, "The answers or samples of the network are not finite").
+			WithHint("Look at its output at high and low noise levels; train it again with lower learning rates, or name " +
+				"other solvers.")
 	case errors.Is(err, sampler.ErrLeft):
 		return api.Errorf(api.Cancelled, "The client left before anything was measured")
 	case errors.As(err, &argument):
@@ -117,6 +118,15 @@ var storage = []struct {
 	{syscall.EIO, "The disk fails"},
 	{syscall.EACCES, "The server has no access to its data folder"},
 	{syscall.EPERM, "The server has no access to its data folder"},
+	{
+		syscall.EXDEV, "The folder cannot be renamed (cross-device link): it is in a layer of a container image, or on " +
+			"another file system; copy the data folder to a volume (cp -a), and serve the copy",
+	},
+	{syscall.ENOENT, "A file or folder of the server's data folder is gone"},
+	{syscall.ESTALE, "The disk no longer has the file (stale file handle)"},
+	{syscall.EMFILE, "The server has too many open files; raise its limit (ulimit -n)"},
+	{syscall.ENFILE, "The system has too many open files"},
+	{syscall.ENAMETOOLONG, "The path of the data folder is too long for the system"},
 }
 
 // Disk returns a sentence for an error of the disk, and "" for any other error.
@@ -125,6 +135,9 @@ func Disk(err error) string {
 		if errors.Is(err, s.err) {
 			return s.sentence
 		}
+	}
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		return "The system refuses the data folder: " + errno.Error()
 	}
 	return ""
 }

@@ -214,7 +214,7 @@ func TestLifeCycle(t *testing.T) {
 	_, err := s.Start(t.Context(), api.StartRun{Run: "r"})
 	wantCode(t, "StartRun of a running run", err, api.RunNotRunnable)
 	wantCode(t, "DeleteRun of a running run", s.Delete(t.Context(), api.RunName{Run: "r"}), api.RunNotRunnable)
-	if _, err := r.Model(t.Context()); err != nil || r.Info().State != Running {
+	if _, _, err := r.Model(t.Context()); err != nil || r.Info().State != Running {
 		t.Errorf("after its model is read the run is %s, %v", r.Info().State, err)
 	}
 	watched := make(chan []int64)
@@ -359,7 +359,7 @@ func TestBackgroundStepsYield(t *testing.T) {
 	if took := time.Since(began); took < 9*3*step {
 		t.Errorf("beside a request the run took its fourth step after %v", took)
 	}
-	if _, err := r.Model(t.Context()); err != nil {
+	if _, _, err := r.Model(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if _, err := s.Pause(t.Context(), api.RunName{Run: "r"}); err != nil {
@@ -401,7 +401,7 @@ func TestCommandsAtOnce(t *testing.T) {
 			_, _ = s.Start(t.Context(), api.StartRun{Run: "r", Kimg: 1000})
 			_, _ = s.Pause(t.Context(), api.RunName{Run: "r"})
 		})
-		group.Go(func() { _, _ = r.Model(t.Context()) })
+		group.Go(func() { _, _, _ = r.Model(t.Context()) })
 		group.Go(func() { _ = r.watch(t.Context(), 0, true, ignore) })
 	}
 	group.Wait()

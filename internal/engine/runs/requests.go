@@ -3,11 +3,14 @@ package runs
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/tables"
 	"github.com/anisoflight/anisoflight/train"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
@@ -47,10 +50,15 @@ func (s *Runs) SaveModel(ctx context.Context, req api.SaveModel) (info api.Model
 			return info, err
 		}
 	}
-	model, err := r.Model(ctx)
+	model, best, err := r.Model(ctx)
 	if err != nil {
 		return info, err
 	}
+	if why := r.divergence(model, best); why != "" && !req.Force {
+		return info, api.Errorf(api.NotFinite, "The model of the run %q is not saved: %s", r.name, why).
+			WithHint("Begin again with lower learning rates; force saves it all the same.")
+	}
+	model.Unseen = s.unseenBy(r.cfg, model)
 	model.Schedule = madeFor(model.Schedule, req.Name)
 	saved, err := s.cfg.Catalog.SaveModel(req.Name, req.Replace, model)
 	if err != nil {
@@ -60,6 +68,44 @@ func (s *Runs) SaveModel(ctx context.Context, req api.SaveModel) (info api.Model
 	info.Outcome = r.Info().Outcome
 	info.Warning = strings.Join(r.cfg.Warnings(r.snapshot.Load().rows), "\n")
 	return info, nil
+}
+
+// unseenBy returns the classes that had no images in a run's training, as far as its data set and the model that it
+// started from are still stored.
+func (s *Runs) unseenBy(cfg train.Config, m *checkpoint.Model) []int32 {
+	classes := m.Net.Shape().Labels
+	d, err := s.cfg.Catalog.Dataset(cfg.Dataset)
+	if err != nil || classes == 0 {
+		return nil
+	}
+	unseen := d.WithoutImages(classes)
+	if cfg.Model == "" {
+		return unseen
+	}
+	start, err := s.cfg.Catalog.Model(cfg.Model)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(unseen, func(label int32) bool { return !slices.Contains(start.Unseen, label) })
+}
+
+// divergence says why what a run would save has diverged, "" if it has not: a value, the measure of the state that the
+// run keeps, or without one the last loss is not finite. The weights may be finite all the same: a step whose gradient
+// is not finite does not change them.
+func (r *Run) divergence(m *checkpoint.Model, best *train.Outcome) string {
+	for i, values := range m.Values {
+		if tables.NotFinite(values, max(1, len(values))) > 0 {
+			return fmt.Sprintf("its tensor %d holds values that are not finite", i)
+		}
+	}
+	rows := r.snapshot.Load().rows
+	switch n := len(rows); {
+	case best != nil && best.Best.Diverged():
+		return "the measure of the state that it keeps is not finite"
+	case best == nil && n > 0 && lossNotFinite(rows[n-1]):
+		return fmt.Sprintf("the loss of its last step, %d, is not finite (%g)", rows[n-1].Step, rows[n-1].Loss)
+	}
+	return ""
 }
 
 // rowSchema describes train.RowColumns: the step is int64, the rest float64.

@@ -168,7 +168,7 @@ func TestFullDiskAtTheEndOfARun(t *testing.T) {
 	if state := r.Info().State; state != Paused {
 		t.Errorf("a cancellation that could not be stored leaves it %s", state)
 	}
-	if m, err := r.Model(t.Context()); err != nil || m.Values[0][0] != 2 {
+	if m, _, err := r.Model(t.Context()); err != nil || m.Values[0][0] != 2 {
 		t.Errorf("its model is that of step %v, %v", m, err)
 	}
 	full.Store(false)
@@ -276,7 +276,7 @@ func TestDamagedState(t *testing.T) {
 	r = named(t, s)
 	_, starting := s.Start(t.Context(), api.StartRun{Run: "r"})
 	_, pausing := s.Pause(t.Context(), api.RunName{Run: "r"})
-	_, saving := r.Model(t.Context())
+	_, _, saving := r.Model(t.Context())
 	for what, err := range map[string]error{
 		"StartRun": starting, "PauseRun": pausing, "SaveModel": saving, "WatchRun": r.history(t.Context()),
 		"TrainStep": trainStep(t.Context(), r, 1, ignore),

@@ -159,13 +159,13 @@ func (r *Run) history(ctx context.Context) error {
 	})
 }
 
-// Model returns what the run has learned so far, from memory if the training is open, and else from the stored state.
-func (r *Run) Model(ctx context.Context) (m *checkpoint.Model, err error) {
+// Model returns what the run has learned so far, from memory if the training is open, and else from the stored state,
+// and the outcome if the run keeps its best state.
+func (r *Run) Model(ctx context.Context) (m *checkpoint.Model, best *train.Outcome, err error) {
 	if err := r.readable(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	err = r.do(ctx, func() error {
-		var best *train.Outcome
 		if r.training == nil {
 			m, best, err = r.storedModel()
 		} else if m, err = r.training.Model(ctx); err == nil {
@@ -176,7 +176,7 @@ func (r *Run) Model(ctx context.Context) (m *checkpoint.Model, err error) {
 		}
 		return err
 	})
-	return m, err
+	return m, best, err
 }
 
 func (r *Run) storedModel() (*checkpoint.Model, *train.Outcome, error) {

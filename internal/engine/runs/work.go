@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/base/safely"
+	"github.com/anisoflight/anisoflight/internal/base/setting"
 	"github.com/anisoflight/anisoflight/internal/engine/explain"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/processes"
@@ -157,9 +159,20 @@ func (r *Run) advance(ctx context.Context, images []float32, labels []int32) (ro
 	}
 	if row.Step > 0 && (err == nil || stopped != nil) {
 		r.rows, r.step, r.kimg = r.training.Rows(0), row.Step, row.Kimg
+		if known := r.rows[:len(r.rows)-1]; lossNotFinite(row) && !slices.ContainsFunc(known, lossNotFinite) {
+			r.status.Notes = append(slices.Clip(r.status.Notes), notFiniteLoss(row))
+		}
 		r.runs.steps.Add(1)
 	}
 	return row, err
+}
+
+func lossNotFinite(row train.Row) bool { return !setting.Finite(row.Loss) }
+
+// notFiniteLoss returns the sentence on a step whose loss is not finite.
+func notFiniteLoss(row train.Row) string {
+	return fmt.Sprintf("step %d: the loss is not finite (%g), and the step changed nothing; if it stays so, begin again "+
+		"with lower learning rates", row.Step, row.Loss)
 }
 
 // StopsRun reports whether an error of a step stops the run, though the step counts.
@@ -263,6 +276,7 @@ func (r *Run) trainStep(
 		return r.open(ctx)
 	}
 	var row train.Row
+	var rows []train.Row
 	err := r.do(ctx, ready)
 	if err == nil {
 		err = r.look(ctx, false)
@@ -270,10 +284,14 @@ func (r *Run) trainStep(
 	if err == nil {
 		err = r.takeStep(ctx, r.runs.cfg.Batcher.Take, ready, func() (err error) {
 			row, err = r.advance(ctx, images, labels)
+			rows = r.rows
 			return err
 		})
 	}
 	meta := api.Done(done, total)
+	if n := len(rows); err == nil && lossNotFinite(row) && (done == 1 || n < 2 || !lossNotFinite(rows[n-2])) {
+		meta["warning"] = notFiniteLoss(row)
+	}
 	switch {
 	case StopsRun(err): // the step counts; the caller decides whether to go on
 		meta["warning"] = err.Error()

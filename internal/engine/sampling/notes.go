@@ -34,6 +34,10 @@ func notes(req api.Sample, set solver.Settings, s catalog.Schedule, m *catalog.M
 				"%.6g; schedule {\"edm\":{\"T\":%.9g}} begins there", highest, highest*highest))
 		}
 	}
+	if m != nil && len(m.Unseen) > 0 {
+		out = append(out, fmt.Sprintf("%d classes of the model had no images in training, such as label %d; they are not "+
+			"drawn for samples without labels", len(m.Unseen), m.Unseen[0]))
+	}
 	if ref := req.Schedule; m != nil && ref.Name == "edm" && ref.T == api.DefaultT && s.T() < api.DefaultT {
 		out = append(out, fmt.Sprintf("schedule edm begins at noise level %.6g, the highest that the network knows, in "+
 			"place of 80", math.Sqrt(s.T())))

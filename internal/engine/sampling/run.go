@@ -9,7 +9,6 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/tables"
 	"github.com/anisoflight/anisoflight/internal/sampler"
 	"github.com/anisoflight/anisoflight/kernels"
-	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/train/data"
 )
@@ -22,7 +21,7 @@ func (s *sampling) draw(i int, x []float32) sampler.Row {
 	case s.req.Labels != nil:
 		r.Label = s.req.Labels[i]
 	case s.classes() > 0:
-		r.Label = latent.Label(seed, s.classes())
+		r.Label = s.model.DrawLabel(seed)
 	}
 	sampler.DrawLatent(seed, x)
 	return r
@@ -52,7 +51,10 @@ func (s *sampling) run(
 	if err != nil {
 		return err
 	}
-	return out.flush()
+	if err = out.flush(); err != nil || out.bad == 0 {
+		return err
+	}
+	return emit(api.Event{Meta: api.NotFiniteWarning(out.bad, n)})
 }
 
 // report sends previews and progress after a stage that ends a step.
@@ -85,6 +87,7 @@ type sampleWriter struct {
 	emit  func(api.Event) error
 	total int
 	done  int // samples finished
+	bad   int // of them, not finite
 	rows  []sampler.Row
 	nfe   int32
 	data  []float32 // the finished samples that wait, HWC
@@ -93,6 +96,7 @@ type sampleWriter struct {
 
 // final takes finished samples. It sends them once they fill a batch, or at once if there are previews.
 func (o *sampleWriter) final(rows []sampler.Row, images []float32, nfe int) error {
+	o.bad += tables.NotFinite(images, o.s.h*o.s.w*o.s.c)
 	o.rows = append(o.rows, rows...)
 	o.data = append(o.data, images...)
 	o.nfe = int32(nfe)

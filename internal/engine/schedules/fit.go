@@ -55,7 +55,7 @@ func (k *Maker) fit(ctx context.Context, req api.FitSchedule, progress func(api.
 	ensemble := &sampler.OnDevice{Device: k.Batcher, Network: sampler.Network{Model: network, Weights: m.Weights()}}
 	fitted, errs, err := search.Fit(ctx, ensemble, path.Schedule, base.Statistics, search.FitSettings{
 		Solver: local, Samples: req.Samples, Seed: req.Seed, Isotropic: req.Isotropic, Start: base.Start,
-		Label: Labels(nil, m.Shape.Labels, req.Seed), Report: api.ThrottledProgress(progress),
+		Label: func(_ int, seed uint64) int32 { return m.DrawLabel(seed) }, Report: api.ThrottledProgress(progress),
 	})
 	if err != nil {
 		return nil, err

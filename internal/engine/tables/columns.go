@@ -150,6 +150,16 @@ func Finite[F float32 | float64](column string, values []F, perRow int) error {
 	return nil
 }
 
+// NotFinite returns the number of rows that have a NaN or an infinity.
+func NotFinite(values []float32, perRow int) (n int) {
+	for row := range slices.Chunk(values, perRow) {
+		if slices.ContainsFunc(row, func(v float32) bool { return v-v != 0 }) {
+			n++
+		}
+	}
+	return n
+}
+
 // CheckLabels checks labels against the number of classes: −1 … classes−1, whatever the row.
 func CheckLabels(labels []int32, classes int) error {
 	for i, l := range labels {
