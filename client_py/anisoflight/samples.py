@@ -218,7 +218,10 @@ def _mapped(values: Array) -> tuple[pictures.Pixels, str]:
     if not values.size:
         return np.zeros((*values.shape[:3], 1), np.uint8), ""
     finite = np.isfinite(values)
-    low, high = values.min((0, 1, 2), initial=np.inf, where=finite), values.max((0, 1, 2), initial=-np.inf, where=finite)
+    low, high = (
+        values.min((0, 1, 2), initial=np.inf, where=finite),
+        values.max((0, 1, 2), initial=-np.inf, where=finite),
+    )
     low, high = np.where(finite.any((0, 1, 2)), [low, high], 0)
     shown = np.where(finite, values, low)
     pixels = np.rint((shown - low) * (255 / np.where(high > low, high - low, 1))).astype(np.uint8)
