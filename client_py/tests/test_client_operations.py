@@ -316,8 +316,8 @@ def test_a_network_that_diverges_is_no_silent_result(client: Client, tmp_path: P
     with pytest.warns(UserWarning, match="2 of 2 images are not finite"):
         client.denoise("blown", x, sigma=1.0)
     for search in (
-        lambda: client.make_schedule("blown", "geodesic", model="blown", dataset="blocks"),
-        lambda: client.make_schedule("blown", "few", model="blown", dataset="blocks", nfe=3, samples=64),
+        lambda: client.make_schedule("blown-path", "geodesic", model="blown", dataset="blocks"),
+        lambda: client.make_schedule("blown-path", "few", model="blown", dataset="blocks", nfe=3, samples=64),
         lambda: client.evaluate_model("blown", "blocks"),
         lambda: client.predict("blown", "blocks"),
     ):
@@ -327,6 +327,20 @@ def test_a_network_that_diverges_is_no_silent_result(client: Client, tmp_path: P
     done = subprocess.run([*command, "--out", tmp_path / "black.png"], capture_output=True, text=True, check=False)
     assert (done.returncode, (tmp_path / "black.png").exists()) == (1, True)
     assert "4 of 4 images are not finite" in done.stderr
+
+
+def test_classes_without_images_are_not_drawn(client: Client) -> None:
+    labels = np.arange(32) % 3 * 2 + 1
+    client.put_dataset("odd", np.zeros((32, 8, 8, 1), np.uint8), labels, progress=False)
+    network = {"img_resolution": 8, "img_channels": 1, "label_dim": 7, "model_channels": 8, "channel_mult": [1]}
+    with pytest.warns(UserWarning, match="label_dim is 7 and 4 of these classes have no images, such as label 0"):
+        run = client.create_run("odd", "pretrain", "odd", batch=8, kimg=1, network=network)
+    run.step(1, progress=False)
+    run.save("odd")
+    with pytest.warns(UserWarning, match="4 classes of the model had no images in training, such as label 0"):
+        drawn = client.sample("odd", n=64, steps=1)
+    assert set(drawn.labels.tolist()) == {1, 3, 5}
+    assert client.sample("odd", labels=[0], steps=1).labels.tolist() == [0]
 
 
 def test_a_run_says_what_it_gained(
