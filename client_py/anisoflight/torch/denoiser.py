@@ -114,12 +114,26 @@ class Denoiser:
             )
         if batch is not None and batch < 1:
             raise BadRequestError(f"batch must be 1 or more, got {batch}")
-        self._shared = SimpleNamespace(counts=0, batch=batch or 1 << 40, whole=None)  # with what `at` makes of this
+        self._shared = SimpleNamespace(
+            counts=0, batch=batch or 1 << 40, whole=None, computes=None
+        )  # with what `at` makes of this
 
     @property
     def device(self) -> torch.device | None:
         """The device of the network; None for a function, which is called on that of x."""
-        return self._device if self._device is not None or self._module is None else execution_device(self._module)
+        return self._device if self._device is not None else self._computes[0]
+
+    @property
+    def _computes(self) -> tuple[torch.device | None, torch.dtype | None]:
+        """Where a module computes, and in which type; looked up again once its first weight or its hooks change."""
+        if self._module is None:
+            return None, None
+        first = next(self._module.parameters(), None)
+        hooks = vars(self._module).keys() & {"_hf_hook", "_diffusers_hook"}
+        state = hooks, getattr(first, "device", None), getattr(first, "dtype", None)
+        if self._shared.computes is None or self._shared.computes[0] != state:
+            self._shared.computes = state, (execution_device(self._module), compute_type(self._module))
+        return self._shared.computes[1]
 
     @property
     def whole_times(self) -> Sequence[float]:
@@ -282,12 +296,14 @@ class Denoiser:
                 out = self._asked(z, time, cond)
                 self._shared.whole = False
                 return out
-            except torch.OutOfMemoryError:
-                raise
-            except (RuntimeError, IndexError, TypeError):
-                if not self._takes_whole(z, time, cond):
+            except (RuntimeError, IndexError, TypeError) as error:
+                if isinstance(error, torch.OutOfMemoryError) or not self.whole_times:
                     raise
-            self._shared.whole = True
+                with suppress(Exception):  # of a table of embeddings
+                    self._asked(z, time.round().long(), cond)
+                    self._shared.whole = True
+                if not self._shared.whole:
+                    raise
         if self._shared.whole and ((time - time.round()).abs() > 0.01).any():
             near = [f"{self._kind.sigma(round(one)):.6g}" for one in time[:3].tolist()]
             raise BadRequestError(
@@ -296,16 +312,8 @@ class Denoiser:
             )
         return self._asked(z, time.round().long() if self._shared.whole else time, cond)
 
-    def _takes_whole(self, z: Tensor, time: Tensor, cond: dict[str, Any]) -> bool:
-        """Whether the network takes whole times, as a table of embeddings does."""
-        if self.whole_times:
-            with suppress(Exception):
-                self._asked(z, time.round().long(), cond)
-                return True
-        return False
-
     def _asked(self, z: Tensor, time: Tensor, cond: dict[str, Any]) -> Tensor:
-        real = self._dtype or (None if self._module is None else compute_type(self._module)) or z.dtype
+        real = self._dtype or self._computes[1] or z.dtype
         if time.is_floating_point():  # half precision would round them
             time = time.to(torch.promote_types(real, torch.float32))
         cond = _mapped(lambda one: one.to(z.device, real if one.is_floating_point() else None, copy=True), cond)

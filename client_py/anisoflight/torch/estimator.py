@@ -137,7 +137,7 @@ class _Answers:
             if through_x:
                 w = _mixed(2 * omega, residual).detach()
                 out |= self._transported(question, terms, w, x, clean, root, eps)
-        return {term: value.detach().to("cpu", torch.float64).numpy() for term, value in out.items()}
+        return {term: value.detach().cpu().double().numpy() for term, value in out.items()}
 
     def _transported(
         self, question: Question, terms: Sequence[str], w: Tensor, x: Tensor, clean: Tensor, root: Tensor, eps: Tensor
