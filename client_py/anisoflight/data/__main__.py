@@ -4,10 +4,10 @@ import argparse
 import json
 import os
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ..errors import say
 from ..images import shortlist
 from ..program import add_folder, ended, exit_with, folder_server, path_of
 from .conversion import Conversion
@@ -132,7 +132,7 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
 
 def _convert(args: argparse.Namespace) -> None:
     def skip(error: Exception) -> None:
-        print(f"left out: {error}", file=sys.stderr)
+        say(f"left out: {error}")
 
     out = args.out
     if out is not None:
