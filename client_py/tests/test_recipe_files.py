@@ -295,7 +295,8 @@ def test_texts_are_as_they_were_written(tmp_path: Path) -> None:
     """YAML's own types, such as 1.10, 010 and dates, are no texts in other words."""
     for text in ("1.10", "010", "1e3", "2026-11-28", "yes", "null", "off", "0x10"):
         (tmp_path / "a.yaml").write_text(
-            f"name: {text}\nseed: 3\nnetwork: {{name: {text}, config: {{lr: 1e-5, code: 010, day: 2026-11-28, n: 10}}}}\n"
+            f"name: {text}\nseed: 3\n"
+            f"network: {{name: {text}, config: {{lr: 1e-5, code: 010, day: 2026-11-28, n: 10}}}}\n"
             f"fid: {{baselines: [{text}]}}\ntwin: {{name: {text}, seed: 4}}\n"
         )
         recipe = _read(Recipe(tmp_path / "a.yaml"), tmp_path / "a.yaml", ())
