@@ -354,7 +354,7 @@ def test_rules_of_labels(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", images=IMAGES)
     with pytest.raises(DataError, match=r"labels by folder are for images in folders and zips; this is a \.npz"):
         open_source(tmp_path / "a.npz", "folder")
-    with pytest.raises(ValueError, match="labels must be one of auto, .*, none, or a column of a table, got 'column'"):
+    with pytest.raises(ValueError, match=r"labels must be one of auto, .*, none, or a column of a table, got 'column'"):
         open_source(tmp_path / "a.npz", "column")
 
 

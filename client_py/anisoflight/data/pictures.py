@@ -56,9 +56,7 @@ def read_at_most(file: IO[bytes], most: int) -> bytes:
 def decoded(data: bytes | None) -> Picture:
     """The pixels of a PNG, JPEG, WebP or BMP."""
     if not data or len(data) > MAX_ENCODED:
-        raise ValueError(
-            f"has {len(data or b''):,} bytes; an encoded image has 1 to {MAX_ENCODED:,}, and no path alone"
-        )
+        raise ValueError(f"has {len(data or b''):,} bytes; an encoded image has 1 to {MAX_ENCODED:,}, not a path")
     try:
         with Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "WEBP", "BMP")) as image:
             return pixels_of(image)
