@@ -90,6 +90,7 @@ func tokenOf(header metadata.MD) (token *string, basic bool, err error) {
 	switch {
 	case !ok || len(values) > 1:
 	case strings.EqualFold(scheme, "Bearer"):
+		text = strings.TrimSpace(text)
 		return &text, false, nil
 	case strings.EqualFold(scheme, "Basic"):
 		pair, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(text, "=")) // arrow-go does not pad

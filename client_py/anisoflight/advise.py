@@ -2,9 +2,9 @@
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 
+from .errors import stderr
 from .files.temporary import whole_file
 from .program import add_folder, ended, exit_with, folder_server, numbers, path_of
 
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> None:
         raise ValueError(f"--picture must end in .png or .svg, got {args.picture}")
     with folder_server(args) as client:
         options = {name: getattr(args, name) for name in ("nfe", "samples", "seed")}
-        advice = client.advise(args.dataset, args.model, progress=sys.stderr.isatty(), **options)
+        advice = client.advise(args.dataset, args.model, progress=stderr.isatty(), **options)
     if args.picture is not None:
         with whole_file(args.picture) as file:
             advice.figure().savefig(file, format=args.picture.suffix[1:])

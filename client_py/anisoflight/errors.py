@@ -12,11 +12,13 @@ builtin that Python users expect::
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
 import warnings
 from collections.abc import Iterable
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.flight as fl
@@ -179,4 +181,35 @@ def warn(notes: Iterable[str]) -> None:
     while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == __package__:
         level, frame = level + 1, frame.f_back
     for note in notes:
-        warnings.warn(note, AnisoflightWarning, stacklevel=level)
+        with contextlib.suppress(ValueError):  # stderr is closed
+            warnings.warn(note, AnisoflightWarning, stacklevel=level)
+
+
+class _StandardError:
+    """sys.stderr, which may be missing, closed, full or a pipe that nobody reads: then nothing is written."""
+
+    def write(self, text: str) -> None:
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            sys.stderr.write(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            sys.stderr.flush()
+
+    def isatty(self) -> bool:
+        try:
+            return sys.stderr.isatty()
+        except (OSError, ValueError, AttributeError):
+            return False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys.stderr, name)
+
+
+stderr: Any = _StandardError()
+
+
+def say(text: object) -> None:
+    """Write a line to stderr."""
+    stderr.write(f"{text}\n")
+    stderr.flush()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .client import Client, connect
-from .errors import AnisoflightError
+from .errors import AnisoflightError, say
 from .files import path_of
 from .files.locks import try_lock
 from .serve import serve
@@ -72,11 +72,7 @@ def connected(args: argparse.Namespace) -> Client:
     """A client of the server that the arguments of `add_server`, or the variables of `anisoflight`, select."""
     token = args.token_file.read_text(encoding="utf-8").strip() if args.token_file else None
 
-    def content(name: str) -> bytes | None:
-        named = getattr(args, name) or os.environ.get(f"ANISOFLIGHT_{name.upper()}")
-        return path_of(named).read_bytes() if named else None
-
-    roots, chain, key = (content(name) for name in _FILES)
+    roots, chain, key = (getattr(args, name) or os.environ.get(f"ANISOFLIGHT_{name.upper()}") for name in _FILES)
     token = token or os.environ.get("ANISOFLIGHT_TOKEN")
     return connect(args.server, token, roots, cert_chain=chain, private_key=key)
 
@@ -116,7 +112,7 @@ def address_of(data: Path) -> str | None:
                 return address
             if attempt == _LOOKS_BEFORE_NOTE:
                 message = f"process {process['pid']} ({process['program']}) uses the folder {data}; waiting for it"
-                print(message, file=sys.stderr, flush=True)
+                say(message)
         last = holder
         time.sleep(_TICK)
     return None
@@ -127,10 +123,10 @@ def ended(run: Callable[[], None], interrupted: str = "interrupted") -> int:
     try:
         run()
     except (AnisoflightError, OSError, ValueError) as error:
-        print(f"anisoflight: {error.message if isinstance(error, AnisoflightError) else error}", file=sys.stderr)
+        say(f"anisoflight: {error.message if isinstance(error, AnisoflightError) else error}")
         return 1
     except KeyboardInterrupt:
-        print(f"anisoflight: {interrupted}", file=sys.stderr)
+        say(f"anisoflight: {interrupted}")
         return 130
     return 0
 

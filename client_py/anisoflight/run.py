@@ -1,13 +1,12 @@
 """Training runs."""
 
-import sys
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
 
-from .errors import AnisoflightError, UnavailableError, warn
+from .errors import AnisoflightError, UnavailableError, say, warn
 from .wire.calls import Connection, Message, joined
 from .wire.progress import Bar
 from .wire.tensors import to_numpy
@@ -139,7 +138,7 @@ class Run:
         except KeyboardInterrupt:
             rows = self._rows_after(before["step"]) if "steps" in request else self.metrics()
             last = f" after step {rows['step'].iloc[-1]}" if len(rows) else ""
-            print(f"run {self.name} was interrupted{last}; {kept}", file=sys.stderr)
+            say(f"run {self.name} was interrupted{last}; {kept}")
             rows.attrs["interrupted"] = True
             return rows
 

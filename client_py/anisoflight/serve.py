@@ -52,9 +52,10 @@ class LocalServer:
         self.lines: collections.deque[str] = collections.deque(maxlen=_LOG_LINES)
         self._folder: TemporaryFolder | None = None
         arguments = [*command, "--until-eof"]
-        if "--listen" not in arguments:
+        if not any(word.partition("=")[0] == "--listen" for word in arguments):
             self._folder = _socket_folder() if os.name == "posix" else None
-            arguments += ["--listen", f"unix:{self._folder.path}/socket" if self._folder else "127.0.0.1:0"]
+            option = "--default-listen" if "--config" in command else "--listen"  # the file may have an address
+            arguments += [option, f"unix:{self._folder.path}/socket" if self._folder else "127.0.0.1:0"]
         try:
             # In a new session, so that Ctrl-C in the terminal reaches only Python, which then ends the server. If
             # Python is killed, the pipe to the server's standard input closes, and the server ends.
@@ -83,7 +84,7 @@ class LocalServer:
             if address is None:
                 code = self.process.wait(_GRACE)
                 message = f"the server ended with exit code {code}"
-                if holder := _IN_USE.search(self.log):
+                if "which is ending" not in self.log and (holder := _IN_USE.search(self.log)):
                     message += f"; the folder has a server: connect({holder[1]!r}), or close the client that started it"
                 raise ServerStartError(f"{message}. Its log:\n{self.log}")
         except BaseException as error:
@@ -114,9 +115,9 @@ def serve(
     """Start a local server and connect to it. Leaving the context, `close` or the end of Python ends the server.
 
     config is a configuration file, data the folder of models, schedules, bases, data sets and runs (both as in
-    ``anisoflight serve``). listen is ``HOST:PORT`` (port 0: any free one) or ``unix:PATH``, by default a private Unix
-    socket. The server's log goes to `log`, such as ``sys.stderr``. If the server does not start within `timeout`
-    seconds, the error shows the log.
+    ``anisoflight serve``). listen is ``HOST:PORT`` (port 0: any free one) or ``unix:PATH``, by default that of config,
+    else a private Unix socket. The server's log goes to `log`, such as ``sys.stderr``. If the server does not start
+    within `timeout` seconds, the error shows the log.
 
     The program is searched in this order: `binary`, ``$ANISOFLIGHT_BIN``, this package's installation, the PATH, and
     ``bin/`` of the repository of this package.
@@ -184,8 +185,12 @@ def _copy_log(
     for line in stream:
         lines.append(line)
         if log is not None:
-            log.write(line)
-            log.flush()
+            try:
+                log.write(line)
+                log.flush()
+            except Exception as error:  # any file of the user's; a server whose log nobody reads would stop
+                lines.append(f"(the log is not copied any more: {error})\n")
+                log = None
         if match := _LISTENING.search(line):
             found.put(match[1])
     found.put(None)

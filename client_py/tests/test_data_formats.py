@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import pickle
 import tarfile
 import tracemalloc
@@ -17,6 +18,7 @@ from test_data_transforms import encoded, picture
 
 import anisoflight
 from anisoflight.data import Conversion, DataError, Source, inspect, open_source, upload, write_folder, write_zip
+from anisoflight.errors import AnisoflightWarning
 
 Array = np.ndarray[Any, Any]
 
@@ -239,31 +241,26 @@ def test_batches_in_hidden_folders_are_none(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("bad", [b"no image", encoded(IMAGES[0][:2])])
 def test_a_class_has_a_picture_that_is_used(bad: bytes, tmp_path: Path) -> None:
-    """Where bad files are skipped the classes left are numbered without gaps; inspecting tells of the same."""
+    """Where bad files are skipped the classes keep their numbers; inspecting tells of those without images."""
     good = encoded(IMAGES[0])
     files = {"ant/0.png": good, "bee/0.png": bad, "cat/0.png": bad, "cat/1.png": good}
     for path in (written(tmp_path / "folder", **files), zipped(tmp_path / "a.zip", files)):
         with open_source(path) as source:
             images = Conversion(source, skip=lambda error: None)
-            assert [label for _, label in images] == [0, 1]
-            assert (images.source.classes, images.bad) == (["ant", "cat"], 2)
+            assert [label for _, label in images] == [0, 2], "numbers do not shift"
+            assert (images.source.without_images(images.used), images.bad) == (["bee"], 2)
             if bad == b"no image":
                 classes = inspect(source)["classes"]
-                assert classes == [{"label": k, "name": name, "images": 1} for k, name in enumerate(["ant", "cat"])]
+                assert [found["images"] for found in classes] == [1, 0, 1]
         with open_source(path) as source, pytest.raises(DataError, match=r"bee/0\.png"):
             list(Conversion(source))
-    files["cat/1.png"] = bad
-    with open_source(zipped(tmp_path / "one.zip", files)) as source:
-        images = Conversion(source, skip=lambda error: None)
-        write_zip(tmp_path / "out.zip", images)
-        assert (images.images, images.source.labelled) == (1, False), "one folder is no class"
 
 
-def test_a_class_of_pictures_too_small_is_none(tmp_path: Path) -> None:
+def test_a_class_of_pictures_too_small_has_a_number(tmp_path: Path) -> None:
     large, small = encoded(picture(9, 9)), encoded(picture(3, 3))
     folder = written(tmp_path / "folder", **{"ant/0.png": large, "bee/0.png": small, "cat/0.png": large})
     images, labels = read(folder, size=(4, 6), transform="center-crop-wide")
-    assert (len(images), labels) == (2, [0, 1])
+    assert (len(images), labels) == (2, [0, 2])
 
 
 def test_folders_of_parquet_files(tmp_path: Path) -> None:
@@ -357,7 +354,7 @@ def test_rules_of_labels(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", images=IMAGES)
     with pytest.raises(DataError, match=r"labels by folder are for images in folders and zips; this is a \.npz"):
         open_source(tmp_path / "a.npz", "folder")
-    with pytest.raises(ValueError, match="labels must be one of auto, listed, folder, none, got 'column'"):
+    with pytest.raises(ValueError, match=r"labels must be one of auto, .*, none, or a column of a table, got 'column'"):
         open_source(tmp_path / "a.npz", "column")
 
 
@@ -500,3 +497,55 @@ def test_an_interrupted_conversion_reads_no_further(tmp_path: Path) -> None:
         for _ in Conversion(counting):
             break
     assert seen < 200
+
+
+def test_what_is_no_png_by_name_is_read_or_named(tmp_path: Path) -> None:
+    """Content decides: other suffixes, none, classes without images, links, pipes, lists of labels."""
+    good = encoded(IMAGES[0])
+    files = {"ant/0.jfif": good, "ant/1": good, "bee/notes.txt": b"none", "cat/2.PNG": good}
+    with (
+        pytest.warns(AnisoflightWarning, match=r"bee/notes\.txt"),
+        open_source(written(tmp_path / "a", **files)) as source,
+    ):
+        assert [(item.name, item.label) for item in source.items()] == [
+            ("ant/0.jfif", 0),
+            ("ant/1", 0),
+            ("cat/2.PNG", 2),
+        ]
+    os.mkfifo(tmp_path / "a/ant/pipe.png")
+    with pytest.warns(AnisoflightWarning, match=r"ant/pipe\.png"), open_source(tmp_path / "a") as source:
+        assert source.count == 3
+    with pytest.raises(DataError, match="is no file or folder"):
+        open_source(tmp_path / "a/ant/pipe.png")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b/linked").symlink_to(tmp_path / "a/cat")
+    with open_source(tmp_path / "b") as source:
+        assert source.count == 1
+    (tmp_path / "a/cat/loop").symlink_to(tmp_path / "a")
+    with pytest.raises(DataError, match="link to a folder that holds it"):
+        open_source(tmp_path / "b")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "labels", "classes"),
+    [
+        ("metadata.jsonl", '{"file_name": "a.png", "label": 1}\n{"file_name": "b.png", "label": 0}\n', [1, 0], []),
+        ("metadata.csv", "file_name,label\na.png,dog\nb.png,cat\n", [1, 0], ["cat", "dog"]),
+        ("labels.csv", "filename,label\na.png,3\nb.png,\n", [3, -1], []),
+    ],
+)
+def test_labels_beside_pictures(name: str, text: str, labels: list[int], classes: list[str], tmp_path: Path) -> None:
+    files = {"a.png": encoded(IMAGES[0]), "b.png": encoded(IMAGES[0]), name: text.encode()}
+    for path in (written(tmp_path / "folder", **files), zipped(tmp_path / "a.zip", files)):
+        with open_source(path) as source:
+            assert ([item.label for item in source.items()], list(source.classes)) == (labels, classes)
+
+
+def test_label_columns_of_other_names_are_asked_for(tmp_path: Path) -> None:
+    columns = {"img": [encoded(IMAGES[0])], "fine_label": [5], "coarse_label": [2]}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    with pytest.raises(DataError, match=r"fine_label, coarse_label for labels; --labels fine_label"):
+        open_source(tmp_path / "a.parquet")
+    with pytest.warns(AnisoflightWarning, match="fine_label"):
+        source = open_source(tmp_path / "a.parquet", labels="coarse_label")
+    assert [item.label for item in source.items()] == [2]

@@ -51,7 +51,7 @@ def refusal(path: Path, labels: str = "auto") -> DataError:
     [
         pytest.param({}, "", "holds no PNG, JPEG, WebP or BMP", id="empty"),
         pytest.param(
-            {"x/a.gif": DOT}, "x/a.gif", "is an image of a format that is not read; make it a PNG", id="another kind"
+            {"x/a": b"GIF89a"}, "x/a", "is an image of a format that is not read; make it a PNG", id="another kind"
         ),
         pytest.param({"a.png": b"hello"}, "a.png", "is no PNG, JPEG, WebP or BMP", id="no image"),
         pytest.param({"a.png": encoded(picture(24, 20))[:200]}, "a.png", "is damaged", id="cut short"),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from anisoflight.recipe.__main__ import _check_data, _within, main
-from anisoflight.recipe.recipe import Recipe, RecipeError, load
+from anisoflight.recipe.recipe import Recipe, RecipeError, _read, load
 from anisoflight.recipe.stages import Place, Stage, most_ratio, stages_of
 from anisoflight.serve import find_binary
 
@@ -289,3 +289,17 @@ def test_what_is_there_is_held_to_the_recipe(recipes: dict[Path, Recipe]) -> Non
     )
     assert not _within({"family": {"basis": "dct"}}, {"family": {"basis": "haar"}})
     assert not _within([2, 2], [2, 1])
+
+
+def test_texts_are_as_they_were_written(tmp_path: Path) -> None:
+    """YAML's own types, such as 1.10, 010 and dates, are no texts in other words."""
+    for text in ("1.10", "010", "1e3", "2026-11-28", "yes", "null", "off", "0x10"):
+        (tmp_path / "a.yaml").write_text(
+            f"name: {text}\nseed: 3\n"
+            f"network: {{name: {text}, config: {{lr: 1e-5, code: 010, day: 2026-11-28, n: 10}}}}\n"
+            f"fid: {{baselines: [{text}]}}\ntwin: {{name: {text}, seed: 4}}\n"
+        )
+        recipe = _read(Recipe(tmp_path / "a.yaml"), tmp_path / "a.yaml", ())
+        assert (recipe.name, recipe.network.name, recipe.fid.baselines) == (text, text, [text])
+        assert recipe.twin == {"name": text, "seed": 4}
+        assert recipe.network.config == {"lr": 1e-5, "code": "010", "day": "2026-11-28", "n": 10}

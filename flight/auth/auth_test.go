@@ -106,6 +106,19 @@ func TestTokensAreReloaded(t *testing.T) {
 	if w.Get().Find(second) == nil || !strings.Contains(logged.String(), "files are invalid") {
 		t.Errorf("a broken file; logged %s", &logged)
 	}
+	was, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rewrite(t, w, path, line)
+	w.Get()
+	rewrite(t, w, path, other)
+	if err := os.Chtimes(path, was.ModTime(), was.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	if w.Get().Find(first) != nil || w.Get().Find(second) == nil {
+		t.Error("a file of the same size and time")
+	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -60,12 +61,9 @@ type Watched[T any] struct {
 
 	mu     sync.Mutex
 	value  T
-	stamps []stamp
+	hashes [][sha256.Size]byte
 	looked time.Time
 }
-
-// stamp changes when a file changes.
-type stamp struct{ size, modified int64 }
 
 // lookEvery is the least time between two looks at the files. Get looks at them.
 const lookEvery = time.Second
@@ -73,7 +71,7 @@ const lookEvery = time.Second
 // Watch loads a value from the files at paths. Get loads it again if a file has changed.
 func Watch[T any](log *slog.Logger, load func() (T, error), paths ...string) (*Watched[T], error) {
 	w := &Watched[T]{log: log, load: load, paths: paths, looked: time.Now()}
-	w.stamps = w.look()
+	w.hashes = w.look()
 	var err error
 	w.value, err = load()
 	return w, err
@@ -88,10 +86,10 @@ func (w *Watched[T]) Get() T {
 	}
 	w.looked = time.Now()
 	now := w.look()
-	if slices.Equal(now, w.stamps) {
+	if slices.Equal(now, w.hashes) {
 		return w.value
 	}
-	w.stamps = now
+	w.hashes = now
 	value, err := w.load()
 	if err != nil {
 		w.log.Error("changed files are invalid; the previous ones stay in use", "files", w.paths, "error", err)
@@ -102,13 +100,17 @@ func (w *Watched[T]) Get() T {
 	return value
 }
 
-// look returns the files' stamps. A missing file has the zero stamp.
-func (w *Watched[T]) look() []stamp {
-	stamps := make([]stamp, len(w.paths))
+// look returns the hashes of the files' contents: size and time of a file may stay when it is replaced. What cannot be
+// read, and a pipe, which can be read only once, has the zero hash.
+func (w *Watched[T]) look() [][sha256.Size]byte {
+	hashes := make([][sha256.Size]byte, len(w.paths))
 	for i, path := range w.paths {
-		if info, err := os.Stat(path); err == nil {
-			stamps[i] = stamp{info.Size(), info.ModTime().UnixNano()}
+		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		if content, err := os.ReadFile(path); err == nil {
+			hashes[i] = sha256.Sum256(content)
 		}
 	}
-	return stamps
+	return hashes
 }

@@ -24,7 +24,9 @@ import (
 
 // Options configure a client. The zero value of each field means its default.
 type Options struct {
-	Token           string      // bearer token; default none. It is not encrypted: use TLS or a loopback address
+	// Token is a bearer token; default none. White space around it does not count. It is not encrypted: use TLS or a
+	// loopback address.
+	Token           string
 	TLS             *tls.Config // for locations grpc+tls; default the system's authorities
 	MaxMessageBytes int         // maximum bytes of a received message; default 128 MiB
 	// Dial connects to the server; default to the address of the location
@@ -64,8 +66,12 @@ func Dial(ctx context.Context, location string, o Options) (*Client, error) {
 		dial := func(ctx context.Context, _ string) (net.Conn, error) { return o.Dial(ctx) }
 		options = append(options, grpc.WithContextDialer(dial))
 	}
-	if o.Token != "" {
-		options = append(options, grpc.WithPerRPCCredentials(bearer(o.Token)))
+	if token := strings.TrimSpace(o.Token); token != "" {
+		if i := strings.IndexFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }); i >= 0 {
+			return nil, fmt.Errorf("client: the token must be visible ASCII characters without spaces; character %d is not",
+				i+1)
+		}
+		options = append(options, grpc.WithPerRPCCredentials(bearer(token)))
 	}
 	conn, err := grpc.NewClient(target, options...)
 	if err != nil {

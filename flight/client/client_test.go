@@ -193,6 +193,19 @@ func TestTokenOverTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stop()
+	spaced, err := client.Dial(t.Context(), location, client.Options{
+		Token: " " + token + "\r\n", TLS: &tls.Config{RootCAs: roots},
+	})
+	if err != nil {
+		t.Fatalf("a token with white space around it: %v", err)
+	}
+	_ = spaced.Close()
+	for _, wrong := range []string{"a b", "a\x00b", "a\nb", "tökén"} {
+		_, err := client.Dial(t.Context(), location, client.Options{Token: wrong, TLS: &tls.Config{RootCAs: roots}})
+		if err == nil || !strings.Contains(err.Error(), "token must be visible ASCII") || strings.Contains(err.Error(), wrong) {
+			t.Errorf("the token %q: %v", wrong, err)
+		}
+	}
 	_, err = client.Dial(t.Context(), location, client.Options{Token: "wrong", TLS: &tls.Config{RootCAs: roots}})
 	wantCode(t, "a wrong token", err, api.NoToken)
 	if _, err = client.Dial(t.Context(), location, client.Options{}); err == nil ||

@@ -2,13 +2,13 @@
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
 import pandas as pd
 
+from ..errors import stderr
 from ..files.temporary import whole_file
 from ..program import add_folder, ended, exit_with, folder_server, numbers, path_of, positive, value_of, words
 
@@ -85,7 +85,7 @@ def measure(args: argparse.Namespace) -> pd.DataFrame:
             guidance=args.guidance,
             guidance_interval=args.guidance_interval,
             guide=args.guide,
-            progress=sys.stderr.isatty(),
+            progress=stderr.isatty(),
         )
     cells = product(args.schedules, args.grids, args.solvers, args.nfe)
     frame["schedule"], frame["grid"], frame["solver"], _ = zip(*cells, strict=True)

@@ -4,15 +4,15 @@ import argparse
 import json
 import os
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ..errors import say
 from ..images import shortlist
 from ..program import add_folder, ended, exit_with, folder_server, path_of
 from .conversion import Conversion
 from .inspection import inspect
-from .opening import LABELS, open_source
+from .opening import read_source
 from .targets import UPLOADS, upload, write_folder, write_zip
 from .transforms import TRANSFORMS, check
 
@@ -67,9 +67,10 @@ def _command(group: Any, name: str, about: str) -> argparse.ArgumentParser:
     command = group.add_parser(name, help=about, description=about, epilog=text, formatter_class=style)
     command.add_argument("path", metavar="PATH", type=path_of, help="images, in any format that is read")
     about = (
-        "source of labels: auto (the format's own), listed (in dataset.json), folder (the image's), none (default auto)"
+        "source of labels: auto (the format's own), listed (in dataset.json or metadata), folder (the image's), none, "
+        "or a column of a table (default auto)"
     )
-    command.add_argument("--labels", choices=LABELS, default="auto", help=about)
+    command.add_argument("--labels", metavar="SOURCE", default="auto", help=about)
     about = "read only this folder of a folder or zip, such as train, or Parquet files whose names begin so"
     command.add_argument("--under", metavar="FOLDER", help=about)
     about = "layout of arrays in .npy and .npz: HWC or CHW (default: HWC if the last size is at most 4)"
@@ -103,7 +104,7 @@ def _units(text: str) -> float | list[float] | str:
 
 
 def _inspect(args: argparse.Namespace) -> None:
-    with open_source(args.path, args.labels, args.layout, args.under) as source:
+    with read_source(args.path, args.labels, args.layout, args.under) as source:
         report = inspect(source, not args.quiet)
     print(json.dumps(report, indent=2, ensure_ascii=False) if args.json else "\n".join(_lines(report)))
 
@@ -132,7 +133,7 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
 
 def _convert(args: argparse.Namespace) -> None:
     def skip(error: Exception) -> None:
-        print(f"left out: {error}", file=sys.stderr)
+        say(f"left out: {error}")
 
     out = args.out
     if out is not None:
@@ -140,7 +141,7 @@ def _convert(args: argparse.Namespace) -> None:
             raise FileExistsError(f"{out} exists; --replace replaces it")
         out.parent.mkdir(parents=True, exist_ok=True)
     form = (args.resolution, args.transform, args.channels, skip if args.skip_bad else None, not args.quiet)
-    with open_source(args.path, args.labels, args.layout, args.under) as source:
+    with read_source(args.path, args.labels, args.layout, args.under) as source:
         images = Conversion(source, *form, args.mean, args.scale)
         if out is None:
             out = args.name if args.server else args.data / "datasets" / args.name
@@ -160,6 +161,8 @@ def _convert(args: argparse.Namespace) -> None:
     line = f"{out}: {images.images} images of {height}×{width} pixels in {channels} channels"
     line += ", with labels" if source.labelled else ", without labels"
     line += f"; {images.left_out} too small and left out" if images.left_out else ""
+    empty = source.without_images(images.used) if source.labelled else []
+    line += f"; no images of {shortlist(empty)}, whose numbers stay" if empty else ""
     line += f"; {images.bad} bad and left out" if images.bad else ""
     print(line + (f"; ignored {shortlist(ignored)}" if ignored else ""))
 

@@ -94,7 +94,7 @@ def _array(path: Path, archive: zipfile.ZipFile, name: str) -> Iterator[tuple[IO
 def stored(path: Path) -> Source | None:
     """A data set as the server stores it, mapped into memory; None for another folder."""
     try:
-        config = json.loads((path / "dataset.json").read_bytes())
+        config = json.loads((path / "dataset.json").read_bytes()) if (path / "dataset.json").is_file() else None
     except (OSError, ValueError, RecursionError):
         return None
     if not isinstance(config, dict) or config.get("format") != "anisoflight-dataset":

@@ -6,8 +6,7 @@ import collections
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
 from ..wire.progress import Progress
@@ -71,6 +70,8 @@ class Conversion:
     left_out: int = 0
     """Images that are too small for the transform."""
     bad: int = 0
+    used: set[int] = field(default_factory=set)
+    """Labels of the images so far."""
 
     def __post_init__(self) -> None:
         check(self.transform, self.size, self.channels)
@@ -79,8 +80,6 @@ class Conversion:
 
     def __iter__(self) -> Iterator[tuple[Picture, int]]:
         first: Picture | None = None
-        if self.source.by_folder:
-            self.source = self.source.with_classes(self._classes())
         for item, future in each(self.source, self._prepared, "convert", self.progress):
             try:
                 with named(self.source.path, item.name):
@@ -98,23 +97,11 @@ class Conversion:
                 continue
             self.shape = first.shape
             self.images += 1
+            self.used.add(item.label)
             yield picture, item.label
         if not self.images:
             reason = f"has no images left: {self.left_out} are too small, {self.bad} cannot be read"
             raise DataError(self.source.path, "", reason)
-
-    def _classes(self) -> set[int]:
-        """The classes by folder with an image that is used."""
-        used: set[int] = set()
-        first: Picture | None = None
-        for item in self.source.items():
-            if item.label not in used:
-                with suppress(DataError), named(self.source.path):
-                    if (picture := self._prepared(item)) is not None:
-                        first = picture if first is None else first
-                        check_alike(picture, first)
-                        used.add(item.label)
-        return used
 
     def _prepared(self, item: Item) -> Picture | None:
         picture = transformed(item.read(), self.transform, self.size, self.channels)

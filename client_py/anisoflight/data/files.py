@@ -1,27 +1,32 @@
 """Encoded images with labels, in a folder, or in a zip as StyleGAN and EDM write it, or an .npz."""
 
+import collections
+import csv
 import json
 import os
 import re
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
+from typing import IO
 
-from ..images import shortlist
+from ..images import LABELS, shortlist
 from . import arrays, tables
-from .pictures import MAX_ENCODED, OTHERS, SUFFIXES, Picture, decoded, read_at_most
+from .pictures import HEAD, MAX_ENCODED, OTHERS, SUFFIXES, Picture, decoded, is_picture, read_at_most
 from .source import DataError, Item, Source, named
 
 FILE = "dataset.json"
+METADATA = ("metadata.jsonl", "metadata.csv", "labels.csv")
+"""Lists of file names and labels next to images, as ImageFolder has them."""
 _MAX_LIST = 1 << 28
 _SPLITS = {"train", "test", "val", "valid", "validation"}
 _OF_SYSTEMS = {
     "__macosx", "@eadir", "#recycle", "@recycle", "@recently-snapshot", "$recycle.bin", "recycler", "lost+found",
-    "system volume information",
+    "system volume information", "thumbs.db", "desktop.ini",
 }  # fmt: skip
 _SHARDS = (".parquet", ".arrow", ".feather")
-_TABLES = (".npy", ".npz", *_SHARDS)  # ignored among images
 
+Opener = Callable[[str], IO[bytes]]
 Labels = tuple["list[int] | None", "Sequence[str]"]
 """Labels of images, None if there are none, and the names of classes."""
 
@@ -58,23 +63,45 @@ def folder(path: Path, rule: str, part: str = "") -> Source:
     def raised(error: OSError) -> None:
         raise error
 
-    def read(name: str, most: int) -> bytes:
-        with (path / name).open("rb") as file:
-            return read_at_most(file, most)
-
-    names = []
-    for directory, folders, files in os.walk(path, onerror=raised):
+    names, special = [], []
+    for directory, folders, files in os.walk(path, onerror=raised, followlinks=True):
         within = Path(directory).relative_to(path)
-        closed = {name for name in folders if hidden(name) or Path(directory, name).is_symlink()}
+        closed = {name for name in folders if hidden(name)}
         folders[:] = set(folders) - closed
-        names += [f"{(within / name).as_posix()}/" for name in closed] + [(within / name).as_posix() for name in files]
+        for name in folders:
+            inside = Path(directory, name)
+            if inside.is_symlink() and Path(directory).resolve().is_relative_to(inside.resolve()):
+                raise DataError(path, (within / name).as_posix(), "is a link to a folder that holds it; remove it")
+        names += [f"{(within / name).as_posix()}/" for name in closed]
+        names += [] if folders or files or within == Path() else [f"{within.as_posix()}/"]
+        for name in files:
+            inside = (within / name).as_posix()
+            is_file = Path(directory, name).is_file() or (_is_picture(name) and not Path(directory, name).exists())
+            (names if is_file else special).append(inside)
     readable, ignored = _split_ignored(names)
-    shards = [name for name in readable if name.endswith(_SHARDS) and name.startswith(part)]
-    if shards and not any(map(_is_picture, readable)):
-        return tables.shards(path, _of_one_part(path, shards), ignored)
+    pictures = _pictures(path, readable, lambda name: (path / name).open("rb"))
+    shards = [name for name in readable if name.lower().endswith(_SHARDS) and name.startswith(part)]
+    if shards and not pictures:
+        return tables.shards(path, _of_one_part(path, shards), ignored, rule)
     if part:
         raise DataError(path / part, "", "is no folder; under must be one of those in the folder")
-    return _encoded(path, "folder of images", readable, ignored, read, rule)
+    ignored = [*ignored, *special]
+    return _encoded(path, "folder of images", readable, pictures, ignored, lambda name: (path / name).open("rb"), rule)
+
+
+def _pictures(path: Path, files: Sequence[str], opener: Opener) -> list[str]:
+    """The files that are images."""
+
+    def head(name: str) -> bytes:
+        with opener(name) as file:
+            return file.read(HEAD)
+
+    found = []
+    for name in files:
+        with named(path, name):
+            if not name.endswith("/") and is_picture(name, lambda name=name: head(name)):
+                found.append(name)
+    return found
 
 
 def _of_one_part(path: Path, shards: list[str]) -> list[str]:
@@ -99,22 +126,21 @@ def archive(path: Path, rule: str, layout: str | None = None, under: str = "") -
                 raise DataError(path, name, "is no name in a folder; names are relative and never lead out of it")
             if name in entries:
                 raise DataError(path, name, "is there twice")
-            if not info.is_dir():
-                entries[name] = info
+            entries[name] = info
         if under:
             within = f"{under}/"
             entries = {name.removeprefix(within): entries[name] for name in entries if name.startswith(within)}
             if not entries:
                 raise DataError(path, under, "is no folder in this zip")
-        readable, ignored = _split_ignored(entries)
+        readable, ignored = _split_ignored(name for name in entries if name)
         if any(name.endswith(".npy") for name in readable) and not any(map(_is_picture, readable)):
             return arrays.npz(path, opened, readable, layout)
 
-        def read(name: str, most: int) -> bytes:
-            with opened.open(entries[name]) as file:
-                return read_at_most(file, most)
+        def opener(name: str) -> IO[bytes]:
+            return opened.open(entries[name])
 
-        return _encoded(path, "zip of images", readable, ignored, read, rule, opened.close)
+        pictures = _pictures(path, readable, opener)
+        return _encoded(path, "zip of images", readable, pictures, ignored, opener, rule, opened.close)
     except BaseException:
         opened.close()
         raise
@@ -124,24 +150,29 @@ def _encoded(
     path: Path,
     form: str,
     files: Sequence[str],
+    names: Sequence[str],
     ignored: Sequence[str],
-    read: Callable[[str, int], bytes],
+    opener: Opener,
     rule: str,
     close: Callable[[], None] = lambda: None,
 ) -> Source:
-    names = [name for name in files if _is_picture(name)]
-    for name in names:
-        if name.lower().endswith(OTHERS):  # skipping it silently would give another data set
-            raise DataError(path, name, "is an image of a format that is not read; make it a PNG, JPEG, WebP or BMP")
+    def read(name: str, most: int) -> bytes:
+        with opener(name) as file:
+            return read_at_most(file, most)
+
     if not names:
         there = [name for name in files if name != FILE] or ignored
         raise DataError(path, "", f"holds no PNG, JPEG, WebP or BMP images, but {shortlist(there)}")
-    ignored = [*ignored, *(name for name in files if name.endswith(_TABLES))]
-    listed = None
-    if FILE in files:
-        with named(path, FILE):
-            listed = read(FILE, _MAX_LIST)
-    labels, classes = labels_by_name(path, names, listed, rule)
+    lists = [name for name in (FILE, *METADATA) if name in files]
+    listed, reason = None, ""
+    if lists:
+        with named(path, lists[0]):
+            listed = read(lists[0], _MAX_LIST)
+            if lists[0] != FILE:
+                listed, reason = _of_metadata(lists[0], listed)
+    others = [name for name in files if name not in {*names, *lists[:1]} and not name.endswith("/")]
+    ignored = [*([f"{lists[0]} ({reason})"] if reason else []), *_one_of_each(others), *ignored]
+    labels, classes = labels_by_name(path, names, listed, rule, files)
 
     def picture(name: str) -> Picture:
         with named(path, name):
@@ -151,13 +182,42 @@ def _encoded(
         for i, name in enumerate(names):
             yield Item(name, -1 if labels is None else labels[i], lambda name=name: picture(name))
 
-    by_folder = bool(classes)
-    return Source(path, form, len(names), labels is not None, items, classes, close, None, by_folder, ignored)
+    return Source(path, form, len(names), labels is not None, items, classes, close, None, ignored)
 
 
-def labels_by_name(path: Path, names: Sequence[str], listed: bytes | None, rule: str) -> Labels:
+def _one_of_each(names: Iterable[str]) -> list[str]:
+    """The names, with one of each suffix first."""
+    seen: collections.Counter[str] = collections.Counter()
+    keys = {}
+    for name in names:
+        seen[suffix := PurePosixPath(name).suffix] += 1
+        keys[name] = seen[suffix] > 1
+    return sorted(keys, key=lambda name: keys[name])
+
+
+def _of_metadata(name: str, content: bytes) -> tuple[bytes | None, str]:
+    """The list of a file of metadata in the form of dataset.json; None and the reason if it has no labels."""
+    text = content.decode("utf-8-sig")
+    lines = text.splitlines() if name.endswith(".jsonl") else ()
+    rows = [json.loads(line) for line in lines if line.strip()] if lines else list(csv.DictReader(text.splitlines()))
+    columns = [str(column) for column in rows[0]] if rows and isinstance(rows[0], dict) else []
+    label = next((column for column in LABELS if column in columns), None)
+    file = next((column for column in ("file_name", "filename", "file", "image", "path") if column in columns), None)
+    if label is None or file is None:
+        return None, f"its columns are {shortlist(columns)}; labels need file_name and label"
+    values = [None if row.get(label) in (None, "") else str(row[label]) for row in rows]
+    known = sorted({value for value in values if value is not None})
+    are_numbers = all(value.removeprefix("-").isdecimal() for value in known)
+    numbers = {value: int(value) if are_numbers else number for number, value in enumerate(known)}
+    pairs = [[row.get(file), -1 if value is None else numbers[value]] for row, value in zip(rows, values, strict=True)]
+    return json.dumps({"labels": pairs, "names": [] if are_numbers else known}).encode(), ""
+
+
+def labels_by_name(
+    path: Path, names: Sequence[str], listed: bytes | None, rule: str, files: Sequence[str] = ()
+) -> Labels:
     """Labels of images; `listed` is the content of dataset.json, if it exists. Folders are classes in the order of
-    their names; a single folder is no class.
+    their names; a single folder is no class. A folder of `files` without images has a number, too.
 
     >>> labels_by_name(folder, ["cat/1.png", "dog/2.png"], None, "auto")
     ([0, 1], ['cat', 'dog'])
@@ -166,7 +226,7 @@ def labels_by_name(path: Path, names: Sequence[str], listed: bytes | None, rule:
         return None, ()
     if listed is not None and rule != "folder":
         with named(path, FILE):
-            return _by_list(names, listed), ()
+            return _by_list(names, listed)
     if rule == "folder":
         folders = [PurePosixPath(name).parent.name for name in names]
     else:
@@ -182,24 +242,29 @@ def labels_by_name(path: Path, names: Sequence[str], listed: bytes | None, rule:
         parts = f"has the folders {', '.join(classes)}, which are parts of a data set and no classes"
         hint = f'--under {one} (under="{one}") reads one of them, --labels folder or none reads all'
         raise DataError(path, "", f"{parts}; {hint}")
+    for name in files:
+        inside = PurePosixPath(f"{name}x").parent.name if rule == "folder" else name.partition("/")[0]
+        classes += [inside] if inside and "/" in name else []
+    classes = sorted(set(classes))
     numbers = {name: number for number, name in enumerate(classes)}
     return [numbers[name] for name in folders], classes
 
 
-def _by_list(names: Sequence[str], listed: bytes) -> list[int] | None:
+def _by_list(names: Sequence[str], listed: bytes) -> Labels:
     """{"labels": [["00000/img00000000.png", 6], …]}; null is no labels."""
     try:
-        pairs = json.loads(listed)["labels"] or []
+        content = json.loads(listed)
+        pairs, classes = content["labels"] or [], content.get("names", ())
         known = dict(pairs)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise ValueError(f'is not {{"labels": [[name, label], …]}}: {error}') from None
     if not pairs:
-        return None
+        return None, ()
     if len(known) < len(pairs):
         raise ValueError("gives an image two labels")
     for name, label in known.items():
-        if type(label) is not int or not 0 <= label < 1 << 31:
+        if type(label) is not int or not -("names" in content) <= label < 1 << 31:
             raise ValueError(f"gives {str(name)[:100]} the label {str(label)[:40]!r}; labels are whole numbers from 0")
     if odd := known.keys() ^ set(names):
         raise ValueError(f"must list the images that are there, each once; it differs in {min(odd)!r}")
-    return [known[name] for name in names]
+    return [known[name] for name in names], classes

@@ -54,10 +54,6 @@ def inspect(source: Source, progress: bool = True) -> dict[str, Any]:
         labels.append(item.label)
         digest.update(picture.tobytes())
         moments[channels].add(picture)
-    if source.by_folder:
-        used = sorted(set(labels))
-        source = source.with_classes(used)
-        labels = [used.index(label) for label in labels]
     report: dict[str, Any] = {
         "format": source.format,
         "images": sizes.total(),
@@ -80,9 +76,10 @@ def inspect(source: Source, progress: bool = True) -> dict[str, Any]:
         report["normalization"] = dict(source.units)
     if source.labelled:
         names = dict(enumerate(source.classes))
+        counts = {**dict.fromkeys(names, 0), **collections.Counter(labels)}
         report["classes"] = [
             {"label": label, **({"name": names[label]} if label in names else {}), "images": images}
-            for label, images in sorted(collections.Counter(labels).items())
+            for label, images in sorted(counts.items())
         ]
     if len(sizes) == len(kinds) == 1 and not wrong:
         digest.update(np.array(labels if source.labelled else [], "<i4").tobytes())

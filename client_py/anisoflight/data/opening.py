@@ -4,12 +4,15 @@ import gzip
 import os
 from pathlib import Path, PurePosixPath
 
+from ..errors import warn
 from ..files import path_of
+from ..images import shortlist
 from . import arrays, cifar, files, tables
 from .source import DataError, Source, named
 
 LABELS = ("auto", "listed", "folder", "none")
-"""Sources of labels: the default of the format, a list in a file, the folder of an image, none."""
+"""Sources of labels: the default of the format, a list in a file, the folder of an image, none. A table takes the
+name of a column, too."""
 _FORMATS = "folders and zips of PNG, JPEG, WebP or BMP, .npy, .npz, CIFAR-10's batches, Parquet, Arrow"
 
 
@@ -25,8 +28,14 @@ def open_source(
     ...     source.format, [(item.name, item.label, item.read().shape) for item in source.items()]
     ('.npz', [('images.npy row 0', 4, (8, 8, 3)), ('images.npy row 1', 7, (8, 8, 3))])
     """
-    if labels not in LABELS:
-        raise ValueError(f"labels must be one of {', '.join(LABELS)}, got {labels!r}")
+    source = read_source(path, labels, layout, under)
+    if source.ignored:
+        warn([f"{source.path}: {shortlist(source.ignored)} are not read, and are not among its images"])
+    return source
+
+
+def read_source(path: str | os.PathLike[str], labels: str, layout: str | None, under: str | None) -> Source:
+    """`open_source` without its warning of what is not read."""
     inside = PurePosixPath(under or "")
     if ".." in inside.parts or inside.is_absolute():
         raise ValueError(f"under must be a folder in {os.fspath(path)}, got {under!r}")
@@ -36,11 +45,13 @@ def open_source(
         refused = "layout is that of .npy and .npz"
     if labels == "folder" and source.format not in ("folder of images", "zip of images"):
         refused = "labels by folder are for images in folders and zips"
+    if labels not in LABELS and "Parquet" not in source.format and "Arrow" not in source.format:
+        refused = f"labels must be one of {', '.join(LABELS)}, or a column of a table, got {labels!r}"
     if refused:
         source.close()
         raise DataError(path, "", f"{refused}; this is a {source.format}")
     if labels == "none" and source.labelled:
-        return source.with_classes(())
+        return source.without_labels()
     return source
 
 
@@ -50,9 +61,11 @@ def _open(path: Path, labels: str, layout: str | None, under: str) -> Source:
             path, under = path / under, ""
         if not under and (source := arrays.stored(path)):
             return source
-        if not under and (batches := sorted(path.glob("data_batch_*"))):
+        if not under and (batches := sorted(file for file in path.glob("data_batch_*") if file.is_file())):
             return cifar.from_files(path, batches)
         return files.folder(path, labels, under)
+    if path.exists() and not path.is_file():
+        raise DataError(path, "", "is no file or folder; images are not read from pipes, sockets or devices")
     with path.open("rb") as file:
         head = file.read(512)
     if under and head[:4] != b"PK\x03\x04":
@@ -65,7 +78,7 @@ def _open(path: Path, labels: str, layout: str | None, under: str) -> Source:
         case b"\x93NUM":
             return arrays.npy(path, layout)
         case b"PAR1" | b"ARRO" | b"\xff\xff\xff\xff":
-            return tables.table(path)
+            return tables.table(path, labels)
     packed = head.startswith(b"\x1f\x8b")
     if packed:
         with named(path), gzip.open(path) as file:

@@ -1,6 +1,8 @@
 """One image: encoded bytes to pixels and back, and the form of arrays of images."""
 
 import io
+import re
+from collections.abc import Callable
 from typing import IO, Any
 
 import numpy as np
@@ -24,6 +26,23 @@ _DAMAGED = (OSError, SyntaxError, EOFError)  # what Pillow raises of bytes that 
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp")
 OTHERS = (".gif", ".tif", ".tiff", ".ppm", ".pgm", ".avif", ".heic", ".jxl", ".jp2")
+HEAD = 16  # bytes that tell a format
+_FORMATS = re.compile(rb"\x89PNG\r\n\x1a\n|\xff\xd8\xff|RIFF....WEBP|BM....\0{4}", re.DOTALL)
+_OTHER_FORMATS = re.compile(rb"GIF8[79]a|II\*\0|MM\0\*|\0\0\0\x0c(JXL |jP  )|....ftyp(avi|hei|hev|mif|msf)", re.DOTALL)
+
+
+def is_picture(name: str, head: Callable[[], bytes]) -> bool:
+    """Whether a file is an image, by its suffix or its first bytes. ValueError if its format is not read: leaving it
+    out silently would give another data set.
+    """
+    if name.lower().endswith(SUFFIXES):
+        return True
+    begin = head()
+    if _FORMATS.match(begin):
+        return True
+    if name.lower().endswith(OTHERS) or _OTHER_FORMATS.match(begin):
+        raise ValueError("is an image of a format that is not read; make it a PNG, JPEG, WebP or BMP")
+    return False
 
 
 def read_at_most(file: IO[bytes], most: int) -> bytes:
@@ -37,7 +56,7 @@ def read_at_most(file: IO[bytes], most: int) -> bytes:
 def decoded(data: bytes | None) -> Picture:
     """The pixels of a PNG, JPEG, WebP or BMP."""
     if not data or len(data) > MAX_ENCODED:
-        raise ValueError(f"has {len(data or b''):,} bytes; an encoded image has 1 to {MAX_ENCODED:,}")
+        raise ValueError(f"has {len(data or b''):,} bytes; an encoded image has 1 to {MAX_ENCODED:,}, not a path")
     try:
         with Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "WEBP", "BMP")) as image:
             return pixels_of(image)

@@ -73,19 +73,20 @@ class Source:
     close: Callable[[], None] = lambda: None
     units: Mapping[str, Any] | None = None
     """Mean and scale of values in other units, if the format has them."""
-    by_folder: bool = False
-    """Whether classes are folders, in the order of their names."""
     ignored: Sequence[str] = ()
-    """What is not read: hidden and system folders, hidden images, links to folders, arrays."""
+    """What is not read: files of other kinds, hidden folders and images, other columns."""
 
-    def with_classes(self, used: Collection[int]) -> Source:
-        """The source with only these classes, renumbered from 0; a single class is none."""
-        numbers = {label: number for number, label in enumerate(sorted(used))} if len(used) > 1 else {}
+    def without_labels(self) -> Source:
+        """The source without labels."""
 
         def items() -> Iterator[Item]:
-            return (replace(item, label=numbers.get(item.label, -1)) for item in self.items())
+            return (replace(item, label=-1) for item in self.items())
 
-        return replace(self, labelled=bool(numbers), classes=[self.classes[label] for label in numbers], items=items)
+        return replace(self, labelled=False, classes=(), items=items)
+
+    def without_images(self, used: Collection[int]) -> list[str]:
+        """The names of the classes that are not used. They keep their numbers."""
+        return [name for label, name in enumerate(self.classes) if label not in used]
 
     def __enter__(self) -> Source:
         return self

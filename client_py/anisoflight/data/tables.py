@@ -1,6 +1,7 @@
 """Parquet and Arrow files with a column of images."""
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -13,7 +14,7 @@ import pyarrow.parquet as pq
 from pyarrow.dataset import dataset
 from pyarrow.fs import LocalFileSystem
 
-from ..images import find_columns, labels_of
+from ..images import find_columns, labels_of, shortlist
 from .arrays import has_labels, rows
 from .pictures import channels_last, decoded
 from .source import DataError, Item, Source, named
@@ -22,11 +23,12 @@ Array = np.ndarray[Any, Any]
 
 
 _ROWS = 64  # read at a time
+_LABEL = re.compile("(^|_)(labels?|class(es)?|category|target)$")
 
 
-def shards(path: Path, names: Sequence[str], ignored: Sequence[str]) -> Source:
+def shards(path: Path, names: Sequence[str], ignored: Sequence[str], rule: str) -> Source:
     """Parquet or Arrow files of a folder as one source, in this order."""
-    parts = {name: table(path / name) for name in names}
+    parts = {name: table(path / name, rule) for name in names}
     first, *others = parts.values()
     for other in others:
         if (other.labelled, other.units) != (first.labelled, first.units):
@@ -38,10 +40,10 @@ def shards(path: Path, names: Sequence[str], ignored: Sequence[str]) -> Source:
 
     count = sum(part.count for part in parts.values())
     form = f"folder of {len(names)} {first.format} files"
-    return replace(first, path=path, format=form, count=count, items=items, ignored=ignored)
+    return replace(first, path=path, format=form, count=count, items=items, ignored=[*ignored, *first.ignored])
 
 
-def table(path: Path) -> Source:
+def table(path: Path, rule: str = "auto") -> Source:
     """A Parquet or Arrow file; a few rows are in memory at a time, and all labels."""
     with named(path):
         form, schema, count, _ = _opened(path)
@@ -49,6 +51,7 @@ def table(path: Path) -> Source:
         if units is not None and {*units} != {"mean", "scale"}:
             raise ValueError("has metadata normalization other than mean and scale")
         images, listed = find_columns(schema.names)
+        listed = _label_column(schema, listed, rule)
     labels = None
     if listed is not None:
         with named(path, f"column {listed}"):
@@ -63,7 +66,23 @@ def table(path: Path) -> Source:
                 yield from found
                 first += len(part)
 
-    return Source(path, form, count, has_labels(labels), items, units=units)
+    ignored = [f"column {name}" for name in schema.names if name != listed and _LABEL.search(name.lower())]
+    return Source(path, form, count, has_labels(labels), items, units=units, ignored=ignored)
+
+
+def _label_column(schema: pa.Schema, listed: str | None, rule: str) -> str | None:
+    """The column of labels: `rule` if it is a name of one, else label or labels, else the only one that can be."""
+    if rule not in ("auto", "listed", "folder", "none"):
+        if rule not in schema.names:
+            raise ValueError(f"has no column {rule!r} for labels, but {shortlist(schema.names)}")
+        return rule
+    found = [name for name in schema.names if _LABEL.search(name.lower())]
+    if rule == "none" or listed in ("label", "labels") or found in ([], [listed]):
+        return listed
+    raise ValueError(
+        f'has the columns {shortlist(found)} for labels; --labels {found[0]} (labels="{found[0]}") takes it, '
+        "--labels none drops all"
+    )
 
 
 def _opened(path: Path) -> tuple[str, pa.Schema, int, Callable[..., Iterator[pa.RecordBatch]]]:
@@ -89,6 +108,8 @@ def _column(path: Path, name: str) -> Iterator[pa.Array]:
 
 def _items(column: pa.Array, labels: Array | None, first: int) -> Iterator[Item]:
     """Images of a column: encoded, also in structs as of Hugging Face, or as `Client.put_dataset` takes them."""
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        raise ValueError("is of string; images are encoded bytes, not paths: store the files' bytes")
     if pa.types.is_struct(column.type) and column.type.get_field_index("bytes") >= 0:
         column = column.field("bytes")
     if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):

@@ -18,9 +18,9 @@ from ..client import Client
 from ..data import Item, open_source
 from ..data.pictures import check_alike
 from ..data.source import named
-from ..errors import AnisoflightError, NotFiniteError, warn
+from ..errors import AnisoflightError, NotFiniteError
 from ..files.schedules import basis_bytes
-from ..images import Pixels, shortlist, to_uint8
+from ..images import Pixels, to_uint8
 from ..wire.tensors import to_numpy
 from .errors import FidError
 
@@ -167,8 +167,6 @@ class Files:
             raise FidError(f"there is nothing at {path}; images are a folder or a file of them", "BAD_IMAGES")
         self._source = open_source(path, labels="listed")
         self.count = self._source.count
-        if self._source.ignored:
-            warn([f"{path}: {shortlist(self._source.ignored)} are not read, and are not among its images"])
 
     def identity(self) -> dict[str, Any]:
         path = self._source.path

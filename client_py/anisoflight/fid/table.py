@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ..compare.bench import half_range
+from ..errors import say
 from ..files import path_of
 from ..files.cells import rows_of
 
@@ -334,9 +335,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             found = [Section(_title(name), name, "FID", published(name)) for name in NFES]
         print(FORMS[args.form](found), end="")
         for sentence in disagreements(found) if args.form == "csv" else ():
-            print(sentence, file=sys.stderr)
+            say(sentence)
     except (OSError, ValueError, KeyError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        say(f"error: {error}")
         return 1
     return 0
 

@@ -4,7 +4,6 @@ import argparse
 import contextlib
 import importlib
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..client import Client
-from ..errors import AnisoflightError, NotFoundError
+from ..errors import AnisoflightError, NotFoundError, say
 from ..files.locks import exclusive
 from ..program import add_folder, ended, exit_with, folder_server, path_of
 from ..run import Run
@@ -66,7 +65,7 @@ def _run(args: argparse.Namespace) -> None:
         args.data.mkdir(exist_ok=True)
     elif not args.data.is_dir():
         raise FileNotFoundError(f"the data folder {args.data} does not exist; choose another --data, or make it")
-    lock = exclusive(args.data / "recipe.lock", lambda: _say("another recipe uses the folder; waiting for it"))
+    lock = exclusive(args.data / "recipe.lock", lambda: say("another recipe uses the folder; waiting for it"))
     with lock, _server(args) as client:
         _do_all(client, recipes, replace(place, server=client.location), features != "none")
     if features == "none":
@@ -103,10 +102,6 @@ def _server(args: argparse.Namespace) -> AbstractContextManager[Client]:
     return folder_server(args, *(word for flag, value in options.items() if value for word in (flag, value)))
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
 def _do_all(client: Client, recipes: list[Recipe], place: Place, measures: bool) -> None:
     """Run the stages that are left, each distinct command once, and the tables last."""
     done: set[str] = set()
@@ -127,9 +122,9 @@ def _do(client: Client, recipe: Recipe, stage: Stage, place: Place, heading: str
     if stage.trains:
         _train(client, stage, place, heading)
     elif stage.kind not in ("figures", "fid", "table") and stage.path(place.data).exists():
-        _say(f"{heading}: {stage.makes} exists")
+        say(f"{heading}: {stage.makes} exists")
     else:
-        _say(f"{heading}: {stage.command}")
+        say(f"{heading}: {stage.command}")
         if stage.kind == "data" and recipe.dataset.generate:
             generate(recipe.dataset, place.source(recipe))
         elif stage.source[0] and not path_of(stage.source[0]).exists():
@@ -164,9 +159,9 @@ def _train(client: Client, stage: Stage, place: Place, heading: str) -> None:
         run = client.run(stage.makes)
     except NotFoundError:
         if saved():  # the run was deleted
-            _say(f"{heading}: {stage.makes} exists")
+            say(f"{heading}: {stage.makes} exists")
             return
-        _say(f"{heading}: {stage.command}")
+        say(f"{heading}: {stage.command}")
         run = client.create_run(stage.makes, **stage.request)
     else:
         have = run.info["config"]
@@ -175,12 +170,12 @@ def _train(client: Client, stage: Stage, place: Place, heading: str) -> None:
                 message = f"the existing run {run.name} has {name} {have.get(name)}, the recipe {value}; "
                 raise AnisoflightError(message + "delete the run and its model to start again", "BAD_RECIPE")
         if run.state == "running":
-            _say(f"the run {run.name} is training on the server; waiting for it")
+            say(f"the run {run.name} is training on the server; waiting for it")
             _follow(run)
         if run.state == "done" and saved():
-            _say(f"{heading}: {stage.makes} exists")
+            say(f"{heading}: {stage.makes} exists")
             return
-        _say(f"{heading}: the run {run.name} continues after step {run.info['step']}")
+        say(f"{heading}: the run {run.name} continues after step {run.info['step']}")
     if run.state in ("created", "paused"):
         _follow(run, start=True)
     if (info := run.info)["state"] != "done":

@@ -178,10 +178,29 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
 
 
 _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
-# 1e-5 is a number in YAML 1.2 and to the server; PyYAML follows YAML 1.1, where it is a text.
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
-)
+# As in YAML 1.2 and in files of the server: 1e-5 is a number; 010, yes and 2026-11-28 are texts.
+_Loader.yaml_implicit_resolvers = {}
+for _tag, _pattern, _first in (
+    ("merge", "<<", "<"),
+    ("null", "~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("bool", "true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("int", "[-+]?(0|[1-9][0-9]*)", "-+0123456789"),
+    ("float", r"[-+]?(\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
+     "-+.0123456789"),
+):  # fmt: skip
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"(?:{_pattern})$"), list(_first))
+
+
+def _as_written(section: type, entries: Any, written: Any) -> None:
+    """Give the entries that are texts the text that was written, such as 1.10 or null."""
+    for f in fields(section) if isinstance(entries, dict) and isinstance(written, dict) else ():
+        name = f.name.rstrip("_")
+        if name not in entries:
+            continue
+        if name == "twin" or is_dataclass(f.default_factory):
+            _as_written(Recipe if name == "twin" else f.default_factory, entries[name], written[name])  # pyright: ignore
+        elif f.type == "list[str]" or (f.type == "str" and isinstance(written[name], str)):
+            entries[name] = written[name] or entries[name]
 
 
 def load(files: Sequence[Path | str], twin: bool = False, seed: int | None = None) -> list[Recipe]:
@@ -217,7 +236,9 @@ def _read(recipe: Recipe, file: Path, visited: tuple[Path, ...]) -> Recipe:
     if file in visited:
         raise recipe.error("base", "it is its own base")
     try:
-        entries = yaml.load(file.read_text(encoding="utf-8"), _Loader) or {}
+        text = file.read_text(encoding="utf-8")
+        entries = yaml.load(text, _Loader) or {}
+        _as_written(Recipe, entries, yaml.load(text, yaml.BaseLoader))
     except FileNotFoundError:
         files = ", ".join(sorted(path.name for path in file.parent.glob("*.yaml")))
         hint = f"; that folder has {files}" if files else ""

@@ -15,7 +15,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
 import numpy as np
@@ -30,6 +30,8 @@ from .reader import Abandoned, Call, Stream, abandon, start_thread
 from .tensors import batches_of
 
 T = TypeVar("T")
+PEM: TypeAlias = "bytes | str | os.PathLike[str]"
+"""Certificates or a key in PEM, or the path of their file."""
 
 DEFAULT_LOCATION = "grpc://127.0.0.1:8815"
 _PAUSE, _MAX_PAUSE = 0.1, 2.0  # seconds between two calls; the pause doubles
@@ -60,6 +62,33 @@ def seconds_of(name: str, value: Any, least: float = 0) -> float:
     raise BadRequestError(f"{name} must be a number of seconds from {least:g} to 1e9, got {value!r:.100}")
 
 
+def _visible(token: str | None) -> str | None:
+    """A token without the white space around it, such as the end of the line of a file; None if nothing is left."""
+    if token is not None and not isinstance(token, str):
+        raise BadRequestError(f"token must be a str, got {type(token).__name__}")
+    token = (token or "").strip()
+    if wrong := re.search(r"[^!-~]", token):
+        place = f"character {wrong.start() + 1} is not"
+        raise BadRequestError(f"token must consist of visible ASCII characters without spaces; {place}")
+    return token or None
+
+
+def _pem(name: str, given: PEM | None) -> bytes | None:
+    """The content of a PEM that is given itself or by its path."""
+    if given is None:
+        return None
+    content = given.encode() if isinstance(given, str) and "-----BEGIN" in given else given
+    if not isinstance(content, bytes):
+        try:
+            content = path_of(content).read_bytes()
+        except (OSError, TypeError, ValueError) as error:
+            raise BadRequestError(f"{name} must be PEM or the path of its file; {error}") from None
+    if b"-----BEGIN" not in content:
+        what = f"{str(given)!r} holds none" if given is not content else f"got {len(content)} other bytes"
+        raise BadRequestError(f"{name} must be PEM, which begins with -----BEGIN; {what}")
+    return content
+
+
 def _connected(location: str, certificates: Mapping[str, Any]) -> fl.FlightClient:
     """Arrow's client. The path of a socket is quoted twice more, since Arrow and gRPC both unquote it."""
     if location.startswith(unix := "grpc+unix://"):
@@ -88,10 +117,10 @@ class Connection:
         self,
         location: str = DEFAULT_LOCATION,
         token: str | None = None,
-        tls_root_certs: bytes | None = None,
+        tls_root_certs: PEM | None = None,
         timeout: float | None = None,
-        cert_chain: bytes | None = None,
-        private_key: bytes | None = None,
+        cert_chain: PEM | None = None,
+        private_key: PEM | None = None,
         retry: float = 2.0,
     ) -> None:
         global _process
@@ -99,10 +128,14 @@ class Connection:
             raise BadRequestError(f"location must be text such as localhost:8815 or unix:PATH, got {location!r:.100}")
         self.location, self._retry = location_of(location), seconds_of("retry", retry)
         timeout = None if timeout is None else seconds_of("timeout", timeout, 1e-3)
-        self._arguments = (self.location, token, tls_root_certs, timeout, cert_chain, private_key, retry)
+        token = _visible(token)
+        certificates: dict[str, Any] = {"tls_root_certs": tls_root_certs, "cert_chain": cert_chain}
+        certificates |= {"private_key": private_key}
+        certificates = {name: _pem(name, given) for name, given in certificates.items()}
+        roots, chain, key = certificates.values()
+        self._arguments = (self.location, token, roots, timeout, chain, key, retry)
         if (cert_chain is None) != (private_key is None):
             raise BadRequestError("cert_chain and private_key must be given together, got one of them")
-        certificates = {"tls_root_certs": tls_root_certs, "cert_chain": cert_chain, "private_key": private_key}
         try:
             self._client = _connected(self.location, certificates) if _process in (0, os.getpid()) else Abandoned()
         except (pa.ArrowException, TypeError, ValueError) as error:

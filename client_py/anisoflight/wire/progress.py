@@ -1,12 +1,14 @@
 """Progress bars fed by the events in a stream's metadata."""
 
-import sys
+import contextlib
 import time
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
 from tqdm.asyncio import tqdm_asyncio
 from tqdm.auto import tqdm
+
+from ..errors import stderr
 
 T = TypeVar("T")
 
@@ -18,8 +20,10 @@ class Progress(tqdm):
     """A tqdm bar; a line every ten seconds if stderr is a file or a pipe and there is no notebook."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        self._lines = tqdm is tqdm_asyncio and not getattr(sys.stderr, "isatty", bool)()
+        self._lines = tqdm is tqdm_asyncio and not stderr.isatty()
         self._next, self._written = time.monotonic() + _LINES, False
+        if tqdm is tqdm_asyncio:
+            options["file"] = stderr
         super().__init__(*args, **options)
 
     def display(self, *args: Any, **options: Any) -> Any:
@@ -78,7 +82,8 @@ class Bar:
         elif kind == "progress" and "step" in event:
             if "evaluations" in event and not self._announced and not self._bar.disable:
                 self._announced = True
-                print(f"at most {event['evaluations']} evaluations of the network")
+                with contextlib.suppress(OSError, ValueError):  # stdout is closed
+                    print(f"at most {event['evaluations']} evaluations of the network")
             if not self._batches:
                 self._bar.set_postfix_str(event.get("part", ""), refresh=False)
                 self._move(event["step"], event.get("steps"))

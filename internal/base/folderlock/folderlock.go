@@ -21,6 +21,7 @@ type Holder struct {
 	Program string    `json:"program"` // such as "anisoflight serve"
 	Started time.Time `json:"started"`
 	Address string    `json:"address,omitempty"` // location of its server; empty if it does not listen
+	Ending  bool      `json:"ending,omitempty"`  // whether its server is shutting down
 }
 
 // Lock is the lock of a data folder. The kernel releases it when the process ends, however it ends.
@@ -47,6 +48,10 @@ func (h *InUseError) Error() string {
 			who += ", " + h.Address
 		}
 		who += ")"
+	}
+	if h.Ending {
+		return fmt.Sprintf("the data folder %q is in use by %s, which is ending; try again when it has stored its runs",
+			h.Dir, who)
 	}
 	return fmt.Sprintf("the data folder %q is in use by %s; stop it, or choose another --data", h.Dir, who)
 }
@@ -88,8 +93,9 @@ func (l *Lock) Release() error {
 	return errors.Join(l.file.Truncate(0), l.file.Close())
 }
 
-// Publish tells other processes the location of the folder's server; it is empty if there is none.
+// Publish tells other processes the location of the folder's server; it is empty if there is none, or none any more.
 func (l *Lock) Publish(address string) error {
+	l.holder.Ending = address == "" && l.holder.Address != ""
 	l.holder.Address = address
 	text, err := json.Marshal(l.holder)
 	if err != nil {

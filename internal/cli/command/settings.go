@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -80,20 +82,49 @@ func readFile(name string, options []Option) (content map[string]any, err error)
 	} else if err != nil {
 		return nil, fmt.Errorf("configuration file: %w", err)
 	}
-	if err := yaml.Unmarshal(raw, &content); err != nil {
+	var nodes map[string]yaml.Node
+	if err := yaml.Unmarshal(raw, &nodes); err != nil {
 		return nil, fmt.Errorf("configuration file %s: %w", name, err)
 	}
-	var known []string
+	kinds, content := map[string]Kind{}, map[string]any{}
 	for _, o := range options {
-		known = append(known, o.Name)
+		kinds[o.Name] = o.Kind
 	}
-	for key := range content {
-		if !slices.Contains(known, key) {
+	for key, node := range nodes {
+		kind, ok := kinds[key]
+		if !ok {
 			return nil, fmt.Errorf("configuration file %s: unknown setting %q%s; --help lists them", name, key,
-				didYouMean(key, known))
+				didYouMean(key, slices.Sorted(maps.Keys(kinds))))
 		}
+		asWritten(&node, kind == Text || kind == Object)
+		var value any
+		if err := node.Decode(&value); err != nil {
+			return nil, fmt.Errorf("configuration file %s: %s: %w", name, key, err)
+		}
+		content[key] = value
 	}
 	return content, nil
+}
+
+// octal matches what YAML 1.1 reads as a number to base 8.
+var octal = regexp.MustCompile(`^[-+]?0[0-9_]+$`)
+
+// asWritten makes texts of scalars that YAML reads as dates or as octal numbers: 2026-11-28, 010. If isText is true, it
+// makes a text of any other scalar, too, such as 1.10, 1e3 and null.
+func asWritten(node *yaml.Node, isText bool) {
+	if node.Kind == yaml.AliasNode && isText {
+		node = node.Alias
+	}
+	for _, inside := range node.Content {
+		asWritten(inside, false)
+	}
+	tag := node.ShortTag()
+	if node.Kind != yaml.ScalarNode || tag == "!!str" || node.Value == "" {
+		return
+	}
+	if isText || tag == "!!timestamp" || tag == "!!int" && octal.MatchString(node.Value) {
+		node.SetString(node.Value)
+	}
 }
 
 // scalars returns the content without nested values: viper would change the case of their keys in place.

@@ -124,6 +124,51 @@ T: 6400
 	})
 }
 
+// YAML's own types are the text that was written, where an option is a text; numbers and switches stay what they are.
+func TestTextsOfYAMLAreAsWritten(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "settings.yaml")
+	options := []Option{{Name: "text"}, {Name: "whole", Kind: Whole}, {Name: "number", Kind: Number},
+		{Name: "object", Kind: Object}}
+	resolve := func(content string) (*Settings, error) {
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return Resolve(options, flagsOf(t, options, "--config", file))
+	}
+	for _, text := range []string{
+		"1.10", "010", "0x10", "1e3", "1_000", ".5", "2026-11-28", "2026-11-28 12:00:00", "yes", "No", "on", "TRUE",
+		"null", "Null", ".inf", ".NaN", "!!str 7",
+	} {
+		want := strings.TrimPrefix(text, "!!str ")
+		if s, err := resolve("text: " + text); err != nil || s.Text("text") != want {
+			t.Errorf("text: %s is %v, %v", text, s, err)
+		}
+		if s, err := resolve("object: &x {a: 1}\ntext: &y " + text + "\n"); err != nil || s.Text("text") != want {
+			t.Errorf("text: %s with an anchor is %v, %v", text, s, err)
+		}
+	}
+	if _, err := resolve("text:\n"); err == nil || !strings.Contains(err.Error(), "must be a single string") {
+		t.Errorf("an empty value: %v", err)
+	}
+	s, err := resolve("whole: 1e3\nnumber: &n .5\nobject: {basis: 2026-11-28, code: 010, n: 10, f: 1e3, y: true, of: *n}\n")
+	want := map[string]any{
+		"whole": int64(1000), "number": 0.5,
+		"object": map[string]any{"basis": "2026-11-28", "code": "010", "n": 10, "f": 1000.0, "y": true, "of": 0.5},
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, s.Request(options)); diff != "" {
+		t.Errorf("values differ (-want +got):\n%s", diff)
+	}
+	if s, err := resolve("whole: 010\n"); err != nil || s.Whole("whole") != 10 {
+		t.Errorf("010 is %v, %v", s, err)
+	}
+	if _, err := resolve("object: &x [*x]\n"); err == nil {
+		t.Error("an anchor that contains itself is read")
+	}
+}
+
 // The flag goes before the environment, this before the file, and the file before the default.
 func TestPlacesInOrder(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "settings.yaml")

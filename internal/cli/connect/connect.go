@@ -44,8 +44,44 @@ var FolderOptions = []command.Option{
 	DeviceOption,
 }
 
-// patience is how long a command waits for a locked folder: until a server listens, or another command ends.
-const patience = 5 * time.Second
+// A command waits for a locked folder for patience: until a server listens, or another command ends. It waits for a
+// server that is ending for endPatience.
+const (
+	patience    = 5 * time.Second
+	endPatience = 45 * time.Second
+)
+
+// AwaitFolder is LockFolder for a server: it waits while another is ending. A server whose client was killed may still
+// give its address for a moment.
+func AwaitFolder(ctx context.Context, e command.Env) (*folderlock.Lock, error) {
+	for start, said := time.Now(), false; ; {
+		lock, err := LockFolder(e)
+		var held *folderlock.InUseError
+		if !errors.As(err, &held) {
+			return lock, err
+		}
+		if waited := time.Since(start); waited > endPatience || waited > time.Second && !held.Ending {
+			return nil, err
+		}
+		if held.Ending && !said {
+			said = true
+			e.Log.Warn("waiting for the server of the data folder, which is ending", "pid", held.PID)
+		}
+		if err := pause(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// pause waits for a moment between two looks at a locked folder.
+func pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(10 * time.Millisecond):
+		return nil
+	}
+}
 
 // WithServer calls f with a connection to the server of --server, else to the server of the data folder, else to one in
 // this process that ends with f.
@@ -67,7 +103,7 @@ func WithServerIn(ctx context.Context, e command.Env, w *processes.World, f func
 		return remote(LocationOf(server))
 	}
 	var last folderlock.Holder
-	for end := time.Now().Add(patience); ; {
+	for start := time.Now(); ; {
 		lock, err := LockFolder(e)
 		var held *folderlock.InUseError
 		switch {
@@ -77,14 +113,12 @@ func WithServerIn(ctx context.Context, e command.Env, w *processes.World, f func
 			return err
 		case held.Address != "" && held.Holder == last: // the first read may give the remains of a killed process
 			return remote(held.Address)
-		case held.Address == "" && time.Now().After(end):
+		case held.Address == "" && time.Since(start) > patience && (!held.Ending || time.Since(start) > endPatience):
 			return held
 		}
 		last = held.Holder
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(10 * time.Millisecond):
+		if err := pause(ctx); err != nil {
+			return err
 		}
 	}
 }

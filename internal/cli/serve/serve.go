@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"os/signal"
@@ -27,7 +28,7 @@ var Spec = command.Spec{
 	Use:   "serve",
 	Short: "Serve models, schedules and training over Arrow Flight",
 	Long: `Serve answers Arrow Flight requests on the data folder of --data. It logs "listening on
-ADDRESS" when it is ready. It locks the folder: other commands on the folder find the
+ADDRESS" when it is ready, whatever --log-level is. It locks the folder: other commands on the folder find the
 server and use it.
 
 On SIGTERM, SIGHUP or Ctrl-C it pauses and stores the runs, refuses new requests, and
@@ -49,6 +50,7 @@ http://ADDRESS/metrics.`,
   anisoflight serve --listen :8815 --tls-cert server.pem --tls-key server-key.pem --tokens tokens`,
 	Options: slices.Concat([]command.Option{
 		{Name: "listen", Default: "127.0.0.1:8815", Usage: "`address`: HOST:PORT (port 0: a free port) or unix:PATH"},
+		{Name: "default_listen", Usage: "`address` if neither option, variable nor file gives --listen"},
 		connect.DataOption, connect.DeviceOption,
 		{Name: "tls_cert", Usage: "PEM `file` of the server's certificate chain"},
 		{Name: "tls_key", Usage: "PEM `file` of the key of --tls-cert"},
@@ -109,7 +111,7 @@ func runServe(ctx context.Context, e command.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	lock, err := connect.LockFolder(e)
+	lock, err := connect.AwaitFolder(ctx, e)
 	if err != nil {
 		return err
 	}
@@ -138,8 +140,10 @@ func runServe(ctx context.Context, e command.Env) (err error) {
 		server.Stop()
 		return errors.Join(err, <-served)
 	}
-	e.Log.Info("listening on "+address(listener.Addr()), "location", flight.Location(listener, cfg.TLS != nil), "data",
-		e.Text("data"))
+	// Whatever the level: programs wait for it.
+	ready := slog.NewRecord(time.Now(), slog.LevelInfo, "listening on "+address(listener.Addr()), 0)
+	ready.Add("location", flight.Location(listener, cfg.TLS != nil), "data", e.Text("data"))
+	_ = e.Log.Handler().Handle(ctx, ready)
 	select {
 	case err := <-served:
 		return err
@@ -202,14 +206,18 @@ func serverConfig(e command.Env) (flight.Config, error) {
 
 // listen opens the address, unless it needs TLS that is not configured.
 func listen(ctx context.Context, e command.Env, secure bool) (net.Listener, error) {
-	listener, err := flight.Listen(ctx, e.Text("listen"))
+	chosen := e.Text("listen")
+	if other := e.Text("default_listen"); other != "" && !e.Given("listen") {
+		chosen = other
+	}
+	listener, err := flight.Listen(ctx, chosen)
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %s: %w", e.Text("listen"), err)
+		return nil, fmt.Errorf("cannot listen on %s: %w", chosen, err)
 	}
 	if !secure && !e.Toggle("insecure") && !flight.Local(listener.Addr()) {
 		return nil, errors.Join(listener.Close(), fmt.Errorf("other machines can reach %s, which needs TLS: give "+
 			"--tls-cert and --tls-key (docs/operation.md shows how to make them), listen on 127.0.0.1, or give --insecure",
-			e.Text("listen")))
+			chosen))
 	}
 	if !flight.Local(listener.Addr()) && e.Text("tokens")+e.Text("client_ca") == "" {
 		e.Log.Warn("everyone who reaches this address may do everything: neither --tokens nor --client-ca is given")
