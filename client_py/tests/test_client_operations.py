@@ -8,6 +8,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -305,7 +306,8 @@ def test_a_network_that_diverges_is_no_silent_result(client: Client, tmp_path: P
     with pytest.raises(NotFiniteError, match=r"\[NOT_FINITE\] .*the loss of its last step, 25"):
         run.save("blown")
     run.save("blown", force=True)
-    for options in ({}, {"dtype": "float32"}, {"every": 2}):
+    more: list[dict[str, Any]] = [{}, {"dtype": "float32"}, {"every": 2}]
+    for options in more:
         with pytest.warns(UserWarning, match="4 of 4 images are not finite"):
             samples = client.sample("blown", n=4, steps=3, **options)
         assert "4 of 4 images are not finite" in samples.notes[-1]
