@@ -55,14 +55,15 @@ func (e *Error) Error() string {
 // Unwrap returns the cause, which is not sent to clients.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Is reports whether target is the error of a context that e's code stands for, on the client's side as on the server's.
+// Is reports whether target is the error of a context that e's code stands for, on both sides of the wire.
 func (e *Error) Is(target error) bool {
 	return e.Code == DeadlineExceeded && target == context.DeadlineExceeded ||
 		e.Code == Cancelled && target == context.Canceled
 }
 
 // ErrorOf returns the *Error in err's chain. Without one it returns CANCELLED or DEADLINE_EXCEEDED for the error of a
-// context, NOT_FINITE for a reply with NaN, and otherwise INTERNAL, which tells the client no details. ErrorOf(nil) is nil.
+// context, NOT_FINITE for a reply with NaN, and otherwise INTERNAL, which tells the client no details. ErrorOf(nil) is
+// nil.
 func ErrorOf(err error) *Error {
 	if err == nil {
 		return nil

@@ -202,7 +202,8 @@ func TestTokenOverTLS(t *testing.T) {
 	_ = spaced.Close()
 	for _, wrong := range []string{"a b", "a\x00b", "a\nb", "tökén"} {
 		_, err := client.Dial(t.Context(), location, client.Options{Token: wrong, TLS: &tls.Config{RootCAs: roots}})
-		if err == nil || !strings.Contains(err.Error(), "token must be visible ASCII") || strings.Contains(err.Error(), wrong) {
+		if err == nil || !strings.Contains(err.Error(), "token must be visible ASCII") ||
+			strings.Contains(err.Error(), wrong) {
 			t.Errorf("the token %q: %v", wrong, err)
 		}
 	}

@@ -127,8 +127,9 @@ T: 6400
 // YAML's own types are the text that was written, where an option is a text; numbers and switches stay what they are.
 func TestTextsOfYAMLAreAsWritten(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "settings.yaml")
-	options := []Option{{Name: "text"}, {Name: "whole", Kind: Whole}, {Name: "number", Kind: Number},
-		{Name: "object", Kind: Object}}
+	options := []Option{
+		{Name: "text"}, {Name: "whole", Kind: Whole}, {Name: "number", Kind: Number}, {Name: "object", Kind: Object},
+	}
 	resolve := func(content string) (*Settings, error) {
 		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
@@ -150,7 +151,8 @@ func TestTextsOfYAMLAreAsWritten(t *testing.T) {
 	if _, err := resolve("text:\n"); err == nil || !strings.Contains(err.Error(), "must be a single string") {
 		t.Errorf("an empty value: %v", err)
 	}
-	s, err := resolve("whole: 1e3\nnumber: &n .5\nobject: {basis: 2026-11-28, code: 010, n: 10, f: 1e3, y: true, of: *n}\n")
+	s, err := resolve("whole: 1e3\nnumber: &n .5\n" +
+		"object: {basis: 2026-11-28, code: 010, n: 10, f: 1e3, y: true, of: *n}\n")
 	want := map[string]any{
 		"whole": int64(1000), "number": 0.5,
 		"object": map[string]any{"basis": "2026-11-28", "code": "010", "n": 10, "f": 1000.0, "y": true, "of": 0.5},
