@@ -5,8 +5,8 @@
 //	D = q x + (1 − q) m,   q = λ/(λ + σ²),
 //
 // the filter for data of the normal law N(m, λ). Both are local: λ is the variance before the noisy image is seen, and
-// m is defined by D. Given the image the variance is σ² q = λσ²/(λ + σ²). All frequencies of a band share λ. By Tweedie's
-// formula q is ∂D/∂x, on average the squared error of the denoiser over σ²,
+// m is defined by D. Given the image the variance is σ² q = λσ²/(λ + σ²). All frequencies of a band share λ. By
+// Tweedie's formula q is ∂D/∂x, on average the squared error of the denoiser over σ²,
 //
 //	q = E (D − x_0)²/σ² = E (flow + ε)²,   λ = σ² q/(1 − q),
 //
