@@ -14,12 +14,11 @@ from .operations.training import Training
 class Client(Models, Schedules, Training, Measurements, Comparisons):
     """A server's operations at location: HOST:PORT, unix:PATH, ``grpc+tls://HOST:PORT`` or another of Arrow Flight's.
 
-    token is needed where the server has tokens configured, tls_root_certs where its certificate is not
-    publicly known, cert_chain with its private_key where it asks for certificates of clients: each is PEM, or the path
-    of its file. timeout is what a
-    call may take, in seconds; without one, as long as it takes. The connection opens with the first call. A call that
-    changes nothing is made again for up to `retry` seconds where the server cannot be reached or is shutting down, as
-    long as nothing of its answer has come; 0 never does.
+    token is needed where the server has tokens configured, tls_root_certs where its certificate is not publicly known,
+    cert_chain with its private_key where it asks for certificates of clients: each is PEM, or the path of its file.
+    timeout is what a call may take, in seconds; without one, as long as it takes. The connection opens with the first
+    call. A call that changes nothing is made again for up to `retry` seconds where the server cannot be reached or is
+    shutting down, as long as nothing of its answer has come; 0 never does.
 
     A client can be pickled, with its token, and connects again in a spawned process. In a fork of its process its calls
     raise `ForkedError`.

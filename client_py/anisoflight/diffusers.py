@@ -33,9 +33,6 @@ except ImportError as error:
     ) from error
 
 
-_BETAS = ["num_train_timesteps", "beta_start", "beta_end", "beta_schedule", "trained_betas", "rescale_betas_zero_snr"]
-
-
 class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTypeIssues]
     """Plans as a scheduler, made by `Plan.scheduler`: `set_timesteps` selects the plan with that number of steps.
 
@@ -77,11 +74,12 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
     def of(cls, pipe: Any, plans: Sequence[Plan]) -> Self:
         """Plans for the network of a pipeline, a scheduler or its config."""
         scheduler = getattr(pipe, "scheduler", pipe)
-        if not isinstance(getattr(scheduler, "config", scheduler), Mapping):
+        config = getattr(scheduler, "config", scheduler)
+        if not isinstance(config, Mapping):
             name = type(pipe).__name__
             raise BadRequestError(f"pipe must be a pipeline, a scheduler of diffusers or its config, got {name}")
         out = cls(plans=plans, network=parametrization(scheduler))
-        out._keep(getattr(scheduler, "config", scheduler))
+        out.register_to_config(**_others(config))
         if pipe is not scheduler:
             code = inspect.unwrap(type(pipe).__call__).__code__
             out._asks_first = not {"scale_model_input", "strength"} & {*code.co_names, *code.co_varnames}
@@ -102,16 +100,10 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         network = config["network"]
         if isinstance(network, str):  # of 0.1
             names = {"ddpm": "DDPMScheduler", "flow": "FlowMatchEulerDiscreteScheduler", "edm": "EDMEulerScheduler"}
-            known = {key: config[key] for key in config if key not in ("plans", "network", "spends")}
-            network = parametrization({**known, "_class_name": names[network]})
+            network = parametrization({**_others(config), "_class_name": names[network]})
         out = cls(plans=config["plans"], network=network)
-        out._keep(config)
+        out.register_to_config(**_others(config))
         return (out, kwargs) if return_unused_kwargs else out
-
-    def _keep(self, config: Mapping[str, Any]) -> None:
-        """Keep the other settings of a config, which pipelines ask for."""
-        others = (key for key in config if key not in ("plans", "network", "spends") and key[:1] != "_")
-        self.register_to_config(**{key: config[key] for key in others})
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "network": None}  # its functions cannot be pickled
@@ -385,6 +377,12 @@ class _Times(torch.Tensor):
         if isinstance(out, _Times) and (own := [one for one in args if isinstance(one, _Times)]):
             out.scheduler = own[0].scheduler
         return out
+
+
+def _others(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a config that are not of plans, which pipelines ask for. 0.1 had `spends`."""
+    own = ("plans", "network", "spends")
+    return {key: value for key, value in config.items() if key not in own and key[:1] != "_"}
 
 
 def _equal(one: Any, other: Any) -> bool:

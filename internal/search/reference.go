@@ -36,8 +36,8 @@ func newReference(
 ) (*reference, error) {
 	r := &reference{network: network, schedule: path, trajectories: t}
 	r.fine = levelsBetween(math.Sqrt(path.At(0, 0).GT()), lowestOf(g0), 7, fineSteps)
-	for i := range r.fine[:fineSteps] {
-		if known != nil {
+	if known != nil {
+		for i := range fineSteps {
 			r.fine[i] = known[i*(len(known)-1)/(fineSteps-1)]
 		}
 	}

@@ -7,6 +7,7 @@ import os
 import re
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -63,6 +64,9 @@ def folder(path: Path, rule: str, part: str = "") -> Source:
     def raised(error: OSError) -> None:
         raise error
 
+    def opener(name: str) -> IO[bytes]:
+        return (path / name).open("rb")
+
     names, special = [], []
     for directory, folders, files in os.walk(path, onerror=raised, followlinks=True):
         within = Path(directory).relative_to(path)
@@ -79,14 +83,13 @@ def folder(path: Path, rule: str, part: str = "") -> Source:
             is_file = Path(directory, name).is_file() or (_is_picture(name) and not Path(directory, name).exists())
             (names if is_file else special).append(inside)
     readable, ignored = _split_ignored(names)
-    pictures = _pictures(path, readable, lambda name: (path / name).open("rb"))
+    pictures = _pictures(path, readable, opener)
     shards = [name for name in readable if name.lower().endswith(_SHARDS) and name.startswith(part)]
     if shards and not pictures:
         return tables.shards(path, _of_one_part(path, shards), ignored, rule)
     if part:
         raise DataError(path / part, "", "is no folder; under must be one of those in the folder")
-    ignored = [*ignored, *special]
-    return _encoded(path, "folder of images", readable, pictures, ignored, lambda name: (path / name).open("rb"), rule)
+    return _encoded(path, "folder of images", readable, pictures, [*ignored, *special], opener, rule)
 
 
 def _pictures(path: Path, files: Sequence[str], opener: Opener) -> list[str]:
@@ -99,7 +102,7 @@ def _pictures(path: Path, files: Sequence[str], opener: Opener) -> list[str]:
     found = []
     for name in files:
         with named(path, name):
-            if not name.endswith("/") and is_picture(name, lambda name=name: head(name)):
+            if not name.endswith("/") and is_picture(name, partial(head, name)):
                 found.append(name)
     return found
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..errors import BadRequestError, bad_model
 from ..networks import Network, ddpm, denoiser, edm, flow, ve, vp
+from .wrapping import of_diffusers
 
 _KINDS = ("edm", "vp", "ve", "epsilon", "v", "sample", "flow")
 _NAMES = {"epsilon": "epsilon", "v_prediction": "v", "v": "v", "sample": "x0", "x0": "x0"}
@@ -42,9 +43,8 @@ def parametrization(scheduler: Any = None, prediction: Any = None) -> dict[str, 
     >>> parametrization("flow")
     {'kind': 'flow'}
     """
-    for given in (prediction, scheduler):
-        if isinstance(given, Mapping) and "kind" in given:
-            return dict(given)
+    if (section := _given(scheduler, prediction)) is not None:
+        return section
     if scheduler is None or isinstance(scheduler, str):
         name = scheduler or prediction or "edm"
         if name in ("edm", "vp", "ve", "flow", "denoiser"):
@@ -81,6 +81,14 @@ def parametrization(scheduler: Any = None, prediction: Any = None) -> dict[str, 
     return _with_alphas(name, alphas)
 
 
+def _given(scheduler: Any, prediction: Any) -> dict[str, Any] | None:
+    """The section that is given itself."""
+    for one in (prediction, scheduler):
+        if isinstance(one, Mapping) and "kind" in one:
+            return dict(one)
+    return None
+
+
 def _made(kind: str, config: Mapping[str, Any]) -> Any:
     """The scheduler of a config."""
     diffusers: Any = importlib.import_module("diffusers")
@@ -92,17 +100,16 @@ def meaning(module: Any, scheduler: Any = None, prediction: Any = None) -> dict[
     """`parametrization` of a module, in the times that it receives itself: "edm" by default, but an error for a network
     of diffusers.
     """
-    name = type(module).__name__
-    ours = type(module).__module__.startswith("diffusers.")
-    if scheduler is None and prediction is None and ours:
+    name, known = type(module).__name__, of_diffusers(module)
+    if scheduler is None and prediction is None and known:
         raise BadRequestError(
             f"prediction must be one of {', '.join(_KINDS)} for a {name} of diffusers, got none; "
             "or give scheduler, the one that it was trained with"
         )
     section = parametrization(scheduler, prediction)
-    if not ours or section["kind"] != "flow" or section.get("to_data") or "steps" not in section:
+    if not known or section["kind"] != "flow" or section.get("to_data") or "steps" not in section:
         return section
-    if (isinstance(scheduler, Mapping) and "kind" in scheduler) or isinstance(prediction, Mapping):
+    if _given(scheduler, prediction) is not None:
         return section
     family = name.removesuffix("Model").removesuffix("2D").removesuffix("Transformer")
     if family in _NEGATED:

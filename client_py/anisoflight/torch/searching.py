@@ -55,8 +55,7 @@ def few(
     and your own loops. The denoiser may be a function of x and σ that returns x_0.
 
     shape is that of one sample, (D,) or (C, *axes) with one to three axes: by default that of `data`, else
-    `denoiser.shape`.
-    Samples are drawn under the denoiser's conditions.
+    `denoiser.shape`. Samples are drawn under the denoiser's conditions.
 
     Without `data`, solvers on several noise levels, and coefficients fitted to the denoiser's trajectories, are
     compared by the squared error of their samples to converged ones from the same noise. With `data` [N, *shape],
@@ -108,7 +107,6 @@ def few(
     }  # fmt: skip
     request |= {"levels": [level / unit for level in levels]} if levels else {}
     request |= {"times": [level / unit for level in times]} if (times := _times(denoiser, *ends)) else {}
-    shape = (channels, *axes)
     follower = _Follower(denoiser, shape, folded, data, labels, features, trial.seconds_per_evaluation, unit)
     if features is not None:
         request["features"] = follower.count_features()

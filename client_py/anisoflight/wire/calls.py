@@ -129,9 +129,8 @@ class Connection:
         self.location, self._retry = location_of(location), seconds_of("retry", retry)
         timeout = None if timeout is None else seconds_of("timeout", timeout, 1e-3)
         token = _visible(token)
-        certificates: dict[str, Any] = {"tls_root_certs": tls_root_certs, "cert_chain": cert_chain}
-        certificates |= {"private_key": private_key}
-        certificates = {name: _pem(name, given) for name, given in certificates.items()}
+        given = {"tls_root_certs": tls_root_certs, "cert_chain": cert_chain, "private_key": private_key}
+        certificates = {name: _pem(name, one) for name, one in given.items()}
         roots, chain, key = certificates.values()
         self._arguments = (self.location, token, roots, timeout, chain, key, retry)
         if (cert_chain is None) != (private_key is None):
