@@ -38,6 +38,7 @@ from .errors import (
     TooLargeError,
     UnavailableError,
 )
+from .gone import gone as _gone
 from .plan import Plan
 from .run import Run
 from .samples import Dataset, Samples
@@ -52,3 +53,5 @@ __all__ = [
 ]  # fmt: skip
 
 __version__ = _Path(__file__).with_name("VERSION").read_text(encoding="utf-8").strip()
+
+__getattr__ = _gone("anisoflight", {})

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from .compare.comparison import Comparisons
+from .gone import gone
 from .operations.measurements import Measurements
 from .operations.models import Models
 from .operations.schedules import Schedules
 from .operations.training import Training
+
+_GONE = gone("Client", {})
 
 
 class Client(Models, Schedules, Training, Measurements, Comparisons):
@@ -34,6 +37,9 @@ class Client(Models, Schedules, Training, Measurements, Comparisons):
     def __reduce__(self) -> tuple[type[Client], tuple[Any, ...]]:
         """A copy, in another process as well, is another client of the server, which it does not end."""
         return Client, self._arguments
+
+    def __getattr__(self, name: str) -> Any:
+        return _GONE(name)
 
     def info(self) -> dict[str, Any]:
         """Version, device, load and memory of the server."""

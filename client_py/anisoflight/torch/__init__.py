@@ -20,6 +20,7 @@ try:
 except ImportError as error:
     raise ImportError(f"anisoflight.torch needs the package torch ({error}): pip install anisoflight[torch]") from error
 
+from ..gone import gone
 from .autoencoder import Latents
 from .denoiser import Denoiser
 from .estimator import schedule
@@ -27,5 +28,7 @@ from .exporting import Exported, export
 from .meaning import parametrization
 from .searching import few
 
-del _torch
+__getattr__ = gone("anisoflight.torch", {})
+
+del _torch, gone
 __all__ = ["Denoiser", "Exported", "Latents", "export", "few", "parametrization", "schedule"]

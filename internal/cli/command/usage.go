@@ -112,8 +112,14 @@ func groupArgs(cmd *cobra.Command, args []string) error {
 			known = append(known, sub.Name())
 		}
 	}
+	if instead, ok := gone[cmd.Name()+" "+args[0]]; ok {
+		return Usagef(cmd, "%q is gone since 0.1: %s", args[0], instead)
+	}
 	return Usagef(cmd, "unknown command %q%s", args[0], didYouMean(args[0], known))
 }
+
+// gone has what to type in place of the commands of 0.1, by the group and the command.
+var gone = map[string]string{}
 
 // Release is the version of the tree, set by the program.
 var Release = "unknown"
