@@ -85,7 +85,7 @@ func (e Entry) misfit(t Tensor) string {
 	if e.Constant != nil && !agree(t.Data, e.Constant) {
 		return fmt.Sprintf("holds %v; config.json asks for %v", t.Data, e.Constant)
 	}
-	if i := slices.IndexFunc(t.Data, notFinite); i >= 0 {
+	if i := slices.IndexFunc(t.Data, func(v float32) bool { return v-v != 0 }); i >= 0 {
 		return fmt.Sprintf("holds %v at %d", t.Data[i], i)
 	}
 	if e.Check != nil {
@@ -102,8 +102,6 @@ func agree(a, b []float32) bool {
 	}
 	return true
 }
-
-func notFinite(v float32) bool { return v != v || math.IsInf(float64(v), 0) }
 
 // ConfigError reports a field of a network's configuration that cannot be used.
 type ConfigError struct {
