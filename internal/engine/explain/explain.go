@@ -125,6 +125,8 @@ var storage = []struct {
 	{syscall.ENOENT, "A file or folder of the server's data folder is gone"},
 	{syscall.ESTALE, "The disk no longer has the file (stale file handle)"},
 	{syscall.EMFILE, "The server has too many open files; raise its limit (ulimit -n)"},
+	{syscall.ENFILE, "The system has too many open files"},
+	{syscall.ENAMETOOLONG, "The path of the data folder is too long for the system"},
 }
 
 // Disk returns a sentence for an error of the disk, and "" for any other error.
