@@ -41,15 +41,18 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
 
     A loop begins with unit noise; `init_noise_sigma` is 1. `scale_model_input` gives the network the plan's first state
     made from it, and `step` continues from there. A loop that does not call the first, such as Flux's or DDPM's, has
-    evaluated unit noise: its first step returns the first state, and `timesteps` has the first time once more. It does
-    not if the plan begins at noise alone at σ ≥ 70. `nfe` is the number of evaluations. Or a loop begins with an image
-    with noise, from `add_noise` or `scale_noise`, at the first time of any step: it then follows the plan's `tail`.
+    evaluated unit noise: its first step returns the first state, and `timesteps` and `sigmas` have the first once more.
+    It does not if the plan begins at noise alone at σ ≥ 70. `nfe` is the number of evaluations. Or a loop begins with
+    an image with noise, from `add_noise` or `scale_noise`, at the first time of any step: it then follows the plan's
+    `tail`.
 
     Plans of several classes need `set_labels` before a pipeline is called.
     """
 
     @register_to_config
-    def __init__(self, plans: Sequence[Plan | Mapping[str, Any]], network: Mapping[str, Any]) -> None:
+    def __init__(
+        self, plans: Sequence[Plan | Mapping[str, Any]], network: Mapping[str, Any], asks_first: bool = False
+    ) -> None:
         found = [plan if isinstance(plan, Plan) else _read(plan) for plan in plans]
         if len({plan.steps for plan in found}) < len(found):
             raise BadRequestError(f"plans must have different numbers of steps, got {found}")
@@ -60,15 +63,20 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
                     f"plans must be whole, because a pipeline begins where it likes, and of one subspace, because its "
                     f"network takes one noise level, got {kind}: call it, plan(denoiser, noise)"
                 )
-        self.register_to_config(plans=[_written(plan) for plan in found], network=dict(network))
+        self.register_to_config(
+            plans=[_written(plan) for plan in found],
+            network=dict(network),
+            asks_first=asks_first,
+            num_train_timesteps=int(network.get("steps", 1000)),
+        )
         self.plans = {plan.steps: plan for plan in found}
         self.network, _, _ = network_of(network)
         if table := network.get("alphas_cumprod"):
             self.alphas_cumprod = torch.tensor(table, dtype=torch.float32)
         self.num_inference_steps: int | None = None
         self._labels: list[int] | None = None
-        self._plan, self._stages, self._counted, self._asks_first = found[0], list[Stage](), False, False
-        self._index, self._times = 0, torch.zeros(0)
+        self._plan, self._stages, self._counted = found[0], list[Stage](), False
+        self._index, self._spent, self._times = 0, 0, torch.zeros(0)
 
     @classmethod
     def of(cls, pipe: Any, plans: Sequence[Plan]) -> Self:
@@ -78,12 +86,16 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         if not isinstance(config, Mapping):
             name = type(pipe).__name__
             raise BadRequestError(f"pipe must be a pipeline, a scheduler of diffusers or its config, got {name}")
-        out = cls(plans=plans, network=parametrization(scheduler))
+        name, words = type(pipe).__name__, _words(pipe) if pipe is not scheduler else set()
+        from_noise = "is_strength_max" in words or "strength" not in words
+        asks_first = bool(words) and from_noise and "scale_model_input" not in words
+        out = cls(plans=plans, network=parametrization(scheduler), asks_first=asks_first)
         out.register_to_config(**_others(config))
-        if pipe is not scheduler:
-            code = inspect.unwrap(type(pipe).__call__).__code__
-            out._asks_first = not {"scale_model_input", "strength"} & {*code.co_names, *code.co_varnames}
-        name = type(pipe).__name__
+        if "controlnet_keep" in words and (spent := [plan for plan in plans if out._spent_by(plan)]):
+            raise BadRequestError(
+                f"plans must begin at noise alone at σ of 70 or more for {name}, whose loop counts its evaluations "
+                f"before the first, got {spent}"
+            )
         warn(
             f"{name} will evaluate its network {plan.nfe + 1} times with num_inference_steps={plan.steps}, "
             f"{plan.nfe} of them for the plan: it gives the network unit noise first, at which the plan does not begin"
@@ -101,7 +113,7 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         if isinstance(network, str):  # of 0.1
             names = {"ddpm": "DDPMScheduler", "flow": "FlowMatchEulerDiscreteScheduler", "edm": "EDMEulerScheduler"}
             network = parametrization({**_others(config), "_class_name": names[network]})
-        out = cls(plans=config["plans"], network=network)
+        out = cls(plans=config["plans"], network=network, asks_first=config.get("asks_first", False))
         out.register_to_config(**_others(config))
         return (out, kwargs) if return_unused_kwargs else out
 
@@ -125,7 +137,8 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
     @property
     def sigmas(self) -> Any:
         """s of a flow, 1 − s of one to data, otherwise σ, at each of `timesteps`, and at last without noise."""
-        levels = torch.tensor([np.max(stage.sigma) for stage in self._stages] + [0.0], dtype=torch.float64)
+        stages = [*self._stages[: self._spent], *self._stages]
+        levels = torch.tensor([np.max(stage.sigma) for stage in stages] + [0.0], dtype=torch.float64)
         network = self.config.network
         if network["kind"] == "flow":
             levels = (1 if network.get("to_data") else levels) / (1 + levels)
@@ -145,8 +158,10 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
 
     @property
     def nfe(self) -> int:
-        """How often the pipeline that this was made for evaluates its network from noise, with the selected plan."""
-        return self._plan.nfe + self._spent_by(self._plan)
+        """How often the pipeline that this was made for evaluates its network from noise, with the selected plan; after
+        a loop, how often that loop did.
+        """
+        return self._plan.nfe + max(self._spent, self._spent_by(self._plan))
 
     init_noise_sigma = 1.0
 
@@ -163,6 +178,7 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         timesteps: Any = None,
         original_inference_steps: Any = None,
         strength: Any = None,
+        **others: Any,
     ) -> None:
         """Select the plan of that number of steps, by default the first plan, and start at its beginning.
 
@@ -171,6 +187,7 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         plan's; others are refused.
         """
         del mu, original_inference_steps
+        _refuse(others)
         if strength not in (None, 1):
             raise BadRequestError(f"strength must be 1, got {strength}: this pipeline takes a plan from its start only")
         given = sigmas if sigmas is not None else timesteps
@@ -202,7 +219,7 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         self._index: int | None = None  # in `timesteps`, once known
         self._started = False  # the loop has a state, not unit noise
         self._shown: tuple[Any, Any] | None = None  # what its network has seen, and the state that this is of
-        self._again = False  # the loop has evaluated unit noise, and must evaluate the first state
+        self._spent = 0  # 1 once the loop has evaluated unit noise, and must evaluate the first state
         if plan.labels and self._labels is None:
             raise BadRequestError(f"labels must be given first, by set_labels: the plan has the classes {plan.labels}")
         self._stages = stages_of(plan.divided(self._labels, len(self._labels or [])))
@@ -215,7 +232,7 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         """The evaluations before the plan begins, from noise, of the pipeline that this was made for, by its code. What
         a loop really does decides: see `step`.
         """
-        return int(self._asks_first and not plan.takes_unit_noise(self.network))
+        return int(self.config.asks_first and not plan.takes_unit_noise(self.network))
 
     def set_begin_index(self, begin_index: int = 0) -> None:
         """Set the index in `timesteps` at which a pipeline begins."""
@@ -241,6 +258,7 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         use_clipped_model_output: bool | None = None,
         generator: Any = None,
         return_dict: bool = True,
+        **others: Any,
     ) -> Any:
         """Step from sample [B, C, …] with the network's output at it; timestep is the next of `timesteps`.
 
@@ -248,11 +266,15 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         of the next evaluation, or the samples, as prev_sample, and the estimate of x_0 as pred_original_sample; a tuple
         if return_dict is False.
         """
+        _refuse(others)
         if eta:
             raise BadRequestError(f"eta must be 0, got {eta}: make a plan with S_churn for a sampler that adds noise")
         del use_clipped_model_output  # DDIM's pipeline passes it to any scheduler
         stage = self._stage(timestep)
         state = working(self._unpacked(sample))
+        if self._shown is not None and (shape := self._shown[1].shape[1:]) != state.shape[1:]:
+            shapes = f"images of {list(shape)} where the loop's are of {list(state.shape[1:])}"
+            raise BadRequestError(f"scale_model_input must be given the images without a condition, got {shapes}")
         if self._shown is not None and _equal(sample, self._shown[0]):  # a loop may keep what its network has seen
             state = working(self._shown[1])
         elif self._is_noise:
@@ -260,7 +282,7 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         first = self._is_noise and self._shown is None and not self._plan.takes_unit_noise(self.network)
         level, number, self._started, self._shown = _level(stage, state), self._index or 0, True, None
         if first:  # the network has seen unit noise
-            following, denoised, number, self._again = state, state, -1, True
+            following, denoised, number, self._spent = state, state, -1, 1
         else:
             if self._loop is None:
                 done = sum(stage.step >= 0 for stage in self._stages[:number])
@@ -270,6 +292,7 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
             output = working(self._unpacked(model_output))[:, : state.shape[1]]
             following, denoised = loop.step(self.network.denoised(output, state, level)), loop.denoised
             loop.generator = None  # it cannot be pickled
+            denoised = following if number + 1 == len(self._stages) else denoised  # some pipelines return it
             if number + 1 < len(self._stages):
                 following = following * self.network.scale(_level(self._stages[number + 1], state))
         self._index = number + 1
@@ -303,6 +326,8 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         """c·x; the plan's first state in place of unit noise."""
         if not self._is_noise:
             return images
+        if (deviation := float(images.detach().float().std())) > 3:
+            raise BadRequestError(f"a loop must begin with unit noise, got noise with a deviation of {deviation:.3g}")
         labels = self._labels and self._labels * (len(images) // len(self._labels))  # guidance doubles the images
         return self._plan.begin(images, labels=labels) * self.network.scale(_level(stage, images))
 
@@ -339,6 +364,8 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         """Images [B, C, H, W] of sequences [B, H/p·W/p, C p²] with p 2 or 1, as in Flux and Flux 2, if the plan is one
         of such images.
         """
+        if images.ndim < 2:
+            raise BadRequestError(f"sample must be images [B, C, …], got the shape {list(images.shape)}")
         size = self._plan.size
         if size is None or images.ndim != 3 or tuple(images.shape[1:]) == (size[0], size[1] * size[2]):
             return images
@@ -360,16 +387,26 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
 
 
 class _Times(torch.Tensor):
-    """The times of a scheduler: iteration gives the first once more after a loop has evaluated unit noise."""
+    """The times of a scheduler, with the first once more after a loop has evaluated unit noise."""
 
     scheduler: Any = None
 
+    def __len__(self) -> int:
+        return len(self.as_subclass(torch.Tensor)) + getattr(self.scheduler, "_spent", 0)
+
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, int):
+            return super().__getitem__(key)
+        return self.as_subclass(torch.Tensor)[max(key - getattr(self.scheduler, "_spent", 0), min(key, 0))]
+
     def __iter__(self) -> Iterator[Any]:
-        for time in self.as_subclass(torch.Tensor):
-            yield time
-            if self.scheduler is not None and self.scheduler._again:
-                self.scheduler._again = False
-                yield time
+        number = 0
+        while number < len(self):
+            yield self[number]
+            number += 1
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self.clone()
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -379,9 +416,22 @@ class _Times(torch.Tensor):
         return out
 
 
+def _words(pipe: Any) -> set[str]:
+    """The names in the code of a pipeline's loop."""
+    loops = [vars(kind)["__call__"] for kind in type(pipe).__mro__ if "__call__" in vars(kind)]
+    codes = [inspect.unwrap(loop).__code__ for loop in loops]
+    return {word for code in codes for word in (*code.co_names, *code.co_varnames)}
+
+
+def _refuse(others: Mapping[str, Any]) -> None:
+    """Refuse arguments of other schedulers, unless they are their defaults."""
+    if given := [name for name, value in others.items() if value is not None]:
+        raise BadRequestError(f"{', '.join(given)} must be left out: a plan sets its noise levels itself")
+
+
 def _others(config: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a config that are not of plans, which pipelines ask for. 0.1 had `spends`."""
-    own = ("plans", "network", "spends")
+    own = ("plans", "network", "asks_first", "spends")
     return {key: value for key, value in config.items() if key not in own and key[:1] != "_"}
 
 

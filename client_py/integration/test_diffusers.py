@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import importlib
+import itertools
 import json
 import pickle
 import warnings
@@ -24,11 +25,13 @@ from diffusers import (
     EDMEulerScheduler,
     EulerDiscreteScheduler,
     FlowMatchEulerDiscreteScheduler,
+    FluxControlNetPipeline,
     FluxImg2ImgPipeline,
     FluxInpaintPipeline,
     FluxPipeline,
     FluxTransformer2DModel,
     ScoreSdeVeScheduler,
+    StableDiffusion3InpaintPipeline,
     StableDiffusionImg2ImgPipeline,
     StableDiffusionInpaintPipeline,
     StableDiffusionPipeline,
@@ -300,6 +303,54 @@ def test_unit_noise_for_a_flow_is_seen_by_no_eye(client: Client) -> None:
             x = scheduler.step(ask(x, t), t, x).prev_sample
     exact = plan(denoiser_of(flow(1000), ask), noise(64), progress=False)
     assert (x - exact).square().mean().sqrt() < 1 / 255
+
+
+def test_an_evaluation_that_is_spent_is_one_of_the_loop(client: Client) -> None:
+    """Loops ask for the time and the level of an evaluation by its index, and of the next one."""
+    plan = client.plan({"edm": {"T": 400}}, **OUTSIDE, solver="unipc", steps=4)
+    ours = plan.scheduler(FLOW)
+    denoiser = denoiser_of(ours.network, lambda x, _: 0.3 * x)
+    plain = [1000 * stage.sigma / (1 + stage.sigma) for stage in plan.evaluations]
+    for copied in (lambda times: times, copy.deepcopy, lambda times: times.to("cpu")):
+        ours.set_timesteps(4)
+        times, levels, following, x = copied(ours.timesteps), [], [], noise()
+        for i, t in enumerate(times):
+            assert float(times[i]) == float(t)
+            x = ours.step(0.3 * x, t, x).prev_sample
+            levels.append(float(ours.sigmas[i]))
+            following.append(float(times[i + 1]) if i + 1 < len(times) else 0.0)
+        assert following == pytest.approx([*plain, 0])  # where inpainting blends
+        assert levels == pytest.approx([time / 1000 for time in [plain[0], *plain]])
+        assert len(times) == ours.nfe == 5
+        torch.testing.assert_close(x, plan(denoiser, noise()), rtol=1e-5, atol=1e-5)
+    ours.set_timesteps(4)
+    pairs, x = [], noise()
+    for t, after in zip(ours.timesteps[:-1], ours.timesteps[1:], strict=True):
+        x = ours.step(0.3 * x, t, x).prev_sample
+        pairs.append((round(float(t), 2), round(float(after), 2)))
+    once = [round(time, 2) for time in plain]
+    assert pairs == [(once[0], once[1]), *itertools.pairwise(once)]
+
+
+def test_what_was_told_of_a_pipeline_stays(client: Client, tmp_path: Path) -> None:
+    """In a config, in a file, and for a pipeline that calls its parent's loop."""
+    plan = client.plan({"edm": {"T": 400}}, **OUTSIDE, solver="euler", steps=3)
+
+    class Mine(FluxPipeline):
+        def __call__(self, *args: Any, **given: Any) -> Any:
+            return super().__call__(*args, **given)
+
+    parts = [None] * 6
+    ours = plan.scheduler(Mine(FLOW, *parts))
+    assert ours.nfe == 4
+    ours.save_pretrained(tmp_path)
+    for other in (Scheduler.from_config(ours.config), Scheduler.from_pretrained(tmp_path), copy.deepcopy(ours)):
+        assert other.nfe == 4
+    assert plan.scheduler(FluxInpaintPipeline(FLOW, *parts)).nfe == 3
+    assert plan.scheduler(StableDiffusion3InpaintPipeline(None, FLOW, *[None] * 7)).nfe == 4
+    with pytest.raises(AnisoflightError, match=r"σ of 70 or more for FluxControlNetPipeline, .* got \[Plan\('edm'"):
+        plan.scheduler(FluxControlNetPipeline(FLOW, *parts, None))
+    assert plan.scheduler({"kind": "flow"}).config.num_train_timesteps == 1000
 
 
 @pytest.fixture(scope="module")
@@ -613,6 +664,7 @@ def test_half_precision_stays(client: Client) -> None:
         x = out.prev_sample
         assert x.dtype == out.pred_original_sample.dtype == torch.float16
         assert x.isfinite().all()
+    assert torch.equal(out.pred_original_sample, x)  # which LCM's pipeline returns
 
 
 def test_misuse_is_told(client: Client) -> None:
@@ -624,9 +676,27 @@ def test_misuse_is_told(client: Client) -> None:
     scheduler.set_timesteps(3)
     with pytest.raises(ValueError, match=r"timestep must be the next, .*, got 2"):
         scheduler.step(x, 2, x)
+    t = scheduler.timesteps[0]
+    for given in ("prev_timestep", "per_token_timesteps", "variance_noise"):
+        with pytest.raises(ValueError, match=f"{given} must be left out"):
+            scheduler.step(x, t, x, **{given: t})
+    with pytest.raises(ValueError, match=r"must be images \[B, C, …\], got the shape \[\]"):
+        scheduler.scale_model_input(torch.tensor(1.0), t)
+    with pytest.raises(ValueError, match=r"begin with unit noise, got noise with a deviation of 8\d"):
+        scheduler.scale_model_input(80 * x, t)
+    scheduler.scale_model_input(torch.cat([x, x], 1), t)  # with the condition of super-resolution
+    with pytest.raises(ValueError, match=r"without a condition, got images of \[2, 8, 8\] where .* \[1, 8, 8\]"):
+        scheduler.step(x, t, x)
+    scheduler.set_timesteps(3)
     with pytest.raises(ValueError, match=r"kind must be one of edm, .*, got 'gan'"):
         Scheduler([plan], {"kind": "gan"})
     with pytest.raises(ValueError, match=r"prediction must be one of .*, got 'x'"):
         plan.scheduler(DDPMScheduler(prediction_type="x"))
+    with pytest.raises(ValueError, match=r"prediction must be epsilon or v_prediction for EDMEulerScheduler, got 'sam"):
+        plan.scheduler(EDMEulerScheduler(prediction_type="sample"))
+    with pytest.raises(ValueError, match=r"prediction must be one of .*, got 'flow_prediction'"):
+        plan.scheduler(DPMSolverMultistepScheduler(prediction_type="flow_prediction"))
+    with pytest.raises(ValueError, match="shift must be left out: a plan sets its noise levels itself"):
+        scheduler.set_timesteps(3, shift=3.0)
     with pytest.raises(ValueError, match="config must be that of a scheduler of plans"):
         Scheduler.from_config(DDPMScheduler().config)

@@ -171,6 +171,7 @@ func (b *Buffer) Release() {
 	defer b.dev.leave()
 	b.dev.held.Add(-int64(b.shape.Memory()))
 	b.dev.free(raw)
+	b.dev.trim.Reset(trimDelay)
 }
 
 // free releases a buffer's memory. The caller must have entered the device.

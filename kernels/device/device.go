@@ -3,9 +3,11 @@ package device
 import (
 	"cmp"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/gomlx/gomlx/backends"
 	"github.com/gomlx/gomlx/backends/simplego"
@@ -48,6 +50,8 @@ type client struct {
 	// devices only if no other program uses it.
 	together sync.RWMutex
 
+	trim *time.Timer // see [trimDelay]
+
 	peakOnce sync.Mutex    // held by the measurement
 	peak     atomic.Uint64 // FLOP/s as float64 bits; 0 before it is measured
 }
@@ -81,6 +85,10 @@ func Open(cfg Config) (*Device, error) {
 		return nil, err
 	}
 	d.devices = []*Device{d}
+	d.trim = time.AfterFunc(trimDelay, func() {
+		shim.TrimMalloc()
+		debug.FreeOSMemory()
+	})
 	for k := 1; k < d.report.Used; k++ {
 		d.devices = append(d.devices, &Device{client: d.client, ordinal: backends.DeviceNum(k)})
 	}
@@ -200,6 +208,7 @@ func (d *Device) Close() error {
 	d.mu.Unlock()
 	d.inside.Wait()
 	if !closed {
+		d.trim.Stop()
 		d.programs.purge()
 		d.backend.Finalize()
 	}

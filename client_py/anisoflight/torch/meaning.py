@@ -62,9 +62,12 @@ def parametrization(scheduler: Any = None, prediction: Any = None) -> dict[str, 
     continuous = config.get("timestep_type") == "continuous"  # EDM's times
     if kind.startswith("EDM") or (continuous and name == "v_prediction"):
         ends = {key: float(config[key]) for key in ("sigma_min", "sigma_max") if config.get(key)}
+        if name not in ("epsilon", "v_prediction"):
+            raise bad_model(f"prediction must be epsilon or v_prediction for {kind}, got {name!r}")
         section = {"kind": "edm", "sigma_data": float(config.get("sigma_data", 1.0)), **ends}
         return section if name == "epsilon" else {**section, "prediction": name}
-    if "FlowMatch" in kind or kind.endswith("RFScheduler") or name == "flow_prediction":
+    flows = config.get("use_flow_sigmas")
+    if "FlowMatch" in kind or kind.endswith("RFScheduler") or (flows and name == "flow_prediction"):
         section = {"kind": "flow", "steps": float(config.get("num_train_timesteps", 1000))}
         return {**section, "to_data": True} if config.get("invert_sigmas") else section
     alphas = getattr(scheduler, "alphas_cumprod", None)
@@ -72,7 +75,7 @@ def parametrization(scheduler: Any = None, prediction: Any = None) -> dict[str, 
         diffusers: Any = importlib.import_module("diffusers")
         known = {key: value for key, value in config.items() if key != "_class_name"}
         alphas = getattr(diffusers, kind, diffusers.DDPMScheduler).from_config(known).alphas_cumprod
-    if alphas is None or continuous or config.get("use_flow_sigmas"):
+    if alphas is None or continuous or flows:
         raise bad_model(
             f"the scheduler must have betas, or be of flow matching or EDM's, got {kind} for {name}: give one that is, "
             "such as DDPMScheduler(…), or the section, {'kind': …}, or call a plan with a denoiser of your own"

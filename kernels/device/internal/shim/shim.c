@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -241,5 +242,13 @@ int shim_tune_malloc(void) {
   return mallopt(M_MMAP_THRESHOLD, 32 << 20) && mallopt(M_TRIM_THRESHOLD, 1 << 30) && mallopt(M_TOP_PAD, 256 << 20);
 #else
   return 0;
+#endif
+}
+
+void shim_trim_malloc(void) {
+  void (*collect)(bool) = (void (*)(bool))dlsym(RTLD_DEFAULT, "mi_collect");
+  if (collect != NULL) collect(true);
+#ifdef __GLIBC__
+  malloc_trim(0);
 #endif
 }

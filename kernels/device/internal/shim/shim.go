@@ -115,6 +115,9 @@ func Try(path string) error {
 // Malloc returns the path of the library that provides malloc.
 func Malloc() string { return C.GoString(C.shim_malloc()) }
 
+// TrimMalloc returns the memory that C and C++ code has freed to the kernel.
+func TrimMalloc() { C.shim_trim_malloc() }
+
 // TuneMalloc sets up glibc's allocator for large tensors, unless the user has set MALLOC_* variables. Programs run
 // 5–14 % faster.
 var TuneMalloc = sync.OnceFunc(func() {

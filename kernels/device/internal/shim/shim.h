@@ -105,4 +105,7 @@ const char* shim_malloc(void);
 // another libc. Returns 1 if it did.
 int shim_tune_malloc(void);
 
+// shim_trim_malloc returns freed memory to the kernel, of mimalloc or of glibc.
+void shim_trim_malloc(void);
+
 #endif

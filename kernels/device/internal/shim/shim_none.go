@@ -36,5 +36,8 @@ func Try(path string) error {
 // Malloc returns nothing.
 func Malloc() string { return "" }
 
+// TrimMalloc does nothing in this build.
+func TrimMalloc() {}
+
 // TuneMalloc does nothing in this build.
 func TuneMalloc() {}
