@@ -59,7 +59,7 @@ func (s *Server) admit(ctx context.Context, info *tap.Info) (context.Context, er
 func (c *call) identify(ctx context.Context, header metadata.MD) error {
 	tokens := c.server.cfg.Tokens
 	if tokens == nil {
-		c.caller = connectionOf(ctx)
+		c.caller, _ = ctx.Value(connectionKey{}).(string)
 		if name := certificateName(ctx); name != "" {
 			c.caller = "certificate " + name
 		}

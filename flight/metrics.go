@@ -20,12 +20,6 @@ type traffic struct{ last, open atomic.Int64 }
 
 type connectionKey struct{}
 
-// connectionOf returns the name of a context's connection.
-func connectionOf(ctx context.Context) string {
-	name, _ := ctx.Value(connectionKey{}).(string)
-	return name
-}
-
 // TagConn implements stats.Handler.
 func (t *traffic) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context {
 	return context.WithValue(ctx, connectionKey{}, "connection "+strconv.FormatInt(t.last.Add(1), 10))

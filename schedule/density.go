@@ -91,14 +91,6 @@ func (d *Density) At(g float64) float64 {
 	return math.Exp(logf)
 }
 
-// expRatio returns (e^z − 1)/z.
-func expRatio(z float64) float64 {
-	if z == 0 {
-		return 1
-	}
-	return math.Expm1(z) / z
-}
-
 // moment returns ∫ F^α g^β dg between the variances e^from and e^to, in closed form on each piece: with F = F_a
 // (g/g_a)^p and q = αp + β + 1,
 //
@@ -108,8 +100,11 @@ func (d *Density) moment(alpha, beta, from, to float64) float64 {
 	for l := from; l < to; {
 		p, logf, end := d.piece(l)
 		width := math.Min(end, to) - l
-		q := alpha*p + beta + 1
-		sum += math.Exp(alpha*logf+(beta+1)*l) * width * expRatio(q*width)
+		ratio, z := 1.0, (alpha*p+beta+1)*width
+		if z != 0 {
+			ratio = math.Expm1(z) / z
+		}
+		sum += math.Exp(alpha*logf+(beta+1)*l) * width * ratio
 		l += width
 		if end <= to {
 			l = end

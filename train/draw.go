@@ -19,7 +19,7 @@ func times(seed uint64, step int64, n int, T float64, stratified bool) []float64
 	key := latent.Uint64(seed, streamTime, uint64(step))
 	t := make([]float64, n)
 	for i := range t {
-		t[i] = unit(key, uint64(i))
+		t[i] = float64(latent.Uint64(key, streamTime, uint64(i))>>11) * 0x1p-53 // uniform in [0, 1)
 	}
 	if stratified {
 		for i, part := range latent.Perm(key, streamTime, n) {
@@ -30,11 +30,6 @@ func times(seed uint64, step int64, n int, T float64, stratified bool) []float64
 		t[i] *= T
 	}
 	return t
-}
-
-// unit returns a number uniform in [0, 1).
-func unit(key, counter uint64) float64 {
-	return float64(latent.Uint64(key, streamTime, counter)>>11) * 0x1p-53
 }
 
 // variances returns n·j noise variances of EDM's score-matching loss as a function of seed and step,

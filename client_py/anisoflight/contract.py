@@ -3,31 +3,11 @@
 from __future__ import annotations
 
 READS = frozenset(
-    {
-        "Sample",
-        "EvaluateSchedule",
-        "WatchRun",
-        "EvaluateModel",
-        "Predict",
-        "BenchSchedule",
-        "Dataset",
-        "Basis",
-        "Model",
-        "ServerInfo",
-        "ListModels",
-        "DescribeModel",
-        "ListSchedules",
-        "ExportSchedule",
-        "PlanSampler",
-        "ExportStart",
-        "ExportStatistics",
-        "ExportFitted",
-        "ListBases",
-        "ListDatasets",
-        "Advise",
-        "ListRuns",
-        "GetRun",
-    }
+    """
+    Sample EvaluateSchedule WatchRun EvaluateModel Predict BenchSchedule Dataset Basis Model ServerInfo ListModels
+    DescribeModel ListSchedules ExportSchedule PlanSampler ExportStart ExportStatistics ExportFitted ListBases
+    ListDatasets Advise ListRuns GetRun
+    """.split()  # noqa: SIM905
 )
 """Operations that change nothing that is stored, which a client may repeat."""
 

@@ -18,6 +18,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterable
+from functools import partialmethod
 from typing import Any
 
 import pyarrow as pa
@@ -188,19 +189,12 @@ def warn(notes: Iterable[str]) -> None:
 class _StandardError:
     """sys.stderr, which may be missing, closed, full or a pipe that nobody reads: then nothing is written."""
 
-    def write(self, text: str) -> None:
+    def _tried(self, method: str, *args: Any) -> Any:
         with contextlib.suppress(OSError, ValueError, AttributeError):
-            sys.stderr.write(text)
+            return getattr(sys.stderr, method)(*args)
 
-    def flush(self) -> None:
-        with contextlib.suppress(OSError, ValueError, AttributeError):
-            sys.stderr.flush()
-
-    def isatty(self) -> bool:
-        try:
-            return sys.stderr.isatty()
-        except (OSError, ValueError, AttributeError):
-            return False
+    write, flush = partialmethod(_tried, "write"), partialmethod(_tried, "flush")
+    isatty = partialmethod(_tried, "isatty")
 
     def __getattr__(self, name: str) -> Any:
         return getattr(sys.stderr, name)

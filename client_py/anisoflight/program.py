@@ -71,7 +71,6 @@ def add_server(group: argparse._ArgumentGroup, default: str | None, about: str) 
 def connected(args: argparse.Namespace) -> Client:
     """A client of the server that the arguments of `add_server`, or the variables of `anisoflight`, select."""
     token = args.token_file.read_text(encoding="utf-8").strip() if args.token_file else None
-
     roots, chain, key = (getattr(args, name) or os.environ.get(f"ANISOFLIGHT_{name.upper()}") for name in _FILES)
     token = token or os.environ.get("ANISOFLIGHT_TOKEN")
     return connect(args.server, token, roots, cert_chain=chain, private_key=key)
@@ -111,8 +110,7 @@ def address_of(data: Path) -> str | None:
             if address := process.get("address"):
                 return address
             if attempt == _LOOKS_BEFORE_NOTE:
-                message = f"process {process['pid']} ({process['program']}) uses the folder {data}; waiting for it"
-                say(message)
+                say(f"process {process['pid']} ({process['program']}) uses the folder {data}; waiting for it")
         last = holder
         time.sleep(_TICK)
     return None

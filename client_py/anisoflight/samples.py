@@ -52,11 +52,8 @@ class ImageTable(Sequence[Array]):
         if not isinstance(place, slice):
             return self.images[place]
         start, stop, step = place.indices(len(self))
-        rows = (
-            self.table.slice(start, max(0, stop - start))
-            if step == 1
-            else self.table.take(np.arange(start, stop, step))
-        )
+        chosen = np.arange(start, stop, step)
+        rows = self.table.slice(start, len(chosen)) if step == 1 else self.table.take(chosen)
         return type(self)(rows, self.decode)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
@@ -195,9 +192,8 @@ class ImageTable(Sequence[Array]):
         request = json.loads(self.metadata.get("request", "{}"))
         if "solver" not in request:
             return []
-        grid, schedule = (
-            value if isinstance(value, str) else json.dumps(value) for value in (request["grid"], request["schedule"])
-        )
+        chosen = (request["grid"], request["schedule"])
+        grid, schedule = (value if isinstance(value, str) else json.dumps(value) for value in chosen)
         order = f" of order {request['order']}" if "order" in request else ""
         cost = f", {self.metadata['nfe']} evaluations" if "nfe" in self.metadata else ""
         return [f"solver {request['solver']}{order}{cost}, grid {grid}, schedule {schedule}"]

@@ -56,8 +56,7 @@ def exactly(images: Any) -> contextlib.AbstractContextManager[Any]:
     import torch  # pyright: ignore[reportMissingImports]
 
     kind = images.device.type
-    used = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
-    return torch.autocast(kind, enabled=False) if used else contextlib.nullcontext()
+    return torch.autocast(kind, enabled=False) if torch.amp.is_autocast_available(kind) else contextlib.nullcontext()
 
 
 def copied(array: Any) -> Any:

@@ -477,3 +477,30 @@ def test_a_trained_network_given_as_another_kind(unet: UNet2DModel, prediction: 
     assert Denoiser(unet, DDPMScheduler()).check((1, 8, 8), data).passes()
     with pytest.raises(BadRequestError, match=f"must be epsilon, by the network's answers, got {prediction}"):
         Denoiser(unet, DDPMScheduler(), prediction).check((1, 8, 8), data)
+
+
+def test_a_network_may_refuse_fractional_times_by_any_error() -> None:
+    def takes_integers(error: type[Exception]) -> Any:
+        def network(x: Any, t: Any) -> Any:
+            if t.is_floating_point():
+                raise error("times must be integers")
+            return x
+
+        return network
+
+    for error in (ValueError, AssertionError, KeyError):
+        D = Denoiser(takes_integers(error), prediction="epsilon")
+        D(torch.zeros(2, 1, 4), D.network.sigma(300))
+        assert len(D.levels or ()) == 1000
+
+
+def test_a_network_may_write_into_its_time_and_take_it_by_keyword_alone() -> None:
+    def network(x: Any, *, sigma: Any) -> Any:
+        out = x / (1 + sigma[:, None, None] ** 2)
+        sigma.zero_()
+        return out
+
+    x, sigma = torch.ones(2, 1, 3), torch.tensor([1.0, 3.0])
+    out = Denoiser(network, "denoiser")(x, sigma)
+    assert out[:, 0, 0].tolist() == pytest.approx([0.5, 0.1])
+    assert sigma.tolist() == [1.0, 3.0]

@@ -52,14 +52,16 @@ func (c comments) contract() string {
 from __future__ import annotations
 
 READS = frozenset(
-    {
+    """
 `)
+	var reads []string
 	for _, op := range api.Operations() {
 		if op.Reads && op.By(api.ByAction|api.ByGet) {
-			fmt.Fprintf(&b, "        %q,\n", op.Name)
+			reads = append(reads, op.Name)
 		}
 	}
-	b.WriteString(`    }
+	b.WriteString(wrapped(reads, "    ", "    "))
+	b.WriteString(`    """.split()  # noqa: SIM905
 )
 """Operations that change nothing that is stored, which a client may repeat."""
 
@@ -101,7 +103,6 @@ FIELDS = {
 
 // docstring returns a field's entry of a docstring.
 func docstring(f api.Field) string {
-	const indent, widest = "        ", 118
 	text := f.Name + ": " + python(f.Type)
 	switch {
 	case f.Required:
@@ -112,13 +113,19 @@ func docstring(f api.Field) string {
 	if help := api.WithWords(f.Help, f.Words); help != "" {
 		text += ". " + strings.ToUpper(help[:1]) + help[1:] + "."
 	}
-	out, line := "", indent
-	for i, word := range strings.Fields(strings.ReplaceAll(text, `\`, "")) {
+	const indent = "        "
+	return wrapped(strings.Fields(strings.ReplaceAll(text, `\`, "")), indent, indent+"    ")
+}
+
+// wrapped returns words in lines, the first and the rest with their indents.
+func wrapped(words []string, first, rest string) string {
+	out, line := "", first
+	for i, word := range words {
 		switch {
 		case i == 0:
 			line += word
-		case utf8.RuneCountInString(line+" "+word) > widest:
-			out, line = out+line+"\n", indent+"    "+word
+		case utf8.RuneCountInString(line+" "+word) > 118:
+			out, line = out+line+"\n", rest+word
 		default:
 			line += " " + word
 		}

@@ -52,17 +52,13 @@ func exitStatus(ctx context.Context, stderr io.Writer, err error) int {
 	case errors.As(err, &usage):
 		fmt.Fprintf(stderr, "anisoflight: %v\nSee `%s --help`.\n", err, usage.Command)
 		return 2
-	case errors.Is(err, command.ErrInterrupted), ctx.Err() != nil && isCancelled(err):
+	case errors.Is(err, command.ErrInterrupted),
+		ctx.Err() != nil && (errors.Is(err, context.Canceled) || command.IsCode(err, api.Cancelled)):
 		fmt.Fprintln(stderr, "anisoflight: interrupted")
 		return 130
 	}
 	fmt.Fprintf(stderr, "anisoflight: %s\n", command.ErrorText(err))
 	return 1
-}
-
-// isCancelled reports whether an error is the consequence of an interrupt.
-func isCancelled(err error) bool {
-	return errors.Is(err, context.Canceled) || command.IsCode(err, api.Cancelled)
 }
 
 func newRoot() *cobra.Command {

@@ -262,18 +262,11 @@ func (f *fewStepSearch) onPolynomial(name string, sigma, rho float64) (*Candidat
 	for i, t := range plan.T {
 		g[i], _ = edm.At(0, 0).Eval(t)
 	}
+	if g = f.known(g, 2); g == nil {
+		return nil, nil
+	}
 	if f.Levels != nil {
-		levels := make([]float64, len(g))
-		for i, v := range g {
-			levels[i] = math.Sqrt(v)
-		}
-		if levels = f.known(levels); levels == nil {
-			return nil, nil
-		}
-		for i, level := range levels {
-			g[i] = level * level
-		}
-		sigma = levels[0]
+		sigma = math.Sqrt(g[0])
 	}
 	path, err := schedule.PathThrough(g, edm.T())
 	if err != nil {

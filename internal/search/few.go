@@ -91,24 +91,25 @@ func newSearcher(network sampler.Ensemble, set Settings) searcher {
 	return searcher{set, network}
 }
 
-// known returns the levels moved to the nearest that the network knows, each to another, or nil if there are too few.
-// The last, at which the network is not evaluated, stays.
-func (s *searcher) known(levels []float64) []float64 {
+// known returns a power of noise levels moved to the nearest that the network knows, each to another, or nil if there are
+// too few. The last, at which the network is not evaluated, stays.
+func (s *searcher) known(levels []float64, power float64) []float64 {
 	if s.Levels == nil {
 		return levels
 	}
 	out, next, n := slices.Clone(levels), 0, len(levels)-1
 	for i := range n {
 		last := len(s.Levels) - (n - i)
+		far := func(k int) float64 { return math.Abs(power*math.Log(s.Levels[k]) - math.Log(levels[i])) }
 		if next > last {
 			return nil
 		}
 		for k := next; k <= last; k++ {
-			if math.Abs(math.Log(s.Levels[k]/levels[i])) < math.Abs(math.Log(s.Levels[next]/levels[i])) {
+			if far(k) < far(next) {
 				next = k
 			}
 		}
-		out[i] = s.Levels[next]
+		out[i] = math.Pow(s.Levels[next], power)
 		next++
 	}
 	return out
@@ -212,7 +213,7 @@ func Few(ctx context.Context, network sampler.Ensemble, images *Images, set Sett
 		return nil, ErrTooLarge
 	}
 	if f.Learn {
-		f.Progress.More(shareOfLearn)
+		f.Progress.total += shareOfLearn
 	}
 	if err := f.spend(); err != nil {
 		return nil, err

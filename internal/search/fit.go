@@ -180,7 +180,8 @@ func (f *fitter) gram(stages int, st solver.Stage, step int) *sampler.Gram {
 	if f.isotropic {
 		parts = nil
 	}
-	return sampler.NewGram(parts, stages, terms(st), f.states, f.at[step], f.samples)
+	terms := max(2, len(st.Beta[0])) // of the state, and of each evaluation and its state; the newest's is the running one
+	return sampler.NewGram(parts, stages, terms, f.states, f.at[step], f.samples)
 }
 
 // converge sets the states of converged trajectories at the nodes after the first.
@@ -220,10 +221,6 @@ func (f *fitter) follow(plan *solver.Plan, first, end int, reducer sampler.Reduc
 	}
 	return f.network.Follow(f.ctx, t, reducer)
 }
-
-// terms returns the number of weights of a stage: of the state, and of each evaluation and its state. The state of the
-// newest evaluation is the running one.
-func terms(st solver.Stage) int { return max(2, len(st.Beta[0])) }
 
 // fitStep fits one stage's weights, by part unless the sums have a single part, with the ridge that has the least
 // held-out error. It returns nil if no error is finite.

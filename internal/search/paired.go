@@ -116,7 +116,7 @@ func (f *pairedSearch) levels(n int) map[string][]float64 {
 		}
 	}
 	for named, levels := range out {
-		if out[named] = f.known(levels); out[named] == nil {
+		if out[named] = f.known(levels, 1); out[named] == nil {
 			delete(out, named)
 		}
 	}

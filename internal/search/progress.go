@@ -22,9 +22,6 @@ func NewProgress(report func(part string, done, total int)) *Progress {
 	return &Progress{report: report, total: 1000, seconds: map[string]float64{}}
 }
 
-// More adds the share of an optional part.
-func (p *Progress) More(share int) { p.total += share }
-
 // Begin ends the current part, even if it is not complete, and begins the next, with a planned number of evaluations.
 func (p *Progress) Begin(part string, share, planned int) {
 	p.stop()

@@ -82,10 +82,11 @@ func (e Entry) misfit(t Tensor) string {
 	if !slices.Equal(t.Shape, e.Shape) || len(t.Data) != e.Size() {
 		return fmt.Sprintf("has shape %v and %d values; config.json asks for %v", t.Shape, len(t.Data), e.Shape)
 	}
-	if e.Constant != nil && !agree(t.Data, e.Constant) {
+	same := func(a, b float32) bool { return math.Abs(float64(a-b)) <= 1e-6 }
+	if e.Constant != nil && !slices.EqualFunc(t.Data, e.Constant, same) {
 		return fmt.Sprintf("holds %v; config.json asks for %v", t.Data, e.Constant)
 	}
-	if i := slices.IndexFunc(t.Data, notFinite); i >= 0 {
+	if i := slices.IndexFunc(t.Data, func(v float32) bool { return v-v != 0 }); i >= 0 {
 		return fmt.Sprintf("holds %v at %d", t.Data[i], i)
 	}
 	if e.Check != nil {
@@ -93,17 +94,6 @@ func (e Entry) misfit(t Tensor) string {
 	}
 	return ""
 }
-
-func agree(a, b []float32) bool {
-	for i := range b {
-		if !(math.Abs(float64(a[i]-b[i])) <= 1e-6) {
-			return false
-		}
-	}
-	return true
-}
-
-func notFinite(v float32) bool { return v != v || math.IsInf(float64(v), 0) }
 
 // ConfigError reports a field of a network's configuration that cannot be used.
 type ConfigError struct {

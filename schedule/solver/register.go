@@ -141,14 +141,6 @@ func (s Settings) method() Method {
 // order 3 is worse with nine evaluations than with five; order 2 improves with each evaluation.
 const fewEvaluations = 13
 
-// defaultOrder returns the order of a plan of nfe evaluations if the settings have none.
-func (m Method) defaultOrder(nfe int) int {
-	if m.lowersOrder && nfe < fewEvaluations {
-		return 2
-	}
-	return m.UsualOrder
-}
-
 // cost returns the number of evaluations of n steps.
 func (m Method) cost(n int, eulerEnd bool) int {
 	each := max(1, m.evaluations)

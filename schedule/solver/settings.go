@@ -85,7 +85,10 @@ func (s Settings) Resolve() (Settings, error) {
 		return s, err
 	}
 	if s.Order == 0 {
-		s.Order = m.defaultOrder(s.NFE)
+		s.Order = m.UsualOrder
+		if m.lowersOrder && s.NFE < fewEvaluations {
+			s.Order = 2
+		}
 	}
 	return s, nil
 }

@@ -143,13 +143,9 @@ func (r *Run) decodeHead(b []byte) error {
 	return nil
 }
 
-func (r *Run) decodeNetwork(b []byte) error {
-	net, err := ParseNetwork(b)
-	if err != nil {
-		return err
-	}
-	r.Network = net
-	return nil
+func (r *Run) decodeNetwork(b []byte) (err error) {
+	r.Network, err = ParseNetwork(b)
+	return err
 }
 
 func (r *Run) decodeState(b []byte) error {

@@ -69,24 +69,14 @@ def solver_of(word: str) -> dict[str, Any]:
 
 def measure(args: argparse.Namespace) -> pd.DataFrame:
     """The comparison, with schedules, grids and solvers named as on the command line."""
-    solvers = [solver_of(word) for word in args.solvers]
+    same = ("model", "nfe", "probes", "samples", "seeds", "guidance", "guidance_interval", "guide")
+    options: dict[str, Any] = {name: getattr(args, name) for name in same}
+    options |= {"reference": args.dataset, "features": args.components, "progress": stderr.isatty()}
+    options["solvers"] = [solver_of(word) for word in args.solvers]
+    options["grids"] = [{"table": word} if word.startswith("ays-") else word for word in args.grids]
+    options["schedules"] = [None if word == "own" else word for word in args.schedules]
     with folder_server(args) as client:
-        frame = client.compare(
-            args.model,
-            solvers=solvers,
-            nfe=args.nfe,
-            grids=[{"table": word} if word.startswith("ays-") else word for word in args.grids],
-            schedules=[None if word == "own" else word for word in args.schedules],
-            probes=args.probes,
-            reference=args.dataset,
-            features=args.components,
-            samples=args.samples,
-            seeds=args.seeds,
-            guidance=args.guidance,
-            guidance_interval=args.guidance_interval,
-            guide=args.guide,
-            progress=stderr.isatty(),
-        )
+        frame = client.compare(**options)
     cells = product(args.schedules, args.grids, args.solvers, args.nfe)
     frame["schedule"], frame["grid"], frame["solver"], _ = zip(*cells, strict=True)
     return frame

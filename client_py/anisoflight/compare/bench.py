@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -28,10 +28,6 @@ class Sampler:
     model: str
     options: Mapping[str, Any]
     path: str
-
-    def with_options(self, **more: Any) -> Sampler:
-        """The same sampler with further options."""
-        return replace(self, options={**self.options, **more})
 
     def draw(self, client: Sampling, **more: Any) -> Samples:
         """Samples in float32; `more` are further options, such as n or labels, seed and nfe."""

@@ -113,13 +113,8 @@ class Measurement:
         return Neighbours(self.reference.rows, self.pace.progress)
 
     def _key(self, job: Job) -> dict[str, Any]:
-        return {
-            "source": job.source,
-            "asked": dict(job.asked),
-            "metrics": self.metrics,
-            "features": self.features.hash,
-            "reference": self.reference.hash,
-        }
+        hashes = {"features": self.features.hash, "reference": self.reference.hash}
+        return {"source": job.source, "asked": dict(job.asked), "metrics": self.metrics, **hashes}
 
     def folder(self, job: Job) -> Path:
         """The folder of the stretches of a job."""

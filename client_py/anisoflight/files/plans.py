@@ -99,10 +99,5 @@ def left(part: Mapping[str, Any], step: int) -> dict[str, Any]:
     for stage, own in zip(rest, tails[step - 1] if step and tails else [], strict=False):
         stage |= own
     rest[0].pop("noise", None)
-    return {
-        **part,
-        "t": part["t"][step:],
-        "init": np.sqrt(rest[0]["g"]).tolist(),
-        "stages": rest,
-        "tails": tails[step:],
-    }
+    init = np.sqrt(rest[0]["g"]).tolist()
+    return {**part, "t": part["t"][step:], "init": init, "stages": rest, "tails": tails[step:]}

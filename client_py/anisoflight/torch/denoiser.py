@@ -114,9 +114,8 @@ class Denoiser:
             )
         if batch is not None and batch < 1:
             raise BadRequestError(f"batch must be 1 or more, got {batch}")
-        self._shared = SimpleNamespace(
-            counts=0, batch=batch or 1 << 40, whole=None, computes=None
-        )  # with what `at` makes of this
+        # with what `at` makes of this
+        self._shared = SimpleNamespace(counts=0, batch=batch or 1 << 40, whole=None, computes=None)
 
     @property
     def device(self) -> torch.device | None:
@@ -152,10 +151,6 @@ class Denoiser:
         found = {self._kind.sigma(float(time)) for time in self.whole_times}
         ends = 0.999 * self.sigma_min, 1.001 * self.sigma_max
         return sorted((level for level in found if ends[0] < level < ends[1]), reverse=True)
-
-    def take_whole_times(self) -> None:
-        """Evaluate the network at whole times alone."""
-        self._shared.whole = True
 
     @property
     def batch(self) -> int:
@@ -296,7 +291,7 @@ class Denoiser:
                 out = self._asked(z, time, cond)
                 self._shared.whole = False
                 return out
-            except (RuntimeError, IndexError, TypeError) as error:
+            except Exception as error:
                 if isinstance(error, torch.OutOfMemoryError) or not self.whole_times:
                     raise
                 with suppress(Exception):  # of a table of embeddings
@@ -315,7 +310,7 @@ class Denoiser:
     def _asked(self, z: Tensor, time: Tensor, cond: dict[str, Any]) -> Tensor:
         real = self._dtype or self._computes[1] or z.dtype
         if time.is_floating_point():  # half precision would round them
-            time = time.to(torch.promote_types(real, torch.float32))
+            time = time.to(torch.promote_types(real, torch.float32), copy=True)
         cond = _mapped(lambda one: one.to(z.device, real if one.is_floating_point() else None, copy=True), cond)
         inputs = [z.to(real, copy=True), time]
         if self._time_first:
@@ -333,9 +328,8 @@ class Denoiser:
             return {}
         if not isinstance(cond, Mapping):
             if self._condition is None:
-                raise BadRequestError(
-                    f"conditions must be by keyword for this network, got a {type(cond).__name__} alone"
-                )
+                kind = type(cond).__name__
+                raise BadRequestError(f"conditions must be by keyword for this network, got a {kind} alone")
             cond = {self._condition: cond}
         return _with_rows(cond)
 
@@ -352,7 +346,8 @@ def _signature(network: Any, module: torch.nn.Module | None) -> tuple[str, bool,
         return "", False, None
     names = [name for name, one in found.items() if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
     first = len(names) > 1 and names[0] in _FIRST_TIMES and names[1] not in _TIMES
-    time = "" if first else next((name for name in _TIMES if name in names[1:] and names[1] not in _TIMES), "")
+    second = len(names) > 1 and names[1] in _TIMES and found[names[1]].kind is not inspect.Parameter.KEYWORD_ONLY
+    time = "" if first or second else next((name for name in _TIMES if name in names[1:]), "")
     others = [name for name in names[1:] if name not in bound and name != (time or names[1])]
     return time, first, next((name for name in _CONDITIONS if name in others), others[0] if others else None)
 

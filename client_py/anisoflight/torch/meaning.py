@@ -72,7 +72,9 @@ def parametrization(scheduler: Any = None, prediction: Any = None) -> dict[str, 
         return {**section, "to_data": True} if config.get("invert_sigmas") else section
     alphas = getattr(scheduler, "alphas_cumprod", None)
     if alphas is None and "beta_start" in config:
-        alphas = _made(kind, config).alphas_cumprod
+        diffusers: Any = importlib.import_module("diffusers")
+        known = {key: value for key, value in config.items() if key != "_class_name"}
+        alphas = getattr(diffusers, kind, diffusers.DDPMScheduler).from_config(known).alphas_cumprod
     if alphas is None or continuous or flows:
         raise bad_model(
             f"the scheduler must have betas, or be of flow matching or EDM's, got {kind} for {name}: give one that is, "
@@ -92,13 +94,6 @@ def _given(scheduler: Any, prediction: Any) -> dict[str, Any] | None:
     return None
 
 
-def _made(kind: str, config: Mapping[str, Any]) -> Any:
-    """The scheduler of a config."""
-    diffusers: Any = importlib.import_module("diffusers")
-    made = getattr(diffusers, kind, diffusers.DDPMScheduler)
-    return made.from_config({key: value for key, value in config.items() if key != "_class_name"})
-
-
 def meaning(module: Any, scheduler: Any = None, prediction: Any = None) -> dict[str, Any]:
     """`parametrization` of a module, in the times that it receives itself: "edm" by default, but an error for a network
     of diffusers.
@@ -110,9 +105,8 @@ def meaning(module: Any, scheduler: Any = None, prediction: Any = None) -> dict[
             "or give scheduler, the one that it was trained with"
         )
     section = parametrization(scheduler, prediction)
-    if not known or section["kind"] != "flow" or section.get("to_data") or "steps" not in section:
-        return section
-    if _given(scheduler, prediction) is not None:
+    own = _given(scheduler, prediction) is not None or section.get("to_data") or "steps" not in section
+    if not known or section["kind"] != "flow" or own:
         return section
     family = name.removesuffix("Model").removesuffix("2D").removesuffix("Transformer")
     if family in _NEGATED:

@@ -9,6 +9,7 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -150,7 +151,7 @@ def _checked(labels: Any, count: int, rows: int) -> Array | None:
     found = np.asarray(getattr(labels, "tolist", lambda: labels)())
     if found.shape != (count,) or found.dtype.kind not in "iu" or found.min() < 0 or found.max() >= rows:
         raise bad_tensor(f"labels must be {count} whole numbers below the denoiser's {rows} rows")
-    return found
+    return found.astype(np.int64)
 
 
 def _budgeted(budget: int | str | None, denoiser: Denoiser) -> dict[str, Any]:
@@ -208,44 +209,38 @@ def _in_units(end: dict[str, Any], law: Start | None, unit: float) -> Start | No
     return law
 
 
+@dataclass
 class _Follower:
     """Answers the server's questions about a denoiser."""
 
-    bar: Any
-    evaluations = 0
-
-    def __init__(
-        self,
-        denoiser: Denoiser,
-        shape: tuple[int, ...],
-        folded: tuple[int, int, int],
-        data: Any,
-        labels: Any,
-        features: Callable[[Tensor], Tensor] | None,
-        seconds: float,
-        unit: float,
-    ) -> None:
-        self._unit = unit  # of all values but those that the denoiser and the features get
-        self._denoiser, self._shape, self._folded, self._data = denoiser, shape, folded, data
-        self._labels = None if labels is None else np.asarray(labels, np.int64)
-        self._features, self._seconds = features, seconds
-        self._law: Start | None = None
-        self._kept: dict[int, list[Tensor]] = {}  # states of trajectories by their number, on the host
-        self._columns: list[Tensor] = []  # samples, or their features, of plans that are compared
-        self._memo: dict[Any, list[tuple[Tensor, ...]]] = {}  # states, σ and evaluations by stage, of the last latents
+    denoiser: Denoiser
+    shape: tuple[int, ...]
+    folded: tuple[int, int, int]
+    data: Any
+    labels: Array | None
+    features: Callable[[Tensor], Tensor] | None
+    seconds: float
+    unit: float  # of all values but those that the denoiser and the features get
+    bar: Any = None
+    evaluations: int = 0
+    law: Start | None = None
+    kept: dict[int, list[Tensor]] = field(default_factory=dict)  # states of trajectories by their number, on the host
+    columns: list[Tensor] = field(default_factory=list)  # samples, or their features, of plans that are compared
+    memo: dict[Any, list[tuple[Tensor, ...]]] = field(default_factory=dict)
+    """states, σ and evaluations by stage, of the last latents"""
 
     def __call__(self, event: dict[str, Any], question: Question) -> Array:
         if self.bar.total is None and event.get("evaluations"):
-            self.bar.total = event["evaluations"] * self._denoiser.evaluations_per_call
+            self.bar.total = event["evaluations"] * self.denoiser.evaluations_per_call
             if not self.bar.disable:
-                seconds = self.bar.total * self._seconds
+                seconds = self.bar.total * self.seconds
                 print(f"few: at most {self.bar.total} evaluations, about {_spoken(seconds)}")
         self.bar.set_postfix_str(event.get("part", ""), refresh=False)
         question_kind = event["ask"]
         if question_kind == "follow":
             return self._follow(event, question)
         if question_kind == "labels":
-            return self._labels[question.image]  # pyright: ignore[reportOptionalSubscript]
+            return self.labels[question.image]  # pyright: ignore[reportOptionalSubscript]
         if question_kind == "residuals":
             return self._residuals(question)
         images = self._images(question.image)
@@ -253,47 +248,47 @@ class _Follower:
 
     def count_features(self) -> int:
         """The number of features."""
-        if self._data is not None:
+        if self.data is not None:
             images = self._images(np.arange(2))
         else:
-            images = torch.zeros(2, *self._shape, device=self._denoiser.device)
+            images = torch.zeros(2, *self.shape, device=self.denoiser.device)
         return self._seen(images).shape[1]
 
     def _seen(self, x: Tensor) -> Array:
         """Features [n, F]."""
         with exactly(x):
-            found = torch.as_tensor(self._features(x * self._unit)) if self._features is not None else x
+            found = torch.as_tensor(self.features(x * self.unit)) if self.features is not None else x
         if found.ndim < 2 or len(found) != len(x):
             raise bad_tensor(f"features must be [{len(x)}, F], got {list(found.shape)}")
         return found.detach().flatten(1).cpu().double().numpy()
 
     def _images(self, numbers: Array) -> Tensor:
-        images = torch.as_tensor(self._data[np.array(numbers)]).detach().to(torch.float32).to(self._denoiser.device)
-        if tuple(images.shape[1:]) != self._shape:
-            raise bad_tensor(f"data must be images [N, {self._shape}], got {list(images.shape)}")
-        return images / self._unit
+        images = torch.as_tensor(self.data[np.array(numbers)]).detach().to(torch.float32).to(self.denoiser.device)
+        if tuple(images.shape[1:]) != self.shape:
+            raise bad_tensor(f"data must be images [N, {self.shape}], got {list(images.shape)}")
+        return images / self.unit
 
     def _sent(self, x: Tensor) -> Array:
         """Images [n, H, W, C] in the form of the wire."""
-        height, width, channels = self._folded
+        height, width, channels = self.folded
         return x.detach().reshape(len(x), channels, height, width).movedim(1, -1).cpu().double().numpy()
 
     def _planes(self, values: Array) -> Tensor:
         """Values [n, H, W, C] in the shape of images."""
         planes = torch.from_numpy(np.ascontiguousarray(np.moveaxis(values, -1, 1)))
-        return planes.reshape(len(values), *self._shape).to(self._denoiser.device)
+        return planes.reshape(len(values), *self.shape).to(self.denoiser.device)
 
     def _evaluate(self, x: Tensor, sigma: Tensor, rows: Array) -> Tensor:
-        before = self._denoiser.counts
-        given = {"rows": torch.from_numpy(rows)} if self._denoiser.rows else {}
-        denoised = self._denoiser(x * self._unit, sigma * self._unit, **given) / self._unit
-        made = self._denoiser.counts - before
+        before = self.denoiser.counts
+        given = {"rows": torch.from_numpy(rows)} if self.denoiser.rows else {}
+        denoised = self.denoiser(x * self.unit, sigma * self.unit, **given) / self.unit
+        made = self.denoiser.counts - before
         self.evaluations += made
         self.bar.update(min(made, max(0, (self.bar.total or made) - self.bar.n)))
         return denoised
 
     def _parts(self, question: Question) -> Iterator[tuple[int, Question, Array]]:
-        size = max(1, min(self._denoiser.batch, _ROWS, _VALUES // math.prod(self._shape)))
+        size = max(1, min(self.denoiser.batch, _ROWS, _VALUES // math.prod(self.shape)))
         for begin in range(0, len(question.image), size):
             part = question.part(slice(begin, begin + size))
             yield begin, part, part.label.astype(np.int64)
@@ -302,7 +297,7 @@ class _Follower:
         """flow + ε, (D − x_0)/σ, of images with noise."""
         out = []
         for _, part, rows in self._parts(question):
-            x0, eps = self._images(part.image), self._planes(part.noise(self._folded))
+            x0, eps = self._images(part.image), self._planes(part.noise(self.folded))
             sigma = torch.from_numpy(part.g[:, 0] ** 0.5).to(x0)
             wide = sigma.reshape(-1, *[1] * (x0.ndim - 1))
             out.append(self._sent((self._evaluate(x0 + wide * eps, sigma, rows) - x0) / wide))
@@ -311,16 +306,16 @@ class _Follower:
     def _follow(self, event: dict[str, Any], question: Question) -> Array:
         """Trajectories of a plan, and their reductions."""
         if "law" in event:
-            self._law = Start(base64.b64decode(event["law"]))
-        plan = Plan(event["plan"], None, self._law if "start" in event["plan"] else None)
-        self._kept |= {one.get("of", 0): [] for one in event["reduce"] if one["kind"] == "states"}
+            self.law = Start(base64.b64decode(event["law"]))
+        plan = Plan(event["plan"], None, self.law if "start" in event["plan"] else None)
+        self.kept |= {one.get("of", 0): [] for one in event["reduce"] if one["kind"] == "states"}
         reducers = [_REDUCERS[one["kind"]](self, one) for one in event["reduce"]]
         grams = any(one["kind"] in ("gram", "column") for one in event["reduce"])
         for begin, part, rows in self._parts(question):
             if "from" in event:
-                noise = self._kept[event["of"]][event["from"]][begin : begin + len(rows)].to(self._denoiser.device)
+                noise = self.kept[event["of"]][event["from"]][begin : begin + len(rows)].to(self.denoiser.device)
             else:
-                noise = self._planes(latents(part.seed, self._folded))
+                noise = self._planes(latents(part.seed, self.folded))
             memo = self._remembered(part, (event.get("of"), event.get("from"))) if grams else None
             loop = plan.stages(noise, labels=rows if plan.labels else None)
             for number, _ in enumerate(loop):
@@ -344,10 +339,10 @@ class _Follower:
     def _remembered(self, part: Question, begin: tuple[int | None, ...]) -> list[tuple[Tensor, ...]]:
         """The evaluations of the last plan from these latents, which a fit shares in its first stages."""
         key = int(part.seed[0]), begin
-        if key not in self._memo:
-            self._memo = {other: kept for other, kept in self._memo.items() if other[1] == begin}
-            self._memo[key] = []
-        return self._memo[key]
+        if key not in self.memo:
+            self.memo = {other: kept for other, kept in self.memo.items() if other[1] == begin}
+            self.memo[key] = []
+        return self.memo[key]
 
 
 class _Samples:
@@ -355,7 +350,7 @@ class _Samples:
 
     def __init__(self, follower: _Follower, asked: Mapping[str, Any]) -> None:
         self._follower, self._asked = follower, asked
-        self._states = follower._kept.get(asked.get("of", 0), [])
+        self._states = follower.kept.get(asked.get("of", 0), [])
         self._found: list[Array] = []
 
     def evaluated(self, number: int, x: Tensor, denoised: Tensor) -> None:
@@ -395,7 +390,7 @@ class _Column(_Samples):
 
     def answer(self) -> Array:
         target, own = torch.from_numpy(np.concatenate(self._found, 1).reshape(2, -1))
-        columns, number = self._follower._columns, self._asked.get("column", 0)
+        columns, number = self._follower.columns, self._asked.get("column", 0)
         columns[number:] = [own.float()]
         products = [float(target @ target), *(float(own @ other.double()) for other in (target, *columns))]
         return np.array(products)
@@ -492,14 +487,9 @@ class _Products(_Samples):
 
 
 _REDUCERS = {
-    "products": _Products,
-    "samples": _Samples,
-    "features": _Samples,
-    "states": _States,
-    "column": _Column,
-    "error": _Errors,
-    "gram": _Gram,
-}
+    "products": _Products, "samples": _Samples, "features": _Samples, "states": _States, "column": _Column,
+    "error": _Errors, "gram": _Gram,
+}  # fmt: skip
 
 
 def _spoken(seconds: float) -> str:

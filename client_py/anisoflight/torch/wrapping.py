@@ -224,16 +224,11 @@ def adapter(wrapped: Wrapped) -> str:
     wrapper: Any = wrapped.module
     takes = inspect.signature(wrapper.module.forward).parameters
     head = wrapper.names or [*takes][: len(wrapped.examples)]
-    known_names = {*head, wrapper.label_name, "return_dict"} | {
-        key[0] for key in (wrapper.choice.parts if wrapper.choice else ())
-    }
+    parts = wrapper.choice.parts if wrapper.choice else ()
+    given = {*head, wrapper.label_name, "return_dict", *(key[0] for key in parts)}
     # In diffusers, what is needed may have None as its default.
-    missing = [
-        k
-        for k, one in takes.items()
-        if one.default is (None if wrapper.names else one.empty) or one.default is one.empty
-    ]
-    missing = [name for name in missing if name not in known_names and takes[name].kind < takes[name].VAR_KEYWORD]
+    needed = {k for k, one in takes.items() if one.default is one.empty or (wrapper.names and one.default is None)}
+    missing = [k for k, one in takes.items() if k in needed - given and one.kind < one.VAR_KEYWORD]
     if not missing:
         return ""
     call = ", ".join(f"{name}={value}" for name, value in zip(head, ("x", "noise_label", "class_labels"), strict=False))

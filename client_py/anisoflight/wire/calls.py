@@ -337,10 +337,8 @@ def joined(messages: Iterable[Message]) -> pa.Table:
     """The rows of all messages as one table, one chunk per message with rows. Warns of the notes in its metadata, to
     which the warnings of the messages are added.
     """
-    batches, warnings = [], []
-    for message in messages:
-        batches.append(message.batch)
-        warnings += [message.event["warning"]] if "warning" in message.event else []
+    pairs = [(message.batch, message.event.get("warning")) for message in messages]
+    batches, warnings = [batch for batch, _ in pairs], [warning for _, warning in pairs if warning]
     table = pa.Table.from_batches([batch for batch in batches if batch.num_rows] or batches[:1])
     metadata = table.schema.metadata or {}
     notes = json.loads(metadata.get(b"notes", b"[]")) + warnings

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
 )
 
 // Progress shows the progress of a long command: a bar on a terminal, else a log line every logEvery.
@@ -24,7 +26,7 @@ const logEvery = 10 * time.Second
 // NewProgress begins to show the progress of the work called what: as a bar if w is a terminal, else in the log.
 func NewProgress(w io.Writer, log *slog.Logger, what string) *Progress {
 	p := &Progress{out: w, log: log, what: what, next: time.Now().Add(logEvery)}
-	if onTerminal(w) {
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		p.bar = progressbar.NewOptions64(-1,
 			progressbar.OptionSetWriter(w),
 			progressbar.OptionSetDescription(what),

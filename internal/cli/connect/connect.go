@@ -54,32 +54,30 @@ const (
 // AwaitFolder is LockFolder for a server: it waits while another is ending. A server whose client was killed may still
 // give its address for a moment.
 func AwaitFolder(ctx context.Context, e command.Env) (*folderlock.Lock, error) {
-	for start, said := time.Now(), false; ; {
-		lock, err := LockFolder(e)
-		var held *folderlock.InUseError
-		if !errors.As(err, &held) {
-			return lock, err
-		}
-		if waited := time.Since(start); waited > endPatience || waited > time.Second && !held.Ending {
-			return nil, err
-		}
+	said := false
+	return lockWhile(ctx, e, func(held *folderlock.InUseError, waited time.Duration) bool {
 		if held.Ending && !said {
 			said = true
 			e.Log.Warn("waiting for the server of the data folder, which is ending", "pid", held.PID)
 		}
-		if err := pause(ctx); err != nil {
-			return nil, err
-		}
-	}
+		return held.Ending && waited <= endPatience || waited <= time.Second
+	})
 }
 
-// pause waits for a moment between two looks at a locked folder.
-func pause(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(10 * time.Millisecond):
-		return nil
+// lockWhile is LockFolder that waits for a locked folder as long as wait returns true.
+func lockWhile(
+	ctx context.Context, e command.Env, wait func(held *folderlock.InUseError, waited time.Duration) bool,
+) (*folderlock.Lock, error) {
+	for start := time.Now(); ; {
+		lock, err := LockFolder(e)
+		if held, ok := errors.AsType[*folderlock.InUseError](err); !ok || !wait(held, time.Since(start)) {
+			return lock, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
 	}
 }
 
@@ -102,25 +100,20 @@ func WithServerIn(ctx context.Context, e command.Env, w *processes.World, f func
 	if server := e.Text("server"); server != "" {
 		return remote(LocationOf(server))
 	}
-	var last folderlock.Holder
-	for start := time.Now(); ; {
-		lock, err := LockFolder(e)
-		var held *folderlock.InUseError
-		switch {
-		case err == nil:
-			return withLocal(ctx, e, lock, w, f)
-		case !errors.As(err, &held):
-			return err
-		case held.Address != "" && held.Holder == last: // the first read may give the remains of a killed process
-			return remote(held.Address)
-		case held.Address == "" && time.Since(start) > patience && (!held.Ending || time.Since(start) > endPatience):
-			return held
-		}
-		last = held.Holder
-		if err := pause(ctx); err != nil {
-			return err
-		}
+	var seen folderlock.Holder
+	known := false
+	lock, err := lockWhile(ctx, e, func(held *folderlock.InUseError, waited time.Duration) bool {
+		known = held.Address != "" && held.Holder == seen // the first read may give the remains of a killed process
+		seen = held.Holder
+		return !known && (held.Address != "" || waited <= patience || held.Ending && waited <= endPatience)
+	})
+	switch {
+	case known:
+		return remote(seen.Address)
+	case err != nil:
+		return err
 	}
+	return withLocal(ctx, e, lock, w, f)
 }
 
 // LockFolder takes the lock of the data folder. If the folder is missing, serve makes it; other commands that store

@@ -77,11 +77,14 @@ func (f *fewSearch) work(ctx context.Context) (err error) {
 	progress := search.NewProgress(func(part string, done, total int) {
 		f.done, f.total, f.part = int64(done), int64(total), part
 	})
+	highest := f.samples.Range.T()
+	if most := f.samples.Range.Max; most > 0 { // also above EDM's, since a client's data may have any scale
+		highest = most * most
+	}
 	set := search.Settings{
 		NFE: f.req.NFE, Solvers: f.req.Solvers, Samples: f.req.Samples, Budget: f.req.Budget / f.req.Each,
-		Seed: f.req.Seed, G0: f.samples.Range.G0(), T: f.highest(), Times: f.req.Times, Levels: f.req.Levels,
-		Learn: f.req.Learn,
-		Label: schedules.Labels(nil, f.req.Labels, f.req.Seed), Progress: progress,
+		Seed: f.req.Seed, G0: f.samples.Range.G0(), T: highest, Times: f.req.Times, Levels: f.req.Levels,
+		Learn: f.req.Learn, Label: schedules.Labels(nil, f.req.Labels, f.req.Seed), Progress: progress,
 		Planned: func(evaluations int) { f.evaluations = evaluations },
 	}
 	if f.samples.Images > 0 {
@@ -99,15 +102,6 @@ func (f *fewSearch) work(ctx context.Context) (err error) {
 	}
 	f.seconds = progress.Seconds()
 	return f.describe()
-}
-
-// highest returns the variance at which sampling begins: that of the request, also above EDM's, since a client's data
-// may have any scale.
-func (f *fewSearch) highest() float64 {
-	if most := f.samples.Range.Max; most > 0 {
-		return most * most
-	}
-	return f.samples.Range.T()
 }
 
 // amongImages searches with the images of the client, which it sends first.

@@ -67,7 +67,7 @@ func Begin(path string) (*Folder, error) {
 		return nil, err
 	}
 	f := &Folder{path: path, hidden: hidden, files: Manifest{}, unlock: unlock}
-	if err := makeFolder(f.dir()); err != nil {
+	if err := perform("mkdir", f.dir(), func() error { return os.Mkdir(f.dir(), 0o755) }); err != nil {
 		return nil, errors.Join(err, f.Abort())
 	}
 	return f, nil
@@ -199,7 +199,8 @@ var errLocked = errors.New("the folder is in use")
 // reserve makes a hidden folder in parent that no sweep removes before unlock.
 func reserve(parent string) (hidden string, unlock func(), err error) {
 	for {
-		if hidden, err = makeHidden(parent); err != nil {
+		err = perform("mkdir", parent, func() (err error) { hidden, err = os.MkdirTemp(parent, Prefix+"*"); return err })
+		if err != nil {
 			return "", nil, err
 		}
 		unlock, err = lock(hidden)

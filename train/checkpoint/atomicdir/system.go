@@ -42,16 +42,6 @@ func perform(name, path string, effect func() error) error {
 	return effect()
 }
 
-// makeHidden makes a folder with a new hidden name.
-func makeHidden(parent string) (path string, err error) {
-	err = perform("mkdir", parent, func() (err error) { path, err = os.MkdirTemp(parent, Prefix+"*"); return err })
-	return path, err
-}
-
-func makeFolder(path string) error {
-	return perform("mkdir", path, func() error { return os.Mkdir(path, 0o755) })
-}
-
 // create begins a new file, to be written and read.
 func create(path string) (file *os.File, err error) {
 	err = perform("create", path, func() (err error) {
