@@ -158,7 +158,7 @@ func (s *Runs) TrainSteps(_ context.Context, req api.TrainStep) (*api.Job, error
 		}
 		return err
 	}
-	return tables.Priced(s.cfg.MaxBytes, rowSchema("TrainStep", req, req.Run), int64(req.Steps), run)
+	return tables.NewPricedJob(s.cfg.MaxBytes, rowSchema("TrainStep", req, req.Run), int64(req.Steps), run)
 }
 
 // TrainOn takes one step on each batch that the caller sends.

@@ -57,7 +57,7 @@ func (k *Maker) Bench(_ context.Context, req api.BenchSchedule) (*api.Job, error
 		rows += api.SaturatingProduct(int64(s.J()+1), int64(len(rowLabels(s)))) * int64(len(req.Solvers)*len(req.NFE))
 	}
 	schema := tables.SchemaOf[api.BenchRow](tables.Metadata("BenchSchedule", req))
-	return tables.Priced(k.MaxBytes, schema, rows, func(ctx context.Context, emit func(api.Event) error) error {
+	return tables.NewPricedJob(k.MaxBytes, schema, rows, func(ctx context.Context, emit func(api.Event) error) error {
 		return runBench(ctx, d, schedules, req, emit)
 	})
 }
