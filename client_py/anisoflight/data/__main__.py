@@ -68,7 +68,7 @@ def _command(group: Any, name: str, about: str) -> argparse.ArgumentParser:
     command.add_argument("path", metavar="PATH", type=path_of, help="images, in any format that is read")
     about = (
         "source of labels: auto (the format's own), listed (in dataset.json or metadata), folder (the image's), none, "
-        "or a column of a table (default auto)"
+        "or a column of a table or .npz (default auto)"
     )
     command.add_argument("--labels", metavar="SOURCE", default="auto", help=about)
     about = "read only this folder of a folder or zip, such as train, or Parquet files whose names begin so"

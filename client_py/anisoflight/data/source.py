@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import tarfile
 import zipfile
@@ -41,7 +42,7 @@ def named(path: Path, entry: str = "") -> Iterator[None]:
         raise DataError(path, entry, error.message) from error
     except (
         ValueError, LookupError, TypeError, RuntimeError, OSError, EOFError,
-        pa.ArrowException, tarfile.TarError, zipfile.BadZipFile, zlib.error,
+        csv.Error, pa.ArrowException, tarfile.TarError, zipfile.BadZipFile, zlib.error,
     ) as error:  # fmt: skip
         raise DataError(path, entry, str(error).partition("\n")[0]) from error
 
