@@ -260,6 +260,16 @@ def test_a_class_has_a_picture_that_is_used(bad: bytes, tmp_path: Path) -> None:
             list(Conversion(source))
 
 
+def test_a_class_of_a_table_whose_images_are_bad_is_named(tmp_path: Path) -> None:
+    good = encoded(IMAGES[0])
+    pq.write_table(pa.table({"image": [good, b"bad", good], "label": [0, 1, 2]}), tmp_path / "a.parquet")
+    with open_source(tmp_path / "a.parquet") as source:
+        images = Conversion(source, skip=lambda error: None)
+        assert [label for _, label in images] == [0, 2], "numbers do not shift"
+        assert source.without_images(images.used, images.seen) == ["1"]
+        assert [found["images"] for found in inspect(source)["classes"]] == [1, 0, 1]
+
+
 def test_a_class_of_pictures_too_small_has_a_number(tmp_path: Path) -> None:
     large, small = encoded(picture(9, 9)), encoded(picture(3, 3))
     folder = written(tmp_path / "folder", **{"ant/0.png": large, "bee/0.png": small, "cat/0.png": large})

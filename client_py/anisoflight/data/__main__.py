@@ -161,7 +161,7 @@ def _convert(args: argparse.Namespace) -> None:
     line = f"{out}: {images.images} images of {height}×{width} pixels in {channels} channels"
     line += ", with labels" if source.labelled else ", without labels"
     line += f"; {images.left_out} too small and left out" if images.left_out else ""
-    empty = source.without_images(images.used) if source.labelled else []
+    empty = source.without_images(images.used, images.seen) if source.labelled else []
     line += f"; no images of {shortlist(empty)}, whose numbers stay" if empty else ""
     line += f"; {images.bad} bad and left out" if images.bad else ""
     print(line + (f"; ignored {shortlist(ignored)}" if ignored else ""))

@@ -85,9 +85,10 @@ class Source:
 
         return replace(self, labelled=False, classes=(), items=items)
 
-    def without_images(self, used: Collection[int]) -> list[str]:
-        """The names of the classes that are not used. They keep their numbers."""
-        return [name for label, name in enumerate(self.classes) if label not in used]
+    def without_images(self, used: Collection[int], seen: Collection[int] = ()) -> list[str]:
+        """The classes, also those `seen`, that are not used, by name or number. They keep their numbers."""
+        unused = sorted({*range(len(self.classes)), *seen} - {-1, *used})
+        return [self.classes[label] if label < len(self.classes) else str(label) for label in unused]
 
     def __enter__(self) -> Source:
         return self
