@@ -1,5 +1,6 @@
 """One image: encoded bytes to pixels and back, and the form of arrays of images."""
 
+import contextlib
 import io
 import re
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from ..images import MAX_PIXELS
 from ..wire.intake import pixels_in
 
 try:
-    from PIL import Image
+    from PIL import ExifTags, Image
 except ImportError:
     raise AnisoflightError("images need the package Pillow: pip install 'anisoflight[data]'", "NEEDS_PACKAGE") from None
 
@@ -23,6 +24,8 @@ MAX_ENCODED = 1 << 28  # bytes of an encoded image
 TOLERANCE = 1e-6  # by which a float may leave [−1, 1]
 
 _DAMAGED = (OSError, SyntaxError, EOFError)  # what Pillow raises of bytes that it cannot decode
+
+_TURNS = dict(enumerate(map(Image.Transpose, (0, 3, 1, 5, 4, 6, 2)), 2))  # of EXIF's orientations from 2 on
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp")
 OTHERS = (".gif", ".tif", ".tiff", ".ppm", ".pgm", ".avif", ".heic", ".jxl", ".jp2")
@@ -71,7 +74,8 @@ def decoded(data: bytes | None) -> Picture:
 def pixels_of(image: Image.Image) -> Picture:
     """The bytes [H, W, C] of an image of Pillow: one channel for grey modes, else three, red first.
 
-    Palettes are resolved, alpha is dropped, and of 16-bit grey the upper 8 bits are kept. ValueError if the mode does
+    The orientation of EXIF is applied, palettes are resolved, alpha is dropped, and of 16-bit grey the upper 8 bits are
+    kept. ValueError if the mode does
     not tell its scale, such as I (32 bits) and F (floats), or the image is damaged. Every image of a file, table or
     list is decoded here.
 
@@ -81,6 +85,10 @@ def pixels_of(image: Image.Image) -> Picture:
     if image.width * image.height > MAX_PIXELS:
         raise ValueError(f"claims {image.height}×{image.width} pixels; at most {MAX_PIXELS:,} are decoded")
     try:
+        image.load()
+        with contextlib.suppress(*_DAMAGED):  # EXIF that cannot be read turns nothing
+            if (turn := _TURNS.get(image.getexif().get(ExifTags.Base.Orientation, 1))) is not None:
+                image = image.transpose(turn)
         match image.mode:
             case "1" | "L" | "LA":
                 pixels = np.asarray(image.convert("L"))
