@@ -15,8 +15,7 @@
 //
 // A Run belongs to one goroutine. The schedules, rows and models that it returns are immutable.
 //
-// Begin with config.go, then setup.go, run.go and step.go. learner.go is the part of a step that the host computes, for
-// a Run and for a Remote, whose network is outside the process.
+// Begin with config.go, then setup.go, run.go and step.go. learner.go is the part of a step that the host computes.
 package train
 
 import (

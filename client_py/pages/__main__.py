@@ -31,7 +31,7 @@ REFERENCE = {
     "Image files": ["data"],
     "EDM checkpoints": ["convert"],
     "Fréchet distances": ["moments", "compare.metrics", "fid"],
-    "Networks of torch": ["torch.denoiser.Denoiser", "torch.searching.few", "torch.estimator.schedule"],
+    "Networks of torch": ["torch.denoiser.Denoiser", "torch.searching.few"],
     "Loops of your own, diffusers": ["plan.Stages", "diffusers"],
     "Errors": ["errors"],
 }

@@ -173,7 +173,7 @@ var operations = Table{
 	reads[ScheduleGradient]("ScheduleGradient", ByExchange, SampleScope,
 		"Estimate the gradient of the trajectory loss with respect to a schedule."),
 	writes[OfferNetwork]("OfferNetwork", ByExchange, TrainScope,
-		"Find a sampler or a schedule for a network that the client keeps and evaluates."),
+		"Find a sampler for a network that the client keeps and evaluates."),
 	reads[EvaluateModel]("EvaluateModel", ByAction|ByGet, SampleScope,
 		"Measure a model's loss by noise level on a data set.").
 		giving(EvaluationRow{}),

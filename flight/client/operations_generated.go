@@ -49,7 +49,7 @@ func (c *Client) ScheduleGradient(ctx context.Context, req api.ScheduleGradient,
 	return c.exchange(ctx, "ScheduleGradient", req, in)
 }
 
-// OfferNetwork finds a sampler or a schedule for a network that the client keeps and evaluates.
+// OfferNetwork finds a sampler for a network that the client keeps and evaluates.
 func (c *Client) OfferNetwork(ctx context.Context, req api.OfferNetwork, in Input) Rows {
 	return c.exchange(ctx, "OfferNetwork", req, in)
 }

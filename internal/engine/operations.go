@@ -35,7 +35,7 @@ func (e *Engine) newHandlers() map[string]handler {
 		"WatchRun":         {job: job(r.Watch)},
 		"Denoise":          {exchange: withRows(v.Denoise)},
 		"ScheduleGradient": {exchange: withRows(v.ScheduleGradient)},
-		"OfferNetwork":     {exchange: withRows(offered.Maker{Catalog: c}.Open)},
+		"OfferNetwork":     {exchange: withRows(offered.Open)},
 		"EvaluateModel":    {job: job(v.EvaluateModel)},
 		"Predict":          {job: job(v.Predict)},
 		"BenchSchedule":    {job: job(k.Bench)},
