@@ -11,7 +11,13 @@ from .operations.models import Models
 from .operations.schedules import Schedules
 from .operations.training import Training
 
-_GONE = gone("Client", {})
+_GONE = gone(
+    "Client",
+    {
+        "bench_schedule": "make_schedule prints what a schedule is worth on the data's Gaussian; "
+        "python -m anisoflight.fid calc measures samplers on a model; docs/schedules.md",
+    },
+)
 
 
 class Client(Models, Schedules, Training, Measurements, Comparisons):

@@ -78,11 +78,10 @@ def test_samples_guided_and_not_are_compared(client: anisoflight.LocalClient) ->
         assert (error[15] < error[5]).all(), error
 
 
-@pytest.mark.parametrize("kind", ["geodesic", "gaussian", "start", "few", "fit", "guided"])
+@pytest.mark.parametrize("kind", ["geodesic", "start", "few", "fit", "guided"])
 def test_schedules_that_are_made(client: anisoflight.LocalClient, kind: str) -> None:
     options: dict[str, Any] = {
         "geodesic": {"model": "walk", "dataset": "digits", "points": 8, "samples": 4, "statistics": True},
-        "gaussian": {"model": "walk", "dataset": "digits", "solver": "dpmpp2m", "nfe": 5},
         "guided": {
             "model": "walk", "dataset": "digits", "nfe": 5, "samples": 64, "solvers": ["dpmpp2m"], "guidance": 3.0,
         },

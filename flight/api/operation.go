@@ -97,6 +97,9 @@ func (t Table) Find(w Way, name string) (*Operation, error) {
 		return nil, Errorf(Unimplemented, "The action %s of Arrow Flight is not served here", name).
 			WithHint("ListActions lists those that are.")
 	}
+	if instead, ok := goneOperations[name]; ok {
+		return nil, Errorf(OpNotFound, "%s is gone since 0.1", name).WithHint("%s", instead)
+	}
 	hint := "docs/wire.md lists them, and ListActions the actions."
 	if ask := suggest.DidYouMean(name, names); ask != "" {
 		hint = "D" + ask[1:] + " " + hint
@@ -180,9 +183,6 @@ var operations = Table{
 	reads[Predict]("Predict", ByAction|ByGet, SampleScope,
 		"Predict the energy that each basis, and schedules per class, can save.").
 		giving(PredictionRow{}),
-	reads[BenchSchedule]("BenchSchedule", ByAction|ByGet, ReadScope,
-		"Compute the exact distances of solvers on schedules to a data set's Gaussian, without a model.").
-		giving(BenchRow{}),
 	reads[Dataset]("Dataset", ByGet, ReadScope, "Read a data set back."),
 	reads[Basis]("Basis", ByAction|ByGet, ReadScope, "Read the vectors of a basis back."),
 	reads[Model]("Model", ByGet, ReadScope, "Read the files of a model back."),

@@ -64,11 +64,6 @@ func (c *Client) Predict(ctx context.Context, req api.Predict) Rows {
 	return c.Get(ctx, "Predict", req)
 }
 
-// BenchSchedule computes the exact distances of solvers on schedules to a data set's Gaussian, without a model.
-func (c *Client) BenchSchedule(ctx context.Context, req api.BenchSchedule) Rows {
-	return c.Get(ctx, "BenchSchedule", req)
-}
-
 // Dataset reads a data set back.
 func (c *Client) Dataset(ctx context.Context, req api.Dataset) Rows {
 	return c.Get(ctx, "Dataset", req)

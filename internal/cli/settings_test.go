@@ -34,6 +34,8 @@ func TestWrongUsage(t *testing.T) {
 	}{
 		"unknown command":    {[]string{"nonsense"}, `unknown command "nonsense"`},
 		"mistyped command":   {[]string{"smaple"}, `unknown command "smaple"; did you mean "sample"?`},
+		"gone bench":         {[]string{"schedule", "bench", "--dataset", "d"}, `"bench" is gone since 0.1: measure samplers`},
+		"gone nodes":         {[]string{"schedule", "nodes", "--name", "s"}, `"nodes" is gone since 0.1: search levels and`},
 		"of a group":         {[]string{"schedule", "lsit"}, `unknown command "lsit"; did you mean "list"?`},
 		"mistyped flag":      {[]string{"sample", "--modle", "m"}, `unknown flag: --modle; did you mean "--model"?`},
 		"unknown flag":       {[]string{"doctor", "--nonsense"}, "--nonsense"},
@@ -67,7 +69,6 @@ func TestWrongUsage(t *testing.T) {
 		"a list for a text":      {[]string{"serve", "--config", configFile(t, "listen: [a, b]\n")}, "single string"},
 		"model is missing":       {[]string{"sample"}, "--model"},
 		"name is missing":        {[]string{"train"}, "--name"},
-		"nodes for no solver":    {[]string{"schedule", "nodes", "--name", "s", "--dataset", "d", "--nfe", "3"}, "--solver"},
 		"schedule is missing":    {[]string{"schedule", "show"}, "--schedule"},
 		"unwritable image":       {[]string{"sample", "--model", "m", "--out", "a.gif"}, ".png or .npz"},
 		"broken JSON":            {[]string{"sample", "--model", "m", "--grid", "{"}, "--grid must be JSON"},

@@ -175,7 +175,6 @@ func TestDamageWhileTraining(t *testing.T) {
 	for _, body := range []string{
 		`"kind":"few","model":"tiny","dataset":"noise","nfe":3,"samples":64`,
 		`"kind":"start","dataset":"noise"`,
-		`"kind":"gaussian","dataset":"noise","solver":"ab","nfe":3`,
 	} {
 		refuse(t, e, "MakeSchedule", `{"name":"x",`+body+`}`, api.Damaged, "images.npy")
 	}

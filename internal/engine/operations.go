@@ -38,7 +38,6 @@ func (e *Engine) newHandlers() map[string]handler {
 		"OfferNetwork":     {exchange: withRows(offered.Open)},
 		"EvaluateModel":    {job: job(v.EvaluateModel)},
 		"Predict":          {job: job(v.Predict)},
-		"BenchSchedule":    {job: job(k.Bench)},
 		"Dataset":          {job: job(d.SendDataset)},
 		"Basis":            {job: job(d.SendBasis)},
 		"Model":            {job: job(d.SendModel)},

@@ -78,10 +78,7 @@ func TestAdviseOnKnownGaussian(t *testing.T) {
 	if s.Basis != basis.KindDCT || !slices.Equal(s.Cuts, []int{1}) || s.GainStderr != 0 || s.Gain < 0 || s.Gain > 0.1 {
 		t.Errorf("subspaces %+v", s)
 	}
-	edm, err := Levels(t.Context(), got.Law, basis.None(2, 2), gaussian.Settings{
-		Sampler: solver.Settings{Solver: "heun", NFE: 5}, T: got.T, Family: schedule.Family{Basis: basis.KindNone},
-		G0: schedule.DefaultG0,
-	})
+	edm, err := OnEDM(got.Law, solver.Settings{Solver: "heun", NFE: 5}, schedule.DefaultG0, got.T)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,8 +86,8 @@ func TestAdviseOnKnownGaussian(t *testing.T) {
 	if w.NFE != 5 || !(w.IPNDM < w.EDM) || !(w.Heun < w.EDM) || got.Samplers[1].NFE != 18 {
 		t.Errorf("samplers %+v", got.Samplers)
 	}
-	if edm.EDM.Sampler.Grid.Kind == solver.GridEDM {
-		near("W2² of Heun's method", w.EDM, edm.EDM.W2, 1e-12)
+	if edm.Sampler.Grid.Kind == solver.GridEDM {
+		near("W2² of Heun's method", w.EDM, edm.W2, 1e-12)
 	}
 }
 

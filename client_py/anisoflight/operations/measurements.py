@@ -1,6 +1,5 @@
 """The operations that measure models, data sets and schedules without drawing an image."""
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy.typing as npt
@@ -56,36 +55,6 @@ class Measurements(Connection):
         frame["per_class"] = frame["per_class"].astype(bool)
         cuts = zip(frame.pop("cut"), frame.pop("cut_2"), strict=True)
         frame.insert(3, "cuts", [[cut for cut in pair if cut] for pair in cuts])
-        return frame
-
-    @documented("BenchSchedule")
-    def bench_schedule(
-        self,
-        dataset: str,
-        schedules: Sequence[str | Mapping[str, Any]] = ("edm",),
-        solvers: Sequence[str] = ("heun",),
-        nfe: Sequence[int] = (5, 9, 17),
-        *,
-        progress: bool = True,
-    ) -> pd.DataFrame:
-        """Solve with solvers on schedules for the data set's Gaussian, where a sampler's output is known in closed
-        form.
-
-        Columns schedule, solver, nfe, steps, label (−1: the whole data set), subspace (−1: the whole image), dims,
-        variance (the subspace's share); w2_squared = spread + shift: the squared 2-Wasserstein distance over the data's
-        total variance; noise: the error that independent errors of a network would add. No network is evaluated and
-        nothing is drawn. Schedules per class use the class's Gaussian, and those with a start begin from it. Schedules
-        on bases other than "none" and "dct", and the solvers local and fitted, are refused.
-
-        >>> table = client.bench_schedule("blocks", solvers=["euler", "dpmpp2m"], nfe=[5])
-        >>> table["solver"].tolist(), table["subspace"].tolist()
-        (['euler', 'euler', 'dpmpp2m', 'dpmpp2m'], [-1, 0, -1, 0])
-        """
-        lists = {"schedules": list(schedules), "solvers": list(solvers), "nfe": list(nfe)}
-        request = {"dataset": dataset, **lists}
-        frame = self.table("BenchSchedule", request, "bench", "row", progress=progress).to_pandas()
-        frame["schedule"] = [lists["schedules"][i] for i in frame["schedule"]]
-        frame["solver"] = [lists["solvers"][i] for i in frame["solver"]]
         return frame
 
     def schedule_gradient(

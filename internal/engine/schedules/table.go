@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/internal/engine/tables"
 )
 
@@ -91,4 +92,12 @@ func timesOf(req api.EvaluateSchedule, T float64) ([]float64, error) {
 		times[i] = min(times[i], T)
 	}
 	return times, nil
+}
+
+// rowLabels returns the labels of a schedule's rows: −1 alone if all classes share one.
+func rowLabels(s catalog.Schedule) []int {
+	if labels := s.Labels(); labels != nil {
+		return labels
+	}
+	return []int{-1}
 }
