@@ -11,7 +11,13 @@ from .operations.models import Models
 from .operations.schedules import Schedules
 from .operations.training import Training
 
-_GONE = gone("Client", {})
+_GONE = gone(
+    "Client",
+    {
+        "advise": "anisoflight data inspect prints T and c of the data, which schedules take by default; predict compares "
+        "subspaces, few searches a sampler",
+    },
+)
 
 
 class Client(Models, Schedules, Training, Measurements, Comparisons):

@@ -34,6 +34,7 @@ func TestWrongUsage(t *testing.T) {
 	}{
 		"unknown command":    {[]string{"nonsense"}, `unknown command "nonsense"`},
 		"mistyped command":   {[]string{"smaple"}, `unknown command "smaple"; did you mean "sample"?`},
+		"with a flag":        {[]string{"smaple", "--model", "m"}, `unknown command "smaple"; did you mean "sample"?`},
 		"of a group":         {[]string{"schedule", "lsit"}, `unknown command "lsit"; did you mean "list"?`},
 		"mistyped flag":      {[]string{"sample", "--modle", "m"}, `unknown flag: --modle; did you mean "--model"?`},
 		"unknown flag":       {[]string{"doctor", "--nonsense"}, "--nonsense"},

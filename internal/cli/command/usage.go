@@ -33,6 +33,9 @@ func FlagError(cmd *cobra.Command, err error) error {
 	if !errors.As(err, &unknown) {
 		return Usagef(cmd, "%w", err)
 	}
+	if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
+		return groupArgs(cmd, words) // the flag is that of a command that there is not
+	}
 	var known []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })
 	return Usagef(cmd, "%w%s", err, didYouMean("--"+unknown.GetSpecifiedName(), known))
@@ -119,7 +122,10 @@ func groupArgs(cmd *cobra.Command, args []string) error {
 }
 
 // gone has what to type in place of the commands of 0.1, by the group and the command.
-var gone = map[string]string{}
+var gone = map[string]string{
+	"anisoflight advise": "data inspect prints the standard deviation, T and c of the data; schedule predict compares " +
+		"subspaces, schedule few searches a sampler",
+}
 
 // Release is the version of the tree, set by the program.
 var Release = "unknown"
