@@ -13,7 +13,7 @@ from ..images import MAX_PIXELS
 from ..wire.intake import pixels_in
 
 try:
-    from PIL import ExifTags, Image
+    from PIL import Image, ImageOps
 except ImportError:
     raise AnisoflightError("images need the package Pillow: pip install 'anisoflight[data]'", "NEEDS_PACKAGE") from None
 
@@ -24,8 +24,6 @@ MAX_ENCODED = 1 << 28  # bytes of an encoded image
 TOLERANCE = 1e-6  # by which a float may leave [−1, 1]
 
 _DAMAGED = (OSError, SyntaxError, EOFError)  # what Pillow raises of bytes that it cannot decode
-
-_TURNS = dict(enumerate(map(Image.Transpose, (0, 3, 1, 5, 4, 6, 2)), 2))  # of EXIF's orientations from 2 on
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp")
 OTHERS = (".gif", ".tif", ".tiff", ".ppm", ".pgm", ".avif", ".heic", ".jxl", ".jp2")
@@ -75,9 +73,8 @@ def pixels_of(image: Image.Image) -> Picture:
     """The bytes [H, W, C] of an image of Pillow: one channel for grey modes, else three, red first.
 
     The orientation of EXIF is applied, palettes are resolved, alpha is dropped, and of 16-bit grey the upper 8 bits are
-    kept. ValueError if the mode does
-    not tell its scale, such as I (32 bits) and F (floats), or the image is damaged. Every image of a file, table or
-    list is decoded here.
+    kept. ValueError if the mode does not tell its scale, such as I (32 bits) and F (floats), or the image is damaged.
+    Every image of a file, table or list is decoded here.
 
     >>> pixels_of(Image.new("LA", (4, 2))).shape, pixels_of(Image.new("P", (4, 2))).shape
     ((2, 4, 1), (2, 4, 3))
@@ -87,8 +84,7 @@ def pixels_of(image: Image.Image) -> Picture:
     try:
         image.load()
         with contextlib.suppress(*_DAMAGED):  # EXIF that cannot be read turns nothing
-            if (turn := _TURNS.get(image.getexif().get(ExifTags.Base.Orientation, 1))) is not None:
-                image = image.transpose(turn)
+            image = ImageOps.exif_transpose(image)
         match image.mode:
             case "1" | "L" | "LA":
                 pixels = np.asarray(image.convert("L"))
