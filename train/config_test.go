@@ -115,7 +115,7 @@ func TestTheSchedulesRateFollowsItsStart(t *testing.T) {
 // for. A new one ends where the data say, and c is theirs.
 func TestWhereAScheduleStarts(t *testing.T) {
 	d := tinyData(t, 16)
-	law, _, err := passes.MeasureSpectrum(t.Context(), d, nil)
+	law, err := passes.MeasureSpectrum(t.Context(), d)
 	if err != nil {
 		t.Fatal(err)
 	}

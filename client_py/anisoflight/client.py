@@ -16,6 +16,8 @@ _GONE = gone(
     {
         "bench_schedule": "make_schedule prints what a schedule is worth on the data's Gaussian; "
         "python -m anisoflight.fid calc measures samplers on a model; docs/schedules.md",
+        "advise": "anisoflight data inspect prints T and c of the data, which schedules take by default; "
+        "predict compares subspaces, few searches a sampler",
     },
 )
 

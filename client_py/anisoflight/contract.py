@@ -5,8 +5,8 @@ from __future__ import annotations
 READS = frozenset(
     """
     Sample EvaluateSchedule WatchRun EvaluateModel Predict Dataset Basis Model ServerInfo ListModels DescribeModel
-    ListSchedules ExportSchedule PlanSampler ExportStart ExportStatistics ExportFitted ListBases ListDatasets Advise
-    ListRuns GetRun
+    ListSchedules ExportSchedule PlanSampler ExportStart ExportStatistics ExportFitted ListBases ListDatasets ListRuns
+    GetRun
     """.split()  # noqa: SIM905
 )
 """Operations that change nothing that is stored, which a client may repeat."""
@@ -158,14 +158,6 @@ FIELDS = {
         k: int, default a quarter of the pixels. Dimensions of P_1 per channel.
         clusters: Sequence[Sequence[int]]. For pca_per_class: classes that share components, such as [[0,6,8],[1,7]].
         replace: bool. Replace a basis of that name.
-    """,
-    "Advise": """
-        dataset: str, required. Name of the data set.
-        model: str, default none: the residual of the data's Gaussian is computed. Name of a model whose residual is
-            measured.
-        nfe: Sequence[int], default 3,5,9,18. List of at most 16 numbers of evaluations to recommend samplers for.
-        samples: int, default 256. Images per noise level in the measurement of the model, over all classes.
-        seed: int, default 0. Seed of these images and their noise.
     """,
     "CreateRun": """
         network: Mapping[str, Any]. JSON of a new network: EDM's keyword arguments, as in a model's config.json.

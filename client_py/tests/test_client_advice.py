@@ -124,14 +124,6 @@ CASES = {
         "pass that column alone",
         lambda client, _: stored(client, pd.DataFrame({"photo": list(200 * BITS)})["photo"], 200 * BITS),
     ),
-    "images that hardly differ": Case(
-        lambda client: (put(client, 1e-4 * BITS.astype(np.float32)), client.advise("advice", progress=False)),
-        'Store floats with scale "measured"',
-        lambda client, _: (
-            put(client, 1e-4 * BITS.astype(np.float32), scale="measured"),
-            client.advise("advice", progress=False),
-        ),
-    ),
     # Names
     "a data set's name": Case(
         lambda client: (put(client, 200 * BITS), client.put_dataset("advice", 200 * BITS)),

@@ -20,6 +20,7 @@ from test_data_transforms import encoded, picture
 import anisoflight
 from anisoflight.data import Conversion, DataError, Source, inspect, open_source, upload, write_folder, write_zip
 from anisoflight.data.pictures import decoded
+from anisoflight.data.scale import _chosen
 from anisoflight.errors import AnisoflightWarning, BadRequestError
 from anisoflight.wire.intake import columns_of, dataset_batches, pieces_of
 from anisoflight.wire.tensors import to_numpy
@@ -441,6 +442,33 @@ def test_inspect(tmp_path: Path) -> None:
         report = inspect(source)
     assert report["bad"] == [{"name": "c0/bad.png", "error": "is no PNG, JPEG, WebP or BMP"}]
     assert (report["images"], report["n_bad"], "hash" in report) == (6, 1, False)
+
+
+@pytest.mark.parametrize("kind", ["colours", "own units"])
+def test_scale_is_what_a_run_takes(client: anisoflight.Client, tmp_path: Path, kind: str) -> None:
+    """T and c, on channels that depend on each other, and under a normalization."""
+    rng = np.random.default_rng(7)
+    waves = np.cumsum(rng.normal(size=(30, 8, 8, 3)), axis=1) @ rng.normal(size=(3, 3))
+    images = (128 + 12 * waves).clip(0, 255).astype(np.uint8)
+    if kind == "own units":
+        images = (waves * [1, 5, 20] + [3, -40, 288]).astype(np.float32)
+    client.put_dataset("scaled", images, scale="measured" if kind == "own units" else None, progress=False)
+    client.dataset("scaled", progress=False).save(tmp_path / "scaled.arrow")
+    client.make_mixture("scaled", "scaled", floor=1e-6, progress=False)
+    run = client.create_run("scaled", "isotropic", "scaled", model="scaled", batch=8, kimg=0.1, train_network=False)
+    with open_source(tmp_path / "scaled.arrow") as source:
+        report = inspect(source, progress=False)
+    config = run.info["config"]
+    assert (report["T"], report["c"]) == pytest.approx((config["T"], config["c"]), rel=1e-6)
+    run.delete()
+    client.delete_model("scaled")
+    client.delete_dataset("scaled")
+
+
+@pytest.mark.parametrize("count", [1, 1023, 1024, 1025, 3000, 4097])
+def test_scale_is_measured_on_images_at_even_distances(count: int) -> None:
+    n = min(count, 1024)
+    assert [i for i in range(count) if _chosen(i, count, 2**20)] == [k * count // n for k in range(n)]
 
 
 def test_a_server_stores_what_is_uploaded(client: anisoflight.Client, tmp_path: Path) -> None:

@@ -4,11 +4,6 @@ package api
 
 // helps are the words of fields, by their keys.
 var helps = map[string]Field{
-	"api.Advise.Dataset":               {Help: "name of the data set", Default: "", Required: true},
-	"api.Advise.Model":                 {Help: "name of a model whose residual is measured", Default: "none: the residual of the data's Gaussian is computed", Required: false},
-	"api.Advise.NFE":                   {Help: "list of at most 16 numbers of evaluations to recommend samplers for", Default: "3,5,9,18", Required: false},
-	"api.Advise.Samples":               {Help: "images per noise level in the measurement of the model, over all classes", Default: "256", Required: false},
-	"api.Advise.Seed":                  {Help: "seed of these images and their noise", Default: "0", Required: false},
 	"api.Bands.Basis":                  {Help: "basis whose subspaces each have a path; none for a single path", Default: "none", Required: false},
 	"api.Bands.Cuts":                   {Help: "for dct: nested bands in place of k, such as [1,2,4]", Default: "", Required: false},
 	"api.Bands.K":                      {Help: "for dct and haar: dimensions of P_1 per channel", Default: "H·W/4", Required: false},

@@ -241,9 +241,6 @@ var operations = Table{
 	writes[MakeDataset]("MakeDataset", ByAction, TrainScope, "Draw a data set from a mixture.").
 		replying(DatasetInfo{}),
 	writes[DatasetName]("DeleteDataset", ByAction, AdminScope, "Delete a data set."),
-	reads[Advise]("Advise", ByAction, SampleScope,
-		"Recommend settings of training, schedules and samplers, with the measurement behind each.").
-		replying(Advice{}),
 	reads[Empty]("ListRuns", ByAction, ReadScope, "List the training runs.").
 		replying([]RunInfo{}),
 	reads[RunName]("GetRun", ByAction, ReadScope, "Describe one run with its configuration.").

@@ -213,11 +213,6 @@ func (c *Client) DeleteDataset(ctx context.Context, dataset string) error {
 	return err
 }
 
-// Advise recommends settings of training, schedules and samplers, with the measurement behind each.
-func (c *Client) Advise(ctx context.Context, req api.Advise) (api.Advice, error) {
-	return act[api.Advice](ctx, c, "Advise", req, nil)
-}
-
 // ListRuns lists the training runs.
 func (c *Client) ListRuns(ctx context.Context) ([]api.RunInfo, error) {
 	reply, err := act[map[string][]api.RunInfo](ctx, c, "ListRuns", nil, nil)

@@ -37,15 +37,3 @@ and number of evaluations, and prints a row for each, as Client.compare does.`,
   anisoflight compare --model digits --solvers heun:second_point=endpoint,ipndm,ab --nfe 5,9 --grids schedule,edm`,
 	}, "anisoflight.compare")
 }
-
-func newAdvise() *cobra.Command {
-	return pythonCommand(cobra.Command{
-		Use:   "advise",
-		Short: "Recommend settings of training, schedules and samplers for a data set",
-		Long: `Advise measures a data set, and a model on it if one is given. It prints settings, each
-with the measurement behind it, as Client.advise does.`,
-		Example: `  anisoflight advise --help
-  anisoflight advise digits
-  anisoflight advise digits digits --picture advice.png`,
-	}, "anisoflight.advise")
-}

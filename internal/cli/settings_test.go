@@ -36,6 +36,7 @@ func TestWrongUsage(t *testing.T) {
 		"mistyped command":   {[]string{"smaple"}, `unknown command "smaple"; did you mean "sample"?`},
 		"gone bench":         {[]string{"schedule", "bench", "--dataset", "d"}, `"bench" is gone since 0.1: measure samplers`},
 		"gone nodes":         {[]string{"schedule", "nodes", "--name", "s"}, `"nodes" is gone since 0.1: search levels and`},
+		"with a flag":        {[]string{"smaple", "--model", "m"}, `unknown command "smaple"; did you mean "sample"?`},
 		"of a group":         {[]string{"schedule", "lsit"}, `unknown command "lsit"; did you mean "list"?`},
 		"mistyped flag":      {[]string{"sample", "--modle", "m"}, `unknown flag: --modle; did you mean "--model"?`},
 		"unknown flag":       {[]string{"doctor", "--nonsense"}, "--nonsense"},

@@ -55,13 +55,6 @@ func TestSearchesRefuse(t *testing.T) {
 		`MakeSchedule {"name":"s","kind":"fit","nfe":3,`: {
 			`"model":"tiny","schedule":"edm"`: api.BadRequest, // without statistics
 		},
-		`Advise {`: {
-			`"dataset":"nothing"`:             api.DatasetNotFound,
-			`"dataset":"flat"`:                api.BadRequest, // all alike
-			`"dataset":"flat","model":"tiny"`: api.BadRequest, // of another size
-			`"dataset":"wide"`:                api.TooLarge,
-			`"dataset":"smooth","nfe":[2]`:    api.BadRequest,
-		},
 	} {
 		name, head, _ := strings.Cut(op, " ")
 		for body, code := range bodies {
@@ -70,7 +63,6 @@ func TestSearchesRefuse(t *testing.T) {
 	}
 	for name, body := range map[string]string{
 		"MakeSchedule": `{"name":"s","kind":"start","dataset":"smooth"}`,
-		"Advise":       `{"dataset":"smooth","model":"tiny"}`,
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		_, err := perform(ctx, e, name, body, func(api.Meta) { cancel() })

@@ -69,7 +69,6 @@ func (e *Engine) newHandlers() map[string]handler {
 		"ListDatasets":     list("datasets", c.DatasetInfos),
 		"MakeDataset":      action(d.MakeDataset),
 		"DeleteDataset":    done(c.DeleteDataset),
-		"Advise":           action(k.Advise),
 		"ListRuns":         list("runs", r.Infos),
 		"GetRun":           ask(r.Get),
 		"CreateRun":        action(r.Create),

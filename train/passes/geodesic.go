@@ -56,7 +56,7 @@ type Geodesic struct {
 func MakeGeodesic(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, set GeodesicSettings,
 ) (*Geodesic, error) {
 	if set.Sampler.NFE > 0 && set.T == 0 {
-		law, _, err := MeasureSpectrum(ctx, d, nil)
+		law, err := MeasureSpectrum(ctx, d)
 		if err != nil {
 			return nil, err
 		}

@@ -36,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     root = argparse.ArgumentParser(prog="python -m anisoflight.data", description=__doc__)
     group = root.add_subparsers(metavar="COMMAND", required=True)
-    about = "decode every image and report sizes, classes, moments and bad files"
+    about = "decode every image and report sizes, classes, moments, T and c of schedules, and bad files"
     _command(group, "inspect", about).set_defaults(run=_inspect)
     convert = _command(group, "convert", "convert images to a data set of a server, or to an EDM zip")
     convert.set_defaults(run=_convert)
@@ -117,6 +117,9 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
     for name in ("mean", "std", "low", "high"):
         if name in report:
             yield f"{name:8} {' '.join(f'{value:.4f}' for value in report[name])}"
+    for name in ("T", "c"):
+        if name in report:
+            yield f"{name:8} {report[name]:.4g}"
     for name, values in report.get("normalization", {}).items():
         yield f"normalization {name} {' '.join(f'{value:.6g}' for value in values)}"
     if "hash" in report:

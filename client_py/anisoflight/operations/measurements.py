@@ -5,7 +5,6 @@ from typing import Any
 import numpy.typing as npt
 import pandas as pd
 
-from ..advice import Advice
 from ..wire.calls import Connection
 from ..wire.exchanges import Gradient, gradient_rows
 from . import documented
@@ -13,20 +12,6 @@ from . import documented
 
 class Measurements(Connection):
     """Measurements of data sets, models and schedules, and the gradient of training."""
-
-    @documented("Advise")
-    def advise(self, dataset: str, model: str | None = None, *, progress: bool = True, **options: Any) -> Advice:
-        """Settings of training (σ_data, σ_min, σ_max, P_mean, P_std), of schedules (T, c, subspaces) and of samplers
-        for a data set, each with its measurement.
-
-        They follow from the data's Gaussian, measured on at most 2²⁵ values of its images, and with a model from its
-        residual by noise level. `Advice.figure` draws them.
-
-        >>> advice = client.advise("blocks", nfe=[5], progress=False)
-        >>> advice.table.index.tolist()[:3], advice["samplers"][0]["nfe"]
-        (['sigma_data', 'sigma_min', 'sigma_max'], 5)
-        """
-        return Advice(self.call("Advise", show="advise" if progress else None, dataset=dataset, model=model, **options))
 
     @documented("EvaluateModel")
     def evaluate_model(self, model: str, dataset: str, *, progress: bool = True, **options: Any) -> pd.DataFrame:

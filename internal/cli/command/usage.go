@@ -38,6 +38,9 @@ func FlagError(cmd *cobra.Command, err error) error {
 	if !errors.As(err, &unknown) {
 		return Usagef(cmd, "%w", err)
 	}
+	if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
+		return groupArgs(cmd, words) // the flag is that of a command that there is not
+	}
 	var known []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })
 	return Usagef(cmd, "%w%s", err, didYouMean("--"+unknown.GetSpecifiedName(), known))
@@ -127,6 +130,8 @@ func groupArgs(cmd *cobra.Command, args []string) error {
 var gone = map[string]string{
 	"schedule bench": "measure samplers with python -m anisoflight.fid calc; docs/fid.md",
 	"schedule nodes": "search levels and solver on a model with anisoflight schedule few; docs/schedules.md",
+	"anisoflight advise": "data inspect prints the standard deviation, T and c of the data; schedule predict compares " +
+		"subspaces, schedule few searches a sampler",
 }
 
 // Release is the version of the tree, set by the program.
