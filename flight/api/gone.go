@@ -2,6 +2,7 @@ package api
 
 // goneOperations has what to do in place of the operations of 0.1, by name.
 var goneOperations = map[string]string{
+	"Advise":        "anisoflight data inspect prints T and c; Predict compares subspaces, and kind few searches a sampler.",
 	"BenchSchedule": "MakeSchedule's summary compares a schedule on the data's Gaussian; anisoflight.fid measures samples.",
 }
 
