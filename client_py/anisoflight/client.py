@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from .compare.comparison import Comparisons
 from .gone import gone
+from .operations.datasets import Datasets
 from .operations.measurements import Measurements
 from .operations.models import Models
+from .operations.sampling import Sampling
 from .operations.schedules import Schedules
 from .operations.training import Training
 
-_GONE = gone("Client", {})
+_GONE = gone("Client", {
+    "compare": "measure each sampler with python -m anisoflight.fid calc --metrics ode-error, on features pca-40",
+})  # fmt: skip
 
 
-class Client(Models, Schedules, Training, Measurements, Comparisons):
+class Client(Models, Datasets, Schedules, Training, Sampling, Measurements):
     """A server's operations at location: HOST:PORT, unix:PATH, ``grpc+tls://HOST:PORT`` or another of Arrow Flight's.
 
     token is needed where the server has tokens configured, tls_root_certs where its certificate is not publicly known,

@@ -27,17 +27,6 @@ func newData() *cobra.Command {
 	}, "anisoflight.data")
 }
 
-func newCompare() *cobra.Command {
-	return pythonCommand(cobra.Command{
-		Use:   "compare",
-		Short: "Measure solvers, grids and schedules side by side",
-		Long: `Compare samples from the same latents with each combination of solver, grid, schedule
-and number of evaluations, and prints a row for each, as Client.compare does.`,
-		Example: `  anisoflight compare --help
-  anisoflight compare --model digits --solvers heun:second_point=endpoint,ipndm,ab --nfe 5,9 --grids schedule,edm`,
-	}, "anisoflight.compare")
-}
-
 func newAdvise() *cobra.Command {
 	return pythonCommand(cobra.Command{
 		Use:   "advise",

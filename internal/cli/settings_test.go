@@ -34,6 +34,8 @@ func TestWrongUsage(t *testing.T) {
 	}{
 		"unknown command":    {[]string{"nonsense"}, `unknown command "nonsense"`},
 		"mistyped command":   {[]string{"smaple"}, `unknown command "smaple"; did you mean "sample"?`},
+		"gone":               {[]string{"compare"}, `"compare" is gone since 0.1: measure samplers with python -m`},
+		"gone, with flags":   {[]string{"compare", "--model", "m"}, `"compare" is gone since 0.1: `},
 		"of a group":         {[]string{"schedule", "lsit"}, `unknown command "lsit"; did you mean "list"?`},
 		"mistyped flag":      {[]string{"sample", "--modle", "m"}, `unknown flag: --modle; did you mean "--model"?`},
 		"unknown flag":       {[]string{"doctor", "--nonsense"}, "--nonsense"},

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
-from anisoflight.compare.bench import Bench, Reference, Sampler
-from anisoflight.compare.metrics import principal_features
+from anisoflight.fid.builtin import principal_features
+from studies.demo.distances import Bench, Reference, Sampler
 from studies.demo.energy import EnergyMeter
 from studies.features import clipped_gaussian, edge_features
 from studies.measuring import require_count
@@ -226,7 +226,7 @@ class Judge:
         """Both distances of a sampler by its name and options of Sample, which are made if they are measured."""
 
         def measure() -> dict[str, float]:
-            found = self._bench.distances(Sampler(sampler, model.name, options(), ""), nfe)
+            found = self._bench.distances(Sampler(sampler, model.name, options()), nfe)
             require_count(sampler, nfe, found.evaluations)
             return {name: values[0] for name, values in found.by_reference.items()}
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from tqdm.auto import tqdm
 
-from anisoflight.compare.bench import Sampler
+from studies.demo.distances import Sampler
 from studies.demo.energy import Energy, EnergyMeter
 
 from . import familypage, networks, schedules, search
@@ -120,7 +120,7 @@ def distances(
     cells = [(name, nfe) for name in named for nfe in nfes]
     for name, nfe in tqdm(cells, desc=f"{bench.problem.name}: FD of {count}", unit="cell"):
         options = {**SOLVERS[solver], "schedule": named[name]}
-        sampler = Sampler(f"{solver}, schedule, {name}", bench.problem.name, options, named[name])
+        sampler = Sampler(f"{solver}, schedule, {name}", bench.problem.name, options)
         found = bench.distances(sampler, nfe, count, seeds)
         for i, seed in enumerate(seeds if found else ()):
             row = {"problem": bench.problem.name, "schedule": name, "solver": solver, "nfe": nfe}

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from anisoflight.compare.bench import half_range
+from anisoflight.fid.table import half_range
 from studies.demo import report
 
 from . import search

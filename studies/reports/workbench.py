@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from anisoflight.compare.bench import Bench, Reference, Sampler
-from anisoflight.compare.metrics import classifier_features, principal_features
+from anisoflight.fid.builtin import classifier_features, principal_features
+from studies.demo.distances import Bench, Reference, Sampler
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,10 +10,8 @@ import pandas as pd
 import traitlets
 
 from ..client import Client
-from ..compare.bench import PROBE_SEED
-from ..compare.comparison import CONVERGED
-from ..compare.metrics import ode_error
 from ..errors import AnisoflightError, BadRequestError
+from ..fid.sources import CONVERGED
 from ..files.schedules import FORMULAS
 from ..schedule import Schedule
 from .script import script
@@ -32,7 +30,7 @@ class ScheduleEditor(anywidget.AnyWidget):
     - W₂²: the distance of a solver with `nfe` evaluations to the data set's Gaussian, over its variance
       (`Client.bench_schedule`), if a data set is given.
     - ODE error: 100 × the rms distance per pixel of `probes` samples to the converged ones of the same path
-      (`Client.compare`), if a model is given.
+      if a model is given.
 
     Both step uniformly in t. The drawing is at any moment the schedule `name` on the server, by default "NAME-drawn":
     sample with it, or `save` it under another name. `schedule` is the initial one, `knots` the number of knots per
@@ -153,12 +151,12 @@ class ScheduleEditor(anywidget.AnyWidget):
             with warnings.catch_warnings():  # if fewer evaluations than nfe are used
                 warnings.simplefilter("ignore")
                 drawn = self._draw(schedule, {"solver": self.solver, "nfe": self.nfe})
-            values["ODE error"] = ode_error(drawn, self._converged)
+            values["ODE error"] = 100 * float(np.sqrt(np.square(drawn.astype(np.float64) - self._converged).mean()))
         return values
 
     def _draw(self, schedule: str, options: Mapping[str, Any]) -> Any:
         """The samples for the ODE error, [probes, H, W, C]."""
-        common = {"n": self._probes, "seed": PROBE_SEED, "dtype": "float32", "progress": False}
+        common = {"n": self._probes, "seed": 10**12, "dtype": "float32", "progress": False}
         return self._client.sample(cast("str", self._model), schedule=schedule, **common, **options).images
 
     def _put(self, name: str, knots: pd.DataFrame, replace: bool) -> Schedule:

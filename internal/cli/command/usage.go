@@ -29,6 +29,11 @@ func Usagef(cmd *cobra.Command, format string, args ...any) error {
 
 // FlagError returns the usage error for an error of the flag parser, with the nearest flag if the flag is unknown.
 func FlagError(cmd *cobra.Command, err error) error {
+	if cmd.HasSubCommands() {
+		if wrong := groupArgs(cmd, cmd.Flags().Args()); wrong != nil { // the flags are those of the unknown command
+			return wrong
+		}
+	}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
 		return Usagef(cmd, "%w", err)
@@ -119,7 +124,9 @@ func groupArgs(cmd *cobra.Command, args []string) error {
 }
 
 // gone has what to type in place of the commands of 0.1, by the group and the command.
-var gone = map[string]string{}
+var gone = map[string]string{
+	"anisoflight compare": "measure samplers with python -m anisoflight.fid calc --metrics ode-error; docs/fid.md",
+}
 
 // Release is the version of the tree, set by the program.
 var Release = "unknown"
