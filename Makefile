@@ -20,8 +20,7 @@ VERSION := $(file < client_py/anisoflight/VERSION)
 ROOMS   := flight internal kernels schedule train
 BENCHES := bench bench-torch gpu-compile
 TESTS   := test test-go test-python test-all test-rest test-go-rest test-python-rest test-languages
-STUDIES := demo figures picture report-fair report-alone report-joint report-families report-real \
-           report-learned report-diffusers report-rivals
+STUDIES := demo figures picture report-real report-learned report-diffusers report-rivals
 .PHONY: help notebook $(TESTS) test-integration test-crash build wheel test-wheel release test-browser test-fleet docs \
 	lint lint-go lint-python fmt fuzz clean bin/anisoflight-bench $(BENCHES) $(STUDIES)
 

@@ -59,13 +59,3 @@ def edge_features(images: ArrayLike, filters: int = 32, seed: int = 0) -> Edges:
     weights /= responses(x[:_ROWS], weights).std(axis=(0, 1, 2))
     edges = Edges(weights, rng.standard_normal(filters))
     return replace(edges, scale=float(np.sqrt(64 / edges(x).var(axis=0).sum())))
-
-
-def clipped_gaussian(images: ArrayLike, n: int, seed: int) -> NDArray[np.float32]:
-    """n draws of the Gaussian with the images' mean and covariance, clipped to [−1, 1]: what no evaluation buys."""
-    x = np.asarray(images, np.float64)
-    rows = x.reshape(len(x), -1)
-    values, vectors = np.linalg.eigh(np.cov(rows, rowvar=False))
-    drawn = np.random.default_rng(seed).standard_normal((n, len(values))) * np.sqrt(np.maximum(values, 0))
-    pixels = rows.mean(axis=0) + drawn @ vectors.T
-    return np.clip(pixels, -1, 1).astype(np.float32).reshape(n, *x.shape[1:])

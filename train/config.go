@@ -15,8 +15,7 @@
 //
 // A Run belongs to one goroutine. The schedules, rows and models that it returns are immutable.
 //
-// Begin with config.go, then setup.go, run.go and step.go. learner.go is the part of a step that the host computes, for
-// a Run and for a Remote, whose network is outside the process.
+// Begin with config.go, then setup.go, run.go and step.go. learner.go is the part of a step that the host computes.
 package train
 
 import (
@@ -36,8 +35,8 @@ const (
 var Stages = []string{Pretrain, Isotropic, Anisotropic}
 
 // Config says what a run does. Only the stage, the data set and the network (Network or Model) have no default; the
-// zero value of any other field means its default. Where zero is a choice of its own the field is a pointer, nil
-// meaning the default.
+// zero value of any other field means its default. A field is a pointer if zero is a valid choice; nil means the
+// default.
 //
 // Lengths are given in kimg, thousands of images, as in EDM.
 type Config struct {

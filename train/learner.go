@@ -10,7 +10,7 @@ import (
 )
 
 // learner is the part of a stage that the host computes: it draws noise levels along the schedule, and moves the
-// schedule by the terms of the gradient. A Run gets the terms from a device, a Remote from a client.
+// schedule by the terms of the gradient.
 type learner struct {
 	cfg   Config
 	sched *schedule.Schedule // as it stands; nil in pretrain without one

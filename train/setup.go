@@ -244,8 +244,7 @@ func networkError(err error) error {
 }
 
 // startSchedule returns the schedule that the stage starts from, with a path for each row and subspace of the family.
-// It sets T, G0, Knots, Init and C of the configuration. The defaults of T and C are measured on d; d is nil if the
-// server does not have the data.
+// It sets T, G0, Knots, Init and C of the configuration. The defaults of T and C are measured on d.
 //
 // In pretrain the schedule is only kept for the model that is saved: the named one, that of the model, or nil.
 func startSchedule(c Config, src Sources, d *data.Dataset, b *basis.Basis, classes int, known schedule.Range,
@@ -325,10 +324,6 @@ func startSchedule(c Config, src Sources, d *data.Dataset, b *basis.Basis, class
 
 // defaultScale sets T and C if they are 0.
 func (c *Config) defaultScale(d *data.Dataset, known schedule.Range) error {
-	if d == nil {
-		c.T = cmp.Or(c.T, known.T())
-		c.C = cmp.Or(c.C, 1)
-	}
 	return passes.DefaultScale(context.Background(), &c.T, &c.C, d, known)
 }
 

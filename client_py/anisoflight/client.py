@@ -12,9 +12,16 @@ from .operations.sampling import Sampling
 from .operations.schedules import Schedules
 from .operations.training import Training
 
-_GONE = gone("Client", {
-    "compare": "measure each sampler with python -m anisoflight.fid calc --metrics ode-error, on features pca-40",
-})  # fmt: skip
+_GONE = gone(
+    "Client",
+    {
+        "bench_schedule": "make_schedule prints what a schedule is worth on the data's Gaussian; "
+        "python -m anisoflight.fid calc measures samplers on a model; docs/schedules.md",
+        "compare": "measure samplers with python -m anisoflight.fid calc --metrics ode-error; docs/fid.md",
+        "advise": "anisoflight data inspect prints T and c of the data, which schedules take by default; "
+        "predict compares subspaces, few searches a sampler",
+    },
+)
 
 
 class Client(Models, Datasets, Schedules, Training, Sampling, Measurements):

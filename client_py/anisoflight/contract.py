@@ -4,9 +4,9 @@ from __future__ import annotations
 
 READS = frozenset(
     """
-    Sample EvaluateSchedule WatchRun EvaluateModel Predict BenchSchedule Dataset Basis Model ServerInfo ListModels
-    DescribeModel ListSchedules ExportSchedule PlanSampler ExportStart ExportStatistics ExportFitted ListBases
-    ListDatasets Advise ListRuns GetRun
+    Sample EvaluateSchedule WatchRun EvaluateModel Predict Dataset Basis Model ServerInfo ListModels DescribeModel
+    ListSchedules ExportSchedule PlanSampler ExportStart ExportStatistics ExportFitted ListBases ListDatasets ListRuns
+    GetRun
     """.split()  # noqa: SIM905
 )
 """Operations that change nothing that is stored, which a client may repeat."""
@@ -71,13 +71,6 @@ FIELDS = {
         seed: int, default 0. Seed of the images and the noise.
         bases: Sequence[str], default all. List of dct, haar, pca and pca_per_class.
     """,
-    "BenchSchedule": """
-        dataset: str, required. Name of the data set whose Gaussian is sampled.
-        schedules: Sequence[str | Mapping[str, Any]], default edm. List of schedules.
-        solvers: Sequence[str], default heun. List of solvers: ab, deis, dpmpp2m, dpmpp3m, dpmpp3m_taylor, euler,
-            fitted, heun, ipndm, ipndm_v, local, unipc.
-        nfe: Sequence[int], required. List of numbers of evaluations, such as 5,9,17.
-    """,
     "MakeModel": """
         name: str, required. Name of the new model.
         kind: str, default mixture. Kind of the model: mixture.
@@ -111,21 +104,6 @@ FIELDS = {
         cuts: Sequence[int]. For dct: nested bands in place of k, such as [1,2,4].
         per_class: bool. One set of paths for each class.
         statistics: bool. Also measure the statistics for the solver local; needs basis none.
-    """,
-    "MakeSchedule gaussian": """
-        replace: bool. Replace a schedule of that name.
-        dataset: str, required. Name of the data set whose Gaussian is measured.
-        model: str, default the data's units and EDM's levels. Name of a model whose units and noise levels are used.
-        solver: str, required. Name of the solver to sample with: ab, deis, dpmpp2m, dpmpp3m, dpmpp3m_taylor, euler,
-            fitted, heun, ipndm, ipndm_v, local, unipc.
-        nfe: int, required. Largest number of network evaluations.
-        T: float, default 6400. Noise variance at the end.
-        g0: float, default 1e-9. Noise variance at t = 0.
-        basis: str, default none. Basis whose subspaces each have a path; none for a single path.
-        k: int, default H·W/4. For dct and haar: dimensions of P_1 per channel.
-        cuts: Sequence[int]. For dct: nested bands in place of k, such as [1,2,4].
-        start: Mapping[str, Any], default none: start from noise. Store the data's law, and start from it: JSON such
-            as {"per_class":false}.
     """,
     "MakeSchedule start": """
         replace: bool. Replace a schedule of that name.
@@ -180,14 +158,6 @@ FIELDS = {
         k: int, default a quarter of the pixels. Dimensions of P_1 per channel.
         clusters: Sequence[Sequence[int]]. For pca_per_class: classes that share components, such as [[0,6,8],[1,7]].
         replace: bool. Replace a basis of that name.
-    """,
-    "Advise": """
-        dataset: str, required. Name of the data set.
-        model: str, default none: the residual of the data's Gaussian is computed. Name of a model whose residual is
-            measured.
-        nfe: Sequence[int], default 3,5,9,18. List of at most 16 numbers of evaluations to recommend samplers for.
-        samples: int, default 256. Images per noise level in the measurement of the model, over all classes.
-        seed: int, default 0. Seed of these images and their noise.
     """,
     "CreateRun": """
         network: Mapping[str, Any]. JSON of a new network: EDM's keyword arguments, as in a model's config.json.

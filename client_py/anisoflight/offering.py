@@ -1,6 +1,6 @@
 """The exchange OfferNetwork: the server asks about a network of this process, and a function answers.
 
-`anisoflight.torch` uses `offer` to answer for any denoiser of PyTorch.
+`anisoflight.torch.few` uses `offer` to answer for any denoiser of PyTorch.
 """
 
 import queue
@@ -13,34 +13,29 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from .errors import bad_tensor, warn
+from .errors import bad_tensor
 from .latents import draws
 from .wire.calls import Connection
-from .wire.progress import Bar
 from .wire.tensors import to_numpy
 
 Array = np.ndarray[Any, Any]
 
-_NOISE, _PROBE = 0x6576616C, 0x70726F62  # streams of the server's generator
+_NOISE = 0x6576616C  # stream of the server's generator
 _MAX_VALUES = 1 << 18  # of a message
 
 
 @dataclass(frozen=True)
 class Question:
-    """The rows of a question about a network: B samples x = x_0 + Σ_j √g_j P_j ε in J subspaces."""
+    """The rows of a question about a network: trajectories from latents, or noisy images x = x_0 + √g ε."""
 
     image: Array
-    """[B] indices of the images; those of a class are consecutive."""
+    """[B] indices of the images."""
     label: Array
-    """[B] their classes, −1 for none."""
+    """[B] conditions of the samples, −1 for none."""
     seed: Array
-    """[B] seeds of the noise."""
-    t: Array
-    """[B] times on the schedule, 0 where residuals are measured."""
+    """[B] seeds of the latents, or of the noise."""
     g: Array
-    """[B, J] noise variances."""
-    omega: Array
-    """[B, J] weights of the loss."""
+    """[B] noise variances; 0 for trajectories."""
 
     @classmethod
     def of(cls, batch: pa.RecordBatch) -> Self:
@@ -53,24 +48,12 @@ class Question:
         return type(self)(**{name: value[rows] for name, value in vars(self).items()})
 
     def noise(self, shape: Sequence[int]) -> Array:
-        """ε [B, *shape], float32: the noise that the server would use for these samples."""
+        """ε [B, *shape], float32: the noise that the server would use for these images."""
         return draws(self.seed, shape, _NOISE)
-
-    def probe(self, shape: Sequence[int], number: int = 0) -> Array:
-        """A probe of independent signs [B, *shape], float32."""
-        return np.where(draws(self.seed, shape, _PROBE + number) < 0, np.float32(-1), np.float32(1))
-
-
-def subspaces_of(options: Mapping[str, Any]) -> int:
-    """The number of subspaces in the options of a schedule."""
-    family = options.get("family") or options
-    if (family.get("basis") or "none") == "none":
-        return 1
-    return len(family.get("cuts") or [0]) + 1
 
 
 def offer(
-    client: Connection, request: Mapping[str, Any], answer: Callable[[dict[str, Any], Question], Array], bar: Bar
+    client: Connection, request: Mapping[str, Any], answer: Callable[[dict[str, Any], Question], Array]
 ) -> dict[str, Any]:
     """Offer a network and answer the server's questions; returns the server's last message.
 
@@ -80,14 +63,11 @@ def offer(
     ready: queue.SimpleQueue[pa.RecordBatch | None] = queue.SimpleQueue()
     schema = pa.schema([pa.field("values", pa.float64(), nullable=False)])
     stream = client.converse("OfferNetwork", request, schema, iter(ready.get, None), lambda: ready.put(None))
-    rows: list[dict[str, Any]] = []
     end: dict[str, Any] = {}
     with _interrupts() as interrupts:
         try:
-            for message in bar.over(stream):
+            for message in stream:
                 event = message.event
-                if event.get("row") and (not rows or rows[-1]["step"] != event["row"]["step"]):
-                    rows.append(event["row"])
                 if "ask" in event and interrupts.seen < 2:
                     values = interrupts.unless_seen(lambda at=message: answer(at.event, Question.of(at.batch)))
                     if values is None:
@@ -103,8 +83,7 @@ def offer(
                     end |= event
         finally:
             stream.close()
-    warn(f"schedule {request['name']}: {note}" for note in end.get("notes", []))
-    return {**end, "rows": rows}
+    return end
 
 
 class _interrupts:  # noqa: N801, a context
@@ -138,19 +117,3 @@ class _interrupts:  # noqa: N801, a context
             return None
         finally:
             self._inside = False
-
-
-def terms_of(answer: Mapping[str, Any], terms: Sequence[str], shape: tuple[int, int]) -> Array:
-    """The values [B, J] of several terms, one after the other, as `offer` sends them."""
-    return np.concatenate([_values(answer, name, terms, shape).ravel() for name in terms])
-
-
-def _values(answer: Mapping[str, Any], name: str, terms: Sequence[str], shape: tuple[int, int]) -> Array:
-    if name not in answer:
-        raise bad_tensor(f"an answer must hold {', '.join(terms)}, got {', '.join(answer) or 'nothing'}")
-    values = np.asarray(answer[name], np.float64)
-    if values.shape == shape[:1] and shape[1] == 1:
-        values = values[:, None]
-    if values.shape != shape:
-        raise bad_tensor(f"{name} must have the shape {shape} of g, got {values.shape}")
-    return values

@@ -29,6 +29,12 @@ def orthonormal(rows: Array) -> bool:
     return bool((np.abs(products - np.eye(rows.shape[-2])) <= 1e-6).all())
 
 
+def subspaces_of(file: Mapping[str, Any]) -> int:
+    """The number of subspaces of the family of a plan's file."""
+    family = file["family"]
+    return 1 if family["basis"] == "none" else len(family.get("cuts") or [0]) + 1
+
+
 class Subspaces:
     """The projectors P_j of a family, on each channel of images [B, C, H, W].
 

@@ -1,4 +1,4 @@
-"""Notebooks in JupyterLab, run in a browser: what a reader sees is read off the page, and what can be dragged is."""
+"""Notebooks in JupyterLab, run in a browser: what a reader sees is read off the page."""
 
 import json
 import os
@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import numpy as np
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, FloatRect, Locator, Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs" / "images"
@@ -37,6 +38,29 @@ BARS = """() => [...document.querySelectorAll(".jp-OutputArea-output .widget-hbo
     [(box.querySelector(".progress-bar")?.style.width ?? "").replace("%", ""), box.innerText])"""
 
 
+WIDGETS = [
+    """
+import tempfile
+import anisoflight
+from anisoflight.widgets import LossCurve, Previews
+from sklearn.datasets import load_digits
+client = anisoflight.serve(data=tempfile.mkdtemp())
+digits = load_digits()
+client.put_dataset("digits", (digits.images[..., None] / 8 - 1).astype("float32"), digits.target)
+client.make_mixture("mixture", "digits", covariance="full")
+Previews(client.sample("mixture", n=20, nfe=23, every=1), columns=10)
+""",
+    """
+network = {"img_resolution": 8, "img_channels": 1, "label_dim": 10, "model_channels": 16, "channel_mult": [1, 2],
+           "num_blocks": 1, "attn_resolutions": [4], "dropout": 0}
+run = client.create_run("small", "pretrain", "digits", network=network, batch=64, kimg=2.56, lr=4e-3, seed=1)
+LossCurve(run)
+""",
+    "run.start()\nrun.wait()\nclient.close()",
+]
+"""The cells of a notebook with the widgets."""
+
+
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """JupyterLab on a copy of the notebooks, without outputs and their last cells, which end their servers."""
@@ -48,6 +72,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             if cell["cell_type"] == "code":
                 cell |= {"outputs": [], "execution_count": None}
         (folder / path.name).write_text(json.dumps(notebook), encoding="utf-8")
+    cells = [nbformat.v4.new_code_cell(cell) for cell in WIDGETS]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), folder / "widgets.ipynb")
     paths = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     settings = {"PATH": paths, "PYTHONPATH": str(ROOT / "client_py")}
     settings |= {"ANISOFLIGHT_QUICKSTART_STEPS": str(STEPS), "ANISOFLIGHT_NOTEBOOK_STEPS": "40"}
@@ -125,9 +151,9 @@ def page(lab: str, browser: Browser, bars: list[tuple[float, str]]) -> Page:
 
 
 @pytest.fixture(scope="module")
-def drawing(lab: str, browser: Browser) -> Page:
-    """The notebook with the widgets."""
-    return opened(lab, browser, "draw-a-schedule", 4200)
+def widgets(lab: str, browser: Browser) -> Page:
+    """The notebook of the widgets."""
+    return opened(lab, browser, "widgets", 3000)
 
 
 def test_every_picture_is_drawn(page: Page) -> None:
@@ -160,95 +186,8 @@ def test_screenshot(page: Page) -> None:
     kept(page, ".jp-NotebookPanel", "notebook-quickstart")
 
 
-def answered(page: Page, more_than: int) -> dict[str, float]:
-    """The editor's measures now, once the server has answered so many questions."""
-    editor = page.locator(".anisoflight-editor").first
-    end = time.monotonic() + 120
-    while int(editor.get_attribute("data-answered") or 0) <= more_than:
-        assert time.monotonic() < end, editor.inner_text()
-        page.wait_for_timeout(100)
-    rows = [row.locator("td").all_inner_texts() for row in editor.locator(".anisoflight-measures tr").all()[1:]]
-    return {row[0]: float(row[2]) for row in rows}
-
-
-def number(page: Page) -> int:
-    return int(page.locator(".anisoflight-editor").first.get_attribute("data-answered") or 0)
-
-
-def box(knot: Locator) -> FloatRect:
-    """Where it is on the page."""
-    found = knot.bounding_box()
-    assert found
-    return found
-
-
-def test_a_knot_is_dragged(drawing: Page) -> None:
-    """The curve follows the pointer, and both measures the curve; a knot is stopped by its neighbours."""
-    editor = drawing.locator(".anisoflight-editor").first
-    before = answered(drawing, -1)
-    assert set(before) == {"W₂²", "ODE error"}
-    knot = editor.locator('[data-knot="0.5"]')
-    place = box(knot)
-    x, y = place["x"] + place["width"] / 2, place["y"] + place["height"] / 2
-    drawing.mouse.move(x, y)
-    drawing.mouse.down()
-    drawing.mouse.move(x + 15, y - 8, steps=3)
-    drawing.mouse.up()
-    after = answered(drawing, number(drawing))
-    drawing.wait_for_timeout(2000)
-    after = answered(drawing, -1)
-    moved = box(knot)
-    assert moved["x"] - place["x"] == pytest.approx(15, abs=3)
-    assert moved["y"] - place["y"] == pytest.approx(-8, abs=3)
-    assert all(after[name] != before[name] for name in before)
-    drawing.mouse.move(moved["x"] + 6, moved["y"] + 6)
-    drawing.mouse.down()
-    drawing.mouse.move(moved["x"] + 500, moved["y"], steps=2)
-    drawing.mouse.up()
-    assert box(knot)["x"] <= box(editor.locator('[data-knot="0.6"]'))["x"] + 1
-    drawing.wait_for_timeout(2000)
-
-
-def test_keys_move_a_knot(drawing: Page) -> None:
-    knot = drawing.locator('.anisoflight-editor [data-knot="0.3"]').first
-    before, asked = box(knot), number(drawing)
-    knot.focus()
-    drawing.keyboard.press("ArrowUp")
-    answered(drawing, asked)
-    assert box(knot)["y"] < before["y"] - 2
-    assert knot.evaluate("knot => knot === document.activeElement")
-
-
-def test_knots_come_and_go(drawing: Page) -> None:
-    editor = drawing.locator(".anisoflight-editor").first
-    knots, asked = editor.locator("circle").count(), number(drawing)
-    editor.locator('[data-knot="0.4"]').dblclick()
-    answered(drawing, asked)
-    assert editor.locator("circle").count() == knots - 1
-
-
-def test_solver_and_evaluations_are_measured(drawing: Page) -> None:
-    editor = drawing.locator(".anisoflight-editor").first
-    before, asked = answered(drawing, -1), number(drawing)
-    editor.locator(".anisoflight-nfe").fill("20")
-    more = answered(drawing, asked)
-    assert more != before
-    asked = number(drawing)
-    editor.locator(".anisoflight-solver").select_option("heun")
-    assert answered(drawing, asked) != more
-
-
-def test_reset_begins_again(drawing: Page) -> None:
-    editor = drawing.locator(".anisoflight-editor").first
-    asked = number(drawing)
-    editor.locator(".anisoflight-reset").click()
-    answered(drawing, asked)
-    assert editor.locator("circle").count() == 9
-    kept(drawing, ".anisoflight-editor", "widget-editor")
-
-
-def test_previews_go_from_noise_to_images(drawing: Page) -> None:
-    previews = drawing.locator(".anisoflight-previews").first
+def test_previews_go_from_noise_to_images(widgets: Page) -> None:
+    previews = widgets.locator(".anisoflight-previews").first
     frame = previews.locator("img")
     last: dict[str, Any] = frame.evaluate(PICTURE)
     assert last["most"] - last["least"] > 200
@@ -259,11 +198,11 @@ def test_previews_go_from_noise_to_images(drawing: Page) -> None:
     previews.locator(".anisoflight-play").click()
     expect(previews.locator("output")).to_have_text("the images", timeout=60_000)
     assert frame.get_attribute("src") == shown
-    kept(drawing, ".anisoflight-previews", "widget-previews")
+    kept(widgets, ".anisoflight-previews", "widget-previews")
 
 
-def test_the_loss_is_drawn(drawing: Page) -> None:
-    curve = drawing.locator(".anisoflight-loss").first
+def test_the_loss_is_drawn(widgets: Page) -> None:
+    curve = widgets.locator(".anisoflight-loss").first
     expect(curve.locator(".anisoflight-state")).to_have_text(re.compile(r"done, step 40, loss [0-9.]+"), timeout=60_000)
     lines = curve.locator("polyline")
     assert lines.count() == 2
@@ -273,4 +212,4 @@ def test_the_loss_is_drawn(drawing: Page) -> None:
     assert len(points) == 40
     assert (np.diff(points[:, 0]) > 0).all()
     assert points[-1, 1] > points[0, 1]  # downwards on the page: the loss has fallen
-    kept(drawing, ".anisoflight-loss", "widget-loss")
+    kept(widgets, ".anisoflight-loss", "widget-loss")

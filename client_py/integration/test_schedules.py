@@ -38,7 +38,7 @@ def documented(client: Client, tmp_path_factory: pytest.TempPathFactory) -> dict
     (code,) = (
         code for code in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE) if "anemoi" in code
     )
-    made = client.make_schedule("made", "gaussian", dataset="digits", solver="heun", nfe=11, progress=False)
+    made = client.make_schedule("made", "log-linear", progress=False)
     folder = tmp_path_factory.mktemp("schedules")
     names: dict[str, Any] = {"schedule": made}
     exec(code.replace("out/", f"{folder}/"), names)

@@ -1,9 +1,11 @@
-"""Torch tensors go up from their own memory, whatever hangs on them."""
+"""Torch tensors go up from their own memory, whatever hangs on them; what is gone from `anisoflight.torch`."""
 
 import numpy as np
+import pytest
 import torch
 
-from anisoflight import Client
+import anisoflight.torch
+from anisoflight import BadRequestError, Client
 from anisoflight.wire.intake import dataset_table
 
 
@@ -19,3 +21,9 @@ def test_tensors_go_up_and_come_back(client: Client) -> None:
         np.testing.assert_array_equal(stored.labels, labels)
     client.put_dataset("torch", images.bfloat16(), replace=True, progress=False)
     torch.testing.assert_close(client.dataset("torch").to_torch(), images.bfloat16().float())
+
+
+def test_what_is_gone_says_what_to_type_now() -> None:
+    with pytest.raises(BadRequestError, match=r"torch\.schedule is gone since 0\.1: few\(denoiser, nfe=…\)"):
+        from anisoflight.torch import schedule  # noqa: F401  # pyright: ignore[reportAttributeAccessIssue]
+    assert not hasattr(anisoflight.torch, "schedules")

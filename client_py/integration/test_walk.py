@@ -74,11 +74,10 @@ def test_samples_guided_and_not_converge(client: anisoflight.LocalClient) -> Non
             assert np.square(many).mean() < np.square(few).mean(), solver
 
 
-@pytest.mark.parametrize("kind", ["geodesic", "gaussian", "start", "few", "fit", "guided"])
+@pytest.mark.parametrize("kind", ["geodesic", "start", "few", "fit", "guided"])
 def test_schedules_that_are_made(client: anisoflight.LocalClient, kind: str) -> None:
     options: dict[str, Any] = {
         "geodesic": {"model": "walk", "dataset": "digits", "points": 8, "samples": 4, "statistics": True},
-        "gaussian": {"model": "walk", "dataset": "digits", "solver": "dpmpp2m", "nfe": 5},
         "guided": {
             "model": "walk", "dataset": "digits", "nfe": 5, "samples": 64, "solvers": ["dpmpp2m"], "guidance": 3.0,
         },

@@ -27,11 +27,11 @@ REFERENCE = {
     "Schedules and plans": ["schedule.Schedule", "plan.Plan"],
     "Runs": ["run.Run"],
     "Figures": ["figures"],
-    "Widgets": ["widgets.ScheduleEditor", "widgets.Previews", "widgets.LossCurve"],
+    "Widgets": ["widgets.Previews", "widgets.LossCurve"],
     "Image files": ["data"],
     "EDM checkpoints": ["convert"],
     "Fréchet distances": ["moments", "fid.builtin", "fid"],
-    "Networks of torch": ["torch.denoiser.Denoiser", "torch.searching.few", "torch.estimator.schedule"],
+    "Networks of torch": ["torch.denoiser.Denoiser", "torch.searching.few"],
     "Loops of your own, diffusers": ["plan.Stages", "diffusers"],
     "Errors": ["errors"],
 }
@@ -41,7 +41,7 @@ GO = ["flight", "flight/api", "flight/client", "schedule", "schedule/basis", "sc
 
 NOTEBOOKS = [
     "quickstart", "torch-pipeline", "anisotropy", "your-data", "schedules", "learned", "edm-checkpoint", "fid",
-    "your-own-solver", "draw-a-schedule",
+    "your-own-solver",
 ]  # fmt: skip
 
 

@@ -35,7 +35,6 @@ SCHEDULES: dict[str, dict[str, Any]] = {
     "geodesic-statistics": {**GEODESIC, "order": 1, "c": 1, "T": 6400, "statistics": True},
     "log-linear": {"kind": "log-linear", "T": 400},
     "cosine": {"kind": "cosine", "T": 400},
-    "gaussian": {"kind": "gaussian", "dataset": "blocks", "solver": "dpmpp2m", "nfe": 5, "T": 400},
     "start": {"kind": "start", "dataset": "blocks", "sigma_max": 10},
     "fit": {"kind": "fit", "model": "exact", "schedule": "geodesic-statistics", "nfe": 5, "samples": 64},
     "few": {
@@ -70,7 +69,6 @@ def samples() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "guided", {"solver": "heun", "steps": 3, "guidance": 2.0, "grid": "edm"}
     for name in ("log-linear", "cosine", "start"):
         yield f"heun on {name}", {"solver": "heun", "schedule": name, "steps": 5}
-    yield "dpmpp2m on gaussian", {"solver": "dpmpp2m", "schedule": "gaussian", "nfe": 5}
     yield "fitted", {"solver": "fitted", "schedule": "fit", "nfe": 5}
     yield "few", {"schedule": "few", "nfe": 4}
 

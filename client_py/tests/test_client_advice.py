@@ -10,10 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import wire
-from offers import offered
 
 import anisoflight
-import anisoflight.offering
 from anisoflight import AnisoflightError, Client
 
 BITS = np.random.default_rng(0).integers(0, 2, (6, 8, 8, 1), np.uint8)
@@ -126,14 +124,6 @@ CASES = {
         "pass that column alone",
         lambda client, _: stored(client, pd.DataFrame({"photo": list(200 * BITS)})["photo"], 200 * BITS),
     ),
-    "images that hardly differ": Case(
-        lambda client: (put(client, 1e-4 * BITS.astype(np.float32)), client.advise("advice", progress=False)),
-        'Store floats with scale "measured"',
-        lambda client, _: (
-            put(client, 1e-4 * BITS.astype(np.float32), scale="measured"),
-            client.advise("advice", progress=False),
-        ),
-    ),
     # Names
     "a data set's name": Case(
         lambda client: (put(client, 200 * BITS), client.put_dataset("advice", 200 * BITS)),
@@ -150,11 +140,6 @@ CASES = {
         lambda client: run(client, kimg=0.8, schedule_lr=3e-4),
         "schedule_lr [0-9.e-]+ or more",
         lambda client, said: run(client, kimg=0.8, schedule_lr=number("schedule_lr ([0-9.e-]+) or more", said)),
-    ),
-    "the same, of a network that stays here": Case(
-        lambda client: remote(client, schedule_lr=1e-3),
-        "schedule_lr [0-9.e-]+ or more",
-        lambda client, said: remote(client, schedule_lr=number("schedule_lr ([0-9.e-]+) or more", said)),
     ),
     "the same, trained longer": Case(
         lambda client: run(client, kimg=0.8, schedule_lr=3e-4),
@@ -389,17 +374,6 @@ CASES = {
         lambda client, _: anisoflight.connect(client.location).models(),
     ),
 }
-
-
-def remote(client: Client, **options: Any) -> None:
-    """Ten steps of a schedule for white images of variance 1/4, whose best denoiser is known."""
-
-    def best(question: anisoflight.offering.Question) -> dict[str, np.ndarray]:
-        residual = 64 * 0.25 / (0.25 + question.g)
-        return {"residual": residual, "backprop": -residual / (0.25 + question.g)}
-
-    options = {"batch": 8, "kimg": 0.08, "T": 100, "knots": 8, "c": 0.25, "init": "log-linear", **options}
-    offered(client, "advice-r", best, (8, 8, 1), images=9, replace=True, **options)
 
 
 def background(client: Client) -> None:

@@ -37,11 +37,11 @@ def test_latents_are_the_servers(client: anisoflight.Client) -> None:
     np.testing.assert_allclose(got, want, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["start", "gaussian"])
+@pytest.mark.parametrize("kind", ["start", "geodesic"])
 def test_a_network_outside_is_told_what_can_be_done(client: anisoflight.Client, kind: str) -> None:
     """The advice is followed, word by word."""
     options: dict[str, Any] = {"dataset": "blocks", "replace": True, "progress": False}
-    options |= {"solver": "heun", "nfe": 4} if kind == "gaussian" else {"per_class": False}
+    options |= {"model": "digits", "points": 8, "samples": 4} if kind == "geodesic" else {"per_class": False}
     outside: dict[str, Any] = {"sigma_min": 0.02, "sigma_max": 40.0, "solver": "heun", "nfe": 4}
     client.make_schedule("outside", kind, **options)
     origin = " from a schedule of kind edm" if kind == "start" else ""

@@ -1,26 +1,33 @@
-"""What 0.1 had says what to type now."""
+"""What 0.1 had and is gone says what to type now."""
 
 from typing import Any
 
 import pytest
 
 import anisoflight
+from anisoflight import figures, widgets
 
+CLIENT = anisoflight.connect("127.0.0.1:1")
 GONE: list[tuple[Any, str, str]] = [
+    (CLIENT, "advise", "anisoflight data inspect"),
+    (CLIENT, "compare", "fid calc --metrics ode-error"),
     (anisoflight, "plot_comparison", "anisoflight-table"),
-    (anisoflight.Client, "compare", "fid calc --metrics ode-error"),
+    (CLIENT, "bench_schedule", "make_schedule prints"),
+    (figures, "advice", "anisoflight data inspect"),
+    (widgets, "ScheduleEditor", "put_schedule"),
 ]
-"""Owner, name, and a part of what to type now. Methods of the client are looked up on an instance."""
+"""The object or module, the name, and a part of what is said."""
 
 
-@pytest.mark.parametrize(("owner", "name", "instead"), GONE, ids=lambda value: value if isinstance(value, str) else "")
-def test_names_of_the_first_release(owner: Any, name: str, instead: str) -> None:
-    looked = object.__new__(owner) if isinstance(owner, type) else owner
-    with pytest.raises(anisoflight.BadRequestError, match="is gone since 0.1: .*" + instead):
-        getattr(looked, name)
+@pytest.mark.parametrize(("owner", "name", "instead"), GONE, ids=[name for _, name, _ in GONE])
+def test_a_gone_name_says_what_to_type(owner: Any, name: str, instead: str) -> None:
+    with pytest.raises(anisoflight.BadRequestError, match=rf"{name} is gone since 0\.1: .*{instead}"):
+        getattr(owner, name)
+    missing = "nonsense"
+    with pytest.raises(AttributeError, match=missing):
+        getattr(owner, missing)
 
 
-def test_unknown_names_are_attribute_errors() -> None:
-    with pytest.raises(AttributeError, match="anisoflight has no attribute 'nothing'"):
-        anisoflight.nothing  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue]
-    assert not hasattr(object.__new__(anisoflight.Client), "nothing")
+def test_kinds_of_the_first_release(client: anisoflight.Client) -> None:
+    with pytest.raises(anisoflight.BadRequestError, match=r"gaussian is gone since 0\.1\. Kind few searches"):
+        client.make_schedule("gone", "gaussian", dataset="blocks", solver="heun", nfe=5)

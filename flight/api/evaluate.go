@@ -80,38 +80,3 @@ func (r *Predict) Validate() error {
 	}
 	return checkMeasured(r.Points, r.Samples)
 }
-
-// BenchSchedule runs every solver on every schedule at every number of evaluations on a data set's Gaussian, in closed
-// form, without a model or samples.
-//
-// Rows out, in the order of schedules, solvers, nfe, label, subspace.
-type BenchSchedule struct {
-	// name of the data set whose Gaussian is sampled; required
-	Dataset   string        `json:"dataset"`
-	Schedules []ScheduleRef `json:"schedules"`                              // list of schedules; default edm
-	Solvers   []string      `json:"solvers" oneof:"solvers" default:"heun"` // list of solvers
-	// list of numbers of evaluations, such as 5,9,17; required
-	NFE []int `json:"nfe" min:"1" max:"200000"`
-}
-
-// MaxBench is the largest number of combinations of one bench.
-const MaxBench = 1 << 16
-
-// SetDefaults sets what tags cannot say.
-func (r *BenchSchedule) SetDefaults() {
-	r.Schedules = []ScheduleRef{{Name: "edm", T: DefaultT}}
-}
-
-// Validate implements Request.
-func (r *BenchSchedule) Validate() error {
-	switch {
-	case len(r.Schedules) == 0 || len(r.Solvers) == 0:
-		return Errorf(BadRequest, "schedules and solvers must not be empty")
-	case len(r.NFE) == 0:
-		return Errorf(BadRequest, "nfe is missing").WithHint("Give the numbers of evaluations, such as [5,9,17].")
-	case len(r.Schedules)*len(r.Solvers)*len(r.NFE) > MaxBench:
-		return Errorf(TooLarge, "schedules × solvers × nfe must be at most %d combinations, got %d", MaxBench,
-			len(r.Schedules)*len(r.Solvers)*len(r.NFE))
-	}
-	return nil
-}

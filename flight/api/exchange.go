@@ -1,11 +1,5 @@
 package api
 
-import (
-	"cmp"
-
-	"github.com/go-json-experiment/json/jsontext"
-)
-
 // Denoise evaluates a model on the caller's own noisy images.
 //
 // Rows in: x tensor float32, label int32, and sigma float64, or g fixed_size_list<float64>[J], the noise variance of
@@ -37,43 +31,24 @@ type ScheduleGradient struct {
 	C        float64     `json:"c" default:"1" above:"0"`           // constant c in the weight ġ²/(g(c+g))
 }
 
-// OfferNetwork offers a network that the client keeps. The server finds a sampler for few evaluations, or learns or
-// measures a schedule. It asks questions about the network, and the client answers them; see docs/wire.md, Networks
-// elsewhere. The last reply has the event stored.
+// OfferNetwork offers a network that the client keeps, and finds a sampler for few evaluations. The server asks
+// questions about the network, and the client answers them; see docs/wire.md, Networks elsewhere. If the client has
+// images, the server asks for all of them first and compares samples with them, otherwise with the network's converged
+// samples from the same latents.
 //
-// Kind learned takes the fields of CreateRun that concern a schedule, and kind geodesic those of OfferedGeodesic. The
-// last message has schedule, steps, notes, and stopped if the run stopped itself. Learned steps are stored every 15
-// seconds and at every end, a geodesic only when it is complete.
-//
-// Kind few takes the fields of OfferedFew. Its progress has evaluations, the most that the search will make. The last
-// message has plan, few as in ScheduleInfo, and law, start.safetensors in base64, if the plan has a start. Nothing is
-// stored.
+// Progress has evaluations, the most that the search will make. The last reply has the event stored, and plan, few as in
+// ScheduleInfo, and law, start.safetensors in base64, if the plan has a start. The server stores nothing.
 //
 // Rows in: values float64, the numbers of an answer, in one batch or several. Rows out, one batch per question: image
-// int64, label int32, noise uint64 (a seed), t float64, g, omega fixed_size_list<float64>[J].
+// int64, label int32, noise uint64 (a seed), g float64, the noise variance.
 type OfferNetwork struct {
-	// name of the new schedule; required except for kind few
-	Name    string `json:"name"`
-	Replace bool   `json:"replace"`                                             // replace a schedule of that name
-	Kind    string `json:"kind" oneof:"few learned geodesic" default:"learned"` // what is made
-	Shape   []int  `json:"shape"`                                               // [H, W, C] of an image; required
-	// number of the client's images; default the sum of counts
-	Images int `json:"images"`
-	// number of images of each class; images are in the order of their classes; default no classes
-	Counts []int `json:"counts"`
+	NFE    int   `json:"nfe" min:"1" max:"32"`                    // largest number of network evaluations; required
+	Shape  []int `json:"shape"`                                   // [H, W, C] of an image; required
+	Images int   `json:"images,omitempty" min:"0" max:"67108864"` // number of the client's images; default none
 	// lowest noise level that the network was trained on; default 0.002
 	SigmaMin float64 `json:"sigma_min,omitempty"`
-	// highest noise level that the network was trained on, at which samplers of kind few begin; default 80
+	// highest noise level that the network was trained on, at which samplers begin; default 80
 	SigmaMax float64 `json:"sigma_max,omitempty"`
-	// all other fields: for kind few those of OfferedFew, for kind geodesic those of OfferedGeodesic, for kind learned
-	// those of CreateRun that package train lists as applicable
-	Config jsontext.Value `json:",embed"`
-}
-
-// OfferedFew has the fields of kind few of OfferNetwork. If the client has images, the server asks for all of them
-// first and compares samples with them, otherwise with the network's converged samples from the same latents.
-type OfferedFew struct {
-	NFE int `json:"nfe" min:"1" max:"32"` // largest number of network evaluations; required
 	// list of solvers to try, at least one other than local and fitted; default ipndm, dpmpp2m, unipc, local, fitted
 	Solvers []string `json:"solvers,omitempty" oneof:"solvers"`
 	// with images: number of samples of each candidate, and of samples held back
@@ -100,8 +75,25 @@ type OfferedFew struct {
 	Levels []float64 `json:"levels,omitempty"`
 }
 
+// mostValues is the largest number of values of a client's image.
+const mostValues = 1 << 30
+
 // Validate implements Request.
-func (r *OfferedFew) Validate() error {
+func (r *OfferNetwork) Validate() error {
+	if len(r.Shape) != 3 {
+		return Errorf(BadRequest, "shape must be [H, W, C] of an image, got %d sizes", len(r.Shape))
+	}
+	values := 1
+	for _, n := range r.Shape {
+		if n < 1 || n > mostValues/values {
+			return Errorf(BadRequest, "shape must hold positive sizes of at most %d values in all, got %v", mostValues, r.Shape)
+		}
+		values *= n
+	}
+	lo, hi := r.SigmaMin, r.SigmaMax
+	if lo < 0 || hi < 0 || lo != lo || hi != hi || hi != 0 && hi*hi > 1e12 || lo != 0 && hi != 0 && lo >= hi {
+		return Errorf(BadRequest, "sigma_min and sigma_max must be positive and increase, up to 1e6, got %g and %g", lo, hi)
+	}
 	for name, levels := range map[string][]float64{"times": r.Times, "levels": r.Levels} {
 		for i, s := range levels {
 			if !(s > 0) || s > 1e6 || i > 0 && s >= levels[i-1] {
@@ -141,60 +133,4 @@ type Reduction struct {
 	Split  int    `json:"split,omitempty"`
 	// of gram: the parts are bands and axes, as in a plan; absent: all values are one part
 	Coordinates *PlanCoordinates `json:"coordinates,omitempty"`
-}
-
-// OfferedGeodesic has the fields of kind geodesic of OfferNetwork.
-type OfferedGeodesic struct {
-	T       float64 `json:"T,omitempty"`                                 // noise variance at the end; default sigma_max²
-	G0      float64 `json:"g0" default:"1e-9"`                           // noise variance at t = 0
-	Knots   int     `json:"knots" default:"32" min:"2" max:"4096"`       // knots of each path
-	Order   int     `json:"order" default:"2" min:"1" max:"16"`          // order of the solver; 1 gives the least energy
-	C       float64 `json:"c" default:"1" above:"0"`                     // constant c in the weight ġ²/(g(c+g))
-	Points  int     `json:"points" default:"160" min:"4" max:"65536"`    // number of noise levels
-	Samples int     `json:"samples" default:"24" min:"1" max:"16777216"` // images per noise level
-	Batch   int     `json:"batch" default:"128" min:"1" max:"65536"`     // samples per question
-	Seed    uint64  `json:"seed"`                                        // seed of the images and the noise; default 0
-	Bands
-	PerClass bool `json:"per_class"` // one set of paths for each class
-}
-
-// Validate implements Request.
-func (r *OfferedGeodesic) Validate() error {
-	return cmp.Or(r.Bands.check(), checkEnds(r.T, r.G0), checkMeasured(r.Points, r.Samples))
-}
-
-// mostValues is the largest number of values of a client's image.
-const mostValues = 1 << 30
-
-// SetDefaults sets what tags cannot say.
-func (r *OfferNetwork) SetDefaults() { r.Config = jsontext.Value("{}") }
-
-// Validate implements Request.
-func (r *OfferNetwork) Validate() error {
-	if r.Kind != "few" {
-		if err := CheckName("name", r.Name); err != nil {
-			return err
-		}
-	}
-	if len(r.Shape) != 3 {
-		return Errorf(BadRequest, "shape must be [H, W, C] of an image, got %d sizes", len(r.Shape))
-	}
-	values := 1
-	for _, n := range r.Shape {
-		if n < 1 || n > mostValues/values {
-			return Errorf(BadRequest, "shape must hold positive sizes of at most %d values in all, got %v", mostValues, r.Shape)
-		}
-		values *= n
-	}
-	lo, hi := r.SigmaMin, r.SigmaMax
-	if lo < 0 || hi < 0 || lo != lo || hi != hi || hi != 0 && hi*hi > 1e12 || lo != 0 && hi != 0 && lo >= hi {
-		return Errorf(BadRequest, "sigma_min and sigma_max must be positive and increase, up to 1e6, got %g and %g", lo, hi)
-	}
-	return nil
-}
-
-// MarshalJSON writes the fields of the configuration next to the others.
-func (r OfferNetwork) MarshalJSON() ([]byte, error) {
-	type plain OfferNetwork // without this method
-	return embedding(plain(r))
 }

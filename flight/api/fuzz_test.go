@@ -5,6 +5,8 @@ import (
 	"errors"
 	"reflect"
 	"testing"
+
+	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
 // FuzzRequests decodes text as every request. What is refused is refused with a code of the client's; what is taken is
@@ -16,14 +18,13 @@ func FuzzRequests(f *testing.F) {
 		`{"model":"m","n":1,"grid":{"sigma":[3,2,0]},"schedule":{"edm":{"T":400}}}`,
 		`{"model":"m","n":8.0,"steps":2e1,"seed":"18446744073709551615","every":null}`, `{"op":null,"seed":1e19}`,
 		`{"model":"m","n":1,"grid":{"t":[1,0.5]},"solver":"unipc","order":3,"variant":"bh1"}`,
-		`{"name":"a","kind":"gaussian","dataset":"d","basis":"dct","k":9,"solver":"heun","nfe":9,"cuts":[1,2]}`,
+		`{"name":"a","kind":"geodesic","model":"m","dataset":"d","basis":"dct","k":9,"nfe":9,"cuts":[1,2]}`,
 		`{"name":"a","stage":"anisotropic","dataset":"d","model":"m","family":{"per_class":true,"basis":"pca","k":4},` +
 			`"batch":8}`,
 		`{"name":"a","stage":"pretrain","dataset":"d","network":{"model_type":"SongUNet","img_resolution":8},"kimg":1e-3}`,
 		`{"name":"a","kind":"geodesic","model":"m","dataset":"d"}`, `{"name":"a","kind":"fit","model":"m",` +
 			`"schedule":"s","nfe":3}`,
-		`{"name":"a","kind":"cosine","T":4}`, `{"name":"a","kind":"gaussian","dataset":"d","solver":"ab","nfe":3,` +
-			`"basis":"dct"}`,
+		`{"name":"a","kind":"cosine","T":4}`, `{"name":"a","kind":"few","model":"m","dataset":"d","nfe":3}`,
 		`{"schedule":"edm","points":256,"labels":[-1,0]}`, `{"run":"r","steps":3}`, `{"dataset":"d","offset":1,"limit":2}`,
 		`{"name":"b","kind":"pca_per_class","clusters":[[0,1],[2]],"dataset":"d","k":3,"replace":true}`,
 		`{"seed":1e400}`, `{"seed":-0}`, `{"":{"":[[[[[[]]]]]]}}`, "{\"\\u0000\":\"\\ud800\"}",
@@ -43,7 +44,7 @@ func FuzzRequests(f *testing.F) {
 				}
 				continue
 			}
-			if s, ok := got.(*Sample); ok && (s.Steps < 0 || s.Steps > MaxSteps || s.BatchBytes < 1 ||
+			if s, ok := got.(*Sample); ok && (s.Steps < 0 || s.Steps > solver.MaxSteps || s.BatchBytes < 1 ||
 				s.BatchBytes > 64<<20) {
 				t.Fatalf("%s passed as %+v", text, s)
 			}

@@ -97,6 +97,9 @@ func (t Table) Find(w Way, name string) (*Operation, error) {
 		return nil, Errorf(Unimplemented, "The action %s of Arrow Flight is not served here", name).
 			WithHint("ListActions lists those that are.")
 	}
+	if instead, ok := goneOperations[name]; ok {
+		return nil, Errorf(OpNotFound, "%s is gone since 0.1", name).WithHint("%s", instead)
+	}
 	hint := "docs/wire.md lists them, and ListActions the actions."
 	if ask := suggest.DidYouMean(name, names); ask != "" {
 		hint = "D" + ask[1:] + " " + hint
@@ -173,16 +176,13 @@ var operations = Table{
 	reads[ScheduleGradient]("ScheduleGradient", ByExchange, SampleScope,
 		"Estimate the gradient of the trajectory loss with respect to a schedule."),
 	writes[OfferNetwork]("OfferNetwork", ByExchange, TrainScope,
-		"Find a sampler or a schedule for a network that the client keeps and evaluates."),
+		"Find a sampler for a network that the client keeps and evaluates."),
 	reads[EvaluateModel]("EvaluateModel", ByAction|ByGet, SampleScope,
 		"Measure a model's loss by noise level on a data set.").
 		giving(EvaluationRow{}),
 	reads[Predict]("Predict", ByAction|ByGet, SampleScope,
 		"Predict the energy that each basis, and schedules per class, can save.").
 		giving(PredictionRow{}),
-	reads[BenchSchedule]("BenchSchedule", ByAction|ByGet, ReadScope,
-		"Compute the exact distances of solvers on schedules to a data set's Gaussian, without a model.").
-		giving(BenchRow{}),
 	reads[Dataset]("Dataset", ByGet, ReadScope, "Read a data set back."),
 	reads[Basis]("Basis", ByAction|ByGet, ReadScope, "Read the vectors of a basis back."),
 	reads[Model]("Model", ByGet, ReadScope, "Read the files of a model back."),
@@ -241,9 +241,6 @@ var operations = Table{
 	writes[MakeDataset]("MakeDataset", ByAction, TrainScope, "Draw a data set from a mixture.").
 		replying(DatasetInfo{}),
 	writes[DatasetName]("DeleteDataset", ByAction, AdminScope, "Delete a data set."),
-	reads[Advise]("Advise", ByAction, SampleScope,
-		"Recommend settings of training, schedules and samplers, with the measurement behind each.").
-		replying(Advice{}),
 	reads[Empty]("ListRuns", ByAction, ReadScope, "List the training runs.").
 		replying([]RunInfo{}),
 	reads[RunName]("GetRun", ByAction, ReadScope, "Describe one run with its configuration.").

@@ -54,6 +54,20 @@ func TestCallFindsByWay(t *testing.T) {
 	}
 }
 
+// What 0.1 had says what to do now.
+func TestWhatIsGoneSaysWhatToDo(t *testing.T) {
+	_, err := Operations().Call(ByGet, "BenchSchedule", []byte(`{"op":"BenchSchedule","dataset":"d","nfe":[5]}`))
+	if want := "[OP_NOT_FOUND] BenchSchedule is gone since 0.1. MakeSchedule's summary"; err == nil ||
+		!strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+	err = decode([]byte(`{"name":"s","kind":"gaussian","dataset":"d","solver":"ab","nfe":3}`), new(MakeSchedule))
+	if want := "[BAD_REQUEST] The kind gaussian is gone since 0.1. Kind few"; err == nil ||
+		!strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+}
+
 // A field of another kind of schedule is none.
 func TestForeignFieldsOfScheduleKinds(t *testing.T) {
 	for body, want := range map[string]string{

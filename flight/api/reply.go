@@ -126,8 +126,6 @@ type ScheduleInfo struct {
 	Provenance any `json:"provenance,omitempty"`
 	// Energies are those of a geodesic's rows, in replies of MakeSchedule.
 	Energies []Energy `json:"energies,omitempty"`
-	// Bench is the comparison of a gaussian schedule, in replies of MakeSchedule.
-	Bench *Bench `json:"bench,omitempty"`
 	// Sampler is the solver that the schedule was made for; absent if it is for any.
 	Sampler *ScheduleSampler `json:"sampler,omitempty"`
 	// Few reports the search of a schedule of kind few.
@@ -168,32 +166,6 @@ type Energy struct {
 	Stderr      float64 `json:"stderr"`
 	Bound       float64 `json:"bound"`
 	BoundStderr float64 `json:"bound_stderr"`
-}
-
-// Bench compares a solver on the noise levels chosen for it with the same solver on EDM's: the schedule edm of the same
-// T with a grid of ρ = 7, and at most the same number of evaluations. Distances are exact squared 2-Wasserstein
-// distances to the data's Gaussian, over the data's total variance.
-type Bench struct {
-	Solver   string       `json:"solver"`
-	Nodes    BenchSampler `json:"nodes"`
-	Baseline BenchSampler `json:"baseline"`
-	Bands    []BenchBand  `json:"bands"` // by subspace; their distances add up to those of the samplers
-}
-
-// BenchSampler is a sampler of a Bench.
-type BenchSampler struct {
-	Grid  string  `json:"grid,omitempty"` // of the baseline
-	Steps int     `json:"steps"`
-	NFE   int     `json:"nfe"`
-	W2    float64 `json:"w2_squared"`
-}
-
-// BenchBand is the part of a Bench in one subspace.
-type BenchBand struct {
-	Dims     int     `json:"dims"`     // of all channels
-	Variance float64 `json:"variance"` // share of the data's variance
-	Nodes    float64 `json:"nodes"`    // w2_squared
-	Baseline float64 `json:"baseline"`
 }
 
 // BasisInfo describes a stored basis.

@@ -36,22 +36,6 @@ type PredictionRow struct {
 	GainStderr float64 `json:"gain_stderr"`
 }
 
-// BenchRow is a row of BenchSchedule.
-type BenchRow struct {
-	Schedule int32   `json:"schedule"` // position in the request
-	Solver   int32   `json:"solver"`   // likewise
-	NFE      int32   `json:"nfe"`      // evaluations used
-	Steps    int32   `json:"steps"`
-	Label    int32   `json:"label"`    // −1: the whole data set
-	Subspace int32   `json:"subspace"` // −1: the whole image
-	Dims     int32   `json:"dims"`
-	Variance float64 `json:"variance"`   // share of the data's
-	W2       float64 `json:"w2_squared"` // spread + shift; these three and noise are over the data's variance
-	Spread   float64 `json:"spread"`
-	Shift    float64 `json:"shift"`
-	Noise    float64 `json:"noise"`
-}
-
 // ColumnsOf returns the columns of a table whose rows are structs of numbers: the fields in order, by their JSON names.
 func ColumnsOf(row reflect.Type) (columns []Column) {
 	for f := range row.Fields() {

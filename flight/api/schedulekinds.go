@@ -51,34 +51,6 @@ func (r *GeodesicSchedule) Validate() error {
 	return cmp.Or(r.Bands.check(), checkEnds(r.T, r.G0), checkMeasured(r.Points, r.Samples))
 }
 
-// GaussianSchedule asks for the noise levels, of each subspace, at which a solver of NFE evaluations comes closest to
-// the data's Gaussian. No model is evaluated. Sampling with this solver, this NFE and the grid "schedule" uses these
-// levels.
-type GaussianSchedule struct {
-	NewSchedule
-	Dataset string `json:"dataset"` // name of the data set whose Gaussian is measured; required
-	// name of a model whose units and noise levels are used; default the data's units and EDM's levels
-	Model  string  `json:"model,omitempty"`
-	Solver string  `json:"solver,omitempty" oneof:"solvers"` // name of the solver to sample with; required
-	NFE    int     `json:"nfe" min:"1" max:"200000"`         // largest number of network evaluations; required
-	T      float64 `json:"T,omitempty"`                      // noise variance at the end; default 6400
-	G0     float64 `json:"g0" default:"1e-9"`                // noise variance at t = 0
-	Bands
-	// store the data's law, and start from it: JSON such as {"per_class":false}; default none: start from noise
-	Start *StartSettings `json:"start,omitempty"`
-}
-
-// Kind implements ScheduleKind.
-func (r *GaussianSchedule) Kind() string { return "gaussian" }
-
-// Validate implements Request.
-func (r *GaussianSchedule) Validate() error {
-	if r.Basis != "" && r.Basis != "none" && r.Basis != "dct" {
-		return Errorf(BadRequest, "basis must be none or dct, where the data's Gaussian is diagonal, got %q", r.Basis)
-	}
-	return cmp.Or(r.Bands.check(), checkEnds(r.T, r.G0))
-}
-
 // FitSchedule asks for another schedule, which carries statistics of a denoiser, with coefficients for the solver
 // fitted: those of local, moved by least squares so that each step follows converged trajectories of a model.
 type FitSchedule struct {
@@ -160,8 +132,8 @@ func (b *Bands) check() error {
 // MakeSchedule makes a schedule and stores it. Its JSON is that of its kind with the field "kind" added.
 type MakeSchedule struct{ Of ScheduleKind }
 
-// ScheduleKind is a request for a schedule of one kind: a *GeodesicSchedule, *GaussianSchedule, *StartSchedule,
-// *FitSchedule, *FewSchedule or *FormulaSchedule.
+// ScheduleKind is a request for a schedule of one kind: a *GeodesicSchedule, *StartSchedule, *FitSchedule,
+// *FewSchedule or *FormulaSchedule.
 type ScheduleKind interface {
 	Request
 	// Kind returns the kind's name.
@@ -173,7 +145,7 @@ type ScheduleKind interface {
 // ScheduleKinds returns an empty request of each kind.
 func ScheduleKinds() []ScheduleKind {
 	return []ScheduleKind{
-		new(GeodesicSchedule), new(GaussianSchedule), new(StartSchedule), new(FitSchedule), new(FewSchedule),
+		new(GeodesicSchedule), new(StartSchedule), new(FitSchedule), new(FewSchedule),
 		&FormulaSchedule{Formula: "edm"}, &FormulaSchedule{Formula: "log-linear"}, &FormulaSchedule{Formula: "cosine"},
 	}
 }
@@ -201,6 +173,9 @@ func (r *MakeSchedule) decodeStrictly(at place, v rawValue) error {
 			r.Of = kind
 			return decodeJSON(object, at, kind)
 		}
+	}
+	if instead, ok := goneKinds[name]; ok {
+		return Errorf(BadRequest, "The kind %s is gone since 0.1", name).WithHint("%s", instead)
 	}
 	return oneOf("kind", name, names...)
 }

@@ -49,7 +49,7 @@ func (c *Client) ScheduleGradient(ctx context.Context, req api.ScheduleGradient,
 	return c.exchange(ctx, "ScheduleGradient", req, in)
 }
 
-// OfferNetwork finds a sampler or a schedule for a network that the client keeps and evaluates.
+// OfferNetwork finds a sampler for a network that the client keeps and evaluates.
 func (c *Client) OfferNetwork(ctx context.Context, req api.OfferNetwork, in Input) Rows {
 	return c.exchange(ctx, "OfferNetwork", req, in)
 }
@@ -62,11 +62,6 @@ func (c *Client) EvaluateModel(ctx context.Context, req api.EvaluateModel) Rows 
 // Predict predicts the energy that each basis, and schedules per class, can save.
 func (c *Client) Predict(ctx context.Context, req api.Predict) Rows {
 	return c.Get(ctx, "Predict", req)
-}
-
-// BenchSchedule computes the exact distances of solvers on schedules to a data set's Gaussian, without a model.
-func (c *Client) BenchSchedule(ctx context.Context, req api.BenchSchedule) Rows {
-	return c.Get(ctx, "BenchSchedule", req)
 }
 
 // Dataset reads a data set back.
@@ -216,11 +211,6 @@ func (c *Client) MakeDataset(ctx context.Context, req api.MakeDataset, progress 
 func (c *Client) DeleteDataset(ctx context.Context, dataset string) error {
 	_, err := act[json.RawMessage](ctx, c, "DeleteDataset", api.DatasetName{Dataset: dataset}, nil)
 	return err
-}
-
-// Advise recommends settings of training, schedules and samplers, with the measurement behind each.
-func (c *Client) Advise(ctx context.Context, req api.Advise) (api.Advice, error) {
-	return act[api.Advice](ctx, c, "Advise", req, nil)
 }
 
 // ListRuns lists the training runs.

@@ -28,7 +28,6 @@ import (
 var beside = []string{
 	"model list", "schedule list", "basis list --json", "fsck", "model check DIR/models/bars",
 	"schedule show --schedule edm",
-	"schedule nodes --name nodes --dataset bars --solver dpmpp2m --nfe 3",
 	"schedule start --name begin --dataset bars --sigma-max 10",
 	"schedule start --name begin --dataset bars --sigma-max 10 --replace",
 	"model mixture --name law --dataset bars", "model draw --name drawn --model law --n 4",
@@ -36,10 +35,8 @@ var beside = []string{
 	"schedule fit --name fitted --model law --schedule geo --nfe 3 --samples 8",
 	`schedule few --name few --model law --dataset bars --nfe 3 --samples 64 --solvers ["ipndm"]`,
 	`schedule predict --model law --dataset bars --points 8 --samples 4 --bases ["dct"]`,
-	"schedule bench --dataset bars --nfe 3 --solvers heun",
 	"basis make --name pairs --kind pca --dataset bars --k 2", "basis delete --name pairs",
 	"sample --model bars --n 2 --steps 1 --out OUT/a.png",
-	"advise bars law --nfe 3 --samples 8 --data DIR",
 	"train --name learned --stage isotropic --dataset bars --model bars --batch 8 --kimg 0.008 --knots 4 --init edm",
 	"train --name learned --resume --kimg 0.016",
 	"data convert OUT/bars.npz --name converted --data DIR --quiet --labels none",

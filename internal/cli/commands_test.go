@@ -178,10 +178,10 @@ func TestCommandErrors(t *testing.T) {
 			train("--name", "x", "--dataset", "bars", "--network", `{"img_size":8}`), "img_size",
 		},
 		"no such images": {
-			[]string{"schedule", "nodes", "--name", "s", "--dataset", "nothing", "--solver", "ab", "--nfe", "3"}, "nothing",
+			[]string{"schedule", "start", "--name", "s", "--dataset", "nothing"}, "nothing",
 		},
 		"too few evaluations": {
-			[]string{"schedule", "nodes", "--name", "s", "--dataset", "bars", "--solver", "heun", "--nfe", "1"},
+			[]string{"sample", "--model", "taken", "--solver", "heun", "--nfe", "1"},
 			"nfe must be at least 2",
 		},
 		"model name taken": {train("--name", "y", "--save", "taken", "--dataset", "bars"), "--replace"},

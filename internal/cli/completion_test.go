@@ -23,13 +23,13 @@ func TestCompletion(t *testing.T) {
 		"schedule show --sch": {
 			"--schedule\ta schedule's or model's name, edm, or JSON such as {\"edm\":{\"T\":400}} (required)",
 		},
-		"sample --model ":                     nil,
-		"sample --solver dpmpp":               {"dpmpp2m", "dpmpp3m", "dpmpp3m_taylor"},
-		"sample --grid e":                     {"edm"},
-		"schedule bench --solvers heun,ipndm": {"heun,ipndm", "heun,ipndm_v"},
-		"train --stage i":                     {"isotropic"},
-		"sample --log-level ":                 {"debug", "info", "warn", "error"},
-		"sample --steps ":                     nil,
+		"sample --model ":                   nil,
+		"sample --solver dpmpp":             {"dpmpp2m", "dpmpp3m", "dpmpp3m_taylor"},
+		"sample --grid e":                   {"edm"},
+		"schedule few --solvers heun,ipndm": {"heun,ipndm", "heun,ipndm_v"},
+		"train --stage i":                   {"isotropic"},
+		"sample --log-level ":               {"debug", "info", "warn", "error"},
+		"sample --steps ":                   nil,
 	} {
 		if got := completions(t, strings.Split(line, " ")...); !slices.Equal(got, want) {
 			t.Errorf("after %q are offered %q, want %q", line, got, want)

@@ -54,8 +54,8 @@ func TestExamplesOfHelp(t *testing.T) {
 	t.Chdir(t.TempDir())
 	digitsFolder(t)
 	less := map[string]string{
-		"schedule geodesic": "--points=8 --samples=4 --replace", "schedule nodes": "--replace",
-		"schedule start": "--replace", "schedule fit": "--samples=8 --replace",
+		"schedule geodesic": "--points=8 --samples=4 --replace",
+		"schedule start":    "--replace", "schedule fit": "--samples=8 --replace",
 		"schedule few": "--samples=64 --solvers=ipndm --replace", "schedule predict": "--samples=4 --points=8",
 		"basis make": "--replace", "model mixture": "--replace", "model draw": "--replace --n=4",
 	}

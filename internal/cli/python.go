@@ -26,15 +26,3 @@ func newData() *cobra.Command {
   anisoflight data convert downloads/imagenet/train --out imagenet-64x64.zip --resolution 64 --transform center-crop`,
 	}, "anisoflight.data")
 }
-
-func newAdvise() *cobra.Command {
-	return pythonCommand(cobra.Command{
-		Use:   "advise",
-		Short: "Recommend settings of training, schedules and samplers for a data set",
-		Long: `Advise measures a data set, and a model on it if one is given. It prints settings, each
-with the measurement behind it, as Client.advise does.`,
-		Example: `  anisoflight advise --help
-  anisoflight advise digits
-  anisoflight advise digits digits --picture advice.png`,
-	}, "anisoflight.advise")
-}

@@ -205,27 +205,21 @@ func TestUnitsOfAModel(t *testing.T) {
 	putField(t, e, "same", declaredUnits, own)
 	putField(t, e, "other", `,"scale":[2,5]`, own)
 	act(t, e, "MakeModel", `{"name":"law","dataset":"same"}`)
-	for _, kind := range []string{
-		`"kind":"start"`, `"kind":"gaussian","solver":"dpmpp2m","nfe":5,"start":{}`,
-	} {
-		made := func(name, data string) string {
-			of := act(t, e, "MakeSchedule", fmt.Sprintf(`{"name":%q,%s,%s,"replace":true}`, name, kind, data))
-			return of["start"].(map[string]any)["hash"].(string)
-		}
-		want := made("fits", `"dataset":"same"`)
-		if got := made("fits", `"dataset":"other","model":"law"`); got != want {
-			t.Errorf("%s: the start of the data as the model sees them is %.8s, want %.8s", kind, got, want)
-		}
-		if made("off", `"dataset":"other"`) == want {
-			t.Errorf("%s: the start does not depend on the data's units", kind)
-		}
-		get(t, e, "Sample", `{"model":"law","n":1,"steps":2,"schedule":"fits"}`)
-		get(t, e, "Sample", `{"model":"law","n":1,"steps":2,"schedule":"off","start":"standard"}`)
-		refuse(t, e, "Sample", `{"model":"law","n":1,"steps":2,"schedule":"off"}`, api.BadRequest,
-			`made for data with the normalization {"mean":[0,0],"scale":[2,5]}`)
-		get(t, e, "BenchSchedule", `{"dataset":"same","schedules":["fits"],"nfe":[6]}`)
-		refuse(t, e, "BenchSchedule", `{"dataset":"other","schedules":["fits"],"nfe":[6]}`, api.BadRequest)
+	made := func(name, data string) string {
+		of := act(t, e, "MakeSchedule", fmt.Sprintf(`{"name":%q,"kind":"start",%s,"replace":true}`, name, data))
+		return of["start"].(map[string]any)["hash"].(string)
 	}
+	law := made("fits", `"dataset":"same"`)
+	if got := made("fits", `"dataset":"other","model":"law"`); got != law {
+		t.Errorf("the start of the data as the model sees them is %.8s, want %.8s", got, law)
+	}
+	if made("off", `"dataset":"other"`) == law {
+		t.Error("the start does not depend on the data's units")
+	}
+	get(t, e, "Sample", `{"model":"law","n":1,"steps":2,"schedule":"fits"}`)
+	get(t, e, "Sample", `{"model":"law","n":1,"steps":2,"schedule":"off","start":"standard"}`)
+	refuse(t, e, "Sample", `{"model":"law","n":1,"steps":2,"schedule":"off"}`, api.BadRequest,
+		`made for data with the normalization {"mean":[0,0],"scale":[2,5]}`)
 	share := func(data string) float64 {
 		of := act(t, e, "MakeBasis", `{"name":"components","kind":"pca","k":4,"replace":true,`+data+`}`)
 		return of["spans"].([]any)[0].(map[string]any)["share"].(float64)

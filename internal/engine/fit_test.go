@@ -53,12 +53,4 @@ func TestFittedSchedule(t *testing.T) {
 		t.Error("the imported schedule gives other samples")
 	}
 	refuse(t, e, "MakeSchedule", `{"name":"x","kind":"start","dataset":"smooth","schedule":"fit"}`, api.BadRequest)
-	nodes := reply[api.ScheduleInfo](t, e, "MakeSchedule",
-		`{"name":"nodes","kind":"gaussian","dataset":"smooth","solver":"ipndm","nfe":3}`)
-	if of := nodes.Sampler; of == nil || of.Solver != "ipndm" || of.NFE != 3 {
-		t.Errorf("nodes for %+v", of)
-	}
-	if !slices.Equal(sample("nodes", ""), sample("nodes", `,"solver":"ipndm"`)) {
-		t.Error("the nodes' own solver is not the default")
-	}
 }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -37,34 +36,6 @@ func putSmoothOf(t *testing.T, e *Engine, name string, n, size int) {
 	upload(t, e, `{"op":"PutDataset","name":"`+name+`"}`, in, api.Batch{Rows: n, Cols: []any{smooth}})
 }
 
-// Whoever samples with that solver and so many evaluations steps through the nodes and spends no more, over a restart
-// too.
-func TestGaussianScheduleSamples(t *testing.T) {
-	e := open(t)
-	putSmooth(t, e, "smooth", 24)
-	for i, c := range []struct {
-		solver, basis string
-		nfe, steps    int
-	}{{"ipndm", "dct", 4, 4}, {"heun", "dct", 5, 2}, {"unipc", "none", 5, 5}} {
-		name := fmt.Sprintf("s%d", i)
-		info := reply[api.ScheduleInfo](t, e, "MakeSchedule",
-			fmt.Sprintf(`{"name":%q,"kind":"gaussian","dataset":"smooth","solver":%q,"nfe":%d,"basis":%q,"T":400,"g0":1e-6}`,
-				name, c.solver, c.nfe, c.basis))
-		if info.Bench.Nodes.Steps != c.steps {
-			t.Errorf("%s: %d steps, want %d", c.solver, info.Bench.Nodes.Steps, c.steps)
-		}
-		for _, e := range []*Engine{e, reopen(t, e.cfg.Dir, Config{})} {
-			r := get(t, e, "Sample", fmt.Sprintf(`{"model":"tiny","labels":[0,1],"schedule":%q,"solver":%q,"nfe":%d}`, name,
-				c.solver, c.nfe))
-			for _, nfe := range column[int32](r, "nfe") {
-				if int(nfe) != info.Bench.Nodes.NFE {
-					t.Errorf("%s: %d evaluations, the schedule is made for %d", c.solver, nfe, info.Bench.Nodes.NFE)
-				}
-			}
-		}
-	}
-}
-
 // What cannot be searched for is refused with a code, and a search that is given up stores nothing.
 func TestSearchesRefuse(t *testing.T) {
 	e := open(t)
@@ -76,13 +47,6 @@ func TestSearchesRefuse(t *testing.T) {
 	upload(t, e, `{"op":"PutDataset","name":"wide"}`, wide,
 		api.Batch{Rows: 1, Cols: []any{make([]uint8, 5000)}})
 	for op, bodies := range map[string]map[string]api.Code{
-		`MakeSchedule {"name":"s","kind":"gaussian",`: {
-			`"dataset":"nothing","solver":"ab","nfe":3`:  api.DatasetNotFound,
-			`"dataset":"flat","solver":"ab","nfe":3`:     api.BadRequest, // no variance
-			`"dataset":"wide","solver":"ab","nfe":3`:     api.TooLarge,
-			`"dataset":"smooth","solver":"heun","nfe":1`: api.BadRequest, // half a step
-			`"dataset":"smooth","solver":"ab","nfe":100`: api.TooLarge,
-		},
 		`MakeSchedule {"name":"s","kind":"few","nfe":3,`: {
 			`"model":"tiny","dataset":"smooth","solvers":["fitted"]`: api.BadRequest, // nothing to compare with
 			`"model":"tiny","dataset":"flat"`:                        api.BadRequest, // of another size
@@ -91,13 +55,6 @@ func TestSearchesRefuse(t *testing.T) {
 		`MakeSchedule {"name":"s","kind":"fit","nfe":3,`: {
 			`"model":"tiny","schedule":"edm"`: api.BadRequest, // without statistics
 		},
-		`Advise {`: {
-			`"dataset":"nothing"`:             api.DatasetNotFound,
-			`"dataset":"flat"`:                api.BadRequest, // all alike
-			`"dataset":"flat","model":"tiny"`: api.BadRequest, // of another size
-			`"dataset":"wide"`:                api.TooLarge,
-			`"dataset":"smooth","nfe":[2]`:    api.BadRequest,
-		},
 	} {
 		name, head, _ := strings.Cut(op, " ")
 		for body, code := range bodies {
@@ -105,8 +62,7 @@ func TestSearchesRefuse(t *testing.T) {
 		}
 	}
 	for name, body := range map[string]string{
-		"MakeSchedule": `{"name":"s","kind":"gaussian","dataset":"smooth","solver":"ab","nfe":3}`,
-		"Advise":       `{"dataset":"smooth","model":"tiny"}`,
+		"MakeSchedule": `{"name":"s","kind":"start","dataset":"smooth"}`,
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		_, err := perform(ctx, e, name, body, func(api.Meta) { cancel() })

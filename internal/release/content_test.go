@@ -28,8 +28,6 @@ var folder = []request{
 		`"points":8,"T":400,"statistics":true}`},
 	{op: "MakeSchedule", fields: `{"name":"fit","kind":"fit","model":"exact","schedule":"geodesic","nfe":4,"samples":32}`},
 	{op: "MakeSchedule", fields: `{"name":"start","kind":"start","dataset":"blocks","sigma_max":10}`},
-	{op: "MakeSchedule", fields: `{"name":"gaussian","kind":"gaussian","dataset":"blocks","solver":"euler","nfe":4,` +
-		`"basis":"dct","k":16,"T":400}`},
 	{op: "MakeSchedule", fields: `{"name":"few","kind":"few","model":"exact","dataset":"blocks","nfe":3,"samples":64,` +
 		`"solvers":["ipndm","dpmpp2m"]}`},
 }
@@ -57,11 +55,10 @@ var session = []request{
 	{op: "Sample", fields: `{"model":"joint","n":3,"steps":4,"dtype":"float32","guidance":1.5}`, rows: true},
 	{op: "Sample", fields: `{"model":"exact","n":3,"schedule":"few","nfe":3,"dtype":"float32"}`, rows: true},
 	{op: "Sample", fields: `{"model":"exact","n":3,"schedule":"fit","nfe":4,"solver":"fitted"}`, rows: true},
-	{op: "Sample", fields: `{"model":"exact","labels":[0,1],"schedule":"gaussian","nfe":4,"every":2}`, rows: true},
+	{op: "Sample", fields: `{"model":"exact","labels":[0,1],"schedule":"start","nfe":4,"every":2}`, rows: true},
 	{op: "Sample", fields: `{"model":"nobody","n":1,"steps":2}`, rows: true, refused: true},
 	{op: "Denoise", fields: `{"model":"unet"}`, rows: true, in: noisy(2)},
 	{op: "EvaluateModel", fields: `{"model":"unet","dataset":"blocks","points":3,"samples":8}`, rows: true},
-	{op: "BenchSchedule", fields: `{"schedules":["gaussian"],"dataset":"blocks","nfe":[5]}`, rows: true},
 	{op: "PutDataset", fields: `{"name":"field","replace":true}`, in: pictures(8)},
 	{op: "PutSchedule", fields: `{"name":"more"}`, in: knots()},
 	{op: "TrainStep", fields: `{"run":"learned","steps":2}`, rows: true},

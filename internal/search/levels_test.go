@@ -9,38 +9,38 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/solver"
-	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// The levels beat EDM's by far, and more subspaces are no worse than one.
-func TestLevelsBeatEDMs(t *testing.T) {
+// The better grid to the better end is taken.
+func TestTheBestOfEDMsLevels(t *testing.T) {
 	images, err := MeasureImages(t.Context(), ensembletest.Smooth(8, 1).Data(t, 100), func(int, int) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	law := images.Spectrum
-	dct, err := basis.DCT(8, 8, 16)
+	sampler := solver.Settings{Solver: "dpmpp2m", NFE: 5}
+	best, err := OnEDM(images.Spectrum, sampler, schedule.DefaultG0, 400, 6400)
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := gaussian.Settings{
-		Sampler: solver.Settings{Solver: "dpmpp2m", NFE: 5}, T: 400, G0: schedule.DefaultG0,
-		Family: schedule.Family{Basis: basis.KindNone},
-	}
-	last := math.Inf(1)
-	for _, b := range []*basis.Basis{basis.None(8, 8), dct} {
-		l, err := Levels(t.Context(), law, b, set)
+	for _, T := range []float64{400, 6400} {
+		edm, err := schedule.EDM(T, schedule.DefaultG0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !(l.Report.W2 <= last) {
-			t.Errorf("W2² is %g with %d subspaces, %g with one", l.Report.W2, b.J(), last)
+		for _, grid := range []string{solver.GridEDM, solver.GridPolynomial} {
+			sampler.Grid.Kind = grid
+			report, err := images.Spectrum.BenchSampler(basis.None(8, 8), sampler, edm)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if taken := best.T == T && best.Sampler.Grid.Kind == grid; (report.W2 <= best.W2) != taken {
+				t.Errorf("%s to %g has %g, taken is %s to %g with %g", grid, T, report.W2, best.Sampler.Grid.Kind, best.T, best.W2)
+			}
 		}
-		last, set.Family = l.Report.W2, schedule.Family{Basis: basis.KindDCT, K: 16}
-		if !(l.Report.W2 > 0 && l.Report.W2 < l.EDM.W2/2) || l.EDM.Sampler.NFE != 5 || l.Sampler.NFE != 5 {
-			t.Errorf("the levels are at %g, EDM's at %g", l.Report.W2, l.EDM.W2)
-		}
+	}
+	if best.Sampler.NFE != 5 {
+		t.Errorf("%d evaluations", best.Sampler.NFE)
 	}
 }
 

@@ -18,7 +18,6 @@ import anisoflight
 from anisoflight.fid.builtin import principal_features
 from studies.demo.distances import Bench, Reference, Sampler
 from studies.features import edge_features
-from studies.measuring import require_count
 
 from . import data, stages
 from .report import Report, mosaics, pm
@@ -138,6 +137,12 @@ class Demo:
         )
         report.write(self._path)
         print(f"   pictures: {self._path.resolve()}", flush=True)
+
+
+def require_count(sampler: str, nfe: int, counted: int) -> None:
+    """Raises RuntimeError if the server counted another number of evaluations than asked for."""
+    if counted != nfe:
+        raise RuntimeError(f"{sampler}: asked for {nfe} evaluations, the server counted {counted}")
 
 
 def headline(table: pd.DataFrame, nfe: int) -> str:

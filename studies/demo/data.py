@@ -1,4 +1,4 @@
-"""The data sets of the demo and the reports, as float32 images [N, H, W, C] in [-1, 1] with int32 labels."""
+"""The data sets of the demo and the figures, as float32 images [N, H, W, C] in [-1, 1] with int32 labels."""
 
 from __future__ import annotations
 
@@ -60,31 +60,3 @@ def patches(per_class: int = 4000, size: int = 8) -> Data:
     order = rng.permutation(len(images))
     train, test = order[: 2 * per_class], order[2 * per_class :]
     return Data(Split(images[train], target[train]), Split(images[test], target[test]), ("china", "flower"))
-
-
-FIELD_EXPONENTS = (3.0, 4.0)
-"""Of the power laws of `fields`, one class each."""
-
-
-def fields(per_class: int = 4000, size: int = 16) -> Data:
-    """Smooth fields that are not Gaussian, size x size x 1, a stand-in for weather; one class for each exponent β.
-
-    A field is tanh(0.6 u + 0.3 (u² − 1)) of a Gaussian field u of variance 1 with power spectrum k^(−β) on a torus
-    eight times as wide, of which a corner is kept: steep spectra, skewed values with a floor. The splits are draws of
-    their own.
-    """
-    rng = np.random.default_rng(0)
-    wide = 8 * size
-    frequency = np.hypot(*np.meshgrid(np.fft.fftfreq(wide), np.fft.rfftfreq(wide), indexing="ij")) * wide
-    crops, labels = [], []
-    for label, exponent in enumerate(FIELD_EXPONENTS):
-        amplitude = np.where(frequency > 0, np.maximum(frequency, 1) ** (-exponent / 2), 0)
-        for _ in range(2 * per_class):
-            wave = np.fft.irfft2(amplitude * np.fft.rfft2(rng.standard_normal((wide, wide))), s=(wide, wide))
-            u = wave[:size, :size] / wave.std()
-            crops.append(np.tanh(0.6 * u + 0.3 * (u**2 - 1)).astype(np.float32)[:, :, None])
-            labels.append(label)
-    images, target = np.stack(crops), np.asarray(labels, np.int32)
-    order = rng.permutation(len(images))
-    train, test = order[: 2 * per_class], order[2 * per_class :]
-    return Data(Split(images[train], target[train]), Split(images[test], target[test]), ("β = 3", "β = 4"))

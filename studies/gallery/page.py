@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 from matplotlib import pyplot
 
 from anisoflight import figures
-from studies.demo import stages
+from studies.demo import data, stages
 from studies.demo.report import Report
 from studies.gallery import panels
-from studies.reports.networks import PROBLEMS, Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from anisoflight import Client
-    from studies.demo.data import Data
 
 DPI = 130
 
@@ -55,6 +55,50 @@ class Gallery:
 
 
 @dataclass(frozen=True)
+class Problem:
+    """A data set, the horizon T and weight c of its schedules, and how its network is trained.
+
+    The network takes one log-ratio and is trained on anisotropic noise in the DCT family of k dimensions, so that it
+    serves isotropic and anisotropic schedules alike (docs/method.md, section 3).
+    """
+
+    name: str
+    load: Callable[[], data.Data]
+    T: float
+    c: float
+    k: int
+    recipe: str
+    network: dict[str, Any]
+
+    def config(self, seed: int, kimg: float) -> dict[str, Any]:
+        """The training configuration: the recipe in configs/, kimg thousand images long."""
+        base, noise = stages.recipe(self.recipe), stages.recipe("patches-pretrain")
+        return {
+            **base,
+            **{key: value for key, value in noise.items() if key.startswith("p_")},
+            "family": {"basis": "dct", "k": self.k},
+            "ratio_embedding": True,
+            "dataset": self.name,
+            "network": {**base["network"], **self.network},
+            "kimg": kimg,
+            "ema_halflife_kimg": 0.03 * kimg,
+            "seed": seed,
+        }
+
+
+DIGITS = Problem("digits", data.digits, T=20.0**2, c=1, k=16, recipe="digits-pretrain", network={})
+PATCHES = Problem(
+    "patches16",
+    lambda: data.patches(size=16),
+    T=80.0**2,
+    c=16,
+    k=16,
+    recipe="patches-plain",
+    network={"img_resolution": 16, "channel_mult": [1, 2, 2], "attn_resolutions": [8, 4]},
+)
+
+
+@dataclass(frozen=True)
 class Length:
     """How long networks and schedules are trained, in thousands of images."""
 
@@ -71,18 +115,18 @@ class Session:
     length: Length
     seed: int
 
-    def prepare(self) -> Data:
+    def prepare(self) -> data.Data:
         """Upload the data, train the network, and compute the geodesic that all schedules start from."""
         name, client = self.problem.name, self.client
-        data = self.problem.load()
-        client.put_dataset(name, data.train.images, data.train.labels, replace=True)
+        split = self.problem.load()
+        client.put_dataset(name, split.train.images, split.train.labels, replace=True)
         kimg = self.length.network
         config = {**self.problem.config(self.seed, kimg), "lr_warmup": kimg / 12}
         stages.train(client, f"{name}-pretrain", config, save=name)
         options = {"model": name, "dataset": name, "T": self.problem.T, "c": self.problem.c, "seed": self.seed}
         client.make_schedule(f"{name}-geodesic", "geodesic", order=1, replace=True, **options)
         client.make_schedule(f"{name}-edm", "edm", T=self.problem.T, replace=True)
-        return data
+        return split
 
     def learn(self, stage: str, name: str, **family: Any) -> str:
         """Learn a schedule with the network frozen, and save it as the model NAME."""
@@ -112,8 +156,8 @@ def draw(client: Client, folder: Path, seed: int, scale: float) -> Path:
     gallery = Gallery(folder)
     digits = Length(network=76.8 * scale, schedule=6.4 * scale)
     patches = Length(network=51.2 * scale, schedule=9.6 * scale)
-    draw_digits(Session(client, PROBLEMS["digits"], digits, seed), gallery)
-    draw_patches(Session(client, PROBLEMS["patches16"], patches, seed), gallery)
+    draw_digits(Session(client, DIGITS, digits, seed), gallery)
+    draw_patches(Session(client, PATCHES, patches, seed), gallery)
     return gallery.write()
 
 

@@ -88,10 +88,6 @@ def difference(values: pd.Series) -> str:
     """Mean ± standard error, bold beyond two of them."""
     if len(values) < 2:
         return f"{values.mean():+.2f}"
-    text = f"{values.mean():+.2f} ± {standard_error(values):.2f}"
-    return f"**{text}**" if abs(values.mean()) > 2 * standard_error(values) else text
-
-
-def standard_error(values: pd.Series) -> float:
-    """Of the mean; NaN for fewer than two."""
-    return float(values.std() / np.sqrt(len(values)))
+    error = values.std() / np.sqrt(len(values))
+    text = f"{values.mean():+.2f} ± {error:.2f}"
+    return f"**{text}**" if abs(values.mean()) > 2 * error else text

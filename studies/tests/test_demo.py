@@ -15,10 +15,8 @@ from anisoflight.fid.builtin import classifier_features
 from studies.demo import __main__ as demo
 from studies.demo import data, stages
 from studies.demo.distances import Bench, Reference, Sampler
-from studies.demo.energy import Energy
 from studies.demo.report import pm
-from studies.features import clipped_gaussian, edge_features
-from studies.measuring import require_count
+from studies.features import edge_features
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,17 +63,6 @@ def test_edge_features_of_a_flat_image_are_those_of_any_other() -> None:
     assert np.array_equal(edges(images), edge_features(images)(images))
 
 
-def test_the_clipped_gaussian_has_the_moments_of_the_data() -> None:
-    rng = np.random.default_rng(4)
-    images = (0.1 * rng.standard_normal((500, 3, 3, 2)) @ rng.standard_normal((2, 2)) + 0.2).astype(np.float32)
-    drawn = clipped_gaussian(images, 40_000, seed=1)
-    assert drawn.shape == (40_000, 3, 3, 2)
-    assert np.abs(drawn).max() <= 1
-    rows, law = images.reshape(500, -1), drawn.reshape(40_000, -1)
-    assert law.mean(axis=0) == pytest.approx(rows.mean(axis=0), abs=5e-3)
-    assert np.cov(law.T) == pytest.approx(np.cov(rows.T), abs=3e-3)
-
-
 def test_data_sets_are_the_same_every_time() -> None:
     digits, patches = data.digits(), data.patches(per_class=10)
     assert digits.train.images.shape == (1297, 8, 8, 1)
@@ -114,14 +101,6 @@ def test_the_demo_opens_with_its_pictures(
     assert capsys.readouterr().out.splitlines()[-2] == sentence
 
 
-def test_energy_differences_are_paired() -> None:
-    common = np.random.default_rng(2).normal(0, 10, 1000)
-    a, b = Energy(common + 1), Energy(common)
-    assert a.minus(b).mean == pytest.approx(1)
-    assert a.minus(b).stderr == pytest.approx(0, abs=1e-12)
-    assert a.stderr == pytest.approx(10 / np.sqrt(1000), rel=0.1)
-
-
 def test_spread_is_half_the_range() -> None:
     assert pm([1.0, 2.0, 1.5]) == "1.50 ± 0.50"
     assert pm([2.0]) == "2.00"
@@ -135,7 +114,7 @@ def test_recipes_are_the_files_in_configs() -> None:
 
 def test_another_count_of_evaluations_is_refused() -> None:
     with pytest.raises(RuntimeError, match="asked for 5 evaluations, the server counted 6"):
-        require_count("s", 5, 6)
+        demo.require_count("s", 5, 6)
 
 
 class _Client:

@@ -1,4 +1,4 @@
-"""The reports: what is kept, chosen and said of measurements, and a whole small one."""
+"""The reports: what is kept, chosen and said of measurements."""
 
 from __future__ import annotations
 
@@ -16,19 +16,7 @@ import pytest
 from anisoflight.files.cells import rows_of
 from studies import floors, rival
 from studies.floors import floor
-from studies.reports import (
-    alone,
-    diffuserspage,
-    fair,
-    fairpage,
-    familypage,
-    learned,
-    learnedpage,
-    networks,
-    real,
-    rivalspage,
-    search,
-)
+from studies.reports import diffuserspage, learned, learnedpage, real, rivalspage
 from studies.reports.page import Page, spread
 
 if TYPE_CHECKING:
@@ -46,87 +34,6 @@ def test_a_page_with_its_numbers(tmp_path: Path) -> None:
         "All 1 rows: [page-part.csv](page-part.csv).\n"
     )
     assert (tmp_path / "page-part.csv").read_text() == "v\n0.333333\n"
-
-
-def test_what_the_search_found_is_in_order() -> None:
-    rows = [
-        ("p", basis, 400.0, 1.0, 12.8, "ab", nfe, 1.0, 1 / gain, gain)
-        for basis, gains in (("low", (1.0, 1.0)), ("high", (2.0, 8.0)))
-        for nfe, gain in zip((5, 9), gains, strict=True)
-    ]
-    columns = ["problem", "basis", "T", "c", "kimg", "solver", "nfe", "w2_isotropic", "w2_anisotropic", "gain"]
-    table = familypage.search_table(pd.DataFrame(rows, columns=pd.Index(columns)))
-    assert table["basis"].tolist() == ["high", "low"]
-    assert table["W2² isotropic / anisotropic"].tolist() == ["4.00", "1.00"]
-    assert table["ab, NFE 9"].tolist() == ["8.00", "1.00"]
-    high = search.bases(networks.PROBLEMS["patches8"])[2]
-    chosen = search.best(
-        networks.PROBLEMS["patches8"],
-        pd.DataFrame(rows, columns=pd.Index(columns)).replace({"basis": {"high": search.text(high)}}),
-    )
-    assert chosen == search.Setting(high, 400.0, 1.0, 12.8)
-    assert search.text({"basis": "dct", "k": 4}) == "DCT cut 2"
-    assert search.text({"basis": "dct", "cuts": [1, 2]}) == "DCT cuts 1, 2"
-
-
-def test_every_network_sees_anisotropic_noise() -> None:
-    for problem in networks.PROBLEMS.values():
-        config = problem.config(seed=3, kimg=2.0)
-        assert config["ratio_embedding"]
-        assert config["p_std_subspace"] > 0
-        assert config["seed"] == 3
-        assert config["kimg"] == 2.0
-
-
-def test_a_plain_network_is_the_same_but_for_its_noise() -> None:
-    for problem in networks.PROBLEMS.values():
-        plain, other = (problem.config(seed=3, kimg=2.0, plain=plain) for plain in (True, False))
-        assert {key for key in other if other[key] != plain.get(key)} == {
-            "family",
-            "p_std_subspace",
-            "ratio_embedding",
-        }
-        assert plain.keys() < other.keys()
-
-
-def _networks(values: dict[tuple[str, str], list[float]], nfe: int = 5) -> pd.DataFrame:
-    """FD and edge FD by kind of network and sampler, one for each network."""
-    rows = [
-        {"network": kind, "seed": seed, "sampler": sampler, "nfe": nfe, "FD": fd, "edge FD": 10 * fd}
-        for (kind, sampler), column in values.items()
-        for seed, fd in enumerate(column, 1)
-    ]
-    rows.append({"network": "none", "seed": 1, "sampler": "clipped Gaussian", "nfe": 0, "FD": 2.0, "edge FD": 9.0})
-    return pd.DataFrame(rows)
-
-
-def test_the_spread_is_over_networks() -> None:
-    """Networks differ by 1, the anisotropic ones are worse by 0.1, 0.2 and 0.3."""
-    table = _networks({fairpage.BASELINE: [1, 2, 3], ("anisotropic", "AB3"): [1.1, 2.2, 3.3]})
-    shown = fairpage.with_best(fairpage.table(table), table).set_index(["network", "sampler"])["NFE 5"]
-    assert shown["plain", "iPNDM-4, polynomial"] == "**2.00 ± 1.00** / 20.00 ± 10.00"
-    assert shown["anisotropic", "AB3"] == "2.20 ± 1.10 / 22.00 ± 11.00"
-    assert shown["none", "clipped Gaussian"] == "2.00 / 9.00"
-    differences = fairpage.difference_table(table)
-    assert differences["sampler"].tolist() == ["AB3"]
-    assert differences["NFE 5"].tolist() == ["**+0.20 ± 0.06** / **+2.00 ± 0.58**"]
-    assert "FD higher by +0.20 ± 0.06" in fairpage.verdict(table)
-
-
-def test_anisotropy_alone_is_paired_by_network() -> None:
-    """Of networks that have both; the start is the same on both sides."""
-    table = _networks(
-        {
-            fairpage.BASELINE: [1, 2, 3],
-            ("plain", "fitted, polynomial"): [1.0, 2.1, 3.2],
-            ("plain", "fitted isotropic, polynomial"): [2.0, 3.0],
-        }
-    )
-    alone = fairpage.alone_table(table)
-    assert alone["less"].tolist() == ["fitted isotropic, polynomial"]
-    assert alone["NFE 5"].tolist() == ["**-0.95 ± 0.05** (0.62×) / **-9.50 ± 0.50** (0.62×) on 2"]
-    names = {(arm.kind, arm.name) for arm in fair.ARMS}
-    assert {("plain", name) for pair in fairpage.ALONE for name in pair} <= names
 
 
 ROOT = Path(__file__).parents[2]
@@ -262,15 +169,49 @@ def _numbers(row: dict[str, object]) -> str:
     return json.dumps([row.get(name) for name in ("frechet", *rivalspage.FEATURES)])
 
 
+def _git(*arguments: str) -> list[str]:
+    """The lines that git prints; skips the test if the repository has no history."""
+    git = ["git", "-C", str(ROOT)]
+    if subprocess.run([*git, "rev-parse", "--is-shallow-repository"], capture_output=True).stdout != b"false\n":
+        pytest.skip("needs the history")
+    return subprocess.run([*git, *arguments], capture_output=True, check=True, text=True).stdout.splitlines()
+
+
+ONLY_IN_HISTORY = {
+    "alone": "b8183cd4",
+    "fair": "b8183cd4",
+    "families": "b8183cd4",
+    "gain": "a1e8ca88",
+    "joint": "b8183cd4",
+    "solvers": "b8183cd4",
+}
+"""The pages that were taken out with their rows, and a commit that has them."""
+
+
+def test_rows_that_are_only_in_the_history_are_named() -> None:
+    """Every file of rows that was ever in studies/docs is there, or README names its page and the commit."""
+    rows = ("studies/docs/*.csv", "studies/docs/*.jsonl")
+    ever = _git("log", "--format=", "--name-only", "--diff-filter=A", "--", *rows)
+    missing = {name for name in ever if not (ROOT / name).exists()}
+    found = {
+        name
+        for commit in set(ONLY_IN_HISTORY.values())
+        for name in _git("ls-tree", "--name-only", commit, "studies/docs/")
+        if ONLY_IN_HISTORY.get(Path(name).stem.partition("-")[0]) == commit
+    }
+    assert missing == {name for name in found if name.endswith(("csv", "jsonl"))}
+    readme = _document("studies/README.md")
+    for page, commit in ONLY_IN_HISTORY.items():
+        assert f"studies/docs/{page}.md" in found
+        assert re.search(rf"\b{page}\b[^.]*`{commit}`", readme), page
+
+
 @pytest.mark.parametrize("name", sorted(file.name for file in (ROOT / "studies/docs").glob("*-rows.jsonl")))
 def test_no_row_was_ever_removed(name: str) -> None:
     """The distances of each line that a commit took out are still there, under whatever name."""
     file = ROOT / "studies/docs" / name
-    git = ["git", "-C", str(ROOT)]
-    if subprocess.run([*git, "rev-parse", "--is-shallow-repository"], capture_output=True).stdout != b"false\n":
-        pytest.skip("needs the history")
-    history = subprocess.run([*git, "log", "-p", "--format=", "--", str(file)], capture_output=True, check=True)
-    removed = [json.loads(line[1:]) for line in history.stdout.splitlines() if line.startswith(b"-{")]
+    history = _git("log", "-p", "--format=", "--", str(file))
+    removed = [json.loads(line[1:]) for line in history if line.startswith("-{")]
     there = set(map(_numbers, rows_of(file)))
     assert not [row["key"] for row in removed if _numbers(row) not in there]
 
@@ -337,44 +278,6 @@ def test_the_table_of_tuned_levels_is_that_of_its_rows() -> None:
         line = [x for x in text.splitlines() if x.startswith(f"| {start} |")][-1]
         for sigma, (digits,) in zip((80, 40, 20, 10), _printed(line, 4), strict=True):
             assert _rounded(rows[name.format(sigma), 9], digits), (start, sigma)
-
-
-def test_one_network_makes_no_verdict() -> None:
-    table = _networks({fairpage.BASELINE: [1], ("anisotropic", "AB3"): [0.5]})
-    assert "±" not in fairpage.difference_table(table)["NFE 5"].iloc[0]
-    assert "lower by" not in fairpage.verdict(table)
-
-
-def test_energies_are_paired_by_seed() -> None:
-    rows = [("plain", 1, 40.0), ("plain", 2, 50.0), ("anisotropic", 1, 38.0), ("anisotropic", 2, 48.5)]
-    table = pd.DataFrame(rows, columns=pd.Index(["network", "seed", "energy"]))
-    assert "lower by 4.0 ± 1.0 %" in fairpage.energy_sentence(table)
-
-
-def test_the_fair_comparison_names_its_samplers() -> None:
-    names = [(arm.kind, arm.name) for arm in fair.ARMS]
-    assert len(names) == len(set(names))
-    assert fairpage.BASELINE in names
-    assert set(fairpage.SHOWN) <= set(names)
-    assert {kind for kind, _ in names} == set(fair.KINDS)
-
-
-def test_a_whole_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tiny, from training to the page; and once more from what was kept, which measures nothing."""
-    names = (fairpage.BASELINE[1], "fitted, polynomial", "fitted isotropic, polynomial")
-    monkeypatch.setattr(alone, "ARMS", [arm for arm in alone.ARMS if arm.name in names])
-    arguments = ["--quick", "--problems", "patches8", "--out", str(tmp_path / "out"), "--docs", str(tmp_path / "docs")]
-    alone.main(arguments)
-    page = (tmp_path / "docs" / "alone.md").read_text(encoding="utf-8")
-    kept = (tmp_path / "out" / "cells.jsonl").read_text()
-    assert "`python -m studies.reports.alone --problems patches8 --quick`" in page
-    assert "| fitted, polynomial | fitted isotropic, polynomial |" in page
-    rows = pd.read_csv(tmp_path / "docs" / "alone-patches8.csv")
-    assert set(rows["sampler"]) == {*names, "clipped Gaussian", "real"}
-    assert rows[["FD", "edge FD"]].notna().all(axis=None)
-    alone.main(arguments)
-    assert (tmp_path / "out" / "cells.jsonl").read_text() == kept
-    assert (tmp_path / "docs" / "alone.md").read_text(encoding="utf-8") == page
 
 
 Distances = dict[tuple[str, str], list[float]]

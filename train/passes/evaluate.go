@@ -1,7 +1,6 @@
 // Package passes measures networks, schedules and data in passes over a data set that need no run:
 //
 //	MakeGeodesic   the schedule of least energy, from the energy density F(σ)
-//	AskGeodesic    the same for a network outside the process
 //	Evaluate       the loss of a network along a schedule, by noise level
 //	Predict        how much energy bases and schedules per class can save, before training
 //	PCA            a basis of principal components

@@ -56,7 +56,7 @@ type Geodesic struct {
 func MakeGeodesic(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, set GeodesicSettings,
 ) (*Geodesic, error) {
 	if set.Sampler.NFE > 0 && set.T == 0 {
-		law, _, err := MeasureSpectrum(ctx, d, nil)
+		law, err := MeasureSpectrum(ctx, d)
 		if err != nil {
 			return nil, err
 		}
@@ -97,43 +97,6 @@ func (set GeodesicSettings) statistics(d *data.Dataset, labels []int, rows []loc
 	return local.New(local.BandsOf(d.Height(), d.Width(), d.Channels()), labels, set.gainLevels(), rows)
 }
 
-// AskStatistics is MeasureStatistics for a network that an ImageAsker evaluates on its copy of the images. The settings
-// have a Spectrum.
-func AskStatistics(ctx context.Context, asker ImageAsker, d *data.Dataset, known schedule.Range, set GeodesicSettings,
-) (*local.Statistics, error) {
-	set = set.resolved(known)
-	set.Batch, set.Statistics = cmp.Or(set.Batch, 128), true
-	if err := set.check(known, 1); err != nil {
-		return nil, err
-	}
-	p := &progress{report: set.Progress, total: set.Points * set.Samples}
-	s := newSampler(1, d.Len(), set.Batch, set.Seed, p)
-	images := func(ctx context.Context, sigma []float64, perLevel int, use func(int, []float64)) error {
-		return s.batches(ctx, len(sigma)*perLevel, func(begin, end int) error {
-			q := Question{J: 1}
-			for sample := begin; sample < end; sample++ {
-				image, _ := s.order.At(uint64(sample))
-				level := sigma[sample/perLevel]
-				q.Images, q.Labels = append(q.Images, int64(image)), append(q.Labels, d.Label(image))
-				q.Noise, q.G = append(q.Noise, s.noiseSeed(sample)), append(q.G, level*level)
-			}
-			residuals, err := asker.AskImages(ctx, q)
-			if err != nil {
-				return err
-			}
-			for i := range end - begin {
-				use(begin+i, residuals[i*d.Pixels():][:d.Pixels()])
-			}
-			return nil
-		})
-	}
-	_, row, err := set.measureGains(ctx, d, set.Spectrum, images)
-	if err != nil {
-		return nil, err
-	}
-	return set.statistics(d, nil, []local.Row{row})
-}
-
 // measure returns the energy densities of resolved settings, [row][subspace][noise level], the rows of the statistics
 // if they are requested, and the labels of the rows, nil for one shared row.
 func (set GeodesicSettings) measure(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset,
@@ -165,7 +128,7 @@ func (set GeodesicSettings) measure(ctx context.Context, m *kernels.Model, w *ke
 			density[0], row, err = meter.gains(ctx, set)
 			rows = append(rows, row)
 		} else {
-			density, err = measureDensity(ctx, &meter.sampler, set)
+			density, err = meter.density(ctx, set)
 		}
 		if err != nil {
 			return nil, nil, nil, err
@@ -235,21 +198,22 @@ func (set GeodesicSettings) geodesic(labels []int, measured [][][]schedule.Sampl
 	return out, err
 }
 
-// measureDensity measures F at noiseLevels, of each subspace or of all together. The levels have different images and
-// noise, so their errors are independent.
-func measureDensity(ctx context.Context, s *sampler, set GeodesicSettings) ([][]schedule.Sample, error) {
+// density measures F at noiseLevels, of each subspace or of all together. The levels have different images and noise, so
+// their errors are independent.
+func (r *meter) density(ctx context.Context, set GeodesicSettings) ([][]schedule.Sample, error) {
+	subspaces := r.model.J()
 	var g []float64
 	levels := noiseLevels(set.Points, set.G0, set.T)
 	for _, sigma := range levels {
-		g = append(g, slices.Repeat([]float64{sigma * sigma}, set.Samples*s.j)...)
+		g = append(g, slices.Repeat([]float64{sigma * sigma}, set.Samples*subspaces)...)
 	}
-	residual, err := s.residuals(ctx, g)
+	residual, err := r.residuals(ctx, g)
 	if err != nil {
 		return nil, err
 	}
-	parts, width := 1, s.j // subspaces of a part
+	parts, width := 1, subspaces // subspaces of a part
 	if set.perSubspace() {
-		parts, width = s.j, 1
+		parts, width = subspaces, 1
 	}
 	out := make([][]schedule.Sample, parts)
 	sums := make([]float64, set.Samples)
@@ -257,7 +221,7 @@ func measureDensity(ctx context.Context, s *sampler, set GeodesicSettings) ([][]
 		for part := range out {
 			for k := range sums {
 				sums[k] = 0
-				for _, v := range residual[(p*set.Samples+k)*s.j+part*width:][:width] {
+				for _, v := range residual[(p*set.Samples+k)*subspaces+part*width:][:width] {
 					sums[k] += v
 				}
 			}
@@ -351,7 +315,7 @@ func (r *meter) gains(ctx context.Context, set GeodesicSettings) ([]schedule.Sam
 	return set.measureGains(ctx, r.data, law, r.residualImages)
 }
 
-// measureGains is measureDensity of all subspaces together. In the same pass it measures the gains of the denoiser in
+// measureGains is density of all subspaces together. In the same pass it measures the gains of the denoiser in
 // bands, q = E (flow + ε)², in the coordinates of law. residuals calls use with flow + ε [H·W·C] of perLevel samples at
 // each noise level.
 func (set GeodesicSettings) measureGains(ctx context.Context, d *data.Dataset, law *normal.Spectrum,

@@ -101,7 +101,7 @@ func measureAll(t *testing.T, d *data.Dataset) (numbers []float64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spectrum, _, err := MeasureSpectrum(t.Context(), d, func(int, int) {})
+	spectrum, err := MeasureSpectrum(t.Context(), d)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,17 +36,15 @@ func (p *progress) add(n int) {
 // sampler draws the image and the noise of every sample by its number, so that measurements on two schedules are
 // paired.
 type sampler struct {
-	j, batch int
+	batch    int
 	order    *data.Order
 	seed     uint64
 	progress *progress
-	// measure returns |P_j(flow(x_t) + ε)|² [n*J] of n samples from begin on, at the variances g [n*J].
-	measure func(ctx context.Context, begin int, g []float64) ([]float64, error)
 }
 
-func newSampler(j, images, batch int, seed uint64, p *progress) sampler {
+func newSampler(images, batch int, seed uint64, p *progress) sampler {
 	key := latent.Uint64(seed, streamSample, 0)
-	return sampler{j: j, batch: batch, order: data.NewOrder(key, images, false), seed: key, progress: p}
+	return sampler{batch: batch, order: data.NewOrder(key, images, false), seed: key, progress: p}
 }
 
 // noiseSeed returns the seed of a sample's noise.
@@ -75,17 +73,6 @@ func (s *sampler) batches(ctx context.Context, n int, do func(begin, end int) er
 	return nil
 }
 
-// residuals returns |P_j r|² [n*J] of samples 0 … n−1 at the variances g [n*J].
-func (s *sampler) residuals(ctx context.Context, g []float64) ([]float64, error) {
-	out := make([]float64, 0, len(g))
-	err := s.batches(ctx, len(g)/s.j, func(begin, end int) error {
-		residual, err := s.measure(ctx, begin, g[begin*s.j:end*s.j])
-		out = append(out, residual...)
-		return err
-	})
-	return out, err
-}
-
 // meter is a sampler that evaluates a network on the device, on images of a data set.
 type meter struct {
 	sampler
@@ -102,14 +89,23 @@ func newMeter(m *kernels.Model, w *kernels.Weights, d *data.Dataset, pool []int,
 		n = d.Len()
 	}
 	batch = cmp.Or(batch, m.FitBatch(128))
-	r := &meter{sampler: newSampler(m.J(), n, batch, seed, p), model: m, weights: w, data: d, pool: pool}
-	r.measure = r.estimate
-	return r
+	return &meter{sampler: newSampler(n, batch, seed, p), model: m, weights: w, data: d, pool: pool}
 }
 
-// estimate is the measure of the sampler.
+// residuals returns |P_j(flow(x_t) + ε)|² [n*J] of samples 0 … n−1 at the variances g [n*J].
+func (r *meter) residuals(ctx context.Context, g []float64) ([]float64, error) {
+	out, subspaces := make([]float64, 0, len(g)), r.model.J()
+	err := r.batches(ctx, len(g)/subspaces, func(begin, end int) error {
+		residual, err := r.estimate(ctx, begin, g[begin*subspaces:end*subspaces])
+		out = append(out, residual...)
+		return err
+	})
+	return out, err
+}
+
+// estimate returns the residuals of the samples from begin on.
 func (r *meter) estimate(ctx context.Context, begin int, g []float64) ([]float64, error) {
-	pixels, count := r.model.Pixels(), len(g)/r.j
+	pixels, count := r.model.Pixels(), len(g)/r.model.J()
 	in := kernels.EstimateInput{
 		Mode: kernels.LossOnly,
 		X0:   make([]float32, count*pixels), Eps: make([]float32, count*pixels),

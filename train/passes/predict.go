@@ -3,7 +3,6 @@ package passes
 import (
 	"cmp"
 	"context"
-	"math/bits"
 	"slices"
 	"strings"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
-	normal "github.com/anisoflight/anisoflight/schedule/solver/gaussian"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
@@ -57,16 +55,6 @@ type Prediction struct {
 // The model must have one subspace.
 func Predict(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, set PredictSettings,
 ) ([]Prediction, error) {
-	s, err := MeasureSurvey(ctx, m, w, d, set)
-	if err != nil {
-		return nil, err
-	}
-	return s.Predictions(ctx)
-}
-
-// MeasureSurvey takes the measurements of Predict.
-func MeasureSurvey(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, set PredictSettings,
-) (*Survey, error) {
 	if err := DefaultScale(ctx, &set.T, &set.C, d, m.Range()); err != nil {
 		return nil, err
 	}
@@ -86,36 +74,10 @@ func MeasureSurvey(ctx context.Context, m *kernels.Model, w *kernels.Weights, d 
 	if len(s.ladders) == 0 {
 		return nil, setting.Errorf("dataset", "must suit one of the bases, got images of %d×%d pixels", d.Height(), d.Width())
 	}
-	return s, s.measure(ctx, m, w, d)
-}
-
-// GaussianSurvey returns the exact survey of the optimal denoiser of the data's Gaussian, for basis dct with cuts at
-// powers of two. The settings have T, G0, C and Points.
-func GaussianSurvey(law *normal.Spectrum, set PredictSettings) *Survey {
-	s := &Survey{set: set, labels: []int{-1}, pools: [][]int{nil}, share: []float64{1}, count: []float64{1}}
-	s.sigma = noiseLevels(set.Points, set.G0, set.T)
-	l := &ladder{name: basis.KindDCT}
-	for cut := 1; cut < max(law.H, law.W); cut *= 2 {
-		l.rungs, l.cuts = append(l.rungs, min(cut, law.H)*min(cut, law.W)), append(l.cuts, cut)
+	if err := s.measure(ctx, m, w, d); err != nil {
+		return nil, err
 	}
-	l.energy = make([]float64, len(s.sigma)*l.bands())
-	s.ladders = []*ladder{l}
-	for i, direction := range law.Directions {
-		f := i / law.C
-		band := bits.Len(uint(max(f/law.W, f%law.W))) // cuts at 1, 2, 4 … below
-		for p, sigma := range s.sigma {
-			s.sums(l, 0, p, 0)[band] += max(direction.Residual(sigma), leastResidual)
-		}
-	}
-	return s
-}
-
-// leastResidual is the residual in a direction in which images do not vary, so that densities are positive.
-const leastResidual = 1e-12
-
-// Residual returns the mean squared residual of all directions by noise level, increasing.
-func (s *Survey) Residual() (sigma, residual []float64) {
-	return s.sigma, s.residual(s.ladders[0], -1, 0, s.ladders[0].bands(), -1)
+	return s.predictions(ctx)
 }
 
 func (set PredictSettings) check(known schedule.Range) error {
@@ -138,7 +100,7 @@ type candidate struct {
 }
 
 // candidates returns all families; the isotropic one is first.
-func (s *Survey) candidates() (all []candidate) {
+func (s *survey) candidates() (all []candidate) {
 	for _, perClass := range []bool{false, true}[:min(len(s.pools), 2)] {
 		all = append(all, candidate{Prediction{Basis: "none", PerClass: perClass}, s.ladders[0], nil})
 		for _, l := range s.ladders {
@@ -163,13 +125,10 @@ func (l *ladder) candidate(perClass bool, rungs ...int) candidate {
 	return c
 }
 
-// Predictions returns every candidate's jackknifed energy and gain, the best first.
-func (s *Survey) Predictions(ctx context.Context) ([]Prediction, error) {
+// predictions returns every candidate's jackknifed energy and gain, the best first.
+func (s *survey) predictions(ctx context.Context) ([]Prediction, error) {
 	all := s.candidates()
 	parts := len(s.count)
-	if parts == 1 {
-		parts = 0 // no part can be left out
-	}
 	energies := make([][]float64, parts+1) // [1 + left out][candidate]
 	for left := range energies {
 		if err := ctx.Err(); err != nil {
@@ -193,7 +152,7 @@ func (s *Survey) Predictions(ctx context.Context) ([]Prediction, error) {
 }
 
 // energies returns the least energies of all candidates without the part left of the samples, or with all for −1.
-func (s *Survey) energies(all []candidate, left int) ([]float64, error) {
+func (s *survey) energies(all []candidate, left int) ([]float64, error) {
 	type band struct {
 		ladder         *ladder
 		row, from, end int
@@ -234,7 +193,7 @@ func (s *Survey) energies(all []candidate, left int) ([]float64, error) {
 
 // residual returns the mean squared residual of bands from … end−1 of a ladder by noise level, of a row or, for −1, of
 // all rows, without the part left of the samples.
-func (s *Survey) residual(l *ladder, row, from, end, left int) []float64 {
+func (s *survey) residual(l *ladder, row, from, end, left int) []float64 {
 	var n float64
 	for part, count := range s.count {
 		if part != left {

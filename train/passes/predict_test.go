@@ -4,13 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"testing"
 
 	"github.com/anisoflight/anisoflight/internal/base/setting"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
-	normal "github.com/anisoflight/anisoflight/schedule/solver/gaussian"
 )
 
 const predictT, predictG0 = 25.0, 1e-6
@@ -85,36 +83,6 @@ func TestPredict(t *testing.T) {
 	if seen != len(want) || name(got[0]) != "dct [1 2]" && got[0].Gain > 1-want["dct [1 2]"]/iso+4*got[0].GainStderr {
 		t.Errorf("%d of the known predictions; the best is %+v", seen, got[0])
 	}
-}
-
-// TestGaussianSurvey: the best energies of the data's Gaussian, in closed form.
-func TestGaussianSurvey(t *testing.T) {
-	law := &normal.Spectrum{H: 4, W: 4, C: 1, Directions: make([]normal.Direction, 16)}
-	var low, high []float64
-	for i := range law.Directions {
-		v := 0.05
-		if i/4 < 2 && i%4 < 2 {
-			low = append(low, v)
-		} else {
-			v = 0.0005
-			high = append(high, v)
-		}
-		law.Directions[i].Variance = v
-	}
-	s := GaussianSurvey(law, PredictSettings{T: predictT, G0: predictG0, C: 1, Points: 400})
-	got, err := s.Predictions(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	iso, want := exactEnergy(t, slices.Concat(low, high)), exactEnergy(t, low)+exactEnergy(t, high)
-	if len(got) != 4 || name(got[0]) != "dct [2]" || name(got[3]) != "none []" {
-		t.Errorf("predictions %+v", got)
-	}
-	within(t, "energy", got[0].Energy, want, 1e-9*want)
-	within(t, "gain", got[0].Gain, 1-want/iso, 1e-9)
-	within(t, "error", got[0].GainStderr, 0, 0)
-	sigma, residual := s.Residual()
-	within(t, "residual", residual[7], law.Residual(sigma[7]), 1e-12)
 }
 
 func TestPredictRefuses(t *testing.T) {

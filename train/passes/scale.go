@@ -28,24 +28,22 @@ const (
 	leastScaleImages = 1 << 10
 )
 
-// MeasureSpectrum measures the Gaussian of a data set on evenly spaced images, and returns their number, too.
-func MeasureSpectrum(ctx context.Context, d *data.Dataset, report func(done, total int),
-) (*normal.Spectrum, int, error) {
+// MeasureSpectrum measures the Gaussian of a data set on evenly spaced images.
+func MeasureSpectrum(ctx context.Context, d *data.Dataset) (*normal.Spectrum, error) {
 	h, w, c := d.Height(), d.Width(), d.Channels()
 	moments, n := basis.NewFrequencyMoments(h, w, c), min(d.Len(), max(leastScaleImages, scaleNumbers/d.Pixels()))
 	which := make([]int, n)
 	for k := range which {
 		which[k] = int(int64(k) * int64(d.Len()) / int64(n))
 	}
-	err := d.Each(ctx, which, report, func(_ []int32, images []float64) error {
+	err := d.Each(ctx, which, nil, func(_ []int32, images []float64) error {
 		moments.Add(images)
 		return nil
 	})
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	s, err := normal.NewSpectrum(moments)
-	return s, n, err
+	return normal.NewSpectrum(moments)
 }
 
 // ScaleOf returns the scale of data with the Gaussian s.
@@ -63,7 +61,7 @@ func DefaultScale(ctx context.Context, T, c *float64, d *data.Dataset, known sch
 	if *T != 0 && *c != 0 {
 		return nil
 	}
-	law, _, err := MeasureSpectrum(ctx, d, nil)
+	law, err := MeasureSpectrum(ctx, d)
 	if err != nil {
 		return err
 	}

@@ -87,7 +87,7 @@ func TestEndByEvaluations(t *testing.T) {
 // TestDefaultScale: what is given stays; the end of time lies within the network's noise levels.
 func TestDefaultScale(t *testing.T) {
 	_, d := gaussian(t, basis.None(2, 2), []float64{0.04}, 256)
-	law, _, err := MeasureSpectrum(t.Context(), d, nil)
+	law, err := MeasureSpectrum(t.Context(), d)
 	if err != nil {
 		t.Fatal(err)
 	}

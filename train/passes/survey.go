@@ -16,8 +16,8 @@ import (
 // mostParts is the largest number of parts of the jackknife.
 const mostParts = 16
 
-// Survey has measured residuals by noise level, class and band of every basis.
-type Survey struct {
+// survey has measured residuals by noise level, class and band of every basis.
+type survey struct {
 	set     PredictSettings
 	labels  []int     // the classes; −1 for all images together
 	pools   [][]int   // images of each class
@@ -28,8 +28,8 @@ type Survey struct {
 }
 
 // newSurvey divides the images by class if there are several classes and every image has one.
-func newSurvey(d *data.Dataset, set PredictSettings) *Survey {
-	s := &Survey{set: set, labels: []int{-1}, pools: [][]int{nil}, share: []float64{1}}
+func newSurvey(d *data.Dataset, set PredictSettings) *survey {
+	s := &survey{set: set, labels: []int{-1}, pools: [][]int{nil}, share: []float64{1}}
 	s.sigma, s.count = noiseLevels(set.Points, set.G0, set.T), make([]float64, min(mostParts, set.Samples))
 	for k := range set.Samples {
 		s.count[k%len(s.count)]++
@@ -47,7 +47,7 @@ func newSurvey(d *data.Dataset, set PredictSettings) *Survey {
 }
 
 // measure sums the squared residuals in the bands of every ladder.
-func (s *Survey) measure(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset) error {
+func (s *survey) measure(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset) error {
 	set := s.set
 	for _, l := range s.ladders {
 		l.energy = make([]float64, len(s.pools)*set.Points*len(s.count)*l.bands())
@@ -73,7 +73,7 @@ func (s *Survey) measure(ctx context.Context, m *kernels.Model, w *kernels.Weigh
 }
 
 // sums returns the sums of a ladder's bands for a class, a noise level and a part of the samples.
-func (s *Survey) sums(l *ladder, row, point, part int) []float64 {
+func (s *survey) sums(l *ladder, row, point, part int) []float64 {
 	at := ((row*s.set.Points+point)*len(s.count) + part) * l.bands()
 	return l.energy[at : at+l.bands()]
 }

@@ -36,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     root = argparse.ArgumentParser(prog="python -m anisoflight.data", description=__doc__)
     group = root.add_subparsers(metavar="COMMAND", required=True)
-    about = "decode every image and report sizes, classes, moments and bad files"
+    about = "decode every image and report sizes, classes, moments, T and c of schedules, and bad files"
     _command(group, "inspect", about).set_defaults(run=_inspect)
     convert = _command(group, "convert", "convert images to a data set of a server, or to an EDM zip")
     convert.set_defaults(run=_convert)
@@ -68,7 +68,7 @@ def _command(group: Any, name: str, about: str) -> argparse.ArgumentParser:
     command.add_argument("path", metavar="PATH", type=path_of, help="images, in any format that is read")
     about = (
         "source of labels: auto (the format's own), listed (in dataset.json or metadata), folder (the image's), none, "
-        "or a column of a table (default auto)"
+        "or a column of a table or .npz (default auto)"
     )
     command.add_argument("--labels", metavar="SOURCE", default="auto", help=about)
     about = "read only this folder of a folder or zip, such as train, or Parquet files whose names begin so"
@@ -117,6 +117,9 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
     for name in ("mean", "std", "low", "high"):
         if name in report:
             yield f"{name:8} {' '.join(f'{value:.4f}' for value in report[name])}"
+    for name in ("T", "c"):
+        if name in report:
+            yield f"{name:8} {report[name]:.4g}"
     for name, values in report.get("normalization", {}).items():
         yield f"normalization {name} {' '.join(f'{value:.6g}' for value in values)}"
     if "hash" in report:
@@ -161,7 +164,7 @@ def _convert(args: argparse.Namespace) -> None:
     line = f"{out}: {images.images} images of {height}×{width} pixels in {channels} channels"
     line += ", with labels" if source.labelled else ", without labels"
     line += f"; {images.left_out} too small and left out" if images.left_out else ""
-    empty = source.without_images(images.used) if source.labelled else []
+    empty = source.without_images(images.used, images.seen) if source.labelled else []
     line += f"; no images of {shortlist(empty)}, whose numbers stay" if empty else ""
     line += f"; {images.bad} bad and left out" if images.bad else ""
     print(line + (f"; ignored {shortlist(ignored)}" if ignored else ""))

@@ -1,4 +1,4 @@
-"""A report of a source: sizes, classes, moments, bad files."""
+"""A report of a source: sizes, classes, moments, T and c of schedules, bad files."""
 
 import collections
 import hashlib
@@ -8,6 +8,7 @@ import numpy as np
 
 from .conversion import each
 from .pictures import checked
+from .scale import Scale
 from .source import DataError, Source, named
 
 Array = np.ndarray[Any, Any]
@@ -20,7 +21,8 @@ def inspect(source: Source, progress: bool = True) -> dict[str, Any]:
 
     mean and std are by channel, of values in [−1, 1], or of floats in other units, for which low and high are the least
     and the greatest value. They are missing if images differ in their channels. hash, that of the data set on a server,
-    is missing if images differ in form or cannot be read.
+    is missing if images differ in form or cannot be read. T and c are the defaults of schedules that are made or
+    trained on the data (`Scale`); they are missing, too, if images are all alike.
 
     >>> from anisoflight.data import open_source
     >>> np.savez(folder / "grey.npz", images=np.array([0, 255], np.uint8).repeat(64).reshape(2, 8, 8), labels=[1, 0])
@@ -28,15 +30,20 @@ def inspect(source: Source, progress: bool = True) -> dict[str, Any]:
     ...     report = inspect(source)
     >>> report["images"], report["mean"], report["std"], report["classes"]
     (2, [0.0], [1.0], [{'label': 0, 'images': 1}, {'label': 1, 'images': 1}])
+    >>> round(report["T"]), round(report["c"])
+    (979, 64)
     """
     sizes: collections.Counter[tuple[int, ...]] = collections.Counter()
     kinds: set[str] = set()
     labels: list[int] = []
+    seen: set[int] = set()
     bad: list[dict[str, str]] = []
     wrong = 0
     moments: dict[int, Channels] = collections.defaultdict(Channels)
-    digest = hashlib.sha256()
-    for item, future in each(source, lambda item: checked(item.read(), own_units=True), "inspect", progress):
+    digest, scale = hashlib.sha256(), Scale(source.count, source.units)
+    pictures = each(source, lambda item: checked(item.read(), own_units=True), "inspect", progress)
+    for number, (item, future) in enumerate(pictures):
+        seen.add(item.label)
         try:
             with named(source.path, item.name):
                 picture = future.result()
@@ -54,6 +61,7 @@ def inspect(source: Source, progress: bool = True) -> dict[str, Any]:
         labels.append(item.label)
         digest.update(picture.tobytes())
         moments[channels].add(picture)
+        scale.add(number, picture)
     report: dict[str, Any] = {
         "format": source.format,
         "images": sizes.total(),
@@ -76,12 +84,13 @@ def inspect(source: Source, progress: bool = True) -> dict[str, Any]:
         report["normalization"] = dict(source.units)
     if source.labelled:
         names = dict(enumerate(source.classes))
-        counts = {**dict.fromkeys(names, 0), **collections.Counter(labels)}
+        counts = {**dict.fromkeys([*names, *seen], 0), **collections.Counter(labels)}
         report["classes"] = [
             {"label": label, **({"name": names[label]} if label in names else {}), "images": images}
             for label, images in sorted(counts.items())
         ]
     if len(sizes) == len(kinds) == 1 and not wrong:
+        report |= scale.defaults()
         digest.update(np.array(labels if source.labelled else [], "<i4").tobytes())
         if source.units:
             digest.update(np.array([*source.units["mean"], *source.units["scale"]], "<f8").tobytes())

@@ -23,9 +23,12 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
+from ..gone import gone
 from ..subspaces import Subspaces
 
-__all__ = ["COLOURS", "POINTS", "STYLE", "advice", "axes", "components", "paper", "ratio", "reverse", "variances"]
+__all__ = ["COLOURS", "POINTS", "STYLE", "axes", "components", "paper", "ratio", "reverse", "variances"]
+
+__getattr__ = gone("figures", {"advice": "anisoflight data inspect prints T and c"})
 
 Array = np.ndarray[Any, Any]
 Names = Sequence[str] | None
@@ -221,34 +224,6 @@ def components(vectors: npt.ArrayLike | Mapping[int, npt.ArrayLike], count: int 
         line[0].set_ylabel(class_name(label, names), rotation=0, ha="right", va="center", labelpad=8)
     for i, ax in enumerate(panels[0]):
         ax.set_title(f"{i + 1}", fontsize=10)
-    return figure
-
-
-def advice(found: Mapping[str, Any]) -> Figure:
-    """What `Client.advise` measured: the data's spectrum, the reducible loss, and samplers."""
-    with mpl.rc_context({**STYLE, "figure.figsize": (12.0, 3.6)}):
-        figure, (spectrum, loss, samplers) = pyplot.subplots(1, 3)
-    axes(spectrum, xlabel="DCT frequency  max(u, v)", ylabel="variance of a direction", yscale="log")
-    spectrum.plot(found["variance"], "o-", ms=3)
-    axes(loss, xlabel="noise level  $\\sigma$", ylabel="part of the loss that stays", xscale="log")
-    for key, name in (("ratio", "the data's Gaussian"), ("model_ratio", "the model")):
-        if ratio := found.get(key):
-            loss.plot(found["sigma"][: len(ratio)], ratio, label=name)
-    mean, deviation = found["P_mean"], found["P_std"]
-    interval = f"$P_{{mean}} \\pm P_{{std}}$ = {mean:.2f} ± {deviation:.2f}"
-    loss.axvspan(*np.exp([mean - deviation, mean + deviation]), color=COLOURS[4], alpha=0.2, lw=0, label=interval)
-    for end, line in (("min", ":"), ("max", "--")):
-        level = found[f"sigma_{end}"]
-        loss.axvline(level, ls=line, color=REFERENCE, lw=1.1, label=f"$\\sigma_{{{end}}}$ = {level:.3g}")
-    loss.set(xlim=(0.7 * found["sigma_min"], 10 * found["sigma_max"]), ylim=(0, None))
-    axes(samplers, xlabel="evaluations", ylabel="$W_2^2$ to the Gaussian / variance", xscale="log", yscale="log")
-    nfe = [row["nfe"] for row in found["samplers"]]
-    for key, name in (("edm", "EDM's Heun"), ("heun", "Heun on the geodesic"), ("ipndm", "iPNDM-4")):
-        samplers.plot(nfe, [row[key]["w2_squared"] for row in found["samplers"]], "o-", ms=4, label=name)
-    samplers.set_xticks(nfe, [str(n) for n in nfe])
-    samplers.minorticks_off()
-    for ax in (loss, samplers):
-        ax.legend(frameon=False, fontsize=8, loc="lower right" if ax is loss else "best")
     return figure
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..offering import subspaces_of
-from ..subspaces import radial_bands
+from ..subspaces import radial_bands, subspaces_of
 
 _FORMAT = "anisoflight-plan"
 _LARGEST = 1 << 12  # pixels of a side, as in the server

@@ -1,12 +1,10 @@
 """The operations that measure models, data sets and schedules without drawing an image."""
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy.typing as npt
 import pandas as pd
 
-from ..advice import Advice
 from ..wire.calls import Connection
 from ..wire.exchanges import Gradient, gradient_rows
 from . import documented
@@ -14,20 +12,6 @@ from . import documented
 
 class Measurements(Connection):
     """Measurements of data sets, models and schedules, and the gradient of training."""
-
-    @documented("Advise")
-    def advise(self, dataset: str, model: str | None = None, *, progress: bool = True, **options: Any) -> Advice:
-        """Settings of training (σ_data, σ_min, σ_max, P_mean, P_std), of schedules (T, c, subspaces) and of samplers
-        for a data set, each with its measurement.
-
-        They follow from the data's Gaussian, measured on at most 2²⁵ values of its images, and with a model from its
-        residual by noise level. `Advice.figure` draws them.
-
-        >>> advice = client.advise("blocks", nfe=[5], progress=False)
-        >>> advice.table.index.tolist()[:3], advice["samplers"][0]["nfe"]
-        (['sigma_data', 'sigma_min', 'sigma_max'], 5)
-        """
-        return Advice(self.call("Advise", show="advise" if progress else None, dataset=dataset, model=model, **options))
 
     @documented("EvaluateModel")
     def evaluate_model(self, model: str, dataset: str, *, progress: bool = True, **options: Any) -> pd.DataFrame:
@@ -56,36 +40,6 @@ class Measurements(Connection):
         frame["per_class"] = frame["per_class"].astype(bool)
         cuts = zip(frame.pop("cut"), frame.pop("cut_2"), strict=True)
         frame.insert(3, "cuts", [[cut for cut in pair if cut] for pair in cuts])
-        return frame
-
-    @documented("BenchSchedule")
-    def bench_schedule(
-        self,
-        dataset: str,
-        schedules: Sequence[str | Mapping[str, Any]] = ("edm",),
-        solvers: Sequence[str] = ("heun",),
-        nfe: Sequence[int] = (5, 9, 17),
-        *,
-        progress: bool = True,
-    ) -> pd.DataFrame:
-        """Solve with solvers on schedules for the data set's Gaussian, where a sampler's output is known in closed
-        form.
-
-        Columns schedule, solver, nfe, steps, label (−1: the whole data set), subspace (−1: the whole image), dims,
-        variance (the subspace's share); w2_squared = spread + shift: the squared 2-Wasserstein distance over the data's
-        total variance; noise: the error that independent errors of a network would add. No network is evaluated and
-        nothing is drawn. Schedules per class use the class's Gaussian, and those with a start begin from it. Schedules
-        on bases other than "none" and "dct", and the solvers local and fitted, are refused.
-
-        >>> table = client.bench_schedule("blocks", solvers=["euler", "dpmpp2m"], nfe=[5])
-        >>> table["solver"].tolist(), table["subspace"].tolist()
-        (['euler', 'euler', 'dpmpp2m', 'dpmpp2m'], [-1, 0, -1, 0])
-        """
-        lists = {"schedules": list(schedules), "solvers": list(solvers), "nfe": list(nfe)}
-        request = {"dataset": dataset, **lists}
-        frame = self.table("BenchSchedule", request, "bench", "row", progress=progress).to_pandas()
-        frame["schedule"] = [lists["schedules"][i] for i in frame["schedule"]]
-        frame["solver"] = [lists["solvers"][i] for i in frame["solver"]]
         return frame
 
     def schedule_gradient(

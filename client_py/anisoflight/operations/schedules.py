@@ -45,8 +45,6 @@ class Schedules(Connection):
           the network's errors by DCT frequency, for the solver "local" of `Client.sample`.
         - "fit" (model, schedule, nfe): such a schedule with coefficients of the solver fitted to trajectories of the
           model. Sample with that schedule and nfe. `info["fit"]` has the gain.
-        - "gaussian" (dataset, solver, nfe): the noise levels that bring a solver closest to the data's Gaussian,
-          without a model. Sample with that schedule and nfe. `info["bench"]` has the gain over EDM.
         - "start" (dataset): another schedule, by default edm, with the normal law of the data set, which sampling
           starts from. `Schedule.start` is that law. It serves no model with another normalization.
         - "few" (model, dataset, nfe): solvers, starts and noise levels are tried on the model; the best is kept, or the
@@ -56,7 +54,7 @@ class Schedules(Connection):
         - "edm", "log-linear" and "cosine": formulas.
 
         >>> client.make_schedule("steep", "log-linear", T=400, knots=16, replace=True)
-        not judged: a formula knows no data; BenchSchedule compares it with EDM's levels on those of a data set
+        not judged: a formula knows no data
         Schedule('steep')
         """
         show = "schedule" if progress else None

@@ -1,11 +1,10 @@
 """Networks of PyTorch: `pip install anisoflight[torch]`.
 
-    from anisoflight.torch import Denoiser, few, schedule
+    from anisoflight.torch import Denoiser, few
 
     D = Denoiser(unet, scheduler)                         # any network of this process
     plan = few(D, nfe=3)                                  # a sampler for it
     samples = plan(D, noise)
-    schedule(D, client, "learned", images)                # a learned schedule for it
 
     from anisoflight.torch import export
 
@@ -23,12 +22,15 @@ except ImportError as error:
 from ..gone import gone
 from .autoencoder import Latents
 from .denoiser import Denoiser
-from .estimator import schedule
 from .exporting import Exported, export
 from .meaning import parametrization
 from .searching import few
 
-__getattr__ = gone("anisoflight.torch", {})
+_GONE = {
+    "schedule": "few(denoiser, nfe=…) finds a plan for a network that stays in torch; for schedules client.put_network "
+    "sends it to the server, where client.create_run and client.make_schedule make them"
+}
+__getattr__ = gone("anisoflight.torch", _GONE)
 
 del _torch, gone
-__all__ = ["Denoiser", "Exported", "Latents", "export", "few", "parametrization", "schedule"]
+__all__ = ["Denoiser", "Exported", "Latents", "export", "few", "parametrization"]

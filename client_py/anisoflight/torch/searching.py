@@ -24,7 +24,7 @@ from ..serve import serve
 from ..start import Start
 from ..subspaces import Coordinates
 from ..tensors import exactly
-from ..wire.progress import Bar, Progress
+from ..wire.progress import Progress
 from .denoiser import Denoiser
 from .trial import sample_shape
 from .wrapping import of_diffusers
@@ -73,8 +73,8 @@ def few(
     best plain sampler from noise unless the gain of another is clear on other latents. `plan.info` has every try, the
     gain as `ratio` and `ratio_stderr`, evaluations and seconds.
 
-    The search uses a server: `client`, or a new one. Options are those of docs/wire.md, OfferNetwork, of kind few:
-    solvers, samples, sigma_min, sigma_max. The last two are by default 0.002 and 80 times the root mean square of x_0,
+    The search uses a server: `client`, or a new one. Options are those of OfferNetwork in docs/wire.md: solvers,
+    samples, sigma_min, sigma_max. The last two are by default 0.002 and 80 times the root mean square of x_0,
     if that is above 1 or below ¼, or what the network knows.
     """
     if not isinstance(denoiser, Denoiser):
@@ -101,7 +101,7 @@ def few(
     if not axes and data is not None and features is None:  # vectors have no edges
         features = torch.Tensor.clone
     request: dict[str, Any] = {
-        "kind": "few", "nfe": nfe, "shape": folded, "labels": denoiser.rows, "labelled": labels is not None,
+        "nfe": nfe, "shape": folded, "labels": denoiser.rows, "labelled": labels is not None,
         "images": 0 if data is None else len(data), "seed": seed,
         **_budgeted(budget, denoiser),
         "sigma_min": ends[0] / unit, "sigma_max": ends[1] / unit,
@@ -117,7 +117,7 @@ def few(
             folder = stack.enter_context(tempfile.TemporaryDirectory())
             client = stack.enter_context(serve(data=folder))
         follower.bar = stack.enter_context(Progress(desc="few", unit="evaluation", disable=not progress, leave=False))
-        end = offer(client, request | options, follower, Bar("few", "", show=False))
+        end = offer(client, request | options, follower)
     law = Start(base64.b64decode(end["law"])) if "law" in end else None
     if unit != 1:
         law = _in_units(end, law, unit)
@@ -298,7 +298,7 @@ class _Follower:
         out = []
         for _, part, rows in self._parts(question):
             x0, eps = self._images(part.image), self._planes(part.noise(self.folded))
-            sigma = torch.from_numpy(part.g[:, 0] ** 0.5).to(x0)
+            sigma = torch.from_numpy(part.g**0.5).to(x0)
             wide = sigma.reshape(-1, *[1] * (x0.ndim - 1))
             out.append(self._sent((self._evaluate(x0 + wide * eps, sigma, rows) - x0) / wide))
         return np.concatenate(out)

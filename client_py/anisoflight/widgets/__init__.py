@@ -1,8 +1,7 @@
-"""Widgets for notebooks: a schedule to draw, samples at every step, the loss of a training run.
+"""Widgets for notebooks: samples at every step, the loss of a training run.
 
-    from anisoflight.widgets import LossCurve, Previews, ScheduleEditor
+    from anisoflight.widgets import LossCurve, Previews
 
-    ScheduleEditor(client, "edm", dataset="digits", model="digits")
     Previews(client.sample("digits", n=16, steps=18, every=1))
     LossCurve(run)
 
@@ -16,8 +15,14 @@ except ModuleNotFoundError as error:
         "anisoflight.widgets needs anywidget: pip install 'anisoflight[notebook]'", name="anywidget"
     ) from error
 
-from .editor import ScheduleEditor
+from ..gone import gone
 from .loss import LossCurve
 from .preview import Previews
 
-__all__ = ["LossCurve", "Previews", "ScheduleEditor"]
+__getattr__ = gone(
+    "widgets",
+    {"ScheduleEditor": 'put_schedule(name, knots) stores edited knots, and client.schedule("edm").knots() has some'},
+)
+
+del gone
+__all__ = ["LossCurve", "Previews"]

@@ -16,20 +16,15 @@ function made(name, properties = {}, ...children) {
     return element;
 }
 
-// A picture with axes: low and high of both, an SVG to draw on, and its maps from values to places and back.
+// A picture with axes: low and high of both, an SVG to draw on, and its maps from values to places.
 function plane(label) {
     const svg = drawn("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group", "aria-label": label, "font-size": 11 });
-    svg.style.cssText = `width: 100%; max-width: ${WIDTH}px; touch-action: none; display: block;`;
+    svg.style.cssText = `width: 100%; max-width: ${WIDTH}px; display: block;`;
     const wide = WIDTH - EDGE.left - EDGE.right, high = HEIGHT - EDGE.top - EDGE.bottom;
     const range = { x: [0, 1], y: [0, 1] };
     const part = (value, [low, most]) => (most > low ? (value - low) / (most - low) : 0.5);
     const across = value => EDGE.left + part(value, range.x) * wide;
     const up = value => HEIGHT - EDGE.bottom - part(value, range.y) * high;
-    const back = event => {
-        const place = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
-        return [range.x[0] + (place.x - EDGE.left) / wide * (range.x[1] - range.x[0]),
-            range.y[0] + (HEIGHT - EDGE.bottom - place.y) / high * (range.y[1] - range.y[0])];
-    };
     const axes = (x, y, shown = value => value) => {
         svg.append(drawn("path", { fill: "none", stroke: "currentColor",
             d: `M${EDGE.left} ${EDGE.top}V${HEIGHT - EDGE.bottom}H${WIDTH - EDGE.right}` }));
@@ -41,7 +36,7 @@ function plane(label) {
         text(EDGE.left + wide / 2, HEIGHT - 16, "middle", x);
         text(EDGE.left - 6, EDGE.top + high / 2, "end", y);
     };
-    return { svg, range, across, up, back, axes };
+    return { svg, range, across, up, axes };
 }
 
 function shortened(value) {

@@ -20,20 +20,6 @@ schedule also stores the residual of every DCT frequency, which the solver local
   anisoflight sample --model digits --schedule digits-local --solver local --corrector --grid polynomial --nfe 5`,
 }, "MakeSchedule", new(api.GeodesicSchedule), "measuring")
 
-var nodesSpec = connect.MakeCommand(command.Spec{
-	Use:   "nodes",
-	Short: "Choose a solver's noise levels on a data set's own Gaussian, without a model",
-	Long: `Nodes measures the mean and the spectrum of a data set. It chooses the noise levels, for
-each subspace of a basis, at which a solver with --nfe evaluations comes closest to the
-Gaussian that has this mean and spectrum. The schedule is for that solver and that number
-of evaluations, and for any model of such images.
-
-The reply has the squared 2-Wasserstein distances to the Gaussian over its total
-variance, of the nodes and of the same solver on EDM's noise levels (ρ = 7).`,
-	Example: `  anisoflight schedule nodes --name digits-5 --dataset digits --basis dct --solver dpmpp2m --nfe 5
-  anisoflight sample --model digits --schedule digits-5 --nfe 5`,
-}, "MakeSchedule", new(api.GaussianSchedule), "choosing")
-
 var startSpec = connect.MakeCommand(command.Spec{
 	Use:   "start",
 	Short: "Start a schedule from the data's own Gaussian instead of noise",

@@ -22,11 +22,10 @@ file of a schedule and Client.put_schedule uploads it.`,
 	Example: `  anisoflight schedule list
   anisoflight schedule show --schedule digits
   anisoflight schedule geodesic --name digits-geo --model digits --dataset digits
-  anisoflight schedule nodes --name digits-5 --dataset digits --solver dpmpp2m --nfe 5
   anisoflight schedule start --name digits-start --dataset digits --sigma-max 10
   anisoflight schedule few --name few --model digits --dataset digits --nfe 5`,
 	Specs: []command.Spec{
-		listSpec, showSpec, geodesicSpec, nodesSpec, startSpec, fewSpec, fitSpec, benchSpec, predictSpec,
+		listSpec, showSpec, geodesicSpec, startSpec, fewSpec, fitSpec, predictSpec,
 	},
 }
 

@@ -34,108 +34,94 @@ const (
 	mostMeasured = 10_000
 )
 
-// fewSearch is the search for an offered network, and the ensemble that samples with it.
-type fewSearch struct {
-	*session
-	req         api.OfferedFew
-	images      *data.Dataset // of the client; nil: samples are compared with converged samples
-	lawSent     bool          // the client has the law
-	evaluations int
-	states      map[*sampler.States]int // numbers of the states that the client keeps
-	found       *search.FewResult
-	plan        *api.Plan
-	law         string // of the images, base64 of its file
-	start       *api.StartInfo
-	seconds     map[string]float64
-}
-
-func (f *fewSearch) prepare(config []byte) error {
-	if err := api.DecodeRequest(config, &f.req); err != nil {
-		return err
-	}
-	if n := len(f.req.Levels); n > 0 && n < search.LeastLevels {
+// check returns the first reason why the search could not begin.
+func (s *session) check() error {
+	if n := len(s.req.Levels); n > 0 && n < search.LeastLevels {
 		return api.Errorf(api.BadRequest, "levels must be at least %d noise levels, got %d", search.LeastLevels, n)
 	}
-	if f.samples.Images == 0 {
+	if s.req.Images == 0 {
 		return nil
 	}
-	if f.req.Learn && !slices.Contains(f.req.Solvers, solver.FittedName) {
+	if s.req.Learn && !slices.Contains(s.req.Solvers, solver.FittedName) {
 		return api.ErrLearnWithoutFit()
 	}
-	if err := schedules.CheckMeasurable("the client", f.samples.Height, f.samples.Width, f.samples.Channels); err != nil {
+	if err := schedules.CheckMeasurable("the client", s.req.Shape[0], s.req.Shape[1], s.req.Shape[2]); err != nil {
 		return err
 	}
-	if most := mostNumbers / f.size(); f.samples.Images > most {
-		return api.Errorf(api.TooLarge, "%d images of %d values are too many", f.samples.Images, f.size()).
+	if most := mostNumbers / s.size(); s.req.Images > most {
+		return api.Errorf(api.TooLarge, "%d images of %d values are too many", s.req.Images, s.size()).
 			WithHint("Give at most %d: as many as that say enough of their law.", most)
 	}
-	return f.samples.Check()
+	return nil
 }
 
+// size returns the number of values of an image.
+func (s *session) size() int { return s.req.Shape[0] * s.req.Shape[1] * s.req.Shape[2] }
+
 // work searches. If the client leaves, the best sampler so far is the result.
-func (f *fewSearch) work(ctx context.Context) (err error) {
+func (s *session) work(ctx context.Context) (err error) {
 	progress := search.NewProgress(func(part string, done, total int) {
-		f.done, f.total, f.part = int64(done), int64(total), part
+		s.done, s.total, s.part = done, total, part
 	})
-	highest := f.samples.Range.T()
-	if most := f.samples.Range.Max; most > 0 { // also above EDM's, since a client's data may have any scale
+	highest := s.known.T()
+	if most := s.known.Max; most > 0 { // also above EDM's, since a client's data may have any scale
 		highest = most * most
 	}
 	set := search.Settings{
-		NFE: f.req.NFE, Solvers: f.req.Solvers, Samples: f.req.Samples, Budget: f.req.Budget / f.req.Each,
-		Seed: f.req.Seed, G0: f.samples.Range.G0(), T: highest, Times: f.req.Times, Levels: f.req.Levels,
-		Learn: f.req.Learn, Label: schedules.Labels(nil, f.req.Labels, f.req.Seed), Progress: progress,
-		Planned: func(evaluations int) { f.evaluations = evaluations },
+		NFE: s.req.NFE, Solvers: s.req.Solvers, Samples: s.req.Samples, Budget: s.req.Budget / s.req.Each,
+		Seed: s.req.Seed, G0: s.known.G0(), T: highest, Times: s.req.Times, Levels: s.req.Levels,
+		Learn: s.req.Learn, Label: schedules.Labels(nil, s.req.Labels, s.req.Seed), Progress: progress,
+		Planned: func(evaluations int) { s.evaluations = evaluations },
 	}
-	if f.samples.Images > 0 {
-		err = f.amongImages(ctx, set)
+	if s.req.Images > 0 {
+		err = s.searchWithImages(ctx, set)
 	} else {
-		f.found, err = search.Paired(ctx, f, set)
+		s.found, err = search.Paired(ctx, s, set)
 	}
 	if budget, ok := errors.AsType[*search.BudgetError](err); ok {
-		budget.Budget, budget.Least = f.req.Budget, budget.Least*f.req.Each
+		budget.Budget, budget.Least = s.req.Budget, budget.Least*s.req.Each
 		return api.Errorf(api.BadRequest, "%s", budget.Error()).
 			WithHint("Leave it out, or ask for fewer evaluations of a sample.")
 	}
 	if err != nil {
 		return err
 	}
-	f.seconds = progress.Seconds()
-	return f.describe()
+	s.seconds = progress.Seconds()
+	return s.describe()
 }
 
-// amongImages searches with the images of the client, which it sends first.
-func (f *fewSearch) amongImages(ctx context.Context, set search.Settings) error {
+// searchWithImages searches with the images of the client, which it sends first.
+func (s *session) searchWithImages(ctx context.Context, set search.Settings) error {
 	progress := set.Progress
 	progress.Begin("images", search.ShareOfImages, 0)
-	if err := f.fetch(progress.At); err != nil {
+	if err := s.fetch(progress.At); err != nil {
 		return err
 	}
-	images, err := search.MeasureImages(ctx, f.images, progress.At)
-	if _, flat := errors.AsType[*search.ImagesError](err); err != nil && !(flat && f.req.Features > 0) {
+	images, err := search.MeasureImages(ctx, s.images, progress.At)
+	if _, flat := errors.AsType[*search.ImagesError](err); err != nil && !(flat && s.req.Features > 0) {
 		return err
 	}
-	if err := f.keepLaw(images.Start); err != nil {
+	if err := s.keepLaw(images.Start); err != nil {
 		return err
 	}
-	if f.req.Features > 0 {
-		if images.References, err = f.features(); err != nil {
+	if s.req.Features > 0 {
+		if images.References, err = s.features(); err != nil {
 			return err
 		}
 	}
-	set.Label = schedules.Labels(f.images, f.req.Labels, f.req.Seed)
-	f.found, err = search.Few(ctx, f, images, set)
+	set.Label = schedules.Labels(s.images, s.req.Labels, s.req.Seed)
+	s.found, err = search.Few(ctx, s, images, set)
 	return err
 }
 
 // fetch asks for the images and their labels.
-func (f *fewSearch) fetch(report func(done, total int)) error {
-	n, size := f.samples.Images, f.size()
+func (s *session) fetch(report func(done, total int)) error {
+	n, size := s.req.Images, s.size()
 	im := data.Images{
-		Height: f.samples.Height, Width: f.samples.Width, Channels: f.samples.Channels, Float32: make([]float32, 0, n*size),
+		Height: s.req.Shape[0], Width: s.req.Shape[1], Channels: s.req.Shape[2], Float32: make([]float32, 0, n*size),
 	}
 	bounded := true
-	err := f.byRows("images", n, size, func(values []float64) {
+	err := s.byRows("images", n, size, func(values []float64) {
 		for _, v := range values {
 			im.Float32 = append(im.Float32, float32(v))
 			bounded = bounded && v >= -1 && v <= 1
@@ -145,12 +131,12 @@ func (f *fewSearch) fetch(report func(done, total int)) error {
 	if err != nil {
 		return err
 	}
-	if f.req.Labelled {
+	if s.req.Labelled {
 		var bad error
-		err := f.byRows("labels", n, 1, func(values []float64) {
+		err := s.byRows("labels", n, 1, func(values []float64) {
 			for _, v := range values {
-				if v != float64(int32(v)) || v < -1 || int(v) >= f.req.Labels {
-					bad = api.Errorf(api.BadTensor, "A label is %g, and there are %d conditions", v, f.req.Labels)
+				if v != float64(int32(v)) || v < -1 || int(v) >= s.req.Labels {
+					bad = api.Errorf(api.BadTensor, "A label is %g, and there are %d conditions", v, s.req.Labels)
 				}
 				im.Labels = append(im.Labels, int32(v))
 			}
@@ -163,16 +149,16 @@ func (f *fewSearch) fetch(report func(done, total int)) error {
 		im.Normalization, err = normalization.New(nil, nil, im.Channels)
 	}
 	if err == nil {
-		f.images, err = data.New(im)
+		s.images, err = data.New(im)
 	}
 	return err
 }
 
 // features returns the reference of the client's features of its images, evenly spaced.
-func (f *fewSearch) features() ([]*frechet.Reference, error) {
-	all := search.NewParts(search.BiasParts, frechet.Given("features", f.req.Features))
-	n := min(f.samples.Images, mostMeasured)
-	err := f.byRows("features", n, f.req.Features, func(values []float64) { all.Add(0, narrow(values), nil) })
+func (s *session) features() ([]*frechet.Reference, error) {
+	all := search.NewParts(search.BiasParts, frechet.Given("features", s.req.Features))
+	n := min(s.req.Images, mostMeasured)
+	err := s.byRows("features", n, s.req.Features, func(values []float64) { all.Add(0, narrow(values), nil) })
 	if err != nil {
 		return nil, err
 	}
@@ -184,15 +170,15 @@ func (f *fewSearch) features() ([]*frechet.Reference, error) {
 }
 
 // byRows asks for values of n images, evenly spaced among all.
-func (f *fewSearch) byRows(ask string, n, each int, use func(values []float64)) error {
+func (s *session) byRows(ask string, n, each int, use func(values []float64)) error {
 	part := max(1, answerValues/each)
 	for from := 0; from < n; from += part {
 		rows := min(part, n-from)
-		q := passes.Question{J: 1, Labels: make([]int32, rows), Noise: make([]uint64, rows)}
+		q := passes.Question{Labels: make([]int32, rows), Noise: make([]uint64, rows)}
 		for i := range rows {
-			q.Images = append(q.Images, int64(from+i)*int64(f.samples.Images)/int64(n))
+			q.Images = append(q.Images, int64(from+i)*int64(s.req.Images)/int64(n))
 		}
-		values, err := f.put(question{batch: batchOf(q), meta: f.status(ask), wants: rows * each})
+		values, err := s.put(question{batch: batchOf(q), meta: s.status(ask), wants: rows * each})
 		if err != nil {
 			return err
 		}
@@ -202,8 +188,8 @@ func (f *fewSearch) byRows(ask string, n, each int, use func(values []float64)) 
 }
 
 // describe makes the plan of the sampler that was chosen.
-func (f *fewSearch) describe() error {
-	chosen := f.found.Chosen
+func (s *session) describe() error {
+	chosen := s.found.Chosen
 	p, err := solver.New(chosen.Settings, chosen.Schedule, 0)
 	if err != nil {
 		return err
@@ -213,20 +199,20 @@ func (f *fewSearch) describe() error {
 		return err
 	}
 	numbers := withoutParts(sampling.Numbers(p, tails))
-	f.plan = f.planOf(p, numbers, f.found.Start != nil)
-	f.plan.Solver = chosen.Settings.Solver
+	s.plan = s.planOf(p, numbers, s.found.Start != nil)
+	s.plan.Solver = chosen.Settings.Solver
 	return nil
 }
 
 // planOf describes a plan as PlanSampler does, from the start of the images if matched, or else from noise.
-func (f *fewSearch) planOf(p *solver.Plan, numbers api.PlanNumbers, matched bool) *api.Plan {
+func (s *session) planOf(p *solver.Plan, numbers api.PlanNumbers, matched bool) *api.Plan {
 	out := sampling.DescribePlan(p)
 	out.Schedule, out.Family, out.Solver, out.PlanNumbers = "few", api.Family{Basis: basis.KindNone}, "few", numbers
 	if !matched {
 		return &out
 	}
-	if out.Start = f.start; f.start.Labels != nil {
-		labels := append([]int32{-1}, f.start.Labels...)
+	if out.Start = s.start; s.start.Labels != nil {
+		labels := append([]int32{-1}, s.start.Labels...)
 		out.PlanNumbers = api.PlanNumbers{}
 		out.Classes = []api.PlanClass{{Labels: labels, PlanNumbers: numbers}}
 	}
@@ -234,13 +220,13 @@ func (f *fewSearch) planOf(p *solver.Plan, numbers api.PlanNumbers, matched bool
 }
 
 // keepLaw encodes the law of the images for the client.
-func (f *fewSearch) keepLaw(law *start.Start) error {
+func (s *session) keepLaw(law *start.Start) error {
 	file, err := checkpoint.StartFile.Encode(law)
 	if err != nil {
 		return err
 	}
 	hash, err := checkpoint.StartFile.Hash(law)
-	f.law, f.start = base64.StdEncoding.EncodeToString(file), catalog.DescribeStart(law, hash)
+	s.law, s.start = base64.StdEncoding.EncodeToString(file), catalog.DescribeStart(law, hash)
 	return err
 }
 
@@ -273,40 +259,40 @@ func withoutParts(n api.PlanNumbers) api.PlanNumbers {
 	return n
 }
 
-// result returns the last message.
-func (f *fewSearch) result() map[string]any {
-	if f.plan == nil {
+// result describes what was found.
+func (s *session) result() map[string]any {
+	if s.plan == nil {
 		return map[string]any{"complete": false}
 	}
-	report := schedules.DescribeFew("", f.images == nil, f.found)
-	report.Seconds = f.seconds
-	out := map[string]any{"complete": !f.found.Stopped, "plan": f.plan, "few": report}
-	if f.found.Start != nil {
-		out["law"] = f.law
+	report := schedules.DescribeFew("", s.images == nil, s.found)
+	report.Seconds = s.seconds
+	out := map[string]any{"complete": !s.found.Stopped, "plan": s.plan, "few": report}
+	if s.found.Start != nil {
+		out["law"] = s.law
 	}
 	return out
 }
 
 // Shape implements [sampler.Ensemble].
-func (f *fewSearch) Shape() (h, w, c int) {
-	return f.samples.Height, f.samples.Width, f.samples.Channels
+func (s *session) Shape() (h, w, c int) {
+	return s.req.Shape[0], s.req.Shape[1], s.req.Shape[2]
 }
 
 // Statistics implements [sampler.Ensemble].
-func (f *fewSearch) Statistics(ctx context.Context, T float64, of *gaussian.Spectrum, report func(done, total int),
+func (s *session) Statistics(ctx context.Context, T float64, of *gaussian.Spectrum, report func(done, total int),
 ) (*local.Statistics, error) {
-	return passes.AskStatistics(ctx, f, f.images, f.samples.Range, passes.GeodesicSettings{
+	return passes.AskStatistics(ctx, s, s.images, s.known, passes.GeodesicSettings{
 		T: T, Spectrum: of, Progress: report,
 	})
 }
 
 // Follow implements [sampler.Ensemble]. If numbers come back for each row, the rows are asked for in parts.
-func (f *fewSearch) Follow(_ context.Context, t sampler.Trajectories, reducers ...sampler.Reducer) error {
+func (s *session) Follow(_ context.Context, t sampler.Trajectories, reducers ...sampler.Reducer) error {
 	var reductions []reduction
 	var reduce []api.Reduction
 	each, all := 0, 0 // numbers of a row, and others
 	for _, r := range reducers {
-		one, err := f.reduction(r)
+		one, err := s.reduction(r)
 		if err != nil {
 			return err
 		}
@@ -318,18 +304,18 @@ func (f *fewSearch) Follow(_ context.Context, t sampler.Trajectories, reducers .
 	if all == 0 {
 		part = min(n, max(1, answerValues/each))
 	}
-	p := f.planOf(t.Plan, sampling.Numbers(t.Plan, nil), t.Start != nil)
+	p := s.planOf(t.Plan, sampling.Numbers(t.Plan, nil), t.Start != nil)
 	for from := 0; from < n; from += part {
 		rows := min(part, n-from)
-		meta := f.status("follow", "plan", p, "reduce", reduce, "evaluations", f.evaluations)
+		meta := s.status("follow", "plan", p, "reduce", reduce, "evaluations", s.evaluations)
 		if t.From != nil {
-			meta["from"], meta["of"] = t.At, f.number(t.From)
+			meta["from"], meta["of"] = t.At, s.number(t.From)
 		}
-		if t.Start != nil && !f.lawSent {
-			f.lawSent, meta["law"] = true, f.law
+		if t.Start != nil && !s.lawSent {
+			s.lawSent, meta["law"] = true, s.law
 		}
-		values, err := f.put(question{
-			batch: f.latents(t, from, rows), meta: meta, wants: rows*each + all, anyNumber: true,
+		values, err := s.put(question{
+			batch: s.latents(t, from, rows), meta: meta, wants: rows*each + all, anyNumber: true,
 		})
 		if err != nil {
 			return err
@@ -347,8 +333,8 @@ func (f *fewSearch) Follow(_ context.Context, t sampler.Trajectories, reducers .
 }
 
 // latents returns some rows of trajectories as a batch.
-func (f *fewSearch) latents(t sampler.Trajectories, from, n int) *api.Batch {
-	q := passes.Question{J: 1, Images: make([]int64, n), Labels: t.Labels[from:][:n]}
+func (s *session) latents(t sampler.Trajectories, from, n int) *api.Batch {
+	q := passes.Question{Images: make([]int64, n), Labels: t.Labels[from:][:n]}
 	for i := range n {
 		q.Noise = append(q.Noise, t.Seed+uint64(from+i))
 	}
@@ -363,21 +349,21 @@ type reduction struct {
 	use       func(numbers []float64)
 }
 
-func (f *fewSearch) reduction(r sampler.Reducer) (reduction, error) {
+func (s *session) reduction(r sampler.Reducer) (reduction, error) {
 	sums := func(into *[]float64) func([]float64) { return func(numbers []float64) { *into = numbers } }
 	switch r := r.(type) {
 	case *sampler.Moments:
 		add := func(numbers []float64) { r.Add(0, narrow(numbers), nil) }
-		if f.req.Features > 0 {
-			return reduction{api.Reduction{Kind: "features"}, f.req.Features, 0, add}, nil
+		if s.req.Features > 0 {
+			return reduction{api.Reduction{Kind: "features"}, s.req.Features, 0, add}, nil
 		}
-		return reduction{api.Reduction{Kind: "samples"}, f.size(), 0, add}, nil
+		return reduction{api.Reduction{Kind: "samples"}, s.size(), 0, add}, nil
 	case *sampler.Samples:
 		add := func(numbers []float64) { r.Add(0, narrow(numbers), nil) }
-		return reduction{api.Reduction{Kind: "samples"}, f.size(), 0, add}, nil
+		return reduction{api.Reduction{Kind: "samples"}, s.size(), 0, add}, nil
 	case *sampler.States:
 		return reduction{
-			api.Reduction{Kind: "states", Of: f.number(r), Every: r.Every}, 0, 1, func([]float64) {},
+			api.Reduction{Kind: "states", Of: s.number(r), Every: r.Every}, 0, 1, func([]float64) {},
 		}, nil
 	case *sampler.Products:
 		size := 2*r.Stages + 1
@@ -385,15 +371,15 @@ func (f *fewSearch) reduction(r sampler.Reducer) (reduction, error) {
 	case *sampler.Errors:
 		out := api.Reduction{Kind: "error", At: -1}
 		if r.States != nil {
-			out = api.Reduction{Kind: "error", Of: f.number(r.States), At: r.At, First: r.First}
+			out = api.Reduction{Kind: "error", Of: s.number(r.States), At: r.At, First: r.First}
 		}
 		return reduction{out, 1, 0, func(numbers []float64) { r.Squares = append(r.Squares, numbers...) }}, nil
 	case *sampler.Column:
 		return reduction{api.Reduction{
-			Kind: "column", Of: f.number(r.Columns.Target), At: r.Columns.At, First: r.Columns.First, Column: r.K,
+			Kind: "column", Of: s.number(r.Columns.Target), At: r.Columns.At, First: r.Columns.First, Column: r.K,
 		}, 0, r.K + 3, sums(&r.Sums)}, nil
 	case *sampler.Gram:
-		out := api.Reduction{Kind: "gram", Of: f.number(r.States), At: r.At, Terms: r.Terms, Split: r.Split}
+		out := api.Reduction{Kind: "gram", Of: s.number(r.States), At: r.At, Terms: r.Terms, Split: r.Split}
 		if r.Statistics != nil {
 			b := r.Statistics.Bands()
 			out.Coordinates = &api.PlanCoordinates{
@@ -414,14 +400,14 @@ func (f *fewSearch) reduction(r sampler.Reducer) (reduction, error) {
 }
 
 // number returns the number of states, which are numbered in order of use.
-func (f *fewSearch) number(s *sampler.States) int {
-	if f.states == nil {
-		f.states = map[*sampler.States]int{}
+func (s *session) number(states *sampler.States) int {
+	if s.states == nil {
+		s.states = map[*sampler.States]int{}
 	}
-	if _, ok := f.states[s]; !ok {
-		f.states[s] = len(f.states)
+	if _, ok := s.states[states]; !ok {
+		s.states[states] = len(s.states)
 	}
-	return f.states[s]
+	return s.states[states]
 }
 
 func narrow(values []float64) []float32 {

@@ -43,7 +43,7 @@ func offer(t *testing.T, m *ensembletest.Mixture, images *data.Dataset, request 
 	if err := api.DecodeRequest([]byte(request), &req); err != nil {
 		t.Fatal(err)
 	}
-	x, err := offered.Maker{}.Open(t.Context(), req, schema)
+	x, err := offered.Open(t.Context(), req, schema)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,8 +250,8 @@ func TestOfferedSearchIsTheSearch(t *testing.T) {
 		t.Fatal(err)
 	}
 	for request, want := range map[string]*search.FewResult{
-		`{"kind":"few","shape":[4,4,1],"images":200,"nfe":3,"samples":64,"solvers":["ipndm","dpmpp2m"]}`: among,
-		`{"kind":"few","shape":[4,4,1],"nfe":5,"solvers":["ipndm","dpmpp2m"]}`:                           alone,
+		`{"shape":[4,4,1],"images":200,"nfe":3,"samples":64,"solvers":["ipndm","dpmpp2m"]}`: among,
+		`{"shape":[4,4,1],"nfe":5,"solvers":["ipndm","dpmpp2m"]}`:                           alone,
 	} {
 		c := offer(t, m, images, request)
 		end := c.answerAll(-1)
@@ -298,16 +298,67 @@ func TestOfferedSearchIsTheSearch(t *testing.T) {
 // A client that ends has the best so far, or an error if nothing was measured.
 func TestOfferedSearchEndsEarly(t *testing.T) {
 	m := ensembletest.Smooth(4, 2)
-	c := offer(t, m, nil, `{"kind":"few","shape":[4,4,1],"nfe":5}`)
+	c := offer(t, m, nil, `{"shape":[4,4,1],"nfe":5}`)
 	end := c.answerAll(12)
 	if end["complete"] != false || end["plan"] == nil || len(end["few"].(*api.Few).Tries) != 9 {
 		t.Errorf("after twelve answers: %v", end)
 	}
-	c = offer(t, m, nil, `{"kind":"few","shape":[4,4,1],"nfe":5}`)
+	c = offer(t, m, nil, `{"shape":[4,4,1],"nfe":5}`)
 	if err := c.x.Begin(t.Context(), c.take); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.x.End(t.Context()); !errors.Is(err, sampler.ErrLeft) {
 		t.Errorf("after no answer: %v", err)
+	}
+}
+
+// What cannot be is refused before anything is asked.
+func TestOfferedRequestsThatCannotBe(t *testing.T) {
+	for body, want := range map[string]struct {
+		code api.Code
+		says string
+	}{
+		`{"shape":[8,8,1]}`:                                                     {api.BadRequest, "nfe must"},
+		`{"nfe":5}`:                                                             {api.BadRequest, "shape must be [H, W, C]"},
+		`{"nfe":5,"shape":[8,0,1]}`:                                             {api.BadRequest, "shape must hold positive sizes"},
+		`{"nfe":5,"shape":[8,8,1],"kind":"learned"}`:                            {api.BadRequest, "kind"},
+		`{"nfe":5,"shape":[8,8,1],"images":-1}`:                                 {api.BadRequest, "images must"},
+		`{"nfe":5,"shape":[8,8,64],"images":200000}`:                            {api.TooLarge, "200000 images"},
+		`{"nfe":5,"shape":[8,8,1],"sigma_min":2,"sigma_max":1}`:                 {api.BadRequest, "sigma_min and sigma_max"},
+		`{"nfe":5,"shape":[8,8,1],"times":[1,2]}`:                               {api.BadRequest, "times must be noise levels that fall"},
+		`{"nfe":5,"shape":[8,8,1],"levels":[2,1]}`:                              {api.BadRequest, "levels must be at least 40"},
+		`{"nfe":5,"shape":[8,8,1],"images":9,"learn":true,"solvers":["unipc"]}`: {api.BadRequest, "fitted"},
+	} {
+		var req api.OfferNetwork
+		err := api.DecodeRequest([]byte(body), &req)
+		if err == nil {
+			_, err = offered.Open(t.Context(), req, schema)
+		}
+		if code := api.ErrorOf(err).Code; code != want.code || !strings.Contains(err.Error(), want.says) {
+			t.Errorf("%s: %v, want %s: %s", body, err, want.code, want.says)
+		}
+	}
+}
+
+// An answer that cannot be is refused, and the question stays open.
+func TestOfferedAnswersThatCannotBe(t *testing.T) {
+	m := ensembletest.Smooth(4, 2)
+	images := m.Data(t, 64)
+	c := offer(t, m, images, `{"shape":[4,4,1],"images":64,"nfe":3,"samples":64,"solvers":["ipndm"]}`)
+	if err := c.x.Begin(t.Context(), c.take); err != nil {
+		t.Fatal(err)
+	}
+	say := func(values ...float64) error {
+		return c.x.Do(t.Context(), api.Batch{Rows: len(values), Cols: []any{values}}, c.take)
+	}
+	for what, values := range map[string][]float64{
+		"NaN": {1, math.NaN()}, "infinite": {math.Inf(1)}, "too many": make([]float64, 64*16+1),
+	} {
+		if err := say(values...); api.ErrorOf(err).Code != api.BadTensor {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := say(c.answer()...); err != nil || c.last.Meta["ask"] != "follow" {
+		t.Errorf("after the images: %v, %v", c.last.Meta, err)
 	}
 }

@@ -1,55 +1,47 @@
-// Package offered searches samplers and makes schedules for networks that stay with a client.
+// Package offered searches samplers for networks that stay with a client.
 //
-// A session is one exchange. The server asks the client to sample along a plan from given latents, or to evaluate the
-// terms of the loss at given samples. The client does this with its network, and answers with sums or with numbers for
-// each sample. Everything else is as for a network on the device.
+// A session is one exchange. The server asks the client to sample along a plan from given latents, or to evaluate its
+// network at given noisy images. The client does this, and answers with sums or with numbers for each row. Everything
+// else is as for a network on the device.
 //
 // Invariants: one question at a time is open; an impossible answer is refused before anything changes; whatever ends
-// the exchange, the steps taken are stored, and a search ends with the best so far.
+// the exchange, it ends with the best so far.
 //
-// Begin reading with Maker.
+// Begin reading with Open.
 package offered
 
 import (
 	"context"
 	"iter"
-	"math"
-	"strconv"
-	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/base/safely"
-	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/internal/engine/tables"
 	"github.com/anisoflight/anisoflight/internal/sampler"
-	"github.com/anisoflight/anisoflight/kernels"
-	"github.com/anisoflight/anisoflight/schedule/basis"
-	"github.com/anisoflight/anisoflight/train"
+	"github.com/anisoflight/anisoflight/internal/search"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/train/data"
 	"github.com/anisoflight/anisoflight/train/passes"
 )
 
-// session asks a client about its network, and makes a schedule or a sampler of the answers. The work is a coroutine:
-// it runs from one question to the next, while the exchange waits for it.
+// session is one search. It is a coroutine: it runs from one question to the next, while the exchange waits for it. It
+// is also the ensemble that the search samples with.
 type session struct {
-	catalog *catalog.Catalog
-	req     api.OfferNetwork
-	samples passes.Samples
-	j       int          // subspaces
-	mode    kernels.Mode // of the estimator; LossOnly if residuals alone are asked for
+	req    api.OfferNetwork
+	known  schedule.Range // noise levels of the network
+	images *data.Dataset  // of the client; nil: samples are compared with converged samples
 
-	geodesic *passes.GeodesicSettings // of kind geodesic
-	basis    *basis.Basis             // that is stored with a geodesic
-	learner  *train.Remote            // of kind learned
-	few      *fewSearch               // of kind few
+	lawSent     bool // the client has the law
+	evaluations int
+	states      map[*sampler.States]int // numbers of the states that the client keeps
 
-	done, total int64  // samples, or thousandths of a search
-	part        string // of a search in work
-	row         map[string]any
-	storedAt    time.Time         // when it was stored last, or begun
-	info        *api.ScheduleInfo // nil until something is stored
-	steps       int64
-	complete    bool
-	stopped     string // why it stopped by itself; empty if it did not
+	done, total int    // thousandths of the search
+	part        string // of the search, in work
+	found       *search.FewResult
+	plan        *api.Plan
+	law         string // of the images, base64 of its file
+	start       *api.StartInfo
+	seconds     map[string]float64
 
 	answers  api.Schema
 	next     func() (question, bool) // false when the work has ended; err is then set
@@ -71,47 +63,29 @@ type question struct {
 // questionBytes is more than any question has, so that each is one message.
 const questionBytes = 32 << 20
 
-// Maker makes schedules for networks that clients evaluate.
-type Maker struct{ Catalog *catalog.Catalog }
-
 // Open checks a request and the columns of the answers, and opens a session.
-func (k Maker) Open(_ context.Context, req api.OfferNetwork, in api.Schema) (*api.Exchange, error) {
-	if req.Kind != "few" { // before the work; storing checks it again
-		if err := k.Catalog.FreeSchedule(req.Name, req.Replace); err != nil {
-			return nil, err
-		}
+func Open(_ context.Context, req api.OfferNetwork, in api.Schema) (*api.Exchange, error) {
+	s := &session{
+		req: req, known: schedule.Range{Min: req.SigmaMin, Max: req.SigmaMax}, answers: in, stop: func() {},
 	}
-	s := &session{catalog: k.Catalog, req: req, storedAt: time.Now(), answers: in, stop: func() {}}
-	if err := s.prepare(); err != nil {
+	if err := s.check(); err != nil {
 		return nil, err
 	}
 	if err := tables.CheckColumns(in, []api.Column{{Name: "values", Type: api.Float64}}, nil); err != nil {
 		return nil, err
-	}
-	perSubspace := func(name string) api.Column {
-		return api.Column{Name: name, Type: api.Float64, Kind: api.List, Shape: []int{s.j}}
 	}
 	out := api.Schema{
 		Columns: []api.Column{
 			{Name: "image", Type: api.Int64},
 			{Name: "label", Type: api.Int32},
 			{Name: "noise", Type: api.Uint64},
-			{Name: "t", Type: api.Float64},
-			perSubspace("g"), perSubspace("omega"),
+			{Name: "g", Type: api.Float64},
 		},
-		Metadata: tables.Metadata("OfferNetwork", req, "subspaces", strconv.Itoa(s.j), "estimator", string(s.mode)),
+		Metadata: tables.Metadata("OfferNetwork", req),
 	}
 	return &api.Exchange{
 		Out: out, Window: 1, BatchBytes: questionBytes, Begin: s.begin, Do: s.take, End: s.end, Close: func() { s.stop() },
 	}, nil
-}
-
-// termsOf are the names of the terms of an answer.
-var termsOf = map[kernels.Mode][]string{
-	kernels.LossOnly: {"residual"},
-	kernels.Explicit: {"residual", "explicit"},
-	kernels.Backprop: {"residual", "backprop"},
-	kernels.Full:     {"residual", "explicit", "implicit1", "implicit2", "implicit3"},
 }
 
 // put asks a question and returns its answer. The work calls it.
@@ -123,49 +97,31 @@ func (s *session) put(q question) ([]float64, error) {
 	return s.answer, nil
 }
 
-// Ask implements passes.Asker.
-func (s *session) Ask(_ context.Context, q passes.Question) (*kernels.Terms, error) {
-	names := termsOf[q.Mode]
-	values, err := s.put(question{
-		batch: batchOf(q), meta: s.status("terms", "terms", names), wants: len(names) * len(q.G),
-	})
-	if err != nil {
-		return nil, err
+// status returns the metadata of the next question: what it asks for, progress, and more pairs of key and value.
+func (s *session) status(ask string, more ...any) api.Meta {
+	meta := api.Done(int64(s.done), int64(s.total))
+	meta["ask"] = ask
+	if s.part != "" {
+		meta["part"] = s.part
 	}
-	out := &kernels.Terms{Mode: q.Mode, J: q.J}
-	fields := map[string]*[]float64{
-		"residual": &out.Residual, "explicit": &out.ExplicitX, "backprop": &out.Backprop,
-		"implicit1": &out.Implicit1, "implicit2": &out.Implicit2, "implicit3": &out.Implicit3,
+	for i := 0; i+1 < len(more); i += 2 {
+		meta[more[i].(string)] = more[i+1]
 	}
-	for i, name := range names {
-		*fields[name] = values[i*len(q.G):][:len(q.G)]
-	}
-	for i, v := range out.Residual {
-		if v < 0 || v > math.MaxFloat32 {
-			return nil, api.Errorf(api.BadTensor, "A residual must lie in 0 … 3e38, got %g in row %d", v, i/q.J).
-				WithHint("It is |P_j(flow + ε)|², summed over the values of an image.")
-		}
-	}
-	return out, nil
+	return meta
 }
 
-// AskImages implements passes.ImageAsker.
-func (s *session) AskImages(_ context.Context, q passes.Question) ([]float64, error) {
+// AskResiduals implements [passes.Asker].
+func (s *session) AskResiduals(_ context.Context, q passes.Question) ([]float64, error) {
 	return s.put(question{batch: batchOf(q), meta: s.status("residuals"), wants: len(q.Images) * s.size()})
 }
 
-// batchOf returns a question of samples as a batch.
+// batchOf returns a question as a batch.
 func batchOf(q passes.Question) *api.Batch {
 	n := len(q.Images)
-	filled := func(v []float64, n int) []float64 {
-		if v == nil {
-			v = make([]float64, n)
-		}
-		return v
+	if q.G == nil {
+		q.G = make([]float64, n)
 	}
-	return &api.Batch{Rows: n, Cols: []any{
-		q.Images, q.Labels, q.Noise, filled(q.T, n), filled(q.G, n*q.J), filled(q.Omega, n*q.J),
-	}}
+	return &api.Batch{Rows: n, Cols: []any{q.Images, q.Labels, q.Noise, q.G}}
 }
 
 // begin starts the work and emits the first question.
@@ -174,11 +130,11 @@ func (s *session) begin(ctx context.Context, emit func(api.Event) error) error {
 		s.ask = ask
 		s.err = safely.Do(func() error { return s.work(ctx) })
 	})
-	return s.goOn(emit)
+	return s.resume(emit)
 }
 
-// goOn emits the next question, or the result if there is none.
-func (s *session) goOn(emit func(api.Event) error) error {
+// resume emits the next question, or the result if there is none.
+func (s *session) resume(emit func(api.Event) error) error {
 	if q, asked := s.next(); asked {
 		s.question = &q
 		return emit(api.Event{Batch: q.batch, Meta: q.meta})
@@ -188,9 +144,6 @@ func (s *session) goOn(emit func(api.Event) error) error {
 	}
 	meta := api.Meta(s.result())
 	meta["event"] = "stored"
-	if s.row != nil {
-		meta["row"] = s.row
-	}
 	return emit(api.Event{Meta: meta})
 }
 
@@ -215,10 +168,10 @@ func (s *session) take(_ context.Context, in api.Batch, emit func(api.Event) err
 		return nil
 	}
 	s.question = nil
-	return s.goOn(emit)
+	return s.resume(emit)
 }
 
-// end ends the session of a client that sends no more. Complete answers are used and stored.
+// end ends the session of a client that sends no more.
 func (s *session) end(context.Context) (map[string]any, error) {
 	s.stop()
 	if s.err != nil {

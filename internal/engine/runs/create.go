@@ -22,7 +22,7 @@ import (
 
 // Create makes a run of a configuration, whose model, data set, schedule and basis must exist and fit.
 func (s *Runs) Create(ctx context.Context, req api.CreateRun, progress func(api.Meta)) (info api.RunInfo, err error) {
-	cfg, err := ReadConfig(req.Config)
+	cfg, err := readConfig(req.Config)
 	if err != nil {
 		return info, err
 	}
@@ -147,20 +147,19 @@ func (s *Runs) sources(ctx context.Context, cfg train.Config, progress func(api.
 			return src, err
 		}
 	}
-	if err := AddSchedule(&src, s.cfg.Catalog, cfg, api.DefaultT); err != nil {
+	if err := addSchedule(&src, s.cfg.Catalog, cfg); err != nil {
 		return src, err
 	}
 	src.Basis, err = s.familyBasis(ctx, cfg, src, progress)
 	return src, err
 }
 
-// AddSchedule adds the schedule that a configuration names, if any, to src. T is the end of EDM's schedule if the
-// configuration has none.
-func AddSchedule(src *train.Sources, c *catalog.Catalog, cfg train.Config, T float64) error {
+// addSchedule adds the schedule that a configuration names, if any, to src.
+func addSchedule(src *train.Sources, c *catalog.Catalog, cfg train.Config) error {
 	if cfg.Schedule == "" {
 		return nil
 	}
-	s, err := c.ScheduleNamed(api.ScheduleRef{Name: cfg.Schedule, T: cmp.Or(cfg.T, T)})
+	s, err := c.ScheduleNamed(api.ScheduleRef{Name: cfg.Schedule, T: cmp.Or(cfg.T, api.DefaultT)})
 	src.Schedule, src.ScheduleBasis = s.Schedule, s.Basis
 	return err
 }

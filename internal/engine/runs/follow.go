@@ -72,7 +72,7 @@ func Follow(ctx context.Context, f Following) error {
 			break
 		}
 		_, err = t.Step(ctx)
-		if ctx.Err() != nil && errors.Is(err, ctx.Err()) || StopsRun(err) {
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) || stoppedBy(err) != nil {
 			err = nil // the first process knows of it
 		}
 	}
@@ -104,7 +104,7 @@ func (f Following) open(ctx context.Context) (*train.Run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the run %q cannot be read; all processes need the same data folder: %w", f.Run, err)
 	}
-	cfg, err := ReadConfig(state.Config)
+	cfg, err := readConfig(state.Config)
 	if err != nil {
 		return nil, err
 	}

@@ -148,7 +148,7 @@ func (r *Run) describe() api.RunInfo {
 		info.Integrity = api.Integrity{State: api.IsDamaged, Damage: r.status.Error}
 	}
 	if n := len(r.rows); n > 0 {
-		info.Last = FiniteValues(r.rows[n-1])
+		info.Last = finiteValues(r.rows[n-1])
 	}
 	return info
 }
@@ -173,8 +173,8 @@ func (r *Run) readable() error {
 // Info describes the run.
 func (r *Run) Info() api.RunInfo { return r.snapshot.Load().info }
 
-// FiniteValues returns the columns of a row without NaN and infinities, which JSON does not have.
-func FiniteValues(row train.Row) map[string]any {
+// finiteValues returns the columns of a row without NaN and infinities, which JSON does not have.
+func finiteValues(row train.Row) map[string]any {
 	out := map[string]any{}
 	for i, v := range row.Values() {
 		if !math.IsNaN(v) && !math.IsInf(v, 0) {

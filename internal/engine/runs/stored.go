@@ -32,7 +32,7 @@ func (r *Run) read() (err error) {
 	}
 	r.config, r.files = state.Config, api.Integrity{State: api.Intact}
 	r.step, r.kimg, r.keeper.step = state.Step, float64(state.Seen)/1000, state.Step
-	if r.cfg, err = ReadConfig(state.Config); err == nil {
+	if r.cfg, err = readConfig(state.Config); err == nil {
 		_, err = train.StoredConfig(state.Config)
 	}
 	return err
@@ -119,7 +119,7 @@ func (r *Run) open(ctx context.Context) error {
 
 // resumed returns the training that goes on from a state.
 func (s *Runs) resumed(ctx context.Context, state *checkpoint.Run) (training, error) {
-	cfg, err := ReadConfig(state.Config)
+	cfg, err := readConfig(state.Config)
 	if err != nil {
 		return nil, err
 	}
@@ -190,9 +190,9 @@ func (r *Run) storedModel() (*checkpoint.Model, *train.Outcome, error) {
 	return train.StoredModel(state)
 }
 
-// ReadConfig decodes a training configuration strictly. If a field's default has the value zero, a zero that was sent
+// readConfig decodes a training configuration strictly. If a field's default has the value zero, a zero that was sent
 // is refused: it would silently become the default.
-func ReadConfig(body []byte) (cfg train.Config, err error) {
+func readConfig(body []byte) (cfg train.Config, err error) {
 	if err := api.DecodeStruct(body, &cfg); err != nil {
 		return cfg, err
 	}

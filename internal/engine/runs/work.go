@@ -175,11 +175,6 @@ func notFiniteLoss(row train.Row) string {
 		"with lower learning rates", row.Step, row.Loss)
 }
 
-// StopsRun reports whether an error of a step stops the run, though the step counts.
-func StopsRun(err error) bool {
-	return stoppedBy(err) != nil
-}
-
 // stoppedBy returns why a step stopped the run; nil if it did not.
 func stoppedBy(err error) *api.Stopped {
 	var lost *train.DivergedError
@@ -293,7 +288,7 @@ func (r *Run) trainStep(
 		meta["warning"] = notFiniteLoss(row)
 	}
 	switch {
-	case StopsRun(err): // the step counts; the caller decides whether to go on
+	case stoppedBy(err) != nil: // the step counts; the caller decides whether to go on
 		meta["warning"] = err.Error()
 	case err != nil:
 		return err

@@ -26,7 +26,6 @@ type newSchedule struct {
 	origin   schedule.Provenance
 	fit      *api.Fit
 	energies []api.Energy
-	bench    *api.Bench
 }
 
 // Make makes a schedule and stores it.
@@ -41,8 +40,6 @@ func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(ap
 	switch kind := req.Of.(type) {
 	case *api.GeodesicSchedule:
 		out, err = k.geodesic(ctx, *kind, progress)
-	case *api.GaussianSchedule:
-		out, err = k.gaussian(ctx, *kind, progress)
 	case *api.StartSchedule:
 		out, err = k.startSchedule(ctx, *kind, progress)
 	case *api.FitSchedule:
@@ -61,7 +58,7 @@ func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(ap
 	}
 	out.parts.Schedule = k.Catalog.WithProvenance(out.parts.Schedule, out.origin)
 	info, err = k.Catalog.StoreSchedule(target.Name, out.parts, target.Replace)
-	info.Bench, info.Fit, info.Energies = out.bench, out.fit, out.energies
+	info.Fit, info.Energies = out.fit, out.energies
 	return info, err
 }
 
@@ -85,8 +82,7 @@ func scheduleByFormula(req api.FormulaSchedule) (*newSchedule, error) {
 		return nil, api.Errorf(api.BadRequest, "The schedule cannot be made: %w", err)
 	}
 	s, err := schedule.FromTheta(schedule.Family{Basis: "none"}, nil, [][]schedule.Theta{{theta}}, T, req.G0)
-	origin := schedule.Provenance{Summary: "not judged: a formula knows no data; BenchSchedule compares it " +
-		"with EDM's levels on those of a data set"}
+	origin := schedule.Provenance{Summary: "not judged: a formula knows no data"}
 	return &newSchedule{parts: catalog.Parts{Schedule: s}, origin: origin}, err
 }
 

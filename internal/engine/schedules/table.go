@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/internal/engine/tables"
 )
 
@@ -52,7 +53,7 @@ func (k *Maker) Evaluate(_ context.Context, req api.EvaluateSchedule) (*api.Job,
 	family := s.Family()
 	schema := tables.SchemaOf[api.ScheduleRow](tables.Metadata("EvaluateSchedule", req,
 		"schedule", s.Name, "basis", family.Basis, "k", strconv.Itoa(family.K)))
-	return tables.Priced(k.MaxBytes, schema, size, func(ctx context.Context, emit func(api.Event) error) error {
+	return tables.NewPricedJob(k.MaxBytes, schema, size, func(ctx context.Context, emit func(api.Event) error) error {
 		g, gdot := make([]float64, s.J()), make([]float64, s.J())
 		return tables.SendRows(ctx, func(yield func(api.ScheduleRow) bool) {
 			for i, row := range rows {
@@ -91,4 +92,12 @@ func timesOf(req api.EvaluateSchedule, T float64) ([]float64, error) {
 		times[i] = min(times[i], T)
 	}
 	return times, nil
+}
+
+// rowLabels returns the labels of a schedule's rows: −1 alone if all classes share one.
+func rowLabels(s catalog.Schedule) []int {
+	if labels := s.Labels(); labels != nil {
+		return labels
+	}
+	return []int{-1}
 }

@@ -39,9 +39,13 @@ func (k *Maker) worthOnLaw(ctx context.Context, dataset string, d *data.Dataset,
 	if err := CheckMeasurable(dataset, d.Height(), d.Width(), d.Channels()); err != nil {
 		return "", err
 	}
-	s, err := k.benchable(catalog.Schedule{Parts: parts, Name: "made"}, dataset, d)
-	if err != nil {
+	s := catalog.Schedule{Parts: parts, Name: "made"}
+	var err error
+	if s.Basis, err = k.Catalog.BasisFor(s.Family(), d.Height(), d.Width(), s.Basis, nil); err != nil {
 		return "", err
+	}
+	if kind := s.Basis.Kind(); kind != basis.KindNone && kind != basis.KindDCT {
+		return "", api.Errorf(api.BadRequest, "the schedule has subspaces that mix frequencies")
 	}
 	rivals := []solver.Settings{set}
 	if set.Solver == api.DefaultSolver {
@@ -66,8 +70,7 @@ func (k *Maker) worthOnLaw(ctx context.Context, dataset string, d *data.Dataset,
 		}
 		ours += report.W2
 		for i, rival := range rivals {
-			best[i], err = search.OnEDM(spectra[label], basis.None(d.Height(), d.Width()),
-				schedule.Family{Basis: basis.KindNone}, rival, levels.G0(), levels.T(), s.T())
+			best[i], err = search.OnEDM(spectra[label], rival, levels.G0(), levels.T(), s.T())
 			if err != nil {
 				return "", err
 			}
@@ -100,4 +103,19 @@ func worthByEnergy(s *schedule.Schedule, why error) (string, error) {
 	chance := ratio * math.Hypot(geodesic.Stderr/geodesic.Value, edm.Stderr/edm.Value)
 	return fmt.Sprintf("%s EDM's levels by energy, which ranks no samplers, with %.3g ± %.1g times theirs; not judged "+
 		"otherwise: %v", api.Compare(ratio, 2*chance), ratio, chance, why), nil
+}
+
+// benchAlong runs a sampler along a schedule on the Gaussian of a label, from the schedule's start if it has one.
+func benchAlong(s catalog.Schedule, law *gaussian.Spectrum, set solver.Settings, label int,
+) (report *gaussian.Report, plan *solver.Plan, err error) {
+	if s.Start != nil {
+		if law, err = law.StartedFrom(s.Start.Law(label)); err != nil {
+			return nil, nil, err
+		}
+	}
+	if plan, err = s.Plan(set, label, 0, 0, 0); err != nil {
+		return nil, nil, err
+	}
+	report, err = law.Bench(s.Basis, plan)
+	return report, plan, err
 }

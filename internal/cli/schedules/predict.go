@@ -12,43 +12,6 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// benchRequest lists the options for fields of BenchSchedule.
-var benchRequest = connect.Fields(new(api.BenchSchedule))
-
-var benchSpec = command.Spec{
-	Use:   "bench",
-	Short: "Compare solvers and schedules on a data set's own Gaussian, in closed form",
-	Long: `Bench replaces the data by the Gaussian that has their mean and spectrum. There a
-sampler's output is known exactly, without a model or samples. The table has the
-squared 2-Wasserstein distance to that Gaussian over its total variance (w2_squared),
-in all and by subspace. The column shift is the part that comes from starting at noise
-without the data's mean, which no solver can change.`,
-	Example: `  anisoflight schedule bench --dataset digits --nfe 5,9,17 --solvers heun,dpmpp2m
-  anisoflight schedule bench --dataset digits --schedules edm,digits-5 --nfe 5 --solvers dpmpp2m`,
-	Options: slices.Concat(benchRequest, connect.FolderOptions),
-	JSON:    true,
-	Run: func(ctx context.Context, e command.Env) error {
-		request := e.Request(benchRequest)
-		table, err := connect.Rows(ctx, e, "BenchSchedule", request, "measuring")
-		if err != nil {
-			return err
-		}
-		for _, row := range table.Rows {
-			row["schedule"] = entry(request["schedules"], int(row["schedule"].(int32)), "edm")
-			row["solver"] = entry(request["solvers"], int(row["solver"].(int32)), "heun")
-		}
-		return e.Show(table.Rows, table.Print)
-	},
-}
-
-// entry returns the entry of a request's list at a position, or the default if the request has no list.
-func entry(list any, at int, def string) any {
-	if l, ok := list.([]any); ok && at < len(l) {
-		return l[at]
-	}
-	return def
-}
-
 // predictRequest lists the options for fields of Predict.
 var predictRequest = connect.Fields(new(api.Predict),
 	command.Option{Name: "bases", OneOf: basis.Names(basis.Definition.Predicted)})
