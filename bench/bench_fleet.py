@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 import anisoflight
-from anisoflight.compare.bench import half_range
 from anisoflight.fid.__main__ import main
+from anisoflight.fid.table import half_range
 from anisoflight.files.cells import rows_of
 from anisoflight.fleet import sampling
 

@@ -20,7 +20,7 @@ import pandas as pd
 
 import anisoflight
 from anisoflight import images as pixels
-from anisoflight.compare.metrics import classifier_features, principal_features
+from anisoflight.fid.builtin import classifier_features, principal_features
 from anisoflight.files.cells import Cells, rows_of
 from anisoflight.moments import Moments, frechet_distance
 from studies.features import edge_features

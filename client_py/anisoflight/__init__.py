@@ -18,7 +18,6 @@ Begin with `connect` or `serve`: both return a `Client`, whose methods are the o
 from pathlib import Path as _Path
 
 from .client import Client, connect
-from .compare.comparison import plot_comparison
 from .errors import (
     AccessError,
     AnisoflightError,
@@ -49,9 +48,11 @@ __all__ = [
     "AccessError", "AnisoflightError", "AnisoflightWarning", "BadRequestError", "BusyError", "CancelledError", "Client",
     "Dataset", "DeadlineError", "ForkedError", "InternalError", "LocalClient", "NameTakenError", "NotFiniteError",
     "NotFoundError", "Plan", "Run", "RunNotRunnableError", "Samples", "Schedule", "ServerStartError", "StorageError",
-    "TooLargeError", "UnavailableError", "connect", "plot_comparison", "serve",
+    "TooLargeError", "UnavailableError", "connect", "serve",
 ]  # fmt: skip
 
 __version__ = _Path(__file__).with_name("VERSION").read_text(encoding="utf-8").strip()
 
-__getattr__ = _gone("anisoflight", {})
+__getattr__ = _gone("anisoflight", {
+    "plot_comparison": "anisoflight-table prints what python -m anisoflight.fid calc has measured",
+})  # fmt: skip

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from .compare.comparison import Comparisons
 from .gone import gone
+from .operations.datasets import Datasets
 from .operations.measurements import Measurements
 from .operations.models import Models
+from .operations.sampling import Sampling
 from .operations.schedules import Schedules
 from .operations.training import Training
 
@@ -16,13 +17,14 @@ _GONE = gone(
     {
         "bench_schedule": "make_schedule prints what a schedule is worth on the data's Gaussian; "
         "python -m anisoflight.fid calc measures samplers on a model; docs/schedules.md",
+        "compare": "measure samplers with python -m anisoflight.fid calc --metrics ode-error; docs/fid.md",
         "advise": "anisoflight data inspect prints T and c of the data, which schedules take by default; "
         "predict compares subspaces, few searches a sampler",
     },
 )
 
 
-class Client(Models, Schedules, Training, Measurements, Comparisons):
+class Client(Models, Datasets, Schedules, Training, Sampling, Measurements):
     """A server's operations at location: HOST:PORT, unix:PATH, ``grpc+tls://HOST:PORT`` or another of Arrow Flight's.
 
     token is needed where the server has tokens configured, tls_root_certs where its certificate is not publicly known,

@@ -63,19 +63,15 @@ def test_its_own_noise_levels_rule(client: anisoflight.LocalClient) -> None:
         client.sample("walk", n=1, grid={"sigma": [40, 1, 0]}, progress=False)
 
 
-def test_samples_guided_and_not_are_compared(client: anisoflight.LocalClient) -> None:
+def test_samples_guided_and_not_converge(client: anisoflight.LocalClient) -> None:
     plain = drawn(client, **ENDPOINT, nfe=9)
     guided = drawn(client, **ENDPOINT, nfe=9, guidance=3.0, guidance_interval=(0.2, 5.0))
     assert np.abs(guided - plain).max() > 1e-3
     for more in ({}, {"guidance": 3.0}):
-        table = client.compare(
-            "walk", solvers=[ENDPOINT, "ipndm", "dpmpp2m", "unipc"], nfe=[5, 15], grids=["edm"], probes=16, samples=16,
-            seeds=1, reference="digits", features=6, **more, progress=False,
-        )  # fmt: skip
-        assert (table["code"] == "").all()
-        assert np.isfinite(table["frechet"]).all()
-        error = table.pivot(index="solver", columns="nfe", values="ode_error")
-        assert (error[15] < error[5]).all(), error
+        exact = drawn(client, **ENDPOINT, grid="edm", steps=60, **more)
+        for solver in (ENDPOINT, {"solver": "ipndm"}, {"solver": "dpmpp2m"}, {"solver": "unipc"}):
+            few, many = (drawn(client, **solver, grid="edm", nfe=nfe, **more) - exact for nfe in (5, 15))
+            assert np.square(many).mean() < np.square(few).mean(), solver
 
 
 @pytest.mark.parametrize("kind", ["geodesic", "start", "few", "fit", "guided"])

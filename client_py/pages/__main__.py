@@ -30,7 +30,7 @@ REFERENCE = {
     "Widgets": ["widgets.Previews", "widgets.LossCurve"],
     "Image files": ["data"],
     "EDM checkpoints": ["convert"],
-    "Fréchet distances": ["moments", "compare.metrics", "fid"],
+    "Fréchet distances": ["moments", "fid.builtin", "fid"],
     "Networks of torch": ["torch.denoiser.Denoiser", "torch.searching.few"],
     "Loops of your own, diffusers": ["plan.Stages", "diffusers"],
     "Errors": ["errors"],

@@ -14,8 +14,8 @@ import nbformat
 import numpy as np
 import pytest
 
-from anisoflight.compare.bench import Reference
-from anisoflight.compare.metrics import principal_features
+from anisoflight.fid.builtin import principal_features
+from anisoflight.moments import Moments, frechet_distance
 
 pytestmark = pytest.mark.slow
 
@@ -61,8 +61,8 @@ def check_quickstart(names: dict[str, Any], axes: list[Any]) -> None:
     """The model that it saves is good, and its schedules are drawn from t = 0 to T, from σ = 20."""
     options = {"schedule": "edm-20", "nfe": 17, "second_point": "endpoint", "dtype": "float32", "progress": False}
     samples = names["client"].sample("digits", n=1000, seed=5, **options).images
-    reference = Reference(principal_features(names["images"], 40), names["images"])
-    assert reference.distance(samples) <= 0.5
+    features = principal_features(names["images"], 40)
+    assert frechet_distance(Moments.of(features(samples)), Moments.of(features(names["images"]))) <= 0.5
     assert set(names["samples"].nfe) == {17}
     edm, ipndm, few, converged = names["distances"].values()
     assert few < 0.5 * edm

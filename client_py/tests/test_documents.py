@@ -41,10 +41,6 @@ STEPS = 40
 
 SMALLER: list[tuple[str, list[str]]] = [
     (r"anisoflight train ", ["--kimg", "0.256"]),
-    (
-        r"anisoflight compare ",
-        ["--probes", "16", "--samples", "64", "--seeds", "2", "--solvers", "heun,ipndm", "--nfe", "3"],
-    ),
     (r"anisoflight schedule predict ", ["--points", "4", "--samples", "4"]),
 ]
 

@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 from anisoflight import LocalClient
-from anisoflight.compare.metrics import principal_features
 from anisoflight.fid.__main__ import main
-from anisoflight.fid.reference import load_reference
-from anisoflight.fid.sources import ServerSamples
+from anisoflight.fid.builtin import principal_features
+from anisoflight.fid.measure import Stretch
+from anisoflight.fid.reference import load_reference, save_arrays
+from anisoflight.fid.sources import CONVERGED, ServerSamples
 from anisoflight.images import Pixels, to_float
 from anisoflight.moments import Moments, frechet_distance
 
@@ -110,7 +111,8 @@ def test_a_network_that_has_diverged_has_no_row(calc: Calc, diverged: str, capsy
 def test_what_was_interrupted_goes_on_to_the_same_bits(
     calc: Calc, client: LocalClient, reference: Path, tmp_path: Path
 ) -> None:
-    flags = ["--steps", "2", "--seeds", "7-206", "--checkpoint", "40", "--metrics", "precision-recall,density-coverage"]
+    flags = ["--steps", "2", "--seeds", "7-206", "--checkpoint", "40"]
+    flags += ["--metrics", "precision-recall,density-coverage,ode-error"]
     whole = Calc(client, reference, tmp_path / "whole.jsonl")(*flags)[0]
     kept, read = [], ServerSamples.read
 
@@ -129,7 +131,7 @@ def test_what_was_interrupted_goes_on_to_the_same_bits(
         patch.setattr(ServerSamples, "read", lambda self, start, stop: (kept.append(start), read(self, start, stop))[1])
         resumed = calc(*flags)[0]
     assert kept[3:] == [80, 120, 160]
-    for name in ("frechet", "precision", "recall", "density", "coverage", "images", "nfe", "key"):
+    for name in ("frechet", "precision", "recall", "density", "coverage", "ode_error", "images", "nfe", "key"):
         assert resumed[name] == whole[name], name
     assert not calc.folder.exists()
 
@@ -217,6 +219,9 @@ def test_a_dry_run_prints_what_is_left(calc: Calc, second: Path, capsys: pytest.
     ]
     calc("--steps", "2", *ENDPOINT, "--seeds", "0-9", "--option", "guidance=2", "--dry-run")
     assert f"to measure: rows 1, images 10, {of} 60\n" in capsys.readouterr().out
+    calc("--nfe", "3", *ENDPOINT, "--seeds", "0-299", "--metrics", "ode-error", "--dry-run")
+    evaluations = 300 * 3 + 256 * (3 + 119)
+    assert f"to measure: rows 1, images 300, {of} {evaluations}\n" in capsys.readouterr().out
     assert len(calc.rows()) == 1
 
 
@@ -290,6 +295,74 @@ def test_images_written_are_the_images_measured(
     assert row["frechet"] == pytest.approx(streamed["frechet"], rel=1e-12)
 
 
+def test_the_ode_error_is_the_distance_to_the_solution_of_a_normal_law(client: LocalClient, tmp_path: Path) -> None:
+    """Of N(0, Σ) the flow from x at σ ends at Σ^½ (Σ + σ²)^−½ x; one step of Euler's method, Σ (Σ + σ²)⁻¹ x, has x."""
+    rng = np.random.default_rng(1)
+    vectors, variances = np.linalg.qr(rng.standard_normal((4, 4)))[0], np.array([0.2, 0.05, 0.01, 0.002])
+    covariance = (vectors * variances) @ vectors.T
+    law: dict[str, Any] = {"means": [[0.0] * 4], "covariances": [covariance.tolist()], "shape": [2, 2, 1]}
+    client.make_mixture("normal-law", **law, replace=True, progress=False)
+    pictures = rng.multivariate_normal(np.zeros(4), covariance, 50).reshape(50, 2, 2, 1).clip(-1, 1).astype(np.float32)
+    client.put_dataset("normal-law", pictures, replace=True, progress=False)
+    reference, server = tmp_path / "r.npz", ["--server", client.location, "--quiet"]
+    made = ["ref", "--dataset", "normal-law", "--features", "pixels", "--floor", "none", "--out", str(reference)]
+    assert main([*made, *server]) == 0
+    calc = Calc(client, reference, tmp_path / "rows.jsonl")
+    calc.arguments[calc.arguments.index("digits")] = "normal-law"
+    flags = [
+        "--grid",
+        "edm",
+        "--schedule",
+        '{"edm": {"T": 9}}',
+        *ENDPOINT,
+        "--seeds",
+        "5-64",
+        "--checkpoint",
+        "25",
+        "--batch",
+        "7",
+    ]
+    rows = calc(*flags, "--nfe", "5,9,17", "--metrics", "ode-error")
+
+    def drawn(**options: Any) -> np.ndarray:
+        options |= {"n": 60, "seed": 5, "grid": "edm", "schedule": {"edm": {"T": 9}}, "dtype": "float32"}
+        return client.sample("normal-law", **options, progress=False).images.reshape(60, 4).astype(np.float64) @ vectors
+
+    exact = drawn(solver="euler", steps=1) * np.sqrt((variances + 9) / variances)
+    for row in rows:
+        error = drawn(second_point="endpoint", nfe=row["nfe"]) - exact
+        assert row["ode_error"] == pytest.approx(100 * np.sqrt((error**2).mean()), rel=0.02), row["nfe"]
+    assert rows[0]["ode_error"] > 2 * rows[1]["ode_error"] > 4 * rows[2]["ode_error"] > 1
+    plain = calc(*flags, "--nfe", "5")[3]
+    assert rows[0].keys() - plain.keys() == {"ode_error"}
+    assert (plain["images"], plain["frechet"]) == (rows[0]["images"], rows[0]["frechet"])
+
+
+def test_the_first_samples_of_a_block_are_probes(client: LocalClient) -> None:
+    guided: dict[str, Any] = {"guidance": 2, "guidance_interval": [0, 2]}
+    source = ServerSamples(client, "digits", 20, 12, {"steps": 2, **guided}, probes=5)
+    errors = source.ode_errors(0, 12)
+    assert [len(errors), len(source.ode_errors(5, 12))] == [5, 0]
+    np.testing.assert_allclose(source.ode_errors(3, 8), errors[3:], rtol=1e-4)
+    asked: dict[str, Any] = {"seed": 23, "n": 1, **guided, "dtype": "float32", "progress": False}
+    one, exact = (client.sample("digits", **{**asked, **options}).images for options in ({"steps": 2}, CONVERGED))
+    assert errors[3] == pytest.approx(np.square(one - exact).mean(), rel=1e-4)
+
+
+def test_images_of_a_data_set_have_no_ode_error(calc: Calc, dataset: str, capsys: pytest.CaptureFixture[str]) -> None:
+    calc.arguments[calc.arguments.index("--model") : calc.arguments.index("--model") + 2] = ["--dataset", dataset]
+    assert main([*calc.arguments, "--metrics", "ode-error"]) == 1
+    assert "anisoflight: ode-error needs --model" in capsys.readouterr().err
+
+
+def test_stretches_of_the_first_release_are_read(tmp_path: Path) -> None:
+    whole = Stretch(np.ones((2, 3)), np.zeros((2, 32), np.uint8), np.array([1, 1, 1]), np.array([9]), np.array(0.5))
+    save_arrays(tmp_path / "s.npz", {name: part for name, part in vars(whole).items() if name != "ode_errors"})
+    read = Stretch.load(tmp_path / "s.npz")
+    assert read.features.tolist() == whole.features.tolist()
+    assert read.ode_errors.shape == (0,)
+
+
 def test_a_data_set_is_at_no_distance_from_itself(calc: Calc, dataset: str, client: LocalClient) -> None:
     calc.arguments[calc.arguments.index("--model") : calc.arguments.index("--model") + 2] = ["--dataset", dataset]
     row = calc("--metrics", "precision-recall")[0]
@@ -324,6 +397,10 @@ def test_a_data_set_that_was_replaced_is_measured_again(calc: Calc, client: Loca
         (["--nfe", "3", "--seeds", "0-9", "--option", "temperature=2"], "anisoflight: temperature is not a field here"),
         (["--nfe", "3", "--features", "pixels"], "anisoflight: --features pixels, but the reference is of pca-6"),
         (["--nfe", "3", "--shard", "0/2", "--dry-run"], "anisoflight: --ray and --shard take one --ref"),
+        (
+            ["--steps", "3", "--seeds", "0-9", "--metrics", "ode-error", "--option", "S_churn=5"],
+            "anisoflight: ode-error needs S_churn = 0",
+        ),
     ],
 )
 def test_what_cannot_be_measured(calc: Calc, capsys: pytest.CaptureFixture[str], flags: list[str], says: str) -> None:

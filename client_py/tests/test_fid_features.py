@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from anisoflight.compare.metrics import principal_features
+from anisoflight.fid.builtin import principal_features
 from anisoflight.fid.errors import FidError
 from anisoflight.fid.features import for_calc, for_each, for_reference
 from anisoflight.fid.networks import Loading, declared

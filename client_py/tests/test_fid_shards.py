@@ -16,7 +16,7 @@ from anisoflight.fid.sources import ServerSamples
 from anisoflight.files.cells import Cells, rows_of
 from anisoflight.images import Pixels
 
-SAMPLED = ["--steps", "1,2", "--seeds", "3-62,100-149", "--checkpoint", "20", "--metrics", "precision-recall"]
+SAMPLED = ["--steps", "1,2", "--seeds", "3-62,100-149", "--checkpoint", "20", "--metrics", "precision-recall,ode-error"]
 
 
 @pytest.fixture(scope="module")
@@ -146,6 +146,26 @@ def test_a_shard_goes_on_where_it_was_and_is_written_once(
 def test_shards_that_cannot_be(calc: list[str], tmp_path: Path, share: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*calc, f"--shard={share}", "--out", str(tmp_path / "s.npz")]) == 1
     assert "is no I/N with I = 0 … N−1" in capsys.readouterr().err
+
+
+def test_cells_are_measured_once(tmp_path: Path) -> None:
+    path, measured = tmp_path / "folder" / "cells.jsonl", []
+
+    def measure() -> dict[str, float]:
+        measured.append(1)
+        return {"value": 2.5}
+
+    cells = Cells(path)
+    for _ in range(2):  # the second time as another run reads the file
+        cells = Cells(path)
+        for _ in range(2):
+            assert cells.measured({"nfe": 5, "sampler": "s"}, measure) == {"value": 2.5}
+    assert len(measured) == 1
+    assert Cells(path).measured({"nfe": 7, "sampler": "s"}, lambda: {"value": 1.0}) == {"value": 1.0}
+    kept = Cells(path, kept=True)
+    assert kept.measured({"nfe": 7, "sampler": "s"}, measure) == {"value": 1.0}
+    assert kept.measured({"nfe": 9, "sampler": "s"}, measure) == {}
+    assert len(measured) == 1
 
 
 def add(path: Path, who: int) -> None:

@@ -92,6 +92,19 @@ def test_rows_are_counted_once_and_never_mixed(capsys: pytest.CaptureFixture[str
     assert found["pca"] == ["0.700", "0.700"]
 
 
+def test_the_least_ode_error_is_the_best(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    errors = {"heun": (8.0, 2.0), "unipc": (3.0, 1.0)}
+    rows = [
+        row(1.9, method=method, nfe=nfe, solver=method, ode_error=error)
+        for method, pair in errors.items()
+        for nfe, error in zip((5, 9), pair, strict=True)
+    ]
+    found = lines_of(printed(capsys, tmp_path / "r.jsonl", rows, "--metric", "ode_error"))
+    assert found["method"] == ["nfe 5", "nfe 9", "best ode_error"]
+    assert found["unipc"] == ["**3.000**", "**1.000**", "**1.000**"]
+    assert found["heun"] == ["8.000", "2.000", "2.000"]
+
+
 def test_csv_has_a_row_for_every_cell(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     rows = [row(1.9), row(1.8, seeds="50000-99999"), row(7.0, nfe=None, method="folder")]
     text = printed(capsys, tmp_path / "r.jsonl", rows, "--published", "--form", "csv")

@@ -10,6 +10,8 @@ from anisoflight import figures, widgets
 CLIENT = anisoflight.connect("127.0.0.1:1")
 GONE: list[tuple[Any, str, str]] = [
     (CLIENT, "advise", "anisoflight data inspect"),
+    (CLIENT, "compare", "fid calc --metrics ode-error"),
+    (anisoflight, "plot_comparison", "anisoflight-table"),
     (CLIENT, "bench_schedule", "make_schedule prints"),
     (figures, "advice", "anisoflight data inspect"),
     (widgets, "ScheduleEditor", "put_schedule"),

@@ -119,7 +119,7 @@ def test_client_certificates(guarded: Guarded, mutual: tuple[Path, list[str]]) -
 
 
 def test_commands_in_python_reach_a_guarded_server(mutual: tuple[Path, list[str]], tmp_path: Path) -> None:
-    """Uploads, the stages of a recipe, and comparisons, which `anisoflight` gives its own token and certificates."""
+    """Uploads and the stages of a recipe, which `anisoflight` gives its own token and certificates."""
     folder, flags = mutual
     np.savez(tmp_path / "grey.npz", images=np.random.default_rng(0).integers(0, 255, (8, 8, 8, 1), np.uint8))
     place = flags.index("--token")
@@ -130,7 +130,6 @@ def test_commands_in_python_reach_a_guarded_server(mutual: tuple[Path, list[str]
     for command in (
         [find_binary(), "data", "convert", str(tmp_path / "grey.npz"), "--name", "grey", *named],
         [find_binary(), "model", "mixture", "--name", "grey", "--dataset", "grey", *made, *flags],
-        [find_binary(), "compare", "--model", "grey", "--solvers", "euler", "--nfe", "2", "--probes", "2", *named],
         [sys.executable, "-m", "anisoflight.recipe", recipe, "--twin", *named],
     ):
         environment = {**os.environ, "ANISOFLIGHT_PYTHON": sys.executable}

@@ -37,7 +37,6 @@ var beside = []string{
 	`schedule predict --model law --dataset bars --points 8 --samples 4 --bases ["dct"]`,
 	"basis make --name pairs --kind pca --dataset bars --k 2", "basis delete --name pairs",
 	"sample --model bars --n 2 --steps 1 --out OUT/a.png",
-	"compare --model law --solvers heun --nfe 3 --probes 4 --data DIR",
 	"train --name learned --stage isotropic --dataset bars --model bars --batch 8 --kimg 0.008 --knots 4 --init edm",
 	"train --name learned --resume --kimg 0.016",
 	"data convert OUT/bars.npz --name converted --data DIR --quiet --labels none",

@@ -85,7 +85,7 @@ environment over the file.`,
 	for _, g := range []command.Group{modelGroup, schedules.Group, basisGroup, serve.TokenGroup} {
 		root.AddCommand(g.Command())
 	}
-	root.AddCommand(newData(), newCompare(), &cobra.Command{
+	root.AddCommand(newData(), &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version of this program",
 		Example: "  anisoflight version",

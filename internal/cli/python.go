@@ -26,14 +26,3 @@ func newData() *cobra.Command {
   anisoflight data convert downloads/imagenet/train --out imagenet-64x64.zip --resolution 64 --transform center-crop`,
 	}, "anisoflight.data")
 }
-
-func newCompare() *cobra.Command {
-	return pythonCommand(cobra.Command{
-		Use:   "compare",
-		Short: "Measure solvers, grids and schedules side by side",
-		Long: `Compare samples from the same latents with each combination of solver, grid, schedule
-and number of evaluations, and prints a row for each, as Client.compare does.`,
-		Example: `  anisoflight compare --help
-  anisoflight compare --model digits --solvers heun:second_point=endpoint,ipndm,ab --nfe 5,9 --grids schedule,edm`,
-	}, "anisoflight.compare")
-}

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 import anisoflight
-from anisoflight.compare.bench import Bench, Reference, Sampler
-from anisoflight.compare.metrics import principal_features
+from anisoflight.fid.builtin import principal_features
+from studies.demo.distances import Bench, Reference, Sampler
 from studies.features import edge_features
 
 from . import data, stages
@@ -89,8 +89,8 @@ class Demo:
     def _samplers(self) -> list[tuple[Sampler, int]]:
         """What there is so far, and its evaluations."""
         edm = {STANDARD: {"solver": "ipndm", "grid": "polynomial"}, CONVERGED: {"solver": "heun", "grid": "edm"}}
-        standard, converged = (Sampler(name, self._model, {"schedule": "edm", **how}, "") for name, how in edm.items())
-        found = [(Sampler(FEW, self._model, {"schedule": self._schedule(nfe)}, ""), nfe) for nfe in self._found]
+        standard, converged = (Sampler(name, self._model, {"schedule": "edm", **how}) for name, how in edm.items())
+        found = [(Sampler(FEW, self._model, {"schedule": self._schedule(nfe)}), nfe) for nfe in self._found]
         rows = [*((standard, nfe) for nfe in NFES), *found, (converged, MANY)]
         return sorted(rows, key=lambda row: (row[1], row[0].name == FEW))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from anisoflight.compare.bench import half_range
+from anisoflight.fid.table import half_range
 from anisoflight.images import data_uri, grid
 
 from .data import Images

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import html
 import re
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from anisoflight.compare import metrics
-from anisoflight.compare.bench import Reference
-from anisoflight.compare.metrics import classifier_features
+from anisoflight.fid import builtin
+from anisoflight.fid.builtin import classifier_features
 from studies.demo import __main__ as demo
 from studies.demo import data, stages
+from studies.demo.distances import Bench, Reference, Sampler
 from studies.demo.report import pm
 from studies.features import edge_features
 
@@ -25,7 +26,7 @@ def test_classifier_features_are_those_of_the_recipe() -> None:
     digits = data.digits()
     features, net = classifier_features(digits.train.images, digits.train.labels)
     assert features(digits.train.images).var(axis=0).sum() == pytest.approx(64)
-    assert net.score(metrics.flat(digits.test.images), digits.test.labels) > 0.97
+    assert net.score(builtin.flat(digits.test.images), digits.test.labels) > 0.97
     real = Reference(features, digits.test.images).distance(digits.train.images)
     assert real == pytest.approx(0.74, abs=0.02)  # the floor that the recipe states
 
@@ -33,8 +34,8 @@ def test_classifier_features_are_those_of_the_recipe() -> None:
 def test_principal_features_keep_all_variance_with_all_components() -> None:
     patches = data.patches(per_class=100)
     flat = patches.train.images.reshape(200, -1).astype(np.float64)
-    full = metrics.principal_features(patches.train.images, 192)(patches.train.images)
-    few = metrics.principal_features(patches.train.images, 5)(patches.train.images)
+    full = builtin.principal_features(patches.train.images, 192)(patches.train.images)
+    few = builtin.principal_features(patches.train.images, 5)(patches.train.images)
     assert full.var(axis=0).sum() == pytest.approx(flat.var(axis=0).sum())
     assert np.all(np.diff(few.var(axis=0)) <= 0)
     assert few.shape == (200, 5)
@@ -46,7 +47,7 @@ def test_edge_features_see_more_than_mean_and_covariance() -> None:
     signs = rng.choice([-0.5, 0.5], size=(4000, 8, 8, 1)).astype(np.float32)
     normal = (0.5 * rng.standard_normal(signs.shape)).astype(np.float32) / 4
     real, same, law = signs[:2000] / 4, signs[2000:] / 4, normal[:2000]
-    linear = Reference(metrics.principal_features(real, 64), real)
+    linear = Reference(builtin.principal_features(real, 64), real)
     edges = Reference(edge_features(real), real)
     assert linear.distance(law) < 1.2 * linear.distance(same)
     assert edges.distance(law) > 3 * edges.distance(same)
@@ -114,3 +115,20 @@ def test_recipes_are_the_files_in_configs() -> None:
 def test_another_count_of_evaluations_is_refused() -> None:
     with pytest.raises(RuntimeError, match="asked for 5 evaluations, the server counted 6"):
         demo.require_count("s", 5, 6)
+
+
+class _Client:
+    """Samples that are off by 0.1 / nfe."""
+
+    def sample(self, _model: str, *, n: int, seed: int, nfe: int, **_: object) -> SimpleNamespace:
+        noise = np.random.default_rng(seed).standard_normal((n, 2, 2, 1)).clip(-3, 3) / 4
+        return SimpleNamespace(images=noise + 0.1 / nfe, nfe=np.full(n, nfe, np.int32))
+
+
+def test_distances_are_those_of_what_was_put_in() -> None:
+    real = (np.random.default_rng(5).standard_normal((500, 2, 2, 1)).clip(-3, 3) / 4).astype(np.float32)
+    bench = Bench(_Client(), {"FD": Reference(builtin.flat, real)}, seeds=(1, 2), count=400)  # pyright: ignore[reportArgumentType]
+    one, five = (bench.distances(Sampler("s", "m", {}), nfe) for nfe in (1, 5))
+    means = [np.mean(found.by_reference["FD"]) for found in (one, five)]
+    assert means[0] - means[1] == pytest.approx(4 * (0.01 - 0.0004), rel=0.5)
+    assert (one.evaluations, five.evaluations) == (1, 5)

@@ -1,25 +1,25 @@
 """``python -m anisoflight.fid``: reference statistics, and FID of samples."""
 
 import argparse
+import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from ..compare.comparison import label
 from ..program import add_server, connected, ended, exit_with, path_of, positive, value_of
 from ..wire.calls import DEFAULT_LOCATION
 from ..wire.progress import Progress
 from .errors import FidError
 from .features import for_each, for_reference
 from .measure import Pace, Stretch, bounds, look, see, stretch_file
-from .measurement import METRICS, Job, Measurement, measured, plan_of, state_of, versions
+from .measurement import METRICS, NEIGHBOURS, Job, Measurement, measured, needs_rows, plan_of, state_of, versions
 from .networks import Loading
 from .reference import Reference, floor_of, floor_sizes, load_reference
 from .shards import merge, share_of, write_shard
-from .sources import Files, ServerDataset, ServerSamples, Source, server_versions
+from .sources import PROBES, Files, ServerDataset, ServerSamples, Source, server_versions
 from .table import METRICS as COLUMNS
 from .table import NFES, markdown, sections
 
@@ -112,7 +112,7 @@ def _calc(command: argparse.ArgumentParser) -> None:
     measured = command.add_argument_group("what is measured")
     about = "the reference; several are measured in one pass, with a row each"
     measured.add_argument("--ref", metavar="NPZ", type=path_of, nargs="+", action="extend", required=True, help=about)
-    about = f"comma-separated, of {', '.join(METRICS)} (default fid; the others need a reference with --rows)"
+    about = f"comma-separated, of {', '.join(METRICS)} (default fid); {' and '.join(NEIGHBOURS)} need ref --rows"
     measured.add_argument("--metrics", type=_metrics, default=("fid",), help=about)
     measured.add_argument(
         "--allow-fewer", action="store_true", help="measure fewer than 50,000 images; rows have a note"
@@ -173,9 +173,11 @@ def ref(args: argparse.Namespace) -> None:
 
 def calc(args: argparse.Namespace) -> None:
     """Measure every number of evaluations on every block of seeds, or the images of a file or a data set."""
-    references = [load_reference(path, rows=len(args.metrics) > 1) for path in args.ref]
+    references = [load_reference(path, rows=needs_rows(args.metrics)) for path in args.ref]
     loading, pace = Loading(args.device, args.trust), Pace(args.batch, args.checkpoint, not args.quiet)
     features = for_each(args.features, references, loading)
+    if "ode-error" in args.metrics and not args.model:
+        raise FidError("ode-error needs --model: it compares samples with exact solutions", "BAD_REQUEST")
     samples, name = _samples(args) if args.model else ([], args.dataset or args.images.name)
     if (args.ray or args.shard is not None) and (args.dry_run or len(args.ref) > 1 or len(args.features) > 1):
         raise FidError("--ray and --shard take one --ref and one of --features, and no --dry-run", "BAD_REQUEST")
@@ -197,8 +199,9 @@ def calc(args: argparse.Namespace) -> None:
     sources, server = _opened(args, samples)
     images = []
     for source, asked in sources:
-        cost = source.cost() if isinstance(source, ServerSamples) else 0
-        known = {"source": source.identity(), "count": source.count, "asked": asked, "evaluations": cost}
+        known = {"source": source.identity(), "count": source.count, "asked": asked}
+        if isinstance(source, ServerSamples):
+            known["cost"] = source.cost
         looks = [partial(look, source, seen, pace.batch) for seen in features]
         made = [job(**known, look=looked, versions=server) for job, looked in zip(jobs, looks, strict=True)]
         images.append(list(zip(measurements, made, strict=True)))
@@ -240,7 +243,8 @@ def _samples(args: argparse.Namespace) -> tuple[Samples, str]:
     for number in numbers_of(getattr(args, unit), f"--{unit}"):
         for first, last in blocks_of(args.seeds):
             drawn = {"first": first, "count": last - first + 1, "options": {**options, unit: number}}
-            sources.append((partial(ServerSamples, model=args.model, **drawn, label=args.class_label), {unit: number}))
+            drawn |= {"label": args.class_label, "probes": PROBES if "ode-error" in args.metrics else 0}
+            sources.append((partial(ServerSamples, model=args.model, **drawn), {unit: number}))
     solver = {name: value for name, value in options.items() if name != "schedule"}
     name = label(args.schedule or args.model)
     return sources, name + (f", {label({'solver': 'heun', **solver})}" if solver else "")
@@ -253,6 +257,27 @@ def _opened(args: argparse.Namespace, samples: Samples) -> tuple[list[tuple[Sour
     client = connected(args)
     sources: list[tuple[Source, dict[str, int]]] = [(source(client), asked) for source, asked in samples]
     return sources or [(ServerDataset(client, args.dataset), {})], server_versions(client)
+
+
+def label(choice: str | Mapping[str, Any]) -> str:
+    """The name of a schedule or a solver in a table: a name, or fields of Sample.
+
+    >>> label("ab"), label({"solver": "heun", "second_point": "endpoint"}), label({"edm": {"T": 400}})
+    ('ab', 'heun endpoint', 'edm T=400')
+    """
+    if isinstance(choice, str):
+        return choice
+    words = []
+    for key, value in choice.items():
+        if isinstance(value, Mapping):
+            words += [key, *(f"{name}={number}" for name, number in value.items())]
+        elif isinstance(value, str):
+            words.append(value)
+        elif isinstance(value, bool):
+            words += [key] if value else [f"no {key}"]
+        else:
+            words.append(f"{key}={json.dumps(value)}")
+    return " ".join(words)
 
 
 def option_of(text: str) -> tuple[str, Any]:

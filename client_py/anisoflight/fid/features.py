@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from ..compare.metrics import HiddenUnits, Principal, classifier_features, flat
 from ..files import path_of
 from ..images import Pixels, to_float
 from ..moments import Matrix, RunningMoments
 from . import networks
+from .builtin import HiddenUnits, Principal, classifier_features, flat
 from .errors import FidError, needs
 from .networks import Loading
 from .reference import Reference

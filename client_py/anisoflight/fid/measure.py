@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from ..wire.progress import Progress
 from .errors import FidError
 from .features import Features
 from .reference import save_arrays
-from .sources import Source
+from .sources import ServerSamples, Source
 
 Array = np.ndarray[Any, Any]
 Bounds = tuple[int, int]
@@ -55,12 +55,14 @@ class Stretch:
     evaluations: Array
     """NFE that the server counted; empty for images that are no samples."""
     seconds: Array
+    ode_errors: Array = field(default_factory=lambda: np.zeros(0))
+    """Of samples that are probes, as `ServerSamples.ode_errors`; files of 0.1 have none."""
 
     @classmethod
     def load(cls, file: Path, prefix: str = "") -> Stretch:
         """The stretch of an npz; a prefix precedes the names of entries."""
         with np.load(file, allow_pickle=False) as arrays:
-            return cls(*(arrays[prefix + name] for name in cls.__dataclass_fields__))
+            return cls(**{name: arrays[prefix + name] for name in cls.__dataclass_fields__ if prefix + name in arrays})
 
 
 def bounds(count: int, length: int) -> list[Bounds]:
@@ -86,12 +88,16 @@ def look(
     functions = {function.hash: function for function in (features, *others.values())}
     found: dict[str, list[Array]] = {name: [] for name in functions}
     hashes: list[bytes] = []
+    errors = [np.zeros(0)]
     shape: tuple[int, ...] = ()
     for images in rebatched(source.read(*stretch), batch):
         shape = images.shape[1:]
         hashes += [hashlib.sha256(image.tobytes()).digest() for image in images]
         for name, function in functions.items():
             found[name].append(function(images))
+        if isinstance(source, ServerSamples):
+            stop = stretch[0] + len(hashes)
+            errors.append(source.ode_errors(stop - len(images), stop))
         if tick is not None:
             tick(len(images))
     if len(hashes) != stretch[1] - stretch[0]:
@@ -101,6 +107,7 @@ def look(
         np.array(shape, np.int64),
         np.array(sorted(getattr(source, "evaluations", ())), np.int64),
         np.array(time.perf_counter() - began),
+        np.concatenate(errors),
     )
     for file, function in others.items():
         save_arrays(file, vars(Stretch(_narrowed(found[function.hash]), *facts)))
@@ -136,6 +143,7 @@ class Seen:
         """h_i = SHA-256(h_{i−1}, SHA-256(pixels of image i)), h_{−1} = 0, which does not depend on the stretches."""
         self.seconds = 0.0
         self.evaluations: set[int] = set()
+        self._ode_errors: list[Array] = []
         self._rows: list[Array] | None = [] if keep_rows else None
 
     def fold(self, stretch: Stretch) -> None:
@@ -146,8 +154,13 @@ class Seen:
             self.digest = hashlib.sha256(self.digest + found.tobytes()).digest()
         self.seconds += float(stretch.seconds)
         self.evaluations.update(stretch.evaluations.tolist())
+        self._ode_errors.append(stretch.ode_errors)
         if self._rows is not None:
             self._rows.append(stretch.features.astype(np.float32))
+
+    def ode_error(self) -> float:
+        """100 × the rms distance per pixel of the probes to the exact solution from the same noise."""
+        return 100 * float(np.sqrt(np.concatenate(self._ode_errors).mean()))
 
     def rows(self) -> Array:
         """The features [N, D] as float32, with keep_rows."""

@@ -31,7 +31,9 @@ from .reference import Reference
 
 FULL = 50_000
 """Number of samples of a published FID."""
-METRICS = ("fid", "precision-recall", "density-coverage")
+NEIGHBOURS = ("precision-recall", "density-coverage")
+"""Metrics that compare features of images with those of the reference, one by one."""
+METRICS = ("fid", *NEIGHBOURS, "ode-error")
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,8 @@ class Job:
     """{"nfe": …} or {"steps": …} of samples; empty for other images."""
     versions: Mapping[str, Any] = field(default_factory=dict)
     """Of the server."""
-    evaluations: int | None = 0
-    """Evaluations of the network per image, at most; None if unknown."""
+    cost: Callable[[int, int], int | None] = field(default=lambda *_: 0, repr=False)
+    """Evaluations of the network for images start … stop−1, at most; None if unknown."""
 
     @property
     def title(self) -> str:
@@ -73,7 +75,7 @@ class Measurement:
     pace: Pace = field(default_factory=Pace)
 
     def __post_init__(self) -> None:
-        if len(self.metrics) > 1 and self.reference.rows is None:
+        if needs_rows(self.metrics) and self.reference.rows is None:
             message = f"{self.metrics[1]} needs the features of the reference: make it with ref --rows"
             raise FidError(message, "BAD_REFERENCE")
 
@@ -135,13 +137,15 @@ class Measurement:
             return job.look(stretch, tick, *([others] if others else []))
 
         began = time.perf_counter()
-        several, title = len(self.metrics) > 1, f"{job.title}, {self.features.name}"
-        seen = see(look, job.count, self.features.dimension, self.folder(job), self.pace, title, several, note)
+        rows, title = needs_rows(self.metrics), f"{job.title}, {self.features.name}"
+        seen = see(look, job.count, self.features.dimension, self.folder(job), self.pace, title, rows, note)
         found = {"frechet": frechet_distance(seen.running.moments(), self.reference.moments)}
         if "precision-recall" in self.metrics:
             found |= self._neighbours.precision_recall(seen.rows())
         if "density-coverage" in self.metrics:
             found |= self._neighbours.density_coverage(seen.rows())
+        if "ode-error" in self.metrics:
+            found["ode_error"] = seen.ode_error()
         notes = []
         if job.count < FULL:
             notes.append(f"{job.count} images, fewer than {FULL}")
@@ -172,13 +176,15 @@ Pair = tuple[Measurement, Job]
 
 def measured(images: Sequence[Sequence[Pair]]) -> list[dict[str, Any]]:
     """Rows in one file against several references. The pairs of an entry have the same images, which are read once."""
-    costs = [max(pairs[0][1].evaluations or 0, *pairs[0][1].asked.values(), 1) for pairs in images]  # of an image
-    total, done, began = sum(map(operator.mul, costs, map(remaining, images))), 0, time.monotonic()
+    jobs = [pairs[0][1] for pairs in images]
+    costs = [max((job.cost(0, job.count) or 0) / job.count, *job.asked.values(), 1) for job in jobs]  # of an image
+    counts = [sum(stop - start for start, stop in remaining(pairs)) for pairs in images]
+    total, done, began = sum(map(operator.mul, costs, counts)), 0.0, time.monotonic()
 
-    def note(cost: int, count: int) -> str:
+    def note(cost: float, count: int) -> str:
         nonlocal done
         done += cost * count
-        rest = (time.monotonic() - began) * (total - done) / max(done, 1)
+        rest = (time.monotonic() - began) * (total - done) / max(done, 1.0)
         return f"all rows {Progress.format_interval(max(rest, 0))}" if len(images) > 1 else ""
 
     rows = []
@@ -191,10 +197,14 @@ def measured(images: Sequence[Sequence[Pair]]) -> list[dict[str, Any]]:
     return rows
 
 
-def remaining(pairs: Sequence[Pair]) -> int:
-    """The number of images still to read."""
-    stretches = {stretch for measurement, job in pairs for stretch in measurement.missing(job)}
-    return sum(stop - start for start, stop in stretches)
+def needs_rows(metrics: Sequence[str]) -> bool:
+    """Whether metrics need the features of the reference's images."""
+    return any(name in metrics for name in NEIGHBOURS)
+
+
+def remaining(pairs: Sequence[Pair]) -> set[Bounds]:
+    """The stretches still to read."""
+    return {stretch for measurement, job in pairs for stretch in measurement.missing(job)}
 
 
 def plan_of(images: Sequence[Sequence[Pair]]) -> list[str]:
@@ -202,9 +212,10 @@ def plan_of(images: Sequence[Sequence[Pair]]) -> list[str]:
 
     def line(title: str, parts: Sequence[Sequence[Pair]]) -> str:
         rows = sum(not measurement.has(job) for pairs in parts for measurement, job in pairs)
-        counts = [(remaining(pairs), pairs[0][1].evaluations) for pairs in parts]
-        images, known = sum(count for count, _ in counts), all(each is not None for _, each in counts)
-        total = f"at most {sum(count * (each or 0) for count, each in counts)}" if known else "unknown"
+        stretches = [(*stretch, pairs[0][1]) for pairs in parts for stretch in remaining(pairs)]
+        images = sum(stop - start for start, stop, _ in stretches)
+        costs = [job.cost(start, stop) for start, stop, job in stretches]
+        total = "unknown" if None in costs else f"at most {sum(cost or 0 for cost in costs)}"
         return f"{title}: rows {rows}, images {images}, evaluations of the network {total}"
 
     return [*(line(pairs[0][1].title, [pairs]) for pairs in images), line("to measure", images)]

@@ -23,7 +23,7 @@ from ..wire.progress import Progress
 from .errors import FidError
 from .features import Features
 from .measure import Bounds, Look, Pace, Stretch, bounds, stretch_file
-from .measurement import Job, Measurement, state_of
+from .measurement import Job, Measurement, needs_rows, state_of
 from .reference import load_reference, save_arrays
 
 _FORMAT = 1
@@ -140,7 +140,7 @@ def merge(paths: Sequence[Path], out: Path, reference_file: Path | None, progres
     files = _complete([(path, Shard.load(path)) for path in paths])
     first = next(iter(files.values()))
     plan, path = first.plan, reference_file or Path(first.reference_file)
-    reference = load_reference(path, rows=len(plan["metrics"]) > 1)
+    reference = load_reference(path, rows=needs_rows(plan["metrics"]))
     if reference.hash != plan["reference"]:
         message = f"{path} is not the reference that the shards were made for; name that with --ref"
         raise FidError(message, "BAD_REFERENCE")

@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,6 +27,11 @@ from .errors import FidError
 
 Array = np.ndarray[Any, Any]
 
+CONVERGED: Mapping[str, Any] = {"solver": "heun", "second_point": "endpoint", "grid": "edm", "steps": 60}
+"""Options of Sample for the exact solution of a schedule's path."""
+PROBES = 256
+"""The first samples of a block of seeds, whose ODE error is measured."""
+_PATH = ("schedule", "start", "guidance", "guidance_interval", "guide")  # options of Sample that CONVERGED leaves
 _BATCH = 256  # images of files that are handed out at a time
 
 
@@ -49,7 +55,7 @@ class Source(Protocol):
 
 def _fields(what: str) -> FidError:
     """The error of values in other units."""
-    message = "has float32 in other units, and FID needs images; Client.compare has a Fréchet distance of fields"
+    message = "has float32 in other units, and FID needs images; anisoflight.moments has the distance of any features"
     return FidError(f"{what} {message}", "BAD_IMAGES")
 
 
@@ -64,6 +70,8 @@ class ServerSamples:
     options: Mapping[str, Any]
     label: int | None = None
     """The class of all images; None: the server draws it, or there are none."""
+    probes: int = 0
+    """The first images, whose ODE error is measured."""
     evaluations: set[int] = field(default_factory=set)
     """NFE that the server counted for the samples so far."""
 
@@ -72,16 +80,34 @@ class ServerSamples:
         if described.get("normalization"):
             raise _fields(f"model {self.model!r}")
         self.weights = described["hash"]
+        if self.probes and self.options.get("S_churn"):
+            message = "ode-error needs S_churn = 0: samples with fresh noise follow no exact solution"
+            raise FidError(message, "BAD_REQUEST")
 
-    def cost(self) -> int | None:
-        """Evaluations per image, at most; None if the server cannot plan them without sampling."""
-        nfe = self.options.get("nfe")
+    def cost(self, start: int, stop: int) -> int | None:
+        """Evaluations for images start … stop−1, at most; None if the server cannot plan them without sampling."""
+        (each, converged), probes = self._costs, max(min(stop, self.probes) - start, 0)
+        if each is None or (probes and converged is None):
+            return None
+        return (stop - start) * each + probes * (each + (converged or 0))
+
+    @cached_property
+    def _costs(self) -> tuple[int | None, int | None]:
+        """Evaluations per image: of a sample, and of the exact solution."""
+        return self._cost(self.options), self._cost(self._converged) if self.probes else 0
+
+    def _cost(self, options: Mapping[str, Any]) -> int | None:
+        nfe = options.get("nfe")
         if nfe is None:
             try:
-                nfe = self.client.call("PlanSampler", model=self.model, label=self.label, **self.options)["nfe"]
+                nfe = self.client.call("PlanSampler", model=self.model, label=self.label, **options)["nfe"]
             except AnisoflightError:  # the sampler differs by class, or its plan is too long
                 return None
-        return nfe if self.options.get("guidance", 1) == 1 else 2 * nfe
+        return nfe if options.get("guidance", 1) == 1 else 2 * nfe
+
+    @property
+    def _converged(self) -> dict[str, Any]:
+        return {**CONVERGED, **{name: self.options[name] for name in _PATH if name in self.options}}
 
     def identity(self) -> dict[str, Any]:
         seeds = f"{self.first}-{self.first + self.count - 1}"
@@ -107,7 +133,25 @@ class ServerSamples:
         return None
 
     def read(self, start: int, stop: int) -> Iterator[Pixels]:
-        request = {"model": self.model, "seed": self.first + start, **self.options, "dtype": "uint8", "layout": "HWC"}
+        for batch in self._drawn(start, stop, self.options, "uint8"):
+            self.evaluations.update(np.unique(to_numpy(batch["nfe"])).tolist())
+            yield to_numpy(batch["sample"])
+
+    def ode_errors(self, start: int, stop: int) -> Array:
+        """Squared errors of the probes among images start … stop−1, in the mean over pixels in [−1, 1].
+
+        The error of a sample is its distance to the exact solution from the same noise, of the same schedule, start
+        and guidance: 60 steps of Heun's method on EDM's grid.
+        """
+        stop = min(stop, self.probes)
+        if start >= stop:
+            return np.zeros(0)
+        drawn = (self._drawn(start, stop, options, "float32") for options in (self.options, self._converged))
+        samples, exact = (np.concatenate([to_numpy(batch["sample"]) for batch in batches]) for batches in drawn)
+        return ((samples.astype(np.float64) - exact) ** 2).mean(axis=(1, 2, 3))
+
+    def _drawn(self, start: int, stop: int, options: Mapping[str, Any], dtype: str) -> Iterator[pa.RecordBatch]:
+        request = {"model": self.model, "seed": self.first + start, **options, "dtype": dtype, "layout": "HWC"}
         if self.label is None:
             request["n"] = stop - start
         else:
@@ -120,8 +164,7 @@ class ServerSamples:
             if "warning" in message.event:
                 raise NotFiniteError(f"model {self.model!r}: {message.event['warning']}")
             if message.batch.num_rows:
-                self.evaluations.update(np.unique(to_numpy(message.batch["nfe"])).tolist())
-                yield to_numpy(message.batch["sample"])
+                yield message.batch
 
 
 @dataclass

@@ -12,17 +12,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..compare.bench import half_range
 from ..errors import say
 from ..files import path_of
 from ..files.cells import rows_of
 
-METRICS = ("frechet", "precision", "recall", "density", "coverage")
+_LARGER = ("precision", "recall", "density", "coverage")  # is better
+METRICS = ("frechet", *_LARGER, "ode_error")
 SOURCE = "Published: Variational Trajectory Optimization of Anisotropic Diffusion Schedules, table 1; "
 SOURCE += "the least of three runs of 50,000 samples."
 MEASURED, PUBLISHED, REAL = "measured", "published", "real images"
 FLOOR = "Real images: the distance of N random images of the reference to the half of it without them."
 _MARKS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def half_range(values: Sequence[float]) -> float:
+    """Half the range of a few repetitions: the spread printed after ±."""
+    return (max(values) - min(values)) / 2
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,7 @@ class Section:
 
     def texts(self, bold: str, mark: str) -> list[list[str]]:
         """The cells of every line, and its best; in bold the best measured one of several in a column."""
-        better = max if self.metric in METRICS else min
+        better = max if self.metric in _LARGER else min
         rows: list[list[Cell | None]] = [
             [*map(line.cells.get, self.columns), better(line.cells.values(), key=self.value)] for line in self.lines
         ]

@@ -29,11 +29,6 @@ func Usagef(cmd *cobra.Command, format string, args ...any) error {
 
 // FlagError returns the usage error for an error of the flag parser, with the nearest flag if the flag is unknown.
 func FlagError(cmd *cobra.Command, err error) error {
-	if cmd.HasSubCommands() {
-		if wrong := groupArgs(cmd, cmd.Flags().Args()); wrong != nil { // the flags are those of the unknown command
-			return wrong
-		}
-	}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
 		return Usagef(cmd, "%w", err)
@@ -128,8 +123,9 @@ func groupArgs(cmd *cobra.Command, args []string) error {
 
 // gone has what to type in place of the commands of 0.1, by the group and the command.
 var gone = map[string]string{
-	"schedule bench": "measure samplers with python -m anisoflight.fid calc; docs/fid.md",
-	"schedule nodes": "search levels and solver on a model with anisoflight schedule few; docs/schedules.md",
+	"schedule bench":      "measure samplers with python -m anisoflight.fid calc; docs/fid.md",
+	"schedule nodes":      "search levels and solver on a model with anisoflight schedule few; docs/schedules.md",
+	"anisoflight compare": "measure samplers with python -m anisoflight.fid calc --metrics ode-error; docs/fid.md",
 	"anisoflight advise": "data inspect prints the standard deviation, T and c of the data; schedule predict compares " +
 		"subspaces, schedule few searches a sampler",
 }

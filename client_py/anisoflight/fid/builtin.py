@@ -1,11 +1,7 @@
-"""How samples are judged without a large network: small features, and the distance to the converged solution.
-
-Everything is in float64. `classifier_features` needs scikit-learn.
-"""
+"""The functions behind the built-in features, in float64. `classifier_features` needs scikit-learn."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,14 +10,11 @@ from numpy.typing import ArrayLike
 
 from ..moments import Matrix, Moments
 
-Features = Callable[[ArrayLike], Matrix]
-"""Images [N, H, W, C] in [−1, 1] to features [N, D]."""
 
-
-def flat(images: ArrayLike, clip: bool = True) -> Matrix:
-    """Images [N, H, W, C], clamped to [-1, 1] unless they are fields, as float64 rows [N, H*W*C]."""
+def flat(images: ArrayLike) -> Matrix:
+    """Images [N, H, W, C], clamped to [-1, 1], as float64 rows [N, H*W*C]."""
     x = np.asarray(images, np.float64)
-    return (np.clip(x, -1, 1) if clip else x).reshape(len(x), -1)
+    return np.clip(x, -1, 1).reshape(len(x), -1)
 
 
 @dataclass(frozen=True)
@@ -58,23 +51,16 @@ class Principal:
 
     mean: Matrix
     basis: Matrix
-    clip: bool = True
 
     @classmethod
-    def of(cls, pixels: Moments, k: int, clip: bool = True) -> Principal:
+    def of(cls, pixels: Moments, k: int) -> Principal:
         """The k leading principal components of flat pixels of these moments."""
-        return cls(pixels.mean, np.linalg.eigh(pixels.cov)[1][:, ::-1][:, :k], clip)
+        return cls(pixels.mean, np.linalg.eigh(pixels.cov)[1][:, ::-1][:, :k])
 
     def __call__(self, images: ArrayLike) -> Matrix:
-        return (flat(images, self.clip) - self.mean) @ self.basis
+        return (flat(images) - self.mean) @ self.basis
 
 
-def principal_features(images: ArrayLike, k: int = 40, clip: bool = True) -> Principal:
-    """Pixels projected on the k leading principal components of the images, clamped unless they are fields."""
-    return Principal.of(Moments.of(flat(images, clip)), k, clip)
-
-
-def ode_error(samples: ArrayLike, converged: ArrayLike) -> float:
-    """100 x the rms distance per pixel of samples to the converged solution from the same latents."""
-    d = np.asarray(samples, np.float64) - np.asarray(converged, np.float64)
-    return 100 * float(np.sqrt((d**2).mean()))
+def principal_features(images: ArrayLike, k: int = 40) -> Principal:
+    """Pixels projected on the k leading principal components of the images."""
+    return Principal.of(Moments.of(flat(images)), k)

@@ -1,1 +1,0 @@
-"""Comparison of samplers: how they are measured, and the table of `Client.compare`."""
