@@ -14,8 +14,8 @@ from .operations.training import Training
 _GONE = gone(
     "Client",
     {
-        "advise": "anisoflight data inspect prints T and c of the data, which schedules take by default; predict compares "
-        "subspaces, few searches a sampler",
+        "advise": "anisoflight data inspect prints T and c of the data, which schedules take by default; "
+        "predict compares subspaces, few searches a sampler",
     },
 )
 
