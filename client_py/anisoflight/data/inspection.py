@@ -31,7 +31,7 @@ def inspect(source: Source, progress: bool = True) -> dict[str, Any]:
     >>> report["images"], report["mean"], report["std"], report["classes"]
     (2, [0.0], [1.0], [{'label': 0, 'images': 1}, {'label': 1, 'images': 1}])
     >>> round(report["T"]), round(report["c"])
-    (979, 64)
+    (964, 64)
     """
     sizes: collections.Counter[tuple[int, ...]] = collections.Counter()
     kinds: set[str] = set()
