@@ -46,7 +46,6 @@ def test_blocks_of_the_page(client: Client, tmp_path: Path, monkeypatch: pytest.
     assert 9 in DDPMPipeline.from_pretrained("out/pipeline").scheduler.plans
     assert set(client.models().index) >= {"my-unet", "prompted", "latent", "weather", "signal"}
     assert set(client.datasets().index) >= {"arrow", "faces"}
-    assert client.schedule("measured").provenance["kind"] == "geodesic"
     # The network of its loop is that of data of the normal law N(0, 1): what comes out is what went in, but for the
     # error of nine steps, which is one factor.
     np.testing.assert_array_equal(names["loop"].x, names["drawn"])
