@@ -2,8 +2,8 @@ package api
 
 // goneOperations has what to do in place of the operations of 0.1, by name.
 var goneOperations = map[string]string{
-	"Advise":        "anisoflight data inspect prints T and c; Predict compares subspaces, and kind few searches a sampler.",
-	"BenchSchedule": "MakeSchedule's summary compares a schedule on the data's Gaussian; anisoflight.fid measures samples.",
+	"Advise":        "anisoflight data inspect prints T and c; Predict compares subspaces, kind few searches samplers.",
+	"BenchSchedule": "MakeSchedule's summary compares schedules on the data's Gaussian; anisoflight.fid measures samples.",
 }
 
 // goneKinds has what to ask for in place of the kinds of MakeSchedule of 0.1, by name.

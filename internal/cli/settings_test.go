@@ -35,7 +35,7 @@ func TestWrongUsage(t *testing.T) {
 		"unknown command":    {[]string{"nonsense"}, `unknown command "nonsense"`},
 		"mistyped command":   {[]string{"smaple"}, `unknown command "smaple"; did you mean "sample"?`},
 		"gone compare":       {[]string{"compare", "--model", "m"}, `"compare" is gone since 0.1: measure samplers`},
-		"gone bench":         {[]string{"schedule", "bench", "--dataset", "d"}, `"bench" is gone since 0.1: measure samplers`},
+		"gone bench":         {[]string{"schedule", "bench", "--dataset", "d"}, `"bench" is gone since 0.1: measure`},
 		"gone nodes":         {[]string{"schedule", "nodes", "--name", "s"}, `"nodes" is gone since 0.1: search levels and`},
 		"with a flag":        {[]string{"smaple", "--model", "m"}, `unknown command "smaple"; did you mean "sample"?`},
 		"of a group":         {[]string{"schedule", "lsit"}, `unknown command "lsit"; did you mean "list"?`},

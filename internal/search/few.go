@@ -91,8 +91,8 @@ func newSearcher(network sampler.Ensemble, set Settings) searcher {
 	return searcher{set, network}
 }
 
-// known returns a power of noise levels moved to the nearest that the network knows, each to another, or nil if there are
-// too few. The last, at which the network is not evaluated, stays.
+// known returns a power of noise levels moved to the nearest that the network knows, each to another, or nil if there
+// are too few. The last, at which the network is not evaluated, stays.
 func (s *searcher) known(levels []float64, power float64) []float64 {
 	if s.Levels == nil {
 		return levels

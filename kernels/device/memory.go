@@ -44,7 +44,7 @@ func (d *Device) Capacity() (bytes int64, ok bool) {
 }
 
 // trimDelay is the time after the last [Buffer.Release] in which freed memory is kept for the next one. Then it is
-// returned to the system: mimalloc looks at its clock only when a program runs, and the garbage collector after minutes.
+// returned to the system: mimalloc looks at its clock only when a program runs, the garbage collector after minutes.
 const trimDelay = 10 * time.Second
 
 // workspaces is a guess of the memory that cuDNN takes in addition to a program's temporaries.

@@ -198,8 +198,8 @@ func (set GeodesicSettings) geodesic(labels []int, measured [][][]schedule.Sampl
 	return out, err
 }
 
-// density measures F at noiseLevels, of each subspace or of all together. The levels have different images and noise, so
-// their errors are independent.
+// density measures F at noiseLevels, of each subspace or of all together. The levels have different images and noise,
+// so their errors are independent.
 func (r *meter) density(ctx context.Context, set GeodesicSettings) ([][]schedule.Sample, error) {
 	subspaces := r.model.J()
 	var g []float64

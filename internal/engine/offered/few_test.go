@@ -314,28 +314,29 @@ func TestOfferedSearchEndsEarly(t *testing.T) {
 
 // What cannot be is refused before anything is asked.
 func TestOfferedRequestsThatCannotBe(t *testing.T) {
-	for body, want := range map[string]struct {
+	for _, c := range []struct {
+		body string
 		code api.Code
 		says string
 	}{
-		`{"shape":[8,8,1]}`:                                                     {api.BadRequest, "nfe must"},
-		`{"nfe":5}`:                                                             {api.BadRequest, "shape must be [H, W, C]"},
-		`{"nfe":5,"shape":[8,0,1]}`:                                             {api.BadRequest, "shape must hold positive sizes"},
-		`{"nfe":5,"shape":[8,8,1],"kind":"learned"}`:                            {api.BadRequest, "kind"},
-		`{"nfe":5,"shape":[8,8,1],"images":-1}`:                                 {api.BadRequest, "images must"},
-		`{"nfe":5,"shape":[8,8,64],"images":200000}`:                            {api.TooLarge, "200000 images"},
-		`{"nfe":5,"shape":[8,8,1],"sigma_min":2,"sigma_max":1}`:                 {api.BadRequest, "sigma_min and sigma_max"},
-		`{"nfe":5,"shape":[8,8,1],"times":[1,2]}`:                               {api.BadRequest, "times must be noise levels that fall"},
-		`{"nfe":5,"shape":[8,8,1],"levels":[2,1]}`:                              {api.BadRequest, "levels must be at least 40"},
-		`{"nfe":5,"shape":[8,8,1],"images":9,"learn":true,"solvers":["unipc"]}`: {api.BadRequest, "fitted"},
+		{`{"shape":[8,8,1]}`, api.BadRequest, "nfe must"},
+		{`{"nfe":5}`, api.BadRequest, "shape must be [H, W, C]"},
+		{`{"nfe":5,"shape":[8,0,1]}`, api.BadRequest, "shape must hold positive sizes"},
+		{`{"nfe":5,"shape":[8,8,1],"kind":"learned"}`, api.BadRequest, "kind"},
+		{`{"nfe":5,"shape":[8,8,1],"images":-1}`, api.BadRequest, "images must"},
+		{`{"nfe":5,"shape":[8,8,64],"images":200000}`, api.TooLarge, "200000 images"},
+		{`{"nfe":5,"shape":[8,8,1],"sigma_min":2,"sigma_max":1}`, api.BadRequest, "sigma_min and sigma_max"},
+		{`{"nfe":5,"shape":[8,8,1],"times":[1,2]}`, api.BadRequest, "times must be noise levels that fall"},
+		{`{"nfe":5,"shape":[8,8,1],"levels":[2,1]}`, api.BadRequest, "levels must be at least 40"},
+		{`{"nfe":5,"shape":[8,8,1],"images":9,"learn":true,"solvers":["unipc"]}`, api.BadRequest, "fitted"},
 	} {
 		var req api.OfferNetwork
-		err := api.DecodeRequest([]byte(body), &req)
+		err := api.DecodeRequest([]byte(c.body), &req)
 		if err == nil {
 			_, err = offered.Open(t.Context(), req, schema)
 		}
-		if code := api.ErrorOf(err).Code; code != want.code || !strings.Contains(err.Error(), want.says) {
-			t.Errorf("%s: %v, want %s: %s", body, err, want.code, want.says)
+		if code := api.ErrorOf(err).Code; code != c.code || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, want %s: %s", c.body, err, c.code, c.says)
 		}
 	}
 }

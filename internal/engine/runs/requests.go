@@ -107,7 +107,7 @@ func (s *Runs) unseenBy(cfg train.Config, m *checkpoint.Model) []int32 {
 
 // divergence says why what a run would save has diverged, "" if it has not: a value, the measure of the state that the
 // run keeps, or without one the last loss or an answer of the network is not finite. The weights may be finite all the
-// same: a step whose gradient is not finite does not change them, and a network may overflow at some noise levels alone.
+// same: a step whose gradient is not finite does not change them, and a network may overflow at some levels alone.
 func (r *Run) divergence(ctx context.Context, m *checkpoint.Model, best *train.Outcome) (string, error) {
 	for i, values := range m.Values {
 		if tables.NotFinite(values, max(1, len(values))) > 0 {
