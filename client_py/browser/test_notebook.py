@@ -56,7 +56,7 @@ network = {"img_resolution": 8, "img_channels": 1, "label_dim": 10, "model_chann
 run = client.create_run("small", "pretrain", "digits", network=network, batch=64, kimg=2.56, lr=4e-3, seed=1)
 LossCurve(run)
 """,
-    "run.start()\nrun.wait()\nclient.close()",
+    "run.start()\nrun.wait()",
 ]
 """The cells of a notebook with the widgets."""
 
@@ -73,7 +73,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
                 cell |= {"outputs": [], "execution_count": None}
         (folder / path.name).write_text(json.dumps(notebook), encoding="utf-8")
     cells = [nbformat.v4.new_code_cell(cell) for cell in WIDGETS]
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), folder / "widgets.ipynb")
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)"}}  # else JupyterLab asks
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), folder / "widgets.ipynb")
     paths = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     settings = {"PATH": paths, "PYTHONPATH": str(ROOT / "client_py")}
     settings |= {"ANISOFLIGHT_QUICKSTART_STEPS": str(STEPS), "ANISOFLIGHT_NOTEBOOK_STEPS": "40"}
